@@ -1,0 +1,14 @@
+GO ?= go
+FUZZTIME ?= 20s
+PKGS ?= ./...
+
+.PHONY: run build test race fuzz bench lint golden
+
+run: build ; @bin/mesh-sim demo -- bin/mesh-agent run --clustermesh-config {dir} --socket {tmp}/mesh-agent.sock
+build: ; CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/mesh-agent ./cmd/mesh-sim
+test: ; $(GO) test -race -timeout 14m $(PKGS)
+race: ; $(GO) test -race -count=3 -shuffle=on -timeout 40m $(PKGS)
+fuzz: ; @for p in $$($(GO) list $(PKGS)); do for f in $$($(GO) test -list '^Fuzz' $$p | grep ^Fuzz); do $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$p || exit 1; done; done
+bench: ; $(GO) test -run '^$$' -bench . -benchmem -timeout 40m $(PKGS)
+lint: ; $(GO) vet ./... && $(GO) tool staticcheck ./... && test -z "$$($(GO) tool gofumpt -l . | tee /dev/stderr)"
+golden: ; $(GO) test -run Golden $(PKGS)

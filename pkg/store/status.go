@@ -1,0 +1,151 @@
+package store
+
+import (
+	"sync"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Status describes a Watch at one moment.
+type Status struct {
+	// Synced: a complete list has been applied, and not been drained since.
+	Synced bool
+	// Listing: a list is under way.
+	Listing bool
+	// Following: a stream is open.
+	Following bool
+	// Count is the number of entries in force, Rejected that of keys whose
+	// present value is refused, Rejections the same by reason.
+	Count, Rejected int
+	Rejections      map[wire.Reason]int
+	// AsOf: the entries are known to equal the kvstore's as of this time; zero
+	// when they never were (kvstore.md, Freshness).
+	AsOf time.Time
+	// LastEvent is when the last event arrived; zero when none has.
+	LastEvent time.Time
+	// Err is why there is no stream; nil while there is one, and before the
+	// first failure.
+	Err error
+	// SyncDuration is how long the first complete list took.
+	SyncDuration time.Duration
+}
+
+// watchState is what a Watch shows to others while Run works.
+type watchState struct {
+	mu      sync.Mutex
+	status  Status
+	applied kvstore.Position
+	stream  kvstore.Stream // nil when none is open
+	// pending are probes whose revision has not been applied yet: the oldest
+	// and the newest. Two suffice to make progress under any rate of probes.
+	pending []kvstore.Probe
+}
+
+// Status returns a copy of what is known.
+func (w *Watch[T]) Status() Status {
+	w.state.mu.Lock()
+	defer w.state.mu.Unlock()
+	return w.state.status
+}
+
+// Observe takes the result of a linearizable read on the session's connection.
+// The entries equal the kvstore's as of the time before that read once
+// everything up to its revision was applied. When that is not yet so, the
+// stream is asked where it stands: revisions of other keys do not show in it.
+func (w *Watch[T]) Observe(p kvstore.Probe) {
+	if stream := w.state.observe(p); stream != nil {
+		// An error ends the stream as well, which Run sees.
+		_ = stream.RequestProgress()
+	}
+}
+
+func (s *watchState) observe(p kvstore.Probe) kvstore.Stream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.Err != nil || !s.status.Synced {
+		return nil
+	}
+	s.pending = append(s.pending, p)
+	if len(s.pending) > 2 {
+		s.pending = append(s.pending[:1], p)
+	}
+	s.settle()
+	if len(s.pending) == 0 {
+		return nil
+	}
+	return s.stream
+}
+
+// settle advances AsOf by the probes that are covered by what was applied.
+func (s *watchState) settle() {
+	keep := s.pending[:0]
+	for _, p := range s.pending {
+		switch {
+		case p.Head.ClusterID != s.applied.ClusterID:
+		case p.Head.Revision > s.applied.Revision:
+			keep = append(keep, p)
+		case p.At.After(s.status.AsOf):
+			s.status.AsOf = p.At
+		}
+	}
+	s.pending = keep
+}
+
+func (s *watchState) advance(to kvstore.Position, events bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.applied = to
+	if events {
+		s.status.LastEvent = time.Now()
+	}
+	s.settle()
+}
+
+// listed notes a complete list that was begun at start: its contents are not
+// older than that.
+func (s *watchState) listed(start time.Time, at kvstore.Position) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.status.Synced {
+		s.status.Synced, s.status.SyncDuration = true, time.Since(start)
+	}
+	s.applied, s.pending, s.status.AsOf = at, nil, start
+}
+
+func (s *watchState) listing(now bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status.Listing = now
+}
+
+func (s *watchState) following(stream kvstore.Stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stream, s.status.Following = stream, stream != nil
+	if stream != nil {
+		s.status.Err = nil
+	}
+}
+
+func (s *watchState) broken(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status.Err = err
+}
+
+func (s *watchState) counts(n, rejected int, reasons func() map[wire.Reason]int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if rejected > 0 || s.status.Rejected > 0 {
+		s.status.Rejections = reasons()
+	}
+	s.status.Count, s.status.Rejected = n, rejected
+}
+
+func (s *watchState) reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status, s.applied, s.pending = Status{}, kvstore.Position{}, nil
+}
