@@ -1,0 +1,265 @@
+// Package etcdserver runs etcd servers of one member inside this process, for
+// tests and for simulated clusters: on loopback, on a free port, without fsync,
+// without logging. Nothing in it needs package testing; internal/etcdtest wraps
+// it for tests.
+//
+// A Server may be used by several goroutines. Closing and killing it is done
+// once, by its owner.
+package etcdserver
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+)
+
+// startTimeout bounds the start of a server.
+const startTimeout = time.Minute
+
+// addrInUseTimeout is how long a port may still be in use.
+const addrInUseTimeout = 5 * time.Second
+
+// peerURL is what every server calls itself among its (absent) peers. As it is
+// always the same, the etcd cluster ID follows from the token alone.
+const peerURL = "http://127.0.0.1:2380"
+
+// TLS makes a server speak TLS.
+type TLS struct {
+	// CertFile and KeyFile are the server's certificate. They are read again on
+	// each handshake.
+	CertFile, KeyFile string
+	// CAFile, when set, is what client certificates are checked against.
+	CAFile string
+	// ClientAuth demands a client certificate. Its common name is the etcd user
+	// once authentication is enabled.
+	ClientAuth bool
+}
+
+// Config says how a server is to be run. The zero value is good: a new, empty
+// server on a free port.
+type Config struct {
+	// DataDir holds the database. Empty: a temporary directory, which Close
+	// removes. A directory with a database continues that one, and then Token
+	// has no influence.
+	DataDir string
+	// Addr is the address to listen on, "127.0.0.1:0" when empty. To take over
+	// from a server, use its Addr.
+	Addr string
+	// Token is the cluster token. Servers with the same token have the same
+	// etcd cluster ID, also one that was emptied. Empty: a random one.
+	Token string
+	// TLS is nil for plain text.
+	TLS *TLS
+	// QuotaBytes limits the database, 8 GiB when 0.
+	QuotaBytes int64
+	// MaxRequestBytes limits one request; fragments of watch responses are cut
+	// to it. 1.5 MiB when 0.
+	MaxRequestBytes uint
+	// Tune, when set, may change anything else before the server starts.
+	Tune func(*embed.Config) `json:"-"`
+}
+
+// Server is a running server.
+type Server struct {
+	cfg     Config // with everything filled in
+	tempDir bool
+	etcd    *embed.Etcd
+	grpc    atomic.Pointer[grpc.Server]
+	local   *clientv3.Client
+	stop    sync.Once
+}
+
+// Start runs a server and waits until it serves.
+func Start(cfg Config) (*Server, error) {
+	s := &Server{cfg: cfg}
+	if err := s.fill(); err != nil {
+		return nil, err
+	}
+	if err := s.listen(); err != nil {
+		s.removeTemp()
+		return nil, fmt.Errorf("start an etcd server on %s with data in %s: %w", s.cfg.Addr, s.cfg.DataDir, err)
+	}
+	select {
+	case <-s.etcd.Server.ReadyNotify():
+	case err := <-s.etcd.Err():
+		s.etcd.Close()
+		s.removeTemp()
+		return nil, fmt.Errorf("etcd server on %s ended while starting: %w", s.cfg.Addr, err)
+	case <-time.After(startTimeout):
+		s.etcd.Close()
+		s.removeTemp()
+		return nil, fmt.Errorf("etcd server on %s is not ready after %s", s.cfg.Addr, startTimeout)
+	}
+	s.cfg.Addr = s.etcd.Clients[0].Addr().String()
+	s.local = v3client.New(s.etcd.Server)
+	return s, nil
+}
+
+// listen begins the server. A port that is still in use may be that of a
+// predecessor on its way out, so it is tried again for a while.
+func (s *Server) listen() error {
+	for deadline := time.Now().Add(addrInUseTimeout); ; {
+		ec, err := s.embedConfig()
+		if err != nil {
+			return err
+		}
+		s.etcd, err = embed.StartEtcd(ec)
+		if err == nil || !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(deadline) {
+			return err
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+}
+
+func (s *Server) fill() error {
+	if s.cfg.Addr == "" {
+		s.cfg.Addr = "127.0.0.1:0"
+	}
+	if s.cfg.Token == "" {
+		var b [8]byte
+		if _, err := rand.Read(b[:]); err != nil {
+			return fmt.Errorf("make a cluster token: %w", err)
+		}
+		s.cfg.Token = hex.EncodeToString(b[:])
+	}
+	if s.cfg.DataDir == "" {
+		dir, err := os.MkdirTemp("", "etcd-")
+		if err != nil {
+			return fmt.Errorf("make a data directory: %w", err)
+		}
+		s.cfg.DataDir, s.tempDir = dir, true
+	}
+	return nil
+}
+
+func (s *Server) embedConfig() (*embed.Config, error) {
+	ec := embed.NewConfig()
+	ec.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
+	ec.Name = "member"
+	ec.Dir = s.cfg.DataDir
+	ec.UnsafeNoFsync = true
+	ec.EnableGRPCGateway = false
+	ec.BcryptCost = 4
+	ec.QuotaBackendBytes = s.cfg.QuotaBytes
+	if ec.QuotaBackendBytes == 0 {
+		ec.QuotaBackendBytes = 8 << 30
+	}
+	if s.cfg.MaxRequestBytes != 0 {
+		ec.MaxRequestBytes = s.cfg.MaxRequestBytes
+	}
+	ec.InitialClusterToken = s.cfg.Token
+	ec.InitialCluster = ec.Name + "=" + peerURL
+	peer, err := url.Parse(peerURL)
+	if err != nil {
+		return nil, err
+	}
+	ec.AdvertisePeerUrls = []url.URL{*peer}
+	ec.ListenPeerUrls = []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
+	client := url.URL{Scheme: s.scheme(), Host: s.cfg.Addr}
+	ec.ListenClientUrls = []url.URL{client}
+	ec.AdvertiseClientUrls = []url.URL{client}
+	if t := s.cfg.TLS; t != nil {
+		ec.ClientTLSInfo = transport.TLSInfo{
+			CertFile: t.CertFile, KeyFile: t.KeyFile,
+			TrustedCAFile: t.CAFile, ClientCertAuth: t.ClientAuth,
+		}
+	}
+	ec.ServiceRegister = func(g *grpc.Server) { s.grpc.Store(g) }
+	if s.cfg.Tune != nil {
+		s.cfg.Tune(ec)
+	}
+	return ec, nil
+}
+
+func (s *Server) scheme() string {
+	if s.cfg.TLS != nil {
+		return "https"
+	}
+	return "http"
+}
+
+// Endpoint returns the URL for clients, with an IP address.
+func (s *Server) Endpoint() string { return s.scheme() + "://" + s.cfg.Addr }
+
+// Addr returns the address, "127.0.0.1:12345".
+func (s *Server) Addr() string { return s.cfg.Addr }
+
+// ClusterID returns the etcd cluster ID.
+func (s *Server) ClusterID() uint64 { return uint64(s.etcd.Server.Cluster().ID()) }
+
+// Config returns the configuration with everything filled in: starting with it
+// once more after Close or Kill continues the same database at the same
+// address. (A temporary data directory does not outlive Close.)
+func (s *Server) Config() Config { return s.cfg }
+
+// Local returns a client that reaches the server without a connection: fast,
+// and of no use once authentication is enabled. It ends with the server.
+func (s *Server) Local() *clientv3.Client { return s.local }
+
+// Err returns a channel that reports when the server fails by itself.
+func (s *Server) Err() <-chan error { return s.etcd.Err() }
+
+// Close stops the server: open streams are cut, the database is closed. It
+// removes a temporary data directory.
+func (s *Server) Close() {
+	s.stop.Do(func() {
+		s.cut()
+		s.etcd.Close()
+	})
+	s.removeTemp()
+}
+
+func (s *Server) removeTemp() {
+	if s.tempDir {
+		_ = os.RemoveAll(s.cfg.DataDir)
+	}
+}
+
+// Kill stops the server with less courtesy: what raft was about to do is not
+// done. The data directory stays in any case. The port is free afterwards. For
+// the real thing, run the server in its own process (internal/etcdtest).
+func (s *Server) Kill() {
+	s.stop.Do(func() {
+		s.cut()
+		s.etcd.Server.HardStop()
+		s.etcd.Close()
+	})
+}
+
+// cut ends the open streams, for which the server would otherwise wait.
+func (s *Server) cut() {
+	_ = s.local.Close()
+	if g := s.grpc.Load(); g != nil {
+		g.Stop()
+	}
+}
+
+// Compact drops the history below and at the present revision, so that watches
+// and lists at earlier revisions fail. It returns the revision.
+func Compact(ctx context.Context, c *clientv3.Client) (int64, error) {
+	resp, err := c.Get(ctx, "compact", clientv3.WithCountOnly())
+	if err != nil {
+		return 0, err
+	}
+	rev := resp.Header.Revision
+	_, err = c.Compact(ctx, rev, clientv3.WithCompactPhysical())
+	return rev, err
+}
+
+// errNoRoot is returned when authentication is enabled without a root password.
+var errNoRoot = errors.New("enable authentication: the root password is empty")

@@ -1,0 +1,207 @@
+// Package etcdtest gives real etcd servers to tests: inside the test's process
+// ([Start]) or in a process of their own ([StartProcess]), which can be killed,
+// frozen and restarted. A package whose tests use the latter calls [Main] from
+// TestMain:
+//
+//	func TestMain(m *testing.M) { etcdtest.Main(m) }
+//
+// Everything ends with the test that started it.
+package etcdtest
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
+
+	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
+)
+
+// opTimeout bounds each operation of the helpers.
+const opTimeout = 30 * time.Second
+
+// Option changes how a server is run.
+type Option func(*settings)
+
+type settings struct {
+	cfg   etcdserver.Config
+	certs *Certs
+}
+
+// WithTLS makes the server speak TLS with these certificates and demand client
+// certificates of the same authority.
+func WithTLS(c *Certs) Option {
+	return func(s *settings) {
+		s.certs = c
+		s.cfg.TLS = &etcdserver.TLS{CertFile: c.ServerCert, KeyFile: c.ServerKey, CAFile: c.CAFile, ClientAuth: true}
+	}
+}
+
+// WithConfig takes everything from a configuration, such as that of a server to
+// be continued.
+func WithConfig(cfg etcdserver.Config) Option { return func(s *settings) { s.cfg = cfg } }
+
+// WithAddr makes the server listen on an address that was used before.
+func WithAddr(addr string) Option { return func(s *settings) { s.cfg.Addr = addr } }
+
+// WithToken sets the cluster token, which decides the etcd cluster ID.
+func WithToken(token string) Option { return func(s *settings) { s.cfg.Token = token } }
+
+// WithDataDir sets the directory of the database.
+func WithDataDir(dir string) Option { return func(s *settings) { s.cfg.DataDir = dir } }
+
+// WithTune changes whatever else etcd can be told. It has no effect on a server
+// in its own process.
+func WithTune(f func(*embed.Config)) Option { return func(s *settings) { s.cfg.Tune = f } }
+
+func newSettings(t testing.TB, opts []Option) settings {
+	var s settings
+	for _, o := range opts {
+		o(&s)
+	}
+	if s.cfg.DataDir == "" {
+		s.cfg.DataDir = t.TempDir()
+	}
+	return s
+}
+
+// Server is an etcd server inside the test's process.
+type Server struct {
+	*etcdserver.Server
+	certs *Certs
+}
+
+// Start runs a server until the end of the test.
+func Start(t testing.TB, opts ...Option) *Server {
+	t.Helper()
+	s := newSettings(t, opts)
+	srv, err := etcdserver.Start(s.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(srv.Close)
+	return &Server{Server: srv, certs: s.certs}
+}
+
+// Client connects to the server, as root's certificate if it has TLS. The
+// client is closed at the end of the test.
+func (s *Server) Client(t testing.TB) *clientv3.Client {
+	t.Helper()
+	return newClient(t, s.Endpoint(), s.certs, "", "")
+}
+
+// ClientAs connects as a user with a password.
+func (s *Server) ClientAs(t testing.TB, user, password string) *clientv3.Client {
+	t.Helper()
+	return newClient(t, s.Endpoint(), s.certs, user, password)
+}
+
+// Put writes keys and values, given alternately, and returns the last revision.
+func (s *Server) Put(t testing.TB, kvs ...string) int64 {
+	t.Helper()
+	return put(t, s.Local(), kvs)
+}
+
+// Delete deletes keys and returns the last revision.
+func (s *Server) Delete(t testing.TB, keys ...string) int64 {
+	t.Helper()
+	var rev int64
+	for _, k := range keys {
+		resp, err := s.Local().Delete(testContext(t), k)
+		if err != nil {
+			t.Fatalf("delete %q: %v", k, err)
+		}
+		rev = resp.Header.Revision
+	}
+	return rev
+}
+
+// Compact drops all history and returns the present revision.
+func (s *Server) Compact(t testing.TB) int64 {
+	t.Helper()
+	rev, err := etcdserver.Compact(testContext(t), s.Local())
+	if err != nil {
+		t.Fatalf("compact: %v", err)
+	}
+	return rev
+}
+
+// EnableAuth creates the users and switches authentication on. The password of
+// root is "root".
+func (s *Server) EnableAuth(t testing.TB, users ...etcdserver.User) {
+	t.Helper()
+	if err := etcdserver.EnableAuth(testContext(t), s.Local(), "root", users...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ConfigFile writes a client configuration for the server into a new directory
+// and returns its path. Extra lines of YAML are appended.
+func (s *Server) ConfigFile(t testing.TB, extra ...string) string {
+	t.Helper()
+	return ConfigFile(t, s.Endpoint(), s.certs, extra...)
+}
+
+// ConfigFile writes a client configuration and returns its path. With
+// certificates, the client is called "root".
+func ConfigFile(t testing.TB, endpoint string, certs *Certs, extra ...string) string {
+	t.Helper()
+	lines := []string{"endpoints:", "- " + endpoint}
+	if certs != nil {
+		cert, key := certs.Client(t, "root")
+		lines = append(lines, "trusted-ca-file: "+certs.CAFile, "cert-file: "+cert, "key-file: "+key)
+	}
+	path := filepath.Join(t.TempDir(), "cluster2")
+	text := strings.Join(append(lines, extra...), "\n") + "\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func newClient(t testing.TB, endpoint string, certs *Certs, user, password string) *clientv3.Client {
+	t.Helper()
+	var tc *tls.Config
+	if certs != nil {
+		tc = certs.ClientTLS(t, "root")
+	}
+	c, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{endpoint}, TLS: tc, Username: user, Password: password,
+		DialTimeout: opTimeout, Logger: zap.NewNop(),
+	})
+	if err != nil {
+		t.Fatalf("connect to %s: %v", endpoint, err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func put(t testing.TB, c *clientv3.Client, kvs []string) int64 {
+	t.Helper()
+	if len(kvs)%2 != 0 {
+		panic(fmt.Sprintf("Put needs keys and values, not %d strings", len(kvs)))
+	}
+	var rev int64
+	for i := 0; i < len(kvs); i += 2 {
+		resp, err := c.Put(testContext(t), kvs[i], kvs[i+1])
+		if err != nil {
+			t.Fatalf("put %q: %v", kvs[i], err)
+		}
+		rev = resp.Header.Revision
+	}
+	return rev
+}
+
+func testContext(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), opTimeout)
+	t.Cleanup(cancel)
+	return ctx
+}

@@ -1,0 +1,198 @@
+package etcdtest
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/goleak"
+
+	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
+)
+
+// env holds the configuration of a server that a test binary is to be.
+const env = "ETCDTEST_SERVER"
+
+// Main runs the tests of a package and then looks for goroutines left over.
+// When the test binary was started to be an etcd server it is that instead.
+func Main(m *testing.M, opts ...goleak.Option) {
+	if text, ok := os.LookupEnv(env); ok {
+		if err := serve(text); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m, opts...)
+}
+
+// serve runs a server until standard input ends, which it does at the latest
+// when the parent is gone.
+func serve(text string) error {
+	var cfg etcdserver.Config
+	if err := json.Unmarshal([]byte(text), &cfg); err != nil {
+		return fmt.Errorf("%s: %w", env, err)
+	}
+	s, err := etcdserver.Start(cfg)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("ready %s %x %s\n", s.Addr(), s.ClusterID(), s.Config().Token)
+	_, err = io.Copy(io.Discard, os.Stdin)
+	s.Close()
+	return err
+}
+
+// Process is an etcd server in a process of its own.
+type Process struct {
+	settings  settings
+	clusterID uint64
+	cmd       *exec.Cmd
+	stdin     io.Closer
+}
+
+// StartProcess runs a server in its own process until the end of the test. The
+// package's TestMain must call [Main].
+func StartProcess(t testing.TB, opts ...Option) *Process {
+	t.Helper()
+	p := &Process{settings: newSettings(t, opts)}
+	p.start(t)
+	t.Cleanup(p.stop)
+	return p
+}
+
+func (p *Process) start(t testing.TB) {
+	t.Helper()
+	text, err := json.Marshal(p.settings.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe)
+	cmd.Env = append(os.Environ(), env+"="+string(text))
+	var complaint strings.Builder
+	cmd.Stderr = &complaint
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("start the etcd process: %v", err)
+	}
+	giveUp := time.AfterFunc(2*opTimeout, func() { _ = cmd.Process.Kill() })
+	defer giveUp.Stop()
+	line, _ := bufio.NewReader(stdout).ReadString('\n')
+	if _, err := fmt.Sscanf(line, "ready %s %x %s", &p.settings.cfg.Addr, &p.clusterID, &p.settings.cfg.Token); err != nil {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		t.Fatalf("the etcd process said %q: %s (does TestMain call etcdtest.Main?)", line, complaint.String())
+	}
+	p.cmd, p.stdin = cmd, stdin
+}
+
+// stop ends the process for certain, also a frozen one.
+func (p *Process) stop() {
+	if p.cmd == nil {
+		return
+	}
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait()
+	_ = p.stdin.Close()
+	p.cmd = nil
+}
+
+// Endpoint returns the URL for clients. It stays the same over restarts.
+func (p *Process) Endpoint() string {
+	if p.settings.cfg.TLS != nil {
+		return "https://" + p.settings.cfg.Addr
+	}
+	return "http://" + p.settings.cfg.Addr
+}
+
+// ClusterID returns the etcd cluster ID of the present server.
+func (p *Process) ClusterID() uint64 { return p.clusterID }
+
+// Client connects to the server; the client is closed at the end of the test.
+func (p *Process) Client(t testing.TB) *clientv3.Client {
+	t.Helper()
+	return newClient(t, p.Endpoint(), p.settings.certs, "", "")
+}
+
+// ConfigFile writes a client configuration for the server and returns its path.
+func (p *Process) ConfigFile(t testing.TB, extra ...string) string {
+	t.Helper()
+	return ConfigFile(t, p.Endpoint(), p.settings.certs, extra...)
+}
+
+// Kill ends the process with SIGKILL and waits for it. Connections are reset,
+// the port is free, the data stays.
+func (p *Process) Kill(t testing.TB) {
+	t.Helper()
+	if p.cmd == nil {
+		t.Fatal("kill: the etcd process is not running")
+	}
+	p.stop()
+}
+
+// Freeze stops the process with SIGSTOP: it neither answers nor closes
+// connections.
+func (p *Process) Freeze(t testing.TB) {
+	t.Helper()
+	p.signal(t, syscall.SIGSTOP)
+}
+
+// Thaw lets a frozen process continue.
+func (p *Process) Thaw(t testing.TB) {
+	t.Helper()
+	p.signal(t, syscall.SIGCONT)
+}
+
+func (p *Process) signal(t testing.TB, s syscall.Signal) {
+	t.Helper()
+	if p.cmd == nil {
+		t.Fatalf("%v: the etcd process is not running", s)
+	}
+	if err := p.cmd.Process.Signal(s); err != nil {
+		t.Fatalf("%v: %v", s, err)
+	}
+}
+
+// Restart runs the server again on the same data and the same port, killing it
+// first if it runs.
+func (p *Process) Restart(t testing.TB) {
+	t.Helper()
+	p.stop()
+	p.start(t)
+}
+
+// RestartEmpty runs a server without data on the same port and under the same
+// token: its etcd cluster ID is that of before, its revisions begin anew.
+func (p *Process) RestartEmpty(t testing.TB) {
+	t.Helper()
+	p.stop()
+	p.settings.cfg.DataDir = t.TempDir()
+	p.start(t)
+}
+
+// RestartAsOther runs a server without data on the same port and under another
+// token: another etcd.
+func (p *Process) RestartAsOther(t testing.TB) {
+	t.Helper()
+	p.settings.cfg.Token = ""
+	p.RestartEmpty(t)
+}

@@ -1,0 +1,107 @@
+package remotecluster
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// canaries tells which key families the remote cluster has written completely
+// (wire.md §1.9). Only the first appearance of a canary matters: later updates,
+// deletions, unknown names and the values are ignored.
+type canaries struct {
+	dir    string
+	cached bool
+	watch  *store.Watch[struct{}]
+
+	mu   sync.Mutex
+	open map[string]chan struct{} // by name below dir; closed once its canary was seen
+	all  bool
+}
+
+func newCanaries(cluster string, cached bool, log *slog.Logger) *canaries {
+	c := &canaries{dir: wire.SyncedDir(cluster), cached: cached, open: make(map[string]chan struct{})}
+	c.watch = store.NewWatch(store.Kind[struct{}]{
+		Resource: "synced",
+		Decode: func(wire.Expect) store.Decode[struct{}] {
+			return func(string, []byte) (*struct{}, error) { return new(struct{}), nil }
+		},
+		Apply: c.apply,
+	}, log)
+	return c
+}
+
+func (c *canaries) run(ctx context.Context, client Client) error {
+	return c.watch.Run(ctx, store.Session{Client: client, Prefix: c.dir})
+}
+
+func (c *canaries) apply(changes []store.Change[struct{}]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, ch := range changes {
+		if ch.Old == nil {
+			c.allow(ch.Name)
+		}
+	}
+}
+
+// allow lets the family start; mu is held.
+func (c *canaries) allow(name string) {
+	gate := c.gate(name)
+	select {
+	case <-gate:
+	default:
+		close(gate)
+	}
+}
+
+func (c *canaries) gate(name string) chan struct{} {
+	gate, ok := c.open[name]
+	if !ok {
+		gate = make(chan struct{})
+		if c.all {
+			close(gate)
+		}
+		c.open[strings.Clone(name)] = gate
+	}
+	return gate
+}
+
+// allowAll is for clusters that write no canaries.
+func (c *canaries) allowAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all = true
+	for name := range c.open {
+		c.allow(name)
+	}
+}
+
+// wait returns when the resource's canary was seen.
+func (c *canaries) wait(ctx context.Context, r wire.Resource) error {
+	c.mu.Lock()
+	gate := c.gate(r.StorePrefix(c.cached))
+	c.mu.Unlock()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-gate:
+		return nil
+	}
+}
+
+// seen tells whether the resource may start.
+func (c *canaries) seen(r wire.Resource) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-c.gate(r.StorePrefix(c.cached)):
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,419 @@
+package remotecluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// idTable is a minimal owner of cluster IDs.
+type idTable struct {
+	mu    sync.Mutex
+	taken map[uint32]string
+}
+
+func (x *idTable) Reserve(name string, id uint32) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if owner, ok := x.taken[id]; ok && owner != name {
+		return fmt.Errorf("cluster ID %d is used by %s", id, owner)
+	}
+	for old, owner := range x.taken {
+		if owner == name {
+			delete(x.taken, old)
+		}
+	}
+	x.taken[id] = name
+	return nil
+}
+
+func (x *idTable) Release(name string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for id, owner := range x.taken {
+		if owner == name {
+			delete(x.taken, id)
+		}
+	}
+}
+
+// bench is a controller on a kvstore in memory, with two sources that keep
+// nodes and ips as text.
+type bench struct {
+	t       *testing.T
+	mem     *kvstore.Memory
+	ids     *idTable
+	cluster *Cluster
+	file    string
+
+	mu      sync.Mutex
+	refuse  error // what connecting ends with
+	entries map[string]string
+	events  int
+
+	stop func()
+}
+
+const testCluster = "c2"
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{
+		t: t, mem: kvstore.NewMemory(), entries: map[string]string{},
+		ids:  &idTable{taken: map[uint32]string{1: "own"}},
+		file: filepath.Join(t.TempDir(), testCluster),
+	}
+	b.mem.SetProbeInterval(20 * time.Millisecond)
+	if err := os.WriteFile(b.file, []byte("endpoints:\n- http://127.0.0.1:1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	layout, err := wire.NewLayout(255)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	timings := DefaultTimings()
+	timings.RetryMin, timings.RetryMax = 10*time.Millisecond, 50*time.Millisecond
+	timings.ConflictRetry = 20 * time.Millisecond
+	b.cluster = New(Params{
+		Name: testCluster, Local: wire.ClusterInfo{Name: "own", ID: 1, MaxConnectedClusters: 255}, Layout: layout,
+		Sources: []Source{b.source(wire.Nodes, log), b.source(wire.IPs, log)},
+		IDs:     b.ids,
+		Connect: b.connect,
+		Timings: timings,
+		Changed: func() {},
+		Log:     log,
+	})
+	return b
+}
+
+func (b *bench) source(r wire.Resource, log *slog.Logger) Source {
+	return store.NewWatch(store.Kind[string]{
+		Resource: r,
+		Decode: func(e wire.Expect) store.Decode[string] {
+			return func(_ string, value []byte) (*string, error) {
+				text := fmt.Sprintf("%s of %d", value, e.ClusterID)
+				return &text, nil
+			}
+		},
+		Apply: func(changes []store.Change[string]) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			for _, ch := range changes {
+				b.events++
+				key := string(r) + "/" + ch.Name
+				if ch.New == nil {
+					delete(b.entries, key)
+				} else {
+					b.entries[key] = *ch.New
+				}
+			}
+		},
+	}, log)
+}
+
+func (b *bench) connect(context.Context, *kvstore.Config, int) (Client, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.refuse != nil {
+		return nil, b.refuse
+	}
+	return b.mem.Connect(), nil
+}
+
+func (b *bench) setRefuse(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.refuse = err
+}
+
+// run starts the controller; it is stopped at the end of the test.
+func (b *bench) run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); b.cluster.Run(ctx, b.file) }()
+	b.stop = sync.OnceFunc(func() { cancel(); <-done })
+	b.t.Cleanup(b.stop)
+}
+
+func (b *bench) configure(cfg wire.ClusterConfig) {
+	b.mem.Put(wire.ClusterConfigKey(testCluster), string(cfg.Encode()))
+}
+
+func (b *bench) put(r wire.Resource, cached bool, name, value string) {
+	b.mem.Put(r.Prefix(testCluster, cached)+name, value)
+}
+
+// eventually waits for a condition on the status.
+func (b *bench) eventually(what string, ok func(Status) bool) Status {
+	b.t.Helper()
+	deadline := time.NewTimer(20 * time.Second)
+	defer deadline.Stop()
+	poll := time.NewTicker(time.Millisecond)
+	defer poll.Stop()
+	for {
+		st := b.cluster.Status()
+		if ok(st) {
+			return st
+		}
+		select {
+		case <-poll.C:
+		case <-deadline.C:
+			b.t.Fatalf("waited in vain for: %s; status: %s %q, last error %q", what, st.State, st.Message, st.LastError)
+		}
+	}
+}
+
+func (b *bench) inState(s State) Status {
+	b.t.Helper()
+	return b.eventually("state "+string(s), func(st Status) bool { return st.State == s })
+}
+
+func (b *bench) holds(want map[string]string) {
+	b.t.Helper()
+	b.eventually(fmt.Sprint("entries ", want), func(Status) bool { return maps.Equal(b.held(), want) })
+}
+
+func (b *bench) held() map[string]string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return maps.Clone(b.entries)
+}
+
+func plain(id uint32) wire.ClusterConfig {
+	return wire.ClusterConfig{ID: id, Capabilities: wire.Capabilities{MaxConnectedClusters: 255}}
+}
+
+func TestFromTheFileToReady(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.put(wire.Nodes, false, "n1", "x")
+	b.put(wire.IPs, false, "10.0.0.1", "y")
+	b.run()
+	st := b.eventually("the wait for the configuration", func(st Status) bool {
+		return st.Connected && strings.Contains(st.Message, "cilium/cluster-config/c2")
+	})
+	if st.Ready || st.State != Syncing || len(b.held()) != 0 {
+		t.Errorf("without a configuration: %s, ready %t, entries %v", st.State, st.Ready, b.held())
+	}
+	b.configure(plain(2))
+	st = b.inState(Ready)
+	b.holds(map[string]string{"nodes/n1": "x of 2", "ips/10.0.0.1": "y of 2"})
+	if !st.Ready || st.ID != 2 || st.Message != "" || st.EtcdClusterID == "" || st.ConnectedSince.IsZero() || st.Sources[wire.IPs].Count != 1 {
+		t.Errorf("status %+v", st)
+	}
+	for r, s := range st.Sources {
+		if s.Freshness.State != FreshnessSynced || s.Freshness.AsOf.IsZero() {
+			t.Errorf("%s: freshness %+v", r, s.Freshness)
+		}
+	}
+}
+
+func TestFreshnessAdvancesWithoutEvents(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.configure(plain(2))
+	b.run()
+	first := b.inState(Ready).Sources[wire.IPs].Freshness.AsOf
+	b.mem.Put("cilium/elsewhere", "moves the revision")
+	b.eventually("a later proof", func(st Status) bool { return st.Sources[wire.IPs].Freshness.AsOf.After(first) })
+}
+
+func TestCanariesHoldBackTheirResource(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	cfg := plain(2)
+	cfg.Capabilities.SyncedCanaries = true
+	b.configure(cfg)
+	b.put(wire.Nodes, false, "n1", "x")
+	b.put(wire.IPs, false, "10.0.0.1", "y")
+	b.mem.Put(wire.SyncedKey(testCluster, wire.Nodes, false), "now")
+	b.run()
+	b.eventually("the wait for the canary of ips", func(st Status) bool {
+		return st.Sources[wire.Nodes].Synced && strings.Contains(st.Message, "cilium/synced/c2/cilium/state/ip/v1")
+	})
+	b.holds(map[string]string{"nodes/n1": "x of 2"})
+	b.mem.Put(wire.SyncedKey(testCluster, wire.IPs, false), "now")
+	b.inState(Ready)
+	b.holds(map[string]string{"nodes/n1": "x of 2", "ips/10.0.0.1": "y of 2"})
+}
+
+func TestALostConnectionWithdrawsNothing(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.configure(plain(2))
+	b.put(wire.Nodes, false, "n1", "x")
+	b.run()
+	b.inState(Ready)
+	b.setRefuse(errors.New("connection refused"))
+	b.mem.SetFault(func(context.Context, string, string) error { return errors.New("no answer") })
+	b.mem.Break(nil)
+	st := b.eventually("degraded and not connected", func(st Status) bool { return st.State == Degraded && !st.Connected })
+	if st.Ready || st.Sources[wire.Nodes].Freshness.State != FreshnessStale || !strings.Contains(st.Message, "is kept") {
+		t.Errorf("while away: ready %t, freshness %+v, message %q", st.Ready, st.Sources[wire.Nodes].Freshness, st.Message)
+	}
+	b.holds(map[string]string{"nodes/n1": "x of 2"})
+	b.mu.Lock()
+	events := b.events
+	b.mu.Unlock()
+	b.mem.SetFault(nil)
+	b.setRefuse(nil)
+	st = b.inState(Ready)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.events != events {
+		t.Errorf("reconnecting with unchanged contents caused %d events", b.events-events)
+	}
+	if st.Failures == 0 || st.LastFailure.IsZero() || st.LastError == "" || st.ConsecFailures != 0 {
+		t.Errorf("after the recovery: %d failures, %d in a row, last %v %q", st.Failures, st.ConsecFailures, st.LastFailure, st.LastError)
+	}
+}
+
+func TestAnEmptyServerInItsPlaceWithdrawsNothing(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.configure(plain(2))
+	b.put(wire.Nodes, false, "n1", "x")
+	b.run()
+	b.inState(Ready)
+	b.mem.Replace()
+	b.eventually("a new session that waits for its configuration", func(st Status) bool {
+		return st.Connected && st.Failures > 0 && !st.Sources[wire.Nodes].Freshness.AsOf.IsZero() && st.State != Ready
+	})
+	b.holds(map[string]string{"nodes/n1": "x of 2"})
+	b.put(wire.Nodes, false, "n2", "y")
+	b.configure(plain(2))
+	b.holds(map[string]string{"nodes/n2": "y of 2"})
+}
+
+func TestTheIDChangesWhileItRuns(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.configure(plain(2))
+	b.put(wire.Nodes, false, "n1", "x")
+	b.run()
+	b.holds(map[string]string{"nodes/n1": "x of 2"})
+	b.configure(plain(3))
+	b.holds(map[string]string{"nodes/n1": "x of 3"})
+	b.eventually("ID 3", func(st Status) bool { return st.ID == 3 && st.State == Ready })
+	// To a taken one: everything is withdrawn, and says why.
+	b.configure(plain(1))
+	st := b.inState(Failed)
+	b.holds(map[string]string{})
+	if !strings.Contains(st.Message, "own") {
+		t.Errorf("message %q does not name the owner", st.Message)
+	}
+	b.ids.mu.Lock()
+	if diff := cmp.Diff(map[uint32]string{1: "own", 3: testCluster}, b.ids.taken); diff != "" {
+		t.Errorf("a refused ID must leave the old one reserved (-want +got):\n%s", diff)
+	}
+	b.ids.mu.Unlock()
+	b.configure(plain(4))
+	b.inState(Ready)
+	b.holds(map[string]string{"nodes/n1": "x of 4"})
+}
+
+func TestAConflictEndsWhenTheOwnerGoes(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.ids.taken[2] = "other"
+	b.configure(plain(2))
+	b.put(wire.Nodes, false, "n1", "x")
+	b.run()
+	b.inState(Failed)
+	if len(b.held()) != 0 {
+		t.Errorf("in conflict, but entries are visible: %v", b.held())
+	}
+	b.ids.Release("other")
+	b.inState(Ready)
+	b.holds(map[string]string{"nodes/n1": "x of 2"})
+}
+
+func TestCapabilitiesAreFollowed(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.configure(plain(2))
+	b.put(wire.Nodes, false, "n1", "direct")
+	b.put(wire.Nodes, true, "n1", "mirrored")
+	b.run()
+	b.holds(map[string]string{"nodes/n1": "direct of 2"})
+	cfg := plain(2)
+	cfg.Capabilities.Cached = true
+	b.configure(cfg)
+	b.holds(map[string]string{"nodes/n1": "mirrored of 2"})
+	b.eventually("cached", func(st Status) bool { return st.Cached && st.State == Ready })
+}
+
+func TestABrokenConfigurationIsReported(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.configure(plain(2))
+	b.put(wire.Nodes, false, "n1", "x")
+	b.run()
+	b.inState(Ready)
+	b.mem.Put(wire.ClusterConfigKey(testCluster), "garbage")
+	if st := b.inState(Degraded); !strings.Contains(st.Message, "cannot be read") || !st.Ready {
+		t.Errorf("malformed: ready %t, %q", st.Ready, st.Message)
+	}
+	b.configure(plain(2))
+	b.inState(Ready)
+	b.mem.Delete(wire.ClusterConfigKey(testCluster))
+	if st := b.inState(Degraded); !strings.Contains(st.Message, "deleted") {
+		t.Errorf("deleted: %q", st.Message)
+	}
+	b.holds(map[string]string{"nodes/n1": "x of 2"})
+	b.configure(plain(0))
+	if st := b.inState(Failed); !strings.Contains(st.Message, "reserved") {
+		t.Errorf("ID 0: %q", st.Message)
+	}
+	b.holds(map[string]string{"nodes/n1": "x of 2"}) // refused, not removed
+	b.configure(plain(2))
+	b.inState(Ready)
+}
+
+func TestAnUnusableFile(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	if err := os.WriteFile(b.file, []byte("endpoints: [unterminated\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.run()
+	if st := b.inState(Failed); !strings.Contains(st.Message, b.file) {
+		t.Errorf("the message does not name the file: %q", st.Message)
+	}
+}
+
+func TestDrainWithdrawsAndGivesTheIDBack(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.configure(plain(2))
+	b.put(wire.Nodes, false, "n1", "x")
+	b.put(wire.IPs, false, "10.0.0.1", "y")
+	b.run()
+	b.inState(Ready)
+	b.stop()
+	if len(b.held()) != 2 {
+		t.Errorf("stopping withdrew entries: %v", b.held())
+	}
+	b.cluster.Drain()
+	if st := b.cluster.Status(); st.State != Removing || len(b.held()) != 0 || b.ids.taken[2] != "" {
+		t.Errorf("after a drain: %s, entries %v, IDs %v", st.State, b.held(), b.ids.taken)
+	}
+}

@@ -1,0 +1,104 @@
+package remotecluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// configWatch follows the cluster configuration: one key, watched, so that a
+// change is seen at once and not at the next connection.
+type configWatch struct {
+	key   string
+	watch *store.Watch[wire.ClusterConfig]
+
+	mu       sync.Mutex
+	cfg      *wire.ClusterConfig // the last one read on this session; kept when the key vanishes while it runs
+	vanished bool                // the key was deleted after it had been read
+	changed  chan struct{}       // closed and replaced when cfg changes
+}
+
+func newConfigWatch(cluster string, log *slog.Logger) *configWatch {
+	c := &configWatch{key: wire.ClusterConfigKey(cluster), changed: make(chan struct{})}
+	c.watch = store.NewWatch(store.Kind[wire.ClusterConfig]{
+		Resource: "cluster-config",
+		Decode: func(wire.Expect) store.Decode[wire.ClusterConfig] {
+			return func(_ string, value []byte) (*wire.ClusterConfig, error) {
+				cfg, err := wire.DecodeClusterConfig(value)
+				return &cfg, err
+			}
+		},
+		Apply: c.apply,
+	}, log)
+	return c
+}
+
+// run follows the key on one session.
+func (c *configWatch) run(ctx context.Context, client Client) error {
+	return c.watch.Run(ctx, store.Session{Client: client, Prefix: c.key})
+}
+
+func (c *configWatch) apply(changes []store.Change[wire.ClusterConfig]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, ch := range changes {
+		if c.vanished = ch.New == nil; c.vanished {
+			continue
+		}
+		if c.cfg == nil || !bytes.Equal(c.cfg.Encode(), ch.New.Encode()) {
+			c.cfg = ch.New
+			close(c.changed)
+			c.changed = make(chan struct{})
+		}
+	}
+}
+
+// current returns the configuration, nil when it was not read yet, and a
+// channel that is closed when there is another.
+func (c *configWatch) current() (*wire.ClusterConfig, <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cfg, c.changed
+}
+
+// problem says what is wrong with the configuration that is in force; empty
+// when nothing is.
+func (c *configWatch) problem() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.watch.Status().Rejected > 0:
+		return fmt.Sprintf("the value of %s cannot be read as a cluster configuration; the one before stays in force", c.key)
+	case c.vanished:
+		return fmt.Sprintf("the cluster configuration %s was deleted while connected; the cluster's writer may be gone", c.key)
+	}
+	return ""
+}
+
+// pending says what keeps the configuration from being known; empty when it
+// is merely not there.
+func (c *configWatch) pending() string {
+	st := c.watch.Status()
+	switch {
+	case st.Rejected > 0:
+		return fmt.Sprintf("the value of %s cannot be read as a cluster configuration: check what writes it", c.key)
+	case st.Err != nil:
+		return fmt.Sprintf("reading the cluster configuration %s: %v", c.key, st.Err)
+	}
+	return ""
+}
+
+// missing says why there is no configuration after all that time.
+func (c *configWatch) missing(waited time.Duration) error {
+	if problem := c.pending(); problem != "" {
+		return errors.New(problem)
+	}
+	return fmt.Errorf("no cluster configuration at %s after %s: is this the etcd of that cluster, and does its clustermesh-apiserver run?", c.key, waited)
+}

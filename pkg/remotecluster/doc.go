@@ -1,0 +1,17 @@
+// Package remotecluster runs one remote cluster: it connects to its etcd, finds
+// out what the cluster is, runs the sources that fill the tables, watches that
+// all stays well, and starts again when it does not.
+//
+//	file → connect → cluster configuration → validate → canaries → sources
+//	          ↑________________ session over, with the reason ________|
+//
+// A [Cluster] outlives its sessions, and so do its sources: what they hold is
+// kept over a lost connection and never withdrawn for it. Three endings are
+// told apart. Run ending because its context did: the process stops or the
+// file changed, nothing is withdrawn. A session ending: everything is kept and
+// its age is shown. [Cluster.Drain]: the file is gone, everything is withdrawn.
+//
+// Concurrency: Run and Drain belong to one goroutine, the cluster's owner.
+// Every goroutine that Run starts has ended when it returns. Status may be
+// called by any, at any time.
+package remotecluster

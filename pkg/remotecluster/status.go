@@ -1,0 +1,83 @@
+package remotecluster
+
+import (
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// State says where a remote cluster's controller stands.
+type State string
+
+// The states of a cluster, as interface.md names them.
+const (
+	// Connecting: no session yet, or the one before was lost before the first
+	// complete copy.
+	Connecting State = "connecting"
+	// Syncing: a session runs, but not every resource has been listed yet.
+	Syncing State = "syncing"
+	// Ready: every resource is visible and the session is well.
+	Ready State = "ready"
+	// Degraded: what was once complete is kept and shown, but the session is
+	// lost or something is wrong with it. The message says what.
+	Degraded State = "degraded"
+	// Failed: the cluster cannot be used until somebody changes something: an
+	// unusable file, an invalid name or configuration, a cluster ID in conflict.
+	Failed State = "failed"
+	// Removing: its file is gone and its entries are being withdrawn.
+	Removing State = "removing"
+)
+
+// FreshnessState classifies what is known about the age of a resource's copy.
+type FreshnessState string
+
+// The states of freshness.
+const (
+	FreshnessUnknown FreshnessState = "unknown" // nothing was ever read
+	FreshnessSyncing FreshnessState = "syncing" // the first list is under way
+	FreshnessSynced  FreshnessState = "synced"  // proved equal to the remote as of AsOf, recently
+	FreshnessStale   FreshnessState = "stale"   // kept from before; the remote may have moved on since AsOf
+)
+
+// Freshness tells until when a resource's copy is known to equal the remote
+// (kvstore.md, Freshness). AsOf is zero when it never was.
+type Freshness struct {
+	State FreshnessState
+	AsOf  time.Time
+}
+
+// SourceStatus describes one resource of one cluster.
+type SourceStatus struct {
+	// Synced tells whether a complete list has been applied since the cluster
+	// was added. It does not go back when the connection is lost.
+	Synced bool
+	// Count is the number of accepted keys, Rejected the number of present
+	// keys whose value was refused.
+	Count, Rejected int
+	// Rejections breaks Rejected down by reason.
+	Rejections map[wire.Reason]int
+	Freshness  Freshness
+}
+
+// Status is everything that is known about one remote cluster, at one moment.
+type Status struct {
+	Name           string
+	ID             uint32 // 0 until its configuration was read
+	State          State
+	Ready          bool
+	Connected      bool
+	Cached         bool
+	Message        string // why it is not ready, in a person's words; empty when all is well
+	Endpoints      []string
+	EtcdClusterID  string // hexadecimal; empty before the first session
+	ConfigFile     string
+	Capabilities   *wire.Capabilities // nil until its configuration was read
+	Sources        map[wire.Resource]SourceStatus
+	Failures       int // attempts and sessions that ended in an error, in all
+	LastFailure    time.Time
+	LastError      string
+	ConnectedSince time.Time // zero while not connected
+	LastEvent      time.Time // when the last batch of events arrived
+	LastSuccess    time.Time // when the endpoint last answered a linearizable read
+	ConsecFailures int       // failures since the last success
+}

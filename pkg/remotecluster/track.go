@@ -1,0 +1,297 @@
+package remotecluster
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// phase is where a session stands.
+type phase int
+
+const (
+	phaseWait    phase = iota // between attempts
+	phaseConnect              // reading the file, connecting
+	phaseConfig               // waiting for the cluster configuration
+	phaseSync                 // canaries and lists
+	phaseRun                  // everything listed once
+)
+
+// tracker is what a controller knows of itself, for Status.
+type tracker struct {
+	changed func() // called after each change but those of probes
+
+	mu           sync.Mutex
+	at           phase
+	draining     bool
+	file         string
+	eps          []string
+	client       Client // nil while not connected
+	since        time.Time
+	clusterID    uint32
+	capabilities *wire.Capabilities
+	config       *configWatch // of the session; nil while not connected
+	canaries     *canaries    // of the session; nil before there is a configuration
+	etcd         uint64       // cluster ID of the etcd that answered last
+	refusal      error        // why the present configuration cannot be used
+	unusable     error        // why the file cannot be used
+	retryAt      time.Time
+	failures     int
+	consecutive  int
+	lastError    error
+	lastFailure  time.Time
+	lastSuccess  time.Time
+	probeError   error // of the last probe; nil when it succeeded
+}
+
+// done ends a change.
+func (t *tracker) done() {
+	t.mu.Unlock()
+	t.changed()
+}
+
+func (t *tracker) begin(file string) {
+	t.mu.Lock()
+	defer t.done()
+	t.file, t.unusable, t.refusal, t.draining = file, nil, nil, false
+}
+
+func (t *tracker) phase(p phase) {
+	t.mu.Lock()
+	defer t.done()
+	t.at = p
+}
+
+func (t *tracker) endpoints(eps []string) {
+	t.mu.Lock()
+	defer t.done()
+	t.eps, t.unusable = eps, nil
+}
+
+func (t *tracker) connected(client Client, config *configWatch) {
+	t.mu.Lock()
+	defer t.done()
+	t.client, t.config, t.since, t.lastSuccess, t.probeError = client, config, time.Now(), time.Now(), nil
+	t.etcd = client.Status().EtcdClusterID
+}
+
+func (t *tracker) gated(c *canaries) {
+	t.mu.Lock()
+	defer t.done()
+	t.canaries = c
+}
+
+func (t *tracker) disconnected() {
+	t.mu.Lock()
+	defer t.done()
+	t.client, t.config, t.canaries, t.since, t.refusal = nil, nil, nil, time.Time{}, nil
+}
+
+// failed notes the end of an attempt or of a session.
+func (t *tracker) failed(err error, wait time.Duration) {
+	t.mu.Lock()
+	defer t.done()
+	now := time.Now()
+	t.at, t.retryAt = phaseWait, now.Add(wait)
+	t.failures++
+	t.consecutive++
+	t.lastError, t.lastFailure = err, now
+	if u, ok := errors.AsType[*unusable](err); ok {
+		t.unusable = u.error
+	}
+}
+
+// refused notes a configuration that cannot be used.
+func (t *tracker) refused(err error) {
+	t.mu.Lock()
+	defer t.done()
+	if t.refusal == nil || t.refusal.Error() != err.Error() {
+		t.failures++
+	}
+	t.consecutive++
+	t.refusal, t.lastError, t.lastFailure = err, err, time.Now()
+}
+
+// adopted notes the configuration that the sources now run with.
+func (t *tracker) adopted(cfg wire.ClusterConfig) {
+	t.mu.Lock()
+	defer t.done()
+	t.at, t.clusterID, t.capabilities, t.refusal, t.consecutive = phaseSync, cfg.ID, &cfg.Capabilities, nil, 0
+}
+
+func (t *tracker) id() uint32 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.clusterID
+}
+
+func (t *tracker) forgetID() {
+	t.mu.Lock()
+	defer t.done()
+	t.clusterID = 0
+}
+
+func (t *tracker) removing() {
+	t.mu.Lock()
+	defer t.done()
+	t.draining = true
+}
+
+func (t *tracker) probed(p kvstore.Probe) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.probeError = p.Err; p.Err == nil {
+		t.lastSuccess = p.At
+	}
+}
+
+// Status describes the cluster at this moment.
+func (c *Cluster) Status() Status {
+	c.track.mu.Lock()
+	defer c.track.mu.Unlock()
+	t := &c.track
+	s := Status{
+		Name: c.Name, ID: t.clusterID, ConfigFile: t.file, Endpoints: t.eps,
+		Connected: t.client != nil, ConnectedSince: t.since,
+		Capabilities: t.capabilities, Cached: t.capabilities != nil && t.capabilities.Cached,
+		Failures: t.failures, ConsecFailures: t.consecutive,
+		LastFailure: t.lastFailure, LastSuccess: t.lastSuccess,
+		Sources: make(map[wire.Resource]SourceStatus, len(c.Sources)),
+	}
+	if t.etcd != 0 {
+		s.EtcdClusterID = fmt.Sprintf("%x", t.etcd)
+	}
+	if t.lastError != nil {
+		s.LastError = t.lastError.Error()
+	}
+	synced := c.addSources(&s)
+	s.Ready = s.Connected && synced && t.refusal == nil && !t.draining
+	s.State, s.Message = c.judge(s, synced)
+	return s
+}
+
+// addSources fills in the sources and tells whether all are synced.
+func (c *Cluster) addSources(s *Status) (synced bool) {
+	synced = true
+	for _, src := range c.Sources {
+		st := src.Status()
+		synced = synced && st.Synced
+		s.Sources[src.Resource()] = SourceStatus{
+			Synced: st.Synced, Count: st.Count, Rejected: st.Rejected, Rejections: st.Rejections,
+			Freshness: Freshness{AsOf: st.AsOf, State: c.freshness(st.Synced, st.Listing, s.Connected, st.AsOf)},
+		}
+		if st.LastEvent.After(s.LastEvent) {
+			s.LastEvent = st.LastEvent
+		}
+	}
+	return synced
+}
+
+func (c *Cluster) freshness(synced, listing, connected bool, asOf time.Time) FreshnessState {
+	switch {
+	case !synced && (listing || connected):
+		return FreshnessSyncing
+	case asOf.IsZero():
+		return FreshnessUnknown
+	case !connected || time.Since(asOf) > c.Timings.StaleAfter:
+		return FreshnessStale
+	}
+	return FreshnessSynced
+}
+
+// judge names the state and says why it is not ready, in a person's words.
+// The tracker's mu is held.
+func (c *Cluster) judge(s Status, synced bool) (State, string) {
+	t := &c.track
+	switch {
+	case t.draining:
+		return Removing, "its file is gone; its entries are being withdrawn"
+	case t.unusable != nil:
+		return Failed, fmt.Sprintf("the client file cannot be used: %v", t.unusable)
+	case t.refusal != nil:
+		return Failed, t.refusal.Error()
+	case !s.Connected && synced:
+		return Degraded, fmt.Sprintf("not connected since %s; what was known is kept: %s", ago(t.lastSuccess), c.attempt())
+	case !s.Connected:
+		return Connecting, c.attempt()
+	case !synced:
+		return Syncing, c.progress(s)
+	}
+	if problem := c.problem(s); problem != "" {
+		return Degraded, problem
+	}
+	return Ready, ""
+}
+
+// attempt says what stands between the cluster and a connection.
+func (c *Cluster) attempt() string {
+	t := &c.track
+	switch {
+	case t.lastError == nil:
+		return "connecting"
+	case t.at == phaseWait:
+		return fmt.Sprintf("%v; trying again in %s", t.lastError, time.Until(t.retryAt).Round(100*time.Millisecond))
+	}
+	return fmt.Sprintf("connecting again after: %v", t.lastError)
+}
+
+// progress says what a session that is not complete waits for.
+func (c *Cluster) progress(s Status) string {
+	t := &c.track
+	if t.at == phaseConfig || t.canaries == nil {
+		if problem := t.config.pending(); problem != "" {
+			return problem
+		}
+		return "waiting for the cluster configuration " + wire.ClusterConfigKey(c.Name)
+	}
+	for _, src := range c.Sources {
+		r := src.Resource()
+		if s.Sources[r].Synced {
+			continue
+		}
+		if !t.canaries.seen(r) {
+			return fmt.Sprintf("waiting for the remote cluster to have written its %s (%s)",
+				r, wire.SyncedKey(c.Name, r, s.Cached))
+		}
+		if err := src.Status().Err; err != nil {
+			return fmt.Sprintf("listing %s: %v", r, err)
+		}
+		return fmt.Sprintf("listing %s: %d so far", r, s.Sources[r].Count)
+	}
+	return "finishing"
+}
+
+// problem says what is wrong with a session that serves; empty when nothing is.
+func (c *Cluster) problem(s Status) string {
+	t := &c.track
+	if t.probeError != nil {
+		return fmt.Sprintf("etcd does not answer: %v", t.probeError)
+	}
+	if problem := t.config.problem(); problem != "" {
+		return problem
+	}
+	for _, src := range c.Sources {
+		r := src.Resource()
+		if st := src.Status(); st.Err != nil {
+			return fmt.Sprintf("%s: %v", r, st.Err)
+		}
+		if s.Sources[r].Freshness.State != FreshnessSynced {
+			return fmt.Sprintf("%s could not be confirmed since %s", r, ago(s.Sources[r].Freshness.AsOf))
+		}
+	}
+	if hb := t.client.Status().Heartbeat; hb.Stale {
+		return fmt.Sprintf("no heartbeat at %s for %s: etcd answers, but the cluster's writer may be gone", wire.HeartbeatKey, hb.Age.Round(time.Second))
+	}
+	return ""
+}
+
+func ago(at time.Time) string {
+	if at.IsZero() {
+		return "the start"
+	}
+	return fmt.Sprintf("%s (%s ago)", at.UTC().Format(time.RFC3339), time.Since(at).Round(time.Second))
+}

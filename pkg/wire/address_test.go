@@ -1,0 +1,126 @@
+package wire
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"testing"
+)
+
+func TestAddressesWithClusters(t *testing.T) {
+	t.Parallel()
+	type output struct {
+		Cluster uint32
+		String  string
+		Single  bool
+	}
+	v := golden[struct {
+		Addr, Prefix []rule[string, output]
+		Annotate     map[string]string
+	}](t, "addr_cluster.json")
+	for _, c := range v.Addr {
+		a, err := ParseAddrCluster(c.Input)
+		checkOutcome(t, err, c.OK, c.Error)
+		if err == nil && (a.ClusterID != c.Output.Cluster || a.String() != c.Output.String) {
+			t.Errorf("%s reads as %s", c.Input, a)
+		}
+	}
+	for _, c := range v.Prefix {
+		p, err := ParsePrefixCluster(c.Input)
+		checkOutcome(t, err, c.OK, c.Error)
+		if err == nil && (p.ClusterID != c.Output.Cluster || p.String() != c.Output.String || p.IsSingleIP() != c.Output.Single) {
+			t.Errorf("%s reads as %s", c.Input, p)
+		}
+	}
+	for sum, want := range v.Annotate {
+		var text string
+		var id uint32
+		if _, err := fmt.Sscanf(sum, "%s + %d", &text, &id); err != nil {
+			t.Fatal(err)
+		}
+		same(t, sum, AnnotateCluster(text, id), want)
+	}
+	if _, err := ParseAddrCluster("fe80::1%eth0@2"); err == nil {
+		t.Error("an address with a zone is accepted")
+	}
+}
+
+func TestPodCIDRs(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		cidr CIDR
+		want string
+	}{
+		"host bits are masked":     {CIDR{net.ParseIP("10.2.0.7"), net.CIDRMask(24, 32)}, "10.2.0.0/24"},
+		"IPv6":                     {CIDR{net.ParseIP("fd02::1"), net.CIDRMask(64, 128)}, "fd02::/64"},
+		"everything":               {CIDR{net.ParseIP("0.0.0.0"), net.CIDRMask(0, 32)}, "0.0.0.0/0"},
+		"no address":               {CIDR{nil, net.CIDRMask(24, 32)}, ""},
+		"empty mask":               {CIDR{net.ParseIP("10.2.0.0"), net.IPMask{}}, ""},
+		"mask with a hole":         {CIDR{net.ParseIP("10.2.0.0"), net.IPv4Mask(255, 0, 255, 0)}, ""},
+		"mask of the other family": {CIDR{net.ParseIP("10.2.0.0"), net.CIDRMask(24, 128)}, ""},
+	} {
+		got, ok := c.cidr.Prefix()
+		if ok != (c.want != "") || ok && got.String() != c.want {
+			t.Errorf("%s: %s, %v", name, got, ok)
+		}
+	}
+}
+
+func TestAnAddressOfANodeIsUnmapped(t *testing.T) {
+	t.Parallel()
+	if got := (NodeAddress{IP: net.ParseIP("::ffff:10.0.0.1")}).Addr(); got != netip.MustParseAddr("10.0.0.1") {
+		t.Error(got)
+	}
+	if got := (NodeAddress{}).Addr(); got.IsValid() {
+		t.Error(got)
+	}
+}
+
+func TestIPNames(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{
+		"10.0.0.1": true, "10.0.0.1/32": true, "10.0.0.1/24": true, "0.0.0.0/0": true, "fd02::11": true,
+		"fd02::/64":  true,
+		"fd02:0::11": false, "FD02::11": false, "::ffff:10.0.0.1": false, "10.0.0.1/33": false, "10.0.0.1/032": false,
+		"010.0.0.1": false, "fe80::1%eth0": false, "<nil>": false, "": false, "10.0.0.1/": false, "10.0.0.1/x": false,
+		"::ffff:10.0.0.0/120": false,
+	} {
+		prefix, host, err := ParseIPName(name)
+		if (err == nil) != want {
+			t.Errorf("%q: %v, want it accepted: %v", name, err, want)
+		}
+		if err != nil {
+			checkRejected(t, err)
+			continue
+		}
+		same(t, "name", IP{Prefix: prefix, Host: host}.Name(), name)
+	}
+}
+
+func TestNamedPortsThatCannotBeUsedAreLeftOut(t *testing.T) {
+	t.Parallel()
+	for port, want := range map[NamedPort]string{
+		{"http", 80, "TCP"}:            "TCP",
+		{"http", 80, "tcp"}:            "TCP",
+		{"http", 80, ""}:               "TCP",
+		{"dns", 53, "UDP"}:             "UDP",
+		{"s-1", 53, "sctp"}:            "SCTP",
+		{"x", 1, "ANY"}:                "ANY",
+		{"x", 1, "weird"}:              "",
+		{"x", 0, "TCP"}:                "",
+		{"", 1, "TCP"}:                 "",
+		{"-x", 1, "TCP"}:               "",
+		{"x-", 1, "TCP"}:               "",
+		{"x--y", 1, "TCP"}:             "",
+		{"8080", 1, "TCP"}:             "",
+		{"under_score", 1, "TCP"}:      "",
+		{"sixteen-letters-", 1, "TCP"}: "",
+		{"sixteen-letterss", 1, "TCP"}: "",
+		{"fifteen-letters", 1, "TCP"}:  "TCP",
+	} {
+		got, ok := usablePort(port.Name, uint64(port.Port), port.Protocol)
+		if ok != (want != "") || got != want {
+			t.Errorf("%+v: %q, %v", port, got, ok)
+		}
+	}
+}

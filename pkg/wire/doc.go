@@ -1,0 +1,25 @@
+// Package wire knows the bytes of the ClusterMesh kvstore format: every key
+// path and every value, as Cilium v1.20 speaks it (docs: spec/wire.md, cited
+// below as "wire.md" with its section).
+//
+// # Concurrency properties
+//
+// Everything here is a pure function of its arguments: no I/O, no clock, no
+// goroutine that outlives a call, no package-level state that changes. All of
+// it may be called from any number of goroutines. The one type with a life of
+// its own, [IPDecoder], belongs to one goroutine at a time when its hook does.
+//
+// # Failure
+//
+// A Decode function that reads an entry of a remote cluster fails with a
+// [*RejectError], whose [Reason] comes from a small closed set and may label a
+// metric. A rejected entry is neither an upsert nor a deletion: the previous
+// value of its key stays in force (wire.md §1). Decoders never panic and never
+// keep a reference to the value that they were given.
+//
+// # Names
+//
+// A key is a full path in the kvstore; a name is a key without the prefix that
+// a reader lists ([Resource.Prefix]). Encoders write with encoding/json
+// version 1, because peers see its exact bytes.
+package wire

@@ -1,0 +1,125 @@
+package wire
+
+import (
+	"fmt"
+	"net/netip"
+)
+
+// The types of addresses that a slice may hold.
+const (
+	AddressTypeIPv4 = "IPv4"
+	AddressTypeIPv6 = "IPv6"
+)
+
+// EndpointSlice is one slice of a service's endpoints, ready or not
+// (wire.md §1.4). The JSON names are for people; on the wire it is protobuf
+// compressed with zstd.
+type EndpointSlice struct {
+	Cluster     string            `json:"cluster"`
+	ClusterID   uint32            `json:"clusterID"`
+	Namespace   string            `json:"namespace"`
+	Name        string            `json:"name"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+	AddressType string            `json:"addressType"` // AddressTypeIPv4 or AddressTypeIPv6
+	Endpoints   []Endpoint        `json:"endpoints"`
+	Ports       []EndpointPort    `json:"ports"`
+}
+
+// Endpoint is one endpoint, usually with one address. Pointers are nil when
+// the field is unset.
+type Endpoint struct {
+	Addresses          []string           `json:"addresses"`
+	Conditions         EndpointConditions `json:"conditions"`
+	Hostname           *string            `json:"hostname,omitempty"`
+	DeprecatedTopology map[string]string  `json:"deprecatedTopology,omitempty"`
+	NodeName           *string            `json:"nodeName,omitempty"`
+	Zone               *string            `json:"zone,omitempty"`
+	Hints              *EndpointHints     `json:"hints,omitempty"`
+}
+
+// EndpointConditions says what state an endpoint is in; nil is unknown.
+type EndpointConditions struct {
+	Ready       *bool `json:"ready,omitempty"`
+	Serving     *bool `json:"serving,omitempty"`
+	Terminating *bool `json:"terminating,omitempty"`
+}
+
+// EndpointHints says for which zones an endpoint is meant.
+type EndpointHints struct {
+	ForZones []ForZone `json:"forZones,omitempty"`
+}
+
+// EndpointPort is one port of all endpoints of a slice.
+type EndpointPort struct {
+	Name        *string `json:"name,omitempty"`
+	Protocol    *string `json:"protocol,omitempty"`
+	Port        *int32  `json:"port,omitempty"`
+	AppProtocol *string `json:"appProtocol,omitempty"`
+}
+
+// Key returns the slice's key in its cluster's state.
+func (s *EndpointSlice) Key() string {
+	return EndpointSlices.Key(s.Cluster, false, s.Namespace+"/"+s.Name)
+}
+
+// Encode returns the value to write. Whoever writes many is better off with a
+// [SliceEncoder].
+func (s *EndpointSlice) Encode() []byte {
+	e := NewSliceEncoder()
+	defer e.Close()
+	return e.Encode(s)
+}
+
+// DecodeEndpointSlice reads the slice with this name ("namespace/name") and
+// checks that it is the remote's (wire.md §1.4). A value that decompresses to
+// more than 16 MiB is rejected. The error is a [*RejectError].
+func DecodeEndpointSlice(name string, value []byte, e Expect) (*EndpointSlice, error) {
+	message, err := decompress(value)
+	if err != nil {
+		return nil, &RejectError{Reason: ReasonMalformed, Err: err}
+	}
+	s := &EndpointSlice{}
+	if err := s.parseProto(message); err != nil {
+		return nil, &RejectError{Reason: ReasonMalformed, Err: err}
+	}
+	if err := s.validate(name, e); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *EndpointSlice) validate(name string, e Expect) error {
+	err := required([2]string{"cluster", s.Cluster}, [2]string{"namespace", s.Namespace}, [2]string{"name", s.Name})
+	if err != nil {
+		return err
+	}
+	if err := e.validID(s.ClusterID); err != nil {
+		return err
+	}
+	if err := s.validateAddresses(); err != nil {
+		return err
+	}
+	if err := e.sameCluster(s.Cluster); err != nil {
+		return err
+	}
+	if err := sameNamespacedName(s.Namespace, s.Name, name); err != nil {
+		return err
+	}
+	return e.sameID(s.ClusterID)
+}
+
+func (s *EndpointSlice) validateAddresses() error {
+	if s.AddressType != AddressTypeIPv4 && s.AddressType != AddressTypeIPv6 {
+		return &RejectError{Reason: ReasonValue, Err: fmt.Errorf("address type is invalid")}
+	}
+	for i := range s.Endpoints {
+		for _, text := range s.Endpoints[i].Addresses {
+			addr, err := netip.ParseAddr(text)
+			if err != nil || addr.Zone() != "" || addr.Is4() != (s.AddressType == AddressTypeIPv4) {
+				return reject(ReasonAddress, "invalid %s endpoint address: %s", s.AddressType, text)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,220 @@
+package wire
+
+import (
+	"encoding/json"
+	"net"
+	"net/netip"
+	"reflect"
+	"testing"
+)
+
+// oddIPs are entries just beside what the fast path takes, and just within.
+var oddIPs = [][2]string{
+	{"10.0.0.1", `{"IP":"10.0.0.1","Mask":null,"HostIP":"","ID":131072,"Key":0,"Metadata":""}`},
+	{"10.0.0.1", `{"IP":"10.0.0.1","Mask":null,"HostIP":"","ID":131072,"Key":0,"Metadata":""} `},
+	{"10.0.0.1", `{"IP":"10.0.0.1","Mask":null,"HostIP":"","ID":131072,"Key":0,"Metadata":""}}`},
+	{"10.0.0.1", `{"IP":"10.0.0.1","Mask":null,"HostIP":"","ID":131072,"Key":0,"Metadata":"","IP":"10.0.0.1"}`},
+	{"10.0.0.1", `{"IP":"10.0.0.1","Mask":null,"HostIP":"","ID":131072,"Key":0,"Metadata":"","ip":"10.0.0.2"}`},
+	{"10.0.0.1", `{"IP":"10.0.0.1","Mask":null,"HostIP":"","ID":131072,"Key":0,"Metadata":"","x":{"IP":[]}}`},
+	{"10.0.0.1", `{"IP":"10.0.0.1","Mask":null,"HostIP":"::","ID":131072,"Key":0,"Metadata":"\u0000"}`},
+	{"10.0.0.1", `{"IP":"10.0.0.1","Mask":null,"HostIP":"","ID":131072,"Key":0,"Metadata":"é","K8sPodName":"é"}`},
+	{"10.0.0.1", "{\"IP\":\"10.0.0.1\",\"Mask\":null,\"HostIP\":\"\",\"ID\":131072,\"Key\":0,\"Metadata\":\"\xff\"}"},
+	{"10.0.0.1", "{\"IP\":\"10.0.0.1\",\"Mask\":null,\"HostIP\":\"\",\"ID\":131072,\"Key\":0,\"Metadata\":\"\x1f\"}"},
+	{"10.0.0.1", "{\"IP\":\"10.0.0.1\",\"Mask\":null,\"HostIP\":\"\",\"ID\":131072,\"Key\":0,\"Metadata\":\"\x7f\"}"},
+	{"10.0.0.1", `{"IP":"10.0.0.1","Mask":null,"HostIP":"","ID":0131072,"Key":0,"Metadata":""}`},
+	{"10.0.0.1", `{"IP":"10.0.0.1","Mask":null,"HostIP":"","ID":131072.0,"Key":0,"Metadata":""}`},
+	{"10.0.0.1", `{"IP":"10.0.0.1","Mask":null,"HostIP":"","ID":1e1,"Key":-0,"Metadata":""}`},
+	{"10.0.0.1", `{"IP":"10.0.0.1","Mask":null,"HostIP":"","ID":4294967295,"Key":255,"Metadata":""}`},
+	{"10.0.0.1", `{"IP":"10.0.0.1","Mask":null,"HostIP":"","ID":4294967296,"Key":256,"Metadata":""}`},
+	{"10.0.0.1", `{"IP":"10.0.0.1","Mask":null,"HostIP":"010.0.0.1","ID":1,"Key":0,"Metadata":""}`},
+	{"010.0.0.1", `{"IP":"010.0.0.1","Mask":null,"HostIP":"","ID":1,"Key":0,"Metadata":""}`},
+	{"10.0.0.256", `{"IP":"10.0.0.256","Mask":null,"HostIP":"","ID":1,"Key":0,"Metadata":""}`},
+	{"10.0.0.1", `{"IP":"::ffff:10.0.0.1","Mask":null,"HostIP":"::ffff:10.0.0.1","ID":1,"Key":0,"Metadata":""}`},
+	{"::ffff:a00:1", `{"IP":"::ffff:a00:1","Mask":null,"HostIP":"::ffff:a00:1","ID":1,"Key":0,"Metadata":""}`},
+	{"10.0.0.1", `{"IP":"::ffff:a00:1","Mask":null,"HostIP":"::ffff:a00:1","ID":1,"Key":0,"Metadata":""}`},
+	{"fd02:0::1", `{"IP":"fd02:0::1","Mask":null,"HostIP":"FD02:0::1","ID":1,"Key":0,"Metadata":""}`},
+	{"fd02::1", `{"IP":"fd02::1","Mask":null,"HostIP":"FD02:0::1","ID":1,"Key":0,"Metadata":""}`},
+	{"fe80::1%eth0", `{"IP":"fe80::1%eth0","Mask":null,"HostIP":"","ID":1,"Key":0,"Metadata":""}`},
+	{"10.9.0.0/16", `{"IP":"10.9.0.0","Mask":"//8AAA==","HostIP":"","ID":1,"Key":0,"Metadata":""}`},
+	{"10.9.0.0/16", `{"IP":"10.9.0.0","Mask":[255,255,0,0],"HostIP":"","ID":1,"Key":0,"Metadata":""}`},
+	{"10.9.0.0/0", `{"IP":"10.9.0.0","Mask":"","HostIP":"","ID":1,"Key":0,"Metadata":""}`},
+	{"10.9.0.0/0", `{"IP":"10.9.0.0","Mask":"/wD/AA==","HostIP":"","ID":1,"Key":0,"Metadata":""}`},
+	{"10.9.0.0/64", `{"IP":"10.9.0.0","Mask":"//////////8AAAAAAAAAAA==","HostIP":"","ID":1,"Key":0,"Metadata":""}`},
+	{"fd09::/136", `{"IP":"fd09::","Mask":"///////////////////////v","HostIP":"","ID":1,"Key":0,"Metadata":""}`},
+	{"fd09::/64", `{"IP":"fd09::","Mask":"//////////8AAAAAAAAAAA==","HostIP":"","ID":1,"Key":0,"Metadata":""}`},
+	{"10.0.0.1", `{"IP":"10.0.0.1","Mask":null,"HostIP":"","ID":1,"Key":0,"Metadata":"","NamedPorts":[]}`},
+	{"10.0.0.1", `{"IP":"10.0.0.1","Mask":null,"HostIP":"","ID":1,"Key":0,"Metadata":"","NamedPorts":null}`},
+	{
+		"10.0.0.1",
+		`{"IP":"10.0.0.1","Mask":null,"HostIP":"","ID":1,"Key":0,"Metadata":"","K8sNamespace":"a","K8sPodName":"b",` +
+			`"NamedPorts":[{"Name":"a","Port":1,"Protocol":"tcp"},{"Name":"-","Port":1,"Protocol":"TCP"},` +
+			`{"Name":"c","Port":65536,"Protocol":"UDP"}]}`,
+	},
+	{"10.0.0.1", `null`},
+	{"<nil>", `{"IP":"","Mask":null,"HostIP":"","ID":1,"Key":0,"Metadata":""}`},
+	{"", `{"IP":"","Mask":null,"HostIP":"","ID":1,"Key":0,"Metadata":""}`},
+}
+
+func addIPSeeds(f *testing.F) {
+	for _, v := range golden[[]vector](f, "ips.json") {
+		var p IPIdentityPair
+		if err := json.Unmarshal(v.Base64, &p); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(p.Name(), v.Base64)
+	}
+	for _, v := range golden[[]decodeVector](f, "ips_decode.json") {
+		f.Add(v.Name, v.bytes(f))
+	}
+	for _, v := range benchmarkIPs() {
+		f.Add(v.Key, []byte(v.Value))
+	}
+	for _, v := range oddIPs {
+		f.Add(v[0], []byte(v[1]))
+	}
+}
+
+// FuzzDecodeIP keeps the fast path honest: what it accepts, encoding/json must
+// accept with the same result.
+func FuzzDecodeIP(f *testing.F) {
+	addIPSeeds(f)
+	f.Fuzz(func(t *testing.T, name string, value []byte) {
+		d := IPDecoder{Expect: cluster2}
+		slow, err := d.decodeSlow(name, value)
+		if fast, ok := d.decodeFast(name, value); ok {
+			if err != nil {
+				t.Fatalf("the fast path accepts %s = %q as %+v, encoding/json says: %v", name, value, fast, err)
+			}
+			if !reflect.DeepEqual(fast, slow) {
+				t.Fatalf("%s = %q:\nfast %+v\nslow %+v", name, value, fast, slow)
+			}
+		}
+		ip, err := DecodeIP(name, value, cluster2)
+		if err != nil {
+			checkRejected(t, err)
+			if !reflect.DeepEqual(ip, IP{}) {
+				t.Fatalf("a rejected entry comes with data: %+v", ip)
+			}
+			return
+		}
+		if got := ip.Name(); got != name {
+			t.Fatalf("the entry under %q has the name %q", name, got)
+		}
+		if ip.Identity == IdentityHost || ip.Identity >= IdentityReservedEnd && !(Layout{}).Contains(2, ip.Identity) {
+			t.Fatalf("identity %d was let through", ip.Identity)
+		}
+	})
+}
+
+// What writers write must take the fast path, or it is of no use.
+func TestTheFastPathTakesWhatWritersWrite(t *testing.T) {
+	t.Parallel()
+	for _, v := range golden[[]vector](t, "ips.json") {
+		t.Run(v.Note, func(t *testing.T) {
+			t.Parallel()
+			var p IPIdentityPair
+			if err := json.Unmarshal(v.Base64, &p); err != nil {
+				t.Fatal(err)
+			}
+			d := IPDecoder{Expect: cluster2}
+			fast, ok := d.decodeFast(p.Name(), v.Base64)
+			if !ok {
+				t.Fatalf("not taken: %s", v.Base64)
+			}
+			slow, err := d.decodeSlow(p.Name(), v.Base64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(fast, slow) {
+				t.Errorf("\nfast %+v\nslow %+v", fast, slow)
+			}
+		})
+	}
+}
+
+func TestStringsOfIPsAreInterned(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	d := IPDecoder{Expect: cluster2, Intern: func(b []byte) string {
+		asked = append(asked, string(b))
+		return "<" + string(b) + ">"
+	}}
+	fields := `"HostIP":"","ID":2,"Key":0,"Metadata":"m","K8sNamespace":"ns","K8sPodName":"pod","K8sServiceAccount":"sa",` +
+		`"NamedPorts":[{"Name":"http","Port":80,"Protocol":"TCP"}]}`
+	for path, value := range map[string]string{
+		"fast": `{"IP":"10.0.0.1","Mask":null,` + fields,
+		"slow": `{"IP":"10.0.0.1", "Mask":null,` + fields,
+	} {
+		asked = nil
+		ip, err := d.Decode("10.0.0.1", []byte(value))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ip.Namespace != "<ns>" || ip.Pod != "<pod>" || ip.Ports[0].Name != "<http>" || len(asked) != 3 {
+			t.Errorf("%s: %+v, asked for %q", path, ip, asked)
+		}
+	}
+}
+
+// FuzzScanAddr compares the parser of addresses with those of the standard
+// library, which decide what encoding/json accepts.
+func FuzzScanAddr(f *testing.F) {
+	for _, s := range []string{
+		"10.0.0.1", "0.0.0.0", "255.255.255.255", "256.0.0.1", "1.2.3", "1.2.3.4.5", "01.2.3.4", "1..2.3", "1.2.3.", "00.1.2.3",
+		"::", "::1", "1::", "fd02::11", "1:2:3:4:5:6:7:8", "1:2:3:4:5:6:7::", "::2:3:4:5:6:7:8", "1:2:3:4:5:6:7:8::",
+		"1:2:3:4:5:6:7:8:9", "1::2::3", ":::", "1:", ":1", "12345::", "00001::", "g::", "FD02::A", "::ffff:10.0.0.1",
+		"::ffff:a00:1", "fe80::1%eth0", "::/0", "",
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		got, ok := scanAddr(b)
+		if !ok {
+			return
+		}
+		want, err := netip.ParseAddr(string(b))
+		if err != nil || got != want.Unmap() {
+			t.Fatalf("%q is read as %s, want %s (%v)", b, got, want, err)
+		}
+		if ip := net.ParseIP(string(b)); addrOf(ip) != got {
+			t.Fatalf("%q is read as %s, want %s", b, got, ip)
+		}
+	})
+}
+
+// FuzzScanText compares the reader of plain strings with encoding/json.
+func FuzzScanText(f *testing.F) {
+	for _, s := range []string{`""`, `"12345678"`, `"1234567"`, `"123456789\""`, `"` + "\x1f" + `"`, `"é"`, `"1234567` + "\x00" + `"`, `"`} {
+		f.Add([]byte(s), true)
+		f.Add([]byte(s), false)
+	}
+	f.Fuzz(func(t *testing.T, b []byte, padded bool) {
+		input := b
+		if padded { // so that all of it is read by the word
+			input = append(append([]byte{}, b...), "        "...)
+		}
+		s := scanner{b: input}
+		text, ok := s.text()
+		var want string
+		valid := json.Unmarshal(input[:s.i], &want) == nil
+		if ok && (!valid || string(text) != want) {
+			t.Fatalf("%q is read as %q, encoding/json reads %q", input, text, want)
+		}
+		if plain := json.Unmarshal(b, &want) == nil && isPlain(b); plain && !ok {
+			t.Fatalf("%q is not read", b)
+		}
+	})
+}
+
+// isPlain tells whether b is a string of nothing but plain characters.
+func isPlain(b []byte) bool {
+	if len(b) < 2 || b[0] != '"' || b[len(b)-1] != '"' {
+		return false
+	}
+	for _, c := range b[1 : len(b)-1] {
+		if c < ' ' || c >= 0x80 || c == '\\' || c == '"' {
+			return false
+		}
+	}
+	return true
+}

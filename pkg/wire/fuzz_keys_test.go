@@ -1,0 +1,146 @@
+package wire
+
+import (
+	"net/netip"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func FuzzParseIPName(f *testing.F) {
+	for _, s := range []string{"10.0.0.1", "10.0.0.1/32", "fd02::11", "fd02::/64", "0.0.0.0/0", "::ffff:10.0.0.1", "<nil>", "1/"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		prefix, host, err := ParseIPName(name)
+		if err != nil {
+			checkRejected(t, err)
+			return
+		}
+		if !prefix.IsValid() || host && !prefix.IsSingleIP() || prefix.Addr().Is4In6() {
+			t.Fatalf("%q reads as %s, host %v", name, prefix, host)
+		}
+		same(t, "name", IP{Prefix: prefix, Host: host}.Name(), name)
+	})
+}
+
+func FuzzParseSyncedName(f *testing.F) {
+	for _, r := range Resources() {
+		f.Add(r.StorePrefix(false))
+		f.Add(r.StorePrefix(true))
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		if r, cached, ok := ParseSyncedName(name); ok {
+			same(t, "key", SyncedKey("c2", r, cached), SyncedDir("c2")+name)
+		}
+	})
+}
+
+func FuzzDecodeIdentityName(f *testing.F) {
+	for _, s := range []string{"131072", "0131089", "0x20012", "131091/x", "0", "", "4294967296", "-1"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		id, err := DecodeIdentityName(name, cluster2)
+		if err != nil {
+			checkRejected(t, err)
+			return
+		}
+		if strings.TrimLeft(name, "0") != strconv.Itoa(int(id)) {
+			t.Fatalf("%q reads as %d", name, id)
+		}
+	})
+}
+
+func FuzzParseIdentityReferenceName(f *testing.F) {
+	f.Add("k8s:a=b;/192.168.2.10")
+	f.Add("k8s:a=b/c;/fd00::1")
+	f.Fuzz(func(t *testing.T, name string) {
+		labels, node, ok := ParseIdentityReferenceName(name)
+		if ok && (labels+"/"+node != name || strings.Contains(node, "/")) {
+			t.Fatalf("%q reads as %q and %q", name, labels, node)
+		}
+	})
+}
+
+func FuzzJoin(f *testing.F) {
+	f.Add("cilium/", "/state", "x//")
+	f.Fuzz(func(t *testing.T, a, b, c string) {
+		got := Join(a, b, c)
+		if strings.Contains(got, "//") || strings.HasSuffix(got, "/") || Join(got) != got {
+			t.Fatalf("joined as %q", got)
+		}
+		if strings.ReplaceAll(got, "/", "") != strings.ReplaceAll(a+b+c, "/", "") {
+			t.Fatalf("%q is not %q, %q and %q", got, a, b, c)
+		}
+		ScopeFromKey(a)
+		if cache := StateToCache(a); len(cache) != len(a) {
+			t.Fatalf("%q becomes %q", a, cache)
+		}
+	})
+}
+
+func FuzzValidateClusterName(f *testing.F) {
+	for _, c := range golden[[]rule[string, string]](f, "cluster_names.json") {
+		f.Add(c.Input)
+	}
+	pattern := regexp.MustCompile(`\A([a-z0-9][-a-z0-9]*)?[a-z0-9]\z`)
+	f.Fuzz(func(t *testing.T, name string) {
+		want := len(name) >= 1 && len(name) <= 32 && pattern.MatchString(name)
+		if err := ValidateClusterName(name); (err == nil) != want {
+			t.Fatalf("%q: %v", name, err)
+		}
+	})
+}
+
+func FuzzParseAddrCluster(f *testing.F) {
+	for _, s := range []string{"10.0.0.1", "10.0.0.1@2", "10.0.0.1@", "fd00::/64@300", "@2", "10.0.0.1@2@3", "::@4294967296"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if a, err := ParseAddrCluster(text); err == nil {
+			if again, err := ParseAddrCluster(a.String()); err != nil || again != a {
+				t.Fatalf("%q reads as %s, then as %s (%v)", text, a, again, err)
+			}
+		}
+		if p, err := ParsePrefixCluster(text); err == nil {
+			if again, err := ParsePrefixCluster(p.String()); err != nil || again != p {
+				t.Fatalf("%q reads as %s, then as %s (%v)", text, p, again, err)
+			}
+		}
+	})
+}
+
+// The range of every cluster begins where the one before it ends.
+func TestRangesOfClustersFollowEachOther(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []uint32{255, 511} {
+		l, err := NewLayout(limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, end := l.Range(0)
+		for c := uint32(1); c <= limit; c++ {
+			lo, hi := l.Range(c)
+			if lo != end+1 || l.ClusterOf(lo) != c || l.ClusterOf(hi) != c {
+				t.Fatalf("range of cluster %d of %d is %d to %d", c, limit, lo, hi)
+			}
+			end = hi
+		}
+		if end != 1<<identityBits-1 {
+			t.Errorf("the last range of %d ends at %d", limit, end)
+		}
+	}
+}
+
+func TestAPairMadeFromAPrefixHasItsName(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"10.9.0.0/16", "10.9.0.1/32", "fd09::/64", "0.0.0.0/0", "::/0"} {
+		p := NewPrefixPair(netip.MustParsePrefix(text))
+		same(t, "name", p.Name(), text)
+		if _, err := DecodeIP(text, p.Encode(), cluster2); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package wire
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+)
+
+// Identity is a set of labels with the number that its cluster gave it.
+type Identity struct {
+	ID     uint32
+	Labels Labels
+}
+
+// identityBase is what the other paths of identities begin with.
+const identityBase = StatePrefix + "/identities/v1"
+
+// IdentityKey returns the key of an identity in its cluster's state; the value
+// is [Labels.Encode] (wire.md §1.6).
+func IdentityKey(id uint32) string {
+	return identityBase + "/id/" + strconv.FormatUint(uint64(id), 10)
+}
+
+// Key returns the identity's key in its cluster's state.
+func (i Identity) Key() string { return IdentityKey(i.ID) }
+
+// Encode returns the value to write.
+func (i Identity) Encode() []byte { return []byte(i.Labels.Encode()) }
+
+// IdentityReferenceKey returns the key of the node reference with which a node
+// says that it uses the identity of these labels; the value is the ID in
+// decimal (wire.md §5). Double slashes within the labels collapse.
+func IdentityReferenceKey(labels, node string) string {
+	return Join(identityBase, "value", labels, node)
+}
+
+// IdentityReferencePrefix returns the prefix of all node references of these
+// labels. References of other labels may begin with it too: only names without
+// a slash belong to it.
+func IdentityReferencePrefix(labels string) string {
+	return Join(identityBase, "value", labels) + "/"
+}
+
+// EncodeIdentityReference returns the value of a node reference.
+func EncodeIdentityReference(id uint32) []byte {
+	return strconv.AppendUint(nil, uint64(id), 10)
+}
+
+// DecodeIdentityReference reads the value of a node reference. The error is a
+// [*RejectError].
+func DecodeIdentityReference(value []byte) (uint32, error) {
+	id, err := strconv.ParseUint(string(value), 10, 32)
+	if err != nil {
+		return 0, reject(ReasonMalformed, "the node reference holds no numeric identity: %w", err)
+	}
+	return uint32(id), nil
+}
+
+// ParseIdentityReferenceName splits the name of a node reference (its key
+// without cilium/state/identities/v1/value/) at its last slash.
+func ParseIdentityReferenceName(name string) (labels, node string, ok bool) {
+	i := strings.LastIndexByte(name, '/')
+	if i <= 0 || i == len(name)-1 {
+		return "", "", false
+	}
+	return name[:i], name[i+1:], true
+}
+
+// IdentityLockPath returns the path of the lock under which these labels get
+// their identity.
+func IdentityLockPath(labels string) string { return Join(identityBase, "locks", labels) }
+
+// IdentityGCLockPath returns the path of the lock under which an unused
+// identity is deleted.
+func IdentityGCLockPath(id uint32) string {
+	return Join(identityBase, "locks", "id", strconv.FormatUint(uint64(id), 10))
+}
+
+// DecodeIdentityName reads the name of an identity's key and checks that the
+// identity lies in the remote's range; this is all there is to check when an
+// identity is deleted (wire.md §1.6). Leading zeroes are accepted. The error is
+// a [*RejectError].
+func DecodeIdentityName(name string, e Expect) (uint32, error) {
+	n, err := strconv.ParseUint(name, 10, 32)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return 0, reject(ReasonRange, "identity %s exceeds 32 bits", name)
+	case err != nil:
+		return 0, reject(ReasonKey, "the key names no numeric identity: %w", err)
+	}
+	id := uint32(n)
+	if id == 0 {
+		return 0, reject(ReasonRange, "identity 0 cannot be allocated")
+	}
+	if lo, hi := e.Layout.Range(e.ClusterID); e.ClusterID != 0 && (id < lo || id > hi) {
+		return 0, reject(ReasonRange, "identity %d is outside cluster %s's range %d to %d", id, e.Cluster, lo, hi)
+	}
+	return id, nil
+}
+
+// DecodeIdentity reads the identity with this name and checks that its number
+// and its cluster label are the remote's (wire.md §1.6). The labels keep their
+// order. The error is a [*RejectError].
+func DecodeIdentity(name string, value []byte, e Expect) (Identity, error) {
+	id, err := DecodeIdentityName(name, e)
+	if err != nil {
+		return Identity{}, err
+	}
+	if len(value) == 0 {
+		return Identity{}, reject(ReasonMissing, "the labels are unset")
+	}
+	labels := ParseLabels(string(value))
+	if err := clusterLabel(labels, e.Cluster); err != nil {
+		return Identity{}, err
+	}
+	return Identity{ID: id, Labels: labels}, nil
+}
+
+// clusterLabel checks that the labels say they are the cluster's, and nothing
+// else beside it.
+func clusterLabel(labels Labels, cluster string) error {
+	found := false
+	for _, l := range labels {
+		if l.Key != LabelCluster {
+			continue
+		}
+		if l.Source != LabelSourceKubernetes || l.Value != cluster {
+			return reject(ReasonLabels, "unexpected cluster label: got %s, expected %s:%s=%s",
+				l, LabelSourceKubernetes, LabelCluster, cluster)
+		}
+		found = true
+	}
+	if !found {
+		return reject(ReasonLabels, "label %s:%s is missing", LabelSourceKubernetes, LabelCluster)
+	}
+	return nil
+}

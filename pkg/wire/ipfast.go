@@ -1,0 +1,165 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/base64"
+	"math"
+	"net"
+	"net/netip"
+	"strconv"
+)
+
+// fastIP is what the fast path found in a value.
+type fastIP struct {
+	scanner
+	addr, hostIP, namespace, pod []byte
+
+	mask    [18]byte // its first maskLen bytes; what three more bytes of base64 need
+	maskLen int      // -1 for null
+	id, key uint64
+	ports   []NamedPort
+	ignored []byte // metadata, service account
+}
+
+// decodeFast decodes what writers normally write, several times faster than
+// encoding/json. It reports false, and decodeSlow decides, about everything
+// else: white space, escapes, text beyond ASCII, fields that are missing,
+// unknown, repeated, in another order or in another spelling, odd numbers,
+// addresses in unusual forms, a key that does not match, and whatever is wrong.
+// Where it reports true, decodeSlow would have returned the same; a fuzz test
+// watches over that.
+func (d *IPDecoder) decodeFast(name string, value []byte) (ip IP, ok bool) {
+	f := fastIP{scanner: scanner{b: value}}
+	if !f.object(d) {
+		return IP{}, false
+	}
+	if ip.Prefix, ok = f.prefix(name); !ok {
+		return IP{}, false
+	}
+	if len(f.hostIP) > 0 {
+		if ip.HostIP, ok = scanAddr(f.hostIP); !ok {
+			return IP{}, false
+		}
+	}
+	ip.Host = f.maskLen < 0
+	ip.Identity = uint32(f.id)
+	ip.EncryptionKey = uint8(f.key)
+	ip.Namespace = d.intern(f.namespace)
+	ip.Pod = d.intern(f.pod)
+	ip.Ports = f.ports
+	return ip, true
+}
+
+// intern returns a string with these bytes.
+func (d *IPDecoder) intern(b []byte) string {
+	if len(b) == 0 {
+		return ""
+	}
+	if d.Intern != nil {
+		return d.Intern(b)
+	}
+	return string(b)
+}
+
+// object reads the whole value: six fields that are always there, and four that
+// are left out when they are empty.
+func (f *fastIP) object(d *IPDecoder) bool {
+	return f.literal(`{"IP":`) && f.readText(&f.addr) &&
+		f.literal(`,"Mask":`) && f.readMask() &&
+		f.literal(`,"HostIP":`) && f.readText(&f.hostIP) &&
+		f.literal(`,"ID":`) && f.readNumber(&f.id, math.MaxUint32) &&
+		f.literal(`,"Key":`) && f.readNumber(&f.key, math.MaxUint8) &&
+		f.literal(`,"Metadata":`) && f.readText(&f.ignored) &&
+		(!f.literal(`,"K8sNamespace":`) || f.readText(&f.namespace)) &&
+		(!f.literal(`,"K8sPodName":`) || f.readText(&f.pod)) &&
+		(!f.literal(`,"K8sServiceAccount":`) || f.readText(&f.ignored)) &&
+		(!f.literal(`,"NamedPorts":`) || f.readPorts(d)) &&
+		f.literal(`}`) && f.done()
+}
+
+func (f *fastIP) readText(to *[]byte) (ok bool) {
+	*to, ok = f.text()
+	return ok
+}
+
+func (f *fastIP) readNumber(to *uint64, max uint64) (ok bool) {
+	*to, ok = f.number(max)
+	return ok
+}
+
+// readMask reads null or a mask in base64.
+func (f *fastIP) readMask() bool {
+	if f.literal("null") {
+		f.maskLen = -1
+		return true
+	}
+	text, ok := f.text()
+	if !ok || len(text) > base64.StdEncoding.EncodedLen(net.IPv6len) {
+		return false
+	}
+	var err error
+	f.maskLen, err = base64.StdEncoding.Decode(f.mask[:], text)
+	return err == nil
+}
+
+// readPorts reads the array of named ports.
+func (f *fastIP) readPorts(d *IPDecoder) bool {
+	if !f.literal("[") {
+		return false
+	}
+	if f.literal("]") {
+		return true
+	}
+	for f.readPort(d) {
+		if !f.literal(",") {
+			return f.literal("]")
+		}
+	}
+	return false
+}
+
+// readPort reads one named port and keeps it if it can be used.
+func (f *fastIP) readPort(d *IPDecoder) bool {
+	var name, protocol []byte
+	var port uint64
+	if !(f.literal(`{"Name":`) && f.readText(&name) &&
+		f.literal(`,"Port":`) && f.readNumber(&port, math.MaxUint16) &&
+		f.literal(`,"Protocol":`) && f.readText(&protocol) && f.literal("}")) {
+		return false
+	}
+	// These strings do not leave the stack, unless they are longer than is usual.
+	known, ok := usablePort(string(name), port, string(protocol))
+	if !ok {
+		return true
+	}
+	if f.ports == nil {
+		// As many as there can be: this one, and one for each bracket that follows.
+		f.ports = make([]NamedPort, 0, 1+bytes.Count(f.b[f.i:], []byte("{")))
+	}
+	f.ports = append(f.ports, NamedPort{Name: d.intern(name), Port: uint16(port), Protocol: known})
+	return true
+}
+
+// prefix makes the prefix of the address and the mask, if their canonical text
+// is the key's name.
+func (f *fastIP) prefix(name string) (netip.Prefix, bool) {
+	n := len(f.addr)
+	if n == 0 || len(name) < n || name[:n] != string(f.addr) {
+		return netip.Prefix{}, false
+	}
+	addr, ok := scanAddr(f.addr)
+	if !ok {
+		return netip.Prefix{}, false
+	}
+	var text [len("ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255")]byte
+	if string(addr.AppendTo(text[:0])) != string(f.addr) {
+		return netip.Prefix{}, false
+	}
+	bits := addr.BitLen()
+	if f.maskLen < 0 {
+		return netip.PrefixFrom(addr, bits), len(name) == n
+	}
+	ones, _ := net.IPMask(f.mask[:f.maskLen]).Size()
+	length := strconv.AppendUint(append(text[:0], '/'), uint64(ones), 10)
+	return netip.PrefixFrom(addr, ones), ones <= bits && name[n:] == string(length)
+}

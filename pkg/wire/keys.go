@@ -1,0 +1,172 @@
+package wire
+
+import "strings"
+
+// The roots of the key families (wire.md §1.1).
+const (
+	// StatePrefix holds what a cluster says about itself.
+	StatePrefix = "cilium/state"
+	// CachePrefix holds copies of other clusters' state, made by KVStoreMesh.
+	CachePrefix = "cilium/cache"
+	// ClusterConfigPrefix holds one configuration per cluster ([ClusterConfigKey]).
+	ClusterConfigPrefix = "cilium/cluster-config"
+	// SyncedPrefix holds the canaries ([SyncedKey]).
+	SyncedPrefix = "cilium/synced"
+	// HeartbeatKey is written every minute by the cluster's writer. Its value
+	// is never parsed, only its arrival counts (wire.md §1.10). It is watched
+	// as a prefix, without a trailing slash.
+	HeartbeatKey = "cilium/.heartbeat"
+	// InitLockPath is where clients that may write probe the quorum.
+	InitLockPath = "cilium/.initlock"
+	// KVStoreMeshLockPath is where replicas of KVStoreMesh elect a leader.
+	KVStoreMeshLockPath = "cilium/kvstoremesh-lock"
+)
+
+// AddressSpace is the only address space there is; it stands where the cluster
+// name would in the keys of IPs outside the cache.
+const AddressSpace = "default"
+
+// Resource is a kind of entry that clusters exchange.
+type Resource string
+
+// The resources, in the order of wire.md.
+const (
+	Nodes          Resource = "nodes"
+	Services       Resource = "services"
+	EndpointSlices Resource = "endpointslices"
+	ServiceExports Resource = "serviceexports"
+	Identities     Resource = "identities"
+	IPs            Resource = "ips"
+)
+
+// Resources returns every resource.
+func Resources() []Resource {
+	return []Resource{Nodes, Services, EndpointSlices, ServiceExports, Identities, IPs}
+}
+
+// path returns the resource's part of a key with its version.
+func (r Resource) path() string {
+	if r == IPs {
+		return "ip/v1"
+	}
+	return string(r) + "/v1"
+}
+
+func root(cached bool) string {
+	if cached {
+		return CachePrefix
+	}
+	return StatePrefix
+}
+
+// StorePrefix returns the resource's prefix without a cluster and without a
+// trailing slash, as canaries name it: cilium/state/ip/v1 (wire.md §1.9). It is
+// not what a reader watches, see [Resource.Prefix].
+func (r Resource) StorePrefix(cached bool) string {
+	return root(cached) + "/" + r.path()
+}
+
+// Prefix returns what a reader lists and watches to see the resource of one
+// cluster. It ends in a slash. In the cache, IPs carry the cluster's name
+// instead of "default", and identities carry it before "id" (wire.md §1.1).
+func (r Resource) Prefix(cluster string, cached bool) string {
+	base := r.StorePrefix(cached)
+	switch {
+	case r == IPs && !cached:
+		return base + "/" + AddressSpace + "/"
+	case r == Identities && !cached:
+		return base + "/id/"
+	case r == Identities:
+		return base + "/" + cluster + "/id/"
+	default:
+		return base + "/" + cluster + "/"
+	}
+}
+
+// Key returns the full key of the entry with this name.
+func (r Resource) Key(cluster string, cached bool, name string) string {
+	return r.Prefix(cluster, cached) + name
+}
+
+// SyncedDir returns the prefix of a cluster's canaries, with a trailing slash.
+func SyncedDir(cluster string) string {
+	return SyncedPrefix + "/" + cluster + "/"
+}
+
+// SyncedKey returns the key of the canary that says that a resource of a
+// cluster was written completely (wire.md §1.9).
+func SyncedKey(cluster string, r Resource, cached bool) string {
+	return SyncedDir(cluster) + r.StorePrefix(cached)
+}
+
+// ParseSyncedName tells which resource a canary stands for, given its name (its
+// key without [SyncedDir]). It reports false for a name that is none of ours;
+// such canaries are ignored (wire.md §1.9).
+func ParseSyncedName(name string) (r Resource, cached, ok bool) {
+	for _, r := range Resources() {
+		switch name {
+		case r.StorePrefix(false):
+			return r, false, true
+		case r.StorePrefix(true):
+			return r, true, true
+		}
+	}
+	return "", false, false
+}
+
+// ClusterConfigKey returns the key of a cluster's configuration (wire.md §2).
+func ClusterConfigKey(cluster string) string {
+	return ClusterConfigPrefix + "/" + cluster
+}
+
+// Join joins the parts with slashes, collapses every run of slashes into one
+// and drops trailing ones. A leading slash survives; "." and ".." have no
+// meaning.
+func Join(parts ...string) string {
+	size := 0
+	for _, p := range parts {
+		size += len(p) + 1
+	}
+	b := make([]byte, 0, size)
+	for i, p := range parts {
+		if i > 0 {
+			b = appendCollapsed(b, "/")
+		}
+		b = appendCollapsed(b, p)
+	}
+	for len(b) > 0 && b[len(b)-1] == '/' {
+		b = b[:len(b)-1]
+	}
+	return string(b)
+}
+
+func appendCollapsed(b []byte, s string) []byte {
+	for i := range len(s) {
+		if s[i] == '/' && len(b) > 0 && b[len(b)-1] == '/' {
+			continue
+		}
+		b = append(b, s[i])
+	}
+	return b
+}
+
+// StateToCache replaces a leading cilium/state by cilium/cache and leaves every
+// other string alone. It compares raw strings, not path components. For the
+// keys of IPs and identities it is not enough, see [Resource.Prefix].
+func StateToCache(key string) string {
+	if rest, ok := strings.CutPrefix(key, StatePrefix); ok {
+		return CachePrefix + rest
+	}
+	return key
+}
+
+// ScopeFromKey shortens a key to the scope that metrics are labelled with: its
+// third and fourth components, or the first 12 bytes of a key with fewer than
+// four (wire.md §6.2).
+func ScopeFromKey(key string) string {
+	parts := strings.SplitN(key, "/", 5)
+	if len(parts) >= 4 {
+		return parts[2] + "/" + parts[3]
+	}
+	return key[:min(len(key), 12)]
+}

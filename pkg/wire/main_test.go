@@ -1,0 +1,148 @@
+package wire
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// The zstd library can start goroutines; a decoder that is not closed would
+// leave them behind.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// golden reads a file of vectors, which were made by Cilium v1.20.2's own types.
+func golden[T any](t testing.TB, file string) T {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("testdata", "golden", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v T
+	if err := json.Unmarshal(b, &v); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	return v
+}
+
+// vector is one key with the value that Cilium writes under it.
+type vector struct {
+	Key      string `json:"key"`
+	CacheKey string `json:"cache_key"`
+	Value    string `json:"value"`
+	Base64   []byte `json:"value_base64"`
+	Note     string `json:"note"`
+}
+
+// decodeVector is one value that Cilium was given to read.
+type decodeVector struct {
+	Name         string  `json:"key_after_prefix"`
+	Value        string  `json:"value"`
+	Base64       string  `json:"value_base64"`
+	Cluster      string  `json:"expect_cluster"`
+	ClusterID    uint32  `json:"expect_cluster_id"`
+	Accepted     bool    `json:"accepted"`
+	Error        string  `json:"error"`
+	ReMarshalled *string `json:"re_marshalled"`
+	Note         string  `json:"note"`
+	Decoded      bool    `json:"decoded"`
+}
+
+func (v decodeVector) bytes(t testing.TB) []byte {
+	t.Helper()
+	if v.Base64 == "" {
+		return []byte(v.Value)
+	}
+	b, err := base64.StdEncoding.DecodeString(v.Base64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// expect is the reader of all vectors: local1 with ID 1, 255 clusters.
+func (v decodeVector) expect() Expect {
+	return Expect{Cluster: v.Cluster, ClusterID: v.ClusterID, LocalID: 1}
+}
+
+// cluster2 expects entries of the remote cluster of the vectors.
+var cluster2 = Expect{Cluster: "cluster2", ClusterID: 2, LocalID: 1}
+
+// checkVerdict compares what a decoder said with what Cilium said.
+func checkVerdict(t *testing.T, v decodeVector, err error) {
+	t.Helper()
+	if v.Accepted || v.Decoded {
+		if err != nil {
+			t.Fatalf("rejected: %v", err)
+		}
+		return
+	}
+	if err == nil {
+		t.Fatalf("accepted, but Cilium says: %s", v.Error)
+	}
+	checkRejected(t, err)
+	checkErrorText(t, err, v.Error)
+}
+
+// checkErrorText wants the golden text within ours, except for what names a Go
+// type of Cilium.
+func checkErrorText(t *testing.T, err error, golden string) {
+	t.Helper()
+	if strings.HasPrefix(golden, "json: cannot unmarshal") {
+		golden, _, _ = strings.Cut(golden, " into Go ")
+	}
+	if !strings.Contains(err.Error(), golden) {
+		t.Fatalf("error is %q, want the text %q in it", err, golden)
+	}
+}
+
+// checkRejected wants a RejectError with one of the known reasons.
+func checkRejected(t testing.TB, err error) *RejectError {
+	t.Helper()
+	var r *RejectError
+	if !errors.As(err, &r) {
+		t.Fatalf("%v is not a *RejectError but %T", err, err)
+	}
+	for _, reason := range Reasons() {
+		if r.Reason == reason {
+			return r
+		}
+	}
+	t.Fatalf("unknown reason %q", r.Reason)
+	return nil
+}
+
+// same compares text.
+func same(t *testing.T, what, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s:\n got %s\nwant %s", what, got, want)
+	}
+}
+
+func base64Text(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+
+// rule is one line of a table of string rules.
+type rule[In, Out any] struct {
+	Input  In
+	OK     bool
+	Output Out
+	Error  string
+	Note   string
+}
+
+// checkOutcome compares an error with a line of a table.
+func checkOutcome(t *testing.T, err error, ok bool, text string) {
+	t.Helper()
+	if ok != (err == nil) {
+		t.Fatalf("error is %v, want ok to be %v (%s)", err, ok, text)
+	}
+	if err != nil {
+		checkErrorText(t, err, text)
+	}
+}

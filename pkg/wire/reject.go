@@ -1,0 +1,129 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"net"
+)
+
+// Reason says why an entry was rejected. The set is closed, so that it may
+// label a metric.
+type Reason string
+
+// The reasons.
+const (
+	// ReasonMalformed: not JSON, zstd or protobuf of the expected shape, or a
+	// number outside its field's range.
+	ReasonMalformed Reason = "malformed"
+	// ReasonMissing: a required field or the value itself is absent or empty.
+	ReasonMissing Reason = "missing"
+	// ReasonKey: the key cannot be read, or the value does not belong under it.
+	ReasonKey Reason = "key"
+	// ReasonCluster: the value names another cluster.
+	ReasonCluster Reason = "cluster"
+	// ReasonClusterID: the value carries an impossible or another cluster ID.
+	ReasonClusterID Reason = "cluster-id"
+	// ReasonRange: the numeric identity does not belong to the cluster.
+	ReasonRange Reason = "range"
+	// ReasonLabels: the labels do not belong to the cluster.
+	ReasonLabels Reason = "labels"
+	// ReasonAddress: an IP address or prefix cannot be read or used.
+	ReasonAddress Reason = "address"
+	// ReasonValue: a field has none of the values that it may have.
+	ReasonValue Reason = "value"
+)
+
+// Reasons returns every reason.
+func Reasons() []Reason {
+	return []Reason{
+		ReasonMalformed, ReasonMissing, ReasonKey, ReasonCluster, ReasonClusterID,
+		ReasonRange, ReasonLabels, ReasonAddress, ReasonValue,
+	}
+}
+
+// RejectError is the error of every Decode function that reads an entry.
+type RejectError struct {
+	Reason Reason
+	Err    error
+}
+
+// Error says what was wrong with the entry. The key is for the caller to add.
+func (e *RejectError) Error() string { return string(e.Reason) + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *RejectError) Unwrap() error { return e.Err }
+
+// reject makes a RejectError with a formatted cause.
+func reject(reason Reason, format string, args ...any) error {
+	return &RejectError{Reason: reason, Err: fmt.Errorf(format, args...)}
+}
+
+// rejectDecode wraps the error of a decoding library.
+func rejectDecode(err error) error {
+	reason := ReasonMalformed
+	if parse := (*net.ParseError)(nil); errors.As(err, &parse) {
+		reason = ReasonAddress
+	}
+	return &RejectError{Reason: reason, Err: err}
+}
+
+// Expect is what an entry read from a remote cluster must agree with.
+type Expect struct {
+	// Cluster is the remote's name.
+	Cluster string
+	// ClusterID is the remote's ID according to its configuration; 0 means
+	// that entries' IDs (and identities' ranges) are not compared with it.
+	ClusterID uint32
+	// LocalID is the reader's own cluster ID. An entry that carries it skips
+	// the test of the range of IDs, and then fails the comparison (wire.md §1.2).
+	LocalID uint32
+	// Layout divides the numeric identities and limits cluster IDs. Its zero
+	// value is the layout for 255 clusters.
+	Layout Layout
+}
+
+// validID applies the test of the range of cluster IDs.
+func (e Expect) validID(id uint32) error {
+	if id == e.LocalID && id != 0 {
+		return nil
+	}
+	if err := e.Layout.ValidateClusterID(id); err != nil {
+		return &RejectError{Reason: ReasonClusterID, Err: err}
+	}
+	return nil
+}
+
+// sameCluster compares the name of the cluster.
+func (e Expect) sameCluster(cluster string) error {
+	if cluster != e.Cluster {
+		return reject(ReasonCluster, "unexpected cluster name: got %s, expected %s", cluster, e.Cluster)
+	}
+	return nil
+}
+
+// sameID compares the ID of the cluster.
+func (e Expect) sameID(id uint32) error {
+	if e.ClusterID != 0 && id != e.ClusterID {
+		return reject(ReasonClusterID, "unexpected cluster ID: got %d, expected %d", id, e.ClusterID)
+	}
+	return nil
+}
+
+// sameNamespacedName compares namespace and name with the key's name.
+func sameNamespacedName(namespace, entry, name string) error {
+	if len(name) == len(namespace)+1+len(entry) && name[:len(namespace)] == namespace &&
+		name[len(namespace)] == '/' && name[len(namespace)+1:] == entry {
+		return nil
+	}
+	return reject(ReasonKey, "namespaced name does not match key: got %s/%s, expected %s", namespace, entry, name)
+}
+
+// required rejects an entry with an empty field; pairs are name, value.
+func required(pairs ...[2]string) error {
+	for _, p := range pairs {
+		if p[1] == "" {
+			return reject(ReasonMissing, "%s is unset", p[0])
+		}
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+)
+
+// Service is a service as a cluster exports it, in the older of the two
+// formats, which is the one that is used (wire.md §1.3).
+type Service struct {
+	Cluster   string `json:"cluster"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Frontends are the cluster IPs; agents ignore them. Empty for headless
+	// services.
+	Frontends map[string]Ports `json:"frontends"`
+	// Backends are the endpoints that are ready or serving. The keys of both
+	// maps are IP addresses (checked).
+	Backends map[string]Ports `json:"backends"`
+	// Hostnames and Zones are keyed like Backends, but their keys are not
+	// checked.
+	Hostnames       map[string]string `json:"hostnames,omitempty"`
+	Zones           map[string]Zone   `json:"zones,omitempty"`
+	Labels          map[string]string `json:"labels"`
+	Selector        map[string]string `json:"selector"`
+	IncludeExternal bool              `json:"includeExternal"` // readers ignore it
+	Shared          bool              `json:"shared"`          // false means: as if it were not there
+	ClusterID       uint32            `json:"clusterID"`
+}
+
+// Ports are the ports of one address by name; the unnamed port's name is empty.
+// A value may be nil.
+type Ports map[string]*L4
+
+// L4 is a protocol (TCP, UDP, SCTP; not checked) with a port.
+type L4 struct {
+	Protocol string
+	Port     uint16
+}
+
+// Zone says in which zone a backend is, and for which zones it is meant.
+type Zone struct {
+	Zone     string    `json:"zone"`
+	ForZones []ForZone `json:"forZones"`
+}
+
+// ForZone names a zone in a topology hint.
+type ForZone struct {
+	Name string `json:"name"`
+}
+
+// Key returns the service's key in its cluster's state.
+func (s *Service) Key() string {
+	return Services.Key(s.Cluster, false, s.Namespace+"/"+s.Name)
+}
+
+// Encode returns the value to write. Maps that are nil are written as null;
+// Cilium's own writers write empty maps.
+func (s *Service) Encode() []byte { return mustJSON(s) }
+
+// DecodeService reads the service with this name ("namespace/name") and checks
+// that it is the remote's (wire.md §1.3). The error is a [*RejectError]. Maps
+// that the value does not mention are empty, maps that are null are nil.
+func DecodeService(name string, value []byte, e Expect) (*Service, error) {
+	s := &Service{
+		Frontends: map[string]Ports{},
+		Backends:  map[string]Ports{},
+		Labels:    map[string]string{},
+		Selector:  map[string]string{},
+	}
+	if err := json.Unmarshal(value, s); err != nil {
+		return nil, rejectDecode(err)
+	}
+	if err := s.validate(name, e); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Service) validate(name string, e Expect) error {
+	err := required([2]string{"cluster", s.Cluster}, [2]string{"namespace", s.Namespace}, [2]string{"name", s.Name})
+	if err != nil {
+		return err
+	}
+	if err := e.validID(s.ClusterID); err != nil {
+		return err
+	}
+	for _, m := range []map[string]Ports{s.Frontends, s.Backends} {
+		if err := validAddresses(m); err != nil {
+			return &RejectError{Reason: ReasonAddress, Err: err}
+		}
+	}
+	if err := e.sameCluster(s.Cluster); err != nil {
+		return err
+	}
+	if err := sameNamespacedName(s.Namespace, s.Name, name); err != nil {
+		return err
+	}
+	return e.sameID(s.ClusterID)
+}
+
+// validAddresses checks the keys of a map. It reports the least of the bad
+// ones, so that the same value always gives the same error.
+func validAddresses(m map[string]Ports) error {
+	var bad string
+	var found error
+	for key := range m {
+		err := validAddress(key)
+		if err != nil && (found == nil || key < bad) {
+			bad, found = key, err
+		}
+	}
+	return found
+}
+
+func validAddress(s string) error {
+	addr, err := netip.ParseAddr(s)
+	if err == nil && addr.Zone() != "" {
+		err = fmt.Errorf("unsupported IPv6 zone in address %s", s)
+	}
+	return err
+}

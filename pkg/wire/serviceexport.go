@@ -1,0 +1,225 @@
+package wire
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// The values that fields of a service export may have (wire.md §1.5).
+const (
+	ServiceExportClusterSetIP = "ClusterSetIP"
+	ServiceExportHeadless     = "Headless"
+
+	SessionAffinityClientIP = "ClientIP"
+	SessionAffinityNone     = "None"
+
+	InternalTrafficCluster = "Cluster"
+	InternalTrafficLocal   = "Local"
+
+	PreferClose    = "PreferClose"
+	PreferSameZone = "PreferSameZone"
+	PreferSameNode = "PreferSameNode"
+)
+
+// ServiceExport is a service exported through the MCS API (wire.md §1.5).
+type ServiceExport struct {
+	Cluster, Name, Namespace string
+	Annotations, Labels      map[string]string
+	// ExportCreationTimestamp has a resolution of one second on the wire. The
+	// oldest export wins a conflict.
+	ExportCreationTimestamp time.Time
+	Ports                   []ServiceExportPort
+	Type                    string // ServiceExportClusterSetIP or ServiceExportHeadless
+	SessionAffinity         string // SessionAffinityClientIP or SessionAffinityNone
+	SessionAffinityConfig   *SessionAffinityConfig
+	IPFamilies              []string // not checked
+	InternalTrafficPolicy   *string  // nil when unset
+	TrafficDistribution     *string  // nil when unset
+}
+
+// ServiceExportPort is one port of an exported service.
+type ServiceExportPort struct {
+	Name        string  `json:"name,omitempty"`
+	Protocol    string  `json:"protocol,omitempty"`
+	AppProtocol *string `json:"appProtocol,omitempty"`
+	Port        int32   `json:"port"`
+}
+
+// SessionAffinityConfig configures the affinity of clients.
+type SessionAffinityConfig struct {
+	ClientIP *ClientIPConfig `json:"clientIP,omitempty"`
+}
+
+// ClientIPConfig configures affinity by client address.
+type ClientIPConfig struct {
+	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
+}
+
+// exportJSON is what is written. Labels and annotations are there twice: with
+// capital letters for readers of version 1.18.
+type exportJSON struct {
+	Cluster           string            `json:"cluster"`
+	Name              string            `json:"name"`
+	Namespace         string            `json:"namespace"`
+	Annotations       map[string]string `json:"annotations,omitempty"`
+	Labels            map[string]string `json:"labels,omitempty"`
+	LegacyLabels      map[string]string `json:"Labels,omitempty"`
+	LegacyAnnotations map[string]string `json:"Annotations,omitempty"`
+	exportRest
+}
+
+// exportRest are the fields after labels and annotations.
+type exportRest struct {
+	ExportCreationTimestamp *string                `json:"exportCreationTimestamp"`
+	Ports                   []ServiceExportPort    `json:"ports"`
+	Type                    string                 `json:"type"`
+	SessionAffinity         string                 `json:"sessionAffinity"`
+	SessionAffinityConfig   *SessionAffinityConfig `json:"sessionAffinityConfig,omitempty"`
+	IPFamilies              []string               `json:"ipFamilies,omitempty"`
+	InternalTrafficPolicy   *string                `json:"internalTrafficPolicy,omitempty"`
+	TrafficDistribution     *string                `json:"trafficDistribution,omitempty"`
+}
+
+// Key returns the export's key in its cluster's state.
+func (s *ServiceExport) Key() string {
+	return ServiceExports.Key(s.Cluster, false, s.Namespace+"/"+s.Name)
+}
+
+// Encode returns the value to write.
+func (s *ServiceExport) Encode() []byte {
+	var created *string
+	if !s.ExportCreationTimestamp.IsZero() {
+		text := s.ExportCreationTimestamp.UTC().Format(time.RFC3339)
+		created = &text
+	}
+	return mustJSON(exportJSON{
+		Cluster: s.Cluster, Name: s.Name, Namespace: s.Namespace,
+		Annotations: s.Annotations, Labels: s.Labels,
+		LegacyLabels: s.Labels, LegacyAnnotations: s.Annotations,
+		exportRest: exportRest{
+			ExportCreationTimestamp: created,
+			Ports:                   s.Ports,
+			Type:                    s.Type,
+			SessionAffinity:         s.SessionAffinity,
+			SessionAffinityConfig:   s.SessionAffinityConfig,
+			IPFamilies:              s.IPFamilies,
+			InternalTrafficPolicy:   s.InternalTrafficPolicy,
+			TrafficDistribution:     s.TrafficDistribution,
+		},
+	})
+}
+
+// DecodeServiceExport reads the service export with this name
+// ("namespace/name") and checks that it is the remote's (wire.md §1.5). The
+// error is a [*RejectError]. Exports carry no cluster ID.
+func DecodeServiceExport(name string, value []byte, e Expect) (*ServiceExport, error) {
+	s, err := parseServiceExport(value)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.validate(); err != nil {
+		return nil, err
+	}
+	if err := e.sameCluster(s.Cluster); err != nil {
+		return nil, err
+	}
+	if err := sameNamespacedName(s.Namespace, s.Name, name); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func parseServiceExport(value []byte) (*ServiceExport, error) {
+	var in struct {
+		Cluster   string `json:"cluster"`
+		Name      string `json:"name"`
+		Namespace string `json:"namespace"`
+		exportRest
+	}
+	if err := json.Unmarshal(value, &in); err != nil {
+		return nil, rejectDecode(err)
+	}
+	s := &ServiceExport{
+		Cluster: in.Cluster, Name: in.Name, Namespace: in.Namespace,
+		Ports: in.Ports, Type: in.Type,
+		SessionAffinity: in.SessionAffinity, SessionAffinityConfig: in.SessionAffinityConfig,
+		IPFamilies:            in.IPFamilies,
+		InternalTrafficPolicy: in.InternalTrafficPolicy,
+		TrafficDistribution:   in.TrafficDistribution,
+	}
+	if in.ExportCreationTimestamp != nil {
+		created, err := time.Parse(time.RFC3339, *in.ExportCreationTimestamp)
+		if err != nil {
+			return nil, rejectDecode(err)
+		}
+		s.ExportCreationTimestamp = created
+	}
+	if err := s.parseMaps(value); err != nil {
+		return nil, rejectDecode(err)
+	}
+	return s, nil
+}
+
+// parseMaps reads labels and annotations. Their two spellings differ in case
+// only, so the field names must match exactly, which encoding/json does only
+// for the keys of a map.
+func (s *ServiceExport) parseMaps(value []byte) error {
+	var raw map[string]json.RawMessage
+	if err := json.Unmarshal(value, &raw); err != nil {
+		return err
+	}
+	either := func(spellings ...string) (map[string]string, error) {
+		for _, name := range spellings {
+			var m map[string]string
+			if text, ok := raw[name]; ok {
+				if err := json.Unmarshal(text, &m); err != nil {
+					return nil, err
+				}
+			}
+			if len(m) > 0 {
+				return m, nil
+			}
+		}
+		return nil, nil
+	}
+	var err error
+	if s.Annotations, err = either("annotations", "Annotations"); err != nil {
+		return err
+	}
+	s.Labels, err = either("labels", "Labels")
+	return err
+}
+
+func (s *ServiceExport) validate() error {
+	err := required([2]string{"cluster", s.Cluster}, [2]string{"name", s.Name}, [2]string{"namespace", s.Namespace})
+	if err != nil {
+		return err
+	}
+	if s.ExportCreationTimestamp.IsZero() {
+		return reject(ReasonMissing, "exportCreationTimestamp is unset")
+	}
+	if err := oneOf("type", &s.Type, ServiceExportClusterSetIP, ServiceExportHeadless); err != nil {
+		return err
+	}
+	if err := oneOf("session affinity", &s.SessionAffinity, SessionAffinityClientIP, SessionAffinityNone); err != nil {
+		return err
+	}
+	err = oneOf("internal traffic policy", s.InternalTrafficPolicy, InternalTrafficCluster, InternalTrafficLocal)
+	if err != nil {
+		return err
+	}
+	return oneOf("traffic distribution", s.TrafficDistribution, PreferClose, PreferSameZone, PreferSameNode)
+}
+
+// oneOf rejects a value that is set to none of those allowed.
+func oneOf(field string, value *string, allowed ...string) error {
+	if value == nil {
+		return nil
+	}
+	for _, a := range allowed {
+		if *value == a {
+			return nil
+		}
+	}
+	return reject(ReasonValue, "%s is unknown: %s", field, *value)
+}

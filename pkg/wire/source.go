@@ -1,0 +1,58 @@
+package wire
+
+// Source says where a piece of information comes from. A greater Source is a
+// stronger one; the zero value, SourceUnknown, is the weakest (wire.md §4.1).
+type Source uint8
+
+// The sources, weakest first.
+const (
+	SourceUnknown        Source = iota // none, or a name that is not known
+	SourceUnspec                       // "unspec"
+	SourceRestored                     // "restored": from before a restart
+	SourceGenerated                    // "generated"
+	SourceAPI                          // "api": a caller of a local API
+	SourceDirectory                    // "directory": a file
+	SourceClusterMesh                  // "clustermesh": a remote cluster
+	SourceKubernetes                   // "k8s"
+	SourceCustomResource               // "custom-resource"
+	SourceKVStore                      // "kvstore": the local cluster's kvstore
+	SourceLocal                        // "local": this machine
+	SourceKubeAPIServer                // "kube-apiserver"
+	sourceEnd
+)
+
+// MayReplace tells whether information from this source may replace existing
+// information: it may when it is at least as strong.
+func (s Source) MayReplace(existing Source) bool { return s >= existing }
+
+// String returns the source's name; that of SourceUnknown is empty.
+func (s Source) String() string {
+	names := [...]string{
+		SourceUnspec:         "unspec",
+		SourceRestored:       "restored",
+		SourceGenerated:      "generated",
+		SourceAPI:            "api",
+		SourceDirectory:      "directory",
+		SourceClusterMesh:    "clustermesh",
+		SourceKubernetes:     "k8s",
+		SourceCustomResource: "custom-resource",
+		SourceKVStore:        "kvstore",
+		SourceLocal:          "local",
+		SourceKubeAPIServer:  "kube-apiserver",
+	}
+	if int(s) >= len(names) {
+		return ""
+	}
+	return names[s]
+}
+
+// ParseSource returns the source of this name, and SourceUnknown for any other
+// text: unknown sources are alike, and weaker than every known one.
+func ParseSource(name string) Source {
+	for s := SourceUnspec; s < sourceEnd; s++ {
+		if s.String() == name {
+			return s
+		}
+	}
+	return SourceUnknown
+}
