@@ -1,0 +1,148 @@
+package sim
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"net/netip"
+)
+
+// reservedAddresses are the first ones of a node's pod range: network, router,
+// health, ingress.
+const reservedAddresses = 4
+
+// Offsets into a node's pod range.
+const (
+	offsetRouter  = 1
+	offsetHealth  = 2
+	offsetIngress = 3
+)
+
+// addressPlan maps nodes and pods to addresses by arithmetic alone.
+type addressPlan struct {
+	pods     netip.Prefix // where the pod ranges of all nodes are cut from
+	nodeBits int          // prefix length of one node's pod range
+	nodes    netip.Addr   // address before the first node's
+	perNode  uint32       // how many pods fit on one node
+}
+
+// planAddresses picks the ranges for c as the package comment says.
+func planAddresses(c Cluster) (addressPlan, error) {
+	p := addressPlan{nodes: nodeBase(c)}
+	wanted := bits.Len(uint(podsPerNode(c) + reservedAddresses))
+	for _, block := range podBlocks(c) {
+		host := hostBits(block, wanted, c.Nodes)
+		if host == 0 {
+			continue
+		}
+		p.pods = block
+		p.nodeBits = block.Addr().BitLen() - host
+		p.perNode = uint32(min(1<<min(host, 24)-reservedAddresses-1, maxPods)) //nolint:gosec // at most 2^24
+		return p, nil
+	}
+	return p, fmt.Errorf("pod range %s is too small for %d addresses on %d nodes: use a larger one", c.PodRange, c.Addresses, c.Nodes)
+}
+
+// podsPerNode is how many pods a node must have room for, with room for churn.
+func podsPerNode(c Cluster) int {
+	n := (c.Addresses + c.Nodes - 1) / c.Nodes
+	return n + n/8 + 8
+}
+
+// podBlocks lists the ranges to try, in order.
+func podBlocks(c Cluster) []netip.Prefix {
+	if c.PodRange.IsValid() {
+		return []netip.Prefix{c.PodRange.Masked()}
+	}
+	var blocks []netip.Prefix
+	if c.ID <= 255 {
+		blocks = append(blocks, netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(c.ID), 0, 0}), 16))
+	}
+	reserved := addOffset(netip.AddrFrom4([4]byte{240}), uint64(c.ID)<<19)
+	var six [16]byte
+	copy(six[:], []byte{0xfd, 0x00, 0x00, 0x10, byte(c.ID >> 8), byte(c.ID)})
+	return append(blocks, netip.PrefixFrom(reserved, 13), netip.PrefixFrom(netip.AddrFrom16(six), 48))
+}
+
+// hostBits is how many bits of an address tell pods of one node apart when
+// count nodes share the block and each needs wanted bits; 0 when they do not fit.
+func hostBits(block netip.Prefix, wanted, count int) int {
+	free := block.Addr().BitLen() - block.Bits() - bits.Len(uint(count-1))
+	switch {
+	case free < wanted:
+		return 0
+	case block.Addr().Is6() && free >= 64:
+		return 64
+	case block.Addr().Is6():
+		return free
+	default:
+		return max(wanted, min(free, 8))
+	}
+}
+
+func nodeBase(c Cluster) netip.Addr {
+	if c.Nodes <= 1<<11-2 {
+		return addOffset(netip.AddrFrom4([4]byte{172, 16}), uint64(c.ID)<<11)
+	}
+	return addOffset(netip.AddrFrom4([4]byte{100, 64}), uint64(c.ID)<<13)
+}
+
+// nodeIP is the InternalIP of node i.
+func (p addressPlan) nodeIP(i int) netip.Addr { return addOffset(p.nodes, uint64(i)+1) }
+
+// podCIDR is the pod range of node i.
+func (p addressPlan) podCIDR(i int) netip.Prefix {
+	shift := p.pods.Addr().BitLen() - p.nodeBits
+	if shift == 64 {
+		raw := p.pods.Addr().As16()
+		high := binary.BigEndian.Uint64(raw[:8]) + uint64(i)
+		binary.BigEndian.PutUint64(raw[:8], high)
+		return netip.PrefixFrom(netip.AddrFrom16(raw), 64)
+	}
+	return netip.PrefixFrom(addOffset(p.pods.Addr(), uint64(i)<<shift), p.nodeBits)
+}
+
+// at is the address with the given offset in the pod range of node i.
+func (p addressPlan) at(i int, offset uint32) netip.Addr {
+	return addOffset(p.podCIDR(i).Addr(), uint64(offset))
+}
+
+// frontendIP is the cluster IP of service s.
+func frontendIP(s int) netip.Addr {
+	return addOffset(netip.AddrFrom4([4]byte{198, 18}), uint64(s)+1)
+}
+
+// addOffset adds n to the address; in IPv6 to its lower half.
+func addOffset(a netip.Addr, n uint64) netip.Addr {
+	if a.Is4() {
+		raw := a.As4()
+		binary.BigEndian.PutUint32(raw[:], binary.BigEndian.Uint32(raw[:])+uint32(n)) //nolint:gosec // within the range
+		return netip.AddrFrom4(raw)
+	}
+	raw := a.As16()
+	binary.BigEndian.PutUint64(raw[8:], binary.BigEndian.Uint64(raw[8:])+n)
+	return netip.AddrFrom16(raw)
+}
+
+// Divide cuts n equal ranges out of one, for the pods of n clusters.
+func Divide(whole netip.Prefix, n int) ([]netip.Prefix, error) {
+	whole = whole.Masked()
+	length := whole.Bits() + bits.Len(uint(max(n, 1)-1))
+	shift := whole.Addr().BitLen() - length
+	if shift < 0 || whole.Addr().Is6() && shift < 64 {
+		return nil, fmt.Errorf("range %s is too small for %d clusters", whole, n)
+	}
+	parts := make([]netip.Prefix, n)
+	for i := range parts {
+		addr := whole.Addr()
+		if shift >= 64 {
+			raw := addr.As16()
+			binary.BigEndian.PutUint64(raw[:8], binary.BigEndian.Uint64(raw[:8])+uint64(i)<<(shift-64))
+			addr = netip.AddrFrom16(raw)
+		} else {
+			addr = addOffset(addr, uint64(i)<<shift)
+		}
+		parts[i] = netip.PrefixFrom(addr, length)
+	}
+	return parts, nil
+}

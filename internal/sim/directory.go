@@ -1,0 +1,111 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// directory is a directory in which the simulator puts files, and which may
+// hold files of others: it removes what it made, and nothing else.
+type directory struct {
+	path  string   // absolute
+	made  []string // directories that were made, the deepest first
+	owned []string // files and directories in it that are the simulator's, the latest first
+}
+
+// openDirectory makes the directory if there is none. The names are those that
+// are going to be used, and must be free.
+func openDirectory(path string, names []string) (*directory, error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("find directory %s: %w", path, err)
+	}
+	d := &directory{path: absolute}
+	for _, name := range names {
+		if _, err := os.Lstat(d.file(name)); err == nil {
+			return nil, fmt.Errorf("%s exists already: remove it, or choose another directory or other cluster names", d.file(name))
+		}
+	}
+	if err := d.make(); err != nil {
+		return nil, errors.Join(err, d.remove())
+	}
+	return d, nil
+}
+
+// file is the path of a name in the directory.
+func (d *directory) file(name string) string { return filepath.Join(d.path, name) }
+
+// make makes the directory with its parents, and remembers which were missing.
+func (d *directory) make() error {
+	var missing []string
+	for p := d.path; ; p = filepath.Dir(p) {
+		info, err := os.Stat(p)
+		if err == nil && !info.IsDir() {
+			return fmt.Errorf("%s is not a directory", p)
+		}
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("open directory %s: %w", d.path, err)
+		}
+		missing = append(missing, p)
+	}
+	for i := len(missing) - 1; i >= 0; i-- {
+		if err := os.Mkdir(missing[i], 0o700); err != nil {
+			return fmt.Errorf("make directory %s: %w", d.path, err)
+		}
+		d.made = append([]string{missing[i]}, d.made...)
+	}
+	return nil
+}
+
+// mkdir makes a directory in this one.
+func (d *directory) mkdir(name string) (string, error) {
+	if err := os.Mkdir(d.file(name), 0o700); err != nil {
+		return "", fmt.Errorf("make a directory: %w", err)
+	}
+	d.owned = append([]string{d.file(name)}, d.owned...)
+	return d.file(name), nil
+}
+
+// place lets a file appear at once under its name, complete. It is written
+// aside first, in a directory of the same file system.
+func (d *directory) place(aside, name string, data []byte, mode fs.FileMode) error {
+	temp := filepath.Join(aside, name)
+	if err := os.WriteFile(temp, data, mode); err != nil {
+		return fmt.Errorf("write a client file: %w", err)
+	}
+	if err := os.Rename(temp, d.file(name)); err != nil {
+		return fmt.Errorf("write a client file: %w", err)
+	}
+	d.owned = append([]string{d.file(name)}, d.owned...)
+	return nil
+}
+
+// remove takes away what was put here and made. A directory in which others
+// have put something stays, and the error says so.
+func (d *directory) remove() error {
+	var errs []error
+	for _, path := range d.owned {
+		if err := os.RemoveAll(path); err != nil {
+			errs = append(errs, fmt.Errorf("remove what was made: %w", err))
+		}
+	}
+	for _, path := range d.made {
+		err := os.Remove(path)
+		if errors.Is(err, syscall.ENOTEMPTY) {
+			errs = append(errs, fmt.Errorf("directory %s stays, because it holds something else", path))
+			break
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("remove what was made: %w", err))
+		}
+	}
+	d.owned, d.made = nil, nil
+	return errors.Join(errs...)
+}

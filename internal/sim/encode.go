@@ -1,0 +1,314 @@
+package sim
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// op is one key to write or to delete.
+type op struct {
+	key   string
+	value []byte // nil for a deletion
+	slot  int32  // of the lease, for a write
+}
+
+func (o op) deletes() bool { return o.value == nil }
+
+// each calls f with every key of the cluster's state, until f fails.
+func (m *model) each(f func(op) error) error {
+	for i := range m.nodes {
+		if err := f(m.nodeOp(i)); err != nil {
+			return err
+		}
+	}
+	for s := range m.services {
+		for _, o := range m.serviceOps(int32(s), true) { //nolint:gosec // at most maxServices
+			if err := f(o); err != nil {
+				return err
+			}
+		}
+	}
+	for w := range m.workloads {
+		if err := f(m.identityOp(w)); err != nil {
+			return err
+		}
+	}
+	for _, s := range m.spares {
+		if err := f(m.spareOp(s)); err != nil {
+			return err
+		}
+	}
+	return m.eachPod(f)
+}
+
+// eachPod goes from node to node: neighbouring keys are cheaper to write.
+func (m *model) eachPod(f func(op) error) error {
+	for n := range m.nodes {
+		for i := n; i < len(m.pods); i += len(m.nodes) {
+			if m.pods[i].workload == gone {
+				continue
+			}
+			if err := f(m.podOp(int32(i))); err != nil { //nolint:gosec // at most maxPods
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (m *model) nodeName(i int) string { return m.c.Name + "-worker-" + strconv.Itoa(i+1) }
+
+func (m *model) zone(i int) string { return pick(zones(), i) }
+
+func (m *model) nodeOp(i int) op {
+	router, health, ingress := m.plan.at(i, offsetRouter), m.plan.at(i, offsetHealth), m.plan.at(i, offsetIngress)
+	cidr := wire.NewCIDR(m.plan.podCIDR(i))
+	n := wire.Node{
+		Name: m.nodeName(i), Cluster: m.c.Name, ClusterID: m.c.ID,
+		IPAddresses: []wire.NodeAddress{
+			{Type: wire.AddressInternalIP, IP: m.plan.nodeIP(i).AsSlice()},
+			{Type: wire.AddressCiliumInternalIP, IP: router.AsSlice()},
+		},
+		Source: wire.SourceCustomResource.String(),
+		Labels: m.nodeLabels(i),
+		BootID: bootID(m.hash("boot", uint64(i)), m.hash("boot-low", uint64(i))),
+	}
+	if router.Is4() {
+		n.IPv4AllocCIDR, n.IPv4HealthIP, n.IPv4IngressIP = &cidr, health.AsSlice(), ingress.AsSlice()
+	} else {
+		n.IPv6AllocCIDR, n.IPv6HealthIP, n.IPv6IngressIP = &cidr, health.AsSlice(), ingress.AsSlice()
+	}
+	return op{key: n.Key(), value: n.Encode(), slot: m.nodes[i].slot}
+}
+
+func (m *model) nodeLabels(i int) map[string]string {
+	labels := map[string]string{
+		"kubernetes.io/arch":               "amd64",
+		"kubernetes.io/os":                 "linux",
+		"kubernetes.io/hostname":           m.nodeName(i),
+		"node.kubernetes.io/instance-type": pick(instanceTypes(), int(m.hash("type", uint64(i))%4)), //nolint:gosec // 0..3
+		"topology.kubernetes.io/region":    "region-" + strconv.FormatUint(uint64(m.c.ID), 10),
+		"topology.kubernetes.io/zone":      m.zone(i),
+	}
+	if m.nodes[i].cordoned {
+		labels["node.kubernetes.io/exclude-from-external-load-balancers"] = "true"
+	}
+	return labels
+}
+
+func (m *model) identityOp(w int) op {
+	id := wire.Identity{ID: m.workloads[w].identity, Labels: m.labels(workloadNamespace(w), workloadApp(w))}
+	return op{key: id.Key(), value: id.Encode(), slot: m.workloads[w].slot}
+}
+
+func (m *model) spareOp(s spare) op {
+	id := wire.Identity{
+		ID:     s.identity,
+		Labels: m.labels(workloadNamespace(s.serial), "job-"+strconv.Itoa(s.serial+1)),
+	}
+	return op{key: id.Key(), value: id.Encode(), slot: s.slot}
+}
+
+// labels are those of a pod's identity.
+func (m *model) labels(namespace, app string) wire.Labels {
+	k8s := func(key, value string) wire.Label {
+		return wire.Label{Source: wire.LabelSourceKubernetes, Key: key, Value: value}
+	}
+	return wire.Labels{
+		k8s("app", app),
+		k8s("io.cilium.k8s.namespace.labels.kubernetes.io/metadata.name", namespace),
+		k8s(wire.LabelCluster, m.c.Name),
+		k8s("io.cilium.k8s.policy.serviceaccount", app),
+		k8s("io.kubernetes.pod.namespace", namespace),
+	}
+}
+
+func (m *model) podIP(i int32) netip.Addr {
+	return m.plan.at(int(m.pods[i].node), m.pods[i].offset)
+}
+
+func (m *model) podName(i int32) string {
+	p := m.pods[i]
+	return workloadApp(int(p.workload)) + "-" + suffix(m.hash("set", uint64(p.workload)), 8) + "-" + suffix(uint64(p.serial), 5) //nolint:gosec // not negative
+}
+
+func (m *model) podKey(i int32) string {
+	pair := wire.NewHostPair(m.podIP(i))
+	return pair.Key()
+}
+
+func (m *model) podOp(i int32) op {
+	p := m.pods[i]
+	w := int(p.workload)
+	pair := wire.NewHostPair(m.podIP(i))
+	pair.HostIP = m.plan.nodeIP(int(p.node)).AsSlice()
+	pair.Identity = m.workloads[w].identity
+	pair.Namespace = workloadNamespace(w)
+	pair.Pod = m.podName(i)
+	pair.ServiceAccount = workloadApp(w)
+	if w%8 == 0 { // some pods have named ports
+		for _, pt := range workloadPorts(w) {
+			if pt.name != "" {
+				pair.NamedPorts = append(pair.NamedPorts, wire.NamedPort{Name: pt.name, Port: pt.container, Protocol: pt.protocol})
+			}
+		}
+	}
+	return op{key: pair.Key(), value: pair.Encode(), slot: p.slot}
+}
+
+// serviceOps writes service s with its slices and, when complete, its export,
+// which churn does not change.
+func (m *model) serviceOps(s int32, complete bool) []op {
+	sv := &m.services[s]
+	ops := make([]op, 0, 3)
+	ops = append(ops, m.legacyOp(int(s), sv))
+	for i, slot := range sv.sliceSlots {
+		ops = append(ops, m.sliceOp(int(s), sv, i, slot))
+	}
+	if complete && m.c.ServiceExports {
+		ops = append(ops, m.exportOp(int(s), sv))
+	}
+	return ops
+}
+
+// headless tells whether a service has no cluster IP.
+func headless(s int) bool { return s%10 == 9 }
+
+func (m *model) legacyOp(s int, sv *service) op {
+	w := int(sv.workload)
+	ports := workloadPorts(w)
+	backends := m.workloads[w].backends
+	out := wire.Service{
+		Cluster: m.c.Name, ClusterID: m.c.ID,
+		Namespace: workloadNamespace(w), Name: serviceName(m.c, s, w),
+		Frontends: map[string]wire.Ports{},
+		Backends:  make(map[string]wire.Ports, len(backends)),
+		Zones:     make(map[string]wire.Zone, len(backends)),
+		Labels:    map[string]string{"app": workloadApp(w)}, Selector: map[string]string{"app": workloadApp(w)},
+		IncludeExternal: true, Shared: true,
+	}
+	if headless(s) {
+		out.Labels[wire.LabelHeadless] = ""
+		out.Hostnames = make(map[string]string, len(backends))
+	} else {
+		out.Frontends[frontendIP(s).String()] = l4(ports, func(p port) uint16 { return p.service })
+	}
+	targets := l4(ports, func(p port) uint16 { return p.container })
+	for _, b := range backends {
+		ip := m.podIP(b).String()
+		out.Backends[ip] = targets
+		out.Zones[ip] = wire.Zone{Zone: m.zone(int(m.pods[b].node)), ForZones: []wire.ForZone{}}
+		if headless(s) {
+			out.Hostnames[ip] = m.podName(b)
+		}
+	}
+	return op{key: out.Key(), value: out.Encode(), slot: sv.slot}
+}
+
+func l4(ports []port, number func(port) uint16) wire.Ports {
+	out := make(wire.Ports, len(ports))
+	for _, p := range ports {
+		out[p.name] = &wire.L4{Protocol: p.protocol, Port: number(p)}
+	}
+	return out
+}
+
+func (m *model) sliceName(s, i int) string {
+	name := serviceName(m.c, s, int(m.services[s].workload))
+	return name + "-" + suffix(m.hash("slice", uint64(s)<<16|uint64(i)), 5) //nolint:gosec // not negative
+}
+
+func (m *model) sliceKey(s, i int) string {
+	slice := wire.EndpointSlice{Cluster: m.c.Name, Namespace: workloadNamespace(int(m.services[s].workload)), Name: m.sliceName(s, i)}
+	return slice.Key()
+}
+
+func (m *model) sliceOp(s int, sv *service, i int, slot int32) op {
+	w := int(sv.workload)
+	out := wire.EndpointSlice{
+		Cluster: m.c.Name, ClusterID: m.c.ID,
+		Namespace: workloadNamespace(w), Name: m.sliceName(s, i),
+		Labels: map[string]string{
+			"app":                                    workloadApp(w),
+			wire.LabelServiceName:                    serviceName(m.c, s, w),
+			"endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io",
+		},
+		AddressType: wire.AddressTypeIPv4,
+	}
+	if m.c.Nodes > 0 && m.plan.pods.Addr().Is6() {
+		out.AddressType = wire.AddressTypeIPv6
+	}
+	if headless(s) {
+		out.Labels[wire.LabelHeadless] = ""
+	}
+	for _, p := range workloadPorts(w) {
+		number := int32(p.container)
+		out.Ports = append(out.Ports, wire.EndpointPort{Name: &p.name, Protocol: &p.protocol, Port: &number})
+	}
+	backends := m.workloads[w].backends
+	for _, b := range backends[min(i*endpointsPerSlice, len(backends)):min((i+1)*endpointsPerSlice, len(backends))] {
+		out.Endpoints = append(out.Endpoints, m.endpoint(b, headless(s)))
+	}
+	return op{key: out.Key(), value: out.Encode(), slot: slot}
+}
+
+func (m *model) endpoint(i int32, withHostname bool) wire.Endpoint {
+	yes, no := true, false
+	n := int(m.pods[i].node)
+	nodeName, zone := m.nodeName(n), m.zone(n)
+	e := wire.Endpoint{
+		Addresses:  []string{m.podIP(i).String()},
+		Conditions: wire.EndpointConditions{Ready: &yes, Serving: &yes, Terminating: &no},
+		NodeName:   &nodeName, Zone: &zone,
+	}
+	if withHostname {
+		name := m.podName(i)
+		e.Hostname = &name
+	}
+	return e
+}
+
+func (m *model) exportOp(s int, sv *service) op {
+	w := int(sv.workload)
+	out := wire.ServiceExport{
+		Cluster: m.c.Name, Namespace: workloadNamespace(w), Name: serviceName(m.c, s, w),
+		ExportCreationTimestamp: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC).Add(time.Duration(m.hash("export", uint64(s))%1_000_000) * time.Second), //nolint:gosec // small
+		Type:                    wire.ServiceExportClusterSetIP,
+		SessionAffinity:         wire.SessionAffinityNone,
+		Ports:                   []wire.ServiceExportPort{},
+	}
+	if headless(s) {
+		out.Type = wire.ServiceExportHeadless
+	}
+	for _, p := range workloadPorts(w) {
+		out.Ports = append(out.Ports, wire.ServiceExportPort{Name: p.name, Protocol: p.protocol, Port: int32(p.service)})
+	}
+	return op{key: out.Key(), value: out.Encode(), slot: sv.exportSlot}
+}
+
+// hash derives a number from the seed, the cluster and what it is for: a
+// property of an object that does not change while other objects do.
+func (m *model) hash(what string, n uint64) uint64 {
+	h := m.c.Seed ^ uint64(m.c.ID)<<40 ^ n*0x9e3779b97f4a7c15
+	for _, b := range []byte(what) {
+		h = (h ^ uint64(b)) * 0x100000001b3
+	}
+	h ^= h >> 31
+	h *= 0xbf58476d1ce4e5b9
+	return h ^ h>>29
+}
+
+// bootID writes two numbers as a UUID.
+func bootID(high, low uint64) string {
+	var raw [16]byte
+	binary.BigEndian.PutUint64(raw[:8], high)
+	binary.BigEndian.PutUint64(raw[8:], low)
+	raw[6], raw[8] = raw[6]&0x0f|0x40, raw[8]&0x3f|0x80
+	t := hex.EncodeToString(raw[:])
+	return t[:8] + "-" + t[8:12] + "-" + t[12:16] + "-" + t[16:20] + "-" + t[20:]
+}

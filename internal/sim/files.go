@@ -1,0 +1,89 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"sigs.k8s.io/yaml"
+)
+
+// clientFiles is what an agent needs to read a cluster, in the form in which
+// Cilium keeps it (spec wire.md §3.2): a configuration named as the cluster and
+// the PEM files that it names, in one directory. Each cluster has its own copy of
+// the authority, so that several simulators may share a directory.
+type clientFiles struct {
+	name     string
+	endpoint string
+	// ca, cert and key are PEM; empty without TLS.
+	ca, cert, key []byte
+}
+
+// clientFiles returns what a remote cluster needs to read this one.
+func (r *Running) clientFiles() clientFiles {
+	f := clientFiles{name: r.c.Name, endpoint: r.Endpoint()}
+	if !r.o.Plain {
+		f.ca, f.cert, f.key = r.o.CA.PEM(), r.reader.Cert, r.reader.Key
+	}
+	return f
+}
+
+// WriteClientFiles writes what a remote cluster needs to read this one into an
+// existing directory: the certificates first, then the configuration, each
+// atomically. Files of the same names are replaced; nobody removes them.
+func (r *Running) WriteClientFiles(dir string) error {
+	d, err := openDirectory(dir, nil)
+	if err != nil {
+		return err
+	}
+	return r.clientFiles().write(d)
+}
+
+// clientConfig is the configuration file, in the words of etcd's own client.
+type clientConfig struct {
+	Endpoints     []string `json:"endpoints"`
+	TrustedCAFile string   `json:"trusted-ca-file,omitempty"`
+	CertFile      string   `json:"cert-file,omitempty"`
+	KeyFile       string   `json:"key-file,omitempty"`
+}
+
+func caFile(cluster string) string   { return cluster + ".etcd-client-ca.crt" }
+func certFile(cluster string) string { return cluster + ".etcd-client.crt" }
+func keyFile(cluster string) string  { return cluster + ".etcd-client.key" }
+
+// clientFileNames are the names of all files of the clusters.
+func clientFileNames(clusters []string) []string {
+	var names []string
+	for _, c := range clusters {
+		names = append(names, c, caFile(c), certFile(c), keyFile(c))
+	}
+	return names
+}
+
+// write adds the files to d, the configuration last, so that whoever watches
+// the directory finds everything that it names.
+func (f clientFiles) write(d *directory) (err error) {
+	aside, err := os.MkdirTemp(d.path, ".mesh-sim-") // a directory is never taken for a configuration
+	if err != nil {
+		return fmt.Errorf("client files of %s: %w", f.name, err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(aside)) }()
+	cfg := clientConfig{Endpoints: []string{f.endpoint}}
+	if len(f.key) > 0 {
+		if err := d.place(aside, caFile(f.name), f.ca, 0o644); err != nil {
+			return err
+		}
+		if err := d.place(aside, keyFile(f.name), f.key, 0o600); err != nil {
+			return err
+		}
+		if err := d.place(aside, certFile(f.name), f.cert, 0o644); err != nil {
+			return err
+		}
+		cfg.TrustedCAFile, cfg.CertFile, cfg.KeyFile = d.file(caFile(f.name)), d.file(certFile(f.name)), d.file(keyFile(f.name))
+	}
+	text, err := yaml.Marshal(cfg)
+	if err != nil {
+		return fmt.Errorf("client configuration of %s: %w", f.name, err)
+	}
+	return d.place(aside, f.name, text, 0o600)
+}

@@ -1,0 +1,195 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Loading writes transactions of a size that was measured to be best (about 700
+// addresses), and keeps some of them under way, so that etcd is never idle.
+const (
+	maxTxnOps   = 10_000
+	txnBytes    = 256 << 10
+	txnOverhead = 32 // bytes that etcd adds to each put, at the most
+	inFlight    = 4
+)
+
+// Loaded says how loading went.
+type Loaded struct {
+	Cluster string
+	// Keys is how many keys were written: state, configuration, canaries,
+	// heartbeat.
+	Keys   int
+	Leases int
+	Took   time.Duration
+}
+
+// Rate is keys per second.
+func (l Loaded) Rate() float64 { return float64(l.Keys) / max(l.Took.Seconds(), 1e-9) }
+
+// Load writes everything, in the order of the clustermesh-apiserver: the
+// configuration and the heartbeat, all resources, and when these are
+// acknowledged the canaries. It is called once.
+func (r *Running) Load(ctx context.Context) (Loaded, error) {
+	start := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l := Loaded{Cluster: r.c.Name}
+	err := r.load(ctx, &l)
+	l.Took, l.Leases = time.Since(start), len(r.leases)
+	if err != nil {
+		return l, fmt.Errorf("load cluster %s: %w", r.c.Name, err)
+	}
+	return l, nil
+}
+
+func (r *Running) load(ctx context.Context, l *Loaded) error {
+	kv := r.server.Local()
+	r.fixed = append(r.fixed, r.withSlot(r.configOp()), r.withSlot(heartbeatOp(time.Now())))
+	for _, resource := range r.canaries() {
+		r.fixed = append(r.fixed, r.withSlot(op{key: wire.SyncedKey(r.c.Name, resource, false), value: []byte{}}))
+	}
+	if err := r.grant(ctx, kv); err != nil {
+		return err
+	}
+	before, canaries := r.fixed[:2], r.fixed[2:]
+	if err := r.write(ctx, kv, before); err != nil {
+		return err
+	}
+	n, err := r.writeState(ctx, kv)
+	if err != nil {
+		return err
+	}
+	for i := range canaries {
+		canaries[i].value = wire.EncodeTimestamp(time.Now())
+	}
+	if err := r.write(ctx, kv, canaries); err != nil {
+		return err
+	}
+	l.Keys = n + len(r.fixed)
+	return r.enableAuth(ctx)
+}
+
+// withSlot gives a key that is not of the model its place on a lease.
+func (r *Running) withSlot(o op) op {
+	o.slot = r.model.slots.take()
+	return o
+}
+
+// configOp is the cluster configuration as an apiserver of 1.20 writes it.
+func (r *Running) configOp() op {
+	exports := r.c.ServiceExports
+	cfg := wire.ClusterConfig{ID: r.c.ID, Capabilities: wire.Capabilities{
+		SyncedCanaries:        true,
+		MaxConnectedClusters:  r.c.MaxConnectedClusters,
+		ServiceExportsEnabled: &exports,
+	}}
+	if r.c.EndpointSlices {
+		cfg.Capabilities.EndpointSlicesExportMode = wire.EndpointSlicesBoth
+	}
+	return op{key: wire.ClusterConfigKey(r.c.Name), value: cfg.Encode()}
+}
+
+func heartbeatOp(now time.Time) op {
+	return op{key: wire.HeartbeatKey, value: wire.EncodeTimestamp(now)}
+}
+
+// canaries are the resources that are announced as synced, disabled ones too.
+func (r *Running) canaries() []wire.Resource {
+	all := []wire.Resource{wire.Nodes, wire.Services, wire.ServiceExports, wire.Identities, wire.IPs}
+	if r.c.EndpointSlices {
+		all = append(all, wire.EndpointSlices)
+	}
+	return all
+}
+
+// writeState writes the state in large transactions: one goroutine encodes,
+// some commit.
+func (r *Running) writeState(ctx context.Context, kv *clientv3.Client) (int, error) {
+	g, ctx := errgroup.WithContext(ctx)
+	batches := make(chan []clientv3.Op, 1)
+	keys := 0
+	g.Go(func() error {
+		defer close(batches)
+		var err error
+		keys, err = r.encodeState(ctx, batches)
+		return err
+	})
+	for range inFlight {
+		g.Go(func() error {
+			for ops := range batches {
+				if err := commit(ctx, kv, ops); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return keys, g.Wait()
+}
+
+func (r *Running) encodeState(ctx context.Context, batches chan<- []clientv3.Op) (keys int, err error) {
+	var batch []clientv3.Op
+	size := 0
+	flush := func() error {
+		if len(batch) == 0 {
+			return nil
+		}
+		select {
+		case batches <- batch:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		batch, size = make([]clientv3.Op, 0, len(batch)), 0
+		return nil
+	}
+	err = r.model.each(func(o op) error {
+		n := len(o.key) + len(o.value) + txnOverhead
+		if len(batch) == maxTxnOps || size+n > txnBytes {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		batch = append(batch, r.etcdOp(o))
+		size += n
+		keys++
+		return nil
+	})
+	if err != nil {
+		return keys, err
+	}
+	return keys, flush()
+}
+
+// etcdOp attaches a write to its lease, which must have been granted.
+func (r *Running) etcdOp(o op) clientv3.Op {
+	if o.deletes() {
+		return clientv3.OpDelete(o.key)
+	}
+	return clientv3.OpPut(o.key, string(o.value), clientv3.WithLease(r.leases[o.slot]))
+}
+
+// write commits some operations at once.
+func (r *Running) write(ctx context.Context, kv *clientv3.Client, ops []op) error {
+	out := make([]clientv3.Op, len(ops))
+	for i, o := range ops {
+		out[i] = r.etcdOp(o)
+	}
+	return commit(ctx, kv, out)
+}
+
+func commit(ctx context.Context, kv *clientv3.Client, ops []clientv3.Op) error {
+	if len(ops) == 0 {
+		return nil
+	}
+	if _, err := kv.Txn(ctx).Then(ops...).Commit(); err != nil {
+		return fmt.Errorf("commit %d operations, the first on %s: %w", len(ops), ops[0].KeyBytes(), err)
+	}
+	return nil
+}

@@ -1,0 +1,236 @@
+package sim
+
+import (
+	"hash/fnv"
+	"math/rand/v2"
+
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// endpointsPerSlice is where Kubernetes begins another slice.
+const endpointsPerSlice = 100
+
+// model is the content of one cluster and how it changes: a state machine
+// without I/O, clock, goroutine or lock. What it returns are operations for the
+// kvstore.
+type model struct {
+	c      Cluster
+	plan   addressPlan
+	layout wire.Layout
+	rng    *rand.Rand
+	slots  *slots
+
+	nodes     []node
+	workloads []workload
+	services  []service
+	spares    []spare // identities without pods, which come and go
+	spareSeen int     // how many spares there have been
+
+	pods     []pod
+	freePods []int32 // indexes of pods that are gone
+	live     int     // pods that are not gone
+	serial   uint32  // of the latest pod
+	missing  []int32 // workloads whose pods were removed and will come again
+}
+
+// node is one node. Its index decides name and addresses.
+type node struct {
+	slot       int32
+	cordoned   bool     // toggled by churn, shows as a label
+	nextOffset uint32   // first offset of the pod range never used
+	offsets    []uint32 // offsets that were used and are free again
+	pods       uint32   // live pods
+}
+
+// workload is an application with its identity.
+type workload struct {
+	slot     int32
+	identity uint32
+	services []int32
+	backends []int32 // pods that the services select, no order
+}
+
+// service is one service of a workload, with a lease slot for each of its keys.
+type service struct {
+	workload   int32
+	slot       int32
+	exportSlot int32
+	sliceSlots []int32 // as many as slices are written
+}
+
+// spare is an identity that no pod has.
+type spare struct {
+	slot     int32
+	identity uint32
+	serial   int
+}
+
+// pod is one pod, and one IP entry. There may be millions of them.
+type pod struct {
+	node     int32
+	offset   uint32 // in the node's pod range
+	workload int32  // gone when negative
+	serial   uint32 // makes the name
+	slot     int32
+	serves   bool // is a backend of its workload's services
+}
+
+const gone = -1
+
+// newModel makes the contents of c, which must be valid.
+func newModel(c Cluster) (*model, error) {
+	layout, err := wire.NewLayout(c.MaxConnectedClusters)
+	if err != nil {
+		return nil, err
+	}
+	m := &model{c: c, layout: layout, slots: newSlots(c.keysPerLease())}
+	if c.Nodes > 0 {
+		if m.plan, err = planAddresses(c); err != nil {
+			return nil, err
+		}
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(c.Name))
+	m.rng = rand.New(rand.NewPCG(c.Seed, h.Sum64())) //nolint:gosec // contents for trying out, no secrets
+	m.makeNodes()
+	m.makeWorkloads()
+	m.makePods()
+	m.makeServices()
+	return m, nil
+}
+
+func (m *model) makeNodes() {
+	m.nodes = make([]node, m.c.Nodes)
+	for i := range m.nodes {
+		m.nodes[i] = node{slot: m.slots.take(), nextOffset: reservedAddresses}
+	}
+}
+
+func (m *model) makeWorkloads() {
+	m.workloads = make([]workload, m.c.Identities)
+	for w := range m.workloads {
+		m.workloads[w] = workload{slot: m.slots.take(), identity: m.identityNumber(w)}
+	}
+	for s := range m.c.Services {
+		w := &m.workloads[s%m.c.Identities]
+		w.services = append(w.services, int32(s)) //nolint:gosec // at most maxServices
+	}
+}
+
+// identityNumber is the n-th identity that the cluster allocates: scattered over
+// its range, without repetition for as long as the range lasts.
+func (m *model) identityNumber(n int) uint32 {
+	first, last := m.layout.Range(m.c.ID)
+	size := uint64(last - first + 1) // a power of two, so that any odd stride visits all
+	start := m.c.Seed*7919 + uint64(m.c.ID)
+	return first + uint32((start+uint64(n)*10_007)%size) //nolint:gosec // below 2^24
+}
+
+// makePods first gives every service its backends, then the other workloads the
+// remaining pods.
+func (m *model) makePods() {
+	m.pods = make([]pod, 0, m.c.Addresses)
+	served := min(m.c.Services, m.c.Identities)
+	for i := range m.c.Addresses {
+		w, serves := 0, false
+		switch rest := i - served*m.c.Backends; {
+		case rest < 0:
+			w, serves = i%served, true
+		case served < m.c.Identities:
+			w = served + rest%(m.c.Identities-served)
+		default:
+			w = rest % m.c.Identities
+		}
+		m.place(int32(w), int32(i%m.c.Nodes), serves) //nolint:gosec // within the limits of a description
+	}
+}
+
+func (m *model) makeServices() {
+	m.services = make([]service, m.c.Services)
+	for s := range m.services {
+		sv := &m.services[s]
+		sv.workload = int32(s % m.c.Identities) //nolint:gosec // within the limits of a description
+		sv.slot = m.slots.take()
+		if m.c.ServiceExports {
+			sv.exportSlot = m.slots.take()
+		}
+		for range m.sliceCount(sv) {
+			sv.sliceSlots = append(sv.sliceSlots, m.slots.take())
+		}
+	}
+}
+
+// sliceCount is how many slices the service has: one even without backends.
+func (m *model) sliceCount(s *service) int {
+	if !m.c.EndpointSlices {
+		return 0
+	}
+	n := len(m.workloads[s.workload].backends)
+	return max(1, (n+endpointsPerSlice-1)/endpointsPerSlice)
+}
+
+// place adds a pod of workload w to node n, which must have room, and returns
+// its index.
+func (m *model) place(w, n int32, serves bool) int32 {
+	m.serial++
+	p := pod{node: n, offset: m.takeOffset(n), workload: w, serial: m.serial, slot: m.slots.take(), serves: serves}
+	var i int32
+	if k := len(m.freePods); k > 0 {
+		i = m.freePods[k-1]
+		m.freePods = m.freePods[:k-1]
+		m.pods[i] = p
+	} else {
+		i = int32(len(m.pods)) //nolint:gosec // at most maxPods
+		m.pods = append(m.pods, p)
+	}
+	m.live++
+	if serves {
+		m.workloads[w].backends = append(m.workloads[w].backends, i)
+	}
+	return i
+}
+
+// takeOffset prefers addresses that were never used, as Cilium's IPAM does by
+// going round, so that an address is not reused at once.
+func (m *model) takeOffset(n int32) uint32 {
+	nd := &m.nodes[n]
+	nd.pods++
+	if nd.nextOffset < reservedAddresses+m.plan.perNode {
+		nd.nextOffset++
+		return nd.nextOffset - 1
+	}
+	o := nd.offsets[0]
+	nd.offsets = nd.offsets[1:]
+	return o
+}
+
+// hasRoom tells whether another pod fits on node n.
+func (m *model) hasRoom(n int32) bool { return m.nodes[n].pods < m.plan.perNode }
+
+// remove takes pod i away. Its workload is not told: see unserve.
+func (m *model) remove(i int32) {
+	p := &m.pods[i]
+	nd := &m.nodes[p.node]
+	nd.pods--
+	nd.offsets = append(nd.offsets, p.offset)
+	m.slots.give(p.slot)
+	p.workload = gone
+	m.freePods = append(m.freePods, i)
+	m.live--
+}
+
+// unserve takes pod i off the backends of its workload.
+func (m *model) unserve(i int32) {
+	if !m.pods[i].serves {
+		return
+	}
+	m.pods[i].serves = false
+	w := &m.workloads[m.pods[i].workload]
+	for k, b := range w.backends {
+		if b == i {
+			w.backends[k] = w.backends[len(w.backends)-1]
+			w.backends = w.backends[:len(w.backends)-1]
+			return
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"strconv"
+)
+
+// maxClusters bounds a mesh: the highest cluster ID there is.
+const maxClusters = 511
+
+// Settings are what a person asks of a simulator: some clusters that differ in
+// name and ID alone.
+type Settings struct {
+	// Clusters is how many there are. Names, when given, are their names;
+	// otherwise they are Prefix followed by the ID.
+	Clusters int
+	Names    []string
+	Prefix   string
+	// FirstID is the ID of the first one; the others follow.
+	FirstID uint32
+	// Each is what they have in common. A PodRange in it is divided among them.
+	Each Cluster
+	Mesh MeshOptions
+	// Command is a program to run on the mesh, with its arguments; see
+	// RunCommand. Empty: none.
+	Command []string
+	// Quiet prints nothing but errors.
+	Quiet bool
+}
+
+// DefaultSettings are three small clusters.
+func DefaultSettings() Settings {
+	return Settings{Clusters: 3, Prefix: "cluster", FirstID: 1, Each: Default("", 0)}
+}
+
+// Descriptions returns the clusters that the settings ask for. The error says
+// everything that is wrong with them.
+func (s Settings) Descriptions() ([]Cluster, error) {
+	n := s.Clusters
+	if len(s.Names) > 0 {
+		n = len(s.Names)
+	}
+	if n < 1 || n > maxClusters {
+		return nil, fmt.Errorf("%d clusters: must be in 1..%d", n, maxClusters)
+	}
+	if s.Mesh.Churn < 0 {
+		return nil, fmt.Errorf("churn of %g: must not be negative", s.Mesh.Churn)
+	}
+	var ranges []netip.Prefix
+	if s.Each.PodRange.IsValid() {
+		var err error
+		if ranges, err = Divide(s.Each.PodRange, n); err != nil {
+			return nil, err
+		}
+	}
+	clusters := make([]Cluster, n)
+	for i := range clusters {
+		c := s.Each
+		c.ID = s.FirstID + uint32(i) //nolint:gosec // at most maxClusters
+		c.Name = s.Prefix + strconv.FormatUint(uint64(c.ID), 10)
+		if len(s.Names) > 0 {
+			c.Name = s.Names[i]
+		}
+		if ranges != nil {
+			c.PodRange = ranges[i]
+		}
+		clusters[i] = c
+	}
+	return clusters, ValidateMesh(clusters)
+}
+
+// Validate reports what is wrong, before anything is started.
+func (s Settings) Validate() error {
+	_, err := s.Descriptions()
+	if len(s.Command) > 0 {
+		if _, lookErr := exec.LookPath(s.Command[0]); lookErr != nil {
+			err = errors.Join(err, fmt.Errorf("command to run: %w", lookErr))
+		}
+	}
+	return err
+}

@@ -1,0 +1,79 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Simulate does everything that the settings ask for, says on out what is
+// ready, and returns when ctx ends, which is no error, or when the command
+// does. Whatever was made is removed by then. When the command failed, the error
+// is an *exec.ExitError or wraps one.
+func Simulate(ctx context.Context, s Settings, out io.Writer) error {
+	clusters, err := s.Descriptions()
+	if err != nil {
+		return err
+	}
+	if s.Quiet {
+		out = io.Discard
+	}
+	mesh, err := OpenMesh(ctx, clusters, s.Mesh)
+	if err != nil {
+		return err
+	}
+	err = mesh.simulate(ctx, s.Command, out)
+	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+		err = nil
+	}
+	return errors.Join(err, mesh.Close())
+}
+
+// errCommandEnded ends the clusters when the command has ended well.
+var errCommandEnded = errors.New("the command has ended")
+
+func (m *Mesh) simulate(ctx context.Context, command []string, out io.Writer) error {
+	start := time.Now()
+	keys := 0
+	err := m.Load(ctx, func(r *Running, l Loaded) {
+		keys += l.Keys
+		c := r.Cluster()
+		fmt.Fprintf(out, "%s: id %d, %s, %s keys in %.1fs (%s keys/s)\n",
+			c.Name, c.ID, r.Endpoint(), thousands(l.Keys), l.Took.Seconds(), thousands(int(l.Rate())))
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "ready: %d clusters, %s keys in %.1fs, client files in %s\n",
+		len(m.clusters), thousands(keys), time.Since(start).Seconds(), m.Dir())
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return m.Run(ctx) })
+	if len(command) > 0 {
+		command = m.expand(command)
+		fmt.Fprint(out, m.hints(command))
+		g.Go(func() error {
+			if err := RunCommand(ctx, command); err != nil {
+				return err
+			}
+			return errCommandEnded
+		})
+	}
+	if err := g.Wait(); !errors.Is(err, errCommandEnded) {
+		return err
+	}
+	return nil
+}
+
+// thousands writes a number with a comma between thousands.
+func thousands(n int) string {
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}

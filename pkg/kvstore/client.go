@@ -1,0 +1,157 @@
+package kvstore
+
+import (
+	"context"
+)
+
+// Position is a point in the history of one etcd: everything up to Revision,
+// of the etcd whose cluster ID is ClusterID. Revisions of different cluster IDs
+// cannot be compared. The zero value is no position at all.
+type Position struct {
+	// ClusterID is etcd's own cluster ID, as it stands in every response
+	// header. It has nothing to do with the ID of a cluster of the mesh.
+	ClusterID uint64
+	// Revision is the revision of the key space, 1 for an empty one.
+	Revision int64
+}
+
+// KeyValue is one key as it stood at some revision. The bytes belong to whoever
+// received the page or batch and are not reused. They may be kept, but one kept
+// value keeps no other alive.
+type KeyValue struct {
+	// Key is the full path, including the prefix that was asked for.
+	Key []byte
+	// Value is empty in an event that reports a deletion.
+	Value []byte
+	// ModRevision is the revision of the last change of this key; in an event,
+	// that of the event itself, also for a deletion.
+	ModRevision int64
+	// Lease is the ID of the lease that the key is attached to, 0 for none. It
+	// is 0 in a deletion.
+	Lease int64
+}
+
+// Page is a part of a list.
+type Page struct {
+	// Items are in ascending order of their keys, also across pages.
+	Items []KeyValue
+	// At is the same for all pages of a list: the position of the first one.
+	At Position
+}
+
+// EventType says what happened to a key.
+type EventType uint8
+
+const (
+	// EventPut: the key was created or modified.
+	EventPut EventType = iota
+	// EventDelete: the key was deleted, by somebody or by the end of its lease.
+	EventDelete
+)
+
+// String returns "put" or "delete".
+func (t EventType) String() string {
+	if t == EventDelete {
+		return "delete"
+	}
+	return "put"
+}
+
+// Event is one change of one key.
+type Event struct {
+	Type EventType
+	KeyValue
+}
+
+// Batch is what a [Stream] delivers at a time. A batch without events is an
+// answer to a request for progress.
+type Batch struct {
+	// Events are in the order of their revisions. A revision is never split
+	// over batches, except by a partial one.
+	Events []Event
+	// At is the position that is reached once this batch has been applied:
+	// every event of the watched prefix up to At.Revision has been delivered.
+	// It never goes back within a stream. After a partial batch it is the
+	// position before, unless earlier batches had reached more.
+	At Position
+	// Partial marks a fragment of a larger batch, other than its last one. The
+	// events may be applied; the position may not be advanced.
+	Partial bool
+}
+
+// Client is the reading side of a kvstore: one session with one server behind
+// one endpoint. It neither reconnects to another server nor resumes a stream:
+// both end with an error, and the owner decides.
+//
+// All methods may be called from any number of goroutines. Every call ends by
+// its own deadlines, with its context, or with [Client.Close]; none waits for
+// ever. Errors are *[KeyError], except those that a page function returned and
+// the error of a context that ended.
+//
+// The package kvtest holds every statement below as a test.
+type Client interface {
+	// Get reads one key and waits for the quorum (a linearizable read). It
+	// returns nil without an error when the key is absent. The position is that
+	// of the read in either case.
+	Get(ctx context.Context, key string) (*KeyValue, Position, error)
+
+	// List reads every key that the prefix selects, in pages, all at one
+	// revision: that of the first page, which is a linearizable read. The
+	// prefix is taken literally: one that ends in "/" selects every key below
+	// it, anything else is a whole key and selects that one. Pages are given to the
+	// function one after another, in the order of the keys, and the next one is
+	// not requested before the function has returned; memory is bounded by a
+	// page. No page is empty: a prefix without keys gives none, only the
+	// position. An error of the function ends the list and is returned as it
+	// is. When the revision is compacted while listing the error is
+	// [ErrCompacted]; the list must then begin anew, and nothing may be
+	// concluded from what was missing in the pages so far.
+	List(ctx context.Context, prefix string, page func(Page) error) (Position, error)
+
+	// Watch opens a stream of the events of the keys that prefix selects,
+	// with revisions above after.Revision: neither a gap nor a duplicate
+	// follows a list at that position. The error is [ErrServerChanged] when
+	// after.ClusterID is not the one of this session, or when the history of
+	// the server does not reach after.Revision (one that was wiped and started
+	// under its old token keeps its cluster ID). The error is [ErrCompacted],
+	// here or from the first Recv, when the events after the position are no
+	// longer available. The stream ends with ctx.
+	Watch(ctx context.Context, prefix string, after Position) (Stream, error)
+
+	// Head returns the present position, by a linearizable read: every write
+	// that was acknowledged before the call is at or before it.
+	Head(ctx context.Context) (Position, error)
+
+	// Status returns what is known about the session, without asking anybody.
+	Status() Status
+
+	// Close ends all calls and streams with [ErrClosed] and returns in bounded
+	// time. It may be called twice.
+	Close()
+}
+
+// Stream is an open watch on one prefix.
+//
+// Who does not call Recv holds up the server's side of this stream, and nothing
+// else: neither the client nor the other streams. The server then collects the
+// events, at no cost for the client, and hands out many at a time.
+type Stream interface {
+	// Recv blocks until there is something to deliver. It is called by one
+	// goroutine. After an error it returns errors for ever. The error is
+	// [ErrCompacted] when the server has dropped events that were not yet
+	// delivered, [ErrServerChanged] when another server answers,
+	// [ErrClosed] after Close of the stream or its client, the context's error
+	// when that ended, and anything else when the connection was lost: then a
+	// new stream may be opened after the last position.
+	Recv() (Batch, error)
+
+	// RequestProgress asks for a batch that tells how far the stream has come,
+	// although no event is due. It does not wait for it. The answer may never
+	// come; ask again. It may run beside Recv. The error is
+	// [ErrProgressUnreliable] when the answer could not be trusted.
+	RequestProgress() error
+
+	// Close ends the stream, waking up Recv. It may be called twice, and from
+	// any goroutine.
+	Close()
+}

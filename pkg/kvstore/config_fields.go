@@ -1,0 +1,172 @@
+package kvstore
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// fields are the options of a client file that we need ourselves.
+type fields struct {
+	Endpoints             []string `json:"endpoints"`
+	InsecureTransport     bool     `json:"insecure-transport"`
+	InsecureSkipTLSVerify bool     `json:"insecure-skip-tls-verify"`
+	CertFile              string   `json:"cert-file"`
+	KeyFile               string   `json:"key-file"`
+	TrustedCAFile         string   `json:"trusted-ca-file"`
+	Username              string   `json:"username"`
+	Password              string   `json:"password"`
+}
+
+// optionKind is the type of the value of an option.
+type optionKind string
+
+const (
+	kindString   optionKind = "a string"
+	kindBool     optionKind = "true or false"
+	kindStrings  optionKind = "a list of strings"
+	kindNumber   optionKind = "a number"
+	kindCount    optionKind = "a whole number, not negative"
+	kindDuration optionKind = "a whole number of nanoseconds"
+	kindAliases  optionKind = "a list of host aliases"
+)
+
+// fileOption is what a client file may contain. Names are compared as etcd
+// does, ignoring case.
+type fileOption struct {
+	name string
+	kind optionKind
+}
+
+// fileOptions are etcd's options (client/v3/yaml and client/v3.Config) and
+// Cilium's one.
+func fileOptions() []fileOption {
+	return []fileOption{
+		{"endpoints", kindStrings},
+		{"insecure-transport", kindBool},
+		{"insecure-skip-tls-verify", kindBool},
+		{"cert-file", kindString},
+		{"key-file", kindString},
+		{"trusted-ca-file", kindString},
+		{"ca-file", kindString}, // an old name, which etcd ignores
+		{"username", kindString},
+		{"password", kindString},
+		{"token", kindString},
+		{"auto-sync-interval", kindDuration},
+		{"dial-timeout", kindDuration},
+		{"dial-keep-alive-time", kindDuration},
+		{"dial-keep-alive-timeout", kindDuration},
+		{"reject-old-cluster", kindBool},
+		{"permit-without-stream", kindBool},
+		{"max-unary-retries", kindCount},
+		{"backoff-wait-between", kindDuration},
+		{"backoff-jitter-fraction", kindNumber},
+		{"MaxCallSendMsgSize", kindCount},
+		{"MaxCallRecvMsgSize", kindCount},
+		{hostAliasesKey, kindAliases},
+	}
+}
+
+// parseFields reads a client file and checks every option that is in it.
+func parseFields(content []byte) (fields, []error) {
+	var f fields
+	text, err := yaml.YAMLToJSONStrict(content)
+	if err != nil {
+		return f, []error{err}
+	}
+	var raw map[string]json.RawMessage
+	if err := json.Unmarshal(text, &raw); err != nil {
+		return f, []error{errors.New("it is not a mapping of options to values")}
+	}
+	var problems []error
+	options := fileOptions()
+	for key, value := range raw {
+		i := slices.IndexFunc(options, func(o fileOption) bool { return strings.EqualFold(o.name, key) })
+		if i < 0 {
+			problems = append(problems, fmt.Errorf("%s: unknown option", key))
+			continue
+		}
+		if !options[i].kind.fits(value) {
+			problems = append(problems, fmt.Errorf("%s: %s is not %s", key, shown(options[i].name, value), options[i].kind))
+		}
+	}
+	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	if len(problems) == 0 {
+		if err := json.Unmarshal(text, &f); err != nil {
+			problems = append(problems, err)
+		}
+	}
+	return f, problems
+}
+
+// shown returns a value for an error message, unless it is a secret.
+func shown(name string, value json.RawMessage) string {
+	if name == "password" || name == "token" {
+		return "its value"
+	}
+	return string(value)
+}
+
+func (k optionKind) fits(value json.RawMessage) bool {
+	if bytes.Equal(value, []byte("null")) {
+		return true
+	}
+	var to any
+	switch k {
+	case kindString:
+		to = new(string)
+	case kindBool:
+		to = new(bool)
+	case kindStrings:
+		to = new([]string)
+	case kindNumber:
+		to = new(float64)
+	case kindCount, kindDuration:
+		n, err := strconv.ParseInt(string(value), 10, 64)
+		return err == nil && n >= 0
+	default:
+		return true // checked by its own parser
+	}
+	return json.Unmarshal(value, to) == nil
+}
+
+// checkEndpoint accepts what etcd's client can use: http, https, unix and unixs
+// URLs, and host:port.
+func checkEndpoint(ep string) error {
+	if strings.HasPrefix(ep, "unix:") || strings.HasPrefix(ep, "unixs:") {
+		return nil
+	}
+	hostPort := ep
+	if strings.Contains(ep, "://") {
+		u, err := url.Parse(ep)
+		if err != nil {
+			return err
+		}
+		if u.Scheme != "http" && u.Scheme != "https" {
+			return fmt.Errorf("the scheme %q is not http, https, unix or unixs", u.Scheme)
+		}
+		if u.Path != "" && u.Path != "/" {
+			return fmt.Errorf("the path %q is not wanted", u.Path)
+		}
+		hostPort = u.Host
+	}
+	host, port, err := net.SplitHostPort(hostPort)
+	if err != nil {
+		return errors.New("it must be a URL with host and port, such as https://c2.mesh.cilium.io:2379")
+	}
+	if host == "" {
+		return errors.New("the host is missing")
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return fmt.Errorf("%q is not a port number", port)
+	}
+	return nil
+}

@@ -1,0 +1,154 @@
+package kvstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// dialer opens the connections of one session. It resolves the host aliases of
+// the configuration and remembers what went wrong last, because gRPC hides it
+// behind a deadline.
+type dialer struct {
+	aliases map[string][]netip.Addr
+	dial    func(ctx context.Context, network, addr string) (net.Conn, error)
+	timeout time.Duration // for a dial whose context has no deadline
+
+	mu      sync.Mutex
+	good    map[string]netip.Addr // the address that last worked, by host name
+	lastErr error                 // why the last attempt failed; nil after one that worked
+	trying  string                // what is being attempted right now
+	notify  func(error)           // told of each failure; may be nil
+}
+
+func newDialer(c *Config, o Options) *dialer {
+	d := &dialer{
+		aliases: make(map[string][]netip.Addr),
+		dial:    o.Dial,
+		timeout: o.Timings.Dial,
+		good:    make(map[string]netip.Addr),
+	}
+	for _, a := range c.HostAliases {
+		d.aliases[a.Hostname] = a.IPs
+	}
+	if d.dial == nil {
+		d.dial = new(net.Dialer).DialContext
+	}
+	return d
+}
+
+// DialContext connects to an address as gRPC has it: host:port or unix:path.
+func (d *dialer) DialContext(ctx context.Context, addr string) (net.Conn, error) {
+	d.begin("connecting to " + addr)
+	conn, err := d.connect(ctx, addr)
+	if err != nil {
+		d.failed(err)
+		return nil, err
+	}
+	d.begin("")
+	return conn, nil
+}
+
+func (d *dialer) connect(ctx context.Context, addr string) (net.Conn, error) {
+	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+		return d.dial(ctx, "unix", strings.TrimPrefix(path, "//"))
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, fmt.Errorf("dial %q: %w", addr, err)
+	}
+	if ips, ok := d.aliases[host]; ok {
+		return d.connectAny(ctx, host, port, ips)
+	}
+	return d.dial(ctx, "tcp", addr)
+}
+
+// connectAny tries the addresses of an alias: the one that last worked, then
+// the others in random order, each with its share of the time that is left.
+func (d *dialer) connectAny(ctx context.Context, host, port string, ips []netip.Addr) (net.Conn, error) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		deadline = time.Now().Add(d.timeout)
+	}
+	var errs []error
+	order := d.order(host, ips)
+	for i, ip := range order {
+		share := time.Until(deadline) / time.Duration(len(order)-i)
+		actx, cancel := context.WithTimeout(ctx, share)
+		conn, err := d.dial(actx, "tcp", net.JoinHostPort(ip.String(), port))
+		cancel()
+		if err == nil {
+			d.mu.Lock()
+			d.good[host] = ip
+			d.mu.Unlock()
+			return conn, nil
+		}
+		errs = append(errs, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, fmt.Errorf("host alias %s: %w", host, errors.Join(errs...))
+}
+
+func (d *dialer) order(host string, ips []netip.Addr) []netip.Addr {
+	order := slices.Clone(ips)
+	rand.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if i := slices.Index(order, d.good[host]); i > 0 {
+		order[0], order[i] = order[i], order[0]
+	}
+	return order
+}
+
+// begin notes what is being attempted; an empty text ends it.
+func (d *dialer) begin(what string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.trying = what
+}
+
+func (d *dialer) failed(err error) {
+	d.mu.Lock()
+	d.trying, d.lastErr = "", err
+	notify := d.notify
+	d.mu.Unlock()
+	if notify != nil {
+		notify(err)
+	}
+}
+
+func (d *dialer) worked() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.trying, d.lastErr = "", nil
+}
+
+func (d *dialer) onFailure(f func(error)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.notify = f
+}
+
+// trouble returns why there is no connection, or what is being attempted; nil
+// when all is well as far as the dialer knows.
+func (d *dialer) trouble() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.trying != "" && d.lastErr != nil:
+		return fmt.Errorf("still %s; before: %w", d.trying, d.lastErr)
+	case d.trying != "":
+		return errors.New("still " + d.trying)
+	default:
+		return d.lastErr
+	}
+}

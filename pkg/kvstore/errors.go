@@ -1,0 +1,69 @@
+package kvstore
+
+import (
+	"errors"
+	"fmt"
+)
+
+// What a caller decides upon. All are found with [errors.Is] in what the
+// methods of a [Client] return.
+var (
+	// ErrCompacted: the revision is no longer available. List again, and
+	// conclude nothing from an unfinished list.
+	ErrCompacted = errors.New("the revision has been compacted away")
+
+	// ErrServerChanged: another etcd answers than the one that this session
+	// began with, or the same one with another history. The session is over and
+	// its positions are void: connect and list again.
+	ErrServerChanged = errors.New("another etcd server answers at this endpoint")
+
+	// ErrQuorumLost: too many linearizable reads in a row have failed. The
+	// session is over.
+	ErrQuorumLost = errors.New("etcd does not answer linearizable reads")
+
+	// ErrPermissionDenied: the user may not read this key or range. Trying
+	// again helps only once somebody has changed the roles.
+	ErrPermissionDenied = errors.New("permission denied")
+
+	// ErrUnauthenticated: etcd did not accept who we are. Trying again helps
+	// only once somebody has changed the credentials.
+	ErrUnauthenticated = errors.New("authentication failed")
+
+	// ErrProgressUnreliable: this version of etcd may report progress ahead of
+	// the events (etcd issue 15220, mended in 3.4.25 and 3.5.8), or its version
+	// is not known.
+	ErrProgressUnreliable = errors.New("this etcd version does not report progress reliably")
+
+	// ErrClosed: the client or the stream has been closed by its owner.
+	ErrClosed = errors.New("the client is closed")
+)
+
+// KeyError is an error of one operation. Its text ends with a hint where one is
+// known.
+type KeyError struct {
+	// Op is the operation: "get", "list", "watch", "head", ...
+	Op string
+	// Key is the full path or prefix that the operation was about. It may be
+	// empty.
+	Key string
+	// Err is what went wrong.
+	Err error
+}
+
+// Error names the operation, the key, what went wrong, and what to do about it
+// where that is known.
+func (e *KeyError) Error() string {
+	var s string
+	if e.Key == "" {
+		s = fmt.Sprintf("kvstore %s: %v", e.Op, e.Err)
+	} else {
+		s = fmt.Sprintf("kvstore %s %q: %v", e.Op, e.Key, e.Err)
+	}
+	if h := Hint(e.Err); h != "" {
+		s += " (" + h + ")"
+	}
+	return s
+}
+
+// Unwrap returns Err.
+func (e *KeyError) Unwrap() error { return e.Err }

@@ -1,0 +1,231 @@
+package kvstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+)
+
+// receiveLimit is how large a message may be that we take. Watch responses
+// collect what a slow reader has missed.
+const receiveLimit = 256 << 20
+
+// Etcd is a [Client] of a real etcd: one session with one endpoint. It is made
+// by [Connect], watched over by [Etcd.Run], and ends with [Etcd.Close].
+type Etcd struct {
+	opts     Options
+	endpoint string
+	limit    *limiter
+	dialer   *dialer
+
+	client *clientv3.Client
+	kv     pb.KVClient
+	watch  pb.WatchClient
+	maint  pb.MaintenanceClient
+
+	// life ends with the session, its cause is why.
+	life context.Context //nolint:containedctx // the session is what it scopes
+	end  context.CancelCauseFunc
+
+	pinned     atomic.Uint64 // the etcd cluster ID of the first response; 0 before
+	highest    atomic.Int64  // the highest revision known to have been reached
+	fragmented sync.Map      // prefixes whose watches ask for fragments
+	progress   atomic.Bool   // this version's progress answers can be trusted
+
+	closing sync.Once
+	mu      sync.Mutex
+	health  health        // guarded by mu
+	wake    chan struct{} // guarded by mu; closed and replaced when Connected changes
+}
+
+// Connect opens a session with one endpoint of the configuration: the one of
+// this attempt, counted from 0, in turn. It returns once a linearizable read has
+// succeeded, whose response pins the etcd cluster ID of the session. It fails
+// as soon as the endpoint refuses us, or by its deadline, with an error that
+// names the endpoint, what went wrong on the connection, and what to do.
+func Connect(ctx context.Context, cfg *Config, attempt int, o Options) (*Etcd, error) {
+	e := &Etcd{
+		opts:     o,
+		endpoint: cfg.Endpoints[uint(attempt)%uint(len(cfg.Endpoints))], //nolint:gosec // any bits will do
+		limit:    newLimiter(o),
+		dialer:   newDialer(cfg, o),
+		wake:     make(chan struct{}),
+	}
+	e.life, e.end = context.WithCancelCause(context.Background())
+	err := e.connect(ctx, cfg)
+	if err != nil {
+		e.Close()
+		return nil, &KeyError{"connect", e.endpoint, err}
+	}
+	return e, nil
+}
+
+// connect does the steps of Connect. Whatever the dialer reports ends them.
+func (e *Etcd) connect(ctx context.Context, cfg *Config) error {
+	caller := ctx
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	e.dialer.onFailure(func(err error) { cancel(err) })
+	defer e.dialer.onFailure(nil)
+	limit := &noAnswerError{what: "connecting", after: e.opts.Timings.Connect}
+	ctx, stop := context.WithTimeoutCause(ctx, e.opts.Timings.Connect, limit)
+	defer stop()
+
+	err := e.open(ctx, cfg)
+	var at Position
+	if err == nil {
+		at, err = e.head(ctx, e.opts.Timings.Connect)
+	}
+	if err == nil {
+		e.update(func(h *health) { h.begin(time.Now(), e.endpoint, at) })
+		e.askEndpoint(ctx)
+		return nil
+	}
+	var ke *KeyError
+	switch cause := context.Cause(ctx); {
+	case caller.Err() != nil && e.dialer.trouble() != nil:
+		return fmt.Errorf("%w: %w", caller.Err(), e.dialer.trouble())
+	case cause == error(limit):
+		return limit.with(e.dialer.trouble())
+	case cause != nil:
+		return cause
+	case errors.As(err, &ke):
+		return ke.Err // the reader of the error asked to connect, not to read
+	default:
+		return err
+	}
+}
+
+// open makes the etcd client; with a user name, it also authenticates.
+func (e *Etcd) open(ctx context.Context, cfg *Config) error {
+	transport, err := cfg.fields.transport(e.endpoint, e.dialer)
+	if err != nil {
+		return err
+	}
+	ec := cfg.etcd
+	ec.Endpoints = []string{e.endpoint}
+	ec.AutoSyncInterval = 0 // one endpoint a session
+	ec.TLS = nil
+	ec.DialTimeout = e.opts.Timings.Connect
+	ec.DialKeepAliveTime = e.opts.KeepaliveHeartbeat
+	ec.DialKeepAliveTimeout = e.opts.KeepaliveTimeout
+	ec.MaxCallRecvMsgSize = receiveLimit
+	ec.Context = e.life
+	ec.Logger = zap.NewNop()
+	ec.DialOptions = []grpc.DialOption{
+		grpc.WithTransportCredentials(transport),
+		grpc.WithContextDialer(e.dialer.DialContext),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(receiveLimit), grpc.MaxCallSendMsgSize(math.MaxInt32)),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff: backoff.Config{
+				BaseDelay: e.opts.Timings.BackoffMax / 10, Multiplier: 1.6, Jitter: 0.2, MaxDelay: e.opts.Timings.BackoffMax,
+			},
+			MinConnectTimeout: e.opts.Timings.Dial,
+		}),
+	}
+	// New has no context but that of the whole session.
+	undo := context.AfterFunc(ctx, func() { e.end(context.Cause(ctx)) })
+	client, err := clientv3.New(ec)
+	if !undo() && err == nil {
+		_ = client.Close()
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		return fromRPC(err)
+	}
+	e.client = client
+	conn := client.ActiveConnection()
+	e.kv, e.watch, e.maint = pb.NewKVClient(conn), pb.NewWatchClient(conn), pb.NewMaintenanceClient(conn)
+	return nil
+}
+
+// BootstrapComplete tells the client that its first sync is complete: from now
+// on the everyday rate limit holds.
+func (e *Etcd) BootstrapComplete() { e.limit.complete() }
+
+// Close implements [Client].
+func (e *Etcd) Close() {
+	e.end(ErrClosed)
+	e.update((*health).closed)
+	e.closing.Do(e.closeClient)
+}
+
+// closeClient does not wait for ever: closing can block.
+func (e *Etcd) closeClient() {
+	if e.client == nil {
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = e.client.Close()
+	}()
+	t := time.NewTimer(e.opts.Timings.Close)
+	defer t.Stop()
+	select {
+	case <-done:
+	case <-t.C:
+	}
+}
+
+// over returns why the session is over, nil while it is not.
+func (e *Etcd) over() error { return context.Cause(e.life) }
+
+// check looks at the header of a response, as every one must be
+// (spec wire.md, 3.4).
+func (e *Etcd) check(h *pb.ResponseHeader) error {
+	if h == nil {
+		return e.changed("a response came without a header")
+	}
+	if e.pinned.CompareAndSwap(0, h.ClusterId) {
+		return nil
+	}
+	if want := e.pinned.Load(); h.ClusterId != want {
+		return e.changed(fmt.Sprintf("its etcd cluster ID is %x, this session's is %x", h.ClusterId, want))
+	}
+	return nil
+}
+
+// changed ends the session and returns why.
+func (e *Etcd) changed(why string) error {
+	e.end(&serverChangedError{why})
+	e.update((*health).closed)
+	return e.over()
+}
+
+// linearizable checks the revision of a linearizable read: it cannot be below
+// one that was known before the read began, unless the history is another one.
+func (e *Etcd) linearizable(before, rev int64) error {
+	if rev < before {
+		return e.changed(fmt.Sprintf("its revision went back from %d to %d", before, rev))
+	}
+	e.reached(rev)
+	return nil
+}
+
+// reached notes a revision that the server has reached.
+func (e *Etcd) reached(rev int64) {
+	for {
+		old := e.highest.Load()
+		if rev <= old || e.highest.CompareAndSwap(old, rev) {
+			return
+		}
+	}
+}
+
+// serverChangedError is an [ErrServerChanged] that says how it was noticed.
+type serverChangedError struct{ why string }
+
+func (e *serverChangedError) Error() string { return ErrServerChanged.Error() + ": " + e.why }
+
+func (e *serverChangedError) Is(target error) bool { return target == ErrServerChanged } //nolint:errorlint // a sentinel

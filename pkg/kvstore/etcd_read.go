@@ -1,0 +1,210 @@
+package kvstore
+
+import (
+	"context"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Get implements [Client].
+func (e *Etcd) Get(ctx context.Context, key string) (*KeyValue, Position, error) {
+	if err := e.admit(ctx, "get", key); err != nil {
+		return nil, Position{}, err
+	}
+	var kv *KeyValue
+	var at Position
+	took, err := e.call(ctx, "get", key, e.opts.Timings.Read, func(ctx context.Context) error {
+		resp, pos, err := e.readNow(ctx, &pb.RangeRequest{Key: []byte(key)})
+		if err == nil && len(resp.Kvs) > 0 {
+			v := fromPB(resp.Kvs[0])
+			kv = &v
+		}
+		at = pos
+		return err
+	})
+	e.record("get", key, took, err)
+	if err != nil {
+		return nil, Position{}, err
+	}
+	return kv, at, nil
+}
+
+// Head implements [Client]. It reads the heartbeat key, which every user of a
+// mesh may read.
+func (e *Etcd) Head(ctx context.Context) (Position, error) {
+	if err := e.admit(ctx, "head", wire.HeartbeatKey); err != nil {
+		return Position{}, err
+	}
+	var at Position
+	took, err := e.call(ctx, "head", wire.HeartbeatKey, e.opts.Timings.Read, func(ctx context.Context) error {
+		_, pos, err := e.readNow(ctx, headRequest())
+		at = pos
+		return err
+	})
+	e.record("head", wire.HeartbeatKey, took, err)
+	if err != nil {
+		return Position{}, err
+	}
+	return at, nil
+}
+
+// head is Head beside all limits: the watchdog must not wait behind lists.
+func (e *Etcd) head(ctx context.Context, d time.Duration) (Position, error) {
+	s := e.scope(ctx, "linearizable read", d)
+	defer s.close()
+	start := time.Now()
+	_, at, err := e.readNow(s.ctx, headRequest())
+	if err != nil {
+		err = e.explain(s, "probe", wire.HeartbeatKey, err)
+	}
+	e.record("probe", wire.HeartbeatKey, time.Since(start), err)
+	if err != nil {
+		return Position{}, err
+	}
+	return at, nil
+}
+
+func headRequest() *pb.RangeRequest {
+	return &pb.RangeRequest{Key: []byte(wire.HeartbeatKey), CountOnly: true}
+}
+
+// readNow does a linearizable read at the present revision.
+func (e *Etcd) readNow(ctx context.Context, req *pb.RangeRequest) (*pb.RangeResponse, Position, error) {
+	before := e.highest.Load()
+	resp, err := e.kv.Range(ctx, req)
+	if err != nil {
+		return nil, Position{}, err
+	}
+	if err := e.check(resp.GetHeader()); err != nil {
+		return nil, Position{}, err
+	}
+	rev := resp.GetHeader().GetRevision()
+	if err := e.linearizable(before, rev); err != nil {
+		return nil, Position{}, err
+	}
+	return resp, Position{e.pinned.Load(), rev}, nil
+}
+
+// List implements [Client].
+func (e *Etcd) List(ctx context.Context, prefix string, page func(Page) error) (Position, error) {
+	if err := e.admit(ctx, "list", prefix); err != nil {
+		return Position{}, err
+	}
+	l := lister{e: e, prefix: prefix, end: selectionEnd(prefix), limit: int64(e.opts.PageLimit)}
+	err := l.run(ctx, page)
+	e.record("list", prefix, l.took, l.failed)
+	if err != nil {
+		return Position{}, err
+	}
+	return l.at, nil
+}
+
+// lister walks through a prefix.
+type lister struct {
+	e           *Etcd
+	prefix, end string
+	limit       int64 // keys in the next page, 0 for all
+	at          Position
+	took        time.Duration // spent in requests
+	failed      error         // of a request, not of the page function
+}
+
+func (l *lister) run(ctx context.Context, page func(Page) error) error {
+	next := []byte(l.prefix)
+	if l.prefix == "" {
+		next = []byte{0} // the smallest key
+	}
+	for {
+		resp, err := l.request(ctx, next)
+		if err != nil {
+			l.failed = err
+			return err
+		}
+		if len(resp.Kvs) > 0 {
+			items := fromPBs(resp.Kvs)
+			next = append(append(make([]byte, 0, len(items[len(items)-1].Key)+1), items[len(items)-1].Key...), 0)
+			l.limit = nextLimit(l.limit, items)
+			if err := page(Page{Items: items, At: l.at}); err != nil {
+				return err
+			}
+		}
+		if !resp.More || len(resp.Kvs) == 0 {
+			return nil
+		}
+	}
+}
+
+// request gets one page. The first one decides the revision of all. A page that
+// is too large to be received is asked for again with half as many keys.
+func (l *lister) request(ctx context.Context, from []byte) (*pb.RangeResponse, error) {
+	for {
+		var resp *pb.RangeResponse
+		took, err := l.e.call(ctx, "list", l.prefix, l.e.opts.Timings.Page, func(ctx context.Context) error {
+			var err error
+			req := &pb.RangeRequest{Key: from, RangeEnd: []byte(l.end), Limit: l.limit, Revision: l.at.Revision}
+			if l.at.Revision == 0 {
+				resp, l.at, err = l.e.readNow(ctx, req)
+				return err
+			}
+			if resp, err = l.e.kv.Range(ctx, req); err != nil {
+				return err
+			}
+			return l.e.check(resp.GetHeader())
+		})
+		l.took += took
+		switch {
+		case err == nil:
+			return resp, nil
+		case !isTooLarge(err) || l.limit == 1:
+			return nil, err
+		case l.limit == 0:
+			l.limit = int64(DefaultOptions().PageLimit)
+		default:
+			l.limit /= 2
+		}
+	}
+}
+
+// pageBytes is how large a page may become before the next ones are made
+// smaller.
+const pageBytes = 4 << 20
+
+// nextLimit adapts the number of keys in a page to the size of the last one. It
+// never grows: the first page has as many as is wanted.
+func nextLimit(limit int64, last []KeyValue) int64 {
+	size := 0
+	for i := range last {
+		size += len(last[i].Key) + len(last[i].Value)
+	}
+	if limit == 0 || size <= pageBytes {
+		return limit
+	}
+	return min(limit, max(1, int64(len(last))*pageBytes/int64(size)))
+}
+
+// rangeEnd returns the end of the range of the keys that begin with prefix.
+func rangeEnd(prefix string) string {
+	for i := len(prefix) - 1; i >= 0; i-- {
+		if prefix[i] < 0xff {
+			return prefix[:i] + string([]byte{prefix[i] + 1})
+		}
+	}
+	return "\x00" // to the end of all keys
+}
+
+func fromPB(kv *mvccpb.KeyValue) KeyValue {
+	return KeyValue{Key: kv.Key, Value: kv.Value, ModRevision: kv.ModRevision, Lease: kv.Lease}
+}
+
+func fromPBs(kvs []*mvccpb.KeyValue) []KeyValue {
+	items := make([]KeyValue, len(kvs))
+	for i, kv := range kvs {
+		items[i] = fromPB(kv)
+	}
+	return items
+}

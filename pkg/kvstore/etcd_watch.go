@@ -1,0 +1,216 @@
+package kvstore
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/metadata"
+)
+
+// Watch implements [Client].
+func (e *Etcd) Watch(ctx context.Context, prefix string, after Position) (Stream, error) {
+	if pinned := e.pinned.Load(); after.ClusterID != pinned {
+		err := &serverChangedError{fmt.Sprintf("the position is one of etcd cluster ID %x, this session's is %x", after.ClusterID, pinned)}
+		return nil, &KeyError{"watch", prefix, err}
+	}
+	if err := e.admit(ctx, "watch", prefix); err != nil {
+		return nil, err
+	}
+	var st *stream
+	// The place among the operations under way is given back once the watch is
+	// open.
+	took, err := e.call(ctx, "watch", prefix, 0, func(context.Context) error {
+		var err error
+		st, err = e.openStream(ctx, prefix, after)
+		return err
+	})
+	e.record("watch", prefix, took, err)
+	if err != nil {
+		return nil, err
+	}
+	return st, nil
+}
+
+// stream is a raw watch: one gRPC stream for one watcher. It reads from the
+// network only in Recv.
+type stream struct {
+	e      *Etcd
+	prefix string
+	scope  *scope
+	grpc   pb.Watch_WatchClient
+	send   sync.Mutex // one sender at a time
+
+	at  Position // reached; only Recv uses it
+	err error    // sticky; likewise
+}
+
+// openStream opens a watch and waits for its confirmation, which can take until
+// the context ends when nothing bounds it.
+func (e *Etcd) openStream(ctx context.Context, prefix string, after Position) (*stream, error) {
+	st := &stream{e: e, prefix: prefix, at: after}
+	st.scope = e.scope(ctx, "opening the watch", e.opts.Timings.WatchOpen)
+	err := st.open(after.Revision + 1)
+	if err == nil && !st.scope.settle() {
+		err = context.DeadlineExceeded
+	}
+	if err != nil {
+		err = e.explain(st.scope, "watch", prefix, err)
+		st.scope.close()
+		return nil, err
+	}
+	return st, nil
+}
+
+func (s *stream) open(from int64) error {
+	ctx := metadata.AppendToOutgoingContext(s.scope.ctx, rpctypes.MetadataRequireLeaderKey, rpctypes.MetadataHasLeader)
+	var err error
+	if s.grpc, err = s.e.watch.Watch(ctx); err != nil {
+		return err
+	}
+	_, fragment := s.e.fragmented.Load(s.prefix)
+	key := []byte(s.prefix)
+	if s.prefix == "" {
+		key = []byte{0}
+	}
+	err = s.grpc.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
+		Key: key, RangeEnd: []byte(selectionEnd(s.prefix)), StartRevision: from, Fragment: fragment,
+	}}})
+	if err != nil {
+		// Send says io.EOF; the reason is to be received.
+		if _, rerr := s.grpc.Recv(); rerr != nil {
+			err = rerr
+		}
+		return err
+	}
+	resp, err := s.grpc.Recv()
+	if err != nil {
+		return err
+	}
+	if err := s.refused(resp); err != nil {
+		return err
+	}
+	if !resp.GetCreated() {
+		return fmt.Errorf("the server answered with something else than a confirmation (watch ID %d)", resp.GetWatchId())
+	}
+	return s.reaches(from-1, resp.GetHeader().GetRevision())
+}
+
+// reaches makes sure that the server's history includes a revision, when there
+// is a doubt: the member that answers may be behind, but a linearizable read is
+// not.
+func (s *stream) reaches(rev, member int64) error {
+	if rev <= s.e.highest.Load() && rev <= member {
+		return nil
+	}
+	at, err := s.e.head(s.scope.ctx, s.e.opts.Timings.Read)
+	if err != nil {
+		return err
+	}
+	if at.Revision < rev {
+		return s.e.changed(fmt.Sprintf("it is at revision %d and has never reached %d", at.Revision, rev))
+	}
+	return nil
+}
+
+// refused tells why a response is the end of the watch, if it is.
+func (s *stream) refused(r *pb.WatchResponse) error {
+	if err := s.e.check(r.GetHeader()); err != nil {
+		return err
+	}
+	switch {
+	case r.GetCompactRevision() != 0:
+		return &serverError{
+			text: fmt.Sprintf("%v up to %d, and revision %d is wanted", ErrCompacted, r.GetCompactRevision(), s.at.Revision+1),
+			kind: ErrCompacted, err: rpctypes.ErrCompacted,
+		}
+	case r.GetCanceled():
+		return fromReason(r.GetCancelReason())
+	default:
+		return nil
+	}
+}
+
+// Recv implements [Stream].
+func (s *stream) Recv() (Batch, error) {
+	if s.err != nil {
+		return Batch{}, s.err
+	}
+	b, err := s.recv()
+	if err != nil {
+		if isTooLarge(err) {
+			s.e.fragmented.Store(s.prefix, true)
+		}
+		s.err = s.e.explain(s.scope, "watch", s.prefix, err)
+		s.scope.close()
+		return Batch{}, s.err
+	}
+	return b, nil
+}
+
+func (s *stream) recv() (Batch, error) {
+	for {
+		resp, err := s.grpc.Recv()
+		if err != nil {
+			return Batch{}, err
+		}
+		if err := s.refused(resp); err != nil {
+			return Batch{}, err
+		}
+		if resp.GetCreated() {
+			continue
+		}
+		return s.batch(resp), nil
+	}
+}
+
+// batch advances the position. The header's revision counts in an answer about
+// progress alone: while a watcher catches up, it is ahead of the events.
+func (s *stream) batch(r *pb.WatchResponse) Batch {
+	b := Batch{Events: make([]Event, len(r.Events)), Partial: r.GetFragment()}
+	for i, ev := range r.Events {
+		b.Events[i] = fromPBEvent(ev)
+	}
+	reached := r.GetHeader().GetRevision()
+	if n := len(b.Events); n > 0 {
+		reached = b.Events[n-1].ModRevision
+	}
+	s.e.reached(reached)
+	if !b.Partial && reached > s.at.Revision {
+		s.at.Revision = reached
+	}
+	b.At = s.at
+	return b
+}
+
+func fromPBEvent(ev *mvccpb.Event) Event {
+	e := Event{KeyValue: fromPB(ev.Kv)}
+	if ev.Type == mvccpb.Event_DELETE {
+		e.Type, e.Value, e.Lease = EventDelete, nil, 0
+	}
+	return e
+}
+
+// RequestProgress implements [Stream].
+func (s *stream) RequestProgress() error {
+	if !s.e.progress.Load() {
+		return &KeyError{"progress", s.prefix, ErrProgressUnreliable}
+	}
+	s.send.Lock()
+	defer s.send.Unlock()
+	err := s.grpc.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}})
+	if err != nil {
+		return s.e.explain(s.scope, "progress", s.prefix, err)
+	}
+	return nil
+}
+
+// Close implements [Stream].
+func (s *stream) Close() {
+	s.scope.cancel(ErrClosed)
+	s.scope.close()
+}

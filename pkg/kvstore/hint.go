@@ -1,0 +1,111 @@
+package kvstore
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"strings"
+	"syscall"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/status"
+)
+
+// Hint says in a few words what to do about an error of this package, or
+// returns the empty string. The errors' texts contain it already.
+func Hint(err error) string {
+	for _, f := range []func(error) string{hintKind, hintTLS, hintNetwork, hintText} {
+		if h := f(err); h != "" {
+			return h
+		}
+	}
+	return ""
+}
+
+func hintKind(err error) string {
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, ErrPermissionDenied):
+		return "the etcd user's role does not cover this key or range; a prefix must end exactly where the role's does, mostly in /"
+	case errors.Is(err, ErrUnauthenticated):
+		return "check username and password, or the common name of the client certificate, against the users of that etcd"
+	case errors.Is(err, ErrServerChanged):
+		return "a new session with a new list follows; it is normal when an endpoint has several replicas"
+	default:
+		return ""
+	}
+}
+
+func hintTLS(err error) string {
+	var (
+		authority x509.UnknownAuthorityError
+		host      x509.HostnameError
+		invalid   x509.CertificateInvalidError
+		alert     tls.AlertError
+		header    tls.RecordHeaderError
+	)
+	switch {
+	case errors.As(err, &authority):
+		return "trusted-ca-file does not hold the authority that signed the server's certificate"
+	case errors.As(err, &host):
+		return "the server's certificate is for other names; use one of them in endpoints, with " + hostAliasesKey + " if it does not resolve"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return "renew the server's certificate, or set the clock"
+	case errors.As(err, &alert), strings.Contains(text(err), "remote error: tls:"):
+		return "the server refuses our client certificate; check cert-file, its dates, and that the server trusts the authority that signed it"
+	case errors.As(err, &header):
+		return "the server does not speak TLS; the endpoint may need http:// instead of https://"
+	default:
+		return ""
+	}
+}
+
+func hintNetwork(err error) string {
+	var dns *net.DNSError
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "nothing listens there; is etcd or the clustermesh-apiserver running, and is it the right port?"
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return "there is no route to that address"
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return "the name does not resolve; check DNS, or add the name to " + hostAliasesKey
+	default:
+		return ""
+	}
+}
+
+// hintText recognises what has lost its type on its way through gRPC.
+func hintText(err error) string {
+	s := text(err)
+	for _, h := range []struct{ part, hint string }{
+		{"connection refused", "nothing listens there; is etcd or the clustermesh-apiserver running, and is it the right port?"},
+		{"no such host", "the name does not resolve; check DNS, or add the name to " + hostAliasesKey},
+		{"first record does not look like a TLS handshake", "the server does not speak TLS; the endpoint may need http:// instead of https://"},
+		{"a plain text connection to", "the server may speak TLS; the endpoint may need https:// instead of http://"},
+		{"signed by unknown authority", "trusted-ca-file does not hold the authority that signed the server's certificate"},
+		{message(rpctypes.ErrGRPCNoLeader), "that etcd has lost its quorum"},
+		{message(rpctypes.ErrGRPCTimeout), "that etcd is overloaded or has lost its quorum"},
+		{message(rpctypes.ErrGRPCTimeoutDueToLeaderFail), "that etcd is electing a leader"},
+		{message(rpctypes.ErrGRPCTimeoutDueToConnectionLost), "that etcd has lost its quorum"},
+	} {
+		if strings.Contains(s, h.part) {
+			return h.hint
+		}
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "the endpoint is unreachable, overloaded, or its etcd has lost its quorum"
+	}
+	return ""
+}
+
+func message(err error) string { return status.Convert(err).Message() }
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

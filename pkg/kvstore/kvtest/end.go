@@ -1,0 +1,235 @@
+package kvtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+)
+
+func endCases() []testCase {
+	return []testCase{
+		{"a stream ends with its context", streamContext},
+		{"closing a stream wakes up who receives", streamClose},
+		{"closing a client ends its calls and streams", clientClose},
+		{"a broken stream is resumed after its last position", resume},
+		{"a broken stream does not end the session", broken},
+		{"a replaced server ends the session", replaced},
+		{"a wiped server ends the session although its cluster ID stays", wiped},
+		{"errors name the operation and the key", errorNames},
+	}
+}
+
+// ask requests progress until told to stop.
+func (e *env) ask(s kvstore.Stream, stop <-chan struct{}) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if err := s.RequestProgress(); err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-stop:
+			return nil
+		case <-e.ctx.Done():
+			return e.ctx.Err()
+		}
+	}
+}
+
+func streamContext(e *env) {
+	c := e.open()
+	at := e.head(c)
+	ctx, cancel := context.WithCancel(e.ctx)
+	s, err := c.Watch(ctx, "p/", at)
+	if err != nil {
+		e.Fatal(err)
+	}
+	time.AfterFunc(20*time.Millisecond, cancel)
+	err = e.within("recv", func() error {
+		_, err := s.Recv()
+		return err
+	})
+	e.wantErr("recv", err, context.Canceled)
+	_, err = s.Recv()
+	e.wantErr("another recv", err, context.Canceled)
+	s.Close()
+}
+
+func streamClose(e *env) {
+	c := e.open()
+	s := e.watch(c, "p/", e.head(c))
+	time.AfterFunc(20*time.Millisecond, s.Close)
+	err := e.within("recv", func() error {
+		_, err := s.Recv()
+		return err
+	})
+	e.wantErr("recv", err, kvstore.ErrClosed)
+	s.Close()
+	_, err = s.Recv()
+	e.wantErr("another recv", err, kvstore.ErrClosed)
+	if _, err := c.Head(e.ctx); err != nil {
+		e.Errorf("closing a stream has ended the session: %v", err)
+	}
+}
+
+func clientClose(e *env) {
+	c := e.open()
+	at := e.head(c)
+	s := e.watch(c, "p/", at)
+	time.AfterFunc(20*time.Millisecond, c.Close)
+	err := e.within("recv", func() error {
+		_, err := s.Recv()
+		return err
+	})
+	e.wantErr("recv", err, kvstore.ErrClosed)
+	c.Close()
+	_, _, err = c.Get(e.ctx, "k")
+	e.wantErr("get", err, kvstore.ErrClosed)
+	_, err = c.List(e.ctx, "p/", func(kvstore.Page) error { return nil })
+	e.wantErr("list", err, kvstore.ErrClosed)
+	_, err = c.Head(e.ctx)
+	e.wantErr("head", err, kvstore.ErrClosed)
+	_, err = c.Watch(e.ctx, "p/", at)
+	e.wantErr("watch", err, kvstore.ErrClosed)
+}
+
+// until calls f until it succeeds: a connection comes back after a while.
+func (e *env) until(what string, f func() error) {
+	e.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := f()
+		if err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-e.ctx.Done():
+			e.Fatalf("%s: %v", what, err)
+		}
+	}
+}
+
+// drain receives until the stream breaks.
+func (e *env) drain(s kvstore.Stream) (events []kvstore.Event, at kvstore.Position, err error) {
+	e.Helper()
+	err = e.within("recv", func() error {
+		for {
+			b, err := s.Recv()
+			if err != nil {
+				return err
+			}
+			events, at = append(events, b.Events...), b.At
+		}
+	})
+	return events, at, err
+}
+
+func resume(e *env) {
+	c := e.open()
+	at := e.head(c)
+	s := e.watch(c, "p/", at)
+	e.fill("p/", 5)
+	events := e.events(s, 5)
+	e.store.Break(e.T)
+	more, reached, _ := e.drain(s)
+	if len(more) == 0 {
+		reached = kvstore.Position{ClusterID: at.ClusterID, Revision: events[4].ModRevision}
+	}
+	events = append(events, more...)
+	e.fill("q/", 1)
+	e.fill("p/", 5)
+	var again kvstore.Stream
+	e.until("watch again", func() (err error) {
+		again, err = c.Watch(e.ctx, "p/", reached)
+		return err
+	})
+	defer again.Close()
+	events = append(events, e.events(again, 10-len(events))...)
+	last := at.Revision
+	for _, ev := range events {
+		if ev.ModRevision <= last {
+			e.Errorf("revision %d after %d", ev.ModRevision, last)
+		}
+		last = ev.ModRevision
+	}
+	if last != at.Revision+11 {
+		e.Errorf("the last revision is %d, want %d", last, at.Revision+11)
+	}
+}
+
+func broken(e *env) {
+	c := e.open()
+	s := e.watch(c, "p/", e.head(c))
+	e.store.Break(e.T)
+	_, _, err := e.drain(s)
+	for _, not := range []error{kvstore.ErrCompacted, kvstore.ErrServerChanged, kvstore.ErrClosed, context.Canceled} {
+		if errors.Is(err, not) {
+			e.Errorf("the error of a broken stream is %v", err)
+		}
+	}
+	e.until("head", func() error {
+		_, err := c.Head(e.ctx)
+		return err
+	})
+}
+
+func replaced(e *env) { changed(e, func() { e.store.Replace(e.T) }, false) }
+
+func wiped(e *env) { changed(e, func() { e.store.Wipe(e.T) }, true) }
+
+func changed(e *env, change func(), sameID bool) {
+	e.fill("p/", 5)
+	c := e.open()
+	at := e.head(c)
+	s := e.watch(c, "p/", at)
+	change()
+	if _, _, err := e.drain(s); err == nil {
+		e.Error("the stream has survived")
+	}
+	e.until("head fails as server changed", func() error {
+		_, err := c.Head(e.ctx)
+		if errors.Is(err, kvstore.ErrServerChanged) {
+			return nil
+		}
+		return fmt.Errorf("head: %w", err)
+	})
+	_, _, err := c.Get(e.ctx, "p/000")
+	e.wantErr("get", err, kvstore.ErrServerChanged)
+	_, err = c.List(e.ctx, "p/", func(kvstore.Page) error { return nil })
+	e.wantErr("list", err, kvstore.ErrServerChanged)
+	_, err = c.Watch(e.ctx, "p/", at)
+	e.wantErr("watch", err, kvstore.ErrServerChanged)
+	if c.Status().Connected {
+		e.Error("connected after the end of the session")
+	}
+
+	next := e.open()
+	items, now := e.list(next, "p/")
+	if len(items) != 0 || (now.ClusterID == at.ClusterID) != sameID {
+		e.Errorf("the new session sees %d keys at %v, the old one was at %v", len(items), now, at)
+	}
+	_, err = next.Watch(e.ctx, "p/", at)
+	e.wantErr("watch after the old position", err, kvstore.ErrServerChanged)
+}
+
+func errorNames(e *env) {
+	c := e.open()
+	at := e.head(c)
+	e.fill("p/", 3)
+	e.store.Compact(e.T)
+	s, err := c.Watch(e.ctx, "p/", at)
+	if err == nil {
+		_, err = s.Recv()
+		s.Close()
+	}
+	var ke *kvstore.KeyError
+	if !errors.As(err, &ke) || ke.Op != "watch" || ke.Key != "p/" {
+		e.Errorf("error %#v, want a KeyError of watch and p/", err)
+	}
+}

@@ -1,0 +1,181 @@
+// Package kvtest is the conformance suite of kvstore.Client: every statement in
+// the comments of that interface is one named case. An implementation passes it
+// with one line:
+//
+//	kvtest.Run(t, func(t *testing.T) kvtest.Store { ... })
+package kvtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+)
+
+// PageSize is how many keys a page may have, at most, in the sessions that a
+// [Store] opens.
+const PageSize = 7
+
+// timeout bounds each case. It is long, because machines can be slow.
+const timeout = 60 * time.Second
+
+// Store is a server under test, seen from behind: what clients cannot do. It is
+// empty at first. Its methods fail the test when they fail.
+type Store interface {
+	// Open begins a session with whatever server is at the address now. It is
+	// closed at the end of the test.
+	Open(t *testing.T) kvstore.Client
+	// Put writes keys and values, given alternately, all at one revision, which
+	// it returns.
+	Put(t *testing.T, kvs ...string) int64
+	// Delete deletes keys at one revision, which it returns.
+	Delete(t *testing.T, keys ...string) int64
+	// Compact makes everything before the present revision unavailable.
+	Compact(t *testing.T)
+	// Break cuts all connections; the server and its data stay.
+	Break(t *testing.T)
+	// Replace puts another, empty server with another cluster ID behind the
+	// same address.
+	Replace(t *testing.T)
+	// Wipe empties the server; its cluster ID stays, its revisions begin anew.
+	Wipe(t *testing.T)
+}
+
+// Run runs every case on a store of its own.
+func Run(t *testing.T, start func(t *testing.T) Store) {
+	t.Helper()
+	for _, group := range [][]testCase{readCases(), watchCases(), endCases()} {
+		for _, c := range group {
+			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
+				ctx, cancel := context.WithTimeout(t.Context(), timeout)
+				defer cancel()
+				c.run(&env{T: t, ctx: ctx, store: start(t)})
+			})
+		}
+	}
+}
+
+type testCase struct {
+	name string
+	run  func(*env)
+}
+
+// env is what a case works with.
+type env struct {
+	*testing.T
+	ctx   context.Context //nolint:containedctx // of one test case
+	store Store
+}
+
+func (e *env) open() kvstore.Client { return e.store.Open(e.T) }
+
+func (e *env) put(kvs ...string) int64 { return e.store.Put(e.T, kvs...) }
+
+// fill writes n keys prefix000, prefix001, ..., each at a revision of its own.
+func (e *env) fill(prefix string, n int) (last int64) {
+	for i := range n {
+		last = e.put(fmt.Sprintf("%s%03d", prefix, i), fmt.Sprintf("v%d", i))
+	}
+	return last
+}
+
+// list lists a prefix into one slice.
+func (e *env) list(c kvstore.Client, prefix string) ([]kvstore.KeyValue, kvstore.Position) {
+	e.Helper()
+	var items []kvstore.KeyValue
+	at, err := c.List(e.ctx, prefix, func(p kvstore.Page) error {
+		items = append(items, p.Items...)
+		return nil
+	})
+	if err != nil {
+		e.Fatalf("list %q: %v", prefix, err)
+	}
+	return items, at
+}
+
+func (e *env) watch(c kvstore.Client, prefix string, after kvstore.Position) kvstore.Stream {
+	e.Helper()
+	s, err := c.Watch(e.ctx, prefix, after)
+	if err != nil {
+		e.Fatalf("watch %q after %v: %v", prefix, after, err)
+	}
+	e.Cleanup(s.Close)
+	return s
+}
+
+func (e *env) head(c kvstore.Client) kvstore.Position {
+	e.Helper()
+	at, err := c.Head(e.ctx)
+	if err != nil {
+		e.Fatalf("head: %v", err)
+	}
+	return at
+}
+
+func (e *env) recv(s kvstore.Stream) kvstore.Batch {
+	e.Helper()
+	b, err := s.Recv()
+	if err != nil {
+		e.Fatalf("recv: %v", err)
+	}
+	return b
+}
+
+// events receives until n events have come, and checks the positions on the
+// way.
+func (e *env) events(s kvstore.Stream, n int) []kvstore.Event {
+	e.Helper()
+	var all []kvstore.Event
+	var at kvstore.Position
+	for len(all) < n {
+		b := e.recv(s)
+		if b.At.Revision < at.Revision {
+			e.Fatalf("the position went back from %d to %d", at.Revision, b.At.Revision)
+		}
+		at = b.At
+		all = append(all, b.Events...)
+		if k := len(b.Events); k > 0 && !b.Partial && at.Revision < b.Events[k-1].ModRevision {
+			e.Fatalf("position %d is behind the event of revision %d", at.Revision, b.Events[k-1].ModRevision)
+		}
+	}
+	return all
+}
+
+// wantErr fails the test unless err is the wanted one.
+func (e *env) wantErr(what string, err, want error) {
+	e.Helper()
+	if !errors.Is(err, want) {
+		e.Errorf("%s: error %v, want %v", what, err, want)
+	}
+}
+
+// within runs f beside the test and waits for it, until the case times out.
+func (e *env) within(what string, f func() error) error {
+	e.Helper()
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	select {
+	case err := <-done:
+		return err
+	case <-e.ctx.Done():
+		e.Fatalf("%s does not end", what)
+		return nil
+	}
+}
+
+// text renders events in short: put k=v@rev, delete k@rev.
+func text(events []kvstore.Event) []string {
+	var out []string
+	for _, ev := range events {
+		s := fmt.Sprintf("%v %s@%d", ev.Type, ev.Key, ev.ModRevision)
+		if ev.Type == kvstore.EventPut {
+			s = fmt.Sprintf("%v %s=%s@%d", ev.Type, ev.Key, ev.Value, ev.ModRevision)
+		}
+		out = append(out, s)
+	}
+	return out
+}

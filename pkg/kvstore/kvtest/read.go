@@ -1,0 +1,251 @@
+package kvtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+)
+
+func readCases() []testCase {
+	return []testCase{
+		{"get of an absent key gives nil and a position", getAbsent},
+		{"get gives value, revision and lease", getPresent},
+		{"head is not before an acknowledged write", headSeesWrites},
+		{"list of an empty prefix gives a position and no page", listEmpty},
+		{"list is complete, in order, and in pages of bounded size", listPages},
+		{"list takes the prefix literally", listLiteral},
+		{"list is at one revision while keys are written and deleted", listOneRevision},
+		{"list returns the error of the page function and calls it no more", listPageError},
+		{"list that is overtaken by a compaction fails as compacted", listCompacted},
+		{"pages are not reused", listOwnsBytes},
+		{"a cancelled context is the error of every call", cancelled},
+		{"status tells endpoint, cluster ID and connection", status},
+	}
+}
+
+func getAbsent(e *env) {
+	rev := e.put("other", "x")
+	kv, at, err := e.open().Get(e.ctx, "absent")
+	if kv != nil || err != nil {
+		e.Errorf("get: %v, %v; want nil, nil", kv, err)
+	}
+	if at.Revision < rev || at.ClusterID == 0 {
+		e.Errorf("position %v, want revision %d or later and a cluster ID", at, rev)
+	}
+}
+
+func getPresent(e *env) {
+	e.put("k", "old")
+	rev := e.put("k", "new")
+	last := e.put("k2", "not this one")
+	kv, at, err := e.open().Get(e.ctx, "k")
+	if err != nil || kv == nil {
+		e.Fatalf("get: %v, %v", kv, err)
+	}
+	want := kvstore.KeyValue{Key: []byte("k"), Value: []byte("new"), ModRevision: rev}
+	if diff := cmp.Diff(want, *kv); diff != "" {
+		e.Error(diff)
+	}
+	if at.Revision < last {
+		e.Errorf("position %v, want revision %d or later", at, last)
+	}
+}
+
+func headSeesWrites(e *env) {
+	c := e.open()
+	for i := range 5 {
+		rev := e.put("k", fmt.Sprint(i))
+		if at := e.head(c); at.Revision < rev {
+			e.Errorf("head %d after the write of revision %d", at.Revision, rev)
+		}
+	}
+}
+
+func listEmpty(e *env) {
+	rev := e.put("other", "x")
+	c := e.open()
+	pages := 0
+	at, err := c.List(e.ctx, "p/", func(kvstore.Page) error {
+		pages++
+		return nil
+	})
+	if err != nil || pages != 0 {
+		e.Errorf("list: %d pages, error %v", pages, err)
+	}
+	if want := (kvstore.Position{ClusterID: e.head(c).ClusterID, Revision: rev}); at != want {
+		e.Errorf("position %v, want %v", at, want)
+	}
+}
+
+func listPages(e *env) {
+	const n = 3*PageSize + 2
+	e.fill("p/", n)
+	c := e.open()
+	var pages []kvstore.Page
+	at, err := c.List(e.ctx, "p/", func(p kvstore.Page) error {
+		pages = append(pages, p)
+		return nil
+	})
+	if err != nil {
+		e.Fatal(err)
+	}
+	var keys []string
+	for i, p := range pages {
+		if len(p.Items) == 0 || len(p.Items) > PageSize {
+			e.Errorf("page %d has %d keys", i, len(p.Items))
+		}
+		if p.At != at {
+			e.Errorf("page %d is at %v, the list at %v", i, p.At, at)
+		}
+		for _, kv := range p.Items {
+			keys = append(keys, string(kv.Key))
+		}
+	}
+	if len(keys) != n || !slices.IsSorted(keys) {
+		e.Errorf("%d keys, want %d in order: %v", len(keys), n, keys)
+	}
+}
+
+func listLiteral(e *env) {
+	e.put("a", "", "a/", "", "a/b", "", "a0", "", "ab", "", "b", "")
+	c := e.open()
+	for prefix, want := range map[string][]string{
+		"a":   {"a", "a/", "a/b", "a0", "ab"},
+		"a/":  {"a/", "a/b"},
+		"a/b": {"a/b"},
+		"ab/": nil,
+	} {
+		var got []string
+		items, _ := e.list(c, prefix)
+		for _, kv := range items {
+			got = append(got, string(kv.Key))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			e.Errorf("prefix %q: %s", prefix, diff)
+		}
+	}
+}
+
+// listOneRevision changes, deletes and adds keys of pages that were not yet
+// read.
+func listOneRevision(e *env) {
+	const n = 3 * PageSize
+	e.fill("p/", n)
+	c := e.open()
+	var values []string
+	first := true
+	at, err := c.List(e.ctx, "p/", func(p kvstore.Page) error {
+		for _, kv := range p.Items {
+			values = append(values, string(kv.Value))
+			if kv.ModRevision > p.At.Revision {
+				e.Errorf("%s of revision %d in a list at %d", kv.Key, kv.ModRevision, p.At.Revision)
+			}
+		}
+		if first {
+			first = false
+			e.put(fmt.Sprintf("p/%03d", n-1), "changed")
+			e.store.Delete(e.T, fmt.Sprintf("p/%03d", n-2))
+			e.put("p/zzz", "added")
+		}
+		return nil
+	})
+	if err != nil {
+		e.Fatal(err)
+	}
+	if len(values) != n || slices.Contains(values, "changed") || slices.Contains(values, "added") {
+		e.Errorf("the list is not of one revision: %v", values)
+	}
+	got := text(e.events(e.watch(c, "p/", at), 3))
+	want := []string{
+		fmt.Sprintf("put p/%03d=changed@%d", n-1, at.Revision+1),
+		fmt.Sprintf("delete p/%03d@%d", n-2, at.Revision+2),
+		fmt.Sprintf("put p/zzz=added@%d", at.Revision+3),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		e.Errorf("what follows the list: %s", diff)
+	}
+}
+
+func listPageError(e *env) {
+	e.fill("p/", 3*PageSize)
+	stop := errors.New("enough")
+	calls := 0
+	_, err := e.open().List(e.ctx, "p/", func(kvstore.Page) error {
+		if calls++; calls == 2 {
+			return stop
+		}
+		return nil
+	})
+	if err != stop { //nolint:errorlint // it is to be the very same
+		e.Errorf("error %v, want %v", err, stop)
+	}
+	if calls != 2 {
+		e.Errorf("the page function was called %d times, want 2", calls)
+	}
+}
+
+func listCompacted(e *env) {
+	e.fill("p/", 3*PageSize)
+	c := e.open()
+	_, err := c.List(e.ctx, "p/", func(kvstore.Page) error {
+		e.put("p/000", "again")
+		e.store.Compact(e.T)
+		return nil
+	})
+	e.wantErr("list", err, kvstore.ErrCompacted)
+	if items, _ := e.list(c, "p/"); len(items) != 3*PageSize {
+		e.Errorf("the next list has %d keys, want %d", len(items), 3*PageSize)
+	}
+}
+
+func listOwnsBytes(e *env) {
+	e.fill("p/", 3*PageSize)
+	items, _ := e.list(e.open(), "p/")
+	for i, kv := range items {
+		if want := fmt.Sprintf("p/%03d", i); string(kv.Key) != want || string(kv.Value) != fmt.Sprintf("v%d", i) {
+			e.Errorf("item %d is now %s=%s", i, kv.Key, kv.Value)
+		}
+		if cap(kv.Value) > 0 {
+			kv.Value[0] = '!' // must not show anywhere else
+		}
+	}
+	again, _ := e.list(e.open(), "p/")
+	if string(again[0].Value) != "v0" {
+		e.Errorf("a page shares its bytes with the store: %s", again[0].Value)
+	}
+}
+
+func cancelled(e *env) {
+	c := e.open()
+	at := e.head(c)
+	ctx, cancel := context.WithCancel(e.ctx)
+	cancel()
+	_, _, err := c.Get(ctx, "k")
+	e.wantErr("get", err, context.Canceled)
+	_, err = c.List(ctx, "p/", func(kvstore.Page) error { return nil })
+	e.wantErr("list", err, context.Canceled)
+	_, err = c.Head(ctx)
+	e.wantErr("head", err, context.Canceled)
+	_, err = c.Watch(ctx, "p/", at)
+	e.wantErr("watch", err, context.Canceled)
+}
+
+func status(e *env) {
+	c := e.open()
+	s := c.Status()
+	if !s.Connected || !s.Quorum || s.Endpoint == "" || s.ConnectedSince.IsZero() || s.LastSuccess.IsZero() {
+		e.Errorf("status of a new session: %+v", s)
+	}
+	if at := e.head(c); s.EtcdClusterID != at.ClusterID {
+		e.Errorf("cluster ID %x, want %x", s.EtcdClusterID, at.ClusterID)
+	}
+	c.Close()
+	if c.Status().Connected {
+		e.Error("connected after Close")
+	}
+}

@@ -1,0 +1,259 @@
+package kvtest
+
+import (
+	"fmt"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+)
+
+func watchCases() []testCase {
+	return []testCase{
+		{"watch follows a list without gap or duplicate", watchGapless},
+		{"watch from an old position delivers all history since", watchHistory},
+		{"watch takes the prefix literally", watchLiteral},
+		{"a deletion has the revision of the deletion and no value", watchDelete},
+		{"a revision is not split over batches", watchTransaction},
+		{"two streams of one prefix do not know of each other", watchTwice},
+		{"watch with a position of another cluster ID fails as server changed", watchForeign},
+		{"watch with a position that was never reached fails as server changed", watchFuture},
+		{"watch from before a compaction fails as compacted", watchCompacted},
+		{"watch from just before the compacted revision delivers it", watchAtCompaction},
+		{"a stream that is up to date does not notice a compaction", watchOverCompaction},
+		{"an unread stream holds up neither reads nor other streams", watchUnread},
+		{"progress is answered, and not ahead of the events", watchProgress},
+	}
+}
+
+// watchGapless writes while the list is being read and the watch opened.
+func watchGapless(e *env) {
+	const n = 300
+	e.fill("p/", 20)
+	c := e.open()
+	done := make(chan int64, 1)
+	started := make(chan struct{})
+	go func() {
+		var last int64
+		for i := range n {
+			if i == n/10 {
+				close(started)
+			}
+			last = e.store.Put(e.T, fmt.Sprintf("p/%03d", i%40), fmt.Sprintf("w%d", i))
+		}
+		done <- last
+	}()
+	<-started
+	model := make(map[string]int64)
+	items, at := e.list(c, "p/")
+	for _, kv := range items {
+		model[string(kv.Key)] = kv.ModRevision
+	}
+	s := e.watch(c, "p/", at)
+	next := at.Revision + 1
+	last := int64(-1)
+	for last < 0 || next <= last {
+		for _, ev := range e.events(s, 1) {
+			if ev.ModRevision != next {
+				e.Fatalf("revision %d, want %d", ev.ModRevision, next)
+			}
+			next++
+			model[string(ev.Key)] = ev.ModRevision
+		}
+		select {
+		case last = <-done:
+		default:
+			if next > at.Revision+n { // everything has come, so the writer is about to finish
+				last = <-done
+			}
+		}
+	}
+	items, _ = e.list(c, "p/")
+	want := make(map[string]int64)
+	for _, kv := range items {
+		want[string(kv.Key)] = kv.ModRevision
+	}
+	if diff := cmp.Diff(want, model); diff != "" {
+		e.Error(diff)
+	}
+}
+
+func watchHistory(e *env) {
+	c := e.open()
+	at := e.head(c)
+	e.fill("p/", 250)
+	events := e.events(e.watch(c, "p/", at), 250)
+	for i, ev := range events {
+		if want := at.Revision + 1 + int64(i); ev.ModRevision != want || string(ev.Key) != fmt.Sprintf("p/%03d", i) {
+			e.Fatalf("event %d is %s of revision %d, want revision %d", i, ev.Key, ev.ModRevision, want)
+		}
+	}
+}
+
+func watchLiteral(e *env) {
+	c := e.open()
+	at := e.head(c)
+	e.put("a", "1", "a/", "2", "a/b", "3", "a0", "4")
+	rev := e.put("b", "5", "a/c", "6")
+	got := text(e.events(e.watch(c, "a/", at), 3))
+	want := []string{
+		fmt.Sprintf("put a/=2@%d", rev-1), fmt.Sprintf("put a/b=3@%d", rev-1), fmt.Sprintf("put a/c=6@%d", rev),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		e.Error(diff)
+	}
+}
+
+func watchDelete(e *env) {
+	put := e.put("p/k", "v")
+	c := e.open()
+	s := e.watch(c, "p/", e.head(c))
+	e.store.Delete(e.T, "p/absent")
+	del := e.store.Delete(e.T, "p/k")
+	ev := e.events(s, 1)[0]
+	if ev.Type != kvstore.EventDelete || string(ev.Key) != "p/k" || len(ev.Value) != 0 {
+		e.Errorf("event %+v, want the deletion of p/k", ev)
+	}
+	if ev.ModRevision != del || del <= put {
+		e.Errorf("revision %d, want %d", ev.ModRevision, del)
+	}
+}
+
+func watchTransaction(e *env) {
+	c := e.open()
+	at := e.head(c)
+	var kvs []string
+	for i := range 40 {
+		kvs = append(kvs, fmt.Sprintf("p/%03d", i), "v")
+	}
+	for range 20 {
+		e.put(kvs...)
+	}
+	s := e.watch(c, "p/", at)
+	for got := 0; got < 20*40; {
+		b := e.recv(s)
+		if len(b.Events)%40 != 0 && !b.Partial {
+			e.Fatalf("a batch of %d events splits a revision", len(b.Events))
+		}
+		got += len(b.Events)
+	}
+}
+
+func watchTwice(e *env) {
+	c := e.open()
+	at := e.head(c)
+	a, b := e.watch(c, "p/", at), e.watch(c, "p/", at)
+	e.fill("p/", 3)
+	first := text(e.events(a, 3))
+	a.Close()
+	e.put("p/last", "")
+	if diff := cmp.Diff(first, text(e.events(b, 4))[:3]); diff != "" {
+		e.Error(diff)
+	}
+}
+
+func watchForeign(e *env) {
+	c := e.open()
+	at := e.head(c)
+	for _, id := range []uint64{at.ClusterID + 1, 0} {
+		_, err := c.Watch(e.ctx, "p/", kvstore.Position{ClusterID: id, Revision: at.Revision})
+		e.wantErr(fmt.Sprintf("watch with cluster ID %x", id), err, kvstore.ErrServerChanged)
+	}
+	if _, err := c.Head(e.ctx); err != nil {
+		e.Errorf("a foreign position has ended the session: %v", err)
+	}
+}
+
+func watchFuture(e *env) {
+	c := e.open()
+	at := e.head(c)
+	at.Revision += 1000
+	_, err := c.Watch(e.ctx, "p/", at)
+	e.wantErr("watch", err, kvstore.ErrServerChanged)
+}
+
+func watchCompacted(e *env) {
+	c := e.open()
+	at := e.head(c)
+	e.fill("p/", 5)
+	e.store.Compact(e.T)
+	s, err := c.Watch(e.ctx, "p/", at)
+	if err == nil {
+		defer s.Close()
+		_, err = s.Recv()
+	}
+	e.wantErr("watch", err, kvstore.ErrCompacted)
+	if _, err := c.Head(e.ctx); err != nil {
+		e.Errorf("a compaction has ended the session: %v", err)
+	}
+}
+
+func watchAtCompaction(e *env) {
+	c := e.open()
+	e.fill("p/", 5)
+	rev := e.put("p/k", "v")
+	e.store.Compact(e.T)
+	at := e.head(c)
+	s := e.watch(c, "p/", kvstore.Position{ClusterID: at.ClusterID, Revision: rev - 1})
+	if got, want := text(e.events(s, 1))[0], fmt.Sprintf("put p/k=v@%d", rev); got != want {
+		e.Errorf("%s, want %s", got, want)
+	}
+}
+
+func watchOverCompaction(e *env) {
+	c := e.open()
+	s := e.watch(c, "p/", e.head(c))
+	for range 3 {
+		rev := e.put("p/k", "v")
+		if got := e.events(s, 1)[0].ModRevision; got != rev {
+			e.Fatalf("revision %d, want %d", got, rev)
+		}
+		e.store.Compact(e.T)
+	}
+}
+
+func watchUnread(e *env) {
+	c := e.open()
+	at := e.head(c)
+	lazy := e.watch(c, "p/", at)
+	e.fill("p/", 500)
+	busy := e.watch(c, "p/", at)
+	e.events(busy, 500)
+	if items, _ := e.list(c, "p/"); len(items) != 500 {
+		e.Errorf("%d keys, want 500", len(items))
+	}
+	for i, ev := range e.events(lazy, 500) {
+		if want := at.Revision + 1 + int64(i); ev.ModRevision != want {
+			e.Fatalf("event %d has revision %d, want %d", i, ev.ModRevision, want)
+		}
+	}
+}
+
+// watchProgress asks again and again, since an answer may never come.
+func watchProgress(e *env) {
+	c := e.open()
+	s := e.watch(c, "p/", e.head(c))
+	e.fill("p/", 5)
+	e.put("elsewhere", "x")
+	want := e.head(c)
+	stop := make(chan struct{})
+	asked := make(chan error, 1)
+	go func() { asked <- e.ask(s, stop) }()
+	seen := 0
+	for {
+		b := e.recv(s)
+		if seen += len(b.Events); len(b.Events) == 0 && seen < 5 && b.At.Revision >= want.Revision {
+			e.Fatalf("progress to %d after %d of 5 events", b.At.Revision, seen)
+		}
+		if b.At.ClusterID != want.ClusterID {
+			e.Fatalf("cluster ID %x, want %x", b.At.ClusterID, want.ClusterID)
+		}
+		if b.At.Revision >= want.Revision {
+			break
+		}
+	}
+	close(stop)
+	if err := <-asked; err != nil {
+		e.Errorf("request progress: %v", err)
+	}
+}

@@ -1,0 +1,233 @@
+package kvstore
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Fault is called before each operation of a [Memory] and decides its fate: it
+// may return an error, which the operation then ends with, or block until the
+// context ends or the test wants it to go on. Operations are "get", "list" (the
+// first page), "page" (a further one), "watch", "recv", "progress", "head" and
+// "probe". It is called without any lock.
+type Fault func(ctx context.Context, op, key string) error
+
+// Memory is a kvstore in memory: at once the server, with methods to write, and
+// a [Client] of it, one session that began with [NewMemory] or
+// [Memory.Connect]. It behaves as an etcd does, history, compaction and
+// replacement by another server included, and can be told to fail. All methods
+// may be called from any number of goroutines.
+type Memory struct {
+	addr *memAddress
+
+	// Guarded by addr.mu.
+	pinned  uint64 // the cluster ID that the session began with
+	highest int64  // the highest revision that this session has seen
+	over    error  // why the session is over; sticky
+	status  Status
+}
+
+// memAddress is where a server can be reached: it outlives the server.
+type memAddress struct {
+	mu    sync.Mutex
+	wake  chan struct{} // closed and replaced at each change of anything below
+	store *memStore     // the server that is here now
+	// broken counts how often all connections were cut, and why the last time.
+	broken   int
+	breakErr error
+	fault    Fault
+	pageSize int
+	interval time.Duration // between two probes of Run
+	nextID   uint64
+}
+
+// memStore is the contents of one server.
+type memStore struct {
+	id        uint64
+	rev       int64
+	compacted int64
+	items     map[string]KeyValue
+	history   []Event // ascending by ModRevision; complete from compacted on
+}
+
+// NewMemory starts an empty server and connects to it.
+func NewMemory() *Memory {
+	a := &memAddress{wake: make(chan struct{}), pageSize: 100, interval: 100 * time.Millisecond, nextID: 0xc1}
+	a.install(a.nextID)
+	m := &Memory{addr: a}
+	m.begin()
+	return m
+}
+
+// Connect begins a new session with the server that is there now.
+func (m *Memory) Connect() *Memory {
+	n := &Memory{addr: m.addr}
+	m.addr.mu.Lock()
+	defer m.addr.mu.Unlock()
+	n.begin()
+	return n
+}
+
+func (m *Memory) begin() {
+	m.pinned = m.addr.store.id
+	m.highest = m.addr.store.rev
+	now := time.Now()
+	m.status = Status{
+		Endpoint: "memory", EtcdClusterID: m.pinned, Connected: true, Quorum: true,
+		ConnectedSince: now, LastSuccess: now, Head: Position{m.pinned, m.highest},
+		Server:    ServerStatus{Version: "memory", AskedAt: now},
+		Heartbeat: HeartbeatStatus{Seen: now},
+	}
+}
+
+func (a *memAddress) install(id uint64) {
+	a.store = &memStore{id: id, rev: 1, items: make(map[string]KeyValue)}
+}
+
+// changed wakes up everybody who waits. The lock is held.
+func (a *memAddress) changed() {
+	close(a.wake)
+	a.wake = make(chan struct{})
+}
+
+// Put writes a key and returns the position of the write.
+func (m *Memory) Put(key, value string) Position {
+	return m.Write(Event{Type: EventPut, KeyValue: KeyValue{Key: []byte(key), Value: []byte(value)}})
+}
+
+// Delete deletes a key. Deleting an absent one changes nothing, not even the
+// revision.
+func (m *Memory) Delete(key string) Position {
+	return m.Write(Event{Type: EventDelete, KeyValue: KeyValue{Key: []byte(key)}})
+}
+
+// DeletePrefix deletes all keys that begin with prefix, at one revision.
+func (m *Memory) DeletePrefix(prefix string) Position {
+	var events []Event
+	m.addr.mu.Lock()
+	for k := range m.addr.store.items {
+		if strings.HasPrefix(k, prefix) {
+			events = append(events, Event{Type: EventDelete, KeyValue: KeyValue{Key: []byte(k)}})
+		}
+	}
+	m.addr.mu.Unlock()
+	slices.SortFunc(events, func(a, b Event) int { return strings.Compare(string(a.Key), string(b.Key)) })
+	return m.Write(events...)
+}
+
+// Write makes several changes at one revision, as a transaction does, and
+// returns the position. Of each event the type, key, value and lease count.
+func (m *Memory) Write(events ...Event) Position {
+	a := m.addr
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := a.store
+	rev := s.rev + 1
+	for _, e := range events {
+		key := string(e.Key)
+		if e.Type == EventDelete {
+			if _, ok := s.items[key]; !ok {
+				continue
+			}
+			delete(s.items, key)
+			e.Value, e.Lease = nil, 0
+		}
+		e.Key, e.Value, e.ModRevision = slices.Clone(e.Key), slices.Clone(e.Value), rev
+		if e.Type == EventPut {
+			s.items[key] = e.KeyValue
+		}
+		s.history = append(s.history, e)
+		s.rev = rev
+	}
+	a.changed()
+	return Position{s.id, s.rev}
+}
+
+// Compact drops the history before the present revision. Streams that have
+// already been given everything do not notice.
+func (m *Memory) Compact() Position {
+	a := m.addr
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := a.store
+	s.compacted = s.rev
+	keep := slices.IndexFunc(s.history, func(e Event) bool { return e.ModRevision >= s.compacted })
+	if keep < 0 {
+		keep = len(s.history)
+	}
+	s.history = slices.Clone(s.history[keep:])
+	a.changed()
+	return Position{s.id, s.rev}
+}
+
+// Replace puts another, empty server behind the address. Open streams break;
+// the sessions of the old server end with [ErrServerChanged] at their next
+// operation.
+func (m *Memory) Replace() {
+	a := m.addr
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.nextID++
+	a.install(a.nextID)
+	a.cut(errMemoryBroken)
+}
+
+// Wipe empties the server and starts its revisions anew under the same cluster
+// ID, as an etcd does that lost its data and kept its token. Open streams break.
+func (m *Memory) Wipe() {
+	a := m.addr
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.install(a.store.id)
+	a.cut(errMemoryBroken)
+}
+
+// Break ends all open streams with the error, or with one that says that the
+// connection was lost when it is nil. The sessions go on.
+func (m *Memory) Break(err error) {
+	if err == nil {
+		err = errMemoryBroken
+	}
+	m.addr.mu.Lock()
+	defer m.addr.mu.Unlock()
+	m.addr.cut(err)
+}
+
+func (a *memAddress) cut(err error) {
+	a.broken++
+	a.breakErr = err
+	a.changed()
+}
+
+// SetFault installs a fault for all sessions; nil removes it.
+func (m *Memory) SetFault(f Fault) {
+	m.addr.mu.Lock()
+	defer m.addr.mu.Unlock()
+	m.addr.fault = f
+}
+
+// SetPageSize sets how many keys a page of a list has, at most; 100 at first.
+func (m *Memory) SetPageSize(n int) {
+	m.addr.mu.Lock()
+	defer m.addr.mu.Unlock()
+	m.addr.pageSize = max(n, 1)
+}
+
+// SetProbeInterval sets the time between two probes of [Memory.Run]; 100 ms at
+// first.
+func (m *Memory) SetProbeInterval(d time.Duration) {
+	m.addr.mu.Lock()
+	defer m.addr.mu.Unlock()
+	m.addr.interval = d
+}
+
+// Position returns where the server stands, without being an operation of the
+// session.
+func (m *Memory) Position() Position {
+	m.addr.mu.Lock()
+	defer m.addr.mu.Unlock()
+	return Position{m.addr.store.id, m.addr.store.rev}
+}

@@ -1,0 +1,211 @@
+package kvstore
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+)
+
+var errMemoryBroken = errors.New("the connection was lost")
+
+// Get implements [Client].
+func (m *Memory) Get(ctx context.Context, key string) (*KeyValue, Position, error) {
+	var kv *KeyValue
+	pos, err := m.read(ctx, "get", key, func(s *memStore) error {
+		if v, ok := s.items[key]; ok {
+			v = v.clone()
+			kv = &v
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, Position{}, err
+	}
+	return kv, pos, nil
+}
+
+// Head implements [Client].
+func (m *Memory) Head(ctx context.Context) (Position, error) {
+	return m.read(ctx, "head", "", func(*memStore) error { return nil })
+}
+
+// List implements [Client].
+func (m *Memory) List(ctx context.Context, prefix string, page func(Page) error) (Position, error) {
+	var items []KeyValue
+	var size int
+	at, err := m.read(ctx, "list", prefix, func(s *memStore) error {
+		items, size = s.snapshot(prefix), m.addr.pageSize
+		return nil
+	})
+	if err != nil {
+		return Position{}, err
+	}
+	for len(items) > 0 {
+		n := min(size, len(items))
+		if err := page(Page{Items: items[:n:n], At: at}); err != nil {
+			return Position{}, err
+		}
+		if items = items[n:]; len(items) == 0 {
+			break
+		}
+		_, err := m.read(ctx, "page", prefix, func(s *memStore) error {
+			if s.compacted > at.Revision {
+				return ErrCompacted
+			}
+			return nil
+		})
+		if err != nil {
+			return Position{}, err
+		}
+	}
+	return at, nil
+}
+
+// Watch implements [Client].
+func (m *Memory) Watch(ctx context.Context, prefix string, after Position) (Stream, error) {
+	if after.ClusterID != m.pinned {
+		return nil, &KeyError{"watch", prefix, ErrServerChanged}
+	}
+	s := &memStream{m: m, ctx: ctx, prefix: prefix, next: after.Revision + 1}
+	_, err := m.read(ctx, "watch", prefix, func(st *memStore) error {
+		s.broken = m.addr.broken
+		switch {
+		case after.Revision > st.rev:
+			m.over = ErrServerChanged
+			return ErrServerChanged
+		case s.next < st.compacted:
+			return ErrCompacted
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Status implements [Client].
+func (m *Memory) Status() Status {
+	m.addr.mu.Lock()
+	defer m.addr.mu.Unlock()
+	return m.status
+}
+
+// Close implements [Client].
+func (m *Memory) Close() {
+	m.addr.mu.Lock()
+	defer m.addr.mu.Unlock()
+	if !errors.Is(m.over, ErrClosed) {
+		m.over = ErrClosed
+		m.status.Connected = false
+		m.addr.changed()
+	}
+}
+
+// BootstrapComplete does nothing: a memory has no rate limit.
+func (m *Memory) BootstrapComplete() {}
+
+// Run probes the server as [Etcd.Run] does, with a fixed interval, until the
+// context or the session ends. Three failures in a row end it.
+func (m *Memory) Run(ctx context.Context, onProbe func(Probe)) error {
+	for failed := 0; ; {
+		p := Probe{At: time.Now()}
+		p.Head, p.Err = m.read(ctx, "probe", "", func(*memStore) error { return nil })
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		m.note(p)
+		if onProbe != nil {
+			onProbe(p)
+		}
+		if failed++; p.Err == nil {
+			failed = 0
+		}
+		switch {
+		case errors.Is(p.Err, ErrServerChanged), errors.Is(p.Err, ErrClosed):
+			return p.Err
+		case failed > defaultMaxQuorumErrors:
+			return &KeyError{"probe", "", errors.Join(ErrQuorumLost, p.Err)}
+		}
+		m.addr.mu.Lock()
+		interval := m.addr.interval
+		m.addr.mu.Unlock()
+		timer := time.NewTimer(interval)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		}
+	}
+}
+
+func (m *Memory) note(p Probe) {
+	m.addr.mu.Lock()
+	defer m.addr.mu.Unlock()
+	m.status.Quorum = p.Err == nil
+	m.status.Connected = p.Err == nil
+	if p.Err != nil {
+		m.status.ConsecutiveErrors++
+		m.status.LastError, m.status.LastErrorAt = p.Err.Error(), time.Now()
+		return
+	}
+	m.status.ConsecutiveErrors = 0
+	m.status.Head, m.status.LastSuccess = p.Head, time.Now()
+}
+
+// read does one operation under the lock, after the fault and the checks that
+// each response of a server undergoes.
+func (m *Memory) read(ctx context.Context, op, key string, f func(*memStore) error) (Position, error) {
+	pos, err := m.tryRead(ctx, op, key, f)
+	if err != nil {
+		if cerr := ctx.Err(); cerr != nil {
+			return Position{}, cerr
+		}
+		return Position{}, &KeyError{op, key, err}
+	}
+	return pos, nil
+}
+
+func (m *Memory) tryRead(ctx context.Context, op, key string, f func(*memStore) error) (Position, error) {
+	a := m.addr
+	a.mu.Lock()
+	fault := a.fault
+	a.mu.Unlock()
+	if fault != nil {
+		if err := fault(ctx, op, key); err != nil {
+			return Position{}, err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return Position{}, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if m.over == nil && (a.store.id != m.pinned || a.store.rev < m.highest) {
+		m.over = ErrServerChanged
+	}
+	if m.over != nil {
+		return Position{}, m.over
+	}
+	m.highest = a.store.rev
+	return Position{a.store.id, a.store.rev}, f(a.store)
+}
+
+func (s *memStore) snapshot(prefix string) []KeyValue {
+	var items []KeyValue
+	for k, v := range s.items {
+		if selects(prefix, k) {
+			items = append(items, v.clone())
+		}
+	}
+	slices.SortFunc(items, func(a, b KeyValue) int { return strings.Compare(string(a.Key), string(b.Key)) })
+	return items
+}
+
+func (kv KeyValue) clone() KeyValue {
+	kv.Key, kv.Value = slices.Clone(kv.Key), slices.Clone(kv.Value)
+	return kv
+}

@@ -1,0 +1,63 @@
+package kvstore
+
+import (
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Metrics are the kvstore's, for all clients together (spec wire.md, 6.2).
+type Metrics struct {
+	operations   *prometheus.HistogramVec
+	quorumErrors *prometheus.CounterVec
+}
+
+// NewMetrics makes the metrics and registers them, unless reg is nil.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		operations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "mesh_agent_kvstore_operations_duration_seconds",
+			Help:    "Time that operations on a kvstore took, without the time they were held back by limits.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
+		}, []string{"action", "kind", "outcome", "scope"}),
+		quorumErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mesh_agent_kvstore_quorum_errors_total",
+			Help: "Linearizable reads of the watchdog that failed, by reason.",
+		}, []string{"error"}),
+	}
+	if reg != nil {
+		reg.MustRegister(m.operations, m.quorumErrors)
+	}
+	return m
+}
+
+// observe counts one operation. All operations of this package are reads.
+func (m *Metrics) observe(op, key string, took time.Duration, err error) {
+	if m == nil {
+		return
+	}
+	outcome := "success"
+	if err != nil {
+		outcome = "fail"
+	}
+	m.operations.WithLabelValues(op, "read", outcome, wire.ScopeFromKey(key)).Observe(took.Seconds())
+}
+
+func (m *Metrics) quorumError(err error) {
+	if m == nil {
+		return
+	}
+	reason := "other"
+	switch {
+	case errors.Is(err, ErrServerChanged):
+		reason = "server changed"
+	case isTimeout(err):
+		reason = "timeout"
+	case isUnavailable(err):
+		reason = "unavailable"
+	}
+	m.quorumErrors.WithLabelValues(reason).Inc()
+}

@@ -1,0 +1,210 @@
+package kvstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// defaultMaxQuorumErrors is how many linearizable reads may fail in a row.
+const defaultMaxQuorumErrors = 2
+
+// Options say how a client behaves, whatever it connects to. Start from
+// [DefaultOptions] or [ParseOptions]: a zero limit means no limit.
+type Options struct {
+	// ConfigPath is the client file of the local kvstore (etcd.config).
+	ConfigPath string
+	// Addresses replace the endpoints of the file, or serve without one
+	// (etcd.address).
+	Addresses []string
+	// KeepaliveHeartbeat is the interval of HTTP/2 pings while streams are open
+	// (etcd.keepaliveHeartbeat); gRPC raises less than 10 s to that.
+	KeepaliveHeartbeat time.Duration
+	// KeepaliveTimeout without an answer closes the connection
+	// (etcd.keepaliveTimeout).
+	KeepaliveTimeout time.Duration
+	// QPS limits the operations per second once the first sync is complete
+	// (etcd.qps). A list counts as one. The watchdog's reads do not count.
+	QPS int
+	// BootstrapQPS is the limit before that (etcd.bootstrapQps); 0: QPS.
+	BootstrapQPS int
+	// MaxInflight limits the operations under way at once (etcd.maxInflight).
+	MaxInflight int
+	// PageLimit is the number of keys in a page of a list (etcd.limit).
+	PageLimit int
+	// MaxConsecutiveQuorumErrors is how many reads of the watchdog may fail in a
+	// row; one more ends the session.
+	MaxConsecutiveQuorumErrors int
+
+	// ClusterSize returns the number of nodes of the own cluster, which
+	// stretches the intervals of the watchdog. Nil means one node.
+	ClusterSize func() int
+	// Timings are the watchdog's intervals and everybody's deadlines.
+	Timings Timings
+	// Metrics receive the operations; nil for none.
+	Metrics *Metrics
+	// Log receives one debug line per operation; nil for none.
+	Log *slog.Logger
+	// Dial opens connections instead of a net.Dialer; nil for that. Host
+	// aliases are resolved before.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+// Timings are intervals and deadlines. All are above zero.
+type Timings struct {
+	Connect        time.Duration // all of Connect
+	Dial           time.Duration // one connection: TCP and TLS, all addresses of a name together
+	Read           time.Duration // a read of one key
+	Page           time.Duration // a page of a list
+	WatchOpen      time.Duration // until the server has confirmed a watch
+	Probe          time.Duration // one linearizable read of the watchdog
+	ProbeInterval  time.Duration // between two of them, × ln(1+nodes)
+	StatusInterval time.Duration // between two questions about the endpoint, × ln(1+nodes)
+	StatusRetry    time.Duration // the same while failing, × ln(1+nodes)
+	HeartbeatLimit time.Duration // a heartbeat older than this is stale
+	BackoffMax     time.Duration // between two attempts to restore the connection
+	Close          time.Duration // of Close
+}
+
+// DefaultTimings are those of production.
+func DefaultTimings() Timings {
+	return Timings{
+		Connect:        15 * time.Second,
+		Dial:           5 * time.Second,
+		Read:           10 * time.Second,
+		Page:           time.Minute,
+		WatchOpen:      15 * time.Second,
+		Probe:          10 * time.Second,
+		ProbeInterval:  5 * time.Second,
+		StatusInterval: 30 * time.Second,
+		StatusRetry:    5 * time.Second,
+		HeartbeatLimit: 2 * time.Minute,
+		BackoffMax:     3 * time.Second,
+		Close:          2 * time.Second,
+	}
+}
+
+// DefaultOptions are those of the table in spec kvstore.md, Configuration.
+func DefaultOptions() Options {
+	return Options{
+		KeepaliveHeartbeat:         15 * time.Second,
+		KeepaliveTimeout:           25 * time.Second,
+		QPS:                        20,
+		BootstrapQPS:               10000,
+		MaxInflight:                20,
+		PageLimit:                  5000,
+		MaxConsecutiveQuorumErrors: defaultMaxQuorumErrors,
+		Timings:                    DefaultTimings(),
+	}
+}
+
+// ParseOptions reads the etcd.* options, as --kvstore-opt gives them, on top of
+// the defaults. The error names every key and value that is wrong.
+func ParseOptions(opts map[string]string) (Options, error) {
+	o := DefaultOptions()
+	set := o.setters()
+	var errs []error
+	keys := make([]string, 0, len(opts))
+	for k := range opts {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		f, ok := set[k]
+		if !ok {
+			errs = append(errs, fmt.Errorf("kvstore option %q: unknown", k))
+			continue
+		}
+		if err := f(opts[k]); err != nil {
+			errs = append(errs, fmt.Errorf("kvstore option %s=%q: %w", k, opts[k], err))
+		}
+	}
+	return o, errors.Join(errs...)
+}
+
+func (o *Options) setters() map[string]func(string) error {
+	return map[string]func(string) error{
+		"etcd.config": func(s string) error {
+			o.ConfigPath = s
+			return nil
+		},
+		"etcd.address": func(s string) error {
+			for a := range strings.SplitSeq(s, ",") {
+				a = strings.TrimSpace(a)
+				if err := checkEndpoint(a); err != nil {
+					return err
+				}
+				o.Addresses = append(o.Addresses, a)
+			}
+			return nil
+		},
+		"etcd.keepaliveHeartbeat": setDuration(&o.KeepaliveHeartbeat),
+		"etcd.keepaliveTimeout":   setDuration(&o.KeepaliveTimeout),
+		"etcd.qps":                setCount(&o.QPS),
+		"etcd.bootstrapQps":       setCount(&o.BootstrapQPS),
+		"etcd.maxInflight":        setCount(&o.MaxInflight),
+		"etcd.limit":              setCount(&o.PageLimit),
+	}
+}
+
+func setDuration(to *time.Duration) func(string) error {
+	return func(s string) error {
+		d, err := time.ParseDuration(s)
+		if err != nil || d <= 0 {
+			return errors.New("a duration above zero is needed, such as 15s")
+		}
+		*to = d
+		return nil
+	}
+}
+
+func setCount(to *int) func(string) error {
+	return func(s string) error {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 0 || n > math.MaxInt32 {
+			return errors.New("a whole number is needed, not negative")
+		}
+		*to = n
+		return nil
+	}
+}
+
+// Config makes the configuration of the local kvstore from ConfigPath and
+// Addresses. It returns nil without an error when neither is set.
+func (o Options) Config() (*Config, error) {
+	if o.ConfigPath == "" {
+		if len(o.Addresses) == 0 {
+			return nil, nil
+		}
+		return NewConfig(o.Addresses...)
+	}
+	c, err := LoadConfig(o.ConfigPath)
+	if err != nil || len(o.Addresses) == 0 {
+		return c, err
+	}
+	return c.WithEndpoints(o.Addresses...)
+}
+
+// scaled stretches an interval by the size of the own cluster, so that many
+// agents do not overload an endpoint.
+func (o Options) scaled(d time.Duration) time.Duration {
+	n := 1
+	if o.ClusterSize != nil {
+		n = max(1, o.ClusterSize())
+	}
+	return time.Duration(float64(d) * math.Log1p(float64(n)))
+}
+
+func (o Options) log() *slog.Logger {
+	if o.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return o.Log
+}

@@ -1,0 +1,155 @@
+package kvstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// backoffMin is the shortest pause before the heartbeat is tried again.
+const backoffMin = 50 * time.Millisecond
+
+// Run watches over the session until it is over, and returns why: it is
+// [ErrServerChanged], [ErrQuorumLost], [ErrClosed], or the error of the context.
+// It is called once per session, beside whatever uses the session.
+//
+// It does a linearizable read at intervals and gives each result to onProbe,
+// one after another; onProbe must not block. It asks the endpoint about itself,
+// and follows the heartbeat; neither ends the session (design.md, better on
+// purpose 3). Intervals are stretched by the size of the own cluster
+// (spec kvstore.md, Status).
+func (e *Etcd) Run(ctx context.Context, onProbe func(Probe)) error {
+	caller := ctx
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(e.life, cancel)()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return e.probeLoop(ctx, onProbe) })
+	g.Go(func() error { return e.statusLoop(ctx) })
+	g.Go(func() error { return e.heartbeatLoop(ctx) })
+	err := g.Wait()
+	if cerr := caller.Err(); cerr != nil {
+		return cerr
+	}
+	if over := e.over(); over != nil {
+		err = over
+	}
+	e.update((*health).closed)
+	return fmt.Errorf("the session with %s is over: %w", e.endpoint, err)
+}
+
+// probeLoop does the linearizable reads.
+func (e *Etcd) probeLoop(ctx context.Context, onProbe func(Probe)) error {
+	for {
+		p := Probe{At: time.Now()}
+		p.Head, p.Err = e.head(ctx, e.opts.Timings.Probe)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		var failed int
+		e.update(func(h *health) { failed = h.probed(time.Now(), p) })
+		if p.Err != nil {
+			e.opts.Metrics.quorumError(p.Err)
+		}
+		if onProbe != nil {
+			onProbe(p)
+		}
+		if failed > e.opts.MaxConsecutiveQuorumErrors {
+			return fmt.Errorf("%w, %d in a row: %w", ErrQuorumLost, failed, p.Err)
+		}
+		if err := sleep(ctx, e.opts.scaled(e.opts.Timings.ProbeInterval)); err != nil {
+			return err
+		}
+	}
+}
+
+// statusLoop asks the endpoint about itself. Connect has just done so.
+func (e *Etcd) statusLoop(ctx context.Context) error {
+	well := e.Status().Server.Version != ""
+	for {
+		interval := e.opts.Timings.StatusInterval
+		if !well || !e.Status().Connected {
+			interval = e.opts.Timings.StatusRetry
+		}
+		if err := sleep(ctx, e.opts.scaled(interval)); err != nil {
+			return err
+		}
+		well = e.askEndpoint(ctx)
+	}
+}
+
+// heartbeatLoop follows the heartbeat, whatever happens to the watch.
+func (e *Etcd) heartbeatLoop(ctx context.Context) error {
+	for pause := backoffMin; ; {
+		heard, err := e.followHeartbeat(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		e.update(func(h *health) { h.failed(time.Now(), err) })
+		if heard {
+			pause = backoffMin
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return err
+		}
+		pause = min(2*pause, e.opts.Timings.BackoffMax)
+	}
+}
+
+// followHeartbeat reads the heartbeat and follows it until the watch breaks. It
+// is read as a prefix without a slash at its end, as roles have it. The value
+// does not matter, only that it is written.
+func (e *Etcd) followHeartbeat(ctx context.Context) (heard bool, err error) {
+	at, err := e.listHeartbeat(ctx)
+	if err != nil {
+		return false, err
+	}
+	st, err := e.openStream(ctx, wire.HeartbeatKey, at)
+	if err != nil {
+		return false, err
+	}
+	defer st.Close()
+	for {
+		b, err := st.Recv()
+		if err != nil {
+			return true, err
+		}
+		for _, ev := range b.Events {
+			if ev.Type == EventPut {
+				e.update(func(h *health) { h.beat(time.Now(), ev.ModRevision) })
+			}
+		}
+	}
+}
+
+// listHeartbeat lists it without waiting for any limit.
+func (e *Etcd) listHeartbeat(ctx context.Context) (Position, error) {
+	s := e.scope(ctx, "reading the heartbeat", e.opts.Timings.Read)
+	defer s.close()
+	req := headRequest()
+	req.RangeEnd, req.CountOnly = []byte(rangeEnd(wire.HeartbeatKey)), false
+	resp, at, err := e.readNow(s.ctx, req)
+	if err != nil {
+		return Position{}, e.explain(s, "heartbeat", wire.HeartbeatKey, err)
+	}
+	for _, kv := range resp.Kvs {
+		e.update(func(h *health) { h.beat(time.Now(), kv.ModRevision) })
+	}
+	return at, nil
+}
+
+// sleep waits, or returns the context's error.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,121 @@
+package kvstore
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Status describes a session at one moment (spec kvstore.md, Status). Times are
+// zero when the thing has not happened yet.
+type Status struct {
+	// Endpoint is the one that this session uses, as it stands in the
+	// configuration.
+	Endpoint string
+	// EtcdClusterID is the etcd cluster ID that the session is pinned to, 0
+	// before the first answer.
+	EtcdClusterID uint64
+	// Connected means: configured, reachable, and the last linearizable read
+	// succeeded.
+	Connected bool
+	// Quorum tells whether the last linearizable read succeeded.
+	Quorum bool
+	// Head is the position of the last linearizable read that succeeded.
+	Head Position
+
+	// Server is what the endpoint said about itself when last asked.
+	Server ServerStatus
+	// Heartbeat is what is known about the writer of the heartbeat.
+	Heartbeat HeartbeatStatus
+
+	// ConnectedSince is when the session began.
+	ConnectedSince time.Time
+	// LastSuccess is when a linearizable read last succeeded.
+	LastSuccess time.Time
+	// ConsecutiveErrors counts the linearizable reads of the watchdog that have
+	// failed since.
+	ConsecutiveErrors int
+	// LastError is the text of the last error of the watchdog or the
+	// connection, and LastErrorAt when it was seen. They stay after a recovery.
+	LastError   string
+	LastErrorAt time.Time
+}
+
+// ServerStatus is the answer of one etcd member about itself.
+type ServerStatus struct {
+	// Version of the server, such as "3.6.12"; empty while unknown.
+	Version string
+	// MemberID is the member that answers; Leader tells whether it leads.
+	MemberID uint64
+	Leader   bool
+	// DBSize is the size of the database file in bytes.
+	DBSize int64
+	// Alarms are what the member complains about, such as a full disk.
+	Alarms []string
+	// Error is why nothing is known, or nothing newer. A user without the
+	// permission to ask is no failure of the session.
+	Error string
+	// AskedAt is when the member last answered.
+	AskedAt time.Time
+}
+
+// HeartbeatStatus is evidence about the writer of the heartbeat key, not about
+// etcd: a stale one degrades a cluster and never ends a session.
+type HeartbeatStatus struct {
+	// Seen is when the key was last seen to be written, or found present at
+	// the beginning; zero when never.
+	Seen time.Time
+	// Age is the time since Seen, or since the session began.
+	Age time.Duration
+	// Stale tells that Age is above the limit.
+	Stale bool
+}
+
+// String returns the one-line form, for people.
+func (s Status) String() string {
+	var b strings.Builder
+	state := "disconnected"
+	if s.Connected {
+		state = "connected"
+	}
+	fmt.Fprintf(&b, "etcd: %s: %s", s.Endpoint, state)
+	if s.EtcdClusterID != 0 {
+		fmt.Fprintf(&b, ", ID: %x", s.EtcdClusterID)
+	}
+	fmt.Fprintf(&b, ", has-quorum=%t", s.Quorum)
+	if v := s.Server.Version; v != "" {
+		fmt.Fprintf(&b, ", version %s", v)
+		if s.Server.Leader {
+			b.WriteString(" (leader)")
+		}
+		fmt.Fprintf(&b, ", %.1f MiB", float64(s.Server.DBSize)/(1<<20))
+	}
+	if s.Server.Error != "" {
+		fmt.Fprintf(&b, ", endpoint status: %s", s.Server.Error)
+	}
+	for _, a := range s.Server.Alarms {
+		fmt.Fprintf(&b, ", alarm: %s", a)
+	}
+	b.WriteString(s.heartbeatText())
+	if s.ConsecutiveErrors > 0 {
+		fmt.Fprintf(&b, ", %d consecutive errors", s.ConsecutiveErrors)
+	}
+	if !s.Connected && s.LastError != "" {
+		fmt.Fprintf(&b, ", last error: %s", s.LastError)
+	}
+	return b.String()
+}
+
+func (s Status) heartbeatText() string {
+	age := s.Heartbeat.Age.Round(time.Second)
+	switch {
+	case s.Heartbeat.Stale && s.Heartbeat.Seen.IsZero():
+		return fmt.Sprintf(", heartbeat never seen (for %s)", age)
+	case s.Heartbeat.Stale:
+		return fmt.Sprintf(", heartbeat stale (%s ago)", age)
+	case s.Heartbeat.Seen.IsZero():
+		return ""
+	default:
+		return fmt.Sprintf(", heartbeat %s ago", age)
+	}
+}

@@ -1,0 +1,147 @@
+package nodes
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Role says why a node claims a prefix.
+type Role uint8
+
+// The roles.
+const (
+	RoleAddress Role = iota // an address of the machine itself
+	RolePodCIDR             // the pods that it hosts: a route until the pods' own entries arrive
+	RoleHealth              // its health endpoint
+	RoleIngress             // its ingress listener
+)
+
+// String is the role as users see it.
+func (r Role) String() string {
+	switch r {
+	case RoleAddress:
+		return "address"
+	case RolePodCIDR:
+		return "pod-cidr"
+	case RoleHealth:
+		return "health"
+	case RoleIngress:
+		return "ingress"
+	}
+	return "unknown"
+}
+
+// Identity is the reserved identity of what is behind a claim of the role
+// (wire.md §4.3). Pod CIDRs are the world, without distinction of the family.
+func (r Role) Identity() uint32 {
+	switch r {
+	case RoleAddress:
+		return wire.IdentityRemoteNode
+	case RoleHealth:
+		return wire.IdentityHealth
+	case RoleIngress:
+		return wire.IdentityIngress
+	default:
+		return wire.IdentityWorld
+	}
+}
+
+// Claim is a prefix that a node stands for.
+type Claim struct {
+	Prefix netip.Prefix // masked; of full length for everything but pod CIDRs
+	Role   Role
+	// HostIP is the tunnel endpoint; invalid when there is none: for the
+	// machine's own addresses, except the one inside the pod network.
+	HostIP netip.Addr
+	// EncryptionKey is the node's for what is behind the tunnel, and 0 for the
+	// machine's own addresses.
+	EncryptionKey uint8
+}
+
+// Claims lists what the node stands for (wire.md §4.3), sorted by role and
+// prefix, each role and prefix once.
+func (n *Node) Claims() []Claim {
+	out := make([]Claim, 0, len(n.Addresses)+len(n.PodCIDRs)+len(n.HealthIPs)+len(n.IngressIPs))
+	host4, host6 := n.HostIP(false), n.HostIP(true)
+	hostOf := func(a netip.Addr) netip.Addr {
+		if a.Is4() {
+			return host4
+		}
+		return host6
+	}
+	for _, a := range n.Addresses {
+		if isName(a.Type) {
+			continue
+		}
+		c := Claim{Prefix: host(a.IP), Role: RoleAddress}
+		if a.Type == wire.AddressCiliumInternalIP {
+			c.HostIP = hostOf(a.IP)
+		}
+		out = append(out, c)
+	}
+	tunnelled := func(p netip.Prefix, r Role) {
+		out = append(out, Claim{Prefix: p, Role: r, HostIP: hostOf(p.Addr()), EncryptionKey: n.EncryptionKey})
+	}
+	for _, p := range n.PodCIDRs {
+		tunnelled(p, RolePodCIDR)
+	}
+	for _, a := range n.HealthIPs {
+		tunnelled(host(a), RoleHealth)
+	}
+	for _, a := range n.IngressIPs {
+		tunnelled(host(a), RoleIngress)
+	}
+	slices.SortFunc(out, compareClaims)
+	return slices.CompactFunc(out, func(a, b Claim) bool { return a.Role == b.Role && a.Prefix == b.Prefix })
+}
+
+// compareClaims sorts by role and prefix. Of two equal ones the claim with a
+// tunnel endpoint comes first.
+func compareClaims(a, b Claim) int {
+	return cmp.Or(
+		cmp.Compare(a.Role, b.Role),
+		a.Prefix.Compare(b.Prefix),
+		b.HostIP.Compare(a.HostIP),
+	)
+}
+
+// HostIP is the address under which other machines reach the node, as a tunnel
+// endpoint for IPv6 or IPv4 traffic: of that family the first InternalIP, else
+// the last ExternalIP, else the first other one, never the address inside the
+// pod network (wire.md §4.3). A node without one of that family is reached at
+// its address of the other family. Invalid when it has none at all.
+func (n *Node) HostIP(ipv6 bool) netip.Addr {
+	if ip := n.familyIP(ipv6); ip.IsValid() {
+		return ip
+	}
+	return n.familyIP(!ipv6)
+}
+
+func (n *Node) familyIP(ipv6 bool) netip.Addr {
+	var external, other netip.Addr
+	for _, a := range n.Addresses {
+		switch {
+		case a.IP.Is6() != ipv6, a.Type == wire.AddressCiliumInternalIP, isName(a.Type):
+		case a.Type == wire.AddressInternalIP:
+			return a.IP
+		case a.Type == wire.AddressExternalIP:
+			external = a.IP
+		case !other.IsValid():
+			other = a.IP
+		}
+	}
+	if external.IsValid() {
+		return external
+	}
+	return other
+}
+
+// isName tells whether addresses of the type are host names.
+func isName(t string) bool {
+	return t == wire.AddressHostname || t == wire.AddressInternalDNS || t == wire.AddressExternalDNS
+}
+
+func host(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }

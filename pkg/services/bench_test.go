@@ -1,0 +1,108 @@
+package services
+
+import (
+	"fmt"
+	"net/netip"
+	"runtime"
+	"testing"
+
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// encoded is a service of the usual shape, as it comes from the wire.
+func encoded(cluster, id, i, backends int) (name string, value []byte) {
+	w := wire.Service{
+		Cluster: fmt.Sprintf("cluster%d", cluster), ClusterID: uint32(id),
+		Namespace: fmt.Sprintf("namespace-%03d", i%100), Name: fmt.Sprintf("service-%06d", i),
+		Frontends: map[string]wire.Ports{}, Backends: map[string]wire.Ports{}, Zones: map[string]wire.Zone{},
+		Labels: map[string]string{"app": "web"}, Shared: true, IncludeExternal: true,
+	}
+	for b := range backends {
+		a := netip.AddrFrom4([4]byte{10, byte(cluster), byte(i), byte(b)}).String()
+		w.Backends[a] = wire.Ports{"http": {Protocol: "TCP", Port: 8080}, "metrics": {Protocol: "TCP", Port: 9090}}
+		w.Zones[a] = wire.Zone{Zone: fmt.Sprintf("eu-%d", b%3)}
+	}
+	return w.Namespace + "/" + w.Name, w.Encode()
+}
+
+func decoded(b *testing.B, cluster, size, backends int) []change {
+	batch := make([]change, size)
+	for i := range batch {
+		name, value := encoded(cluster, cluster, i, backends)
+		w, err := wire.DecodeService(name, value, wire.Expect{Cluster: fmt.Sprintf("cluster%d", cluster), ClusterID: uint32(cluster), LocalID: 255})
+		if err != nil {
+			b.Fatal(err)
+		}
+		batch[i] = change{Name: name, New: FromWire(w, wire.SourceClusterMesh)}
+	}
+	return batch
+}
+
+// BenchmarkApply applies services in batches of 5,000 from each of 5 clusters.
+// With names of their own each makes a global service; with common names there
+// is one for all. The bytes include the objects and both tables.
+func BenchmarkApply(b *testing.B) {
+	const clusters, size = 5, 5000
+	for _, backends := range []int{0, 10} {
+		for _, common := range []bool{false, true} {
+			b.Run(fmt.Sprintf("backends=%d/common=%v", backends, common), func(b *testing.B) {
+				var bytes float64
+				for b.Loop() {
+					b.StopTimer()
+					_, s := newServices(b)
+					before := heap()
+					for c := 1; c <= clusters; c++ {
+						batch := decoded(b, c, size, backends)
+						if !common {
+							for i := range batch {
+								batch[i].New.Name += batch[i].New.Cluster
+							}
+						}
+						b.StartTimer()
+						s.Apply(batch)
+						b.StopTimer()
+					}
+					bytes = float64(heap()-before) / (clusters * size)
+					runtime.KeepAlive(s)
+					b.StartTimer()
+				}
+				b.ReportMetric(bytes, "B/object")
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*clusters*size), "ns/object")
+			})
+		}
+	}
+}
+
+func BenchmarkFromWire(b *testing.B) {
+	name, value := encoded(2, 2, 0, 10)
+	w, err := wire.DecodeService(name, value, wire.Expect{Cluster: "cluster2", ClusterID: 2, LocalID: 1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		FromWire(w, wire.SourceClusterMesh)
+	}
+}
+
+// BenchmarkOneOfMany changes one backend of a service that 254 clusters have.
+func BenchmarkOneOfMany(b *testing.B) {
+	_, s := newServices(b)
+	var batch []change
+	for c := range 254 {
+		batch = append(batch, change{New: svc(fmt.Sprintf("cluster%d", c), true, "10.0.0.1")})
+	}
+	s.Apply(batch)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		s.Apply([]change{{New: svc("cluster7", true, fmt.Sprintf("10.0.0.%d", 1+i%2))}})
+	}
+}
+
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
