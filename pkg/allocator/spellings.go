@@ -43,9 +43,9 @@ func (s spellings) set(k identityKey, name string, value, current *Identity) *Id
 	return winner
 }
 
-// best returns the winning value, and whether there is no other name left than
-// the plain one.
-func best(names map[string]*Identity, plain string) (winner *Identity, plainOnly bool) {
+// best returns the winning value, and whether nothing has to be remembered any
+// more: only the plain name is left, or none.
+func best(names map[string]*Identity, plain string) (winner *Identity, settled bool) {
 	if v, ok := names[plain]; ok {
 		return v, len(names) == 1
 	}

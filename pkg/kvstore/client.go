@@ -96,20 +96,20 @@ type Client interface {
 	Get(ctx context.Context, key string) (*KeyValue, Position, error)
 
 	// List reads every key that the prefix selects, in pages, all at one
-	// revision: that of the first page, which is a linearizable read. The
-	// prefix is taken literally: one that ends in "/" selects every key below
-	// it, anything else is a whole key and selects that one. Pages are given to the
-	// function one after another, in the order of the keys, and the next one is
-	// not requested before the function has returned; memory is bounded by a
-	// page. No page is empty: a prefix without keys gives none, only the
-	// position. An error of the function ends the list and is returned as it
-	// is. When the revision is compacted while listing the error is
+	// revision: that of the first page, which is a linearizable read. A prefix
+	// that ends in "/" selects every key that begins with it; anything else is a
+	// whole key and selects that one. Pages are given to the function one after
+	// another, in the order of the keys, and the next one is not requested
+	// before the function has returned; memory is bounded by a page. No page is
+	// empty: a prefix without keys gives none, only the position. An error of
+	// the function ends the list and is returned as it is. When the revision is
+	// compacted while listing the error is
 	// [ErrCompacted]; the list must then begin anew, and nothing may be
 	// concluded from what was missing in the pages so far.
 	List(ctx context.Context, prefix string, page func(Page) error) (Position, error)
 
-	// Watch opens a stream of the events of the keys that prefix selects,
-	// with revisions above after.Revision: neither a gap nor a duplicate
+	// Watch opens a stream of the events of the keys that the prefix selects, as
+	// for List, with revisions above after.Revision: neither a gap nor a duplicate
 	// follows a list at that position. The error is [ErrServerChanged] when
 	// after.ClusterID is not the one of this session, or when the history of
 	// the server does not reach after.Revision (one that was wiped and started

@@ -116,9 +116,6 @@ type lister struct {
 
 func (l *lister) run(ctx context.Context, page func(Page) error) error {
 	next := []byte(l.prefix)
-	if l.prefix == "" {
-		next = []byte{0} // the smallest key
-	}
 	for {
 		resp, err := l.request(ctx, next)
 		if err != nil {
@@ -185,16 +182,6 @@ func nextLimit(limit int64, last []KeyValue) int64 {
 		return limit
 	}
 	return min(limit, max(1, int64(len(last))*pageBytes/int64(size)))
-}
-
-// rangeEnd returns the end of the range of the keys that begin with prefix.
-func rangeEnd(prefix string) string {
-	for i := len(prefix) - 1; i >= 0; i-- {
-		if prefix[i] < 0xff {
-			return prefix[:i] + string([]byte{prefix[i] + 1})
-		}
-	}
-	return "\x00" // to the end of all keys
 }
 
 func fromPB(kv *mvccpb.KeyValue) KeyValue {

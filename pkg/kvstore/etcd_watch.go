@@ -73,12 +73,8 @@ func (s *stream) open(from int64) error {
 		return err
 	}
 	_, fragment := s.e.fragmented.Load(s.prefix)
-	key := []byte(s.prefix)
-	if s.prefix == "" {
-		key = []byte{0}
-	}
 	err = s.grpc.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
-		Key: key, RangeEnd: []byte(selectionEnd(s.prefix)), StartRevision: from, Fragment: fragment,
+		Key: []byte(s.prefix), RangeEnd: []byte(selectionEnd(s.prefix)), StartRevision: from, Fragment: fragment,
 	}}})
 	if err != nil {
 		// Send says io.EOF; the reason is to be received.

@@ -73,7 +73,7 @@ func (m *Memory) Watch(ctx context.Context, prefix string, after Position) (Stre
 		s.broken = m.addr.broken
 		switch {
 		case after.Revision > st.rev:
-			m.over = ErrServerChanged
+			m.lose()
 			return ErrServerChanged
 		case s.next < st.compacted:
 			return ErrCompacted
@@ -185,13 +185,20 @@ func (m *Memory) tryRead(ctx context.Context, op, key string, f func(*memStore) 
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if m.over == nil && (a.store.id != m.pinned || a.store.rev < m.highest) {
-		m.over = ErrServerChanged
+		m.lose()
 	}
 	if m.over != nil {
 		return Position{}, m.over
 	}
 	m.highest = a.store.rev
 	return Position{a.store.id, a.store.rev}, f(a.store)
+}
+
+// lose ends the session because another server answers. The lock is held.
+func (m *Memory) lose() {
+	m.over = ErrServerChanged
+	m.status.Connected, m.status.Quorum = false, false
+	m.status.LastError, m.status.LastErrorAt = ErrServerChanged.Error(), time.Now()
 }
 
 func (s *memStore) snapshot(prefix string) []KeyValue {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -100,11 +101,10 @@ func (e *Etcd) heartbeatLoop(ctx context.Context) error {
 	}
 }
 
-// followHeartbeat reads the heartbeat and follows it until the watch breaks. It
-// is read as a prefix without a slash at its end, as roles have it. The value
-// does not matter, only that it is written.
+// followHeartbeat reads the heartbeat and follows it until the watch breaks. The
+// value does not matter, only that it is written.
 func (e *Etcd) followHeartbeat(ctx context.Context) (heard bool, err error) {
-	at, err := e.listHeartbeat(ctx)
+	at, err := e.readHeartbeat(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -126,13 +126,11 @@ func (e *Etcd) followHeartbeat(ctx context.Context) (heard bool, err error) {
 	}
 }
 
-// listHeartbeat lists it without waiting for any limit.
-func (e *Etcd) listHeartbeat(ctx context.Context) (Position, error) {
+// readHeartbeat reads it without waiting for any limit.
+func (e *Etcd) readHeartbeat(ctx context.Context) (Position, error) {
 	s := e.scope(ctx, "reading the heartbeat", e.opts.Timings.Read)
 	defer s.close()
-	req := headRequest()
-	req.RangeEnd, req.CountOnly = []byte(rangeEnd(wire.HeartbeatKey)), false
-	resp, at, err := e.readNow(s.ctx, req)
+	resp, at, err := e.readNow(s.ctx, &pb.RangeRequest{Key: []byte(wire.HeartbeatKey)})
 	if err != nil {
 		return Position{}, e.explain(s, "heartbeat", wire.HeartbeatKey, err)
 	}

@@ -19,8 +19,8 @@ func selects(selection, key string) bool {
 // selectionEnd returns the end of the range that etcd is asked for; empty for
 // a single key.
 func selectionEnd(selection string) string {
-	if strings.HasSuffix(selection, "/") {
-		return rangeEnd(selection)
+	if below, ok := strings.CutSuffix(selection, "/"); ok {
+		return below + "0" // what follows the slash
 	}
 	return ""
 }

@@ -18,7 +18,7 @@ func readCases() []testCase {
 		{"head is not before an acknowledged write", headSeesWrites},
 		{"list of an empty prefix gives a position and no page", listEmpty},
 		{"list is complete, in order, and in pages of bounded size", listPages},
-		{"list takes the prefix literally", listLiteral},
+		{"list takes what ends in a slash as a prefix and all else as a key", listLiteral},
 		{"list is at one revision while keys are written and deleted", listOneRevision},
 		{"list returns the error of the page function and calls it no more", listPageError},
 		{"list that is overtaken by a compaction fails as compacted", listCompacted},
@@ -115,10 +115,12 @@ func listLiteral(e *env) {
 	e.put("a", "", "a/", "", "a/b", "", "a0", "", "ab", "", "b", "")
 	c := e.open()
 	for prefix, want := range map[string][]string{
-		"a":   {"a", "a/", "a/b", "a0", "ab"},
-		"a/":  {"a/", "a/b"},
-		"a/b": {"a/b"},
-		"ab/": nil,
+		"a":    {"a"},
+		"a/":   {"a/", "a/b"},
+		"a/b":  {"a/b"},
+		"a/b/": nil,
+		"ab/":  nil,
+		"c":    nil,
 	} {
 		var got []string
 		items, _ := e.list(c, prefix)

@@ -12,7 +12,7 @@ func watchCases() []testCase {
 	return []testCase{
 		{"watch follows a list without gap or duplicate", watchGapless},
 		{"watch from an old position delivers all history since", watchHistory},
-		{"watch takes the prefix literally", watchLiteral},
+		{"watch takes what ends in a slash as a prefix and all else as a key", watchLiteral},
 		{"a deletion has the revision of the deletion and no value", watchDelete},
 		{"a revision is not split over batches", watchTransaction},
 		{"two streams of one prefix do not know of each other", watchTwice},
@@ -29,19 +29,18 @@ func watchCases() []testCase {
 // watchGapless writes while the list is being read and the watch opened.
 func watchGapless(e *env) {
 	const n = 300
-	e.fill("p/", 20)
+	last := e.fill("p/", 20) + n // the revision of the last write
 	c := e.open()
-	done := make(chan int64, 1)
 	started := make(chan struct{})
+	done := make(chan struct{})
 	go func() {
-		var last int64
+		defer close(done)
 		for i := range n {
 			if i == n/10 {
 				close(started)
 			}
-			last = e.store.Put(e.T, fmt.Sprintf("p/%03d", i%40), fmt.Sprintf("w%d", i))
+			e.put(fmt.Sprintf("p/%03d", i%40), fmt.Sprintf("w%d", i))
 		}
-		done <- last
 	}()
 	<-started
 	model := make(map[string]int64)
@@ -50,9 +49,7 @@ func watchGapless(e *env) {
 		model[string(kv.Key)] = kv.ModRevision
 	}
 	s := e.watch(c, "p/", at)
-	next := at.Revision + 1
-	last := int64(-1)
-	for last < 0 || next <= last {
+	for next := at.Revision + 1; next <= last; {
 		for _, ev := range e.events(s, 1) {
 			if ev.ModRevision != next {
 				e.Fatalf("revision %d, want %d", ev.ModRevision, next)
@@ -60,14 +57,8 @@ func watchGapless(e *env) {
 			next++
 			model[string(ev.Key)] = ev.ModRevision
 		}
-		select {
-		case last = <-done:
-		default:
-			if next > at.Revision+n { // everything has come, so the writer is about to finish
-				last = <-done
-			}
-		}
 	}
+	<-done
 	items, _ = e.list(c, "p/")
 	want := make(map[string]int64)
 	for _, kv := range items {
@@ -94,12 +85,16 @@ func watchLiteral(e *env) {
 	c := e.open()
 	at := e.head(c)
 	e.put("a", "1", "a/", "2", "a/b", "3", "a0", "4")
-	rev := e.put("b", "5", "a/c", "6")
+	rev := e.put("ba", "", "b/", "", "b", "5", "a/c", "6")
 	got := text(e.events(e.watch(c, "a/", at), 3))
 	want := []string{
 		fmt.Sprintf("put a/=2@%d", rev-1), fmt.Sprintf("put a/b=3@%d", rev-1), fmt.Sprintf("put a/c=6@%d", rev),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
+		e.Error(diff)
+	}
+	got = text(e.events(e.watch(c, "b", at), 1))
+	if diff := cmp.Diff([]string{fmt.Sprintf("put b=5@%d", rev)}, got); diff != "" {
 		e.Error(diff)
 	}
 }

@@ -1,0 +1,84 @@
+package clustermesh
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// collector shows the clusters as metrics. It reads their status when it is
+// asked, so the series of a removed cluster disappear with it. The label names
+// are those of the cilium_clustermesh_* series (wire.md §6.2).
+type collector struct {
+	mesh *Mesh
+
+	clusters    *prometheus.Desc
+	ready       *prometheus.Desc
+	failures    *prometheus.Desc
+	lastFailure *prometheus.Desc
+	entries     *prometheus.Desc
+	rejected    *prometheus.Desc
+	age         *prometheus.Desc
+}
+
+// NewCollector returns the metrics of the mesh, to be registered once.
+func NewCollector(m *Mesh) prometheus.Collector {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("mesh_agent_clustermesh_"+name, help, labels, nil)
+	}
+	const cluster, resource, reason = "target_cluster", "resource", "reason"
+	return &collector{
+		mesh:        m,
+		clusters:    desc("remote_clusters", "Remote clusters with a client file."),
+		ready:       desc("remote_cluster_readiness_status", "1 when the cluster is connected and every resource is synced.", cluster),
+		failures:    desc("remote_cluster_failures", "Failed attempts and lost sessions since the cluster was added.", cluster),
+		lastFailure: desc("remote_cluster_last_failure_ts", "When the last of them was, in seconds since 1970; 0 for never.", cluster),
+		entries:     desc("remote_cluster_entries", "Entries in force.", cluster, resource),
+		rejected:    desc("remote_cluster_rejected_entries", "Keys whose present value is refused.", cluster, resource, reason),
+		age:         desc("remote_cluster_age_seconds", "Seconds since the entries were last known to equal the remote's.", cluster, resource),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{c.clusters, c.ready, c.failures, c.lastFailure, c.entries, c.rejected, c.age} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	all := c.mesh.Clusters()
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	gauge(c.clusters, float64(len(all)))
+	for _, s := range all {
+		ready, last := 0.0, 0.0
+		if s.Ready {
+			ready = 1
+		}
+		if !s.LastFailure.IsZero() {
+			last = float64(s.LastFailure.UnixMilli()) / 1000
+		}
+		gauge(c.ready, ready, s.Name)
+		gauge(c.failures, float64(s.Failures), s.Name)
+		gauge(c.lastFailure, last, s.Name)
+		for r, src := range s.Sources {
+			c.source(gauge, s.Name, r, src)
+		}
+	}
+}
+
+func (c *collector) source(gauge func(*prometheus.Desc, float64, ...string), cluster string, r wire.Resource, s remotecluster.SourceStatus) {
+	gauge(c.entries, float64(s.Count), cluster, string(r))
+	for reason, n := range s.Rejections {
+		gauge(c.rejected, float64(n), cluster, string(r), string(reason))
+	}
+	if asOf := s.Freshness.AsOf; !asOf.IsZero() {
+		gauge(c.age, time.Since(asOf).Seconds(), cluster, string(r))
+	}
+}

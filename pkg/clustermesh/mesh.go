@@ -1,0 +1,284 @@
+package clustermesh
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Params is what a Mesh is made of.
+type Params struct {
+	// Directory is the mesh directory: one client file per remote cluster.
+	Directory string
+	// Local is the own cluster.
+	Local wire.ClusterInfo
+	// SyncTimeout is how long readiness waits for clusters that do not answer.
+	SyncTimeout time.Duration
+	// View is what the clusters' sources fill.
+	View *View
+	// KVStore are the options of the sessions with the remote clusters.
+	KVStore kvstore.Options
+	// Lists bounds how many lists run at once; nil is no bound.
+	Lists *semaphore.Weighted
+	// Timings are those of the controllers; the zero value is the default.
+	Timings remotecluster.Timings
+	Log     *slog.Logger
+}
+
+// Mesh is the set of remote clusters: one controller for each client file.
+type Mesh struct {
+	Params
+	started  time.Time
+	dir      *directory
+	ids      *ids
+	revision atomic.Uint64
+	ready    atomic.Bool // sticky
+
+	mu      sync.Mutex
+	scanned bool
+	ignored []Ignored
+	members map[string]*member
+}
+
+// member is one cluster. The fields are guarded by the mesh's mu.
+type member struct {
+	cluster *remotecluster.Cluster
+	file    File
+	wanted  bool          // its file is there
+	changed chan struct{} // closed and replaced when file or wanted changes
+}
+
+// New returns a mesh that watches nothing yet.
+func New(p Params) *Mesh {
+	if p.Timings == (remotecluster.Timings{}) {
+		p.Timings = remotecluster.DefaultTimings()
+	}
+	return &Mesh{
+		Params:  p,
+		started: time.Now(),
+		dir:     newDirectory(p.Directory, p.Local.Name, p.Log),
+		ids:     newIDs(p.Local.Name, p.Local.ID),
+		members: make(map[string]*member),
+	}
+}
+
+// Run follows the directory and runs the clusters until ctx ends. It returns
+// when all of them have stopped; nothing is withdrawn.
+func (m *Mesh) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		return m.dir.run(ctx, func(files map[string]File, ignored []Ignored) {
+			for _, add := range m.want(files, ignored) {
+				g.Go(func() error { return m.supervise(ctx, add) })
+			}
+		})
+	})
+	err := g.Wait()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// want takes what the directory asks for, tells the clusters, and returns the
+// names of those that need a supervisor.
+func (m *Mesh) want(files map[string]File, ignored []Ignored) (added []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.report(ignored)
+	m.scanned = true
+	for name, file := range files {
+		mb, known := m.members[name]
+		if !known {
+			mb = &member{cluster: m.newCluster(name), changed: make(chan struct{})}
+			m.members[name] = mb
+			added = append(added, name)
+		}
+		if mb.wanted && mb.file == file {
+			continue
+		}
+		mb.file, mb.wanted = file, true
+		mb.signal()
+		m.Log.Info("Client file", "cluster", name, "file", file.Path, "new", !known)
+	}
+	for name, mb := range m.members {
+		if _, there := files[name]; !there && mb.wanted {
+			mb.wanted = false
+			mb.signal()
+			m.Log.Info("Client file is gone", "cluster", name, "file", mb.file.Path)
+		}
+	}
+	return added
+}
+
+func (m *Mesh) newCluster(name string) *remotecluster.Cluster {
+	return remotecluster.New(remotecluster.Params{
+		Name:    name,
+		Local:   m.Local,
+		Layout:  m.View.layout,
+		Sources: m.View.sources(m.Log.With("cluster", name)),
+		IDs:     m.ids,
+		Connect: func(ctx context.Context, cfg *kvstore.Config, attempt int) (remotecluster.Client, error) {
+			return kvstore.Connect(ctx, cfg, attempt, m.KVStore)
+		},
+		Lists:   m.Lists,
+		Timings: m.Timings,
+		Changed: m.bump,
+		Log:     m.Log,
+	})
+}
+
+func (mb *member) signal() {
+	close(mb.changed)
+	mb.changed = make(chan struct{})
+}
+
+// report logs the files that became unusable; mu is held.
+func (m *Mesh) report(ignored []Ignored) {
+	for _, i := range ignored {
+		if !slices.Contains(m.ignored, i) {
+			m.Log.Warn("Ignored a file of the mesh directory", "file", i.File, "reason", i.Reason)
+		}
+	}
+	if !slices.Equal(m.ignored, ignored) {
+		m.ignored = ignored
+		m.bump()
+	}
+}
+
+// bump moves the revision on: something about the clusters changed.
+func (m *Mesh) bump() { m.revision.Add(1) }
+
+// supervise runs one cluster: again for each change of its file, until the
+// file is gone (then it is drained and forgotten) or ctx ends. A file that
+// comes back meanwhile is taken up after the drain.
+func (m *Mesh) supervise(ctx context.Context, name string) error {
+	for {
+		mb, file, wanted, changed := m.member(name)
+		if wanted {
+			m.runUntil(ctx, mb.cluster, file, changed)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			continue
+		}
+		mb.cluster.Drain()
+		if m.forget(name) {
+			m.Log.Info("Cluster removed", "cluster", name)
+			return nil
+		}
+	}
+}
+
+func (m *Mesh) member(name string) (*member, File, bool, <-chan struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	mb := m.members[name]
+	return mb, mb.file, mb.wanted, mb.changed
+}
+
+// runUntil runs the cluster with one file until that changes or ctx ends.
+func (m *Mesh) runUntil(ctx context.Context, c *remotecluster.Cluster, file File, changed <-chan struct{}) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		select {
+		case <-ctx.Done():
+		case <-changed:
+			cancel()
+		}
+		return nil
+	})
+	c.Run(ctx, file.Path)
+	cancel()
+	_ = g.Wait() // it returns no error
+}
+
+// forget removes a drained cluster, unless it is wanted again.
+func (m *Mesh) forget(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.members[name].wanted {
+		return false
+	}
+	delete(m.members, name)
+	m.bump()
+	return true
+}
+
+// Clusters describes every cluster at this moment, sorted by name.
+func (m *Mesh) Clusters() []remotecluster.Status {
+	m.mu.Lock()
+	clusters := make([]*remotecluster.Cluster, 0, len(m.members))
+	for _, mb := range m.members {
+		clusters = append(clusters, mb.cluster)
+	}
+	m.mu.Unlock()
+	all := make([]remotecluster.Status, 0, len(clusters))
+	for _, c := range clusters {
+		all = append(all, c.Status())
+	}
+	slices.SortFunc(all, func(a, b remotecluster.Status) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// Ignored lists the entries of the directory that look like client files but
+// cannot be used, and why.
+func (m *Mesh) Ignored() []Ignored {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.ignored)
+}
+
+// Revision grows with every change of the clusters' states.
+func (m *Mesh) Revision() uint64 { return m.revision.Load() }
+
+// Ready tells whether the view may be used: every cluster was synced once, or
+// the sync timeout has passed since the start. Once true it stays true. The
+// reasons say by cluster what is waited for.
+func (m *Mesh) Ready() (ok bool, reasons map[string]string) {
+	if m.ready.Load() {
+		return true, nil
+	}
+	reasons = m.unready()
+	if len(reasons) > 0 && time.Since(m.started) < m.SyncTimeout {
+		return false, reasons
+	}
+	if !m.ready.Swap(true) && len(reasons) > 0 {
+		m.Log.Warn("Ready without some clusters: they did not answer within the sync timeout",
+			"clusters", slices.Sorted(maps.Keys(reasons)), "timeout", m.SyncTimeout)
+	}
+	return true, nil
+}
+
+func (m *Mesh) unready() map[string]string {
+	reasons := make(map[string]string)
+	m.mu.Lock()
+	scanned := m.scanned
+	m.mu.Unlock()
+	if !scanned {
+		reasons["mesh directory"] = fmt.Sprintf("%s was not read yet", m.Directory)
+	}
+	for _, c := range m.Clusters() {
+		for r, s := range c.Sources {
+			if !s.Synced {
+				reasons[c.Name] = fmt.Sprintf("%s not synced: %s", r, c.Message)
+			}
+		}
+	}
+	return reasons
+}

@@ -1,0 +1,147 @@
+package clustermesh
+
+import (
+	"log/slog"
+	"net/netip"
+
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/nodes"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// sources are the four key families of a remote cluster, in the order in which
+// they are drained (wire.md §3.6). A further resource is its format, its table
+// and one more line.
+func (v *View) sources(log *slog.Logger) []remotecluster.Source {
+	return []remotecluster.Source{
+		watch(wire.Nodes, decodeNode, v.applyNodes, log),
+		watch(wire.Services, decodeService, v.Services.Apply, log),
+		watch(wire.IPs, decodeIP, v.applyIPs, log),
+		watch(wire.Identities, decodeIdentity, v.Identities.Apply, log),
+	}
+}
+
+func watch[T any](r wire.Resource, decode func(wire.Expect) store.Decode[T], apply func([]store.Change[T]), log *slog.Logger) remotecluster.Source {
+	return store.NewWatch(store.Kind[T]{Resource: r, Decode: decode, Apply: apply}, log)
+}
+
+func decodeNode(e wire.Expect) store.Decode[nodes.Node] {
+	return func(name string, value []byte) (*nodes.Node, error) {
+		n, err := wire.DecodeNode(name, value, e)
+		if err != nil {
+			return nil, err
+		}
+		return nodes.FromWire(n, wire.SourceClusterMesh), nil
+	}
+}
+
+func decodeService(e wire.Expect) store.Decode[services.Service] {
+	return func(name string, value []byte) (*services.Service, error) {
+		s, err := wire.DecodeService(name, value, e)
+		if err != nil {
+			return nil, err
+		}
+		return services.FromWire(s, wire.SourceClusterMesh), nil
+	}
+}
+
+func decodeIdentity(e wire.Expect) store.Decode[allocator.Identity] {
+	return func(name string, value []byte) (*allocator.Identity, error) {
+		id, err := wire.DecodeIdentity(name, value, e)
+		if err != nil {
+			return nil, err
+		}
+		return allocator.FromWire(id, e.Cluster, e.ClusterID), nil
+	}
+}
+
+func decodeIP(e wire.Expect) store.Decode[ipcache.Entry] {
+	cluster := &ipcache.Cluster{Name: e.Cluster, ID: e.ClusterID}
+	decoder := wire.IPDecoder{Expect: e}
+	return func(name string, value []byte) (*ipcache.Entry, error) {
+		ip, err := decoder.Decode(name, value)
+		if err != nil {
+			return nil, err
+		}
+		kind := ipcache.KindCIDR
+		if ip.Host {
+			kind = ipcache.KindHost
+		}
+		return ipcache.NewEntry(ipcache.Spec{
+			Prefix: ip.Prefix, Cluster: cluster, Kind: kind, Source: wire.SourceClusterMesh,
+			Identity: ip.Identity, EncryptionKey: ip.EncryptionKey, HostIP: ip.HostIP,
+			Namespace: ip.Namespace, Name: ip.Pod, Ports: ip.Ports,
+		}), nil
+	}
+}
+
+func (v *View) applyIPs(changes []store.Change[ipcache.Entry]) {
+	ops := make([]ipcache.Op, len(changes))
+	for i, ch := range changes {
+		ops[i] = ipcache.Op{Old: ch.Old, New: ch.New}
+	}
+	v.IPs.Apply(ops)
+}
+
+// applyNodes feeds two domains with one batch: the nodes themselves, and what
+// they stand for as claims on addresses, new claims before obsolete ones
+// (wire.md §4.3).
+func (v *View) applyNodes(changes []store.Change[nodes.Node]) {
+	v.Nodes.Apply(changes)
+	var ops []ipcache.Op
+	for _, ch := range changes {
+		ops = appendNode(ops, ch)
+	}
+	v.IPs.Apply(ops)
+}
+
+func appendNode(ops []ipcache.Op, ch store.Change[nodes.Node]) []ipcache.Op {
+	old := claims(ch.Old)
+	for key, e := range claims(ch.New) {
+		ops = append(ops, ipcache.Op{Old: old[key], New: e})
+		delete(old, key)
+	}
+	for _, e := range old {
+		ops = append(ops, ipcache.Op{Old: e})
+	}
+	return ops
+}
+
+// claimKey tells the claims of one node apart.
+type claimKey struct {
+	prefix netip.Prefix
+	kind   ipcache.Kind
+}
+
+func claims(n *nodes.Node) map[claimKey]*ipcache.Entry {
+	if n == nil {
+		return nil
+	}
+	cluster := &ipcache.Cluster{Name: n.Cluster, ID: n.ClusterID}
+	made := make(map[claimKey]*ipcache.Entry)
+	for _, c := range n.Claims() {
+		kind := kindOf(c.Role)
+		made[claimKey{c.Prefix, kind}] = ipcache.NewEntry(ipcache.Spec{
+			Prefix: c.Prefix, Cluster: cluster, Kind: kind, Source: n.Source, Identity: c.Role.Identity(),
+			EncryptionKey: c.EncryptionKey, HostIP: c.HostIP, Name: n.Name,
+		})
+	}
+	return made
+}
+
+func kindOf(r nodes.Role) ipcache.Kind {
+	switch r {
+	case nodes.RolePodCIDR:
+		return ipcache.KindPodCIDR
+	case nodes.RoleHealth:
+		return ipcache.KindHealth
+	case nodes.RoleIngress:
+		return ipcache.KindIngress
+	default:
+		return ipcache.KindNode
+	}
+}

@@ -1,0 +1,29 @@
+package clustermesh
+
+import (
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/nodes"
+	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// View is the merged view of all clusters: the tables of the domain packages,
+// and the layout that numeric identities are read with.
+type View struct {
+	Nodes      *nodes.Nodes
+	Services   *services.Services
+	Identities *allocator.Identities
+	IPs        *ipcache.Cache
+
+	layout wire.Layout
+}
+
+// NewView returns a view with these tables, for the own cluster's layout.
+func NewView(local wire.ClusterInfo, n *nodes.Nodes, s *services.Services, i *allocator.Identities, ips *ipcache.Cache) (*View, error) {
+	layout, err := wire.NewLayout(local.MaxConnectedClusters)
+	if err != nil {
+		return nil, err
+	}
+	return &View{Nodes: n, Services: s, Identities: i, IPs: ips, layout: layout}, nil
+}

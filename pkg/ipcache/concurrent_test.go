@@ -1,0 +1,73 @@
+package ipcache
+
+import (
+	"net/netip"
+	"sync"
+	"testing"
+)
+
+// TestManyAtOnce: writers of several clusters, lookups and snapshots beside
+// each other; the race detector watches, and at rest everything agrees.
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	c := New()
+	const writers, addresses, rounds = 4, 300, 10
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			cluster := &Cluster{string(rune('a' + w)), uint32(w + 1)}
+			for round := range rounds {
+				ops := make([]Op, 0, addresses)
+				for i := range addresses {
+					addr := netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)})
+					e := NewEntry(Spec{Prefix: netip.PrefixFrom(addr, 32), Cluster: cluster, Identity: uint32(round)})
+					if round%3 == 1 {
+						ops = append(ops, Op{Old: e})
+					} else {
+						ops = append(ops, Op{Old: e, New: e})
+					}
+				}
+				c.Apply(ops)
+			}
+		})
+	}
+	done := make(chan struct{})
+	var readers sync.WaitGroup
+	for range 2 {
+		readers.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				c.Lookup(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}))
+				s, n := c.Snapshot(), 0
+				var last netip.Prefix
+				for e := range s.From(netip.Prefix{}) {
+					if last.IsValid() && !before(last, e.Prefix()) {
+						t.Errorf("%s after %s", e.Prefix(), last)
+						return
+					}
+					last = e.Prefix()
+					n++
+				}
+				if n != s.Len() {
+					t.Errorf("%d entries in a snapshot of %d", n, s.Len())
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	close(done)
+	readers.Wait()
+	if c.Len() != addresses || c.Claims() != writers*addresses || c.Contested() != addresses {
+		t.Errorf("%d prefixes, %d claims, %d contested; want %d, %d, %d", c.Len(), c.Claims(), c.Contested(), addresses, writers*addresses, addresses)
+	}
+	for e := range c.fresh().From(netip.Prefix{}) {
+		if e.Cluster().ID != 1 || e.Identity() != rounds-1 {
+			t.Fatalf("%s is won by cluster %d with identity %d", e.Prefix(), e.Cluster().ID, e.Identity())
+		}
+	}
+}

@@ -1,0 +1,232 @@
+package ipcache
+
+import (
+	"cmp"
+	"net/netip"
+	"strings"
+	"unique"
+
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Kind says what a claim is about. The order is that of precedence: an address
+// that a cluster publishes for an endpoint precedes what follows from its nodes.
+type Kind uint8
+
+// The kinds, strongest first.
+const (
+	KindHost    Kind = iota // an address, as published
+	KindCIDR                // a prefix, as published; of full length, a host precedes it (wire.md §4.2)
+	KindNode                // an address of a node
+	KindPodCIDR             // the pods of a node: a route until a pod's own address is known
+	KindHealth              // a node's health endpoint
+	KindIngress             // a node's ingress
+)
+
+// String returns the name that users see: a published address and a published
+// prefix are both an "endpoint".
+func (k Kind) String() string {
+	switch k {
+	case KindHost, KindCIDR:
+		return "endpoint"
+	case KindNode:
+		return "node"
+	case KindPodCIDR:
+		return "pod-cidr"
+	case KindHealth:
+		return "health"
+	case KindIngress:
+		return "ingress"
+	}
+	return "unknown"
+}
+
+// Cluster is who makes a claim. There is one for each cluster, shared by its
+// entries.
+type Cluster struct {
+	Name string
+	ID   uint32
+}
+
+// Spec is what an entry is made of.
+type Spec struct {
+	// Prefix has the length of the address for a host. Host bits are kept to
+	// tell claims apart, and mean nothing else.
+	Prefix        netip.Prefix
+	Cluster       *Cluster
+	Kind          Kind
+	Source        wire.Source
+	Identity      uint32
+	EncryptionKey uint8
+	HostIP        netip.Addr // the node behind which it is; invalid for none
+	Namespace     string     // of the pod, if it is one
+	Name          string     // the pod's, or the node's for the kinds that come from nodes
+	Ports         []wire.NamedPort
+}
+
+// Entry is one claim of one cluster on one prefix. It is immutable, and small:
+// there may be a million.
+type Entry struct {
+	prefix    netip.Prefix
+	host      netip.Addr
+	cluster   *Cluster
+	namespace string
+	name      string
+	ports     *[]wire.NamedPort // nil for none, as nearly always
+	identity  uint32
+	key       uint8
+	kind      Kind
+	source    wire.Source
+}
+
+// NewEntry makes an entry. Texts that many entries share are kept once.
+func NewEntry(s Spec) *Entry {
+	e := &Entry{
+		prefix: netip.PrefixFrom(s.Prefix.Addr().Unmap(), s.Prefix.Bits()), host: s.HostIP.Unmap(), cluster: s.Cluster,
+		namespace: shared(s.Namespace), name: s.Name,
+		identity: s.Identity, key: s.EncryptionKey, kind: s.Kind, source: s.Source,
+	}
+	if s.Prefix.Addr().Is4In6() && s.Prefix.Bits() >= 96 {
+		e.prefix = netip.PrefixFrom(e.prefix.Addr(), s.Prefix.Bits()-96)
+	}
+	if len(s.Ports) > 0 {
+		ports := s.Ports
+		e.ports = &ports
+	}
+	return e
+}
+
+func shared(s string) string {
+	if s == "" {
+		return ""
+	}
+	return unique.Make(s).Value()
+}
+
+// Prefix is what is claimed, without host bits.
+func (e *Entry) Prefix() netip.Prefix { return e.prefix.Masked() }
+
+// Cluster is who claims it.
+func (e *Entry) Cluster() *Cluster { return e.cluster }
+
+// Kind says what the claim is about, Source where it comes from.
+func (e *Entry) Kind() Kind { return e.kind }
+
+// Source says where the claim comes from.
+func (e *Entry) Source() wire.Source { return e.source }
+
+// Identity is the numeric security identity.
+func (e *Entry) Identity() uint32 { return e.identity }
+
+// EncryptionKey is the index of the key, 0 for none.
+func (e *Entry) EncryptionKey() uint8 { return e.key }
+
+// HostIP is the node behind which the prefix is; invalid for none.
+func (e *Entry) HostIP() netip.Addr { return e.host }
+
+// Namespace is the pod's; empty when it is no pod.
+func (e *Entry) Namespace() string { return e.namespace }
+
+// Pod is the pod's name; empty when it is no pod.
+func (e *Entry) Pod() string {
+	if e.fromNode() {
+		return ""
+	}
+	return e.name
+}
+
+// NodeName is the node that the claim follows from; empty for endpoints.
+func (e *Entry) NodeName() string {
+	if e.fromNode() {
+		return e.name
+	}
+	return ""
+}
+
+// Ports are the named ports; nil for none. They must not be changed.
+func (e *Entry) Ports() []wire.NamedPort {
+	if e.ports == nil {
+		return nil
+	}
+	return *e.ports
+}
+
+func (e *Entry) fromNode() bool { return e.kind >= KindNode }
+
+// Compare orders the claims on one prefix: the winner is the least. The
+// stronger source precedes, then the kind, then the lower cluster ID, then the
+// owner. Equal means that it is the same claim, with whatever contents.
+func (e *Entry) Compare(o *Entry) int {
+	order, _ := e.compare(o)
+	return order
+}
+
+// compare also says which rule decided.
+func (e *Entry) compare(o *Entry) (int, Rule) {
+	if c := cmp.Compare(o.source, e.source); c != 0 {
+		return c, RuleSource
+	}
+	if c := cmp.Compare(e.kind, o.kind); c != 0 {
+		return c, RuleKind
+	}
+	if c := cmp.Or(cmp.Compare(e.cluster.ID, o.cluster.ID), strings.Compare(e.cluster.Name, o.cluster.Name)); c != 0 {
+		return c, RuleCluster
+	}
+	if e.kind == KindCIDR {
+		return e.prefix.Addr().Compare(o.prefix.Addr()), RuleOwner
+	}
+	if e.fromNode() {
+		return strings.Compare(e.name, o.name), RuleOwner
+	}
+	return 0, RuleOwner
+}
+
+// Rule names what decided between two claims on one prefix.
+type Rule uint8
+
+// The rules, in the order in which they are asked.
+const (
+	RuleSource  Rule = iota // the stronger source
+	RuleKind                // the kind of the claim
+	RuleCluster             // the lower cluster ID
+	RuleOwner               // the owner within a cluster
+)
+
+// Lost says why the claim lost against the winner of its prefix.
+func (e *Entry) Lost(winner *Entry) Rule {
+	_, rule := winner.compare(e)
+	return rule
+}
+
+// same tells whether both are one claim: who makes it, and of what kind.
+func (e *Entry) same(o *Entry) bool {
+	return e.source == o.source && e.Compare(o) == 0
+}
+
+// equal tells whether both claims say the same.
+func (e *Entry) equal(o *Entry) bool {
+	return e.prefix == o.prefix && e.host == o.host && *e.cluster == *o.cluster &&
+		e.namespace == o.namespace && e.name == o.name &&
+		e.identity == o.identity && e.key == o.key && e.kind == o.kind && e.source == o.source &&
+		equalPorts(e.Ports(), o.Ports())
+}
+
+func equalPorts(a, b []wire.NamedPort) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// before orders prefixes: by address, IPv4 first, then the shorter first.
+func before(a, b netip.Prefix) bool {
+	if c := a.Addr().Compare(b.Addr()); c != 0 {
+		return c < 0
+	}
+	return a.Bits() < b.Bits()
+}

@@ -1,0 +1,65 @@
+package ipcache
+
+import (
+	"iter"
+	"net/netip"
+	"time"
+
+	"github.com/tidwall/btree"
+)
+
+// Snapshot is the view at one moment. It never changes, and costs nothing to
+// keep but the entries that have gone since.
+type Snapshot struct {
+	winners  *btree.BTreeG[*Entry]
+	contests *btree.BTreeG[contest]
+	revision uint64
+	made     time.Time
+}
+
+// copy makes a snapshot; nobody may read the trees meanwhile.
+func (c *core) copy(now time.Time) *Snapshot {
+	return &Snapshot{winners: c.winners.Copy(), contests: c.contests.Copy(), revision: c.revision, made: now}
+}
+
+// Len is the number of prefixes.
+func (s *Snapshot) Len() int { return s.winners.Len() }
+
+// Contested is the number of prefixes with more than one claim.
+func (s *Snapshot) Contested() int { return s.contests.Len() }
+
+// Revision is the cache's when the snapshot was made.
+func (s *Snapshot) Revision() uint64 { return s.revision }
+
+// Claims is the number of claims on the prefix of a winner.
+func (s *Snapshot) Claims(winner *Entry) int {
+	if s.contests.Len() == 0 {
+		return 1
+	}
+	rest, _ := s.contests.Get(contest{prefix: winner.Prefix()})
+	return 1 + len(rest.losers)
+}
+
+// From iterates over the winners behind the prefix, in the order of addresses,
+// IPv4 first, and of lengths, shorter first. The zero prefix means from the
+// start.
+func (s *Snapshot) From(after netip.Prefix) iter.Seq[*Entry] {
+	return func(yield func(*Entry) bool) {
+		if !after.IsValid() {
+			s.winners.Scan(yield)
+			return
+		}
+		after = after.Masked()
+		s.winners.Ascend(&Entry{prefix: after}, func(e *Entry) bool {
+			return e.Prefix() == after || yield(e)
+		})
+	}
+}
+
+// Contests iterates over the prefixes with more than one claim: the losers of
+// each, strongest first.
+func (s *Snapshot) Contests() iter.Seq2[netip.Prefix, []*Entry] {
+	return func(yield func(netip.Prefix, []*Entry) bool) {
+		s.contests.Scan(func(c contest) bool { return yield(c.prefix, c.losers) })
+	}
+}

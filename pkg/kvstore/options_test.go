@@ -1,0 +1,124 @@
+package kvstore
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func TestParseOptions(t *testing.T) {
+	t.Parallel()
+	change := func(f func(*Options)) Options {
+		o := DefaultOptions()
+		f(&o)
+		return o
+	}
+	for _, c := range []struct {
+		name string
+		in   map[string]string
+		want Options
+		errs []string
+	}{
+		{"nothing gives the defaults of the specification", nil, Options{
+			KeepaliveHeartbeat: 15 * time.Second, KeepaliveTimeout: 25 * time.Second,
+			QPS: 20, BootstrapQPS: 10000, MaxInflight: 20, PageLimit: 5000, MaxConsecutiveQuorumErrors: 2,
+			Timings: DefaultTimings(),
+		}, nil},
+		{
+			"every option",
+			map[string]string{
+				"etcd.config": "/etc/etcd.yaml", "etcd.address": "http://a:1, b:2", "etcd.keepaliveHeartbeat": "20s",
+				"etcd.keepaliveTimeout": "1m", "etcd.qps": "0", "etcd.bootstrapQps": "7", "etcd.maxInflight": "8", "etcd.limit": "256",
+			},
+			change(func(o *Options) {
+				o.ConfigPath, o.Addresses = "/etc/etcd.yaml", []string{"http://a:1", "b:2"}
+				o.KeepaliveHeartbeat, o.KeepaliveTimeout = 20*time.Second, time.Minute
+				o.QPS, o.BootstrapQPS, o.MaxInflight, o.PageLimit = 0, 7, 8, 256
+			}), nil,
+		},
+		{
+			"all mistakes at once",
+			map[string]string{
+				"etcd.qps": "-1", "etcd.limit": "many", "etcd.keepaliveTimeout": "0s", "etcd.keepaliveHeartbeat": "5",
+				"etcd.address": "nowhere", "etcd.foo": "x", "etcd.maxInflight": "99999999999",
+			},
+			DefaultOptions(),
+			[]string{
+				`etcd.qps="-1"`, `etcd.limit="many"`, `etcd.keepaliveTimeout="0s"`, `etcd.keepaliveHeartbeat="5"`,
+				`etcd.address="nowhere"`, `"etcd.foo": unknown`, `etcd.maxInflight="99999999999"`,
+			},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := ParseOptions(c.in)
+			if c.errs == nil && err != nil {
+				t.Fatal(err)
+			}
+			if c.errs != nil {
+				contains(t, err, c.errs...)
+				return
+			}
+			if diff := cmp.Diff(c.want, got, cmpopts.IgnoreFields(Options{}, "ClusterSize", "Dial", "Log", "Metrics")); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestOptionsConfig(t *testing.T) {
+	t.Parallel()
+	file := writeFile(t, "etcd.yaml", "endpoints: [\"http://file:1\"]\nusername: u\npassword: p\n")
+	for _, c := range []struct {
+		name string
+		o    Options
+		want string
+		err  bool
+	}{
+		{"neither", Options{}, "", false},
+		{"addresses", Options{Addresses: []string{"http://a:1", "http://b:1"}}, "http://a:1,http://b:1", false},
+		{"file", Options{ConfigPath: file}, file + " http://file:1", false},
+		{"both", Options{ConfigPath: file, Addresses: []string{"http://a:1"}}, file + " http://a:1", false},
+		{"absent file", Options{ConfigPath: file + ".absent"}, "", true},
+		{"bad address", Options{Addresses: []string{"a"}}, "", true},
+		{"bad address for a file", Options{ConfigPath: file, Addresses: []string{"a"}}, "", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			cfg, err := c.o.Config()
+			if (err != nil) != c.err {
+				t.Fatal(err)
+			}
+			if cfg == nil {
+				if c.want != "" {
+					t.Error("no configuration")
+				}
+				return
+			}
+			if cfg.String() != c.want {
+				t.Errorf("%s, want %s", cfg, c.want)
+			}
+			if c.o.ConfigPath != "" && cfg.etcd.Username != "u" {
+				t.Error("the user of the file is lost")
+			}
+		})
+	}
+}
+
+func TestIntervalsGrowWithTheCluster(t *testing.T) {
+	t.Parallel()
+	for nodes, want := range map[int]time.Duration{ // spec kvstore.md, Status
+		0: 20 * time.Second, 1: 20 * time.Second, 128: 2*time.Minute + 25*time.Second, 8192: 4*time.Minute + 30*time.Second,
+	} {
+		o := Options{ClusterSize: func() int { return nodes }}
+		if got := o.scaled(30 * time.Second); math.Abs((got - want).Seconds()) > 1 {
+			t.Errorf("%d nodes: %s, want %s", nodes, got, want)
+		}
+	}
+	if got := (Options{}).scaled(time.Second); got != (Options{ClusterSize: func() int { return 1 }}).scaled(time.Second) {
+		t.Errorf("unknown size: %s", got)
+	}
+}
