@@ -88,7 +88,7 @@ func (t *tracker) gated(c *canaries) {
 func (t *tracker) disconnected() {
 	t.mu.Lock()
 	defer t.done()
-	t.client, t.config, t.canaries, t.since, t.refusal = nil, nil, nil, time.Time{}, nil
+	t.client, t.config, t.canaries, t.since, t.refusal, t.probeError = nil, nil, nil, time.Time{}, nil, nil
 }
 
 // failed notes the end of an attempt or of a session.
@@ -156,7 +156,7 @@ func (c *Cluster) Status() Status {
 	t := &c.track
 	s := Status{
 		Name: c.Name, ID: t.clusterID, ConfigFile: t.file, Endpoints: t.eps,
-		Connected: t.client != nil, ConnectedSince: t.since,
+		Connected: t.client != nil && t.probeError == nil, ConnectedSince: t.since,
 		Capabilities: t.capabilities, Cached: t.capabilities != nil && t.capabilities.Cached,
 		Failures: t.failures, ConsecFailures: t.consecutive,
 		LastFailure: t.lastFailure, LastSuccess: t.lastSuccess,
@@ -214,6 +214,8 @@ func (c *Cluster) judge(s Status, synced bool) (State, string) {
 		return Failed, fmt.Sprintf("the client file cannot be used: %v", t.unusable)
 	case t.refusal != nil:
 		return Failed, t.refusal.Error()
+	case !s.Connected && t.client != nil && synced:
+		return Degraded, fmt.Sprintf("etcd does not answer since %s; what was known is kept: %v", ago(t.lastSuccess), t.probeError)
 	case !s.Connected && synced:
 		return Degraded, fmt.Sprintf("not connected since %s; what was known is kept: %s", ago(t.lastSuccess), c.attempt())
 	case !s.Connected:
@@ -231,6 +233,8 @@ func (c *Cluster) judge(s Status, synced bool) (State, string) {
 func (c *Cluster) attempt() string {
 	t := &c.track
 	switch {
+	case t.probeError != nil:
+		return fmt.Sprintf("etcd does not answer: %v", t.probeError)
 	case t.lastError == nil:
 		return "connecting"
 	case t.at == phaseWait:
@@ -268,9 +272,6 @@ func (c *Cluster) progress(s Status) string {
 // problem says what is wrong with a session that serves; empty when nothing is.
 func (c *Cluster) problem(s Status) string {
 	t := &c.track
-	if t.probeError != nil {
-		return fmt.Sprintf("etcd does not answer: %v", t.probeError)
-	}
 	if problem := t.config.problem(); problem != "" {
 		return problem
 	}

@@ -1,0 +1,280 @@
+package clustermesh
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+func copyFile(from, to string) error {
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(to+".tmp", data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(to+".tmp", to)
+}
+
+// pair is two clusters in sync: one that things happen to, and one beside it
+// that must not notice.
+func pair(t *testing.T) (w *world, struck, beside *remote, unnoticed func()) {
+	t.Helper()
+	w = newWorld(t)
+	struck, beside = w.remote("c1", 1), w.remote("c2", 2)
+	struck.join()
+	beside.join()
+	struck.converges()
+	beside.converges()
+	w.inState("c1", remotecluster.Ready)
+	w.inState("c2", remotecluster.Ready)
+	settled := w.view.IPs.Revision()
+	w.until("a snapshot of the end", func() bool { return w.view.IPs.Snapshot().Revision() == settled })
+	before := beside.fingerprint()
+	return w, struck, beside, func() {
+		t.Helper()
+		if after := beside.fingerprint(); !maps.Equal(before, after) {
+			t.Errorf("the other cluster noticed: %d objects before, %d after, not the same", len(before), len(after))
+		}
+		if st, _ := w.status("c2"); st.Failures != 0 || st.State != remotecluster.Ready {
+			t.Errorf("the other cluster is %s with %d failures: %s", st.State, st.Failures, st.Message)
+		}
+	}
+}
+
+// kept checks that nothing is withdrawn while the cluster is merely away.
+func (r *remote) kept(before contents) {
+	r.w.t.Helper()
+	r.w.until(r.name+" to be degraded", func() bool {
+		st, ok := r.w.status(r.name)
+		return ok && st.State == remotecluster.Degraded && !st.Connected
+	})
+	if now := r.inView(); !maps.Equal(before, now) {
+		r.w.t.Errorf("while away %d of %d objects are left", len(now), len(before))
+	}
+}
+
+func TestKilledAndRestarted(t *testing.T) {
+	t.Parallel()
+	_, c1, _, unnoticed := pair(t)
+	before, marks := c1.inView(), c1.fingerprint()
+	c1.etcd.Kill(t)
+	c1.kept(before)
+	c1.etcd.Restart(t)
+	c1.converges()
+	c1.w.inState("c1", remotecluster.Ready)
+	if !maps.Equal(marks, c1.fingerprint()) {
+		t.Error("unchanged contents caused events")
+	}
+	// And it follows again.
+	c1.object(5, 2)
+	c1.remove(6)
+	c1.converges()
+	unnoticed()
+}
+
+func TestDeletionsWhileAway(t *testing.T) {
+	t.Parallel()
+	_, c1, _, unnoticed := pair(t)
+	before := c1.inView()
+	c1.away(func() {
+		for i := range 30 {
+			c1.remove(i)
+		}
+		for i := 30; i < 60; i++ {
+			c1.object(i, 2)
+		}
+		c1.fill(120, 140)
+	}, before)
+	c1.converges()
+	unnoticed()
+}
+
+// away lets f change the cluster's etcd while the mesh cannot reach it: the
+// server moves to another port and comes back.
+func (r *remote) away(f func(), before contents) {
+	r.w.t.Helper()
+	file := filepath.Join(r.w.dir, r.name)
+	good, err := os.ReadFile(file)
+	must(r.w.t, err)
+	// A file that leads nowhere: to the mesh the cluster is gone, while the
+	// server lives on and can be written.
+	must(r.w.t, copyFile(r.nowhere(), file))
+	r.kept(before)
+	f()
+	if now := r.inView(); !maps.Equal(before, now) {
+		r.w.t.Errorf("while away the view changed")
+	}
+	must(r.w.t, os.WriteFile(file+".tmp", good, 0o600))
+	must(r.w.t, os.Rename(file+".tmp", file))
+}
+
+func (r *remote) nowhere() string {
+	path := filepath.Join(r.w.t.TempDir(), "nowhere")
+	must(r.w.t, os.WriteFile(path, []byte("endpoints:\n- http://127.0.0.1:1\n"), 0o600))
+	return path
+}
+
+func TestCompactionWhileAway(t *testing.T) {
+	t.Parallel()
+	_, c1, _, unnoticed := pair(t)
+	c1.away(func() {
+		for i := range 30 {
+			c1.remove(i)
+		}
+		resp, err := c1.kv.Get(c1.ctx(), "x")
+		must(t, err)
+		_, err = c1.kv.Compact(c1.ctx(), resp.Header.Revision, clientv3.WithCompactPhysical())
+		must(t, err)
+		c1.object(31, 2)
+	}, c1.inView())
+	c1.converges()
+	unnoticed()
+}
+
+func TestReplacedByAnotherServer(t *testing.T) {
+	t.Parallel()
+	_, c1, _, unnoticed := pair(t)
+	before := c1.inView()
+	id := c1.etcd.ClusterID()
+	c1.etcd.RestartAsOther(t)
+	if c1.etcd.ClusterID() == id {
+		t.Fatal("the other server has the same etcd cluster ID")
+	}
+	// It is empty: without a configuration nothing it does not have is believed.
+	c1.w.until("a session with the empty server", func() bool {
+		st, _ := c1.w.status("c1")
+		return st.Connected && st.Failures > 0 && !st.ConnectedSince.IsZero() && st.State == remotecluster.Degraded
+	})
+	if now := c1.inView(); !maps.Equal(before, now) {
+		t.Errorf("%d of %d objects are left after the empty server came", len(now), len(before))
+	}
+	c1.kv = c1.etcd.Client(t)
+	c1.fill(50, 200) // some of before, unchanged, and new ones
+	c1.converges()
+	c1.w.inState("c1", remotecluster.Ready)
+	unnoticed()
+}
+
+func TestWipedUnderTheSameToken(t *testing.T) {
+	t.Parallel()
+	_, c1, _, unnoticed := pair(t)
+	c1.etcd.RestartEmpty(t)
+	c1.kv = c1.etcd.Client(t)
+	c1.fill(100, 130)
+	c1.converges()
+	unnoticed()
+}
+
+func TestFrozenAndThawed(t *testing.T) {
+	t.Parallel()
+	_, c1, _, unnoticed := pair(t)
+	before := c1.inView()
+	c1.etcd.Freeze(t)
+	c1.kept(before)
+	c1.etcd.Thaw(t)
+	c1.object(1, 7)
+	c1.converges()
+	c1.w.inState("c1", remotecluster.Ready)
+	unnoticed()
+}
+
+func TestTheFileIsRemovedAndComesBack(t *testing.T) {
+	t.Parallel()
+	w, c1, _, unnoticed := pair(t)
+	must(t, os.Remove(filepath.Join(w.dir, "c1")))
+	w.until("c1 to be gone", func() bool { _, there := w.status("c1"); return !there })
+	w.until("nothing to be left of it", func() bool { return len(c1.fingerprint()) == 0 })
+	// Its ID is free for another cluster, which it then is not for it.
+	other := w.remote("c9", 1)
+	other.join()
+	w.inState("c9", remotecluster.Ready)
+	c1.join()
+	w.inState("c1", remotecluster.Failed)
+	if len(c1.inView()) != 0 {
+		t.Error("a cluster whose ID is taken shows entries")
+	}
+	must(t, os.Remove(filepath.Join(w.dir, "c9")))
+	w.inState("c1", remotecluster.Ready)
+	c1.converges()
+	unnoticed()
+}
+
+func TestTheClusterIDChanges(t *testing.T) {
+	t.Parallel()
+	w, c1, _, unnoticed := pair(t)
+	for i := range 120 {
+		c1.remove(i)
+	}
+	c1.id = 7
+	c1.fill(0, 40)
+	w.until("ID 7", func() bool { st, _ := w.status("c1"); return st.ID == 7 && st.State == remotecluster.Ready })
+	c1.converges()
+	// To that of the cluster beside it: refused, and only this one suffers.
+	c1.put(wire.ClusterConfigKey("c1"), wire.ClusterConfig{ID: 2}.Encode())
+	w.inState("c1", remotecluster.Failed)
+	w.until("nothing to be left of it", func() bool { return len(c1.fingerprint()) == 0 })
+	unnoticed()
+}
+
+func TestStoppingWithdrawsNothing(t *testing.T) {
+	t.Parallel()
+	w, c1, c2, _ := pair(t)
+	one, two := c1.fingerprint(), c2.fingerprint()
+	began := time.Now()
+	w.stop()
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("stopping took %s", took)
+	}
+	if !maps.Equal(one, c1.fingerprint()) || !maps.Equal(two, c2.fingerprint()) {
+		t.Error("stopping changed the view")
+	}
+}
+
+func TestReadiness(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.until("ready without any file", func() bool { ok, _ := w.mesh.Ready(); return ok })
+
+	w = newWorld(t)
+	w.stop() // the directory is not read yet, or the last look is over
+	w.mesh = New(w.mesh.Params)
+	w.mesh.SyncTimeout = time.Hour
+	if ok, reasons := w.mesh.Ready(); ok || reasons["mesh directory"] == "" {
+		t.Errorf("before the directory was read: %t, %v", ok, reasons)
+	}
+	c1 := w.remote("c1", 1)
+	must(t, copyFile(c1.nowhere(), filepath.Join(w.dir, "c0")))
+	c1.join()
+	w.start()
+	w.until("c0 alone to be waited for", func() bool {
+		ok, reasons := w.mesh.Ready()
+		return !ok && len(reasons) == 1 && reasons["c0"] != ""
+	})
+	must(t, os.Remove(filepath.Join(w.dir, "c0")))
+	w.until("ready", func() bool { ok, _ := w.mesh.Ready(); return ok })
+	c1.etcd.Kill(t)
+	w.inState("c1", remotecluster.Degraded)
+	if ok, _ := w.mesh.Ready(); !ok {
+		t.Error("a remote that goes away later must not take readiness back")
+	}
+}
+
+func TestTheSyncTimeoutEndsTheWait(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.stop()
+	w.mesh = New(w.mesh.Params)
+	w.mesh.SyncTimeout = 100 * time.Millisecond
+	must(t, os.WriteFile(filepath.Join(w.dir, "c0"), []byte("endpoints:\n- http://127.0.0.1:1\n"), 0o600))
+	w.start()
+	w.until("ready without c0", func() bool { ok, _ := w.mesh.Ready(); return ok })
+}

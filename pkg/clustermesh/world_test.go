@@ -1,0 +1,301 @@
+package clustermesh
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cilium/statedb"
+	"github.com/google/go-cmp/cmp"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/nodes"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+func TestMain(m *testing.M) { etcdtest.Main(m) }
+
+// world is a mesh that runs on a directory, with etcd servers in processes of
+// their own as remote clusters.
+type world struct {
+	t    *testing.T
+	dir  string
+	db   *statedb.DB
+	view *View
+	mesh *Mesh
+	stop func()
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	local := wire.ClusterInfo{Name: "own", ID: 250, MaxConnectedClusters: 255}
+	w := &world{t: t, dir: t.TempDir(), db: statedb.New()}
+	n, err := nodes.New(w.db)
+	must(t, err)
+	s, err := services.New(w.db)
+	must(t, err)
+	ids, err := allocator.New(w.db)
+	must(t, err)
+	w.view, err = NewView(local, n, s, ids, ipcache.New())
+	must(t, err)
+	opts := kvstore.DefaultOptions()
+	opts.QPS, opts.PageLimit = 0, 50
+	opts.Timings.ProbeInterval, opts.Timings.Probe = 150*time.Millisecond, time.Second
+	opts.Timings.Connect, opts.Timings.BackoffMax = 5*time.Second, 200*time.Millisecond
+	timings := remotecluster.DefaultTimings()
+	timings.RetryMin, timings.RetryMax, timings.ConflictRetry = 20*time.Millisecond, 200*time.Millisecond, 50*time.Millisecond
+	w.mesh = New(Params{
+		Directory: w.dir, Local: local, SyncTimeout: time.Minute, View: w.view,
+		KVStore: opts, Timings: timings, Log: slog.New(slog.DiscardHandler),
+	})
+	w.mesh.dir.confirm = 50 * time.Millisecond
+	w.start()
+	return w
+}
+
+func (w *world) start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- w.mesh.Run(ctx) }()
+	stopped := false
+	w.stop = func() {
+		if !stopped {
+			stopped = true
+			cancel()
+			<-done
+		}
+	}
+	w.t.Cleanup(w.stop)
+}
+
+// remote is one remote cluster: its etcd, and what identifies it.
+type remote struct {
+	w    *world
+	name string
+	id   uint32
+	etcd *etcdtest.Process
+	kv   *clientv3.Client
+}
+
+// remote starts a cluster's etcd, filled but not yet known to the mesh.
+func (w *world) remote(name string, id uint32) *remote {
+	w.t.Helper()
+	r := &remote{w: w, name: name, id: id, etcd: etcdtest.StartProcess(w.t)}
+	r.kv = r.etcd.Client(w.t)
+	r.fill(0, 120)
+	return r
+}
+
+func (r *remote) ctx() context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	r.w.t.Cleanup(cancel)
+	return ctx
+}
+
+func (r *remote) put(key string, value []byte) {
+	r.w.t.Helper()
+	_, err := r.kv.Put(r.ctx(), key, string(value))
+	must(r.w.t, err)
+}
+
+func (r *remote) delete(key string, opts ...clientv3.OpOption) {
+	r.w.t.Helper()
+	_, err := r.kv.Delete(r.ctx(), key, opts...)
+	must(r.w.t, err)
+}
+
+// fill writes the configuration and the objects from to to.
+func (r *remote) fill(from, to int) {
+	r.put(wire.ClusterConfigKey(r.name), wire.ClusterConfig{ID: r.id, Capabilities: wire.Capabilities{MaxConnectedClusters: 255}}.Encode())
+	for i := from; i < to; i++ {
+		r.object(i, 1)
+	}
+}
+
+func (r *remote) addr(i int) netip.Addr {
+	return netip.AddrFrom4([4]byte{10, byte(r.id), byte(i >> 8), byte(i)})
+}
+
+// object writes one object of each kind; n makes it differ from the one before.
+func (r *remote) object(i, n int) {
+	node := wire.Node{
+		Name: fmt.Sprint("node", i), Cluster: r.name, ClusterID: r.id, BootID: fmt.Sprint("boot", n),
+		IPAddresses: []wire.NodeAddress{{Type: wire.AddressInternalIP, IP: net.IPv4(172, byte(r.id), byte(i>>8), byte(i))}},
+	}
+	r.put(node.Key(), node.Encode())
+	service := wire.Service{
+		Cluster: r.name, ClusterID: r.id, Namespace: "ns", Name: fmt.Sprint("svc", i), Shared: true,
+		Backends: map[string]wire.Ports{r.addr(i).String(): {"http": {Protocol: "TCP", Port: uint16(8000 + n)}}},
+	}
+	r.put(service.Key(), service.Encode())
+	id := r.id<<16 + uint32(i)
+	r.put(wire.IdentityKey(id), fmt.Appendf(nil, "k8s:app=a%d;k8s:io.cilium.k8s.policy.cluster=%s;", n, r.name))
+	pair := wire.IPIdentityPair{IP: net.IP(r.addr(i).AsSlice()), Identity: r.id<<16 + uint32(n), Pod: fmt.Sprint("pod", i), Namespace: "ns"}
+	r.put(pair.Key(), pair.Encode())
+}
+
+// objectKeys are the keys of one object.
+func (r *remote) remove(i int) {
+	for _, key := range []string{
+		wire.Nodes.Prefix(r.name, false) + fmt.Sprint("node", i),
+		wire.Services.Prefix(r.name, false) + fmt.Sprint("ns/svc", i),
+		wire.IdentityKey(r.id<<16 + uint32(i)),
+		wire.IPs.Prefix(r.name, false) + r.addr(i).String(),
+	} {
+		r.delete(key)
+	}
+}
+
+func (r *remote) join() {
+	must(r.w.t, copyFile(r.etcd.ConfigFile(r.w.t), filepath.Join(r.w.dir, r.name)))
+}
+
+// contents is what a cluster's objects say, in a form that both etcd and the
+// view can be brought into.
+type contents map[string]string
+
+// inEtcd reads the cluster's etcd, with nothing but encoding/json.
+func (r *remote) inEtcd() contents {
+	r.w.t.Helper()
+	c := contents{}
+	get := func(prefix string, f func(name string, value []byte)) {
+		resp, err := r.kv.Get(r.ctx(), prefix, clientv3.WithPrefix())
+		must(r.w.t, err)
+		for _, kv := range resp.Kvs {
+			f(strings.TrimPrefix(string(kv.Key), prefix), kv.Value)
+		}
+	}
+	parse := func(value []byte) (m map[string]any) {
+		must(r.w.t, json.Unmarshal(value, &m))
+		return m
+	}
+	get("cilium/state/nodes/v1/"+r.name+"/", func(name string, value []byte) {
+		c["node "+name] = fmt.Sprint(parse(value)["BootID"])
+	})
+	get("cilium/state/services/v1/"+r.name+"/", func(name string, value []byte) {
+		backends := parse(value)["backends"].(map[string]any)
+		var text []string
+		for ip, ports := range backends {
+			text = append(text, fmt.Sprint(ip, " ", ports.(map[string]any)["http"].(map[string]any)["Port"]))
+		}
+		slices.Sort(text)
+		c["service "+name] = strings.Join(text, ", ")
+	})
+	get("cilium/state/identities/v1/id/", func(name string, value []byte) {
+		c["identity "+name] = string(value)
+	})
+	get("cilium/state/ip/v1/default/", func(name string, value []byte) {
+		m := parse(value)
+		c["ip "+name] = fmt.Sprint(uint32(m["ID"].(float64)), " ", m["K8sPodName"])
+	})
+	return c
+}
+
+// inView brings what the view holds of the cluster into the same form.
+func (r *remote) inView() contents {
+	c := contents{}
+	txn := r.w.db.ReadTxn()
+	for n := range nodes.ByCluster(txn, r.w.view.Nodes.Table(), r.name) {
+		c["node "+n.Name] = n.BootID
+	}
+	for s := range services.ByCluster(txn, r.w.view.Services.Exported(), r.name) {
+		var text []string
+		for _, b := range s.Backends {
+			text = append(text, fmt.Sprint(b.IP, " ", b.Ports[0].Port))
+		}
+		c["service "+s.FullName()] = strings.Join(text, ", ")
+	}
+	for id := range allocator.ByCluster(txn, r.w.view.Identities.Table(), r.name) {
+		c[fmt.Sprint("identity ", id.ID)] = id.Labels.Wire().Encode()
+	}
+	for e := range r.w.view.IPs.Snapshot().From(netip.Prefix{}) {
+		if e.Cluster().Name == r.name && e.Kind() == ipcache.KindHost {
+			c["ip "+e.Prefix().Addr().String()] = fmt.Sprint(e.Identity(), " ", e.Pod())
+		}
+	}
+	return c
+}
+
+// converges waits until the view equals etcd.
+func (r *remote) converges() {
+	r.w.t.Helper()
+	want := r.inEtcd()
+	r.w.until(r.name+" to equal its etcd", func() bool { return maps.Equal(want, r.inView()) }, func() string {
+		return cmp.Diff(want, r.inView())
+	})
+}
+
+// until waits for a condition.
+func (w *world) until(what string, ok func() bool, detail ...func() string) {
+	w.t.Helper()
+	deadline := time.NewTimer(60 * time.Second)
+	defer deadline.Stop()
+	poll := time.NewTicker(5 * time.Millisecond)
+	defer poll.Stop()
+	for !ok() {
+		select {
+		case <-poll.C:
+		case <-deadline.C:
+			text := ""
+			for _, d := range detail {
+				text += d() + "\n"
+			}
+			for _, c := range w.mesh.Clusters() {
+				text += fmt.Sprintf("%s: %s %q, last error %q\n", c.Name, c.State, c.Message, c.LastError)
+			}
+			w.t.Fatalf("waited in vain for %s\n%s", what, text)
+		}
+	}
+}
+
+func (w *world) status(name string) (remotecluster.Status, bool) {
+	for _, c := range w.mesh.Clusters() {
+		if c.Name == name {
+			return c, true
+		}
+	}
+	return remotecluster.Status{}, false
+}
+
+func (w *world) inState(name string, s remotecluster.State) {
+	w.t.Helper()
+	w.until(name+" to be "+string(s), func() bool { st, ok := w.status(name); return ok && st.State == s })
+}
+
+// fingerprint changes with every event that followers of the tables would see
+// about the cluster: it has the revision of each object, and the entries
+// themselves.
+func (r *remote) fingerprint() map[any]any {
+	f := map[any]any{}
+	txn := r.w.db.ReadTxn()
+	for n, rev := range nodes.ByCluster(txn, r.w.view.Nodes.Table(), r.name) {
+		f[n] = rev
+	}
+	for s, rev := range services.ByCluster(txn, r.w.view.Services.Exported(), r.name) {
+		f[s] = rev
+	}
+	for id, rev := range allocator.ByCluster(txn, r.w.view.Identities.Table(), r.name) {
+		f[id] = rev
+	}
+	for e := range r.w.view.IPs.Snapshot().From(netip.Prefix{}) {
+		if e.Cluster().Name == r.name {
+			f[e] = true
+		}
+	}
+	return f
+}
