@@ -4,7 +4,7 @@ PKGS ?= ./...
 
 .PHONY: run build test race fuzz bench lint golden
 
-run: build ; @bin/mesh-sim demo -- bin/mesh-agent run --clustermesh-config {dir} --socket {tmp}/mesh-agent.sock
+run: build ; @bin/mesh-sim --churn 2 -- bin/mesh-agent run --clustermesh-config {dir}
 build: ; CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/mesh-agent ./cmd/mesh-sim
 test: ; $(GO) test -race -timeout 14m $(PKGS)
 race: ; $(GO) test -race -count=3 -shuffle=on -timeout 40m $(PKGS)

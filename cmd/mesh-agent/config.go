@@ -1,0 +1,117 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Config is what `run` takes from flags and environment variables. The field
+// names follow the flags.
+type Config struct {
+	ClusterName            string
+	ClusterID              uint32 `mapstructure:"cluster-id"`
+	MaxConnectedClusters   uint32
+	NodeName               string
+	ClustermeshConfig      string
+	ClustermeshSyncTimeout time.Duration
+	KVStoreOpt             map[string]string `mapstructure:"kvstore-opt"`
+	Listen                 string
+	Socket                 string
+	LogLevel               string
+	LogFormat              string
+}
+
+func defaultConfig() Config {
+	node, err := os.Hostname()
+	if err != nil {
+		node = "localhost"
+	}
+	return Config{
+		ClusterName:            wire.DefaultClusterName,
+		MaxConnectedClusters:   255,
+		NodeName:               node,
+		ClustermeshConfig:      "/var/lib/cilium/clustermesh/",
+		ClustermeshSyncTimeout: time.Minute,
+		Listen:                 defaultListen,
+		Socket:                 defaultSocket,
+		LogLevel:               "info",
+		LogFormat:              "text",
+	}
+}
+
+// Flags registers the flags. It implements hive's cell.Flagger.
+func (c Config) Flags(f *pflag.FlagSet) {
+	f.String("cluster-name", c.ClusterName, "name of the own cluster")
+	f.Uint32("cluster-id", c.ClusterID, "ID of the own cluster: 1 to 255 (511 with --max-connected-clusters=511); 0 only observes")
+	f.Uint32("max-connected-clusters", c.MaxConnectedClusters, "how many clusters a mesh may have, 255 or 511: the same in all of them")
+	f.String("node-name", c.NodeName, "name of this node")
+	f.String("clustermesh-config", c.ClustermeshConfig, "the mesh directory: one etcd client file per remote cluster")
+	f.Duration("clustermesh-sync-timeout", c.ClustermeshSyncTimeout, "how long readiness waits for clusters that do not answer")
+	f.Var(new(keyValues), "kvstore-opt", "options of the kvstore clients, such as etcd.qps=100; repeated, or one JSON map")
+	f.String("listen", c.Listen, "address of the HTTP API, health and metrics")
+	f.String("socket", c.Socket, "unix socket of the same")
+	f.String("log-level", c.LogLevel, "error, warn, info or debug")
+	f.String("log-format", c.LogFormat, "text or json")
+}
+
+// local is the own cluster.
+func (c Config) local() wire.ClusterInfo {
+	return wire.ClusterInfo{Name: c.ClusterName, ID: c.ClusterID, MaxConnectedClusters: c.MaxConnectedClusters}
+}
+
+// Validate reports every mistake at once, in words.
+func (c Config) Validate() error {
+	var errs []error
+	note := func(flag string, err error) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--%s: %w", flag, err))
+		}
+	}
+	if err := wire.ValidateMaxConnectedClusters(c.MaxConnectedClusters); err != nil {
+		errs = append(errs, err)
+	} else {
+		note("cluster-name/--cluster-id", c.local().Validate())
+	}
+	if c.NodeName == "" {
+		note("node-name", errors.New("must not be empty"))
+	}
+	note("clustermesh-config", checkDirectory(c.ClustermeshConfig))
+	if c.ClustermeshSyncTimeout < 0 {
+		note("clustermesh-sync-timeout", fmt.Errorf("%s is negative", c.ClustermeshSyncTimeout))
+	}
+	if _, err := kvstore.ParseOptions(c.KVStoreOpt); err != nil {
+		note("kvstore-opt", err)
+	}
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		note("listen", fmt.Errorf("%q is no address with a port, such as %s", c.Listen, defaultListen))
+	}
+	return errors.Join(errs...)
+}
+
+// checkDirectory accepts what can be watched, now or once it exists.
+func checkDirectory(path string) error {
+	if path == "" {
+		return errors.New("must name a directory")
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil // waited for, with a warning
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return fmt.Errorf("%s is not a directory: give the one that holds a client file for each remote cluster", path)
+	}
+	if _, err := os.ReadDir(path); err != nil {
+		return fmt.Errorf("cannot be read: %w", err)
+	}
+	return nil
+}

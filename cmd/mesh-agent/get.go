@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/api/client"
+)
+
+// request is what get was asked for.
+type request struct {
+	client   *client.Client
+	query    client.Query
+	name     string // empty: the list
+	format   *printer.Format
+	out, err io.Writer
+	style    printer.Style
+}
+
+// getter shows objects of one resource.
+type getter interface {
+	names() []string // plural, singular, then others
+	get(ctx context.Context, r request) error
+}
+
+// resource is a getter of T.
+type resource[T any] struct {
+	plural, singular string
+	others           []string
+	table            printer.Table[T]
+	name             func(T) string
+	// form is how one is named, for people; parts splits such a name into the
+	// parts of a path, and may complete it from the query.
+	form  string
+	parts func(name string, q *client.Query) []string
+}
+
+func (res resource[T]) names() []string {
+	return append([]string{res.plural, res.singular}, res.others...)
+}
+
+func (res resource[T]) get(ctx context.Context, r request) error {
+	if r.name != "" {
+		return res.one(ctx, r)
+	}
+	list, err := client.List[T](ctx, r.client, res.plural, r.query)
+	if err != nil {
+		return err
+	}
+	items := list.All(ctx)
+	var n int
+	switch {
+	case r.format.Structured():
+		_, err := printer.Structured(r.out, r.format, printer.Listing[T]{Revision: list.Revision, Items: items, Next: list.Next})
+		return err
+	case r.format.String() == printer.Name:
+		_, err := printer.Lines(r.out, items, res.name)
+		return err
+	default:
+		n, err = res.table.Print(r.out, items, r.style)
+	}
+	if err == nil && n == 0 {
+		fmt.Fprintf(r.err, "No %s found.\n", res.plural)
+	}
+	return err
+}
+
+func (res resource[T]) one(ctx context.Context, r request) error {
+	parts := res.parts(r.name, &r.query)
+	if r.query != (client.Query{}) {
+		return usagef("give either the NAME of one of the %s or filters", res.plural)
+	}
+	if parts == nil {
+		return fmt.Errorf("there is no %s %q: they are named %s", res.singular, r.name, res.form)
+	}
+	v, err := client.Get[T](ctx, r.client, append([]string{"v1", res.plural}, parts...)...)
+	if p, ok := errors.AsType[*api.Problem](err); ok && p.Status == http.StatusBadRequest {
+		// What cannot be a name is the name of nothing.
+		return errors.New(p.Detail)
+	}
+	if err != nil {
+		return err
+	}
+	if r.format.Structured() {
+		return r.format.Object(r.out, v)
+	}
+	one := func(yield func(T, error) bool) { yield(*v, nil) }
+	if r.format.String() == printer.Name {
+		_, err = printer.Lines(r.out, one, res.name)
+	} else {
+		_, err = res.table.Print(r.out, one, r.style)
+	}
+	return err
+}
+
+func (c *cli) getCommand() *cobra.Command {
+	var (
+		t      target
+		query  client.Query
+		format = printer.NewFormat(printer.Plain, printer.Wide, printer.JSON, printer.YAML, printer.Name)
+	)
+	cmd := &cobra.Command{
+		Use:   "get RESOURCE [NAME]",
+		Short: "List what the agent knows, or show one object",
+		Long: "List what the agent knows, or show one object.\n\nRESOURCE, in the singular or the plural, and the NAME of one of them:\n" +
+			resourceHelp(),
+		Example: "  mesh-agent get clusters\n  mesh-agent get nodes -c c2 -o wide\n  mesh-agent get services default/web -o yaml\n" +
+			"  mesh-agent get ips 10.0.1.5",
+		Args:      arguments(1, 2, "RESOURCE [NAME]"),
+		ValidArgs: resourceNames(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			res, err := findResource(args[0])
+			if err != nil {
+				return err
+			}
+			cl, err := c.connect(cmd, &t)
+			if err != nil {
+				return err
+			}
+			defer cl.Close()
+			r := request{client: cl, query: query, format: format, out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}
+			if len(args) == 2 {
+				r.name = args[1]
+			}
+			r.style = printer.StyleFor(r.out, c.getenv)
+			r.style.Wide = format.String() == printer.Wide
+			return res.get(cmd.Context(), r)
+		},
+	}
+	t.addFlags(cmd.Flags())
+	cmd.Flags().StringVarP(&query.Cluster, "cluster", "c", "", "only those of this cluster")
+	cmd.Flags().StringVarP(&query.Namespace, "namespace", "n", "", "only those in this namespace")
+	cmd.Flags().VarP(format, "output", "o", "form of the output")
+	return cmd
+}
+
+func findResource(name string) (getter, error) {
+	for _, g := range resources() {
+		if slices.Contains(g.names(), strings.ToLower(name)) {
+			return g, nil
+		}
+	}
+	return nil, usagef("unknown resource %q: want one of %s", name, strings.Join(resourceNames(), ", "))
+}
+
+func resourceNames() []string {
+	var names []string
+	for _, g := range resources() {
+		names = append(names, g.names()[0])
+	}
+	return names
+}

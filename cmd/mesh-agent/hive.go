@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"runtime"
+	"time"
+
+	"github.com/cilium/hive"
+	"github.com/cilium/hive/cell"
+	"github.com/cilium/hive/job"
+	"github.com/cilium/statedb"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/mesh-agent/mesh-agent/internal/health"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/nodes"
+	"github.com/mesh-agent/mesh-agent/pkg/services"
+)
+
+// stopTimeout is how long a clean stop may take.
+const stopTimeout = 9 * time.Second
+
+// newHive describes the program: who makes what, and who needs it.
+func newHive() *hive.Hive {
+	opts := hive.DefaultOptions()
+	opts.EnvPrefix = "MESH_AGENT_"
+	opts.StopTimeout = stopTimeout
+	opts.LogThreshold = time.Second
+	opts.ModulePrivateProviders = cell.ModulePrivateProviders{
+		func(reg *health.Registry, id cell.FullModuleID) cell.Health { return reg.NewScope(id.String()) },
+		func(jobs job.Registry, h cell.Health, log *slog.Logger, lc cell.Lifecycle) job.Group {
+			return jobs.NewGroup(h, job.WithLogger(log))
+		},
+	}
+	return hive.NewWithOptions(
+		opts,
+		cell.Config(defaultConfig()),
+		cell.Provide(validConfig, health.New, newRegistry),
+		job.Cell,
+		statedb.Cell,
+		viewCell(),
+		meshCell(),
+		apiCell(),
+	)
+}
+
+// validated is a configuration without mistakes.
+type validated struct{ Config }
+
+// validConfig stops the program before anything is made when the configuration
+// has mistakes.
+func validConfig(c Config) (*validated, error) {
+	if err := c.Validate(); err != nil {
+		return nil, usageError{err}
+	}
+	return &validated{c}, nil
+}
+
+func newRegistry() (*prometheus.Registry, prometheus.Registerer, prometheus.Gatherer) {
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		collectors.NewBuildInfoCollector(),
+	)
+	return reg, reg, reg
+}
+
+// viewCell makes the tables, and the view that the clusters fill.
+func viewCell() cell.Cell {
+	return cell.Module(
+		"view", "The merged view of all clusters",
+		cell.Provide(
+			nodes.New,
+			services.New,
+			allocator.New,
+			ipcache.New,
+			func(c *validated, n *nodes.Nodes, s *services.Services, i *allocator.Identities, ips *ipcache.Cache) (*clustermesh.View, error) {
+				return clustermesh.NewView(c.local(), n, s, i, ips)
+			},
+		),
+	)
+}
+
+// meshCell watches the mesh directory and runs the clusters.
+func meshCell() cell.Cell {
+	return cell.Module(
+		"clustermesh", "The mesh directory and one controller per remote cluster",
+		cell.Provide(newMesh),
+		cell.Invoke(func(jobs job.Group, m *clustermesh.Mesh) {
+			jobs.Add(job.OneShot("mesh", func(ctx context.Context, h cell.Health) error {
+				h.OK("watching " + m.Directory)
+				return m.Run(ctx)
+			}))
+		}),
+	)
+}
+
+func newMesh(c *validated, v *clustermesh.View, reg prometheus.Registerer, log *slog.Logger) (*clustermesh.Mesh, error) {
+	opts, err := kvstore.ParseOptions(c.KVStoreOpt)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--kvstore-opt: %w", err)}
+	}
+	opts.Metrics = kvstore.NewMetrics(reg)
+	m := clustermesh.New(clustermesh.Params{
+		Directory:   c.ClustermeshConfig,
+		Local:       c.local(),
+		SyncTimeout: c.ClustermeshSyncTimeout,
+		View:        v,
+		KVStore:     opts,
+		Lists:       semaphore.NewWeighted(int64(listsPerCore * math.Max(1, float64(runtime.GOMAXPROCS(0))))),
+		Log:         log,
+	})
+	return m, reg.Register(clustermesh.NewCollector(m))
+}
+
+// listsPerCore bounds the lists that run at once: each keeps a core busy with
+// decoding, so more of them only hold more pages in memory.
+const listsPerCore = 2
+
+// apiCell serves the view.
+func apiCell() cell.Cell {
+	return cell.Module(
+		"api", "HTTP over a unix socket and TCP",
+		cell.Provide(newAPI),
+		cell.Invoke(serveAPI),
+	)
+}
+
+type apiParams struct {
+	cell.In
+
+	Config     *validated
+	DB         *statedb.DB
+	Mesh       *clustermesh.Mesh
+	Nodes      *nodes.Nodes
+	Services   *services.Services
+	Identities *allocator.Identities
+	IPs        *ipcache.Cache
+	Health     *health.Registry
+	Gatherer   prometheus.Gatherer
+	Log        *slog.Logger
+}
+
+func newAPI(p apiParams) (*api.Server, error) {
+	return api.NewServer(api.Sources{
+		DB: p.DB,
+		Agent: api.AgentInfo{
+			Version: version(), Cluster: p.Config.ClusterName, ClusterID: p.Config.ClusterID,
+			Node: p.Config.NodeName, Started: time.Now(), Mode: "run",
+		},
+		Mesh:       p.Mesh,
+		Nodes:      p.Nodes.Table(),
+		Exported:   p.Services.Exported(),
+		Services:   p.Services.Global(),
+		Identities: p.Identities.Table(),
+		IPs:        p.IPs,
+		Health:     p.Health,
+		Gatherer:   p.Gatherer,
+	}, p.Log)
+}
+
+// serveAPI opens the sockets when the program starts, so that an address in use
+// ends it, and serves until it stops.
+func serveAPI(c *validated, s *api.Server, lc cell.Lifecycle, jobs job.Group) {
+	lc.Append(cell.Hook{OnStart: func(cell.HookContext) error {
+		return s.Listen(c.Listen, c.Socket, c.Socket == defaultSocket)
+	}})
+	jobs.Add(job.OneShot("serve", func(ctx context.Context, h cell.Health) error {
+		h.OK("serving")
+		return s.Serve(ctx)
+	}))
+}

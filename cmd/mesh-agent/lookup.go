@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+)
+
+func (c *cli) lookupCommand() *cobra.Command {
+	var t target
+	format := printer.NewFormat(printer.Text, printer.JSON, printer.YAML)
+	cmd := &cobra.Command{
+		Use:   "lookup ADDRESS",
+		Short: "Show whose address this is",
+		Long: "Show whose address this is: prefix, identity with labels, pod, node and cluster; and which other claims lost,\n" +
+			"by which rule. Exit code 1 when nobody claims it.",
+		Example: "  mesh-agent lookup 10.0.1.5",
+		Args:    arguments(1, 1, "one ADDRESS"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cl, err := c.connect(cmd, &t)
+			if err != nil {
+				return err
+			}
+			defer cl.Close()
+			l, err := cl.Lookup(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			out := cmd.OutOrStdout()
+			if format.Structured() {
+				err = format.Object(out, l)
+			} else {
+				err = writeLookup(out, printer.StyleFor(out, c.getenv), l)
+			}
+			if err == nil && l.Match == nil {
+				err = errUnwell
+			}
+			return err
+		},
+	}
+	t.addFlags(cmd.Flags())
+	cmd.Flags().VarP(format, "output", "o", "form of the output")
+	return cmd
+}
+
+// writeLookup prints the answer for a person.
+func writeLookup(w io.Writer, style printer.Style, l *api.Lookup) error {
+	out := bufio.NewWriter(w)
+	if l.Match == nil {
+		fmt.Fprintf(out, "Nobody claims %s.\n", l.IP)
+		writeServices(out, l.Services)
+		return out.Flush()
+	}
+	m := l.Match
+	fmt.Fprintf(out, "%s is %s\n\n", l.IP, paint(style, printer.Bold, owner(l)))
+	names := make([]string, len(l.Services))
+	for i, s := range l.Services {
+		names[i] = s.Namespace + "/" + s.Name
+	}
+	writeFields(out, [][2]string{
+		{"Prefix", m.Prefix},
+		{"Cluster", fmt.Sprintf("%s (ID %d)", m.Cluster, m.ClusterID)},
+		{"Kind", m.Kind},
+		{"Identity", identity(l)},
+		{"Pod", pod(*m)},
+		{"Node", node(l)},
+		{"Encryption key", idText(uint32(m.EncryptionKey))},
+		{"Source", m.Source},
+		{"Services", strings.Join(names, ", ")},
+	})
+	if len(l.Candidates) < 2 {
+		return out.Flush()
+	}
+	out.WriteString("\n")
+	candidates := func(yield func(api.Candidate, error) bool) {
+		for _, c := range l.Candidates {
+			if !yield(c, nil) {
+				return
+			}
+		}
+	}
+	if _, err := candidateTable().Print(out, candidates, style); err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+// writeServices tells of services that have an address which nobody claims.
+func writeServices(out *bufio.Writer, services []api.ServiceName) {
+	for _, s := range services {
+		fmt.Fprintf(out, "It is a backend of the service %s/%s.\n", printer.Clean(s.Namespace), printer.Clean(s.Name))
+	}
+}
+
+func owner(l *api.Lookup) string {
+	m := l.Match
+	switch {
+	case m.Pod != "":
+		return fmt.Sprintf("pod %s in cluster %s", pod(*m), m.Cluster)
+	case m.Kind == "endpoint":
+		return "in cluster " + m.Cluster
+	case m.Kind == "pod-cidr":
+		return "in the pod network of " + node(l)
+	case l.Node != nil:
+		return fmt.Sprintf("%s of node %s/%s", kindText(m.Kind), l.Node.Cluster, l.Node.Name)
+	}
+	return fmt.Sprintf("%s in cluster %s", kindText(m.Kind), m.Cluster)
+}
+
+func kindText(kind string) string {
+	switch kind {
+	case "node":
+		return "an address"
+	case "health":
+		return "the health address"
+	case "ingress":
+		return "the ingress address"
+	default:
+		return kind
+	}
+}
+
+func identity(l *api.Lookup) string {
+	text := fmt.Sprint(l.Match.Identity)
+	if l.Identity == nil {
+		return text + " (its labels are not known)"
+	}
+	return text + " " + labels(l.Identity.Labels)
+}
+
+func node(l *api.Lookup) string {
+	switch {
+	case l.Node == nil && l.Match.HostIP == "":
+		return ""
+	case l.Node == nil:
+		return l.Match.HostIP
+	case l.Match.HostIP == "":
+		return l.Node.Cluster + "/" + l.Node.Name
+	}
+	return fmt.Sprintf("%s/%s (%s)", l.Node.Cluster, l.Node.Name, l.Match.HostIP)
+}
+
+func candidateTable() printer.Table[api.Candidate] {
+	entry := func(title string, text func(api.IP) string) printer.Column[api.Candidate] {
+		return printer.Column[api.Candidate]{Title: title, Text: func(c api.Candidate) string { return text(c.Entry) }}
+	}
+	return printer.Table[api.Candidate]{
+		entry("CLAIM", func(i api.IP) string { return i.Prefix }),
+		entry("CLUSTER", func(i api.IP) string { return i.Cluster }),
+		entry("KIND", func(i api.IP) string { return i.Kind }),
+		entry("IDENTITY", func(i api.IP) string { return fmt.Sprint(i.Identity) }),
+		{Title: "WHY", Text: func(c api.Candidate) string { return c.Reason }},
+	}
+}

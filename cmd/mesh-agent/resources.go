@@ -1,0 +1,228 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/api/client"
+)
+
+// resources describes everything that get can show.
+func resources() []getter {
+	return []getter{
+		resource[api.Cluster]{
+			plural: "clusters", singular: "cluster", form: "CLUSTER",
+			name: func(c api.Cluster) string { return c.Name }, table: clusterTable(), parts: whole,
+		},
+		resource[api.Node]{
+			plural: "nodes", singular: "node", form: "CLUSTER/NAME",
+			name: func(n api.Node) string { return n.Cluster + "/" + n.Name }, table: nodeTable(),
+			parts: func(name string, q *client.Query) []string { return pair(name, &q.Cluster) },
+		},
+		resource[api.Service]{
+			plural: "services", singular: "service", others: []string{"svc"}, form: "NAMESPACE/NAME",
+			name: func(s api.Service) string { return s.Namespace + "/" + s.Name }, table: serviceTable(),
+			parts: func(name string, q *client.Query) []string { return pair(name, &q.Namespace) },
+		},
+		resource[api.Identity]{
+			plural: "identities", singular: "identity", form: "ID",
+			name: func(i api.Identity) string { return strconv.Itoa(int(i.ID)) }, table: identityTable(), parts: whole,
+		},
+		resource[api.IP]{
+			plural: "ips", singular: "ip", form: "PREFIX or ADDRESS",
+			name: func(i api.IP) string { return i.Prefix }, table: ipTable(), parts: whole,
+		},
+		resource[api.Health]{
+			plural: "health", singular: "health", form: "NAME",
+			name: func(h api.Health) string { return h.Name }, table: healthTable(), parts: whole,
+		},
+	}
+}
+
+func resourceHelp() string {
+	var b strings.Builder
+	for _, line := range [][2]string{
+		{"clusters", "CLUSTER"}, {"nodes", "CLUSTER/NAME, or NAME with -c"}, {"services", "NAMESPACE/NAME, or NAME with -n"},
+		{"identities", "ID"}, {"ips", "PREFIX or ADDRESS"}, {"health", "NAME"},
+	} {
+		fmt.Fprintf(&b, "  %-12s%s\n", line[0], line[1])
+	}
+	return b.String()
+}
+
+// whole takes the name as it is.
+func whole(name string, _ *client.Query) []string { return []string{name} }
+
+// pair splits "A/B". A name without A takes it from the flag, which then is no
+// filter any more, and neither is one that says the same. Nil: not such a name.
+func pair(name string, flag *string) []string {
+	a, b, ok := strings.Cut(name, "/")
+	if !ok {
+		a, b = *flag, name
+	}
+	if a == *flag {
+		*flag = ""
+	}
+	if a == "" || b == "" {
+		return nil
+	}
+	return []string{a, b}
+}
+
+func clusterTable() printer.Table[api.Cluster] {
+	number := func(title string, of func(api.Cluster) int) printer.Column[api.Cluster] {
+		return printer.Column[api.Cluster]{Title: title, Right: true, Text: func(c api.Cluster) string { return strconv.Itoa(of(c)) }}
+	}
+	return printer.Table[api.Cluster]{
+		{Title: "CLUSTER", Text: func(c api.Cluster) string { return c.Name }},
+		{Title: "STATE", Text: func(c api.Cluster) string { return c.State }, Color: clusterColor},
+		{Title: "ID", Right: true, Text: func(c api.Cluster) string { return idText(c.ID) }},
+		number("NODES", func(c api.Cluster) int { return c.Counts.Nodes }),
+		number("SERVICES", func(c api.Cluster) int { return c.Counts.Services }),
+		number("IDENTITIES", func(c api.Cluster) int { return c.Counts.Identities }),
+		number("IPS", func(c api.Cluster) int { return c.Counts.IPs }),
+		{Title: "FRESHNESS", Text: freshness, Color: func(c api.Cluster) printer.Color { return wellColor(c.Fresh()) }},
+		{Title: "REJECTED", Right: true, Wide: true, Text: func(c api.Cluster) string { return strconv.Itoa(rejected(c)) }},
+		{Title: "FAILURES", Right: true, Wide: true, Text: func(c api.Cluster) string { return strconv.Itoa(c.Failures) }},
+		{Title: "CONNECTED", Wide: true, Text: func(c api.Cluster) string { return ago(c.ConnectedSince) }},
+		{Title: "ENDPOINTS", Wide: true, Text: func(c api.Cluster) string { return strings.Join(c.Endpoints, ",") }},
+		{Title: "MESSAGE", Wide: true, Text: func(c api.Cluster) string { return c.Message }},
+	}
+}
+
+func nodeTable() printer.Table[api.Node] {
+	return printer.Table[api.Node]{
+		{Title: "CLUSTER", Text: func(n api.Node) string { return n.Cluster }},
+		{Title: "NAME", Text: func(n api.Node) string { return n.Name }},
+		{Title: "ADDRESS", Text: nodeAddress},
+		{Title: "POD CIDRS", Text: func(n api.Node) string { return strings.Join(n.PodCIDRs, ",") }},
+		{Title: "KEY", Right: true, Text: func(n api.Node) string { return idText(uint32(n.EncryptionKey)) }},
+		{Title: "ADDRESSES", Wide: true, Text: func(n api.Node) string {
+			texts := make([]string, len(n.Addresses))
+			for i, a := range n.Addresses {
+				texts[i] = a.Type + "=" + a.IP
+			}
+			return strings.Join(texts, ",")
+		}},
+		{Title: "HEALTH", Wide: true, Text: func(n api.Node) string { return strings.Join(n.HealthIPs, ",") }},
+		{Title: "INGRESS", Wide: true, Text: func(n api.Node) string { return strings.Join(n.IngressIPs, ",") }},
+	}
+}
+
+// nodeAddress is the first internal address, or else the first of all.
+func nodeAddress(n api.Node) string {
+	for _, a := range n.Addresses {
+		if a.Type == "InternalIP" {
+			return a.IP
+		}
+	}
+	if len(n.Addresses) > 0 {
+		return n.Addresses[0].IP
+	}
+	return ""
+}
+
+func serviceTable() printer.Table[api.Service] {
+	return printer.Table[api.Service]{
+		{Title: "NAMESPACE", Text: func(s api.Service) string { return s.Namespace }},
+		{Title: "NAME", Text: func(s api.Service) string { return s.Name }},
+		{Title: "GLOBAL", Text: func(s api.Service) string { return yesNo(s.Global) }},
+		{Title: "BACKENDS", Right: true, Text: func(s api.Service) string { return strconv.Itoa(len(s.Backends)) }},
+		{Title: "CLUSTERS", Text: func(s api.Service) string {
+			texts := make([]string, len(s.Clusters))
+			for i, c := range s.Clusters {
+				texts[i] = c.Cluster
+			}
+			return strings.Join(texts, ",")
+		}},
+		{Title: "AFFINITY", Wide: true, Text: func(s api.Service) string { return s.Affinity }},
+		{Title: "ADDRESSES", Wide: true, Text: func(s api.Service) string {
+			texts := make([]string, len(s.Backends))
+			for i, b := range s.Backends {
+				texts[i] = b.Cluster + "=" + b.IP
+			}
+			return strings.Join(texts, ",")
+		}},
+	}
+}
+
+func identityTable() printer.Table[api.Identity] {
+	return printer.Table[api.Identity]{
+		{Title: "ID", Right: true, Text: func(i api.Identity) string { return strconv.Itoa(int(i.ID)) }},
+		{Title: "CLUSTER", Text: func(i api.Identity) string { return i.Cluster }},
+		{Title: "LABELS", Text: func(i api.Identity) string { return labels(i.Labels) }},
+	}
+}
+
+func ipTable() printer.Table[api.IP] {
+	return printer.Table[api.IP]{
+		{Title: "PREFIX", Text: func(i api.IP) string { return i.Prefix }},
+		{Title: "CLUSTER", Text: func(i api.IP) string { return i.Cluster }},
+		{Title: "IDENTITY", Right: true, Text: func(i api.IP) string { return strconv.Itoa(int(i.Identity)) }},
+		{Title: "KIND", Text: func(i api.IP) string { return i.Kind }},
+		{Title: "HOST", Text: func(i api.IP) string { return i.HostIP }},
+		{Title: "POD", Text: pod},
+		{Title: "KEY", Right: true, Wide: true, Text: func(i api.IP) string { return idText(uint32(i.EncryptionKey)) }},
+		{Title: "CLAIMS", Right: true, Wide: true, Text: func(i api.IP) string { return strconv.Itoa(i.Claims) }},
+		{Title: "SOURCE", Wide: true, Text: func(i api.IP) string { return i.Source }},
+	}
+}
+
+func healthTable() printer.Table[api.Health] {
+	return printer.Table[api.Health]{
+		{Title: "NAME", Text: func(h api.Health) string { return h.Name }},
+		{Title: "STATE", Text: func(h api.Health) string { return h.State }, Color: func(h api.Health) printer.Color { return wellColor(h.State == "ok") }},
+		{Title: "CLUSTER", Wide: true, Text: func(h api.Health) string { return h.Cluster }},
+		{Title: "LAST SUCCESS", Text: func(h api.Health) string { return ago(h.LastSuccess) }},
+		{Title: "LAST FAILURE", Text: func(h api.Health) string { return ago(h.LastFailure) }},
+		{Title: "FAILURES", Right: true, Wide: true, Text: func(h api.Health) string { return strconv.Itoa(h.ConsecutiveFailures) }},
+		{Title: "MESSAGE", Text: func(h api.Health) string { return h.Message }},
+	}
+}
+
+func pod(i api.IP) string {
+	if i.Pod == "" {
+		return ""
+	}
+	return i.Namespace + "/" + i.Pod
+}
+
+func labels(m map[string]string) string {
+	texts := make([]string, 0, len(m))
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		if m[key] == "" {
+			texts = append(texts, key)
+		} else {
+			texts = append(texts, key+"="+m[key])
+		}
+	}
+	return strings.Join(texts, ",")
+}
+
+func ago(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return printer.Duration(time.Since(*t)) + " ago"
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+// idText is the number, nothing for 0, which means none.
+func idText(id uint32) string {
+	if id == 0 {
+		return ""
+	}
+	return strconv.FormatUint(uint64(id), 10)
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/api/client"
+)
+
+// Where an agent listens, and is looked for.
+const (
+	defaultSocket = api.DefaultSocket
+	defaultListen = api.DefaultListen
+)
+
+// The exit codes of every command (interface.md).
+const (
+	exitOK     = 0
+	exitUnwell = 1 // not well, not found, or failed
+	exitUsage  = 2 // used wrongly, or the agent cannot be reached
+)
+
+// usageError is a mistake of whoever called the command.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// errUnwell ends a command whose answer, which was printed, is not a good one.
+var errUnwell = errors.New("not well")
+
+// execute runs a command line and returns its exit code. Errors become a line
+// on stderr.
+func execute(root *cobra.Command, args []string) int {
+	root.SetArgs(args)
+	cmd, err := root.ExecuteC()
+	if err == nil {
+		return exitOK
+	}
+	if errors.Is(err, errUnwell) {
+		return exitUnwell
+	}
+	hint := ""
+	if _, ok := errors.AsType[usageError](err); ok {
+		hint = fmt.Sprintf(" (see '%s --help')", cmd.CommandPath())
+	}
+	fmt.Fprintf(root.ErrOrStderr(), "Error: %v%s\n", err, hint)
+	return exitCode(err)
+}
+
+// exitCode maps an error to an exit code.
+func exitCode(err error) int {
+	if _, ok := errors.AsType[usageError](err); ok {
+		return exitUsage
+	}
+	if _, ok := errors.AsType[*api.ListenError](err); ok {
+		return exitUsage
+	}
+	if p, ok := errors.AsType[*api.Problem](err); ok && p.Status == http.StatusBadRequest {
+		return exitUsage
+	}
+	if errors.Is(err, client.ErrUnreachable) {
+		return exitUsage
+	}
+	return exitUnwell
+}
+
+// cli makes the commands. It holds what tests replace.
+type cli struct {
+	getenv                       func(string) string
+	defaultSocket, defaultServer string        // where an agent is looked for
+	poll                         time.Duration // between two looks at the status while waiting
+}
+
+// newRootCommand returns the whole command line: run, the commands that ask a
+// running agent, and extra ones.
+func newRootCommand(run *cobra.Command, extra ...*cobra.Command) *cobra.Command {
+	c := &cli{getenv: os.Getenv, poll: 500 * time.Millisecond}
+	return c.root(append([]*cobra.Command{run}, extra...)...)
+}
+
+func (c *cli) root(others ...*cobra.Command) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "mesh-agent",
+		Short: "Sees all clusters of a mesh as one",
+		Long: "mesh-agent reads what the clusters of a mesh publish in their key-value stores and shows it as one:\n" +
+			"nodes, services, identities and addresses, each with how fresh it is.",
+		Args:          cobra.ArbitraryArgs, // an unknown command is answered below, as wrong usage
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			similar := ""
+			if names := cmd.SuggestionsFor(args[0]); len(names) > 0 {
+				similar = "; did you mean " + strings.Join(names, " or ") + "?"
+			}
+			return usagef("unknown command %q%s", args[0], similar)
+		},
+	}
+	root.SuggestionsMinimumDistance = 2
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(others...)
+	root.AddCommand(c.statusCommand(), c.getCommand(), c.lookupCommand(), newVersionCommand())
+	return root
+}
+
+// target chooses the agent to ask.
+type target struct{ server, socket string }
+
+func (t *target) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&t.server, "server", "", "URL of the agent, such as http://127.0.0.1:9979")
+	flags.StringVar(&t.socket, "socket", "", "unix socket of the agent")
+}
+
+// connect returns a client for the agent that flags and environment choose.
+func (c *cli) connect(cmd *cobra.Command, t *target) (*client.Client, error) {
+	if err := c.environment(cmd.Flags()); err != nil {
+		return nil, err
+	}
+	cl, err := client.New(client.Options{
+		Server: t.server, Socket: t.socket,
+		DefaultServer: c.defaultServer, DefaultSocket: c.defaultSocket,
+	})
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return cl, nil
+}
+
+// environment sets the flags that were not given from variables such as
+// MESH_AGENT_SERVER.
+func (c *cli) environment(flags *pflag.FlagSet) error {
+	chosen := flags.Changed("server") || flags.Changed("socket")
+	var errs []error
+	flags.VisitAll(func(f *pflag.Flag) {
+		isTarget := f.Name == "server" || f.Name == "socket"
+		if f.Changed || f.Name == "help" || isTarget && chosen {
+			return
+		}
+		name := "MESH_AGENT_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		if value := c.getenv(name); value != "" {
+			if err := f.Value.Set(value); err != nil {
+				errs = append(errs, fmt.Errorf("%s=%q: %w", name, value, err))
+			}
+		}
+	})
+	if len(errs) > 0 {
+		return usageError{errors.Join(errs...)}
+	}
+	return nil
+}
+
+// arguments returns a check of the number of arguments.
+func arguments(atLeast, atMost int, form string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) < atLeast || len(args) > atMost {
+			return usagef("want %s, not %d arguments", form, len(args))
+		}
+		return nil
+	}
+}
+
+// noArgs refuses arguments.
+func noArgs(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef("unexpected argument %q", args[0])
+	}
+	return nil
+}

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/api/client"
+)
+
+// statusOptions is what status was asked for.
+type statusOptions struct {
+	target  target
+	cluster string // empty: all
+	wait    bool
+	goal    *printer.Format
+	timeout time.Duration
+	format  *printer.Format
+}
+
+// What status can wait for, of every cluster.
+const (
+	goalReady  = "ready"  // it is ready
+	goalSynced = "synced" // all of it was listed once
+	goalFresh  = "fresh"  // it is ready, and all of it is known to equal the remote
+)
+
+func (c *cli) statusCommand() *cobra.Command {
+	o := statusOptions{
+		goal:   printer.NewFormat(goalFresh, goalReady, goalSynced),
+		format: printer.NewFormat(printer.Text, printer.JSON, printer.YAML),
+	}
+	cmd := &cobra.Command{
+		Use:   "status [CLUSTER]",
+		Short: "Show the health of the mesh at a glance",
+		Long: "Show the health of the mesh at a glance: one line for each cluster, what is wrong first, then what is wrong\n" +
+			"and what to do about it. With CLUSTER, everything about one.\n\n" +
+			"Exit code 0: every cluster is ready and fresh, or what was waited for has come. 1: it is not so.\n" +
+			"2: the agent cannot be reached.",
+		Example: "  mesh-agent status\n  mesh-agent status --wait --for=ready --timeout 2m",
+		Args:    arguments(0, 1, "at most one CLUSTER"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				o.cluster = args[0]
+			}
+			return c.status(cmd, &o)
+		},
+	}
+	f := cmd.Flags()
+	o.target.addFlags(f)
+	f.BoolVar(&o.wait, "wait", false, "wait until every cluster is as --for says")
+	f.Var(o.goal, "for", "what to wait for")
+	f.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait")
+	f.VarP(o.format, "output", "o", "form of the output")
+	return cmd
+}
+
+func (c *cli) status(cmd *cobra.Command, o *statusOptions) error {
+	for _, name := range []string{"for", "timeout"} {
+		if cmd.Flags().Changed(name) && !o.wait {
+			return usagef("--%s needs --wait", name)
+		}
+	}
+	cl, err := c.connect(cmd, &o.target)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	ctx := cmd.Context()
+	var st *api.Status
+	var late error
+	if o.wait {
+		st, late = c.wait(ctx, cmd, cl, o)
+	} else {
+		st, err = cl.Status(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if st == nil {
+		return late
+	}
+	if err := c.showStatus(cmd, o, st); err != nil {
+		return err
+	}
+	switch {
+	case late != nil:
+		return late
+	case !o.wait && !wellOn(st, o.cluster):
+		return errUnwell
+	}
+	return nil
+}
+
+// showStatus prints the status, or that of one cluster.
+func (c *cli) showStatus(cmd *cobra.Command, o *statusOptions, st *api.Status) error {
+	out := cmd.OutOrStdout()
+	if o.cluster == "" {
+		if o.format.Structured() {
+			return o.format.Object(out, st)
+		}
+		return writeStatus(out, printer.StyleFor(out, c.getenv), st, time.Now())
+	}
+	cluster := findCluster(st, o.cluster)
+	if cluster == nil {
+		return fmt.Errorf("there is no cluster %q", o.cluster)
+	}
+	if o.format.Structured() {
+		return o.format.Object(out, cluster)
+	}
+	return writeCluster(out, printer.StyleFor(out, c.getenv), cluster, time.Now())
+}
+
+func findCluster(st *api.Status, name string) *api.Cluster {
+	i := slices.IndexFunc(st.Clusters, func(c api.Cluster) bool { return c.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &st.Clusters[i]
+}
+
+// wellOn tells whether everything is well, or one cluster is.
+func wellOn(st *api.Status, cluster string) bool {
+	if cluster != "" {
+		return findCluster(st, cluster).Well()
+	}
+	return st.Ready && !slices.ContainsFunc(st.Clusters, func(c api.Cluster) bool { return !c.Well() })
+}
+
+// wait asks for the status until the goal is reached. It returns the last
+// status, nil if there was none, and why the goal was not reached.
+func (c *cli) wait(ctx context.Context, cmd *cobra.Command, cl *client.Client, o *statusOptions) (*api.Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	line := newProgress(cmd.ErrOrStderr())
+	defer line.end()
+	tick := time.NewTicker(c.poll)
+	defer tick.Stop()
+	var last *api.Status
+	missing := "the first answer"
+	var unreachable error
+	for {
+		st, err := cl.Status(ctx)
+		switch {
+		case err == nil:
+			last, unreachable = st, nil
+			if missing = missingFor(st, o.goal.String(), o.cluster); missing == "" {
+				return last, nil
+			}
+		case errors.Is(err, client.ErrUnreachable):
+			unreachable, missing = err, "the agent"
+		case ctx.Err() == nil:
+			return nil, err
+		}
+		line.show("Waiting for " + missing)
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+			continue
+		}
+		if unreachable != nil {
+			return nil, fmt.Errorf("gave up after %s: %w", o.timeout, unreachable)
+		}
+		return last, fmt.Errorf("gave up after %s waiting for %s", o.timeout, missing)
+	}
+}
+
+// missingFor says what the goal lacks; empty when it is reached.
+func missingFor(st *api.Status, goal, cluster string) string {
+	clusters := st.Clusters
+	if cluster != "" {
+		one := findCluster(st, cluster)
+		if one == nil {
+			return fmt.Sprintf("a cluster %s", cluster)
+		}
+		clusters = []api.Cluster{*one}
+	}
+	var late []string
+	for i := range clusters {
+		if !reached(&clusters[i], goal) {
+			late = append(late, fmt.Sprintf("%s (%s)", clusters[i].Name, stateText(&clusters[i])))
+		}
+	}
+	switch {
+	case len(late) > 0:
+		return fmt.Sprintf("%d of %s to be %s: %s", len(late), count(len(clusters), "cluster"), goal, some(late, 5))
+	case !st.Ready && cluster == "":
+		return "the agent to be ready"
+	}
+	return ""
+}
+
+func reached(c *api.Cluster, goal string) bool {
+	switch goal {
+	case goalReady:
+		return c.Ready
+	case goalSynced:
+		return c.Complete()
+	default:
+		return c.Well()
+	}
+}
+
+// stateText is the state, or what is missing beside a good one.
+func stateText(c *api.Cluster) string {
+	if c.State == "ready" && !c.Fresh() {
+		return "not fresh"
+	}
+	return c.State
+}
+
+// some joins the first texts and counts the rest.
+func some(texts []string, most int) string {
+	if len(texts) <= most {
+		return strings.Join(texts, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(texts[:most], ", "), len(texts)-most)
+}

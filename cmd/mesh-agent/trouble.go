@@ -1,0 +1,193 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+)
+
+// trouble is a kind of thing that is wrong with a cluster, the worst first.
+type trouble int
+
+const (
+	troubleFailed trouble = iota
+	troubleConnecting
+	troubleLost
+	troubleDegraded
+	troubleStale
+	troubleSyncing
+	troubleRemoving
+	noTrouble
+)
+
+// troubleOf classifies a cluster.
+func troubleOf(c *api.Cluster) trouble {
+	switch {
+	case c.State == "failed":
+		return troubleFailed
+	case c.State == "connecting":
+		return troubleConnecting
+	case c.State == "syncing":
+		return troubleSyncing
+	case c.State == "removing":
+		return troubleRemoving
+	case !c.Connected:
+		return troubleLost
+	case c.State != "ready" || !c.Ready:
+		return troubleDegraded
+	case !c.Fresh():
+		return troubleStale
+	default:
+		return noTrouble
+	}
+}
+
+func (t trouble) title() string {
+	switch t {
+	case troubleFailed:
+		return "Cannot be used as configured"
+	case troubleConnecting:
+		return "No connection yet"
+	case troubleLost:
+		return "Connection lost"
+	case troubleDegraded:
+		return "Connected, but not well"
+	case troubleStale:
+		return "Not known to be up to date"
+	case troubleSyncing:
+		return "First copy under way"
+	case troubleRemoving:
+		return "Being removed"
+	default:
+		return "Well"
+	}
+}
+
+func (t trouble) remedy() string {
+	const checkPath = "Check from this node that the endpoints answer (DNS, firewall, the etcd or clustermesh-apiserver itself) " +
+		"and that the certificates in the client file are valid on both sides. "
+	switch t {
+	case troubleFailed:
+		return "Correct what the message names, here or in that cluster. The agent tries again by itself, and at once when the client file changes."
+	case troubleConnecting:
+		return checkPath + "The agent keeps trying."
+	case troubleLost:
+		return checkPath + "The agent keeps trying; meanwhile what was known is kept and served."
+	case troubleDegraded:
+		return "Look at the etcd or clustermesh-apiserver of that cluster. What is known is served meanwhile."
+	case troubleStale:
+		return "What is known is served, but the remote may have moved on. If it stays so, look at the load and the latency of that etcd."
+	case troubleSyncing:
+		return "Wait: 'mesh-agent status --wait --for=synced' follows it. If it does not move on, look at what publishes that cluster's state (clustermesh-apiserver)."
+	case troubleRemoving:
+		return "Nothing to do: it disappears when all its entries are withdrawn."
+	default:
+		return "Nothing to do."
+	}
+}
+
+// freshness sums up the freshness of a cluster: the worst of its resources,
+// with the greatest age.
+func freshness(c api.Cluster) string {
+	worst, age := "synced", -1.0
+	for _, f := range []api.Freshness{c.Freshness.Nodes, c.Freshness.Services, c.Freshness.Identities, c.Freshness.IPs} {
+		if severity(f.State) > severity(worst) {
+			worst = f.State
+		}
+		if f.AgeSeconds != nil {
+			age = max(age, *f.AgeSeconds)
+		}
+	}
+	if age < 0 {
+		return worst
+	}
+	return worst + " " + printer.Duration(time.Duration(age*float64(time.Second)))
+}
+
+func severity(freshness string) int {
+	switch freshness {
+	case "synced":
+		return 0
+	case "syncing":
+		return 1
+	case "stale":
+		return 2
+	default:
+		return 3
+	}
+}
+
+func rejected(c api.Cluster) int {
+	r := c.Rejected
+	return r.Nodes + r.Services + r.Identities + r.IPs
+}
+
+func capabilities(c api.Capabilities) string {
+	var parts []string
+	flag := func(name string, on *bool) {
+		if on != nil {
+			parts = append(parts, name+"="+strconv.FormatBool(*on))
+		}
+	}
+	flag("syncedCanaries", c.SyncedCanaries)
+	flag("cached", c.Cached)
+	if c.MaxConnectedClusters != nil {
+		parts = append(parts, fmt.Sprintf("maxConnectedClusters=%d", *c.MaxConnectedClusters))
+	}
+	flag("serviceExportsEnabled", c.ServiceExportsEnabled)
+	if c.EndpointSlicesExportMode != nil && *c.EndpointSlicesExportMode != "" {
+		parts = append(parts, "endpointSlicesExportMode="+*c.EndpointSlicesExportMode)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func clusterColor(c api.Cluster) printer.Color {
+	switch c.State {
+	case "ready":
+		return printer.Green
+	case "syncing", "removing":
+		return printer.Yellow
+	default:
+		return printer.Red
+	}
+}
+
+func agentColor(st *api.Status) printer.Color {
+	switch st.State {
+	case api.StateReady:
+		return printer.Green
+	case api.StateStarting:
+		return printer.Yellow
+	default:
+		return printer.Red
+	}
+}
+
+func wellColor(well bool) printer.Color {
+	if well {
+		return printer.Green
+	}
+	return printer.Red
+}
+
+func paint(style printer.Style, color printer.Color, text string) string {
+	text = printer.Clean(text)
+	if !style.Color {
+		return text
+	}
+	return color.Paint(text)
+}
+
+// count writes a number with its noun.
+func count(n int, noun string) string { return counted(n, noun, noun+"s") }
+
+func counted(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
+}

@@ -1,0 +1,122 @@
+package printer
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Object writes one value as JSON or YAML.
+func (f *Format) Object(w io.Writer, v any) error {
+	text, err := f.encode(v)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(text)
+	return err
+}
+
+func (f *Format) encode(v any) ([]byte, error) {
+	if f.name == YAML {
+		return yaml.Marshal(v)
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	err := e.Encode(v)
+	return b.Bytes(), err
+}
+
+// Listing is a list that is being read. Next is called after the last item.
+type Listing[T any] struct {
+	Revision uint64
+	Items    iter.Seq2[T, error]
+	Next     func() string
+}
+
+// Structured writes a list as JSON or YAML, as the one object that the API
+// answers with, and returns the number of its items.
+func Structured[T any](w io.Writer, f *Format, l Listing[T]) (n int, err error) {
+	s := listStyleOf(f.name)
+	out := bufio.NewWriterSize(w, 32<<10)
+	fmt.Fprintf(out, s.open, l.Revision)
+	for item, err := range l.Items {
+		if err != nil {
+			return n, flush(out, err)
+		}
+		text, err := f.encode(item)
+		if err != nil {
+			return n, flush(out, err)
+		}
+		if n == 0 {
+			_, _ = out.WriteString(s.first)
+		} else {
+			_, _ = out.WriteString(s.between)
+		}
+		if _, err := out.Write(indent(text, s.indent)); err != nil {
+			return n, err
+		}
+		n++
+	}
+	next, err := json.Marshal(l.Next())
+	if err != nil {
+		return n, err
+	}
+	if n == 0 {
+		fmt.Fprintf(out, s.empty, next)
+	} else {
+		fmt.Fprintf(out, s.close, next)
+	}
+	return n, out.Flush()
+}
+
+// listStyle is how a list object is put around its items. Each item is indented,
+// but not its first line, and comes without its last newline.
+type listStyle struct {
+	open           string // with the revision
+	first, between string
+	indent         string
+	close, empty   string // with the cursor
+}
+
+func listStyleOf(format string) listStyle {
+	if format == YAML {
+		return listStyle{
+			open:  "revision: %d\nitems:",
+			first: "\n- ", between: "\n- ", indent: "  ",
+			close: "\nnext: %s\n", empty: " []\nnext: %s\n",
+		}
+	}
+	return listStyle{
+		open:  "{\n  \"revision\": %d,\n  \"items\": [",
+		first: "\n    ", between: ",\n    ", indent: "    ",
+		close: "\n  ],\n  \"next\": %s\n}\n", empty: "],\n  \"next\": %s\n}\n",
+	}
+}
+
+func indent(text []byte, by string) []byte {
+	text = bytes.TrimSuffix(text, []byte("\n"))
+	return bytes.ReplaceAll(text, []byte("\n"), []byte("\n"+by))
+}
+
+// Lines writes one line for each item, such as its name, and returns their
+// number.
+func Lines[T any](w io.Writer, items iter.Seq2[T, error], line func(T) string) (n int, err error) {
+	out := bufio.NewWriterSize(w, 32<<10)
+	for item, err := range items {
+		if err != nil {
+			return n, flush(out, err)
+		}
+		if _, err := out.WriteString(Clean(line(item)) + "\n"); err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, out.Flush()
+}

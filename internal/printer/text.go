@@ -1,0 +1,107 @@
+package printer
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// Clean replaces what is not printable by escapes such as \n and \x1b.
+func Clean(text string) string {
+	if strings.IndexFunc(text, notPrintable) < 0 && utf8.ValidString(text) {
+		return text
+	}
+	var b strings.Builder
+	for len(text) > 0 {
+		r, size := utf8.DecodeRuneInString(text)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&b, `\x%02x`, text[0])
+		case notPrintable(r):
+			quoted := strconv.QuoteRune(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		default:
+			b.WriteRune(r)
+		}
+		text = text[size:]
+	}
+	return b.String()
+}
+
+func notPrintable(r rune) bool { return !unicode.IsPrint(r) }
+
+// Color is a colour of the terminal; the zero value is none.
+type Color uint8
+
+// The colours.
+const (
+	NoColor Color = iota
+	Green
+	Yellow
+	Red
+	Bold
+)
+
+// Paint wraps the text in the colour's escapes.
+func (c Color) Paint(text string) string {
+	codes := [...]string{Green: "32", Yellow: "33", Red: "31", Bold: "1"}
+	if c == NoColor || int(c) >= len(codes) {
+		return text
+	}
+	return "\x1b[" + codes[c] + "m" + text + "\x1b[0m"
+}
+
+// Terminal returns the width of the terminal that w is, and whether it is one.
+func Terminal(w io.Writer) (width int, ok bool) {
+	f, isFile := w.(*os.File)
+	if !isFile || !term.IsTerminal(int(f.Fd())) {
+		return 0, false
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		width = 0
+	}
+	return width, true
+}
+
+// StyleFor returns the style that suits w: without colours and without cutting
+// off a terminal, without colours when NO_COLOR is set to anything.
+func StyleFor(w io.Writer, getenv func(string) string) Style {
+	width, ok := Terminal(w)
+	if !ok {
+		return Style{}
+	}
+	return Style{Color: getenv("NO_COLOR") == "" && getenv("TERM") != "dumb", Width: width}
+}
+
+// Duration writes a span of time in at most two units: 0.4s, 12s, 3m10s, 2h5m,
+// 4d3h.
+func Duration(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "-" + Duration(-d)
+	case d < 10*time.Second:
+		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + "s"
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return two(int(d.Minutes()), "m", int(d.Seconds())%60, "s")
+	case d < 24*time.Hour:
+		return two(int(d.Hours()), "h", int(d.Minutes())%60, "m")
+	}
+	return two(int(d.Hours())/24, "d", int(d.Hours())%24, "h")
+}
+
+func two(a int, unit string, b int, smaller string) string {
+	if b == 0 {
+		return fmt.Sprintf("%d%s", a, unit)
+	}
+	return fmt.Sprintf("%d%s%d%s", a, unit, b, smaller)
+}

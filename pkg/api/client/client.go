@@ -1,0 +1,222 @@
+// Package client asks an agent over its HTTP API. The command line uses it, and
+// any other program may.
+//
+// Errors are of two kinds. A [*api.Problem] is the agent's own answer: the
+// request was wrong, or the object does not exist. Everything that keeps the
+// agent from answering is an [ErrUnreachable], which says what was tried.
+//
+// Concurrency: a [Client] may be used by any number of goroutines. Calls block
+// until the answer begins, their context ends or a deadline passes.
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+)
+
+// ErrUnreachable marks every error that kept the agent from answering.
+var ErrUnreachable = errors.New("the agent cannot be reached")
+
+// How long to wait for a connection, and for the first byte of an answer.
+const (
+	dialTimeout   = 5 * time.Second
+	answerTimeout = 30 * time.Second
+)
+
+// maxErrorBody is how much of an error's body is read.
+const maxErrorBody = 64 << 10
+
+// Options chooses the agent. With neither field set the default socket is
+// tried, then the default address. Setting both is an error.
+type Options struct {
+	Server string // URL, or host:port
+	Socket string // path of a unix socket
+	// The defaults, for tests; empty means those of package api.
+	DefaultSocket, DefaultServer string
+}
+
+// Client talks to one agent.
+type Client struct {
+	base string // URL without a trailing slash
+	http *http.Client
+}
+
+// New returns a client. It does not connect.
+func New(o Options) (*Client, error) {
+	if o.Server != "" && o.Socket != "" {
+		return nil, errors.New("give either a server or a socket, not both")
+	}
+	if o.Server != "" {
+		base, err := parseServer(o.Server)
+		if err != nil {
+			return nil, err
+		}
+		return newClient(base, http.ProxyFromEnvironment, nil), nil
+	}
+	places := []place{{"unix", o.Socket}}
+	if o.Socket == "" {
+		places = []place{
+			{"unix", orElse(o.DefaultSocket, api.DefaultSocket)},
+			{"tcp", orElse(o.DefaultServer, api.DefaultListen)},
+		}
+	}
+	return newClient("http://mesh-agent", nil, places), nil
+}
+
+func newClient(base string, proxy func(*http.Request) (*url.URL, error), places []place) *Client {
+	t := &http.Transport{
+		Proxy:                 proxy,
+		ResponseHeaderTimeout: answerTimeout,
+		IdleConnTimeout:       time.Minute,
+		DialContext:           (&net.Dialer{Timeout: dialTimeout}).DialContext,
+	}
+	if places != nil {
+		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, places) }
+	}
+	return &Client{base: base, http: &http.Client{Transport: t}}
+}
+
+func parseServer(server string) (string, error) {
+	text := server
+	if !strings.Contains(text, "://") {
+		text = "http://" + text
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return "", fmt.Errorf("server %q: %w", server, err)
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return "", fmt.Errorf("server %q: want http://HOST:PORT", server)
+	}
+	return strings.TrimRight(u.String(), "/"), nil
+}
+
+// place is where an agent may listen.
+type place struct{ network, address string }
+
+// dial tries the places in their order.
+func dial(ctx context.Context, places []place) (net.Conn, error) {
+	d := net.Dialer{Timeout: dialTimeout}
+	var errs []error
+	for _, p := range places {
+		conn, err := d.DialContext(ctx, p.network, p.address)
+		if err == nil {
+			return conn, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, joined(errs)
+}
+
+// joined is like errors.Join, on one line.
+type joined []error
+
+func (j joined) Error() string {
+	texts := make([]string, len(j))
+	for i, err := range j {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (j joined) Unwrap() []error { return j }
+
+// Close closes idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Status asks for the agent's status.
+func (c *Client) Status(ctx context.Context) (*api.Status, error) {
+	return Get[api.Status](ctx, c, "v1", "status")
+}
+
+// Lookup asks whose address this is.
+func (c *Client) Lookup(ctx context.Context, address string) (*api.Lookup, error) {
+	return Get[api.Lookup](ctx, c, "v1", "lookup", address)
+}
+
+// Get asks for one object. The parts of the path are escaped.
+func Get[T any](ctx context.Context, c *Client, path ...string) (*T, error) {
+	body, err := c.do(ctx, path, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	v := new(T)
+	if err := json.NewDecoder(body).Decode(v); err != nil {
+		return nil, broken(ctx, err)
+	}
+	return v, nil
+}
+
+// do sends a request and returns the body of a good answer.
+func (c *Client) do(ctx context.Context, path []string, query url.Values) (io.ReadCloser, error) {
+	target := c.base
+	for _, part := range path {
+		target += "/" + url.PathEscape(part)
+	}
+	if len(query) > 0 {
+		target += "?" + query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "application/json")
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, broken(ctx, err)
+	}
+	if kind := mediaType(resp); resp.StatusCode != http.StatusOK || kind != "application/json" {
+		defer resp.Body.Close()
+		return nil, problem(resp, kind)
+	}
+	return resp.Body, nil
+}
+
+func mediaType(resp *http.Response) string {
+	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if err != nil {
+		return ""
+	}
+	return kind
+}
+
+// problem turns an answer that is not a good one into an error.
+func problem(resp *http.Response, kind string) error {
+	if kind == api.MediaTypeProblem {
+		p := new(api.Problem)
+		if err := json.NewDecoder(io.LimitReader(resp.Body, maxErrorBody)).Decode(p); err == nil && p.Status != 0 {
+			return p
+		}
+	}
+	return fmt.Errorf("%w: %s answers %q, which is not a mesh-agent's", ErrUnreachable, resp.Request.URL, resp.Status)
+}
+
+// broken marks a failed exchange, unless its context ended.
+func broken(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		err = u.Err
+	}
+	return fmt.Errorf("%w: %w", ErrUnreachable, err)
+}
+
+func orElse(text, fallback string) string {
+	if text == "" {
+		return fallback
+	}
+	return text
+}

@@ -1,0 +1,140 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/url"
+	"strconv"
+)
+
+// Query narrows a list down. The zero value asks for everything.
+type Query struct {
+	Cluster, Namespace, Name, Identity, Prefix string
+	Limit                                      int // 0: no limit
+	Cursor                                     string
+}
+
+func (q Query) values() url.Values {
+	v := url.Values{}
+	set := func(key, value string) {
+		if value != "" {
+			v.Set(key, value)
+		}
+	}
+	set("cluster", q.Cluster)
+	set("namespace", q.Namespace)
+	set("name", q.Name)
+	set("identity", q.Identity)
+	set("prefix", q.Prefix)
+	set("cursor", q.Cursor)
+	if q.Limit != 0 {
+		v.Set("limit", strconv.Itoa(q.Limit))
+	}
+	return v
+}
+
+// Items is a list that is being read. It holds one item at a time, however long
+// the list is.
+type Items[T any] struct {
+	// Revision is the list's.
+	Revision uint64
+
+	body io.ReadCloser
+	dec  *json.Decoder
+	next string
+}
+
+// List asks for a list, such as "nodes". The caller reads it with All or closes
+// it. The context must live as long as the list is read.
+func List[T any](ctx context.Context, c *Client, resource string, q Query) (*Items[T], error) {
+	body, err := c.do(ctx, []string{"v1", resource}, q.values())
+	if err != nil {
+		return nil, err
+	}
+	it := &Items[T]{body: body, dec: json.NewDecoder(body)}
+	if err := it.open(); err != nil {
+		it.Close()
+		return nil, broken(ctx, err)
+	}
+	return it, nil
+}
+
+// open reads up to the first item.
+func (it *Items[T]) open() error {
+	if err := it.expect(json.Delim('{')); err != nil {
+		return err
+	}
+	return it.fields(true)
+}
+
+// fields reads the fields of the list object, up to the items or the end.
+func (it *Items[T]) fields(untilItems bool) error {
+	for it.dec.More() {
+		name, err := it.dec.Token()
+		if err != nil {
+			return err
+		}
+		switch name {
+		case "items":
+			return it.expect(json.Delim('['))
+		case "revision":
+			err = it.dec.Decode(&it.Revision)
+		case "next":
+			err = it.dec.Decode(&it.next)
+		default:
+			err = it.dec.Decode(new(json.RawMessage))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if untilItems {
+		return errors.New("a list without items")
+	}
+	return it.expect(json.Delim('}'))
+}
+
+func (it *Items[T]) expect(want json.Delim) error {
+	got, err := it.dec.Token()
+	if err == nil && got != want {
+		err = fmt.Errorf("found %v instead of %v", got, want)
+	}
+	return err
+}
+
+// All reads the items, once. It ends with an error when the list broke off. It
+// closes the list.
+func (it *Items[T]) All(ctx context.Context) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		defer it.Close()
+		var zero T
+		for it.dec.More() {
+			var v T
+			if err := it.dec.Decode(&v); err != nil {
+				yield(zero, broken(ctx, err))
+				return
+			}
+			if !yield(v, nil) {
+				return
+			}
+		}
+		err := it.expect(json.Delim(']'))
+		if err == nil {
+			err = it.fields(false)
+		}
+		if err != nil {
+			yield(zero, broken(ctx, err))
+		}
+	}
+}
+
+// Next is the cursor of the next page, known once All has ended; empty when
+// there is none.
+func (it *Items[T]) Next() string { return it.next }
+
+// Close ends reading early.
+func (it *Items[T]) Close() { it.body.Close() }

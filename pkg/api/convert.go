@@ -1,0 +1,152 @@
+package api
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/nodes"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+func toCluster(st remotecluster.Status, now time.Time) Cluster {
+	c := Cluster{
+		Name: st.Name, ID: st.ID, State: string(st.State),
+		Ready: st.Ready, Connected: st.Connected, Cached: st.Cached, Message: st.Message,
+		Endpoints: orEmpty(st.Endpoints), EtcdClusterID: st.EtcdClusterID, ConfigFile: st.ConfigFile,
+		Capabilities: toCapabilities(st.Capabilities),
+		Failures:     st.Failures, LastFailure: timeOrNull(st.LastFailure), LastError: st.LastError,
+		ConnectedSince: timeOrNull(st.ConnectedSince), LastEvent: timeOrNull(st.LastEvent),
+	}
+	set := func(r wire.Resource, synced *bool, count, rejected *int, f *Freshness) {
+		src := st.Sources[r]
+		*synced, *count, *rejected = src.Synced, src.Count, src.Rejected
+		*f = toFreshness(src.Freshness, now)
+	}
+	set(wire.Nodes, &c.Synced.Nodes, &c.Counts.Nodes, &c.Rejected.Nodes, &c.Freshness.Nodes)
+	set(wire.Services, &c.Synced.Services, &c.Counts.Services, &c.Rejected.Services, &c.Freshness.Services)
+	set(wire.Identities, &c.Synced.Identities, &c.Counts.Identities, &c.Rejected.Identities, &c.Freshness.Identities)
+	set(wire.IPs, &c.Synced.IPs, &c.Counts.IPs, &c.Rejected.IPs, &c.Freshness.IPs)
+	return c
+}
+
+func toCapabilities(from *wire.Capabilities) Capabilities {
+	if from == nil {
+		return Capabilities{}
+	}
+	return Capabilities{
+		SyncedCanaries:           &from.SyncedCanaries,
+		Cached:                   &from.Cached,
+		MaxConnectedClusters:     &from.MaxConnectedClusters,
+		ServiceExportsEnabled:    from.ServiceExportsEnabled,
+		EndpointSlicesExportMode: &from.EndpointSlicesExportMode,
+	}
+}
+
+func toFreshness(from remotecluster.Freshness, now time.Time) Freshness {
+	f := Freshness{State: string(from.State), AsOf: timeOrNull(from.AsOf)}
+	if f.State == "" {
+		f.State = string(remotecluster.FreshnessUnknown)
+	}
+	if f.AsOf != nil {
+		age := max(0, now.Sub(from.AsOf).Round(time.Millisecond).Seconds())
+		f.AgeSeconds = &age
+	}
+	return f
+}
+
+func toNode(n *nodes.Node) Node {
+	addresses := make([]NodeAddress, len(n.Addresses))
+	for i, a := range n.Addresses {
+		addresses[i] = NodeAddress{Type: a.Type, IP: a.IP.String()}
+	}
+	return Node{
+		Cluster: n.Cluster, ClusterID: n.ClusterID, Name: n.Name,
+		Addresses: addresses, PodCIDRs: texts(n.PodCIDRs), HealthIPs: texts(n.HealthIPs), IngressIPs: texts(n.IngressIPs),
+		EncryptionKey: n.EncryptionKey, WireguardPublicKey: n.WireguardPublicKey,
+		Identity: nodes.RoleAddress.Identity(), BootID: n.BootID,
+		Labels: mapOrEmpty(n.Labels), Annotations: mapOrEmpty(n.Annotations),
+	}
+}
+
+func toService(g *services.Global) Service {
+	out := Service{
+		Namespace: g.Namespace, Name: g.Name, Global: g.Shared(), Affinity: g.Affinity(),
+		Clusters: make([]ServiceCluster, len(g.Parts)),
+		Backends: make([]Backend, 0, g.NumBackends()),
+	}
+	for i, part := range g.Parts {
+		out.Clusters[i] = ServiceCluster{
+			Cluster: part.Cluster, Shared: part.Shared, IncludeExternal: part.IncludeExternal,
+			Backends: len(part.Backends), Reason: g.Reason(part),
+		}
+	}
+	for part, b := range g.Backends() {
+		local := part.Local()
+		out.Backends = append(out.Backends, Backend{
+			IP: b.IP.String(), Cluster: part.Cluster, Ports: toPorts(b.Ports), Hostname: b.Hostname, Zone: b.Zone,
+			Local:     local,
+			Preferred: local && out.Affinity == "local" || !local && out.Affinity == "remote",
+		})
+	}
+	return out
+}
+
+func toPorts(from []services.Port) []Port {
+	ports := make([]Port, len(from))
+	for i, p := range from {
+		ports[i] = Port{Name: p.Name, Protocol: p.Protocol, Port: p.Port}
+	}
+	return ports
+}
+
+func toIdentity(i *allocator.Identity) Identity {
+	return Identity{ID: i.ID, Cluster: i.Cluster, ClusterID: i.ClusterID, Labels: mapOrEmpty(i.Map())}
+}
+
+func toIP(e *ipcache.Entry, claims int) IP {
+	ip := IP{
+		Prefix: e.Prefix().String(), Cluster: e.Cluster().Name, ClusterID: e.Cluster().ID,
+		Identity: e.Identity(), EncryptionKey: e.EncryptionKey(),
+		Namespace: e.Namespace(), Pod: e.Pod(),
+		Source: e.Source().String(), Kind: e.Kind().String(), Claims: claims,
+	}
+	if host := e.HostIP(); host.IsValid() {
+		ip.HostIP = host.String()
+	}
+	return ip
+}
+
+// texts never returns nil: a list in JSON is never null.
+func texts[T netip.Addr | netip.Prefix](from []T) []string {
+	out := make([]string, len(from))
+	for i, v := range from {
+		out[i] = any(v).(interface{ String() string }).String()
+	}
+	return out
+}
+
+func orEmpty(from []string) []string {
+	if from == nil {
+		return []string{}
+	}
+	return from
+}
+
+func mapOrEmpty(from map[string]string) map[string]string {
+	if from == nil {
+		return map[string]string{}
+	}
+	return from
+}
+
+func timeOrNull(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}

@@ -1,0 +1,24 @@
+// Package api serves what the agent knows over HTTP: health, metrics, status,
+// the tables as lists and single objects, and the answer to "whose address is
+// this". interface.md is its contract; types.go has the JSON of it.
+//
+//	tables ─ one snapshot ─► filter ─► convert ─► JSON, item by item
+//
+// Every list is described by one [resource] and served by one handler: it takes
+// a consistent snapshot, walks it in the order of the keys and writes each item
+// as it comes, so that a million of them need no more memory than one. Answers
+// are converted when they are read; nothing is kept. A page's cursor names the
+// last item of the page, not a place in a snapshot, so it stays good while the
+// tables change: what was there all along is seen exactly once.
+//
+// The revision of a list is read before its snapshot. Whoever waits for "newer
+// than revision N" may see something again, and loses nothing.
+//
+// Errors, those of unknown paths and methods included, are problem documents
+// (RFC 9457). The server is read-only and knows no users: [Server.Listen] therefore
+// warns when an address is not a loopback one.
+//
+// Concurrency: a [Server] may be used by any number of goroutines. Handlers hold
+// no lock while they write; a client that does not read for [writeTimeout] is
+// disconnected, so that it cannot keep a snapshot alive.
+package api

@@ -1,0 +1,222 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cilium/statedb"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+
+	"github.com/mesh-agent/mesh-agent/internal/health"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/nodes"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// epoch is what the tests' servers take for the present time.
+var epoch = time.Date(2026, 11, 21, 1, 2, 3, 0, time.UTC)
+
+// fakeMesh is a mesh that is as the test says.
+type fakeMesh struct {
+	mu       sync.Mutex
+	clusters []remotecluster.Status
+	ready    bool
+	reasons  map[string]string
+	revision uint64
+}
+
+func (m *fakeMesh) Clusters() []remotecluster.Status {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.clusters
+}
+
+func (m *fakeMesh) Ready() (bool, map[string]string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.ready, m.reasons
+}
+
+func (m *fakeMesh) Revision() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.revision
+}
+
+func (m *fakeMesh) set(change func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	change()
+	m.revision++
+}
+
+// fixture is a server over real tables and a fake mesh.
+type fixture struct {
+	*Server
+	mesh       *fakeMesh
+	nodes      *nodes.Nodes
+	services   *services.Services
+	identities *allocator.Identities
+	ips        *ipcache.Cache
+	scopes     *health.Registry
+	registry   *prometheus.Registry
+}
+
+func newFixture(t testing.TB) *fixture {
+	t.Helper()
+	db := statedb.New()
+	f := &fixture{
+		mesh: &fakeMesh{ready: true}, ips: ipcache.New(), scopes: health.New(), registry: prometheus.NewPedanticRegistry(),
+	}
+	var err error
+	must := func(err error) {
+		if err != nil {
+			t.Helper()
+			t.Fatal(err)
+		}
+	}
+	f.nodes, err = nodes.New(db)
+	must(err)
+	f.services, err = services.New(db)
+	must(err)
+	f.identities, err = allocator.New(db)
+	must(err)
+	f.Server, err = NewServer(Sources{
+		Agent: AgentInfo{Version: "v1.2.3", Cluster: "c1", ClusterID: 1, Node: "node-1", Started: epoch.Add(-time.Hour), Mode: "run"},
+		DB:    db, Mesh: f.mesh, Nodes: f.nodes.Table(), Exported: f.services.Exported(), Services: f.services.Global(),
+		Identities: f.identities.Table(), IPs: f.ips, Health: f.scopes, Gatherer: f.registry,
+	}, slog.New(slog.DiscardHandler))
+	must(err)
+	f.now = func() time.Time { return epoch }
+	return f
+}
+
+// get asks the handler.
+func (f *fixture) get(target string) *httptest.ResponseRecorder {
+	return f.do(http.MethodGet, target)
+}
+
+func (f *fixture) do(method, target string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	f.Handler().ServeHTTP(w, httptest.NewRequest(method, target, nil))
+	return w
+}
+
+// list asks for a list and decodes it.
+func list[T any](t testing.TB, f *fixture, target string) List[T] {
+	t.Helper()
+	w := f.get(target)
+	var l List[T]
+	if err := json.Unmarshal(w.Body.Bytes(), &l); w.Code != http.StatusOK || err != nil {
+		t.Fatalf("%s: %d %v: %.300s", target, w.Code, err, w.Body)
+	}
+	return l
+}
+
+func created[T any](objects ...*T) []store.Change[T] {
+	changes := make([]store.Change[T], len(objects))
+	for i, o := range objects {
+		changes[i] = store.Change[T]{Name: fmt.Sprint(i), New: o}
+	}
+	return changes
+}
+
+func claimed(specs ...ipcache.Spec) []ipcache.Op {
+	ops := make([]ipcache.Op, len(specs))
+	for i, s := range specs {
+		ops[i] = ipcache.Op{New: ipcache.NewEntry(s)}
+	}
+	return ops
+}
+
+func readyCluster(name string, id uint32) remotecluster.Status {
+	c := remotecluster.Status{
+		Name: name, ID: id, State: remotecluster.Ready, Ready: true, Connected: true,
+		Endpoints: []string{"https://" + name + ":2379"}, EtcdClusterID: "cdf818194e3a8c32", ConfigFile: "/mesh/" + name,
+		Capabilities: &wire.Capabilities{SyncedCanaries: true, MaxConnectedClusters: 255},
+		Sources:      make(map[wire.Resource]remotecluster.SourceStatus),
+		Failures:     1, LastFailure: epoch.Add(-time.Minute), LastError: "connection refused",
+		ConnectedSince: epoch.Add(-30 * time.Second), LastEvent: epoch.Add(-2 * time.Second), LastSuccess: epoch.Add(-time.Second),
+	}
+	for i, r := range []wire.Resource{wire.Nodes, wire.Services, wire.Identities, wire.IPs} {
+		c.Sources[r] = remotecluster.SourceStatus{
+			Synced: true, Count: 10 * (i + 1), Rejected: i,
+			Freshness: remotecluster.Freshness{State: remotecluster.FreshnessSynced, AsOf: epoch.Add(-400 * time.Millisecond)},
+		}
+	}
+	return c
+}
+
+func connectingCluster(name string) remotecluster.Status {
+	return remotecluster.Status{
+		Name: name, State: remotecluster.Connecting, Message: "connection refused", ConfigFile: "/mesh/" + name,
+		Endpoints: []string{"https://" + name + ":2379"},
+		Failures:  3, ConsecFailures: 3, LastFailure: epoch.Add(-time.Second), LastError: "connection refused",
+	}
+}
+
+// fill puts a little of everything into the tables.
+func (f *fixture) fill() {
+	f.mesh.set(func() { f.mesh.clusters = []remotecluster.Status{readyCluster("c2", 2), connectingCluster("c3")} })
+	f.nodes.Apply(created(
+		&nodes.Node{
+			Cluster: "c2", ClusterID: 2, Name: "n1", Source: wire.SourceClusterMesh,
+			Addresses: []nodes.Address{{Type: "InternalIP", IP: ip("192.168.2.1")}, {Type: "CiliumInternalIP", IP: ip("10.2.1.1")}},
+			PodCIDRs:  []netip.Prefix{prefix("10.2.1.0/24")}, HealthIPs: []netip.Addr{ip("10.2.1.2")}, IngressIPs: []netip.Addr{ip("10.2.1.3")},
+			EncryptionKey: 3, WireguardPublicKey: "d2c=", BootID: "b-1",
+			Labels: map[string]string{"zone": "a"}, Annotations: map[string]string{"note": "x < y"},
+		},
+		&nodes.Node{Cluster: "c2", ClusterID: 2, Name: "n2", Source: wire.SourceClusterMesh},
+		&nodes.Node{Cluster: "c3", ClusterID: 3, Name: "n1", Source: wire.SourceClusterMesh, Addresses: []nodes.Address{{Type: "InternalIP", IP: ip("192.168.2.1")}}},
+	))
+	f.services.Apply(created(
+		&services.Service{
+			Cluster: "c2", ClusterID: 2, Namespace: "default", Name: "web", Shared: true, IncludeExternal: true, Source: wire.SourceClusterMesh,
+			Backends: []services.Backend{
+				{IP: ip("10.2.1.10"), Ports: []services.Port{{Name: "http", Protocol: "TCP", Port: 80}}, Hostname: "web-0", Zone: "a"},
+				{IP: ip("10.2.1.11")},
+			},
+		},
+		&services.Service{Cluster: "c3", ClusterID: 3, Namespace: "default", Name: "web", Shared: false, Source: wire.SourceClusterMesh, Backends: []services.Backend{{IP: ip("10.3.1.10")}}},
+		&services.Service{Cluster: "c3", ClusterID: 3, Namespace: "db", Name: "empty", Shared: true, Source: wire.SourceClusterMesh},
+		&services.Service{
+			Cluster: "c1", ClusterID: 1, Namespace: "db", Name: "own", Affinity: wire.AffinityLocal, Source: wire.SourceKubernetes,
+			Backends: []services.Backend{{IP: ip("10.1.1.10")}},
+		},
+	))
+	f.identities.Apply(created(
+		&allocator.Identity{ID: 131072, ClusterID: 2, Cluster: "c2", Labels: allocator.NewLabels(wire.ParseLabels("k8s:app=web;k8s:io.kubernetes.pod.namespace=default;"))},
+		&allocator.Identity{ID: 196608, ClusterID: 3, Cluster: "c3"},
+	))
+	c2, c3 := &ipcache.Cluster{Name: "c2", ID: 2}, &ipcache.Cluster{Name: "c3", ID: 3}
+	f.ips.Apply(claimed(
+		ipcache.Spec{Prefix: prefix("10.2.1.10/32"), Cluster: c2, Kind: ipcache.KindHost, Source: wire.SourceClusterMesh, Identity: 131072, EncryptionKey: 3, HostIP: ip("192.168.2.1"), Namespace: "default", Name: "web-0"},
+		ipcache.Spec{Prefix: prefix("10.2.1.10/32"), Cluster: c2, Kind: ipcache.KindCIDR, Source: wire.SourceClusterMesh, Identity: 131072},
+		ipcache.Spec{Prefix: prefix("10.2.1.10/32"), Cluster: c3, Kind: ipcache.KindHost, Source: wire.SourceClusterMesh, Identity: 196608},
+		ipcache.Spec{Prefix: prefix("10.2.1.10/32"), Cluster: c3, Kind: ipcache.KindCIDR, Source: wire.SourceGenerated, Identity: 2},
+		ipcache.Spec{Prefix: prefix("10.2.1.0/24"), Cluster: c2, Kind: ipcache.KindPodCIDR, Source: wire.SourceClusterMesh, Identity: 2, HostIP: ip("192.168.2.1"), EncryptionKey: 3, Name: "n1"},
+		ipcache.Spec{Prefix: prefix("10.2.1.0/24"), Cluster: c2, Kind: ipcache.KindPodCIDR, Source: wire.SourceClusterMesh, Identity: 2, Name: "n2"},
+		ipcache.Spec{Prefix: prefix("192.168.2.1/32"), Cluster: c2, Kind: ipcache.KindNode, Source: wire.SourceClusterMesh, Identity: 6, Name: "n1"},
+		ipcache.Spec{Prefix: prefix("10.2.1.2/32"), Cluster: c2, Kind: ipcache.KindHealth, Source: wire.SourceClusterMesh, Identity: 4, HostIP: ip("192.168.2.1"), Name: "n1"},
+		ipcache.Spec{Prefix: prefix("10.2.1.3/32"), Cluster: c2, Kind: ipcache.KindIngress, Source: wire.SourceClusterMesh, Identity: 8, HostIP: ip("192.168.2.1"), Name: "n1"},
+		ipcache.Spec{Prefix: prefix("fd00::1/128"), Cluster: c3, Kind: ipcache.KindHost, Source: wire.SourceClusterMesh, Identity: 424242, HostIP: ip("fd00::ff")},
+	))
+	f.scopes.NewScope("clustermesh").NewScope("job-mesh").OK("watching")
+}
+
+func ip(text string) netip.Addr       { return netip.MustParseAddr(text) }
+func prefix(text string) netip.Prefix { return netip.MustParsePrefix(text) }

@@ -1,0 +1,89 @@
+package api
+
+import (
+	"cmp"
+	"iter"
+	"net/netip"
+
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+)
+
+func ipResource() resource[*ipcache.Entry, IP] {
+	return resource[*ipcache.Entry, IP]{
+		name: "ips", summary: "The winning claim of every prefix.",
+		filters: []string{byCluster, byNamespace, byName, byIdentity, byPrefix},
+		from:    ipsFrom,
+		match: func(q *query, e *ipcache.Entry) bool {
+			return passes(q.cluster, e.Cluster().Name) && passes(q.namespace, e.Namespace()) &&
+				(q.name == "" || q.name == e.Pod() || q.name == e.NodeName()) &&
+				(q.identity == nil || *q.identity == e.Identity()) &&
+				(!q.prefix.IsValid() || within(q.prefix, e.Prefix()))
+		},
+		key:      func(e *ipcache.Entry) string { return e.Prefix().String() },
+		convert:  func(_ *Server, v *view, e *ipcache.Entry) IP { return toIP(e, v.ips.Claims(e)) },
+		onePaths: []string{"/{address}", "/{address}/{length}"},
+		one:      oneIP,
+	}
+}
+
+// ipsFrom leaves out what is outside the query's prefix, which is one range of
+// the snapshot.
+func ipsFrom(_ *Server, v *view, q *query) (iter.Seq[*ipcache.Entry], error) {
+	var last netip.Prefix
+	if q.after != "" {
+		var err error
+		if last, err = netip.ParsePrefix(q.after); err != nil {
+			return nil, errCursor()
+		}
+	}
+	if !q.prefix.IsValid() {
+		return v.ips.From(last), nil
+	}
+	if start := justBefore(q.prefix.Addr()); comparePrefixes(last, start) < 0 {
+		last = start
+	}
+	return func(yield func(*ipcache.Entry) bool) {
+		for e := range v.ips.From(last) {
+			if !q.prefix.Contains(e.Prefix().Addr()) || !yield(e) {
+				return
+			}
+		}
+	}, nil
+}
+
+// justBefore is the last prefix before those that begin with the address: none
+// for the very first address.
+func justBefore(a netip.Addr) netip.Prefix {
+	before := a.Prev()
+	if a == netip.IPv6Unspecified() {
+		before = netip.AddrFrom4([4]byte{255, 255, 255, 255})
+	}
+	if !before.IsValid() {
+		return netip.Prefix{}
+	}
+	return netip.PrefixFrom(before, before.BitLen())
+}
+
+// comparePrefixes has the order of the snapshot: by address, then by length.
+func comparePrefixes(a, b netip.Prefix) int {
+	return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
+}
+
+// oneIP finds the winner of a prefix: exactly that prefix, not one that
+// contains it.
+func oneIP(s *Server, _ *view, path func(string) string) (*ipcache.Entry, error) {
+	text := path("address")
+	if length := path("length"); length != "" {
+		text += "/" + length
+	}
+	prefix, err := parsePrefix(text)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range s.IPs.Lookup(prefix.Addr()) {
+		if e.Prefix() == prefix {
+			return e, nil
+		}
+	}
+	return nil, notFound("nobody claims %s", prefix)
+}

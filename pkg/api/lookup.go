@@ -1,0 +1,182 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/nodes"
+	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// lookup answers whose address this is. An address that nobody claims has no
+// match, which is an answer and no error.
+func (s *Server) lookup(w http.ResponseWriter, r *http.Request) error {
+	text := r.PathValue("address")
+	addr, err := netip.ParseAddr(text)
+	if err != nil || addr.Zone() != "" {
+		return badRequest("address %q: want an IPv4 or IPv6 address", text)
+	}
+	addr = addr.Unmap()
+	v := s.view()
+	answer := Lookup{IP: addr.String(), Services: s.servicesOf(v, addr), Candidates: []Candidate{}}
+	chain := s.IPs.Lookup(addr)
+	if len(chain) == 0 {
+		writeJSON(w, answer)
+		return nil
+	}
+	winner := chain[0]
+	answer.Candidates = toCandidates(chain)
+	answer.Match = &answer.Candidates[0].Entry
+	answer.Identity = s.identityOf(v, winner)
+	answer.Node = s.nodeOf(v, winner)
+	writeJSON(w, answer)
+	return nil
+}
+
+// toCandidates explains the claims of a lookup: for each prefix, the longest
+// first, the winner and then its losers.
+func toCandidates(chain []*ipcache.Entry) []Candidate {
+	claims := make(map[netip.Prefix]int)
+	for _, e := range chain {
+		claims[e.Prefix()]++
+	}
+	candidates := make([]Candidate, len(chain))
+	var first *ipcache.Entry // the winner of the prefix at hand
+	for i, e := range chain {
+		if first == nil || first.Prefix() != e.Prefix() {
+			first = e
+		}
+		candidates[i] = Candidate{Entry: toIP(e, claims[e.Prefix()]), Won: i == 0}
+		switch {
+		case i > 0:
+			candidates[i].Reason = lost(chain[0].Prefix(), first, e)
+		case len(chain) == 1:
+			candidates[i].Reason = "the winner: the only claim"
+		case claims[e.Prefix()] > 1:
+			candidates[i].Reason = "the winner: the strongest claim to the longest prefix"
+		default:
+			candidates[i].Reason = "the winner: the longest prefix"
+		}
+	}
+	return candidates
+}
+
+// lost says why e lost against the claims of a longer prefix, or against the
+// first one to its own.
+func lost(longest netip.Prefix, first, e *ipcache.Entry) string {
+	switch {
+	case e.Prefix() == longest:
+		return "lost: " + weakness(first, e)
+	case e == first:
+		return fmt.Sprintf("lost: a shorter prefix than %s", longest)
+	}
+	return fmt.Sprintf("lost: a shorter prefix than %s, and there: %s", longest, weakness(first, e))
+}
+
+// weakness says by which rule a claim is weaker than another one to the same
+// prefix.
+func weakness(strong, weak *ipcache.Entry) string {
+	switch a, b := strong, weak; weak.Lost(strong) {
+	case ipcache.RuleSource:
+		return fmt.Sprintf("weaker source: %s precedes %s", a.Source(), b.Source())
+	case ipcache.RuleKind:
+		return fmt.Sprintf("%s precedes %s", kindName(a.Kind()), kindName(b.Kind()))
+	case ipcache.RuleCluster:
+		if a.Cluster().ID != b.Cluster().ID {
+			return fmt.Sprintf("cluster ID %d precedes %d", a.Cluster().ID, b.Cluster().ID)
+		}
+		return fmt.Sprintf("cluster %s precedes %s", a.Cluster().Name, b.Cluster().Name)
+	default:
+		if a.NodeName() == "" {
+			return "the same cluster claims it twice, with other host bits"
+		}
+		return fmt.Sprintf("node %s precedes %s", a.NodeName(), b.NodeName())
+	}
+}
+
+func kindName(k ipcache.Kind) string {
+	switch k {
+	case ipcache.KindHost:
+		return "a host entry"
+	case ipcache.KindCIDR:
+		return "a CIDR"
+	case ipcache.KindNode:
+		return "a node's address"
+	case ipcache.KindPodCIDR:
+		return "a pod CIDR"
+	case ipcache.KindHealth:
+		return "a health address"
+	case ipcache.KindIngress:
+		return "an ingress address"
+	default:
+		return "a " + k.String()
+	}
+}
+
+// identityOf finds the identity of an entry: in its own cluster, or else the
+// one that has the number at all. Reserved ones are in no table.
+func (s *Server) identityOf(v *view, e *ipcache.Entry) *Identity {
+	if name, ok := wire.ReservedIdentityName(e.Identity()); ok {
+		return &Identity{ID: e.Identity(), Labels: map[string]string{wire.LabelSourceReserved + ":" + name: ""}}
+	}
+	var found *allocator.Identity
+	for i := range allocator.ByID(v.txn, s.Identities, e.Identity()) {
+		if found == nil || i.Cluster == e.Cluster().Name {
+			found = i
+		}
+	}
+	if found == nil {
+		return nil
+	}
+	id := toIdentity(found)
+	return &id
+}
+
+// nodeOf finds the node that hosts an entry.
+func (s *Server) nodeOf(v *view, e *ipcache.Entry) *Node {
+	cluster := e.Cluster().Name
+	if name := e.NodeName(); name != "" {
+		if n, _, found := s.Nodes.Get(v.txn, nodes.ByName(cluster, name)); found {
+			node := toNode(n)
+			return &node
+		}
+	}
+	if !e.HostIP().IsValid() {
+		return nil
+	}
+	for n := range s.Nodes.List(v.txn, nodes.ByAddress(e.HostIP())) {
+		if n.Cluster == cluster {
+			node := toNode(n)
+			return &node
+		}
+	}
+	return nil
+}
+
+// servicesOf finds the services that have the address as a backend in use. It
+// reads every service.
+func (s *Server) servicesOf(v *view, addr netip.Addr) []ServiceName {
+	found := []ServiceName{}
+	for g := range s.Services.All(v.txn) {
+		if hasBackend(g, addr) {
+			found = append(found, ServiceName{Namespace: g.Namespace, Name: g.Name})
+		}
+	}
+	return found
+}
+
+func hasBackend(g *services.Global, addr netip.Addr) bool {
+	for _, part := range g.Parts {
+		if !part.Shared && !part.Local() {
+			continue
+		}
+		if _, ok := part.Backend(addr); ok {
+			return true
+		}
+	}
+	return false
+}

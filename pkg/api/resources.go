@@ -1,0 +1,231 @@
+package api
+
+import (
+	"cmp"
+	"iter"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cilium/statedb"
+
+	"github.com/mesh-agent/mesh-agent/internal/health"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/nodes"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/services"
+)
+
+// The label of an identity that names the namespace of its pods.
+const namespaceLabel = "io.kubernetes.pod.namespace"
+
+func clusterResource() resource[remotecluster.Status, Cluster] {
+	return resource[remotecluster.Status, Cluster]{
+		name: "clusters", summary: "The remote clusters.", filters: []string{byCluster, byName},
+		from: func(_ *Server, v *view, q *query) (iter.Seq[remotecluster.Status], error) {
+			return afterName(v.clusters, q.after, clusterName), nil
+		},
+		match: func(q *query, c remotecluster.Status) bool {
+			return passes(q.cluster, c.Name) && passes(q.name, c.Name)
+		},
+		key:      clusterName,
+		convert:  func(s *Server, _ *view, c remotecluster.Status) Cluster { return toCluster(c, s.now()) },
+		onePaths: []string{"/{name}"},
+		one: func(_ *Server, v *view, path func(string) string) (remotecluster.Status, error) {
+			name := path("name")
+			for _, c := range v.clusters {
+				if c.Name == name {
+					return c, nil
+				}
+			}
+			return remotecluster.Status{}, notFound("there is no cluster %q", name)
+		},
+	}
+}
+
+func clusterName(c remotecluster.Status) string { return c.Name }
+
+func nodeResource() resource[*nodes.Node, Node] {
+	return resource[*nodes.Node, Node]{
+		name: "nodes", summary: "The nodes of the clusters.", filters: []string{byCluster, byName, byPrefix},
+		from: func(s *Server, v *view, q *query) (iter.Seq[*nodes.Node], error) {
+			query := func() statedb.Query[*nodes.Node] { return nodes.ByKey(q.after) }
+			return after(s.Nodes, v.txn, q.after, (*nodes.Node).Key, query), nil
+		},
+		match: func(q *query, n *nodes.Node) bool {
+			return passes(q.cluster, n.Cluster) && passes(q.name, n.Name) && nodePasses(q.prefix, n)
+		},
+		key:      (*nodes.Node).Key,
+		convert:  func(_ *Server, _ *view, n *nodes.Node) Node { return toNode(n) },
+		onePaths: []string{"/{cluster}/{name}"},
+		one: func(s *Server, v *view, path func(string) string) (*nodes.Node, error) {
+			n, _, found := s.Nodes.Get(v.txn, nodes.ByName(path("cluster"), path("name")))
+			if !found {
+				return nil, notFound("there is no node %q in cluster %q", path("name"), path("cluster"))
+			}
+			return n, nil
+		},
+	}
+}
+
+// nodePasses tells whether an address of the node is within the prefix, or one
+// of its pod networks.
+func nodePasses(p netip.Prefix, n *nodes.Node) bool {
+	if !p.IsValid() {
+		return true
+	}
+	return slices.ContainsFunc(n.Addresses, func(a nodes.Address) bool { return p.Contains(a.IP) }) ||
+		slices.ContainsFunc(n.PodCIDRs, func(c netip.Prefix) bool { return within(p, c) })
+}
+
+func serviceResource() resource[*services.Global, Service] {
+	return resource[*services.Global, Service]{
+		name: "services", summary: "The services that clusters share, and the own cluster's.",
+		filters: []string{byCluster, byNamespace, byName},
+		from: func(s *Server, v *view, q *query) (iter.Seq[*services.Global], error) {
+			namespace, name, ok := strings.Cut(q.after, "/")
+			if q.after != "" && !ok {
+				return nil, errCursor()
+			}
+			query := func() statedb.Query[*services.Global] { return services.GlobalByName(namespace, name) }
+			return after(s.Services, v.txn, q.after, (*services.Global).FullName, query), nil
+		},
+		match: func(q *query, g *services.Global) bool {
+			return passes(q.namespace, g.Namespace) && passes(q.name, g.Name) &&
+				(q.cluster == "" || slices.ContainsFunc(g.Parts, func(p *services.Service) bool { return p.Cluster == q.cluster }))
+		},
+		key:      (*services.Global).FullName,
+		convert:  func(_ *Server, _ *view, g *services.Global) Service { return toService(g) },
+		onePaths: []string{"/{namespace}/{name}"},
+		one: func(s *Server, v *view, path func(string) string) (*services.Global, error) {
+			g, _, found := s.Services.Get(v.txn, services.GlobalByName(path("namespace"), path("name")))
+			if !found {
+				return nil, notFound("no cluster shares a service %q in namespace %q", path("name"), path("namespace"))
+			}
+			return g, nil
+		},
+	}
+}
+
+func identityResource() resource[*allocator.Identity, Identity] {
+	return resource[*allocator.Identity, Identity]{
+		name: "identities", summary: "The identities of the clusters.",
+		filters: []string{byCluster, byNamespace, byIdentity},
+		from:    identitiesFrom,
+		match: func(q *query, i *allocator.Identity) bool {
+			return passes(q.cluster, i.Cluster) && (q.identity == nil || *q.identity == i.ID) &&
+				(q.namespace == "" || hasNamespace(i, q.namespace))
+		},
+		key:      identityKey,
+		convert:  func(_ *Server, _ *view, i *allocator.Identity) Identity { return toIdentity(i) },
+		onePaths: []string{"/{id}"},
+		one: func(s *Server, v *view, path func(string) string) (*allocator.Identity, error) {
+			id, err := parseIdentity(path("id"))
+			if err != nil {
+				return nil, err
+			}
+			for i := range allocator.ByID(v.txn, s.Identities, *id) {
+				return i, nil
+			}
+			return nil, notFound("there is no identity %d", *id)
+		},
+	}
+}
+
+func identitiesFrom(s *Server, v *view, q *query) (iter.Seq[*allocator.Identity], error) {
+	number, cluster, ok := strings.Cut(q.after, "/")
+	id, err := strconv.ParseUint(number, 10, 32)
+	if q.after != "" && (!ok || err != nil) {
+		return nil, errCursor()
+	}
+	query := func() statedb.Query[*allocator.Identity] { return allocator.ByKey(uint32(id), cluster) }
+	return after(s.Identities, v.txn, q.after, identityKey, query), nil
+}
+
+func identityKey(i *allocator.Identity) string {
+	return strconv.FormatUint(uint64(i.ID), 10) + "/" + i.Cluster
+}
+
+func hasNamespace(i *allocator.Identity, namespace string) bool {
+	for l := range i.Labels.All() {
+		if l.Key == namespaceLabel && l.Value == namespace {
+			return true
+		}
+	}
+	return false
+}
+
+func healthResource() resource[Health, Health] {
+	return resource[Health, Health]{
+		name: "health", summary: "What modules, background tasks and cluster connections say of themselves.",
+		filters: []string{byCluster, byName},
+		from: func(s *Server, v *view, q *query) (iter.Seq[Health], error) {
+			return afterName(s.healthItems(v), q.after, healthName), nil
+		},
+		match:    func(q *query, h Health) bool { return passes(q.cluster, h.Cluster) && passes(q.name, h.Name) },
+		key:      healthName,
+		convert:  func(_ *Server, _ *view, h Health) Health { return h },
+		onePaths: []string{"/{name}"},
+		one: func(s *Server, v *view, path func(string) string) (Health, error) {
+			for _, h := range s.healthItems(v) {
+				if h.Name == path("name") {
+					return h, nil
+				}
+			}
+			return Health{}, notFound("nothing with the name %q reports its health", path("name"))
+		},
+	}
+}
+
+func healthName(h Health) string { return h.Name }
+
+// healthItems returns the registry's scopes and one item for each cluster.
+func (s *Server) healthItems(v *view) []Health {
+	scopes := s.Health.List()
+	items := make([]Health, 0, len(scopes)+len(v.clusters))
+	for _, h := range scopes {
+		items = append(items, Health{
+			Name: h.Name, State: string(h.State), Message: h.Message, ConsecutiveFailures: h.ConsecutiveFailures,
+			LastSuccess: timeOrNull(h.LastSuccess), LastFailure: timeOrNull(h.LastFailure),
+		})
+	}
+	for _, c := range v.clusters {
+		items = append(items, Health{
+			Name: "remote-cluster." + c.Name, Cluster: c.Name, State: string(clusterHealth(c.State)), Message: c.Message,
+			LastSuccess: timeOrNull(c.LastSuccess), LastFailure: timeOrNull(c.LastFailure), ConsecutiveFailures: c.ConsecFailures,
+		})
+	}
+	slices.SortStableFunc(items, func(a, b Health) int { return cmp.Compare(a.Name, b.Name) })
+	return items
+}
+
+func clusterHealth(state remotecluster.State) health.State {
+	switch state {
+	case remotecluster.Ready:
+		return health.OK
+	case remotecluster.Removing:
+		return health.Stopped
+	default:
+		return health.Degraded
+	}
+}
+
+// passes tells whether a value passes a filter; an empty one passes all.
+func passes(filter, value string) bool { return filter == "" || filter == value }
+
+// afterName iterates over a sorted slice, strictly after a name.
+func afterName[T any](sorted []T, name string, nameOf func(T) string) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for _, v := range sorted {
+			if nameOf(v) > name && !yield(v) {
+				return
+			}
+		}
+	}
+}
+
+// within tells whether every address of inner is one of outer.
+func within(outer, inner netip.Prefix) bool {
+	return outer.Bits() <= inner.Bits() && outer.Contains(inner.Addr())
+}

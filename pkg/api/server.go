@@ -1,0 +1,255 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"reflect"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Limits of a connection.
+const (
+	headerTimeout = 10 * time.Second // for the client to send its request
+	writeTimeout  = 30 * time.Second // for the client to take each piece of the answer
+	idleTimeout   = 2 * time.Minute  // between requests
+	stopTimeout   = 3 * time.Second  // for requests under way when the server stops
+)
+
+// Server answers requests about its sources.
+type Server struct {
+	Sources
+	log       *slog.Logger
+	now       func() time.Time
+	routes    []route
+	mux       *http.ServeMux
+	openAPI   []byte
+	listeners *listeners // set by Listen, before Serve
+}
+
+// route is one path of the API: what serves it and what describes it.
+type route struct {
+	path       string // as in a pattern of [http.ServeMux]
+	id         string // of the operation, unique
+	summary    string
+	parameters []string     // of the query
+	answer     reflect.Type // nil: not JSON
+	media      string       // when it is not JSON
+	errors     []int
+	handle     func(w http.ResponseWriter, r *http.Request) error // a *Problem is the answer
+}
+
+// NewServer returns a server. It fails when a source is missing.
+func NewServer(sources Sources, log *slog.Logger) (*Server, error) {
+	if err := sources.validate(); err != nil {
+		return nil, err
+	}
+	s := &Server{Sources: sources, log: log, now: time.Now, mux: http.NewServeMux(), listeners: new(listeners)}
+	s.routes = s.allRoutes()
+	for _, rt := range s.routes {
+		s.mux.HandleFunc("GET "+rt.path, func(w http.ResponseWriter, r *http.Request) {
+			if err := rt.handle(w, r); err != nil {
+				s.fail(w, r, err)
+			}
+		})
+	}
+	doc, err := describe(s.Agent.Version, s.routes)
+	if err != nil {
+		return nil, err
+	}
+	s.openAPI = doc
+	return s, nil
+}
+
+func (s *Server) allRoutes() []route {
+	all := []route{
+		{
+			path: "/{$}", id: "index", summary: "The paths, as text.", media: "text/plain",
+			handle: s.index,
+		},
+		{
+			path: "/healthz", id: "healthz", summary: "Whether the process works.",
+			answer: reflect.TypeFor[Liveness](), handle: s.healthz,
+		},
+		{
+			path: "/readyz", id: "readyz", summary: "Whether every configured cluster is visible.",
+			answer: reflect.TypeFor[Readiness](), errors: []int{http.StatusServiceUnavailable}, handle: s.readyz,
+		},
+		{
+			path: "/metrics", id: "metrics", summary: "Metrics for Prometheus.", media: "text/plain",
+			handle: s.metrics(),
+		},
+		{
+			path: "/openapi.json", id: "openapi", summary: "This description.", media: "application/openapi+json",
+			handle: s.serveOpenAPI,
+		},
+		{
+			path: "/v1/status", id: "status", summary: "Everything at a glance.",
+			answer: reflect.TypeFor[Status](), handle: s.status,
+		},
+		{
+			path: "/v1/lookup/{address}", id: "lookup", summary: "Whose address this is.",
+			answer: reflect.TypeFor[Lookup](), errors: []int{http.StatusBadRequest}, handle: s.lookup,
+		},
+	}
+	for _, res := range []interface{ routes(s *Server) []route }{
+		clusterResource(), nodeResource(), serviceResource(), identityResource(), ipResource(), healthResource(),
+	} {
+		all = append(all, res.routes(s)...)
+	}
+	return all
+}
+
+// Handler returns the whole API as one handler.
+func (s *Server) Handler() http.Handler {
+	return http.HandlerFunc(func(plain http.ResponseWriter, r *http.Request) {
+		w := &response{ResponseWriter: plain, control: http.NewResponseController(plain)}
+		defer s.recover(w, r)
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		if refusal, pattern := s.mux.Handler(r); pattern == "" {
+			s.refuse(w, r, refusal)
+			return
+		}
+		s.mux.ServeHTTP(w, r)
+	})
+}
+
+// response knows whether the answer has begun, and gives the client a new
+// deadline for each piece of it.
+type response struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	begun   bool
+}
+
+func (w *response) WriteHeader(status int) {
+	w.extend()
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *response) Write(b []byte) (int, error) {
+	w.extend()
+	return w.ResponseWriter.Write(b)
+}
+
+func (w *response) extend() {
+	w.begun = true
+	// A writer that knows no deadlines belongs to a test.
+	_ = w.control.SetWriteDeadline(time.Now().Add(writeTimeout))
+}
+
+// Unwrap is for [http.ResponseController].
+func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// refuse answers what no route does: the mux would, but not with a problem
+// document.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, refusal http.Handler) {
+	rec := &recorder{header: make(http.Header)}
+	refusal.ServeHTTP(rec, r)
+	if rec.status != http.StatusMethodNotAllowed {
+		writeProblem(w, notFound("there is no %s; GET / lists the paths", r.URL.Path))
+		return
+	}
+	w.Header().Set("Allow", rec.header.Get("Allow"))
+	writeProblem(w, problemf(http.StatusMethodNotAllowed, "%s is not allowed on %s, only %s", r.Method, r.URL.Path, rec.header.Get("Allow")))
+}
+
+// recorder takes an answer that nobody will see.
+type recorder struct {
+	header http.Header
+	status int
+}
+
+func (r *recorder) Header() http.Header         { return r.header }
+func (r *recorder) Write(b []byte) (int, error) { return len(b), nil }
+func (r *recorder) WriteHeader(status int)      { r.status = status }
+
+// fail answers with an error of a handler that has not written anything.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if p, ok := errors.AsType[*Problem](err); ok {
+		writeProblem(w, p)
+		return
+	}
+	s.log.Error("Request failed", "path", r.URL.Path, "error", err)
+	writeProblem(w, problemf(http.StatusInternalServerError, "%v", err))
+}
+
+// recover turns a panic into an answer. When the answer has begun, the
+// connection is closed instead, so that nobody takes it for complete.
+func (s *Server) recover(w *response, r *http.Request) {
+	cause := recover()
+	if cause == nil {
+		return
+	}
+	if cause == http.ErrAbortHandler {
+		panic(cause)
+	}
+	s.log.Error("Request panicked", "path", r.URL.Path, "error", cause, "stack", string(debug.Stack()))
+	if w.begun {
+		panic(http.ErrAbortHandler)
+	}
+	writeProblem(w, problemf(http.StatusInternalServerError, "an error of the agent: its log says more"))
+}
+
+func (s *Server) index(w http.ResponseWriter, _ *http.Request) error {
+	var b strings.Builder
+	b.WriteString("mesh-agent " + s.Agent.Version + "\n\n")
+	for _, rt := range s.routes {
+		b.WriteString(strings.TrimSuffix(rt.path, "{$}") + "\n")
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write([]byte(b.String())) // the client is gone
+	return nil
+}
+
+func (s *Server) serveOpenAPI(w http.ResponseWriter, _ *http.Request) error {
+	w.Header().Set("Content-Type", "application/openapi+json")
+	_, _ = w.Write(s.openAPI) // the client is gone
+	return nil
+}
+
+// Serve answers requests on what Listen opened until ctx ends, then lets those
+// under way finish for a short while, and closes everything. It returns nil
+// after a stop that ctx asked for, and otherwise why it cannot go on. It is
+// called once.
+func (s *Server) Serve(ctx context.Context) error {
+	defer s.Close()
+	// Requests under way see the end of the server, not that of ctx: they have
+	// stopTimeout.
+	base, abort := context.WithCancel(context.WithoutCancel(ctx))
+	defer abort()
+	server := &http.Server{
+		Handler:           s.Handler(),
+		ReadHeaderTimeout: headerTimeout,
+		IdleTimeout:       idleTimeout,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		BaseContext:       func(net.Listener) context.Context { return base },
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for _, one := range s.listeners.all() {
+		g.Go(func() error {
+			if err := server.Serve(one); !errors.Is(err, http.ErrServerClosed) {
+				return err
+			}
+			return nil
+		})
+	}
+	g.Go(func() error {
+		<-ctx.Done()
+		stopCtx, cancel := context.WithTimeout(base, stopTimeout)
+		defer cancel()
+		if err := server.Shutdown(stopCtx); err != nil {
+			abort()
+			return server.Close()
+		}
+		return nil
+	})
+	return g.Wait()
+}

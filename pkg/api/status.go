@@ -1,0 +1,48 @@
+package api
+
+import "net/http"
+
+// The states of the agent.
+const (
+	StateStarting = "starting" // has not been ready yet
+	StateReady    = "ready"    // every cluster is ready, and its data fresh
+	StateDegraded = "degraded" // serves, but something is wrong with a cluster
+)
+
+func (s *Server) status(w http.ResponseWriter, _ *http.Request) error {
+	ready, _ := s.Mesh.Ready()
+	v := s.view()
+	answer := Status{
+		Agent: s.Agent, Ready: ready, State: StateReady,
+		Clusters: make([]Cluster, len(v.clusters)),
+		Summary: Summary{
+			Clusters:   len(v.clusters),
+			Nodes:      s.Nodes.NumObjects(v.txn),
+			Services:   s.Services.NumObjects(v.txn),
+			Identities: s.Identities.NumObjects(v.txn),
+			IPs:        v.ips.Len(),
+			Conflicts:  v.ips.Contested(),
+		},
+	}
+	for g := range s.Services.All(v.txn) {
+		if g.Shared() {
+			answer.Summary.GlobalServices++
+		}
+	}
+	now := s.now()
+	for i, c := range v.clusters {
+		answer.Clusters[i] = toCluster(c, now)
+		if c.Ready {
+			answer.Summary.ClustersReady++
+		}
+		if !answer.Clusters[i].Well() {
+			answer.State = StateDegraded
+		}
+	}
+	if !ready {
+		answer.State = StateStarting
+	}
+	answer.Agent.Started = answer.Agent.Started.UTC()
+	writeJSON(w, answer)
+	return nil
+}

@@ -1,0 +1,112 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"runtime"
+	"testing"
+
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// fillIPs claims n addresses.
+func (f *fixture) fillIPs(n int) {
+	c := &ipcache.Cluster{Name: "c2", ID: 2}
+	ops := make([]ipcache.Op, 0, n)
+	for i := range n {
+		a := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
+		ops = append(ops, ipcache.Op{New: ipcache.NewEntry(ipcache.Spec{
+			Prefix: netip.PrefixFrom(a, 32), Cluster: c, Source: wire.SourceClusterMesh,
+			Identity: 131072, HostIP: ip("192.168.2.1"), Namespace: "default", Name: "pod",
+		})})
+	}
+	f.ips.Apply(ops)
+}
+
+// TestStreamNeedsNoMemory is not parallel: it measures the heap.
+func TestStreamNeedsNoMemory(t *testing.T) {
+	const n = 200_000
+	f := newFixture(t)
+	f.fillIPs(n)
+	f.view() // makes the snapshot
+	var before runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	w := &discard{header: make(http.Header)}
+	f.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/ips", nil))
+	if w.n < n*150 {
+		t.Fatalf("only %d bytes", w.n)
+	}
+	grown := int64(w.peak) - int64(before.HeapAlloc)
+	t.Logf("%d MiB answered, heap grew by %d KiB at most", w.n>>20, grown>>10)
+	if grown > 2<<20 {
+		t.Errorf("the heap grew by %d KiB while streaming", grown>>10)
+	}
+}
+
+func TestStreamIsComplete(t *testing.T) {
+	t.Parallel()
+	const n = 20_000
+	f := newFixture(t)
+	f.fillIPs(n)
+	server := httptest.NewServer(f.Handler())
+	defer server.Close()
+	resp, err := server.Client().Get(server.URL + "/v1/ips")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var l List[IP]
+	if err := json.NewDecoder(resp.Body).Decode(&l); err != nil || len(l.Items) != n {
+		t.Errorf("%d items: %v", len(l.Items), err)
+	}
+}
+
+// TestStreamEndsWithItsClient: a list that nobody reads is not walked to its end.
+func TestStreamEndsWithItsClient(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.fillIPs(20_000)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, target := range map[string]string{"matching": "/v1/ips", "not matching": "/v1/ips?cluster=nope"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := &discard{header: make(http.Header)}
+			defer func() {
+				if cause := recover(); cause != http.ErrAbortHandler {
+					t.Errorf("ended with %v", cause)
+				}
+				if w.n > 1024*300 {
+					t.Errorf("wrote %d bytes for nobody", w.n)
+				}
+			}()
+			f.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, target, nil).WithContext(ctx))
+		})
+	}
+}
+
+func BenchmarkStreamIPs(b *testing.B) {
+	const n = 100_000
+	f := newFixture(b)
+	f.fillIPs(n)
+	b.ReportAllocs()
+	for b.Loop() {
+		f.Handler().ServeHTTP(&discard{header: make(http.Header)}, httptest.NewRequest(http.MethodGet, "/v1/ips", nil))
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/item")
+}
+
+func BenchmarkPageOfIPs(b *testing.B) {
+	f := newFixture(b)
+	f.fillIPs(200_000)
+	target := "/v1/ips?limit=1000&cursor=" + encodeCursor("ips", "10.1.0.0/32")
+	b.ReportAllocs()
+	for b.Loop() {
+		f.Handler().ServeHTTP(&discard{header: make(http.Header)}, httptest.NewRequest(http.MethodGet, target, nil))
+	}
+}

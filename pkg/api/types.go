@@ -1,0 +1,273 @@
+package api
+
+import "time"
+
+// MediaTypeProblem is the content type of a [Problem] (RFC 9457).
+const MediaTypeProblem = "application/problem+json"
+
+// MaxLimit is the greatest page; a greater limit is clamped to it.
+const MaxLimit = 5000
+
+// List is the answer of every list endpoint.
+type List[T any] struct {
+	// Revision grows with every visible change of anything. It was read before
+	// the items were.
+	Revision uint64 `json:"revision" doc:"Grows with every visible change of any list. It was read before the items."`
+	Items    []T    `json:"items" doc:"The items, sorted by name."`
+	// Next is the cursor of the next page; empty when this is the last one.
+	Next string `json:"next" doc:"The cursor of the next page; empty on the last one."`
+}
+
+// Problem is the body of every error (RFC 9457).
+type Problem struct {
+	Type   string `json:"type" doc:"Always about:blank: the title says it."`
+	Title  string `json:"title" doc:"The kind of problem: the text of the status code."`
+	Status int    `json:"status" doc:"The HTTP status code."`
+	Detail string `json:"detail" doc:"What is wrong with this request, and what to do."`
+}
+
+// Error returns the detail.
+func (p *Problem) Error() string { return p.Detail }
+
+// Liveness is the answer of /healthz.
+type Liveness struct {
+	Status string `json:"status" doc:"Always ok: a process that does not work does not answer."`
+}
+
+// Readiness is the answer of /readyz. It is a problem document when not ready.
+type Readiness struct {
+	Type   string `json:"type,omitempty" doc:"Set when not ready."`
+	Title  string `json:"title,omitempty" doc:"Set when not ready."`
+	Status int    `json:"status,omitempty" doc:"The HTTP status code, when not ready."`
+	Detail string `json:"detail,omitempty" doc:"What is waited for, when not ready."`
+	Ready  bool   `json:"ready" doc:"Whether every configured cluster was synced once, or the sync timeout has passed."`
+	// Reasons says by cluster what is waited for; empty when ready.
+	Reasons map[string]string `json:"reasons" doc:"By cluster, what is waited for."`
+}
+
+// Status is the answer of /v1/status.
+type Status struct {
+	Agent    AgentInfo `json:"agent"`
+	State    string    `json:"state" enum:"starting,ready,degraded" doc:"starting until ready for the first time; degraded while a cluster is not ready or not fresh."`
+	Ready    bool      `json:"ready" doc:"As /readyz."`
+	Summary  Summary   `json:"summary"`
+	Clusters []Cluster `json:"clusters"`
+	KVStore  *KVStore  `json:"kvstore" doc:"The local kvstore; null when the agent only observes."`
+}
+
+// AgentInfo says who answers.
+type AgentInfo struct {
+	Version   string    `json:"version"`
+	Cluster   string    `json:"cluster" doc:"The own cluster."`
+	ClusterID uint32    `json:"clusterID"`
+	Node      string    `json:"node"`
+	Started   time.Time `json:"started"`
+	Mode      string    `json:"mode" doc:"run, operate or mirror."`
+}
+
+// Summary counts what the lists hold.
+type Summary struct {
+	Clusters       int `json:"clusters"`
+	ClustersReady  int `json:"clustersReady"`
+	Nodes          int `json:"nodes"`
+	Services       int `json:"services" doc:"Items of /v1/services."`
+	GlobalServices int `json:"globalServices" doc:"Those of them that a cluster shares."`
+	Identities     int `json:"identities"`
+	IPs            int `json:"ips" doc:"Prefixes, each counted once, whoever claims it."`
+	Conflicts      int `json:"conflicts" doc:"Prefixes with more than one claim."`
+}
+
+// KVStore describes the connection to the local kvstore.
+type KVStore struct {
+	Connected           bool     `json:"connected"`
+	Endpoints           []string `json:"endpoints"`
+	Lease               string   `json:"lease"`
+	HeartbeatAgeSeconds *float64 `json:"heartbeatAgeSeconds"`
+	LastError           string   `json:"lastError"`
+}
+
+// ByResource holds one value for each resource of a cluster.
+type ByResource[T any] struct {
+	Nodes      T `json:"nodes"`
+	Services   T `json:"services"`
+	Identities T `json:"identities"`
+	IPs        T `json:"ips"`
+}
+
+// Cluster is one remote cluster.
+type Cluster struct {
+	Name           string                `json:"name"`
+	ID             uint32                `json:"id" doc:"0 until its configuration was read."`
+	State          string                `json:"state" enum:"connecting,syncing,ready,degraded,failed,removing"`
+	Ready          bool                  `json:"ready"`
+	Connected      bool                  `json:"connected"`
+	Cached         bool                  `json:"cached" doc:"Read from a copy that a mirror keeps."`
+	Message        string                `json:"message" doc:"Why it is not ready, in a person's words."`
+	Endpoints      []string              `json:"endpoints"`
+	EtcdClusterID  string                `json:"etcdClusterID" doc:"Hexadecimal; empty before the first connection."`
+	ConfigFile     string                `json:"configFile"`
+	Capabilities   Capabilities          `json:"capabilities" doc:"What the cluster says it can do; empty until its configuration was read."`
+	Synced         ByResource[bool]      `json:"synced" doc:"Whether a complete list has been applied."`
+	Counts         ByResource[int]       `json:"counts" doc:"Accepted keys of the kvstore."`
+	Rejected       ByResource[int]       `json:"rejected" doc:"Keys whose present value was refused."`
+	Freshness      ByResource[Freshness] `json:"freshness" doc:"Until when the copy is known to equal the remote."`
+	Failures       int                   `json:"failures" doc:"Attempts and sessions that ended in an error."`
+	LastFailure    *time.Time            `json:"lastFailure"`
+	LastError      string                `json:"lastError"`
+	ConnectedSince *time.Time            `json:"connectedSince"`
+	LastEvent      *time.Time            `json:"lastEvent"`
+}
+
+// Well tells whether the cluster is ready and its data fresh.
+func (c *Cluster) Well() bool { return c.Ready && c.State == "ready" && c.Fresh() }
+
+// Fresh tells whether every resource is known to equal the remote.
+func (c *Cluster) Fresh() bool {
+	f := &c.Freshness
+	for _, one := range []Freshness{f.Nodes, f.Services, f.Identities, f.IPs} {
+		if one.State != "synced" {
+			return false
+		}
+	}
+	return true
+}
+
+// Complete tells whether every resource has been listed completely.
+func (c *Cluster) Complete() bool {
+	return c.Synced.Nodes && c.Synced.Services && c.Synced.Identities && c.Synced.IPs
+}
+
+// Capabilities are the abilities that a cluster advertises (wire.md §2.1). A
+// nil field was not advertised.
+type Capabilities struct {
+	SyncedCanaries           *bool   `json:"syncedCanaries,omitempty"`
+	Cached                   *bool   `json:"cached,omitempty"`
+	MaxConnectedClusters     *uint32 `json:"maxConnectedClusters,omitempty"`
+	ServiceExportsEnabled    *bool   `json:"serviceExportsEnabled,omitempty"`
+	EndpointSlicesExportMode *string `json:"endpointSlicesExportMode,omitempty"`
+}
+
+// Freshness tells until when a copy is known to equal the remote.
+type Freshness struct {
+	State      string     `json:"state" enum:"unknown,syncing,synced,stale"`
+	AsOf       *time.Time `json:"asOf" doc:"null when it never was."`
+	AgeSeconds *float64   `json:"ageSeconds" doc:"The age of asOf at the time of the answer."`
+}
+
+// Node is a machine of a cluster.
+type Node struct {
+	Cluster            string            `json:"cluster"`
+	ClusterID          uint32            `json:"clusterID"`
+	Name               string            `json:"name"`
+	Addresses          []NodeAddress     `json:"addresses"`
+	PodCIDRs           []string          `json:"podCIDRs"`
+	HealthIPs          []string          `json:"healthIPs"`
+	IngressIPs         []string          `json:"ingressIPs"`
+	EncryptionKey      uint8             `json:"encryptionKey" doc:"0 is none."`
+	WireguardPublicKey string            `json:"wireguardPublicKey"`
+	Identity           uint32            `json:"identity" doc:"The identity of its addresses."`
+	BootID             string            `json:"bootID"`
+	Labels             map[string]string `json:"labels"`
+	Annotations        map[string]string `json:"annotations"`
+}
+
+// NodeAddress is one address of a node.
+type NodeAddress struct {
+	Type string `json:"type"`
+	IP   string `json:"ip"`
+}
+
+// Service is a service as all clusters together provide it.
+type Service struct {
+	Namespace string           `json:"namespace"`
+	Name      string           `json:"name"`
+	Global    bool             `json:"global" doc:"Whether any cluster shares it."`
+	Affinity  string           `json:"affinity" enum:"none,local,remote"`
+	Clusters  []ServiceCluster `json:"clusters" doc:"Every cluster that has it."`
+	Backends  []Backend        `json:"backends" doc:"One for each cluster and address."`
+}
+
+// ServiceCluster is the part that one cluster has in a service.
+type ServiceCluster struct {
+	Cluster         string `json:"cluster"`
+	Shared          bool   `json:"shared"`
+	IncludeExternal bool   `json:"includeExternal"`
+	Backends        int    `json:"backends" doc:"How many backends it provides."`
+	Reason          string `json:"reason" doc:"Why its backends are used, or are not."`
+}
+
+// Backend is one address behind a service.
+type Backend struct {
+	IP        string `json:"ip"`
+	Cluster   string `json:"cluster"`
+	Ports     []Port `json:"ports"`
+	Hostname  string `json:"hostname"`
+	Zone      string `json:"zone"`
+	Preferred bool   `json:"preferred" doc:"Whether the affinity prefers it."`
+	Local     bool   `json:"local" doc:"Whether it is of the own cluster."`
+}
+
+// Port is a port of a backend.
+type Port struct {
+	Name     string `json:"name"`
+	Protocol string `json:"protocol"`
+	Port     uint16 `json:"port"`
+}
+
+// Identity is a set of labels with its number.
+type Identity struct {
+	ID        uint32            `json:"id"`
+	Cluster   string            `json:"cluster" doc:"Empty for a reserved identity."`
+	ClusterID uint32            `json:"clusterID"`
+	Labels    map[string]string `json:"labels"`
+}
+
+// IP is the winning claim of a prefix.
+type IP struct {
+	Prefix        string `json:"prefix" doc:"Always with its length."`
+	Cluster       string `json:"cluster"`
+	ClusterID     uint32 `json:"clusterID"`
+	Identity      uint32 `json:"identity"`
+	HostIP        string `json:"hostIP" doc:"The node to send to; empty when there is none."`
+	EncryptionKey uint8  `json:"encryptionKey" doc:"0 is none."`
+	Namespace     string `json:"namespace"`
+	Pod           string `json:"pod"`
+	Source        string `json:"source"`
+	Kind          string `json:"kind" enum:"endpoint,node,pod-cidr,health,ingress"`
+	Claims        int    `json:"claims" doc:"How many claims the prefix has."`
+}
+
+// Lookup is the answer of /v1/lookup.
+type Lookup struct {
+	IP         string        `json:"ip"`
+	Match      *IP           `json:"match" doc:"The longest prefix that has the address; null when nobody claims it."`
+	Identity   *Identity     `json:"identity" doc:"The match's identity; null when it is not known."`
+	Node       *Node         `json:"node" doc:"The node that hosts it; null when it is not known."`
+	Services   []ServiceName `json:"services" doc:"The services that have the address as a backend."`
+	Candidates []Candidate   `json:"candidates" doc:"Every claim that has the address, the best first."`
+}
+
+// ServiceName names a service.
+type ServiceName struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+// Candidate is one claim that has the address.
+type Candidate struct {
+	Entry  IP     `json:"entry"`
+	Won    bool   `json:"won"`
+	Reason string `json:"reason" doc:"The rule by which it won or lost."`
+}
+
+// Health is what a module, a background task or a cluster connection says of
+// itself.
+type Health struct {
+	Name                string     `json:"name"`
+	Cluster             string     `json:"cluster" doc:"Set for a cluster connection."`
+	State               string     `json:"state" enum:"ok,degraded,stopped,unknown"`
+	Message             string     `json:"message"`
+	LastSuccess         *time.Time `json:"lastSuccess"`
+	LastFailure         *time.Time `json:"lastFailure"`
+	ConsecutiveFailures int        `json:"consecutiveFailures"`
+}
