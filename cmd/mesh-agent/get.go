@@ -104,7 +104,6 @@ func (res resource[T]) one(ctx context.Context, r request) error {
 
 func (c *cli) getCommand() *cobra.Command {
 	var (
-		t      target
 		query  client.Query
 		format = printer.NewFormat(printer.Plain, printer.Wide, printer.JSON, printer.YAML, printer.Name)
 	)
@@ -122,7 +121,7 @@ func (c *cli) getCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			cl, err := c.connect(cmd, &t)
+			cl, err := c.connect(cmd)
 			if err != nil {
 				return err
 			}
@@ -136,7 +135,6 @@ func (c *cli) getCommand() *cobra.Command {
 			return res.get(cmd.Context(), r)
 		},
 	}
-	t.addFlags(cmd.Flags())
 	cmd.Flags().StringVarP(&query.Cluster, "cluster", "c", "", "only those of this cluster")
 	cmd.Flags().StringVarP(&query.Namespace, "namespace", "n", "", "only those in this namespace")
 	cmd.Flags().VarP(format, "output", "o", "form of the output")

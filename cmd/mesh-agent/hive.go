@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"math"
 	"runtime"
 	"time"
 
@@ -117,15 +116,11 @@ func newMesh(c *validated, v *clustermesh.View, reg prometheus.Registerer, log *
 		SyncTimeout: c.ClustermeshSyncTimeout,
 		View:        v,
 		KVStore:     opts,
-		Lists:       semaphore.NewWeighted(int64(listsPerCore * math.Max(1, float64(runtime.GOMAXPROCS(0))))),
+		Lists:       semaphore.NewWeighted(int64(clustermesh.ListsPerCore * runtime.GOMAXPROCS(0))),
 		Log:         log,
 	})
 	return m, reg.Register(clustermesh.NewCollector(m))
 }
-
-// listsPerCore bounds the lists that run at once: each keeps a core busy with
-// decoding, so more of them only hold more pages in memory.
-const listsPerCore = 2
 
 // apiCell serves the view.
 func apiCell() cell.Cell {

@@ -13,7 +13,6 @@ import (
 )
 
 func (c *cli) lookupCommand() *cobra.Command {
-	var t target
 	format := printer.NewFormat(printer.Text, printer.JSON, printer.YAML)
 	cmd := &cobra.Command{
 		Use:   "lookup ADDRESS",
@@ -23,7 +22,7 @@ func (c *cli) lookupCommand() *cobra.Command {
 		Example: "  mesh-agent lookup 10.0.1.5",
 		Args:    arguments(1, 1, "one ADDRESS"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cl, err := c.connect(cmd, &t)
+			cl, err := c.connect(cmd)
 			if err != nil {
 				return err
 			}
@@ -44,7 +43,6 @@ func (c *cli) lookupCommand() *cobra.Command {
 			return err
 		},
 	}
-	t.addFlags(cmd.Flags())
 	cmd.Flags().VarP(format, "output", "o", "form of the output")
 	return cmd
 }

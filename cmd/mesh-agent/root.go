@@ -52,6 +52,8 @@ func execute(root *cobra.Command, args []string) int {
 	hint := ""
 	if _, ok := errors.AsType[usageError](err); ok {
 		hint = fmt.Sprintf(" (see '%s --help')", cmd.CommandPath())
+	} else if errors.Is(err, client.ErrUnreachable) {
+		hint = "; is it running? --server or --socket choose another one"
 	}
 	fmt.Fprintf(root.ErrOrStderr(), "Error: %v%s\n", err, hint)
 	return exitCode(err)
@@ -79,6 +81,7 @@ type cli struct {
 	getenv                       func(string) string
 	defaultSocket, defaultServer string        // where an agent is looked for
 	poll                         time.Duration // between two looks at the status while waiting
+	server, socket               string        // the flags that choose the agent
 }
 
 // newRootCommand returns the whole command line: run, the commands that ask a
@@ -110,26 +113,21 @@ func (c *cli) root(others ...*cobra.Command) *cobra.Command {
 	}
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	flags := root.PersistentFlags()
+	flags.StringVar(&c.server, "server", "", "URL of the agent to ask, such as http://127.0.0.1:9979")
+	flags.StringVar(&c.socket, "socket", "", "unix socket of the agent to ask; default: "+defaultSocket+", then "+defaultListen)
 	root.AddCommand(others...)
 	root.AddCommand(c.statusCommand(), c.getCommand(), c.lookupCommand(), newVersionCommand())
 	return root
 }
 
-// target chooses the agent to ask.
-type target struct{ server, socket string }
-
-func (t *target) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&t.server, "server", "", "URL of the agent, such as http://127.0.0.1:9979")
-	flags.StringVar(&t.socket, "socket", "", "unix socket of the agent")
-}
-
 // connect returns a client for the agent that flags and environment choose.
-func (c *cli) connect(cmd *cobra.Command, t *target) (*client.Client, error) {
+func (c *cli) connect(cmd *cobra.Command) (*client.Client, error) {
 	if err := c.environment(cmd.Flags()); err != nil {
 		return nil, err
 	}
 	cl, err := client.New(client.Options{
-		Server: t.server, Socket: t.socket,
+		Server: c.server, Socket: c.socket,
 		DefaultServer: c.defaultServer, DefaultSocket: c.defaultSocket,
 	})
 	if err != nil {

@@ -17,7 +17,6 @@ import (
 
 // statusOptions is what status was asked for.
 type statusOptions struct {
-	target  target
 	cluster string // empty: all
 	wait    bool
 	goal    *printer.Format
@@ -54,7 +53,6 @@ func (c *cli) statusCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	o.target.addFlags(f)
 	f.BoolVar(&o.wait, "wait", false, "wait until every cluster is as --for says")
 	f.Var(o.goal, "for", "what to wait for")
 	f.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait")
@@ -68,7 +66,7 @@ func (c *cli) status(cmd *cobra.Command, o *statusOptions) error {
 			return usagef("--%s needs --wait", name)
 		}
 	}
-	cl, err := c.connect(cmd, &o.target)
+	cl, err := c.connect(cmd)
 	if err != nil {
 		return err
 	}

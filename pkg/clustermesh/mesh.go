@@ -19,6 +19,11 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
+// ListsPerCore is how many lists are best run at once for each core: one keeps
+// it busy with decoding while another waits, and more of them only hold more
+// pages in memory.
+const ListsPerCore = 2
+
 // Params is what a Mesh is made of.
 type Params struct {
 	// Directory is the mesh directory: one client file per remote cluster.

@@ -1,0 +1,460 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cilium/statedb"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+
+	"github.com/mesh-agent/mesh-agent/internal/health"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/nodes"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// testMesh is a mesh that is as the test says.
+type testMesh struct {
+	mu       sync.Mutex
+	clusters []remotecluster.Status
+	starting bool
+}
+
+func (m *testMesh) Clusters() []remotecluster.Status {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.clusters
+}
+
+func (m *testMesh) Ready() (bool, map[string]string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return !m.starting, map[string]string{}
+}
+
+func (m *testMesh) Revision() uint64 { return 1 }
+
+func (m *testMesh) set(clusters ...remotecluster.Status) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.clusters = clusters
+}
+
+// agent is a server over real tables, on real sockets.
+type agent struct {
+	mesh                    *testMesh
+	address, socket, server string
+	stop                    func()
+}
+
+// newAgent starts an agent that knows a little of everything.
+func newAgent(t *testing.T, clusters ...remotecluster.Status) *agent {
+	t.Helper()
+	a := &agent{mesh: &testMesh{clusters: clusters}}
+	s, err := api.NewServer(a.sources(t), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Listen("127.0.0.1:0", filepath.Join(t.TempDir(), "agent.sock"), false); err != nil {
+		t.Fatal(err)
+	}
+	a.address, a.socket, a.server = s.Address(), s.Socket(), "http://"+s.Address()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx) }()
+	a.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(a.stop)
+	return a
+}
+
+func (a *agent) sources(t *testing.T) api.Sources {
+	t.Helper()
+	db := statedb.New()
+	n, err1 := nodes.New(db)
+	s, err2 := services.New(db)
+	i, err3 := allocator.New(db)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	ips := ipcache.New()
+	n.Apply([]store.Change[nodes.Node]{{New: &nodes.Node{
+		Cluster: "c2", ClusterID: 2, Name: "n1", Source: wire.SourceClusterMesh, EncryptionKey: 3,
+		Addresses: []nodes.Address{{Type: "ExternalIP", IP: addr("1.2.3.4")}, {Type: "InternalIP", IP: addr("192.168.2.1")}},
+		PodCIDRs:  []netip.Prefix{netip.MustParsePrefix("10.2.1.0/24")},
+	}}})
+	s.Apply([]store.Change[services.Service]{{New: &services.Service{
+		Cluster: "c2", Namespace: "default", Name: "web", Shared: true, Source: wire.SourceClusterMesh,
+		Backends: []services.Backend{{IP: addr("10.2.1.10")}},
+	}}})
+	i.Apply([]store.Change[allocator.Identity]{{Name: "131072", New: &allocator.Identity{
+		ID: 131072, Cluster: "c2", ClusterID: 2, Labels: allocator.NewLabels(wire.ParseLabels("k8s:app=web;k8s:tier=front;")),
+	}}})
+	c2, c3 := &ipcache.Cluster{Name: "c2", ID: 2}, &ipcache.Cluster{Name: "c3", ID: 3}
+	host := func(c *ipcache.Cluster, identity uint32, name string) ipcache.Op {
+		return ipcache.Op{New: ipcache.NewEntry(ipcache.Spec{
+			Prefix: netip.MustParsePrefix("10.2.1.10/32"), Cluster: c, Source: wire.SourceClusterMesh, Identity: identity,
+			HostIP: addr("192.168.2.1"), Namespace: "default", Name: name,
+		})}
+	}
+	ips.Apply([]ipcache.Op{host(c2, 131072, "web-0"), host(c3, 196608, "other")})
+	reg := health.New()
+	reg.NewScope("clustermesh").OK("fine")
+	return api.Sources{
+		Agent: api.AgentInfo{Version: "v1.2.3", Cluster: "c1", ClusterID: 1, Node: "node-1", Started: time.Now().Add(-time.Hour), Mode: "run"},
+		DB:    db, Mesh: a.mesh, Nodes: n.Table(), Exported: s.Exported(), Services: s.Global(), Identities: i.Table(),
+		IPs: ips, Health: reg, Gatherer: prometheus.NewRegistry(),
+	}
+}
+
+func addr(text string) netip.Addr { return netip.MustParseAddr(text) }
+
+// well is a cluster with nothing wrong.
+func well(name string, id uint32) remotecluster.Status {
+	c := remotecluster.Status{
+		Name: name, ID: id, State: remotecluster.Ready, Ready: true, Connected: true,
+		ConnectedSince: time.Now().Add(-time.Minute), ConfigFile: "/mesh/" + name, Endpoints: []string{"https://" + name + ":2379"},
+		Capabilities: &wire.Capabilities{SyncedCanaries: true, MaxConnectedClusters: 255},
+		Sources:      make(map[wire.Resource]remotecluster.SourceStatus),
+	}
+	for _, r := range []wire.Resource{wire.Nodes, wire.Services, wire.Identities, wire.IPs} {
+		c.Sources[r] = remotecluster.SourceStatus{
+			Synced: true, Count: 7, Freshness: remotecluster.Freshness{State: remotecluster.FreshnessSynced, AsOf: time.Now()},
+		}
+	}
+	return c
+}
+
+// lost is a cluster whose connection was lost.
+func lost(name string) remotecluster.Status {
+	c := well(name, 9)
+	c.State, c.Ready, c.Connected, c.Message = remotecluster.Degraded, false, false, "not connected: connection refused"
+	c.Failures, c.LastFailure, c.LastError = 3, time.Now().Add(-time.Minute), "connection refused"
+	for r, s := range c.Sources {
+		s.Freshness = remotecluster.Freshness{State: remotecluster.FreshnessStale, AsOf: time.Now().Add(-3 * time.Minute)}
+		c.Sources[r] = s
+	}
+	return c
+}
+
+// result is what a command line did.
+type result struct {
+	code     int
+	out, err string
+}
+
+// command is a command line that is being put together.
+type command struct {
+	cli *cli
+}
+
+// with returns a command line in an environment; the places where an agent is
+// looked for by default are the given ones.
+func with(env map[string]string, socket, server string) command {
+	return command{&cli{
+		getenv:        func(name string) string { return env[name] },
+		defaultSocket: socket, defaultServer: server, poll: 5 * time.Millisecond,
+	}}
+}
+
+func (c command) run(args ...string) result {
+	var out, errs bytes.Buffer
+	root := c.cli.root(&cobra.Command{Use: "run", RunE: func(*cobra.Command, []string) error { return nil }})
+	root.SetOut(&out)
+	root.SetErr(&errs)
+	code := execute(root, args)
+	return result{code, out.String(), errs.String()}
+}
+
+// ask runs a command line against this agent.
+func (a *agent) ask(args ...string) result {
+	return with(nil, "/nonexistent", "127.0.0.1:1").run(append(args, "--server", a.server)...)
+}
+
+func TestExitCodes(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t, well("c2", 2), lost("c3"))
+	empty := newAgent(t)
+	tests := []struct {
+		of       *agent
+		args     string
+		code     int
+		out, err string // what they contain; empty: nothing at all
+	}{
+		{a, "status", 1, "degraded", ""},
+		{a, "status c2", 0, "Cluster c2 (ID 2): ready", ""},
+		{a, "status c3", 1, "not connected: connection refused", ""},
+		{a, "status nope", 1, "", `there is no cluster "nope"`},
+		{a, "status c2 c3", 2, "", "at most one CLUSTER"},
+		{a, "status -o json", 1, `"state": "degraded"`, ""},
+		{a, "status c2 -o json", 0, `"name": "c2"`, ""},
+		{a, "status -o xml", 2, "", "must be one of text, json, yaml"},
+		{a, "status --for=ready", 2, "", "--for needs --wait"},
+		{a, "status --timeout 1s", 2, "", "--timeout needs --wait"},
+		{a, "status --wait --for=nothing", 2, "", "must be one of fresh, ready, synced"},
+		{a, "status --wait --timeout 50ms", 1, "degraded", "gave up after 50ms waiting for 1 of 2 clusters to be fresh: c3 (degraded)"},
+		{a, "status --wait --for=synced", 0, "degraded", ""},
+		{a, "status c2 --wait", 0, "Cluster c2", ""},
+		{a, "status nope --wait --timeout 50ms", 1, "", `there is no cluster "nope"`},
+		{empty, "status", 0, "No remote clusters.", ""},
+		{empty, "status --wait", 0, "No remote clusters.", ""},
+		{empty, "get clusters", 0, "", "No clusters found."},
+		{empty, "get clusters -o json", 0, `"items": []`, ""},
+		{empty, "get clusters -o name", 0, "", ""},
+
+		{a, "get clusters", 0, "CLUSTER", ""},
+		{a, "get cluster c2", 0, "c2", ""},
+		{a, "get Cluster c2 -o name", 0, "c2\n", ""},
+		{a, "get clusters nope", 1, "", `there is no cluster "nope"`},
+		{a, "get nodes c2/n1", 0, "192.168.2.1", ""},
+		{a, "get node n1 -c c2", 0, "192.168.2.1", ""},
+		{a, "get node c2/n1 -c c2", 0, "192.168.2.1", ""},
+		{a, "get node c2/n1 -c c3", 2, "", "give either the NAME of one of the nodes or filters"},
+		{a, "get nodes n1", 1, "", "named CLUSTER/NAME"},
+		{a, "get nodes c2/nope", 1, "", `there is no node "nope" in cluster "c2"`},
+		{a, "get nodes -c nope", 0, "", "No nodes found."},
+		{a, "get nodes -n default", 2, "", "nodes cannot be filtered by it"},
+		{a, "get services -n default", 0, "web", ""},
+		{a, "get svc default/web -o yaml", 0, "name: web", ""},
+		{a, "get service web -n default", 0, "web", ""},
+		{a, "get services nope", 1, "", "named NAMESPACE/NAME"},
+		{a, "get services default/nope", 1, "", "no cluster shares"},
+		{a, "get identities 131072", 0, "k8s:app=web,k8s:tier=front", ""},
+		{a, "get identity 7", 1, "", "there is no identity 7"},
+		{a, "get identity web", 1, "", "want a number"},
+		{a, "get ips", 0, "10.2.1.10/32", ""},
+		{a, "get ips -c c3", 0, "", "No ips found."},
+		{a, "get ip 10.2.1.10", 0, "default/web-0", ""},
+		{a, "get ip 10.2.1.10/32 -o name", 0, "10.2.1.10/32\n", ""},
+		{a, "get ip 10.9.9.9", 1, "", "nobody claims 10.9.9.9/32"},
+		{a, "get ip nope", 1, "", "want an address"},
+		{a, "get ip 10.2.1.10 -c c2", 2, "", "give either the NAME"},
+		{a, "get health", 0, "remote-cluster.c3", ""},
+		{a, "get health remote-cluster.c2", 0, "ok", ""},
+		{a, "get health nope", 1, "", "nothing with the name"},
+		{a, "get", 2, "", "want RESOURCE [NAME]"},
+		{a, "get nodes a b", 2, "", "want RESOURCE [NAME]"},
+		{a, "get gremlins", 2, "", "want one of clusters, nodes, services, identities, ips, health"},
+		{a, "get nodes -o xml", 2, "", "must be one of table, wide, json, yaml, name"},
+		{a, "get nodes --frobnicate", 2, "", "unknown flag: --frobnicate"},
+
+		{a, "lookup 10.2.1.10", 0, "pod default/web-0 in cluster c2", ""},
+		{a, "lookup 10.9.9.9", 1, "Nobody claims 10.9.9.9.", ""},
+		{a, "lookup 10.9.9.9 -o json", 1, `"match": null`, ""},
+		{a, "lookup nonsense", 2, "", "want an IPv4 or IPv6 address"},
+		{a, "lookup", 2, "", "want one ADDRESS"},
+
+		{a, "version", 0, "mesh-agent ", ""},
+		{a, "version -o json", 0, `"version": `, ""},
+		{a, "version -o yaml", 0, "version: ", ""},
+		{a, "version x", 2, "", "unexpected argument"},
+		{a, "stauts", 2, "", `unknown command "stauts"; did you mean status?`},
+		{a, "", 0, "Usage:", ""},
+		{a, "help get", 0, "NAMESPACE/NAME", ""},
+		{a, "completion bash", 0, "mesh-agent", ""},
+	}
+	for _, test := range tests {
+		t.Run(test.args, func(t *testing.T) {
+			t.Parallel()
+			got := test.of.ask(strings.Fields(test.args)...)
+			if got.code != test.code || !contains(got.out, test.out) || !contains(got.err, test.err) {
+				// Progress is a message, too.
+				if test.err == "" && strings.HasPrefix(got.err, "Waiting for") && got.code == test.code {
+					return
+				}
+				t.Errorf("exit code %d, want %d\nstdout:\n%s\nstderr:\n%s", got.code, test.code, got.out, got.err)
+			}
+			if strings.HasPrefix(got.err, "Error: ") && strings.Count(got.err, "\n") != 1 {
+				t.Errorf("the error is not one line:\n%s", got.err)
+			}
+		})
+	}
+}
+
+// contains wants nothing when want is empty.
+func contains(text, want string) bool {
+	if want == "" {
+		return text == ""
+	}
+	return strings.Contains(text, want)
+}
+
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	for _, args := range []string{"status", "get nodes", "get nodes c2/n1", "lookup 10.0.0.1", "status --wait --timeout 20ms"} {
+		t.Run(args, func(t *testing.T) {
+			t.Parallel()
+			got := with(nil, "/nonexistent/agent.sock", "127.0.0.1:1").run(strings.Fields(args)...)
+			if got.code != 2 || got.out != "" || !strings.Contains(got.err, "/nonexistent/agent.sock") || !strings.Contains(got.err, "is it running?") {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+func TestWhichAgent(t *testing.T) {
+	t.Parallel()
+	flag, env, socket := newAgent(t, well("flag", 2)), newAgent(t, well("env", 2)), newAgent(t, well("socket", 2))
+	tcp := newAgent(t, well("tcp", 2))
+	list := []string{"get", "clusters", "-o", "name"}
+	tests := map[string]struct {
+		env            map[string]string
+		socket, server string
+		args           []string
+		want           string
+		code           int
+	}{
+		"--server":                      {nil, socket.socket, tcp.address, append(list, "--server", flag.server), "flag\n", 0},
+		"--server before the command":   {nil, socket.socket, tcp.address, append([]string{"--server", flag.server}, list...), "flag\n", 0},
+		"--server without a scheme":     {nil, socket.socket, tcp.address, append(list, "--server="+flag.address), "flag\n", 0},
+		"--socket":                      {nil, socket.socket, tcp.address, append(list, "--socket", flag.socket), "flag\n", 0},
+		"both":                          {nil, socket.socket, tcp.address, append(list, "--socket", flag.socket, "--server", flag.server), "", 2},
+		"a flag wins over variables":    {map[string]string{"MESH_AGENT_SOCKET": env.socket, "MESH_AGENT_SERVER": env.server}, "", "", append(list, "--server", flag.server), "flag\n", 0},
+		"the variable for the server":   {map[string]string{"MESH_AGENT_SERVER": env.server}, socket.socket, tcp.address, list, "env\n", 0},
+		"the variable for the socket":   {map[string]string{"MESH_AGENT_SOCKET": env.socket}, socket.socket, tcp.address, list, "env\n", 0},
+		"other flags have variables":    {map[string]string{"MESH_AGENT_OUTPUT": "name"}, socket.socket, tcp.address, list[:2], "socket\n", 0},
+		"a variable with a bad value":   {map[string]string{"MESH_AGENT_OUTPUT": "xml"}, socket.socket, tcp.address, list[:2], "", 2},
+		"a flag wins over its variable": {map[string]string{"MESH_AGENT_OUTPUT": "xml"}, socket.socket, tcp.address, list, "socket\n", 0},
+		"the default socket":            {nil, socket.socket, tcp.address, list, "socket\n", 0},
+		"the default address":           {nil, "/nonexistent", tcp.address, list, "tcp\n", 0},
+		"no other than the one given":   {nil, socket.socket, tcp.address, append(list, "--socket", "/nonexistent"), "", 2},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := with(test.env, test.socket, test.server).run(test.args...)
+			if got.out != test.want || got.code != test.code || (got.err == "") != (test.code == 0) {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+func TestJSONIsTheAPIsOwn(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t, well("c2", 2))
+	got := a.ask("get", "ips", "-o", "json")
+	var l api.List[api.IP]
+	if err := json.Unmarshal([]byte(got.out), &l); err != nil || len(l.Items) != 1 || l.Revision == 0 || l.Items[0].Claims != 2 {
+		t.Errorf("%+v %v", l, err)
+	}
+	got = a.ask("get", "ips", "10.2.1.10", "-o", "json")
+	var one api.IP
+	if err := json.Unmarshal([]byte(got.out), &one); err != nil || one != l.Items[0] {
+		t.Errorf("%+v %v", one, err)
+	}
+}
+
+// TestWaitEndsWhenTheGoalIsReached also wants each step reported once.
+func TestWaitEndsWhenTheGoalIsReached(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t, lost("c3"))
+	done := make(chan result)
+	go func() { done <- a.ask("status", "--wait", "--for=fresh", "--timeout", "30s") }()
+	select {
+	case got := <-done:
+		t.Fatalf("did not wait: %+v", got)
+	case <-time.After(50 * time.Millisecond):
+	}
+	a.mesh.set(well("c3", 3))
+	got := <-done
+	want := "Waiting for 1 of 1 cluster to be fresh: c3 (degraded)\n"
+	if got.code != 0 || !strings.Contains(got.out, "ready") || got.err != want {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestWaitOutlivesTheAgent: an agent that comes back is waited for.
+func TestWaitForTheAgent(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "agent.sock")
+	done := make(chan result)
+	go func() {
+		done <- with(nil, "", "").run("status", "--wait", "--timeout", "30s", "--socket", path)
+	}()
+	a := &agent{mesh: &testMesh{}}
+	s, err := api.NewServer(a.sources(t), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case got := <-done:
+		t.Fatalf("did not wait: %+v", got)
+	case <-time.After(50 * time.Millisecond):
+	}
+	if err := s.Listen("", path, false); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error)
+	go func() { served <- s.Serve(ctx) }()
+	if got := <-done; got.code != 0 || got.err != "Waiting for the agent\n" {
+		t.Errorf("%+v", got)
+	}
+	cancel()
+	<-served
+}
+
+func TestErrorsToExitCodes(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		err  error
+		code int
+	}{
+		"nothing":               {nil, 0},
+		"a failure":             {errors.New("no"), 1},
+		"wrong usage":           {usagef("no"), 2},
+		"wrong usage, wrapped":  {fmt.Errorf("run: %w", usageError{errors.New("no")}), 2},
+		"a socket in use":       {fmt.Errorf("start: %w", &api.ListenError{Place: "/x", Err: api.ErrSocketInUse}), 2},
+		"an unknown object":     {&api.Problem{Status: 404, Detail: "no"}, 1},
+		"a bad request":         {&api.Problem{Status: 400, Detail: "no"}, 2},
+		"an error of the agent": {&api.Problem{Status: 500, Detail: "no"}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := &cli{getenv: func(string) string { return "" }}
+			var errs bytes.Buffer
+			root := c.root(&cobra.Command{Use: "run", RunE: func(*cobra.Command, []string) error { return test.err }})
+			root.SetErr(&errs)
+			if code := execute(root, []string{"run"}); code != test.code {
+				t.Errorf("exit code %d, want %d", code, test.code)
+			}
+			if (errs.Len() > 0) != (test.err != nil) {
+				t.Errorf("stderr: %s", &errs)
+			}
+		})
+	}
+}
+
+func TestEveryResourceIsInTheHelp(t *testing.T) {
+	t.Parallel()
+	var documented []string
+	for line := range strings.Lines(resourceHelp()) {
+		documented = append(documented, strings.Fields(line)[0])
+	}
+	if diff := cmp.Diff(resourceNames(), documented); diff != "" {
+		t.Error(diff)
+	}
+}

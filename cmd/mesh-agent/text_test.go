@@ -1,0 +1,245 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+var now = time.Date(2026, 11, 21, 1, 2, 3, 0, time.UTC)
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("differs from %s (-want +got):\n%s", path, diff)
+	}
+}
+
+func before(d time.Duration) *time.Time {
+	t := now.Add(-d)
+	return &t
+}
+
+// goodCluster is a cluster with nothing wrong.
+func goodCluster(name string, id uint32) api.Cluster {
+	age, fresh := 0.4, api.Freshness{State: "synced", AsOf: before(400 * time.Millisecond)}
+	fresh.AgeSeconds = &age
+	yes, max := true, uint32(255)
+	return api.Cluster{
+		Name: name, ID: id, State: "ready", Ready: true, Connected: true,
+		Endpoints: []string{"https://" + name + ".mesh:2379"}, EtcdClusterID: "cdf818194e3a8c32", ConfigFile: "/var/lib/cilium/clustermesh/" + name,
+		Capabilities:   api.Capabilities{SyncedCanaries: &yes, MaxConnectedClusters: &max},
+		Synced:         api.ByResource[bool]{Nodes: true, Services: true, Identities: true, IPs: true},
+		Counts:         api.ByResource[int]{Nodes: 3, Services: 40, Identities: 200, IPs: 1200},
+		Freshness:      api.ByResource[api.Freshness]{Nodes: fresh, Services: fresh, Identities: fresh, IPs: fresh},
+		ConnectedSince: before(time.Hour), LastEvent: before(2 * time.Second),
+	}
+}
+
+func staleBy(c api.Cluster, d time.Duration) api.Cluster {
+	age := d.Seconds()
+	f := api.Freshness{State: "stale", AsOf: before(d), AgeSeconds: &age}
+	c.Freshness = api.ByResource[api.Freshness]{Nodes: f, Services: f, Identities: f, IPs: f}
+	return c
+}
+
+func failing(c api.Cluster, state, message string) api.Cluster {
+	c.State, c.Ready, c.Connected, c.ConnectedSince, c.Message = state, false, false, nil, message
+	c.Failures, c.LastFailure, c.LastError = 23, before(5*time.Second), message
+	return c
+}
+
+func neverSeen(name, state, message string) api.Cluster {
+	c := failing(api.Cluster{Name: name}, state, message)
+	f := api.Freshness{State: "unknown"}
+	c.Freshness = api.ByResource[api.Freshness]{Nodes: f, Services: f, Identities: f, IPs: f}
+	return c
+}
+
+// oneOfEach is a mesh in which everything goes wrong that can.
+func oneOfEach() []api.Cluster {
+	syncing := neverSeen("berlin", "syncing", "listing ips: 4711 so far")
+	syncing.Connected, syncing.ID, syncing.Failures = true, 4, 0
+	rejecting := goodCluster("osaka", 7)
+	rejecting.Rejected = api.ByResource[int]{Nodes: 1, IPs: 12}
+	weak := goodCluster("oslo", 8)
+	weak.State, weak.Message = "degraded", "no heartbeat for 3m10s: etcd answers, but the cluster's writer may be gone"
+	removing := goodCluster("quito", 10)
+	removing.State, removing.Ready, removing.Message = "removing", false, "its file is gone; its entries are being withdrawn"
+	return []api.Cluster{
+		goodCluster("accra", 2),
+		syncing,
+		neverSeen("cairo", "connecting", "dial tcp 10.0.0.1:2379: connect: connection refused"),
+		staleBy(failing(goodCluster("dakar", 5), "degraded", "not connected since 00:52: EOF"), 10*time.Minute),
+		neverSeen("delhi", "failed", "the client file cannot be used: endpoints are missing"),
+		rejecting,
+		weak,
+		staleBy(goodCluster("paris", 9), 95*time.Second),
+		removing,
+		goodCluster("zagreb", 12),
+	}
+}
+
+func statusOf(clusters []api.Cluster) *api.Status {
+	st := &api.Status{
+		Agent: api.AgentInfo{Version: "v1.2.3", Cluster: "home", ClusterID: 1, Node: "node-1", Started: *before(3*time.Hour + 12*time.Minute), Mode: "run"},
+		State: "ready", Ready: true, Clusters: clusters,
+		Summary: api.Summary{Clusters: len(clusters), Nodes: 12, Services: 40, GlobalServices: 38, Identities: 1, IPs: 10234, Conflicts: 2},
+	}
+	for i := range clusters {
+		if clusters[i].Ready {
+			st.Summary.ClustersReady++
+		}
+		if !clusters[i].Well() {
+			st.State = "degraded"
+		}
+	}
+	return st
+}
+
+func TestStatusText(t *testing.T) {
+	t.Parallel()
+	var many []api.Cluster
+	for i := range 254 {
+		c := goodCluster(fmt.Sprintf("cluster-%03d", i), uint32(i+2))
+		if i%100 == 50 {
+			c = staleBy(failing(c, "degraded", "not connected: connection refused"), time.Hour)
+		}
+		many = append(many, c)
+	}
+	three := []api.Cluster{goodCluster("accra", 2), goodCluster("cairo", 3), neverSeen("delhi", "connecting", "dial tcp 10.0.0.1:2379: connect: connection refused")}
+	tests := map[string]struct {
+		clusters []api.Cluster
+		style    printer.Style
+	}{
+		"status-none":     {nil, printer.Style{}},
+		"status-well":     {three[:2], printer.Style{}},
+		"status-three":    {three, printer.Style{}},
+		"status-each":     {oneOfEach(), printer.Style{}},
+		"status-terminal": {three, printer.Style{Color: true, Width: 80}},
+		"status-254":      {many, printer.Style{}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var out bytes.Buffer
+			if err := writeStatus(&out, test.style, statusOf(test.clusters), now); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, name, out.String())
+		})
+	}
+}
+
+func TestClusterText(t *testing.T) {
+	t.Parallel()
+	for _, c := range oneOfEach() {
+		t.Run(c.Name, func(t *testing.T) {
+			t.Parallel()
+			var out bytes.Buffer
+			if err := writeCluster(&out, printer.Style{}, &c, now); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, "cluster-"+c.Name, out.String())
+		})
+	}
+}
+
+// TestTextsOfOthersAreHarmless: nothing that a remote wrote reaches a terminal
+// as it is.
+func TestTextsOfOthersAreHarmless(t *testing.T) {
+	t.Parallel()
+	const evil = "a\x1b[2Jb"
+	c := neverSeen(evil, "connecting", evil)
+	c.Endpoints, c.EtcdClusterID, c.ConfigFile, c.LastError = []string{evil}, evil, evil, evil
+	st := statusOf([]api.Cluster{c})
+	st.Agent.Node, st.Agent.Version, st.State = evil, evil, evil
+	l := &api.Lookup{
+		IP:       "10.0.0.1",
+		Match:    &api.IP{Prefix: "10.0.0.1/32", Cluster: evil, Namespace: evil, Pod: evil, Kind: "endpoint"},
+		Identity: &api.Identity{Labels: map[string]string{evil: evil}},
+		Node:     &api.Node{Cluster: evil, Name: evil},
+		Services: []api.ServiceName{{Namespace: evil, Name: evil}},
+	}
+	nobodys := &api.Lookup{IP: "10.0.0.2", Services: l.Services}
+	var out bytes.Buffer
+	for _, err := range []error{
+		writeStatus(&out, printer.Style{}, st, now), writeCluster(&out, printer.Style{}, &c, now),
+		writeLookup(&out, printer.Style{}, l), writeLookup(&out, printer.Style{}, nobodys),
+	} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	p := newProgress(&out)
+	p.show(evil)
+	p.end()
+	if strings.Contains(out.String(), "\x1b") {
+		t.Errorf("%q", out.String())
+	}
+}
+
+func TestLookupText(t *testing.T) {
+	t.Parallel()
+	node := &api.Node{Cluster: "c2", Name: "n1"}
+	entry := func(kind, prefix string) *api.IP {
+		return &api.IP{Prefix: prefix, Cluster: "c2", ClusterID: 2, Identity: 6, HostIP: "192.168.2.1", Source: "clustermesh", Kind: kind, Claims: 1}
+	}
+	pod := entry("endpoint", "10.2.1.10/32")
+	pod.Identity, pod.Namespace, pod.Pod, pod.EncryptionKey = 131072, "default", "web-0", 3
+	loser := *pod
+	loser.Cluster, loser.ClusterID, loser.Identity = "c3", 3, 196608
+	external := entry("endpoint", "10.2.1.0/24")
+	external.HostIP = ""
+	tests := map[string]*api.Lookup{
+		"lookup-nobody":  {IP: "10.9.9.9"},
+		"lookup-backend": {IP: "10.9.9.9", Services: []api.ServiceName{{Namespace: "default", Name: "web"}}},
+		"lookup-pod": {
+			IP: "10.2.1.10", Match: pod, Node: node,
+			Identity: &api.Identity{ID: 131072, Cluster: "c2", Labels: map[string]string{"k8s:app": "web", "k8s:tier": "front"}},
+			Services: []api.ServiceName{{Namespace: "default", Name: "web"}, {Namespace: "default", Name: "api"}},
+			Candidates: []api.Candidate{
+				{Entry: *pod, Won: true, Reason: "the winner: the strongest claim to the longest prefix"},
+				{Entry: loser, Reason: "lost: cluster ID 2 precedes 3"},
+				{Entry: *entry("pod-cidr", "10.2.1.0/24"), Reason: "lost: a shorter prefix than 10.2.1.10/32"},
+			},
+		},
+		"lookup-node":     {IP: "192.168.2.1", Match: entry("node", "192.168.2.1/32"), Node: node, Identity: &api.Identity{ID: 6, Labels: map[string]string{"reserved:remote-node": ""}}},
+		"lookup-pod-cidr": {IP: "10.2.1.77", Match: entry("pod-cidr", "10.2.1.0/24"), Node: node},
+		"lookup-cidr":     {IP: "10.2.1.77", Match: external},
+		"lookup-homeless": {IP: "10.2.1.2", Match: entry("health", "10.2.1.2/32")},
+		"lookup-ingress":  {IP: "10.2.1.3", Match: entry("ingress", "10.2.1.3/32"), Node: node},
+	}
+	for name, l := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var out bytes.Buffer
+			if err := writeLookup(&out, printer.Style{}, l); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, name, out.String())
+		})
+	}
+}

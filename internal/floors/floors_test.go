@@ -1,0 +1,104 @@
+// Package floors holds the architecture as a test: which package may import
+// which (docs/architecture.md).
+package floors
+
+import (
+	"bufio"
+	"bytes"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/mesh-agent/mesh-agent/"
+
+// floors are the heights of the packages. Imports go strictly down; nothing
+// imports its own floor.
+func floors() map[string]int {
+	return map[string]int{
+		"pkg/wire":          0,
+		"pkg/kvstore":       1,
+		"pkg/store":         2,
+		"pkg/nodes":         3,
+		"pkg/services":      3,
+		"pkg/ipcache":       3,
+		"pkg/allocator":     3,
+		"pkg/remotecluster": 4,
+		"pkg/clustermesh":   5,
+		"pkg/api":           6,
+		"pkg/api/client":    7, // speaks with pkg/api's types, from the other side
+		"cmd/mesh-agent":    8,
+		"cmd/mesh-sim":      8,
+	}
+}
+
+// leaves may be imported from any floor and import none. The simulator and the
+// conformance suite stand beside the house: they use it, and only tests and
+// cmd/mesh-sim use them.
+func leaves() map[string]bool {
+	return map[string]bool{
+		"internal/logging": true, "internal/health": true, "internal/printer": true,
+		"internal/pki": true, "internal/etcdserver": true, "internal/etcdtest": true,
+	}
+}
+
+func beside() map[string]bool {
+	return map[string]bool{"internal/sim": true, "pkg/kvstore/kvtest": true, "test/scale": true, "internal/floors": true}
+}
+
+// list returns, for each package of the project, what it imports outside tests.
+func list(t *testing.T, args ...string) map[string][]string {
+	t.Helper()
+	cmd := exec.Command("go", append([]string{"list", "-f", `{{.ImportPath}} {{join .Imports " "}}`}, args...)...)
+	cmd.Dir = filepath.Join("..", "..")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v: %s", err, stderr.String())
+	}
+	imports := map[string][]string{}
+	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
+		f := strings.Fields(lines.Text())
+		imports[strings.TrimPrefix(f[0], module)] = f[1:]
+	}
+	return imports
+}
+
+func TestImportsGoStrictlyDown(t *testing.T) {
+	t.Parallel()
+	floor, leaf, aside := floors(), leaves(), beside()
+	for from, imports := range list(t, "./...") {
+		height, placed := floor[from]
+		if !placed && !leaf[from] && !aside[from] {
+			t.Errorf("%s has no floor: give it one here and in docs/architecture.md", from)
+			continue
+		}
+		for _, imported := range imports {
+			to, ours := strings.CutPrefix(imported, module)
+			if !ours {
+				continue
+			}
+			switch {
+			case aside[to] && from != "cmd/mesh-sim" && !aside[from]:
+				t.Errorf("%s imports %s, which stands beside the house", from, to)
+			case aside[from] || leaf[to]:
+			case leaf[from]:
+				t.Errorf("%s is a leaf and imports %s", from, to)
+			case placed && floor[to] >= height:
+				t.Errorf("%s (floor %d) imports %s (floor %d)", from, height, to, floor[to])
+			}
+		}
+	}
+}
+
+// Only the simulator and tests run an etcd: the agent's binary stays without.
+func TestTheAgentHasNoEtcdServer(t *testing.T) {
+	t.Parallel()
+	for dep := range list(t, "-deps", "./cmd/mesh-agent") {
+		if strings.HasPrefix(dep, "go.etcd.io/etcd/server") || dep == "internal/etcdserver" || dep == "testing" {
+			t.Errorf("mesh-agent depends on %s", dep)
+		}
+	}
+}
