@@ -87,13 +87,20 @@ func (c Config) Validate() error {
 	if c.ClustermeshSyncTimeout < 0 {
 		note("clustermesh-sync-timeout", fmt.Errorf("%s is negative", c.ClustermeshSyncTimeout))
 	}
-	if _, err := kvstore.ParseOptions(c.KVStoreOpt); err != nil {
-		note("kvstore-opt", err)
-	}
+	note("kvstore-opt", checkKVStore(c.KVStoreOpt))
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		note("listen", fmt.Errorf("%q is no address with a port, such as %s", c.Listen, defaultListen))
 	}
 	return errors.Join(errs...)
+}
+
+// checkKVStore accepts the options of sessions with remote clusters.
+func checkKVStore(opts map[string]string) error {
+	o, err := kvstore.ParseOptions(opts)
+	if err == nil && (o.ConfigPath != "" || len(o.Addresses) > 0) {
+		err = errors.New("this version has no local kvstore: leave etcd.config and etcd.address out")
+	}
+	return err
 }
 
 // checkDirectory accepts what can be watched, now or once it exists.

@@ -43,25 +43,27 @@ func newHive() *hive.Hive {
 	return hive.NewWithOptions(
 		opts,
 		cell.Config(defaultConfig()),
-		cell.Provide(validConfig, health.New, newRegistry),
+		cell.Provide(health.New, newRegistry),
 		job.Cell,
 		statedb.Cell,
 		viewCell(),
+		apiCell(), // listens before the mesh runs: an address in use ends it all
 		meshCell(),
-		apiCell(),
 	)
 }
 
-// validated is a configuration without mistakes.
-type validated struct{ Config }
-
-// validConfig stops the program before anything is made when the configuration
-// has mistakes.
-func validConfig(c Config) (*validated, error) {
-	if err := c.Validate(); err != nil {
-		return nil, usageError{err}
+// checkConfig finds the mistakes of the settings with a hive that has nothing
+// but the configuration, so that they end the program before it begins.
+func checkConfig(settings map[string]any) error {
+	var mistakes error
+	h := hive.New(cell.Config(defaultConfig()), cell.Invoke(func(c Config) { mistakes = c.Validate() }))
+	for key, value := range settings {
+		h.Viper().Set(key, value)
 	}
-	return &validated{c}, nil
+	if err := h.Populate(slog.New(slog.DiscardHandler)); err != nil {
+		return err
+	}
+	return mistakes
 }
 
 func newRegistry() (*prometheus.Registry, prometheus.Registerer, prometheus.Gatherer) {
@@ -83,7 +85,7 @@ func viewCell() cell.Cell {
 			services.New,
 			allocator.New,
 			ipcache.New,
-			func(c *validated, n *nodes.Nodes, s *services.Services, i *allocator.Identities, ips *ipcache.Cache) (*clustermesh.View, error) {
+			func(c Config, n *nodes.Nodes, s *services.Services, i *allocator.Identities, ips *ipcache.Cache) (*clustermesh.View, error) {
 				return clustermesh.NewView(c.local(), n, s, i, ips)
 			},
 		),
@@ -104,10 +106,10 @@ func meshCell() cell.Cell {
 	)
 }
 
-func newMesh(c *validated, v *clustermesh.View, reg prometheus.Registerer, log *slog.Logger) (*clustermesh.Mesh, error) {
+func newMesh(c Config, v *clustermesh.View, reg prometheus.Registerer, log *slog.Logger) (*clustermesh.Mesh, error) {
 	opts, err := kvstore.ParseOptions(c.KVStoreOpt)
 	if err != nil {
-		return nil, usageError{fmt.Errorf("--kvstore-opt: %w", err)}
+		return nil, fmt.Errorf("--kvstore-opt: %w", err)
 	}
 	opts.Metrics = kvstore.NewMetrics(reg)
 	m := clustermesh.New(clustermesh.Params{
@@ -134,7 +136,7 @@ func apiCell() cell.Cell {
 type apiParams struct {
 	cell.In
 
-	Config     *validated
+	Config     Config
 	DB         *statedb.DB
 	Mesh       *clustermesh.Mesh
 	Nodes      *nodes.Nodes
@@ -166,7 +168,7 @@ func newAPI(p apiParams) (*api.Server, error) {
 
 // serveAPI opens the sockets when the program starts, so that an address in use
 // ends it, and serves until it stops.
-func serveAPI(c *validated, s *api.Server, lc cell.Lifecycle, jobs job.Group) {
+func serveAPI(c Config, s *api.Server, lc cell.Lifecycle, jobs job.Group) {
 	lc.Append(cell.Hook{OnStart: func(cell.HookContext) error {
 		return s.Listen(c.Listen, c.Socket, c.Socket == defaultSocket)
 	}})

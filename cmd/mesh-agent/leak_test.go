@@ -1,9 +1,19 @@
 package main
 
 import (
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// asAgent is the environment variable that makes the test binary the real
+// program, so that tests can run it in a process of its own.
+const asAgent = "MESH_AGENT_TEST_BINARY"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asAgent) != "" {
+		main()
+	}
+	goleak.VerifyTestMain(m)
+}

@@ -1,9 +1,9 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -24,18 +24,27 @@ func newRunCommand() *cobra.Command {
 		if err != nil {
 			return usageError{err}
 		}
-		log.Info("Starting", "version", version(), "pid", os.Getpid())
-		err = h.Run(log)
-		if usage, ok := errors.AsType[usageError](err); ok {
-			return usage // without how the program found out
+		if err := checkConfig(h.Viper().AllSettings()); err != nil {
+			return usagef("%s", oneLine(err))
 		}
-		if err != nil {
+		log.Info("Starting", "version", version(), "pid", os.Getpid())
+		if err := h.Run(log); err != nil {
 			return fmt.Errorf("the agent ended: %w", err)
 		}
 		log.Info("Stopped")
 		return nil
 	}
 	return cmd
+}
+
+// oneLine shortens an error about the settings to what the user can mend.
+func oneLine(err error) string {
+	text := err.Error()
+	if _, detail, found := strings.Cut(text, "error(s) decoding:"); found {
+		text, _, _ = strings.Cut(detail, "Hint:")
+		text = strings.Trim(text, "\n*. ")
+	}
+	return strings.ReplaceAll(text, "\n", "; ")
 }
 
 // newHiveCommand prints the object graph of the program.

@@ -61,16 +61,16 @@ func (c *cli) statusCommand() *cobra.Command {
 }
 
 func (c *cli) status(cmd *cobra.Command, o *statusOptions) error {
-	for _, name := range []string{"for", "timeout"} {
-		if cmd.Flags().Changed(name) && !o.wait {
-			return usagef("--%s needs --wait", name)
-		}
-	}
 	cl, err := c.connect(cmd)
 	if err != nil {
 		return err
 	}
 	defer cl.Close()
+	for _, name := range []string{"for", "timeout"} {
+		if cmd.Flags().Changed(name) && !o.wait {
+			return usagef("--%s needs --wait", name)
+		}
+	}
 	ctx := cmd.Context()
 	var st *api.Status
 	var late error

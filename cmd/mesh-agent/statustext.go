@@ -27,8 +27,8 @@ func writeStatus(w io.Writer, style printer.Style, st *api.Status, now time.Time
 	fmt.Fprintf(out, "mesh-agent %s on %s, cluster %s (ID %d), up %s: %s\n",
 		printer.Clean(a.Version), printer.Clean(a.Node), printer.Clean(a.Cluster), a.ClusterID,
 		printer.Duration(now.Sub(a.Started)), paint(style, agentColor(st), st.State))
-	fmt.Fprintf(out, "%d/%s ready, %s, %s (%d global), %s, %s, %s\n\n",
-		s.ClustersReady, count(s.Clusters, "cluster"), count(s.Nodes, "node"), count(s.Services, "service"), s.GlobalServices,
+	fmt.Fprintf(out, "%d/%d clusters ready, %s, %s (%d global), %s, %s, %s\n\n",
+		s.ClustersReady, s.Clusters, count(s.Nodes, "node"), count(s.Services, "service"), s.GlobalServices,
 		counted(s.Identities, "identity", "identities"), counted(s.IPs, "address", "addresses"), count(s.Conflicts, "conflict"))
 	if len(st.Clusters) == 0 {
 		out.WriteString(noClusters)
@@ -73,7 +73,7 @@ func writeTroubles(out *bufio.Writer, style printer.Style, clusters []api.Cluste
 		for _, c := range byKind[kind] {
 			fmt.Fprintf(out, "  %-*s  %s\n", width, printer.Clean(c.Name), printer.Clean(story(&c, now)))
 		}
-		fmt.Fprintf(out, "  → %s\n", kind.remedy())
+		writeAdvice(out, style, "  ", kind.remedy())
 	}
 	writeRejected(out, style, clusters)
 }
@@ -84,7 +84,7 @@ func writeRejected(out *bufio.Writer, style printer.Style, clusters []api.Cluste
 	var lines []string
 	for _, c := range clusters {
 		if rejected(c) > 0 {
-			lines = append(lines, fmt.Sprintf("%s: %s", printer.Clean(c.Name), rejectedText(c.Rejected)))
+			lines = append(lines, fmt.Sprintf("%s  %s", printer.Clean(c.Name), rejectedText(c.Rejected)))
 		}
 	}
 	if len(lines) == 0 {
@@ -94,7 +94,23 @@ func writeRejected(out *bufio.Writer, style printer.Style, clusters []api.Cluste
 	for _, line := range lines {
 		fmt.Fprintf(out, "  %s\n", line)
 	}
-	fmt.Fprintf(out, "  → The agent's log names each key and the reason; whatever writes them in that cluster has to correct them.\n")
+	writeAdvice(out, style, "  ", "The agent's log names each key and the reason; whatever writes them in that cluster has to correct them.")
+}
+
+// adviceWidth is the width of advice, unless the terminal is narrower.
+const adviceWidth = 100
+
+// writeAdvice says what to do, behind an arrow.
+func writeAdvice(out *bufio.Writer, style printer.Style, indent, text string) {
+	width := adviceWidth
+	if style.Width > 0 {
+		width = min(width, style.Width)
+	}
+	arrow := "→ "
+	for _, line := range printer.Wrap(text, max(width-len(indent)-2, 20)) {
+		fmt.Fprintf(out, "%s%s%s\n", indent, arrow, line)
+		arrow = "  "
+	}
 }
 
 func rejectedText(r api.ByResource[int]) string {
@@ -104,7 +120,7 @@ func rejectedText(r api.ByResource[int]) string {
 		name string
 	}{{r.Nodes, "nodes"}, {r.Services, "services"}, {r.Identities, "identities"}, {r.IPs, "ips"}} {
 		if one.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", one.n, one.name))
+			parts = append(parts, fmt.Sprintf("%s: %d", one.name, one.n))
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -157,7 +173,8 @@ func writeCluster(w io.Writer, style printer.Style, c *api.Cluster, now time.Tim
 		return err
 	}
 	if kind := troubleOf(c); kind != noTrouble {
-		fmt.Fprintf(out, "\n→ %s\n", kind.remedy())
+		out.WriteString("\n")
+		writeAdvice(out, style, "", kind.remedy())
 	}
 	return out.Flush()
 }

@@ -2,6 +2,7 @@ package etcdserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -50,7 +51,7 @@ func LocalReader() []Range {
 // authentication on. The client is any that may still do everything.
 func EnableAuth(ctx context.Context, c *clientv3.Client, rootPassword string, users ...User) error {
 	if rootPassword == "" {
-		return errNoRoot
+		return errors.New("enable authentication: the root password is empty")
 	}
 	if _, err := c.RoleAdd(ctx, "root"); err != nil {
 		return fmt.Errorf("add role root: %w", err)

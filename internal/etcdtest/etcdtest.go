@@ -58,6 +58,10 @@ func WithToken(token string) Option { return func(s *settings) { s.cfg.Token = t
 // WithDataDir sets the directory of the database.
 func WithDataDir(dir string) Option { return func(s *settings) { s.cfg.DataDir = dir } }
 
+// WithMaxRequestBytes limits a request, and with it the fragments of watch
+// responses.
+func WithMaxRequestBytes(n uint) Option { return func(s *settings) { s.cfg.MaxRequestBytes = n } }
+
 // WithTune changes whatever else etcd can be told. It has no effect on a server
 // in its own process.
 func WithTune(f func(*embed.Config)) Option { return func(s *settings) { s.cfg.Tune = f } }
@@ -69,6 +73,9 @@ func newSettings(t testing.TB, opts []Option) settings {
 	}
 	if s.cfg.DataDir == "" {
 		s.cfg.DataDir = t.TempDir()
+	}
+	if s.cfg.Tick == 0 {
+		s.cfg.Tick = 10 * time.Millisecond
 	}
 	return s
 }

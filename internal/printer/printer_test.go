@@ -349,3 +349,22 @@ func FuzzClean(f *testing.F) {
 		}
 	})
 }
+
+func TestWrap(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		text  string
+		width int
+		want  []string
+	}{
+		"nothing":         {" ", 9, nil},
+		"short":           {"one  two", 9, []string{"one two"}},
+		"exactly":         {"one two", 7, []string{"one two"}},
+		"too long":        {"größe two three", 9, []string{"größe two", "three"}},
+		"a very long one": {"a incomprehensible b", 5, []string{"a", "incomprehensible", "b"}},
+	} {
+		if diff := cmp.Diff(test.want, Wrap(test.text, test.width)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}

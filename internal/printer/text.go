@@ -105,3 +105,25 @@ func two(a int, unit string, b int, smaller string) string {
 	}
 	return fmt.Sprintf("%d%s%d%s", a, unit, b, smaller)
 }
+
+// Wrap breaks a text into lines of at most this width, where it has spaces.
+func Wrap(text string, width int) []string {
+	var lines []string
+	line, used := "", 0
+	for word := range strings.FieldsSeq(text) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case used == 0:
+			line, used = word, n
+		case used+1+n > width:
+			lines = append(lines, line)
+			line, used = word, n
+		default:
+			line, used = line+" "+word, used+1+n
+		}
+	}
+	if used > 0 {
+		lines = append(lines, line)
+	}
+	return lines
+}

@@ -37,7 +37,7 @@ func planAddresses(c Cluster) (addressPlan, error) {
 		}
 		p.pods = block
 		p.nodeBits = block.Addr().BitLen() - host
-		p.perNode = uint32(min(1<<min(host, 24)-reservedAddresses-1, maxPods)) //nolint:gosec // at most 2^24
+		p.perNode = uint32(min(1<<min(host, 24)-reservedAddresses-1, maxPods))
 		return p, nil
 	}
 	return p, fmt.Errorf("pod range %s is too small for %d addresses on %d nodes: use a larger one", c.PodRange, c.Addresses, c.Nodes)
@@ -116,7 +116,7 @@ func frontendIP(s int) netip.Addr {
 func addOffset(a netip.Addr, n uint64) netip.Addr {
 	if a.Is4() {
 		raw := a.As4()
-		binary.BigEndian.PutUint32(raw[:], binary.BigEndian.Uint32(raw[:])+uint32(n)) //nolint:gosec // within the range
+		binary.BigEndian.PutUint32(raw[:], binary.BigEndian.Uint32(raw[:])+uint32(n))
 		return netip.AddrFrom4(raw)
 	}
 	raw := a.As16()

@@ -49,7 +49,7 @@ func (m *model) movePods() []op {
 // addPod brings back a pod of a workload that lost one, as a Deployment does;
 // when none did, some workload grows.
 func (m *model) addPod() []op {
-	n := int32(m.rng.IntN(len(m.nodes))) //nolint:gosec // at most maxNodes
+	n := int32(m.rng.IntN(len(m.nodes)))
 	if !m.hasRoom(n) {
 		return nil
 	}
@@ -70,7 +70,7 @@ func (m *model) nextWorkload() int32 {
 		m.missing = m.missing[:k-1]
 		return w
 	}
-	return int32(m.rng.IntN(len(m.workloads))) //nolint:gosec // at most the identities of a cluster
+	return int32(m.rng.IntN(len(m.workloads)))
 }
 
 func (m *model) removePod() []op {
@@ -128,7 +128,7 @@ func (m *model) anyPod() (int32, bool) {
 	for {
 		i := 1 + m.rng.IntN(len(m.pods)-1)
 		if m.pods[i].workload != gone {
-			return int32(i), true //nolint:gosec // at most maxPods
+			return int32(i), true
 		}
 	}
 }

@@ -28,7 +28,7 @@ func RunCommand(ctx context.Context, command []string) error {
 	// the thread that started the program ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	cmd := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // the person at the terminal says what to run
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.SysProcAttr = ownProcessGroup()
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
@@ -52,31 +52,40 @@ func (m *Mesh) expand(command []string) []string {
 
 // hints tells what to try on an agent that was started by the command.
 func (m *Mesh) hints(command []string) string {
-	first := m.clusters[0]
-	last := m.clusters[len(m.clusters)-1]
-	sample := first.Sample()
-	agent := command[0] + " "
-	flags := agentFlags(command)
-	var b strings.Builder
-	b.WriteString("\nTry in another terminal:\n")
-	try := func(words, what string) { fmt.Fprintf(&b, "  %-60s  # %s\n", agent+words+flags, what) }
-	try("status", "what is wrong, if anything")
-	try("get clusters", "the clusters of the mesh")
-	try("get services -o wide", "services merged across the clusters")
-	if sample.Service != "" {
-		try("describe service "+sample.Service, "one of them, and where its backends come from")
+	first := m.clusters[0].Cluster().Name
+	last := m.clusters[len(m.clusters)-1].Cluster().Name
+	sample := m.clusters[0].Sample()
+	agent, flags := command[0]+" ", agentFlags(command)
+	lines := [][2]string{
+		{agent + "status" + flags, "the clusters, and what is wrong if anything"},
+		{agent + "get services -o wide" + flags, "services merged across the clusters"},
+		{agent + "get ips -c " + first + " -o json" + flags, "the addresses of one cluster"},
 	}
-	try("get ips -c "+first.Cluster().Name+" -o json", "the addresses of one cluster")
 	if sample.Pod.IsValid() {
-		try("lookup "+sample.Pod.String(), "pod "+sample.PodName)
+		lines = append(lines, [2]string{agent + "lookup " + sample.Pod.String() + flags, "pod " + sample.PodName})
 	}
 	if sample.Node.IsValid() {
-		try("lookup "+sample.Node.String(), "node "+first.model.nodeName(0))
+		lines = append(lines, [2]string{agent + "lookup " + sample.Node.String() + flags, "node " + sample.NodeName})
 	}
-	try("lookup 192.0.2.1", "nobody's address")
-	try("get services -w", "changes as they come")
-	fmt.Fprintf(&b, "  %-60s  # take a cluster out of the mesh\n", "rm "+m.dir.file(last.Cluster().Name))
-	b.WriteString("Ctrl-C here ends everything and removes what was made.\n\n")
+	lines = append(lines, [][2]string{
+		{agent + "lookup 192.0.2.1" + flags, "nobody's address"},
+		{agent + "get services -w" + flags, "changes as they come"},
+		{"rm " + m.dir.file(last), "take a cluster out of the mesh"},
+	}...)
+	return "\nTry in another terminal:\n" + columns(lines) +
+		"Ctrl-C here ends everything and removes what was made.\n\n"
+}
+
+// columns writes pairs of a command and what it shows.
+func columns(lines [][2]string) string {
+	width := 0
+	for _, l := range lines {
+		width = max(width, len(l[0]))
+	}
+	var b strings.Builder
+	for _, l := range lines {
+		fmt.Fprintf(&b, "  %-*s  # %s\n", width, l[0], l[1])
+	}
 	return b.String()
 }
 

@@ -6,11 +6,17 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 )
 
-// directory is a directory in which the simulator puts files, and which may
-// hold files of others: it removes what it made, and nothing else.
+// DirectoryError is returned when a directory that was asked for cannot be
+// used: it is no directory, cannot be made, or holds what is about to be made.
+type DirectoryError struct{ Err error }
+
+func (e *DirectoryError) Error() string { return e.Err.Error() }
+func (e *DirectoryError) Unwrap() error { return e.Err }
+
+// directory is a directory in which the simulator puts files. One that was
+// there before may hold files of others, which are left alone.
 type directory struct {
 	path  string   // absolute
 	made  []string // directories that were made, the deepest first
@@ -22,16 +28,16 @@ type directory struct {
 func openDirectory(path string, names []string) (*directory, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
-		return nil, fmt.Errorf("find directory %s: %w", path, err)
+		return nil, &DirectoryError{fmt.Errorf("find directory %s: %w", path, err)}
 	}
 	d := &directory{path: absolute}
 	for _, name := range names {
 		if _, err := os.Lstat(d.file(name)); err == nil {
-			return nil, fmt.Errorf("%s exists already: remove it, or choose another directory or other cluster names", d.file(name))
+			return nil, &DirectoryError{fmt.Errorf("%s exists already: remove it, or choose another directory or other cluster names", d.file(name))}
 		}
 	}
 	if err := d.make(); err != nil {
-		return nil, errors.Join(err, d.remove())
+		return nil, &DirectoryError{errors.Join(err, d.remove())}
 	}
 	return d, nil
 }
@@ -87,25 +93,24 @@ func (d *directory) place(aside, name string, data []byte, mode fs.FileMode) err
 	return nil
 }
 
-// remove takes away what was put here and made. A directory in which others
-// have put something stays, and the error says so.
+// remove takes away what was put here and made. Everything in a directory that
+// was made goes with it, as it is no older than the simulator; of its parents
+// those that were made, unless they hold something else.
 func (d *directory) remove() error {
 	var errs []error
 	for _, path := range d.owned {
-		if err := os.RemoveAll(path); err != nil {
-			errs = append(errs, fmt.Errorf("remove what was made: %w", err))
-		}
+		errs = append(errs, os.RemoveAll(path))
 	}
-	for _, path := range d.made {
-		err := os.Remove(path)
-		if errors.Is(err, syscall.ENOTEMPTY) {
-			errs = append(errs, fmt.Errorf("directory %s stays, because it holds something else", path))
+	for i, path := range d.made {
+		if i == 0 {
+			errs = append(errs, os.RemoveAll(path))
+		} else if os.Remove(path) != nil {
 			break
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, fmt.Errorf("remove what was made: %w", err))
 		}
 	}
 	d.owned, d.made = nil, nil
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("remove what was made: %w", err)
+	}
+	return nil
 }

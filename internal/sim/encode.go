@@ -27,7 +27,7 @@ func (m *model) each(f func(op) error) error {
 		}
 	}
 	for s := range m.services {
-		for _, o := range m.serviceOps(int32(s), true) { //nolint:gosec // at most maxServices
+		for _, o := range m.serviceOps(int32(s), true) {
 			if err := f(o); err != nil {
 				return err
 			}
@@ -46,14 +46,17 @@ func (m *model) each(f func(op) error) error {
 	return m.eachPod(f)
 }
 
-// eachPod goes from node to node: neighbouring keys are cheaper to write.
+// eachPod goes from node to node, as nodeOf placed the pods: neighbouring keys
+// are cheaper to write.
 func (m *model) eachPod(f func(op) error) error {
+	count := len(m.nodes)
 	for n := range m.nodes {
-		for i := n; i < len(m.pods); i += len(m.nodes) {
-			if m.pods[i].workload == gone {
+		for k := 0; k*count < len(m.pods); k++ {
+			i := k*count + (n-k%count+count)%count
+			if i >= len(m.pods) || m.pods[i].workload == gone {
 				continue
 			}
-			if err := f(m.podOp(int32(i))); err != nil { //nolint:gosec // at most maxPods
+			if err := f(m.podOp(int32(i))); err != nil {
 				return err
 			}
 		}
@@ -91,7 +94,7 @@ func (m *model) nodeLabels(i int) map[string]string {
 		"kubernetes.io/arch":               "amd64",
 		"kubernetes.io/os":                 "linux",
 		"kubernetes.io/hostname":           m.nodeName(i),
-		"node.kubernetes.io/instance-type": pick(instanceTypes(), int(m.hash("type", uint64(i))%4)), //nolint:gosec // 0..3
+		"node.kubernetes.io/instance-type": pick(instanceTypes(), int(m.hash("type", uint64(i))%4)),
 		"topology.kubernetes.io/region":    "region-" + strconv.FormatUint(uint64(m.c.ID), 10),
 		"topology.kubernetes.io/zone":      m.zone(i),
 	}
@@ -134,7 +137,7 @@ func (m *model) podIP(i int32) netip.Addr {
 
 func (m *model) podName(i int32) string {
 	p := m.pods[i]
-	return workloadApp(int(p.workload)) + "-" + suffix(m.hash("set", uint64(p.workload)), 8) + "-" + suffix(uint64(p.serial), 5) //nolint:gosec // not negative
+	return workloadApp(int(p.workload)) + "-" + suffix(m.hash("set", uint64(p.workload)), 8) + "-" + suffix(uint64(p.serial), 5)
 }
 
 func (m *model) podKey(i int32) string {
@@ -220,7 +223,7 @@ func l4(ports []port, number func(port) uint16) wire.Ports {
 
 func (m *model) sliceName(s, i int) string {
 	name := serviceName(m.c, s, int(m.services[s].workload))
-	return name + "-" + suffix(m.hash("slice", uint64(s)<<16|uint64(i)), 5) //nolint:gosec // not negative
+	return name + "-" + suffix(m.hash("slice", uint64(s)<<16|uint64(i)), 5)
 }
 
 func (m *model) sliceKey(s, i int) string {
@@ -254,7 +257,7 @@ func (m *model) sliceOp(s int, sv *service, i int, slot int32) op {
 	for _, b := range backends[min(i*endpointsPerSlice, len(backends)):min((i+1)*endpointsPerSlice, len(backends))] {
 		out.Endpoints = append(out.Endpoints, m.endpoint(b, headless(s)))
 	}
-	return op{key: out.Key(), value: out.Encode(), slot: slot}
+	return op{key: out.Key(), value: m.slices.Encode(&out), slot: slot}
 }
 
 func (m *model) endpoint(i int32, withHostname bool) wire.Endpoint {
@@ -277,7 +280,7 @@ func (m *model) exportOp(s int, sv *service) op {
 	w := int(sv.workload)
 	out := wire.ServiceExport{
 		Cluster: m.c.Name, Namespace: workloadNamespace(w), Name: serviceName(m.c, s, w),
-		ExportCreationTimestamp: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC).Add(time.Duration(m.hash("export", uint64(s))%1_000_000) * time.Second), //nolint:gosec // small
+		ExportCreationTimestamp: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC).Add(time.Duration(m.hash("export", uint64(s))%1_000_000) * time.Second),
 		Type:                    wire.ServiceExportClusterSetIP,
 		SessionAffinity:         wire.SessionAffinityNone,
 		Ports:                   []wire.ServiceExportPort{},

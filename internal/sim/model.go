@@ -19,6 +19,7 @@ type model struct {
 	layout wire.Layout
 	rng    *rand.Rand
 	slots  *slots
+	slices *wire.SliceEncoder // of endpoint slices
 
 	nodes     []node
 	workloads []workload
@@ -83,7 +84,7 @@ func newModel(c Cluster) (*model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &model{c: c, layout: layout, slots: newSlots(c.keysPerLease())}
+	m := &model{c: c, layout: layout, slots: newSlots(c.keysPerLease()), slices: wire.NewSliceEncoder()}
 	if c.Nodes > 0 {
 		if m.plan, err = planAddresses(c); err != nil {
 			return nil, err
@@ -91,7 +92,7 @@ func newModel(c Cluster) (*model, error) {
 	}
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(c.Name))
-	m.rng = rand.New(rand.NewPCG(c.Seed, h.Sum64())) //nolint:gosec // contents for trying out, no secrets
+	m.rng = rand.New(rand.NewPCG(c.Seed, h.Sum64()))
 	m.makeNodes()
 	m.makeWorkloads()
 	m.makePods()
@@ -113,7 +114,7 @@ func (m *model) makeWorkloads() {
 	}
 	for s := range m.c.Services {
 		w := &m.workloads[s%m.c.Identities]
-		w.services = append(w.services, int32(s)) //nolint:gosec // at most maxServices
+		w.services = append(w.services, int32(s))
 	}
 }
 
@@ -123,7 +124,7 @@ func (m *model) identityNumber(n int) uint32 {
 	first, last := m.layout.Range(m.c.ID)
 	size := uint64(last - first + 1) // a power of two, so that any odd stride visits all
 	start := m.c.Seed*7919 + uint64(m.c.ID)
-	return first + uint32((start+uint64(n)*10_007)%size) //nolint:gosec // below 2^24
+	return first + uint32((start+uint64(n)*10_007)%size)
 }
 
 // makePods first gives every service its backends, then the other workloads the
@@ -141,15 +142,19 @@ func (m *model) makePods() {
 		default:
 			w = rest % m.c.Identities
 		}
-		m.place(int32(w), int32(i%m.c.Nodes), serves) //nolint:gosec // within the limits of a description
+		m.place(int32(w), int32(m.nodeOf(i)), serves)
 	}
 }
+
+// nodeOf is the node of the i-th pod: evenly, and so that the backends of a
+// service are on different nodes.
+func (m *model) nodeOf(i int) int { return (i + i/m.c.Nodes) % m.c.Nodes }
 
 func (m *model) makeServices() {
 	m.services = make([]service, m.c.Services)
 	for s := range m.services {
 		sv := &m.services[s]
-		sv.workload = int32(s % m.c.Identities) //nolint:gosec // within the limits of a description
+		sv.workload = int32(s % m.c.Identities)
 		sv.slot = m.slots.take()
 		if m.c.ServiceExports {
 			sv.exportSlot = m.slots.take()
@@ -180,7 +185,7 @@ func (m *model) place(w, n int32, serves bool) int32 {
 		m.freePods = m.freePods[:k-1]
 		m.pods[i] = p
 	} else {
-		i = int32(len(m.pods)) //nolint:gosec // at most maxPods
+		i = int32(len(m.pods))
 		m.pods = append(m.pods, p)
 	}
 	m.live++

@@ -33,7 +33,7 @@ func workloadNamespace(w int) string { return pick(namespaces(), w) }
 func workloadApp(w int) string {
 	words := apps()
 	n := w / len(namespaces())
-	name := words[n%len(words)]
+	name := words[(n+w%len(namespaces()))%len(words)]
 	if round := n / len(words); round > 0 {
 		name += "-" + strconv.Itoa(round+1)
 	}

@@ -152,10 +152,11 @@ func (r *Running) Changes() uint64 {
 // Sample names one object of each kind, for showing how to look it up. Fields
 // are zero when the cluster has no such object.
 type Sample struct {
-	Pod     netip.Addr
-	PodName string // namespace/name
-	Node    netip.Addr
-	Service string // namespace/name of a service that every cluster has
+	Pod      netip.Addr
+	PodName  string // namespace/name
+	Node     netip.Addr
+	NodeName string
+	Service  string // namespace/name of a service that every cluster has
 }
 
 // Sample picks objects that churn leaves alone.
@@ -164,7 +165,7 @@ func (r *Running) Sample() Sample {
 	defer r.mu.Unlock()
 	var s Sample
 	if len(r.model.nodes) > 0 {
-		s.Node = r.model.plan.nodeIP(0)
+		s.Node, s.NodeName = r.model.plan.nodeIP(0), r.model.nodeName(0)
 	}
 	if len(r.model.services) > 0 { // the first one is common to all
 		s.Service = workloadNamespace(0) + "/" + serviceName(r.c, 0, 0)
@@ -199,6 +200,7 @@ func (r *Running) Run(ctx context.Context) error {
 
 // Close stops the server and removes the temporary directory, if there is one.
 func (r *Running) Close() error {
+	r.model.slices.Close()
 	if r.client != nil {
 		_ = r.client.Close() // its only error is that it was closed by a server that is going anyway
 	}

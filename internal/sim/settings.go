@@ -59,7 +59,7 @@ func (s Settings) Descriptions() ([]Cluster, error) {
 	clusters := make([]Cluster, n)
 	for i := range clusters {
 		c := s.Each
-		c.ID = s.FirstID + uint32(i) //nolint:gosec // at most maxClusters
+		c.ID = s.FirstID + uint32(i)
 		c.Name = s.Prefix + strconv.FormatUint(uint64(c.ID), 10)
 		if len(s.Names) > 0 {
 			c.Name = s.Names[i]

@@ -28,7 +28,7 @@ func Simulate(ctx context.Context, s Settings, out io.Writer) error {
 		return err
 	}
 	err = mesh.simulate(ctx, s.Command, out)
-	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+	if ctx.Err() != nil { // whatever was interrupted is no failure
 		err = nil
 	}
 	return errors.Join(err, mesh.Close())
@@ -43,14 +43,14 @@ func (m *Mesh) simulate(ctx context.Context, command []string, out io.Writer) er
 	err := m.Load(ctx, func(r *Running, l Loaded) {
 		keys += l.Keys
 		c := r.Cluster()
-		fmt.Fprintf(out, "%s: id %d, %s, %s keys in %.1fs (%s keys/s)\n",
-			c.Name, c.ID, r.Endpoint(), thousands(l.Keys), l.Took.Seconds(), thousands(int(l.Rate())))
+		fmt.Fprintf(out, "%s: id %d, %s, %s keys in %s%s\n",
+			c.Name, c.ID, r.Endpoint(), thousands(l.Keys), short(l.Took), rate(l))
 	})
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "ready: %d clusters, %s keys in %.1fs, client files in %s\n",
-		len(m.clusters), thousands(keys), time.Since(start).Seconds(), m.Dir())
+	fmt.Fprintf(out, "ready: %d clusters, %s keys in %s, client files in %s\n",
+		len(m.clusters), thousands(keys), short(time.Since(start)), m.Dir())
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return m.Run(ctx) })
 	if len(command) > 0 {
@@ -67,6 +67,16 @@ func (m *Mesh) simulate(ctx context.Context, command []string, out io.Writer) er
 		return err
 	}
 	return nil
+}
+
+func short(d time.Duration) string { return d.Round(time.Millisecond).String() }
+
+// rate tells how fast loading was, when that means anything.
+func rate(l Loaded) string {
+	if l.Keys < 10_000 {
+		return ""
+	}
+	return " (" + thousands(int(l.Rate())) + " keys/s)"
 }
 
 // thousands writes a number with a comma between thousands.

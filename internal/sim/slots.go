@@ -24,7 +24,7 @@ func (s *slots) take() int32 {
 		s.marked[i] = false
 	}
 	s.used = append(s.used, 1)
-	i := int32(len(s.used) - 1) //nolint:gosec // bounded by the number of keys
+	i := int32(len(s.used) - 1)
 	s.free = append(s.free, i)
 	s.marked = append(s.marked, true)
 	return i

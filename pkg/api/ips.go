@@ -10,7 +10,7 @@ import (
 
 func ipResource() resource[*ipcache.Entry, IP] {
 	return resource[*ipcache.Entry, IP]{
-		name: "ips", summary: "The winning claim of every prefix.",
+		name: "ips", summary: "The winning claim of every prefix.", ofNow: true,
 		filters: []string{byCluster, byNamespace, byName, byIdentity, byPrefix},
 		from:    ipsFrom,
 		match: func(q *query, e *ipcache.Entry) bool {

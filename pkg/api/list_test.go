@@ -315,6 +315,24 @@ func TestRevisionGrowsWithEveryChange(t *testing.T) {
 	eventually(t, "the revision to grow with an address", func() bool { return list[Node](t, f, "/v1/nodes").Revision > last })
 }
 
+// TestAddressesAreThereAtOnce: what was applied before a request is in its
+// answer, however recently the last one was given.
+func TestAddressesAreThereAtOnce(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	c := &ipcache.Cluster{Name: "c2", ID: 2}
+	for i := range 50 {
+		p := keptPrefix(i)
+		f.ips.Apply(claimed(ipcache.Spec{Prefix: p, Cluster: c, Source: wire.SourceClusterMesh}))
+		if n := len(list[IP](t, f, "/v1/ips").Items); n != i+1 {
+			t.Fatalf("%d of %d addresses", n, i+1)
+		}
+		if w := f.get("/v1/ips/" + p.String()); w.Code != http.StatusOK {
+			t.Fatalf("%s: %d", p, w.Code)
+		}
+	}
+}
+
 // eventually waits for what follows soon, such as the next shared snapshot.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()

@@ -21,9 +21,9 @@ func (s *Server) lookup(w http.ResponseWriter, r *http.Request) error {
 		return badRequest("address %q: want an IPv4 or IPv6 address", text)
 	}
 	addr = addr.Unmap()
-	v := s.view()
-	answer := Lookup{IP: addr.String(), Services: s.servicesOf(v, addr), Candidates: []Candidate{}}
 	chain := s.IPs.Lookup(addr)
+	v := s.view() // not older than the claims: what they refer to is in it, once it was published
+	answer := Lookup{IP: addr.String(), Services: s.servicesOf(v, addr), Candidates: []Candidate{}}
 	if len(chain) == 0 {
 		writeJSON(w, answer)
 		return nil

@@ -19,6 +19,7 @@ type resource[D, J any] struct {
 	name    string   // as in the path: "nodes"
 	summary string   // what the list holds
 	filters []string // the filters that it has
+	ofNow   bool     // what it lists is in the snapshot of addresses
 	// from iterates in the order of the keys, strictly after a key; from the
 	// start when that is empty. A key that cannot be one is an error. It may use
 	// the query to leave out what match would refuse.
@@ -49,7 +50,7 @@ func (res resource[D, J]) routes(s *Server) []route {
 			path: "/v1/" + res.name + path, id: id, summary: "One of the " + res.name + ".",
 			answer: reflect.TypeFor[J](), errors: []int{http.StatusBadRequest, http.StatusNotFound},
 			handle: func(w http.ResponseWriter, r *http.Request) error {
-				v := s.view()
+				v := res.view(s, r)
 				d, err := res.one(s, v, r.PathValue)
 				if err == nil {
 					writeJSON(w, res.convert(s, v, d))
@@ -61,13 +62,20 @@ func (res resource[D, J]) routes(s *Server) []route {
 	return all
 }
 
+func (res resource[D, J]) view(s *Server, r *http.Request) *view {
+	if res.ofNow {
+		return s.viewOfNow(r.Context())
+	}
+	return s.view()
+}
+
 // list streams the items that match, up to the limit.
 func (res resource[D, J]) list(s *Server, w http.ResponseWriter, r *http.Request) error {
 	q, err := parseQuery(res.name, res.filters, r.URL.RawQuery)
 	if err != nil {
 		return err
 	}
-	v := s.view()
+	v := res.view(s, r)
 	items, err := res.from(s, v, &q)
 	if err != nil {
 		return err

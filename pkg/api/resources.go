@@ -23,8 +23,8 @@ const namespaceLabel = "io.kubernetes.pod.namespace"
 func clusterResource() resource[remotecluster.Status, Cluster] {
 	return resource[remotecluster.Status, Cluster]{
 		name: "clusters", summary: "The remote clusters.", filters: []string{byCluster, byName},
-		from: func(_ *Server, v *view, q *query) (iter.Seq[remotecluster.Status], error) {
-			return afterName(v.clusters, q.after, clusterName), nil
+		from: func(s *Server, _ *view, q *query) (iter.Seq[remotecluster.Status], error) {
+			return afterName(s.Mesh.Clusters(), q.after, clusterName), nil
 		},
 		match: func(q *query, c remotecluster.Status) bool {
 			return passes(q.cluster, c.Name) && passes(q.name, c.Name)
@@ -32,9 +32,9 @@ func clusterResource() resource[remotecluster.Status, Cluster] {
 		key:      clusterName,
 		convert:  func(s *Server, _ *view, c remotecluster.Status) Cluster { return toCluster(c, s.now()) },
 		onePaths: []string{"/{name}"},
-		one: func(_ *Server, v *view, path func(string) string) (remotecluster.Status, error) {
+		one: func(s *Server, _ *view, path func(string) string) (remotecluster.Status, error) {
 			name := path("name")
-			for _, c := range v.clusters {
+			for _, c := range s.Mesh.Clusters() {
 				if c.Name == name {
 					return c, nil
 				}
@@ -160,15 +160,15 @@ func healthResource() resource[Health, Health] {
 	return resource[Health, Health]{
 		name: "health", summary: "What modules, background tasks and cluster connections say of themselves.",
 		filters: []string{byCluster, byName},
-		from: func(s *Server, v *view, q *query) (iter.Seq[Health], error) {
-			return afterName(s.healthItems(v), q.after, healthName), nil
+		from: func(s *Server, _ *view, q *query) (iter.Seq[Health], error) {
+			return afterName(s.healthItems(), q.after, healthName), nil
 		},
 		match:    func(q *query, h Health) bool { return passes(q.cluster, h.Cluster) && passes(q.name, h.Name) },
 		key:      healthName,
 		convert:  func(_ *Server, _ *view, h Health) Health { return h },
 		onePaths: []string{"/{name}"},
-		one: func(s *Server, v *view, path func(string) string) (Health, error) {
-			for _, h := range s.healthItems(v) {
+		one: func(s *Server, _ *view, path func(string) string) (Health, error) {
+			for _, h := range s.healthItems() {
 				if h.Name == path("name") {
 					return h, nil
 				}
@@ -181,16 +181,16 @@ func healthResource() resource[Health, Health] {
 func healthName(h Health) string { return h.Name }
 
 // healthItems returns the registry's scopes and one item for each cluster.
-func (s *Server) healthItems(v *view) []Health {
-	scopes := s.Health.List()
-	items := make([]Health, 0, len(scopes)+len(v.clusters))
+func (s *Server) healthItems() []Health {
+	scopes, clusters := s.Health.List(), s.Mesh.Clusters()
+	items := make([]Health, 0, len(scopes)+len(clusters))
 	for _, h := range scopes {
 		items = append(items, Health{
 			Name: h.Name, State: string(h.State), Message: h.Message, ConsecutiveFailures: h.ConsecutiveFailures,
 			LastSuccess: timeOrNull(h.LastSuccess), LastFailure: timeOrNull(h.LastFailure),
 		})
 	}
-	for _, c := range v.clusters {
+	for _, c := range clusters {
 		items = append(items, Health{
 			Name: "remote-cluster." + c.Name, Cluster: c.Name, State: string(clusterHealth(c.State)), Message: c.Message,
 			LastSuccess: timeOrNull(c.LastSuccess), LastFailure: timeOrNull(c.LastFailure), ConsecutiveFailures: c.ConsecFailures,

@@ -1,7 +1,9 @@
 package api
 
 import (
+	"context"
 	"errors"
+	"time"
 
 	"github.com/cilium/statedb"
 	"github.com/prometheus/client_golang/prometheus"
@@ -51,20 +53,36 @@ func (s *Sources) validate() error {
 
 // view is one consistent state of everything that is listed.
 type view struct {
-	txn      statedb.ReadTxn
-	ips      *ipcache.Snapshot
-	clusters []remotecluster.Status
-	// revision is not newer than the rest of the view.
+	txn statedb.ReadTxn
+	ips *ipcache.Snapshot
+	// revision is not newer than the rest of the view, nor than what the mesh
+	// says of its clusters from now on.
 	revision uint64
 }
 
 // view takes a snapshot. The revision is read first.
-func (s *Server) view() *view {
-	v := &view{revision: s.Mesh.Revision()}
-	v.clusters = s.Mesh.Clusters()
-	v.ips = s.IPs.Snapshot()
+func (s *Server) view() *view { return s.viewWith(s.IPs.Snapshot()) }
+
+// viewOfNow is view for answers about addresses. The cache's readers share a
+// snapshot that may be some milliseconds old; here, one is waited for that has
+// everything that was visible before, so that who was told of an address finds
+// it. When ctx ends, nobody waits any more and any view will do.
+func (s *Server) viewOfNow(ctx context.Context) *view {
+	now := s.IPs.Revision()
+	ips := s.IPs.Snapshot()
+	for ips.Revision() < now && ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Millisecond):
+		}
+		ips = s.IPs.Snapshot()
+	}
+	return s.viewWith(ips)
+}
+
+func (s *Server) viewWith(ips *ipcache.Snapshot) *view {
+	v := &view{revision: s.Mesh.Revision(), ips: ips, txn: s.DB.ReadTxn()}
 	v.revision += v.ips.Revision()
-	v.txn = s.DB.ReadTxn()
 	for _, table := range []statedb.TableMeta{s.Nodes, s.Exported, s.Services, s.Identities} {
 		v.revision += table.Revision(v.txn)
 	}

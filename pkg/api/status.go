@@ -9,14 +9,16 @@ const (
 	StateDegraded = "degraded" // serves, but something is wrong with a cluster
 )
 
-func (s *Server) status(w http.ResponseWriter, _ *http.Request) error {
+func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
+	// What the mesh says comes first: what it calls synced is then in the view.
 	ready, _ := s.Mesh.Ready()
-	v := s.view()
+	clusters := s.Mesh.Clusters()
+	v := s.viewOfNow(r.Context())
 	answer := Status{
 		Agent: s.Agent, Ready: ready, State: StateReady,
-		Clusters: make([]Cluster, len(v.clusters)),
+		Clusters: make([]Cluster, len(clusters)),
 		Summary: Summary{
-			Clusters:   len(v.clusters),
+			Clusters:   len(clusters),
 			Nodes:      s.Nodes.NumObjects(v.txn),
 			Services:   s.Services.NumObjects(v.txn),
 			Identities: s.Identities.NumObjects(v.txn),
@@ -30,7 +32,7 @@ func (s *Server) status(w http.ResponseWriter, _ *http.Request) error {
 		}
 	}
 	now := s.now()
-	for i, c := range v.clusters {
+	for i, c := range clusters {
 		answer.Clusters[i] = toCluster(c, now)
 		if c.Ready {
 			answer.Summary.ClustersReady++

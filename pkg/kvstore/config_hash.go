@@ -11,11 +11,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ContentHash returns a hash of a client file and of every file that it names,
-// so that a new authority makes a new session. A named file that cannot be read
-// counts as such, so that its appearance makes another hash. The path of the
-// client file itself has no influence: files of the same contents name the same
-// session. It fails only when the file cannot be read.
+// ContentHash returns a hash of what makes a session: the client file, the
+// contents of the authorities that it names, and whether its certificate and
+// key can be read. What these two hold has no part in it: they are read again
+// on each handshake, so a rotated certificate needs no new session, and a new
+// authority does. The path of the client file has no influence either: files of
+// the same contents name the same session. It fails only when the file cannot
+// be read.
 func ContentHash(path string) ([32]byte, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -28,15 +30,19 @@ func ContentHash(path string) ([32]byte, error) {
 func HashContent(content []byte) [32]byte {
 	h := sha256.New()
 	add(h, content)
-	for _, path := range NamedFiles(content) {
+	f := namedFiles(content)
+	for _, path := range []string{f.TrustedCAFile, f.CertFile, f.KeyFile} {
 		data, err := os.ReadFile(path)
 		add(h, []byte(path))
-		if err != nil {
+		switch {
+		case err != nil:
 			add(h, []byte("unreadable"))
-			continue
+		case path == f.TrustedCAFile:
+			add(h, []byte("contents"))
+			add(h, data)
+		default:
+			add(h, []byte("readable"))
 		}
-		add(h, []byte("contents"))
-		add(h, data)
 	}
 	return [32]byte(h.Sum(nil))
 }
@@ -49,18 +55,26 @@ func add(h hash.Hash, data []byte) {
 	h.Write(data)
 }
 
+// named are the files that a client file names.
+type named struct {
+	CertFile      string `json:"cert-file"`
+	KeyFile       string `json:"key-file"`
+	TrustedCAFile string `json:"trusted-ca-file"`
+}
+
+// namedFiles returns none for a file that cannot be parsed.
+func namedFiles(content []byte) (f named) {
+	if yaml.Unmarshal(content, &f) != nil {
+		return named{}
+	}
+	return f
+}
+
 // NamedFiles returns the paths of the authorities, certificate and key that a
 // client file names: sorted, each once. It returns none for a file that cannot
 // be parsed.
 func NamedFiles(content []byte) []string {
-	var f struct {
-		CertFile      string `json:"cert-file"`
-		KeyFile       string `json:"key-file"`
-		TrustedCAFile string `json:"trusted-ca-file"`
-	}
-	if err := yaml.Unmarshal(content, &f); err != nil {
-		return nil
-	}
+	f := namedFiles(content)
 	files := []string{f.CertFile, f.KeyFile, f.TrustedCAFile}
 	files = slices.DeleteFunc(files, func(s string) bool { return strings.TrimSpace(s) == "" })
 	slices.Sort(files)

@@ -49,7 +49,7 @@ func (d *dialer) DialContext(ctx context.Context, addr string) (net.Conn, error)
 	d.begin("connecting to " + addr)
 	conn, err := d.connect(ctx, addr)
 	if err != nil {
-		d.failed(err)
+		d.failedUnlessCancelled(ctx, err)
 		return nil, err
 	}
 	d.begin("")
@@ -123,6 +123,14 @@ func (d *dialer) failed(err error) {
 	d.mu.Unlock()
 	if notify != nil {
 		notify(err)
+	}
+}
+
+// failedUnlessCancelled keeps what was being attempted when it was given up by
+// ourselves, since that is what a person wants to know then.
+func (d *dialer) failedUnlessCancelled(ctx context.Context, err error) {
+	if !errors.Is(ctx.Err(), context.Canceled) {
+		d.failed(err)
 	}
 }
 

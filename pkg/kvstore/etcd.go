@@ -1,10 +1,10 @@
 package kvstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -54,6 +54,9 @@ type Etcd struct {
 // as soon as the endpoint refuses us, or by its deadline, with an error that
 // names the endpoint, what went wrong on the connection, and what to do.
 func Connect(ctx context.Context, cfg *Config, attempt int, o Options) (*Etcd, error) {
+	if o.Timings == (Timings{}) {
+		o.Timings = DefaultTimings()
+	}
 	e := &Etcd{
 		opts:     o,
 		endpoint: cfg.Endpoints[uint(attempt)%uint(len(cfg.Endpoints))], //nolint:gosec // any bits will do
@@ -119,13 +122,14 @@ func (e *Etcd) open(ctx context.Context, cfg *Config) error {
 	ec.DialTimeout = e.opts.Timings.Connect
 	ec.DialKeepAliveTime = e.opts.KeepaliveHeartbeat
 	ec.DialKeepAliveTimeout = e.opts.KeepaliveTimeout
-	ec.MaxCallRecvMsgSize = receiveLimit
+	receive := cmp.Or(e.opts.receive, receiveLimit)
+	ec.MaxCallSendMsgSize, ec.MaxCallRecvMsgSize = 0, receive
 	ec.Context = e.life
 	ec.Logger = zap.NewNop()
 	ec.DialOptions = []grpc.DialOption{
 		grpc.WithTransportCredentials(transport),
 		grpc.WithContextDialer(e.dialer.DialContext),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(receiveLimit), grpc.MaxCallSendMsgSize(math.MaxInt32)),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(receive)),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{
 				BaseDelay: e.opts.Timings.BackoffMax / 10, Multiplier: 1.6, Jitter: 0.2, MaxDelay: e.opts.Timings.BackoffMax,

@@ -2,6 +2,7 @@ package kvstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -104,6 +105,10 @@ func (s *stream) reaches(rev, member int64) error {
 		return nil
 	}
 	at, err := s.e.head(s.scope.ctx, s.e.opts.Timings.Read)
+	var ke *KeyError
+	if errors.As(err, &ke) {
+		return ke.Err // it is about the watch
+	}
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func testContext(t testing.TB) context.Context {
 // quick are options whose watchdog is in a hurry.
 func quick() Options {
 	o := DefaultOptions()
-	o.Timings.Probe = 300 * time.Millisecond
+	o.Timings.Probe = time.Second
 	o.Timings.ProbeInterval = 50 * time.Millisecond
 	o.Timings.StatusInterval = 50 * time.Millisecond
 	o.Timings.StatusRetry = 50 * time.Millisecond
@@ -52,7 +52,7 @@ func configOf(t *testing.T, path string) *Config {
 }
 
 // addresses makes a configuration of endpoints.
-func addresses(t *testing.T, endpoints ...string) *Config {
+func addresses(t testing.TB, endpoints ...string) *Config {
 	t.Helper()
 	cfg, err := NewConfig(endpoints...)
 	if err != nil {
@@ -62,7 +62,7 @@ func addresses(t *testing.T, endpoints ...string) *Config {
 }
 
 // connect opens a session until the end of the test.
-func connect(t *testing.T, cfg *Config, o Options) *Etcd {
+func connect(t testing.TB, cfg *Config, o Options) *Etcd {
 	t.Helper()
 	e, err := Connect(testContext(t), cfg, 0, o)
 	if err != nil {

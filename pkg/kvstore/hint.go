@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"io"
 	"net"
 	"strings"
 	"syscall"
@@ -39,6 +40,15 @@ func hintKind(err error) string {
 	}
 }
 
+// Hints that are given for errors with a type and for their texts alike.
+const (
+	hintClientCert = "the server refuses our client certificate; check cert-file, its dates, and that the server trusts the authority that signed it"
+	hintNoTLS      = "the server does not speak TLS; the endpoint may need http:// instead of https://"
+	hintRefused    = "nothing listens there; is etcd or the clustermesh-apiserver running, and is it the right port?"
+	hintAuthority  = "trusted-ca-file does not hold the authority that signed the server's certificate"
+	hintNoName     = "the name does not resolve; check DNS, or add the name to " + hostAliasesKey
+)
+
 func hintTLS(err error) string {
 	var (
 		authority x509.UnknownAuthorityError
@@ -49,15 +59,15 @@ func hintTLS(err error) string {
 	)
 	switch {
 	case errors.As(err, &authority):
-		return "trusted-ca-file does not hold the authority that signed the server's certificate"
+		return hintAuthority
 	case errors.As(err, &host):
 		return "the server's certificate is for other names; use one of them in endpoints, with " + hostAliasesKey + " if it does not resolve"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return "renew the server's certificate, or set the clock"
 	case errors.As(err, &alert), strings.Contains(text(err), "remote error: tls:"):
-		return "the server refuses our client certificate; check cert-file, its dates, and that the server trusts the authority that signed it"
+		return hintClientCert
 	case errors.As(err, &header):
-		return "the server does not speak TLS; the endpoint may need http:// instead of https://"
+		return hintNoTLS
 	default:
 		return ""
 	}
@@ -67,11 +77,11 @@ func hintNetwork(err error) string {
 	var dns *net.DNSError
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return "nothing listens there; is etcd or the clustermesh-apiserver running, and is it the right port?"
+		return hintRefused
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return "there is no route to that address"
 	case errors.As(err, &dns) && dns.IsNotFound:
-		return "the name does not resolve; check DNS, or add the name to " + hostAliasesKey
+		return hintNoName
 	default:
 		return ""
 	}
@@ -80,16 +90,24 @@ func hintNetwork(err error) string {
 // hintText recognises what has lost its type on its way through gRPC.
 func hintText(err error) string {
 	s := text(err)
+	if strings.Contains(s, openingTLS) {
+		switch {
+		case strings.Contains(s, "closed by the server"):
+			return hintClientCert
+		case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
+			return hintNoTLS
+		}
+	}
 	for _, h := range []struct{ part, hint string }{
-		{"connection refused", "nothing listens there; is etcd or the clustermesh-apiserver running, and is it the right port?"},
-		{"no such host", "the name does not resolve; check DNS, or add the name to " + hostAliasesKey},
-		{"first record does not look like a TLS handshake", "the server does not speak TLS; the endpoint may need http:// instead of https://"},
-		{"a plain text connection to", "the server may speak TLS; the endpoint may need https:// instead of http://"},
-		{"signed by unknown authority", "trusted-ca-file does not hold the authority that signed the server's certificate"},
+		{"connection refused", hintRefused},
+		{"no such host", hintNoName},
+		{"first record does not look like a TLS handshake", hintNoTLS},
+		{openingPlain, "the server may speak TLS; the endpoint may need https:// instead of http://"},
+		{"signed by unknown authority", hintAuthority},
 		{message(rpctypes.ErrGRPCNoLeader), "that etcd has lost its quorum"},
-		{message(rpctypes.ErrGRPCTimeout), "that etcd is overloaded or has lost its quorum"},
 		{message(rpctypes.ErrGRPCTimeoutDueToLeaderFail), "that etcd is electing a leader"},
 		{message(rpctypes.ErrGRPCTimeoutDueToConnectionLost), "that etcd has lost its quorum"},
+		{message(rpctypes.ErrGRPCTimeout), "that etcd is overloaded or has lost its quorum"}, // a part of the others
 	} {
 		if strings.Contains(s, h.part) {
 			return h.hint

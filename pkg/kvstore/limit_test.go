@@ -79,7 +79,7 @@ func TestInflightLimit(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				time.Sleep(time.Second) // an operation, on the test's own clock
+				<-time.After(time.Second) // an operation, on the test's own clock
 				release()
 				done <- time.Since(start)
 			}()

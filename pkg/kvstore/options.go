@@ -46,7 +46,8 @@ type Options struct {
 	// ClusterSize returns the number of nodes of the own cluster, which
 	// stretches the intervals of the watchdog. Nil means one node.
 	ClusterSize func() int
-	// Timings are the watchdog's intervals and everybody's deadlines.
+	// Timings are the watchdog's intervals and everybody's deadlines. All zero
+	// means the defaults.
 	Timings Timings
 	// Metrics receive the operations; nil for none.
 	Metrics *Metrics
@@ -55,9 +56,11 @@ type Options struct {
 	// Dial opens connections instead of a net.Dialer; nil for that. Host
 	// aliases are resolved before.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+
+	receive int // largest message taken, receiveLimit when 0; tests lower it
 }
 
-// Timings are intervals and deadlines. All are above zero.
+// Timings are intervals and deadlines. Each is above zero.
 type Timings struct {
 	Connect        time.Duration // all of Connect
 	Dial           time.Duration // one connection: TCP and TLS, all addresses of a name together
@@ -200,11 +203,4 @@ func (o Options) scaled(d time.Duration) time.Duration {
 		n = max(1, o.ClusterSize())
 	}
 	return time.Duration(float64(d) * math.Log1p(float64(n)))
-}
-
-func (o Options) log() *slog.Logger {
-	if o.Log == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return o.Log
 }

@@ -62,7 +62,7 @@ func TestParseOptions(t *testing.T) {
 				contains(t, err, c.errs...)
 				return
 			}
-			if diff := cmp.Diff(c.want, got, cmpopts.IgnoreFields(Options{}, "ClusterSize", "Dial", "Log", "Metrics")); diff != "" {
+			if diff := cmp.Diff(c.want, got, cmpopts.IgnoreFields(Options{}, "ClusterSize", "Dial", "Log", "Metrics", "receive")); diff != "" {
 				t.Error(diff)
 			}
 		})

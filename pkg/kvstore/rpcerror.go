@@ -60,6 +60,10 @@ func (e *serverError) Unwrap() []error {
 // fromRPC makes an error of a call readable and gives it one of this package's
 // errors, where one fits.
 func fromRPC(err error) error {
+	var se *serverError
+	if errors.As(err, &se) {
+		return err
+	}
 	var ee rpctypes.EtcdError // what etcd's own client makes of some
 	if errors.As(err, &ee) {
 		return &serverError{text: ee.Error(), kind: kindOf(ee.Error(), ee.Code()), err: err}

@@ -7,7 +7,8 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"sync/atomic"
+	"sync"
+	"time"
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
@@ -50,14 +51,21 @@ func (f *fields) wantsTLS(endpoint string) bool {
 // goes wrong after the connection was made.
 func (f *fields) transport(endpoint string, d *dialer) (credentials.TransportCredentials, error) {
 	if !f.wantsTLS(endpoint) {
-		return &watchedCredentials{insecure.NewCredentials(), d, "opening a plain text connection to"}, nil
+		return &watchedCredentials{insecure.NewCredentials(), d, openingPlain}, nil
 	}
 	c, err := f.tlsConfig()
 	if err != nil {
 		return nil, err
 	}
-	return &watchedCredentials{credentials.NewTLS(c), d, "opening a TLS connection to"}, nil
+	return &watchedCredentials{credentials.NewTLS(c), d, openingTLS}, nil
 }
+
+// What the credentials are about, as it stands in errors and is recognised by
+// [Hint].
+const (
+	openingPlain = "opening a plain text connection to"
+	openingTLS   = "opening a TLS connection to"
+)
 
 // watchedCredentials report failures of handshakes and of what comes right
 // after: a TLS 1.3 server refuses a client certificate only then.
@@ -76,10 +84,10 @@ func (w *watchedCredentials) ClientHandshake(ctx context.Context, authority stri
 			err = fmt.Errorf("no answer: %w", cause)
 		}
 		err = fmt.Errorf("%s %s (%s): %w", w.what, authority, raw.RemoteAddr(), err)
-		w.dialer.failed(err)
+		w.dialer.failedUnlessCancelled(ctx, err)
 		return nil, nil, err
 	}
-	return &watchedConn{Conn: conn, w: w}, info, nil
+	return &watchedConn{Conn: conn, w: w, first: make(chan struct{})}, info, nil
 }
 
 // Clone implements [credentials.TransportCredentials].
@@ -87,19 +95,29 @@ func (w *watchedCredentials) Clone() credentials.TransportCredentials {
 	return &watchedCredentials{w.TransportCredentials.Clone(), w.dialer, w.what}
 }
 
+// lastWords is how long a connection that is closed before anything was read
+// may take to say why.
+const lastWords = 200 * time.Millisecond
+
 // watchedConn reports an error of the first read, and that it succeeded.
 type watchedConn struct {
 	net.Conn
-	w    *watchedCredentials
-	read atomic.Bool
+	w     *watchedCredentials
+	once  sync.Once
+	first chan struct{} // closed once the first read has ended
 }
 
 // Read implements [net.Conn].
 func (c *watchedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if c.read.Load() || !c.read.CompareAndSwap(false, true) {
-		return n, err
-	}
+	c.once.Do(func() {
+		c.report(n, err)
+		close(c.first)
+	})
+	return n, err
+}
+
+func (c *watchedConn) report(n int, err error) {
 	switch {
 	case n > 0:
 		c.w.dialer.worked()
@@ -108,5 +126,16 @@ func (c *watchedConn) Read(b []byte) (int, error) {
 	case err != nil:
 		c.w.dialer.failed(fmt.Errorf("%s %s: closed by the server: %w", c.w.what, c.RemoteAddr(), err))
 	}
-	return n, err
+}
+
+// Close implements [net.Conn]. gRPC closes a connection as soon as it cannot
+// write to it, when the reason is still to be read.
+func (c *watchedConn) Close() error {
+	t := time.NewTimer(lastWords)
+	defer t.Stop()
+	select {
+	case <-c.first:
+	case <-t.C:
+	}
+	return c.Conn.Close()
 }

@@ -265,7 +265,9 @@ func TestALostConnectionWithdrawsNothing(t *testing.T) {
 	b.setRefuse(errors.New("connection refused"))
 	b.mem.SetFault(func(context.Context, string, string) error { return errors.New("no answer") })
 	b.mem.Break(nil)
-	st := b.eventually("degraded and not connected", func(st Status) bool { return st.State == Degraded && !st.Connected })
+	st := b.eventually("the session to be over", func(st Status) bool {
+		return st.State == Degraded && !st.Connected && st.Failures > 0
+	})
 	if st.Ready || st.Sources[wire.Nodes].Freshness.State != FreshnessStale || !strings.Contains(st.Message, "is kept") {
 		t.Errorf("while away: ready %t, freshness %+v, message %q", st.Ready, st.Sources[wire.Nodes].Freshness, st.Message)
 	}

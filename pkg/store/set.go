@@ -17,21 +17,27 @@ type Decode[T any] func(name string, value []byte) (*T, error)
 // record is what is known of one key.
 type record[T any] struct {
 	rev  int64  // mod revision of the value seen last
-	hash uint64 // of that value
-	obj  *T     // the value in force; nil when none was ever accepted
+	hash uint64 // of the value in force
+	obj  *T     // the value in force; nil when there is none
 	gen  uint32 // the list in which the key was seen last, or that was current when an event brought it
-	bad  bool   // the value seen last was refused; rejected has the reason
+	bad  bool   // the value seen last was refused; rejected knows it
+}
+
+// rejection is what is known of a value that is refused.
+type rejection struct {
+	reason wire.Reason
+	hash   uint64
 }
 
 // Set is the pure core: no I/O, no clock, no goroutine, no lock.
 type Set[T any] struct {
 	seed     maphash.Seed
 	records  map[string]record[T]
-	rejected map[string]wire.Reason // by name: keys whose present value is refused
-	reasons  map[wire.Reason]int    // how many of them for each reason; no zeros
-	inForce  int                    // records with an object
-	gen      uint32                 // grows with every list
-	listing  bool                   // between Begin and Done
+	rejected map[string]rejection // by name: keys whose present value is refused
+	reasons  map[wire.Reason]int  // how many of them for each reason; no zeros
+	inForce  int                  // records with an object
+	gen      uint32               // grows with every list
+	listing  bool                 // between Begin and Done
 }
 
 // NewSet returns an empty set.
@@ -39,7 +45,7 @@ func NewSet[T any]() *Set[T] {
 	return &Set[T]{
 		seed:     maphash.MakeSeed(),
 		records:  make(map[string]record[T]),
-		rejected: make(map[string]wire.Reason),
+		rejected: make(map[string]rejection),
 		reasons:  make(map[wire.Reason]int),
 	}
 }
@@ -63,15 +69,20 @@ func (s *Set[T]) Upsert(name, value []byte, rev int64, decode Decode[T]) (ch Cha
 		return ch, false, nil
 	}
 	hash := maphash.Bytes(s.seed, value)
-	if known && r.hash == hash {
+	if known && s.knownValue(name, r, hash) {
 		s.see(name, r, rev)
 		return ch, false, nil
 	}
 	key := string(name)
+	if known && r.obj != nil && r.hash == hash {
+		s.accept(key) // back to the value in force after one that was refused
+		s.records[key] = record[T]{rev: rev, hash: hash, obj: r.obj, gen: s.gen}
+		return ch, false, nil
+	}
 	obj, err := decode(key, value)
 	if err != nil {
-		s.reject(key, err)
-		s.records[key] = record[T]{rev: rev, hash: hash, obj: r.obj, gen: s.gen, bad: true}
+		s.reject(key, rejection{reasonOf(err), hash})
+		s.records[key] = record[T]{rev: rev, hash: r.hash, obj: r.obj, gen: s.gen, bad: true}
 		return ch, false, err
 	}
 	s.accept(key)
@@ -80,6 +91,14 @@ func (s *Set[T]) Upsert(name, value []byte, rev int64, decode Decode[T]) (ch Cha
 	}
 	s.records[key] = record[T]{rev: rev, hash: hash, obj: obj, gen: s.gen}
 	return Change[T]{Name: key, Old: r.obj, New: obj}, true, nil
+}
+
+// knownValue tells whether the key had this value when it was seen last.
+func (s *Set[T]) knownValue(name []byte, r record[T], hash uint64) bool {
+	if r.bad {
+		return s.rejected[string(name)].hash == hash
+	}
+	return r.hash == hash
 }
 
 // see notes that a known, unchanged key was met again.
@@ -168,22 +187,21 @@ func (s *Set[T]) Rejections() map[wire.Reason]int {
 	return maps.Clone(s.reasons)
 }
 
-func (s *Set[T]) reject(name string, err error) {
+func (s *Set[T]) reject(name string, r rejection) {
 	s.accept(name)
-	reason := reasonOf(err)
-	s.rejected[name] = reason
-	s.reasons[reason]++
+	s.rejected[name] = r
+	s.reasons[r.reason]++
 }
 
 // accept forgets that the key's value was refused, if it was.
 func (s *Set[T]) accept(name string) {
-	reason, was := s.rejected[name]
+	r, was := s.rejected[name]
 	if !was {
 		return
 	}
 	delete(s.rejected, name)
-	if s.reasons[reason]--; s.reasons[reason] == 0 {
-		delete(s.reasons, reason)
+	if s.reasons[r.reason]--; s.reasons[r.reason] == 0 {
+		delete(s.reasons, r.reason)
 	}
 }
 

@@ -1,13 +1,14 @@
 // Package wire knows the bytes of the ClusterMesh kvstore format: every key
-// path and every value, as Cilium v1.20 speaks it (docs: spec/wire.md, cited
-// below as "wire.md" with its section).
+// path and every value, as Cilium v1.20 speaks it. Comments cite the sections of
+// its description, wire.md.
 //
 // # Concurrency properties
 //
 // Everything here is a pure function of its arguments: no I/O, no clock, no
 // goroutine that outlives a call, no package-level state that changes. All of
-// it may be called from any number of goroutines. The one type with a life of
-// its own, [IPDecoder], belongs to one goroutine at a time when its hook does.
+// it may be called from any number of goroutines. Two types have a life of their
+// own: an [IPDecoder] is as safe for concurrent use as its hook, a
+// [SliceEncoder] is safe.
 //
 // # Failure
 //

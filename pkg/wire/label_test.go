@@ -112,3 +112,11 @@ func TestAValueWithASemicolonIsNotEscaped(t *testing.T) {
 		t.Error("found a label that is not there")
 	}
 }
+
+func TestLabelsWithoutAKeyDoNotCount(t *testing.T) {
+	t.Parallel()
+	labels := LabelsFromMap(map[string]string{"k8s:": "x", "": "y", "k8s:a": "1"})
+	if d := cmp.Diff(Labels{{"k8s", "a", "1"}}, labels); d != "" {
+		t.Error(d)
+	}
+}

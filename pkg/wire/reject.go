@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 )
 
 // Reason says why an entry was rejected. The set is closed, so that it may
@@ -47,8 +48,19 @@ type RejectError struct {
 	Err    error
 }
 
-// Error says what was wrong with the entry. The key is for the caller to add.
-func (e *RejectError) Error() string { return string(e.Reason) + ": " + e.Err.Error() }
+// maxErrorText bounds the text of a RejectError, which quotes what a remote
+// wrote.
+const maxErrorText = 512
+
+// Error says what was wrong with the entry, in a text of bounded length. The
+// key is for the caller to add.
+func (e *RejectError) Error() string {
+	text := string(e.Reason) + ": " + e.Err.Error()
+	if len(text) > maxErrorText {
+		text = strings.ToValidUTF8(text[:maxErrorText], "") + "..."
+	}
+	return text
+}
 
 // Unwrap returns the cause.
 func (e *RejectError) Unwrap() error { return e.Err }

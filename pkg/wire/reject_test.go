@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"net"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -72,4 +74,59 @@ func TestAValueThatCannotBeWrittenPanics(t *testing.T) {
 		}
 	}()
 	(&Node{IPv4HealthIP: net.IP{1, 2, 3}}).Encode()
+}
+
+func TestValuesBesideTheVectorsAreRejected(t *testing.T) {
+	t.Parallel()
+	export := func(field string) []byte {
+		return []byte(`{"cluster":"cluster2","namespace":"ns","name":"svc","type":"Headless","sessionAffinity":"None",` + field + `}`)
+	}
+	for name, c := range map[string]struct {
+		value  []byte
+		reason Reason
+	}{
+		"a time that is none":     {export(`"exportCreationTimestamp":"today"`), ReasonMalformed},
+		"a time that is a number": {export(`"exportCreationTimestamp":5`), ReasonMalformed},
+		"an empty policy":         {export(`"exportCreationTimestamp":"2026-03-04T05:06:07Z","internalTrafficPolicy":""`), ReasonValue},
+		"no cluster":              {[]byte(`{"cluster":"","namespace":"ns","name":"svc"}`), ReasonMissing},
+	} {
+		_, err := DecodeServiceExport("ns/svc", c.value, cluster2)
+		if r := checkRejected(t, err); r.Reason != c.reason {
+			t.Errorf("%s: %v, want the reason %s", name, err, c.reason)
+		}
+	}
+	slice := &EndpointSlice{Cluster: "cluster2", Namespace: "ns", Name: "x", AddressType: AddressTypeIPv4}
+	if _, err := DecodeEndpointSlice("ns/x", slice.Encode(), cluster2); checkRejected(t, err).Reason != ReasonClusterID {
+		t.Errorf("a slice without a cluster ID: %v", err)
+	}
+}
+
+// A service with several bad addresses always gives the same error.
+func TestTheErrorOfAServiceIsDeterministic(t *testing.T) {
+	t.Parallel()
+	value := []byte(`{"cluster":"cluster2","namespace":"ns","name":"svc","clusterID":2,` +
+		`"backends":{"c":{},"b":{},"a":{},"10.0.0.1":{}}}`)
+	for range 20 {
+		_, err := DecodeService("ns/svc", value, cluster2)
+		same(t, "error", err.Error(), `address: ParseAddr("a"): unable to parse IP`)
+	}
+}
+
+func TestALocalClusterThatIsInvalidCanJudgeNoOther(t *testing.T) {
+	t.Parallel()
+	if err := (ClusterConfig{ID: 2}).Validate(ClusterInfo{Name: "c1", ID: 1}); err == nil {
+		t.Error("accepted")
+	}
+	if err := (ClusterInfo{Name: "c1", ID: 1}).ValidateStrict(); err == nil {
+		t.Error("accepted")
+	}
+}
+
+func TestARejectionDoesNotQuoteEverything(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("\u00e9", 1000)
+	_, err := DecodeNode("n", []byte(`{"Name":"`+long+`","Cluster":"cluster2","ClusterID":2}`), cluster2)
+	if text := err.Error(); len(text) > maxErrorText+3 || !utf8.ValidString(text) {
+		t.Errorf("%d bytes: %s", len(text), text)
+	}
 }

@@ -43,9 +43,9 @@ func TestProtobufThatCannotBeReadIsRejected(t *testing.T) {
 	e := NewSliceEncoder()
 	defer e.Close()
 	for name, message := range map[string][]byte{
-		"a string as a varint":        {1<<3 | 0, 1},
+		"a string as a varint":        {1 << 3, 1},
 		"a varint as a string":        {2<<3 | 2, 1, 'x'},
-		"an endpoint as a varint":     {8<<3 | 0, 1},
+		"an endpoint as a varint":     {8 << 3, 1},
 		"a map entry cut short":       {5<<3 | 2, 2, 1<<3 | 2, 5},
 		"field number zero":           {0, 0},
 		"the end of no group":         {1<<3 | 4},

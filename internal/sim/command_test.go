@@ -1,0 +1,65 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+func TestCommandsExitCodeIsReported(t *testing.T) {
+	t.Parallel()
+	err := RunCommand(t.Context(), []string{"/bin/sh", "-c", "exit 3"})
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 3 {
+		t.Errorf("error is %v", err)
+	}
+	if err := RunCommand(t.Context(), []string{"/bin/true"}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCommandEndsWithTheContext(t *testing.T) {
+	t.Parallel()
+	started, ended := filepath.Join(t.TempDir(), "started"), filepath.Join(t.TempDir(), "ended")
+	script := `trap 'echo > "$2"; exit 1' TERM; echo > "$1"; while :; do sleep 0.05; done`
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- RunCommand(ctx, []string{"/bin/sh", "-c", script, "sh", started, ended}) }()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for range tick.C {
+		if _, err := os.Stat(started); err == nil {
+			break
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("ended with %v", err)
+	}
+	if !exists(ended) {
+		t.Error("the command was not asked to end")
+	}
+}
+
+func TestAgentFlags(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		command []string
+		want    string
+	}{
+		{[]string{"agent", "run", "--socket", "/tmp/s"}, " --socket /tmp/s"},
+		{[]string{"agent", "run", "--socket=/tmp/s"}, " --socket /tmp/s"},
+		{[]string{"agent", "run", "--listen=127.0.0.1:1"}, " --server http://127.0.0.1:1"},
+		{[]string{"agent", "run", "--socket"}, ""},
+		{[]string{"agent"}, ""},
+	} {
+		if got := agentFlags(tc.command); got != tc.want {
+			t.Errorf("%v: %q", tc.command, got)
+		}
+	}
+}

@@ -1,0 +1,287 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"sigs.k8s.io/yaml"
+
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// list names what is in a directory, with modes.
+func list(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[e.Name()] = info.Mode().String()
+	}
+	return out
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+func openMesh(t *testing.T, o MeshOptions, clusters ...Cluster) *Mesh {
+	t.Helper()
+	m, err := OpenMesh(testContext(t), clusters, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return m
+}
+
+func TestMeshWritesClientFilesAndRemovesThem(t *testing.T) {
+	t.Parallel()
+	base := t.TempDir()
+	o := MeshOptions{Dir: filepath.Join(base, "a", "mesh"), DataDir: filepath.Join(base, "data"), Churn: 100}
+	m := openMesh(t, o, Default("cluster1", 1), Default("cluster2", 2))
+	var reported []string
+	err := m.Load(testContext(t), func(r *Running, l Loaded) {
+		reported = append(reported, l.Cluster)
+		if !exists(filepath.Join(m.Dir(), r.Cluster().Name)) {
+			t.Errorf("%s was reported before its files were there", l.Cluster)
+		}
+	})
+	if err != nil || len(reported) != 2 {
+		t.Fatalf("reported %v: %v", reported, err)
+	}
+	want := map[string]string{}
+	for _, name := range []string{"cluster1", "cluster2"} {
+		want[name] = "-rw-------"
+		want[name+".etcd-client-ca.crt"] = "-rw-r--r--"
+		want[name+".etcd-client.crt"] = "-rw-r--r--"
+		want[name+".etcd-client.key"] = "-rw-------"
+	}
+	if diff := cmp.Diff(want, list(t, m.Dir())); diff != "" {
+		t.Errorf("client directory:\n%s", diff)
+	}
+	if info, _ := os.Stat(m.Dir()); info.Mode().Perm() != 0o700 {
+		t.Errorf("client directory has mode %s", info.Mode())
+	}
+	readThrough(t, filepath.Join(m.Dir(), "cluster2"), "cluster2")
+	ctx, cancel := context.WithCancel(testContext(t))
+	ended := make(chan error, 1)
+	go func() { ended <- m.Run(ctx) }()
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	temp := m.Temp()
+	if err := m.Close(); err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff(map[string]string{}, list(t, base)); diff != "" || exists(temp) {
+		t.Errorf("left over: %s %t", diff, exists(temp))
+	}
+}
+
+// readThrough reads a cluster with nothing but its client file.
+func readThrough(t *testing.T, path, cluster string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cfg clientConfig
+	if err := yaml.UnmarshalStrict(text, &cfg); err != nil {
+		t.Fatal(err)
+	}
+	ca, err := os.ReadFile(cfg.TrustedCAFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(ca)
+	pair, err := tls.LoadX509KeyPair(cfg.CertFile, cfg.KeyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"", cluster + ".mesh.cilium.io", "localhost"} {
+		c, err := clientv3.New(clientv3.Config{
+			Endpoints: cfg.Endpoints, Logger: zap.NewNop(),
+			TLS: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool, Certificates: []tls.Certificate{pair}, ServerName: name},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := c.Get(testContext(t), wire.ClusterConfigKey(cluster))
+		if err != nil || resp.Count != 1 {
+			t.Errorf("server name %q: %v", name, err)
+		}
+		_ = c.Close()
+	}
+}
+
+func TestFilesOfOthersAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	other := filepath.Join(dir, "theirs")
+	if err := os.WriteFile(other, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	first := openMesh(t, MeshOptions{Dir: dir, Plain: true}, Default("cluster1", 1))
+	second := openMesh(t, MeshOptions{Dir: dir}, Default("cluster2", 2))
+	for _, m := range []*Mesh{first, second} {
+		if err := m.Load(testContext(t), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := len(list(t, dir)); got != 1+1+4 {
+		t.Errorf("%d files in the directory", got)
+	}
+	_, err := OpenMesh(testContext(t), []Cluster{Default("cluster1", 9)}, MeshOptions{Dir: dir})
+	var unusable *DirectoryError
+	if !errors.As(err, &unusable) || !strings.Contains(err.Error(), "cluster1 exists already") {
+		t.Errorf("a third simulator got %v", err)
+	}
+	for _, m := range []*Mesh{first, second} {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if diff := cmp.Diff(map[string]string{"theirs": "-rw-------"}, list(t, dir)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestDirectoryThatWasMadeGoesWithEverything(t *testing.T) {
+	t.Parallel()
+	base := t.TempDir()
+	dir := filepath.Join(base, "parent", "new")
+	m := openMesh(t, MeshOptions{Dir: dir}, Default("cluster1", 1))
+	for _, file := range []string{filepath.Join(dir, "cluster9"), filepath.Join(base, "parent", "theirs")} {
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := m.Close(); err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff(map[string]string{"theirs": "-rw-------"}, list(t, filepath.Dir(dir))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestUnusableDirectories(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, o := range map[string]MeshOptions{
+		"client directory is a file":    {Dir: file},
+		"client directory under a file": {Dir: filepath.Join(file, "x")},
+		"data directory is a file":      {DataDir: file},
+	} {
+		_, err := OpenMesh(testContext(t), []Cluster{Default("cluster1", 1)}, o)
+		var unusable *DirectoryError
+		if !errors.As(err, &unusable) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestMeshesAreValidated(t *testing.T) {
+	t.Parallel()
+	_, err := OpenMesh(t.Context(), []Cluster{Default("a", 1), Default("a", 2), Default("b", 2), Default("c", 300)}, MeshOptions{})
+	for _, want := range []string{"two clusters are named a", "clusters a and b have the same ID 2", "ID 300"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in %v", want, err)
+		}
+	}
+}
+
+func TestWriteClientFiles(t *testing.T) {
+	t.Parallel()
+	r := loadCluster(t, Default("cluster4", 4), Options{})
+	dir := t.TempDir()
+	for range 2 { // the second time replaces
+		if err := r.WriteClientFiles(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := list(t, dir); len(got) != 4 {
+		t.Errorf("files: %v", got)
+	}
+	readThrough(t, filepath.Join(dir, "cluster4"), "cluster4")
+}
+
+func TestSimulateRunsACommand(t *testing.T) {
+	t.Parallel()
+	s := DefaultSettings()
+	s.Clusters = 1
+	s.Mesh.Dir = filepath.Join(t.TempDir(), "mesh")
+	s.Command = []string{"/bin/sh", "-c", `test -f "$1/cluster1" && test -d "$2" && test -z "$3"`, "sh", "{dir}", "{tmp}"}
+	var out bytes.Buffer
+	if err := Simulate(testContext(t), s, &out); err != nil {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+	for _, want := range []string{"cluster1: id 1, https://127.0.0.1:", "ready: 1 clusters, ", s.Mesh.Dir, "/bin/sh lookup 192.0.2.1"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in:\n%s", want, out.String())
+		}
+	}
+	if exists(s.Mesh.Dir) {
+		t.Error("the client directory is left")
+	}
+}
+
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		change func(*Settings)
+		want   string // names and IDs
+		err    string
+	}{
+		"default":          {func(*Settings) {}, "cluster1=1 cluster2=2 cluster3=3", ""},
+		"prefix, first ID": {func(s *Settings) { s.Prefix, s.FirstID = "east-", 7 }, "east-7=7 east-8=8 east-9=9", ""},
+		"names":            {func(s *Settings) { s.Names = []string{"a", "b"} }, "a=1 b=2", ""},
+		"none":             {func(s *Settings) { s.Clusters = 0 }, "", "must be in 1..511"},
+		"too many":         {func(s *Settings) { s.Clusters = 256 }, "", "256"},
+		"negative churn":   {func(s *Settings) { s.Mesh.Churn = -1 }, "", "churn"},
+		"no such command":  {func(s *Settings) { s.Command = []string{"/no/such"} }, "cluster1=1 cluster2=2 cluster3=3", "command to run"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := DefaultSettings()
+			tc.change(&s)
+			if err := s.Validate(); (err != nil) != (tc.err != "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+				t.Errorf("error is %v", err)
+			}
+			clusters, _ := s.Descriptions()
+			var words []string
+			for _, c := range clusters {
+				words = append(words, c.Name+"="+thousands(int(c.ID)))
+			}
+			if got := strings.Join(words, " "); tc.want != "" && got != tc.want {
+				t.Errorf("clusters are %s", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,271 @@
+package sim
+
+import (
+	"context"
+	"crypto/tls"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+func TestEtcdHoldsTheContents(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*Cluster){
+		"default":                func(*Cluster) {},
+		"service exports":        func(c *Cluster) { c.ServiceExports = true },
+		"like 1.19":              func(c *Cluster) { c.EndpointSlices = false },
+		"IPv6":                   func(c *Cluster) { c.PodRange = netip.MustParsePrefix("fd00:1234::/48") },
+		"511 clusters":           func(c *Cluster) { c.MaxConnectedClusters, c.ID = 511, 300 },
+		"few keys on a lease":    func(c *Cluster) { c.KeysPerLease = 7 },
+		"more than one lease":    func(c *Cluster) { c.Addresses = 2500 },
+		"more than one slice":    func(c *Cluster) { c.Addresses, c.Backends, c.Services = 400, 120, 2 },
+		"services share pods":    func(c *Cluster) { c.Identities = 3 },
+		"fewer pods than wanted": func(c *Cluster) { c.Addresses = 7 },
+		"nodes only":             func(c *Cluster) { c.Services, c.Identities, c.Addresses = 0, 0, 0 },
+		"empty":                  func(c *Cluster) { *c = Cluster{Name: c.Name, ID: c.ID, MaxConnectedClusters: 255} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := Default("cluster7", 7)
+			change(&c)
+			r := openCluster(t, c, Options{Plain: true})
+			l, err := r.Load(testContext(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all := checkContents(t, r)
+			if len(all) != l.Keys || l.Leases != len(r.leases) {
+				t.Errorf("%d keys in etcd, %d reported; %d leases of %d reported", len(all), l.Keys, l.Leases, len(r.leases))
+			}
+			if n, err := r.Churn(testContext(t), 500); err != nil || n < 500 && c.Nodes+c.Identities > 0 {
+				t.Errorf("churn made %d changes of 500: %v", n, err)
+			}
+			checkContents(t, r)
+		})
+	}
+}
+
+func TestConfigurationComesFirstAndCanariesLast(t *testing.T) {
+	t.Parallel()
+	r := loadCluster(t, Default("cluster2", 2), Options{Plain: true})
+	all := readAll(t, r.Client())
+	config := all[wire.ClusterConfigKey("cluster2")]
+	const want = `{"id":2,"capabilities":{"syncedCanaries":true,"maxConnectedClusters":255,"serviceExportsEnabled":false,"endpointSlicesExportMode":"services-and-endpointslices"}}`
+	if config.value != want {
+		t.Errorf("configuration is %s", config.value)
+	}
+	var last int64
+	for key, e := range all {
+		if !announced(key) {
+			last = max(last, e.created)
+			if e.created < config.created {
+				t.Errorf("%s was there before the configuration", key)
+			}
+		}
+	}
+	for _, resource := range []wire.Resource{wire.Nodes, wire.Services, wire.EndpointSlices, wire.ServiceExports, wire.Identities, wire.IPs} {
+		key := wire.SyncedKey("cluster2", resource, false)
+		canary, ok := all[key]
+		if !ok {
+			t.Errorf("%s is missing", key)
+		}
+		if canary.created <= last {
+			t.Errorf("%s was written before the data", key)
+		}
+		if _, err := time.Parse(time.RFC3339, canary.value); err != nil {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+	if _, err := time.Parse(time.RFC3339, all[wire.HeartbeatKey].value); err != nil {
+		t.Errorf("heartbeat: %v", err)
+	}
+}
+
+func TestLeasesLastFifteenMinutes(t *testing.T) {
+	t.Parallel()
+	r := loadCluster(t, Default("cluster2", 2), Options{})
+	for _, id := range r.leases {
+		resp, err := r.Client().TimeToLive(testContext(t), id)
+		if err != nil || resp.GrantedTTL != 900 {
+			t.Errorf("lease %x: %v, %v", int64(id), resp, err)
+		}
+	}
+}
+
+func TestLostLeasesAreReplaced(t *testing.T) {
+	t.Parallel()
+	c := Default("cluster2", 2)
+	c.KeysPerLease = 50
+	r := loadCluster(t, c, Options{})
+	ctx := testContext(t)
+	before := len(readAll(t, r.Client()))
+	for _, id := range []clientv3.LeaseID{r.leases[0], r.leases[len(r.leases)-1]} {
+		if _, err := r.Client().Revoke(ctx, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := len(readAll(t, r.Client())); got >= before {
+		t.Fatalf("no key went with its lease: %d of %d are left", got, before)
+	}
+	if err := r.renew(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(checkContents(t, r)); got != before {
+		t.Errorf("%d keys, there were %d", got, before)
+	}
+}
+
+func TestRunBeatsRenewsAndChurns(t *testing.T) {
+	t.Parallel()
+	r := openCluster(t, Default("cluster2", 2), Options{Churn: 500})
+	r.heartbeatEvery, r.ttl = 20*time.Millisecond, 60*time.Second
+	if _, err := r.Load(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(testContext(t))
+	defer cancel()
+	watch := r.Client().Watch(ctx, wire.HeartbeatKey)
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	for beats := 0; beats < 3; {
+		resp, ok := <-watch
+		if !ok {
+			t.Fatal("the watch ended")
+		}
+		beats += len(resp.Events)
+	}
+	changed := r.Client().Watch(ctx, wire.IPs.Prefix("", false), clientv3.WithPrefix())
+	for events := 0; events < 50; {
+		resp, ok := <-changed
+		if !ok {
+			t.Fatal("the watch ended")
+		}
+		events += len(resp.Events)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("Run ended with %v", err)
+	}
+	if r.Changes() == 0 {
+		t.Error("no change was counted")
+	}
+	checkContents(t, r)
+}
+
+func TestRunEndsWithTheServer(t *testing.T) {
+	t.Parallel()
+	r := openCluster(t, Default("cluster2", 2), Options{Churn: 100})
+	if _, err := r.Load(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	r.Server().Close()
+	if err := r.Run(testContext(t)); err == nil || !strings.Contains(err.Error(), "cluster2") {
+		t.Errorf("Run ended with %v", err)
+	}
+}
+
+func TestLoadEndsWithTheContext(t *testing.T) {
+	t.Parallel()
+	r := openCluster(t, Default("cluster2", 2), Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := r.Load(ctx); err == nil {
+		t.Error("Load succeeded without a context")
+	}
+}
+
+func TestReadersHaveTheRightsOfRemoteClusters(t *testing.T) {
+	t.Parallel()
+	r := loadCluster(t, Default("cluster2", 2), Options{})
+	ctx := testContext(t)
+	c, err := r.dial(ctx, r.reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	for _, read := range []struct {
+		what, key string
+		prefix    bool
+		allowed   bool
+	}{
+		{"nodes", wire.Nodes.Prefix("cluster2", false), true, true},
+		{"heartbeat as a prefix", wire.HeartbeatKey, true, true},
+		{"own configuration", wire.ClusterConfigKey("cluster2"), false, true},
+		{"canaries", wire.SyncedDir("cluster2"), true, true},
+		{"all configurations", wire.ClusterConfigPrefix + "/", true, false},
+		{"canaries without the slash", strings.TrimSuffix(wire.SyncedDir("cluster2"), "/"), true, false},
+		{"cache", wire.CachePrefix + "/", true, false},
+	} {
+		var opts []clientv3.OpOption
+		if read.prefix {
+			opts = append(opts, clientv3.WithPrefix())
+		}
+		resp, err := c.Get(ctx, read.key, opts...)
+		if (err == nil) != read.allowed {
+			t.Errorf("%s: allowed should be %t: %v", read.what, read.allowed, err)
+		}
+		if err == nil && resp.Count == 0 {
+			t.Errorf("%s: nothing there", read.what)
+		}
+	}
+	if _, err := c.Put(ctx, wire.HeartbeatKey, "x"); err == nil {
+		t.Error("a remote cluster may write")
+	}
+}
+
+func TestServersDemandClientCertificates(t *testing.T) {
+	t.Parallel()
+	r := loadCluster(t, Default("cluster2", 2), Options{})
+	cfg := r.Client()
+	if cfg == nil || !strings.HasPrefix(r.Endpoint(), "https://127.0.0.1:") {
+		t.Fatalf("endpoint is %s", r.Endpoint())
+	}
+	stranger := loadCluster(t, Default("cluster3", 3), Options{})
+	for what, client := range map[string]func() (*clientv3.Client, error){
+		"no certificate":      func() (*clientv3.Client, error) { return dialWithout(t, r) },
+		"another authority's": func() (*clientv3.Client, error) { return r.dial(t.Context(), stranger.reader) },
+	} {
+		c, err := client()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		if _, err := c.Get(ctx, wire.HeartbeatKey); err == nil {
+			t.Errorf("%s: the server answered", what)
+		}
+		cancel()
+		_ = c.Close()
+	}
+}
+
+func TestServerCanBeStoppedAndStartedAgain(t *testing.T) {
+	t.Parallel()
+	r := loadCluster(t, Default("cluster2", 2), Options{WorkDir: t.TempDir(), Plain: true})
+	want := len(readAll(t, r.Client()))
+	r.Server().Close()
+	again, err := etcdserver.Start(r.Server().Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if got := len(readAll(t, r.Client())); got != want {
+		t.Errorf("%d keys after a restart, %d before", got, want)
+	}
+}
+
+// dialWithout connects without a client certificate.
+func dialWithout(t *testing.T, r *Running) (*clientv3.Client, error) {
+	t.Helper()
+	return clientv3.New(clientv3.Config{
+		Endpoints: []string{r.Endpoint()},
+		Logger:    zap.NewNop(),
+		TLS:       &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: r.o.CA.Pool(), ServerName: "localhost"},
+	})
+}

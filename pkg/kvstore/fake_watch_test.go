@@ -1,0 +1,213 @@
+package kvstore
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+func put(rev int64) *mvccpb.Event {
+	return &mvccpb.Event{Kv: &mvccpb.KeyValue{Key: fmt.Appendf(nil, "p/%d", rev), ModRevision: rev}}
+}
+
+// script answers a watch with fixed responses and then waits.
+func script(responses ...*pb.WatchResponse) func(pb.Watch_WatchServer) error {
+	return func(s pb.Watch_WatchServer) error {
+		if _, err := s.Recv(); err != nil {
+			return err
+		}
+		for _, r := range responses {
+			if err := s.Send(r); err != nil {
+				return err
+			}
+		}
+		<-s.Context().Done()
+		return nil
+	}
+}
+
+func confirmed() *pb.WatchResponse { return &pb.WatchResponse{Header: header(10), Created: true} }
+
+// TestPositions: what a batch says of its position, for every kind of response.
+func TestPositions(t *testing.T) {
+	t.Parallel()
+	f := &fake{watchFn: script(
+		confirmed(),
+		&pb.WatchResponse{Header: header(900), Events: []*mvccpb.Event{put(11), put(12)}}, // catching up
+		&pb.WatchResponse{Header: header(900), WatchId: -1},                               // progress
+		&pb.WatchResponse{Header: header(800), WatchId: -1},                               // late
+		&pb.WatchResponse{Header: header(950), Fragment: true, Events: []*mvccpb.Event{put(901), put(902)}},
+		&pb.WatchResponse{Header: header(950), Fragment: true, Events: []*mvccpb.Event{put(902)}},
+		&pb.WatchResponse{Header: header(950), Events: []*mvccpb.Event{put(902), put(903)}}, // the last fragment
+	)}
+	e := f.start(t, quick())
+	st, err := e.Watch(testContext(t), "p/", Position{0xf00, 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	for i, want := range []string{"2@12", "0@900", "0@900", "2@900 partial", "1@900 partial", "2@903"} {
+		b, err := st.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := fmt.Sprintf("%d@%d", len(b.Events), b.At.Revision)
+		if b.Partial {
+			got += " partial"
+		}
+		if got != want || b.At.ClusterID != 0xf00 {
+			t.Errorf("batch %d: %s of %x, want %s", i, got, b.At.ClusterID, want)
+		}
+	}
+}
+
+func TestWatchRefused(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		answer *pb.WatchResponse
+		kind   error
+		parts  []string
+	}{
+		{
+			"permission", &pb.WatchResponse{Header: header(10), Created: true, Canceled: true, WatchId: -1, CancelReason: rpctypes.ErrGRPCPermissionDenied.Error()},
+			ErrPermissionDenied,
+			[]string{"permission denied", "role"},
+		},
+		{
+			"token", &pb.WatchResponse{Header: header(10), Created: true, Canceled: true, CancelReason: rpctypes.ErrGRPCInvalidAuthToken.Error()},
+			ErrUnauthenticated,
+			[]string{"invalid auth token"},
+		},
+		{
+			"compacted", &pb.WatchResponse{Header: header(10), Canceled: true, CompactRevision: 9},
+			ErrCompacted,
+			[]string{"up to 9", "revision 11 is wanted"},
+		},
+		{
+			"no leader", &pb.WatchResponse{Header: header(10), Canceled: true, CancelReason: "etcdserver: no leader"},
+			nil,
+			[]string{"no leader", "lost its quorum"},
+		},
+		{"without a reason", &pb.WatchResponse{Header: header(10), Canceled: true}, nil, []string{"without a reason"}},
+		{"with something else", &pb.WatchResponse{Header: header(10), WatchId: 5}, nil, []string{"watch ID 5"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			e := (&fake{watchFn: script(c.answer)}).start(t, quick())
+			_, err := e.Watch(testContext(t), "p/", Position{0xf00, 10})
+			contains(t, err, append(c.parts, "kvstore watch \"p/\"")...)
+			if c.kind != nil {
+				wantErr(t, err, c.kind)
+			}
+			if _, err := e.Head(testContext(t)); err != nil {
+				t.Errorf("the session has ended: %v", err)
+			}
+		})
+	}
+}
+
+// TestWatchOpenDeadline: a server that never confirms.
+func TestWatchOpenDeadline(t *testing.T) {
+	t.Parallel()
+	o := quick()
+	o.Timings.WatchOpen = 50 * time.Millisecond
+	e := (&fake{watchFn: script()}).start(t, o)
+	_, err := e.Watch(testContext(t), "p/", Position{0xf00, 10})
+	contains(t, err, "opening the watch: no answer within 50ms")
+	wantErr(t, err, context.DeadlineExceeded)
+}
+
+// TestFragmentsOnlyAfterTooLarge: and then for that prefix alone.
+func TestFragmentsOnlyAfterTooLarge(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var asked []string
+	f := &fake{watchFn: func(s pb.Watch_WatchServer) error {
+		r, err := s.Recv()
+		if err != nil {
+			return err
+		}
+		c := r.GetCreateRequest()
+		md, _ := metadata.FromIncomingContext(s.Context())
+		mu.Lock()
+		asked = append(asked, fmt.Sprintf("%s fragment=%t leader=%v", c.Key, c.Fragment, md.Get(rpctypes.MetadataRequireLeaderKey)))
+		mu.Unlock()
+		if err := s.Send(confirmed()); err != nil {
+			return err
+		}
+		if !c.Fragment {
+			return status.Error(codes.ResourceExhausted, "trying to send message larger than max (9 vs. 8)")
+		}
+		<-s.Context().Done()
+		return nil
+	}}
+	e := f.start(t, quick())
+	open := func(prefix string) Stream {
+		t.Helper()
+		st, err := e.Watch(testContext(t), prefix, Position{0xf00, 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(st.Close)
+		return st
+	}
+	st := open("p/")
+	_, err := st.Recv()
+	contains(t, err, "larger than max")
+	_, again := st.Recv()
+	if again != err { //nolint:errorlint // it is to be the very same
+		t.Errorf("the second error is another: %v", again)
+	}
+	open("p/")
+	open("q/")
+	mu.Lock()
+	defer mu.Unlock()
+	want := "p/ fragment=false leader=[true],p/ fragment=true leader=[true],q/ fragment=false leader=[true]"
+	if got := strings.Join(asked, ","); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// TestWatchDoubtsALaggingMember: one whose confirmation is behind the position
+// may lag; only a linearizable read proves another history.
+func TestWatchDoubtsALaggingMember(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		head  int64
+		fails bool
+	}{{"it lags", 20, false}, {"it was wiped", 15, true}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			f := &fake{
+				watchFn: script(confirmed()),
+				rangeFn: func(int64, *pb.RangeRequest) (*pb.RangeResponse, error) {
+					return &pb.RangeResponse{Header: header(c.head)}, nil
+				},
+			}
+			e := f.start(t, quick())
+			st, err := e.Watch(testContext(t), "p/", Position{0xf00, 20})
+			if c.fails {
+				wantErr(t, err, ErrServerChanged)
+				contains(t, err, "has never reached 20")
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			st.Close()
+		})
+	}
+}

@@ -1,0 +1,25 @@
+package kvstore
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestSelectionIsARange: what is selected is what the range holds that etcd is
+// asked for.
+func TestSelectionIsARange(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringMatching(`[/0ab\xff]{1,4}`)
+		selection, key := text.Draw(t, "selection"), text.Draw(t, "key")
+		end := selectionEnd(selection)
+		inRange := key == selection
+		if end != "" {
+			inRange = selection <= key && key < end
+		}
+		if got := selects(selection, key); got != inRange {
+			t.Fatalf("selected=%t, in [%q, %q): %t", got, selection, end, inRange)
+		}
+	})
+}

@@ -1,0 +1,418 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fataler is what testing.T and rapid.T share.
+type fataler interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+const testPrefix = "cilium/state/x/v1/c2/"
+
+// rig is a Watch on a kvstore in memory, and the table that it fills.
+type rig struct {
+	t   fataler
+	mem *kvstore.Memory
+	w   *Watch[string]
+
+	mu      sync.Mutex
+	table   view
+	history []string // "+name=value" and "-name"
+	wake    chan struct{}
+
+	cancel context.CancelFunc
+	ended  chan error
+}
+
+func newRig(t fataler) *rig {
+	r := &rig{t: t, mem: kvstore.NewMemory(), table: view{}, wake: make(chan struct{}, 1)}
+	r.w = NewWatch(Kind[string]{
+		Resource: "x",
+		Decode:   func(wire.Expect) Decode[string] { return decodeText },
+		Apply:    r.apply,
+	}, slog.New(slog.DiscardHandler))
+	return r
+}
+
+func (r *rig) apply(changes []Change[string]) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, ch := range changes {
+		r.table.apply(r.t, ch)
+		if ch.New == nil {
+			r.history = append(r.history, "-"+ch.Name)
+		} else {
+			r.history = append(r.history, "+"+ch.Name+"="+*ch.New)
+		}
+	}
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (r *rig) start(client kvstore.Client) {
+	ctx, cancel := context.WithCancel(context.Background())
+	r.cancel, r.ended = cancel, make(chan error, 1)
+	go func() { r.ended <- r.w.Run(ctx, Session{Client: client, Prefix: testPrefix}) }()
+}
+
+// stop ends the run, and says why it ended if it had already.
+func (r *rig) stop() error {
+	r.cancel()
+	return <-r.ended
+}
+
+func (r *rig) put(name, value string) { r.mem.Put(testPrefix+name, value) }
+
+// until waits for the table to hold just these.
+func (r *rig) until(want map[string]string) {
+	r.t.Helper()
+	deadline := time.NewTimer(20 * time.Second)
+	defer deadline.Stop()
+	poll := time.NewTicker(time.Millisecond)
+	defer poll.Stop()
+	for {
+		r.mu.Lock()
+		got := maps.Clone(r.table)
+		r.mu.Unlock()
+		if maps.Equal(want, map[string]string(got)) {
+			return
+		}
+		select {
+		case <-r.wake:
+		case <-poll.C:
+		case <-deadline.C:
+			r.t.Fatalf("the table does not come to hold what it should (-want +got):\n%s", cmp.Diff(want, map[string]string(got)))
+		}
+	}
+}
+
+// happened returns what was applied since the last call.
+func (r *rig) happened() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := strings.Join(r.history, " ")
+	r.history = nil
+	return h
+}
+
+func (r *rig) expect(what string) {
+	r.t.Helper()
+	if got := r.happened(); got != what {
+		r.t.Fatalf("applied %q, want %q", got, what)
+	}
+}
+
+func TestListThenEvents(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.put("a", "1")
+	r.put("b", "bad")
+	r.mem.Put("cilium/state/x/v1/c20/other", "of a sibling")
+	r.start(r.mem)
+	r.until(map[string]string{"a": "1"})
+	r.put("b", "2")
+	r.put("a", "bad") // refused: the one before stays
+	r.mem.Delete(testPrefix + "b")
+	r.put("c", "3")
+	r.until(map[string]string{"a": "1", "c": "3"})
+	r.expect("+a=1 +b=2 -b +c=3")
+	if st := r.w.Status(); !st.Synced || st.Count != 2 || st.Rejected != 1 || st.LastEvent.IsZero() {
+		t.Errorf("status %+v", st)
+	}
+	if err := r.stop(); !errors.Is(err, context.Canceled) {
+		t.Errorf("Run ended with %v", err)
+	}
+	r.expect("") // stopping withdraws nothing
+}
+
+func TestABrokenStreamResumes(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.put("a", "1")
+	r.put("b", "1")
+	r.start(r.mem)
+	defer r.stop()
+	r.until(map[string]string{"a": "1", "b": "1"})
+	r.happened()
+	lists := 0
+	var mu sync.Mutex
+	r.mem.SetFault(func(_ context.Context, op, key string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if op == "list" && key == testPrefix {
+			lists++
+		}
+		return nil
+	})
+	r.mem.Break(nil)
+	r.mem.Delete(testPrefix + "b")
+	r.put("c", "1")
+	r.until(map[string]string{"a": "1", "c": "1"})
+	r.expect("-b +c=1")
+	mu.Lock()
+	defer mu.Unlock()
+	if lists != 0 {
+		t.Errorf("listed %d times, although it could resume", lists)
+	}
+}
+
+// away lets things happen while nothing can be read.
+func (r *rig) away(f func()) {
+	r.mem.SetFault(func(context.Context, string, string) error { return errors.New("away") })
+	r.mem.Break(nil)
+	f()
+	r.mem.SetFault(nil)
+}
+
+func TestCompactedWhileAway(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.put("a", "1")
+	r.put("b", "1")
+	r.put("c", "1")
+	r.start(r.mem)
+	defer r.stop()
+	r.until(map[string]string{"a": "1", "b": "1", "c": "1"})
+	r.happened()
+	r.away(func() {
+		r.mem.Delete(testPrefix + "b")
+		r.put("c", "2")
+		r.put("d", "1")
+		r.mem.Compact()
+		r.expect("") // nothing is withdrawn while it lasts
+	})
+	r.until(map[string]string{"a": "1", "c": "2", "d": "1"})
+	r.expect("+c=2 +d=1 -b") // deletions after the upserts
+}
+
+func TestWipedUnderTheSameClusterID(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for i := range 20 {
+		r.put(fmt.Sprint("k", i), "1")
+	}
+	all := map[string]string{}
+	for i := range 20 {
+		all[fmt.Sprint("k", i)] = "1"
+	}
+	r.start(r.mem)
+	r.until(all)
+	r.happened()
+	r.away(func() {
+		r.mem.Wipe()
+		r.put("k3", "1") // as before, at another revision
+		r.put("new", "1")
+	})
+	if err := <-r.ended; !errors.Is(err, kvstore.ErrServerChanged) {
+		t.Fatalf("Run ended with %v", err)
+	}
+	r.expect("")
+	r.start(r.mem.Connect())
+	defer r.stop()
+	r.until(map[string]string{"k3": "1", "new": "1"})
+	if h := r.happened(); strings.Contains(h, "k3") {
+		t.Errorf("the unchanged k3 caused an event: %s", h)
+	}
+}
+
+func TestAnotherServerEndsTheSessionAndTheNextOneSweeps(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.put("a", "1")
+	r.put("b", "1")
+	r.start(r.mem)
+	r.until(map[string]string{"a": "1", "b": "1"})
+	r.happened()
+	r.mem.Replace()
+	r.put("a", "1")
+	if err := <-r.ended; !errors.Is(err, kvstore.ErrServerChanged) {
+		t.Fatalf("Run ended with %v", err)
+	}
+	r.expect("")
+	next := r.mem.Connect()
+	r.start(next)
+	defer r.stop()
+	r.until(map[string]string{"a": "1"})
+	r.expect("-b")
+}
+
+func TestAnAbortedListDeletesNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.mem.SetPageSize(2)
+	all := map[string]string{}
+	for i := range 10 {
+		all[fmt.Sprint("k", i)] = "1"
+		r.put(fmt.Sprint("k", i), "1")
+	}
+	r.start(r.mem)
+	r.until(all)
+	_ = r.stop()
+	r.mem.Wipe()
+	r.put("k0", "1")
+	r.put("k1", "1")
+	r.put("k2", "1")
+	failed := make(chan struct{})
+	var once sync.Once
+	r.mem.SetFault(func(_ context.Context, op, _ string) error {
+		if op == "page" {
+			once.Do(func() { close(failed) })
+			return errors.New("lost in the middle")
+		}
+		return nil
+	})
+	r.happened()
+	r.start(r.mem.Connect())
+	<-failed
+	_ = r.stop()
+	r.expect("")
+	r.mem.SetFault(nil)
+	r.start(r.mem.Connect())
+	defer r.stop()
+	r.until(map[string]string{"k0": "1", "k1": "1", "k2": "1"})
+}
+
+func TestAnotherPrefixIsListedAnew(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.put("a", "1")
+	r.mem.Put("cilium/cache/x/v1/c2/b", "1")
+	r.start(r.mem)
+	r.until(map[string]string{"a": "1"})
+	_ = r.stop()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- r.w.Run(ctx, Session{Client: r.mem, Prefix: "cilium/cache/x/v1/c2/"}) }()
+	r.until(map[string]string{"b": "1"})
+	cancel()
+	<-ended
+}
+
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.put("a", "1")
+	r.put("b", "1")
+	r.start(r.mem)
+	r.until(map[string]string{"a": "1", "b": "1"})
+	_ = r.stop()
+	r.w.Drain()
+	r.until(map[string]string{})
+	if st := r.w.Status(); st.Synced || st.Count != 0 || !st.AsOf.IsZero() {
+		t.Errorf("status after a drain: %+v", st)
+	}
+	r.start(r.mem)
+	defer r.stop()
+	r.until(map[string]string{"a": "1", "b": "1"})
+}
+
+// Freshness: a probe proves equality as of its time only once everything up to
+// its revision was applied, also when the revision moved on for other keys.
+func TestFreshness(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.put("a", "1")
+	before := time.Now()
+	r.start(r.mem)
+	defer r.stop()
+	r.until(map[string]string{"a": "1"})
+	r.awaitStatus("following", func(s Status) bool { return s.Following })
+	if asOf := r.w.Status().AsOf; asOf.Before(before) {
+		t.Errorf("after the list the entries are as of %v, which is before the start at %v", asOf, before)
+	}
+	r.mem.Put("cilium/state/other", "1") // moves the revision, not this prefix
+	at := time.Now()
+	r.w.Observe(kvstore.Probe{At: at, Head: r.mem.Position()})
+	r.awaitStatus("as of the probe", func(s Status) bool { return s.AsOf.Equal(at) })
+
+	// A revision that was never reached proves nothing, a failed probe neither.
+	head := r.mem.Position()
+	r.w.Observe(kvstore.Probe{At: time.Now(), Head: kvstore.Position{ClusterID: head.ClusterID, Revision: head.Revision + 100}})
+	r.w.Observe(kvstore.Probe{At: time.Now(), Err: errors.New("no answer")})
+	r.w.Observe(kvstore.Probe{At: time.Now(), Head: kvstore.Position{ClusterID: head.ClusterID + 1, Revision: 1}})
+	if got := r.w.Status().AsOf; !got.Equal(at) {
+		t.Errorf("as of %v, although nothing later was proved than %v", got, at)
+	}
+}
+
+func (r *rig) awaitStatus(what string, ok func(Status) bool) {
+	r.t.Helper()
+	deadline := time.NewTimer(20 * time.Second)
+	defer deadline.Stop()
+	poll := time.NewTicker(time.Millisecond)
+	defer poll.Stop()
+	for !ok(r.w.Status()) {
+		select {
+		case <-poll.C:
+		case <-deadline.C:
+			r.t.Fatalf("waited in vain for: %s; status %+v", what, r.w.Status())
+		}
+	}
+}
+
+// TestWatchMachine: whatever happens to the kvstore and the connection, the
+// table at rest equals what the kvstore holds.
+func TestWatchMachine(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		r := newRig(t)
+		r.mem.SetPageSize(rapid.IntRange(1, 4).Draw(t, "page"))
+		want := map[string]string{}
+		names := rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"})
+		values := rapid.SampledFrom([]string{"1", "2", "3"})
+		session := r.mem
+		r.start(session)
+		put := func(name, value string) { r.put(name, value); want[name] = value }
+		actions := map[string]func(*rapid.T){
+			"put": func(t *rapid.T) { put(names.Draw(t, "name"), values.Draw(t, "value")) },
+			"delete": func(t *rapid.T) {
+				name := names.Draw(t, "name")
+				r.mem.Delete(testPrefix + name)
+				delete(want, name)
+			},
+			"break":   func(t *rapid.T) { r.mem.Break(nil) },
+			"compact": func(t *rapid.T) { r.mem.Compact() },
+			"replace": func(t *rapid.T) {
+				r.mem.Replace()
+				clear(want)
+				for range rapid.IntRange(0, 4).Draw(t, "writes") {
+					put(names.Draw(t, "name"), values.Draw(t, "value"))
+				}
+				_ = r.stop()
+				session = r.mem.Connect()
+				r.start(session)
+			},
+			"reconnect": func(t *rapid.T) {
+				_ = r.stop()
+				session = r.mem.Connect()
+				r.start(session)
+			},
+			"at rest": func(t *rapid.T) { r.until(want) },
+		}
+		t.Repeat(actions)
+		r.until(want)
+		_ = r.stop()
+	})
+}
