@@ -16,6 +16,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/health"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -42,6 +43,8 @@ func (m *testMesh) Ready() (bool, map[string]string) {
 	defer m.mu.Unlock()
 	return !m.starting, map[string]string{}
 }
+
+func (m *testMesh) Ignored() []clustermesh.Ignored { return nil }
 
 func (m *testMesh) Revision() uint64 { return 1 }
 

@@ -48,8 +48,12 @@ func resources() []getter {
 func resourceHelp() string {
 	var b strings.Builder
 	for _, line := range [][2]string{
-		{"clusters", "CLUSTER"}, {"nodes", "CLUSTER/NAME, or NAME with -c"}, {"services", "NAMESPACE/NAME, or NAME with -n"},
-		{"identities", "ID"}, {"ips", "PREFIX or ADDRESS"}, {"health", "NAME"},
+		{"clusters", "CLUSTER"},
+		{"nodes", "CLUSTER/NAME, or NAME with -c"},
+		{"services", "NAMESPACE/NAME, or NAME with -n"},
+		{"identities", "ID"},
+		{"ips", "PREFIX or ADDRESS"},
+		{"health", "NAME"},
 	} {
 		fmt.Fprintf(&b, "  %-12s%s\n", line[0], line[1])
 	}

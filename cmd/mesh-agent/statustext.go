@@ -32,6 +32,7 @@ func writeStatus(w io.Writer, style printer.Style, st *api.Status, now time.Time
 		counted(s.Identities, "identity", "identities"), counted(s.IPs, "address", "addresses"), count(s.Conflicts, "conflict"))
 	if len(st.Clusters) == 0 {
 		out.WriteString(noClusters)
+		writeIgnored(out, style, st)
 		return out.Flush()
 	}
 	clusters := worstFirst(st.Clusters)
@@ -46,7 +47,20 @@ func writeStatus(w io.Writer, style printer.Style, st *api.Status, now time.Time
 		return err
 	}
 	writeTroubles(out, style, clusters, now)
+	writeIgnored(out, style, st)
 	return out.Flush()
+}
+
+// writeIgnored tells of files that an operator may have meant as clusters.
+func writeIgnored(out *bufio.Writer, style printer.Style, st *api.Status) {
+	if len(st.Ignored) == 0 {
+		return
+	}
+	fmt.Fprintf(out, "\n%s (%s)\n", paint(style, printer.Bold, "Files of the mesh directory that are ignored"), count(len(st.Ignored), "file"))
+	for _, i := range st.Ignored {
+		fmt.Fprintf(out, "  %s  %s\n", printer.Clean(i.File), printer.Clean(i.Reason))
+	}
+	writeAdvice(out, style, "  ", "A client file is named as its cluster. Rename these, or move them out of the directory.")
 }
 
 // worstFirst sorts by how bad it is, then by name.

@@ -69,7 +69,6 @@ func (m *Mesh) hints(command []string) string {
 	}
 	lines = append(lines, [][2]string{
 		{agent + "lookup 192.0.2.1" + flags, "nobody's address"},
-		{agent + "get services -w" + flags, "changes as they come"},
 		{"rm " + m.dir.file(last), "take a cluster out of the mesh"},
 	}...)
 	return "\nTry in another terminal:\n" + columns(lines) +

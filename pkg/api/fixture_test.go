@@ -17,6 +17,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/health"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -49,6 +50,10 @@ func (m *fakeMesh) Ready() (bool, map[string]string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.ready, m.reasons
+}
+
+func (m *fakeMesh) Ignored() []clustermesh.Ignored {
+	return []clustermesh.Ignored{{File: "/mesh/Bad_Name", Reason: "the file's name is no valid cluster name"}}
 }
 
 func (m *fakeMesh) Revision() uint64 {

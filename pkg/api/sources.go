@@ -10,6 +10,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/health"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -25,6 +26,8 @@ type Mesh interface {
 	// timeout has passed. Once true it stays true. The reasons say by cluster
 	// what is waited for.
 	Ready() (bool, map[string]string)
+	// Ignored lists files of the mesh directory that cannot be a cluster's.
+	Ignored() []clustermesh.Ignored
 	// Revision grows with every change of what Clusters answers.
 	Revision() uint64
 }

@@ -1,6 +1,10 @@
 package api
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+)
 
 // The states of the agent.
 const (
@@ -17,13 +21,14 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 	answer := Status{
 		Agent: s.Agent, Ready: ready, State: StateReady,
 		Clusters: make([]Cluster, len(clusters)),
+		Ignored:  append([]clustermesh.Ignored{}, s.Mesh.Ignored()...),
 		Summary: Summary{
 			Clusters:   len(clusters),
 			Nodes:      s.Nodes.NumObjects(v.txn),
 			Services:   s.Services.NumObjects(v.txn),
 			Identities: s.Identities.NumObjects(v.txn),
 			IPs:        v.ips.Len(),
-			Conflicts:  v.ips.Contested(),
+			Conflicts:  v.ips.Conflicts(),
 		},
 	}
 	for g := range s.Services.All(v.txn) {

@@ -1,6 +1,10 @@
 package api
 
-import "time"
+import (
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+)
 
 // MediaTypeProblem is the content type of a [Problem] (RFC 9457).
 const MediaTypeProblem = "application/problem+json"
@@ -52,7 +56,10 @@ type Status struct {
 	Ready    bool      `json:"ready" doc:"As /readyz."`
 	Summary  Summary   `json:"summary"`
 	Clusters []Cluster `json:"clusters"`
-	KVStore  *KVStore  `json:"kvstore" doc:"The local kvstore; null when the agent only observes."`
+	// Ignored are files of the mesh directory that look like client files and
+	// cannot be one.
+	Ignored []clustermesh.Ignored `json:"ignored" doc:"Files of the mesh directory that are no cluster's, and why."`
+	KVStore *KVStore              `json:"kvstore" doc:"The local kvstore; null when the agent only observes."`
 }
 
 // AgentInfo says who answers.
@@ -74,7 +81,7 @@ type Summary struct {
 	GlobalServices int `json:"globalServices" doc:"Those of them that a cluster shares."`
 	Identities     int `json:"identities"`
 	IPs            int `json:"ips" doc:"Prefixes, each counted once, whoever claims it."`
-	Conflicts      int `json:"conflicts" doc:"Prefixes with more than one claim."`
+	Conflicts      int `json:"conflicts" doc:"Prefixes that more than one cluster claims."`
 }
 
 // KVStore describes the connection to the local kvstore.

@@ -18,7 +18,7 @@ import (
 // and one more line.
 func (v *View) sources(log *slog.Logger) []remotecluster.Source {
 	return []remotecluster.Source{
-		watch(wire.Nodes, decodeNode, v.applyNodes, log),
+		watch(wire.Nodes, decodeNode, v.applyNodes(), log),
 		watch(wire.Services, decodeService, v.Services.Apply, log),
 		watch(wire.IPs, decodeIP, v.applyIPs, log),
 		watch(wire.Identities, decodeIdentity, v.Identities.Apply, log),
@@ -90,18 +90,24 @@ func (v *View) applyIPs(changes []store.Change[ipcache.Entry]) {
 // applyNodes feeds two domains with one batch: the nodes themselves, and what
 // they stand for as claims on addresses, new claims before obsolete ones
 // (wire.md §4.3).
-func (v *View) applyNodes(changes []store.Change[nodes.Node]) {
-	v.Nodes.Apply(changes)
-	var ops []ipcache.Op
-	for _, ch := range changes {
-		ops = appendNode(ops, ch)
+func (v *View) applyNodes() func([]store.Change[nodes.Node]) {
+	claimant := new(ipcache.Cluster) // shared by the entries of one cluster
+	return func(changes []store.Change[nodes.Node]) {
+		v.Nodes.Apply(changes)
+		var ops []ipcache.Op
+		for _, ch := range changes {
+			if n := ch.New; n != nil && (n.Cluster != claimant.Name || n.ClusterID != claimant.ID) {
+				claimant = &ipcache.Cluster{Name: n.Cluster, ID: n.ClusterID}
+			}
+			ops = appendNode(ops, ch, claimant)
+		}
+		v.IPs.Apply(ops)
 	}
-	v.IPs.Apply(ops)
 }
 
-func appendNode(ops []ipcache.Op, ch store.Change[nodes.Node]) []ipcache.Op {
-	old := claims(ch.Old)
-	for key, e := range claims(ch.New) {
+func appendNode(ops []ipcache.Op, ch store.Change[nodes.Node], claimant *ipcache.Cluster) []ipcache.Op {
+	old := claims(ch.Old, claimant)
+	for key, e := range claims(ch.New, claimant) {
 		ops = append(ops, ipcache.Op{Old: old[key], New: e})
 		delete(old, key)
 	}
@@ -117,11 +123,10 @@ type claimKey struct {
 	kind   ipcache.Kind
 }
 
-func claims(n *nodes.Node) map[claimKey]*ipcache.Entry {
+func claims(n *nodes.Node, cluster *ipcache.Cluster) map[claimKey]*ipcache.Entry {
 	if n == nil {
 		return nil
 	}
-	cluster := &ipcache.Cluster{Name: n.Cluster, ID: n.ClusterID}
 	made := make(map[claimKey]*ipcache.Entry)
 	for _, c := range n.Claims() {
 		kind := kindOf(c.Role)

@@ -2,6 +2,7 @@ package ipcache
 
 import (
 	"net/netip"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -41,11 +42,17 @@ func TestManyAtOnce(t *testing.T) {
 					return
 				default:
 				}
-				c.Lookup(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}))
+				addr := netip.AddrFrom4([4]byte{10, 0, 0, byte(i)})
+				c.LookupWinner(addr)
+				chain := c.Lookup(addr)
+				if !slices.IsSortedFunc(chain, (*Entry).Compare) {
+					t.Errorf("the claims on %s are out of order", addr)
+					return
+				}
 				s, n := c.Snapshot(), 0
 				var last netip.Prefix
 				for e := range s.From(netip.Prefix{}) {
-					if last.IsValid() && !before(last, e.Prefix()) {
+					if last.IsValid() && !placeOf(last).before(placeOf(e.Prefix())) {
 						t.Errorf("%s after %s", e.Prefix(), last)
 						return
 					}
@@ -62,8 +69,8 @@ func TestManyAtOnce(t *testing.T) {
 	wg.Wait()
 	close(done)
 	readers.Wait()
-	if c.Len() != addresses || c.Claims() != writers*addresses || c.Contested() != addresses {
-		t.Errorf("%d prefixes, %d claims, %d contested; want %d, %d, %d", c.Len(), c.Claims(), c.Contested(), addresses, writers*addresses, addresses)
+	if c.Len() != addresses || c.Claims() != writers*addresses || c.fresh().Conflicts() != addresses {
+		t.Errorf("%d prefixes, %d claims, %d conflicts; want %d, %d, %d", c.Len(), c.Claims(), c.fresh().Conflicts(), addresses, writers*addresses, addresses)
 	}
 	for e := range c.fresh().From(netip.Prefix{}) {
 		if e.Cluster().ID != 1 || e.Identity() != rounds-1 {

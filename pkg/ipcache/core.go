@@ -1,7 +1,6 @@
 package ipcache
 
 import (
-	"net/netip"
 	"slices"
 
 	"github.com/gaissmai/bart"
@@ -17,8 +16,12 @@ type Op struct {
 
 // contest is what stands behind the winner of a prefix.
 type contest struct {
-	prefix netip.Prefix // masked
-	losers []*Entry     // sorted; never empty; replaced, never changed
+	place  place
+	losers []*Entry // sorted; never empty; replaced, never changed
+	// conflict: more than one cluster is among the winner and the losers. That
+	// one cluster claims a prefix in several ways, as endpoint and as node, is
+	// no conflict.
+	conflict bool
 }
 
 // core is the pure part: claims in, winners out. It has neither a lock nor a
@@ -28,16 +31,18 @@ type core struct {
 	contests *btree.BTreeG[contest]
 	routes   bart.Table[*Entry] // the winners again
 	claims   int
-	revision uint64 // grows with every change that a reader could see
+	// conflicts is the number of contests that are conflicts.
+	conflicts int
+	revision  uint64 // grows with every change that a reader could see
 }
 
 func newCore() *core {
 	opts := btree.Options{NoLocks: true}
 	return &core{
 		winners: btree.NewBTreeGOptions(func(a, b *Entry) bool {
-			return before(a.Prefix(), b.Prefix())
+			return a.place().before(b.place())
 		}, opts),
-		contests: btree.NewBTreeGOptions(func(a, b contest) bool { return before(a.prefix, b.prefix) }, opts),
+		contests: btree.NewBTreeGOptions(func(a, b contest) bool { return a.place.before(b.place) }, opts),
 	}
 }
 
@@ -48,23 +53,32 @@ type change struct {
 
 // apply does one op. A move from one prefix to another is two changes.
 func (c *core) apply(op Op) (changes [2]change) {
+	old, add := claimed(op.Old), claimed(op.New)
 	switch {
-	case op.Old == nil && op.New == nil:
-	case op.Old == nil:
-		changes[0] = c.update(op.New.Prefix(), nil, op.New)
-	case op.New == nil || op.Old.Prefix() == op.New.Prefix():
-		changes[0] = c.update(op.Old.Prefix(), op.Old, op.New)
+	case old == nil && add == nil:
+	case old == nil:
+		changes[0] = c.update(add.place(), nil, add)
+	case add == nil || old.place() == add.place():
+		changes[0] = c.update(old.place(), old, add)
 	default:
-		changes[0] = c.update(op.New.Prefix(), nil, op.New)
-		changes[1] = c.update(op.Old.Prefix(), op.Old, nil)
+		changes[0] = c.update(add.place(), nil, add)
+		changes[1] = c.update(old.place(), old, nil)
 	}
 	return changes
 }
 
+// claimed is nil for an entry that claims nothing.
+func claimed(e *Entry) *Entry {
+	if e == nil || !e.valid() {
+		return nil
+	}
+	return e
+}
+
 // update withdraws old and makes add at one prefix. A claim that is made again
 // replaces the one before.
-func (c *core) update(p netip.Prefix, old, add *Entry) change {
-	winner, known := c.routes.Get(p)
+func (c *core) update(p place, old, add *Entry) change {
+	winner, known := c.routes.Get(p.prefix())
 	if !known {
 		if add != nil {
 			c.claims++
@@ -72,7 +86,7 @@ func (c *core) update(p netip.Prefix, old, add *Entry) change {
 		}
 		return change{nil, add}
 	}
-	rest, contested := c.contests.Get(contest{prefix: p})
+	rest, contested := c.contests.Get(contest{place: p})
 	if !contested && (add == nil || add.same(winner)) {
 		return c.replaceOnly(p, winner, old, add)
 	}
@@ -93,7 +107,7 @@ func (c *core) update(p netip.Prefix, old, add *Entry) change {
 
 // replaceOnly is update for the usual case: the winner is alone, and stays or
 // goes or is made anew.
-func (c *core) replaceOnly(p netip.Prefix, winner, old, add *Entry) change {
+func (c *core) replaceOnly(p place, winner, old, add *Entry) change {
 	switch {
 	case add == nil && (old == nil || !winner.same(old)):
 		return change{winner, winner}
@@ -109,16 +123,12 @@ func (c *core) replaceOnly(p netip.Prefix, winner, old, add *Entry) change {
 }
 
 // settle makes the claims on a prefix, in their order, those of after.
-func (c *core) settle(p netip.Prefix, claims, after []*Entry) change {
+func (c *core) settle(p place, claims, after []*Entry) change {
 	if slices.Equal(claims, after) {
 		return change{claims[0], claims[0]}
 	}
 	c.claims += len(after) - len(claims)
-	if len(after) > 1 {
-		c.contests.Set(contest{p, after[1:]})
-	} else if len(claims) > 1 {
-		c.contests.Delete(contest{prefix: p})
-	}
+	c.contend(p, after)
 	ch := change{before: claims[0]}
 	switch {
 	case len(after) == 0:
@@ -133,14 +143,33 @@ func (c *core) settle(p netip.Prefix, claims, after []*Entry) change {
 	return ch
 }
 
+// contend notes what stands behind the winner of a prefix.
+func (c *core) contend(p place, claims []*Entry) {
+	now := contest{place: p}
+	var before contest
+	if len(claims) > 1 {
+		now.losers = claims[1:]
+		now.conflict = slices.ContainsFunc(now.losers, func(e *Entry) bool { return *e.cluster != *claims[0].cluster })
+		before, _ = c.contests.Set(now)
+	} else {
+		before, _ = c.contests.Delete(now)
+	}
+	if before.conflict {
+		c.conflicts--
+	}
+	if now.conflict {
+		c.conflicts++
+	}
+}
+
 func (c *core) install(e *Entry) {
 	c.winners.Set(e)
 	c.routes.Insert(e.Prefix(), e)
 	c.revision++
 }
 
-func (c *core) remove(p netip.Prefix, e *Entry) {
+func (c *core) remove(p place, e *Entry) {
 	c.winners.Delete(e)
-	c.routes.Delete(p)
+	c.routes.Delete(p.prefix())
 	c.revision++
 }

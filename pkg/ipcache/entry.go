@@ -3,6 +3,7 @@ package ipcache
 import (
 	"cmp"
 	"net/netip"
+	"slices"
 	"strings"
 	"unique"
 
@@ -58,36 +59,45 @@ type Spec struct {
 	Source        wire.Source
 	Identity      uint32
 	EncryptionKey uint8
-	HostIP        netip.Addr // the node behind which it is; invalid for none
+	HostIP        netip.Addr // the node behind which it is; invalid, or "::", for none
 	Namespace     string     // of the pod, if it is one
 	Name          string     // the pod's, or the node's for the kinds that come from nodes
 	Ports         []wire.NamedPort
 }
 
 // Entry is one claim of one cluster on one prefix. It is immutable, and small:
-// there may be a million.
+// there may be a million. (It must have no method Copy or IsoCopy: the B-tree
+// would call it.)
 type Entry struct {
-	prefix    netip.Prefix
-	host      netip.Addr
+	at        address // with host bits
+	host      address // zero for none
 	cluster   *Cluster
-	namespace string
+	namespace unique.Handle[string] // zero for none
 	name      string
 	ports     *[]wire.NamedPort // nil for none, as nearly always
 	identity  uint32
 	key       uint8
 	kind      Kind
 	source    wire.Source
+	bits      uint8 // the prefix's length, of the mapped form for IPv4; noBits when it is not valid
 }
 
-// NewEntry makes an entry. Texts that many entries share are kept once.
+// noBits is the length of a prefix that is none.
+const noBits = 255
+
+// NewEntry makes an entry. A mapped address is the IPv4 address. An entry
+// without a valid prefix claims nothing.
 func NewEntry(s Spec) *Entry {
 	e := &Entry{
-		prefix: netip.PrefixFrom(s.Prefix.Addr().Unmap(), s.Prefix.Bits()), host: s.HostIP.Unmap(), cluster: s.Cluster,
-		namespace: shared(s.Namespace), name: s.Name,
-		identity: s.Identity, key: s.EncryptionKey, kind: s.Kind, source: s.Source,
+		at: pack(s.Prefix.Addr()), bits: noBits, host: pack(s.HostIP),
+		cluster: s.Cluster, name: s.Name, identity: s.Identity,
+		key: s.EncryptionKey, kind: s.Kind, source: s.Source,
 	}
-	if s.Prefix.Addr().Is4In6() && s.Prefix.Bits() >= 96 {
-		e.prefix = netip.PrefixFrom(e.prefix.Addr(), s.Prefix.Bits()-96)
+	if s.Prefix.IsValid() {
+		e.bits = placeOf(s.Prefix).bits
+	}
+	if s.Namespace != "" { // one of few: kept once, as long as it is used
+		e.namespace = unique.Make(s.Namespace)
 	}
 	if len(s.Ports) > 0 {
 		ports := s.Ports
@@ -96,15 +106,17 @@ func NewEntry(s Spec) *Entry {
 	return e
 }
 
-func shared(s string) string {
-	if s == "" {
-		return ""
+// Prefix is what is claimed, without host bits.
+func (e *Entry) Prefix() netip.Prefix {
+	if !e.valid() {
+		return netip.Prefix{}
 	}
-	return unique.Make(s).Value()
+	return e.place().prefix()
 }
 
-// Prefix is what is claimed, without host bits.
-func (e *Entry) Prefix() netip.Prefix { return e.prefix.Masked() }
+func (e *Entry) valid() bool { return e.bits != noBits }
+
+func (e *Entry) place() place { return place{e.at.masked(e.bits), e.bits} }
 
 // Cluster is who claims it.
 func (e *Entry) Cluster() *Cluster { return e.cluster }
@@ -122,10 +134,20 @@ func (e *Entry) Identity() uint32 { return e.identity }
 func (e *Entry) EncryptionKey() uint8 { return e.key }
 
 // HostIP is the node behind which the prefix is; invalid for none.
-func (e *Entry) HostIP() netip.Addr { return e.host }
+func (e *Entry) HostIP() netip.Addr {
+	if e.host == (address{}) {
+		return netip.Addr{}
+	}
+	return e.host.unpack()
+}
 
 // Namespace is the pod's; empty when it is no pod.
-func (e *Entry) Namespace() string { return e.namespace }
+func (e *Entry) Namespace() string {
+	if e.namespace == (unique.Handle[string]{}) {
+		return ""
+	}
+	return e.namespace.Value()
+}
 
 // Pod is the pod's name; empty when it is no pod.
 func (e *Entry) Pod() string {
@@ -173,7 +195,7 @@ func (e *Entry) compare(o *Entry) (int, Rule) {
 		return c, RuleCluster
 	}
 	if e.kind == KindCIDR {
-		return e.prefix.Addr().Compare(o.prefix.Addr()), RuleOwner
+		return e.at.compare(o.at), RuleOwner
 	}
 	if e.fromNode() {
 		return strings.Compare(e.name, o.name), RuleOwner
@@ -205,28 +227,8 @@ func (e *Entry) same(o *Entry) bool {
 
 // equal tells whether both claims say the same.
 func (e *Entry) equal(o *Entry) bool {
-	return e.prefix == o.prefix && e.host == o.host && *e.cluster == *o.cluster &&
-		e.namespace == o.namespace && e.name == o.name &&
-		e.identity == o.identity && e.key == o.key && e.kind == o.kind && e.source == o.source &&
-		equalPorts(e.Ports(), o.Ports())
-}
-
-func equalPorts(a, b []wire.NamedPort) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
-}
-
-// before orders prefixes: by address, IPv4 first, then the shorter first.
-func before(a, b netip.Prefix) bool {
-	if c := a.Addr().Compare(b.Addr()); c != 0 {
-		return c < 0
-	}
-	return a.Bits() < b.Bits()
+	a, b := *e, *o
+	a.cluster, b.cluster = nil, nil
+	a.ports, b.ports = nil, nil
+	return a == b && *e.cluster == *o.cluster && slices.Equal(e.Ports(), o.Ports())
 }

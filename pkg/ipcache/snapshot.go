@@ -13,20 +13,22 @@ import (
 type Snapshot struct {
 	winners  *btree.BTreeG[*Entry]
 	contests *btree.BTreeG[contest]
-	revision uint64
-	made     time.Time
+
+	conflicts int
+	revision  uint64
+	made      time.Time
 }
 
 // copy makes a snapshot; nobody may read the trees meanwhile.
 func (c *core) copy(now time.Time) *Snapshot {
-	return &Snapshot{winners: c.winners.Copy(), contests: c.contests.Copy(), revision: c.revision, made: now}
+	return &Snapshot{winners: c.winners.Copy(), contests: c.contests.Copy(), conflicts: c.conflicts, revision: c.revision, made: now}
 }
 
 // Len is the number of prefixes.
 func (s *Snapshot) Len() int { return s.winners.Len() }
 
-// Contested is the number of prefixes with more than one claim.
-func (s *Snapshot) Contested() int { return s.contests.Len() }
+// Conflicts is the number of prefixes that more than one cluster claims.
+func (s *Snapshot) Conflicts() int { return s.conflicts }
 
 // Revision is the cache's when the snapshot was made.
 func (s *Snapshot) Revision() uint64 { return s.revision }
@@ -36,7 +38,7 @@ func (s *Snapshot) Claims(winner *Entry) int {
 	if s.contests.Len() == 0 {
 		return 1
 	}
-	rest, _ := s.contests.Get(contest{prefix: winner.Prefix()})
+	rest, _ := s.contests.Get(contest{place: winner.place()})
 	return 1 + len(rest.losers)
 }
 
@@ -49,17 +51,9 @@ func (s *Snapshot) From(after netip.Prefix) iter.Seq[*Entry] {
 			s.winners.Scan(yield)
 			return
 		}
-		after = after.Masked()
-		s.winners.Ascend(&Entry{prefix: after}, func(e *Entry) bool {
-			return e.Prefix() == after || yield(e)
+		start := placeOf(after)
+		s.winners.Ascend(&Entry{at: start.at, bits: start.bits}, func(e *Entry) bool {
+			return e.place() == start || yield(e)
 		})
-	}
-}
-
-// Contests iterates over the prefixes with more than one claim: the losers of
-// each, strongest first.
-func (s *Snapshot) Contests() iter.Seq2[netip.Prefix, []*Entry] {
-	return func(yield func(netip.Prefix, []*Entry) bool) {
-		s.contests.Scan(func(c contest) bool { return yield(c.prefix, c.losers) })
 	}
 }

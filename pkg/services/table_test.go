@@ -95,7 +95,9 @@ func TestQueries(t *testing.T) {
 	t.Parallel()
 	db, s := newServices(t)
 	s.Apply([]change{
-		{New: svc("c1", true, "10.0.0.1")}, {New: svc("c10", true)}, {New: svc("c2", false)},
+		{New: svc("c1", true, "10.0.0.1")},
+		{New: svc("c10", true)},
+		{New: svc("c2", false)},
 		{New: &Service{Cluster: "c1", Namespace: "ns", Name: "svc2", Shared: true, Source: wire.SourceClusterMesh}},
 		{New: &Service{Cluster: "c1", Namespace: "ns", Name: "s", Source: wire.SourceClusterMesh}},
 	})
