@@ -1,6 +1,7 @@
 package clustermesh
 
 import (
+	"cmp"
 	"log/slog"
 	"net/netip"
 
@@ -96,7 +97,7 @@ func (v *View) applyNodes() func([]store.Change[nodes.Node]) {
 		v.Nodes.Apply(changes)
 		var ops []ipcache.Op
 		for _, ch := range changes {
-			if n := ch.New; n != nil && (n.Cluster != claimant.Name || n.ClusterID != claimant.ID) {
+			if n := cmp.Or(ch.New, ch.Old); n.Cluster != claimant.Name || n.ClusterID != claimant.ID {
 				claimant = &ipcache.Cluster{Name: n.Cluster, ID: n.ClusterID}
 			}
 			ops = appendNode(ops, ch, claimant)
