@@ -2,9 +2,11 @@ package remotecluster
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -81,16 +83,21 @@ func (c *canaries) allowAll() {
 	}
 }
 
-// wait returns when the resource's canary was seen.
-func (c *canaries) wait(ctx context.Context, r wire.Resource) error {
+// wait returns when the resource's canary was seen, or says that it was not.
+func (c *canaries) wait(ctx context.Context, r wire.Resource, atMost time.Duration) error {
 	c.mu.Lock()
 	gate := c.gate(r.StorePrefix(c.cached))
 	c.mu.Unlock()
+	t := time.NewTimer(atMost)
+	defer t.Stop()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-gate:
 		return nil
+	case <-t.C:
+		return fmt.Errorf("no canary %s%s after %s: the cluster says that it writes one when all %s are written; does its clustermesh-apiserver run?",
+			c.dir, r.StorePrefix(c.cached), atMost, r)
 	}
 }
 

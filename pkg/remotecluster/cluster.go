@@ -54,6 +54,7 @@ type IDs interface {
 type Timings struct {
 	RetryMin, RetryMax time.Duration // pause between attempts, grown exponentially, with jitter
 	ConfigDeadline     time.Duration // how long a session waits for the cluster configuration
+	CanaryDeadline     time.Duration // how long a session waits for a canary
 	ConflictRetry      time.Duration // pause before a refused configuration is tried again unchanged
 	StaleAfter         time.Duration // age at which a copy that could not be confirmed counts as stale
 }
@@ -62,8 +63,9 @@ type Timings struct {
 func DefaultTimings() Timings {
 	return Timings{
 		RetryMin:       500 * time.Millisecond,
-		RetryMax:       30 * time.Second,
+		RetryMax:       15 * time.Second,
 		ConfigDeadline: 3 * time.Minute,
+		CanaryDeadline: 5 * time.Minute,
 		ConflictRetry:  5 * time.Second,
 		StaleAfter:     30 * time.Second,
 	}
@@ -262,7 +264,7 @@ func waitChange(ctx context.Context, changed <-chan struct{}, atMost time.Durati
 
 // feed runs one source once its canary allows it.
 func (c *Cluster) feed(ctx context.Context, client Client, cfg wire.ClusterConfig, s Source, canaries *canaries) error {
-	if err := canaries.wait(ctx, s.Resource()); err != nil {
+	if err := canaries.wait(ctx, s.Resource(), c.Timings.CanaryDeadline); err != nil {
 		return err
 	}
 	return s.Run(ctx, store.Session{

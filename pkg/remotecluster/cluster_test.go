@@ -255,6 +255,20 @@ func TestCanariesHoldBackTheirResource(t *testing.T) {
 	b.holds(map[string]string{"nodes/n1": "x of 2", "ips/10.0.0.1": "y of 2"})
 }
 
+func TestACanaryThatNeverComesEndsTheSession(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.cluster.Timings.CanaryDeadline = 20 * time.Millisecond
+	cfg := plain(2)
+	cfg.Capabilities.SyncedCanaries = true
+	b.configure(cfg)
+	b.run()
+	st := b.eventually("a failure", func(st Status) bool { return st.Failures > 0 })
+	if !strings.Contains(st.LastError, "no canary cilium/synced/c2/cilium/state/") {
+		t.Errorf("last error %q", st.LastError)
+	}
+}
+
 func TestALostConnectionWithdrawsNothing(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -163,18 +163,22 @@ func (w *Watch[T]) resumable(ctx context.Context, s Session) (bool, error) {
 // list reads the whole prefix at one revision, and sweeps what it did not have
 // when it was complete.
 func (w *Watch[T]) list(ctx context.Context, s Session) error {
-	if s.Lists != nil {
-		if err := s.Lists.Acquire(ctx, 1); err != nil {
-			return err
-		}
-		defer s.Lists.Release(1)
+	turn, err := takeTurn(ctx, s.Lists)
+	if err != nil {
+		return err
 	}
+	defer turn.end()
 	start := time.Now()
 	w.state.listing(true)
 	defer w.state.listing(false)
 	w.set.Begin()
 	decode := w.kind.Decode(s.Expect)
+	turn.wait()
 	at, err := s.Client.List(ctx, s.Prefix, func(p kvstore.Page) error {
+		if err := turn.resume(ctx); err != nil {
+			return err
+		}
+		defer turn.wait()
 		changes := make([]Change[T], 0, len(p.Items))
 		for i := range p.Items {
 			changes = w.upsert(changes, s.Prefix, &p.Items[i], decode)
