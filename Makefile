@@ -1,11 +1,12 @@
 GO ?= go
 FUZZTIME ?= 20s
 PKGS ?= ./...
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
 .PHONY: run build test race fuzz bench lint golden
 
 run: build ; @bin/mesh-sim --churn 2 -- bin/mesh-agent run --clustermesh-config {dir}
-build: ; CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/mesh-agent ./cmd/mesh-sim
+build: ; CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.release=$(VERSION)" -o bin/ ./cmd/mesh-agent ./cmd/mesh-sim
 test: ; $(GO) test -race -timeout 14m $(PKGS)
 race: ; $(GO) test -race -count=3 -shuffle=on -timeout 40m $(PKGS)
 fuzz: ; @for p in $$($(GO) list $(PKGS)); do for f in $$($(GO) test -list '^Fuzz' $$p | grep ^Fuzz); do $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$p || exit 1; done; done
