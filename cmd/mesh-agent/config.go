@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -88,7 +89,11 @@ func (c Config) Validate() error {
 		note("clustermesh-sync-timeout", fmt.Errorf("%s is negative", c.ClustermeshSyncTimeout))
 	}
 	note("kvstore-opt", checkKVStore(c.KVStoreOpt))
-	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+	_, port, err := net.SplitHostPort(c.Listen)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
 		note("listen", fmt.Errorf("%q is no address with a port, such as %s", c.Listen, defaultListen))
 	}
 	return errors.Join(errs...)

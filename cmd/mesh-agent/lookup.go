@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -52,6 +53,7 @@ func writeLookup(w io.Writer, style printer.Style, l *api.Lookup) error {
 	out := bufio.NewWriter(w)
 	if l.Match == nil {
 		fmt.Fprintf(out, "Nobody claims %s.\n", l.IP)
+		writeUnconfirmed(out, l)
 		writeServices(out, l.Services)
 		return out.Flush()
 	}
@@ -71,7 +73,9 @@ func writeLookup(w io.Writer, style printer.Style, l *api.Lookup) error {
 		{"Encryption key", idText(uint32(m.EncryptionKey))},
 		{"Source", m.Source},
 		{"Services", strings.Join(names, ", ")},
+		{"Known as of", knownAsOf(l.Freshness)},
 	})
+	writeUnconfirmed(out, l)
 	if len(l.Candidates) < 2 {
 		return out.Flush()
 	}
@@ -87,6 +91,29 @@ func writeLookup(w io.Writer, style printer.Style, l *api.Lookup) error {
 		return err
 	}
 	return out.Flush()
+}
+
+// knownAsOf says until when the match is known to be so.
+func knownAsOf(f *api.Freshness) string {
+	if f == nil || f.AsOf == nil {
+		return "never: the copy is not complete"
+	}
+	text := f.AsOf.UTC().Format(time.RFC3339)
+	if f.AgeSeconds != nil {
+		text += fmt.Sprintf(" (%s ago)", printer.Duration(time.Duration(*f.AgeSeconds*float64(time.Second))))
+	}
+	if f.State != "synced" {
+		text += ", " + f.State
+	}
+	return text
+}
+
+// writeUnconfirmed warns of clusters that may know otherwise by now.
+func writeUnconfirmed(out *bufio.Writer, l *api.Lookup) {
+	if len(l.Unconfirmed) > 0 {
+		fmt.Fprintf(out, "\nNot known as of now, so this may have changed there: %s. See 'mesh-agent status'.\n",
+			printer.Clean(strings.Join(l.Unconfirmed, ", ")))
+	}
 }
 
 // writeServices tells of services that have an address which nobody claims.

@@ -111,6 +111,7 @@ func (c *cli) root(others ...*cobra.Command) *cobra.Command {
 			return usagef("unknown command %q%s", args[0], similar)
 		},
 	}
+	root.Version = version()
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	flags := root.PersistentFlags()

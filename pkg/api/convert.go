@@ -52,7 +52,7 @@ func toFreshness(from remotecluster.Freshness, now time.Time) Freshness {
 		f.State = string(remotecluster.FreshnessUnknown)
 	}
 	if f.AsOf != nil {
-		age := max(0, now.Sub(from.AsOf).Round(time.Millisecond).Seconds())
+		age := max(0, float64(now.Sub(from.AsOf).Milliseconds())/1000)
 		f.AgeSeconds = &age
 	}
 	return f
@@ -72,7 +72,7 @@ func toNode(n *nodes.Node) Node {
 	}
 }
 
-func toService(g *services.Global) Service {
+func toService(s *Server, v *view, g *services.Global) Service {
 	out := Service{
 		Namespace: g.Namespace, Name: g.Name, Global: g.Shared(), Affinity: g.Affinity(),
 		Clusters: make([]ServiceCluster, len(g.Parts)),
@@ -82,6 +82,9 @@ func toService(g *services.Global) Service {
 		out.Clusters[i] = ServiceCluster{
 			Cluster: part.Cluster, Shared: part.Shared, IncludeExternal: part.IncludeExternal,
 			Backends: len(part.Backends), Reason: g.Reason(part),
+		}
+		if doubt := v.doubt(s, part.Cluster, wire.Services); doubt != "" {
+			out.Clusters[i].Reason += "; " + doubt
 		}
 	}
 	for part, b := range g.Backends() {

@@ -23,7 +23,7 @@ func (s *Server) lookup(w http.ResponseWriter, r *http.Request) error {
 	addr = addr.Unmap()
 	chain := s.IPs.Lookup(addr)
 	v := s.view() // not older than the claims: what they refer to is in it, once it was published
-	answer := Lookup{IP: addr.String(), Services: s.servicesOf(v, addr), Candidates: []Candidate{}}
+	answer := Lookup{IP: addr.String(), Services: s.servicesOf(v, addr), Candidates: []Candidate{}, Unconfirmed: v.unconfirmed(s)}
 	if len(chain) == 0 {
 		writeJSON(w, answer)
 		return nil
@@ -33,6 +33,10 @@ func (s *Server) lookup(w http.ResponseWriter, r *http.Request) error {
 	answer.Match = &answer.Candidates[0].Entry
 	answer.Identity = s.identityOf(v, winner)
 	answer.Node = s.nodeOf(v, winner)
+	if c, known := v.cluster(s, winner.Cluster().Name); known {
+		f := toFreshness(c.Sources[resourceOf(winner)].Freshness, s.now())
+		answer.Freshness = &f
+	}
 	writeJSON(w, answer)
 	return nil
 }

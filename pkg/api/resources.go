@@ -96,7 +96,7 @@ func serviceResource() resource[*services.Global, Service] {
 				(q.cluster == "" || slices.ContainsFunc(g.Parts, func(p *services.Service) bool { return p.Cluster == q.cluster }))
 		},
 		key:      (*services.Global).FullName,
-		convert:  func(_ *Server, _ *view, g *services.Global) Service { return toService(g) },
+		convert:  toService,
 		onePaths: []string{"/{namespace}/{name}"},
 		one: func(s *Server, v *view, path func(string) string) (*services.Global, error) {
 			g, _, found := s.Services.Get(v.txn, services.GlobalByName(path("namespace"), path("name")))

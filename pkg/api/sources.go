@@ -61,6 +61,8 @@ type view struct {
 	// revision is not newer than the rest of the view, nor than what the mesh
 	// says of its clusters from now on.
 	revision uint64
+	// clusters is what the mesh says of them, by name; nil until somebody asks.
+	clusters map[string]remotecluster.Status
 }
 
 // view takes a snapshot. The revision is read first.

@@ -252,6 +252,9 @@ type Lookup struct {
 	Node       *Node         `json:"node" doc:"The node that hosts it; null when it is not known."`
 	Services   []ServiceName `json:"services" doc:"The services that have the address as a backend."`
 	Candidates []Candidate   `json:"candidates" doc:"Every claim that has the address, the best first."`
+	// Freshness is that of the copy from which the match comes.
+	Freshness   *Freshness `json:"freshness" doc:"Until when the match is known to be so; null without a match."`
+	Unconfirmed []string   `json:"unconfirmed" doc:"Clusters whose addresses are not known as of now: they may claim it, or have given it up."`
 }
 
 // ServiceName names a service.

@@ -30,14 +30,17 @@ type directory struct {
 	// rescan is the period of the scans that need no event.
 	rescan time.Duration
 
+	// report is told whether the directory can be read, after each look.
+	report func(error)
+
 	known   map[string]File
 	missing map[string]time.Time // since when a known file is not found
 }
 
 func newDirectory(path, own string, log *slog.Logger) *directory {
 	return &directory{
-		path: path, own: own, log: log,
-		settle: 50 * time.Millisecond, settleMax: 500 * time.Millisecond,
+		path: path, own: own, log: log, report: func(error) {},
+		settle: 200 * time.Millisecond, settleMax: 2 * time.Second,
 		confirm: 500 * time.Millisecond, rescan: 10 * time.Second,
 		known: make(map[string]File), missing: make(map[string]time.Time),
 	}
@@ -58,11 +61,12 @@ func (d *directory) run(ctx context.Context, found func(files map[string]File, i
 	readable := true
 	for {
 		wait, err := d.look(events, found)
+		d.report(err)
 		if err != nil {
 			wait = time.Second
 			if readable {
-				d.report(err)
-				found(maps.Clone(d.known), nil)
+				d.warn(err)
+				found(maps.Clone(d.known), []Ignored{{d.path, "the directory itself cannot be read; what is known is kept: " + err.Error()}})
 			}
 		}
 		readable = err == nil
@@ -90,7 +94,7 @@ func (d *directory) look(events *fsnotify.Watcher, found func(map[string]File, [
 	return d.rescan, nil
 }
 
-func (d *directory) report(err error) {
+func (d *directory) warn(err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		d.log.Warn("The mesh directory does not exist; waiting for it", "directory", d.path)
 		return

@@ -40,7 +40,10 @@ type Params struct {
 	Lists *semaphore.Weighted
 	// Timings are those of the controllers; the zero value is the default.
 	Timings remotecluster.Timings
-	Log     *slog.Logger
+	// Report is told whether the directory can be read, again and again; nil is
+	// nobody.
+	Report func(error)
+	Log    *slog.Logger
 }
 
 // Mesh is the set of remote clusters: one controller for each client file.
@@ -71,10 +74,14 @@ func New(p Params) *Mesh {
 	if p.Timings == (remotecluster.Timings{}) {
 		p.Timings = remotecluster.DefaultTimings()
 	}
+	dir := newDirectory(p.Directory, p.Local.Name, p.Log)
+	if p.Report != nil {
+		dir.report = p.Report
+	}
 	return &Mesh{
 		Params:  p,
 		started: time.Now(),
-		dir:     newDirectory(p.Directory, p.Local.Name, p.Log),
+		dir:     dir,
 		ids:     newIDs(p.Local.Name, p.Local.ID),
 		members: make(map[string]*member),
 	}
@@ -279,10 +286,15 @@ func (m *Mesh) unready() map[string]string {
 		reasons["mesh directory"] = fmt.Sprintf("%s was not read yet", m.Directory)
 	}
 	for _, c := range m.Clusters() {
+		var missing []string
 		for r, s := range c.Sources {
 			if !s.Synced {
-				reasons[c.Name] = fmt.Sprintf("%s not synced: %s", r, c.Message)
+				missing = append(missing, string(r))
 			}
+		}
+		if len(missing) > 0 {
+			slices.Sort(missing)
+			reasons[c.Name] = fmt.Sprintf("not synced: %s: %s", strings.Join(missing, ", "), c.Message)
 		}
 	}
 	return reasons

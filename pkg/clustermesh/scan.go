@@ -60,19 +60,20 @@ func scan(dir, own string) (listing, error) {
 func (l *listing) add(dir, name, own string) {
 	path := filepath.Join(dir, name)
 	content, ok, err := readConfig(path)
-	if err != nil {
-		l.ignore(path, err)
-		return
+	badName := wire.ValidateClusterName(name)
+	switch {
+	case name == own:
+	case err != nil && badName == nil:
+		// It may be a client file that we may not read: a cluster that fails and
+		// says so, and none that is drained for it.
+		l.files[name] = File{Path: path, Hash: kvstore.HashContent([]byte(err.Error()))}
+	case !ok:
+	case badName != nil:
+		l.ignore(path, fmt.Errorf("the file's name is no valid cluster name: %w", badName))
+	default:
+		l.files[name] = File{Path: path, Hash: kvstore.HashContent(content)}
+		l.follow(path, content)
 	}
-	if !ok || name == own {
-		return
-	}
-	if err := wire.ValidateClusterName(name); err != nil {
-		l.ignore(path, fmt.Errorf("the file's name is no valid cluster name: %w", err))
-		return
-	}
-	l.files[name] = File{Path: path, Hash: kvstore.HashContent(content)}
-	l.follow(path, content)
 }
 
 func (l *listing) ignore(path string, err error) {

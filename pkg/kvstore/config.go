@@ -63,7 +63,6 @@ func LoadConfig(path string) (*Config, error) {
 		return nil, &ConfigError{path, []error{err}}
 	}
 	f, problems := parseFields(content)
-	problems = append(problems, f.check()...)
 	if len(problems) > 0 {
 		return nil, &ConfigError{path, problems}
 	}

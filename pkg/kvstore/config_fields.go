@@ -87,6 +87,7 @@ func parseFields(content []byte) (fields, []error) {
 		return f, []error{errors.New("it is not a mapping of options to values")}
 	}
 	var problems []error
+	misfit := false // then the values cannot be read
 	options := fileOptions()
 	for key, value := range raw {
 		i := slices.IndexFunc(options, func(o fileOption) bool { return strings.EqualFold(o.name, key) })
@@ -95,14 +96,18 @@ func parseFields(content []byte) (fields, []error) {
 			continue
 		}
 		if !options[i].kind.fits(value) {
+			misfit = true
 			problems = append(problems, fmt.Errorf("%s: %s is not %s", key, shown(options[i].name, value), options[i].kind))
 		}
 	}
 	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	if len(problems) == 0 {
+	if !misfit {
 		if err := json.Unmarshal(text, &f); err != nil {
 			problems = append(problems, err)
 		}
+	}
+	if !misfit {
+		problems = append(problems, f.check()...)
 	}
 	return f, problems
 }

@@ -2,6 +2,7 @@ package kvstore
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -43,7 +44,7 @@ func (m *Metrics) observe(op, key string, took time.Duration, err error) {
 	if err != nil {
 		outcome = "fail"
 	}
-	m.operations.WithLabelValues(op, "read", outcome, wire.ScopeFromKey(key)).Observe(took.Seconds())
+	m.operations.WithLabelValues(op, "read", outcome, scopeOf(key)).Observe(took.Seconds())
 }
 
 func (m *Metrics) quorumError(err error) {
@@ -60,4 +61,13 @@ func (m *Metrics) quorumError(err error) {
 		reason = "unavailable"
 	}
 	m.quorumErrors.WithLabelValues(reason).Inc()
+}
+
+// scopeOf is the scope of a key, without the names of clusters: a removed one
+// must leave no series behind.
+func scopeOf(key string) string {
+	if strings.HasPrefix(key, wire.SyncedPrefix) {
+		return wire.SyncedPrefix
+	}
+	return wire.ScopeFromKey(key)
 }

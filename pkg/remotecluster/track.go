@@ -3,6 +3,9 @@ package remotecluster
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -109,9 +112,10 @@ func (t *tracker) failed(err error, wait time.Duration) {
 func (t *tracker) refused(err error) {
 	t.mu.Lock()
 	defer t.done()
-	if t.refusal == nil || t.refusal.Error() != err.Error() {
-		t.failures++
+	if t.refusal != nil && t.refusal.Error() == err.Error() {
+		return // the same configuration, looked at again
 	}
+	t.failures++
 	t.consecutive++
 	t.refusal, t.lastError, t.lastFailure = err, err, time.Now()
 }
@@ -169,7 +173,7 @@ func (c *Cluster) Status() Status {
 		s.LastError = t.lastError.Error()
 	}
 	synced := c.addSources(&s)
-	s.Ready = s.Connected && synced && t.refusal == nil && !t.draining
+	s.Ready = s.Connected && synced && t.at == phaseRun && t.refusal == nil && !t.draining
 	s.State, s.Message = c.judge(s, synced)
 	return s
 }
@@ -213,15 +217,17 @@ func (c *Cluster) judge(s Status, synced bool) (State, string) {
 	case t.unusable != nil:
 		return Failed, fmt.Sprintf("the client file cannot be used: %v", t.unusable)
 	case t.refusal != nil:
-		return Failed, t.refusal.Error()
+		return Failed, c.refused()
 	case !s.Connected && t.client != nil && synced:
-		return Degraded, fmt.Sprintf("etcd does not answer since %s; what was known is kept: %v", ago(t.lastSuccess), t.probeError)
+		return Degraded, fmt.Sprintf("etcd does not answer since %s; what was known is kept: %v", at(t.lastSuccess), t.probeError)
 	case !s.Connected && synced:
-		return Degraded, fmt.Sprintf("not connected since %s; what was known is kept: %s", ago(t.lastSuccess), c.attempt())
+		return Degraded, fmt.Sprintf("not connected since %s; what was known is kept: %s", at(t.lastSuccess), c.attempt())
 	case !s.Connected:
 		return Connecting, c.attempt()
 	case !synced:
-		return Syncing, c.progress(s)
+		return Syncing, c.progress()
+	case t.at != phaseRun:
+		return Degraded, "connected again, what was known is kept: " + c.progress()
 	}
 	if problem := c.problem(s); problem != "" {
 		return Degraded, problem
@@ -238,33 +244,44 @@ func (c *Cluster) attempt() string {
 	case t.lastError == nil:
 		return "connecting"
 	case t.at == phaseWait:
-		return fmt.Sprintf("%v; trying again in %s", t.lastError, time.Until(t.retryAt).Round(100*time.Millisecond))
+		return fmt.Sprintf("%v; trying again at %s", t.lastError, at(t.retryAt))
 	}
 	return fmt.Sprintf("connecting again after: %v", t.lastError)
 }
 
-// progress says what a session that is not complete waits for.
-func (c *Cluster) progress(s Status) string {
+// refused says why the present configuration cannot be used, or what has
+// become of it since.
+func (c *Cluster) refused() string {
 	t := &c.track
-	if t.at == phaseConfig || t.canaries == nil {
+	if t.config != nil {
+		if problem := t.config.problem(); problem != "" {
+			return fmt.Sprintf("%s; and that one cannot be used: %v", problem, t.refusal)
+		}
+	}
+	return t.refusal.Error()
+}
+
+// progress says what a session that does not serve yet waits for.
+func (c *Cluster) progress() string {
+	t := &c.track
+	if t.at <= phaseConfig || t.canaries == nil {
 		if problem := t.config.pending(); problem != "" {
 			return problem
 		}
 		return "waiting for the cluster configuration " + wire.ClusterConfigKey(c.Name)
 	}
 	for _, src := range c.Sources {
-		r := src.Resource()
-		if s.Sources[r].Synced {
-			continue
-		}
-		if !t.canaries.seen(r) {
+		r, st := src.Resource(), src.Status()
+		switch {
+		case st.Synced && st.Following:
+		case !t.canaries.seen(r):
 			return fmt.Sprintf("waiting for the remote cluster to have written its %s (%s)",
-				r, wire.SyncedKey(c.Name, r, s.Cached))
+				r, wire.SyncedKey(c.Name, r, t.canaries.cached))
+		case st.Err != nil:
+			return fmt.Sprintf("listing %s: %v", r, st.Err)
+		default:
+			return fmt.Sprintf("listing %s: %d so far", r, st.Count)
 		}
-		if err := src.Status().Err; err != nil {
-			return fmt.Sprintf("listing %s: %v", r, err)
-		}
-		return fmt.Sprintf("listing %s: %d so far", r, s.Sources[r].Count)
 	}
 	return "finishing"
 }
@@ -281,18 +298,32 @@ func (c *Cluster) problem(s Status) string {
 			return fmt.Sprintf("%s: %v", r, st.Err)
 		}
 		if s.Sources[r].Freshness.State != FreshnessSynced {
-			return fmt.Sprintf("%s could not be confirmed since %s", r, ago(s.Sources[r].Freshness.AsOf))
+			return fmt.Sprintf("%s could not be confirmed since %s", r, at(s.Sources[r].Freshness.AsOf))
+		}
+		if n := s.Sources[r].Rejected; n > 0 && s.Sources[r].Count == 0 {
+			return fmt.Sprintf("every one of its %d %s is refused: %s", n, r, reasons(s.Sources[r].Rejections))
 		}
 	}
 	if hb := t.client.Status().Heartbeat; hb.Stale {
-		return fmt.Sprintf("no heartbeat at %s for %s: etcd answers, but the cluster's writer may be gone", wire.HeartbeatKey, hb.Age.Round(time.Second))
+		return fmt.Sprintf("no heartbeat at %s since %s: etcd answers, but the cluster's writer may be gone", wire.HeartbeatKey, at(hb.Seen))
 	}
 	return ""
 }
 
-func ago(at time.Time) string {
-	if at.IsZero() {
+// at names a moment. Messages have no durations, which would make another text
+// of the same state each second.
+func at(moment time.Time) string {
+	if moment.IsZero() {
 		return "the start"
 	}
-	return fmt.Sprintf("%s (%s ago)", at.UTC().Format(time.RFC3339), time.Since(at).Round(time.Second))
+	return moment.UTC().Format(time.RFC3339)
+}
+
+// reasons lists why entries are refused.
+func reasons(by map[wire.Reason]int) string {
+	var texts []string
+	for _, reason := range slices.Sorted(maps.Keys(by)) {
+		texts = append(texts, fmt.Sprintf("%d for %s", by[reason], reason))
+	}
+	return strings.Join(texts, ", ")
 }

@@ -235,7 +235,7 @@ func (w *Watch[T]) upsert(to []Change[T], prefix string, kv *kvstore.KeyValue, d
 		if w.warnings.Allow() {
 			level = slog.LevelWarn
 		}
-		w.log.Log(context.Background(), level, "Refused an entry; the value before stays in force",
+		w.log.Log(context.Background(), level, "Refused an entry; a value before it stays in force",
 			"key", string(kv.Key), "error", err)
 	}
 	if ok {

@@ -1,0 +1,59 @@
+package api
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// cluster finds what the mesh says of a cluster now; it asks once for a view.
+func (v *view) cluster(s *Server, name string) (remotecluster.Status, bool) {
+	if v.clusters == nil {
+		v.clusters = make(map[string]remotecluster.Status)
+		for _, c := range s.Mesh.Clusters() {
+			v.clusters[c.Name] = c
+		}
+	}
+	c, known := v.clusters[name]
+	return c, known
+}
+
+// doubt says why what a cluster brought of a resource may not be what it has
+// now; empty when it is known to be.
+func (v *view) doubt(s *Server, cluster string, r wire.Resource) string {
+	c, known := v.cluster(s, cluster)
+	if !known {
+		return ""
+	}
+	f := c.Sources[r].Freshness
+	switch {
+	case f.State == remotecluster.FreshnessSynced:
+		return ""
+	case f.AsOf.IsZero():
+		return fmt.Sprintf("the copy of %s's %s is not complete yet", cluster, r)
+	}
+	return fmt.Sprintf("not confirmed since %s", f.AsOf.UTC().Format(time.RFC3339))
+}
+
+// resourceOf is the key family that a claim came from.
+func resourceOf(e *ipcache.Entry) wire.Resource {
+	if e.NodeName() != "" {
+		return wire.Nodes
+	}
+	return wire.IPs
+}
+
+// unconfirmed lists the clusters that may claim addresses, or have given them
+// up, without our knowing.
+func (v *view) unconfirmed(s *Server) []string {
+	names := []string{}
+	for _, c := range s.Mesh.Clusters() {
+		if v.doubt(s, c.Name, wire.IPs) != "" || v.doubt(s, c.Name, wire.Nodes) != "" {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
