@@ -99,19 +99,20 @@ func meshCell() cell.Cell {
 		cell.Provide(newMesh),
 		cell.Invoke(func(jobs job.Group, m *clustermesh.Mesh) {
 			jobs.Add(job.OneShot("mesh", func(ctx context.Context, h cell.Health) error {
-				h.OK("watching " + m.Directory)
+				h.OK("running")
 				return m.Run(ctx)
 			}))
 		}),
 	)
 }
 
-func newMesh(c Config, v *clustermesh.View, reg prometheus.Registerer, log *slog.Logger) (*clustermesh.Mesh, error) {
+func newMesh(c Config, v *clustermesh.View, reg prometheus.Registerer, h cell.Health, log *slog.Logger) (*clustermesh.Mesh, error) {
 	opts, err := kvstore.ParseOptions(c.KVStoreOpt)
 	if err != nil {
 		return nil, fmt.Errorf("--kvstore-opt: %w", err)
 	}
 	opts.Metrics = kvstore.NewMetrics(reg)
+	directory := h.NewScope("directory")
 	m := clustermesh.New(clustermesh.Params{
 		Directory:   c.ClustermeshConfig,
 		Local:       c.local(),
@@ -119,7 +120,14 @@ func newMesh(c Config, v *clustermesh.View, reg prometheus.Registerer, log *slog
 		View:        v,
 		KVStore:     opts,
 		Lists:       semaphore.NewWeighted(int64(clustermesh.ListsPerCore * runtime.GOMAXPROCS(0))),
-		Log:         log,
+		Report: func(err error) {
+			if err != nil {
+				directory.Degraded("waiting for the mesh directory; what is known is kept", err)
+				return
+			}
+			directory.OK("watching " + c.ClustermeshConfig)
+		},
+		Log: log,
 	})
 	return m, reg.Register(clustermesh.NewCollector(m))
 }
@@ -154,6 +162,7 @@ func newAPI(p apiParams) (*api.Server, error) {
 		Agent: api.AgentInfo{
 			Version: version(), Cluster: p.Config.ClusterName, ClusterID: p.Config.ClusterID,
 			Node: p.Config.NodeName, Started: time.Now(), Mode: "run",
+			MeshDirectory: p.Config.ClustermeshConfig,
 		},
 		Mesh:       p.Mesh,
 		Nodes:      p.Nodes.Table(),

@@ -15,9 +15,7 @@ import (
 )
 
 // noClusters is what to do about an empty mesh.
-const noClusters = `No remote clusters. For each of them put an etcd client file, named like the cluster, into the
-mesh directory: --clustermesh-config of the agent, by default /var/lib/cilium/clustermesh/.
-`
+const noClusters = "No remote clusters. For each of them put an etcd client file, named like the cluster, into the mesh directory: %s\n"
 
 // writeStatus prints the whole status for a person: a summary, a line for each
 // cluster with what is wrong first, and then what is wrong.
@@ -31,7 +29,7 @@ func writeStatus(w io.Writer, style printer.Style, st *api.Status, now time.Time
 		s.ClustersReady, s.Clusters, count(s.Nodes, "node"), count(s.Services, "service"), s.GlobalServices,
 		counted(s.Identities, "identity", "identities"), counted(s.IPs, "address", "addresses"), count(s.Conflicts, "conflict"))
 	if len(st.Clusters) == 0 {
-		out.WriteString(noClusters)
+		fmt.Fprintf(out, noClusters, printer.Clean(a.MeshDirectory))
 		writeIgnored(out, style, st)
 		return out.Flush()
 	}

@@ -70,6 +70,8 @@ type AgentInfo struct {
 	Node      string    `json:"node"`
 	Started   time.Time `json:"started"`
 	Mode      string    `json:"mode" doc:"run, operate or mirror."`
+	// MeshDirectory is where the client files of the remote clusters are.
+	MeshDirectory string `json:"meshDirectory" doc:"Where the client files of the remote clusters are looked for."`
 }
 
 // Summary counts what the lists hold.
