@@ -359,6 +359,20 @@ func TestALinkToAFileElsewhere(t *testing.T) {
 	f.untilNames()
 }
 
+// A file that cannot be read may be a client file: its cluster fails and says
+// so, and a cluster whose file becomes unreadable is not drained for it.
+func TestAFileThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, os.Symlink("/proc/self/mem", filepath.Join(dir, "a")))       // reading it fails, for root too
+	must(t, os.Symlink("/proc/self/mem", filepath.Join(dir, "tls.key"))) // no cluster's name: nothing of ours
+	l, err := scan(dir, "own")
+	must(t, err)
+	if _, there := l.files["a"]; !there || len(l.files) != 1 || len(l.ignored) != 0 {
+		t.Errorf("files %v, ignored %v; want a alone", slices.Collect(maps.Keys(l.files)), l.ignored)
+	}
+}
+
 func TestADirectoryThatIsNotThereYet(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "later")

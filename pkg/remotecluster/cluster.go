@@ -288,7 +288,7 @@ func (c *Cluster) awaitSync(ctx context.Context, client Client, pause backoff.Ba
 	}
 	client.BootstrapComplete()
 	pause.Reset()
-	c.track.phase(phaseRun)
+	c.Changed()
 	c.Log.Info("Synced")
 	return nil
 }

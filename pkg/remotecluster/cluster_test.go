@@ -109,6 +109,9 @@ func (b *bench) source(r wire.Resource, log *slog.Logger) Source {
 		Resource: r,
 		Decode: func(e wire.Expect) store.Decode[string] {
 			return func(_ string, value []byte) (*string, error) {
+				if string(value) == "bad" {
+					return nil, &wire.RejectError{Reason: wire.ReasonMalformed, Err: errors.New("bad")}
+				}
 				text := fmt.Sprintf("%s of %d", value, e.ClusterID)
 				return &text, nil
 			}
@@ -310,9 +313,12 @@ func TestAnEmptyServerInItsPlaceWithdrawsNothing(t *testing.T) {
 	b.run()
 	b.inState(Ready)
 	b.mem.Replace()
-	b.eventually("a new session that waits for its configuration", func(st Status) bool {
-		return st.Connected && st.Failures > 0 && !st.Sources[wire.Nodes].Freshness.AsOf.IsZero() && st.State != Ready
+	st := b.eventually("a new session that waits for its configuration", func(st Status) bool {
+		return st.Connected && st.Failures > 0 && st.State == Degraded
 	})
+	if st.Ready || !strings.Contains(st.Message, "cilium/cluster-config/c2") {
+		t.Errorf("waiting: ready %t, message %q", st.Ready, st.Message)
+	}
 	b.holds(map[string]string{"nodes/n1": "x of 2"})
 	b.put(wire.Nodes, false, "n2", "y")
 	b.configure(plain(2))
@@ -400,7 +406,28 @@ func TestABrokenConfigurationIsReported(t *testing.T) {
 		t.Errorf("ID 0: %q", st.Message)
 	}
 	b.holds(map[string]string{"nodes/n1": "x of 2"}) // refused, not removed
+	b.mem.Put(wire.ClusterConfigKey(testCluster), "garbage again")
+	b.eventually("the garbage to be told", func(st Status) bool { return st.State == Failed && strings.Contains(st.Message, "cannot be read") })
+	b.mem.Delete(wire.ClusterConfigKey(testCluster))
+	b.eventually("the deletion to be told", func(st Status) bool { return st.State == Failed && strings.Contains(st.Message, "deleted") })
+	if st := b.cluster.Status(); st.Failures != 1 || st.ConsecFailures != 1 {
+		t.Errorf("one refused configuration counts as %d failures, %d in a row", st.Failures, st.ConsecFailures)
+	}
 	b.configure(plain(2))
+	b.inState(Ready)
+}
+
+func TestAllEntriesRefused(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.configure(plain(2))
+	b.put(wire.Nodes, false, "n1", "bad")
+	b.put(wire.Nodes, false, "n2", "bad")
+	b.run()
+	if st := b.inState(Degraded); !strings.Contains(st.Message, "every one of its 2 nodes is refused: 2 for malformed") {
+		t.Errorf("message %q", st.Message)
+	}
+	b.put(wire.Nodes, false, "n2", "good")
 	b.inState(Ready)
 }
 

@@ -20,8 +20,7 @@ const (
 	phaseWait    phase = iota // between attempts
 	phaseConnect              // reading the file, connecting
 	phaseConfig               // waiting for the cluster configuration
-	phaseSync                 // canaries and lists
-	phaseRun                  // everything listed once
+	phaseSync                 // canaries, lists, and following
 )
 
 // tracker is what a controller knows of itself, for Status.
@@ -172,18 +171,20 @@ func (c *Cluster) Status() Status {
 	if t.lastError != nil {
 		s.LastError = t.lastError.Error()
 	}
-	synced := c.addSources(&s)
-	s.Ready = s.Connected && synced && t.at == phaseRun && t.refusal == nil && !t.draining
-	s.State, s.Message = c.judge(s, synced)
+	synced, serving := c.addSources(&s)
+	s.Ready = s.Connected && serving && t.refusal == nil && !t.draining
+	s.State, s.Message = c.judge(s, synced, serving)
 	return s
 }
 
-// addSources fills in the sources and tells whether all are synced.
-func (c *Cluster) addSources(s *Status) (synced bool) {
-	synced = true
+// addSources fills in the sources and tells whether all have been synced once,
+// and whether all of them follow the present session.
+func (c *Cluster) addSources(s *Status) (synced, serving bool) {
+	synced, serving = true, true
 	for _, src := range c.Sources {
 		st := src.Status()
 		synced = synced && st.Synced
+		serving = serving && st.Synced && st.Following
 		s.Sources[src.Resource()] = SourceStatus{
 			Synced: st.Synced, Count: st.Count, Rejected: st.Rejected, Rejections: st.Rejections,
 			Freshness: Freshness{AsOf: st.AsOf, State: c.freshness(st.Synced, st.Listing, s.Connected, st.AsOf)},
@@ -192,7 +193,7 @@ func (c *Cluster) addSources(s *Status) (synced bool) {
 			s.LastEvent = st.LastEvent
 		}
 	}
-	return synced
+	return synced, serving
 }
 
 func (c *Cluster) freshness(synced, listing, connected bool, asOf time.Time) FreshnessState {
@@ -209,7 +210,7 @@ func (c *Cluster) freshness(synced, listing, connected bool, asOf time.Time) Fre
 
 // judge names the state and says why it is not ready, in a person's words.
 // The tracker's mu is held.
-func (c *Cluster) judge(s Status, synced bool) (State, string) {
+func (c *Cluster) judge(s Status, synced, serving bool) (State, string) {
 	t := &c.track
 	switch {
 	case t.draining:
@@ -226,7 +227,7 @@ func (c *Cluster) judge(s Status, synced bool) (State, string) {
 		return Connecting, c.attempt()
 	case !synced:
 		return Syncing, c.progress()
-	case t.at != phaseRun:
+	case !serving:
 		return Degraded, "connected again, what was known is kept: " + c.progress()
 	}
 	if problem := c.problem(s); problem != "" {
