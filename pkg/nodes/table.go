@@ -1,7 +1,6 @@
 package nodes
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"iter"
 	"net/netip"
@@ -11,6 +10,7 @@ import (
 	"github.com/cilium/statedb"
 	"github.com/cilium/statedb/index"
 
+	"github.com/mesh-agent/mesh-agent/internal/tables"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 )
 
@@ -21,9 +21,9 @@ var (
 	// A cluster's name has no slash, so its nodes are a range of this index.
 	primaryIndex = statedb.Index[*Node, string]{
 		Name:       "name",
-		FromObject: func(n *Node) index.KeySet { return index.NewKeySet(textKey(n.Key())) },
-		FromKey:    textKey,
-		FromString: textKeyFromString,
+		FromObject: func(n *Node) index.KeySet { return index.NewKeySet(tables.TextKey(n.Key())) },
+		FromKey:    tables.TextKey,
+		FromString: tables.TextKeyFromString,
 		Unique:     true,
 	}
 	addressIndex = statedb.Index[*Node, netip.Addr]{
@@ -41,21 +41,6 @@ func addressKeys(n *Node) index.KeySet {
 	}
 	return index.NewKeySet(keys...)
 }
-
-// maxKey bounds what an index keeps of a text, in bytes: it cannot tell lengths
-// beyond 16 bits, and a remote may name things as it likes.
-const maxKey = 4096
-
-// textKey is the text, or the beginning of a very long one with its hash.
-func textKey(text string) index.Key {
-	if len(text) <= maxKey {
-		return index.String(text)
-	}
-	sum := sha256.Sum256([]byte(text))
-	return append([]byte(text[:maxKey]), sum[:]...)
-}
-
-func textKeyFromString(text string) (index.Key, error) { return textKey(text), nil }
 
 // ByName finds the node of a cluster.
 func ByName(cluster, name string) statedb.Query[*Node] { return ByKey(key(cluster, name)) }
@@ -117,7 +102,7 @@ func (s *Nodes) put(txn statedb.WriteTxn, n *Node) {
 		return
 	}
 	_, _, err := s.table.Insert(txn, n)
-	must(err)
+	tables.Must(err)
 }
 
 func (s *Nodes) remove(txn statedb.WriteTxn, n *Node) {
@@ -126,15 +111,7 @@ func (s *Nodes) remove(txn statedb.WriteTxn, n *Node) {
 		return
 	}
 	_, _, err := s.table.Delete(txn, n)
-	must(err)
-}
-
-// must takes the errors of the table, which only say that the transaction was
-// not one on it.
-func must(err error) {
-	if err != nil {
-		panic(err)
-	}
+	tables.Must(err)
 }
 
 // TableHeader implements [statedb.TableWritable].

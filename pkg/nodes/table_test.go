@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/mesh-agent/mesh-agent/internal/tables"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -78,7 +79,7 @@ func TestQueries(t *testing.T) {
 
 func TestNamesOfAnyLength(t *testing.T) {
 	t.Parallel()
-	for _, length := range []int{maxKey - 3, maxKey, 1 << 16, 1 << 17} {
+	for _, length := range []int{tables.MaxText - 3, tables.MaxText, 1 << 16, 1 << 17} {
 		db, s := newNodes(t)
 		long := strings.Repeat("x", length)
 		var nodes []*Node

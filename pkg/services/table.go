@@ -1,7 +1,6 @@
 package services
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"iter"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"github.com/cilium/statedb"
 	"github.com/cilium/statedb/index"
 
+	"github.com/mesh-agent/mesh-agent/internal/tables"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 )
 
@@ -23,40 +23,25 @@ var (
 	// A cluster's name has no slash, so its services are a range of this index.
 	primaryIndex = statedb.Index[*Service, string]{
 		Name:       "key",
-		FromObject: func(s *Service) index.KeySet { return index.NewKeySet(textKey(s.Key())) },
-		FromKey:    textKey,
-		FromString: textKeyFromString,
+		FromObject: func(s *Service) index.KeySet { return index.NewKeySet(tables.TextKey(s.Key())) },
+		FromKey:    tables.TextKey,
+		FromString: tables.TextKeyFromString,
 		Unique:     true,
 	}
 	nameIndex = statedb.Index[*Service, string]{
 		Name:       "name",
-		FromObject: func(s *Service) index.KeySet { return index.NewKeySet(textKey(s.FullName())) },
-		FromKey:    textKey,
-		FromString: textKeyFromString,
+		FromObject: func(s *Service) index.KeySet { return index.NewKeySet(tables.TextKey(s.FullName())) },
+		FromKey:    tables.TextKey,
+		FromString: tables.TextKeyFromString,
 	}
 	globalIndex = statedb.Index[*Global, string]{
 		Name:       "name",
-		FromObject: func(g *Global) index.KeySet { return index.NewKeySet(textKey(g.FullName())) },
-		FromKey:    textKey,
-		FromString: textKeyFromString,
+		FromObject: func(g *Global) index.KeySet { return index.NewKeySet(tables.TextKey(g.FullName())) },
+		FromKey:    tables.TextKey,
+		FromString: tables.TextKeyFromString,
 		Unique:     true,
 	}
 )
-
-// maxKey bounds what an index keeps of a text, in bytes: it cannot tell lengths
-// beyond 16 bits, and a remote may name things as it likes.
-const maxKey = 4096
-
-// textKey is the text, or the beginning of a very long one with its hash.
-func textKey(text string) index.Key {
-	if len(text) <= maxKey {
-		return index.String(text)
-	}
-	sum := sha256.Sum256([]byte(text))
-	return append([]byte(text[:maxKey]), sum[:]...)
-}
-
-func textKeyFromString(text string) (index.Key, error) { return textKey(text), nil }
 
 // ByKey finds what a cluster says of a service.
 func ByKey(cluster, namespace, name string) statedb.Query[*Service] {
@@ -148,11 +133,11 @@ func (s *Services) change(txn statedb.WriteTxn, ch store.Change[Service]) (svc *
 			return nil, false
 		}
 		_, _, err := s.exported.Insert(txn, ch.New)
-		must(err)
+		tables.Must(err)
 		return ch.New, true
 	case ch.Old != nil:
 		_, changed, err := s.exported.Delete(txn, ch.Old)
-		must(err)
+		tables.Must(err)
 		return ch.Old, changed
 	}
 	return nil, false
@@ -165,18 +150,10 @@ func (s *Services) merge(txn statedb.WriteTxn, of *Service) {
 	switch {
 	case merged == nil && found:
 		_, _, err := s.global.Delete(txn, old)
-		must(err)
+		tables.Must(err)
 	case merged != nil && !(found && slices.Equal(old.Parts, merged.Parts)):
 		_, _, err := s.global.Insert(txn, merged)
-		must(err)
-	}
-}
-
-// must takes the errors of a table, which only say that the transaction was
-// not one on it.
-func must(err error) {
-	if err != nil {
-		panic(err)
+		tables.Must(err)
 	}
 }
 
