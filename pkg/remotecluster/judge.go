@@ -1,0 +1,193 @@
+package remotecluster
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Status describes the cluster at this moment.
+func (c *Cluster) Status() Status {
+	c.track.mu.Lock()
+	defer c.track.mu.Unlock()
+	t := &c.track
+	s := Status{
+		Name: c.Name, ID: t.clusterID, ConfigFile: t.file, Endpoints: t.eps,
+		Connected: t.client != nil && t.probeError == nil, ConnectedSince: t.since,
+		Capabilities: t.capabilities, Cached: t.capabilities != nil && t.capabilities.Cached,
+		Failures: t.failures, ConsecFailures: t.consecutive,
+		LastFailure: t.lastFailure, LastSuccess: t.lastSuccess,
+		Sources: make(map[wire.Resource]SourceStatus, len(c.Sources)),
+	}
+	if t.etcd != 0 {
+		s.EtcdClusterID = fmt.Sprintf("%x", t.etcd)
+	}
+	if t.lastError != nil {
+		s.LastError = t.lastError.Error()
+	}
+	if !s.Connected {
+		s.ConnectedSince = time.Time{}
+	}
+	synced, serving := c.addSources(&s)
+	s.Ready = s.Connected && serving && t.refusal == nil && !t.draining
+	s.State, s.Message = c.judge(s, synced, serving)
+	return s
+}
+
+// addSources fills in the sources and tells whether all have been synced once,
+// and whether all of them follow the present session.
+func (c *Cluster) addSources(s *Status) (synced, serving bool) {
+	synced, serving = true, true
+	for _, src := range c.Sources {
+		st := src.Status()
+		synced = synced && st.Synced
+		serving = serving && st.Synced && st.Following
+		s.Sources[src.Resource()] = SourceStatus{
+			Synced: st.Synced, Count: st.Count, Rejected: st.Rejected, Rejections: st.Rejections,
+			Freshness: Freshness{AsOf: st.AsOf, State: c.freshness(st, s.Connected)},
+		}
+		if st.LastEvent.After(s.LastEvent) {
+			s.LastEvent = st.LastEvent
+		}
+	}
+	return synced, serving
+}
+
+// freshness classifies the copy. Without a stream nothing confirms it.
+func (c *Cluster) freshness(st store.Status, connected bool) FreshnessState {
+	switch {
+	case !st.Synced && (st.Listing || connected):
+		return FreshnessSyncing
+	case st.AsOf.IsZero():
+		return FreshnessUnknown
+	case !connected || !st.Following || time.Since(st.AsOf) > c.Timings.StaleAfter:
+		return FreshnessStale
+	}
+	return FreshnessSynced
+}
+
+// judge names the state and says why it is not ready, in a person's words.
+// The tracker's mu is held.
+func (c *Cluster) judge(s Status, synced, serving bool) (State, string) {
+	t := &c.track
+	switch {
+	case t.draining:
+		return Removing, "its file is gone; its entries are being withdrawn"
+	case t.unusable != nil:
+		return Failed, fmt.Sprintf("the client file cannot be used: %v", t.unusable)
+	case t.refusal != nil:
+		return Failed, c.refused()
+	case !s.Connected && t.client != nil && synced:
+		return Degraded, fmt.Sprintf("etcd does not answer since %s; what was known is kept: %v", at(t.lastSuccess), t.probeError)
+	case !s.Connected && synced:
+		return Degraded, fmt.Sprintf("not connected since %s; what was known is kept: %s", at(t.lastSuccess), c.attempt())
+	case !s.Connected:
+		return Connecting, c.attempt()
+	case !synced:
+		return Syncing, c.progress()
+	case !serving:
+		return Degraded, "connected again, what was known is kept: " + c.progress()
+	}
+	if problem := c.problem(s); problem != "" {
+		return Degraded, problem
+	}
+	return Ready, ""
+}
+
+// attempt says what stands between the cluster and a connection.
+func (c *Cluster) attempt() string {
+	t := &c.track
+	switch {
+	case t.probeError != nil:
+		return fmt.Sprintf("etcd does not answer: %v", t.probeError)
+	case t.lastError == nil:
+		return "connecting"
+	case t.at == phaseWait:
+		return fmt.Sprintf("%v; trying again at %s", t.lastError, at(t.retryAt))
+	}
+	return fmt.Sprintf("connecting again after: %v", t.lastError)
+}
+
+// refused says why the present configuration cannot be used, or what has
+// become of it since.
+func (c *Cluster) refused() string {
+	t := &c.track
+	if t.config != nil {
+		if problem := t.config.problem(); problem != "" {
+			return fmt.Sprintf("%s; and that one cannot be used: %v", problem, t.refusal)
+		}
+	}
+	return t.refusal.Error()
+}
+
+// progress says what a session that does not serve yet waits for.
+func (c *Cluster) progress() string {
+	t := &c.track
+	if t.at <= phaseConfig || t.canaries == nil {
+		if problem := t.config.pending(); problem != "" {
+			return problem
+		}
+		return "waiting for the cluster configuration " + wire.ClusterConfigKey(c.Name)
+	}
+	for _, src := range c.Sources {
+		r, st := src.Resource(), src.Status()
+		switch {
+		case st.Synced && st.Following:
+		case !t.canaries.seen(r):
+			return fmt.Sprintf("waiting for the remote cluster to have written its %s (%s)",
+				r, wire.SyncedKey(c.Name, r, t.canaries.cached))
+		case st.Err != nil:
+			return fmt.Sprintf("listing %s: %v", r, st.Err)
+		default:
+			return fmt.Sprintf("listing %s: %d so far", r, st.Count)
+		}
+	}
+	return "finishing"
+}
+
+// problem says what is wrong with a session that serves; empty when nothing is.
+func (c *Cluster) problem(s Status) string {
+	t := &c.track
+	if problem := t.config.problem(); problem != "" {
+		return problem
+	}
+	for _, src := range c.Sources {
+		r := src.Resource()
+		if st := src.Status(); st.Err != nil {
+			return fmt.Sprintf("%s: %v", r, st.Err)
+		}
+		if s.Sources[r].Freshness.State != FreshnessSynced {
+			return fmt.Sprintf("%s could not be confirmed since %s", r, at(s.Sources[r].Freshness.AsOf))
+		}
+		if n := s.Sources[r].Rejected; n > 0 && s.Sources[r].Count == 0 {
+			return fmt.Sprintf("every one of its %d %s is refused: %s", n, r, reasons(s.Sources[r].Rejections))
+		}
+	}
+	if hb := t.client.Status().Heartbeat; hb.Stale {
+		return fmt.Sprintf("no heartbeat at %s since %s: etcd answers, but the cluster's writer may be gone", wire.HeartbeatKey, at(hb.Seen))
+	}
+	return ""
+}
+
+// at names a moment. Messages have no durations, which would make another text
+// of the same state each second.
+func at(moment time.Time) string {
+	if moment.IsZero() {
+		return "the start"
+	}
+	return moment.UTC().Format(time.RFC3339)
+}
+
+// reasons lists why entries are refused.
+func reasons(by map[wire.Reason]int) string {
+	var texts []string
+	for _, reason := range slices.Sorted(maps.Keys(by)) {
+		texts = append(texts, fmt.Sprintf("%d for %s", by[reason], reason))
+	}
+	return strings.Join(texts, ", ")
+}
