@@ -15,7 +15,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 )
 
-func TestHostAliasesGolden(t *testing.T) {
+func TestGoldenHostAliasesGolden(t *testing.T) {
 	t.Parallel()
 	var cases []struct {
 		Input  string

@@ -14,9 +14,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// TestLikeTheReference repeats what the reference client did against a real
+// TestGoldenLikeTheReference repeats what the reference client did against a real
 // etcd.
-func TestLikeTheReference(t *testing.T) {
+func TestGoldenLikeTheReference(t *testing.T) {
 	t.Parallel()
 	var want struct {
 		PagedList struct {
@@ -160,10 +160,10 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestScopes: the label follows the reference for every key but those of
+// TestGoldenScopes: the label follows the reference for every key but those of
 // canaries, whose scope there has the name of a cluster: a removed cluster would
 // leave its series behind.
-func TestScopes(t *testing.T) {
+func TestGoldenScopes(t *testing.T) {
 	t.Parallel()
 	var cases []struct{ Input, Output string }
 	golden(t, "metric_scope_from_key.json", &cases)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestAddressesWithClusters(t *testing.T) {
+func TestGoldenAddressesWithClusters(t *testing.T) {
 	t.Parallel()
 	type output struct {
 		Cluster uint32

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestClusterNames(t *testing.T) {
+func TestGoldenClusterNames(t *testing.T) {
 	t.Parallel()
 	for _, c := range golden[[]rule[string, string]](t, "cluster_names.json") {
 		t.Run(fmt.Sprintf("%q", c.Input), func(t *testing.T) {
@@ -16,14 +16,14 @@ func TestClusterNames(t *testing.T) {
 	}
 }
 
-func TestMaxConnectedClusters(t *testing.T) {
+func TestGoldenMaxConnectedClusters(t *testing.T) {
 	t.Parallel()
 	for _, c := range golden[[]rule[uint32, string]](t, "max_connected_clusters.json") {
 		checkOutcome(t, ValidateMaxConnectedClusters(c.Input), c.OK, c.Error)
 	}
 }
 
-func TestLocalCluster(t *testing.T) {
+func TestGoldenLocalCluster(t *testing.T) {
 	t.Parallel()
 	for _, c := range golden[[]rule[ClusterInfo, string]](t, "local_cluster_info.json") {
 		t.Run(fmt.Sprintf("%+v", c.Input), func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestLocalCluster(t *testing.T) {
 	}
 }
 
-func TestRemoteConfigs(t *testing.T) {
+func TestGoldenRemoteConfigs(t *testing.T) {
 	t.Parallel()
 	type configVector struct {
 		Local        ClusterInfo
@@ -58,7 +58,7 @@ func TestRemoteConfigs(t *testing.T) {
 	}
 }
 
-func TestIdentityLayouts(t *testing.T) {
+func TestGoldenIdentityLayouts(t *testing.T) {
 	t.Parallel()
 	type layoutVectors struct {
 		Max        uint32 `json:"max_connected_clusters"`

@@ -107,7 +107,7 @@ func FuzzDecodeIP(f *testing.F) {
 }
 
 // What writers write must take the fast path, or it is of no use.
-func TestTheFastPathTakesWhatWritersWrite(t *testing.T) {
+func TestGoldenTheFastPathTakesWhatWritersWrite(t *testing.T) {
 	t.Parallel()
 	for _, v := range golden[[]vector](t, "ips.json") {
 		t.Run(v.Note, func(t *testing.T) {

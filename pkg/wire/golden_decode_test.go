@@ -37,7 +37,7 @@ func checkDecode(t *testing.T, file string, reasons map[string]Reason, decode fu
 	}
 }
 
-func TestNodesAreReadAsCiliumDoes(t *testing.T) {
+func TestGoldenNodesAreReadAsCiliumDoes(t *testing.T) {
 	reasons := map[string]Reason{
 		"name differs from key":                  ReasonKey,
 		"wrong cluster":                          ReasonCluster,
@@ -61,7 +61,7 @@ func TestNodesAreReadAsCiliumDoes(t *testing.T) {
 	})
 }
 
-func TestServicesAreReadAsCiliumDoes(t *testing.T) {
+func TestGoldenServicesAreReadAsCiliumDoes(t *testing.T) {
 	reasons := map[string]Reason{
 		"port overflow rejects the whole value": ReasonMalformed,
 		"bad backend address":                   ReasonAddress,
@@ -83,7 +83,7 @@ func TestServicesAreReadAsCiliumDoes(t *testing.T) {
 	})
 }
 
-func TestServiceExportsAreReadAsCiliumDoes(t *testing.T) {
+func TestGoldenServiceExportsAreReadAsCiliumDoes(t *testing.T) {
 	reasons := map[string]Reason{
 		"unknown type":            ReasonValue,
 		"empty affinity rejected": ReasonValue,
@@ -101,7 +101,7 @@ func TestServiceExportsAreReadAsCiliumDoes(t *testing.T) {
 	})
 }
 
-func TestEndpointSlicesAreReadAsCiliumDoes(t *testing.T) {
+func TestGoldenEndpointSlicesAreReadAsCiliumDoes(t *testing.T) {
 	reasons := map[string]Reason{
 		"protobuf without zstd framing":    ReasonMalformed,
 		"JSON is not accepted on the wire": ReasonMalformed,
@@ -123,7 +123,7 @@ func TestEndpointSlicesAreReadAsCiliumDoes(t *testing.T) {
 	})
 }
 
-func TestClusterConfigsAreReadAsCiliumDoes(t *testing.T) {
+func TestGoldenClusterConfigsAreReadAsCiliumDoes(t *testing.T) {
 	reasons := map[string]Reason{
 		"string ID":   ReasonMalformed,
 		"negative ID": ReasonMalformed,
@@ -138,7 +138,7 @@ func TestClusterConfigsAreReadAsCiliumDoes(t *testing.T) {
 
 // The vectors of IPs stand for the store alone. What a reader makes of them
 // differs in two of them: it drops entries without an address.
-func TestIPsAreReadAsCiliumDoes(t *testing.T) {
+func TestGoldenIPsAreReadAsCiliumDoes(t *testing.T) {
 	t.Parallel()
 	without := 0
 	for _, v := range golden[[]decodeVector](t, "ips_decode.json") {
@@ -170,7 +170,7 @@ func TestIPsAreReadAsCiliumDoes(t *testing.T) {
 }
 
 // What the reader keeps of IPs, from the trace of Cilium's own watcher.
-func TestIPsAreFilteredAsCiliumDoes(t *testing.T) {
+func TestGoldenIPsAreFilteredAsCiliumDoes(t *testing.T) {
 	t.Parallel()
 	type trace struct {
 		Name   string
@@ -227,7 +227,7 @@ func traceLine(ip IP) string {
 	return line + "]"
 }
 
-func TestRemoteIdentitiesAreKeptAsCiliumDoes(t *testing.T) {
+func TestGoldenRemoteIdentitiesAreKeptAsCiliumDoes(t *testing.T) {
 	t.Parallel()
 	type identityVector struct {
 		Key, Value, Note string

@@ -27,7 +27,7 @@ func checkEntry(t *testing.T, v vector, r Resource, cluster string, e entry) {
 	same(t, "cache key", r.Key(cluster, true, name), v.CacheKey)
 }
 
-func TestNodesAreWrittenAsCiliumDoes(t *testing.T) {
+func TestGoldenNodesAreWrittenAsCiliumDoes(t *testing.T) {
 	t.Parallel()
 	for _, v := range golden[[]vector](t, "nodes.json") {
 		t.Run(v.Note, func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestNodesAreWrittenAsCiliumDoes(t *testing.T) {
 	}
 }
 
-func TestANodeBuiltByHandIsWrittenAsCiliumDoes(t *testing.T) {
+func TestGoldenANodeBuiltByHandIsWrittenAsCiliumDoes(t *testing.T) {
 	t.Parallel()
 	want := golden[[]vector](t, "nodes.json")[2]
 	v4 := NewCIDR(netip.MustParsePrefix("10.2.2.0/24"))
@@ -83,7 +83,7 @@ func TestANodeBuiltByHandIsWrittenAsCiliumDoes(t *testing.T) {
 	checkEntry(t, want, Nodes, "cluster2", n)
 }
 
-func TestServicesAreWrittenAsCiliumDoes(t *testing.T) {
+func TestGoldenServicesAreWrittenAsCiliumDoes(t *testing.T) {
 	t.Parallel()
 	for _, v := range golden[[]vector](t, "services.json") {
 		t.Run(v.Note, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestServicesAreWrittenAsCiliumDoes(t *testing.T) {
 	}
 }
 
-func TestServiceExportsAreWrittenAsCiliumDoes(t *testing.T) {
+func TestGoldenServiceExportsAreWrittenAsCiliumDoes(t *testing.T) {
 	t.Parallel()
 	for _, v := range golden[[]vector](t, "serviceexports.json") {
 		t.Run(v.Note, func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestTheTimeOfAServiceExportIsWrittenInSecondsOfUTC(t *testing.T) {
 	}
 }
 
-func TestEndpointSlicesAreWrittenAsCiliumDoes(t *testing.T) {
+func TestGoldenEndpointSlicesAreWrittenAsCiliumDoes(t *testing.T) {
 	t.Parallel()
 	type sliceVector struct {
 		vector
@@ -162,7 +162,7 @@ func TestEndpointSlicesAreWrittenAsCiliumDoes(t *testing.T) {
 	}
 }
 
-func TestIdentitiesAreWrittenAsCiliumDoes(t *testing.T) {
+func TestGoldenIdentitiesAreWrittenAsCiliumDoes(t *testing.T) {
 	t.Parallel()
 	type identityVector struct {
 		vector
@@ -214,7 +214,7 @@ func bars(labels Labels) []string {
 	return text
 }
 
-func TestIPsAreWrittenAsCiliumDoes(t *testing.T) {
+func TestGoldenIPsAreWrittenAsCiliumDoes(t *testing.T) {
 	t.Parallel()
 	for _, v := range golden[[]vector](t, "ips.json") {
 		t.Run(v.Note, func(t *testing.T) {
@@ -238,7 +238,7 @@ func TestIPsAreWrittenAsCiliumDoes(t *testing.T) {
 	}
 }
 
-func TestClusterConfigsAreWrittenAsCiliumDoes(t *testing.T) {
+func TestGoldenClusterConfigsAreWrittenAsCiliumDoes(t *testing.T) {
 	t.Parallel()
 	for _, v := range golden[[]vector](t, "clusterconfigs.json") {
 		t.Run(v.Note, func(t *testing.T) {

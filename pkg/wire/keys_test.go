@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-func TestStateToCache(t *testing.T) {
+func TestGoldenStateToCache(t *testing.T) {
 	t.Parallel()
 	for _, c := range golden[[]rule[string, string]](t, "state_to_cache_prefix.json") {
 		same(t, c.Input, StateToCache(c.Input), c.Output)
 	}
 }
 
-func TestJoin(t *testing.T) {
+func TestGoldenJoin(t *testing.T) {
 	t.Parallel()
 	for _, c := range golden[[]rule[[]string, string]](t, "join_key.json") {
 		same(t, fmt.Sprintf("%q", c.Input), Join(c.Input...), c.Output)
 	}
 }
 
-func TestScopeFromKey(t *testing.T) {
+func TestGoldenScopeFromKey(t *testing.T) {
 	t.Parallel()
 	for _, c := range golden[[]rule[string, string]](t, "metric_scope_from_key.json") {
 		same(t, c.Input, ScopeFromKey(c.Input), c.Output)

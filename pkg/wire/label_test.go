@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestSourcePrecedence(t *testing.T) {
+func TestGoldenSourcePrecedence(t *testing.T) {
 	t.Parallel()
 	v := golden[struct {
 		Strongest []string                   `json:"strongest_first"`
@@ -37,7 +37,7 @@ func TestSourcePrecedence(t *testing.T) {
 	}
 }
 
-func TestServiceAnnotations(t *testing.T) {
+func TestGoldenServiceAnnotations(t *testing.T) {
 	t.Parallel()
 	for _, c := range golden[[]struct {
 		Annotations    map[string]string
@@ -72,7 +72,7 @@ func TestGlobalNamespaces(t *testing.T) {
 	}
 }
 
-func TestLabelStringsAreParsedAsCiliumDoes(t *testing.T) {
+func TestGoldenLabelStringsAreParsedAsCiliumDoes(t *testing.T) {
 	t.Parallel()
 	for _, c := range golden[[]struct {
 		Input     string
@@ -87,7 +87,7 @@ func TestLabelStringsAreParsedAsCiliumDoes(t *testing.T) {
 	}
 }
 
-func TestLabelsAreEncodedAsCiliumDoes(t *testing.T) {
+func TestGoldenLabelsAreEncodedAsCiliumDoes(t *testing.T) {
 	t.Parallel()
 	for _, c := range golden[[]rule[map[string]string, string]](t, "identity_label_encoding.json") {
 		got := LabelsFromMap(c.Input).Encode()

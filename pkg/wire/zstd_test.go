@@ -21,7 +21,7 @@ func TestManyFramesAreBoundedTogether(t *testing.T) {
 	}
 }
 
-func TestAReusedEncoderWritesTheSame(t *testing.T) {
+func TestGoldenAReusedEncoderWritesTheSame(t *testing.T) {
 	t.Parallel()
 	e := NewSliceEncoder()
 	defer e.Close()
