@@ -101,7 +101,7 @@ func meshCell() cell.Cell {
 			jobs.Add(job.OneShot("mesh", func(ctx context.Context, h cell.Health) error {
 				h.OK("running")
 				return m.Run(ctx)
-			}))
+			}, job.WithShutdown()))
 		}),
 	)
 }
@@ -184,5 +184,5 @@ func serveAPI(c Config, s *api.Server, lc cell.Lifecycle, jobs job.Group) {
 	jobs.Add(job.OneShot("serve", func(ctx context.Context, h cell.Health) error {
 		h.OK("serving")
 		return s.Serve(ctx)
-	}))
+	}, job.WithShutdown()))
 }

@@ -28,7 +28,8 @@ type Mesh interface {
 	Ready() (bool, map[string]string)
 	// Ignored lists files of the mesh directory that cannot be a cluster's.
 	Ignored() []clustermesh.Ignored
-	// Revision grows with every change of what Clusters answers.
+	// Revision grows with every change of a cluster's state; counts and
+	// freshness move without it.
 	Revision() uint64
 }
 

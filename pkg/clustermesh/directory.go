@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -39,7 +40,7 @@ type directory struct {
 
 func newDirectory(path, own string, log *slog.Logger) *directory {
 	return &directory{
-		path: path, own: own, log: log, report: func(error) {},
+		path: filepath.Clean(path), own: own, log: log, report: func(error) {},
 		settle: 200 * time.Millisecond, settleMax: 2 * time.Second,
 		confirm: 500 * time.Millisecond, rescan: 10 * time.Second,
 		known: make(map[string]File), missing: make(map[string]time.Time),
@@ -81,6 +82,7 @@ func (d *directory) look(events *fsnotify.Watcher, found func(map[string]File, [
 	d.watch(events, []string{d.path})
 	l, err := scan(d.path, d.own)
 	if err != nil {
+		clear(d.missing) // nobody has seen anything missing
 		return 0, err
 	}
 	again := d.merge(l.files, time.Now())
@@ -106,7 +108,9 @@ func (d *directory) warn(err error) {
 // again for files that are missing but not yet believed gone; 0 is never.
 func (d *directory) merge(files map[string]File, now time.Time) (again time.Duration) {
 	for name, f := range files {
-		d.known[name] = f
+		if _, known := d.known[name]; !known || !f.unreadable {
+			d.known[name] = f
+		}
 		delete(d.missing, name)
 	}
 	for name := range d.known {
@@ -140,10 +144,10 @@ func (d *directory) watch(events *fsnotify.Watcher, dirs []string) (added bool) 
 		}
 		if err := events.Add(dir); err != nil {
 			d.log.Debug("No events from a directory, it is only looked at from time to time", "directory", dir, "error", err)
-			continue
 		}
-		added = true
 	}
+	// fsnotify keeps one name of a directory that has several.
+	added = len(events.WatchList()) > len(watched)
 	if len(dirs) > 1 {
 		for _, old := range watched {
 			if !slices.Contains(dirs, old) {

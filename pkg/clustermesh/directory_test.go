@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -370,6 +371,46 @@ func TestAFileThatCannotBeRead(t *testing.T) {
 	must(t, err)
 	if _, there := l.files["a"]; !there || len(l.files) != 1 || len(l.ignored) != 0 {
 		t.Errorf("files %v, ignored %v; want a alone", slices.Collect(maps.Keys(l.files)), l.ignored)
+	}
+	d := newDirectory(dir, "own", slog.New(slog.DiscardHandler))
+	readable := File{Path: filepath.Join(dir, "a"), Hash: [32]byte{1}}
+	d.merge(map[string]File{"a": readable}, time.Now())
+	d.merge(l.files, time.Now())
+	if d.known["a"] != readable {
+		t.Errorf("a file that cannot be read for a while became another: %v", d.known["a"])
+	}
+}
+
+// A certificate that is a pipe must not hold up the directory.
+func TestAPipeIsNoCertificate(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	must(t, syscall.Mkfifo(pipe, 0o600))
+	write(t, filepath.Join(dir, "a"), configText(1)+"trusted-ca-file: "+pipe+"\n")
+	f := follow(t, dir)
+	f.untilNames("a")
+	write(t, filepath.Join(dir, "b"), configText(2))
+	f.untilNames("a", "b")
+}
+
+// A directory is looked at when something happened, however it is written.
+func TestAnIdleDirectoryIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	link := filepath.Join(t.TempDir(), "link")
+	must(t, os.Symlink(dir, link))
+	for _, path := range []string{dir, dir + "/", link} {
+		write(t, filepath.Join(dir, "a"), configText(1))
+		d := newDirectory(path, "own", slog.New(slog.DiscardHandler))
+		d.settle, d.rescan = time.Millisecond, time.Hour
+		looks := 0
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		err := d.run(ctx, func(map[string]File, []Ignored) { looks++ })
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) || looks > 5 {
+			t.Errorf("%s: looked at %d times in 300 ms without an event (%v)", path, looks, err)
+		}
 	}
 }
 

@@ -225,6 +225,27 @@ func TestTheClusterIDChanges(t *testing.T) {
 	unnoticed()
 }
 
+func TestTwoClustersSwapTheirIDs(t *testing.T) {
+	t.Parallel()
+	w, c1, c2, _ := pair(t)
+	for _, r := range []*remote{c1, c2} {
+		for i := range 120 {
+			r.remove(i)
+		}
+	}
+	c1.id, c2.id = 2, 1
+	c1.fill(0, 30)
+	c2.fill(0, 30)
+	for name, id := range map[string]uint32{"c1": 2, "c2": 1} {
+		w.until(name+" to have its new ID", func() bool {
+			st, _ := w.status(name)
+			return st.ID == id && st.State == remotecluster.Ready
+		})
+	}
+	c1.converges()
+	c2.converges()
+}
+
 func TestStoppingWithdrawsNothing(t *testing.T) {
 	t.Parallel()
 	w, c1, c2, _ := pair(t)

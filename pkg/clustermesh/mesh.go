@@ -256,7 +256,8 @@ func (m *Mesh) Ignored() []Ignored {
 	return slices.Clone(m.ignored)
 }
 
-// Revision grows with every change of the clusters' states.
+// Revision grows with every change of a cluster's state; counts and freshness
+// move without it.
 func (m *Mesh) Revision() uint64 { return m.revision.Load() }
 
 // Ready tells whether the view may be used: every cluster was synced once, or

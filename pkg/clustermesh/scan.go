@@ -19,6 +19,9 @@ type File struct {
 	// Hash covers the contents of the file and of the certificates and keys
 	// that it names: whatever changes in them makes another hash.
 	Hash [32]byte
+	// unreadable: the file is there and cannot be read. What is known of it
+	// from before counts, if anything is.
+	unreadable bool
 }
 
 // Ignored is an entry that looks like a client file but cannot be used.
@@ -66,7 +69,7 @@ func (l *listing) add(dir, name, own string) {
 	case err != nil && badName == nil:
 		// It may be a client file that we may not read: a cluster that fails and
 		// says so, and none that is drained for it.
-		l.files[name] = File{Path: path, Hash: kvstore.HashContent([]byte(err.Error()))}
+		l.files[name] = File{Path: path, unreadable: true}
 	case !ok:
 	case badName != nil:
 		l.ignore(path, fmt.Errorf("the file's name is no valid cluster name: %w", badName))
@@ -88,13 +91,15 @@ const maxConfig = 1 << 20
 // readable file that contains the marker.
 func readConfig(path string) (content []byte, ok bool, err error) {
 	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxConfig {
-		return nil, false, nil // dangling, gone meanwhile, a directory, a socket, a dump
+	if err == nil {
+		if !info.Mode().IsRegular() || info.Size() > maxConfig {
+			return nil, false, nil // a directory, a socket, a dump
+		}
+		content, err = os.ReadFile(path)
 	}
-	content, err = os.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, false, nil
+		return nil, false, nil // dangling, or gone meanwhile
 	case err != nil:
 		return nil, false, fmt.Errorf("cannot be read: %w", err)
 	}

@@ -222,7 +222,7 @@ func (e *Entry) Lost(winner *Entry) Rule {
 
 // same tells whether both are one claim: who makes it, and of what kind.
 func (e *Entry) same(o *Entry) bool {
-	return e.source == o.source && e.Compare(o) == 0
+	return e.Compare(o) == 0
 }
 
 // equal tells whether both claims say the same.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -54,7 +53,7 @@ func (e *ConfigError) Unwrap() []error { return e.Problems }
 // and files that are missing or unusable are errors that name the file, the key
 // and the value; they are of type *[ConfigError].
 func LoadConfig(path string) (*Config, error) {
-	content, err := os.ReadFile(path)
+	content, err := readFile(path)
 	if err != nil {
 		return nil, &ConfigError{path, []error{err}}
 	}
@@ -144,7 +143,7 @@ func (f *fields) check() []error {
 func (f *fields) checkPair() []error {
 	var problems []error
 	for _, p := range []struct{ key, path string }{{"cert-file", f.CertFile}, {"key-file", f.KeyFile}} {
-		if _, err := os.ReadFile(p.path); err != nil {
+		if _, err := readFile(p.path); err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", p.key, err))
 		}
 	}
@@ -171,7 +170,7 @@ func (f *fields) pool() (*x509.CertPool, error) {
 	if f.TrustedCAFile == "" {
 		return nil, nil
 	}
-	data, err := os.ReadFile(f.TrustedCAFile)
+	data, err := readFile(f.TrustedCAFile)
 	if err != nil {
 		return nil, err
 	}

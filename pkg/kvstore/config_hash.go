@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"hash"
-	"os"
 	"slices"
 	"strings"
 
@@ -19,7 +18,7 @@ import (
 // the same contents name the same session. It fails only when the file cannot
 // be read.
 func ContentHash(path string) ([32]byte, error) {
-	content, err := os.ReadFile(path)
+	content, err := readFile(path)
 	if err != nil {
 		return [32]byte{}, err
 	}
@@ -32,7 +31,7 @@ func HashContent(content []byte) [32]byte {
 	add(h, content)
 	f := namedFiles(content)
 	for _, path := range []string{f.TrustedCAFile, f.CertFile, f.KeyFile} {
-		data, err := os.ReadFile(path)
+		data, err := readFile(path)
 		add(h, []byte(path))
 		switch {
 		case err != nil:

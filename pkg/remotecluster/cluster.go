@@ -243,6 +243,10 @@ func (c *Cluster) adopt(cfg wire.ClusterConfig) error {
 	if id := c.track.id(); id != 0 && id != cfg.ID {
 		c.Log.Warn("The cluster's ID changed; withdrawing what it published under the old one", "old", id, "new", cfg.ID)
 		c.drainSources()
+		// Nothing carries it any more. Keeping it until the new one is had, as
+		// Cilium does (wire.md §2.3), would let two clusters that swap their IDs
+		// block each other for ever.
+		c.IDs.Release(c.Name)
 	}
 	if err := c.IDs.Reserve(c.Name, cfg.ID); err != nil {
 		return err

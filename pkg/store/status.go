@@ -64,8 +64,8 @@ func (w *Watch[T]) Observe(p kvstore.Probe) {
 func (s *watchState) observe(p kvstore.Probe) kvstore.Stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p.Err != nil || !s.status.Synced {
-		return nil
+	if p.Err != nil || s.stream == nil {
+		return nil // without a stream nobody has checked that this is still our history
 	}
 	s.pending = append(s.pending, p)
 	if len(s.pending) > 2 {
@@ -114,16 +114,20 @@ func (s *watchState) listed(start time.Time, at kvstore.Position) {
 	s.applied, s.pending, s.status.AsOf = at, nil, start
 }
 
+// listing notes the begin and the end of a list. From its begin on no probe
+// proves anything, until the list is complete.
 func (s *watchState) listing(now bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.status.Listing = now
+	if s.status.Listing = now; now {
+		s.applied, s.pending = kvstore.Position{}, nil
+	}
 }
 
 func (s *watchState) following(stream kvstore.Stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stream, s.status.Following = stream, stream != nil
+	s.stream, s.status.Following, s.pending = stream, stream != nil, nil
 	if stream != nil {
 		s.status.Err = nil
 	}

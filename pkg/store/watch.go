@@ -93,6 +93,7 @@ func (w *Watch[T]) Run(ctx context.Context, s Session) error {
 		case errors.Is(err, kvstore.ErrCompacted):
 			w.log.Debug("Compacted beyond what is known, listing again", "prefix", s.Prefix)
 			w.pos = kvstore.Position{}
+			w.state.broken(err)
 		default:
 			w.log.Debug("Stream ended", "prefix", s.Prefix, "error", err)
 			w.state.broken(err)
@@ -146,9 +147,10 @@ func (w *Watch[T]) follow(ctx context.Context, s Session, pause backoff.BackOff)
 	}
 }
 
-// resumable tells whether the position still belongs to the history of the
+// resumable tells whether the position may still belong to the history of the
 // etcd that answers: the same cluster ID, and a revision not below it
-// (kvstore.md, ListAndWatch).
+// (kvstore.md, ListAndWatch). A server that was wiped, kept its token and has
+// overtaken the position since passes for the one before.
 func (w *Watch[T]) resumable(ctx context.Context, s Session) (bool, error) {
 	if w.pos.Revision == 0 {
 		return false, nil
@@ -169,6 +171,9 @@ func (w *Watch[T]) list(ctx context.Context, s Session) error {
 	}
 	defer turn.end()
 	start := time.Now()
+	// From the first page until the list is complete the set is a mixture, of
+	// two servers perhaps: no position describes it, and nothing may be resumed.
+	w.pos = kvstore.Position{}
 	w.state.listing(true)
 	defer w.state.listing(false)
 	w.set.Begin()

@@ -294,6 +294,49 @@ func TestAnAbortedListDeletesNothing(t *testing.T) {
 	r.until(map[string]string{"k0": "1", "k1": "1", "k2": "1"})
 }
 
+// A list that another server began and did not finish leaves a mixture: going
+// back to the first server, nothing may be resumed.
+func TestBackToTheFirstServerAfterAnAbortedListOfAnother(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	first := map[string]string{"a": "1", "b": "1", "c": "1"}
+	for name, value := range first {
+		r.put(name, value)
+	}
+	r.start(r.mem)
+	r.until(first)
+	_ = r.stop()
+
+	other := kvstore.NewMemory()
+	other.Replace() // now it has another cluster ID than the first
+	other = other.Connect()
+	other.SetPageSize(1)
+	for range 10 { // its revisions are beyond those of the first
+		other.Put(testPrefix+"a", "other")
+	}
+	other.Put(testPrefix+"b", "other")
+	failed := make(chan struct{})
+	var once sync.Once
+	other.SetFault(func(_ context.Context, op, _ string) error {
+		if op == "page" {
+			once.Do(func() { close(failed) })
+			return errors.New("lost in the middle")
+		}
+		return nil
+	})
+	r.start(other)
+	<-failed
+	_ = r.stop()
+	asOf := r.w.Status().AsOf
+	r.w.Observe(kvstore.Probe{At: time.Now(), Head: r.mem.Position()})
+	if got := r.w.Status().AsOf; got != asOf {
+		t.Errorf("a mixture of two servers was proved equal to one, as of %v", got)
+	}
+	r.start(r.mem.Connect())
+	defer r.stop()
+	r.until(first)
+}
+
 func TestAnotherPrefixIsListedAnew(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
