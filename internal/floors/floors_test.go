@@ -39,7 +39,7 @@ func floors() map[string]int {
 func leaves() map[string]bool {
 	return map[string]bool{
 		"internal/logging": true, "internal/health": true, "internal/printer": true,
-		"internal/pki": true, "internal/tables": true, "internal/etcdserver": true, "internal/etcdtest": true,
+		"internal/pki": true, "internal/tables": true, "internal/waiting": true, "internal/etcdserver": true, "internal/etcdtest": true,
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -62,7 +63,7 @@ func (e *Etcd) probeLoop(ctx context.Context, onProbe func(Probe)) error {
 		if failed > e.opts.MaxConsecutiveQuorumErrors {
 			return fmt.Errorf("%w, %d in a row: %w", ErrQuorumLost, failed, p.Err)
 		}
-		if err := sleep(ctx, e.opts.scaled(e.opts.Timings.ProbeInterval)); err != nil {
+		if err := waiting.Sleep(ctx, e.opts.scaled(e.opts.Timings.ProbeInterval)); err != nil {
 			return err
 		}
 	}
@@ -76,7 +77,7 @@ func (e *Etcd) statusLoop(ctx context.Context) error {
 		if !well || !e.Status().Connected {
 			interval = e.opts.Timings.StatusRetry
 		}
-		if err := sleep(ctx, e.opts.scaled(interval)); err != nil {
+		if err := waiting.Sleep(ctx, e.opts.scaled(interval)); err != nil {
 			return err
 		}
 		well = e.askEndpoint(ctx)
@@ -94,7 +95,7 @@ func (e *Etcd) heartbeatLoop(ctx context.Context) error {
 		if heard {
 			pause = backoffMin
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := waiting.Sleep(ctx, pause); err != nil {
 			return err
 		}
 		pause = min(2*pause, e.opts.Timings.BackoffMax)
@@ -138,16 +139,4 @@ func (e *Etcd) readHeartbeat(ctx context.Context) (Position, error) {
 		e.update(func(h *health) { h.beat(time.Now(), kv.ModRevision) })
 	}
 	return at, nil
-}
-
-// sleep waits, or returns the context's error.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -114,20 +115,9 @@ func (c *Cluster) Run(ctx context.Context, file string) {
 		wait := pause.NextBackOff()
 		c.track.failed(err, wait)
 		c.Log.Warn("Not connected; what is known of the cluster is kept", "error", err, "retryIn", wait.Round(time.Millisecond))
-		if sleep(ctx, wait) != nil {
+		if waiting.Sleep(ctx, wait) != nil {
 			return
 		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -98,20 +99,9 @@ func (w *Watch[T]) Run(ctx context.Context, s Session) error {
 			w.log.Debug("Stream ended", "prefix", s.Prefix, "error", err)
 			w.state.broken(err)
 		}
-		if err := sleep(ctx, pause.NextBackOff()); err != nil {
+		if err := waiting.Sleep(ctx, pause.NextBackOff()); err != nil {
 			return err
 		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
 	}
 }
 
