@@ -283,3 +283,26 @@ type Health struct {
 	LastFailure         *time.Time `json:"lastFailure"`
 	ConsecutiveFailures int        `json:"consecutiveFailures"`
 }
+
+// Conflict is something that more than one cluster claims, or on which they
+// disagree.
+type Conflict struct {
+	Kind     string    `json:"kind" enum:"cluster-id,cluster-name,pod-cidr,ip,node-ip,identity,service-port,service-affinity"`
+	Subject  string    `json:"subject" doc:"What it is about: a prefix, a cluster ID, the name of a service."`
+	Clusters []string  `json:"clusters" doc:"Whose claims they are; the one that counts first."`
+	Message  string    `json:"message" doc:"What is so, and what to do about it."`
+	Since    time.Time `json:"since" doc:"When this agent first saw it."`
+}
+
+// Event is something that happened: a line of the agent's recent history.
+type Event struct {
+	ID       uint64            `json:"id" doc:"Grows with each event of this process."`
+	Time     time.Time         `json:"time"`
+	Cluster  string            `json:"cluster" doc:"Empty when it is about no single cluster."`
+	Kind     string            `json:"kind" doc:"What kind of thing happened, such as cluster-connected or conflict."`
+	Code     string            `json:"code" doc:"The stable code of the finding."`
+	Message  string            `json:"message" doc:"What happened, in a person's words."`
+	Resource string            `json:"resource" doc:"The list that has the object; empty when it is about none."`
+	Name     string            `json:"name" doc:"The object's name in that list."`
+	Evidence map[string]string `json:"evidence" doc:"What it was concluded from."`
+}
