@@ -19,6 +19,9 @@ const snapshotAge = 10 * time.Millisecond
 type Cache struct {
 	mu   sync.RWMutex // guards core, for writing also when a snapshot is made
 	core *core
+	// awaited is closed with the next change; nil when nobody waits. Guarded by
+	// mu, for writing.
+	awaited chan struct{}
 
 	snapshot atomic.Pointer[Snapshot]
 }
@@ -43,9 +46,31 @@ func (c *Cache) Apply(ops []Op) {
 func (c *Cache) hold(ops []Op) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	before := c.core.revision
 	for _, op := range ops {
 		c.core.apply(op)
 	}
+	if c.core.revision != before {
+		c.wake()
+	}
+}
+
+// Contest returns the claims on exactly this prefix, the winner first, and
+// tells whether they are a conflict: whether more than one cluster is among
+// them.
+func (c *Cache) Contest(p netip.Prefix) (claims []*Entry, conflict bool) {
+	if !p.IsValid() {
+		return nil, false
+	}
+	at := placeOf(p)
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	winner, known := c.core.routes.Get(at.prefix())
+	if !known {
+		return nil, false
+	}
+	rest, _ := c.core.contests.Get(contest{place: at})
+	return append([]*Entry{winner}, rest.losers...), rest.conflict
 }
 
 // LookupWinner returns the claim that counts for the address: the winner of

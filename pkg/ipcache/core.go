@@ -34,6 +34,7 @@ type core struct {
 	// conflicts is the number of contests that are conflicts.
 	conflicts int
 	revision  uint64 // grows with every change that a reader could see
+	recent    ring   // the latest changes, one for each revision
 }
 
 func newCore() *core {
@@ -82,7 +83,7 @@ func (c *core) update(p place, old, add *Entry) change {
 	if !known {
 		if add != nil {
 			c.claims++
-			c.install(add)
+			c.install(nil, add, false)
 		}
 		return change{nil, add}
 	}
@@ -113,12 +114,12 @@ func (c *core) replaceOnly(p place, winner, old, add *Entry) change {
 		return change{winner, winner}
 	case add == nil:
 		c.claims--
-		c.remove(p, winner)
+		c.remove(p, winner, false)
 		return change{winner, nil}
 	case add.equal(winner):
 		return change{winner, winner}
 	}
-	c.install(add)
+	c.install(winner, add, false)
 	return change{winner, add}
 }
 
@@ -128,23 +129,24 @@ func (c *core) settle(p place, claims, after []*Entry) change {
 		return change{claims[0], claims[0]}
 	}
 	c.claims += len(after) - len(claims)
-	c.contend(p, after)
+	conflict := c.contend(p, after)
 	ch := change{before: claims[0]}
 	switch {
 	case len(after) == 0:
-		c.remove(p, claims[0])
+		c.remove(p, claims[0], conflict)
 	case after[0] != claims[0]:
 		ch.after = after[0]
-		c.install(after[0])
+		c.install(claims[0], after[0], conflict)
 	default:
 		ch.after = after[0]
-		c.revision++ // others lost or left
+		c.note(ch.before, ch.after, conflict) // others lost or left
 	}
 	return ch
 }
 
-// contend notes what stands behind the winner of a prefix.
-func (c *core) contend(p place, claims []*Entry) {
+// contend notes what stands behind the winner of a prefix, and tells whether
+// there is a conflict now or was one before.
+func (c *core) contend(p place, claims []*Entry) bool {
 	now := contest{place: p}
 	var before contest
 	if len(claims) > 1 {
@@ -160,16 +162,23 @@ func (c *core) contend(p place, claims []*Entry) {
 	if now.conflict {
 		c.conflicts++
 	}
+	return before.conflict || now.conflict
 }
 
-func (c *core) install(e *Entry) {
+func (c *core) install(before, e *Entry, conflict bool) {
 	c.winners.Set(e)
 	c.routes.Insert(e.Prefix(), e)
-	c.revision++
+	c.note(before, e, conflict)
 }
 
-func (c *core) remove(p place, e *Entry) {
+func (c *core) remove(p place, e *Entry, conflict bool) {
 	c.winners.Delete(e)
 	c.routes.Delete(p.prefix())
+	c.note(e, nil, conflict)
+}
+
+// note ends a change: readers can see it from now on.
+func (c *core) note(before, after *Entry, conflict bool) {
 	c.revision++
+	c.recent.put(c.revision, Change{Before: before, After: after, Conflict: conflict})
 }

@@ -67,6 +67,7 @@ func TestCacheMachine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := New()
 		model := map[claimKey]*Entry{}
+		f := &follower{winners: map[netip.Prefix]*Entry{}, contested: map[netip.Prefix]bool{}}
 		put := func(e *Entry) {
 			c.Apply([]Op{{Old: model[keyOf(e)], New: e}})
 			model[keyOf(e)] = e
@@ -114,7 +115,10 @@ func TestCacheMachine(t *testing.T) {
 					}
 				}
 			},
-			"": func(t *rapid.T) { compareWithModel(t, c, model) },
+			"": func(t *rapid.T) {
+				compareWithModel(t, c, model)
+				f.follow(t, c)
+			},
 		})
 	})
 }

@@ -57,3 +57,11 @@ func (s *Snapshot) From(after netip.Prefix) iter.Seq[*Entry] {
 		})
 	}
 }
+
+// Contested iterates over the prefixes that more than one cluster claims, in
+// the order of From.
+func (s *Snapshot) Contested() iter.Seq[netip.Prefix] {
+	return func(yield func(netip.Prefix) bool) {
+		s.contests.Scan(func(c contest) bool { return !c.conflict || yield(c.place.prefix()) })
+	}
+}
