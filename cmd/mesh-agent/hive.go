@@ -19,6 +19,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/findings"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
@@ -47,6 +48,7 @@ func newHive() *hive.Hive {
 		job.Cell,
 		statedb.Cell,
 		viewCell(),
+		findingsCell(),
 		apiCell(), // listens before the mesh runs: an address in use ends it all
 		meshCell(),
 	)
@@ -85,6 +87,7 @@ func viewCell() cell.Cell {
 			services.New,
 			allocator.New,
 			ipcache.New,
+			findings.New,
 			func(c Config, n *nodes.Nodes, s *services.Services, i *allocator.Identities, ips *ipcache.Cache) (*clustermesh.View, error) {
 				return clustermesh.NewView(c.local(), n, s, i, ips)
 			},
@@ -132,6 +135,19 @@ func newMesh(c Config, v *clustermesh.View, reg prometheus.Registerer, h cell.He
 	return m, reg.Register(clustermesh.NewCollector(m))
 }
 
+// findingsCell derives conflicts and events from the view and the clusters.
+func findingsCell() cell.Cell {
+	return cell.Module(
+		"findings", "Conflicts, and what happened lately",
+		cell.Invoke(func(jobs job.Group, f *findings.Findings, m *clustermesh.Mesh, ips *ipcache.Cache) {
+			jobs.Add(job.OneShot("watch", func(ctx context.Context, h cell.Health) error {
+				h.OK("watching")
+				return findings.NewWatch(f, m, ips).Run(ctx)
+			}, job.WithShutdown()))
+		}),
+	)
+}
+
 // apiCell serves the view.
 func apiCell() cell.Cell {
 	return cell.Module(
@@ -151,6 +167,7 @@ type apiParams struct {
 	Services   *services.Services
 	Identities *allocator.Identities
 	IPs        *ipcache.Cache
+	Findings   *findings.Findings
 	Health     *health.Registry
 	Gatherer   prometheus.Gatherer
 	Log        *slog.Logger
@@ -169,6 +186,8 @@ func newAPI(p apiParams) (*api.Server, error) {
 		Exported:   p.Services.Exported(),
 		Services:   p.Services.Global(),
 		Identities: p.Identities.Table(),
+		Conflicts:  p.Findings.Conflicts(),
+		Events:     p.Findings.Events(),
 		IPs:        p.IPs,
 		Health:     p.Health,
 		Gatherer:   p.Gatherer,

@@ -26,10 +26,11 @@ func floors() map[string]int {
 		"pkg/allocator":     3,
 		"pkg/remotecluster": 4,
 		"pkg/clustermesh":   5,
-		"pkg/api":           6,
-		"pkg/api/client":    7, // speaks with pkg/api's types, from the other side
-		"cmd/mesh-agent":    8,
-		"cmd/mesh-sim":      8,
+		"pkg/findings":      6,
+		"pkg/api":           7,
+		"pkg/api/client":    8, // speaks with pkg/api's types, from the other side
+		"cmd/mesh-agent":    9,
+		"cmd/mesh-sim":      9,
 	}
 }
 

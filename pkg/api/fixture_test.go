@@ -18,6 +18,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/health"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/findings"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -77,6 +78,8 @@ type fixture struct {
 	services   *services.Services
 	identities *allocator.Identities
 	ips        *ipcache.Cache
+	findings   *findings.Findings
+	watch      *findings.Watch
 	scopes     *health.Registry
 	registry   *prometheus.Registry
 }
@@ -100,12 +103,16 @@ func newFixture(t testing.TB) *fixture {
 	must(err)
 	f.identities, err = allocator.New(db)
 	must(err)
+	f.findings, err = findings.New(db)
+	must(err)
+	f.watch = findings.NewWatch(f.findings, f.mesh, f.ips)
 	f.Server, err = NewServer(Sources{
 		Agent: AgentInfo{Version: "v1.2.3", Cluster: "c1", ClusterID: 1, Node: "node-1", Started: epoch.Add(-time.Hour), Mode: "run"},
 		DB:    db, Mesh: f.mesh, Nodes: f.nodes.Table(), Exported: f.services.Exported(), Services: f.services.Global(),
-		Identities: f.identities.Table(), IPs: f.ips, Health: f.scopes, Gatherer: f.registry,
+		Identities: f.identities.Table(), Conflicts: f.findings.Conflicts(), Events: f.findings.Events(), IPs: f.ips, Health: f.scopes, Gatherer: f.registry,
 	}, slog.New(slog.DiscardHandler))
 	must(err)
+	t.Cleanup(f.Close)
 	f.now = func() time.Time { return epoch }
 	return f
 }
@@ -221,6 +228,7 @@ func (f *fixture) fill() {
 		ipcache.Spec{Prefix: prefix("fd00::1/128"), Cluster: c3, Kind: ipcache.KindHost, Source: wire.SourceClusterMesh, Identity: 424242, HostIP: ip("fd00::ff")},
 	))
 	f.scopes.NewScope("clustermesh").NewScope("job-mesh").OK("watching")
+	f.watch.Look(epoch)
 }
 
 func ip(text string) netip.Addr       { return netip.MustParseAddr(text) }

@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"iter"
+	"maps"
 	"net/netip"
 
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
@@ -11,19 +12,29 @@ import (
 func ipResource() resource[*ipcache.Entry, IP] {
 	return resource[*ipcache.Entry, IP]{
 		name: "ips", summary: "The winning claim of every prefix.", ofNow: true,
-		filters: []string{byCluster, byNamespace, byName, byIdentity, byPrefix},
+		filters: []string{byCluster, byNamespace, byName, byIdentity, byPrefix, byLabels},
 		from:    ipsFrom,
-		match: func(q *query, e *ipcache.Entry) bool {
-			return passes(q.cluster, e.Cluster().Name) && passes(q.namespace, e.Namespace()) &&
-				(q.name == "" || q.name == e.Pod() || q.name == e.NodeName()) &&
-				(q.identity == nil || *q.identity == e.Identity()) &&
-				(!q.prefix.IsValid() || within(q.prefix, e.Prefix()))
-		},
+		fixed:   func(q *query, e *ipcache.Entry) bool { return !q.prefix.IsValid() || within(q.prefix, e.Prefix()) },
+		match:   ipPasses,
+		follow:  func(s *Server) (follower, error) { return followIPs(s.IPs), nil }, withBefore: true,
 		key:      func(e *ipcache.Entry) string { return e.Prefix().String() },
 		convert:  func(_ *Server, v *view, e *ipcache.Entry) IP { return toIP(e, v.ips.Claims(e)) },
 		onePaths: []string{"/{address}", "/{address}/{length}"},
 		one:      oneIP,
 	}
+}
+
+func ipPasses(s *Server, v *view, q *query, e *ipcache.Entry) bool {
+	return passes(q.cluster, e.Cluster().Name) && passes(q.namespace, e.Namespace()) &&
+		(q.name == "" || q.name == e.Pod() || q.name == e.NodeName()) &&
+		(q.identity == nil || *q.identity == e.Identity()) &&
+		(q.labels == nil || hasLabels(s, v, q.labels, e))
+}
+
+// hasLabels tells whether the identity of the address has them.
+func hasLabels(s *Server, v *view, labels selector, e *ipcache.Entry) bool {
+	id := s.identityOf(v, e)
+	return id != nil && labels.matches(maps.All(id.Labels))
 }
 
 // ipsFrom leaves out what is outside the query's prefix, which is one range of

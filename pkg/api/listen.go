@@ -89,8 +89,13 @@ func (s *Server) Address() string { return s.listeners.address() }
 // Socket is the path of the unix socket in use; empty without one.
 func (s *Server) Socket() string { return s.listeners.socket() }
 
-// Close closes what Listen opened. It may be called twice, and after Serve.
-func (s *Server) Close() { s.listeners.close() }
+// Close closes what Listen opened, ends every watch and follows the tables no
+// more. It may be called twice, and after Serve.
+func (s *Server) Close() {
+	s.stop()
+	s.listeners.close()
+	s.feed.close()
+}
 
 func (s *Server) warnOfStrangers(a net.Addr) {
 	if tcp, ok := a.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {

@@ -74,51 +74,11 @@ func toCandidates(chain []*ipcache.Entry) []Candidate {
 func lost(longest netip.Prefix, first, e *ipcache.Entry) string {
 	switch {
 	case e.Prefix() == longest:
-		return "lost: " + weakness(first, e)
+		return "lost: " + e.Weakness(first)
 	case e == first:
 		return fmt.Sprintf("lost: a shorter prefix than %s", longest)
 	}
-	return fmt.Sprintf("lost: a shorter prefix than %s, and there: %s", longest, weakness(first, e))
-}
-
-// weakness says by which rule a claim is weaker than another one to the same
-// prefix.
-func weakness(strong, weak *ipcache.Entry) string {
-	switch a, b := strong, weak; weak.Lost(strong) {
-	case ipcache.RuleSource:
-		return fmt.Sprintf("weaker source: %s precedes %s", a.Source(), b.Source())
-	case ipcache.RuleKind:
-		return fmt.Sprintf("%s precedes %s", kindName(a.Kind()), kindName(b.Kind()))
-	case ipcache.RuleCluster:
-		if a.Cluster().ID != b.Cluster().ID {
-			return fmt.Sprintf("cluster ID %d precedes %d", a.Cluster().ID, b.Cluster().ID)
-		}
-		return fmt.Sprintf("cluster %s precedes %s", a.Cluster().Name, b.Cluster().Name)
-	default:
-		if a.NodeName() == "" {
-			return "the same cluster claims it twice, with other host bits"
-		}
-		return fmt.Sprintf("node %s precedes %s", a.NodeName(), b.NodeName())
-	}
-}
-
-func kindName(k ipcache.Kind) string {
-	switch k {
-	case ipcache.KindHost:
-		return "a host entry"
-	case ipcache.KindCIDR:
-		return "a CIDR"
-	case ipcache.KindNode:
-		return "a node's address"
-	case ipcache.KindPodCIDR:
-		return "a pod CIDR"
-	case ipcache.KindHealth:
-		return "a health address"
-	case ipcache.KindIngress:
-		return "an ingress address"
-	default:
-		return "a " + k.String()
-	}
+	return fmt.Sprintf("lost: a shorter prefix than %s, and there: %s", longest, e.Weakness(first))
 }
 
 // identityOf finds the identity of an entry: in its own cluster, or else the

@@ -85,6 +85,13 @@ func queryParameters(names []string) []*huma.Param {
 	for _, name := range names {
 		p := &huma.Param{Name: name, In: "query", Schema: &huma.Schema{Type: huma.TypeString}}
 		switch name {
+		case "resource":
+			p.Schema = &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}}
+			p.Description = "What to watch, such as ips; repeated. Without it, everything."
+		case "since":
+			p.Description = "Go on after this event: its id. The header Last-Event-ID says the same, and goes before."
+		case byLabels:
+			p.Description = "Only what has these labels, as kubectl's selectors: app=web,tier!=db,!test,zone in (a,b)."
 		case byIdentity:
 			p.Schema.Type = huma.TypeInteger
 		case byPrefix:

@@ -16,16 +16,25 @@ const (
 	byName      = "name"
 	byIdentity  = "identity"
 	byPrefix    = "prefix"
+	byLabels    = "labels"
+	byKind      = "kind"
 )
 
 // query is what a list request asks for.
 type query struct {
 	// Empty filters let everything pass.
 	cluster, namespace, name string
+	kind                     string
+	labels                   selector
 	identity                 *uint32
 	prefix                   netip.Prefix // masked; invalid: everything passes
 	limit                    int          // 0: no limit, else 1..MaxLimit
 	after                    string       // key of the last item seen; empty: from the start
+}
+
+// narrows tells whether anything is filtered.
+func (q *query) narrows() bool {
+	return q.cluster != "" || q.namespace != "" || q.name != "" || q.kind != "" || q.labels != nil || q.identity != nil || q.prefix.IsValid()
 }
 
 // parseQuery reads the query of a list. Parameters that the list does not have
@@ -68,6 +77,10 @@ func (q *query) set(resource string, filters []string, name string, given []stri
 		q.identity, err = parseIdentity(value)
 	case byPrefix:
 		q.prefix, err = parsePrefix(value)
+	case byLabels:
+		q.labels, err = parseSelector(value)
+	case byKind:
+		q.kind = value
 	case "limit":
 		q.limit, err = parseLimit(value)
 	case "cursor":
@@ -95,8 +108,18 @@ func parsePrefix(text string) (netip.Prefix, error) {
 	if err != nil {
 		return p, badRequest("prefix %q: want an address such as 10.0.0.1, or a prefix such as 10.0.0.0/8", text)
 	}
+	if p.Addr().Is4In6() {
+		if p.Bits() < mappedBits {
+			return p, badRequest("prefix %q: an IPv4-mapped prefix is at least %d bits long", text, mappedBits)
+		}
+		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-mappedBits)
+	}
 	return p.Masked(), nil
 }
+
+// mappedBits is how much longer the prefix of an IPv4 address is in its mapped
+// form.
+const mappedBits = 96
 
 func parseLimit(text string) (int, error) {
 	n, err := strconv.Atoi(text)

@@ -23,10 +23,17 @@ type resource[D, J any] struct {
 	// from iterates in the order of the keys, strictly after a key; from the
 	// start when that is empty. A key that cannot be one is an error. It may use
 	// the query to leave out what match would refuse.
-	from    func(s *Server, v *view, q *query) (iter.Seq[D], error)
-	match   func(q *query, d D) bool // applies the filters
+	from func(s *Server, v *view, q *query) (iter.Seq[D], error)
+	// fixed applies the filters that are about what an object is called: an
+	// object passes them always or never.
+	fixed func(q *query, d D) bool
+	// match applies the others; nil when there are none.
+	match   func(s *Server, v *view, q *query, d D) bool
 	key     func(d D) string
 	convert func(s *Server, v *view, d D) J
+	// follow brings the changes; withBefore: also what was before.
+	follow     func(s *Server) (follower, error)
+	withBefore bool
 
 	// one finds the single object of a path with these wildcards.
 	onePaths []string
@@ -62,6 +69,11 @@ func (res resource[D, J]) routes(s *Server) []route {
 	return all
 }
 
+// passes applies the filters whose answer may change.
+func (res resource[D, J]) passes(s *Server, v *view, q *query, d D) bool {
+	return res.match == nil || res.match(s, v, q, d)
+}
+
 func (res resource[D, J]) view(s *Server, r *http.Request) *view {
 	if res.ofNow {
 		return s.viewOfNow(r.Context())
@@ -90,7 +102,7 @@ func (res resource[D, J]) list(s *Server, w http.ResponseWriter, r *http.Request
 		if out.err() != nil {
 			break
 		}
-		if !res.match(&q, d) {
+		if !res.fixed(&q, d) || !res.passes(s, v, &q, d) {
 			continue
 		}
 		if q.limit > 0 && n == q.limit {

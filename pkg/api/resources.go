@@ -3,10 +3,12 @@ package api
 import (
 	"cmp"
 	"iter"
+	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/cilium/statedb"
 
@@ -26,8 +28,13 @@ func clusterResource() resource[remotecluster.Status, Cluster] {
 		from: func(s *Server, _ *view, q *query) (iter.Seq[remotecluster.Status], error) {
 			return afterName(s.Mesh.Clusters(), q.after, clusterName), nil
 		},
-		match: func(q *query, c remotecluster.Status) bool {
+		fixed: func(q *query, c remotecluster.Status) bool {
 			return passes(q.cluster, c.Name) && passes(q.name, c.Name)
+		},
+		follow: func(s *Server) (follower, error) {
+			return &polled[remotecluster.Status]{
+				all: s.Mesh.Clusters, name: clusterName, settled: settledCluster, revision: s.Mesh.Revision,
+			}, nil
 		},
 		key:      clusterName,
 		convert:  func(s *Server, _ *view, c remotecluster.Status) Cluster { return toCluster(c, s.now()) },
@@ -46,16 +53,26 @@ func clusterResource() resource[remotecluster.Status, Cluster] {
 
 func clusterName(c remotecluster.Status) string { return c.Name }
 
+// settledCluster is a cluster without what moves all the time.
+func settledCluster(c remotecluster.Status) any {
+	settled := toCluster(c, time.Time{})
+	settled.LastEvent = nil
+	settled.Freshness.each(func(f *Freshness) { f.AsOf, f.AgeSeconds = nil, nil })
+	return settled
+}
+
 func nodeResource() resource[*nodes.Node, Node] {
 	return resource[*nodes.Node, Node]{
-		name: "nodes", summary: "The nodes of the clusters.", filters: []string{byCluster, byName, byPrefix},
+		name: "nodes", summary: "The nodes of the clusters.", filters: []string{byCluster, byName, byPrefix, byLabels},
 		from: func(s *Server, v *view, q *query) (iter.Seq[*nodes.Node], error) {
 			query := func() statedb.Query[*nodes.Node] { return nodes.ByKey(q.after) }
 			return after(s.Nodes, v.txn, q.after, (*nodes.Node).Key, query), nil
 		},
-		match: func(q *query, n *nodes.Node) bool {
-			return passes(q.cluster, n.Cluster) && passes(q.name, n.Name) && nodePasses(q.prefix, n)
+		fixed: func(q *query, n *nodes.Node) bool { return passes(q.cluster, n.Cluster) && passes(q.name, n.Name) },
+		match: func(_ *Server, _ *view, q *query, n *nodes.Node) bool {
+			return nodePasses(q.prefix, n) && q.labels.matches(maps.All(n.Labels))
 		},
+		follow:   func(s *Server) (follower, error) { return followTable(s.DB, s.Nodes) },
 		key:      (*nodes.Node).Key,
 		convert:  func(_ *Server, _ *view, n *nodes.Node) Node { return toNode(n) },
 		onePaths: []string{"/{cluster}/{name}"},
@@ -82,7 +99,7 @@ func nodePasses(p netip.Prefix, n *nodes.Node) bool {
 func serviceResource() resource[*services.Global, Service] {
 	return resource[*services.Global, Service]{
 		name: "services", summary: "The services that clusters share, and the own cluster's.",
-		filters: []string{byCluster, byNamespace, byName},
+		filters: []string{byCluster, byNamespace, byName, byLabels},
 		from: func(s *Server, v *view, q *query) (iter.Seq[*services.Global], error) {
 			namespace, name, ok := strings.Cut(q.after, "/")
 			if q.after != "" && !ok {
@@ -91,10 +108,16 @@ func serviceResource() resource[*services.Global, Service] {
 			query := func() statedb.Query[*services.Global] { return services.GlobalByName(namespace, name) }
 			return after(s.Services, v.txn, q.after, (*services.Global).FullName, query), nil
 		},
-		match: func(q *query, g *services.Global) bool {
-			return passes(q.namespace, g.Namespace) && passes(q.name, g.Name) &&
-				(q.cluster == "" || slices.ContainsFunc(g.Parts, func(p *services.Service) bool { return p.Cluster == q.cluster }))
+		fixed: func(q *query, g *services.Global) bool {
+			return passes(q.namespace, g.Namespace) && passes(q.name, g.Name)
 		},
+		// One cluster's part has to pass everything.
+		match: func(_ *Server, _ *view, q *query, g *services.Global) bool {
+			return slices.ContainsFunc(g.Parts, func(p *services.Service) bool {
+				return passes(q.cluster, p.Cluster) && q.labels.matches(maps.All(p.Labels))
+			})
+		},
+		follow:   func(s *Server) (follower, error) { return followTable(s.DB, s.Services) },
 		key:      (*services.Global).FullName,
 		convert:  toService,
 		onePaths: []string{"/{namespace}/{name}"},
@@ -111,12 +134,15 @@ func serviceResource() resource[*services.Global, Service] {
 func identityResource() resource[*allocator.Identity, Identity] {
 	return resource[*allocator.Identity, Identity]{
 		name: "identities", summary: "The identities of the clusters.",
-		filters: []string{byCluster, byNamespace, byIdentity},
+		filters: []string{byCluster, byNamespace, byIdentity, byLabels},
 		from:    identitiesFrom,
-		match: func(q *query, i *allocator.Identity) bool {
-			return passes(q.cluster, i.Cluster) && (q.identity == nil || *q.identity == i.ID) &&
-				(q.namespace == "" || hasNamespace(i, q.namespace))
+		fixed: func(q *query, i *allocator.Identity) bool {
+			return passes(q.cluster, i.Cluster) && (q.identity == nil || *q.identity == i.ID)
 		},
+		match: func(_ *Server, _ *view, q *query, i *allocator.Identity) bool {
+			return (q.namespace == "" || hasNamespace(i, q.namespace)) && q.labels.matches(labelsOf(i))
+		},
+		follow:   func(s *Server) (follower, error) { return followTable(s.DB, s.Identities) },
 		key:      identityKey,
 		convert:  func(_ *Server, _ *view, i *allocator.Identity) Identity { return toIdentity(i) },
 		onePaths: []string{"/{id}"},
@@ -147,6 +173,17 @@ func identityKey(i *allocator.Identity) string {
 	return strconv.FormatUint(uint64(i.ID), 10) + "/" + i.Cluster
 }
 
+// labelsOf iterates over the labels as they are shown, with their sources.
+func labelsOf(i *allocator.Identity) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for l := range i.Labels.All() {
+			if !yield(l.Source+":"+l.Key, l.Value) {
+				return
+			}
+		}
+	}
+}
+
 func hasNamespace(i *allocator.Identity, namespace string) bool {
 	for l := range i.Labels.All() {
 		if l.Key == namespaceLabel && l.Value == namespace {
@@ -163,7 +200,13 @@ func healthResource() resource[Health, Health] {
 		from: func(s *Server, _ *view, q *query) (iter.Seq[Health], error) {
 			return afterName(s.healthItems(), q.after, healthName), nil
 		},
-		match:    func(q *query, h Health) bool { return passes(q.cluster, h.Cluster) && passes(q.name, h.Name) },
+		fixed: func(q *query, h Health) bool { return passes(q.cluster, h.Cluster) && passes(q.name, h.Name) },
+		follow: func(s *Server) (follower, error) {
+			return &polled[Health]{all: s.healthItems, name: healthName, settled: func(h Health) any {
+				h.LastSuccess = nil
+				return h
+			}}, nil
+		},
 		key:      healthName,
 		convert:  func(_ *Server, _ *view, h Health) Health { return h },
 		onePaths: []string{"/{name}"},

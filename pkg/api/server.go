@@ -31,6 +31,13 @@ type Server struct {
 	mux       *http.ServeMux
 	openAPI   []byte
 	listeners *listeners // set by Listen, before Serve
+
+	feed       *feed
+	watchables []watchable // in the feed's order
+	// stopping ends when the server stops: what would never end by itself ends
+	// then.
+	stopping context.Context
+	stop     context.CancelFunc
 }
 
 // route is one path of the API: what serves it and what describes it.
@@ -51,6 +58,10 @@ func NewServer(sources Sources, log *slog.Logger) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{Sources: sources, log: log, now: time.Now, mux: http.NewServeMux(), listeners: new(listeners)}
+	s.stopping, s.stop = context.WithCancel(context.Background())
+	if err := s.openFeed(); err != nil {
+		return nil, err
+	}
 	s.routes = s.allRoutes()
 	for _, rt := range s.routes {
 		s.mux.HandleFunc("GET "+rt.path, func(w http.ResponseWriter, r *http.Request) {
@@ -94,16 +105,47 @@ func (s *Server) allRoutes() []route {
 			answer: reflect.TypeFor[Status](), handle: s.status,
 		},
 		{
+			path: "/v1/watch", id: "watch", summary: "The state of some resources and all their changes, as Server-Sent Events.",
+			media: "text/event-stream", parameters: watchParameters(), errors: []int{http.StatusBadRequest}, handle: s.watch,
+		},
+		{
 			path: "/v1/lookup/{address}", id: "lookup", summary: "Whose address this is.",
 			answer: reflect.TypeFor[Lookup](), errors: []int{http.StatusBadRequest}, handle: s.lookup,
 		},
 	}
-	for _, res := range []interface{ routes(s *Server) []route }{
-		clusterResource(), nodeResource(), serviceResource(), identityResource(), ipResource(), healthResource(),
-	} {
+	for _, res := range allResources() {
 		all = append(all, res.routes(s)...)
 	}
 	return all
+}
+
+// described is a resource without its types.
+type described interface {
+	watchable
+	routes(s *Server) []route
+}
+
+// allResources is everything that can be listed and watched.
+func allResources() []described {
+	return []described{
+		clusterResource(), nodeResource(), serviceResource(), identityResource(), ipResource(),
+		conflictResource(), eventResource(), healthResource(),
+	}
+}
+
+// openFeed begins to follow all resources.
+func (s *Server) openFeed() error {
+	var followers []follower
+	for _, res := range allResources() {
+		f, err := res.followIn(s)
+		if err != nil {
+			return err
+		}
+		followers = append(followers, f)
+		s.watchables = append(s.watchables, res)
+	}
+	s.feed = newFeed(followers)
+	return nil
 }
 
 // Handler returns the whole API as one handler.
@@ -233,6 +275,10 @@ func (s *Server) Serve(ctx context.Context) error {
 		BaseContext:       func(net.Listener) context.Context { return base },
 	}
 	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		_ = s.feed.run(ctx) // it ends with ctx alone
+		return nil
+	})
 	for _, one := range s.listeners.all() {
 		g.Go(func() error {
 			if err := server.Serve(one); !errors.Is(err, http.ErrServerClosed) {
@@ -243,6 +289,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	g.Go(func() error {
 		<-ctx.Done()
+		s.stop()
 		stopCtx, cancel := context.WithTimeout(base, stopTimeout)
 		defer cancel()
 		if err := server.Shutdown(stopCtx); err != nil {

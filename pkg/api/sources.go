@@ -11,6 +11,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/health"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/findings"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -42,6 +43,8 @@ type Sources struct {
 	Exported   statedb.Table[*services.Service]
 	Services   statedb.Table[*services.Global]
 	Identities statedb.Table[*allocator.Identity]
+	Conflicts  statedb.Table[*findings.Conflict]
+	Events     statedb.Table[*findings.Event]
 	IPs        *ipcache.Cache
 	Health     *health.Registry
 	Gatherer   prometheus.Gatherer
@@ -49,7 +52,7 @@ type Sources struct {
 
 func (s *Sources) validate() error {
 	if s.DB == nil || s.Mesh == nil || s.Nodes == nil || s.Exported == nil || s.Services == nil ||
-		s.Identities == nil || s.IPs == nil || s.Health == nil || s.Gatherer == nil {
+		s.Identities == nil || s.Conflicts == nil || s.Events == nil || s.IPs == nil || s.Health == nil || s.Gatherer == nil {
 		return errors.New("api: a source is missing")
 	}
 	return nil
@@ -59,22 +62,24 @@ func (s *Sources) validate() error {
 type view struct {
 	txn statedb.ReadTxn
 	ips *ipcache.Snapshot
-	// revision is not newer than the rest of the view, nor than what the mesh
-	// says of its clusters from now on.
+	// revision is the feed's position. It is not newer than the rest of the view,
+	// nor than what the mesh says of its clusters from now on.
 	revision uint64
 	// clusters is what the mesh says of them, by name; nil until somebody asks.
 	clusters map[string]remotecluster.Status
 }
 
 // view takes a snapshot. The revision is read first.
-func (s *Server) view() *view { return s.viewWith(s.IPs.Snapshot()) }
+func (s *Server) view() *view {
+	return &view{revision: s.feed.advance(s.now()), ips: s.IPs.Snapshot(), txn: s.DB.ReadTxn()}
+}
 
 // viewOfNow is view for answers about addresses. The cache's readers share a
 // snapshot that may be some milliseconds old; here, one is waited for that has
 // everything that was visible before, so that who was told of an address finds
 // it. When ctx ends, nobody waits any more and any view will do.
 func (s *Server) viewOfNow(ctx context.Context) *view {
-	now := s.IPs.Revision()
+	revision, now := s.feed.advance(s.now()), s.IPs.Revision()
 	ips := s.IPs.Snapshot()
 	for ips.Revision() < now && ctx.Err() == nil {
 		select {
@@ -83,14 +88,5 @@ func (s *Server) viewOfNow(ctx context.Context) *view {
 		}
 		ips = s.IPs.Snapshot()
 	}
-	return s.viewWith(ips)
-}
-
-func (s *Server) viewWith(ips *ipcache.Snapshot) *view {
-	v := &view{revision: s.Mesh.Revision(), ips: ips, txn: s.DB.ReadTxn()}
-	v.revision += v.ips.Revision()
-	for _, table := range []statedb.TableMeta{s.Nodes, s.Exported, s.Services, s.Identities} {
-		v.revision += table.Revision(v.txn)
-	}
-	return v
+	return &view{revision: revision, ips: ips, txn: s.DB.ReadTxn()}
 }

@@ -28,7 +28,7 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 			Services:   s.Services.NumObjects(v.txn),
 			Identities: s.Identities.NumObjects(v.txn),
 			IPs:        v.ips.Len(),
-			Conflicts:  v.ips.Conflicts(),
+			Conflicts:  s.Conflicts.NumObjects(v.txn),
 		},
 	}
 	for g := range s.Services.All(v.txn) {

@@ -14,9 +14,9 @@ const MaxLimit = 5000
 
 // List is the answer of every list endpoint.
 type List[T any] struct {
-	// Revision grows with every visible change of anything. It was read before
-	// the items were.
-	Revision uint64 `json:"revision" doc:"Grows with every visible change of any list. It was read before the items."`
+	// Revision is the position in the one sequence of changes (see /v1/watch) up
+	// to which the items are known to be. It was read before they were.
+	Revision uint64 `json:"revision" doc:"The position in the sequence of all changes. It was read before the items."`
 	Items    []T    `json:"items" doc:"The items, sorted by name."`
 	// Next is the cursor of the next page; empty when this is the last one.
 	Next string `json:"next" doc:"The cursor of the next page; empty on the last one."`
@@ -101,6 +101,13 @@ type ByResource[T any] struct {
 	Services   T `json:"services"`
 	Identities T `json:"identities"`
 	IPs        T `json:"ips"`
+}
+
+// each calls a function for every resource's value.
+func (b *ByResource[T]) each(do func(*T)) {
+	for _, v := range []*T{&b.Nodes, &b.Services, &b.Identities, &b.IPs} {
+		do(v)
+	}
 }
 
 // Cluster is one remote cluster.
@@ -305,4 +312,11 @@ type Event struct {
 	Resource string            `json:"resource" doc:"The list that has the object; empty when it is about none."`
 	Name     string            `json:"name" doc:"The object's name in that list."`
 	Evidence map[string]string `json:"evidence" doc:"What it was concluded from."`
+}
+
+// WatchEvent is the data of an event of /v1/watch.
+type WatchEvent struct {
+	Resource string `json:"resource"`
+	Object   any    `json:"object,omitempty" doc:"An item of the resource's list; none when the event is synced."`
+	Revision uint64 `json:"revision" doc:"The change's position in the sequence of all changes."`
 }

@@ -80,4 +80,11 @@ type Status struct {
 	LastEvent      time.Time // when the last batch of events arrived
 	LastSuccess    time.Time // when the endpoint last answered a linearizable read
 	ConsecFailures int       // failures since the last success
+	IDConflict     *IDConflict
+}
+
+// IDConflict says who has the cluster ID that a cluster comes with.
+type IDConflict struct {
+	ID     uint32
+	Holder string
 }

@@ -1,0 +1,184 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cilium/statedb"
+)
+
+// feedSize is how many changes are kept for those who follow. Who falls behind
+// by more begins again with a snapshot.
+const feedSize = 1 << 15
+
+// How often the feed looks.
+const (
+	feedPause    = 5 * time.Millisecond // after a change, so that many come at once
+	feedInterval = time.Second          // at what tells nobody that it changed
+)
+
+// feed is the one sequence of all changes of all resources. It is a ring: the
+// objects that it keeps alive are bounded.
+type feed struct {
+	boot string // tells this feed's positions from those of another process
+
+	mu        sync.Mutex
+	followers []follower
+	seq       uint64 // of the newest change
+	ring      []feedEntry
+	// lost is, for each resource, the position before which its changes are not
+	// complete: a follower passed something by.
+	lost []uint64
+	more chan struct{} // closed and replaced when there is more
+	over bool          // closed: nothing is taken in any more
+}
+
+// feedEntry is one change of one object.
+type feedEntry struct {
+	resource int
+	deleted  bool
+	object   any // as the domain has it
+	// before is what it was: nil when there was nothing, or nobody knows.
+	before any
+}
+
+// follower brings the changes of one resource.
+type follower interface {
+	// drain gives all changes since the last call; false when some are missing.
+	drain(now time.Time, emit func(feedEntry)) (complete bool)
+	// changed returns a channel that is closed once there is more; nil when
+	// nothing tells.
+	changed() <-chan struct{}
+	// close ends it: what it had kept alive may go.
+	close()
+}
+
+func newFeed(followers []follower) *feed {
+	return &feed{
+		boot:      strconv.FormatUint(rand.Uint64(), 36),
+		followers: followers,
+		lost:      make([]uint64, len(followers)),
+		more:      make(chan struct{}),
+	}
+}
+
+// run takes what changes into the ring until ctx ends.
+func (f *feed) run(ctx context.Context) error {
+	for {
+		f.advance(time.Now())
+		if err := f.wait(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// wait returns when a follower has more, and now and then anyway.
+func (f *feed) wait(ctx context.Context) error {
+	set := statedb.NewWatchSet()
+	f.mu.Lock()
+	for _, one := range f.followers {
+		if ch := one.changed(); ch != nil {
+			set.Add(ch)
+		}
+	}
+	f.mu.Unlock()
+	short, cancel := context.WithTimeout(ctx, feedInterval)
+	defer cancel()
+	// What it returns says which one has more; all of them are asked anyway.
+	_, _ = set.Wait(short, feedPause)
+	return ctx.Err()
+}
+
+// advance takes what changed until now into the ring, and returns the position
+// after it. What a reader sees afterwards is not older.
+func (f *feed) advance(now time.Time) uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.over {
+		return f.seq
+	}
+	before := f.seq
+	for i, one := range f.followers {
+		complete := one.drain(now, func(e feedEntry) {
+			e.resource = i
+			f.put(e)
+		})
+		if !complete {
+			f.put(feedEntry{resource: i})
+			f.lost[i] = f.seq
+		}
+	}
+	if f.seq != before {
+		close(f.more)
+		f.more = make(chan struct{})
+	}
+	return f.seq
+}
+
+// close ends the followers. It may be called twice.
+func (f *feed) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.over {
+		return
+	}
+	f.over = true
+	for _, one := range f.followers {
+		one.close()
+	}
+}
+
+// put appends one change; mu is held.
+func (f *feed) put(e feedEntry) {
+	if len(f.ring) < feedSize {
+		f.ring = append(f.ring, e) // positions begin with 1
+	} else {
+		f.ring[f.seq%feedSize] = e
+	}
+	f.seq++
+}
+
+// after copies the changes behind a position into dst, as many as fit, and
+// returns them with the position behind them and a channel that is closed when
+// there are more. It is false when the position is unknown, or too far back for
+// one of the resources.
+func (f *feed) after(position uint64, resources []int, dst []feedEntry) ([]feedEntry, uint64, <-chan struct{}, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if position > f.seq || f.seq-position > uint64(len(f.ring)) {
+		return nil, 0, nil, false
+	}
+	for _, r := range resources {
+		if position < f.lost[r] {
+			return nil, 0, nil, false
+		}
+	}
+	dst = dst[:0]
+	for position < f.seq && len(dst) < cap(dst) {
+		dst = append(dst, f.ring[position%feedSize])
+		position++
+	}
+	return dst, position, f.more, true
+}
+
+// token names a position for those who want to go on there.
+func (f *feed) token(position uint64) string { return fmt.Sprintf("%s-%d", f.boot, position) }
+
+// partial is the token of somebody who has not seen a whole snapshot. It is no
+// position: to go on there means to begin again.
+func (f *feed) partial() string { return f.boot + "-partial" }
+
+// position reads a token; false when it is not one of this feed.
+func (f *feed) position(token string) (uint64, bool) {
+	text, ours := strings.CutPrefix(token, f.boot+"-")
+	if !ours {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	return n, err == nil
+}

@@ -1,0 +1,156 @@
+package api
+
+import (
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/cilium/statedb"
+
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+)
+
+// followTable follows a table. There is one such follower for each table and
+// process: an iterator for each client would keep deleted objects alive.
+func followTable[T any](db *statedb.DB, table statedb.Table[T]) (follower, error) {
+	txn := db.WriteTxn(table)
+	changes, err := table.Changes(txn)
+	if err != nil {
+		txn.Abort()
+		return nil, fmt.Errorf("following the table of %s: %w", table.Name(), err)
+	}
+	txn.Commit()
+	return &tableFollower[T]{db: db, changes: changes}, nil
+}
+
+type tableFollower[T any] struct {
+	db      *statedb.DB
+	changes statedb.ChangeIterator[T]
+	more    <-chan struct{}
+}
+
+func (f *tableFollower[T]) drain(_ time.Time, emit func(feedEntry)) bool {
+	txn := f.db.ReadTxn()
+	for {
+		changes, more := f.changes.Next(txn)
+		n := 0
+		for ch := range changes {
+			emit(feedEntry{object: ch.Object, deleted: ch.Deleted})
+			n++
+		}
+		if n == 0 {
+			f.more = more
+			return true
+		}
+	}
+}
+
+func (f *tableFollower[T]) changed() <-chan struct{} { return f.more }
+
+func (f *tableFollower[T]) close() { f.changes.Close() }
+
+// ipFollower follows the winners of the cache.
+type ipFollower struct {
+	ips      *ipcache.Cache
+	page     []ipcache.Change
+	revision uint64
+}
+
+func followIPs(ips *ipcache.Cache) *ipFollower {
+	return &ipFollower{ips: ips, page: make([]ipcache.Change, 0, 1024), revision: ips.Revision()}
+}
+
+func (f *ipFollower) drain(_ time.Time, emit func(feedEntry)) bool {
+	for {
+		changes, held := f.ips.Since(f.revision, f.page)
+		if !held {
+			f.revision = f.ips.Revision()
+			return false
+		}
+		for _, ch := range changes {
+			switch {
+			case ch.After == nil:
+				emit(feedEntry{object: ch.Before, before: ch.Before, deleted: true})
+			case ch.After != ch.Before:
+				emit(feedEntry{object: ch.After, before: orNil(ch.Before)})
+			}
+		}
+		f.revision += uint64(len(changes))
+		if len(changes) < cap(f.page) {
+			return true
+		}
+	}
+}
+
+// orNil keeps a nil entry from becoming an object.
+func orNil(e *ipcache.Entry) any {
+	if e == nil {
+		return nil
+	}
+	return e
+}
+
+func (f *ipFollower) changed() <-chan struct{} { return f.ips.Changed(f.revision) }
+
+func (f *ipFollower) close() {}
+
+// polled follows what no table holds, by comparing it with what it was. Fields
+// that move all the time must not be compared.
+type polled[D any] struct {
+	all     func() []D
+	name    func(D) string
+	settled func(D) any // what is compared
+	// revision grows when it is worth looking before the interval is over; nil:
+	// it is not.
+	revision func() uint64
+
+	known  map[string]polledItem[D]
+	seen   uint64
+	looked time.Time
+}
+
+type polledItem[D any] struct {
+	object  D
+	settled any
+}
+
+func (f *polled[D]) drain(now time.Time, emit func(feedEntry)) bool {
+	var revision uint64
+	if f.revision != nil {
+		revision = f.revision()
+	}
+	if f.known != nil && revision == f.seen && now.Sub(f.looked) < feedInterval {
+		return true
+	}
+	all := f.all()
+	known := make(map[string]polledItem[D], len(all))
+	for _, d := range all {
+		name, item := f.name(d), polledItem[D]{d, f.settled(d)}
+		known[name] = item
+		if old, was := f.known[name]; !was || !reflect.DeepEqual(old.settled, item.settled) {
+			emit(feedEntry{object: d})
+		}
+	}
+	for name, old := range f.known {
+		if _, is := known[name]; !is {
+			emit(feedEntry{object: old.object, deleted: true})
+		}
+	}
+	f.known, f.seen, f.looked = known, revision, now
+	return true
+}
+
+func (f *polled[D]) changed() <-chan struct{} { return nil }
+
+func (f *polled[D]) close() {}
+
+// withoutDeletions is a follower of what only ends by growing old.
+type withoutDeletions struct{ follower }
+
+func (f withoutDeletions) drain(now time.Time, emit func(feedEntry)) bool {
+	return f.follower.drain(now, func(e feedEntry) {
+		if !e.deleted {
+			emit(e)
+		}
+	})
+}

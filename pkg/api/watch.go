@@ -1,0 +1,390 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The events of a watch.
+const (
+	WatchUpsert     = "upsert"     // the object is there, as it is now
+	WatchDelete     = "delete"     // the object, as it was, is gone
+	WatchReset      = "reset"      // forget everything: the state follows from the beginning
+	WatchSynced     = "synced"     // the state of this resource is complete; changes follow
+	WatchDisconnect = "disconnect" // the agent ends the watch, and says why
+)
+
+// Limits of a watch.
+const (
+	watchPage      = 512              // changes taken from the feed at a time
+	watchHeartbeat = 15 * time.Second // between signs of life of an idle watch
+	watchRestarts  = 3                // states in a row that a client may be too slow for
+)
+
+// watchable is a resource as a watch sees it.
+type watchable interface {
+	title() string
+	filterNames() []string
+	followIn(s *Server) (follower, error)
+	// remembers tells whether its changes say what was before.
+	remembers() bool
+	// state gives everything that passes the query.
+	state(s *Server, v *view, q *query, give func(key string, object any) error) error
+	// keyOf names an object of the domain.
+	keyOf(object any) string
+	// show converts an object of the domain.
+	show(s *Server, v *view, object any) any
+	// may and does tell whether it passes the filters: those whose answer never
+	// changes, and the others.
+	may(q *query, object any) bool
+	does(s *Server, v *view, q *query, object any) bool
+}
+
+func (res resource[D, J]) title() string                        { return res.name }
+func (res resource[D, J]) filterNames() []string                { return res.filters }
+func (res resource[D, J]) followIn(s *Server) (follower, error) { return res.follow(s) }
+func (res resource[D, J]) remembers() bool                      { return res.withBefore }
+func (res resource[D, J]) keyOf(object any) string              { return res.key(object.(D)) }
+func (res resource[D, J]) may(q *query, object any) bool        { return res.fixed(q, object.(D)) }
+
+func (res resource[D, J]) show(s *Server, v *view, object any) any {
+	return res.convert(s, v, object.(D))
+}
+
+func (res resource[D, J]) does(s *Server, v *view, q *query, object any) bool {
+	return res.passes(s, v, q, object.(D))
+}
+
+func (res resource[D, J]) state(s *Server, v *view, q *query, give func(string, any) error) error {
+	items, err := res.from(s, v, q)
+	if err != nil {
+		return err
+	}
+	for d := range items {
+		if !res.fixed(q, d) || !res.passes(s, v, q, d) {
+			continue
+		}
+		if err := give(res.key(d), res.convert(s, v, d)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watch serves the changes of some resources as Server-Sent Events.
+func (s *Server) watch(w http.ResponseWriter, r *http.Request) error {
+	subs, token, err := s.subscriptions(r)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.WriteHeader(http.StatusOK)
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(s.stopping, cancel)()
+	session := &watching{s: s, subs: subs, out: sseWriter{w: w, control: http.NewResponseController(w)}}
+	session.out.enc = newEncoder(&session.out.data)
+	// The client is gone, or the server stops: nobody is left to tell.
+	_ = session.run(ctx, token)
+	return nil
+}
+
+// subscription is one resource of a watch.
+type subscription struct {
+	index int // of the resource in the feed
+	res   watchable
+	query query
+	// sent holds what the client has, when filters may take an object out of its
+	// sight; nil when it is not known.
+	sent map[string]struct{}
+}
+
+// subscriptions reads the request. Without a resource it is about all of them.
+func (s *Server) subscriptions(r *http.Request) ([]*subscription, string, error) {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, "", badRequest("query: %v", err)
+	}
+	names, token := values["resource"], values.Get("since")
+	values.Del("resource")
+	values.Del("since")
+	if last := r.Header.Get("Last-Event-ID"); last != "" {
+		token = last
+	}
+	var subs []*subscription
+	for i, res := range s.watchables {
+		if len(names) > 0 && !slices.Contains(names, res.title()) {
+			continue
+		}
+		sub := &subscription{index: i, res: res}
+		for name, given := range values {
+			if name == "limit" || name == "cursor" {
+				return nil, "", badRequest("%s: a watch has no pages", name)
+			}
+			if err := sub.query.set(res.title(), res.filterNames(), name, given); err != nil {
+				return nil, "", err
+			}
+		}
+		subs = append(subs, sub)
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(s.watchables, func(res watchable) bool { return res.title() == name }) {
+			return nil, "", badRequest("resource %q: want one of %s", name, strings.Join(s.watchTitles(), ", "))
+		}
+	}
+	return subs, token, nil
+}
+
+// watchParameters are the filters of all resources.
+func watchParameters() []string {
+	names := []string{"resource", "since"}
+	for _, res := range allResources() {
+		for _, name := range res.filterNames() {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+func (s *Server) watchTitles() []string {
+	titles := make([]string, len(s.watchables))
+	for i, res := range s.watchables {
+		titles[i] = res.title()
+	}
+	return titles
+}
+
+// watching is one client's watch.
+type watching struct {
+	s     *Server
+	subs  []*subscription
+	out   sseWriter
+	limbo int // states in a row that were too old when they were complete
+}
+
+// run sends the state, unless the client has a token that is known, and then
+// the changes, until nobody reads any more.
+func (c *watching) run(ctx context.Context, token string) error {
+	position, known := c.s.feed.position(token)
+	if known {
+		c.s.feed.advance(c.s.now())
+		_, _, _, known = c.s.feed.after(position, c.resources(), nil)
+	}
+	var err error
+	if !known {
+		reason := ""
+		if token != "" {
+			reason = "the token is not known here: the agent was started since, or too much has changed"
+		}
+		if position, err = c.begin(ctx, reason); err != nil {
+			return err
+		}
+	}
+	page := make([]feedEntry, 0, watchPage)
+	for {
+		entries, reached, more, held := c.s.feed.after(position, c.resources(), page)
+		switch {
+		case !held:
+			if c.limbo++; c.limbo > watchRestarts {
+				return c.out.send("", WatchDisconnect, map[string]string{"reason": "too slow: more changed than could be sent, several times in a row"})
+			}
+			if position, err = c.begin(ctx, "too slow: more has changed than is kept"); err != nil {
+				return err
+			}
+			continue
+		case len(entries) == 0:
+			c.limbo = 0
+			if err := c.idle(ctx, more); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := c.deliver(entries, position); err != nil {
+			return err
+		}
+		position = reached
+	}
+}
+
+func (c *watching) resources() []int {
+	indexes := make([]int, len(c.subs))
+	for i, sub := range c.subs {
+		indexes[i] = sub.index
+	}
+	return indexes
+}
+
+// begin sends the whole state, after a reset when there is a reason for one,
+// and returns the position that it belongs to.
+func (c *watching) begin(ctx context.Context, reason string) (uint64, error) {
+	position := c.s.feed.advance(c.s.now())
+	v := c.s.viewOfNow(ctx)
+	if reason != "" {
+		if err := c.out.send(c.s.feed.partial(), WatchReset, map[string]string{"reason": reason}); err != nil {
+			return 0, err
+		}
+	}
+	for i, sub := range c.subs {
+		if sub.sent = nil; sub.query.narrows() && !sub.res.remembers() {
+			sub.sent = make(map[string]struct{})
+		}
+		err := sub.res.state(c.s, v, &sub.query, func(key string, object any) error {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if sub.sent != nil {
+				sub.sent[key] = struct{}{}
+			}
+			return c.out.put(c.s.feed.partial(), WatchUpsert, WatchEvent{sub.res.title(), object, position})
+		})
+		if err != nil {
+			return 0, err
+		}
+		id := c.s.feed.partial()
+		if i == len(c.subs)-1 {
+			id = c.s.feed.token(position)
+		}
+		if err := c.out.send(id, WatchSynced, WatchEvent{sub.res.title(), nil, position}); err != nil {
+			return 0, err
+		}
+	}
+	return position, nil
+}
+
+// idle waits for more, with a sign of life now and then.
+func (c *watching) idle(ctx context.Context, more <-chan struct{}) error {
+	beat := time.NewTimer(watchHeartbeat)
+	defer beat.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-more:
+		return nil
+	case <-beat.C:
+		return c.out.comment("heartbeat")
+	}
+}
+
+// deliver sends the newest of what each object became.
+func (c *watching) deliver(entries []feedEntry, position uint64) error {
+	type name struct {
+		resource int
+		key      string
+	}
+	bySub := make(map[int]*subscription, len(c.subs))
+	for _, sub := range c.subs {
+		bySub[sub.index] = sub
+	}
+	names := make([]name, len(entries))
+	newest := make(map[name]int, len(entries))
+	for i, e := range entries {
+		if sub := bySub[e.resource]; sub != nil && e.object != nil {
+			names[i] = name{e.resource, sub.res.keyOf(e.object)}
+			newest[names[i]] = i
+		}
+	}
+	v := c.s.view()
+	for i, e := range entries {
+		sub := bySub[e.resource]
+		if sub == nil || e.object == nil || newest[names[i]] != i {
+			continue
+		}
+		if err := c.deliverOne(v, sub, e, names[i].key, position+uint64(i)+1); err != nil {
+			return err
+		}
+	}
+	return c.out.flush()
+}
+
+func (c *watching) deliverOne(v *view, sub *subscription, e feedEntry, key string, position uint64) error {
+	if !sub.res.may(&sub.query, e.object) {
+		return nil
+	}
+	kind := WatchUpsert
+	if e.deleted || !sub.res.does(c.s, v, &sub.query, e.object) {
+		if kind = WatchDelete; !c.had(v, sub, e, key) {
+			return nil
+		}
+	}
+	if sub.sent != nil {
+		if sub.sent[key] = struct{}{}; kind == WatchDelete {
+			delete(sub.sent, key)
+		}
+	}
+	return c.out.put(c.s.feed.token(position), kind, WatchEvent{sub.res.title(), sub.res.show(c.s, v, e.object), position})
+}
+
+// had tells whether the client has the object. It may, when it went on from a
+// token and nobody knows what it was sent before.
+func (c *watching) had(v *view, sub *subscription, e feedEntry, key string) bool {
+	if sub.res.remembers() {
+		return e.before != nil && sub.res.does(c.s, v, &sub.query, e.before)
+	}
+	if sub.sent == nil {
+		return true
+	}
+	_, sent := sub.sent[key]
+	return sent
+}
+
+// sseWriter writes Server-Sent Events.
+type sseWriter struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	enc     *json.Encoder
+	data    bytes.Buffer // of the event that is being encoded
+	buf     bytes.Buffer // events that were not written yet
+}
+
+// put adds an event, and writes when there is enough.
+func (o *sseWriter) put(id, event string, data any) error {
+	o.data.Reset()
+	if err := o.enc.Encode(data); err != nil {
+		return fmt.Errorf("encoding an event: %w", err)
+	}
+	if id != "" {
+		o.buf.WriteString("id: " + id + "\n")
+	}
+	o.buf.WriteString("event: " + event + "\ndata: ")
+	o.buf.Write(o.data.Bytes()) // ends in a newline
+	o.buf.WriteByte('\n')
+	if o.buf.Len() < chunkSize {
+		return nil
+	}
+	return o.flush()
+}
+
+// send puts an event and writes everything.
+func (o *sseWriter) send(id, event string, data any) error {
+	return errors.Join(o.put(id, event, data), o.flush())
+}
+
+func (o *sseWriter) comment(text string) error {
+	o.buf.WriteString(": " + text + "\n\n")
+	return o.flush()
+}
+
+func (o *sseWriter) flush() error {
+	if o.buf.Len() == 0 {
+		return nil
+	}
+	_, err := o.w.Write(o.buf.Bytes())
+	o.buf.Reset()
+	if err != nil {
+		return err
+	}
+	return o.control.Flush()
+}

@@ -1,0 +1,134 @@
+package findings
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// clusterEvents tells what became of the clusters between two looks at them,
+// each sorted by name. What came and went in between shows in the counters and
+// times that it left behind.
+func clusterEvents(before, now []remotecluster.Status) []Event {
+	var events []Event
+	was := byName(before)
+	for i := range now {
+		c := &now[i]
+		old, known := was[c.Name]
+		delete(was, c.Name)
+		if !known {
+			events = append(events, event(c, "cluster-added", CodeClusterAdded, "client file "+c.ConfigFile, "file", c.ConfigFile))
+			old = &remotecluster.Status{Name: c.Name, State: c.State, Message: c.Message, LastError: c.LastError}
+		}
+		events = append(events, changes(old, c)...)
+	}
+	for i := range before {
+		if c := was[before[i].Name]; c != nil {
+			events = append(events, event(c, "cluster-removed", CodeClusterRemoved,
+				"its client file is gone, and so is everything that it had brought", "file", c.ConfigFile))
+		}
+	}
+	return events
+}
+
+func byName(clusters []remotecluster.Status) map[string]*remotecluster.Status {
+	m := make(map[string]*remotecluster.Status, len(clusters))
+	for i := range clusters {
+		m[clusters[i].Name] = &clusters[i]
+	}
+	return m
+}
+
+// changes tells what became of one cluster.
+func changes(old, c *remotecluster.Status) []Event {
+	var events []Event
+	add := func(kind string, code Code, message string, evidence ...string) {
+		events = append(events, event(c, kind, code, message, evidence...))
+	}
+	session := !c.ConnectedSince.Equal(old.ConnectedSince)
+	if old.Connected && (!c.Connected || session) {
+		add("cluster-disconnected", CodeClusterDisconnected, cmp.Or(c.LastError, "the session ended"), "failures", strconv.Itoa(c.Failures))
+	}
+	if c.Connected && (!old.Connected || session) {
+		add("cluster-connected", CodeClusterConnected, "connected to "+strings.Join(c.Endpoints, ", "), "etcdClusterID", c.EtcdClusterID)
+	}
+	if old.EtcdClusterID != "" && c.EtcdClusterID != old.EtcdClusterID {
+		add("etcd-changed", CodeEtcdChanged, fmt.Sprintf("another etcd answers: its cluster ID was %s and is %s", old.EtcdClusterID, c.EtcdClusterID),
+			"before", old.EtcdClusterID, "now", c.EtcdClusterID)
+	}
+	if old.ID != 0 && c.ID != 0 && c.ID != old.ID {
+		add("cluster-id-changed", CodeClusterIDChanged, fmt.Sprintf("the cluster's ID was %d and is %d; what it had brought under the old one was withdrawn", old.ID, c.ID),
+			"before", strconv.Itoa(int(old.ID)), "now", strconv.Itoa(int(c.ID)))
+	}
+	switch {
+	case c.State != old.State:
+		add("cluster-"+string(c.State), stateCode(c.State), strings.TrimSuffix(fmt.Sprintf("%s, was %s: %s", c.State, old.State, c.Message), ": "),
+			"before", string(old.State))
+	case c.LastError != old.LastError && c.Failures > old.Failures && !old.Connected:
+		add("cluster-error", CodeClusterError, c.LastError, "failures", strconv.Itoa(c.Failures))
+	}
+	return append(events, rejections(old, c)...)
+}
+
+func stateCode(s remotecluster.State) Code {
+	switch s {
+	case remotecluster.Ready:
+		return CodeClusterReady
+	case remotecluster.Syncing:
+		return CodeClusterSyncing
+	case remotecluster.Degraded:
+		return CodeClusterDegraded
+	case remotecluster.Failed:
+		return CodeClusterFailed
+	case remotecluster.Removing:
+		return CodeClusterRemoving
+	default:
+		return CodeClusterConnecting
+	}
+}
+
+// rejections tells when entries begin and cease to be refused.
+func rejections(old, c *remotecluster.Status) []Event {
+	var events []Event
+	for _, r := range resourcesOf(c) {
+		before, now := old.Sources[r].Rejected, c.Sources[r].Rejected
+		switch {
+		case before == 0 && now > 0:
+			var reasons []string
+			for reason, n := range c.Sources[r].Rejections {
+				reasons = append(reasons, fmt.Sprintf("%d for %s", n, reason))
+			}
+			slices.Sort(reasons)
+			events = append(events, event(c, "entries-rejected", CodeEntriesRejected,
+				fmt.Sprintf("%d of its %s refused: %s; what was known of them before stays", now, r, strings.Join(reasons, ", ")),
+				"resource", string(r), "rejected", strconv.Itoa(now)))
+		case before > 0 && now == 0 && c.Sources[r].Synced:
+			events = append(events, event(c, "entries-accepted", CodeEntriesAccepted, fmt.Sprintf("none of its %s is refused any more", r),
+				"resource", string(r)))
+		}
+	}
+	return events
+}
+
+func resourcesOf(c *remotecluster.Status) []wire.Resource {
+	var names []wire.Resource
+	for r := range c.Sources {
+		names = append(names, r)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// event is one about a cluster; evidence is name, value, name, value.
+func event(c *remotecluster.Status, kind string, code Code, message string, evidence ...string) Event {
+	e := Event{Clusters: []string{c.Name}, Kind: kind, Code: code, Message: message, Resource: "clusters", Name: c.Name, Evidence: make(map[string]string)}
+	for i := 0; i+1 < len(evidence); i += 2 {
+		e.Evidence[evidence[i]] = evidence[i+1]
+	}
+	return e
+}

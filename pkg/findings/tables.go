@@ -1,0 +1,200 @@
+package findings
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cilium/statedb"
+	"github.com/cilium/statedb/index"
+
+	"github.com/mesh-agent/mesh-agent/internal/tables"
+)
+
+// The names of the tables.
+const (
+	ConflictTableName = "conflicts"
+	EventTableName    = "events"
+)
+
+// MaxEvents is how many events are kept; the oldest ones go.
+const MaxEvents = 1000
+
+// Kind says what a conflict is about, as interface.md names it.
+type Kind string
+
+// The kinds that are found today.
+const (
+	KindIP        Kind = "ip"         // a prefix that more than one cluster claims
+	KindClusterID Kind = "cluster-id" // a cluster ID that more than one cluster has
+)
+
+// Conflict is something that clusters disagree on. It is immutable.
+type Conflict struct {
+	Kind     Kind
+	Subject  string   // what they disagree on, unique within the kind
+	Clusters []string // the one that counts first
+	Message  string   // what is so, and what to do
+	Since    time.Time
+}
+
+// Key is "kind/subject".
+func (c *Conflict) Key() string { return string(c.Kind) + "/" + c.Subject }
+
+// Involves tells whether the cluster is one of those that disagree.
+func (c *Conflict) Involves(cluster string) bool { return slices.Contains(c.Clusters, cluster) }
+
+// says tells whether both say the same, whenever they began.
+func (c *Conflict) says(o *Conflict) bool {
+	return c.Key() == o.Key() && c.Message == o.Message && slices.Equal(c.Clusters, o.Clusters)
+}
+
+// Event is something that happened. It is immutable.
+type Event struct {
+	ID       uint64 // grows by one with each event of the process
+	Time     time.Time
+	Clusters []string // whom it concerns; the first one most
+	Kind     string
+	Code     Code
+	Message  string
+	Resource string // the list that has the object; empty for none
+	Name     string // of the object in that list
+	Evidence map[string]string
+}
+
+// Involves tells whether the event concerns the cluster.
+func (e *Event) Involves(cluster string) bool { return slices.Contains(e.Clusters, cluster) }
+
+var (
+	conflictIndex = statedb.Index[*Conflict, string]{
+		Name:       "key",
+		FromObject: func(c *Conflict) index.KeySet { return index.NewKeySet(tables.TextKey(c.Key())) },
+		FromKey:    tables.TextKey,
+		FromString: tables.TextKeyFromString,
+		Unique:     true,
+	}
+	eventIndex = statedb.Index[*Event, uint64]{
+		Name:       "id",
+		FromObject: func(e *Event) index.KeySet { return index.NewKeySet(index.Uint64(e.ID)) },
+		FromKey:    index.Uint64,
+		FromString: index.Uint64String,
+		Unique:     true,
+	}
+)
+
+// ConflictByKey finds a conflict by "kind/subject".
+func ConflictByKey(key string) statedb.Query[*Conflict] { return conflictIndex.Query(key) }
+
+// EventByID finds an event.
+func EventByID(id uint64) statedb.Query[*Event] { return eventIndex.Query(id) }
+
+// Findings is the one writer of both tables.
+type Findings struct {
+	db        *statedb.DB
+	conflicts statedb.RWTable[*Conflict]
+	events    statedb.RWTable[*Event]
+	lastID    uint64 // guarded by the events' write transaction
+}
+
+// New registers the tables. It fails when the database has one of the names.
+func New(db *statedb.DB) (*Findings, error) {
+	conflicts, err := statedb.NewTable(db, ConflictTableName, conflictIndex)
+	if err != nil {
+		return nil, fmt.Errorf("creating the table of conflicts: %w", err)
+	}
+	events, err := statedb.NewTable(db, EventTableName, eventIndex)
+	if err != nil {
+		return nil, fmt.Errorf("creating the table of events: %w", err)
+	}
+	return &Findings{db: db, conflicts: conflicts, events: events}, nil
+}
+
+// Conflicts is the table of conflicts.
+func (f *Findings) Conflicts() statedb.Table[*Conflict] { return f.conflicts }
+
+// Events is the table of events.
+func (f *Findings) Events() statedb.Table[*Event] { return f.events }
+
+// apply makes conflicts come and go, and adds events for that and for whatever
+// else happened, all at once. A conflict that was there before keeps the time
+// at which it began.
+func (f *Findings) apply(now time.Time, came []*Conflict, gone []string, happened []Event) {
+	if len(came)+len(gone)+len(happened) == 0 {
+		return
+	}
+	txn := f.db.WriteTxn(f.conflicts, f.events)
+	defer txn.Abort()
+	var moves []move
+	for _, c := range came {
+		old, _, found := f.conflicts.Get(txn, ConflictByKey(c.Key()))
+		if found && old.says(c) {
+			continue
+		}
+		dated := *c
+		if dated.Since = now; found {
+			dated.Since = old.Since
+		}
+		_, _, err := f.conflicts.Insert(txn, &dated)
+		tables.Must(err)
+		moves = append(moves, move{old: old, now: &dated})
+	}
+	for _, key := range gone {
+		old, _, found := f.conflicts.Get(txn, ConflictByKey(key))
+		if !found {
+			continue
+		}
+		_, _, err := f.conflicts.Delete(txn, old)
+		tables.Must(err)
+		moves = append(moves, move{old: old})
+	}
+	f.log(txn, now, append(conflictEvents(moves), happened...))
+	txn.Commit()
+}
+
+// log adds events and drops the oldest ones.
+func (f *Findings) log(txn statedb.WriteTxn, now time.Time, happened []Event) {
+	for _, e := range happened {
+		f.lastID++
+		e.ID, e.Time = f.lastID, now
+		_, _, err := f.events.Insert(txn, &e)
+		tables.Must(err)
+	}
+	for excess := f.events.NumObjects(txn) - MaxEvents; excess > 0; excess-- {
+		for oldest := range f.events.All(txn) {
+			_, _, err := f.events.Delete(txn, oldest)
+			tables.Must(err)
+			break
+		}
+	}
+}
+
+// TableHeader implements [statedb.TableWritable].
+func (*Conflict) TableHeader() []string {
+	return []string{"Kind", "Subject", "Clusters", "Since", "Message"}
+}
+
+// TableRow implements [statedb.TableWritable].
+func (c *Conflict) TableRow() []string {
+	return []string{string(c.Kind), c.Subject, strings.Join(c.Clusters, ", "), c.Since.UTC().Format(time.RFC3339), c.Message}
+}
+
+// TableHeader implements [statedb.TableWritable].
+func (*Event) TableHeader() []string {
+	return []string{"ID", "Time", "Clusters", "Kind", "Code", "Message", "Object", "Evidence"}
+}
+
+// TableRow implements [statedb.TableWritable].
+func (e *Event) TableRow() []string {
+	evidence := make([]string, 0, len(e.Evidence))
+	for _, key := range slices.Sorted(maps.Keys(e.Evidence)) {
+		evidence = append(evidence, key+"="+e.Evidence[key])
+	}
+	return []string{
+		strconv.FormatUint(e.ID, 10), e.Time.UTC().Format(time.RFC3339), strings.Join(e.Clusters, ", "), e.Kind, string(e.Code),
+		e.Message, cmp.Or(e.Resource+"/"+e.Name, ""), strings.Join(evidence, ", "),
+	}
+}
