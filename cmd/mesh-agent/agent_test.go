@@ -17,6 +17,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/findings"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -92,7 +93,8 @@ func (a *agent) sources(t *testing.T) api.Sources {
 	n, err1 := nodes.New(db)
 	s, err2 := services.New(db)
 	i, err3 := allocator.New(db)
-	if err := errors.Join(err1, err2, err3); err != nil {
+	found, err4 := findings.New(db)
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		t.Fatal(err)
 	}
 	ips := ipcache.New()
@@ -116,12 +118,13 @@ func (a *agent) sources(t *testing.T) api.Sources {
 		})}
 	}
 	ips.Apply([]ipcache.Op{host(c2, 131072, "web-0"), host(c3, 196608, "other")})
+	findings.NewWatch(found, a.mesh, ips).Look(time.Now())
 	reg := health.New()
 	reg.NewScope("clustermesh").OK("fine")
 	return api.Sources{
 		Agent: api.AgentInfo{Version: "v1.2.3", Cluster: "c1", ClusterID: 1, Node: "node-1", Started: time.Now().Add(-time.Hour), Mode: "run"},
 		DB:    db, Mesh: a.mesh, Nodes: n.Table(), Exported: s.Exported(), Services: s.Global(), Identities: i.Table(),
-		IPs: ips, Health: reg, Gatherer: prometheus.NewRegistry(),
+		Conflicts: found.Conflicts(), Events: found.Events(), IPs: ips, Health: reg, Gatherer: prometheus.NewRegistry(),
 	}
 }
 

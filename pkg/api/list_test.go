@@ -295,7 +295,7 @@ func TestRevisionGrowsWithEveryChange(t *testing.T) {
 	last := list[Node](t, f, "/v1/nodes").Revision
 	for name, change := range map[string]func(){
 		"cluster": func() { f.mesh.set(func() { f.mesh.clusters = append(f.mesh.clusters, readyCluster("c4", 4)) }) },
-		"node": func() { f.nodes.Apply(created(&nodes.Node{Cluster: "c9", Name: "n"})) },
+		"node":    func() { f.nodes.Apply(created(&nodes.Node{Cluster: "c9", Name: "n"})) },
 		"service": func() {
 			f.services.Apply(created(&services.Service{Cluster: "c9", Namespace: "n", Name: "n", Shared: true}))
 		},

@@ -1,0 +1,344 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/nodes"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// sse is one event as a client reads it.
+type sse struct {
+	id, event string
+	data      struct {
+		Resource string
+		Object   map[string]any
+		Revision uint64
+		Reason   string
+	}
+}
+
+// name is what the event is about, short enough to compare.
+func (e sse) name() string {
+	text := e.event
+	if e.data.Resource != "" {
+		text += " " + e.data.Resource
+	}
+	for _, key := range []string{"prefix", "cluster", "name", "subject", "id"} {
+		if e.data.Resource == "ips" && key == "cluster" {
+			continue
+		}
+		if v, ok := e.data.Object[key]; ok && v != "" {
+			return text + " " + fmt.Sprint(v)
+		}
+	}
+	return text
+}
+
+// watcher reads a watch over a real connection.
+type watcher struct {
+	t     testing.TB
+	body  io.ReadCloser
+	lines *bufio.Reader
+	last  string // id of the last event
+}
+
+// serving runs the fixture's server on a real listener, with its feed.
+func serving(t testing.TB, f *fixture) string {
+	t.Helper()
+	server := httptest.NewServer(f.Handler())
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- f.feed.run(ctx) }()
+	t.Cleanup(func() {
+		f.stop()
+		cancel()
+		<-done
+		server.Close()
+	})
+	return server.URL
+}
+
+func openWatch(t testing.TB, base, query, token string) *watcher {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/v1/watch?"+query, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		req.Header.Set("Last-Event-ID", token)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { resp.Body.Close() })
+	if kind := resp.Header.Get("Content-Type"); resp.StatusCode != http.StatusOK || kind != "text/event-stream" {
+		t.Fatalf("%s, %s", resp.Status, kind)
+	}
+	return &watcher{t: t, body: resp.Body, lines: bufio.NewReader(resp.Body)}
+}
+
+// next reads one event.
+func (w *watcher) next() sse {
+	w.t.Helper()
+	var e sse
+	for {
+		line, err := w.lines.ReadString('\n')
+		if err != nil {
+			w.t.Fatalf("the watch ended: %v", err)
+		}
+		line = strings.TrimSuffix(line, "\n")
+		field, value, _ := strings.Cut(line, ": ")
+		switch {
+		case line == "" && e.event != "":
+			if e.id != "" {
+				w.last = e.id
+			}
+			return e
+		case field == "id":
+			e.id = value
+		case field == "event":
+			e.event = value
+		case field == "data":
+			if err := json.Unmarshal([]byte(value), &e.data); err != nil {
+				w.t.Fatalf("data %q: %v", value, err)
+			}
+		}
+	}
+}
+
+// expect reads events, in exactly this order.
+func (w *watcher) expect(names ...string) {
+	w.t.Helper()
+	for _, want := range names {
+		if got := w.next().name(); got != want {
+			w.t.Fatalf("%q came, want %q", got, want)
+		}
+	}
+}
+
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.fill()
+	base := serving(t, f)
+	w := openWatch(t, base, "resource=nodes&resource=clusters", "")
+	w.expect("upsert clusters c2", "upsert clusters c3", "synced clusters",
+		"upsert nodes c2", "upsert nodes c2", "upsert nodes c3", "synced nodes")
+	f.services.Apply(created(&services.Service{Cluster: "c9", Namespace: "n", Name: "n", Shared: true})) // of no interest
+	f.nodes.Apply(created(&nodes.Node{Cluster: "c9", Name: "n"}))
+	w.expect("upsert nodes c9")
+	f.nodes.Apply([]store.Change[nodes.Node]{{Old: &nodes.Node{Cluster: "c9", Name: "n"}}})
+	w.expect("delete nodes c9")
+	f.mesh.set(func() { f.mesh.clusters = f.mesh.clusters[:1] })
+	w.expect("delete clusters c3")
+
+	// Whoever went away goes on where it was, and misses nothing.
+	w.body.Close()
+	f.nodes.Apply(created(&nodes.Node{Cluster: "c8", Name: "n"}))
+	again := openWatch(t, base, "resource=nodes", w.last)
+	again.expect("upsert nodes c8")
+
+	// Filters, also those that an object may leave.
+	labelled := openWatch(t, base, "resource=nodes&labels=zone", "")
+	labelled.expect("upsert nodes c2", "synced nodes")
+	f.nodes.Apply(created(
+		&nodes.Node{Cluster: "c3", Name: "x"},
+		&nodes.Node{Cluster: "c2", ClusterID: 2, Name: "n1", Source: wire.SourceClusterMesh},
+		&nodes.Node{Cluster: "c4", Name: "x", Labels: map[string]string{"zone": ""}},
+	))
+	labelled.expect("delete nodes c2", "upsert nodes c4")
+
+	// A token of another process.
+	other := openWatch(t, base, "resource=clusters", "abc-7")
+	other.expect("reset", "upsert clusters c2", "synced clusters")
+}
+
+func TestWatchOfAddresses(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	base := serving(t, f)
+	c2, c3 := &ipcache.Cluster{Name: "c2", ID: 2}, &ipcache.Cluster{Name: "c3", ID: 3}
+	spec := func(text string, c *ipcache.Cluster) ipcache.Spec {
+		return ipcache.Spec{Prefix: prefix(text), Cluster: c, Source: wire.SourceClusterMesh}
+	}
+	f.ips.Apply(claimed(spec("10.0.0.1/32", c3), spec("10.0.0.2/32", c3)))
+	all, of3 := openWatch(t, base, "resource=ips", ""), openWatch(t, base, "resource=ips&cluster=c3&prefix=10.0.0.0/24", "")
+	all.expect("upsert ips 10.0.0.1/32", "upsert ips 10.0.0.2/32", "synced ips")
+	of3.expect("upsert ips 10.0.0.1/32", "upsert ips 10.0.0.2/32", "synced ips")
+	f.ips.Apply(claimed(spec("10.0.0.1/32", c2), spec("10.1.0.1/32", c3), spec("10.0.0.2/32", c2)))
+	f.ips.Apply([]ipcache.Op{{Old: ipcache.NewEntry(spec("10.0.0.2/32", c2))}})
+	f.watch.Look(epoch)
+	of3.expect("delete ips 10.0.0.1/32")
+	f.ips.Apply(claimed(spec("10.0.0.3/32", c3)))
+	seen := map[string]bool{}
+	for !seen["upsert ips 10.0.0.3/32"] {
+		seen[all.next().name()] = true
+	}
+	if !seen["upsert ips 10.0.0.1/32"] || !seen["upsert ips 10.1.0.1/32"] {
+		t.Errorf("came: %v", seen)
+	}
+	for of3.next().name() != "upsert ips 10.0.0.3/32" { // 10.0.0.2 may have come again
+	}
+}
+
+// TestWatchThatFallsBehind begins again, told so, instead of being buffered.
+func TestWatchThatFallsBehind(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	base := serving(t, f)
+	w := openWatch(t, base, "resource=ips", "")
+	w.expect("synced ips")
+	token := w.last
+	w.body.Close()
+	own := &ipcache.Cluster{Name: "c2", ID: 2}
+	for i := range feedSize + 10 {
+		a := netip.AddrFrom4([4]byte{10, 0, 0, byte(i % 2)})
+		f.ips.Apply(claimed(ipcache.Spec{Prefix: netip.PrefixFrom(a, 32), Cluster: own, Identity: uint32(i)}))
+		if i%1000 == 0 {
+			f.feed.advance(epoch)
+		}
+	}
+	again := openWatch(t, base, "resource=ips", token)
+	again.expect("reset", "upsert ips 10.0.0.0/32", "upsert ips 10.0.0.1/32", "synced ips")
+	// What it did not ask for did not pass it by.
+	openWatch(t, base, "resource=nodes", again.last).body.Close()
+}
+
+func TestWatchRefuses(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for query, want := range map[string]string{
+		"resource=pods":                          `resource "pods": want one of clusters, nodes, services`,
+		"resource=ips&limit=3":                   "a watch has no pages",
+		"resource=ips&kind=x":                    "ips cannot be filtered by it",
+		"namespace=default":                      "clusters cannot be filtered by it",
+		"resource=nodes&labels=a+b":              "is no requirement",
+		"resource=nodes&prefix=::ffff:1.2.3.4/9": "at least 96 bits",
+	} {
+		w := f.get("/v1/watch?" + query)
+		if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), want) && !strings.Contains(w.Body.String(), strings.ReplaceAll(want, `"`, `\"`)) {
+			t.Errorf("%s: %d %s", query, w.Code, w.Body)
+		}
+	}
+}
+
+// TestWatchEndsWithTheServer, and at once.
+func TestWatchEndsWithTheServer(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	base := serving(t, f)
+	w := openWatch(t, base, "resource=ips", "")
+	w.expect("synced ips")
+	f.stop()
+	if rest, err := io.ReadAll(w.lines); err != nil || len(rest) != 0 {
+		t.Errorf("%q %v", rest, err)
+	}
+}
+
+// TestFeedIsTheState: the state at one position and the changes behind it make
+// the state at a later one (a follower that knows nothing else agrees with the
+// lists), whatever happens.
+func TestFeedIsTheState(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		f := newFixture(t)
+		known := make(map[string]uint32)
+		var position uint64
+		page := make([]feedEntry, 0, 3)
+		rt.Repeat(map[string]func(*rapid.T){
+			"address": func(rt *rapid.T) {
+				a := netip.AddrFrom4([4]byte{10, 0, 0, byte(rapid.IntRange(0, 3).Draw(rt, "address"))})
+				e := ipcache.NewEntry(ipcache.Spec{
+					Prefix: netip.PrefixFrom(a, 32), Cluster: &ipcache.Cluster{Name: "c", ID: uint32(rapid.IntRange(1, 3).Draw(rt, "cluster"))},
+					Identity: uint32(rapid.IntRange(1, 3).Draw(rt, "identity")),
+				})
+				if rapid.Bool().Draw(rt, "withdraw") {
+					f.ips.Apply([]ipcache.Op{{Old: e}})
+				} else {
+					f.ips.Apply([]ipcache.Op{{New: e}})
+				}
+			},
+			"advance": func(*rapid.T) { f.feed.advance(epoch) },
+			"": func(rt *rapid.T) {
+				at := f.feed.advance(epoch)
+				for position < at {
+					entries, reached, _, held := f.feed.after(position, nil, page)
+					if !held || reached == position {
+						rt.Fatalf("changes behind %d of %d are not held", position, at)
+					}
+					for _, e := range entries {
+						entry, is := e.object.(*ipcache.Entry)
+						if !is {
+							continue
+						}
+						if known[entry.Prefix().String()] = entry.Identity(); e.deleted {
+							delete(known, entry.Prefix().String())
+						}
+					}
+					position = reached
+				}
+				state := make(map[string]uint32)
+				for _, ip := range list[IP](t, f, "/v1/ips").Items {
+					state[ip.Prefix] = ip.Identity
+				}
+				if !maps.Equal(known, state) {
+					rt.Fatalf("the changes make %v, the list %v", known, state)
+				}
+			},
+		})
+		f.Close()
+	})
+}
+
+// TestPolledResourcesSayWhatChanged, and only that: a fresher copy is no change.
+func TestPolledResourcesSayWhatChanged(t *testing.T) {
+	t.Parallel()
+	clusters := []remotecluster.Status{readyCluster("c2", 2)}
+	p := &polled[remotecluster.Status]{all: func() []remotecluster.Status { return clusters }, name: clusterName, settled: settledCluster}
+	now := epoch
+	drain := func() (names []string) {
+		now = now.Add(2 * feedInterval)
+		p.drain(now, func(e feedEntry) {
+			c := e.object.(remotecluster.Status)
+			names = append(names, fmt.Sprintf("%s %s %t", c.Name, c.State, e.deleted))
+		})
+		return names
+	}
+	check := func(what string, want ...string) {
+		t.Helper()
+		if got := drain(); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	check("first", "c2 ready false")
+	clusters = []remotecluster.Status{readyCluster("c2", 2)}
+	clusters[0].LastEvent = now
+	source := clusters[0].Sources[wire.IPs]
+	source.Freshness.AsOf = now.Add(time.Second)
+	clusters[0].Sources[wire.IPs] = source
+	check("fresher")
+	clusters = []remotecluster.Status{readyCluster("c2", 2), connectingCluster("c3")}
+	clusters[0].State = remotecluster.Degraded
+	check("worse", "c2 degraded false", "c3 connecting false")
+	clusters = clusters[1:]
+	check("gone", "c2 degraded true")
+}

@@ -1,0 +1,292 @@
+package findings
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cilium/statedb"
+	"go.uber.org/goleak"
+
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var epoch = time.Date(2026, 11, 21, 1, 2, 3, 0, time.UTC)
+
+// mesh is as the test says.
+type mesh struct {
+	mu       sync.Mutex
+	clusters []remotecluster.Status
+	revision uint64
+}
+
+func (m *mesh) Clusters() []remotecluster.Status {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.clusters)
+}
+
+func (m *mesh) Revision() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.revision
+}
+
+func (m *mesh) set(clusters ...remotecluster.Status) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.clusters = clusters
+	m.revision++
+}
+
+// world is a watch over a real cache and a mesh.
+type world struct {
+	t     *testing.T
+	db    *statedb.DB
+	mesh  *mesh
+	ips   *ipcache.Cache
+	found *Findings
+	watch *Watch
+	now   time.Time
+	seen  uint64 // events
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, db: statedb.New(), mesh: &mesh{}, ips: ipcache.New(), now: epoch}
+	var err error
+	if w.found, err = New(w.db); err != nil {
+		t.Fatal(err)
+	}
+	w.watch = NewWatch(w.found, w.mesh, w.ips)
+	return w
+}
+
+// look lets a second pass and looks.
+func (w *world) look() {
+	w.now = w.now.Add(time.Second)
+	w.watch.Look(w.now)
+}
+
+// expectEvents compares the kinds and messages of the new events.
+func (w *world) expectEvents(what string, want ...string) {
+	w.t.Helper()
+	var got []string
+	for e := range w.found.Events().All(w.db.ReadTxn()) {
+		if e.ID > w.seen {
+			got = append(got, fmt.Sprintf("%s %s: %s", strings.Join(e.Clusters, ","), e.Kind, e.Message))
+			w.seen = e.ID
+		}
+	}
+	for i, text := range want {
+		if i >= len(got) || !strings.HasPrefix(got[i], text) {
+			w.t.Errorf("%s: events\n  %s\nwant\n  %s", what, strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+			return
+		}
+	}
+	if len(got) > len(want) {
+		w.t.Errorf("%s: also %s", what, strings.Join(got[len(want):], "\n  "))
+	}
+}
+
+func (w *world) expectConflicts(what string, want ...string) {
+	w.t.Helper()
+	var got []string
+	for c := range w.found.Conflicts().All(w.db.ReadTxn()) {
+		got = append(got, fmt.Sprintf("%s %s since %ds", c.Key(), strings.Join(c.Clusters, ","), int(c.Since.Sub(epoch).Seconds())))
+	}
+	if !slices.Equal(got, want) {
+		w.t.Errorf("%s: conflicts %q, want %q", what, got, want)
+	}
+}
+
+func claim(prefix string, id uint32) *ipcache.Entry {
+	return ipcache.NewEntry(ipcache.Spec{
+		Prefix: netip.MustParsePrefix(prefix), Cluster: &ipcache.Cluster{Name: fmt.Sprintf("c%d", id), ID: id}, Source: wire.SourceClusterMesh,
+	})
+}
+
+func (w *world) claims(entries ...*ipcache.Entry) {
+	for _, e := range entries {
+		w.ips.Apply([]ipcache.Op{{New: e}})
+	}
+}
+
+func TestAddressConflictsComeAndGo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.claims(claim("10.0.0.1/32", 3), claim("10.0.0.2/32", 3))
+	w.look()
+	w.expectConflicts("nobody else claims them")
+	w.claims(claim("10.0.0.1/32", 2))
+	w.look()
+	w.expectConflicts("two clusters", "ip/10.0.0.1/32 c2,c3 since 2s")
+	w.expectEvents("two clusters", "c2,c3 conflict: 10.0.0.1/32 is claimed by c2 and c3; c2 counts (cluster ID 2 precedes 3)")
+	w.look()
+	w.claims(claim("10.0.0.1/32", 3))
+	w.look()
+	w.expectEvents("nothing new")
+	w.claims(claim("10.0.0.1/32", 1))
+	w.look()
+	w.expectConflicts("a third one", "ip/10.0.0.1/32 c1,c2,c3 since 2s")
+	w.expectEvents("a third one", "c1,c2,c3 conflict-changed: 10.0.0.1/32 is claimed by c1, c2 and c3; c1 counts")
+	w.ips.Apply([]ipcache.Op{{Old: claim("10.0.0.1/32", 1)}, {Old: claim("10.0.0.1/32", 3)}})
+	w.look()
+	w.expectConflicts("one is left")
+	w.expectEvents("one is left", "c1,c2,c3 conflict-resolved: no longer in conflict: 10.0.0.1/32")
+	w.claims(claim("10.0.0.1/32", 3))
+	w.ips.Apply([]ipcache.Op{{Old: claim("10.0.0.1/32", 3)}})
+	w.look()
+	w.expectEvents("came and went between two looks")
+}
+
+func TestAFloodOfConflictsIsOneEvent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var all []*ipcache.Entry
+	for i := range 50 {
+		p := fmt.Sprintf("10.0.0.%d/32", i)
+		all = append(all, claim(p, 2), claim(p, 3))
+	}
+	w.claims(all...)
+	w.look()
+	w.expectEvents("a network given twice", "c2,c3 conflict: 50 new conflicts of kind ip, such as: 10.0.0.0/32 is claimed by c2 and c3")
+	if n := w.found.Conflicts().NumObjects(w.db.ReadTxn()); n != 50 {
+		t.Errorf("%d conflicts are listed, want 50", n)
+	}
+}
+
+// TestWhatPassedByIsFoundAgain: after more changes than the cache keeps, the
+// conflicts are those of the claims.
+func TestWhatPassedByIsFoundAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.claims(claim("10.0.0.1/32", 2), claim("10.0.0.1/32", 3), claim("10.0.0.3/32", 2), claim("10.0.0.3/32", 3))
+	w.look()
+	w.expectConflicts("before", "ip/10.0.0.1/32 c2,c3 since 1s", "ip/10.0.0.3/32 c2,c3 since 1s")
+	w.ips.Apply([]ipcache.Op{{Old: claim("10.0.0.1/32", 2)}})
+	w.claims(claim("10.0.0.2/32", 4), claim("10.0.0.2/32", 5))
+	for i := range 40_000 {
+		w.ips.Apply([]ipcache.Op{{New: ipcache.NewEntry(ipcache.Spec{
+			Prefix: netip.MustParsePrefix("10.9.9.9/32"), Cluster: &ipcache.Cluster{Name: "c2", ID: 2}, Identity: uint32(i),
+		})}})
+	}
+	if _, held := w.ips.Since(w.watch.revision, nil); held {
+		t.Fatal("the cache still holds all of it: the test shows nothing")
+	}
+	w.look()
+	w.look() // the shared snapshot may have been older than the last changes
+	w.expectConflicts("after", "ip/10.0.0.2/32 c4,c5 since 2s", "ip/10.0.0.3/32 c2,c3 since 1s")
+}
+
+func TestClustersHaveAHistory(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := remotecluster.Status{Name: "c2", State: remotecluster.Connecting, Message: "connecting", ConfigFile: "/mesh/c2", Endpoints: []string{"https://c2:2379"}}
+	step := func(what string, change func(), want ...string) {
+		t.Helper()
+		change()
+		w.mesh.set(c)
+		w.look()
+		w.expectEvents(what, want...)
+	}
+	sources := func(rejected int) map[wire.Resource]remotecluster.SourceStatus {
+		return map[wire.Resource]remotecluster.SourceStatus{wire.Nodes: {
+			Synced: true, Count: 5, Rejected: rejected, Rejections: map[wire.Reason]int{wire.ReasonMalformed: rejected},
+		}}
+	}
+	step("a file appears", func() {}, "c2 cluster-added: client file /mesh/c2")
+	step("it fails", func() { c.Failures, c.LastError = 1, "connection refused" }, "c2 cluster-error: connection refused")
+	step("again", func() { c.Failures = 2 })
+	step("another way", func() { c.Failures, c.LastError = 3, "certificate expired" }, "c2 cluster-error: certificate expired")
+	step("connected", func() {
+		c.Connected, c.ConnectedSince, c.EtcdClusterID, c.State = true, epoch, "aa", remotecluster.Syncing
+	},
+		"c2 cluster-connected: connected to https://c2:2379", "c2 cluster-syncing: syncing, was connecting")
+	step("ready", func() { c.ID, c.State, c.Message, c.Sources = 2, remotecluster.Ready, "", sources(0) }, "c2 cluster-ready: ready, was syncing")
+	step("rejected", func() { c.Sources = sources(2) }, "c2 entries-rejected: 2 of its nodes refused: 2 for "+string(wire.ReasonMalformed))
+	step("more of them", func() { c.Sources = sources(3) })
+	step("mended", func() { c.Sources = sources(0) }, "c2 entries-accepted: none of its nodes is refused any more")
+	step("a flap between two looks", func() { c.ConnectedSince, c.Failures, c.LastError = epoch.Add(time.Second), 4, "connection reset" },
+		"c2 cluster-disconnected: connection reset", "c2 cluster-connected: ")
+	step("another etcd, another ID", func() { c.EtcdClusterID, c.ID = "bb", 7 },
+		"c2 etcd-changed: another etcd answers: its cluster ID was aa and is bb", "c2 cluster-id-changed: the cluster's ID was 2 and is 7")
+	step("lost", func() {
+		c.Connected, c.State, c.Message, c.LastError = false, remotecluster.Degraded, "not connected", "timeout"
+	},
+		"c2 cluster-disconnected: timeout", "c2 cluster-degraded: degraded, was ready: not connected")
+	w.mesh.set()
+	w.look()
+	w.expectEvents("the file is gone", "c2 cluster-removed: ")
+}
+
+func TestClusterIDConflicts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	holder := remotecluster.Status{Name: "c2", ID: 2, State: remotecluster.Ready}
+	second := remotecluster.Status{Name: "c5", State: remotecluster.Failed, IDConflict: &remotecluster.IDConflict{ID: 2, Holder: "c2"}}
+	w.mesh.set(holder, second)
+	w.look()
+	w.expectConflicts("two clusters with ID 2", "cluster-id/2 c2,c5 since 1s")
+	w.mesh.set(holder)
+	w.look()
+	w.expectConflicts("one is gone")
+}
+
+func TestOldEventsGo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for i := range MaxEvents + 50 {
+		c := remotecluster.Status{Name: "c2", State: remotecluster.Ready, Connected: true, ConnectedSince: epoch.Add(time.Duration(i) * time.Second)}
+		w.mesh.set(c)
+		w.look()
+	}
+	txn := w.db.ReadTxn()
+	if n := w.found.Events().NumObjects(txn); n != MaxEvents {
+		t.Errorf("%d events are kept, want %d", n, MaxEvents)
+	}
+	for e := range w.found.Events().All(txn) {
+		if last := uint64(2*(MaxEvents+50) + 1); e.ID < last-MaxEvents {
+			t.Errorf("event %d of %d is the oldest", e.ID, last)
+		}
+		break
+	}
+}
+
+func TestRunLooks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	done := make(chan error, 1)
+	ctx, cancel := contextOf(t)
+	go func() { done <- w.watch.Run(ctx) }()
+	w.claims(claim("10.0.0.1/32", 2), claim("10.0.0.1/32", 3))
+	w.mesh.set(remotecluster.Status{Name: "c2", State: remotecluster.Connecting})
+	for {
+		txn := w.db.ReadTxn()
+		_, conflict := w.found.Conflicts().AllWatch(txn)
+		_, event := w.found.Events().AllWatch(txn)
+		if w.found.Conflicts().NumObjects(txn) == 1 && w.found.Events().NumObjects(txn) == 2 {
+			break
+		}
+		select {
+		case <-conflict:
+		case <-event:
+		case <-ctx.Done():
+			t.Fatal("nothing was found")
+		}
+	}
+	cancel()
+	<-done
+}
+
+func contextOf(t *testing.T) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(t.Context(), time.Minute)
+}
