@@ -14,7 +14,9 @@ import (
 // Query narrows a list down. The zero value asks for everything.
 type Query struct {
 	Cluster, Namespace, Name, Identity, Prefix string
-	Limit                                      int // 0: no limit
+	Labels                                     string // a selector, such as app=web
+	Kind                                       string // of conflicts and events
+	Limit                                      int    // 0: no limit
 	Cursor                                     string
 }
 
@@ -30,6 +32,8 @@ func (q Query) values() url.Values {
 	set("name", q.Name)
 	set("identity", q.Identity)
 	set("prefix", q.Prefix)
+	set("labels", q.Labels)
+	set("kind", q.Kind)
 	set("cursor", q.Cursor)
 	if q.Limit != 0 {
 		v.Set("limit", strconv.Itoa(q.Limit))

@@ -1,0 +1,155 @@
+package client
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+)
+
+// maxEvent bounds one line of a watch.
+const maxEvent = 64 << 20
+
+// maxSilence is how long an agent may say nothing: three of its signs of life.
+const maxSilence = 45 * time.Second
+
+// reconnectPause is between two attempts to go on with a watch.
+const reconnectPause = time.Second
+
+// Event is one step of a watch of T.
+type Event[T any] struct {
+	// Kind is one of api.WatchUpsert, WatchDelete, WatchReset, WatchSynced.
+	Kind     string `json:"event"`
+	Resource string `json:"resource"`
+	// Object is nil when the kind is not about one.
+	Object   *T     `json:"object,omitempty"`
+	Revision uint64 `json:"revision"`
+	// Reason says why everything begins again.
+	Reason string `json:"reason,omitempty"`
+}
+
+// Watch follows one resource: its state, and then its changes, until the
+// context ends or the caller has enough. A connection that breaks is opened
+// again and goes on where it was; lost is told of each such break. What the
+// agent refuses, and an agent that was never reached, ends it with an error.
+func Watch[T any](ctx context.Context, c *Client, resource string, q Query, lost func(error)) iter.Seq2[Event[T], error] {
+	return func(yield func(Event[T], error) bool) {
+		w := &watch[T]{client: c, resource: resource, query: q, yield: yield}
+		for {
+			err := w.session(ctx)
+			switch {
+			case w.enough:
+				return
+			case ctx.Err() != nil:
+				yield(Event[T]{}, ctx.Err())
+				return
+			case !w.reached || !errors.Is(err, ErrUnreachable):
+				yield(Event[T]{}, err)
+				return
+			}
+			lost(err)
+			if waiting.Sleep(ctx, reconnectPause) != nil {
+				yield(Event[T]{}, ctx.Err())
+				return
+			}
+		}
+	}
+}
+
+// watch is one watch over all its connections.
+type watch[T any] struct {
+	client   *Client
+	resource string
+	query    Query
+	yield    func(Event[T], error) bool
+
+	token   string // the last event's
+	reached bool   // the agent answered once
+	enough  bool   // the caller wants no more
+}
+
+// session reads one connection to its end. One on which the agent gives no sign
+// of life any more is over too.
+func (w *watch[T]) session(parent context.Context) error {
+	ctx, cancel := context.WithCancel(parent)
+	defer cancel()
+	values := w.query.values()
+	values.Set("resource", w.resource)
+	body, err := w.open(ctx, values)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	w.reached = true
+	silence := time.AfterFunc(maxSilence, cancel)
+	defer silence.Stop()
+	lines := bufio.NewScanner(body)
+	lines.Buffer(make([]byte, 0, 64<<10), maxEvent)
+	var id, kind string
+	for lines.Scan() {
+		silence.Reset(maxSilence)
+		field, value, _ := strings.Cut(lines.Text(), ": ")
+		switch field {
+		case "id":
+			id = value
+		case "event":
+			kind = value
+		case "data":
+			if err := w.take(id, kind, value); err != nil || w.enough {
+				return err
+			}
+		}
+	}
+	err = lines.Err()
+	if err == nil {
+		err = io.ErrUnexpectedEOF
+	}
+	if ctx.Err() != nil && parent.Err() == nil {
+		err = fmt.Errorf("no sign of life for %s", maxSilence)
+	}
+	return broken(parent, err)
+}
+
+// take hands one event on.
+func (w *watch[T]) take(id, kind, data string) error {
+	e := Event[T]{}
+	if err := json.Unmarshal([]byte(data), &e); err != nil {
+		return fmt.Errorf("%w: an event that cannot be read: %w", ErrUnreachable, err)
+	}
+	if e.Kind = kind; kind == api.WatchDisconnect {
+		return fmt.Errorf("%w: the agent ended the watch: %s", ErrUnreachable, e.Reason)
+	}
+	w.token = id
+	w.enough = !w.yield(e, nil)
+	return nil
+}
+
+func (w *watch[T]) open(ctx context.Context, values url.Values) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.client.base+"/v1/watch?"+values.Encode(), nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	if w.token != "" {
+		req.Header.Set("Last-Event-ID", w.token)
+	}
+	resp, err := w.client.http.Do(req)
+	if err != nil {
+		return nil, broken(ctx, err)
+	}
+	if kind := mediaType(resp); resp.StatusCode != http.StatusOK || kind != "text/event-stream" {
+		defer resp.Body.Close()
+		return nil, problem(resp, kind)
+	}
+	return resp.Body, nil
+}
