@@ -87,12 +87,15 @@ func toService(s *Server, v *view, g *services.Global) Service {
 			out.Clusters[i].Reason += "; " + doubt
 		}
 	}
+	selection := g.Selection()
 	for part, b := range g.Backends() {
 		local := part.Local()
 		out.Backends = append(out.Backends, Backend{
 			IP: b.IP.String(), Cluster: part.Cluster, Ports: toPorts(b.Ports), Hostname: b.Hostname, Zone: b.Zone,
+			Node: b.Node, Ready: b.Ready(), Serving: b.Serving(), Terminating: b.Terminating(),
 			Local:     local,
 			Preferred: local && out.Affinity == "local" || !local && out.Affinity == "remote",
+			Selected:  selection.Selects(part),
 		})
 	}
 	return out

@@ -135,7 +135,7 @@ func (s *Server) servicesOf(v *view, addr netip.Addr) []ServiceName {
 
 func hasBackend(g *services.Global, addr netip.Addr) bool {
 	for _, part := range g.Parts {
-		if !part.Shared && !part.Local() {
+		if !part.InUse() {
 			continue
 		}
 		if _, ok := part.Backend(addr); ok {

@@ -214,13 +214,18 @@ type ServiceCluster struct {
 
 // Backend is one address behind a service.
 type Backend struct {
-	IP        string `json:"ip"`
-	Cluster   string `json:"cluster"`
-	Ports     []Port `json:"ports"`
-	Hostname  string `json:"hostname"`
-	Zone      string `json:"zone"`
-	Preferred bool   `json:"preferred" doc:"Whether the affinity prefers it."`
-	Local     bool   `json:"local" doc:"Whether it is of the own cluster."`
+	IP          string `json:"ip"`
+	Cluster     string `json:"cluster"`
+	Ports       []Port `json:"ports"`
+	Hostname    string `json:"hostname"`
+	Zone        string `json:"zone"`
+	Node        string `json:"node" doc:"Empty when its cluster exports no endpoint slices."`
+	Ready       bool   `json:"ready" doc:"Whether it wants new connections, as far as its cluster says."`
+	Serving     bool   `json:"serving" doc:"Whether it answers, also while it terminates."`
+	Terminating bool   `json:"terminating" doc:"Whether it is about to go."`
+	Preferred   bool   `json:"preferred" doc:"Whether the affinity prefers it."`
+	Selected    bool   `json:"selected" doc:"Whether the own cluster's traffic goes to it now."`
+	Local       bool   `json:"local" doc:"Whether it is of the own cluster."`
 }
 
 // Port is a port of a backend.

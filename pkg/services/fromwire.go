@@ -51,24 +51,46 @@ func backends(w *wire.Service) []Backend {
 			Zone:     seen.zone(w.Zones[text].Zone),
 		})
 	}
-	slices.SortStableFunc(out, func(a, b Backend) int { return a.IP.Compare(b.IP) })
-	return slices.Clip(fold(out))
+	return slices.Clip(fold(byAddress(out)))
+}
+
+// byAddress sorts in place; those of one address keep their order.
+func byAddress(backends []Backend) []Backend {
+	slices.SortStableFunc(backends, func(a, b Backend) int { return a.IP.Compare(b.IP) })
+	return backends
 }
 
 // fold makes one backend of those with one address. It works in place.
 func fold(sorted []Backend) []Backend {
 	out := sorted[:0]
 	for _, b := range sorted {
-		if len(out) == 0 || out[len(out)-1].IP != b.IP {
+		if last := len(out) - 1; last >= 0 && out[last].IP == b.IP {
+			out[last] = out[last].and(b)
+		} else {
 			out = append(out, b)
-			continue
 		}
-		last := &out[len(out)-1]
-		last.Ports = slices.Compact(sortPorts(slices.Concat(last.Ports, b.Ports)))
-		last.Hostname = cmp.Or(last.Hostname, b.Hostname)
-		last.Zone = cmp.Or(last.Zone, b.Zone)
 	}
 	return out
+}
+
+// and is what two entries of one address say together. A pod's address may still
+// be listed for the pod that had it before, so an entry that is usable stands
+// alone beside one that is not. Of what only one can say the first one says it.
+func (b Backend) and(o Backend) Backend {
+	if b.Usable() != o.Usable() {
+		if o.Usable() {
+			return o
+		}
+		return b
+	}
+	if !slices.Equal(b.Ports, o.Ports) {
+		b.Ports = slices.Compact(sortPorts(slices.Concat(b.Ports, o.Ports)))
+	}
+	b.Hostname = cmp.Or(b.Hostname, o.Hostname)
+	b.Zone = cmp.Or(b.Zone, o.Zone)
+	b.Node = cmp.Or(b.Node, o.Node)
+	b.Conditions = b.Conditions.and(o.Conditions)
+	return b
 }
 
 // pool holds what the backends of one service have in common: nearly always

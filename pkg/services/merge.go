@@ -1,37 +1,37 @@
 package services
 
 import (
-	"fmt"
 	"iter"
 	"slices"
 	"strings"
 )
 
-// Global is one service as the mesh has it. It is immutable. It holds the
-// parts and nothing of theirs: what follows from them is derived when it is
-// asked for.
+// Global is one service as the mesh has it. It is immutable and made by [Merge].
+// It holds the parts and nothing of theirs: what follows from them is derived
+// when it is asked for.
 type Global struct {
 	Namespace, Name string
-	// Parts are the services of that name, also those that do not count,
-	// sorted by cluster, one for each.
+	// Parts are what the clusters bring to the service, also those that do not
+	// count, sorted by cluster, one for each.
 	Parts []*Service
+	local *Service // one of Parts; nil when the local cluster has none
 }
 
-// Merge makes a global service of everything that the clusters have under one
-// namespace and name, given in any order. It is nil when there is nothing to
-// show: no cluster shares the service, and it is not one of the local cluster.
+// Merge makes a global service of the parts that the clusters have in it, given
+// in any order. It is nil when there is nothing to show: no cluster shares the
+// service, and it is not one of the local cluster.
 func Merge(parts []*Service) *Global {
-	if !slices.ContainsFunc(parts, counts) {
+	if !slices.ContainsFunc(parts, (*Service).Offers) {
 		return nil
 	}
 	sorted := slices.Clone(parts)
 	slices.SortFunc(sorted, func(a, b *Service) int { return strings.Compare(a.Cluster, b.Cluster) })
-	return &Global{Namespace: sorted[0].Namespace, Name: sorted[0].Name, Parts: sorted}
+	g := &Global{Namespace: sorted[0].Namespace, Name: sorted[0].Name, Parts: sorted}
+	if i := slices.IndexFunc(sorted, (*Service).Local); i >= 0 {
+		g.local = sorted[i]
+	}
+	return g
 }
-
-// counts tells whether a part brings its backends: a remote one when its
-// cluster shares it, the local one always (wire.md §4.4).
-func counts(part *Service) bool { return part.Shared || part.Local() }
 
 // FullName is "namespace/name".
 func (g *Global) FullName() string { return fullName(g.Namespace, g.Name) }
@@ -42,23 +42,19 @@ func (g *Global) Shared() bool {
 }
 
 // Local is the local cluster's own part; nil when it has none.
-func (g *Global) Local() *Service {
-	for _, p := range g.Parts {
-		if p.Local() {
-			return p
-		}
-	}
-	return nil
-}
+func (g *Global) Local() *Service { return g.local }
 
-// Affinity says which backends the local cluster's service prefers: "none",
-// "local" or "remote". It is a matter of that service alone, so without one it
-// is "none".
-func (g *Global) Affinity() string {
-	if local := g.Local(); local != nil && local.Affinity != "" {
-		return string(local.Affinity)
+// Part is what a cluster brings to the service; nil when it has no part in it,
+// or there is no service.
+func (g *Global) Part(cluster string) *Service {
+	if g == nil {
+		return nil
 	}
-	return "none"
+	i, found := slices.BinarySearchFunc(g.Parts, cluster, func(p *Service, cluster string) int { return strings.Compare(p.Cluster, cluster) })
+	if !found {
+		return nil
+	}
+	return g.Parts[i]
 }
 
 // Backends iterates over the backends in use with the parts that they come
@@ -66,7 +62,7 @@ func (g *Global) Affinity() string {
 func (g *Global) Backends() iter.Seq2[*Service, Backend] {
 	return func(yield func(*Service, Backend) bool) {
 		for _, p := range g.Parts {
-			if !counts(p) {
+			if !p.InUse() {
 				continue
 			}
 			for _, b := range p.Backends {
@@ -82,36 +78,9 @@ func (g *Global) Backends() iter.Seq2[*Service, Backend] {
 func (g *Global) NumBackends() int {
 	n := 0
 	for _, p := range g.Parts {
-		if counts(p) {
+		if p.InUse() {
 			n += len(p.Backends)
 		}
 	}
 	return n
-}
-
-// Reason says in a person's words what a part brings, or why nothing.
-func (g *Global) Reason(part *Service) string {
-	n := backendCount(len(part.Backends))
-	switch {
-	case part.Local() && part.Shared:
-		return fmt.Sprintf("the local service of %s with %s, shared with other clusters", part.Cluster, n)
-	case part.Local():
-		return fmt.Sprintf("the local service of %s with %s, not shared with other clusters", part.Cluster, n)
-	case part.Shared:
-		return fmt.Sprintf("shared by %s with %s", part.Cluster, n)
-	case len(part.Backends) == 0:
-		return fmt.Sprintf("not shared: %s publishes it with shared=false", part.Cluster)
-	default:
-		return fmt.Sprintf("not shared: %s publishes it with shared=false, so its %s are not used", part.Cluster, n)
-	}
-}
-
-func backendCount(n int) string {
-	switch n {
-	case 0:
-		return "no backends"
-	case 1:
-		return "1 backend"
-	}
-	return fmt.Sprintf("%d backends", n)
 }

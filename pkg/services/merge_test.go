@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,12 +27,17 @@ func local(s *Service, affinity wire.Affinity) *Service {
 	return s
 }
 
+func withheld(s *Service) *Service {
+	s.Withheld = true
+	return s
+}
+
 // view is a global service as a user sees it.
 type view struct {
 	Shared   bool
 	Affinity string
 	Reasons  []string
-	Backends []string // "cluster address"
+	Backends []string // "cluster address", and whether it stands by
 }
 
 func viewOf(g *Global) *view {
@@ -42,8 +48,28 @@ func viewOf(g *Global) *view {
 	for _, p := range g.Parts {
 		v.Reasons = append(v.Reasons, g.Reason(p))
 	}
+	selection := g.Selection()
 	for p, b := range g.Backends() {
-		v.Backends = append(v.Backends, fmt.Sprintf("%s %s", p.Cluster, b.IP))
+		v.Backends = append(v.Backends, backendText(p, b, selection.Selects(p)))
+	}
+	return v
+}
+
+func backendText(p *Service, b Backend, selected bool) string {
+	text := fmt.Sprintf("%s %s", p.Cluster, b.IP)
+	if !selected {
+		text += " stands by"
+	}
+	return text
+}
+
+// short leaves of the reasons what a part brings: why it stands by is for a test
+// of its own.
+func (v *view) short() *view {
+	if v != nil {
+		for i, r := range v.Reasons {
+			v.Reasons[i], _, _ = strings.Cut(r, ";")
+		}
 	}
 	return v
 }
@@ -88,6 +114,29 @@ func TestMerge(t *testing.T) {
 		"a local service that nobody shares exists, with its backends": {
 			[]*Service{local(svc("c1", false, "10.0.0.1"), wire.AffinityNone)},
 			&view{false, "none", []string{"the local service of c1 with 1 backend, not shared with other clusters"}, []string{"c1 10.0.0.1"}},
+		},
+		"a remote part does nothing for a local service that is not global": {
+			[]*Service{local(svc("c1", false, "10.0.0.1"), wire.AffinityLocal), svc("c2", true, "10.0.0.2")},
+			&view{true, "none", []string{
+				"the local service of c1 with 1 backend, not shared with other clusters",
+				"shared by c2 with 1 backend; not used: the local service is not global",
+			}, []string{"c1 10.0.0.1", "c2 10.0.0.2 stands by"}},
+		},
+		"a withheld part is listed without its backends": {
+			[]*Service{withheld(svc("c2", true, "10.0.0.1")), svc("c3", true, "10.0.0.2"), withheld(svc("c4", false, "10.0.0.2"))},
+			&view{true, "none", []string{
+				"shared by c2 with 1 backend; withheld because c2 has not answered for too long",
+				"shared by c3 with 1 backend",
+				"not shared: c4 publishes it with shared=false, so its 1 backend is not used",
+			}, []string{"c3 10.0.0.2"}},
+		},
+		"a service of which all is withheld still exists": {
+			[]*Service{withheld(svc("c2", true))},
+			&view{true, "none", []string{"shared by c2 with no backends; withheld because c2 has not answered for too long"}, nil},
+		},
+		"a part from slices says so": {
+			[]*Service{fromSlices([]*Slice{{Cluster: "c2", Source: wire.SourceClusterMesh, Namespace: "ns", Service: "svc"}})},
+			&view{true, "none", []string{"shared by c2 with no backends, known from its endpoint slices alone"}, nil},
 		},
 		"the local service's affinity counts": {
 			[]*Service{svc("c2", true), local(svc("c1", true, "10.0.0.1"), wire.AffinityRemote)},
@@ -134,8 +183,13 @@ func drawService(t *rapid.T) *Service {
 	if s.Cluster == "c" {
 		s.Source = wire.SourceLocal
 	}
+	s.IncludeExternal = rapid.Bool().Draw(t, "includeExternal")
+	s.Affinity = rapid.SampledFrom([]wire.Affinity{wire.AffinityNone, wire.AffinityLocal, wire.AffinityRemote}).Draw(t, "affinity")
 	for i := range rapid.IntRange(0, 3).Draw(t, "backends") {
-		s.Backends = append(s.Backends, Backend{IP: netip.AddrFrom4([4]byte{10, 0, 0, byte(i)})})
+		s.Backends = append(s.Backends, Backend{
+			IP:         netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}),
+			Conditions: Conditions(rapid.IntRange(0, 7).Draw(t, "conditions")),
+		})
 	}
 	return s
 }
@@ -150,15 +204,26 @@ func naive(parts []*Service) *view {
 		}
 		return 1
 	})
+	selected := naiveSelection(byCluster)
 	for _, p := range byCluster {
-		v.Reasons = append(v.Reasons, (&Global{}).Reason(p))
+		reason := brings(p)
+		if p.Sliced {
+			reason += ", known from its endpoint slices alone"
+		}
+		v.Reasons = append(v.Reasons, reason)
 		v.Shared = v.Shared || p.Shared
+		if p.Cluster == "c" && (p.Shared || p.IncludeExternal) && p.Affinity != "" {
+			v.Affinity = string(p.Affinity)
+		}
 		if !p.Shared && p.Cluster != "c" {
 			continue
 		}
 		exists = true
+		if p.Withheld {
+			continue
+		}
 		for _, b := range p.Backends {
-			v.Backends = append(v.Backends, fmt.Sprintf("%s %s", p.Cluster, b.IP))
+			v.Backends = append(v.Backends, backendText(p, b, selected[p.Cluster == "c"]))
 		}
 	}
 	if !exists {
@@ -167,13 +232,48 @@ func naive(parts []*Service) *view {
 	return v
 }
 
+// naiveSelection tells for the local backends (true) and for those of the
+// others (false) whether they get traffic; "c" is the local cluster.
+func naiveSelection(parts []*Service) map[bool]bool {
+	var local *Service
+	active, healthy := map[bool]int{}, map[bool]int{}
+	for _, p := range parts {
+		if p.Cluster == "c" {
+			local = p
+		}
+		if p.Withheld || !p.Shared && p.Cluster != "c" {
+			continue
+		}
+		for _, b := range p.Backends {
+			if !b.Ready() && !b.Serving() {
+				continue
+			}
+			healthy[p.Cluster == "c"]++
+			if !b.Terminating() {
+				active[p.Cluster == "c"]++
+			}
+		}
+	}
+	switch {
+	case local == nil:
+		return map[bool]bool{true: true, false: true}
+	case !local.Shared && !local.IncludeExternal:
+		return map[bool]bool{true: true, false: false}
+	case local.Affinity == wire.AffinityLocal:
+		return map[bool]bool{true: true, false: active[true] == 0 && healthy[false] > 0}
+	case local.Affinity == wire.AffinityRemote:
+		return map[bool]bool{false: true, true: healthy[false] == 0 && healthy[true] > 0}
+	}
+	return map[bool]bool{true: true, false: true}
+}
+
 func TestMergeProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		parts := rapid.SliceOfNDistinct(rapid.Custom(drawService), 0, 4, func(s *Service) string { return s.Cluster }).Draw(t, "parts")
 		want := naive(parts)
 		got := Merge(parts)
-		if diff := cmp.Diff(want, viewOf(got)); diff != "" {
+		if diff := cmp.Diff(want, viewOf(got).short()); diff != "" {
 			t.Fatalf("differs from the model: %s", diff)
 		}
 		other := Merge(rapid.Permutation(parts).Draw(t, "order"))
@@ -185,7 +285,7 @@ func TestMergeProperties(t *testing.T) {
 		}
 		gone := rapid.SampledFrom(parts).Draw(t, "gone")
 		rest := slices.DeleteFunc(slices.Clone(parts), func(s *Service) bool { return s == gone })
-		if diff := cmp.Diff(naive(rest), viewOf(Merge(rest))); diff != "" {
+		if diff := cmp.Diff(naive(rest), viewOf(Merge(rest)).short()); diff != "" {
 			t.Fatalf("without %s: %s", gone.Cluster, diff)
 		}
 	})

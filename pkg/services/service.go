@@ -1,17 +1,30 @@
 // Package services keeps the services of every cluster, and what they make
 // together: the global services.
 //
-// A [Service] is what one cluster says of one service, in compact and immutable
-// form (wire.md §1.3). A [Global] is what the mesh knows under one namespace and
-// name: the parts of all clusters that have it. [Merge] is the pure rule that
-// makes the second from the first (wire.md §4.4); it depends on the parts alone,
-// not on the order in which they came. [Services] owns the two tables, changes
-// both in one write transaction for each batch, merges each service that the
-// batch touches once, and writes nothing for what it already has.
+// A cluster may export a service in two forms, and usually does in both: as an
+// entry of the older form, a [Service] (wire.md §1.3), and as endpoint slices, a
+// [Slice] each (wire.md §1.4). What they say together is the cluster's part in
+// the service, a [Service] again. One rule makes it: the older entry decides
+// whether the service exists, whether it is shared, and which addresses are its
+// backends; the slices add what they know of these. Without such an entry the
+// slices are the backends.
 //
-// Concurrency: Apply may be called by several goroutines, transactions queue.
-// Readers take snapshots of the tables and never wait. Nothing here can fail: a
-// service that is not acceptable was refused when it was decoded.
+// A [Global] is what the mesh knows under one namespace and name: the parts of
+// all clusters that have it. [Merge] is the pure rule that makes it from them
+// (wire.md §4.4); it depends on the parts alone, not on the order in which they
+// came. [Global.Selection] says to which of them traffic goes now.
+//
+// [Services] owns the tables of services, of slices and of global services. It
+// changes all of them in one write transaction for each batch, merges each
+// service that the batch touches once, makes anew only the parts of the clusters
+// that changed, and writes nothing for what it already has. The backends of a
+// cluster can be withheld ([Services.Withhold]); that is a filter on merging and
+// leaves the tables of services and slices alone.
+//
+// Concurrency: Apply, ApplySlices and Withhold may be called by several
+// goroutines, transactions queue. Readers take snapshots of the tables and never
+// wait. Nothing here can fail: what is not acceptable was refused when it was
+// decoded.
 package services
 
 import (
@@ -22,26 +35,32 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Service is one service of one cluster. It is immutable once it was handed to
+// Service is one service of one cluster: the entry of the older form, or the
+// cluster's part in a global service. It is immutable once it was handed to
 // [Services.Apply]. Cluster, Namespace and Name identify it.
 type Service struct {
 	Cluster         string
 	ClusterID       uint32
 	Source          wire.Source // where we have it from
 	Shared          bool        // false: as if the cluster did not export it
-	IncludeExternal bool        // as written; what counts is the reader's own Service
+	IncludeExternal bool        // of a local service: it uses other clusters' backends; a remote's means nothing here
+	Sliced          bool        // of a part: it is known from endpoint slices alone
+	Withheld        bool        // of a part: its backends are not used ([Services.Withhold])
 	Namespace, Name string
 	Backends        []Backend // sorted by address, one for each
 	Labels          map[string]string
 	Affinity        wire.Affinity // of a local service; it is never on the wire
 }
 
-// Backend is one endpoint that is ready or serving.
+// Backend is one endpoint. As an entry of the older form lists it, it is ready
+// or serving; of its conditions and its node only endpoint slices tell.
 type Backend struct {
+	Conditions
 	IP       netip.Addr // an IPv4-mapped one is held as IPv4
 	Ports    []Port     // sorted, no duplicates; may be shared with other backends
 	Hostname string     // empty when it has none
 	Zone     string     // empty when it has none
+	Node     string     // empty when nobody says
 }
 
 // Port is one port of a backend.
@@ -62,13 +81,22 @@ func (s *Service) FullName() string { return fullName(s.Namespace, s.Name) }
 // itself rather than by a remote.
 func (s *Service) Local() bool { return s.Source != wire.SourceClusterMesh }
 
+// Offers tells whether the cluster brings its backends into the mesh: a remote
+// one when it shares the service, the local one always (wire.md §4.4).
+func (s *Service) Offers() bool { return s.Shared || s.Local() }
+
+// InUse tells whether the backends are in use: offered and not withheld.
+func (s *Service) InUse() bool { return s.Offers() && !s.Withheld }
+
 // Backend finds the backend with this address.
-func (s *Service) Backend(ip netip.Addr) (Backend, bool) {
-	i, found := slices.BinarySearchFunc(s.Backends, ip.Unmap(), func(b Backend, ip netip.Addr) int { return b.IP.Compare(ip) })
+func (s *Service) Backend(ip netip.Addr) (Backend, bool) { return find(s.Backends, ip.Unmap()) }
+
+func find(sorted []Backend, ip netip.Addr) (Backend, bool) {
+	i, found := slices.BinarySearchFunc(sorted, ip, func(b Backend, ip netip.Addr) int { return b.IP.Compare(ip) })
 	if !found {
 		return Backend{}, false
 	}
-	return s.Backends[i], true
+	return sorted[i], true
 }
 
 // Equal tells whether both say the same.
@@ -76,6 +104,7 @@ func (s *Service) Equal(o *Service) bool {
 	return s == o ||
 		s.Cluster == o.Cluster && s.ClusterID == o.ClusterID && s.Source == o.Source &&
 			s.Shared == o.Shared && s.IncludeExternal == o.IncludeExternal &&
+			s.Sliced == o.Sliced && s.Withheld == o.Withheld &&
 			s.Namespace == o.Namespace && s.Name == o.Name && s.Affinity == o.Affinity &&
 			slices.EqualFunc(s.Backends, o.Backends, Backend.Equal) &&
 			maps.Equal(s.Labels, o.Labels)
@@ -83,7 +112,8 @@ func (s *Service) Equal(o *Service) bool {
 
 // Equal tells whether both say the same.
 func (b Backend) Equal(o Backend) bool {
-	return b.IP == o.IP && b.Hostname == o.Hostname && b.Zone == o.Zone && slices.Equal(b.Ports, o.Ports)
+	return b.IP == o.IP && b.Conditions == o.Conditions && b.Hostname == o.Hostname &&
+		b.Zone == o.Zone && b.Node == o.Node && slices.Equal(b.Ports, o.Ports)
 }
 
 func key(cluster, namespace, name string) string { return cluster + "/" + namespace + "/" + name }

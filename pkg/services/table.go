@@ -1,21 +1,19 @@
 package services
 
 import (
-	"fmt"
 	"iter"
-	"slices"
 	"strconv"
 
 	"github.com/cilium/statedb"
 	"github.com/cilium/statedb/index"
 
 	"github.com/mesh-agent/mesh-agent/internal/tables"
-	"github.com/mesh-agent/mesh-agent/pkg/store"
 )
 
 // The names of the tables.
 const (
 	TableName       = "services"
+	SliceTableName  = "endpointslices"
 	GlobalTableName = "global-services"
 )
 
@@ -31,6 +29,24 @@ var (
 	nameIndex = statedb.Index[*Service, string]{
 		Name:       "name",
 		FromObject: func(s *Service) index.KeySet { return index.NewKeySet(tables.TextKey(s.FullName())) },
+		FromKey:    tables.TextKey,
+		FromString: tables.TextKeyFromString,
+	}
+	sliceIndex = statedb.Index[*Slice, string]{
+		Name:       "key",
+		FromObject: func(s *Slice) index.KeySet { return index.NewKeySet(tables.TextKey(s.Key())) },
+		FromKey:    tables.TextKey,
+		FromString: tables.TextKeyFromString,
+		Unique:     true,
+	}
+	sliceServiceIndex = statedb.Index[*Slice, string]{
+		Name: "service",
+		FromObject: func(s *Slice) index.KeySet {
+			if s.Service == "" {
+				return index.NewKeySet()
+			}
+			return index.NewKeySet(tables.TextKey(key(s.Cluster, s.Namespace, s.Service)))
+		},
 		FromKey:    tables.TextKey,
 		FromString: tables.TextKeyFromString,
 	}
@@ -59,102 +75,25 @@ func ByCluster(txn statedb.ReadTxn, t statedb.Table[*Service], cluster string) i
 	return t.Prefix(txn, primaryIndex.Query(cluster+"/"))
 }
 
+// SliceByKey finds an endpoint slice by its own name.
+func SliceByKey(cluster, namespace, name string) statedb.Query[*Slice] {
+	return sliceIndex.Query(key(cluster, namespace, name))
+}
+
+// SlicesByService finds the endpoint slices that a cluster has of a service.
+func SlicesByService(cluster, namespace, service string) statedb.Query[*Slice] {
+	return sliceServiceIndex.Query(key(cluster, namespace, service))
+}
+
+// SlicesByCluster iterates over the endpoint slices of a cluster, in the order
+// of their namespaces and names.
+func SlicesByCluster(txn statedb.ReadTxn, t statedb.Table[*Slice], cluster string) iter.Seq2[*Slice, statedb.Revision] {
+	return t.Prefix(txn, sliceIndex.Query(cluster+"/"))
+}
+
 // GlobalByName finds the global service.
 func GlobalByName(namespace, name string) statedb.Query[*Global] {
 	return globalIndex.Query(fullName(namespace, name))
-}
-
-// Services is the one writer of the two tables.
-type Services struct {
-	db       *statedb.DB
-	exported statedb.RWTable[*Service]
-	global   statedb.RWTable[*Global]
-}
-
-// New registers the tables. It fails when the database has one of the names.
-func New(db *statedb.DB) (*Services, error) {
-	exported, err := statedb.NewTable(db, TableName, primaryIndex, nameIndex)
-	if err != nil {
-		return nil, fmt.Errorf("creating the table of services: %w", err)
-	}
-	global, err := statedb.NewTable(db, GlobalTableName, globalIndex)
-	if err != nil {
-		return nil, fmt.Errorf("creating the table of global services: %w", err)
-	}
-	return &Services{db: db, exported: exported, global: global}, nil
-}
-
-// Exported is the table of services as each cluster exports them, those that
-// are not shared included.
-func (s *Services) Exported() statedb.Table[*Service] { return s.exported }
-
-// Global is the table of global services.
-func (s *Services) Global() statedb.Table[*Global] { return s.global }
-
-// Apply makes the changes visible in both tables, all at once. What the tables
-// already have is not written again.
-func (s *Services) Apply(changes []store.Change[Service]) {
-	if len(changes) == 0 {
-		return
-	}
-	txn := s.db.WriteTxn(s.exported, s.global)
-	defer txn.Abort()
-	// First all services, then all merges: reading an index in between would
-	// cost the transaction its right to change nodes in place.
-	for _, touched := range s.export(txn, changes) {
-		s.merge(txn, touched)
-	}
-	txn.Commit()
-}
-
-// export updates the services and returns one of each name that changed.
-func (s *Services) export(txn statedb.WriteTxn, changes []store.Change[Service]) []*Service {
-	touched := make([]*Service, 0, len(changes))
-	seen := make(map[string]struct{}, len(changes))
-	for _, ch := range changes {
-		svc, changed := s.change(txn, ch)
-		if !changed {
-			continue
-		}
-		name := svc.FullName()
-		if _, ok := seen[name]; !ok {
-			seen[name] = struct{}{}
-			touched = append(touched, svc)
-		}
-	}
-	return touched
-}
-
-func (s *Services) change(txn statedb.WriteTxn, ch store.Change[Service]) (svc *Service, changed bool) {
-	switch {
-	case ch.New != nil:
-		old, _, found := s.exported.Get(txn, primaryIndex.QueryFromObject(ch.New))
-		if found && old.Equal(ch.New) {
-			return nil, false
-		}
-		_, _, err := s.exported.Insert(txn, ch.New)
-		tables.Must(err)
-		return ch.New, true
-	case ch.Old != nil:
-		_, changed, err := s.exported.Delete(txn, ch.Old)
-		tables.Must(err)
-		return ch.Old, changed
-	}
-	return nil, false
-}
-
-// merge brings the global service of that name up to date.
-func (s *Services) merge(txn statedb.WriteTxn, of *Service) {
-	old, _, found := s.global.Get(txn, GlobalByName(of.Namespace, of.Name))
-	merged := Merge(statedb.Collect(s.exported.List(txn, ByName(of.Namespace, of.Name))))
-	switch {
-	case merged == nil && found:
-		_, _, err := s.global.Delete(txn, old)
-		tables.Must(err)
-	case merged != nil && !(found && slices.Equal(old.Parts, merged.Parts)):
-		_, _, err := s.global.Insert(txn, merged)
-		tables.Must(err)
-	}
 }
 
 // TableHeader implements [statedb.TableWritable].
@@ -167,6 +106,19 @@ func (s *Service) TableRow() []string {
 	return []string{
 		s.Cluster, s.Namespace, s.Name, strconv.FormatBool(s.Shared),
 		strconv.Itoa(len(s.Backends)), s.Source.String(),
+	}
+}
+
+// TableHeader implements [statedb.TableWritable].
+func (*Slice) TableHeader() []string {
+	return []string{"Cluster", "Namespace", "Name", "Service", "Endpoints", "Source"}
+}
+
+// TableRow implements [statedb.TableWritable].
+func (s *Slice) TableRow() []string {
+	return []string{
+		s.Cluster, s.Namespace, s.Name, s.Service,
+		strconv.Itoa(s.NumEndpoints()), s.Source.String(),
 	}
 }
 

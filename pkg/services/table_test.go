@@ -161,8 +161,8 @@ func TestApplyMergesOncePerBatch(t *testing.T) {
 	}
 	s.Apply(nil)
 	s.Apply([]change{{}, {Old: svc("z", true)}, {New: svc("a", true)}, {New: svc("a", true, "10.0.0.1")}})
-	// The first service was written anew on the way, so its part is another.
-	if rev := s.Global().Revision(db.ReadTxn()); rev != 2 {
+	// The first service was written anew on the way, but says what it said.
+	if rev := s.Global().Revision(db.ReadTxn()); rev != 1 {
 		t.Errorf("%d writes", rev)
 	}
 }
@@ -242,7 +242,7 @@ func TestApplyAgainstModel(t *testing.T) {
 			"": func(rt *rapid.T) {
 				got := globals()
 				for _, name := range []string{"x", "y", "xy"} {
-					if diff := cmp.Diff(naive(parts(name)), viewOf(got["ns/"+name])); diff != "" {
+					if diff := cmp.Diff(naive(parts(name)), viewOf(got["ns/"+name]).short()); diff != "" {
 						rt.Fatalf("%s: %s", name, diff)
 					}
 				}

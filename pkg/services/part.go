@@ -1,0 +1,96 @@
+package services
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// part is what a cluster brings to a service: its entry of the older form, nil
+// when it has none, with its slices, which come in any order and are sorted in
+// place. It is nil when there is neither. What the slices do not change is not
+// copied: the part may be the entry itself, and shares ports and texts with both.
+func part(entry *Service, of []*Slice, withheld bool) *Service {
+	slices.SortFunc(of, func(a, b *Slice) int { return strings.Compare(a.Name, b.Name) })
+	p := entry
+	switch {
+	case len(of) == 0:
+	case entry == nil:
+		p = fromSlices(of)
+	default:
+		p = detailed(entry, of)
+	}
+	if p == nil || !withheld {
+		return p
+	}
+	w := *p
+	w.Withheld = true
+	return &w
+}
+
+// fromSlices is the part of a cluster that exports slices alone. Only slices of
+// shared services are exported (wire.md §1.4).
+func fromSlices(of []*Slice) *Service {
+	first := of[0]
+	p := &Service{
+		Cluster: first.Cluster, ClusterID: first.ClusterID, Source: first.Source,
+		Shared: true, IncludeExternal: true, Sliced: true,
+		Namespace: first.Namespace, Name: first.Service,
+	}
+	all := gather(of)
+	if usable := slices.DeleteFunc(all, func(b Backend) bool { return !b.Usable() }); len(usable) > 0 {
+		p.Backends = slices.Clone(usable) // exactly as large as needed: it stays
+	}
+	for _, s := range slices.Backward(of) { // the first one has the last word
+		for _, l := range s.labels {
+			if p.Labels == nil {
+				p.Labels = make(map[string]string)
+			}
+			p.Labels[text(l.key)] = text(l.value)
+		}
+	}
+	return p
+}
+
+// detailed is the entry with what the slices know of its backends.
+func detailed(entry *Service, of []*Slice) *Service {
+	known := gather(of)
+	var backends []Backend
+	for i, b := range entry.Backends {
+		k, found := find(known, b.IP)
+		if !found {
+			continue
+		}
+		b.Conditions = k.Conditions
+		b.Node = k.Node
+		b.Zone = cmp.Or(b.Zone, k.Zone)
+		b.Hostname = cmp.Or(b.Hostname, k.Hostname)
+		if b.Equal(entry.Backends[i]) {
+			continue
+		}
+		if backends == nil {
+			backends = slices.Clone(entry.Backends)
+		}
+		backends[i] = b
+	}
+	if backends == nil {
+		return entry
+	}
+	p := *entry
+	p.Backends = backends
+	return &p
+}
+
+// gather is everything that the slices of one service list, sorted by address,
+// one for each.
+func gather(of []*Slice) []Backend {
+	n := 0
+	for _, s := range of {
+		n += s.NumEndpoints()
+	}
+	out := make([]Backend, 0, n)
+	for _, s := range of {
+		out = slices.AppendSeq(out, s.Endpoints())
+	}
+	return fold(byAddress(out))
+}

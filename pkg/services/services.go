@@ -1,0 +1,231 @@
+package services
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/cilium/statedb"
+
+	"github.com/mesh-agent/mesh-agent/internal/tables"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+)
+
+// Services is the one writer of the three tables.
+type Services struct {
+	db       *statedb.DB
+	exported statedb.RWTable[*Service]
+	slices   statedb.RWTable[*Slice]
+	global   statedb.RWTable[*Global]
+	withheld map[string]struct{} // clusters; the write transaction guards it
+}
+
+// New registers the tables. It fails when the database has one of the names.
+func New(db *statedb.DB) (*Services, error) {
+	exported, err := statedb.NewTable(db, TableName, primaryIndex, nameIndex)
+	if err != nil {
+		return nil, fmt.Errorf("creating the table of services: %w", err)
+	}
+	slices, err := statedb.NewTable(db, SliceTableName, sliceIndex, sliceServiceIndex)
+	if err != nil {
+		return nil, fmt.Errorf("creating the table of endpoint slices: %w", err)
+	}
+	global, err := statedb.NewTable(db, GlobalTableName, globalIndex)
+	if err != nil {
+		return nil, fmt.Errorf("creating the table of global services: %w", err)
+	}
+	return &Services{db: db, exported: exported, slices: slices, global: global, withheld: make(map[string]struct{})}, nil
+}
+
+// Exported is the table of services as each cluster exports them in the older
+// form, those that are not shared included.
+func (s *Services) Exported() statedb.Table[*Service] { return s.exported }
+
+// Slices is the table of endpoint slices as each cluster exports them.
+func (s *Services) Slices() statedb.Table[*Slice] { return s.slices }
+
+// Global is the table of global services.
+func (s *Services) Global() statedb.Table[*Global] { return s.global }
+
+// Apply makes the changes of services visible in all tables at once. What the
+// tables already have is not written again.
+func (s *Services) Apply(changes []store.Change[Service]) {
+	if len(changes) == 0 {
+		return
+	}
+	s.write(func(txn statedb.WriteTxn, t *touched) {
+		for _, ch := range changes {
+			if one, _, changed := replace(txn, s.exported, primaryIndex, ch); changed {
+				t.add(one.Cluster, one.Namespace, one.Name)
+			}
+		}
+	})
+}
+
+// ApplySlices does with endpoint slices what Apply does with services. A slice
+// may move from one service to another.
+func (s *Services) ApplySlices(changes []store.Change[Slice]) {
+	if len(changes) == 0 {
+		return
+	}
+	s.write(func(txn statedb.WriteTxn, t *touched) {
+		for _, ch := range changes {
+			one, before, changed := replace(txn, s.slices, sliceIndex, ch)
+			if !changed {
+				continue
+			}
+			t.addSlice(one)
+			if before != nil && before.Service != one.Service {
+				t.addSlice(before)
+			}
+		}
+	})
+}
+
+// Withhold takes the backends of a cluster out of use, or back into it. It is
+// a filter on merging: the tables of services and of slices do not change, and
+// what changes in them meanwhile is merged when it ends. The cluster's parts stay
+// listed with the reason. It lasts until it is taken back, also when the cluster
+// has no services for a while.
+func (s *Services) Withhold(cluster string, yes bool) {
+	s.write(func(txn statedb.WriteTxn, t *touched) {
+		if _, already := s.withheld[cluster]; already == yes {
+			return
+		}
+		if yes {
+			s.withheld[cluster] = struct{}{}
+		} else {
+			delete(s.withheld, cluster)
+		}
+		for one := range ByCluster(txn, s.exported, cluster) {
+			t.add(cluster, one.Namespace, one.Name)
+		}
+		for one := range SlicesByCluster(txn, s.slices, cluster) {
+			t.addSlice(one)
+		}
+	})
+}
+
+// write runs one transaction on all tables. Only after all changes it merges
+// what they touched: reading an index in between would cost the transaction its
+// right to change nodes in place.
+func (s *Services) write(change func(statedb.WriteTxn, *touched)) {
+	txn := s.db.WriteTxn(s.exported, s.slices, s.global)
+	defer txn.Abort()
+	var t touched
+	change(txn, &t)
+	for _, of := range t.services {
+		s.merge(txn, of)
+	}
+	txn.Commit()
+}
+
+// replace writes one change of an object, unless the table says the same. It
+// returns the object that is new or gone, and the one that was there before.
+func replace[T any, O interface {
+	*T
+	Equal(O) bool
+}](txn statedb.WriteTxn, table statedb.RWTable[O], primary statedb.Index[O, string], ch store.Change[T],
+) (one, before O, changed bool) {
+	switch {
+	case ch.New != nil:
+		before, _, found := table.Get(txn, primary.QueryFromObject(ch.New))
+		if found && before.Equal(ch.New) {
+			return nil, nil, false
+		}
+		_, _, err := table.Insert(txn, ch.New)
+		tables.Must(err)
+		return ch.New, before, true
+	case ch.Old != nil:
+		before, changed, err := table.Delete(txn, ch.Old)
+		tables.Must(err)
+		return before, before, changed
+	}
+	return nil, nil, false
+}
+
+// touched collects the services that have to be merged again.
+type touched struct {
+	services []service
+	position map[string]int // in services, by full name
+}
+
+// service is the name of a service with the clusters in which it changed.
+type service struct {
+	namespace, name string
+	clusters        []string
+}
+
+func (t *touched) add(cluster, namespace, name string) {
+	full := fullName(namespace, name)
+	i, known := t.position[full]
+	if !known {
+		if t.position == nil {
+			t.position = make(map[string]int)
+		}
+		t.position[full] = len(t.services)
+		t.services = append(t.services, service{namespace, name, []string{cluster}})
+		return
+	}
+	if of := &t.services[i]; !slices.Contains(of.clusters, cluster) {
+		of.clusters = append(of.clusters, cluster)
+	}
+}
+
+// addSlice adds the service of a slice, if it belongs to one.
+func (t *touched) addSlice(s *Slice) {
+	if s.Service != "" {
+		t.add(s.Cluster, s.Namespace, s.Service)
+	}
+}
+
+// merge brings a global service up to date.
+func (s *Services) merge(txn statedb.WriteTxn, of service) {
+	old, _, found := s.global.Get(txn, GlobalByName(of.namespace, of.name))
+	merged := Merge(s.parts(txn, of, old))
+	switch {
+	case merged == nil && found:
+		_, _, err := s.global.Delete(txn, old)
+		tables.Must(err)
+	case merged != nil && !(found && slices.Equal(old.Parts, merged.Parts)):
+		_, _, err := s.global.Insert(txn, merged)
+		tables.Must(err)
+	}
+}
+
+// parts makes the parts of the clusters in which the service changed, and takes
+// the others from the old global service. When there is none, no other cluster
+// offers the service: they have at most entries that are not shared, since one
+// without entry, with slices alone, offers it.
+func (s *Services) parts(txn statedb.WriteTxn, of service, old *Global) []*Service {
+	var parts []*Service
+	if old != nil {
+		for _, p := range old.Parts {
+			if !slices.Contains(of.clusters, p.Cluster) {
+				parts = append(parts, p)
+			}
+		}
+	} else {
+		for e := range s.exported.List(txn, ByName(of.namespace, of.name)) {
+			if !slices.Contains(of.clusters, e.Cluster) {
+				parts = append(parts, s.part(txn, e.Cluster, of))
+			}
+		}
+	}
+	for _, cluster := range of.clusters {
+		p := s.part(txn, cluster, of)
+		if p == nil {
+			continue
+		}
+		if was := old.Part(cluster); was != nil && was.Equal(p) {
+			p = was
+		}
+		parts = append(parts, p)
+	}
+	return parts
+}
+
+func (s *Services) part(txn statedb.WriteTxn, cluster string, of service) *Service {
+	entry, _, _ := s.exported.Get(txn, ByKey(cluster, of.namespace, of.name))
+	_, withheld := s.withheld[cluster]
+	return part(entry, statedb.Collect(s.slices.List(txn, SlicesByService(cluster, of.namespace, of.name))), withheld)
+}
