@@ -237,10 +237,12 @@ func naive(parts []*Service) *view {
 func naiveSelection(parts []*Service) map[bool]bool {
 	var local *Service
 	active, healthy := map[bool]int{}, map[bool]int{}
+	shared := false
 	for _, p := range parts {
 		if p.Cluster == "c" {
 			local = p
 		}
+		shared = shared || p.Shared
 		if p.Withheld || !p.Shared && p.Cluster != "c" {
 			continue
 		}
@@ -257,7 +259,7 @@ func naiveSelection(parts []*Service) map[bool]bool {
 	switch {
 	case local == nil:
 		return map[bool]bool{true: true, false: true}
-	case !local.Shared && !local.IncludeExternal:
+	case !local.Shared && !local.IncludeExternal, !shared:
 		return map[bool]bool{true: true, false: false}
 	case local.Affinity == wire.AffinityLocal:
 		return map[bool]bool{true: true, false: active[true] == 0 && healthy[false] > 0}

@@ -39,7 +39,7 @@ func (g *Global) Selection() Selection {
 	if g.local == nil {
 		return Selection{Local: true, Remote: true}
 	}
-	if !g.local.UsesRemotes() {
+	if !g.local.UsesRemotes() || !g.Shared() { // when nobody shares it, the others have nothing in use
 		return Selection{Local: true, Why: "not used: the local service is not global"}
 	}
 	switch wire.Affinity(g.Affinity()) {
