@@ -38,6 +38,95 @@ func decoded(b *testing.B, cluster, size, backends int) []change {
 	return batch
 }
 
+// decodedSlices are the slices of the same services: one for each, with every
+// backend on one of 100 nodes.
+func decodedSlices(b *testing.B, cluster, size, backends int) []sliceChange {
+	encoder := wire.NewSliceEncoder()
+	defer encoder.Close()
+	batch := make([]sliceChange, size)
+	for i := range batch {
+		w := wire.EndpointSlice{
+			Cluster: fmt.Sprintf("cluster%d", cluster), ClusterID: uint32(cluster), AddressType: wire.AddressTypeIPv4,
+			Namespace: fmt.Sprintf("namespace-%03d", i%100), Name: fmt.Sprintf("service-%06d-abcde", i),
+			Labels: map[string]string{
+				wire.LabelServiceName: fmt.Sprintf("service-%06d", i), "app": "web",
+				"endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io",
+			},
+			Ports: []wire.EndpointPort{{Name: ptr("http"), Port: ptr[int32](8080)}, {Name: ptr("metrics"), Port: ptr[int32](9090)}},
+		}
+		for e := range backends {
+			w.Endpoints = append(w.Endpoints, wire.Endpoint{
+				Addresses:  []string{netip.AddrFrom4([4]byte{10, byte(cluster), byte(i), byte(e)}).String()},
+				Conditions: conditions("ready", "serving", "not terminating"),
+				NodeName:   ptr(fmt.Sprintf("cluster%d-node-%03d.example.org", cluster, (i+e)%100)), Zone: ptr(fmt.Sprintf("eu-%d", e%3)),
+			})
+		}
+		d, err := wire.DecodeEndpointSlice(w.Namespace+"/"+w.Name, encoder.Encode(&w), wire.Expect{Cluster: w.Cluster, ClusterID: w.ClusterID, LocalID: 255})
+		if err != nil {
+			b.Fatal(err)
+		}
+		batch[i] = sliceChange{New: SliceFromWire(d, wire.SourceClusterMesh)}
+	}
+	return batch
+}
+
+// BenchmarkFormats applies the services of 5 clusters, 5,000 each with a name of
+// its own and 5 backends, in each of the ways in which a cluster may export them.
+func BenchmarkFormats(b *testing.B) {
+	const clusters, size, backends = 5, 5000, 5
+	for _, format := range []struct {
+		name            string
+		entries, slices bool
+	}{{"entries", true, false}, {"slices", false, true}, {"both", true, true}} {
+		b.Run(format.name, func(b *testing.B) {
+			var bytes float64
+			for b.Loop() {
+				b.StopTimer()
+				_, s := newServices(b)
+				before := heap()
+				for c := 1; c <= clusters; c++ {
+					var entries []change
+					var slices []sliceChange
+					if format.entries {
+						entries = decoded(b, c, size, backends)
+					}
+					if format.slices {
+						slices = decodedSlices(b, c, size, backends)
+					}
+					for i := range entries {
+						entries[i].New.Name += entries[i].New.Cluster
+					}
+					for i := range slices {
+						slices[i].New.Service += slices[i].New.Cluster
+					}
+					b.StartTimer()
+					s.Apply(entries)
+					s.ApplySlices(slices)
+					b.StopTimer()
+				}
+				bytes = float64(heap()-before) / (clusters * size)
+				runtime.KeepAlive(s)
+				b.StartTimer()
+			}
+			b.ReportMetric(bytes, "B/service")
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*clusters*size), "ns/service")
+		})
+	}
+}
+
+func BenchmarkSliceFromWire(b *testing.B) {
+	w := wireSlice()
+	for i := range 9 {
+		w.Endpoints = append(w.Endpoints, wire.Endpoint{
+			Addresses: []string{fmt.Sprintf("10.0.1.%d", i)}, NodeName: ptr(fmt.Sprint("node-", i)), Zone: ptr("eu-1"),
+		})
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		SliceFromWire(w, wire.SourceClusterMesh)
+	}
+}
+
 // BenchmarkApply applies services in batches of 5,000 from each of 5 clusters.
 // With names of their own each makes a global service; with common names there
 // is one for all. The bytes include the objects and both tables.

@@ -201,11 +201,15 @@ func TestEqual(t *testing.T) {
 		"includeExternal":  func(s *Service) { s.IncludeExternal = false },
 		"source":           func(s *Service) { s.Source = wire.SourceLocal },
 		"affinity":         func(s *Service) { s.Affinity = wire.AffinityLocal },
+		"slices alone":     func(s *Service) { s.Sliced = true },
+		"withheld":         func(s *Service) { s.Withheld = true },
 		"labels":           func(s *Service) { s.Labels = nil },
 		"backends":         func(s *Service) { s.Backends = s.Backends[1:] },
 		"backend address":  func(s *Service) { s.Backends[0].IP = ip("10.2.0.1") },
 		"backend hostname": func(s *Service) { s.Backends[0].Hostname = "x" },
 		"backend zone":     func(s *Service) { s.Backends[0].Zone = "x" },
+		"backend node":     func(s *Service) { s.Backends[0].Node = "x" },
+		"conditions":       func(s *Service) { s.Backends[0].Conditions = IsTerminating },
 		"backend port":     func(s *Service) { s.Backends[0].Ports = []Port{{"http", "TCP", 81}} },
 	}
 	for name, change := range changes {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cilium/statedb"
 	gocmp "github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 	"pgregory.net/rapid"
 
 	"github.com/mesh-agent/mesh-agent/pkg/store"
@@ -197,6 +198,39 @@ func TestWithhold(t *testing.T) {
 	want("back", "svc", "c2 10.0.0.5 -", "c20 10.0.0.2 -")
 	s.ApplySlices([]sliceChange{{New: slice("c2", "x-1", "x", "10.0.0.3")}})
 	want("back", "x", "c2 10.0.0.3 n")
+}
+
+// TestSeveralWriters: sources of several clusters and kinds write at once.
+func TestSeveralWriters(t *testing.T) {
+	t.Parallel()
+	db, s := newServices(t)
+	var g errgroup.Group
+	for _, cluster := range []string{"c2", "c3"} {
+		g.Go(func() error {
+			for i := range 20 {
+				s.Apply([]change{{New: svc(cluster, i%2 == 1, "10.0.0.1")}})
+			}
+			return nil
+		})
+		g.Go(func() error {
+			for i := range 20 {
+				s.ApplySlices([]sliceChange{{New: slice(cluster, "1", "svc", "10.0.0.1", fmt.Sprintf("10.0.1.%d", i))}})
+			}
+			return nil
+		})
+		g.Go(func() error {
+			for i := range 20 {
+				s.Withhold(cluster, i%2 == 0)
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := listed(db, s, "svc"), []string{"c2 10.0.0.1 n", "c3 10.0.0.1 n"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
 }
 
 // model is what the clusters export, and the merge as one would read it aloud.

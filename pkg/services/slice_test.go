@@ -296,6 +296,7 @@ func TestPart(t *testing.T) {
 				with("svc-2", func(s *wire.EndpointSlice) {
 					s.Ports = []wire.EndpointPort{{Name: ptr("admin"), Port: ptr[int32](80)}, {Name: ptr("http"), Port: ptr[int32](80)}}
 					s.Endpoints[0].NodeName = ptr("another")
+					s.Labels["app"] = "another"
 				}),
 				with("svc-1", func(s *wire.EndpointSlice) { s.Endpoints[0].Zone = nil }),
 			},
