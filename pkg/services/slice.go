@@ -81,7 +81,7 @@ func sliceProtocol(text *string) (string, bool) {
 }
 
 func endpoints(from []wire.Endpoint) []endpoint {
-	var all []Backend
+	all := make([]Backend, 0, len(from)) // nearly all endpoints have one address
 	for i := range from {
 		e := &from[i]
 		for _, text := range e.Addresses {
