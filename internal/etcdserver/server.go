@@ -11,13 +11,11 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
@@ -31,7 +29,8 @@ import (
 // startTimeout bounds the start of a server.
 const startTimeout = time.Minute
 
-// addrInUseTimeout is how long a port may still be in use.
+// addrInUseTimeout is how long a port may still be in use, and how long a gate
+// waits for the server behind it.
 const addrInUseTimeout = 5 * time.Second
 
 // peerURL is what every server calls itself among its (absent) peers. As it is
@@ -113,20 +112,16 @@ func Start(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// listen begins the server. A port that is still in use may be that of a
-// predecessor on its way out, so it is tried again for a while.
+// listen begins the server.
 func (s *Server) listen() error {
-	for deadline := time.Now().Add(addrInUseTimeout); ; {
+	return whileInUse(func() error {
 		ec, err := s.embedConfig()
 		if err != nil {
 			return err
 		}
 		s.etcd, err = embed.StartEtcd(ec)
-		if err == nil || !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(deadline) {
-			return err
-		}
-		<-time.After(50 * time.Millisecond)
-	}
+		return err
+	})
 }
 
 func (s *Server) fill() error {
