@@ -150,7 +150,7 @@ func (m *model) changeIdentity() []op {
 	}
 	most := min(m.c.Identities/10+2, spareIdentities/2)
 	if len(m.spares) < most && (len(m.spares) == 0 || m.rng.IntN(2) == 0) {
-		first, last := m.layout.Range(m.c.ID)
+		first, last := m.layout.Range(m.id)
 		free := int(last-first+1) - m.c.Identities
 		serial := m.c.Identities + m.spareSeen%free
 		m.spareSeen++

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // Churn does not write more often than this; faster rates write several
@@ -17,8 +19,19 @@ const churnOps = 1000
 // and returns how many were: fewer only when the cluster is too small for any
 // change. Once it returned, Contents shows the result and etcd has it.
 func (r *Running) Churn(ctx context.Context, n int) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.etcd.mu.Lock()
+	defer r.etcd.mu.Unlock()
+	if err := r.up(); err != nil {
+		return 0, err
+	}
+	return r.change(ctx, n)
+}
+
+// change is Churn; the caller holds mu, and the server runs.
+func (r *Running) change(ctx context.Context, n int) (int, error) {
+	if r.empty {
+		return 0, nil
+	}
 	done := 0
 	for done < n && ctx.Err() == nil {
 		var ops []op
@@ -27,7 +40,11 @@ func (r *Running) Churn(ctx context.Context, n int) (int, error) {
 			if len(more) == 0 {
 				break
 			}
-			ops = append(ops, more...)
+			for _, o := range more {
+				o = r.place(o)
+				r.forget(o.key) // whoever writes last is right
+				ops = append(ops, o)
+			}
 		}
 		if len(ops) == 0 {
 			break
@@ -45,13 +62,12 @@ func (r *Running) Churn(ctx context.Context, n int) (int, error) {
 // apply commits what steps of the model returned. The end of ctx does not
 // interrupt it, so that the model stays equal to etcd.
 func (r *Running) apply(ctx context.Context, ops []op) (int, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
-	defer cancel()
-	if err := r.grant(ctx, r.client); err != nil {
+	ctx = context.WithoutCancel(ctx)
+	if err := r.grant(ctx, r.etcd.client); err != nil {
 		return 0, err
 	}
 	ops = latest(ops)
-	return len(ops), r.commitOps(ctx, ops)
+	return len(ops), r.commitOps(ctx, r.etcd.client, ops)
 }
 
 // latest keeps the last operation on each key, as a transaction may name a key
@@ -71,14 +87,17 @@ func latest(ops []op) []op {
 }
 
 // commitOps writes any number of operations in transactions of a good size.
-func (r *Running) commitOps(ctx context.Context, ops []op) error {
+func (r *Running) commitOps(ctx context.Context, kv *clientv3.Client, ops []op) error {
 	for len(ops) > 0 {
 		n, size := 0, 0
 		for n < len(ops) && n < churnOps && size < txnBytes {
 			size += len(ops[n].key) + len(ops[n].value) + txnOverhead
 			n++
 		}
-		if err := r.write(ctx, r.client, ops[:n]); err != nil {
+		limited, cancel := context.WithTimeout(ctx, commitTimeout)
+		err := r.write(limited, kv, ops[:n])
+		cancel()
+		if err != nil {
 			return err
 		}
 		ops = ops[n:]
@@ -86,28 +105,49 @@ func (r *Running) commitOps(ctx context.Context, ops []op) error {
 	return nil
 }
 
-// churn makes changes at the rate of the options.
+// churn makes changes at the present rate.
 func (r *Running) churn(ctx context.Context) error {
-	interval := max(churnInterval, time.Duration(float64(time.Second)/r.o.Churn))
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
 	due, last := 0.0, time.Now()
 	for {
+		rate := r.churnRate()
+		var tick <-chan time.Time
+		if rate > 0 {
+			tick = time.After(max(churnInterval, time.Duration(float64(time.Second)/rate)))
+		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case now := <-tick.C:
-			due += r.o.Churn * now.Sub(last).Seconds()
+		case <-r.rateChanged:
+			due, last = 0, time.Now()
+			continue
+		case now := <-tick:
+			due += rate * now.Sub(last).Seconds()
 			last = now
 		}
-		due = min(due, max(r.o.Churn, 1)) // what a second brings; more is not caught up with
+		due = min(due, max(rate, 1)) // what a second brings; more is not caught up with
 		if due < 1 {
 			continue
 		}
-		n, err := r.Churn(ctx, int(due))
+		n, err := r.changeIfUp(ctx, int(due))
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
 		due -= float64(n)
 	}
+}
+
+func (r *Running) churnRate() float64 {
+	r.etcd.mu.Lock()
+	defer r.etcd.mu.Unlock()
+	return r.rate
+}
+
+// changeIfUp makes changes unless the server is killed, as then nobody can.
+func (r *Running) changeIfUp(ctx context.Context, n int) (int, error) {
+	r.etcd.mu.Lock()
+	defer r.etcd.mu.Unlock()
+	if r.etcd.server == nil {
+		return 0, nil
+	}
+	return r.change(ctx, n)
 }

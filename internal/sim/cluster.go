@@ -21,12 +21,31 @@ const (
 	spareIdentities = 1024
 )
 
+// Mode says who writes a cluster's keys, and where (spec wire.md §0).
+type Mode int
+
+// The modes.
+const (
+	// Remote is a cluster whose apiserver writes into an etcd of its own.
+	Remote Mode = iota
+	// Cached is a copy of a cluster that KVStoreMesh made. All of them are in one
+	// etcd (spec wire.md §1.1).
+	Cached
+	// Local is the reader's own cluster, in kvstore mode: no canaries, and
+	// identities without leases. A mesh has at most one.
+	Local
+)
+
+func (m Mode) String() string { return [...]string{"remote", "cached", "local"}[m] }
+
 // Cluster describes one simulated cluster. The same description always gives
 // the same contents.
 type Cluster struct {
 	// Name and ID identify the cluster in the mesh (spec wire.md §2.3).
 	Name string
 	ID   uint32
+	// Mode is Remote unless set.
+	Mode Mode
 	// MaxConnectedClusters is 255 or 511 and decides the layout of identities.
 	MaxConnectedClusters uint32
 
@@ -46,6 +65,8 @@ type Cluster struct {
 	// Cilium 1.20. Without, the cluster looks like one of 1.19: the capability
 	// and the canary are absent too.
 	EndpointSlices bool
+	// SlicesOnly writes services as endpoint slices alone.
+	SlicesOnly bool
 	// ServiceExports writes one ServiceExport for each service and announces
 	// the capability as enabled. The canary is there either way.
 	ServiceExports bool
@@ -119,6 +140,9 @@ func (c Cluster) validateRelations() error {
 	if c.Services > 0 && c.Identities < 1 {
 		errs = append(errs, errors.New("services need at least one identity"))
 	}
+	if c.SlicesOnly && !c.EndpointSlices {
+		errs = append(errs, errors.New("services as slices only need endpoint slices"))
+	}
 	if len(errs) == 0 && c.Nodes > 0 && c.Nodes <= maxNodes {
 		if _, err := planAddresses(c); err != nil {
 			errs = append(errs, err)
@@ -139,7 +163,10 @@ func (c Cluster) maxIdentities() int {
 // Keys is how many keys the cluster's state has before any churn, without
 // configuration, canaries and heartbeat.
 func (c Cluster) Keys() int {
-	keys := c.Nodes + c.Services + c.Identities + c.Addresses
+	keys := c.Nodes + c.Identities + c.Addresses
+	if !c.SlicesOnly {
+		keys += c.Services
+	}
 	if c.EndpointSlices {
 		keys += c.Services
 	}

@@ -6,10 +6,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
-// DirectoryError is returned when a directory that was asked for cannot be
-// used: it is no directory, cannot be made, or holds what is about to be made.
+// DirectoryError is returned when a directory, or the path of the control socket,
+// cannot be used as was asked: it is no directory, cannot be made, or holds what
+// is about to be made.
 type DirectoryError struct{ Err error }
 
 func (e *DirectoryError) Error() string { return e.Err.Error() }
@@ -89,8 +91,22 @@ func (d *directory) place(aside, name string, data []byte, mode fs.FileMode) err
 	if err := os.Rename(temp, d.file(name)); err != nil {
 		return fmt.Errorf("write a client file: %w", err)
 	}
+	d.disown(name)
 	d.owned = append([]string{d.file(name)}, d.owned...)
 	return nil
+}
+
+// take takes a file of the simulator away again.
+func (d *directory) take(name string) error {
+	if err := os.Remove(d.file(name)); err != nil {
+		return fmt.Errorf("remove a client file: %w", err)
+	}
+	d.disown(name)
+	return nil
+}
+
+func (d *directory) disown(name string) {
+	d.owned = slices.DeleteFunc(d.owned, func(path string) bool { return path == d.file(name) })
 }
 
 // remove takes away what was put here and made. Everything in a directory that

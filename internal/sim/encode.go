@@ -14,8 +14,11 @@ import (
 type op struct {
 	key   string
 	value []byte // nil for a deletion
-	slot  int32  // of the lease, for a write
+	slot  int32  // of the lease, for a write, or noLease
 }
+
+// noLease stands for a key that stays when its writer goes.
+const noLease = -1
 
 func (o op) deletes() bool { return o.value == nil }
 
@@ -72,7 +75,7 @@ func (m *model) nodeOp(i int) op {
 	router, health, ingress := m.plan.at(i, offsetRouter), m.plan.at(i, offsetHealth), m.plan.at(i, offsetIngress)
 	cidr := wire.NewCIDR(m.plan.podCIDR(i))
 	n := wire.Node{
-		Name: m.nodeName(i), Cluster: m.c.Name, ClusterID: m.c.ID,
+		Name: m.nodeName(i), Cluster: m.c.Name, ClusterID: m.id,
 		IPAddresses: []wire.NodeAddress{
 			{Type: wire.AddressInternalIP, IP: m.plan.nodeIP(i).AsSlice()},
 			{Type: wire.AddressCiliumInternalIP, IP: router.AsSlice()},
@@ -169,7 +172,9 @@ func (m *model) podOp(i int32) op {
 func (m *model) serviceOps(s int32, complete bool) []op {
 	sv := &m.services[s]
 	ops := make([]op, 0, 3)
-	ops = append(ops, m.legacyOp(int(s), sv))
+	if !m.c.SlicesOnly {
+		ops = append(ops, m.legacyOp(int(s), sv))
+	}
 	for i, slot := range sv.sliceSlots {
 		ops = append(ops, m.sliceOp(int(s), sv, i, slot))
 	}
@@ -187,7 +192,7 @@ func (m *model) legacyOp(s int, sv *service) op {
 	ports := workloadPorts(w)
 	backends := m.workloads[w].backends
 	out := wire.Service{
-		Cluster: m.c.Name, ClusterID: m.c.ID,
+		Cluster: m.c.Name, ClusterID: m.id,
 		Namespace: workloadNamespace(w), Name: serviceName(m.c, s, w),
 		Frontends: map[string]wire.Ports{},
 		Backends:  make(map[string]wire.Ports, len(backends)),
@@ -234,7 +239,7 @@ func (m *model) sliceKey(s, i int) string {
 func (m *model) sliceOp(s int, sv *service, i int, slot int32) op {
 	w := int(sv.workload)
 	out := wire.EndpointSlice{
-		Cluster: m.c.Name, ClusterID: m.c.ID,
+		Cluster: m.c.Name, ClusterID: m.id,
 		Namespace: workloadNamespace(w), Name: m.sliceName(s, i),
 		Labels: map[string]string{
 			"app":                                    workloadApp(w),

@@ -11,24 +11,27 @@ import (
 // clientFiles is what an agent needs to read a cluster, in the form in which
 // Cilium keeps it (spec wire.md §3.2): a configuration named as the cluster and
 // the PEM files that it names, in one directory. Each cluster has its own copy of
-// the authority, so that several simulators may share a directory.
+// the authority, so that several simulators may share a directory; those that are
+// cached in one etcd share one, so that their configurations are equal.
 type clientFiles struct {
 	name     string
+	owner    string // cluster after which the PEM files are named
 	endpoint string
 	// ca, cert and key are PEM; empty without TLS.
 	ca, cert, key []byte
 }
 
-// clientFiles returns what a remote cluster needs to read this one.
+// clientFiles returns what the agent needs to read this cluster.
 func (r *Running) clientFiles() clientFiles {
-	f := clientFiles{name: r.c.Name, endpoint: r.Endpoint()}
-	if !r.o.Plain {
-		f.ca, f.cert, f.key = r.o.CA.PEM(), r.reader.Cert, r.reader.Key
+	e := r.etcd
+	f := clientFiles{name: r.c.Name, owner: e.name, endpoint: e.endpoint()}
+	if !e.o.Plain {
+		f.ca, f.cert, f.key = e.o.CA.PEM(), e.reader.Cert, e.reader.Key
 	}
 	return f
 }
 
-// WriteClientFiles writes what a remote cluster needs to read this one into an
+// WriteClientFiles writes what the agent needs to read this cluster into an
 // existing directory: the certificates first, then the configuration, each
 // atomically. Files of the same names are replaced; nobody removes them.
 func (r *Running) WriteClientFiles(dir string) error {
@@ -70,16 +73,16 @@ func (f clientFiles) write(d *directory) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(aside)) }()
 	cfg := clientConfig{Endpoints: []string{f.endpoint}}
 	if len(f.key) > 0 {
-		if err := d.place(aside, caFile(f.name), f.ca, 0o644); err != nil {
+		if err := d.place(aside, caFile(f.owner), f.ca, 0o644); err != nil {
 			return err
 		}
-		if err := d.place(aside, keyFile(f.name), f.key, 0o600); err != nil {
+		if err := d.place(aside, keyFile(f.owner), f.key, 0o600); err != nil {
 			return err
 		}
-		if err := d.place(aside, certFile(f.name), f.cert, 0o644); err != nil {
+		if err := d.place(aside, certFile(f.owner), f.cert, 0o644); err != nil {
 			return err
 		}
-		cfg.TrustedCAFile, cfg.CertFile, cfg.KeyFile = d.file(caFile(f.name)), d.file(certFile(f.name)), d.file(keyFile(f.name))
+		cfg.TrustedCAFile, cfg.CertFile, cfg.KeyFile = d.file(caFile(f.owner)), d.file(certFile(f.owner)), d.file(keyFile(f.owner))
 	}
 	text, err := yaml.Marshal(cfg)
 	if err != nil {

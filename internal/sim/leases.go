@@ -13,18 +13,23 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// grantsInFlight is how many leases are asked for at the same time.
-const grantsInFlight = 16
+// Leases are asked for so many at the same time, and for so long at the most.
+const (
+	grantsInFlight = 16
+	grantTimeout   = time.Minute
+)
 
 // grant asks for the leases of all slots that have none. The caller holds mu.
 func (r *Running) grant(ctx context.Context, c *clientv3.Client) error {
 	first := len(r.leases)
 	missing := make([]clientv3.LeaseID, r.model.slots.count()-first)
+	ctx, cancel := context.WithTimeout(ctx, grantTimeout)
+	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(grantsInFlight)
 	for i := range missing {
 		g.Go(func() error {
-			resp, err := c.Grant(ctx, int64(r.ttl/time.Second))
+			resp, err := c.Grant(ctx, r.etcd.leaseSeconds())
 			if err != nil {
 				return fmt.Errorf("grant a lease: %w", err)
 			}
@@ -39,10 +44,12 @@ func (r *Running) grant(ctx context.Context, c *clientv3.Client) error {
 	return nil
 }
 
+func (e *etcd) leaseSeconds() int64 { return int64(e.ttl / time.Second) }
+
 // keepLeases renews every lease three times in its life. One request after the
 // other is cheap: a thousand leases take a fraction of a second every 5 minutes.
-func (r *Running) keepLeases(ctx context.Context) error {
-	tick := time.NewTicker(r.ttl / 3)
+func (e *etcd) keepLeases(ctx context.Context) error {
+	tick := time.NewTicker(e.ttl / 3)
 	defer tick.Stop()
 	for {
 		select {
@@ -50,76 +57,114 @@ func (r *Running) keepLeases(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		if err := r.renew(ctx); err != nil && ctx.Err() == nil {
-			return fmt.Errorf("leases of cluster %s: %w", r.c.Name, err)
+		for _, r := range e.clusters {
+			if err := r.renew(ctx); err != nil && ctx.Err() == nil {
+				return fmt.Errorf("leases of cluster %s: %w", r.c.Name, err)
+			}
 		}
 	}
 }
 
 func (r *Running) renew(ctx context.Context) error {
-	r.mu.Lock()
-	leases := append([]clientv3.LeaseID(nil), r.leases...)
-	r.mu.Unlock()
-	for slot, id := range leases {
-		_, err := r.client.KeepAliveOnce(ctx, id)
-		if errors.Is(err, rpctypes.ErrLeaseNotFound) {
-			err = r.replaceLease(ctx, slot)
-		}
-		if err != nil {
-			return fmt.Errorf("renew lease %x: %w", int64(id), err)
+	for slot := 0; ; slot++ {
+		more, err := r.renewLease(ctx, slot)
+		if !more || err != nil {
+			return err
 		}
 	}
-	return nil
+}
+
+// renewLease renews the lease of a slot and tells whether there may be another.
+func (r *Running) renewLease(ctx context.Context, slot int) (more bool, err error) {
+	e := r.etcd
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.server == nil || slot >= len(r.leases) {
+		return false, nil
+	}
+	_, err = e.client.KeepAliveOnce(ctx, r.leases[slot])
+	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
+		err = r.replaceLease(ctx, slot)
+	}
+	if err != nil {
+		return false, fmt.Errorf("renew lease %x: %w", int64(r.leases[slot]), err)
+	}
+	return true, nil
 }
 
 // replaceLease grants a lost lease anew and writes its keys again, as Cilium
-// does.
+// does. The caller holds mu.
 func (r *Running) replaceLease(ctx context.Context, slot int) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	resp, err := r.client.Grant(ctx, int64(r.ttl/time.Second))
+	resp, err := r.etcd.client.Grant(ctx, r.etcd.leaseSeconds())
 	if err != nil {
 		return fmt.Errorf("grant a lease: %w", err)
 	}
 	r.leases[slot] = resp.ID
 	var lost []op
-	collect := func(o op) error {
+	_ = r.each(func(o op) error {
 		if int(o.slot) == slot {
 			lost = append(lost, o)
 		}
 		return nil
-	}
-	for _, o := range r.fixed {
-		_ = collect(o)
-	}
-	_ = r.model.each(collect)
-	return r.commitOps(ctx, lost)
+	})
+	return r.commitOps(ctx, r.etcd.client, lost)
 }
 
 // beat repeats the heartbeat.
-func (r *Running) beat(ctx context.Context) error {
-	tick := time.NewTicker(r.heartbeatEvery)
+func (e *etcd) beat(ctx context.Context) error {
+	tick := time.NewTicker(e.heartbeatEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case now := <-tick.C:
-			if err := r.heartbeat(ctx, now); err != nil && ctx.Err() == nil {
-				return fmt.Errorf("heartbeat of cluster %s: %w", r.c.Name, err)
+			if err := e.heartbeat(ctx, now); err != nil && ctx.Err() == nil {
+				return fmt.Errorf("heartbeat of cluster %s: %w", e.name, err)
 			}
 		}
 	}
 }
 
-func (r *Running) heartbeat(ctx context.Context, now time.Time) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i := range r.fixed {
-		if r.fixed[i].key == wire.HeartbeatKey {
-			r.fixed[i].value = wire.EncodeTimestamp(now)
-			return r.write(ctx, r.client, r.fixed[i:i+1])
+// heartbeat writes the time, unless there is nobody who would.
+func (e *etcd) heartbeat(ctx context.Context, now time.Time) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.server == nil || !e.beating || e.lost() {
+		return nil
+	}
+	return e.writeHeartbeat(ctx, e.client, now)
+}
+
+// lost tells whether the server lost the contents of all clusters.
+func (e *etcd) lost() bool {
+	for _, r := range e.clusters {
+		if !r.empty {
+			return false
 		}
 	}
-	return nil
+	return true
+}
+
+// writeHeartbeat writes the heartbeat, on a lease that lives as long as it beats.
+func (e *etcd) writeHeartbeat(ctx context.Context, kv *clientv3.Client, now time.Time) error {
+	if e.beatLease != 0 {
+		if _, err := kv.KeepAliveOnce(ctx, e.beatLease); errors.Is(err, rpctypes.ErrLeaseNotFound) {
+			e.beatLease = 0
+		} else if err != nil {
+			return fmt.Errorf("renew the lease of the heartbeat: %w", err)
+		}
+	}
+	if e.beatLease == 0 {
+		resp, err := kv.Grant(ctx, e.leaseSeconds())
+		if err != nil {
+			return fmt.Errorf("grant a lease: %w", err)
+		}
+		e.beatLease = resp.ID
+	}
+	for _, r := range e.clusters {
+		r.forget(wire.HeartbeatKey)
+	}
+	put := clientv3.OpPut(wire.HeartbeatKey, string(wire.EncodeTimestamp(now)), clientv3.WithLease(e.beatLease))
+	return commit(ctx, kv, []clientv3.Op{put})
 }

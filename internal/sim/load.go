@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -38,10 +39,11 @@ func (l Loaded) Rate() float64 { return float64(l.Keys) / max(l.Took.Seconds(), 
 // acknowledged the canaries. It is called once.
 func (r *Running) Load(ctx context.Context) (Loaded, error) {
 	start := time.Now()
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	e := r.etcd
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	l := Loaded{Cluster: r.c.Name}
-	err := r.load(ctx, &l)
+	err := e.load(ctx, r, &l)
 	l.Took, l.Leases = time.Since(start), len(r.leases)
 	if err != nil {
 		return l, fmt.Errorf("load cluster %s: %w", r.c.Name, err)
@@ -49,31 +51,61 @@ func (r *Running) Load(ctx context.Context) (Loaded, error) {
 	return l, nil
 }
 
-func (r *Running) load(ctx context.Context, l *Loaded) error {
-	kv := r.server.Local()
-	r.fixed = append(r.fixed, r.withSlot(r.configOp()), r.withSlot(heartbeatOp(time.Now())))
-	for _, resource := range r.canaries() {
-		r.fixed = append(r.fixed, r.withSlot(op{key: wire.SyncedKey(r.c.Name, resource, false), value: []byte{}}))
+// load loads one of the clusters; the first one with the heartbeat, and after
+// the last one rights are enforced.
+func (e *etcd) load(ctx context.Context, r *Running, l *Loaded) error {
+	if e.server == nil {
+		return errors.New("its server was killed")
 	}
-	if err := r.grant(ctx, kv); err != nil {
-		return err
+	kv := e.server.Local()
+	if e.beatLease == 0 {
+		if err := e.writeHeartbeat(ctx, kv, time.Now()); err != nil {
+			return err
+		}
+		l.Keys++
 	}
-	before, canaries := r.fixed[:2], r.fixed[2:]
-	if err := r.write(ctx, kv, before); err != nil {
-		return err
-	}
-	n, err := r.writeState(ctx, kv)
+	n, err := r.fill(ctx, kv)
 	if err != nil {
 		return err
 	}
-	for i := range canaries {
-		canaries[i].value = wire.EncodeTimestamp(time.Now())
+	l.Keys += n
+	r.loaded = true
+	for _, other := range e.clusters {
+		if !other.loaded {
+			return nil
+		}
 	}
-	if err := r.write(ctx, kv, canaries); err != nil {
-		return err
+	return e.enableAuth(ctx, e.server)
+}
+
+// fill writes everything that the cluster has into an etcd without its keys, and
+// returns how many keys that were.
+func (r *Running) fill(ctx context.Context, kv *clientv3.Client) (int, error) {
+	if len(r.fixed) == 0 {
+		r.fixed = append(r.fixed, r.withSlot(r.configOp()))
+		for _, resource := range r.canaries() {
+			r.fixed = append(r.fixed, r.withSlot(op{key: wire.SyncedKey(r.c.Name, resource, r.c.Mode == Cached)}))
+		}
 	}
-	l.Keys = n + len(r.fixed)
-	return r.enableAuth(ctx)
+	for i := range r.fixed[1:] {
+		r.fixed[1+i].value = wire.EncodeTimestamp(time.Now())
+	}
+	if err := r.grant(ctx, kv); err != nil {
+		return 0, err
+	}
+	first, last := r.overridden(), []op(nil)
+	if !r.empty {
+		first = append(first, r.unbroken(r.fixed[:1])...)
+		last = r.unbroken(r.fixed[1:])
+	}
+	if err := r.commitOps(ctx, kv, first); err != nil {
+		return 0, err
+	}
+	n, err := r.writeState(ctx, kv)
+	if err != nil {
+		return 0, err
+	}
+	return n + len(first) + len(last), r.commitOps(ctx, kv, last)
 }
 
 // withSlot gives a key that is not of the model its place on a lease.
@@ -82,27 +114,33 @@ func (r *Running) withSlot(o op) op {
 	return o
 }
 
-// configOp is the cluster configuration as an apiserver of 1.20 writes it.
+// configOp is the cluster configuration as its writer of 1.20 writes it.
 func (r *Running) configOp() op {
 	exports := r.c.ServiceExports
 	cfg := wire.ClusterConfig{ID: r.c.ID, Capabilities: wire.Capabilities{
-		SyncedCanaries:        true,
+		SyncedCanaries:        r.c.Mode != Local,
+		Cached:                r.c.Mode == Cached,
 		MaxConnectedClusters:  r.c.MaxConnectedClusters,
 		ServiceExportsEnabled: &exports,
 	}}
-	if r.c.EndpointSlices {
+	switch {
+	case r.c.SlicesOnly:
+		cfg.Capabilities.EndpointSlicesExportMode = wire.EndpointSlicesOnly
+	case r.c.EndpointSlices:
 		cfg.Capabilities.EndpointSlicesExportMode = wire.EndpointSlicesBoth
 	}
 	return op{key: wire.ClusterConfigKey(r.c.Name), value: cfg.Encode()}
 }
 
-func heartbeatOp(now time.Time) op {
-	return op{key: wire.HeartbeatKey, value: wire.EncodeTimestamp(now)}
-}
-
 // canaries are the resources that are announced as synced, disabled ones too.
 func (r *Running) canaries() []wire.Resource {
-	all := []wire.Resource{wire.Nodes, wire.Services, wire.ServiceExports, wire.Identities, wire.IPs}
+	if r.c.Mode == Local {
+		return nil
+	}
+	all := []wire.Resource{wire.Nodes, wire.ServiceExports, wire.Identities, wire.IPs}
+	if !r.c.SlicesOnly {
+		all = append(all, wire.Services)
+	}
 	if r.c.EndpointSlices {
 		all = append(all, wire.EndpointSlices)
 	}
@@ -149,7 +187,7 @@ func (r *Running) encodeState(ctx context.Context, batches chan<- []clientv3.Op)
 		batch, size = make([]clientv3.Op, 0, len(batch)), 0
 		return nil
 	}
-	err = r.model.each(func(o op) error {
+	err = r.eachOfState(func(o op) error {
 		n := len(o.key) + len(o.value) + txnOverhead
 		if len(batch) == maxTxnOps || size+n > txnBytes {
 			if err := flush(); err != nil {
@@ -171,6 +209,9 @@ func (r *Running) encodeState(ctx context.Context, batches chan<- []clientv3.Op)
 func (r *Running) etcdOp(o op) clientv3.Op {
 	if o.deletes() {
 		return clientv3.OpDelete(o.key)
+	}
+	if o.slot == noLease {
+		return clientv3.OpPut(o.key, string(o.value))
 	}
 	return clientv3.OpPut(o.key, string(o.value), clientv3.WithLease(r.leases[o.slot]))
 }

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -31,13 +34,15 @@ type MeshOptions struct {
 // Mesh is several simulated clusters with one certificate authority and one
 // directory of client files.
 type Mesh struct {
-	temp string // holds whatever has no other place; removed at Close
-	data *directory
-	dir  *directory
+	temp  string // holds whatever has no other place; removed at Close
+	data  *directory
+	dir   *directory
+	local *directory // of the local cluster's client file; nil without one
 
 	clusters []*Running // in the order of the descriptions
+	etcds    []*etcd
 
-	mu sync.Mutex // guards the writing of client files
+	mu sync.Mutex // guards the client files
 }
 
 // OpenMesh starts the servers, all empty, and makes the directories. Client
@@ -54,9 +59,11 @@ func OpenMesh(ctx context.Context, clusters []Cluster, o MeshOptions) (*Mesh, er
 	return m, nil
 }
 
-// ValidateMesh checks each description and that names and IDs differ.
+// ValidateMesh checks each description, that names and IDs differ, and that at most one
+// is the local one.
 func ValidateMesh(clusters []Cluster) error {
 	var errs []error
+	local := ""
 	names, ids := map[string]bool{}, map[uint32]string{}
 	for _, c := range clusters {
 		if err := c.Validate(); err != nil {
@@ -69,6 +76,11 @@ func ValidateMesh(clusters []Cluster) error {
 			errs = append(errs, fmt.Errorf("clusters %s and %s have the same ID %d", other, c.Name, c.ID))
 		}
 		names[c.Name], ids[c.ID] = true, c.Name
+		if c.Mode == Local && local != "" {
+			errs = append(errs, fmt.Errorf("clusters %s and %s are both the local one", local, c.Name))
+		} else if c.Mode == Local {
+			local = c.Name
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -88,23 +100,63 @@ func (m *Mesh) open(ctx context.Context, clusters []Cluster, o MeshOptions) erro
 			return err
 		}
 	}
-	m.clusters = make([]*Running, len(clusters))
+	groups := groupByEtcd(clusters)
+	m.etcds = make([]*etcd, len(groups))
 	var g errgroup.Group
 	g.SetLimit(2 * runtime.NumCPU())
-	for i, c := range clusters {
-		work, err := m.data.mkdir(c.Name)
+	for i, group := range groups {
+		work, err := m.data.mkdir(group[0].Name)
 		if err != nil {
 			return errors.Join(err, g.Wait())
 		}
 		g.Go(func() error {
 			var err error
-			m.clusters[i], err = Open(ctx, c, Options{
+			m.etcds[i], err = openEtcd(ctx, group, Options{
 				WorkDir: work, Plain: o.Plain, NoAuth: o.NoAuth, Churn: o.Churn, CA: ca,
 			})
 			return err
 		})
 	}
-	return g.Wait()
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for _, name := range names {
+		for _, e := range m.etcds {
+			for _, r := range e.clusters {
+				if r.c.Name == name {
+					m.clusters = append(m.clusters, r)
+				}
+			}
+		}
+	}
+	return m.makeLocal()
+}
+
+// groupByEtcd puts clusters together that are in one etcd.
+func groupByEtcd(clusters []Cluster) [][]Cluster {
+	var groups [][]Cluster
+	cached := -1
+	for _, c := range clusters {
+		switch {
+		case c.Mode != Cached:
+			groups = append(groups, []Cluster{c})
+		case cached < 0:
+			cached = len(groups)
+			groups = append(groups, []Cluster{c})
+		default:
+			groups[cached] = append(groups[cached], c)
+		}
+	}
+	return groups
+}
+
+// makeLocal makes a place for the client file of the local cluster: not the mesh
+// directory, which is for others.
+func (m *Mesh) makeLocal() (err error) {
+	if _, ok := m.Local(); ok {
+		m.local, err = openDirectory(filepath.Join(m.temp, "local"), nil)
+	}
+	return err
 }
 
 func (m *Mesh) makeDirectories(names []string, o MeshOptions) error {
@@ -140,6 +192,96 @@ func (m *Mesh) Temp() string { return m.temp }
 // Clusters returns the running clusters in the order of their descriptions.
 func (m *Mesh) Clusters() []*Running { return m.clusters }
 
+// Cluster returns the cluster of that name.
+func (m *Mesh) Cluster(name string) (*Running, error) {
+	names := make([]string, len(m.clusters))
+	for i, r := range m.clusters {
+		if r.c.Name == name {
+			return r, nil
+		}
+		names[i] = r.c.Name
+	}
+	return nil, refuse("no cluster is called %q: there are %s", name, strings.Join(names, ", "))
+}
+
+// Local returns the local cluster, if there is one.
+func (m *Mesh) Local() (*Running, bool) {
+	for _, r := range m.clusters {
+		if r.c.Mode == Local {
+			return r, true
+		}
+	}
+	return nil, false
+}
+
+// directoryOf is where the client file of a cluster goes.
+func (m *Mesh) directoryOf(r *Running) *directory {
+	if r.c.Mode == Local {
+		return m.local
+	}
+	return m.dir
+}
+
+// ClientFile is the path of a cluster's client file, whether it is there or not.
+func (m *Mesh) ClientFile(r *Running) string { return m.directoryOf(r).file(r.c.Name) }
+
+// Add writes the client file of a cluster that was removed.
+func (m *Mesh) Add(r *Running) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, err := os.Lstat(m.ClientFile(r)); err == nil {
+		return refuse("cluster %s is in the mesh already: %s", r.c.Name, m.ClientFile(r))
+	}
+	return r.clientFiles().write(m.directoryOf(r))
+}
+
+// Remove removes the client file of a cluster. Its certificates stay, as other
+// files may name them.
+func (m *Mesh) Remove(r *Running) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, err := os.Lstat(m.ClientFile(r)); errors.Is(err, fs.ErrNotExist) {
+		return refuse("cluster %s is not in the mesh: there is no %s", r.c.Name, m.ClientFile(r))
+	}
+	return m.directoryOf(r).take(r.c.Name)
+}
+
+// Claim lets a cluster also claim the address of another one's pod, and returns
+// the key that it wrote and the name of the other.
+func (m *Mesh) Claim(ctx context.Context, r *Running, addr netip.Addr) (key, other string, err error) {
+	if r.holds(addr) {
+		return "", "", refuse("cluster %s claims %s already", r.c.Name, addr)
+	}
+	for _, o := range m.clusters {
+		if o != r && o.holds(addr) {
+			key, err = r.claim(ctx, addr)
+			return key, o.c.Name, err
+		}
+	}
+	for _, o := range m.clusters {
+		if pod := o.Sample().Pod; o != r && pod.IsValid() {
+			return "", "", refuse("no other cluster has the address %s: one that %s has is %s", addr, o.c.Name, pod)
+		}
+	}
+	return "", "", refuse("no other cluster has the address %s, nor any other", addr)
+}
+
+// State returns the states of clusters and their servers.
+func (m *Mesh) State(ctx context.Context, clusters ...*Running) ([]State, error) {
+	states := make([]State, len(clusters))
+	for i, r := range clusters {
+		s, err := r.State(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := os.Lstat(m.ClientFile(r)); err == nil {
+			s.ClientFile = m.ClientFile(r)
+		}
+		states[i] = s
+	}
+	return states, nil
+}
+
 // Load loads all clusters, as many at a time as there are processors, writes
 // the client files of each when it is complete, and reports it. Reports come
 // one at a time.
@@ -154,7 +296,7 @@ func (m *Mesh) Load(ctx context.Context, report func(*Running, Loaded)) error {
 			}
 			m.mu.Lock()
 			defer m.mu.Unlock()
-			if err := r.clientFiles().write(m.dir); err != nil {
+			if err := r.clientFiles().write(m.directoryOf(r)); err != nil {
 				return err
 			}
 			if report != nil {
@@ -169,8 +311,8 @@ func (m *Mesh) Load(ctx context.Context, report func(*Running, Loaded)) error {
 // Run keeps all clusters alive until ctx ends, which is no error.
 func (m *Mesh) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	for _, r := range m.clusters {
-		g.Go(func() error { return r.Run(ctx) })
+	for _, e := range m.etcds {
+		g.Go(func() error { return e.run(ctx) })
 	}
 	return g.Wait()
 }
@@ -183,10 +325,10 @@ func (m *Mesh) Close() error {
 		errs = append(errs, m.dir.remove())
 	}
 	var wg sync.WaitGroup
-	closed := make([]error, len(m.clusters))
-	for i, r := range m.clusters {
-		if r != nil {
-			wg.Go(func() { closed[i] = r.Close() })
+	closed := make([]error, len(m.etcds))
+	for i, e := range m.etcds {
+		if e != nil {
+			wg.Go(func() { closed[i] = e.close() })
 		}
 	}
 	wg.Wait()

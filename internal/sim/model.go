@@ -3,6 +3,7 @@ package sim
 import (
 	"hash/fnv"
 	"math/rand/v2"
+	"net/netip"
 
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -15,6 +16,7 @@ const endpointsPerSlice = 100
 // kvstore.
 type model struct {
 	c      Cluster
+	id     uint32 // of the cluster at present; names and addresses stay those of c.ID
 	plan   addressPlan
 	layout wire.Layout
 	rng    *rand.Rand
@@ -84,7 +86,7 @@ func newModel(c Cluster) (*model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &model{c: c, layout: layout, slots: newSlots(c.keysPerLease()), slices: wire.NewSliceEncoder()}
+	m := &model{c: c, id: c.ID, layout: layout, slots: newSlots(c.keysPerLease()), slices: wire.NewSliceEncoder()}
 	if c.Nodes > 0 {
 		if m.plan, err = planAddresses(c); err != nil {
 			return nil, err
@@ -121,10 +123,32 @@ func (m *model) makeWorkloads() {
 // identityNumber is the n-th identity that the cluster allocates: scattered over
 // its range, without repetition for as long as the range lasts.
 func (m *model) identityNumber(n int) uint32 {
-	first, last := m.layout.Range(m.c.ID)
+	first, last := m.layout.Range(m.id)
 	size := uint64(last - first + 1) // a power of two, so that any odd stride visits all
-	start := m.c.Seed*7919 + uint64(m.c.ID)
+	start := m.c.Seed*7919 + uint64(m.id)
 	return first + uint32((start+uint64(n)*10_007)%size)
+}
+
+// renumber gives the cluster another ID, and so other identities, as they are cut
+// from the cluster's range. Names and addresses stay.
+func (m *model) renumber(id uint32) {
+	m.id = id
+	for w := range m.workloads {
+		m.workloads[w].identity = m.identityNumber(w)
+	}
+	for i := range m.spares {
+		m.spares[i].identity = m.identityNumber(m.spares[i].serial)
+	}
+}
+
+// hasPod tells whether a pod has the address.
+func (m *model) hasPod(addr netip.Addr) bool {
+	for i := range m.pods {
+		if m.pods[i].workload != gone && m.podIP(int32(i)) == addr {
+			return true
+		}
+	}
+	return false
 }
 
 // makePods first gives every service its backends, then the other workloads the

@@ -216,7 +216,7 @@ func TestLongChurnStaysNearTheSizes(t *testing.T) {
 	if want := c.Services * c.Backends; backends < want/2 || backends > want {
 		t.Errorf("%d backends, %d were asked for", backends, want)
 	}
-	sampled := Running{c: c, model: m}
+	sampled := Running{etcd: &etcd{}, c: c, model: m}
 	if s := sampled.Sample(); encodeModel(m)[wire.IPs.Prefix("", false)+s.Pod.String()] == "" {
 		t.Errorf("the pod to look up, %s, is gone", s.Pod)
 	}

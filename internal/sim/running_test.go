@@ -11,7 +11,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
-	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -125,7 +124,7 @@ func TestLostLeasesAreReplaced(t *testing.T) {
 func TestRunBeatsRenewsAndChurns(t *testing.T) {
 	t.Parallel()
 	r := openCluster(t, Default("cluster2", 2), Options{Churn: 500})
-	r.heartbeatEvery, r.ttl = 20*time.Millisecond, 60*time.Second
+	r.etcd.heartbeatEvery, r.etcd.ttl = 20*time.Millisecond, 60*time.Second
 	if _, err := r.Load(testContext(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +164,7 @@ func TestRunEndsWithTheServer(t *testing.T) {
 	if _, err := r.Load(testContext(t)); err != nil {
 		t.Fatal(err)
 	}
-	r.Server().Close()
+	r.etcd.server.Close()
 	if err := r.Run(testContext(t)); err == nil || !strings.Contains(err.Error(), "cluster2") {
 		t.Errorf("Run ended with %v", err)
 	}
@@ -185,7 +184,7 @@ func TestReadersHaveTheRightsOfRemoteClusters(t *testing.T) {
 	t.Parallel()
 	r := loadCluster(t, Default("cluster2", 2), Options{})
 	ctx := testContext(t)
-	c, err := r.dial(ctx, r.reader)
+	c, err := r.etcd.dialAs(ctx, r.Endpoint(), r.etcd.reader)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +229,7 @@ func TestServersDemandClientCertificates(t *testing.T) {
 	stranger := loadCluster(t, Default("cluster3", 3), Options{})
 	for what, client := range map[string]func() (*clientv3.Client, error){
 		"no certificate":      func() (*clientv3.Client, error) { return dialWithout(t, r) },
-		"another authority's": func() (*clientv3.Client, error) { return r.dial(t.Context(), stranger.reader) },
+		"another authority's": func() (*clientv3.Client, error) { return r.etcd.dialAs(t.Context(), r.Endpoint(), stranger.etcd.reader) },
 	} {
 		c, err := client()
 		if err != nil {
@@ -245,27 +244,12 @@ func TestServersDemandClientCertificates(t *testing.T) {
 	}
 }
 
-func TestServerCanBeStoppedAndStartedAgain(t *testing.T) {
-	t.Parallel()
-	r := loadCluster(t, Default("cluster2", 2), Options{WorkDir: t.TempDir(), Plain: true})
-	want := len(readAll(t, r.Client()))
-	r.Server().Close()
-	again, err := etcdserver.Start(r.Server().Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer again.Close()
-	if got := len(readAll(t, r.Client())); got != want {
-		t.Errorf("%d keys after a restart, %d before", got, want)
-	}
-}
-
 // dialWithout connects without a client certificate.
 func dialWithout(t *testing.T, r *Running) (*clientv3.Client, error) {
 	t.Helper()
 	return clientv3.New(clientv3.Config{
 		Endpoints: []string{r.Endpoint()},
 		Logger:    zap.NewNop(),
-		TLS:       &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: r.o.CA.Pool(), ServerName: "localhost"},
+		TLS:       &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: r.etcd.o.CA.Pool(), ServerName: "localhost"},
 	})
 }

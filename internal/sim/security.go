@@ -14,11 +14,24 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/pki"
 )
 
-// Common names of client certificates, and so etcd users (spec wire.md §0).
-const (
-	userRoot   = "root"
-	userRemote = "remote"
-)
+// userRoot is the simulator's own etcd user: the common name of its certificate.
+const userRoot = "root"
+
+// user is what the agent is in this etcd, by the common name of its certificate,
+// and what it may do (spec wire.md §0).
+func (e *etcd) user() etcdserver.User {
+	c := e.clusters[0].c
+	switch c.Mode {
+	case Cached:
+		return etcdserver.User{Name: "local", Role: etcdserver.LocalReader()}
+	case Local:
+		all := etcdserver.Prefix("cilium/")
+		all.Write = true
+		return etcdserver.User{Name: "admin-" + c.Name, Role: []etcdserver.Range{all}}
+	default:
+		return etcdserver.User{Name: "remote", Role: etcdserver.RemoteReader(c.Name)}
+	}
+}
 
 // serverNames are what the server's certificate is good for; the first is what
 // Cilium calls the server of a remote cluster.
@@ -26,64 +39,67 @@ func serverNames(cluster string) []string {
 	return []string{cluster + ".mesh.cilium.io", "localhost", "127.0.0.1", "::1"}
 }
 
-// certificates issues those of the server, of a remote cluster, and of the
-// simulator itself, which it returns.
-func (r *Running) certificates() (*etcdserver.TLS, pki.Pair, error) {
-	var admin pki.Pair
+// certificates issues those of the server, of the agent, and of the simulator
+// itself.
+func (e *etcd) certificates() error {
 	var err error
-	if r.o.CA == nil {
-		if r.o.CA, err = pki.NewCA("mesh-sim CA"); err != nil {
-			return nil, admin, err
+	if e.o.CA == nil {
+		if e.o.CA, err = pki.NewCA("mesh-sim CA"); err != nil {
+			return err
 		}
 	}
-	server, err := r.o.CA.Server(serverNames(r.c.Name))
+	server, err := e.o.CA.Server(serverNames(e.name))
 	if err != nil {
-		return nil, admin, err
+		return err
 	}
-	if r.reader, err = r.o.CA.Client(userRemote); err != nil {
-		return nil, admin, err
+	if e.reader, err = e.o.CA.Client(e.user().Name); err != nil {
+		return err
 	}
-	if admin, err = r.o.CA.Client(userRoot); err != nil {
-		return nil, admin, err
+	if e.admin, err = e.o.CA.Client(userRoot); err != nil {
+		return err
 	}
 	t := &etcdserver.TLS{ClientAuth: true}
-	if t.CertFile, t.KeyFile, err = server.Write(r.o.WorkDir, "server"); err != nil {
-		return nil, admin, err
+	if t.CertFile, t.KeyFile, err = server.Write(e.o.WorkDir, "server"); err != nil {
+		return err
 	}
-	t.CAFile, err = r.o.CA.Write(r.o.WorkDir, "ca")
-	return t, admin, err
+	t.CAFile, err = e.o.CA.Write(e.o.WorkDir, "ca")
+	e.tls = t
+	return err
 }
 
-// dial connects the simulator itself to its server.
-func (r *Running) dial(ctx context.Context, admin pki.Pair) (*clientv3.Client, error) {
+// dial connects the simulator itself to a server.
+func (e *etcd) dial(ctx context.Context, endpoint string) (*clientv3.Client, error) {
+	return e.dialAs(ctx, endpoint, e.admin)
+}
+
+func (e *etcd) dialAs(ctx context.Context, endpoint string, as pki.Pair) (*clientv3.Client, error) {
 	cfg := clientv3.Config{
-		Context:   context.WithoutCancel(ctx), // a client outlives the call; Close ends it
-		Endpoints: []string{r.server.Endpoint()},
+		Context:   context.WithoutCancel(ctx), // a client outlives the call
+		Endpoints: []string{endpoint},
 		Logger:    zap.NewNop(),
 	}
-	if !r.o.Plain {
-		pair, err := admin.TLS()
+	if !e.o.Plain {
+		pair, err := as.TLS()
 		if err != nil {
-			return nil, fmt.Errorf("read the simulator's certificate: %w", err)
+			return nil, fmt.Errorf("read a client certificate: %w", err)
 		}
 		cfg.TLS = &tls.Config{
 			MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair},
-			RootCAs: r.o.CA.Pool(), ServerName: "localhost",
+			RootCAs: e.o.CA.Pool(), ServerName: "localhost",
 		}
 	}
 	cfg.DialKeepAliveTime = 30 * time.Second
 	c, err := clientv3.New(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", r.server.Endpoint(), err)
+		return nil, fmt.Errorf("connect to %s: %w", endpoint, err)
 	}
 	return c, nil
 }
 
-// enableAuth gives remote clusters the rights that they have in production.
-func (r *Running) enableAuth(ctx context.Context) error {
-	if r.o.Plain || r.o.NoAuth {
+// enableAuth gives the agent the rights that it has in production.
+func (e *etcd) enableAuth(ctx context.Context, s *etcdserver.Server) error {
+	if e.o.Plain || e.o.NoAuth {
 		return nil
 	}
-	remote := etcdserver.User{Name: userRemote, Role: etcdserver.RemoteReader(r.c.Name)}
-	return etcdserver.EnableAuth(ctx, r.server.Local(), rand.Text(), remote)
+	return etcdserver.EnableAuth(ctx, s.Local(), rand.Text(), e.user())
 }

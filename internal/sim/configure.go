@@ -1,0 +1,118 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// ConfigChange is a change of a cluster's configuration (spec wire.md §2.1). The
+// zero value changes nothing, and is refused.
+type ConfigChange struct {
+	// ID, when not 0, is the new cluster ID. Everything else is written again too,
+	// as a real cluster does; what was broken is mended.
+	ID uint32
+	// Capabilities replaces capabilities, by their names, with values in JSON or
+	// plain text: "syncedCanaries": "false". Only the configuration changes, not
+	// what is written and where.
+	Capabilities map[string]string
+	// Delete deletes the configuration. It excludes the others.
+	Delete bool
+}
+
+// Configure changes the configuration.
+func (r *Running) Configure(ctx context.Context, c ConfigChange) error {
+	r.etcd.mu.Lock()
+	defer r.etcd.mu.Unlock()
+	if err := c.validate(r.c.MaxConnectedClusters); err != nil {
+		return err
+	}
+	if err := r.up(); err != nil {
+		return err
+	}
+	key := wire.ClusterConfigKey(r.c.Name)
+	if c.Delete {
+		return r.override(ctx, op{key: key})
+	}
+	cfg, err := r.presentConfig().with(c.Capabilities)
+	if err != nil {
+		return err
+	}
+	if c.ID != 0 {
+		cfg.ID = c.ID
+		return r.renumber(ctx, cfg)
+	}
+	return r.override(ctx, op{key: key, value: wire.ClusterConfig(cfg).Encode()})
+}
+
+func (c ConfigChange) validate(maximum uint32) error {
+	changes := c.ID != 0 || len(c.Capabilities) > 0
+	switch {
+	case changes == c.Delete:
+		return misuse("say what to change in the configuration: an ID, capabilities, or neither and delete it")
+	case c.ID > maximum:
+		return misuse("cluster ID %d is not in 1..%d", c.ID, maximum)
+	}
+	return nil
+}
+
+// config is a cluster configuration that is being changed.
+type config wire.ClusterConfig
+
+// presentConfig is what readers see, or the right one if they see none.
+func (r *Running) presentConfig() config {
+	right := r.configOp()
+	value := right.value
+	if v, ok := r.overrides[right.key]; ok && v.value != nil {
+		value = v.value
+	}
+	cfg, err := wire.DecodeClusterConfig(value)
+	if err != nil { // malformed
+		cfg, _ = wire.DecodeClusterConfig(right.value) // our own encoding
+	}
+	return config(cfg)
+}
+
+// with replaces capabilities.
+func (c config) with(capabilities map[string]string) (config, error) {
+	for name, text := range capabilities {
+		value := json.RawMessage(text)
+		if !json.Valid(value) {
+			value, _ = json.Marshal(text) // a string always encodes
+		}
+		one, err := json.Marshal(map[string]json.RawMessage{name: value})
+		if err != nil {
+			return c, misuse("capability %q: %v", name, err)
+		}
+		d := json.NewDecoder(strings.NewReader(string(one)))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&c.Capabilities); err != nil {
+			return c, misuse("capability %s=%s: %v; there are syncedCanaries, cached, serviceExportsEnabled (true or false), maxConnectedClusters (a number) and endpointSlicesExportMode (text)", name, text, err)
+		}
+	}
+	return c, nil
+}
+
+// renumber gives the cluster the ID of the configuration and writes everything
+// that carries it.
+func (r *Running) renumber(ctx context.Context, cfg config) error {
+	stale := r.forgetAll()
+	identities := wire.Identities.Prefix(r.c.Name, r.c.Mode == Cached)
+	_ = r.eachOfState(func(o op) error {
+		if strings.HasPrefix(o.key, identities) {
+			stale[o.key] = true
+		}
+		return nil
+	})
+	r.c.ID = cfg.ID
+	r.model.renumber(cfg.ID)
+	right := r.configOp()
+	r.fixed[0].value = right.value
+	if value := wire.ClusterConfig(cfg).Encode(); string(value) != string(right.value) {
+		r.overrides[right.key] = override{value: value, slot: r.model.slots.take()}
+	}
+	_, err := r.mend(ctx, stale)
+	return err
+}

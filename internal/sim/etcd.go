@@ -1,0 +1,237 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
+	"github.com/mesh-agent/mesh-agent/internal/pki"
+)
+
+// etcd is a server with the clusters that it holds: one that is its own, or
+// those that KVStoreMesh copied into it. Readers reach it through a gate, the
+// simulator itself beside it: what it writes while the server is frozen is there
+// at the thaw.
+type etcd struct {
+	name     string // of its first cluster
+	o        Options
+	tempDir  string // removed at the end, when set
+	gate     *etcdserver.Gate
+	clusters []*Running
+	tls      *etcdserver.TLS // nil for plain text
+	admin    pki.Pair        // of the simulator itself; empty without TLS
+	reader   pki.Pair        // what the agent gets; empty without TLS
+
+	heartbeatEvery time.Duration // seams for tests
+	ttl            time.Duration
+
+	changed chan struct{} // wakes supervise; holds at most one
+
+	mu        sync.Mutex         // guards what follows, and the contents of the clusters
+	server    *etcdserver.Server // nil while killed
+	config    etcdserver.Config  // of the latest server
+	id        uint64             // its etcd cluster ID
+	client    *clientv3.Client   // may write everything, also under authentication
+	servers   int                // how many there were: each has a directory
+	beating   bool
+	beatLease clientv3.LeaseID // 0: none
+	thawAt    time.Time        // zero: when told to
+}
+
+// openEtcd starts the server of these clusters, empty. On failure too, what is
+// returned must be closed.
+func openEtcd(ctx context.Context, clusters []Cluster, o Options) (*etcd, error) {
+	e := &etcd{
+		name: clusters[0].Name, o: o, gate: etcdserver.NewGate("127.0.0.1:0"), beating: true,
+		heartbeatEvery: heartbeatInterval, ttl: leaseTTL, changed: make(chan struct{}, 1),
+	}
+	for _, c := range clusters {
+		if err := c.Validate(); err != nil {
+			return e, fmt.Errorf("cluster %s: %w", c.Name, err)
+		}
+		r, err := newRunning(e, c)
+		if err != nil {
+			return e, fmt.Errorf("cluster %s: %w", c.Name, err)
+		}
+		e.clusters = append(e.clusters, r)
+	}
+	if err := e.open(ctx); err != nil {
+		return e, fmt.Errorf("cluster %s: %w", e.name, err)
+	}
+	return e, nil
+}
+
+func (e *etcd) open(ctx context.Context) error {
+	if e.o.WorkDir == "" {
+		dir, err := os.MkdirTemp("", "mesh-sim-")
+		if err != nil {
+			return fmt.Errorf("make a working directory: %w", err)
+		}
+		e.tempDir, e.o.WorkDir = dir, dir
+	}
+	if !e.o.Plain {
+		if err := e.certificates(); err != nil {
+			return err
+		}
+	}
+	s, err := etcdserver.Start(e.fresh(""))
+	if err != nil {
+		return err
+	}
+	return e.adopt(ctx, s)
+}
+
+// fresh is the configuration of a server without data. An empty token makes it
+// another etcd than any before.
+func (e *etcd) fresh(token string) etcdserver.Config {
+	e.servers++
+	dir := filepath.Join(e.o.WorkDir, "etcd-"+strconv.Itoa(e.servers))
+	return etcdserver.Config{DataDir: dir, Token: token, TLS: e.tls, Tune: tune}
+}
+
+// tune prepares an etcd server for large transactions. Little of the raft log
+// is kept in memory, as nobody needs to catch up.
+func tune(c *embed.Config) {
+	c.MaxTxnOps = maxTxnOps
+	c.SnapshotCount = 500
+	c.SnapshotCatchUpEntries = 50
+	c.AutoCompactionMode = embed.CompactorModePeriodic
+	c.AutoCompactionRetention = "1h"
+}
+
+// adopt turns to a server that runs, and opens the gate to it. It ends the one
+// before. When it fails, the server is ended and everything is as it was.
+func (e *etcd) adopt(ctx context.Context, s *etcdserver.Server) error {
+	c, err := e.dial(ctx, s.Endpoint())
+	if err == nil {
+		err = e.gate.Open(s.Addr())
+	}
+	if err != nil {
+		if c != nil {
+			_ = c.Close()
+		}
+		s.Close()
+		return err
+	}
+	e.end()
+	e.server, e.client, e.id, e.config = s, c, s.ClusterID(), s.Config()
+	e.config.Addr = "" // any free port will do again: the gate's stays
+	e.thawAt = time.Time{}
+	e.wake()
+	return nil
+}
+
+// end kills the server, if it runs. The data stay.
+func (e *etcd) end() {
+	if e.client != nil {
+		_ = e.client.Close() // its only error is that it was closed by a server that is going anyway
+	}
+	if e.server != nil {
+		e.server.Kill()
+	}
+	e.server, e.client = nil, nil
+	e.wake()
+}
+
+func (e *etcd) wake() {
+	select {
+	case e.changed <- struct{}{}:
+	default:
+	}
+}
+
+// endpoint is the URL for readers. It stays the same for good.
+func (e *etcd) endpoint() string {
+	if e.o.Plain {
+		return "http://" + e.gate.Addr()
+	}
+	return "https://" + e.gate.Addr()
+}
+
+// run keeps the clusters alive until ctx ends, which is no error.
+func (e *etcd) run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return e.keepLeases(ctx) })
+	g.Go(func() error { return e.beat(ctx) })
+	g.Go(func() error { return e.supervise(ctx) })
+	for _, r := range e.clusters {
+		g.Go(func() error { return r.churn(ctx) })
+	}
+	return g.Wait()
+}
+
+// supervise fails when the server ends although nobody wanted it to, and thaws it
+// in time.
+func (e *etcd) supervise(ctx context.Context) error {
+	for {
+		server, failed, thaw := e.watched()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-e.changed:
+		case <-thaw:
+			e.thawInTime()
+		case err := <-failed:
+			if e.runs(server) {
+				return fmt.Errorf("etcd server of cluster %s ended: %w", e.name, errors.Join(err, errServerEnded))
+			}
+		}
+	}
+}
+
+var errServerEnded = errors.New("not by the simulator")
+
+// watched returns what supervise waits for.
+func (e *etcd) watched() (server *etcdserver.Server, failed <-chan error, thaw <-chan time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.server != nil {
+		failed = e.server.Err()
+	}
+	if !e.thawAt.IsZero() {
+		thaw = time.After(time.Until(e.thawAt))
+	}
+	return e.server, failed, thaw
+}
+
+func (e *etcd) runs(s *etcdserver.Server) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.server == s
+}
+
+func (e *etcd) thawInTime() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.thawAt.IsZero() && !time.Now().Before(e.thawAt) {
+		e.gate.Thaw()
+		e.thawAt = time.Time{}
+	}
+}
+
+// close ends the server and removes the temporary directory, if there is one.
+func (e *etcd) close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.gate.Close()
+	e.end()
+	for _, r := range e.clusters {
+		r.model.slices.Close()
+	}
+	if e.tempDir != "" {
+		if err := os.RemoveAll(e.tempDir); err != nil {
+			return fmt.Errorf("remove the working directory: %w", err)
+		}
+	}
+	return nil
+}
