@@ -41,7 +41,7 @@ type Options struct {
 
 // Running is a simulated cluster whose server runs, unless it was killed.
 type Running struct {
-	etcd  *etcd // its mu guards everything below
+	etcd  *etcd       // its mu guards everything below
 	moves [][2]string // key prefixes and what replaces them
 
 	rateChanged chan struct{} // wakes churn; holds at most one

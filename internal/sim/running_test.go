@@ -228,8 +228,10 @@ func TestServersDemandClientCertificates(t *testing.T) {
 	}
 	stranger := loadCluster(t, Default("cluster3", 3), Options{})
 	for what, client := range map[string]func() (*clientv3.Client, error){
-		"no certificate":      func() (*clientv3.Client, error) { return dialWithout(t, r) },
-		"another authority's": func() (*clientv3.Client, error) { return r.etcd.dialAs(t.Context(), r.Endpoint(), stranger.etcd.reader) },
+		"no certificate": func() (*clientv3.Client, error) { return dialWithout(t, r) },
+		"another authority's": func() (*clientv3.Client, error) {
+			return r.etcd.dialAs(t.Context(), r.Endpoint(), stranger.etcd.reader)
+		},
 	} {
 		c, err := client()
 		if err != nil {

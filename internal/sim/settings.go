@@ -21,12 +21,23 @@ type Settings struct {
 	Prefix   string
 	// FirstID is the ID of the first one; the others follow.
 	FirstID uint32
+	// Cached is how many of them, the last ones, are copies of KVStoreMesh in one
+	// etcd.
+	Cached int
+	// Local, when set, is the name of one more cluster: the reader's own, in
+	// kvstore mode.
+	Local string
+	// LocalID is its ID; 0 for the one after the others.
+	LocalID uint32
 	// Each is what they have in common. A PodRange in it is divided among them.
 	Each Cluster
 	Mesh MeshOptions
 	// Command is a program to run on the mesh, with its arguments; see
 	// RunCommand. Empty: none.
 	Command []string
+	// ControlSocket is where to listen for Requests. Empty: in the temporary
+	// directory.
+	ControlSocket string
 	// Quiet prints nothing but errors.
 	Quiet bool
 }
@@ -49,6 +60,16 @@ func (s Settings) Descriptions() ([]Cluster, error) {
 	if s.Mesh.Churn < 0 {
 		return nil, fmt.Errorf("churn of %g: must not be negative", s.Mesh.Churn)
 	}
+	if s.Cached < 0 || s.Cached > n {
+		return nil, fmt.Errorf("%d cached clusters: must be in 0..%d, the number of clusters", s.Cached, n)
+	}
+	if s.LocalID != 0 && s.Local == "" {
+		return nil, errors.New("a local cluster ID needs the name of the local cluster")
+	}
+	remotes := n
+	if s.Local != "" {
+		n++
+	}
 	var ranges []netip.Prefix
 	if s.Each.PodRange.IsValid() {
 		var err error
@@ -61,8 +82,17 @@ func (s Settings) Descriptions() ([]Cluster, error) {
 		c := s.Each
 		c.ID = s.FirstID + uint32(i)
 		c.Name = s.Prefix + strconv.FormatUint(uint64(c.ID), 10)
-		if len(s.Names) > 0 {
+		if i < len(s.Names) {
 			c.Name = s.Names[i]
+		}
+		if i >= remotes-s.Cached {
+			c.Mode = Cached
+		}
+		if i == remotes {
+			c.Name, c.Mode = s.Local, Local
+			if s.LocalID != 0 {
+				c.ID = s.LocalID
+			}
 		}
 		if ranges != nil {
 			c.PodRange = ranges[i]
