@@ -15,12 +15,12 @@ import (
 // before it is killed.
 const commandGrace = 12 * time.Second
 
-// RunCommand runs a program with the simulator's standard output and error
-// until it ends. When ctx ends, the program and its children get SIGTERM, and after
+// RunCommand runs a program with the simulator's standard output and error, and
+// with more environment variables ("NAME=value"), until it ends. When ctx ends, the program and its children get SIGTERM, and after
 // a while SIGKILL; that it ended then is no error, whatever its exit code.
 // The program has a process group of its own, so that a Ctrl-C in the terminal
 // reaches it once, through the simulator.
-func RunCommand(ctx context.Context, command []string) error {
+func RunCommand(ctx context.Context, command, env []string) error {
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -30,6 +30,7 @@ func RunCommand(ctx context.Context, command []string) error {
 	defer runtime.UnlockOSThread()
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), env...)
 	cmd.SysProcAttr = ownProcessGroup()
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = commandGrace
@@ -39,10 +40,15 @@ func RunCommand(ctx context.Context, command []string) error {
 	return nil
 }
 
-// expand fills in where the client files are ({dir}) and a directory for
-// sockets and the like ({tmp}).
-func (m *Mesh) expand(command []string) []string {
-	r := strings.NewReplacer("{dir}", m.Dir(), "{tmp}", m.Temp())
+// expand fills in where the client files are ({dir}), the local cluster's client
+// file ({local}), the control socket ({ctl}), and a directory for sockets and the
+// like ({tmp}).
+func (m *Mesh) expand(command []string, socket string) []string {
+	words := []string{"{dir}", m.Dir(), "{tmp}", m.Temp(), "{ctl}", socket}
+	if local, ok := m.Local(); ok {
+		words = append(words, "{local}", m.ClientFile(local))
+	}
+	r := strings.NewReplacer(words...)
 	out := make([]string, len(command))
 	for i, word := range command {
 		out[i] = r.Replace(word)
@@ -53,7 +59,6 @@ func (m *Mesh) expand(command []string) []string {
 // hints tells what to try on an agent that was started by the command.
 func (m *Mesh) hints(command []string) string {
 	first := m.clusters[0].Cluster().Name
-	last := m.clusters[len(m.clusters)-1].Cluster().Name
 	sample := m.clusters[0].Sample()
 	agent, flags := command[0]+" ", agentFlags(command)
 	lines := [][2]string{
@@ -69,7 +74,9 @@ func (m *Mesh) hints(command []string) string {
 	}
 	lines = append(lines, [][2]string{
 		{agent + "lookup 192.0.2.1" + flags, "nobody's address"},
-		{"rm " + m.dir.file(last), "take a cluster out of the mesh"},
+		{os.Args[0] + " ctl freeze " + first + " --for 1m", "the server says nothing for a while"},
+		{os.Args[0] + " ctl remove " + first, "take a cluster out of the mesh, and put it back with add"},
+		{os.Args[0] + " ctl --help", "what else can be broken"},
 	}...)
 	return "\nTry in another terminal:\n" + columns(lines) +
 		"Ctrl-C here ends everything and removes what was made.\n\n"

@@ -12,12 +12,12 @@ import (
 
 func TestCommandsExitCodeIsReported(t *testing.T) {
 	t.Parallel()
-	err := RunCommand(t.Context(), []string{"/bin/sh", "-c", "exit 3"})
+	err := RunCommand(t.Context(), []string{"/bin/sh", "-c", "exit 3"}, nil)
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != 3 {
 		t.Errorf("error is %v", err)
 	}
-	if err := RunCommand(t.Context(), []string{"/bin/true"}); err != nil {
+	if err := RunCommand(t.Context(), []string{"/bin/true"}, nil); err != nil {
 		t.Error(err)
 	}
 }
@@ -29,7 +29,7 @@ func TestCommandEndsWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- RunCommand(ctx, []string{"/bin/sh", "-c", script, "sh", started, ended}) }()
+	go func() { done <- RunCommand(ctx, []string{"/bin/sh", "-c", script, "sh", started, ended}, nil) }()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for range tick.C {

@@ -51,7 +51,7 @@ func (c ConfigChange) validate(maximum uint32) error {
 	changes := c.ID != 0 || len(c.Capabilities) > 0
 	switch {
 	case changes == c.Delete:
-		return misuse("say what to change in the configuration: an ID, capabilities, or neither and delete it")
+		return misuse("say what to change in the configuration: --id, --capability, or --delete alone")
 	case c.ID > maximum:
 		return misuse("cluster ID %d is not in 1..%d", c.ID, maximum)
 	}

@@ -73,7 +73,7 @@ func openEtcd(ctx context.Context, clusters []Cluster, o Options) (*etcd, error)
 
 func (e *etcd) open(ctx context.Context) error {
 	if e.o.WorkDir == "" {
-		dir, err := os.MkdirTemp("", "mesh-sim-")
+		dir, err := os.MkdirTemp("", tempPrefix)
 		if err != nil {
 			return fmt.Errorf("make a working directory: %w", err)
 		}

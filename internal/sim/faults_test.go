@@ -378,8 +378,8 @@ func TestConfigurationChanges(t *testing.T) {
 		change ConfigChange
 		want   string
 	}{
-		"nothing":            {ConfigChange{}, "say what to change"},
-		"delete and more":    {ConfigChange{ID: 3, Delete: true}, "say what to change"},
+		"nothing":            {ConfigChange{}, "--delete alone"},
+		"delete and more":    {ConfigChange{ID: 3, Delete: true}, "--delete alone"},
 		"ID out of range":    {ConfigChange{ID: 256}, "1..255"},
 		"unknown capability": {ConfigChange{Capabilities: map[string]string{"flying": "true"}}, "there are syncedCanaries"},
 		"wrong type":         {ConfigChange{Capabilities: map[string]string{"cached": "maybe"}}, "cached=maybe"},

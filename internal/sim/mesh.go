@@ -161,7 +161,7 @@ func (m *Mesh) makeLocal() (err error) {
 
 func (m *Mesh) makeDirectories(names []string, o MeshOptions) error {
 	var err error
-	if m.temp, err = os.MkdirTemp("", "mesh-sim-"); err != nil {
+	if m.temp, err = os.MkdirTemp("", tempPrefix); err != nil {
 		return fmt.Errorf("make a temporary directory: %w", err)
 	}
 	for name, d := range map[string]*string{"clustermesh": &o.Dir, "data": &o.DataDir} {

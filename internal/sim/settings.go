@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os/exec"
 	"strconv"
+	"strings"
 )
 
 // maxClusters bounds a mesh: the highest cluster ID there is.
@@ -105,6 +106,9 @@ func (s Settings) Descriptions() ([]Cluster, error) {
 // Validate reports what is wrong, before anything is started.
 func (s Settings) Validate() error {
 	_, err := s.Descriptions()
+	if s.Local == "" && strings.Contains(strings.Join(s.Command, " "), "{local}") {
+		err = errors.Join(err, errors.New("the command names {local}, but there is no local cluster: ask for one with --local"))
+	}
 	if len(s.Command) > 0 {
 		if _, lookErr := exec.LookPath(s.Command[0]); lookErr != nil {
 			err = errors.Join(err, fmt.Errorf("command to run: %w", lookErr))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"time"
 
@@ -27,7 +28,7 @@ func Simulate(ctx context.Context, s Settings, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	err = mesh.simulate(ctx, s.Command, out)
+	err = mesh.simulate(ctx, s, out)
 	if ctx.Err() != nil { // whatever was interrupted is no failure
 		err = nil
 	}
@@ -37,7 +38,40 @@ func Simulate(ctx context.Context, s Settings, out io.Writer) error {
 // errCommandEnded ends the clusters when the command has ended well.
 var errCommandEnded = errors.New("the command has ended")
 
-func (m *Mesh) simulate(ctx context.Context, command []string, out io.Writer) error {
+func (m *Mesh) simulate(ctx context.Context, s Settings, out io.Writer) error {
+	socket, err := m.controlSocket(s.ControlSocket)
+	if err != nil {
+		return err
+	}
+	control, err := listenControl(socket)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = control.Close() }() // when it was not served; else it is closed
+	if err := m.loadAndTell(ctx, out); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "control socket: %s (%s ctl --help)\n", socket, os.Args[0])
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return m.Run(ctx) })
+	g.Go(func() error { return m.serveControl(ctx, control) })
+	if len(s.Command) > 0 {
+		command := m.expand(s.Command, socket)
+		fmt.Fprint(out, m.hints(command))
+		g.Go(func() error {
+			if err := RunCommand(ctx, command, []string{SocketVariable + "=" + socket}); err != nil {
+				return err
+			}
+			return errCommandEnded
+		})
+	}
+	if err := g.Wait(); !errors.Is(err, errCommandEnded) {
+		return err
+	}
+	return nil
+}
+
+func (m *Mesh) loadAndTell(ctx context.Context, out io.Writer) error {
 	start := time.Now()
 	keys := 0
 	err := m.Load(ctx, func(r *Running, l Loaded) {
@@ -51,20 +85,8 @@ func (m *Mesh) simulate(ctx context.Context, command []string, out io.Writer) er
 	}
 	fmt.Fprintf(out, "ready: %d clusters, %s keys in %s, client files in %s\n",
 		len(m.clusters), thousands(keys), short(time.Since(start)), m.Dir())
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return m.Run(ctx) })
-	if len(command) > 0 {
-		command = m.expand(command)
-		fmt.Fprint(out, m.hints(command))
-		g.Go(func() error {
-			if err := RunCommand(ctx, command); err != nil {
-				return err
-			}
-			return errCommandEnded
-		})
-	}
-	if err := g.Wait(); !errors.Is(err, errCommandEnded) {
-		return err
+	if r, ok := m.Local(); ok {
+		fmt.Fprintf(out, "local cluster: %s, id %d, client file %s\n", r.c.Name, r.Cluster().ID, m.ClientFile(r))
 	}
 	return nil
 }
