@@ -71,10 +71,10 @@ func (f *controlFlags) command(c sim.Command) *cobra.Command {
 	}
 	switches, values := map[string]*bool{}, map[string]*[]string{}
 	for _, flag := range c.Flags {
-		if flag.Value == "" {
+		if flag.Switch {
 			switches[flag.Name] = cmd.Flags().Bool(flag.Name, false, flag.Help)
 		} else {
-			values[flag.Name] = cmd.Flags().StringArray(flag.Name, nil, "`"+flag.Value+"` "+flag.Help)
+			values[flag.Name] = cmd.Flags().StringArray(flag.Name, nil, flag.Help)
 		}
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -53,6 +53,15 @@ func TestBadFlagsExitWithTwoAndOneLine(t *testing.T) {
 		"argument without dash": {"run"},
 		"no such command":       {"--", "/no/such/program"},
 		"directory is a file":   {"--dir", file},
+		"socket is a file":      {"--ctl-socket", file},
+		"too many cached":       {"--cached", "4"},
+		"slices only of none":   {"--slices-only", "--endpoint-slices=false"},
+		"no local cluster":      {"--", "/bin/echo", "{local}"},
+		"unknown ctl command":   {"ctl", "flee"},
+		"ctl without argument":  {"ctl", "kill"},
+		"unknown ctl flag":      {"ctl", "kill", "cluster1", "--hard"},
+		"unknown output":        {"ctl", "list", "-o", "xml"},
+		"no simulator":          {"ctl", "list", "--socket", file},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -154,5 +163,114 @@ func TestExitCodeOfTheCommand(t *testing.T) {
 		if stdout.Len() > 0 {
 			t.Errorf("quiet, but printed %q", stdout.String())
 		}
+	}
+}
+
+// ctl runs a ctl command of a simulator that uses this temporary directory.
+func ctl(t *testing.T, temp string, env []string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	cmd := program(t, append([]string{"ctl"}, args...)...)
+	cmd.Env = append(append(cmd.Env, "TMPDIR="+temp), env...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	_ = cmd.Run() // the code says it
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// startSimulator runs a simulator until the end of the test and returns what it
+// printed until it was ready.
+func startSimulator(t *testing.T, temp string, args ...string) (output string) {
+	t.Helper()
+	like := program(t, args...)
+	cmd := exec.Command(like.Path, args...) // which ends in order, not with the test's context
+	cmd.Env = append(like.Env, "TMPDIR="+temp)
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(stdout)
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_, _ = io.Copy(io.Discard, lines)
+		if err := cmd.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+	for !strings.Contains(output, "control socket: ") {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatalf("output ended with %q: %v", output, err)
+		}
+		output += line
+	}
+	return output
+}
+
+func TestControlFromTheCommandLine(t *testing.T) {
+	t.Parallel()
+	temp, err := os.MkdirTemp("", "sim") // short: the path of a socket has a limit
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(temp) })
+	if _, errs, code := ctl(t, temp, nil, "list"); code != 2 || !strings.Contains(errs, "start mesh-sim") {
+		t.Errorf("without a simulator: exit %d, %s", code, errs)
+	}
+	printed := startSimulator(t, temp, "--clusters", "3", "--cached", "2", "--local", "home")
+	for _, want := range []string{"local cluster: home, id 4, client file " + temp, "control socket: " + temp} {
+		if !strings.Contains(printed, want) {
+			t.Errorf("%q is not in:\n%s", want, printed)
+		}
+	}
+	for _, tc := range []struct {
+		args           []string
+		stdout, stderr string
+		code           int
+	}{
+		{[]string{"list"}, "CLUSTER ", "", 0},
+		{[]string{"kill", "cluster1"}, "cluster1: killed\n", "", 0},
+		{[]string{"kill", "cluster1"}, "", "mesh-sim: the server of cluster cluster1 is killed already\n", 1},
+		{[]string{"kill", "cluster9"}, "", "there are cluster1, cluster2, cluster3, home", 1},
+		{[]string{"start", "cluster1", "-o", "json"}, `"state": "running"`, "", 0},
+		{[]string{"freeze", "cluster1", "--for", "soon"}, "", "must be a duration", 2},
+		{[]string{"config", "cluster1", "--capability", "cached=true", "--capability", "syncedCanaries=false"}, "cluster1: configuration changed", "", 0},
+		{[]string{"put", "home", "k", "-"}, "home: wrote k", "", 0},
+		{[]string{"list"}, "local, 1 keys changed", "", 0},
+	} {
+		out, errs, code := ctl(t, temp, nil, tc.args...)
+		if code != tc.code || !strings.Contains(out, tc.stdout) || !strings.Contains(errs, tc.stderr) || (errs == "") != (tc.code == 0) {
+			t.Errorf("%v: exit %d, %q, %q", tc.args, code, out, errs)
+		}
+	}
+	socket := temp + "/other.sock"
+	startSimulator(t, temp, "--clusters", "1", "--prefix", "other", "--ctl-socket", socket)
+	for what, get := range map[string]func() (string, string, int){
+		"flag":        func() (string, string, int) { return ctl(t, temp, nil, "list", "--socket", socket) },
+		"environment": func() (string, string, int) { return ctl(t, temp, []string{"MESH_SIM_SOCKET=" + socket}, "list") },
+	} {
+		if out, errs, code := get(); code != 0 || !strings.Contains(out, "other1") {
+			t.Errorf("by %s: exit %d, %q, %q", what, code, out, errs)
+		}
+	}
+	startSimulator(t, temp, "--clusters", "1", "--prefix", "third")
+	if _, errs, code := ctl(t, temp, nil, "list"); code != 2 || strings.Count(errs, "ctl.sock") != 2 {
+		t.Errorf("with two simulators: exit %d, %s", code, errs)
+	}
+}
+
+func TestCommandFindsItsSimulator(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := `test -S "$1" && test "$1" = "$MESH_SIM_SOCKET" && test -f "$2" && "$0" ctl kill cluster1 && "$0" ctl list`
+	cmd := program(t, "--clusters", "1", "--quiet", "--local", "home", "--", "sh", "-c", script, self, "{ctl}", "{local}")
+	out, err := cmd.Output()
+	if err != nil || !strings.Contains(string(out), "killed") {
+		t.Errorf("%v: %s", err, out)
 	}
 }

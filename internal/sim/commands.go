@@ -41,11 +41,10 @@ type Command struct {
 // Flag is an option of a command.
 type Flag struct {
 	Name string
-	// Value is what its value stands for; empty for a switch. With Repeated there
-	// may be several.
-	Value    string
+	// Switch tells that it takes no value, Repeated that there may be several.
+	Switch   bool
 	Repeated bool
-	Help     string
+	Help     string // with the name of the value in backquotes
 }
 
 // What arguments stand for. A value may be "-" on the command line, for standard
@@ -99,12 +98,12 @@ func serverCommands() []Command {
 		{Name: "start", Args: cluster, Help: "start a killed server on its data", run: simple((*Running).Start, "started")},
 		{Name: "restart", Args: cluster, Help: "kill and start", run: simple((*Running).Restart, "restarted")},
 		{Name: "freeze", Args: cluster, Help: "the server keeps its connections and says nothing", Flags: []Flag{
-			{Name: "for", Value: "DURATION", Help: "thaw by itself after this long, such as 30s"},
+			{Name: "for", Help: "thaw by itself after this `DURATION`, such as 30s"},
 		}, run: runFreeze},
 		{Name: "thaw", Args: cluster, Help: "let a frozen server go on", run: simple(
 			func(r *Running, _ context.Context) error { return r.Thaw() }, "thawed")},
 		{Name: "replace", Args: cluster, Help: "another etcd at the same endpoint: another etcd cluster ID, other revisions, the same data", Flags: []Flag{
-			{Name: "empty", Help: "without the data, until mend"},
+			{Name: "empty", Switch: true, Help: "without the data, until mend"},
 		}, run: runReplace},
 		{Name: "wipe", Args: cluster, Help: "the same etcd cluster ID without data, until mend; revisions start again", run: simple((*Running).Wipe, "wiped")},
 		{Name: "compact", Args: cluster, Help: "drop the history", run: runCompact},
@@ -118,9 +117,9 @@ func contentCommands() []Command {
 		{Name: "delete", Args: []string{argCluster, "KEY"}, Help: "delete a key", run: runDelete},
 		{Name: "malform", Args: []string{argCluster, strings.Join(Kinds(), "|")}, Help: "write a malformed value over a key of this kind", run: runMalform},
 		{Name: "config", Args: []string{argCluster}, Help: "change the cluster configuration", Flags: []Flag{
-			{Name: "id", Value: "N", Help: "another cluster ID, in all entries too"},
-			{Name: "capability", Value: "NAME=VALUE", Repeated: true, Help: "a capability, such as syncedCanaries=false (repeatable)"},
-			{Name: "delete", Help: "delete the configuration"},
+			{Name: "id", Help: "another cluster `ID`, in all entries too"},
+			{Name: "capability", Repeated: true, Help: "`NAME=VALUE` of a capability, such as syncedCanaries=false (repeatable)"},
+			{Name: "delete", Switch: true, Help: "delete the configuration"},
 		}, run: runConfig},
 		{Name: "claim", Args: []string{argCluster, "ADDRESS"}, Help: "also claim the address of another cluster's pod", run: runClaim},
 		{Name: "churn", Args: []string{argCluster, "RATE"}, Help: "how many keys change per second", run: runChurn},

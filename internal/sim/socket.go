@@ -96,9 +96,6 @@ func listenControl(path string) (net.Listener, error) {
 	defer func() { _ = os.RemoveAll(private) }()
 	aside := filepath.Join(private, "s")
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: aside})
-	if errors.Is(err, syscall.EINVAL) {
-		err = errors.New("the path is too long for a socket: choose a shorter one with --ctl-socket")
-	}
 	if err != nil {
 		return nil, &DirectoryError{fmt.Errorf("control socket %s: %w", path, err)}
 	}
@@ -117,6 +114,8 @@ func listenControl(path string) (net.Listener, error) {
 func freeSocket(path string) error {
 	info, err := os.Lstat(path)
 	switch {
+	case len(path)+len("/.0123456789") > len(syscall.RawSockaddrUnix{}.Path): // with room for where it is made
+		return fmt.Errorf("control socket %s: the path is too long for a socket: choose a shorter one with --ctl-socket", path)
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
