@@ -7,15 +7,27 @@
 // canaries and the heartbeat, all on leases as the apiserver does. [Running.Run]
 // keeps the leases alive, repeats the heartbeat and makes changes at a steady
 // rate. A [Mesh] is several of them with the directory of client files that an
-// agent watches, and [RunCommand] starts a program on that directory.
+// agent watches, and [RunCommand] starts a program on that directory. Clusters in
+// mode [Cached] share one etcd, as KVStoreMesh writes it; the one in mode [Local]
+// is the agent's own.
+//
+// # Faults
+//
+// While a cluster runs, its server can be killed, frozen, replaced and wiped, and
+// its contents be changed, malformed and mended: see the methods of [Running] and
+// [Mesh]. The same can be asked by name ([Commands], [Mesh.Do]), also by other
+// processes over a socket ([Ask]). Readers reach a server through a gate, so that
+// its endpoint is the same all the time. Nothing heals by itself, except
+// that churn may write a changed key again.
 //
 // # Contents
 //
 // Contents are a pure function of the description: the same seed gives the
 // same keys and values, and the same sequence of changes. The model in memory is
 // the truth (about 30 bytes for an address, so that a million of them is cheap),
-// and [Running.Contents] encodes it on demand: at rest it equals the etcd
-// server's contents, and nothing is paid by those who never ask.
+// and [Running.Contents] encodes it on demand, with what was broken laid over it: at
+// rest it equals the etcd server's contents, and nothing is paid by those who never
+// ask.
 //
 // Services with the same namespace and name exist in several clusters, so that
 // their backends merge: of each four consecutive services two are in every
@@ -40,13 +52,16 @@
 // # Concurrency properties
 //
 // All methods of [Running] and [Mesh] may be called from several goroutines.
-// Goroutines exist only inside Load, Run and RunCommand, which wait for them, and
-// inside the etcd servers and clients, which Close ends.
+// Clusters in one etcd wait for each other. Goroutines exist only inside Load, Run
+// and RunCommand, which wait for them, and inside the etcd servers, their gates and
+// clients, which Close ends.
 //
 // # Failure
 //
 // An error of etcd ends Load or Run with what was being done. The model changes
 // before the transaction is committed, so after a failed commit Contents
 // may be ahead of etcd; an ending context is no failure: what is under way is
-// finished first.
+// finished first. A server that was killed on purpose is no failure either: Run
+// waits for the next one. What cannot be done is refused with a [*RefusedError], and
+// then nothing has changed.
 package sim
