@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net/netip"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mesh-agent/mesh-agent/internal/health"
+	"github.com/mesh-agent/mesh-agent/internal/logging"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
@@ -97,6 +99,10 @@ func (a *agent) sources(t *testing.T) api.Sources {
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		t.Fatal(err)
 	}
+	_, level, err := logging.New(io.Discard, "info", "text")
+	if err != nil {
+		t.Fatal(err)
+	}
 	ips := ipcache.New()
 	n.Apply([]store.Change[nodes.Node]{{New: &nodes.Node{
 		Cluster: "c2", ClusterID: 2, Name: "n1", Source: wire.SourceClusterMesh, EncryptionKey: 3,
@@ -124,7 +130,7 @@ func (a *agent) sources(t *testing.T) api.Sources {
 	return api.Sources{
 		Agent: api.AgentInfo{Version: "v1.2.3", Cluster: "c1", ClusterID: 1, Node: "node-1", Started: time.Now().Add(-time.Hour), Mode: "run"},
 		DB:    db, Mesh: a.mesh, Nodes: n.Table(), Exported: s.Exported(), Services: s.Global(), Identities: i.Table(),
-		Conflicts: found.Conflicts(), Events: found.Events(), IPs: ips, Health: reg, Gatherer: prometheus.NewRegistry(),
+		Conflicts: found.Conflicts(), Events: found.Events(), IPs: ips, Health: reg, Gatherer: prometheus.NewRegistry(), LogLevel: level,
 	}
 }
 

@@ -6,16 +6,18 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/mesh-agent/mesh-agent/internal/logging"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Config is what `run` takes from flags and environment variables. The field
-// names follow the flags.
+// Config is what `run` takes from flags, environment variables and its file (see
+// settings). The field names follow the flags.
 type Config struct {
 	ClusterName            string
 	ClusterID              uint32 `mapstructure:"cluster-id"`
@@ -26,6 +28,7 @@ type Config struct {
 	KVStoreOpt             map[string]string `mapstructure:"kvstore-opt"`
 	Listen                 string
 	Socket                 string
+	DebugPprof             bool
 	LogLevel               string
 	LogFormat              string
 }
@@ -59,6 +62,7 @@ func (c Config) Flags(f *pflag.FlagSet) {
 	f.Var(new(keyValues), "kvstore-opt", "options of the kvstore clients, such as etcd.qps=100; repeated, or one JSON map")
 	f.String("listen", c.Listen, "address of the HTTP API, health and metrics")
 	f.String("socket", c.Socket, "unix socket of the same")
+	f.Bool("debug-pprof", c.DebugPprof, "serve profiles of the agent at /debug/pprof/ on the unix socket")
 	f.String("log-level", c.LogLevel, "error, warn, info or debug")
 	f.String("log-format", c.LogFormat, "text or json")
 }
@@ -68,18 +72,18 @@ func (c Config) local() wire.ClusterInfo {
 	return wire.ClusterInfo{Name: c.ClusterName, ID: c.ClusterID, MaxConnectedClusters: c.MaxConnectedClusters}
 }
 
-// Validate reports every mistake at once, in words.
+// Validate reports every mistake at once, in words, each as a *settingError.
 func (c Config) Validate() error {
 	var errs []error
 	note := func(flag string, err error) {
 		if err != nil {
-			errs = append(errs, fmt.Errorf("--%s: %w", flag, err))
+			errs = append(errs, &settingError{strings.Split(flag, "/"), err})
 		}
 	}
 	if err := wire.ValidateMaxConnectedClusters(c.MaxConnectedClusters); err != nil {
-		errs = append(errs, err)
+		note("max-connected-clusters", err)
 	} else {
-		note("cluster-name/--cluster-id", c.local().Validate())
+		note("cluster-name/cluster-id", c.local().Validate())
 	}
 	if c.NodeName == "" {
 		note("node-name", errors.New("must not be empty"))
@@ -96,6 +100,8 @@ func (c Config) Validate() error {
 	if err != nil {
 		note("listen", fmt.Errorf("%q is no address with a port, such as %s", c.Listen, defaultListen))
 	}
+	note("log-level", logging.CheckLevel(c.LogLevel))
+	note("log-format", logging.CheckFormat(c.LogFormat))
 	return errors.Join(errs...)
 }
 

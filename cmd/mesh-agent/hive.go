@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/mesh-agent/mesh-agent/internal/health"
+	"github.com/mesh-agent/mesh-agent/internal/logging"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
@@ -29,10 +30,11 @@ import (
 // stopTimeout is how long a clean stop may take.
 const stopTimeout = 9 * time.Second
 
-// newHive describes the program: who makes what, and who needs it.
-func newHive() *hive.Hive {
+// newHive describes the program: who makes what, and who needs it. The level is
+// that of its log.
+func newHive(level *logging.Level) *hive.Hive {
 	opts := hive.DefaultOptions()
-	opts.EnvPrefix = "MESH_AGENT_"
+	opts.EnvPrefix = envPrefix
 	opts.StopTimeout = stopTimeout
 	opts.LogThreshold = time.Second
 	opts.ModulePrivateProviders = cell.ModulePrivateProviders{
@@ -44,7 +46,7 @@ func newHive() *hive.Hive {
 	return hive.NewWithOptions(
 		opts,
 		cell.Config(defaultConfig()),
-		cell.Provide(health.New, newRegistry),
+		cell.Provide(health.New, newRegistry, func() *logging.Level { return level }),
 		job.Cell,
 		statedb.Cell,
 		viewCell(),
@@ -52,20 +54,6 @@ func newHive() *hive.Hive {
 		apiCell(), // listens before the mesh runs: an address in use ends it all
 		meshCell(),
 	)
-}
-
-// checkConfig finds the mistakes of the settings with a hive that has nothing
-// but the configuration, so that they end the program before it begins.
-func checkConfig(settings map[string]any) error {
-	var mistakes error
-	h := hive.New(cell.Config(defaultConfig()), cell.Invoke(func(c Config) { mistakes = c.Validate() }))
-	for key, value := range settings {
-		h.Viper().Set(key, value)
-	}
-	if err := h.Populate(slog.New(slog.DiscardHandler)); err != nil {
-		return err
-	}
-	return mistakes
 }
 
 func newRegistry() (*prometheus.Registry, prometheus.Registerer, prometheus.Gatherer) {
@@ -170,10 +158,15 @@ type apiParams struct {
 	Findings   *findings.Findings
 	Health     *health.Registry
 	Gatherer   prometheus.Gatherer
+	Level      *logging.Level
 	Log        *slog.Logger
 }
 
 func newAPI(p apiParams) (*api.Server, error) {
+	var options []api.Option
+	if p.Config.DebugPprof {
+		options = append(options, api.WithProfiles())
+	}
 	return api.NewServer(api.Sources{
 		DB: p.DB,
 		Agent: api.AgentInfo{
@@ -191,7 +184,8 @@ func newAPI(p apiParams) (*api.Server, error) {
 		IPs:        p.IPs,
 		Health:     p.Health,
 		Gatherer:   p.Gatherer,
-	}, p.Log)
+		LogLevel:   p.Level,
+	}, p.Log, options...)
 }
 
 // serveAPI opens the sockets when the program starts, so that an address in use

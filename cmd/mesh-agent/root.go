@@ -38,6 +38,11 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 // errUnwell ends a command whose answer, which was printed, is not a good one.
 var errUnwell = errors.New("not well")
 
+// saidError ends a command whose error was told already.
+type saidError struct{ error }
+
+func (e saidError) Unwrap() error { return e.error }
+
 // execute runs a command line and returns its exit code. Errors become a line
 // on stderr.
 func execute(root *cobra.Command, args []string) int {
@@ -48,6 +53,9 @@ func execute(root *cobra.Command, args []string) int {
 	}
 	if errors.Is(err, errUnwell) {
 		return exitUnwell
+	}
+	if _, said := errors.AsType[saidError](err); said {
+		return exitCode(err)
 	}
 	hint := ""
 	if _, ok := errors.AsType[usageError](err); ok {
@@ -118,7 +126,7 @@ func (c *cli) root(others ...*cobra.Command) *cobra.Command {
 	flags.StringVar(&c.server, "server", "", "URL of the agent to ask, such as http://127.0.0.1:9979")
 	flags.StringVar(&c.socket, "socket", "", "unix socket of the agent to ask; default: "+defaultSocket+", then "+defaultListen)
 	root.AddCommand(others...)
-	root.AddCommand(c.statusCommand(), c.getCommand(), c.lookupCommand(), newVersionCommand())
+	root.AddCommand(c.statusCommand(), c.getCommand(), c.lookupCommand(), c.logLevelCommand(), newVersionCommand())
 	return root
 }
 
@@ -141,21 +149,12 @@ func (c *cli) connect(cmd *cobra.Command) (*client.Client, error) {
 // MESH_AGENT_SERVER.
 func (c *cli) environment(flags *pflag.FlagSet) error {
 	chosen := flags.Changed("server") || flags.Changed("socket")
-	var errs []error
-	flags.VisitAll(func(f *pflag.Flag) {
+	skip := func(f *pflag.Flag) bool {
 		isTarget := f.Name == "server" || f.Name == "socket"
-		if f.Changed || f.Name == "help" || isTarget && chosen {
-			return
-		}
-		name := "MESH_AGENT_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
-		if value := c.getenv(name); value != "" {
-			if err := f.Value.Set(value); err != nil {
-				errs = append(errs, fmt.Errorf("%s=%q: %w", name, value, err))
-			}
-		}
-	})
-	if len(errs) > 0 {
-		return usageError{errors.Join(errs...)}
+		return f.Changed || f.Name == "help" || isTarget && chosen
+	}
+	if err := setFromEnvironment(flags, c.getenv, skip, make(map[string]string)); err != nil {
+		return usageError{err}
 	}
 	return nil
 }

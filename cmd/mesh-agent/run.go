@@ -2,8 +2,8 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -12,24 +12,34 @@ import (
 
 // newRunCommand is the agent itself.
 func newRunCommand() *cobra.Command {
-	h := newHive()
+	s := newSettings()
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run the agent: connect to the clusters of the mesh directory and serve one view of them",
+		Long:  "Run the agent: connect to the clusters of the mesh directory and serve one view of them.\n\n" + settingsHelp,
 		Args:  noArgs,
 	}
-	h.RegisterFlags(cmd.Flags())
+	s.register(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		log, err := logging.New(cmd.ErrOrStderr(), h.Viper().GetString("log-level"), h.Viper().GetString("log-format"))
+		c, err := s.load(os.Getenv)
+		if err != nil {
+			return err
+		}
+		if err := s.validate(c); err != nil {
+			return err
+		}
+		log, level, err := logging.New(cmd.ErrOrStderr(), c.LogLevel, c.LogFormat)
 		if err != nil {
 			return usageError{err}
 		}
-		if err := checkConfig(h.Viper().AllSettings()); err != nil {
-			return usagef("%s", oneLine(err))
+		for _, name := range strangers(os.Environ(), cmd.Root()) {
+			log.Warn("An environment variable that nothing reads; the names of variables follow the flags", "variable", name)
 		}
 		log.Info("Starting", "version", version(), "pid", os.Getpid())
+		h := newHive(level)
+		s.give(h)
 		if err := h.Run(log); err != nil {
-			return fmt.Errorf("the agent ended: %w", err)
+			return ended(log, c, err)
 		}
 		log.Info("Stopped")
 		return nil
@@ -37,19 +47,20 @@ func newRunCommand() *cobra.Command {
 	return cmd
 }
 
-// oneLine shortens an error about the settings to what the user can mend.
-func oneLine(err error) string {
-	text := err.Error()
-	if _, detail, found := strings.Cut(text, "error(s) decoding:"); found {
-		text, _, _ = strings.Cut(detail, "Hint:")
-		text = strings.Trim(text, "\n*. ")
+// ended says why the agent ended: as a line of the log where programs read it,
+// or else as every command does.
+func ended(log *slog.Logger, c Config, err error) error {
+	err = fmt.Errorf("the agent ended: %w", err)
+	if c.LogFormat != "json" {
+		return err
 	}
-	return strings.ReplaceAll(text, "\n", "; ")
+	log.Error("The agent ended", "error", err)
+	return saidError{err}
 }
 
 // newHiveCommand prints the object graph of the program.
 func newHiveCommand() *cobra.Command {
-	cmd := newHive().Command()
+	cmd := newHive(new(logging.Level)).Command()
 	cmd.Short = "Print the object graph of the program"
 	return cmd
 }

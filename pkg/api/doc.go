@@ -15,8 +15,9 @@
 // than revision N" may see something again, and loses nothing.
 //
 // Errors, those of unknown paths and methods included, are problem documents
-// (RFC 9457). The server is read-only and knows no users: [Server.Listen] therefore
-// warns when an address is not a loopback one.
+// (RFC 9457). The server knows no users: [Server.Listen] therefore warns when an
+// address is not a loopback one, and what changes the agent or shows its inside
+// (its log's level, its profiles) is answered on the unix socket only.
 //
 // Concurrency: a [Server] may be used by any number of goroutines. Handlers hold
 // no lock while they write; a client that does not read for [writeTimeout] is

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mesh-agent/mesh-agent/internal/health"
+	"github.com/mesh-agent/mesh-agent/internal/logging"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/findings"
@@ -84,7 +86,7 @@ type fixture struct {
 	registry   *prometheus.Registry
 }
 
-func newFixture(t testing.TB) *fixture {
+func newFixture(t testing.TB, options ...Option) *fixture {
 	t.Helper()
 	db := statedb.New()
 	f := &fixture{
@@ -110,11 +112,22 @@ func newFixture(t testing.TB) *fixture {
 		Agent: AgentInfo{Version: "v1.2.3", Cluster: "c1", ClusterID: 1, Node: "node-1", Started: epoch.Add(-time.Hour), Mode: "run"},
 		DB:    db, Mesh: f.mesh, Nodes: f.nodes.Table(), Exported: f.services.Exported(), Services: f.services.Global(),
 		Identities: f.identities.Table(), Conflicts: f.findings.Conflicts(), Events: f.findings.Events(), IPs: f.ips, Health: f.scopes, Gatherer: f.registry,
-	}, slog.New(slog.DiscardHandler))
+		LogLevel: logLevel(t),
+	}, slog.New(slog.DiscardHandler), options...)
 	must(err)
 	t.Cleanup(f.Close)
 	f.now = func() time.Time { return epoch }
 	return f
+}
+
+// logLevel is the level of a log that nobody reads.
+func logLevel(t testing.TB) *logging.Level {
+	t.Helper()
+	_, level, err := logging.New(io.Discard, "info", "text")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return level
 }
 
 // get asks the handler.

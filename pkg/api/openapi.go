@@ -38,11 +38,22 @@ func describe(version string, routes []route) ([]byte, error) {
 
 func operation(schemas huma.Registry, rt route) *huma.Operation {
 	op := &huma.Operation{
-		OperationID: rt.id, Method: http.MethodGet, Path: documentedPath(rt.path), Summary: rt.summary,
+		OperationID: rt.id, Method: rt.method, Path: documentedPath(rt.path), Summary: rt.summary,
 		Parameters: append(pathParameters(rt.path), queryParameters(rt.parameters)...),
 		Responses:  map[string]*huma.Response{"200": {Description: http.StatusText(http.StatusOK), Content: content(schemas, rt)}},
 	}
-	for _, status := range rt.errors {
+	if rt.body != nil {
+		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+			"application/json": {Schema: schemas.Schema(rt.body, true, "")},
+			"text/plain":       {Schema: &huma.Schema{Type: huma.TypeString}},
+		}}
+	}
+	errors := rt.errors
+	if rt.local {
+		op.Description = "Answered on the unix socket only."
+		errors = append([]int{http.StatusForbidden}, errors...)
+	}
+	for _, status := range errors {
 		answer := reflect.TypeFor[Problem]()
 		if status == http.StatusServiceUnavailable {
 			answer = rt.answer // a problem document with the reasons

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -31,6 +32,7 @@ type Server struct {
 	mux       *http.ServeMux
 	openAPI   []byte
 	listeners *listeners // set by Listen, before Serve
+	profiles  bool       // serve profiles of the process
 
 	feed       *feed
 	watchables []watchable // in the feed's order
@@ -40,12 +42,23 @@ type Server struct {
 	stop     context.CancelFunc
 }
 
-// route is one path of the API: what serves it and what describes it.
+// Option changes what a server serves.
+type Option func(*Server)
+
+// WithProfiles makes the server give out profiles of the process, to those who
+// come over the unix socket.
+func WithProfiles() Option { return func(s *Server) { s.profiles = true } }
+
+// route is one path of the API with one method: what serves it and what
+// describes it.
 type route struct {
+	method     string // empty: GET, which also answers HEAD
+	local      bool   // only for those who come over the unix socket
 	path       string // as in a pattern of [http.ServeMux]
 	id         string // of the operation, unique
 	summary    string
 	parameters []string     // of the query
+	body       reflect.Type // of the request as JSON; nil: none
 	answer     reflect.Type // nil: not JSON
 	media      string       // when it is not JSON
 	errors     []int
@@ -53,22 +66,22 @@ type route struct {
 }
 
 // NewServer returns a server. It fails when a source is missing.
-func NewServer(sources Sources, log *slog.Logger) (*Server, error) {
+func NewServer(sources Sources, log *slog.Logger, options ...Option) (*Server, error) {
 	if err := sources.validate(); err != nil {
 		return nil, err
 	}
 	s := &Server{Sources: sources, log: log, now: time.Now, mux: http.NewServeMux(), listeners: new(listeners)}
+	for _, o := range options {
+		o(s)
+	}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	if err := s.openFeed(); err != nil {
 		return nil, err
 	}
 	s.routes = s.allRoutes()
-	for _, rt := range s.routes {
-		s.mux.HandleFunc("GET "+rt.path, func(w http.ResponseWriter, r *http.Request) {
-			if err := rt.handle(w, r); err != nil {
-				s.fail(w, r, err)
-			}
-		})
+	for i := range s.routes {
+		s.routes[i].method = cmp.Or(s.routes[i].method, http.MethodGet)
+		s.serve(s.routes[i])
 	}
 	doc, err := describe(s.Agent.Version, s.routes)
 	if err != nil {
@@ -76,6 +89,43 @@ func NewServer(sources Sources, log *slog.Logger) (*Server, error) {
 	}
 	s.openAPI = doc
 	return s, nil
+}
+
+// serve adds a route to the mux.
+func (s *Server) serve(rt route) {
+	s.mux.HandleFunc(rt.method+" "+rt.path, func(w http.ResponseWriter, r *http.Request) {
+		err := s.admit(rt, r)
+		if err == nil {
+			err = rt.handle(w, r)
+		}
+		if err != nil {
+			s.fail(w, r, err)
+		}
+	})
+}
+
+// admit refuses strangers where only those who come over the unix socket may:
+// its file's mode says who they are, and over TCP nobody is asked.
+func (s *Server) admit(rt route, r *http.Request) error {
+	if local, _ := r.Context().Value(localKey{}).(bool); local || !rt.local {
+		return nil
+	}
+	socket := s.Socket()
+	if socket == "" {
+		return problemf(http.StatusForbidden, "%s %s is answered on the unix socket only, and this agent has none: start it with --socket", r.Method, r.URL.Path)
+	}
+	return problemf(http.StatusForbidden, "%s %s is answered on the unix socket only: use %s", r.Method, r.URL.Path, socket)
+}
+
+// localKey marks the contexts of requests that came over the unix socket.
+type localKey struct{}
+
+// markLocal is for [http.Server.ConnContext].
+func markLocal(ctx context.Context, c net.Conn) context.Context {
+	if _, local := c.(*net.UnixConn); local {
+		return context.WithValue(ctx, localKey{}, true)
+	}
+	return ctx
 }
 
 func (s *Server) allRoutes() []route {
@@ -112,6 +162,10 @@ func (s *Server) allRoutes() []route {
 			path: "/v1/lookup/{address}", id: "lookup", summary: "Whose address this is.",
 			answer: reflect.TypeFor[Lookup](), errors: []int{http.StatusBadRequest}, handle: s.lookup,
 		},
+	}
+	all = append(all, s.logLevelRoutes()...)
+	if s.profiles {
+		all = append(all, profileRoutes()...)
 	}
 	for _, res := range allResources() {
 		all = append(all, res.routes(s)...)
@@ -244,7 +298,9 @@ func (s *Server) index(w http.ResponseWriter, _ *http.Request) error {
 	var b strings.Builder
 	b.WriteString("mesh-agent " + s.Agent.Version + "\n\n")
 	for _, rt := range s.routes {
-		b.WriteString(strings.TrimSuffix(rt.path, "{$}") + "\n")
+		if rt.method == http.MethodGet {
+			b.WriteString(strings.TrimSuffix(rt.path, "{$}") + "\n")
+		}
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = w.Write([]byte(b.String())) // the client is gone
@@ -273,6 +329,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		IdleTimeout:       idleTimeout,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		BaseContext:       func(net.Listener) context.Context { return base },
+		ConnContext:       markLocal,
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {

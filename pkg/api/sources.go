@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mesh-agent/mesh-agent/internal/health"
+	"github.com/mesh-agent/mesh-agent/internal/logging"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/findings"
@@ -48,11 +49,13 @@ type Sources struct {
 	IPs        *ipcache.Cache
 	Health     *health.Registry
 	Gatherer   prometheus.Gatherer
+	LogLevel   *logging.Level // that of the agent's log
 }
 
 func (s *Sources) validate() error {
 	if s.DB == nil || s.Mesh == nil || s.Nodes == nil || s.Exported == nil || s.Services == nil ||
-		s.Identities == nil || s.Conflicts == nil || s.Events == nil || s.IPs == nil || s.Health == nil || s.Gatherer == nil {
+		s.Identities == nil || s.Conflicts == nil || s.Events == nil || s.IPs == nil || s.Health == nil || s.Gatherer == nil ||
+		s.LogLevel == nil {
 		return errors.New("api: a source is missing")
 	}
 	return nil

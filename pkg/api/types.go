@@ -325,3 +325,8 @@ type WatchEvent struct {
 	Object   any    `json:"object,omitempty" doc:"An item of the resource's list; none when the event is synced."`
 	Revision uint64 `json:"revision" doc:"The change's position in the sequence of all changes."`
 }
+
+// LogLevel is how much the agent's log tells.
+type LogLevel struct {
+	Level string `json:"level" enum:"error,warn,info,debug"`
+}

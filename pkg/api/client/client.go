@@ -10,6 +10,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -145,12 +146,36 @@ func (c *Client) Lookup(ctx context.Context, address string) (*api.Lookup, error
 	return Get[api.Lookup](ctx, c, "v1", "lookup", address)
 }
 
+// LogLevel asks how much the agent's log tells.
+func (c *Client) LogLevel(ctx context.Context) (*api.LogLevel, error) {
+	return Get[api.LogLevel](ctx, c, "v1", "log-level")
+}
+
+// SetLogLevel changes how much the agent's log tells. The agent takes it over
+// its socket only.
+func (c *Client) SetLogLevel(ctx context.Context, level string) (*api.LogLevel, error) {
+	text, err := json.Marshal(api.LogLevel{Level: level})
+	if err != nil {
+		return nil, err
+	}
+	body, err := c.send(ctx, http.MethodPut, []string{"v1", "log-level"}, nil, bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	return decode[api.LogLevel](ctx, body)
+}
+
 // Get asks for one object. The parts of the path are escaped.
 func Get[T any](ctx context.Context, c *Client, path ...string) (*T, error) {
 	body, err := c.do(ctx, path, nil)
 	if err != nil {
 		return nil, err
 	}
+	return decode[T](ctx, body)
+}
+
+// decode reads the body of an answer to its end.
+func decode[T any](ctx context.Context, body io.ReadCloser) (*T, error) {
 	defer body.Close()
 	v := new(T)
 	if err := json.NewDecoder(body).Decode(v); err != nil {
@@ -159,8 +184,14 @@ func Get[T any](ctx context.Context, c *Client, path ...string) (*T, error) {
 	return v, nil
 }
 
-// do sends a request and returns the body of a good answer.
+// do asks and returns the body of a good answer.
 func (c *Client) do(ctx context.Context, path []string, query url.Values) (io.ReadCloser, error) {
+	return c.send(ctx, http.MethodGet, path, query, nil)
+}
+
+// send sends a request, with a body of JSON if any, and returns the body of a
+// good answer.
+func (c *Client) send(ctx context.Context, method string, path []string, query url.Values, content io.Reader) (io.ReadCloser, error) {
 	target := c.base
 	for _, part := range path {
 		target += "/" + url.PathEscape(part)
@@ -168,11 +199,14 @@ func (c *Client) do(ctx context.Context, path []string, query url.Values) (io.Re
 	if len(query) > 0 {
 		target += "?" + query.Encode()
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+	req, err := http.NewRequestWithContext(ctx, method, target, content)
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("Accept", "application/json")
+	if content != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return nil, broken(ctx, err)
