@@ -126,4 +126,3 @@ func mapText(m map[string]any) (string, error) {
 	text, err := json.Marshal(texts)
 	return string(text), err
 }
-
