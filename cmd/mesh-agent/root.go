@@ -38,6 +38,9 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 // errUnwell ends a command whose answer, which was printed, is not a good one.
 var errUnwell = errors.New("not well")
 
+// errFaulty ends a command that has printed what can never work.
+var errFaulty = errors.New("faulty")
+
 // saidError ends a command whose error was told already.
 type saidError struct{ error }
 
@@ -53,6 +56,9 @@ func execute(root *cobra.Command, args []string) int {
 	}
 	if errors.Is(err, errUnwell) {
 		return exitUnwell
+	}
+	if errors.Is(err, errFaulty) {
+		return exitUsage
 	}
 	if _, said := errors.AsType[saidError](err); said {
 		return exitCode(err)
@@ -108,16 +114,7 @@ func (c *cli) root(others ...*cobra.Command) *cobra.Command {
 		Args:          cobra.ArbitraryArgs, // an unknown command is answered below, as wrong usage
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return cmd.Help()
-			}
-			similar := ""
-			if names := cmd.SuggestionsFor(args[0]); len(names) > 0 {
-				similar = "; did you mean " + strings.Join(names, " or ") + "?"
-			}
-			return usagef("unknown command %q%s", args[0], similar)
-		},
+		RunE:          helpOrUnknown,
 	}
 	root.Version = version()
 	root.SuggestionsMinimumDistance = 2
@@ -126,8 +123,34 @@ func (c *cli) root(others ...*cobra.Command) *cobra.Command {
 	flags.StringVar(&c.server, "server", "", "URL of the agent to ask, such as http://127.0.0.1:9979")
 	flags.StringVar(&c.socket, "socket", "", "unix socket of the agent to ask; default: "+defaultSocket+", then "+defaultListen)
 	root.AddCommand(others...)
-	root.AddCommand(c.statusCommand(), c.getCommand(), c.lookupCommand(), c.logLevelCommand(), newVersionCommand())
+	root.AddCommand(c.statusCommand(), c.getCommand(), c.lookupCommand(), c.logLevelCommand(), c.configCommand(), newVersionCommand())
+	root.InitDefaultCompletionCmd()
+	if cmd, _, err := root.Find([]string{"completion"}); err == nil {
+		cmd.Args, cmd.RunE = cobra.ArbitraryArgs, helpOrUnknown // an unknown shell is wrong usage
+	}
 	return root
+}
+
+// helpOrUnknown is for a command that only has others below it.
+func helpOrUnknown(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	similar := ""
+	if names := cmd.SuggestionsFor(args[0]); len(names) > 0 {
+		similar = "; did you mean " + strings.Join(names, " or ") + "?"
+	}
+	return usagef("unknown command %q%s", args[0], similar)
+}
+
+// group returns a command that only has others below it.
+func group(name, short string, commands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: name, Short: short, Args: cobra.ArbitraryArgs, RunE: helpOrUnknown,
+		SuggestionsMinimumDistance: 2,
+	}
+	cmd.AddCommand(commands...)
+	return cmd
 }
 
 // connect returns a client for the agent that flags and environment choose.

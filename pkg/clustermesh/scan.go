@@ -61,49 +61,92 @@ func scan(dir, own string) (listing, error) {
 }
 
 func (l *listing) add(dir, name, own string) {
-	path := filepath.Join(dir, name)
-	content, ok, err := readConfig(path)
-	badName := wire.ValidateClusterName(name)
-	switch {
-	case name == own:
-	case err != nil && badName == nil:
-		// It may be a client file that we may not read: a cluster that fails and
-		// says so, and none that is drained for it.
-		l.files[name] = File{Path: path, unreadable: true}
-	case !ok:
-	case badName != nil:
-		l.ignore(path, fmt.Errorf("the file's name is no valid cluster name: %w", badName))
-	default:
-		l.files[name] = File{Path: path, Hash: kvstore.HashContent(content)}
-		l.follow(path, content)
+	switch e := examine(dir, name, own); e.verdict {
+	case verdictUnreadable:
+		l.files[name] = File{Path: e.path, unreadable: true}
+	case verdictMisnamed:
+		l.ignored = append(l.ignored, Ignored{File: e.path, Reason: e.reason.Error()})
+	case verdictClient:
+		l.files[name] = File{Path: e.path, Hash: kvstore.HashContent(e.content)}
+		l.follow(e.path, e.content)
+	case verdictOwn, verdictOther:
 	}
 }
 
-func (l *listing) ignore(path string, err error) {
-	l.ignored = append(l.ignored, Ignored{File: path, Reason: err.Error()})
+// verdict is what becomes of an entry of the mesh directory.
+type verdict uint8
+
+const (
+	verdictOther      verdict = iota // nothing of ours
+	verdictOwn                       // the own cluster's, which is not a remote's
+	verdictMisnamed                  // a client file whose name is no cluster's
+	verdictUnreadable                // perhaps the client file of the cluster of its name
+	verdictClient                    // that
+)
+
+// entry is an entry of the mesh directory.
+type entry struct {
+	name, path string
+	verdict    verdict
+	reason     error  // why it is no client file that can be used
+	content    []byte // of a client file
+}
+
+// examine judges an entry of the mesh directory.
+func examine(dir, name, own string) entry {
+	e := entry{name: name, path: filepath.Join(dir, name)}
+	content, err := readConfig(e.path)
+	badName := wire.ValidateClusterName(name)
+	switch {
+	case name == own:
+		e.verdict, e.reason = verdictOwn, errors.New("it has the name of the own cluster, which is no remote one")
+	case err != nil && !errors.Is(err, errNoClientFile) && badName == nil:
+		// It may be a client file that we may not read: a cluster that fails and
+		// says so, and none that is drained for it.
+		e.verdict, e.reason = verdictUnreadable, err
+	case err != nil:
+		e.verdict, e.reason = verdictOther, err
+	case badName != nil:
+		e.verdict, e.reason = verdictMisnamed, fmt.Errorf("the file's name is no valid cluster name: %w", badName)
+	default:
+		e.verdict, e.content = verdictClient, content
+	}
+	return e
 }
 
 // maxConfig bounds what is read of an entry. Client files have a few hundred
 // bytes; a volume that somebody mounted by mistake may hold anything.
 const maxConfig = 1 << 20
 
-// readConfig tells whether the entry is a client file: it leads to a regular,
-// readable file that contains the marker.
-func readConfig(path string) (content []byte, ok bool, err error) {
+// errNoClientFile: the entry is nothing that could be a client file.
+var errNoClientFile = errors.New("no client file")
+
+// readConfig returns what a client file contains: the entry leads to a regular,
+// readable file that contains the marker. The error is an errNoClientFile when
+// the entry is none, and any other when that cannot be told.
+func readConfig(path string) ([]byte, error) {
 	info, err := os.Stat(path)
-	if err == nil {
-		if !info.Mode().IsRegular() || info.Size() > maxConfig {
-			return nil, false, nil // a directory, a socket, a dump
-		}
+	var content []byte
+	switch {
+	case err != nil:
+	case info.IsDir():
+		return nil, fmt.Errorf("%w: a directory", errNoClientFile)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%w: neither a file nor a directory", errNoClientFile)
+	case info.Size() > maxConfig:
+		return nil, fmt.Errorf("%w: its %d bytes are too many", errNoClientFile, info.Size())
+	default:
 		content, err = os.ReadFile(path)
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, false, nil // dangling, or gone meanwhile
+		return nil, fmt.Errorf("%w: it leads to nothing", errNoClientFile) // dangling, or gone meanwhile
 	case err != nil:
-		return nil, false, fmt.Errorf("cannot be read: %w", err)
+		return nil, fmt.Errorf("cannot be read: %w", err)
+	case !bytes.Contains(content, marker):
+		return nil, fmt.Errorf("%w: the text %q is not in it", errNoClientFile, marker)
 	}
-	return content, bytes.Contains(content, marker), nil
+	return content, nil
 }
 
 // follow notes where changes of the file's contents, and of the files that it
