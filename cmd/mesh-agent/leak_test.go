@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 )
 
 // asAgent is the environment variable that makes the test binary the real
@@ -15,5 +15,5 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asAgent) != "" {
 		main()
 	}
-	goleak.VerifyTestMain(m)
+	etcdtest.Main(m)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
 // Where an agent listens, and is looked for.
@@ -87,6 +88,9 @@ func exitCode(err error) int {
 	if errors.Is(err, client.ErrUnreachable) {
 		return exitUsage
 	}
+	if _, ok := errors.AsType[*kvstore.KeyError](err); ok {
+		return exitUsage // the kvstore does not answer, or not us
+	}
 	return exitUnwell
 }
 
@@ -123,7 +127,7 @@ func (c *cli) root(others ...*cobra.Command) *cobra.Command {
 	flags.StringVar(&c.server, "server", "", "URL of the agent to ask, such as http://127.0.0.1:9979")
 	flags.StringVar(&c.socket, "socket", "", "unix socket of the agent to ask; default: "+defaultSocket+", then "+defaultListen)
 	root.AddCommand(others...)
-	root.AddCommand(c.statusCommand(), c.getCommand(), c.lookupCommand(), c.logLevelCommand(), c.configCommand(), newVersionCommand())
+	root.AddCommand(c.statusCommand(), c.getCommand(), c.lookupCommand(), c.logLevelCommand(), c.configCommand(), c.kvstoreCommand(), newVersionCommand())
 	root.InitDefaultCompletionCmd()
 	if cmd, _, err := root.Find([]string{"completion"}); err == nil {
 		cmd.Args, cmd.RunE = cobra.ArbitraryArgs, helpOrUnknown // an unknown shell is wrong usage

@@ -60,6 +60,14 @@ func scan(dir, own string) (listing, error) {
 	return l, nil
 }
 
+// Files returns the client files of a mesh directory at this moment, by the
+// names of their clusters. A running agent connects to them, except to the one
+// of the own cluster. It fails when the directory cannot be read.
+func Files(dir string) (map[string]File, error) {
+	l, err := scan(dir, "")
+	return l.files, err
+}
+
 func (l *listing) add(dir, name, own string) {
 	switch e := examine(dir, name, own); e.verdict {
 	case verdictUnreadable:

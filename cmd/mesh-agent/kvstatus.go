@@ -1,0 +1,192 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// kvStatus is what a kvstore says of itself at one moment.
+type kvStatus struct {
+	Name       string       `json:"name"`
+	ConfigFile string       `json:"configFile,omitempty"`
+	Endpoints  []kvEndpoint `json:"endpoints"`
+	Heartbeat  *kvHeartbeat `json:"heartbeat"` // null when there is none, or nobody to ask
+	Problems   []string     `json:"problems"`
+}
+
+// kvEndpoint is one endpoint. Without a connection only Endpoint and Error are
+// known.
+type kvEndpoint struct {
+	Endpoint      string   `json:"endpoint"`
+	Connected     bool     `json:"connected"`
+	Error         string   `json:"error,omitempty"`
+	EtcdClusterID string   `json:"etcdClusterID,omitempty"` // in hexadecimal
+	Version       string   `json:"version,omitempty"`
+	Leader        bool     `json:"leader"`
+	DBSizeBytes   int64    `json:"dbSizeBytes,omitempty"`
+	Revision      int64    `json:"revision,omitempty"`
+	Alarms        []string `json:"alarms,omitempty"`
+}
+
+// kvHeartbeat is the heartbeat key. Its age is by the clocks of its writer and
+// of this machine; null when the value is not a time.
+type kvHeartbeat struct {
+	Written    string   `json:"written"`
+	AgeSeconds *float64 `json:"ageSeconds"`
+}
+
+func (c *cli) kvStatusCommand(k *kvChoice) *cobra.Command {
+	format := printer.NewFormat(printer.Text, printer.JSON, printer.YAML)
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show each endpoint of a kvstore, its heartbeat, and what is wrong",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			t, err := c.target(cmd, k)
+			if err != nil {
+				return err
+			}
+			st, reached := t.status(cmd.Context(), time.Now)
+			out := cmd.OutOrStdout()
+			if format.Structured() {
+				err = format.Object(out, st)
+			} else {
+				err = writeKVStatus(out, printer.StyleFor(out, c.getenv), st)
+			}
+			switch {
+			case err != nil:
+				return err
+			case !reached:
+				return errFaulty
+			case len(st.Problems) > 0:
+				return errUnwell
+			}
+			return nil
+		},
+	}
+	cmd.Flags().VarP(format, "output", "o", "form of the output")
+	return cmd
+}
+
+// status asks every endpoint, one after another.
+func (t *kvTarget) status(ctx context.Context, now func() time.Time) (st *kvStatus, reached bool) {
+	st = &kvStatus{Name: t.name, ConfigFile: t.cfg.Path, Endpoints: []kvEndpoint{}, Problems: []string{}}
+	for attempt, url := range t.cfg.Endpoints {
+		client, err := kvstore.Connect(ctx, t.cfg, attempt, t.opts)
+		if err != nil {
+			st.Endpoints = append(st.Endpoints, kvEndpoint{Endpoint: url, Error: oneLine(err)})
+			st.Problems = append(st.Problems, oneLine(err))
+			continue
+		}
+		s := client.Status()
+		st.Endpoints = append(st.Endpoints, kvEndpoint{
+			Endpoint: url, Connected: true, Error: s.Server.Error, EtcdClusterID: strconv.FormatUint(s.EtcdClusterID, 16),
+			Version: s.Server.Version, Leader: s.Server.Leader, DBSizeBytes: s.Server.DBSize, Revision: s.Head.Revision, Alarms: s.Server.Alarms,
+		})
+		for _, alarm := range s.Server.Alarms {
+			st.Problems = append(st.Problems, url+": alarm: "+alarm)
+		}
+		if !reached {
+			st.readHeartbeat(ctx, client, now)
+		}
+		reached = true
+		client.Close()
+	}
+	return st, reached
+}
+
+// readHeartbeat judges the heartbeat by what is written in it, since whoever
+// looks once cannot see it being written.
+func (st *kvStatus) readHeartbeat(ctx context.Context, client kvstore.Client, now func() time.Time) {
+	problem := func(format string, args ...any) { st.Problems = append(st.Problems, fmt.Sprintf(format, args...)) }
+	kv, _, err := client.Get(ctx, wire.HeartbeatKey)
+	switch {
+	case err != nil:
+		problem("%s", oneLine(err))
+		return
+	case kv == nil:
+		problem("there is no heartbeat %s: nobody writes this cluster's state", wire.HeartbeatKey)
+		return
+	}
+	st.Heartbeat = &kvHeartbeat{Written: string(kv.Value)}
+	written, err := time.Parse(time.RFC3339, string(kv.Value))
+	if err != nil {
+		return
+	}
+	age := now().Sub(written)
+	seconds := age.Seconds()
+	st.Heartbeat.AgeSeconds = &seconds
+	if age > kvstore.DefaultTimings().HeartbeatLimit {
+		problem("the heartbeat is %s old: the cluster's writer may be gone, or a clock is wrong", printer.Duration(age))
+	}
+}
+
+func writeKVStatus(w io.Writer, style printer.Style, st *kvStatus) error {
+	out := bufio.NewWriter(w)
+	verdict, color := "well", printer.Green
+	if len(st.Problems) > 0 {
+		verdict, color = count(len(st.Problems), "problem"), printer.Red
+	}
+	fmt.Fprintf(out, "%s: %s\n", printer.Clean(st.Name), paint(style, color, verdict))
+	for _, p := range st.Problems {
+		fmt.Fprintf(out, "  %s\n", printer.Clean(p))
+	}
+	fmt.Fprintln(out)
+	writeFields(out, [][2]string{{"Client file", st.ConfigFile}, {"Heartbeat", st.Heartbeat.text()}})
+	fmt.Fprintln(out)
+	if _, err := kvEndpointTable().Print(out, each(st.Endpoints), style); err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+func (h *kvHeartbeat) text() string {
+	switch {
+	case h == nil:
+		return ""
+	case h.AgeSeconds == nil:
+		return h.Written
+	default:
+		return fmt.Sprintf("%s (%s ago)", h.Written, printer.Duration(time.Duration(*h.AgeSeconds*float64(time.Second))))
+	}
+}
+
+func kvEndpointTable() printer.Table[kvEndpoint] {
+	return printer.Table[kvEndpoint]{
+		{Title: "ENDPOINT", Text: func(e kvEndpoint) string { return e.Endpoint }},
+		{
+			Title: "CONNECTED", Text: func(e kvEndpoint) string { return yesNo(e.Connected) },
+			Color: func(e kvEndpoint) printer.Color { return wellColor(e.Connected) },
+		},
+		{Title: "ETCD CLUSTER ID", Text: func(e kvEndpoint) string { return e.EtcdClusterID }},
+		{Title: "VERSION", Text: func(e kvEndpoint) string { return e.Version }},
+		{Title: "LEADER", Text: func(e kvEndpoint) string {
+			if e.Version == "" {
+				return ""
+			}
+			return yesNo(e.Leader)
+		}},
+		{Title: "REVISION", Right: true, Text: func(e kvEndpoint) string {
+			if !e.Connected {
+				return ""
+			}
+			return strconv.FormatInt(e.Revision, 10)
+		}},
+		{Title: "SIZE", Right: true, Text: func(e kvEndpoint) string {
+			if e.DBSizeBytes == 0 {
+				return ""
+			}
+			return fmt.Sprintf("%.1f MiB", float64(e.DBSizeBytes)/(1<<20))
+		}},
+	}
+}

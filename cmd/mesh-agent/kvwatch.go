@@ -1,0 +1,171 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+)
+
+// The events of a watch.
+const (
+	eventHave   = "have" // it was there when the watch began
+	eventPut    = "put"
+	eventDelete = "delete"
+)
+
+// rewatchMax bounds the pause between two tries to connect again.
+const rewatchMax = 10 * time.Second
+
+func (c *cli) kvWatchCommand(k *kvChoice) *cobra.Command {
+	var (
+		w      kvWatch
+		format = printer.NewFormat(plain, printer.JSON)
+	)
+	cmd := &cobra.Command{
+		Use:   "watch PREFIX",
+		Short: "Print what is there, and then every change, until interrupted",
+		Long: "Print what is there (have), and then every change (put, delete), until interrupted. PREFIX is as for list.\n" +
+			"After a lost connection it goes on where it was: what changed meanwhile is printed then. A write of an equal\n" +
+			"value is no change.",
+		Example: "  mesh-agent kvstore watch --cluster c2 cilium/.heartbeat\n  mesh-agent kvstore watch --cluster c2 cilium/state/ --from-now -o json",
+		Args:    arguments(1, 1, "one PREFIX"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if args[0] == "" {
+				return usagef("the PREFIX is empty: 'cilium/' is where the keys are")
+			}
+			t, err := c.target(cmd, k)
+			if err != nil {
+				return err
+			}
+			w.out, w.err, w.json = bufio.NewWriter(cmd.OutOrStdout()), cmd.ErrOrStderr(), format.Structured()
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			return w.run(ctx, t, args[0])
+		},
+	}
+	cmd.Flags().BoolVar(&w.fromNow, "from-now", false, "leave out what is there already")
+	cmd.Flags().VarP(format, "output", "o", "form of the output")
+	return cmd
+}
+
+// kvWatch prints the changes of keys.
+type kvWatch struct {
+	fromNow, json bool
+	out           *bufio.Writer
+	err           io.Writer
+
+	selected string
+	watch    *store.Watch[store.Raw]
+	broken   context.CancelCauseFunc // of the whole watch: nobody reads any more
+}
+
+// run prints until ctx ends, which is no error. It fails when the kvstore cannot
+// be asked in the beginning; later it tries again for ever.
+func (w *kvWatch) run(ctx context.Context, t *kvTarget, given string) error {
+	client, err := t.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { client.Close() }()
+	selected, note, err := selection(ctx, client, given)
+	if err != nil {
+		return err
+	}
+	tell(w.err, note)
+	tell(w.err, fmt.Sprintf("Watching %q of %s at %s.", selected, t.name, client.Status().Endpoint))
+	caller := ctx
+	ctx, w.broken = context.WithCancelCause(ctx)
+	defer w.broken(nil)
+	w.selected = selected
+	w.watch = store.NewRawWatch(w.apply, slog.New(slog.DiscardHandler))
+	for {
+		err := w.session(ctx, client)
+		client.Close()
+		if ctx.Err() == nil {
+			tell(w.err, "Interrupted, trying again: "+oneLine(err))
+			client, err = w.again(ctx, t, client)
+		}
+		switch {
+		case caller.Err() != nil:
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err == nil:
+			tell(w.err, "Going on at "+client.Status().Endpoint+".")
+		}
+	}
+}
+
+// session watches until the session is over.
+func (w *kvWatch) session(ctx context.Context, client *kvstore.Etcd) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return client.Run(ctx, nil) })
+	g.Go(func() error { return w.watch.Run(ctx, store.Session{Client: client, Prefix: w.selected}) })
+	return g.Wait()
+}
+
+// again connects until it works or ctx ends. Then it returns the old client.
+func (w *kvWatch) again(ctx context.Context, t *kvTarget, old *kvstore.Etcd) (*kvstore.Etcd, error) {
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval = 100*time.Millisecond, rewatchMax
+	said := ""
+	for {
+		client, err := t.connect(ctx)
+		if err == nil {
+			return client, nil
+		}
+		if text := oneLine(err); text != said && ctx.Err() == nil {
+			tell(w.err, "Still trying: "+text)
+			said = text
+		}
+		if err := waiting.Sleep(ctx, pause.NextBackOff()); err != nil {
+			return old, err
+		}
+	}
+}
+
+// apply prints a batch of changes.
+func (w *kvWatch) apply(changes []store.Change[store.Raw]) {
+	first := !w.watch.Status().Synced
+	if first && w.fromNow {
+		return
+	}
+	var err error
+	for _, ch := range changes {
+		key := w.selected
+		if strings.HasSuffix(key, "/") {
+			key += ch.Name
+		}
+		shown := show(kvstore.KeyValue{Key: []byte(key)})
+		switch {
+		case ch.New == nil:
+			shown.Event = eventDelete
+		case first:
+			shown.Event = eventHave
+			shown = shown.withValue(key, *ch.New)
+		default:
+			shown.Event = eventPut
+			shown = shown.withValue(key, *ch.New)
+		}
+		err = errors.Join(err, printKey(w.out, shown, w.json))
+	}
+	if err = errors.Join(err, w.out.Flush()); err != nil {
+		w.broken(fmt.Errorf("writing: %w", err))
+	}
+}
