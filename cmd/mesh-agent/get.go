@@ -114,8 +114,8 @@ func (c *cli) getCommand() *cobra.Command {
 			resourceHelp(),
 		Example: "  mesh-agent get clusters\n  mesh-agent get nodes -c c2 -o wide\n  mesh-agent get services default/web -o yaml\n" +
 			"  mesh-agent get ips 10.0.1.5",
-		Args:      arguments(1, 2, "RESOURCE [NAME]"),
-		ValidArgs: resourceNames(),
+		Args:              arguments(1, 2, "RESOURCE [NAME]"),
+		ValidArgsFunction: c.completeObject,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			res, err := findResource(args[0])
 			if err != nil {
@@ -138,6 +138,7 @@ func (c *cli) getCommand() *cobra.Command {
 	cmd.Flags().StringVarP(&query.Cluster, "cluster", "c", "", "only those of this cluster")
 	cmd.Flags().StringVarP(&query.Namespace, "namespace", "n", "", "only those in this namespace")
 	cmd.Flags().VarP(format, "output", "o", "form of the output")
+	_ = cmd.RegisterFlagCompletionFunc("cluster", c.completeCluster) // the flag is there
 	return cmd
 }
 

@@ -35,6 +35,7 @@ func (c *cli) kvstoreCommand() *cobra.Command {
 	k.settings.register(f, "clustermesh-config", "kvstore-opt")
 	f.StringVar(&k.cluster, "cluster", "", "ask the kvstore of this remote cluster")
 	f.DurationVar(&k.timeout, "timeout", 10*time.Second, "how long to wait for each endpoint, and for each answer")
+	_ = cmd.RegisterFlagCompletionFunc("cluster", c.completeClientFile(k.settings)) // the flag is there
 	return cmd
 }
 

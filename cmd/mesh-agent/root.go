@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"strings"
@@ -68,10 +69,18 @@ func execute(root *cobra.Command, args []string) int {
 	if _, ok := errors.AsType[usageError](err); ok {
 		hint = fmt.Sprintf(" (see '%s --help')", cmd.CommandPath())
 	} else if errors.Is(err, client.ErrUnreachable) {
-		hint = "; is it running? --server or --socket choose another one"
+		hint = unreachableHint(err)
 	}
 	fmt.Fprintf(root.ErrOrStderr(), "Error: %v%s\n", err, hint)
 	return exitCode(err)
+}
+
+// unreachableHint says what to do about an agent that does not answer.
+func unreachableHint(err error) string {
+	if errors.Is(err, fs.ErrPermission) {
+		return "; its socket is for its owner and group only: become one of them (root, mostly), or ask over TCP with --server"
+	}
+	return "; is it running? --server or --socket choose another one"
 }
 
 // exitCode maps an error to an exit code.
@@ -128,6 +137,7 @@ func (c *cli) root(others ...*cobra.Command) *cobra.Command {
 	flags.StringVar(&c.socket, "socket", "", "unix socket of the agent to ask; default: "+defaultSocket+", then "+defaultListen)
 	root.AddCommand(others...)
 	root.AddCommand(c.statusCommand(), c.getCommand(), c.lookupCommand(), c.logLevelCommand(), c.configCommand(), c.kvstoreCommand(), newVersionCommand())
+	c.completeFlags(root)
 	root.InitDefaultCompletionCmd()
 	if cmd, _, err := root.Find([]string{"completion"}); err == nil {
 		cmd.Args, cmd.RunE = cobra.ArbitraryArgs, helpOrUnknown // an unknown shell is wrong usage

@@ -45,6 +45,8 @@ func (c *cli) statusCommand() *cobra.Command {
 			"2: the agent cannot be reached.",
 		Example: "  mesh-agent status\n  mesh-agent status --wait --for=ready --timeout 2m",
 		Args:    arguments(0, 1, "at most one CLUSTER"),
+
+		ValidArgsFunction: c.completeArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				o.cluster = args[0]
@@ -165,6 +167,9 @@ func (c *cli) wait(ctx context.Context, cmd *cobra.Command, cl *client.Client, o
 		}
 		if unreachable != nil {
 			return nil, fmt.Errorf("gave up after %s: %w", o.timeout, unreachable)
+		}
+		if last == nil {
+			return nil, fmt.Errorf("gave up after %s: %w: it has not answered once", o.timeout, client.ErrUnreachable)
 		}
 		return last, fmt.Errorf("gave up after %s waiting for %s", o.timeout, missing)
 	}

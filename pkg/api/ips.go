@@ -91,10 +91,15 @@ func oneIP(s *Server, _ *view, path func(string) string) (*ipcache.Entry, error)
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range s.IPs.Lookup(prefix.Addr()) {
+	around := s.IPs.Lookup(prefix.Addr())
+	for _, e := range around {
 		if e.Prefix() == prefix {
 			return e, nil
 		}
+	}
+	if len(around) > 0 && prefix.IsSingleIP() {
+		return nil, notFound("nobody claims %s by itself, but it lies within %s of cluster %s: 'mesh-agent lookup %s' (/v1/lookup/%[4]s) tells more",
+			prefix, around[0].Prefix(), around[0].Cluster().Name, prefix.Addr())
 	}
 	return nil, notFound("nobody claims %s", prefix)
 }

@@ -100,6 +100,24 @@ func TestSingleObjects(t *testing.T) {
 	}
 }
 
+// TestAnAddressWithinANetwork: whoever asks for the entry of an address that has
+// none is told where to ask instead.
+func TestAnAddressWithinANetwork(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.fill()
+	for target, want := range map[string]string{
+		"/v1/ips/10.2.1.77":   "nobody claims 10.2.1.77/32 by itself, but it lies within 10.2.1.0/24 of cluster c2: 'mesh-agent lookup 10.2.1.77' (/v1/lookup/10.2.1.77) tells more",
+		"/v1/ips/10.2.1.0/25": "nobody claims 10.2.1.0/25",
+		"/v1/ips/10.9.9.9":    "nobody claims 10.9.9.9/32",
+	} {
+		var p Problem
+		if err := json.Unmarshal(f.wantProblem(t, http.MethodGet, target, http.StatusNotFound).Body.Bytes(), &p); err != nil || p.Detail != want {
+			t.Errorf("%s: %v %q", target, err, p.Detail)
+		}
+	}
+}
+
 func TestHead(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
