@@ -1,0 +1,57 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+)
+
+// TestRawValues: any bytes come as they are, and are kept apart from what the
+// kvstore lent.
+func TestRawValues(t *testing.T) {
+	t.Parallel()
+	mem := kvstore.NewMemory()
+	mem.Put("x/a", "\x00\xff")
+	mem.Put("x/b", "")
+	events := make(chan string, 8)
+	w := NewRawWatch(func(changes []Change[Raw]) {
+		for _, ch := range changes {
+			if ch.New == nil {
+				events <- "-" + ch.Name
+			} else {
+				events <- ch.Name + "=" + string(*ch.New)
+			}
+		}
+	}, slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx, Session{Client: mem, Prefix: "x/"}) }()
+	next := func() string {
+		t.Helper()
+		select {
+		case e := <-events:
+			return e
+		case <-time.After(20 * time.Second):
+			t.Fatal("no event")
+			return ""
+		}
+	}
+	got := []string{next(), next()}
+	mem.Put("x/a", "\x00\xff") // equal: no change
+	mem.Put("x/b", "\xfe")
+	mem.Delete("x/a")
+	got = append(got, next(), next())
+	if diff := cmp.Diff([]string{"a=\x00\xff", "b=", "b=\xfe", "-a"}, got); diff != "" {
+		t.Error(diff)
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
