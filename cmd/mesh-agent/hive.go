@@ -126,7 +126,7 @@ func newMesh(c Config, v *clustermesh.View, reg prometheus.Registerer, h cell.He
 // findingsCell derives conflicts and events from the view and the clusters.
 func findingsCell() cell.Cell {
 	return cell.Module(
-		"findings", "Conflicts, and what happened lately",
+		"findings", "Conflicts and recent events",
 		cell.Invoke(func(jobs job.Group, f *findings.Findings, m *clustermesh.Mesh, ips *ipcache.Cache) {
 			jobs.Add(job.OneShot("watch", func(ctx context.Context, h cell.Health) error {
 				h.OK("watching")

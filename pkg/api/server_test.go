@@ -46,7 +46,7 @@ func TestProblems(t *testing.T) {
 		{"GET", "/v1/nodes/", 404},
 		{"GET", "/v1/nodes/c2", 404},
 		{"GET", "/v1/nodes/c2/n1/x", 404},
-		{"GET", "/v1/watch", 404},
+		{"GET", "/v1/nothing", 404},
 		{"POST", "/nope", 404},
 		{"GET", "//nope", 404},
 		{"GET", "/v1/clusters/nope", 404},
