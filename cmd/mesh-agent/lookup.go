@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"strings"
@@ -50,47 +49,52 @@ func (c *cli) lookupCommand() *cobra.Command {
 
 // writeLookup prints the answer for a person.
 func writeLookup(w io.Writer, style printer.Style, l *api.Lookup) error {
-	out := bufio.NewWriter(w)
+	p := printer.NewPage(w, style)
+	pageLookup(p, l)
+	return p.Flush()
+}
+
+func pageLookup(p *printer.Page, l *api.Lookup) {
 	if l.Match == nil {
-		fmt.Fprintf(out, "Nobody claims %s.\n", l.IP)
-		writeUnconfirmed(out, l)
-		writeServices(out, l.Services)
-		return out.Flush()
+		p.Line("Nobody claims %s.", l.IP)
+		for _, s := range l.Services {
+			p.Line("It is a backend of the service %s/%s.", s.Namespace, s.Name)
+		}
+		pageUnconfirmed(p, l)
+		return
 	}
 	m := l.Match
-	fmt.Fprintf(out, "%s is %s\n\n", l.IP, paint(style, printer.Bold, owner(l)))
+	p.Line("%s is %s", l.IP, printer.Painted{Text: owner(l), Color: printer.Bold})
+	p.Blank()
 	names := make([]string, len(l.Services))
 	for i, s := range l.Services {
 		names[i] = s.Namespace + "/" + s.Name
 	}
-	writeFields(out, [][2]string{
-		{"Prefix", m.Prefix},
-		{"Cluster", fmt.Sprintf("%s (ID %d)", m.Cluster, m.ClusterID)},
-		{"Kind", m.Kind},
-		{"Identity", identity(l)},
-		{"Pod", pod(*m)},
-		{"Node", node(l)},
-		{"Encryption key", idText(uint32(m.EncryptionKey))},
-		{"Source", m.Source},
-		{"Services", strings.Join(names, ", ")},
-		{"Known as of", knownAsOf(l.Freshness)},
-	})
-	writeUnconfirmed(out, l)
-	if len(l.Candidates) < 2 {
-		return out.Flush()
+	p.Fields(
+		printer.F("Prefix", m.Prefix),
+		printer.F("Cluster", fmt.Sprintf("%s (ID %d)", m.Cluster, m.ClusterID)),
+		printer.F("Kind", m.Kind),
+		printer.F("Identity", identity(l)),
+		printer.F("Pod", pod(*m)),
+		printer.F("Node", node(l)),
+		printer.F("Encryption key", idText(uint32(m.EncryptionKey))),
+		printer.F("Source", m.Source),
+		printer.F("Services", strings.Join(names, ", ")),
+		printer.F("Known as of", knownAsOf(l.Freshness)),
+	)
+	pageUnconfirmed(p, l)
+	if len(l.Candidates) > 1 {
+		p.Blank()
+		printer.Rows(p, candidateTable(), l.Candidates)
 	}
-	out.WriteString("\n")
-	candidates := func(yield func(api.Candidate, error) bool) {
-		for _, c := range l.Candidates {
-			if !yield(c, nil) {
-				return
-			}
-		}
+}
+
+// pageUnconfirmed warns of clusters that may know otherwise by now.
+func pageUnconfirmed(p *printer.Page, l *api.Lookup) {
+	if len(l.Unconfirmed) > 0 {
+		p.Blank()
+		p.Text("Not known as of now, so this may have changed there: %s. See 'mesh-agent status'.", strings.Join(l.Unconfirmed, ", "))
 	}
-	if _, err := candidateTable().Print(out, candidates, style); err != nil {
-		return err
-	}
-	return out.Flush()
 }
 
 // knownAsOf says until when the match is known to be so.
@@ -100,27 +104,12 @@ func knownAsOf(f *api.Freshness) string {
 	}
 	text := f.AsOf.UTC().Format(time.RFC3339)
 	if f.AgeSeconds != nil {
-		text += fmt.Sprintf(" (%s ago)", printer.Duration(time.Duration(*f.AgeSeconds*float64(time.Second))))
+		text += fmt.Sprintf(" (%s ago)", seconds(*f.AgeSeconds))
 	}
 	if f.State != "synced" {
 		text += ", " + f.State
 	}
 	return text
-}
-
-// writeUnconfirmed warns of clusters that may know otherwise by now.
-func writeUnconfirmed(out *bufio.Writer, l *api.Lookup) {
-	if len(l.Unconfirmed) > 0 {
-		fmt.Fprintf(out, "\nNot known as of now, so this may have changed there: %s. See 'mesh-agent status'.\n",
-			printer.Clean(strings.Join(l.Unconfirmed, ", ")))
-	}
-}
-
-// writeServices tells of services that have an address which nobody claims.
-func writeServices(out *bufio.Writer, services []api.ServiceName) {
-	for _, s := range services {
-		fmt.Fprintf(out, "It is a backend of the service %s/%s.\n", printer.Clean(s.Namespace), printer.Clean(s.Name))
-	}
 }
 
 func owner(l *api.Lookup) string {

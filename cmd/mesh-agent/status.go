@@ -22,6 +22,7 @@ type statusOptions struct {
 	goal    *printer.Format
 	timeout time.Duration
 	format  *printer.Format
+	all     bool // a line for each cluster, also on a terminal
 }
 
 // What status can wait for, of every cluster.
@@ -34,13 +35,14 @@ const (
 func (c *cli) statusCommand() *cobra.Command {
 	o := statusOptions{
 		goal:   printer.NewFormat(goalFresh, goalReady, goalSynced),
-		format: printer.NewFormat(printer.Text, printer.JSON, printer.YAML),
+		format: printer.NewFormat(printer.Text, printer.Wide, printer.JSON, printer.YAML),
 	}
 	cmd := &cobra.Command{
 		Use:   "status [CLUSTER]",
 		Short: "Show the health of the mesh at a glance",
 		Long: "Show the health of the mesh at a glance: one line for each cluster, what is wrong first, then what is wrong\n" +
-			"and what to do about it. With CLUSTER, everything about one.\n\n" +
+			"and what to do about it. On a terminal, a large mesh is cut to a screen: --all or -o wide shows everything.\n" +
+			"With CLUSTER, everything about one.\n\n" +
 			"Exit code 0: every cluster is ready and fresh, or what was waited for has come. 1: it is not so.\n" +
 			"2: the agent cannot be reached.",
 		Example: "  mesh-agent status\n  mesh-agent status --wait --for=ready --timeout 2m",
@@ -58,6 +60,7 @@ func (c *cli) statusCommand() *cobra.Command {
 	f.BoolVar(&o.wait, "wait", false, "wait until every cluster is as --for says")
 	f.Var(o.goal, "for", "what to wait for")
 	f.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait")
+	f.BoolVar(&o.all, "all", false, "a line for each cluster, also on a terminal")
 	f.VarP(o.format, "output", "o", "form of the output")
 	return cmd
 }
@@ -106,7 +109,9 @@ func (c *cli) showStatus(cmd *cobra.Command, o *statusOptions, st *api.Status) e
 		if o.format.Structured() {
 			return o.format.Object(out, st)
 		}
-		return writeStatus(out, printer.StyleFor(out, c.getenv), st, time.Now())
+		style := printer.StyleFor(out, c.getenv)
+		style.Wide = o.format.String() == printer.Wide
+		return writeStatus(out, style, statusView{Status: st, now: time.Now(), all: o.all})
 	}
 	cluster := findCluster(st, o.cluster)
 	if cluster == nil {

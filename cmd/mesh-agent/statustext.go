@@ -1,64 +1,151 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 )
 
 // noClusters is what to do about an empty mesh.
-const noClusters = "No remote clusters. For each of them put an etcd client file, named like the cluster, into the mesh directory: %s\n"
+const noClusters = "No remote clusters. For each of them put an etcd client file, named like the cluster, into the mesh directory: %s"
 
-// writeStatus prints the whole status for a person: a summary, a line for each
-// cluster with what is wrong first, and then what is wrong.
-func writeStatus(w io.Writer, style printer.Style, st *api.Status, now time.Time) error {
-	out := bufio.NewWriter(w)
-	a, s := st.Agent, st.Summary
-	fmt.Fprintf(out, "mesh-agent %s on %s, cluster %s (ID %d), up %s: %s\n",
-		printer.Clean(a.Version), printer.Clean(a.Node), printer.Clean(a.Cluster), a.ClusterID,
-		printer.Duration(now.Sub(a.Started)), paint(style, agentColor(st), st.State))
-	fmt.Fprintf(out, "%d/%d clusters ready, %s, %s (%d global), %s, %s, %s\n\n",
-		s.ClustersReady, s.Clusters, count(s.Nodes, "node"), count(s.Services, "service"), s.GlobalServices,
-		counted(s.Identities, "identity", "identities"), counted(s.IPs, "address", "addresses"), count(s.Conflicts, "conflict"))
-	if len(st.Clusters) == 0 {
-		fmt.Fprintf(out, noClusters, printer.Clean(a.MeshDirectory))
-		writeIgnored(out, style, st)
-		return out.Flush()
+// What a screen takes, in lines. A list that is longer is cut on a terminal,
+// unless everything is asked for; a pipe gets everything.
+const (
+	mostRows    = 15 // of the table
+	mostStories = 3  // of one kind of trouble
+)
+
+// statusView is the status as a person wants to see it.
+type statusView struct {
+	*api.Status
+	now time.Time
+	all bool // a line for each cluster, also on a terminal
+}
+
+// writeStatus prints the whole status for a person: a summary, the clusters
+// with what is wrong first, and then what is wrong.
+func writeStatus(w io.Writer, style printer.Style, v statusView) error {
+	v.all = v.all || style.Wide || style.Width == 0
+	p := printer.NewPage(w, style)
+	v.writeSummary(p)
+	p.Blank()
+	if len(v.Clusters) == 0 {
+		p.Text(noClusters, v.Agent.MeshDirectory)
+	} else {
+		clusters := worstFirst(v.Clusters)
+		v.writeTable(p, clusters, style.Wide)
+		v.writeTroubles(p, clusters)
+		v.writeRejected(p, clusters)
 	}
-	clusters := worstFirst(st.Clusters)
-	items := func(yield func(api.Cluster, error) bool) {
-		for _, c := range clusters {
-			if !yield(c, nil) {
-				return
-			}
+	writeIgnored(p, v.Ignored)
+	return p.Flush()
+}
+
+func (v *statusView) writeSummary(p *printer.Page) {
+	a, s := v.Agent, v.Summary
+	p.Text("mesh-agent %s on %s, cluster %s (ID %d), up %s: %s", a.Version, a.Node, a.Cluster, a.ClusterID,
+		printer.Duration(v.now.Sub(a.Started)), printer.Painted{Text: v.State, Color: agentColor(v.Status)})
+	troubles := ""
+	if byKind := byTrouble(v.Clusters); len(byKind) > 0 {
+		texts := make([]string, 0, len(byKind))
+		for _, kind := range slices.Sorted(maps.Keys(byKind)) {
+			texts = append(texts, fmt.Sprintf("%d %s", len(byKind[kind]), kind.word()))
 		}
+		troubles = " (" + strings.Join(texts, ", ") + ")"
 	}
-	if _, err := clusterTable().Print(out, items, style); err != nil {
-		return err
+	p.Text("%d/%d clusters ready%s", s.ClustersReady, s.Clusters, troubles)
+	p.Text("%s, %s (%d global), %s, %s, %s",
+		count(s.Nodes, "node"), count(s.Services, "service"), s.GlobalServices,
+		counted(s.Identities, "identity", "identities"), counted(s.IPs, "address", "addresses"), count(s.Conflicts, "conflict"))
+	if v.KVStore != nil {
+		writeKVStore(p, v.KVStore)
 	}
-	writeTroubles(out, style, clusters, now)
-	writeIgnored(out, style, st)
-	return out.Flush()
+}
+
+func writeKVStore(p *printer.Page, k *api.KVStore) {
+	state := printer.Painted{Text: "not connected", Color: printer.Red}
+	if k.Connected {
+		state = printer.Painted{Text: "connected", Color: printer.Green}
+	}
+	rest := "to " + strings.Join(k.Endpoints, ", ")
+	if k.Lease != "" {
+		rest += "; lease " + k.Lease
+	}
+	if k.HeartbeatAgeSeconds != nil {
+		rest += "; heartbeat " + seconds(*k.HeartbeatAgeSeconds) + " ago"
+	}
+	if k.LastError != "" {
+		rest += "; last error: " + k.LastError
+	}
+	p.Text("local kvstore: %s %s", state, rest)
+}
+
+// writeTable writes a line for each cluster. On a terminal it leaves out those
+// that are well when there are too many of them, and says so.
+func (v *statusView) writeTable(p *printer.Page, clusters []api.Cluster, wide bool) {
+	shown := clusters
+	unwell := slices.IndexFunc(clusters, func(c api.Cluster) bool { return troubleOf(&c) == noTrouble })
+	if unwell < 0 {
+		unwell = len(clusters)
+	}
+	if !v.all && len(clusters) > mostRows {
+		shown = clusters[:min(unwell, mostRows)]
+	}
+	if wide {
+		printer.Rows(p, clusterTable(), shown)
+	} else {
+		printer.Rows(p, statusTable(), shown)
+	}
+	if len(shown) == len(clusters) {
+		return
+	}
+	var more []string
+	if n := unwell - len(shown); n > 0 {
+		more = append(more, fmt.Sprintf("%d more that are not well", n))
+	}
+	if n := len(clusters) - unwell; n > 0 {
+		more = append(more, fmt.Sprintf("%s ready and fresh", count(n, "cluster")))
+	}
+	mark := ""
+	if len(shown) > 0 {
+		mark = "… and "
+	}
+	p.Text("%s%s (--all lists them)", mark, strings.Join(more, ", "))
+}
+
+// statusTable fits into 80 columns with names of up to 32 characters.
+func statusTable() printer.Table[api.Cluster] {
+	return printer.Table[api.Cluster]{
+		{Title: "CLUSTER", Text: func(c api.Cluster) string { return c.Name }},
+		{Title: "STATE", Text: func(c api.Cluster) string { return c.State }, Color: clusterColor},
+		{Title: "ID", Right: true, Text: func(c api.Cluster) string { return idText(c.ID) }},
+		{Title: "ENTRIES", Right: true, Text: func(c api.Cluster) string { return strconv.Itoa(sum(c.Counts)) }},
+		{Title: "FRESHNESS", Text: func(c api.Cluster) string { state, _ := freshness(c); return state }, Color: func(c api.Cluster) printer.Color { return wellColor(c.Fresh()) }},
+		{Title: "AGE", Text: func(c api.Cluster) string { _, age := freshness(c); return age }},
+	}
 }
 
 // writeIgnored tells of files that an operator may have meant as clusters.
-func writeIgnored(out *bufio.Writer, style printer.Style, st *api.Status) {
-	if len(st.Ignored) == 0 {
+func writeIgnored(p *printer.Page, ignored []clustermesh.Ignored) {
+	if len(ignored) == 0 {
 		return
 	}
-	fmt.Fprintf(out, "\n%s (%s)\n", paint(style, printer.Bold, "Files of the mesh directory that are ignored"), count(len(st.Ignored), "file"))
-	for _, i := range st.Ignored {
-		fmt.Fprintf(out, "  %s  %s\n", printer.Clean(i.File), printer.Clean(i.Reason))
+	p.Section("Files of the mesh directory that are ignored (%s)", count(len(ignored), "file"))
+	for _, i := range ignored {
+		p.Line("%s  %s", i.File, i.Reason)
 	}
-	writeAdvice(out, style, "  ", "A client file is named as its cluster. Rename these, or move them out of the directory.")
+	p.Advice("A client file is named as its cluster. Rename these, or move them out of the directory.")
+	p.End()
 }
 
 // worstFirst sorts by how bad it is, then by name.
@@ -70,59 +157,61 @@ func worstFirst(clusters []api.Cluster) []api.Cluster {
 	return sorted
 }
 
-// writeTroubles says what is wrong, by kind, and what to do about each kind.
-func writeTroubles(out *bufio.Writer, style printer.Style, clusters []api.Cluster, now time.Time) {
+// byTrouble groups the clusters that are not well by what is wrong.
+func byTrouble(clusters []api.Cluster) map[trouble][]api.Cluster {
 	byKind := make(map[trouble][]api.Cluster)
-	width := 0
 	for _, c := range clusters {
 		if kind := troubleOf(&c); kind != noTrouble {
 			byKind[kind] = append(byKind[kind], c)
-			width = max(width, len(c.Name))
 		}
 	}
+	return byKind
+}
+
+// writeTroubles says what is wrong, by kind, and what to do about each kind.
+func (v *statusView) writeTroubles(p *printer.Page, clusters []api.Cluster) {
+	byKind := byTrouble(clusters)
 	for _, kind := range slices.Sorted(maps.Keys(byKind)) {
-		fmt.Fprintf(out, "\n%s (%s)\n", paint(style, printer.Bold, kind.title()), count(len(byKind[kind]), "cluster"))
-		for _, c := range byKind[kind] {
-			fmt.Fprintf(out, "  %-*s  %s\n", width, printer.Clean(c.Name), printer.Clean(story(&c, now)))
-		}
-		writeAdvice(out, style, "  ", kind.remedy())
+		p.Section("%s (%s)", kind.title(), count(len(byKind[kind]), "cluster"))
+		v.writeStories(p, byKind[kind], func(c *api.Cluster) string { return story(c, v.now) })
+		p.Advice("%s", kind.remedy())
 	}
-	writeRejected(out, style, clusters)
+	p.End()
+}
+
+// writeStories writes a line for each cluster, fewer on a terminal.
+func (v *statusView) writeStories(p *printer.Page, clusters []api.Cluster, story func(*api.Cluster) string) {
+	width, rest := 0, 0
+	if !v.all && len(clusters) > mostStories {
+		clusters, rest = clusters[:mostStories], len(clusters)-mostStories
+	}
+	for _, c := range clusters {
+		width = max(width, len(c.Name))
+	}
+	for i := range clusters {
+		p.Item(fmt.Sprintf("%-*s  ", width, clusters[i].Name), "%s", story(&clusters[i]))
+	}
+	if rest > 0 {
+		p.Line("… and %d more (--all lists them)", rest)
+	}
 }
 
 // writeRejected tells of entries that were refused: the cluster may be ready
 // all the same.
-func writeRejected(out *bufio.Writer, style printer.Style, clusters []api.Cluster) {
-	var lines []string
+func (v *statusView) writeRejected(p *printer.Page, clusters []api.Cluster) {
+	var refusing []api.Cluster
 	for _, c := range clusters {
-		if rejected(c) > 0 {
-			lines = append(lines, fmt.Sprintf("%s  %s", printer.Clean(c.Name), rejectedText(c.Rejected)))
+		if sum(c.Rejected) > 0 {
+			refusing = append(refusing, c)
 		}
 	}
-	if len(lines) == 0 {
+	if len(refusing) == 0 {
 		return
 	}
-	fmt.Fprintf(out, "\n%s (%s)\n", paint(style, printer.Bold, "Entries that were refused"), count(len(lines), "cluster"))
-	for _, line := range lines {
-		fmt.Fprintf(out, "  %s\n", line)
-	}
-	writeAdvice(out, style, "  ", "The agent's log names each key and the reason; whatever writes them in that cluster has to correct them.")
-}
-
-// adviceWidth is the width of advice, unless the terminal is narrower.
-const adviceWidth = 100
-
-// writeAdvice says what to do, behind an arrow.
-func writeAdvice(out *bufio.Writer, style printer.Style, indent, text string) {
-	width := adviceWidth
-	if style.Width > 0 {
-		width = min(width, style.Width)
-	}
-	arrow := "→ "
-	for _, line := range printer.Wrap(text, max(width-len(indent)-2, 20)) {
-		fmt.Fprintf(out, "%s%s%s\n", indent, arrow, line)
-		arrow = "  "
-	}
+	p.Section("Entries that were refused (%s)", count(len(refusing), "cluster"))
+	v.writeStories(p, refusing, func(c *api.Cluster) string { return rejectedText(c.Rejected) })
+	p.Advice("The agent's log names each key and the reason; whatever writes them in that cluster has to correct them.")
+	p.End()
 }
 
 func rejectedText(r api.ByResource[int]) string {
@@ -140,103 +229,9 @@ func rejectedText(r api.ByResource[int]) string {
 
 // story is what is wrong with a cluster, on one line.
 func story(c *api.Cluster, now time.Time) string {
-	text := c.Message
-	if text == "" {
-		text = freshness(*c)
-	}
+	text := cmp.Or(c.Message, freshnessText(*c))
 	if c.Failures > 0 && c.LastFailure != nil && !c.Connected {
 		text += fmt.Sprintf(" (%s, the last %s ago)", count(c.Failures, "failure"), printer.Duration(now.Sub(*c.LastFailure)))
 	}
 	return text
-}
-
-// writeCluster prints everything about one cluster.
-func writeCluster(w io.Writer, style printer.Style, c *api.Cluster, now time.Time) error {
-	out := bufio.NewWriter(w)
-	fmt.Fprintf(out, "Cluster %s (ID %d): %s\n", printer.Clean(c.Name), c.ID, paint(style, clusterColor(*c), c.State))
-	if c.Message != "" {
-		fmt.Fprintf(out, "  %s\n", printer.Clean(c.Message))
-	}
-	out.WriteString("\n")
-	connected := "no"
-	if c.ConnectedSince != nil {
-		connected = fmt.Sprintf("since %s (%s)", c.ConnectedSince.Format(time.RFC3339), printer.Duration(now.Sub(*c.ConnectedSince)))
-	}
-	failures := "none"
-	if c.LastFailure != nil {
-		failures = fmt.Sprintf("%d, the last %s ago: %s", c.Failures, printer.Duration(now.Sub(*c.LastFailure)), c.LastError)
-	}
-	event := "none"
-	if c.LastEvent != nil {
-		event = printer.Duration(now.Sub(*c.LastEvent)) + " ago"
-	}
-	writeFields(out, [][2]string{
-		{"Connected", connected},
-		{"Endpoints", strings.Join(c.Endpoints, ", ")},
-		{"Etcd cluster ID", c.EtcdClusterID},
-		{"Configuration file", c.ConfigFile},
-		{"Capabilities", capabilities(c.Capabilities)},
-		{"Copied by a mirror", yesNo(c.Cached)},
-		{"Failures", failures},
-		{"Last event", event},
-	})
-	out.WriteString("\n")
-	if _, err := resourceTable(now).Print(out, resourceRows(c), style); err != nil {
-		return err
-	}
-	if kind := troubleOf(c); kind != noTrouble {
-		out.WriteString("\n")
-		writeAdvice(out, style, "", kind.remedy())
-	}
-	return out.Flush()
-}
-
-func writeFields(out *bufio.Writer, fields [][2]string) {
-	width := 0
-	for _, f := range fields {
-		width = max(width, len(f[0]))
-	}
-	for _, f := range fields {
-		fmt.Fprintf(out, "%-*s  %s\n", width, f[0], cmp.Or(printer.Clean(f[1]), "-"))
-	}
-}
-
-// row is one resource of a cluster.
-type row struct {
-	name     string
-	synced   bool
-	n, wrong int
-	fresh    api.Freshness
-}
-
-func resourceRows(c *api.Cluster) func(func(row, error) bool) {
-	rows := []row{
-		{"nodes", c.Synced.Nodes, c.Counts.Nodes, c.Rejected.Nodes, c.Freshness.Nodes},
-		{"services", c.Synced.Services, c.Counts.Services, c.Rejected.Services, c.Freshness.Services},
-		{"identities", c.Synced.Identities, c.Counts.Identities, c.Rejected.Identities, c.Freshness.Identities},
-		{"ips", c.Synced.IPs, c.Counts.IPs, c.Rejected.IPs, c.Freshness.IPs},
-	}
-	return func(yield func(row, error) bool) {
-		for _, r := range rows {
-			if !yield(r, nil) {
-				return
-			}
-		}
-	}
-}
-
-func resourceTable(now time.Time) printer.Table[row] {
-	return printer.Table[row]{
-		{Title: "RESOURCE", Text: func(r row) string { return r.name }},
-		{Title: "SYNCED", Text: func(r row) string { return yesNo(r.synced) }, Color: func(r row) printer.Color { return wellColor(r.synced) }},
-		{Title: "ENTRIES", Right: true, Text: func(r row) string { return fmt.Sprint(r.n) }},
-		{Title: "REFUSED", Right: true, Text: func(r row) string { return fmt.Sprint(r.wrong) }},
-		{Title: "FRESHNESS", Text: func(r row) string { return r.fresh.State }, Color: func(r row) printer.Color { return wellColor(r.fresh.State == "synced") }},
-		{Title: "EQUAL TO THE REMOTE AS OF", Text: func(r row) string {
-			if r.fresh.AsOf == nil {
-				return "never"
-			}
-			return fmt.Sprintf("%s (%s ago)", r.fresh.AsOf.Format(time.RFC3339), printer.Duration(now.Sub(*r.fresh.AsOf)))
-		}},
-	}
 }

@@ -119,37 +119,84 @@ func statusOf(clusters []api.Cluster) *api.Status {
 	return st
 }
 
+// manyClusters is a mesh of 254, some of which are as the function says.
+func manyClusters(name string, change func(i int, c api.Cluster) api.Cluster) []api.Cluster {
+	clusters := make([]api.Cluster, 254)
+	for i := range clusters {
+		clusters[i] = change(i, goodCluster(fmt.Sprintf(name, i), uint32(i+2)))
+	}
+	return clusters
+}
+
 func TestStatusText(t *testing.T) {
 	t.Parallel()
-	var many []api.Cluster
-	for i := range 254 {
-		c := goodCluster(fmt.Sprintf("cluster-%03d", i), uint32(i+2))
-		if i%100 == 50 {
-			c = staleBy(failing(c, "degraded", "not connected: connection refused"), time.Hour)
-		}
-		many = append(many, c)
+	away := func(c api.Cluster) api.Cluster {
+		return staleBy(failing(c, "degraded", "not connected: connection refused"), time.Hour)
 	}
+	many := manyClusters("cluster-%03d", func(i int, c api.Cluster) api.Cluster {
+		if i%100 == 50 {
+			return away(c)
+		}
+		return c
+	})
+	// Names of 32 characters, and numbers as large as they come.
+	wide := manyClusters("a-cluster-with-quite-a-long-n%03d", func(i int, c api.Cluster) api.Cluster {
+		c.Counts.IPs, c.State = 12345678, "connecting"
+		return staleBy(failing(c, "connecting", "not connected: connection refused"), 364*24*time.Hour+time.Duration(i)*time.Hour)
+	})
 	three := []api.Cluster{goodCluster("accra", 2), goodCluster("cairo", 3), neverSeen("delhi", "connecting", "dial tcp 10.0.0.1:2379: connect: connection refused")}
+	terminal := printer.Style{Width: 80}
+	heartbeat := 3.2
 	tests := map[string]struct {
 		clusters []api.Cluster
 		style    printer.Style
+		all      bool
+		kvstore  *api.KVStore
 	}{
-		"status-none":     {nil, printer.Style{}},
-		"status-well":     {three[:2], printer.Style{}},
-		"status-three":    {three, printer.Style{}},
-		"status-each":     {oneOfEach(), printer.Style{}},
-		"status-terminal": {three, printer.Style{Color: true, Width: 80}},
-		"status-254":      {many, printer.Style{}},
+		"status-none":           {clusters: nil},
+		"status-one":            {clusters: three[:1]},
+		"status-well":           {clusters: three[:2], kvstore: &api.KVStore{Connected: true, Endpoints: []string{"https://etcd:2379"}, Lease: "694d9", HeartbeatAgeSeconds: &heartbeat}},
+		"status-three":          {clusters: three, kvstore: &api.KVStore{Endpoints: []string{"https://etcd:2379"}, LastError: "connection refused"}},
+		"status-each":           {clusters: oneOfEach()},
+		"status-terminal":       {clusters: three, style: printer.Style{Color: true, Width: 80}},
+		"status-each-terminal":  {clusters: oneOfEach(), style: terminal},
+		"status-254":            {clusters: many},
+		"status-254-terminal":   {clusters: many, style: terminal},
+		"status-254-all":        {clusters: many, style: terminal, all: true},
+		"status-254-down":       {clusters: wide, style: terminal},
+		"status-254-well":       {clusters: manyClusters("c%03d", func(_ int, c api.Cluster) api.Cluster { return c }), style: terminal},
+		"status-254-well-piped": {clusters: manyClusters("c%03d", func(_ int, c api.Cluster) api.Cluster { return c })},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
-			if err := writeStatus(&out, test.style, statusOf(test.clusters), now); err != nil {
+			st := statusOf(test.clusters)
+			st.KVStore = test.kvstore
+			if err := writeStatus(&out, test.style, statusView{Status: st, now: now, all: test.all}); err != nil {
 				t.Fatal(err)
 			}
 			golden(t, name, out.String())
+			fits(t, out.String(), test.style, test.all)
 		})
+	}
+}
+
+// fits wants a text for a terminal to stay within it, and within a screen
+// unless everything was asked for.
+func fits(t *testing.T, text string, style printer.Style, all bool) {
+	t.Helper()
+	if style.Width == 0 || style.Color {
+		return
+	}
+	lines := strings.Split(text, "\n")
+	if !all && len(lines) > 64 { // with every kind of trouble at once
+		t.Errorf("%d lines", len(lines))
+	}
+	for _, line := range lines {
+		if len([]rune(line)) > style.Width {
+			t.Errorf("wider than %d: %s", style.Width, line)
+		}
 	}
 }
 
@@ -186,7 +233,7 @@ func TestTextsOfOthersAreHarmless(t *testing.T) {
 	nobodys := &api.Lookup{IP: "10.0.0.2", Services: l.Services}
 	var out bytes.Buffer
 	for _, err := range []error{
-		writeStatus(&out, printer.Style{}, st, now), writeCluster(&out, printer.Style{}, &c, now),
+		writeStatus(&out, printer.Style{}, statusView{Status: st, now: now}), writeCluster(&out, printer.Style{}, &c, now),
 		writeLookup(&out, printer.Style{}, l), writeLookup(&out, printer.Style{}, nobodys),
 	} {
 		if err != nil {

@@ -67,6 +67,14 @@ func (t trouble) title() string {
 	}
 }
 
+// word is the kind in one word.
+func (t trouble) word() string {
+	return [...]string{
+		troubleFailed: "failed", troubleConnecting: "connecting", troubleLost: "lost", troubleDegraded: "degraded",
+		troubleStale: "stale", troubleSyncing: "syncing", troubleRemoving: "removing", noTrouble: "well",
+	}[t]
+}
+
 func (t trouble) remedy() string {
 	const checkPath = "Check from this node that the endpoints answer (DNS, firewall, the etcd or clustermesh-apiserver itself) " +
 		"and that the certificates in the client file are valid on both sides. "
@@ -91,22 +99,31 @@ func (t trouble) remedy() string {
 }
 
 // freshness sums up the freshness of a cluster: the worst of its resources,
-// with the greatest age.
-func freshness(c api.Cluster) string {
-	worst, age := "synced", -1.0
+// and the greatest age, empty when nothing was ever known.
+func freshness(c api.Cluster) (state, age string) {
+	worst, oldest := "synced", -1.0
 	for _, f := range []api.Freshness{c.Freshness.Nodes, c.Freshness.Services, c.Freshness.Identities, c.Freshness.IPs} {
 		if severity(f.State) > severity(worst) {
 			worst = f.State
 		}
 		if f.AgeSeconds != nil {
-			age = max(age, *f.AgeSeconds)
+			oldest = max(oldest, *f.AgeSeconds)
 		}
 	}
-	if age < 0 {
-		return worst
+	if oldest < 0 {
+		return worst, ""
 	}
-	return worst + " " + printer.Duration(time.Duration(age*float64(time.Second)))
+	return worst, seconds(oldest)
 }
+
+// freshnessText is freshness in one text.
+func freshnessText(c api.Cluster) string {
+	state, age := freshness(c)
+	return strings.TrimSpace(state + " " + age)
+}
+
+// seconds writes a number of seconds as a span of time.
+func seconds(n float64) string { return printer.Duration(time.Duration(n * float64(time.Second))) }
 
 func severity(freshness string) int {
 	switch freshness {
@@ -121,12 +138,9 @@ func severity(freshness string) int {
 	}
 }
 
-func rejected(c api.Cluster) int {
-	r := c.Rejected
-	return r.Nodes + r.Services + r.Identities + r.IPs
-}
+func sum(n api.ByResource[int]) int { return n.Nodes + n.Services + n.Identities + n.IPs }
 
-func capabilities(c api.Capabilities) string {
+func capabilities(c api.Capabilities) []string {
 	var parts []string
 	flag := func(name string, on *bool) {
 		if on != nil {
@@ -142,7 +156,7 @@ func capabilities(c api.Capabilities) string {
 	if c.EndpointSlicesExportMode != nil && *c.EndpointSlicesExportMode != "" {
 		parts = append(parts, "endpointSlicesExportMode="+*c.EndpointSlicesExportMode)
 	}
-	return strings.Join(parts, ", ")
+	return parts
 }
 
 func clusterColor(c api.Cluster) printer.Color {
@@ -172,14 +186,6 @@ func wellColor(well bool) printer.Color {
 		return printer.Green
 	}
 	return printer.Red
-}
-
-func paint(style printer.Style, color printer.Color, text string) string {
-	text = printer.Clean(text)
-	if !style.Color {
-		return text
-	}
-	return color.Paint(text)
 }
 
 // count writes a number with its noun.

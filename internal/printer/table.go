@@ -31,6 +31,8 @@ type Style struct {
 	Wide  bool // with the wide columns
 	Color bool // with colours
 	Width int  // the last column is cut to stay within it; 0: it never is
+	// Indent stands before each line.
+	Indent string
 }
 
 // cell is the text of one place, ready to be written.
@@ -133,10 +135,11 @@ func (p *layout[T]) begin(out *bufio.Writer) error {
 }
 
 func (p *layout[T]) write(out *bufio.Writer, row []cell) error {
-	used := 0
+	_, _ = out.WriteString(p.style.Indent) // the writer keeps its error for the end
+	used := len(p.style.Indent)
 	for i, c := range row {
 		if i > 0 {
-			_, _ = out.WriteString(gap) // the writer keeps its error for the end
+			_, _ = out.WriteString(gap)
 			used += len(gap)
 		}
 		last := i == len(row)-1

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+)
+
+// writeCluster prints everything that the status has about one cluster.
+func writeCluster(w io.Writer, style printer.Style, c *api.Cluster, now time.Time) error {
+	p := printer.NewPage(w, style)
+	pageCluster(p, c, now)
+	return p.Flush()
+}
+
+func pageCluster(p *printer.Page, c *api.Cluster, now time.Time) {
+	p.Line("Cluster %s (ID %d): %s", c.Name, c.ID, printer.Painted{Text: c.State, Color: clusterColor(*c)})
+	if c.Message != "" {
+		p.Text("%s", c.Message)
+	}
+	if kind := troubleOf(c); kind != noTrouble {
+		p.Advice("%s", kind.remedy())
+	}
+	p.Blank()
+	connected := "no"
+	if c.ConnectedSince != nil {
+		connected = "since " + moment(c.ConnectedSince, now)
+	}
+	failures := []string{"none"}
+	if c.LastFailure != nil {
+		failures = []string{fmt.Sprintf("%d, the last %s", c.Failures, moment(c.LastFailure, now)), c.LastError}
+	}
+	p.Fields(
+		printer.F("Connected", connected),
+		printer.F("Endpoints", c.Endpoints...),
+		printer.F("Etcd cluster ID", c.EtcdClusterID),
+		printer.F("Configuration file", c.ConfigFile),
+		printer.F("Capabilities", capabilities(c.Capabilities)...),
+		printer.F("Copied by a mirror", yesNo(c.Cached)),
+		printer.F("Failures", failures...),
+		printer.F("Last event", moment(c.LastEvent, now)),
+	)
+	p.Blank()
+	printer.Rows(p, resourceTable(now), resourceRows(c))
+}
+
+// moment writes a time with its distance from now; nothing for none.
+func moment(t *time.Time, now time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s (%s ago)", t.UTC().Format(time.RFC3339), printer.Duration(now.Sub(*t)))
+}
+
+// row is one resource of a cluster.
+type row struct {
+	name     string
+	synced   bool
+	n, wrong int
+	fresh    api.Freshness
+}
+
+func resourceRows(c *api.Cluster) []row {
+	return []row{
+		{"nodes", c.Synced.Nodes, c.Counts.Nodes, c.Rejected.Nodes, c.Freshness.Nodes},
+		{"services", c.Synced.Services, c.Counts.Services, c.Rejected.Services, c.Freshness.Services},
+		{"identities", c.Synced.Identities, c.Counts.Identities, c.Rejected.Identities, c.Freshness.Identities},
+		{"ips", c.Synced.IPs, c.Counts.IPs, c.Rejected.IPs, c.Freshness.IPs},
+	}
+}
+
+func resourceTable(now time.Time) printer.Table[row] {
+	return printer.Table[row]{
+		{Title: "RESOURCE", Text: func(r row) string { return r.name }},
+		{Title: "SYNCED", Text: func(r row) string { return yesNo(r.synced) }, Color: func(r row) printer.Color { return wellColor(r.synced) }},
+		{Title: "ENTRIES", Right: true, Text: func(r row) string { return strconv.Itoa(r.n) }},
+		{Title: "REFUSED", Right: true, Text: func(r row) string { return strconv.Itoa(r.wrong) }},
+		{Title: "FRESHNESS", Text: func(r row) string { return r.fresh.State }, Color: func(r row) printer.Color { return wellColor(r.fresh.State == "synced") }},
+		{Title: "EQUAL TO THE REMOTE AS OF", Text: func(r row) string {
+			if r.fresh.AsOf == nil {
+				return "never"
+			}
+			return moment(r.fresh.AsOf, now)
+		}},
+	}
+}

@@ -1,0 +1,158 @@
+package printer
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// pageWidth is the width of running text, unless the terminal is narrower.
+const pageWidth = 100
+
+// minWidth is what running text gets however narrow the terminal is.
+const minWidth = 20
+
+// Page is a text for a person, made of lines, fields, sections and tables. What
+// cannot be written is told by Flush.
+type Page struct {
+	out    *bufio.Writer
+	style  Style
+	indent string // before everything but the titles of sections
+}
+
+// NewPage returns an empty page.
+func NewPage(w io.Writer, style Style) *Page {
+	return &Page{out: bufio.NewWriterSize(w, 32<<10), style: style}
+}
+
+// Flush writes what is left and returns the first error of the writer.
+func (p *Page) Flush() error { return p.out.Flush() }
+
+// Painted is a text with a colour.
+type Painted struct {
+	Text  string
+	Color Color
+}
+
+// Line writes one line. Arguments that are texts are cleaned, also those that
+// are [Painted].
+func (p *Page) Line(format string, args ...any) {
+	p.write(p.indent + fmt.Sprintf(format, p.clean(args)...))
+}
+
+func (p *Page) clean(args []any) []any {
+	clean := slices.Clone(args)
+	for i, a := range args {
+		switch v := a.(type) {
+		case string:
+			clean[i] = Clean(v)
+		case Painted:
+			clean[i] = p.paint(v.Color, Clean(v.Text))
+		}
+	}
+	return clean
+}
+
+func (p *Page) paint(color Color, text string) string {
+	if !p.style.Color {
+		return text
+	}
+	return color.Paint(text)
+}
+
+func (p *Page) write(line string) {
+	_, _ = p.out.WriteString(strings.TrimRight(line, " ") + "\n") // the writer keeps its error for the end
+}
+
+// Blank leaves a line free.
+func (p *Page) Blank() { p.write("") }
+
+// Section begins a section: a blank line and a title. What follows is indented.
+func (p *Page) Section(format string, args ...any) {
+	p.write("")
+	p.write(p.paint(Bold, fmt.Sprintf(format, p.clean(args)...)))
+	p.indent = "  "
+}
+
+// End ends the section: what follows is not indented any more.
+func (p *Page) End() { p.indent = "" }
+
+// Text writes running text, broken where the page ends.
+func (p *Page) Text(format string, args ...any) { p.running("", format, args...) }
+
+// Advice writes what to do, behind an arrow.
+func (p *Page) Advice(format string, args ...any) { p.running("→ ", format, args...) }
+
+// Item writes a text behind a mark, such as a name that is padded already. On a
+// terminal it is broken where the page ends; elsewhere it stays one line, for
+// programs that read lines.
+func (p *Page) Item(mark, format string, args ...any) {
+	mark = Clean(mark)
+	if p.style.Width == 0 {
+		p.write(p.indent + mark + fmt.Sprintf(format, p.clean(args)...))
+		return
+	}
+	p.running(mark, format, args...)
+}
+
+func (p *Page) running(mark, format string, args ...any) {
+	hang := strings.Repeat(" ", utf8.RuneCountInString(mark))
+	width := p.width() - len(p.indent) - len(hang)
+	for _, line := range Wrap(fmt.Sprintf(format, p.clean(args)...), max(width, minWidth)) {
+		p.write(p.indent + mark + line)
+		mark = hang
+	}
+}
+
+func (p *Page) width() int {
+	if p.style.Width > 0 {
+		return min(pageWidth, p.style.Width)
+	}
+	return pageWidth
+}
+
+// Field is a name with its value: one text, or several, each on a line.
+type Field struct {
+	Name  string
+	Texts []string
+	Color Color
+}
+
+// F returns a field. Without a text that says anything its value is "-".
+func F(name string, texts ...string) Field { return Field{Name: name, Texts: texts} }
+
+// Fields writes fields below each other, their values aligned.
+func (p *Page) Fields(fields ...Field) {
+	width := 0
+	for _, f := range fields {
+		width = max(width, utf8.RuneCountInString(f.Name))
+	}
+	for _, f := range fields {
+		name := f.Name
+		texts := slices.DeleteFunc(slices.Clone(f.Texts), func(s string) bool { return s == "" })
+		if len(texts) == 0 {
+			texts = []string{"-"}
+		}
+		for _, text := range texts {
+			p.write(fmt.Sprintf("%s%-*s%s%s", p.indent, width, name, gap, p.paint(f.Color, Clean(text))))
+			name = ""
+		}
+	}
+}
+
+// Rows writes a table of these items on a page; nothing without any.
+func Rows[T any](p *Page, t Table[T], items []T) {
+	style := p.style
+	style.Indent = p.indent
+	each := func(yield func(T, error) bool) {
+		for _, item := range items {
+			if !yield(item, nil) {
+				return
+			}
+		}
+	}
+	_, _ = t.Print(p.out, each, style) // the items have no error, and the writer keeps its own
+}
