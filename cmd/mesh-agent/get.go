@@ -26,13 +26,16 @@ type request struct {
 	style    printer.Style
 }
 
-// getter shows objects of one resource.
-type getter interface {
+// kind is one kind of object that can be shown.
+type kind interface {
 	names() []string // plural, singular, then others
 	get(ctx context.Context, r request) error
+	// describeOne shows one object, which has a name in the request, with what
+	// led to it.
+	describeOne(ctx context.Context, r request) error
 }
 
-// resource is a getter of T.
+// resource is a kind whose objects are T.
 type resource[T any] struct {
 	plural, singular string
 	others           []string
@@ -42,6 +45,8 @@ type resource[T any] struct {
 	// parts of a path, and may complete it from the query.
 	form  string
 	parts func(name string, q *client.Query) []string
+	// describe gathers what belongs to an object.
+	describe func(ctx context.Context, cl *client.Client, v *T) (description, error)
 }
 
 func (res resource[T]) names() []string {
@@ -75,18 +80,7 @@ func (res resource[T]) get(ctx context.Context, r request) error {
 }
 
 func (res resource[T]) one(ctx context.Context, r request) error {
-	parts := res.parts(r.name, &r.query)
-	if r.query != (client.Query{}) {
-		return usagef("give either the NAME of one of the %s or filters", res.plural)
-	}
-	if parts == nil {
-		return fmt.Errorf("there is no %s %q: they are named %s", res.singular, r.name, res.form)
-	}
-	v, err := client.Get[T](ctx, r.client, append([]string{"v1", res.plural}, parts...)...)
-	if p, ok := errors.AsType[*api.Problem](err); ok && p.Status == http.StatusBadRequest {
-		// What cannot be a name is the name of nothing.
-		return errors.New(p.Detail)
-	}
+	v, err := res.fetch(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -100,6 +94,23 @@ func (res resource[T]) one(ctx context.Context, r request) error {
 		_, err = res.table.Print(r.out, one, r.style)
 	}
 	return err
+}
+
+// fetch asks for the object that has the request's name.
+func (res resource[T]) fetch(ctx context.Context, r request) (*T, error) {
+	parts := res.parts(r.name, &r.query)
+	if r.query != (client.Query{}) {
+		return nil, usagef("give either the NAME of one of the %s or filters", res.plural)
+	}
+	if parts == nil {
+		return nil, fmt.Errorf("there is no %s %q: they are named %s", res.singular, r.name, res.form)
+	}
+	v, err := client.Get[T](ctx, r.client, append([]string{"v1", res.plural}, parts...)...)
+	if p, ok := errors.AsType[*api.Problem](err); ok && p.Status == http.StatusBadRequest {
+		// What cannot be a name is the name of nothing.
+		return nil, errors.New(p.Detail)
+	}
+	return v, err
 }
 
 func (c *cli) getCommand() *cobra.Command {
@@ -142,10 +153,10 @@ func (c *cli) getCommand() *cobra.Command {
 	return cmd
 }
 
-func findResource(name string) (getter, error) {
-	for _, g := range resources() {
-		if slices.Contains(g.names(), strings.ToLower(name)) {
-			return g, nil
+func findResource(name string) (kind, error) {
+	for _, k := range resources() {
+		if slices.Contains(k.names(), strings.ToLower(name)) {
+			return k, nil
 		}
 	}
 	return nil, usagef("unknown resource %q: want one of %s", name, strings.Join(resourceNames(), ", "))
@@ -153,8 +164,8 @@ func findResource(name string) (getter, error) {
 
 func resourceNames() []string {
 	var names []string
-	for _, g := range resources() {
-		names = append(names, g.names()[0])
+	for _, k := range resources() {
+		names = append(names, k.names()[0])
 	}
 	return names
 }

@@ -13,34 +13,43 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 )
 
-// resources describes everything that get can show.
-func resources() []getter {
-	return []getter{
+// resources describes everything that get and describe can show.
+func resources() []kind {
+	return []kind{
 		resource[api.Cluster]{
 			plural: "clusters", singular: "cluster", form: "CLUSTER",
-			name: func(c api.Cluster) string { return c.Name }, table: clusterTable(), parts: whole,
+			name: func(c api.Cluster) string { return c.Name }, table: clusterTable(), parts: whole, describe: describeCluster,
 		},
 		resource[api.Node]{
 			plural: "nodes", singular: "node", form: "CLUSTER/NAME",
-			name: func(n api.Node) string { return n.Cluster + "/" + n.Name }, table: nodeTable(),
+			name: func(n api.Node) string { return n.Cluster + "/" + n.Name }, table: nodeTable(), describe: describeNode,
 			parts: func(name string, q *client.Query) []string { return pair(name, &q.Cluster) },
 		},
 		resource[api.Service]{
 			plural: "services", singular: "service", others: []string{"svc"}, form: "NAMESPACE/NAME",
-			name: func(s api.Service) string { return s.Namespace + "/" + s.Name }, table: serviceTable(),
+			name: func(s api.Service) string { return s.Namespace + "/" + s.Name }, table: serviceTable(), describe: describeService,
 			parts: func(name string, q *client.Query) []string { return pair(name, &q.Namespace) },
 		},
 		resource[api.Identity]{
 			plural: "identities", singular: "identity", form: "ID",
-			name: func(i api.Identity) string { return strconv.Itoa(int(i.ID)) }, table: identityTable(), parts: whole,
+			name: func(i api.Identity) string { return strconv.Itoa(int(i.ID)) }, table: identityTable(), parts: whole, describe: describeIdentity,
 		},
 		resource[api.IP]{
 			plural: "ips", singular: "ip", form: "PREFIX or ADDRESS",
-			name: func(i api.IP) string { return i.Prefix }, table: ipTable(), parts: whole,
+			name: func(i api.IP) string { return i.Prefix }, table: ipTable(), parts: whole, describe: describeIP,
+		},
+		resource[api.Conflict]{
+			plural: "conflicts", singular: "conflict", form: "KIND/SUBJECT",
+			name: conflictName, table: conflictTable(), describe: describeConflict,
+			parts: func(name string, _ *client.Query) []string { return pair(name, new(string)) },
+		},
+		resource[api.Event]{
+			plural: "events", singular: "event", form: "ID",
+			name: func(e api.Event) string { return strconv.FormatUint(e.ID, 10) }, table: eventTable(), parts: whole, describe: describeEvent,
 		},
 		resource[api.Health]{
 			plural: "health", singular: "health", form: "NAME",
-			name: func(h api.Health) string { return h.Name }, table: healthTable(), parts: whole,
+			name: func(h api.Health) string { return h.Name }, table: healthTable(), parts: whole, describe: describeHealth,
 		},
 	}
 }
@@ -53,6 +62,8 @@ func resourceHelp() string {
 		{"services", "NAMESPACE/NAME, or NAME with -n"},
 		{"identities", "ID"},
 		{"ips", "PREFIX or ADDRESS"},
+		{"conflicts", "KIND/SUBJECT, such as ip/10.0.0.1/32"},
+		{"events", "ID"},
 		{"health", "NAME"},
 	} {
 		fmt.Fprintf(&b, "  %-12s%s\n", line[0], line[1])
@@ -178,6 +189,33 @@ func ipTable() printer.Table[api.IP] {
 	}
 }
 
+func conflictTable() printer.Table[api.Conflict] {
+	return printer.Table[api.Conflict]{
+		{Title: "KIND", Text: func(c api.Conflict) string { return c.Kind }},
+		{Title: "SUBJECT", Text: func(c api.Conflict) string { return c.Subject }},
+		{Title: "CLUSTERS", Text: func(c api.Conflict) string { return strings.Join(c.Clusters, ",") }},
+		{Title: "SINCE", Text: func(c api.Conflict) string { return ago(&c.Since) }},
+		{Title: "MESSAGE", Text: func(c api.Conflict) string { return c.Message }},
+	}
+}
+
+func conflictName(c api.Conflict) string { return c.Kind + "/" + c.Subject }
+
+func eventTable() printer.Table[api.Event] {
+	return printer.Table[api.Event]{
+		{Title: "ID", Right: true, Wide: true, Text: func(e api.Event) string { return strconv.FormatUint(e.ID, 10) }},
+		{Title: "TIME", Text: func(e api.Event) string { return ago(&e.Time) }},
+		{Title: "CLUSTER", Text: func(e api.Event) string { return e.Cluster }},
+		{Title: "KIND", Text: func(e api.Event) string { return e.Kind }},
+		{Title: "CODE", Wide: true, Text: func(e api.Event) string { return e.Code }},
+		{Title: "OBJECT", Wide: true, Text: eventObject},
+		{Title: "MESSAGE", Text: func(e api.Event) string { return e.Message }},
+	}
+}
+
+// eventObject is what an event is about, in the form that get and describe take.
+func eventObject(e api.Event) string { return strings.TrimSpace(e.Resource + " " + e.Name) }
+
 func healthTable() printer.Table[api.Health] {
 	return printer.Table[api.Health]{
 		{Title: "NAME", Text: func(h api.Health) string { return h.Name }},
@@ -197,7 +235,10 @@ func pod(i api.IP) string {
 	return i.Namespace + "/" + i.Pod
 }
 
-func labels(m map[string]string) string {
+// labels lists labels on one line, labelLines each on its own.
+func labels(m map[string]string) string { return strings.Join(labelLines(m), ",") }
+
+func labelLines(m map[string]string) []string {
 	texts := make([]string, 0, len(m))
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		if m[key] == "" {
@@ -206,7 +247,7 @@ func labels(m map[string]string) string {
 			texts = append(texts, key+"="+m[key])
 		}
 	}
-	return strings.Join(texts, ",")
+	return texts
 }
 
 func ago(t *time.Time) string {

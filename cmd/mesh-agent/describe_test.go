@@ -1,0 +1,231 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+)
+
+func aConflict() api.Conflict {
+	return api.Conflict{
+		Kind: "ip", Subject: "10.2.1.10/32", Clusters: []string{"c2", "c3"}, Since: now.Add(-time.Hour),
+		Message: "two clusters claim 10.2.1.10/32: give their pods different ranges",
+	}
+}
+
+func someEvents() []api.Event {
+	return []api.Event{
+		{ID: 7, Time: now.Add(-time.Hour), Cluster: "c2", Kind: "cluster-connected", Message: "connected to https://c2:2379", Evidence: map[string]string{}},
+		{ID: 8, Time: now.Add(-time.Minute), Cluster: "c2", Kind: "conflict", Code: "MESH-1203", Message: "two clusters claim 10.2.1.10/32", Resource: "ips", Name: "10.2.1.10/32", Evidence: map[string]string{"winner": "c2"}},
+	}
+}
+
+// withHistory is newAgent with a conflict and some events.
+func withHistory(t *testing.T, clusters ...remotecluster.Status) *agent {
+	t.Helper()
+	a := &agent{mesh: &testMesh{clusters: clusters}}
+	s, err := api.NewServer(a.sources(t), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := func(w http.ResponseWriter, v any) {
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(v); err != nil {
+			t.Error(err)
+		}
+	}
+	passes := func(r *http.Request, filter string, values ...string) bool {
+		want := r.URL.Query().Get(filter)
+		return want == "" || strings.Contains(" "+strings.Join(values, " ")+" ", " "+want+" ")
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/conflicts", func(w http.ResponseWriter, r *http.Request) {
+		l := api.List[api.Conflict]{Items: []api.Conflict{}}
+		if c := aConflict(); passes(r, "cluster", c.Clusters...) && passes(r, "name", c.Subject) {
+			l.Items = append(l.Items, c)
+		}
+		answer(w, l)
+	})
+	mux.HandleFunc("GET /v1/conflicts/ip/{subject}", func(w http.ResponseWriter, r *http.Request) { answer(w, aConflict()) })
+	mux.HandleFunc("GET /v1/events", func(w http.ResponseWriter, r *http.Request) {
+		l := api.List[api.Event]{Items: []api.Event{}}
+		for _, e := range someEvents() {
+			if passes(r, "cluster", e.Cluster) {
+				l.Items = append(l.Items, e)
+			}
+		}
+		answer(w, l)
+	})
+	mux.HandleFunc("GET /v1/events/{id}", func(w http.ResponseWriter, r *http.Request) {
+		for _, e := range someEvents() {
+			if strconv.FormatUint(e.ID, 10) == r.PathValue("id") {
+				answer(w, e)
+			}
+		}
+	})
+	mux.Handle("/", s.Handler())
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	a.server = server.URL
+	return a
+}
+
+func TestDescribe(t *testing.T) {
+	t.Parallel()
+	a := withHistory(t, well("c2", 2), lost("c3"))
+	tests := []struct {
+		args     string
+		code     int
+		out, err string // what they contain; empty: nothing at all
+	}{
+		{"describe cluster c2", 0, "two clusters claim 10.2.1.10/32", ""},
+		{"describe cluster c3 -o json", 0, `"lastError": "connection refused"`, ""},
+		{"describe clusters nope", 1, "", `there is no cluster "nope"`},
+		{"describe node c2/n1", 0, "1 address", ""},
+		{"describe node n1 -c c2 -o json", 0, `"endpoints": {`, ""},
+		{"describe node n1", 1, "", "named CLUSTER/NAME"},
+		{"describe service default/web", 0, "yes: shared by c2", ""},
+		{"describe svc web -n default -o yaml", 0, "has: unknown", ""},
+		{"describe service default/nope", 1, "", "no cluster shares"},
+		{"describe identity 131072", 0, "Used by      1 address", ""},
+		{"describe identity 131072 -o json", 0, `"prefix": "10.2.1.10/32"`, ""},
+		{"describe ip 10.2.1.10", 0, "lost: cluster ID 2 precedes 3", ""},
+		{"describe ip 10.2.1.10/32 -o json", 0, `"conflicts": [`, ""},
+		{"describe ip 10.9.9.9", 1, "", "nobody claims 10.9.9.9/32"},
+		{"describe conflict ip/10.2.1.10/32", 0, "Who claims 10.2.1.10", ""},
+		{"describe conflict ip/10.2.1.10/32 -o json", 0, `"lookup": {`, ""},
+		{"describe conflict nonsense", 1, "", "named KIND/SUBJECT"},
+		{"describe event 8", 0, "mesh-agent describe ips 10.2.1.10/32", ""},
+		{"describe event 8 -o yaml", 0, "winner: c2", ""},
+		{"describe health remote-cluster.c3", 0, "degraded, stale 3m", ""},
+		{"describe health clustermesh -o json", 0, `"cluster": null`, ""},
+		{"describe gremlin x", 2, "", "unknown resource"},
+		{"describe cluster", 2, "", "want RESOURCE NAME"},
+		{"describe cluster c2 -o wide", 2, "", "must be one of text, json, yaml"},
+		{"describe cluster c2 -c c2", 2, "", "give either the NAME"},
+		{"get conflicts", 0, "ip    10.2.1.10/32  c2,c3", ""},
+		{"get conflicts -c c9", 0, "", "No conflicts found."},
+		{"get conflict ip/10.2.1.10/32 -o name", 0, "ip/10.2.1.10/32\n", ""},
+		{"get events -c c2 -o wide", 0, "MESH-1203", ""},
+		{"get event 7 -o json", 0, `"kind": "cluster-connected"`, ""},
+	}
+	for _, test := range tests {
+		t.Run(test.args, func(t *testing.T) {
+			t.Parallel()
+			got := a.ask(strings.Fields(test.args)...)
+			if got.code != test.code || !contains(got.out, test.out) || !contains(got.err, test.err) {
+				t.Errorf("exit code %d, want %d\nstdout:\n%s\nstderr:\n%s", got.code, test.code, got.out, got.err)
+			}
+		})
+	}
+}
+
+// TestAbsenceIsNotClaimed: no is said only of a cluster whose services are
+// known as of now.
+func TestAbsenceIsNotClaimed(t *testing.T) {
+	t.Parallel()
+	st := statusOf(oneOfEach())
+	s := &api.Service{Namespace: "default", Name: "web", Clusters: []api.ServiceCluster{{Cluster: "accra", Shared: true, Reason: "shared by accra with no backends"}}}
+	got := make(map[string]string)
+	for _, share := range shares(s, st) {
+		got[share.Cluster] = share.Has
+		if share.Reason == "" {
+			t.Errorf("%s: no reason", share.Cluster)
+		}
+	}
+	want := map[string]string{
+		"accra": "yes", "zagreb": "no", "osaka": "no", "oslo": "no", "quito": "no",
+		"paris": "unknown", "dakar": "unknown", "berlin": "unknown", "cairo": "unknown", "delhi": "unknown", "home": "unknown",
+	}
+	for cluster, has := range want {
+		if got[cluster] != has {
+			t.Errorf("%s: %s, want %s", cluster, got[cluster], has)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d clusters, want %d", len(got), len(want))
+	}
+	st.Agent.Cluster, st.Agent.ClusterID = "default", 0
+	for _, share := range shares(s, st) {
+		if share.Cluster == "default" {
+			t.Errorf("an observer is of a cluster: %+v", share)
+		}
+	}
+}
+
+// descriptions has one description of each kind.
+func descriptions() map[string]description {
+	c2, c3 := goodCluster("c2", 2), staleBy(failing(goodCluster("c3", 3), "degraded", "not connected since 00:52: EOF"), 10*time.Minute)
+	conflict, events := aConflict(), someEvents()
+	node := &api.Node{
+		Cluster: "c2", ClusterID: 2, Name: "n1", PodCIDRs: []string{"10.2.1.0/24"}, HealthIPs: []string{"10.2.1.2"}, Identity: 6, EncryptionKey: 3,
+		Addresses: []api.NodeAddress{{Type: "InternalIP", IP: "192.168.2.1"}, {Type: "ExternalIP", IP: "1.2.3.4"}, {Type: "CiliumInternalIP", IP: "10.2.1.1"}},
+		Labels:    map[string]string{"zone": "a", "arch": "arm64"},
+	}
+	entry := api.IP{Prefix: "10.2.1.10/32", Cluster: "c2", ClusterID: 2, Identity: 131072, HostIP: "192.168.2.1", Namespace: "default", Pod: "web-0", Source: "clustermesh", Kind: "endpoint", Claims: 2}
+	loser := entry
+	loser.Cluster, loser.ClusterID, loser.Pod = "c3", 3, "other"
+	identity := &api.Identity{ID: 131072, Cluster: "c2", ClusterID: 2, Labels: map[string]string{"k8s:app": "web", "k8s:tier": "front"}}
+	lookup := &api.Lookup{
+		IP: "10.2.1.10", Match: &entry, Identity: identity, Node: node, Services: []api.ServiceName{{Namespace: "default", Name: "web"}},
+		Candidates: []api.Candidate{{Entry: entry, Won: true, Reason: "the winner: the strongest claim to the longest prefix"}, {Entry: loser, Reason: "lost: cluster ID 2 precedes 3"}},
+		Freshness:  &c2.Freshness.IPs, Unconfirmed: []string{"c3"},
+	}
+	network := &api.IP{Prefix: "10.2.1.0/24", Cluster: "c2", ClusterID: 2, Identity: 6, HostIP: "192.168.2.1", Source: "clustermesh", Kind: "pod-cidr", Claims: 1}
+	nodeEntry := api.IP{Cluster: "c2", Kind: "node", Claims: 1}
+	foreign := api.IP{Cluster: "c3", Kind: "node", Claims: 2}
+	port := []api.Port{{Name: "http", Protocol: "TCP", Port: 80}, {Protocol: "UDP", Port: 53}}
+	service := &api.Service{
+		Namespace: "default", Name: "web", Global: true, Affinity: "remote",
+		Clusters: []api.ServiceCluster{
+			{Cluster: "c2", Shared: true, Backends: 1, Reason: "shared by c2 with 1 backend"},
+			{Cluster: "c3", Backends: 1, Reason: "not shared: c3 publishes it with shared=false, so its 1 backend are not used; not confirmed since 2026-11-21T00:52:03Z"},
+		},
+		Backends: []api.Backend{{IP: "10.2.1.10", Cluster: "c2", Ports: port, Zone: "a", Preferred: true}},
+	}
+	st := statusOf([]api.Cluster{c2, c3, goodCluster("c4", 4), neverSeen("c5", "connecting", "dial tcp 10.0.0.1:2379: connection refused"), staleBy(goodCluster("c6", 6), time.Hour)})
+	return map[string]description{
+		"cluster":     &clusterDescription{&c3, []api.Health{{Name: "remote-cluster.c3", Cluster: "c3", State: "degraded", Message: "not connected", LastFailure: before(time.Second), ConsecutiveFailures: 3}}, []api.Conflict{conflict}, events},
+		"node":        &nodeDescription{node, &c2, []ownAddress{{node.Addresses[0], &nodeEntry}, {node.Addresses[1], nil}, {node.Addresses[2], &foreign}}, &addressCount{37, true}},
+		"service":     &serviceDescription{service, shares(service, st), []api.Conflict{conflict}},
+		"identity":    &identityDescription{identity, []api.Identity{{ID: 131072, Cluster: "c9"}}, &c2, addressCount{1, false}, []api.IP{entry}},
+		"ip":          &ipDescription{&entry, lookup, []api.Conflict{conflict}},
+		"ip-network":  &ipDescription{network, &api.Lookup{IP: "10.2.1.0", Match: &entry, Candidates: lookup.Candidates}, nil},
+		"conflict":    &conflictDescription{&conflict, []api.Cluster{c2, c3}, lookup},
+		"event":       &eventDescription{&events[1], &c2},
+		"health":      &healthDescription{&api.Health{Name: "remote-cluster.c3", Cluster: "c3", State: "degraded", Message: "not connected", LastSuccess: before(time.Minute)}, &c3, events},
+		"health-none": &healthDescription{Health: &api.Health{Name: "clustermesh", State: "ok", Message: "running"}},
+	}
+}
+
+func TestDescriptionText(t *testing.T) {
+	t.Parallel()
+	for name, d := range descriptions() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var out bytes.Buffer
+			p := printer.NewPage(&out, printer.Style{})
+			d.page(p, now)
+			if err := p.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, "describe-"+name, out.String())
+			out.Reset()
+			p = printer.NewPage(&out, printer.Style{Color: true, Width: 80})
+			d.page(p, now)
+			if err := p.Flush(); err != nil || !strings.Contains(out.String(), "\x1b[") && name != "identity" && name != "event" && name != "ip-network" {
+				t.Errorf("%v: no colours on a terminal:\n%s", err, out.String())
+			}
+		})
+	}
+}
