@@ -34,8 +34,17 @@ type command struct {
 func with(env map[string]string, socket, server string) command {
 	return command{&cli{
 		getenv:        func(name string) string { return env[name] },
+		environ:       func() []string { return pairs(env) },
 		defaultSocket: socket, defaultServer: server, poll: 5 * time.Millisecond,
 	}}
+}
+
+func pairs(env map[string]string) []string {
+	var list []string
+	for name, value := range env {
+		list = append(list, name+"="+value)
+	}
+	return list
 }
 
 func (c command) run(args ...string) result {

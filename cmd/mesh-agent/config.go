@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/mesh-agent/mesh-agent/internal/logging"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -70,6 +71,39 @@ func (c Config) Flags(f *pflag.FlagSet) {
 // local is the own cluster.
 func (c Config) local() wire.ClusterInfo {
 	return wire.ClusterInfo{Name: c.ClusterName, ID: c.ClusterID, MaxConnectedClusters: c.MaxConnectedClusters}
+}
+
+// settings are the settings in force, without secrets.
+func (c Config) settings() api.Settings {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	c.Flags(flags)
+	settings := make(api.Settings)
+	flags.VisitAll(func(f *pflag.Flag) { settings[f.Name] = harmless(f.Name, f.Value.String()) })
+	kv := keyValues(c.KVStoreOpt)
+	settings[kvstoreOpt] = harmless(kvstoreOpt, kv.String())
+	return settings
+}
+
+// kvstoreOpt is the flag whose value has options of its own.
+const kvstoreOpt = "kvstore-opt"
+
+// harmless is the value of a flag without what may be a secret in it.
+func harmless(flag, value string) string {
+	if flag != kvstoreOpt || value == "" {
+		return kvstore.Redact(value)
+	}
+	var options keyValues
+	if err := options.Set(value); err != nil {
+		return kvstore.LeftOut
+	}
+	for key, text := range options {
+		if _, err := kvstore.ParseOptions(map[string]string{key: text}); err != nil {
+			options[key] = kvstore.LeftOut
+		} else {
+			options[key] = kvstore.Redact(text)
+		}
+	}
+	return options.String()
 }
 
 // Validate reports every mistake at once, in words, each as a *settingError.

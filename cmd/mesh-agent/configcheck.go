@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
-	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
@@ -100,30 +98,26 @@ func (s *settings) validateOwn(c Config) error {
 
 // writeChecked prints what was found for a person: what is wrong first.
 func writeChecked(w io.Writer, style printer.Style, c *clustermesh.Checked) error {
-	out := bufio.NewWriter(w)
+	p := printer.NewPage(w, style)
 	would := make(map[string][]clustermesh.CheckedFile)
 	for _, f := range c.Files {
 		would[f.Verdict] = append(would[f.Verdict], f)
 	}
-	fmt.Fprintf(out, "%s: %s would be connected, %d can not work, %s ignored; %s, %s\n", printer.Clean(c.Directory),
+	p.Line("%s: %s would be connected, %d can not work, %s ignored; %s, %s", c.Directory,
 		count(len(would[clustermesh.CheckConnect]), "cluster"), len(would[clustermesh.CheckFail]),
 		counted(len(would[clustermesh.CheckIgnore]), "entry", "entries"), count(c.Errors, "error"), count(c.Warnings, "warning"))
 	for _, f := range slices.SortedStableFunc(slices.Values(c.Files), faultyFirst) {
-		writeFindings(out, style, f)
+		writeFindings(p, f)
 	}
 	if clients := append(would[clustermesh.CheckConnect], would[clustermesh.CheckFail]...); len(clients) > 0 {
-		fmt.Fprintln(out)
-		if _, err := checkedTable().Print(out, each(clients), style); err != nil {
-			return err
-		}
+		p.Blank()
+		printer.Rows(p, checkedTable(), clients)
 	}
 	if ignored := would[clustermesh.CheckIgnore]; len(ignored) > 0 {
-		fmt.Fprintln(out)
-		if _, err := ignoredTable().Print(out, each(ignored), style); err != nil {
-			return err
-		}
+		p.Blank()
+		printer.Rows(p, ignoredTable(), ignored)
 	}
-	return out.Flush()
+	return p.Flush()
 }
 
 // faultyFirst puts errors before warnings before the rest.
@@ -131,29 +125,19 @@ func faultyFirst(a, b clustermesh.CheckedFile) int {
 	return cmp.Or(cmp.Compare(min(len(b.Errors), 1), min(len(a.Errors), 1)), cmp.Compare(min(len(b.Warnings), 1), min(len(a.Warnings), 1)))
 }
 
-func writeFindings(out *bufio.Writer, style printer.Style, f clustermesh.CheckedFile) {
+func writeFindings(p *printer.Page, f clustermesh.CheckedFile) {
 	list := func(kind string, color printer.Color, texts []string) {
 		for _, text := range texts {
-			fmt.Fprintf(out, "  %s %s\n", paint(style, color, kind), printer.Clean(text))
+			p.Line("%s %s", printer.Painted{Text: kind, Color: color}, text)
 		}
 	}
 	if len(f.Errors)+len(f.Warnings)+len(f.Notes) > 0 {
-		fmt.Fprintf(out, "\n%s\n", paint(style, printer.Bold, filepath.Base(f.File)))
+		p.Section("%s", filepath.Base(f.File))
 	}
 	list("error:  ", printer.Red, f.Errors)
 	list("warning:", printer.Yellow, f.Warnings)
 	list("note:   ", printer.NoColor, f.Notes)
-}
-
-// each iterates over items that are all there.
-func each[T any](items []T) func(func(T, error) bool) {
-	return func(yield func(T, error) bool) {
-		for _, item := range items {
-			if !yield(item, nil) {
-				return
-			}
-		}
-	}
+	p.End()
 }
 
 func checkedTable() printer.Table[clustermesh.CheckedFile] {

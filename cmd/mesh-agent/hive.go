@@ -185,6 +185,7 @@ func newAPI(p apiParams) (*api.Server, error) {
 		Health:     p.Health,
 		Gatherer:   p.Gatherer,
 		LogLevel:   p.Level,
+		Settings:   p.Config.settings(),
 	}, p.Log, options...)
 }
 

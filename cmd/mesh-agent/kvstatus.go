@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -132,22 +131,20 @@ func (st *kvStatus) readHeartbeat(ctx context.Context, client kvstore.Client, no
 }
 
 func writeKVStatus(w io.Writer, style printer.Style, st *kvStatus) error {
-	out := bufio.NewWriter(w)
-	verdict, color := "well", printer.Green
+	p := printer.NewPage(w, style)
+	verdict := printer.Painted{Text: "well", Color: printer.Green}
 	if len(st.Problems) > 0 {
-		verdict, color = count(len(st.Problems), "problem"), printer.Red
+		verdict = printer.Painted{Text: count(len(st.Problems), "problem"), Color: printer.Red}
 	}
-	fmt.Fprintf(out, "%s: %s\n", printer.Clean(st.Name), paint(style, color, verdict))
-	for _, p := range st.Problems {
-		fmt.Fprintf(out, "  %s\n", printer.Clean(p))
+	p.Line("%s: %s", st.Name, verdict)
+	for _, problem := range st.Problems {
+		p.Line("  %s", problem)
 	}
-	fmt.Fprintln(out)
-	writeFields(out, [][2]string{{"Client file", st.ConfigFile}, {"Heartbeat", st.Heartbeat.text()}})
-	fmt.Fprintln(out)
-	if _, err := kvEndpointTable().Print(out, each(st.Endpoints), style); err != nil {
-		return err
-	}
-	return out.Flush()
+	p.Blank()
+	p.Fields(printer.F("Client file", st.ConfigFile), printer.F("Heartbeat", st.Heartbeat.text()))
+	p.Blank()
+	printer.Rows(p, kvEndpointTable(), st.Endpoints)
+	return p.Flush()
 }
 
 func (h *kvHeartbeat) text() string {

@@ -106,15 +106,16 @@ func exitCode(err error) int {
 // cli makes the commands. It holds what tests replace.
 type cli struct {
 	getenv                       func(string) string
-	defaultSocket, defaultServer string        // where an agent is looked for
-	poll                         time.Duration // between two looks at the status while waiting
-	server, socket               string        // the flags that choose the agent
+	environ                      func() []string // all variables, as os.Environ
+	defaultSocket, defaultServer string          // where an agent is looked for
+	poll                         time.Duration   // between two looks at the status while waiting
+	server, socket               string          // the flags that choose the agent
 }
 
 // newRootCommand returns the whole command line: run, the commands that ask a
 // running agent, and extra ones.
 func newRootCommand(run *cobra.Command, extra ...*cobra.Command) *cobra.Command {
-	c := &cli{getenv: os.Getenv, poll: 500 * time.Millisecond}
+	c := &cli{getenv: os.Getenv, environ: os.Environ, poll: 500 * time.Millisecond}
 	return c.root(append([]*cobra.Command{run}, extra...)...)
 }
 
@@ -136,7 +137,7 @@ func (c *cli) root(others ...*cobra.Command) *cobra.Command {
 	flags.StringVar(&c.server, "server", "", "URL of the agent to ask, such as http://127.0.0.1:9979")
 	flags.StringVar(&c.socket, "socket", "", "unix socket of the agent to ask; default: "+defaultSocket+", then "+defaultListen)
 	root.AddCommand(others...)
-	root.AddCommand(c.statusCommand(), c.getCommand(), c.describeCommand(), c.lookupCommand(), c.logLevelCommand(), c.configCommand(), c.kvstoreCommand(), newVersionCommand())
+	root.AddCommand(c.statusCommand(), c.getCommand(), c.describeCommand(), c.lookupCommand(), c.bugreportCommand(), c.logLevelCommand(), c.configCommand(), c.kvstoreCommand(), newVersionCommand())
 	c.completeFlags(root)
 	root.InitDefaultCompletionCmd()
 	if cmd, _, err := root.Find([]string{"completion"}); err == nil {

@@ -167,6 +167,7 @@ func (s *Server) allRoutes() []route {
 	if s.profiles {
 		all = append(all, profileRoutes()...)
 	}
+	all = append(all, s.debugRoutes()...)
 	for _, res := range allResources() {
 		all = append(all, res.routes(s)...)
 	}

@@ -50,12 +50,13 @@ type Sources struct {
 	Health     *health.Registry
 	Gatherer   prometheus.Gatherer
 	LogLevel   *logging.Level // that of the agent's log
+	Settings   Settings       // those in force, without secrets
 }
 
 func (s *Sources) validate() error {
 	if s.DB == nil || s.Mesh == nil || s.Nodes == nil || s.Exported == nil || s.Services == nil ||
 		s.Identities == nil || s.Conflicts == nil || s.Events == nil || s.IPs == nil || s.Health == nil || s.Gatherer == nil ||
-		s.LogLevel == nil {
+		s.LogLevel == nil || s.Settings == nil {
 		return errors.New("api: a source is missing")
 	}
 	return nil

@@ -296,6 +296,10 @@ type Health struct {
 	ConsecutiveFailures int        `json:"consecutiveFailures"`
 }
 
+// Settings are the settings in force, by the names of their flags, as they
+// would be given there. Secrets are left out.
+type Settings map[string]string
+
 // Conflict is something that more than one cluster claims, or on which they
 // disagree.
 type Conflict struct {

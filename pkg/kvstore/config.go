@@ -17,7 +17,8 @@ import (
 type Config struct {
 	// Path is the file, empty for a configuration made of addresses.
 	Path string
-	// Endpoints are the URLs in the order of the file, at least one.
+	// Endpoints are the URLs in the order of the file, at least one, without
+	// user and password, which etcd's client ignores there.
 	Endpoints []string
 	// HostAliases resolve host names of this configuration.
 	HostAliases []HostAlias
@@ -78,17 +79,18 @@ func LoadConfig(path string) (*Config, error) {
 // NewConfig returns a configuration without a file: plain endpoints, no
 // certificate, no user.
 func NewConfig(endpoints ...string) (*Config, error) {
-	f := fields{Endpoints: endpoints}
+	f := fields{Endpoints: withoutUser(endpoints)}
 	if problems := f.check(); len(problems) > 0 {
 		return nil, fmt.Errorf("kvstore addresses: %w", errors.Join(problems...))
 	}
-	return &Config{Endpoints: endpoints, fields: f}, nil
+	return &Config{Endpoints: f.Endpoints, fields: f}, nil
 }
 
 // WithEndpoints returns a copy with other endpoints.
 func (c *Config) WithEndpoints(endpoints ...string) (*Config, error) {
 	n := *c
-	n.Endpoints, n.fields.Endpoints = endpoints, endpoints
+	n.Endpoints = withoutUser(endpoints)
+	n.fields.Endpoints = n.Endpoints
 	if problems := n.fields.check(); len(problems) > 0 {
 		return nil, fmt.Errorf("kvstore addresses: %w", errors.Join(problems...))
 	}
@@ -120,7 +122,12 @@ func (f *fields) check() []error {
 	if (f.Username == "") != (f.Password == "") {
 		problems = append(problems, errors.New("username and password: one is given without the other"))
 	}
-	if f.InsecureTransport {
+	for _, p := range []struct{ key, path string }{{"cert-file", f.CertFile}, {"key-file", f.KeyFile}, {"trusted-ca-file", f.TrustedCAFile}} {
+		if pathOnly(p.path) != p.path { // the path would stand in the error
+			problems = append(problems, fmt.Errorf("%s: its value is no path; if it is the contents of a file, give the path of that file", p.key))
+		}
+	}
+	if f.InsecureTransport || len(problems) > 0 {
 		return problems
 	}
 	if f.TrustedCAFile != "" {

@@ -92,12 +92,12 @@ func parseFields(content []byte) (fields, []error) {
 	for key, value := range raw {
 		i := slices.IndexFunc(options, func(o fileOption) bool { return strings.EqualFold(o.name, key) })
 		if i < 0 {
-			problems = append(problems, fmt.Errorf("%s: unknown option", key))
+			problems = append(problems, fmt.Errorf("%s: unknown option", Redact(key)))
 			continue
 		}
 		if !options[i].kind.fits(value) {
 			misfit = true
-			problems = append(problems, fmt.Errorf("%s: %s is not %s", key, shown(options[i].name, value), options[i].kind))
+			problems = append(problems, fmt.Errorf("%s: %s is not %s", key, shown(options[i], value), options[i].kind))
 		}
 	}
 	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
@@ -105,6 +105,7 @@ func parseFields(content []byte) (fields, []error) {
 		if err := json.Unmarshal(text, &f); err != nil {
 			problems = append(problems, err)
 		}
+		f.Endpoints = withoutUser(f.Endpoints)
 	}
 	if !misfit {
 		problems = append(problems, f.check()...)
@@ -113,11 +114,11 @@ func parseFields(content []byte) (fields, []error) {
 }
 
 // shown returns a value for an error message, unless it is a secret.
-func shown(name string, value json.RawMessage) string {
-	if name == "password" || name == "token" {
+func shown(o fileOption, value json.RawMessage) string {
+	if o.secret() {
 		return "its value"
 	}
-	return string(value)
+	return Redact(string(value))
 }
 
 func (k optionKind) fits(value json.RawMessage) bool {

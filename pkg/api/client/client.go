@@ -158,7 +158,7 @@ func (c *Client) SetLogLevel(ctx context.Context, level string) (*api.LogLevel, 
 	if err != nil {
 		return nil, err
 	}
-	body, err := c.send(ctx, http.MethodPut, []string{"v1", "log-level"}, nil, bytes.NewReader(text))
+	body, err := c.send(ctx, http.MethodPut, mediaJSON, []string{"v1", "log-level"}, nil, bytes.NewReader(text))
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +167,7 @@ func (c *Client) SetLogLevel(ctx context.Context, level string) (*api.LogLevel, 
 
 // Get asks for one object. The parts of the path are escaped.
 func Get[T any](ctx context.Context, c *Client, path ...string) (*T, error) {
-	body, err := c.do(ctx, path, nil)
+	body, err := c.do(ctx, mediaJSON, path, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -184,14 +184,22 @@ func decode[T any](ctx context.Context, body io.ReadCloser) (*T, error) {
 	return v, nil
 }
 
-// do asks and returns the body of a good answer.
-func (c *Client) do(ctx context.Context, path []string, query url.Values) (io.ReadCloser, error) {
-	return c.send(ctx, http.MethodGet, path, query, nil)
+// Text asks for an answer of another media type than JSON. The caller closes it.
+func (c *Client) Text(ctx context.Context, media string, path ...string) (io.ReadCloser, error) {
+	return c.do(ctx, media, path, nil)
+}
+
+// mediaJSON is the media type of objects and lists.
+const mediaJSON = "application/json"
+
+// do asks and returns the body of a good answer of this media type.
+func (c *Client) do(ctx context.Context, media string, path []string, query url.Values) (io.ReadCloser, error) {
+	return c.send(ctx, http.MethodGet, media, path, query, nil)
 }
 
 // send sends a request, with a body of JSON if any, and returns the body of a
-// good answer.
-func (c *Client) send(ctx context.Context, method string, path []string, query url.Values, content io.Reader) (io.ReadCloser, error) {
+// good answer of this media type.
+func (c *Client) send(ctx context.Context, method, media string, path []string, query url.Values, content io.Reader) (io.ReadCloser, error) {
 	target := c.base
 	for _, part := range path {
 		target += "/" + url.PathEscape(part)
@@ -203,15 +211,15 @@ func (c *Client) send(ctx context.Context, method string, path []string, query u
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Accept", "application/json")
+	req.Header.Set("Accept", media)
 	if content != nil {
-		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Content-Type", mediaJSON)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return nil, broken(ctx, err)
 	}
-	if kind := mediaType(resp); resp.StatusCode != http.StatusOK || kind != "application/json" {
+	if kind := mediaType(resp); resp.StatusCode != http.StatusOK || kind != media {
 		defer resp.Body.Close()
 		return nil, problem(resp, kind)
 	}

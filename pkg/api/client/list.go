@@ -55,7 +55,7 @@ type Items[T any] struct {
 // List asks for a list, such as "nodes". The caller reads it with All or closes
 // it. The context must live as long as the list is read.
 func List[T any](ctx context.Context, c *Client, resource string, q Query) (*Items[T], error) {
-	body, err := c.do(ctx, []string{"v1", resource}, q.values())
+	body, err := c.do(ctx, mediaJSON, []string{"v1", resource}, q.values())
 	if err != nil {
 		return nil, err
 	}
