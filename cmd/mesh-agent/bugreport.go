@@ -52,7 +52,7 @@ func (c *cli) bugreport(cmd *cobra.Command, o reportOptions) error {
 	if o.maxItems < 1 || o.timeout <= 0 {
 		return usagef("--max-items and --timeout must be above zero")
 	}
-	r := &report{options: o, client: cl, now: time.Now().UTC(), flags: flagNames(cmd.Root()), environ: c.environ}
+	r := &report{options: o, client: cl, now: time.Now().UTC().Truncate(time.Second), flags: flagNames(cmd.Root()), environ: c.environ}
 	r.status, r.statusErr = r.askStatus(cmd.Context())
 	if o.file == "-" {
 		err = r.write(cmd.Context(), cmd.OutOrStdout())

@@ -54,7 +54,7 @@ func (r *report) meshDirectory(ctx context.Context) error {
 		named = append(named, shown)
 	}
 	for _, path := range certificatePaths(named) {
-		fmt.Fprintf(&certificates, "%s%s\n", fileLine(path), describeCertificates(path))
+		fmt.Fprintf(&certificates, "%s%s\n\n", fileLine(path), strings.TrimRight(describeCertificates(path), "\n"))
 	}
 	for _, path := range keyPaths(named) {
 		fmt.Fprintf(&certificates, "%s  a private key, not opened\n\n", fileLine(path))
