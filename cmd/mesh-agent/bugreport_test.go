@@ -175,7 +175,7 @@ func TestBugreportHasNoSecrets(t *testing.T) {
 
 func TestBugreportIsAFile(t *testing.T) {
 	t.Parallel()
-	a := withHistory(t, well("c2", 2))
+	a := newAgent(t, well("c2", 2))
 	path := filepath.Join(t.TempDir(), "report.tar.gz")
 	got := a.ask("bugreport", "-f", path)
 	if got.code != 0 || got.out != path+"\n" {
@@ -202,7 +202,7 @@ func TestBugreportIsAFile(t *testing.T) {
 			t.Errorf("no %s in %v", resource, names)
 		}
 	}
-	if !strings.Contains(files["lists/conflicts-001.json"], "10.2.1.10/32") || !strings.Contains(files["lists/events-001.json"], "MESH-1203") {
+	if !strings.Contains(files["lists/conflicts-001.json"], "10.2.1.10/32") || !strings.Contains(files["lists/events-001.json"], "MESH-3101") {
 		t.Error(files["lists/conflicts-001.json"], files["lists/events-001.json"])
 	}
 	// Nothing is overwritten.
@@ -216,7 +216,7 @@ func TestBugreportIsAFile(t *testing.T) {
 
 func TestBugreportCutsLists(t *testing.T) {
 	t.Parallel()
-	a := withHistory(t, well("c2", 2), well("c3", 3), well("c4", 4))
+	a := newAgent(t, well("c2", 2), well("c3", 3), well("c4", 4))
 	got := a.ask("bugreport", "-f", "-", "--max-items", "2")
 	files := unpack(t, []byte(got.out))
 	var page api.List[api.Cluster]

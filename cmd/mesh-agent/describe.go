@@ -139,9 +139,16 @@ func pageConflicts(p *printer.Page, conflicts []api.Conflict) {
 	if len(conflicts) == 0 {
 		return
 	}
-	p.Section("Conflicts (%d)", len(conflicts))
-	for _, c := range conflicts {
-		p.Item(conflictName(c)+"  ", "%s: %s", strings.Join(c.Clusters, ", "), c.Message)
+	atLeast := ""
+	if len(conflicts) >= api.MaxLimit { // a page, which is all that was asked for
+		atLeast = "at least "
+	}
+	p.Section("Conflicts (%s%d)", atLeast, len(conflicts))
+	for _, c := range conflicts[:min(len(conflicts), few)] {
+		p.Item(c.Kind+"  ", "%s", c.Message)
+	}
+	if n := len(conflicts) - few; n > 0 {
+		p.Line("… and %s%d more: 'mesh-agent get conflicts' lists them", atLeast, n)
 	}
 	p.End()
 }

@@ -2,18 +2,12 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
-	"log/slog"
-	"net/http"
-	"net/http/httptest"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
-	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
 func aConflict() api.Conflict {
@@ -30,65 +24,15 @@ func someEvents() []api.Event {
 	}
 }
 
-// withHistory is newAgent with a conflict and some events.
-func withHistory(t *testing.T, clusters ...remotecluster.Status) *agent {
-	t.Helper()
-	a := &agent{mesh: &testMesh{clusters: clusters}}
-	s, err := api.NewServer(a.sources(t), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer := func(w http.ResponseWriter, v any) {
-		w.Header().Set("Content-Type", "application/json")
-		if err := json.NewEncoder(w).Encode(v); err != nil {
-			t.Error(err)
-		}
-	}
-	passes := func(r *http.Request, filter string, values ...string) bool {
-		want := r.URL.Query().Get(filter)
-		return want == "" || strings.Contains(" "+strings.Join(values, " ")+" ", " "+want+" ")
-	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/conflicts", func(w http.ResponseWriter, r *http.Request) {
-		l := api.List[api.Conflict]{Items: []api.Conflict{}}
-		if c := aConflict(); passes(r, "cluster", c.Clusters...) && passes(r, "name", c.Subject) {
-			l.Items = append(l.Items, c)
-		}
-		answer(w, l)
-	})
-	mux.HandleFunc("GET /v1/conflicts/ip/{subject}", func(w http.ResponseWriter, r *http.Request) { answer(w, aConflict()) })
-	mux.HandleFunc("GET /v1/events", func(w http.ResponseWriter, r *http.Request) {
-		l := api.List[api.Event]{Items: []api.Event{}}
-		for _, e := range someEvents() {
-			if passes(r, "cluster", e.Cluster) {
-				l.Items = append(l.Items, e)
-			}
-		}
-		answer(w, l)
-	})
-	mux.HandleFunc("GET /v1/events/{id}", func(w http.ResponseWriter, r *http.Request) {
-		for _, e := range someEvents() {
-			if strconv.FormatUint(e.ID, 10) == r.PathValue("id") {
-				answer(w, e)
-			}
-		}
-	})
-	mux.Handle("/", s.Handler())
-	server := httptest.NewServer(mux)
-	t.Cleanup(server.Close)
-	a.server = server.URL
-	return a
-}
-
 func TestDescribe(t *testing.T) {
 	t.Parallel()
-	a := withHistory(t, well("c2", 2), lost("c3"))
+	a := newAgent(t, well("c2", 2), lost("c3"))
 	tests := []struct {
 		args     string
 		code     int
 		out, err string // what they contain; empty: nothing at all
 	}{
-		{"describe cluster c2", 0, "two clusters claim 10.2.1.10/32", ""},
+		{"describe cluster c2", 0, "10.2.1.10/32 is claimed by c2 and c3", ""},
 		{"describe cluster c3 -o json", 0, `"lastError": "connection refused"`, ""},
 		{"describe clusters nope", 1, "", `there is no cluster "nope"`},
 		{"describe node c2/n1", 0, "1 address", ""},
@@ -105,8 +49,8 @@ func TestDescribe(t *testing.T) {
 		{"describe conflict ip/10.2.1.10/32", 0, "Who claims 10.2.1.10", ""},
 		{"describe conflict ip/10.2.1.10/32 -o json", 0, `"lookup": {`, ""},
 		{"describe conflict nonsense", 1, "", "named KIND/SUBJECT"},
-		{"describe event 8", 0, "mesh-agent describe ips 10.2.1.10/32", ""},
-		{"describe event 8 -o yaml", 0, "winner: c2", ""},
+		{"describe event 1", 0, "mesh-agent describe conflicts ip/10.2.1.10/32", ""},
+		{"describe event 1 -o yaml", 0, "clusters: c2,c3", ""},
 		{"describe health remote-cluster.c3", 0, "degraded, stale 3m", ""},
 		{"describe health clustermesh -o json", 0, `"cluster": null`, ""},
 		{"describe gremlin x", 2, "", "unknown resource"},
@@ -116,8 +60,8 @@ func TestDescribe(t *testing.T) {
 		{"get conflicts", 0, "ip    10.2.1.10/32  c2,c3", ""},
 		{"get conflicts -c c9", 0, "", "No conflicts found."},
 		{"get conflict ip/10.2.1.10/32 -o name", 0, "ip/10.2.1.10/32\n", ""},
-		{"get events -c c2 -o wide", 0, "MESH-1203", ""},
-		{"get event 7 -o json", 0, `"kind": "cluster-connected"`, ""},
+		{"get events -c c2 -o wide", 0, "MESH-3101", ""},
+		{"get event 1 -o json", 0, `"kind": "conflict"`, ""},
 	}
 	for _, test := range tests {
 		t.Run(test.args, func(t *testing.T) {

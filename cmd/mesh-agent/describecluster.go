@@ -14,8 +14,8 @@ import (
 type clusterDescription struct {
 	Cluster   *api.Cluster   `json:"cluster"`
 	Health    []api.Health   `json:"health"`
-	Conflicts []api.Conflict `json:"conflicts"`
-	Events    []api.Event    `json:"events"` // the latest, the newest first
+	Conflicts []api.Conflict `json:"conflicts"` // at most a page of them
+	Events    []api.Event    `json:"events"`    // the latest, the newest first
 }
 
 func describeCluster(ctx context.Context, cl *client.Client, c *api.Cluster) (description, error) {
@@ -24,7 +24,7 @@ func describeCluster(ctx context.Context, cl *client.Client, c *api.Cluster) (de
 	if d.Health, err = all[api.Health](ctx, cl, "health", client.Query{Cluster: c.Name}); err != nil {
 		return nil, err
 	}
-	if d.Conflicts, err = all[api.Conflict](ctx, cl, "conflicts", client.Query{Cluster: c.Name}); err != nil {
+	if d.Conflicts, _, err = collect[api.Conflict](ctx, cl, "conflicts", client.Query{Cluster: c.Name}, api.MaxLimit); err != nil {
 		return nil, err
 	}
 	d.Events, err = recentEvents(ctx, cl, c.Name)
