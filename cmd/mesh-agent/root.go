@@ -52,6 +52,10 @@ func (e saidError) Unwrap() error { return e.error }
 // on stderr.
 func execute(root *cobra.Command, args []string) int {
 	root.SetArgs(args)
+	root.InitDefaultCompletionCmd() // which takes the output that root has now
+	if cmd, _, err := root.Find([]string{"completion"}); err == nil {
+		cmd.Args, cmd.RunE = cobra.ArbitraryArgs, helpOrUnknown // an unknown shell is wrong usage
+	}
 	cmd, err := root.ExecuteC()
 	if err == nil {
 		return exitOK
@@ -139,10 +143,6 @@ func (c *cli) root(others ...*cobra.Command) *cobra.Command {
 	root.AddCommand(others...)
 	root.AddCommand(c.statusCommand(), c.getCommand(), c.describeCommand(), c.lookupCommand(), c.bugreportCommand(), c.logLevelCommand(), c.configCommand(), c.kvstoreCommand(), newVersionCommand())
 	c.completeFlags(root)
-	root.InitDefaultCompletionCmd()
-	if cmd, _, err := root.Find([]string{"completion"}); err == nil {
-		cmd.Args, cmd.RunE = cobra.ArbitraryArgs, helpOrUnknown // an unknown shell is wrong usage
-	}
 	return root
 }
 
