@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -21,6 +23,7 @@ type request struct {
 	client   *client.Client
 	query    client.Query
 	name     string // empty: the list
+	watch    bool
 	format   *printer.Format
 	out, err io.Writer
 	style    printer.Style
@@ -45,6 +48,9 @@ type resource[T any] struct {
 	// parts of a path, and may complete it from the query.
 	form  string
 	parts func(name string, q *client.Query) []string
+	// narrow makes the parts of a name filters of a watch; nil when one object
+	// is nothing to watch.
+	narrow func(parts []string, q *client.Query)
 	// describe gathers what belongs to an object.
 	describe func(ctx context.Context, cl *client.Client, v *T) (description, error)
 }
@@ -54,6 +60,9 @@ func (res resource[T]) names() []string {
 }
 
 func (res resource[T]) get(ctx context.Context, r request) error {
+	if r.watch {
+		return res.watch(ctx, r)
+	}
 	if r.name != "" {
 		return res.one(ctx, r)
 	}
@@ -116,6 +125,7 @@ func (res resource[T]) fetch(ctx context.Context, r request) (*T, error) {
 func (c *cli) getCommand() *cobra.Command {
 	var (
 		query  client.Query
+		watch  bool
 		format = printer.NewFormat(printer.Plain, printer.Wide, printer.JSON, printer.YAML, printer.Name)
 	)
 	cmd := &cobra.Command{
@@ -124,7 +134,7 @@ func (c *cli) getCommand() *cobra.Command {
 		Long: "List what the agent knows, or show one object.\n\nRESOURCE, in the singular or the plural, and the NAME of one of them:\n" +
 			resourceHelp(),
 		Example: "  mesh-agent get clusters\n  mesh-agent get nodes -c c2 -o wide\n  mesh-agent get services default/web -o yaml\n" +
-			"  mesh-agent get ips 10.0.1.5",
+			"  mesh-agent get ips 10.0.1.5\n  mesh-agent get ips -l app=web -w",
 		Args:              arguments(1, 2, "RESOURCE [NAME]"),
 		ValidArgsFunction: c.completeObject,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -137,17 +147,24 @@ func (c *cli) getCommand() *cobra.Command {
 				return err
 			}
 			defer cl.Close()
-			r := request{client: cl, query: query, format: format, out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}
+			r := request{client: cl, query: query, watch: watch, format: format, out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}
 			if len(args) == 2 {
 				r.name = args[1]
 			}
 			r.style = printer.StyleFor(r.out, c.getenv)
 			r.style.Wide = format.String() == printer.Wide
-			return res.get(cmd.Context(), r)
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			return res.get(ctx, r)
 		},
 	}
 	cmd.Flags().StringVarP(&query.Cluster, "cluster", "c", "", "only those of this cluster")
 	cmd.Flags().StringVarP(&query.Namespace, "namespace", "n", "", "only those in this namespace")
+	cmd.Flags().StringVarP(&query.Labels, "selector", "l", "", "only those with these labels, such as app=web,tier!=db,zone in (a,b)")
+	cmd.Flags().StringVar(&query.Identity, "identity", "", "only those of this identity")
+	cmd.Flags().StringVar(&query.Prefix, "prefix", "", "only those within this network")
+	cmd.Flags().StringVar(&query.Kind, "kind", "", "only conflicts or events of this kind")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "then show each change, until interrupted")
 	cmd.Flags().VarP(format, "output", "o", "form of the output")
 	_ = cmd.RegisterFlagCompletionFunc("cluster", c.completeCluster) // the flag is there
 	return cmd

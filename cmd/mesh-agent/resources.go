@@ -19,29 +19,35 @@ func resources() []kind {
 		resource[api.Cluster]{
 			plural: "clusters", singular: "cluster", form: "CLUSTER",
 			name: func(c api.Cluster) string { return c.Name }, table: clusterTable(), parts: whole, describe: describeCluster,
+			narrow: func(parts []string, q *client.Query) { q.Name = parts[0] },
 		},
 		resource[api.Node]{
 			plural: "nodes", singular: "node", form: "CLUSTER/NAME",
 			name: func(n api.Node) string { return n.Cluster + "/" + n.Name }, table: nodeTable(), describe: describeNode,
-			parts: func(name string, q *client.Query) []string { return pair(name, &q.Cluster) },
+			parts:  func(name string, q *client.Query) []string { return pair(name, &q.Cluster) },
+			narrow: func(parts []string, q *client.Query) { q.Cluster, q.Name = parts[0], parts[1] },
 		},
 		resource[api.Service]{
 			plural: "services", singular: "service", others: []string{"svc"}, form: "NAMESPACE/NAME",
 			name: func(s api.Service) string { return s.Namespace + "/" + s.Name }, table: serviceTable(), describe: describeService,
-			parts: func(name string, q *client.Query) []string { return pair(name, &q.Namespace) },
+			parts:  func(name string, q *client.Query) []string { return pair(name, &q.Namespace) },
+			narrow: func(parts []string, q *client.Query) { q.Namespace, q.Name = parts[0], parts[1] },
 		},
 		resource[api.Identity]{
 			plural: "identities", singular: "identity", form: "ID",
 			name: func(i api.Identity) string { return strconv.Itoa(int(i.ID)) }, table: identityTable(), parts: whole, describe: describeIdentity,
+			narrow: func(parts []string, q *client.Query) { q.Identity = parts[0] },
 		},
 		resource[api.IP]{
 			plural: "ips", singular: "ip", form: "PREFIX or ADDRESS",
 			name: func(i api.IP) string { return i.Prefix }, table: ipTable(), parts: whole, describe: describeIP,
+			narrow: func(parts []string, q *client.Query) { q.Prefix = parts[0] },
 		},
 		resource[api.Conflict]{
 			plural: "conflicts", singular: "conflict", form: "KIND/SUBJECT",
 			name: conflictName, table: conflictTable(), describe: describeConflict,
-			parts: func(name string, _ *client.Query) []string { return pair(name, new(string)) },
+			parts:  func(name string, _ *client.Query) []string { return pair(name, new(string)) },
+			narrow: func(parts []string, q *client.Query) { q.Kind, q.Name = parts[0], parts[1] },
 		},
 		resource[api.Event]{
 			plural: "events", singular: "event", form: "ID",
@@ -50,6 +56,7 @@ func resources() []kind {
 		resource[api.Health]{
 			plural: "health", singular: "health", form: "NAME",
 			name: func(h api.Health) string { return h.Name }, table: healthTable(), parts: whole, describe: describeHealth,
+			narrow: func(parts []string, q *client.Query) { q.Name = parts[0] },
 		},
 	}
 }

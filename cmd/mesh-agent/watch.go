@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/api/client"
+)
+
+// watch shows the state of the resource and then its changes, until ctx ends.
+func (res resource[T]) watch(ctx context.Context, r request) error {
+	if r.name != "" {
+		if err := res.narrowTo(&r); err != nil {
+			return err
+		}
+	}
+	show := res.shower(r)
+	lost := func(err error) { fmt.Fprintf(r.err, "Lost the agent, going on when it answers: %v\n", err) }
+	for e, err := range client.Watch[T](ctx, r.client, res.plural, r.query, lost) {
+		if err == nil {
+			err = show(e)
+		}
+		switch {
+		case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+			return nil // interrupted: that is how it ends
+		case err != nil:
+			return err
+		}
+		if e.Kind == api.WatchReset {
+			fmt.Fprintf(r.err, "Everything again: %s\n", e.Reason)
+		}
+	}
+	return nil
+}
+
+// narrowTo makes the name that was given the filters of the watch.
+func (res resource[T]) narrowTo(r *request) error {
+	if res.narrow == nil {
+		return usagef("one of the %s does not change: watch all of them", res.plural)
+	}
+	parts := res.parts(r.name, &r.query)
+	if r.query != (client.Query{}) {
+		return usagef("give either the NAME of one of the %s or filters", res.plural)
+	}
+	if parts == nil {
+		return usagef("%q is no name of one of the %s: they are named %s", r.name, res.plural, res.form)
+	}
+	res.narrow(parts, &r.query)
+	return nil
+}
+
+// shower returns what writes one event in the form that was asked for.
+func (res resource[T]) shower(r request) func(client.Event[T]) error {
+	switch r.format.String() {
+	case printer.JSON:
+		return func(e client.Event[T]) error { return writeEvent(r.out, e, json.Marshal, "", "\n") }
+	case printer.YAML:
+		return func(e client.Event[T]) error { return writeEvent(r.out, e, yaml.Marshal, "---\n", "") }
+	case printer.Name:
+		return func(e client.Event[T]) error { return res.writeName(r.out, e) }
+	}
+	return res.rows(r)
+}
+
+// writeEvent writes one event as a whole, so that a program can read them one
+// by one.
+func writeEvent(w io.Writer, e any, marshal func(any) ([]byte, error), before, after string) error {
+	text, err := marshal(e)
+	if err == nil {
+		_, err = io.WriteString(w, before+string(text)+after)
+	}
+	return err
+}
+
+func (res resource[T]) writeName(w io.Writer, e client.Event[T]) error {
+	if e.Object == nil {
+		return nil
+	}
+	line := printer.Clean(res.name(*e.Object))
+	if e.Kind == api.WatchDelete {
+		line += " deleted"
+	}
+	_, err := fmt.Fprintln(w, line)
+	return err
+}
+
+// change is a row of the table of a watch.
+type change[T any] struct {
+	what   string
+	object T
+}
+
+// rows writes the events as a table: the state first, then each change at once.
+func (res resource[T]) rows(r request) func(client.Event[T]) error {
+	table := printer.Table[change[T]]{{Title: "EVENT", Text: func(c change[T]) string { return c.what }, Color: func(c change[T]) printer.Color {
+		if c.what == api.WatchDelete {
+			return printer.Red
+		}
+		return printer.NoColor
+	}}}
+	for _, column := range res.table {
+		wrapped := printer.Column[change[T]]{
+			Title: column.Title, Wide: column.Wide, Right: column.Right,
+			Text: func(c change[T]) string { return column.Text(c.object) },
+		}
+		if column.Color != nil {
+			wrapped.Color = func(c change[T]) printer.Color { return column.Color(c.object) }
+		}
+		table = append(table, wrapped)
+	}
+	live, synced := table.Live(r.out, r.style), false
+	return func(e client.Event[T]) error {
+		switch {
+		case e.Kind == api.WatchReset:
+			synced = false
+		case e.Kind == api.WatchSynced:
+			synced = true
+			return live.Flush()
+		case e.Object == nil:
+			return nil
+		case !synced:
+			return live.Row(change[T]{"state", *e.Object})
+		default:
+			return errors.Join(live.Row(change[T]{e.Kind, *e.Object}), live.Flush())
+		}
+		return nil
+	}
+}
