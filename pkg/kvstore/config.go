@@ -22,7 +22,9 @@ type Config struct {
 	Endpoints []string
 	// HostAliases resolve host names of this configuration.
 	HostAliases []HostAlias
-	// Hash is that of [ContentHash] when the file was read.
+	// Hash is that of [ContentHash] when the file was read. Endpoints that did
+	// not come from the file have a part in it: configurations of equal hashes
+	// make equal sessions.
 	Hash [32]byte
 
 	fields fields
@@ -83,7 +85,7 @@ func NewConfig(endpoints ...string) (*Config, error) {
 	if problems := f.check(); len(problems) > 0 {
 		return nil, fmt.Errorf("kvstore addresses: %w", errors.Join(problems...))
 	}
-	return &Config{Endpoints: f.Endpoints, fields: f}, nil
+	return &Config{Endpoints: f.Endpoints, Hash: hashWith([32]byte{}, f.Endpoints), fields: f}, nil
 }
 
 // WithEndpoints returns a copy with other endpoints.
@@ -91,6 +93,7 @@ func (c *Config) WithEndpoints(endpoints ...string) (*Config, error) {
 	n := *c
 	n.Endpoints = withoutUser(endpoints)
 	n.fields.Endpoints = n.Endpoints
+	n.Hash = hashWith(c.Hash, n.Endpoints)
 	if problems := n.fields.check(); len(problems) > 0 {
 		return nil, fmt.Errorf("kvstore addresses: %w", errors.Join(problems...))
 	}

@@ -46,6 +46,16 @@ func HashContent(content []byte) [32]byte {
 	return [32]byte(h.Sum(nil))
 }
 
+// hashWith adds endpoints to the hash of a file.
+func hashWith(file [32]byte, endpoints []string) [32]byte {
+	h := sha256.New()
+	add(h, file[:])
+	for _, e := range endpoints {
+		add(h, []byte(e))
+	}
+	return [32]byte(h.Sum(nil))
+}
+
 // add hashes the length too, so that no two sequences look alike.
 func add(h hash.Hash, data []byte) {
 	var n [8]byte

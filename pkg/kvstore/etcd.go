@@ -153,6 +153,11 @@ func (e *Etcd) open(ctx context.Context, cfg *Config) error {
 	return nil
 }
 
+// BootstrapBegins tells the client that a first sync begins, as one does when
+// another user joins the session: until BootstrapComplete the limit for that
+// holds again. A new client begins that way.
+func (e *Etcd) BootstrapBegins() { e.limit.begin() }
+
 // BootstrapComplete tells the client that its first sync is complete: from now
 // on the everyday rate limit holds.
 func (e *Etcd) BootstrapComplete() { e.limit.complete() }

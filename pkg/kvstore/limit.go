@@ -1,6 +1,7 @@
 package kvstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -9,18 +10,15 @@ import (
 
 // limiter holds back operations: so many per second, so many at once.
 type limiter struct {
-	rate     *rate.Limiter
-	running  int           // the limit per second after the first sync
-	inflight chan struct{} // nil: no limit
+	rate      *rate.Limiter
+	bootstrap int           // the limit per second during the first sync
+	running   int           // the limit per second after it
+	inflight  chan struct{} // nil: no limit
 }
 
 func newLimiter(o Options) *limiter {
-	l := &limiter{running: o.QPS}
-	qps := o.BootstrapQPS
-	if qps == 0 {
-		qps = o.QPS
-	}
-	l.rate = rate.NewLimiter(perSecond(qps), max(qps, 1))
+	l := &limiter{running: o.QPS, bootstrap: cmp.Or(o.BootstrapQPS, o.QPS)}
+	l.rate = rate.NewLimiter(perSecond(l.bootstrap), max(l.bootstrap, 1))
 	if o.MaxInflight > 0 {
 		l.inflight = make(chan struct{}, o.MaxInflight)
 	}
@@ -34,10 +32,15 @@ func perSecond(qps int) rate.Limit {
 	return rate.Limit(qps)
 }
 
+// begin switches to the limit of a first sync.
+func (l *limiter) begin() { l.set(l.bootstrap) }
+
 // complete switches from the limit of the first sync to that of every day.
-func (l *limiter) complete() {
-	l.rate.SetLimit(perSecond(l.running))
-	l.rate.SetBurst(max(l.running, 1))
+func (l *limiter) complete() { l.set(l.running) }
+
+func (l *limiter) set(qps int) {
+	l.rate.SetLimit(perSecond(qps))
+	l.rate.SetBurst(max(qps, 1))
 }
 
 // token waits for the permission to begin one operation.

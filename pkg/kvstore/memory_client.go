@@ -104,7 +104,10 @@ func (m *Memory) Close() {
 	}
 }
 
-// BootstrapComplete does nothing: a memory has no rate limit.
+// BootstrapBegins does nothing: a memory has no rate limit.
+func (m *Memory) BootstrapBegins() {}
+
+// BootstrapComplete does nothing either.
 func (m *Memory) BootstrapComplete() {}
 
 // Run probes the server as [Etcd.Run] does, with a fixed interval, until the

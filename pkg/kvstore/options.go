@@ -179,6 +179,9 @@ func setCount(to *int) func(string) error {
 	}
 }
 
+// HasLocal tells whether the options name a local kvstore.
+func (o Options) HasLocal() bool { return o.ConfigPath != "" || len(o.Addresses) > 0 }
+
 // Config makes the configuration of the local kvstore from ConfigPath and
 // Addresses. It returns nil without an error when neither is set.
 func (o Options) Config() (*Config, error) {

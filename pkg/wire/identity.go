@@ -92,15 +92,15 @@ func DecodeIdentityName(name string, e Expect) (uint32, error) {
 	if id == 0 {
 		return 0, reject(ReasonRange, "identity 0 cannot be allocated")
 	}
-	if lo, hi := e.Layout.Range(e.ClusterID); e.ClusterID != 0 && (id < lo || id > hi) {
+	if lo, hi := e.Layout.Range(e.ClusterID); e.compares() && (id < lo || id > hi) {
 		return 0, reject(ReasonRange, "identity %d is outside cluster %s's range %d to %d", id, e.Cluster, lo, hi)
 	}
 	return id, nil
 }
 
 // DecodeIdentity reads the identity with this name and checks that its number
-// and its cluster label are the remote's (wire.md §1.6). The labels keep their
-// order. The error is a [*RejectError].
+// and its cluster label are the cluster's (wire.md §1.6); the label is asked of
+// remotes alone. The labels keep their order. The error is a [*RejectError].
 func DecodeIdentity(name string, value []byte, e Expect) (Identity, error) {
 	id, err := DecodeIdentityName(name, e)
 	if err != nil {
@@ -110,8 +110,10 @@ func DecodeIdentity(name string, value []byte, e Expect) (Identity, error) {
 		return Identity{}, reject(ReasonMissing, "the labels are unset")
 	}
 	labels := ParseLabels(string(value))
-	if err := clusterLabel(labels, e.Cluster); err != nil {
-		return Identity{}, err
+	if !e.Own {
+		if err := clusterLabel(labels, e.Cluster); err != nil {
+			return Identity{}, err
+		}
 	}
 	return Identity{ID: id, Labels: labels}, nil
 }

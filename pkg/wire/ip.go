@@ -111,7 +111,7 @@ func (p *IPIdentityPair) prefix() (netip.Prefix, error) {
 // checkIdentity applies the reader's rules for the numeric identity.
 func (d *IPDecoder) checkIdentity(ip IP) (IP, error) {
 	e := &d.Expect
-	if ip.Identity >= IdentityReservedEnd && e.ClusterID != 0 && !e.Layout.Contains(e.ClusterID, ip.Identity) {
+	if ip.Identity >= IdentityReservedEnd && e.compares() && !e.Layout.Contains(e.ClusterID, ip.Identity) {
 		lo, hi := e.Layout.Range(e.ClusterID)
 		return IP{}, reject(ReasonRange, "identity %d is neither reserved nor in cluster %s's range %d to %d",
 			ip.Identity, e.Cluster, lo, hi)

@@ -79,11 +79,11 @@ func rejectDecode(err error) error {
 	return &RejectError{Reason: reason, Err: err}
 }
 
-// Expect is what an entry read from a remote cluster must agree with.
+// Expect is what an entry read from a cluster must agree with.
 type Expect struct {
-	// Cluster is the remote's name.
+	// Cluster is the cluster's name.
 	Cluster string
-	// ClusterID is the remote's ID according to its configuration; 0 means
+	// ClusterID is its ID according to its configuration; 0 means
 	// that entries' IDs (and identities' ranges) are not compared with it.
 	ClusterID uint32
 	// LocalID is the reader's own cluster ID. An entry that carries it skips
@@ -92,11 +92,18 @@ type Expect struct {
 	// Layout divides the numeric identities and limits cluster IDs. Its zero
 	// value is the layout for 255 clusters.
 	Layout Layout
+	// Own tells that the cluster is the reader's own, read from its kvstore.
+	// ClusterID is then compared also when it is 0, which is no mesh, and
+	// identities need not name their cluster: both rules are for remotes.
+	Own bool
 }
+
+// compares tells whether entries must carry ClusterID.
+func (e Expect) compares() bool { return e.ClusterID != 0 || e.Own }
 
 // validID applies the test of the range of cluster IDs.
 func (e Expect) validID(id uint32) error {
-	if id == e.LocalID && id != 0 {
+	if id == e.LocalID && (id != 0 || e.Own) {
 		return nil
 	}
 	if err := e.Layout.ValidateClusterID(id); err != nil {
@@ -115,7 +122,7 @@ func (e Expect) sameCluster(cluster string) error {
 
 // sameID compares the ID of the cluster.
 func (e Expect) sameID(id uint32) error {
-	if e.ClusterID != 0 && id != e.ClusterID {
+	if e.compares() && id != e.ClusterID {
 		return reject(ReasonClusterID, "unexpected cluster ID: got %d, expected %d", id, e.ClusterID)
 	}
 	return nil
