@@ -1,8 +1,9 @@
 package clustermesh
 
 import (
-	"fmt"
 	"sync"
+
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
 // ids hands out cluster IDs: one owner each, first come wins, held until the
@@ -32,7 +33,7 @@ func (x *ids) Reserve(name string, id uint32) error {
 		return nil
 	}
 	if owner, taken := x.owner[id]; taken {
-		return fmt.Errorf("cluster ID %d is already used by cluster %q: IDs must be unique in a mesh, give one of the two another", id, owner)
+		return &remotecluster.IDConflict{ID: id, Holder: owner}
 	}
 	if has {
 		delete(x.owner, held)

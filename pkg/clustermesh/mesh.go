@@ -16,6 +16,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -34,8 +35,12 @@ type Params struct {
 	SyncTimeout time.Duration
 	// View is what the clusters' sources fill.
 	View *View
-	// KVStore are the options of the sessions with the remote clusters.
+	// KVStore are the options of the sessions. They may name the kvstore of the
+	// own cluster, which is then read like the others and counts as local.
 	KVStore kvstore.Options
+	// CacheTTL is how long a remote cluster's service backends are used without
+	// contact; 0 is for ever.
+	CacheTTL time.Duration
 	// Lists bounds how many lists run at once; nil is no bound.
 	Lists *semaphore.Weighted
 	// Timings are those of the controllers; the zero value is the default.
@@ -43,7 +48,9 @@ type Params struct {
 	// Report is told whether the directory can be read, again and again; nil is
 	// nobody.
 	Report func(error)
-	Log    *slog.Logger
+	// Metrics are those of the sources; nil is none.
+	Metrics *store.Metrics
+	Log     *slog.Logger
 }
 
 // Mesh is the set of remote clusters: one controller for each client file.
@@ -51,6 +58,8 @@ type Mesh struct {
 	Params
 	started  time.Time
 	dir      *directory
+	pool     *pool
+	local    *remotecluster.Cluster // the own cluster, read from its kvstore; nil without one
 	ids      *ids
 	revision atomic.Uint64
 	ready    atomic.Bool // sticky
@@ -78,19 +87,28 @@ func New(p Params) *Mesh {
 	if p.Report != nil {
 		dir.report = p.Report
 	}
-	return &Mesh{
+	m := &Mesh{
 		Params:  p,
 		started: time.Now(),
 		dir:     dir,
+		pool:    newPool(p.KVStore),
 		ids:     newIDs(p.Local.Name, p.Local.ID),
 		members: make(map[string]*member),
 	}
+	if p.KVStore.HasLocal() {
+		m.local = m.newLocal()
+	}
+	return m
 }
 
 // Run follows the directory and runs the clusters until ctx ends. It returns
 // when all of them have stopped; nothing is withdrawn.
 func (m *Mesh) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
+	m.pool.own(ctx, g)
+	if m.local != nil {
+		g.Go(func() error { return m.runLocal(ctx) })
+	}
 	g.Go(func() error {
 		return m.dir.run(ctx, func(files map[string]File, ignored []Ignored) {
 			for _, add := range m.want(files, ignored) {
@@ -136,21 +154,34 @@ func (m *Mesh) want(files map[string]File, ignored []Ignored) (added []string) {
 	return added
 }
 
+// newCluster returns the controller of a remote cluster.
 func (m *Mesh) newCluster(name string) *remotecluster.Cluster {
-	return remotecluster.New(remotecluster.Params{
+	p := m.params(name)
+	// TTL	p.CacheTTL = m.CacheTTL
+	// TTL	p.Withhold = func(yes bool) { m.View.Services.Withhold(name, yes) }
+	return remotecluster.New(p)
+}
+
+// params are what all controllers have in common.
+func (m *Mesh) params(name string) remotecluster.Params {
+	return remotecluster.Params{
 		Name:    name,
-		Local:   m.Local,
+		Local:   m.Params.Local,
 		Layout:  m.View.layout,
-		Sources: m.View.sources(m.Log.With("cluster", name)),
+		Sources: m.View.sources(m.Metrics, m.Log.With("cluster", name)),
 		IDs:     m.ids,
-		Connect: func(ctx context.Context, cfg *kvstore.Config, attempt int) (remotecluster.Client, error) {
-			return kvstore.Connect(ctx, cfg, attempt, m.KVStore)
+		Connect: func(ctx context.Context, cfg *kvstore.Config) (remotecluster.Client, error) {
+			h, err := m.pool.join(ctx, name, cfg)
+			if err != nil {
+				return nil, err
+			}
+			return h, nil
 		},
 		Lists:   m.Lists,
 		Timings: m.Timings,
 		Changed: m.bump,
 		Log:     m.Log,
-	})
+	}
 }
 
 func (mb *member) signal() {
@@ -181,7 +212,12 @@ func (m *Mesh) supervise(ctx context.Context, name string) error {
 	for {
 		mb, file, wanted, changed := m.member(name)
 		if wanted {
-			m.runUntil(ctx, mb.cluster, file, changed)
+			runUntil(ctx, mb.cluster, file.Path, func(ctx context.Context) {
+				select {
+				case <-ctx.Done():
+				case <-changed:
+				}
+			})
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -202,20 +238,17 @@ func (m *Mesh) member(name string) (*member, File, bool, <-chan struct{}) {
 	return mb, mb.file, mb.wanted, mb.changed
 }
 
-// runUntil runs the cluster with one file until that changes or ctx ends.
-func (m *Mesh) runUntil(ctx context.Context, c *remotecluster.Cluster, file File, changed <-chan struct{}) {
+// runUntil runs the cluster with one file until changed returns or ctx ends.
+func runUntil(ctx context.Context, c *remotecluster.Cluster, path string, changed func(context.Context)) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	g, ctx := errgroup.WithContext(ctx)
+	var g errgroup.Group
 	g.Go(func() error {
-		select {
-		case <-ctx.Done():
-		case <-changed:
-			cancel()
-		}
+		defer cancel()
+		changed(ctx)
 		return nil
 	})
-	c.Run(ctx, file.Path)
+	c.Run(ctx, path)
 	cancel()
 	_ = g.Wait() // it returns no error
 }
@@ -228,6 +261,7 @@ func (m *Mesh) forget(name string) bool {
 		return false
 	}
 	delete(m.members, name)
+	m.pool.leave(name)
 	m.bump()
 	return true
 }
@@ -286,17 +320,28 @@ func (m *Mesh) unready() map[string]string {
 	if !scanned {
 		reasons["mesh directory"] = fmt.Sprintf("%s was not read yet", m.Directory)
 	}
-	for _, c := range m.Clusters() {
-		var missing []string
-		for r, s := range c.Sources {
-			if !s.Synced {
-				missing = append(missing, string(r))
-			}
-		}
-		if len(missing) > 0 {
-			slices.Sort(missing)
-			reasons[c.Name] = fmt.Sprintf("not synced: %s: %s", strings.Join(missing, ", "), c.Message)
+	note := func(subject string, c remotecluster.Status) {
+		if missing := unsynced(c); len(missing) > 0 {
+			reasons[subject] = fmt.Sprintf("not synced: %s: %s", strings.Join(missing, ", "), c.Message)
 		}
 	}
+	for _, c := range m.Clusters() {
+		note(c.Name, c)
+	}
+	if c, has := m.Local(); has {
+		note("local kvstore", c)
+	}
 	return reasons
+}
+
+// unsynced lists the resources that have not been listed completely yet and
+// are needed, sorted.
+func unsynced(c remotecluster.Status) (missing []string) {
+	for r, s := range c.Sources {
+		if !s.Synced && !s.Late {
+			missing = append(missing, string(r))
+		}
+	}
+	slices.Sort(missing)
+	return missing
 }

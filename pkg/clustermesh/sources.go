@@ -14,20 +14,29 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// sources are the four key families of a remote cluster, in the order in which
-// they are drained (wire.md §3.6). A further resource is its format, its table
-// and one more line.
-func (v *View) sources(log *slog.Logger) []remotecluster.Source {
+// sources are the key families of a cluster, in the order in which they are
+// drained (wire.md §3.6). A further resource is its format, its table and one
+// more line.
+func (v *View) sources(m *store.Metrics, log *slog.Logger) []remotecluster.Source {
 	return []remotecluster.Source{
-		watch(wire.Nodes, decodeNode, v.applyNodes(), log),
-		watch(wire.Services, decodeService, v.Services.Apply, log),
-		watch(wire.IPs, decodeIP, v.applyIPs, log),
-		watch(wire.Identities, decodeIdentity, v.Identities.Apply, log),
+		watch(wire.Nodes, decodeNode, v.applyNodes(), m, log),
+		watch(wire.Services, decodeService, v.Services.Apply, m, log),
+		watch(wire.IPs, decodeIP, v.applyIPs, m, log),
+		watch(wire.Identities, decodeIdentity, v.Identities.Apply, m, log),
 	}
 }
 
-func watch[T any](r wire.Resource, decode func(wire.Expect) store.Decode[T], apply func([]store.Change[T]), log *slog.Logger) remotecluster.Source {
-	return store.NewWatch(store.Kind[T]{Resource: r, Decode: decode, Apply: apply}, log)
+func watch[T any](r wire.Resource, decode func(wire.Expect) store.Decode[T], apply func([]store.Change[T]), m *store.Metrics, log *slog.Logger) remotecluster.Source {
+	return store.NewWatch(store.Kind[T]{Resource: r, Decode: decode, Apply: apply, Metrics: m}, log)
+}
+
+// sourceOf says where entries come from: the own cluster's own word, or a
+// remote's.
+func sourceOf(e wire.Expect) wire.Source {
+	if e.Own {
+		return wire.SourceKVStore
+	}
+	return wire.SourceClusterMesh
 }
 
 func decodeNode(e wire.Expect) store.Decode[nodes.Node] {
@@ -36,7 +45,7 @@ func decodeNode(e wire.Expect) store.Decode[nodes.Node] {
 		if err != nil {
 			return nil, err
 		}
-		return nodes.FromWire(n, wire.SourceClusterMesh), nil
+		return nodes.FromWire(n, sourceOf(e)), nil
 	}
 }
 
@@ -46,7 +55,7 @@ func decodeService(e wire.Expect) store.Decode[services.Service] {
 		if err != nil {
 			return nil, err
 		}
-		return services.FromWire(s, wire.SourceClusterMesh), nil
+		return services.FromWire(s, sourceOf(e)), nil
 	}
 }
 
@@ -62,7 +71,7 @@ func decodeIdentity(e wire.Expect) store.Decode[allocator.Identity] {
 
 func decodeIP(e wire.Expect) store.Decode[ipcache.Entry] {
 	cluster := &ipcache.Cluster{Name: e.Cluster, ID: e.ClusterID}
-	decoder := wire.IPDecoder{Expect: e}
+	decoder, source := wire.IPDecoder{Expect: e}, sourceOf(e)
 	return func(name string, value []byte) (*ipcache.Entry, error) {
 		ip, err := decoder.Decode(name, value)
 		if err != nil {
@@ -73,7 +82,7 @@ func decodeIP(e wire.Expect) store.Decode[ipcache.Entry] {
 			kind = ipcache.KindHost
 		}
 		return ipcache.NewEntry(ipcache.Spec{
-			Prefix: ip.Prefix, Cluster: cluster, Kind: kind, Source: wire.SourceClusterMesh,
+			Prefix: ip.Prefix, Cluster: cluster, Kind: kind, Source: source,
 			Identity: ip.Identity, EncryptionKey: ip.EncryptionKey, HostIP: ip.HostIP,
 			Namespace: ip.Namespace, Name: ip.Pod, Ports: ip.Ports,
 		}), nil

@@ -41,7 +41,7 @@ type world struct {
 	stop func()
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T, change ...func(*Params)) *world {
 	t.Helper()
 	local := wire.ClusterInfo{Name: "own", ID: 250, MaxConnectedClusters: 255}
 	w := &world{t: t, dir: t.TempDir(), db: statedb.New()}
@@ -59,10 +59,14 @@ func newWorld(t *testing.T) *world {
 	opts.Timings.Connect, opts.Timings.BackoffMax = 5*time.Second, 200*time.Millisecond
 	timings := remotecluster.DefaultTimings()
 	timings.RetryMin, timings.RetryMax, timings.ConflictRetry = 20*time.Millisecond, 200*time.Millisecond, 50*time.Millisecond
-	w.mesh = New(Params{
+	p := Params{
 		Directory: w.dir, Local: local, SyncTimeout: time.Minute, View: w.view,
 		KVStore: opts, Timings: timings, Log: slog.New(slog.DiscardHandler),
-	})
+	}
+	for _, f := range change {
+		f(&p)
+	}
+	w.mesh = New(p)
 	w.mesh.dir.confirm = 50 * time.Millisecond
 	w.start()
 	return w
@@ -85,11 +89,12 @@ func (w *world) start() {
 
 // remote is one remote cluster: its etcd, and what identifies it.
 type remote struct {
-	w    *world
-	name string
-	id   uint32
-	etcd *etcdtest.Process
-	kv   *clientv3.Client
+	w      *world
+	name   string
+	id     uint32
+	cached bool // a copy of it, in an etcd that others have copies in, too
+	etcd   *etcdtest.Process
+	kv     *clientv3.Client
 }
 
 // remote starts a cluster's etcd, filled but not yet known to the mesh.
@@ -121,11 +126,23 @@ func (r *remote) delete(key string, opts ...clientv3.OpOption) {
 
 // fill writes the configuration and the objects from to to.
 func (r *remote) fill(from, to int) {
-	r.put(wire.ClusterConfigKey(r.name), wire.ClusterConfig{ID: r.id, Capabilities: wire.Capabilities{MaxConnectedClusters: 255}}.Encode())
+	r.configure(wire.Capabilities{MaxConnectedClusters: 255, Cached: r.cached, SyncedCanaries: r.cached})
 	for i := from; i < to; i++ {
 		r.object(i, 1)
 	}
+	if r.cached {
+		for _, res := range wire.Resources() {
+			r.put(wire.SyncedKey(r.name, res, true), []byte("now"))
+		}
+	}
 }
+
+func (r *remote) configure(c wire.Capabilities) {
+	r.put(wire.ClusterConfigKey(r.name), wire.ClusterConfig{ID: r.id, Capabilities: c}.Encode())
+}
+
+// key is where the cluster's entry of a resource is.
+func (r *remote) key(res wire.Resource, name string) string { return res.Key(r.name, r.cached, name) }
 
 func (r *remote) addr(i int) netip.Addr {
 	return netip.AddrFrom4([4]byte{10, byte(r.id), byte(i >> 8), byte(i)})
@@ -137,25 +154,25 @@ func (r *remote) object(i, n int) {
 		Name: fmt.Sprint("node", i), Cluster: r.name, ClusterID: r.id, BootID: fmt.Sprint("boot", n),
 		IPAddresses: []wire.NodeAddress{{Type: wire.AddressInternalIP, IP: net.IPv4(172, byte(r.id), byte(i>>8), byte(i))}},
 	}
-	r.put(node.Key(), node.Encode())
+	r.put(r.key(wire.Nodes, node.Name), node.Encode())
 	service := wire.Service{
 		Cluster: r.name, ClusterID: r.id, Namespace: "ns", Name: fmt.Sprint("svc", i), Shared: true,
 		Backends: map[string]wire.Ports{r.addr(i).String(): {"http": {Protocol: "TCP", Port: uint16(8000 + n)}}},
 	}
-	r.put(service.Key(), service.Encode())
+	r.put(r.key(wire.Services, "ns/"+service.Name), service.Encode())
 	id := r.id<<16 + uint32(i)
-	r.put(wire.IdentityKey(id), fmt.Appendf(nil, "k8s:app=a%d;k8s:io.cilium.k8s.policy.cluster=%s;", n, r.name))
+	r.put(r.key(wire.Identities, fmt.Sprint(id)), fmt.Appendf(nil, "k8s:app=a%d;k8s:io.cilium.k8s.policy.cluster=%s;", n, r.name))
 	pair := wire.IPIdentityPair{IP: net.IP(r.addr(i).AsSlice()), Identity: r.id<<16 + uint32(n), Pod: fmt.Sprint("pod", i), Namespace: "ns"}
-	r.put(pair.Key(), pair.Encode())
+	r.put(r.key(wire.IPs, pair.Name()), pair.Encode())
 }
 
 // objectKeys are the keys of one object.
 func (r *remote) remove(i int) {
 	for _, key := range []string{
-		wire.Nodes.Prefix(r.name, false) + fmt.Sprint("node", i),
-		wire.Services.Prefix(r.name, false) + fmt.Sprint("ns/svc", i),
-		wire.IdentityKey(r.id<<16 + uint32(i)),
-		wire.IPs.Prefix(r.name, false) + r.addr(i).String(),
+		r.key(wire.Nodes, fmt.Sprint("node", i)),
+		r.key(wire.Services, fmt.Sprint("ns/svc", i)),
+		r.key(wire.Identities, fmt.Sprint(r.id<<16+uint32(i))),
+		r.key(wire.IPs, r.addr(i).String()),
 	} {
 		r.delete(key)
 	}
@@ -184,10 +201,16 @@ func (r *remote) inEtcd() contents {
 		must(r.w.t, json.Unmarshal(value, &m))
 		return m
 	}
-	get("cilium/state/nodes/v1/"+r.name+"/", func(name string, value []byte) {
+	nodePrefix, servicePrefix := "cilium/state/nodes/v1/", "cilium/state/services/v1/"
+	identityPrefix, ipPrefix := "cilium/state/identities/v1/id/", "cilium/state/ip/v1/default/"
+	if r.cached {
+		nodePrefix, servicePrefix = "cilium/cache/nodes/v1/", "cilium/cache/services/v1/"
+		identityPrefix, ipPrefix = "cilium/cache/identities/v1/"+r.name+"/id/", "cilium/cache/ip/v1/"+r.name+"/"
+	}
+	get(nodePrefix+r.name+"/", func(name string, value []byte) {
 		c["node "+name] = fmt.Sprint(parse(value)["BootID"])
 	})
-	get("cilium/state/services/v1/"+r.name+"/", func(name string, value []byte) {
+	get(servicePrefix+r.name+"/", func(name string, value []byte) {
 		backends := parse(value)["backends"].(map[string]any)
 		var text []string
 		for ip, ports := range backends {
@@ -196,10 +219,10 @@ func (r *remote) inEtcd() contents {
 		slices.Sort(text)
 		c["service "+name] = strings.Join(text, ", ")
 	})
-	get("cilium/state/identities/v1/id/", func(name string, value []byte) {
+	get(identityPrefix, func(name string, value []byte) {
 		c["identity "+name] = string(value)
 	})
-	get("cilium/state/ip/v1/default/", func(name string, value []byte) {
+	get(ipPrefix, func(name string, value []byte) {
 		m := parse(value)
 		c["ip "+name] = fmt.Sprint(uint32(m["ID"].(float64)), " ", m["K8sPodName"])
 	})

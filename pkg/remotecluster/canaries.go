@@ -85,9 +85,7 @@ func (c *canaries) allowAll() {
 
 // wait returns when the resource's canary was seen, or says that it was not.
 func (c *canaries) wait(ctx context.Context, r wire.Resource, atMost time.Duration) error {
-	c.mu.Lock()
-	gate := c.gate(r.StorePrefix(c.cached))
-	c.mu.Unlock()
+	gate := c.gateOf(r)
 	t := time.NewTimer(atMost)
 	defer t.Stop()
 	select {
@@ -101,12 +99,17 @@ func (c *canaries) wait(ctx context.Context, r wire.Resource, atMost time.Durati
 	}
 }
 
-// seen tells whether the resource may start.
-func (c *canaries) seen(r wire.Resource) bool {
+// gateOf returns a channel that is closed once the resource's canary was seen.
+func (c *canaries) gateOf(r wire.Resource) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.gate(r.StorePrefix(c.cached))
+}
+
+// seen tells whether the resource may start.
+func (c *canaries) seen(r wire.Resource) bool {
 	select {
-	case <-c.gate(r.StorePrefix(c.cached)):
+	case <-c.gateOf(r):
 		return true
 	default:
 		return false

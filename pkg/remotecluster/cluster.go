@@ -2,9 +2,8 @@ package remotecluster
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -43,20 +42,13 @@ type Client interface {
 	BootstrapComplete()
 }
 
-// IDs hands out cluster IDs: one owner each (wire.md §2.3).
-type IDs interface {
-	// Reserve gives the ID to the cluster of the name. An error says who has it.
-	Reserve(name string, id uint32) error
-	// Release takes back whatever the cluster has.
-	Release(name string)
-}
-
 // Timings are the waits of a controller. Tests shorten them.
 type Timings struct {
 	RetryMin, RetryMax time.Duration // pause between attempts, grown exponentially, with jitter
 	ConfigDeadline     time.Duration // how long a session waits for the cluster configuration
 	CanaryDeadline     time.Duration // how long a session waits for a canary
 	ConflictRetry      time.Duration // pause before a refused configuration is tried again unchanged
+	DetailDeadline     time.Duration // how long the first sync waits for the canary of what is only details
 	StaleAfter         time.Duration // age at which a copy that could not be confirmed counts as stale
 }
 
@@ -64,10 +56,11 @@ type Timings struct {
 func DefaultTimings() Timings {
 	return Timings{
 		RetryMin:       500 * time.Millisecond,
-		RetryMax:       15 * time.Second,
+		RetryMax:       6 * time.Second, // with jitter 9: who comes back is seen within 10
 		ConfigDeadline: 3 * time.Minute,
 		CanaryDeadline: 5 * time.Minute,
 		ConflictRetry:  5 * time.Second,
+		DetailDeadline: 30 * time.Second,
 		StaleAfter:     30 * time.Second,
 	}
 }
@@ -75,40 +68,62 @@ func DefaultTimings() Timings {
 // Params is what a controller is made of.
 type Params struct {
 	Name    string
+	Origin  Origin
 	Local   wire.ClusterInfo
 	Layout  wire.Layout
 	Sources []Source // drained in this order
 	IDs     IDs
-	// Connect opens a session with the endpoint of that attempt.
-	Connect func(ctx context.Context, cfg *kvstore.Config, attempt int) (Client, error)
+	// Load reads the configuration of the connection, before each attempt; nil
+	// is [kvstore.LoadConfig] of the client file.
+	Load func(file string) (*kvstore.Config, error)
+	// Connect opens a session, or joins one that others have. Each call that
+	// opens one tries the next endpoint.
+	Connect func(ctx context.Context, cfg *kvstore.Config) (Client, error)
 	Lists   *semaphore.Weighted // shared by all clusters; nil is no bound
 	Timings Timings
+	// CacheTTL is how long the cluster's service backends are used without
+	// contact; 0 is for ever.
+	CacheTTL time.Duration
+	// Withhold takes the cluster's service backends out of use, and back. It is
+	// needed with a CacheTTL.
+	Withhold func(yes bool)
 	// Changed is called after each change of state, with no lock held by the
 	// caller that Status needs. It must not block.
 	Changed func()
 	Log     *slog.Logger
 }
 
-// Cluster is the controller of one remote cluster.
+// Cluster is the controller of one cluster.
 type Cluster struct {
 	Params
-	track tracker
+	track   tracker
+	holding sync.Mutex // held while the backends are withheld or taken back
 }
 
 // New returns a controller that does nothing yet.
 func New(p Params) *Cluster {
 	p.Log = p.Log.With("cluster", p.Name)
-	return &Cluster{Params: p, track: tracker{changed: p.Changed}}
+	if p.Load == nil {
+		p.Load = kvstore.LoadConfig
+	}
+	return &Cluster{Params: p, track: newTracker(p.Changed)}
 }
 
 // Run connects with the client file and keeps the cluster's view up to date
 // until ctx ends. Nothing is withdrawn when it returns.
 func (c *Cluster) Run(ctx context.Context, file string) {
+	var g errgroup.Group
+	defer func() { _ = g.Wait() }() // it returns no error
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if c.CacheTTL > 0 {
+		g.Go(func() error { c.expire(ctx); return nil })
+	}
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = c.Timings.RetryMin, c.Timings.RetryMax
 	c.track.begin(file)
-	for attempt := 0; ; attempt++ {
-		err := c.session(ctx, file, attempt, pause)
+	for {
+		err := c.session(ctx, file, pause)
 		if ctx.Err() != nil {
 			return
 		}
@@ -121,186 +136,12 @@ func (c *Cluster) Run(ctx context.Context, file string) {
 	}
 }
 
-// session is one connection, from the file to the reason of its end.
-func (c *Cluster) session(ctx context.Context, file string, attempt int, pause backoff.BackOff) error {
-	c.track.phase(phaseConnect)
-	cfg, err := kvstore.LoadConfig(file)
-	if err != nil {
-		return &unusable{err}
-	}
-	c.track.endpoints(cfg.Endpoints)
-	client, err := c.Connect(ctx, cfg, attempt)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	config := newConfigWatch(c.Name, c.Log)
-	c.track.connected(client, config)
-	defer c.track.disconnected()
-	c.Log.Info("Connected", "endpoint", client.Status().Endpoint)
-
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return client.Run(ctx, c.observe) })
-	g.Go(func() error { return config.run(ctx, client) })
-	g.Go(func() error { return c.discover(ctx, client, config, pause) })
-	return g.Wait()
-}
-
-// unusable marks what no retry mends: somebody must change the file.
-type unusable struct{ error }
-
-func (u *unusable) Unwrap() error { return u.error }
-
-// observe takes a linearizable read of the session to all sources.
-func (c *Cluster) observe(p kvstore.Probe) {
-	c.track.probed(p)
-	for _, s := range c.Sources {
-		s.Observe(p)
-	}
-}
-
-// discover runs the sources as the cluster's configuration says, again for
-// each configuration, until the session ends.
-func (c *Cluster) discover(ctx context.Context, client Client, config *configWatch, pause backoff.BackOff) error {
-	c.track.phase(phaseConfig)
-	deadline := time.NewTimer(c.Timings.ConfigDeadline)
-	defer deadline.Stop()
-	for {
-		cfg, changed := config.current()
-		if cfg == nil {
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-changed:
-				continue
-			case <-deadline.C:
-				return config.missing(c.Timings.ConfigDeadline)
-			}
-		}
-		if err := c.serve(ctx, client, *cfg, changed, pause); err != nil {
-			return err
-		}
-	}
-}
-
-// serve adopts one configuration and runs the sources until it changes (then
-// it returns nil) or the session ends.
-func (c *Cluster) serve(ctx context.Context, client Client, cfg wire.ClusterConfig, changed <-chan struct{}, pause backoff.BackOff) error {
-	if err := c.adopt(cfg); err != nil {
-		c.track.refused(err)
-		c.Log.Warn("Cannot use the cluster", "error", err)
-		return waitChange(ctx, changed, c.Timings.ConflictRetry)
-	}
-	c.track.adopted(cfg)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	g, ctx := errgroup.WithContext(ctx)
-	canaries := newCanaries(c.Name, cfg.Capabilities.Cached, c.Log)
-	c.track.gated(canaries)
-	if cfg.Capabilities.SyncedCanaries {
-		g.Go(func() error { return canaries.run(ctx, client) })
-	} else {
-		canaries.allowAll()
-	}
-	for _, s := range c.Sources {
-		g.Go(func() error { return c.feed(ctx, client, cfg, s, canaries) })
-	}
-	g.Go(func() error { return c.awaitSync(ctx, client, pause) })
-	g.Go(func() error {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-changed:
-			return errReconfigured
-		}
-	})
-	err := g.Wait()
-	if errors.Is(err, errReconfigured) {
-		c.Log.Info("Cluster configuration changed")
-		return nil
-	}
-	return err
-}
-
-var errReconfigured = errors.New("cluster configuration changed")
-
-// adopt validates a configuration and takes its ID. A cluster that comes with
-// another ID than before loses everything first: its entries carry the old one.
-func (c *Cluster) adopt(cfg wire.ClusterConfig) error {
-	if err := cfg.Validate(c.Local); err != nil {
-		return fmt.Errorf("the configuration at %s is not valid: %w", wire.ClusterConfigKey(c.Name), err)
-	}
-	if id := c.track.id(); id != 0 && id != cfg.ID {
-		c.Log.Warn("The cluster's ID changed; withdrawing what it published under the old one", "old", id, "new", cfg.ID)
-		c.drainSources()
-		// Nothing carries it any more. Keeping it until the new one is had, as
-		// Cilium does (wire.md §2.3), would let two clusters that swap their IDs
-		// block each other for ever.
-		c.IDs.Release(c.Name)
-	}
-	if err := c.IDs.Reserve(c.Name, cfg.ID); err != nil {
-		return err
-	}
-	return nil
-}
-
-func waitChange(ctx context.Context, changed <-chan struct{}, atMost time.Duration) error {
-	t := time.NewTimer(atMost)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-changed:
-	case <-t.C:
-	}
-	return nil
-}
-
-// feed runs one source once its canary allows it.
-func (c *Cluster) feed(ctx context.Context, client Client, cfg wire.ClusterConfig, s Source, canaries *canaries) error {
-	if err := canaries.wait(ctx, s.Resource(), c.Timings.CanaryDeadline); err != nil {
-		return err
-	}
-	return s.Run(ctx, store.Session{
-		Client: client,
-		Prefix: s.Resource().Prefix(c.Name, cfg.Capabilities.Cached),
-		Expect: wire.Expect{Cluster: c.Name, ClusterID: cfg.ID, LocalID: c.Local.ID, Layout: c.Layout},
-		Lists:  c.Lists,
-	})
-}
-
-// awaitSync ends the bootstrap once every source is synced and follows.
-func (c *Cluster) awaitSync(ctx context.Context, client Client, pause backoff.BackOff) error {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !c.following() {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
-	}
-	client.BootstrapComplete()
-	pause.Reset()
-	c.Changed()
-	c.Log.Info("Synced")
-	return nil
-}
-
-func (c *Cluster) following() bool {
-	for _, s := range c.Sources {
-		if st := s.Status(); !st.Synced || !st.Following {
-			return false
-		}
-	}
-	return true
-}
-
 // Drain withdraws everything the cluster brought and gives its ID back, in
 // this order: nobody may take the ID while entries carry it.
 func (c *Cluster) Drain() {
 	c.track.removing()
 	c.drainSources()
+	c.takeBack()
 	c.IDs.Release(c.Name)
 }
 

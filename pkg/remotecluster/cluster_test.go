@@ -132,7 +132,7 @@ func (b *bench) source(r wire.Resource, log *slog.Logger) Source {
 	}, log)
 }
 
-func (b *bench) connect(context.Context, *kvstore.Config, int) (Client, error) {
+func (b *bench) connect(context.Context, *kvstore.Config) (Client, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.refuse != nil {

@@ -69,8 +69,11 @@ func (c *configWatch) current() (*wire.ClusterConfig, <-chan struct{}) {
 }
 
 // problem says what is wrong with the configuration that is in force; empty
-// when nothing is.
+// when nothing is, and for nil: the own cluster has none.
 func (c *configWatch) problem() string {
+	if c == nil {
+		return ""
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {

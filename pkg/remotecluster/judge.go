@@ -1,6 +1,7 @@
 package remotecluster
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -33,23 +34,35 @@ func (c *Cluster) Status() Status {
 	if !s.Connected {
 		s.ConnectedSince = time.Time{}
 	}
+	if t.client != nil {
+		s.Heartbeat = t.client.Status().Heartbeat
+	}
+	if conflict, ok := errors.AsType[*IDConflict](t.refusal); ok {
+		s.IDConflict = conflict
+	}
+	s.Withheld, s.Revocations = t.contact.withheld, t.contact.times
 	synced, serving := c.addSources(&s)
 	s.Ready = s.Connected && serving && t.refusal == nil && !t.draining
 	s.State, s.Message = c.judge(s, synced, serving)
+	if !s.Withheld.IsZero() && s.State != Removing {
+		s.Message += fmt.Sprintf("; its service backends are not used since %s, after %s without contact (--clustermesh-cache-ttl)", at(s.Withheld), c.CacheTTL)
+	}
 	return s
 }
 
-// addSources fills in the sources and tells whether all have been synced once,
-// and whether all of them follow the present session.
+// addSources fills in the sources and tells whether all that are needed have
+// been synced once, and whether all of these follow the present session.
 func (c *Cluster) addSources(s *Status) (synced, serving bool) {
+	t := &c.track
 	synced, serving = true, true
 	for _, src := range c.Sources {
-		st := src.Status()
-		synced = synced && st.Synced
-		serving = serving && st.Synced && st.Following
-		s.Sources[src.Resource()] = SourceStatus{
+		st, r := c.stand(src), src.Resource()
+		synced = synced && (st.Synced || st.late)
+		serving = serving && (st.Synced && st.Following || st.late)
+		s.Sources[r] = SourceStatus{
+			Exported: t.capabilities == nil || t.capabilities.Exports(r), Late: st.late, SyncDuration: st.SyncDuration,
 			Synced: st.Synced, Count: st.Count, Rejected: st.Rejected, Rejections: st.Rejections,
-			Freshness: Freshness{AsOf: st.AsOf, State: c.freshness(st, s.Connected)},
+			Freshness: Freshness{AsOf: st.AsOf, State: c.freshness(st.Status, s.Connected)},
 		}
 		if st.LastEvent.After(s.LastEvent) {
 			s.LastEvent = st.LastEvent
@@ -117,10 +130,8 @@ func (c *Cluster) attempt() string {
 // become of it since.
 func (c *Cluster) refused() string {
 	t := &c.track
-	if t.config != nil {
-		if problem := t.config.problem(); problem != "" {
-			return fmt.Sprintf("%s; and that one cannot be used: %v", problem, t.refusal)
-		}
+	if problem := t.config.problem(); problem != "" {
+		return fmt.Sprintf("%s; and that one cannot be used: %v", problem, t.refusal)
 	}
 	return t.refusal.Error()
 }
@@ -128,16 +139,20 @@ func (c *Cluster) refused() string {
 // progress says what a session that does not serve yet waits for.
 func (c *Cluster) progress() string {
 	t := &c.track
-	if t.at <= phaseConfig || t.canaries == nil {
+	switch {
+	case t.canaries != nil && t.at > phaseConfig:
+	case t.config == nil:
+		return "connected" // about to list
+	default:
 		if problem := t.config.pending(); problem != "" {
 			return problem
 		}
 		return "waiting for the cluster configuration " + wire.ClusterConfigKey(c.Name)
 	}
 	for _, src := range c.Sources {
-		r, st := src.Resource(), src.Status()
+		r, st := src.Resource(), c.stand(src)
 		switch {
-		case st.Synced && st.Following:
+		case st.Synced && st.Following, st.late:
 		case !t.canaries.seen(r):
 			return fmt.Sprintf("waiting for the remote cluster to have written its %s (%s)",
 				r, wire.SyncedKey(c.Name, r, t.canaries.cached))
@@ -158,7 +173,12 @@ func (c *Cluster) problem(s Status) string {
 	}
 	for _, src := range c.Sources {
 		r := src.Resource()
-		if st := src.Status(); st.Err != nil {
+		st := c.stand(src)
+		if st.late {
+			return fmt.Sprintf("no canary %s: its %s are not read, so details of its backends are missing (nodes, zones, conditions); does its clustermesh-apiserver run?",
+				wire.SyncedKey(c.Name, r, t.canaries.cached), r)
+		}
+		if st.Err != nil {
 			return fmt.Sprintf("%s: %v", r, st.Err)
 		}
 		if s.Sources[r].Freshness.State != FreshnessSynced {

@@ -3,10 +3,11 @@ package remotecluster
 import (
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// State says where a remote cluster's controller stands.
+// State says where a cluster's controller stands.
 type State string
 
 // The states of a cluster, as interface.md names them.
@@ -48,6 +49,12 @@ type Freshness struct {
 
 // SourceStatus describes one resource of one cluster.
 type SourceStatus struct {
+	// Exported is false when the cluster says that it does not export the
+	// resource. It then counts as synced, with nothing in it.
+	Exported bool
+	// Late: the canary is overdue, and the cluster is used without the
+	// resource, which has only details of what others bring.
+	Late bool
 	// Synced tells whether a complete list has been applied since the cluster
 	// was added. It does not go back when the connection is lost.
 	Synced bool
@@ -57,9 +64,11 @@ type SourceStatus struct {
 	// Rejections breaks Rejected down by reason.
 	Rejections map[wire.Reason]int
 	Freshness  Freshness
+	// SyncDuration is how long the first complete list took.
+	SyncDuration time.Duration
 }
 
-// Status is everything that is known about one remote cluster, at one moment.
+// Status is everything that is known about one cluster, at one moment.
 type Status struct {
 	Name           string
 	ID             uint32 // 0 until its configuration was read
@@ -80,11 +89,11 @@ type Status struct {
 	LastEvent      time.Time // when the last batch of events arrived
 	LastSuccess    time.Time // when the endpoint last answered a linearizable read
 	ConsecFailures int       // failures since the last success
-	IDConflict     *IDConflict
-}
-
-// IDConflict says who has the cluster ID that a cluster comes with.
-type IDConflict struct {
-	ID     uint32
-	Holder string
+	Heartbeat      kvstore.HeartbeatStatus
+	// IDConflict is why the cluster cannot have its ID; nil when it can.
+	IDConflict *IDConflict
+	// Withheld is since when its service backends are not used for want of
+	// contact, zero while they are; Revocations is how often that was so.
+	Withheld    time.Time
+	Revocations int
 }

@@ -19,7 +19,8 @@ const (
 	phaseSync                 // canaries, lists, and following
 )
 
-// tracker is what a controller knows of itself, for Status.
+// tracker is what a controller knows of itself, for Status. What mu guards
+// stands below it.
 type tracker struct {
 	changed func() // called after each change but those of probes
 
@@ -32,11 +33,15 @@ type tracker struct {
 	since        time.Time
 	clusterID    uint32
 	capabilities *wire.Capabilities
-	config       *configWatch // of the session; nil while not connected
-	canaries     *canaries    // of the session; nil before there is a configuration
-	etcd         uint64       // cluster ID of the etcd that answered last
-	refusal      error        // why the present configuration cannot be used
-	unusable     error        // why the file cannot be used
+	config       *configWatch // of the session; nil while not connected, and for the own cluster
+	configAsOf   time.Time    // until when the configuration was known to be in force, at the end of the session before
+	late         map[wire.Resource]bool
+	contact      contact
+	moved        chan struct{} // closed and replaced when contact changes
+	canaries     *canaries     // of the session; nil before there is a configuration
+	etcd         uint64        // cluster ID of the etcd that answered last
+	refusal      error         // why the present configuration cannot be used
+	unusable     error         // why the file cannot be used
 	retryAt      time.Time
 	failures     int
 	consecutive  int
@@ -44,6 +49,10 @@ type tracker struct {
 	lastFailure  time.Time
 	lastSuccess  time.Time
 	probeError   error // of the last probe; nil when it succeeded
+}
+
+func newTracker(changed func()) tracker {
+	return tracker{changed: changed, late: make(map[wire.Resource]bool), moved: make(chan struct{})}
 }
 
 // done ends a change.
@@ -73,8 +82,9 @@ func (t *tracker) endpoints(eps []string) {
 func (t *tracker) connected(client Client, config *configWatch) {
 	t.mu.Lock()
 	defer t.done()
-	t.client, t.config, t.since, t.lastSuccess, t.probeError = client, config, time.Now(), time.Now(), nil
-	t.etcd = client.Status().EtcdClusterID
+	t.client, t.config, t.since, t.probeError = client, config, time.Now(), nil
+	st := client.Status()
+	t.etcd, t.lastSuccess = st.EtcdClusterID, st.LastSuccess
 }
 
 func (t *tracker) gated(c *canaries) {
@@ -86,6 +96,11 @@ func (t *tracker) gated(c *canaries) {
 func (t *tracker) disconnected() {
 	t.mu.Lock()
 	defer t.done()
+	if t.config != nil {
+		t.configAsOf = t.config.watch.Status().AsOf
+	}
+	t.contact.broke(time.Now())
+	t.move()
 	t.client, t.config, t.canaries, t.since, t.refusal, t.probeError = nil, nil, nil, time.Time{}, nil, nil
 }
 
@@ -113,6 +128,8 @@ func (t *tracker) refused(err error) {
 	t.failures++
 	t.consecutive++
 	t.refusal, t.lastError, t.lastFailure = err, err, time.Now()
+	t.contact.made()
+	t.move()
 }
 
 // adopted notes the configuration that the sources now run with.
@@ -120,6 +137,36 @@ func (t *tracker) adopted(cfg wire.ClusterConfig) {
 	t.mu.Lock()
 	defer t.done()
 	t.at, t.clusterID, t.capabilities, t.refusal, t.consecutive = phaseSync, cfg.ID, &cfg.Capabilities, nil, 0
+	t.contact.made()
+	t.move()
+}
+
+// overdue notes that a resource is used without its canary, or not any more.
+func (t *tracker) overdue(r wire.Resource, yes bool) {
+	t.mu.Lock()
+	defer t.done()
+	t.late[r] = yes
+}
+
+// move wakes up who waits for a change of contact; mu is held.
+func (t *tracker) move() {
+	close(t.moved)
+	t.moved = make(chan struct{})
+}
+
+// nextExpiry returns when the backends are to be withheld, zero for never, and
+// a channel that is closed when that may have changed.
+func (t *tracker) nextExpiry(ttl time.Duration) (time.Time, <-chan struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.contact.due(ttl), t.moved
+}
+
+// contacted changes the contact, and tells whether it did.
+func (t *tracker) contacted(change func(*contact) bool) bool {
+	t.mu.Lock()
+	defer t.done()
+	return change(&t.contact)
 }
 
 func (t *tracker) id() uint32 {

@@ -26,6 +26,8 @@ type Kind[T any] struct {
 	Decode func(e wire.Expect) Decode[T]
 	// Apply makes a batch of changes visible. It returns when they are.
 	Apply func([]Change[T])
+	// Metrics are those of all watches together; nil is none.
+	Metrics *Metrics
 }
 
 // Session is what a Watch needs of one connection to one cluster.
@@ -133,7 +135,9 @@ func (w *Watch[T]) follow(ctx context.Context, s Session, pause backoff.BackOff)
 			return err
 		}
 		pause.Reset()
+		done := w.kind.Metrics.received(w.kind.Resource, len(batch.Events))
 		w.apply(s.Prefix, batch, decode)
+		done()
 	}
 }
 

@@ -1,0 +1,167 @@
+package clustermesh
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/nodes"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// ownCluster is a world whose own cluster has a kvstore, which it reads with
+// the client file that is returned. The file is not there yet.
+func ownCluster(t *testing.T, change ...func(*Params)) (w *world, own *remote, file string) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "etcd.config")
+	w = newWorld(t, append(change, func(p *Params) { p.KVStore.ConfigPath = file })...)
+	info := w.mesh.Params.Local
+	own = &remote{w: w, name: info.Name, id: info.ID, etcd: etcdtest.StartProcess(t)}
+	own.kv = own.etcd.Client(t)
+	return w, own, file
+}
+
+func (w *world) localIs(s remotecluster.State) remotecluster.Status {
+	w.t.Helper()
+	w.until("the own cluster to be "+string(s), func() bool { st, ok := w.mesh.Local(); return ok && st.State == s }, func() string {
+		st, _ := w.mesh.Local()
+		return fmt.Sprintf("%s: %s", st.State, st.Message)
+	})
+	st, _ := w.mesh.Local()
+	return st
+}
+
+// claim writes an entry for an address, whoever's it is.
+func (r *remote) claim(addr netip.Addr, pod string) {
+	pair := wire.IPIdentityPair{IP: net.IP(addr.AsSlice()), Identity: r.id<<16 + 1, Pod: pod, Namespace: "ns"}
+	r.put(r.key(wire.IPs, pair.Name()), pair.Encode())
+}
+
+func (w *world) winner(addr netip.Addr) string {
+	e := w.view.IPs.LookupWinner(addr)
+	if e == nil {
+		return "nobody"
+	}
+	return fmt.Sprintf("%s by %s", e.Cluster().Name, e.Source())
+}
+
+func TestTheOwnClusterIsReadFromItsKVStore(t *testing.T) {
+	t.Parallel()
+	w, own, file := ownCluster(t)
+	c1 := w.remote("c1", 1)
+	contested := own.addr(3)
+	c1.claim(contested, "thief")
+	c1.join()
+	w.inState("c1", remotecluster.Ready)
+	c1.converges()
+	w.until("the remote to have the address", func() bool { return w.winner(contested) == "c1 by clustermesh" })
+
+	// Its file comes late, and is waited for by name.
+	st := w.localIs(remotecluster.Failed)
+	if !strings.Contains(st.Message, file) {
+		t.Errorf("the message does not name the file: %q", st.Message)
+	}
+	if ok, reasons := w.mesh.Ready(); ok || len(reasons) != 1 || !strings.Contains(reasons["local kvstore"], file) {
+		t.Errorf("ready %t, reasons %v", ok, reasons)
+	}
+	own.fill(0, 20)
+	own.delete(wire.ClusterConfigKey(own.name)) // nobody waits for it
+	own.put(own.key(wire.Identities, "16384300"), []byte("k8s:app=no-cluster-label;"))
+	own.put(own.key(wire.Identities, "131072"), []byte("k8s:app=another-clusters-number;"))
+	must(t, copyFile(own.etcd.ConfigFile(t), file))
+	w.localIs(remotecluster.Ready)
+	own.delete(own.key(wire.Identities, "131072"))
+	own.converges()
+	if st, _ := w.mesh.Local(); st.ID != 250 || st.ConfigFile != file || st.Sources[wire.Identities].Count != 21 {
+		t.Errorf("status %+v", st)
+	}
+	if _, there := w.status("own"); there {
+		t.Error("the own cluster is listed as a remote one")
+	}
+	if got := w.winner(contested); got != "own by kvstore" {
+		t.Errorf("%s is of %s", contested, got)
+	}
+	for s := range services.ByCluster(w.db.ReadTxn(), w.view.Services.Exported(), "own") {
+		if !s.Local() {
+			t.Errorf("service %s is not local", s.FullName())
+		}
+	}
+	w.until("ready", func() bool { ok, _ := w.mesh.Ready(); return ok })
+
+	// When it goes there, the remote has it at once; and back.
+	own.delete(own.key(wire.IPs, contested.String()))
+	w.until("the remote to take over", func() bool { return w.winner(contested) == "c1 by clustermesh" })
+	own.object(3, 2)
+	w.until("the own cluster to take it back", func() bool { return w.winner(contested) == "own by kvstore" })
+
+	// Merely away, nothing is withdrawn.
+	own.converges()
+	before := own.inView()
+	own.etcd.Kill(t)
+	w.until("the own cluster to be away", func() bool {
+		st, _ := w.mesh.Local()
+		return st.State == remotecluster.Degraded && !st.Connected && strings.Contains(st.Message, "is kept")
+	})
+	if now := own.inView(); !maps.Equal(before, now) {
+		t.Errorf("%d of %d objects are left", len(now), len(before))
+	}
+	if ok, _ := w.mesh.Ready(); !ok {
+		t.Error("readiness was taken back")
+	}
+	own.etcd.Restart(t)
+	own.remove(5)
+	w.localIs(remotecluster.Ready)
+	own.converges()
+}
+
+func TestALocalKVStoreOfAnObserver(t *testing.T) {
+	t.Parallel()
+	w, own, file := ownCluster(t, func(p *Params) {
+		p.Local = wire.ClusterInfo{Name: "default", MaxConnectedClusters: 255}
+	})
+	must(t, copyFile(own.etcd.ConfigFile(t), file))
+	own.fill(0, 3) // identities 0 to 2 are no one's to allocate
+	own.put(own.key(wire.Identities, "256"), []byte("k8s:app=first;"))
+	own.put(own.key(wire.Identities, "65535"), []byte("k8s:app=last;"))
+	own.put(own.key(wire.Identities, "65536"), []byte("k8s:app=beyond;"))
+	w.localIs(remotecluster.Ready)
+	w.until("all to be seen", func() bool {
+		st, _ := w.mesh.Local()
+		return st.Sources[wire.Nodes].Count == 3 && st.Sources[wire.Identities].Count == 2 && st.Sources[wire.Identities].Rejections[wire.ReasonRange] == 4
+	})
+	for n := range nodes.ByCluster(w.db.ReadTxn(), w.view.Nodes.Table(), "default") {
+		if n.Source != wire.SourceKVStore {
+			t.Errorf("node %s is by %s", n.Name, n.Source)
+		}
+	}
+}
+
+func TestTheClientFileOfTheOwnClusterChanges(t *testing.T) {
+	t.Parallel()
+	w, own, file := ownCluster(t)
+	own.fill(0, 5)
+	must(t, copyFile(own.etcd.ConfigFile(t), file))
+	w.localIs(remotecluster.Ready)
+	before := own.inView()
+	must(t, copyFile(own.nowhere(), file))
+	w.until("the new file to be used", func() bool {
+		st, _ := w.mesh.Local()
+		return st.State == remotecluster.Degraded && strings.Contains(st.Message, "127.0.0.1:1")
+	})
+	if now := own.inView(); !maps.Equal(before, now) {
+		t.Errorf("%d of %d objects are left", len(now), len(before))
+	}
+	must(t, os.Remove(file)) // what is known of it counts
+	must(t, copyFile(own.etcd.ConfigFile(t), file))
+	own.object(1, 2)
+	w.localIs(remotecluster.Ready)
+	own.converges()
+}

@@ -1,0 +1,327 @@
+package clustermesh
+
+import (
+	"context"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+)
+
+// client is what the pool needs of a session.
+type client interface {
+	remotecluster.Client
+	BootstrapBegins()
+}
+
+// pool shares sessions: clusters whose client files have equal contents, as
+// all those have that a mirror caches in one etcd, use one connection, one
+// watchdog and one heartbeat. Each has a [handle] of its own on it.
+//
+// A session is begun for whoever wants one first, and joined by those who come
+// while it lasts or is being connected; an error of connecting goes to all who
+// wait for it. It is closed with its last handle, and never handed out once it
+// has ended.
+type pool struct {
+	connect func(ctx context.Context, cfg *kvstore.Config, attempt int) (client, error)
+	begin   func(*session) // runs the session's live; set before connect is used
+
+	mu     sync.Mutex
+	places map[[32]byte]*place
+	of     map[string]*place // by cluster: where its latest configuration leads
+	opened int               // sessions that were connected, in all
+}
+
+// place is one configuration, for as long as a cluster has it. Guarded by the
+// pool's mu.
+type place struct {
+	key      [32]byte
+	clusters int      // that have this configuration
+	attempt  int      // which endpoint is next
+	session  *session // nil when none is to be joined
+}
+
+// session is one connection and whoever uses it.
+type session struct {
+	pool  *pool
+	place *place
+	cfg   *kvstore.Config
+	// attempt chooses the endpoint.
+	attempt int
+
+	connected chan struct{} // closed when connecting has ended
+	over      chan struct{} // closed when the session has ended
+	stop      context.CancelFunc
+
+	// Guarded by the pool's mu.
+	client  client // nil until connected
+	err     error  // why connecting failed, or the session ended
+	handles map[*handle]struct{}
+	settled bool // every handle's bootstrap is complete, and the client knows
+
+	probing sync.Mutex     // held while a probe goes round; guards last
+	last    *kvstore.Probe // nil before the first
+}
+
+func newPool(o kvstore.Options) *pool {
+	return &pool{
+		connect: func(ctx context.Context, cfg *kvstore.Config, attempt int) (client, error) {
+			return kvstore.Connect(ctx, cfg, attempt, o)
+		},
+		places: make(map[[32]byte]*place),
+		of:     make(map[string]*place),
+	}
+}
+
+// own makes the group the owner of all sessions: each is one goroutine in it,
+// until ctx ends or nobody wants the session. Whoever calls join is in the
+// group too, so that it is never waited for too early.
+func (p *pool) own(ctx context.Context, g *errgroup.Group) {
+	p.begin = func(s *session) {
+		var life context.Context
+		life, s.stop = context.WithCancel(ctx)
+		g.Go(func() error {
+			defer s.stop()
+			s.live(life)
+			return nil
+		})
+	}
+}
+
+// join gives the cluster a handle on the session of its configuration. It
+// returns when that is connected.
+func (p *pool) join(ctx context.Context, cluster string, cfg *kvstore.Config) (*handle, error) {
+	h := p.take(cluster, cfg)
+	select {
+	case <-ctx.Done():
+		h.Close()
+		return nil, ctx.Err()
+	case <-h.session.connected:
+	}
+	p.mu.Lock()
+	err := h.session.err
+	if h.Client = h.session.client; err == nil {
+		h.session.settle()
+	}
+	p.mu.Unlock()
+	if err != nil {
+		h.Close()
+		return nil, err
+	}
+	return h, nil
+}
+
+// take makes a handle, and begins a session when there is none to be joined.
+func (p *pool) take(cluster string, cfg *kvstore.Config) *handle {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := p.move(cluster, cfg.Hash)
+	if at.session == nil {
+		s := &session{
+			pool: p, place: at, cfg: cfg, attempt: at.attempt,
+			connected: make(chan struct{}), over: make(chan struct{}), handles: make(map[*handle]struct{}),
+		}
+		at.attempt++
+		at.session = s
+		p.begin(s)
+	}
+	h := &handle{session: at.session}
+	h.session.handles[h] = struct{}{}
+	return h
+}
+
+// move notes which configuration the cluster has now; mu is held.
+func (p *pool) move(cluster string, key [32]byte) *place {
+	if at := p.of[cluster]; at != nil && at.key == key {
+		return at
+	}
+	p.forget(cluster)
+	at := p.places[key]
+	if at == nil {
+		at = &place{key: key}
+		p.places[key] = at
+	}
+	at.clusters++
+	p.of[cluster] = at
+	return at
+}
+
+// leave forgets a cluster that is gone.
+func (p *pool) leave(cluster string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.forget(cluster)
+}
+
+func (p *pool) forget(cluster string) {
+	at := p.of[cluster]
+	if at == nil {
+		return
+	}
+	delete(p.of, cluster)
+	if at.clusters--; at.clusters == 0 {
+		delete(p.places, at.key)
+	}
+}
+
+// counts returns how many sessions are open, how many clusters use them, and
+// how many were ever opened.
+func (p *pool) counts() (sessions, clusters, opened int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, at := range p.places {
+		if at.session != nil && at.session.client != nil {
+			sessions++
+			clusters += len(at.session.handles)
+		}
+	}
+	return sessions, clusters, p.opened
+}
+
+// live is the session: from connecting to its end.
+func (s *session) live(ctx context.Context) {
+	c, err := s.pool.connect(ctx, s.cfg, s.attempt)
+	s.begun(c, err)
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	s.ended(c.Run(ctx, s.probed))
+}
+
+func (s *session) begun(c client, err error) {
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	defer close(s.connected)
+	if err != nil {
+		s.err = err
+		s.retire()
+		return
+	}
+	s.client = c
+	s.pool.opened++
+}
+
+func (s *session) ended(err error) {
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	s.err = err
+	s.retire()
+	close(s.over)
+}
+
+// retire keeps the session from being handed out; the pool's mu is held.
+func (s *session) retire() {
+	if s.place.session == s {
+		s.place.session = nil
+	}
+}
+
+// probed takes a probe to every handle, one after another.
+func (s *session) probed(p kvstore.Probe) {
+	s.probing.Lock()
+	defer s.probing.Unlock()
+	s.last = &p
+	for _, h := range s.present() {
+		if h.onProbe != nil {
+			h.onProbe(p)
+		}
+	}
+}
+
+func (s *session) present() []*handle {
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	all := make([]*handle, 0, len(s.handles))
+	for h := range s.handles {
+		all = append(all, h)
+	}
+	return all
+}
+
+// settle tells the client whether any of its users is in its first sync; the
+// pool's mu is held.
+func (s *session) settle() {
+	settled := true
+	for h := range s.handles {
+		settled = settled && h.complete
+	}
+	switch {
+	case settled == s.settled || s.client == nil:
+	case settled:
+		s.settled = true
+		s.client.BootstrapComplete()
+	default:
+		s.settled = false
+		s.client.BootstrapBegins()
+	}
+}
+
+// handle is one cluster's use of a session. It implements
+// [remotecluster.Client]; whoever closes it has ended his own streams before.
+type handle struct {
+	kvstore.Client // the session's; set once it is connected
+
+	session *session
+	onProbe func(kvstore.Probe) // guarded by the session's probing
+	// complete: its first sync is over. Guarded by the pool's mu.
+	complete bool
+}
+
+// Run waits until the session is over and returns why, or until ctx ends. It
+// gives the probes to onProbe meanwhile, the latest one at once; none after it
+// has returned.
+func (h *handle) Run(ctx context.Context, onProbe func(kvstore.Probe)) error {
+	h.follow(onProbe)
+	defer h.unfollow()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-h.session.over:
+		h.session.pool.mu.Lock()
+		defer h.session.pool.mu.Unlock()
+		return h.session.err
+	}
+}
+
+func (h *handle) follow(onProbe func(kvstore.Probe)) {
+	h.session.probing.Lock()
+	defer h.session.probing.Unlock()
+	h.onProbe = onProbe
+	if h.session.last != nil {
+		onProbe(*h.session.last)
+	}
+}
+
+func (h *handle) unfollow() {
+	h.session.probing.Lock()
+	defer h.session.probing.Unlock()
+	h.onProbe = nil
+}
+
+// BootstrapComplete takes effect when all present handles have said so.
+func (h *handle) BootstrapComplete() {
+	h.session.pool.mu.Lock()
+	defer h.session.pool.mu.Unlock()
+	h.complete = true
+	h.session.settle()
+}
+
+// Close gives the handle back. The last one closes the session.
+func (h *handle) Close() {
+	s := h.session
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	if _, present := s.handles[h]; !present {
+		return
+	}
+	delete(s.handles, h)
+	if len(s.handles) > 0 {
+		s.settle()
+		return
+	}
+	s.retire()
+	s.stop()
+}

@@ -1,0 +1,239 @@
+package remotecluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// session is one connection, from the file to the reason of its end.
+func (c *Cluster) session(ctx context.Context, file string, pause backoff.BackOff) error {
+	c.track.phase(phaseConnect)
+	cfg, err := c.Load(file)
+	if err != nil {
+		return &unusable{err}
+	}
+	c.track.endpoints(cfg.Endpoints)
+	client, err := c.Connect(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	var config *configWatch
+	if c.Origin == OriginRemote {
+		config = newConfigWatch(c.Name, c.Log)
+	}
+	c.track.connected(client, config)
+	defer c.track.disconnected()
+	c.Log.Info("Connected", "endpoint", client.Status().Endpoint)
+
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return client.Run(ctx, func(p kvstore.Probe) { c.observe(p, config) }) })
+	if config == nil {
+		g.Go(func() error { return c.serve(ctx, client, ownConfig(c.Local), nil, pause) })
+		return g.Wait()
+	}
+	g.Go(func() error { return config.run(ctx, client) })
+	g.Go(func() error { return c.discover(ctx, client, config, pause) })
+	return g.Wait()
+}
+
+// unusable marks what no retry mends: somebody must change the file.
+type unusable struct{ error }
+
+func (u *unusable) Unwrap() error { return u.error }
+
+// observe takes a linearizable read of the session to all that follow it.
+func (c *Cluster) observe(p kvstore.Probe, config *configWatch) {
+	c.track.probed(p)
+	if config != nil {
+		config.watch.Observe(p)
+	}
+	for _, s := range c.Sources {
+		s.Observe(p)
+	}
+}
+
+// discover runs the sources as the cluster's configuration says, again for
+// each configuration, until the session ends.
+func (c *Cluster) discover(ctx context.Context, client Client, config *configWatch, pause backoff.BackOff) error {
+	c.track.phase(phaseConfig)
+	deadline := time.NewTimer(c.Timings.ConfigDeadline)
+	defer deadline.Stop()
+	for {
+		cfg, changed := config.current()
+		if cfg == nil {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-changed:
+				continue
+			case <-deadline.C:
+				return config.missing(c.Timings.ConfigDeadline)
+			}
+		}
+		if err := c.serve(ctx, client, *cfg, changed, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// serve adopts one configuration and runs the sources until it changes (then
+// it returns nil) or the session ends.
+func (c *Cluster) serve(ctx context.Context, client Client, cfg wire.ClusterConfig, changed <-chan struct{}, pause backoff.BackOff) error {
+	if err := c.adopt(cfg); err != nil {
+		c.track.refused(err)
+		c.Log.Warn("Cannot use the cluster", "error", err)
+		return waitChange(ctx, changed, c.Timings.ConflictRetry)
+	}
+	c.track.adopted(cfg)
+	g, ctx := errgroup.WithContext(ctx)
+	canaries := newCanaries(c.Name, cfg.Capabilities.Cached, c.Log)
+	c.track.gated(canaries)
+	if cfg.Capabilities.SyncedCanaries {
+		g.Go(func() error { return canaries.run(ctx, client) })
+	} else {
+		canaries.allowAll()
+	}
+	for _, s := range c.Sources {
+		g.Go(func() error { return c.feed(ctx, client, cfg, s, canaries) })
+	}
+	g.Go(func() error { return c.awaitSync(ctx, client, pause) })
+	g.Go(func() error {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+			return errReconfigured
+		}
+	})
+	err := g.Wait()
+	if errors.Is(err, errReconfigured) {
+		c.Log.Info("Cluster configuration changed")
+		return nil
+	}
+	return err
+}
+
+var errReconfigured = errors.New("cluster configuration changed")
+
+// adopt validates a configuration and takes its ID. A cluster that comes with
+// another ID than before loses everything first: its entries carry the old one.
+// The own cluster has had its ID from the start.
+func (c *Cluster) adopt(cfg wire.ClusterConfig) error {
+	if c.Origin == OriginLocal {
+		return nil
+	}
+	if err := cfg.Validate(c.Local); err != nil {
+		return fmt.Errorf("the configuration at %s is not valid: %w", wire.ClusterConfigKey(c.Name), err)
+	}
+	if id := c.track.id(); id != 0 && id != cfg.ID {
+		c.Log.Warn("The cluster's ID changed; withdrawing what it published under the old one", "old", id, "new", cfg.ID)
+		c.drainSources()
+		// Nothing carries it any more. Keeping it until the new one is had, as
+		// Cilium does (wire.md §2.3), would let two clusters that swap their IDs
+		// block each other for ever.
+		c.IDs.Release(c.Name)
+	}
+	if err := c.IDs.Reserve(c.Name, cfg.ID); err != nil {
+		return err
+	}
+	return nil
+}
+
+func waitChange(ctx context.Context, changed <-chan struct{}, atMost time.Duration) error {
+	t := time.NewTimer(atMost)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-changed:
+	case <-t.C:
+	}
+	return nil
+}
+
+// feed runs one source once its canary allows it. What the cluster does not
+// export is withdrawn, and there is nothing to follow.
+func (c *Cluster) feed(ctx context.Context, client Client, cfg wire.ClusterConfig, s Source, canaries *canaries) error {
+	r := s.Resource()
+	if !cfg.Capabilities.Exports(r) {
+		s.Drain()
+		return nil
+	}
+	if err := c.gate(ctx, cfg.Capabilities, r, canaries); err != nil {
+		return err
+	}
+	return s.Run(ctx, store.Session{
+		Client: client,
+		Prefix: r.Prefix(c.Name, cfg.Capabilities.Cached),
+		Expect: wire.Expect{
+			Cluster: c.Name, ClusterID: cfg.ID, LocalID: c.Local.ID, Layout: c.Layout,
+			Own: c.Origin == OriginLocal,
+		},
+		Lists: c.Lists,
+	})
+}
+
+// gate waits for the resource's canary. One that does not come ends the
+// session, unless the resource has only details of what others bring: then the
+// cluster is used without it, and says so.
+func (c *Cluster) gate(ctx context.Context, caps wire.Capabilities, r wire.Resource, canaries *canaries) error {
+	if !details(caps, r) {
+		return canaries.wait(ctx, r, c.Timings.CanaryDeadline)
+	}
+	err := canaries.wait(ctx, r, c.Timings.DetailDeadline)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		c.track.overdue(r, true)
+		c.Log.Warn("Going on without a resource that has only details", "resource", string(r), "error", err)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-canaries.gateOf(r):
+		}
+	}
+	c.track.overdue(r, false)
+	return nil
+}
+
+// awaitSync ends the bootstrap once every source is synced and follows.
+func (c *Cluster) awaitSync(ctx context.Context, client Client, pause backoff.BackOff) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !c.following() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+	client.BootstrapComplete()
+	pause.Reset()
+	c.takeBack()
+	c.Changed()
+	c.Log.Info("Synced")
+	return nil
+}
+
+// following tells whether every source that is needed is synced and follows.
+func (c *Cluster) following() bool {
+	c.track.mu.Lock()
+	defer c.track.mu.Unlock()
+	for _, s := range c.Sources {
+		if st := c.stand(s); !st.late && (!st.Synced || !st.Following) {
+			return false
+		}
+	}
+	return true
+}
