@@ -32,6 +32,7 @@ import (
 type testMesh struct {
 	mu       sync.Mutex
 	clusters []remotecluster.Status
+	local    *remotecluster.Status
 	starting bool
 }
 
@@ -39,6 +40,15 @@ func (m *testMesh) Clusters() []remotecluster.Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.clusters
+}
+
+func (m *testMesh) Local() (remotecluster.Status, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.local == nil {
+		return remotecluster.Status{}, false
+	}
+	return *m.local, true
 }
 
 func (m *testMesh) Ready() (bool, map[string]string) {
@@ -145,7 +155,7 @@ func well(name string, id uint32) remotecluster.Status {
 		Capabilities: &wire.Capabilities{SyncedCanaries: true, MaxConnectedClusters: 255},
 		Sources:      make(map[wire.Resource]remotecluster.SourceStatus),
 	}
-	for _, r := range []wire.Resource{wire.Nodes, wire.Services, wire.Identities, wire.IPs} {
+	for _, r := range []wire.Resource{wire.Nodes, wire.Services, wire.Identities, wire.IPs, wire.EndpointSlices} {
 		c.Sources[r] = remotecluster.SourceStatus{
 			Synced: true, Count: 7, Freshness: remotecluster.Freshness{State: remotecluster.FreshnessSynced, AsOf: time.Now()},
 		}

@@ -26,6 +26,7 @@ type Config struct {
 	NodeName               string
 	ClustermeshConfig      string
 	ClustermeshSyncTimeout time.Duration
+	ClustermeshCacheTTL    time.Duration
 	KVStoreOpt             map[string]string `mapstructure:"kvstore-opt"`
 	Listen                 string
 	Socket                 string
@@ -60,7 +61,8 @@ func (c Config) Flags(f *pflag.FlagSet) {
 	f.String("node-name", c.NodeName, "name of this node")
 	f.String("clustermesh-config", c.ClustermeshConfig, "the mesh directory: one etcd client file per remote cluster")
 	f.Duration("clustermesh-sync-timeout", c.ClustermeshSyncTimeout, "how long readiness waits for clusters that do not answer")
-	f.Var(new(keyValues), "kvstore-opt", "options of the kvstore clients, such as etcd.qps=100; repeated, or one JSON map")
+	f.Duration("clustermesh-cache-ttl", c.ClustermeshCacheTTL, "after this long without contact a cluster's service backends are not used any more; 0 keeps them")
+	f.Var(new(keyValues), "kvstore-opt", "options of the kvstore clients, such as etcd.qps=100; etcd.config or etcd.address name the own cluster's kvstore; repeated, or one JSON map")
 	f.String("listen", c.Listen, "address of the HTTP API, health and metrics")
 	f.String("socket", c.Socket, "unix socket of the same")
 	f.Bool("debug-pprof", c.DebugPprof, "serve profiles of the agent at /debug/pprof/ on the unix socket")
@@ -126,7 +128,11 @@ func (c Config) Validate() error {
 	if c.ClustermeshSyncTimeout < 0 {
 		note("clustermesh-sync-timeout", fmt.Errorf("%s is negative", c.ClustermeshSyncTimeout))
 	}
-	note("kvstore-opt", checkKVStore(c.KVStoreOpt))
+	if c.ClustermeshCacheTTL < 0 {
+		note("clustermesh-cache-ttl", fmt.Errorf("%s is negative: give a duration such as 10m, or 0 to keep the backends", c.ClustermeshCacheTTL))
+	}
+	_, err := kvstore.ParseOptions(c.KVStoreOpt)
+	note("kvstore-opt", err)
 	_, port, err := net.SplitHostPort(c.Listen)
 	if err == nil {
 		_, err = strconv.ParseUint(port, 10, 16)
@@ -137,15 +143,6 @@ func (c Config) Validate() error {
 	note("log-level", logging.CheckLevel(c.LogLevel))
 	note("log-format", logging.CheckFormat(c.LogFormat))
 	return errors.Join(errs...)
-}
-
-// checkKVStore accepts the options of sessions with remote clusters.
-func checkKVStore(opts map[string]string) error {
-	o, err := kvstore.ParseOptions(opts)
-	if err == nil && (o.ConfigPath != "" || len(o.Addresses) > 0) {
-		err = errors.New("this version has no local kvstore: leave etcd.config and etcd.address out")
-	}
-	return err
 }
 
 // checkDirectory accepts what can be watched, now or once it exists.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -25,6 +26,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
 )
 
 // stopTimeout is how long a clean stop may take.
@@ -62,8 +64,17 @@ func newRegistry() (*prometheus.Registry, prometheus.Registerer, prometheus.Gath
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		collectors.NewBuildInfoCollector(),
+		buildInfo(),
 	)
 	return reg, reg, reg
+}
+
+// buildInfo is a series that says what this program is.
+func buildInfo() prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "mesh_agent_build_info", Help: "1, with the version of the program and of Go.",
+		ConstLabels: prometheus.Labels{"version": version(), "goversion": runtime.Version()},
+	}, func() float64 { return 1 })
 }
 
 // viewCell makes the tables, and the view that the clusters fill.
@@ -103,11 +114,13 @@ func newMesh(c Config, v *clustermesh.View, reg prometheus.Registerer, h cell.He
 		return nil, fmt.Errorf("--kvstore-opt: %w", err)
 	}
 	opts.Metrics = kvstore.NewMetrics(reg)
+	sources := store.NewMetrics()
 	directory := h.NewScope("directory")
 	m := clustermesh.New(clustermesh.Params{
 		Directory:   c.ClustermeshConfig,
 		Local:       c.local(),
 		SyncTimeout: c.ClustermeshSyncTimeout,
+		CacheTTL:    c.ClustermeshCacheTTL,
 		View:        v,
 		KVStore:     opts,
 		Lists:       semaphore.NewWeighted(int64(clustermesh.ListsPerCore * runtime.GOMAXPROCS(0))),
@@ -118,9 +131,10 @@ func newMesh(c Config, v *clustermesh.View, reg prometheus.Registerer, h cell.He
 			}
 			directory.OK("watching " + c.ClustermeshConfig)
 		},
-		Log: log,
+		Metrics: sources,
+		Log:     log,
 	})
-	return m, reg.Register(clustermesh.NewCollector(m))
+	return m, errors.Join(reg.Register(sources), reg.Register(clustermesh.NewCollector(m)))
 }
 
 // findingsCell derives conflicts and events from the view and the clusters.

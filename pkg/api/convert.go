@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"net/netip"
 	"time"
 
@@ -21,16 +22,39 @@ func toCluster(st remotecluster.Status, now time.Time) Cluster {
 		Failures:     st.Failures, LastFailure: timeOrNull(st.LastFailure), LastError: st.LastError,
 		ConnectedSince: timeOrNull(st.ConnectedSince), LastEvent: timeOrNull(st.LastEvent),
 	}
-	set := func(r wire.Resource, synced *bool, count, rejected *int, f *Freshness) {
-		src := st.Sources[r]
-		*synced, *count, *rejected = src.Synced, src.Count, src.Rejected
-		*f = toFreshness(src.Freshness, now)
-	}
-	set(wire.Nodes, &c.Synced.Nodes, &c.Counts.Nodes, &c.Rejected.Nodes, &c.Freshness.Nodes)
-	set(wire.Services, &c.Synced.Services, &c.Counts.Services, &c.Rejected.Services, &c.Freshness.Services)
-	set(wire.Identities, &c.Synced.Identities, &c.Counts.Identities, &c.Rejected.Identities, &c.Freshness.Identities)
-	set(wire.IPs, &c.Synced.IPs, &c.Counts.IPs, &c.Rejected.IPs, &c.Freshness.IPs)
+	c.Synced, c.Counts, c.Rejected, c.Freshness = bySource(st.Sources, now)
 	return c
+}
+
+// bySource spreads what is known of the sources over the fields of the JSON.
+func bySource(sources map[wire.Resource]remotecluster.SourceStatus, now time.Time) (
+	synced ByResource[bool], counts, rejected ByResource[int], freshness ByResource[Freshness],
+) {
+	set := func(r wire.Resource, s *bool, n, refused *int, f *Freshness) {
+		src := sources[r]
+		*s, *n, *refused, *f = src.Synced, src.Count, src.Rejected, toFreshness(src.Freshness, now)
+	}
+	set(wire.Nodes, &synced.Nodes, &counts.Nodes, &rejected.Nodes, &freshness.Nodes)
+	set(wire.Services, &synced.Services, &counts.Services, &rejected.Services, &freshness.Services)
+	set(wire.EndpointSlices, &synced.EndpointSlices, &counts.EndpointSlices, &rejected.EndpointSlices, &freshness.EndpointSlices)
+	set(wire.Identities, &synced.Identities, &counts.Identities, &rejected.Identities, &freshness.Identities)
+	set(wire.IPs, &synced.IPs, &counts.IPs, &rejected.IPs, &freshness.IPs)
+	return synced, counts, rejected, freshness
+}
+
+func toKVStore(st remotecluster.Status, now time.Time) *KVStore {
+	k := &KVStore{
+		State: string(st.State), Ready: st.Ready, Connected: st.Connected, Message: st.Message,
+		Endpoints: orEmpty(st.Endpoints), EtcdClusterID: st.EtcdClusterID, ConfigFile: st.ConfigFile,
+		Failures: st.Failures, LastFailure: timeOrNull(st.LastFailure), LastError: st.LastError,
+		ConnectedSince: timeOrNull(st.ConnectedSince), LastEvent: timeOrNull(st.LastEvent),
+	}
+	if st.Connected {
+		age := st.Heartbeat.Age.Seconds()
+		k.HeartbeatAgeSeconds = &age
+	}
+	k.Synced, k.Counts, k.Rejected, k.Freshness = bySource(st.Sources, now)
+	return k
 }
 
 func toCapabilities(from *wire.Capabilities) Capabilities {
@@ -83,7 +107,8 @@ func toService(s *Server, v *view, g *services.Global) Service {
 			Cluster: part.Cluster, Shared: part.Shared, IncludeExternal: part.IncludeExternal,
 			Backends: len(part.Backends), Reason: g.Reason(part),
 		}
-		if doubt := v.doubt(s, part.Cluster, wire.Services); doubt != "" {
+		doubt := cmp.Or(v.doubt(s, part.Cluster, wire.Services), v.doubt(s, part.Cluster, wire.EndpointSlices))
+		if doubt != "" {
 			out.Clusters[i].Reason += "; " + doubt
 		}
 	}

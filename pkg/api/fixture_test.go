@@ -38,6 +38,7 @@ var epoch = time.Date(2026, 11, 21, 1, 2, 3, 0, time.UTC)
 type fakeMesh struct {
 	mu       sync.Mutex
 	clusters []remotecluster.Status
+	local    *remotecluster.Status
 	ready    bool
 	reasons  map[string]string
 	revision uint64
@@ -47,6 +48,15 @@ func (m *fakeMesh) Clusters() []remotecluster.Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.clusters
+}
+
+func (m *fakeMesh) Local() (remotecluster.Status, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.local == nil {
+		return remotecluster.Status{}, false
+	}
+	return *m.local, true
 }
 
 func (m *fakeMesh) Ready() (bool, map[string]string) {
@@ -177,7 +187,7 @@ func readyCluster(name string, id uint32) remotecluster.Status {
 		Failures:     1, LastFailure: epoch.Add(-time.Minute), LastError: "connection refused",
 		ConnectedSince: epoch.Add(-30 * time.Second), LastEvent: epoch.Add(-2 * time.Second), LastSuccess: epoch.Add(-time.Second),
 	}
-	for i, r := range []wire.Resource{wire.Nodes, wire.Services, wire.Identities, wire.IPs} {
+	for i, r := range []wire.Resource{wire.Nodes, wire.Services, wire.Identities, wire.IPs, wire.EndpointSlices} {
 		c.Sources[r] = remotecluster.SourceStatus{
 			Synced: true, Count: 10 * (i + 1), Rejected: i,
 			Freshness: remotecluster.Freshness{State: remotecluster.FreshnessSynced, AsOf: epoch.Add(-400 * time.Millisecond)},

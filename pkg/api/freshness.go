@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
@@ -9,11 +10,21 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
+// everyCluster describes the clusters that are read: the remote ones, and the
+// own one when it has a kvstore.
+func (s *Server) everyCluster() []remotecluster.Status {
+	all := s.Mesh.Clusters()
+	if own, has := s.Mesh.Local(); has {
+		all = append(slices.Clip(all), own)
+	}
+	return all
+}
+
 // cluster finds what the mesh says of a cluster now; it asks once for a view.
 func (v *view) cluster(s *Server, name string) (remotecluster.Status, bool) {
 	if v.clusters == nil {
 		v.clusters = make(map[string]remotecluster.Status)
-		for _, c := range s.Mesh.Clusters() {
+		for _, c := range s.everyCluster() {
 			v.clusters[c.Name] = c
 		}
 	}
@@ -50,10 +61,11 @@ func resourceOf(e *ipcache.Entry) wire.Resource {
 // up, without our knowing.
 func (v *view) unconfirmed(s *Server) []string {
 	names := []string{}
-	for _, c := range s.Mesh.Clusters() {
+	for _, c := range s.everyCluster() {
 		if v.doubt(s, c.Name, wire.IPs) != "" || v.doubt(s, c.Name, wire.Nodes) != "" {
 			names = append(names, c.Name)
 		}
 	}
+	slices.Sort(names)
 	return names
 }

@@ -234,13 +234,20 @@ func (s *Server) healthItems() []Health {
 		})
 	}
 	for _, c := range clusters {
-		items = append(items, Health{
-			Name: "remote-cluster." + c.Name, Cluster: c.Name, State: string(clusterHealth(c.State)), Message: c.Message,
-			LastSuccess: timeOrNull(c.LastSuccess), LastFailure: timeOrNull(c.LastFailure), ConsecutiveFailures: c.ConsecFailures,
-		})
+		items = append(items, connectionHealth("remote-cluster."+c.Name, c))
+	}
+	if own, has := s.Mesh.Local(); has {
+		items = append(items, connectionHealth("local-kvstore", own))
 	}
 	slices.SortStableFunc(items, func(a, b Health) int { return cmp.Compare(a.Name, b.Name) })
 	return items
+}
+
+func connectionHealth(name string, c remotecluster.Status) Health {
+	return Health{
+		Name: name, Cluster: c.Name, State: string(clusterHealth(c.State)), Message: c.Message,
+		LastSuccess: timeOrNull(c.LastSuccess), LastFailure: timeOrNull(c.LastFailure), ConsecutiveFailures: c.ConsecFailures,
+	}
 }
 
 func clusterHealth(state remotecluster.State) health.State {

@@ -24,6 +24,9 @@ import (
 type Mesh interface {
 	// Clusters describes every cluster at this moment, sorted by name.
 	Clusters() []remotecluster.Status
+	// Local describes the own cluster as it is read from its kvstore; false when
+	// there is none.
+	Local() (remotecluster.Status, bool)
 	// Ready tells whether every configured cluster was synced once, or the sync
 	// timeout has passed. Once true it stays true. The reasons say by cluster
 	// what is waited for.
@@ -69,7 +72,8 @@ type view struct {
 	// revision is the feed's position. It is not newer than the rest of the view,
 	// nor than what the mesh says of its clusters from now on.
 	revision uint64
-	// clusters is what the mesh says of them, by name; nil until somebody asks.
+	// clusters is what the mesh says of them, by name, the own one included; nil
+	// until somebody asks.
 	clusters map[string]remotecluster.Status
 }
 

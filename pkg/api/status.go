@@ -10,7 +10,7 @@ import (
 const (
 	StateStarting = "starting" // has not been ready yet
 	StateReady    = "ready"    // every cluster is ready, and its data fresh
-	StateDegraded = "degraded" // serves, but something is wrong with a cluster
+	StateDegraded = "degraded" // serves, but something is wrong with a cluster, or with the local kvstore
 )
 
 func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
@@ -43,6 +43,12 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 			answer.Summary.ClustersReady++
 		}
 		if !answer.Clusters[i].Well() {
+			answer.State = StateDegraded
+		}
+	}
+	if own, has := s.Mesh.Local(); has {
+		answer.KVStore = toKVStore(own, now)
+		if !answer.KVStore.Well() {
 			answer.State = StateDegraded
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // MediaTypeProblem is the content type of a [Problem] (RFC 9457).
@@ -86,21 +87,40 @@ type Summary struct {
 	Conflicts      int `json:"conflicts" doc:"Prefixes that more than one cluster claims."`
 }
 
-// KVStore describes the connection to the local kvstore.
+// KVStore describes the own cluster as it is read from its kvstore: the
+// connection, and what came over it. Its fields mean what those of a [Cluster]
+// do.
 type KVStore struct {
-	Connected           bool     `json:"connected"`
-	Endpoints           []string `json:"endpoints"`
-	Lease               string   `json:"lease"`
-	HeartbeatAgeSeconds *float64 `json:"heartbeatAgeSeconds"`
-	LastError           string   `json:"lastError"`
+	State               string                `json:"state" enum:"connecting,syncing,ready,degraded,failed"`
+	Ready               bool                  `json:"ready"`
+	Connected           bool                  `json:"connected"`
+	Message             string                `json:"message" doc:"Why it is not ready, in a person's words."`
+	Endpoints           []string              `json:"endpoints"`
+	EtcdClusterID       string                `json:"etcdClusterID" doc:"Hexadecimal; empty before the first connection."`
+	ConfigFile          string                `json:"configFile" doc:"The client file; empty when only addresses are given."`
+	Lease               string                `json:"lease" doc:"Empty: who only reads has none."`
+	HeartbeatAgeSeconds *float64              `json:"heartbeatAgeSeconds" doc:"Since the heartbeat was last seen to be written, or since the connection began; null while there is none."`
+	Synced              ByResource[bool]      `json:"synced"`
+	Counts              ByResource[int]       `json:"counts"`
+	Rejected            ByResource[int]       `json:"rejected"`
+	Freshness           ByResource[Freshness] `json:"freshness"`
+	Failures            int                   `json:"failures"`
+	LastFailure         *time.Time            `json:"lastFailure"`
+	LastError           string                `json:"lastError"`
+	ConnectedSince      *time.Time            `json:"connectedSince"`
+	LastEvent           *time.Time            `json:"lastEvent"`
 }
+
+// Well tells whether the kvstore is ready and what came from it fresh.
+func (k *KVStore) Well() bool { return k.Ready && k.State == "ready" && fresh(&k.Freshness) }
 
 // ByResource holds one value for each resource of a cluster.
 type ByResource[T any] struct {
-	Nodes      T `json:"nodes"`
-	Services   T `json:"services"`
-	Identities T `json:"identities"`
-	IPs        T `json:"ips"`
+	Nodes          T `json:"nodes"`
+	Services       T `json:"services"`
+	EndpointSlices T `json:"endpointSlices"`
+	Identities     T `json:"identities"`
+	IPs            T `json:"ips"`
 }
 
 // each calls a function for every resource's value.
@@ -138,19 +158,25 @@ type Cluster struct {
 func (c *Cluster) Well() bool { return c.Ready && c.State == "ready" && c.Fresh() }
 
 // Fresh tells whether every resource is known to equal the remote.
-func (c *Cluster) Fresh() bool {
-	f := &c.Freshness
+func (c *Cluster) Fresh() bool { return fresh(&c.Freshness) }
+
+// fresh tells whether every resource is. An agent that knows nothing of
+// endpoint slices says nothing of them.
+func fresh(f *ByResource[Freshness]) bool {
 	for _, one := range []Freshness{f.Nodes, f.Services, f.Identities, f.IPs} {
 		if one.State != "synced" {
 			return false
 		}
 	}
-	return true
+	return f.EndpointSlices.State == "synced" || f.EndpointSlices.State == "unknown" || f.EndpointSlices.State == ""
 }
 
-// Complete tells whether every resource has been listed completely.
+// Complete tells whether every resource has been listed completely. Endpoint
+// slices only add to the services of a cluster that exports both.
 func (c *Cluster) Complete() bool {
-	return c.Synced.Nodes && c.Synced.Services && c.Synced.Identities && c.Synced.IPs
+	mode := c.Capabilities.EndpointSlicesExportMode
+	return c.Synced.Nodes && c.Synced.Services && c.Synced.Identities && c.Synced.IPs &&
+		(c.Synced.EndpointSlices || mode == nil || *mode != wire.EndpointSlicesOnly)
 }
 
 // Capabilities are the abilities that a cluster advertises (wire.md §2.1). A

@@ -22,6 +22,11 @@ type collector struct {
 	entries     *prometheus.Desc
 	rejected    *prometheus.Desc
 	age         *prometheus.Desc
+	syncTime    *prometheus.Desc
+	revocations *prometheus.Desc
+	sessions    *prometheus.Desc
+	users       *prometheus.Desc
+	opened      *prometheus.Desc
 }
 
 // NewCollector returns the metrics of the mesh, to be registered once.
@@ -39,12 +44,20 @@ func NewCollector(m *Mesh) prometheus.Collector {
 		entries:     desc("remote_cluster_entries", "Entries in force.", cluster, resource),
 		rejected:    desc("remote_cluster_rejected_entries", "Keys whose present value is refused.", cluster, resource, reason),
 		age:         desc("remote_cluster_age_seconds", "Seconds since the entries were last known to equal the remote's.", cluster, resource),
+		syncTime:    desc("remote_cluster_sync_duration_seconds", "How long the first complete list took.", cluster, resource),
+		revocations: desc("remote_cluster_cache_revocations", "How often the service backends were taken out of use for want of contact.", cluster),
+		sessions:    desc("sessions", "Connections to kvstores; clusters with equal client files share one."),
+		users:       desc("session_clusters", "Clusters that use a connection."),
+		opened:      desc("sessions_opened_total", "Connections to kvstores that were opened."),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.clusters, c.ready, c.failures, c.lastFailure, c.entries, c.rejected, c.age} {
+	for _, d := range []*prometheus.Desc{
+		c.clusters, c.ready, c.failures, c.lastFailure, c.entries, c.rejected, c.age, c.syncTime, c.revocations,
+		c.sessions, c.users, c.opened,
+	} {
 		ch <- d
 	}
 }
@@ -56,6 +69,10 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	gauge(c.clusters, float64(len(all)))
+	sessions, users, opened := c.mesh.pool.counts()
+	gauge(c.sessions, float64(sessions))
+	gauge(c.users, float64(users))
+	ch <- prometheus.MustNewConstMetric(c.opened, prometheus.CounterValue, float64(opened))
 	for _, s := range all {
 		ready, last := 0.0, 0.0
 		if s.Ready {
@@ -67,6 +84,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		gauge(c.ready, ready, s.Name)
 		gauge(c.failures, float64(s.Failures), s.Name)
 		gauge(c.lastFailure, last, s.Name)
+		gauge(c.revocations, float64(s.Revocations), s.Name)
 		for r, src := range s.Sources {
 			c.source(gauge, s.Name, r, src)
 		}
@@ -80,5 +98,8 @@ func (c *collector) source(gauge func(*prometheus.Desc, float64, ...string), clu
 	}
 	if asOf := s.Freshness.AsOf; !asOf.IsZero() {
 		gauge(c.age, time.Since(asOf).Seconds(), cluster, string(r))
+	}
+	if s.SyncDuration > 0 {
+		gauge(c.syncTime, s.SyncDuration.Seconds(), cluster, string(r))
 	}
 }

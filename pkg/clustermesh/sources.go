@@ -21,6 +21,7 @@ func (v *View) sources(m *store.Metrics, log *slog.Logger) []remotecluster.Sourc
 	return []remotecluster.Source{
 		watch(wire.Nodes, decodeNode, v.applyNodes(), m, log),
 		watch(wire.Services, decodeService, v.Services.Apply, m, log),
+		watch(wire.EndpointSlices, decodeSlice, v.Services.ApplySlices, m, log),
 		watch(wire.IPs, decodeIP, v.applyIPs, m, log),
 		watch(wire.Identities, decodeIdentity, v.Identities.Apply, m, log),
 	}
@@ -56,6 +57,16 @@ func decodeService(e wire.Expect) store.Decode[services.Service] {
 			return nil, err
 		}
 		return services.FromWire(s, sourceOf(e)), nil
+	}
+}
+
+func decodeSlice(e wire.Expect) store.Decode[services.Slice] {
+	return func(name string, value []byte) (*services.Slice, error) {
+		s, err := wire.DecodeEndpointSlice(name, value, e)
+		if err != nil {
+			return nil, err
+		}
+		return services.SliceFromWire(s, sourceOf(e)), nil
 	}
 }
 
