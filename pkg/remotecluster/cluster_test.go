@@ -33,7 +33,7 @@ func (x *idTable) Reserve(name string, id uint32) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if owner, ok := x.taken[id]; ok && owner != name {
-		return fmt.Errorf("cluster ID %d is used by %s", id, owner)
+		return &IDConflict{ID: id, Owner: owner}
 	}
 	for old, owner := range x.taken {
 		if owner == name {
@@ -73,7 +73,7 @@ type bench struct {
 
 const testCluster = "c2"
 
-func newBench(t *testing.T) *bench {
+func newBench(t *testing.T, change ...func(*Params)) *bench {
 	t.Helper()
 	b := &bench{
 		t: t, mem: kvstore.NewMemory(), entries: map[string]string{},
@@ -92,7 +92,7 @@ func newBench(t *testing.T) *bench {
 	timings := DefaultTimings()
 	timings.RetryMin, timings.RetryMax = 10*time.Millisecond, 50*time.Millisecond
 	timings.ConflictRetry = 20 * time.Millisecond
-	b.cluster = New(Params{
+	p := Params{
 		Name: testCluster, Local: wire.ClusterInfo{Name: "own", ID: 1, MaxConnectedClusters: 255}, Layout: layout,
 		Sources: []Source{b.source(wire.Nodes, log), b.source(wire.IPs, log)},
 		IDs:     b.ids,
@@ -100,7 +100,11 @@ func newBench(t *testing.T) *bench {
 		Timings: timings,
 		Changed: func() {},
 		Log:     log,
-	})
+	}
+	for _, f := range change {
+		f(&p)
+	}
+	b.cluster = New(p)
 	return b
 }
 
@@ -342,13 +346,18 @@ func TestTheIDChangesWhileItRuns(t *testing.T) {
 	if !strings.Contains(st.Message, "own") {
 		t.Errorf("message %q does not name the owner", st.Message)
 	}
+	if diff := cmp.Diff(&IDConflict{ID: 1, Owner: "own"}, st.Conflict); diff != "" {
+		t.Errorf("the conflict as data (-want +got):\n%s", diff)
+	}
 	b.ids.mu.Lock()
 	if diff := cmp.Diff(map[uint32]string{1: "own"}, b.ids.taken); diff != "" {
 		t.Errorf("an ID that nothing carries must be free (-want +got):\n%s", diff)
 	}
 	b.ids.mu.Unlock()
 	b.configure(plain(4))
-	b.inState(Ready)
+	if st := b.inState(Ready); st.Conflict != nil {
+		t.Errorf("a conflict is left: %v", st.Conflict)
+	}
 	b.holds(map[string]string{"nodes/n1": "x of 4"})
 }
 

@@ -45,9 +45,18 @@ func (c *Cluster) Status() Status {
 	s.Ready = s.Connected && serving && t.refusal == nil && !t.draining
 	s.State, s.Message = c.judge(s, synced, serving)
 	if !s.Withheld.IsZero() && s.State != Removing {
-		s.Message += fmt.Sprintf("; its service backends are not used since %s, after %s without contact (--clustermesh-cache-ttl)", at(s.Withheld), c.CacheTTL)
+		s.State, s.Message = c.withheld(s)
 	}
 	return s
+}
+
+// withheld adds to state and message that the backends are not used.
+func (c *Cluster) withheld(s Status) (State, string) {
+	text := fmt.Sprintf("its service backends are not used since %s, after %s without contact (--clustermesh-cache-ttl)", at(s.Withheld), c.CacheTTL)
+	if s.State == Ready {
+		return Degraded, text // about to be taken back
+	}
+	return s.State, s.Message + "; " + text
 }
 
 // addSources fills in the sources and tells whether all that are needed have

@@ -1,0 +1,118 @@
+package remotecluster
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+var errNoAnswer = errors.New("no answer")
+
+func noAnswer(context.Context, string, string) error { return errNoAnswer }
+
+func TestContact(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	at := func(minute int) time.Time { return start.Add(time.Duration(minute) * time.Minute) }
+	const ttl = 10 * time.Minute
+	var k contact
+	expires := func(minute int, want bool) {
+		t.Helper()
+		if got := k.expire(ttl, at(minute)); got != want {
+			t.Errorf("minute %d: %t", minute, got)
+		}
+	}
+	k.broke(at(0)) // a session in which nothing was ever read
+	expires(100, false)
+	k.made()
+	expires(200, false)
+	k.broke(at(200))
+	k.broke(at(205)) // another one, without contact: the first counts
+	expires(209, false)
+	expires(210, true)
+	expires(220, false) // once
+	k.made()
+	k.broke(at(230)) // read, but not synced: still withheld
+	expires(250, false)
+	if !k.takeBack() || k.takeBack() {
+		t.Error("it is taken back once")
+	}
+	expires(250, true)
+	if k.times != 2 {
+		t.Errorf("%d times", k.times)
+	}
+}
+
+// told is what Withhold was called with.
+type told struct {
+	mu    sync.Mutex
+	calls []bool
+}
+
+func (w *told) withhold(yes bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.calls = append(w.calls, yes)
+}
+
+func (w *told) was(want ...bool) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Equal(w.calls, want)
+}
+
+func TestWithoutContactTheBackendsAreWithheld(t *testing.T) {
+	t.Parallel()
+	var w told
+	b := sliceBench(t, func(p *Params) { p.CacheTTL, p.Withhold = 50*time.Millisecond, w.withhold })
+	b.configure(exporting(wire.EndpointSlicesBoth))
+	b.run()
+	b.inState(Ready)
+	before := b.held()
+	b.mem.SetFault(noAnswer)
+	b.setRefuse(errNoAnswer)
+	b.mem.Break(nil)
+	st := b.eventually("the backends to be withheld", func(st Status) bool { return !st.Withheld.IsZero() })
+	if !strings.Contains(st.Message, "backends are not used since") || !strings.Contains(st.Message, "50ms") || st.State != Degraded || st.Revocations != 1 {
+		t.Errorf("%s, %d revocations, message %q", st.State, st.Revocations, st.Message)
+	}
+	b.eventually("to be told so", func(Status) bool { return w.was(true) })
+	b.holds(before) // the rule is a filter: sources keep everything
+	// A session that does not get as far as the sync leaves it so.
+	b.mem.Delete(wire.ClusterConfigKey(testCluster))
+	b.mem.SetFault(nil)
+	b.setRefuse(nil)
+	b.eventually("a session without a configuration", func(st Status) bool { return st.Connected && !st.Withheld.IsZero() })
+	b.configure(exporting(wire.EndpointSlicesBoth))
+	if st := b.inState(Ready); !st.Withheld.IsZero() || st.Message != "" {
+		t.Errorf("synced again: withheld since %v, message %q", st.Withheld, st.Message)
+	}
+	b.eventually("them to be taken back", func(Status) bool { return w.was(true, false) })
+}
+
+func TestARemovedClusterIsNotWithheldAnyMore(t *testing.T) {
+	t.Parallel()
+	var w told
+	b := sliceBench(t, func(p *Params) { p.CacheTTL, p.Withhold = time.Millisecond, w.withhold })
+	b.configure(exporting(wire.EndpointSlicesBoth))
+	b.run()
+	b.inState(Ready)
+	b.setRefuse(errNoAnswer)
+	b.mem.SetFault(noAnswer)
+	b.mem.Break(nil)
+	b.eventually("the backends to be withheld", func(Status) bool { return w.was(true) })
+	b.stop()
+	if !w.was(true) {
+		t.Errorf("stopping took them back: %v", w.calls)
+	}
+	b.cluster.Drain()
+	if !w.was(true, false) || len(b.held()) != 0 {
+		t.Errorf("after the drain: %v, entries %v", w.calls, b.held())
+	}
+}

@@ -1,0 +1,159 @@
+package remotecluster
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// sliceBench has sources of services in both formats beside that of nodes.
+func sliceBench(t *testing.T, change ...func(*Params)) *bench {
+	t.Helper()
+	b := newBench(t, change...)
+	log := slog.New(slog.DiscardHandler)
+	b.cluster.Sources = []Source{b.source(wire.Nodes, log), b.source(wire.Services, log), b.source(wire.EndpointSlices, log)}
+	b.put(wire.Nodes, false, "n", "x")
+	b.put(wire.Services, false, "ns/s", "x")
+	b.put(wire.EndpointSlices, false, "ns/s-1", "x")
+	return b
+}
+
+func exporting(mode string) wire.ClusterConfig {
+	cfg := plain(2)
+	cfg.Capabilities.EndpointSlicesExportMode = mode
+	return cfg
+}
+
+func TestOnlyWhatIsExportedIsRead(t *testing.T) {
+	t.Parallel()
+	b := sliceBench(t)
+	node, service, slice := "nodes/n", "services/ns/s", "endpointslices/ns/s-1"
+	b.configure(exporting(wire.EndpointSlicesServicesOnly))
+	b.run()
+	b.holds(map[string]string{node: "x of 2", service: "x of 2"})
+	st := b.inState(Ready)
+	if s := st.Sources[wire.EndpointSlices]; s.Exported || !s.Synced || s.Count != 0 || s.Freshness.State != FreshnessSynced || s.Freshness.AsOf.IsZero() {
+		t.Errorf("slices that are not exported: %+v", s)
+	}
+	// The mode is followed while it runs, in every direction.
+	b.configure(exporting(wire.EndpointSlicesBoth))
+	b.holds(map[string]string{node: "x of 2", service: "x of 2", slice: "x of 2"})
+	b.inState(Ready)
+	b.configure(exporting(wire.EndpointSlicesOnly))
+	b.holds(map[string]string{node: "x of 2", slice: "x of 2"})
+	st = b.inState(Ready)
+	if s := st.Sources[wire.Services]; s.Exported || !s.Synced || s.Freshness.State != FreshnessSynced {
+		t.Errorf("services that are not exported: %+v", s)
+	}
+	b.configure(exporting(wire.EndpointSlicesServicesOnly))
+	b.holds(map[string]string{node: "x of 2", service: "x of 2"})
+	first := b.inState(Ready).Sources[wire.EndpointSlices].Freshness.AsOf
+	b.mem.Put("cilium/elsewhere", "moves the revision")
+	b.eventually("the configuration to be confirmed again", func(st Status) bool {
+		return st.Sources[wire.EndpointSlices].Freshness.AsOf.After(first)
+	})
+	b.configure(exporting("nonsense"))
+	if st := b.inState(Failed); !strings.Contains(st.Message, "nonsense") {
+		t.Errorf("message %q", st.Message)
+	}
+}
+
+func TestWhatIsNotExportedIsStaleWhileAway(t *testing.T) {
+	t.Parallel()
+	b := sliceBench(t)
+	b.configure(exporting(wire.EndpointSlicesServicesOnly))
+	b.run()
+	b.inState(Ready)
+	b.mem.SetFault(noAnswer)
+	b.setRefuse(errNoAnswer)
+	b.mem.Break(nil)
+	st := b.eventually("the session to be over", func(st Status) bool { return st.State == Degraded && st.Failures > 0 && !st.Connected })
+	if s := st.Sources[wire.EndpointSlices]; !s.Synced || s.Freshness.State != FreshnessStale || s.Freshness.AsOf.IsZero() {
+		t.Errorf("slices that are not exported: %+v", s)
+	}
+}
+
+func TestDetailsThatDoNotComeHoldNothingBack(t *testing.T) {
+	t.Parallel()
+	b := sliceBench(t, func(p *Params) { p.Timings.DetailDeadline, p.Timings.CanaryDeadline = 20*time.Millisecond, time.Hour })
+	cfg := exporting(wire.EndpointSlicesBoth)
+	cfg.Capabilities.SyncedCanaries = true
+	b.configure(cfg)
+	b.mem.Put(wire.SyncedKey(testCluster, wire.Nodes, false), "now")
+	b.mem.Put(wire.SyncedKey(testCluster, wire.Services, false), "now")
+	b.run()
+	late := func(what string) {
+		t.Helper()
+		st := b.eventually(what, func(st Status) bool { return st.State == Degraded && st.Ready })
+		if !strings.Contains(st.Message, "cilium/synced/c2/cilium/state/endpointslices/v1") || !st.Sources[wire.EndpointSlices].Late || st.Failures > 1 {
+			t.Errorf("%s: %d failures, %+v, message %q", what, st.Failures, st.Sources[wire.EndpointSlices], st.Message)
+		}
+	}
+	late("to go on without slices")
+	b.holds(map[string]string{"nodes/n": "x of 2", "services/ns/s": "x of 2"})
+	// The same on the next session, at once.
+	b.cluster.Timings.DetailDeadline = time.Hour
+	b.mem.Break(nil)
+	late("to go on without slices again")
+	// And they are taken up when they come.
+	b.mem.Put(wire.SyncedKey(testCluster, wire.EndpointSlices, false), "now")
+	b.holds(map[string]string{"nodes/n": "x of 2", "services/ns/s": "x of 2", "endpointslices/ns/s-1": "x of 2"})
+	if st := b.inState(Ready); st.Sources[wire.EndpointSlices].Late {
+		t.Error("slices that came are still late")
+	}
+}
+
+func TestSlicesThatAreAllThereIsAreWaitedFor(t *testing.T) {
+	t.Parallel()
+	b := sliceBench(t, func(p *Params) { p.Timings.DetailDeadline, p.Timings.CanaryDeadline = time.Millisecond, 50*time.Millisecond })
+	cfg := exporting(wire.EndpointSlicesOnly)
+	cfg.Capabilities.SyncedCanaries = true
+	b.configure(cfg)
+	b.mem.Put(wire.SyncedKey(testCluster, wire.Nodes, false), "now")
+	b.run()
+	st := b.eventually("a failure", func(st Status) bool { return st.Failures > 0 })
+	if !strings.Contains(st.LastError, "no canary cilium/synced/c2/cilium/state/endpointslices/v1") {
+		t.Errorf("last error %q", st.LastError)
+	}
+	b.mem.Put(wire.SyncedKey(testCluster, wire.EndpointSlices, false), "now")
+	b.inState(Ready)
+	b.holds(map[string]string{"nodes/n": "x of 2", "endpointslices/ns/s-1": "x of 2"})
+}
+
+func TestTheOwnCluster(t *testing.T) {
+	t.Parallel()
+	loads := make(chan string, 1)
+	b := sliceBench(t, func(p *Params) {
+		p.Origin = OriginLocal
+		p.Local = wire.ClusterInfo{Name: testCluster, ID: 9, MaxConnectedClusters: 255}
+		p.Load = func(file string) (*kvstore.Config, error) {
+			select {
+			case loads <- file:
+			default:
+			}
+			return kvstore.NewConfig("http://127.0.0.1:1")
+		}
+	})
+	b.ids.taken = map[uint32]string{9: "whoever"} // nothing is reserved
+	b.configure(plain(2))                         // nor is this read
+	b.run()
+	st := b.inState(Ready)
+	b.holds(map[string]string{"nodes/n": "x of 9", "services/ns/s": "x of 9", "endpointslices/ns/s-1": "x of 9"})
+	if file := <-loads; file != b.file || st.ID != 9 || !st.Ready || st.Conflict != nil {
+		t.Errorf("file %q, status %+v", file, st)
+	}
+	b.mem.SetFault(noAnswer)
+	b.setRefuse(errNoAnswer)
+	b.mem.Break(nil)
+	b.eventually("the session to be over", func(st Status) bool { return st.State == Degraded && st.Failures > 0 && !st.Connected })
+	if len(b.held()) != 3 {
+		t.Errorf("while away %v are left", b.held())
+	}
+	b.mem.SetFault(nil)
+	b.setRefuse(nil)
+	b.inState(Ready)
+}
