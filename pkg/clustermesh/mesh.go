@@ -157,8 +157,8 @@ func (m *Mesh) want(files map[string]File, ignored []Ignored) (added []string) {
 // newCluster returns the controller of a remote cluster.
 func (m *Mesh) newCluster(name string) *remotecluster.Cluster {
 	p := m.params(name)
-	// TTL	p.CacheTTL = m.CacheTTL
-	// TTL	p.Withhold = func(yes bool) { m.View.Services.Withhold(name, yes) }
+	p.CacheTTL = m.CacheTTL
+	p.Withhold = func(yes bool) { m.View.Services.Withhold(name, yes) }
 	return remotecluster.New(p)
 }
 
