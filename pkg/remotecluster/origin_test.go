@@ -109,7 +109,9 @@ func TestDetailsThatDoNotComeHoldNothingBack(t *testing.T) {
 
 func TestSlicesThatAreAllThereIsAreWaitedFor(t *testing.T) {
 	t.Parallel()
-	b := sliceBench(t, func(p *Params) { p.Timings.DetailDeadline, p.Timings.CanaryDeadline = time.Millisecond, 50*time.Millisecond })
+	b := sliceBench(t, func(p *Params) {
+		p.Timings.DetailDeadline, p.Timings.CanaryDeadline = time.Millisecond, 50*time.Millisecond
+	})
 	cfg := exporting(wire.EndpointSlicesOnly)
 	cfg.Capabilities.SyncedCanaries = true
 	b.configure(cfg)

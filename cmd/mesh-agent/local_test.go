@@ -1,0 +1,97 @@
+package main
+
+import (
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// status gets the whole status.
+func (a *process) status() (s api.Status) {
+	a.t.Helper()
+	out, errs, _ := a.call("status", "-o", "json")
+	if err := json.Unmarshal([]byte(out), &s); err != nil {
+		a.t.Fatalf("status: %v, %s%s", err, out, errs)
+	}
+	return s
+}
+
+// lookup asks whose address it is.
+func (a *process) lookup(address string) (l api.Lookup) {
+	a.t.Helper()
+	out, errs, _ := a.call("lookup", address, "-o", "json")
+	if err := json.Unmarshal([]byte(out), &l); err != nil {
+		a.t.Fatalf("lookup %s: %v, %s%s", address, err, out, errs)
+	}
+	return l
+}
+
+// Three clusters: the third is the agent's own, read from its kvstore; the
+// first claims one of its addresses.
+func TestTheLocalClusterAndTwoRemotes(t *testing.T) {
+	t.Parallel()
+	m := simulate(t, 3)
+	thief, own := m.Clusters()[0], m.Clusters()[2]
+	address := own.Sample().Pod
+	claim := wire.IPIdentityPair{IP: net.IP(address.AsSlice()), Identity: 1<<16 + 1, Pod: "thief", Namespace: "ns"}
+	if _, err := thief.Client().Put(t.Context(), claim.Key(), string(claim.Encode())); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "etcd.config")
+	a := startAgent(t, m.Dir(), "--cluster-name", "cluster3", "--cluster-id", "3", "--kvstore-opt", "etcd.config="+file)
+	a.until("the missing file to be told", func() bool {
+		s := a.status()
+		return s.KVStore != nil && strings.Contains(s.KVStore.Message, file) && s.State == api.StateStarting && !s.Ready
+	})
+	if err := os.Rename(filepath.Join(m.Dir(), "cluster3"), file); err != nil {
+		t.Fatal(err)
+	}
+	a.until("everything to be well", func() bool { return a.status().State == api.StateReady })
+	want := expected(t, m)
+	a.until("the view of all three", func() bool { return cmp.Equal(want, a.shown()) })
+
+	s := a.status()
+	if len(s.Clusters) != 2 || s.Summary.Clusters != 2 || s.Summary.ClustersReady != 2 {
+		t.Errorf("the own cluster counts as a remote one: %+v", s.Summary)
+	}
+	k := s.KVStore
+	if !k.Connected || k.Lease != "" || k.HeartbeatAgeSeconds == nil || len(k.Endpoints) != 1 || k.Counts.Nodes == 0 || k.ConfigFile != file || !k.Synced.IPs {
+		t.Errorf("kvstore: %+v", k)
+	}
+	for _, svc := range list[api.Service](a, "services") {
+		for _, b := range svc.Backends {
+			if b.Local != (b.Cluster == "cluster3") {
+				t.Errorf("backend %s of %s: local is %t", b.IP, b.Cluster, b.Local)
+			}
+		}
+	}
+	l := a.lookup(address.String())
+	if l.Match == nil || l.Match.Cluster != "cluster3" || l.Match.Source != "kvstore" || l.Match.Claims != 2 || l.Freshness == nil || l.Freshness.State != "synced" {
+		t.Errorf("lookup: match %+v, freshness %+v", l.Match, l.Freshness)
+	}
+
+	// When the own claim goes, the remote's counts at once.
+	if _, err := own.Client().Delete(t.Context(), wire.IPs.Key("cluster3", false, address.String())); err != nil {
+		t.Fatal(err)
+	}
+	a.until("the remote to take over", func() bool {
+		l := a.lookup(address.String())
+		return l.Match != nil && l.Match.Cluster == "cluster1" && l.Match.Source == "clustermesh"
+	})
+
+	found := false
+	for _, h := range list[api.Health](a, "health") {
+		found = found || h.Name == "local-kvstore" && h.State == "ok" && h.Cluster == "cluster3"
+	}
+	if !found {
+		t.Error("the local kvstore is not among the health of the connections")
+	}
+}
