@@ -119,3 +119,28 @@ func TestInflightLimitEndsWithTheContext(t *testing.T) {
 		}
 	}
 }
+
+func TestAnotherFirstSyncBegins(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(limits(20, 1000, 0))
+		take := func(n int, want time.Duration) {
+			t.Helper()
+			start := time.Now()
+			for range n {
+				if err := l.token(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := time.Since(start).Round(10 * time.Millisecond); got != want {
+				t.Errorf("%d operations took %s, want %s", n, got, want)
+			}
+		}
+		l.complete()
+		take(120, 5*time.Second)
+		l.begin()
+		take(2000, 2*time.Second)
+		l.complete()
+		take(100, 5*time.Second)
+	})
+}

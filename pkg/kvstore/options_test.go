@@ -108,6 +108,32 @@ func TestOptionsConfig(t *testing.T) {
 	}
 }
 
+func TestEndpointsHaveAPartInTheHash(t *testing.T) {
+	t.Parallel()
+	file := writeFile(t, "etcd.yaml", "endpoints: [\"http://file:1\"]\n")
+	seen := map[[32]byte]string{{}: "none"}
+	for name, o := range map[string]Options{
+		"the file": {ConfigPath: file}, "another endpoint": {ConfigPath: file, Addresses: []string{"http://a:1"}},
+		"an address": {Addresses: []string{"http://a:1"}}, "another": {Addresses: []string{"http://b:1"}},
+		"both": {Addresses: []string{"http://a:1", "http://b:1"}},
+	} {
+		cfg, err := o.Config()
+		if err != nil || !o.HasLocal() {
+			t.Fatal(name, err)
+		}
+		if other, taken := seen[cfg.Hash]; taken {
+			t.Errorf("%s has the hash of %s", name, other)
+		}
+		seen[cfg.Hash] = name
+		if again, err := o.Config(); err != nil || again.Hash != cfg.Hash {
+			t.Errorf("%s: the hash is another one the next time", name)
+		}
+	}
+	if DefaultOptions().HasLocal() {
+		t.Error("the defaults name a local kvstore")
+	}
+}
+
 func TestIntervalsGrowWithTheCluster(t *testing.T) {
 	t.Parallel()
 	for nodes, want := range map[int]time.Duration{ // spec kvstore.md, Status

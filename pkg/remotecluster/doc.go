@@ -1,6 +1,8 @@
-// Package remotecluster runs one remote cluster: it connects to its etcd, finds
-// out what the cluster is, runs the sources that fill the tables, watches that
-// all stays well, and starts again when it does not.
+// Package remotecluster runs one cluster: it connects to its etcd, finds out
+// what the cluster is, runs the sources that fill the tables, watches that all
+// stays well, and starts again when it does not. Nearly always that is a remote
+// cluster; with [OriginLocal] it is the own one, and the step in the middle
+// falls away.
 //
 //	file → connect → cluster configuration → validate → canaries → sources
 //	          ↑________________ session over, with the reason ________|
@@ -10,6 +12,9 @@
 // told apart. Run ending because its context did: the process stops or the
 // file changed, nothing is withdrawn. A session ending: everything is kept and
 // its age is shown. [Cluster.Drain]: the file is gone, everything is withdrawn.
+//
+// Staying away has one consequence, if wanted: after [Params].CacheTTL without
+// contact the cluster's service backends are taken out of use (contact.go).
 //
 // Concurrency: Run and Drain belong to one goroutine, the cluster's owner.
 // Every goroutine that Run starts has ended when it returns. Status may be

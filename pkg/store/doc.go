@@ -18,6 +18,9 @@
 //     finds it refused again (wire.md §1);
 //   - nothing is withdrawn because a connection was lost.
 //
+// [Metrics] tell how long events take from their receipt until they are visible,
+// and how many are under way.
+//
 // Concurrency: a Set belongs to one goroutine. The methods of a Watch may be
 // called by any, but Run and Drain exclude each other.
 package store
