@@ -189,7 +189,7 @@ func readyCluster(name string, id uint32) remotecluster.Status {
 	}
 	for i, r := range []wire.Resource{wire.Nodes, wire.Services, wire.Identities, wire.IPs, wire.EndpointSlices} {
 		c.Sources[r] = remotecluster.SourceStatus{
-			Synced: true, Count: 10 * (i + 1), Rejected: i,
+			Synced: true, Count: 10 * (i + 1), Rejected: i % 4,
 			Freshness: remotecluster.Freshness{State: remotecluster.FreshnessSynced, AsOf: epoch.Add(-400 * time.Millisecond)},
 		}
 	}
