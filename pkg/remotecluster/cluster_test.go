@@ -33,7 +33,7 @@ func (x *idTable) Reserve(name string, id uint32) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if owner, ok := x.taken[id]; ok && owner != name {
-		return &IDConflict{ID: id, Owner: owner}
+		return &IDConflict{ID: id, Holder: owner}
 	}
 	for old, owner := range x.taken {
 		if owner == name {
@@ -346,7 +346,7 @@ func TestTheIDChangesWhileItRuns(t *testing.T) {
 	if !strings.Contains(st.Message, "own") {
 		t.Errorf("message %q does not name the owner", st.Message)
 	}
-	if diff := cmp.Diff(&IDConflict{ID: 1, Owner: "own"}, st.Conflict); diff != "" {
+	if diff := cmp.Diff(&IDConflict{ID: 1, Holder: "own"}, st.IDConflict); diff != "" {
 		t.Errorf("the conflict as data (-want +got):\n%s", diff)
 	}
 	b.ids.mu.Lock()
@@ -355,8 +355,8 @@ func TestTheIDChangesWhileItRuns(t *testing.T) {
 	}
 	b.ids.mu.Unlock()
 	b.configure(plain(4))
-	if st := b.inState(Ready); st.Conflict != nil {
-		t.Errorf("a conflict is left: %v", st.Conflict)
+	if st := b.inState(Ready); st.IDConflict != nil {
+		t.Errorf("a conflict is left: %v", st.IDConflict)
 	}
 	b.holds(map[string]string{"nodes/n1": "x of 4"})
 }

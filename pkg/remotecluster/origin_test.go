@@ -145,7 +145,7 @@ func TestTheOwnCluster(t *testing.T) {
 	b.run()
 	st := b.inState(Ready)
 	b.holds(map[string]string{"nodes/n": "x of 9", "services/ns/s": "x of 9", "endpointslices/ns/s-1": "x of 9"})
-	if file := <-loads; file != b.file || st.ID != 9 || !st.Ready || st.Conflict != nil {
+	if file := <-loads; file != b.file || st.ID != 9 || !st.Ready || st.IDConflict != nil {
 		t.Errorf("file %q, status %+v", file, st)
 	}
 	b.mem.SetFault(noAnswer)
