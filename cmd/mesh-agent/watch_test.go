@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+)
+
+// watched is a `get -w` that runs.
+type watched struct {
+	t     *testing.T
+	lines *bufio.Scanner
+	stop  func() int // interrupts it and returns its exit code
+}
+
+func (a *agent) watch(t *testing.T, args ...string) *watched {
+	t.Helper()
+	out, in := io.Pipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	root := with(nil, "/nonexistent", "127.0.0.1:1").cli.root(&cobra.Command{Use: "run"})
+	root.SetOut(in)
+	root.SetErr(io.Discard)
+	root.SetContext(ctx)
+	code := make(chan int, 1)
+	go func() {
+		code <- execute(root, append(args, "--server", a.server))
+		in.Close()
+	}()
+	w := &watched{t: t, lines: bufio.NewScanner(out)}
+	w.stop = func() int {
+		cancel()
+		go func() { _, _ = io.Copy(io.Discard, out) }()
+		return <-code
+	}
+	t.Cleanup(func() { cancel(); out.Close() })
+	return w
+}
+
+// next is the next line, its fields apart by one space.
+func (w *watched) next() string {
+	w.t.Helper()
+	if !w.lines.Scan() {
+		w.t.Fatalf("no further line: %v", w.lines.Err())
+	}
+	return strings.Join(strings.Fields(w.lines.Text()), " ")
+}
+
+func TestGetWatches(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t, well("c2", 2))
+	table, names := a.watch(t, "get", "clusters", "-w"), a.watch(t, "get", "clusters", "-w", "-o", "name")
+	structured := a.watch(t, "get", "cluster", "c3", "-w", "-o", "json")
+	if head, row := table.next(), table.next(); !strings.HasPrefix(head, "EVENT CLUSTER STATE") || !strings.HasPrefix(row, "state c2 ready 2") {
+		t.Errorf("%s\n%s", head, row)
+	}
+	if name := names.next(); name != "c2" {
+		t.Errorf("name %q", name)
+	}
+	if line := structured.next(); !strings.Contains(line, `"event":"synced"`) {
+		t.Errorf("c3 is not there yet: %s", line)
+	}
+	a.mesh.set(lost("c3"))
+	rows := table.next() + "\n" + table.next()
+	if !strings.Contains(rows, "upsert c3 degraded") || !strings.Contains(rows, "delete c2") {
+		t.Errorf("rows %s", rows)
+	}
+	if both := names.next() + "," + names.next(); both != "c3,c2 deleted" && both != "c2 deleted,c3" {
+		t.Errorf("names %s", both)
+	}
+	var e struct {
+		Event, Resource string
+		Object          api.Cluster
+		Revision        uint64
+	}
+	if err := json.Unmarshal([]byte(structured.next()), &e); err != nil || e.Event != "upsert" || e.Resource != "clusters" || e.Object.Name != "c3" || e.Revision == 0 {
+		t.Errorf("%+v %v", e, err)
+	}
+	for _, w := range []*watched{table, names, structured} {
+		if code := w.stop(); code != exitOK {
+			t.Errorf("interrupted: exit %d", code)
+		}
+	}
+}
+
+func TestGetSelects(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t, well("c2", 2))
+	for args, want := range map[string]string{
+		"get identities -l app=web,tier":               "131072\n",
+		"get identities -l k8s:app=db":                 "",
+		"get ips -l app=web":                           "10.2.1.10/32\n",
+		"get ips --identity 131072":                    "10.2.1.10/32\n",
+		"get ips --prefix 10.2.0.0/16":                 "10.2.1.10/32\n",
+		"get ips --prefix 10.3.0.0/16":                 "",
+		"get conflicts --kind ip":                      "ip/10.2.1.10/32\n",
+		"get conflicts --kind cluster-id":              "",
+		"get events --kind conflict -c c3 -o name":     "1\n",
+		"get conflicts -c c2 --kind ip -l app -o json": "",
+	} {
+		if !strings.Contains(args, "-o") {
+			args += " -o name"
+		}
+		r := a.ask(strings.Fields(args)...)
+		if refused := strings.Contains(args, "-l app -o json"); refused != (r.code == exitUsage) || r.out != want {
+			t.Errorf("%s: exit %d, %q %s, want %q", args, r.code, r.out, r.err, want)
+		}
+	}
+	if r := a.ask("get", "event", "1", "-w"); r.code != exitUsage || !strings.Contains(r.err, "watch all of them") {
+		t.Errorf("one event: exit %d %s", r.code, r.err)
+	}
+}
