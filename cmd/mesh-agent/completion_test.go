@@ -61,6 +61,7 @@ func TestCompletion(t *testing.T) {
 		{here, "kvstore list -o p", []string{"plain"}},
 		{here, "config check -o y", []string{"yaml"}},
 		{here, "conf", []string{"config"}},
+		{here, "describe no", []string{"nodes"}},
 		{here, "completion z", []string{"zsh"}},
 	} {
 		words := strings.Fields(test.words)

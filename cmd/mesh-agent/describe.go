@@ -29,9 +29,9 @@ func (c *cli) describeCommand() *cobra.Command {
 		Long: "Show one object with everything that led to it: where it comes from, how fresh that is, what belongs to it and\n" +
 			"what disagrees with it. The parts are asked for one after the other, so they may be some milliseconds apart.\n\n" +
 			"RESOURCE, in the singular or the plural, and the form of NAME:\n" + resourceHelp(),
-		Example:   "  mesh-agent describe service default/web\n  mesh-agent describe ip 10.0.1.5 -o yaml",
-		Args:      arguments(2, 2, "RESOURCE NAME"),
-		ValidArgs: resourceNames(),
+		Example:           "  mesh-agent describe service default/web\n  mesh-agent describe ip 10.0.1.5 -o yaml",
+		Args:              arguments(2, 2, "RESOURCE NAME"),
+		ValidArgsFunction: c.completeObject,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			kind, err := findResource(args[0])
 			if err != nil {

@@ -154,7 +154,7 @@ func (h *kvHeartbeat) text() string {
 	case h.AgeSeconds == nil:
 		return h.Written
 	default:
-		return fmt.Sprintf("%s (%s ago)", h.Written, printer.Duration(time.Duration(*h.AgeSeconds*float64(time.Second))))
+		return fmt.Sprintf("%s (%s ago)", h.Written, seconds(*h.AgeSeconds))
 	}
 }
 

@@ -10,11 +10,11 @@ import (
 func (s *Server) debugRoutes() []route {
 	return []route{
 		{
-			path: "/v1/debug/goroutines", id: "debug-goroutines", summary: "The stacks of all goroutines, as text.",
+			local: true, path: "/v1/debug/goroutines", id: "debug-goroutines", summary: "The stacks of all goroutines, as text.",
 			media: "text/plain", handle: s.goroutines,
 		},
 		{
-			path: "/v1/debug/config", id: "debug-config", summary: "The settings in force, secrets left out.",
+			local: true, path: "/v1/debug/config", id: "debug-config", summary: "The settings in force, secrets left out.",
 			answer: reflect.TypeFor[Settings](), handle: s.settings,
 		},
 	}
