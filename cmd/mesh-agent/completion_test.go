@@ -48,6 +48,7 @@ func TestCompletion(t *testing.T) {
 		{here, "get health cl", []string{"clustermesh"}},
 		{here, "get ips _", nil},
 		{here, "get gremlins _", nil},
+		{here, "describe nodes _", []string{"c2/n1"}},
 		{here, "get nodes c2/n1 _", nil},
 		{here, "get nodes -c d", []string{"d4"}},
 		{here, "get nodes -o j", []string{"json"}},

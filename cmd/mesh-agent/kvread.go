@@ -184,7 +184,7 @@ func (l *kvList) rest(selected string, err error) string {
 	case err != nil && l.n > 0:
 		return "The list is not complete."
 	case l.more:
-		return fmt.Sprintf("There are more than these %s (--limit).", count(l.n, "key"))
+		return fmt.Sprintf("There are more: the list ended after %s (--limit).", count(l.n, "key"))
 	case err == nil && l.n == 0 && strings.HasSuffix(selected, "/"):
 		return fmt.Sprintf("No keys below %q.", selected)
 	case err == nil && l.n == 0:

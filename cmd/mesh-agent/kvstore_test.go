@@ -65,7 +65,7 @@ func TestKVStoreReads(t *testing.T) {
 		"list cilium/cluster-config --keys-only":            {0, "cilium/cluster-config/c2\n", `There is no key "cilium/cluster-config"; taken as the prefix "cilium/cluster-config/".`},
 		"list cilium/nope/":                                 {0, "", `No keys below "cilium/nope/".`},
 		"list cilium/nope":                                  {0, "", `neither a key "cilium/nope" nor one below it`},
-		"list cilium/state/nodes/ --limit 2 --keys-only":    {0, "n1\ncilium/state/nodes/v1/c2/n2\n", "There are more than these 2 keys"},
+		"list cilium/state/nodes/ --limit 2 --keys-only":    {0, "n1\ncilium/state/nodes/v1/c2/n2\n", "There are more: the list ended after 2 keys"},
 		"list cilium/state/nodes/ --limit 3 --keys-only":    {0, "n3\n", ""},
 		"list cilium/ --limit -1":                           {2, "", "--limit"},
 		"list cilium/state/nodes/v1/c2/n3 -o json":          {0, `"base64":"AP/+"`, ""},
