@@ -125,12 +125,14 @@ func (f *fields) check() []error {
 	if (f.Username == "") != (f.Password == "") {
 		problems = append(problems, errors.New("username and password: one is given without the other"))
 	}
+	readable := !f.InsecureTransport // otherwise these files are not looked at
 	for _, p := range []struct{ key, path string }{{"cert-file", f.CertFile}, {"key-file", f.KeyFile}, {"trusted-ca-file", f.TrustedCAFile}} {
-		if pathOnly(p.path) != p.path { // the path would stand in the error
+		if pathOnly(p.path) != p.path {
+			readable = false // what is no path would stand in the error
 			problems = append(problems, fmt.Errorf("%s: its value is no path; if it is the contents of a file, give the path of that file", p.key))
 		}
 	}
-	if f.InsecureTransport || len(problems) > 0 {
+	if !readable {
 		return problems
 	}
 	if f.TrustedCAFile != "" {
