@@ -26,6 +26,7 @@ var epoch = time.Date(2026, 11, 21, 1, 2, 3, 0, time.UTC)
 type mesh struct {
 	mu       sync.Mutex
 	clusters []remotecluster.Status
+	own      remotecluster.Status // no name: it is not read
 	revision uint64
 }
 
@@ -34,6 +35,8 @@ func (m *mesh) Clusters() []remotecluster.Status {
 	defer m.mu.Unlock()
 	return slices.Clone(m.clusters)
 }
+
+func (m *mesh) Local() (remotecluster.Status, bool) { return m.own, m.own.Name != "" }
 
 func (m *mesh) Revision() uint64 {
 	m.mu.Lock()
@@ -239,6 +242,15 @@ func TestClusterIDConflicts(t *testing.T) {
 	w.mesh.set(holder)
 	w.look()
 	w.expectConflicts("one is gone")
+}
+
+func TestTheOwnClusterHasAHistoryToo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.mesh.own = remotecluster.Status{Name: "own", ID: 9, State: remotecluster.Ready, ConfigFile: "/etc/own"}
+	w.mesh.set(remotecluster.Status{Name: "zone", ConfigFile: "/mesh/zone"})
+	w.look()
+	w.expectEvents("both", "zone cluster-added: client file /mesh/zone", "own cluster-added: client file /etc/own")
 }
 
 func TestOldEventsGo(t *testing.T) {

@@ -15,6 +15,8 @@ import (
 type Mesh interface {
 	// Clusters describes every cluster at this moment, sorted by name.
 	Clusters() []remotecluster.Status
+	// Local describes the own cluster, when its kvstore is read.
+	Local() (remotecluster.Status, bool)
 	// Revision grows with every change of a cluster's state.
 	Revision() uint64
 }
@@ -141,6 +143,9 @@ func (w *Watch) meshChanges(now time.Time) (happened []Event, came []*Conflict, 
 		return nil, nil, nil
 	}
 	clusters := w.mesh.Clusters()
+	if own, is := w.mesh.Local(); is {
+		clusters = append(clusters, own)
+	}
 	happened = clusterEvents(w.clusters, clusters)
 	came, gone = idConflicts(w.clusters, clusters)
 	w.clusters, w.seen, w.looked = clusters, revision, now

@@ -41,6 +41,7 @@ type Etcd struct {
 	highest    atomic.Int64  // the highest revision known to have been reached
 	fragmented sync.Map      // prefixes whose watches ask for fragments
 	progress   atomic.Bool   // this version's progress answers can be trusted
+	doubts     chan struct{} // a stream broke: the next probe is due at once
 
 	closing sync.Once
 	mu      sync.Mutex
@@ -63,6 +64,7 @@ func Connect(ctx context.Context, cfg *Config, attempt int, o Options) (*Etcd, e
 		limit:    newLimiter(o),
 		dialer:   newDialer(cfg, o),
 		wake:     make(chan struct{}),
+		doubts:   make(chan struct{}, 1),
 	}
 	e.life, e.end = context.WithCancelCause(context.Background())
 	err := e.connect(ctx, cfg)

@@ -146,6 +146,9 @@ func (s *stream) Recv() (Batch, error) {
 		if isTooLarge(err) {
 			s.e.fragmented.Store(s.prefix, true)
 		}
+		if s.scope.ctx.Err() == nil {
+			s.e.doubt()
+		}
 		s.err = s.e.explain(s.scope, "watch", s.prefix, err)
 		s.scope.close()
 		return Batch{}, s.err

@@ -63,9 +63,37 @@ func (e *Etcd) probeLoop(ctx context.Context, onProbe func(Probe)) error {
 		if failed > e.opts.MaxConsecutiveQuorumErrors {
 			return fmt.Errorf("%w, %d in a row: %w", ErrQuorumLost, failed, p.Err)
 		}
-		if err := waiting.Sleep(ctx, e.opts.scaled(e.opts.Timings.ProbeInterval)); err != nil {
+		if err := e.untilProbe(ctx); err != nil {
 			return err
 		}
+	}
+}
+
+// doubtPause is between a stream that breaks and the probe that this is reason
+// for: streams break in flocks.
+const doubtPause = 200 * time.Millisecond
+
+// untilProbe waits until the next probe is due. A stream that breaks is a reason
+// to ask at once: nobody shall be told for seconds that a dead endpoint is
+// connected.
+func (e *Etcd) untilProbe(ctx context.Context) error {
+	due := time.NewTimer(e.opts.scaled(e.opts.Timings.ProbeInterval))
+	defer due.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-due.C:
+		return nil
+	case <-e.doubts:
+		return waiting.Sleep(ctx, doubtPause)
+	}
+}
+
+// doubt makes the next probe due.
+func (e *Etcd) doubt() {
+	select {
+	case e.doubts <- struct{}{}:
+	default: // it is due already
 	}
 }
 
