@@ -136,7 +136,7 @@ func wellOn(st *api.Status, cluster string) bool {
 	if cluster != "" {
 		return findCluster(st, cluster).Well()
 	}
-	return st.Ready && !slices.ContainsFunc(st.Clusters, func(c api.Cluster) bool { return !c.Well() })
+	return st.State == api.StateReady && !slices.ContainsFunc(st.Clusters, func(c api.Cluster) bool { return !c.Well() })
 }
 
 // wait asks for the status until the goal is reached. It returns the last

@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -20,15 +21,20 @@ func (s *Server) everyCluster() []remotecluster.Status {
 	return all
 }
 
-// cluster finds what the mesh says of a cluster now; it asks once for a view.
-func (v *view) cluster(s *Server, name string) (remotecluster.Status, bool) {
+// known is what the mesh says of its clusters now, by name; it is asked once for
+// a view.
+func (v *view) known(s *Server) map[string]remotecluster.Status {
 	if v.clusters == nil {
 		v.clusters = make(map[string]remotecluster.Status)
 		for _, c := range s.everyCluster() {
 			v.clusters[c.Name] = c
 		}
 	}
-	c, known := v.clusters[name]
+	return v.clusters
+}
+
+func (v *view) cluster(s *Server, name string) (remotecluster.Status, bool) {
+	c, known := v.known(s)[name]
 	return c, known
 }
 
@@ -61,11 +67,10 @@ func resourceOf(e *ipcache.Entry) wire.Resource {
 // up, without our knowing.
 func (v *view) unconfirmed(s *Server) []string {
 	names := []string{}
-	for _, c := range s.everyCluster() {
-		if v.doubt(s, c.Name, wire.IPs) != "" || v.doubt(s, c.Name, wire.Nodes) != "" {
-			names = append(names, c.Name)
+	for _, name := range slices.Sorted(maps.Keys(v.known(s))) {
+		if v.doubt(s, name, wire.IPs) != "" || v.doubt(s, name, wire.Nodes) != "" {
+			names = append(names, name)
 		}
 	}
-	slices.Sort(names)
 	return names
 }

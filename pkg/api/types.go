@@ -125,7 +125,7 @@ type ByResource[T any] struct {
 
 // each calls a function for every resource's value.
 func (b *ByResource[T]) each(do func(*T)) {
-	for _, v := range []*T{&b.Nodes, &b.Services, &b.Identities, &b.IPs} {
+	for _, v := range []*T{&b.Nodes, &b.Services, &b.Identities, &b.IPs, &b.EndpointSlices} {
 		do(v)
 	}
 }
