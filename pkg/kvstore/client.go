@@ -39,6 +39,14 @@ type Page struct {
 	At Position
 }
 
+// Past is what was selected at an earlier position.
+type Past struct {
+	// Items are the first keys, in ascending order.
+	Items []KeyValue
+	// Count is how many keys there were, those of Items included.
+	Count int64
+}
+
 // EventType says what happened to a key.
 type EventType uint8
 
@@ -107,6 +115,16 @@ type Client interface {
 	// [ErrCompacted]; the list must then begin anew, and nothing may be
 	// concluded from what was missing in the pages so far.
 	List(ctx context.Context, prefix string, page func(Page) error) (Position, error)
+
+	// Recall reads how things stood at an earlier position: of the keys that the
+	// prefix selects, as for List, those not before the key from (empty: all), as
+	// they were at that revision. It gives the first ones, at most limit, and
+	// counts them all. It is one linearizable read, so a position of the history
+	// that answers is never too new for it: the error is [ErrServerChanged] when
+	// at.ClusterID is not the one of this session, or when the history of the
+	// server does not reach at.Revision, and [ErrCompacted] when it no longer
+	// goes back that far. None of these ends the session.
+	Recall(ctx context.Context, prefix, from string, at Position, limit int) (Past, error)
 
 	// Watch opens a stream of the events of the keys that the prefix selects, as
 	// for List, with revisions above after.Revision: neither a gap nor a duplicate

@@ -2,6 +2,7 @@ package kvstore
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -102,6 +103,38 @@ func (e *Etcd) List(ctx context.Context, prefix string, page func(Page) error) (
 		return Position{}, err
 	}
 	return l.at, nil
+}
+
+// Recall implements [Client].
+func (e *Etcd) Recall(ctx context.Context, prefix, from string, at Position, limit int) (Past, error) {
+	if at.ClusterID != e.pinned.Load() {
+		return Past{}, &KeyError{"recall", prefix, e.foreign(at)}
+	}
+	if err := e.admit(ctx, "recall", prefix); err != nil {
+		return Past{}, err
+	}
+	var past Past
+	took, err := e.call(ctx, "recall", prefix, e.opts.Timings.Page, func(ctx context.Context) error {
+		resp, _, err := e.readNow(ctx, &pb.RangeRequest{
+			Key: []byte(max(prefix, from)), RangeEnd: []byte(selectionEnd(prefix)),
+			Limit: int64(limit), Revision: at.Revision,
+		})
+		if err != nil {
+			return err
+		}
+		past = Past{Items: fromPBs(resp.Kvs), Count: resp.Count}
+		return nil
+	})
+	e.record("recall", prefix, took, err)
+	if err != nil {
+		return Past{}, err
+	}
+	return past, nil
+}
+
+// foreign says that a position is one of another etcd.
+func (e *Etcd) foreign(at Position) error {
+	return &serverChangedError{fmt.Sprintf("the position is one of etcd cluster ID %x, this session's is %x", at.ClusterID, e.pinned.Load())}
 }
 
 // lister walks through a prefix.

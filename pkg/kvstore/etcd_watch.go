@@ -15,9 +15,8 @@ import (
 
 // Watch implements [Client].
 func (e *Etcd) Watch(ctx context.Context, prefix string, after Position) (Stream, error) {
-	if pinned := e.pinned.Load(); after.ClusterID != pinned {
-		err := &serverChangedError{fmt.Sprintf("the position is one of etcd cluster ID %x, this session's is %x", after.ClusterID, pinned)}
-		return nil, &KeyError{"watch", prefix, err}
+	if after.ClusterID != e.pinned.Load() {
+		return nil, &KeyError{"watch", prefix, e.foreign(after)}
 	}
 	if err := e.admit(ctx, "watch", prefix); err != nil {
 		return nil, err

@@ -62,6 +62,10 @@ func TestEveryHeaderIsChecked(t *testing.T) {
 		}{
 			{"get", respond(inRange), func(ctx context.Context, e *Etcd) error { _, _, err := e.Get(ctx, "k"); return err }},
 			{"head", respond(inRange), func(ctx context.Context, e *Etcd) error { _, err := e.Head(ctx); return err }},
+			{"recall", respond(inRange), func(ctx context.Context, e *Etcd) error {
+				_, err := e.Recall(ctx, "p/", "", Position{0xf00, 10}, 1)
+				return err
+			}},
 			{"the first page", respond(inRange), list},
 			{"a further page", respond(secondPage), list},
 			{"the confirmation of a watch", &fake{watchFn: func(s pb.Watch_WatchServer) error { return watching(s, h, good) }}, watch},

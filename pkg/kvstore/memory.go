@@ -11,7 +11,7 @@ import (
 // Fault is called before each operation of a [Memory] and decides its fate: it
 // may return an error, which the operation then ends with, or block until the
 // context ends or the test wants it to go on. Operations are "get", "list" (the
-// first page), "page" (a further one), "watch", "recv", "progress", "head" and
+// first page), "page" (a further one), "recall", "watch", "recv", "progress", "head" and
 // "probe". It is called without any lock.
 type Fault func(ctx context.Context, op, key string) error
 
@@ -50,7 +50,9 @@ type memStore struct {
 	rev       int64
 	compacted int64
 	items     map[string]KeyValue
-	history   []Event // ascending by ModRevision; complete from compacted on
+	// history is ascending by ModRevision, and complete from compacted on. From
+	// before that it has what was in force then.
+	history []Event
 }
 
 // NewMemory starts an empty server and connects to it.
@@ -154,11 +156,9 @@ func (m *Memory) Compact() Position {
 	defer a.mu.Unlock()
 	s := a.store
 	s.compacted = s.rev
-	keep := slices.IndexFunc(s.history, func(e Event) bool { return e.ModRevision >= s.compacted })
-	if keep < 0 {
-		keep = len(s.history)
-	}
-	s.history = slices.Clone(s.history[keep:])
+	s.history = slices.DeleteFunc(s.history, func(e Event) bool {
+		return e.ModRevision < s.compacted && s.items[string(e.Key)].ModRevision != e.ModRevision
+	})
 	a.changed()
 	return Position{s.id, s.rev}
 }

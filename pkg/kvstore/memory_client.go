@@ -63,6 +63,30 @@ func (m *Memory) List(ctx context.Context, prefix string, page func(Page) error)
 	return at, nil
 }
 
+// Recall implements [Client].
+func (m *Memory) Recall(ctx context.Context, prefix, from string, at Position, limit int) (Past, error) {
+	if at.ClusterID != m.pinned {
+		return Past{}, &KeyError{"recall", prefix, ErrServerChanged}
+	}
+	var past Past
+	_, err := m.read(ctx, "recall", prefix, func(s *memStore) error {
+		switch {
+		case at.Revision > s.rev:
+			return ErrServerChanged
+		case at.Revision < s.compacted:
+			return ErrCompacted
+		}
+		items := s.at(at.Revision).snapshot(prefix)
+		items = slices.DeleteFunc(items, func(kv KeyValue) bool { return string(kv.Key) < from })
+		past = Past{Items: items[:min(limit, len(items))], Count: int64(len(items))}
+		return nil
+	})
+	if err != nil {
+		return Past{}, err
+	}
+	return past, nil
+}
+
 // Watch implements [Client].
 func (m *Memory) Watch(ctx context.Context, prefix string, after Position) (Stream, error) {
 	if after.ClusterID != m.pinned {
@@ -202,6 +226,21 @@ func (m *Memory) lose() {
 	m.over = ErrServerChanged
 	m.status.Connected, m.status.Quorum = false, false
 	m.status.LastError, m.status.LastErrorAt = ErrServerChanged.Error(), time.Now()
+}
+
+// at returns the contents at an earlier revision that is not compacted.
+func (s *memStore) at(rev int64) *memStore {
+	then := &memStore{items: make(map[string]KeyValue)}
+	for _, e := range s.history {
+		switch {
+		case e.ModRevision > rev:
+		case e.Type == EventDelete:
+			delete(then.items, string(e.Key))
+		default:
+			then.items[string(e.Key)] = e.KeyValue
+		}
+	}
+	return then
 }
 
 func (s *memStore) snapshot(prefix string) []KeyValue {

@@ -36,6 +36,10 @@ func TestMemoryFaults(t *testing.T) {
 			_, err := m.List(ctx, "p/", func(Page) error { return nil })
 			return err
 		},
+		"recall": func(ctx context.Context) error {
+			_, err := m.Recall(ctx, "p/", "", m.Position(), 1)
+			return err
+		},
 		"watch": func(ctx context.Context) error { _, err := m.Watch(ctx, "p/", m.Position()); return err },
 		"probe": func(ctx context.Context) error {
 			ctx, cancel := context.WithCancel(ctx)

@@ -95,6 +95,7 @@ func kindOf(message string, code codes.Code) error {
 		kind error
 	}{
 		{rpctypes.ErrGRPCCompacted, ErrCompacted},
+		{rpctypes.ErrGRPCFutureRev, ErrServerChanged}, // we ask only for what was reached
 		{rpctypes.ErrGRPCPermissionDenied, ErrPermissionDenied},
 		{rpctypes.ErrGRPCAuthFailed, ErrUnauthenticated},
 		{rpctypes.ErrGRPCInvalidAuthToken, ErrUnauthenticated},

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"maps"
 
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -203,6 +204,47 @@ func (s *Set[T]) accept(name string) {
 	if s.reasons[r.reason]--; s.reasons[r.reason] == 0 {
 		delete(s.reasons, r.reason)
 	}
+}
+
+// Known is the number of keys, those whose value is refused included.
+func (s *Set[T]) Known() int { return len(s.records) }
+
+// Newest is the name of the key that was written last; empty when there is none.
+func (s *Set[T]) Newest() string {
+	var newest string
+	var rev int64
+	for name, r := range s.records {
+		if r.rev > rev || r.rev == rev && name < newest {
+			newest, rev = name, r.rev
+		}
+	}
+	return newest
+}
+
+// Agrees tells whether the set knows just what a kvstore had: of the keys from
+// a name on (all, when it is empty) the first ones, by name and in ascending
+// order, with their revisions and values, and the number of all of them. It
+// takes one pass over the set, and no more than the given keys are compared.
+func (s *Set[T]) Agrees(from string, past kvstore.Past) bool {
+	last := ""
+	for _, kv := range past.Items {
+		r, known := s.records[string(kv.Key)]
+		if !known || r.rev != kv.ModRevision || !s.knownValue(kv.Key, r, maphash.Bytes(s.seed, kv.Value)) {
+			return false
+		}
+		last = string(kv.Key)
+	}
+	first, all := 0, int64(0)
+	for name := range s.records {
+		if name < from {
+			continue
+		}
+		all++
+		if name <= last {
+			first++
+		}
+	}
+	return all == past.Count && first == len(past.Items)
 }
 
 // All iterates over the objects in force, by name, in no order.

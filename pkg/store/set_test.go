@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -243,4 +244,47 @@ func BenchmarkSetRelistUnchanged(b *testing.B) {
 		list()
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(names)), "ns/key")
+}
+
+func TestAgrees(t *testing.T) {
+	t.Parallel()
+	s := NewSet[string]()
+	for i, name := range []string{"a", "b", "c", "d", "e"} {
+		_, _, _ = s.Upsert([]byte(name), []byte("1"), int64(10-i), decodeText)
+	}
+	_, _, _ = s.Upsert([]byte("c"), []byte("bad"), 20, decodeText)
+	if s.Newest() != "c" || s.Known() != 5 {
+		t.Errorf("newest %q of %d, want c of 5", s.Newest(), s.Known())
+	}
+	kv := func(name, value string, rev int64) kvstore.KeyValue {
+		return kvstore.KeyValue{Key: []byte(name), Value: []byte(value), ModRevision: rev}
+	}
+	a, b, c, d, e := kv("a", "1", 10), kv("b", "1", 9), kv("c", "bad", 20), kv("d", "1", 7), kv("e", "1", 6)
+	for _, test := range []struct {
+		what  string
+		from  string
+		count int64
+		items []kvstore.KeyValue
+		want  bool
+	}{
+		{"everything", "", 5, []kvstore.KeyValue{a, b, c, d, e}, true},
+		{"the first two of five", "", 5, []kvstore.KeyValue{a, b}, true},
+		{"from the newest on", "c", 3, []kvstore.KeyValue{c, d}, true},
+		{"one more than is known", "", 6, []kvstore.KeyValue{a, b}, false},
+		{"one less than is known", "", 4, []kvstore.KeyValue{a, b, c, d}, false},
+		{"another revision", "", 5, []kvstore.KeyValue{kv("a", "1", 11)}, false},
+		{"another value", "", 5, []kvstore.KeyValue{kv("a", "2", 10)}, false},
+		{"the value in force, not the refused one that was there", "c", 3, []kvstore.KeyValue{kv("c", "1", 20)}, false},
+		{"an unknown key", "", 5, []kvstore.KeyValue{a, kv("aa", "1", 3)}, false},
+		{"a known key left out, and one behind in its place", "", 5, []kvstore.KeyValue{a, c}, false},
+		{"the newest left out, as many behind it", "c", 3, []kvstore.KeyValue{d, e}, false},
+		{"nothing", "", 0, nil, false},
+	} {
+		if got := s.Agrees(test.from, kvstore.Past{Items: test.items, Count: test.count}); got != test.want {
+			t.Errorf("%s: %t, want %t", test.what, got, test.want)
+		}
+	}
+	if !NewSet[string]().Agrees("", kvstore.Past{}) {
+		t.Error("an empty set does not agree with nothing")
+	}
 }

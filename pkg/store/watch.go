@@ -141,19 +141,51 @@ func (w *Watch[T]) follow(ctx context.Context, s Session, pause backoff.BackOff)
 	}
 }
 
-// resumable tells whether the position may still belong to the history of the
-// etcd that answers: the same cluster ID, and a revision not below it
-// (kvstore.md, ListAndWatch). A server that was wiped, kept its token and has
-// overtaken the position since passes for the one before.
+// proofKeys is how many keys must agree before a stream is resumed.
+const proofKeys = 64
+
+// resumable tells whether the position belongs to the history of the etcd that
+// answers. Its cluster ID and a revision that was reached do not prove that: a
+// server that was wiped, or restored from a backup, under its old token has the
+// same cluster ID, and in time it overtakes every position (kvstore.md,
+// ListAndWatch). What must hold for a stream to bring everything is that at the
+// position the server had what the set has. So it is asked, in one request, what
+// it had then: up to proofKeys keys with their revisions and values, and how
+// many there were.
+//
+// For a set of no more keys than that this compares everything, so it is proof
+// whatever happened to the server. For a larger one the comparison begins at the
+// key that was written last: its revision is the one that a history which
+// departed from ours before it cannot have but by chance, and then the keys
+// behind it would have to agree by chance as well.
 func (w *Watch[T]) resumable(ctx context.Context, s Session) (bool, error) {
 	if w.pos.Revision == 0 {
 		return false, nil
 	}
-	head, err := s.Client.Head(ctx)
-	if err != nil {
+	name, from := "", ""
+	if w.set.Known() > proofKeys {
+		name = w.set.Newest()
+		from = s.Prefix + name
+	}
+	past, err := s.Client.Recall(ctx, s.Prefix, from, w.pos, proofKeys)
+	switch {
+	case errors.Is(err, kvstore.ErrCompacted):
+		return false, nil
+	case errors.Is(err, kvstore.ErrServerChanged):
+		_, err := s.Client.Head(ctx) // if that is the end of the session, the position may serve the next one
+		return false, err
+	case err != nil:
 		return false, err
 	}
-	return head.ClusterID == w.pos.ClusterID && head.Revision >= w.pos.Revision, nil
+	for i := range past.Items {
+		past.Items[i].Key = nameOf(past.Items[i].Key, s.Prefix)
+	}
+	if !w.set.Agrees(name, past) {
+		w.log.Warn("The server's history is not the one that was followed: it was emptied or restored; listing again",
+			"prefix", s.Prefix, "revision", w.pos.Revision)
+		return false, nil
+	}
+	return true, nil
 }
 
 // list reads the whole prefix at one revision, and sweeps what it did not have

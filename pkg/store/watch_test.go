@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -237,6 +238,56 @@ func TestWipedUnderTheSameClusterID(t *testing.T) {
 	}
 }
 
+// overtaken empties the server, writes the keys to it, and moves it beyond the
+// revision at which it was before, all while nobody sees it.
+func (r *rig) overtaken(keys map[string]string) {
+	r.away(func() {
+		before := r.mem.Position()
+		r.mem.Wipe()
+		for _, name := range slices.Sorted(maps.Keys(keys)) {
+			r.put(name, keys[name])
+		}
+		for r.mem.Position().Revision <= before.Revision {
+			r.mem.Put("cilium/.heartbeat", "now")
+		}
+	})
+}
+
+// A server that was wiped under its token and has overtaken the position looks
+// like the one before. Both a small and a large set notice it, also when the
+// keys are as many as before and most of them are written at the revisions of
+// before, and go on without an event for what is unchanged.
+func TestWipedAndOvertaken(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, 2, proofKeys, 10 * proofKeys} {
+		t.Run(fmt.Sprint(n, " keys"), func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			keys := map[string]string{}
+			for i := range n {
+				keys[fmt.Sprintf("k%04d", i)] = "1"
+			}
+			for _, name := range slices.Sorted(maps.Keys(keys)) {
+				r.put(name, keys[name])
+			}
+			r.put("k0000", "2") // the one written last
+			keys["k0000"] = "2"
+			r.start(r.mem)
+			defer r.stop()
+			r.until(keys)
+			r.awaitStatus("following", func(s Status) bool { return s.Following })
+			r.happened()
+			delete(keys, fmt.Sprintf("k%04d", n-1))
+			keys["new"] = "1"
+			r.overtaken(keys)
+			r.until(keys)
+			if got, want := r.happened(), fmt.Sprintf("+new=1 -k%04d", n-1); got != want {
+				t.Errorf("applied %q, want %q", got, want)
+			}
+		})
+	}
+}
+
 func TestAnotherServerEndsTheSessionAndTheNextOneSweeps(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -434,6 +485,16 @@ func TestWatchMachine(t *testing.T) {
 				name := names.Draw(t, "name")
 				r.mem.Delete(testPrefix + name)
 				delete(want, name)
+			},
+			"wipe and overtake": func(t *rapid.T) {
+				clear(want)
+				for range rapid.IntRange(0, 4).Draw(t, "writes") {
+					want[names.Draw(t, "name")] = values.Draw(t, "value")
+				}
+				_ = r.stop()
+				r.overtaken(want)
+				session = r.mem.Connect()
+				r.start(session)
 			},
 			"break":   func(t *rapid.T) { r.mem.Break(nil) },
 			"compact": func(t *rapid.T) { r.mem.Compact() },

@@ -23,6 +23,9 @@ func readCases() []testCase {
 		{"list returns the error of the page function and calls it no more", listPageError},
 		{"list that is overtaken by a compaction fails as compacted", listCompacted},
 		{"pages are not reused", listOwnsBytes},
+		{"recall gives what was there, from a key on, and counts the rest", recallPast},
+		{"recall works back to the compacted revision and no further", recallCompacted},
+		{"recall at another server's position, or beyond the history, says that the server changed", recallForeign},
 		{"a cancelled context is the error of every call", cancelled},
 		{"status tells endpoint, cluster ID and connection", status},
 	}
@@ -222,6 +225,79 @@ func listOwnsBytes(e *env) {
 	}
 }
 
+// recallPast reads a state that has since been changed in every way.
+func recallPast(e *env) {
+	e.put("a", "", "p0", "", "p/a", "1", "p/b", "1")
+	e.put("p/c", "1")
+	rev := e.put("p/b", "2")
+	e.put("p/a", "later")
+	e.put("p/d", "later")
+	e.store.Delete(e.T, "p/c")
+	c := e.open()
+	at := kvstore.Position{ClusterID: e.head(c).ClusterID, Revision: rev}
+	for _, q := range []struct {
+		prefix, from string
+		limit        int
+		want         []string
+		count        int64
+	}{
+		{"p/", "", 10, []string{"p/a=1@2", "p/b=2@4", "p/c=1@3"}, 3},
+		{"p/", "", 1, []string{"p/a=1@2"}, 3},
+		{"p/", "p/b", 1, []string{"p/b=2@4"}, 2},
+		{"p/", "p/bb", 10, []string{"p/c=1@3"}, 1},
+		{"p/", "p/x", 10, nil, 0},
+		{"p/b", "", 10, []string{"p/b=2@4"}, 1},
+		{"p/d", "", 10, nil, 0},
+		{"q/", "", 10, nil, 0},
+	} {
+		past, err := c.Recall(e.ctx, q.prefix, q.from, at, q.limit)
+		if err != nil {
+			e.Fatalf("recall %q from %q: %v", q.prefix, q.from, err)
+		}
+		var got []string
+		for _, kv := range past.Items {
+			got = append(got, fmt.Sprintf("%s=%s@%d", kv.Key, kv.Value, kv.ModRevision))
+		}
+		if diff := cmp.Diff(q.want, got); diff != "" || past.Count != q.count {
+			e.Errorf("recall %q from %q, at most %d: %d in all, want %d, %s", q.prefix, q.from, q.limit, past.Count, q.count, diff)
+		}
+	}
+}
+
+func recallCompacted(e *env) {
+	e.put("p/old", "1")
+	before := e.put("p/gone", "1")
+	e.put("p/changed", "1")
+	at := e.store.Delete(e.T, "p/gone")
+	e.store.Compact(e.T)
+	e.put("p/changed", "2")
+	c := e.open()
+	id := e.head(c).ClusterID
+	past, err := c.Recall(e.ctx, "p/", "", kvstore.Position{ClusterID: id, Revision: at}, 1)
+	if err != nil || past.Count != 2 || string(past.Items[0].Key) != "p/changed" || string(past.Items[0].Value) != "1" {
+		e.Errorf("recall at the compacted revision: %+v, %v", past, err)
+	}
+	_, err = c.Recall(e.ctx, "p/", "", kvstore.Position{ClusterID: id, Revision: before}, 1)
+	e.wantErr("recall before the compacted revision", err, kvstore.ErrCompacted)
+}
+
+func recallForeign(e *env) {
+	e.put("p/a", "1")
+	c := e.open()
+	at := e.head(c)
+	for what, pos := range map[string]kvstore.Position{
+		"another cluster ID":    {ClusterID: at.ClusterID + 1, Revision: 1},
+		"a revision to come":    {ClusterID: at.ClusterID, Revision: at.Revision + 1},
+		"one of a wiped server": {ClusterID: at.ClusterID, Revision: at.Revision + 100},
+	} {
+		_, err := c.Recall(e.ctx, "p/", "", pos, 1)
+		e.wantErr(what, err, kvstore.ErrServerChanged)
+	}
+	if got := e.head(c); got != at {
+		e.Errorf("the session stands at %v, was at %v", got, at)
+	}
+}
+
 func cancelled(e *env) {
 	c := e.open()
 	at := e.head(c)
@@ -233,6 +309,8 @@ func cancelled(e *env) {
 	e.wantErr("list", err, context.Canceled)
 	_, err = c.Head(ctx)
 	e.wantErr("head", err, context.Canceled)
+	_, err = c.Recall(ctx, "p/", "", at, 1)
+	e.wantErr("recall", err, context.Canceled)
 	_, err = c.Watch(ctx, "p/", at)
 	e.wantErr("watch", err, context.Canceled)
 }
