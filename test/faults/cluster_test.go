@@ -1,0 +1,342 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// cluster is one remote cluster: a server, two doors to it, and what is known
+// of its contents that the server cannot tell.
+type cluster struct {
+	w     *world
+	index int
+	name  string
+	etcd  *etcdtest.Process
+	doors [2]*door
+	open  int  // the door that the client file leads to
+	gone  bool // it has no client file
+
+	lasting *fault  // nil while all is well
+	frozen  *source // while the mesh cannot see it: what it has seen
+
+	// accepted is the last acceptable value of each key, since the key or the
+	// server was made. refused are the keys whose present value is not
+	// acceptable although one before it was.
+	accepted map[string][]byte
+	refused  map[string]refusal
+	// touched are the keys that were written since view and model last agreed;
+	// moved tells that everything may be another object.
+	touched map[string]bool
+	moved   bool
+
+	mu     sync.Mutex // held while a canary is written
+	kv     *clientv3.Client
+	id     uint32
+	paused bool // no canary is written, and no heartbeat
+	silent bool // no heartbeat is written
+	count  int
+	acks   []ack
+}
+
+// refusal is a value that is not acceptable, over one that was.
+type refusal struct {
+	old []byte
+	// doubtful: the mesh may have listed since, and then the old one is gone.
+	doubtful bool
+}
+
+// ack is a canary, and a time at which etcd had acknowledged it.
+type ack struct {
+	at time.Time
+	n  int
+}
+
+func newCluster(w *world, index int) *cluster {
+	w.t.Helper()
+	c := &cluster{
+		w: w, index: index, name: fmt.Sprint("c", index+1), id: uint32(index + 1), //nolint:gosec // small
+		etcd: etcdtest.StartProcess(w.t), accepted: map[string][]byte{}, refused: map[string]refusal{}, touched: map[string]bool{},
+	}
+	for i := range c.doors {
+		c.doors[i] = newDoor(w.t, strings.TrimPrefix(c.etcd.Endpoint(), "http://"))
+	}
+	c.connect()
+	first := step{index, "txn", 1}
+	for range 20 {
+		first.n++
+		c.must(c.operate(first))
+	}
+	c.must(c.configure(c.config()))
+	c.must(c.writeFile(""))
+	return c
+}
+
+func (c *cluster) must(err error) {
+	c.w.t.Helper()
+	if err != nil {
+		c.w.t.Fatal(err)
+	}
+}
+
+// connect makes a new client of a server that was started.
+func (c *cluster) connect() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kv != nil {
+		_ = c.kv.Close()
+	}
+	c.kv = c.etcd.Client(c.w.t)
+}
+
+func (c *cluster) file() string { return filepath.Join(c.w.dir, c.name) }
+
+// writeFile writes the client file; the text behind it makes another file of it.
+func (c *cluster) writeFile(more string) error {
+	text := fmt.Sprintf("endpoints:\n- http://%s\n%s", c.doors[c.open].addr(), more)
+	if err := os.WriteFile(c.file()+".tmp", []byte(text), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(c.file()+".tmp", c.file())
+}
+
+func (c *cluster) config() wire.ClusterConfig {
+	return wire.ClusterConfig{ID: c.id, Capabilities: wire.Capabilities{MaxConnectedClusters: 255}}
+}
+
+func (c *cluster) configure(cfg wire.ClusterConfig) error {
+	return c.put(change{wire.ClusterConfigKey(c.name), cfg.Encode()})
+}
+
+// put writes in one transaction, past the doors.
+func (c *cluster) put(changes ...change) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.putLocked(changes...)
+}
+
+func (c *cluster) putLocked(changes ...change) error {
+	ops := make([]clientv3.Op, len(changes))
+	for i, ch := range changes {
+		if ops[i] = clientv3.OpPut(ch.key, string(ch.value)); ch.value == nil {
+			ops[i] = clientv3.OpDelete(ch.key)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if _, err := c.kv.Txn(ctx).Then(ops...).Commit(); err != nil {
+		return fmt.Errorf("writing to %s: %w", c.name, err)
+	}
+	return nil
+}
+
+// operate does one operation and keeps account of it.
+func (c *cluster) operate(s step) error {
+	for _, changes := range (maker{s.rng(), c.name, c.id}).transactions(s.do) {
+		if err := c.put(changes...); err != nil {
+			return err
+		}
+		for _, ch := range changes {
+			c.note(ch)
+		}
+	}
+	return nil
+}
+
+func (c *cluster) note(ch change) {
+	c.touched[plainKey(ch.key)] = true
+	switch old, had := c.accepted[ch.key]; {
+	case ch.value == nil:
+		delete(c.accepted, ch.key)
+		delete(c.refused, ch.key)
+	case acceptable(ch.key, ch.value, expect(c.name, c.id)):
+		c.accepted[ch.key] = ch.value
+		delete(c.refused, ch.key)
+	case had:
+		c.refused[ch.key] = refusal{old, c.refused[ch.key].doubtful}
+	}
+}
+
+// plainKey is the key without leading zeroes in an identity.
+func plainKey(key string) string {
+	if prefix := wire.Identities.Prefix("", false); strings.HasPrefix(key, prefix) {
+		return prefix + strings.TrimLeft(strings.TrimPrefix(key, prefix), "0")
+	}
+	return key
+}
+
+// mayList: from now on the mesh may have listed again, and then found values
+// refused.
+func (c *cluster) mayList() {
+	for key, r := range c.refused {
+		r.doubtful = true
+		c.refused[key] = r
+	}
+}
+
+// willList: the mesh will list what the server has now, so nothing from before
+// stays in force.
+func (c *cluster) willList() error {
+	values, err := c.values()
+	if err != nil {
+		return err
+	}
+	clear(c.refused)
+	clear(c.accepted)
+	for key, value := range values {
+		if acceptable(key, value, expect(c.name, c.id)) {
+			c.accepted[key] = value
+		}
+	}
+	return nil
+}
+
+// mayMove tells whether the object of the key may be another one than before.
+// While the mesh cannot see the cluster, nothing of it may.
+func (c *cluster) mayMove(key string) bool {
+	return c.frozen == nil && (c.moved || c.touched[key])
+}
+
+// settled is called when view and model agree.
+func (c *cluster) settled(seen sight) {
+	if c.frozen != nil {
+		return
+	}
+	clear(c.touched)
+	c.moved = false
+	for key, r := range c.refused {
+		if r.doubtful && !seen.has(c.name, key) {
+			delete(c.refused, key)
+			delete(c.accepted, key)
+		}
+	}
+}
+
+// values are what the server has now, without the canaries.
+func (c *cluster) values() (map[string][]byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	resp, err := c.kv.Get(ctx, wire.StatePrefix+"/", clientv3.WithPrefix())
+	if err != nil {
+		return nil, fmt.Errorf("reading the contents of %s: %w", c.name, err)
+	}
+	all := map[string][]byte{}
+	for _, kv := range resp.Kvs {
+		if key := string(kv.Key); !isCanary(key) {
+			all[key] = kv.Value
+		}
+	}
+	return all, nil
+}
+
+// source is what the mesh can see of a cluster.
+type source struct {
+	there   bool
+	name    string
+	id      uint32
+	values  map[string][]byte
+	refused map[string]refusal
+}
+
+// read returns what the mesh can see now.
+func (c *cluster) read() (source, error) {
+	switch {
+	case c.gone:
+		return source{}, nil
+	case c.frozen != nil:
+		return *c.frozen, nil
+	}
+	values, err := c.values()
+	return source{true, c.name, c.id, values, maps.Clone(c.refused)}, err
+}
+
+// inForce is what counts of it: acceptable values, and under a refused one the
+// one before, unless that was in doubt and is not seen.
+func (s source) inForce(seen sight) contents {
+	in := contents{s.name, s.id, map[string][]byte{}}
+	for key, value := range s.values {
+		r, over := s.refused[key]
+		switch {
+		case acceptable(key, value, expect(s.name, s.id)):
+			in.values[key] = value
+		case over && (!r.doubtful || seen.has(s.name, key)):
+			in.values[key] = r.old
+		}
+	}
+	return in
+}
+
+// beat writes canaries and the heartbeat all the time.
+func (c *cluster) beat(ctx context.Context) error {
+	for waiting.Sleep(ctx, 50*time.Millisecond) == nil {
+		if err := c.beatOnce(); err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+func (c *cluster) beatOnce() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.paused {
+		return nil
+	}
+	c.count++
+	changes := canaries(c.index, c.name, c.id, c.count)
+	if !c.silent {
+		changes = append(changes, change{wire.HeartbeatKey, []byte(time.Now().Format(time.RFC3339))})
+	}
+	if err := c.putLocked(changes...); err != nil {
+		return err
+	}
+	c.acks = append(c.acks, ack{time.Now(), c.count})
+	return nil
+}
+
+// pause stops the canaries. Nothing that was acknowledged so far is expected to
+// be shown any more when the contents are going to be withdrawn.
+func (c *cluster) pause(withdrawn bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.paused = true
+	if withdrawn {
+		c.acks = nil
+	}
+}
+
+func (c *cluster) unpause() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.paused = false
+}
+
+// hush stops the heartbeat, or lets it go on.
+func (c *cluster) hush(silent bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.silent = silent
+}
+
+// acknowledged is the last canary that etcd had acknowledged at that time.
+func (c *cluster) acknowledged(by time.Time) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := sort.Search(len(c.acks), func(i int) bool { return c.acks[i].at.After(by) })
+	if i == 0 {
+		return 0
+	}
+	return c.acks[i-1].n
+}

@@ -1,0 +1,24 @@
+// Package faults drives a whole mesh through random operations and faults, and
+// compares what it shows with a model. It has tests only.
+//
+// Four clusters, each an etcd server in a process of its own behind TCP proxies,
+// are followed by a [clustermesh.Mesh] with real tables. A plan, made from a
+// seed before anything happens, is a list of steps: operations on the contents
+// of a cluster, faults that strike one, and their ends. After each of them
+//
+//   - the view equals the model: what the contents of the servers make by the
+//     rules of the wire format and of the merge, written down a second time,
+//     naively, from the raw values;
+//   - of a cluster that is merely away nothing is withdrawn;
+//   - whatever nobody wrote to is the same object as before, in every cluster;
+//   - all the while, what the status says to be known as of some time includes
+//     every canary that etcd had acknowledged before it.
+//
+// A run prints its seed. To repeat one, to run longer, and to find the smallest
+// plan that fails:
+//
+//	go test ./test/faults -run Faults -v -faults.seed=7
+//	go test ./test/faults -run Faults -v -timeout 5h -faults.ops=100000 -faults.faults=2000
+//	go test ./test/faults -run Faults -v -timeout 5h -faults.seed=7 -faults.shrink
+//	go test ./test/faults -run Faults -v -faults.plan=smallest.txt
+package faults

@@ -1,0 +1,79 @@
+package faults
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	toxiproxy "github.com/Shopify/toxiproxy/v2"
+	"github.com/rs/zerolog"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
+)
+
+// door is a TCP proxy in front of a server, through which the mesh reaches it.
+type door struct {
+	t     testing.TB
+	proxy *toxiproxy.Proxy
+}
+
+// newDoor opens a door. It is shut at the end of the test.
+func newDoor(t testing.TB, upstream string) *door {
+	t.Helper()
+	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
+	d := &door{t, toxiproxy.NewProxy(server, upstream, "127.0.0.1:0", upstream)}
+	d.unlock()
+	t.Cleanup(d.lock)
+	return d
+}
+
+func (d *door) addr() string { return d.proxy.Listen }
+
+// lock cuts all connections and lets nobody in any more.
+func (d *door) lock() { d.proxy.Stop() }
+
+// unlock lets connections in again. Somebody may have got the port meanwhile;
+// it is an ephemeral one, so not for long.
+func (d *door) unlock() {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for {
+		err := d.proxy.Start()
+		if err == nil {
+			return
+		}
+		if waiting.Sleep(ctx, 50*time.Millisecond) != nil {
+			d.t.Fatalf("opening %s: %v", d.proxy.Listen, err)
+		}
+	}
+}
+
+// spoil makes what passes suffer in both directions; each kind once.
+func (d *door) spoil(kind string, attributes map[string]int) {
+	d.t.Helper()
+	for _, direction := range []string{"upstream", "downstream"} {
+		text, err := json.Marshal(map[string]any{"type": kind, "stream": direction, "attributes": attributes})
+		if err == nil {
+			_, err = d.proxy.Toxics.AddToxicJson(strings.NewReader(string(text)))
+		}
+		if err != nil {
+			d.t.Fatalf("%s: %v", kind, err)
+		}
+	}
+}
+
+// relieve takes all of that away. Connections that were only slowed down live on.
+func (d *door) relieve() { d.proxy.Toxics.ResetToxics(context.Background()) }
+
+// listens tells whether somebody accepts connections there.
+func (d *door) listens() bool {
+	conn, err := net.DialTimeout("tcp", d.addr(), time.Second)
+	if err == nil {
+		_ = conn.Close()
+	}
+	return err == nil
+}

@@ -1,0 +1,164 @@
+package faults
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+)
+
+func TestMain(m *testing.M) {
+	zerolog.SetGlobalLevel(zerolog.Disabled) // one of the proxy's toxics logs there
+	etcdtest.Main(m)
+}
+
+var (
+	flagSeed   = flag.Uint64("faults.seed", 0, "what the plan is made from; 0 takes one at random")
+	flagOps    = flag.Int("faults.ops", 2000, "number of operations")
+	flagFaults = flag.Int("faults.faults", 40, "number of faults")
+	flagPlan   = flag.String("faults.plan", "", "run the plan in this file instead of making one")
+	flagShrink = flag.Bool("faults.shrink", false, "when the plan fails, look for the smallest one that does, and print it")
+)
+
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	p, origin := givenPlan(t)
+	err := run(t, p)
+	if err == nil {
+		return
+	}
+	if *flagShrink {
+		small := shrink(p, func(p plan) bool {
+			var err error
+			t.Run("shrinking", func(t *testing.T) { err = run(t, p) })
+			t.Logf("%d steps: %v", len(p), err)
+			return err != nil
+		})
+		t.Logf("the smallest plan that fails has %d steps; run it with -faults.plan:\n%s", len(small), small)
+	}
+	t.Fatalf("%s: %v", origin, err)
+}
+
+// givenPlan is what the flags ask for, and how to ask for it again.
+func givenPlan(t *testing.T) (p plan, origin string) {
+	t.Helper()
+	if *flagPlan != "" {
+		text, err := os.ReadFile(*flagPlan)
+		if err == nil {
+			p, err = parsePlan(string(text))
+		}
+		if err != nil {
+			t.Fatalf("-faults.plan=%s: %v", *flagPlan, err)
+		}
+		return p, "-faults.plan=" + *flagPlan
+	}
+	seed := *flagSeed
+	for seed == 0 {
+		seed = rand.Uint64() >> 32
+	}
+	origin = fmt.Sprintf("-faults.seed=%d -faults.ops=%d -faults.faults=%d", seed, *flagOps, *flagFaults)
+	t.Log(origin)
+	return newPlan(seed, *flagOps, *flagFaults), origin
+}
+
+// run plays a plan in a new world and says what went wrong.
+func run(t *testing.T, p plan) error {
+	t.Helper()
+	began := time.Now()
+	w := newWorld(t)
+	d := driver{world: w, kinds: map[string]int{}}
+	for i := range w.clusters {
+		p = append(p[:len(p):len(p)], step{i, heal, 0}) // what lasts to the end
+	}
+	for i, s := range p {
+		if err := d.play(s); err != nil {
+			return fmt.Errorf("at step %d, %q: %w\nsteps since view and model agreed last:\n%s%s", i+1, s, err, d.since, w.states())
+		}
+	}
+	t.Logf("%d operations and %d faults of %d kinds in %s", d.operations, d.faults, len(d.kinds), time.Since(began).Round(time.Second))
+	return nil
+}
+
+// driver plays steps.
+type driver struct {
+	*world
+	since              plan // since the last agreement
+	operations, faults int
+	kinds              map[string]int
+}
+
+func (d *driver) play(s step) error {
+	d.since = append(d.since, s)
+	c := d.clusters[s.cluster]
+	f, isFault := faultOf(s.do)
+	switch {
+	case s.do == heal:
+		if c.lasting == nil {
+			return d.check()
+		}
+		if err := d.check(); err != nil {
+			return fmt.Errorf("while %s lasts: %w", c.lasting.name, err)
+		}
+		if err := c.heal(s); err != nil {
+			return err
+		}
+		return d.check()
+	case isFault:
+		if c.lasting != nil {
+			return nil // of a plan of which parts were left out
+		}
+		if err := d.check(); err != nil {
+			return err
+		}
+		d.faults++
+		d.kinds[f.name]++
+		return c.strike(f, s)
+	case c.lasting != nil && c.lasting.down:
+		return nil // likewise
+	}
+	d.operations++
+	return c.operate(s)
+}
+
+func (d *driver) check() error {
+	if err := d.agree(); err != nil {
+		return err
+	}
+	d.since = nil
+	return nil
+}
+
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	p := newPlan(7, 2000, 40)
+	again, err := parsePlan("# a plan\n\n" + p.String())
+	if err != nil || again.String() != p.String() || newPlan(7, 2000, 40).String() != p.String() {
+		t.Errorf("a plan does not survive being written and read (%v), or being made again", err)
+	}
+	count := map[bool]int{}
+	kinds := map[string]bool{}
+	for _, s := range p {
+		f, isFault := faultOf(s.do)
+		if isFault {
+			kinds[f.name] = true
+		}
+		if s.do != heal {
+			count[isFault]++
+		}
+	}
+	if count[false] != 2000 || count[true] != 40 || len(kinds) != len(faults()) {
+		t.Errorf("%d operations, %d faults of %d kinds; want 2000, 40, all %d", count[false], count[true], len(kinds), len(faults()))
+	}
+	for _, text := range []string{"c1 node", "c0 node 1", "c5 node 1", "c1 explode 1", "what?"} {
+		if _, err := parsePlan(text); err == nil || !strings.Contains(err.Error(), "line 1") {
+			t.Errorf("%q: error %v, want one that names line 1", text, err)
+		}
+	}
+}

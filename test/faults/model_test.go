@@ -1,0 +1,330 @@
+package faults
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// The model: what the mesh must show, from nothing but the values in the
+// servers. It knows the decoders of the wire format and nothing else of the
+// program; every rule behind them stands here a second time.
+
+// contents is what counts of one cluster: by key, the value in force.
+type contents struct {
+	name   string
+	id     uint32
+	values map[string][]byte
+}
+
+// picture is a view in a form that two sides can be brought into: what is shown,
+// by what it is about.
+type picture map[string]string
+
+func expect(name string, id uint32) wire.Expect {
+	layout, err := wire.NewLayout(255)
+	if err != nil {
+		panic(err)
+	}
+	return wire.Expect{Cluster: name, ClusterID: id, LocalID: localID, Layout: layout}
+}
+
+// acceptable tells whether a reader of the cluster may take the value.
+func acceptable(key string, value []byte, e wire.Expect) bool {
+	var err error
+	switch name := nameOf(key, e.Cluster); family(key) {
+	case "nodes":
+		_, err = wire.DecodeNode(name, value, e)
+	case "services":
+		_, err = wire.DecodeService(name, value, e)
+	case "identities":
+		_, err = wire.DecodeIdentity(name, value, e)
+	case "ip":
+		_, err = wire.DecodeIP(name, value, e)
+	default:
+		panic("nothing is written to " + key)
+	}
+	return err == nil
+}
+
+func nameOf(key, cluster string) string {
+	for _, prefix := range []string{"nodes/v1/" + cluster + "/", "services/v1/" + cluster + "/", "identities/v1/id/", "ip/v1/default/"} {
+		if name, ok := strings.CutPrefix(key, "cilium/state/"+prefix); ok {
+			return name
+		}
+	}
+	panic("nobody reads " + key)
+}
+
+// model makes the expected view of the clusters.
+func model(all []contents) picture {
+	p := picture{}
+	claims := map[netip.Prefix][]claim{}
+	parts := map[string][]*wire.Service{}
+	for _, c := range all {
+		e := expect(c.name, c.id)
+		for _, key := range slices.Sorted(maps.Keys(c.values)) {
+			name, value := nameOf(key, c.name), c.values[key]
+			switch family(key) {
+			case "nodes":
+				n, err := wire.DecodeNode(name, value, e)
+				mustDecode(err)
+				p[c.name+" node "+name] = nodeText(n)
+				for _, cl := range nodeClaims(n) {
+					claims[cl.prefix.Masked()] = append(claims[cl.prefix.Masked()], cl)
+				}
+			case "services":
+				s, err := wire.DecodeService(name, value, e)
+				mustDecode(err)
+				p[c.name+" service "+name] = serviceText(s)
+				parts[name] = append(parts[name], s)
+			case "identities":
+				id, err := wire.DecodeIdentity(name, value, e)
+				mustDecode(err)
+				// The plain spelling precedes, then the least; the keys come in order.
+				what := fmt.Sprintf("%s identity %d", c.name, id.ID)
+				if _, there := p[what]; !there || name == strconv.Itoa(int(id.ID)) {
+					p[what] = string(value)
+				}
+			case "ip":
+				ip, err := wire.DecodeIP(name, value, e)
+				mustDecode(err)
+				cl := ipClaim(ip, c)
+				claims[cl.prefix.Masked()] = append(claims[cl.prefix.Masked()], cl)
+			}
+		}
+	}
+	for prefix, of := range claims {
+		slices.SortFunc(of, claim.compare)
+		p["claims on "+prefix.String()] = claimsText(of)
+	}
+	for name, of := range parts {
+		if text := globalText(of); text != "" {
+			p["global "+name] = text
+		}
+	}
+	return p
+}
+
+// mustDecode: contents hold what is acceptable and nothing else.
+func mustDecode(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// claim is one cluster's claim on a prefix.
+type claim struct {
+	prefix  netip.Prefix // with host bits
+	kind    int          // index of claimKinds
+	id      uint32       // the cluster's
+	cluster string
+	node    string // whose claim it is, for those that follow from nodes
+	says    string
+}
+
+// claimKinds in the order in which they precede each other.
+func claimKinds() []string { return []string{"host", "cidr", "node", "pod-cidr", "health", "ingress"} }
+
+// compare orders the claims on one prefix: all have the same source here, so the
+// kind decides, then the lower cluster ID, then whose it is.
+func (c claim) compare(o claim) int {
+	return cmp.Or(
+		cmp.Compare(c.kind, o.kind), cmp.Compare(c.id, o.id), strings.Compare(c.cluster, o.cluster),
+		c.prefix.Addr().Compare(o.prefix.Addr()), strings.Compare(c.node, o.node),
+	)
+}
+
+func claimsText(sorted []claim) string {
+	var lines []string
+	for _, c := range sorted {
+		lines = append(lines, fmt.Sprintf("%s/%d %s %s", c.cluster, c.id, claimKinds()[c.kind], c.says))
+	}
+	return strings.Join(lines, "; ")
+}
+
+func says(identity uint32, key uint8, host netip.Addr, owner string, ports int) string {
+	at := ""
+	if host.IsValid() {
+		at = " behind " + host.String()
+	}
+	return fmt.Sprintf("of %s: identity %d, key %d, %d ports%s", owner, identity, key, ports, at)
+}
+
+func ipClaim(ip wire.IP, c contents) claim {
+	cl := claim{prefix: ip.Prefix, id: c.id, cluster: c.name}
+	if !ip.Host {
+		cl.kind = 1
+	}
+	cl.says = says(ip.Identity, ip.EncryptionKey, ip.HostIP, ip.Namespace+"/"+ip.Pod, len(ip.Ports))
+	return cl
+}
+
+// nodeClaims are what a node stands for (wire.md §4.3): each kind and prefix
+// once, preferably with a tunnel endpoint.
+func nodeClaims(n *wire.Node) []claim {
+	type which struct {
+		prefix netip.Prefix
+		kind   int
+	}
+	made := map[which]claim{}
+	tunnelled := map[which]bool{}
+	add := func(p netip.Prefix, kind int, identity uint32, tunnel bool, key uint8) {
+		w := which{p, kind}
+		if _, there := made[w]; there && (tunnelled[w] || !tunnel) {
+			return
+		}
+		host := netip.Addr{}
+		if tunnel {
+			host = nodeIP(n, p.Addr().Is6())
+		}
+		made[w] = claim{
+			prefix: p, kind: kind, id: n.ClusterID, cluster: n.Cluster, node: n.Name,
+			says: says(identity, key, host, n.Name, 0),
+		}
+		tunnelled[w] = tunnel
+	}
+	full := func(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
+	for _, a := range n.IPAddresses {
+		if a.Addr().IsValid() && !strings.HasSuffix(a.Type, "DNS") && a.Type != "Hostname" {
+			add(full(a.Addr()), 2, 6, a.Type == "CiliumInternalIP", 0)
+		}
+	}
+	for _, p := range podCIDRs(n) {
+		add(p, 3, 2, true, n.EncryptionKey)
+	}
+	for kind, ips := range map[int][]netip.Addr{4: healthIPs(n), 5: ingressIPs(n)} {
+		for _, a := range ips {
+			add(full(a), kind, map[int]uint32{4: 4, 5: 8}[kind], true, n.EncryptionKey)
+		}
+	}
+	return slices.Collect(maps.Values(made))
+}
+
+// nodeIP is where a node is reached by that family, or else by the other: the
+// first InternalIP, else the last ExternalIP, else the first other address but
+// not the one inside the pod network.
+func nodeIP(n *wire.Node, six bool) netip.Addr {
+	for _, is6 := range []bool{six, !six} {
+		var internal, external, other netip.Addr
+		for _, a := range n.IPAddresses {
+			ip := a.Addr()
+			switch {
+			case !ip.IsValid() || ip.Is6() != is6:
+			case a.Type == "InternalIP" && !internal.IsValid():
+				internal = ip
+			case a.Type == "ExternalIP":
+				external = ip
+			case a.Type == "Something" && !other.IsValid():
+				other = ip
+			}
+		}
+		for _, ip := range []netip.Addr{internal, external, other} {
+			if ip.IsValid() {
+				return ip
+			}
+		}
+	}
+	return netip.Addr{}
+}
+
+func podCIDRs(n *wire.Node) (out []netip.Prefix) {
+	var all []wire.CIDR
+	if n.IPv4AllocCIDR != nil {
+		all = append(all, *n.IPv4AllocCIDR)
+	}
+	for _, c := range append(all, n.IPv4SecondaryAllocCIDRs...) {
+		if p, ok := c.Prefix(); ok {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func healthIPs(n *wire.Node) []netip.Addr  { return valid(n.IPv4HealthIP, n.IPv6HealthIP) }
+func ingressIPs(n *wire.Node) []netip.Addr { return valid(n.IPv4IngressIP, n.IPv6IngressIP) }
+
+func valid(ips ...[]byte) (out []netip.Addr) {
+	for _, ip := range ips {
+		if a, ok := netip.AddrFromSlice(ip); ok {
+			out = append(out, a.Unmap())
+		}
+	}
+	return out
+}
+
+func nodeText(n *wire.Node) string {
+	var addresses []string
+	for _, a := range n.IPAddresses {
+		if a.Addr().IsValid() {
+			addresses = append(addresses, a.Type+"="+a.Addr().String())
+		}
+	}
+	return fmt.Sprintf("id %d addresses %v pods %v health %v ingress %v key %d boot %s labels %v",
+		n.ClusterID, addresses, podCIDRs(n), healthIPs(n), ingressIPs(n), n.EncryptionKey, n.BootID, n.Labels)
+}
+
+// backend is one address of a service.
+type backend struct {
+	IP             netip.Addr
+	Ports          []string
+	Hostname, Zone string
+}
+
+func backends(s *wire.Service) []backend {
+	var out []backend
+	for text, ports := range s.Backends {
+		b := backend{IP: netip.MustParseAddr(text), Hostname: s.Hostnames[text], Zone: s.Zones[text].Zone}
+		for name, l4 := range ports {
+			b.Ports = append(b.Ports, fmt.Sprintf("%s %s %d", name, l4.Protocol, l4.Port))
+		}
+		slices.Sort(b.Ports)
+		out = append(out, b)
+	}
+	slices.SortFunc(out, func(a, b backend) int { return a.IP.Compare(b.IP) })
+	return out
+}
+
+func serviceText(s *wire.Service) string {
+	return exportedText(s.Shared, s.ClusterID, s.Labels, backends(s))
+}
+
+func exportedText(shared bool, id uint32, labels map[string]string, b []backend) string {
+	return fmt.Sprintf("shared %t id %d labels %v backends %s", shared, id, labels, mustText(b))
+}
+
+func mustText(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+// globalText is what the clusters make of one service together: nothing unless
+// one shares it, and the backends of those that do, each address once for a
+// cluster.
+func globalText(parts []*wire.Service) string {
+	var who, what []string
+	for _, s := range parts {
+		who = append(who, s.Cluster)
+		for _, b := range backends(s) {
+			if s.Shared {
+				what = append(what, s.Cluster+" "+b.IP.String())
+			}
+		}
+	}
+	if !slices.ContainsFunc(parts, func(s *wire.Service) bool { return s.Shared }) {
+		return ""
+	}
+	slices.Sort(who)
+	slices.Sort(what)
+	return fmt.Sprintf("of %v backends %v", who, what)
+}

@@ -1,0 +1,292 @@
+package faults
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// operations are what may happen to the contents of a cluster. What comes
+// several times is more likely.
+func operations() []string {
+	return []string{
+		"node", "node", "service", "service", "service", "identity", "identity",
+		"ip", "ip", "ip", "ip", "cidr", "delete", "delete", "delete", "delete",
+		"malformed", "foreign", "foreign-identity", "txn", "burst",
+	}
+}
+
+// change is one write; a nil value deletes the key.
+type change struct {
+	key   string
+	value []byte
+}
+
+// maker makes the contents of a cluster.
+type maker struct {
+	*rand.Rand
+	name string
+	id   uint32
+}
+
+// transactions are what an operation writes, in order.
+func (m maker) transactions(do string) [][]change {
+	one := func(c change) [][]change { return [][]change{{c}} }
+	switch do {
+	case "node":
+		return one(m.node())
+	case "service":
+		return one(m.service())
+	case "identity":
+		return one(m.identity())
+	case "ip":
+		return one(m.ip())
+	case "cidr":
+		return one(m.cidr())
+	case "delete":
+		return one(change{key: m.any().key})
+	case "malformed":
+		return one(m.malformed())
+	case "foreign":
+		return one(m.foreign())
+	case "foreign-identity":
+		return one(m.foreignIdentity())
+	case "txn": // several keys at one revision
+		var all []change
+		for range 2 + m.IntN(10) {
+			c := m.any()
+			if m.IntN(3) == 0 {
+				c.value = nil
+			}
+			if !slices.ContainsFunc(all, func(o change) bool { return o.key == c.key }) {
+				all = append(all, c)
+			}
+		}
+		return [][]change{all}
+	case "burst": // a few keys over and over
+		var all [][]change
+		keys := make([]func() change, 2)
+		for i := range keys {
+			keys[i] = []func() change{m.node, m.service, m.identity, m.ip}[m.IntN(4)]
+		}
+		for range 30 {
+			all = append(all, []change{keys[m.IntN(len(keys))]()})
+		}
+		return all
+	}
+	panic("no operation is called " + do)
+}
+
+// any makes one object of any kind.
+func (m maker) any() change {
+	return []func() change{m.node, m.service, m.identity, m.ip, m.ip, m.cidr}[m.IntN(6)]()
+}
+
+// addr is an address of the cluster's own, or one that others claim as well.
+func (m maker) addr() netip.Addr {
+	switch m.IntN(6) {
+	case 0, 1:
+		return netip.AddrFrom4([4]byte{10, 200, 0, byte(m.IntN(12))})
+	case 2:
+		return netip.MustParseAddr(fmt.Sprintf("fd00::%x", m.IntN(12)))
+	default:
+		return netip.AddrFrom4([4]byte{10, byte(m.id), 0, byte(m.IntN(40))})
+	}
+}
+
+func (m maker) word(of ...string) string { return of[m.IntN(len(of))] }
+
+func (m maker) node() change {
+	i := m.IntN(12)
+	n := wire.Node{
+		Name: fmt.Sprint("node", i), Cluster: m.name, ClusterID: m.id, BootID: fmt.Sprint("boot", m.IntN(4)),
+		EncryptionKey: uint8(m.IntN(3)), //nolint:gosec // small
+		Labels:        map[string]string{"zone": m.word("a", "b")},
+		IPAddresses:   []wire.NodeAddress{{Type: wire.AddressInternalIP, IP: net.IPv4(172, 16, byte(m.id), byte(i))}},
+	}
+	more := []wire.NodeAddress{
+		{Type: wire.AddressExternalIP, IP: m.addr().AsSlice()},
+		{Type: wire.AddressCiliumInternalIP, IP: m.addr().AsSlice()},
+		{Type: wire.AddressCiliumInternalIP, IP: net.IPv4(172, 16, byte(m.id), byte(i))}, // again, as another
+		{Type: wire.AddressInternalIP, IP: net.ParseIP(fmt.Sprintf("fd01::%x", m.IntN(4)))},
+		{Type: wire.AddressHostname},
+		{Type: "Something", IP: net.IPv4(172, 31, 0, byte(m.IntN(4)))},
+	}
+	for range m.IntN(3) {
+		n.IPAddresses = append(n.IPAddresses, more[m.IntN(len(more))])
+	}
+	m.Shuffle(len(n.IPAddresses), func(i, j int) {
+		n.IPAddresses[i], n.IPAddresses[j] = n.IPAddresses[j], n.IPAddresses[i]
+	})
+	if m.IntN(4) > 0 {
+		c := wire.NewCIDR(netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(m.id), byte(100 + i), 0}), 24))
+		n.IPv4AllocCIDR = &c
+	}
+	if m.IntN(3) == 0 {
+		n.IPv4SecondaryAllocCIDRs = []wire.CIDR{wire.NewCIDR(netip.MustParsePrefix(fmt.Sprintf("10.99.%d.0/24", m.IntN(3))))}
+	}
+	if m.IntN(3) == 0 {
+		n.IPv4HealthIP, n.IPv6IngressIP = m.addr().AsSlice(), net.ParseIP(fmt.Sprintf("fd02::%x", m.IntN(4)))
+	}
+	return change{n.Key(), n.Encode()}
+}
+
+func (m maker) service() change {
+	s := wire.Service{
+		Cluster: m.name, ClusterID: m.id, Namespace: m.word("ns1", "ns2"), Name: fmt.Sprint("svc", m.IntN(6)),
+		Shared: m.IntN(4) > 0, Labels: map[string]string{"tier": m.word("x", "y")},
+		Backends: map[string]wire.Ports{}, Hostnames: map[string]string{}, Zones: map[string]wire.Zone{},
+	}
+	for range m.IntN(5) {
+		ip := m.addr().String()
+		s.Backends[ip] = wire.Ports{
+			"http": {Protocol: "TCP", Port: uint16(8000 + m.IntN(3))}, //nolint:gosec // small
+			"dns":  {Protocol: m.word("UDP", "TCP"), Port: 53},
+		}
+		if m.IntN(3) == 0 {
+			s.Hostnames[ip], s.Zones[ip] = "host", wire.Zone{Zone: m.word("a", "b")}
+		}
+	}
+	return change{s.Key(), s.Encode()}
+}
+
+// spelled are the identities that may be written with leading zeroes.
+func (m maker) spelled() []uint32 { return []uint32{m.id << 16, m.id<<16 + 1, m.id<<16 + 2} }
+
+func (m maker) identity() change {
+	id := m.id<<16 + uint32(m.IntN(24)) //nolint:gosec // small
+	key := wire.IdentityKey(id)
+	if slices.Contains(m.spelled(), id) && m.IntN(2) == 0 {
+		at := strings.LastIndexByte(key, '/') + 1
+		key = key[:at] + strings.Repeat("0", 1+m.IntN(2)) + key[at:]
+	}
+	return change{key, m.labels(m.name)}
+}
+
+func (m maker) labels(cluster string) []byte {
+	return fmt.Appendf(nil, "k8s:app=a%d;k8s:io.cilium.k8s.policy.cluster=%s;", m.IntN(3), cluster)
+}
+
+func (m maker) ip() change { return m.pair(wire.NewHostPair(m.addr())) }
+
+// cidr writes a prefix: it may have host bits, or full length.
+func (m maker) cidr() change {
+	bits := []int{24, 28, 32}[m.IntN(3)]
+	p := wire.IPIdentityPair{
+		IP:   netip.AddrFrom4([4]byte{10, 200, 0, byte(m.IntN(12))}).AsSlice(),
+		Mask: net.CIDRMask(bits, 32),
+	}
+	return m.pair(p)
+}
+
+func (m maker) pair(p wire.IPIdentityPair) change {
+	p.Identity = m.id<<16 + uint32(m.IntN(24)) //nolint:gosec // small
+	switch m.IntN(8) {
+	case 0:
+		p.Identity = uint32(m.IntN(9)) //nolint:gosec // a reserved one; 1 becomes 6
+	case 1:
+		p.HostIP = net.IPv4(172, 16, byte(m.id), byte(m.IntN(12)))
+		p.EncryptionKey = uint8(m.IntN(3)) //nolint:gosec // small
+	case 2:
+		p.NamedPorts = []wire.NamedPort{{Name: "http", Port: 80, Protocol: "TCP"}}
+	}
+	p.Namespace, p.Pod = m.word("ns1", "ns2"), fmt.Sprint("pod", m.IntN(30))
+	return change{p.Key(), p.Encode()}
+}
+
+// plain makes an object that no two keys can stand for.
+func (m maker) plain() change {
+	for {
+		c := []func() change{m.node, m.service, m.identity, m.ip}[m.IntN(4)]()
+		if family(c.key) != "identities" || !slices.ContainsFunc(m.spelled(), func(id uint32) bool {
+			return plainKey(c.key) == wire.IdentityKey(id)
+		}) {
+			return c
+		}
+	}
+}
+
+// malformed spoils a value.
+func (m maker) malformed() change {
+	c := m.plain()
+	switch m.IntN(5) {
+	case 0:
+		c.value = []byte{}
+	case 1:
+		c.value = []byte("null")
+	case 2:
+		c.value = c.value[:len(c.value)/3]
+	case 3:
+		c.value = append([]byte("\x00"), c.value...)
+	default:
+		c.value = []byte(`{"IP":7,"Name":[],"backends":{"nowhere":{}}}`)
+	}
+	return c
+}
+
+// foreign writes what is another cluster's, under a key of this one.
+func (m maker) foreign() change {
+	key := m.plain().key
+	other := m
+	other.name, other.id = "elsewhere", m.id+100
+	for {
+		c := other.plain()
+		if family(c.key) == family(key) {
+			return change{key, c.value}
+		}
+	}
+}
+
+// foreignIdentity writes identities out of the cluster's range.
+func (m maker) foreignIdentity() change {
+	id := uint32(m.IntN(300))<<16 + uint32(m.IntN(24)) //nolint:gosec // small
+	if m.IntN(2) == 0 {
+		return change{wire.IdentityKey(id), m.labels(m.name)}
+	}
+	p := wire.NewHostPair(m.addr())
+	p.Identity = id
+	return change{p.Key(), p.Encode()}
+}
+
+// family is the part of a key that names its kind.
+func family(key string) string {
+	return strings.Split(strings.TrimPrefix(key, wire.StatePrefix+"/"), "/")[0]
+}
+
+// The canaries: objects that are written all the time, each time all together
+// and with a greater number, and that the model does not see.
+const canaryName = "canary"
+
+func canaryID(cluster uint32) uint32 { return cluster<<16 + 0xffff }
+
+func canaryAddr(cluster int) netip.Addr { return netip.AddrFrom4([4]byte{10, 254, byte(cluster), 1}) }
+
+func isCanary(key string) bool {
+	if id, err := strconv.Atoi(key[strings.LastIndexByte(key, '/')+1:]); err == nil && family(key) == "identities" {
+		return id&0xffff == 0xffff
+	}
+	return strings.Contains(key, "/"+canaryName) || strings.Contains(key, "/default/10.254.")
+}
+
+func canaries(cluster int, name string, id uint32, n int) []change {
+	text := strconv.Itoa(n)
+	node := wire.Node{Name: canaryName, Cluster: name, ClusterID: id, BootID: text}
+	service := wire.Service{
+		Cluster: name, ClusterID: id, Namespace: canaryName, Name: canaryName, Shared: true,
+		Labels: map[string]string{"n": text},
+	}
+	pair := wire.NewHostPair(canaryAddr(cluster))
+	pair.Identity, pair.Pod = id<<16, text
+	return []change{
+		{node.Key(), node.Encode()},
+		{service.Key(), service.Encode()},
+		{wire.IdentityKey(canaryID(id)), fmt.Appendf(nil, "k8s:io.cilium.k8s.policy.cluster=%s;k8s:n=%s;", name, text)},
+		{pair.Key(), pair.Encode()},
+	}
+}

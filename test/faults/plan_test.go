@@ -1,0 +1,136 @@
+package faults
+
+import (
+	"bufio"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+)
+
+// clusters is how many there are.
+const clusters = 4
+
+// step is one thing that happens to one cluster. What exactly follows from do
+// and n alone, so that a step means the same whatever is left out before it.
+type step struct {
+	cluster int    // from 0
+	do      string // an operation, a fault, or "heal"
+	n       uint64 // decides the details
+}
+
+const heal = "heal"
+
+func (s step) String() string { return fmt.Sprintf("c%d %s %d", s.cluster+1, s.do, s.n) }
+
+// rng decides the details of the step.
+func (s step) rng() *rand.Rand { return rand.New(rand.NewPCG(s.n, uint64(len(s.do)))) }
+
+// plan is everything that happens, in its order.
+type plan []step
+
+func (p plan) String() string {
+	var b strings.Builder
+	for _, s := range p {
+		fmt.Fprintln(&b, s)
+	}
+	return b.String()
+}
+
+// parsePlan reads what String writes. Empty lines and those that begin with "#"
+// do not count.
+func parsePlan(text string) (plan, error) {
+	var p plan
+	known := map[string]bool{heal: true}
+	for _, o := range operations() {
+		known[o] = true
+	}
+	for _, f := range faults() {
+		known[f.name] = true
+	}
+	number := 0
+	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
+		number++
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		var s step
+		if _, err := fmt.Sscanf(line, "c%d %s %d", &s.cluster, &s.do, &s.n); err != nil {
+			return nil, fmt.Errorf("line %d: %q is no step, which would be like %q: %w", number, line, step{0, "node", 7}, err)
+		}
+		s.cluster--
+		if s.cluster < 0 || s.cluster >= clusters || !known[s.do] {
+			return nil, fmt.Errorf("line %d: %q: there are clusters c1 to c%d, and nothing else may happen than %v", number, line, clusters, known)
+		}
+		p = append(p, s)
+	}
+	return p, nil
+}
+
+// newPlan makes a plan with that many operations and faults. Every kind of fault
+// comes once before one comes again. While a fault lasts, operations go on, in
+// the struck cluster too where somebody can still write; a second fault may
+// strike another cluster meanwhile.
+func newPlan(seed uint64, ops, faultCount int) plan {
+	g := generator{rng: rand.New(rand.NewPCG(seed, 0)), lasting: map[int]fault{}}
+	for i := range faultCount {
+		share := ops*(i+1)/faultCount - ops*i/faultCount
+		before := g.rng.IntN(share/2 + 1)
+		g.operations(before)
+		g.strike()
+		g.operations(share - before)
+		for len(g.lasting) > 0 && (len(g.lasting) > 1 || i == faultCount-1 || g.rng.IntN(4) > 0) {
+			g.heal()
+		}
+	}
+	if faultCount == 0 {
+		g.operations(ops)
+	}
+	return g.plan
+}
+
+type generator struct {
+	rng     *rand.Rand
+	plan    plan
+	kinds   []fault       // still to come before any comes again
+	lasting map[int]fault // by cluster
+}
+
+func (g *generator) add(cluster int, do string) {
+	g.plan = append(g.plan, step{cluster, do, g.rng.Uint64() >> 32})
+}
+
+func (g *generator) operations(n int) {
+	ops := operations()
+	for range n {
+		c := g.rng.IntN(clusters)
+		for g.lasting[c].down {
+			c = g.rng.IntN(clusters)
+		}
+		g.add(c, ops[g.rng.IntN(len(ops))])
+	}
+}
+
+func (g *generator) strike() {
+	if len(g.kinds) == 0 {
+		g.kinds = faults()
+		g.rng.Shuffle(len(g.kinds), func(i, j int) { g.kinds[i], g.kinds[j] = g.kinds[j], g.kinds[i] })
+	}
+	c := g.rng.IntN(clusters)
+	for g.lasting[c].name != "" {
+		c = g.rng.IntN(clusters)
+	}
+	g.lasting[c] = g.kinds[0]
+	g.add(c, g.kinds[0].name)
+	g.kinds = g.kinds[1:]
+}
+
+func (g *generator) heal() {
+	for c := range clusters {
+		if g.lasting[c].name != "" {
+			delete(g.lasting, c)
+			g.add(c, heal)
+			return
+		}
+	}
+}

@@ -1,0 +1,231 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cilium/statedb"
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/nodes"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// localID is the ID of the cluster that the mesh runs in.
+const localID = 250
+
+// patience is how long anything may take. Machines can be slow.
+const patience = 60 * time.Second
+
+// heartbeatLimit is when a heartbeat is stale.
+const heartbeatLimit = 2 * time.Second
+
+// world is a mesh and its remote clusters.
+type world struct {
+	t        testing.TB
+	dir      string
+	db       *statedb.DB
+	view     *clustermesh.View
+	mesh     *clustermesh.Mesh
+	clusters []*cluster
+
+	// before are the marks of the last time when view and model agreed.
+	before map[string]mark
+
+	mu  sync.Mutex
+	lie error // guarded by mu: the first status that claimed too much
+}
+
+// newWorld starts everything. It ends with the test.
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	local := wire.ClusterInfo{Name: "own", ID: localID, MaxConnectedClusters: 255}
+	w := &world{t: t, dir: t.TempDir(), db: statedb.New(), before: map[string]mark{}}
+	n, err1 := nodes.New(w.db)
+	s, err2 := services.New(w.db)
+	ids, err3 := allocator.New(w.db)
+	var err4 error
+	w.view, err4 = clustermesh.NewView(local, n, s, ids, ipcache.New())
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		t.Fatal(err)
+	}
+	opts := kvstore.DefaultOptions()
+	opts.QPS, opts.PageLimit = 0, 50
+	opts.Timings.ProbeInterval, opts.Timings.Probe = 150*time.Millisecond, time.Second
+	opts.Timings.Connect, opts.Timings.BackoffMax = 5*time.Second, 200*time.Millisecond
+	opts.Timings.HeartbeatLimit = heartbeatLimit
+	timings := remotecluster.DefaultTimings()
+	timings.RetryMin, timings.RetryMax, timings.ConflictRetry = 20*time.Millisecond, 200*time.Millisecond, 50*time.Millisecond
+	w.mesh = clustermesh.New(clustermesh.Params{
+		Directory: w.dir, Local: local, SyncTimeout: time.Hour, View: w.view,
+		KVStore: opts, Timings: timings, Log: slog.New(slog.DiscardHandler),
+	})
+	for i := range clusters {
+		w.clusters = append(w.clusters, newCluster(w, i))
+	}
+	w.start()
+	return w
+}
+
+// start runs the mesh, the writers of the canaries and their checker until the
+// end of the test.
+func (w *world) start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return w.mesh.Run(ctx) })
+	for _, c := range w.clusters {
+		g.Go(func() error { return c.beat(ctx) })
+	}
+	g.Go(func() error { return w.watchClaims(ctx) })
+	w.t.Cleanup(func() {
+		cancel()
+		if err := g.Wait(); !errors.Is(err, context.Canceled) {
+			w.t.Errorf("the world ended with %v", err)
+		}
+	})
+}
+
+// watchClaims looks for a status that claims more than is so: whatever a
+// resource is said to equal the remote as of, every canary that was acknowledged
+// before then must be in the view.
+func (w *world) watchClaims(ctx context.Context) error {
+	for waiting.Sleep(ctx, 10*time.Millisecond) == nil {
+		statuses := w.mesh.Clusters()
+		for _, c := range w.clusters {
+			st := find(statuses, c.name)
+			for r, src := range st.Sources {
+				if src.Freshness.AsOf.IsZero() {
+					continue
+				}
+				shown := w.canary(c, r, st.ID)
+				// Last, because it is nothing when the cluster was emptied meanwhile.
+				if written := c.acknowledged(src.Freshness.AsOf); shown < written {
+					w.lied(fmt.Errorf("%s of %s are said to be known as of %s (%s), but show canary %d, and %d was acknowledged before that",
+						r, c.name, src.Freshness.AsOf.Format(time.StampMicro), src.Freshness.State, shown, written))
+				}
+			}
+		}
+	}
+	return ctx.Err()
+}
+
+func (w *world) lied(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.lie == nil {
+		w.lie = err
+	}
+}
+
+func find(all []remotecluster.Status, name string) remotecluster.Status {
+	for _, st := range all {
+		if st.Name == name {
+			return st
+		}
+	}
+	return remotecluster.Status{}
+}
+
+func (w *world) status(c *cluster) remotecluster.Status { return find(w.mesh.Clusters(), c.name) }
+
+// until waits for a condition, or says what was waited for.
+func (w *world) until(what string, ok func() bool) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for !ok() {
+		if waiting.Sleep(ctx, 5*time.Millisecond) != nil {
+			return fmt.Errorf("waited in vain for %s\n%s", what, w.states())
+		}
+	}
+	return nil
+}
+
+func (w *world) states() string {
+	var b strings.Builder
+	for _, st := range w.mesh.Clusters() {
+		fmt.Fprintf(&b, "  %s (ID %d): %s %q, last error %q\n", st.Name, st.ID, st.State, st.Message, st.LastError)
+	}
+	return b.String()
+}
+
+// agree waits until the view equals the model, and then checks that what nobody
+// wrote to is what it was.
+func (w *world) agree() error {
+	sources := make([]source, len(w.clusters))
+	for i, c := range w.clusters {
+		var err error
+		if sources[i], err = c.read(); err != nil {
+			return err
+		}
+	}
+	var want picture
+	var got sight
+	err := w.until("the view to equal the model", func() bool {
+		got = w.look()
+		want = model(inForce(sources, got))
+		return maps.Equal(want, got.picture)
+	})
+	if err != nil {
+		return fmt.Errorf("%w(-model +view):\n%s", err, cmp.Diff(want, got.picture))
+	}
+	if err := w.unmoved(got); err != nil {
+		return err
+	}
+	for _, c := range w.clusters {
+		c.settled(got)
+	}
+	w.before = got.marks
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lie
+}
+
+func inForce(sources []source, seen sight) []contents {
+	var all []contents
+	for _, s := range sources {
+		if s.there {
+			all = append(all, s.inForce(seen))
+		}
+	}
+	return all
+}
+
+// unmoved checks that what was there before and is still there is the same
+// object, unless it was written or its cluster was withdrawn in between.
+func (w *world) unmoved(now sight) error {
+	var moved []string
+	for what, m := range now.marks {
+		before, was := w.before[what]
+		if was && before != m && !w.cluster(m.cluster).mayMove(m.key) {
+			moved = append(moved, what)
+		}
+	}
+	if len(moved) > 0 {
+		return fmt.Errorf("caused events, although nobody wrote to it: %s", strings.Join(moved, ", "))
+	}
+	return nil
+}
+
+func (w *world) cluster(name string) *cluster {
+	for _, c := range w.clusters {
+		if c.name == name {
+			return c
+		}
+	}
+	panic("the view has entries of a cluster " + name)
+}
