@@ -44,6 +44,22 @@ func TestProcessRestartsEmpty(t *testing.T) {
 	}
 }
 
+func TestProcessGoesBackToABackup(t *testing.T) {
+	t.Parallel()
+	p := StartProcess(t)
+	id := p.ClusterID()
+	put(t, p.Client(t), []string{"a", "1"})
+	backup := p.Backup(t)
+	put(t, p.Client(t), []string{"b", "1"})
+	if n := count(t, p.Client(t)); n != 2 {
+		t.Errorf("%d keys after the backup, want 2", n)
+	}
+	p.RestartFrom(t, backup)
+	if n := count(t, p.Client(t)); n != 1 || p.ClusterID() != id {
+		t.Errorf("%d keys of etcd %x from the backup, want 1 of %x", n, p.ClusterID(), id)
+	}
+}
+
 func TestProcessFreezes(t *testing.T) {
 	t.Parallel()
 	p := StartProcess(t, WithTLS(NewCerts(t)))

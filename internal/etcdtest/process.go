@@ -189,6 +189,28 @@ func (p *Process) RestartEmpty(t testing.TB) {
 	p.start(t)
 }
 
+// Backup stops the server, copies its data into a new directory, which it
+// returns, and runs the server again.
+func (p *Process) Backup(t testing.TB) string {
+	t.Helper()
+	p.stop()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(p.settings.cfg.DataDir)); err != nil {
+		t.Fatalf("back up the etcd process: %v", err)
+	}
+	p.start(t)
+	return dir
+}
+
+// RestartFrom runs a server on the data of a backup, which it takes over, on
+// the same port: its etcd cluster ID is that of before, its revisions go back.
+func (p *Process) RestartFrom(t testing.TB, backup string) {
+	t.Helper()
+	p.stop()
+	p.settings.cfg.DataDir = backup
+	p.start(t)
+}
+
 // RestartAsOther runs a server without data on the same port and under another
 // token: another etcd.
 func (p *Process) RestartAsOther(t testing.TB) {

@@ -157,7 +157,9 @@ const proofKeys = 64
 // whatever happened to the server. For a larger one the comparison begins at the
 // key that was written last: its revision is the one that a history which
 // departed from ours before it cannot have but by chance, and then the keys
-// behind it would have to agree by chance as well.
+// behind it would have to agree by chance as well. Left is one that departed
+// after it: a backup that is newer than the last change here, restored, overtaken
+// in revisions, and with as many keys, of which others changed than are compared.
 func (w *Watch[T]) resumable(ctx context.Context, s Session) (bool, error) {
 	if w.pos.Revision == 0 {
 		return false, nil

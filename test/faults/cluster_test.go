@@ -29,6 +29,8 @@ type cluster struct {
 	open  int  // the door that the client file leads to
 	gone  bool // it has no client file
 
+	backup string // of the server, if one was made
+
 	lasting *fault  // nil while all is well
 	frozen  *source // while the mesh cannot see it: what it has seen
 
@@ -75,7 +77,7 @@ func newCluster(w *world, index int) *cluster {
 	}
 	c.connect()
 	first := step{index, "txn", 1}
-	for range 20 {
+	for range 60 {
 		first.n++
 		c.must(c.operate(first))
 	}

@@ -3,7 +3,6 @@ package faults
 import (
 	"context"
 	"encoding/json"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -68,12 +67,3 @@ func (d *door) spoil(kind string, attributes map[string]int) {
 
 // relieve takes all of that away. Connections that were only slowed down live on.
 func (d *door) relieve() { d.proxy.Toxics.ResetToxics(context.Background()) }
-
-// listens tells whether somebody accepts connections there.
-func (d *door) listens() bool {
-	conn, err := net.DialTimeout("tcp", d.addr(), time.Second)
-	if err == nil {
-		_ = conn.Close()
-	}
-	return err == nil
-}

@@ -117,11 +117,44 @@ func faults() []fault {
 				locked(c, s)
 				before := c.revision()
 				c.refill(s, c.etcd.RestartEmpty)
-				for c.revision() <= before {
-					c.must(c.put(change{wire.HeartbeatKey, []byte("overtaking")}))
-				}
+				c.overtake(before)
 			},
 			end: unlocked,
+		},
+		{ // a backup is made, the mesh sees more, and then the server goes back to it
+			name: "restore-and-overtake", listed: isListed,
+			begin: func(c *cluster, s step) {
+				locked(c, s)
+				c.must(c.w.until(c.name+" to be missed", func() bool { return !c.w.status(c).Ready }))
+				c.backup = c.etcd.Backup(c.w.t)
+				c.connect()
+				unlocked(c, s)
+				c.mayList()
+			},
+			meanwhile: func(c *cluster, _ remotecluster.Status) bool { return c.well() },
+			end: func(c *cluster, s step) {
+				locked(c, s)
+				before := c.revision()
+				c.etcd.RestartFrom(c.w.t, c.backup)
+				c.connect()
+				c.moved = true // back to what it was
+				c.overtake(before)
+				unlocked(c, s)
+			},
+		},
+		{ // what is read slowly must not be taken for newer than it is
+			name: "list-slowly", away: true, listed: isListed,
+			begin: func(c *cluster, s step) {
+				locked(c, s)
+				c.refill(s, c.etcd.RestartAsOther)
+			},
+			end: func(c *cluster, s step) {
+				c.unpause()
+				c.doors[c.open].spoil("latency", map[string]int{"latency": 30, "jitter": 10})
+				unlocked(c, s)
+				c.must(c.w.until(c.name+" to be listed slowly", c.well))
+				c.doors[c.open].relieve()
+			},
 		},
 		{ // emptied while the mesh looks on: without a configuration it believes nothing
 			name: "empty", away: true, withdrawn: true, listed: isListed,
@@ -265,6 +298,13 @@ func (c *cluster) revision() int64 {
 	resp, err := c.kv.Get(ctx, wire.HeartbeatKey)
 	c.must(err)
 	return resp.Header.Revision
+}
+
+// overtake moves the server beyond a revision.
+func (c *cluster) overtake(revision int64) {
+	for c.revision() <= revision {
+		c.must(c.put(change{wire.HeartbeatKey, []byte("overtaking")}))
+	}
 }
 
 func (c *cluster) compact() error {

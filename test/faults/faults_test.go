@@ -74,6 +74,11 @@ func run(t *testing.T, p plan) error {
 	began := time.Now()
 	w := newWorld(t)
 	d := driver{world: w, kinds: map[string]int{}}
+	for _, c := range w.clusters {
+		if err := w.until("the first sync of "+c.name, c.well); err != nil {
+			return err
+		}
+	}
 	for i := range w.clusters {
 		p = append(p[:len(p):len(p)], step{i, heal, 0}) // what lasts to the end
 	}

@@ -65,7 +65,7 @@ func newWorld(t testing.TB) *world {
 		t.Fatal(err)
 	}
 	opts := kvstore.DefaultOptions()
-	opts.QPS, opts.PageLimit = 0, 50
+	opts.QPS, opts.PageLimit = 0, 10
 	opts.Timings.ProbeInterval, opts.Timings.Probe = 150*time.Millisecond, time.Second
 	opts.Timings.Connect, opts.Timings.BackoffMax = 5*time.Second, 200*time.Millisecond
 	opts.Timings.HeartbeatLimit = heartbeatLimit
