@@ -205,6 +205,23 @@ func (c *cluster) willList() error {
 	return nil
 }
 
+// rewound: the server has what it had before, and the mesh may find that this is
+// what it knows.
+func (c *cluster) rewound() error {
+	before := c.refused
+	c.refused = map[string]refusal{}
+	if err := c.willList(); err != nil {
+		return err
+	}
+	for key, r := range before {
+		if _, good := c.accepted[key]; !good {
+			c.accepted[key], c.refused[key] = r.old, r
+		}
+	}
+	c.moved = true
+	return nil
+}
+
 // mayMove tells whether the object of the key may be another one than before.
 // While the mesh cannot see the cluster, nothing of it may.
 func (c *cluster) mayMove(key string) bool {

@@ -122,7 +122,7 @@ func faults() []fault {
 			end: unlocked,
 		},
 		{ // a backup is made, the mesh sees more, and then the server goes back to it
-			name: "restore-and-overtake", listed: isListed,
+			name: "restore-and-overtake", listed: mayBeListed,
 			begin: func(c *cluster, s step) {
 				locked(c, s)
 				c.must(c.w.until(c.name+" to be missed", func() bool { return !c.w.status(c).Ready }))
@@ -135,9 +135,10 @@ func faults() []fault {
 			end: func(c *cluster, s step) {
 				locked(c, s)
 				before := c.revision()
+				c.pause(true)
 				c.etcd.RestartFrom(c.w.t, c.backup)
 				c.connect()
-				c.moved = true // back to what it was
+				c.must(c.rewound())
 				c.overtake(before)
 				unlocked(c, s)
 			},

@@ -10,13 +10,15 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 )
 
 func TestMain(m *testing.M) {
 	zerolog.SetGlobalLevel(zerolog.Disabled) // one of the proxy's toxics logs there
-	etcdtest.Main(m)
+	// A toxic that has something to send when its connection closes never ends.
+	etcdtest.Main(m, goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"))
 }
 
 var (
@@ -111,10 +113,15 @@ func (d *driver) play(s step) error {
 		if err := d.check(); err != nil {
 			return fmt.Errorf("while %s lasts: %w", c.lasting.name, err)
 		}
-		if err := c.heal(s); err != nil {
-			return err
+		healed := c.lasting.name
+		err := c.heal(s)
+		if err == nil {
+			err = d.check()
 		}
-		return d.check()
+		if err != nil {
+			return fmt.Errorf("after %s: %w", healed, err)
+		}
+		return nil
 	case isFault:
 		if c.lasting != nil {
 			return nil // of a plan of which parts were left out
