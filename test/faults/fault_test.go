@@ -126,8 +126,10 @@ func faults() []fault {
 			begin: func(c *cluster, s step) {
 				locked(c, s)
 				c.must(c.w.until(c.name+" to be missed", func() bool { return !c.w.status(c).Ready }))
+				c.pause(false)
 				c.backup = c.etcd.Backup(c.w.t)
 				c.connect()
+				c.unpause()
 				unlocked(c, s)
 				c.mayList()
 			},
