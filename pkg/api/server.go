@@ -128,66 +128,6 @@ func markLocal(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-func (s *Server) allRoutes() []route {
-	all := []route{
-		{
-			path: "/{$}", id: "index", summary: "The paths, as text.", media: "text/plain",
-			handle: s.index,
-		},
-		{
-			path: "/healthz", id: "healthz", summary: "Whether the process works.",
-			answer: reflect.TypeFor[Liveness](), handle: s.healthz,
-		},
-		{
-			path: "/readyz", id: "readyz", summary: "Whether every configured cluster is visible.",
-			answer: reflect.TypeFor[Readiness](), errors: []int{http.StatusServiceUnavailable}, handle: s.readyz,
-		},
-		{
-			path: "/metrics", id: "metrics", summary: "Metrics for Prometheus.", media: "text/plain",
-			handle: s.metrics(),
-		},
-		{
-			path: "/openapi.json", id: "openapi", summary: "This description.", media: "application/openapi+json",
-			handle: s.serveOpenAPI,
-		},
-		{
-			path: "/v1/status", id: "status", summary: "Everything at a glance.",
-			answer: reflect.TypeFor[Status](), handle: s.status,
-		},
-		{
-			path: "/v1/watch", id: "watch", summary: "The state of some resources and all their changes, as Server-Sent Events.",
-			media: "text/event-stream", parameters: watchParameters(), errors: []int{http.StatusBadRequest}, handle: s.watch,
-		},
-		{
-			path: "/v1/lookup/{address}", id: "lookup", summary: "Whose address this is.",
-			answer: reflect.TypeFor[Lookup](), errors: []int{http.StatusBadRequest}, handle: s.lookup,
-		},
-	}
-	all = append(all, s.logLevelRoutes()...)
-	if s.profiles {
-		all = append(all, profileRoutes()...)
-	}
-	all = append(all, s.debugRoutes()...)
-	for _, res := range allResources() {
-		all = append(all, res.routes(s)...)
-	}
-	return all
-}
-
-// described is a resource without its types.
-type described interface {
-	watchable
-	routes(s *Server) []route
-}
-
-// allResources is everything that can be listed and watched.
-func allResources() []described {
-	return []described{
-		clusterResource(), nodeResource(), serviceResource(), identityResource(), ipResource(),
-		conflictResource(), eventResource(), healthResource(),
-	}
-}
-
 // openFeed begins to follow all resources.
 func (s *Server) openFeed() error {
 	var followers []follower

@@ -1,11 +1,7 @@
 package api
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -28,56 +24,6 @@ const (
 	watchHeartbeat = 15 * time.Second // between signs of life of an idle watch
 	watchRestarts  = 3                // states in a row that a client may be too slow for
 )
-
-// watchable is a resource as a watch sees it.
-type watchable interface {
-	title() string
-	filterNames() []string
-	followIn(s *Server) (follower, error)
-	// remembers tells whether its changes say what was before.
-	remembers() bool
-	// state gives everything that passes the query.
-	state(s *Server, v *view, q *query, give func(key string, object any) error) error
-	// keyOf names an object of the domain.
-	keyOf(object any) string
-	// show converts an object of the domain.
-	show(s *Server, v *view, object any) any
-	// may and does tell whether it passes the filters: those whose answer never
-	// changes, and the others.
-	may(q *query, object any) bool
-	does(s *Server, v *view, q *query, object any) bool
-}
-
-func (res resource[D, J]) title() string                        { return res.name }
-func (res resource[D, J]) filterNames() []string                { return res.filters }
-func (res resource[D, J]) followIn(s *Server) (follower, error) { return res.follow(s) }
-func (res resource[D, J]) remembers() bool                      { return res.withBefore }
-func (res resource[D, J]) keyOf(object any) string              { return res.key(object.(D)) }
-func (res resource[D, J]) may(q *query, object any) bool        { return res.fixed(q, object.(D)) }
-
-func (res resource[D, J]) show(s *Server, v *view, object any) any {
-	return res.convert(s, v, object.(D))
-}
-
-func (res resource[D, J]) does(s *Server, v *view, q *query, object any) bool {
-	return res.passes(s, v, q, object.(D))
-}
-
-func (res resource[D, J]) state(s *Server, v *view, q *query, give func(string, any) error) error {
-	items, err := res.from(s, v, q)
-	if err != nil {
-		return err
-	}
-	for d := range items {
-		if !res.fixed(q, d) || !res.passes(s, v, q, d) {
-			continue
-		}
-		if err := give(res.key(d), res.convert(s, v, d)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // watch serves the changes of some resources as Server-Sent Events.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request) error {
@@ -338,53 +284,4 @@ func (c *watching) had(v *view, sub *subscription, e feedEntry, key string) bool
 	}
 	_, sent := sub.sent[key]
 	return sent
-}
-
-// sseWriter writes Server-Sent Events.
-type sseWriter struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
-	enc     *json.Encoder
-	data    bytes.Buffer // of the event that is being encoded
-	buf     bytes.Buffer // events that were not written yet
-}
-
-// put adds an event, and writes when there is enough.
-func (o *sseWriter) put(id, event string, data any) error {
-	o.data.Reset()
-	if err := o.enc.Encode(data); err != nil {
-		return fmt.Errorf("encoding an event: %w", err)
-	}
-	if id != "" {
-		o.buf.WriteString("id: " + id + "\n")
-	}
-	o.buf.WriteString("event: " + event + "\ndata: ")
-	o.buf.Write(o.data.Bytes()) // ends in a newline
-	o.buf.WriteByte('\n')
-	if o.buf.Len() < chunkSize {
-		return nil
-	}
-	return o.flush()
-}
-
-// send puts an event and writes everything.
-func (o *sseWriter) send(id, event string, data any) error {
-	return errors.Join(o.put(id, event, data), o.flush())
-}
-
-func (o *sseWriter) comment(text string) error {
-	o.buf.WriteString(": " + text + "\n\n")
-	return o.flush()
-}
-
-func (o *sseWriter) flush() error {
-	if o.buf.Len() == 0 {
-		return nil
-	}
-	_, err := o.w.Write(o.buf.Bytes())
-	o.buf.Reset()
-	if err != nil {
-		return err
-	}
-	return o.control.Flush()
 }

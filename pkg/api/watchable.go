@@ -1,0 +1,51 @@
+package api
+
+// watchable is a resource as a watch sees it.
+type watchable interface {
+	title() string
+	filterNames() []string
+	followIn(s *Server) (follower, error)
+	// remembers tells whether its changes say what was before.
+	remembers() bool
+	// state gives everything that passes the query.
+	state(s *Server, v *view, q *query, give func(key string, object any) error) error
+	// keyOf names an object of the domain.
+	keyOf(object any) string
+	// show converts an object of the domain.
+	show(s *Server, v *view, object any) any
+	// may and does tell whether it passes the filters: those whose answer never
+	// changes, and the others.
+	may(q *query, object any) bool
+	does(s *Server, v *view, q *query, object any) bool
+}
+
+func (res resource[D, J]) title() string                        { return res.name }
+func (res resource[D, J]) filterNames() []string                { return res.filters }
+func (res resource[D, J]) followIn(s *Server) (follower, error) { return res.follow(s) }
+func (res resource[D, J]) remembers() bool                      { return res.withBefore }
+func (res resource[D, J]) keyOf(object any) string              { return res.key(object.(D)) }
+func (res resource[D, J]) may(q *query, object any) bool        { return res.fixed(q, object.(D)) }
+
+func (res resource[D, J]) show(s *Server, v *view, object any) any {
+	return res.convert(s, v, object.(D))
+}
+
+func (res resource[D, J]) does(s *Server, v *view, q *query, object any) bool {
+	return res.passes(s, v, q, object.(D))
+}
+
+func (res resource[D, J]) state(s *Server, v *view, q *query, give func(string, any) error) error {
+	items, err := res.from(s, v, q)
+	if err != nil {
+		return err
+	}
+	for d := range items {
+		if !res.fixed(q, d) || !res.passes(s, v, q, d) {
+			continue
+		}
+		if err := give(res.key(d), res.convert(s, v, d)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
