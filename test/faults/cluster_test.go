@@ -115,7 +115,9 @@ func (c *cluster) writeFile(more string) error {
 }
 
 func (c *cluster) config() wire.ClusterConfig {
-	return wire.ClusterConfig{ID: c.id, Capabilities: wire.Capabilities{MaxConnectedClusters: 255}}
+	return wire.ClusterConfig{ID: c.id, Capabilities: wire.Capabilities{
+		MaxConnectedClusters: 255, EndpointSlicesExportMode: wire.EndpointSlicesBoth,
+	}}
 }
 
 func (c *cluster) configure(cfg wire.ClusterConfig) error {

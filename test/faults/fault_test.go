@@ -78,7 +78,7 @@ func faults() []fault {
 			end: func(c *cluster, _ step) { c.doors[c.open].relieve() },
 		},
 		{
-			name: "slice", listed: mayBeListed,
+			name: "slicer", listed: mayBeListed,
 			begin: func(c *cluster, _ step) {
 				c.doors[c.open].spoil("slicer", map[string]int{"average_size": 100, "size_variation": 50, "delay": 100})
 			},

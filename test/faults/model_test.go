@@ -44,6 +44,8 @@ func acceptable(key string, value []byte, e wire.Expect) bool {
 		_, err = wire.DecodeNode(name, value, e)
 	case "services":
 		_, err = wire.DecodeService(name, value, e)
+	case "endpointslices":
+		_, err = wire.DecodeEndpointSlice(name, value, e)
 	case "identities":
 		_, err = wire.DecodeIdentity(name, value, e)
 	case "ip":
@@ -55,7 +57,7 @@ func acceptable(key string, value []byte, e wire.Expect) bool {
 }
 
 func nameOf(key, cluster string) string {
-	for _, prefix := range []string{"nodes/v1/" + cluster + "/", "services/v1/" + cluster + "/", "identities/v1/id/", "ip/v1/default/"} {
+	for _, prefix := range []string{"nodes/v1/" + cluster + "/", "services/v1/" + cluster + "/", "endpointslices/v1/" + cluster + "/", "identities/v1/id/", "ip/v1/default/"} {
 		if name, ok := strings.CutPrefix(key, "cilium/state/"+prefix); ok {
 			return name
 		}
@@ -67,7 +69,16 @@ func nameOf(key, cluster string) string {
 func model(all []contents) picture {
 	p := picture{}
 	claims := map[netip.Prefix][]claim{}
-	parts := map[string][]*wire.Service{}
+	parts := map[string]map[string]*part{}
+	partOf := func(service, cluster string) *part {
+		if parts[service] == nil {
+			parts[service] = map[string]*part{}
+		}
+		if parts[service][cluster] == nil {
+			parts[service][cluster] = &part{}
+		}
+		return parts[service][cluster]
+	}
 	for _, c := range all {
 		e := expect(c.name, c.id)
 		for _, key := range slices.Sorted(maps.Keys(c.values)) {
@@ -84,7 +95,13 @@ func model(all []contents) picture {
 				s, err := wire.DecodeService(name, value, e)
 				mustDecode(err)
 				p[c.name+" service "+name] = serviceText(s)
-				parts[name] = append(parts[name], s)
+				partOf(name, c.name).entry = s
+			case "endpointslices":
+				s, err := wire.DecodeEndpointSlice(name, value, e)
+				mustDecode(err)
+				p[c.name+" slice "+name] = slicedText(endpoints(s))
+				of := partOf(s.Namespace+"/"+s.Labels[wire.LabelServiceName], c.name)
+				of.sliced = append(of.sliced, endpoints(s)...)
 			case "identities":
 				id, err := wire.DecodeIdentity(name, value, e)
 				mustDecode(err)
@@ -308,23 +325,86 @@ func mustText(v any) string {
 	return string(text)
 }
 
+// endpoint is one address of a slice, or of a service that slices tell more of.
+type endpoint struct {
+	IP                          netip.Addr
+	Zone, Node                  string
+	Ready, Serving, Terminating bool
+}
+
+func endpoints(s *wire.EndpointSlice) []endpoint {
+	text := func(s *string) string {
+		if s == nil {
+			return ""
+		}
+		return *s
+	}
+	var out []endpoint
+	for _, e := range s.Endpoints {
+		c := e.Conditions
+		ready := c.Ready == nil || *c.Ready
+		out = append(out, endpoint{
+			netip.MustParseAddr(e.Addresses[0]), text(e.Zone), text(e.NodeName),
+			ready, c.Serving == nil && ready || c.Serving != nil && *c.Serving, c.Terminating != nil && *c.Terminating,
+		})
+	}
+	return out
+}
+
+func slicedText(all []endpoint) string {
+	slices.SortFunc(all, func(a, b endpoint) int { return a.IP.Compare(b.IP) })
+	return fmt.Sprint(all)
+}
+
+// part is what one cluster brings to a service.
+type part struct {
+	entry  *wire.Service // nil when it exports slices alone
+	sliced []endpoint
+}
+
+func (p part) shared() bool { return p.entry == nil || p.entry.Shared }
+
+// backends are those of the entry, with what the slices add, or else those of
+// the slices that can be used.
+func (p part) backends() []endpoint {
+	var out []endpoint
+	if p.entry == nil {
+		for _, e := range p.sliced {
+			if e.Ready || e.Serving {
+				out = append(out, e)
+			}
+		}
+		return out
+	}
+	for _, b := range backends(p.entry) {
+		e := endpoint{b.IP, b.Zone, "", true, true, false}
+		for _, more := range p.sliced {
+			if more.IP == b.IP {
+				e = more
+				e.Zone = cmp.Or(b.Zone, more.Zone)
+			}
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
 // globalText is what the clusters make of one service together: nothing unless
 // one shares it, and the backends of those that do, each address once for a
 // cluster.
-func globalText(parts []*wire.Service) string {
-	var who, what []string
-	for _, s := range parts {
-		who = append(who, s.Cluster)
-		for _, b := range backends(s) {
-			if s.Shared {
-				what = append(what, s.Cluster+" "+b.IP.String())
+func globalText(of map[string]*part) string {
+	var what []string
+	shared := false
+	for cluster, p := range of {
+		if shared = shared || p.shared(); p.shared() {
+			for _, e := range p.backends() {
+				what = append(what, fmt.Sprint(cluster, " ", e))
 			}
 		}
 	}
-	if !slices.ContainsFunc(parts, func(s *wire.Service) bool { return s.Shared }) {
+	if !shared {
 		return ""
 	}
-	slices.Sort(who)
 	slices.Sort(what)
-	return fmt.Sprintf("of %v backends %v", who, what)
+	return fmt.Sprintf("of %v backends %v", slices.Sorted(maps.Keys(of)), what)
 }

@@ -16,7 +16,7 @@ import (
 // several times is more likely.
 func operations() []string {
 	return []string{
-		"node", "node", "service", "service", "service", "identity", "identity",
+		"node", "node", "service", "service", "service", "slice", "slice", "identity", "identity",
 		"ip", "ip", "ip", "ip", "cidr", "delete", "delete", "delete", "delete",
 		"malformed", "foreign", "foreign-identity", "txn", "burst",
 	}
@@ -43,6 +43,8 @@ func (m maker) transactions(do string) [][]change {
 		return one(m.node())
 	case "service":
 		return one(m.service())
+	case "slice":
+		return one(m.slice())
 	case "identity":
 		return one(m.identity())
 	case "ip":
@@ -73,7 +75,7 @@ func (m maker) transactions(do string) [][]change {
 		var all [][]change
 		keys := make([]func() change, 2)
 		for i := range keys {
-			keys[i] = []func() change{m.node, m.service, m.identity, m.ip}[m.IntN(4)]
+			keys[i] = []func() change{m.node, m.service, m.slice, m.identity, m.ip}[m.IntN(5)]
 		}
 		for range 30 {
 			all = append(all, []change{keys[m.IntN(len(keys))]()})
@@ -85,7 +87,7 @@ func (m maker) transactions(do string) [][]change {
 
 // any makes one object of any kind.
 func (m maker) any() change {
-	return []func() change{m.node, m.service, m.identity, m.ip, m.ip, m.cidr}[m.IntN(6)]()
+	return []func() change{m.node, m.service, m.slice, m.identity, m.ip, m.ip, m.cidr}[m.IntN(7)]()
 }
 
 // addr is an address of the cluster's own, or one that others claim as well.
@@ -156,6 +158,47 @@ func (m maker) service() change {
 	return change{s.Key(), s.Encode()}
 }
 
+// slice writes one of two slices of a service: each has the addresses of one
+// family, so that none is in both.
+func (m maker) slice() change {
+	service := fmt.Sprint("svc", m.IntN(6))
+	s := wire.EndpointSlice{
+		Cluster: m.name, ClusterID: m.id, Namespace: m.word("ns1", "ns2"), Name: service + "-4",
+		Labels: map[string]string{wire.LabelServiceName: service}, AddressType: wire.AddressTypeIPv4,
+	}
+	if m.IntN(2) == 0 {
+		s.Name, s.AddressType = service+"-6", wire.AddressTypeIPv6
+	}
+	seen := map[netip.Addr]bool{}
+	for range m.IntN(12) {
+		ip := m.addr()
+		if seen[ip] || ip.Is4() != (s.AddressType == wire.AddressTypeIPv4) {
+			continue
+		}
+		seen[ip] = true
+		s.Endpoints = append(s.Endpoints, wire.Endpoint{
+			Addresses: []string{ip.String()}, Zone: m.maybe("a", "b"), NodeName: m.maybe("node1", "node2"),
+			Conditions: wire.EndpointConditions{Ready: m.perhaps(), Serving: m.perhaps(), Terminating: m.perhaps()},
+		})
+	}
+	return change{s.Key(), s.Encode()}
+}
+
+func (m maker) maybe(of ...string) *string {
+	if m.IntN(2) == 0 {
+		return nil
+	}
+	return &of[m.IntN(len(of))]
+}
+
+func (m maker) perhaps() *bool {
+	if m.IntN(2) == 0 {
+		return nil
+	}
+	yes := m.IntN(2) == 0
+	return &yes
+}
+
 // spelled are the identities that may be written with leading zeroes.
 func (m maker) spelled() []uint32 { return []uint32{m.id << 16, m.id<<16 + 1, m.id<<16 + 2} }
 
@@ -203,7 +246,7 @@ func (m maker) pair(p wire.IPIdentityPair) change {
 // plain makes an object that no two keys can stand for.
 func (m maker) plain() change {
 	for {
-		c := []func() change{m.node, m.service, m.identity, m.ip}[m.IntN(4)]()
+		c := []func() change{m.node, m.service, m.slice, m.identity, m.ip}[m.IntN(5)]()
 		if family(c.key) != "identities" || !slices.ContainsFunc(m.spelled(), func(id uint32) bool {
 			return plainKey(c.key) == wire.IdentityKey(id)
 		}) {
@@ -281,11 +324,17 @@ func canaries(cluster int, name string, id uint32, n int) []change {
 		Cluster: name, ClusterID: id, Namespace: canaryName, Name: canaryName, Shared: true,
 		Labels: map[string]string{"n": text},
 	}
+	slice := wire.EndpointSlice{
+		Cluster: name, ClusterID: id, Namespace: canaryName, Name: canaryName, AddressType: wire.AddressTypeIPv4,
+		Labels:    map[string]string{wire.LabelServiceName: canaryName},
+		Endpoints: []wire.Endpoint{{Addresses: []string{canaryAddr(cluster).String()}, NodeName: &text}},
+	}
 	pair := wire.NewHostPair(canaryAddr(cluster))
 	pair.Identity, pair.Pod = id<<16, text
 	return []change{
 		{node.Key(), node.Encode()},
 		{service.Key(), service.Encode()},
+		{slice.Key(), slice.Encode()},
 		{wire.IdentityKey(canaryID(id)), fmt.Appendf(nil, "k8s:io.cilium.k8s.policy.cluster=%s;k8s:n=%s;", name, text)},
 		{pair.Key(), pair.Encode()},
 	}

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"fmt"
+	"iter"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -51,6 +52,12 @@ func (w *world) look() sight {
 		if x.Name != canaryName {
 			s.picture[x.Cluster+" service "+x.FullName()] = exportedText(x.Shared, x.ClusterID, x.Labels, seenBackends(x))
 			s.mark(mark{x, rev, x.Cluster, wire.Services.Key(x.Cluster, false, x.FullName())}, "")
+		}
+	}
+	for x, rev := range w.view.Services.Slices().All(txn) {
+		if x.Name != canaryName {
+			s.picture[x.Cluster+" slice "+x.Namespace+"/"+x.Name] = slicedText(seenEndpoints(x.Endpoints()))
+			s.mark(mark{x, rev, x.Cluster, wire.EndpointSlices.Key(x.Cluster, false, x.Namespace+"/"+x.Name)}, "")
 		}
 	}
 	for g := range w.view.Services.Global().All(txn) {
@@ -127,13 +134,25 @@ func seenBackends(s *services.Service) []backend {
 	return out
 }
 
+func seenEndpoints(all iter.Seq[services.Backend]) []endpoint {
+	var out []endpoint
+	for b := range all {
+		out = append(out, seenEndpoint(b))
+	}
+	return out
+}
+
+func seenEndpoint(b services.Backend) endpoint {
+	return endpoint{b.IP, b.Zone, b.Node, b.Ready(), b.Serving(), b.Terminating()}
+}
+
 func seenGlobal(g *services.Global) string {
 	var who, what []string
 	for _, p := range g.Parts {
 		who = append(who, p.Cluster)
 	}
 	for p, b := range g.Backends() {
-		what = append(what, p.Cluster+" "+b.IP.String())
+		what = append(what, fmt.Sprint(p.Cluster, " ", seenEndpoint(b)))
 	}
 	slices.Sort(who)
 	slices.Sort(what)
@@ -153,6 +172,12 @@ func (w *world) canary(c *cluster, r wire.Resource, id uint32) int {
 	case wire.Services:
 		if s, _, ok := w.view.Services.Exported().Get(txn, services.ByKey(c.name, canaryName, canaryName)); ok {
 			text = s.Labels["n"]
+		}
+	case wire.EndpointSlices:
+		if s, _, ok := w.view.Services.Slices().Get(txn, services.SliceByKey(c.name, canaryName, canaryName)); ok {
+			for b := range s.Endpoints() {
+				text = b.Node
+			}
 		}
 	case wire.Identities:
 		if i, _, ok := w.view.Identities.Table().Get(txn, allocator.ByKey(canaryID(id), c.name)); ok {
