@@ -45,7 +45,7 @@ func leaves() map[string]bool {
 }
 
 func beside() map[string]bool {
-	return map[string]bool{"internal/sim": true, "pkg/kvstore/kvtest": true, "test/scale": true, "test/faults": true, "internal/floors": true}
+	return map[string]bool{"internal/sim": true, "pkg/kvstore/kvtest": true, "test/scale": true, "test/faults": true, "internal/floors": true, "deploy": true}
 }
 
 // list returns, for each package of the project, what it imports outside tests.

@@ -1,0 +1,30 @@
+# The image of mesh-agent: one static program and the authorities of the public web, nothing else.
+#
+#   docker build --build-arg VERSION=$(git describe --tags --always --dirty) -t REGISTRY/mesh-agent:VERSION .
+#
+# The compiler runs on the builder's own platform and makes the program for the wanted one, so that
+# `docker buildx build --platform linux/amd64,linux/arm64` emulates nothing.
+FROM --platform=$BUILDPLATFORM golang:1.26 AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+COPY cmd/mesh-agent cmd/mesh-agent
+COPY internal internal
+COPY pkg pkg
+# BuildKit sets the platform; nobody else sets the version, which cannot be read from git here.
+ARG TARGETOS TARGETARCH
+ARG VERSION=unknown
+# As `make build`. The mounts only keep what was downloaded and compiled for the next build.
+RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
+    CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
+    go build -trimpath -ldflags "-s -w -X main.release=$VERSION" -o bin/ ./cmd/mesh-agent
+
+FROM scratch
+# For client files that name no authority (trusted-ca-file): then those of the system are trusted.
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
+COPY --from=build /src/bin/mesh-agent /usr/bin/
+# So that `kubectl exec POD -- mesh-agent status` finds it.
+ENV PATH=/usr/bin
+# Nobody in particular: without root there is less to lose. A number, so that runAsNonRoot can be checked.
+USER 65532:65532
+ENTRYPOINT ["/usr/bin/mesh-agent"]
+CMD ["run"]
