@@ -1,0 +1,144 @@
+package scale
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+)
+
+// readyPoll is how often the agent is asked whether it is ready. Asking more
+// often would cost an agent of hundreds of clusters a part of its time.
+const readyPoll = 20 * time.Millisecond
+
+// patience is how long a run may take before something must be broken.
+const patience = 5 * time.Minute
+
+// process is a running agent.
+type process struct {
+	cmd    *exec.Cmd
+	client *http.Client
+}
+
+// run measures one run of the agent on the directory.
+func (p programs) run(tb testing.TB, dir string) result {
+	tb.Helper()
+	temp, err := os.MkdirTemp("", "scale-") // short enough for a socket
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer os.RemoveAll(temp)
+	socket := filepath.Join(temp, "agent.sock")
+	cmd := exec.CommandContext(tb.Context(), p.agent, "run", "--cluster-name", "own", "--cluster-id", "255", "--clustermesh-config", dir,
+		"--clustermesh-sync-timeout", "1h", "--socket", socket, "--listen", "127.0.0.1:0", "--debug-pprof", "--log-level", "warn")
+	cmd.Stderr = os.Stderr
+	a := process{cmd, &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
+		},
+	}}}
+	defer a.client.CloseIdleConnections()
+	start := time.Now()
+	if err := cmd.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	r, err := a.measure(tb.Context(), start)
+	if err := errors.Join(err, cmd.Process.Signal(syscall.SIGTERM), cmd.Wait()); err != nil {
+		tb.Fatalf("the agent: %v", err)
+	}
+	return r
+}
+
+func (a process) measure(ctx context.Context, start time.Time) (r result, err error) {
+	if err := a.ready(ctx); err != nil {
+		return r, err
+	}
+	r.Seconds = time.Since(start).Seconds()
+	if r.CPU, err = cpuSeconds(a.cmd.Process.Pid); err != nil {
+		return r, err
+	}
+	if r.Keys, err = a.keys(ctx); err != nil {
+		return r, err
+	}
+	if r.Heap, err = a.heap(ctx); err != nil {
+		return r, err
+	}
+	r.Resident, r.Peak, err = resident(a.cmd.Process.Pid)
+	return r, err
+}
+
+// get asks the agent.
+func (a process) get(ctx context.Context, path string) (int, []byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://agent"+path, nil)
+	if err != nil {
+		return 0, nil, err
+	}
+	resp, err := a.client.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, body, err
+}
+
+func (a process) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tick := time.NewTicker(readyPoll)
+	defer tick.Stop()
+	for {
+		status, body, err := a.get(ctx, "/readyz")
+		if err == nil && status == http.StatusOK {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("not ready: %d %s %w", status, body, err)
+		}
+	}
+}
+
+// keys counts what the agent took over.
+func (a process) keys(ctx context.Context) (n int, err error) {
+	_, body, err := a.get(ctx, "/v1/clusters")
+	if err != nil {
+		return 0, err
+	}
+	var clusters api.List[api.Cluster]
+	if err := json.Unmarshal(body, &clusters); err != nil {
+		return 0, fmt.Errorf("/v1/clusters says %.200q: %w", body, err)
+	}
+	for _, c := range clusters.Items {
+		n += c.Counts.Nodes + c.Counts.Services + c.Counts.Identities + c.Counts.IPs
+	}
+	return n, nil
+}
+
+// heap is what is reachable in the agent, everything that it holds.
+func (a process) heap(ctx context.Context) (bytes float64, err error) {
+	for range 2 { // pools let go of what they have the second time
+		_, body, err := a.get(ctx, "/debug/pprof/heap?gc=1&debug=1")
+		if err != nil {
+			return 0, err
+		}
+		_, rest, found := strings.Cut(string(body), "# HeapAlloc = ")
+		if _, err := fmt.Sscan(rest, &bytes); !found || err != nil {
+			return 0, fmt.Errorf("the profile of the heap has no HeapAlloc: %w", err)
+		}
+	}
+	return bytes, nil
+}

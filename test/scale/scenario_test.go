@@ -1,0 +1,118 @@
+package scale
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/mesh-agent/mesh-agent/internal/sim"
+)
+
+// scenario is a mesh, and what the agent may need for it.
+type scenario struct {
+	name     string
+	clusters int
+	mode     sim.Mode
+	each     sim.Cluster
+	bounds   bounds
+}
+
+// bounds are what may not be exceeded; one that is zero is none.
+type bounds struct {
+	ratio    float64 // of the agent's time to the floor's
+	cpuRatio float64 // of the agent's CPU time to the floor's
+	cpu      float64 // µs for each key
+	heap     float64 // live bytes for each address
+	peak     float64 // MiB resident
+}
+
+// scenarios are those of the benchmark. M is 8 clusters with 464,000 keys.
+func scenarios() []scenario {
+	ofM := bounds{ratio: 3, cpu: 8, heap: 500, peak: 450}
+	m := cluster(1000, 2000, 10, 5000, 50_000)
+	return []scenario{
+		{"M-etcd-each", 8, sim.Remote, m, ofM},
+		{"M-one-etcd", 8, sim.Cached, m, ofM},
+		{"64-clusters", 64, sim.Remote, cluster(100, 200, 5, 500, 2000), bounds{ratio: 3, peak: 350}},
+		{"254-clusters", 254, sim.Remote, cluster(20, 50, 3, 100, 500), bounds{ratio: 3}},
+	}
+}
+
+// cluster is one in the form of Cilium 1.19, whose keys are the mix that others
+// measure: without endpoint slices.
+func cluster(nodes, services, backends, identities, addresses int) sim.Cluster {
+	c := sim.Default("", 0)
+	c.Nodes, c.Services, c.Backends, c.Identities, c.Addresses = nodes, services, backends, identities, addresses
+	c.EndpointSlices, c.ServiceExports = false, false
+	return c
+}
+
+func (s scenario) keys() int      { return s.clusters * s.each.Keys() }
+func (s scenario) addresses() int { return s.clusters * s.each.Addresses }
+
+// descriptions are the clusters themselves.
+func (s scenario) descriptions() []sim.Cluster {
+	all := make([]sim.Cluster, s.clusters)
+	for i := range all {
+		c := s.each
+		c.Name, c.ID, c.Mode = fmt.Sprint("cluster", i+1), uint32(i+1), s.mode
+		all[i] = c
+	}
+	return all
+}
+
+// figures are what came of some runs. Times are of the fastest run, as
+// others on the machine can only add to it, unless their names say otherwise.
+type figures struct {
+	agent, floor             times
+	ratio, medianRatio       float64
+	cpu, floorCPU, cpuRatio  float64 // µs for each key
+	heap                     float64 // live bytes for each address, the most of all runs
+	peak, floorPeak, settled float64 // MiB resident, the most of all runs
+}
+
+// times are seconds.
+type times struct{ least, median float64 }
+
+func (s scenario) figures(agent, floor []result) figures {
+	seconds := func(r result) float64 { return r.Seconds }
+	cpu := func(r result) float64 { return r.CPU / float64(s.keys()) * 1e6 }
+	f := figures{
+		agent:     times{least(agent, seconds), median(agent, seconds)},
+		floor:     times{least(floor, seconds), median(floor, seconds)},
+		cpu:       least(agent, cpu),
+		floorCPU:  least(floor, cpu),
+		heap:      most(agent, func(r result) float64 { return r.Heap }) / float64(s.addresses()),
+		peak:      most(agent, func(r result) float64 { return r.Peak }) / (1 << 20),
+		floorPeak: most(floor, func(r result) float64 { return r.Peak }) / (1 << 20),
+		settled:   most(agent, func(r result) float64 { return r.Resident }) / (1 << 20),
+	}
+	f.ratio, f.medianRatio = f.agent.least/f.floor.least, f.agent.median/f.floor.median
+	f.cpuRatio = f.cpu / f.floorCPU
+	return f
+}
+
+// exceeded says in words which bounds the figures do not keep.
+func (b bounds) exceeded(f figures) (out []string) {
+	for _, one := range []struct {
+		what       string
+		got, bound float64
+	}{
+		{"times the floor's seconds", f.ratio, b.ratio},
+		{"times the floor's CPU", f.cpuRatio, b.cpuRatio},
+		{"µs of CPU for each key", f.cpu, b.cpu},
+		{"bytes of live heap for each address", f.heap, b.heap},
+		{"MiB resident at the most", f.peak, b.peak},
+	} {
+		if one.bound > 0 && (one.got > one.bound || math.IsNaN(one.got)) {
+			out = append(out, fmt.Sprintf("%.2f %s, at most %g are allowed", one.got, one.what, one.bound))
+		}
+	}
+	return out
+}
+
+// row is the figures as a row of the table in docs/performance.md.
+func (s scenario) row(f figures) string {
+	return fmt.Sprintf("| %s | %.2f (%.2f) | %.2f (%.2f) | %.1f (%.1f) | %.1f | %.1f | %.0f | %.0f | %.0f | %.0f |", s.name,
+		f.floor.least, f.floor.median, f.agent.least, f.agent.median, f.ratio, f.medianRatio,
+		f.floorCPU, f.cpu, f.heap, f.floorPeak, f.peak, f.settled)
+}
