@@ -42,7 +42,7 @@ func (p programs) run(tb testing.TB, dir string) result {
 	defer os.RemoveAll(temp)
 	socket := filepath.Join(temp, "agent.sock")
 	cmd := exec.CommandContext(tb.Context(), p.agent, "run", "--cluster-name", "own", "--cluster-id", "255", "--clustermesh-config", dir,
-		"--clustermesh-sync-timeout", "1h", "--socket", socket, "--listen", "127.0.0.1:0", "--debug-pprof", "--log-level", "warn")
+		"--clustermesh-sync-timeout", "1h", "--socket", socket, "--listen", "127.0.0.1:0", "--debug-pprof", "--log-level", "error")
 	cmd.Stderr = os.Stderr
 	a := process{cmd, &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -1,0 +1,90 @@
+package clustermesh
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mesh-agent/mesh-agent/internal/sim"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+)
+
+// revisions are those of all tables: each write moves one of them.
+func (w *world) revisions() map[string]uint64 {
+	txn := w.db.ReadTxn()
+	return map[string]uint64{
+		"nodes":           w.view.Nodes.Table().Revision(txn),
+		"services":        w.view.Services.Exported().Revision(txn),
+		"endpoint slices": w.view.Services.Slices().Revision(txn),
+		"global services": w.view.Services.Global().Revision(txn),
+		"identities":      w.view.Identities.Table().Revision(txn),
+		"addresses":       w.view.IPs.Revision(),
+	}
+}
+
+// TestAReconnectWritesNothing: what has not changed while a cluster of 50,000
+// addresses was away is written to no table again, neither when its server
+// continues where it was, nor when all of it has to be listed from another one.
+func TestAReconnectWritesNothing(t *testing.T) {
+	t.Parallel()
+	c := sim.Default("c1", 1)
+	c.Nodes, c.Services, c.Identities, c.Addresses = 100, 100, 500, 50_000
+	c1, err := sim.Open(t.Context(), c, sim.Options{Plain: true})
+	must(t, err)
+	t.Cleanup(func() { must(t, c1.Close()) })
+	_, err = c1.Load(t.Context())
+	must(t, err)
+	w := newWorld(t, func(p *Params) {
+		backoff := p.KVStore.Timings.BackoffMax
+		p.KVStore = kvstore.DefaultOptions()
+		p.KVStore.Timings.BackoffMax, p.KVStore.Timings.ProbeInterval = backoff, 500*time.Millisecond
+	})
+	must(t, c1.WriteClientFiles(w.dir))
+	// synced waits until everything is known to be as it was after this time.
+	synced := func(after time.Time) remotecluster.Status {
+		t.Helper()
+		w.until("c1 to be synced", func() bool {
+			st, known := w.status("c1")
+			fresh := known && st.State == remotecluster.Ready && len(st.Sources) > 0
+			for _, s := range st.Sources {
+				fresh = fresh && s.Freshness.AsOf.After(after)
+			}
+			return fresh
+		})
+		st, _ := w.status("c1")
+		return st
+	}
+	first := synced(time.Time{})
+	if n := w.view.IPs.Len(); n < c.Addresses {
+		t.Fatalf("%d addresses, the cluster has %d", n, c.Addresses)
+	}
+	before := w.revisions()
+
+	must(t, c1.Restart(t.Context()))
+	resumed := synced(time.Now())
+	if resumed.EtcdClusterID != first.EtcdClusterID || !resumed.ConnectedSince.After(first.ConnectedSince) {
+		t.Fatalf("not a new session with the same etcd: %s since %s, now %s since %s",
+			first.EtcdClusterID, first.ConnectedSince, resumed.EtcdClusterID, resumed.ConnectedSince)
+	}
+	if diff := cmp.Diff(before, w.revisions()); diff != "" {
+		t.Errorf("a restarted server caused writes (-before +after):\n%s", diff)
+	}
+
+	must(t, c1.Replace(t.Context()))
+	if other := synced(time.Now()); other.EtcdClusterID == first.EtcdClusterID {
+		t.Fatalf("the session is not with the other etcd, but with %s", other.EtcdClusterID)
+	}
+	if diff := cmp.Diff(before, w.revisions()); diff != "" {
+		t.Errorf("another server with the same contents caused writes (-before +after):\n%s", diff)
+	}
+
+	// A change is seen: the revisions tell.
+	_, err = c1.Churn(t.Context(), 200)
+	must(t, err)
+	synced(time.Now())
+	if after := w.revisions(); before["addresses"] == after["addresses"] {
+		t.Errorf("200 changes moved no revision of addresses: %v", after)
+	}
+}
