@@ -159,8 +159,10 @@ func changes(b *testing.B, entries []*Entry, apply func([]Op)) {
 	perItem(b, maxHold, "ns/update")
 }
 
-// BenchmarkLookup finds winners; the floor finds exact addresses in a Go map.
+// BenchmarkLookup finds winners, and every claim that covers an address; the
+// floor finds exact addresses in a Go map.
 func BenchmarkLookup(b *testing.B) {
+	const bound = 1000 // ns
 	for _, set := range benchSets {
 		entries := benchEntries(set.addr)
 		addrs := addresses(entries)
@@ -174,10 +176,14 @@ func BenchmarkLookup(b *testing.B) {
 						b.Fatal("not found")
 					}
 				}
+				if took := b.Elapsed().Nanoseconds() / int64(b.N); took > bound {
+					b.Errorf("%d ns for a lookup, at most %d are allowed", took, bound)
+				}
 			}
 		}
 		c, m := filled(entries), mapped(entries)
 		b.Run(set.name, find(c.LookupWinner))
+		b.Run(set.name+"-all-claims", find(func(a netip.Addr) *Entry { return c.Lookup(a)[0] }))
 		b.Run(set.name+"-floor", find(func(a netip.Addr) *Entry { return m[a] }))
 	}
 }

@@ -1,0 +1,146 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"runtime"
+	"testing"
+)
+
+// heap is what is in use when the garbage is gone, and how much it grew at the
+// most.
+type heap struct{ before, most uint64 }
+
+func (h *heap) measure() {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	if h.before == 0 {
+		h.before = m.HeapAlloc
+	}
+	h.most = max(h.most, m.HeapAlloc)
+}
+
+func (h *heap) growth() uint64 { return h.most - h.before }
+
+// readSlowly asks for all addresses over a real connection and reads the answer
+// piece by piece. Between the pieces it reads nothing, as a reader that is slower
+// than any server, and measures.
+func (f *fixture) readSlowly(tb testing.TB, h *heap, pieces int64) (bytes int64) {
+	tb.Helper()
+	server := httptest.NewServer(f.Handler())
+	defer server.Close()
+	resp, err := server.Client().Get(server.URL + "/v1/ips")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer resp.Body.Close()
+	for {
+		n, err := io.CopyN(io.Discard, resp.Body, pieces)
+		if bytes += n; err == io.EOF {
+			return bytes
+		}
+		if err != nil {
+			tb.Fatal(err)
+		}
+		h.measure()
+	}
+}
+
+// walk reads all addresses page by page, and measures after each.
+func (f *fixture) walk(tb testing.TB, h *heap, limit int) (items int) {
+	tb.Helper()
+	server := httptest.NewServer(f.Handler())
+	defer server.Close()
+	for cursor := ""; ; {
+		resp, err := server.Client().Get(fmt.Sprint(server.URL, "/v1/ips?limit=", limit, "&cursor=", cursor))
+		if err != nil {
+			tb.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		var page struct{ Next string }
+		// The items are counted, not decoded: they would be the client's heap.
+		if err2 := json.Unmarshal(append([]byte("{"), body[bytes.LastIndex(body, []byte(`"next":`)):]...), &page); err != nil || err2 != nil {
+			tb.Fatal(err, err2)
+		}
+		items += bytes.Count(body, []byte("\n{"))
+		h.measure()
+		if cursor = page.Next; cursor == "" {
+			return items
+		}
+	}
+}
+
+// heapBound is what a list may need, whatever its length: the buffers of both
+// ends of the connection, which are in this process. The first 200,000 addresses
+// are 60 MiB as text, and a slice of pointers to them is 1.5 MiB.
+const heapBound = 1 << 20
+
+// The next two tests are not parallel: they measure the heap.
+func TestAListForASlowReaderNeedsNoMemory(t *testing.T) {
+	const n = 200_000
+	f := newFixture(t)
+	f.fillIPs(n)
+	f.view() // makes the snapshot
+	var h heap
+	h.measure()
+	size := f.readSlowly(t, &h, 4<<20)
+	if size < n*150 {
+		t.Fatalf("only %d bytes", size)
+	}
+	t.Logf("%d MiB answered, the heap grew by %d KiB at most", size>>20, h.growth()>>10)
+	if h.growth() > heapBound {
+		t.Errorf("the heap grew by %d KiB, at most %d are allowed", h.growth()>>10, heapBound>>10)
+	}
+}
+
+func TestAWalkByPagesNeedsNoMemory(t *testing.T) {
+	const n = 200_000
+	f := newFixture(t)
+	f.fillIPs(n)
+	f.view()
+	var h heap
+	h.measure()
+	if items := f.walk(t, &h, 10_000); items != n {
+		t.Fatalf("%d items, want %d", items, n)
+	}
+	t.Logf("the heap grew by %d KiB at most", h.growth()>>10)
+	if bound := uint64(heapBound + 10_000*400); h.growth() > bound { // and one page, which the test reads at once
+		t.Errorf("the heap grew by %d KiB, at most %d are allowed", h.growth()>>10, bound>>10)
+	}
+}
+
+// BenchmarkListMillion measures the same with a million addresses.
+func BenchmarkListMillion(b *testing.B) {
+	const n = 1_000_000
+	f := newFixture(b)
+	f.fillIPs(n)
+	f.view()
+	measure := func(name string, read func(b *testing.B, h *heap)) {
+		b.Run(name, func(b *testing.B) {
+			var h heap
+			h.measure()
+			for b.Loop() {
+				read(b, &h)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/item")
+			b.ReportMetric(float64(h.growth())/(1<<10), "heap-KiB")
+		})
+	}
+	measure("slow-reader", func(b *testing.B, h *heap) {
+		size := f.readSlowly(b, h, 16<<20)
+		b.ReportMetric(float64(size)/(1<<20), "answer-MiB")
+		if h.growth() > heapBound {
+			b.Errorf("the heap grew by %d KiB, at most %d are allowed", h.growth()>>10, heapBound>>10)
+		}
+	})
+	measure("pages-of-10000", func(b *testing.B, h *heap) {
+		if items := f.walk(b, h, 10_000); items != n {
+			b.Fatalf("%d items, want %d", items, n)
+		}
+	})
+}
