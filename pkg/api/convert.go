@@ -107,7 +107,7 @@ func toService(s *Server, v *view, g *services.Global) Service {
 			Cluster: part.Cluster, Shared: part.Shared, IncludeExternal: part.IncludeExternal,
 			Backends: len(part.Backends), Reason: g.Reason(part),
 		}
-		doubt := cmp.Or(v.doubt(s, part.Cluster, wire.Services), v.doubt(s, part.Cluster, wire.EndpointSlices))
+		doubt := cmp.Or(v.doubt(part.Cluster, wire.Services), v.doubt(part.Cluster, wire.EndpointSlices))
 		if doubt != "" {
 			out.Clusters[i].Reason += "; " + doubt
 		}

@@ -68,10 +68,9 @@ func (f *ipFollower) drain(_ time.Time, emit func(feedEntry)) bool {
 			return false
 		}
 		for _, ch := range changes {
-			switch {
-			case ch.After == nil:
+			if ch.After == nil {
 				emit(feedEntry{object: ch.Before, before: ch.Before, deleted: true})
-			case ch.After != ch.Before:
+			} else { // also when only the number of its claims changed: it is shown
 				emit(feedEntry{object: ch.After, before: orNil(ch.Before)})
 			}
 		}

@@ -1,9 +1,12 @@
 package api
 
 import (
+	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
@@ -21,27 +24,19 @@ func (s *Server) everyCluster() []remotecluster.Status {
 	return all
 }
 
-// known is what the mesh says of its clusters now, by name; it is asked once for
-// a view.
-func (v *view) known(s *Server) map[string]remotecluster.Status {
-	if v.clusters == nil {
-		v.clusters = make(map[string]remotecluster.Status)
-		for _, c := range s.everyCluster() {
-			v.clusters[c.Name] = c
-		}
+// clustersNow is what the mesh says of its clusters, by name.
+func (s *Server) clustersNow() map[string]remotecluster.Status {
+	clusters := make(map[string]remotecluster.Status)
+	for _, c := range s.everyCluster() {
+		clusters[c.Name] = c
 	}
-	return v.clusters
-}
-
-func (v *view) cluster(s *Server, name string) (remotecluster.Status, bool) {
-	c, known := v.known(s)[name]
-	return c, known
+	return clusters
 }
 
 // doubt says why what a cluster brought of a resource may not be what it has
 // now; empty when it is known to be.
-func (v *view) doubt(s *Server, cluster string, r wire.Resource) string {
-	c, known := v.cluster(s, cluster)
+func (v *view) doubt(cluster string, r wire.Resource) string {
+	c, known := v.clusters[cluster]
 	if !known {
 		return ""
 	}
@@ -63,14 +58,27 @@ func resourceOf(e *ipcache.Entry) wire.Resource {
 	return wire.IPs
 }
 
-// unconfirmed lists the clusters that may claim addresses, or have given them
-// up, without our knowing.
-func (v *view) unconfirmed(s *Server) []string {
+// unconfirmed lists the clusters that may have something of one of these
+// resources, or have given it up, without our knowing.
+func (v *view) unconfirmed(of ...wire.Resource) []string {
 	names := []string{}
-	for _, name := range slices.Sorted(maps.Keys(v.known(s))) {
-		if v.doubt(s, name, wire.IPs) != "" || v.doubt(s, name, wire.Nodes) != "" {
+	for _, name := range slices.Sorted(maps.Keys(v.clusters)) {
+		if slices.ContainsFunc(of, func(r wire.Resource) bool { return v.doubt(name, r) != "" }) {
 			names = append(names, name)
 		}
 	}
 	return names
+}
+
+// doubtful adds to the news that something does not exist which clusters may
+// have it all the same.
+func (v *view) doubtful(err error, of []wire.Resource) error {
+	p, is := errors.AsType[*Problem](err)
+	if !is || p.Status != http.StatusNotFound {
+		return err
+	}
+	if names := v.unconfirmed(of...); len(names) > 0 {
+		p.Detail += fmt.Sprintf("; what these clusters have is not known as of now: %s", strings.Join(names, ", "))
+	}
+	return p
 }

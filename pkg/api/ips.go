@@ -6,17 +6,22 @@ import (
 	"maps"
 	"net/netip"
 
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 func ipResource() resource[*ipcache.Entry, IP] {
 	return resource[*ipcache.Entry, IP]{
-		name: "ips", summary: "The winning claim of every prefix.", ofNow: true,
+		name: "ips", summary: "The winning claim of every prefix.",
 		filters: []string{byCluster, byNamespace, byName, byIdentity, byPrefix, byLabels},
 		from:    ipsFrom,
 		fixed:   func(q *query, e *ipcache.Entry) bool { return !q.prefix.IsValid() || within(q.prefix, e.Prefix()) },
 		match:   ipPasses,
 		follow:  func(s *Server) (follower, error) { return followIPs(s.IPs), nil }, withBefore: true,
+		leans:    leansOnIdentities,
+		touched:  withIdentities,
+		of:       []wire.Resource{wire.IPs, wire.Nodes},
 		key:      func(e *ipcache.Entry) string { return e.Prefix().String() },
 		convert:  func(_ *Server, v *view, e *ipcache.Entry) IP { return toIP(e, v.ips.Claims(e)) },
 		onePaths: []string{"/{address}", "/{address}/{length}"},
@@ -29,6 +34,30 @@ func ipPasses(s *Server, v *view, q *query, e *ipcache.Entry) bool {
 		(q.name == "" || q.name == e.Pod() || q.name == e.NodeName()) &&
 		(q.identity == nil || *q.identity == e.Identity()) &&
 		(q.labels == nil || hasLabels(s, v, q.labels, e))
+}
+
+// leansOnIdentities: the labels of an address are those of its identity, which
+// may come later, or go first (wire.md §3.7).
+func leansOnIdentities(q *query) string {
+	if q.labels == nil {
+		return ""
+	}
+	return "identities"
+}
+
+// withIdentities gives the addresses that have one of the identities.
+func withIdentities(v *view, identities []any) iter.Seq[*ipcache.Entry] {
+	ids := make(map[uint32]bool, len(identities))
+	for _, object := range identities {
+		ids[object.(*allocator.Identity).ID] = true
+	}
+	return func(yield func(*ipcache.Entry) bool) {
+		for e := range v.ips.From(netip.Prefix{}) {
+			if ids[e.Identity()] && !yield(e) {
+				return
+			}
+		}
+	}
 }
 
 // hasLabels tells whether the identity of the address has them.

@@ -21,9 +21,11 @@ func (s *Server) lookup(w http.ResponseWriter, r *http.Request) error {
 		return badRequest("address %q: want an IPv4 or IPv6 address", text)
 	}
 	addr = addr.Unmap()
+	clusters := s.clustersNow() // before the claims: as fresh as they are said to be, they are at least
 	chain := s.IPs.Lookup(addr)
-	v := s.view() // not older than the claims: what they refer to is in it, once it was published
-	answer := Lookup{IP: addr.String(), Services: s.servicesOf(v, addr), Candidates: []Candidate{}, Unconfirmed: v.unconfirmed(s)}
+	v := s.view(r.Context()) // not older than the claims: what they refer to is in it, once it was published
+	v.clusters = clusters
+	answer := Lookup{IP: addr.String(), Services: s.servicesOf(v, addr), Candidates: []Candidate{}, Unconfirmed: v.unconfirmed(wire.IPs, wire.Nodes)}
 	if len(chain) == 0 {
 		writeJSON(w, answer)
 		return nil
@@ -33,7 +35,7 @@ func (s *Server) lookup(w http.ResponseWriter, r *http.Request) error {
 	answer.Match = &answer.Candidates[0].Entry
 	answer.Identity = s.identityOf(v, winner)
 	answer.Node = s.nodeOf(v, winner)
-	if c, known := v.cluster(s, winner.Cluster().Name); known {
+	if c, known := clusters[winner.Cluster().Name]; known {
 		f := toFreshness(c.Sources[resourceOf(winner)].Freshness, s.now())
 		answer.Freshness = &f
 	}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -85,7 +86,7 @@ func TestAListForASlowReaderNeedsNoMemory(t *testing.T) {
 	const n = 200_000
 	f := newFixture(t)
 	f.fillIPs(n)
-	f.view() // makes the snapshot
+	f.view(t.Context()) // makes the snapshot
 	var h heap
 	h.measure()
 	size := f.readSlowly(t, &h, 4<<20)
@@ -102,7 +103,7 @@ func TestAWalkByPagesNeedsNoMemory(t *testing.T) {
 	const n = 200_000
 	f := newFixture(t)
 	f.fillIPs(n)
-	f.view()
+	f.view(t.Context())
 	var h heap
 	h.measure()
 	if items := f.walk(t, &h, 10_000); items != n {
@@ -119,7 +120,7 @@ func BenchmarkListMillion(b *testing.B) {
 	const n = 1_000_000
 	f := newFixture(b)
 	f.fillIPs(n)
-	f.view()
+	f.view(context.Background())
 	measure := func(name string, read func(b *testing.B, h *heap)) {
 		b.Run(name, func(b *testing.B) {
 			var h heap

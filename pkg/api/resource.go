@@ -11,6 +11,8 @@ import (
 	"reflect"
 
 	"github.com/cilium/statedb"
+
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // resource describes one kind of object: how to list the D that the domain
@@ -19,7 +21,7 @@ type resource[D, J any] struct {
 	name    string   // as in the path: "nodes"
 	summary string   // what the list holds
 	filters []string // the filters that it has
-	ofNow   bool     // what it lists is in the snapshot of addresses
+	dated   bool     // what is shown says how fresh it is
 	// from iterates in the order of the keys, strictly after a key; from the
 	// start when that is empty. A key that cannot be one is an error. It may use
 	// the query to leave out what match would refuse.
@@ -34,6 +36,14 @@ type resource[D, J any] struct {
 	// follow brings the changes; withBefore: also what was before.
 	follow     func(s *Server) (follower, error)
 	withBefore bool
+	// leans names the resource that the filters of a query look at beside this
+	// one, empty for none; touched gives what changes of that one may have let in
+	// or out. Both are nil when there is never one.
+	leans   func(q *query) string
+	touched func(v *view, changed []any) iter.Seq[D]
+	// of are the key families that it comes from: what is absent may be there
+	// where they are not known as of now.
+	of []wire.Resource
 
 	// one finds the single object of a path with these wildcards.
 	onePaths []string
@@ -57,12 +67,13 @@ func (res resource[D, J]) routes(s *Server) []route {
 			path: "/v1/" + res.name + path, id: id, summary: "One of the " + res.name + ".",
 			answer: reflect.TypeFor[J](), errors: []int{http.StatusBadRequest, http.StatusNotFound},
 			handle: func(w http.ResponseWriter, r *http.Request) error {
-				v := res.view(s, r)
+				v := s.datedView(r.Context()) // for what is not there, too
 				d, err := res.one(s, v, r.PathValue)
-				if err == nil {
-					writeJSON(w, res.convert(s, v, d))
+				if err != nil {
+					return v.doubtful(err, res.of)
 				}
-				return err
+				writeJSON(w, res.convert(s, v, d))
+				return nil
 			},
 		})
 	}
@@ -75,10 +86,10 @@ func (res resource[D, J]) passes(s *Server, v *view, q *query, d D) bool {
 }
 
 func (res resource[D, J]) view(s *Server, r *http.Request) *view {
-	if res.ofNow {
-		return s.viewOfNow(r.Context())
+	if res.dated {
+		return s.datedView(r.Context())
 	}
-	return s.view()
+	return s.view(r.Context())
 }
 
 // list streams the items that match, up to the limit.

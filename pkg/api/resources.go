@@ -17,6 +17,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // The label of an identity that names the namespace of its pods.
@@ -73,6 +74,7 @@ func nodeResource() resource[*nodes.Node, Node] {
 			return nodePasses(q.prefix, n) && q.labels.matches(maps.All(n.Labels))
 		},
 		follow:   func(s *Server) (follower, error) { return followTable(s.DB, s.Nodes) },
+		of:       []wire.Resource{wire.Nodes},
 		key:      (*nodes.Node).Key,
 		convert:  func(_ *Server, _ *view, n *nodes.Node) Node { return toNode(n) },
 		onePaths: []string{"/{cluster}/{name}"},
@@ -98,7 +100,7 @@ func nodePasses(p netip.Prefix, n *nodes.Node) bool {
 
 func serviceResource() resource[*services.Global, Service] {
 	return resource[*services.Global, Service]{
-		name: "services", summary: "The services that clusters share, and the own cluster's.",
+		name: "services", dated: true, summary: "The services that clusters share, and the own cluster's.",
 		filters: []string{byCluster, byNamespace, byName, byLabels},
 		from: func(s *Server, v *view, q *query) (iter.Seq[*services.Global], error) {
 			namespace, name, ok := strings.Cut(q.after, "/")
@@ -118,6 +120,7 @@ func serviceResource() resource[*services.Global, Service] {
 			})
 		},
 		follow:   func(s *Server) (follower, error) { return followTable(s.DB, s.Services) },
+		of:       []wire.Resource{wire.Services, wire.EndpointSlices},
 		key:      (*services.Global).FullName,
 		convert:  toService,
 		onePaths: []string{"/{namespace}/{name}"},
@@ -143,6 +146,7 @@ func identityResource() resource[*allocator.Identity, Identity] {
 			return (q.namespace == "" || hasNamespace(i, q.namespace)) && q.labels.matches(labelsOf(i))
 		},
 		follow:   func(s *Server) (follower, error) { return followTable(s.DB, s.Identities) },
+		of:       []wire.Resource{wire.Identities},
 		key:      identityKey,
 		convert:  func(_ *Server, _ *view, i *allocator.Identity) Identity { return toIdentity(i) },
 		onePaths: []string{"/{id}"},

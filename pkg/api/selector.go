@@ -68,7 +68,7 @@ func parseRequirement(text string) (requirement, error) {
 		valued = false
 	}
 	key = strings.TrimSpace(key)
-	if key == "" || strings.ContainsAny(key, "!() \t") {
+	if key == "" || strings.ContainsAny(key, "!()<> \t") {
 		return requirement{}, fmt.Errorf("%q is no requirement: want key, !key, key=value, key!=value, key in (a,b) or key notin (a,b)", text)
 	}
 	r := requirement{key: key, negate: negate}

@@ -41,7 +41,7 @@ func TestSelector(t *testing.T) {
 			t.Errorf("%q: %t, want %t", text, got, want)
 		}
 	}
-	for _, text := range []string{"", ",", "app,", "=web", "!=web", "app in web", "app in (web", "app out (web)", "in (a)", "a b", "!", "a in (b),(c)", "!a=b"} {
+	for _, text := range []string{"", ",", "app,", "=web", "!=web", "app in web", "app in (web", "app out (web)", "in (a)", "a b", "!", "a in (b),(c)", "!a=b", "a>1", "a<1"} {
 		if s, err := parseSelector(text); err == nil {
 			t.Errorf("%q is taken for %+v", text, s)
 		}

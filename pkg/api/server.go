@@ -28,6 +28,7 @@ type Server struct {
 	Sources
 	log       *slog.Logger
 	now       func() time.Time
+	heartbeat time.Duration // between signs of life of a watch
 	routes    []route
 	mux       *http.ServeMux
 	openAPI   []byte
@@ -70,12 +71,13 @@ func NewServer(sources Sources, log *slog.Logger, options ...Option) (*Server, e
 	if err := sources.validate(); err != nil {
 		return nil, err
 	}
-	s := &Server{Sources: sources, log: log, now: time.Now, mux: http.NewServeMux(), listeners: new(listeners)}
+	s := &Server{Sources: sources, log: log, now: time.Now, heartbeat: watchHeartbeat, mux: http.NewServeMux(), listeners: new(listeners)}
 	for _, o := range options {
 		o(s)
 	}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	if err := s.openFeed(); err != nil {
+		s.stop()
 		return nil, err
 	}
 	s.routes = s.allRoutes()
@@ -85,6 +87,7 @@ func NewServer(sources Sources, log *slog.Logger, options ...Option) (*Server, e
 	}
 	doc, err := describe(s.Agent.Version, s.routes)
 	if err != nil {
+		s.Close()
 		return nil, err
 	}
 	s.openAPI = doc
@@ -134,6 +137,7 @@ func (s *Server) openFeed() error {
 	for _, res := range allResources() {
 		f, err := res.followIn(s)
 		if err != nil {
+			newFeed(followers).close()
 			return err
 		}
 		followers = append(followers, f)

@@ -69,24 +69,18 @@ func (s *Sources) validate() error {
 type view struct {
 	txn statedb.ReadTxn
 	ips *ipcache.Snapshot
-	// revision is the feed's position. It is not newer than the rest of the view,
-	// nor than what the mesh says of its clusters from now on.
+	// revision is the feed's position. It is not newer than the rest of the view.
 	revision uint64
-	// clusters is what the mesh says of them, by name, the own one included; nil
-	// until somebody asks.
+	// clusters is what the mesh said of them, by name, the own one included,
+	// before the snapshot; nil unless the view is dated.
 	clusters map[string]remotecluster.Status
 }
 
-// view takes a snapshot. The revision is read first.
-func (s *Server) view() *view {
-	return &view{revision: s.feed.advance(s.now()), ips: s.IPs.Snapshot(), txn: s.DB.ReadTxn()}
-}
-
-// viewOfNow is view for answers about addresses. The cache's readers share a
+// view takes a snapshot. The revision is read first. The cache's readers share a
 // snapshot that may be some milliseconds old; here, one is waited for that has
 // everything that was visible before, so that who was told of an address finds
 // it. When ctx ends, nobody waits any more and any view will do.
-func (s *Server) viewOfNow(ctx context.Context) *view {
+func (s *Server) view(ctx context.Context) *view {
 	revision, now := s.feed.advance(s.now()), s.IPs.Revision()
 	ips := s.IPs.Snapshot()
 	for ips.Revision() < now && ctx.Err() == nil {
@@ -97,4 +91,13 @@ func (s *Server) viewOfNow(ctx context.Context) *view {
 		ips = s.IPs.Snapshot()
 	}
 	return &view{revision: revision, ips: ips, txn: s.DB.ReadTxn()}
+}
+
+// datedView is a view that knows how fresh it is. What the mesh says of its
+// clusters is read first: what is known as of a moment is then in the snapshot.
+func (s *Server) datedView(ctx context.Context) *view {
+	clusters := s.clustersNow()
+	v := s.view(ctx)
+	v.clusters = clusters
+	return v
 }

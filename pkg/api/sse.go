@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 )
 
 // sseWriter writes Server-Sent Events.
@@ -15,6 +16,7 @@ type sseWriter struct {
 	enc     *json.Encoder
 	data    bytes.Buffer // of the event that is being encoded
 	buf     bytes.Buffer // events that were not written yet
+	wrote   time.Time    // when something was last written
 }
 
 // put adds an event, and writes when there is enough.
@@ -40,8 +42,10 @@ func (o *sseWriter) send(id, event string, data any) error {
 	return errors.Join(o.put(id, event, data), o.flush())
 }
 
-func (o *sseWriter) comment(text string) error {
-	o.buf.WriteString(": " + text + "\n\n")
+// beat writes a sign of life that no event comes from. It moves the position
+// from which the client would go on.
+func (o *sseWriter) beat(id string) error {
+	o.buf.WriteString(": heartbeat\nid: " + id + "\n\n")
 	return o.flush()
 }
 
@@ -51,6 +55,7 @@ func (o *sseWriter) flush() error {
 	}
 	_, err := o.w.Write(o.buf.Bytes())
 	o.buf.Reset()
+	o.wrote = time.Now()
 	if err != nil {
 		return err
 	}

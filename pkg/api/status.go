@@ -17,7 +17,7 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 	// What the mesh says comes first: what it calls synced is then in the view.
 	ready, _ := s.Mesh.Ready()
 	clusters := s.Mesh.Clusters()
-	v := s.viewOfNow(r.Context())
+	v := s.view(r.Context())
 	answer := Status{
 		Agent: s.Agent, Ready: ready, State: StateReady,
 		Clusters: make([]Cluster, len(clusters)),

@@ -84,7 +84,7 @@ type Summary struct {
 	GlobalServices int `json:"globalServices" doc:"Those of them that a cluster shares."`
 	Identities     int `json:"identities"`
 	IPs            int `json:"ips" doc:"Prefixes, each counted once, whoever claims it."`
-	Conflicts      int `json:"conflicts" doc:"Prefixes that more than one cluster claims."`
+	Conflicts      int `json:"conflicts" doc:"Items of /v1/conflicts."`
 }
 
 // KVStore describes the own cluster as it is read from its kvstore: the

@@ -41,6 +41,10 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) error {
 	defer context.AfterFunc(s.stopping, cancel)()
 	session := &watching{s: s, subs: subs, out: sseWriter{w: w, control: http.NewResponseController(w)}}
 	session.out.enc = newEncoder(&session.out.data)
+	session.out.wrote = time.Now()
+	if err := session.out.control.Flush(); err != nil { // the client waits for the headers
+		return nil
+	}
 	// The client is gone, or the server stops: nobody is left to tell.
 	_ = session.run(ctx, token)
 	return nil
@@ -54,6 +58,15 @@ type subscription struct {
 	// sent holds what the client has, when filters may take an object out of its
 	// sight; nil when it is not known.
 	sent map[string]struct{}
+}
+
+// leans names the resource whose changes may change what passes the filters;
+// empty when there is none.
+func (sub *subscription) leans() string { return sub.res.leansOn(&sub.query) }
+
+// indexOf is the resource's place in the feed.
+func (s *Server) indexOf(title string) int {
+	return slices.IndexFunc(s.watchables, func(res watchable) bool { return res.title() == title })
 }
 
 // subscriptions reads the request. Without a resource it is about all of them.
@@ -153,22 +166,36 @@ func (c *watching) run(ctx context.Context, token string) error {
 			continue
 		case len(entries) == 0:
 			c.limbo = 0
-			if err := c.idle(ctx, more); err != nil {
+			if err := c.idle(ctx, more, position); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := c.deliver(entries, position); err != nil {
+		if err := c.deliver(ctx, entries, position); err != nil {
 			return err
 		}
 		position = reached
+		if err := c.live(position); err != nil {
+			return err
+		}
 	}
 }
 
+// view is one that suits all resources.
+func (c *watching) view(ctx context.Context) *view {
+	if slices.ContainsFunc(c.subs, func(sub *subscription) bool { return sub.res.isDated() }) {
+		return c.s.datedView(ctx)
+	}
+	return c.s.view(ctx)
+}
+
 func (c *watching) resources() []int {
-	indexes := make([]int, len(c.subs))
-	for i, sub := range c.subs {
-		indexes[i] = sub.index
+	var indexes []int
+	for _, sub := range c.subs {
+		indexes = append(indexes, sub.index)
+		if other := sub.leans(); other != "" {
+			indexes = append(indexes, c.s.indexOf(other))
+		}
 	}
 	return indexes
 }
@@ -176,15 +203,15 @@ func (c *watching) resources() []int {
 // begin sends the whole state, after a reset when there is a reason for one,
 // and returns the position that it belongs to.
 func (c *watching) begin(ctx context.Context, reason string) (uint64, error) {
-	position := c.s.feed.advance(c.s.now())
-	v := c.s.viewOfNow(ctx)
+	v := c.view(ctx)
+	position := v.revision
 	if reason != "" {
 		if err := c.out.send(c.s.feed.partial(), WatchReset, map[string]string{"reason": reason}); err != nil {
 			return 0, err
 		}
 	}
 	for i, sub := range c.subs {
-		if sub.sent = nil; sub.query.narrows() && !sub.res.remembers() {
+		if sub.sent = nil; sub.res.fickle(&sub.query) && !sub.res.remembers(&sub.query) {
 			sub.sent = make(map[string]struct{})
 		}
 		err := sub.res.state(c.s, v, &sub.query, func(key string, object any) error {
@@ -210,22 +237,31 @@ func (c *watching) begin(ctx context.Context, reason string) (uint64, error) {
 	return position, nil
 }
 
-// idle waits for more, with a sign of life now and then.
-func (c *watching) idle(ctx context.Context, more <-chan struct{}) error {
-	beat := time.NewTimer(watchHeartbeat)
-	defer beat.Stop()
+// idle waits for more, or until a sign of life is due.
+func (c *watching) idle(ctx context.Context, more <-chan struct{}, position uint64) error {
+	due := time.NewTimer(c.s.heartbeat - time.Since(c.out.wrote))
+	defer due.Stop()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-more:
 		return nil
-	case <-beat.C:
-		return c.out.comment("heartbeat")
+	case <-due.C:
+		return c.live(position)
 	}
 }
 
+// live gives a sign of life if nothing was written for long, whatever happened
+// that is of no interest to the client.
+func (c *watching) live(position uint64) error {
+	if time.Since(c.out.wrote) < c.s.heartbeat {
+		return nil
+	}
+	return c.out.beat(c.s.feed.token(position))
+}
+
 // deliver sends the newest of what each object became.
-func (c *watching) deliver(entries []feedEntry, position uint64) error {
+func (c *watching) deliver(ctx context.Context, entries []feedEntry, position uint64) error {
 	type name struct {
 		resource int
 		key      string
@@ -242,7 +278,7 @@ func (c *watching) deliver(entries []feedEntry, position uint64) error {
 			newest[names[i]] = i
 		}
 	}
-	v := c.s.view()
+	v := c.view(ctx)
 	for i, e := range entries {
 		sub := bySub[e.resource]
 		if sub == nil || e.object == nil || newest[names[i]] != i {
@@ -252,7 +288,41 @@ func (c *watching) deliver(entries []feedEntry, position uint64) error {
 			return err
 		}
 	}
+	for _, sub := range c.subs {
+		if err := c.lookAgain(v, sub, entries, position+uint64(len(entries))); err != nil {
+			return err
+		}
+	}
 	return c.out.flush()
+}
+
+// lookAgain sends what passes the filters, or does not any more, since an object
+// of another resource changed.
+func (c *watching) lookAgain(v *view, sub *subscription, entries []feedEntry, position uint64) error {
+	other := sub.leans()
+	if other == "" {
+		return nil
+	}
+	var changed []any
+	for _, e := range entries {
+		if e.resource == c.s.indexOf(other) && e.object != nil {
+			changed = append(changed, e.object)
+		}
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	for object := range sub.res.affected(v, changed) {
+		key := sub.res.keyOf(object)
+		_, sent := sub.sent[key]
+		if does := sub.res.may(&sub.query, object) && sub.res.does(c.s, v, &sub.query, object); does == sent && sub.sent != nil {
+			continue
+		}
+		if err := c.deliverOne(v, sub, feedEntry{object: object}, key, position); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *watching) deliverOne(v *view, sub *subscription, e feedEntry, key string, position uint64) error {
@@ -276,7 +346,10 @@ func (c *watching) deliverOne(v *view, sub *subscription, e feedEntry, key strin
 // had tells whether the client has the object. It may, when it went on from a
 // token and nobody knows what it was sent before.
 func (c *watching) had(v *view, sub *subscription, e feedEntry, key string) bool {
-	if sub.res.remembers() {
+	if !sub.res.fickle(&sub.query) {
+		return true
+	}
+	if sub.res.remembers(&sub.query) {
 		return e.before != nil && sub.res.does(c.s, v, &sub.query, e.before)
 	}
 	if sub.sent == nil {

@@ -16,6 +16,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -341,4 +342,101 @@ func TestPolledResourcesSayWhatChanged(t *testing.T) {
 	check("worse", "c2 degraded false", "c3 connecting false")
 	clusters = clusters[1:]
 	check("gone", "c2 degraded true")
+}
+
+// TestAQuietWatchOnABusyAgentLives: what is of no interest to a client does not
+// keep it from hearing that the agent is there, and from moving on.
+func TestAQuietWatchOnABusyAgentLives(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.heartbeat = 20 * time.Millisecond
+	base := serving(t, f)
+	w := openWatch(t, base, "resource=clusters", "")
+	w.expect("synced clusters")
+	before := f.feed.advance(epoch)
+	done := make(chan struct{})
+	defer func() { <-done }()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		defer close(done)
+		for i := 0; ctx.Err() == nil; i++ {
+			f.nodes.Apply(created(&nodes.Node{Cluster: "c9", Name: "n", BootID: fmt.Sprint(i)}))
+			f.feed.advance(epoch)
+		}
+	}()
+	beats := 0
+	for beats < 3 {
+		line, err := w.lines.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id, is := strings.CutPrefix(strings.TrimSpace(line), "id: "); is {
+			if position, ok := f.feed.position(id); !ok || position <= before {
+				t.Errorf("a sign of life at %q, not behind %d", id, before)
+			}
+			beats++
+		}
+	}
+}
+
+// TestWatchByLabelsOfIdentities: identities and addresses come and go in any
+// order.
+func TestWatchByLabelsOfIdentities(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	base := serving(t, f)
+	w := openWatch(t, base, "resource=ips&labels=app%3Dweb", "")
+	w.expect("synced ips")
+	web := &allocator.Identity{ID: 131072, ClusterID: 2, Cluster: "c2", Labels: allocator.NewLabels(wire.ParseLabels("k8s:app=web;"))}
+	spec := ipcache.Spec{Prefix: prefix("10.0.0.1/32"), Cluster: &ipcache.Cluster{Name: "c2", ID: 2}, Source: wire.SourceClusterMesh, Identity: 131072}
+	f.ips.Apply(claimed(spec))
+	f.feed.advance(epoch)
+	f.identities.Apply(created(web))
+	w.expect("upsert ips 10.0.0.1/32")
+	f.identities.Apply([]store.Change[allocator.Identity]{{Name: "0", Old: web}})
+	w.expect("delete ips 10.0.0.1/32")
+	f.identities.Apply(created(web))
+	w.expect("upsert ips 10.0.0.1/32")
+	f.ips.Apply([]ipcache.Op{{Old: ipcache.NewEntry(spec)}})
+	w.expect("delete ips 10.0.0.1/32")
+}
+
+// TestWatchShowsTheClaimsOfNow, also when only a losing claim came or went.
+func TestWatchShowsTheClaimsOfNow(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	base := serving(t, f)
+	w := openWatch(t, base, "resource=ips", "")
+	w.expect("synced ips")
+	claim := func(id uint32) ipcache.Spec {
+		return ipcache.Spec{Prefix: prefix("10.0.0.1/32"), Cluster: &ipcache.Cluster{Name: fmt.Sprint("c", id), ID: id}, Source: wire.SourceClusterMesh}
+	}
+	expect := func(what string, claims int) {
+		t.Helper()
+		for { // what happened in two steps may come as one
+			if e := w.next(); e.data.Object["claims"] == float64(claims) {
+				return
+			}
+		}
+	}
+	f.ips.Apply(claimed(claim(2)))
+	expect("the first claim", 1)
+	f.ips.Apply(claimed(claim(3)))
+	expect("a losing one", 2)
+	f.ips.Apply([]ipcache.Op{{Old: ipcache.NewEntry(claim(3))}})
+	expect("it went", 1)
+}
+
+// TestWhatIsNotThereMayBe: a cluster that is not known as of now may have it.
+func TestWhatIsNotThereMayBe(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.mesh.set(func() { f.mesh.clusters = []remotecluster.Status{readyCluster("c2", 2), connectingCluster("c3")} })
+	for _, target := range []string{"/v1/nodes/c3/n", "/v1/services/a/b", "/v1/identities/77", "/v1/ips/10.0.0.1"} {
+		w := f.get(target)
+		if body := w.Body.String(); w.Code != http.StatusNotFound || !strings.Contains(body, "is not known as of now: c3") {
+			t.Errorf("%s: %d %s", target, w.Code, body)
+		}
+	}
 }

@@ -1,12 +1,23 @@
 package api
 
+import "iter"
+
 // watchable is a resource as a watch sees it.
 type watchable interface {
 	title() string
 	filterNames() []string
 	followIn(s *Server) (follower, error)
-	// remembers tells whether its changes say what was before.
-	remembers() bool
+	// isDated tells whether what is shown says how fresh it is.
+	isDated() bool
+	// fickle tells whether an object may begin or cease to pass the query, and
+	// remembers whether its changes say what was before, from which it is known if
+	// it did.
+	fickle(q *query) bool
+	remembers(q *query) bool
+	// leansOn names the resource that the filters look at beside this one, and
+	// affected gives what changes of that one may have touched.
+	leansOn(q *query) string
+	affected(v *view, changed []any) iter.Seq[any]
 	// state gives everything that passes the query.
 	state(s *Server, v *view, q *query, give func(key string, object any) error) error
 	// keyOf names an object of the domain.
@@ -22,9 +33,31 @@ type watchable interface {
 func (res resource[D, J]) title() string                        { return res.name }
 func (res resource[D, J]) filterNames() []string                { return res.filters }
 func (res resource[D, J]) followIn(s *Server) (follower, error) { return res.follow(s) }
-func (res resource[D, J]) remembers() bool                      { return res.withBefore }
 func (res resource[D, J]) keyOf(object any) string              { return res.key(object.(D)) }
 func (res resource[D, J]) may(q *query, object any) bool        { return res.fixed(q, object.(D)) }
+
+func (res resource[D, J]) isDated() bool { return res.dated }
+
+func (res resource[D, J]) fickle(q *query) bool { return res.match != nil && q.narrows() }
+
+func (res resource[D, J]) remembers(q *query) bool { return res.withBefore && res.leansOn(q) == "" }
+
+func (res resource[D, J]) leansOn(q *query) string {
+	if res.leans == nil {
+		return ""
+	}
+	return res.leans(q)
+}
+
+func (res resource[D, J]) affected(v *view, changed []any) iter.Seq[any] {
+	return func(yield func(any) bool) {
+		for d := range res.touched(v, changed) {
+			if !yield(d) {
+				return
+			}
+		}
+	}
+}
 
 func (res resource[D, J]) show(s *Server, v *view, object any) any {
 	return res.convert(s, v, object.(D))

@@ -36,6 +36,22 @@ func clusterEvents(before, now []remotecluster.Status) []Event {
 	return events
 }
 
+// ownEvents tells what became of the own cluster, which is none of the list of
+// clusters: its kvstore is an item of health.
+func ownEvents(before []remotecluster.Status, now remotecluster.Status) []Event {
+	events := clusterEvents(before, []remotecluster.Status{now})
+	for i := range events {
+		events[i].Resource, events[i].Name = "health", "local-kvstore"
+		if events[i].Code == CodeClusterAdded {
+			events[i].Message = "the own cluster is read from its kvstore"
+			if now.ConfigFile != "" {
+				events[i].Message += ", client file " + now.ConfigFile
+			}
+		}
+	}
+	return events
+}
+
 func byName(clusters []remotecluster.Status) map[string]*remotecluster.Status {
 	m := make(map[string]*remotecluster.Status, len(clusters))
 	for i := range clusters {

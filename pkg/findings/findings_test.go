@@ -250,7 +250,7 @@ func TestTheOwnClusterHasAHistoryToo(t *testing.T) {
 	w.mesh.own = remotecluster.Status{Name: "own", ID: 9, State: remotecluster.Ready, ConfigFile: "/etc/own"}
 	w.mesh.set(remotecluster.Status{Name: "zone", ConfigFile: "/mesh/zone"})
 	w.look()
-	w.expectEvents("both", "zone cluster-added: client file /mesh/zone", "own cluster-added: client file /etc/own")
+	w.expectEvents("both", "zone cluster-added: client file /mesh/zone", "own cluster-added: the own cluster is read from its kvstore, client file /etc/own")
 }
 
 func TestOldEventsGo(t *testing.T) {

@@ -1,7 +1,6 @@
 package findings
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -195,6 +194,6 @@ func (e *Event) TableRow() []string {
 	}
 	return []string{
 		strconv.FormatUint(e.ID, 10), e.Time.UTC().Format(time.RFC3339), strings.Join(e.Clusters, ", "), e.Kind, string(e.Code),
-		e.Message, cmp.Or(e.Resource+"/"+e.Name, ""), strings.Join(evidence, ", "),
+		e.Message, strings.Trim(e.Resource+"/"+e.Name, "/"), strings.Join(evidence, ", "),
 	}
 }

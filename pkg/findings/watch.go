@@ -37,8 +37,9 @@ type Watch struct {
 	page      []ipcache.Change
 	revision  uint64 // of the cache, up to where its changes are known
 	clusters  []remotecluster.Status
-	seen      uint64    // the mesh's revision when clusters was taken
-	looked    time.Time // when that was
+	own       []remotecluster.Status // the own cluster, if its kvstore is read
+	seen      uint64                 // the mesh's revision when clusters was taken
+	looked    time.Time              // when that was
 	conflicts map[string]bool
 }
 
@@ -143,10 +144,11 @@ func (w *Watch) meshChanges(now time.Time) (happened []Event, came []*Conflict, 
 		return nil, nil, nil
 	}
 	clusters := w.mesh.Clusters()
-	if own, is := w.mesh.Local(); is {
-		clusters = append(clusters, own)
-	}
 	happened = clusterEvents(w.clusters, clusters)
+	if own, is := w.mesh.Local(); is {
+		happened = append(happened, ownEvents(w.own, own)...)
+		w.own = []remotecluster.Status{own}
+	}
 	came, gone = idConflicts(w.clusters, clusters)
 	w.clusters, w.seen, w.looked = clusters, revision, now
 	return happened, came, gone

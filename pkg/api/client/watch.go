@@ -97,9 +97,13 @@ func (w *watch[T]) session(parent context.Context) error {
 	lines.Buffer(make([]byte, 0, 64<<10), maxEvent)
 	var id, kind string
 	for lines.Scan() {
-		silence.Reset(maxSilence)
+		silence.Stop() // how long the caller takes is not the agent's silence
 		field, value, _ := strings.Cut(lines.Text(), ": ")
 		switch field {
+		case "": // the end of an event, or of a sign of life
+			if id != "" {
+				w.token = id
+			}
 		case "id":
 			id = value
 		case "event":
@@ -109,6 +113,7 @@ func (w *watch[T]) session(parent context.Context) error {
 				return err
 			}
 		}
+		silence.Reset(maxSilence)
 	}
 	err = lines.Err()
 	if err == nil {
