@@ -15,15 +15,6 @@ import (
 // keeps of them must be copied.
 type Decode[T any] func(name string, value []byte) (*T, error)
 
-// record is what is known of one key.
-type record[T any] struct {
-	rev  int64  // mod revision of the value seen last
-	hash uint64 // of the value in force
-	obj  *T     // the value in force; nil when there is none
-	gen  uint32 // the list in which the key was seen last, or that was current when an event brought it
-	bad  bool   // the value seen last was refused; rejected knows it
-}
-
 // rejection is what is known of a value that is refused.
 type rejection struct {
 	reason wire.Reason
@@ -33,19 +24,19 @@ type rejection struct {
 // Set is the pure core: no I/O, no clock, no goroutine, no lock.
 type Set[T any] struct {
 	seed     maphash.Seed
-	records  map[string]record[T]
+	records  *records[T]
 	rejected map[string]rejection // by name: keys whose present value is refused
 	reasons  map[wire.Reason]int  // how many of them for each reason; no zeros
 	inForce  int                  // records with an object
-	gen      uint32               // grows with every list
 	listing  bool                 // between Begin and Done
 }
 
 // NewSet returns an empty set.
 func NewSet[T any]() *Set[T] {
+	seed := maphash.MakeSeed()
 	return &Set[T]{
-		seed:     maphash.MakeSeed(),
-		records:  make(map[string]record[T]),
+		seed:     seed,
+		records:  newRecords[T](seed),
 		rejected: make(map[string]rejection),
 		reasons:  make(map[wire.Reason]int),
 	}
@@ -54,7 +45,7 @@ func NewSet[T any]() *Set[T] {
 // Begin starts a list. A list that was begun and not done is thereby given up:
 // what it brought stays, and nothing is swept for it.
 func (s *Set[T]) Begin() {
-	s.gen++
+	s.records.forgetSeen()
 	s.listing = true
 }
 
@@ -65,69 +56,65 @@ func (s *Set[T]) Begin() {
 // other revisions for the same keys. ok tells whether ch is a change. err is
 // the decoder's, for a value that is refused for the first time.
 func (s *Set[T]) Upsert(name, value []byte, rev int64, decode Decode[T]) (ch Change[T], ok bool, err error) {
-	r, known := s.records[string(name)]
-	if known && !s.listing && rev <= r.rev {
-		return ch, false, nil
-	}
+	p, known := s.records.find(name)
 	hash := maphash.Bytes(s.seed, value)
-	if known && s.knownValue(name, r, hash) {
-		s.see(name, r, rev)
+	if !known {
+		p = s.records.add(string(name))
+	} else if r := s.records.at(p); !s.listing && rev <= r.rev {
+		return ch, false, nil
+	} else if s.knownValue(r, hash) {
+		s.records.see(p)
+		r.rev = rev
 		return ch, false, nil
 	}
-	key := string(name)
-	if known && r.obj != nil && r.hash == hash {
-		s.accept(key) // back to the value in force after one that was refused
-		s.records[key] = record[T]{rev: rev, hash: hash, obj: r.obj, gen: s.gen}
+	s.records.see(p)
+	r := s.records.at(p)
+	r.rev = rev
+	if r.obj != nil && r.hash == hash {
+		s.accept(r.name) // back to the value in force after one that was refused
 		return ch, false, nil
 	}
-	obj, err := decode(key, value)
+	obj, err := decode(r.name, value)
 	if err != nil {
-		s.reject(key, rejection{reasonOf(err), hash})
-		s.records[key] = record[T]{rev: rev, hash: r.hash, obj: r.obj, gen: s.gen, bad: true}
+		s.reject(r.name, rejection{reasonOf(err), hash})
 		return ch, false, err
 	}
-	s.accept(key)
+	s.accept(r.name)
 	if r.obj == nil {
 		s.inForce++
 	}
-	s.records[key] = record[T]{rev: rev, hash: hash, obj: obj, gen: s.gen}
-	return Change[T]{Name: key, Old: r.obj, New: obj}, true, nil
+	ch = Change[T]{Name: r.name, Old: r.obj, New: obj}
+	r.hash, r.obj = hash, obj
+	return ch, true, nil
 }
 
 // knownValue tells whether the key had this value when it was seen last.
-func (s *Set[T]) knownValue(name []byte, r record[T], hash uint64) bool {
-	if r.bad {
-		return s.rejected[string(name)].hash == hash
+func (s *Set[T]) knownValue(r *record[T], hash uint64) bool {
+	if refused, bad := s.rejected[r.name]; bad {
+		return refused.hash == hash
 	}
-	return r.hash == hash
-}
-
-// see notes that a known, unchanged key was met again.
-func (s *Set[T]) see(name []byte, r record[T], rev int64) {
-	if r.gen != s.gen || r.rev != rev {
-		r.gen, r.rev = s.gen, rev
-		s.records[string(name)] = r
-	}
+	return r.obj != nil && r.hash == hash
 }
 
 // Delete takes a deletion. One that is older than what is known of the key, or
 // of an unknown key, causes nothing.
 func (s *Set[T]) Delete(name []byte, rev int64) (ch Change[T], ok bool) {
-	r, known := s.records[string(name)]
-	if !known || rev <= r.rev {
+	p, known := s.records.find(name)
+	if !known || rev <= s.records.at(p).rev {
 		return ch, false
 	}
-	return s.forget(string(name), r)
+	return s.forget(p)
 }
 
-func (s *Set[T]) forget(name string, r record[T]) (ch Change[T], ok bool) {
-	delete(s.records, name)
-	s.accept(name)
+func (s *Set[T]) forget(p place) (ch Change[T], ok bool) {
+	r := *s.records.at(p)
+	s.records.remove(p)
+	s.accept(r.name)
 	if r.obj == nil {
 		return ch, false
 	}
 	s.inForce--
-	return Change[T]{Name: name, Old: r.obj}, true
+	return Change[T]{Name: r.name, Old: r.obj}, true
 }
 
 // Done ends a complete list. It gives the deletions: of the keys that the list
@@ -136,8 +123,8 @@ func (s *Set[T]) forget(name string, r record[T]) (ch Change[T], ok bool) {
 func (s *Set[T]) Done() iter.Seq[Change[T]] {
 	return func(yield func(Change[T]) bool) {
 		s.listing = false
-		for name, r := range s.records {
-			ch, ok := s.sweep(name, r)
+		for p := range s.records.all() {
+			ch, ok := s.sweep(p)
 			if ok && !yield(ch) {
 				return
 			}
@@ -145,16 +132,16 @@ func (s *Set[T]) Done() iter.Seq[Change[T]] {
 	}
 }
 
-func (s *Set[T]) sweep(name string, r record[T]) (ch Change[T], ok bool) {
-	if r.gen != s.gen {
-		return s.forget(name, r)
+func (s *Set[T]) sweep(p place) (ch Change[T], ok bool) {
+	if !s.records.seen.has(p) {
+		return s.forget(p)
 	}
-	if !r.bad || r.obj == nil {
+	r := s.records.at(p)
+	if _, bad := s.rejected[r.name]; !bad || r.obj == nil {
 		return ch, false
 	}
-	ch = Change[T]{Name: name, Old: r.obj}
+	ch = Change[T]{Name: r.name, Old: r.obj}
 	r.obj = nil
-	s.records[name] = r
 	s.inForce--
 	return ch, true
 }
@@ -164,13 +151,13 @@ func (s *Set[T]) sweep(name string, r record[T]) (ch Change[T], ok bool) {
 func (s *Set[T]) Drain() iter.Seq[Change[T]] {
 	return func(yield func(Change[T]) bool) {
 		s.listing = false
-		for name, r := range s.records {
-			ch, ok := s.forget(name, r)
+		for p := range s.records.all() {
+			ch, ok := s.forget(p)
 			if ok && !yield(ch) {
 				return
 			}
 		}
-		clear(s.records)
+		s.records = newRecords[T](s.seed)
 	}
 }
 
@@ -207,15 +194,15 @@ func (s *Set[T]) accept(name string) {
 }
 
 // Known is the number of keys, those whose value is refused included.
-func (s *Set[T]) Known() int { return len(s.records) }
+func (s *Set[T]) Known() int { return s.records.n }
 
 // Newest is the name of the key that was written last; empty when there is none.
 func (s *Set[T]) Newest() string {
 	var newest string
 	var rev int64
-	for name, r := range s.records {
-		if r.rev > rev || r.rev == rev && name < newest {
-			newest, rev = name, r.rev
+	for p := range s.records.all() {
+		if r := s.records.at(p); r.rev > rev || r.rev == rev && r.name < newest {
+			newest, rev = r.name, r.rev
 		}
 	}
 	return newest
@@ -228,14 +215,18 @@ func (s *Set[T]) Newest() string {
 func (s *Set[T]) Agrees(from string, past kvstore.Past) bool {
 	last := ""
 	for _, kv := range past.Items {
-		r, known := s.records[string(kv.Key)]
-		if !known || r.rev != kv.ModRevision || !s.knownValue(kv.Key, r, maphash.Bytes(s.seed, kv.Value)) {
+		p, known := s.records.find(kv.Key)
+		if !known {
+			return false
+		}
+		if r := s.records.at(p); r.rev != kv.ModRevision || !s.knownValue(r, maphash.Bytes(s.seed, kv.Value)) {
 			return false
 		}
 		last = string(kv.Key)
 	}
 	first, all := 0, int64(0)
-	for name := range s.records {
+	for p := range s.records.all() {
+		name := s.records.at(p).name
 		if name < from {
 			continue
 		}
@@ -250,8 +241,8 @@ func (s *Set[T]) Agrees(from string, past kvstore.Past) bool {
 // All iterates over the objects in force, by name, in no order.
 func (s *Set[T]) All() iter.Seq2[string, *T] {
 	return func(yield func(string, *T) bool) {
-		for name, r := range s.records {
-			if r.obj != nil && !yield(name, r.obj) {
+		for p := range s.records.all() {
+			if r := s.records.at(p); r.obj != nil && !yield(r.name, r.obj) {
 				return
 			}
 		}
