@@ -19,6 +19,7 @@ const feedSize = 1 << 15
 // How often the feed looks.
 const (
 	feedPause    = 5 * time.Millisecond // after a change, so that many come at once
+	feedShare    = 10                   // and this many times as long as the last look took, so that it never is what the agent mostly does
 	feedInterval = time.Second          // at what tells nobody that it changed
 )
 
@@ -70,15 +71,16 @@ func newFeed(followers []follower) *feed {
 // run takes what changes into the ring until ctx ends.
 func (f *feed) run(ctx context.Context) error {
 	for {
-		f.advance(time.Now())
-		if err := f.wait(ctx); err != nil {
+		start := time.Now()
+		f.advance(start)
+		if err := f.wait(ctx, max(feedPause, min(feedShare*time.Since(start), feedInterval))); err != nil {
 			return err
 		}
 	}
 }
 
-// wait returns when a follower has more, and now and then anyway.
-func (f *feed) wait(ctx context.Context) error {
+// wait returns a while after a follower has more, and now and then anyway.
+func (f *feed) wait(ctx context.Context, pause time.Duration) error {
 	set := statedb.NewWatchSet()
 	f.mu.Lock()
 	for _, one := range f.followers {
@@ -90,7 +92,7 @@ func (f *feed) wait(ctx context.Context) error {
 	short, cancel := context.WithTimeout(ctx, feedInterval)
 	defer cancel()
 	// What it returns says which one has more; all of them are asked anyway.
-	_, _ = set.Wait(short, feedPause)
+	_, _ = set.Wait(short, pause)
 	return ctx.Err()
 }
 

@@ -52,16 +52,21 @@ func NewWatch(f *Findings, mesh Mesh, ips *ipcache.Cache) *Watch {
 func (w *Watch) Run(ctx context.Context) error {
 	tick := time.NewTicker(clustersInterval)
 	defer tick.Stop()
+	w.Look(time.Now())
 	for {
-		w.Look(time.Now())
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-tick.C:
+		case now := <-tick.C:
+			w.Look(now)
 		case <-w.ips.Changed(w.revision):
-		}
-		if err := waiting.Sleep(ctx, addressesPause); err != nil {
-			return err
+			if err := waiting.Sleep(ctx, addressesPause); err != nil {
+				return err
+			}
+			// The clusters wait for the tick: while hundreds of them begin, each
+			// change of an address would have all of them looked at.
+			came, gone := w.addresses()
+			w.findings.apply(time.Now(), came, gone, nil)
 		}
 	}
 }
