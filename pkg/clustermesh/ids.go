@@ -10,13 +10,14 @@ import (
 // owner's file is gone (wire.md §2.3). The own cluster's ID is taken from the
 // start.
 type ids struct {
+	own   string // the own cluster
 	mu    sync.Mutex
 	owner map[uint32]string
 	of    map[string]uint32
 }
 
 func newIDs(own string, id uint32) *ids {
-	x := &ids{owner: make(map[uint32]string), of: make(map[string]uint32)}
+	x := &ids{own: own, owner: make(map[uint32]string), of: make(map[string]uint32)}
 	if id != 0 {
 		x.owner[id] = own
 	}
@@ -33,7 +34,7 @@ func (x *ids) Reserve(name string, id uint32) error {
 		return nil
 	}
 	if owner, taken := x.owner[id]; taken {
-		return &remotecluster.IDConflict{ID: id, Holder: owner}
+		return &remotecluster.IDConflict{ID: id, Holder: owner, Own: owner == x.own}
 	}
 	if has {
 		delete(x.owner, held)

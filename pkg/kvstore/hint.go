@@ -44,6 +44,7 @@ func hintKind(err error) string {
 const (
 	hintClientCert = "the server refuses our client certificate; check cert-file, its dates, and that the server trusts the authority that signed it"
 	hintNoTLS      = "the server does not speak TLS; the endpoint may need http:// instead of https://"
+	hintSilent     = "something accepts connections there and says nothing: the server may hang, be no etcd, or speak TLS or plain text when the endpoint's scheme says otherwise"
 	hintRefused    = "nothing listens there; is etcd or the clustermesh-apiserver running, and is it the right port?"
 	hintAuthority  = "trusted-ca-file does not hold the authority that signed the server's certificate"
 	hintNoName     = "the name does not resolve; check DNS, or add the name to " + hostAliasesKey
@@ -90,8 +91,13 @@ func hintNetwork(err error) string {
 // hintText recognises what has lost its type on its way through gRPC.
 func hintText(err error) string {
 	s := text(err)
+	if strings.Contains(s, openingPlain) && strings.Contains(s, nothingBack) {
+		return hintSilent
+	}
 	if strings.Contains(s, openingTLS) {
 		switch {
+		case strings.Contains(s, noAnswer):
+			return hintSilent
 		case strings.Contains(s, "closed by the server"):
 			return hintClientCert
 		case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):

@@ -65,6 +65,8 @@ func (f *fields) transport(endpoint string, d *dialer) (credentials.TransportCre
 const (
 	openingPlain = "opening a plain text connection to"
 	openingTLS   = "opening a TLS connection to"
+	noAnswer     = "no answer: "
+	nothingBack  = "nothing came back"
 )
 
 // watchedCredentials report failures of handshakes and of what comes right
@@ -81,7 +83,7 @@ func (w *watchedCredentials) ClientHandshake(ctx context.Context, authority stri
 	conn, info, err := w.TransportCredentials.ClientHandshake(ctx, authority, raw)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
-			err = fmt.Errorf("no answer: %w", cause)
+			err = fmt.Errorf(noAnswer+"%w", cause)
 		}
 		err = fmt.Errorf("%s %s (%s): %w", w.what, authority, raw.RemoteAddr(), err)
 		w.dialer.failedUnlessCancelled(ctx, err)
@@ -122,7 +124,7 @@ func (c *watchedConn) report(n int, err error) {
 	case n > 0:
 		c.w.dialer.worked()
 	case errors.Is(err, net.ErrClosed): // by ourselves
-		c.w.dialer.failed(fmt.Errorf("%s %s: nothing came back", c.w.what, c.RemoteAddr()))
+		c.w.dialer.failed(fmt.Errorf("%s %s: %s", c.w.what, c.RemoteAddr(), nothingBack))
 	case err != nil:
 		c.w.dialer.failed(fmt.Errorf("%s %s: closed by the server: %w", c.w.what, c.RemoteAddr(), err))
 	}

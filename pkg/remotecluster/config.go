@@ -78,11 +78,17 @@ func (c *configWatch) problem() string {
 	defer c.mu.Unlock()
 	switch {
 	case c.watch.Status().Rejected > 0:
-		return fmt.Sprintf("the value of %s cannot be read as a cluster configuration; the one before stays in force", c.key)
+		return fmt.Sprintf("%s; the one before stays in force", c.unreadable())
 	case c.vanished:
 		return fmt.Sprintf("the cluster configuration %s was deleted while connected; the cluster's writer may be gone", c.key)
 	}
 	return ""
+}
+
+// unreadable says what is wrong with a value that is no configuration.
+func (c *configWatch) unreadable() string {
+	return fmt.Sprintf("the value of %s cannot be read as a cluster configuration (%s): check what writes it in that cluster",
+		c.key, c.watch.Status().Example.Why)
 }
 
 // pending says what keeps the configuration from being known; empty when it
@@ -91,7 +97,7 @@ func (c *configWatch) pending() string {
 	st := c.watch.Status()
 	switch {
 	case st.Rejected > 0:
-		return fmt.Sprintf("the value of %s cannot be read as a cluster configuration: check what writes it", c.key)
+		return c.unreadable()
 	case st.Err != nil:
 		return fmt.Sprintf("reading the cluster configuration %s: %v", c.key, st.Err)
 	}
@@ -103,5 +109,8 @@ func (c *configWatch) missing(waited time.Duration) error {
 	if problem := c.pending(); problem != "" {
 		return errors.New(problem)
 	}
-	return fmt.Errorf("no cluster configuration at %s after %s: is this the etcd of that cluster, and does its clustermesh-apiserver run?", c.key, waited)
+	return fmt.Errorf("no cluster configuration at %s after %s: %s", c.key, waited, whoseEtcd)
 }
+
+// whoseEtcd is what to ask oneself when there is no configuration.
+const whoseEtcd = "is this the etcd of that cluster, does the file have the name of that cluster, and does its clustermesh-apiserver run?"

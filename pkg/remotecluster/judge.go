@@ -70,7 +70,7 @@ func (c *Cluster) addSources(s *Status) (synced, serving bool) {
 		serving = serving && (st.Synced && st.Following || st.late)
 		s.Sources[r] = SourceStatus{
 			Exported: t.capabilities == nil || t.capabilities.Exports(r), Late: st.late, SyncDuration: st.SyncDuration,
-			Synced: st.Synced, Count: st.Count, Rejected: st.Rejected, Rejections: st.Rejections,
+			Synced: st.Synced, Count: st.Count, Rejected: st.Rejected, Rejections: st.Rejections, Example: st.Example,
 			Freshness: Freshness{AsOf: st.AsOf, State: c.freshness(st.Status, s.Connected)},
 		}
 		if st.LastEvent.After(s.LastEvent) {
@@ -156,14 +156,14 @@ func (c *Cluster) progress() string {
 		if problem := t.config.pending(); problem != "" {
 			return problem
 		}
-		return "waiting for the cluster configuration " + wire.ClusterConfigKey(c.Name)
+		return fmt.Sprintf("waiting for the cluster configuration %s: %s", wire.ClusterConfigKey(c.Name), whoseEtcd)
 	}
 	for _, src := range c.Sources {
 		r, st := src.Resource(), c.stand(src)
 		switch {
 		case st.Synced && st.Following, st.late:
 		case !t.canaries.seen(r):
-			return fmt.Sprintf("waiting for the remote cluster to have written its %s (%s)",
+			return fmt.Sprintf("waiting for the remote cluster to have written its %s (%s): does its clustermesh-apiserver run?",
 				r, wire.SyncedKey(c.Name, r, t.canaries.cached))
 		case st.Err != nil:
 			return fmt.Sprintf("listing %s: %v", r, st.Err)
@@ -194,13 +194,21 @@ func (c *Cluster) problem(s Status) string {
 			return fmt.Sprintf("%s could not be confirmed since %s", r, at(s.Sources[r].Freshness.AsOf))
 		}
 		if n := s.Sources[r].Rejected; n > 0 && s.Sources[r].Count == 0 {
-			return fmt.Sprintf("every one of its %d %s is refused: %s", n, r, reasons(s.Sources[r].Rejections))
+			return fmt.Sprintf("every one of its %d %s is refused: %s%s: check what writes them in that cluster", n, r, reasons(s.Sources[r].Rejections), suchAs(st.Example))
 		}
 	}
 	if hb := t.client.Status().Heartbeat; hb.Stale {
-		return fmt.Sprintf("no heartbeat at %s since %s: etcd answers, but the cluster's writer may be gone", wire.HeartbeatKey, at(hb.Seen))
+		return fmt.Sprintf("no heartbeat at %s since %s: etcd answers, but the cluster's writer may be gone; does its clustermesh-apiserver run?",
+			wire.HeartbeatKey, at(latest(hb.Seen, t.since)))
 	}
 	return ""
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // at names a moment. Messages have no durations, which would make another text
@@ -210,6 +218,14 @@ func at(moment time.Time) string {
 		return "the start"
 	}
 	return moment.UTC().Format(time.RFC3339)
+}
+
+// suchAs names one of the entries that are refused, if one is known.
+func suchAs(r store.Refusal) string {
+	if r.Why == "" {
+		return ""
+	}
+	return ", such as " + r.String()
 }
 
 // reasons lists why entries are refused.

@@ -74,9 +74,14 @@ type IDs interface {
 type IDConflict struct {
 	ID     uint32
 	Holder string // the cluster that has it
+	Own    bool   // which is our own
 }
 
 // Error says who has the ID, and what to do.
 func (e *IDConflict) Error() string {
-	return fmt.Sprintf("cluster ID %d is already used by cluster %q: IDs must be unique in a mesh, give one of the two another", e.ID, e.Holder)
+	holder := "cluster"
+	if e.Own {
+		holder = "our own cluster"
+	}
+	return fmt.Sprintf("cluster ID %d is already used by %s %q: IDs must be unique in a mesh, give one of the two another", e.ID, holder, e.Holder)
 }

@@ -133,7 +133,7 @@ func (c *Cluster) adopt(cfg wire.ClusterConfig) error {
 		return nil
 	}
 	if err := cfg.Validate(c.Local); err != nil {
-		return fmt.Errorf("the configuration at %s is not valid: %w", wire.ClusterConfigKey(c.Name), err)
+		return fmt.Errorf("the configuration at %s is not valid: %w (%s)", wire.ClusterConfigKey(c.Name), err, remedy(cfg, c.Layout))
 	}
 	if id := c.track.id(); id != 0 && id != cfg.ID {
 		c.Log.Warn("The cluster's ID changed; withdrawing what it published under the old one", "old", id, "new", cfg.ID)
@@ -147,6 +147,22 @@ func (c *Cluster) adopt(cfg wire.ClusterConfig) error {
 		return err
 	}
 	return nil
+}
+
+// remedy says what to do about a configuration that is not valid.
+func remedy(cfg wire.ClusterConfig, layout wire.Layout) string {
+	switch {
+	case cfg.ID == 0:
+		return fmt.Sprintf("give that cluster an ID of its own in 1..%d: cluster.id in its Cilium's values", layout.Max())
+	case cfg.ID > layout.Max() && layout.Max() < wire.MaxConnectedClusters511:
+		return fmt.Sprintf("it has ID %d: give that cluster one in 1..%d, or let the whole mesh have IDs up to 511, here with --max-connected-clusters=511", cfg.ID, layout.Max())
+	case cfg.ID > layout.Max():
+		return fmt.Sprintf("it has ID %d: give that cluster one in 1..%d", cfg.ID, layout.Max())
+	case layout.Max() == wire.MaxConnectedClusters511 && cfg.Capabilities.MaxConnectedClusters != layout.Max():
+		return "all clusters of a mesh need the same number: maxConnectedClusters in their Cilium's values, --max-connected-clusters here"
+	default:
+		return fmt.Sprintf("known are %q, %q and none; a newer version may have written it", wire.EndpointSlicesBoth, wire.EndpointSlicesOnly)
+	}
 }
 
 func waitChange(ctx context.Context, changed <-chan struct{}, atMost time.Duration) error {

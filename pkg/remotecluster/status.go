@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -63,7 +64,9 @@ type SourceStatus struct {
 	Count, Rejected int
 	// Rejections breaks Rejected down by reason.
 	Rejections map[wire.Reason]int
-	Freshness  Freshness
+	// Example is one of the refused keys; its zero value is none.
+	Example   store.Refusal
+	Freshness Freshness
 	// SyncDuration is how long the first complete list took.
 	SyncDuration time.Duration
 }

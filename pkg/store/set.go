@@ -21,12 +21,16 @@ type rejection struct {
 	hash   uint64
 }
 
+// maxExamples bounds how many refusals are known with their reason in words.
+const maxExamples = 8
+
 // Set is the pure core: no I/O, no clock, no goroutine, no lock.
 type Set[T any] struct {
 	seed     maphash.Seed
 	records  *records[T]
 	rejected map[string]rejection // by name: keys whose present value is refused
 	reasons  map[wire.Reason]int  // how many of them for each reason; no zeros
+	examples map[string]string    // why, in words, for some of the rejected names
 	inForce  int                  // records with an object
 	listing  bool                 // between Begin and Done
 }
@@ -39,6 +43,7 @@ func NewSet[T any]() *Set[T] {
 		records:  newRecords[T](seed),
 		rejected: make(map[string]rejection),
 		reasons:  make(map[wire.Reason]int),
+		examples: make(map[string]string),
 	}
 }
 
@@ -76,7 +81,7 @@ func (s *Set[T]) Upsert(name, value []byte, rev int64, decode Decode[T]) (ch Cha
 	}
 	obj, err := decode(r.name, value)
 	if err != nil {
-		s.reject(r.name, rejection{reasonOf(err), hash})
+		s.reject(r.name, rejection{reasonOf(err), hash}, err)
 		return ch, false, err
 	}
 	s.accept(r.name)
@@ -175,10 +180,24 @@ func (s *Set[T]) Rejections() map[wire.Reason]int {
 	return maps.Clone(s.reasons)
 }
 
-func (s *Set[T]) reject(name string, r rejection) {
+// Example returns a key whose present value is refused, and why; nothing when
+// there is none, or none of those left is known in words.
+func (s *Set[T]) Example() (name, why string) {
+	for n, w := range s.examples {
+		if why == "" || n < name {
+			name, why = n, w
+		}
+	}
+	return name, why
+}
+
+func (s *Set[T]) reject(name string, r rejection, err error) {
 	s.accept(name)
 	s.rejected[name] = r
 	s.reasons[r.reason]++
+	if len(s.examples) < maxExamples {
+		s.examples[name] = err.Error()
+	}
 }
 
 // accept forgets that the key's value was refused, if it was.
@@ -188,6 +207,7 @@ func (s *Set[T]) accept(name string) {
 		return
 	}
 	delete(s.rejected, name)
+	delete(s.examples, name)
 	if s.reasons[r.reason]--; s.reasons[r.reason] == 0 {
 		delete(s.reasons, r.reason)
 	}

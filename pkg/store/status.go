@@ -8,6 +8,15 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
+// Refusal is a key whose present value is refused.
+type Refusal struct {
+	Key string // the whole key
+	Why string // what is wrong with the value, in words
+}
+
+// String says which key and why.
+func (r Refusal) String() string { return r.Key + ": " + r.Why }
+
 // Status describes a Watch at one moment.
 type Status struct {
 	// Synced: a complete list has been applied, and not been drained since.
@@ -20,6 +29,8 @@ type Status struct {
 	// present value is refused, Rejections the same by reason.
 	Count, Rejected int
 	Rejections      map[wire.Reason]int
+	// Example is one of the refused keys; its zero value is none.
+	Example Refusal
 	// AsOf: the entries are known to equal the kvstore's as of this time; zero
 	// when they never were (kvstore.md, Freshness).
 	AsOf time.Time
@@ -139,11 +150,12 @@ func (s *watchState) broken(err error) {
 	s.status.Err = err
 }
 
-func (s *watchState) counts(n, rejected int, reasons func() map[wire.Reason]int) {
+// counts notes the numbers; refused gives the rest, when there is any.
+func (s *watchState) counts(n, rejected int, refused func() (map[wire.Reason]int, Refusal)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if rejected > 0 || s.status.Rejected > 0 {
-		s.status.Rejections = reasons()
+		s.status.Rejections, s.status.Example = refused()
 	}
 	s.status.Count, s.status.Rejected = n, rejected
 }

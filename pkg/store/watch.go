@@ -290,7 +290,20 @@ func (w *Watch[T]) commit(changes []Change[T]) {
 	if len(changes) > 0 {
 		w.kind.Apply(changes)
 	}
-	w.state.counts(w.set.Len(), w.set.Rejected(), w.set.Rejections)
+	w.state.counts(w.set.Len(), w.set.Rejected(), w.refused)
+}
+
+// refused describes what is refused at present.
+func (w *Watch[T]) refused() (map[wire.Reason]int, Refusal) {
+	name, why := w.set.Example()
+	if why == "" {
+		return w.set.Rejections(), Refusal{}
+	}
+	key := w.prefix
+	if strings.HasSuffix(key, "/") { // else it is one whole key
+		key += name
+	}
+	return w.set.Rejections(), Refusal{Key: key, Why: why}
 }
 
 // Drain withdraws everything. It waits for a Run to end first.

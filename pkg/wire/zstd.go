@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/klauspost/compress/zstd"
@@ -43,5 +44,9 @@ func decompress(value []byte) ([]byte, error) {
 		return nil, err
 	}
 	defer r.Close()
-	return r.DecodeAll(value, nil)
+	data, err := r.DecodeAll(value, nil)
+	if errors.Is(err, zstd.ErrDecoderSizeExceeded) || errors.Is(err, zstd.ErrWindowSizeExceeded) {
+		return nil, fmt.Errorf("it unpacks to more than %d bytes: %w", maxSliceSize, err)
+	}
+	return data, err
 }
