@@ -46,6 +46,10 @@ func pageCluster(p *printer.Page, c *api.Cluster, now time.Time) {
 	)
 	p.Blank()
 	printer.Rows(p, resourceTable(now), resourceRows(c))
+	if len(c.Refusals) > 0 {
+		p.Blank()
+		p.Text("Refused: %s", refusedText(c.Refusals))
+	}
 }
 
 // moment writes a time with its distance from now; nothing for none.

@@ -201,7 +201,7 @@ func (v *statusView) writeStories(p *printer.Page, clusters []api.Cluster, story
 func (v *statusView) writeRejected(p *printer.Page, clusters []api.Cluster) {
 	var refusing []api.Cluster
 	for _, c := range clusters {
-		if sum(c.Rejected) > 0 {
+		if len(c.Refusals) > 0 {
 			refusing = append(refusing, c)
 		}
 	}
@@ -209,22 +209,21 @@ func (v *statusView) writeRejected(p *printer.Page, clusters []api.Cluster) {
 		return
 	}
 	p.Section("Entries that were refused (%s)", count(len(refusing), "cluster"))
-	v.writeStories(p, refusing, func(c *api.Cluster) string { return rejectedText(c.Rejected) })
-	p.Advice("The agent's log names each key and the reason; whatever writes them in that cluster has to correct them.")
+	v.writeStories(p, refusing, func(c *api.Cluster) string { return refusedText(c.Refusals) })
+	p.Advice("What was known of them before stays. Whatever writes them in that cluster has to correct them; the agent's log names more of them.")
 	p.End()
 }
 
-func rejectedText(r api.ByResource[int]) string {
-	var parts []string
-	for _, one := range []struct {
-		n    int
-		name string
-	}{{r.Nodes, "nodes"}, {r.Services, "services"}, {r.Identities, "identities"}, {r.IPs, "ips"}} {
-		if one.n > 0 {
-			parts = append(parts, fmt.Sprintf("%s: %d", one.name, one.n))
+// refusedText names one entry of each resource.
+func refusedText(refusals []api.Refusal) string {
+	parts := make([]string, len(refusals))
+	for i, r := range refusals {
+		parts[i] = fmt.Sprintf("%s: %d", r.Resource, r.Count)
+		if r.Key != "" {
+			parts[i] += fmt.Sprintf(", such as %s: %s", r.Key, r.Message)
 		}
 	}
-	return strings.Join(parts, ", ")
+	return strings.Join(parts, "; ")
 }
 
 // story is what is wrong with a cluster, on one line.

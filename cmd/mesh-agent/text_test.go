@@ -84,6 +84,13 @@ func oneOfEach() []api.Cluster {
 	syncing.Connected, syncing.ID, syncing.Failures = true, 4, 0
 	rejecting := goodCluster("osaka", 7)
 	rejecting.Rejected = api.ByResource[int]{Nodes: 1, IPs: 12}
+	rejecting.Refusals = []api.Refusal{
+		{Resource: "ips", Count: 12, Reasons: map[string]int{"key": 12}},
+		{
+			Resource: "nodes", Count: 1, Reasons: map[string]int{"malformed": 1},
+			Key: "cilium/state/nodes/v1/osaka/n1", Message: "malformed: unexpected end of JSON input",
+		},
+	}
 	weak := goodCluster("oslo", 8)
 	weak.State, weak.Message = "degraded", "no heartbeat for 3m10s: etcd answers, but the cluster's writer may be gone"
 	removing := goodCluster("quito", 10)

@@ -2,7 +2,9 @@ package api
 
 import (
 	"cmp"
+	"maps"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
@@ -23,6 +25,7 @@ func toCluster(st remotecluster.Status, now time.Time) Cluster {
 		ConnectedSince: timeOrNull(st.ConnectedSince), LastEvent: timeOrNull(st.LastEvent),
 	}
 	c.Synced, c.Counts, c.Rejected, c.Freshness = bySource(st.Sources, now)
+	c.Refusals = toRefusals(st.Sources)
 	return c
 }
 
@@ -42,6 +45,23 @@ func bySource(sources map[wire.Resource]remotecluster.SourceStatus, now time.Tim
 	return synced, counts, rejected, freshness
 }
 
+// toRefusals is sorted by resource.
+func toRefusals(sources map[wire.Resource]remotecluster.SourceStatus) []Refusal {
+	all := []Refusal{}
+	for _, r := range slices.Sorted(maps.Keys(sources)) {
+		s := sources[r]
+		if s.Rejected == 0 {
+			continue
+		}
+		reasons := make(map[string]int, len(s.Rejections))
+		for reason, n := range s.Rejections {
+			reasons[string(reason)] = n
+		}
+		all = append(all, Refusal{Resource: string(r), Count: s.Rejected, Reasons: reasons, Key: s.Example.Key, Message: s.Example.Why})
+	}
+	return all
+}
+
 func toKVStore(st remotecluster.Status, now time.Time) *KVStore {
 	k := &KVStore{
 		State: string(st.State), Ready: st.Ready, Connected: st.Connected, Message: st.Message,
@@ -54,6 +74,7 @@ func toKVStore(st remotecluster.Status, now time.Time) *KVStore {
 		k.HeartbeatAgeSeconds = &age
 	}
 	k.Synced, k.Counts, k.Rejected, k.Freshness = bySource(st.Sources, now)
+	k.Refusals = toRefusals(st.Sources)
 	return k
 }
 

@@ -103,6 +103,7 @@ type KVStore struct {
 	Synced              ByResource[bool]      `json:"synced"`
 	Counts              ByResource[int]       `json:"counts"`
 	Rejected            ByResource[int]       `json:"rejected"`
+	Refusals            []Refusal             `json:"refusals"`
 	Freshness           ByResource[Freshness] `json:"freshness"`
 	Failures            int                   `json:"failures"`
 	LastFailure         *time.Time            `json:"lastFailure"`
@@ -146,6 +147,7 @@ type Cluster struct {
 	Synced         ByResource[bool]      `json:"synced" doc:"Whether a complete list has been applied."`
 	Counts         ByResource[int]       `json:"counts" doc:"Accepted keys of the kvstore."`
 	Rejected       ByResource[int]       `json:"rejected" doc:"Keys whose present value was refused."`
+	Refusals       []Refusal             `json:"refusals" doc:"The same in words: one for each resource with refused keys."`
 	Freshness      ByResource[Freshness] `json:"freshness" doc:"Until when the copy is known to equal the remote."`
 	Failures       int                   `json:"failures" doc:"Attempts and sessions that ended in an error."`
 	LastFailure    *time.Time            `json:"lastFailure"`
@@ -177,6 +179,15 @@ func (c *Cluster) Complete() bool {
 	mode := c.Capabilities.EndpointSlicesExportMode
 	return c.Synced.Nodes && c.Synced.Services && c.Synced.Identities && c.Synced.IPs &&
 		(c.Synced.EndpointSlices || mode == nil || *mode != wire.EndpointSlicesOnly)
+}
+
+// Refusal says which entries of a resource are refused, and why.
+type Refusal struct {
+	Resource string         `json:"resource"`
+	Count    int            `json:"count" doc:"Keys whose present value is refused."`
+	Reasons  map[string]int `json:"reasons" doc:"How many for each reason."`
+	Key      string         `json:"key" doc:"One of them; empty when none is known in words any more."`
+	Message  string         `json:"message" doc:"What is wrong with the value of that key."`
 }
 
 // Capabilities are the abilities that a cluster advertises (wire.md §2.1). A

@@ -225,31 +225,38 @@ func configurations() []illness {
 	return []illness{
 		{
 			"an ID that another one has", config(`{"id":1,"capabilities":{"cached":true}}`),
-			remotecluster.Failed, []string{"cluster ID 1 is already used by cluster \"beside\"", "give one of the two another"},
+			remotecluster.Failed,
+			[]string{"cluster ID 1 is already used by cluster \"beside\"", "give one of the two another"},
 		},
 		{
 			"an ID that is our own", config(`{"id":250,"capabilities":{"cached":true}}`),
-			remotecluster.Failed, []string{"cluster ID 250", "our own cluster \"own\"", "give"},
+			remotecluster.Failed,
+			[]string{"cluster ID 250", "our own cluster \"own\"", "give"},
 		},
 		{
 			"an ID of 0", config(`{"id":0,"capabilities":{"cached":true}}`),
-			remotecluster.Failed, []string{"cilium/cluster-config/an-id-of-0", "not valid", "1..255", "cluster.id"},
+			remotecluster.Failed,
+			[]string{"cilium/cluster-config/an-id-of-0", "not valid", "1..255", "cluster.id"},
 		},
 		{
 			"an ID beyond 255", config(`{"id":300,"capabilities":{"cached":true}}`),
-			remotecluster.Failed, []string{"cilium/cluster-config/an-id-beyond-255", "ID 300", "1..255", "--max-connected-clusters"},
+			remotecluster.Failed,
+			[]string{"cilium/cluster-config/an-id-beyond-255", "ID 300", "1..255", "--max-connected-clusters"},
 		},
 		{
 			"an unknown mode of slices", config(`{"id":200,"capabilities":{"cached":true,"endpointSlicesExportMode":"both"}}`),
-			remotecluster.Failed, []string{"cilium/cluster-config/an-unknown-mode-of-slices", `"both"`, "services-and-endpointslices"},
+			remotecluster.Failed,
+			[]string{"cilium/cluster-config/an-unknown-mode-of-slices", `"both"`, "services-and-endpointslices"},
 		},
 		{
 			"a configuration that is not there", config(""),
-			remotecluster.Syncing, []string{"waiting for the cluster configuration cilium/cluster-config/", "is this the etcd of that cluster"},
+			remotecluster.Syncing,
+			[]string{"waiting for the cluster configuration cilium/cluster-config/", "is this the etcd of that cluster"},
 		},
 		{
 			"a configuration that is none", config("garbage"),
-			remotecluster.Syncing, []string{"cilium/cluster-config/a-configuration-that-is-none", "cannot be read", "invalid character 'g'", "check what writes it"},
+			remotecluster.Syncing,
+			[]string{"cilium/cluster-config/a-configuration-that-is-none", "cannot be read", "invalid character 'g'", "check what writes it"},
 		},
 		{
 			"canaries that are not there",
@@ -260,7 +267,8 @@ func configurations() []illness {
 				p.client(p.ward.plain)
 				return func() { p.put(key, []byte("now")) }
 			},
-			remotecluster.Syncing, []string{"waiting for the remote cluster to have written its ips", "cilium/synced/canaries-that-are-not-there/"},
+			remotecluster.Syncing,
+			[]string{"waiting for the remote cluster to have written its ips", "cilium/synced/canaries-that-are-not-there/"},
 		},
 	}
 }

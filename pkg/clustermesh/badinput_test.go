@@ -185,4 +185,3 @@ func (p *patient) write(lines ...string) {
 	must(p.t, os.WriteFile(p.file+".tmp", []byte(strings.Join(lines, "\n")+"\n"), 0o600))
 	must(p.t, os.Rename(p.file+".tmp", p.file))
 }
-

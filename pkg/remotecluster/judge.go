@@ -222,10 +222,10 @@ func at(moment time.Time) string {
 
 // suchAs names one of the entries that are refused, if one is known.
 func suchAs(r store.Refusal) string {
-	if r.Why == "" {
-		return ""
+	if text := r.String(); text != "" {
+		return ", such as " + text
 	}
-	return ", such as " + r.String()
+	return ""
 }
 
 // reasons lists why entries are refused.

@@ -288,3 +288,35 @@ func TestAgrees(t *testing.T) {
 		t.Error("an empty set does not agree with nothing")
 	}
 }
+
+func TestExamplesOfRefusals(t *testing.T) {
+	t.Parallel()
+	s := NewSet[string]()
+	refuse := func(name string, _ []byte) (*string, error) {
+		return nil, &wire.RejectError{Reason: wire.ReasonKey, Err: errors.New("not " + name)}
+	}
+	accept := func(string, []byte) (*string, error) { return new(string), nil }
+	example := func(name, why string) {
+		t.Helper()
+		if n, w := s.Example(); n != name || w != why {
+			t.Errorf("example %q %q, want %q %q", n, w, name, why)
+		}
+	}
+	for i := 20; i > 0; i-- {
+		_, _, err := s.Upsert(fmt.Appendf(nil, "k%02d", i), nil, int64(100-i), refuse)
+		if err == nil {
+			t.Fatal("accepted")
+		}
+	}
+	if len(s.examples) != maxExamples || s.Rejected() != 20 {
+		t.Errorf("%d examples of %d refusals", len(s.examples), s.Rejected())
+	}
+	example("k13", "key: not k13") // the first of those that were met first
+	if _, ok, err := s.Upsert([]byte("k13"), []byte("good"), 200, accept); !ok || err != nil {
+		t.Error(ok, err)
+	}
+	example("k14", "key: not k14")
+	for range s.Drain() {
+	}
+	example("", "")
+}

@@ -14,8 +14,13 @@ type Refusal struct {
 	Why string // what is wrong with the value, in words
 }
 
-// String says which key and why.
-func (r Refusal) String() string { return r.Key + ": " + r.Why }
+// String says which key and why; it is empty for none.
+func (r Refusal) String() string {
+	if r == (Refusal{}) {
+		return ""
+	}
+	return r.Key + ": " + r.Why
+}
 
 // Status describes a Watch at one moment.
 type Status struct {
