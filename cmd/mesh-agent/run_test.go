@@ -157,6 +157,12 @@ func simulate(t *testing.T, n int) *sim.Mesh {
 	for i := range n {
 		clusters = append(clusters, sim.Default(fmt.Sprint("cluster", i+1), uint32(i+1)))
 	}
+	return simulateAll(t, clusters)
+}
+
+// simulateAll runs these clusters until the end of the test.
+func simulateAll(t *testing.T, clusters []sim.Cluster) *sim.Mesh {
+	t.Helper()
 	m, err := sim.OpenMesh(t.Context(), clusters, sim.MeshOptions{})
 	if err != nil {
 		t.Fatal(err)
