@@ -79,7 +79,7 @@ func (f *fixture) walk(tb testing.TB, h *heap, limit int) (items int) {
 // heapBound is what a list may need, whatever its length: the buffers of both
 // ends of the connection, which are in this process, and what was made at the
 // first request. 200,000 addresses are 38 MiB as text.
-const heapBound = 4 << 20
+const heapBound = 12 << 20
 
 // The next two tests are not parallel: they measure the heap.
 func TestAListForASlowReaderNeedsNoMemory(t *testing.T) {
