@@ -15,7 +15,7 @@ import (
 // addressConflict is the conflict that the claims on a prefix make, the winner
 // first. There are claims of more than one cluster among them.
 func addressConflict(p netip.Prefix, claims []*ipcache.Entry) *Conflict {
-	c := &Conflict{Kind: KindIP, Subject: p.String()}
+	c := &Conflict{Kind: kindOf(claims), Subject: p.String()}
 	winner := claims[0]
 	var rival *ipcache.Entry // the strongest claim of another cluster
 	for _, e := range claims {
@@ -29,6 +29,23 @@ func addressConflict(p netip.Prefix, claims []*ipcache.Entry) *Conflict {
 	c.Message = fmt.Sprintf("%s is claimed by %s; %s counts (%s). Traffic for the others goes there: give each cluster addresses of its own",
 		p, list(c.Clusters), winner.Cluster().Name, rival.Weakness(winner))
 	return c
+}
+
+// kindOf is the kind of the conflict between claims on one prefix.
+func kindOf(claims []*ipcache.Entry) Kind {
+	all := func(is func(ipcache.Kind) bool) bool {
+		return !slices.ContainsFunc(claims, func(e *ipcache.Entry) bool { return !is(e.Kind()) })
+	}
+	switch {
+	case all(func(k ipcache.Kind) bool { return k == ipcache.KindPodCIDR }):
+		return KindPodCIDR
+	case all(func(k ipcache.Kind) bool {
+		return k == ipcache.KindNode || k == ipcache.KindHealth || k == ipcache.KindIngress
+	}):
+		return KindNodeIP
+	default:
+		return KindIP
+	}
 }
 
 // list is "a, b and c".

@@ -151,6 +151,28 @@ func TestAddressConflictsComeAndGo(t *testing.T) {
 	w.expectEvents("came and went between two looks")
 }
 
+func TestConflictsHaveTheKindOfTheirClaims(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	of := func(kind ipcache.Kind, id uint32) *ipcache.Entry {
+		return ipcache.NewEntry(ipcache.Spec{
+			Prefix: netip.MustParsePrefix("10.0.0.0/24"), Cluster: &ipcache.Cluster{Name: fmt.Sprintf("c%d", id), ID: id}, Kind: kind, Name: "n",
+		})
+	}
+	w.claims(of(ipcache.KindPodCIDR, 2), of(ipcache.KindPodCIDR, 3))
+	w.look()
+	w.expectConflicts("two pod networks", "pod-cidr/10.0.0.0/24 c2,c3 since 1s")
+	w.claims(of(ipcache.KindCIDR, 4))
+	w.look()
+	w.expectConflicts("and something else", "ip/10.0.0.0/24 c4,c2,c3 since 2s")
+	w.ips.Apply([]ipcache.Op{
+		{Old: of(ipcache.KindCIDR, 4)}, {Old: of(ipcache.KindPodCIDR, 2)}, {Old: of(ipcache.KindPodCIDR, 3)},
+		{New: of(ipcache.KindNode, 2)}, {New: of(ipcache.KindHealth, 3)},
+	})
+	w.look()
+	w.expectConflicts("addresses of nodes", "node-ip/10.0.0.0/24 c2,c3 since 3s")
+}
+
 func TestAFloodOfConflictsIsOneEvent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

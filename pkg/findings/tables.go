@@ -29,6 +29,8 @@ type Kind string
 // The kinds that are found today.
 const (
 	KindIP        Kind = "ip"         // a prefix that more than one cluster claims
+	KindNodeIP    Kind = "node-ip"    // the same, and every claim is that of a node's own address
+	KindPodCIDR   Kind = "pod-cidr"   // the same, and every claim is that of a node's pod network
 	KindClusterID Kind = "cluster-id" // a cluster ID that more than one cluster has
 )
 

@@ -40,12 +40,12 @@ type Watch struct {
 	own       []remotecluster.Status // the own cluster, if its kvstore is read
 	seen      uint64                 // the mesh's revision when clusters was taken
 	looked    time.Time              // when that was
-	conflicts map[string]bool
+	conflicts map[string]Kind // by prefix: those that there are
 }
 
 // NewWatch returns a watch that has not looked yet.
 func NewWatch(f *Findings, mesh Mesh, ips *ipcache.Cache) *Watch {
-	return &Watch{findings: f, mesh: mesh, ips: ips, page: make([]ipcache.Change, 0, 1024), conflicts: make(map[string]bool)}
+	return &Watch{findings: f, mesh: mesh, ips: ips, page: make([]ipcache.Change, 0, 1024), conflicts: make(map[string]Kind)}
 }
 
 // Run looks until ctx ends. It is called once.
@@ -130,13 +130,16 @@ func (w *Watch) judge(prefixes []netip.Prefix) (came []*Conflict, gone []string)
 	for _, p := range prefixes {
 		claims, conflict := w.ips.Contest(p)
 		subject := p.String()
-		switch {
-		case conflict:
-			w.conflicts[subject] = true
-			came = append(came, addressConflict(p, claims))
-		case w.conflicts[subject]:
+		before, was := w.conflicts[subject]
+		if conflict {
+			c := addressConflict(p, claims)
+			w.conflicts[subject] = c.Kind
+			came = append(came, c)
+		} else {
 			delete(w.conflicts, subject)
-			gone = append(gone, string(KindIP)+"/"+subject)
+		}
+		if was && (!conflict || w.conflicts[subject] != before) {
+			gone = append(gone, string(before)+"/"+subject)
 		}
 	}
 	return came, gone

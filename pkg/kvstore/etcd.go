@@ -41,7 +41,7 @@ type Etcd struct {
 	highest    atomic.Int64  // the highest revision known to have been reached
 	fragmented sync.Map      // prefixes whose watches ask for fragments
 	progress   atomic.Bool   // this version's progress answers can be trusted
-	doubts     chan struct{} // a stream broke: the next probe is due at once
+	doubts     chan struct{} // there is reason to ask: the next probe is due at once
 
 	closing sync.Once
 	mu      sync.Mutex
@@ -161,8 +161,12 @@ func (e *Etcd) open(ctx context.Context, cfg *Config) error {
 func (e *Etcd) BootstrapBegins() { e.limit.begin() }
 
 // BootstrapComplete tells the client that its first sync is complete: from now
-// on the everyday rate limit holds.
-func (e *Etcd) BootstrapComplete() { e.limit.complete() }
+// on the everyday rate limit holds. What was read is worth being confirmed, so a
+// probe is due at once.
+func (e *Etcd) BootstrapComplete() {
+	e.limit.complete()
+	e.doubt()
+}
 
 // Close implements [Client].
 func (e *Etcd) Close() {

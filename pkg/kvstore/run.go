@@ -75,7 +75,7 @@ const doubtPause = 200 * time.Millisecond
 
 // untilProbe waits until the next probe is due. A stream that breaks is a reason
 // to ask at once: nobody shall be told for seconds that a dead endpoint is
-// connected.
+// connected. So is a sync that is complete.
 func (e *Etcd) untilProbe(ctx context.Context) error {
 	due := time.NewTimer(e.opts.scaled(e.opts.Timings.ProbeInterval))
 	defer due.Stop()
