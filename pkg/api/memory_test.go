@@ -100,7 +100,7 @@ func TestAListForASlowReaderNeedsNoMemory(t *testing.T) {
 }
 
 func TestAWalkByPagesNeedsNoMemory(t *testing.T) {
-	const n = 200_000
+	const n = 100_000
 	f := newFixture(t)
 	f.fillIPs(n)
 	f.view(t.Context())

@@ -10,13 +10,13 @@ import (
 // tests. Its bounds are generous, so that only the program can break them, not
 // what else the machine does:
 //
-//   - The agent needs about 3 times the floor's time here, where starting it counts
-//     for more than in a large mesh. The best of five turns is taken, and both
-//     suffer from others alike. 8 is what one more pass over the data, or a fixed
-//     delay of half a second at the start, brings about.
-//   - CPU time hardly depends on others: about 5 times the floor's. 10 allows for
-//     cold caches, and is the doubling of all work for a key.
-//   - The live heap is exact: 460 bytes for each address, and here 60 more for what
+//   - The agent needs about twice the floor's time here. Both take turns, suffer
+//     from others alike, and the median of five turns counts. 8 is what a fixed delay
+//     of a second and a half at the start brings about, or work that grows
+//     with the square of the keys.
+//   - CPU time hardly depends on others: about 4 to 5 times the floor's. 10 is the
+//     doubling of all work for a key.
+//   - The live heap is exact: 460 bytes for each address, and here 100 more for what
 //     an agent without clusters has. 800 is a second index on addresses, a second copy
 //     of every value, or records that hold what they should not.
 func TestNoRegression(t *testing.T) {
