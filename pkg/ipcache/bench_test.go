@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"runtime"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -76,6 +77,15 @@ func mapped(entries []*Entry) map[netip.Addr]*Entry {
 		m[e.Prefix().Addr()] = e
 	}
 	return m
+}
+
+// cpuTime is what this process has used.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err) // cannot fail for oneself
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func perItem(b *testing.B, items int, unit string) {
@@ -160,7 +170,8 @@ func changes(b *testing.B, entries []*Entry, apply func([]Op)) {
 }
 
 // BenchmarkLookup finds winners, and every claim that covers an address; the
-// floor finds exact addresses in a Go map.
+// floor finds exact addresses in a Go map. Its bound is on CPU time, which others
+// on the machine change less than they change time.
 func BenchmarkLookup(b *testing.B) {
 	const bound = 1000 // ns
 	for _, set := range benchSets {
@@ -169,15 +180,17 @@ func BenchmarkLookup(b *testing.B) {
 		find := func(lookup func(netip.Addr) *Entry) func(*testing.B) {
 			return func(b *testing.B) {
 				b.ReportAllocs()
-				i := 0
+				i, start := 0, cpuTime()
 				for b.Loop() {
 					i = (i + 7919) % benchSize
 					if lookup(addrs[i]) == nil {
 						b.Fatal("not found")
 					}
 				}
-				if took := b.Elapsed().Nanoseconds() / int64(b.N); took > bound {
-					b.Errorf("%d ns for a lookup, at most %d are allowed", took, bound)
+				took := int64(cpuTime()-start) / int64(b.N)
+				b.ReportMetric(float64(took), "CPU-ns/op")
+				if took > bound {
+					b.Errorf("%d ns of CPU for a lookup, at most %d are allowed", took, bound)
 				}
 			}
 		}
