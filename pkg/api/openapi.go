@@ -26,8 +26,8 @@ func describe(version string, routes []route) ([]byte, error) {
 	for _, rt := range routes {
 		doc.AddOperation(operation(schemas, rt))
 	}
-	for _, s := range schemas.Map() {
-		relax(s)
+	for name, s := range schemas.Map() {
+		relax(name, s)
 	}
 	text, err := json.Marshal(doc)
 	if err != nil {
@@ -122,7 +122,7 @@ func queryParameters(names []string) []*huma.Param {
 
 // relax makes a schema say what is so: lists are never null, pointers to
 // objects may be, and a later version may have more fields.
-func relax(s *huma.Schema) {
+func relax(schema string, s *huma.Schema) {
 	if s.AdditionalProperties == false {
 		s.AdditionalProperties = nil
 	}
@@ -130,7 +130,7 @@ func relax(s *huma.Schema) {
 		if p.Type == huma.TypeArray {
 			p.Nullable = false
 		}
-		if p.Ref != "" && nullable(name) {
+		if p.Ref != "" && nullable(schema+"."+name) {
 			s.Properties[name] = &huma.Schema{
 				Description: p.Description,
 				AnyOf:       []*huma.Schema{{Ref: p.Ref}, {Extensions: map[string]any{"type": "null"}}},
@@ -139,10 +139,10 @@ func relax(s *huma.Schema) {
 	}
 }
 
-// nullable names the fields that hold an object or null.
+// nullable names the fields, by their schemas, that hold an object or null.
 func nullable(field string) bool {
 	switch field {
-	case "kvstore", "match", "identity", "node":
+	case "Status.kvstore", "Lookup.match", "Lookup.identity", "Lookup.node", "Lookup.freshness":
 		return true
 	}
 	return false
