@@ -1,5 +1,5 @@
 GO ?= go
-FUZZTIME ?= 20s
+FUZZTIME ?= 10s
 PKGS ?= ./...
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
@@ -9,7 +9,7 @@ run: build ; @bin/mesh-sim --churn 2 -- bin/mesh-agent run --clustermesh-config 
 build: ; CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.release=$(VERSION)" -o bin/ ./cmd/mesh-agent ./cmd/mesh-sim
 test: ; $(GO) test -race -timeout 14m $(PKGS)
 race: ; $(GO) test -race -count=3 -shuffle=on -timeout 40m $(PKGS)
-fuzz: ; @for p in $$($(GO) list $(PKGS)); do for f in $$($(GO) test -list '^Fuzz' $$p | grep ^Fuzz); do $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$p || exit 1; done; done
+fuzz: ; @$(GO) list -f '{{range .TestGoFiles}}{{$$.Dir}}/{{.}} {{end}}' $(PKGS) | xargs grep -Eo '^func Fuzz\w+' | sed -E 's,/[^/]*:func , ,' | xargs -L 1 -P $$(getconf _NPROCESSORS_ONLN) sh -c 'cd "$$0" && $(GO) test -run "^$$" -fuzz "^$$1\$$" -fuzztime $(FUZZTIME) -parallel 1 .'
 bench: ; $(GO) test -run '^$$' -bench . -benchmem -timeout 40m $(PKGS)
 lint: ; $(GO) vet ./... && $(GO) tool staticcheck ./... && test -z "$$($(GO) tool gofumpt -l . | tee /dev/stderr)"
 golden: ; $(GO) test -run Golden $(PKGS)

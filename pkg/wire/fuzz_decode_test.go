@@ -98,6 +98,26 @@ func FuzzDecodeEndpointSlice(f *testing.F) {
 	})
 }
 
+// FuzzDecompress: what comes out is bounded, and what was compressed comes out.
+func FuzzDecompress(f *testing.F) {
+	for _, v := range golden[[]vector](f, "endpointslices.json") {
+		f.Add(v.Base64)
+		f.Add(append(slices.Clone(v.Base64), v.Base64...))
+	}
+	f.Add([]byte("\x28\xb5\x2f\xfd broken"))
+	encoder := NewSliceEncoder()
+	f.Cleanup(encoder.Close)
+	f.Fuzz(func(t *testing.T, value []byte) {
+		if out, err := decompress(value); err == nil && len(out) > maxSliceSize {
+			t.Fatalf("%d bytes become %d", len(value), len(out))
+		}
+		out, err := decompress(encoder.zstd.EncodeAll(value, nil))
+		if err != nil || string(out) != string(value) {
+			t.Fatalf("%q becomes %q (%v)", value, out, err)
+		}
+	})
+}
+
 func FuzzDecodeIdentity(f *testing.F) {
 	for _, v := range golden[[]vector](f, "identities.json") {
 		f.Add(strings.TrimPrefix(v.Key, Identities.Prefix("", false)), v.Base64)
