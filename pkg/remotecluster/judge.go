@@ -161,7 +161,7 @@ func (c *Cluster) progress() string {
 	for _, src := range c.Sources {
 		r, st := src.Resource(), c.stand(src)
 		switch {
-		case st.Synced && st.Following, st.late:
+		case st.Synced && st.Following, st.late, st.left:
 		case !t.canaries.seen(r):
 			return fmt.Sprintf("waiting for the remote cluster to have written its %s (%s): does its clustermesh-apiserver run?",
 				r, wire.SyncedKey(c.Name, r, t.canaries.cached))

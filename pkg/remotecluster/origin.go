@@ -39,6 +39,9 @@ type standing struct {
 	store.Status
 	// late: its canary is overdue, and the cluster is used without it.
 	late bool
+	// left: it is not exported any more, and what it had brought is kept until
+	// the other sources are synced.
+	left bool
 }
 
 // stand describes a source; the tracker's mu is held. That a resource is not
@@ -49,6 +52,10 @@ func (c *Cluster) stand(s Source) standing {
 	switch {
 	case t.capabilities == nil:
 	case !t.capabilities.Exports(r):
+		if st := s.Status(); st.Count > 0 {
+			st.Synced = true
+			return standing{Status: st, left: true}
+		}
 		st := store.Status{Synced: true, AsOf: t.configAsOf}
 		if t.config != nil {
 			cfg := t.config.watch.Status()
@@ -56,7 +63,7 @@ func (c *Cluster) stand(s Source) standing {
 		}
 		return standing{Status: st}
 	case details(*t.capabilities, r):
-		return standing{s.Status(), t.late[r]}
+		return standing{Status: s.Status(), late: t.late[r]}
 	}
 	return standing{Status: s.Status()}
 }

@@ -159,3 +159,46 @@ func TestTheOwnCluster(t *testing.T) {
 	b.setRefuse(nil)
 	b.inState(Ready)
 }
+
+// TestNoServicesAreMissingBetweenTwoFormats: what is no longer exported stays
+// until what takes its place is there, over failed sessions as well.
+func TestNoServicesAreMissingBetweenTwoFormats(t *testing.T) {
+	t.Parallel()
+	for from, to := range map[string]string{
+		wire.EndpointSlicesServicesOnly: wire.EndpointSlicesOnly,
+		wire.EndpointSlicesOnly:         wire.EndpointSlicesServicesOnly,
+	} {
+		t.Run(from+" to "+to, func(t *testing.T) {
+			t.Parallel()
+			b := sliceBench(t)
+			b.cluster.Timings.CanaryDeadline = 20 * time.Millisecond
+			b.configure(exporting(from))
+			b.run()
+			b.inState(Ready)
+			before, old, next := b.held(), wire.Services, wire.EndpointSlices
+			left := "services/ns/s"
+			if from == wire.EndpointSlicesOnly {
+				old, next, left = next, old, "endpointslices/ns/s-1"
+			}
+			cfg := exporting(to)
+			cfg.Capabilities.SyncedCanaries = true
+			b.configure(cfg)
+			b.mem.Put(wire.SyncedKey(testCluster, wire.Nodes, false), "now")
+			st := b.eventually("sessions without the canary", func(st Status) bool { return st.Failures > 1 && st.Connected })
+			if held := b.held(); held[left] != before[left] {
+				t.Errorf("withdrawn before the %s are there: %v", next, held)
+			}
+			if s := st.Sources[old]; s.Exported || !s.Synced || s.Count != 1 || s.Freshness.State != FreshnessStale {
+				t.Errorf("what is kept: %+v", s)
+			}
+			b.mem.Put(wire.SyncedKey(testCluster, next, false), "now")
+			st = b.inState(Ready)
+			if held := b.held(); held[left] != "" || len(held) != 2 {
+				t.Errorf("with the %s, what they replace must go: %v", next, held)
+			}
+			if s := st.Sources[old]; s.Count != 0 || s.Freshness.State != FreshnessSynced {
+				t.Errorf("what is withdrawn: %+v", s)
+			}
+		})
+	}
+}

@@ -106,7 +106,7 @@ func (c *Cluster) serve(ctx context.Context, client Client, cfg wire.ClusterConf
 	for _, s := range c.Sources {
 		g.Go(func() error { return c.feed(ctx, client, cfg, s, canaries) })
 	}
-	g.Go(func() error { return c.awaitSync(ctx, client, pause) })
+	g.Go(func() error { return c.awaitSync(ctx, client, cfg.Capabilities, pause) })
 	g.Go(func() error {
 		select {
 		case <-ctx.Done():
@@ -178,11 +178,10 @@ func waitChange(ctx context.Context, changed <-chan struct{}, atMost time.Durati
 }
 
 // feed runs one source once its canary allows it. What the cluster does not
-// export is withdrawn, and there is nothing to follow.
+// export is not followed; awaitSync withdraws what is left of it.
 func (c *Cluster) feed(ctx context.Context, client Client, cfg wire.ClusterConfig, s Source, canaries *canaries) error {
 	r := s.Resource()
 	if !cfg.Capabilities.Exports(r) {
-		s.Drain()
 		return nil
 	}
 	if err := c.gate(ctx, cfg.Capabilities, r, canaries); err != nil {
@@ -223,8 +222,10 @@ func (c *Cluster) gate(ctx context.Context, caps wire.Capabilities, r wire.Resou
 	return nil
 }
 
-// awaitSync ends the bootstrap once every source is synced and follows.
-func (c *Cluster) awaitSync(ctx context.Context, client Client, pause backoff.BackOff) error {
+// awaitSync ends the bootstrap once every source is synced and follows. Only
+// then it withdraws what the cluster does not export any more: another resource
+// may take its place, and there must be no time with neither.
+func (c *Cluster) awaitSync(ctx context.Context, client Client, caps wire.Capabilities, pause backoff.BackOff) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for !c.following() {
@@ -232,6 +233,11 @@ func (c *Cluster) awaitSync(ctx context.Context, client Client, pause backoff.Ba
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
+		}
+	}
+	for _, s := range c.Sources {
+		if !caps.Exports(s.Resource()) {
+			s.Drain()
 		}
 	}
 	client.BootstrapComplete()
@@ -247,7 +253,7 @@ func (c *Cluster) following() bool {
 	c.track.mu.Lock()
 	defer c.track.mu.Unlock()
 	for _, s := range c.Sources {
-		if st := c.stand(s); !st.late && (!st.Synced || !st.Following) {
+		if st := c.stand(s); !st.late && !st.left && (!st.Synced || !st.Following) {
 			return false
 		}
 	}

@@ -51,7 +51,8 @@ type Freshness struct {
 // SourceStatus describes one resource of one cluster.
 type SourceStatus struct {
 	// Exported is false when the cluster says that it does not export the
-	// resource. It then counts as synced, with nothing in it.
+	// resource. It then counts as synced, with nothing in it but what is kept of
+	// an earlier time until the other resources are synced.
 	Exported bool
 	// Late: the canary is overdue, and the cluster is used without the
 	// resource, which has only details of what others bring.
