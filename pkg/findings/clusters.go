@@ -68,7 +68,7 @@ func changes(old, c *remotecluster.Status) []Event {
 	}
 	session := !c.ConnectedSince.Equal(old.ConnectedSince)
 	if old.Connected && (!c.Connected || session) {
-		add("cluster-disconnected", CodeClusterDisconnected, cmp.Or(c.LastError, "the session ended"), "failures", strconv.Itoa(c.Failures))
+		add("cluster-disconnected", CodeClusterDisconnected, cmp.Or(c.LastLoss, "the session was ended"), "failures", strconv.Itoa(c.Failures))
 	}
 	if c.Connected && (!old.Connected || session) {
 		add("cluster-connected", CodeClusterConnected, "connected to "+strings.Join(c.Endpoints, ", "), "etcdClusterID", c.EtcdClusterID)

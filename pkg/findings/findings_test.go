@@ -240,12 +240,12 @@ func TestClustersHaveAHistory(t *testing.T) {
 	step("rejected", func() { c.Sources = sources(2) }, "c2 entries-rejected: 2 of its nodes refused: 2 for "+string(wire.ReasonMalformed))
 	step("more of them", func() { c.Sources = sources(3) })
 	step("mended", func() { c.Sources = sources(0) }, "c2 entries-accepted: none of its nodes is refused any more")
-	step("a flap between two looks", func() { c.ConnectedSince, c.Failures, c.LastError = epoch.Add(time.Second), 4, "connection reset" },
+	step("a flap between two looks", func() { c.ConnectedSince, c.Failures, c.LastLoss = epoch.Add(time.Second), 4, "connection reset" },
 		"c2 cluster-disconnected: connection reset", "c2 cluster-connected: ")
 	step("another etcd, another ID", func() { c.EtcdClusterID, c.ID = "bb", 7 },
 		"c2 etcd-changed: another etcd answers: its cluster ID was aa and is bb", "c2 cluster-id-changed: the cluster's ID was 2 and is 7")
 	step("lost", func() {
-		c.Connected, c.State, c.Message, c.LastError = false, remotecluster.Degraded, "not connected", "timeout"
+		c.Connected, c.State, c.Message, c.LastLoss = false, remotecluster.Degraded, "not connected", "timeout"
 	},
 		"c2 cluster-disconnected: timeout", "c2 cluster-degraded: degraded, was ready: not connected")
 	w.mesh.set()

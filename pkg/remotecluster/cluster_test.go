@@ -469,3 +469,57 @@ func TestDrainWithdrawsAndGivesTheIDBack(t *testing.T) {
 		t.Errorf("after a drain: %s, entries %v, IDs %v", st.State, b.held(), b.ids.taken)
 	}
 }
+
+func TestALostConnectionEndsNoConflict(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.ids.taken[2] = "other"
+	b.configure(plain(2))
+	b.run()
+	b.inState(Failed)
+	b.setRefuse(errors.New("connection refused"))
+	b.mem.SetFault(noAnswer)
+	b.mem.Break(nil)
+	st := b.eventually("the connection to be lost", func(st Status) bool { return st.State == Connecting && st.LastError == "connection refused" })
+	if st.IDConflict == nil || st.IDConflict.Holder != "other" {
+		t.Errorf("while away: conflict %v", st.IDConflict)
+	}
+	b.mem.SetFault(nil)
+	b.setRefuse(nil)
+	b.inState(Failed)
+	b.configure(plain(0))
+	if st := b.eventually("another refusal", func(st Status) bool { return strings.Contains(st.Message, "reserved") }); st.IDConflict != nil {
+		t.Errorf("refused for another reason, but with a conflict: %v", st.IDConflict)
+	}
+	b.configure(plain(2))
+	b.eventually("the conflict again", func(st Status) bool { return st.IDConflict != nil })
+	b.ids.Release("other")
+	if st := b.inState(Ready); st.IDConflict != nil {
+		t.Errorf("ready, but in conflict: %v", st.IDConflict)
+	}
+}
+
+// TestTheReasonOfALossIsThereWithIt: whoever sees that the connection is lost
+// sees why, and nothing that was before.
+func TestTheReasonOfALossIsThereWithIt(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.setRefuse(errors.New("an old story"))
+	b.configure(plain(2))
+	b.run()
+	b.eventually("a failure", func(st Status) bool { return st.Failures > 0 })
+	b.setRefuse(nil)
+	b.inState(Ready)
+	b.mem.SetFault(noAnswer)
+	b.mem.Break(nil)
+	st := b.eventually("the connection to be lost", func(st Status) bool { return !st.Connected })
+	if !strings.Contains(st.LastLoss, errNoAnswer.Error()) {
+		t.Errorf("the reason is %q; the last error %q", st.LastLoss, st.LastError)
+	}
+	b.mem.SetFault(nil)
+	b.inState(Ready)
+	b.stop()
+	if st := b.cluster.Status(); st.Connected || st.LastLoss != "" {
+		t.Errorf("stopped: connected %t, lost by %q", st.Connected, st.LastLoss)
+	}
+}

@@ -1,7 +1,6 @@
 package remotecluster
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,7 +20,7 @@ func (c *Cluster) Status() Status {
 		Name: c.Name, ID: t.clusterID, ConfigFile: t.file, Endpoints: t.eps,
 		Connected: t.client != nil && t.probeError == nil, ConnectedSince: t.since,
 		Capabilities: t.capabilities, Cached: t.capabilities != nil && t.capabilities.Cached,
-		Failures: t.failures, ConsecFailures: t.consecutive,
+		IDConflict: t.conflict, Failures: t.failures, ConsecFailures: t.consecutive,
 		LastFailure: t.lastFailure, LastSuccess: t.lastSuccess,
 		Sources: make(map[wire.Resource]SourceStatus, len(c.Sources)),
 	}
@@ -31,14 +30,14 @@ func (c *Cluster) Status() Status {
 	if t.lastError != nil {
 		s.LastError = t.lastError.Error()
 	}
+	if t.lost != nil {
+		s.LastLoss = t.lost.Error()
+	}
 	if !s.Connected {
 		s.ConnectedSince = time.Time{}
 	}
 	if t.client != nil {
 		s.Heartbeat = t.client.Status().Heartbeat
-	}
-	if conflict, ok := errors.AsType[*IDConflict](t.refusal); ok {
-		s.IDConflict = conflict
 	}
 	s.Withheld, s.Revocations = t.contact.withheld, t.contact.times
 	synced, serving := c.addSources(&s)
@@ -113,7 +112,7 @@ func (c *Cluster) judge(s Status, synced, serving bool) (State, string) {
 	case !synced:
 		return Syncing, c.progress()
 	case !serving:
-		return Degraded, "connected again, what was known is kept: " + c.progress()
+		return Degraded, "connected, but not everything is followed at this moment, what was known is kept: " + c.progress()
 	}
 	if problem := c.problem(s); problem != "" {
 		return Degraded, problem

@@ -15,7 +15,7 @@ import (
 )
 
 // session is one connection, from the file to the reason of its end.
-func (c *Cluster) session(ctx context.Context, file string, pause backoff.BackOff) error {
+func (c *Cluster) session(ctx context.Context, file string, pause backoff.BackOff) (err error) {
 	c.track.phase(phaseConnect)
 	cfg, err := c.Load(file)
 	if err != nil {
@@ -32,7 +32,7 @@ func (c *Cluster) session(ctx context.Context, file string, pause backoff.BackOf
 		config = newConfigWatch(c.Name, c.Log)
 	}
 	c.track.connected(client, config)
-	defer c.track.disconnected()
+	defer func() { c.track.disconnected(err) }()
 	c.Log.Info("Connected", "endpoint", client.Status().Endpoint)
 
 	g, ctx := errgroup.WithContext(ctx)

@@ -89,12 +89,14 @@ type Status struct {
 	Failures       int // attempts and sessions that ended in an error, in all
 	LastFailure    time.Time
 	LastError      string
+	LastLoss       string    // why Connected became false last, from that moment on; empty when it never did, or by ourselves
 	ConnectedSince time.Time // zero while not connected
 	LastEvent      time.Time // when the last batch of events arrived
 	LastSuccess    time.Time // when the endpoint last answered a linearizable read
 	ConsecFailures int       // failures since the last success
 	Heartbeat      kvstore.HeartbeatStatus
-	// IDConflict is why the cluster cannot have its ID; nil when it can.
+	// IDConflict is why the cluster cannot have its ID; nil when it can. It stays
+	// while the connection is lost.
 	IDConflict *IDConflict
 	// Withheld is since when its service backends are not used for want of
 	// contact, zero while they are; Revocations is how often that was so.

@@ -1,6 +1,7 @@
 package remotecluster
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"time"
@@ -41,6 +42,7 @@ type tracker struct {
 	canaries     *canaries     // of the session; nil before there is a configuration
 	etcd         uint64        // cluster ID of the etcd that answered last
 	refusal      error         // why the present configuration cannot be used
+	conflict     *IDConflict   // the one of the last configuration, over lost connections too: they mend nothing
 	unusable     error         // why the file cannot be used
 	retryAt      time.Time
 	failures     int
@@ -49,6 +51,7 @@ type tracker struct {
 	lastFailure  time.Time
 	lastSuccess  time.Time
 	probeError   error // of the last probe; nil when it succeeded
+	lost         error // why the connection was lost last; nil when it was not, or by ourselves
 }
 
 func newTracker(changed func()) tracker {
@@ -93,9 +96,12 @@ func (t *tracker) gated(c *canaries) {
 	t.canaries = c
 }
 
-func (t *tracker) disconnected() {
+func (t *tracker) disconnected(why error) {
 	t.mu.Lock()
 	defer t.done()
+	if t.lost = why; errors.Is(why, context.Canceled) {
+		t.lost = nil
+	}
 	if t.config != nil {
 		t.configAsOf = t.config.watch.Status().AsOf
 	}
@@ -127,6 +133,7 @@ func (t *tracker) refused(err error) {
 	}
 	t.failures++
 	t.consecutive++
+	t.conflict, _ = errors.AsType[*IDConflict](err)
 	t.refusal, t.lastError, t.lastFailure = err, err, time.Now()
 	t.contact.made()
 	t.move()
@@ -137,6 +144,7 @@ func (t *tracker) adopted(cfg wire.ClusterConfig) {
 	t.mu.Lock()
 	defer t.done()
 	t.at, t.clusterID, t.capabilities, t.refusal, t.consecutive = phaseSync, cfg.ID, &cfg.Capabilities, nil, 0
+	t.conflict = nil
 	t.contact.made()
 	t.move()
 }
@@ -184,7 +192,7 @@ func (t *tracker) forgetID() {
 func (t *tracker) removing() {
 	t.mu.Lock()
 	defer t.done()
-	t.draining = true
+	t.draining, t.conflict = true, nil
 }
 
 func (t *tracker) probed(p kvstore.Probe) {
@@ -192,5 +200,7 @@ func (t *tracker) probed(p kvstore.Probe) {
 	defer t.mu.Unlock()
 	if t.probeError = p.Err; p.Err == nil {
 		t.lastSuccess = p.At
+	} else {
+		t.lost = p.Err
 	}
 }
