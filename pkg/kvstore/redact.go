@@ -2,6 +2,7 @@ package kvstore
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -129,10 +130,23 @@ func harmless(kind optionKind, value json.RawMessage) any {
 const longestPath = 4096
 
 // harmlessText lets names, paths and URLs pass: a key that somebody pasted
-// where its path belongs has several lines.
+// where its path belongs has several lines, or is the base64 of such a text, as
+// it stands in a Kubernetes Secret.
 func harmlessText(s string) string {
-	if len(s) > longestPath || strings.ContainsAny(s, "\r\n") || strings.Contains(s, "-----BEGIN") {
+	if len(s) > longestPath || strings.ContainsAny(s, "\r\n") || strings.Contains(s, pemBegins) || strings.Contains(unbase64(s), pemBegins) {
 		return LeftOut
 	}
 	return Redact(s)
+}
+
+// pemBegins is what a key or a certificate begins with.
+const pemBegins = "-----BEGIN"
+
+// unbase64 decodes as much of a text as is base64 in one of its forms, padded or
+// not, in one line or in several that YAML has joined with spaces.
+func unbase64(s string) string {
+	s = strings.NewReplacer("-", "+", "_", "/").Replace(strings.Join(strings.Fields(s), ""))
+	out := make([]byte, base64.RawStdEncoding.DecodedLen(len(s)))
+	n, _ := base64.RawStdEncoding.Decode(out, []byte(s)) // up to an error it counts
+	return string(out[:n])
 }

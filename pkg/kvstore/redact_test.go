@@ -1,6 +1,7 @@
 package kvstore
 
 import (
+	"encoding/base64"
 	"os"
 	"path/filepath"
 	"strings"
@@ -104,6 +105,46 @@ func TestErrorsShowNoSecrets(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAKeyAsBase64IsNoPath, however it is written.
+func TestAKeyAsBase64IsNoPath(t *testing.T) {
+	t.Parallel()
+	key := []byte("-----BEGIN PRIVATE KEY-----\nhunter2 hunter2 hunter2 hunter2 hunter2\n-----END PRIVATE KEY-----\n")
+	std := base64.StdEncoding.EncodeToString(key)
+	for form, text := range map[string]string{
+		"padded":        std,
+		"raw":           base64.RawStdEncoding.EncodeToString(key),
+		"for URLs":      base64.URLEncoding.EncodeToString(key),
+		"a line before": base64.StdEncoding.EncodeToString(append([]byte("\n"), key...)),
+		"cut off":       std[:41],
+		"two lines":     std[:40] + "\n  " + std[40:],
+		"a block":       "|\n  " + std[:40] + "\n  " + std[40:],
+	} {
+		for _, option := range []string{"key-file", "cert-file", "trusted-ca-file"} {
+			path := filepath.Join(t.TempDir(), "c2")
+			content := []byte("endpoints: ['https://a:1']\n" + option + ": " + text + "\n")
+			if err := os.WriteFile(path, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := LoadConfig(path); err == nil || strings.Contains(err.Error(), std[20:30]) || !strings.Contains(err.Error(), option+": its value is no path") {
+				t.Errorf("%s, %s: %v", option, form, err)
+			}
+			shown, ok := ShowFile(content)
+			if !ok || strings.Contains(string(shown.Text), std[20:30]) || shown.KeyFile+shown.CertFile+shown.TrustedCAFile != "" {
+				t.Errorf("%s, %s: shown as %+v\n%s", option, form, shown, shown.Text)
+			}
+		}
+	}
+	for _, path := range []string{"/var/lib/cilium/clustermesh/c2.key", "certs/LS0t", "etcd-client.crt", "/a path/with spaces"} {
+		if pathOnly(path) != path {
+			t.Errorf("%q does not pass", path)
+		}
+	}
+}
+
+func TestEndpointsLoseTheirUsers(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "c2")
 	if err := os.WriteFile(path, []byte("endpoints: ['http://u:hunter2@a:1']\n"), 0o600); err != nil {
 		t.Fatal(err)
