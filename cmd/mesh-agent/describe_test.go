@@ -6,8 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 func aConflict() api.Conflict {
@@ -169,6 +172,61 @@ func TestDescriptionText(t *testing.T) {
 			d.page(p, now)
 			if err := p.Flush(); err != nil || !strings.Contains(out.String(), "\x1b[") && name != "identity" && name != "event" && name != "ip-network" {
 				t.Errorf("%v: no colours on a terminal:\n%s", err, out.String())
+			}
+		})
+	}
+}
+
+// exporting is a cluster that exports services in this form, and both of which
+// are as given.
+func exporting(name, mode string, services, slices api.Freshness) api.Cluster {
+	c := goodCluster(name, 20)
+	c.Capabilities.EndpointSlicesExportMode = &mode
+	c.Freshness.Services, c.Freshness.EndpointSlices = services, slices
+	c.Synced.Services, c.Synced.EndpointSlices = services.State != "syncing", slices.State != "syncing"
+	return c
+}
+
+// TestAbsenceNeedsEveryForm: a cluster may export services, endpoint slices, or
+// both, and the own one is read like another.
+func TestAbsenceNeedsEveryForm(t *testing.T) {
+	t.Parallel()
+	young, old := api.Freshness{State: "synced", AsOf: before(time.Second)}, api.Freshness{State: "synced", AsOf: before(time.Minute)}
+	stale, syncing := api.Freshness{State: "stale", AsOf: before(time.Hour)}, api.Freshness{State: "syncing"}
+	tests := map[string]struct {
+		mode             string
+		services, slices api.Freshness
+		has, state       string
+		asOf             *time.Time
+	}{
+		"slices only":               {wire.EndpointSlicesOnly, young, old, "no", "synced", old.AsOf},
+		"slices only, not listed":   {wire.EndpointSlicesOnly, young, syncing, "unknown", "syncing", nil},
+		"slices only, stale":        {wire.EndpointSlicesOnly, young, stale, "unknown", "stale", stale.AsOf},
+		"both":                      {wire.EndpointSlicesBoth, old, young, "no", "synced", old.AsOf},
+		"both, slices stale":        {wire.EndpointSlicesBoth, young, stale, "unknown", "stale", stale.AsOf},
+		"both, slices not listed":   {wire.EndpointSlicesBoth, young, syncing, "unknown", "syncing", nil},
+		"both, services not listed": {wire.EndpointSlicesBoth, syncing, young, "unknown", "syncing", nil},
+		"services only":             {wire.EndpointSlicesServicesOnly, young, api.Freshness{State: "unknown"}, "no", "synced", young.AsOf},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			remote := exporting("kyoto", test.mode, test.services, test.slices)
+			st := statusOf([]api.Cluster{remote})
+			if test.mode == wire.EndpointSlicesBoth { // as the own kvstore is read
+				st.KVStore = &api.KVStore{State: "ready", Synced: remote.Synced, Freshness: remote.Freshness}
+			}
+			got := shares(new(api.Service), st)
+			if len(got) != 2 {
+				t.Fatalf("%d clusters: %+v", len(got), got)
+			}
+			if st.KVStore == nil {
+				got = got[:1]
+			}
+			for _, share := range got {
+				if f := share.Freshness; share.Has != test.has || f == nil || f.State != test.state || !cmp.Equal(f.AsOf, test.asOf) {
+					t.Errorf("%s: %s (%s), %+v", share.Cluster, share.Has, share.Reason, f)
+				}
 			}
 		})
 	}

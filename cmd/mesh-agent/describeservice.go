@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,11 +24,13 @@ type serviceDescription struct {
 type serviceShare struct {
 	Cluster string `json:"cluster"`
 	// Has is "yes", "no" or "unknown": no is said only of a cluster whose
-	// services are known as of now.
-	Has       string         `json:"has"`
-	Reason    string         `json:"reason"`
-	State     string         `json:"state"`     // the cluster's; empty for the own one
-	Freshness *api.Freshness `json:"freshness"` // of the cluster's services; null for the own one
+	// services are known as of now, in each form in which it exports them.
+	Has    string `json:"has"`
+	Reason string `json:"reason"`
+	State  string `json:"state"` // the cluster's; empty for the own one without a kvstore
+	// Freshness is that of the cluster's services, in the form that is known
+	// worst; null for the own one without a kvstore.
+	Freshness *api.Freshness `json:"freshness"`
 }
 
 func describeService(ctx context.Context, cl *client.Client, s *api.Service) (description, error) {
@@ -44,53 +47,69 @@ func describeService(ctx context.Context, cl *client.Client, s *api.Service) (de
 func shares(s *api.Service, st *api.Status) []serviceShare {
 	has := make(map[string]bool)
 	var shares []serviceShare
+	clusters := st.Clusters
+	if own := ownCluster(st); own != nil {
+		clusters = append(slices.Clip(clusters), *own)
+	}
 	for _, part := range s.Clusters {
 		has[part.Cluster] = true
 		share := serviceShare{Cluster: part.Cluster, Has: "yes", Reason: part.Reason}
-		if c := findCluster(st, part.Cluster); c != nil {
-			share.State, share.Freshness = c.State, &c.Freshness.Services
+		if c := clusterNamed(clusters, part.Cluster); c != nil {
+			_, f := knownServices(c)
+			share.State, share.Freshness = c.State, &f
 		}
 		shares = append(shares, share)
 	}
-	for i := range st.Clusters {
-		if c := &st.Clusters[i]; !has[c.Name] {
+	for i := range clusters {
+		if c := &clusters[i]; !has[c.Name] {
 			shares = append(shares, absent(c))
 			has[c.Name] = true
 		}
 	}
 	// A pure observer is of no cluster.
-	if own := st.Agent; !has[own.Cluster] && (own.ClusterID != 0 || st.KVStore != nil) {
-		shares = append(shares, absentHere(st))
+	if own := st.Agent; !has[own.Cluster] && own.ClusterID != 0 {
+		shares = append(shares, serviceShare{
+			Cluster: own.Cluster, Has: "unknown", Reason: "the own cluster, whose services this agent does not read: may have it",
+		})
 	}
 	return shares
 }
 
+// knownServices says whether the services of a cluster, in each form in which it
+// exports them, were listed, and until when all of them are known.
+func knownServices(c *api.Cluster) (synced bool, f api.Freshness) {
+	synced, f.State = true, "synced"
+	first := true
+	for _, r := range resourceRows(c) {
+		if r.name != "services" && r.name != "endpointSlices" {
+			continue
+		}
+		synced = synced && r.synced
+		if severity(r.fresh.State) > severity(f.State) {
+			f.State = r.fresh.State
+		}
+		if first || r.fresh.AsOf == nil || f.AsOf != nil && r.fresh.AsOf.Before(*f.AsOf) {
+			f.AsOf, f.AgeSeconds = r.fresh.AsOf, r.fresh.AgeSeconds
+		}
+		first = false
+	}
+	return synced, f
+}
+
 // absent says what is known of a cluster that does not show the service.
 func absent(c *api.Cluster) serviceShare {
-	f := c.Freshness.Services
+	synced, f := knownServices(c)
 	share := serviceShare{Cluster: c.Name, Has: "unknown", State: c.State, Freshness: &f}
 	switch {
-	case c.Synced.Services && f.State == "synced":
+	case synced && f.State == "synced":
 		share.Has, share.Reason = "no", "does not have it"
-	case c.Synced.Services && f.AsOf != nil:
+	case synced && f.AsOf != nil:
 		share.Reason = fmt.Sprintf("did not have it at %s, may have it by now", f.AsOf.UTC().Format(time.RFC3339))
 	default:
 		share.Reason = "may have it: the copy of its services is not complete"
 	}
 	if share.Has == "unknown" && c.Message != "" {
 		share.Reason += "; " + c.Message
-	}
-	return share
-}
-
-// absentHere is absent for the own cluster.
-func absentHere(st *api.Status) serviceShare {
-	share := serviceShare{Cluster: st.Agent.Cluster, Has: "unknown", Reason: "the own cluster, whose services this agent does not read: may have it"}
-	if k := st.KVStore; k != nil {
-		share.Reason = "the own cluster, whose kvstore showed none so far"
-		if !k.Connected {
-			share.Reason += "; it is not connected: " + k.LastError
-		}
 	}
 	return share
 }

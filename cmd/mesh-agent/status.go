@@ -13,6 +13,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // statusOptions is what status was asked for.
@@ -123,12 +124,31 @@ func (c *cli) showStatus(cmd *cobra.Command, o *statusOptions, st *api.Status) e
 	return writeCluster(out, printer.StyleFor(out, c.getenv), cluster, time.Now())
 }
 
-func findCluster(st *api.Status, name string) *api.Cluster {
-	i := slices.IndexFunc(st.Clusters, func(c api.Cluster) bool { return c.Name == name })
+func findCluster(st *api.Status, name string) *api.Cluster { return clusterNamed(st.Clusters, name) }
+
+func clusterNamed(clusters []api.Cluster, name string) *api.Cluster {
+	i := slices.IndexFunc(clusters, func(c api.Cluster) bool { return c.Name == name })
 	if i < 0 {
 		return nil
 	}
-	return &st.Clusters[i]
+	return &clusters[i]
+}
+
+// ownCluster is the own cluster, as its kvstore shows it, in the form of the
+// others; nil without a kvstore, which holds services in both formats.
+func ownCluster(st *api.Status) *api.Cluster {
+	k := st.KVStore
+	if k == nil {
+		return nil
+	}
+	mode := wire.EndpointSlicesBoth
+	return &api.Cluster{
+		Name: st.Agent.Cluster, ID: st.Agent.ClusterID, State: k.State, Ready: k.Ready, Connected: k.Connected, Message: k.Message,
+		Endpoints: k.Endpoints, EtcdClusterID: k.EtcdClusterID, ConfigFile: k.ConfigFile,
+		Capabilities: api.Capabilities{EndpointSlicesExportMode: &mode},
+		Synced:       k.Synced, Counts: k.Counts, Rejected: k.Rejected, Freshness: k.Freshness,
+		Failures: k.Failures, LastFailure: k.LastFailure, LastError: k.LastError, ConnectedSince: k.ConnectedSince, LastEvent: k.LastEvent,
+	}
 }
 
 // wellOn tells whether everything is well, or one cluster is.

@@ -3,11 +3,14 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // writeCluster prints everything that the status has about one cluster.
@@ -68,13 +71,26 @@ type row struct {
 	fresh    api.Freshness
 }
 
+// resourceRows leaves out what the cluster does not write, unless that is in
+// doubt itself.
 func resourceRows(c *api.Cluster) []row {
-	return []row{
-		{"nodes", c.Synced.Nodes, c.Counts.Nodes, c.Rejected.Nodes, c.Freshness.Nodes},
-		{"services", c.Synced.Services, c.Counts.Services, c.Rejected.Services, c.Freshness.Services},
-		{"identities", c.Synced.Identities, c.Counts.Identities, c.Rejected.Identities, c.Freshness.Identities},
-		{"ips", c.Synced.IPs, c.Counts.IPs, c.Rejected.IPs, c.Freshness.IPs},
+	var rows []row
+	synced, counts, refused := maps.Collect(c.Synced.All()), maps.Collect(c.Counts.All()), maps.Collect(c.Rejected.All())
+	for name, f := range c.Freshness.All() {
+		if exports(c, name) || f.State == "syncing" || f.State == "stale" {
+			rows = append(rows, row{name, *synced[name], *counts[name], *refused[name], *f})
+		}
 	}
+	return rows
+}
+
+// exports tells whether a cluster writes a resource at all, as far as it says.
+func exports(c *api.Cluster, resource string) bool {
+	var says wire.Capabilities
+	if mode := c.Capabilities.EndpointSlicesExportMode; mode != nil {
+		says.EndpointSlicesExportMode = *mode
+	}
+	return says.Exports(wire.Resource(strings.ToLower(resource)))
 }
 
 func resourceTable(now time.Time) printer.Table[row] {

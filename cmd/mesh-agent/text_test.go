@@ -14,6 +14,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -295,5 +296,39 @@ func TestLookupText(t *testing.T) {
 			}
 			golden(t, name, out.String())
 		})
+	}
+}
+
+// TestEndpointSlicesAreShown wherever the resources of a cluster are listed, and
+// are no row for a cluster that has none.
+func TestEndpointSlicesAreShown(t *testing.T) {
+	t.Parallel()
+	age := 95.0
+	stale := api.Freshness{State: "stale", AsOf: before(95 * time.Second), AgeSeconds: &age}
+	c := exporting("kyoto", wire.EndpointSlicesBoth, goodCluster("", 0).Freshness.Services, stale)
+	c.Counts.EndpointSlices, c.Rejected.EndpointSlices = 77, 5
+	if got := freshnessText(c); got != "stale 1m35s" {
+		t.Errorf("freshness %q", got)
+	}
+	if got := sum(c.Counts); got != 3+40+77+200+1200 {
+		t.Errorf("%d entries", got)
+	}
+	if got := rejectedText(c.Rejected); got != "endpointSlices: 5" {
+		t.Errorf("refused: %s", got)
+	}
+	named := func(c *api.Cluster) (names []string) {
+		for _, r := range resourceRows(c) {
+			names = append(names, r.name)
+		}
+		return names
+	}
+	if got := strings.Join(named(&c), " "); got != "nodes services endpointSlices identities ips" {
+		t.Errorf("rows: %s", got)
+	}
+	for _, state := range []string{"", "unknown", "synced"} {
+		none := exporting("kyoto", wire.EndpointSlicesServicesOnly, c.Freshness.Services, api.Freshness{State: state})
+		if got := strings.Join(named(&none), " "); got != "nodes services identities ips" || freshnessText(none) != "synced 0.4s" {
+			t.Errorf("slices %q: rows %s, %s", state, got, freshnessText(none))
+		}
 	}
 }

@@ -102,12 +102,12 @@ func (t trouble) remedy() string {
 // and the greatest age, empty when nothing was ever known.
 func freshness(c api.Cluster) (state, age string) {
 	worst, oldest := "synced", -1.0
-	for _, f := range []api.Freshness{c.Freshness.Nodes, c.Freshness.Services, c.Freshness.Identities, c.Freshness.IPs} {
-		if severity(f.State) > severity(worst) {
-			worst = f.State
+	for _, r := range resourceRows(&c) {
+		if severity(r.fresh.State) > severity(worst) {
+			worst = r.fresh.State
 		}
-		if f.AgeSeconds != nil {
-			oldest = max(oldest, *f.AgeSeconds)
+		if r.fresh.AgeSeconds != nil {
+			oldest = max(oldest, *r.fresh.AgeSeconds)
 		}
 	}
 	if oldest < 0 {
@@ -138,7 +138,13 @@ func severity(freshness string) int {
 	}
 }
 
-func sum(n api.ByResource[int]) int { return n.Nodes + n.Services + n.Identities + n.IPs }
+func sum(of api.ByResource[int]) int {
+	total := 0
+	for _, n := range of.All() {
+		total += *n
+	}
+	return total
+}
 
 func capabilities(c api.Capabilities) []string {
 	var parts []string

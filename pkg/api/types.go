@@ -1,6 +1,7 @@
 package api
 
 import (
+	"iter"
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
@@ -122,6 +123,15 @@ type ByResource[T any] struct {
 	EndpointSlices T `json:"endpointSlices"`
 	Identities     T `json:"identities"`
 	IPs            T `json:"ips"`
+}
+
+// All yields every resource's name, as in JSON, with its value, which may be
+// changed in place.
+func (b *ByResource[T]) All() iter.Seq2[string, *T] {
+	return func(yield func(string, *T) bool) {
+		_ = yield("nodes", &b.Nodes) && yield("services", &b.Services) && yield("endpointSlices", &b.EndpointSlices) &&
+			yield("identities", &b.Identities) && yield("ips", &b.IPs)
+	}
 }
 
 // each calls a function for every resource's value.
