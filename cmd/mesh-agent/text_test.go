@@ -313,9 +313,6 @@ func TestEndpointSlicesAreShown(t *testing.T) {
 	if got := sum(c.Counts); got != 3+40+77+200+1200 {
 		t.Errorf("%d entries", got)
 	}
-	if got := rejectedText(c.Rejected); got != "endpointSlices: 5" {
-		t.Errorf("refused: %s", got)
-	}
 	named := func(c *api.Cluster) (names []string) {
 		for _, r := range resourceRows(c) {
 			names = append(names, r.name)

@@ -58,7 +58,9 @@ func clusterName(c remotecluster.Status) string { return c.Name }
 func settledCluster(c remotecluster.Status) any {
 	settled := toCluster(c, time.Time{})
 	settled.LastEvent = nil
-	settled.Freshness.each(func(f *Freshness) { f.AsOf, f.AgeSeconds = nil, nil })
+	for _, f := range settled.Freshness.All() {
+		f.AsOf, f.AgeSeconds = nil, nil
+	}
 	return settled
 }
 

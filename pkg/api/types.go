@@ -134,13 +134,6 @@ func (b *ByResource[T]) All() iter.Seq2[string, *T] {
 	}
 }
 
-// each calls a function for every resource's value.
-func (b *ByResource[T]) each(do func(*T)) {
-	for _, v := range []*T{&b.Nodes, &b.Services, &b.Identities, &b.IPs, &b.EndpointSlices} {
-		do(v)
-	}
-}
-
 // Cluster is one remote cluster.
 type Cluster struct {
 	Name           string                `json:"name"`
