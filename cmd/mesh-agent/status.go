@@ -58,7 +58,7 @@ func (c *cli) statusCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&o.wait, "wait", false, "wait until every cluster is as --for says")
+	f.BoolVar(&o.wait, "wait", false, "wait until every cluster, and the local kvstore, is as --for says")
 	f.Var(o.goal, "for", "what to wait for")
 	f.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait")
 	f.BoolVar(&o.all, "all", false, "a line for each cluster, also on a terminal")
@@ -210,19 +210,22 @@ func missingFor(st *api.Status, goal, cluster string) string {
 		}
 		clusters = []api.Cluster{*one}
 	}
-	var late []string
+	var late, missing []string
 	for i := range clusters {
 		if !reached(&clusters[i], goal) {
 			late = append(late, fmt.Sprintf("%s (%s)", clusters[i].Name, stateText(&clusters[i])))
 		}
 	}
-	switch {
-	case len(late) > 0:
-		return fmt.Sprintf("%d of %s to be %s: %s", len(late), count(len(clusters), "cluster"), goal, some(late, 5))
-	case !st.Ready && cluster == "":
+	if len(late) > 0 {
+		missing = append(missing, fmt.Sprintf("%d of %s to be %s: %s", len(late), count(len(clusters), "cluster"), goal, some(late, 5)))
+	}
+	if own := ownCluster(st); own != nil && cluster == "" && !reached(own, goal) {
+		missing = append(missing, fmt.Sprintf("the local kvstore to be %s (%s)", goal, stateText(own)))
+	}
+	if len(missing) == 0 && cluster == "" && !st.Ready {
 		return "the agent to be ready"
 	}
-	return ""
+	return strings.Join(missing, " and ")
 }
 
 func reached(c *api.Cluster, goal string) bool {

@@ -68,26 +68,32 @@ func (v *statusView) writeSummary(p *printer.Page) {
 		count(s.Nodes, "node"), count(s.Services, "service"), s.GlobalServices,
 		counted(s.Identities, "identity", "identities"), counted(s.IPs, "address", "addresses"), count(s.Conflicts, "conflict"))
 	if v.KVStore != nil {
-		writeKVStore(p, v.KVStore)
+		v.writeKVStore(p)
 	}
 }
 
-func writeKVStore(p *printer.Page, k *api.KVStore) {
-	state := printer.Painted{Text: "not connected", Color: printer.Red}
+// writeKVStore says how the local kvstore is, and when it is not well, why and
+// what to do, as for a cluster.
+func (v *statusView) writeKVStore(p *printer.Page) {
+	k, own := v.KVStore, ownCluster(v.Status)
+	rest := "not connected"
 	if k.Connected {
-		state = printer.Painted{Text: "connected", Color: printer.Green}
+		rest = "connected"
 	}
-	rest := "to " + strings.Join(k.Endpoints, ", ")
+	if len(k.Endpoints) > 0 {
+		rest += " to " + strings.Join(k.Endpoints, ", ")
+	}
 	if k.Lease != "" {
 		rest += "; lease " + k.Lease
 	}
 	if k.HeartbeatAgeSeconds != nil {
 		rest += "; heartbeat " + seconds(*k.HeartbeatAgeSeconds) + " ago"
 	}
-	if k.LastError != "" {
-		rest += "; last error: " + k.LastError
+	p.Text("local kvstore: %s, %s", printer.Painted{Text: k.State, Color: clusterColor(*own)}, rest)
+	if kind := troubleOf(own); kind != noTrouble {
+		p.Item("  ", "%s", story(own, v.now))
+		p.Advice("%s", kind.remedy())
 	}
-	p.Text("local kvstore: %s %s", state, rest)
 }
 
 // writeTable writes a line for each cluster. On a terminal it leaves out those

@@ -127,6 +127,40 @@ func statusOf(clusters []api.Cluster) *api.Status {
 	return st
 }
 
+// kvstoreOf is the local kvstore of an own cluster that is like this one.
+func kvstoreOf(c api.Cluster, heartbeat *float64) *api.KVStore {
+	k := &api.KVStore{
+		State: c.State, Ready: c.Ready, Connected: c.Connected, Message: c.Message, Endpoints: []string{"https://etcd:2379"},
+		HeartbeatAgeSeconds: heartbeat, Synced: c.Synced, Freshness: c.Freshness,
+		Failures: 23, LastFailure: before(5 * time.Second), LastError: "an error of long ago",
+	}
+	k.Synced.EndpointSlices, k.Freshness.EndpointSlices = k.Synced.Services, k.Freshness.Services
+	return k
+}
+
+// TestWaitingHasTheKVStore: whatever is waited for, the own cluster is waited
+// for too, unless another one was named.
+func TestWaitingHasTheKVStore(t *testing.T) {
+	t.Parallel()
+	st := statusOf([]api.Cluster{goodCluster("accra", 2)})
+	for goal, c := range map[string]api.Cluster{
+		goalReady: oneOfEach()[2], goalSynced: oneOfEach()[1], goalFresh: staleBy(goodCluster("home", 1), time.Minute),
+	} {
+		st.KVStore = kvstoreOf(c, nil)
+		want := fmt.Sprintf("the local kvstore to be %s (%s)", goal, stateText(&c))
+		if got := missingFor(st, goal, ""); got != want {
+			t.Errorf("%s: waits for %q, want %q", goal, got, want)
+		}
+		if got := missingFor(st, goal, "accra"); got != "" {
+			t.Errorf("%s of accra: waits for %q", goal, got)
+		}
+		st.KVStore = kvstoreOf(goodCluster("home", 1), nil)
+		if got := missingFor(st, goal, ""); got != "" {
+			t.Errorf("%s: waits for %q, though all is well", goal, got)
+		}
+	}
+}
+
 // manyClusters is a mesh of 254, some of which are as the function says.
 func manyClusters(name string, change func(i int, c api.Cluster) api.Cluster) []api.Cluster {
 	clusters := make([]api.Cluster, 254)
@@ -163,8 +197,10 @@ func TestStatusText(t *testing.T) {
 	}{
 		"status-none":           {clusters: nil},
 		"status-one":            {clusters: three[:1]},
-		"status-well":           {clusters: three[:2], kvstore: &api.KVStore{Connected: true, Endpoints: []string{"https://etcd:2379"}, Lease: "694d9", HeartbeatAgeSeconds: &heartbeat}},
-		"status-three":          {clusters: three, kvstore: &api.KVStore{Endpoints: []string{"https://etcd:2379"}, LastError: "connection refused"}},
+		"status-well":           {clusters: three[:2], kvstore: kvstoreOf(goodCluster("home", 1), &heartbeat)},
+		"status-three":          {clusters: three, kvstore: kvstoreOf(neverSeen("home", "connecting", "dial tcp 10.0.0.9:2379: connect: connection refused"), nil)},
+		"status-kvstore-stale":  {clusters: three[:1], kvstore: kvstoreOf(staleBy(goodCluster("home", 1), time.Minute), &heartbeat)},
+		"status-kvstore-weak":   {clusters: three[:1], style: terminal, kvstore: kvstoreOf(oneOfEach()[6], &heartbeat)},
 		"status-each":           {clusters: oneOfEach()},
 		"status-terminal":       {clusters: three, style: printer.Style{Color: true, Width: 80}},
 		"status-each-terminal":  {clusters: oneOfEach(), style: terminal},
