@@ -24,10 +24,11 @@ func (k *keyValues) Set(arg string) error {
 		maps.Copy(*k, m)
 		return nil
 	}
-	for pair := range strings.SplitSeq(arg, ",") {
+	pairs := strings.Split(arg, ",")
+	for i, pair := range pairs {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok || key == "" {
-			return fmt.Errorf("%q is not key=value", pair)
+			return fmt.Errorf("option %d of %d is not key=value", i+1, len(pairs)) // it may be a secret
 		}
 		(*k)[key] = value
 	}

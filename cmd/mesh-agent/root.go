@@ -136,7 +136,7 @@ func (c *cli) root(others ...*cobra.Command) *cobra.Command {
 	}
 	root.Version = version()
 	root.SuggestionsMinimumDistance = 2
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(refusedFlag)
 	flags := root.PersistentFlags()
 	flags.StringVar(&c.server, "server", "", "URL of the agent to ask, such as http://127.0.0.1:9979")
 	flags.StringVar(&c.socket, "socket", "", "unix socket of the agent to ask; default: "+defaultSocket+", then "+defaultListen)

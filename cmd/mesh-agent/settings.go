@@ -11,6 +11,8 @@ import (
 	"github.com/cilium/hive/cell"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
 // envPrefix begins the environment variables that are read.
@@ -168,18 +170,41 @@ func setFromEnvironment(flags *pflag.FlagSet, getenv func(string) string, skip f
 		}
 		from[f.Name] = name
 		if err := setFlag(f, value); err != nil {
-			errs = append(errs, fmt.Errorf("%s=%q: %w", name, value, err))
+			errs = append(errs, fmt.Errorf("%s=%q: %w", name, refused(f, value), err))
 		}
 	})
 	return errors.Join(errs...)
 }
 
+// refused is what a message may show of a value that a flag does not take: which
+// options a text has that is none cannot be told, nor which of them are secret.
+func refused(f *pflag.Flag, value string) string {
+	if f.Name == kvstoreOpt {
+		return kvstore.LeftOut
+	}
+	return kvstore.Redact(value)
+}
+
+// refusedFlag is the error for a flag of the command line, without what may be a
+// secret.
+func refusedFlag(_ *cobra.Command, err error) error {
+	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		f := invalid.GetFlag()
+		err = fmt.Errorf("--%s=%q: %w", f.Name, refused(f, invalid.GetValue()), wanted(f, invalid.Unwrap()))
+	}
+	return usageError{err}
+}
+
 // setFlag sets a flag's value without making it a flag that was given.
 func setFlag(f *pflag.Flag, text string) error {
-	err := f.Value.Set(text)
-	if err == nil {
-		return nil
+	if err := f.Value.Set(text); err != nil {
+		return wanted(f, err)
 	}
+	return nil
+}
+
+// wanted says what a flag takes instead of what it has refused.
+func wanted(f *pflag.Flag, err error) error {
 	switch f.Value.Type() {
 	case "uint32":
 		return errors.New("want a whole number, not negative")
@@ -188,7 +213,7 @@ func setFlag(f *pflag.Flag, text string) error {
 	case "duration":
 		return errors.New("want a duration with its unit, such as 30s or 5m")
 	default:
-		return err
+		return errors.New(kvstore.Redact(err.Error()))
 	}
 }
 

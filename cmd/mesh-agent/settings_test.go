@@ -123,7 +123,7 @@ func TestMistakesNameTheirPlace(t *testing.T) {
 		"a list":                      {"listen: [a, b]", nil, nil, []string{`FILE: listen: ["a","b"] is not text`}},
 		"a list for a map":            {"kvstore-opt: [a]", nil, nil, []string{"FILE: kvstore-opt: "}},
 		"a map in a map":              {"kvstore-opt: {a: {b: c}}", nil, nil, []string{"FILE: kvstore-opt: a: its value"}},
-		"a text that is no map":       {"kvstore-opt: a", nil, nil, []string{`FILE: kvstore-opt: "a": "a" is not key=value`}},
+		"a text that is no map":       {"kvstore-opt: a", nil, nil, []string{"FILE: kvstore-opt: (left out): option 1 of 1 is not key=value"}},
 		"an unknown option":           {"kvstore-opt: {etcd.nope: 1}", nil, nil, []string{"FILE: kvstore-opt: ", "etcd.nope"}},
 		"no mapping":                  {"- a", nil, nil, []string{"FILE: it is not a mapping"}},
 		"no YAML":                     {"a: [", nil, nil, []string{"FILE: no valid YAML: "}},
@@ -152,6 +152,44 @@ func TestMistakesNameTheirPlace(t *testing.T) {
 				if want = strings.ReplaceAll(want, "FILE", file); !strings.Contains(err.Error(), want) {
 					t.Errorf("%q is not in: %v", want, err)
 				}
+			}
+		})
+	}
+}
+
+// TestMistakesTellNoSecrets: a value that cannot be taken may be a password with
+// a slip beside it.
+func TestMistakesTellNoSecrets(t *testing.T) {
+	t.Parallel()
+	const secret = "hunter2"
+	const url = "https://user:" + secret + "@host:2379"
+	for name, test := range map[string]struct {
+		env  map[string]string
+		args []string
+		want string
+	}{
+		"a variable of options":       {map[string]string{"MESH_AGENT_KVSTORE_OPT": "etcd.qps=5,etcd.address " + url}, nil, `MESH_AGENT_KVSTORE_OPT="(left out)": option 2 of 2`},
+		"a variable with a password":  {map[string]string{"MESH_AGENT_KVSTORE_OPT": "=" + secret}, nil, "option 1 of 1"},
+		"a variable of broken JSON":   {map[string]string{"MESH_AGENT_KVSTORE_OPT": `{"etcd.password":"` + secret + `"`}, nil, "not a JSON map"},
+		"a variable of another kind":  {map[string]string{"MESH_AGENT_CLUSTERMESH_SYNC_TIMEOUT": url}, nil, `MESH_AGENT_CLUSTERMESH_SYNC_TIMEOUT="https://host:2379"`},
+		"a flag of options":           {nil, []string{"--kvstore-opt", secret}, `--kvstore-opt="(left out)": option 1 of 1`},
+		"a flag of another kind":      {nil, []string{"--clustermesh-sync-timeout", url}, `--clustermesh-sync-timeout="https://host:2379"`},
+		"options of the file":         {nil, []string{"--config", settingsFile(t, "kvstore-opt: "+secret)}, "kvstore-opt: (left out): option 1 of 1"},
+		"a list of the file":          {nil, []string{"--config", settingsFile(t, "kvstore-opt: [etcd.password="+secret+"]")}, "kvstore-opt: (left out) is not a map"},
+		"a value of the file":         {nil, []string{"--config", settingsFile(t, "cluster-id: '"+url+"'")}, `cluster-id: "https://host:2379" is not a whole number`},
+		"a duration that is none":     {nil, []string{"--config", settingsFile(t, "clustermesh-sync-timeout: "+url)}, `"https://host:2379": want a duration`},
+		"a map in a map of the file":  {nil, []string{"--config", settingsFile(t, "kvstore-opt: {a: {b: "+secret+"}}")}, "kvstore-opt: a: its value"},
+		"a text that is for a number": {nil, []string{"--cluster-id", url}, `--cluster-id="https://host:2379"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cmd := program(t, append([]string{"run"}, test.args...)...)
+			for name, value := range test.env {
+				cmd.Env = append(cmd.Env, name+"="+value)
+			}
+			text, _ := cmd.CombinedOutput()
+			if code := cmd.ProcessState.ExitCode(); code != exitUsage || !strings.Contains(string(text), test.want) || strings.Contains(string(text), secret) {
+				t.Errorf("exit %d, want %q without the secret: %s", code, test.want, text)
 			}
 		})
 	}

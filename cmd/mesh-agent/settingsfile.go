@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
 )
 
@@ -50,7 +51,7 @@ func (s *settings) setFromFile(key string, raw json.RawMessage) error {
 	if f == nil {
 		return errors.New("unknown setting; the keys are the names of the flags of 'mesh-agent run'")
 	}
-	text, err := settingText(f.Value.Type(), raw)
+	text, err := settingText(f, raw)
 	if err != nil {
 		return err
 	}
@@ -62,14 +63,15 @@ func (s *settings) setFromFile(key string, raw json.RawMessage) error {
 		s.from[key] = s.file + ": " + key
 	}
 	if err := setFlag(f, text); err != nil {
-		return fmt.Errorf("%s: %w", raw, err)
+		return fmt.Errorf("%s: %w", refused(f, string(raw)), err)
 	}
 	return nil
 }
 
 // settingText turns a value of the file into what a flag of this type takes. A
 // value of another type is refused: YAML makes a number of 1e3, a truth of no.
-func settingText(kind string, raw json.RawMessage) (string, error) {
+func settingText(f *pflag.Flag, raw json.RawMessage) (string, error) {
+	kind := f.Value.Type()
 	var v any
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -94,7 +96,7 @@ func settingText(kind string, raw json.RawMessage) (string, error) {
 			return mapText(v)
 		}
 	}
-	return "", fmt.Errorf("%s is not %s", raw, wantedText(kind))
+	return "", fmt.Errorf("%s is not %s", refused(f, string(raw)), wantedText(kind))
 }
 
 func wantedText(kind string) string {
