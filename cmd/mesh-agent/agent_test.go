@@ -77,7 +77,13 @@ type agent struct {
 // newAgent starts an agent that knows a little of everything.
 func newAgent(t *testing.T, clusters ...remotecluster.Status) *agent {
 	t.Helper()
-	a := &agent{mesh: &testMesh{clusters: clusters}}
+	return (&testMesh{clusters: clusters}).serve(t)
+}
+
+// serve starts an agent of this mesh.
+func (m *testMesh) serve(t *testing.T) *agent {
+	t.Helper()
+	a := &agent{mesh: m}
 	s, err := api.NewServer(a.sources(t), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 
 	"github.com/mesh-agent/mesh-agent/internal/pki"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
@@ -115,6 +116,20 @@ func wantNoSecrets(t *testing.T, texts map[string]string, secrets []string) {
 		if strings.Contains(text, "PRIVATE KEY") {
 			t.Errorf("%s shows a private key", name)
 		}
+	}
+}
+
+// TestBugreportKnowsEveryFlag: also those of commands within commands.
+func TestBugreportKnowsEveryFlag(t *testing.T) {
+	t.Parallel()
+	names := flagNames(newRootCommand(&cobra.Command{Use: "run"}))
+	for _, name := range []string{"server", "wait", "keys-only", "from-now", "strict", "clustermesh-config"} {
+		if !names[name] {
+			t.Errorf("--%s is not known", name)
+		}
+	}
+	if names["token"] {
+		t.Error("--token is no flag of ours")
 	}
 }
 

@@ -136,10 +136,6 @@ func (r *report) environment() error {
 // secret.
 func flagNames(root *cobra.Command) map[string]bool {
 	names := make(map[string]bool)
-	note := func(f *pflag.Flag) { names[f.Name] = true }
-	for _, cmd := range append(root.Commands(), root) {
-		cmd.Flags().VisitAll(note)
-		cmd.PersistentFlags().VisitAll(note)
-	}
+	visitFlags(root, func(f *pflag.Flag) { names[f.Name] = true })
 	return names
 }

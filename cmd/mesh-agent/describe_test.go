@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -74,6 +77,34 @@ func TestDescribe(t *testing.T) {
 				t.Errorf("exit code %d, want %d\nstdout:\n%s\nstderr:\n%s", got.code, test.code, got.out, got.err)
 			}
 		})
+	}
+}
+
+// TestDescribeEventOffersWhatWorks: the own cluster is none of those that
+// describe shows.
+func TestDescribeEventOffersWhatWorks(t *testing.T) {
+	t.Parallel()
+	own := lost("c1")
+	a := (&testMesh{clusters: []remotecluster.Status{lost("c3")}, local: &own}).serve(t)
+	offers := 0
+	var events struct{ Items []api.Event }
+	if err := json.Unmarshal([]byte(a.ask("get", "events", "-o", "json").out), &events); err != nil {
+		t.Fatal(err)
+	}
+	about := make(map[string]bool)
+	for _, e := range events.Items {
+		about[eventObject(e)] = true
+		_, offered, found := strings.Cut(a.ask("describe", "event", strconv.FormatUint(e.ID, 10)).out, "→ mesh-agent ")
+		if !found {
+			continue
+		}
+		offers++
+		if r := a.ask(strings.Fields(offered)...); r.code != exitOK {
+			t.Errorf("%s: exit %d, %s", offered, r.code, r.err)
+		}
+	}
+	if !about["clusters c1"] || !about["clusters c3"] || offers == 0 || offers == len(events.Items) {
+		t.Errorf("%d offers for %v", offers, about)
 	}
 }
 
@@ -149,7 +180,7 @@ func descriptions() map[string]description {
 		"ip":          &ipDescription{&entry, lookup, []api.Conflict{conflict}},
 		"ip-network":  &ipDescription{network, &api.Lookup{IP: "10.2.1.0", Match: &entry, Candidates: lookup.Candidates}, nil},
 		"conflict":    &conflictDescription{&conflict, []api.Cluster{c2, c3}, lookup},
-		"event":       &eventDescription{&events[1], &c2},
+		"event":       &eventDescription{&events[1], &c2, true},
 		"health":      &healthDescription{&api.Health{Name: "remote-cluster.c3", Cluster: "c3", State: "degraded", Message: "not connected", LastSuccess: before(time.Minute)}, &c3, events},
 		"health-none": &healthDescription{Health: &api.Health{Name: "clustermesh", State: "ok", Message: "running"}},
 	}

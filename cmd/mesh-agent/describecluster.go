@@ -138,13 +138,17 @@ func (d *conflictDescription) page(p *printer.Page, now time.Time) {
 type eventDescription struct {
 	Event   *api.Event   `json:"event"`
 	Cluster *api.Cluster `json:"cluster"` // null when it is about none, or that is gone
+	Exists  bool         `json:"exists"`  // whether the object that it is about is there now
 }
 
 func describeEvent(ctx context.Context, cl *client.Client, e *api.Event) (description, error) {
 	d := &eventDescription{Event: e}
 	var err error
-	if e.Cluster != "" {
-		d.Cluster, err = clusterOf(ctx, cl, e.Cluster)
+	if d.Cluster, err = clusterOf(ctx, cl, e.Cluster); err != nil {
+		return nil, err
+	}
+	if about, none := findResource(e.Resource); none == nil && e.Name != "" {
+		d.Exists, err = about.exists(ctx, cl, e.Name)
 	}
 	return d, err
 }
@@ -162,7 +166,7 @@ func (d *eventDescription) page(p *printer.Page, now time.Time) {
 		printer.F("Cluster", e.Cluster),
 		printer.F("Cluster now", clusterLine(d.Cluster)...),
 	)...)
-	if e.Resource != "" && e.Name != "" {
+	if d.Exists {
 		p.Advice("mesh-agent describe %s %s", e.Resource, e.Name)
 	}
 }

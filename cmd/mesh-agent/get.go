@@ -36,6 +36,8 @@ type kind interface {
 	// describeOne shows one object, which has a name in the request, with what
 	// led to it.
 	describeOne(ctx context.Context, r request) error
+	// exists tells whether there is an object of this name now.
+	exists(ctx context.Context, cl *client.Client, name string) (bool, error)
 }
 
 // resource is a kind whose objects are T.
@@ -51,6 +53,8 @@ type resource[T any] struct {
 	// narrow makes the parts of a name filters of a watch; nil when one object
 	// is nothing to watch.
 	narrow func(parts []string, q *client.Query)
+	// is tells whether the name is an object's; nil when narrow leaves no other.
+	is func(name string, v T) bool
 	// describe gathers what belongs to an object.
 	describe func(ctx context.Context, cl *client.Client, v *T) (description, error)
 }
@@ -120,6 +124,14 @@ func (res resource[T]) fetch(ctx context.Context, r request) (*T, error) {
 		return nil, errors.New(p.Detail)
 	}
 	return v, err
+}
+
+func (res resource[T]) exists(ctx context.Context, cl *client.Client, name string) (bool, error) {
+	_, err := res.fetch(ctx, request{client: cl, name: name})
+	if isNotFound(err) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 func (c *cli) getCommand() *cobra.Command {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,7 +42,7 @@ func resources() []kind {
 		resource[api.IP]{
 			plural: "ips", singular: "ip", form: "PREFIX or ADDRESS",
 			name: func(i api.IP) string { return i.Prefix }, table: ipTable(), parts: whole, describe: describeIP,
-			narrow: func(parts []string, q *client.Query) { q.Prefix = parts[0] },
+			narrow: func(parts []string, q *client.Query) { q.Prefix = parts[0] }, is: isPrefix,
 		},
 		resource[api.Conflict]{
 			plural: "conflicts", singular: "conflict", form: "KIND/SUBJECT",
@@ -80,6 +81,18 @@ func resourceHelp() string {
 
 // whole takes the name as it is.
 func whole(name string, _ *client.Query) []string { return []string{name} }
+
+// isPrefix tells whether a prefix, or an address, is exactly that of the claim.
+func isPrefix(name string, i api.IP) bool {
+	p, err := netip.ParsePrefix(name)
+	if a, none := netip.ParseAddr(name); none == nil {
+		p, err = netip.PrefixFrom(a, a.BitLen()), nil
+	}
+	if a := p.Addr(); a.Is4In6() {
+		p = netip.PrefixFrom(a.Unmap(), p.Bits()-(a.BitLen()-a.Unmap().BitLen()))
+	}
+	return err == nil && p.Masked().String() == i.Prefix
+}
 
 // pair splits "A/B". A name without A takes it from the flag, which then is no
 // filter any more, and neither is one that says the same. Nil: not such a name.

@@ -220,16 +220,7 @@ func wanted(f *pflag.Flag, err error) error {
 // strangers returns the variables with our prefix that no command reads.
 func strangers(environ []string, root *cobra.Command) []string {
 	known := make(map[string]bool)
-	var visit func(*cobra.Command)
-	visit = func(cmd *cobra.Command) {
-		note := func(f *pflag.Flag) { known[variable(f.Name)] = true }
-		cmd.Flags().VisitAll(note)
-		cmd.PersistentFlags().VisitAll(note)
-		for _, sub := range cmd.Commands() {
-			visit(sub)
-		}
-	}
-	visit(root)
+	visitFlags(root, func(f *pflag.Flag) { known[variable(f.Name)] = true })
 	var unknown []string
 	for _, pair := range environ {
 		name, _, _ := strings.Cut(pair, "=")
@@ -239,6 +230,15 @@ func strangers(environ []string, root *cobra.Command) []string {
 	}
 	slices.Sort(unknown)
 	return unknown
+}
+
+// visitFlags visits the flags of a command and of all that are below it.
+func visitFlags(cmd *cobra.Command, visit func(*pflag.Flag)) {
+	cmd.Flags().VisitAll(visit)
+	cmd.PersistentFlags().VisitAll(visit)
+	for _, sub := range cmd.Commands() {
+		visitFlags(sub, visit)
+	}
 }
 
 // serviceLink recognises what Kubernetes sets in every container beside a

@@ -22,6 +22,9 @@ func (res resource[T]) watch(ctx context.Context, r request) error {
 		}
 	}
 	show := res.shower(r)
+	if r.name != "" && res.is != nil {
+		show = only(func(v T) bool { return res.is(r.name, v) }, show)
+	}
 	lost := func(err error) { fmt.Fprintf(r.err, "Lost the agent, going on when it answers: %v\n", err) }
 	for e, err := range client.Watch[T](ctx, r.client, res.plural, r.query, lost) {
 		if err == nil {
@@ -54,6 +57,16 @@ func (res resource[T]) narrowTo(r *request) error {
 	}
 	res.narrow(parts, &r.query)
 	return nil
+}
+
+// only shows what passes, and what is about no object.
+func only[T any](passes func(T) bool, show func(client.Event[T]) error) func(client.Event[T]) error {
+	return func(e client.Event[T]) error {
+		if e.Object != nil && !passes(*e.Object) {
+			return nil
+		}
+		return show(e)
+	}
 }
 
 // shower returns what writes one event in the form that was asked for.

@@ -89,6 +89,30 @@ func TestGetWatches(t *testing.T) {
 	}
 }
 
+// TestGetWatchesOneAddress: a NAME is exactly that prefix, not what lies within.
+func TestGetWatchesOneAddress(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t, well("c2", 2))
+	for name, there := range map[string]bool{
+		"10.2.1.10": true, "10.2.1.10/32": true, "::ffff:10.2.1.10": true, "::ffff:10.2.1.10/128": true, "10.2.1.0/24": false, "0.0.0.0/0": false,
+	} {
+		w := a.watch(t, "get", "ips", name, "-w", "-o", "json")
+		line := w.next()
+		if there {
+			if !strings.Contains(line, `"prefix":"10.2.1.10/32"`) {
+				t.Errorf("%s is not shown: %s", name, line)
+			}
+			line = w.next()
+		}
+		if !strings.Contains(line, `"event":"synced"`) {
+			t.Errorf("%s shows %s", name, line)
+		}
+		if code := w.stop(); code != exitOK {
+			t.Errorf("%s: exit %d", name, code)
+		}
+	}
+}
+
 func TestGetSelects(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t, well("c2", 2))
