@@ -91,7 +91,7 @@ func New(p Params) *Mesh {
 		Params:  p,
 		started: time.Now(),
 		dir:     dir,
-		pool:    newPool(p.KVStore),
+		pool:    newPool(p.KVStore, p.Timings.RetryMin, p.Timings.RetryMax),
 		ids:     newIDs(p.Local.Name, p.Local.ID),
 		members: make(map[string]*member),
 	}

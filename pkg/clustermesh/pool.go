@@ -3,9 +3,12 @@ package clustermesh
 import (
 	"context"
 	"sync"
+	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
@@ -23,10 +26,13 @@ type client interface {
 // A session is begun for whoever wants one first, and joined by those who come
 // while it lasts or is being connected; an error of connecting goes to all who
 // wait for it. It is closed with its last handle, and never handed out once it
-// has ended.
+// has ended. The pause before the next attempt is shared too: however many
+// clusters come back at all times, the server is asked by one of them.
 type pool struct {
 	connect func(ctx context.Context, cfg *kvstore.Config, attempt int) (client, error)
 	begin   func(*session) // runs the session's live; set before connect is used
+	// retryMin and retryMax bound a cluster's own pause between attempts.
+	retryMin, retryMax time.Duration
 
 	mu     sync.Mutex
 	places map[[32]byte]*place
@@ -41,6 +47,16 @@ type place struct {
 	clusters int      // that have this configuration
 	attempt  int      // which endpoint is next
 	session  *session // nil when none is to be joined
+	pause    backoff.BackOff
+	due      time.Time // when the next attempt may be made
+}
+
+// newPause returns pauses that begin and end at half of a cluster's own: with
+// its jitter that is the shortest one, so who is alone never waits for it.
+func (p *pool) newPause() backoff.BackOff {
+	b := backoff.NewExponentialBackOff()
+	b.InitialInterval, b.MaxInterval, b.RandomizationFactor = p.retryMin/2, p.retryMax/2, 0
+	return b
 }
 
 // session is one connection and whoever uses it.
@@ -50,6 +66,7 @@ type session struct {
 	cfg   *kvstore.Config
 	// attempt chooses the endpoint.
 	attempt int
+	due     time.Time // when to connect
 
 	connected chan struct{} // closed when connecting has ended
 	over      chan struct{} // closed when the session has ended
@@ -65,11 +82,12 @@ type session struct {
 	last    *kvstore.Probe // nil before the first
 }
 
-func newPool(o kvstore.Options) *pool {
+func newPool(o kvstore.Options, retryMin, retryMax time.Duration) *pool {
 	return &pool{
 		connect: func(ctx context.Context, cfg *kvstore.Config, attempt int) (client, error) {
 			return kvstore.Connect(ctx, cfg, attempt, o)
 		},
+		retryMin: retryMin, retryMax: retryMax,
 		places: make(map[[32]byte]*place),
 		of:     make(map[string]*place),
 	}
@@ -120,7 +138,7 @@ func (p *pool) take(cluster string, cfg *kvstore.Config) *handle {
 	at := p.move(cluster, cfg.Hash)
 	if at.session == nil {
 		s := &session{
-			pool: p, place: at, cfg: cfg, attempt: at.attempt,
+			pool: p, place: at, cfg: cfg, attempt: at.attempt, due: at.due,
 			connected: make(chan struct{}), over: make(chan struct{}), handles: make(map[*handle]struct{}),
 		}
 		at.attempt++
@@ -140,7 +158,7 @@ func (p *pool) move(cluster string, key [32]byte) *place {
 	p.forget(cluster)
 	at := p.places[key]
 	if at == nil {
-		at = &place{key: key}
+		at = &place{key: key, pause: p.newPause()}
 		p.places[key] = at
 	}
 	at.clusters++
@@ -182,7 +200,7 @@ func (p *pool) counts() (sessions, clusters, opened int) {
 
 // live is the session: from connecting to its end.
 func (s *session) live(ctx context.Context) {
-	c, err := s.pool.connect(ctx, s.cfg, s.attempt)
+	c, err := s.connect(ctx)
 	s.begun(c, err)
 	if err != nil {
 		return
@@ -191,13 +209,19 @@ func (s *session) live(ctx context.Context) {
 	s.ended(c.Run(ctx, s.probed))
 }
 
+func (s *session) connect(ctx context.Context) (client, error) {
+	if err := waiting.Sleep(ctx, time.Until(s.due)); err != nil {
+		return nil, err
+	}
+	return s.pool.connect(ctx, s.cfg, s.attempt)
+}
+
 func (s *session) begun(c client, err error) {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
 	defer close(s.connected)
 	if err != nil {
-		s.err = err
-		s.retire()
+		s.failed(err)
 		return
 	}
 	s.client = c
@@ -207,9 +231,18 @@ func (s *session) begun(c client, err error) {
 func (s *session) ended(err error) {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
+	s.failed(err)
+	close(s.over)
+}
+
+// failed is the end of a session, or of connecting. When somebody still wanted
+// it, that is reason for a pause. The pool's mu is held.
+func (s *session) failed(err error) {
 	s.err = err
 	s.retire()
-	close(s.over)
+	if len(s.handles) > 0 {
+		s.place.due = time.Now().Add(s.place.pause.NextBackOff())
+	}
 }
 
 // retire keeps the session from being handed out; the pool's mu is held.
@@ -301,11 +334,13 @@ func (h *handle) unfollow() {
 	h.onProbe = nil
 }
 
-// BootstrapComplete takes effect when all present handles have said so.
+// BootstrapComplete takes effect when all present handles have said so. That the
+// session is of use to one of them ends the growth of the pauses.
 func (h *handle) BootstrapComplete() {
 	h.session.pool.mu.Lock()
 	defer h.session.pool.mu.Unlock()
 	h.complete = true
+	h.session.place.pause.Reset()
 	h.session.settle()
 }
 

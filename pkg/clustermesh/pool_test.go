@@ -3,15 +3,18 @@ package clustermesh
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
 // basin is a pool on a kvstore in memory that notes what the pool does.
@@ -46,7 +49,7 @@ func (b *basin) tell(what string) {
 func inBasin(t *testing.T, f func(t *testing.T, b *basin)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &basin{pool: newPool(kvstore.DefaultOptions()), mem: kvstore.NewMemory()}
+		b := &basin{pool: newPool(kvstore.DefaultOptions(), 500*time.Millisecond, 6*time.Second), mem: kvstore.NewMemory()}
 		b.connect = func(ctx context.Context, _ *kvstore.Config, attempt int) (client, error) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
@@ -267,5 +270,85 @@ func TestTheFirstSyncIsOverWhenAllSaySo(t *testing.T) {
 		one.Close()
 		two.Close()
 		check("complete", "begins", "complete")
+	})
+}
+
+// TestOneBackoffForAll: a server that refuses is not asked more often because
+// many clusters want it, and all of them are back soon after it.
+func TestOneBackoffForAll(t *testing.T) {
+	inBasin(t, func(t *testing.T, b *basin) {
+		b.refuse = errors.New("refused")
+		const n, away = 254, 5 * time.Minute
+		own := remotecluster.DefaultTimings()
+		var back [n]time.Duration
+		start := time.Now()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var g errgroup.Group
+		for i := range n {
+			g.Go(func() error {
+				pause := backoff.NewExponentialBackOff()
+				pause.InitialInterval, pause.MaxInterval = own.RetryMin, own.RetryMax
+				for {
+					h, err := b.join(ctx, fmt.Sprint("c", i), content(1))
+					if err == nil {
+						back[i] = time.Since(start) - away
+						<-ctx.Done()
+						h.Close()
+						return nil
+					}
+					time.Sleep(pause.NextBackOff())
+				}
+			})
+		}
+		time.Sleep(away)
+		b.mu.Lock()
+		made := len(b.attempts)
+		b.refuse = nil
+		b.mu.Unlock()
+		if atLeast, atMost := int(away/own.RetryMax), int(away/(own.RetryMax/2))+10; made < atLeast || made > atMost {
+			t.Errorf("%d attempts in %s, want %d to %d", made, away, atLeast, atMost)
+		}
+		time.Sleep(time.Minute)
+		b.holds(t, 1, n, 1)
+		if latest := slices.Max(back[:]); latest > 10*time.Second {
+			t.Errorf("the last one is back after %s", latest)
+		}
+		cancel()
+		_ = g.Wait()
+	})
+}
+
+// TestThePauseBeginsAnewAfterASync, not after each connection.
+func TestThePauseBeginsAnewAfterASync(t *testing.T) {
+	inBasin(t, func(t *testing.T, b *basin) {
+		lose := func(h *handle) {
+			b.mem.Replace()
+			_ = h.Run(t.Context(), func(kvstore.Probe) {}) // until it is over
+			h.Close()
+		}
+		again := func() (*handle, time.Duration) {
+			start := time.Now()
+			return b.mustJoin(t, "a", content(1)), time.Since(start)
+		}
+		h, at := again()
+		if at != 0 {
+			t.Errorf("the first attempt waits %s", at)
+		}
+		var waits []time.Duration
+		for range 3 {
+			lose(h)
+			h, at = again()
+			waits = append(waits, at)
+		}
+		if !slices.IsSorted(waits) || waits[0] != 250*time.Millisecond || waits[2] == waits[0] {
+			t.Errorf("sessions that do not get as far as a sync are begun after %v", waits)
+		}
+		h.BootstrapComplete()
+		lose(h)
+		if h, at = again(); at != waits[0] {
+			t.Errorf("after a sync: %s, want %s", at, waits[0])
+		}
+		h.Close()
 	})
 }
