@@ -311,11 +311,11 @@ func TestOneBackoffForAll(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		b.holds(t, 1, n, 1)
+		cancel()
+		_ = g.Wait()
 		if latest := slices.Max(back[:]); latest > 10*time.Second {
 			t.Errorf("the last one is back after %s", latest)
 		}
-		cancel()
-		_ = g.Wait()
 	})
 }
 

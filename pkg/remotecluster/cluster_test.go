@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -521,5 +522,41 @@ func TestTheReasonOfALossIsThereWithIt(t *testing.T) {
 	b.stop()
 	if st := b.cluster.Status(); st.Connected || st.LastLoss != "" {
 		t.Errorf("stopped: connected %t, lost by %q", st.Connected, st.LastLoss)
+	}
+}
+
+// countedClient counts how often it is told that the first sync is over.
+type countedClient struct {
+	Client
+	complete *atomic.Int32
+}
+
+func (c countedClient) BootstrapComplete() { c.complete.Add(1) }
+
+// TestWhoNeverSyncsDoesNotBootstrapForEver: others may share the session.
+func TestWhoNeverSyncsDoesNotBootstrapForEver(t *testing.T) {
+	t.Parallel()
+	canaries := plain(2)
+	canaries.Capabilities.SyncedCanaries = true
+	refused := plain(1)
+	for name, cfg := range map[string]*wire.ClusterConfig{"no configuration": nil, "no canary": &canaries, "refused": &refused} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var told atomic.Int32
+			b := newBench(t)
+			b.cluster.Timings.ConfigDeadline, b.cluster.Timings.CanaryDeadline = 30*time.Millisecond, 30*time.Millisecond
+			b.cluster.Connect = func(ctx context.Context, cfg *kvstore.Config) (Client, error) {
+				client, err := b.connect(ctx, cfg)
+				return countedClient{client, &told}, err
+			}
+			if cfg != nil {
+				b.configure(*cfg)
+			}
+			b.run()
+			b.eventually("the end of the bootstrap", func(Status) bool { return told.Load() > 0 })
+			if st := b.cluster.Status(); st.Failures == 0 || st.State == Ready {
+				t.Errorf("before anything failed: %s, %d failures", st.State, st.Failures)
+			}
+		})
 	}
 }

@@ -35,6 +35,9 @@ func (c *Cluster) session(ctx context.Context, file string, pause backoff.BackOf
 	defer func() { c.track.disconnected(err) }()
 	c.Log.Info("Connected", "endpoint", client.Status().Endpoint)
 
+	if c.track.waitedInVain() {
+		client.BootstrapComplete()
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return client.Run(ctx, func(p kvstore.Probe) { c.observe(p, config) }) })
 	if config == nil {
@@ -50,6 +53,13 @@ func (c *Cluster) session(ctx context.Context, file string, pause backoff.BackOf
 type unusable struct{ error }
 
 func (u *unusable) Unwrap() error { return u.error }
+
+// overdue is the end of a session that waited in vain for something of the
+// remote cluster. The next ones do not count as in their first sync: whoever
+// shares them shall not be without the limits of normal operation for ever.
+type overdue struct{ error }
+
+func (o *overdue) Unwrap() error { return o.error }
 
 // observe takes a linearizable read of the session to all that follow it.
 func (c *Cluster) observe(p kvstore.Probe, config *configWatch) {
@@ -77,7 +87,7 @@ func (c *Cluster) discover(ctx context.Context, client Client, config *configWat
 			case <-changed:
 				continue
 			case <-deadline.C:
-				return config.missing(c.Timings.ConfigDeadline)
+				return &overdue{config.missing(c.Timings.ConfigDeadline)}
 			}
 		}
 		if err := c.serve(ctx, client, *cfg, changed, pause); err != nil {
@@ -92,6 +102,7 @@ func (c *Cluster) serve(ctx context.Context, client Client, cfg wire.ClusterConf
 	if err := c.adopt(cfg); err != nil {
 		c.track.refused(err)
 		c.Log.Warn("Cannot use the cluster", "error", err)
+		client.BootstrapComplete() // nothing is listed, for who knows how long
 		return waitChange(ctx, changed, c.Timings.ConflictRetry)
 	}
 	c.track.adopted(cfg)

@@ -44,6 +44,7 @@ type tracker struct {
 	refusal      error         // why the present configuration cannot be used
 	conflict     *IDConflict   // the one of the last configuration, over lost connections too: they mend nothing
 	unusable     error         // why the file cannot be used
+	inVain       bool          // the last session that could be had ended for want of a configuration or a canary
 	retryAt      time.Time
 	failures     int
 	consecutive  int
@@ -99,6 +100,7 @@ func (t *tracker) gated(c *canaries) {
 func (t *tracker) disconnected(why error) {
 	t.mu.Lock()
 	defer t.done()
+	_, t.inVain = errors.AsType[*overdue](why)
 	if t.lost = why; errors.Is(why, context.Canceled) {
 		t.lost = nil
 	}
@@ -122,6 +124,13 @@ func (t *tracker) failed(err error, wait time.Duration) {
 	if u, ok := errors.AsType[*unusable](err); ok {
 		t.unusable = u.error
 	}
+}
+
+// waitedInVain tells whether the last session ended so.
+func (t *tracker) waitedInVain() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.inVain
 }
 
 // refused notes a configuration that cannot be used.
