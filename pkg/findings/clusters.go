@@ -13,7 +13,8 @@ import (
 
 // clusterEvents tells what became of the clusters between two looks at them,
 // each sorted by name. What came and went in between shows in the counters and
-// times that it left behind.
+// times that it left behind. The looks are the caller's own: what the next one
+// has to know of a cluster is kept in now, its last ID while it has none.
 func clusterEvents(before, now []remotecluster.Status) []Event {
 	var events []Event
 	was := byName(before)
@@ -26,6 +27,9 @@ func clusterEvents(before, now []remotecluster.Status) []Event {
 			old = &remotecluster.Status{Name: c.Name, State: c.State, Message: c.Message, LastError: c.LastError}
 		}
 		events = append(events, changes(old, c)...)
+		if c.ID == 0 {
+			c.ID = old.ID
+		}
 	}
 	for i := range before {
 		if c := was[before[i].Name]; c != nil {
@@ -85,10 +89,25 @@ func changes(old, c *remotecluster.Status) []Event {
 	case c.State != old.State:
 		add("cluster-"+string(c.State), stateCode(c.State), strings.TrimSuffix(fmt.Sprintf("%s, was %s: %s", c.State, old.State, c.Message), ": "),
 			"before", string(old.State))
-	case c.LastError != old.LastError && c.Failures > old.Failures && !old.Connected:
+	case withoutPorts(c.LastError) != withoutPorts(old.LastError) && c.Failures > old.Failures && !old.Connected:
 		add("cluster-error", CodeClusterError, c.LastError, "failures", strconv.Itoa(c.Failures))
 	}
 	return append(events, rejections(old, c)...)
+}
+
+// withoutPorts is a text by which errors are compared: our own port is another
+// one in each attempt.
+func withoutPorts(text string) string {
+	var b strings.Builder
+	for {
+		before, after, found := strings.Cut(text, ":")
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		b.WriteString(":")
+		text = strings.TrimLeft(after, "0123456789")
+	}
 }
 
 func stateCode(s remotecluster.State) Code {

@@ -232,6 +232,11 @@ func TestClustersHaveAHistory(t *testing.T) {
 	step("it fails", func() { c.Failures, c.LastError = 1, "connection refused" }, "c2 cluster-error: connection refused")
 	step("again", func() { c.Failures = 2 })
 	step("another way", func() { c.Failures, c.LastError = 3, "certificate expired" }, "c2 cluster-error: certificate expired")
+	read := func(port int) string {
+		return fmt.Sprintf("read tcp 10.0.0.1:%d->10.0.0.2:2379: connection reset by peer", port)
+	}
+	step("a third one", func() { c.Failures, c.LastError = 4, read(54321) }, "c2 cluster-error: "+read(54321))
+	step("the same from another port", func() { c.Failures, c.LastError = 5, read(54322) })
 	step("connected", func() {
 		c.Connected, c.ConnectedSince, c.EtcdClusterID, c.State = true, epoch, "aa", remotecluster.Syncing
 	},
@@ -240,10 +245,15 @@ func TestClustersHaveAHistory(t *testing.T) {
 	step("rejected", func() { c.Sources = sources(2) }, "c2 entries-rejected: 2 of its nodes refused: 2 for "+string(wire.ReasonMalformed))
 	step("more of them", func() { c.Sources = sources(3) })
 	step("mended", func() { c.Sources = sources(0) }, "c2 entries-accepted: none of its nodes is refused any more")
-	step("a flap between two looks", func() { c.ConnectedSince, c.Failures, c.LastLoss = epoch.Add(time.Second), 4, "connection reset" },
+	step("a flap between two looks", func() { c.ConnectedSince, c.Failures, c.LastLoss = epoch.Add(time.Second), 6, "connection reset" },
 		"c2 cluster-disconnected: connection reset", "c2 cluster-connected: ")
 	step("another etcd, another ID", func() { c.EtcdClusterID, c.ID = "bb", 7 },
 		"c2 etcd-changed: another etcd answers: its cluster ID was aa and is bb", "c2 cluster-id-changed: the cluster's ID was 2 and is 7")
+	step("without an ID", func() { c.ID = 0 })
+	step("for a while", func() {})
+	step("a third ID", func() { c.ID = 8 }, "c2 cluster-id-changed: the cluster's ID was 7 and is 8")
+	step("without an ID again", func() { c.ID = 0 })
+	step("with the same one", func() { c.ID = 8 })
 	step("lost", func() {
 		c.Connected, c.State, c.Message, c.LastLoss = false, remotecluster.Degraded, "not connected", "timeout"
 	},
