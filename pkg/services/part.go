@@ -10,6 +10,13 @@ import (
 // when it has none, with its slices, which come in any order and are sorted in
 // place. It is nil when there is neither. What the slices do not change is not
 // copied: the part may be the entry itself, and shares ports and texts with both.
+//
+// The entry rules while there is one. When it goes, slices that are left count as
+// those of a cluster that exports slices alone: the two formats come as two
+// streams, and an entry that is not written any more looks no different from one
+// whose slices are still to go. So a service that such a cluster deletes lives on
+// until the stream of its slices has caught up; the freshness of that resource
+// says until when it is known.
 func part(entry *Service, of []*Slice, withheld bool) *Service {
 	slices.SortFunc(of, func(a, b *Slice) int { return strings.Compare(a.Name, b.Name) })
 	p := entry
