@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -241,18 +243,25 @@ func TestJSONIsTheAPIsOwn(t *testing.T) {
 func TestWaitEndsWhenTheGoalIsReached(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t, lost("c3"))
-	done := make(chan result)
-	go func() { done <- a.ask("status", "--wait", "--for=fresh", "--timeout", "30s") }()
-	select {
-	case got := <-done:
-		t.Fatalf("did not wait: %+v", got)
-	case <-time.After(50 * time.Millisecond):
+	var out bytes.Buffer
+	said, errs := io.Pipe()
+	root := with(nil, "/nonexistent", "127.0.0.1:1").cli.root(&cobra.Command{Use: "run"})
+	root.SetOut(&out)
+	root.SetErr(errs)
+	code := make(chan int, 1)
+	go func() {
+		code <- execute(root, []string{"status", "--wait", "--for=fresh", "--timeout", "30s", "--server", a.server})
+		errs.Close()
+	}()
+	lines := bufio.NewReader(said)
+	line, err := lines.ReadString('\n')
+	if err != nil || line != "Waiting for 1 of 1 cluster to be fresh: c3 (degraded)\n" {
+		t.Errorf("does not say what it waits for: %q %v", line, err)
 	}
 	a.mesh.set(well("c3", 3))
-	got := <-done
-	want := "Waiting for 1 of 1 cluster to be fresh: c3 (degraded)\n"
-	if got.code != 0 || !strings.Contains(got.out, "ready") || got.err != want {
-		t.Errorf("%+v", got)
+	rest, err := io.ReadAll(lines)
+	if got := <-code; got != exitOK || err != nil || len(rest) > 0 || !strings.Contains(out.String(), "ready") {
+		t.Errorf("exit %d, %s, then %q %v", got, &out, rest, err)
 	}
 }
 

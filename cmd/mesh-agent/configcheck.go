@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -50,20 +49,11 @@ func (c *cli) configCheckCommand() *cobra.Command {
 				return usageError{err}
 			}
 			out := cmd.OutOrStdout()
-			if format.Structured() {
-				err = format.Object(out, checked)
-			} else {
-				err = writeChecked(out, printer.StyleFor(out, c.getenv), checked)
-			}
-			switch {
-			case err != nil:
+			page := func(p *printer.Page) { pageChecked(p, checked) }
+			if err := answer(out, printer.StyleFor(out, c.getenv), format, checked, page); err != nil {
 				return err
-			case checked.Errors > 0:
-				return errFaulty
-			case strict && checked.Warnings > 0:
-				return errUnwell
 			}
-			return nil
+			return verdict(checked.Errors > 0, strict && checked.Warnings > 0)
 		},
 	}
 	s.register(cmd.Flags(), "clustermesh-config", "cluster-name", "cluster-id", "max-connected-clusters")
@@ -96,9 +86,8 @@ func (s *settings) validateOwn(c Config) error {
 	return usagef("%s", s.explain(&settingError{flags, err}))
 }
 
-// writeChecked prints what was found for a person: what is wrong first.
-func writeChecked(w io.Writer, style printer.Style, c *clustermesh.Checked) error {
-	p := printer.NewPage(w, style)
+// pageChecked shows what was found: what is wrong first.
+func pageChecked(p *printer.Page, c *clustermesh.Checked) {
 	would := make(map[string][]clustermesh.CheckedFile)
 	for _, f := range c.Files {
 		would[f.Verdict] = append(would[f.Verdict], f)
@@ -117,7 +106,6 @@ func writeChecked(w io.Writer, style printer.Style, c *clustermesh.Checked) erro
 		p.Blank()
 		printer.Rows(p, ignoredTable(), ignored)
 	}
-	return p.Flush()
 }
 
 // faultyFirst puts errors before warnings before the rest.

@@ -33,18 +33,12 @@ func (c *cli) describeCommand() *cobra.Command {
 		Args:              arguments(2, 2, "RESOURCE NAME"),
 		ValidArgsFunction: c.completeObject,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			kind, err := findResource(args[0])
+			res, r, err := c.request(cmd, args, query, format)
 			if err != nil {
 				return err
 			}
-			cl, err := c.connect(cmd)
-			if err != nil {
-				return err
-			}
-			defer cl.Close()
-			r := request{client: cl, query: query, name: args[1], format: format, out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}
-			r.style = printer.StyleFor(r.out, c.getenv)
-			return kind.describeOne(cmd.Context(), r)
+			defer r.client.Close()
+			return res.describeOne(cmd.Context(), r)
 		},
 	}
 	cmd.Flags().StringVarP(&query.Cluster, "cluster", "c", "", "the cluster of a node that is given without it")
@@ -62,12 +56,7 @@ func (res resource[T]) describeOne(ctx context.Context, r request) error {
 	if err != nil {
 		return err
 	}
-	if r.format.Structured() {
-		return r.format.Object(r.out, d)
-	}
-	p := printer.NewPage(r.out, r.style)
-	d.page(p, time.Now())
-	return p.Flush()
+	return answer(r.out, r.style, r.format, d, func(p *printer.Page) { d.page(p, time.Now()) })
 }
 
 // few is how many examples a description shows of what there may be a lot of.

@@ -18,7 +18,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 )
 
-// request is what get was asked for.
+// request is what get or describe was asked for.
 type request struct {
 	client   *client.Client
 	query    client.Query
@@ -27,6 +27,21 @@ type request struct {
 	format   *printer.Format
 	out, err io.Writer
 	style    printer.Style
+}
+
+// request is what RESOURCE and, when it is given, NAME ask of the agent, whose
+// client the caller closes.
+func (c *cli) request(cmd *cobra.Command, args []string, query client.Query, format *printer.Format) (kind, request, error) {
+	r := request{query: query, format: format, out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}
+	r.style = printer.StyleFor(r.out, c.getenv)
+	if len(args) > 1 {
+		r.name = args[1]
+	}
+	res, err := findResource(args[0])
+	if err == nil {
+		r.client, err = c.connect(cmd)
+	}
+	return res, r, err
 }
 
 // kind is one kind of object that can be shown.
@@ -150,20 +165,12 @@ func (c *cli) getCommand() *cobra.Command {
 		Args:              arguments(1, 2, "RESOURCE [NAME]"),
 		ValidArgsFunction: c.completeObject,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			res, err := findResource(args[0])
+			res, r, err := c.request(cmd, args, query, format)
 			if err != nil {
 				return err
 			}
-			cl, err := c.connect(cmd)
-			if err != nil {
-				return err
-			}
-			defer cl.Close()
-			r := request{client: cl, query: query, watch: watch, format: format, out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}
-			if len(args) == 2 {
-				r.name = args[1]
-			}
-			r.style = printer.StyleFor(r.out, c.getenv)
+			defer r.client.Close()
+			r.watch = watch
 			r.style.Wide = format.String() == printer.Wide
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()

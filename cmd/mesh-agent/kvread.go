@@ -79,13 +79,10 @@ func (c *cli) kvListCommand(k *kvChoice) *cobra.Command {
 			"below it. Anything else is one whole key, or, without such a key, what is below it.\n\n" +
 			"plain: a line for each key, with a tab before the value. json: an object on a line for each key.",
 		Example: "  mesh-agent kvstore list --cluster c2 cilium/state/nodes/v1/\n  mesh-agent kvstore list --cluster c2 cilium --keys-only",
-		Args:    arguments(1, 1, "one PREFIX"),
+		Args:    onePrefix,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if l.limit < 0 {
 				return usagef("--limit: %d is negative", l.limit)
-			}
-			if args[0] == "" {
-				return usagef("the PREFIX is empty: 'cilium/' is where the keys are")
 			}
 			t, err := c.target(cmd, k)
 			if err != nil {
@@ -94,17 +91,12 @@ func (c *cli) kvListCommand(k *kvChoice) *cobra.Command {
 			if l.limit > 0 && (t.opts.PageLimit == 0 || t.opts.PageLimit > l.limit) {
 				t.opts.PageLimit = l.limit + 1
 			}
-			client, err := t.connect(cmd.Context())
+			client, selected, err := t.open(cmd.Context(), args[0], cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
 			defer client.Close()
-			selected, note, err := selection(cmd.Context(), client, args[0])
-			if err != nil {
-				return err
-			}
 			l.out, l.json = cmd.OutOrStdout(), format.Structured()
-			tell(cmd.ErrOrStderr(), note)
 			err = l.run(cmd.Context(), client, selected)
 			tell(cmd.ErrOrStderr(), l.rest(selected, err))
 			return err

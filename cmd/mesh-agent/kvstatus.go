@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"strconv"
 	"time"
 
@@ -57,20 +56,10 @@ func (c *cli) kvStatusCommand(k *kvChoice) *cobra.Command {
 			}
 			st, reached := t.status(cmd.Context(), time.Now)
 			out := cmd.OutOrStdout()
-			if format.Structured() {
-				err = format.Object(out, st)
-			} else {
-				err = writeKVStatus(out, printer.StyleFor(out, c.getenv), st)
-			}
-			switch {
-			case err != nil:
+			if err := answer(out, printer.StyleFor(out, c.getenv), format, st, st.page); err != nil {
 				return err
-			case !reached:
-				return errFaulty
-			case len(st.Problems) > 0:
-				return errUnwell
 			}
-			return nil
+			return verdict(!reached, len(st.Problems) > 0)
 		},
 	}
 	cmd.Flags().VarP(format, "output", "o", "form of the output")
@@ -130,8 +119,7 @@ func (st *kvStatus) readHeartbeat(ctx context.Context, client kvstore.Client, no
 	}
 }
 
-func writeKVStatus(w io.Writer, style printer.Style, st *kvStatus) error {
-	p := printer.NewPage(w, style)
+func (st *kvStatus) page(p *printer.Page) {
 	verdict := printer.Painted{Text: "well", Color: printer.Green}
 	if len(st.Problems) > 0 {
 		verdict = printer.Painted{Text: count(len(st.Problems), "problem"), Color: printer.Red}
@@ -144,7 +132,6 @@ func writeKVStatus(w io.Writer, style printer.Style, st *kvStatus) error {
 	p.Fields(printer.F("Client file", st.ConfigFile), printer.F("Heartbeat", st.Heartbeat.text()))
 	p.Blank()
 	printer.Rows(p, kvEndpointTable(), st.Endpoints)
-	return p.Flush()
 }
 
 func (h *kvHeartbeat) text() string {

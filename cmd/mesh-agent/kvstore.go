@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -114,6 +115,33 @@ func (t *kvTarget) connect(ctx context.Context) (*kvstore.Etcd, error) {
 		}
 	}
 	return nil, failed
+}
+
+// onePrefix wants one PREFIX, which is not empty.
+func onePrefix(cmd *cobra.Command, args []string) error {
+	if err := arguments(1, 1, "one PREFIX")(cmd, args); err != nil {
+		return err
+	}
+	if args[0] == "" {
+		return usagef("the PREFIX is empty: 'cilium/' is where the keys are")
+	}
+	return nil
+}
+
+// open connects and finds out what is meant by what a person gave, who is told
+// when it is taken as something else.
+func (t *kvTarget) open(ctx context.Context, given string, notes io.Writer) (*kvstore.Etcd, string, error) {
+	client, err := t.connect(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	selected, note, err := selection(ctx, client, given)
+	if err != nil {
+		client.Close()
+		return nil, "", err
+	}
+	tell(notes, note)
+	return client, selected, nil
 }
 
 // kvErrors is like [errors.Join], on one line.

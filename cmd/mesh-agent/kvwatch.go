@@ -44,11 +44,8 @@ func (c *cli) kvWatchCommand(k *kvChoice) *cobra.Command {
 			"After a lost connection it goes on where it was: what changed meanwhile is printed then. A write of an equal\n" +
 			"value is no change.",
 		Example: "  mesh-agent kvstore watch --cluster c2 cilium/.heartbeat\n  mesh-agent kvstore watch --cluster c2 cilium/state/ --from-now -o json",
-		Args:    arguments(1, 1, "one PREFIX"),
+		Args:    onePrefix,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if args[0] == "" {
-				return usagef("the PREFIX is empty: 'cilium/' is where the keys are")
-			}
 			t, err := c.target(cmd, k)
 			if err != nil {
 				return err
@@ -78,16 +75,11 @@ type kvWatch struct {
 // run prints until ctx ends, which is no error. It fails when the kvstore cannot
 // be asked in the beginning; later it tries again for ever.
 func (w *kvWatch) run(ctx context.Context, t *kvTarget, given string) error {
-	client, err := t.connect(ctx)
+	client, selected, err := t.open(ctx, given, w.err)
 	if err != nil {
 		return err
 	}
 	defer func() { client.Close() }()
-	selected, note, err := selection(ctx, client, given)
-	if err != nil {
-		return err
-	}
-	tell(w.err, note)
 	tell(w.err, fmt.Sprintf("Watching %q of %s at %s.", selected, t.name, client.Status().Endpoint))
 	caller := ctx
 	ctx, w.broken = context.WithCancelCause(ctx)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -32,26 +31,15 @@ func (c *cli) lookupCommand() *cobra.Command {
 				return err
 			}
 			out := cmd.OutOrStdout()
-			if format.Structured() {
-				err = format.Object(out, l)
-			} else {
-				err = writeLookup(out, printer.StyleFor(out, c.getenv), l)
+			page := func(p *printer.Page) { pageLookup(p, l) }
+			if err := answer(out, printer.StyleFor(out, c.getenv), format, l, page); err != nil {
+				return err
 			}
-			if err == nil && l.Match == nil {
-				err = errUnwell
-			}
-			return err
+			return verdict(false, l.Match == nil)
 		},
 	}
 	cmd.Flags().VarP(format, "output", "o", "form of the output")
 	return cmd
-}
-
-// writeLookup prints the answer for a person.
-func writeLookup(w io.Writer, style printer.Style, l *api.Lookup) error {
-	p := printer.NewPage(w, style)
-	pageLookup(p, l)
-	return p.Flush()
 }
 
 func pageLookup(p *printer.Page, l *api.Lookup) {

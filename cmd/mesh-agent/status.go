@@ -118,10 +118,8 @@ func (c *cli) showStatus(cmd *cobra.Command, o *statusOptions, st *api.Status) e
 	if cluster == nil {
 		return fmt.Errorf("there is no cluster %q", o.cluster)
 	}
-	if o.format.Structured() {
-		return o.format.Object(out, cluster)
-	}
-	return writeCluster(out, printer.StyleFor(out, c.getenv), cluster, time.Now())
+	page := func(p *printer.Page) { pageCluster(p, cluster, time.Now()) }
+	return answer(out, printer.StyleFor(out, c.getenv), o.format, cluster, page)
 }
 
 func findCluster(st *api.Status, name string) *api.Cluster { return clusterNamed(st.Clusters, name) }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"strconv"
 	"strings"
@@ -13,13 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// writeCluster prints everything that the status has about one cluster.
-func writeCluster(w io.Writer, style printer.Style, c *api.Cluster, now time.Time) error {
-	p := printer.NewPage(w, style)
-	pageCluster(p, c, now)
-	return p.Flush()
-}
-
+// pageCluster shows everything that the status has about one cluster.
 func pageCluster(p *printer.Page, c *api.Cluster, now time.Time) {
 	p.Line("Cluster %s (ID %d): %s", c.Name, c.ID, printer.Painted{Text: c.State, Color: clusterColor(*c)})
 	if c.Message != "" {

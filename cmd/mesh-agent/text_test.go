@@ -246,11 +246,12 @@ func fits(t *testing.T, text string, style printer.Style, all bool) {
 
 func TestClusterText(t *testing.T) {
 	t.Parallel()
+	text := printer.NewFormat(printer.Text)
 	for _, c := range oneOfEach() {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
-			if err := writeCluster(&out, printer.Style{}, &c, now); err != nil {
+			if err := answer(&out, printer.Style{}, text, &c, func(p *printer.Page) { pageCluster(p, &c, now) }); err != nil {
 				t.Fatal(err)
 			}
 			golden(t, "cluster-"+c.Name, out.String())
@@ -262,6 +263,7 @@ func TestClusterText(t *testing.T) {
 // as it is.
 func TestTextsOfOthersAreHarmless(t *testing.T) {
 	t.Parallel()
+	text := printer.NewFormat(printer.Text)
 	const evil = "a\x1b[2Jb"
 	c := neverSeen(evil, "connecting", evil)
 	c.Endpoints, c.EtcdClusterID, c.ConfigFile, c.LastError = []string{evil}, evil, evil, evil
@@ -277,8 +279,10 @@ func TestTextsOfOthersAreHarmless(t *testing.T) {
 	nobodys := &api.Lookup{IP: "10.0.0.2", Services: l.Services}
 	var out bytes.Buffer
 	for _, err := range []error{
-		writeStatus(&out, printer.Style{}, statusView{Status: st, now: now}), writeCluster(&out, printer.Style{}, &c, now),
-		writeLookup(&out, printer.Style{}, l), writeLookup(&out, printer.Style{}, nobodys),
+		writeStatus(&out, printer.Style{}, statusView{Status: st, now: now}),
+		answer(&out, printer.Style{}, text, &c, func(p *printer.Page) { pageCluster(p, &c, now) }),
+		answer(&out, printer.Style{}, text, l, func(p *printer.Page) { pageLookup(p, l) }),
+		answer(&out, printer.Style{}, text, nobodys, func(p *printer.Page) { pageLookup(p, nobodys) }),
 	} {
 		if err != nil {
 			t.Error(err)
@@ -294,6 +298,7 @@ func TestTextsOfOthersAreHarmless(t *testing.T) {
 
 func TestLookupText(t *testing.T) {
 	t.Parallel()
+	text := printer.NewFormat(printer.Text)
 	node := &api.Node{Cluster: "c2", Name: "n1"}
 	entry := func(kind, prefix string) *api.IP {
 		return &api.IP{Prefix: prefix, Cluster: "c2", ClusterID: 2, Identity: 6, HostIP: "192.168.2.1", Source: "clustermesh", Kind: kind, Claims: 1}
@@ -327,7 +332,7 @@ func TestLookupText(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
-			if err := writeLookup(&out, printer.Style{}, l); err != nil {
+			if err := answer(&out, printer.Style{}, text, l, func(p *printer.Page) { pageLookup(p, l) }); err != nil {
 				t.Fatal(err)
 			}
 			golden(t, name, out.String())
