@@ -78,7 +78,7 @@ func (c *cli) kvListCommand(k *kvChoice) *cobra.Command {
 		Long: "List keys and values, in the order of the keys, all as of one revision. A PREFIX that ends in a slash is every key\n" +
 			"below it. Anything else is one whole key, or, without such a key, what is below it.\n\n" +
 			"plain: a line for each key, with a tab before the value. json: an object on a line for each key.",
-		Example: "  mesh-agent kvstore list --cluster c2 cilium/state/nodes/v1/\n  mesh-agent kvstore list --cluster c2 cilium --keys-only",
+		Example: "  mesh-agent kvstore list --cluster c2 cilium/state/nodes/v1/\n  mesh-agent kvstore list --cluster c2 cilium/state/ --keys-only",
 		Args:    onePrefix,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if l.limit < 0 {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,7 +48,7 @@ func writeStatus(w io.Writer, style printer.Style, v statusView) error {
 		v.writeTroubles(p, clusters)
 		v.writeRejected(p, clusters)
 	}
-	writeIgnored(p, v.Ignored)
+	writeIgnored(p, v.Agent.MeshDirectory, v.Ignored)
 	return p.Flush()
 }
 
@@ -141,10 +142,20 @@ func statusTable() printer.Table[api.Cluster] {
 	}
 }
 
-// writeIgnored tells of files that an operator may have meant as clusters.
-func writeIgnored(p *printer.Page, ignored []clustermesh.Ignored) {
+// writeIgnored tells of files that an operator may have meant as clusters, and of
+// a directory that is not there.
+func writeIgnored(p *printer.Page, directory string, ignored []clustermesh.Ignored) {
 	if len(ignored) == 0 {
 		return
+	}
+	if i := slices.IndexFunc(ignored, func(i clustermesh.Ignored) bool { return filepath.Clean(i.File) == filepath.Clean(directory) }); i >= 0 {
+		p.Section("The mesh directory cannot be read")
+		p.Line("%s  %s", directory, ignored[i].Reason)
+		p.Advice("What is known of the clusters is kept. Make the directory again, or choose it with --clustermesh-config.")
+		p.End()
+		if ignored = slices.Delete(slices.Clone(ignored), i, i+1); len(ignored) == 0 {
+			return
+		}
 	}
 	p.Section("Files of the mesh directory that are ignored (%s)", count(len(ignored), "file"))
 	for _, i := range ignored {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -368,5 +369,16 @@ func TestEndpointSlicesAreShown(t *testing.T) {
 		if got := strings.Join(named(&none), " "); got != "nodes services identities ips" || freshnessText(none) != "synced 0.4s" {
 			t.Errorf("slices %q: rows %s, %s", state, got, freshnessText(none))
 		}
+	}
+}
+
+// TestAMissingMeshDirectoryIsNoFileToRename.
+func TestAMissingMeshDirectoryIsNoFileToRename(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	p := printer.NewPage(&out, printer.Style{})
+	writeIgnored(p, "/mesh/", []clustermesh.Ignored{{File: "/mesh", Reason: "it does not exist"}})
+	if err := p.Flush(); err != nil || !strings.Contains(out.String(), "The mesh directory cannot be read") || strings.Contains(out.String(), "Rename") {
+		t.Errorf("%v %s", err, out.String())
 	}
 }

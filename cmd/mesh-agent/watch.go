@@ -17,6 +17,9 @@ import (
 // watch shows the state of the resource and then its changes, until ctx ends.
 func (res resource[T]) watch(ctx context.Context, r request) error {
 	if r.name != "" {
+		if _, err := res.fetch(ctx, r); err != nil {
+			return err // what does not exist is not waited for
+		}
 		if err := res.narrowTo(&r); err != nil {
 			return err
 		}

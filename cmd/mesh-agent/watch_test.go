@@ -56,15 +56,15 @@ func TestGetWatches(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t, well("c2", 2))
 	table, names := a.watch(t, "get", "clusters", "-w"), a.watch(t, "get", "clusters", "-w", "-o", "name")
-	structured := a.watch(t, "get", "cluster", "c3", "-w", "-o", "json")
+	structured := a.watch(t, "get", "cluster", "c2", "-w", "-o", "json")
 	if head, row := table.next(), table.next(); !strings.HasPrefix(head, "EVENT CLUSTER STATE") || !strings.HasPrefix(row, "state c2 ready 2") {
 		t.Errorf("%s\n%s", head, row)
 	}
 	if name := names.next(); name != "c2" {
 		t.Errorf("name %q", name)
 	}
-	if line := structured.next(); !strings.Contains(line, `"event":"synced"`) {
-		t.Errorf("c3 is not there yet: %s", line)
+	if state, end := structured.next(), structured.next(); !strings.Contains(state, `"event":"upsert"`) || !strings.Contains(end, `"event":"synced"`) {
+		t.Errorf("%s\n%s", state, end)
 	}
 	a.mesh.set(lost("c3"))
 	rows := table.next() + "\n" + table.next()
@@ -79,7 +79,7 @@ func TestGetWatches(t *testing.T) {
 		Object          api.Cluster
 		Revision        uint64
 	}
-	if err := json.Unmarshal([]byte(structured.next()), &e); err != nil || e.Event != "upsert" || e.Resource != "clusters" || e.Object.Name != "c3" || e.Revision == 0 {
+	if err := json.Unmarshal([]byte(structured.next()), &e); err != nil || e.Event != "delete" || e.Resource != "clusters" || e.Object.Name != "c2" || e.Revision == 0 {
 		t.Errorf("%+v %v", e, err)
 	}
 	for _, w := range []*watched{table, names, structured} {
@@ -135,6 +135,9 @@ func TestGetSelects(t *testing.T) {
 		if refused := strings.Contains(args, "-l app -o json"); refused != (r.code == exitUsage) || r.out != want {
 			t.Errorf("%s: exit %d, %q %s, want %q", args, r.code, r.out, r.err, want)
 		}
+	}
+	if r := a.ask("get", "node", "c9/none", "-w"); r.code != exitUnwell || !strings.Contains(r.err, "none") {
+		t.Errorf("what does not exist: exit %d %s", r.code, r.err)
 	}
 	if r := a.ask("get", "event", "1", "-w"); r.code != exitUsage || !strings.Contains(r.err, "watch all of them") {
 		t.Errorf("one event: exit %d %s", r.code, r.err)

@@ -92,6 +92,12 @@ func changes(old, c *remotecluster.Status) []Event {
 	case withoutPorts(c.LastError) != withoutPorts(old.LastError) && c.Failures > old.Failures && !old.Connected:
 		add("cluster-error", CodeClusterError, c.LastError, "failures", strconv.Itoa(c.Failures))
 	}
+	switch {
+	case old.Withheld.IsZero() && !c.Withheld.IsZero():
+		add("backends-withheld", CodeBackendsWithheld, "without contact for too long: its service backends are not used; everything else is kept")
+	case !old.Withheld.IsZero() && c.Withheld.IsZero():
+		add("backends-back", CodeBackendsBack, "synced again: its service backends are used")
+	}
 	return append(events, rejections(old, c)...)
 }
 

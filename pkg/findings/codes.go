@@ -21,6 +21,8 @@ const (
 	CodeEtcdChanged         Code = "MESH-1013" // another etcd answers behind the cluster's endpoints
 	CodeEntriesRejected     Code = "MESH-1014" // entries of the cluster are refused
 	CodeEntriesAccepted     Code = "MESH-1015" // none of them is refused any more
+	CodeBackendsWithheld    Code = "MESH-1016" // without contact for too long: the service backends are not used
+	CodeBackendsBack        Code = "MESH-1017" // they are used again
 	CodeClusterIDConflict   Code = "MESH-1101" // a cluster ID that more than one cluster has
 	CodeAddressConflict     Code = "MESH-3101" // a prefix that more than one cluster claims
 )

@@ -166,8 +166,11 @@ func TestConflictsHaveTheKindOfTheirClaims(t *testing.T) {
 	w.look()
 	w.expectConflicts("and something else", "ip/10.0.0.0/24 c4,c2,c3 since 2s")
 	w.ips.Apply([]ipcache.Op{
-		{Old: of(ipcache.KindCIDR, 4)}, {Old: of(ipcache.KindPodCIDR, 2)}, {Old: of(ipcache.KindPodCIDR, 3)},
-		{New: of(ipcache.KindNode, 2)}, {New: of(ipcache.KindHealth, 3)},
+		{Old: of(ipcache.KindCIDR, 4)},
+		{Old: of(ipcache.KindPodCIDR, 2)},
+		{Old: of(ipcache.KindPodCIDR, 3)},
+		{New: of(ipcache.KindNode, 2)},
+		{New: of(ipcache.KindHealth, 3)},
 	})
 	w.look()
 	w.expectConflicts("addresses of nodes", "node-ip/10.0.0.0/24 c2,c3 since 3s")
@@ -258,6 +261,8 @@ func TestClustersHaveAHistory(t *testing.T) {
 		c.Connected, c.State, c.Message, c.LastLoss = false, remotecluster.Degraded, "not connected", "timeout"
 	},
 		"c2 cluster-disconnected: timeout", "c2 cluster-degraded: degraded, was ready: not connected")
+	step("too long", func() { c.Withheld = epoch }, "c2 backends-withheld: ")
+	step("back", func() { c.Withheld = time.Time{} }, "c2 backends-back: ")
 	w.mesh.set()
 	w.look()
 	w.expectEvents("the file is gone", "c2 cluster-removed: ")

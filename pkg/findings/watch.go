@@ -40,7 +40,7 @@ type Watch struct {
 	own       []remotecluster.Status // the own cluster, if its kvstore is read
 	seen      uint64                 // the mesh's revision when clusters was taken
 	looked    time.Time              // when that was
-	conflicts map[string]Kind // by prefix: those that there are
+	conflicts map[string]Kind        // by prefix: those that there are
 }
 
 // NewWatch returns a watch that has not looked yet.
