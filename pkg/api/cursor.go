@@ -22,7 +22,7 @@ func decodeCursor(resource, cursor string) (string, error) {
 		return "", errCursor()
 	}
 	key, ok := strings.CutPrefix(string(raw), cursorVersion+"/"+resource+"/")
-	if !ok || key == "" {
+	if !ok || key == "" || encodeCursor(resource, key) != cursor { // base64 lets line ends pass
 		return "", errCursor()
 	}
 	return key, nil

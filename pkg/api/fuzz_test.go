@@ -9,7 +9,7 @@ import (
 )
 
 func FuzzDecodeCursor(f *testing.F) {
-	for _, seed := range []string{"", "!", encodeCursor("ips", "10.0.0.1/32"), encodeCursor("nodes", "c/n")} {
+	for _, seed := range []string{"", "!", encodeCursor("ips", "10.0.0.1/32"), encodeCursor("nodes", "c/n"), "MS9pcHMv\r000"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, cursor string) {
