@@ -30,6 +30,9 @@ func TestBackWithinTenSeconds(t *testing.T) {
 	// pause is reached.
 	w.until("the longest pause", func() bool { return w.mustStatus("killed").Failures >= 8 })
 	killed.kept(before)
+	if longest := w.mesh.Timings.RetryMax * 3 / 2; longest > 8*time.Second { // half as long again with jitter
+		t.Errorf("pauses of %s leave no time to connect", longest)
+	}
 	killed.etcd.Restart(t)
 	back := time.Now()
 	w.inState("killed", remotecluster.Ready)

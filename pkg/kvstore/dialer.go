@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,6 +21,8 @@ type dialer struct {
 	aliases map[string][]netip.Addr
 	dial    func(ctx context.Context, network, addr string) (net.Conn, error)
 	timeout time.Duration // for a dial whose context has no deadline
+
+	received atomic.Int64 // bytes, on all connections
 
 	mu      sync.Mutex
 	good    map[string]netip.Addr // the address that last worked, by host name

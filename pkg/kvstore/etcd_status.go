@@ -14,7 +14,9 @@ import (
 func (e *Etcd) Status() Status {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.health.at(time.Now(), e.opts.Timings.HeartbeatLimit)
+	s := e.health.at(time.Now(), e.opts.Timings.HeartbeatLimit)
+	s.ProbeInterval = e.opts.scaled(e.opts.Timings.ProbeInterval)
+	return s
 }
 
 // WaitConnected waits until Status().Connected is as wanted. It fails with the

@@ -2,6 +2,7 @@ package kvstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -44,10 +45,15 @@ func (e *Etcd) Run(ctx context.Context, onProbe func(Probe)) error {
 	return fmt.Errorf("the session with %s is over: %w", e.endpoint, err)
 }
 
-// probeLoop does the linearizable reads.
+// lifeSign is how many bytes that come in while a probe gets no answer show that
+// the link is slow and busy, and the server alive: far more than pings are.
+const lifeSign = 16 << 10
+
+// probeLoop does the linearizable reads. A page of a list that comes over a slow
+// link delays them, and must not be lost for that.
 func (e *Etcd) probeLoop(ctx context.Context, onProbe func(Probe)) error {
 	for {
-		p := Probe{At: time.Now()}
+		p, before := Probe{At: time.Now()}, e.dialer.received.Load()
 		p.Head, p.Err = e.head(ctx, e.opts.Timings.Probe)
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -60,7 +66,8 @@ func (e *Etcd) probeLoop(ctx context.Context, onProbe func(Probe)) error {
 		if onProbe != nil {
 			onProbe(p)
 		}
-		if failed > e.opts.MaxConsecutiveQuorumErrors {
+		slow := errors.Is(p.Err, context.DeadlineExceeded) && e.dialer.received.Load()-before > lifeSign
+		if failed > e.opts.MaxConsecutiveQuorumErrors && !slow {
 			return fmt.Errorf("%w, %d in a row: %w", ErrQuorumLost, failed, p.Err)
 		}
 		if err := e.untilProbe(ctx); err != nil {

@@ -23,6 +23,10 @@ type Status struct {
 	// Head is the position of the last linearizable read that succeeded.
 	Head Position
 
+	// ProbeInterval is the time between two of them, at the present size of the
+	// own cluster.
+	ProbeInterval time.Duration
+
 	// Server is what the endpoint said about itself when last asked.
 	Server ServerStatus
 	// Heartbeat is what is known about the writer of the heartbeat.

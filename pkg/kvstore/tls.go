@@ -112,6 +112,7 @@ type watchedConn struct {
 // Read implements [net.Conn].
 func (c *watchedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
+	c.w.dialer.received.Add(int64(n))
 	c.once.Do(func() {
 		c.report(n, err)
 		close(c.first)

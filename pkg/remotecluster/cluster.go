@@ -49,14 +49,14 @@ type Timings struct {
 	CanaryDeadline     time.Duration // how long a session waits for a canary
 	ConflictRetry      time.Duration // pause before a refused configuration is tried again unchanged
 	DetailDeadline     time.Duration // how long the first sync waits for the canary of what is only details
-	StaleAfter         time.Duration // age at which a copy that could not be confirmed counts as stale
+	StaleAfter         time.Duration // age at which a copy that could not be confirmed counts as stale, or three probes if that is more
 }
 
 // DefaultTimings are those of production.
 func DefaultTimings() Timings {
 	return Timings{
 		RetryMin:       500 * time.Millisecond,
-		RetryMax:       6 * time.Second, // with jitter 9: who comes back is seen within 10
+		RetryMax:       5 * time.Second, // with jitter 7.5: who comes back is synced within 10
 		ConfigDeadline: 3 * time.Minute,
 		CanaryDeadline: 5 * time.Minute,
 		ConflictRetry:  5 * time.Second,

@@ -63,6 +63,7 @@ func (c *Cluster) withheld(s Status) (State, string) {
 func (c *Cluster) addSources(s *Status) (synced, serving bool) {
 	t := &c.track
 	synced, serving = true, true
+	stale := c.staleAfter()
 	for _, src := range c.Sources {
 		st, r := c.stand(src), src.Resource()
 		synced = synced && (st.Synced || st.late)
@@ -70,7 +71,7 @@ func (c *Cluster) addSources(s *Status) (synced, serving bool) {
 		s.Sources[r] = SourceStatus{
 			Exported: t.capabilities == nil || t.capabilities.Exports(r), Late: st.late, SyncDuration: st.SyncDuration,
 			Synced: st.Synced, Count: st.Count, Rejected: st.Rejected, Rejections: st.Rejections, Example: st.Example,
-			Freshness: Freshness{AsOf: st.AsOf, State: c.freshness(st.Status, s.Connected)},
+			Freshness: Freshness{AsOf: st.AsOf, State: freshness(st.Status, s.Connected, stale)},
 		}
 		if st.LastEvent.After(s.LastEvent) {
 			s.LastEvent = st.LastEvent
@@ -79,14 +80,24 @@ func (c *Cluster) addSources(s *Status) (synced, serving bool) {
 	return synced, serving
 }
 
+// staleAfter is the age at which a copy that could not be confirmed is stale. The
+// probes of a large cluster's agents are far apart; one that is late makes
+// nothing stale. The tracker's mu is held.
+func (c *Cluster) staleAfter() time.Duration {
+	if c.track.client == nil {
+		return c.Timings.StaleAfter
+	}
+	return max(c.Timings.StaleAfter, 3*c.track.client.Status().ProbeInterval)
+}
+
 // freshness classifies the copy. Without a stream nothing confirms it.
-func (c *Cluster) freshness(st store.Status, connected bool) FreshnessState {
+func freshness(st store.Status, connected bool, stale time.Duration) FreshnessState {
 	switch {
 	case !st.Synced && (st.Listing || connected):
 		return FreshnessSyncing
 	case st.AsOf.IsZero():
 		return FreshnessUnknown
-	case !connected || !st.Following || time.Since(st.AsOf) > c.Timings.StaleAfter:
+	case !connected || !st.Following || time.Since(st.AsOf) > stale:
 		return FreshnessStale
 	}
 	return FreshnessSynced

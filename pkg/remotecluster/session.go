@@ -9,6 +9,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -237,13 +238,11 @@ func (c *Cluster) gate(ctx context.Context, caps wire.Capabilities, r wire.Resou
 // then it withdraws what the cluster does not export any more: another resource
 // may take its place, and there must be no time with neither.
 func (c *Cluster) awaitSync(ctx context.Context, client Client, caps wire.Capabilities, pause backoff.BackOff) error {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !c.following() {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
+	// Looked at more and more rarely: the delay is a twentieth of the time that
+	// it took, and hundreds of clusters that wait for somebody cost nothing.
+	for wait := 20 * time.Millisecond; !c.following(); wait = min(wait*21/20, time.Second) {
+		if err := waiting.Sleep(ctx, wait); err != nil {
+			return err
 		}
 	}
 	for _, s := range c.Sources {

@@ -1,0 +1,90 @@
+package kvstore
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+)
+
+// slowLink is a network that delivers few bytes at a time once it is told to.
+type slowLink struct {
+	mu    sync.Mutex
+	pause time.Duration // after each piece
+}
+
+const piece = 4 << 10
+
+func (l *slowLink) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	return &slowConn{Conn: conn, link: l}, nil
+}
+
+func (l *slowLink) slow(pause time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pause = pause
+}
+
+type slowConn struct {
+	net.Conn
+	link *slowLink
+}
+
+func (c *slowConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b[:min(len(b), piece)])
+	c.link.mu.Lock()
+	pause := c.link.pause
+	c.link.mu.Unlock()
+	<-time.After(pause)
+	return n, err
+}
+
+// A page that takes long over a slow link delays the watchdog's reads beyond
+// their deadline. The session must not end for that, or the list would begin
+// again for ever.
+func TestASlowLinkEndsNoSession(t *testing.T) {
+	t.Parallel()
+	srv := etcdtest.Start(t)
+	value := strings.Repeat("x", 50<<10)
+	for i := range 20 {
+		srv.Put(t, "p/"+string(rune('A'+i)), value)
+	}
+	var link slowLink
+	o := quick()
+	o.Dial, o.Timings.Probe = link.dial, 200*time.Millisecond
+	e := connect(t, addresses(t, srv.Endpoint()), o)
+	var got probes
+	done := run(t.Context(), e, got.add)
+	until(t, "a probe", func() bool { _, n := got.last(); return n > 0 })
+	link.slow(20 * time.Millisecond) // 1 MB takes 5 s at least, and what is on its way longer than a probe may
+	count := 0
+	if _, err := e.List(t.Context(), "p/", func(p Page) error { count += len(p.Items); return nil }); err != nil || count != 20 {
+		t.Fatalf("%d of 20 keys: %v", count, err)
+	}
+	failed := 0
+	got.mu.Lock()
+	for _, p := range got.all {
+		if p.Err != nil {
+			failed++
+		}
+	}
+	got.mu.Unlock()
+	if failed <= o.MaxConsecutiveQuorumErrors {
+		t.Errorf("%d probes failed: the link was not slow enough to show anything", failed)
+	}
+	link.slow(0)
+	until(t, "a probe that succeeds", func() bool { p, _ := got.last(); return p.Err == nil })
+	select {
+	case err := <-done:
+		t.Errorf("the session ended: %v", err)
+	default:
+	}
+}
