@@ -93,18 +93,17 @@ func TestGetWatches(t *testing.T) {
 func TestGetWatchesOneAddress(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t, well("c2", 2))
-	for name, there := range map[string]bool{
-		"10.2.1.10": true, "10.2.1.10/32": true, "::ffff:10.2.1.10": true, "::ffff:10.2.1.10/128": true, "10.2.1.0/24": false, "0.0.0.0/0": false,
-	} {
-		w := a.watch(t, "get", "ips", name, "-w", "-o", "json")
-		line := w.next()
-		if there {
-			if !strings.Contains(line, `"prefix":"10.2.1.10/32"`) {
-				t.Errorf("%s is not shown: %s", name, line)
-			}
-			line = w.next()
+	for _, name := range []string{"10.2.1.0/24", "0.0.0.0/0"} {
+		if r := a.ask("get", "ips", name, "-w"); r.code != exitUnwell || !strings.Contains(r.err, "nobody claims "+name) {
+			t.Errorf("%s: exit %d %s", name, r.code, r.err)
 		}
-		if !strings.Contains(line, `"event":"synced"`) {
+	}
+	for _, name := range []string{"10.2.1.10", "10.2.1.10/32", "::ffff:10.2.1.10", "::ffff:10.2.1.10/128"} {
+		w := a.watch(t, "get", "ips", name, "-w", "-o", "json")
+		if line := w.next(); !strings.Contains(line, `"prefix":"10.2.1.10/32"`) {
+			t.Errorf("%s is not shown: %s", name, line)
+		}
+		if line := w.next(); !strings.Contains(line, `"event":"synced"`) {
 			t.Errorf("%s shows %s", name, line)
 		}
 		if code := w.stop(); code != exitOK {
