@@ -2,6 +2,7 @@ package remotecluster
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -128,8 +129,10 @@ func (c *Cluster) Run(ctx context.Context, file string) {
 			return
 		}
 		wait := pause.NextBackOff()
-		c.track.failed(err, wait)
-		c.Log.Warn("Not connected; what is known of the cluster is kept", "error", err, "retryIn", wait.Round(time.Millisecond))
+		if !errors.Is(err, context.Canceled) { // otherwise whoever owns the session stops, and so shall we in a moment
+			c.track.failed(err, wait)
+			c.Log.Warn("Not connected; what is known of the cluster is kept", "error", err, "retryIn", wait.Round(time.Millisecond))
+		}
 		if waiting.Sleep(ctx, wait) != nil {
 			return
 		}
