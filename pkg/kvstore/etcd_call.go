@@ -81,12 +81,15 @@ func (e *Etcd) call(caller context.Context, op, key string, d time.Duration, f f
 	return time.Since(start), nil
 }
 
-// admit waits for the rate limit.
+// admit waits for the rate limit. An operation that does not get that far has
+// failed, and is counted.
 func (e *Etcd) admit(caller context.Context, op, key string) error {
 	s := e.scope(caller, op, 0)
 	defer s.close()
 	if err := e.limit.token(s.ctx); err != nil {
-		return e.explain(s, op, key, err)
+		err = e.explain(s, op, key, err)
+		e.record(op, key, 0, err)
+		return err
 	}
 	return nil
 }
