@@ -297,11 +297,11 @@ func TestOneBackoffForAll(t *testing.T) {
 						h.Close()
 						return nil
 					}
-					time.Sleep(pause.NextBackOff())
+					<-time.After(pause.NextBackOff())
 				}
 			})
 		}
-		time.Sleep(away)
+		<-time.After(away)
 		b.mu.Lock()
 		made := len(b.attempts)
 		b.refuse = nil
@@ -309,7 +309,7 @@ func TestOneBackoffForAll(t *testing.T) {
 		if atLeast, atMost := int(away/own.RetryMax), int(away/(own.RetryMax/2))+10; made < atLeast || made > atMost {
 			t.Errorf("%d attempts in %s, want %d to %d", made, away, atLeast, atMost)
 		}
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		b.holds(t, 1, n, 1)
 		cancel()
 		_ = g.Wait()

@@ -55,9 +55,9 @@ func TestEventsAreCountedUntilTheyAreVisible(t *testing.T) {
 		if v, _ := gathered(t, reg, queued, wire.IPs); v.gauge != 5 {
 			t.Errorf("%v events are queued", v.gauge)
 		}
-		time.Sleep(2 * time.Millisecond)
+		<-time.After(2 * time.Millisecond)
 		one()
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		two()
 		if v, _ := gathered(t, reg, queued, wire.IPs); v.gauge != 0 {
 			t.Errorf("%v events are queued in the end", v.gauge)
