@@ -31,10 +31,8 @@ type core struct {
 	contests *btree.BTreeG[contest]
 	routes   bart.Table[*Entry] // the winners again
 	claims   int
-	// conflicts is the number of contests that are conflicts.
-	conflicts int
-	revision  uint64 // grows with every change that a reader could see
-	recent    ring   // the latest changes, one for each revision
+	revision uint64 // grows with every change that a reader could see
+	recent   ring   // the latest changes, one for each revision
 }
 
 func newCore() *core {
@@ -155,12 +153,6 @@ func (c *core) contend(p place, claims []*Entry) bool {
 		before, _ = c.contests.Set(now)
 	} else {
 		before, _ = c.contests.Delete(now)
-	}
-	if before.conflict {
-		c.conflicts--
-	}
-	if now.conflict {
-		c.conflicts++
 	}
 	return before.conflict || now.conflict
 }

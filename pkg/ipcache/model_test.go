@@ -138,6 +138,15 @@ func (c *Cache) LookupPrefix(p netip.Prefix) *Entry {
 	return e
 }
 
+// Conflicts is the number of prefixes that more than one cluster claims, for the
+// tests.
+func (s *Snapshot) Conflicts() (n int) {
+	for range s.Contested() {
+		n++
+	}
+	return n
+}
+
 func compareWithModel(t *rapid.T, c *Cache, model map[claimKey]*Entry) {
 	byPrefix := map[netip.Prefix][]*Entry{}
 	for _, e := range model {

@@ -14,21 +14,17 @@ type Snapshot struct {
 	winners  *btree.BTreeG[*Entry]
 	contests *btree.BTreeG[contest]
 
-	conflicts int
-	revision  uint64
-	made      time.Time
+	revision uint64
+	made     time.Time
 }
 
 // copy makes a snapshot; nobody may read the trees meanwhile.
 func (c *core) copy(now time.Time) *Snapshot {
-	return &Snapshot{winners: c.winners.Copy(), contests: c.contests.Copy(), conflicts: c.conflicts, revision: c.revision, made: now}
+	return &Snapshot{winners: c.winners.Copy(), contests: c.contests.Copy(), revision: c.revision, made: now}
 }
 
 // Len is the number of prefixes.
 func (s *Snapshot) Len() int { return s.winners.Len() }
-
-// Conflicts is the number of prefixes that more than one cluster claims.
-func (s *Snapshot) Conflicts() int { return s.conflicts }
 
 // Revision is the cache's when the snapshot was made.
 func (s *Snapshot) Revision() uint64 { return s.revision }
