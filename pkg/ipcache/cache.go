@@ -65,8 +65,8 @@ func (c *Cache) Contest(p netip.Prefix) (claims []*Entry, conflict bool) {
 	at := placeOf(p)
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	winner, known := c.core.routes.Get(at.prefix())
-	if !known {
+	winner := c.core.routes.get(at)
+	if winner == nil {
 		return nil, false
 	}
 	rest, _ := c.core.contests.Get(contest{place: at})
@@ -76,10 +76,13 @@ func (c *Cache) Contest(p netip.Prefix) (claims []*Entry, conflict bool) {
 // LookupWinner returns the claim that counts for the address: the winner of
 // its longest prefix. It is nil when nobody claims it.
 func (c *Cache) LookupWinner(addr netip.Addr) *Entry {
+	addr = addr.Unmap().WithZone("")
+	if !addr.IsValid() {
+		return nil
+	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	e, _ := c.core.routes.Lookup(addr.Unmap().WithZone(""))
-	return e
+	return c.core.routes.longest(addr)
 }
 
 // Lookup returns every claim that covers the address, the longest prefix
@@ -93,12 +96,13 @@ func (c *Cache) Lookup(addr netip.Addr) []*Entry {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	var chain []*Entry
-	for p, winner := range c.core.routes.Supernets(netip.PrefixFrom(addr, addr.BitLen())) {
+	c.core.routes.covering(addr, func(p place, winner *Entry) {
 		chain = append(chain, winner)
-		if rest, contested := c.core.contests.Get(contest{place: placeOf(p)}); contested {
+		if c.core.contests.Len() > 0 {
+			rest, _ := c.core.contests.Get(contest{place: p})
 			chain = append(chain, rest.losers...)
 		}
-	}
+	})
 	return chain
 }
 

@@ -3,7 +3,6 @@ package ipcache
 import (
 	"slices"
 
-	"github.com/gaissmai/bart"
 	"github.com/tidwall/btree"
 )
 
@@ -29,7 +28,7 @@ type contest struct {
 type core struct {
 	winners  *btree.BTreeG[*Entry]
 	contests *btree.BTreeG[contest]
-	routes   bart.Table[*Entry] // the winners again
+	routes   routes // the winners again
 	claims   int
 	revision uint64 // grows with every change that a reader could see
 	recent   ring   // the latest changes, one for each revision
@@ -38,6 +37,7 @@ type core struct {
 func newCore() *core {
 	opts := btree.Options{NoLocks: true}
 	return &core{
+		routes: newRoutes(),
 		winners: btree.NewBTreeGOptions(func(a, b *Entry) bool {
 			return a.place().before(b.place())
 		}, opts),
@@ -77,8 +77,8 @@ func claimed(e *Entry) *Entry {
 // update withdraws old and makes add at one prefix. A claim that is made again
 // replaces the one before.
 func (c *core) update(p place, old, add *Entry) change {
-	winner, known := c.routes.Get(p.prefix())
-	if !known {
+	winner := c.routes.get(p)
+	if winner == nil {
 		if add != nil {
 			c.claims++
 			c.install(nil, add, false)
@@ -159,13 +159,13 @@ func (c *core) contend(p place, claims []*Entry) bool {
 
 func (c *core) install(before, e *Entry, conflict bool) {
 	c.winners.Set(e)
-	c.routes.Insert(e.Prefix(), e)
+	c.routes.set(e.place(), e)
 	c.note(before, e, conflict)
 }
 
 func (c *core) remove(p place, e *Entry, conflict bool) {
 	c.winners.Delete(e)
-	c.routes.Delete(p.prefix())
+	c.routes.remove(p)
 	c.note(e, nil, conflict)
 }
 

@@ -10,8 +10,8 @@
 // local one does not come back.
 //
 // It is the hot path, with up to a million prefixes, and so not a statedb table:
-// an ordered B-tree gives pages and cheap, consistent snapshots, a routing table
-// longest-prefix matches; both change in one step.
+// an ordered B-tree gives pages and cheap, consistent snapshots, a map and a
+// routing table longest-prefix matches; all change in one step.
 //
 // Concurrency: everything may be called by any goroutine. [Cache.Apply] holds
 // its lock for at most 256 changes at a time, so lookups get in between.

@@ -134,7 +134,7 @@ func (c *Cache) fresh() *Snapshot {
 func (c *Cache) LookupPrefix(p netip.Prefix) *Entry {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	e, _ := c.core.routes.Get(p)
+	e := c.core.routes.get(placeOf(p))
 	return e
 }
 
@@ -164,13 +164,13 @@ func compareWithModel(t *rapid.T, c *Cache, model map[claimKey]*Entry) {
 		}
 	}
 	s := c.fresh()
-	if s.Len() != len(byPrefix) || c.Len() != len(byPrefix) || c.Claims() != len(model) || s.Conflicts() != conflicts || c.core.routes.Size() != len(byPrefix) {
+	if s.Len() != len(byPrefix) || c.Len() != len(byPrefix) || c.Claims() != len(model) || s.Conflicts() != conflicts || c.core.routes.len() != len(byPrefix) {
 		t.Fatalf("%d prefixes (%d, %d routes), %d claims, %d conflicts; want %d, %d, %d",
-			s.Len(), c.Len(), c.core.routes.Size(), c.Claims(), s.Conflicts(), len(byPrefix), len(model), conflicts)
+			s.Len(), c.Len(), c.core.routes.len(), c.Claims(), s.Conflicts(), len(byPrefix), len(model), conflicts)
 	}
 	var all []*Entry
 	for e := range s.From(netip.Prefix{}) {
-		if routed, _ := c.core.routes.Get(e.Prefix()); routed != e {
+		if routed := c.core.routes.get(e.place()); routed != e {
 			t.Fatalf("tree and routes disagree at %s", e.Prefix())
 		}
 		if len(all) > 0 && !placeOf(all[len(all)-1].Prefix()).before(placeOf(e.Prefix())) {

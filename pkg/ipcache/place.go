@@ -44,6 +44,9 @@ func (a address) compare(b address) int {
 // mappedBits is how much longer a prefix is in the mapped form of IPv4.
 const mappedBits = 96
 
+// hostBits is the length of the prefix that is a single address.
+const hostBits = 128
+
 // place is a prefix without host bits, in packed form: where claims meet.
 type place struct {
 	at   address
@@ -58,6 +61,8 @@ func placeOf(p netip.Prefix) place {
 	}
 	return place{pack(p.Addr()).masked(bits), bits}
 }
+
+func (p place) host() bool { return p.bits == hostBits }
 
 func (p place) prefix() netip.Prefix {
 	if p.at.is4() { // and so, without host bits, 96 bits or longer
