@@ -34,6 +34,10 @@ var (
 	// is not known.
 	ErrProgressUnreliable = errors.New("this etcd version does not report progress reliably")
 
+	// ErrLockLeaseExpired: a lock that an operation relies on is not held any
+	// more. Nothing was done.
+	ErrLockLeaseExpired = errors.New("the lock is not held any more: its lease has expired")
+
 	// ErrClosed: the client or the stream has been closed by its owner.
 	ErrClosed = errors.New("the client is closed")
 )

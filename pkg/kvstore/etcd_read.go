@@ -13,14 +13,14 @@ import (
 )
 
 // Get implements [Client].
-func (e *Etcd) Get(ctx context.Context, key string) (*KeyValue, Position, error) {
+func (e *Etcd) Get(ctx context.Context, key string, holding ...*Lock) (*KeyValue, Position, error) {
 	if err := e.admit(ctx, "get", key); err != nil {
 		return nil, Position{}, err
 	}
 	var kv *KeyValue
 	var at Position
 	took, err := e.call(ctx, "get", key, e.opts.Timings.Read, func(ctx context.Context) error {
-		resp, pos, err := e.readNow(ctx, &pb.RangeRequest{Key: []byte(key)})
+		resp, pos, err := e.readNow(ctx, &pb.RangeRequest{Key: []byte(key)}, holding...)
 		if err == nil && len(resp.Kvs) > 0 {
 			v := fromPB(resp.Kvs[0])
 			kv = &v
@@ -75,9 +75,9 @@ func headRequest() *pb.RangeRequest {
 }
 
 // readNow does a linearizable read at the present revision.
-func (e *Etcd) readNow(ctx context.Context, req *pb.RangeRequest) (*pb.RangeResponse, Position, error) {
+func (e *Etcd) readNow(ctx context.Context, req *pb.RangeRequest, holding ...*Lock) (*pb.RangeResponse, Position, error) {
 	before := e.highest.Load()
-	resp, err := e.kv.Range(ctx, req)
+	resp, err := e.readRange(ctx, req, holding)
 	if err != nil {
 		return nil, Position{}, err
 	}
@@ -91,12 +91,33 @@ func (e *Etcd) readNow(ctx context.Context, req *pb.RangeRequest) (*pb.RangeResp
 	return resp, Position{e.pinned.Load(), rev}, nil
 }
 
+// readRange reads, under the locks in one transaction.
+func (e *Etcd) readRange(ctx context.Context, req *pb.RangeRequest, holding []*Lock) (*pb.RangeResponse, error) {
+	compares := heldLocks(holding)
+	if len(compares) == 0 {
+		return e.kv.Range(ctx, req)
+	}
+	resp, err := e.kv.Txn(ctx, &pb.TxnRequest{
+		Compare: compares,
+		Success: []*pb.RequestOp{{Request: &pb.RequestOp_RequestRange{RequestRange: req}}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !resp.Succeeded {
+		return nil, ErrLockLeaseExpired
+	}
+	r := resp.Responses[0].GetResponseRange()
+	r.Header = resp.Header // that of an operation has a revision alone
+	return r, nil
+}
+
 // List implements [Client].
-func (e *Etcd) List(ctx context.Context, prefix string, page func(Page) error) (Position, error) {
+func (e *Etcd) List(ctx context.Context, prefix string, page func(Page) error, holding ...*Lock) (Position, error) {
 	if err := e.admit(ctx, "list", prefix); err != nil {
 		return Position{}, err
 	}
-	l := lister{e: e, prefix: prefix, end: selectionEnd(prefix), limit: int64(e.opts.PageLimit)}
+	l := lister{e: e, prefix: prefix, end: selectionEnd(prefix), limit: int64(e.opts.PageLimit), holding: holding}
 	err := l.run(ctx, page)
 	e.record("list", prefix, l.took, l.failed)
 	if err != nil {
@@ -142,6 +163,7 @@ type lister struct {
 	e           *Etcd
 	prefix, end string
 	limit       int64 // keys in the next page, 0 for all
+	holding     []*Lock
 	at          Position
 	took        time.Duration // spent in requests
 	failed      error         // of a request, not of the page function
@@ -178,10 +200,10 @@ func (l *lister) request(ctx context.Context, from []byte) (*pb.RangeResponse, e
 			var err error
 			req := &pb.RangeRequest{Key: from, RangeEnd: []byte(l.end), Limit: l.limit, Revision: l.at.Revision}
 			if l.at.Revision == 0 {
-				resp, l.at, err = l.e.readNow(ctx, req)
+				resp, l.at, err = l.e.readNow(ctx, req, l.holding...)
 				return err
 			}
-			if resp, err = l.e.kv.Range(ctx, req); err != nil {
+			if resp, err = l.e.readRange(ctx, req, l.holding); err != nil {
 				return err
 			}
 			return l.e.check(resp.GetHeader())

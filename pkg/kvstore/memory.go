@@ -50,6 +50,7 @@ type memStore struct {
 	rev       int64
 	compacted int64
 	items     map[string]KeyValue
+	created   map[string]int64 // the revision at which each key of items was created
 	// history is ascending by ModRevision, and complete from compacted on. From
 	// before that it has what was in force then.
 	history []Event
@@ -86,7 +87,7 @@ func (m *Memory) begin() {
 }
 
 func (a *memAddress) install(id uint64) {
-	a.store = &memStore{id: id, rev: 1, items: make(map[string]KeyValue)}
+	a.store = &memStore{id: id, rev: 1, items: make(map[string]KeyValue), created: make(map[string]int64)}
 }
 
 // changed wakes up everybody who waits. The lock is held.
@@ -135,10 +136,14 @@ func (m *Memory) Write(events ...Event) Position {
 				continue
 			}
 			delete(s.items, key)
+			delete(s.created, key)
 			e.Value, e.Lease = nil, 0
 		}
 		e.Key, e.Value, e.ModRevision = slices.Clone(e.Key), slices.Clone(e.Value), rev
 		if e.Type == EventPut {
+			if _, ok := s.items[key]; !ok {
+				s.created[key] = rev
+			}
 			s.items[key] = e.KeyValue
 		}
 		s.history = append(s.history, e)

@@ -11,9 +11,12 @@ import (
 var errMemoryBroken = errors.New("the connection was lost")
 
 // Get implements [Client].
-func (m *Memory) Get(ctx context.Context, key string) (*KeyValue, Position, error) {
+func (m *Memory) Get(ctx context.Context, key string, holding ...*Lock) (*KeyValue, Position, error) {
 	var kv *KeyValue
 	pos, err := m.read(ctx, "get", key, func(s *memStore) error {
+		if !s.holds(holding) {
+			return ErrLockLeaseExpired
+		}
 		if v, ok := s.items[key]; ok {
 			v = v.clone()
 			kv = &v
@@ -32,10 +35,13 @@ func (m *Memory) Head(ctx context.Context) (Position, error) {
 }
 
 // List implements [Client].
-func (m *Memory) List(ctx context.Context, prefix string, page func(Page) error) (Position, error) {
+func (m *Memory) List(ctx context.Context, prefix string, page func(Page) error, holding ...*Lock) (Position, error) {
 	var items []KeyValue
 	var size int
 	at, err := m.read(ctx, "list", prefix, func(s *memStore) error {
+		if !s.holds(holding) {
+			return ErrLockLeaseExpired
+		}
 		items, size = s.snapshot(prefix), m.addr.pageSize
 		return nil
 	})
@@ -51,7 +57,10 @@ func (m *Memory) List(ctx context.Context, prefix string, page func(Page) error)
 			break
 		}
 		_, err := m.read(ctx, "page", prefix, func(s *memStore) error {
-			if s.compacted > at.Revision {
+			switch {
+			case !s.holds(holding):
+				return ErrLockLeaseExpired
+			case s.compacted > at.Revision:
 				return ErrCompacted
 			}
 			return nil
@@ -226,6 +235,16 @@ func (m *Memory) lose() {
 	m.over = ErrServerChanged
 	m.status.Connected, m.status.Quorum = false, false
 	m.status.LastError, m.status.LastErrorAt = ErrServerChanged.Error(), time.Now()
+}
+
+// holds tells whether the locks are held; nil locks are none.
+func (s *memStore) holds(locks []*Lock) bool {
+	for _, l := range locks {
+		if l != nil && s.created[l.Key] != l.Revision {
+			return false
+		}
+	}
+	return true
 }
 
 // at returns the contents at an earlier revision that is not compacted.

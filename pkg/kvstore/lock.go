@@ -1,0 +1,46 @@
+package kvstore
+
+import (
+	"sync"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+)
+
+// Lock is a lock that was acquired with [Writer.Lock]. Its methods may be called
+// by any goroutine.
+type Lock struct {
+	// Path is what was locked.
+	Path string
+	// Key is the key of the lock, and Revision that at which it was created:
+	// the lock is held while this key has this create revision.
+	Key      string
+	Revision int64
+
+	unlock sync.Once
+	free   func() // gives up the lock; set by whoever made it
+}
+
+// Unlock gives the lock up. It may be called twice, and after the lease has
+// ended; it never blocks the next local waiter. When the kvstore cannot be
+// reached, the lock ends there with its lease.
+func (l *Lock) Unlock() { l.unlock.Do(l.free) }
+
+// heldLocks are the comparisons that prove that the locks are held; nil locks
+// are none.
+func heldLocks(locks []*Lock) []*pb.Compare {
+	var compares []*pb.Compare
+	for _, l := range locks {
+		if l != nil {
+			compares = append(compares, l.held())
+		}
+	}
+	return compares
+}
+
+// held is the comparison that proves that the lock is held.
+func (l *Lock) held() *pb.Compare {
+	return &pb.Compare{
+		Key: []byte(l.Key), Target: pb.Compare_CREATE, Result: pb.Compare_EQUAL,
+		TargetUnion: &pb.Compare_CreateRevision{CreateRevision: l.Revision},
+	}
+}

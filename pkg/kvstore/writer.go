@@ -1,0 +1,117 @@
+package kvstore
+
+import (
+	"context"
+)
+
+// Writer is a [Client] that also writes. What holds for a Client holds for it:
+// any number of goroutines, nothing waits for ever, errors are *[KeyError].
+//
+// Every write is one etcd transaction: it happens as a whole, under all the
+// conditions given with it, or not at all. One that returns an error may have
+// happened nevertheless, when the connection broke before the answer came;
+// whoever must know asks again.
+//
+// The package kvtest holds every statement below as a test.
+type Writer interface {
+	Client
+
+	// Put writes one key. Without an option it always writes, and the key is
+	// tied to no lease.
+	Put(ctx context.Context, key string, value []byte, opts ...Option) (Result, error)
+
+	// Delete deletes one key. An absent key is fine: nothing is done then.
+	Delete(ctx context.Context, key string, opts ...Option) (Result, error)
+
+	// DeletePrefix deletes every key that the prefix selects, as for
+	// [Client.List], at one revision.
+	DeletePrefix(ctx context.Context, prefix string, opts ...Option) (Result, error)
+
+	// Lock waits until nobody else holds the lock of this path, in this process
+	// and in the whole cluster, and holds it. Others may lock the same way (spec
+	// wire.md, 5): the lock's key is PATH/LEASE, the lease in hexadecimal, with an
+	// empty value; who created the oldest one holds the lock. Within one process
+	// waiters are served in the order of their calls. It fails with ctx, or by
+	// Timings.Lock.
+	//
+	// A lock is lost when its lease ends, for instance because this process was
+	// frozen. So holding it proves nothing by itself: every write that relies on
+	// it carries [Holding].
+	Lock(ctx context.Context, path string) (*Lock, error)
+
+	// OnLeaseExpired makes f the observer of the keys that begin with prefix, in
+	// place of an earlier one; nil removes it. When a lease has ended, f is told
+	// the keys that this writer had tied to it and not deleted since, in order,
+	// so that their owner puts them back. It is called once per lease and
+	// prefix, one call after another, and must not block.
+	OnLeaseExpired(prefix string, f func(keys []string))
+}
+
+// Result tells what a write did.
+type Result struct {
+	// Done: the write was made. It is false when a condition did not hold, or
+	// when there was nothing to do: the key was as wanted already, or absent.
+	Done bool
+	// Deleted is how many keys a deletion has deleted.
+	Deleted int64
+	// At is the position of the write when it was made, and otherwise one at
+	// which the condition did not hold.
+	At Position
+}
+
+// Option is a condition of a write, or says how it is made. All conditions must
+// hold. Only that a lock is not held any more is an error.
+type Option func(*request)
+
+// request is what the options of one write amount to.
+type request struct {
+	leased     bool
+	ifAbsent   bool
+	ifChanged  bool
+	ifRevision int64    // of the key itself; 0: any
+	ifValue    []byte   // of the key itself; nil: any
+	ifPresent  []string // other keys
+	holding    []*Lock
+}
+
+func requested(opts []Option) request {
+	var r request
+	for _, o := range opts {
+		o(&r)
+	}
+	return r
+}
+
+// Leased ties the key to a lease of this writer, which is kept alive as long as
+// the writer is: a key whose owner is gone vanishes. It is for Put alone.
+func Leased() Option { return func(r *request) { r.leased = true } }
+
+// IfAbsent creates: nothing is written when the key exists, with whatever value.
+// It is for Put alone.
+func IfAbsent() Option { return func(r *request) { r.ifAbsent = true } }
+
+// IfChanged writes only what differs: nothing when the key has the value and is
+// tied to the lease that this write would tie it to. It is for Put alone.
+func IfChanged() Option { return func(r *request) { r.ifChanged = true } }
+
+// IfRevision writes only while the key's last change is the one of this
+// revision. It is not for DeletePrefix.
+func IfRevision(rev int64) Option { return func(r *request) { r.ifRevision = rev } }
+
+// IfValue writes only while the key exists with this value. It is not for
+// DeletePrefix.
+func IfValue(value []byte) Option {
+	return func(r *request) { r.ifValue = append([]byte{}, value...) }
+}
+
+// IfPresent writes only while another key exists. It may be given several times.
+func IfPresent(key string) Option {
+	return func(r *request) { r.ifPresent = append(r.ifPresent, key) }
+}
+
+// Holding writes only while the lock is held; otherwise the error is
+// [ErrLockLeaseExpired]. A nil lock is no condition. It may be given several
+// times.
+func Holding(l *Lock) Option {
+	return func(r *request) { r.holding = append(r.holding, l) }
+}
