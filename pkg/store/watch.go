@@ -26,6 +26,8 @@ type Kind[T any] struct {
 	Decode func(e wire.Expect) Decode[T]
 	// Apply makes a batch of changes visible. It returns when they are.
 	Apply func([]Change[T])
+	// Listed is told whenever a list is complete and applied; nil is nobody.
+	Listed func()
 	// Metrics are those of all watches together; nil is none.
 	Metrics *Metrics
 }
@@ -225,6 +227,9 @@ func (w *Watch[T]) list(ctx context.Context, s Session) error {
 	w.sweep(w.set.Done())
 	w.pos = at
 	w.state.listed(start, at)
+	if w.kind.Listed != nil {
+		w.kind.Listed()
+	}
 	w.log.Debug("Listed", "prefix", s.Prefix, "entries", w.set.Len(), "rejected", w.set.Rejected(),
 		"revision", at.Revision, "took", time.Since(start))
 	return nil

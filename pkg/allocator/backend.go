@@ -1,0 +1,105 @@
+package allocator
+
+import (
+	"context"
+	"errors"
+
+	"golang.org/x/time/rate"
+)
+
+// ErrIdentityNonExistent is the error of who needs an identity that does not
+// exist, such as the release of a key that is not held.
+var ErrIdentityNonExistent = errors.New("the identity does not exist")
+
+// Backend is what an [Allocator] needs of the shared store. All methods may be
+// called by any number of goroutines; each ends with its context, and by
+// deadlines of its own. An error of a write does not tell whether it happened.
+//
+// A lock that is nil is no condition; otherwise the operation is done only while
+// the lock is held, in one transaction, and the error is
+// [kvstore.ErrLockLeaseExpired] when it is not.
+type Backend interface {
+	// AllocateID creates the mapping from the ID to the key. It reports false,
+	// and changes nothing, when the ID is taken, even by the same key.
+	AllocateID(ctx context.Context, id uint64, key Key, lock Lock) (created bool, err error)
+	// AcquireReference takes this node's reference of the key, provided that the
+	// mapping is there; it reports false when the mapping is gone. A reference
+	// that is there already is fine.
+	AcquireReference(ctx context.Context, id uint64, key Key, lock Lock) (held bool, err error)
+	// Release deletes this node's reference of the key, and nothing else. An
+	// absent one is fine.
+	Release(ctx context.Context, id uint64, key Key) error
+	// UpdateKey refreshes a key that this node uses: it puts back a mapping that
+	// is missing, and never overwrites one, and writes this node's reference if
+	// it is missing or different. With reliablyMissing the caller knows that the
+	// reference is gone: it is created, and an existing one left alone.
+	UpdateKey(ctx context.Context, id uint64, key Key, reliablyMissing bool, lock Lock) error
+	// Restore makes the mapping of the ID say key again, while it says instead:
+	// somebody altered it. It reports false when it says anything else.
+	Restore(ctx context.Context, id uint64, key, instead Key) (restored bool, err error)
+
+	// Get returns the ID of the key, as any node's reference tells it, or
+	// [NoID].
+	Get(ctx context.Context, key Key, lock Lock) (uint64, error)
+	// GetByID returns the key of the ID, or nil.
+	GetByID(ctx context.Context, id uint64) (Key, error)
+
+	// Lock waits for the lock of the key.
+	Lock(ctx context.Context, key Key) (Lock, error)
+
+	// ListAndWatch tells the handler of every mapping there is, then that the
+	// list is done, then of every change, until ctx ends; it resumes by itself
+	// when the connection breaks, and then tells of what has changed meanwhile.
+	// A broken entry is logged, counted and skipped. It returns the error of ctx.
+	ListAndWatch(ctx context.Context, handler CacheMutations) error
+
+	// RunGC does one round of garbage collection over the IDs from min to max:
+	// a mapping without a reference that stale has, at the same revision, is
+	// deleted, if under the locks of key and ID there is still no reference.
+	// What is found unused is returned for the next round.
+	RunGC(ctx context.Context, limiter *rate.Limiter, stale StaleIDs, min, max uint64) (StaleIDs, GCStats, error)
+	// RunLocksGC does the same for locks: one whose holder stale has, at the same
+	// revision and lease, is deleted. What is held is returned for the next
+	// round, also what could not be deleted.
+	RunLocksGC(ctx context.Context, stale StaleLocks) (StaleLocks, error)
+
+	// DeleteAllKeys deletes everything: mappings, references and locks.
+	DeleteAllKeys(ctx context.Context) error
+	// Encode returns the text under which the key is stored.
+	Encode(key Key) string
+	// Status says in a line how the store is.
+	Status() string
+}
+
+// Lock is a lock of a [Backend]. Unlock may be called twice.
+type Lock interface{ Unlock() }
+
+// CacheMutations is told, by one goroutine and in the order of the store, what
+// happens to mappings. The methods must not call the backend.
+type CacheMutations interface {
+	// OnUpsert: the mapping was made, or its key is another one.
+	OnUpsert(id uint64, key Key)
+	// OnDelete: the mapping is gone; key is what it was last.
+	OnDelete(id uint64, key Key)
+	// OnListDone: the first list is complete. It is called once.
+	OnListDone()
+}
+
+// StaleIDs are the mappings that a round found unused, with their revisions.
+type StaleIDs map[uint64]int64
+
+// StaleLocks are the locks that a round found held, by their paths.
+type StaleLocks map[string]LockHolder
+
+// LockHolder is the oldest key of a lock's path.
+type LockHolder struct {
+	Key      string
+	Revision int64 // of the last change
+	Lease    int64
+}
+
+// GCStats counts what a round found.
+type GCStats struct {
+	Alive   int // with a reference, or too young to be deleted
+	Deleted int
+}
