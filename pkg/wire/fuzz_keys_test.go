@@ -53,13 +53,25 @@ func FuzzDecodeIdentityName(f *testing.F) {
 	})
 }
 
-func FuzzParseIdentityReferenceName(f *testing.F) {
+func FuzzParseReferenceName(f *testing.F) {
 	f.Add("k8s:a=b;/192.168.2.10")
 	f.Add("k8s:a=b/c;/fd00::1")
 	f.Fuzz(func(t *testing.T, name string) {
-		labels, node, ok := ParseIdentityReferenceName(name)
+		labels, node, ok := ParseReferenceName(name)
 		if ok && (labels+"/"+node != name || strings.Contains(node, "/")) {
 			t.Fatalf("%q reads as %q and %q", name, labels, node)
+		}
+	})
+}
+
+func FuzzDecodeAllocatedID(f *testing.F) {
+	f.Add("131072")
+	f.Add("007")
+	f.Add("0")
+	f.Fuzz(func(t *testing.T, text string) {
+		id, err := DecodeAllocatedID(text)
+		if err == nil && string(EncodeAllocatedID(id)) != strings.TrimLeft(text, "0") {
+			t.Fatalf("%q reads as %d", text, id)
 		}
 	})
 }

@@ -188,17 +188,17 @@ func TestGoldenIdentitiesAreWrittenAsCiliumDoes(t *testing.T) {
 			if v.RoundTrip == v.Value {
 				same(t, "encoded", string(i.Encode()), v.Value)
 			}
-			same(t, "reference", IdentityReferenceKey(v.Value, "192.168.2.10"), v.ReferenceKey)
-			same(t, "reference's value", string(EncodeIdentityReference(i.ID)), v.ReferenceValue)
-			same(t, "lock", IdentityLockPath(v.Value), v.LockPath)
-			same(t, "lock for deletion", IdentityGCLockPath(i.ID), v.GCLockPath)
+			same(t, "reference", IdentityAllocation.Reference(v.Value, "192.168.2.10"), v.ReferenceKey)
+			same(t, "reference's value", string(EncodeAllocatedID(uint64(i.ID))), v.ReferenceValue)
+			same(t, "lock", IdentityAllocation.Lock(v.Value), v.LockPath)
+			same(t, "lock for deletion", IdentityAllocation.CollectionLock(uint64(i.ID)), v.GCLockPath)
 			if d := cmp.Diff(v.Parsed, bars(i.Labels)); d != "" {
 				t.Error(d)
 			}
 			if d := cmp.Diff(v.AsMap, i.Labels.Map()); d != "" {
 				t.Error(d)
 			}
-			if got, err := DecodeIdentityReference([]byte(v.ReferenceValue)); err != nil || got != i.ID {
+			if got, err := DecodeAllocatedID(v.ReferenceValue); err != nil || got != uint64(i.ID) {
 				t.Errorf("reference reads as %d, %v", got, err)
 			}
 		})

@@ -3,7 +3,6 @@ package wire
 import (
 	"errors"
 	"strconv"
-	"strings"
 )
 
 // Identity is a set of labels with the number that its cluster gave it.
@@ -18,7 +17,7 @@ const identityBase = StatePrefix + "/identities/v1"
 // IdentityKey returns the key of an identity in its cluster's state; the value
 // is [Labels.Encode] (wire.md §1.6).
 func IdentityKey(id uint32) string {
-	return identityBase + "/id/" + strconv.FormatUint(uint64(id), 10)
+	return IdentityAllocation.Mapping(uint64(id))
 }
 
 // Key returns the identity's key in its cluster's state.
@@ -26,55 +25,6 @@ func (i Identity) Key() string { return IdentityKey(i.ID) }
 
 // Encode returns the value to write.
 func (i Identity) Encode() []byte { return []byte(i.Labels.Encode()) }
-
-// IdentityReferenceKey returns the key of the node reference with which a node
-// says that it uses the identity of these labels; the value is the ID in
-// decimal (wire.md §5). Double slashes within the labels collapse.
-func IdentityReferenceKey(labels, node string) string {
-	return Join(identityBase, "value", labels, node)
-}
-
-// IdentityReferencePrefix returns the prefix of all node references of these
-// labels. References of other labels may begin with it too: only names without
-// a slash belong to it.
-func IdentityReferencePrefix(labels string) string {
-	return Join(identityBase, "value", labels) + "/"
-}
-
-// EncodeIdentityReference returns the value of a node reference.
-func EncodeIdentityReference(id uint32) []byte {
-	return strconv.AppendUint(nil, uint64(id), 10)
-}
-
-// DecodeIdentityReference reads the value of a node reference. The error is a
-// [*RejectError].
-func DecodeIdentityReference(value []byte) (uint32, error) {
-	id, err := strconv.ParseUint(string(value), 10, 32)
-	if err != nil {
-		return 0, reject(ReasonMalformed, "the node reference holds no numeric identity: %w", err)
-	}
-	return uint32(id), nil
-}
-
-// ParseIdentityReferenceName splits the name of a node reference (its key
-// without cilium/state/identities/v1/value/) at its last slash.
-func ParseIdentityReferenceName(name string) (labels, node string, ok bool) {
-	i := strings.LastIndexByte(name, '/')
-	if i <= 0 || i == len(name)-1 {
-		return "", "", false
-	}
-	return name[:i], name[i+1:], true
-}
-
-// IdentityLockPath returns the path of the lock under which these labels get
-// their identity.
-func IdentityLockPath(labels string) string { return Join(identityBase, "locks", labels) }
-
-// IdentityGCLockPath returns the path of the lock under which an unused
-// identity is deleted.
-func IdentityGCLockPath(id uint32) string {
-	return Join(identityBase, "locks", "id", strconv.FormatUint(uint64(id), 10))
-}
 
 // DecodeIdentityName reads the name of an identity's key and checks that the
 // identity lies in the remote's range; this is all there is to check when an

@@ -85,15 +85,15 @@ func TestIdentityReferenceNames(t *testing.T) {
 		"/192.168.2.10":         {},
 		"":                      {},
 	} {
-		labels, node, ok := ParseIdentityReferenceName(name)
+		labels, node, ok := ParseReferenceName(name)
 		if [2]string{labels, node} != want || ok != (want[0] != "") {
 			t.Errorf("%q reads as %q, %q, %v", name, labels, node, ok)
 		}
 	}
-	if _, err := DecodeIdentityReference([]byte("x")); checkRejected(t, err).Reason != ReasonMalformed {
+	if _, err := DecodeAllocatedID("x"); checkRejected(t, err).Reason != ReasonMalformed {
 		t.Error(err)
 	}
-	same(t, "prefix", IdentityReferencePrefix("k8s:a=b//c;"), "cilium/state/identities/v1/value/k8s:a=b/c;/")
+	same(t, "prefix", IdentityAllocation.ReferencesOf("k8s:a=b//c;"), "cilium/state/identities/v1/value/k8s:a=b/c;/")
 }
 
 func TestTimestampsAreInTheWritersZone(t *testing.T) {

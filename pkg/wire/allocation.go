@@ -1,0 +1,75 @@
+package wire
+
+import (
+	"strconv"
+	"strings"
+)
+
+// AllocationPaths is the path below which an allocator keeps what it hands out
+// (wire.md §5): mappings, node references and locks. A key's text becomes a part
+// of paths, in which every run of slashes is made one.
+type AllocationPaths string
+
+// IdentityAllocation is where a cluster keeps its identities.
+const IdentityAllocation AllocationPaths = identityBase
+
+// Mappings is the prefix of all mappings.
+func (p AllocationPaths) Mappings() string { return string(p) + "/id/" }
+
+// Mapping is the key of the mapping of an ID; its value is the key's text.
+func (p AllocationPaths) Mapping(id uint64) string {
+	return p.Mappings() + strconv.FormatUint(id, 10)
+}
+
+// References is the prefix of all node references.
+func (p AllocationPaths) References() string { return string(p) + "/value/" }
+
+// ReferencesOf is the prefix of the node references of a key. References of
+// other keys may begin with it too: only names without a slash belong to it.
+func (p AllocationPaths) ReferencesOf(key string) string {
+	return Join(string(p), "value", key) + "/"
+}
+
+// Reference is the key with which a node says that it uses a key; its value is
+// the ID.
+func (p AllocationPaths) Reference(key, node string) string {
+	return Join(string(p), "value", key, node)
+}
+
+// Locks is the prefix of all locks.
+func (p AllocationPaths) Locks() string { return string(p) + "/locks/" }
+
+// Lock is the path of the lock under which a key gets its ID.
+func (p AllocationPaths) Lock(key string) string { return Join(string(p), "locks", key) }
+
+// CollectionLock is the path of the lock under which an unused ID is deleted.
+func (p AllocationPaths) CollectionLock(id uint64) string {
+	return Join(string(p), "locks", "id", strconv.FormatUint(id, 10))
+}
+
+// EncodeAllocatedID returns an ID as it stands in the value of a reference.
+func EncodeAllocatedID(id uint64) []byte { return strconv.AppendUint(nil, id, 10) }
+
+// DecodeAllocatedID reads an ID as it stands in the value of a reference or in
+// the name of a mapping: decimal, not 0. Leading zeroes are accepted. The error
+// is a [*RejectError].
+func DecodeAllocatedID(text string) (uint64, error) {
+	id, err := strconv.ParseUint(text, 10, 64)
+	switch {
+	case err != nil:
+		return 0, reject(ReasonMalformed, "this is no numeric ID: %w", err)
+	case id == 0:
+		return 0, reject(ReasonRange, "ID 0 cannot be allocated")
+	}
+	return id, nil
+}
+
+// ParseReferenceName splits the name of a node reference (its key without
+// [AllocationPaths.References]) at its last slash.
+func ParseReferenceName(name string) (key, node string, ok bool) {
+	i := strings.LastIndexByte(name, '/')
+	if i <= 0 || i == len(name)-1 {
+		return "", "", false
+	}
+	return name[:i], name[i+1:], true
+}
