@@ -230,13 +230,16 @@ func (c *cluster) mayMove(key string) bool {
 	return c.frozen == nil && (c.moved || c.touched[key])
 }
 
-// settled is called when view and model agree.
-func (c *cluster) settled(seen sight) {
+// settled is called when view and model agree, and tells whether the view has
+// seen everything that was written.
+func (c *cluster) settled(seen sight, caughtUp bool) {
 	if c.frozen != nil {
 		return
 	}
-	clear(c.touched)
-	c.moved = false
+	if caughtUp {
+		clear(c.touched)
+		c.moved = false
+	}
 	for key, r := range c.refused {
 		if r.doubtful && !seen.has(c.name, key) {
 			delete(c.refused, key)
@@ -325,6 +328,20 @@ func (c *cluster) beatOnce() error {
 	}
 	c.acks = append(c.acks, ack{time.Now(), c.count})
 	return nil
+}
+
+// barrier writes a canary, after everything that was written so far, and returns
+// its number; 0 when there can be none, or nobody sees it.
+func (c *cluster) barrier() int {
+	if c.frozen != nil || c.gone || c.beatOnce() != nil {
+		return 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.paused {
+		return 0
+	}
+	return c.count
 }
 
 // pause stops the canaries. Nothing that was acknowledged so far is expected to

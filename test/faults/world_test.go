@@ -163,22 +163,37 @@ func (w *world) states() string {
 	return b.String()
 }
 
+// settling is how long a view that equals the model may take to have seen
+// everything as well.
+const settling = 2 * time.Second
+
 // agree waits until the view equals the model, and then checks that what nobody
-// wrote to is what it was.
+// wrote to is what it was. A view may equal the model before it has seen
+// everything, when the last writes to a key undo each other; what they write to
+// counts as written until the view has also seen a canary that came after them.
 func (w *world) agree() error {
 	sources := make([]source, len(w.clusters))
+	last := make([]int, len(w.clusters))
 	for i, c := range w.clusters {
 		var err error
 		if sources[i], err = c.read(); err != nil {
 			return err
 		}
+		last[i] = c.barrier()
 	}
 	var want picture
 	var got sight
+	caughtUp := make([]bool, len(w.clusters))
+	deadline := time.Now().Add(settling)
 	err := w.until("the view to equal the model", func() bool {
+		behind := false
+		for i, c := range w.clusters {
+			caughtUp[i] = w.caughtUp(c, last[i])
+			behind = behind || last[i] > 0 && !caughtUp[i]
+		}
 		got = w.look()
 		want = model(inForce(sources, got))
-		return maps.Equal(want, got.picture)
+		return maps.Equal(want, got.picture) && (!behind || time.Now().After(deadline))
 	})
 	if err != nil {
 		return fmt.Errorf("%w(-model +view):\n%s", err, cmp.Diff(want, got.picture))
@@ -186,13 +201,26 @@ func (w *world) agree() error {
 	if err := w.unmoved(got); err != nil {
 		return err
 	}
-	for _, c := range w.clusters {
-		c.settled(got)
+	for i, c := range w.clusters {
+		c.settled(got, caughtUp[i])
 	}
 	w.before = got.marks
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.lie
+}
+
+// caughtUp tells whether the view shows the canary of a cluster, everywhere.
+func (w *world) caughtUp(c *cluster, canary int) bool {
+	if canary == 0 {
+		return false
+	}
+	for _, r := range []wire.Resource{wire.Nodes, wire.Services, wire.EndpointSlices, wire.Identities, wire.IPs} {
+		if w.canary(c, r, c.id) < canary {
+			return false
+		}
+	}
+	return true
 }
 
 func inForce(sources []source, seen sight) []contents {
