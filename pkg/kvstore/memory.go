@@ -96,19 +96,19 @@ func (a *memAddress) changed() {
 	a.wake = make(chan struct{})
 }
 
-// Put writes a key and returns the position of the write.
-func (m *Memory) Put(key, value string) Position {
+// Set writes a key, as somebody else, and returns the position of the write.
+func (m *Memory) Set(key, value string) Position {
 	return m.Write(Event{Type: EventPut, KeyValue: KeyValue{Key: []byte(key), Value: []byte(value)}})
 }
 
-// Delete deletes a key. Deleting an absent one changes nothing, not even the
+// Unset deletes a key, as somebody else. Deleting an absent one changes nothing, not even the
 // revision.
-func (m *Memory) Delete(key string) Position {
+func (m *Memory) Unset(key string) Position {
 	return m.Write(Event{Type: EventDelete, KeyValue: KeyValue{Key: []byte(key)}})
 }
 
-// DeletePrefix deletes all keys that begin with prefix, at one revision.
-func (m *Memory) DeletePrefix(prefix string) Position {
+// UnsetPrefix deletes all keys that begin with prefix, at one revision.
+func (m *Memory) UnsetPrefix(prefix string) Position {
 	var events []Event
 	m.addr.mu.Lock()
 	for k := range m.addr.store.items {

@@ -19,8 +19,8 @@ func TestMemoryFaults(t *testing.T) {
 	boom := errors.New("boom")
 	m := NewMemory()
 	m.SetPageSize(1)
-	m.Put("p/1", "")
-	m.Put("p/2", "")
+	m.Set("p/1", "")
+	m.Set("p/2", "")
 	st, err := m.Watch(t.Context(), "p/", m.Position())
 	if err != nil {
 		t.Fatal(err)
@@ -96,14 +96,14 @@ func TestMemoryBreak(t *testing.T) {
 func TestMemoryDeletePrefix(t *testing.T) {
 	t.Parallel()
 	m := NewMemory()
-	m.Put("p/1", "")
-	m.Put("q/1", "")
-	at := m.Put("p/2", "")
-	gone := m.DeletePrefix("p/")
+	m.Set("p/1", "")
+	m.Set("q/1", "")
+	at := m.Set("p/2", "")
+	gone := m.UnsetPrefix("p/")
 	if gone.Revision != at.Revision+1 {
 		t.Errorf("at %v, want one revision after %v", gone, at)
 	}
-	if again := m.DeletePrefix("p/"); again != gone {
+	if again := m.UnsetPrefix("p/"); again != gone {
 		t.Errorf("deleting nothing changes the position to %v", again)
 	}
 	if kv, _, _ := m.Get(t.Context(), "q/1"); kv == nil {
@@ -256,15 +256,15 @@ func TestMemoryFollowed(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"put": func(t *rapid.T) {
 				k, v := key.Draw(t, "key"), rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "value")
-				m.Put(k, v)
+				m.Set(k, v)
 				model[k] = v
 			},
 			"delete": func(t *rapid.T) {
 				k := key.Draw(t, "key")
-				m.Delete(k)
+				m.Unset(k)
 				delete(model, k)
 			},
-			"delete all":     func(*rapid.T) { m.DeletePrefix("p/"); clearPrefix(model) },
+			"delete all":     func(*rapid.T) { m.UnsetPrefix("p/"); clearPrefix(model) },
 			"compact":        func(*rapid.T) { m.Compact() },
 			"break":          func(*rapid.T) { m.Break(nil) },
 			"replace":        func(*rapid.T) { m.Replace(); clear(model) },

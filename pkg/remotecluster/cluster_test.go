@@ -162,11 +162,11 @@ func (b *bench) run() {
 }
 
 func (b *bench) configure(cfg wire.ClusterConfig) {
-	b.mem.Put(wire.ClusterConfigKey(testCluster), string(cfg.Encode()))
+	b.mem.Set(wire.ClusterConfigKey(testCluster), string(cfg.Encode()))
 }
 
 func (b *bench) put(r wire.Resource, cached bool, name, value string) {
-	b.mem.Put(r.Prefix(testCluster, cached)+name, value)
+	b.mem.Set(r.Prefix(testCluster, cached)+name, value)
 }
 
 // eventually waits for a condition on the status.
@@ -240,7 +240,7 @@ func TestFreshnessAdvancesWithoutEvents(t *testing.T) {
 	b.configure(plain(2))
 	b.run()
 	first := b.inState(Ready).Sources[wire.IPs].Freshness.AsOf
-	b.mem.Put("cilium/elsewhere", "moves the revision")
+	b.mem.Set("cilium/elsewhere", "moves the revision")
 	b.eventually("a later proof", func(st Status) bool { return st.Sources[wire.IPs].Freshness.AsOf.After(first) })
 }
 
@@ -252,13 +252,13 @@ func TestCanariesHoldBackTheirResource(t *testing.T) {
 	b.configure(cfg)
 	b.put(wire.Nodes, false, "n1", "x")
 	b.put(wire.IPs, false, "10.0.0.1", "y")
-	b.mem.Put(wire.SyncedKey(testCluster, wire.Nodes, false), "now")
+	b.mem.Set(wire.SyncedKey(testCluster, wire.Nodes, false), "now")
 	b.run()
 	b.eventually("the wait for the canary of ips", func(st Status) bool {
 		return st.Sources[wire.Nodes].Synced && strings.Contains(st.Message, "cilium/synced/c2/cilium/state/ip/v1")
 	})
 	b.holds(map[string]string{"nodes/n1": "x of 2"})
-	b.mem.Put(wire.SyncedKey(testCluster, wire.IPs, false), "now")
+	b.mem.Set(wire.SyncedKey(testCluster, wire.IPs, false), "now")
 	b.inState(Ready)
 	b.holds(map[string]string{"nodes/n1": "x of 2", "ips/10.0.0.1": "y of 2"})
 }
@@ -400,13 +400,13 @@ func TestABrokenConfigurationIsReported(t *testing.T) {
 	b.put(wire.Nodes, false, "n1", "x")
 	b.run()
 	b.inState(Ready)
-	b.mem.Put(wire.ClusterConfigKey(testCluster), "garbage")
+	b.mem.Set(wire.ClusterConfigKey(testCluster), "garbage")
 	if st := b.inState(Degraded); !strings.Contains(st.Message, "cannot be read") || !st.Ready {
 		t.Errorf("malformed: ready %t, %q", st.Ready, st.Message)
 	}
 	b.configure(plain(2))
 	b.inState(Ready)
-	b.mem.Delete(wire.ClusterConfigKey(testCluster))
+	b.mem.Unset(wire.ClusterConfigKey(testCluster))
 	if st := b.inState(Degraded); !strings.Contains(st.Message, "deleted") {
 		t.Errorf("deleted: %q", st.Message)
 	}
@@ -416,9 +416,9 @@ func TestABrokenConfigurationIsReported(t *testing.T) {
 		t.Errorf("ID 0: %q", st.Message)
 	}
 	b.holds(map[string]string{"nodes/n1": "x of 2"}) // refused, not removed
-	b.mem.Put(wire.ClusterConfigKey(testCluster), "garbage again")
+	b.mem.Set(wire.ClusterConfigKey(testCluster), "garbage again")
 	b.eventually("the garbage to be told", func(st Status) bool { return st.State == Failed && strings.Contains(st.Message, "cannot be read") })
-	b.mem.Delete(wire.ClusterConfigKey(testCluster))
+	b.mem.Unset(wire.ClusterConfigKey(testCluster))
 	b.eventually("the deletion to be told", func(st Status) bool { return st.State == Failed && strings.Contains(st.Message, "deleted") })
 	if st := b.cluster.Status(); st.Failures != 1 || st.ConsecFailures != 1 {
 		t.Errorf("one refused configuration counts as %d failures, %d in a row", st.Failures, st.ConsecFailures)

@@ -85,7 +85,7 @@ func TestWithoutContactTheBackendsAreWithheld(t *testing.T) {
 	b.eventually("to be told so", func(Status) bool { return w.was(true) })
 	b.holds(before) // the rule is a filter: sources keep everything
 	// A session that does not get as far as the sync leaves it so.
-	b.mem.Delete(wire.ClusterConfigKey(testCluster))
+	b.mem.Unset(wire.ClusterConfigKey(testCluster))
 	b.mem.SetFault(nil)
 	b.setRefuse(nil)
 	b.eventually("a session without a configuration", func(st Status) bool { return st.Connected && !st.Withheld.IsZero() })

@@ -52,7 +52,7 @@ func TestOnlyWhatIsExportedIsRead(t *testing.T) {
 	b.configure(exporting(wire.EndpointSlicesServicesOnly))
 	b.holds(map[string]string{node: "x of 2", service: "x of 2"})
 	first := b.inState(Ready).Sources[wire.EndpointSlices].Freshness.AsOf
-	b.mem.Put("cilium/elsewhere", "moves the revision")
+	b.mem.Set("cilium/elsewhere", "moves the revision")
 	b.eventually("the configuration to be confirmed again", func(st Status) bool {
 		return st.Sources[wire.EndpointSlices].Freshness.AsOf.After(first)
 	})
@@ -83,8 +83,8 @@ func TestDetailsThatDoNotComeHoldNothingBack(t *testing.T) {
 	cfg := exporting(wire.EndpointSlicesBoth)
 	cfg.Capabilities.SyncedCanaries = true
 	b.configure(cfg)
-	b.mem.Put(wire.SyncedKey(testCluster, wire.Nodes, false), "now")
-	b.mem.Put(wire.SyncedKey(testCluster, wire.Services, false), "now")
+	b.mem.Set(wire.SyncedKey(testCluster, wire.Nodes, false), "now")
+	b.mem.Set(wire.SyncedKey(testCluster, wire.Services, false), "now")
 	b.run()
 	late := func(what string) {
 		t.Helper()
@@ -100,7 +100,7 @@ func TestDetailsThatDoNotComeHoldNothingBack(t *testing.T) {
 	b.mem.Break(nil)
 	late("to go on without slices again")
 	// And they are taken up when they come.
-	b.mem.Put(wire.SyncedKey(testCluster, wire.EndpointSlices, false), "now")
+	b.mem.Set(wire.SyncedKey(testCluster, wire.EndpointSlices, false), "now")
 	b.holds(map[string]string{"nodes/n": "x of 2", "services/ns/s": "x of 2", "endpointslices/ns/s-1": "x of 2"})
 	if st := b.inState(Ready); st.Sources[wire.EndpointSlices].Late {
 		t.Error("slices that came are still late")
@@ -115,13 +115,13 @@ func TestSlicesThatAreAllThereIsAreWaitedFor(t *testing.T) {
 	cfg := exporting(wire.EndpointSlicesOnly)
 	cfg.Capabilities.SyncedCanaries = true
 	b.configure(cfg)
-	b.mem.Put(wire.SyncedKey(testCluster, wire.Nodes, false), "now")
+	b.mem.Set(wire.SyncedKey(testCluster, wire.Nodes, false), "now")
 	b.run()
 	st := b.eventually("a failure", func(st Status) bool { return st.Failures > 0 })
 	if !strings.Contains(st.LastError, "no canary cilium/synced/c2/cilium/state/endpointslices/v1") {
 		t.Errorf("last error %q", st.LastError)
 	}
-	b.mem.Put(wire.SyncedKey(testCluster, wire.EndpointSlices, false), "now")
+	b.mem.Set(wire.SyncedKey(testCluster, wire.EndpointSlices, false), "now")
 	b.inState(Ready)
 	b.holds(map[string]string{"nodes/n": "x of 2", "endpointslices/ns/s-1": "x of 2"})
 }
@@ -183,7 +183,7 @@ func TestNoServicesAreMissingBetweenTwoFormats(t *testing.T) {
 			cfg := exporting(to)
 			cfg.Capabilities.SyncedCanaries = true
 			b.configure(cfg)
-			b.mem.Put(wire.SyncedKey(testCluster, wire.Nodes, false), "now")
+			b.mem.Set(wire.SyncedKey(testCluster, wire.Nodes, false), "now")
 			st := b.eventually("sessions without the canary", func(st Status) bool { return st.Failures > 1 && st.Connected })
 			if held := b.held(); held[left] != before[left] {
 				t.Errorf("withdrawn before the %s are there: %v", next, held)
@@ -191,7 +191,7 @@ func TestNoServicesAreMissingBetweenTwoFormats(t *testing.T) {
 			if s := st.Sources[old]; s.Exported || !s.Synced || s.Count != 1 || s.Freshness.State != FreshnessStale {
 				t.Errorf("what is kept: %+v", s)
 			}
-			b.mem.Put(wire.SyncedKey(testCluster, next, false), "now")
+			b.mem.Set(wire.SyncedKey(testCluster, next, false), "now")
 			st = b.inState(Ready)
 			if held := b.held(); held[left] != "" || len(held) != 2 {
 				t.Errorf("with the %s, what they replace must go: %v", next, held)

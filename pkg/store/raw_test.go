@@ -17,8 +17,8 @@ import (
 func TestRawValues(t *testing.T) {
 	t.Parallel()
 	mem := kvstore.NewMemory()
-	mem.Put("x/a", "\x00\xff")
-	mem.Put("x/b", "")
+	mem.Set("x/a", "\x00\xff")
+	mem.Set("x/b", "")
 	events := make(chan string, 8)
 	w := NewRawWatch(func(changes []Change[Raw]) {
 		for _, ch := range changes {
@@ -43,9 +43,9 @@ func TestRawValues(t *testing.T) {
 		}
 	}
 	got := []string{next(), next()}
-	mem.Put("x/a", "\x00\xff") // equal: no change
-	mem.Put("x/b", "\xfe")
-	mem.Delete("x/a")
+	mem.Set("x/a", "\x00\xff") // equal: no change
+	mem.Set("x/b", "\xfe")
+	mem.Unset("x/a")
 	got = append(got, next(), next())
 	if diff := cmp.Diff([]string{"a=\x00\xff", "b=", "b=\xfe", "-a"}, got); diff != "" {
 		t.Error(diff)

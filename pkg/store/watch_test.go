@@ -84,7 +84,7 @@ func (r *rig) stop() error {
 	return <-r.ended
 }
 
-func (r *rig) put(name, value string) { r.mem.Put(testPrefix+name, value) }
+func (r *rig) put(name, value string) { r.mem.Set(testPrefix+name, value) }
 
 // until waits for the table to hold just these.
 func (r *rig) until(want map[string]string) {
@@ -130,12 +130,12 @@ func TestListThenEvents(t *testing.T) {
 	r := newRig(t)
 	r.put("a", "1")
 	r.put("b", "bad")
-	r.mem.Put("cilium/state/x/v1/c20/other", "of a sibling")
+	r.mem.Set("cilium/state/x/v1/c20/other", "of a sibling")
 	r.start(r.mem)
 	r.until(map[string]string{"a": "1"})
 	r.put("b", "2")
 	r.put("a", "bad") // refused: the one before stays
-	r.mem.Delete(testPrefix + "b")
+	r.mem.Unset(testPrefix + "b")
 	r.put("c", "3")
 	r.until(map[string]string{"a": "1", "c": "3"})
 	r.expect("+a=1 +b=2 -b +c=3")
@@ -168,7 +168,7 @@ func TestABrokenStreamResumes(t *testing.T) {
 		return nil
 	})
 	r.mem.Break(nil)
-	r.mem.Delete(testPrefix + "b")
+	r.mem.Unset(testPrefix + "b")
 	r.put("c", "1")
 	r.until(map[string]string{"a": "1", "c": "1"})
 	r.expect("-b +c=1")
@@ -198,7 +198,7 @@ func TestCompactedWhileAway(t *testing.T) {
 	r.until(map[string]string{"a": "1", "b": "1", "c": "1"})
 	r.happened()
 	r.away(func() {
-		r.mem.Delete(testPrefix + "b")
+		r.mem.Unset(testPrefix + "b")
 		r.put("c", "2")
 		r.put("d", "1")
 		r.mem.Compact()
@@ -248,7 +248,7 @@ func (r *rig) overtaken(keys map[string]string) {
 			r.put(name, keys[name])
 		}
 		for r.mem.Position().Revision <= before.Revision {
-			r.mem.Put("cilium/.heartbeat", "now")
+			r.mem.Set("cilium/.heartbeat", "now")
 		}
 	})
 }
@@ -363,9 +363,9 @@ func TestBackToTheFirstServerAfterAnAbortedListOfAnother(t *testing.T) {
 	other = other.Connect()
 	other.SetPageSize(1)
 	for range 10 { // its revisions are beyond those of the first
-		other.Put(testPrefix+"a", "other")
+		other.Set(testPrefix+"a", "other")
 	}
-	other.Put(testPrefix+"b", "other")
+	other.Set(testPrefix+"b", "other")
 	failed := make(chan struct{})
 	var once sync.Once
 	other.SetFault(func(_ context.Context, op, _ string) error {
@@ -392,7 +392,7 @@ func TestAnotherPrefixIsListedAnew(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.put("a", "1")
-	r.mem.Put("cilium/cache/x/v1/c2/b", "1")
+	r.mem.Set("cilium/cache/x/v1/c2/b", "1")
 	r.start(r.mem)
 	r.until(map[string]string{"a": "1"})
 	_ = r.stop()
@@ -436,7 +436,7 @@ func TestFreshness(t *testing.T) {
 	if asOf := r.w.Status().AsOf; asOf.Before(before) {
 		t.Errorf("after the list the entries are as of %v, which is before the start at %v", asOf, before)
 	}
-	r.mem.Put("cilium/state/other", "1") // moves the revision, not this prefix
+	r.mem.Set("cilium/state/other", "1") // moves the revision, not this prefix
 	at := time.Now()
 	r.w.Observe(kvstore.Probe{At: at, Head: r.mem.Position()})
 	r.awaitStatus("as of the probe", func(s Status) bool { return s.AsOf.Equal(at) })
@@ -483,7 +483,7 @@ func TestWatchMachine(t *testing.T) {
 			"put": func(t *rapid.T) { put(names.Draw(t, "name"), values.Draw(t, "value")) },
 			"delete": func(t *rapid.T) {
 				name := names.Draw(t, "name")
-				r.mem.Delete(testPrefix + name)
+				r.mem.Unset(testPrefix + name)
 				delete(want, name)
 			},
 			"wipe and overtake": func(t *rapid.T) {
