@@ -1,7 +1,9 @@
 package kvstore_test
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -27,6 +29,33 @@ func (s memoryStore) Open(t *testing.T) kvstore.Client {
 	t.Cleanup(c.Close)
 	return c
 }
+
+func (s memoryStore) Writer(t *testing.T, leases *kvstore.Leases) kvstore.Writer {
+	m := s.m.ConnectWith(leases)
+	keepRunning(t, m)
+	return m
+}
+
+// session is what both are.
+type session interface {
+	kvstore.Writer
+	Run(ctx context.Context, onProbe func(kvstore.Probe)) error
+}
+
+// keepRunning runs a session until the end of the test.
+func keepRunning(t *testing.T, s session) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = s.Run(t.Context(), nil) // it ends with the session, or the test
+	}()
+	t.Cleanup(func() {
+		s.Close()
+		<-done
+	})
+}
+
+func (s memoryStore) ExpireLeases(*testing.T) { s.m.ExpireLeases() }
 
 func (s memoryStore) Put(_ *testing.T, kvs ...string) int64 {
 	var events []kvstore.Event
@@ -54,20 +83,48 @@ func TestEtcdConforms(t *testing.T) {
 	kvtest.Run(t, func(t *testing.T) kvtest.Store { return &etcdStore{etcdtest.Start(t)} })
 }
 
+// leaseTTL is short, so that a lease that has ended is noticed soon, and long
+// enough for a machine that is busy.
+const leaseTTL = 5 * time.Second
+
 type etcdStore struct{ *etcdtest.Server }
 
 func (s *etcdStore) Open(t *testing.T) kvstore.Client {
+	c := s.connect(t, nil)
+	t.Cleanup(c.Close)
+	return c
+}
+
+func (s *etcdStore) Writer(t *testing.T, leases *kvstore.Leases) kvstore.Writer {
+	c := s.connect(t, leases)
+	keepRunning(t, c)
+	return c
+}
+
+func (s *etcdStore) ExpireLeases(t *testing.T) {
+	all, err := s.Local().Leases(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range all.Leases {
+		if _, err := s.Local().Revoke(t.Context(), l.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (s *etcdStore) connect(t *testing.T, leases *kvstore.Leases) *kvstore.Etcd {
 	cfg, err := kvstore.NewConfig(s.Endpoint())
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := kvstore.DefaultOptions()
 	o.PageLimit = kvtest.PageSize
+	o.Leases, o.LeaseTTL, o.LockTTL = leases, leaseTTL, leaseTTL
 	c, err := kvstore.Connect(t.Context(), cfg, 0, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.Close)
 	return c
 }
 

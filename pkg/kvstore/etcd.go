@@ -20,9 +20,11 @@ import (
 // collect what a slow reader has missed.
 const receiveLimit = 256 << 20
 
-// Etcd is a [Client] of a real etcd: one session with one endpoint. It is made
+// Etcd is a [Writer] of a real etcd: one session with one endpoint. It is made
 // by [Connect], watched over by [Etcd.Run], and ends with [Etcd.Close].
 type Etcd struct {
+	*writing
+
 	opts     Options
 	endpoint string
 	limit    *limiter
@@ -32,6 +34,7 @@ type Etcd struct {
 	kv     pb.KVClient
 	watch  pb.WatchClient
 	maint  pb.MaintenanceClient
+	lease  pb.LeaseClient
 
 	// life ends with the session, its cause is why.
 	life context.Context //nolint:containedctx // the session is what it scopes
@@ -67,6 +70,7 @@ func Connect(ctx context.Context, cfg *Config, attempt int, o Options) (*Etcd, e
 		doubts:   make(chan struct{}, 1),
 	}
 	e.life, e.end = context.WithCancelCause(context.Background())
+	e.writing = newWriting(e, o.Leases, o.writeOptions())
 	err := e.connect(ctx, cfg)
 	if err != nil {
 		e.Close()
@@ -93,6 +97,7 @@ func (e *Etcd) connect(ctx context.Context, cfg *Config) error {
 	}
 	if err == nil {
 		e.update(func(h *health) { h.begin(time.Now(), e.endpoint, at) })
+		e.begin(at.ClusterID)
 		e.askEndpoint(ctx)
 		return nil
 	}
@@ -152,6 +157,7 @@ func (e *Etcd) open(ctx context.Context, cfg *Config) error {
 	e.client = client
 	conn := client.ActiveConnection()
 	e.kv, e.watch, e.maint = pb.NewKVClient(conn), pb.NewWatchClient(conn), pb.NewMaintenanceClient(conn)
+	e.lease = pb.NewLeaseClient(conn)
 	return nil
 }
 
@@ -168,7 +174,9 @@ func (e *Etcd) BootstrapComplete() {
 	e.doubt()
 }
 
-// Close implements [Client].
+// Close implements [Client]. Locks are free at once, when etcd can be reached:
+// their lease is revoked. The leases of keys run out, so that a writer that comes
+// back in time withdraws nothing.
 func (e *Etcd) Close() {
 	e.end(ErrClosed)
 	e.update((*health).closed)
@@ -180,6 +188,9 @@ func (e *Etcd) closeClient() {
 	if e.client == nil {
 		return
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), e.opts.Timings.Close)
+	defer cancel()
+	e.writing.end(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

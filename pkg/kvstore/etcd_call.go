@@ -72,6 +72,11 @@ func (e *Etcd) call(caller context.Context, op, key string, d time.Duration, f f
 		return 0, e.explain(wait, op, key, err)
 	}
 	defer release()
+	return e.within(caller, op, key, d, f)
+}
+
+// within does one request within a deadline and says how long it took.
+func (e *Etcd) within(caller context.Context, op, key string, d time.Duration, f func(context.Context) error) (time.Duration, error) {
 	s := e.scope(caller, op, d)
 	defer s.close()
 	start := time.Now()

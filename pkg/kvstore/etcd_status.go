@@ -16,6 +16,7 @@ func (e *Etcd) Status() Status {
 	defer e.mu.Unlock()
 	s := e.health.at(time.Now(), e.opts.Timings.HeartbeatLimit)
 	s.ProbeInterval = e.opts.scaled(e.opts.Timings.ProbeInterval)
+	s.Leases, s.LockLeases, s.Locks = e.leases.number(), e.locks.number(), e.held.number()
 	return s
 }
 

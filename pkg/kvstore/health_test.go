@@ -22,43 +22,43 @@ func TestHealth(t *testing.T) {
 		at    int // seconds
 		want  string
 	}{
-		{"before the first success", nil, 0, "etcd: : disconnected, has-quorum=false"},
-		{"connected", []func(*health){begin}, 5, "etcd: http://a:1: connected, ID: 7, has-quorum=true"},
+		{"before the first success", nil, 0, "etcd: : disconnected, leases=0, lock leases=0, has-quorum=false"},
+		{"connected", []func(*health){begin}, 5, "etcd: http://a:1: connected, ID: 7, leases=0, lock leases=0, has-quorum=true"},
 		{
 			"heartbeat never seen, within the limit",
 			[]func(*health){begin},
 			120,
-			"etcd: http://a:1: connected, ID: 7, has-quorum=true",
+			"etcd: http://a:1: connected, ID: 7, leases=0, lock leases=0, has-quorum=true",
 		},
 		{
 			"heartbeat never seen",
 			[]func(*health){begin},
 			121,
-			"etcd: http://a:1: connected, ID: 7, has-quorum=true, heartbeat never seen (for 2m1s)",
+			"etcd: http://a:1: connected, ID: 7, leases=0, lock leases=0, has-quorum=true, heartbeat never seen (for 2m1s)",
 		},
 		{
 			"heartbeat fresh",
 			[]func(*health){begin, func(h *health) { h.beat(after(60), 101) }},
 			90,
-			"etcd: http://a:1: connected, ID: 7, has-quorum=true, heartbeat 30s ago",
+			"etcd: http://a:1: connected, ID: 7, leases=0, lock leases=0, has-quorum=true, heartbeat 30s ago",
 		},
 		{
 			"heartbeat stale, because an old one says nothing",
 			[]func(*health){begin, func(h *health) { h.beat(after(60), 101) }, func(h *health) { h.beat(after(170), 101) }},
 			200,
-			"etcd: http://a:1: connected, ID: 7, has-quorum=true, heartbeat stale (2m20s ago)",
+			"etcd: http://a:1: connected, ID: 7, leases=0, lock leases=0, has-quorum=true, heartbeat stale (2m20s ago)",
 		},
 		{
 			"failing",
 			[]func(*health){begin, fail(5), fail(10)},
 			10,
-			"etcd: http://a:1: disconnected, ID: 7, has-quorum=false, 2 consecutive errors, last error: no answer",
+			"etcd: http://a:1: disconnected, ID: 7, leases=0, lock leases=0, has-quorum=false, 2 consecutive errors, last error: no answer",
 		},
 		{
 			"recovered",
 			[]func(*health){begin, fail(5), func(h *health) { h.probed(after(10), Probe{Head: Position{7, 101}}) }},
 			10,
-			"etcd: http://a:1: connected, ID: 7, has-quorum=true",
+			"etcd: http://a:1: connected, ID: 7, leases=0, lock leases=0, has-quorum=true",
 		},
 		{
 			"what the endpoint says of itself",
@@ -66,20 +66,20 @@ func TestHealth(t *testing.T) {
 				h.answered(ServerStatus{Version: "3.6.12", Leader: true, DBSize: 3 << 20, Alarms: []string{"NOSPACE"}})
 			}},
 			1,
-			"etcd: http://a:1: connected, ID: 7, has-quorum=true, version 3.6.12 (leader), 3.0 MiB, alarm: NOSPACE",
+			"etcd: http://a:1: connected, ID: 7, leases=0, lock leases=0, has-quorum=true, version 3.6.12 (leader), 3.0 MiB, alarm: NOSPACE",
 		},
 		{
 			"what it said before stays when it says no more",
 			[]func(*health){begin, func(h *health) { h.answered(ServerStatus{Version: "3.6.12"}) }, func(h *health) { h.unanswered("timeout") }},
 			1,
-			"etcd: http://a:1: connected, ID: 7, has-quorum=true, version 3.6.12, 0.0 MiB, endpoint status: timeout",
+			"etcd: http://a:1: connected, ID: 7, leases=0, lock leases=0, has-quorum=true, version 3.6.12, 0.0 MiB, endpoint status: timeout",
 		},
-		{"closed", []func(*health){begin, (*health).closed}, 1, "etcd: http://a:1: disconnected, ID: 7, has-quorum=true"},
+		{"closed", []func(*health){begin, (*health).closed}, 1, "etcd: http://a:1: disconnected, ID: 7, leases=0, lock leases=0, has-quorum=true"},
 		{
 			"a late success does not bring it back",
 			[]func(*health){begin, (*health).closed, func(h *health) { h.probed(after(2), Probe{Head: Position{7, 101}}) }},
 			2,
-			"etcd: http://a:1: disconnected, ID: 7, has-quorum=true",
+			"etcd: http://a:1: disconnected, ID: 7, leases=0, lock leases=0, has-quorum=true",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

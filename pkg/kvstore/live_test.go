@@ -141,11 +141,14 @@ func TestMetrics(t *testing.T) {
 			for _, l := range m.GetLabel() {
 				s += " " + l.GetValue()
 			}
-			got = append(got, fmt.Sprintf("%s %d", s, m.GetHistogram().GetSampleCount()))
+			got = append(got, fmt.Sprintf("%s %d", s, m.GetHistogram().GetSampleCount()+uint64(m.GetGauge().GetValue())))
 		}
 	}
 	const name = "mesh_agent_kvstore_operations_duration_seconds"
 	want := []string{ // action, kind, outcome, scope
+		"mesh_agent_kvstore_leases lock 0", // who only reads has none
+		"mesh_agent_kvstore_leases session 0",
+		"mesh_agent_kvstore_locks 0",
 		name + " get read success cilium/clust 1",
 		name + " head read fail cilium/.hear 1",
 		name + " list read success nodes/v1 1",

@@ -39,8 +39,5 @@ func heldLocks(locks []*Lock) []*pb.Compare {
 
 // held is the comparison that proves that the lock is held.
 func (l *Lock) held() *pb.Compare {
-	return &pb.Compare{
-		Key: []byte(l.Key), Target: pb.Compare_CREATE, Result: pb.Compare_EQUAL,
-		TargetUnion: &pb.Compare_CreateRevision{CreateRevision: l.Revision},
-	}
+	return compareCreated([]byte(l.Key), pb.Compare_EQUAL, l.Revision)
 }

@@ -10,17 +10,21 @@ import (
 
 // Fault is called before each operation of a [Memory] and decides its fate: it
 // may return an error, which the operation then ends with, or block until the
-// context ends or the test wants it to go on. Operations are "get", "list" (the
-// first page), "page" (a further one), "recall", "watch", "recv", "progress", "head" and
-// "probe". It is called without any lock.
+// context ends or the test wants it to go on. With an error made by [Afterwards]
+// the operation is done, and fails nevertheless. Operations are "get", "list" (the
+// first page), "page" (a further one), "recall", "watch", "recv", "progress",
+// "head", "probe"; "put", "delete", "delete prefix"; "lock" (several for each),
+// "unlock"; "grant lease" and "keep leases alive". It is called without any lock.
 type Fault func(ctx context.Context, op, key string) error
 
-// Memory is a kvstore in memory: at once the server, with methods to write, and
-// a [Client] of it, one session that began with [NewMemory] or
-// [Memory.Connect]. It behaves as an etcd does, history, compaction and
+// Memory is a kvstore in memory: at once the server, with methods to do what
+// others do to it, and a [Writer] of it, one session that began with [NewMemory]
+// or [Memory.Connect]. It behaves as an etcd does, history, compaction and
 // replacement by another server included, and can be told to fail. All methods
 // may be called from any number of goroutines.
 type Memory struct {
+	*writing
+
 	addr *memAddress
 
 	// Guarded by addr.mu.
@@ -42,6 +46,8 @@ type memAddress struct {
 	pageSize int
 	interval time.Duration // between two probes of Run
 	nextID   uint64
+	// nextLease is the ID of the latest lease.
+	nextLease int64
 }
 
 // memStore is the contents of one server.
@@ -51,6 +57,7 @@ type memStore struct {
 	compacted int64
 	items     map[string]KeyValue
 	created   map[string]int64 // the revision at which each key of items was created
+	leases    map[int64]bool   // those that have not ended
 	// history is ascending by ModRevision, and complete from compacted on. From
 	// before that it has what was in force then.
 	history []Event
@@ -60,21 +67,29 @@ type memStore struct {
 func NewMemory() *Memory {
 	a := &memAddress{wake: make(chan struct{}), pageSize: 100, interval: 100 * time.Millisecond, nextID: 0xc1}
 	a.install(a.nextID)
-	m := &Memory{addr: a}
-	m.begin()
-	return m
+	return (&Memory{addr: a}).Connect()
 }
 
 // Connect begins a new session with the server that is there now.
 func (m *Memory) Connect() *Memory {
+	return m.ConnectWith(nil)
+}
+
+// ConnectWith begins a new session whose keys are tied to these leases; nil for
+// some that end with the session.
+func (m *Memory) ConnectWith(leases *Leases) *Memory {
 	n := &Memory{addr: m.addr}
 	m.addr.mu.Lock()
-	defer m.addr.mu.Unlock()
-	n.begin()
+	n.start()
+	m.addr.mu.Unlock()
+	n.writing = newWriting(n, leases, writeOptions{
+		leaseTTL: memLeaseTTL, lockTTL: memLeaseTTL, timings: DefaultTimings(), checkQuorum: true,
+	})
+	n.begin(n.pinned)
 	return n
 }
 
-func (m *Memory) begin() {
+func (m *Memory) start() {
 	m.pinned = m.addr.store.id
 	m.highest = m.addr.store.rev
 	now := time.Now()
@@ -87,7 +102,9 @@ func (m *Memory) begin() {
 }
 
 func (a *memAddress) install(id uint64) {
-	a.store = &memStore{id: id, rev: 1, items: make(map[string]KeyValue), created: make(map[string]int64)}
+	a.store = &memStore{
+		id: id, rev: 1, items: make(map[string]KeyValue), created: make(map[string]int64), leases: make(map[int64]bool),
+	}
 }
 
 // changed wakes up everybody who waits. The lock is held.
@@ -127,7 +144,13 @@ func (m *Memory) Write(events ...Event) Position {
 	a := m.addr
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	s := a.store
+	a.store.write(events)
+	a.changed()
+	return Position{a.store.id, a.store.rev}
+}
+
+// write makes changes at one revision.
+func (s *memStore) write(events []Event) {
 	rev := s.rev + 1
 	for _, e := range events {
 		key := string(e.Key)
@@ -149,8 +172,6 @@ func (m *Memory) Write(events ...Event) Position {
 		s.history = append(s.history, e)
 		s.rev = rev
 	}
-	a.changed()
-	return Position{s.id, s.rev}
 }
 
 // Compact drops the history before the present revision. Streams that have

@@ -1,11 +1,16 @@
 package kvstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 )
 
 var errMemoryBroken = errors.New("the connection was lost")
@@ -13,7 +18,7 @@ var errMemoryBroken = errors.New("the connection was lost")
 // Get implements [Client].
 func (m *Memory) Get(ctx context.Context, key string, holding ...*Lock) (*KeyValue, Position, error) {
 	var kv *KeyValue
-	pos, err := m.read(ctx, "get", key, func(s *memStore) error {
+	pos, err := m.operate(ctx, "get", key, func(s *memStore) error {
 		if !s.holds(holding) {
 			return ErrLockLeaseExpired
 		}
@@ -31,14 +36,14 @@ func (m *Memory) Get(ctx context.Context, key string, holding ...*Lock) (*KeyVal
 
 // Head implements [Client].
 func (m *Memory) Head(ctx context.Context) (Position, error) {
-	return m.read(ctx, "head", "", func(*memStore) error { return nil })
+	return m.operate(ctx, "head", "", func(*memStore) error { return nil })
 }
 
 // List implements [Client].
 func (m *Memory) List(ctx context.Context, prefix string, page func(Page) error, holding ...*Lock) (Position, error) {
 	var items []KeyValue
 	var size int
-	at, err := m.read(ctx, "list", prefix, func(s *memStore) error {
+	at, err := m.operate(ctx, "list", prefix, func(s *memStore) error {
 		if !s.holds(holding) {
 			return ErrLockLeaseExpired
 		}
@@ -56,7 +61,7 @@ func (m *Memory) List(ctx context.Context, prefix string, page func(Page) error,
 		if items = items[n:]; len(items) == 0 {
 			break
 		}
-		_, err := m.read(ctx, "page", prefix, func(s *memStore) error {
+		_, err := m.operate(ctx, "page", prefix, func(s *memStore) error {
 			switch {
 			case !s.holds(holding):
 				return ErrLockLeaseExpired
@@ -78,7 +83,7 @@ func (m *Memory) Recall(ctx context.Context, prefix, from string, at Position, l
 		return Past{}, &KeyError{"recall", prefix, ErrServerChanged}
 	}
 	var past Past
-	_, err := m.read(ctx, "recall", prefix, func(s *memStore) error {
+	_, err := m.operate(ctx, "recall", prefix, func(s *memStore) error {
 		switch {
 		case at.Revision > s.rev:
 			return ErrServerChanged
@@ -102,7 +107,7 @@ func (m *Memory) Watch(ctx context.Context, prefix string, after Position) (Stre
 		return nil, &KeyError{"watch", prefix, ErrServerChanged}
 	}
 	s := &memStream{m: m, ctx: ctx, prefix: prefix, next: after.Revision + 1}
-	_, err := m.read(ctx, "watch", prefix, func(st *memStore) error {
+	_, err := m.operate(ctx, "watch", prefix, func(st *memStore) error {
 		s.broken = m.addr.broken
 		switch {
 		case after.Revision > st.rev:
@@ -123,18 +128,29 @@ func (m *Memory) Watch(ctx context.Context, prefix string, after Position) (Stre
 func (m *Memory) Status() Status {
 	m.addr.mu.Lock()
 	defer m.addr.mu.Unlock()
-	return m.status
+	s := m.status
+	s.Leases, s.LockLeases, s.Locks = m.leases.number(), m.locks.number(), m.held.number()
+	return s
 }
 
-// Close implements [Client].
+// Close implements [Client]. The leases of locks are revoked.
 func (m *Memory) Close() {
+	if m.closed() {
+		m.end(context.Background())
+	}
+}
+
+// closed ends the session and tells whether it had not been closed before.
+func (m *Memory) closed() bool {
 	m.addr.mu.Lock()
 	defer m.addr.mu.Unlock()
-	if !errors.Is(m.over, ErrClosed) {
-		m.over = ErrClosed
-		m.status.Connected = false
-		m.addr.changed()
+	if errors.Is(m.over, ErrClosed) {
+		return false
 	}
+	m.over = ErrClosed
+	m.status.Connected = false
+	m.addr.changed()
+	return true
 }
 
 // BootstrapBegins does nothing: a memory has no rate limit.
@@ -144,11 +160,19 @@ func (m *Memory) BootstrapBegins() {}
 func (m *Memory) BootstrapComplete() {}
 
 // Run probes the server as [Etcd.Run] does, with a fixed interval, until the
-// context or the session ends. Three failures in a row end it.
+// context or the session ends. Three failures in a row end it. It also keeps
+// leases alive.
 func (m *Memory) Run(ctx context.Context, onProbe func(Probe)) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return m.probeLoop(ctx, onProbe) })
+	g.Go(func() error { return m.run(ctx) })
+	return g.Wait()
+}
+
+func (m *Memory) probeLoop(ctx context.Context, onProbe func(Probe)) error {
 	for failed := 0; ; {
 		p := Probe{At: time.Now()}
-		p.Head, p.Err = m.read(ctx, "probe", "", func(*memStore) error { return nil })
+		p.Head, p.Err = m.operate(ctx, "probe", "", func(*memStore) error { return nil })
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -168,12 +192,8 @@ func (m *Memory) Run(ctx context.Context, onProbe func(Probe)) error {
 		m.addr.mu.Lock()
 		interval := m.addr.interval
 		m.addr.mu.Unlock()
-		timer := time.NewTimer(interval)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
+		if err := waiting.Sleep(ctx, interval); err != nil {
+			return err
 		}
 	}
 }
@@ -192,10 +212,10 @@ func (m *Memory) note(p Probe) {
 	m.status.Head, m.status.LastSuccess = p.Head, time.Now()
 }
 
-// read does one operation under the lock, after the fault and the checks that
+// operate does one operation under the lock, after the fault and the checks that
 // each response of a server undergoes.
-func (m *Memory) read(ctx context.Context, op, key string, f func(*memStore) error) (Position, error) {
-	pos, err := m.tryRead(ctx, op, key, f)
+func (m *Memory) operate(ctx context.Context, op, key string, f func(*memStore) error) (Position, error) {
+	pos, err := m.tryOperate(ctx, op, key, f)
 	if err != nil {
 		if cerr := ctx.Err(); cerr != nil {
 			return Position{}, cerr
@@ -205,15 +225,18 @@ func (m *Memory) read(ctx context.Context, op, key string, f func(*memStore) err
 	return pos, nil
 }
 
-func (m *Memory) tryRead(ctx context.Context, op, key string, f func(*memStore) error) (Position, error) {
+func (m *Memory) tryOperate(ctx context.Context, op, key string, f func(*memStore) error) (Position, error) {
 	a := m.addr
 	a.mu.Lock()
 	fault := a.fault
 	a.mu.Unlock()
+	var later error
 	if fault != nil {
-		if err := fault(ctx, op, key); err != nil {
+		err := fault(ctx, op, key)
+		if err != nil && !comesAfter(err) {
 			return Position{}, err
 		}
+		later = err
 	}
 	if err := ctx.Err(); err != nil {
 		return Position{}, err
@@ -226,8 +249,9 @@ func (m *Memory) tryRead(ctx context.Context, op, key string, f func(*memStore) 
 	if m.over != nil {
 		return Position{}, m.over
 	}
+	err := f(a.store)
 	m.highest = a.store.rev
-	return Position{a.store.id, a.store.rev}, f(a.store)
+	return Position{a.store.id, a.store.rev}, cmp.Or(err, later)
 }
 
 // lose ends the session because another server answers. The lock is held.

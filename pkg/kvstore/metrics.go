@@ -14,6 +14,8 @@ import (
 type Metrics struct {
 	operations   *prometheus.HistogramVec
 	quorumErrors *prometheus.CounterVec
+	leases       *prometheus.GaugeVec
+	locks        prometheus.Gauge
 }
 
 // NewMetrics makes the metrics and registers them, unless reg is nil.
@@ -28,14 +30,22 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "mesh_agent_kvstore_quorum_errors_total",
 			Help: "Linearizable reads of the watchdog that failed, by reason.",
 		}, []string{"error"}),
+		leases: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "mesh_agent_kvstore_leases",
+			Help: "Leases that are kept alive, of keys (session) or of locks (lock).",
+		}, []string{"kind"}),
+		locks: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "mesh_agent_kvstore_locks",
+			Help: "Locks held.",
+		}),
 	}
 	if reg != nil {
-		reg.MustRegister(m.operations, m.quorumErrors)
+		reg.MustRegister(m.operations, m.quorumErrors, m.leases, m.locks)
 	}
 	return m
 }
 
-// observe counts one operation. All operations of this package are reads.
+// observe counts one operation.
 func (m *Metrics) observe(op, key string, took time.Duration, err error) {
 	if m == nil {
 		return
@@ -44,7 +54,34 @@ func (m *Metrics) observe(op, key string, took time.Duration, err error) {
 	if err != nil {
 		outcome = "fail"
 	}
-	m.operations.WithLabelValues(op, "read", outcome, scopeOf(key)).Observe(took.Seconds())
+	m.operations.WithLabelValues(op, kindOfOp(op), outcome, scopeOf(key)).Observe(took.Seconds())
+}
+
+// kindOfOp is what an operation does to keys (spec wire.md, 6.2).
+func kindOfOp(op string) string {
+	switch op {
+	case "put", "lock":
+		return "set"
+	case "delete", "delete prefix", "unlock":
+		return "delete"
+	default:
+		return "read"
+	}
+}
+
+// leasesOf counts the leases of a kind; nil when nobody wants to know.
+func (m *Metrics) leasesOf(kind string) prometheus.Gauge {
+	if m == nil {
+		return nil
+	}
+	return m.leases.WithLabelValues(kind)
+}
+
+// lockHeld counts locks that were taken, or given up.
+func (m *Metrics) lockHeld(n int) {
+	if m != nil {
+		m.locks.Add(float64(n))
+	}
 }
 
 func (m *Metrics) quorumError(err error) {

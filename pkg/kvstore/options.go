@@ -43,6 +43,16 @@ type Options struct {
 	// row; one more ends the session.
 	MaxConsecutiveQuorumErrors int
 
+	// LeaseTTL is how long keys outlive a writer that is gone, from 25 s to 24 h,
+	// in whole seconds; LockTTL is the same for locks.
+	LeaseTTL time.Duration
+	LockTTL  time.Duration
+	// Leases are those of the keys, handed on from session to session. Nil makes
+	// some that end with the session.
+	Leases *Leases
+	// NoLockQuorumCheck leaves out the linearizable read before a lock is taken.
+	NoLockQuorumCheck bool
+
 	// ClusterSize returns the number of nodes of the own cluster, which
 	// stretches the intervals of the watchdog. Nil means one node.
 	ClusterSize func() int
@@ -51,7 +61,8 @@ type Options struct {
 	Timings Timings
 	// Metrics receive the operations; nil for none.
 	Metrics *Metrics
-	// Log receives one debug line per operation; nil for none.
+	// Log receives one debug line per operation, and warnings about leases and
+	// locks; nil for none.
 	Log *slog.Logger
 	// Dial opens connections instead of a net.Dialer; nil for that. Host
 	// aliases are resolved before.
@@ -66,6 +77,9 @@ type Timings struct {
 	Dial           time.Duration // one connection: TCP and TLS, all addresses of a name together
 	Read           time.Duration // a read of one key
 	Page           time.Duration // a page of a list
+	Write          time.Duration // a write, and each step of a lock
+	Lock           time.Duration // until a lock is taken
+	StaleLock      time.Duration // a lock that is held for longer is reported
 	WatchOpen      time.Duration // until the server has confirmed a watch
 	Probe          time.Duration // one linearizable read of the watchdog
 	ProbeInterval  time.Duration // between two of them, × ln(1+nodes)
@@ -83,6 +97,9 @@ func DefaultTimings() Timings {
 		Dial:           5 * time.Second,
 		Read:           10 * time.Second,
 		Page:           time.Minute,
+		Write:          10 * time.Second,
+		Lock:           time.Minute,
+		StaleLock:      30 * time.Second,
 		WatchOpen:      15 * time.Second,
 		Probe:          10 * time.Second,
 		ProbeInterval:  5 * time.Second,
@@ -104,6 +121,8 @@ func DefaultOptions() Options {
 		MaxInflight:                20,
 		PageLimit:                  5000,
 		MaxConsecutiveQuorumErrors: defaultMaxQuorumErrors,
+		LeaseTTL:                   15 * time.Minute,
+		LockTTL:                    25 * time.Second,
 		Timings:                    DefaultTimings(),
 	}
 }

@@ -25,7 +25,7 @@ func TestParseOptions(t *testing.T) {
 		{"nothing gives the defaults of the specification", nil, Options{
 			KeepaliveHeartbeat: 15 * time.Second, KeepaliveTimeout: 25 * time.Second,
 			QPS: 20, BootstrapQPS: 10000, MaxInflight: 20, PageLimit: 5000, MaxConsecutiveQuorumErrors: 2,
-			Timings: DefaultTimings(),
+			LeaseTTL: 15 * time.Minute, LockTTL: 25 * time.Second, Timings: DefaultTimings(),
 		}, nil},
 		{
 			"every option",
@@ -62,7 +62,7 @@ func TestParseOptions(t *testing.T) {
 				contains(t, err, c.errs...)
 				return
 			}
-			if diff := cmp.Diff(c.want, got, cmpopts.IgnoreFields(Options{}, "ClusterSize", "Dial", "Log", "Metrics", "receive")); diff != "" {
+			if diff := cmp.Diff(c.want, got, cmpopts.IgnoreFields(Options{}, "ClusterSize", "Dial", "Leases", "Log", "Metrics", "receive")); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -27,6 +27,10 @@ type Status struct {
 	// own cluster.
 	ProbeInterval time.Duration
 
+	// Leases is the number of leases that keys are tied to, LockLeases that of
+	// locks, and Locks how many locks are held.
+	Leases, LockLeases, Locks int
+
 	// Server is what the endpoint said about itself when last asked.
 	Server ServerStatus
 	// Heartbeat is what is known about the writer of the heartbeat.
@@ -86,7 +90,7 @@ func (s Status) String() string {
 	if s.EtcdClusterID != 0 {
 		fmt.Fprintf(&b, ", ID: %x", s.EtcdClusterID)
 	}
-	fmt.Fprintf(&b, ", has-quorum=%t", s.Quorum)
+	fmt.Fprintf(&b, ", leases=%d, lock leases=%d, has-quorum=%t", s.Leases, s.LockLeases, s.Quorum)
 	if v := s.Server.Version; v != "" {
 		fmt.Fprintf(&b, ", version %s", v)
 		if s.Server.Leader {

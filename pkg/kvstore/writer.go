@@ -1,8 +1,6 @@
 package kvstore
 
-import (
-	"context"
-)
+import "context"
 
 // Writer is a [Client] that also writes. What holds for a Client holds for it:
 // any number of goroutines, nothing waits for ever, errors are *[KeyError].
@@ -60,7 +58,8 @@ type Result struct {
 }
 
 // Option is a condition of a write, or says how it is made. All conditions must
-// hold. Only that a lock is not held any more is an error.
+// hold. Only that a lock is not held any more is an error, and an option that is
+// not for this kind of write.
 type Option func(*request)
 
 // request is what the options of one write amount to.
@@ -68,7 +67,7 @@ type request struct {
 	leased     bool
 	ifAbsent   bool
 	ifChanged  bool
-	ifRevision int64    // of the key itself; 0: any
+	ifRevision *int64   // of the key itself; nil: any
 	ifValue    []byte   // of the key itself; nil: any
 	ifPresent  []string // other keys
 	holding    []*Lock
@@ -95,8 +94,8 @@ func IfAbsent() Option { return func(r *request) { r.ifAbsent = true } }
 func IfChanged() Option { return func(r *request) { r.ifChanged = true } }
 
 // IfRevision writes only while the key's last change is the one of this
-// revision. It is not for DeletePrefix.
-func IfRevision(rev int64) Option { return func(r *request) { r.ifRevision = rev } }
+// revision; 0: while the key is absent. It is not for DeletePrefix.
+func IfRevision(rev int64) Option { return func(r *request) { r.ifRevision = &rev } }
 
 // IfValue writes only while the key exists with this value. It is not for
 // DeletePrefix.

@@ -1,5 +1,5 @@
-// Package kvtest is the conformance suite of kvstore.Client: every statement in
-// the comments of that interface is one named case. An implementation passes it
+// Package kvtest is the conformance suite of kvstore.Client and kvstore.Writer:
+// every statement in the comments of these interfaces is one named case. An implementation passes it
 // with one line:
 //
 //	kvtest.Run(t, func(t *testing.T) kvtest.Store { ... })
@@ -28,11 +28,17 @@ type Store interface {
 	// Open begins a session with whatever server is at the address now. It is
 	// closed at the end of the test.
 	Open(t *testing.T) kvstore.Client
+	// Writer begins a session as Open does, and runs it, so that leases are kept
+	// alive, and lost ones noticed, every second or so. Its keys are tied to the
+	// leases, those of the session alone when nil.
+	Writer(t *testing.T, leases *kvstore.Leases) kvstore.Writer
 	// Put writes keys and values, given alternately, all at one revision, which
 	// it returns.
 	Put(t *testing.T, kvs ...string) int64
 	// Delete deletes keys at one revision, which it returns.
 	Delete(t *testing.T, keys ...string) int64
+	// ExpireLeases ends all leases of all clients.
+	ExpireLeases(t *testing.T)
 	// Compact makes everything before the present revision unavailable.
 	Compact(t *testing.T)
 	// Break cuts all connections; the server and its data stay.
@@ -47,7 +53,7 @@ type Store interface {
 // Run runs every case on a store of its own.
 func Run(t *testing.T, start func(t *testing.T) Store) {
 	t.Helper()
-	for _, group := range [][]testCase{readCases(), watchCases(), endCases()} {
+	for _, group := range [][]testCase{readCases(), watchCases(), endCases(), writeCases(), conditionCases(), leaseCases(), lockCases()} {
 		for _, c := range group {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
@@ -72,6 +78,8 @@ type env struct {
 }
 
 func (e *env) open() kvstore.Client { return e.store.Open(e.T) }
+
+func (e *env) writer() kvstore.Writer { return e.store.Writer(e.T, nil) }
 
 func (e *env) put(kvs ...string) int64 { return e.store.Put(e.T, kvs...) }
 

@@ -1,0 +1,163 @@
+package kvstore
+
+import (
+	"errors"
+	"fmt"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+)
+
+// transaction is one write, compiled: what etcd is asked, and for whom.
+type transaction struct {
+	// op and key name the operation in errors, figures and traces.
+	op, key string
+	// limited operations wait for the limits of rate and of operations under way.
+	limited bool
+	// locks are those that must be held. The failure branch reads their keys
+	// first, one after another, to tell a lost lock from other conditions.
+	locks []*Lock
+	req   *pb.TxnRequest
+}
+
+var errEmptyKey = errors.New("the key is empty")
+
+// compilePut makes the transaction of a Put, with the lease that the key is to be
+// tied to, 0 for none.
+func compilePut(key string, value []byte, lease int64, r request) (transaction, error) {
+	put := &pb.PutRequest{Key: []byte(key), Value: value, Lease: lease}
+	t, err := compile("put", key, &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: put}}, r)
+	if err == nil && r.ifChanged {
+		t.req.Success = []*pb.RequestOp{{Request: &pb.RequestOp_RequestTxn{RequestTxn: unlessSame(put, t.req.Success)}}}
+	}
+	return t, err
+}
+
+// unlessSame does what it is given unless the key is already as the put would
+// make it.
+func unlessSame(put *pb.PutRequest, do []*pb.RequestOp) *pb.TxnRequest {
+	return &pb.TxnRequest{
+		Compare: []*pb.Compare{
+			compareValue(put.Key, put.Value),
+			{Key: put.Key, Target: pb.Compare_LEASE, TargetUnion: &pb.Compare_Lease{Lease: put.Lease}},
+		},
+		Failure: do,
+	}
+}
+
+// compileDelete makes the transaction of a Delete.
+func compileDelete(key string, r request) (transaction, error) {
+	if err := r.forPutAlone(); err != nil {
+		return transaction{}, &KeyError{"delete", key, err}
+	}
+	return compile("delete", key, deletion(key, ""), r)
+}
+
+// compileDeletePrefix makes the transaction of a DeletePrefix.
+func compileDeletePrefix(prefix string, r request) (transaction, error) {
+	const op = "delete prefix"
+	if err := r.forPutAlone(); err != nil {
+		return transaction{}, &KeyError{op, prefix, err}
+	}
+	if r.ifRevision != nil || r.ifValue != nil {
+		return transaction{}, &KeyError{op, prefix, errors.New("IfRevision and IfValue are about one key")}
+	}
+	return compile(op, prefix, deletion(prefix, selectionEnd(prefix)), r)
+}
+
+func deletion(key, end string) *pb.RequestOp {
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{
+		RequestDeleteRange: &pb.DeleteRangeRequest{Key: []byte(key), RangeEnd: []byte(end)},
+	}}
+}
+
+func (r request) forPutAlone() error {
+	if r.leased || r.ifAbsent || r.ifChanged {
+		return errors.New("Leased, IfAbsent and IfChanged are for Put alone")
+	}
+	return nil
+}
+
+func compile(op, key string, do *pb.RequestOp, r request) (transaction, error) {
+	if key == "" {
+		return transaction{}, &KeyError{op, key, errEmptyKey}
+	}
+	t := transaction{op: op, key: key, limited: true}
+	t.req = &pb.TxnRequest{Compare: r.conditions([]byte(key)), Success: []*pb.RequestOp{do}}
+	for _, l := range r.holding {
+		if l != nil {
+			t.locks = append(t.locks, l)
+			t.req.Failure = append(t.req.Failure, readKey(l.Key))
+		}
+	}
+	return t, nil
+}
+
+func readKey(key string) *pb.RequestOp {
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: []byte(key)}}}
+}
+
+// conditions are all of them but IfChanged, which is no condition of the rest.
+func (r request) conditions(key []byte) []*pb.Compare {
+	all := heldLocks(r.holding)
+	if r.ifAbsent {
+		all = append(all, compareCreated(key, pb.Compare_EQUAL, 0))
+	}
+	if r.ifRevision != nil {
+		all = append(all, &pb.Compare{
+			Key: key, Target: pb.Compare_MOD, TargetUnion: &pb.Compare_ModRevision{ModRevision: *r.ifRevision},
+		})
+	}
+	if r.ifValue != nil {
+		all = append(all, compareValue(key, r.ifValue))
+	}
+	for _, other := range r.ifPresent {
+		all = append(all, compareCreated([]byte(other), pb.Compare_GREATER, 0))
+	}
+	return all
+}
+
+// compareValue holds for no absent key.
+func compareValue(key, value []byte) *pb.Compare {
+	return &pb.Compare{Key: key, Target: pb.Compare_VALUE, TargetUnion: &pb.Compare_Value{Value: value}}
+}
+
+// compareCreated compares the revision at which the key was created, 0 for an
+// absent one.
+func compareCreated(key []byte, result pb.Compare_CompareResult, rev int64) *pb.Compare {
+	return &pb.Compare{
+		Key: key, Target: pb.Compare_CREATE, Result: result,
+		TargetUnion: &pb.Compare_CreateRevision{CreateRevision: rev},
+	}
+}
+
+// lost tells whether a lock is why the conditions did not hold.
+func (t transaction) lost(resp *pb.TxnResponse) error {
+	if resp.Succeeded {
+		return nil
+	}
+	for i, l := range t.locks {
+		kvs := resp.Responses[i].GetResponseRange().GetKvs()
+		if len(kvs) == 0 || kvs[0].CreateRevision != l.Revision {
+			return fmt.Errorf("%w: %s", ErrLockLeaseExpired, l.Path)
+		}
+	}
+	return nil
+}
+
+// result reads the answer of a write whose locks were held.
+func result(resp *pb.TxnResponse, at Position) Result {
+	r := Result{At: at}
+	if !resp.Succeeded {
+		return r
+	}
+	switch op := resp.Responses[0]; {
+	case op.GetResponsePut() != nil:
+		r.Done = true
+	case op.GetResponseDeleteRange() != nil:
+		r.Deleted = op.GetResponseDeleteRange().Deleted
+		r.Done = r.Deleted > 0
+	default:
+		r.Done = !op.GetResponseTxn().Succeeded // of unlessSame
+	}
+	return r
+}

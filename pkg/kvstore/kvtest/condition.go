@@ -1,0 +1,271 @@
+package kvtest
+
+import (
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+)
+
+func conditionCases() []testCase {
+	return []testCase{
+		{"a put is made when all its conditions hold, and else not", putConditions},
+		{"a delete is made when all its conditions hold, and else not", deleteConditions},
+		{"a delete of a prefix is made when all its conditions hold, and else not", prefixConditions},
+		{"if changed writes only another value or another lease", putIfChanged},
+		{"an option that is not for this kind of write is an error", unsuitable},
+		{"a write under a lock that is held is made", writeHolding},
+		{"a write under a lock that is lost fails and does nothing", writeLost},
+		{"under a lock that is held another condition is no error", writeHoldingOther},
+		{"reads under a lock succeed while it is held", readHolding},
+	}
+}
+
+// condition is one of a write about the keys "k" with the value "v", "other" and
+// "absent".
+type condition struct {
+	name string
+	opts []kvstore.Option
+	done bool
+}
+
+// ownConditions are about the key itself, whose revision is rev.
+func ownConditions(rev int64) []condition {
+	return []condition{
+		{"none", nil, true},
+		{"of the present revision", []kvstore.Option{kvstore.IfRevision(rev)}, true},
+		{"of another revision", []kvstore.Option{kvstore.IfRevision(rev - 1)}, false},
+		{"of no revision", []kvstore.Option{kvstore.IfRevision(0)}, false},
+		{"with the value", []kvstore.Option{kvstore.IfValue([]byte("v"))}, true},
+		{"with another value", []kvstore.Option{kvstore.IfValue([]byte("w"))}, false},
+		{"with an empty value", []kvstore.Option{kvstore.IfValue(nil)}, false},
+		{"both hold", []kvstore.Option{kvstore.IfRevision(rev), kvstore.IfValue([]byte("v"))}, true},
+		{"one does not hold", []kvstore.Option{kvstore.IfRevision(rev), kvstore.IfValue([]byte("w"))}, false},
+	}
+}
+
+func otherConditions() []condition {
+	return []condition{
+		{"another is present", []kvstore.Option{kvstore.IfPresent("other")}, true},
+		{"another is absent", []kvstore.Option{kvstore.IfPresent("absent")}, false},
+		{"one of two is absent", []kvstore.Option{kvstore.IfPresent("other"), kvstore.IfPresent("absent")}, false},
+		{"two are present", []kvstore.Option{kvstore.IfPresent("other"), kvstore.IfPresent("k")}, true},
+		{"no lock at all", []kvstore.Option{kvstore.Holding(nil)}, true},
+	}
+}
+
+// checkDone makes one write and checks what came of it.
+func (e *env) checkDone(w kvstore.Writer, c condition, write func() (kvstore.Result, error)) {
+	e.Helper()
+	before := e.head(w)
+	r, err := write()
+	if err != nil || r.Done != c.done {
+		e.Errorf("%s: %+v, %v, want done %t", c.name, r, err, c.done)
+	}
+	if c.done {
+		before.Revision++
+	}
+	if after := e.head(w); after != before || r.At != after {
+		e.Errorf("%s: the result is at %v, the head at %v, want %v", c.name, r.At, after, before)
+	}
+}
+
+func putConditions(e *env) {
+	w := e.writer()
+	e.put("other", "")
+	conditions := func() []condition {
+		return append(append(ownConditions(e.put("k", "v")), otherConditions()...),
+			condition{"created although present", []kvstore.Option{kvstore.IfAbsent()}, false},
+			condition{"changed, and another condition", []kvstore.Option{kvstore.IfChanged(), kvstore.IfPresent("other")}, true},
+			condition{"changed, and a condition that does not hold", []kvstore.Option{kvstore.IfChanged(), kvstore.IfPresent("absent")}, false},
+		)
+	}
+	for i := range conditions() {
+		c := conditions()[i]
+		e.checkDone(w, c, func() (kvstore.Result, error) { return w.Put(e.ctx, "k", []byte("new"), c.opts...) })
+		e.has(w, "k", map[bool]string{true: "new", false: "v"}[c.done])
+	}
+	for _, c := range []condition{
+		{"created while absent", []kvstore.Option{kvstore.IfAbsent()}, true},
+		{"of no revision while absent", []kvstore.Option{kvstore.IfRevision(0)}, true},
+		{"of a revision while absent", []kvstore.Option{kvstore.IfRevision(1)}, false},
+		{"with a value while absent", []kvstore.Option{kvstore.IfValue([]byte("v"))}, false},
+		{"with an empty value while absent", []kvstore.Option{kvstore.IfValue(nil)}, false},
+		{"changed while absent", []kvstore.Option{kvstore.IfChanged()}, true},
+		{"created and changed while absent", []kvstore.Option{kvstore.IfAbsent(), kvstore.IfChanged()}, true},
+	} {
+		e.store.Delete(e.T, "k")
+		e.checkDone(w, c, func() (kvstore.Result, error) { return w.Put(e.ctx, "k", []byte("new"), c.opts...) })
+		e.has(w, "k", map[bool]string{true: "new", false: "-"}[c.done])
+	}
+}
+
+func deleteConditions(e *env) {
+	w := e.writer()
+	e.put("other", "")
+	for i := range append(ownConditions(0), otherConditions()...) {
+		c := append(ownConditions(e.put("k", "v")), otherConditions()...)[i]
+		e.checkDone(w, c, func() (kvstore.Result, error) { return w.Delete(e.ctx, "k", c.opts...) })
+		e.has(w, "k", map[bool]string{true: "-", false: "v"}[c.done])
+	}
+}
+
+func prefixConditions(e *env) {
+	w := e.writer()
+	e.put("other", "", "k", "")
+	for _, c := range otherConditions() {
+		e.put("p/1", "v", "p/2", "v")
+		e.checkDone(w, c, func() (kvstore.Result, error) { return w.DeletePrefix(e.ctx, "p/", c.opts...) })
+		e.has(w, "p/2", map[bool]string{true: "-", false: "v"}[c.done])
+	}
+}
+
+func putIfChanged(e *env) {
+	w, another := e.writer(), e.writer()
+	leased, changed := kvstore.Leased(), kvstore.IfChanged()
+	for i, step := range []struct {
+		w     kvstore.Writer
+		value string
+		opts  []kvstore.Option
+		done  bool
+	}{
+		{w, "", []kvstore.Option{changed}, true},
+		{w, "", []kvstore.Option{changed}, false},
+		{w, "1", []kvstore.Option{changed}, true},
+		{w, "1", []kvstore.Option{changed}, false},
+		{w, "1", []kvstore.Option{changed, leased}, true},
+		{w, "1", []kvstore.Option{changed, leased}, false},
+		{another, "1", []kvstore.Option{changed, leased}, true},
+		{another, "1", []kvstore.Option{changed, leased}, false},
+		{w, "1", []kvstore.Option{changed}, true},
+		{w, "1", []kvstore.Option{changed}, false},
+	} {
+		if r := e.do(step.w.Put(e.ctx, "k", []byte(step.value), step.opts...)); r.Done != step.done {
+			e.Errorf("step %d: %+v, want done %t", i, r, step.done)
+		}
+	}
+}
+
+func unsuitable(e *env) {
+	w := e.writer()
+	e.put("p/", "v")
+	for name, o := range map[string]kvstore.Option{
+		"leased": kvstore.Leased(), "if absent": kvstore.IfAbsent(), "if changed": kvstore.IfChanged(),
+	} {
+		if _, err := w.Delete(e.ctx, "p/", o); err == nil {
+			e.Errorf("delete takes %s", name)
+		}
+		if _, err := w.DeletePrefix(e.ctx, "p/", o); err == nil {
+			e.Errorf("delete prefix takes %s", name)
+		}
+	}
+	for name, o := range map[string]kvstore.Option{"if revision": kvstore.IfRevision(1), "if value": kvstore.IfValue(nil)} {
+		if _, err := w.DeletePrefix(e.ctx, "p/", o); err == nil {
+			e.Errorf("delete prefix takes %s", name)
+		}
+	}
+	e.has(w, "p/", "v")
+}
+
+func (e *env) lock(w kvstore.Writer, path string) *kvstore.Lock {
+	e.Helper()
+	l, err := w.Lock(e.ctx, path)
+	if err != nil {
+		e.Fatal(err)
+	}
+	return l
+}
+
+func writeHolding(e *env) {
+	w := e.writer()
+	a, b := e.lock(w, "locks/a"), e.lock(w, "locks/b")
+	both := []kvstore.Option{kvstore.Holding(a), kvstore.Holding(b)}
+	for i, r := range []kvstore.Result{
+		e.do(w.Put(e.ctx, "k", []byte("1"), both...)),
+		e.do(w.Put(e.ctx, "k", []byte("2"), append(both, kvstore.IfChanged(), kvstore.Leased())...)),
+		e.do(w.Delete(e.ctx, "k", both...)),
+		e.do(w.Put(e.ctx, "k", []byte("3"), append(both, kvstore.IfAbsent())...)),
+		e.do(w.DeletePrefix(e.ctx, "k", both...)),
+	} {
+		if !r.Done {
+			e.Errorf("write %d was not made: %+v", i, r)
+		}
+	}
+}
+
+// guarded are all operations under locks.
+func (e *env) guarded(w kvstore.Writer, locks ...*kvstore.Lock) map[string]error {
+	var opts []kvstore.Option
+	for _, l := range locks {
+		opts = append(opts, kvstore.Holding(l))
+	}
+	errs := make(map[string]error)
+	_, errs["put"] = w.Put(e.ctx, "k", []byte("new"), opts...)
+	_, errs["leased put"] = w.Put(e.ctx, "k", []byte("new"), append(opts, kvstore.Leased(), kvstore.IfChanged())...)
+	_, errs["put if absent"] = w.Put(e.ctx, "k", []byte("new"), append(opts, kvstore.IfAbsent())...)
+	_, errs["delete"] = w.Delete(e.ctx, "k", opts...)
+	_, errs["delete an absent key"] = w.Delete(e.ctx, "absent", opts...)
+	_, errs["delete prefix"] = w.DeletePrefix(e.ctx, "k", opts...)
+	_, _, errs["get"] = w.Get(e.ctx, "k", locks...)
+	_, errs["list"] = w.List(e.ctx, "k", func(kvstore.Page) error { return nil }, locks...)
+	return errs
+}
+
+func writeLost(e *env) {
+	w := e.writer()
+	e.put("k", "v")
+	held, lost := e.lock(w, "locks/held"), e.lock(w, "locks/lost")
+	lost.Unlock()
+	for _, locks := range [][]*kvstore.Lock{{lost}, {held, lost}, {lost, nil}} {
+		for what, err := range e.guarded(w, locks...) {
+			e.wantErr(what, err, kvstore.ErrLockLeaseExpired)
+		}
+	}
+	again := e.lock(w, "locks/lost")
+	for what, err := range e.guarded(w, lost) {
+		e.wantErr(what+" while the path is locked again", err, kvstore.ErrLockLeaseExpired)
+	}
+	e.has(w, "k", "v")
+	again.Unlock()
+	held.Unlock()
+}
+
+func writeHoldingOther(e *env) {
+	w := e.writer()
+	e.put("k", "v")
+	l := e.lock(w, "locks/l")
+	before := e.head(w)
+	r := e.do(w.Put(e.ctx, "k", []byte("new"), kvstore.Holding(l), kvstore.IfAbsent()))
+	if want := (kvstore.Result{At: before}); r != want {
+		e.Errorf("%+v, want %+v", r, want)
+	}
+	if r := e.do(w.Delete(e.ctx, "k", kvstore.Holding(l), kvstore.IfValue([]byte("w")))); r.Done {
+		e.Errorf("%+v", r)
+	}
+	e.has(w, "k", "v")
+}
+
+func readHolding(e *env) {
+	w := e.writer()
+	e.fill("p/", 2*PageSize)
+	l := e.lock(w, "locks/l")
+	kv, at, err := w.Get(e.ctx, "p/000", l)
+	if err != nil || kv == nil || string(kv.Value) != "v0" {
+		e.Fatalf("get: %v, %v", kv, err)
+	}
+	keys := 0
+	listed, err := w.List(e.ctx, "p/", func(p kvstore.Page) error {
+		keys += len(p.Items)
+		return nil
+	}, l)
+	if err != nil || keys != 2*PageSize {
+		e.Errorf("list: %d keys, %v", keys, err)
+	}
+	if diff := cmp.Diff(e.head(w), at); diff != "" || listed != at {
+		e.Errorf("read at %v and %v: %s", at, listed, diff)
+	}
+	_, err = w.List(e.ctx, "p/", func(kvstore.Page) error {
+		l.Unlock()
+		return nil
+	}, l)
+	e.wantErr("a list whose lock is lost after the first page", err, kvstore.ErrLockLeaseExpired)
+}

@@ -1,0 +1,3 @@
+package kvtest
+
+func leaseCases() []testCase { return nil }

@@ -1,0 +1,3 @@
+package kvtest
+
+func lockCases() []testCase { return nil }

@@ -1,0 +1,205 @@
+package kvtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+)
+
+func writeCases() []testCase {
+	return []testCase{
+		{"put without an option always writes", putAlways},
+		{"put without an option unties the key from its lease", putUnties},
+		{"the position of a write is that of its event", writePosition},
+		{"delete deletes, and an absent key is fine", deleteKey},
+		{"delete prefix deletes what a list would give, at one revision", deletePrefix},
+		{"a write without a key fails", noKey},
+		{"a cancelled context is the error of every write", cancelledWrites},
+		{"writes end with the client", closedWrites},
+		{"writes to another server fail as server changed", replacedWrites},
+		{"errors of writes name the operation and the key", writeErrorNames},
+	}
+}
+
+// do makes a write that must not fail.
+func (e *env) do(r kvstore.Result, err error) kvstore.Result {
+	e.Helper()
+	if err != nil {
+		e.Fatal(err)
+	}
+	return r
+}
+
+// has checks a key's value; "-" for an absent one.
+func (e *env) has(c kvstore.Client, key, want string) kvstore.KeyValue {
+	e.Helper()
+	kv, _, err := c.Get(e.ctx, key)
+	if err != nil {
+		e.Fatal(err)
+	}
+	if kv == nil {
+		kv = &kvstore.KeyValue{Value: []byte("-")}
+	}
+	if string(kv.Value) != want {
+		e.Errorf("%s is %q, want %q", key, kv.Value, want)
+	}
+	return *kv
+}
+
+func putAlways(e *env) {
+	w := e.writer()
+	first := e.do(w.Put(e.ctx, "k", []byte("v")))
+	again := e.do(w.Put(e.ctx, "k", []byte("v")))
+	if !first.Done || !again.Done || again.At.Revision != first.At.Revision+1 {
+		e.Errorf("%+v, and again: %+v", first, again)
+	}
+	if kv := e.has(w, "k", "v"); kv.ModRevision != again.At.Revision || kv.Lease != 0 {
+		e.Errorf("%+v", kv)
+	}
+	e.do(w.Put(e.ctx, "k", nil))
+	e.has(w, "k", "")
+}
+
+func putUnties(e *env) {
+	w := e.writer()
+	e.do(w.Put(e.ctx, "k", []byte("v"), kvstore.Leased()))
+	if kv := e.has(w, "k", "v"); kv.Lease == 0 {
+		e.Error("a leased key has no lease")
+	}
+	e.do(w.Put(e.ctx, "k", []byte("v")))
+	if kv := e.has(w, "k", "v"); kv.Lease != 0 {
+		e.Errorf("the key has lease %x", kv.Lease)
+	}
+}
+
+func writePosition(e *env) {
+	w := e.writer()
+	s := e.watch(w, "p/", e.head(w))
+	a := e.do(w.Put(e.ctx, "p/a", []byte("1")))
+	b := e.do(w.Put(e.ctx, "p/b", []byte("1")))
+	c := e.do(w.Delete(e.ctx, "p/a"))
+	d := e.do(w.DeletePrefix(e.ctx, "p/"))
+	want := []string{
+		fmt.Sprintf("put p/a=1@%d", a.At.Revision), fmt.Sprintf("put p/b=1@%d", b.At.Revision),
+		fmt.Sprintf("delete p/a@%d", c.At.Revision), fmt.Sprintf("delete p/b@%d", d.At.Revision),
+	}
+	if diff := cmp.Diff(want, text(e.events(s, 4))); diff != "" {
+		e.Error(diff)
+	}
+	if at := e.head(w); at != d.At {
+		e.Errorf("the last write is at %v, the head at %v", d.At, at)
+	}
+}
+
+func deleteKey(e *env) {
+	w := e.writer()
+	put := e.put("k", "v", "k2", "v")
+	r := e.do(w.Delete(e.ctx, "k"))
+	if !r.Done || r.Deleted != 1 || r.At.Revision != put+1 {
+		e.Errorf("%+v", r)
+	}
+	e.has(w, "k", "-")
+	e.has(w, "k2", "v")
+	if again := e.do(w.Delete(e.ctx, "k")); again.Done || again.Deleted != 0 || again.At != r.At {
+		e.Errorf("an absent key: %+v, want nothing done at %v", again, r.At)
+	}
+}
+
+func deletePrefix(e *env) {
+	w := e.writer()
+	put := e.put("a", "", "a/", "", "a/b", "", "a/b/c", "", "a0", "", "ab/c", "")
+	r := e.do(w.DeletePrefix(e.ctx, "a/"))
+	if !r.Done || r.Deleted != 3 || r.At.Revision != put+1 {
+		e.Errorf("%+v", r)
+	}
+	if again := e.do(w.DeletePrefix(e.ctx, "a/")); again.Done || again.Deleted != 0 || again.At != r.At {
+		e.Errorf("nothing below: %+v", again)
+	}
+	for _, key := range []string{"a", "a0", "ab/c"} {
+		e.has(w, key, "")
+	}
+	if r := e.do(w.DeletePrefix(e.ctx, "a")); r.Deleted != 1 {
+		e.Errorf("a whole key: %+v", r)
+	}
+}
+
+// writes are one of each kind.
+func writes(w kvstore.Writer, key string) map[string]func(context.Context) error {
+	return map[string]func(context.Context) error{
+		"put":           func(ctx context.Context) error { _, err := w.Put(ctx, key, nil); return err },
+		"delete":        func(ctx context.Context) error { _, err := w.Delete(ctx, key); return err },
+		"delete prefix": func(ctx context.Context) error { _, err := w.DeletePrefix(ctx, key); return err },
+		"lock": func(ctx context.Context) error {
+			l, err := w.Lock(ctx, key)
+			if err == nil {
+				l.Unlock()
+			}
+			return err
+		},
+	}
+}
+
+func noKey(e *env) {
+	w := e.writer()
+	e.put("k", "v")
+	for what, write := range writes(w, "") {
+		if err := write(e.ctx); err == nil {
+			e.Errorf("%s of an empty key succeeds", what)
+		}
+	}
+	e.has(w, "k", "v")
+}
+
+func cancelledWrites(e *env) {
+	w := e.writer()
+	e.put("k", "v")
+	ctx, cancel := context.WithCancel(e.ctx)
+	cancel()
+	for what, write := range writes(w, "k") {
+		e.wantErr(what, write(ctx), context.Canceled)
+	}
+	e.has(w, "k", "v")
+}
+
+func closedWrites(e *env) {
+	w := e.writer()
+	w.Close()
+	for what, write := range writes(w, "k") {
+		e.wantErr(what, write(e.ctx), kvstore.ErrClosed)
+	}
+	_, err := w.Put(e.ctx, "k", nil, kvstore.Leased())
+	e.wantErr("leased put", err, kvstore.ErrClosed)
+}
+
+func replacedWrites(e *env) {
+	e.fill("p/", 9)
+	w := e.writer()
+	e.head(w)
+	e.store.Replace(e.T)
+	e.until("head fails as server changed", func() error {
+		_, err := w.Head(e.ctx)
+		if errors.Is(err, kvstore.ErrServerChanged) {
+			return nil
+		}
+		return fmt.Errorf("head: %w", err)
+	})
+	for what, write := range writes(w, "k") {
+		e.wantErr(what, write(e.ctx), kvstore.ErrServerChanged)
+	}
+	e.has(e.open(), "k", "-")
+}
+
+func writeErrorNames(e *env) {
+	w := e.writer()
+	w.Close()
+	for op, write := range writes(w, "some/key") {
+		var ke *kvstore.KeyError
+		if err := write(e.ctx); !errors.As(err, &ke) || ke.Op != op || ke.Key != "some/key" {
+			e.Errorf("%s: error %#v", op, err)
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package kvstore
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// keysPerLease is how many keys a lease is given, at most (spec wire.md, 5).
+const keysPerLease = 1000
+
+// leaseBook is the pure core of [Leases]: which key is tied to which lease, when
+// each is due to be kept alive, and what ends with it. It knows no clock, no lock
+// and no etcd.
+//
+// A key is attached before it is written, and settled once the outcome is known.
+// From the first to the last of these it is taken to be tied: rather too many
+// keys are told when a lease ends than too few.
+type leaseBook struct {
+	leases map[int64]*lease
+	of     map[string]int64 // the lease of each key that is tied
+	roomy  int64            // the lease that had room last
+}
+
+// lease is one that was granted.
+type lease struct {
+	ttl      time.Duration
+	answered time.Time // the last question that was answered was asked then
+	next     time.Time // when to ask again
+	keys     map[string]tie
+}
+
+// tie is what is known of a key that may be tied to a lease.
+type tie struct {
+	writing int   // writes under way
+	rev     int64 // of the last write that was made, or may have been; 0: none
+}
+
+// outcome of a write that was to tie a key to a lease.
+type outcome uint8
+
+const (
+	tied    outcome = iota // the key is tied to the lease
+	untied                 // the write was not made
+	unknown                // nobody knows
+)
+
+func newLeaseBook() leaseBook {
+	return leaseBook{leases: make(map[int64]*lease), of: make(map[string]int64)}
+}
+
+// add notes a lease that was granted for ttl, having been asked for at now.
+func (b *leaseBook) add(id int64, ttl time.Duration, now time.Time) {
+	b.leases[id] = &lease{ttl: ttl, answered: now, next: now.Add(ttl / 3), keys: make(map[string]tie)}
+	b.roomy = id
+}
+
+// attach chooses the lease for a write of the key: its present one, or one with
+// room. It reports false when another lease is needed.
+func (b *leaseBook) attach(key string) (int64, bool) {
+	id, ok := b.of[key]
+	if !ok {
+		if id, ok = b.withRoom(); !ok {
+			return 0, false
+		}
+		b.of[key] = id
+	}
+	t := b.leases[id].keys[key]
+	t.writing++
+	b.leases[id].keys[key] = t
+	return id, true
+}
+
+func (b *leaseBook) withRoom() (int64, bool) {
+	if l := b.leases[b.roomy]; l != nil && len(l.keys) < keysPerLease {
+		return b.roomy, true
+	}
+	for id, l := range b.leases {
+		if len(l.keys) < keysPerLease {
+			b.roomy = id
+			return id, true
+		}
+	}
+	return 0, false
+}
+
+// settle ends a write of the key that was attached to the lease; rev is that of
+// the write when the key is tied. When the lease has ended meanwhile, so has the
+// tie.
+func (b *leaseBook) settle(key string, id int64, o outcome, rev int64) {
+	l := b.leases[id]
+	if l == nil {
+		return
+	}
+	t := l.keys[key]
+	t.writing--
+	switch o {
+	case tied:
+		t.rev = max(t.rev, rev)
+	case unknown:
+		t.rev = max(t.rev, 1) // any later deletion is after it
+	case untied:
+	}
+	l.keys[key] = t
+	if t == (tie{}) {
+		b.forget(key)
+	}
+}
+
+// detach notes that the key was deleted, or written without a lease, at rev. A
+// write that is under way may tie it again: then it stays.
+func (b *leaseBook) detach(key string, rev int64) {
+	id, ok := b.of[key]
+	if !ok {
+		return
+	}
+	if t := b.leases[id].keys[key]; t.writing == 0 && t.rev < rev {
+		b.forget(key)
+	}
+}
+
+// detachAll is detach for all keys of a selection.
+func (b *leaseBook) detachAll(selection string, rev int64) {
+	for key := range b.of {
+		if selects(selection, key) {
+			b.detach(key, rev)
+		}
+	}
+}
+
+func (b *leaseBook) forget(key string) {
+	delete(b.leases[b.of[key]].keys, key)
+	delete(b.of, key)
+}
+
+// end notes that a lease has ended, and returns the keys that were tied to it, in
+// order.
+func (b *leaseBook) end(id int64) []string {
+	l := b.leases[id]
+	if l == nil {
+		return nil
+	}
+	delete(b.leases, id)
+	for key := range l.keys {
+		delete(b.of, key)
+	}
+	return slices.Sorted(maps.Keys(l.keys))
+}
+
+// ids are all leases.
+func (b *leaseBook) ids() []int64 { return slices.Sorted(maps.Keys(b.leases)) }
+
+// due returns the leases that are to be kept alive now, and when the next one
+// will be; zero for never.
+func (b *leaseBook) due(now time.Time) (ids []int64, next time.Time) {
+	for _, id := range b.ids() {
+		switch l := b.leases[id]; {
+		case !l.next.After(now):
+			ids = append(ids, id)
+		case next.IsZero() || l.next.Before(next):
+			next = l.next
+		}
+	}
+	return ids, next
+}
+
+// allDue makes all leases due.
+func (b *leaseBook) allDue() {
+	for _, l := range b.leases {
+		l.next = time.Time{}
+	}
+}
+
+// kept notes that a lease was found alive, having been asked about at now.
+func (b *leaseBook) kept(id int64, now time.Time) {
+	if l := b.leases[id]; l != nil {
+		l.answered, l.next = now, now.Add(l.ttl/3)
+	}
+}
+
+// retryAfter is how soon a lease is asked about again that got no answer.
+const retryAfter = 3 * time.Second
+
+// unanswered notes that the leases got no answer. It returns those whose time has
+// passed meanwhile: they must be taken for ended.
+func (b *leaseBook) unanswered(ids []int64, now time.Time) (over []int64) {
+	for _, id := range ids {
+		l := b.leases[id]
+		switch {
+		case l == nil:
+		case now.Sub(l.answered) > l.ttl:
+			over = append(over, id)
+		default:
+			l.next = now.Add(min(l.ttl/10, retryAfter))
+		}
+	}
+	return over
+}
+
+// below returns those of the keys that begin with the prefix.
+func below(keys []string, prefix string) []string {
+	var some []string
+	for _, k := range keys {
+		if strings.HasPrefix(k, prefix) {
+			some = append(some, k)
+		}
+	}
+	return some
+}

@@ -1,0 +1,291 @@
+package kvstore
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Leases are the leases that a writer ties its keys to, and what it tied to
+// them. A Leases outlives the sessions that it is given to, one after another,
+// in [Options]: as long as the same etcd answers the same leases go on, so that
+// a lost connection withdraws nothing. When another etcd answers, or a lease has
+// ended, its keys are told to their observers.
+//
+// A lease is granted when a key needs one, so who only reads has none. Leases are
+// kept alive by [Etcd.Run] of the session. Those of a writer that is gone run
+// out, unless [Leases.Revoke] ends them at once.
+type Leases struct {
+	granting chan struct{} // filled by who grants a lease, or waits for one
+	telling  sync.Mutex    // held while observers are told
+
+	mu        sync.Mutex
+	book      leaseBook                 // guarded by mu
+	observers map[string]func([]string) // guarded by mu
+	wake      chan struct{}             // guarded by mu; closed and replaced when there is another lease
+	joined    joined                    // guarded by mu
+}
+
+// joined is the session that a Leases belongs to at present.
+type joined struct {
+	lessor    lessor
+	clusterID uint64
+	ttl       time.Duration
+	gauge     prometheus.Gauge // nil for none
+	log       *slog.Logger     // nil for none
+}
+
+// lessor is a server that grants leases. Its calls have deadlines of their own.
+type lessor interface {
+	// grant asks for a lease.
+	grant(ctx context.Context, ttl time.Duration) (id int64, err error)
+	// keepAlive prolongs leases, one after another, and tells of each that was
+	// answered whether it is alive.
+	keepAlive(ctx context.Context, ids []int64) (alive map[int64]bool, err error)
+	// revoke ends a lease and deletes its keys; one that has ended is fine.
+	revoke(ctx context.Context, id int64) error
+}
+
+// NewLeases returns an empty Leases.
+func NewLeases() *Leases {
+	return &Leases{
+		granting:  make(chan struct{}, 1),
+		book:      newLeaseBook(),
+		observers: make(map[string]func([]string)),
+		wake:      make(chan struct{}),
+	}
+}
+
+// join begins a session. Leases of another etcd have ended.
+func (l *Leases) join(j joined) {
+	l.mu.Lock()
+	before := l.joined
+	l.joined = j
+	l.book.allDue()
+	var over []int64
+	if before.clusterID != j.clusterID {
+		over = l.book.ids()
+	}
+	if before.gauge == nil && j.gauge != nil {
+		j.gauge.Add(float64(len(l.book.leases)))
+	}
+	l.mu.Unlock()
+	l.end(over, "another etcd answers")
+}
+
+// attach chooses the lease for a write of the key, and asks for another one when
+// that is needed. Each attach is followed by a settle.
+func (l *Leases) attach(ctx context.Context, key string) (int64, error) {
+	if id, ok := l.tryAttach(key); ok {
+		return id, nil
+	}
+	select {
+	case l.granting <- struct{}{}:
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	defer func() { <-l.granting }()
+	for {
+		if id, ok := l.tryAttach(key); ok {
+			return id, nil
+		}
+		if err := l.grant(ctx); err != nil {
+			return 0, err
+		}
+	}
+}
+
+func (l *Leases) tryAttach(key string) (int64, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.book.attach(key)
+}
+
+func (l *Leases) grant(ctx context.Context) error {
+	l.mu.Lock()
+	j := l.joined
+	l.mu.Unlock()
+	asked := time.Now()
+	id, err := j.lessor.grant(ctx, j.ttl)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.joined.clusterID != j.clusterID {
+		return errors.New("another session has begun while a lease was asked for")
+	}
+	l.book.add(id, j.ttl, asked)
+	l.count(1)
+	close(l.wake)
+	l.wake = make(chan struct{})
+	return nil
+}
+
+// count keeps the gauge. The lock is held.
+func (l *Leases) count(n int) {
+	if g := l.joined.gauge; g != nil {
+		g.Add(float64(n))
+	}
+}
+
+func (l *Leases) settle(key string, id int64, o outcome, rev int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.book.settle(key, id, o, rev)
+}
+
+func (l *Leases) detach(key string, rev int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.book.detach(key, rev)
+}
+
+func (l *Leases) detachAll(selection string, rev int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.book.detachAll(selection, rev)
+}
+
+// observe implements [Writer.OnLeaseExpired].
+func (l *Leases) observe(prefix string, f func(keys []string)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if f == nil {
+		delete(l.observers, prefix)
+		return
+	}
+	l.observers[prefix] = f
+}
+
+// leaseUnknown is why a lease has ended that a server was asked about.
+const leaseUnknown = "the server does not know it any more"
+
+// end forgets leases that have ended and tells the observers of their keys.
+func (l *Leases) end(ids []int64, why string) {
+	l.telling.Lock()
+	defer l.telling.Unlock()
+	for _, id := range ids {
+		l.mu.Lock()
+		_, known := l.book.leases[id]
+		keys := l.book.end(id)
+		observers := maps.Clone(l.observers)
+		log := l.joined.log
+		if known {
+			l.count(-1)
+		}
+		l.mu.Unlock()
+		if len(keys) > 0 && log != nil {
+			log.Warn("A kvstore lease has ended, and with it the keys tied to it", "lease", id, "keys", len(keys), "reason", why)
+		}
+		for _, prefix := range slices.Sorted(maps.Keys(observers)) {
+			if some := below(keys, prefix); len(some) > 0 {
+				observers[prefix](some)
+			}
+		}
+	}
+}
+
+// keep keeps the leases alive until the context ends.
+func (l *Leases) keep(ctx context.Context, s lessor) error {
+	for {
+		l.mu.Lock()
+		ids, next := l.book.due(time.Now())
+		wake := l.wake
+		l.mu.Unlock()
+		if len(ids) > 0 {
+			l.ask(ctx, s, ids)
+		} else {
+			await(ctx, wake, next)
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+}
+
+// await waits for a wake-up, a moment (zero: none), or the end of the context.
+func await(ctx context.Context, wake <-chan struct{}, moment time.Time) {
+	var due <-chan time.Time
+	if !moment.IsZero() {
+		t := time.NewTimer(time.Until(moment))
+		defer t.Stop()
+		due = t.C
+	}
+	select {
+	case <-wake:
+	case <-due:
+	case <-ctx.Done():
+	}
+}
+
+// ask prolongs leases, and draws the conclusions.
+func (l *Leases) ask(ctx context.Context, s lessor, ids []int64) {
+	asked := time.Now()
+	alive, err := s.keepAlive(ctx, ids)
+	var gone, silent []int64
+	l.mu.Lock()
+	for _, id := range ids {
+		switch is, answered := alive[id]; {
+		case is:
+			l.book.kept(id, asked)
+		case answered:
+			gone = append(gone, id)
+		default:
+			silent = append(silent, id)
+		}
+	}
+	if ctx.Err() != nil {
+		silent = nil // the session ends; the next one will ask
+	}
+	over := l.book.unanswered(silent, time.Now())
+	log := l.joined.log
+	l.mu.Unlock()
+	if err != nil && len(silent) > 0 && log != nil {
+		log.Debug("Kvstore leases could not be kept alive", "leases", len(silent), "error", err)
+	}
+	l.end(gone, leaseUnknown)
+	l.end(over, "it was not kept alive in time")
+}
+
+// Revoke ends all leases now, with every key tied to them, through the present
+// session. Observers are not told, and the next key gets another lease. What
+// could not be ended, as the error tells, runs out.
+func (l *Leases) Revoke(ctx context.Context) error {
+	l.mu.Lock()
+	j := l.joined
+	ids := l.book.ids()
+	for _, id := range ids {
+		l.book.end(id)
+	}
+	l.count(-len(ids))
+	l.mu.Unlock()
+	var errs []error
+	for _, id := range ids {
+		if err := j.lessor.revoke(ctx, id); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// abandon forgets everything: the session that owned it has ended.
+func (l *Leases) abandon() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.count(-len(l.book.leases))
+	l.book = newLeaseBook()
+}
+
+// number is how many leases there are.
+func (l *Leases) number() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.book.leases)
+}

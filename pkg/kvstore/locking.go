@@ -1,0 +1,229 @@
+package kvstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Lock implements [Writer].
+func (w *writing) Lock(ctx context.Context, path string) (*Lock, error) {
+	if path == "" {
+		return nil, &KeyError{"lock", path, errEmptyKey}
+	}
+	caller := callerName()
+	bound, cancel := context.WithTimeout(ctx, w.options.timings.Lock)
+	defer cancel()
+	c := &contest{w: w, path: path}
+	l, err := c.win(bound)
+	switch {
+	case err == nil:
+		l.free = func() { w.unlock(l) }
+		w.held.add(l, caller, time.Now())
+		return l, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case bound.Err() != nil:
+		err = &lockTimeoutError{w.options.timings.Lock, c.holder}
+	}
+	var ke *KeyError
+	if !errors.As(err, &ke) {
+		err = &KeyError{"lock", path, err}
+	}
+	return nil, err
+}
+
+// lockTimeoutError is the end of Timings.Lock. It is a
+// [context.DeadlineExceeded].
+type lockTimeoutError struct {
+	after  time.Duration
+	holder string // empty when it is not known
+}
+
+func (e *lockTimeoutError) Error() string {
+	s := fmt.Sprintf("not free within %s", e.after)
+	if e.holder != "" {
+		s += ", held by " + e.holder
+	}
+	return s
+}
+
+func (e *lockTimeoutError) Unwrap() error { return context.DeadlineExceeded }
+
+// contest is the way to a lock: first within this process, then among all.
+type contest struct {
+	w      *writing
+	path   string
+	key    string // ours, once it may exist
+	holder string // whom we wait for, as far as is known
+}
+
+func (c *contest) win(ctx context.Context) (*Lock, error) {
+	c.holder = c.w.held.holder(c.path)
+	if err := c.w.paths.acquire(ctx, c.path); err != nil {
+		return nil, err
+	}
+	c.holder = ""
+	l, err := c.winOutside(ctx)
+	if err != nil {
+		if c.key != "" {
+			c.w.held.leave(c.path, c.key)
+		}
+		c.w.paths.release(c.path)
+		return nil, err
+	}
+	return l, nil
+}
+
+// winOutside begins anew when the key is lost on the way: its lease has ended.
+func (c *contest) winOutside(ctx context.Context) (*Lock, error) {
+	if c.w.options.checkQuorum {
+		if _, _, err := c.w.server.transact(ctx, c.transaction(nil, readKey(wire.HeartbeatKey))); err != nil {
+			return nil, err
+		}
+	}
+	for {
+		l, err := c.enter(ctx)
+		if err == nil {
+			err = c.await(ctx, l)
+		}
+		if !errors.Is(err, ErrLockLeaseExpired) {
+			return l, err
+		}
+	}
+}
+
+func (c *contest) transaction(compare []*pb.Compare, success *pb.RequestOp, failure ...*pb.RequestOp) transaction {
+	return transaction{op: "lock", key: c.path, req: &pb.TxnRequest{
+		Compare: compare, Success: []*pb.RequestOp{success}, Failure: failure,
+	}}
+}
+
+// enter creates our key. One that exists was left behind, since the path is ours
+// in this process: it is deleted first, so that nobody who still wants to delete
+// it deletes the new one.
+func (c *contest) enter(ctx context.Context) (*Lock, error) {
+	for {
+		lease, err := c.w.attach(ctx, c.w.locks, "lock", c.path)
+		if err != nil {
+			return nil, err
+		}
+		c.key = fmt.Sprintf("%s/%x", c.path, lease)
+		create := &pb.PutRequest{Key: []byte(c.key), Lease: lease}
+		resp, at, err := c.w.server.transact(ctx, c.transaction(
+			[]*pb.Compare{compareCreated(create.Key, pb.Compare_EQUAL, 0)},
+			&pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: create}},
+			deletion(c.key, ""),
+		))
+		c.w.locks.settle(c.path, lease, outcomeOf(resp.GetSucceeded(), err), at.Revision)
+		switch {
+		case isLeaseGone(err):
+			c.w.locks.end([]int64{lease}, leaseUnknown)
+		case err != nil:
+			return nil, err
+		case resp.Succeeded:
+			c.w.held.entered(c.path)
+			return &Lock{Path: c.path, Key: c.key, Revision: at.Revision}, nil
+		}
+	}
+}
+
+// await waits until everybody who came before has gone.
+func (c *contest) await(ctx context.Context, l *Lock) error {
+	for {
+		before, at, err := c.before(ctx, l)
+		if err != nil || before == "" {
+			return err
+		}
+		c.holder = before
+		if err := c.w.gone(ctx, before, at); err != nil {
+			return err
+		}
+	}
+}
+
+// before returns the key of who came last before us, empty for nobody. That our
+// own key is still there is seen in the same transaction. Keys further below are
+// those of other paths.
+func (c *contest) before(ctx context.Context, l *Lock) (string, Position, error) {
+	from := c.path + "/"
+	t := c.transaction([]*pb.Compare{l.held()}, &pb.RequestOp{Request: &pb.RequestOp_RequestRange{
+		RequestRange: &pb.RangeRequest{
+			Key: []byte(from), RangeEnd: []byte(selectionEnd(from)), KeysOnly: true, MaxCreateRevision: l.Revision - 1,
+		},
+	}}, readKey(l.Key))
+	t.locks = []*Lock{l}
+	resp, at, err := c.w.server.transact(ctx, t)
+	if err != nil {
+		return "", at, err
+	}
+	key, rev := "", int64(0)
+	for _, kv := range resp.Responses[0].GetResponseRange().GetKvs() {
+		if kv.CreateRevision > rev && !strings.Contains(string(kv.Key[len(from):]), "/") {
+			key, rev = string(kv.Key), kv.CreateRevision
+		}
+	}
+	return key, at, nil
+}
+
+// gone waits until a key is deleted, or somebody should look again.
+func (w *writing) gone(ctx context.Context, key string, after Position) error {
+	st, err := w.server.openWatch(ctx, key, after)
+	if err == nil {
+		defer st.Close()
+		err = untilDeleted(st)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil, errors.Is(err, ErrClosed), errors.Is(err, ErrServerChanged), errors.Is(err, ErrPermissionDenied):
+		return err
+	default: // the stream broke; whether anybody answers is seen when asking again
+		return waiting.Sleep(ctx, backoffMin)
+	}
+}
+
+func untilDeleted(st Stream) error {
+	for {
+		b, err := st.Recv()
+		if err != nil {
+			return err
+		}
+		for _, ev := range b.Events {
+			if ev.Type == EventDelete {
+				return nil
+			}
+		}
+	}
+}
+
+// unlock gives a lock up. The local path goes first: whoever takes it now finds
+// our key and replaces it, so that our deletion, which is of this one alone, does
+// no harm.
+func (w *writing) unlock(l *Lock) {
+	w.held.remove(l)
+	w.paths.release(l.Path)
+	ctx, cancel := context.WithTimeout(context.Background(), w.options.timings.Write)
+	defer cancel()
+	if err := w.deleteLock(ctx, l.Path, l.Key, l.held()); err != nil {
+		w.held.leave(l.Path, l.Key)
+	}
+}
+
+// deleteLock deletes the key of a lock, if it is as it should be.
+func (w *writing) deleteLock(ctx context.Context, path, key string, as ...*pb.Compare) error {
+	resp, at, err := w.server.transact(ctx, transaction{op: "unlock", key: path, req: &pb.TxnRequest{
+		Compare: as, Success: []*pb.RequestOp{deletion(key, "")},
+	}})
+	if err == nil && resp.Succeeded {
+		w.locks.detach(path, at.Revision)
+	}
+	return err
+}

@@ -1,0 +1,162 @@
+package kvstore
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+)
+
+// lockTable has the locks that this session holds, and the keys of locks that it
+// has left behind because their deletion failed.
+type lockTable struct {
+	metrics *Metrics
+
+	mu   sync.Mutex
+	held map[*Lock]*holding // guarded by mu
+	left map[string]string  // path to key; guarded by mu
+	wake chan struct{}      // guarded by mu; closed and replaced when something is left behind
+}
+
+// holding is how a lock is held.
+type holding struct {
+	since    time.Time
+	caller   string // who took it: file and line
+	reported bool
+}
+
+func newLockTable(m *Metrics) *lockTable {
+	return &lockTable{
+		metrics: m, held: make(map[*Lock]*holding), left: make(map[string]string), wake: make(chan struct{}),
+	}
+}
+
+func (h *lockTable) add(l *Lock, caller string, now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.held[l] = &holding{since: now, caller: caller}
+	h.metrics.lockHeld(1)
+}
+
+func (h *lockTable) remove(l *Lock) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, ok := h.held[l]; ok {
+		delete(h.held, l)
+		h.metrics.lockHeld(-1)
+	}
+}
+
+// clear forgets all locks: the session has ended.
+func (h *lockTable) clear() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.metrics.lockHeld(-len(h.held))
+	clear(h.held)
+	clear(h.left)
+}
+
+func (h *lockTable) number() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.held)
+}
+
+// holder says who holds a path in this process; empty when nobody does.
+func (h *lockTable) holder(path string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for l, how := range h.held {
+		if l.Path == path {
+			return "this process, taken at " + how.caller
+		}
+	}
+	return ""
+}
+
+// leave notes a key that could not be deleted, or may exist.
+func (h *lockTable) leave(path, key string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.left[path] = key
+	close(h.wake)
+	h.wake = make(chan struct{})
+}
+
+// entered notes that the path has a new key: nothing is left behind there.
+func (h *lockTable) entered(path string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.left, path)
+}
+
+// leftBehind returns what is left behind, and what tells of more.
+func (h *lockTable) leftBehind() (map[string]string, <-chan struct{}) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return maps.Clone(h.left), h.wake
+}
+
+// stale returns the locks that have been held for longer than limit and were not
+// returned before.
+func (h *lockTable) stale(now time.Time, limit time.Duration) map[*Lock]holding {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	found := make(map[*Lock]holding)
+	for l, how := range h.held {
+		if !how.reported && now.Sub(how.since) > limit {
+			how.reported = true
+			found[l] = *how
+		}
+	}
+	return found
+}
+
+// watchLocks deletes what was left behind and reports locks that are held for
+// long. It takes nothing away from anybody.
+func (w *writing) watchLocks(ctx context.Context) error {
+	for {
+		left, wake := w.held.leftBehind()
+		for path, key := range left {
+			w.cleanUp(ctx, path, key)
+		}
+		w.reportStale(time.Now())
+		await(ctx, wake, time.Now().Add(w.options.timings.StaleLock/3))
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+}
+
+// cleanUp deletes a key that was left behind, unless somebody is at the path
+// again: who takes it deletes that key.
+func (w *writing) cleanUp(ctx context.Context, path, key string) {
+	if !w.paths.try(path) {
+		return
+	}
+	defer w.paths.release(path)
+	if w.deleteLock(ctx, path, key) == nil {
+		w.held.entered(path)
+	}
+}
+
+func (w *writing) reportStale(now time.Time) {
+	for l, how := range w.held.stale(now, w.options.timings.StaleLock) {
+		if log := w.options.log; log != nil {
+			log.Warn("A kvstore lock has been held for long",
+				"path", l.Path, "held", now.Sub(how.since).Round(time.Millisecond), "by", how.caller)
+		}
+	}
+}
+
+// callerName is the place that called the exported method that calls this.
+func callerName() string {
+	_, file, line, ok := runtime.Caller(2)
+	if !ok {
+		return "an unknown place"
+	}
+	return fmt.Sprintf("%s:%d", filepath.Join(filepath.Base(filepath.Dir(file)), filepath.Base(file)), line)
+}

@@ -1,0 +1,194 @@
+package kvstore
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// writing is the writing side of a session, for whatever server: it implements
+// [Writer]'s methods by transactions.
+type writing struct {
+	server  server
+	leases  *Leases // of keys
+	ours    bool    // leases end with the session
+	locks   *Leases // of locks; they always do
+	paths   *pathLocks
+	held    *lockTable
+	options writeOptions
+}
+
+// server is what writing needs of one. Calls have deadlines of their own.
+type server interface {
+	lessor
+	// transact makes a transaction. A lost lock is an error.
+	transact(ctx context.Context, t transaction) (*pb.TxnResponse, Position, error)
+	// openWatch is [Client.Watch] without limits.
+	openWatch(ctx context.Context, key string, after Position) (Stream, error)
+}
+
+// writeOptions are what a session's options say about writing.
+type writeOptions struct {
+	leaseTTL, lockTTL time.Duration
+	timings           Timings
+	checkQuorum       bool // before a lock is taken
+	metrics           *Metrics
+	log               *slog.Logger
+}
+
+func newWriting(s server, shared *Leases, o writeOptions) *writing {
+	w := &writing{
+		server: s, leases: shared, ours: shared == nil, locks: NewLeases(),
+		paths: newPathLocks(), held: newLockTable(o.metrics), options: o,
+	}
+	if w.ours {
+		w.leases = NewLeases()
+	}
+	return w
+}
+
+// begin joins the leases, once the server's cluster ID is known.
+func (w *writing) begin(clusterID uint64) {
+	o := w.options
+	w.leases.join(joined{lessor: w.server, clusterID: clusterID, ttl: o.leaseTTL, gauge: o.metrics.leasesOf("session"), log: o.log})
+	w.locks.join(joined{lessor: w.server, clusterID: clusterID, ttl: o.lockTTL, gauge: o.metrics.leasesOf("lock"), log: o.log})
+}
+
+// run keeps the leases alive and looks after the locks, until the context ends.
+func (w *writing) run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return w.leases.keep(ctx, w.server) })
+	g.Go(func() error { return w.locks.keep(ctx, w.server) })
+	g.Go(func() error { return w.watchLocks(ctx) })
+	return g.Wait()
+}
+
+// end revokes the leases of the locks, within the context. The others run out.
+func (w *writing) end(ctx context.Context) {
+	_ = w.locks.Revoke(ctx) // what cannot be revoked runs out
+	w.held.clear()
+	if w.ours {
+		w.leases.abandon()
+	}
+}
+
+// Put implements [Writer].
+func (w *writing) Put(ctx context.Context, key string, value []byte, opts ...Option) (Result, error) {
+	r := requested(opts)
+	if r.leased {
+		return w.putLeased(ctx, key, value, r)
+	}
+	t, err := compilePut(key, value, 0, r)
+	if err != nil {
+		return Result{}, err
+	}
+	res, met, err := w.write(ctx, t)
+	if met {
+		w.leases.detach(key, res.At.Revision)
+	}
+	return res, err
+}
+
+// leaseAttempts is how many leases are tried: one that has just ended is
+// replaced.
+const leaseAttempts = 3
+
+func (w *writing) putLeased(ctx context.Context, key string, value []byte, r request) (res Result, err error) {
+	for range leaseAttempts {
+		var lease int64
+		if lease, err = w.attach(ctx, w.leases, "put", key); err != nil {
+			return Result{}, err
+		}
+		var t transaction
+		if t, err = compilePut(key, value, lease, r); err != nil {
+			w.leases.settle(key, lease, untied, 0)
+			return Result{}, err
+		}
+		var met bool
+		res, met, err = w.write(ctx, t)
+		w.leases.settle(key, lease, outcomeOf(met, err), res.At.Revision)
+		if !isLeaseGone(err) {
+			return res, err
+		}
+		w.leases.end([]int64{lease}, leaseUnknown)
+	}
+	return Result{}, err
+}
+
+// attach is Leases.attach with the error of an operation.
+func (w *writing) attach(ctx context.Context, leases *Leases, op, key string) (int64, error) {
+	id, err := leases.attach(ctx, key)
+	var ke *KeyError
+	if err != nil && ctx.Err() == nil && !errors.As(err, &ke) {
+		err = &KeyError{op, key, err}
+	}
+	return id, err
+}
+
+// Delete implements [Writer].
+func (w *writing) Delete(ctx context.Context, key string, opts ...Option) (Result, error) {
+	t, err := compileDelete(key, requested(opts))
+	if err != nil {
+		return Result{}, err
+	}
+	res, met, err := w.write(ctx, t)
+	if met {
+		w.leases.detach(key, res.At.Revision)
+	}
+	return res, err
+}
+
+// DeletePrefix implements [Writer].
+func (w *writing) DeletePrefix(ctx context.Context, prefix string, opts ...Option) (Result, error) {
+	t, err := compileDeletePrefix(prefix, requested(opts))
+	if err != nil {
+		return Result{}, err
+	}
+	res, met, err := w.write(ctx, t)
+	if met {
+		w.leases.detachAll(prefix, res.At.Revision)
+	}
+	return res, err
+}
+
+// OnLeaseExpired implements [Writer].
+func (w *writing) OnLeaseExpired(prefix string, f func(keys []string)) { w.leases.observe(prefix, f) }
+
+// write makes a write and tells whether its conditions were met.
+func (w *writing) write(ctx context.Context, t transaction) (res Result, met bool, err error) {
+	resp, at, err := w.server.transact(ctx, t)
+	if err != nil {
+		return Result{}, false, err
+	}
+	return result(resp, at), resp.Succeeded, nil
+}
+
+// outcomeOf a write whose conditions were met, or not, or that has failed. A put
+// under IfChanged that had nothing to do has met its conditions: the key is tied.
+func outcomeOf(met bool, err error) outcome {
+	switch {
+	case err == nil && met:
+		return tied
+	case err == nil || wasRefused(err):
+		return untied
+	default:
+		return unknown
+	}
+}
+
+// wasRefused tells that a server has seen a write and not made it.
+func wasRefused(err error) bool {
+	for _, is := range []error{ErrLockLeaseExpired, ErrPermissionDenied, ErrUnauthenticated} {
+		if errors.Is(err, is) {
+			return true
+		}
+	}
+	return slices.Contains([]codes.Code{codes.NotFound, codes.InvalidArgument}, status.Code(unwrapRPC(err)))
+}
