@@ -41,7 +41,7 @@ func (m *Memory) transact(ctx context.Context, t transaction) (*pb.TxnResponse, 
 func (s *memStore) mayApply(req *pb.TxnRequest) error {
 	for _, op := range slices.Concat(req.Success, req.Failure) {
 		if put := op.GetRequestPut(); put != nil && put.Lease != 0 && !s.leases[put.Lease] {
-			return rpctypes.ErrGRPCLeaseNotFound
+			return fromRPC(rpctypes.ErrGRPCLeaseNotFound)
 		}
 		if inner := op.GetRequestTxn(); inner != nil {
 			if err := s.mayApply(inner); err != nil {
