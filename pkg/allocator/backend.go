@@ -23,8 +23,9 @@ type Backend interface {
 	// and changes nothing, when the ID is taken, even by the same key.
 	AllocateID(ctx context.Context, id uint64, key Key, lock Lock) (created bool, err error)
 	// AcquireReference takes this node's reference of the key, provided that the
-	// mapping is there; it reports false when the mapping is gone. A reference
-	// that is there already is fine.
+	// mapping of the ID is there and says this key; it reports false, and changes
+	// nothing, when it is gone or another one. A reference that is there already
+	// is fine.
 	AcquireReference(ctx context.Context, id uint64, key Key, lock Lock) (held bool, err error)
 	// Release deletes this node's reference of the key, and nothing else. An
 	// absent one is fine.
@@ -32,7 +33,8 @@ type Backend interface {
 	// UpdateKey refreshes a key that this node uses: it puts back a mapping that
 	// is missing, and never overwrites one, and writes this node's reference if
 	// it is missing or different. With reliablyMissing the caller knows that the
-	// reference is gone: it is created, and an existing one left alone.
+	// reference is gone: it is created, and an existing one left alone. When the
+	// mapping says another key, nothing is written and the error says so.
 	UpdateKey(ctx context.Context, id uint64, key Key, reliablyMissing bool, lock Lock) error
 	// Restore makes the mapping of the ID say key again, while it says instead:
 	// somebody altered it. It reports false when it says anything else.
@@ -75,7 +77,7 @@ type Backend interface {
 type Lock interface{ Unlock() }
 
 // CacheMutations is told, by one goroutine and in the order of the store, what
-// happens to mappings. The methods must not call the backend.
+// happens to mappings. The methods must not call the backend, and do not block.
 type CacheMutations interface {
 	// OnUpsert: the mapping was made, or its key is another one.
 	OnUpsert(id uint64, key Key)
@@ -83,6 +85,9 @@ type CacheMutations interface {
 	OnDelete(id uint64, key Key)
 	// OnListDone: the first list is complete. It is called once.
 	OnListDone()
+	// OnReferencesLost: node references of this node may be gone, because a
+	// lease has ended. Any goroutine may call it, at any time.
+	OnReferencesLost()
 }
 
 // StaleIDs are the mappings that a round found unused, with their revisions.
