@@ -1,0 +1,180 @@
+package allocator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+)
+
+// errLost is the error of an attempt whose ID was somebody else's, or went.
+var errLost = errors.New("the ID was taken by another key, or its mapping vanished")
+
+// Allocate returns the ID of the key and counts it as used on this node, until
+// as many Releases. A key that is in use here costs no operation on the store.
+// For another one the ID is found or made under the key's lock; that is tried
+// as often as the options say, with growing pauses. It waits for the first list.
+//
+// isNew tells that this call created the mapping, as far as it can know, and
+// firstUse that the key was not in use on this node. Concurrent calls for one
+// key do the work once; when it fails, it fails for all who have waited for it.
+// When ctx ends it returns at once: nothing is held then, and another one that
+// waits for the key takes over.
+func (a *Allocator) Allocate(ctx context.Context, key Key) (id uint64, isNew, firstUse bool, err error) {
+	text := key.GetKey()
+	a.mu.Lock()
+	id, ok := a.core.hit(text)
+	a.mu.Unlock()
+	if ok {
+		a.options.metrics.hit()
+		return id, false, false, nil
+	}
+	if a.forGC {
+		return NoID, false, false, errors.New("an allocator for garbage collection does not allocate")
+	}
+	if err := a.WaitForInitialSync(ctx); err != nil {
+		return NoID, false, false, fmt.Errorf("allocating an ID for %s: %w", key, err)
+	}
+	id, whose, err := a.takeTurn(ctx, key, text)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("allocating an ID for %s: %w", key, err)
+	case whose == turnInUse:
+		a.options.metrics.hit()
+		return id, false, false, nil
+	default:
+		id, isNew, err = a.allocate(ctx, key, text)
+	}
+	a.options.metrics.allocated(isNew, err)
+	return id, isNew, err == nil, err
+}
+
+// takeTurn waits until the key is in use or this call has the turn to work on it.
+func (a *Allocator) takeTurn(ctx context.Context, key Key, text string) (uint64, turn, error) {
+	for {
+		a.mu.Lock()
+		id, whose := a.core.begin(key, text)
+		if whose == turnMine {
+			a.beginTurn(text)
+		}
+		other := a.turns[text]
+		a.mu.Unlock()
+		if whose != turnWait {
+			return id, whose, nil
+		}
+		select {
+		case <-other.done:
+			if other.err != nil {
+				return NoID, turnWait, other.err
+			}
+		case <-a.stopped:
+			return NoID, turnWait, ErrStopped
+		case <-ctx.Done():
+			return NoID, turnWait, ctx.Err()
+		}
+	}
+}
+
+// allocate makes attempts until one succeeds, and ends the turn.
+func (a *Allocator) allocate(ctx context.Context, key Key, text string) (id uint64, isNew bool, err error) {
+	var last error
+	for n := range a.options.maxAttempts {
+		if n > 0 {
+			err = a.pause(ctx, n)
+		}
+		if err == nil {
+			a.options.metrics.attempt()
+			id, isNew, last = a.attempt(ctx, key, text)
+			if last == nil {
+				return id, isNew, nil
+			}
+			err = ctx.Err()
+		}
+		if err != nil || errors.Is(last, ErrNoFreeID) {
+			break
+		}
+		a.options.log.Debug("An attempt to allocate an ID failed", "key", key, "attempt", n+1, "error", last)
+	}
+	switch {
+	case err != nil && !errors.Is(last, err):
+		err = fmt.Errorf("allocating an ID for %s: %w; the last attempt: %w", key, err, last)
+	case err != nil || errors.Is(last, ErrNoFreeID):
+		err = fmt.Errorf("allocating an ID for %s: %w", key, last)
+	default:
+		err = fmt.Errorf("allocating an ID for %s: all %d attempts failed, the last one: %w", key, a.options.maxAttempts, last)
+	}
+	a.abandon(ctx, text, err)
+	return NoID, false, err
+}
+
+// abandon ends a turn that did not lead to an ID. Who waited for it fails as
+// well, unless the reason was this caller's own.
+func (a *Allocator) abandon(ctx context.Context, text string, err error) {
+	if ctx.Err() != nil {
+		err = nil
+	}
+	a.mu.Lock()
+	a.core.abandon(text, time.Now())
+	a.endTurn(text, err)
+	a.mu.Unlock()
+	a.jobsDue()
+}
+
+// attempt tries once to get an ID for the key, under the key's lock; when it
+// succeeds it ends the turn (spec wire.md, 5).
+func (a *Allocator) attempt(ctx context.Context, key Key, text string) (id uint64, isNew bool, err error) {
+	lock, err := a.backend.Lock(ctx, key)
+	if err != nil {
+		return NoID, false, err
+	}
+	defer lock.Unlock()
+	referenced, err := a.backend.Get(ctx, key, lock)
+	if err != nil {
+		return NoID, false, err
+	}
+	a.mu.Lock()
+	try, err := a.core.candidate(text, referenced)
+	a.mu.Unlock()
+	if err != nil {
+		return NoID, false, err
+	}
+	if try.create {
+		// When the ID is taken, then by an earlier attempt perhaps, whose answer
+		// was lost: the reference will tell.
+		if isNew, err = a.backend.AllocateID(ctx, try.id, key, lock); err != nil {
+			return NoID, false, err
+		}
+	}
+	held, err := a.backend.AcquireReference(ctx, try.id, key, lock)
+	if err != nil {
+		if !errors.Is(err, kvstore.ErrLockLeaseExpired) {
+			a.mu.Lock()
+			a.core.unsure(text, try.id)
+			a.mu.Unlock()
+		}
+		return NoID, false, err
+	}
+	if !a.concluded(text, try, held) {
+		return NoID, false, fmt.Errorf("%w: %d", errLost, try.id)
+	}
+	return try.id, isNew, nil
+}
+
+// concluded takes in what became of the candidate. If it became the key's ID,
+// the turn is over.
+func (a *Allocator) concluded(text string, tried candidate, held bool) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !held {
+		a.core.refused(text, tried)
+		return false
+	}
+	if !a.core.used(text, tried.id, time.Now()) {
+		return false
+	}
+	a.endTurn(text, nil)
+	a.jobsDue()
+	return true
+}

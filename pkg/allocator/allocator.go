@@ -1,0 +1,170 @@
+package allocator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
+)
+
+// ErrStopped is the error of calls that need a running allocator, after
+// [Allocator.Run] has ended.
+var ErrStopped = errors.New("the allocator has stopped")
+
+// Allocator gives keys their IDs; see the package comment. All methods may be
+// called by any goroutine, Run once.
+type Allocator struct {
+	backend Backend
+	options options
+	forGC   bool
+
+	ran      atomic.Bool
+	listed   chan struct{} // closed by the watch when its first list is done
+	stopped  chan struct{} // closed by Run when it ends
+	jobs     chan struct{} // jobs may be due; at most one signal
+	events   *events       // nil: nobody wants them
+	warnings *rate.Limiter
+
+	mu   sync.Mutex
+	core *core
+	// turns has, for each key that somebody works on, what ends with that.
+	turns map[string]*work
+
+	remotes remotes
+}
+
+// work is somebody's turn at a key.
+type work struct {
+	done chan struct{} // closed when it ends
+	err  error         // set before, if all who waited have failed with it
+}
+
+// NewAllocator returns an allocator over the backend, which does nothing before
+// it is run. The error tells every option that cannot be.
+func NewAllocator(backend Backend, opts ...Option) (*Allocator, error) {
+	o := defaults()
+	for _, opt := range opts {
+		opt(&o)
+	}
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	if backend == nil {
+		return nil, errors.New("an allocator needs a backend")
+	}
+	from, to := o.idRange()
+	a := &Allocator{
+		backend: backend, options: o,
+		listed: make(chan struct{}), stopped: make(chan struct{}), jobs: make(chan struct{}, 1),
+		warnings: rate.NewLimiter(rate.Every(time.Second), 10),
+		core:     newCore(from, to, o.protect), turns: make(map[string]*work),
+	}
+	if o.events {
+		a.events = newEvents()
+	}
+	return a, nil
+}
+
+// NewAllocatorForGC returns an allocator that only collects garbage: it is not
+// run and does not allocate.
+func NewAllocatorForGC(backend Backend, opts ...Option) (*Allocator, error) {
+	a, err := NewAllocator(backend, opts...)
+	if err != nil {
+		return nil, err
+	}
+	if a.options.withoutGC {
+		return nil, errors.New("an allocator for garbage collection cannot be one without")
+	}
+	a.forGC = true
+	return a, nil
+}
+
+// Run follows the mappings and does what is due until ctx ends; it returns when
+// all its goroutines have ended, with the error of ctx. An allocator runs once.
+// What this node uses stays in the store: the references end with their leases.
+func (a *Allocator) Run(ctx context.Context) error {
+	if a.forGC {
+		return errors.New("an allocator for garbage collection is not run")
+	}
+	if a.ran.Swap(true) {
+		return errors.New("an allocator runs only once")
+	}
+	defer close(a.stopped)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return a.backend.ListAndWatch(ctx, watcher{a}) })
+	g.Go(func() error { return a.runJobs(ctx) })
+	g.Go(func() error {
+		a.events.run(ctx)
+		return nil
+	})
+	return g.Wait()
+}
+
+// WaitForInitialSync returns when the first list is complete. It fails with ctx,
+// when the list takes longer than the list timeout, and when Run has ended.
+func (a *Allocator) WaitForInitialSync(ctx context.Context) error {
+	select {
+	case <-a.stopped:
+		return ErrStopped
+	case <-a.listed:
+		return nil
+	default:
+	}
+	timeout := time.NewTimer(a.options.listTimeout)
+	defer timeout.Stop()
+	select {
+	case <-a.listed:
+		return nil
+	case <-a.stopped:
+		return ErrStopped
+	case <-timeout.C:
+		return fmt.Errorf("the first list of the mappings has not become complete within %s; the store says: %s", a.options.listTimeout, a.backend.Status())
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for the first list of the mappings: %w", ctx.Err())
+	}
+}
+
+// GetEvents returns the channel of events if the allocator was made with
+// [WithEvents], else nil. Who reads too slowly, or not at all, holds up nothing:
+// of several events of one ID that wait only one is kept, which tells the
+// difference to what was told before. The channel is closed when Run ends.
+func (a *Allocator) GetEvents() <-chan AllocatorEvent {
+	if a.events == nil {
+		return nil
+	}
+	return a.events.out
+}
+
+// pause waits after so many failures in a row.
+func (a *Allocator) pause(ctx context.Context, failures int) error {
+	t := time.NewTimer(pause(failures, rand.Float64()))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-a.stopped:
+		return ErrStopped
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// endTurn ends somebody's turn at a key; the caller holds a.mu. An error that is
+// not nil is that of everybody who waited for it.
+func (a *Allocator) endTurn(text string, err error) {
+	w := a.turns[text]
+	delete(a.turns, text)
+	w.err = err
+	close(w.done)
+}
+
+// beginTurn begins one; the caller holds a.mu.
+func (a *Allocator) beginTurn(text string) {
+	a.turns[text] = &work{done: make(chan struct{})}
+}

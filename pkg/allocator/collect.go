@@ -1,0 +1,36 @@
+package allocator
+
+import (
+	"context"
+	"errors"
+
+	"golang.org/x/time/rate"
+)
+
+// errWithoutGC is the error of an allocator that was made with [WithoutGC].
+var errWithoutGC = errors.New("this allocator was made without garbage collection")
+
+// RunGC does one round of garbage collection: mappings that nobody refers to,
+// and that the round before found so at the same revision, are deleted, at most
+// as fast as the limiter allows (nil: any). It returns what to pass to the next
+// round. IDs outside the allocator's range are never touched.
+func (a *Allocator) RunGC(ctx context.Context, limiter *rate.Limiter, stale StaleIDs) (StaleIDs, GCStats, error) {
+	if a.options.withoutGC {
+		return nil, GCStats{}, errWithoutGC
+	}
+	from, to := a.options.idRange()
+	return a.backend.RunGC(ctx, limiter, stale, from, to)
+}
+
+// RunLocksGC does one round of the same for locks: what the round before found
+// held by the same holder is deleted. It returns what to pass to the next round.
+func (a *Allocator) RunLocksGC(ctx context.Context, stale StaleLocks) (StaleLocks, error) {
+	if a.options.withoutGC {
+		return nil, errWithoutGC
+	}
+	return a.backend.RunLocksGC(ctx, stale)
+}
+
+// DeleteAllKeys deletes all there is in the store: mappings, references and
+// locks, of every node.
+func (a *Allocator) DeleteAllKeys(ctx context.Context) error { return a.backend.DeleteAllKeys(ctx) }

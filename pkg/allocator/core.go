@@ -1,0 +1,231 @@
+package allocator
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrNoFreeID is the error of an allocation when every ID of the range is taken.
+var ErrNoFreeID = errors.New("every ID of the range is taken")
+
+// errInUse is the error when two keys claim one ID: a mapping was altered while
+// its key was in use.
+var errInUse = errors.New("the ID is in use for another key on this node")
+
+// core decides what has to happen; the Allocator does it. It knows the mappings
+// that were seen, the pool, and for each key what this node uses it for and who
+// works on it. At most one works on a key at a time: an allocation, or a job.
+//
+// It does nothing itself: events and the time go in, and what is to be done in
+// the backend comes out. It belongs to whoever holds the Allocator's lock.
+//
+// An ID of the range is available in the pool if and only if no mapping of it is
+// known, it is not used here, and it is not leased.
+type core struct {
+	mappings mappings
+	pool     *IDPool
+	protect  bool // whether a mapping in use that others changed is put back
+
+	uses map[string]*use // by the text of the key
+	byID map[uint64]*use // those with refs > 0
+	todo map[*use]struct{}
+}
+
+// use is what there is to know of a key besides its mapping: it is in use, or
+// somebody works on it, or its reference must still be deleted.
+type use struct {
+	key  Key
+	text string
+	id   uint64 // what it is used as, or was, when refs > 0 or a job is owed
+	refs int    // uses on this node
+	busy bool   // somebody works on it
+
+	attempt attempt // of the allocation that works on it
+
+	// A use in core.todo owes a job. again: what has happened since the job
+	// began is another reason for one.
+	again    bool
+	failures int       // of the job, in a row
+	due      time.Time // of the job
+}
+
+// attempt is what an allocation has learnt so far.
+type attempt struct {
+	lease  uint64 // the ID that it has leased
+	gone   uint64 // the ID whose mapping was not there
+	taken  uint64 // the ID that turned out to be another key's
+	unsure bool   // a reference may have been taken
+	// changed: a mapping of the key was deleted meanwhile.
+	changed bool
+}
+
+func newCore(min, max uint64, protect bool) *core {
+	return &core{
+		mappings: newMappings(), pool: NewIDPool(min, max), protect: protect,
+		uses: make(map[string]*use), byID: make(map[uint64]*use), todo: make(map[*use]struct{}),
+	}
+}
+
+// hit counts up a key that is in use.
+func (c *core) hit(text string) (uint64, bool) {
+	u := c.uses[text]
+	if u == nil || u.refs == 0 {
+		return NoID, false
+	}
+	u.refs++
+	return u.id, true
+}
+
+// turn is the answer to who wants to work on a key.
+type turn int
+
+const (
+	turnWait  turn = iota // somebody else works on it
+	turnMine              // the caller does, from now on
+	turnInUse             // it is in use already, and was counted up
+)
+
+// begin begins an allocation, which ends with used or abandon.
+func (c *core) begin(key Key, text string) (uint64, turn) {
+	if id, ok := c.hit(text); ok {
+		return id, turnInUse
+	}
+	u := c.uses[text]
+	switch {
+	case u == nil:
+		u = &use{key: key, text: text}
+		c.uses[text] = u
+	case u.busy:
+		return NoID, turnWait
+	}
+	u.busy, u.attempt = true, attempt{}
+	return NoID, turnMine
+}
+
+// candidate is an ID that an allocation should try.
+type candidate struct {
+	id     uint64
+	create bool // its mapping first
+}
+
+// candidate decides on the ID, given the one that the references in the store
+// tell, or NoID: somebody's use comes first, then a mapping that was seen, then
+// an ID that nobody has. An ID that was leased stays the one to try until it is
+// known to be another key's: an attempt that failed may have created its
+// mapping.
+func (c *core) candidate(text string, referenced uint64) (candidate, error) {
+	u := c.uses[text]
+	a := &u.attempt
+	if referenced != NoID {
+		if c.byID[referenced] != nil {
+			return candidate{}, fmt.Errorf("%w: %d is referenced for %s, and used for %s", errInUse, referenced, u.key, c.byID[referenced].key)
+		}
+		return candidate{referenced, a.gone == referenced}, nil
+	}
+	if id := c.mappings.id(text); id != a.taken && c.pool.inRange(id) && c.byID[id] == nil {
+		return candidate{id, a.gone == id}, nil
+	}
+	if c.byID[a.lease] != nil {
+		c.endLease(u, NoID)
+	}
+	if a.lease == NoID {
+		id, ok := c.pool.Lease()
+		if !ok {
+			return candidate{}, fmt.Errorf("%w: %d to %d", ErrNoFreeID, c.pool.min, c.pool.min+c.pool.size-1)
+		}
+		a.lease = id
+	}
+	return candidate{a.lease, true}, nil
+}
+
+// refused: there was no mapping from the candidate to the key.
+func (c *core) refused(text string, tried candidate) {
+	a := &c.uses[text].attempt
+	if !tried.create {
+		a.gone = tried.id
+		return
+	}
+	a.taken = tried.id
+	if a.lease == tried.id {
+		c.pool.Release(a.lease)
+		a.lease = NoID
+	}
+}
+
+// unsure: the reference may have been taken, and may not.
+func (c *core) unsure(text string, id uint64) {
+	u := c.uses[text]
+	u.id, u.attempt.unsure = id, true
+}
+
+// used ends an allocation: the key's reference is held. It reports false when
+// another key got the ID here meanwhile, whose mapping others have altered; then
+// the allocation goes on.
+func (c *core) used(text string, id uint64, now time.Time) bool {
+	u := c.uses[text]
+	if c.byID[id] != nil {
+		c.unsure(text, id)
+		c.refused(text, candidate{id, true})
+		return false
+	}
+	c.endLease(u, id)
+	c.pool.Remove(id)
+	u.id, u.refs, u.busy = id, 1, false
+	c.byID[id] = u
+	delete(c.todo, u) // the deletion of an earlier reference
+	mapped := c.mappings.key(id)
+	if u.attempt.changed || mapped != nil && mapped.GetKey() != text {
+		c.disturbed(u, now)
+	}
+	return true
+}
+
+// abandon ends an allocation that has failed. Nothing stays of it, but a
+// reference that may have been taken is to be deleted.
+func (c *core) abandon(text string, now time.Time) {
+	u := c.uses[text]
+	c.endLease(u, NoID)
+	u.busy = false
+	if u.attempt.unsure {
+		c.owe(u, now)
+	}
+	c.forget(u)
+}
+
+// endLease ends what an allocation has leased; used is the ID that it got.
+func (c *core) endLease(u *use, used uint64) {
+	switch lease := u.attempt.lease; lease {
+	case NoID:
+	case used:
+		c.pool.Use(lease)
+	default:
+		c.pool.Release(lease)
+	}
+	u.attempt.lease = NoID
+}
+
+// forget drops what there is to know of a key if it is nothing.
+func (c *core) forget(u *use) {
+	if _, owes := c.todo[u]; !owes && !u.busy && u.refs == 0 {
+		delete(c.uses, u.text)
+	}
+}
+
+// release counts down. At zero the reference is to be deleted: a job is due.
+func (c *core) release(text string, now time.Time) (lastUse bool, err error) {
+	u := c.uses[text]
+	if u == nil || u.refs == 0 {
+		return false, fmt.Errorf("%w: the key is not in use on this node", ErrIdentityNonExistent)
+	}
+	if u.refs--; u.refs > 0 {
+		return false, nil
+	}
+	delete(c.byID, u.id)
+	if c.mappings.key(u.id) == nil {
+		c.pool.Insert(u.id)
+	}
+	u.due = now // whatever it waited for
+	c.owe(u, now)
+	return true, nil
+}

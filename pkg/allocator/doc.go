@@ -1,0 +1,64 @@
+// Package allocator keeps numeric identities: which set of labels each number
+// stands for. It has two halves.
+//
+// # The identities of every cluster
+//
+// An [Identity] is one mapping in compact, immutable form. [Identities] owns the
+// table: each batch of changes becomes one write transaction, and what was
+// applied before and comes again writes nothing. What a remote cluster
+// publishes for readers are mappings. They are never allocated, refreshed or
+// released from here, and the same labels have another number in each cluster
+// (wire.md §1.6, §4.6).
+//
+// Concurrency: Apply may be called by several goroutines, transactions queue.
+// Readers take snapshots of the table and never wait. Nothing here can fail: a
+// mapping that is not acceptable was refused when it was decoded.
+//
+// # The allocation of the own cluster's identities
+//
+// An [Allocator] gives every key a number, the same on every node; any number of
+// nodes work in parallel, and a shared store, the [Backend], is all that they
+// share (spec allocator.md). Words: a *mapping* is the entry that gives an ID to
+// a key, a *node reference* the one with which a node says that it uses the
+// key. (Cilium's documents call them master key and slave key.)
+//
+// What holds, whatever fails: nodes that use one key at the same time have the
+// same ID for it, since under the key's lock a reference of anybody decides, then
+// a mapping that was seen, and only then a new ID is taken; and one ID belongs to
+// one key, since a mapping is only ever created where none is. A mapping that
+// nobody refers to may have a twin: it was created by a node that failed before
+// it took its reference. Of twins the least is taken, and garbage collection
+// removes the other.
+//
+// [Allocator.Run] owns every goroutine: it follows the mappings, refreshes what
+// this node uses, puts back what others deleted, and deletes node references
+// whose deletion failed. Everything else may be called by any goroutine.
+//
+// # Names
+//
+// What people of this field look for is found under these names.
+//
+//	Allocator, NewAllocator        the same; the backend is the first argument
+//	NewAllocatorForGC              the same
+//	Key, Backend, CacheMutations   the same; a modified mapping is an upsert
+//	AllocateIDIfLocked,            AllocateID, UpdateKey, Get with a lock that is
+//	UpdateKeyIfLocked,             not nil
+//	GetIfLocked of the backend
+//	RangeFunc, ForeachCache        Allocator.ForEach, an iterator
+//	WithBackend                    the first argument
+//	WithEvents, GetEvents          the same; the channel is the allocator's own
+//	AllocatorEvent                 the same
+//	WithMasterKeyProtection        the same: mappings in use are put back
+//	WithMin, WithMax,              the same, and WithCluster for the range of a
+//	WithPrefixMask, WithoutGC      cluster
+//	Allocate, Release, Get,        the same
+//	GetIfLocked, GetNoCache,
+//	GetByID, GetInclude...
+//	RunGC, RunLocksGC,             the same
+//	WaitForInitialSync,
+//	DeleteAllKeys
+//	WatchRemoteKVStore             the same
+//	RemoteCache                    the same
+//	Delete                         the end of Run's context, and waiting for Run
+//	ErrIdentityNonExistent         the same
+package allocator

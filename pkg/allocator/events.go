@@ -1,0 +1,129 @@
+package allocator
+
+import (
+	"container/list"
+	"context"
+	"sync"
+)
+
+// EventType is what has happened to a mapping.
+type EventType int
+
+// The types of events.
+const (
+	EventCreate EventType = iota
+	EventModify
+	EventDelete
+	EventListDone // the first list is complete; there is no ID and no key
+)
+
+func (t EventType) String() string {
+	return [...]string{"create", "modify", "delete", "list done"}[t]
+}
+
+// AllocatorEvent tells what has happened to a mapping. For a deletion the key is
+// what it was last.
+type AllocatorEvent struct {
+	Type EventType
+	ID   uint64
+	Key  Key
+}
+
+// events hands events to somebody who may be slow, or not there at all. What
+// waits is at most one event of each ID: a later one takes the place of an
+// earlier one, at the end of the queue, so that the order is always that of the
+// store, and of an ID that came and went nothing is left. So the watch never
+// blocks, memory is bounded by the number of IDs, and who reads on after a while
+// knows all there is to know.
+type events struct {
+	out chan AllocatorEvent // closed by run
+
+	mu      sync.Mutex
+	queue   list.List                // of AllocatorEvent
+	waiting map[uint64]*list.Element // by ID
+	more    chan struct{}            // something is in the queue; at most one signal
+}
+
+func newEvents() *events {
+	return &events{
+		out: make(chan AllocatorEvent), waiting: make(map[uint64]*list.Element), more: make(chan struct{}, 1),
+	}
+}
+
+// push never blocks. A nil receiver has nobody to tell.
+func (e *events) push(ev AllocatorEvent) {
+	if e == nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if before := e.waiting[ev.ID]; before != nil && ev.Type != EventListDone {
+		e.queue.Remove(before)
+		delete(e.waiting, ev.ID)
+		var tell bool
+		if ev.Type, tell = merge(before.Value.(AllocatorEvent).Type, ev.Type); !tell {
+			return
+		}
+	}
+	added := e.queue.PushBack(ev)
+	if ev.Type != EventListDone {
+		e.waiting[ev.ID] = added
+	}
+	select {
+	case e.more <- struct{}{}:
+	default:
+	}
+}
+
+// merge makes one event of two of one ID; tell is false when there is nothing
+// left to tell.
+func merge(before, now EventType) (merged EventType, tell bool) {
+	switch {
+	case before == EventCreate && now == EventDelete:
+		return now, false
+	case before == EventCreate:
+		return EventCreate, true
+	case before == EventDelete:
+		return EventModify, true
+	default:
+		return now, true
+	}
+}
+
+// run sends until ctx ends, and closes the channel. A nil receiver returns.
+func (e *events) run(ctx context.Context) {
+	if e == nil {
+		return
+	}
+	defer close(e.out)
+	for {
+		ev, ok := e.pop()
+		if !ok {
+			select {
+			case <-e.more:
+				continue
+			case <-ctx.Done():
+				return
+			}
+		}
+		select {
+		case e.out <- ev:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (e *events) pop() (AllocatorEvent, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	first := e.queue.Front()
+	if first == nil {
+		return AllocatorEvent{}, false
+	}
+	ev := e.queue.Remove(first).(AllocatorEvent)
+	if ev.Type != EventListDone {
+		delete(e.waiting, ev.ID)
+	}
+	return ev, true
+}

@@ -1,0 +1,184 @@
+package allocator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	// jobTimeout bounds one try of a job (spec wire.md, 5).
+	jobTimeout = 10 * time.Second
+	// jobsAtOnce is how many jobs run in the background at the same time.
+	jobsAtOnce = 8
+)
+
+// Release gives back one use of the key. With the last one this node's
+// reference is deleted; when that fails, or somebody works on the key at the
+// time, the deletion is made in the background, and the release stands. The
+// error is [ErrIdentityNonExistent] for a key that is not in use.
+func (a *Allocator) Release(ctx context.Context, key Key) (lastUse bool, err error) {
+	text := key.GetKey()
+	a.mu.Lock()
+	lastUse, err = a.core.release(text, time.Now())
+	var j job
+	mine := false
+	if lastUse {
+		if j, mine = a.core.take(text); mine {
+			a.beginTurn(text)
+		}
+	}
+	a.mu.Unlock()
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("releasing %s: %w", key, err)
+	case mine:
+		a.perform(ctx, j)
+	}
+	return lastUse, nil
+}
+
+// jobsDue wakes the goroutine that runs jobs.
+func (a *Allocator) jobsDue() {
+	select {
+	case a.jobs <- struct{}{}:
+	default:
+	}
+}
+
+// runJobs runs what is due, and makes due what is to be refreshed.
+func (a *Allocator) runJobs(ctx context.Context) error {
+	var g errgroup.Group
+	g.SetLimit(jobsAtOnce)
+	defer func() { _ = g.Wait() }() // they have no errors
+	refresh := time.NewTicker(a.options.syncInterval)
+	defer refresh.Stop()
+	wake := time.NewTimer(0)
+	defer wake.Stop()
+	for {
+		for _, j := range a.nextJobs(wake) {
+			g.Go(func() error {
+				a.perform(ctx, j)
+				return nil
+			})
+		}
+		select {
+		case <-wake.C:
+		case <-a.jobs:
+		case <-refresh.C:
+			a.refreshAll()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// nextJobs begins jobs and sets the timer to when the next one is due.
+func (a *Allocator) nextJobs(wake *time.Timer) []job {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := time.Now()
+	jobs := a.core.next(now, jobsAtOnce)
+	for _, j := range jobs {
+		a.beginTurn(j.text)
+	}
+	wake.Stop()
+	if at, ok := a.core.wake(); ok {
+		wake.Reset(at.Sub(now))
+	}
+	return jobs
+}
+
+func (a *Allocator) refreshAll() {
+	a.mu.Lock()
+	a.core.refreshAll(time.Now())
+	a.mu.Unlock()
+}
+
+// perform does a job, once, and ends its turn.
+func (a *Allocator) perform(ctx context.Context, j job) {
+	try, cancel := context.WithTimeout(ctx, jobTimeout)
+	err := a.do(try, j)
+	cancel()
+	a.mu.Lock()
+	a.core.done(j.text, err != nil, time.Now(), rand.Float64())
+	a.endTurn(j.text, nil)
+	a.mu.Unlock()
+	a.jobsDue()
+	a.options.metrics.job(j.kind, err)
+	switch {
+	case err != nil && ctx.Err() == nil:
+		a.warn("Work on a key failed, it will be tried again", "job", j.kind, "key", j.key, "id", j.id, "error", err)
+	case err == nil && (j.kind == jobPutBack || j.kind == jobRestore):
+		a.options.log.Info("Put a mapping back that others had changed while it was in use", "key", j.key, "id", j.id)
+	}
+}
+
+func (a *Allocator) do(ctx context.Context, j job) error {
+	switch j.kind {
+	case jobDrop:
+		return a.backend.Release(ctx, j.id, j.key)
+	case jobRefresh:
+		return a.backend.UpdateKey(ctx, j.id, j.key, false, nil)
+	case jobPutBack:
+		return a.putBack(ctx, j)
+	default:
+		return a.restore(ctx, j)
+	}
+}
+
+// putBack works under the key's lock: as long as mapping and reference are
+// missing, another node would give the key a new ID.
+func (a *Allocator) putBack(ctx context.Context, j job) error {
+	lock, err := a.backend.Lock(ctx, j.key)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	other, err := a.backend.Get(ctx, j.key, lock)
+	if err != nil {
+		return err
+	}
+	if other != NoID && other != j.id {
+		a.warn("Another node has a key under another ID, since mapping and reference were gone for a while", "key", j.key, "id", j.id, "other", other)
+	}
+	return a.backend.UpdateKey(ctx, j.id, j.key, false, lock)
+}
+
+// restore overwrites what others have made of the mapping, if nobody uses that.
+func (a *Allocator) restore(ctx context.Context, j job) error {
+	lock, err := a.backend.Lock(ctx, j.instead)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	used, err := a.backend.Get(ctx, j.instead, lock)
+	switch {
+	case err != nil:
+		return err
+	case used == j.id:
+		return fmt.Errorf("the mapping says %s, and that is in use: two keys have one ID", j.instead)
+	}
+	restored, err := a.backend.Restore(ctx, j.id, j.key, j.instead)
+	switch {
+	case err != nil:
+		return err
+	case !restored:
+		return errors.New("the mapping has changed again")
+	}
+	return a.backend.UpdateKey(ctx, j.id, j.key, false, nil)
+}
+
+// warn logs a warning, unless there are too many.
+func (a *Allocator) warn(msg string, args ...any) {
+	level := slog.LevelDebug
+	if a.warnings.Allow() {
+		level = slog.LevelWarn
+	}
+	a.options.log.Log(context.Background(), level, msg, args...)
+}

@@ -1,0 +1,143 @@
+package allocator
+
+import (
+	"context"
+	"iter"
+	"time"
+)
+
+// watcher is what the allocator's watch tells.
+type watcher struct{ a *Allocator }
+
+func (w watcher) OnUpsert(id uint64, key Key) {
+	a := w.a
+	a.mu.Lock()
+	old, twin := a.core.upsert(id, key, time.Now())
+	least := a.core.mappings.id(key.GetKey())
+	a.mu.Unlock()
+	ev := AllocatorEvent{Type: EventCreate, ID: id, Key: key}
+	switch {
+	case old != nil && old.GetKey() == key.GetKey():
+		return
+	case old != nil:
+		ev.Type = EventModify
+		a.jobsDue()
+	}
+	a.events.push(ev)
+	if twin {
+		a.options.metrics.twin()
+		a.warn("A key has several IDs; the least is taken where none is in use", "key", key, "id", id, "least", least)
+	}
+}
+
+func (w watcher) OnDelete(id uint64, _ Key) {
+	a := w.a
+	a.mu.Lock()
+	old := a.core.delete(id, time.Now())
+	a.mu.Unlock()
+	if old != nil {
+		a.jobsDue()
+		a.events.push(AllocatorEvent{Type: EventDelete, ID: id, Key: old})
+	}
+}
+
+func (w watcher) OnListDone() {
+	w.a.events.push(AllocatorEvent{Type: EventListDone})
+	close(w.a.listed)
+}
+
+func (w watcher) OnReferencesLost() {
+	w.a.refreshAll()
+	w.a.jobsDue()
+}
+
+// Get returns the ID of the key, or [NoID]: from what was seen, else from the
+// backend.
+func (a *Allocator) Get(ctx context.Context, key Key) (uint64, error) {
+	return a.GetIfLocked(ctx, key, nil)
+}
+
+// GetIfLocked is Get, but the backend is asked while the lock is held, or fails.
+func (a *Allocator) GetIfLocked(ctx context.Context, key Key, lock Lock) (uint64, error) {
+	if id := a.cached(key.GetKey()); id != NoID {
+		return id, nil
+	}
+	return a.backend.Get(ctx, key, lock)
+}
+
+// GetNoCache returns the ID of the key as the backend tells it, or [NoID].
+func (a *Allocator) GetNoCache(ctx context.Context, key Key) (uint64, error) {
+	return a.backend.Get(ctx, key, nil)
+}
+
+// GetByID returns the key of the ID, or nil: from what was seen, else from the
+// backend.
+func (a *Allocator) GetByID(ctx context.Context, id uint64) (Key, error) {
+	if key := a.cachedKey(id); key != nil {
+		return key, nil
+	}
+	return a.backend.GetByID(ctx, id)
+}
+
+// GetIncludeRemoteCaches is Get, and looks into the remote caches before it
+// asks the backend.
+func (a *Allocator) GetIncludeRemoteCaches(ctx context.Context, key Key) (uint64, error) {
+	text := key.GetKey()
+	if id := a.cached(text); id != NoID {
+		return id, nil
+	}
+	if id := a.remotes.id(text); id != NoID {
+		return id, nil
+	}
+	return a.backend.Get(ctx, key, nil)
+}
+
+// GetByIDIncludeRemoteCaches is GetByID, and looks into the remote caches before
+// it asks the backend.
+func (a *Allocator) GetByIDIncludeRemoteCaches(ctx context.Context, id uint64) (Key, error) {
+	if key := a.cachedKey(id); key != nil {
+		return key, nil
+	}
+	if key := a.remotes.key(id); key != nil {
+		return key, nil
+	}
+	return a.backend.GetByID(ctx, id)
+}
+
+// ForEach iterates over the mappings that were seen, the own ones first, then
+// those of the remote caches in the order of their names, each by ID. The
+// iteration is over what was there when it came to that cache; while it runs
+// everything may be called.
+func (a *Allocator) ForEach() iter.Seq2[uint64, Key] {
+	return func(yield func(uint64, Key) bool) {
+		a.mu.Lock()
+		own := a.core.mappings.all()
+		a.mu.Unlock()
+		for id, key := range own {
+			if !yield(id, key) {
+				return
+			}
+		}
+		a.remotes.forEach(yield)
+	}
+}
+
+// cached is the ID that the key is used as on this node, else its mapping's.
+func (a *Allocator) cached(text string) uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if u := a.core.uses[text]; u != nil && u.refs > 0 {
+		return u.id
+	}
+	return a.core.mappings.id(text)
+}
+
+// cachedKey is the key that uses the ID on this node, else its mapping's.
+func (a *Allocator) cachedKey(id uint64) Key {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if u := a.core.byID[id]; u != nil {
+		return u.key
+	}
+	return a.core.mappings.key(id)
+}

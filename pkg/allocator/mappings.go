@@ -1,0 +1,89 @@
+package allocator
+
+import (
+	"iter"
+	"maps"
+	"slices"
+)
+
+// mappings is a cache of mappings, by ID and by key. Two IDs may have one key:
+// the least of them is its ID.
+type mappings struct {
+	keys map[uint64]Key
+	ids  map[string]uint64 // by the text of the key: the least
+	// more holds the other IDs of keys that have several, in ascending order.
+	more map[string][]uint64
+}
+
+func newMappings() mappings {
+	return mappings{keys: make(map[uint64]Key), ids: make(map[string]uint64), more: make(map[string][]uint64)}
+}
+
+// id returns the ID of the key with this text, or NoID.
+func (m *mappings) id(text string) uint64 { return m.ids[text] }
+
+// key returns the key of the ID, or nil.
+func (m *mappings) key(id uint64) Key { return m.keys[id] }
+
+// says tells whether there is a mapping from the ID to the key with this text.
+func (m *mappings) says(id uint64, text string) bool {
+	key := m.keys[id]
+	return key != nil && key.GetKey() == text
+}
+
+// set makes the ID stand for the key and returns for what it stood.
+func (m *mappings) set(id uint64, key Key) (old Key) {
+	old = m.delete(id)
+	text := key.GetKey()
+	m.keys[id] = key
+	least, found := m.ids[text]
+	if !found {
+		m.ids[text] = id
+		return old
+	}
+	others := m.more[text]
+	m.ids[text] = min(least, id)
+	at, _ := slices.BinarySearch(others, max(least, id))
+	m.more[text] = slices.Insert(others, at, max(least, id))
+	return old
+}
+
+// delete forgets the ID and returns for what it stood, or nil.
+func (m *mappings) delete(id uint64) (old Key) {
+	old, found := m.keys[id]
+	if !found {
+		return nil
+	}
+	delete(m.keys, id)
+	text := old.GetKey()
+	others := m.more[text]
+	if len(others) == 0 {
+		delete(m.ids, text)
+		return old
+	}
+	if m.ids[text] == id {
+		m.ids[text], others = others[0], others[1:]
+	} else if at, found := slices.BinarySearch(others, id); found {
+		others = slices.Delete(others, at, at+1)
+	}
+	if m.more[text] = others; len(others) == 0 {
+		delete(m.more, text)
+	}
+	return old
+}
+
+// all iterates over what is there now, by ID. It holds a copy: the mappings may
+// be changed meanwhile.
+func (m *mappings) all() iter.Seq2[uint64, Key] {
+	ids, keys := slices.Sorted(maps.Keys(m.keys)), make([]Key, 0, len(m.keys))
+	for _, id := range ids {
+		keys = append(keys, m.keys[id])
+	}
+	return func(yield func(uint64, Key) bool) {
+		for i, id := range ids {
+			if !yield(id, keys[i]) {
+				return
+			}
+		}
+	}
+}

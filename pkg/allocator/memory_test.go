@@ -1,0 +1,364 @@
+package allocator
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/time/rate"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+)
+
+// textKey is a key that is nothing but its text.
+type textKey string
+
+func (k textKey) GetKey() string                               { return string(k) }
+func (k textKey) PutKey(text string) (Key, error)              { return textKey(text), nil }
+func (k textKey) GetAsMap() map[string]string                  { return map[string]string{string(k): ""} }
+func (k textKey) PutKeyFromMap(map[string]string) (Key, error) { return k, nil }
+func (k textKey) String() string                               { return string(k) }
+
+// memoryStore is a shared store in memory. It records what must never be.
+type memoryStore struct {
+	mu       sync.Mutex
+	mappings map[uint64]string
+	refs     map[string]map[string]uint64 // by key and node
+	locks    map[string]*memoryQueue      // by key
+	log      []memoryEvent
+	changed  chan struct{} // closed and replaced when the log grows
+	wrong    []string
+}
+
+type memoryEvent struct {
+	id  uint64
+	key string // "": deleted
+}
+
+// memoryQueue is a lock: who sends holds it until somebody receives.
+type memoryQueue struct {
+	held   chan struct{}
+	holder *memoryLock
+}
+
+type memoryLock struct {
+	store *memoryStore
+	text  string
+}
+
+func newMemoryStore() *memoryStore {
+	return &memoryStore{
+		mappings: make(map[uint64]string), refs: make(map[string]map[string]uint64),
+		locks: make(map[string]*memoryQueue), changed: make(chan struct{}),
+	}
+}
+
+// set makes the mapping say text; nothing deletes it. The caller holds s.mu.
+func (s *memoryStore) set(id uint64, text string) {
+	if s.mappings[id] = text; text == "" {
+		delete(s.mappings, id)
+	}
+	s.log = append(s.log, memoryEvent{id, text})
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// refer writes a reference and looks whether one key has one ID, and one ID one
+// key. The caller holds s.mu.
+func (s *memoryStore) refer(text, node string, id uint64) {
+	if s.refs[text] == nil {
+		s.refs[text] = make(map[string]uint64)
+	}
+	s.refs[text][node] = id
+	for other, nodes := range s.refs {
+		for by, has := range nodes {
+			if (other == text) != (has == id) {
+				s.wrong = append(s.wrong, fmt.Sprintf("%s uses %s as %d, and %s uses %s as %d", node, text, id, by, other, has))
+			}
+		}
+	}
+	if s.mappings[id] != text {
+		s.wrong = append(s.wrong, fmt.Sprintf("%s uses %s as %d, which says %q", node, text, id, s.mappings[id]))
+	}
+}
+
+// from behind changes the store as somebody who keeps to no rule.
+func (s *memoryStore) behind(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+}
+
+// contents are all mappings and references, in order.
+func (s *memoryStore) contents() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []string
+	for id, text := range s.mappings {
+		out = append(out, fmt.Sprintf("%d=%s", id, text))
+	}
+	for text, nodes := range s.refs {
+		for node, id := range nodes {
+			out = append(out, fmt.Sprintf("%s/%s=%d", text, node, id))
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, " ")
+}
+
+func (s *memoryStore) queue(text string) *memoryQueue {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.locks[text] == nil {
+		s.locks[text] = &memoryQueue{held: make(chan struct{}, 1)}
+	}
+	return s.locks[text]
+}
+
+// Unlock implements [Lock]; it is also how a lock is lost.
+func (l *memoryLock) Unlock() {
+	l.store.mu.Lock()
+	defer l.store.mu.Unlock()
+	if q := l.store.locks[l.text]; q.holder == l {
+		q.holder = nil
+		<-q.held
+	}
+}
+
+// holds is the condition of an operation under a lock. The caller holds s.mu.
+func (s *memoryStore) holds(lock Lock) error {
+	if lock == nil {
+		return nil
+	}
+	if l := lock.(*memoryLock); s.locks[l.text].holder != l {
+		return kvstore.ErrLockLeaseExpired
+	}
+	return nil
+}
+
+// memoryBackend is one node's backend. Before and after each call, fault may
+// block, or fail: then the call was not made, or its answer is lost.
+type memoryBackend struct {
+	store *memoryStore
+	node  string
+
+	mu     sync.Mutex
+	fault  func(ctx context.Context, op string, after bool) error
+	counts map[string]int
+}
+
+func (s *memoryStore) backend(node string) *memoryBackend {
+	return &memoryBackend{store: s, node: node, counts: make(map[string]int)}
+}
+
+func (b *memoryBackend) setFault(f func(ctx context.Context, op string, after bool) error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fault = f
+}
+
+func (b *memoryBackend) count(op string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.counts[op]
+}
+
+func (b *memoryBackend) failing(ctx context.Context, op string, after bool) error {
+	b.mu.Lock()
+	fault := b.fault
+	if !after {
+		b.counts[op]++
+	}
+	b.mu.Unlock()
+	if fault == nil {
+		return ctx.Err()
+	}
+	return cmp.Or(fault(ctx, op, after), ctx.Err())
+}
+
+func (b *memoryBackend) call(ctx context.Context, op string, lock Lock, f func(s *memoryStore) error) error {
+	if err := b.failing(ctx, op, false); err != nil {
+		return err
+	}
+	b.store.mu.Lock()
+	err := b.store.holds(lock)
+	if err == nil {
+		err = f(b.store)
+	}
+	b.store.mu.Unlock()
+	if after := b.failing(ctx, op, true); after != nil {
+		return after
+	}
+	return err
+}
+
+func (b *memoryBackend) AllocateID(ctx context.Context, id uint64, key Key, lock Lock) (created bool, err error) {
+	err = b.call(ctx, "allocate", lock, func(s *memoryStore) error {
+		if _, taken := s.mappings[id]; !taken {
+			s.set(id, key.GetKey())
+			created = true
+		}
+		return nil
+	})
+	return created, err
+}
+
+func (b *memoryBackend) AcquireReference(ctx context.Context, id uint64, key Key, lock Lock) (held bool, err error) {
+	err = b.call(ctx, "acquire", lock, func(s *memoryStore) error {
+		if held = s.mappings[id] == key.GetKey(); held {
+			s.refer(key.GetKey(), b.node, id)
+		}
+		return nil
+	})
+	return held, err
+}
+
+func (b *memoryBackend) Release(ctx context.Context, _ uint64, key Key) error {
+	return b.call(ctx, "release", nil, func(s *memoryStore) error {
+		delete(s.refs[key.GetKey()], b.node)
+		return nil
+	})
+}
+
+func (b *memoryBackend) UpdateKey(ctx context.Context, id uint64, key Key, _ bool, lock Lock) error {
+	return b.call(ctx, "update", lock, func(s *memoryStore) error {
+		text := key.GetKey()
+		switch s.mappings[id] {
+		case "":
+			s.set(id, text)
+		case text:
+		default:
+			return fmt.Errorf("the mapping says %s", s.mappings[id])
+		}
+		s.refer(text, b.node, id)
+		return nil
+	})
+}
+
+func (b *memoryBackend) Restore(ctx context.Context, id uint64, key, instead Key) (restored bool, err error) {
+	err = b.call(ctx, "restore", nil, func(s *memoryStore) error {
+		if restored = s.mappings[id] == instead.GetKey(); restored {
+			s.set(id, key.GetKey())
+		}
+		return nil
+	})
+	return restored, err
+}
+
+func (b *memoryBackend) Get(ctx context.Context, key Key, lock Lock) (id uint64, err error) {
+	err = b.call(ctx, "get", lock, func(s *memoryStore) error {
+		for _, has := range s.refs[key.GetKey()] {
+			id = has
+		}
+		return nil
+	})
+	return id, err
+}
+
+func (b *memoryBackend) GetByID(ctx context.Context, id uint64) (key Key, err error) {
+	err = b.call(ctx, "get by ID", nil, func(s *memoryStore) error {
+		if text := s.mappings[id]; text != "" {
+			key = textKey(text)
+		}
+		return nil
+	})
+	return key, err
+}
+
+func (b *memoryBackend) Lock(ctx context.Context, key Key) (Lock, error) {
+	if err := b.failing(ctx, "lock", false); err != nil {
+		return nil, err
+	}
+	q := b.store.queue(key.GetKey())
+	select {
+	case q.held <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	l := &memoryLock{store: b.store, text: key.GetKey()}
+	b.store.mu.Lock()
+	q.holder = l
+	b.store.mu.Unlock()
+	if err := b.failing(ctx, "lock", true); err != nil {
+		l.Unlock()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (b *memoryBackend) ListAndWatch(ctx context.Context, h CacheMutations) error {
+	s := b.store
+	s.mu.Lock()
+	known := maps.Clone(s.mappings)
+	told := len(s.log)
+	s.mu.Unlock()
+	if err := b.failing(ctx, "list", false); err != nil {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	for _, id := range slices.Sorted(maps.Keys(known)) {
+		h.OnUpsert(id, textKey(known[id]))
+	}
+	h.OnListDone()
+	for {
+		s.mu.Lock()
+		news, changed := s.log[told:], s.changed
+		s.mu.Unlock()
+		if len(news) == 0 {
+			select {
+			case <-changed:
+				continue
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		if err := b.failing(ctx, "watch", false); ctx.Err() != nil {
+			return cmp.Or(ctx.Err(), err)
+		}
+		for _, ev := range news {
+			if ev.key != "" {
+				h.OnUpsert(ev.id, textKey(ev.key))
+			} else {
+				h.OnDelete(ev.id, textKey(known[ev.id]))
+			}
+			known[ev.id] = ev.key
+		}
+		told += len(news)
+	}
+}
+
+func (b *memoryBackend) RunGC(_ context.Context, _ *rate.Limiter, stale StaleIDs, from, to uint64) (StaleIDs, GCStats, error) {
+	return StaleIDs{from: stale[from] + 1, to: 0}, GCStats{Alive: 3, Deleted: 4}, nil
+}
+
+func (b *memoryBackend) RunLocksGC(_ context.Context, stale StaleLocks) (StaleLocks, error) {
+	return StaleLocks{"path": {Key: "path/1", Revision: stale["path"].Revision + 1}}, nil
+}
+
+func (b *memoryBackend) DeleteAllKeys(ctx context.Context) error {
+	return b.call(ctx, "delete all", nil, func(s *memoryStore) error {
+		for id := range s.mappings {
+			s.set(id, "")
+		}
+		clear(s.refs)
+		return nil
+	})
+}
+
+func (b *memoryBackend) Encode(key Key) string { return key.GetKey() }
+func (b *memoryBackend) Status() string        { return "in memory" }
+
+// rightly fails the test if something happened that must never be.
+func (s *memoryStore) rightly(t testing.TB) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, wrong := range s.wrong {
+		t.Error(wrong)
+	}
+}

@@ -1,0 +1,91 @@
+package allocator
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Metrics are those of all allocators together. A nil one counts nothing.
+type Metrics struct {
+	hits, known, created, failed prometheus.Counter // allocations
+	attempts                     prometheus.Counter
+	jobs                         *prometheus.CounterVec
+	twins                        prometheus.Counter
+	refused                      prometheus.Counter
+}
+
+// NewMetrics makes the metrics and registers them, unless reg is nil.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	allocations := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "mesh_agent_allocator_allocations_total",
+		Help: "Allocations by outcome: used on this node already, known, new, or failed.",
+	}, []string{"outcome"})
+	m := &Metrics{
+		hits: allocations.WithLabelValues("used"), known: allocations.WithLabelValues("known"),
+		created: allocations.WithLabelValues("new"), failed: allocations.WithLabelValues("failed"),
+		attempts: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "mesh_agent_allocator_attempts_total",
+			Help: "Attempts of allocations of keys that were not in use on this node.",
+		}),
+		jobs: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mesh_agent_allocator_jobs_total",
+			Help: "Work on mappings and node references besides allocations, by kind and outcome.",
+		}, []string{"kind", "outcome"}),
+		twins: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "mesh_agent_allocator_twins_total",
+			Help: "Mappings that were seen to have the key of another mapping.",
+		}),
+		refused: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "mesh_agent_allocator_refused_remote_total",
+			Help: "Mappings of remote clusters that were refused.",
+		}),
+	}
+	if reg != nil {
+		reg.MustRegister(allocations, m.attempts, m.jobs, m.twins, m.refused)
+	}
+	return m
+}
+
+func (m *Metrics) hit() {
+	if m != nil {
+		m.hits.Inc()
+	}
+}
+
+func (m *Metrics) allocated(isNew bool, err error) {
+	switch {
+	case m == nil:
+	case err != nil:
+		m.failed.Inc()
+	case isNew:
+		m.created.Inc()
+	default:
+		m.known.Inc()
+	}
+}
+
+func (m *Metrics) attempt() {
+	if m != nil {
+		m.attempts.Inc()
+	}
+}
+
+func (m *Metrics) job(kind jobKind, err error) {
+	if m == nil {
+		return
+	}
+	outcome := "success"
+	if err != nil {
+		outcome = "fail"
+	}
+	m.jobs.WithLabelValues(kind.String(), outcome).Inc()
+}
+
+func (m *Metrics) twin() {
+	if m != nil {
+		m.twins.Inc()
+	}
+}
+
+func (m *Metrics) refusedRemote() {
+	if m != nil {
+		m.refused.Inc()
+	}
+}

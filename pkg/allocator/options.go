@@ -1,0 +1,118 @@
+package allocator
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"math/bits"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Option changes how an [Allocator] works.
+type Option func(*options)
+
+type options struct {
+	min, max, mask uint64
+	clusterMin     uint64 // what the IDs must not leave, if clusterMax is set
+	clusterMax     uint64
+	cluster        uint32
+	events         bool
+	protect        bool
+	withoutGC      bool
+	maxAttempts    int
+	syncInterval   time.Duration
+	listTimeout    time.Duration
+	log            *slog.Logger
+	metrics        *Metrics
+}
+
+func defaults() options {
+	return options{
+		min: 1, max: math.MaxUint64,
+		maxAttempts: 16, syncInterval: 5 * time.Minute, listTimeout: 3 * time.Minute,
+		log: slog.New(slog.DiscardHandler),
+	}
+}
+
+// WithMin sets the least ID, without the prefix mask. It is 1 unless set.
+func WithMin(id uint64) Option { return func(o *options) { o.min = id } }
+
+// WithMax sets the greatest ID, without the prefix mask. It is the largest
+// number unless set.
+func WithMax(id uint64) Option { return func(o *options) { o.max = id } }
+
+// WithPrefixMask sets bits that are OR-ed into every ID.
+func WithPrefixMask(mask uint64) Option { return func(o *options) { o.mask = mask } }
+
+// WithCluster sets the range to that of a cluster, and makes it an error when
+// other options lead out of it (wire.md §2.3).
+func WithCluster(l wire.Layout, cluster uint32) Option {
+	return func(o *options) {
+		from, to := l.Range(cluster)
+		o.min, o.max = uint64(from), uint64(to)
+		o.clusterMin, o.clusterMax, o.cluster = o.min, o.max, cluster
+	}
+}
+
+// WithEvents makes the allocator tell of mappings on [Allocator.GetEvents].
+func WithEvents() Option { return func(o *options) { o.events = true } }
+
+// WithMasterKeyProtection puts a mapping that is in use here back at once when
+// others delete or alter it. Without it the refresh puts back a deleted one.
+func WithMasterKeyProtection() Option { return func(o *options) { o.protect = true } }
+
+// WithoutGC makes an allocator that refuses to collect garbage.
+func WithoutGC() Option { return func(o *options) { o.withoutGC = true } }
+
+// WithMaxAttempts sets how often an allocation is tried. It is 16 unless set.
+func WithMaxAttempts(n int) Option { return func(o *options) { o.maxAttempts = n } }
+
+// WithSyncInterval sets how often what this node uses is refreshed. It is 5
+// minutes unless set.
+func WithSyncInterval(d time.Duration) Option { return func(o *options) { o.syncInterval = d } }
+
+// WithListTimeout sets how long to wait for the first list. It is 3 minutes
+// unless set.
+func WithListTimeout(d time.Duration) Option { return func(o *options) { o.listTimeout = d } }
+
+// WithLogger sets where is logged. Nothing is, unless set.
+func WithLogger(log *slog.Logger) Option { return func(o *options) { o.log = log } }
+
+// WithMetrics sets what counts. Nothing does, unless set.
+func WithMetrics(m *Metrics) Option { return func(o *options) { o.metrics = m } }
+
+// idRange returns the first and the last ID, with the mask.
+func (o *options) idRange() (from, to uint64) { return o.min | o.mask, o.max | o.mask }
+
+// validate reports every mistake at once.
+func (o *options) validate() error {
+	var errs []error
+	if o.min == NoID {
+		errs = append(errs, errors.New("the least ID is 0, which is no ID; the least possible is 1"))
+	}
+	if o.min > o.max {
+		errs = append(errs, fmt.Errorf("the least ID %d is greater than the greatest, %d", o.min, o.max))
+	}
+	// In a range of successive numbers all bits vary up to the highest one in
+	// which its ends differ. The mask may only have bits above it: then no two
+	// IDs become one, and they stay successive.
+	if varying := uint64(1)<<bits.Len64(o.min^o.max) - 1; o.mask&varying != 0 {
+		errs = append(errs, fmt.Errorf("the prefix mask %#x would make one ID of several between %d and %d: it may not have the bits %#x", o.mask, o.min, o.max, o.mask&varying))
+	}
+	if from, to := o.idRange(); o.clusterMax != 0 && (from < o.clusterMin || to > o.clusterMax) {
+		errs = append(errs, fmt.Errorf("IDs from %d to %d are not all of cluster %d, which has those from %d to %d", from, to, o.cluster, o.clusterMin, o.clusterMax))
+	}
+	if o.maxAttempts < 1 {
+		errs = append(errs, fmt.Errorf("%d attempts of an allocation: there must be at least 1", o.maxAttempts))
+	}
+	if o.syncInterval <= 0 || o.listTimeout <= 0 {
+		errs = append(errs, fmt.Errorf("the sync interval %s and the list timeout %s must be positive", o.syncInterval, o.listTimeout))
+	}
+	if len(errs) > 0 {
+		return fmt.Errorf("options of the allocator: %w", errors.Join(errs...))
+	}
+	return nil
+}

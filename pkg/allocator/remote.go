@@ -1,0 +1,223 @@
+package allocator
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+)
+
+// RemoteMappings is what is read of another cluster; a [Backend] has it.
+type RemoteMappings interface {
+	ListAndWatch(ctx context.Context, handler CacheMutations) error
+}
+
+// RemoteCache is a read-only view of another cluster's mappings, which the
+// lookups of an [Allocator] include. Its methods may be called by any goroutine,
+// Watch once.
+type RemoteCache struct {
+	name   string
+	source RemoteMappings
+	accept func(id uint64, key Key) error
+	owner  *Allocator
+
+	synced chan struct{} // closed when the first list is complete
+
+	// Guarded by owner.remotes.mu.
+	watched bool
+	listing map[uint64]struct{} // the IDs that the list has told so far; nil when it is done
+}
+
+// remotes are the mappings of other clusters, by name. What is known belongs to
+// the name; a cache that replaces another one goes on with it.
+type remotes struct {
+	mu     sync.RWMutex
+	byName map[string]*remote
+	order  []string // the names, sorted
+}
+
+type remote struct {
+	mappings mappings
+	cache    *RemoteCache // the latest; only it may change the mappings
+}
+
+// WatchRemoteKVStore adds the mappings of another cluster to the lookups; they
+// come when [RemoteCache.Watch] runs. A cache of the same name is replaced: what
+// it knew stays until the new one's first list is complete, and then goes unless
+// the list has it.
+//
+// accept refuses a mapping with an error, such as one whose ID is not in that
+// cluster's range or whose labels name another cluster (wire.md §1.6); what was
+// before it stays in force. A nil one accepts all.
+func (a *Allocator) WatchRemoteKVStore(name string, source RemoteMappings, accept func(id uint64, key Key) error) *RemoteCache {
+	rc := &RemoteCache{
+		name: name, source: source, accept: accept, owner: a,
+		synced: make(chan struct{}), listing: make(map[uint64]struct{}),
+	}
+	r := &a.remotes
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known := r.byName[name]; known != nil {
+		known.cache = rc
+		return rc
+	}
+	if r.byName == nil {
+		r.byName = make(map[string]*remote)
+	}
+	r.byName[name] = &remote{mappings: newMappings(), cache: rc}
+	r.order = slices.Sorted(maps.Keys(r.byName))
+	return rc
+}
+
+// Watch follows the mappings until ctx ends, and returns its error. What is
+// known stays.
+func (rc *RemoteCache) Watch(ctx context.Context) error {
+	r := &rc.owner.remotes
+	r.mu.Lock()
+	again := rc.watched
+	rc.watched = true
+	r.mu.Unlock()
+	if again {
+		return errors.New("a remote cache is watched only once; replace it to connect again")
+	}
+	return rc.source.ListAndWatch(ctx, remoteWatcher{rc})
+}
+
+// Synced tells whether the first list is complete.
+func (rc *RemoteCache) Synced() bool {
+	select {
+	case <-rc.synced:
+		return true
+	default:
+		return false
+	}
+}
+
+// NumEntries is how many mappings are known under the cache's name; 0 after it
+// was replaced or closed.
+func (rc *RemoteCache) NumEntries() int {
+	r := &rc.owner.remotes
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if known := rc.current(); known != nil {
+		return len(known.mappings.keys)
+	}
+	return 0
+}
+
+// Close withdraws everything that is known under the cache's name, unless it was
+// replaced. It does not end Watch, which then changes nothing any more.
+func (rc *RemoteCache) Close() {
+	r := &rc.owner.remotes
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if rc.current() != nil {
+		delete(r.byName, rc.name)
+		r.order = slices.Sorted(maps.Keys(r.byName))
+	}
+}
+
+// current returns what the cache may change, or nil when it is not the latest of
+// its name; the caller holds the lock.
+func (rc *RemoteCache) current() *remote {
+	if known := rc.owner.remotes.byName[rc.name]; known != nil && known.cache == rc {
+		return known
+	}
+	return nil
+}
+
+// remoteWatcher is what the watch of a remote cache tells.
+type remoteWatcher struct{ rc *RemoteCache }
+
+func (w remoteWatcher) OnUpsert(id uint64, key Key) {
+	rc, a := w.rc, w.rc.owner
+	var err error
+	if rc.accept != nil {
+		err = rc.accept(id, key)
+	}
+	if err != nil {
+		a.options.metrics.refusedRemote()
+		a.warn("Refused a mapping of a remote cluster", "cluster", rc.name, "id", id, "key", key, "error", err)
+		return
+	}
+	a.remotes.mu.Lock()
+	defer a.remotes.mu.Unlock()
+	if known := rc.current(); known != nil {
+		known.mappings.set(id, key)
+		if rc.listing != nil {
+			rc.listing[id] = struct{}{}
+		}
+	}
+}
+
+func (w remoteWatcher) OnDelete(id uint64, _ Key) {
+	r := &w.rc.owner.remotes
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known := w.rc.current(); known != nil {
+		known.mappings.delete(id)
+	}
+}
+
+func (w remoteWatcher) OnListDone() {
+	rc, r := w.rc, &w.rc.owner.remotes
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known := rc.current(); known != nil {
+		for id := range known.mappings.keys {
+			if _, listed := rc.listing[id]; !listed {
+				known.mappings.delete(id)
+			}
+		}
+	}
+	rc.listing = nil
+	close(rc.synced)
+}
+
+// OnReferencesLost does nothing: a remote cluster's mappings are not used here.
+func (remoteWatcher) OnReferencesLost() {}
+
+func (r *remotes) id(text string) uint64 {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for _, name := range r.order {
+		if id := r.byName[name].mappings.id(text); id != NoID {
+			return id
+		}
+	}
+	return NoID
+}
+
+func (r *remotes) key(id uint64) Key {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for _, name := range r.order {
+		if key := r.byName[name].mappings.key(id); key != nil {
+			return key
+		}
+	}
+	return nil
+}
+
+// forEach calls yield for all of them, without the lock.
+func (r *remotes) forEach(yield func(uint64, Key) bool) {
+	r.mu.RLock()
+	names := r.order
+	r.mu.RUnlock()
+	for _, name := range names {
+		r.mu.RLock()
+		known := r.byName[name]
+		if known == nil {
+			r.mu.RUnlock()
+			continue
+		}
+		all := known.mappings.all()
+		r.mu.RUnlock()
+		for id, key := range all {
+			if !yield(id, key) {
+				return
+			}
+		}
+	}
+}
