@@ -87,7 +87,7 @@ func (s *memoryStore) refer(text, node string, id uint64) {
 	}
 }
 
-// from behind changes the store as somebody who keeps to no rule.
+// behind changes the store as somebody who keeps to no rule.
 func (s *memoryStore) behind(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,0 +1,466 @@
+package allocator
+
+import (
+	"errors"
+	"flag"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+var coreSteps = flag.Int("core.steps", 10_000, "how many steps the test of the core against its model takes")
+
+// The model's world is small, so that everything meets: IDs 1 to 6 may be
+// allocated, 7 and 8 only come as mappings.
+const modelMax, modelAll = 6, 8
+
+func modelKeys() []string { return []string{"a", "b", "c", "d"} }
+
+// coreModel is what the core is, said naively.
+type coreModel struct {
+	core *core
+	now  time.Time
+
+	mappings map[uint64]string
+	refs     map[string]int
+	ids      map[string]uint64 // of used keys
+	working  map[string]*modelWork
+	owed     map[string]*modelDebt
+}
+
+// modelWork is an allocation, or a job if kind is not nil.
+type modelWork struct {
+	kind    *jobKind
+	try     *candidate
+	lease   uint64
+	taken   uint64
+	gone    uint64
+	unsure  bool
+	changed bool // a mapping of the key went
+}
+
+type modelDebt struct {
+	due      time.Time
+	failures int
+	again    bool
+}
+
+// TestCoreAgainstModel: whatever happens in whatever order, the core says what
+// a naive model says.
+func TestCoreAgainstModel(t *testing.T) {
+	t.Parallel()
+	const rounds = 100 // as rapid does them, unless told otherwise
+	rapid.Check(t, func(t *rapid.T) {
+		m := &coreModel{
+			core: newCore(1, modelMax, rapid.Bool().Draw(t, "protect")), now: time.Unix(1000, 0),
+			mappings: make(map[uint64]string), refs: make(map[string]int), ids: make(map[string]uint64),
+			working: make(map[string]*modelWork), owed: make(map[string]*modelDebt),
+		}
+		m.core.pool.random = func(below uint64) uint64 { return rapid.Uint64Range(0, below-1).Draw(t, "random") }
+		steps := map[string]func(*rapid.T){
+			"begin": m.begin, "candidate": m.candidate, "refused": m.refused, "unsure": m.unsure, "used": m.used,
+			"abandon": m.abandon, "release": m.release, "upsert": m.upsert, "delete": m.delete,
+			"next": m.next, "take": m.take, "done": m.done, "refresh": m.refresh, "time": m.time,
+		}
+		step := rapid.SampledFrom(slices.Sorted(maps.Keys(steps)))
+		for range *coreSteps / rounds {
+			steps[step.Draw(t, "step")](t)
+			m.check(t)
+		}
+	})
+}
+
+// key draws a key.
+func (m *coreModel) key(t *rapid.T) string {
+	return rapid.SampledFrom(modelKeys()).Draw(t, "key")
+}
+
+// allocation draws one that is under way, and nil if there is none.
+func (m *coreModel) allocation(t *rapid.T, tried bool) (string, *modelWork) {
+	var texts []string
+	for _, text := range modelKeys() {
+		if w := m.working[text]; w != nil && w.kind == nil && (!tried || w.try != nil) {
+			texts = append(texts, text)
+		}
+	}
+	if len(texts) == 0 {
+		return "", nil
+	}
+	text := rapid.SampledFrom(texts).Draw(t, "allocation")
+	return text, m.working[text]
+}
+
+func (m *coreModel) user(id uint64) string {
+	for text, has := range m.ids {
+		if has == id {
+			return text
+		}
+	}
+	return ""
+}
+
+func (m *coreModel) leaser(id uint64) *modelWork {
+	for _, w := range m.working {
+		if w.lease == id {
+			return w
+		}
+	}
+	return nil
+}
+
+func (m *coreModel) available(id uint64) bool {
+	return id <= modelMax && m.mappings[id] == "" && m.user(id) == "" && m.leaser(id) == nil
+}
+
+func (m *coreModel) least(text string) uint64 {
+	for id := uint64(1); id <= modelAll; id++ {
+		if m.mappings[id] == text {
+			return id
+		}
+	}
+	return NoID
+}
+
+func (m *coreModel) owe(text string) {
+	if w := m.working[text]; w != nil && m.owed[text] != nil {
+		m.owed[text].again = true
+	}
+	if m.owed[text] == nil {
+		m.owed[text] = &modelDebt{due: m.now}
+	}
+}
+
+func (m *coreModel) disturbed(text string) {
+	if m.core.protect && text != "" {
+		m.owe(text)
+	}
+}
+
+func (m *coreModel) begin(t *rapid.T) {
+	text := m.key(t)
+	id, whose := m.core.begin(textKey(text), text)
+	switch {
+	case m.refs[text] > 0:
+		m.refs[text]++
+		if whose != turnInUse || id != m.ids[text] {
+			t.Fatalf("%s is in use as %d: got %v, %d", text, m.ids[text], whose, id)
+		}
+	case m.working[text] != nil:
+		if whose != turnWait {
+			t.Fatalf("somebody works on %s: got %v", text, whose)
+		}
+	default:
+		if whose != turnMine {
+			t.Fatalf("nobody works on %s: got %v", text, whose)
+		}
+		m.working[text] = &modelWork{}
+	}
+}
+
+func (m *coreModel) candidate(t *rapid.T) {
+	text, w := m.allocation(t, false)
+	if w == nil {
+		return
+	}
+	referenced := rapid.SampledFrom([]uint64{NoID, NoID, 1, 2, 3, 7}).Draw(t, "referenced")
+	free := make(map[uint64]bool)
+	for id := uint64(1); id <= modelMax; id++ {
+		if m.available(id) {
+			free[id] = true
+		}
+	}
+	got, err := m.core.candidate(text, referenced)
+	least := m.least(text)
+	var want candidate
+	switch {
+	case referenced != NoID && m.user(referenced) != "":
+		if !errors.Is(err, errInUse) {
+			t.Fatalf("%d is in use here: got %v, %v", referenced, got, err)
+		}
+		return
+	case referenced != NoID:
+		want = candidate{referenced, w.gone == referenced}
+	case least != NoID && least <= modelMax && least != w.taken && m.user(least) == "":
+		want = candidate{least, w.gone == least}
+	default:
+		if w.lease != NoID && m.user(w.lease) != "" {
+			w.lease = NoID
+		}
+		if w.lease == NoID && len(free) == 0 {
+			if !errors.Is(err, ErrNoFreeID) {
+				t.Fatalf("nothing is free: got %v, %v", got, err)
+			}
+			return
+		}
+		if w.lease == NoID {
+			if !free[got.id] {
+				t.Fatalf("leased %d, which was not free", got.id)
+			}
+			w.lease = got.id
+		}
+		want = candidate{w.lease, true}
+	}
+	if err != nil || got != want {
+		t.Fatalf("candidate for %s with %d referenced: got %v, %v, want %v", text, referenced, got, err, want)
+	}
+	w.try = &got
+}
+
+func (m *coreModel) refused(t *rapid.T) {
+	text, w := m.allocation(t, true)
+	if w == nil {
+		return
+	}
+	m.core.refused(text, *w.try)
+	m.wasRefused(w, *w.try)
+}
+
+func (m *coreModel) wasRefused(w *modelWork, tried candidate) {
+	switch {
+	case !tried.create:
+		w.gone = tried.id
+	default:
+		w.taken = tried.id
+		if w.lease == tried.id {
+			w.lease = NoID
+		}
+	}
+	w.try = nil
+}
+
+func (m *coreModel) unsure(t *rapid.T) {
+	text, w := m.allocation(t, true)
+	if w == nil {
+		return
+	}
+	m.core.unsure(text, w.try.id)
+	w.unsure, w.try = true, nil
+}
+
+func (m *coreModel) used(t *rapid.T) {
+	text, w := m.allocation(t, true)
+	if w == nil {
+		return
+	}
+	id := w.try.id
+	ok := m.core.used(text, id, m.now)
+	if ok != (m.user(id) == "") {
+		t.Fatalf("%s got %d, which %q uses: %v", text, id, m.user(id), ok)
+	}
+	if !ok {
+		m.wasRefused(w, candidate{id, true})
+		w.unsure = true
+		return
+	}
+	delete(m.working, text)
+	delete(m.owed, text)
+	m.refs[text], m.ids[text] = 1, id
+	if w.changed || m.mappings[id] != "" && m.mappings[id] != text {
+		m.disturbed(text)
+	}
+}
+
+func (m *coreModel) abandon(t *rapid.T) {
+	text, w := m.allocation(t, false)
+	if w == nil {
+		return
+	}
+	m.core.abandon(text, m.now)
+	delete(m.working, text)
+	if w.unsure {
+		m.owe(text)
+	}
+}
+
+func (m *coreModel) release(t *rapid.T) {
+	text := m.key(t)
+	last, err := m.core.release(text, m.now)
+	if m.refs[text] == 0 {
+		if !errors.Is(err, ErrIdentityNonExistent) {
+			t.Fatalf("%s is not in use: got %v", text, err)
+		}
+		return
+	}
+	m.refs[text]--
+	if err != nil || last != (m.refs[text] == 0) {
+		t.Fatalf("%d uses of %s are left: got %v, %v", m.refs[text], text, last, err)
+	}
+	if last {
+		delete(m.ids, text)
+		m.owe(text)
+		m.owed[text].due = m.now
+	}
+}
+
+// gone: a mapping of the key is not there any more.
+func (m *coreModel) gone(text string) {
+	if w := m.working[text]; w != nil && w.kind == nil {
+		w.changed = true
+	}
+}
+
+func (m *coreModel) upsert(t *rapid.T) {
+	id, text := rapid.Uint64Range(1, modelAll).Draw(t, "id"), m.key(t)
+	before := m.mappings[id]
+	old, twin := m.core.upsert(id, textKey(text), m.now)
+	if (old == nil) != (before == "") || old != nil && old.GetKey() != before {
+		t.Fatalf("%d was %q, got %v", id, before, old)
+	}
+	if before == text {
+		return
+	}
+	m.mappings[id] = text
+	several := 0
+	for _, has := range m.mappings {
+		if has == text {
+			several++
+		}
+	}
+	if twin != (several > 1) {
+		t.Fatalf("%s has %d IDs, twin: %v", text, several, twin)
+	}
+	m.gone(before)
+	if m.user(id) != text {
+		m.disturbed(m.user(id))
+	}
+}
+
+func (m *coreModel) delete(t *rapid.T) {
+	id := rapid.Uint64Range(1, modelAll).Draw(t, "id")
+	before := m.mappings[id]
+	if old := m.core.delete(id, m.now); (old == nil) != (before == "") || old != nil && old.GetKey() != before {
+		t.Fatalf("%d was %q, got %v", id, before, old)
+	}
+	if before == "" {
+		return
+	}
+	delete(m.mappings, id)
+	m.gone(before)
+	m.disturbed(m.user(id))
+}
+
+// began checks a job and notes that it is under way.
+func (m *coreModel) began(t *rapid.T, j job) {
+	want := jobRefresh
+	switch mapped := m.mappings[j.id]; {
+	case m.refs[j.text] == 0:
+		want = jobDrop
+	case mapped == "":
+		want = jobPutBack
+	case m.core.protect && mapped != j.text:
+		want = jobRestore
+		if j.instead.GetKey() != mapped {
+			t.Fatalf("%d says %s, not %s", j.id, mapped, j.instead)
+		}
+	}
+	if j.kind != want || j.key.GetKey() != j.text || m.refs[j.text] > 0 && j.id != m.ids[j.text] {
+		t.Fatalf("got job %+v, want it to %s %d", j, want, m.ids[j.text])
+	}
+	m.working[j.text] = &modelWork{kind: &j.kind}
+	m.owed[j.text].again = false
+}
+
+func (m *coreModel) next(t *rapid.T) {
+	n := rapid.IntRange(1, 3).Draw(t, "n")
+	due := make(map[string]bool)
+	for text, debt := range m.owed {
+		if m.working[text] == nil && !debt.due.After(m.now) {
+			due[text] = true
+		}
+	}
+	jobs := m.core.next(m.now, n)
+	if len(jobs) != min(n, len(due)) {
+		t.Fatalf("got %d jobs of at most %d, due are %v", len(jobs), n, due)
+	}
+	for _, j := range jobs {
+		if !due[j.text] {
+			t.Fatalf("%s is not due", j.text)
+		}
+		m.began(t, j)
+	}
+}
+
+func (m *coreModel) take(t *rapid.T) {
+	text := m.key(t)
+	j, ok := m.core.take(text)
+	if ok != (m.owed[text] != nil && m.working[text] == nil) {
+		t.Fatalf("took the job of %s: %v", text, ok)
+	}
+	if ok {
+		m.began(t, j)
+	}
+}
+
+func (m *coreModel) done(t *rapid.T) {
+	for _, text := range modelKeys() {
+		if w := m.working[text]; w == nil || w.kind == nil {
+			continue
+		}
+		failed := rapid.Bool().Draw(t, "failed")
+		m.core.done(text, failed, m.now, 0)
+		delete(m.working, text)
+		switch debt := m.owed[text]; {
+		case failed:
+			debt.failures++
+			wait := 10 * time.Millisecond
+			for n := 1; n < debt.failures && wait < 5*time.Second; n++ {
+				wait *= 2
+			}
+			*debt = modelDebt{due: m.now.Add(min(wait, 5*time.Second)), failures: debt.failures}
+		case debt.again:
+			*debt = modelDebt{due: m.now}
+		default:
+			delete(m.owed, text)
+		}
+		return
+	}
+}
+
+func (m *coreModel) refresh(*rapid.T) {
+	m.core.refreshAll(m.now)
+	for text := range m.ids {
+		m.owe(text)
+	}
+}
+
+func (m *coreModel) time(t *rapid.T) {
+	m.now = m.now.Add(time.Duration(rapid.IntRange(0, 50).Draw(t, "ms")) * time.Millisecond)
+}
+
+// check compares all there is.
+func (m *coreModel) check(t *rapid.T) {
+	for id := uint64(1); id <= modelAll; id++ {
+		if m.core.pool.available(id) != m.available(id) {
+			t.Fatalf("%d available: %v, want %v", id, m.core.pool.available(id), m.available(id))
+		}
+		key, user := m.core.mappings.key(id), m.user(id)
+		if (key == nil) != (m.mappings[id] == "") || key != nil && key.GetKey() != m.mappings[id] {
+			t.Fatalf("%d is %v, want %q", id, key, m.mappings[id])
+		}
+		if u := m.core.byID[id]; (u == nil) != (user == "") || u != nil && u.text != user {
+			t.Fatalf("%d is used by %v, want %q", id, u, user)
+		}
+	}
+	var first *time.Time
+	for _, text := range modelKeys() {
+		u, debt := m.core.uses[text], m.owed[text]
+		if (u == nil) != (m.refs[text] == 0 && m.working[text] == nil && debt == nil) {
+			t.Fatalf("there is %+v of %s, uses %d", u, text, m.refs[text])
+		}
+		if got := m.core.mappings.id(text); got != m.least(text) {
+			t.Fatalf("%s is %d, want %d", text, got, m.least(text))
+		}
+		if debt != nil && m.working[text] == nil && (first == nil || debt.due.Before(*first)) {
+			first = &debt.due
+		}
+	}
+	if at, ok := m.core.wake(); ok != (first != nil) || ok && !at.Equal(*first) {
+		t.Fatalf("next job at %v, %v, want %v", at, ok, first)
+	}
+	if len(m.core.todo) != len(m.owed) || len(m.core.byID) != len(m.ids) {
+		t.Fatalf("%d jobs owed, want %d; %d IDs in use, want %d", len(m.core.todo), len(m.owed), len(m.core.byID), len(m.ids))
+	}
+}
