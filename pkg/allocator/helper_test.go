@@ -1,0 +1,95 @@
+package allocator
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+)
+
+// inBubble runs the test on a clock of its own.
+func inBubble(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, test)
+}
+
+// running returns an allocator that runs until the test ends.
+func running(t *testing.T, b Backend, opts ...Option) *Allocator {
+	t.Helper()
+	a, _ := started(t, b, opts...)
+	return a
+}
+
+// started returns an allocator that runs, and what stops it and waits.
+func started(t *testing.T, b Backend, opts ...Option) (*Allocator, func()) {
+	t.Helper()
+	a, err := NewAllocator(b, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	stop := func() {
+		cancel()
+		<-a.stopped
+	}
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("Run ended with %v", err)
+		}
+	})
+	return a, stop
+}
+
+// mustAllocate returns the key's ID.
+func mustAllocate(t *testing.T, a *Allocator, text string) uint64 {
+	t.Helper()
+	id, _, _, err := a.Allocate(t.Context(), textKey(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func mustRelease(t *testing.T, a *Allocator, text string) (lastUse bool) {
+	t.Helper()
+	lastUse, err := a.Release(t.Context(), textKey(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lastUse
+}
+
+// wantContents compares the store when nothing happens any more.
+func wantContents(t *testing.T, s *memoryStore, want string) {
+	t.Helper()
+	synctest.Wait()
+	if got := s.contents(); got != want {
+		t.Errorf("the store has %q, want %q", got, want)
+	}
+	s.rightly(t)
+}
+
+// failOn makes a fault of one operation, before or after it.
+func failOn(op string, after bool, err error) func(context.Context, string, bool) error {
+	return func(_ context.Context, o string, a bool) error {
+		if o == op && a == after {
+			return err
+		}
+		return nil
+	}
+}
+
+// blockOn makes a fault that blocks one operation until its context ends.
+func blockOn(op string) func(context.Context, string, bool) error {
+	return func(ctx context.Context, o string, after bool) error {
+		if o != op || after {
+			return nil
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	}
+}
