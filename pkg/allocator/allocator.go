@@ -109,12 +109,8 @@ func (a *Allocator) Run(ctx context.Context) error {
 // WaitForInitialSync returns when the first list is complete. It fails with ctx,
 // when the list takes longer than the list timeout, and when Run has ended.
 func (a *Allocator) WaitForInitialSync(ctx context.Context) error {
-	select {
-	case <-a.stopped:
+	if a.hasStopped() {
 		return ErrStopped
-	case <-a.listed:
-		return nil
-	default:
 	}
 	timeout := time.NewTimer(a.options.listTimeout)
 	defer timeout.Stop()
@@ -127,6 +123,15 @@ func (a *Allocator) WaitForInitialSync(ctx context.Context) error {
 		return fmt.Errorf("the first list of the mappings has not become complete within %s; the store says: %s", a.options.listTimeout, a.backend.Status())
 	case <-ctx.Done():
 		return fmt.Errorf("waiting for the first list of the mappings: %w", ctx.Err())
+	}
+}
+
+func (a *Allocator) hasStopped() bool {
+	select {
+	case <-a.stopped:
+		return true
+	default:
+		return false
 	}
 }
 

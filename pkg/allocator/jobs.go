@@ -115,7 +115,7 @@ func (a *Allocator) perform(ctx context.Context, j job) {
 	case err != nil && ctx.Err() == nil:
 		a.warn("Work on a key failed, it will be tried again", "job", j.kind, "key", j.key, "id", j.id, "error", err)
 	case err == nil && (j.kind == jobPutBack || j.kind == jobRestore):
-		a.options.log.Info("Put a mapping back that others had changed while it was in use", "key", j.key, "id", j.id)
+		a.options.log.Info("A mapping in use was missing or altered, as far as is known, and is as it should be again", "key", j.key, "id", j.id)
 	}
 }
 
