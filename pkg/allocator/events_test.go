@@ -1,0 +1,163 @@
+package allocator
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"pgregory.net/rapid"
+)
+
+func told(ev AllocatorEvent) string {
+	if ev.Type == EventListDone {
+		return ev.Type.String()
+	}
+	return fmt.Sprintf("%s %d %s", ev.Type, ev.ID, ev.Key)
+}
+
+// TestEvents come in the order of the store, and the channel ends with the
+// allocator.
+func TestEvents(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newMemoryStore()
+		s.behind(func() {
+			s.set(5, "a")
+			s.set(3, "b")
+		})
+		a, stop := started(t, s.backend("n"), WithEvents())
+		wants := func(want ...string) {
+			t.Helper()
+			for _, w := range want {
+				if got := told(<-a.GetEvents()); got != w {
+					t.Errorf("got %q, want %q", got, w)
+				}
+			}
+		}
+		wants("create 3 b", "create 5 a", "list done")
+		s.behind(func() { s.set(9, "c") })
+		wants("create 9 c")
+		s.behind(func() { s.set(3, "d") })
+		wants("modify 3 d")
+		s.behind(func() { s.set(3, "") })
+		wants("delete 3 d")
+		stop()
+		if ev, ok := <-a.GetEvents(); ok {
+			t.Errorf("after the end: %s", told(ev))
+		}
+	})
+}
+
+// TestEventsUnread: nobody reads, and the watch goes on; who reads then learns
+// the difference to what was told.
+func TestEventsUnread(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newMemoryStore()
+		a := running(t, s.backend("n"), WithEvents())
+		if got := told(<-a.GetEvents()); got != "list done" {
+			t.Errorf("got %q", got)
+		}
+		s.behind(func() { s.set(1, "first") })
+		synctest.Wait() // it is on its way
+		const rounds = 10_000
+		for n := range rounds {
+			s.behind(func() {
+				s.set(uint64(n%10+1), fmt.Sprint("key", n))
+				if n%10 == 9 {
+					s.set(10, "")
+				}
+			})
+		}
+		synctest.Wait()
+		if id, err := a.Get(t.Context(), textKey(fmt.Sprint("key", rounds-2))); err != nil || id != 9 {
+			t.Errorf("the watch has not gone on: %d, %v", id, err)
+		}
+		if got := told(<-a.GetEvents()); got != "create 1 first" {
+			t.Errorf("got %q", got)
+		}
+		for n := uint64(1); n <= 9; n++ {
+			what := "create"
+			if n == 1 {
+				what = "modify"
+			}
+			want := fmt.Sprintf("%s %d key%d", what, n, rounds-11+int(n))
+			if got := told(<-a.GetEvents()); got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		}
+		synctest.Wait()
+		select {
+		case ev := <-a.GetEvents():
+			t.Errorf("one more: %s", told(ev))
+		default:
+		}
+	})
+}
+
+// TestNoEvents: without the option there is no channel.
+func TestNoEvents(t *testing.T) {
+	t.Parallel()
+	a, err := NewAllocator(newMemoryStore().backend("n"))
+	if err != nil || a.GetEvents() != nil {
+		t.Error("a channel, or", err)
+	}
+}
+
+// TestEventsAgainstModel: however slow the reader is, what it was told adds up
+// to what there is, each event is possible for who knows those before it, and at
+// most one of each ID waits.
+func TestEventsAgainstModel(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		e := newEvents()
+		there, known := make(map[uint64]Key), make(map[uint64]Key)
+		var order []uint64 // of the latest events
+		read := func() bool {
+			ev, ok := e.pop()
+			if !ok {
+				return false
+			}
+			_, had := known[ev.ID]
+			if had != (ev.Type != EventCreate) {
+				t.Fatalf("%s, and the reader knows %v", told(ev), known)
+			}
+			if known[ev.ID] = ev.Key; ev.Type == EventDelete {
+				delete(known, ev.ID)
+			}
+			at := slices.Index(order, ev.ID)
+			for _, before := range order[:at] {
+				if e.waiting[before] != nil {
+					t.Fatalf("%d came before %d, which is older", ev.ID, before)
+				}
+			}
+			return true
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"change": func(t *rapid.T) {
+				ev := AllocatorEvent{ID: rapid.Uint64Range(1, 4).Draw(t, "id"), Key: textKey(rapid.StringN(1, 3, 3).Draw(t, "key"))}
+				_, was := there[ev.ID]
+				switch {
+				case was && rapid.Bool().Draw(t, "delete"):
+					ev.Type = EventDelete
+					delete(there, ev.ID)
+				default:
+					if was {
+						ev.Type = EventModify
+					}
+					there[ev.ID] = ev.Key
+				}
+				order = append(slices.DeleteFunc(order, func(id uint64) bool { return id == ev.ID }), ev.ID)
+				e.push(ev)
+				if e.queue.Len() != len(e.waiting) || e.queue.Len() > 4 {
+					t.Fatalf("%d events wait, of %d IDs", e.queue.Len(), len(e.waiting))
+				}
+			},
+			"read": func(*rapid.T) { read() },
+		})
+		for read() {
+		}
+		if fmt.Sprint(known) != fmt.Sprint(there) {
+			t.Fatalf("the reader knows %v, there are %v", known, there)
+		}
+	})
+}
