@@ -110,8 +110,8 @@ func (r request) conditions(key []byte) []*pb.Compare {
 	if r.ifValue != nil {
 		all = append(all, compareValue(key, r.ifValue))
 	}
-	for _, other := range r.ifPresent {
-		all = append(all, compareCreated([]byte(other), pb.Compare_GREATER, 0))
+	for _, o := range r.ifOther {
+		all = append(all, compareValue([]byte(o.key), o.value))
 	}
 	return all
 }
@@ -146,7 +146,7 @@ func (t transaction) lost(resp *pb.TxnResponse) error {
 
 // result reads the answer of a write whose locks were held.
 func result(resp *pb.TxnResponse, at Position) Result {
-	r := Result{At: at}
+	r := Result{Met: resp.Succeeded, At: at}
 	if !resp.Succeeded {
 		return r
 	}

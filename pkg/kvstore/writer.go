@@ -50,6 +50,8 @@ type Result struct {
 	// Done: the write was made. It is false when a condition did not hold, or
 	// when there was nothing to do: the key was as wanted already, or absent.
 	Done bool
+	// Met: all conditions held, whether there was something to do or not.
+	Met bool
 	// Deleted is how many keys a deletion has deleted.
 	Deleted int64
 	// At is the position of the write when it was made, and otherwise one at
@@ -69,7 +71,7 @@ type request struct {
 	ifChanged  bool
 	ifRevision *int64   // of the key itself; nil: any
 	ifValue    []byte   // of the key itself; nil: any
-	ifPresent  []string // other keys
+	ifOther    []other  // of other keys
 	holding    []*Lock
 }
 
@@ -103,9 +105,16 @@ func IfValue(value []byte) Option {
 	return func(r *request) { r.ifValue = append([]byte{}, value...) }
 }
 
-// IfPresent writes only while another key exists. It may be given several times.
-func IfPresent(key string) Option {
-	return func(r *request) { r.ifPresent = append(r.ifPresent, key) }
+// IfOther writes only while another key exists with this value. It may be given
+// several times.
+func IfOther(key string, value []byte) Option {
+	return func(r *request) { r.ifOther = append(r.ifOther, other{key, append([]byte{}, value...)}) }
+}
+
+// other is a condition on another key.
+type other struct {
+	key   string
+	value []byte
 }
 
 // Holding writes only while the lock is held; otherwise the error is

@@ -45,10 +45,11 @@ func ownConditions(rev int64) []condition {
 
 func otherConditions() []condition {
 	return []condition{
-		{"another is present", []kvstore.Option{kvstore.IfPresent("other")}, true},
-		{"another is absent", []kvstore.Option{kvstore.IfPresent("absent")}, false},
-		{"one of two is absent", []kvstore.Option{kvstore.IfPresent("other"), kvstore.IfPresent("absent")}, false},
-		{"two are present", []kvstore.Option{kvstore.IfPresent("other"), kvstore.IfPresent("k")}, true},
+		{"another has the value", []kvstore.Option{kvstore.IfOther("other", []byte("o"))}, true},
+		{"another has another value", []kvstore.Option{kvstore.IfOther("other", []byte("p"))}, false},
+		{"another is absent", []kvstore.Option{kvstore.IfOther("absent", nil)}, false},
+		{"one of two is absent", []kvstore.Option{kvstore.IfOther("other", []byte("o")), kvstore.IfOther("absent", nil)}, false},
+		{"two have theirs", []kvstore.Option{kvstore.IfOther("other", []byte("o")), kvstore.IfOther("k", []byte("v"))}, true},
 		{"no lock at all", []kvstore.Option{kvstore.Holding(nil)}, true},
 	}
 }
@@ -58,8 +59,8 @@ func (e *env) checkDone(w kvstore.Writer, c condition, write func() (kvstore.Res
 	e.Helper()
 	before := e.head(w)
 	r, err := write()
-	if err != nil || r.Done != c.done {
-		e.Errorf("%s: %+v, %v, want done %t", c.name, r, err, c.done)
+	if err != nil || r.Done != c.done || r.Met != c.done {
+		e.Errorf("%s: %+v, %v, want done and met %t", c.name, r, err, c.done)
 	}
 	if c.done {
 		before.Revision++
@@ -71,12 +72,12 @@ func (e *env) checkDone(w kvstore.Writer, c condition, write func() (kvstore.Res
 
 func putConditions(e *env) {
 	w := e.writer()
-	e.put("other", "")
+	e.put("other", "o")
 	conditions := func() []condition {
 		return append(append(ownConditions(e.put("k", "v")), otherConditions()...),
 			condition{"created although present", []kvstore.Option{kvstore.IfAbsent()}, false},
-			condition{"changed, and another condition", []kvstore.Option{kvstore.IfChanged(), kvstore.IfPresent("other")}, true},
-			condition{"changed, and a condition that does not hold", []kvstore.Option{kvstore.IfChanged(), kvstore.IfPresent("absent")}, false},
+			condition{"changed, and another condition", []kvstore.Option{kvstore.IfChanged(), kvstore.IfOther("other", []byte("o"))}, true},
+			condition{"changed, and a condition that does not hold", []kvstore.Option{kvstore.IfChanged(), kvstore.IfOther("absent", nil)}, false},
 		)
 	}
 	for i := range conditions() {
@@ -101,7 +102,7 @@ func putConditions(e *env) {
 
 func deleteConditions(e *env) {
 	w := e.writer()
-	e.put("other", "")
+	e.put("other", "o")
 	for i := range append(ownConditions(0), otherConditions()...) {
 		c := append(ownConditions(e.put("k", "v")), otherConditions()...)[i]
 		e.checkDone(w, c, func() (kvstore.Result, error) { return w.Delete(e.ctx, "k", c.opts...) })
@@ -111,7 +112,7 @@ func deleteConditions(e *env) {
 
 func prefixConditions(e *env) {
 	w := e.writer()
-	e.put("other", "", "k", "")
+	e.put("other", "o", "k", "v")
 	for _, c := range otherConditions() {
 		e.put("p/1", "v", "p/2", "v")
 		e.checkDone(w, c, func() (kvstore.Result, error) { return w.DeletePrefix(e.ctx, "p/", c.opts...) })

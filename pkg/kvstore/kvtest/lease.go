@@ -96,7 +96,7 @@ func leaseExpired(e *env) {
 	for _, key := range []string{"p/b", "p/a", "o", "p/deleted", "p/unleased", "p/below/1", "p/below/2", "p/again"} {
 		e.lease(w, key)
 	}
-	e.do(w.Put(e.ctx, "p/absent", nil, kvstore.Leased(), kvstore.IfPresent("nothing")))
+	e.do(w.Put(e.ctx, "p/absent", nil, kvstore.Leased(), kvstore.IfOther("nothing", nil)))
 	e.do(w.Delete(e.ctx, "p/deleted"))
 	e.do(w.Delete(e.ctx, "p/again"))
 	e.lease(w, "p/again")

@@ -1,0 +1,240 @@
+package kvstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
+)
+
+// Durable is a [Writer] that outlives its sessions: when one is over it connects
+// again, to the next endpoint, and the leases go on where the server is the
+// same. Whoever writes holds on to one Durable for as long as it lives; each call
+// is done in the session of the moment, and fails when that ends. Without a
+// session a call waits for one, for at most Timings.Connect.
+//
+// A stream, a list and a lock belong to the session in which they began. Nothing
+// is tried a second time: whoever called knows what may be repeated.
+type Durable struct {
+	load func() (*Config, error)
+	opts Options
+	log  *slog.Logger
+
+	mu      sync.Mutex
+	session *Etcd         // guarded by mu; nil while there is none
+	err     error         // guarded by mu; why there is none
+	closed  bool          // guarded by mu
+	changed chan struct{} // guarded by mu; closed and replaced with each change of the above
+}
+
+var _ Writer = (*Durable)(nil)
+
+// errConnecting is why there is no session before the first attempt has ended.
+var errConnecting = errors.New("the first connection is under way")
+
+// NewDurable returns a writer that connects while [Durable.Run] runs. load is
+// called before each attempt, so that a changed client file counts.
+func NewDurable(load func() (*Config, error), o Options) *Durable {
+	if o.Timings == (Timings{}) {
+		o.Timings = DefaultTimings()
+	}
+	if o.Leases == nil {
+		o.Leases = NewLeases()
+	}
+	log := o.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Durable{load: load, opts: o, log: log, err: errConnecting, changed: make(chan struct{})}
+}
+
+// Run keeps a session, until the context or [Durable.Close] ends it. It is called
+// once.
+func (d *Durable) Run(ctx context.Context) error {
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval = d.opts.Timings.BackoffMax/10, d.opts.Timings.BackoffMax
+	for attempt := 0; ; attempt++ {
+		connected, err := d.live(ctx, attempt)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case d.isClosed():
+			return ErrClosed
+		case connected:
+			d.log.Warn("The session with the kvstore is over, connecting again", "error", err)
+			pause.Reset()
+		default:
+			d.log.Warn("Cannot connect to the kvstore, trying again", "error", err)
+		}
+		if err := waiting.Sleep(ctx, pause.NextBackOff()); err != nil {
+			return err
+		}
+	}
+}
+
+// live is one session, from the attempt to connect to its end.
+func (d *Durable) live(ctx context.Context, attempt int) (connected bool, err error) {
+	cfg, err := d.load()
+	if err != nil {
+		d.set(nil, err)
+		return false, err
+	}
+	session, err := Connect(ctx, cfg, attempt, d.opts)
+	if err != nil {
+		d.set(nil, err)
+		return false, err
+	}
+	defer session.Close()
+	if !d.set(session, nil) {
+		return true, ErrClosed
+	}
+	err = session.Run(ctx, nil)
+	d.set(nil, err)
+	return true, err
+}
+
+// set changes the session, unless the writer is closed.
+func (d *Durable) set(session *Etcd, err error) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return false
+	}
+	d.session, d.err = session, err
+	close(d.changed)
+	d.changed = make(chan struct{})
+	return true
+}
+
+func (d *Durable) isClosed() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.closed
+}
+
+// WaitConnected waits for a session. The error is the context's, with the reason
+// why there is none, or [ErrClosed].
+func (d *Durable) WaitConnected(ctx context.Context) error {
+	_, err := d.current(ctx)
+	return err
+}
+
+// current returns the session, once there is one.
+func (d *Durable) current(ctx context.Context) (*Etcd, error) {
+	for {
+		d.mu.Lock()
+		session, err, closed, changed := d.session, d.err, d.closed, d.changed
+		d.mu.Unlock()
+		switch {
+		case closed:
+			return nil, ErrClosed
+		case session != nil:
+			return session, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: there is no connection to the kvstore: %w", context.Cause(ctx), err)
+		}
+	}
+}
+
+// use does one operation in the session of the moment.
+func use[T any](ctx context.Context, d *Durable, op, key string, f func(*Etcd) (T, error)) (T, error) {
+	wait, cancel := context.WithTimeout(ctx, d.opts.Timings.Connect)
+	defer cancel()
+	session, err := d.current(wait)
+	if err != nil {
+		var none T
+		if ctx.Err() != nil {
+			return none, ctx.Err()
+		}
+		return none, &KeyError{op, key, err}
+	}
+	return f(session)
+}
+
+// Get implements [Client].
+func (d *Durable) Get(ctx context.Context, key string, holding ...*Lock) (*KeyValue, Position, error) {
+	var at Position
+	kv, err := use(ctx, d, "get", key, func(e *Etcd) (kv *KeyValue, err error) {
+		kv, at, err = e.Get(ctx, key, holding...)
+		return kv, err
+	})
+	return kv, at, err
+}
+
+// List implements [Client].
+func (d *Durable) List(ctx context.Context, prefix string, page func(Page) error, holding ...*Lock) (Position, error) {
+	return use(ctx, d, "list", prefix, func(e *Etcd) (Position, error) { return e.List(ctx, prefix, page, holding...) })
+}
+
+// Recall implements [Client].
+func (d *Durable) Recall(ctx context.Context, prefix, from string, at Position, limit int) (Past, error) {
+	return use(ctx, d, "recall", prefix, func(e *Etcd) (Past, error) { return e.Recall(ctx, prefix, from, at, limit) })
+}
+
+// Watch implements [Client].
+func (d *Durable) Watch(ctx context.Context, prefix string, after Position) (Stream, error) {
+	return use(ctx, d, "watch", prefix, func(e *Etcd) (Stream, error) { return e.Watch(ctx, prefix, after) })
+}
+
+// Head implements [Client].
+func (d *Durable) Head(ctx context.Context) (Position, error) {
+	return use(ctx, d, "head", "", func(e *Etcd) (Position, error) { return e.Head(ctx) })
+}
+
+// Put implements [Writer].
+func (d *Durable) Put(ctx context.Context, key string, value []byte, opts ...Option) (Result, error) {
+	return use(ctx, d, "put", key, func(e *Etcd) (Result, error) { return e.Put(ctx, key, value, opts...) })
+}
+
+// Delete implements [Writer].
+func (d *Durable) Delete(ctx context.Context, key string, opts ...Option) (Result, error) {
+	return use(ctx, d, "delete", key, func(e *Etcd) (Result, error) { return e.Delete(ctx, key, opts...) })
+}
+
+// DeletePrefix implements [Writer].
+func (d *Durable) DeletePrefix(ctx context.Context, prefix string, opts ...Option) (Result, error) {
+	return use(ctx, d, "delete-prefix", prefix, func(e *Etcd) (Result, error) { return e.DeletePrefix(ctx, prefix, opts...) })
+}
+
+// Lock implements [Writer].
+func (d *Durable) Lock(ctx context.Context, path string) (*Lock, error) {
+	return use(ctx, d, "lock", path, func(e *Etcd) (*Lock, error) { return e.Lock(ctx, path) })
+}
+
+// OnLeaseExpired implements [Writer].
+func (d *Durable) OnLeaseExpired(prefix string, f func(keys []string)) {
+	d.opts.Leases.observe(prefix, f)
+}
+
+// Status implements [Client].
+func (d *Durable) Status() Status {
+	d.mu.Lock()
+	session, err := d.session, d.err
+	d.mu.Unlock()
+	if session != nil {
+		return session.Status()
+	}
+	return Status{LastError: err.Error(), LastErrorAt: time.Now()}
+}
+
+// Close implements [Client]. The session ends with it; Run returns.
+func (d *Durable) Close() {
+	d.mu.Lock()
+	session := d.session
+	d.session, d.err, d.closed = nil, ErrClosed, true
+	close(d.changed)
+	d.changed = make(chan struct{})
+	d.mu.Unlock()
+	if session != nil {
+		session.Close()
+	}
+}
