@@ -1,6 +1,8 @@
 package store
 
 import (
+	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -57,6 +59,8 @@ type watchState struct {
 	// pending are probes whose revision has not been applied yet: the oldest
 	// and the newest. Two suffice to make progress under any rate of probes.
 	pending []kvstore.Probe
+	// moved is closed when applied changes; nil when nobody waits.
+	moved chan struct{}
 }
 
 // Status returns a copy of what is known.
@@ -74,6 +78,55 @@ func (w *Watch[T]) Observe(p kvstore.Probe) {
 	if stream := w.state.observe(p); stream != nil {
 		// An error ends the stream as well, which Run sees.
 		_ = stream.RequestProgress()
+	}
+}
+
+// askAgain is how often a stream is asked where it stands while somebody waits
+// for it: the question may go unanswered (kvstore.md, Freshness).
+const askAgain = 20 * time.Millisecond
+
+// Reach waits until everything up to the position has been applied. It does not
+// end before that, or with ctx, whose error says what was waited for.
+func (w *Watch[T]) Reach(ctx context.Context, at kvstore.Position) error {
+	again := time.NewTicker(askAgain)
+	defer again.Stop()
+	for {
+		reached, stream, moved := w.state.reached(at)
+		if reached {
+			return nil
+		}
+		if stream != nil {
+			_ = stream.RequestProgress() // an error ends the stream as well, which Run sees
+		}
+		select {
+		case <-moved:
+		case <-again.C:
+		case <-ctx.Done():
+			return fmt.Errorf("waiting until revision %d of %s is applied: %w", at.Revision, w.kind.Resource, ctx.Err())
+		}
+	}
+}
+
+// reached tells whether a position has been applied, and otherwise whom to ask
+// and what to wait for.
+func (s *watchState) reached(at kvstore.Position) (bool, kvstore.Stream, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.applied.ClusterID == at.ClusterID && s.applied.Revision >= at.Revision {
+		return true, nil, nil
+	}
+	if s.moved == nil {
+		s.moved = make(chan struct{})
+	}
+	return false, s.stream, s.moved
+}
+
+// move notes what has been applied, and wakes up who waits for it.
+func (s *watchState) move(to kvstore.Position) {
+	s.applied = to
+	if s.moved != nil {
+		close(s.moved)
+		s.moved = nil
 	}
 }
 
@@ -112,7 +165,7 @@ func (s *watchState) settle() {
 func (s *watchState) advance(to kvstore.Position, events bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.applied = to
+	s.move(to)
 	if events {
 		s.status.LastEvent = time.Now()
 	}
@@ -127,7 +180,8 @@ func (s *watchState) listed(start time.Time, at kvstore.Position) {
 	if !s.status.Synced {
 		s.status.Synced, s.status.SyncDuration = true, time.Since(start)
 	}
-	s.applied, s.pending, s.status.AsOf = at, nil, start
+	s.move(at)
+	s.pending, s.status.AsOf = nil, start
 }
 
 // listing notes the begin and the end of a list. From its begin on no probe

@@ -13,6 +13,12 @@ type AllocationPaths string
 // IdentityAllocation is where a cluster keeps its identities.
 const IdentityAllocation AllocationPaths = identityBase
 
+// CachedIdentities is where a mirror keeps a cluster's identities: mappings
+// alone (wire.md §1.1).
+func CachedIdentities(cluster string) AllocationPaths {
+	return AllocationPaths(strings.TrimSuffix(Identities.Prefix(cluster, true), "/id/"))
+}
+
 // Mappings is the prefix of all mappings.
 func (p AllocationPaths) Mappings() string { return string(p) + "/id/" }
 
