@@ -25,12 +25,14 @@ func floors() map[string]int {
 		"pkg/ipcache":       3,
 		"pkg/allocator":     3,
 		"pkg/remotecluster": 4,
-		"pkg/clustermesh":   5,
-		"pkg/findings":      6,
-		"pkg/api":           7,
-		"pkg/api/client":    8, // speaks with pkg/api's types, from the other side
-		"cmd/mesh-agent":    9,
-		"cmd/mesh-sim":      9,
+
+		"pkg/allocator/kvbackend": 4,
+		"pkg/clustermesh":         5,
+		"pkg/findings":            6,
+		"pkg/api":                 7,
+		"pkg/api/client":          8, // speaks with pkg/api's types, from the other side
+		"cmd/mesh-agent":          9,
+		"cmd/mesh-sim":            9,
 	}
 }
 

@@ -131,6 +131,9 @@ func (a *Allocator) attempt(ctx context.Context, key Key, text string) (id uint6
 	}
 	defer lock.Unlock()
 	referenced, err := a.backend.Get(ctx, key, lock)
+	if err == nil && referenced == NoID {
+		err = a.backend.CatchUp(ctx, lock)
+	}
 	if err != nil {
 		return NoID, false, err
 	}

@@ -11,6 +11,9 @@ import (
 // exist, such as the release of a key that is not held.
 var ErrIdentityNonExistent = errors.New("the identity does not exist")
 
+// ErrTaken is the error of who uses an ID that belongs to another key.
+var ErrTaken = errors.New("the ID belongs to another key")
+
 // Backend is what an [Allocator] needs of the shared store. All methods may be
 // called by any number of goroutines; each ends with its context, and by
 // deadlines of its own. An error of a write does not tell whether it happened.
@@ -34,7 +37,7 @@ type Backend interface {
 	// is missing, and never overwrites one, and writes this node's reference if
 	// it is missing or different. With reliablyMissing the caller knows that the
 	// reference is gone: it is created, and an existing one left alone. When the
-	// mapping says another key, nothing is written and the error says so.
+	// mapping says another key, nothing is written and the error is [ErrTaken].
 	UpdateKey(ctx context.Context, id uint64, key Key, reliablyMissing bool, lock Lock) error
 	// Restore makes the mapping of the ID say key again, while it says instead:
 	// somebody altered it. It reports false when it says anything else.
@@ -48,6 +51,11 @@ type Backend interface {
 
 	// Lock waits for the lock of the key.
 	Lock(ctx context.Context, key Key) (Lock, error)
+	// CatchUp waits until the handler of ListAndWatch has been told of every
+	// mapping that was there when the lock was acquired. A mapping without a
+	// reference is found by nobody else, and without it a key could get a second
+	// number.
+	CatchUp(ctx context.Context, lock Lock) error
 
 	// ListAndWatch tells the handler of every mapping there is, then that the
 	// list is done, then of every change, until ctx ends; it resumes by itself

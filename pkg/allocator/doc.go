@@ -25,10 +25,11 @@
 // What holds, whatever fails: nodes that use one key at the same time have the
 // same ID for it, since under the key's lock a reference of anybody decides, then
 // a mapping that was seen, and only then a new ID is taken; and one ID belongs to
-// one key, since a mapping is only ever created where none is. A mapping that
-// nobody refers to may have a twin: it was created by a node that failed before
-// it took its reference. Of twins the least is taken, and garbage collection
-// removes the other.
+// one key, since a mapping is only ever created where none is. Before a new
+// ID is taken the node catches up with every mapping that was there when it got
+// the lock. Others who do not do that may give a key a twin, beside a mapping that
+// nobody refers to: of twins the least is taken, and garbage collection removes
+// the other.
 //
 // [Allocator.Run] owns every goroutine: it follows the mappings, refreshes what
 // this node uses, puts back what others deleted, and deletes node references

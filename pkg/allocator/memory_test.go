@@ -49,6 +49,7 @@ type memoryQueue struct {
 type memoryLock struct {
 	store *memoryStore
 	text  string
+	at    int // the length of the log when it was acquired
 }
 
 func newMemoryStore() *memoryStore {
@@ -147,13 +148,16 @@ type memoryBackend struct {
 	store *memoryStore
 	node  string
 
+	told  int           // of the store's log; guarded by the store's mu
+	moved chan struct{} // closed and replaced when told grows; guarded likewise
+
 	mu     sync.Mutex
 	fault  func(ctx context.Context, op string, after bool) error
 	counts map[string]int
 }
 
 func (s *memoryStore) backend(node string) *memoryBackend {
-	return &memoryBackend{store: s, node: node, counts: make(map[string]int)}
+	return &memoryBackend{store: s, node: node, moved: make(chan struct{}), counts: make(map[string]int)}
 }
 
 func (b *memoryBackend) setFault(f func(ctx context.Context, op string, after bool) error) {
@@ -282,13 +286,38 @@ func (b *memoryBackend) Lock(ctx context.Context, key Key) (Lock, error) {
 	}
 	l := &memoryLock{store: b.store, text: key.GetKey()}
 	b.store.mu.Lock()
-	q.holder = l
+	q.holder, l.at = l, len(b.store.log)
 	b.store.mu.Unlock()
 	if err := b.failing(ctx, "lock", true); err != nil {
 		l.Unlock()
 		return nil, err
 	}
 	return l, nil
+}
+
+func (b *memoryBackend) CatchUp(ctx context.Context, lock Lock) error {
+	for {
+		b.store.mu.Lock()
+		told, moved := b.told, b.moved
+		b.store.mu.Unlock()
+		if told >= lock.(*memoryLock).at {
+			return nil
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// tell notes how much of the log the handler has been told of.
+func (b *memoryBackend) tell(told int) {
+	b.store.mu.Lock()
+	defer b.store.mu.Unlock()
+	b.told = told
+	close(b.moved)
+	b.moved = make(chan struct{})
 }
 
 func (b *memoryBackend) ListAndWatch(ctx context.Context, h CacheMutations) error {
@@ -305,6 +334,7 @@ func (b *memoryBackend) ListAndWatch(ctx context.Context, h CacheMutations) erro
 		h.OnUpsert(id, textKey(known[id]))
 	}
 	h.OnListDone()
+	b.tell(told)
 	for {
 		s.mu.Lock()
 		news, changed := s.log[told:], s.changed
@@ -329,6 +359,7 @@ func (b *memoryBackend) ListAndWatch(ctx context.Context, h CacheMutations) erro
 			known[ev.id] = ev.key
 		}
 		told += len(news)
+		b.tell(told)
 	}
 }
 

@@ -1,0 +1,101 @@
+package kvbackend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Backend is an [allocator.Backend] in a kvstore.
+type Backend struct {
+	paths  wire.AllocationPaths
+	node   string
+	client kvstore.Writer
+	keys   allocator.Key // of the type that is stored here
+	log    *slog.Logger
+
+	watcher *Watcher
+}
+
+var _ allocator.Backend = (*Backend)(nil)
+
+// Config says where a Backend keeps its entries.
+type Config struct {
+	// Paths is where: [wire.IdentityAllocation].
+	Paths wire.AllocationPaths
+	// Node tells this node's references from those of the others: its address.
+	// It has no slash.
+	Node string
+	// Keys is any key of the type that is stored here.
+	Keys allocator.Key
+	// Log is told what cannot be read; nil is nobody.
+	Log *slog.Logger
+}
+
+// New returns a backend in the kvstore. The error says what is missing.
+func New(client kvstore.Writer, c Config) (*Backend, error) {
+	var errs []error
+	if client == nil {
+		errs = append(errs, errors.New("there is no kvstore"))
+	}
+	if c.Paths == "" || strings.HasSuffix(string(c.Paths), "/") {
+		errs = append(errs, fmt.Errorf("the path %q is no base: it is empty or ends in a slash", c.Paths))
+	}
+	if c.Node == "" || strings.Contains(c.Node, "/") {
+		errs = append(errs, fmt.Errorf("the node %q cannot end a path: the node's address is needed", c.Node))
+	}
+	if c.Keys == nil {
+		errs = append(errs, errors.New("the type of the keys is not given"))
+	}
+	if len(errs) > 0 {
+		return nil, fmt.Errorf("allocator in the kvstore at %q: %w", c.Paths, errors.Join(errs...))
+	}
+	log := c.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Backend{
+		paths: c.Paths, node: c.Node, client: client, keys: c.Keys, log: log,
+		watcher: &Watcher{Client: client, Paths: c.Paths, Keys: c.Keys, Log: log},
+	}, nil
+}
+
+// Encode implements [allocator.Backend].
+func (b *Backend) Encode(key allocator.Key) string { return key.GetKey() }
+
+// Status implements [allocator.Backend].
+func (b *Backend) Status() string { return b.client.Status().String() }
+
+// Lock implements [allocator.Backend].
+func (b *Backend) Lock(ctx context.Context, key allocator.Key) (allocator.Lock, error) {
+	l, err := b.client.Lock(ctx, b.paths.Lock(key.GetKey()))
+	if err != nil {
+		return nil, err // and not a *kvstore.Lock that is nil
+	}
+	return l, nil
+}
+
+// lockOf is the kvstore's lock, nil for none. Another kind of lock cannot come:
+// it was this backend that handed it out.
+func lockOf(lock allocator.Lock) *kvstore.Lock {
+	if lock == nil {
+		return nil
+	}
+	return lock.(*kvstore.Lock)
+}
+
+// DeleteAllKeys implements [allocator.Backend].
+func (b *Backend) DeleteAllKeys(ctx context.Context) error {
+	for _, prefix := range []string{b.paths.References(), b.paths.Locks(), b.paths.Mappings()} {
+		if _, err := b.client.DeletePrefix(ctx, prefix); err != nil {
+			return fmt.Errorf("deleting everything at %s: %w", b.paths, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package kvbackend_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+)
+
+// errInjected is what an injected fault looks like.
+var errInjected = errors.New("injected")
+
+// faulty is a kvstore with a hook before and after every operation. What fails
+// before has not happened, what fails after has, and its answer was lost.
+type faulty struct {
+	kvstore.Writer
+	hook func(point string) error
+}
+
+// around calls the hook before and after an operation.
+func (f *faulty) around(op string, do func() error) error {
+	if err := f.hook("before " + op); err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	return f.hook("after " + op)
+}
+
+func (f *faulty) Put(ctx context.Context, key string, value []byte, opts ...kvstore.Option) (r kvstore.Result, err error) {
+	err = f.around("put "+kindOf(key), func() error {
+		r, err = f.Writer.Put(ctx, key, value, opts...)
+		return err
+	})
+	return r, err
+}
+
+func (f *faulty) Delete(ctx context.Context, key string, opts ...kvstore.Option) (r kvstore.Result, err error) {
+	err = f.around("delete "+kindOf(key), func() error {
+		r, err = f.Writer.Delete(ctx, key, opts...)
+		return err
+	})
+	return r, err
+}
+
+func (f *faulty) Get(ctx context.Context, key string, holding ...*kvstore.Lock) (kv *kvstore.KeyValue, at kvstore.Position, err error) {
+	err = f.around("get "+kindOf(key), func() error {
+		kv, at, err = f.Writer.Get(ctx, key, holding...)
+		return err
+	})
+	return kv, at, err
+}
+
+func (f *faulty) List(
+	ctx context.Context, prefix string, page func(kvstore.Page) error, holding ...*kvstore.Lock,
+) (at kvstore.Position, err error) {
+	err = f.around("list "+kindOf(prefix), func() error {
+		at, err = f.Writer.List(ctx, prefix, page, holding...)
+		return err
+	})
+	return at, err
+}
+
+// Lock that fails after it was acquired gives it up, as a client does.
+func (f *faulty) Lock(ctx context.Context, path string) (l *kvstore.Lock, err error) {
+	err = f.around("lock", func() error {
+		l, err = f.Writer.Lock(ctx, path)
+		return err
+	})
+	if err != nil && l != nil {
+		l.Unlock()
+		l = nil
+	}
+	return l, err
+}
+
+// kindOf is the kind of a key in a point's name.
+func kindOf(key string) string {
+	switch {
+	case len(key) < len(base)+4:
+		return "key"
+	default:
+		return key[len(base)+1 : len(base)+3]
+	}
+}
+
+// cable is the connections of a client, which can be cut for good: the client is
+// then as dead as after kill -9.
+type cable struct {
+	mu    sync.Mutex
+	cut   bool
+	conns []net.Conn
+}
+
+func (c *cable) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cut {
+		return nil, fmt.Errorf("dialing %s: the cable is cut", addr)
+	}
+	d := net.Dialer{Timeout: 5 * time.Second}
+	conn, err := d.DialContext(ctx, network, addr)
+	if err == nil {
+		c.conns = append(c.conns, conn)
+	}
+	return conn, err
+}
+
+func (c *cable) sever() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cut = true
+	for _, conn := range c.conns {
+		_ = conn.Close()
+	}
+}

@@ -1,0 +1,179 @@
+package kvbackend
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"slices"
+
+	"golang.org/x/time/rate"
+
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// found is what a round of garbage collection knows of a mapping.
+type found struct {
+	revision int64
+	path     uint64 // hash of the path of its references
+	used     bool
+}
+
+// RunGC implements [allocator.Backend]. It reads all mappings, and then all
+// references, so that a mapping with a reference can never look unused because
+// the two were written meanwhile. Only for what is unused for the second time it
+// takes locks and looks again.
+func (b *Backend) RunGC(
+	ctx context.Context, limiter *rate.Limiter, stale allocator.StaleIDs, lo, hi uint64,
+) (allocator.StaleIDs, allocator.GCStats, error) {
+	mappings, err := b.survey(ctx, lo, hi)
+	if err != nil {
+		return stale, allocator.GCStats{}, fmt.Errorf("collecting unused mappings at %s: %w", b.paths, err)
+	}
+	next, stats := make(allocator.StaleIDs), allocator.GCStats{}
+	var errs []error
+	for _, id := range slices.Sorted(unused(mappings)) {
+		revision := mappings[id].revision
+		if stale[id] != revision {
+			next[id] = revision
+			continue
+		}
+		if err := wait(ctx, limiter); err != nil {
+			return stale, stats, err
+		}
+		deleted, err := b.collect(ctx, id, revision)
+		if err != nil {
+			next[id] = revision // the next round tries again
+			errs = append(errs, err)
+		}
+		if deleted {
+			stats.Deleted++
+		}
+	}
+	stats.Alive = len(mappings) - stats.Deleted
+	return next, stats, errors.Join(errs...)
+}
+
+func wait(ctx context.Context, limiter *rate.Limiter) error {
+	if limiter == nil {
+		return ctx.Err()
+	}
+	return limiter.Wait(ctx)
+}
+
+func unused(mappings map[uint64]found) func(func(uint64) bool) {
+	return func(yield func(uint64) bool) {
+		for id, m := range mappings {
+			if !m.used && !yield(id) {
+				return
+			}
+		}
+	}
+}
+
+// survey reads the mappings of the range and notes which are in use.
+func (b *Backend) survey(ctx context.Context, lo, hi uint64) (map[uint64]found, error) {
+	mappings, seed := make(map[uint64]found), maphash.MakeSeed()
+	_, err := b.client.List(ctx, b.paths.Mappings(), func(p kvstore.Page) error {
+		for i := range p.Items {
+			kv := &p.Items[i]
+			id, err := wire.DecodeAllocatedID(string(kv.Key[len(b.paths.Mappings()):]))
+			if err != nil || id < lo || id > hi {
+				continue // not ours to delete
+			}
+			path := maphash.String(seed, b.paths.ReferencesOf(string(kv.Value)))
+			mappings[id] = found{revision: kv.ModRevision, path: path}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	_, err = b.client.List(ctx, b.paths.References(), func(p kvstore.Page) error {
+		for i := range p.Items {
+			kv := &p.Items[i]
+			id, err := wire.DecodeAllocatedID(string(kv.Value))
+			if err != nil {
+				b.log.Warn("Skipped a reference that cannot be read", "key", string(kv.Key), "error", err)
+				continue
+			}
+			m, known := mappings[id]
+			if known && m.path == maphash.Bytes(seed, kv.Key[:bytes.LastIndexByte(kv.Key, '/')+1]) {
+				m.used = true
+				mappings[id] = m
+			}
+		}
+		return nil
+	})
+	return mappings, err
+}
+
+// collect deletes a mapping if under the locks of its key and its number it is
+// still unused, and what it was.
+func (b *Backend) collect(ctx context.Context, id uint64, revision int64) (bool, error) {
+	kv, _, err := b.client.Get(ctx, b.paths.Mapping(id))
+	if err != nil || kv == nil || kv.ModRevision != revision {
+		return false, err
+	}
+	key := string(kv.Value)
+	byKey, err := b.client.Lock(ctx, b.paths.Lock(key))
+	if err != nil {
+		return false, err
+	}
+	defer byKey.Unlock()
+	byID, err := b.client.Lock(ctx, b.paths.CollectionLock(id))
+	if err != nil {
+		return false, err
+	}
+	defer byID.Unlock()
+	users, err := b.references(ctx, key, byKey)
+	if err != nil || slices.Contains(users, id) {
+		return false, err
+	}
+	r, err := b.client.Delete(ctx, b.paths.Mapping(id),
+		kvstore.IfRevision(revision), kvstore.Holding(byKey), kvstore.Holding(byID))
+	if err != nil {
+		return false, fmt.Errorf("deleting the unused mapping of %d: %w", id, err)
+	}
+	if r.Done {
+		b.log.Info("Deleted a mapping that nobody uses", "id", id, "key", key)
+	}
+	return r.Done, nil
+}
+
+// RunLocksGC implements [allocator.Backend].
+func (b *Backend) RunLocksGC(ctx context.Context, stale allocator.StaleLocks) (allocator.StaleLocks, error) {
+	held := make(allocator.StaleLocks)
+	_, err := b.client.List(ctx, b.paths.Locks(), func(p kvstore.Page) error {
+		for i := range p.Items {
+			kv := &p.Items[i]
+			path := string(kv.Key[:bytes.LastIndexByte(kv.Key, '/')])
+			// A lock's key is never written again, so this is when it was made.
+			if h, ok := held[path]; !ok || kv.ModRevision < h.Revision {
+				held[path] = allocator.LockHolder{Key: string(kv.Key), Revision: kv.ModRevision, Lease: kv.Lease}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return stale, fmt.Errorf("collecting stale locks at %s: %w", b.paths, err)
+	}
+	var errs []error
+	for path, h := range held {
+		if stale[path] != h {
+			continue
+		}
+		r, err := b.client.Delete(ctx, h.Key, kvstore.IfRevision(h.Revision))
+		if err != nil {
+			errs = append(errs, fmt.Errorf("deleting the stale lock %s: %w", h.Key, err))
+			continue
+		}
+		if delete(held, path); r.Done {
+			b.log.Warn("Deleted a lock that was held too long", "key", h.Key, "lease", fmt.Sprintf("%x", h.Lease))
+		}
+	}
+	return held, errors.Join(errs...)
+}

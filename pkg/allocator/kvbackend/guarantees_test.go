@@ -1,0 +1,411 @@
+package kvbackend_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator/kvbackend"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+)
+
+// The leases of the tests are short, since the dead are only missed by them.
+const (
+	leaseTTL = 3 * time.Second
+	lockTTL  = 2 * time.Second
+)
+
+// The range of the tests.
+const (
+	firstID = 131072
+	lastID  = 196607
+)
+
+// member is one node: an allocator over a kvstore of its own, which may be
+// faulty and may be killed.
+type member struct {
+	*allocator.Allocator
+	name  string
+	cable *cable
+	hook  atomic.Pointer[func(point string) error]
+	stop  context.CancelFunc
+	ended chan struct{}
+}
+
+// fault sets what happens at each point from now on.
+func (m *member) fault(hook func(point string) error) { m.hook.Store(&hook) }
+
+// kill takes the node away as kill -9 does: nothing is released, and nothing
+// reaches the kvstore any more.
+func (m *member) kill() {
+	m.cable.sever()
+	m.stop()
+}
+
+// gone waits until all of the node has ended.
+func (m *member) gone() { <-m.ended }
+
+func noFault(string) error { return nil }
+
+// join starts a node. It ends with the test.
+func join(t *testing.T, endpoint, name string, opts ...allocator.Option) *member {
+	t.Helper()
+	m := &member{name: name, cable: &cable{}, ended: make(chan struct{})}
+	m.fault(noFault)
+	o := kvstore.DefaultOptions()
+	o.QPS, o.BootstrapQPS, o.MaxInflight = 0, 0, 0
+	o.LeaseTTL, o.LockTTL = leaseTTL, lockTTL
+	o.Timings.Close = 100 * time.Millisecond
+	o.Timings.BackoffMax = 200 * time.Millisecond
+	o.Dial = m.cable.dial
+	client := kvstore.NewDurable(func() (*kvstore.Config, error) { return kvstore.NewConfig(endpoint) }, o)
+	b, err := kvbackend.New(&faulty{client, func(p string) error { return (*m.hook.Load())(p) }},
+		kvbackend.Config{Paths: paths, Node: name, Keys: text("")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Allocator, err = allocator.NewAllocator(b, append([]allocator.Option{
+		allocator.WithMin(firstID), allocator.WithMax(lastID), allocator.WithMasterKeyProtection(), allocator.WithSyncInterval(2 * time.Second),
+	}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	m.stop = cancel
+	go func() {
+		defer close(m.ended)
+		var g errgroup.Group
+		g.Go(func() error { return client.Run(ctx) })
+		g.Go(func() error { return m.Run(ctx) })
+		_ = g.Wait() // both end with the context
+		client.Close()
+	}()
+	t.Cleanup(func() {
+		m.stop()
+		m.gone()
+	})
+	if err := m.WaitForInitialSync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// until waits for a condition.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	for !ok() {
+		if waiting.Sleep(ctx, 20*time.Millisecond) != nil {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// count is how many keys there are below a part of the base.
+func count(t *testing.T, client *clientv3.Client, part string) int64 {
+	t.Helper()
+	resp, err := client.Get(t.Context(), base+"/"+part+"/", clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.Count
+}
+
+// points runs an allocation and a release and returns the points that it passed.
+func points(t *testing.T, endpoint string) []string {
+	t.Helper()
+	m := join(t, endpoint, "10.0.9.9")
+	var mu sync.Mutex
+	var passed []string
+	m.fault(func(point string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		passed = append(passed, point)
+		return nil
+	})
+	if _, _, _, err := m.Allocate(t.Context(), text("k8s:points=1;")); err != nil {
+		t.Fatal(err)
+	}
+	m.fault(noFault)
+	mu.Lock()
+	defer mu.Unlock()
+	passed = slices.Clone(passed)
+	if len(passed) < 8 {
+		t.Fatalf("an allocation passes only %q", passed)
+	}
+	return passed
+}
+
+// TestAnAllocationMayFailOrDieAnywhere breaks an allocation at each point, once
+// with an error and once by killing the node, and then lets another node have
+// the key. Whatever was left behind, the guarantees hold: the history of the
+// kvstore shows no moment at which a key had two IDs.
+func TestAnAllocationMayFailOrDieAnywhere(t *testing.T) {
+	t.Parallel()
+	server := etcdtest.Start(t)
+	all := points(t, server.Endpoint())
+	other := join(t, server.Endpoint(), "10.0.9.8")
+	for i, point := range all {
+		for _, mode := range []string{"fails", "dies"} {
+			t.Run(fmt.Sprintf("%s %d %s", mode, i, point), func(t *testing.T) {
+				t.Parallel()
+				key := text(fmt.Sprintf("k8s:p=%s%d;", mode, i))
+				m := join(t, server.Endpoint(), fmt.Sprintf("10.0.%d.%d", len(mode), i))
+				passed := 0
+				m.fault(func(string) error {
+					if passed++; passed != i+1 {
+						return nil
+					}
+					if mode == "dies" {
+						m.kill()
+					}
+					return errInjected
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+				defer cancel()
+				mine, _, _, err := m.Allocate(ctx, key)
+				if mode == "fails" && err != nil {
+					t.Errorf("one fault was enough to fail: %v", err)
+				}
+				theirs, _, _, err := other.Allocate(ctx, key)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if mine != allocator.NoID && mine != theirs {
+					t.Errorf("%s is %d here and %d there", key, mine, theirs)
+				}
+			})
+		}
+	}
+	t.Cleanup(func() {
+		h := check(t, server.Local())
+		t.Logf("%d points, %d mappings made", len(all), h.made)
+	})
+}
+
+// TestTheDeadLeaveNothing: the references of a node that was killed go with its
+// lease, its locks as well, and two rounds of collection later the IDs are free.
+func TestTheDeadLeaveNothing(t *testing.T) {
+	t.Parallel()
+	server := etcdtest.Start(t)
+	m := join(t, server.Endpoint(), "10.0.0.1")
+	for i := range 20 {
+		if _, _, _, err := m.Allocate(t.Context(), text(fmt.Sprintf("k8s:n=%d;", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	died := make(chan struct{})
+	m.fault(func(point string) error { // it dies holding a lock
+		if point == "after lock" {
+			m.kill()
+			close(died)
+		}
+		return nil
+	})
+	_, _, _, err := m.Allocate(t.Context(), text("k8s:last=1;"))
+	if err == nil {
+		t.Error("the dead allocate")
+	}
+	<-died
+	m.gone()
+	client := server.Local()
+	if n := count(t, client, "value"); n != 20 {
+		t.Errorf("%d references are left at once, want 20", n)
+	}
+	until(t, "the leases to end", func() bool { return count(t, client, "value")+count(t, client, "locks") == 0 })
+	collector := &site{t, connect(t, server)}
+	b := collector.backend("gc")
+	stale, _, err := b.RunGC(t.Context(), nil, nil, firstID, lastID)
+	if err != nil || len(stale) != 20 {
+		t.Errorf("%d are unused, %v; want 20", len(stale), err)
+	}
+	_, stats, err := b.RunGC(t.Context(), nil, stale, firstID, lastID)
+	if err != nil || stats.Deleted != 20 || count(t, client, "id") != 0 {
+		t.Errorf("%+v, %v; want 20 deleted", stats, err)
+	}
+	check(t, client)
+}
+
+// TestAMappingInUseIsPutBack: with the same ID, whoever deleted it.
+func TestAMappingInUseIsPutBack(t *testing.T) {
+	t.Parallel()
+	server := etcdtest.Start(t)
+	m := join(t, server.Endpoint(), "10.0.0.1")
+	want := map[text]uint64{}
+	for i := range 20 {
+		key := text(fmt.Sprintf("k8s:n=%d;", i))
+		id, _, _, err := m.Allocate(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[key] = id
+	}
+	client := server.Local()
+	for _, part := range []string{"/id/", "/value/", "/"} {
+		if _, err := client.Delete(t.Context(), base+part, clientv3.WithPrefix()); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "everything to be put back", func() bool { return count(t, client, "id") == 20 && count(t, client, "value") == 20 })
+		for key, id := range want {
+			resp, err := client.Get(t.Context(), fmt.Sprintf("%s/id/%d", base, id))
+			if err != nil || len(resp.Kvs) != 1 || string(resp.Kvs[0].Value) != string(key) {
+				t.Errorf("%d is %v, %v; want %s", id, resp.Kvs, err, key)
+			}
+		}
+	}
+}
+
+// The size of the test with everything at once.
+const (
+	members     = 8
+	overlapping = 2000
+	rounds      = 40 // of every member over its keys, in parts
+)
+
+// churn is the test with everything at once.
+type churn struct {
+	*testing.T
+	server *etcdtest.Process
+	kills  atomic.Int64
+	faults atomic.Int64
+	calls  atomic.Int64
+}
+
+// live is one node after another under one name: each works until it is killed,
+// the last one until its work is done.
+func (c *churn) live(ctx context.Context, i int) error {
+	rnd := rand.New(rand.NewPCG(7, uint64(i)))
+	for round := 0; round < rounds && ctx.Err() == nil; {
+		m := join(c.T, c.server.Endpoint(), fmt.Sprintf("10.0.0.%d", i))
+		var mu sync.Mutex
+		m.fault(func(string) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if rnd.IntN(50) > 0 {
+				return nil
+			}
+			c.faults.Add(1)
+			return errInjected
+		})
+		dead := context.Background()
+		if round%10 == 9 {
+			killed, kill := context.WithCancel(context.Background())
+			dead = killed
+			after := time.AfterFunc(time.Duration(50+rnd.IntN(200))*time.Millisecond, func() {
+				c.kills.Add(1)
+				m.kill()
+				kill()
+			})
+			defer after.Stop()
+			defer kill()
+		}
+		var err error
+		for ; round < rounds && err == nil && dead.Err() == nil; round++ {
+			err = c.round(ctx, m, rand.New(rand.NewPCG(uint64(round), uint64(i))))
+			if dead == context.Background() && round%10 == 8 {
+				round++
+				break
+			}
+		}
+		if err != nil && dead.Err() == nil {
+			return err
+		}
+		m.fault(noFault)
+		m.stop()
+		m.gone()
+	}
+	return ctx.Err()
+}
+
+// round allocates some keys and releases most of them.
+func (c *churn) round(ctx context.Context, m *member, rnd *rand.Rand) error {
+	var g errgroup.Group
+	g.SetLimit(8)
+	for range overlapping / 20 {
+		key := text(fmt.Sprintf("k8s:n=%d;", rnd.IntN(overlapping)))
+		keep := rnd.IntN(5) == 0
+		g.Go(func() error {
+			c.calls.Add(1)
+			if _, _, _, err := m.Allocate(ctx, key); err != nil {
+				return fmt.Errorf("%s: %w", m.name, err)
+			}
+			if keep {
+				return nil
+			}
+			if _, err := m.Release(ctx, key); err != nil {
+				return fmt.Errorf("%s: %w", m.name, err)
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// collect runs garbage collection until ctx ends.
+func (c *churn) collect(ctx context.Context) error {
+	m := join(c.T, c.server.Endpoint(), "gc")
+	var stale allocator.StaleIDs
+	for waiting.Sleep(ctx, 20*time.Millisecond) == nil {
+		next, _, err := m.RunGC(ctx, nil, stale)
+		if err == nil {
+			stale = next
+		}
+	}
+	return nil
+}
+
+// TestTheGuaranteesHold: eight nodes with 2,000 keys between them, all at once,
+// while every 50th step fails before or after it is done, nodes die and come
+// back under their names, collection runs all the time, and the etcd is killed
+// and restarted. At no revision of its history had a key two IDs, an ID two
+// keys, or a reference no mapping; and when the dead are forgotten, two rounds
+// of collection leave nothing behind.
+func TestTheGuaranteesHold(t *testing.T) {
+	t.Parallel()
+	c := &churn{T: t, server: etcdtest.StartProcess(t)}
+	client := c.server.Client(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var g, collector errgroup.Group
+	collector.Go(func() error { return c.collect(ctx) })
+	for i := range members {
+		g.Go(func() error { return c.live(ctx, i+1) })
+	}
+	done := make(chan error, 1)
+	go func() { done <- g.Wait() }()
+	for range 2 {
+		if waiting.Sleep(ctx, 2*time.Second) == nil {
+			c.server.Kill(t)
+			c.server.Restart(t)
+		}
+	}
+	if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	until(t, "the leases of the dead to end", func() bool { return count(t, client, "value")+count(t, client, "locks") == 0 })
+	until(t, "collection to leave nothing", func() bool { return count(t, client, "id") == 0 })
+	cancel()
+	if err := collector.Wait(); err != nil {
+		t.Error(err)
+	}
+	h := check(t, client)
+	t.Logf("%d allocations, %d mappings made and %d deleted, %d faults, %d nodes killed",
+		c.calls.Load(), h.made, h.deleted, c.faults.Load(), c.kills.Load())
+	if h.made < overlapping/2 || c.faults.Load() < 100 || c.kills.Load() == 0 {
+		t.Error("hardly anything was tried")
+	}
+}

@@ -1,0 +1,152 @@
+package kvbackend_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// history is everything that ever happened below the base, checked change by
+// change: what held at each revision is what anybody could have read.
+type history struct {
+	ids   map[string]string            // the mappings: ID to key
+	keys  map[string]map[string]bool   // key to its IDs
+	refs  map[string]map[string]string // path of a key to its nodes, and to the ID of each
+	wrong []string
+
+	made, deleted, references, locks int
+}
+
+func newHistory() *history {
+	return &history{ids: map[string]string{}, keys: map[string]map[string]bool{}, refs: map[string]map[string]string{}}
+}
+
+// check replays the history of an etcd up to now, and fails the test on whatever
+// the guarantees of the allocator rule out (spec allocator.md).
+func check(t *testing.T, client *clientv3.Client) *history {
+	t.Helper()
+	const end = base + "/end" // comes last
+	if _, err := client.Put(t.Context(), end, ""); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(t.Context()))
+	defer cancel()
+	h := newHistory()
+	for resp := range client.Watch(ctx, base+"/", clientv3.WithPrefix(), clientv3.WithRev(1)) {
+		if err := resp.Err(); err != nil {
+			t.Fatal(err)
+		}
+		h.revisions(resp.Events)
+		if n := len(resp.Events); n > 0 && string(resp.Events[n-1].Kv.Key) == end {
+			break
+		}
+	}
+	for i, w := range h.wrong {
+		if i == 10 {
+			t.Errorf("and %d more", len(h.wrong)-i)
+			break
+		}
+		t.Error(w)
+	}
+	return h
+}
+
+// revisions takes in events, all of one revision together.
+func (h *history) revisions(events []*clientv3.Event) {
+	for len(events) > 0 {
+		n := 1
+		for n < len(events) && events[n].Kv.ModRevision == events[0].Kv.ModRevision {
+			n++
+		}
+		for _, e := range events[:n] {
+			h.take(e)
+		}
+		events = events[n:]
+	}
+}
+
+func (h *history) fail(e *clientv3.Event, format string, args ...any) {
+	h.wrong = append(h.wrong, fmt.Sprintf("revision %d: ", e.Kv.ModRevision)+fmt.Sprintf(format, args...))
+}
+
+func (h *history) take(e *clientv3.Event) {
+	name, _ := bytes.CutPrefix(e.Kv.Key, []byte(base+"/"))
+	kind, rest, _ := strings.Cut(string(name), "/")
+	gone := e.Type == mvccpb.Event_DELETE
+	switch kind {
+	case "id":
+		h.mapping(e, rest, string(e.Kv.Value), gone)
+	case "value":
+		i := strings.LastIndexByte(rest, '/')
+		h.reference(e, rest[:i], rest[i+1:], string(e.Kv.Value), gone)
+	case "locks":
+		if h.locks++; gone {
+			h.locks -= 2
+		}
+	}
+}
+
+// mapping: one key has one ID, one ID one key, and neither goes while in use.
+func (h *history) mapping(e *clientv3.Event, id, key string, gone bool) {
+	old, known := h.ids[id]
+	if gone {
+		h.deleted++
+		delete(h.ids, id)
+		delete(h.keys[old], id)
+		for node, uses := range h.refs[old] {
+			if uses == id {
+				h.fail(e, "%s (%s) was deleted while %s held a reference", id, old, node)
+			}
+		}
+		return
+	}
+	if known && old != key {
+		h.fail(e, "%s was %s and became %s", id, old, key)
+	}
+	if !known {
+		h.made++
+	}
+	h.ids[id] = key
+	if h.keys[key] == nil {
+		h.keys[key] = map[string]bool{}
+	}
+	if h.keys[key][id] = true; len(h.keys[key]) > 1 {
+		h.fail(e, "%s has the IDs %v", key, h.keys[key])
+	}
+}
+
+// reference: it is to the ID of the key.
+func (h *history) reference(e *clientv3.Event, key, node, id string, gone bool) {
+	if gone {
+		h.references--
+		delete(h.refs[key], node)
+		return
+	}
+	if h.refs[key] == nil {
+		h.refs[key] = map[string]string{}
+	}
+	if _, had := h.refs[key][node]; !had {
+		h.references++
+	}
+	h.refs[key][node] = id
+	if h.ids[id] != key {
+		h.fail(e, "%s uses %s for %s, but that is %q", node, id, key, h.ids[id])
+	}
+}
+
+// number is the ID of a key at the end, 0 for none.
+func (h *history) number(key string) uint64 {
+	for id := range h.keys[key] {
+		n, err := strconv.ParseUint(id, 10, 64)
+		if err == nil {
+			return n
+		}
+	}
+	return 0
+}

@@ -1,0 +1,73 @@
+package kvbackend
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Get implements [allocator.Backend].
+func (b *Backend) Get(ctx context.Context, key allocator.Key, lock allocator.Lock) (uint64, error) {
+	ids, err := b.references(ctx, key.GetKey(), lock)
+	if err != nil {
+		return allocator.NoID, err
+	}
+	for _, id := range ids {
+		kv, _, err := b.client.Get(ctx, b.paths.Mapping(id), lockOf(lock))
+		if err != nil {
+			return allocator.NoID, fmt.Errorf("looking up %s: %w", key, err)
+		}
+		if kv != nil && string(kv.Value) == key.GetKey() {
+			return id, nil
+		}
+	}
+	return allocator.NoID, nil
+}
+
+// references are the numbers that references of this key have, each once, in
+// order: more than one when keys share the path.
+func (b *Backend) references(ctx context.Context, key string, lock allocator.Lock) ([]uint64, error) {
+	prefix := b.paths.ReferencesOf(key)
+	var ids []uint64
+	_, err := b.client.List(ctx, prefix, func(p kvstore.Page) error {
+		for i := range p.Items {
+			kv := &p.Items[i]
+			if node := string(kv.Key[len(prefix):]); node == "" || strings.Contains(node, "/") {
+				continue // of a longer key
+			}
+			id, err := wire.DecodeAllocatedID(string(kv.Value))
+			if err != nil {
+				b.log.Warn("Skipped a reference that cannot be read", "key", string(kv.Key), "error", err)
+				continue
+			}
+			ids = append(ids, id)
+		}
+		return nil
+	}, lockOf(lock))
+	if err != nil {
+		return nil, fmt.Errorf("looking for references of %s: %w", key, err)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids), nil
+}
+
+// GetByID implements [allocator.Backend].
+func (b *Backend) GetByID(ctx context.Context, id uint64) (allocator.Key, error) {
+	kv, _, err := b.client.Get(ctx, b.paths.Mapping(id))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("looking up %d: %w", id, err)
+	case kv == nil:
+		return nil, nil
+	}
+	key, err := b.keys.PutKey(string(kv.Value))
+	if err != nil {
+		return nil, fmt.Errorf("reading the mapping %s: %w", kv.Key, err)
+	}
+	return key, nil
+}

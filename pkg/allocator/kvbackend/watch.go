@@ -1,0 +1,145 @@
+package kvbackend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// again is the pause before another session is followed.
+const again = time.Second
+
+// mapping is an entry below id.
+type mapping struct {
+	id  uint64
+	key allocator.Key
+}
+
+// Watcher follows mappings and changes nothing: what the cache of a remote
+// cluster's identities needs.
+type Watcher struct {
+	// Client is where they are. It may be one whose sessions change.
+	Client kvstore.Client
+	// Paths and Keys are as in [Config].
+	Paths wire.AllocationPaths
+	Keys  allocator.Key
+	// Accept refuses a mapping that may not be there; nil accepts everything.
+	Accept func(id uint64, key allocator.Key) error
+	// Log is told what is refused.
+	Log *slog.Logger
+
+	mu      sync.Mutex
+	running *store.Watch[mapping] // guarded by mu; nil while nothing is followed
+}
+
+// ListAndWatch tells the handler of the mappings, as [allocator.Backend] says.
+func (w *Watcher) ListAndWatch(ctx context.Context, handler allocator.CacheMutations) error {
+	var listed sync.Once // a list after a break is none for the handler
+	watch := store.NewWatch(store.Kind[mapping]{
+		Resource: wire.Identities,
+		Decode:   w.decode,
+		Apply:    func(changes []store.Change[mapping]) { tell(handler, changes) },
+		Listed:   func() { listed.Do(handler.OnListDone) },
+	}, w.Log)
+	w.run(watch)
+	defer w.run(nil)
+	for {
+		err := watch.Run(ctx, store.Session{Client: w.Client, Prefix: w.Paths.Mappings()})
+		if ctx.Err() == nil && !errors.Is(err, kvstore.ErrClosed) {
+			w.Log.Debug("Following the mappings of another session", "error", err)
+			err = waiting.Sleep(ctx, again)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (w *Watcher) decode(wire.Expect) store.Decode[mapping] {
+	return func(name string, value []byte) (*mapping, error) {
+		id, err := wire.DecodeAllocatedID(name)
+		if err == nil && name != string(wire.EncodeAllocatedID(id)) {
+			err = &wire.RejectError{
+				Reason: wire.ReasonKey,
+				Err:    fmt.Errorf("%q is not how %d is written: it would be a second mapping of one number", name, id),
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(value) == 0 {
+			return nil, &wire.RejectError{Reason: wire.ReasonMissing, Err: errors.New("the mapping has no key")}
+		}
+		key, err := w.Keys.PutKey(string(value))
+		if err != nil {
+			return nil, &wire.RejectError{Reason: wire.ReasonMalformed, Err: err}
+		}
+		if w.Accept != nil {
+			if err := w.Accept(id, key); err != nil {
+				return nil, err
+			}
+		}
+		return &mapping{id, key}, nil
+	}
+}
+
+func tell(handler allocator.CacheMutations, changes []store.Change[mapping]) {
+	for _, ch := range changes {
+		switch {
+		case ch.New == nil:
+			handler.OnDelete(ch.Old.id, ch.Old.key)
+		default:
+			handler.OnUpsert(ch.New.id, ch.New.key)
+		}
+	}
+}
+
+func (w *Watcher) run(watch *store.Watch[mapping]) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.running = watch
+}
+
+// reach waits until the handler has been told of everything up to the position.
+func (w *Watcher) reach(ctx context.Context, at kvstore.Position) error {
+	w.mu.Lock()
+	watch := w.running
+	w.mu.Unlock()
+	if watch == nil {
+		return errors.New("nobody follows the mappings")
+	}
+	return watch.Reach(ctx, at)
+}
+
+// ListAndWatch implements [allocator.Backend].
+func (b *Backend) ListAndWatch(ctx context.Context, handler allocator.CacheMutations) error {
+	b.client.OnLeaseExpired(b.paths.References(), func([]string) { handler.OnReferencesLost() })
+	defer b.client.OnLeaseExpired(b.paths.References(), nil)
+	return b.watcher.ListAndWatch(ctx, handler)
+}
+
+// behind is how long a watch may take to bring what was there when a lock was
+// acquired.
+const behind = 10 * time.Second
+
+// CatchUp implements [allocator.Backend]. The revision at which the lock's key
+// was created tells what was there.
+func (b *Backend) CatchUp(ctx context.Context, lock allocator.Lock) error {
+	ctx, cancel := context.WithTimeout(ctx, behind)
+	defer cancel()
+	l := lockOf(lock)
+	at := kvstore.Position{ClusterID: b.client.Status().EtcdClusterID, Revision: l.Revision}
+	if err := b.watcher.reach(ctx, at); err != nil {
+		return fmt.Errorf("before anything is created under the lock %s: %w", l.Path, err)
+	}
+	return nil
+}
