@@ -1,0 +1,113 @@
+package doublewrite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+)
+
+// Difference is a key that the sides do not have alike.
+type Difference struct {
+	// Key is the text of the key.
+	Key string
+	// Primary and Secondary are its numbers there, in order; none when it is
+	// missing. More than one is a fault of that side.
+	Primary, Secondary []uint64
+}
+
+// String says what differs.
+func (d Difference) String() string {
+	switch {
+	case len(d.Secondary) == 0:
+		return fmt.Sprintf("only primary: %d %s", d.Primary, d.Key)
+	case len(d.Primary) == 0:
+		return fmt.Sprintf("only secondary: %d %s", d.Secondary, d.Key)
+	default:
+		return fmt.Sprintf("other number: %d primary, %d secondary %s", d.Primary, d.Secondary, d.Key)
+	}
+}
+
+// Compare lists the mappings of both sides, and returns what differs, in the
+// order of the keys, and how many keys are alike. Both are read one after the
+// other: while allocators work, a key may be missing that has just been made or
+// collected, so what counts is what differs twice.
+func Compare(ctx context.Context, primary, secondary allocator.Backend) (differences []Difference, alike int, err error) {
+	first, err := list(ctx, primary)
+	if err != nil {
+		return nil, 0, fmt.Errorf("listing the primary side: %w", err)
+	}
+	second, err := list(ctx, secondary)
+	if err != nil {
+		return nil, 0, fmt.Errorf("listing the secondary side: %w", err)
+	}
+	keys := maps.Clone(first.ids)
+	maps.Copy(keys, second.ids)
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		d := Difference{key, slices.Sorted(slices.Values(first.ids[key])), slices.Sorted(slices.Values(second.ids[key]))}
+		if slices.Equal(d.Primary, d.Secondary) {
+			alike++
+			continue
+		}
+		differences = append(differences, d)
+	}
+	return differences, alike, nil
+}
+
+// Copy creates on the second side every mapping of the first that is missing
+// there, under its number, and returns how many. One whose number is taken there
+// is left alone; [Compare] shows it.
+func Copy(ctx context.Context, from, to allocator.Backend) (copied int, err error) {
+	all, err := list(ctx, from)
+	if err != nil {
+		return 0, fmt.Errorf("listing what is to be copied: %w", err)
+	}
+	for _, id := range slices.Sorted(maps.Keys(all.keys)) {
+		created, err := to.AllocateID(ctx, id, all.keys[id], nil)
+		if err != nil {
+			return copied, fmt.Errorf("copying after %d: %w", copied, err)
+		}
+		if created {
+			copied++
+		}
+	}
+	return copied, nil
+}
+
+// listing is all mappings of a backend at one moment.
+type listing struct {
+	keys map[uint64]allocator.Key
+	ids  map[string][]uint64
+	done context.CancelCauseFunc
+}
+
+var errListed = errors.New("the list is complete")
+
+func list(ctx context.Context, b allocator.Backend) (*listing, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	l := &listing{keys: make(map[uint64]allocator.Key), ids: make(map[string][]uint64), done: cancel}
+	err := b.ListAndWatch(ctx, l)
+	if !errors.Is(context.Cause(ctx), errListed) {
+		return nil, err
+	}
+	for id, key := range l.keys {
+		l.ids[key.GetKey()] = append(l.ids[key.GetKey()], id)
+	}
+	return l, nil
+}
+
+// OnUpsert implements [allocator.CacheMutations].
+func (l *listing) OnUpsert(id uint64, key allocator.Key) { l.keys[id] = key }
+
+// OnDelete implements [allocator.CacheMutations].
+func (l *listing) OnDelete(id uint64, _ allocator.Key) { delete(l.keys, id) }
+
+// OnReferencesLost implements [allocator.CacheMutations].
+func (l *listing) OnReferencesLost() {}
+
+// OnListDone implements [allocator.CacheMutations].
+func (l *listing) OnListDone() { l.done(errListed) }

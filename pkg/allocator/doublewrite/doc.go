@@ -1,0 +1,21 @@
+// Package doublewrite moves what an allocator has handed out to another kvstore
+// or prefix without changing a number.
+//
+// A [Backend] stands over two others. Reads follow one side, the one that is
+// read; writes go to both. What fails on the other side is logged and counted,
+// and never returned: it is made good when the keys are refreshed. The steps of
+// an operator:
+//
+//  1. Every writer runs with both sides and reads the primary one. From now on
+//     what is new is on both; what is in use gets there as it is refreshed.
+//  2. [Copy] brings what nobody uses at present.
+//  3. [Compare] says that nothing differs.
+//  4. Every writer reads the secondary side, one after another.
+//  5. Every writer runs with what was the secondary side alone.
+//
+// While some writers read one side and some the other, a key is locked on both,
+// the primary first, and a number is taken if it is taken on either. So nothing
+// is handed out twice during step 4.
+//
+// Concurrency: as for any [allocator.Backend].
+package doublewrite

@@ -1,0 +1,247 @@
+package doublewrite_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator/doublewrite"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator/kvbackend"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// The migration of the test: so many identities, by so many nodes.
+const (
+	identities = 5000
+	nodes      = 4
+)
+
+const newPaths wire.AllocationPaths = "cilium/state/identities/v2"
+
+// text is a key that is just a text.
+type text string
+
+func (k text) GetKey() string                       { return string(k) }
+func (k text) String() string                       { return string(k) }
+func (k text) GetAsMap() map[string]string          { return nil }
+func (text) PutKey(s string) (allocator.Key, error) { return text(s), nil }
+func (text) PutKeyFromMap(map[string]string) (allocator.Key, error) {
+	return nil, errors.ErrUnsupported
+}
+
+func keyNumber(i int) text { return text(fmt.Sprintf("k8s:n=%d;", i)) }
+
+// node is an allocator and its session.
+type node struct {
+	*allocator.Allocator
+	ended <-chan error
+	stop  context.CancelFunc
+}
+
+// migration is the whole test.
+type migration struct {
+	*testing.T
+	server *etcdtest.Server
+
+	mu      sync.Mutex
+	numbers map[text]uint64 // of every key that was ever allocated
+}
+
+func (m *migration) connect() *kvstore.Etcd {
+	m.Helper()
+	cfg, err := kvstore.NewConfig(m.server.Endpoint())
+	if err != nil {
+		m.Fatal(err)
+	}
+	o := kvstore.DefaultOptions()
+	o.QPS, o.BootstrapQPS = 0, 0
+	client, err := kvstore.Connect(m.Context(), cfg, 0, o)
+	if err != nil {
+		m.Fatal(err)
+	}
+	m.Cleanup(client.Close)
+	return client
+}
+
+func (m *migration) backend(client *kvstore.Etcd, paths wire.AllocationPaths, n int) allocator.Backend {
+	m.Helper()
+	b, err := kvbackend.New(client, kvbackend.Config{Paths: paths, Node: fmt.Sprint("10.0.0.", n), Keys: text("")})
+	if err != nil {
+		m.Fatal(err)
+	}
+	return b
+}
+
+// start runs the nodes with the backends that make gives them.
+func (m *migration) start(backend func(client *kvstore.Etcd, n int) allocator.Backend) []*node {
+	m.Helper()
+	var all []*node
+	for n := range nodes {
+		a, err := allocator.NewAllocator(backend(m.connect(), n),
+			allocator.WithMin(131072), allocator.WithMax(196607), allocator.WithMasterKeyProtection(), allocator.WithSyncInterval(time.Second))
+		if err != nil {
+			m.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(m.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- a.Run(ctx) }()
+		all = append(all, &node{a, ended, cancel})
+		if err := a.WaitForInitialSync(ctx); err != nil {
+			m.Fatal(err)
+		}
+	}
+	return all
+}
+
+// stop ends the nodes; what they hold stays in the kvstore.
+func (m *migration) stop(all []*node) {
+	m.Helper()
+	for _, n := range all {
+		n.stop()
+		if err := <-n.ended; !errors.Is(err, context.Canceled) {
+			m.Error(err)
+		}
+	}
+}
+
+// allocate allocates a key, whose number may never change.
+func (m *migration) allocate(ctx context.Context, n *node, key text) error {
+	id, _, _, err := n.Allocate(ctx, key)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if before, known := m.numbers[key]; known && before != id {
+		return fmt.Errorf("%s was %d and is %d", key, before, id)
+	}
+	m.numbers[key] = id
+	return nil
+}
+
+// each calls f for every key of a range, on its node, several at once.
+func (m *migration) each(all []*node, from, to int, f func(ctx context.Context, n *node, key text) error) {
+	m.Helper()
+	g, ctx := errgroup.WithContext(m.Context())
+	for i, n := range all {
+		for part := range 4 {
+			g.Go(func() error {
+				for k := from + i + part*nodes; k < to; k += 4 * nodes {
+					if err := f(ctx, n, keyNumber(k)); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+	}
+	if err := g.Wait(); err != nil {
+		m.Fatal(err)
+	}
+}
+
+func (m *migration) release(ctx context.Context, n *node, key text) error {
+	_, err := n.Release(ctx, key)
+	return err
+}
+
+// work allocates and releases keys of all kinds until ctx ends: old ones that
+// are in use or not, and new ones.
+func (m *migration) work(ctx context.Context, all []*node) error {
+	var g errgroup.Group
+	for i, n := range all {
+		rnd := rand.New(rand.NewPCG(1, uint64(i)))
+		g.Go(func() error {
+			for ctx.Err() == nil {
+				key := keyNumber(rnd.IntN(identities * 11 / 10))
+				if err := m.allocate(ctx, n, key); err != nil && ctx.Err() == nil {
+					return err
+				} else if err != nil {
+					return nil
+				}
+				if err := m.release(m.Context(), n, key); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// alike waits until the sides are alike.
+func (m *migration) alike(primary, secondary allocator.Backend) int {
+	m.Helper()
+	for {
+		differences, alike, err := doublewrite.Compare(m.Context(), primary, secondary)
+		if err == nil && len(differences) == 0 {
+			return alike
+		}
+		if waiting.Sleep(m.Context(), 50*time.Millisecond) != nil {
+			m.Fatalf("%d differences, %v: %v", len(differences), err, differences[:min(5, len(differences))])
+		}
+	}
+}
+
+// TestNumbersSurviveAMigration: 5,000 identities get to another prefix while
+// four nodes work, and are read from there in the end, under their numbers.
+func TestNumbersSurviveAMigration(t *testing.T) {
+	t.Parallel()
+	m := &migration{T: t, server: etcdtest.Start(t), numbers: make(map[text]uint64)}
+	old := func(c *kvstore.Etcd, n int) allocator.Backend { return m.backend(c, wire.IdentityAllocation, n) }
+	both := func(read doublewrite.Side) func(c *kvstore.Etcd, n int) allocator.Backend {
+		return func(c *kvstore.Etcd, n int) allocator.Backend {
+			return doublewrite.New(m.backend(c, wire.IdentityAllocation, n), m.backend(c, newPaths, n), read, nil, nil)
+		}
+	}
+
+	before := m.start(old)
+	m.each(before, 0, identities, m.allocate)
+	m.each(before, 0, identities/2, m.release) // half of them is not in use
+	m.stop(before)
+
+	during := m.start(both(doublewrite.Primary))
+	m.each(during, identities/2, identities, m.allocate)
+	ctx, cancel := context.WithCancel(t.Context())
+	worked := make(chan error, 1)
+	go func() { worked <- m.work(ctx, during) }()
+	admin := m.connect()
+	primary, secondary := m.backend(admin, wire.IdentityAllocation, 9), m.backend(admin, newPaths, 9)
+	if _, err := doublewrite.Copy(t.Context(), primary, secondary); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	if err := <-worked; err != nil {
+		t.Error(err)
+	}
+	alike := m.alike(primary, secondary)
+	m.stop(during)
+
+	after := m.start(both(doublewrite.Secondary))
+	m.each(after, 0, identities, m.allocate)
+	m.mu.Lock()
+	want := len(m.numbers)
+	numbers := maps.Clone(m.numbers)
+	m.mu.Unlock()
+	if alike != want {
+		t.Errorf("%d keys are alike on both sides, %d were allocated", alike, want)
+	}
+	for key, id := range numbers {
+		if got, err := after[0].Get(t.Context(), key); err != nil || got != id {
+			t.Fatalf("%s is %d on the secondary side, %v; it was %d", key, got, err, id)
+		}
+	}
+	m.stop(after)
+	t.Logf("%d identities migrated under their numbers", want)
+}
