@@ -1,0 +1,107 @@
+package identity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Allocator gives identities to sets of labels.
+type Allocator struct {
+	cluster Cluster
+	ids     *allocator.Allocator
+}
+
+// NewAllocator returns an allocator of the cluster's identities. ids was made
+// with [Cluster.Options]; its Run is the caller's.
+func NewAllocator(c Cluster, ids *allocator.Allocator) (*Allocator, error) {
+	if err := c.Validate(); err != nil {
+		return nil, fmt.Errorf("allocating identities: %w", err)
+	}
+	return &Allocator{c, ids}, nil
+}
+
+// Allocate returns the identity of the labels, and takes a reference of it until
+// [Allocator.Release]. It tells whether the identity was made for this. A
+// reserved one is returned at once, and has no references. The label that names
+// the cluster is added if it is missing. The error is [ErrLabels] for labels that
+// cannot have an identity.
+func (a *Allocator) Allocate(ctx context.Context, labels wire.Labels) (id uint32, isNew bool, err error) {
+	id, reserved, err := a.cluster.Reserved(labels)
+	if reserved || err != nil {
+		return id, false, err
+	}
+	own, err := a.cluster.Own(labels)
+	if err != nil {
+		return 0, false, err
+	}
+	n, isNew, _, err := a.ids.Allocate(ctx, KeyOf(own))
+	if err != nil {
+		return 0, false, err
+	}
+	if n > math.MaxUint32 {
+		return 0, false, fmt.Errorf("the identity %d is no 32-bit number: the range of the allocator is not the cluster's", n)
+	}
+	return uint32(n), isNew, nil
+}
+
+// Release gives up one reference, and tells whether it was the last one of this
+// node. The error is [allocator.ErrIdentityNonExistent] when there was none.
+func (a *Allocator) Release(ctx context.Context, labels wire.Labels) (last bool, err error) {
+	if _, reserved, err := a.cluster.Reserved(labels); reserved || err != nil {
+		return false, err
+	}
+	own, err := a.cluster.Own(labels)
+	if err != nil {
+		return false, err
+	}
+	return a.ids.Release(ctx, KeyOf(own))
+}
+
+// Lookup returns the identity of the labels, in the own cluster or in a remote
+// one whose identities are followed; 0 for none. The label that names the
+// cluster is added if it is missing.
+func (a *Allocator) Lookup(ctx context.Context, labels wire.Labels) (uint32, error) {
+	id, reserved, err := a.cluster.Reserved(labels)
+	if reserved || err != nil {
+		return id, err
+	}
+	if _, named := labels.Get(wire.LabelCluster); !named {
+		if labels, err = a.cluster.Own(labels); err != nil {
+			return 0, err
+		}
+	}
+	n, err := a.ids.GetIncludeRemoteCaches(ctx, KeyOf(labels))
+	return uint32(n), err //nolint:gosec // what is outside the ranges was refused
+}
+
+// LabelsOf returns the labels of an identity, in the own cluster or in a remote
+// one whose identities are followed; nil for none.
+func (a *Allocator) LabelsOf(ctx context.Context, id uint32) (wire.Labels, error) {
+	if name, ok := wire.ReservedIdentityName(id); ok && id != wire.IdentityUnknown {
+		return wire.Labels{{Source: wire.LabelSourceReserved, Key: name}}, nil
+	}
+	if name, ok := a.cluster.Fixed[id]; ok {
+		return wire.Labels{{Source: wire.LabelSourceReserved, Key: name}}, nil
+	}
+	key, err := a.ids.GetByIDIncludeRemoteCaches(ctx, uint64(id))
+	if err != nil || key == nil {
+		return nil, err
+	}
+	k, ok := key.(Key)
+	if !ok {
+		return nil, errors.New("the allocator hands out numbers for something other than labels")
+	}
+	return k.Labels(), nil
+}
+
+// Accept refuses what a remote cluster may not say: an identity outside its
+// range, or labels that do not name it (wire.md §1.6).
+func (c Cluster) Accept(id uint64, key allocator.Key) error {
+	_, err := wire.DecodeIdentity(fmt.Sprint(id), []byte(key.GetKey()), wire.Expect{Cluster: c.Name, ClusterID: c.ID, Layout: c.Layout})
+	return err
+}

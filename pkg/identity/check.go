@@ -1,0 +1,208 @@
+package identity
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Finding is something about the identities that an operator should know.
+type Finding struct {
+	// Kind is one of the kinds below.
+	Kind     string   `json:"kind"`
+	Severity Severity `json:"severity"`
+	// Subject is the number, the labels or the key.
+	Subject string `json:"subject"`
+	// Message says what is wrong, Remedy what to do about it.
+	Message string `json:"message"`
+	Remedy  string `json:"remedy"`
+}
+
+// Severity says how bad a finding is.
+type Severity string
+
+// An error breaks somebody's traffic, now or soon; a warning wants a look; what
+// is info mends itself.
+const (
+	Error   Severity = "error"
+	Warning Severity = "warning"
+	Info    Severity = "info"
+)
+
+// The kinds of findings.
+const (
+	OutOfRange       = "out-of-range"
+	NoMapping        = "reference-without-mapping"
+	OtherMapping     = "reference-to-another-mapping"
+	NoReference      = "mapping-without-reference"
+	EqualLabels      = "equal-labels"
+	Unreadable       = "unreadable"
+	RangeRunningFull = "range-running-full"
+)
+
+// Report is what [Check] found.
+type Report struct {
+	Cluster    string `json:"cluster"`
+	First      uint32 `json:"first"`
+	Last       uint32 `json:"last"`
+	Mappings   int    `json:"mappings"` // within the range
+	InUse      int    `json:"inUse"`    // of those, with a reference
+	References int    `json:"references"`
+	Free       int    `json:"free"`
+	// PerDay is how many are made a day at the present rate; nil when the rate is
+	// not known, since the heartbeats are missing that would tell.
+	PerDay *float64 `json:"perDay"`
+	// RateOver is the time over which the rate was seen.
+	RateOver string `json:"rateOver,omitempty"`
+	// DaysLeft is when the range is full at this rate, if nothing is collected;
+	// nil when the rate is not known or 0.
+	DaysLeft *float64  `json:"daysLeft"`
+	Findings []Finding `json:"findings"`
+}
+
+// soon is when a range that runs full is worth a warning.
+const soon = 30 * 24 * time.Hour
+
+// shortest is over how short a time a rate is believed.
+const shortest = time.Minute
+
+// Check says what is wrong with the identities of a cluster. It is pure: equal
+// arguments give equal reports.
+func Check(c Cluster, contents *Contents) Report {
+	r := &Report{Cluster: c.Name, References: len(contents.References), Findings: []Finding{}}
+	r.First, r.Last = c.Range()
+	byID := make(map[uint64]Mapping, len(contents.Mappings))
+	for _, m := range contents.Mappings {
+		byID[m.ID] = m
+	}
+	used := r.references(contents.References, byID)
+	r.mappings(byID, used)
+	r.equalLabels(contents.Mappings)
+	r.uses(contents.Uses)
+	for _, m := range contents.Malformed {
+		r.add(Unreadable, Warning, m.Key, m.Why, "nobody can use it; delete the key if no writer of today needs it")
+	}
+	r.pace(contents.Pace)
+	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return rank(a.Severity) - rank(b.Severity) })
+	return *r
+}
+
+func rank(s Severity) int { return slices.Index([]Severity{Error, Warning, Info}, s) }
+
+// Count is the number of findings of a severity.
+func (r *Report) Count(s Severity) int {
+	n := 0
+	for _, f := range r.Findings {
+		if f.Severity == s {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *Report) add(kind string, severity Severity, subject, message, remedy string) {
+	r.Findings = append(r.Findings, Finding{kind, severity, subject, message, remedy})
+}
+
+func (r *Report) within(id uint64) bool { return uint64(r.First) <= id && id <= uint64(r.Last) }
+
+// references looks at each reference, and returns the numbers that are in use.
+func (r *Report) references(references []Reference, mappings map[uint64]Mapping) (used map[uint64]bool) {
+	used = make(map[uint64]bool)
+	for _, ref := range references {
+		m, mapped := mappings[ref.ID]
+		subject := fmt.Sprintf("%d on %s", ref.ID, ref.Node)
+		switch {
+		case !mapped:
+			r.add(NoMapping, Error, subject,
+				fmt.Sprintf("%s uses %d for %s, and no mapping says so: other nodes may give the number to other labels", ref.Node, ref.ID, ref.Key),
+				"the node puts it back when it refreshes its keys; if it does not, restart its agent")
+		case wire.Join(m.Key) != ref.Key:
+			r.add(OtherMapping, Error, subject,
+				fmt.Sprintf("%s uses %d for %s, but it stands for %s", ref.Node, ref.ID, ref.Key, m.Key),
+				"restart the agent of that node, so that its pods get another identity")
+		default:
+			used[ref.ID] = true
+		}
+		if !r.within(ref.ID) {
+			r.add(OutOfRange, Error, subject,
+				fmt.Sprintf("%s uses %d, which is outside %d to %d: other clusters refuse it", ref.Node, ref.ID, r.First, r.Last),
+				"check --cluster-id and --max-connected-clusters on that node")
+		}
+	}
+	return used
+}
+
+func (r *Report) mappings(mappings map[uint64]Mapping, used map[uint64]bool) {
+	for _, id := range slices.Sorted(maps.Keys(mappings)) {
+		m := mappings[id]
+		if r.within(id) {
+			r.Mappings++
+		} else {
+			r.add(OutOfRange, Warning, fmt.Sprint(id),
+				fmt.Sprintf("the mapping from %d to %s is outside %d to %d; it is never collected, and other clusters refuse it", id, m.Key, r.First, r.Last),
+				"it remains from another cluster ID; delete its key once nothing uses it")
+		}
+		switch {
+		case used[id] && r.within(id):
+			r.InUse++
+		case !used[id]:
+			r.add(NoReference, Info, fmt.Sprint(id), fmt.Sprintf("no node uses %s", m.Key),
+				"nothing: garbage collection deletes it when it is still unused in its second round")
+		}
+	}
+	r.Free = int(r.Last) - int(r.First) + 1 - r.Mappings
+}
+
+// equalLabels finds labels with several numbers, in whatever order they stand.
+func (r *Report) equalLabels(mappings []Mapping) {
+	numbers := make(map[string][]uint64)
+	for _, m := range mappings {
+		labels := wire.ParseLabels(m.Key).Encode()
+		numbers[labels] = append(numbers[labels], m.ID)
+	}
+	for _, labels := range slices.Sorted(maps.Keys(numbers)) {
+		ids := slices.Sorted(slices.Values(numbers[labels]))
+		if len(ids) < 2 {
+			continue
+		}
+		texts := make([]string, len(ids))
+		for i, id := range ids {
+			texts[i] = fmt.Sprint(id)
+		}
+		r.add(EqualLabels, Error, labels, "they have several numbers: "+strings.Join(texts, ", "),
+			"one is enough: restart the agents that hold references of the others, and let garbage collection delete them")
+	}
+}
+
+func (r *Report) uses(uses []Use) {
+	for _, u := range uses {
+		if u.ID >= wire.IdentityReservedEnd && !r.within(uint64(u.ID)) {
+			r.add(OutOfRange, Error, u.Address,
+				fmt.Sprintf("the address is published with identity %d, which is outside %d to %d: other clusters refuse it", u.ID, r.First, r.Last),
+				"check --cluster-id and --max-connected-clusters on the node that publishes it")
+		}
+	}
+}
+
+func (r *Report) pace(p Pace) {
+	if p.In < shortest {
+		return
+	}
+	days := p.In.Hours() / 24
+	perDay := float64(p.Made) / days
+	r.PerDay, r.RateOver = &perDay, p.In.Round(time.Second).String()
+	if p.Made == 0 {
+		return
+	}
+	left := float64(r.Free) / perDay
+	if r.DaysLeft = &left; left < soon.Hours()/24 {
+		r.add(RangeRunningFull, Warning, r.Cluster,
+			fmt.Sprintf("at the present rate (%d in %s) the last of %d free identities is used in %.1f days", p.Made, r.RateOver, r.Free, left),
+			"find out which labels change all the time and exclude them from identities; see that garbage collection runs")
+	}
+}

@@ -1,0 +1,180 @@
+package identity
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Mapping is an identity as it stands in the kvstore.
+type Mapping struct {
+	ID       uint64
+	Key      string // the labels, as stored
+	Revision int64
+}
+
+// Reference says that a node uses an identity.
+type Reference struct {
+	Key  string // as it stands in the path
+	Node string
+	ID   uint64
+}
+
+// Use is an address that is published with an identity.
+type Use struct {
+	Address string
+	ID      uint32
+}
+
+// Malformed is an entry that cannot be read.
+type Malformed struct{ Key, Why string }
+
+// Pace is how many mappings were made lately.
+type Pace struct {
+	Made int
+	In   time.Duration // 0: not known
+}
+
+// Contents are all entries of one cluster's kvstore that have to do with its
+// identities.
+type Contents struct {
+	Mappings   []Mapping
+	References []Reference
+	Uses       []Use
+	Malformed  []Malformed
+	Pace       Pace
+}
+
+// Place is where a kvstore has the identities of a cluster and the addresses that
+// are published with them.
+type Place struct {
+	Paths     wire.AllocationPaths
+	Addresses string // the prefix of those of the default network
+}
+
+// OwnPlace is where a cluster's own kvstore has them.
+func OwnPlace() Place {
+	return Place{wire.IdentityAllocation, wire.IPs.Prefix("", false)}
+}
+
+// CachedPlace is where a mirror has copies of those of another cluster; there
+// are no references.
+func CachedPlace(cluster string) Place {
+	return Place{wire.CachedIdentities(cluster), wire.IPs.Prefix(cluster, true)}
+}
+
+// reader collects contents.
+type reader struct {
+	client kvstore.Client
+	paths  wire.AllocationPaths
+	c      *Contents
+}
+
+// Read reads the contents of the kvstore: the mappings, then the references,
+// then the addresses. They are thus of different revisions; what [Check] says of
+// a single entry may have been true for a moment only while writers work.
+func Read(ctx context.Context, client kvstore.Client, place Place) (*Contents, error) {
+	r := &reader{client, place.Paths, &Contents{}}
+	at, err := r.list(ctx, r.paths.Mappings(), r.mapping)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := r.list(ctx, r.paths.References(), r.reference); err != nil {
+		return nil, err
+	}
+	if _, err := r.list(ctx, place.Addresses, r.use); err != nil {
+		return nil, err
+	}
+	if err := r.settle(ctx); err != nil {
+		return nil, err
+	}
+	since, span, err := history(ctx, client, at)
+	if err != nil {
+		return nil, err
+	}
+	if r.c.Pace.In = span; span == 0 {
+		return r.c, nil
+	}
+	for _, m := range r.c.Mappings {
+		if m.Revision > since {
+			r.c.Pace.Made++
+		}
+	}
+	return r.c, nil
+}
+
+func (r *reader) list(ctx context.Context, prefix string, each func(name string, kv *kvstore.KeyValue) error) (kvstore.Position, error) {
+	at, err := r.client.List(ctx, prefix, func(p kvstore.Page) error {
+		for i := range p.Items {
+			kv := &p.Items[i]
+			if err := each(string(kv.Key[len(prefix):]), kv); err != nil {
+				r.c.Malformed = append(r.c.Malformed, Malformed{string(kv.Key), err.Error()})
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return at, fmt.Errorf("reading the identities: %w", err)
+	}
+	return at, nil
+}
+
+func (r *reader) mapping(name string, kv *kvstore.KeyValue) error {
+	id, err := wire.DecodeAllocatedID(name)
+	if err != nil {
+		return err
+	}
+	if _, err := (Key{}).PutKey(string(kv.Value)); err != nil {
+		return err
+	}
+	r.c.Mappings = append(r.c.Mappings, Mapping{id, string(kv.Value), kv.ModRevision})
+	return nil
+}
+
+func (r *reader) reference(name string, kv *kvstore.KeyValue) error {
+	key, node, ok := wire.ParseReferenceName(name)
+	if !ok {
+		return fmt.Errorf("%q does not name labels and a node", name)
+	}
+	id, err := wire.DecodeAllocatedID(string(kv.Value))
+	if err != nil {
+		return err
+	}
+	r.c.References = append(r.c.References, Reference{key, node, id})
+	return nil
+}
+
+func (r *reader) use(name string, kv *kvstore.KeyValue) error {
+	ip, err := wire.DecodeIP(name, kv.Value, wire.Expect{}) // whatever the range
+	if err != nil {
+		return err
+	}
+	r.c.Uses = append(r.c.Uses, Use{name, ip.Identity})
+	return nil
+}
+
+// settle adds the mappings that references have and the list had not, since they
+// were made meanwhile.
+func (r *reader) settle(ctx context.Context) error {
+	known := make(map[uint64]bool, len(r.c.Mappings))
+	for _, m := range r.c.Mappings {
+		known[m.ID] = true
+	}
+	for _, ref := range r.c.References {
+		if known[ref.ID] {
+			continue
+		}
+		known[ref.ID] = true
+		kv, _, err := r.client.Get(ctx, r.paths.Mapping(ref.ID))
+		if err != nil {
+			return fmt.Errorf("reading the identities: %w", err)
+		}
+		if kv != nil {
+			r.c.Mappings = append(r.c.Mappings, Mapping{ref.ID, string(kv.Value), kv.ModRevision})
+		}
+	}
+	return nil
+}
