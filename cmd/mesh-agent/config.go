@@ -28,6 +28,8 @@ type Config struct {
 	ClustermeshSyncTimeout time.Duration
 	ClustermeshCacheTTL    time.Duration
 	KVStoreOpt             map[string]string `mapstructure:"kvstore-opt"`
+	KVStore                KVStoreConfig     `mapstructure:",squash"`
+	NodeIP                 string            `mapstructure:"node-ip"`
 	Listen                 string
 	Socket                 string
 	DebugPprof             bool
@@ -46,6 +48,7 @@ func defaultConfig() Config {
 		NodeName:               node,
 		ClustermeshConfig:      "/var/lib/cilium/clustermesh/",
 		ClustermeshSyncTimeout: time.Minute,
+		KVStore:                defaultKVStoreConfig(),
 		Listen:                 defaultListen,
 		Socket:                 defaultSocket,
 		LogLevel:               "info",
@@ -63,6 +66,8 @@ func (c Config) Flags(f *pflag.FlagSet) {
 	f.Duration("clustermesh-sync-timeout", c.ClustermeshSyncTimeout, "how long readiness waits for clusters that do not answer")
 	f.Duration("clustermesh-cache-ttl", c.ClustermeshCacheTTL, "after this long without contact a cluster's service backends are not used any more; 0 keeps them")
 	f.Var(new(keyValues), "kvstore-opt", "options of the kvstore clients, such as etcd.qps=100; etcd.config or etcd.address name the own cluster's kvstore; repeated, or one JSON map")
+	c.KVStore.flags(f)
+	f.String("node-ip", c.NodeIP, "address of this node, which ends the keys of its identity references; the first global one when it is not given")
 	f.String("listen", c.Listen, "address of the HTTP API, health and metrics")
 	f.String("socket", c.Socket, "unix socket of the same")
 	f.Bool("debug-pprof", c.DebugPprof, "serve profiles of the agent at /debug/pprof/ on the unix socket")
@@ -133,6 +138,10 @@ func (c Config) Validate() error {
 	}
 	_, err := kvstore.ParseOptions(c.KVStoreOpt)
 	note("kvstore-opt", err)
+	c.KVStore.validate(note)
+	if _, err := c.nodeIP(); c.NodeIP != "" {
+		note("node-ip", err)
+	}
 	_, port, err := net.SplitHostPort(c.Listen)
 	if err == nil {
 		_, err = strconv.ParseUint(port, 10, 16)

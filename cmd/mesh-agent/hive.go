@@ -109,7 +109,7 @@ func meshCell() cell.Cell {
 }
 
 func newMesh(c Config, v *clustermesh.View, reg prometheus.Registerer, h cell.Health, log *slog.Logger) (*clustermesh.Mesh, error) {
-	opts, err := kvstore.ParseOptions(c.KVStoreOpt)
+	opts, err := c.kvstoreOptions()
 	if err != nil {
 		return nil, fmt.Errorf("--kvstore-opt: %w", err)
 	}

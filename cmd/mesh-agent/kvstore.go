@@ -57,7 +57,7 @@ func (c *cli) target(cmd *cobra.Command, k *kvChoice) (*kvTarget, error) {
 		return nil, usagef("--timeout: %s is not above zero", k.timeout)
 	}
 	t := &kvTarget{name: "the local kvstore"}
-	if t.opts, err = kvstore.ParseOptions(settled.KVStoreOpt); err != nil {
+	if t.opts, err = settled.kvstoreOptions(); err != nil {
 		return nil, usagef("%s", oneLine(errors.New(k.settings.explain(&settingError{[]string{"kvstore-opt"}, err}))))
 	}
 	t.opts.Timings.Connect, t.opts.Timings.Read, t.opts.Timings.Probe = k.timeout, k.timeout, k.timeout

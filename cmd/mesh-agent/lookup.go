@@ -62,7 +62,7 @@ func pageLookup(p *printer.Page, l *api.Lookup) {
 		printer.F("Prefix", m.Prefix),
 		printer.F("Cluster", fmt.Sprintf("%s (ID %d)", m.Cluster, m.ClusterID)),
 		printer.F("Kind", m.Kind),
-		printer.F("Identity", identity(l)),
+		printer.F("Identity", lookedUpIdentity(l)),
 		printer.F("Pod", pod(*m)),
 		printer.F("Node", node(l)),
 		printer.F("Encryption key", idText(uint32(m.EncryptionKey))),
@@ -128,7 +128,7 @@ func kindText(kind string) string {
 	}
 }
 
-func identity(l *api.Lookup) string {
+func lookedUpIdentity(l *api.Lookup) string {
 	text := fmt.Sprint(l.Match.Identity)
 	if l.Identity == nil {
 		return text + " (its labels are not known)"

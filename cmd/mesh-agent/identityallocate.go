@@ -1,0 +1,236 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator/kvbackend"
+	"github.com/mesh-agent/mesh-agent/pkg/identity"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// allocated is an identity that was allocated.
+type allocated struct {
+	ID     uint32            `json:"id"`
+	Labels map[string]string `json:"labels"`
+	New    bool              `json:"new"`  // it was made for this
+	Node   string            `json:"node"` // who holds the reference
+}
+
+func (c *cli) identityAllocateCommand(k *kvChoice) *cobra.Command {
+	var once bool
+	format := printer.NewFormat(plain, printer.JSON, printer.YAML)
+	cmd := &cobra.Command{
+		Use:   "allocate LABEL...",
+		Short: "Allocate the identity of some labels, and hold it",
+		Long: "Allocate the identity of some labels, written SOURCE:KEY=VALUE, and print its number. The label that names the\n" +
+			"cluster is added. The reference of this node (--node-ip) is held until the command is interrupted, and then given\n" +
+			"back. With --once the command ends at once; the reference ends with its lease (--kvstore-lease-ttl), and if nobody\n" +
+			"has taken another one by then, garbage collection deletes the identity.",
+		Example: "  mesh-agent identity allocate --kvstore-opt etcd.address=http://127.0.0.1:2379 --cluster-name east --cluster-id 1 \\\n" +
+			"    k8s:app=web k8s:io.kubernetes.pod.namespace=shop --once",
+		Args: arguments(1, math.MaxInt, "one LABEL or more"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			labels, err := parseLabels(args)
+			if err != nil {
+				return err
+			}
+			return c.writeIdentities(cmd, k, func(ctx context.Context, w *identityWriter) error {
+				id, isNew, err := w.ids.Allocate(ctx, labels)
+				if err != nil {
+					return err
+				}
+				done := allocated{id, w.shown(labels), isNew, w.node}
+				if err := done.print(cmd, format); err != nil || once {
+					return err
+				}
+				tell(cmd.ErrOrStderr(), fmt.Sprintf("Holding the reference of %s; interrupt to give it back.", w.node))
+				<-ctx.Done()
+				return w.release(labels)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&once, "once", false, "end at once, and let the reference go with its lease")
+	cmd.Flags().VarP(format, "output", "o", "form of the output")
+	return cmd
+}
+
+func (a allocated) print(cmd *cobra.Command, format *printer.Format) error {
+	if format.Structured() {
+		return format.Object(cmd.OutOrStdout(), a)
+	}
+	_, err := fmt.Fprintln(cmd.OutOrStdout(), a.ID)
+	return err
+}
+
+func (c *cli) identityReleaseCommand(k *kvChoice) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "release LABEL...",
+		Short: "Delete a node's reference of an identity",
+		Long: "Delete the reference of this node (--node-ip) of the identity of some labels, written SOURCE:KEY=VALUE, such as one\n" +
+			"that 'allocate --once' has left. The identity stays until garbage collection finds it unused twice. An agent that\n" +
+			"runs on that node and uses the identity puts its reference back.",
+		Example: "  mesh-agent identity release --kvstore-opt etcd.address=http://127.0.0.1:2379 --cluster-name east --cluster-id 1 \\\n" +
+			"    k8s:app=web k8s:io.kubernetes.pod.namespace=shop --node-ip 10.0.0.1",
+		Args: arguments(1, math.MaxInt, "one LABEL or more"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			labels, err := parseLabels(args)
+			if err != nil {
+				return err
+			}
+			return c.writeIdentities(cmd, k, func(ctx context.Context, w *identityWriter) error {
+				id, err := w.forget(ctx, labels)
+				if err == nil {
+					tell(cmd.ErrOrStderr(), fmt.Sprintf("%s holds no reference of identity %d any more.", w.node, id))
+				}
+				return err
+			})
+		},
+	}
+	return cmd
+}
+
+// parseLabels reads labels as they are written on a command line.
+func parseLabels(args []string) (wire.Labels, error) {
+	var labels wire.Labels
+	for _, arg := range args {
+		l := wire.ParseLabel(arg)
+		if l.Key == "" {
+			return nil, usagef("%q is no label: want SOURCE:KEY=VALUE, such as k8s:app=web", arg)
+		}
+		labels = append(labels, l)
+	}
+	return labels, nil
+}
+
+// identityWriter allocates identities in the own kvstore.
+type identityWriter struct {
+	node    string
+	cluster identity.Cluster
+	client  *kvstore.Durable
+	backend *kvbackend.Backend
+	ids     *identity.Allocator
+}
+
+// writeIdentities runs an allocator for as long as f does.
+func (c *cli) writeIdentities(cmd *cobra.Command, k *kvChoice, f func(context.Context, *identityWriter) error) error {
+	if err := k.local(); err != nil {
+		return err
+	}
+	t, err := c.target(cmd, k)
+	if err != nil {
+		return err
+	}
+	settled, err := c.settle(cmd, k.settings)
+	if err != nil {
+		return err
+	}
+	w := &identityWriter{client: kvstore.NewDurable(func() (*kvstore.Config, error) { return t.cfg, nil }, t.opts)}
+	if w.cluster, err = c.ownCluster(cmd, k); err != nil {
+		return err
+	}
+	ids, err := w.prepare(settled, slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn})))
+	if err != nil {
+		return err
+	}
+	// What is held is given back after an interrupt, so it ends everything only
+	// when f has returned.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(cmd.Context()))
+	var running errgroup.Group
+	running.Go(func() error { return w.client.Run(ctx) })
+	running.Go(func() error { return ids.Run(ctx) })
+	err = w.connected(cmd.Context(), settled.KVStore.ConnectivityTimeout)
+	if err == nil {
+		err = f(cmd.Context(), w)
+	}
+	cancel()
+	_ = running.Wait() // they end with the context
+	w.client.Close()
+	return err
+}
+
+// prepare makes the allocator of the settings.
+func (w *identityWriter) prepare(c Config, log *slog.Logger) (*allocator.Allocator, error) {
+	if err := w.cluster.Validate(); err != nil {
+		return nil, usagef("%s", oneLine(err))
+	}
+	address, err := c.nodeIP()
+	if err != nil {
+		return nil, usagef("%w", err)
+	}
+	if w.node, err = identity.NodeSuffix(address); err != nil {
+		return nil, err
+	}
+	w.backend, err = kvbackend.New(w.client, kvbackend.Config{
+		Paths: wire.IdentityAllocation, Node: w.node, Keys: identity.Key{}, Log: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	ids, err := allocator.NewAllocator(w.backend, append(w.cluster.Options(),
+		allocator.WithMasterKeyProtection(), allocator.WithSyncInterval(c.KVStore.PeriodicSync), allocator.WithLogger(log))...)
+	if err == nil {
+		w.ids, err = identity.NewAllocator(w.cluster, ids)
+	}
+	return ids, err
+}
+
+// connected waits for the kvstore.
+func (w *identityWriter) connected(ctx context.Context, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if err := w.client.WaitConnected(ctx); err != nil {
+		return &kvstore.KeyError{Op: "connect", Err: err}
+	}
+	return nil
+}
+
+// releaseTimeout bounds what is done after an interrupt.
+const releaseTimeout = 10 * time.Second
+
+// release gives back what was allocated here.
+func (w *identityWriter) release(labels wire.Labels) error {
+	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
+	defer cancel()
+	_, err := w.ids.Release(ctx, labels)
+	return err
+}
+
+// forget deletes this node's reference, whoever has taken it.
+func (w *identityWriter) forget(ctx context.Context, labels wire.Labels) (uint64, error) {
+	own, err := w.cluster.Own(labels)
+	if err != nil {
+		return 0, usagef("%w", err)
+	}
+	key := identity.KeyOf(own)
+	kv, _, err := w.client.Get(ctx, wire.IdentityAllocation.Reference(key.GetKey(), w.node))
+	switch {
+	case err != nil:
+		return 0, err
+	case kv == nil:
+		return 0, fmt.Errorf("%w: %s holds no reference of %s; 'mesh-agent identity list' shows who does", allocator.ErrIdentityNonExistent, w.node, key)
+	}
+	id, err := wire.DecodeAllocatedID(string(kv.Value))
+	if err != nil {
+		return 0, errors.Join(fmt.Errorf("the reference %s", kv.Key), err)
+	}
+	return id, w.backend.Release(ctx, id, key)
+}
+
+// shown is the labels as they were stored.
+func (w *identityWriter) shown(labels wire.Labels) map[string]string {
+	if own, err := w.cluster.Own(labels); err == nil {
+		labels = own
+	}
+	return labels.Map()
+}
