@@ -35,6 +35,7 @@ type Etcd struct {
 	watch  pb.WatchClient
 	maint  pb.MaintenanceClient
 	lease  pb.LeaseClient
+	auth   pb.AuthClient
 
 	// life ends with the session, its cause is why.
 	life context.Context //nolint:containedctx // the session is what it scopes
@@ -157,7 +158,7 @@ func (e *Etcd) open(ctx context.Context, cfg *Config) error {
 	e.client = client
 	conn := client.ActiveConnection()
 	e.kv, e.watch, e.maint = pb.NewKVClient(conn), pb.NewWatchClient(conn), pb.NewMaintenanceClient(conn)
-	e.lease = pb.NewLeaseClient(conn)
+	e.lease, e.auth = pb.NewLeaseClient(conn), pb.NewAuthClient(conn)
 	return nil
 }
 

@@ -2,13 +2,13 @@ package kvstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
+	"go.etcd.io/etcd/api/v3/authpb"
+
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // EnsureUser makes sure that a user exists who has these roles and no others. A
@@ -18,64 +18,53 @@ import (
 // etcd's root are needed.
 func (e *Etcd) EnsureUser(ctx context.Context, name string, roles []string) error {
 	return e.administer(ctx, "ensure user", name, func(ctx context.Context) error {
-		has, err := e.rolesOf(ctx, name)
-		if err != nil {
-			return err
+		added, err := e.auth.UserAdd(ctx, &pb.AuthUserAddRequest{Name: name, Options: &authpb.UserAddOptions{NoPassword: true}})
+		if err := e.answered(added, err, rpctypes.ErrGRPCUserAlreadyExist); err != nil {
+			return fmt.Errorf("add the user: %w", err)
 		}
-		for _, role := range roles {
-			if slices.Contains(has, role) {
-				continue
-			}
-			resp, err := e.client.UserGrantRole(ctx, name, role)
-			if err := e.answered(resp, err); err != nil {
-				return fmt.Errorf("grant role %q: %w", role, err)
-			}
+		user, err := e.auth.UserGet(ctx, &pb.AuthUserGetRequest{Name: name})
+		if err := e.answered(user, err, nil); err != nil {
+			return fmt.Errorf("read the user's roles: %w", err)
 		}
-		for _, role := range has {
-			if slices.Contains(roles, role) {
-				continue
-			}
-			resp, err := e.client.UserRevokeRole(ctx, name, role)
-			if err := e.answered(resp, err); err != nil && !errors.Is(err, rpctypes.ErrRoleNotGranted) {
-				return fmt.Errorf("revoke role %q: %w", role, err)
-			}
-		}
-		return nil
+		return e.setRoles(ctx, name, user.Roles, roles)
 	})
 }
 
-// rolesOf returns the roles of a user, who is created when there is none.
-func (e *Etcd) rolesOf(ctx context.Context, name string) ([]string, error) {
-	resp, err := e.client.UserGet(ctx, name)
-	if err == nil {
-		return resp.Roles, e.check(resp.Header)
+func (e *Etcd) setRoles(ctx context.Context, name string, has, wanted []string) error {
+	for _, role := range wanted {
+		if slices.Contains(has, role) {
+			continue
+		}
+		resp, err := e.auth.UserGrantRole(ctx, &pb.AuthUserGrantRoleRequest{User: name, Role: role})
+		if err := e.answered(resp, err, nil); err != nil {
+			return fmt.Errorf("grant the role %q: %w", role, err)
+		}
 	}
-	if !errors.Is(err, rpctypes.ErrUserNotFound) {
-		return nil, err
+	for _, role := range has {
+		if slices.Contains(wanted, role) {
+			continue
+		}
+		resp, err := e.auth.UserRevokeRole(ctx, &pb.AuthUserRevokeRoleRequest{Name: name, Role: role})
+		if err := e.answered(resp, err, rpctypes.ErrGRPCRoleNotGranted); err != nil {
+			return fmt.Errorf("revoke the role %q: %w", role, err)
+		}
 	}
-	added, err := e.client.UserAddWithOptions(ctx, name, "", &clientv3.UserAddOptions{NoPassword: true})
-	if err := e.answered(added, err); err != nil {
-		return nil, fmt.Errorf("add: %w", err)
-	}
-	return nil, nil
+	return nil
 }
 
 // RemoveUser makes sure that a user does not exist. The rights of etcd's root are
 // needed.
 func (e *Etcd) RemoveUser(ctx context.Context, name string) error {
 	return e.administer(ctx, "remove user", name, func(ctx context.Context) error {
-		resp, err := e.client.UserDelete(ctx, name)
-		if errors.Is(err, rpctypes.ErrUserNotFound) {
-			return nil
-		}
-		return e.answered(resp, err)
+		resp, err := e.auth.UserDelete(ctx, &pb.AuthUserDeleteRequest{Name: name})
+		return e.answered(resp, err, rpctypes.ErrGRPCUserNotFound)
 	})
 }
 
-// administer does something about a user, within the limits and a deadline. Names
-// of users are no keys: the figures have them under no scope.
+// administer does something about a user, within the limits and a deadline. The
+// figures have users under no scope: their names are no keys.
 func (e *Etcd) administer(ctx context.Context, op, name string, f func(context.Context) error) error {
-	if err := e.admit(ctx, op, name); err != nil {
+	if err := e.admit(ctx, op, ""); err != nil {
 		return err
 	}
 	took, err := e.call(ctx, op, name, e.opts.Timings.Write, f)
@@ -83,10 +72,14 @@ func (e *Etcd) administer(ctx context.Context, op, name string, f func(context.C
 	return err
 }
 
-// answered checks an answer about users.
-func (e *Etcd) answered(resp interface{ GetHeader() *pb.ResponseHeader }, err error) error {
-	if err != nil {
-		return err
+// answered checks an answer about users. One error is as good as success.
+func (e *Etcd) answered(resp interface{ GetHeader() *pb.ResponseHeader }, err, fine error) error {
+	switch {
+	case err == nil:
+		return e.check(resp.GetHeader())
+	case fine != nil && message(err) == message(fine):
+		return nil
+	default:
+		return fromRPC(err)
 	}
-	return e.check(resp.GetHeader())
 }

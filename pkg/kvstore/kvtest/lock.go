@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strconv"
 	"sync"
-	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )

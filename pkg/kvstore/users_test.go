@@ -1,0 +1,75 @@
+package kvstore
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
+	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+)
+
+func TestUsers(t *testing.T) {
+	t.Parallel()
+	certs := etcdtest.NewCerts(t)
+	srv := etcdtest.Start(t, etcdtest.WithTLS(certs))
+	srv.Put(t, "cilium/cluster-config/c2", "{}")
+	srv.EnableAuth(t, reader("other", ""), etcdserver.User{Name: "writer", Role: []etcdserver.Range{{Key: "k", Write: true}}})
+	as := func(user string) *Etcd {
+		cert, key := certs.Client(t, user)
+		return connect(t, clientFile(t, srv.Endpoint(), certs.CAFile, cert, key), quick())
+	}
+	ctx, root := testContext(t), as("root")
+	refused := func(user string) {
+		t.Helper()
+		cert, key := certs.Client(t, user)
+		_, err := Connect(ctx, clientFile(t, srv.Endpoint(), certs.CAFile, cert, key), 0, quick())
+		if !errors.Is(err, ErrPermissionDenied) && !errors.Is(err, ErrUnauthenticated) {
+			t.Errorf("%s is let in: %v", user, err)
+		}
+	}
+	roles := func(want ...string) {
+		t.Helper()
+		for range 2 { // the second time there is nothing to do
+			if err := root.EnsureUser(ctx, "new", want); err != nil {
+				t.Fatal(err)
+			}
+		}
+		resp, err := srv.Client(t).UserGet(ctx, "new")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.Sorted(slices.Values(resp.Roles)); !slices.Equal(got, want) {
+			t.Errorf("roles %q, want %q", got, want)
+		}
+	}
+	refused("new")
+	roles("other")
+	e := as("new")
+	if _, _, err := e.Get(ctx, "cilium/cluster-config/c2"); err != nil {
+		t.Error(err)
+	}
+	roles("other", "writer")
+	if _, err := e.Put(ctx, "k", nil); err != nil {
+		t.Error(err)
+	}
+	roles("writer")
+	_, _, err := e.Get(ctx, "cilium/cluster-config/c2")
+	wantErr(t, err, ErrPermissionDenied)
+	roles()
+	_, err = e.Put(ctx, "k", nil)
+	wantErr(t, err, ErrPermissionDenied)
+
+	wantErr(t, e.EnsureUser(ctx, "another", nil), ErrPermissionDenied)
+	contains(t, root.EnsureUser(ctx, "new", []string{"no such role"}), "new", "no such role", "role name not found")
+	for range 2 {
+		if err := root.RemoveUser(ctx, "new"); err != nil {
+			t.Error(err)
+		}
+	}
+	refused("new")
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	wantErr(t, root.RemoveUser(gone, "new"), context.Canceled)
+}
