@@ -26,6 +26,7 @@ func Hint(err error) string {
 }
 
 func hintKind(err error) string {
+	var busy *lockTimeoutError
 	switch {
 	case err == nil:
 		return ""
@@ -33,6 +34,10 @@ func hintKind(err error) string {
 		return "the etcd user's role does not cover this key or range; a prefix must end exactly where the role's does, mostly in /"
 	case errors.Is(err, ErrUnauthenticated):
 		return "check username and password, or the common name of the client certificate, against the users of that etcd"
+	case errors.Is(err, ErrLockLeaseExpired):
+		return "lock again, and begin anew with what the lock protects"
+	case errors.As(err, &busy):
+		return "its holder has to unlock it; that of a dead one is free when its lease ends"
 	case errors.Is(err, ErrServerChanged):
 		return "a new session with a new list follows; it is normal when an endpoint has several replicas"
 	default:

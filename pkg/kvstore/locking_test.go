@@ -1,0 +1,282 @@
+package kvstore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+)
+
+// increment reads a counter and writes it, both under the lock.
+func increment(ctx context.Context, w Writer, l *Lock) error {
+	kv, _, err := w.Get(ctx, "counter", l)
+	if err != nil {
+		return err
+	}
+	n := 0
+	if kv != nil {
+		if n, err = strconv.Atoi(string(kv.Value)); err != nil {
+			return err
+		}
+	}
+	_, err = w.Put(ctx, "counter", []byte(strconv.Itoa(n+1)), Holding(l))
+	return err
+}
+
+// TestLockOutlivesItsDeadHolder: one of 16 clients dies holding the lock. The
+// others go on when its lease has ended; back from the dead, it cannot write.
+func TestLockOutlivesItsDeadHolder(t *testing.T) {
+	t.Parallel()
+	const clients, each = 16, 3
+	srv := etcdtest.Start(t)
+	ctx := testContext(t)
+	var net cutter
+	o := hasty()
+	o.Dial = net.dial
+	dead, kill := writer(t, srv.Endpoint(), o)
+	l, err := dead.Lock(ctx, "locks/counter")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := increment(ctx, dead, l); err != nil {
+		t.Fatal(err)
+	}
+	errs := make(chan error, clients)
+	for range clients - 1 {
+		e, _ := writer(t, srv.Endpoint(), hasty())
+		go func() {
+			for range each {
+				l, err := e.Lock(ctx, "locks/counter")
+				if err == nil {
+					err = increment(ctx, e, l)
+					l.Unlock()
+				}
+				if err != nil {
+					errs <- err
+					return
+				}
+			}
+			errs <- nil
+		}()
+	}
+	net.redirect(nowhere)
+	net.cut()
+	kill()
+	for range clients - 1 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	net.redirect("")
+	until(t, "the dead one is connected again", func() bool { _, err := dead.Head(ctx); return err == nil })
+	wantErr(t, increment(ctx, dead, l), ErrLockLeaseExpired)
+	kv, _, err := dead.Get(ctx, "counter")
+	if want := strconv.Itoa(1 + each*(clients-1)); err != nil || string(kv.Value) != want {
+		t.Errorf("the counter is %s, want %s; %v", kv.Value, want, err)
+	}
+}
+
+// TestUnlockWithoutConnection: the lock is free for others once the connection is
+// back, although its lease goes on.
+func TestUnlockWithoutConnection(t *testing.T) {
+	t.Parallel()
+	srv := etcdtest.Start(t)
+	ctx := testContext(t)
+	var net cutter
+	o := hasty()
+	o.Dial, o.LockTTL = net.dial, time.Hour
+	o.Timings.Write, o.Timings.StaleLock = 300*time.Millisecond, 300*time.Millisecond
+	e, _ := writer(t, srv.Endpoint(), o)
+	l, err := e.Lock(ctx, "locks/l")
+	if err != nil {
+		t.Fatal(err)
+	}
+	net.redirect(nowhere)
+	net.cut()
+	start := time.Now()
+	l.Unlock()
+	if took := time.Since(start); took > prompt {
+		t.Errorf("unlocking took %s", took)
+	}
+	if n := e.Status().Locks; n != 0 {
+		t.Errorf("%d locks held", n)
+	}
+	net.redirect("")
+	other, _ := writer(t, srv.Endpoint(), hasty())
+	again, err := other.Lock(ctx, "locks/l")
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.Unlock()
+	if again, err = e.Lock(ctx, "locks/l"); err != nil {
+		t.Fatal(err)
+	}
+	again.Unlock()
+}
+
+func TestLockTimesOut(t *testing.T) {
+	t.Parallel()
+	srv := etcdtest.Start(t)
+	ctx := testContext(t)
+	o := hasty()
+	o.Timings.Lock = 500 * time.Millisecond
+	a, _ := writer(t, srv.Endpoint(), hasty())
+	b, _ := writer(t, srv.Endpoint(), o)
+	l, err := a.Lock(ctx, "locks/l")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = b.Lock(ctx, "locks/l")
+	wantErr(t, err, context.DeadlineExceeded)
+	contains(t, err, `kvstore lock "locks/l": not free within 500ms, held by `+l.Key, "when its lease ends")
+	until(t, "the waiter's key is gone", func() bool {
+		keys := 0
+		_, err := a.List(ctx, "locks/l/", func(p Page) error { keys += len(p.Items); return nil })
+		return err == nil && keys == 1
+	})
+	own, err := b.Lock(ctx, "locks/own")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = b.Lock(ctx, "locks/own")
+	wantErr(t, err, context.DeadlineExceeded)
+	contains(t, err, "held by this process, taken at kvstore/locking_test.go:")
+	own.Unlock()
+	l.Unlock()
+}
+
+// lines collects what is logged.
+type lines struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+// with returns the lines that contain a text.
+func (l *lines) with(text string) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var found []string
+	for line := range strings.Lines(l.buf.String()) {
+		if strings.Contains(line, text) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+func TestLocksHeldForLongAreReportedOnce(t *testing.T) {
+	t.Parallel()
+	srv := etcdtest.Start(t)
+	var log lines
+	o := hasty()
+	o.Timings.StaleLock = 150 * time.Millisecond
+	o.Log = slog.New(slog.NewTextHandler(&log, nil))
+	e, _ := writer(t, srv.Endpoint(), o)
+	var w Writer = e // as most callers have it
+	l, err := w.Lock(testContext(t), "locks/long")
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the report", func() bool { return len(log.with("locks/long")) > 0 })
+	report := log.with("locks/long")[0]
+	if !regexp.MustCompile(`level=WARN .*held=\d+ms by=kvstore/locking_test.go:\d+`).MatchString(report) {
+		t.Errorf("reported as %s", report)
+	}
+	second, err := w.Lock(testContext(t), "locks/later")
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the other report", func() bool { return len(log.with("locks/later")) > 0 })
+	if n := len(log.with("locks/long")); n != 1 {
+		t.Errorf("reported %d times", n)
+	}
+	if _, err := w.Put(testContext(t), "k", nil, Holding(l), Holding(second)); err != nil {
+		t.Errorf("a reported lock was taken away: %v", err)
+	}
+	l.Unlock()
+	second.Unlock()
+}
+
+func TestLockChecksQuorumFirst(t *testing.T) {
+	t.Parallel()
+	srv := etcdtest.Start(t)
+	for _, c := range []struct {
+		without bool
+		want    uint64
+	}{{false, 3}, {true, 2}} {
+		o, reg := hasty(), prometheus.NewRegistry()
+		o.NoLockQuorumCheck, o.Metrics = c.without, NewMetrics(reg)
+		e, _ := writer(t, srv.Endpoint(), o)
+		l, err := e.Lock(testContext(t), "locks/l")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Unlock()
+		if n := samples(t, reg, "lock", "set"); n != c.want {
+			t.Errorf("without the check %t: %d requests, want %d", c.without, n, c.want)
+		}
+	}
+}
+
+// TestLockWithFaults: whichever step fails, before or after it was done, the lock
+// is free afterwards.
+func TestLockWithFaults(t *testing.T) {
+	t.Parallel()
+	boom := errors.New("boom")
+	for step := 1; step <= 4; step++ {
+		for _, after := range []bool{false, true} {
+			m := NewMemory()
+			done := make(chan error, 1)
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() { done <- m.Run(ctx, nil) }()
+			var mu sync.Mutex
+			n := 0
+			m.SetFault(func(_ context.Context, op, _ string) error {
+				if op != "lock" && op != "unlock" {
+					return nil
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				switch n++; {
+				case n != step:
+					return nil
+				case after:
+					return Afterwards(boom)
+				default:
+					return boom
+				}
+			})
+			l, err := m.Lock(ctx, "l")
+			if (err == nil) != (step == 4) {
+				t.Errorf("step %d: %v", step, err)
+			}
+			if err == nil {
+				l.Unlock()
+			}
+			until(t, fmt.Sprintf("step %d, afterwards %t: no key is left", step, after), func() bool {
+				_, err := m.List(ctx, "l/", func(Page) error { return boom })
+				return err == nil
+			})
+			cancel()
+			<-done
+			m.Close()
+		}
+	}
+}
