@@ -1,6 +1,7 @@
 // Package kvstore is the one place that talks to etcd. It reads: single keys,
 // lists in pages at one revision, streams of events from a position, and how
-// far the server has come. Everything above it sees a [Client].
+// far the server has come. It writes: keys under conditions, tied to leases,
+// under locks. Everything above it sees a [Client], or a [Writer].
 //
 // A client is a value and not global; several live side by side. [Connect]
 // makes one of a [Config], which [LoadConfig] reads from a client file, and of
@@ -16,6 +17,21 @@
 // lists again after [ErrCompacted] and [ErrServerChanged]. Who keeps a copy also
 // lists again when a new session is not at or after its position. Package store
 // does all of this.
+//
+// # Writing
+//
+// A write is one transaction, with all its conditions as [Option]s. A write that
+// fails may have been made nevertheless; whoever must know asks again.
+//
+// Leased keys vanish when their writer is gone. Their leases belong to [Leases],
+// which outlives sessions: as long as the same etcd answers, a new session goes
+// on with them, and nothing is withdrawn. When a lease has ended, the owner of
+// each key is told (OnLeaseExpired) and puts it back. [Etcd.Run] keeps leases
+// alive, those of locks too: who writes or locks runs its session.
+//
+// A lock is lost when its lease ends, and nobody can know in time. So it proves
+// nothing to hold one: what relies on it is written, and read, with it (Holding),
+// and fails with [ErrLockLeaseExpired] when it is lost.
 //
 // # Concurrency
 //
@@ -37,18 +53,32 @@
 // # Names
 //
 // What people of this field look for is found under these names (spec
-// kvstore.md). Writing is not part of this package yet.
+// kvstore.md).
 //
-//	BackendOperations             Client, and Etcd for all of it
+//	BackendOperations             Client, Writer, and Etcd for all of it
 //	connected, disconnected       Etcd.WaitConnected
 //	status, status-check errors   Status; Run's result; onProbe of Run
 //	get, list prefix              Client.Get, Client.List
 //	list and watch                Client.List and Client.Watch; store.Watch resumes them
-//	close                         Client.Close
+//	update                        Writer.Put
+//	update-if-different           Put with IfChanged; Result.Done tells whether it wrote
+//	create-only                   Put with IfAbsent; likewise
+//	delete, delete prefix         Writer.Delete, Writer.DeletePrefix
+//	... if locked                 the option Holding, and the last arguments of Get and List
+//	lease (an argument there)     the option Leased
+//	lock, KVLocker, LockPath      Writer.Lock gives a Lock
+//	Comparator                    Holding; Lock.Key and Lock.Revision for others
+//	RunLockGC, stale locks        Run reports locks held for longer than Timings.StaleLock
+//	lease-expired observer        Writer.OnLeaseExpired
+//	session, lock session         Leases; ErrLockLeaseExpired
+//	BackendOperationsUserMgmt     Etcd.EnsureUser, Etcd.RemoveUser
+//	close                         Client.Close; Leases.Revoke withdraws what was leased
+//	encode/decode of keys         none: keys are text as they are (package wire)
 //	NewClient, Setup, Cell        Connect with Options.Config
-//	ExtraOptions                  Options (Dial, ClusterSize, ...)
+//	ExtraOptions                  Options (Dial, ClusterSize, NoLockQuorumCheck, ...)
 //	bootstrap complete            Etcd.BootstrapComplete
 //	Value, KeyValueEvent          KeyValue, Event in a Batch
+//	session ID of a value         KeyValue.Lease
 //	EventType                     EventType; modify is a put; list done is the return of List
 //	Watcher                       Stream
 //	Hint                          Hint
