@@ -82,9 +82,9 @@ func TestWritesCompileToOneTransaction(t *testing.T) {
 		},
 		{
 			"everything at once",
-			put(Leased(), IfAbsent(), IfChanged(), IfRevision(5), IfValue([]byte("w")), IfPresent("o"), IfPresent("p"), Holding(a), Holding(nil), Holding(b)),
+			put(Leased(), IfAbsent(), IfChanged(), IfRevision(5), IfValue([]byte("w")), IfOther("o", []byte("1")), IfOther("p", nil), Holding(a), Holding(nil), Holding(b)),
 			`if [l/a/1 CREATE EQUAL 7 and l/b/1 CREATE EQUAL 8 and k CREATE EQUAL 0 and k MOD EQUAL 5 and k VALUE EQUAL "w"` +
-				` and o CREATE GREATER 0 and p CREATE GREATER 0]` +
+				` and o VALUE EQUAL "1" and p VALUE EQUAL ""]` +
 				` then [if [k VALUE EQUAL "v" and k LEASE EQUAL 1f] then [] else [put k=v lease 1f]] else [get l/a/1, get l/b/1]`,
 		},
 		{"revision 0", put(IfRevision(0)), "if [k MOD EQUAL 0] then [put k=v lease 0] else []"},
@@ -92,8 +92,8 @@ func TestWritesCompileToOneTransaction(t *testing.T) {
 		{"delete", del(), "if [] then [delete k..] else []"},
 		{
 			"delete under conditions",
-			del(IfRevision(5), IfPresent("o"), Holding(a)),
-			"if [l/a/1 CREATE EQUAL 7 and k MOD EQUAL 5 and o CREATE GREATER 0] then [delete k..] else [get l/a/1]",
+			del(IfRevision(5), IfOther("o", []byte("1")), Holding(a)),
+			`if [l/a/1 CREATE EQUAL 7 and k MOD EQUAL 5 and o VALUE EQUAL "1"] then [delete k..] else [get l/a/1]`,
 		},
 		{"delete a prefix", prefix("p/"), "if [] then [delete p/..p0] else []"},
 		{"delete a whole key", prefix("p", Holding(b)), "if [l/b/1 CREATE EQUAL 8] then [delete p..] else [get l/b/1]"},
