@@ -224,7 +224,7 @@ func (w *world) settled(allocators []*Allocator) {
 // else is left.
 func TestOneKeyOneID(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(40) {
+	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				w := newWorld(t, seed, 8, 6, 20)

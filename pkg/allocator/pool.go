@@ -3,33 +3,42 @@ package allocator
 import "math/rand/v2"
 
 // IDPool knows which IDs of a range are available, and hands them out in random
-// order. It is an array of all IDs of which a front part is available; only the
-// entries that are not where they were at first are stored. An available one is
-// elsewhere only while its own place is not in the front part. So every
-// operation takes constant time, and memory is needed for the IDs that are not
-// available, never for the range.
+// order. The available ones stand in a row without gaps. Each stands at its own
+// place, counted from the least ID, as long as the row reaches there; those
+// beyond it stand at the places of IDs that are not available, and only they
+// are stored. So every operation takes constant time, and memory is needed for
+// the IDs that are not available, never for the range.
 //
 // An ID of the range is available, leased, or neither. A pool belongs to one
 // goroutine. IDs outside the range are ignored.
 type IDPool struct {
 	min  uint64
 	size uint64 // IDs in the range
-	free uint64 // 0 <= free <= size: the entries before it are the available IDs
+	free uint64 // 0 <= free <= size: the length of the row
 
-	entries map[uint64]uint64 // place to ID, less min, where it is another one
-	places  map[uint64]uint64 // the reverse
+	// IDs are counted from min here.
+	row    map[uint64]uint64 // place to ID, where it is not the ID's own
+	places map[uint64]uint64 // the reverse
+	taken  map[uint64]taken  // the IDs that are not available
 
-	leased map[uint64]bool // by ID: it comes back when it is released
 	random func(below uint64) uint64
 }
+
+// taken is why an ID is not available.
+type taken byte
+
+const (
+	takenUsed   taken = iota
+	takenLeased       // and comes back when it is released
+	takenGone         // leased, and removed meanwhile
+)
 
 // NewIDPool returns a pool in which every ID from min to max is available; 0 is
 // no ID, so min is at least 1.
 func NewIDPool(min, max uint64) *IDPool {
 	return &IDPool{
 		min: min, size: max - min + 1, free: max - min + 1,
-		entries: make(map[uint64]uint64), places: make(map[uint64]uint64),
-		leased: make(map[uint64]bool),
+		row: make(map[uint64]uint64), places: make(map[uint64]uint64), taken: make(map[uint64]taken),
 		random: rand.Uint64N,
 	}
 }
@@ -40,45 +49,50 @@ func (p *IDPool) Lease() (uint64, bool) {
 	if p.free == 0 {
 		return NoID, false
 	}
-	entry := at(p.entries, p.random(p.free))
-	p.take(entry)
-	p.leased[p.min+entry] = true
-	return p.min + entry, true
+	n := at(p.row, p.random(p.free))
+	p.take(n, takenLeased)
+	return p.min + n, true
 }
 
 // Use ends the lease of an ID: the allocation has succeeded. It is available
 // again after an Insert.
-func (p *IDPool) Use(id uint64) { delete(p.leased, id) }
+func (p *IDPool) Use(id uint64) {
+	if p.inRange(id) && !p.available(id) {
+		p.taken[id-p.min] = takenUsed
+	}
+}
 
 // Release ends the lease of an ID that was not used. It is available again,
 // unless it was removed while it was leased.
 func (p *IDPool) Release(id uint64) {
-	comesBack := p.leased[id]
-	delete(p.leased, id)
-	if comesBack {
+	switch p.taken[id-p.min] {
+	case takenLeased:
 		p.put(id - p.min)
+	case takenGone:
+		p.taken[id-p.min] = takenUsed
 	}
 }
 
 // Insert makes an ID available; one that is leased, when it is released.
 func (p *IDPool) Insert(id uint64) {
-	if !p.inRange(id) || p.available(id) {
-		return
-	}
-	if _, leased := p.leased[id]; leased {
-		p.leased[id] = true
-	} else {
+	switch {
+	case !p.inRange(id) || p.available(id):
+	case p.taken[id-p.min] == takenUsed:
 		p.put(id - p.min)
+	default:
+		p.taken[id-p.min] = takenLeased
 	}
 }
 
 // Remove makes an ID unavailable: somebody has it. One that is leased stays
 // leased and does not come back when it is released.
 func (p *IDPool) Remove(id uint64) {
-	if _, leased := p.leased[id]; leased {
-		p.leased[id] = false
-	} else if p.available(id) {
-		p.take(id - p.min)
+	switch {
+	case !p.inRange(id):
+	case p.available(id):
+		p.take(id-p.min, takenUsed)
+	case p.taken[id-p.min] == takenLeased:
+		p.taken[id-p.min] = takenGone
 	}
 }
 
@@ -88,45 +102,53 @@ func (p *IDPool) Available() uint64 { return p.free }
 func (p *IDPool) inRange(id uint64) bool { return id >= p.min && id-p.min < p.size }
 
 func (p *IDPool) available(id uint64) bool {
-	return p.inRange(id) && at(p.places, id-p.min) < p.free
+	_, taken := p.taken[id-p.min]
+	return p.inRange(id) && !taken
 }
 
-// take moves an available entry behind the available ones.
-func (p *IDPool) take(entry uint64) {
+// take removes an available ID from the row; the last one takes its place.
+func (p *IDPool) take(n uint64, why taken) {
+	p.taken[n] = why
+	place := at(p.places, n)
 	p.free--
-	p.swap(at(p.places, entry), p.free)
-}
-
-// put moves an entry that is not available to the end of the available ones,
-// and then home who belongs there, and the entry.
-func (p *IDPool) put(entry uint64) {
-	end := p.free
-	p.swap(at(p.places, entry), end)
-	p.free++
-	p.settle(end)
-	p.settle(entry)
-}
-
-// settle moves an entry to its own place if both are in the available part.
-func (p *IDPool) settle(entry uint64) {
-	if place := at(p.places, entry); place < p.free && entry < p.free {
-		p.swap(place, entry)
+	last := at(p.row, p.free)
+	p.stand(n, n) // nowhere: its own place is behind the row, or is overwritten
+	delete(p.row, p.free)
+	if last != n {
+		p.stand(place, last)
 	}
 }
 
-func (p *IDPool) swap(i, j uint64) {
-	a, b := at(p.entries, i), at(p.entries, j)
-	p.set(i, b)
-	p.set(j, a)
+// put appends an ID to the row. Then those whose own places have come into the
+// row go there: the one of the new place, and the new one.
+func (p *IDPool) put(n uint64) {
+	delete(p.taken, n)
+	end := p.free
+	p.free++
+	p.stand(end, n)
+	p.goHome(end)
+	p.goHome(n)
 }
 
-func (p *IDPool) set(place, entry uint64) {
-	if place == entry {
-		delete(p.entries, place)
-		delete(p.places, entry)
+// goHome makes an available ID change places with who stands at its own.
+func (p *IDPool) goHome(n uint64) {
+	if _, taken := p.taken[n]; taken || n >= p.free {
 		return
 	}
-	p.entries[place], p.places[entry] = entry, place
+	if place, other := at(p.places, n), at(p.row, n); place != n {
+		p.stand(n, n)
+		p.stand(place, other)
+	}
+}
+
+// stand notes the ID's place.
+func (p *IDPool) stand(place, n uint64) {
+	if place == n {
+		delete(p.row, place)
+		delete(p.places, n)
+		return
+	}
+	p.row[place], p.places[n] = n, place
 }
 
 // at is what the map says of i; what it does not mention is where it was.

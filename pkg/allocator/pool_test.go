@@ -81,12 +81,12 @@ func TestPoolAgainstModel(t *testing.T) {
 				if p.Available() != available || p.available(lowest-1) || p.available(lowest+size) {
 					t.Fatalf("%d are available, want %d of the range", p.Available(), available)
 				}
-				if len(p.entries) != len(p.places) || uint64(len(p.entries)) > 2*(size-available) {
-					t.Fatalf("%d entries stored", len(p.entries))
+				if uint64(len(p.taken)) != size-available || len(p.row) > len(p.taken) || len(p.row) != len(p.places) {
+					t.Fatalf("of %d available IDs %d are stored, and %d others", available, len(p.row), len(p.taken))
 				}
-				for place, entry := range p.entries {
-					if place == entry || p.places[entry] != place {
-						t.Fatalf("place %d holds %d, whose place is %d", place, entry, p.places[entry])
+				for place, n := range p.row {
+					if place == n || place >= available || n < available || p.places[n] != place {
+						t.Fatalf("of %d in a row %d stands at %d, its place is %d", available, n, place, p.places[n])
 					}
 				}
 			},
@@ -109,8 +109,8 @@ func TestPoolOfAllNumbers(t *testing.T) {
 		}
 		seen[n] = true
 	}
-	if len(p.entries) > 2000 {
-		t.Errorf("1000 leases store %d entries", len(p.entries))
+	if len(p.row) > 1000 {
+		t.Errorf("1000 leases displace %d IDs", len(p.row))
 	}
 	p.Remove(math.MaxUint64)
 	if p.available(math.MaxUint64) {

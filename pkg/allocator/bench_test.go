@@ -1,0 +1,98 @@
+package allocator
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"time"
+)
+
+// runningFor is running, for a benchmark.
+func runningFor(b *testing.B, backend Backend, opts ...Option) *Allocator {
+	b.Helper()
+	a, err := NewAllocator(backend, opts...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { _ = a.Run(ctx) }()
+	b.Cleanup(func() {
+		cancel()
+		<-a.stopped
+	})
+	return a
+}
+
+// BenchmarkAllocateHit allocates a key that is in use on this node.
+func BenchmarkAllocateHit(b *testing.B) {
+	backend := newMemoryStore().backend("n")
+	a := runningFor(b, backend, WithMetrics(NewMetrics(nil)))
+	_, value := encoded(7)
+	var key Key = textKey(value)
+	if _, _, _, err := a.Allocate(b.Context(), key); err != nil {
+		b.Fatal(err)
+	}
+	calls := backend.count("lock")
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, _, _, err := a.Allocate(b.Context(), key); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if backend.count("lock") != calls {
+		b.Error("a hit asked the backend")
+	}
+}
+
+// BenchmarkAllocateNew allocates keys that nobody has, and releases them.
+func BenchmarkAllocateNew(b *testing.B) {
+	a := runningFor(b, newMemoryStore().backend("n"))
+	b.ReportAllocs()
+	for n := 0; b.Loop(); n++ {
+		_, value := encoded(n)
+		key := textKey(value)
+		if _, _, _, err := a.Allocate(b.Context(), key); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := a.Release(b.Context(), key); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkWatchCache takes in the mappings of a full cluster of 65,535
+// identities. Bytes are those beside the keys and their texts, and with a range
+// of 24 bits, of which more is stored than of one that is full.
+func BenchmarkWatchCache(b *testing.B) {
+	const identities = 65535
+	keys := make([]Key, identities)
+	for i := range keys {
+		_, value := encoded(i)
+		keys[i] = textKey(value)
+	}
+	for name, highest := range map[string]uint64{"full": identities, "24bits": 1 << 24} {
+		b.Run(name, func(b *testing.B) {
+			var bytes float64
+			for b.Loop() {
+				b.StopTimer()
+				before := heap()
+				b.StartTimer()
+				c := newCore(1, highest, true)
+				now := time.Now()
+				for i, key := range keys {
+					c.upsert(uint64(i+1), key, now)
+				}
+				b.StopTimer()
+				bytes = float64(heap()-before) / identities
+				runtime.KeepAlive(c)
+				b.StartTimer()
+			}
+			runtime.KeepAlive(keys)
+			b.ReportMetric(bytes, "B/identity")
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*identities), "ns/identity")
+			if bytes > 250 {
+				b.Errorf("%.0f bytes for each identity, want at most 250", bytes)
+			}
+		})
+	}
+}
