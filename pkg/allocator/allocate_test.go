@@ -387,3 +387,91 @@ func TestAllocateAfterFailure(t *testing.T) {
 		}
 	})
 }
+
+// TestStopEndsWaiting: who waits for the list, for a key that another one works
+// on, or for the next attempt, returns when the allocator stops; who works on a
+// key still gets its answer.
+func TestStopEndsWaiting(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		for what, fault := range map[string]func(context.Context, string, bool) error{
+			"the list":     failOn("list", false, errAway),
+			"the turn":     nil,
+			"next attempt": failOn("lock", false, errAway),
+		} {
+			b := newMemoryStore().backend("n")
+			b.setFault(fault)
+			goOn, ended := make(chan struct{}), make(chan error, 2)
+			if what == "the turn" {
+				b.setFault(func(_ context.Context, op string, _ bool) error {
+					if op == "lock" {
+						<-goOn
+					}
+					return nil
+				})
+			}
+			a, stop := started(t, b)
+			allocate := func() {
+				_, _, _, err := a.Allocate(context.Background(), textKey("k"))
+				ended <- err
+			}
+			go allocate()
+			synctest.Wait()
+			go allocate()
+			time.Sleep(3 * time.Second)
+			start := time.Now()
+			stop()
+			first := <-ended
+			close(goOn)
+			second := <-ended
+			if !errors.Is(first, ErrStopped) || what == "the turn" && second != nil || what != "the turn" && !errors.Is(second, ErrStopped) {
+				t.Errorf("waiting for %s: got %v and %v", what, first, second)
+			}
+			if took := time.Since(start); took != 0 {
+				t.Errorf("waiting for %s: it took %s", what, took)
+			}
+		}
+	})
+}
+
+// TestAllocateStolen: while an allocation is under way, its ID comes to be
+// another key's on this node; it takes another one.
+func TestAllocateStolen(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		for _, when := range []string{"allocate", "acquire"} {
+			s := newMemoryStore()
+			b := s.backend("n")
+			a, stop := started(t, b, WithMin(5), WithMax(6))
+			steal := true
+			b.setFault(func(_ context.Context, op string, after bool) error {
+				if op != when || !steal || after != (when == "acquire") {
+					return nil
+				}
+				steal = false
+				id := uint64(5)
+				a.mu.Lock()
+				if a.core.pool.available(id) {
+					id = 6
+				}
+				a.mu.Unlock()
+				s.mu.Lock()
+				s.set(id, "thief")
+				s.refs["thief"] = map[string]uint64{"other": id}
+				delete(s.refs, "k")
+				s.mu.Unlock()
+				if got := mustAllocate(t, a, "thief"); got != id {
+					t.Errorf("%s: the thief got %d, not %d", when, got, id)
+				}
+				if when == "acquire" {
+					return nil
+				}
+				s.behind(func() { s.set(id, "") })
+				return errAway
+			})
+			if id := mustAllocate(t, a, "k"); id == mustAllocate(t, a, "thief") {
+				t.Errorf("%s: both have %d", when, id)
+			}
+			b.setFault(nil)
+			stop()
+		}
+	})
+}

@@ -39,6 +39,7 @@ func TestEvents(t *testing.T) {
 		wants("create 9 c")
 		s.behind(func() { s.set(3, "d") })
 		wants("modify 3 d")
+		watcher{a}.OnUpsert(3, textKey("d")) // told again
 		s.behind(func() { s.set(3, "") })
 		wants("delete 3 d")
 		stop()

@@ -236,6 +236,7 @@ func TestRemoteCaches(t *testing.T) {
 		again := a.WatchRemoteKVStore("far", slow, accept)
 		remoteWatcher{old}.OnUpsert(5, textKey("by the one that was replaced"))
 		remoteWatcher{old}.OnDelete(3, textKey("c"))
+		remoteWatcher{old}.OnReferencesLost()
 		watched(t, again)
 		wants("connecting again", "9=own 20=z 2=b 3=c")
 		close(listing)
@@ -249,6 +250,28 @@ func TestRemoteCaches(t *testing.T) {
 		wants("and changes nothing any more", "9=own 20=z")
 		if again.NumEntries() != 0 || old.NumEntries() != 0 {
 			t.Error("a closed cache has entries")
+		}
+	})
+}
+
+// TestForEachOfClosed: a remote cache that is closed while the iteration comes
+// to it is left out.
+func TestForEachOfClosed(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		far := newMemoryStore()
+		far.behind(func() { far.set(1, "a") })
+		a := running(t, newMemoryStore().backend("n"))
+		for _, name := range []string{"x", "y", "z"} {
+			watched(t, a.WatchRemoteKVStore(name, far.backend("n"), nil))
+		}
+		var seen int
+		for range a.ForEach() {
+			if seen++; seen == 1 {
+				a.remotes.byName["y"].cache.Close()
+			}
+		}
+		if seen != 2 {
+			t.Errorf("%d entries of the two caches that are left", seen)
 		}
 	})
 }
