@@ -24,12 +24,12 @@ type Allocator struct {
 	options options
 	forGC   bool
 
-	ran      atomic.Bool
-	listed   chan struct{} // closed by the watch when its first list is done
-	stopped  chan struct{} // closed by Run when it ends
-	jobs     chan struct{} // jobs may be due; at most one signal
-	events   *events       // nil: nobody wants them
-	warnings *rate.Limiter
+	ran     atomic.Bool
+	listed  chan struct{} // closed by the watch when its first list is done
+	stopped chan struct{} // closed by Run when it ends
+	jobs    chan struct{} // jobs may be due; at most one signal
+	events  *events       // nil: nobody wants them
+	reports *rate.Limiter
 
 	mu   sync.Mutex
 	core *core
@@ -62,8 +62,8 @@ func NewAllocator(backend Backend, opts ...Option) (*Allocator, error) {
 	a := &Allocator{
 		backend: backend, options: o,
 		listed: make(chan struct{}), stopped: make(chan struct{}), jobs: make(chan struct{}, 1),
-		warnings: rate.NewLimiter(rate.Every(time.Second), 10),
-		core:     newCore(from, to, o.protect), turns: make(map[string]*work),
+		reports: rate.NewLimiter(rate.Every(time.Second), 10),
+		core:    newCore(from, to, o.protect), turns: make(map[string]*work),
 	}
 	if o.events {
 		a.events = newEvents()

@@ -28,7 +28,7 @@ type Backend interface {
 	// AcquireReference takes this node's reference of the key, provided that the
 	// mapping of the ID is there and says this key; it reports false, and changes
 	// nothing, when it is gone or another one. A reference that is there already
-	// is fine.
+	// says this ID afterwards.
 	AcquireReference(ctx context.Context, id uint64, key Key, lock Lock) (held bool, err error)
 	// Release deletes this node's reference of the key, and nothing else. An
 	// absent one is fine.

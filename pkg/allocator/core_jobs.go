@@ -131,10 +131,15 @@ func (c *core) done(text string, failed bool, now time.Time, jitter float64) {
 	c.forget(u)
 }
 
-// wake returns when the next job is due, and false when none is.
-func (c *core) wake() (at time.Time, ok bool) {
+// wake returns when the next job is due, which is now if it is overdue, and
+// false when none is.
+func (c *core) wake(now time.Time) (at time.Time, ok bool) {
 	for u := range c.todo {
-		if !u.busy && (!ok || u.due.Before(at)) {
+		switch {
+		case u.busy:
+		case !u.due.After(now):
+			return now, true
+		case !ok || u.due.Before(at):
 			at, ok = u.due, true
 		}
 	}

@@ -88,7 +88,7 @@ func (a *Allocator) nextJobs(wake *time.Timer) []job {
 		a.beginTurn(j.text)
 	}
 	wake.Stop()
-	if at, ok := a.core.wake(); ok {
+	if at, ok := a.core.wake(now); ok {
 		wake.Reset(at.Sub(now))
 	}
 	return jobs
@@ -113,9 +113,9 @@ func (a *Allocator) perform(ctx context.Context, j job) {
 	a.options.metrics.job(j.kind, err)
 	switch {
 	case err != nil && ctx.Err() == nil:
-		a.warn("Work on a key failed, it will be tried again", "job", j.kind, "key", j.key, "id", j.id, "error", err)
+		a.report(slog.LevelWarn, "Work on a key failed, it will be tried again", "job", j.kind, "key", j.key, "id", j.id, "error", err)
 	case err == nil && (j.kind == jobPutBack || j.kind == jobRestore):
-		a.options.log.Info("A mapping in use was missing or altered, as far as is known, and is as it should be again", "key", j.key, "id", j.id)
+		a.report(slog.LevelInfo, "A mapping in use was missing or altered, as far as is known, and is as it should be again", "key", j.key, "id", j.id)
 	}
 }
 
@@ -145,7 +145,7 @@ func (a *Allocator) putBack(ctx context.Context, j job) error {
 		return err
 	}
 	if other != NoID && other != j.id {
-		a.warn("Another node has a key under another ID, since mapping and reference were gone for a while", "key", j.key, "id", j.id, "other", other)
+		a.report(slog.LevelWarn, "Another node has a key under another ID, since mapping and reference were gone for a while", "key", j.key, "id", j.id, "other", other)
 	}
 	return a.backend.UpdateKey(ctx, j.id, j.key, false, lock)
 }
@@ -174,11 +174,11 @@ func (a *Allocator) restore(ctx context.Context, j job) error {
 	return a.backend.UpdateKey(ctx, j.id, j.key, false, nil)
 }
 
-// warn logs a warning, unless there are too many.
-func (a *Allocator) warn(msg string, args ...any) {
-	level := slog.LevelDebug
-	if a.warnings.Allow() {
-		level = slog.LevelWarn
+// report logs what concerns one key or ID; when there is too much of that, then
+// at debug level.
+func (a *Allocator) report(level slog.Level, msg string, args ...any) {
+	if !a.reports.Allow() {
+		level = slog.LevelDebug
 	}
 	a.options.log.Log(context.Background(), level, msg, args...)
 }

@@ -3,6 +3,7 @@ package allocator
 import (
 	"context"
 	"iter"
+	"log/slog"
 	"time"
 )
 
@@ -26,7 +27,7 @@ func (w watcher) OnUpsert(id uint64, key Key) {
 	a.events.push(ev)
 	if twin {
 		a.options.metrics.twin()
-		a.warn("A key has several IDs; the least is taken where none is in use", "key", key, "id", id, "least", least)
+		a.report(slog.LevelWarn, "A key has several IDs; the least is taken where none is in use", "key", key, "id", id, "least", least)
 	}
 }
 

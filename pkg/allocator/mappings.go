@@ -1,8 +1,8 @@
 package allocator
 
 import (
+	"cmp"
 	"iter"
-	"maps"
 	"slices"
 )
 
@@ -72,16 +72,21 @@ func (m *mappings) delete(id uint64) (old Key) {
 	return old
 }
 
-// all iterates over what is there now, by ID. It holds a copy: the mappings may
-// be changed meanwhile.
+// all iterates, once, over what is there now, by ID. It holds a copy, sorted when
+// the iteration begins: the mappings may be changed meanwhile.
 func (m *mappings) all() iter.Seq2[uint64, Key] {
-	ids, keys := slices.Sorted(maps.Keys(m.keys)), make([]Key, 0, len(m.keys))
-	for _, id := range ids {
-		keys = append(keys, m.keys[id])
+	type mapping struct {
+		id  uint64
+		key Key
+	}
+	all := make([]mapping, 0, len(m.keys))
+	for id, key := range m.keys {
+		all = append(all, mapping{id, key})
 	}
 	return func(yield func(uint64, Key) bool) {
-		for i, id := range ids {
-			if !yield(id, keys[i]) {
+		slices.SortFunc(all, func(a, b mapping) int { return cmp.Compare(a.id, b.id) })
+		for _, m := range all {
+			if !yield(m.id, m.key) {
 				return
 			}
 		}

@@ -3,6 +3,7 @@ package allocator
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -138,7 +139,7 @@ func (w remoteWatcher) OnUpsert(id uint64, key Key) {
 	}
 	if err != nil {
 		a.options.metrics.refusedRemote()
-		a.warn("Refused a mapping of a remote cluster", "cluster", rc.name, "id", id, "key", key, "error", err)
+		a.report(slog.LevelWarn, "Refused a mapping of a remote cluster", "cluster", rc.name, "id", id, "key", key, "error", err)
 		return
 	}
 	a.remotes.mu.Lock()
