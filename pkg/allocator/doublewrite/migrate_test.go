@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
@@ -81,6 +82,22 @@ func (m *migration) backend(client *kvstore.Etcd, paths wire.AllocationPaths, n 
 		m.Fatal(err)
 	}
 	return b
+}
+
+// seed makes the identities, which nobody uses yet.
+func (m *migration) seed() {
+	m.Helper()
+	for from := 0; from < identities; from += 100 {
+		var ops []clientv3.Op
+		for i := from; i < from+100; i++ {
+			id := uint64(131072 + 7*i)
+			m.numbers[keyNumber(i)] = id
+			ops = append(ops, clientv3.OpPut(wire.IdentityAllocation.Mapping(id), string(keyNumber(i))))
+		}
+		if _, err := m.server.Local().Txn(m.Context()).Then(ops...).Commit(); err != nil {
+			m.Fatal(err)
+		}
+	}
 }
 
 // start runs the nodes with the backends that make gives them.
@@ -206,13 +223,13 @@ func TestNumbersSurviveAMigration(t *testing.T) {
 		}
 	}
 
+	m.seed()
 	before := m.start(old)
-	m.each(before, 0, identities, m.allocate)
-	m.each(before, 0, identities/2, m.release) // half of them is not in use
-	m.stop(before)
+	m.each(before, identities/2, identities*3/4, m.allocate)
+	m.stop(before) // as when the agent is updated
 
 	during := m.start(both(doublewrite.Primary))
-	m.each(during, identities/2, identities, m.allocate)
+	m.each(during, identities/2, identities*3/4, m.allocate) // the rest is not in use
 	ctx, cancel := context.WithCancel(t.Context())
 	worked := make(chan error, 1)
 	go func() { worked <- m.work(ctx, during) }()
@@ -229,7 +246,7 @@ func TestNumbersSurviveAMigration(t *testing.T) {
 	m.stop(during)
 
 	after := m.start(both(doublewrite.Secondary))
-	m.each(after, 0, identities, m.allocate)
+	m.each(after, 0, identities/10, m.allocate)
 	m.mu.Lock()
 	want := len(m.numbers)
 	numbers := maps.Clone(m.numbers)

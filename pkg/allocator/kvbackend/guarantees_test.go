@@ -159,42 +159,47 @@ func TestAnAllocationMayFailOrDieAnywhere(t *testing.T) {
 	server := etcdtest.Start(t)
 	all := points(t, server.Endpoint())
 	other := join(t, server.Endpoint(), "10.0.9.8")
-	for i, point := range all {
-		for _, mode := range []string{"fails", "dies"} {
-			t.Run(fmt.Sprintf("%s %d %s", mode, i, point), func(t *testing.T) {
-				t.Parallel()
-				key := text(fmt.Sprintf("k8s:p=%s%d;", mode, i))
-				m := join(t, server.Endpoint(), fmt.Sprintf("10.0.%d.%d", len(mode), i))
-				passed := 0
-				m.fault(func(string) error {
-					if passed++; passed != i+1 {
-						return nil
-					}
-					if mode == "dies" {
-						m.kill()
-					}
-					return errInjected
+	t.Run("at", func(t *testing.T) {
+		for i, point := range all {
+			for _, mode := range []string{"fails", "dies"} {
+				t.Run(fmt.Sprintf("%s %d %s", mode, i, point), func(t *testing.T) {
+					t.Parallel()
+					breakAt(t, join(t, server.Endpoint(), fmt.Sprintf("10.0.%d.%d", len(mode), i)), other, i, mode == "dies")
 				})
-				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-				defer cancel()
-				mine, _, _, err := m.Allocate(ctx, key)
-				if mode == "fails" && err != nil {
-					t.Errorf("one fault was enough to fail: %v", err)
-				}
-				theirs, _, _, err := other.Allocate(ctx, key)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if mine != allocator.NoID && mine != theirs {
-					t.Errorf("%s is %d here and %d there", key, mine, theirs)
-				}
-			})
+			}
 		}
-	}
-	t.Cleanup(func() {
-		h := check(t, server.Local())
-		t.Logf("%d points, %d mappings made", len(all), h.made)
 	})
+	h := check(t, server.Local())
+	t.Logf("%d points, %d mappings made", len(all), h.made)
+}
+
+// breakAt breaks an allocation at the i-th point that it passes.
+func breakAt(t *testing.T, m, other *member, i int, dies bool) {
+	t.Helper()
+	key := text(fmt.Sprintf("k8s:p=%t%d;", dies, i))
+	passed := 0
+	m.fault(func(string) error {
+		if passed++; passed != i+1 {
+			return nil
+		}
+		if dies {
+			m.kill()
+		}
+		return errInjected
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	mine, _, _, err := m.Allocate(ctx, key)
+	if !dies && err != nil {
+		t.Errorf("one fault was enough to fail: %v", err)
+	}
+	theirs, _, _, err := other.Allocate(ctx, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mine != allocator.NoID && mine != theirs {
+		t.Errorf("%s is %d here and %d there", key, mine, theirs)
+	}
 }
 
 // TestTheDeadLeaveNothing: the references of a node that was killed go with its
