@@ -85,7 +85,7 @@ func TestEtcdConforms(t *testing.T) {
 
 // leaseTTL is short, so that a lease that has ended is noticed soon, and long
 // enough for a machine that is busy.
-const leaseTTL = 5 * time.Second
+const leaseTTL = 9 * time.Second
 
 type etcdStore struct{ *etcdtest.Server }
 
@@ -120,7 +120,7 @@ func (s *etcdStore) connect(t *testing.T, leases *kvstore.Leases) *kvstore.Etcd 
 	}
 	o := kvstore.DefaultOptions()
 	o.PageLimit = kvtest.PageSize
-	o.Leases, o.LeaseTTL, o.LockTTL = leases, leaseTTL, leaseTTL
+	o.Leases, o.LeaseTTL = leases, leaseTTL
 	c, err := kvstore.Connect(t.Context(), cfg, 0, o)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package kvstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +15,7 @@ import (
 // writeOptions are what the options say about writing.
 func (o Options) writeOptions() writeOptions {
 	return writeOptions{
-		leaseTTL: o.LeaseTTL, lockTTL: o.LockTTL, timings: o.Timings,
+		leaseTTL: cmp.Or(o.LeaseTTL, defaultLeaseTTL), lockTTL: cmp.Or(o.LockTTL, defaultLockTTL), timings: o.Timings,
 		checkQuorum: !o.NoLockQuorumCheck, metrics: o.Metrics, log: o.Log,
 	}
 }
@@ -74,18 +75,17 @@ func (e *Etcd) openWatch(ctx context.Context, key string, after Position) (Strea
 }
 
 // grant implements lessor. Leases wait for no limit.
-func (e *Etcd) grant(ctx context.Context, ttl time.Duration) (int64, error) {
-	var id int64
+func (e *Etcd) grant(ctx context.Context, ttl time.Duration) (id int64, lasts time.Duration, err error) {
 	took, err := e.within(ctx, "grant lease", "", e.opts.Timings.Write, func(ctx context.Context) error {
 		resp, err := e.lease.LeaseGrant(ctx, &pb.LeaseGrantRequest{TTL: int64(max(ttl, time.Second) / time.Second)})
 		if err != nil {
 			return err
 		}
-		id = resp.GetID()
+		id, lasts = resp.GetID(), time.Duration(resp.GetTTL())*time.Second
 		return e.check(resp.GetHeader())
 	})
 	e.record("grant lease", "", took, err)
-	return id, err
+	return id, lasts, err
 }
 
 // keepAlive implements lessor, with one stream for all leases.

@@ -85,6 +85,7 @@ func TestLeasesAreKeptByTheServer(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)
 	ctx, reg, o := testContext(t), prometheus.NewRegistry(), hasty()
+	o.LeaseTTL, o.LockTTL = 5*time.Second, 5*time.Second // a busy machine must not be too late
 	o.Metrics = NewMetrics(reg)
 	e, _ := writer(t, srv.Endpoint(), o)
 	l, err := e.Lock(ctx, "locks/l")
@@ -95,8 +96,8 @@ func TestLeasesAreKeptByTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	lease := leaseOf(t, e, "k")
-	until(t, "both leases have been kept alive for more than twice their time", func() bool {
-		return samples(t, reg, "keep leases alive", "read") >= 14
+	until(t, "both leases have been kept alive for longer than their time", func() bool {
+		return samples(t, reg, "keep leases alive", "read") >= 2*5
 	})
 	if now := leaseOf(t, e, "k"); now != lease {
 		t.Errorf("lease %x, was %x", now, lease)

@@ -43,8 +43,8 @@ type joined struct {
 
 // lessor is a server that grants leases. Its calls have deadlines of their own.
 type lessor interface {
-	// grant asks for a lease.
-	grant(ctx context.Context, ttl time.Duration) (id int64, err error)
+	// grant asks for a lease, and tells how long it lasts: it may be longer.
+	grant(ctx context.Context, ttl time.Duration) (id int64, lasts time.Duration, err error)
 	// keepAlive prolongs leases, one after another, and tells of each that was
 	// answered whether it is alive.
 	keepAlive(ctx context.Context, ids []int64) (alive map[int64]bool, err error)
@@ -112,7 +112,7 @@ func (l *Leases) grant(ctx context.Context) error {
 	j := l.joined
 	l.mu.Unlock()
 	asked := time.Now()
-	id, err := j.lessor.grant(ctx, j.ttl)
+	id, lasts, err := j.lessor.grant(ctx, j.ttl)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (l *Leases) grant(ctx context.Context) error {
 	if l.joined.clusterID != j.clusterID {
 		return errors.New("another session has begun while a lease was asked for")
 	}
-	l.book.add(id, j.ttl, asked)
+	l.book.add(id, lasts, asked)
 	l.count(1)
 	close(l.wake)
 	l.wake = make(chan struct{})

@@ -29,17 +29,17 @@ type bank struct {
 
 func newBank() *bank { return &bank{until: make(map[int64]time.Time)} }
 
-func (b *bank) grant(_ context.Context, ttl time.Duration) (int64, error) {
+func (b *bank) grant(_ context.Context, ttl time.Duration) (int64, time.Duration, error) {
 	<-time.After(b.delay)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.fail != nil {
-		return 0, b.fail
+		return 0, 0, b.fail
 	}
 	b.last++
 	b.ttl = ttl
 	b.until[b.last] = time.Now().Add(ttl)
-	return b.last, nil
+	return b.last, ttl, nil
 }
 
 func (b *bank) keepAlive(_ context.Context, ids []int64) (map[int64]bool, error) {

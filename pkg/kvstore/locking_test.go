@@ -54,7 +54,9 @@ func TestLockOutlivesItsDeadHolder(t *testing.T) {
 	}
 	errs := make(chan error, clients)
 	for range clients - 1 {
-		e, _ := writer(t, srv.Endpoint(), hasty())
+		o := hasty()
+		o.LockTTL = time.Minute
+		e, _ := writer(t, srv.Endpoint(), o)
 		go func() {
 			for range each {
 				l, err := e.Lock(ctx, "locks/counter")

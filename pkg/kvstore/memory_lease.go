@@ -17,15 +17,14 @@ func (m *Memory) openWatch(ctx context.Context, key string, after Position) (Str
 }
 
 // grant implements lessor.
-func (m *Memory) grant(ctx context.Context, _ time.Duration) (int64, error) {
-	var id int64
-	_, err := m.operate(ctx, "grant lease", "", func(s *memStore) error {
+func (m *Memory) grant(ctx context.Context, ttl time.Duration) (id int64, lasts time.Duration, err error) {
+	_, err = m.operate(ctx, "grant lease", "", func(s *memStore) error {
 		m.addr.nextLease++
 		id = m.addr.nextLease
 		s.leases[id] = true
 		return nil
 	})
-	return id, err
+	return id, ttl, err
 }
 
 // keepAlive implements lessor.

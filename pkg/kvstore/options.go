@@ -16,6 +16,22 @@ import (
 // defaultMaxQuorumErrors is how many linearizable reads may fail in a row.
 const defaultMaxQuorumErrors = 2
 
+// How long keys and locks outlive who is gone (spec wire.md, 5).
+const (
+	defaultLeaseTTL = 15 * time.Minute
+	defaultLockTTL  = 25 * time.Second
+	minLeaseTTL     = 25 * time.Second
+	maxLeaseTTL     = 24 * time.Hour
+)
+
+// CheckLeaseTTL tells what is wrong with a LeaseTTL that an operator has chosen.
+func CheckLeaseTTL(d time.Duration) error {
+	if d < minLeaseTTL || d > maxLeaseTTL || d%time.Second != 0 {
+		return fmt.Errorf("%s: whole seconds from %s to %s are needed", d, minLeaseTTL, maxLeaseTTL)
+	}
+	return nil
+}
+
 // Options say how a client behaves, whatever it connects to. Start from
 // [DefaultOptions] or [ParseOptions]: a zero limit means no limit.
 type Options struct {
@@ -43,8 +59,8 @@ type Options struct {
 	// row; one more ends the session.
 	MaxConsecutiveQuorumErrors int
 
-	// LeaseTTL is how long keys outlive a writer that is gone, from 25 s to 24 h,
-	// in whole seconds; LockTTL is the same for locks.
+	// LeaseTTL is how long keys outlive a writer that is gone, in whole seconds
+	// ([CheckLeaseTTL]); LockTTL is the same for locks. 0 is the default.
 	LeaseTTL time.Duration
 	LockTTL  time.Duration
 	// Leases are those of the keys, handed on from session to session. Nil makes
@@ -121,8 +137,8 @@ func DefaultOptions() Options {
 		MaxInflight:                20,
 		PageLimit:                  5000,
 		MaxConsecutiveQuorumErrors: defaultMaxQuorumErrors,
-		LeaseTTL:                   15 * time.Minute,
-		LockTTL:                    25 * time.Second,
+		LeaseTTL:                   defaultLeaseTTL,
+		LockTTL:                    defaultLockTTL,
 		Timings:                    DefaultTimings(),
 	}
 }

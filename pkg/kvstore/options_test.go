@@ -148,3 +148,15 @@ func TestIntervalsGrowWithTheCluster(t *testing.T) {
 		t.Errorf("unknown size: %s", got)
 	}
 }
+
+func TestCheckLeaseTTL(t *testing.T) {
+	t.Parallel()
+	for d, ok := range map[time.Duration]bool{
+		25 * time.Second: true, 15 * time.Minute: true, 24 * time.Hour: true,
+		24 * time.Second: false, 25*time.Hour + 1: false, 24*time.Hour + time.Second: false, 25500 * time.Millisecond: false, 0: false,
+	} {
+		if err := CheckLeaseTTL(d); (err == nil) != ok {
+			t.Errorf("%s: %v", d, err)
+		}
+	}
+}

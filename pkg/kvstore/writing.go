@@ -3,6 +3,7 @@ package kvstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -125,11 +126,14 @@ func (w *writing) putLeased(ctx context.Context, key string, value []byte, r req
 // attach is Leases.attach with the error of an operation.
 func (w *writing) attach(ctx context.Context, leases *Leases, op, key string) (int64, error) {
 	id, err := leases.attach(ctx, key)
-	var ke *KeyError
-	if err != nil && ctx.Err() == nil && !errors.As(err, &ke) {
-		err = &KeyError{op, key, err}
+	if err == nil || ctx.Err() != nil {
+		return id, err
 	}
-	return id, err
+	var ke *KeyError
+	if errors.As(err, &ke) {
+		err = ke.Err // it is about the key
+	}
+	return 0, &KeyError{op, key, fmt.Errorf("asking for a lease: %w", err)}
 }
 
 // Delete implements [Writer].

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,7 +20,8 @@ func leaseCases() []testCase {
 		{"a put that finds its lease ended is made with another one", leaseReplaced},
 		{"an observer can be replaced and removed", observers},
 		{"leased keys outlive a session, and the next one goes on with their lease", leaseOutlives},
-		{"keys of another etcd are told when the next session begins", leaseOtherServer},
+		{"keys of another etcd are told when the next session begins", leaseReplacedServer},
+		{"keys of an etcd that was wiped are told when the next session begins", leaseWipedServer},
 		{"revoking the leases deletes their keys and tells nobody", leaseRevoked},
 	}
 }
@@ -182,12 +184,17 @@ func leaseOutlives(e *env) {
 	}
 }
 
-func leaseOtherServer(e *env) {
+func leaseReplacedServer(e *env) { leaseOtherServer(e, e.store.Replace) }
+
+func leaseWipedServer(e *env) { leaseOtherServer(e, e.store.Wipe) }
+
+func leaseOtherServer(e *env, change func(*testing.T)) {
 	leases := kvstore.NewLeases()
 	w := e.store.Writer(e.T, leases)
 	told := observe(w, "p/")
+	e.fill("q/", 9)
 	e.lease(w, "p/a")
-	e.store.Replace(e.T)
+	change(e.T)
 	e.until("head fails as server changed", func() error {
 		_, err := w.Head(e.ctx)
 		if errors.Is(err, kvstore.ErrServerChanged) {
@@ -203,6 +210,7 @@ func leaseOtherServer(e *env) {
 	if s := w.Status(); s.Leases != 0 {
 		e.Errorf("%+v", s)
 	}
+	e.has(w, "p/a", "-")
 	e.lease(w, "p/a")
 	e.untold(told)
 }
