@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,6 +22,7 @@ func TestLeaseRunsOut(t *testing.T) {
 	leases := NewLeases()
 	var log lines
 	o := hasty()
+	o.LeaseTTL = 3 * time.Second
 	o.Leases, o.Log, o.Metrics = leases, slog.New(slog.NewTextHandler(&log, nil)), NewMetrics(nil)
 	e, stop := writer(t, srv.Endpoint(), o)
 	var want []string

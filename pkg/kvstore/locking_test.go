@@ -43,7 +43,7 @@ func TestLockOutlivesItsDeadHolder(t *testing.T) {
 	ctx := testContext(t)
 	var net cutter
 	o := hasty()
-	o.Dial = net.dial
+	o.Dial, o.LockTTL = net.dial, 3*time.Second
 	dead, kill := writer(t, srv.Endpoint(), o)
 	l, err := dead.Lock(ctx, "locks/counter")
 	if err != nil {
@@ -54,9 +54,7 @@ func TestLockOutlivesItsDeadHolder(t *testing.T) {
 	}
 	errs := make(chan error, clients)
 	for range clients - 1 {
-		o := hasty()
-		o.LockTTL = time.Minute
-		e, _ := writer(t, srv.Endpoint(), o)
+		e, _ := writer(t, srv.Endpoint(), hasty())
 		go func() {
 			for range each {
 				l, err := e.Lock(ctx, "locks/counter")

@@ -22,7 +22,6 @@ const nowhere = "127.0.0.1:1"
 func hasty() Options {
 	o := quick()
 	o.MaxConsecutiveQuorumErrors = 1 << 30
-	o.LeaseTTL, o.LockTTL = 2*time.Second, 2*time.Second
 	return o
 }
 
