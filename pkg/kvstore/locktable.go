@@ -115,32 +115,41 @@ func (h *lockTable) stale(now time.Time, limit time.Duration) map[*Lock]holding 
 	return found
 }
 
+// cleanUpPause is between two attempts to delete what was left behind: others
+// wait for it.
+const cleanUpPause = time.Second
+
 // watchLocks deletes what was left behind and reports locks that are held for
 // long. It takes nothing away from anybody.
 func (w *writing) watchLocks(ctx context.Context) error {
 	for {
 		left, wake := w.held.leftBehind()
+		pause := w.options.timings.StaleLock / 3
 		for path, key := range left {
-			w.cleanUp(ctx, path, key)
+			if !w.cleanUp(ctx, path, key) {
+				pause = min(pause, cleanUpPause)
+			}
 		}
 		w.reportStale(time.Now())
-		await(ctx, wake, time.Now().Add(w.options.timings.StaleLock/3))
+		await(ctx, wake, time.Now().Add(pause))
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 	}
 }
 
-// cleanUp deletes a key that was left behind, unless somebody is at the path
-// again: who takes it deletes that key.
-func (w *writing) cleanUp(ctx context.Context, path, key string) {
+// cleanUp deletes a key that was left behind, and tells whether that is done. If
+// somebody is at the path again, it is left to them: who takes it deletes that key.
+func (w *writing) cleanUp(ctx context.Context, path, key string) bool {
 	if !w.paths.try(path) {
-		return
+		return false
 	}
 	defer w.paths.release(path)
-	if w.deleteLock(ctx, path, key) == nil {
-		w.held.entered(path)
+	if w.deleteLock(ctx, path, key) != nil {
+		return false
 	}
+	w.held.entered(path)
+	return true
 }
 
 func (w *writing) reportStale(now time.Time) {

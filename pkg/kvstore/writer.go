@@ -69,9 +69,9 @@ type request struct {
 	leased     bool
 	ifAbsent   bool
 	ifChanged  bool
-	ifRevision *int64   // of the key itself; nil: any
-	ifValue    []byte   // of the key itself; nil: any
-	ifOther    []other  // of other keys
+	ifRevision *int64  // of the key itself; nil: any
+	ifValue    []byte  // of the key itself; nil: any
+	ifOther    []other // of other keys
 	holding    []*Lock
 }
 
