@@ -3,8 +3,6 @@ package clustermesh
 import (
 	"crypto/x509"
 	"errors"
-	"net/netip"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -12,9 +10,6 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
-
-// soon is how long before its end a certificate is warned of.
-const soon = 30 * 24 * time.Hour
 
 // checkClient examines a client file. What the agent's own reader refuses is an
 // error in its words; the rest is what the reader lets pass.
@@ -35,8 +30,8 @@ func (f *CheckedFile) checkClient(path string, now time.Time) {
 		tls := cfg.UsesTLS(ep)
 		encrypted = encrypted || tls
 		f.Endpoints = append(f.Endpoints, CheckedEndpoint{ep, tls})
-		if !tls && !local(ep) {
-			f.warn("endpoints: %s is not encrypted: everybody on the way can read and change what it says", ep)
+		if !tls && !kvstore.OnThisMachine(ep) {
+			f.warn("endpoints: %s is not encrypted: %s", ep, kvstore.PlainRisk)
 		}
 	}
 	if n := len(cfg.Endpoints); n > 1 {
@@ -47,7 +42,7 @@ func (f *CheckedFile) checkClient(path string, now time.Time) {
 		f.fault("%v", err) // gone since it was loaded
 		return
 	}
-	f.User = user(s, encrypted)
+	f.User = cfg.User()
 	if s.Username != "" {
 		f.checkSecret("password", path)
 	}
@@ -56,38 +51,10 @@ func (f *CheckedFile) checkClient(path string, now time.Time) {
 	}
 }
 
-// local tells whether an endpoint is on this machine.
-func local(endpoint string) bool {
-	if strings.HasPrefix(endpoint, "unix") {
-		return true
-	}
-	if !strings.Contains(endpoint, "://") {
-		endpoint = "http://" + endpoint
-	}
-	u, err := url.Parse(endpoint)
-	if err != nil {
-		return false
-	}
-	addr, err := netip.ParseAddr(u.Hostname())
-	return u.Hostname() == "localhost" || err == nil && addr.Unmap().IsLoopback()
-}
-
-// user says who the agent would be to that etcd.
-func user(s kvstore.Security, encrypted bool) string {
-	switch {
-	case s.Username != "":
-		return s.Username + " (password)"
-	case encrypted && len(s.Chain) > 0:
-		return s.Chain[0].Subject.CommonName + " (certificate)"
-	default:
-		return "nobody"
-	}
-}
-
 func (f *CheckedFile) checkTLS(s kvstore.Security, now time.Time) {
 	switch {
 	case s.SkipVerify:
-		f.warn("insecure-skip-tls-verify: whoever answers at the endpoint is believed")
+		f.warn("insecure-skip-tls-verify: %s", kvstore.SkipVerifyRisk)
 	case s.CAFile == "":
 		f.note("no trusted-ca-file: the authorities that this system trusts are asked")
 	default:
@@ -105,13 +72,11 @@ func (f *CheckedFile) checkTLS(s kvstore.Security, now time.Time) {
 		if i > 0 {
 			what = "the authority " + cert.Subject.CommonName + " in it"
 		}
-		switch end := cert.NotAfter; {
-		case now.After(end):
-			f.fault("cert-file: %q: %s expired on %s: renew it", s.CertFile, what, day(end))
-		case now.Before(cert.NotBefore):
-			f.fault("cert-file: %q: %s is not valid before %s: wait, or set the clock", s.CertFile, what, cert.NotBefore.UTC().Format(time.RFC3339))
-		case now.Add(soon).After(end):
-			f.warn("cert-file: %q: %s expires on %s, in %d days", s.CertFile, what, day(end), int(end.Sub(now).Hours()/24))
+		switch v := kvstore.ValidityOf(cert, now); {
+		case v.Invalid:
+			f.fault("cert-file: %q: %s %s: %s", s.CertFile, what, v.Text, v.Remedy)
+		case v.Soon:
+			f.warn("cert-file: %q: %s %s", s.CertFile, what, v.Text)
 		}
 	}
 }
@@ -122,11 +87,11 @@ func (f *CheckedFile) checkAuthorities(s kvstore.Security, now time.Time) {
 		return
 	}
 	last := slices.MaxFunc(s.Authorities, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) })
-	switch end := last.NotAfter; {
-	case now.After(end):
-		f.fault("trusted-ca-file: %q: its last authority expired on %s: no server's certificate will be accepted", s.CAFile, day(end))
-	case now.Add(soon).After(end):
-		f.warn("trusted-ca-file: %q: its last authority expires on %s, in %d days", s.CAFile, day(end), int(end.Sub(now).Hours()/24))
+	switch v := kvstore.ValidityOf(last, now); {
+	case v.Invalid:
+		f.fault("trusted-ca-file: %q: its last authority %s: no server's certificate will be accepted", s.CAFile, v.Text)
+	case v.Soon:
+		f.warn("trusted-ca-file: %q: its last authority %s", s.CAFile, v.Text)
 	}
 }
 
@@ -137,5 +102,3 @@ func (f *CheckedFile) checkSecret(what, path string) {
 			what, path, info.Mode().Perm())
 	}
 }
-
-func day(t time.Time) string { return t.UTC().Format(time.DateOnly) }

@@ -85,6 +85,34 @@ func mayRead(t *testing.T, e *Etcd) {
 	wantErr(t, ends(t, done), ErrClosed)
 }
 
+// TestReach: a user who may not even read the heartbeat has a session all the
+// same, and is told of each key.
+func TestReach(t *testing.T) {
+	t.Parallel()
+	srv := etcdtest.Start(t)
+	srv.Put(t, "k", "v")
+	srv.EnableAuth(t, etcdserver.User{Name: "few", Password: "pw", Role: []etcdserver.Range{{Key: "k"}}})
+	cfg := passwordFile(t, srv.Endpoint(), "few", "pw")
+	wantErr(t, refused(t, cfg, DefaultOptions(), prompt), ErrPermissionDenied)
+	e, err := Reach(testContext(t), cfg, 0, DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	kv, at, err := e.Get(testContext(t), "k")
+	if err != nil || kv == nil || at.ClusterID != srv.ClusterID() {
+		t.Errorf("%v %+v %v", kv, at, err)
+	}
+	_, _, err = e.Get(testContext(t), "other")
+	denied(t, err, "other")
+	if s := e.Status(); s.Connected || s.Endpoint != srv.Endpoint() {
+		t.Errorf("%+v", s)
+	}
+	if _, err := Reach(testContext(t), passwordFile(t, srv.Endpoint(), "few", "nope"), 0, DefaultOptions()); err == nil {
+		t.Error("a wrong password is good enough")
+	}
+}
+
 func denied(t *testing.T, err error, key string) {
 	t.Helper()
 	wantErr(t, err, ErrPermissionDenied)

@@ -56,6 +56,30 @@ func (e *ConfigError) Unwrap() []error { return e.Problems }
 // and files that are missing or unusable are errors that name the file, the key
 // and the value; they are of type *[ConfigError].
 func LoadConfig(path string) (*Config, error) {
+	c, err := ParseConfig(path)
+	if c == nil {
+		return nil, err
+	}
+	var problems []error
+	if refused, ok := errors.AsType[*ConfigError](err); ok {
+		problems = refused.Problems
+	}
+	if problems = append(problems, c.fields.checkFiles()...); len(problems) > 0 {
+		return nil, &ConfigError{path, problems}
+	}
+	ec, err := clientyaml.NewConfig(path)
+	if err != nil {
+		return nil, &ConfigError{path, []error{err}}
+	}
+	c.etcd = *ec
+	return c, nil
+}
+
+// ParseConfig reads a client file as [LoadConfig] does, and looks at none of the
+// files that it names: for those who want to know of each what is wrong with it.
+// The configuration is good for being looked at, not for [Connect]. It comes with
+// the error, a *[ConfigError], when its options can be read and some are wrong.
+func ParseConfig(path string) (*Config, error) {
 	content, err := readFile(path)
 	if err != nil {
 		return nil, &ConfigError{path, []error{err}}
@@ -64,18 +88,15 @@ func LoadConfig(path string) (*Config, error) {
 	if err != nil {
 		return nil, &ConfigError{path, []error{err}}
 	}
-	f, problems := parseFields(content)
-	if len(problems) > 0 {
+	f, problems, readable := parseFields(content)
+	if !readable {
 		return nil, &ConfigError{path, problems}
 	}
-	ec, err := clientyaml.NewConfig(path)
-	if err != nil {
-		return nil, &ConfigError{path, []error{err}}
+	c := &Config{Path: path, Endpoints: f.Endpoints, HostAliases: aliases, Hash: HashContent(content), fields: f}
+	if len(problems) > 0 {
+		return c, &ConfigError{path, problems}
 	}
-	return &Config{
-		Path: path, Endpoints: f.Endpoints, HostAliases: aliases, Hash: HashContent(content),
-		fields: f, etcd: *ec,
-	}, nil
+	return c, nil
 }
 
 // NewConfig returns a configuration without a file: plain endpoints, no
@@ -108,53 +129,67 @@ func (c *Config) String() string {
 // LogValue keeps secrets out of logs.
 func (c *Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
-// check finds what is wrong with the values, files included.
+// check finds what is wrong with the values, whatever is in the files.
 func (f *fields) check() []error {
 	var problems []error
-	bad := func(key, value string, err error) {
-		problems = append(problems, fmt.Errorf("%s: %q: %w", key, value, err))
-	}
 	if len(f.Endpoints) == 0 {
 		problems = append(problems, errors.New("endpoints: at least one is needed"))
 	}
 	for _, ep := range f.Endpoints {
 		if err := checkEndpoint(ep); err != nil {
-			bad("endpoints", ep, err)
+			problems = append(problems, fmt.Errorf("endpoints: %q: %w", ep, err))
 		}
 	}
 	if (f.Username == "") != (f.Password == "") {
 		problems = append(problems, errors.New("username and password: one is given without the other"))
 	}
-	readable := !f.InsecureTransport // otherwise these files are not looked at
-	for _, p := range []struct{ key, path string }{{"cert-file", f.CertFile}, {"key-file", f.KeyFile}, {"trusted-ca-file", f.TrustedCAFile}} {
+	if f.InsecureTransport {
+		return problems // then these files are not looked at
+	}
+	return append(problems, f.checkPaths()...)
+}
+
+// checkPaths refuses what is no path and would stand in errors as one.
+func (f *fields) checkPaths() (problems []error) {
+	for _, p := range f.files() {
 		if pathOnly(p.path) != p.path {
-			readable = false // what is no path would stand in the error
 			problems = append(problems, fmt.Errorf("%s: its value is no path; if it is the contents of a file, give the path of that file", p.key))
 		}
-	}
-	if !readable {
-		return problems
-	}
-	if f.TrustedCAFile != "" {
-		if _, err := f.pool(); err != nil {
-			bad("trusted-ca-file", f.TrustedCAFile, err)
-		}
-	}
-	switch {
-	case f.CertFile == "" && f.KeyFile == "":
-	case f.CertFile == "":
-		bad("key-file", f.KeyFile, errors.New("cert-file is needed with it"))
-	case f.KeyFile == "":
-		bad("cert-file", f.CertFile, errors.New("key-file is needed with it"))
-	default:
-		problems = append(problems, f.checkPair()...)
 	}
 	return problems
 }
 
-func (f *fields) checkPair() []error {
+// namedFile is an option that names a file.
+type namedFile struct{ key, path string }
+
+func (f *fields) files() []namedFile {
+	return []namedFile{{"cert-file", f.CertFile}, {"key-file", f.KeyFile}, {"trusted-ca-file", f.TrustedCAFile}}
+}
+
+// checkFiles finds what is wrong with the files that the values name.
+func (f *fields) checkFiles() []error {
+	if f.InsecureTransport || len(f.checkPaths()) > 0 {
+		return nil
+	}
 	var problems []error
-	for _, p := range []struct{ key, path string }{{"cert-file", f.CertFile}, {"key-file", f.KeyFile}} {
+	if _, err := f.pool(); err != nil {
+		problems = append(problems, err)
+	}
+	return append(problems, f.checkPair()...)
+}
+
+// checkPair finds what is wrong with the client certificate and its key.
+func (f *fields) checkPair() []error {
+	switch {
+	case f.CertFile == "" && f.KeyFile == "":
+		return nil
+	case f.CertFile == "":
+		return []error{fmt.Errorf("key-file: %q: cert-file is needed with it", f.KeyFile)}
+	case f.KeyFile == "":
+		return []error{fmt.Errorf("cert-file: %q: key-file is needed with it", f.CertFile)}
+	}
+	var problems []error
+	for _, p := range f.files()[:2] {
 		if _, err := readFile(p.path); err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", p.key, err))
 		}
@@ -184,11 +219,11 @@ func (f *fields) pool() (*x509.CertPool, error) {
 	}
 	data, err := readFile(f.TrustedCAFile)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("trusted-ca-file: %q: %w", f.TrustedCAFile, err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(data) {
-		return nil, errors.New("no certificate in it")
+		return nil, fmt.Errorf("trusted-ca-file: %q: no certificate in it", f.TrustedCAFile)
 	}
 	return pool, nil
 }

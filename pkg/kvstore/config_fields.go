@@ -75,18 +75,17 @@ func fileOptions() []fileOption {
 	}
 }
 
-// parseFields reads a client file and checks every option that is in it.
-func parseFields(content []byte) (fields, []error) {
-	var f fields
+// parseFields reads a client file and checks every option that is in it, but no
+// file that it names. It is not readable when the options have no values.
+func parseFields(content []byte) (f fields, problems []error, readable bool) {
 	text, err := yaml.YAMLToJSONStrict(content)
 	if err != nil {
-		return f, []error{err}
+		return f, []error{err}, false
 	}
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(text, &raw); err != nil {
-		return f, []error{errors.New("it is not a mapping of options to values")}
+		return f, []error{errors.New("it is not a mapping of options to values")}, false
 	}
-	var problems []error
 	misfit := false // then the values cannot be read
 	options := fileOptions()
 	for key, value := range raw {
@@ -101,16 +100,14 @@ func parseFields(content []byte) (fields, []error) {
 		}
 	}
 	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	if !misfit {
-		if err := json.Unmarshal(text, &f); err != nil {
-			problems = append(problems, err)
-		}
-		f.Endpoints = withoutUser(f.Endpoints)
+	if misfit {
+		return f, problems, false
 	}
-	if !misfit {
-		problems = append(problems, f.check()...)
+	if err := json.Unmarshal(text, &f); err != nil {
+		return f, append(problems, err), false
 	}
-	return f, problems
+	f.Endpoints = withoutUser(f.Endpoints)
+	return f, append(problems, f.check()...), true
 }
 
 // shown returns a value for an error message, unless it is a secret.

@@ -1,9 +1,23 @@
 package kvstore
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// What a configuration may risk.
+const (
+	// PlainRisk is that of an endpoint without TLS on another machine.
+	PlainRisk = "everybody on the way can read and change what it says"
+	// SkipVerifyRisk is that of insecure-skip-tls-verify.
+	SkipVerifyRisk = "whoever answers at the endpoint is believed"
 )
 
 // Security is how a configuration protects its sessions, for people who check
@@ -32,12 +46,63 @@ func (c *Config) Security() (Security, error) {
 	if f.InsecureTransport {
 		return s, nil // then these files are not looked at
 	}
-	var err error
+	err := errors.Join(f.checkPaths()...)
+	if err != nil {
+		return s, err
+	}
 	if s.Authorities, err = readCertificates("trusted-ca-file", f.TrustedCAFile); err != nil {
 		return s, err
 	}
 	s.Chain, err = readCertificates("cert-file", f.CertFile)
 	return s, err
+}
+
+// User says who a session would be to etcd, for people.
+func (c *Config) User() string {
+	chain, _ := readCertificates("cert-file", pathOnly(c.fields.CertFile)) // who cannot be read is nobody
+	switch {
+	case c.fields.Username != "":
+		return c.fields.Username + " (password)"
+	case len(chain) > 0 && slices.ContainsFunc(c.Endpoints, c.UsesTLS):
+		return chain[0].Subject.CommonName + " (certificate)"
+	default:
+		return "nobody"
+	}
+}
+
+// ClientTLS returns the TLS configuration of a session at this moment, with the
+// authorities of trusted-ca-file. Certificate and key are read on each handshake.
+// The error tells what is wrong with the authorities.
+func (c *Config) ClientTLS() (*tls.Config, error) {
+	if problems := c.fields.checkPaths(); len(problems) > 0 {
+		return nil, errors.Join(problems...)
+	}
+	return c.fields.tlsConfig()
+}
+
+// CheckCertificate tells what is wrong with the client certificate, its key, and
+// the two together, as they are now; nil when nothing is, or there are none.
+func (c *Config) CheckCertificate() error {
+	if problems := c.fields.checkPaths(); len(problems) > 0 {
+		return errors.Join(problems...)
+	}
+	return errors.Join(c.fields.checkPair()...)
+}
+
+// OnThisMachine tells whether an endpoint cannot be reached over a network.
+func OnThisMachine(endpoint string) bool {
+	if strings.HasPrefix(endpoint, "unix") {
+		return true
+	}
+	if !strings.Contains(endpoint, "://") {
+		endpoint = "http://" + endpoint
+	}
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return false
+	}
+	addr, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() == "localhost" || err == nil && addr.Unmap().IsLoopback()
 }
 
 // UsesTLS tells whether a session with this endpoint of the configuration is

@@ -193,7 +193,10 @@ func FuzzParseFields(f *testing.F) {
 	f.Add([]byte("endpoints: [\"https://a:1\"]\ncert-file: x\n"))
 	f.Add([]byte("endpoints: 1\ncilium-host-aliases: [{hostname: a, ips: [10.0.0.1]}]\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		got, problems := parseFields(data)
+		got, problems, readable := parseFields(data)
+		if !readable && len(problems) == 0 {
+			t.Error("not readable, and no problem")
+		}
 		if len(problems) == 0 {
 			for _, ep := range got.Endpoints {
 				_ = checkEndpoint(ep)

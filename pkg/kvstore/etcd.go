@@ -59,6 +59,18 @@ type Etcd struct {
 // as soon as the endpoint refuses us, or by its deadline, with an error that
 // names the endpoint, what went wrong on the connection, and what to do.
 func Connect(ctx context.Context, cfg *Config, attempt int, o Options) (*Etcd, error) {
+	return newSession(ctx, cfg, attempt, o, nil)
+}
+
+// Reach is [Connect] for those who want to know what a user may read: that the
+// linearizable read is answered with [ErrPermissionDenied] is good enough for it.
+// Such a session is not connected, and pinned by its first response.
+func Reach(ctx context.Context, cfg *Config, attempt int, o Options) (*Etcd, error) {
+	return newSession(ctx, cfg, attempt, o, ErrPermissionDenied)
+}
+
+// newSession opens a session. The error enough of its first read is none.
+func newSession(ctx context.Context, cfg *Config, attempt int, o Options, enough error) (*Etcd, error) {
 	if o.Timings == (Timings{}) {
 		o.Timings = DefaultTimings()
 	}
@@ -72,7 +84,7 @@ func Connect(ctx context.Context, cfg *Config, attempt int, o Options) (*Etcd, e
 	}
 	e.life, e.end = context.WithCancelCause(context.Background())
 	e.writing = newWriting(e, o.Leases, o.writeOptions())
-	err := e.connect(ctx, cfg)
+	err := e.connect(ctx, cfg, enough)
 	if err != nil {
 		e.Close()
 		return nil, &KeyError{"connect", e.endpoint, err}
@@ -81,7 +93,7 @@ func Connect(ctx context.Context, cfg *Config, attempt int, o Options) (*Etcd, e
 }
 
 // connect does the steps of Connect. Whatever the dialer reports ends them.
-func (e *Etcd) connect(ctx context.Context, cfg *Config) error {
+func (e *Etcd) connect(ctx context.Context, cfg *Config, enough error) error {
 	caller := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -100,6 +112,11 @@ func (e *Etcd) connect(ctx context.Context, cfg *Config) error {
 		e.update(func(h *health) { h.begin(time.Now(), e.endpoint, at) })
 		e.begin(at.ClusterID)
 		e.askEndpoint(ctx)
+		return nil
+	}
+	if enough != nil && errors.Is(err, enough) {
+		e.askEndpoint(ctx)
+		e.update(func(h *health) { h.status.Endpoint, h.status.EtcdClusterID = e.endpoint, e.pinned.Load() })
 		return nil
 	}
 	var ke *KeyError

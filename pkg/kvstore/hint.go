@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"io"
+	"io/fs"
 	"net"
 	"strings"
 	"syscall"
@@ -17,7 +18,7 @@ import (
 // Hint says in a few words what to do about an error of this package, or
 // returns the empty string. The errors' texts contain it already.
 func Hint(err error) string {
-	for _, f := range []func(error) string{hintKind, hintTLS, hintNetwork, hintText} {
+	for _, f := range []func(error) string{hintKind, hintTLS, hintNetwork, hintFile, hintText} {
 		if h := f(err); h != "" {
 			return h
 		}
@@ -82,12 +83,31 @@ func hintTLS(err error) string {
 func hintNetwork(err error) string {
 	var dns *net.DNSError
 	switch {
-	case errors.Is(err, syscall.ECONNREFUSED):
+	case errors.Is(err, syscall.ECONNREFUSED), isDial(err) && errors.Is(err, fs.ErrNotExist): // a socket's file
 		return hintRefused
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return "there is no route to that address"
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return hintNoName
+	default:
+		return ""
+	}
+}
+
+func isDial(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "dial"
+}
+
+// hintFile is about the files that a configuration is made of.
+func hintFile(err error) string {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "put the file there, or correct the path; in a pod the Secret that holds it must be mounted"
+	case errors.Is(err, fs.ErrPermission):
+		return "let the user that the agent runs as read it"
+	case strings.Contains(text(err), "private key does not match public key"):
+		return "cert-file and key-file must be of one pair: take both from the same Secret or directory, and renew them together"
 	default:
 		return ""
 	}

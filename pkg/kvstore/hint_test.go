@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"strings"
 	"syscall"
@@ -47,6 +48,10 @@ func TestHint(t *testing.T) {
 		{"refused", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, "nothing listens"},
 		{"refused, by text", rpc(codes.Unavailable, "dial tcp 127.0.0.1:1: connect: connection refused"), "nothing listens"},
 		{"unreachable", syscall.EHOSTUNREACH, "no route"},
+		{"no such socket", &net.OpError{Op: "dial", Err: syscall.ENOENT}, "nothing listens"},
+		{"no such file", &fs.PathError{Op: "open", Err: syscall.ENOENT}, "put the file there"},
+		{"a file of others", &fs.PathError{Op: "open", Err: syscall.EACCES}, "let the user"},
+		{"a key of another certificate", errors.New("tls: private key does not match public key"), "of one pair"},
 		{"no such name", &net.DNSError{IsNotFound: true}, "does not resolve"},
 		{"no such name, by text", errors.New("lookup a: no such host"), "does not resolve"},
 		{"no leader", fromRPC(rpctypes.ErrGRPCNoLeader), "lost its quorum"},

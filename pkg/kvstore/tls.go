@@ -19,7 +19,7 @@ import (
 func (f *fields) tlsConfig() (*tls.Config, error) {
 	pool, err := f.pool()
 	if err != nil {
-		return nil, fmt.Errorf("trusted-ca-file: %q: %w", f.TrustedCAFile, err)
+		return nil, err
 	}
 	c := &tls.Config{
 		MinVersion:         tls.VersionTLS12,
