@@ -94,8 +94,8 @@ func (c *canaries) wait(ctx context.Context, r wire.Resource, atMost time.Durati
 	case <-gate:
 		return nil
 	case <-t.C:
-		return &overdue{fmt.Errorf("no canary %s%s after %s: the cluster says that it writes one when all %s are written; does its clustermesh-apiserver run?",
-			c.dir, r.StorePrefix(c.cached), atMost, r)}
+		return &overdue{fmt.Errorf("no canary %s%s after %s: the cluster says that it writes one when all %s are written; %s",
+			c.dir, r.StorePrefix(c.cached), atMost, r, WriterRuns)}
 	}
 }
 

@@ -87,8 +87,8 @@ func (c *configWatch) problem() string {
 
 // unreadable says what is wrong with a value that is no configuration.
 func (c *configWatch) unreadable() string {
-	return fmt.Sprintf("the value of %s cannot be read as a cluster configuration (%s): check what writes it in that cluster",
-		c.key, c.watch.Status().Example.Why)
+	return fmt.Sprintf("the value of %s cannot be read as a cluster configuration (%s): %s",
+		c.key, c.watch.Status().Example.Why, CheckWriter)
 }
 
 // pending says what keeps the configuration from being known; empty when it
@@ -109,8 +109,5 @@ func (c *configWatch) missing(waited time.Duration) error {
 	if problem := c.pending(); problem != "" {
 		return errors.New(problem)
 	}
-	return fmt.Errorf("no cluster configuration at %s after %s: %s", c.key, waited, whoseEtcd)
+	return fmt.Errorf("no cluster configuration at %s after %s: %s", c.key, waited, WhoseEtcd)
 }
-
-// whoseEtcd is what to ask oneself when there is no configuration.
-const whoseEtcd = "is this the etcd of that cluster, does the file have the name of that cluster, and does its clustermesh-apiserver run?"

@@ -166,15 +166,15 @@ func (c *Cluster) progress() string {
 		if problem := t.config.pending(); problem != "" {
 			return problem
 		}
-		return fmt.Sprintf("waiting for the cluster configuration %s: %s", wire.ClusterConfigKey(c.Name), whoseEtcd)
+		return fmt.Sprintf("waiting for the cluster configuration %s: %s", wire.ClusterConfigKey(c.Name), WhoseEtcd)
 	}
 	for _, src := range c.Sources {
 		r, st := src.Resource(), c.stand(src)
 		switch {
 		case st.Synced && st.Following, st.late, st.left:
 		case !t.canaries.seen(r):
-			return fmt.Sprintf("waiting for the remote cluster to have written its %s (%s): does its clustermesh-apiserver run?",
-				r, wire.SyncedKey(c.Name, r, t.canaries.cached))
+			return fmt.Sprintf("waiting for the remote cluster to have written its %s (%s): %s",
+				r, wire.SyncedKey(c.Name, r, t.canaries.cached), WriterRuns)
 		case st.Err != nil:
 			return fmt.Sprintf("listing %s: %v", r, st.Err)
 		default:
@@ -194,8 +194,8 @@ func (c *Cluster) problem(s Status) string {
 		r := src.Resource()
 		st := c.stand(src)
 		if st.late {
-			return fmt.Sprintf("no canary %s: its %s are not read, so details of its backends are missing (nodes, zones, conditions); does its clustermesh-apiserver run?",
-				wire.SyncedKey(c.Name, r, t.canaries.cached), r)
+			return fmt.Sprintf("no canary %s: its %s are not read, so details of its backends are missing (nodes, zones, conditions); %s",
+				wire.SyncedKey(c.Name, r, t.canaries.cached), r, WriterRuns)
 		}
 		if st.Err != nil {
 			return fmt.Sprintf("%s: %v", r, st.Err)
@@ -208,8 +208,8 @@ func (c *Cluster) problem(s Status) string {
 		}
 	}
 	if hb := t.client.Status().Heartbeat; hb.Stale {
-		return fmt.Sprintf("no heartbeat at %s since %s: etcd answers, but the cluster's writer may be gone; does its clustermesh-apiserver run?",
-			wire.HeartbeatKey, at(latest(hb.Seen, t.since)))
+		return fmt.Sprintf("no heartbeat at %s since %s: etcd answers, but the cluster's writer may be gone; %s",
+			wire.HeartbeatKey, at(latest(hb.Seen, t.since)), WriterRuns)
 	}
 	return ""
 }

@@ -1,0 +1,12 @@
+package remotecluster
+
+// What to do about a cluster that does not say of itself what it should. They
+// stand behind what is wrong.
+const (
+	// WhoseEtcd is for a cluster without a configuration.
+	WhoseEtcd = "is this the etcd of that cluster, does the file have the name of that cluster, and does its clustermesh-apiserver run?"
+	// WriterRuns is for what a cluster's writer has not written.
+	WriterRuns = "does its clustermesh-apiserver run?"
+	// CheckWriter is for a value that makes no sense.
+	CheckWriter = "check what writes it in that cluster"
+)
