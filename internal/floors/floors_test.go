@@ -29,6 +29,7 @@ func floors() map[string]int {
 		"pkg/allocator/kvbackend": 4,
 		"pkg/clustermesh":         5,
 		"pkg/findings":            6,
+		"pkg/troubleshoot":        6,
 		"pkg/api":                 7,
 		"pkg/api/client":          8, // speaks with pkg/api's types, from the other side
 		"cmd/mesh-agent":          9,

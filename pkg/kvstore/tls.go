@@ -69,6 +69,29 @@ const (
 	nothingBack  = "nothing came back"
 )
 
+// handshakeError names what a handshake was for, and that it had no answer.
+func handshakeError(ctx context.Context, what, authority string, raw net.Conn, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		err = fmt.Errorf(noAnswer+"%w", cause)
+	}
+	return fmt.Errorf("%s %s (%s): %w", what, authority, raw.RemoteAddr(), err)
+}
+
+func closedError(what string, by net.Addr, err error) error {
+	return fmt.Errorf("%s %s: closed by the server: %w", what, by, err)
+}
+
+// HandshakeError is the error of a TLS handshake with an endpoint, in the words
+// of [Connect] and known to [Hint].
+func HandshakeError(ctx context.Context, authority string, raw net.Conn, err error) error {
+	return handshakeError(ctx, openingTLS, authority, raw, err)
+}
+
+// RefusedError is the error of the first read after a TLS handshake, in the words
+// of [Connect] and known to [Hint]: a TLS 1.3 server refuses a client certificate
+// only then.
+func RefusedError(by net.Addr, err error) error { return closedError(openingTLS, by, err) }
+
 // watchedCredentials report failures of handshakes and of what comes right
 // after: a TLS 1.3 server refuses a client certificate only then.
 type watchedCredentials struct {
@@ -82,10 +105,7 @@ func (w *watchedCredentials) ClientHandshake(ctx context.Context, authority stri
 	w.dialer.begin(w.what + " " + authority)
 	conn, info, err := w.TransportCredentials.ClientHandshake(ctx, authority, raw)
 	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			err = fmt.Errorf(noAnswer+"%w", cause)
-		}
-		err = fmt.Errorf("%s %s (%s): %w", w.what, authority, raw.RemoteAddr(), err)
+		err = handshakeError(ctx, w.what, authority, raw, err)
 		w.dialer.failedUnlessCancelled(ctx, err)
 		return nil, nil, err
 	}
@@ -127,7 +147,7 @@ func (c *watchedConn) report(n int, err error) {
 	case errors.Is(err, net.ErrClosed): // by ourselves
 		c.w.dialer.failed(fmt.Errorf("%s %s: %s", c.w.what, c.RemoteAddr(), nothingBack))
 	case err != nil:
-		c.w.dialer.failed(fmt.Errorf("%s %s: closed by the server: %w", c.w.what, c.RemoteAddr(), err))
+		c.w.dialer.failed(closedError(c.w.what, c.RemoteAddr(), err))
 	}
 }
 

@@ -1,0 +1,208 @@
+package troubleshoot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+const remedyRead = "look at the load of that etcd, and at the network on the way"
+
+// contents checks what a session can read: that of the first endpoint that has
+// one.
+func (c *check) contents(ctx context.Context, endpoints []*endpoint) []Step {
+	steps := []Step{{Name: StepRights, State: OK}, {Name: StepHeartbeat, State: OK}, {Name: StepConfiguration, State: OK}}
+	i := slices.IndexFunc(endpoints, func(e *endpoint) bool { return e.session != nil })
+	if i < 0 {
+		for i := range steps {
+			steps[i].skip("not tried: there is no session with etcd")
+		}
+		return steps
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.o.Timings.Read)
+	defer cancel()
+	r := &reader{check: c, session: endpoints[i].session}
+	r.read(ctx)
+	r.rights(&steps[0])
+	r.heartbeat(&steps[1])
+	r.configuration(&steps[2])
+	return steps
+}
+
+// reader reads what the agent needs.
+type reader struct {
+	*check
+	session *kvstore.Etcd
+
+	heart, config reading
+	remote        *wire.ClusterConfig // nil when it is not known
+	undecoded     error               // why, although there is a value
+	rest          []reading
+}
+
+// reading is what became of a read of one key, or of all below a prefix.
+type reading struct {
+	what string // for people
+	key  string
+	kv   *kvstore.KeyValue // of a key; nil when there is none
+	n    int64             // how many keys there are, -1 when that is not known
+	err  error
+}
+
+func (r *reader) read(ctx context.Context) {
+	var at kvstore.Position
+	get := func(what, key string) reading {
+		kv, pos, err := r.session.Get(ctx, key)
+		if err == nil {
+			at = pos
+		}
+		return reading{what: what, key: key, kv: kv, n: -1, err: err}
+	}
+	r.heart = get("heartbeat", wire.HeartbeatKey)
+	if !r.target.Local {
+		r.config = get("cluster configuration", wire.ClusterConfigKey(r.target.Cluster))
+		r.decode()
+	}
+	r.rest = r.prefixes()
+	var all sync.WaitGroup
+	for i := range r.rest {
+		all.Go(func() { r.count(ctx, &r.rest[i], at) })
+	}
+	all.Wait()
+}
+
+func (r *reader) decode() {
+	if r.config.kv == nil {
+		return
+	}
+	cfg, err := wire.DecodeClusterConfig(r.config.kv.Value)
+	if err != nil {
+		r.undecoded = err
+		return
+	}
+	r.remote = &cfg
+}
+
+// prefixes are what the agent lists and watches besides: what a remote has
+// follows from its configuration.
+func (r *reader) prefixes() []reading {
+	caps := wire.Capabilities{EndpointSlicesExportMode: wire.EndpointSlicesBoth}
+	var list []reading
+	switch {
+	case r.remote != nil:
+		caps = r.remote.Capabilities
+		if caps.SyncedCanaries {
+			list = append(list, reading{what: "canaries", key: wire.SyncedDir(r.target.Cluster)})
+		}
+	case !r.target.Local:
+		return []reading{{what: "canaries", key: wire.SyncedDir(r.target.Cluster)}}
+	}
+	for _, res := range []wire.Resource{wire.Nodes, wire.Services, wire.EndpointSlices, wire.Identities, wire.IPs} {
+		if caps.Exports(res) {
+			list = append(list, reading{what: string(res), key: res.Prefix(r.target.Cluster, caps.Cached)})
+		}
+	}
+	return list
+}
+
+// errEnough ends a list that has shown that it is permitted.
+var errEnough = errors.New("enough")
+
+// count reads a prefix: how many keys there are, when a position is known.
+func (r *reader) count(ctx context.Context, to *reading, at kvstore.Position) {
+	if at == (kvstore.Position{}) {
+		to.n = -1
+		_, to.err = r.session.List(ctx, to.key, func(kvstore.Page) error { return errEnough })
+		if errors.Is(to.err, errEnough) {
+			to.err = nil
+		}
+		return
+	}
+	past, err := r.session.Recall(ctx, to.key, "", at, 1)
+	to.n, to.err = past.Count, err
+}
+
+// rights tells what may be read, and what not.
+func (r *reader) rights(s *Step) {
+	readings := []reading{r.heart}
+	if !r.target.Local {
+		readings = append(readings, r.config)
+	}
+	var may, denied []string
+	for _, read := range append(readings, r.rest...) {
+		switch {
+		case errors.Is(read.err, kvstore.ErrPermissionDenied):
+			denied = append(denied, read.key)
+		case read.err != nil:
+			s.failed(read.err, remedyRead)
+		case read.n >= 0:
+			may = append(may, fmt.Sprintf("%s (%d)", read.what, read.n))
+		default:
+			may = append(may, read.what)
+		}
+	}
+	if len(may) > 0 {
+		s.found("may read " + strings.Join(may, ", "))
+	}
+	if len(denied) > 0 {
+		s.fail(fmt.Sprintf("%s may not read %s", r.cfg.User(), strings.Join(denied, ", ")), kvstore.Hint(kvstore.ErrPermissionDenied))
+	}
+	if r.remote == nil && !r.target.Local {
+		s.found("where its data is follows from its cluster configuration, which is not known")
+	}
+}
+
+func (r *reader) heartbeat(s *Step) {
+	if r.heart.err != nil {
+		s.after(StepRights)
+		return
+	}
+	h := HeartbeatOf(r.heart.kv, r.o.Now)
+	switch {
+	case h.Age != nil:
+		s.found(fmt.Sprintf("written at %s, %s ago by the clock here", h.Written, printer.Duration(*h.Age)))
+	case h.Written != "":
+		s.found(fmt.Sprintf("it is there, and does not say when it was written: %q", h.Written))
+	}
+	if h.Cause != "" {
+		s.fail(h.Cause, h.Remedy)
+	}
+}
+
+func (r *reader) configuration(s *Step) {
+	key := wire.ClusterConfigKey(r.target.Cluster)
+	switch {
+	case r.target.Local:
+		s.skip("the own cluster needs none")
+	case r.config.err != nil:
+		s.after(StepRights)
+	case r.config.kv == nil:
+		s.fail("there is no key "+key, remotecluster.WhoseEtcd)
+	case r.undecoded != nil:
+		s.fail(fmt.Sprintf("the value of %s cannot be read as a cluster configuration: %v", key, r.undecoded), remotecluster.CheckWriter)
+	default:
+		s.found(fmt.Sprintf("ID %d, %s", r.remote.ID, r.remote.Encode()))
+		r.validate(s)
+	}
+}
+
+// validate tells whether the own cluster can work with the remote.
+func (r *reader) validate(s *Step) {
+	own := r.o.Own
+	if err := r.remote.Validate(own); err != nil {
+		s.fail(err.Error(), "cluster IDs and --max-connected-clusters must fit in all clusters of a mesh: correct them here or there")
+	}
+	if own.ID != 0 && r.remote.ID == own.ID && r.target.Cluster != own.Name {
+		conflict := &remotecluster.IDConflict{ID: own.ID, Holder: own.Name, Own: true}
+		cause, remedy, _ := strings.Cut(conflict.Error(), ": ")
+		s.fail(cause, remedy)
+	}
+}

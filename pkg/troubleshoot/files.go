@@ -1,0 +1,143 @@
+package troubleshoot
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+)
+
+// What to do about files of which no more is known.
+const (
+	remedyFile        = "correct what is named; 'mesh-agent config check' tells when it is right"
+	remedyAuthorities = "trusted-ca-file must hold, in PEM form, the authorities that sign the server certificates of that cluster"
+	remedyCertificate = "cert-file and key-file must hold, in PEM form, a certificate and its private key"
+)
+
+// files are the steps that need no connection.
+func (c *check) files() []Step {
+	file, authorities, certificate := c.clientFile(), c.authorities(), c.certificate()
+	if c.refused == "" {
+		// The agent's own word, should it see something that these did not.
+		cfg, err := c.load(kvstore.LoadConfig)
+		if err != nil {
+			c.refuse(&file, err, remedyFile)
+		} else {
+			c.cfg = cfg
+		}
+	}
+	return []Step{file, authorities, certificate}
+}
+
+// load reads the configuration with a reader of client files.
+func (c *check) load(read func(path string) (*kvstore.Config, error)) (*kvstore.Config, error) {
+	if c.target.Path == "" {
+		return kvstore.NewConfig(c.target.Addresses...)
+	}
+	cfg, err := read(c.target.Path)
+	if err != nil || len(c.target.Addresses) == 0 {
+		return cfg, err
+	}
+	return cfg.WithEndpoints(c.target.Addresses...)
+}
+
+// refuse ends a step with what makes the agent refuse the configuration.
+func (c *check) refuse(s *Step, err error, otherwise string) {
+	if c.refused == "" {
+		c.refused = s.Name
+	}
+	if refused, ok := errors.AsType[*kvstore.ConfigError](err); ok {
+		err = errors.Join(refused.Problems...) // the file is named already
+	}
+	s.failed(err, otherwise)
+}
+
+func (c *check) clientFile() Step {
+	s := Step{Name: StepFile, State: OK}
+	s.found(c.target.Path)
+	var err error
+	if c.cfg, err = c.load(kvstore.ParseConfig); err != nil {
+		c.refuse(&s, err, remedyFile)
+		return s
+	}
+	n := "1 endpoint"
+	if len(c.cfg.Endpoints) != 1 {
+		n = fmt.Sprintf("%d endpoints", len(c.cfg.Endpoints))
+	}
+	s.found(fmt.Sprintf("%s, as %s", n, c.cfg.User()))
+	return s
+}
+
+// needsTLS skips a step about TLS where there is none.
+func (c *check) needsTLS(s *Step) bool {
+	switch {
+	case c.cfg == nil:
+		s.after(StepFile)
+	case !slices.ContainsFunc(c.cfg.Endpoints, c.cfg.UsesTLS):
+		s.skip("no endpoint uses TLS")
+	default:
+		return true
+	}
+	return false
+}
+
+func (c *check) authorities() Step {
+	s := Step{Name: StepAuthorities, State: OK}
+	if !c.needsTLS(&s) {
+		return s
+	}
+	if _, err := c.cfg.ClientTLS(); err != nil {
+		c.refuse(&s, err, remedyAuthorities)
+		return s
+	}
+	security, _ := c.cfg.Security() // what is wrong with the other files is said there
+	if security.CAFile == "" {
+		s.found("no trusted-ca-file: the authorities that this system trusts")
+		return s
+	}
+	s.found(security.CAFile)
+	if len(security.Authorities) == 0 {
+		return s // insecure-transport: they are not looked at
+	}
+	last := slices.MaxFunc(security.Authorities, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) })
+	c.judgeDates(&s, "the authority "+last.Subject.CommonName, last)
+	return s
+}
+
+func (c *check) certificate() Step {
+	s := Step{Name: StepCertificate, State: OK}
+	if !c.needsTLS(&s) {
+		return s
+	}
+	security, _ := c.cfg.Security() // the next line says it better
+	if err := c.cfg.CheckCertificate(); err != nil {
+		c.refuse(&s, err, remedyCertificate)
+	} else if security.CertFile == "" {
+		s.found("the client file names none")
+	}
+	for i, cert := range security.Chain {
+		what := fmt.Sprintf("%s, signed by %s,", cert.Subject.CommonName, cert.Issuer.CommonName)
+		if i > 0 {
+			what = "the authority " + cert.Subject.CommonName
+		}
+		c.judgeDates(&s, what, cert)
+	}
+	return s
+}
+
+// judgeDates adds what the dates of a certificate mean.
+func (c *check) judgeDates(s *Step, what string, cert *x509.Certificate) {
+	v := kvstore.ValidityOf(cert, c.o.Now)
+	text := what + " " + v.Text
+	switch {
+	case v.Invalid:
+		s.fail(strings.TrimSpace(text), v.Remedy)
+	case v.Soon:
+		s.warn(text, v.Remedy)
+	default:
+		s.found(text)
+	}
+}

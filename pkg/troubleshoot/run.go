@@ -1,0 +1,155 @@
+package troubleshoot
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Target is a configuration to check.
+type Target struct {
+	// Cluster is the name of the cluster, that of the own one for its kvstore.
+	Cluster string
+	// Local: it is the kvstore of the own cluster.
+	Local bool
+	// Path is the client file. It may be empty with Addresses.
+	Path string
+	// Addresses replace the endpoints of the file, or serve without one.
+	Addresses []string
+}
+
+// Options say how to check. The zero value is good.
+type Options struct {
+	// Own is the own cluster, with which others must agree. Without
+	// MaxConnectedClusters it is an observer of a mesh of 255.
+	Own wire.ClusterInfo
+	// Resolve finds the addresses of a host name, instead of the system.
+	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
+	// Dial opens connections to addresses, instead of a net.Dialer.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	// Timings are the deadlines; all zero means the defaults.
+	Timings Timings
+	// Now is when dates are judged; zero means at the call.
+	Now time.Time
+}
+
+// Timings are deadlines. Each is above zero.
+type Timings struct {
+	Resolve time.Duration // of a host name
+	Dial    time.Duration // of all TCP connections of an endpoint together
+	TLS     time.Duration // of a handshake and of what comes right after
+	Etcd    time.Duration // until etcd has answered
+	Read    time.Duration // of all reads together
+	Total   time.Duration // of everything
+}
+
+// DefaultTimings end before 15 seconds, whatever hangs.
+func DefaultTimings() Timings {
+	return Timings{
+		Resolve: 2 * time.Second, Dial: 3 * time.Second, TLS: 3 * time.Second,
+		Etcd: 3 * time.Second, Read: 2 * time.Second, Total: 14 * time.Second,
+	}
+}
+
+// closing is how long a session may take to close.
+const closing = 500 * time.Millisecond
+
+// atOnce is how many configurations are checked side by side.
+const atOnce = 32
+
+// All checks several configurations side by side. The reports are in the order
+// of the targets.
+func All(ctx context.Context, targets []Target, o Options) []Report {
+	reports := make([]Report, len(targets))
+	var g errgroup.Group
+	g.SetLimit(atOnce)
+	for i, t := range targets {
+		g.Go(func() error {
+			reports[i] = Run(ctx, t, o)
+			return nil
+		})
+	}
+	_ = g.Wait() // nobody returns one
+	return reports
+}
+
+// Run checks one configuration.
+func Run(ctx context.Context, t Target, o Options) Report {
+	c := newCheck(t, o)
+	ctx, cancel := context.WithTimeout(ctx, c.o.Timings.Total)
+	defer cancel()
+	steps := c.files()
+	endpoints := c.endpoints(ctx)
+	for _, e := range endpoints {
+		steps = append(steps, e.steps...)
+	}
+	steps = append(steps, c.contents(ctx, endpoints)...)
+	var closed sync.WaitGroup
+	for _, e := range endpoints {
+		closed.Go(e.close)
+	}
+	closed.Wait()
+	r := Report{Name: t.Cluster, Local: t.Local, ConfigFile: t.Path, State: Skipped, Steps: steps}
+	for _, s := range steps {
+		if s.State.rank() > r.State.rank() {
+			r.State = s.State
+		}
+	}
+	return r
+}
+
+// check is the check of one configuration.
+type check struct {
+	target Target
+	o      Options
+
+	// cfg is the configuration as far as it can be read, nil when it cannot.
+	cfg *kvstore.Config
+	// refused is the step for which the agent refuses the whole configuration,
+	// empty when it does not: then cfg is good for a session.
+	refused string
+}
+
+func newCheck(t Target, o Options) *check {
+	if o.Timings == (Timings{}) {
+		o.Timings = DefaultTimings()
+	}
+	if o.Now.IsZero() {
+		o.Now = time.Now()
+	}
+	if o.Resolve == nil {
+		o.Resolve = func(ctx context.Context, host string) ([]netip.Addr, error) {
+			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		}
+	}
+	if o.Dial == nil {
+		o.Dial = new(net.Dialer).DialContext
+	}
+	o.Own.MaxConnectedClusters = cmp.Or(o.Own.MaxConnectedClusters, wire.MaxConnectedClusters255)
+	return &check{target: t, o: o}
+}
+
+// endpoints checks each endpoint. A configuration that cannot be read has one
+// without a name, whose steps are skipped.
+func (c *check) endpoints(ctx context.Context) []*endpoint {
+	urls := []string{""}
+	if c.refused != StepFile {
+		urls = c.cfg.Endpoints
+	}
+	endpoints := make([]*endpoint, len(urls))
+	var all sync.WaitGroup
+	for i, url := range urls {
+		endpoints[i] = &endpoint{check: c, attempt: i, url: url}
+		all.Go(func() { endpoints[i].run(ctx) })
+	}
+	all.Wait()
+	return endpoints
+}
