@@ -148,6 +148,9 @@ describe ip {claimed}                     0 ~{claimed}
 describe node cluster1/nope               1 !nope
 config check {dir}                        0 ~cluster1
 config check {dir}/nope                   2 !nope
+troubleshoot cluster1 --clustermesh-config {dir}                                          0 ~cluster1
+troubleshoot --clustermesh-config {dir}                                                   1 ~away
+troubleshoot nope --clustermesh-config {dir}                                              1 !nope
 kvstore status --cluster cluster1 --clustermesh-config {dir}                              0 ~cluster1
 kvstore list --cluster cluster1 --clustermesh-config {dir} cilium/cluster-config/cluster1 0 ~cilium/cluster-config/cluster1
 kvstore get --cluster cluster1 --clustermesh-config {dir} cilium/cluster-config/cluster1  0 ~maxConnectedClusters

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/troubleshoot"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -98,24 +99,21 @@ func (t *kvTarget) status(ctx context.Context, now func() time.Time) (st *kvStat
 func (st *kvStatus) readHeartbeat(ctx context.Context, client kvstore.Client, now func() time.Time) {
 	problem := func(format string, args ...any) { st.Problems = append(st.Problems, fmt.Sprintf(format, args...)) }
 	kv, _, err := client.Get(ctx, wire.HeartbeatKey)
-	switch {
-	case err != nil:
+	if err != nil {
 		problem("%s", oneLine(err))
 		return
-	case kv == nil:
-		problem("there is no heartbeat %s: nobody writes this cluster's state", wire.HeartbeatKey)
+	}
+	h := troubleshoot.HeartbeatOf(kv, now())
+	if h.Cause != "" {
+		problem("%s; %s", h.Cause, h.Remedy)
+	}
+	if kv == nil {
 		return
 	}
-	st.Heartbeat = &kvHeartbeat{Written: string(kv.Value)}
-	written, err := time.Parse(time.RFC3339, string(kv.Value))
-	if err != nil {
-		return
-	}
-	age := now().Sub(written)
-	seconds := age.Seconds()
-	st.Heartbeat.AgeSeconds = &seconds
-	if age > kvstore.DefaultTimings().HeartbeatLimit {
-		problem("the heartbeat is %s old: the cluster's writer may be gone, or a clock is wrong", printer.Duration(age))
+	st.Heartbeat = &kvHeartbeat{Written: h.Written}
+	if h.Age != nil {
+		seconds := h.Age.Seconds()
+		st.Heartbeat.AgeSeconds = &seconds
 	}
 }
 

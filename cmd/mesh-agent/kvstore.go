@@ -81,23 +81,37 @@ func clusterConfig(dir, cluster string) (*kvstore.Config, error) {
 	if err := wire.ValidateClusterName(cluster); err != nil {
 		return nil, usagef("--cluster: %q %w", cluster, err)
 	}
-	files, err := clustermesh.Files(dir)
+	files, err := clientFiles(dir)
 	if err != nil {
-		return nil, usagef("%w; --clustermesh-config says where it is", err)
+		return nil, err
 	}
 	file, ok := files[cluster]
 	if !ok {
-		there := "none at all"
-		if len(files) > 0 {
-			there = some(slices.Sorted(maps.Keys(files)), 10)
-		}
-		return nil, fmt.Errorf("there is no client file of the cluster %q in %s; there are: %s", cluster, dir, there)
+		return nil, noClientFile(dir, cluster, files)
 	}
 	cfg, err := kvstore.LoadConfig(file.Path)
 	if err != nil {
 		return nil, usagef("%s; 'mesh-agent config check' says more", oneLine(err))
 	}
 	return cfg, nil
+}
+
+// clientFiles are those of the mesh directory, by cluster.
+func clientFiles(dir string) (map[string]clustermesh.File, error) {
+	files, err := clustermesh.Files(dir)
+	if err != nil {
+		return nil, usagef("%w; --clustermesh-config says where it is", err)
+	}
+	return files, nil
+}
+
+// noClientFile says that a cluster has none, and which have.
+func noClientFile(dir, cluster string, files map[string]clustermesh.File) error {
+	there := "none at all"
+	if len(files) > 0 {
+		there = some(slices.Sorted(maps.Keys(files)), 10)
+	}
+	return fmt.Errorf("there is no client file of the cluster %q in %s; there are: %s", cluster, dir, there)
 }
 
 // connect opens a session with the first endpoint that answers. The error tells

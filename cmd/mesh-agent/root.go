@@ -15,6 +15,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/troubleshoot"
 )
 
 // Where an agent listens, and is looked for.
@@ -114,6 +115,7 @@ type cli struct {
 	defaultSocket, defaultServer string          // where an agent is looked for
 	poll                         time.Duration   // between two looks at the status while waiting
 	server, socket               string          // the flags that choose the agent
+	troubleshooting              troubleshoot.Options
 }
 
 // newRootCommand returns the whole command line: run, the commands that ask a
@@ -141,7 +143,7 @@ func (c *cli) root(others ...*cobra.Command) *cobra.Command {
 	flags.StringVar(&c.server, "server", "", "URL of the agent to ask, such as http://127.0.0.1:9979")
 	flags.StringVar(&c.socket, "socket", "", "unix socket of the agent to ask; default: "+defaultSocket+", then "+defaultListen)
 	root.AddCommand(others...)
-	root.AddCommand(c.statusCommand(), c.getCommand(), c.describeCommand(), c.lookupCommand(), c.bugreportCommand(), c.logLevelCommand(), c.configCommand(), c.kvstoreCommand(), c.identityCommand(), newVersionCommand())
+	root.AddCommand(c.statusCommand(), c.getCommand(), c.describeCommand(), c.lookupCommand(), c.bugreportCommand(), c.logLevelCommand(), c.configCommand(), c.kvstoreCommand(), c.identityCommand(), c.troubleshootCommand(), newVersionCommand())
 	c.completeFlags(root)
 	return root
 }

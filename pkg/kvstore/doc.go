@@ -82,6 +82,7 @@
 //	EventType                     EventType; modify is a put; list done is the return of List
 //	Watcher                       Stream
 //	Hint                          Hint
+//	EtcdDbg                       package troubleshoot, with ParseConfig and Reach
 //	Trace, EnableTracing          Options.Log at debug level
 //	GetScopeFromKey               wire.ScopeFromKey
 //	StateToCachePrefix            wire.StateToCache

@@ -155,6 +155,11 @@ func (r *reader) rights(s *Step) {
 	if len(denied) > 0 {
 		s.fail(fmt.Sprintf("%s may not read %s", r.cfg.User(), strings.Join(denied, ", ")), kvstore.Hint(kvstore.ErrPermissionDenied))
 	}
+	if r.heart.err == nil && errors.Is(r.config.err, kvstore.ErrPermissionDenied) {
+		// A reader from outside may read the configuration of the etcd's own
+		// cluster and of no other (spec wire.md, 0).
+		s.fail("this may be the etcd of another cluster than "+r.target.Cluster, remotecluster.WhoseEtcd)
+	}
 	if r.remote == nil && !r.target.Local {
 		s.found("where its data is follows from its cluster configuration, which is not known")
 	}

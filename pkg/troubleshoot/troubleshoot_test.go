@@ -357,6 +357,10 @@ func TestWhatIsWrongInEtcd(t *testing.T) {
 			cause:  "may not read cilium/state/nodes/v1/c2/, cilium/state/services/v1/c2/, cilium/state/identities/v1/id/, cilium/state/ip/v1/default/",
 			remedy: "role does not cover this key",
 		},
+		"the etcd of another cluster": {
+			path: file(server(etcdserver.RemoteReader("c9"))), failed: []string{StepRights}, skipped: []string{StepConfiguration},
+			cause: "may not read cilium/cluster-config/c2, cilium/synced/c2/; this may be the etcd of another cluster than c2", remedy: "does the file have the name of that cluster",
+		},
 		"no heartbeat": {
 			path: file(without(wire.HeartbeatKey)), failed: []string{StepHeartbeat},
 			cause: "there is no heartbeat cilium/.heartbeat", remedy: "does its clustermesh-apiserver run?",
