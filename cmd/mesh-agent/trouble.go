@@ -76,8 +76,8 @@ func (t trouble) word() string {
 }
 
 func (t trouble) remedy() string {
-	const checkPath = "Check from this node that the endpoints answer (DNS, firewall, the etcd or clustermesh-apiserver itself) " +
-		"and that the certificates in the client file are valid on both sides. "
+	const checkPath = "'mesh-agent troubleshoot CLUSTER' finds out from this node which step fails: DNS, firewall, TLS, the certificates " +
+		"of both sides, rights, the etcd itself. "
 	switch t {
 	case troubleFailed:
 		return "Correct what the message names, here or in that cluster. The agent tries again by itself, and at once when the client file changes."

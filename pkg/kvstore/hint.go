@@ -86,7 +86,7 @@ func hintNetwork(err error) string {
 	case errors.Is(err, syscall.ECONNREFUSED), isDial(err) && errors.Is(err, fs.ErrNotExist): // a socket's file
 		return hintRefused
 	case isDial(err) && errors.Is(err, context.DeadlineExceeded):
-		return "packets get no answer from there: check the address, and routes, firewalls and network policies on the way"
+		return "the endpoint is unreachable, packets get no answer from there: check the address, and routes, firewalls and network policies on the way"
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return "there is no route to that address"
 	case errors.As(err, &dns) && dns.IsNotFound:

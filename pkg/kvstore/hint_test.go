@@ -48,6 +48,7 @@ func TestHint(t *testing.T) {
 		{"refused", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, "nothing listens"},
 		{"refused, by text", rpc(codes.Unavailable, "dial tcp 127.0.0.1:1: connect: connection refused"), "nothing listens"},
 		{"unreachable", syscall.EHOSTUNREACH, "no route"},
+		{"packets without an answer", &net.OpError{Op: "dial", Err: context.DeadlineExceeded}, "packets get no answer"},
 		{"no such socket", &net.OpError{Op: "dial", Err: syscall.ENOENT}, "nothing listens"},
 		{"no such file", &fs.PathError{Op: "open", Err: syscall.ENOENT}, "put the file there"},
 		{"a file of others", &fs.PathError{Op: "open", Err: syscall.EACCES}, "let the user"},

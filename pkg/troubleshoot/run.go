@@ -51,11 +51,11 @@ type Timings struct {
 	Total   time.Duration // of everything
 }
 
-// DefaultTimings end before 15 seconds, whatever hangs.
+// DefaultTimings end before 15 seconds, closing included, whatever hangs.
 func DefaultTimings() Timings {
 	return Timings{
-		Resolve: 2 * time.Second, Dial: 3 * time.Second, TLS: 3 * time.Second,
-		Etcd: 3 * time.Second, Read: 2 * time.Second, Total: 14 * time.Second,
+		Resolve: 4 * time.Second, Dial: 5 * time.Second, TLS: 5 * time.Second,
+		Etcd: 5 * time.Second, Read: 5 * time.Second, Total: 13500 * time.Millisecond,
 	}
 }
 

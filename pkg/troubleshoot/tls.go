@@ -47,7 +47,7 @@ func (e *endpoint) handshake(ctx context.Context, s *Step) {
 	ctx, cancel := context.WithTimeoutCause(ctx, e.o.Timings.TLS, fmt.Errorf("nothing within %s", e.o.Timings.TLS))
 	defer cancel()
 	raw := e.conn
-	e.seen.until = time.Now().Add(e.o.Timings.TLS)
+	e.seen.until, _ = ctx.Deadline()
 	e.seen.conn = tls.Client(raw, e.lookingTLS())
 	e.conn = e.seen.conn
 	err := e.seen.conn.HandshakeContext(ctx)
