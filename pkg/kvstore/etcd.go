@@ -64,7 +64,8 @@ func Connect(ctx context.Context, cfg *Config, attempt int, o Options) (*Etcd, e
 
 // Reach is [Connect] for those who want to know what a user may read: that the
 // linearizable read is answered with [ErrPermissionDenied] is good enough for it.
-// Such a session is not connected, and pinned by its first response.
+// Such a session is not connected, is pinned by its first response, and is good
+// for reads alone.
 func Reach(ctx context.Context, cfg *Config, attempt int, o Options) (*Etcd, error) {
 	return newSession(ctx, cfg, attempt, o, ErrPermissionDenied)
 }
