@@ -26,14 +26,16 @@ func floors() map[string]int {
 		"pkg/allocator":     3,
 		"pkg/remotecluster": 4,
 
-		"pkg/allocator/kvbackend": 4,
-		"pkg/clustermesh":         5,
-		"pkg/findings":            6,
-		"pkg/troubleshoot":        6,
-		"pkg/api":                 7,
-		"pkg/api/client":          8, // speaks with pkg/api's types, from the other side
-		"cmd/mesh-agent":          9,
-		"cmd/mesh-sim":            9,
+		"pkg/allocator/kvbackend":   4,
+		"pkg/allocator/doublewrite": 4,
+		"pkg/identity":              4,
+		"pkg/clustermesh":           5,
+		"pkg/findings":              6,
+		"pkg/troubleshoot":          6,
+		"pkg/api":                   7,
+		"pkg/api/client":            8, // speaks with pkg/api's types, from the other side
+		"cmd/mesh-agent":            9,
+		"cmd/mesh-sim":              9,
 	}
 }
 

@@ -67,7 +67,7 @@ func join(t *testing.T, endpoint, name string, opts ...allocator.Option) *member
 	m.fault(noFault)
 	o := kvstore.DefaultOptions()
 	o.QPS, o.BootstrapQPS, o.MaxInflight = 0, 0, 0
-	o.LeaseTTL, o.LockTTL = leaseTTL, lockTTL
+	o.LeaseTTL, o.LockTTL, o.NoLockQuorumCheck = leaseTTL, lockTTL, true
 	o.Timings.Close = 100 * time.Millisecond
 	o.Timings.BackoffMax = 200 * time.Millisecond
 	o.Dial = m.cable.dial
@@ -278,7 +278,8 @@ func TestAMappingInUseIsPutBack(t *testing.T) {
 const (
 	members     = 8
 	overlapping = 2000
-	rounds      = 40 // of every member over its keys, in parts
+	rounds      = 6 // of every member, each over a tenth of the keys
+	life        = 3 // rounds of a node; in the last one it is killed
 )
 
 // churn is the test with everything at once.
@@ -307,7 +308,7 @@ func (c *churn) live(ctx context.Context, i int) error {
 			return errInjected
 		})
 		dead := context.Background()
-		if round%10 == 9 {
+		if round%life == life-1 {
 			killed, kill := context.WithCancel(context.Background())
 			dead = killed
 			after := time.AfterFunc(time.Duration(50+rnd.IntN(200))*time.Millisecond, func() {
@@ -321,7 +322,7 @@ func (c *churn) live(ctx context.Context, i int) error {
 		var err error
 		for ; round < rounds && err == nil && dead.Err() == nil; round++ {
 			err = c.round(ctx, m, rand.New(rand.NewPCG(uint64(round), uint64(i))))
-			if dead == context.Background() && round%10 == 8 {
+			if dead == context.Background() && round%life == life-2 {
 				round++
 				break
 			}
@@ -339,8 +340,8 @@ func (c *churn) live(ctx context.Context, i int) error {
 // round allocates some keys and releases most of them.
 func (c *churn) round(ctx context.Context, m *member, rnd *rand.Rand) error {
 	var g errgroup.Group
-	g.SetLimit(8)
-	for range overlapping / 20 {
+	g.SetLimit(16)
+	for range overlapping / 10 {
 		key := text(fmt.Sprintf("k8s:n=%d;", rnd.IntN(overlapping)))
 		keep := rnd.IntN(5) == 0
 		g.Go(func() error {
@@ -364,7 +365,7 @@ func (c *churn) round(ctx context.Context, m *member, rnd *rand.Rand) error {
 func (c *churn) collect(ctx context.Context) error {
 	m := join(c.T, c.server.Endpoint(), "gc")
 	var stale allocator.StaleIDs
-	for waiting.Sleep(ctx, 20*time.Millisecond) == nil {
+	for waiting.Sleep(ctx, 250*time.Millisecond) == nil {
 		next, _, err := m.RunGC(ctx, nil, stale)
 		if err == nil {
 			stale = next
