@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -54,6 +56,8 @@ func (c *cli) identityAllocateCommand(k *kvChoice) *cobra.Command {
 				if err := done.print(cmd, format); err != nil || once {
 					return err
 				}
+				ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+				defer stop()
 				tell(cmd.ErrOrStderr(), fmt.Sprintf("Holding the reference of %s; interrupt to give it back.", w.node))
 				<-ctx.Done()
 				return w.release(labels)
@@ -166,7 +170,7 @@ func (w *identityWriter) prepare(c Config, log *slog.Logger) (*allocator.Allocat
 	}
 	address, err := c.nodeIP()
 	if err != nil {
-		return nil, usagef("%w", err)
+		return nil, usagef("--node-ip: %w", err)
 	}
 	if w.node, err = identity.NodeSuffix(address); err != nil {
 		return nil, err
@@ -218,7 +222,7 @@ func (w *identityWriter) forget(ctx context.Context, labels wire.Labels) (uint64
 	case err != nil:
 		return 0, err
 	case kv == nil:
-		return 0, fmt.Errorf("%w: %s holds no reference of %s; 'mesh-agent identity list' shows who does", allocator.ErrIdentityNonExistent, w.node, key)
+		return 0, fmt.Errorf("%w: %s holds no reference of %s ('mesh-agent identity list' shows who does)", allocator.ErrIdentityNonExistent, w.node, key)
 	}
 	id, err := wire.DecodeAllocatedID(string(kv.Value))
 	if err != nil {

@@ -20,11 +20,11 @@ import (
 
 // collection is what garbage collection has done, or would do.
 type collection struct {
-	DryRun       bool         `json:"dryRun"`
-	Identities   []unusedItem `json:"identities"` // unused in the first round
-	Deleted      int          `json:"deleted"`
-	Alive        int          `json:"alive"` // what is left, unused or not
-	LocksDeleted int          `json:"locksDeleted"`
+	DryRun     bool         `json:"dryRun"`
+	Identities []unusedItem `json:"identities"` // unused in the first round
+	Deleted    int          `json:"deleted"`
+	Alive      int          `json:"alive"`     // what is left, unused or not
+	LocksGone  int          `json:"locksGone"` // whose holder of the first round is gone
 }
 
 // unusedItem is an identity that no node uses.
@@ -99,9 +99,15 @@ func (i *identities) collect(ctx context.Context, s gcSettings, log io.Writer) (
 	}
 	done := &collection{DryRun: s.dryRun, Identities: []unusedItem{}}
 	first, last := i.cluster.Range()
+	published := contents.Published()
 	for _, item := range listed(i.cluster, contents) {
 		if uint64(first) > item.ID || item.ID > uint64(last) {
 			continue
+		}
+		if n := published[item.ID]; n > 0 && len(item.Nodes) == 0 {
+			return nil, fmt.Errorf("nothing was deleted: identity %d has no reference, but %s published with it. "+
+				"A cluster whose identities are objects of Kubernetes has no references at all: collect garbage there, not here. "+
+				"Else restart the agents of those nodes first; 'mesh-agent identity check' says more", item.ID, counted(n, "address is", "addresses are"))
 		}
 		if done.Alive++; len(item.Nodes) == 0 {
 			done.Identities = append(done.Identities, unusedItem{
@@ -153,7 +159,7 @@ func (i *identities) collectTwice(ctx context.Context, s gcSettings, log io.Writ
 	left, err := b.RunLocksGC(ctx, locks)
 	for path := range locks {
 		if left[path] != locks[path] {
-			done.LocksDeleted++
+			done.LocksGone++
 		}
 	}
 	return err
@@ -167,7 +173,7 @@ func (done *collection) page(p *printer.Page) {
 		printer.Rows(p, unusedTable(), done.Identities)
 		return
 	}
-	p.Line("%s deleted, %d left; %s deleted.", counted(done.Deleted, "identity", "identities"), done.Alive, count(done.LocksDeleted, "lock"))
+	p.Line("%s deleted, %d left; %s gone.", counted(done.Deleted, "identity", "identities"), done.Alive, count(done.LocksGone, "lock"))
 }
 
 func unusedTable() printer.Table[unusedItem] {

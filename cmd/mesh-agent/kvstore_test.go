@@ -190,7 +190,7 @@ func TestAnOldHeartbeat(t *testing.T) {
 	}
 }
 
-// watcher is a running watch, in a process of its own.
+// watcher is a running command, mostly a watch, in a process of its own.
 type watcher struct {
 	t        *testing.T
 	cmd      *exec.Cmd
@@ -199,7 +199,12 @@ type watcher struct {
 
 func startWatch(t *testing.T, args ...string) *watcher {
 	t.Helper()
-	w := &watcher{t: t, cmd: program(t, append([]string{"kvstore", "watch"}, args...)...)}
+	return startCommand(t, append([]string{"kvstore", "watch"}, args...)...)
+}
+
+func startCommand(t *testing.T, args ...string) *watcher {
+	t.Helper()
+	w := &watcher{t: t, cmd: program(t, args...)}
 	pipe := func(open func() (io.ReadCloser, error)) *bufio.Scanner {
 		r, err := open()
 		if err != nil {

@@ -80,7 +80,13 @@ func Check(c Cluster, contents *Contents) Report {
 		byID[m.ID] = m
 	}
 	used := r.references(contents.References, byID)
-	r.mappings(byID, used)
+	published := contents.Published()
+	if len(contents.References) == 0 && len(published) > 0 {
+		r.add(NoReference, Info, c.Name, "addresses are published with identities, and no node holds a reference of any: "+
+			"one process writes all of this from objects of Kubernetes (CRD mode)",
+			"nothing, but never collect garbage here: identities that are in use would be deleted")
+	}
+	r.mappings(byID, used, published)
 	r.equalLabels(contents.Mappings)
 	r.uses(contents.Uses)
 	for _, m := range contents.Malformed {
@@ -137,7 +143,7 @@ func (r *Report) references(references []Reference, mappings map[uint64]Mapping)
 	return used
 }
 
-func (r *Report) mappings(mappings map[uint64]Mapping, used map[uint64]bool) {
+func (r *Report) mappings(mappings map[uint64]Mapping, used map[uint64]bool, published map[uint64]int) {
 	for _, id := range slices.Sorted(maps.Keys(mappings)) {
 		m := mappings[id]
 		if r.within(id) {
@@ -150,7 +156,12 @@ func (r *Report) mappings(mappings map[uint64]Mapping, used map[uint64]bool) {
 		switch {
 		case used[id] && r.within(id):
 			r.InUse++
-		case !used[id]:
+		case used[id] || published[id] > 0 && r.References == 0:
+		case published[id] > 0:
+			r.add(NoReference, Warning, fmt.Sprint(id),
+				fmt.Sprintf("no node holds a reference of %s, though addresses (%d) are published with it", m.Key, published[id]),
+				"the node that publishes them writes its reference when it refreshes its keys; if it does not, restart its agent")
+		default:
 			r.add(NoReference, Info, fmt.Sprint(id), fmt.Sprintf("no node uses %s", m.Key),
 				"nothing: garbage collection deletes it when it is still unused in its second round")
 		}

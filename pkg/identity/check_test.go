@@ -32,7 +32,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		"a mapping in use": {contents: Contents{
 			Mappings:   []Mapping{{131072, "k8s:a=1;", 5}},
 			References: []Reference{{"k8s:a=1;", "10.0.0.1", 131072}, {"k8s:a=1;", "10.0.0.2", 131072}},
-			Uses:       []Use{{"10.1.0.1", 131072}, {"10.1.0.2", 1}},
+			Uses:       []Use{{"10.1.0.1", 131072}, {"10.1.0.2", 6}},
 		}},
 		"a key with slashes in a row": {contents: Contents{
 			Mappings:   []Mapping{{131072, "k8s:a=http://x;", 5}},
@@ -41,6 +41,21 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		"a mapping that nobody uses": {
 			Contents{Mappings: []Mapping{{131072, "k8s:a=1;", 5}}},
 			[]string{"info mapping-without-reference 131072"},
+		},
+		"identities that one process writes": {
+			Contents{
+				Mappings: []Mapping{{131072, "k8s:a=1;", 5}, {131073, "k8s:b=1;", 5}},
+				Uses:     []Use{{"10.1.0.1", 131072}, {"10.1.0.2", 131072}},
+			},
+			[]string{"info mapping-without-reference east", "info mapping-without-reference 131073"},
+		},
+		"an address without a reference": {
+			Contents{
+				Mappings:   []Mapping{{131072, "k8s:a=1;", 5}, {131073, "k8s:b=1;", 5}},
+				References: []Reference{{"k8s:b=1;", "10.0.0.1", 131073}},
+				Uses:       []Use{{"10.1.0.1", 131072}},
+			},
+			[]string{"warning mapping-without-reference 131072"},
 		},
 		"a reference without a mapping": {
 			Contents{References: []Reference{{"k8s:a=1;", "10.0.0.1", 131072}}},

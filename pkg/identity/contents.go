@@ -48,6 +48,15 @@ type Contents struct {
 	Pace       Pace
 }
 
+// Published counts the addresses that are published with each identity.
+func (c *Contents) Published() map[uint64]int {
+	n := make(map[uint64]int)
+	for _, u := range c.Uses {
+		n[uint64(u.ID)]++
+	}
+	return n
+}
+
 // Place is where a kvstore has the identities of a cluster and the addresses that
 // are published with them.
 type Place struct {

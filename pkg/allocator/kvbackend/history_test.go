@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -138,15 +137,4 @@ func (h *history) reference(e *clientv3.Event, key, node, id string, gone bool) 
 	if h.ids[id] != key {
 		h.fail(e, "%s uses %s for %s, but that is %q", node, id, key, h.ids[id])
 	}
-}
-
-// number is the ID of a key at the end, 0 for none.
-func (h *history) number(key string) uint64 {
-	for id := range h.keys[key] {
-		n, err := strconv.ParseUint(id, 10, 64)
-		if err == nil {
-			return n
-		}
-	}
-	return 0
 }
