@@ -266,6 +266,7 @@ func TestAllocateTaken(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newMemoryStore()
 		b := s.backend("n")
+		b.blind = true
 		silent := make(chan struct{})
 		b.setFault(func(ctx context.Context, op string, _ bool) error {
 			if op == "watch" {
@@ -333,6 +334,7 @@ func TestAllocateVanished(t *testing.T) {
 			s := newMemoryStore()
 			s.behind(func() { s.set(2, "k") })
 			b := s.backend("n")
+			b.blind = true
 			b.setFault(func(ctx context.Context, op string, _ bool) error {
 				if op == "watch" {
 					<-ctx.Done()

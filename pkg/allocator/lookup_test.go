@@ -74,6 +74,7 @@ func TestLookups(t *testing.T) {
 		s := newMemoryStore()
 		s.behind(func() { s.set(1, "seen") })
 		b := s.backend("n")
+		b.blind = true
 		b.setFault(func(ctx context.Context, op string, _ bool) error {
 			if op == "watch" { // from now on the cache is old
 				<-ctx.Done()

@@ -150,6 +150,7 @@ type memoryBackend struct {
 
 	told  int           // of the store's log; guarded by the store's mu
 	moved chan struct{} // closed and replaced when told grows; guarded likewise
+	blind bool          // it cannot catch up, and says it has
 
 	mu     sync.Mutex
 	fault  func(ctx context.Context, op string, after bool) error
@@ -300,7 +301,7 @@ func (b *memoryBackend) CatchUp(ctx context.Context, lock Lock) error {
 		b.store.mu.Lock()
 		told, moved := b.told, b.moved
 		b.store.mu.Unlock()
-		if told >= lock.(*memoryLock).at {
+		if b.blind || told >= lock.(*memoryLock).at {
 			return nil
 		}
 		select {
