@@ -90,8 +90,8 @@ func (c *contest) winOutside(ctx context.Context) (*Lock, error) {
 		}
 	}
 	for {
-		l, err := c.enter(ctx)
-		if err == nil {
+		l, before, err := c.enter(ctx)
+		if err == nil && before != "" {
 			err = c.await(ctx, l)
 		}
 		if !errors.Is(err, ErrLockLeaseExpired) {
@@ -106,31 +106,34 @@ func (c *contest) transaction(compare []*pb.Compare, success *pb.RequestOp, fail
 	}}
 }
 
-// enter creates our key. One that exists was left behind, since the path is ours
+// enter creates our key, and returns who came last before us, empty for nobody:
+// then the lock is ours. One that exists was left behind, since the path is ours
 // in this process: it is deleted first, so that nobody who still wants to delete
 // it deletes the new one.
-func (c *contest) enter(ctx context.Context) (*Lock, error) {
+func (c *contest) enter(ctx context.Context) (l *Lock, before string, err error) {
 	for {
 		lease, err := c.w.attach(ctx, c.w.locks, "lock", c.path)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		c.key = fmt.Sprintf("%s/%x", c.path, lease)
 		create := &pb.PutRequest{Key: []byte(c.key), Lease: lease}
-		resp, at, err := c.w.server.transact(ctx, c.transaction(
+		t := c.transaction(
 			[]*pb.Compare{compareCreated(create.Key, pb.Compare_EQUAL, 0)},
-			&pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: create}},
+			c.others(0), // before the put, so that it does not see ours
 			deletion(c.key, ""),
-		))
+		)
+		t.req.Success = append(t.req.Success, &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: create}})
+		resp, at, err := c.w.server.transact(ctx, t)
 		c.w.locks.settle(c.path, lease, outcomeOf(resp.GetSucceeded(), err), at.Revision)
 		switch {
 		case isLeaseGone(err):
 			c.w.locks.end([]int64{lease}, leaseUnknown)
 		case err != nil:
-			return nil, err
+			return nil, "", err
 		case resp.Succeeded:
 			c.w.held.entered(c.path)
-			return &Lock{Path: c.path, Key: c.key, Revision: at.Revision}, nil
+			return &Lock{Path: c.path, Key: c.key, Revision: at.Revision}, c.latest(resp), nil
 		}
 	}
 }
@@ -153,24 +156,34 @@ func (c *contest) await(ctx context.Context, l *Lock) error {
 // own key is still there is seen in the same transaction. Keys further below are
 // those of other paths.
 func (c *contest) before(ctx context.Context, l *Lock) (string, Position, error) {
-	from := c.path + "/"
-	t := c.transaction([]*pb.Compare{l.held()}, &pb.RequestOp{Request: &pb.RequestOp_RequestRange{
-		RequestRange: &pb.RangeRequest{
-			Key: []byte(from), RangeEnd: []byte(selectionEnd(from)), KeysOnly: true, MaxCreateRevision: l.Revision - 1,
-		},
-	}}, readKey(l.Key))
+	t := c.transaction([]*pb.Compare{l.held()}, c.others(l.Revision-1), readKey(l.Key))
 	t.locks = []*Lock{l}
 	resp, at, err := c.w.server.transact(ctx, t)
 	if err != nil {
 		return "", at, err
 	}
+	return c.latest(resp), at, nil
+}
+
+// others reads the keys of the path, and below, that were created up to a
+// revision; 0: whenever.
+func (c *contest) others(upTo int64) *pb.RequestOp {
+	from := c.path + "/"
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{
+		Key: []byte(from), RangeEnd: []byte(selectionEnd(from)), KeysOnly: true, MaxCreateRevision: upTo,
+	}}}
+}
+
+// latest is the key of the path that was created last, of those that the first
+// part of an answer has; empty for none.
+func (c *contest) latest(resp *pb.TxnResponse) string {
 	key, rev := "", int64(0)
 	for _, kv := range resp.Responses[0].GetResponseRange().GetKvs() {
-		if kv.CreateRevision > rev && !strings.Contains(string(kv.Key[len(from):]), "/") {
+		if kv.CreateRevision > rev && !strings.Contains(string(kv.Key[len(c.path)+1:]), "/") {
 			key, rev = string(kv.Key), kv.CreateRevision
 		}
 	}
-	return key, at, nil
+	return key
 }
 
 // gone waits until a key is deleted, or somebody should look again.

@@ -220,7 +220,7 @@ func TestLockChecksQuorumFirst(t *testing.T) {
 	for _, c := range []struct {
 		without bool
 		want    uint64
-	}{{false, 3}, {true, 2}} {
+	}{{false, 2}, {true, 1}} {
 		o, reg := hasty(), prometheus.NewRegistry()
 		o.NoLockQuorumCheck, o.Metrics = c.without, NewMetrics(reg)
 		e, _ := writer(t, srv.Endpoint(), o)
@@ -240,7 +240,7 @@ func TestLockChecksQuorumFirst(t *testing.T) {
 func TestLockWithFaults(t *testing.T) {
 	t.Parallel()
 	boom := errors.New("boom")
-	for step := 1; step <= 4; step++ {
+	for step := 1; step <= 3; step++ {
 		for _, after := range []bool{false, true} {
 			m := NewMemory()
 			done := make(chan error, 1)
@@ -264,7 +264,7 @@ func TestLockWithFaults(t *testing.T) {
 				}
 			})
 			l, err := m.Lock(ctx, "l")
-			if (err == nil) != (step == 4) {
+			if (err == nil) != (step == 3) {
 				t.Errorf("step %d: %v", step, err)
 			}
 			if err == nil {

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 )
@@ -57,6 +60,9 @@ func Compare(ctx context.Context, primary, secondary allocator.Backend) (differe
 	return differences, alike, nil
 }
 
+// copiesAtOnce is how many mappings are copied at the same time.
+const copiesAtOnce = 16
+
 // Copy creates on the second side every mapping of the first that is missing
 // there, under its number, and returns how many. One whose number is taken there
 // is left alone; [Compare] shows it.
@@ -65,16 +71,22 @@ func Copy(ctx context.Context, from, to allocator.Backend) (copied int, err erro
 	if err != nil {
 		return 0, fmt.Errorf("listing what is to be copied: %w", err)
 	}
-	for _, id := range slices.Sorted(maps.Keys(all.keys)) {
-		created, err := to.AllocateID(ctx, id, all.keys[id], nil)
-		if err != nil {
-			return copied, fmt.Errorf("copying after %d: %w", copied, err)
-		}
-		if created {
-			copied++
-		}
+	var done atomic.Int64
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(copiesAtOnce)
+	for id, key := range all.keys {
+		g.Go(func() error {
+			created, err := to.AllocateID(ctx, id, key, nil)
+			if created {
+				done.Add(1)
+			}
+			return err
+		})
 	}
-	return copied, nil
+	if err := g.Wait(); err != nil {
+		return int(done.Load()), fmt.Errorf("copying, after %d: %w", done.Load(), err)
+	}
+	return int(done.Load()), nil
 }
 
 // listing is all mappings of a backend at one moment.

@@ -225,11 +225,11 @@ func TestNumbersSurviveAMigration(t *testing.T) {
 
 	m.seed()
 	before := m.start(old)
-	m.each(before, identities/2, identities*3/4, m.allocate)
+	m.each(before, 0, identities/20, m.allocate)
 	m.stop(before) // as when the agent is updated
 
 	during := m.start(both(doublewrite.Primary))
-	m.each(during, identities/2, identities*3/4, m.allocate) // the rest is not in use
+	m.each(during, 0, identities/20, m.allocate) // the rest is not in use
 	ctx, cancel := context.WithCancel(t.Context())
 	worked := make(chan error, 1)
 	go func() { worked <- m.work(ctx, during) }()
@@ -246,7 +246,7 @@ func TestNumbersSurviveAMigration(t *testing.T) {
 	m.stop(during)
 
 	after := m.start(both(doublewrite.Secondary))
-	m.each(after, 0, identities/10, m.allocate)
+	m.each(after, 0, identities/20, m.allocate)
 	m.mu.Lock()
 	want := len(m.numbers)
 	numbers := maps.Clone(m.numbers)
