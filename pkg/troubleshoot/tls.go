@@ -175,8 +175,8 @@ func (e *endpoint) accepted(_ context.Context, s *Step) {
 		s.found("the server asks for a certificate, and does without")
 	case !e.seen.asked || isTimeout(err):
 		s.fail("after the handshake: "+err.Error(), remedyTLS)
-	case !e.seen.gave && e.refused == StepCertificate:
-		s.after(StepCertificate)
+	case !e.seen.gave && e.refused != "": // so our certificate was not loaded either
+		s.after(e.refused)
 	case !e.seen.gave:
 		s.fail("the server demands a certificate, and the client file names none: "+err.Error(), remedyDemanded)
 	default:

@@ -29,7 +29,13 @@ func TestWhatIsWrongWithTheFile(t *testing.T) {
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	server := "'" + etcdtest.Start(t, etcdtest.WithTLS(certs)).Endpoint() + "'"
 	checkAll(t, map[string]wrong{
+		"authorities that are gone, and a server that wants the certificate": {
+			path: securely(t, server, "/nonexistent/ca", cert, key), failed: []string{StepAuthorities},
+			skipped: []string{StepAccepted, StepEtcd, StepRights},
+			cause:   "/nonexistent/ca", remedy: "put the file there",
+		},
 		"missing": {
 			path: filepath.Join(t.TempDir(), "c2"), failed: []string{StepFile}, skipped: after,
 			cause: "no such file or directory", remedy: "put the file there, or correct the path",
