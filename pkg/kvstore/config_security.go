@@ -36,7 +36,7 @@ type Security struct {
 }
 
 // Security reads the certificates that the configuration names, as they are
-// now.
+// now. What can be read is there beside an error about the rest.
 func (c *Config) Security() (Security, error) {
 	f := &c.fields
 	s := Security{
@@ -50,11 +50,10 @@ func (c *Config) Security() (Security, error) {
 	if err != nil {
 		return s, err
 	}
-	if s.Authorities, err = readCertificates("trusted-ca-file", f.TrustedCAFile); err != nil {
-		return s, err
-	}
-	s.Chain, err = readCertificates("cert-file", f.CertFile)
-	return s, err
+	authorities, err := readCertificates("trusted-ca-file", f.TrustedCAFile)
+	chain, err2 := readCertificates("cert-file", f.CertFile)
+	s.Authorities, s.Chain = authorities, chain
+	return s, errors.Join(err, err2)
 }
 
 // User says who a session would be to etcd, for people.
