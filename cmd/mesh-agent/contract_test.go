@@ -154,6 +154,9 @@ troubleshoot nope --clustermesh-config {dir}                                    
 kvstore status --cluster cluster1 --clustermesh-config {dir}                              0 ~cluster1
 kvstore list --cluster cluster1 --clustermesh-config {dir} cilium/cluster-config/cluster1 0 ~cilium/cluster-config/cluster1
 kvstore get --cluster cluster1 --clustermesh-config {dir} cilium/cluster-config/cluster1  0 ~maxConnectedClusters
+identity list --cluster cluster1 --clustermesh-config {dir}                                0 ~k8s:io.cilium.k8s.policy.cluster=cluster1
+identity check --cluster cluster1 --clustermesh-config {dir}                               0 ~cluster_cluster1:_0_errors
+identity gc --cluster cluster1 --clustermesh-config {dir}                                  2 !only_read
 kvstore get --cluster cluster1 --clustermesh-config {dir} cilium/state/nope               1 !nope
 hive                                      0 ~clustermesh
 version                                   0 ~mesh-agent
@@ -178,6 +181,11 @@ clustermesh-config       "/var/lib/cilium/clustermesh/"
 clustermesh-sync-timeout 1m0s
 clustermesh-cache-ttl
 kvstore-opt
+kvstore-connectivity-timeout 2m0s
+kvstore-lease-ttl        15m0s
+kvstore-periodic-sync    5m0s
+kvstore-max-consecutive-quorum-errors 2
+node-ip
 listen                   "127.0.0.1:9979"
 socket                   "/var/run/mesh-agent/mesh-agent.sock"
 debug-pprof

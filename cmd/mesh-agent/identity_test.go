@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -82,7 +84,15 @@ func TestIdentitiesComeAndGo(t *testing.T) {
 		checkResult(t, args, got, want)
 		return got.out
 	}
-	made := strings.TrimSpace(run("allocate k8s:app=web --once", result{0, "", ""}))
+	made := strings.TrimSpace(run("allocate k8s:app=web --once --kvstore-lease-ttl 77s", result{0, "", ""}))
+	resp, err := s.Local().Get(t.Context(), strings.Replace(webReference, "10.0.0.9", "10.0.0.1", 1))
+	if err != nil || len(resp.Kvs) != 1 {
+		t.Fatalf("no reference: %v, %v", resp, err)
+	}
+	lease, err := s.Local().TimeToLive(t.Context(), clientv3.LeaseID(resp.Kvs[0].Lease))
+	if err != nil || lease.GrantedTTL != 77 {
+		t.Errorf("the lease lasts for %d s, %v", lease.GrantedTTL, err)
+	}
 	run("allocate k8s:app=web --once --node-ip 10.0.0.2", result{0, made + "\n", ""})
 	run("compare cilium/elsewhere --copy", result{0, "1 identity was copied", ""})
 	run("gc --between 1ms", result{0, "0 identities deleted, 1 left", ""})
