@@ -22,6 +22,9 @@ func (e *Etcd) scope(caller context.Context, what string, d time.Duration) *scop
 	s := &scope{caller: caller, limit: &noAnswerError{what: what, after: d}}
 	s.ctx, s.cancel = context.WithCancelCause(caller)
 	s.unhook = context.AfterFunc(e.life, func() { s.cancel(e.over()) })
+	if over := e.over(); over != nil {
+		s.cancel(over) // now: the hook comes later, and a request could slip through
+	}
 	if d > 0 {
 		s.timer = time.AfterFunc(d, func() { s.cancel(s.limit) })
 	}
