@@ -95,12 +95,12 @@ func TestIdentitiesComeAndGo(t *testing.T) {
 	}
 	run("allocate k8s:app=web --once --node-ip 10.0.0.2", result{0, made + "\n", ""})
 	run("compare cilium/elsewhere --copy", result{0, "1 identity was copied", ""})
-	run("gc --between 1ms", result{0, "0 identities deleted, 1 left", ""})
+	run("gc --between 1ms --kvstore-periodic-sync 1ms", result{0, "0 identities deleted, 1 left", ""})
 	run("release k8s:app=web", result{0, "", "10.0.0.1 holds no reference of identity " + made})
 	run("release k8s:app=web", result{1, "", "the identity does not exist"})
-	run("gc --between 1ms", result{0, "0 identities deleted, 1 left", ""})
+	run("gc --between 1ms --kvstore-periodic-sync 1ms", result{0, "0 identities deleted, 1 left", ""})
 	run("release k8s:app=web --node-ip 10.0.0.2", result{0, "", made})
-	run("gc --between 1ms", result{0, "1 identity deleted, 0 left", "looking again in 1ms"})
+	run("gc --between 1ms --kvstore-periodic-sync 1ms", result{0, "1 identity deleted, 0 left", "looking again in 1ms"})
 	run("list", result{0, "", "No identities in the local kvstore."})
 }
 
@@ -112,7 +112,7 @@ func TestGarbageIsNotCollectedWhereNobodyHoldsReferences(t *testing.T) {
 	pair := wire.NewHostPair(netip.MustParseAddr("10.1.0.1"))
 	pair.Identity = 131072
 	s.Put(t, webMapping, webLabels, pair.Key(), string(pair.Encode()))
-	for _, args := range []string{"gc --between 1ms", "gc --dry-run"} {
+	for _, args := range []string{"gc --between 1ms --kvstore-periodic-sync 1ms", "gc --dry-run"} {
 		want := result{1, "", "nothing was deleted: identity 131072 has no reference, but 1 address is published with it"}
 		checkResult(t, args, identityCommand(s.Endpoint(), strings.Fields(args)...), want)
 	}

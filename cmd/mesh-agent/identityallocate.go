@@ -155,6 +155,7 @@ func (c *cli) writeIdentities(cmd *cobra.Command, k *kvChoice, f func(context.Co
 	running.Go(func() error { return ids.Run(ctx) })
 	err = w.connected(cmd.Context(), settled.KVStore.ConnectivityTimeout)
 	if err == nil {
+		w.client.BootstrapComplete() // there is nothing but the list of the mappings, which counts once
 		err = f(cmd.Context(), w)
 	}
 	cancel()

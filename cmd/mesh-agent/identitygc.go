@@ -61,6 +61,14 @@ func (c *cli) identityGCCommand(k *kvChoice) *cobra.Command {
 			if err := k.local(); err != nil {
 				return err
 			}
+			settled, err := c.settle(cmd, k.settings)
+			if err != nil {
+				return err
+			}
+			if s.between < settled.KVStore.PeriodicSync && !s.dryRun {
+				return usagef("--between: %s is shorter than --kvstore-periodic-sync=%s: a node whose reference was lost may not have put it back by then",
+					s.between, settled.KVStore.PeriodicSync)
+			}
 			i, err := c.identities(cmd, k)
 			if err != nil {
 				return err
@@ -78,7 +86,7 @@ func (c *cli) identityGCCommand(k *kvChoice) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&s.dryRun, "dry-run", false, "delete nothing, show what would be deleted and why")
-	cmd.Flags().DurationVar(&s.between, "between", time.Minute, "time between the two rounds")
+	cmd.Flags().DurationVar(&s.between, "between", 10*time.Minute, "time between the two rounds, not below --kvstore-periodic-sync of the agents")
 	cmd.Flags().IntVar(&s.perMinute, "per-minute", 2500, "at most this many deletions a minute; 0: no limit")
 	cmd.Flags().VarP(format, "output", "o", "form of the output")
 	return cmd

@@ -111,7 +111,7 @@ func TestAllocateOnce(t *testing.T) {
 		s := newMemoryStore()
 		b := s.backend("n")
 		b.setFault(func(context.Context, string, bool) error {
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			return nil
 		})
 		reg := prometheus.NewPedanticRegistry()
@@ -419,7 +419,7 @@ func TestStopEndsWaiting(t *testing.T) {
 			go allocate()
 			synctest.Wait()
 			go allocate()
-			time.Sleep(3 * time.Second)
+			<-time.After(3 * time.Second)
 			start := time.Now()
 			stop()
 			first := <-ended

@@ -41,7 +41,7 @@ type Backend interface {
 	UpdateKey(ctx context.Context, id uint64, key Key, reliablyMissing bool, lock Lock) error
 	// Restore makes the mapping of the ID say key again, while it says instead:
 	// somebody altered it. It reports false when it says anything else.
-	Restore(ctx context.Context, id uint64, key, instead Key) (restored bool, err error)
+	Restore(ctx context.Context, id uint64, key, instead Key, lock Lock) (restored bool, err error)
 
 	// Get returns the ID of the key, as any node's reference tells it, or
 	// [NoID].

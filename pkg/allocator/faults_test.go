@@ -146,7 +146,7 @@ func (w *world) collect(ctx context.Context) {
 			})
 			lock.Unlock()
 		}
-		time.Sleep(3 * time.Second)
+		<-time.After(3 * time.Second)
 	}
 }
 
@@ -164,7 +164,7 @@ func (w *world) vandalise(ctx context.Context, seed uint64) {
 				break
 			}
 		})
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 	}
 }
 
@@ -192,7 +192,7 @@ func (w *world) endure(seed uint64, steps int, beside func(context.Context)) []*
 	w.mu.Lock()
 	w.calm = true
 	w.mu.Unlock()
-	time.Sleep(10 * time.Minute) // two refreshes
+	<-time.After(10 * time.Minute) // two refreshes
 	synctest.Wait()
 	return allocators
 }

@@ -123,9 +123,7 @@ func (a *Allocator) do(ctx context.Context, j job) error {
 	switch j.kind {
 	case jobDrop:
 		return a.backend.Release(ctx, j.id, j.key)
-	case jobRefresh:
-		return a.backend.UpdateKey(ctx, j.id, j.key, false, nil)
-	case jobPutBack:
+	case jobRefresh, jobPutBack: // the cache may not know yet that the mapping is missing
 		return a.putBack(ctx, j)
 	default:
 		return a.restore(ctx, j)
@@ -164,7 +162,7 @@ func (a *Allocator) restore(ctx context.Context, j job) error {
 	case used == j.id:
 		return fmt.Errorf("the mapping says %s, and that is in use: two keys have one ID", j.instead)
 	}
-	restored, err := a.backend.Restore(ctx, j.id, j.key, j.instead)
+	restored, err := a.backend.Restore(ctx, j.id, j.key, j.instead, lock)
 	switch {
 	case err != nil:
 		return err

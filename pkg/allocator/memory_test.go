@@ -245,8 +245,8 @@ func (b *memoryBackend) UpdateKey(ctx context.Context, id uint64, key Key, _ boo
 	})
 }
 
-func (b *memoryBackend) Restore(ctx context.Context, id uint64, key, instead Key) (restored bool, err error) {
-	err = b.call(ctx, "restore", nil, func(s *memoryStore) error {
+func (b *memoryBackend) Restore(ctx context.Context, id uint64, key, instead Key, lock Lock) (restored bool, err error) {
+	err = b.call(ctx, "restore", lock, func(s *memoryStore) error {
 		if restored = s.mappings[id] == instead.GetKey(); restored {
 			s.set(id, key.GetKey())
 		}

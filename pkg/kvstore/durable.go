@@ -27,6 +27,7 @@ type Durable struct {
 	log  *slog.Logger
 
 	mu      sync.Mutex
+	synced  bool          // guarded by mu; the first sync is complete
 	session *Etcd         // guarded by mu; nil while there is none
 	err     error         // guarded by mu; why there is none
 	closed  bool          // guarded by mu
@@ -107,9 +108,23 @@ func (d *Durable) set(session *Etcd, err error) bool {
 		return false
 	}
 	d.session, d.err = session, err
+	if d.synced && session != nil {
+		session.BootstrapComplete()
+	}
 	close(d.changed)
 	d.changed = make(chan struct{})
 	return true
+}
+
+// BootstrapComplete tells this session and all that come that the first sync is
+// complete: from now on the everyday rate limit holds.
+func (d *Durable) BootstrapComplete() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.synced = true
+	if d.session != nil {
+		d.session.BootstrapComplete()
+	}
 }
 
 func (d *Durable) isClosed() bool {

@@ -15,6 +15,9 @@ type Lock struct {
 	// the lock is held while this key has this create revision.
 	Key      string
 	Revision int64
+	// At is the position at which the lock was found to be ours alone: whatever
+	// others have done while they held it is at or before it.
+	At Position
 
 	unlock sync.Once
 	free   func() // gives up the lock; set by whoever made it

@@ -133,7 +133,7 @@ func (c *contest) enter(ctx context.Context) (l *Lock, before string, err error)
 			return nil, "", err
 		case resp.Succeeded:
 			c.w.held.entered(c.path)
-			return &Lock{Path: c.path, Key: c.key, Revision: at.Revision}, c.latest(resp), nil
+			return &Lock{Path: c.path, Key: c.key, Revision: at.Revision, At: at}, c.latest(resp), nil
 		}
 	}
 }
@@ -142,8 +142,11 @@ func (c *contest) enter(ctx context.Context) (l *Lock, before string, err error)
 func (c *contest) await(ctx context.Context, l *Lock) error {
 	for {
 		before, at, err := c.before(ctx, l)
-		if err != nil || before == "" {
+		if err != nil {
 			return err
+		}
+		if l.At = at; before == "" {
+			return nil
 		}
 		c.holder = before
 		if err := c.w.gone(ctx, before, at); err != nil {

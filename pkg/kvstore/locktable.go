@@ -4,8 +4,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"path/filepath"
+	"path"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 )
@@ -163,9 +164,15 @@ func (w *writing) reportStale(now time.Time) {
 
 // callerName is the place that called the exported method that calls this.
 func callerName() string {
-	_, file, line, ok := runtime.Caller(2)
-	if !ok {
-		return "an unknown place"
+	pcs := make([]uintptr, 16)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
+	for {
+		f, more := frames.Next()
+		if path.Base(path.Dir(f.File)) != "kvstore" || strings.HasSuffix(f.File, "_test.go") {
+			return fmt.Sprintf("%s:%d", path.Join(path.Base(path.Dir(f.File)), path.Base(f.File)), f.Line)
+		}
+		if !more {
+			return "an unknown place"
+		}
 	}
-	return fmt.Sprintf("%s:%d", filepath.Join(filepath.Base(filepath.Dir(file)), filepath.Base(file)), line)
 }

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
@@ -37,10 +40,20 @@ type Backend struct {
 	log      *slog.Logger
 	failures *prometheus.CounterVec
 
-	mu sync.Mutex // guards what the last rounds of collection found on the other side
-	// staleIDs and staleLocks go with the results of the side that is read.
+	collecting sync.Mutex // guards what the last rounds found on the other side
 	staleIDs   allocator.StaleIDs
 	staleLocks allocator.StaleLocks
+
+	mu sync.Mutex
+	// owed are references that are released here and could not be on the other
+	// side, by the texts of their keys. Guarded by mu.
+	owed map[string]owed
+}
+
+// owed is a release that is still to be made.
+type owed struct {
+	id  uint64
+	key allocator.Key
 }
 
 var _ allocator.Backend = (*Backend)(nil)
@@ -52,7 +65,7 @@ func New(primary, secondary allocator.Backend, read Side, log *slog.Logger, reg 
 		log = slog.New(slog.DiscardHandler)
 	}
 	b := &Backend{
-		sides: [2]allocator.Backend{primary, secondary}, read: read, log: log,
+		sides: [2]allocator.Backend{primary, secondary}, read: read, log: log, owed: make(map[string]owed),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mesh_agent_allocator_doublewrite_failures_total",
 			Help: "Operations of a migration that failed on the side that is not read.",
@@ -68,15 +81,24 @@ func (b *Backend) reading() allocator.Backend { return b.sides[b.read] }
 
 func (b *Backend) other() allocator.Backend { return b.sides[1-b.read] }
 
-// spare notes what failed on the side that is not read, where it does no harm.
-func (b *Backend) spare(ctx context.Context, operation string, id uint64, key allocator.Key, err error) {
+// aside is how long an operation on the side that is not read may take: while
+// that is away, the other one has to go on.
+const aside = 3 * time.Second
+
+// onOther does something on the side that is not read. What fails there is noted
+// and does no harm.
+func (b *Backend) onOther(ctx context.Context, operation string, id uint64, key allocator.Key, do func(context.Context, allocator.Backend) error) bool {
+	brief, cancel := context.WithTimeout(ctx, aside)
+	defer cancel()
+	err := do(brief, b.other())
 	if err == nil || ctx.Err() != nil {
-		return
+		return err == nil
 	}
 	side := (1 - b.read).String()
 	b.failures.WithLabelValues(side, operation).Inc()
-	b.log.Warn("A write failed on the side that is not read; refreshing makes it good",
+	b.log.Warn("An operation failed on the side that is not read; refreshing or garbage collection makes it good",
 		"side", side, "operation", operation, "id", id, "key", fmt.Sprint(key), "error", err)
+	return false
 }
 
 // locks are the locks of a key on both sides; that of the side that is not read
@@ -95,16 +117,19 @@ func (l locks) Unlock() {
 // Lock implements [allocator.Backend]: on both sides, the primary first.
 func (b *Backend) Lock(ctx context.Context, key allocator.Key) (allocator.Lock, error) {
 	var l locks
-	for side, backend := range b.sides {
-		lock, err := backend.Lock(ctx, key)
-		switch {
-		case err == nil:
-			l[side] = lock
-		case Side(side) == b.read:
+	for side := range b.sides {
+		if Side(side) != b.read {
+			b.onOther(ctx, "lock", allocator.NoID, key, func(ctx context.Context, other allocator.Backend) (err error) {
+				l[side], err = other.Lock(ctx, key)
+				return err
+			})
+			continue
+		}
+		var err error
+		if l[side], err = b.reading().Lock(ctx, key); err != nil {
+			l[side] = nil
 			l.Unlock()
 			return nil, err
-		default:
-			b.spare(ctx, "lock", allocator.NoID, key, err)
 		}
 	}
 	return l, nil
@@ -128,22 +153,25 @@ func (b *Backend) split(lock allocator.Lock) (reading, other allocator.Lock) {
 // number that somebody who reads it has handed out is taken.
 func (b *Backend) AllocateID(ctx context.Context, id uint64, key allocator.Key, lock allocator.Lock) (bool, error) {
 	reading, other := b.split(lock)
-	taken, err := b.takenElsewhere(ctx, id, key, other)
-	b.spare(ctx, "allocate", id, key, err)
+	taken := false
+	b.onOther(ctx, "allocate", id, key, func(ctx context.Context, side allocator.Backend) (err error) {
+		taken, err = takenBy(ctx, side, id, key, other)
+		return err
+	})
 	if taken {
 		return false, nil
 	}
 	return b.reading().AllocateID(ctx, id, key, reading)
 }
 
-// takenElsewhere creates the mapping on the other side and tells whether the
-// number belongs to another key there.
-func (b *Backend) takenElsewhere(ctx context.Context, id uint64, key allocator.Key, lock allocator.Lock) (bool, error) {
-	created, err := b.other().AllocateID(ctx, id, key, lock)
+// takenBy creates the mapping on a side and tells whether the number belongs to
+// another key there.
+func takenBy(ctx context.Context, side allocator.Backend, id uint64, key allocator.Key, lock allocator.Lock) (bool, error) {
+	created, err := side.AllocateID(ctx, id, key, lock)
 	if created || err != nil {
 		return false, err
 	}
-	holder, err := b.other().GetByID(ctx, id)
+	holder, err := side.GetByID(ctx, id)
 	if err != nil || holder == nil {
 		return false, err
 	}
@@ -155,15 +183,52 @@ func (b *Backend) AcquireReference(ctx context.Context, id uint64, key allocator
 	reading, other := b.split(lock)
 	held, err := b.reading().AcquireReference(ctx, id, key, reading)
 	if held && err == nil {
-		b.spare(ctx, "reference", id, key, b.other().UpdateKey(ctx, id, key, false, other))
+		b.refreshOther(ctx, "reference", id, key, other)
 	}
 	return held, err
 }
 
-// Release implements [allocator.Backend].
+// refreshOther makes mapping and reference what they should be on the other side.
+func (b *Backend) refreshOther(ctx context.Context, operation string, id uint64, key allocator.Key, lock allocator.Lock) {
+	b.mu.Lock()
+	delete(b.owed, key.GetKey())
+	b.mu.Unlock()
+	b.onOther(ctx, operation, id, key, func(ctx context.Context, side allocator.Backend) error {
+		return side.UpdateKey(ctx, id, key, false, lock)
+	})
+}
+
+// Release implements [allocator.Backend]. A reference that cannot be deleted on
+// the other side is remembered, since nothing refreshes a key that is not used.
 func (b *Backend) Release(ctx context.Context, id uint64, key allocator.Key) error {
-	b.spare(ctx, "release", id, key, b.other().Release(ctx, id, key))
-	return b.reading().Release(ctx, id, key)
+	if err := b.reading().Release(ctx, id, key); err != nil {
+		return err
+	}
+	b.releaseOther(ctx, owed{id, key})
+	return nil
+}
+
+func (b *Backend) releaseOther(ctx context.Context, o owed) {
+	released := b.onOther(ctx, "release", o.id, o.key, func(ctx context.Context, side allocator.Backend) error {
+		return side.Release(ctx, o.id, o.key)
+	})
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if released {
+		delete(b.owed, o.key.GetKey())
+	} else {
+		b.owed[o.key.GetKey()] = o
+	}
+}
+
+// releaseOwed tries again what could not be released on the other side.
+func (b *Backend) releaseOwed(ctx context.Context) {
+	b.mu.Lock()
+	all := slices.Collect(maps.Values(b.owed))
+	b.mu.Unlock()
+	for _, o := range all {
+		b.releaseOther(ctx, o)
+	}
 }
 
 // UpdateKey implements [allocator.Backend]. That the reference is gone is known
@@ -171,15 +236,20 @@ func (b *Backend) Release(ctx context.Context, id uint64, key allocator.Key) err
 func (b *Backend) UpdateKey(ctx context.Context, id uint64, key allocator.Key, reliablyMissing bool, lock allocator.Lock) error {
 	reading, other := b.split(lock)
 	err := b.reading().UpdateKey(ctx, id, key, reliablyMissing, reading)
-	b.spare(ctx, "update", id, key, b.other().UpdateKey(ctx, id, key, false, other))
+	b.refreshOther(ctx, "update", id, key, other)
+	b.releaseOwed(ctx)
 	return err
 }
 
 // Restore implements [allocator.Backend].
-func (b *Backend) Restore(ctx context.Context, id uint64, key, instead allocator.Key) (bool, error) {
-	_, err := b.other().Restore(ctx, id, key, instead)
-	b.spare(ctx, "restore", id, key, err)
-	return b.reading().Restore(ctx, id, key, instead)
+func (b *Backend) Restore(ctx context.Context, id uint64, key, instead allocator.Key, lock allocator.Lock) (bool, error) {
+	reading, other := b.split(lock)
+	restored, err := b.reading().Restore(ctx, id, key, instead, reading)
+	b.onOther(ctx, "restore", id, key, func(ctx context.Context, side allocator.Backend) error {
+		_, err := side.Restore(ctx, id, key, instead, other)
+		return err
+	})
+	return restored, err
 }
 
 // Get implements [allocator.Backend].
@@ -203,22 +273,23 @@ func (b *Backend) ListAndWatch(ctx context.Context, handler allocator.CacheMutat
 func (b *Backend) RunGC(
 	ctx context.Context, limiter *rate.Limiter, stale allocator.StaleIDs, lo, hi uint64,
 ) (allocator.StaleIDs, allocator.GCStats, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.collecting.Lock()
+	defer b.collecting.Unlock()
+	b.releaseOwed(ctx)
 	next, _, err := b.other().RunGC(ctx, limiter, b.staleIDs, lo, hi)
 	b.staleIDs = next
-	b.spare(ctx, "collect", allocator.NoID, nil, err)
+	b.onOther(ctx, "collect", allocator.NoID, nil, func(context.Context, allocator.Backend) error { return err })
 	return b.reading().RunGC(ctx, limiter, stale, lo, hi)
 }
 
 // RunLocksGC implements [allocator.Backend], on both sides. The result is that
 // of the side that is read.
 func (b *Backend) RunLocksGC(ctx context.Context, stale allocator.StaleLocks) (allocator.StaleLocks, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.collecting.Lock()
+	defer b.collecting.Unlock()
 	next, err := b.other().RunLocksGC(ctx, b.staleLocks)
 	b.staleLocks = next
-	b.spare(ctx, "collect-locks", allocator.NoID, nil, err)
+	b.onOther(ctx, "collect-locks", allocator.NoID, nil, func(context.Context, allocator.Backend) error { return err })
 	return b.reading().RunLocksGC(ctx, stale)
 }
 

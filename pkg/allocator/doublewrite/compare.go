@@ -1,12 +1,14 @@
 package doublewrite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -98,13 +100,18 @@ type listing struct {
 
 var errListed = errors.New("the list is complete")
 
+// listTimeout is how long a list may take: what follows it tries again for ever.
+const listTimeout = time.Minute
+
 func list(ctx context.Context, b allocator.Backend) (*listing, error) {
+	ctx, stop := context.WithTimeoutCause(ctx, listTimeout, fmt.Errorf("there was no complete list within %s; %s", listTimeout, b.Status()))
+	defer stop()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	l := &listing{keys: make(map[uint64]allocator.Key), ids: make(map[string][]uint64), done: cancel}
 	err := b.ListAndWatch(ctx, l)
-	if !errors.Is(context.Cause(ctx), errListed) {
-		return nil, err
+	if cause := context.Cause(ctx); !errors.Is(cause, errListed) {
+		return nil, cmp.Or(cause, err)
 	}
 	for id, key := range l.keys {
 		l.ids[key.GetKey()] = append(l.ids[key.GetKey()], id)

@@ -210,7 +210,7 @@ func TestAKeyIsFoundByItsReferences(t *testing.T) {
 		)
 		for key, want := range map[text]uint64{
 			"k8s:a=1;": 7, "k8s:a=1;/k8s:c=1;": 8, "k8s:u=http://x;": 9, "k8s:u=http:/x;": 10,
-			"k8s:d=1;": 0, "k8s:e=1;": 0, "k8s:f=1;": 0, "k8s:f=2;": 0, "k8s:a=": 0,
+			"k8s:d=1;": 11, "k8s:e=1;": 0, "k8s:f=1;": 0, "k8s:f=2;": 0, "k8s:a=": 0,
 		} {
 			if id, err := b.Get(s.Context(), key, nil); err != nil || id != want {
 				s.Errorf("%s has %d, %v; want %d", key, id, err, want)
@@ -267,10 +267,10 @@ func TestAnAlteredMappingIsRestored(t *testing.T) {
 	onBoth(t, func(s *site) {
 		b := s.backend("10.0.0.1")
 		s.put(base+"/id/7", "k8s:b=1;")
-		done, err := b.Restore(s.Context(), 7, keyA, text("k8s:c=1;"))
+		done, err := b.Restore(s.Context(), 7, keyA, text("k8s:c=1;"), nil)
 		s.good(done, err, false)
 		s.want("id/7", "k8s:b=1;")
-		done, err = b.Restore(s.Context(), 7, keyA, keyB)
+		done, err = b.Restore(s.Context(), 7, keyA, keyB, nil)
 		s.good(done, err, true)
 		s.want("id/7", "k8s:a=1;")
 	})
@@ -296,6 +296,7 @@ func TestWithoutTheLockNothingIsDone(t *testing.T) {
 		for name, call := range map[string]func() error{
 			"allocate": func() error { _, err := b.AllocateID(s.Context(), 8, keyB, lock); return err },
 			"acquire":  func() error { _, err := b.AcquireReference(s.Context(), 7, keyA, lock); return err },
+			"restore":  func() error { _, err := b.Restore(s.Context(), 7, keyB, keyA, lock); return err },
 			"update":   func() error { return b.UpdateKey(s.Context(), 7, keyA, false, lock) },
 			"get":      func() error { _, err := b.Get(s.Context(), keyA, lock); return err },
 		} {

@@ -313,8 +313,8 @@ func (c *churn) live(ctx context.Context, i int) error {
 			dead = killed
 			after := time.AfterFunc(time.Duration(50+rnd.IntN(200))*time.Millisecond, func() {
 				c.kills.Add(1)
+				kill() // first, so that nobody takes what follows for a fault
 				m.kill()
-				kill()
 			})
 			defer after.Stop()
 			defer kill()
@@ -413,5 +413,29 @@ func TestTheGuaranteesHold(t *testing.T) {
 		c.calls.Load(), h.made, h.deleted, c.faults.Load(), c.kills.Load())
 	if h.made < overlapping/2 || c.faults.Load() < 100 || c.kills.Load() == 0 {
 		t.Error("hardly anything was tried")
+	}
+}
+
+// TestAMissingMappingMakesNoSecondNumber: somebody deletes mappings in use, and
+// another node needs the keys before they are put back.
+func TestAMissingMappingMakesNoSecondNumber(t *testing.T) {
+	t.Parallel()
+	server := etcdtest.Start(t)
+	one, two := join(t, server.Endpoint(), "10.0.0.1"), join(t, server.Endpoint(), "10.0.0.2")
+	for i := range 20 {
+		key := text(fmt.Sprintf("k8s:n=%d;", i))
+		id, _, _, err := one.Allocate(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := server.Local().Delete(t.Context(), fmt.Sprintf("%s/id/%d", base, id)); err != nil {
+			t.Fatal(err)
+		}
+		if other, _, _, err := two.Allocate(t.Context(), key); err != nil || other != id {
+			t.Errorf("%s is %d here and %d there, %v", key, id, other, err)
+		}
+	}
+	if n := count(t, server.Local(), "id"); n != 20 {
+		t.Errorf("%d mappings, want 20", n)
 	}
 }

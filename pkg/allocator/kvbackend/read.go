@@ -11,22 +11,33 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Get implements [allocator.Backend].
+// Get implements [allocator.Backend]. A number that is in use counts, also while
+// its mapping is missing; one whose mapping says another key does not.
 func (b *Backend) Get(ctx context.Context, key allocator.Key, lock allocator.Lock) (uint64, error) {
 	ids, err := b.references(ctx, key.GetKey(), lock)
 	if err != nil {
 		return allocator.NoID, err
 	}
+	orphan := allocator.NoID
 	for _, id := range ids {
 		kv, _, err := b.client.Get(ctx, b.paths.Mapping(id), lockOf(lock))
 		if err != nil {
 			return allocator.NoID, fmt.Errorf("looking up %s: %w", key, err)
 		}
-		if kv != nil && string(kv.Value) == key.GetKey() {
+		switch {
+		case kv == nil && orphan == allocator.NoID:
+			orphan = id
+		case kv != nil && string(kv.Value) == key.GetKey():
 			return id, nil
 		}
 	}
-	return allocator.NoID, nil
+	// Somebody uses a number whose mapping is gone, and puts it back, or the next
+	// one who needs the key does. It is not told from one of a key that shares the
+	// path; then it has to be waited for.
+	if orphan != allocator.NoID && strings.Contains(key.GetKey(), "//") {
+		return allocator.NoID, fmt.Errorf("looking up %s: the mapping of %d, which is in use for it or for a key like it, is missing", key, orphan)
+	}
+	return orphan, nil
 }
 
 // references are the numbers that references of this key have, each once, in

@@ -131,14 +131,12 @@ func (b *Backend) ListAndWatch(ctx context.Context, handler allocator.CacheMutat
 // acquired.
 const behind = 10 * time.Second
 
-// CatchUp implements [allocator.Backend]. The revision at which the lock's key
-// was created tells what was there.
+// CatchUp implements [allocator.Backend].
 func (b *Backend) CatchUp(ctx context.Context, lock allocator.Lock) error {
 	ctx, cancel := context.WithTimeout(ctx, behind)
 	defer cancel()
 	l := lockOf(lock)
-	at := kvstore.Position{ClusterID: b.client.Status().EtcdClusterID, Revision: l.Revision}
-	if err := b.watcher.reach(ctx, at); err != nil {
+	if err := b.watcher.reach(ctx, l.At); err != nil {
 		return fmt.Errorf("before anything is created under the lock %s: %w", l.Path, err)
 	}
 	return nil

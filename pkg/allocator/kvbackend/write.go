@@ -72,8 +72,8 @@ func (b *Backend) saysKey(ctx context.Context, id uint64, key allocator.Key) err
 }
 
 // Restore implements [allocator.Backend].
-func (b *Backend) Restore(ctx context.Context, id uint64, key, instead allocator.Key) (bool, error) {
-	r, err := b.client.Put(ctx, b.paths.Mapping(id), []byte(key.GetKey()), kvstore.IfValue([]byte(instead.GetKey())))
+func (b *Backend) Restore(ctx context.Context, id uint64, key, instead allocator.Key, lock allocator.Lock) (bool, error) {
+	r, err := b.client.Put(ctx, b.paths.Mapping(id), []byte(key.GetKey()), kvstore.IfValue([]byte(instead.GetKey())), kvstore.Holding(lockOf(lock)))
 	if err != nil {
 		return false, fmt.Errorf("restoring the mapping from %d to %s: %w", id, key, err)
 	}
