@@ -88,8 +88,11 @@ func TestDetailsThatDoNotComeHoldNothingBack(t *testing.T) {
 	b.run()
 	late := func(what string) {
 		t.Helper()
-		st := b.eventually(what, func(st Status) bool { return st.State == Degraded && st.Ready })
-		if !strings.Contains(st.Message, "cilium/synced/c2/cilium/state/endpointslices/v1") || !st.Sources[wire.EndpointSlices].Late || st.Failures > 1 {
+		st := b.eventually(what, func(st Status) bool {
+			// A stream that has just broken is a message of its own for a moment.
+			return st.State == Degraded && st.Ready && strings.Contains(st.Message, "cilium/synced/c2/cilium/state/endpointslices/v1")
+		})
+		if !st.Sources[wire.EndpointSlices].Late || st.Failures > 1 {
 			t.Errorf("%s: %d failures, %+v, message %q", what, st.Failures, st.Sources[wire.EndpointSlices], st.Message)
 		}
 	}
