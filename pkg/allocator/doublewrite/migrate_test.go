@@ -106,7 +106,7 @@ func (m *migration) start(backend func(client *kvstore.Etcd, n int) allocator.Ba
 	var all []*node
 	for n := range nodes {
 		a, err := allocator.NewAllocator(backend(m.connect(), n),
-			allocator.WithMin(131072), allocator.WithMax(196607), allocator.WithMasterKeyProtection(), allocator.WithSyncInterval(10*time.Second))
+			allocator.WithMin(131072), allocator.WithMax(196607), allocator.WithMasterKeyProtection(), allocator.WithSyncInterval(time.Minute))
 		if err != nil {
 			m.Fatal(err)
 		}

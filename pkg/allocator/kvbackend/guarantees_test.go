@@ -78,7 +78,7 @@ func join(t *testing.T, endpoint, name string, opts ...allocator.Option) *member
 		t.Fatal(err)
 	}
 	m.Allocator, err = allocator.NewAllocator(b, append([]allocator.Option{
-		allocator.WithMin(firstID), allocator.WithMax(lastID), allocator.WithMasterKeyProtection(), allocator.WithSyncInterval(2 * time.Second),
+		allocator.WithMin(firstID), allocator.WithMax(lastID), allocator.WithMasterKeyProtection(), allocator.WithSyncInterval(10 * time.Second),
 	}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
@@ -249,7 +249,7 @@ func TestTheDeadLeaveNothing(t *testing.T) {
 func TestAMappingInUseIsPutBack(t *testing.T) {
 	t.Parallel()
 	server := etcdtest.Start(t)
-	m := join(t, server.Endpoint(), "10.0.0.1")
+	m := join(t, server.Endpoint(), "10.0.0.1", allocator.WithSyncInterval(time.Second))
 	want := map[text]uint64{}
 	for i := range 20 {
 		key := text(fmt.Sprintf("k8s:n=%d;", i))
