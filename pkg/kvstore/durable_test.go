@@ -1,0 +1,99 @@
+package kvstore
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+)
+
+// TestDurableOutlivesItsSessions: the same server comes back and the leases go
+// on; another one takes its place, and their keys are told once.
+func TestDurableOutlivesItsSessions(t *testing.T) {
+	t.Parallel()
+	srv := etcdtest.StartProcess(t)
+	o := hasty()
+	o.LeaseTTL = time.Minute
+	d := NewDurable(func() (*Config, error) { return NewConfig(srv.Endpoint()) }, o)
+	told := make(chan []string, 10)
+	d.OnLeaseExpired("p/", func(keys []string) { told <- keys })
+	ended := make(chan error, 1)
+	go func() { ended <- d.Run(t.Context()) }()
+	put := func(key string) {
+		t.Helper()
+		until(t, "a write of "+key, func() bool {
+			_, err := d.Put(testContext(t), key, []byte("v"), Leased())
+			return err == nil
+		})
+	}
+	put("p/a")
+	srv.Kill(t)
+	if _, err := d.Put(testContext(t), "p/never", nil); err == nil {
+		t.Error("a dead server was written to")
+	}
+	srv.Restart(t)
+	put("p/b")
+	for _, key := range []string{"p/a", "p/b"} {
+		if kv, _, err := d.Get(testContext(t), key); err != nil || kv == nil || kv.Lease == 0 {
+			t.Errorf("%s is %v, %v", key, kv, err)
+		}
+	}
+	select {
+	case keys := <-told:
+		t.Errorf("the same server is back, and %q are said to be lost", keys)
+	default:
+	}
+
+	srv.RestartAsOther(t)
+	put("p/c")
+	keys := <-told
+	// Whether a write whose answer was lost has tied its key is not known.
+	keys = slices.DeleteFunc(keys, func(key string) bool { return key == "p/c" })
+	if !slices.Equal(keys, []string{"p/a", "p/b"}) {
+		t.Errorf("%q were lost", keys)
+	}
+	if s := d.Status(); !s.Connected || s.EtcdClusterID == 0 {
+		t.Errorf("%+v", s)
+	}
+
+	d.Close()
+	if err := <-ended; !errors.Is(err, ErrClosed) {
+		t.Errorf("it ended with %v", err)
+	}
+	_, err := d.Put(testContext(t), "p/d", nil)
+	wantErr(t, err, ErrClosed)
+	if s := d.Status(); s.Connected || s.LastError == "" {
+		t.Errorf("closed: %+v", s)
+	}
+	d.Close()
+}
+
+// TestDurableSaysWhyThereIsNoConnection: it waits, and then tells the reason.
+func TestDurableSaysWhyThereIsNoConnection(t *testing.T) {
+	t.Parallel()
+	o := hasty()
+	o.Timings.Connect = 200 * time.Millisecond
+	broken := errors.New("the file is broken")
+	d := NewDurable(func() (*Config, error) { return nil, broken }, o)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- d.Run(ctx) }()
+	until(t, "the reason", func() bool { return strings.Contains(d.Status().LastError, "broken") })
+	_, _, err := d.Get(ctx, "k")
+	if ke := new(KeyError); !errors.As(err, &ke) || ke.Op != "get" || ke.Key != "k" || !errors.Is(err, broken) {
+		t.Errorf("%v", err)
+	}
+	brief, stop := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer stop()
+	if err := d.WaitConnected(brief); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, broken) {
+		t.Errorf("%v", err)
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("it ended with %v", err)
+	}
+}
