@@ -35,19 +35,11 @@ func (c KVStoreConfig) flags(f *pflag.FlagSet) {
 	f.Uint32("kvstore-max-consecutive-quorum-errors", c.MaxConsecutiveQuorumErrors, "how many reads of the watchdog may fail in a row before it connects again")
 }
 
-// The shortest and the longest lease (wire.md §5).
-const (
-	leaseMin = 25 * time.Second
-	leaseMax = 24 * time.Hour
-)
-
 func (c KVStoreConfig) validate(note func(flag string, err error)) {
 	if c.ConnectivityTimeout <= 0 {
 		note("kvstore-connectivity-timeout", fmt.Errorf("%s is not above zero", c.ConnectivityTimeout))
 	}
-	if c.LeaseTTL < leaseMin || c.LeaseTTL > leaseMax {
-		note("kvstore-lease-ttl", fmt.Errorf("%s is not within %s to %s", c.LeaseTTL, leaseMin, leaseMax))
-	}
+	note("kvstore-lease-ttl", kvstore.CheckLeaseTTL(c.LeaseTTL))
 	if c.PeriodicSync <= 0 {
 		note("kvstore-periodic-sync", fmt.Errorf("%s is not above zero", c.PeriodicSync))
 	}

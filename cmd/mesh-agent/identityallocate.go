@@ -182,8 +182,8 @@ func (w *identityWriter) prepare(c Config, log *slog.Logger) (*allocator.Allocat
 	if err != nil {
 		return nil, err
 	}
-	ids, err := allocator.NewAllocator(w.backend, append(w.cluster.Options(),
-		allocator.WithMasterKeyProtection(), allocator.WithSyncInterval(c.KVStore.PeriodicSync), allocator.WithLogger(log))...)
+	ids, err := allocator.NewAllocator(w.backend, allocator.WithCluster(w.cluster.Layout, w.cluster.ID),
+		allocator.WithMasterKeyProtection(), allocator.WithSyncInterval(c.KVStore.PeriodicSync), allocator.WithLogger(log))
 	if err == nil {
 		w.ids, err = identity.NewAllocator(w.cluster, ids)
 	}

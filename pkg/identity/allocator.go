@@ -17,7 +17,7 @@ type Allocator struct {
 }
 
 // NewAllocator returns an allocator of the cluster's identities. ids was made
-// with [Cluster.Options]; its Run is the caller's.
+// with [allocator.WithCluster]; its Run is the caller's.
 func NewAllocator(c Cluster, ids *allocator.Allocator) (*Allocator, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("allocating identities: %w", err)

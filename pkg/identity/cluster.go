@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -53,15 +52,6 @@ func (c Cluster) Validate() error {
 
 // Range is the first and the last identity of the cluster.
 func (c Cluster) Range() (first, last uint32) { return c.Layout.Range(c.ID) }
-
-// Options are what tells an [allocator.Allocator] to stay in the range.
-func (c Cluster) Options() []allocator.Option {
-	first, last := c.Range()
-	return []allocator.Option{
-		allocator.WithMin(uint64(first)), allocator.WithMax(uint64(last)),
-		allocator.WithPrefixMask(uint64(c.ID) << c.Layout.Shift()),
-	}
-}
 
 // ErrLabels is the error for labels that cannot have an identity.
 var ErrLabels = errors.New("these labels cannot have an identity")

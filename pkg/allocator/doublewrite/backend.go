@@ -91,14 +91,19 @@ func (b *Backend) onOther(ctx context.Context, operation string, id uint64, key 
 	brief, cancel := context.WithTimeout(ctx, aside)
 	defer cancel()
 	err := do(brief, b.other())
+	b.spare(ctx, operation, id, key, err)
+	return err == nil
+}
+
+// spare notes what failed on the side that is not read.
+func (b *Backend) spare(ctx context.Context, operation string, id uint64, key allocator.Key, err error) {
 	if err == nil || ctx.Err() != nil {
-		return err == nil
+		return
 	}
 	side := (1 - b.read).String()
 	b.failures.WithLabelValues(side, operation).Inc()
 	b.log.Warn("An operation failed on the side that is not read; refreshing or garbage collection makes it good",
 		"side", side, "operation", operation, "id", id, "key", fmt.Sprint(key), "error", err)
-	return false
 }
 
 // locks are the locks of a key on both sides; that of the side that is not read
@@ -278,7 +283,7 @@ func (b *Backend) RunGC(
 	b.releaseOwed(ctx)
 	next, _, err := b.other().RunGC(ctx, limiter, b.staleIDs, lo, hi)
 	b.staleIDs = next
-	b.onOther(ctx, "collect", allocator.NoID, nil, func(context.Context, allocator.Backend) error { return err })
+	b.spare(ctx, "collect", allocator.NoID, nil, err)
 	return b.reading().RunGC(ctx, limiter, stale, lo, hi)
 }
 
@@ -289,7 +294,7 @@ func (b *Backend) RunLocksGC(ctx context.Context, stale allocator.StaleLocks) (a
 	defer b.collecting.Unlock()
 	next, err := b.other().RunLocksGC(ctx, b.staleLocks)
 	b.staleLocks = next
-	b.onOther(ctx, "collect-locks", allocator.NoID, nil, func(context.Context, allocator.Backend) error { return err })
+	b.spare(ctx, "collect-locks", allocator.NoID, nil, err)
 	return b.reading().RunLocksGC(ctx, stale)
 }
 

@@ -25,16 +25,14 @@ type mapping struct {
 }
 
 // Watcher follows mappings and changes nothing: what the cache of a remote
-// cluster's identities needs.
+// cluster's identities needs ([allocator.Allocator.WatchRemoteKVStore]).
 type Watcher struct {
 	// Client is where they are. It may be one whose sessions change.
 	Client kvstore.Client
 	// Paths and Keys are as in [Config].
 	Paths wire.AllocationPaths
 	Keys  allocator.Key
-	// Accept refuses a mapping that may not be there; nil accepts everything.
-	Accept func(id uint64, key allocator.Key) error
-	// Log is told what is refused.
+	// Log is told what cannot be read.
 	Log *slog.Logger
 
 	mu      sync.Mutex
@@ -82,11 +80,6 @@ func (w *Watcher) decode(wire.Expect) store.Decode[mapping] {
 		key, err := w.Keys.PutKey(string(value))
 		if err != nil {
 			return nil, &wire.RejectError{Reason: wire.ReasonMalformed, Err: err}
-		}
-		if w.Accept != nil {
-			if err := w.Accept(id, key); err != nil {
-				return nil, err
-			}
 		}
 		return &mapping{id, key}, nil
 	}
