@@ -1,0 +1,39 @@
+package local
+
+import (
+	"errors"
+
+	"github.com/cilium/statedb"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+)
+
+// Cluster is the description of our own cluster.
+type Cluster struct {
+	Services         *Objects[corev1.Service, *corev1.Service]
+	EndpointSlices   *Objects[discoveryv1.EndpointSlice, *discoveryv1.EndpointSlice]
+	Nodes            *Objects[corev1.Node, *corev1.Node]
+	Pods             *Objects[corev1.Pod, *corev1.Pod]
+	Namespaces       *Objects[corev1.Namespace, *corev1.Namespace]
+	ServiceExports   *Objects[ServiceExport, *ServiceExport]
+	CiliumNodes      *Objects[CiliumNode, *CiliumNode]
+	CiliumEndpoints  *Objects[CiliumEndpoint, *CiliumEndpoint]
+	CiliumIdentities *Objects[CiliumIdentity, *CiliumIdentity]
+}
+
+// New returns an empty description. It fails when the database has its tables
+// already.
+func New(db *statedb.DB) (*Cluster, error) {
+	c := new(Cluster)
+	var errs [9]error
+	c.Services, errs[0] = newObjects[corev1.Service](db, "services")
+	c.EndpointSlices, errs[1] = newObjects[discoveryv1.EndpointSlice](db, "endpointslices")
+	c.Nodes, errs[2] = newObjects[corev1.Node](db, "nodes")
+	c.Pods, errs[3] = newObjects[corev1.Pod](db, "pods")
+	c.Namespaces, errs[4] = newObjects[corev1.Namespace](db, "namespaces")
+	c.ServiceExports, errs[5] = newObjects[ServiceExport](db, "serviceexports")
+	c.CiliumNodes, errs[6] = newObjects[CiliumNode](db, "ciliumnodes")
+	c.CiliumEndpoints, errs[7] = newObjects[CiliumEndpoint](db, "ciliumendpoints")
+	c.CiliumIdentities, errs[8] = newObjects[CiliumIdentity](db, "ciliumidentities")
+	return c, errors.Join(errs[:]...)
+}

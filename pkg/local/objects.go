@@ -1,0 +1,106 @@
+package local
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/cilium/statedb"
+	"github.com/cilium/statedb/index"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mesh-agent/mesh-agent/internal/tables"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+)
+
+// Objects are those of one kind. Each is immutable once it was handed to Apply.
+type Objects[T any, P interface {
+	*T
+	metav1.Object
+}] struct {
+	db    *statedb.DB
+	table statedb.RWTable[P]
+	named statedb.Index[P, string]
+	done  func(statedb.WriteTxn) // notes that the table is complete
+}
+
+func newObjects[T any, P interface {
+	*T
+	metav1.Object
+}](db *statedb.DB, kind string) (*Objects[T, P], error) {
+	named := statedb.Index[P, string]{
+		Name:       "name",
+		FromObject: func(o P) index.KeySet { return index.NewKeySet(tables.TextKey(Name(o))) },
+		FromKey:    tables.TextKey,
+		FromString: tables.TextKeyFromString,
+		Unique:     true,
+	}
+	table, err := statedb.NewTableAny(db, "local-"+kind,
+		func() []string { return []string{"Namespace", "Name"} },
+		func(o P) []string { return []string{o.GetNamespace(), o.GetName()} },
+		named)
+	if err != nil {
+		return nil, fmt.Errorf("creating the table of the own cluster's %s: %w", kind, err)
+	}
+	txn := db.WriteTxn(table)
+	defer txn.Commit()
+	return &Objects[T, P]{db: db, table: table, named: named, done: table.RegisterInitializer(txn, "source")}, nil
+}
+
+// Name is what an object is called among those of its kind: "namespace/name", or
+// "name" for one without a namespace.
+func Name(o metav1.Object) string {
+	if o.GetNamespace() == "" {
+		return o.GetName()
+	}
+	return o.GetNamespace() + "/" + o.GetName()
+}
+
+// Table is the table of the objects.
+func (o *Objects[T, P]) Table() statedb.Table[P] { return o.table }
+
+// Get finds the object with this [Name].
+func (o *Objects[T, P]) Get(txn statedb.ReadTxn, name string) (P, bool) {
+	one, _, found := o.table.Get(txn, o.named.Query(name))
+	return one, found
+}
+
+// Apply makes a batch of changes visible at once.
+func (o *Objects[T, P]) Apply(changes []store.Change[T]) {
+	if len(changes) == 0 {
+		return
+	}
+	txn := o.db.WriteTxn(o.table)
+	defer txn.Commit()
+	for _, ch := range changes {
+		if ch.New == nil {
+			_, _, err := o.table.Delete(txn, P(ch.Old))
+			tables.Must(err)
+			continue
+		}
+		_, _, err := o.table.Insert(txn, P(ch.New))
+		tables.Must(err)
+	}
+}
+
+// Listed notes that all objects that were there at the start are in the table.
+// It may be called again.
+func (o *Objects[T, P]) Listed() {
+	txn := o.db.WriteTxn(o.table)
+	defer txn.Commit()
+	o.done(txn)
+}
+
+// WaitListed waits until all objects that were there at the start are in the
+// table, or for ctx.
+func (o *Objects[T, P]) WaitListed(ctx context.Context) error {
+	listed, changed := o.table.Initialized(o.db.ReadTxn())
+	if listed {
+		return nil
+	}
+	select {
+	case <-changed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

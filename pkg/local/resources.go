@@ -1,0 +1,85 @@
+package local
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// What follows are the custom resources that are read, with no more of their
+// fields than that. The names are those of their definitions.
+
+// ServiceExport marks the Service of its name as exported (multicluster.x-k8s.io).
+type ServiceExport struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+}
+
+// CiliumNode is what a node's Cilium agent says of the node (cilium.io/v2).
+type CiliumNode struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              CiliumNodeSpec `json:"spec"`
+}
+
+// CiliumNodeSpec is the part of a [CiliumNode] that other clusters are told.
+type CiliumNodeSpec struct {
+	BootID    string              `json:"bootid"`
+	Addresses []CiliumNodeAddress `json:"addresses"`
+	IPAM      struct {
+		PodCIDRs []string `json:"podCIDRs"`
+	} `json:"ipam"`
+	HealthAddressing struct {
+		IPv4 string `json:"ipv4"`
+		IPv6 string `json:"ipv6"`
+	} `json:"health"`
+	IngressAddressing struct {
+		IPv4 string `json:"ipv4"`
+		IPv6 string `json:"ipv6"`
+	} `json:"ingress"`
+	Encryption struct {
+		Key int `json:"key"`
+	} `json:"encryption"`
+}
+
+// CiliumNodeAddress is one address of a node; the types are those of wire.md §1.2.
+type CiliumNodeAddress struct {
+	Type string `json:"type"`
+	IP   string `json:"ip"`
+}
+
+// CiliumEndpoint is what a Cilium agent says of a pod (cilium.io/v2). It has the
+// namespace and the name of the pod.
+type CiliumEndpoint struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Status            CiliumEndpointStatus `json:"status"`
+}
+
+// CiliumEndpointStatus is the part of a [CiliumEndpoint] that other clusters are
+// told.
+type CiliumEndpointStatus struct {
+	Identity *struct {
+		ID int64 `json:"id"`
+	} `json:"identity"`
+	Networking *struct {
+		Addressing []struct {
+			IPv4 string `json:"ipv4"`
+			IPv6 string `json:"ipv6"`
+		} `json:"addressing"`
+		NodeIP string `json:"node"`
+	} `json:"networking"`
+	Encryption struct {
+		Key int `json:"key"`
+	} `json:"encryption"`
+	NamedPorts []struct {
+		Name     string `json:"name"`
+		Port     uint16 `json:"port"`
+		Protocol string `json:"protocol"`
+	} `json:"named-ports"`
+	ServiceAccount string `json:"service-account"`
+}
+
+// CiliumIdentity is a set of labels with the number that Cilium gave it
+// (cilium.io/v2); its name is the number.
+type CiliumIdentity struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	SecurityLabels    map[string]string `json:"security-labels"`
+}
