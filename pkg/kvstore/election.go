@@ -1,0 +1,78 @@
+package kvstore
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
+)
+
+// leadCheck is how often who leads looks whether he still does, and how soon who
+// waits tries again after an error.
+const leadCheck = 2 * time.Second
+
+// errLed ends the watch over a lock whose work is done.
+var errLed = errors.New("the work is done")
+
+// Lead does what only one may do at a time, of all who call Lead with this path:
+// it waits for the lock of the path, through lost connections, and calls lead with
+// it. It returns what lead returned; or ctx's error; or an error that is
+// [ErrLockLeaseExpired] when the lock was lost, once lead has returned, whose
+// context ends then. Then somebody else may lead already: so every write of lead's
+// carries [Holding]. Whoever wants to lead again calls again.
+//
+// A leader that dies is followed within Options.LockTTL, one that returns at once.
+func Lead(ctx context.Context, w Writer, path string, lead func(context.Context, *Lock) error) error {
+	lock, err := elected(ctx, w, path)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return guard(ctx, w, lock) })
+	g.Go(func() error {
+		if err := lead(ctx, lock); err != nil {
+			return err
+		}
+		return errLed
+	})
+	if err := g.Wait(); !errors.Is(err, errLed) {
+		return err
+	}
+	return nil
+}
+
+// elected waits for the lock. A wait that was too long, or a connection that was
+// lost, is no reason to give up.
+func elected(ctx context.Context, w Writer, path string) (*Lock, error) {
+	for {
+		lock, err := w.Lock(ctx, path)
+		switch {
+		case err == nil:
+			return lock, nil
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case errors.Is(err, context.DeadlineExceeded):
+			continue // somebody else leads
+		}
+		if err := waiting.Sleep(ctx, leadCheck); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// guard returns when the lock is lost. No answer proves nothing: whoever leads
+// cannot write then either.
+func guard(ctx context.Context, w Writer, lock *Lock) error {
+	for {
+		if err := waiting.Sleep(ctx, leadCheck); err != nil {
+			return err
+		}
+		if _, _, err := w.Get(ctx, lock.Key, lock); errors.Is(err, ErrLockLeaseExpired) {
+			return err
+		}
+	}
+}

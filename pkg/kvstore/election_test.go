@@ -1,0 +1,109 @@
+package kvstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+)
+
+// TestLeadersFollowEachOther: of several candidates one leads at a time; who is
+// told that the lock is lost has not written since, and who returns is followed.
+func TestLeadersFollowEachOther(t *testing.T) {
+	t.Parallel()
+	srv := etcdtest.Start(t)
+	ctx := testContext(t)
+	var leading atomic.Int32
+	terms := make(chan int)
+	candidate := func(n int) <-chan error {
+		e := connect(t, addresses(t, srv.Endpoint()), quick())
+		ended := make(chan error, 1)
+		go func() {
+			ended <- Lead(ctx, e, "lead", func(ctx context.Context, l *Lock) error {
+				if leading.Add(1) != 1 {
+					t.Error("two lead at once")
+				}
+				defer leading.Add(-1)
+				if _, err := e.Put(ctx, "leader", fmt.Append(nil, n), Holding(l)); err != nil {
+					return err
+				}
+				terms <- n
+				return nil
+			})
+		}()
+		return ended
+	}
+	var ends []<-chan error
+	for n := range 4 {
+		ends = append(ends, candidate(n))
+	}
+	seen := map[int]bool{}
+	for range 4 {
+		seen[<-terms] = true
+	}
+	if len(seen) != 4 {
+		t.Errorf("%v have led", seen)
+	}
+	for n, ended := range ends {
+		if err := <-ended; err != nil {
+			t.Errorf("candidate %d: %v", n, err)
+		}
+	}
+}
+
+// TestALostLockEndsTheLead: when the lock's key is gone, the context of whoever
+// leads ends, and the error says why.
+func TestALostLockEndsTheLead(t *testing.T) {
+	t.Parallel()
+	srv := etcdtest.Start(t)
+	e := connect(t, addresses(t, srv.Endpoint()), quick())
+	leads := make(chan *Lock, 1)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- Lead(testContext(t), e, "lead", func(ctx context.Context, l *Lock) error {
+			leads <- l
+			<-ctx.Done()
+			return ctx.Err()
+		})
+	}()
+	srv.Delete(t, (<-leads).Key)
+	select {
+	case err := <-ended:
+		wantErr(t, err, ErrLockLeaseExpired)
+	case <-time.After(20 * time.Second):
+		t.Fatal("still leads without the lock")
+	}
+}
+
+// TestATermEndsWithItsServer: who leads there does not lead in another etcd; the
+// next term is had when it is asked for again.
+func TestATermEndsWithItsServer(t *testing.T) {
+	t.Parallel()
+	srv := etcdtest.StartProcess(t)
+	o := hasty()
+	o.LockTTL = time.Second
+	endpoint := srv.Endpoint()
+	d := NewDurable(func() (*Config, error) { return NewConfig(endpoint) }, o)
+	ctx, cancel := context.WithCancel(testContext(t))
+	defer cancel()
+	over := make(chan error, 1)
+	go func() { over <- d.Run(ctx) }()
+	term := func(during func()) error {
+		return Lead(ctx, d, "lead", func(ctx context.Context, _ *Lock) error {
+			during()
+			<-ctx.Done()
+			return ctx.Err()
+		})
+	}
+	if err := term(func() { srv.RestartAsOther(t) }); !errors.Is(err, ErrLockLeaseExpired) {
+		t.Errorf("the first term ended with %v", err)
+	}
+	if err := term(cancel); !errors.Is(err, context.Canceled) {
+		t.Errorf("the second term ended with %v", err)
+	}
+	<-over
+}
