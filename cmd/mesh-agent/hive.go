@@ -121,7 +121,7 @@ func newMesh(c Config, v *clustermesh.View, reg prometheus.Registerer, h cell.He
 		Local:       c.local(),
 		SyncTimeout: c.ClustermeshSyncTimeout,
 		CacheTTL:    c.ClustermeshCacheTTL,
-		View:        v,
+		Equip:       v.Equip(sources),
 		KVStore:     opts,
 		Lists:       semaphore.NewWeighted(int64(clustermesh.ListsPerCore * runtime.GOMAXPROCS(0))),
 		Report: func(err error) {
@@ -131,8 +131,7 @@ func newMesh(c Config, v *clustermesh.View, reg prometheus.Registerer, h cell.He
 			}
 			directory.OK("watching " + c.ClustermeshConfig)
 		},
-		Metrics: sources,
-		Log:     log,
+		Log: log,
 	})
 	return m, errors.Join(reg.Register(sources), reg.Register(clustermesh.NewCollector(m)))
 }

@@ -54,11 +54,9 @@ func perCluster(name string) (all []string) {
 func TestTheSeries(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewPedanticRegistry()
-	w := newWorld(t, func(p *Params) {
-		p.Metrics = store.NewMetrics()
-		p.KVStore.Metrics = kvstore.NewMetrics(reg)
-	})
-	reg.MustRegister(NewCollector(w.mesh), w.mesh.Metrics)
+	sources := store.NewMetrics()
+	w := newWorldOn(t, sources, func(p *Params) { p.KVStore.Metrics = kvstore.NewMetrics(reg) })
+	reg.MustRegister(NewCollector(w.mesh), sources)
 	c1, c2 := w.remote("c1", 1), w.remote("c2", 2)
 	for _, r := range []*remote{c1, c2} {
 		r.put(r.key(wire.Nodes, "bad"), []byte("no node"))

@@ -18,6 +18,7 @@ func (m *Mesh) newLocal() *remotecluster.Cluster {
 	p := m.params(m.Params.Local.Name)
 	p.Origin = remotecluster.OriginLocal
 	p.Load = func(string) (*kvstore.Config, error) { return m.KVStore.Config() }
+	m.Equip(&p)
 	return remotecluster.New(p)
 }
 

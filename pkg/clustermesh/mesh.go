@@ -16,7 +16,6 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
-	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -33,8 +32,9 @@ type Params struct {
 	Local wire.ClusterInfo
 	// SyncTimeout is how long readiness waits for clusters that do not answer.
 	SyncTimeout time.Duration
-	// View is what the clusters' sources fill.
-	View *View
+	// Equip gives the controller of a cluster its sources, and what else becomes
+	// of what the cluster says: see [View.Equip].
+	Equip func(*remotecluster.Params)
 	// KVStore are the options of the sessions. They may name the kvstore of the
 	// own cluster, which is then read like the others and counts as local.
 	KVStore kvstore.Options
@@ -48,9 +48,7 @@ type Params struct {
 	// Report is told whether the directory can be read, again and again; nil is
 	// nobody.
 	Report func(error)
-	// Metrics are those of the sources; nil is none.
-	Metrics *store.Metrics
-	Log     *slog.Logger
+	Log    *slog.Logger
 }
 
 // Mesh is the set of remote clusters: one controller for each client file.
@@ -158,18 +156,16 @@ func (m *Mesh) want(files map[string]File, ignored []Ignored) (added []string) {
 func (m *Mesh) newCluster(name string) *remotecluster.Cluster {
 	p := m.params(name)
 	p.CacheTTL = m.CacheTTL
-	p.Withhold = func(yes bool) { m.View.Services.Withhold(name, yes) }
+	m.Equip(&p)
 	return remotecluster.New(p)
 }
 
 // params are what all controllers have in common.
 func (m *Mesh) params(name string) remotecluster.Params {
 	return remotecluster.Params{
-		Name:    name,
-		Local:   m.Params.Local,
-		Layout:  m.View.layout,
-		Sources: m.View.sources(m.Metrics, m.Log.With("cluster", name)),
-		IDs:     m.ids,
+		Name:  name,
+		Local: m.Params.Local,
+		IDs:   m.ids,
 		Connect: func(ctx context.Context, cfg *kvstore.Config) (remotecluster.Client, error) {
 			h, err := m.pool.join(ctx, name, cfg)
 			if err != nil {
@@ -223,7 +219,9 @@ func (m *Mesh) supervise(ctx context.Context, name string) error {
 			}
 			continue
 		}
-		mb.cluster.Drain()
+		if err := mb.cluster.Drain(ctx); err != nil {
+			return err
+		}
 		if m.forget(name) {
 			m.Log.Info("Cluster removed", "cluster", name)
 			return nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"log/slog"
 	"net/netip"
+	"slices"
 
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
@@ -13,6 +14,20 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
+
+// Equip returns what makes a cluster fill the view, for [Params].
+func (v *View) Equip(m *store.Metrics) func(*remotecluster.Params) {
+	return func(p *remotecluster.Params) {
+		p.Layout = v.layout
+		p.Sources = v.sources(m, p.Log.With("cluster", p.Name))
+		if p.Origin == remotecluster.OriginLocal && v.Described {
+			p.Sources = slices.DeleteFunc(p.Sources, func(s remotecluster.Source) bool {
+				return s.Resource() == wire.Services || s.Resource() == wire.EndpointSlices
+			})
+		}
+		p.Withhold = func(yes bool) { v.Services.Withhold(p.Name, yes) }
+	}
+}
 
 // sources are the key families of a cluster, in the order in which they are
 // drained (wire.md §3.6). A further resource is its format, its table and one

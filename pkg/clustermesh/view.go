@@ -15,6 +15,9 @@ type View struct {
 	Services   *services.Services
 	Identities *allocator.Identities
 	IPs        *ipcache.Cache
+	// Described: the own cluster's services come from its description, not from
+	// its kvstore. It is set before the view is used.
+	Described bool
 
 	layout wire.Layout
 }

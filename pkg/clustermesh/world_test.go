@@ -25,6 +25,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -43,6 +44,12 @@ type world struct {
 
 func newWorld(t *testing.T, change ...func(*Params)) *world {
 	t.Helper()
+	return newWorldOn(t, nil, change...)
+}
+
+// newWorldOn has the sources' metrics.
+func newWorldOn(t *testing.T, sources *store.Metrics, change ...func(*Params)) *world {
+	t.Helper()
 	local := wire.ClusterInfo{Name: "own", ID: 250, MaxConnectedClusters: 255}
 	w := &world{t: t, dir: t.TempDir(), db: statedb.New()}
 	n, err := nodes.New(w.db)
@@ -60,7 +67,7 @@ func newWorld(t *testing.T, change ...func(*Params)) *world {
 	timings := remotecluster.DefaultTimings()
 	timings.RetryMin, timings.RetryMax, timings.ConflictRetry = 20*time.Millisecond, 200*time.Millisecond, 50*time.Millisecond
 	p := Params{
-		Directory: w.dir, Local: local, SyncTimeout: time.Minute, View: w.view,
+		Directory: w.dir, Local: local, SyncTimeout: time.Minute, Equip: w.view.Equip(sources),
 		KVStore: opts, Timings: timings, Log: slog.New(slog.DiscardHandler),
 	}
 	for _, f := range change {

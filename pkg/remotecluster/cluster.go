@@ -73,7 +73,17 @@ type Params struct {
 	Local   wire.ClusterInfo
 	Layout  wire.Layout
 	Sources []Source // drained in this order
-	IDs     IDs
+	// IDs hands out cluster IDs. Nil: the cluster's configuration is taken as it
+	// is, by who uses neither its ID nor what its entries say.
+	IDs IDs
+	// Adopted is told each configuration before anything is read as it says; an
+	// error ends the session. Nil is nobody.
+	Adopted func(ctx context.Context, cfg wire.ClusterConfig) error
+	// Beside runs beside the sessions, for as long as Run does; nil is nothing.
+	Beside func(ctx context.Context)
+	// Withdraw is what comes before the sources are drained; nil is nothing. It
+	// ends with an error when ctx does: then nothing is drained.
+	Withdraw func(ctx context.Context) error
 	// Load reads the configuration of the connection, before each attempt; nil
 	// is [kvstore.LoadConfig] of the client file.
 	Load func(file string) (*kvstore.Config, error)
@@ -120,6 +130,9 @@ func (c *Cluster) Run(ctx context.Context, file string) {
 	if c.CacheTTL > 0 {
 		g.Go(func() error { c.expire(ctx); return nil })
 	}
+	if c.Beside != nil {
+		g.Go(func() error { c.Beside(ctx); return nil })
+	}
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = c.Timings.RetryMin, c.Timings.RetryMax
 	c.track.begin(file)
@@ -140,12 +153,21 @@ func (c *Cluster) Run(ctx context.Context, file string) {
 }
 
 // Drain withdraws everything the cluster brought and gives its ID back, in
-// this order: nobody may take the ID while entries carry it.
-func (c *Cluster) Drain() {
+// this order: nobody may take the ID while entries carry it. The error is that of
+// Params.Withdraw.
+func (c *Cluster) Drain(ctx context.Context) error {
 	c.track.removing()
+	if c.Withdraw != nil {
+		if err := c.Withdraw(ctx); err != nil {
+			return err
+		}
+	}
 	c.drainSources()
 	c.takeBack()
-	c.IDs.Release(c.Name)
+	if c.IDs != nil {
+		c.IDs.Release(c.Name)
+	}
+	return nil
 }
 
 func (c *Cluster) drainSources() {

@@ -465,7 +465,7 @@ func TestDrainWithdrawsAndGivesTheIDBack(t *testing.T) {
 	if len(b.held()) != 2 {
 		t.Errorf("stopping withdrew entries: %v", b.held())
 	}
-	b.cluster.Drain()
+	_ = b.cluster.Drain(t.Context())
 	if st := b.cluster.Status(); st.State != Removing || len(b.held()) != 0 || b.ids.taken[2] != "" {
 		t.Errorf("after a drain: %s, entries %v, IDs %v", st.State, b.held(), b.ids.taken)
 	}

@@ -111,7 +111,7 @@ func TestARemovedClusterIsNotWithheldAnyMore(t *testing.T) {
 	if !w.was(true) {
 		t.Errorf("stopping took them back: %v", w.calls)
 	}
-	b.cluster.Drain()
+	_ = b.cluster.Drain(t.Context())
 	if !w.was(true, false) || len(b.held()) != 0 {
 		t.Errorf("after the drain: %v, entries %v", w.calls, b.held())
 	}

@@ -106,6 +106,11 @@ func (c *Cluster) serve(ctx context.Context, client Client, cfg wire.ClusterConf
 		client.BootstrapComplete() // nothing is listed, for who knows how long
 		return waitChange(ctx, changed, c.Timings.ConflictRetry)
 	}
+	if c.Adopted != nil {
+		if err := c.Adopted(ctx, cfg); err != nil {
+			return err
+		}
+	}
 	c.track.adopted(cfg)
 	g, ctx := errgroup.WithContext(ctx)
 	canaries := newCanaries(c.Name, cfg.Capabilities.Cached, c.Log)
@@ -141,7 +146,7 @@ var errReconfigured = errors.New("cluster configuration changed")
 // another ID than before loses everything first: its entries carry the old one.
 // The own cluster has had its ID from the start.
 func (c *Cluster) adopt(cfg wire.ClusterConfig) error {
-	if c.Origin == OriginLocal {
+	if c.Origin == OriginLocal || c.IDs == nil {
 		return nil
 	}
 	if err := cfg.Validate(c.Local); err != nil {

@@ -72,7 +72,7 @@ func newWorld(t testing.TB) *world {
 	timings := remotecluster.DefaultTimings()
 	timings.RetryMin, timings.RetryMax, timings.ConflictRetry = 20*time.Millisecond, 200*time.Millisecond, 50*time.Millisecond
 	w.mesh = clustermesh.New(clustermesh.Params{
-		Directory: w.dir, Local: local, SyncTimeout: time.Hour, View: w.view,
+		Directory: w.dir, Local: local, SyncTimeout: time.Hour, Equip: w.view.Equip(nil),
 		KVStore: opts, Timings: timings, Log: slog.New(slog.DiscardHandler),
 	})
 	for i := range clusters {
