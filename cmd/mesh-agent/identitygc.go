@@ -107,15 +107,12 @@ func (i *identities) collect(ctx context.Context, s gcSettings, log io.Writer) (
 	}
 	done := &collection{DryRun: s.dryRun, Identities: []unusedItem{}}
 	first, last := i.cluster.Range()
-	published := contents.Published()
+	if err := contents.Collectable(i.cluster); err != nil {
+		return nil, fmt.Errorf("nothing was deleted: %w", err)
+	}
 	for _, item := range listed(i.cluster, contents) {
 		if uint64(first) > item.ID || item.ID > uint64(last) {
 			continue
-		}
-		if n := published[item.ID]; n > 0 && len(item.Nodes) == 0 {
-			return nil, fmt.Errorf("nothing was deleted: identity %d has no reference, but %s published with it. "+
-				"A cluster whose identities are objects of Kubernetes has no references at all: collect garbage there, not here. "+
-				"Else restart the agents of those nodes first; 'mesh-agent identity check' says more", item.ID, counted(n, "address is", "addresses are"))
 		}
 		if done.Alive++; len(item.Nodes) == 0 {
 			done.Identities = append(done.Identities, unusedItem{

@@ -13,7 +13,7 @@ import (
 // asked, so the series of a removed cluster disappear with it. The label names
 // are those of the cilium_clustermesh_* series (wire.md §6.2).
 type collector struct {
-	mesh *Mesh
+	mesh Observed
 
 	clusters    *prometheus.Desc
 	ready       *prometheus.Desc
@@ -29,8 +29,18 @@ type collector struct {
 	opened      *prometheus.Desc
 }
 
+// Observed is a set of clusters with their connections, such as a [Mesh]. Its
+// methods answer at once.
+type Observed interface {
+	// Clusters describes every cluster.
+	Clusters() []remotecluster.Status
+	// Sessions counts the connections, the clusters that use them, and all the
+	// connections that were ever opened.
+	Sessions() (open, users, opened int)
+}
+
 // NewCollector returns the metrics of the mesh, to be registered once.
-func NewCollector(m *Mesh) prometheus.Collector {
+func NewCollector(m Observed) prometheus.Collector {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("mesh_agent_clustermesh_"+name, help, labels, nil)
 	}
@@ -69,7 +79,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	gauge(c.clusters, float64(len(all)))
-	sessions, users, opened := c.mesh.pool.counts()
+	sessions, users, opened := c.mesh.Sessions()
 	gauge(c.sessions, float64(sessions))
 	gauge(c.users, float64(users))
 	ch <- prometheus.MustNewConstMetric(c.opened, prometheus.CounterValue, float64(opened))

@@ -280,6 +280,10 @@ func (m *Mesh) Clusters() []remotecluster.Status {
 	return all
 }
 
+// Sessions counts the connections, the clusters that use them, and all the
+// connections that were ever opened.
+func (m *Mesh) Sessions() (open, users, opened int) { return m.pool.counts() }
+
 // Ignored lists the entries of the directory that look like client files but
 // cannot be used, and why.
 func (m *Mesh) Ignored() []Ignored {

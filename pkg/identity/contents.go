@@ -57,6 +57,26 @@ func (c *Contents) Published() map[uint64]int {
 	return n
 }
 
+// Collectable tells whether garbage collection may judge by references. Where
+// addresses are published with identities that nobody refers to, everything in use
+// would go.
+func (c *Contents) Collectable(of Cluster) error {
+	held := make(map[uint64]bool, len(c.References))
+	for _, r := range c.References {
+		held[r.ID] = true
+	}
+	first, last := of.Range()
+	published := c.Published()
+	for _, m := range c.Mappings {
+		if n := published[m.ID]; n > 0 && !held[m.ID] && uint64(first) <= m.ID && m.ID <= uint64(last) {
+			return fmt.Errorf("identity %d has no reference, but is that of %d published addresses. "+
+				"A cluster whose identities are objects of Kubernetes has no references at all: collect garbage there, not here. "+
+				"Else restart the agents of those nodes first; 'mesh-agent identity check' says more", m.ID, n)
+		}
+	}
+	return nil
+}
+
 // Place is where a kvstore has the identities of a cluster and the addresses that
 // are published with them.
 type Place struct {
