@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/dirwatch"
 )
 
 // configText is a client file; n makes one differ from another.
@@ -94,8 +96,8 @@ func follow(t *testing.T, dir string) *follower {
 	t.Helper()
 	f := &follower{t: t, dir: dir, changed: make(chan struct{}, 1)}
 	d := newDirectory(dir, "own", slog.New(slog.DiscardHandler))
-	d.settle, d.confirm = 10*time.Millisecond, 200*time.Millisecond
-	d.rescan = time.Hour // events alone must do
+	d.Settle, d.Confirm = 10*time.Millisecond, 200*time.Millisecond
+	d.Rescan = time.Hour // events alone must do
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- d.run(ctx, f.found) }()
@@ -374,10 +376,8 @@ func TestAFileThatCannotBeRead(t *testing.T) {
 	}
 	d := newDirectory(dir, "own", slog.New(slog.DiscardHandler))
 	readable := File{Path: filepath.Join(dir, "a"), Hash: [32]byte{1}}
-	d.merge(map[string]File{"a": readable}, time.Now())
-	d.merge(l.files, time.Now())
-	if d.known["a"] != readable {
-		t.Errorf("a file that cannot be read for a while became another: %v", d.known["a"])
+	if d.Judge(readable, l.files["a"]) != dirwatch.Keep {
+		t.Error("a file that cannot be read for a while became another")
 	}
 }
 
@@ -403,7 +403,7 @@ func TestAnIdleDirectoryIsLeftAlone(t *testing.T) {
 	for _, path := range []string{dir, dir + "/", link} {
 		write(t, filepath.Join(dir, "a"), configText(1))
 		d := newDirectory(path, "own", slog.New(slog.DiscardHandler))
-		d.settle, d.rescan = time.Millisecond, time.Hour
+		d.Settle, d.Rescan = time.Millisecond, time.Hour
 		looks := 0
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		err := d.run(ctx, func(map[string]File, []Ignored) { looks++ })

@@ -82,9 +82,7 @@ func New(p Params) *Mesh {
 		p.Timings = remotecluster.DefaultTimings()
 	}
 	dir := newDirectory(p.Directory, p.Local.Name, p.Log)
-	if p.Report != nil {
-		dir.report = p.Report
-	}
+	dir.Report = p.Report
 	m := &Mesh{
 		Params:  p,
 		started: time.Now(),

@@ -74,7 +74,7 @@ func newWorldOn(t *testing.T, sources *store.Metrics, change ...func(*Params)) *
 		f(&p)
 	}
 	w.mesh = New(p)
-	w.mesh.dir.confirm = 50 * time.Millisecond
+	w.mesh.dir.Confirm = 50 * time.Millisecond
 	w.start()
 	return w
 }

@@ -1,0 +1,248 @@
+// Package dirwatch follows a directory of files that somebody else writes.
+//
+// An event only ever says "look again": what counts is what a scan finds. So
+// lost, merged and reordered events do no harm, and a periodic scan catches what
+// no event told. A file that is gone for a moment, because it is being rewritten
+// or a link is being swapped, is not believed to be gone.
+//
+// Concurrency: a [Directory] belongs to the goroutine that runs it.
+package dirwatch
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// Directory is followed by [Directory.Run]. F is what is known of a file; two
+// that are equal have the same contents.
+type Directory[F comparable] struct {
+	Path string
+	// What the directory is to people: "mesh directory".
+	What string
+	Log  *slog.Logger
+
+	// Scan looks at the directory once.
+	Scan func() (Listing[F], error)
+	// Judge says what becomes of a file that is known and was found in another
+	// state; nil takes it.
+	Judge func(known, found F) Judgement
+	// Report is told whether the directory can be read, after each look; nil is
+	// nobody.
+	Report func(error)
+
+	// Settle is how long the directory must be quiet before it is read, and
+	// SettleMax how long a restless one may put that off.
+	Settle, SettleMax time.Duration
+	// Confirm is how long a file must be gone, or be in a state that is doubted,
+	// before that is believed: one that is being rewritten in place is empty for
+	// a moment, and the price of a wrong guess is what it said being withdrawn.
+	Confirm time.Duration
+	// Rescan is the period of the scans that need no event.
+	Rescan time.Duration
+
+	known  map[string]F
+	doubts map[string]doubt[F]
+}
+
+// Listing is what one scan of the directory found.
+type Listing[F comparable] struct {
+	Files map[string]F // by name
+	// Watch are the directories whose events may change the listing: the
+	// directory itself, and those that its entries lead to.
+	Watch []string
+}
+
+// Judgement is what becomes of a file that was found in another state.
+type Judgement uint8
+
+// The judgements.
+const (
+	Take Judgement = iota // it counts
+	Wait                  // it counts when it stays like this
+	Keep                  // what is known counts
+)
+
+// doubt is a state of a known file that is not believed yet.
+type doubt[F comparable] struct {
+	found F
+	there bool // false: the file is not found
+	since time.Time
+}
+
+// New returns a directory with the usual times, that nobody follows yet.
+func New[F comparable](path, what string, scan func() (Listing[F], error), log *slog.Logger) *Directory[F] {
+	return &Directory[F]{
+		Path: filepath.Clean(path), What: what, Scan: scan, Log: log,
+		Settle: 200 * time.Millisecond, SettleMax: 2 * time.Second,
+		Confirm: 500 * time.Millisecond, Rescan: 10 * time.Second,
+		known: make(map[string]F), doubts: make(map[string]doubt[F]),
+	}
+}
+
+// Run calls found with the files, first with those that are there now and then
+// after each look, until ctx ends. A directory that is absent or cannot be read
+// is waited for; what is known stays, and is given once with the error.
+func (d *Directory[F]) Run(ctx context.Context, found func(files map[string]F, err error)) error {
+	events, err := fsnotify.NewWatcher()
+	if err != nil {
+		d.Log.Warn("No file system events, the "+d.What+" is only looked at from time to time",
+			"every", d.Rescan, "error", err)
+		events = &fsnotify.Watcher{} // nil channels: never ready
+	} else {
+		defer events.Close()
+	}
+	readable := true
+	for {
+		wait, err := d.look(events, found)
+		if d.Report != nil {
+			d.Report(err)
+		}
+		if err != nil {
+			wait = time.Second
+			if readable {
+				d.warn(err)
+				found(maps.Clone(d.known), err)
+			}
+		}
+		readable = err == nil
+		if err := d.idle(ctx, events, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// look scans once, and says after how long to do so again without an event.
+func (d *Directory[F]) look(events *fsnotify.Watcher, found func(map[string]F, error)) (wait time.Duration, err error) {
+	d.watch(events, []string{d.Path})
+	l, err := d.Scan()
+	if err != nil {
+		clear(d.doubts) // nobody has seen anything missing
+		return 0, err
+	}
+	again := d.merge(l.Files, time.Now())
+	found(maps.Clone(d.known), nil)
+	switch {
+	case d.watch(events, l.Watch):
+		return d.Settle, nil // what changed there before the watch was not told
+	case again > 0:
+		return again, nil
+	}
+	return d.Rescan, nil
+}
+
+func (d *Directory[F]) warn(err error) {
+	if errors.Is(err, fs.ErrNotExist) {
+		d.Log.Warn("The "+d.What+" does not exist; waiting for it", "directory", d.Path)
+		return
+	}
+	d.Log.Warn("The "+d.What+" cannot be read; what is known is kept", "directory", d.Path, "error", err)
+}
+
+// merge takes what a scan found into known, and returns after how long to look
+// again for files whose state is not believed yet; 0 is never.
+func (d *Directory[F]) merge(files map[string]F, now time.Time) (again time.Duration) {
+	for name, f := range files {
+		switch known, was := d.known[name]; d.judge(known, f, was) {
+		case Take:
+			d.known[name] = f
+			delete(d.doubts, name)
+		case Keep:
+			delete(d.doubts, name)
+		case Wait:
+			left := d.stays(name, doubt[F]{found: f, there: true, since: now})
+			if left <= 0 {
+				d.known[name] = f
+				delete(d.doubts, name)
+			}
+			again = max(again, left)
+		}
+	}
+	for name := range d.known {
+		if _, there := files[name]; there {
+			continue
+		}
+		left := d.stays(name, doubt[F]{since: now})
+		if left <= 0 {
+			delete(d.known, name)
+			delete(d.doubts, name)
+		}
+		again = max(again, left)
+	}
+	return again
+}
+
+func (d *Directory[F]) judge(known, found F, was bool) Judgement {
+	if !was || known == found || d.Judge == nil {
+		return Take
+	}
+	return d.Judge(known, found)
+}
+
+// stays notes a doubted state of a file, and returns for how long it still has
+// to stay like that.
+func (d *Directory[F]) stays(name string, seen doubt[F]) time.Duration {
+	now := seen.since
+	if noted, is := d.doubts[name]; is && noted.there == seen.there && noted.found == seen.found {
+		seen.since = noted.since
+	}
+	d.doubts[name] = seen
+	return seen.since.Add(d.Confirm).Sub(now)
+}
+
+// watch adds inotify watches, and removes those that neither this nor the
+// directory needs. It tells whether one is new.
+func (d *Directory[F]) watch(events *fsnotify.Watcher, dirs []string) (added bool) {
+	if events.Events == nil {
+		return false
+	}
+	watched := events.WatchList()
+	for _, dir := range dirs {
+		if slices.Contains(watched, dir) {
+			continue
+		}
+		if err := events.Add(dir); err != nil {
+			d.Log.Debug("No events from a directory, it is only looked at from time to time", "directory", dir, "error", err)
+		}
+	}
+	// fsnotify keeps one name of a directory that has several.
+	added = len(events.WatchList()) > len(watched)
+	if len(dirs) > 1 {
+		for _, old := range watched {
+			if !slices.Contains(dirs, old) {
+				_ = events.Remove(old) // it may be gone already
+			}
+		}
+	}
+	return added
+}
+
+// idle returns when it is time to scan: after events once they have settled,
+// after an overflow of their queue, or after the wait.
+func (d *Directory[F]) idle(ctx context.Context, events *fsnotify.Watcher, wait time.Duration) error {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	var latest time.Time // by when to scan whatever happens; zero before the first event
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C:
+			return nil
+		case <-events.Events:
+		case err := <-events.Errors:
+			d.Log.Debug("Directory events were lost, looking at everything again", "error", err)
+		}
+		if latest.IsZero() {
+			latest = time.Now().Add(d.SettleMax)
+		}
+		timer.Reset(min(d.Settle, time.Until(latest)))
+	}
+}
