@@ -10,6 +10,8 @@ import (
 
 // Cluster is the description of our own cluster.
 type Cluster struct {
+	db *statedb.DB
+
 	Services         *Objects[corev1.Service, *corev1.Service]
 	EndpointSlices   *Objects[discoveryv1.EndpointSlice, *discoveryv1.EndpointSlice]
 	Nodes            *Objects[corev1.Node, *corev1.Node]
@@ -24,7 +26,7 @@ type Cluster struct {
 // New returns an empty description. It fails when the database has its tables
 // already.
 func New(db *statedb.DB) (*Cluster, error) {
-	c := new(Cluster)
+	c := &Cluster{db: db}
 	var errs [9]error
 	c.Services, errs[0] = newObjects[corev1.Service](db, "services")
 	c.EndpointSlices, errs[1] = newObjects[discoveryv1.EndpointSlice](db, "endpointslices")
@@ -37,3 +39,6 @@ func New(db *statedb.DB) (*Cluster, error) {
 	c.CiliumIdentities, errs[8] = newObjects[CiliumIdentity](db, "ciliumidentities")
 	return c, errors.Join(errs[:]...)
 }
+
+// ReadTxn returns a snapshot of all the tables.
+func (c *Cluster) ReadTxn() statedb.ReadTxn { return c.db.ReadTxn() }

@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"fmt"
+	"iter"
 
 	"github.com/cilium/statedb"
 	"github.com/cilium/statedb/index"
@@ -62,6 +63,29 @@ func (o *Objects[T, P]) Table() statedb.Table[P] { return o.table }
 func (o *Objects[T, P]) Get(txn statedb.ReadTxn, name string) (P, bool) {
 	one, _, found := o.table.Get(txn, o.named.Query(name))
 	return one, found
+}
+
+// InNamespace iterates over the objects of a namespace, by name.
+func (o *Objects[T, P]) InNamespace(txn statedb.ReadTxn, namespace string) iter.Seq[P] {
+	return func(yield func(P) bool) {
+		for one := range o.table.Prefix(txn, o.named.Query(namespace+"/")) {
+			if !yield(one) {
+				return
+			}
+		}
+	}
+}
+
+// Changes returns an iterator over what is in the table and every change of it
+// from now on. It must be closed: until then what was deleted is kept for it.
+func (o *Objects[T, P]) Changes() (statedb.ChangeIterator[P], error) {
+	txn := o.db.WriteTxn(o.table)
+	defer txn.Commit()
+	changes, err := o.table.Changes(txn)
+	if err != nil {
+		return nil, fmt.Errorf("following the table %s: %w", o.table.Name(), err)
+	}
+	return changes, nil
 }
 
 // Apply makes a batch of changes visible at once.

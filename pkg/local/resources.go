@@ -9,6 +9,10 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 type ServiceExport struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		ExportedLabels      map[string]string `json:"exportedLabels"`
+		ExportedAnnotations map[string]string `json:"exportedAnnotations"`
+	} `json:"spec"`
 }
 
 // CiliumNode is what a node's Cilium agent says of the node (cilium.io/v2).
@@ -55,6 +59,7 @@ type CiliumEndpoint struct {
 // CiliumEndpointStatus is the part of a [CiliumEndpoint] that other clusters are
 // told.
 type CiliumEndpointStatus struct {
+	ID       int64 `json:"id"` // of the endpoint on its node; 0 is none
 	Identity *struct {
 		ID int64 `json:"id"`
 	} `json:"identity"`

@@ -1,0 +1,18 @@
+// Package manifests reads the own cluster from a directory of Kubernetes
+// manifests, for a machine or a cluster without a Kubernetes API.
+//
+// Every file *.yaml, *.yml and *.json of the directory is read, but those whose
+// names begin with a dot; directories in it are not. A file has any number of
+// documents, each an object or a List of objects; a namespaced object without a
+// namespace is in "default". Kinds that nobody needs are ignored.
+//
+// A file counts as a whole or not at all: while a document in it is bad, what the
+// file said before stays in force, and the other files go on. One that is
+// replaced (a rename, a link that is swapped) counts at once; one that is written
+// in place counts when it has stayed the same for half a second, and so does a
+// file that is empty or gone. An object that is in two files is that of the first
+// file by name.
+//
+// Concurrency: Run is one goroutine, which is the one writer of the tables.
+// Status may be called by any.
+package manifests

@@ -1,0 +1,211 @@
+package manifests
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/mesh-agent/mesh-agent/pkg/local"
+)
+
+// named are the objects as "document kind name".
+func named(docs []document) (out []string) {
+	for _, d := range docs {
+		out = append(out, fmt.Sprintf("%d %s %s", d.number, d.kind, d.name))
+	}
+	return out
+}
+
+func TestWhatAFileSays(t *testing.T) {
+	t.Parallel()
+	const service = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n"
+	for name, c := range map[string]struct {
+		text    string
+		json    bool
+		want    []string
+		unknown []string
+		bad     []string // "document reason", of which the reason is a part
+	}{
+		"nothing":        {},
+		"comments alone": {text: "# nothing\n---\n# here\n"},
+		"one object":     {text: service, want: []string{"1 Service default/web"}},
+		"several documents": {
+			text: "---\n" + service + "--- # the next\n# a comment\n---\napiVersion: v1\nkind: Node\nmetadata: {name: n1, namespace: x}\n---\n",
+			want: []string{"1 Service default/web", "3 Node n1"},
+		},
+		"with the line ends of another system": {
+			text: strings.ReplaceAll(service+"---\n"+service, "\n", "\r\n"),
+			want: []string{"1 Service default/web", "2 Service default/web"},
+		},
+		"JSON in a YAML file": {
+			text: `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"prod"}}`,
+			want: []string{"1 Pod prod/p"},
+		},
+		"several JSON documents": {
+			json: true,
+			text: `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}} {"apiVersion":"v1","kind":"Namespace","metadata":{"name":"prod"}}`,
+			want: []string{"1 Pod default/p", "2 Namespace prod"},
+		},
+		"every kind": {
+			text: `apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Service, metadata: {name: a}}
+- {apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: a}}
+- {apiVersion: v1, kind: Node, metadata: {name: a}}
+- {apiVersion: v1, kind: Pod, metadata: {name: a}}
+- {apiVersion: v1, kind: Namespace, metadata: {name: a}}
+- {apiVersion: multicluster.x-k8s.io/v1alpha1, kind: ServiceExport, metadata: {name: a}}
+- {apiVersion: cilium.io/v2, kind: CiliumNode, metadata: {name: a}}
+- {apiVersion: cilium.io/v2, kind: CiliumEndpoint, metadata: {name: a}}
+- {apiVersion: cilium.io/v2, kind: CiliumIdentity, metadata: {name: "131072"}}
+`,
+			want: []string{
+				"1 Service default/a", "1 EndpointSlice default/a", "1 Node a", "1 Pod default/a", "1 Namespace a",
+				"1 ServiceExport default/a", "1 CiliumNode a", "1 CiliumEndpoint default/a", "1 CiliumIdentity 131072",
+			},
+		},
+		"a typed list whose items do not say what they are": {
+			text: "apiVersion: v1\nkind: ServiceList\nitems:\n- metadata: {name: a}\n- metadata: {name: b, namespace: prod}\n",
+			want: []string{"1 Service default/a", "1 Service prod/b"},
+		},
+		"an empty list": {text: "apiVersion: v1\nkind: List\nitems: []\n"},
+		"kinds that nobody reads": {
+			text:    "apiVersion: apps/v1\nkind: Deployment\n---\napiVersion: apps/v1\nkind: Deployment\n---\napiVersion: example.com/v1\nkind: Service\n",
+			unknown: []string{"Deployment (apps/v1)", "Service (example.com/v1)"},
+		},
+		"fields that nobody knows": {
+			text: service + "spec: {newField: 1}\n", want: []string{"1 Service default/web"},
+		},
+		"no YAML": {
+			text: service + "---\n{\n---\n" + service,
+			want: []string{"1 Service default/web", "3 Service default/web"},
+			bad:  []string{"2 not valid YAML; correct it"},
+		},
+		"a key that is there twice": {text: service + "kind: Pod\n", bad: []string{`1 key "kind" already set`}},
+		"a separator with something behind it": {
+			text: service + "--- x\n" + service, bad: []string{"1 the rest of the file cannot be read"},
+		},
+		"no JSON": {
+			json: true, text: `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}} {"a"`,
+			want: []string{"1 Pod default/p"}, bad: []string{"2 the rest of the file cannot be read: it is not valid JSON; correct it"},
+		},
+		"not an object":                      {text: "- 1\n", bad: []string{"1 it is no Kubernetes object"}},
+		"no kind":                            {text: "apiVersion: v1\n", bad: []string{"1 it needs an apiVersion and a kind"}},
+		"no name":                            {text: "apiVersion: v1\nkind: Service\n", bad: []string{`1 metadata.name ""`}},
+		"a name that would be two":           {text: "apiVersion: v1\nkind: Node\nmetadata: {name: a/b}\n", bad: []string{`1 metadata.name "a/b"`}},
+		"a namespace that is none":           {text: "apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: B}\n", bad: []string{`1 metadata.namespace "B"`}},
+		"an old version":                     {text: "apiVersion: discovery.k8s.io/v1beta1\nkind: EndpointSlice\nmetadata: {name: a}\n", bad: []string{"1 write it as apiVersion: discovery.k8s.io/v1"}},
+		"a field of another type":            {text: service + "spec: {clusterIP: [1]}\n", bad: []string{"1 this Service cannot be read; correct it"}},
+		"a list in a list":                   {text: "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: List}\n", bad: []string{"1 item 1 of the List is a list itself"}},
+		"an item that does not say its kind": {text: "apiVersion: v1\nkind: List\nitems:\n- {metadata: {name: a}}\n", bad: []string{"1 item 1 of the List: it is no Kubernetes object"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := read([]byte(c.text), c.json)
+			if d := cmp.Diff(c.want, named(got.documents)); d != "" {
+				t.Errorf("documents (-want +got):\n%s", d)
+			}
+			if d := cmp.Diff(c.unknown, got.unknown); d != "" {
+				t.Errorf("unknown (-want +got):\n%s", d)
+			}
+			if !slices.EqualFunc(got.bad, c.bad, func(p Problem, want string) bool {
+				number, reason, _ := strings.Cut(want, " ")
+				return fmt.Sprint(p.Document) == number && strings.Contains(p.Reason, reason)
+			}) {
+				t.Errorf("bad: %v, want %v", got.bad, c.bad)
+			}
+		})
+	}
+}
+
+// Each kind with the fields that are used, as tools print them.
+func TestObjectsAreReadWithTheirFields(t *testing.T) {
+	t.Parallel()
+	got := read([]byte(`
+apiVersion: v1
+kind: Service
+metadata: {name: web, creationTimestamp: "2026-03-04T05:06:07Z", annotations: {service.cilium.io/global: "true"}}
+spec: {clusterIPs: [10.0.0.1], ports: [{name: http, port: 80, targetPort: web}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: web-1}
+addressType: IPv4
+endpoints: [{addresses: [10.1.0.1], conditions: {ready: true}, nodeName: n1}]
+ports: [{name: http, port: 8080}]
+---
+apiVersion: cilium.io/v2
+kind: CiliumNode
+metadata: {name: n1}
+spec:
+  bootid: b
+  addresses: [{type: InternalIP, ip: 192.168.0.1}]
+  ipam: {podCIDRs: [10.1.0.0/24]}
+  health: {ipv4: 10.1.0.9}
+  encryption: {key: 3}
+---
+apiVersion: cilium.io/v2
+kind: CiliumEndpoint
+metadata: {name: p}
+status:
+  id: 7
+  identity: {id: 131072, labels: ["k8s:app=web"]}
+  networking: {node: 192.168.0.1, addressing: [{ipv4: 10.1.0.1}]}
+---
+apiVersion: multicluster.x-k8s.io/v1alpha1
+kind: ServiceExport
+metadata: {name: web}
+spec: {exportedLabels: {a: b}}
+---
+apiVersion: cilium.io/v2
+kind: CiliumIdentity
+metadata: {name: "131072"}
+security-labels: {"k8s:app": web}
+`), false)
+	if len(got.bad) > 0 || len(got.documents) != 6 {
+		t.Fatalf("documents %v, bad %v", named(got.documents), got.bad)
+	}
+	object := func(i int) any { return got.documents[i].object }
+	s, slice := object(0).(*corev1.Service), object(1).(*discoveryv1.EndpointSlice)
+	node, endpoint := object(2).(*local.CiliumNode), object(3).(*local.CiliumEndpoint)
+	for what, ok := range map[string]bool{
+		"the service":  s.Spec.ClusterIPs[0] == "10.0.0.1" && s.Spec.Ports[0].Port == 80 && s.CreationTimestamp.Year() == 2026,
+		"the slice":    slice.Endpoints[0].Addresses[0] == "10.1.0.1" && *slice.Ports[0].Port == 8080,
+		"the node":     node.Spec.BootID == "b" && node.Spec.IPAM.PodCIDRs[0] == "10.1.0.0/24" && node.Spec.Encryption.Key == 3 && node.Spec.HealthAddressing.IPv4 == "10.1.0.9",
+		"the endpoint": endpoint.Status.ID == 7 && endpoint.Status.Identity.ID == 131072 && endpoint.Status.Networking.Addressing[0].IPv4 == "10.1.0.1",
+		"the export":   object(4).(*local.ServiceExport).Spec.ExportedLabels["a"] == "b",
+		"the identity": object(5).(*local.CiliumIdentity).SecurityLabels["k8s:app"] == "web",
+	} {
+		if !ok {
+			t.Errorf("%s was not read as it is", what)
+		}
+	}
+}
+
+// Whatever a file holds: what is read of it has a valid name and a kind that is
+// read, and says the same when it is read by itself.
+func FuzzRead(f *testing.F) {
+	f.Add([]byte("apiVersion: v1\nkind: Service\nmetadata: {name: web}\n---\nkind: x\n"), false)
+	f.Add([]byte("apiVersion: v1\nkind: NodeList\nitems: [{metadata: {name: a}}]\n"), false)
+	f.Add([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}{}`), true)
+	f.Add([]byte("a: &a [*a, *a]\n"), false)
+	f.Fuzz(func(t *testing.T, content []byte, isJSON bool) {
+		for _, d := range read(content, isJSON).documents {
+			if d.name != local.Name(d.object) || d.object.GetName() == "" || strings.Count(d.name, "/") > 1 {
+				t.Fatalf("%q is named %q", content, d.name)
+			}
+			again := read(d.value, true)
+			for _, same := range again.documents {
+				if same.kind != d.kind || same.name != d.name {
+					t.Fatalf("%q: %s %s is %s %s by itself", content, d.kind, d.name, same.kind, same.name)
+				}
+			}
+		}
+	})
+}

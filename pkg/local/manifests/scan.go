@@ -1,0 +1,119 @@
+package manifests
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/mesh-agent/mesh-agent/internal/dirwatch"
+)
+
+// maxFile bounds what is read of a file, in bytes: a volume that somebody mounted
+// by mistake may hold anything.
+const maxFile = 64 << 20
+
+// file is one file in one state. It is immutable, and two states of a file are
+// equal when they are the same pointer.
+type file struct {
+	info os.FileInfo // nil when it cannot be read
+	hash [32]byte
+	contents
+}
+
+// scanner looks at the directory, and remembers what it read for the next time.
+type scanner struct {
+	dir  string
+	last map[string]*file
+}
+
+func (s *scanner) scan() (dirwatch.Listing[*file], error) {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return dirwatch.Listing[*file]{}, fmt.Errorf("reading the directory of manifests: %w", err)
+	}
+	l := dirwatch.Listing[*file]{Files: make(map[string]*file), Watch: []string{s.dir}}
+	for _, e := range entries {
+		if !isManifest(e.Name()) {
+			continue
+		}
+		path := filepath.Join(s.dir, e.Name())
+		if f := s.look(e.Name(), path); f != nil {
+			l.Files[e.Name()] = f
+		}
+		if target, err := filepath.EvalSymlinks(path); err == nil {
+			l.Watch = append(l.Watch, filepath.Dir(target))
+		}
+	}
+	slices.Sort(l.Watch)
+	l.Watch = slices.Compact(l.Watch)
+	s.last = l.Files
+	return l, nil
+}
+
+func isManifest(name string) bool {
+	switch filepath.Ext(name) {
+	case ".yaml", ".yml", ".json":
+		return !strings.HasPrefix(name, ".")
+	}
+	return false
+}
+
+// look returns the state that a file is in: that of the last time, if nothing
+// changed, and nil when it is gone, empty or a directory.
+func (s *scanner) look(name, path string) *file {
+	content, info, err := readFile(path)
+	last := s.last[name]
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && len(content) == 0:
+		return nil
+	case err != nil:
+		bad := contents{bad: []Problem{{Reason: err.Error()}}}
+		if last != nil && last.info == nil && slices.Equal(last.bad, bad.bad) {
+			return last
+		}
+		return &file{contents: bad}
+	}
+	hash := sha256.Sum256(content)
+	switch {
+	case last == nil || last.info == nil || last.hash != hash:
+		return &file{info: info, hash: hash, contents: read(content, filepath.Ext(name) == ".json")}
+	case !os.SameFile(last.info, info):
+		return &file{info: info, hash: hash, contents: last.contents}
+	}
+	return last
+}
+
+func readFile(path string) ([]byte, os.FileInfo, error) {
+	info, err := os.Stat(path) // before it is opened: opening a pipe may wait
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case info.IsDir():
+		return nil, info, nil
+	case !info.Mode().IsRegular():
+		return nil, info, errors.New("it is neither a file nor a directory; remove it")
+	case info.Size() > maxFile:
+		return nil, info, fmt.Errorf("its %d bytes are more than %d; divide it", info.Size(), maxFile)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, maxFile))
+	return content, info, err
+}
+
+// judge doubts what is written in place: it may be half of it.
+func judge(known, found *file) dirwatch.Judgement {
+	if known.info != nil && found.info != nil && known.hash != found.hash && os.SameFile(known.info, found.info) {
+		return dirwatch.Wait
+	}
+	return dirwatch.Take
+}

@@ -1,0 +1,319 @@
+package manifests
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cilium/statedb"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/mesh-agent/mesh-agent/pkg/local"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// service is a manifest of a Service; a label makes one differ from another.
+func service(name, label string) string {
+	return fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: %s, labels: {l: %q}}\n---\n", name, label)
+}
+
+// log is what a source logged.
+type log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *log) count(part string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), part)
+}
+
+// running is a source at work on a directory.
+type running struct {
+	t       *testing.T
+	dir     string
+	db      *statedb.DB
+	cluster *local.Cluster
+	source  *Source
+	log     *log
+	looks   chan struct{} // one for a look, unless one is waiting
+}
+
+func run(t *testing.T, dir string) *running {
+	t.Helper()
+	r := &running{t: t, dir: dir, db: statedb.New(), log: new(log), looks: make(chan struct{}, 1)}
+	var err error
+	r.cluster, err = local.New(r.db)
+	must(t, err)
+	r.source = New(dir, r.cluster, slog.New(slog.NewTextHandler(r.log, nil)))
+	r.source.dir.Settle, r.source.dir.Confirm = 10*time.Millisecond, 200*time.Millisecond
+	r.source.dir.Rescan = time.Hour // events alone must do
+	r.source.Report = func(error) {
+		select {
+		case r.looks <- struct{}{}:
+		default:
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- r.source.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("Run ended with %v", err)
+		}
+	})
+	return r
+}
+
+func (r *running) write(name, text string) {
+	r.t.Helper()
+	must(r.t, os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o600))
+}
+
+// replace writes a file as most programs do: beside it, and renames.
+func (r *running) replace(name, text string) {
+	r.t.Helper()
+	r.write(".tmp", text)
+	must(r.t, os.Rename(filepath.Join(r.dir, ".tmp"), filepath.Join(r.dir, name)))
+}
+
+// services are the names and labels of what is in the table.
+func (r *running) services() string {
+	var out []string
+	for s := range r.cluster.Services.Table().All(r.db.ReadTxn()) {
+		out = append(out, s.Name+"="+s.Labels["l"])
+	}
+	return strings.Join(out, " ")
+}
+
+// until waits for a condition, which is looked at after each look at the directory.
+func (r *running) until(what string, ok func() bool) {
+	r.t.Helper()
+	deadline := time.NewTimer(20 * time.Second)
+	defer deadline.Stop()
+	for !ok() {
+		_, changed := r.cluster.Services.Table().AllWatch(r.db.ReadTxn())
+		select {
+		case <-r.looks:
+		case <-changed:
+		case <-deadline.C:
+			r.t.Fatalf("waited in vain for %s; services %q, status %+v", what, r.services(), r.source.Status())
+		}
+	}
+}
+
+func (r *running) untilServices(want string) {
+	r.t.Helper()
+	r.until(want, func() bool { return r.services() == want })
+}
+
+// untilProblems waits until there are just these problems, by parts of their texts.
+func (r *running) untilProblems(parts ...string) {
+	r.t.Helper()
+	r.until(fmt.Sprintf("the problems %q", parts), func() bool {
+		return slices.EqualFunc(r.source.Status().Problems, parts, func(p Problem, part string) bool {
+			return strings.Contains(p.String(), part)
+		})
+	})
+}
+
+func TestManifestsThatComeChangeAndGo(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(service("a", "1")+service("b", "1")), 0o600))
+	r := run(t, dir)
+	must(t, r.cluster.CiliumIdentities.WaitListed(t.Context()))
+	if got := r.services(); got != "a=1 b=1" {
+		t.Errorf("when everything is listed there are %q", got)
+	}
+	r.write("c.json", `{"apiVersion":"v1","kind":"Service","metadata":{"name":"c"}}`)
+	r.write("d.yml", service("d", "1"))
+	r.write("e.txt", service("e", "1"))
+	r.write(".f.yaml", service("f", "1"))
+	must(t, os.Mkdir(filepath.Join(dir, "deeper.yaml"), 0o700))
+	r.untilServices("a=1 b=1 c= d=1")
+	r.replace("a.yaml", service("b", "2"))
+	r.untilServices("b=2 c= d=1")
+	must(t, os.Remove(filepath.Join(dir, "d.yml")))
+	r.untilServices("b=2 c=")
+	r.until("the status", func() bool {
+		s := r.source.Status()
+		return s.Listed && s.Error == "" && s.Objects["Service"] == 2 && len(s.Problems) == 0
+	})
+}
+
+func TestAnUnchangedObjectCausesNothing(t *testing.T) {
+	t.Parallel()
+	r := run(t, t.TempDir())
+	r.replace("a.yaml", service("a", "1")+service("b", "1"))
+	r.untilServices("a=1 b=1")
+	find := func() *corev1.Service {
+		s, _ := r.cluster.Services.Get(r.db.ReadTxn(), "default/a")
+		return s
+	}
+	before := find()
+	r.replace("a.yaml", "# reordered\n"+service("b", "2")+service("a", "1"))
+	r.untilServices("a=1 b=2")
+	if find() != before {
+		t.Error("an object that stayed as it was is another one")
+	}
+}
+
+func TestABadDocumentLeavesItsFileAsItWas(t *testing.T) {
+	t.Parallel()
+	r := run(t, t.TempDir())
+	r.replace("a.yaml", service("a", "1")+service("b", "1"))
+	r.replace("z.yaml", service("z", "1"))
+	r.untilServices("a=1 b=1 z=1")
+	r.replace("a.yaml", service("a", "2")+"kind: [\n")
+	r.replace("z.yaml", service("z", "2"))
+	r.untilServices("a=1 b=1 z=2")
+	r.untilProblems("a.yaml, document 2: it is not valid YAML; correct it: yaml: line 1: did not find expected node content; what the file said before stays in force")
+	r.replace("new.yaml", service("m", "1")+"kind: Service\n")
+	r.untilProblems("a.yaml, document 2", "new.yaml, document 2: it is no Kubernetes object: it needs an apiVersion and a kind; nothing in the file counts until then")
+	r.replace("a.yaml", service("a", "3"))
+	r.replace("new.yaml", service("m", "1"))
+	r.untilServices("a=3 m=1 z=2")
+	r.untilProblems()
+	if n := r.log.count("document=2"); n != 2 {
+		t.Errorf("%d warnings about bad documents, want each once", n)
+	}
+}
+
+func TestAFileThatCannotBeReadLeavesWhatItSaid(t *testing.T) {
+	t.Parallel()
+	r := run(t, t.TempDir())
+	r.replace("a.yaml", service("a", "1"))
+	r.untilServices("a=1")
+	must(t, os.Symlink("/proc/self/mem", filepath.Join(r.dir, ".tmp"))) // reading it fails, for root too
+	must(t, os.Rename(filepath.Join(r.dir, ".tmp"), filepath.Join(r.dir, "a.yaml")))
+	r.untilProblems("what the file said before stays in force")
+	r.write("mark.yaml", service("mark", ""))
+	r.untilServices("a=1 mark=")
+}
+
+func TestAnObjectInTwoFiles(t *testing.T) {
+	t.Parallel()
+	r := run(t, t.TempDir())
+	r.replace("b.yaml", service("a", "b")+service("a", "again"))
+	r.untilServices("a=b")
+	r.untilProblems("b.yaml, document 2: the Service default/a is also in b.yaml, document 1")
+	r.replace("a.yaml", service("a", "a"))
+	r.untilServices("a=a")
+	r.untilProblems(
+		"b.yaml, document 1: the Service default/a is also in a.yaml, document 1, which counts because it comes first; remove one of them",
+		"b.yaml, document 2: the Service default/a is also in a.yaml, document 1")
+	must(t, os.Remove(filepath.Join(r.dir, "a.yaml")))
+	r.untilServices("a=b")
+}
+
+func TestKindsThatNobodyReadsAreSaidOnce(t *testing.T) {
+	t.Parallel()
+	r := run(t, t.TempDir())
+	const deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n"
+	r.replace("a.yaml", deployment+"---\n"+deployment)
+	r.replace("b.yaml", deployment)
+	r.replace("z.yaml", service("z", "1"))
+	r.untilServices("z=1")
+	r.untilProblems("objects of the kind Deployment (apps/v1) are ignored")
+	if n := r.log.count("Deployment"); n != 1 {
+		t.Errorf("said %d times", n)
+	}
+}
+
+func TestAFileThatIsWrittenInPlaceCountsWhenItIsComplete(t *testing.T) {
+	t.Parallel()
+	r := run(t, t.TempDir())
+	r.write("a.yaml", service("a", "0")+service("b", "0"))
+	r.untilServices("a=0 b=0")
+	changes, err := r.cluster.Services.Changes()
+	must(t, err)
+	defer changes.Close()
+	for n := range 3 {
+		label := fmt.Sprint(n + 1)
+		// Empty, half of it, with an error, for longer than the directory settles.
+		for _, part := range []string{"", service("a", label), service("a", label) + "apiVer"} {
+			r.write("a.yaml", part)
+			<-r.looks
+		}
+		r.write("a.yaml", service("a", label)+service("b", label))
+		r.untilServices("a=" + label + " b=" + label)
+	}
+	seq, _ := changes.Next(r.db.ReadTxn())
+	for ch := range seq {
+		if ch.Deleted {
+			t.Errorf("%s was withdrawn on the way", ch.Object.Name)
+		}
+	}
+	r.untilProblems()
+	// What is removed in place is withdrawn when it stays removed.
+	r.write("a.yaml", service("b", "3"))
+	r.untilServices("b=3")
+	r.write("a.yaml", "")
+	r.untilServices("")
+}
+
+func TestKubernetesSwapsALink(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	update := func(n int, text string) {
+		dated := fmt.Sprintf("..2026_%d", n)
+		must(t, os.Mkdir(filepath.Join(dir, dated), 0o700))
+		must(t, os.WriteFile(filepath.Join(dir, dated, "a.yaml"), []byte(text), 0o600))
+		must(t, os.Symlink(dated, filepath.Join(dir, "..tmp")))
+		must(t, os.Rename(filepath.Join(dir, "..tmp"), filepath.Join(dir, "..data")))
+		if n > 1 {
+			must(t, os.RemoveAll(filepath.Join(dir, fmt.Sprintf("..2026_%d", n-1))))
+		}
+	}
+	update(1, service("a", "1"))
+	must(t, os.Symlink("..data/a.yaml", filepath.Join(dir, "a.yaml")))
+	r := run(t, dir)
+	r.untilServices("a=1")
+	for n := 2; n < 6; n++ {
+		update(n, service("a", fmt.Sprint(n)))
+		r.untilServices(fmt.Sprintf("a=%d", n))
+	}
+}
+
+func TestADirectoryOfManifestsThatIsNotThereYet(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "later")
+	r := run(t, dir)
+	r.until("the error", func() bool { return strings.Contains(r.source.Status().Error, "no such file") })
+	if r.source.Status().Listed || r.log.count("does not exist; waiting for it") != 1 {
+		t.Errorf("status %+v", r.source.Status())
+	}
+	must(t, os.Mkdir(dir, 0o700))
+	r.replace("a.yaml", service("a", "1"))
+	r.untilServices("a=1")
+	// Gone again: what is known stays, since nothing can be read.
+	must(t, os.RemoveAll(dir))
+	r.until("the error", func() bool { return r.source.Status().Error != "" })
+	if got := r.services(); got != "a=1" {
+		t.Errorf("without the directory there are %q", got)
+	}
+}
