@@ -59,6 +59,10 @@ func Name(o metav1.Object) string {
 // Table is the table of the objects.
 func (o *Objects[T, P]) Table() statedb.Table[P] { return o.table }
 
+// Snapshot is a view of the database as it is now, for [Objects.Get] and for
+// queries of [Objects.Table].
+func (o *Objects[T, P]) Snapshot() statedb.ReadTxn { return o.db.ReadTxn() }
+
 // Get finds the object with this [Name].
 func (o *Objects[T, P]) Get(txn statedb.ReadTxn, name string) (P, bool) {
 	one, _, found := o.table.Get(txn, o.named.Query(name))

@@ -1,0 +1,165 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/local"
+)
+
+// retryMax bounds the pause between two requests that fail.
+const retryMax = 5 * time.Second
+
+// confirm is after how long a kind that had objects and has no definition is
+// looked for again, before that is believed: of several API servers one may have
+// just begun.
+const confirm = 10 * time.Second
+
+// errNoDefinition ends the reflector of a kind that does not exist.
+var errNoDefinition = errors.New("the kind has no definition")
+
+// common is what followers have in common.
+type common struct {
+	health    *health
+	lookAgain time.Duration
+	log       *slog.Logger
+}
+
+// follower keeps the objects of one kind as the API server has them.
+type follower struct {
+	common
+	requests requests
+	store    objectStore
+	kind     *kindHealth
+	missed   atomic.Int32 // how many looks in a row found no definition
+}
+
+// objectStore is [batches] of any kind.
+type objectStore interface {
+	cache.TransformingStore
+	run(ctx context.Context)
+	count() int
+}
+
+func newFollower[T any, P object[T]](c common, into *local.Objects[T, P], read func(any) (P, error), r requests) *follower {
+	c.log = c.log.With("resource", r.resource)
+	kind := c.health.add(r.resource)
+	heard := func() { c.health.heard(kind) }
+	return &follower{common: c, requests: r, store: newBatches(into, read, heard, c.log), kind: kind}
+}
+
+func (f *follower) count() int { return f.store.count() }
+
+// run follows the kind until ctx ends.
+func (f *follower) run(ctx context.Context) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { f.store.run(ctx) })
+	for {
+		f.follow(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		pause := min(confirm, f.lookAgain)
+		if f.missed.Load() > 1 || f.count() == 0 {
+			f.withdraw()
+			pause = f.lookAgain
+		}
+		if waiting.Sleep(ctx, wait.Jitter(pause, 0.2)) != nil {
+			return
+		}
+	}
+}
+
+// withdraw is for a kind that does not exist: its list is complete and empty.
+func (f *follower) withdraw() {
+	if n := f.count(); n > 0 {
+		f.log.Info("A kind of objects has no definition any more, its objects are gone", "objects", n)
+	}
+	_ = f.store.Replace(nil, "") // never fails
+	f.health.absent(f.kind)
+}
+
+// follow lists and watches until ctx ends or the kind has no definition.
+func (f *follower) follow(ctx context.Context) {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	lw := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return ask(ctx, f, end, false, func() (runtime.Object, error) { return f.requests.list(ctx, o) })
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			resumed := o.SendInitialEvents == nil
+			return ask(ctx, f, end, resumed, func() (watch.Interface, error) { return f.requests.watch(ctx, o) })
+		},
+	}
+	logger := clientLogger(f.log)
+	cache.NewReflectorWithOptions(lw, nil, f.store, cache.ReflectorOptions{
+		Name: f.requests.resource, TypeDescription: f.requests.resource, Logger: &logger,
+		Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: retryMax},
+	}).RunWithContext(klog.NewContext(ctx, logger))
+}
+
+// ask makes a request, again and again while there is no answer or a refusal that
+// may be over soon. A reflector would do so too, but its pauses do not end with
+// ctx, and nobody would know. What it has to deal with itself is returned to it.
+//
+// A watch that was to be resumed when the server had gone away is reported as
+// expired, so that a list follows: the server may be back with older data.
+func ask[R any](ctx context.Context, f *follower, end context.CancelCauseFunc, resumed bool, request func() (R, error)) (R, error) {
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval = 100*time.Millisecond, retryMax
+	for {
+		r, err := request()
+		switch {
+		case err == nil:
+			f.missed.Store(0)
+			f.health.answered(f.kind)
+			return r, nil
+		case ctx.Err() != nil:
+			return r, err
+		case f.requests.custom && apierrors.IsNotFound(err):
+			f.missed.Add(1)
+			end(errNoDefinition)
+			return r, err
+		case forReflector(err):
+			return r, err
+		}
+		f.health.failed(f.kind, err)
+		if resumed && !isAnswer(err) {
+			return r, apierrors.NewResourceExpired("the server was away: " + err.Error())
+		}
+		if waiting.Sleep(ctx, pause.NextBackOff()) != nil {
+			return r, err
+		}
+	}
+}
+
+// forReflector tells whether a reflector asks otherwise after this error: for
+// another revision, or for a list where an older API server streams none.
+func forReflector(err error) bool {
+	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsInvalid(err) ||
+		apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
+}
+
+// isAnswer tells whether the API server is there: it refused, for a reason that
+// is not its own.
+func isAnswer(err error) bool {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	return ok && status.Status().Code < http.StatusInternalServerError
+}

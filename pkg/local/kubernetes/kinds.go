@@ -1,0 +1,89 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/mesh-agent/mesh-agent/pkg/local"
+)
+
+// kind is a follower of one kind of objects.
+type kind interface {
+	run(ctx context.Context)
+	count() int
+}
+
+// kinds returns a follower for each table. A role for the agent must allow these
+// resources to be listed and watched, and nothing else (deploy/kubernetes.yaml).
+func kinds(o Options, into *local.Cluster, c connection, h *health, log *slog.Logger) ([]kind, error) {
+	clients, err := c.clients()
+	if err != nil {
+		return nil, err
+	}
+	pods := fields.Everything()
+	if o.OwnPodsOnly {
+		pods = fields.OneTermEqualSelector("spec.nodeName", o.NodeName)
+	}
+	var (
+		all    = fields.Everything()
+		mcs    = schema.GroupVersion{Group: "multicluster.x-k8s.io", Version: "v1alpha1"}
+		cilium = schema.GroupVersion{Group: "cilium.io", Version: "v2"}
+		with   = common{health: h, lookAgain: o.LookAgain, log: log}
+	)
+	return []kind{
+		newFollower(with, into.Services, typed(stripService), clients.core("services", all)),
+		newFollower(with, into.EndpointSlices, typed(stripEndpointSlice), clients.discovery("endpointslices", all)),
+		newFollower(with, into.Nodes, typed(stripNode), clients.core("nodes", all)),
+		newFollower(with, into.Pods, typed(stripPod), clients.core("pods", pods)),
+		newFollower(with, into.Namespaces, typed(stripNamespace), clients.core("namespaces", all)),
+		newFollower(with, into.ServiceExports, custom[local.ServiceExport], clients.custom(mcs, "serviceexports")),
+		newFollower(with, into.CiliumNodes, custom[local.CiliumNode], clients.custom(cilium, "ciliumnodes")),
+		newFollower(with, into.CiliumEndpoints, custom[local.CiliumEndpoint], clients.custom(cilium, "ciliumendpoints")),
+		newFollower(with, into.CiliumIdentities, custom[local.CiliumIdentity], clients.custom(cilium, "ciliumidentities")),
+	}, nil
+}
+
+// typed reads an object of a kind that Kubernetes itself has. The object is
+// changed: nobody else has it yet.
+func typed[T any, P object[T]](strip func(P)) func(any) (P, error) {
+	return func(from any) (P, error) {
+		o, ok := from.(P)
+		if !ok {
+			return nil, fmt.Errorf("%T instead of %T", from, o)
+		}
+		stripMeta(o)
+		strip(o)
+		return o, nil
+	}
+}
+
+// custom reads an object of a kind with a definition. An unknown field is no
+// error, one of another type is.
+func custom[T any, P object[T]](from any) (P, error) {
+	if done, ok := from.(P); ok {
+		return done, nil
+	}
+	raw, ok := from.(*unstructured.Unstructured)
+	if !ok {
+		return nil, fmt.Errorf("%T instead of %T", from, raw)
+	}
+	o := P(new(T))
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw.Object, o); err != nil {
+		return nil, err
+	}
+	stripMeta(o)
+	return o, nil
+}
+
+// object is a pointer to an object of one kind.
+type object[T any] interface {
+	*T
+	metav1.Object
+}

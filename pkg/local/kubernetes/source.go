@@ -1,0 +1,117 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/mesh-agent/mesh-agent/pkg/local"
+)
+
+// Options say which API server is asked, and for what.
+type Options struct {
+	// Kubeconfig is the file that says where the API server is and who we are.
+	// Empty: that of a pod, from its service account.
+	Kubeconfig string
+	// NodeName is our own node's.
+	NodeName string
+	// OwnPodsOnly leaves out the pods of other nodes, also of what the API server
+	// sends. (It cannot select other kinds by the node.)
+	OwnPodsOnly bool
+	// LookAgain is how often a kind without a definition is looked for, a minute
+	// when 0. Every agent of a cluster does it, so it should not be much shorter.
+	LookAgain time.Duration
+	// Report is told what is wrong whenever that changes, nil when all is well.
+	// It must not block. It may be nil.
+	Report func(error)
+}
+
+// Source reads the Kubernetes API.
+type Source struct {
+	server string
+	client *http.Client
+	kinds  []kind
+	health *health
+}
+
+// New returns a source that fills the tables once it runs. It fails when the
+// options contradict each other or the configuration cannot be read; the API
+// server is not asked yet.
+func New(o Options, into *local.Cluster, log *slog.Logger) (*Source, error) {
+	if o.OwnPodsOnly && o.NodeName == "" {
+		return nil, errors.New("the pods of our own node cannot be told without its name: set the node's name")
+	}
+	if o.LookAgain == 0 {
+		o.LookAgain = time.Minute
+	}
+	if o.Report == nil {
+		o.Report = func(error) {}
+	}
+	config, err := configuration(o.Kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("the Kubernetes API at %s: %w", config.Host, err)
+	}
+	log = log.With("server", config.Host)
+	s := &Source{server: config.Host, client: client, health: newHealth(log, o.Report)}
+	if s.kinds, err = kinds(o, into, connection{config, client}, s.health, log); err != nil {
+		return nil, fmt.Errorf("the Kubernetes API at %s: %w", config.Host, err)
+	}
+	return s, nil
+}
+
+// configuration reads where the API server is and who we are.
+func configuration(kubeconfig string) (*rest.Config, error) {
+	if kubeconfig == "" {
+		config, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, fmt.Errorf("the Kubernetes API as a pod's service account reaches it: %w: "+
+				"mount the account's token (automountServiceAccountToken), or name a kubeconfig file", err)
+		}
+		return ours(config), nil
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig %s: %w", kubeconfig, err)
+	}
+	return ours(config), nil
+}
+
+func ours(config *rest.Config) *rest.Config {
+	config.UserAgent = "mesh-agent"
+	config.WarningHandler = rest.NoWarnings{} // advice to authors of manifests
+	return config
+}
+
+// Run keeps the tables as the API server has the objects, until ctx ends. Its
+// error is that of ctx.
+func (s *Source) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	for _, k := range s.kinds {
+		wg.Go(func() { k.run(ctx) })
+	}
+	wg.Wait()
+	utilnet.CloseIdleConnectionsFor(s.client.Transport)
+	return ctx.Err()
+}
+
+// Status is how the source is doing.
+func (s *Source) Status() Status {
+	status := s.health.status()
+	status.Server = s.server
+	for i, k := range s.kinds {
+		status.Kinds[i].Objects = k.count()
+	}
+	return status
+}
