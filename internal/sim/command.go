@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/children"
 )
 
 // commandGrace is how long a command may take to end after it was asked to,
@@ -31,7 +33,7 @@ func RunCommand(ctx context.Context, command, env []string) error {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), env...)
-	cmd.SysProcAttr = ownProcessGroup()
+	cmd.SysProcAttr = children.Attributes()
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = commandGrace
 	if err := cmd.Run(); err != nil && ctx.Err() == nil {
