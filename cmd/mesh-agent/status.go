@@ -133,10 +133,10 @@ func clusterNamed(clusters []api.Cluster, name string) *api.Cluster {
 }
 
 // ownCluster is the own cluster, as its kvstore shows it, in the form of the
-// others; nil without a kvstore, which holds services in both formats.
+// others; nil without a kvstore that is read. It holds services in both formats.
 func ownCluster(st *api.Status) *api.Cluster {
 	k := st.KVStore
-	if k == nil {
+	if k == nil || k.WriteOnly {
 		return nil
 	}
 	mode := wire.EndpointSlicesBoth

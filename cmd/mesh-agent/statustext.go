@@ -56,6 +56,9 @@ func (v *statusView) writeSummary(p *printer.Page) {
 	a, s := v.Agent, v.Summary
 	p.Text("mesh-agent %s on %s, cluster %s (ID %d), up %s: %s", a.Version, a.Node, a.Cluster, a.ClusterID,
 		printer.Duration(v.now.Sub(a.Started)), printer.Painted{Text: v.State, Color: agentColor(v.Status)})
+	if a.Leads != nil {
+		p.Text("%s: %s", a.Mode, leads(*a.Leads))
+	}
 	troubles := ""
 	if byKind := byTrouble(v.Clusters); len(byKind) > 0 {
 		texts := make([]string, 0, len(byKind))
@@ -71,6 +74,14 @@ func (v *statusView) writeSummary(p *printer.Page) {
 	if v.KVStore != nil {
 		v.writeKVStore(p)
 	}
+}
+
+// leads says what a process that others stand by for does.
+func leads(yes bool) string {
+	if yes {
+		return "leading"
+	}
+	return "standing by; another process leads, or nobody can"
 }
 
 // writeKVStore says how the local kvstore is, and when it is not well, why and
@@ -89,6 +100,13 @@ func (v *statusView) writeKVStore(p *printer.Page) {
 	}
 	if k.HeartbeatAgeSeconds != nil {
 		rest += "; heartbeat " + seconds(*k.HeartbeatAgeSeconds) + " ago"
+	}
+	if k.WriteOnly {
+		p.Text("local kvstore: written to, %s", rest)
+		if !k.Connected {
+			p.Item("  ", "%s", k.Message)
+		}
+		return
 	}
 	p.Text("local kvstore: %s, %s", printer.Painted{Text: k.State, Color: clusterColor(*own)}, rest)
 	if kind := troubleOf(own); kind != noTrouble {

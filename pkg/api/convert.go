@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
@@ -76,6 +78,38 @@ func toKVStore(st remotecluster.Status, now time.Time) *KVStore {
 	k.Synced, k.Counts, k.Rejected, k.Freshness = bySource(st.Sources, now)
 	k.Refusals = toRefusals(st.Sources)
 	return k
+}
+
+// writtenKVStore is a kvstore that is only written to.
+func writtenKVStore(st kvstore.Status) *KVStore {
+	k := &KVStore{
+		State: string(remotecluster.Connecting), Ready: st.Connected, Connected: st.Connected, WriteOnly: true,
+		Endpoints: []string{}, LastError: st.LastError, LastFailure: timeOrNull(st.LastErrorAt), ConnectedSince: timeOrNull(st.ConnectedSince),
+		Refusals: []Refusal{},
+	}
+	if st.Endpoint != "" {
+		k.Endpoints = []string{st.Endpoint}
+	}
+	if st.EtcdClusterID != 0 {
+		k.EtcdClusterID = fmt.Sprintf("%x", st.EtcdClusterID)
+	}
+	if st.Connected {
+		k.State = string(remotecluster.Ready)
+	} else {
+		k.Message = "what is to be written waits: " + cmp.Or(st.LastError, "connecting")
+	}
+	for _, f := range k.Freshness.All() {
+		f.State = string(remotecluster.FreshnessUnknown)
+	}
+	return k
+}
+
+// leases says what keys are tied to; empty for nothing.
+func leases(st kvstore.Status) string {
+	if st.Leases == 0 && st.LockLeases == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of keys, %d of locks", st.Leases, st.LockLeases)
 }
 
 func toCapabilities(from *wire.Capabilities) Capabilities {

@@ -14,6 +14,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/findings"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
@@ -38,8 +39,16 @@ type Mesh interface {
 	Revision() uint64
 }
 
-// Sources is what a server reads. All of it is needed.
+// Writer is what writes to the own cluster's kvstore.
+type Writer interface {
+	// Status returns what is known about the session, without asking anybody.
+	Status() kvstore.Status
+}
+
+// Sources is what a server reads. All of it is needed but Leads and Writer.
 type Sources struct {
+	Leads      func() bool // nil: there is nothing to lead
+	Writer     Writer      // nil: nothing is written
 	Agent      AgentInfo
 	DB         *statedb.DB
 	Mesh       Mesh

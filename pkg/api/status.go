@@ -48,12 +48,23 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 	}
 	if own, has := s.Mesh.Local(); has {
 		answer.KVStore = toKVStore(own, now)
+	} else if s.Writer != nil {
+		answer.KVStore = writtenKVStore(s.Writer.Status())
+	}
+	if answer.KVStore != nil {
+		if s.Writer != nil {
+			answer.KVStore.Lease = leases(s.Writer.Status())
+		}
 		if !answer.KVStore.Well() {
 			answer.State = StateDegraded
 		}
 	}
 	if !ready {
 		answer.State = StateStarting
+	}
+	if s.Leads != nil {
+		leads := s.Leads()
+		answer.Agent.Leads = &leads
 	}
 	answer.Agent.Started = answer.Agent.Started.UTC()
 	writeJSON(w, answer)

@@ -74,6 +74,9 @@ type AgentInfo struct {
 	Mode      string    `json:"mode" doc:"run, operate or mirror."`
 	// MeshDirectory is where the client files of the remote clusters are.
 	MeshDirectory string `json:"meshDirectory" doc:"Where the client files of the remote clusters are looked for."`
+	// Leads tells whether this process is the one that works, of several that stand
+	// by for each other.
+	Leads *bool `json:"leads,omitempty" doc:"Of operate and mirror: whether this process does the work; false while another one does, or nobody."`
 }
 
 // Summary counts what the lists hold.
@@ -99,6 +102,7 @@ type KVStore struct {
 	Endpoints           []string              `json:"endpoints"`
 	EtcdClusterID       string                `json:"etcdClusterID" doc:"Hexadecimal; empty before the first connection."`
 	ConfigFile          string                `json:"configFile" doc:"The client file; empty when only addresses are given."`
+	WriteOnly           bool                  `json:"writeOnly" doc:"It is written to, and nothing of it is shown: then nothing of it is synced, fresh or counted."`
 	Lease               string                `json:"lease" doc:"Empty: who only reads has none."`
 	HeartbeatAgeSeconds *float64              `json:"heartbeatAgeSeconds" doc:"Since the heartbeat was last seen to be written, or since the connection began; null while there is none."`
 	Synced              ByResource[bool]      `json:"synced"`
@@ -113,8 +117,11 @@ type KVStore struct {
 	LastEvent           *time.Time            `json:"lastEvent"`
 }
 
-// Well tells whether the kvstore is ready and what came from it fresh.
-func (k *KVStore) Well() bool { return k.Ready && k.State == "ready" && fresh(&k.Freshness) }
+// Well tells whether the kvstore is ready and what came from it, if anything is to,
+// fresh.
+func (k *KVStore) Well() bool {
+	return k.Ready && k.State == "ready" && (k.WriteOnly || fresh(&k.Freshness))
+}
 
 // ByResource holds one value for each resource of a cluster.
 type ByResource[T any] struct {

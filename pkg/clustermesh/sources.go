@@ -34,7 +34,7 @@ func (v *View) Equip(m *store.Metrics) func(*remotecluster.Params) {
 // more line.
 func (v *View) sources(m *store.Metrics, log *slog.Logger) []remotecluster.Source {
 	return []remotecluster.Source{
-		watch(wire.Nodes, decodeNode, v.applyNodes(), m, log),
+		watch(wire.Nodes, decodeNode, v.ApplyNodes(), m, log),
 		watch(wire.Services, decodeService, v.Services.Apply, m, log),
 		watch(wire.EndpointSlices, decodeSlice, v.Services.ApplySlices, m, log),
 		watch(wire.IPs, decodeIP, v.applyIPs, m, log),
@@ -123,10 +123,10 @@ func (v *View) applyIPs(changes []store.Change[ipcache.Entry]) {
 	v.IPs.Apply(ops)
 }
 
-// applyNodes feeds two domains with one batch: the nodes themselves, and what
+// ApplyNodes feeds two domains with one batch: the nodes themselves, and what
 // they stand for as claims on addresses, new claims before obsolete ones
 // (wire.md §4.3).
-func (v *View) applyNodes() func([]store.Change[nodes.Node]) {
+func (v *View) ApplyNodes() func([]store.Change[nodes.Node]) {
 	claimant := new(ipcache.Cluster) // shared by the entries of one cluster
 	return func(changes []store.Change[nodes.Node]) {
 		v.Nodes.Apply(changes)

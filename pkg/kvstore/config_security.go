@@ -58,15 +58,25 @@ func (c *Config) Security() (Security, error) {
 
 // User says who a session would be to etcd, for people.
 func (c *Config) User() string {
-	chain, _ := readCertificates("cert-file", pathOnly(c.fields.CertFile)) // who cannot be read is nobody
+	name := c.UserName()
 	switch {
-	case c.fields.Username != "":
-		return c.fields.Username + " (password)"
-	case len(chain) > 0 && slices.ContainsFunc(c.Endpoints, c.UsesTLS):
-		return chain[0].Subject.CommonName + " (certificate)"
-	default:
+	case name == "":
 		return "nobody"
+	case name == c.fields.Username:
+		return name + " (password)"
+	default:
+		return name + " (certificate)"
 	}
+}
+
+// UserName is who a session would be to etcd, by its user name or else the common
+// name of its certificate; empty when it would be nobody.
+func (c *Config) UserName() string {
+	chain, _ := readCertificates("cert-file", pathOnly(c.fields.CertFile)) // who cannot be read is nobody
+	if c.fields.Username == "" && len(chain) > 0 && slices.ContainsFunc(c.Endpoints, c.UsesTLS) {
+		return chain[0].Subject.CommonName
+	}
+	return c.fields.Username
 }
 
 // ClientTLS returns the TLS configuration of a session at this moment, with the
