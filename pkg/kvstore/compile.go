@@ -64,6 +64,53 @@ func compileDeletePrefix(prefix string, r request) (transaction, error) {
 	return compile(op, prefix, deletion(prefix, selectionEnd(prefix)), r)
 }
 
+// compileUpdate makes the transaction of an Update. leases are those that the
+// puts are to be tied to, one for each write; nil for none.
+func compileUpdate(writes []Write, leases []int64, r request) (transaction, error) {
+	do := make([]*pb.RequestOp, len(writes))
+	for i, w := range writes {
+		if w.Delete {
+			do[i] = deletion(w.Key, "")
+			continue
+		}
+		put := &pb.PutRequest{Key: []byte(w.Key), Value: w.Value}
+		if leases != nil {
+			put.Lease = leases[i]
+		}
+		do[i] = &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: put}}
+	}
+	t, err := compile("update", writes[0].Key, do[0], r)
+	if err == nil {
+		t.req.Success = do
+	}
+	return t, err
+}
+
+// checkUpdate tells what is wrong with the writes or the options of an Update.
+func checkUpdate(writes []Write, r request) error {
+	if len(writes) == 0 {
+		return &KeyError{"update", "", errors.New("there is nothing to write")}
+	}
+	fail := func(key string, err error) error { return &KeyError{"update", key, err} }
+	switch {
+	case r.ifAbsent || r.ifChanged || r.ifRevision != nil || r.ifValue != nil || r.ifOther != nil:
+		return fail(writes[0].Key, errors.New("an Update takes Leased and Holding alone"))
+	case len(writes) > MaxWrites:
+		return fail(writes[0].Key, fmt.Errorf("%d writes: there may be %d at once", len(writes), MaxWrites))
+	}
+	keys := make(map[string]struct{}, len(writes))
+	for _, w := range writes {
+		if w.Key == "" {
+			return fail(w.Key, errEmptyKey)
+		}
+		if _, twice := keys[w.Key]; twice {
+			return fail(w.Key, errors.New("the key is written twice at once"))
+		}
+		keys[w.Key] = struct{}{}
+	}
+	return nil
+}
+
 func deletion(key, end string) *pb.RequestOp {
 	return &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{
 		RequestDeleteRange: &pb.DeleteRangeRequest{Key: []byte(key), RangeEnd: []byte(end)},
@@ -72,7 +119,7 @@ func deletion(key, end string) *pb.RequestOp {
 
 func (r request) forPutAlone() error {
 	if r.leased || r.ifAbsent || r.ifChanged {
-		return errors.New("Leased, IfAbsent and IfChanged are for Put alone")
+		return errors.New("Leased, IfAbsent and IfChanged are not for a deletion")
 	}
 	return nil
 }
@@ -150,14 +197,16 @@ func result(resp *pb.TxnResponse, at Position) Result {
 	if !resp.Succeeded {
 		return r
 	}
-	switch op := resp.Responses[0]; {
-	case op.GetResponsePut() != nil:
-		r.Done = true
-	case op.GetResponseDeleteRange() != nil:
-		r.Deleted = op.GetResponseDeleteRange().Deleted
-		r.Done = r.Deleted > 0
-	default:
-		r.Done = !op.GetResponseTxn().Succeeded // of unlessSame
+	for _, op := range resp.Responses {
+		switch {
+		case op.GetResponsePut() != nil:
+			r.Done = true
+		case op.GetResponseDeleteRange() != nil:
+			r.Deleted += op.GetResponseDeleteRange().Deleted
+			r.Done = r.Done || r.Deleted > 0
+		default:
+			r.Done = !op.GetResponseTxn().Succeeded // of unlessSame
+		}
 	}
 	return r
 }

@@ -61,6 +61,7 @@
 //	get, list prefix              Client.Get, Client.List
 //	list and watch                Client.List and Client.Watch; store.Watch resumes them
 //	update                        Writer.Put
+//	many at once                  Writer.Update
 //	update-if-different           Put with IfChanged; Result.Done tells whether it wrote
 //	create-only                   Put with IfAbsent; likewise
 //	delete, delete prefix         Writer.Delete, Writer.DeletePrefix
@@ -69,7 +70,7 @@
 //	lock, KVLocker, LockPath      Writer.Lock gives a Lock
 //	Comparator                    Holding; Lock.Key and Lock.Revision for others
 //	RunLockGC, stale locks        Run reports locks held for longer than Timings.StaleLock
-//	lease-expired observer        Writer.OnLeaseExpired
+//	lease-expired observer        Writer.OnLeaseExpired; Writer.Owns
 //	session, lock session         Leases; ErrLockLeaseExpired
 //	BackendOperationsUserMgmt     Etcd.EnsureUser, Etcd.RemoveUser
 //	close                         Client.Close; Leases.Revoke withdraws what was leased

@@ -220,6 +220,18 @@ func (d *Durable) DeletePrefix(ctx context.Context, prefix string, opts ...Optio
 	return use(ctx, d, "delete-prefix", prefix, func(e *Etcd) (Result, error) { return e.DeletePrefix(ctx, prefix, opts...) })
 }
 
+// Update implements [Writer].
+func (d *Durable) Update(ctx context.Context, writes []Write, opts ...Option) (Result, error) {
+	var first string
+	if len(writes) > 0 {
+		first = writes[0].Key
+	}
+	return use(ctx, d, "update", first, func(e *Etcd) (Result, error) { return e.Update(ctx, writes, opts...) })
+}
+
+// Owns implements [Writer].
+func (d *Durable) Owns(lease int64) bool { return d.opts.Leases.owns(lease) }
+
 // Lock implements [Writer].
 func (d *Durable) Lock(ctx context.Context, path string) (*Lock, error) {
 	return use(ctx, d, "lock", path, func(e *Etcd) (*Lock, error) { return e.Lock(ctx, path) })

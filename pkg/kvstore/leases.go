@@ -135,6 +135,14 @@ func (l *Leases) count(n int) {
 	}
 }
 
+// owns implements [Writer.Owns].
+func (l *Leases) owns(id int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, is := l.book.leases[id]
+	return is
+}
+
 func (l *Leases) settle(key string, id int64, o outcome, rev int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

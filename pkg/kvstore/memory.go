@@ -13,7 +13,7 @@ import (
 // context ends or the test wants it to go on. With an error made by [Afterwards]
 // the operation is done, and fails nevertheless. Operations are "get", "list" (the
 // first page), "page" (a further one), "recall", "watch", "recv", "progress",
-// "head", "probe"; "put", "delete", "delete prefix"; "lock" (several for each),
+// "head", "probe"; "put", "delete", "delete prefix", "update"; "lock" (several for each),
 // "unlock"; "grant lease" and "keep leases alive". It is called without any lock.
 type Fault func(ctx context.Context, op, key string) error
 

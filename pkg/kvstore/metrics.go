@@ -60,7 +60,7 @@ func (m *Metrics) observe(op, key string, took time.Duration, err error) {
 // kindOfOp is what an operation does to keys (spec wire.md, 6.2).
 func kindOfOp(op string) string {
 	switch op {
-	case "put", "lock":
+	case "put", "update", "lock":
 		return "set"
 	case "delete", "delete prefix", "unlock":
 		return "delete"

@@ -25,6 +25,13 @@ type Writer interface {
 	// [Client.List], at one revision.
 	DeletePrefix(ctx context.Context, prefix string, opts ...Option) (Result, error)
 
+	// Update makes several writes in one transaction, at one revision: all of
+	// them or none. There may be [MaxWrites] at most, and no key twice. Leased
+	// (of the puts) and Holding are its only options. Result.Deleted counts the
+	// keys that were deleted; Result.Done tells that anything was written. It
+	// counts as one operation, under the scope of the first key.
+	Update(ctx context.Context, writes []Write, opts ...Option) (Result, error)
+
 	// Lock waits until nobody else holds the lock of this path, in this process
 	// and in the whole cluster, and holds it. Others may lock the same way (spec
 	// wire.md, 5): the lock's key is PATH/LEASE, the lease in hexadecimal, with an
@@ -43,6 +50,21 @@ type Writer interface {
 	// so that their owner puts them back. It is called once per lease and
 	// prefix, one call after another, and must not block.
 	OnLeaseExpired(prefix string, f func(keys []string))
+
+	// Owns tells whether this is one of the leases of keys that this writer
+	// keeps alive at present. It asks nobody.
+	Owns(lease int64) bool
+}
+
+// MaxWrites is how many writes an Update may have: the limit of etcd.
+const MaxWrites = 128
+
+// Write is one of the writes of an Update.
+type Write struct {
+	Key string
+	// Value is what is put. A deletion has none.
+	Value  []byte
+	Delete bool
 }
 
 // Result tells what a write did.
@@ -84,7 +106,7 @@ func requested(opts []Option) request {
 }
 
 // Leased ties the key to a lease of this writer, which is kept alive as long as
-// the writer is: a key whose owner is gone vanishes. It is for Put alone.
+// the writer is: a key whose owner is gone vanishes. It is for Put and Update.
 func Leased() Option { return func(r *request) { r.leased = true } }
 
 // IfAbsent creates: nothing is written when the key exists, with whatever value.

@@ -162,6 +162,9 @@ func (w *writing) DeletePrefix(ctx context.Context, prefix string, opts ...Optio
 	return res, err
 }
 
+// Owns implements [Writer].
+func (w *writing) Owns(lease int64) bool { return w.leases.owns(lease) }
+
 // OnLeaseExpired implements [Writer].
 func (w *writing) OnLeaseExpired(prefix string, f func(keys []string)) { w.leases.observe(prefix, f) }
 
