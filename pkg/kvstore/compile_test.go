@@ -97,8 +97,8 @@ func TestWritesCompileToOneTransaction(t *testing.T) {
 		},
 		{"delete a prefix", prefix("p/"), "if [] then [delete p/..p0] else []"},
 		{"delete a whole key", prefix("p", Holding(b)), "if [l/b/1 CREATE EQUAL 8] then [delete p..] else [get l/b/1]"},
-		{"delete with a lease", del(Leased()), `kvstore delete "k": Leased, IfAbsent and IfChanged are for Put alone`},
-		{"delete a prefix if changed", prefix("p/", IfChanged()), `kvstore delete prefix "p/": Leased, IfAbsent and IfChanged are for Put alone`},
+		{"delete with a lease", del(Leased()), `kvstore delete "k": Leased, IfAbsent and IfChanged are not for a deletion`},
+		{"delete a prefix if changed", prefix("p/", IfChanged()), `kvstore delete prefix "p/": Leased, IfAbsent and IfChanged are not for a deletion`},
 		{"delete a prefix of a revision", prefix("p/", IfRevision(1)), `kvstore delete prefix "p/": IfRevision and IfValue are about one key`},
 		{"nothing", prefix(""), "kvstore delete prefix: the key is empty"},
 	} {
