@@ -11,17 +11,17 @@ type record[T any] struct {
 	name string
 	rev  int64  // mod revision of the value seen last
 	hash uint64 // of the value in force
-	obj  *T     // the value in force; nil when there is none
+	obj  T      // what else there is: in a Set the value in force, nil when there is none
 }
 
 // blockSize is how many records are allocated at once: with the allocator's own
-// 8 bytes they take 2,048, which is a size that it has.
+// 8 bytes those of a Set take 2,048, which is a size that it has.
 const blockSize = 51
 
 // place is where a record is, as long as it exists.
 type place uint32
 
-// records are those of a Set, by name. There is one for each key of a mesh, so
+// records are those of a Set or a ledger, by name. There is one for each key of a mesh, so
 // they are the largest thing in memory beside the objects themselves. They lie in
 // blocks that never move; what finds them is 32 bits in a table of open addressing,
 // which is at most three quarters full and all that is copied when it grows. A map
@@ -47,6 +47,16 @@ func (s *records[T]) at(p place) *record[T] { return &s.blocks[p/blockSize][p%bl
 func (s *records[T]) find(name []byte) (p place, known bool) {
 	for i := s.home(maphash.Bytes(s.seed, name)); s.index[i] != 0; i = s.next(i) {
 		if p := s.index[i] - 1; s.at(p).name == string(name) {
+			return p, true
+		}
+	}
+	return 0, false
+}
+
+// findText is find for a name that is a string.
+func (s *records[T]) findText(name string) (p place, known bool) {
+	for i := s.home(maphash.String(s.seed, name)); s.index[i] != 0; i = s.next(i) {
+		if p := s.index[i] - 1; s.at(p).name == name {
 			return p, true
 		}
 	}

@@ -27,7 +27,7 @@ const maxExamples = 8
 // Set is the pure core: no I/O, no clock, no goroutine, no lock.
 type Set[T any] struct {
 	seed     maphash.Seed
-	records  *records[T]
+	records  *records[*T]
 	rejected map[string]rejection // by name: keys whose present value is refused
 	reasons  map[wire.Reason]int  // how many of them for each reason; no zeros
 	examples map[string]string    // why, in words, for some of the rejected names
@@ -40,7 +40,7 @@ func NewSet[T any]() *Set[T] {
 	seed := maphash.MakeSeed()
 	return &Set[T]{
 		seed:     seed,
-		records:  newRecords[T](seed),
+		records:  newRecords[*T](seed),
 		rejected: make(map[string]rejection),
 		reasons:  make(map[wire.Reason]int),
 		examples: make(map[string]string),
@@ -94,7 +94,7 @@ func (s *Set[T]) Upsert(name, value []byte, rev int64, decode Decode[T]) (ch Cha
 }
 
 // knownValue tells whether the key had this value when it was seen last.
-func (s *Set[T]) knownValue(r *record[T], hash uint64) bool {
+func (s *Set[T]) knownValue(r *record[*T], hash uint64) bool {
 	if refused, bad := s.rejected[r.name]; bad {
 		return refused.hash == hash
 	}
@@ -162,7 +162,7 @@ func (s *Set[T]) Drain() iter.Seq[Change[T]] {
 				return
 			}
 		}
-		s.records = newRecords[T](s.seed)
+		s.records = newRecords[*T](s.seed)
 	}
 }
 

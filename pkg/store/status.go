@@ -50,8 +50,9 @@ type Status struct {
 	SyncDuration time.Duration
 }
 
-// watchState is what a Watch shows to others while Run works.
-type watchState struct {
+// followState is what a follower shows to others while it works. Counts and
+// refusals are those of a Watch alone.
+type followState struct {
 	mu      sync.Mutex
 	status  Status
 	applied kvstore.Position
@@ -88,10 +89,15 @@ const askAgain = 20 * time.Millisecond
 // Reach waits until everything up to the position has been applied. It does not
 // end before that, or with ctx, whose error says what was waited for.
 func (w *Watch[T]) Reach(ctx context.Context, at kvstore.Position) error {
+	return w.state.reach(ctx, at, string(w.kind.Resource))
+}
+
+// reach waits until a position has been applied to what.
+func (s *followState) reach(ctx context.Context, at kvstore.Position, what string) error {
 	again := time.NewTicker(askAgain)
 	defer again.Stop()
 	for {
-		reached, stream, moved := w.state.reached(at)
+		reached, stream, moved := s.reached(at)
 		if reached {
 			return nil
 		}
@@ -102,14 +108,14 @@ func (w *Watch[T]) Reach(ctx context.Context, at kvstore.Position) error {
 		case <-moved:
 		case <-again.C:
 		case <-ctx.Done():
-			return fmt.Errorf("waiting until revision %d of %s is applied: %w", at.Revision, w.kind.Resource, ctx.Err())
+			return fmt.Errorf("waiting until revision %d of %s is applied: %w", at.Revision, what, ctx.Err())
 		}
 	}
 }
 
 // reached tells whether a position has been applied, and otherwise whom to ask
 // and what to wait for.
-func (s *watchState) reached(at kvstore.Position) (bool, kvstore.Stream, <-chan struct{}) {
+func (s *followState) reached(at kvstore.Position) (bool, kvstore.Stream, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.applied.ClusterID == at.ClusterID && s.applied.Revision >= at.Revision {
@@ -122,7 +128,7 @@ func (s *watchState) reached(at kvstore.Position) (bool, kvstore.Stream, <-chan 
 }
 
 // move notes what has been applied, and wakes up who waits for it.
-func (s *watchState) move(to kvstore.Position) {
+func (s *followState) move(to kvstore.Position) {
 	s.applied = to
 	if s.moved != nil {
 		close(s.moved)
@@ -130,7 +136,7 @@ func (s *watchState) move(to kvstore.Position) {
 	}
 }
 
-func (s *watchState) observe(p kvstore.Probe) kvstore.Stream {
+func (s *followState) observe(p kvstore.Probe) kvstore.Stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p.Err != nil || s.stream == nil {
@@ -148,7 +154,7 @@ func (s *watchState) observe(p kvstore.Probe) kvstore.Stream {
 }
 
 // settle advances AsOf by the probes that are covered by what was applied.
-func (s *watchState) settle() {
+func (s *followState) settle() {
 	keep := s.pending[:0]
 	for _, p := range s.pending {
 		switch {
@@ -162,7 +168,7 @@ func (s *watchState) settle() {
 	s.pending = keep
 }
 
-func (s *watchState) advance(to kvstore.Position, events bool) {
+func (s *followState) advance(to kvstore.Position, events bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.move(to)
@@ -174,7 +180,7 @@ func (s *watchState) advance(to kvstore.Position, events bool) {
 
 // listed notes a complete list that was begun at start: its contents are not
 // older than that.
-func (s *watchState) listed(start time.Time, at kvstore.Position) {
+func (s *followState) listed(start time.Time, at kvstore.Position) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.status.Synced {
@@ -186,7 +192,7 @@ func (s *watchState) listed(start time.Time, at kvstore.Position) {
 
 // listing notes the begin and the end of a list. From its begin on no probe
 // proves anything, until the list is complete.
-func (s *watchState) listing(now bool) {
+func (s *followState) listing(now bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.status.Listing = now; now {
@@ -194,7 +200,7 @@ func (s *watchState) listing(now bool) {
 	}
 }
 
-func (s *watchState) following(stream kvstore.Stream) {
+func (s *followState) following(stream kvstore.Stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stream, s.status.Following, s.pending = stream, stream != nil, nil
@@ -203,14 +209,14 @@ func (s *watchState) following(stream kvstore.Stream) {
 	}
 }
 
-func (s *watchState) broken(err error) {
+func (s *followState) broken(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.status.Err = err
 }
 
 // counts notes the numbers; refused gives the rest, when there is any.
-func (s *watchState) counts(n, rejected int, refused func() (map[wire.Reason]int, Refusal)) {
+func (s *followState) counts(n, rejected int, refused func() (map[wire.Reason]int, Refusal)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if rejected > 0 || s.status.Rejected > 0 {
@@ -219,7 +225,7 @@ func (s *watchState) counts(n, rejected int, refused func() (map[wire.Reason]int
 	s.status.Count, s.status.Rejected = n, rejected
 }
 
-func (s *watchState) reset() {
+func (s *followState) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.status, s.applied, s.pending = Status{}, kvstore.Position{}, nil

@@ -2,18 +2,14 @@ package store
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 
-	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -48,192 +44,77 @@ type Watch[T any] struct {
 	kind Kind[T]
 	log  *slog.Logger
 
-	run sync.Mutex // held by Run and Drain, which own set and pos
-	set *Set[T]
-	// pos: everything below prefix up to here is in set; zero before the first
-	// list is complete, and when it has to be repeated.
-	pos    kvstore.Position
-	prefix string
+	run    sync.Mutex // held by Run and Drain, which own set, decode and what follower owns
+	set    *Set[T]
+	decode Decode[T] // of the present Run
 
 	warnings *rate.Limiter // of refused entries
 
-	state watchState
+	follower
 }
 
 // NewWatch returns a watch that knows nothing yet.
 func NewWatch[T any](kind Kind[T], log *slog.Logger) *Watch[T] {
+	log = log.With("resource", string(kind.Resource))
 	return &Watch[T]{
 		kind: kind,
-		log:  log.With("resource", string(kind.Resource)),
+		log:  log,
 		set:  NewSet[T](),
 
 		warnings: rate.NewLimiter(rate.Every(time.Second), 10),
+		follower: follower{log: log},
 	}
 }
 
 // Resource names the key family.
 func (w *Watch[T]) Resource() wire.Resource { return w.kind.Resource }
 
-// retryMax bounds the pause between two tries to resume a broken stream within
-// one session. The session's own watchdog gives up long before it matters.
-const retryMax = 5 * time.Second
-
 // Run follows the prefix until ctx ends or the session cannot serve any more,
 // and says why. What is known is kept: the next Run resumes where it can.
 func (w *Watch[T]) Run(ctx context.Context, s Session) error {
 	w.run.Lock()
 	defer w.run.Unlock()
-	if s.Prefix != w.prefix {
-		w.prefix, w.pos = s.Prefix, kvstore.Position{}
-	}
-	pause := backoff.NewExponentialBackOff()
-	pause.InitialInterval, pause.MaxInterval = 50*time.Millisecond, retryMax
-	for {
-		err := w.follow(ctx, s, pause)
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case errors.Is(err, kvstore.ErrServerChanged), errors.Is(err, kvstore.ErrClosed):
-			return fmt.Errorf("following %s: %w", s.Prefix, err)
-		case errors.Is(err, kvstore.ErrCompacted):
-			w.log.Debug("Compacted beyond what is known, listing again", "prefix", s.Prefix)
-			w.pos = kvstore.Position{}
-			w.state.broken(err)
-		default:
-			w.log.Debug("Stream ended", "prefix", s.Prefix, "error", err)
-			w.state.broken(err)
-		}
-		if err := waiting.Sleep(ctx, pause.NextBackOff()); err != nil {
-			return err
-		}
-	}
+	w.decode = w.kind.Decode(s.Expect)
+	return w.follower.run(ctx, w, s)
 }
 
-// follow resumes or lists, then watches until the stream ends.
-func (w *Watch[T]) follow(ctx context.Context, s Session, pause backoff.BackOff) error {
-	resumable, err := w.resumable(ctx, s)
-	if err != nil {
-		return err
+func (w *Watch[T]) begin() { w.set.Begin() }
+
+func (w *Watch[T]) page(p kvstore.Page) {
+	changes := make([]Change[T], 0, len(p.Items))
+	for i := range p.Items {
+		changes = w.upsert(changes, &p.Items[i])
 	}
-	if !resumable {
-		if err := w.list(ctx, s); err != nil {
-			return err
-		}
-	}
-	stream, err := s.Client.Watch(ctx, s.Prefix, w.pos)
-	if err != nil {
-		return err
-	}
-	defer stream.Close()
-	w.state.following(stream)
-	defer w.state.following(nil)
-	if resumable {
-		w.log.Debug("Resumed", "prefix", s.Prefix, "revision", w.pos.Revision)
-	}
-	decode := w.kind.Decode(s.Expect)
-	for {
-		batch, err := stream.Recv()
-		if err != nil {
-			return err
-		}
-		pause.Reset()
-		done := w.kind.Metrics.received(w.kind.Resource, len(batch.Events))
-		w.apply(s.Prefix, batch, decode)
-		done()
-	}
+	w.commit(changes)
 }
 
-// proofKeys is how many keys must agree before a stream is resumed.
-const proofKeys = 64
+func (w *Watch[T]) done(kvstore.Position) { w.sweep(w.set.Done()) }
 
-// resumable tells whether the position belongs to the history of the etcd that
-// answers. Its cluster ID and a revision that was reached do not prove that: a
-// server that was wiped, or restored from a backup, under its old token has the
-// same cluster ID, and in time it overtakes every position (kvstore.md,
-// ListAndWatch). What must hold for a stream to bring everything is that at the
-// position the server had what the set has. So it is asked, in one request, what
-// it had then: up to proofKeys keys with their revisions and values, and how
-// many there were.
-//
-// For a set of no more keys than that this compares everything, so it is proof
-// whatever happened to the server. For a larger one the comparison begins at the
-// key that was written last: its revision is the one that a history which
-// departed from ours before it cannot have but by chance, and then the keys
-// behind it would have to agree by chance as well. Left is one that departed
-// after it: a backup that is newer than the last change here, restored, overtaken
-// in revisions, and with as many keys, of which others changed than are compared.
-func (w *Watch[T]) resumable(ctx context.Context, s Session) (bool, error) {
-	if w.pos.Revision == 0 {
-		return false, nil
-	}
-	name, from := "", ""
-	if w.set.Known() > proofKeys {
-		name = w.set.Newest()
-		from = s.Prefix + name
-	}
-	past, err := s.Client.Recall(ctx, s.Prefix, from, w.pos, proofKeys)
-	switch {
-	case errors.Is(err, kvstore.ErrCompacted):
-		return false, nil
-	case errors.Is(err, kvstore.ErrServerChanged):
-		_, err := s.Client.Head(ctx) // if that is the end of the session, the position may serve the next one
-		return false, err
-	case err != nil:
-		return false, err
-	}
-	for i := range past.Items {
-		past.Items[i].Key = nameOf(past.Items[i].Key, s.Prefix)
-	}
-	if !w.set.Agrees(name, past) {
-		w.log.Warn("The server's history is not the one that was followed: it was emptied or restored; listing again",
-			"prefix", s.Prefix, "revision", w.pos.Revision)
-		return false, nil
-	}
-	return true, nil
-}
-
-// list reads the whole prefix at one revision, and sweeps what it did not have
-// when it was complete.
-func (w *Watch[T]) list(ctx context.Context, s Session) error {
-	turn, err := takeTurn(ctx, s.Lists)
-	if err != nil {
-		return err
-	}
-	defer turn.end()
-	start := time.Now()
-	// From the first page until the list is complete the set is a mixture, of
-	// two servers perhaps: no position describes it, and nothing may be resumed.
-	w.pos = kvstore.Position{}
-	w.state.listing(true)
-	defer w.state.listing(false)
-	w.set.Begin()
-	decode := w.kind.Decode(s.Expect)
-	turn.wait()
-	at, err := s.Client.List(ctx, s.Prefix, func(p kvstore.Page) error {
-		if err := turn.resume(ctx); err != nil {
-			return err
-		}
-		defer turn.wait()
-		changes := make([]Change[T], 0, len(p.Items))
-		for i := range p.Items {
-			changes = w.upsert(changes, s.Prefix, &p.Items[i], decode)
-		}
-		w.commit(changes)
-		return ctx.Err()
-	})
-	if err != nil {
-		return err
-	}
-	w.sweep(w.set.Done())
-	w.pos = at
-	w.state.listed(start, at)
+func (w *Watch[T]) listed() {
 	if w.kind.Listed != nil {
 		w.kind.Listed()
 	}
-	w.log.Debug("Listed", "prefix", s.Prefix, "entries", w.set.Len(), "rejected", w.set.Rejected(),
-		"revision", at.Revision, "took", time.Since(start))
-	return nil
+	w.log.Debug("A list is applied", "prefix", w.prefix, "entries", w.set.Len(), "rejected", w.set.Rejected())
 }
+
+// proof is all that the set has, or the keys behind the one written last.
+func (w *Watch[T]) proof(kvstore.Position) (proof, bool) {
+	p := proof{prefix: w.prefix}
+	if w.set.Known() > proofKeys {
+		p.name = w.set.Newest()
+		p.from = w.prefix + p.name
+	}
+	return p, true
+}
+
+func (w *Watch[T]) agrees(p proof, past kvstore.Past) bool {
+	for i := range past.Items {
+		past.Items[i].Key = nameOf(past.Items[i].Key, w.prefix)
+	}
+	return w.set.Agrees(p.name, past)
+}
+
+func (w *Watch[T]) follows(bool) {}
 
 // sweepBatch bounds how many deletions are applied at once.
 const sweepBatch = 5000
@@ -249,25 +130,22 @@ func (w *Watch[T]) sweep(deletions func(func(Change[T]) bool)) {
 	w.commit(batch)
 }
 
-func (w *Watch[T]) apply(prefix string, b kvstore.Batch, decode Decode[T]) {
+func (w *Watch[T]) apply(b kvstore.Batch) {
+	defer w.kind.Metrics.received(w.kind.Resource, len(b.Events))()
 	var changes []Change[T]
 	for i := range b.Events {
 		e := &b.Events[i]
 		if e.Type != kvstore.EventDelete {
-			changes = w.upsert(changes, prefix, &e.KeyValue, decode)
-		} else if ch, ok := w.set.Delete(nameOf(e.Key, prefix), e.ModRevision); ok {
+			changes = w.upsert(changes, &e.KeyValue)
+		} else if ch, ok := w.set.Delete(nameOf(e.Key, w.prefix), e.ModRevision); ok {
 			changes = append(changes, ch)
 		}
 	}
 	w.commit(changes)
-	if !b.Partial {
-		w.pos = b.At
-	}
-	w.state.advance(w.pos, len(b.Events) > 0)
 }
 
-func (w *Watch[T]) upsert(to []Change[T], prefix string, kv *kvstore.KeyValue, decode Decode[T]) []Change[T] {
-	ch, ok, err := w.set.Upsert(nameOf(kv.Key, prefix), kv.Value, kv.ModRevision, decode)
+func (w *Watch[T]) upsert(to []Change[T], kv *kvstore.KeyValue) []Change[T] {
+	ch, ok, err := w.set.Upsert(nameOf(kv.Key, w.prefix), kv.Value, kv.ModRevision, w.decode)
 	if err != nil {
 		level := slog.LevelDebug
 		if w.warnings.Allow() {
@@ -280,15 +158,6 @@ func (w *Watch[T]) upsert(to []Change[T], prefix string, kv *kvstore.KeyValue, d
 		to = append(to, ch)
 	}
 	return to
-}
-
-// nameOf is the key without its prefix; for a watch of one whole key it is the
-// last element of that key.
-func nameOf(key []byte, prefix string) []byte {
-	if len(key) == len(prefix) {
-		return key[strings.LastIndexByte(prefix, '/')+1:]
-	}
-	return key[len(prefix):]
 }
 
 func (w *Watch[T]) commit(changes []Change[T]) {
