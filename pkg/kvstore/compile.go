@@ -86,25 +86,30 @@ func compileUpdate(writes []Write, leases []int64, r request) (transaction, erro
 	return t, err
 }
 
+// unfitError is why an Update is none, whatever the server.
+type unfitError string
+
+func (e unfitError) Error() string { return string(e) }
+
 // checkUpdate tells what is wrong with the writes or the options of an Update.
 func checkUpdate(writes []Write, r request) error {
 	if len(writes) == 0 {
-		return &KeyError{"update", "", errors.New("there is nothing to write")}
+		return &KeyError{"update", "", unfitError("there is nothing to write")}
 	}
-	fail := func(key string, err error) error { return &KeyError{"update", key, err} }
+	fail := func(key, why string) error { return &KeyError{"update", key, unfitError(why)} }
 	switch {
 	case r.ifAbsent || r.ifChanged || r.ifRevision != nil || r.ifValue != nil || r.ifOther != nil:
-		return fail(writes[0].Key, errors.New("an Update takes Leased and Holding alone"))
+		return fail(writes[0].Key, "an Update takes Leased and Holding alone")
 	case len(writes) > MaxWrites:
-		return fail(writes[0].Key, fmt.Errorf("%d writes: there may be %d at once", len(writes), MaxWrites))
+		return fail(writes[0].Key, fmt.Sprintf("%d writes: there may be %d at once", len(writes), MaxWrites))
 	}
 	keys := make(map[string]struct{}, len(writes))
 	for _, w := range writes {
 		if w.Key == "" {
-			return fail(w.Key, errEmptyKey)
+			return fail(w.Key, errEmptyKey.Error())
 		}
 		if _, twice := keys[w.Key]; twice {
-			return fail(w.Key, errors.New("the key is written twice at once"))
+			return fail(w.Key, "the key is written twice at once")
 		}
 		keys[w.Key] = struct{}{}
 	}

@@ -136,3 +136,14 @@ func unwrapRPC(err error) error {
 	}
 	return err
 }
+
+// IsRefused tells whether a write has failed for what it is: its writer may not
+// make it, it is too large, or it makes no sense. It was not made. Trying the same
+// again helps only once somebody has changed the roles, or the limits.
+func IsRefused(err error) bool {
+	if _, unfit := errors.AsType[unfitError](err); unfit || errors.Is(err, ErrPermissionDenied) || isTooLarge(err) {
+		return true
+	}
+	invalid := status.Code(unwrapRPC(err)) == codes.InvalidArgument && !errors.Is(err, ErrUnauthenticated)
+	return invalid && message(unwrapRPC(err)) != message(rpctypes.ErrGRPCAuthOldRevision)
+}

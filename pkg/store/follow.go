@@ -71,7 +71,7 @@ func (f *follower) run(ctx context.Context, k keeper, s Session) error {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = 50*time.Millisecond, retryMax
 	for {
-		err := f.follow(ctx, k, s, pause)
+		err := f.attempt(ctx, k, s, pause)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -94,8 +94,8 @@ func (f *follower) run(ctx context.Context, k keeper, s Session) error {
 	}
 }
 
-// follow resumes or lists, then watches until the stream ends.
-func (f *follower) follow(ctx context.Context, k keeper, s Session, pause backoff.BackOff) error {
+// attempt resumes or lists, then watches until the stream ends.
+func (f *follower) attempt(ctx context.Context, k keeper, s Session, pause backoff.BackOff) error {
 	resumable, err := f.resumable(ctx, k, s)
 	if err != nil {
 		return err
@@ -226,4 +226,25 @@ func nameOf(key []byte, prefix string) []byte {
 		return key[strings.LastIndexByte(prefix, '/')+1:]
 	}
 	return key[len(prefix):]
+}
+
+// sessions runs in one session of a client after another, until ctx ends.
+func (f *follower) sessions(ctx context.Context, k keeper, s Session) error {
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval = 50*time.Millisecond, retryMax
+	for {
+		started := time.Now()
+		err := f.run(ctx, k, s)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		f.log.Debug("The session is over", "prefix", s.Prefix, "error", err)
+		f.state.broken(err)
+		if time.Since(started) > retryMax {
+			pause.Reset()
+		}
+		if err := waiting.Sleep(ctx, pause.NextBackOff()); err != nil {
+			return err
+		}
+	}
 }

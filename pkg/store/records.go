@@ -4,6 +4,8 @@ import (
 	"hash/maphash"
 	"iter"
 	"math/bits"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
 // record is what is known of one key.
@@ -141,6 +143,41 @@ func (s *records[T]) close(gap int) {
 // all iterates over the places of all records, in no order. The one at hand may
 // be removed meanwhile.
 func (s *records[T]) all() iter.Seq[place] { return s.used.all() }
+
+// newest is the name of the key that was written last, of the records that meet a
+// condition; empty when there is none.
+func (s *records[T]) newest(is func(*record[T]) bool) string {
+	var newest string
+	var rev int64
+	for p := range s.all() {
+		if r := s.at(p); is(r) && (r.rev > rev || r.rev == rev && r.name < newest) {
+			newest, rev = r.name, r.rev
+		}
+	}
+	return newest
+}
+
+// first tells whether the items of a past are as many as there are records from a
+// name on up to the last of these items, and its count as there are from that
+// name on in all, of those that meet a condition.
+func (s *records[T]) first(from string, past kvstore.Past, is func(*record[T]) bool) bool {
+	last := ""
+	if n := len(past.Items); n > 0 {
+		last = string(past.Items[n-1].Key)
+	}
+	first, all := 0, int64(0)
+	for p := range s.all() {
+		r := s.at(p)
+		if r.name < from || !is(r) {
+			continue
+		}
+		all++
+		if r.name <= last {
+			first++
+		}
+	}
+	return all == past.Count && first == len(past.Items)
+}
 
 // see notes that a record was met.
 func (s *records[T]) see(p place) { s.seen.set(p) }

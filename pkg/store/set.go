@@ -217,23 +217,16 @@ func (s *Set[T]) accept(name string) {
 func (s *Set[T]) Known() int { return s.records.n }
 
 // Newest is the name of the key that was written last; empty when there is none.
-func (s *Set[T]) Newest() string {
-	var newest string
-	var rev int64
-	for p := range s.records.all() {
-		if r := s.records.at(p); r.rev > rev || r.rev == rev && r.name < newest {
-			newest, rev = r.name, r.rev
-		}
-	}
-	return newest
-}
+func (s *Set[T]) Newest() string { return s.records.newest(every) }
+
+// every is a condition that all records meet.
+func every[T any](*record[T]) bool { return true }
 
 // Agrees tells whether the set knows just what a kvstore had: of the keys from
 // a name on (all, when it is empty) the first ones, by name and in ascending
 // order, with their revisions and values, and the number of all of them. It
 // takes one pass over the set, and no more than the given keys are compared.
 func (s *Set[T]) Agrees(from string, past kvstore.Past) bool {
-	last := ""
 	for _, kv := range past.Items {
 		p, known := s.records.find(kv.Key)
 		if !known {
@@ -242,20 +235,8 @@ func (s *Set[T]) Agrees(from string, past kvstore.Past) bool {
 		if r := s.records.at(p); r.rev != kv.ModRevision || !s.knownValue(r, maphash.Bytes(s.seed, kv.Value)) {
 			return false
 		}
-		last = string(kv.Key)
 	}
-	first, all := 0, int64(0)
-	for p := range s.records.all() {
-		name := s.records.at(p).name
-		if name < from {
-			continue
-		}
-		all++
-		if name <= last {
-			first++
-		}
-	}
-	return all == past.Count && first == len(past.Items)
+	return s.records.first(from, past, every)
 }
 
 // All iterates over the objects in force, by name, in no order.

@@ -65,10 +65,12 @@ type followState struct {
 }
 
 // Status returns a copy of what is known.
-func (w *Watch[T]) Status() Status {
-	w.state.mu.Lock()
-	defer w.state.mu.Unlock()
-	return w.state.status
+func (w *Watch[T]) Status() Status { return w.state.snapshot() }
+
+func (s *followState) snapshot() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.status
 }
 
 // Observe takes the result of a linearizable read on the session's connection.
@@ -125,6 +127,13 @@ func (s *followState) reached(at kvstore.Position) (bool, kvstore.Stream, <-chan
 		s.moved = make(chan struct{})
 	}
 	return false, s.stream, s.moved
+}
+
+// reachedSoFar is the position up to which everything has been applied.
+func (s *followState) reachedSoFar() kvstore.Position {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.applied
 }
 
 // move notes what has been applied, and wakes up who waits for it.

@@ -1,0 +1,148 @@
+package store
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
+)
+
+// Delayed stands between a [Watch] of keys that other nodes own and the function
+// that applies its changes: it believes a deletion only after a while, since a
+// node that restarts, or loses its lease, puts its keys back soon (spec wire.md
+// §5: 30 s for nodes). A key that comes back in time is a modification of what
+// was, or nothing where its value is the same object.
+//
+// Its methods may be called from any goroutine. Changes are applied one batch
+// after another, in the order in which they came, but for the deletions.
+type Delayed[T any] struct {
+	delay time.Duration
+	apply func([]Change[T])
+	wake  chan struct{} // filled when there is a first deletion
+
+	mu   sync.Mutex // held while changes are applied
+	held heldBack[T]
+}
+
+// NewDelayed returns a filter in front of apply.
+func NewDelayed[T any](delay time.Duration, apply func([]Change[T])) *Delayed[T] {
+	return &Delayed[T]{delay: delay, apply: apply, wake: make(chan struct{}, 1), held: newHeldBack[T]()}
+}
+
+// Apply takes changes, as those of a Watch. All but deletions are applied when it
+// returns.
+func (d *Delayed[T]) Apply(changes []Change[T]) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var pass []Change[T]
+	due := time.Now().Add(d.delay)
+	for _, ch := range changes {
+		if ch, ok := d.held.change(ch, due); ok {
+			pass = append(pass, ch)
+		}
+	}
+	if len(pass) > 0 {
+		d.apply(pass)
+	}
+	if len(d.held.since) > 0 {
+		select {
+		case d.wake <- struct{}{}:
+		default: // Run knows
+		}
+	}
+}
+
+// Flush applies all deletions now: when everything is withdrawn, nobody comes
+// back.
+func (d *Delayed[T]) Flush() { d.release(time.Now().Add(d.delay)) }
+
+// release applies the deletions that are due, and tells when the next one is.
+func (d *Delayed[T]) release(now time.Time) (next time.Time, more bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if gone := d.held.due(now); len(gone) > 0 {
+		d.apply(gone)
+	}
+	return d.held.next()
+}
+
+// Run applies the deletions when they are due, until ctx ends. What is held back
+// then stays so until the next Run.
+func (d *Delayed[T]) Run(ctx context.Context) error {
+	for {
+		next, more := d.release(time.Now())
+		if more {
+			if err := waiting.Sleep(ctx, time.Until(next)); err != nil {
+				return err
+			}
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-d.wake:
+		}
+	}
+}
+
+// heldBack is the pure core of [Delayed]: the deletions that are not believed
+// yet.
+type heldBack[T any] struct {
+	of    map[string]deletion[T]
+	since []waitingFor // in the order of due; some are outdated
+}
+
+type deletion[T any] struct {
+	old *T
+	due time.Time
+}
+
+type waitingFor struct {
+	name string
+	due  time.Time
+}
+
+func newHeldBack[T any]() heldBack[T] { return heldBack[T]{of: make(map[string]deletion[T])} }
+
+// change takes a change, and gives what is to be applied for it now. due is when a
+// deletion is to be believed; it never goes back.
+func (h *heldBack[T]) change(ch Change[T], due time.Time) (Change[T], bool) {
+	if ch.New == nil {
+		h.of[ch.Name] = deletion[T]{ch.Old, due}
+		h.since = append(h.since, waitingFor{ch.Name, due})
+		return ch, false
+	}
+	if gone, held := h.of[ch.Name]; held {
+		delete(h.of, ch.Name)
+		ch.Old = gone.old
+	}
+	return ch, ch.Old != ch.New
+}
+
+// due gives the deletions that are to be believed at a time.
+func (h *heldBack[T]) due(now time.Time) (gone []Change[T]) {
+	for {
+		next, more := h.next()
+		if !more || next.After(now) {
+			return gone
+		}
+		name := h.since[0].name
+		gone = append(gone, Change[T]{Name: name, Old: h.of[name].old})
+		delete(h.of, name)
+		h.since = h.since[1:]
+	}
+}
+
+// next tells when the next deletion is to be believed.
+func (h *heldBack[T]) next() (due time.Time, more bool) {
+	for len(h.since) > 0 {
+		first := h.since[0]
+		if gone, held := h.of[first.name]; held && gone.due.Equal(first.due) {
+			return first.due, true
+		}
+		h.since = h.since[1:]
+	}
+	h.since = nil
+	return time.Time{}, false
+}

@@ -1,0 +1,299 @@
+package store
+
+import (
+	"hash/maphash"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+)
+
+// ledger is the pure core of a [Sync]: no I/O, no clock, no goroutine, no lock.
+// It has one line for each name that is wanted or there, and says what is to be
+// written so that what is there becomes what is wanted.
+//
+// What is there is known from lists, from events, and from writes that were
+// acknowledged; of two that contradict each other the one of the higher revision
+// counts. A list is the exception, since it may come from another etcd: what it
+// says counts, and writes that were begun before it say nothing any more.
+type ledger struct {
+	shared bool // others have keys here too: a line is only for what was wanted
+	lean   bool // values are held only until they are written
+
+	seed    maphash.Seed
+	records *records[line] // rev and hash are those of what is there
+	leases  leaseNames
+
+	queue    workQueue
+	asks     []place // whose values are missing, and were not asked for yet
+	failures failures
+
+	complete bool // the owner has given everything
+	listed   bool // a list is complete, and no other one under way
+	open     bool // events are followed, after the list
+	synced   bool // everything was as wanted once, since the owner began
+	epoch    uint // counts the lists
+	acked    int64
+
+	wanted, there, dirty, flying int // how many lines are that
+}
+
+// line is what is noted of a name beside what is there.
+type line struct {
+	want  uint64 // hash of the wanted value
+	value []byte // the wanted value, while it is held
+	lease leaseName
+	is    mark
+}
+
+// mark is a set of properties of a line.
+type mark uint16
+
+const (
+	isWanted    mark = 1 << iota
+	isGiven          // wanted, and given since the owner began
+	isWithdrawn      // not wanted any more, and to be deleted whether complete or not
+	isThere          // in the kvstore
+	isDirty          // what is there is not what is wanted
+	isHeld           // value is the wanted one
+	isQueued         // in the queue
+	isFlying         // a write is under way
+	isAsked          // the owner was asked for the value
+)
+
+func (m mark) has(some mark) bool { return m&some != 0 }
+
+func newLedger(shared, lean bool) ledger {
+	seed := maphash.MakeSeed()
+	return ledger{
+		shared: shared, lean: lean, seed: seed, records: newRecords[line](seed),
+		leases: newLeaseNames(), failures: newFailures(),
+	}
+}
+
+// put wants a value.
+func (l *ledger) put(name string, value []byte, now time.Time) {
+	p, known := l.records.findText(name)
+	if !known {
+		p = l.records.add(name)
+	}
+	r := l.records.at(p)
+	r.name = name // the owner has it in any case
+	hash := maphash.Bytes(l.seed, value)
+	if !r.obj.is.has(isWanted) {
+		l.wanted++
+	}
+	if !r.obj.is.has(isWanted) || r.obj.want != hash {
+		l.failures.renew(p, now)
+	}
+	r.obj.want, r.obj.value = hash, value
+	r.obj.is |= isWanted | isGiven | isHeld
+	r.obj.is &^= isWithdrawn | isAsked
+	l.update(p)
+}
+
+// drop does not want a name any more.
+func (l *ledger) drop(name string, now time.Time) {
+	if p, known := l.records.findText(name); known {
+		l.withdraw(p, now)
+	}
+}
+
+func (l *ledger) withdraw(p place, now time.Time) {
+	r := l.records.at(p)
+	l.failures.renew(p, now)
+	if r.obj.is.has(isWanted) {
+		l.wanted--
+	}
+	r.obj.value = nil
+	r.obj.is &^= isWanted | isGiven | isHeld | isAsked
+	r.obj.is |= isWithdrawn
+	l.update(p)
+}
+
+// beginAnew notes that the owner begins to give everything anew.
+func (l *ledger) beginAnew() {
+	for p := range l.records.all() {
+		l.records.at(p).obj.is &^= isGiven
+	}
+	l.complete, l.synced = false, false
+}
+
+// completed notes that the owner has given everything: what he has not given is
+// not wanted.
+func (l *ledger) completed(now time.Time) {
+	l.complete = true
+	for p := range l.records.all() {
+		if is := l.records.at(p).obj.is; is.has(isWanted) && !is.has(isGiven) {
+			l.withdraw(p, now)
+		} else {
+			l.update(p)
+		}
+	}
+}
+
+// beginList begins a list of what is there.
+func (l *ledger) beginList() {
+	l.records.forgetSeen()
+	l.epoch++
+	l.acked = 0
+	l.listed = false
+}
+
+// list takes an item of a list.
+func (l *ledger) list(name []byte, kv *kvstore.KeyValue, owns func(int64) bool) {
+	p, known := l.records.find(name)
+	if !known {
+		if l.shared {
+			return
+		}
+		p = l.records.add(string(name))
+	}
+	l.records.see(p)
+	l.isThere(p, kv.ModRevision, maphash.Bytes(l.seed, kv.Value), l.leases.name(kv.Lease, owns))
+}
+
+// doneList ends a complete list, made at this revision.
+func (l *ledger) doneList(rev int64, owns func(int64) bool) {
+	l.leases.refresh(owns)
+	l.listed = true
+	for p := range l.records.all() {
+		if l.records.seen.has(p) {
+			l.update(p)
+		} else {
+			l.isGone(p, rev)
+		}
+	}
+}
+
+// event takes an event.
+func (l *ledger) event(name []byte, e *kvstore.Event, owns func(int64) bool) {
+	p, known := l.records.find(name)
+	if e.Type == kvstore.EventDelete {
+		if known && e.ModRevision > l.records.at(p).rev {
+			l.isGone(p, e.ModRevision)
+		}
+		return
+	}
+	if !known {
+		if l.shared {
+			return
+		}
+		p = l.records.add(string(name))
+	}
+	switch r := l.records.at(p); {
+	case e.ModRevision > r.rev:
+		l.isThere(p, e.ModRevision, maphash.Bytes(l.seed, e.Value), l.leases.name(e.Lease, owns))
+	case e.ModRevision == r.rev && r.obj.lease == ownLease: // a write of ours: now we know with which lease
+		l.isThere(p, r.rev, r.hash, l.leases.name(e.Lease, owns))
+	}
+}
+
+// isThere notes what is there. The lease has been named for it.
+func (l *ledger) isThere(p place, rev int64, hash uint64, lease leaseName) {
+	r := l.records.at(p)
+	if !r.obj.is.has(isThere) {
+		r.obj.is |= isThere
+		l.there++
+	}
+	l.leases.forget(r.obj.lease)
+	r.rev, r.hash, r.obj.lease = rev, hash, lease
+	l.update(p)
+}
+
+// isGone notes that nothing is there.
+func (l *ledger) isGone(p place, rev int64) {
+	r := l.records.at(p)
+	if r.obj.is.has(isThere) {
+		r.obj.is &^= isThere
+		l.there--
+	}
+	l.leases.forget(r.obj.lease)
+	r.rev, r.hash, r.obj.lease = rev, 0, noLease
+	l.update(p)
+}
+
+// leasesEnded looks again at who owns the leases.
+func (l *ledger) leasesEnded(owns func(int64) bool) {
+	if !l.leases.refresh(owns) {
+		return
+	}
+	for p := range l.records.all() {
+		l.update(p)
+	}
+}
+
+// needs tells whether what is there is not what is wanted.
+func (l *ledger) needs(r *record[line]) bool {
+	if r.obj.is.has(isWanted) {
+		return !r.obj.is.has(isThere) || r.hash != r.obj.want || !l.leases.ours(r.obj.lease)
+	}
+	return r.obj.is.has(isThere) && (l.complete || r.obj.is.has(isWithdrawn))
+}
+
+// update draws the conclusions after any change of a line.
+func (l *ledger) update(p place) {
+	r := l.records.at(p)
+	needs := l.needs(r)
+	if needs != r.obj.is.has(isDirty) {
+		r.obj.is ^= isDirty
+		if needs {
+			l.dirty++
+		} else {
+			l.dirty--
+		}
+	}
+	switch {
+	case r.obj.is.has(isFlying):
+	case needs:
+		l.provide(p, r)
+	case !r.obj.is.has(isWanted | isThere):
+		l.failures.forget(p)
+		l.records.remove(p)
+	default:
+		l.failures.forget(p)
+		r.obj.is &^= isAsked
+		if l.lean {
+			r.obj.value = nil
+			r.obj.is &^= isHeld
+		}
+	}
+}
+
+// provide has a line written that needs it, or has its value asked for.
+func (l *ledger) provide(p place, r *record[line]) {
+	switch {
+	case r.obj.is.has(isWanted) && !r.obj.is.has(isHeld):
+		if !r.obj.is.has(isAsked) {
+			r.obj.is |= isAsked
+			l.asks = append(l.asks, p)
+		}
+	case r.obj.is.has(isQueued) || l.failures.has(p):
+	default:
+		r.obj.is |= isQueued
+		l.queue.push(p)
+	}
+}
+
+// asked returns the names whose values are missing, each once until it is given.
+func (l *ledger) asked() []string {
+	if len(l.asks) == 0 {
+		return nil
+	}
+	names := make([]string, 0, len(l.asks))
+	for _, p := range l.asks {
+		if !l.records.used.has(p) {
+			continue
+		}
+		if r := l.records.at(p); r.obj.is.has(isAsked) {
+			names = append(names, r.name)
+		}
+	}
+	l.asks = nil
+	return names
+}
+
+// clean tells whether everything is known to be as wanted.
+func (l *ledger) clean() bool { return l.listed && l.complete && l.dirty == 0 && l.flying == 0 }
+
+// mark is called after each step, and notes that everything was as wanted once.
+func (l *ledger) mark() { l.synced = l.synced || l.clean() }

@@ -1,0 +1,217 @@
+package store
+
+import (
+	"hash/maphash"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+)
+
+// part is one write of a transaction.
+type part struct {
+	at    place
+	epoch uint
+	hash  uint64 // of the value
+	name  string
+	value []byte
+	gone  bool // it is a deletion
+}
+
+// outcomes of a part.
+type outcome uint8
+
+const (
+	made    outcome = iota // by a transaction whose revision is known
+	unmade                 // or nobody knows
+	refused                // for what it is
+)
+
+// partSize is what a write adds to a transaction beside key and value, about.
+const partSize = 24
+
+// size is about how many bytes of a transaction a part takes, but for the prefix.
+func (p *part) size() int { return len(p.name) + len(p.value) + partSize }
+
+// take gives work: writes, so many at most and of so many bytes in all, each with
+// a prefix of this length, and tells how many bytes are left. The first one of a
+// transaction may be larger. Their lines are under way until they are settled.
+func (l *ledger) take(most, bytes, prefix int, first bool) (parts []part, left int) {
+	for l.open && most > 0 {
+		p, ok := l.queue.first()
+		if !ok {
+			break
+		}
+		if !l.records.used.has(p) || !l.records.at(p).obj.is.has(isQueued) {
+			l.queue.pop()
+			continue
+		}
+		r := l.records.at(p)
+		if !r.obj.is.has(isDirty) || r.obj.is.has(isFlying) || r.obj.is.has(isWanted) && !r.obj.is.has(isHeld) {
+			r.obj.is &^= isQueued
+			l.queue.pop()
+			continue
+		}
+		one := l.partOf(p, r)
+		size := one.size() + prefix
+		if size > bytes && !first {
+			break
+		}
+		bytes, first = bytes-size, false
+		l.queue.pop()
+		parts = append(parts, l.send(one, r))
+		most--
+	}
+	return parts, bytes
+}
+
+// takeFailed gives one write that was refused before and is due to be tried
+// again, by itself.
+func (l *ledger) takeFailed(now time.Time) (part, bool) {
+	for l.open {
+		p, ok := l.failures.due(now)
+		if !ok {
+			break
+		}
+		r := l.records.at(p)
+		if !r.obj.is.has(isFlying) && r.obj.is.has(isDirty) && (!r.obj.is.has(isWanted) || r.obj.is.has(isHeld)) {
+			return l.send(l.partOf(p, r), r), true
+		}
+	}
+	return part{}, false
+}
+
+func (l *ledger) partOf(p place, r *record[line]) part {
+	if !r.obj.is.has(isWanted) {
+		return part{at: p, epoch: l.epoch, name: r.name, gone: true}
+	}
+	return part{at: p, epoch: l.epoch, name: r.name, hash: r.obj.want, value: r.obj.value}
+}
+
+func (l *ledger) send(one part, r *record[line]) part {
+	r.obj.is &^= isQueued
+	r.obj.is |= isFlying
+	l.flying++
+	return one
+}
+
+// settle notes what came of a part. rev is the revision of a transaction that
+// was made.
+func (l *ledger) settle(one part, o outcome, rev int64, now time.Time) {
+	r := l.records.at(one.at)
+	r.obj.is &^= isFlying
+	l.flying--
+	switch {
+	case o == refused:
+		l.failures.add(one.at, now)
+	case o == made && one.epoch == l.epoch:
+		l.failures.forget(one.at)
+		l.learn(one, r, rev)
+		return
+	default:
+		l.failures.renew(one.at, now)
+		if l.shared && !one.gone {
+			l.presume(r)
+		}
+	}
+	l.update(one.at)
+}
+
+// learn notes what a write of this epoch has done, unless something newer is
+// known.
+func (l *ledger) learn(one part, r *record[line], rev int64) {
+	l.acked = max(l.acked, rev)
+	switch {
+	case rev <= r.rev:
+		l.update(one.at)
+	case one.gone:
+		l.isGone(one.at, rev)
+	default:
+		l.isThere(one.at, rev, one.hash, ownLease)
+	}
+}
+
+// presume takes a key for there that may be: events tell only of those that
+// have a line, and it must be deleted when it is not wanted any more.
+func (l *ledger) presume(r *record[line]) {
+	if !r.obj.is.has(isThere) {
+		r.obj.is |= isThere
+		r.hash, r.obj.lease = 0, noLease
+		l.there++
+	}
+}
+
+// follow notes whether events are followed.
+func (l *ledger) follow(now bool) { l.open = now }
+
+// backlog is how many writes could be taken, at most.
+func (l *ledger) backlog() int {
+	if !l.open {
+		return 0
+	}
+	return l.queue.len()
+}
+
+// proof is what to recall of the past at a revision: not ok when writes of ours
+// were acknowledged of which no event has told yet. Of shared keys only our own
+// are known: the one written last is the proof.
+func (l *ledger) proof(prefix string, rev int64) (p proof, ok bool) {
+	p = proof{prefix: prefix}
+	if l.acked > rev || l.shared && l.there == 0 {
+		return p, false
+	}
+	if l.shared || l.there > proofKeys {
+		p.name = l.records.newest(thereLine)
+		p.from = prefix + p.name
+	}
+	if l.shared {
+		p.prefix = p.from
+	}
+	return p, true
+}
+
+// agrees tells whether the past is the one that is known.
+func (l *ledger) agrees(p proof, past kvstore.Past) bool {
+	if l.shared && len(past.Items) != 1 {
+		return false
+	}
+	for _, kv := range past.Items {
+		at, known := l.records.find(kv.Key)
+		if !known {
+			return false
+		}
+		r := l.records.at(at)
+		if !thereLine(r) || r.rev != kv.ModRevision || r.hash != maphash.Bytes(l.seed, kv.Value) {
+			return false
+		}
+	}
+	return l.shared || l.records.first(p.name, past, thereLine)
+}
+
+func thereLine(r *record[line]) bool { return r.obj.is.has(isThere) }
+
+// workQueue is a queue of places, first in first out.
+type workQueue struct {
+	places []place
+	head   int
+}
+
+func (q *workQueue) push(p place) { q.places = append(q.places, p) }
+
+func (q *workQueue) len() int { return len(q.places) - q.head }
+
+func (q *workQueue) first() (place, bool) {
+	if q.len() == 0 {
+		return 0, false
+	}
+	return q.places[q.head], true
+}
+
+// pop removes the first one. What was popped is given back when it is most.
+func (q *workQueue) pop() {
+	if q.head++; q.head == len(q.places) {
+		*q = workQueue{}
+	} else if q.head > 1024 && 2*q.head > len(q.places) {
+		q.places = append([]place(nil), q.places[q.head:]...)
+		q.head = 0
+	}
+}

@@ -1,0 +1,95 @@
+package store
+
+import (
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+)
+
+// This file is what a Sync learns of the kvstore: what is there, and what came of
+// its writes.
+
+func (s *Sync) begin() { s.do((*ledger).beginList) }
+
+func (s *Sync) page(p kvstore.Page) {
+	s.do(func(l *ledger) {
+		for i := range p.Items {
+			l.list(nameOf(p.Items[i].Key, s.p.Prefix), &p.Items[i], s.owns)
+		}
+	})
+}
+
+func (s *Sync) done(at kvstore.Position) {
+	s.do(func(l *ledger) { l.doneList(at.Revision, s.owns) })
+}
+
+func (s *Sync) listed() {}
+
+func (s *Sync) apply(b kvstore.Batch) {
+	if len(b.Events) == 0 {
+		return
+	}
+	s.do(func(l *ledger) {
+		for i := range b.Events {
+			l.event(nameOf(b.Events[i].Key, s.p.Prefix), &b.Events[i], s.owns)
+		}
+	})
+}
+
+func (s *Sync) follows(now bool) { s.do(func(l *ledger) { l.follow(now) }) }
+
+func (s *Sync) proof(at kvstore.Position) (p proof, ok bool) {
+	s.do(func(l *ledger) { p, ok = l.proof(s.p.Prefix, at.Revision) })
+	return p, ok
+}
+
+func (s *Sync) agrees(p proof, past kvstore.Past) (is bool) {
+	for i := range past.Items {
+		past.Items[i].Key = nameOf(past.Items[i].Key, s.p.Prefix)
+		if s.p.Shared {
+			past.Items[i].Key = []byte(p.name)
+		}
+	}
+	s.do(func(l *ledger) { is = l.agrees(p, past) })
+	return is
+}
+
+// take gives work to the outbox: writes, so many at most and of so many bytes in
+// all, but for the first one of a transaction. It tells how many bytes are left,
+// and whether there is more.
+func (s *Sync) take(most, bytes int, first bool) (parts []part, left int, more bool) {
+	s.do(func(l *ledger) {
+		parts, left = l.take(most, bytes, len(s.p.Prefix), first)
+		more = l.backlog() > 0
+	})
+	return parts, left, more
+}
+
+// takeFailed gives a write that was refused before and is due.
+func (s *Sync) takeFailed(now time.Time) (one part, ok bool) {
+	s.do(func(l *ledger) { one, ok = l.takeFailed(now) })
+	return one, ok
+}
+
+// backlog is how much there is to take.
+func (s *Sync) backlog() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ledger.backlog()
+}
+
+// settle notes what came of some parts.
+func (s *Sync) settle(parts []part, o outcome, rev int64, err error) {
+	if o == refused {
+		s.errors.Add(int64(len(parts)))
+	}
+	s.do(func(l *ledger) {
+		if o == refused && err != nil {
+			s.lastErr = err.Error()
+		}
+		now := time.Now()
+		for _, one := range parts {
+			l.settle(one, o, rev, now)
+		}
+	})
+}

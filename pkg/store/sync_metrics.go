@@ -1,0 +1,81 @@
+package store
+
+import (
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// SyncMetrics tell how far Syncs are, for all of them together, by scope and
+// cluster (spec wire.md §6.2). It is a [prometheus.Collector]; a nil one counts
+// nothing. A Sync has series while it runs.
+type SyncMetrics struct {
+	queue, errors, synced *prometheus.Desc
+
+	mu    sync.Mutex
+	syncs map[*Sync]struct{} // guarded by mu
+}
+
+// NewSyncMetrics returns metrics that are not registered yet.
+func NewSyncMetrics() *SyncMetrics {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("mesh_agent_kvstore_"+name, help, append([]string{"scope", "source_cluster"}, labels...), nil)
+	}
+	return &SyncMetrics{
+		queue:  desc("sync_queue_size", "Keys that are not in the kvstore as they should be."),
+		errors: desc("sync_errors_total", "Writes of keys that the kvstore has refused."),
+		synced: desc("initial_sync_completed", "Whether all keys were in the kvstore as they should be once.", "action"),
+		syncs:  make(map[*Sync]struct{}),
+	}
+}
+
+func (m *SyncMetrics) add(s *Sync) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.syncs[s] = struct{}{}
+}
+
+func (m *SyncMetrics) remove(s *Sync) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.syncs, s)
+}
+
+// Describe implements [prometheus.Collector].
+func (m *SyncMetrics) Describe(ch chan<- *prometheus.Desc) {
+	ch <- m.queue
+	ch <- m.errors
+	ch <- m.synced
+}
+
+// Collect implements [prometheus.Collector]. Syncs of one scope and cluster show
+// as one.
+func (m *SyncMetrics) Collect(ch chan<- prometheus.Metric) {
+	type labels struct{ scope, cluster string }
+	sums := make(map[labels]SyncStatus)
+	m.mu.Lock()
+	for s := range m.syncs {
+		of, st := labels{s.scope(), s.p.Cluster}, s.Status()
+		sum, others := sums[of]
+		sum.Pending += st.Pending
+		sum.Errors += st.Errors
+		sum.Synced = st.Synced && (sum.Synced || !others)
+		sums[of] = sum
+	}
+	m.mu.Unlock()
+	for of, sum := range sums {
+		synced := 0.0
+		if sum.Synced {
+			synced = 1
+		}
+		ch <- prometheus.MustNewConstMetric(m.queue, prometheus.GaugeValue, float64(sum.Pending), of.scope, of.cluster)
+		ch <- prometheus.MustNewConstMetric(m.errors, prometheus.CounterValue, float64(sum.Errors), of.scope, of.cluster)
+		ch <- prometheus.MustNewConstMetric(m.synced, prometheus.GaugeValue, synced, of.scope, of.cluster, "write")
+	}
+}
