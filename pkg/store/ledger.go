@@ -91,6 +91,17 @@ func (l *ledger) put(name string, value []byte, now time.Time) {
 	l.update(p)
 }
 
+// supply takes the value of a name again, if it is still the one that is wanted.
+func (l *ledger) supply(name string, value []byte, now time.Time) {
+	p, known := l.records.findText(name)
+	if !known {
+		return
+	}
+	if r := l.records.at(p); r.obj.is.has(isWanted) && r.obj.want == maphash.Bytes(l.seed, value) {
+		l.put(name, value, now)
+	}
+}
+
 // drop does not want a name any more.
 func (l *ledger) drop(name string, now time.Time) {
 	if p, known := l.records.findText(name); known {

@@ -24,9 +24,9 @@ type SyncParams struct {
 	// Put are looked at; what others own is neither kept in memory nor deleted.
 	Shared bool
 	// Again asks the owner for the values of names that have to be written again:
-	// somebody has changed or deleted them, or their lease has ended. He puts them,
-	// or deletes them, in his own time, at once if he likes; each name is asked for
-	// once. It must not block. With it the Sync holds a value only until it is
+	// somebody has changed or deleted them, or their lease has ended. He supplies
+	// them ([Sync.Supply]) in his own time, at once if he likes; each name is asked
+	// for once. It must not block. With it the Sync holds a value only until it is
 	// written; without it, always.
 	Again func(names []string)
 	// Outbox is where the writes go. Its writer is also who is followed.
@@ -111,6 +111,12 @@ func againAfter(p SyncParams) time.Duration {
 // Put wants a name with a value. The value is kept and must not be changed.
 func (s *Sync) Put(name string, value []byte) {
 	s.do(func(l *ledger) { l.put(name, value, time.Now()) })
+}
+
+// Supply gives the value of a name again that was asked for. One that is not
+// wanted any more, because there is a newer one, is passed over.
+func (s *Sync) Supply(name string, value []byte) {
+	s.do(func(l *ledger) { l.supply(name, value, time.Now()) })
 }
 
 // Delete does not want a name any more.

@@ -1,0 +1,113 @@
+package mirror
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// copyOf is what the mirror has of one remote cluster.
+type copyOf struct {
+	*term
+	name     string
+	families []*family
+	canaries *store.Canaries
+	log      *slog.Logger
+}
+
+func (t *term) newCopy(name string) *copyOf {
+	c := &copyOf{term: t, name: name, log: t.Log.With("cluster", name)}
+	c.canaries = store.NewCanaries(store.CanariesParams{
+		Dir: wire.SyncedDir(name), Writer: t.Writer, Holding: t.holding, Log: c.log,
+	})
+	for _, r := range wire.Resources() {
+		f := c.newFamily(r)
+		c.families = append(c.families, f)
+		c.canaries.Add(r.StorePrefix(true), f.sync)
+	}
+	return c
+}
+
+// adopted writes the cluster's configuration as that of a copy (wire.md §2.1),
+// before anything is read that it describes.
+func (c *copyOf) adopted(ctx context.Context, cfg wire.ClusterConfig) error {
+	cfg.Capabilities.Cached, cfg.Capabilities.SyncedCanaries = true, true
+	c.configs.Put(c.name, cfg.Encode())
+	return c.configs.WaitClean(ctx)
+}
+
+// follow keeps the copy as the remote has it, until ctx ends.
+func (c *copyOf) follow(ctx context.Context) {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, f := range c.families {
+		g.Go(func() error { return f.sync.Run(ctx) })
+	}
+	g.Go(func() error { return c.canaries.Run(ctx) })
+	if err := g.Wait(); ctx.Err() == nil {
+		c.log.Error("The copy is not kept up any more", "error", err)
+	}
+}
+
+// withdraw takes a removed cluster out of the cache (wire.md §3.6): first its
+// configuration, and after a pause, in which its readers drain it themselves, the
+// canaries and the keys. It goes on until it is done.
+func (c *copyOf) withdraw(ctx context.Context) error {
+	for _, f := range c.families {
+		f.detach()
+	}
+	if c.KeepRemoved {
+		return nil
+	}
+	c.configs.Delete(c.name)
+	steps := []func(context.Context) error{
+		c.configs.WaitClean,
+		func(ctx context.Context) error { return waiting.Sleep(ctx, c.DrainDelay) },
+		c.canaries.Drain,
+	}
+	for _, f := range c.families {
+		steps = append(steps, f.sync.Drain)
+	}
+	for _, step := range steps {
+		if err := c.insist(ctx, step); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// insist repeats a step until it succeeds, or ctx ends.
+func (c *copyOf) insist(ctx context.Context, step func(context.Context) error) error {
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval = 2*time.Second, time.Minute
+	for {
+		err := step(ctx)
+		if err == nil || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		c.log.Warn("A removed cluster could not be withdrawn from the cache yet, trying again", "error", err)
+		if err := waiting.Sleep(ctx, pause.NextBackOff()); err != nil {
+			return err
+		}
+	}
+}
+
+// withhold takes what agents would send traffic to out of the cache, for want of
+// contact. It comes back with the next complete list.
+func (c *copyOf) withhold(yes bool) {
+	if !yes {
+		return
+	}
+	for _, f := range c.families {
+		switch f.resource {
+		case wire.Services, wire.EndpointSlices, wire.ServiceExports:
+			f.watch.Drain()
+		}
+	}
+}

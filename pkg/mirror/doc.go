@@ -1,0 +1,21 @@
+// Package mirror copies every remote cluster into the own cluster's kvstore, as
+// KVStoreMesh does, so that the nodes of a cluster watch one etcd, nearby, instead
+// of hundreds.
+//
+// For each client file there is a controller (remotecluster) as in an agent. What
+// it fills are no tables but the cache prefixes of our own kvstore (wire.md §1.1):
+// each key family is a [store.Watch] of the remote, which hands its changes to a
+// [store.Sync] of the cache. Values are copied byte for byte; none is decoded,
+// kept, or judged. The remote's configuration is written with "cached" and
+// "syncedCanaries" before anything else, and the canary of a family when it is
+// copied as completely as the remote had it. A configuration whose file is gone is
+// withdrawn in the order of wire.md §3.6: configuration, pause, canaries, keys.
+//
+// Of all mirrors of a cluster one leads (wire.md §3.7) and writes, and each of its
+// writes proves that it still does. Everything that a term has learnt ends with it:
+// the next one compares what is there with what should be, writes what differs, and
+// deletes only what a remote's complete list does not have.
+//
+// Concurrency: [Mirror.Run] owns every goroutine. All other methods may be called
+// by any, at any time.
+package mirror

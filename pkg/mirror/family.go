@@ -1,0 +1,192 @@
+package mirror
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// family copies one key family of a remote cluster: its watch of the remote feeds
+// its sync of the cache. Neither keeps a value. What has to be put back later is
+// asked of the remote again.
+type family struct {
+	resource wire.Resource
+	watch    *store.Watch[present]
+	sync     *store.Sync
+	values   [][]byte // of the changes of the batch at hand, in their order; the watch's goroutine owns it
+
+	detached atomic.Bool // nothing reaches the sync any more
+
+	mu     sync.Mutex
+	again  map[string]struct{} // guarded by mu; names whose values are asked for again
+	asked  chan struct{}       // has one element when again is not empty
+	copied time.Time           // guarded by mu; until when the copy was known to equal the remote's
+}
+
+var _ remotecluster.Source = (*family)(nil)
+
+// present is all that is kept of a value.
+type present struct{}
+
+func (c *copyOf) newFamily(r wire.Resource) *family {
+	f := &family{resource: r, again: make(map[string]struct{}), asked: make(chan struct{}, 1)}
+	f.sync = store.NewSync(store.SyncParams{
+		Prefix: r.Prefix(c.name, true), Again: f.askAgain, Outbox: c.outbox, Cluster: c.name, Log: c.log,
+	})
+	f.watch = store.NewWatch(store.Kind[present]{
+		Resource: r, Decode: f.decode, Apply: f.apply, Listed: f.listed, Metrics: c.Metrics,
+	}, c.log)
+	return f
+}
+
+// decode keeps the value until its change is applied, which follows in this
+// goroutine: every value is accepted, so each decoded one is one change.
+func (f *family) decode(wire.Expect) store.Decode[present] {
+	return func(_ string, value []byte) (*present, error) {
+		f.values = append(f.values, bytes.Clone(value))
+		return new(present), nil
+	}
+}
+
+func (f *family) apply(changes []store.Change[present]) {
+	values := f.values
+	f.values = nil
+	if f.detached.Load() {
+		return
+	}
+	for _, ch := range changes {
+		if ch.New == nil {
+			f.sync.Delete(ch.Name)
+			continue
+		}
+		f.sync.Put(ch.Name, values[0])
+		values = values[1:]
+	}
+}
+
+func (f *family) listed() { f.sync.Complete() }
+
+// detach ends the copying: the cluster is removed.
+func (f *family) detach() { f.detached.Store(true) }
+
+// Resource implements [remotecluster.Source].
+func (f *family) Resource() wire.Resource { return f.resource }
+
+// Run implements [remotecluster.Source].
+func (f *family) Run(ctx context.Context, s store.Session) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return f.watch.Run(ctx, s) })
+	g.Go(func() error { return f.readAgain(ctx, s) })
+	return g.Wait()
+}
+
+// Observe implements [remotecluster.Source].
+func (f *family) Observe(p kvstore.Probe) { f.watch.Observe(p) }
+
+// Drain implements [remotecluster.Source]: the remote does not export the family
+// any more, so its copy is empty, and complete.
+func (f *family) Drain() {
+	f.watch.Drain()
+	if !f.detached.Load() {
+		f.sync.Complete()
+	}
+}
+
+// Status implements [remotecluster.Source]. A family is synced when it has been
+// copied completely, and as fresh as its copy.
+func (f *family) Status() store.Status {
+	st, written := f.watch.Status(), f.sync.Status()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if written.Pending == 0 {
+		f.copied = st.AsOf
+	}
+	st.AsOf = f.copied
+	st.Synced = st.Synced && written.Synced
+	if st.Err == nil && written.Err != "" {
+		st.Err = errors.New("writing the copy: " + written.Err)
+	}
+	return st
+}
+
+// askAgain takes the names of values that are needed again.
+func (f *family) askAgain(names []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, name := range names {
+		f.again[name] = struct{}{}
+	}
+	select {
+	case f.asked <- struct{}{}:
+	default:
+	}
+}
+
+// fewNames is how many values are read one by one rather than with all others.
+const fewNames = 200
+
+// readAgain reads the values that are asked for from the remote. What is not there
+// any more comes as a deletion.
+func (f *family) readAgain(ctx context.Context, s store.Session) error {
+	for {
+		select {
+		case <-f.asked:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		f.mu.Lock()
+		names := f.again
+		f.again = make(map[string]struct{})
+		f.mu.Unlock()
+		if err := f.read(ctx, s, names); err != nil {
+			rest := make([]string, 0, len(names))
+			for name := range names {
+				rest = append(rest, name)
+			}
+			f.askAgain(rest) // of the next session
+			return err
+		}
+	}
+}
+
+// read gives the sync the values of the names, and takes them off the map.
+func (f *family) read(ctx context.Context, s store.Session, names map[string]struct{}) error {
+	if len(names) > fewNames {
+		_, err := s.Client.List(ctx, s.Prefix, func(p kvstore.Page) error {
+			for _, kv := range p.Items {
+				f.give(names, string(kv.Key[len(s.Prefix):]), kv.Value)
+			}
+			return ctx.Err()
+		})
+		return err
+	}
+	for name := range names {
+		kv, _, err := s.Client.Get(ctx, s.Prefix+name)
+		if err != nil {
+			return err
+		}
+		if kv != nil {
+			f.give(names, name, kv.Value)
+		}
+	}
+	return nil
+}
+
+// give hands over a value that was asked for.
+func (f *family) give(names map[string]struct{}, name string, value []byte) {
+	if _, asked := names[name]; !asked {
+		return
+	}
+	delete(names, name)
+	f.sync.Supply(name, value) // what is newer is about to come from the watch
+}

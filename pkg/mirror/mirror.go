@@ -1,0 +1,215 @@
+package mirror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Params is what a Mirror is made of.
+type Params struct {
+	// Directory is the mesh directory: one client file per remote cluster.
+	Directory string
+	// Local is the own cluster.
+	Local wire.ClusterInfo
+	// Writer writes to the own cluster's kvstore.
+	Writer kvstore.Writer
+	// Remotes are the options of the sessions with the remote clusters.
+	Remotes kvstore.Options
+	// CacheTTL is how long services, their slices and exports stay in the cache
+	// without contact with their cluster; 0 is for ever.
+	CacheTTL time.Duration
+	// ReadyTimeout is how long readiness waits for a cluster that cannot be
+	// connected, SyncTimeout how long it waits for all.
+	ReadyTimeout, SyncTimeout time.Duration
+	// DrainDelay is the pause between the withdrawal of a removed cluster's
+	// configuration and that of its keys: its readers drain it themselves then.
+	DrainDelay time.Duration
+	// KeepRemoved leaves in the cache what is known of removed clusters. It ends
+	// with this mirror's leases.
+	KeepRemoved bool
+	// Lists bounds how many lists run at once; nil is no bound.
+	Lists *semaphore.Weighted
+	// Timings are those of the controllers; the zero value is the default.
+	Timings remotecluster.Timings
+	// Report is told whether the directory can be read; nil is nobody.
+	Report func(error)
+	// Metrics are those of the watches of the remotes, Writing those of what is
+	// written; nil is none.
+	Metrics *store.Metrics
+	Writing *store.SyncMetrics
+	Log     *slog.Logger
+}
+
+// DefaultParams are the waits of production (wire.md §3.6, §3.7).
+func DefaultParams() Params {
+	return Params{ReadyTimeout: 15 * time.Second, SyncTimeout: 10 * time.Minute, DrainDelay: 3 * time.Minute}
+}
+
+// Mirror copies the remote clusters while it leads.
+type Mirror struct {
+	Params
+	layout  wire.Layout
+	started time.Time
+
+	mu       sync.Mutex
+	term     *term  // guarded by mu; nil while another one leads, or nobody
+	revision uint64 // guarded by mu; of the terms that are over
+	opened   int    // guarded by mu; the connections of these terms
+	ready    bool   // guarded by mu; sticky
+}
+
+// New returns a mirror that does nothing yet. The error is about the own cluster.
+func New(p Params) (*Mirror, error) {
+	if err := p.Local.ValidateStrict(); err != nil {
+		return nil, err
+	}
+	layout, err := wire.NewLayout(p.Local.MaxConnectedClusters)
+	if err != nil {
+		return nil, err
+	}
+	return &Mirror{Params: p, layout: layout, started: time.Now()}, nil
+}
+
+// Run copies whenever it leads, until ctx ends. Nothing is withdrawn then.
+func (m *Mirror) Run(ctx context.Context) error {
+	for {
+		m.Log.Info("Waiting to lead", "lock", wire.KVStoreMeshLockPath)
+		err := kvstore.Lead(ctx, m.Writer, wire.KVStoreMeshLockPath, m.lead)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, kvstore.ErrLockLeaseExpired):
+			m.Log.Warn("Not leading any more; what was copied stays", "error", err)
+		default:
+			return err
+		}
+	}
+}
+
+// lead is one term.
+func (m *Mirror) lead(ctx context.Context, lock *kvstore.Lock) error {
+	m.Log.Info("Leading")
+	t := newTerm(m, lock)
+	m.enter(t)
+	defer m.enter(nil)
+	return t.run(ctx)
+}
+
+// enter changes the term.
+func (m *Mirror) enter(t *term) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.term != nil {
+		m.revision += m.term.mesh.Revision()
+		_, _, opened := m.term.mesh.Sessions()
+		m.opened += opened
+	}
+	m.revision++
+	m.term = t
+}
+
+func (m *Mirror) current() *term {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.term
+}
+
+// Leads tells whether this mirror is the one that copies.
+func (m *Mirror) Leads() bool { return m.current() != nil }
+
+// Clusters describes the remote clusters as they are copied; none while another
+// mirror leads.
+func (m *Mirror) Clusters() []remotecluster.Status {
+	if t := m.current(); t != nil {
+		return t.mesh.Clusters()
+	}
+	return nil
+}
+
+// Ignored lists the entries of the directory that cannot be used; none while
+// another mirror leads.
+func (m *Mirror) Ignored() []clustermesh.Ignored {
+	if t := m.current(); t != nil {
+		return t.mesh.Ignored()
+	}
+	return nil
+}
+
+// Local is for readers of the own cluster, which a mirror is not.
+func (m *Mirror) Local() (remotecluster.Status, bool) { return remotecluster.Status{}, false }
+
+// Revision grows with every change of a cluster's state, and with every term.
+func (m *Mirror) Revision() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.term != nil {
+		return m.revision + m.term.mesh.Revision()
+	}
+	return m.revision
+}
+
+// Sessions counts the connections with the remote clusters, as
+// [clustermesh.Mesh.Sessions] does.
+func (m *Mirror) Sessions() (open, users, opened int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.term == nil {
+		return 0, 0, m.opened
+	}
+	open, users, opened = m.term.mesh.Sessions()
+	return open, users, m.opened + opened
+}
+
+// standbyAfter is when one who waits to lead is ready to (wire.md §3.7).
+const standbyAfter = 10 * time.Second
+
+// Ready tells whether the copies may be used: every cluster that can be connected
+// was copied once, or another mirror leads, or the time for that has passed. Once
+// true it stays true. The reasons say by cluster what is waited for.
+func (m *Mirror) Ready() (bool, map[string]string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ready {
+		return true, nil
+	}
+	reasons := m.unready()
+	m.ready = len(reasons) == 0
+	if m.ready {
+		return true, nil
+	}
+	return false, reasons
+}
+
+// unready says what readiness waits for. The lock is held.
+func (m *Mirror) unready() map[string]string {
+	t := m.term
+	if t == nil {
+		if time.Since(m.started) >= standbyAfter {
+			return nil
+		}
+		return map[string]string{"election": fmt.Sprintf("another mirror leads, or nobody yet: ready as a standby after %s", standbyAfter)}
+	}
+	since := time.Since(t.began)
+	if since >= m.SyncTimeout {
+		return nil
+	}
+	_, reasons := t.mesh.Ready()
+	for _, c := range t.mesh.Clusters() {
+		if !c.Connected && since >= m.ReadyTimeout {
+			delete(reasons, c.Name)
+		}
+	}
+	return reasons
+}

@@ -1,0 +1,65 @@
+package mirror
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// reassert is how often the configurations of the remotes are looked at although
+// nothing was heard of them (wire.md §2.1).
+const reassert = 5 * time.Minute
+
+// term is a time of leading, with everything that was learnt in it.
+type term struct {
+	*Mirror
+	began   time.Time
+	lock    *kvstore.Lock
+	outbox  *store.Outbox
+	configs *store.Sync // of the remotes' configurations, beside our own
+	mesh    *clustermesh.Mesh
+}
+
+func newTerm(m *Mirror, lock *kvstore.Lock) *term {
+	t := &term{Mirror: m, began: time.Now(), lock: lock}
+	t.outbox = store.NewOutbox(m.Writer, t.holding, m.Writing, m.Log)
+	t.configs = store.NewSync(store.SyncParams{
+		Prefix: wire.ClusterConfigPrefix + "/", Shared: true, Outbox: t.outbox, Cluster: m.Params.Local.Name,
+		Reassert: reassert, Log: m.Log,
+	})
+	t.configs.Complete()
+	t.mesh = clustermesh.New(clustermesh.Params{
+		Directory: m.Directory, Local: m.Params.Local, SyncTimeout: m.SyncTimeout, Equip: t.equip,
+		KVStore: m.Remotes, CacheTTL: m.CacheTTL, Lists: m.Lists, Timings: m.Timings, Report: m.Report, Log: m.Log,
+	})
+	return t
+}
+
+// holding is the lock under which everything is written.
+func (t *term) holding() *kvstore.Lock { return t.lock }
+
+func (t *term) run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return t.outbox.Run(ctx) })
+	g.Go(func() error { return t.configs.Run(ctx) })
+	g.Go(func() error { return t.mesh.Run(ctx) })
+	return g.Wait()
+}
+
+// equip makes a cluster's controller copy.
+func (t *term) equip(p *remotecluster.Params) {
+	c := t.newCopy(p.Name)
+	p.IDs = nil // whoever reads the copy judges it
+	p.Layout = t.layout
+	for _, f := range c.families {
+		p.Sources = append(p.Sources, f)
+	}
+	p.Adopted, p.Beside, p.Withdraw, p.Withhold = c.adopted, c.follow, c.withdraw, c.withhold
+}

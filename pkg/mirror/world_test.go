@@ -1,0 +1,195 @@
+package mirror
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/internal/sim"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// world is a mirror between remote clusters and the own etcd.
+type world struct {
+	t    *testing.T
+	dir  string
+	etcd *etcdtest.Process
+	log  *slog.Logger
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	return &world{t: t, dir: t.TempDir(), etcd: etcdtest.StartProcess(t), log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+}
+
+// remote runs a cluster.
+func (w *world) remote(name string, id uint32, change ...func(*sim.Cluster)) *sim.Running {
+	w.t.Helper()
+	c := sim.Default(name, id)
+	c.Nodes, c.Services, c.Identities, c.Addresses, c.ServiceExports = 3, 5, 10, 50, true
+	for _, f := range change {
+		f(&c)
+	}
+	r, err := sim.Open(w.t.Context(), c, sim.Options{Plain: true})
+	must(w.t, err)
+	w.t.Cleanup(func() { must(w.t, r.Close()) })
+	_, err = r.Load(w.t.Context())
+	must(w.t, err)
+	return r
+}
+
+// join puts the cluster's client file into the mesh directory.
+func (w *world) join(r *sim.Running) {
+	w.t.Helper()
+	must(w.t, r.WriteClientFiles(w.dir))
+}
+
+// running is one mirror that runs.
+type running struct {
+	*Mirror
+	writer *kvstore.Durable
+	stop   func()
+}
+
+// mirror starts a mirror.
+func (w *world) mirror(change ...func(*Params)) *running {
+	w.t.Helper()
+	opts := kvstore.DefaultOptions()
+	opts.QPS, opts.LockTTL = 0, 2*time.Second
+	opts.Timings.BackoffMax, opts.Timings.ProbeInterval = 200*time.Millisecond, 200*time.Millisecond
+	timings := remotecluster.DefaultTimings()
+	timings.RetryMin, timings.RetryMax = 20*time.Millisecond, 200*time.Millisecond
+	endpoint := w.etcd.Endpoint()
+	d := kvstore.NewDurable(func() (*kvstore.Config, error) { return kvstore.NewConfig(endpoint) }, opts)
+	p := DefaultParams()
+	p.Directory, p.Local, p.Writer = w.dir, wire.ClusterInfo{Name: "own", ID: 250, MaxConnectedClusters: 255}, d
+	p.Remotes, p.Timings, p.DrainDelay, p.Log = opts, timings, 100*time.Millisecond, w.log
+	p.Metrics, p.Writing = store.NewMetrics(), store.NewSyncMetrics()
+	for _, f := range change {
+		f(&p)
+	}
+	m, err := New(p)
+	must(w.t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 2)
+	go func() { ended <- d.Run(ctx) }()
+	go func() { ended <- m.Run(ctx) }()
+	r := &running{Mirror: m, writer: d}
+	r.stop = func() {
+		cancel()
+		<-ended
+		<-ended
+	}
+	w.t.Cleanup(func() { cancel() })
+	return r
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func until(t testing.TB, what string, cond func() bool) {
+	t.Helper()
+	limit := time.After(30 * time.Second)
+	for !cond() {
+		select {
+		case <-limit:
+			t.Fatalf("waited in vain for %s", what)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// entry is a key as it stands in the own etcd.
+type entry struct {
+	value   string
+	lease   int64
+	created int64
+	changed int64
+}
+
+// cache is what the own etcd has below a prefix.
+func (w *world) cache(prefix string) map[string]entry {
+	w.t.Helper()
+	resp, err := w.etcd.Client(w.t).Get(w.t.Context(), prefix, clientv3.WithPrefix())
+	must(w.t, err)
+	all := make(map[string]entry)
+	for _, kv := range resp.Kvs {
+		all[string(kv.Key)] = entry{string(kv.Value), kv.Lease, kv.CreateRevision, kv.ModRevision}
+	}
+	return all
+}
+
+// wanted is what the own etcd must have of a cluster: its contents at the paths of
+// the cache, its configuration as that of a copy, and the canaries without values.
+func wanted(t testing.TB, r *sim.Running) map[string]string {
+	t.Helper()
+	name := r.Cluster().Name
+	all := make(map[string]string)
+	for key, value := range r.Contents() {
+		if key == wire.ClusterConfigKey(name) {
+			cfg, err := wire.DecodeClusterConfig([]byte(value))
+			must(t, err)
+			cfg.Capabilities.Cached, cfg.Capabilities.SyncedCanaries = true, true
+			all[key] = string(cfg.Encode())
+		}
+		for _, res := range wire.Resources() {
+			if rest, is := strings.CutPrefix(key, res.Prefix(name, false)); is {
+				all[res.Key(name, true, rest)] = value
+			}
+		}
+	}
+	for _, res := range wire.Resources() {
+		all[wire.SyncedKey(name, res, true)] = ""
+	}
+	return all
+}
+
+// copied is what the own etcd has of all clusters, in the form of wanted.
+func (w *world) copied() map[string]string {
+	w.t.Helper()
+	all := make(map[string]string)
+	for _, prefix := range []string{wire.CachePrefix, wire.ClusterConfigPrefix, wire.SyncedPrefix} {
+		for key, e := range w.cache(prefix + "/") {
+			all[key] = e.value
+			if prefix == wire.SyncedPrefix {
+				all[key] = ""
+			}
+		}
+	}
+	return all
+}
+
+// equal waits until the own etcd has just what the clusters have.
+func (w *world) equal(clusters ...*sim.Running) {
+	w.t.Helper()
+	limit := time.After(30 * time.Second)
+	for {
+		want := make(map[string]string)
+		for _, r := range clusters {
+			maps.Copy(want, wanted(w.t, r))
+		}
+		diff := cmp.Diff(want, w.copied())
+		if diff == "" {
+			return
+		}
+		select {
+		case <-limit:
+			w.t.Fatalf("the copies are not what the clusters have (-want +got):\n%s", diff)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
