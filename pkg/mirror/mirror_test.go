@@ -1,11 +1,75 @@
 package mirror
 
 import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
+// history are the events of the own etcd from a revision on, up to now.
+func (w *world) history(from int64) []*clientv3.Event {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
+	defer cancel()
+	c := w.etcd.Client(w.t)
+	head, err := c.Get(ctx, "x")
+	must(w.t, err)
+	var all []*clientv3.Event
+	for resp := range c.Watch(ctx, "cilium/", clientv3.WithPrefix(), clientv3.WithRev(from), clientv3.WithProgressNotify()) {
+		must(w.t, resp.Err())
+		all = append(all, resp.Events...)
+		if len(all) > 0 && all[len(all)-1].Kv.ModRevision >= head.Header.Revision {
+			break
+		}
+	}
+	return all
+}
+
+func (w *world) revision() int64 {
+	w.t.Helper()
+	resp, err := w.etcd.Client(w.t).Get(w.t.Context(), "x")
+	must(w.t, err)
+	return resp.Header.Revision
+}
+
+// marked writes a key into the own etcd, so that a history has an end.
+func (w *world) marked() {
+	w.t.Helper()
+	_, err := w.etcd.Client(w.t).Put(w.t.Context(), "cilium/end", "")
+	must(w.t, err)
+}
+
+// since is what happened to the copies from a revision on.
+func (w *world) since(from int64) (puts, deletes []*clientv3.Event) {
+	w.t.Helper()
+	w.marked()
+	for _, e := range w.history(from) {
+		key := string(e.Kv.Key)
+		switch {
+		case !strings.HasPrefix(key, wire.CachePrefix+"/") && !strings.HasPrefix(key, wire.ClusterConfigPrefix+"/"):
+		case e.Type == clientv3.EventTypeDelete:
+			deletes = append(deletes, e)
+		default:
+			puts = append(puts, e)
+		}
+	}
+	return puts, deletes
+}
+
 // TestTheCacheIsWhatTheRemotesHave: key for key and byte for byte, from the first
-// copy on, through changes, and until a cluster's file is gone.
+// copy on, through changes, and until a cluster's file is gone. One change of a
+// remote costs one write.
 func TestTheCacheIsWhatTheRemotesHave(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -16,4 +80,296 @@ func TestTheCacheIsWhatTheRemotesHave(t *testing.T) {
 	w.equal(a)
 	w.join(b)
 	w.equal(a, b)
+	until(t, "readiness", func() bool { ready, _ := m.Ready(); return ready })
+
+	from := w.revision() + 1
+	key := slices.Sorted(maps.Keys(a.Contents()))[0]
+	must(t, a.Put(t.Context(), wire.Nodes.Key("a", false, "new"), []byte(`{"any":"value"}`)))
+	until(t, "a new key", func() bool { return w.copied()[wire.Nodes.Key("a", true, "new")] == `{"any":"value"}` })
+	must(t, a.Delete(t.Context(), wire.Nodes.Key("a", false, "new")))
+	until(t, "its deletion", func() bool { _, there := w.copied()[wire.Nodes.Key("a", true, "new")]; return !there })
+	if puts, deletes := w.since(from); len(puts) != 1 || len(deletes) != 1 {
+		t.Errorf("a key that came and went cost %d puts and %d deletions (the first key is %s)", len(puts), len(deletes), key)
+	}
+
+	from = w.revision() + 1
+	must(t, os.Remove(filepath.Join(w.dir, "a")))
+	w.equal(b)
+	order := map[string]int{}
+	for i, e := range w.history(from) {
+		if e.Type == clientv3.EventTypeDelete {
+			for kind, prefix := range map[string]string{"config": wire.ClusterConfigPrefix, "canaries": wire.SyncedPrefix, "keys": wire.CachePrefix} {
+				if strings.HasPrefix(string(e.Kv.Key), prefix+"/") {
+					if _, seen := order[kind]; !seen {
+						order[kind] = i
+					}
+				}
+			}
+		}
+	}
+	if len(order) != 3 || order["config"] > order["canaries"] || order["canaries"] > order["keys"] {
+		t.Errorf("a removed cluster was withdrawn in this order: %v", order)
+	}
 }
+
+// TestTheCanaryIsLast: of each family it is written after all its keys, and the
+// configuration before any of them.
+func TestTheCanaryIsLast(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.remote("a", 1)
+	w.join(a)
+	m := w.mirror()
+	defer m.stop()
+	w.equal(a)
+	config := w.cache(wire.ClusterConfigKey("a"))[wire.ClusterConfigKey("a")]
+	for _, r := range wire.Resources() {
+		canary := w.cache(wire.SyncedKey("a", r, true))[wire.SyncedKey("a", r, true)]
+		if _, err := time.Parse(time.RFC3339, canary.value); err != nil {
+			t.Errorf("the canary of %s: %v", r, err)
+		}
+		for key, e := range w.cache(r.Prefix("a", true)) {
+			if e.changed >= canary.created || e.created <= config.created || e.lease == 0 {
+				t.Errorf("%s: created at %d, changed at %d, lease %x; the configuration was at %d, the canary at %d",
+					key, e.created, e.changed, e.lease, config.created, canary.created)
+			}
+		}
+	}
+}
+
+// TestWhatBecomesOfTheRemote: it dies, comes back, is compacted, is replaced with
+// the same data or with other, and at last the copy is what it has. Nothing is
+// deleted from the copy that is still there, and nothing written that is the same.
+func TestWhatBecomesOfTheRemote(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.remote("a", 1)
+	w.join(a)
+	m := w.mirror()
+	defer m.stop()
+	w.equal(a)
+	ctx := t.Context()
+	extra := wire.Nodes.Key("a", false, "extra")
+	n := 0
+	// change changes one key of the remote.
+	change := func() {
+		n++
+		must(t, a.Put(ctx, extra, fmt.Appendf(nil, `{"n":%d}`, n)))
+	}
+	copied := func() {
+		t.Helper()
+		want := fmt.Sprintf(`{"n":%d}`, n)
+		until(t, "change "+want, func() bool { return w.copied()[wire.Nodes.Key("a", true, "extra")] == want })
+	}
+	change()
+	copied()
+	for what, happens := range map[string]func(){
+		"restarts":     func() { must(t, a.Restart(ctx)) },
+		"is compacted": func() { _, err := a.Compact(ctx); must(t, err) },
+		"is replaced":  func() { must(t, a.Replace(ctx)) },
+	} {
+		from := w.revision() + 1
+		happens()
+		change()
+		copied()
+		if puts, deletes := w.since(from); len(puts) != 1 || len(deletes) != 0 {
+			t.Errorf("a remote that %s cost %d puts and %d deletions", what, len(puts), len(deletes))
+		}
+	}
+	must(t, a.ReplaceEmpty(ctx))
+	_, err := a.Mend(ctx)
+	must(t, err)
+	change()
+	copied()
+	until(t, "the copy to follow", func() bool { return len(w.cache(wire.CachePrefix+"/ip/v1/a/")) == a.Cluster().Addresses })
+}
+
+// TestWhatBecomesOfTheCopy: keys that somebody deletes or changes come back, all of
+// them when the own etcd is emptied, and then the canaries last.
+func TestWhatBecomesOfTheCopy(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.remote("a", 1)
+	w.join(a)
+	m := w.mirror()
+	defer m.stop()
+	w.equal(a)
+	c := w.etcd.Client(t)
+	_, err := c.Delete(t.Context(), wire.CachePrefix+"/nodes/", clientv3.WithPrefix())
+	must(t, err)
+	_, err = c.Put(t.Context(), wire.Services.Key("a", true, "nobody/knows"), "x")
+	must(t, err)
+	_, err = c.Delete(t.Context(), wire.ClusterConfigKey("a"))
+	must(t, err)
+	w.equal(a)
+
+	w.etcd.RestartEmpty(t)
+	w.equal(a)
+	for _, r := range wire.Resources() {
+		canary := w.cache(wire.SyncedKey("a", r, true))[wire.SyncedKey("a", r, true)]
+		for key, e := range w.cache(r.Prefix("a", true)) {
+			if e.created >= canary.created {
+				t.Errorf("%s came back at %d, its canary at %d", key, e.created, canary.created)
+			}
+		}
+	}
+}
+
+// TestAnotherMirrorTakesOver: of two one leads. When it is gone the other one goes
+// on: it writes each key at most once, to tie it to its own lease, and deletes none.
+func TestAnotherMirrorTakesOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.remote("a", 1)
+	w.join(a)
+	first := w.mirror()
+	until(t, "the first to lead", first.Leads)
+	w.equal(a)
+	second := w.mirror()
+	defer second.stop()
+	before := w.cache(wire.CachePrefix + "/")
+	from := w.revision() + 1
+	if second.Leads() {
+		t.Error("two lead")
+	}
+	first.stop()
+	until(t, "the second to lead", second.Leads)
+	until(t, "all keys to be the second's", func() bool {
+		for key, e := range w.cache(wire.CachePrefix + "/") {
+			if e.lease == before[key].lease {
+				return false
+			}
+		}
+		return true
+	})
+	puts, deletes := w.since(from)
+	seen := map[string]int{}
+	for _, e := range puts {
+		if key := string(e.Kv.Key); strings.HasPrefix(key, wire.CachePrefix) {
+			seen[key]++
+		}
+	}
+	for key, n := range seen {
+		if n != 1 {
+			t.Errorf("%s was written %d times", key, n)
+		}
+	}
+	if len(seen) != len(before) || len(deletes) != 0 {
+		t.Errorf("%d of %d keys were written, %d deleted", len(seen), len(before), len(deletes))
+	}
+	w.equal(a)
+}
+
+// TestWhoLosesTheLockStopsWriting: the lock's key is deleted behind its holder, as
+// the end of its lease would do it while the process is frozen; the other mirror
+// leads, and nothing is written by both.
+func TestWhoLosesTheLockStopsWriting(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.remote("a", 1)
+	w.join(a)
+	first := w.mirror()
+	defer first.stop()
+	until(t, "the first to lead", first.Leads)
+	w.equal(a)
+	second := w.mirror()
+	defer second.stop()
+	c := w.etcd.Client(t)
+	lock, err := c.Get(t.Context(), wire.KVStoreMeshLockPath+"/", clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
+	must(t, err)
+	_, err = c.Delete(t.Context(), string(lock.Kvs[0].Key))
+	must(t, err)
+	for n := range 50 { // changes all the while
+		must(t, a.Put(t.Context(), wire.Nodes.Key("a", false, "extra"), fmt.Append(nil, n)))
+	}
+	until(t, "the second to lead", second.Leads)
+	until(t, "the last change", func() bool { return w.copied()[wire.Nodes.Key("a", true, "extra")] == "49" })
+	w.equal(a)
+	// Whoever writes a key ties it to a lease of his; in no key's history is one of
+	// the first's after one of the second's.
+	w.marked()
+	leases := map[int64]bool{} // of the first: those that keys had before the second led
+	second2 := map[string]bool{}
+	ledBy := int64(0)
+	for _, e := range w.history(1) {
+		key := string(e.Kv.Key)
+		if strings.HasPrefix(key, wire.KVStoreMeshLockPath) && e.Type == clientv3.EventTypeDelete && ledBy == 0 {
+			ledBy = e.Kv.ModRevision
+		}
+		if !strings.HasPrefix(key, wire.CachePrefix) || e.Type == clientv3.EventTypeDelete {
+			continue
+		}
+		if ledBy == 0 {
+			leases[e.Kv.Lease] = true
+		} else if leases[e.Kv.Lease] {
+			t.Errorf("%s was written by the first at %d, after it had lost the lock at %d", key, e.Kv.ModRevision, ledBy)
+		} else {
+			second2[key] = true
+		}
+	}
+	if len(second2) == 0 {
+		t.Error("the second has written nothing")
+	}
+}
+
+// TestAClusterWithoutContact: with a cache TTL its services leave the copy, and
+// only they, until it is back.
+func TestAClusterWithoutContact(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.remote("a", 1)
+	w.join(a)
+	m := w.mirror(func(p *Params) { p.CacheTTL = 500 * time.Millisecond })
+	defer m.stop()
+	w.equal(a)
+	all := len(w.copied())
+	must(t, a.Kill())
+	gone := func(r wire.Resource) bool { return len(w.cache(r.Prefix("a", true))) == 0 }
+	until(t, "the services to leave", func() bool {
+		return gone(wire.Services) && gone(wire.EndpointSlices) && gone(wire.ServiceExports)
+	})
+	if gone(wire.Nodes) || gone(wire.Identities) || gone(wire.IPs) {
+		t.Error("more than the services has left")
+	}
+	must(t, a.Start(t.Context()))
+	w.equal(a)
+	if now := len(w.copied()); now != all {
+		t.Errorf("%d keys, there were %d", now, all)
+	}
+}
+
+// TestAMirrorSaysHowItIs: of a cluster that is copied, of one that cannot be
+// connected, and as a standby.
+func TestAMirrorSaysHowItIs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.remote("a", 1)
+	w.join(a)
+	must(t, os.WriteFile(filepath.Join(w.dir, "away"), []byte("endpoints: [\"http://127.0.0.1:1\"]\n"), 0o600))
+	m := w.mirror(func(p *Params) { p.ReadyTimeout = 300 * time.Millisecond })
+	defer m.stop()
+	until(t, "readiness", func() bool { ready, _ := m.Ready(); return ready })
+	w.equal(a)
+	state := func(name string) remotecluster.State {
+		for _, c := range m.Clusters() {
+			if c.Name == name {
+				return c.State
+			}
+		}
+		return ""
+	}
+	until(t, "both states", func() bool {
+		return state("a") == remotecluster.Ready && state("away") == remotecluster.Connecting
+	})
+	for _, c := range m.Clusters() {
+		if c.Name == "a" && (c.Sources[wire.IPs].Count != 50 || c.Sources[wire.ServiceExports].Count == 0) {
+			t.Errorf("%+v", c.Sources)
+		}
+	}
+	standby := w.mirror()
+	defer standby.stop()
+	if ready, reasons := standby.Ready(); ready || len(reasons) == 0 || len(standby.Clusters()) != 0 {
+		t.Errorf("a standby is ready at once: %v, %v", ready, reasons)
+	}
+}
+
