@@ -1,0 +1,78 @@
+package publish
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/mesh-agent/mesh-agent/pkg/local"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// ServiceExport is what the cluster publishes of an export of a service (spec
+// wire.md §1.5). It is nil for a service that is a name for something elsewhere.
+// What a reader would refuse the export for is left out or has the value that it
+// has in Kubernetes when it is unset. Maps are shared with the export.
+func ServiceExport(cluster wire.ClusterInfo, export *local.ServiceExport, svc *corev1.Service) *wire.ServiceExport {
+	if svc.Spec.Type == corev1.ServiceTypeExternalName {
+		return nil
+	}
+	out := &wire.ServiceExport{
+		Cluster: cluster.Name, Namespace: export.Namespace, Name: export.Name,
+		Annotations: export.Spec.ExportedAnnotations, Labels: export.Spec.ExportedLabels,
+		ExportCreationTimestamp: exportedSince(export, svc),
+		Ports:                   exportedPorts(svc),
+		Type:                    wire.ServiceExportClusterSetIP,
+		SessionAffinity:         wire.SessionAffinityNone,
+		InternalTrafficPolicy:   known((*string)(svc.Spec.InternalTrafficPolicy), wire.InternalTrafficCluster, wire.InternalTrafficLocal),
+		TrafficDistribution:     known(svc.Spec.TrafficDistribution, wire.PreferClose, wire.PreferSameZone, wire.PreferSameNode),
+	}
+	if headless(svc) {
+		out.Type = wire.ServiceExportHeadless
+	}
+	if svc.Spec.SessionAffinity == corev1.ServiceAffinityClientIP {
+		out.SessionAffinity = wire.SessionAffinityClientIP
+	}
+	if c := svc.Spec.SessionAffinityConfig; c != nil {
+		out.SessionAffinityConfig = new(wire.SessionAffinityConfig)
+		if c.ClientIP != nil {
+			out.SessionAffinityConfig.ClientIP = &wire.ClientIPConfig{TimeoutSeconds: c.ClientIP.TimeoutSeconds}
+		}
+	}
+	for _, family := range svc.Spec.IPFamilies {
+		out.IPFamilies = append(out.IPFamilies, string(family))
+	}
+	return out
+}
+
+// exportedSince is when the export was created. The clusters settle conflicts by
+// it, the oldest wins. A manifest may not say it; then the service's age counts,
+// and without that the export is as old as can be: it was there before anybody
+// asked, and a restart makes it no younger.
+func exportedSince(export *local.ServiceExport, svc *corev1.Service) time.Time {
+	for _, t := range []time.Time{export.CreationTimestamp.Time, svc.CreationTimestamp.Time} {
+		if !t.IsZero() {
+			return t
+		}
+	}
+	return time.Unix(0, 0)
+}
+
+func exportedPorts(svc *corev1.Service) []wire.ServiceExportPort {
+	out := make([]wire.ServiceExportPort, 0, len(svc.Spec.Ports))
+	for _, p := range svc.Spec.Ports {
+		out = append(out, wire.ServiceExportPort{
+			Name: p.Name, Protocol: string(p.Protocol), AppProtocol: p.AppProtocol, Port: p.Port,
+		})
+	}
+	return out
+}
+
+// known is the value, nil unless it is one of those that readers know.
+func known(value *string, values ...string) *string {
+	if value == nil || !slices.Contains(values, *value) {
+		return nil
+	}
+	return value
+}
