@@ -35,6 +35,11 @@ func part(entry *Service, of []*Slice, withheld bool) *Service {
 	return &w
 }
 
+// WithSlices returns the service with what its slices know of its backends:
+// conditions, nodes, and the zones and host names that it does not have. Their
+// order does not matter; they are sorted in place.
+func (s *Service) WithSlices(of []*Slice) *Service { return part(s, of, false) }
+
 // fromSlices is the part of a cluster that exports slices alone. Only slices of
 // shared services are exported (wire.md §1.4).
 func fromSlices(of []*Slice) *Service {

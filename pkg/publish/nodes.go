@@ -1,0 +1,135 @@
+package publish
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/cilium/statedb"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/mesh-agent/mesh-agent/pkg/local"
+	"github.com/mesh-agent/mesh-agent/pkg/nodes"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// NodesParams say where nodes go.
+type NodesParams struct {
+	// Only is the one node that is told of; empty is all of them.
+	Only string
+	// To is where they are published; nil is nowhere.
+	To Target
+	// View takes them for our own view ([nodes.Nodes.Apply]); nil is nobody.
+	View func([]store.Change[nodes.Node])
+	Log  *slog.Logger
+}
+
+// Nodes publishes the machines of the cluster: what their CiliumNode says, and
+// for those that have none, their Node.
+type Nodes struct {
+	NodesParams
+	cluster *local.Cluster
+	own     wire.ClusterInfo
+
+	published map[string]struct{}
+	seen      map[string]*nodes.Node // what the view was told
+	bad       map[string]string      // why a node cannot be published: each is said once
+}
+
+// NewNodes returns what publishes nodes.
+func NewNodes(cluster *local.Cluster, own wire.ClusterInfo, p NodesParams) *Nodes {
+	return &Nodes{
+		NodesParams: p, cluster: cluster, own: own,
+		published: make(map[string]struct{}), seen: make(map[string]*nodes.Node), bad: make(map[string]string),
+	}
+}
+
+// Run publishes until ctx ends; it withdraws nothing then. It is called once.
+func (n *Nodes) Run(ctx context.Context) error {
+	tables := []table{
+		tableOf(n.cluster.Nodes, func(_ statedb.ReadTxn, o *corev1.Node, _ bool, t touch) { n.touch(o.Name, t) }),
+		tableOf(n.cluster.CiliumNodes, func(_ statedb.ReadTxn, o *local.CiliumNode, _ bool, t touch) { n.touch(o.Name, t) }),
+	}
+	complete := false
+	return follow(ctx, n.cluster, tables, func(txn statedb.ReadTxn, names []string) {
+		var changes []store.Change[nodes.Node]
+		for _, name := range names {
+			changes = n.node(txn, name, changes)
+		}
+		if n.View != nil {
+			n.View(changes)
+		}
+		if n.To != nil && !complete {
+			complete = true
+			n.To.Complete()
+		}
+	})
+}
+
+func (n *Nodes) touch(name string, t touch) {
+	if n.Only == "" || n.Only == name {
+		t(name)
+	}
+}
+
+// node brings one node up to date. What cannot be published leaves what was.
+func (n *Nodes) node(txn statedb.ReadTxn, name string, changes []store.Change[nodes.Node]) []store.Change[nodes.Node] {
+	value, err := n.value(txn, name)
+	n.judge(name, err)
+	switch {
+	case err != nil:
+		return changes
+	case value == nil:
+		if n.To != nil {
+			withdraw(n.To, n.published, name)
+		}
+		return n.view(name, nil, changes)
+	}
+	if n.To != nil {
+		put(n.To, n.published, name, value.Encode())
+	}
+	return n.view(name, nodes.FromWire(value, wire.ParseSource(value.Source)), changes)
+}
+
+// value is what is to be published of a node; nil when there is none.
+func (n *Nodes) value(txn statedb.ReadTxn, name string) (*wire.Node, error) {
+	if o, found := n.cluster.CiliumNodes.Get(txn, name); found {
+		return CiliumNode(n.own, o)
+	}
+	if o, found := n.cluster.Nodes.Get(txn, name); found {
+		return Node(n.own, o)
+	}
+	return nil, nil
+}
+
+// view adds what the view is told of a node, nil for one that is gone. What comes
+// from a weaker source than before could not replace that (spec wire.md §4.1): it
+// takes its place.
+func (n *Nodes) view(name string, now *nodes.Node, changes []store.Change[nodes.Node]) []store.Change[nodes.Node] {
+	if n.View == nil {
+		return changes
+	}
+	was := n.seen[name]
+	if was != nil && (now == nil || !now.Source.MayReplace(was.Source)) {
+		changes = append(changes, store.Change[nodes.Node]{Name: name, Old: was})
+		was = nil
+		delete(n.seen, name)
+	}
+	if now != nil {
+		changes = append(changes, store.Change[nodes.Node]{Name: name, Old: was, New: now})
+		n.seen[name] = now
+	}
+	return changes
+}
+
+// judge says once why a node cannot be published.
+func (n *Nodes) judge(name string, err error) {
+	if err == nil {
+		delete(n.bad, name)
+		return
+	}
+	if n.bad[name] != err.Error() {
+		n.bad[name] = err.Error()
+		n.Log.Warn("A node cannot be published as it is; what was published of it before stays", "node", name, "error", err)
+	}
+}

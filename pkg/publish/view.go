@@ -1,0 +1,98 @@
+package publish
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+
+	"github.com/cilium/statedb"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/mesh-agent/mesh-agent/pkg/local"
+	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// View tells the merged view of services what our own cluster has: all of its
+// services, exported or not, with everything that is known of their backends.
+// What our annotations say of affinity takes effect through it (spec wire.md
+// §4.4).
+type View struct {
+	cluster       *local.Cluster
+	own           wire.ClusterInfo
+	defaultGlobal bool
+	to            *services.Services
+	log           *slog.Logger
+
+	members *members
+	odd     map[string]string // affinities that nobody knows, by service: each is said once
+}
+
+// NewView returns what fills the view. Nobody else may tell it of services of our
+// own cluster.
+func NewView(cluster *local.Cluster, own wire.ClusterInfo, defaultGlobalNamespace bool, to *services.Services, log *slog.Logger) *View {
+	return &View{
+		cluster: cluster, own: own, defaultGlobal: defaultGlobalNamespace, to: to, log: log,
+		members: newMembers(cluster), odd: make(map[string]string),
+	}
+}
+
+// Run fills the view until ctx ends; it withdraws nothing then. It is called once.
+func (v *View) Run(ctx context.Context) error {
+	tables := []table{
+		tableOf(v.cluster.Services, nil),
+		tableOf(v.cluster.Namespaces, inNamespace(v.cluster)),
+		tableOf(v.cluster.EndpointSlices, func(_ statedb.ReadTxn, slice *discoveryv1.EndpointSlice, deleted bool, t touch) {
+			v.members.take(slice, deleted, t)
+		}),
+	}
+	return follow(ctx, v.cluster, tables, func(txn statedb.ReadTxn, names []string) {
+		changes := make([]store.Change[services.Service], 0, len(names))
+		for _, name := range names {
+			changes = append(changes, v.change(txn, name))
+		}
+		v.to.Apply(changes) // what is as it was it leaves alone
+	})
+}
+
+// change is what became of the service of this name.
+func (v *View) change(txn statedb.ReadTxn, name string) store.Change[services.Service] {
+	svc, found := v.cluster.Services.Get(txn, name)
+	if !found {
+		delete(v.odd, name)
+		namespace, short, _ := strings.Cut(name, "/")
+		return store.Change[services.Service]{Name: name, Old: &services.Service{Cluster: v.own.Name, Namespace: namespace, Name: short}}
+	}
+	return store.Change[services.Service]{Name: name, New: v.service(txn, name, svc)}
+}
+
+// service is our own part in a service.
+func (v *View) service(txn statedb.ReadTxn, name string, svc *corev1.Service) *services.Service {
+	slices := v.members.of(txn, name)
+	s := services.FromWire(Service(v.own, svc, slices), wire.SourceKubernetes)
+	a, err := wire.ParseServiceAnnotations(svc.Annotations)
+	v.judge(name, err)
+	s.Shared = Exported(svc, namespaceOf(txn, v.cluster, name), v.defaultGlobal)
+	s.IncludeExternal, s.Affinity = a.Global, a.Affinity
+	var details []*services.Slice
+	for _, slice := range slices {
+		if w := EndpointSlice(v.own, slice); w != nil {
+			details = append(details, services.SliceFromWire(w, wire.SourceKubernetes))
+		}
+	}
+	return s.WithSlices(details)
+}
+
+// judge says once what is wrong with the annotations of a service.
+func (v *View) judge(name string, err error) {
+	if err == nil {
+		delete(v.odd, name)
+		return
+	}
+	if v.odd[name] != err.Error() {
+		v.odd[name] = err.Error()
+		v.log.Warn("A service has an affinity that does not exist, so it has none; use local, remote or none", "service", name, "error", err)
+	}
+}
