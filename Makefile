@@ -3,9 +3,10 @@ FUZZTIME ?= 10s
 PKGS ?= ./...
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: run build test race fuzz bench lint golden
+.PHONY: run run-mesh build test race fuzz bench lint golden
 
 run: build ; @bin/mesh-sim --churn 2 -- bin/mesh-agent run --clustermesh-config {dir}
+run-mesh: build ; @bin/mesh-sim members --program bin/mesh-agent
 build: ; CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.release=$(VERSION)" -o bin/ ./cmd/mesh-agent ./cmd/mesh-sim
 test: ; $(GO) test -race -timeout 14m $(PKGS)
 race: ; $(GO) test -race -count=3 -shuffle=on -timeout 40m $(PKGS)

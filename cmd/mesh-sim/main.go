@@ -96,7 +96,7 @@ While it runs, "mesh-sim ctl" breaks things and mends them.`,
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	addFlags(cmd, &s, &podRange)
-	cmd.AddCommand(newControlCommand())
+	cmd.AddCommand(newControlCommand(), newMembersCommand())
 	return cmd
 }
 

@@ -1,0 +1,13 @@
+// Package operate does what only one process per cluster may do: it publishes the
+// cluster's configuration, its heartbeat, its services in both formats and its
+// service exports, with their canaries; it collects unused identities and locks
+// that were left behind; and on request it gives etcd the users and roles of a mesh
+// (wire.md §0, §1.9, §1.10, §2.1, §5).
+//
+// Of all who run it one leads, elected through the kvstore, and each write proves
+// that it still does. The keys of a leader that dies outlive it by their lease,
+// within which the next one takes them over.
+//
+// Concurrency: [Operator.Run] owns every goroutine. All other methods may be called
+// by any, at any time.
+package operate

@@ -1,0 +1,94 @@
+package operate
+
+import (
+	"context"
+	"errors"
+
+	"golang.org/x/time/rate"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator/kvbackend"
+	"github.com/mesh-agent/mesh-agent/pkg/identity"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// collector is the garbage collection's own access to the identities.
+func (o *Operator) collector() (*kvbackend.Backend, error) {
+	return kvbackend.New(o.Writer, kvbackend.Config{
+		Paths: wire.IdentityAllocation, Node: "gc", Keys: identity.Key{}, Log: o.Log,
+	})
+}
+
+// collect deletes the identities that two rounds find unused.
+func (o *Operator) collect(ctx context.Context, lock *kvstore.Lock) error {
+	if o.GCInterval == 0 {
+		return nil
+	}
+	b, err := o.collector()
+	if err != nil {
+		return err
+	}
+	limiter := rate.NewLimiter(rate.Inf, 1)
+	if o.GCPerMinute > 0 {
+		limiter = rate.NewLimiter(rate.Limit(float64(o.GCPerMinute)/60), o.GCPerMinute)
+	}
+	var stale allocator.StaleIDs
+	for {
+		if stale, err = o.round(ctx, b, limiter, stale, lock); err != nil {
+			if ctx.Err() != nil || errors.Is(err, kvstore.ErrLockLeaseExpired) {
+				return err
+			}
+			o.Log.Warn("Unused identities are not collected this time", "error", err)
+		}
+		if err := waiting.Sleep(ctx, o.GCInterval); err != nil {
+			return err
+		}
+	}
+}
+
+// round is one of these rounds. Whoever leads not any more does none.
+func (o *Operator) round(ctx context.Context, b *kvbackend.Backend, limiter *rate.Limiter, stale allocator.StaleIDs, lock *kvstore.Lock) (allocator.StaleIDs, error) {
+	if _, _, err := o.Writer.Get(ctx, lock.Key, lock); err != nil {
+		return stale, err
+	}
+	contents, err := identity.Read(ctx, o.Writer, identity.OwnPlace())
+	if err != nil {
+		return stale, err
+	}
+	if err := contents.Collectable(o.Identities); err != nil {
+		return nil, err
+	}
+	first, last := o.Identities.Range()
+	next, stats, err := b.RunGC(ctx, limiter, stale, uint64(first), uint64(last))
+	if stats.Deleted > 0 || len(next) > 0 {
+		o.Log.Info("Collected identities", "deleted", stats.Deleted, "alive", stats.Alive, "unused", len(next))
+	}
+	return next, err
+}
+
+// collectLocks deletes the locks whose holder two looks find to be the same.
+func (o *Operator) collectLocks(ctx context.Context, lock *kvstore.Lock) error {
+	if o.LocksGCInterval == 0 {
+		return nil
+	}
+	b, err := o.collector()
+	if err != nil {
+		return err
+	}
+	var stale allocator.StaleLocks
+	for {
+		if _, _, err := o.Writer.Get(ctx, lock.Key, lock); errors.Is(err, kvstore.ErrLockLeaseExpired) {
+			return err
+		} else if err == nil {
+			stale, err = b.RunLocksGC(ctx, stale)
+			if err != nil && ctx.Err() == nil {
+				o.Log.Warn("Locks that were left behind are not collected this time", "error", err)
+			}
+		}
+		if err := waiting.Sleep(ctx, o.LocksGCInterval); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,207 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/identity"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/local"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// LockPath is where the processes of a cluster elect who operates it.
+const LockPath = "cilium/mesh-agent-operator-lock"
+
+// Params is what an Operator is made of.
+type Params struct {
+	// Own is the cluster.
+	Own wire.ClusterInfo
+	// Writer writes to its kvstore.
+	Writer kvstore.Writer
+	// Source is the description of the cluster; nil when there is none: then
+	// nothing is said of services.
+	Source *local.Cluster
+	// GlobalNamespaces: namespaces that say nothing are global (wire.md §4.5).
+	GlobalNamespaces bool
+	// ServiceExports: service exports are published, not only their canary.
+	ServiceExports bool
+	// Identities is whose identities are collected. GCInterval is the time between
+	// two rounds, 0 for never; GCPerMinute bounds the deletions, 0 is no bound;
+	// LocksGCInterval is the time between two looks at the locks.
+	Identities                  identity.Cluster
+	GCInterval, LocksGCInterval time.Duration
+	GCPerMinute                 int
+	// Provision gives etcd its users at the begin of each term; nil is nothing.
+	Provision func(ctx context.Context) error
+	// Metrics are those of what is written; nil is none.
+	Metrics *store.SyncMetrics
+	Log     *slog.Logger
+}
+
+// The waits of production (wire.md §1.10, §2.1, §5).
+const (
+	DefaultGCInterval      = 15 * time.Minute
+	DefaultLocksGCInterval = 25 * time.Second
+	DefaultGCPerMinute     = 2500
+	heartbeatInterval      = time.Minute
+	configReassert         = 5 * time.Minute
+)
+
+// Operator operates the cluster while it leads.
+type Operator struct {
+	Params
+	started time.Time
+
+	mu        sync.Mutex
+	leads     bool   // guarded by mu
+	published bool   // guarded by mu; sticky: everything was published once, or another one leads
+	revision  uint64 // guarded by mu
+}
+
+// New returns an operator that does nothing yet. The error is about the cluster.
+func New(p Params) (*Operator, error) {
+	if err := p.Own.ValidateStrict(); err != nil {
+		return nil, err
+	}
+	return &Operator{Params: p, started: time.Now()}, nil
+}
+
+// Config is what the cluster says of itself (wire.md §2.1). Its nodes, identities
+// and addresses are published by its agents, each for itself, so there is nothing
+// to wait for: no canaries are promised.
+func (o *Operator) Config() wire.ClusterConfig {
+	c := wire.ClusterConfig{ID: o.Own.ID, Capabilities: wire.Capabilities{MaxConnectedClusters: o.Own.MaxConnectedClusters}}
+	if o.Source != nil {
+		c.Capabilities.ServiceExportsEnabled = &o.ServiceExports
+		c.Capabilities.EndpointSlicesExportMode = wire.EndpointSlicesBoth
+	}
+	return c
+}
+
+// Run operates whenever it leads, until ctx ends. Nothing is withdrawn then.
+func (o *Operator) Run(ctx context.Context) error {
+	for {
+		o.Log.Info("Waiting to lead", "lock", LockPath)
+		err := kvstore.Lead(ctx, o.Writer, LockPath, o.lead)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, kvstore.ErrLockLeaseExpired):
+			o.Log.Warn("Not leading any more; what was published stays", "error", err)
+		default:
+			return err
+		}
+	}
+}
+
+// lead is one term.
+func (o *Operator) lead(ctx context.Context, lock *kvstore.Lock) error {
+	o.Log.Info("Leading")
+	o.set(func() { o.leads = true })
+	defer o.set(func() { o.leads = false })
+	g, ctx := errgroup.WithContext(ctx)
+	if o.Provision != nil {
+		g.Go(func() error { return o.provision(ctx) })
+	}
+	p := o.newPublisher(lock)
+	g.Go(func() error { return p.run(ctx) })
+	g.Go(func() error { return o.beat(ctx, lock) })
+	g.Go(func() error { return o.collect(ctx, lock) })
+	g.Go(func() error { return o.collectLocks(ctx, lock) })
+	return g.Wait()
+}
+
+func (o *Operator) set(change func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	change()
+	o.revision++
+}
+
+// provision gives etcd its users, again until it succeeds.
+func (o *Operator) provision(ctx context.Context) error {
+	for {
+		err := o.Provision(ctx)
+		if err == nil {
+			o.Log.Info("The users and roles of etcd are as they should be")
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		o.Log.Error("The users and roles of etcd are not as they should be, trying again", "error", err)
+		if err := waiting.Sleep(ctx, heartbeatInterval); err != nil {
+			return err
+		}
+	}
+}
+
+// beat writes the heartbeat.
+func (o *Operator) beat(ctx context.Context, lock *kvstore.Lock) error {
+	for {
+		_, err := o.Writer.Put(ctx, wire.HeartbeatKey, []byte(time.Now().Format(time.RFC3339)), kvstore.Leased(), kvstore.Holding(lock))
+		wait := heartbeatInterval
+		switch {
+		case errors.Is(err, kvstore.ErrLockLeaseExpired):
+			return err
+		case err != nil && ctx.Err() == nil:
+			o.Log.Warn("The heartbeat could not be written, trying again", "key", wire.HeartbeatKey, "error", err)
+			wait = time.Second
+		}
+		if err := waiting.Sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// Leads tells whether this process operates the cluster.
+func (o *Operator) Leads() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.leads
+}
+
+// standbyAfter is when one who waits to lead is ready to.
+const standbyAfter = 10 * time.Second
+
+// Ready tells whether everything is published that was known at the start, or
+// another process sees to it. Once true it stays true.
+func (o *Operator) Ready() (bool, map[string]string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case o.published || !o.leads && time.Since(o.started) >= standbyAfter:
+		o.published = true
+		return true, nil
+	case o.leads:
+		return false, map[string]string{"services": "not everything is published yet"}
+	}
+	return false, map[string]string{"election": fmt.Sprintf("nobody leads yet, or another process does: ready as a standby after %s", standbyAfter)}
+}
+
+// Clusters is for readers of other clusters, which an operator is not.
+func (o *Operator) Clusters() []remotecluster.Status { return nil }
+
+// Local is for readers of the own cluster, which an operator is not.
+func (o *Operator) Local() (remotecluster.Status, bool) { return remotecluster.Status{}, false }
+
+// Ignored is for readers of a mesh directory, which an operator is not.
+func (o *Operator) Ignored() []clustermesh.Ignored { return nil }
+
+// Revision grows with every change of state.
+func (o *Operator) Revision() uint64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.revision
+}

@@ -1,0 +1,193 @@
+package operate
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// keys are those that an operator leaves for one service.
+func keys() []string {
+	return []string{
+		"cilium/.heartbeat",
+		"cilium/cluster-config/east",
+		"cilium/state/endpointslices/v1/east/ns/web-1",
+		"cilium/state/services/v1/east/ns/web",
+		"cilium/synced/east/cilium/state/endpointslices/v1",
+		"cilium/synced/east/cilium/state/serviceexports/v1",
+		"cilium/synced/east/cilium/state/services/v1",
+	}
+}
+
+func (w *world) published() bool {
+	return cmp.Equal(slices.Sorted(maps.Keys(w.contents())), keys())
+}
+
+// TestWhatAnOperatorPublishes: the keys and nothing else, all of them leased, and
+// the canaries after what they stand for. What somebody changes comes back.
+func TestWhatAnOperatorPublishes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.service("web", "10.3.0.1")
+	o := w.operator()
+	defer o.stop()
+	until(t, "the lead", o.Leads)
+	if e := w.value("cilium/synced/east/cilium/state/services/v1"); e != "" {
+		t.Error("a canary is there before the services are known")
+	}
+	w.listed()
+	until(t, "everything", w.published)
+	until(t, "readiness", func() bool { ready, _ := o.Ready(); return ready })
+	c := w.contents()
+	want := `{"id":3,"capabilities":{"maxConnectedClusters":255,"serviceExportsEnabled":false,"endpointSlicesExportMode":"services-and-endpointslices"}}`
+	if got := c["cilium/cluster-config/east"].value; got != want {
+		t.Errorf("the configuration is\n%s, want\n%s", got, want)
+	}
+	if _, err := time.Parse(time.RFC3339, c["cilium/.heartbeat"].value); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(c["cilium/state/services/v1/east/ns/web"].value, `"backends":{"10.3.0.1":{}}`) {
+		t.Error(c["cilium/state/services/v1/east/ns/web"].value)
+	}
+	for key, e := range c {
+		if e.lease == 0 {
+			t.Errorf("%s has no lease", key)
+		}
+	}
+	for _, r := range []wire.Resource{wire.Services, wire.EndpointSlices} {
+		canary := c[wire.SyncedKey("east", r, false)]
+		for key, e := range c {
+			if strings.HasPrefix(key, r.Prefix("east", false)) && e.created >= canary.created {
+				t.Errorf("%s was created at %d, its canary at %d", key, e.created, canary.created)
+			}
+		}
+	}
+
+	client := w.etcd.Client(t)
+	for _, key := range keys()[1:] {
+		_, err := client.Put(t.Context(), key, "nonsense")
+		must(t, err)
+	}
+	_, err := client.Delete(t.Context(), keys()[1])
+	must(t, err)
+	_, err = client.Put(t.Context(), "cilium/state/services/v1/east/ns/nobody", "nonsense")
+	must(t, err)
+	until(t, "the configuration", func() bool { return w.value(keys()[1]) == want })
+	until(t, "the rest", func() bool {
+		return w.published() && w.value("cilium/state/services/v1/east/ns/web") == c["cilium/state/services/v1/east/ns/web"].value
+	})
+
+	w.service("web", "10.3.0.2")
+	until(t, "a change", func() bool {
+		return strings.Contains(w.value("cilium/state/services/v1/east/ns/web"), "10.3.0.2")
+	})
+}
+
+// TestAnEmptiedEtcd is filled again, canaries last.
+func TestAnEmptiedEtcd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for i := range 300 {
+		w.service(fmt.Sprintf("svc%d", i), fmt.Sprintf("10.3.1.%d", i%250))
+	}
+	w.listed()
+	o := w.operator()
+	defer o.stop()
+	all := func() bool { return len(w.contents()) == 2+2*300+3 }
+	until(t, "everything", all)
+	w.etcd.RestartEmpty(t)
+	until(t, "everything again, but for the heartbeat", func() bool { return len(w.contents()) >= 1+2*300+3 })
+	c := w.contents()
+	for _, r := range []wire.Resource{wire.Services, wire.EndpointSlices} {
+		canary := c[wire.SyncedKey("east", r, false)]
+		for key, e := range c {
+			if strings.HasPrefix(key, r.Prefix("east", false)) && e.created >= canary.created {
+				t.Fatalf("%s came back at %d, its canary at %d", key, e.created, canary.created)
+			}
+		}
+	}
+	until(t, "the heartbeat", all)
+}
+
+// TestAnotherOperatorTakesOver: within the lease, and without a gap: no key is
+// ever deleted.
+func TestAnotherOperatorTakesOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.service("web", "10.3.0.1")
+	w.listed()
+	first := w.operator()
+	until(t, "the first to lead", first.Leads)
+	until(t, "everything", w.published)
+	second := w.operator()
+	defer second.stop()
+	before := w.contents()
+	first.stop()
+	until(t, "the second to lead", second.Leads)
+	until(t, "all keys to be the second's", func() bool {
+		now := w.contents()
+		for key, e := range before {
+			if now[key] == nil || now[key].lease == e.lease {
+				return false
+			}
+		}
+		return true
+	})
+	_, err := w.etcd.Client(t).Put(t.Context(), "cilium/end", "")
+	must(t, err)
+	for resp := range w.etcd.Client(t).Watch(t.Context(), "cilium/", clientv3.WithPrefix(), clientv3.WithRev(1)) {
+		for _, e := range resp.Events {
+			key := string(e.Kv.Key)
+			if e.Type == clientv3.EventTypeDelete && !strings.HasPrefix(key, LockPath) {
+				t.Errorf("%s was deleted", key)
+			}
+			if key == "cilium/end" {
+				return
+			}
+		}
+	}
+}
+
+// TestOperatorsCollectGarbage: identities that nobody refers to in two rounds go,
+// those in use stay; and not one where addresses say that references are missing.
+func TestOperatorsCollectGarbage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.etcd.Client(t)
+	put := func(key, value string) {
+		t.Helper()
+		_, err := c.Put(t.Context(), key, value)
+		must(t, err)
+	}
+	const used, unused, published = "196700", "196701", "196702"
+	labels := func(app string) string { return "k8s:app=" + app + ";k8s:io.cilium.k8s.policy.cluster=east;" }
+	put("cilium/state/identities/v1/id/"+used, labels("used"))
+	put("cilium/state/identities/v1/value/"+labels("used")+"/10.3.0.9", used)
+	put("cilium/state/identities/v1/id/"+unused, labels("unused"))
+	put("cilium/state/identities/v1/id/"+published, labels("published"))
+	put("cilium/state/ip/v1/default/10.3.0.7", `{"IP":"10.3.0.7","Mask":null,"HostIP":"","ID":`+published+`,"Key":0,"Metadata":""}`)
+	w.listed()
+	o := w.operator(func(p *Params) { p.GCInterval, p.LocksGCInterval = 100*time.Millisecond, 100*time.Millisecond })
+	defer o.stop()
+	until(t, "readiness", func() bool { ready, _ := o.Ready(); return ready })
+	has := func(id string) bool { return w.contents()["cilium/state/identities/v1/id/"+id] != nil }
+	if !has(unused) || !has(published) {
+		t.Error("garbage was collected by references where there are none")
+	}
+	_, err := c.Delete(t.Context(), "cilium/state/ip/v1/default/10.3.0.7")
+	must(t, err)
+	until(t, "the unused to go", func() bool { return !has(unused) && !has(published) })
+	if !has(used) {
+		t.Error("one in use went")
+	}
+	put("cilium/state/identities/v1/locks/k/1234abcd", "")
+	until(t, "a lock that was left behind to go", func() bool { return w.contents()["cilium/state/identities/v1/locks/k/1234abcd"] == nil })
+}

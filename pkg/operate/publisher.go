@@ -1,0 +1,100 @@
+package operate
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/publish"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// publisher writes what the cluster says of itself, for one term.
+type publisher struct {
+	*Operator
+	outbox   *store.Outbox
+	config   *store.Sync // of our configuration, beside those of copied clusters
+	services map[wire.Resource]*store.Sync
+	canaries *store.Canaries
+}
+
+// serviceResources are those that follow from the description's services.
+func serviceResources() []wire.Resource {
+	return []wire.Resource{wire.Services, wire.EndpointSlices, wire.ServiceExports}
+}
+
+func (o *Operator) newPublisher(lock *kvstore.Lock) *publisher {
+	p := &publisher{Operator: o, services: make(map[wire.Resource]*store.Sync)}
+	holding := func() *kvstore.Lock { return lock }
+	p.outbox = store.NewOutbox(o.Writer, holding, o.Metrics, o.Log)
+	p.config = p.newSync(wire.ClusterConfigPrefix+"/", true)
+	p.config.Put(o.Own.Name, o.Config().Encode())
+	p.config.Complete()
+	p.canaries = store.NewCanaries(store.CanariesParams{Dir: wire.SyncedDir(o.Own.Name), Writer: o.Writer, Holding: holding, Log: o.Log})
+	if o.Source == nil {
+		return p
+	}
+	for _, r := range serviceResources() {
+		s := p.newSync(r.Prefix(o.Own.Name, false), false)
+		p.services[r] = s
+		p.canaries.Add(r.StorePrefix(false), s)
+	}
+	return p
+}
+
+func (p *publisher) newSync(prefix string, shared bool) *store.Sync {
+	return store.NewSync(store.SyncParams{
+		Prefix: prefix, Shared: shared, Outbox: p.outbox, Cluster: p.Own.Name, Reassert: configReassert, Log: p.Log,
+	})
+}
+
+func (p *publisher) run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return p.outbox.Run(ctx) })
+	g.Go(func() error { return p.config.Run(ctx) })
+	for _, s := range p.services {
+		g.Go(func() error { return s.Run(ctx) })
+	}
+	if p.Source != nil {
+		g.Go(func() error { return p.canaries.Run(ctx) })
+		g.Go(func() error { return p.follow(ctx) })
+	}
+	g.Go(func() error { return p.awaitPublished(ctx) })
+	return g.Wait()
+}
+
+// follow publishes what the description has, again with each change.
+func (p *publisher) follow(ctx context.Context) error {
+	to := publish.ServiceTargets{Services: p.services[wire.Services], EndpointSlices: p.services[wire.EndpointSlices]}
+	if exports := p.services[wire.ServiceExports]; p.ServiceExports {
+		to.ServiceExports = exports
+	} else {
+		exports.Complete() // there are none, which the canary says
+	}
+	return publish.NewServices(p.Source, p.Own, p.GlobalNamespaces, to).Run(ctx)
+}
+
+// awaitPublished notes when everything that is known was published.
+func (p *publisher) awaitPublished(ctx context.Context) error {
+	for _, s := range append([]*store.Sync{p.config}, p.all()...) {
+		if err := s.WaitClean(ctx); err != nil {
+			return err
+		}
+	}
+	p.Log.Info("Published", "took", time.Since(p.started).Round(time.Millisecond))
+	p.set(func() { p.published = true })
+	return nil
+}
+
+func (p *publisher) all() []*store.Sync {
+	var all []*store.Sync
+	for _, r := range serviceResources() {
+		if s := p.services[r]; s != nil {
+			all = append(all, s)
+		}
+	}
+	return all
+}

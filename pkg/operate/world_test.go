@@ -1,0 +1,150 @@
+package operate
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/cilium/statedb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/identity"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/local"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+func own() wire.ClusterInfo {
+	return wire.ClusterInfo{Name: "east", ID: 3, MaxConnectedClusters: 255}
+}
+
+// world is a cluster's description and its etcd.
+type world struct {
+	t      *testing.T
+	etcd   *etcdtest.Process
+	source *local.Cluster
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	source, err := local.New(statedb.New())
+	must(t, err)
+	return &world{t: t, etcd: etcdtest.StartProcess(t), source: source}
+}
+
+// listed ends the first reading of the description.
+func (w *world) listed() {
+	s := w.source
+	s.Services.Listed()
+	s.EndpointSlices.Listed()
+	s.Nodes.Listed()
+	s.Pods.Listed()
+	s.Namespaces.Listed()
+	s.ServiceExports.Listed()
+	s.CiliumNodes.Listed()
+	s.CiliumEndpoints.Listed()
+	s.CiliumIdentities.Listed()
+}
+
+// service adds a global service with one backend.
+func (w *world) service(name, ip string) {
+	meta := metav1.ObjectMeta{Namespace: "ns", Name: name, Annotations: map[string]string{wire.AnnotationGlobal: "true"}}
+	w.source.Services.Apply([]store.Change[corev1.Service]{{Name: "ns/" + name, New: &corev1.Service{
+		ObjectMeta: meta, Spec: corev1.ServiceSpec{ClusterIP: "172.20.0.1", ClusterIPs: []string{"172.20.0.1"}},
+	}}})
+	yes := true
+	w.source.EndpointSlices.Apply([]store.Change[discoveryv1.EndpointSlice]{{Name: "ns/" + name + "-1", New: &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: "ns", Name: name + "-1", Labels: map[string]string{wire.LabelServiceName: name}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{ip}, Conditions: discoveryv1.EndpointConditions{Ready: &yes}}},
+	}}})
+}
+
+// running is one operator that runs.
+type running struct {
+	*Operator
+	stop func()
+}
+
+func (w *world) operator(change ...func(*Params)) *running {
+	w.t.Helper()
+	opts := kvstore.DefaultOptions()
+	opts.QPS, opts.LockTTL = 0, 2*time.Second
+	opts.Timings.BackoffMax, opts.Timings.ProbeInterval = 200*time.Millisecond, 200*time.Millisecond
+	endpoint := w.etcd.Endpoint()
+	d := kvstore.NewDurable(func() (*kvstore.Config, error) { return kvstore.NewConfig(endpoint) }, opts)
+	layout, err := wire.NewLayout(255)
+	must(w.t, err)
+	p := Params{
+		Own: own(), Writer: d, Source: w.source, GlobalNamespaces: true,
+		Identities: identity.Cluster{Name: "east", ID: 3, Layout: layout},
+		Metrics:    store.NewSyncMetrics(), Log: slog.New(slog.NewTextHandler(w.t.Output(), nil)),
+	}
+	for _, f := range change {
+		f(&p)
+	}
+	o, err := New(p)
+	must(w.t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 2)
+	go func() { ended <- d.Run(ctx) }()
+	go func() { ended <- o.Run(ctx) }()
+	w.t.Cleanup(cancel)
+	return &running{Operator: o, stop: func() {
+		cancel()
+		<-ended
+		<-ended
+	}}
+}
+
+// contents are the keys of the etcd, but for locks.
+func (w *world) contents() map[string]*kv {
+	w.t.Helper()
+	resp, err := w.etcd.Client(w.t).Get(w.t.Context(), "cilium/", clientv3.WithPrefix())
+	must(w.t, err)
+	all := make(map[string]*kv)
+	for _, k := range resp.Kvs {
+		if key := string(k.Key); len(key) < len(LockPath) || key[:len(LockPath)] != LockPath {
+			all[key] = &kv{string(k.Value), k.Lease, k.CreateRevision}
+		}
+	}
+	return all
+}
+
+type kv struct {
+	value   string
+	lease   int64
+	created int64
+}
+
+func (w *world) value(key string) string {
+	if e := w.contents()[key]; e != nil {
+		return e.value
+	}
+	return ""
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func until(t testing.TB, what string, cond func() bool) {
+	t.Helper()
+	limit := time.After(40 * time.Second)
+	for !cond() {
+		select {
+		case <-limit:
+			t.Fatalf("waited in vain for %s", what)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
