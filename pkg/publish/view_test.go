@@ -246,11 +246,11 @@ func TestANodeThatCannotBeReadStaysAsItWas(t *testing.T) {
 	set(t, w.cluster.CiliumNodes, strings.ReplaceAll(ciliumNode, "NAME", "n1"))
 	to.untilNames(t, "n1")
 	before := to.get()["n1"]
-	for _, bootID := range []string{"a", "b"} {
+	for _, bootID := range []string{"x", "z"} {
 		set(t, w.cluster.CiliumNodes, "{metadata: {name: n1}, spec: {bootid: "+bootID+", encryption: {key: -1}}}")
-		set(t, w.cluster.CiliumNodes, strings.ReplaceAll(ciliumNode, "NAME", bootID))
+		set(t, w.cluster.CiliumNodes, strings.ReplaceAll(ciliumNode, "NAME", bootID)) // after n1
 	}
-	to.untilNames(t, "n1", "a", "b")
+	to.untilNames(t, "n1", "x", "z")
 	if got := to.get()["n1"]; got != before {
 		t.Errorf("it became %s", got)
 	}

@@ -1,0 +1,255 @@
+package publish
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/cilium/statedb"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/local"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// PodsParams are what [Pods] is made of.
+type PodsParams struct {
+	// Node is the one whose pods are published.
+	Node string
+	// DefaultGlobalNamespace is for namespaces that do not say whether they are
+	// global (spec wire.md §4.5).
+	DefaultGlobalNamespace bool
+	// Labels says which labels count for identities; nil is all of them.
+	Labels *LabelFilter
+	// Allocate returns the identity of a set of labels, and takes a reference of
+	// it; Release gives one up. Each may take long, and several are called at once.
+	Allocate func(ctx context.Context, labels wire.Labels) (uint32, error)
+	Release  func(ctx context.Context, labels wire.Labels) error
+	// To is where the addresses are published.
+	To  Target
+	Log *slog.Logger
+}
+
+// The pauses between tries to get an identity for a pod.
+const (
+	retryMin = 200 * time.Millisecond
+	retryMax = time.Minute
+)
+
+// Pods publishes the addresses of one node's pods with their identities (spec
+// wire.md §1.7). A pod that has a CiliumEndpoint has the identity of that; for the
+// others one is allocated. One pod whose identity cannot be had holds up no other.
+type Pods struct {
+	PodsParams
+	cluster *local.Cluster
+	rules   podRules
+	// first and longest pause after a failure
+	retryMin, retryMax time.Duration
+
+	workers sync.WaitGroup
+
+	mu      sync.Mutex
+	core    *podCore
+	working map[string]*work
+	failed  map[string]string // why a pod has no identity yet
+	// starting are the pods that were there at the start and whose first try is
+	// not over; nil before there is a start, and after it is complete.
+	starting map[string]struct{}
+	complete bool
+}
+
+// work is a goroutine that does what is due for a pod.
+type work struct {
+	of     reference // what it tries to allocate; the zero value while it does not
+	cancel context.CancelFunc
+}
+
+// NewPods returns what publishes the pods of a node.
+func NewPods(cluster *local.Cluster, own wire.ClusterInfo, p PodsParams) *Pods {
+	return &Pods{
+		PodsParams: p, cluster: cluster,
+		rules:    podRules{own: own, node: p.Node, defaultGlobal: p.DefaultGlobalNamespace, labels: p.Labels},
+		retryMin: retryMin, retryMax: retryMax,
+		core: newPodCore(), working: make(map[string]*work), failed: make(map[string]string),
+	}
+}
+
+// Run publishes until ctx ends. It withdraws nothing then, and gives up no
+// reference. It is called once.
+func (p *Pods) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer p.workers.Wait()
+	defer cancel()
+	tables := []table{
+		tableOf(p.cluster.Pods, nil),
+		tableOf(p.cluster.CiliumEndpoints, nil),
+		tableOf(p.cluster.Namespaces, func(txn statedb.ReadTxn, namespace *corev1.Namespace, _ bool, t touch) {
+			for pod := range p.cluster.Pods.InNamespace(txn, namespace.Name) {
+				t(local.Name(pod))
+			}
+		}),
+	}
+	return follow(ctx, p.cluster, tables, func(txn statedb.ReadTxn, names []string) { p.apply(ctx, txn, names) })
+}
+
+// Waiting says of the pods that have no identity although they need one why the
+// last try failed, by "namespace/name".
+func (p *Pods) Waiting() map[string]string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.failed)
+}
+
+// apply brings the pods of these names up to date.
+func (p *Pods) apply(ctx context.Context, txn statedb.ReadTxn, names []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	first := !p.complete && p.starting == nil
+	if first {
+		p.starting = make(map[string]struct{})
+	}
+	for _, name := range names {
+		p.publish(p.core.want(name, p.wanted(txn, name)))
+		if first && p.core.needs(name) {
+			p.starting[name] = struct{}{}
+		}
+		p.attend(ctx, name)
+	}
+	p.settle()
+}
+
+func (p *Pods) wanted(txn statedb.ReadTxn, name string) *wantedPod {
+	pod, found := p.cluster.Pods.Get(txn, name)
+	if !found {
+		return nil
+	}
+	endpoint, _ := p.cluster.CiliumEndpoints.Get(txn, name)
+	return p.rules.wanted(pod, namespaceOf(txn, p.cluster, name), endpoint)
+}
+
+// publish says what changed; mu is held.
+func (p *Pods) publish(changes []entry) {
+	for _, e := range changes {
+		if e.value == nil {
+			p.To.Delete(e.address)
+		} else {
+			p.To.Put(e.address, e.value)
+		}
+	}
+}
+
+// attend sees to it that somebody does what is due for a pod: it starts a
+// goroutine, or turns the one there is away from what is not needed any more. mu
+// is held.
+func (p *Pods) attend(ctx context.Context, name string) {
+	if !p.core.needs(name) {
+		delete(p.failed, name)
+	}
+	if w := p.working[name]; w != nil {
+		if w.cancel != nil && !p.core.wants(name, w.of) {
+			w.cancel()
+		}
+		return
+	}
+	if !p.core.due(name) {
+		return
+	}
+	w := new(work)
+	p.working[name] = w
+	p.workers.Go(func() { p.work(ctx, name, w) })
+}
+
+// settle tells the target when all pods of the start have had their try; mu is
+// held.
+func (p *Pods) settle() {
+	if p.complete || p.starting == nil {
+		return
+	}
+	for name := range p.starting {
+		if !p.core.needs(name) || p.failed[name] != "" {
+			delete(p.starting, name)
+		}
+	}
+	if len(p.starting) == 0 {
+		p.complete, p.starting = true, nil
+		p.To.Complete()
+	}
+}
+
+// work does what is due for a pod until nothing is, or ctx ends.
+func (p *Pods) work(ctx context.Context, name string, w *work) {
+	pause := p.retryMin
+	var tried reference
+	for {
+		job, call, ok := p.next(ctx, name, w)
+		if !ok {
+			return
+		}
+		if job.release {
+			p.release(ctx, name, job.reference)
+			continue
+		}
+		if job.text != tried.text {
+			tried, pause = job.reference, p.retryMin
+		}
+		if !p.allocate(call, name, job.reference) && waiting.Sleep(call, pause) == nil {
+			pause = min(2*pause, p.retryMax)
+		}
+		w.cancel()
+	}
+}
+
+// next is the next thing to do for a pod, with the context for it; false when the
+// work is over.
+func (p *Pods) next(ctx context.Context, name string, w *work) (podJob, context.Context, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w.of, w.cancel = reference{}, nil
+	if ctx.Err() != nil {
+		return podJob{}, nil, false
+	}
+	job, due := p.core.next(name)
+	if !due {
+		delete(p.working, name)
+		return podJob{}, nil, false
+	}
+	if job.release {
+		return job, ctx, true
+	}
+	call, cancel := context.WithCancel(ctx)
+	w.of, w.cancel = job.reference, cancel
+	return job, call, true
+}
+
+// allocate tries to get an identity for a pod, and tells whether it has one.
+func (p *Pods) allocate(ctx context.Context, name string, r reference) bool {
+	identity, err := p.Allocate(ctx, r.labels)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	defer p.settle()
+	if err == nil {
+		p.publish(p.core.allocated(name, r, identity))
+		if !p.core.needs(name) {
+			delete(p.failed, name)
+		}
+		return true
+	}
+	if ctx.Err() == nil { // else nobody waits for it any more
+		if p.failed[name] == "" {
+			p.Log.Warn("A pod is not published: it has no identity yet; trying again and again", "pod", name, "labels", r.text, "error", err)
+		}
+		p.failed[name] = err.Error()
+	}
+	return false
+}
+
+// release gives up a reference. That it fails says that there was none: whoever
+// allocates brings the matter to an end by himself.
+func (p *Pods) release(ctx context.Context, name string, r reference) {
+	if err := p.Release(ctx, r.labels); err != nil && ctx.Err() == nil {
+		p.Log.Warn("The identity that a pod had could not be given up", "pod", name, "labels", r.text, "error", err)
+	}
+}

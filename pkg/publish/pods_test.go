@@ -1,0 +1,335 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// identities hands out identities, as an allocator does.
+type identities struct {
+	mu     sync.Mutex
+	ids    map[string]uint32
+	uses   map[string]int
+	refuse func(text string) bool       // nil: none
+	hold   map[string]chan struct{}     // allocations of these texts wait
+	target *target                      // what is published while something is given up
+	seen   map[string]map[string]string // that, by text
+	asked  chan string                  // each text that is asked for, unless nobody listens
+	more   chan struct{}                // one after each change, unless one is waiting
+}
+
+func newIdentities(to *target) *identities {
+	return &identities{
+		ids: make(map[string]uint32), uses: make(map[string]int), hold: make(map[string]chan struct{}),
+		target: to, seen: make(map[string]map[string]string), asked: make(chan string, 1000), more: make(chan struct{}, 1),
+	}
+}
+
+// app is the label by which the tests tell identities apart.
+func app(labels wire.Labels) string {
+	l, _ := labels.Get("app")
+	return l.Value
+}
+
+func (i *identities) allocate(ctx context.Context, labels wire.Labels) (uint32, error) {
+	name := app(labels)
+	i.asked <- name
+	i.mu.Lock()
+	wait, refused := i.hold[name], i.refuse != nil && i.refuse(name)
+	i.mu.Unlock()
+	if wait != nil {
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+	if refused {
+		return 0, errors.New("no identity today")
+	}
+	defer i.changed()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.ids[name] == 0 {
+		i.ids[name] = 131072 + uint32(len(i.ids))
+	}
+	i.uses[name]++
+	return i.ids[name], nil
+}
+
+func (i *identities) release(_ context.Context, labels wire.Labels) error {
+	defer i.changed()
+	published := i.target.get()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	name := app(labels)
+	i.seen[name] = published
+	if i.uses[name]--; i.uses[name] < 0 {
+		return errors.New("it is not in use")
+	}
+	if i.uses[name] == 0 {
+		delete(i.uses, name)
+	}
+	return nil
+}
+
+func (i *identities) changed() {
+	select {
+	case i.more <- struct{}{}:
+	default:
+	}
+}
+
+func (i *identities) untilUses(t *testing.T, want map[string]int) {
+	t.Helper()
+	deadline := time.NewTimer(20 * time.Second)
+	defer deadline.Stop()
+	for {
+		i.mu.Lock()
+		ok, have := cmp.Equal(i.uses, want), fmt.Sprint(i.uses)
+		i.mu.Unlock()
+		if ok {
+			return
+		}
+		select {
+		case <-i.more:
+		case <-deadline.C:
+			t.Fatalf("waited in vain for the references %v; there are %s", want, have)
+		}
+	}
+}
+
+// node is a world with the pods of one node.
+type node struct {
+	*world
+	to   *target
+	ids  *identities
+	pods *Pods
+}
+
+func newNode1(t *testing.T) *node {
+	t.Helper()
+	n := &node{world: newWorld(t), to: newTarget()}
+	n.ids = newIdentities(n.to)
+	n.pods = NewPods(n.cluster, cluster2(), PodsParams{
+		Node: "node1", DefaultGlobalNamespace: true, Allocate: n.ids.allocate, Release: n.ids.release, To: n.to, Log: discard(),
+	})
+	n.pods.retryMin, n.pods.retryMax = time.Millisecond, 10*time.Millisecond
+	n.start(n.pods.Run)
+	return n
+}
+
+// pod is a manifest of a pod.
+func pod(name, app, address string, more ...string) string {
+	return fmt.Sprintf("{metadata: {namespace: prod, name: %s, labels: {app: %s}%s}, spec: {nodeName: node1}, status: {podIP: %s}}",
+		name, app, strings.Join(append([]string{""}, more...), ", "), address)
+}
+
+// untilPublished waits for addresses with the labels that they have the identity
+// of, and the pod: "10.0.0.1 app pod".
+func (n *node) untilPublished(t *testing.T, want ...string) {
+	t.Helper()
+	n.to.until(t, fmt.Sprint(want), func(values map[string]string) bool {
+		if len(values) != len(want) {
+			return false
+		}
+		n.ids.mu.Lock()
+		defer n.ids.mu.Unlock()
+		for _, w := range want {
+			f := strings.Fields(w)
+			value := values[f[0]]
+			if !strings.Contains(value, fmt.Sprintf(`"ID":%d,`, n.ids.ids[f[1]])) || !strings.Contains(value, `"K8sPodName":"`+f[2]+`"`) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func TestPodsComeChangeAndGo(t *testing.T) {
+	t.Parallel()
+	n := newNode1(t)
+	set(t, n.cluster.Pods, pod("a", "x", "10.0.0.1"))
+	set(t, n.cluster.Pods, pod("b", "x", "10.0.0.2"))
+	set(t, n.cluster.Pods, strings.ReplaceAll(pod("c", "w", "10.0.0.3"), "node1", "node2"))
+	n.listed()
+	n.untilPublished(t, "10.0.0.1 x a", "10.0.0.2 x b")
+	n.to.until(t, "completeness", func(map[string]string) bool { return n.to.isComplete() })
+	if len(n.to.complete) != 2 {
+		t.Errorf("complete with %v", n.to.complete)
+	}
+	n.ids.untilUses(t, map[string]int{"x": 2})
+
+	set(t, n.cluster.Pods, pod("a", "z", "10.0.0.1"))
+	n.untilPublished(t, "10.0.0.1 z a", "10.0.0.2 x b")
+	n.ids.untilUses(t, map[string]int{"x": 1, "z": 1})
+	if value := n.ids.seen["x"]["10.0.0.1"]; !strings.Contains(value, fmt.Sprint(n.ids.ids["z"])) {
+		t.Errorf("when the old identity was given up, this was published: %s", value)
+	}
+	set(t, n.cluster.Pods, pod("b", "x", "10.0.0.4"))
+	n.untilPublished(t, "10.0.0.1 z a", "10.0.0.4 x b")
+
+	set(t, n.cluster.Namespaces, "metadata: {name: prod, annotations: {clustermesh.cilium.io/global: 'false'}}")
+	n.to.untilNames(t)
+	n.ids.untilUses(t, map[string]int{})
+	set(t, n.cluster.Namespaces, "metadata: {name: prod}")
+	n.untilPublished(t, "10.0.0.1 z a", "10.0.0.4 x b")
+	remove(n.world, n.cluster.Pods, "prod/a")
+	n.untilPublished(t, "10.0.0.4 x b")
+	n.ids.untilUses(t, map[string]int{"x": 1})
+	set(t, n.cluster.Pods, strings.ReplaceAll(pod("b", "x", "10.0.0.4"), "podIP", "phase: Succeeded, podIP"))
+	n.to.untilNames(t)
+	n.ids.untilUses(t, map[string]int{})
+}
+
+func TestLabelsOfTheNamespaceAreThoseOfItsPods(t *testing.T) {
+	t.Parallel()
+	n := newNode1(t)
+	n.listed()
+	set(t, n.cluster.Pods, pod("a", "x", "10.0.0.1"))
+	n.untilPublished(t, "10.0.0.1 x a")
+	<-n.ids.asked
+	set(t, n.cluster.Namespaces, "metadata: {name: prod, labels: {team: a}}")
+	if got := <-n.ids.asked; got != "x" {
+		t.Errorf("asked for %s", got)
+	}
+	n.ids.untilUses(t, map[string]int{"x": 1})
+}
+
+func TestOnePodWithoutIdentityHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	n := newNode1(t)
+	stuck := make(chan struct{})
+	n.ids.hold["stuck"] = stuck
+	var tries int
+	n.ids.refuse = func(name string) bool {
+		if name == "bad" {
+			tries++
+		}
+		return name == "bad" && tries < 5
+	}
+	set(t, n.cluster.Pods, pod("a", "stuck", "10.0.0.1"))
+	set(t, n.cluster.Pods, pod("b", "bad", "10.0.0.2"))
+	set(t, n.cluster.Pods, pod("c", "x", "10.0.0.3"))
+	n.listed()
+	n.untilPublished(t, "10.0.0.2 bad b", "10.0.0.3 x c")
+	if n.to.isComplete() {
+		t.Error("complete before every pod had its try")
+	}
+	close(stuck)
+	n.untilPublished(t, "10.0.0.1 stuck a", "10.0.0.2 bad b", "10.0.0.3 x c")
+	n.to.until(t, "completeness", func(map[string]string) bool { return n.to.isComplete() })
+	if w := n.pods.Waiting(); len(w) != 0 {
+		t.Errorf("waiting: %v", w)
+	}
+}
+
+func TestAPodThatGetsNoIdentityIsShownAndNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	n := newNode1(t)
+	n.ids.refuse = func(string) bool { return true }
+	set(t, n.cluster.Pods, pod("a", "bad", "10.0.0.1"))
+	n.listed()
+	n.to.until(t, "completeness", func(map[string]string) bool { return n.to.isComplete() })
+	if d := cmp.Diff(map[string]string{"prod/a": "no identity today"}, n.pods.Waiting()); d != "" {
+		t.Error(d)
+	}
+	for range 5 { // it is tried again
+		<-n.ids.asked
+	}
+	// Cilium gives it one.
+	set(t, n.cluster.CiliumEndpoints, "{metadata: {namespace: prod, name: a}, status: {identity: {id: 131999}, networking: {addressing: [{ipv4: 10.0.0.9}]}}}")
+	n.to.until(t, "the endpoint", func(v map[string]string) bool { return strings.Contains(v["10.0.0.9"], `"ID":131999,`) })
+	if w := n.pods.Waiting(); len(w) != 0 {
+		t.Errorf("waiting: %v", w)
+	}
+}
+
+// What is not needed any more is not waited for, and what comes of it all the
+// same is given back.
+func TestLabelsThatChangeWhileAnIdentityIsMade(t *testing.T) {
+	t.Parallel()
+	n := newNode1(t)
+	n.ids.hold["slow"] = make(chan struct{})
+	n.listed()
+	set(t, n.cluster.Pods, pod("a", "slow", "10.0.0.1"))
+	if got := <-n.ids.asked; got != "slow" {
+		t.Fatalf("asked for %s", got)
+	}
+	set(t, n.cluster.Pods, pod("a", "x", "10.0.0.1"))
+	n.untilPublished(t, "10.0.0.1 x a")
+	n.ids.untilUses(t, map[string]int{"x": 1})
+	set(t, n.cluster.Pods, pod("a", "slow", "10.0.0.1"))
+	<-n.ids.asked // for x
+	<-n.ids.asked
+	remove(n.world, n.cluster.Pods, "prod/a")
+	n.to.untilNames(t)
+	n.ids.untilUses(t, map[string]int{})
+}
+
+func TestAnEndpointsIdentityIsNotAllocated(t *testing.T) {
+	t.Parallel()
+	n := newNode1(t)
+	set(t, n.cluster.CiliumEndpoints, "{metadata: {namespace: prod, name: a}, status: {identity: {id: 131999}, networking: {addressing: [{ipv4: 10.0.0.9}]}}}")
+	set(t, n.cluster.Pods, pod("a", "x", "10.0.0.1"))
+	n.listed()
+	n.to.untilNames(t, "10.0.0.9")
+	n.to.until(t, "completeness", func(map[string]string) bool { return n.to.isComplete() })
+	if len(n.ids.asked) > 0 {
+		t.Error("an identity was asked for")
+	}
+	remove(n.world, n.cluster.CiliumEndpoints, "prod/a")
+	n.untilPublished(t, "10.0.0.1 x a")
+	set(t, n.cluster.CiliumEndpoints, "{metadata: {namespace: prod, name: a}, status: {identity: {id: 131999}, networking: {addressing: [{ipv4: 10.0.0.9}]}}}")
+	n.to.untilNames(t, "10.0.0.9")
+	n.ids.untilUses(t, map[string]int{})
+}
+
+func TestTwoPodsWithOneAddress(t *testing.T) {
+	t.Parallel()
+	n := newNode1(t)
+	n.listed()
+	older, younger := "creationTimestamp: '2026-01-01T00:00:00Z'", "creationTimestamp: '2026-01-02T00:00:00Z'"
+	set(t, n.cluster.Pods, pod("a", "x", "10.0.0.1", younger))
+	n.untilPublished(t, "10.0.0.1 x a")
+	set(t, n.cluster.Pods, pod("b", "w", "10.0.0.1", older))
+	n.untilPublished(t, "10.0.0.1 w b")
+	n.ids.untilUses(t, map[string]int{"x": 1, "w": 1})
+	remove(n.world, n.cluster.Pods, "prod/b")
+	n.untilPublished(t, "10.0.0.1 x a")
+	if n.to.puts != 3 {
+		t.Errorf("%d times published", n.to.puts)
+	}
+}
+
+// Whoever stops withdraws nothing and gives nothing up.
+func TestTheEndOfPublishingWithdrawsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	to := newTarget()
+	ids := newIdentities(to)
+	ids.hold["stuck"] = make(chan struct{})
+	set(t, w.cluster.Pods, pod("a", "x", "10.0.0.1"))
+	set(t, w.cluster.Pods, pod("b", "stuck", "10.0.0.2"))
+	w.listed()
+	stop := background(t, NewPods(w.cluster, cluster2(), PodsParams{
+		Node: "node1", DefaultGlobalNamespace: true, Allocate: ids.allocate, Release: ids.release, To: to, Log: discard(),
+	}).Run)
+	to.untilNames(t, "10.0.0.1")
+	for asked := 0; asked < 2; asked++ {
+		<-ids.asked
+	}
+	stop()
+	if to.isComplete() || len(to.get()) != 1 || !cmp.Equal(ids.uses, map[string]int{"x": 1}) {
+		t.Errorf("complete %t, published %v, references %v", to.isComplete(), to.get(), ids.uses)
+	}
+}
