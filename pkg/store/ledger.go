@@ -53,10 +53,12 @@ const (
 	isGiven          // wanted, and given since the owner began
 	isWithdrawn      // not wanted any more, and to be deleted whether complete or not
 	isThere          // in the kvstore
+	isDoubtful       // a write of ours may have made it be there, and no event would tell
 	isDirty          // what is there is not what is wanted
 	isHeld           // value is the wanted one
 	isQueued         // in the queue
 	isFlying         // a write is under way
+	isMissing        // in asks: the owner is to be asked for the value
 	isAsked          // the owner was asked for the value
 )
 
@@ -87,7 +89,7 @@ func (l *ledger) put(name string, value []byte, now time.Time) {
 	}
 	r.obj.want, r.obj.value = hash, value
 	r.obj.is |= isWanted | isGiven | isHeld
-	r.obj.is &^= isWithdrawn | isAsked
+	r.obj.is &^= isWithdrawn | isMissing | isAsked
 	l.update(p)
 }
 
@@ -116,17 +118,18 @@ func (l *ledger) withdraw(p place, now time.Time) {
 		l.wanted--
 	}
 	r.obj.value = nil
-	r.obj.is &^= isWanted | isGiven | isHeld | isAsked
+	r.obj.is &^= isWanted | isGiven | isHeld | isMissing | isAsked
 	r.obj.is |= isWithdrawn
 	l.update(p)
 }
 
 // beginAnew notes that the owner begins to give everything anew.
 func (l *ledger) beginAnew() {
+	l.complete, l.synced = false, false
 	for p := range l.records.all() {
 		l.records.at(p).obj.is &^= isGiven
+		l.update(p)
 	}
-	l.complete, l.synced = false, false
 }
 
 // completed notes that the owner has given everything: what he has not given is
@@ -238,7 +241,7 @@ func (l *ledger) needs(r *record[line]) bool {
 	if r.obj.is.has(isWanted) {
 		return !r.obj.is.has(isThere) || r.hash != r.obj.want || !l.leases.ours(r.obj.lease)
 	}
-	return r.obj.is.has(isThere) && (l.complete || r.obj.is.has(isWithdrawn))
+	return r.obj.is.has(isDoubtful) || r.obj.is.has(isThere) && (l.complete || r.obj.is.has(isWithdrawn))
 }
 
 // update draws the conclusions after any change of a line.
@@ -257,12 +260,12 @@ func (l *ledger) update(p place) {
 	case r.obj.is.has(isFlying):
 	case needs:
 		l.provide(p, r)
-	case !r.obj.is.has(isWanted | isThere):
+	case !r.obj.is.has(isWanted | isThere | isDoubtful):
 		l.failures.forget(p)
 		l.records.remove(p)
 	default:
 		l.failures.forget(p)
-		r.obj.is &^= isAsked
+		r.obj.is &^= isMissing | isAsked
 		if l.lean {
 			r.obj.value = nil
 			r.obj.is &^= isHeld
@@ -274,8 +277,8 @@ func (l *ledger) update(p place) {
 func (l *ledger) provide(p place, r *record[line]) {
 	switch {
 	case r.obj.is.has(isWanted) && !r.obj.is.has(isHeld):
-		if !r.obj.is.has(isAsked) {
-			r.obj.is |= isAsked
+		if !r.obj.is.has(isMissing | isAsked) {
+			r.obj.is |= isMissing
 			l.asks = append(l.asks, p)
 		}
 	case r.obj.is.has(isQueued) || l.failures.has(p):
@@ -295,7 +298,8 @@ func (l *ledger) asked() []string {
 		if !l.records.used.has(p) {
 			continue
 		}
-		if r := l.records.at(p); r.obj.is.has(isAsked) {
+		if r := l.records.at(p); r.obj.is.has(isMissing) {
+			r.obj.is ^= isMissing | isAsked
 			names = append(names, r.name)
 		}
 	}

@@ -110,7 +110,7 @@ func (l *ledger) settle(one part, o outcome, rev int64, now time.Time) {
 	default:
 		l.failures.renew(one.at, now)
 		if l.shared && !one.gone {
-			l.presume(r)
+			r.obj.is |= isDoubtful // when it is not wanted any more its line goes, and events tell only of lines
 		}
 	}
 	l.update(one.at)
@@ -120,23 +120,14 @@ func (l *ledger) settle(one part, o outcome, rev int64, now time.Time) {
 // known.
 func (l *ledger) learn(one part, r *record[line], rev int64) {
 	l.acked = max(l.acked, rev)
+	r.obj.is &^= isDoubtful
 	switch {
+	case one.gone && rev >= r.rev: // equal: there was nothing to delete
+		l.isGone(one.at, rev)
 	case rev <= r.rev:
 		l.update(one.at)
-	case one.gone:
-		l.isGone(one.at, rev)
 	default:
 		l.isThere(one.at, rev, one.hash, ownLease)
-	}
-}
-
-// presume takes a key for there that may be: events tell only of those that
-// have a line, and it must be deleted when it is not wanted any more.
-func (l *ledger) presume(r *record[line]) {
-	if !r.obj.is.has(isThere) {
-		r.obj.is |= isThere
-		r.hash, r.obj.lease = 0, noLease
-		l.there++
 	}
 }
 
