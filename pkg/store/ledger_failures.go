@@ -62,13 +62,11 @@ func (f *failures) forget(p place) {
 
 // due removes the first one that is due from the order. It stays a failure.
 func (f *failures) due(now time.Time) (place, bool) {
-	for {
-		next, ok := f.next()
-		if !ok || next.After(now) {
-			return 0, false
-		}
-		return heap.Pop(&f.order).(retry).at, true //nolint:forcetypeassert // it has no others
+	next, ok := f.next()
+	if !ok || next.After(now) {
+		return 0, false
 	}
+	return heap.Pop(&f.order).(retry).at, true //nolint:forcetypeassert // it has no others
 }
 
 // next tells when the next one is due.

@@ -103,13 +103,6 @@ type cargo struct {
 	parts []part
 }
 
-func (l load) len() (n int) {
-	for _, c := range l {
-		n += len(c.parts)
-	}
-	return n
-}
-
 // collect makes a transaction of what there is: unless there is a whole one, only
 // if a part of one is wanted.
 func (o *Outbox) collect(partial bool) load {

@@ -206,6 +206,9 @@ func (e *env) guarded(w kvstore.Writer, locks ...*kvstore.Lock) map[string]error
 	_, errs["delete"] = w.Delete(e.ctx, "k", opts...)
 	_, errs["delete an absent key"] = w.Delete(e.ctx, "absent", opts...)
 	_, errs["delete prefix"] = w.DeletePrefix(e.ctx, "k", opts...)
+	_, errs["update"] = w.Update(e.ctx, []kvstore.Write{{Key: "k", Value: []byte("new")}, {Key: "absent", Value: []byte("new")}}, opts...)
+	_, errs["leased update"] = w.Update(e.ctx, []kvstore.Write{{Key: "absent", Delete: true}, {Key: "k", Delete: true}, {Key: "k2"}},
+		append(opts, kvstore.Leased())...)
 	_, _, errs["get"] = w.Get(e.ctx, "k", locks...)
 	_, errs["list"] = w.List(e.ctx, "k", func(kvstore.Page) error { return nil }, locks...)
 	return errs
@@ -221,6 +224,7 @@ func writeLost(e *env) {
 			e.wantErr(what, err, kvstore.ErrLockLeaseExpired)
 		}
 	}
+	e.has(w, "absent", "-")
 	again := e.lock(w, "locks/lost")
 	for what, err := range e.guarded(w, lost) {
 		e.wantErr(what+" while the path is locked again", err, kvstore.ErrLockLeaseExpired)

@@ -53,7 +53,7 @@ type Store interface {
 // Run runs every case on a store of its own.
 func Run(t *testing.T, start func(t *testing.T) Store) {
 	t.Helper()
-	for _, group := range [][]testCase{readCases(), watchCases(), endCases(), writeCases(), conditionCases(), leaseCases(), lockCases()} {
+	for _, group := range [][]testCase{readCases(), watchCases(), endCases(), writeCases(), updateCases(), conditionCases(), leaseCases(), lockCases()} {
 		for _, c := range group {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()

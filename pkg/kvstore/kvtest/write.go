@@ -133,6 +133,10 @@ func writes(w kvstore.Writer, key string) map[string]func(context.Context) error
 		"put":           func(ctx context.Context) error { _, err := w.Put(ctx, key, nil); return err },
 		"delete":        func(ctx context.Context) error { _, err := w.Delete(ctx, key); return err },
 		"delete prefix": func(ctx context.Context) error { _, err := w.DeletePrefix(ctx, key); return err },
+		"update": func(ctx context.Context) error {
+			_, err := w.Update(ctx, []kvstore.Write{{Key: key}})
+			return err
+		},
 		"lock": func(ctx context.Context) error {
 			l, err := w.Lock(ctx, key)
 			if err == nil {

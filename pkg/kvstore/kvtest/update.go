@@ -1,0 +1,197 @@
+package kvtest
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+)
+
+func updateCases() []testCase {
+	return []testCase{
+		{"an update makes all its writes at one revision", updateAll},
+		{"an update that changes nothing moves nothing", updateNothing},
+		{"an update of nothing, of too much or of a key twice is refused", updateUnfit},
+		{"an update takes no conditions but locks", updateOptions},
+		{"an update under a lock that is held is made", updateHolding},
+		{"a leased update ties its puts, over several leases if need be", updateLeases},
+		{"an update that deletes or writes without a lease unties", updateUnties},
+		{"an update that finds leases ended is made with others", updateLeaseReplaced},
+		{"a writer owns the leases of its keys while they last", owns},
+	}
+}
+
+// put and gone are writes of an update.
+func put(key, value string) kvstore.Write { return kvstore.Write{Key: key, Value: []byte(value)} }
+func gone(key string) kvstore.Write       { return kvstore.Write{Key: key, Delete: true} }
+
+func updateAll(e *env) {
+	w := e.writer()
+	rev := e.put("p/old", "1", "p/gone", "1")
+	s := e.watch(w, "p/", e.head(w))
+	r := e.do(w.Update(e.ctx, []kvstore.Write{put("p/a", "1"), gone("p/gone"), put("p/old", "2"), gone("p/absent"), put("p/empty", "")}))
+	if want := (kvstore.Result{Done: true, Met: true, Deleted: 1, At: e.head(w)}); r != want || r.At.Revision != rev+1 {
+		e.Errorf("%+v, want %+v one after %d", r, want, rev)
+	}
+	got := text(e.events(s, 4))
+	slices.Sort(got)
+	at := r.At.Revision
+	want := []string{
+		fmt.Sprintf("delete p/gone@%d", at), fmt.Sprintf("put p/a=1@%d", at),
+		fmt.Sprintf("put p/empty=@%d", at), fmt.Sprintf("put p/old=2@%d", at),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		e.Error(diff)
+	}
+}
+
+func updateNothing(e *env) {
+	w := e.writer()
+	at := e.head(w)
+	if r := e.do(w.Update(e.ctx, []kvstore.Write{gone("a"), gone("b")})); r != (kvstore.Result{Met: true, At: at}) {
+		e.Errorf("%+v at %v", r, at)
+	}
+}
+
+func updateUnfit(e *env) {
+	w := e.writer()
+	many := make([]kvstore.Write, kvstore.MaxWrites+1)
+	for i := range many {
+		many[i] = put(fmt.Sprintf("p/%03d", i), "1")
+	}
+	for what, writes := range map[string][]kvstore.Write{
+		"nothing": nil, "too many": many, "a key twice": {put("a", "1"), put("b", "1"), gone("a")}, "no key": {put("a", "1"), put("", "1")},
+	} {
+		if _, err := w.Update(e.ctx, writes); !kvstore.IsRefused(err) {
+			e.Errorf("%s: error %v", what, err)
+		}
+	}
+	e.has(w, "a", "-")
+	if r := e.do(w.Update(e.ctx, many[1:], kvstore.Leased())); !r.Done {
+		e.Errorf("as many as there may be: %+v", r)
+	}
+	for i := range many {
+		many[i] = gone(many[i].Key)
+	}
+	if r := e.do(w.Update(e.ctx, many[1:])); r.Deleted != kvstore.MaxWrites {
+		e.Errorf("%+v", r)
+	}
+}
+
+func updateOptions(e *env) {
+	w := e.writer()
+	for name, o := range map[string]kvstore.Option{
+		"if absent": kvstore.IfAbsent(), "if changed": kvstore.IfChanged(), "if revision": kvstore.IfRevision(0),
+		"if value": kvstore.IfValue(nil), "if other": kvstore.IfOther("o", nil),
+	} {
+		if _, err := w.Update(e.ctx, []kvstore.Write{put("k", "1")}, o); err == nil {
+			e.Errorf("an update takes %s", name)
+		}
+	}
+	e.has(w, "k", "-")
+}
+
+func updateHolding(e *env) {
+	w := e.writer()
+	a, b := e.lock(w, "locks/a"), e.lock(w, "locks/b")
+	opts := []kvstore.Option{kvstore.Holding(a), kvstore.Holding(nil), kvstore.Holding(b), kvstore.Leased()}
+	if r := e.do(w.Update(e.ctx, []kvstore.Write{put("a", "1"), put("b", "1")}, opts...)); !r.Done {
+		e.Errorf("%+v", r)
+	}
+	if r := e.do(w.Update(e.ctx, []kvstore.Write{gone("a"), put("b", "2")}, opts...)); !r.Done || r.Deleted != 1 {
+		e.Errorf("%+v", r)
+	}
+	e.has(w, "a", "-")
+	e.has(w, "b", "2")
+}
+
+func updateLeases(e *env) {
+	w := e.writer()
+	told := observe(w, "p/")
+	var keys []string
+	for len(keys) < 1100 {
+		var writes []kvstore.Write
+		for range 110 {
+			key := fmt.Sprintf("p/%04d", len(keys))
+			keys, writes = append(keys, key), append(writes, put(key, "1"))
+		}
+		e.do(w.Update(e.ctx, writes, kvstore.Leased()))
+	}
+	if s := w.Status(); s.Leases != 2 {
+		e.Errorf("%d keys have %d leases", len(keys), s.Leases)
+	}
+	items, _ := e.list(w, "p/")
+	leases := make(map[int64]int)
+	for _, kv := range items {
+		leases[kv.Lease]++
+	}
+	if len(items) != len(keys) || len(leases) != 2 || leases[0] != 0 {
+		e.Errorf("%d keys, of leases %v", len(items), leases)
+	}
+	e.store.ExpireLeases(e.T)
+	all := append(e.told(told), e.told(told)...)
+	slices.Sort(all)
+	if diff := cmp.Diff(keys, all); diff != "" {
+		e.Errorf("told (-want +got):\n%s", diff)
+	}
+}
+
+func updateUnties(e *env) {
+	w := e.writer()
+	told := observe(w, "")
+	e.do(w.Update(e.ctx, []kvstore.Write{put("a", "1"), put("b", "1"), put("c", "1")}, kvstore.Leased()))
+	e.do(w.Update(e.ctx, []kvstore.Write{gone("a"), put("d", "1")}, kvstore.Leased()))
+	e.do(w.Update(e.ctx, []kvstore.Write{put("b", "2")}))
+	if kv := e.has(w, "b", "2"); kv.Lease != 0 {
+		e.Errorf("%+v", kv)
+	}
+	e.store.ExpireLeases(e.T)
+	if diff := cmp.Diff([]string{"c", "d"}, e.told(told)); diff != "" {
+		e.Error(diff)
+	}
+	e.has(w, "b", "2")
+}
+
+func updateLeaseReplaced(e *env) {
+	w := e.writer()
+	fill := func(value string) {
+		for i := range 10 {
+			var writes []kvstore.Write
+			for k := range 120 {
+				writes = append(writes, put(fmt.Sprintf("p/%d/%03d", i, k), value))
+			}
+			e.do(w.Update(e.ctx, writes, kvstore.Leased()))
+		}
+	}
+	fill("0")
+	for round := range 3 {
+		before := e.has(w, "p/9/000", fmt.Sprint(round)).Lease
+		e.store.ExpireLeases(e.T)
+		value := fmt.Sprint(round + 1)
+		e.do(w.Update(e.ctx, []kvstore.Write{put("p/0/000", value), put("p/9/000", value), gone("p/5/000")}, kvstore.Leased()))
+		if after := e.has(w, "p/9/000", value).Lease; after == before || !w.Owns(after) {
+			e.Errorf("round %d: the lease is %x, was %x", round, after, before)
+		}
+		fill(value)
+	}
+}
+
+func owns(e *env) {
+	w, another := e.writer(), e.writer()
+	told := observe(w, "")
+	e.do(w.Update(e.ctx, []kvstore.Write{put("k", "v")}, kvstore.Leased()))
+	lease := e.has(w, "k", "v").Lease
+	foreign := e.lease(another, "other")
+	for lease, want := range map[int64]bool{lease: true, foreign: false, 0: false, lease + 1<<40: false} {
+		if w.Owns(lease) != want {
+			e.Errorf("owns %x: %t", lease, !want)
+		}
+	}
+	e.store.ExpireLeases(e.T)
+	e.told(told)
+	if w.Owns(lease) {
+		e.Errorf("%x has ended and is owned", lease)
+	}
+}
