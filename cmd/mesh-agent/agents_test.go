@@ -40,7 +40,7 @@ func inProcess(t *testing.T, flags map[string]string) (a *process, stop func()) 
 			t.Fatal(err)
 		}
 	}
-	h := newHive(level)
+	h := newHive(modeRun, level)
 	s.give(h)
 	log := slog.New(slog.NewTextHandler(a.log, nil))
 	if err := h.Start(log, t.Context()); err != nil {

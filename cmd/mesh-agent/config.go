@@ -17,8 +17,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Config is what `run` takes from flags, environment variables and its file (see
-// settings). The field names follow the flags.
+// Config is what `run`, `operate` and `mirror` take from flags, environment
+// variables and their file (see settings). The field names follow the flags.
 type Config struct {
 	ClusterName            string
 	ClusterID              uint32 `mapstructure:"cluster-id"`
@@ -30,6 +30,9 @@ type Config struct {
 	KVStoreOpt             map[string]string `mapstructure:"kvstore-opt"`
 	KVStore                KVStoreConfig     `mapstructure:",squash"`
 	NodeIP                 string            `mapstructure:"node-ip"`
+	Local                  LocalConfig       `mapstructure:",squash"`
+	Operate                OperateConfig     `mapstructure:",squash"`
+	Mirror                 MirrorConfig      `mapstructure:",squash"`
 	Listen                 string
 	Socket                 string
 	DebugPprof             bool
@@ -49,6 +52,9 @@ func defaultConfig() Config {
 		ClustermeshConfig:      "/var/lib/cilium/clustermesh/",
 		ClustermeshSyncTimeout: time.Minute,
 		KVStore:                defaultKVStoreConfig(),
+		Local:                  defaultLocalConfig(),
+		Operate:                defaultOperateConfig(),
+		Mirror:                 defaultMirrorConfig(),
 		Listen:                 defaultListen,
 		Socket:                 defaultSocket,
 		LogLevel:               "info",
@@ -68,6 +74,9 @@ func (c Config) Flags(f *pflag.FlagSet) {
 	f.Var(new(keyValues), "kvstore-opt", "options of the kvstore clients, such as etcd.qps=100; etcd.config or etcd.address name the own cluster's kvstore; repeated, or one JSON map")
 	c.KVStore.flags(f)
 	f.String("node-ip", c.NodeIP, "address of this node, which ends the keys of its identity references; the first global one when it is not given")
+	c.Local.flags(f)
+	c.Operate.flags(f)
+	c.Mirror.flags(f)
 	f.String("listen", c.Listen, "address of the HTTP API, health and metrics")
 	f.String("socket", c.Socket, "unix socket of the same")
 	f.Bool("debug-pprof", c.DebugPprof, "serve profiles of the agent at /debug/pprof/ on the unix socket")
@@ -139,6 +148,9 @@ func (c Config) Validate() error {
 	_, err := kvstore.ParseOptions(c.KVStoreOpt)
 	note("kvstore-opt", err)
 	c.KVStore.validate(note)
+	c.Local.validate(note)
+	c.Operate.validate(note, c.ClusterName)
+	c.Mirror.validate(note)
 	if _, err := c.nodeIP(); c.NodeIP != "" {
 		note("node-ip", err)
 	}

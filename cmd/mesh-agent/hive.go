@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"runtime"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"github.com/cilium/statedb"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/mesh-agent/mesh-agent/internal/health"
 	"github.com/mesh-agent/mesh-agent/internal/logging"
@@ -32,9 +30,39 @@ import (
 // stopTimeout is how long a clean stop may take.
 const stopTimeout = 9 * time.Second
 
-// newHive describes the program: who makes what, and who needs it. The level is
-// that of its log.
-func newHive(level *logging.Level) *hive.Hive {
+// mode is what the program does.
+type mode string
+
+// The modes; each is a command.
+const (
+	modeRun     mode = "run"
+	modeOperate mode = "operate"
+	modeMirror  mode = "mirror"
+)
+
+// cells are what a mode has beside what all have.
+func (m mode) cells() cell.Cell {
+	switch m {
+	case modeOperate:
+		return cell.Group(localCell(false), operateCell())
+	case modeMirror:
+		return mirrorCell()
+	default:
+		return cell.Group(localCell(true), meshCell(), memberCell())
+	}
+}
+
+// meshDirectory is where a mode looks for client files; empty for one that does not.
+func (m mode) meshDirectory(c Config) string {
+	if m == modeOperate {
+		return ""
+	}
+	return c.ClustermeshConfig
+}
+
+// newHive describes the program in a mode: who makes what, and who needs it. The
+// level is that of its log.
+func newHive(m mode, level *logging.Level) *hive.Hive {
 	opts := hive.DefaultOptions()
 	opts.EnvPrefix = envPrefix
 	opts.StopTimeout = stopTimeout
@@ -48,13 +76,14 @@ func newHive(level *logging.Level) *hive.Hive {
 	return hive.NewWithOptions(
 		opts,
 		cell.Config(defaultConfig()),
-		cell.Provide(health.New, newRegistry, func() *logging.Level { return level }),
+		cell.Provide(health.New, newRegistry, newMetrics, func() *logging.Level { return level }, func() mode { return m }),
 		job.Cell,
 		statedb.Cell,
 		viewCell(),
 		findingsCell(),
-		apiCell(), // listens before the mesh runs: an address in use ends it all
-		meshCell(),
+		apiCell(), // listens before anything runs: an address in use ends it all
+		writerCell(),
+		m.cells(),
 	)
 }
 
@@ -67,6 +96,12 @@ func newRegistry() (*prometheus.Registry, prometheus.Registerer, prometheus.Gath
 		buildInfo(),
 	)
 	return reg, reg, reg
+}
+
+// newMetrics makes those of the packages that several cells use.
+func newMetrics(reg prometheus.Registerer) (*kvstore.Metrics, *store.Metrics, *store.SyncMetrics, error) {
+	reading, writing := store.NewMetrics(), store.NewSyncMetrics()
+	return kvstore.NewMetrics(reg), reading, writing, errors.Join(reg.Register(reading), reg.Register(writing))
 }
 
 // buildInfo is a series that says what this program is.
@@ -94,53 +129,11 @@ func viewCell() cell.Cell {
 	)
 }
 
-// meshCell watches the mesh directory and runs the clusters.
-func meshCell() cell.Cell {
-	return cell.Module(
-		"clustermesh", "The mesh directory and one controller per remote cluster",
-		cell.Provide(newMesh),
-		cell.Invoke(func(jobs job.Group, m *clustermesh.Mesh) {
-			jobs.Add(job.OneShot("mesh", func(ctx context.Context, h cell.Health) error {
-				h.OK("running")
-				return m.Run(ctx)
-			}, job.WithShutdown()))
-		}),
-	)
-}
-
-func newMesh(c Config, v *clustermesh.View, reg prometheus.Registerer, h cell.Health, log *slog.Logger) (*clustermesh.Mesh, error) {
-	opts, err := c.kvstoreOptions()
-	if err != nil {
-		return nil, fmt.Errorf("--kvstore-opt: %w", err)
-	}
-	opts.Metrics = kvstore.NewMetrics(reg)
-	sources := store.NewMetrics()
-	directory := h.NewScope("directory")
-	m := clustermesh.New(clustermesh.Params{
-		Directory:   c.ClustermeshConfig,
-		Local:       c.local(),
-		SyncTimeout: c.ClustermeshSyncTimeout,
-		CacheTTL:    c.ClustermeshCacheTTL,
-		Equip:       v.Equip(sources),
-		KVStore:     opts,
-		Lists:       semaphore.NewWeighted(int64(clustermesh.ListsPerCore * runtime.GOMAXPROCS(0))),
-		Report: func(err error) {
-			if err != nil {
-				directory.Degraded("waiting for the mesh directory; what is known is kept", err)
-				return
-			}
-			directory.OK("watching " + c.ClustermeshConfig)
-		},
-		Log: log,
-	})
-	return m, errors.Join(reg.Register(sources), reg.Register(clustermesh.NewCollector(m)))
-}
-
 // findingsCell derives conflicts and events from the view and the clusters.
 func findingsCell() cell.Cell {
 	return cell.Module(
 		"findings", "Conflicts and recent events",
-		cell.Invoke(func(jobs job.Group, f *findings.Findings, m *clustermesh.Mesh, ips *ipcache.Cache) {
+		cell.Invoke(func(jobs job.Group, f *findings.Findings, m api.Mesh, ips *ipcache.Cache) {
 			jobs.Add(job.OneShot("watch", func(ctx context.Context, h cell.Health) error {
 				h.OK("watching")
 				return findings.NewWatch(f, m, ips).Run(ctx)
@@ -163,7 +156,10 @@ type apiParams struct {
 
 	Config     Config
 	DB         *statedb.DB
-	Mesh       *clustermesh.Mesh
+	Mode       mode
+	Mesh       api.Mesh
+	Leads      leading
+	Writer     *kvstore.Durable
 	Nodes      *nodes.Nodes
 	Services   *services.Services
 	Identities *allocator.Identities
@@ -180,14 +176,15 @@ func newAPI(p apiParams) (*api.Server, error) {
 	if p.Config.DebugPprof {
 		options = append(options, api.WithProfiles())
 	}
-	return api.NewServer(api.Sources{
+	sources := api.Sources{
 		DB: p.DB,
 		Agent: api.AgentInfo{
 			Version: version(), Cluster: p.Config.ClusterName, ClusterID: p.Config.ClusterID,
-			Node: p.Config.NodeName, Started: time.Now(), Mode: "run",
-			MeshDirectory: p.Config.ClustermeshConfig,
+			Node: p.Config.NodeName, Started: time.Now(), Mode: string(p.Mode),
+			MeshDirectory: p.Mode.meshDirectory(p.Config),
 		},
 		Mesh:       p.Mesh,
+		Leads:      p.Leads,
 		Nodes:      p.Nodes.Table(),
 		Exported:   p.Services.Exported(),
 		Services:   p.Services.Global(),
@@ -199,7 +196,11 @@ func newAPI(p apiParams) (*api.Server, error) {
 		Gatherer:   p.Gatherer,
 		LogLevel:   p.Level,
 		Settings:   p.Config.settings(),
-	}, p.Log, options...)
+	}
+	if p.Writer != nil {
+		sources.Writer = p.Writer
+	}
+	return api.NewServer(sources, p.Log, options...)
 }
 
 // serveAPI opens the sockets when the program starts, so that an address in use

@@ -5,5 +5,5 @@ package main
 import "os"
 
 func main() {
-	os.Exit(execute(newRootCommand(newRunCommand(), newHiveCommand()), os.Args[1:]))
+	os.Exit(execute(newRootCommand(newRunCommand(), newOperateCommand(), newMirrorCommand(), newHiveCommand()), os.Args[1:]))
 }

@@ -12,11 +12,31 @@ import (
 
 // newRunCommand is the agent itself.
 func newRunCommand() *cobra.Command {
+	return newModeCommand(modeRun, "Run the agent: connect to the clusters of the mesh directory and serve one view of them",
+		"With a description of the own cluster (--local-manifests, --kubernetes) its services take part and come first. With the own\n"+
+			"cluster's kvstore as well (--kvstore-opt etcd.config=FILE) this node and its pods become known there to all clusters.")
+}
+
+// newOperateCommand is what one process per cluster does.
+func newOperateCommand() *cobra.Command {
+	return newModeCommand(modeOperate, "Publish what one process per cluster says of it: its configuration, heartbeat and services",
+		"It also deletes identities that nobody uses and locks that were left behind, and with --kvstore-ensure-users it gives etcd\n"+
+			"the users of a mesh. Run two: one leads, the other one takes over within the lease of a lock (25 s).")
+}
+
+// newMirrorCommand is KVStoreMesh.
+func newMirrorCommand() *cobra.Command {
+	return newModeCommand(modeMirror, "Copy every remote cluster into the own kvstore, for the agents of this cluster to read there",
+		"Agents then have files in their mesh directories that lead to the own kvstore, one named as each remote cluster. Run two: one\n"+
+			"leads, the other one takes over within the lease of a lock (25 s).")
+}
+
+func newModeCommand(m mode, short, more string) *cobra.Command {
 	s := newSettings()
 	cmd := &cobra.Command{
-		Use:   "run",
-		Short: "Run the agent: connect to the clusters of the mesh directory and serve one view of them",
-		Long:  "Run the agent: connect to the clusters of the mesh directory and serve one view of them.\n\n" + settingsHelp,
+		Use:   string(m),
+		Short: short,
+		Long:  short + ".\n" + more + "\n\n" + settingsHelp,
 		Args:  noArgs,
 	}
 	s.register(cmd.Flags())
@@ -28,6 +48,9 @@ func newRunCommand() *cobra.Command {
 		if err := s.validate(c); err != nil {
 			return err
 		}
+		if err := c.needsKVStore(m); err != nil {
+			return err
+		}
 		log, level, err := logging.New(cmd.ErrOrStderr(), c.LogLevel, c.LogFormat)
 		if err != nil {
 			return usageError{err}
@@ -35,8 +58,8 @@ func newRunCommand() *cobra.Command {
 		for _, name := range strangers(os.Environ(), cmd.Root()) {
 			log.Warn("An environment variable that nothing reads; the names of variables follow the flags", "variable", name)
 		}
-		log.Info("Starting", "version", version(), "pid", os.Getpid())
-		h := newHive(level)
+		log.Info("Starting", "mode", string(m), "version", version(), "pid", os.Getpid())
+		h := newHive(m, level)
 		s.give(h)
 		if err := h.Run(log); err != nil {
 			return ended(log, c, err)
@@ -60,7 +83,7 @@ func ended(log *slog.Logger, c Config, err error) error {
 
 // newHiveCommand prints the object graph of the program.
 func newHiveCommand() *cobra.Command {
-	cmd := newHive(new(logging.Level)).Command()
+	cmd := newHive(modeRun, new(logging.Level)).Command()
 	cmd.Short = "Print the object graph of the program"
 	return cmd
 }

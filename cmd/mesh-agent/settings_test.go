@@ -202,7 +202,7 @@ func TestEverySettingIsInTheConfig(t *testing.T) {
 	var known, agents []string
 	newSettings().flags.VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
 	flags := pflag.NewFlagSet("hive", pflag.ContinueOnError)
-	newHive(new(logging.Level)).RegisterFlags(flags)
+	newHive(modeRun, new(logging.Level)).RegisterFlags(flags)
 	flags.VisitAll(func(f *pflag.Flag) { agents = append(agents, f.Name) })
 	if diff := cmp.Diff(agents, known); diff != "" || len(known) < 10 {
 		t.Error(diff)

@@ -39,6 +39,9 @@ func writeStatus(w io.Writer, style printer.Style, v statusView) error {
 	v.all = v.all || style.Wide || style.Width == 0
 	p := printer.NewPage(w, style)
 	v.writeSummary(p)
+	if v.Agent.MeshDirectory == "" {
+		return p.Flush() // it does not look for clusters
+	}
 	p.Blank()
 	if len(v.Clusters) == 0 {
 		p.Text(noClusters, v.Agent.MeshDirectory)

@@ -58,6 +58,5 @@ func runMembers(ctx context.Context, s members.Settings, out io.Writer) (err err
 	if _, err := fmt.Fprint(out, m.Hints()); err != nil {
 		return err
 	}
-	<-ctx.Done()
-	return nil
+	return m.Wait(ctx)
 }

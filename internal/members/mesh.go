@@ -1,12 +1,15 @@
 package members
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 )
 
 // Settings say what to run.
@@ -126,6 +129,20 @@ func (m *Mesh) process(c *Cluster, name, mode string, flags ...string) *Process 
 	}
 	p.command = append(append(p.command, "--socket", p.Socket), m.Flags...)
 	return p
+}
+
+// Wait waits until ctx ends, which is no error, or a process does by itself.
+func (m *Mesh) Wait(ctx context.Context) error {
+	for waiting.Sleep(ctx, time.Second) == nil {
+		for _, c := range m.Clusters {
+			for _, p := range c.Processes() {
+				if !p.Running() {
+					return fmt.Errorf("%s of %s has ended by itself; its log is %s", p.Name, c.Name, p.Log)
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // Stop ends all processes and servers.

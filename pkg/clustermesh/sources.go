@@ -2,12 +2,13 @@ package clustermesh
 
 import (
 	"cmp"
+	"context"
 	"log/slog"
 	"net/netip"
-	"slices"
 
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
@@ -20,10 +21,12 @@ func (v *View) Equip(m *store.Metrics) func(*remotecluster.Params) {
 	return func(p *remotecluster.Params) {
 		p.Layout = v.layout
 		p.Sources = v.sources(m, p.Log.With("cluster", p.Name))
-		if p.Origin == remotecluster.OriginLocal && v.Described {
-			p.Sources = slices.DeleteFunc(p.Sources, func(s remotecluster.Source) bool {
-				return s.Resource() == wire.Services || s.Resource() == wire.EndpointSlices
-			})
+		if p.Origin == remotecluster.OriginLocal && v.Described != nil {
+			for i, s := range p.Sources {
+				if r := s.Resource(); r == wire.Services || r == wire.EndpointSlices {
+					p.Sources[i] = described{r, v.Described}
+				}
+			}
 		}
 		p.Withhold = func(yes bool) { v.Services.Withhold(p.Name, yes) }
 	}
@@ -40,6 +43,23 @@ func (v *View) sources(m *store.Metrics, log *slog.Logger) []remotecluster.Sourc
 		watch(wire.IPs, decodeIP, v.applyIPs, m, log),
 		watch(wire.Identities, decodeIdentity, v.Identities.Apply, m, log),
 	}
+}
+
+// described stands for a resource of the own cluster that comes from its
+// description.
+type described struct {
+	resource wire.Resource
+	status   func(wire.Resource) store.Status
+}
+
+func (d described) Resource() wire.Resource { return d.resource }
+func (d described) Status() store.Status    { return d.status(d.resource) }
+func (d described) Observe(kvstore.Probe)   {}
+func (d described) Drain()                  {}
+
+func (d described) Run(ctx context.Context, _ store.Session) error {
+	<-ctx.Done()
+	return ctx.Err()
 }
 
 func watch[T any](r wire.Resource, decode func(wire.Expect) store.Decode[T], apply func([]store.Change[T]), m *store.Metrics, log *slog.Logger) remotecluster.Source {

@@ -5,6 +5,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -15,9 +16,10 @@ type View struct {
 	Services   *services.Services
 	Identities *allocator.Identities
 	IPs        *ipcache.Cache
-	// Described: the own cluster's services come from its description, not from
-	// its kvstore. It is set before the view is used.
-	Described bool
+	// Described says how well services and endpoint slices of the own cluster are
+	// known from its description. Nil: they come from its kvstore like the rest. It
+	// is set before the view is used.
+	Described func(wire.Resource) store.Status
 
 	layout wire.Layout
 }

@@ -21,6 +21,8 @@ type Cluster struct {
 	CiliumNodes      *Objects[CiliumNode, *CiliumNode]
 	CiliumEndpoints  *Objects[CiliumEndpoint, *CiliumEndpoint]
 	CiliumIdentities *Objects[CiliumIdentity, *CiliumIdentity]
+
+	reports reports
 }
 
 // New returns an empty description. It fails when the database has its tables

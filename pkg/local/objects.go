@@ -92,6 +92,9 @@ func (o *Objects[T, P]) Changes() (statedb.ChangeIterator[P], error) {
 	return changes, nil
 }
 
+// Len is the number of objects.
+func (o *Objects[T, P]) Len() int { return o.table.NumObjects(o.db.ReadTxn()) }
+
 // Apply makes a batch of changes visible at once.
 func (o *Objects[T, P]) Apply(changes []store.Change[T]) {
 	if len(changes) == 0 {

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/mesh-agent/mesh-agent/pkg/operate"
+)
+
+// OperateConfig are the settings of `operate`.
+type OperateConfig struct {
+	GCInterval     time.Duration `mapstructure:"identity-gc-interval"`
+	GCPerMinute    int           `mapstructure:"identity-gc-rate-limit"`
+	ServiceExports bool          `mapstructure:"clustermesh-enable-mcs-api"`
+	EnsureUsers    bool          `mapstructure:"kvstore-ensure-users"`
+	UsersFile      string        `mapstructure:"kvstore-users-file"`
+}
+
+func defaultOperateConfig() OperateConfig {
+	return OperateConfig{GCInterval: operate.DefaultGCInterval, GCPerMinute: operate.DefaultGCPerMinute}
+}
+
+func (c OperateConfig) flags(f *pflag.FlagSet) {
+	f.Duration("identity-gc-interval", c.GCInterval, "operate: time between two rounds that delete identities which nobody uses in both; 0 never does")
+	f.Int("identity-gc-rate-limit", c.GCPerMinute, "operate: how many identities are deleted in a minute at most; 0 is no limit")
+	f.Bool("clustermesh-enable-mcs-api", c.ServiceExports, "operate: publish the ServiceExports of the own cluster")
+	f.Bool("kvstore-ensure-users", c.EnsureUsers, "operate: give the own etcd the users and roles of a mesh, and turn authentication on")
+	f.String("kvstore-users-file", c.UsersFile, "operate: YAML file with further users of the own etcd: users: [{name: remote-east, role: remote}]")
+}
+
+func (c OperateConfig) validate(note func(flag string, err error), cluster string) {
+	if c.GCInterval < 0 {
+		note("identity-gc-interval", fmt.Errorf("%s is negative", c.GCInterval))
+	}
+	if c.GCPerMinute < 0 {
+		note("identity-gc-rate-limit", fmt.Errorf("%d is negative", c.GCPerMinute))
+	}
+	if c.UsersFile == "" {
+		return
+	}
+	if !c.EnsureUsers {
+		note("kvstore-users-file", errors.New("it is only read with --kvstore-ensure-users"))
+	}
+	_, err := operate.ReadUsers(c.UsersFile, cluster)
+	note("kvstore-users-file", err)
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/cilium/hive/cell"
+	"github.com/cilium/hive/job"
+
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/identity"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/local"
+	"github.com/mesh-agent/mesh-agent/pkg/local/kubernetes"
+	"github.com/mesh-agent/mesh-agent/pkg/local/manifests"
+	"github.com/mesh-agent/mesh-agent/pkg/publish"
+	"github.com/mesh-agent/mesh-agent/pkg/register"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// localCell is the description of the own cluster, and its source. An agent needs
+// no more pods than its own.
+func localCell(ownPodsOnly bool) cell.Cell {
+	return cell.Module(
+		"local", "What the own cluster says of itself",
+		cell.Provide(local.New),
+		cell.Invoke(func(c Config, into *local.Cluster, h cell.Health, jobs job.Group, log *slog.Logger) error {
+			run, err := newSource(c, ownPodsOnly, into, h.NewScope("source"), log)
+			if err == nil && run != nil {
+				runs(jobs, "source", run)
+			}
+			return err
+		}),
+	)
+}
+
+// newSource returns what fills the description; nil when there is no source.
+func newSource(c Config, ownPodsOnly bool, into *local.Cluster, h cell.Health, log *slog.Logger) (func(context.Context) error, error) {
+	report := func(err error) {
+		into.Report(err)
+		if err != nil {
+			h.Degraded("what is known of the own cluster is kept", err)
+			return
+		}
+		h.OK("following")
+	}
+	switch {
+	case c.Local.kubernetes():
+		s, err := kubernetes.New(kubernetes.Options{
+			Kubeconfig: c.Local.Kubeconfig, NodeName: c.NodeName, OwnPodsOnly: ownPodsOnly, Report: report,
+		}, into, log)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		return s.Run, nil
+	case c.Local.Manifests != "":
+		s := manifests.New(c.Local.Manifests, into, log)
+		s.Report = report
+		return s.Run, nil
+	}
+	return nil, nil
+}
+
+// describedBy says how well services and slices are known from the description.
+func describedBy(from *local.Cluster) func(wire.Resource) store.Status {
+	return func(r wire.Resource) store.Status {
+		st := from.State()
+		count := from.Services.Len()
+		if r == wire.EndpointSlices {
+			count = from.EndpointSlices.Len()
+		}
+		return store.Status{Synced: st.Listed, Following: st.Err == nil, Count: count, AsOf: st.AsOf, Err: st.Err}
+	}
+}
+
+// memberCell makes the own cluster a part of the view, and this node a member of
+// the cluster's kvstore.
+func memberCell() cell.Cell {
+	return cell.Module(
+		"member", "This node as its cluster sees it",
+		cell.Invoke(showLocal, registerNode),
+	)
+}
+
+// showLocal lets the description drive the view: services always, nodes where no
+// kvstore tells of them.
+func showLocal(c Config, from *local.Cluster, v *clustermesh.View, jobs job.Group, log *slog.Logger) {
+	if !c.Local.given() {
+		return
+	}
+	runs(jobs, "services", publish.NewView(from, c.local(), c.Local.GlobalNamespaces, v.Services, log).Run)
+	opts, err := c.kvstoreOptions()
+	if err == nil && !opts.HasLocal() {
+		runs(jobs, "nodes", publish.NewNodes(from, c.local(), publish.NodesParams{View: v.ApplyNodes(), Log: log}).Run)
+	}
+}
+
+func registerNode(c Config, from *local.Cluster, w *kvstore.Durable, writing *store.SyncMetrics, jobs job.Group, log *slog.Logger) error {
+	if w == nil {
+		return nil
+	}
+	labels, err := publish.NewLabelFilter(c.Local.Labels)
+	if err != nil {
+		return err
+	}
+	address, err := c.nodeIP()
+	if err != nil {
+		return usagef("--node-ip: %w", err)
+	}
+	suffix, err := identity.NodeSuffix(address)
+	if err != nil {
+		return err
+	}
+	n, err := register.New(register.Params{
+		Own: c.local(), Name: c.NodeName, Suffix: suffix, Source: from, GlobalNamespaces: c.Local.GlobalNamespaces, Labels: labels,
+		Writer: w, PeriodicSync: c.KVStore.PeriodicSync, Metrics: writing, Log: log,
+	})
+	if err != nil {
+		return err
+	}
+	runs(jobs, "register", n.Run)
+	return nil
+}

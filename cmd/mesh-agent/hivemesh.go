@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+
+	"github.com/cilium/hive/cell"
+	"github.com/cilium/hive/job"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/local"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+)
+
+// meshCell watches the mesh directory and runs the clusters.
+func meshCell() cell.Cell {
+	return cell.Module(
+		"clustermesh", "The mesh directory and one controller per remote cluster",
+		cell.Provide(newMesh, func(m *clustermesh.Mesh) (api.Mesh, leading) { return m, nil }),
+		cell.Invoke(func(jobs job.Group, m *clustermesh.Mesh) { runs(jobs, "mesh", m.Run) }),
+	)
+}
+
+// runs adds what is to run as long as the program does.
+func runs(jobs job.Group, name string, run func(context.Context) error) {
+	jobs.Add(job.OneShot(name, func(ctx context.Context, h cell.Health) error {
+		h.OK("running")
+		return run(ctx)
+	}, job.WithShutdown()))
+}
+
+func newMesh(
+	c Config, v *clustermesh.View, from *local.Cluster, of *kvstore.Metrics, sources *store.Metrics, reg prometheus.Registerer, h cell.Health, log *slog.Logger,
+) (*clustermesh.Mesh, error) {
+	opts, err := c.kvstoreOptions()
+	if err != nil {
+		return nil, fmt.Errorf("--kvstore-opt: %w", err)
+	}
+	opts.Metrics = of
+	if c.Local.given() {
+		v.Described = describedBy(from)
+	}
+	m := clustermesh.New(clustermesh.Params{
+		Directory:   c.ClustermeshConfig,
+		Local:       c.local(),
+		SyncTimeout: c.ClustermeshSyncTimeout,
+		CacheTTL:    c.ClustermeshCacheTTL,
+		Equip:       v.Equip(sources),
+		KVStore:     opts,
+		Lists:       listsAtOnce(),
+		Report:      reportDirectory(h, c.ClustermeshConfig),
+		Log:         log,
+	})
+	return m, reg.Register(clustermesh.NewCollector(m))
+}
+
+// listsAtOnce bounds the lists that run at once in this process.
+func listsAtOnce() *semaphore.Weighted {
+	return semaphore.NewWeighted(int64(clustermesh.ListsPerCore * runtime.GOMAXPROCS(0)))
+}
+
+// reportDirectory shows in the health whether the mesh directory can be read.
+func reportDirectory(h cell.Health, path string) func(error) {
+	directory := h.NewScope("directory")
+	return func(err error) {
+		if err != nil {
+			directory.Degraded("waiting for the mesh directory; what is known is kept", err)
+			return
+		}
+		directory.OK("watching " + path)
+	}
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/cilium/hive/cell"
+	"github.com/cilium/hive/job"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/mirror"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+)
+
+// mirrorCell copies the remote clusters into the own kvstore.
+func mirrorCell() cell.Cell {
+	return cell.Module(
+		"mirror", "Copies the remote clusters into the own kvstore",
+		cell.Provide(newMirror, func(m *mirror.Mirror) (api.Mesh, leading) { return m, m.Leads }),
+		cell.Invoke(func(jobs job.Group, m *mirror.Mirror) { runs(jobs, "lead", m.Run) }),
+	)
+}
+
+func newMirror(
+	c Config, w *kvstore.Durable, of *kvstore.Metrics, sources *store.Metrics, writing *store.SyncMetrics,
+	reg prometheus.Registerer, h cell.Health, log *slog.Logger,
+) (*mirror.Mirror, error) {
+	opts, err := c.kvstoreOptions()
+	if err != nil {
+		return nil, fmt.Errorf("--kvstore-opt: %w", err)
+	}
+	opts.Metrics, opts.ConfigPath, opts.Addresses = of, "", nil
+	m, err := mirror.New(mirror.Params{
+		Directory: c.ClustermeshConfig, Local: c.local(), Writer: w, Remotes: opts, CacheTTL: c.ClustermeshCacheTTL,
+		ReadyTimeout: c.Mirror.ReadyTimeout, SyncTimeout: c.Mirror.SyncTimeout,
+		DrainDelay: c.Mirror.DrainDelay, KeepRemoved: c.Mirror.KeepRemoved,
+		Lists: listsAtOnce(), Report: reportDirectory(h, c.ClustermeshConfig), Metrics: sources, Writing: writing, Log: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return m, reg.Register(clustermesh.NewCollector(m))
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/cilium/hive/cell"
+	"github.com/cilium/hive/job"
+
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/identity"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/local"
+	"github.com/mesh-agent/mesh-agent/pkg/operate"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// operateCell does what one process per cluster does.
+func operateCell() cell.Cell {
+	return cell.Module(
+		"operate", "What only one process per cluster may do",
+		cell.Provide(newOperator, func(o *operate.Operator) (api.Mesh, leading) { return o, o.Leads }),
+		cell.Invoke(func(jobs job.Group, o *operate.Operator) { runs(jobs, "lead", o.Run) }),
+	)
+}
+
+func newOperator(c Config, from *local.Cluster, w *kvstore.Durable, writing *store.SyncMetrics, log *slog.Logger) (*operate.Operator, error) {
+	layout, err := wire.NewLayout(c.MaxConnectedClusters)
+	if err != nil {
+		return nil, err
+	}
+	p := operate.Params{
+		Own: c.local(), Writer: w, GlobalNamespaces: c.Local.GlobalNamespaces, ServiceExports: c.Operate.ServiceExports,
+		Identities: identity.Cluster{Name: c.ClusterName, ID: c.ClusterID, Layout: layout},
+		GCInterval: c.Operate.GCInterval, GCPerMinute: c.Operate.GCPerMinute, LocksGCInterval: operate.DefaultLocksGCInterval,
+		Metrics: writing, Log: log,
+	}
+	if c.Local.given() {
+		p.Source = from
+	}
+	if c.Operate.EnsureUsers {
+		p.Provision = func(ctx context.Context) error { return c.ensureUsers(ctx, w) }
+	}
+	return operate.New(p)
+}
+
+// ensureUsers gives the own etcd its users. The file is read each time.
+func (c Config) ensureUsers(ctx context.Context, w *kvstore.Durable) error {
+	users := operate.Users(c.ClusterName)
+	if c.Operate.UsersFile != "" {
+		more, err := operate.ReadUsers(c.Operate.UsersFile, c.ClusterName)
+		if err != nil {
+			return err
+		}
+		users = append(users, more...)
+	}
+	opts, err := c.kvstoreOptions()
+	if err != nil {
+		return err
+	}
+	cfg, err := opts.Config()
+	if err != nil {
+		return err
+	}
+	return w.Administer(ctx, func(ctx context.Context, e *kvstore.Etcd) error {
+		return operate.Provision(ctx, e, c.ClusterName, cfg.UserName(), users)
+	})
+}

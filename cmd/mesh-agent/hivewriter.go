@@ -1,0 +1,69 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/cilium/hive/cell"
+	"github.com/cilium/hive/job"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+)
+
+// leading tells whether this process is the one that leads; nil where nobody does.
+type leading func() bool
+
+// writerCell writes to the own cluster's kvstore, where it is needed.
+func writerCell() cell.Cell {
+	return cell.Module(
+		"kvstore", "The writer to the kvstore of the own cluster",
+		cell.Provide(newWriter),
+		cell.Invoke(func(jobs job.Group, w *kvstore.Durable) {
+			if w != nil {
+				runs(jobs, "session", w.Run)
+			}
+		}),
+	)
+}
+
+// newWriter returns nil where nothing is written: there is no kvstore, or nothing
+// to say.
+func newWriter(m mode, c Config, of *kvstore.Metrics, log *slog.Logger) (*kvstore.Durable, error) {
+	opts, err := c.kvstoreOptions()
+	if err != nil {
+		return nil, fmt.Errorf("--kvstore-opt: %w", err)
+	}
+	if !c.writes(m) {
+		return nil, nil
+	}
+	if m == modeMirror {
+		mirrorLimits(&opts, c.KVStoreOpt)
+	}
+	opts.Metrics, opts.Log = of, log
+	own := opts
+	return kvstore.NewDurable(own.Config, opts), nil
+}
+
+// writes tells whether a mode writes to the own kvstore: an agent does when it
+// knows what to say about its node, and for which cluster.
+func (c Config) writes(m mode) bool {
+	opts, err := c.kvstoreOptions()
+	if err != nil || !opts.HasLocal() {
+		return false
+	}
+	return m != modeRun || c.Local.given() && c.ClusterID != 0
+}
+
+// needsKVStore says what a mode that only writes is missing.
+func (c Config) needsKVStore(m mode) error {
+	if m == modeRun {
+		return nil
+	}
+	if err := c.local().ValidateStrict(); err != nil {
+		return usagef("%s needs the name and the ID of the own cluster (--cluster-name, --cluster-id): %s", m, oneLine(err))
+	}
+	if !c.writes(m) {
+		return usagef("%s needs the own cluster's kvstore: give its client file with --kvstore-opt etcd.config=FILE, or etcd.address=URL", m)
+	}
+	return nil
+}
