@@ -1,0 +1,425 @@
+package members
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/mesh-agent/mesh-agent/internal/members"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/api/client"
+	"github.com/mesh-agent/mesh-agent/pkg/operate"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// program is mesh-agent, built once.
+func program(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "mesh-agent")
+	cmd := exec.Command("go", "build", "-o", path, "../../cmd/mesh-agent")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("building mesh-agent: %v: %s", err, out)
+	}
+	return path
+}
+
+func start(t *testing.T, change func(*members.Settings)) *members.Mesh {
+	t.Helper()
+	s := members.DefaultSettings()
+	s.Program = program(t)
+	var err error
+	if s.Dir, err = os.MkdirTemp("", "members-"); err != nil { // short, for the sockets' paths
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(s.Dir) })
+	change(&s)
+	m, err := members.Start(s)
+	t.Cleanup(func() {
+		if err := m.Stop(); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			logs(t, m)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// logs shows what the processes have said, beyond what they always say.
+func logs(t *testing.T, m *members.Mesh) {
+	t.Helper()
+	for _, c := range m.Clusters {
+		for _, p := range c.Processes() {
+			text, _ := os.ReadFile(p.Log) // one that is missing has said nothing
+			for line := range strings.Lines(string(text)) {
+				if !strings.Contains(line, "level=info") {
+					t.Logf("%s %s: %s", c.Name, p.Name, line)
+				}
+			}
+		}
+	}
+}
+
+func until(t *testing.T, what string, limit time.Duration, cond func() error) {
+	t.Helper()
+	end := time.After(limit)
+	for {
+		err := cond()
+		if err == nil {
+			return
+		}
+		select {
+		case <-end:
+			t.Fatalf("waited in vain for %s: %v", what, err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// ask asks a process.
+func ask[T any](t *testing.T, p *members.Process, path ...string) (*T, error) {
+	t.Helper()
+	c, err := client.New(client.Options{Socket: p.Socket})
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	return client.Get[T](ctx, c, path...)
+}
+
+func items[T any](t *testing.T, p *members.Process, resource string) ([]T, error) {
+	t.Helper()
+	c, err := client.New(client.Options{Socket: p.Socket})
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	it, err := client.List[T](ctx, c, resource, client.Query{})
+	if err != nil {
+		return nil, err
+	}
+	defer it.Close()
+	var all []T
+	for one, err := range it.All(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// same compares what was seen with what there must be.
+func same(what string, got, want map[string]bool) error {
+	for name := range want {
+		if !got[name] {
+			return fmt.Errorf("%s: %s is missing, there are %v", what, name, slices.Sorted(maps.Keys(got)))
+		}
+	}
+	for name := range got {
+		if !want[name] {
+			return fmt.Errorf("%s: %s should not be there", what, name)
+		}
+	}
+	return nil
+}
+
+// sees tells whether an agent sees every cluster's nodes, pods and their
+// identities, and all is well.
+func sees(t *testing.T, m *members.Mesh, agent *members.Process) error {
+	t.Helper()
+	wantNodes, wantPods, wantApps := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, c := range m.Clusters {
+		for n := range m.Nodes {
+			wantNodes[c.Name+"/"+c.Node(n)+" "+c.NodeAddress(n)] = true
+			for s, service := range c.Describe(m.Nodes).Services {
+				wantPods[fmt.Sprintf("%s/32 %s %s/%s %s", c.PodAddress(s, n), c.Name, members.Namespace, c.Pod(service.Name, n), c.NodeAddress(n))] = true
+				wantApps[c.Name+" "+service.Name] = true
+			}
+		}
+	}
+	nodes, err := items[api.Node](t, agent, "nodes")
+	if err != nil {
+		return err
+	}
+	got := map[string]bool{}
+	for _, n := range nodes {
+		got[n.Cluster+"/"+n.Name+" "+n.Addresses[0].IP] = true
+	}
+	if err := same("nodes", got, wantNodes); err != nil {
+		return err
+	}
+	ids, err := items[api.Identity](t, agent, "identities")
+	if err != nil {
+		return err
+	}
+	got = map[string]bool{}
+	numbers := map[uint32]string{}
+	for _, id := range ids {
+		app := id.Cluster + " " + id.Labels["k8s:app"]
+		got[app], numbers[id.ID] = true, app
+	}
+	if err := same("identities", got, wantApps); err != nil {
+		return err
+	}
+	ips, err := items[api.IP](t, agent, "ips")
+	if err != nil {
+		return err
+	}
+	got = map[string]bool{}
+	for _, ip := range ips {
+		if ip.Kind != "endpoint" {
+			continue
+		}
+		got[fmt.Sprintf("%s %s %s/%s %s", ip.Prefix, ip.Cluster, ip.Namespace, ip.Pod, ip.HostIP)] = true
+		if app := numbers[ip.Identity]; !strings.HasPrefix(ip.Pod, strings.TrimPrefix(app, ip.Cluster+" ")+"-") {
+			return fmt.Errorf("%s of pod %s has identity %d, which is that of %q", ip.Prefix, ip.Pod, ip.Identity, app)
+		}
+	}
+	if err := same("addresses", got, wantPods); err != nil {
+		return err
+	}
+	st, err := ask[api.Status](t, agent, "status")
+	if err == nil && st.State != api.StateReady {
+		err = fmt.Errorf("the agent is %s", st.State)
+	}
+	return err
+}
+
+// backends are the clusters whose backends of a service an agent uses, preferred
+// ones in upper case.
+func backends(t *testing.T, agent *members.Process, service string) (string, error) {
+	t.Helper()
+	s, err := ask[api.Service](t, agent, "services", members.Namespace, service)
+	if err != nil {
+		return "", err
+	}
+	var clusters []string
+	for _, b := range s.Backends {
+		name := b.Cluster
+		if b.Preferred {
+			name = strings.ToUpper(name)
+		}
+		if !slices.Contains(clusters, name) {
+			clusters = append(clusters, name)
+		}
+	}
+	slices.SortFunc(clusters, func(a, b string) int { return strings.Compare(strings.ToLower(a), strings.ToLower(b)) })
+	return strings.Join(clusters, " "), nil
+}
+
+func uses(t *testing.T, agent *members.Process, service, want string) {
+	t.Helper()
+	until(t, fmt.Sprintf("%s of %s to be %q", service, agent.Name, want), 20*time.Second, func() error {
+		got, err := backends(t, agent, service)
+		if err == nil && got != want {
+			err = fmt.Errorf("it is %q", got)
+		}
+		return err
+	})
+}
+
+// TestThreeClustersWithoutCilium: every agent sees every cluster, through the
+// mirrors; and global services fail over as their affinity says when backends go,
+// and come back with them.
+func TestThreeClustersWithoutCilium(t *testing.T) {
+	t.Parallel()
+	m := start(t, func(*members.Settings) {})
+	var agents []*members.Process
+	for _, c := range m.Clusters {
+		agents = append(agents, c.Agents...)
+	}
+	for _, agent := range agents {
+		until(t, agent.Socket+" to see everything", time.Minute, func() error { return sees(t, m, agent) })
+	}
+	first, second := m.Clusters[0], m.Clusters[1]
+	near, far := first.Agents[1], second.Agents[0]
+	for agent, want := range map[*members.Process][2]string{
+		near: {"MEMBER1 member2 member3", "member1 MEMBER2 MEMBER3"},
+		far:  {"member1 MEMBER2 member3", "MEMBER1 member2 MEMBER3"},
+	} {
+		uses(t, agent, "web", want[0])
+		uses(t, agent, "cart", want[1])
+		if _, err := ask[api.Service](t, agent, "services", members.Namespace, "stock"); err != nil {
+			t.Errorf("the service of its own cluster alone: %v", err)
+		}
+	}
+
+	d := first.Describe(m.Nodes)
+	d.Service("web").Down, d.Service("cart").Down = true, true
+	write(t, first, d)
+	uses(t, near, "web", "member2 member3")  // local affinity, nothing local: the remotes
+	uses(t, near, "cart", "MEMBER2 MEMBER3") // remote affinity: as before
+	uses(t, far, "web", "MEMBER2 member3")
+	uses(t, far, "cart", "member2 MEMBER3")
+
+	d.Service("web").Down, d.Service("cart").Down = false, false
+	d.Service("cart").Global = false
+	write(t, first, d)
+	uses(t, near, "web", "MEMBER1 member2 member3")
+	uses(t, near, "cart", "member1 member2 member3") // shown, and only the local ones are used
+	uses(t, far, "cart", "member2 MEMBER3")
+}
+
+func write(t *testing.T, c *members.Cluster, d *members.Description) {
+	t.Helper()
+	if err := d.Write(c.Manifests()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// leader finds the process that leads.
+func leader(t *testing.T, of []*members.Process) (leads *members.Process, others []*members.Process) {
+	t.Helper()
+	until(t, "a leader", 40*time.Second, func() error {
+		leads, others = nil, nil
+		for _, p := range of {
+			st, err := ask[api.Status](t, p, "status")
+			switch {
+			case err != nil:
+				others = append(others, p)
+			case st.Agent.Leads == nil:
+				return fmt.Errorf("%s does not say whether it leads", p.Name)
+			case *st.Agent.Leads && leads != nil:
+				return fmt.Errorf("%s and %s lead", leads.Name, p.Name)
+			case *st.Agent.Leads:
+				leads = p
+			default:
+				others = append(others, p)
+			}
+		}
+		if leads == nil {
+			return fmt.Errorf("nobody leads")
+		}
+		return nil
+	})
+	return leads, others
+}
+
+// TestTheStandbysTakeOver: the leaders are frozen, and so cannot know that their
+// time is over; others lead within the lease. When the frozen ones come back they
+// write nothing. Then the leaders are killed, and these lead again. No key is lost
+// in all that time.
+func TestTheStandbysTakeOver(t *testing.T) {
+	t.Parallel()
+	m := start(t, func(s *members.Settings) { s.Clusters, s.Nodes, s.Standbys = 2, 1, 1 })
+	c, other := m.Clusters[0], m.Clusters[1]
+	until(t, "everything", time.Minute, func() error { return sees(t, m, c.Agents[0]) })
+	operates, standsBy := leader(t, c.Operators)
+	mirrors, _ := leader(t, c.Mirrors)
+	if len(standsBy) != 1 {
+		t.Fatalf("%d stand by", len(standsBy))
+	}
+	from := head(t, c) + 1
+
+	operates.Signal(syscall.SIGSTOP)
+	mirrors.Signal(syscall.SIGSTOP)
+	began := time.Now()
+	d, od := c.Describe(1), other.Describe(1)
+	d.Service("web").Down, od.Service("web").Down = true, true
+	write(t, c, d)
+	write(t, other, od)
+	// changed tells whether both changes are in the etcd of c: what is operated, and
+	// what is mirrored.
+	changed := func(down bool) error {
+		for _, key := range []string{
+			wire.Services.Key(c.Name, false, members.Namespace+"/web"), wire.Services.Key(other.Name, true, members.Namespace+"/web"),
+		} {
+			resp, err := c.Etcd.Local().Get(t.Context(), key)
+			if err != nil {
+				return err
+			}
+			if len(resp.Kvs) != 1 || strings.Contains(string(resp.Kvs[0].Value), `"backends":{}`) != down {
+				return fmt.Errorf("%s is not as described", key)
+			}
+		}
+		return nil
+	}
+	until(t, "the standbys to write", 50*time.Second, func() error { return changed(true) })
+	t.Logf("the standbys wrote after %s", time.Since(began))
+	handover := head(t, c)
+	operates.Signal(syscall.SIGCONT)
+	mirrors.Signal(syscall.SIGCONT)
+	until(t, "the frozen ones to stand by", 30*time.Second, func() error {
+		for _, p := range []*members.Process{operates, mirrors} {
+			if st, err := ask[api.Status](t, p, "status"); err != nil || *st.Agent.Leads {
+				return fmt.Errorf("%s leads, %w", p.Name, err)
+			}
+		}
+		return nil
+	})
+
+	operates2, _ := leader(t, c.Operators)
+	mirrors2, _ := leader(t, c.Mirrors)
+	if operates2 == operates || mirrors2 == mirrors {
+		t.Fatal("who was frozen leads")
+	}
+	operates2.Kill()
+	mirrors2.Kill()
+	d.Service("web").Down, od.Service("web").Down = false, false
+	write(t, c, d)
+	write(t, other, od)
+	until(t, "the first ones to write again", 50*time.Second, func() error { return changed(false) })
+	judge(t, c, from, handover)
+}
+
+func head(t *testing.T, c *members.Cluster) int64 {
+	t.Helper()
+	resp, err := c.Etcd.Local().Get(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.Header.Revision
+}
+
+// judge reads the whole history of the etcd since a revision: nothing was deleted
+// but locks; and what leases a key was tied to goes back to one from before the
+// handover only when the second leader was gone.
+func judge(t *testing.T, c *members.Cluster, from, handover int64) {
+	t.Helper()
+	if _, err := c.Etcd.Local().Put(t.Context(), "cilium/end", ""); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	owner := map[string][]int64{} // of each key, the leases in their order
+	for resp := range c.Etcd.Local().Watch(ctx, "cilium/", clientv3.WithPrefix(), clientv3.WithRev(from)) {
+		for _, e := range resp.Events {
+			key := string(e.Kv.Key)
+			switch {
+			case key == "cilium/end":
+				for key, leases := range owner {
+					if len(leases) > 2 {
+						t.Errorf("%s went from lease to lease: %x", key, leases)
+					}
+				}
+				return
+			case strings.HasPrefix(key, operate.LockPath), strings.HasPrefix(key, wire.KVStoreMeshLockPath), strings.Contains(key, "/locks/"):
+			case e.Type == clientv3.EventTypeDelete:
+				t.Errorf("%s was deleted at %d (handover at %d)", key, e.Kv.ModRevision, handover)
+			default:
+				if l := owner[key]; len(l) == 0 || l[len(l)-1] != e.Kv.Lease {
+					owner[key] = append(l, e.Kv.Lease)
+				}
+			}
+		}
+	}
+	t.Fatal("the history has no end")
+}
