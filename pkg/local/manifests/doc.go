@@ -6,12 +6,14 @@
 // documents, each an object or a List of objects; a namespaced object without a
 // namespace is in "default". Kinds that nobody needs are ignored.
 //
-// A file counts as a whole or not at all: while a document in it is bad, what the
-// file said before stays in force, and the other files go on. One that is
-// replaced (a rename, a link that is swapped) counts at once; one that is written
-// in place counts when it has stayed the same for half a second, and so does a
-// file that is empty or gone. An object that is in two files is that of the first
-// file by name.
+// While a document in a file is bad, what the file said before stays in force, and
+// the other files go on. When nothing is known from before, as after a restart,
+// the rest of the file counts: a mistake withdraws as little as can be.
+//
+// A file that is replaced (a rename, a link that is swapped) counts at once; one
+// that is written in place counts when it has stayed the same for half a second,
+// and so does one that is empty or gone. An object that is in two files is that of
+// the first file by name.
 //
 // Concurrency: Run is one goroutine, which is the one writer of the tables.
 // Status may be called by any.

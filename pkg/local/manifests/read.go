@@ -31,7 +31,7 @@ type document struct {
 type contents struct {
 	documents []document
 	unknown   []string  // kinds that are not read, each once
-	bad       []Problem // without the name of the file; not empty: the rest does not count
+	bad       []Problem // without the name of the file
 }
 
 // reader reads the documents of one file.

@@ -26,7 +26,7 @@ type Source struct {
 
 	// What follows belongs to the goroutine of Run.
 	seen map[string]*file // as the directory was when it was taken over
-	good map[string]*file // what counts of each file
+	good map[string]*file // each file when nothing in it was bad last
 
 	mu     sync.Mutex
 	status Status
@@ -108,41 +108,42 @@ func (s *Source) found(files map[string]*file, err error) {
 // take fills the tables from the files.
 func (s *Source) take(files map[string]*file) {
 	maps.DeleteFunc(s.good, func(name string, _ *file) bool { return files[name] == nil })
-	problems := s.judge(files)
-	objects, twice := gather(s.good)
+	counts, problems := s.judge(files)
+	objects, twice := gather(counts)
 	problems = append(problems, twice...)
 	for i := range problems {
 		problems[i].File = s.path(problems[i].File)
 	}
-	counts := make(map[string]int)
+	numbers := make(map[string]int)
 	for kind, sink := range s.sinks {
 		sink.apply(objects[kind])
 		if n := len(objects[kind]); n > 0 {
-			counts[kind] = n
+			numbers[kind] = n
 		}
 	}
 	for _, sink := range s.sinks {
 		sink.listed()
 	}
-	s.say(problems, counts)
+	s.say(problems, numbers)
 }
 
 func (s *Source) path(name string) string { return s.dir.Path + "/" + name }
 
 // judge decides what counts of each file, and says what does not.
-func (s *Source) judge(files map[string]*file) (problems []Problem) {
+func (s *Source) judge(files map[string]*file) (counts map[string]*file, problems []Problem) {
+	counts = make(map[string]*file, len(files))
 	var unknown []string
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		f := files[name]
 		if len(f.bad) == 0 {
 			s.good[name] = f
 		}
-		kept := "nothing in the file counts until then"
-		if s.good[name] != nil {
-			kept = "what the file said before stays in force"
+		rest := "what the file said before stays in force"
+		if counts[name] = s.good[name]; counts[name] == nil {
+			counts[name], rest = f, "the rest of the file counts"
 		}
 		for _, p := range f.bad {
-			problems = append(problems, Problem{name, p.Document, p.Reason + "; " + kept})
+			problems = append(problems, Problem{name, p.Document, p.Reason + "; " + rest})
 		}
 		for _, kind := range f.unknown {
 			if !slices.Contains(unknown, kind) {
@@ -151,7 +152,7 @@ func (s *Source) judge(files map[string]*file) (problems []Problem) {
 			}
 		}
 	}
-	return problems
+	return counts, problems
 }
 
 // gather lists the objects by kind. Of those that are there twice the first
@@ -176,13 +177,13 @@ func gather(files map[string]*file) (objects map[string][]document, problems []P
 }
 
 // say notes and logs what was found.
-func (s *Source) say(problems []Problem, counts map[string]int) {
+func (s *Source) say(problems []Problem, objects map[string]int) {
 	slices.SortFunc(problems, func(a, b Problem) int {
 		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Document, b.Document), strings.Compare(a.Reason, b.Reason))
 	})
 	s.mu.Lock()
 	before := s.status.Problems
-	s.status.Listed, s.status.Problems, s.status.Objects = true, problems, counts
+	s.status.Listed, s.status.Problems, s.status.Objects = true, problems, objects
 	s.mu.Unlock()
 	for _, p := range problems {
 		if !slices.Contains(before, p) {
