@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
@@ -24,6 +26,8 @@ type Outbox struct {
 	metrics *SyncMetrics
 	log     *slog.Logger
 
+	warnings *rate.Limiter // of writes that are refused
+
 	running chan struct{} // filled by Run
 	wake    chan struct{} // filled when there is something to do
 
@@ -33,7 +37,9 @@ type Outbox struct {
 }
 
 // What a transaction may be, and how many may be under way at once: more than one
-// only while there is a whole one to write.
+// only while there is a whole one to write. (Of 1, 2, 4 and 8 at once, with an etcd
+// on the same machine, all publish 10,000 keys in 0.23 to 0.26 s; over a link that
+// is slow several are worth it.)
 const (
 	transactionBytes = 512 << 10
 	transactions     = 4
@@ -47,7 +53,7 @@ func NewOutbox(w kvstore.Writer, holding func() *kvstore.Lock, metrics *SyncMetr
 		log = slog.New(slog.DiscardHandler)
 	}
 	return &Outbox{
-		writer: w, holding: holding, metrics: metrics, log: log,
+		writer: w, holding: holding, metrics: metrics, log: log, warnings: rate.NewLimiter(rate.Every(time.Second), 10),
 		running: make(chan struct{}, 1), wake: make(chan struct{}, 1), syncs: make(map[*Sync]struct{}),
 	}
 }
@@ -104,19 +110,27 @@ type cargo struct {
 }
 
 // collect makes a transaction of what there is: unless there is a whole one, only
-// if a part of one is wanted.
-func (o *Outbox) collect(partial bool) load {
+// if a part of one is wanted. A Sync of which writes were refused has one by
+// itself, if that is wanted: alone tells.
+func (o *Outbox) collect(partial, suspects bool) (l load, alone bool) {
 	if !partial && !o.fillsOne() {
-		return nil
+		return nil, false
 	}
-	var l load
+	var later []*Sync
+	defer func() { o.putBack(later) }()
 	most, bytes := kvstore.MaxWrites, transactionBytes
-	for most > 0 && bytes > 0 {
+	for most > 0 && bytes > 0 && !alone {
 		s, others := o.next()
 		if s == nil {
 			break
 		}
-		parts, left, more := s.take(max(most/(others+1), 1), bytes, len(l) == 0)
+		window := s.window()
+		if window < kvstore.MaxWrites && (!suspects || len(l) > 0) {
+			later = append(later, s)
+			continue
+		}
+		alone = window < kvstore.MaxWrites
+		parts, left, more := s.take(min(window, max(most/(others+1), 1)), bytes, len(l) == 0)
 		if more {
 			o.offer(s)
 		}
@@ -127,7 +141,19 @@ func (o *Outbox) collect(partial bool) load {
 		}
 		most, bytes = most-len(parts), left
 	}
-	return l
+	return l, alone && len(l) > 0
+}
+
+// putBack puts Syncs back that have not had their turn.
+func (o *Outbox) putBack(later []*Sync) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, s := range later {
+		if _, runs := o.syncs[s]; runs && !s.ready {
+			s.ready = true
+			o.queue = append(o.queue, s)
+		}
+	}
 }
 
 // next takes the first Sync from the queue, and tells how many others there are.

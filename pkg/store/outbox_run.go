@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -23,7 +24,7 @@ type departures struct {
 	o       *Outbox
 	landed  chan landing
 	flights int
-	retry   bool // one of them is of a write that was refused before
+	retry   bool // one of them is of a write that was refused before, or of a Sync of which some were
 
 	pause   *backoff.ExponentialBackOff
 	trouble bool      // the last thing that landed could not reach the kvstore
@@ -71,11 +72,11 @@ func (d *departures) depart(ctx context.Context) (next time.Time) {
 		}
 	}
 	for d.flights < transactions && (!d.trouble || d.flights == 0) {
-		l := d.o.collect(d.flights == 0)
+		l, alone := d.o.collect(d.flights == 0, !d.retry)
 		if l == nil {
 			break
 		}
-		d.send(ctx, l, false)
+		d.send(ctx, l, alone)
 	}
 	return next
 }
@@ -141,10 +142,38 @@ func (d *departures) wait() {
 	}
 }
 
-// write makes one transaction, or halves of it when it is refused, until the
-// writes that are to blame are alone. It settles all parts. The error is that of a
-// kvstore that cannot be reached, or of a lock that is lost.
+// write makes a transaction; when it is refused two halves of it, and so on, until
+// the writes that are to blame are alone. It settles all parts. The error is that
+// of a kvstore that cannot be reached, or of a lock that is lost.
 func (o *Outbox) write(ctx context.Context, l load) error {
+	for todo := []load{l}; len(todo) > 0; todo = todo[1:] {
+		l := todo[0]
+		writes := l.writes()
+		res, err := o.writer.Update(ctx, writes, append(o.held(), kvstore.Leased())...)
+		switch {
+		case err == nil:
+			l.settle(made, res.At.Revision, nil)
+		case !kvstore.IsRefused(err):
+			for _, l := range todo {
+				l.settle(unmade, 0, nil)
+			}
+			return err
+		case len(writes) == 1:
+			level := slog.LevelDebug
+			if o.warnings.Allow() {
+				level = slog.LevelWarn
+			}
+			o.log.Log(ctx, level, "The kvstore refuses a write; it is tried again after a while", "error", err)
+			l.settle(refused, 0, err)
+		default:
+			first, second := l.halves()
+			todo = append(todo, first, second) // large ones first: most of them are good
+		}
+	}
+	return nil
+}
+
+func (l load) writes() []kvstore.Write {
 	var writes []kvstore.Write
 	for _, c := range l {
 		for i := range c.parts {
@@ -152,25 +181,7 @@ func (o *Outbox) write(ctx context.Context, l load) error {
 			writes = append(writes, kvstore.Write{Key: c.of.p.Prefix + p.name, Value: p.value, Delete: p.gone})
 		}
 	}
-	res, err := o.writer.Update(ctx, writes, append(o.held(), kvstore.Leased())...)
-	switch {
-	case err == nil:
-		l.settle(made, res.At.Revision, nil)
-		return nil
-	case !kvstore.IsRefused(err):
-		l.settle(unmade, 0, nil)
-		return err
-	case len(writes) == 1:
-		o.log.Warn("The kvstore refuses a write; it is tried again after a while", "error", err)
-		l.settle(refused, 0, err)
-		return nil
-	}
-	first, second := l.halves()
-	if err := o.write(ctx, first); err != nil {
-		second.settle(unmade, 0, nil)
-		return err
-	}
-	return o.write(ctx, second)
+	return writes
 }
 
 func (l load) settle(o outcome, rev int64, err error) {

@@ -82,6 +82,7 @@ type Sync struct {
 	mu      sync.Mutex
 	ledger  ledger        // guarded by mu
 	lastErr string        // guarded by mu; the latest refusal
+	most    int           // guarded by mu; how many writes it may have in a transaction: fewer after refusals
 	changed chan struct{} // guarded by mu; closed when all is as wanted; nil when nobody waits
 	landed  chan struct{} // guarded by mu; closed when no write is under way; likewise
 
@@ -96,7 +97,7 @@ func NewSync(p SyncParams) *Sync {
 	}
 	log = log.With("prefix", p.Prefix)
 	return &Sync{
-		p: p, log: log, running: make(chan struct{}, 1), ledger: newLedger(p.Shared, p.Again != nil),
+		p: p, log: log, running: make(chan struct{}, 1), ledger: newLedger(p.Shared, p.Again != nil), most: kvstore.MaxWrites,
 		follower: follower{log: log, again: againAfter(p)},
 	}
 }

@@ -78,14 +78,29 @@ func (s *Sync) backlog() int {
 	return s.ledger.backlog()
 }
 
-// settle notes what came of some parts.
+// window is how many writes of this Sync a transaction may have: fewer the more
+// are refused, so that a prefix which may not be written does not hold up others.
+func (s *Sync) window() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.most
+}
+
+// settle notes what came of some parts; err is why they were refused.
 func (s *Sync) settle(parts []part, o outcome, rev int64, err error) {
 	if o == refused {
 		s.errors.Add(int64(len(parts)))
 	}
 	s.do(func(l *ledger) {
-		if o == refused && err != nil {
+		switch o {
+		case refused:
 			s.lastErr = err.Error()
+			if !l.failures.has(parts[0].at) { // else it was tried by itself
+				s.most = max(s.most/2, 1)
+			}
+		case made:
+			s.most = min(s.most*2, kvstore.MaxWrites)
+		case unmade:
 		}
 		now := time.Now()
 		for _, one := range parts {
