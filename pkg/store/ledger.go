@@ -35,6 +35,7 @@ type ledger struct {
 	acked    int64
 
 	wanted, there, dirty, flying int // how many lines are that
+	bytes                        int // of the values that are held
 }
 
 // line is what is noted of a name beside what is there.
@@ -87,8 +88,9 @@ func (l *ledger) put(name string, value []byte, now time.Time) {
 	if !r.obj.is.has(isWanted) || r.obj.want != hash {
 		l.failures.renew(p, now)
 	}
-	r.obj.want, r.obj.value = hash, value
-	r.obj.is |= isWanted | isGiven | isHeld
+	r.obj.want = hash
+	l.hold(r, value)
+	r.obj.is |= isWanted | isGiven
 	r.obj.is &^= isWithdrawn | isMissing | isAsked
 	l.update(p)
 }
@@ -104,6 +106,18 @@ func (l *ledger) supply(name string, value []byte, now time.Time) {
 	}
 }
 
+func (l *ledger) hold(r *record[line], value []byte) {
+	l.bytes += len(value) - len(r.obj.value)
+	r.obj.value = value
+	r.obj.is |= isHeld
+}
+
+func (l *ledger) letGo(r *record[line]) {
+	l.bytes -= len(r.obj.value)
+	r.obj.value = nil
+	r.obj.is &^= isHeld
+}
+
 // drop does not want a name any more.
 func (l *ledger) drop(name string, now time.Time) {
 	if p, known := l.records.findText(name); known {
@@ -117,8 +131,8 @@ func (l *ledger) withdraw(p place, now time.Time) {
 	if r.obj.is.has(isWanted) {
 		l.wanted--
 	}
-	r.obj.value = nil
-	r.obj.is &^= isWanted | isGiven | isHeld | isMissing | isAsked
+	l.letGo(r)
+	r.obj.is &^= isWanted | isGiven | isMissing | isAsked
 	r.obj.is |= isWithdrawn
 	l.update(p)
 }
@@ -267,8 +281,7 @@ func (l *ledger) update(p place) {
 		l.failures.forget(p)
 		r.obj.is &^= isMissing | isAsked
 		if l.lean {
-			r.obj.value = nil
-			r.obj.is &^= isHeld
+			l.letGo(r)
 		}
 	}
 }

@@ -193,7 +193,7 @@ func (r *ledgerRig) check() {
 
 // counts compares the counters with the lines.
 func (r *ledgerRig) counts() {
-	var wanted, there, dirty, flying int
+	var wanted, there, dirty, flying, bytes int
 	for p := range r.l.records.all() {
 		line := r.l.records.at(p)
 		is := line.obj.is
@@ -205,6 +205,7 @@ func (r *ledgerRig) counts() {
 				*c.n++
 			}
 		}
+		bytes += len(line.obj.value)
 		if is.has(isDirty) != r.l.needs(line) {
 			r.t.Fatalf("%s is marked wrongly: %b", line.name, is)
 		}
@@ -220,6 +221,9 @@ func (r *ledgerRig) counts() {
 		if !f.lost {
 			sent++
 		}
+	}
+	if bytes != r.l.bytes {
+		r.t.Fatalf("%d bytes are held, %d noted", bytes, r.l.bytes)
 	}
 	if l := &r.l; wanted != l.wanted || there != l.there || dirty != l.dirty || flying != l.flying || sent != flying || wanted != len(r.wanted) {
 		r.t.Fatalf("counted %d wanted, %d there, %d dirty, %d flying, %d sent; noted %d, %d, %d, %d; model %d", wanted, there, dirty,

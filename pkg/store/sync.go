@@ -9,9 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
-	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -85,6 +82,7 @@ type Sync struct {
 	most    int           // guarded by mu; how many writes it may have in a transaction: fewer after refusals
 	changed chan struct{} // guarded by mu; closed when all is as wanted; nil when nobody waits
 	landed  chan struct{} // guarded by mu; closed when no write is under way; likewise
+	roomy   chan struct{} // guarded by mu; closed when there is room for values; likewise
 
 	ready bool // guarded by the outbox's mu: in its queue
 }
@@ -143,14 +141,9 @@ func (s *Sync) do(f func(*ledger)) {
 	}
 	f(l)
 	l.mark()
-	if s.changed != nil && l.clean() {
-		close(s.changed)
-		s.changed = nil
-	}
-	if s.landed != nil && l.flying == 0 {
-		close(s.landed)
-		s.landed = nil
-	}
+	tell(&s.changed, l.clean())
+	tell(&s.landed, l.flying == 0)
+	tell(&s.roomy, l.bytes < roomFor)
 	asks, work := l.asked(), l.backlog() > 0
 	s.noteRetry(l)
 	s.mu.Unlock()
@@ -160,6 +153,27 @@ func (s *Sync) do(f func(*ledger)) {
 	if len(asks) > 0 {
 		s.p.Again(asks)
 	}
+}
+
+// tell wakes up who waits for something, if it has come.
+func tell(waiting *chan struct{}, come bool) {
+	if come && *waiting != nil {
+		close(*waiting)
+		*waiting = nil
+	}
+}
+
+// wait returns what is to be closed when something has come; nil when it has.
+func (s *Sync) wait(on *chan struct{}, come func(*ledger) bool) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if come(&s.ledger) {
+		return nil
+	}
+	if *on == nil {
+		*on = make(chan struct{})
+	}
+	return *on
 }
 
 // noteRetry keeps retryAt. The lock is held.
@@ -173,106 +187,17 @@ func (s *Sync) noteRetry(l *ledger) {
 	}
 }
 
-// Run follows the prefix, and has what differs written, until ctx ends.
-func (s *Sync) Run(ctx context.Context) error {
-	if err := s.lock(ctx); err != nil {
-		return err
-	}
-	defer s.unlock()
-	o := s.p.Outbox
-	o.add(s)
-	defer s.land()
-	defer o.remove(s)
-	o.writer.OnLeaseExpired(s.p.Prefix, func([]string) {
-		s.leasesLost.Store(true)
-		o.offer(s)
-	})
-	defer o.writer.OnLeaseExpired(s.p.Prefix, nil)
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return s.sessions(ctx, s, Session{Client: o.writer, Prefix: s.p.Prefix}) })
-	if s.p.Shared && s.p.Reassert > 0 {
-		g.Go(func() error { return s.lookAgain(ctx) })
-	}
-	return g.Wait()
-}
-
-// land waits for the writes that are under way. They have deadlines.
-func (s *Sync) land() {
-	s.mu.Lock()
-	if s.ledger.flying == 0 {
-		s.mu.Unlock()
-		return
-	}
-	landed := make(chan struct{})
-	s.landed = landed
-	s.mu.Unlock()
-	<-landed
-}
-
-func (s *Sync) lock(ctx context.Context) error {
-	select {
-	case s.running <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (s *Sync) unlock() { <-s.running }
-
-// lookAgain reads the own keys of a shared prefix from time to time.
-func (s *Sync) lookAgain(ctx context.Context) error {
-	for {
-		if err := waiting.Sleep(ctx, s.p.Reassert); err != nil {
-			return err
-		}
-		for _, name := range s.names() {
-			key := s.p.Prefix + name
-			kv, at, err := s.p.Outbox.writer.Get(ctx, key)
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			if err != nil {
-				s.log.Debug("Cannot look at a key again", "key", key, "error", err)
-				break
-			}
-			seen := kvstore.Event{Type: kvstore.EventDelete, KeyValue: kvstore.KeyValue{ModRevision: at.Revision}}
-			if kv != nil {
-				seen = kvstore.Event{Type: kvstore.EventPut, KeyValue: *kv}
-			}
-			s.do(func(l *ledger) { l.event([]byte(name), &seen, s.owns) })
-		}
-	}
-}
-
-// names are those of all lines.
-func (s *Sync) names() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	names := make([]string, 0, s.ledger.records.n)
-	for p := range s.ledger.records.all() {
-		names = append(names, s.ledger.records.at(p).name)
-	}
-	return names
-}
-
 // WaitClean waits until everything was given (Complete), everything wanted is
 // there and acknowledged, and nothing unwanted. The error is the context's, with
 // what is missing.
 func (s *Sync) WaitClean(ctx context.Context) error {
 	for {
-		s.mu.Lock()
-		if s.ledger.clean() && !s.leasesLost.Load() {
-			s.mu.Unlock()
+		clean := s.wait(&s.changed, s.isClean)
+		if clean == nil {
 			return nil
 		}
-		if s.changed == nil {
-			s.changed = make(chan struct{})
-		}
-		changed := s.changed
-		s.mu.Unlock()
 		select {
-		case <-changed:
+		case <-clean:
 		case <-ctx.Done():
 			st := s.Status()
 			return fmt.Errorf("waiting until %s is as wanted: %w (pending %d, failed %d) %s", s.p.Prefix, ctx.Err(), st.Pending, st.Failed, st.Err)
@@ -280,63 +205,30 @@ func (s *Sync) WaitClean(ctx context.Context) error {
 	}
 }
 
-// isClean tells whether WaitClean would return at once.
-func (s *Sync) isClean() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.ledger.clean() && !s.leasesLost.Load()
-}
+// isClean tells whether everything is as wanted. The lock is held.
+func (s *Sync) isClean(l *ledger) bool { return l.clean() && !s.leasesLost.Load() }
 
-// Drain withdraws all keys of the owner, those of a prefix that is not shared in
-// one transaction, and forgets everything. It waits for a Run to end first. After
-// an error it may be called again.
-func (s *Sync) Drain(ctx context.Context) error {
-	if err := s.lock(ctx); err != nil {
-		return err
-	}
-	defer s.unlock()
-	if err := s.withdraw(ctx); err != nil {
-		return fmt.Errorf("withdrawing %s: %w", s.p.Prefix, err)
-	}
-	s.forget()
-	return nil
-}
+// roomFor is how many bytes of values may wait to be written before an owner who
+// asks should wait.
+const roomFor = 8 << 20
 
-func (s *Sync) withdraw(ctx context.Context) error {
-	o := s.p.Outbox
-	if !s.p.Shared {
-		_, err := o.writer.DeletePrefix(ctx, s.p.Prefix, o.held()...)
-		return err
+// WaitRoom waits while many values, 8 MiB, are held that are to be written. A
+// Sync with Again bounds its memory that way, if its owner calls this before a
+// page or a batch: Put itself never blocks. Without Again there is always room.
+func (s *Sync) WaitRoom(ctx context.Context) error {
+	if s.p.Again == nil {
+		return nil
 	}
-	var writes []kvstore.Write
-	for _, name := range s.names() {
-		writes = append(writes, kvstore.Write{Key: s.p.Prefix + name, Delete: true})
+	roomy := s.wait(&s.roomy, func(l *ledger) bool { return l.bytes < roomFor })
+	if roomy == nil {
+		return nil
 	}
-	for len(writes) > 0 {
-		n := min(len(writes), kvstore.MaxWrites)
-		if _, err := o.writer.Update(ctx, writes[:n], o.held()...); err != nil {
-			return err
-		}
-		writes = writes[n:]
+	select {
+	case <-roomy:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for values of %s to be written: %w", s.p.Prefix, ctx.Err())
 	}
-	return nil
-}
-
-// Forget forgets everything, and withdraws nothing. It waits for a Run to end
-// first.
-func (s *Sync) Forget() {
-	s.running <- struct{}{}
-	defer s.unlock()
-	s.forget()
-}
-
-func (s *Sync) forget() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ledger = newLedger(s.p.Shared, s.p.Again != nil)
-	s.lastErr = ""
-	s.pos = kvstore.Position{}
-	s.state.reset()
 }
 
 // Status returns a copy of what is known.
@@ -362,30 +254,3 @@ func (s *Sync) scope() string { return wire.ScopeFromKey(s.p.Prefix) }
 
 // owns tells whether a lease is ours.
 func (s *Sync) owns(lease int64) bool { return s.p.Outbox.writer.Owns(lease) }
-
-// errNotYet is why nothing is proved although all seemed to be as wanted.
-var errNotYet = errors.New("the keys have changed meanwhile")
-
-// prove waits until everything is as wanted, and shows that it is so in the
-// server that answers now: what it says, after that, that it has come to, has been
-// followed, and everything is still as wanted.
-func (s *Sync) prove(ctx context.Context) error {
-	if err := s.WaitClean(ctx); err != nil {
-		return err
-	}
-	before := s.state.reachedSoFar()
-	at, err := s.p.Outbox.writer.Head(ctx)
-	if err != nil {
-		return err
-	}
-	if at.ClusterID != before.ClusterID || at.Revision < before.Revision {
-		return fmt.Errorf("%w: another server answers", errNotYet)
-	}
-	if err := s.state.reach(ctx, at, s.p.Prefix); err != nil {
-		return err
-	}
-	if !s.isClean() || !s.state.snapshot().Following {
-		return errNotYet
-	}
-	return nil
-}

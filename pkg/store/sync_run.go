@@ -1,0 +1,168 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+)
+
+// Run follows the prefix, and has what differs written, until ctx ends.
+func (s *Sync) Run(ctx context.Context) error {
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	defer s.unlock()
+	o := s.p.Outbox
+	o.add(s)
+	defer s.land()
+	defer o.remove(s)
+	o.writer.OnLeaseExpired(s.p.Prefix, func([]string) {
+		s.leasesLost.Store(true)
+		o.offer(s)
+	})
+	defer o.writer.OnLeaseExpired(s.p.Prefix, nil)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return s.sessions(ctx, s, Session{Client: o.writer, Prefix: s.p.Prefix}) })
+	if s.p.Shared && s.p.Reassert > 0 {
+		g.Go(func() error { return s.lookAgain(ctx) })
+	}
+	return g.Wait()
+}
+
+// land waits for the writes that are under way. They have deadlines.
+func (s *Sync) land() {
+	if landed := s.wait(&s.landed, func(l *ledger) bool { return l.flying == 0 }); landed != nil {
+		<-landed
+	}
+}
+
+func (s *Sync) lock(ctx context.Context) error {
+	select {
+	case s.running <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *Sync) unlock() { <-s.running }
+
+// lookAgain reads the own keys of a shared prefix from time to time.
+func (s *Sync) lookAgain(ctx context.Context) error {
+	for {
+		if err := waiting.Sleep(ctx, s.p.Reassert); err != nil {
+			return err
+		}
+		for _, name := range s.names() {
+			key := s.p.Prefix + name
+			kv, at, err := s.p.Outbox.writer.Get(ctx, key)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil {
+				s.log.Debug("Cannot look at a key again", "key", key, "error", err)
+				break
+			}
+			seen := kvstore.Event{Type: kvstore.EventDelete, KeyValue: kvstore.KeyValue{ModRevision: at.Revision}}
+			if kv != nil {
+				seen = kvstore.Event{Type: kvstore.EventPut, KeyValue: *kv}
+			}
+			s.do(func(l *ledger) { l.event([]byte(name), &seen, s.owns) })
+		}
+	}
+}
+
+// names are those of all lines.
+func (s *Sync) names() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	names := make([]string, 0, s.ledger.records.n)
+	for p := range s.ledger.records.all() {
+		names = append(names, s.ledger.records.at(p).name)
+	}
+	return names
+}
+
+// Drain withdraws all keys of the owner, those of a prefix that is not shared in
+// one transaction, and forgets everything. It waits for a Run to end first. After
+// an error it may be called again.
+func (s *Sync) Drain(ctx context.Context) error {
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	defer s.unlock()
+	if err := s.withdraw(ctx); err != nil {
+		return fmt.Errorf("withdrawing %s: %w", s.p.Prefix, err)
+	}
+	s.forget()
+	return nil
+}
+
+func (s *Sync) withdraw(ctx context.Context) error {
+	o := s.p.Outbox
+	if !s.p.Shared {
+		_, err := o.writer.DeletePrefix(ctx, s.p.Prefix, o.held()...)
+		return err
+	}
+	var writes []kvstore.Write
+	for _, name := range s.names() {
+		writes = append(writes, kvstore.Write{Key: s.p.Prefix + name, Delete: true})
+	}
+	for len(writes) > 0 {
+		n := min(len(writes), kvstore.MaxWrites)
+		if _, err := o.writer.Update(ctx, writes[:n], o.held()...); err != nil {
+			return err
+		}
+		writes = writes[n:]
+	}
+	return nil
+}
+
+// Forget forgets everything, and withdraws nothing. It waits for a Run to end
+// first.
+func (s *Sync) Forget() {
+	s.running <- struct{}{}
+	defer s.unlock()
+	s.forget()
+}
+
+func (s *Sync) forget() {
+	s.do(func(l *ledger) {
+		*l = newLedger(s.p.Shared, s.p.Again != nil)
+		s.lastErr, s.most = "", kvstore.MaxWrites
+	})
+	s.pos = kvstore.Position{}
+	s.state.reset()
+}
+
+// errNotYet is why nothing is proved although all seemed to be as wanted.
+var errNotYet = errors.New("the keys have changed meanwhile")
+
+// prove waits until everything is as wanted, and shows that it is so in the
+// server that answers now: what it says, after that, that it has come to, has been
+// followed, and everything is still as wanted.
+func (s *Sync) prove(ctx context.Context) error {
+	if err := s.WaitClean(ctx); err != nil {
+		return err
+	}
+	before := s.state.reachedSoFar()
+	at, err := s.p.Outbox.writer.Head(ctx)
+	if err != nil {
+		return err
+	}
+	if at.ClusterID != before.ClusterID || at.Revision < before.Revision {
+		return fmt.Errorf("%w: another server answers", errNotYet)
+	}
+	if err := s.state.reach(ctx, at, s.p.Prefix); err != nil {
+		return err
+	}
+	if s.wait(&s.changed, s.isClean) != nil || !s.state.snapshot().Following {
+		return errNotYet
+	}
+	return nil
+}
