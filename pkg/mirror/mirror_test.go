@@ -372,4 +372,3 @@ func TestAMirrorSaysHowItIs(t *testing.T) {
 		t.Errorf("a standby is ready at once: %v, %v", ready, reasons)
 	}
 }
-

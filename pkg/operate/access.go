@@ -44,13 +44,17 @@ func Rights(role, cluster string) []kvstore.Access {
 	switch role {
 	case RoleRemote:
 		return []kvstore.Access{
-			heartbeat, {Prefix: wire.StatePrefix + "/"},
-			{Prefix: wire.ClusterConfigKey(cluster), Whole: true}, {Prefix: wire.SyncedDir(cluster)},
+			heartbeat,
+			{Prefix: wire.StatePrefix + "/"},
+			{Prefix: wire.ClusterConfigKey(cluster), Whole: true},
+			{Prefix: wire.SyncedDir(cluster)},
 		}
 	case RoleLocal:
 		return []kvstore.Access{
-			heartbeat, {Prefix: wire.CachePrefix + "/"},
-			{Prefix: wire.ClusterConfigPrefix + "/"}, {Prefix: wire.SyncedPrefix + "/"},
+			heartbeat,
+			{Prefix: wire.CachePrefix + "/"},
+			{Prefix: wire.ClusterConfigPrefix + "/"},
+			{Prefix: wire.SyncedPrefix + "/"},
 		}
 	}
 	return nil
