@@ -31,6 +31,7 @@ func Lead(ctx context.Context, w Writer, path string, lead func(context.Context,
 		return err
 	}
 	defer lock.Unlock()
+	lock.Lasting()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return guard(ctx, w, lock) })
 	g.Go(func() error {

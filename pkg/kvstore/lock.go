@@ -2,6 +2,7 @@ package kvstore
 
 import (
 	"sync"
+	"sync/atomic"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
@@ -19,9 +20,14 @@ type Lock struct {
 	// others have done while they held it is at or before it.
 	At Position
 
-	unlock sync.Once
-	free   func() // gives up the lock; set by whoever made it
+	unlock  sync.Once
+	free    func() // gives up the lock; set by whoever made it
+	lasting atomic.Bool
 }
+
+// Lasting tells that the lock is to be held for long, so that nobody is warned of
+// it (Timings.StaleLock).
+func (l *Lock) Lasting() { l.lasting.Store(true) }
 
 // Unlock gives the lock up. It may be called twice, and after the lease has
 // ended; it never blocks the next local waiter. When the kvstore cannot be

@@ -101,14 +101,14 @@ func (h *lockTable) leftBehind() (map[string]string, <-chan struct{}) {
 	return maps.Clone(h.left), h.wake
 }
 
-// stale returns the locks that have been held for longer than limit and were not
-// returned before.
+// stale returns the locks that have been held for longer than limit, are not to be,
+// and were not returned before.
 func (h *lockTable) stale(now time.Time, limit time.Duration) map[*Lock]holding {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	found := make(map[*Lock]holding)
 	for l, how := range h.held {
-		if !how.reported && now.Sub(how.since) > limit {
+		if !how.reported && !l.lasting.Load() && now.Sub(how.since) > limit {
 			how.reported = true
 			found[l] = *how
 		}

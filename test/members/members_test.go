@@ -196,7 +196,7 @@ func sees(t *testing.T, m *members.Mesh, agent *members.Process) error {
 	if err := same("addresses", got, wantPods); err != nil {
 		return err
 	}
-	st, err := ask[api.Status](t, agent, "status")
+	st, err := ask[api.Status](t, agent, "v1", "status")
 	if err == nil && st.State != api.StateReady {
 		err = fmt.Errorf("the agent is %s", st.State)
 	}
@@ -207,7 +207,7 @@ func sees(t *testing.T, m *members.Mesh, agent *members.Process) error {
 // ones in upper case.
 func backends(t *testing.T, agent *members.Process, service string) (string, error) {
 	t.Helper()
-	s, err := ask[api.Service](t, agent, "services", members.Namespace, service)
+	s, err := ask[api.Service](t, agent, "v1", "services", members.Namespace, service)
 	if err != nil {
 		return "", err
 	}
@@ -257,7 +257,7 @@ func TestThreeClustersWithoutCilium(t *testing.T) {
 	} {
 		uses(t, agent, "web", want[0])
 		uses(t, agent, "cart", want[1])
-		if _, err := ask[api.Service](t, agent, "services", members.Namespace, "stock"); err != nil {
+		if _, err := ask[api.Service](t, agent, "v1", "services", members.Namespace, "stock"); err != nil {
 			t.Errorf("the service of its own cluster alone: %v", err)
 		}
 	}
@@ -291,7 +291,7 @@ func leader(t *testing.T, of []*members.Process) (leads *members.Process, others
 	until(t, "a leader", 40*time.Second, func() error {
 		leads, others = nil, nil
 		for _, p := range of {
-			st, err := ask[api.Status](t, p, "status")
+			st, err := ask[api.Status](t, p, "v1", "status")
 			switch {
 			case err != nil:
 				others = append(others, p)
@@ -359,7 +359,7 @@ func TestTheStandbysTakeOver(t *testing.T) {
 	mirrors.Signal(syscall.SIGCONT)
 	until(t, "the frozen ones to stand by", 30*time.Second, func() error {
 		for _, p := range []*members.Process{operates, mirrors} {
-			if st, err := ask[api.Status](t, p, "status"); err != nil || *st.Agent.Leads {
+			if st, err := ask[api.Status](t, p, "v1", "status"); err != nil || *st.Agent.Leads {
 				return fmt.Errorf("%s leads, %w", p.Name, err)
 			}
 		}
