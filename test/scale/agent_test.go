@@ -26,39 +26,50 @@ const readyPoll = 20 * time.Millisecond
 // patience is how long a run may take before something must be broken.
 const patience = 5 * time.Minute
 
-// process is a running agent.
+// process is a running mesh-agent.
 type process struct {
 	cmd    *exec.Cmd
 	client *http.Client
+	began  time.Time
 }
 
 // run measures one run of the agent on the directory.
 func (p programs) run(tb testing.TB, dir string) result {
 	tb.Helper()
+	a, end := p.start(tb, "run", "--clustermesh-config", dir, "--clustermesh-sync-timeout", "1h")
+	defer end()
+	r, err := a.measure(tb.Context(), a.began)
+	if err != nil {
+		tb.Fatalf("the agent: %v", err)
+	}
+	return r
+}
+
+// start starts mesh-agent in a mode; end ends it.
+func (p programs) start(tb testing.TB, mode string, flags ...string) (a process, end func()) {
+	tb.Helper()
 	temp, err := os.MkdirTemp("", "scale-") // short enough for a socket
 	if err != nil {
 		tb.Fatal(err)
 	}
-	defer os.RemoveAll(temp)
 	socket := filepath.Join(temp, "agent.sock")
-	cmd := exec.CommandContext(tb.Context(), p.agent, "run", "--cluster-name", "own", "--cluster-id", "255", "--clustermesh-config", dir,
-		"--clustermesh-sync-timeout", "1h", "--socket", socket, "--listen", "127.0.0.1:0", "--debug-pprof", "--log-level", "error")
+	cmd := exec.CommandContext(tb.Context(), p.agent, append([]string{mode, "--cluster-name", "own", "--cluster-id", "255",
+		"--socket", socket, "--listen", "127.0.0.1:0", "--debug-pprof", "--log-level", "error"}, flags...)...)
 	cmd.Stderr = os.Stderr
-	a := process{cmd, &http.Client{Transport: &http.Transport{
+	a = process{cmd: cmd, began: time.Now(), client: &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", socket)
 		},
 	}}}
-	defer a.client.CloseIdleConnections()
-	start := time.Now()
 	if err := cmd.Start(); err != nil {
 		tb.Fatal(err)
 	}
-	r, err := a.measure(tb.Context(), start)
-	if err := errors.Join(err, cmd.Process.Signal(syscall.SIGTERM), cmd.Wait()); err != nil {
-		tb.Fatalf("the agent: %v", err)
+	return a, func() {
+		a.client.CloseIdleConnections()
+		if err := errors.Join(cmd.Process.Signal(syscall.SIGTERM), cmd.Wait(), os.RemoveAll(temp)); err != nil {
+			tb.Errorf("mesh-agent %s: %v", mode, err)
+		}
 	}
-	return r
 }
 
 func (a process) measure(ctx context.Context, start time.Time) (r result, err error) {

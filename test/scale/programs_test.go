@@ -35,6 +35,12 @@ func TestMain(m *testing.M) {
 		err = serveClusters(ctx)
 	case "floor":
 		err = runFloor(ctx, os.Getenv(argument))
+	case "target":
+		err = serveTarget(ctx)
+	case "copy":
+		err = runCopy(ctx, os.Getenv(argument))
+	case "late":
+		err = runLate(ctx, os.Getenv(argument))
 	default:
 		err = fmt.Errorf("%s=%s is no role", role, name)
 	}
@@ -74,11 +80,23 @@ func (p programs) as(name, arg string) *exec.Cmd {
 	return cmd
 }
 
+// served is what the process of the simulated clusters is told.
+type served struct {
+	Clusters []sim.Cluster
+	Churn    float64 // changed keys per second and cluster
+}
+
 // clusters runs the simulated clusters until the end of the test, and returns the
 // directory of their client files.
 func (p programs) clusters(tb testing.TB, s scenario) (dir string) {
 	tb.Helper()
-	text, err := json.Marshal(s.descriptions())
+	return p.churning(tb, s, 0)
+}
+
+// churning are clusters with so many changes a second, in all of them together.
+func (p programs) churning(tb testing.TB, s scenario, changes float64) (dir string) {
+	tb.Helper()
+	text, err := json.Marshal(served{s.descriptions(), changes / float64(s.clusters)})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -106,11 +124,11 @@ func (p programs) clusters(tb testing.TB, s scenario) (dir string) {
 // serveClusters is that process. It ends with its standard input, at the latest
 // when the test is gone.
 func serveClusters(ctx context.Context) error {
-	var clusters []sim.Cluster
-	if err := json.Unmarshal([]byte(os.Getenv(argument)), &clusters); err != nil {
+	var what served
+	if err := json.Unmarshal([]byte(os.Getenv(argument)), &what); err != nil {
 		return err
 	}
-	m, err := sim.OpenMesh(ctx, clusters, sim.MeshOptions{})
+	m, err := sim.OpenMesh(ctx, what.Clusters, sim.MeshOptions{Churn: what.Churn})
 	if err != nil {
 		return err
 	}
