@@ -3,7 +3,12 @@ FUZZTIME ?= 10s
 PKGS ?= ./...
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: run run-mesh build test race fuzz bench lint golden
+# Built once: the version is in its name (test/kubernetes/apiserver/go.mod).
+KUBE_VERSION = 1.36.4
+KUBE_APISERVER ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mesh-agent/kube-apiserver-v$(KUBE_VERSION)
+KUBE_LDFLAGS = -s -w -X k8s.io/component-base/version.gitVersion=v$(KUBE_VERSION) -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36
+
+.PHONY: run run-mesh build test race fuzz bench lint golden kubernetes
 
 run: build ; @bin/mesh-sim --churn 2 -- bin/mesh-agent run --clustermesh-config {dir}
 run-mesh: build ; @bin/mesh-sim members --program bin/mesh-agent
@@ -14,3 +19,5 @@ fuzz: ; @$(GO) list -f '{{range .TestGoFiles}}{{$$.Dir}}/{{.}} {{end}}' $(PKGS) 
 bench: ; $(GO) test -run '^$$' -bench . -benchmem -timeout 40m $(PKGS)
 lint: ; $(GO) vet ./... && $(GO) tool staticcheck ./... && test -z "$$($(GO) tool gofumpt -l . | tee /dev/stderr)"
 golden: ; $(GO) test -run Golden $(PKGS)
+kubernetes: $(KUBE_APISERVER) ; KUBE_APISERVER=$(KUBE_APISERVER) $(GO) test -race -timeout 8m ./test/kubernetes
+$(KUBE_APISERVER): ; cd test/kubernetes/apiserver && CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(KUBE_LDFLAGS)" -o $@ .

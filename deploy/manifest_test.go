@@ -25,26 +25,32 @@ type manifest struct {
 	daemons appsv1.DaemonSet
 }
 
-// readManifest reads it as the API server does when it is strict: a field that
-// the API does not have, in this spelling, is an error, as is one that is there
-// twice.
+// readManifest reads deploy/mesh-agent.yaml.
 func readManifest(t *testing.T) *manifest {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	check(t, corev1.AddToScheme(scheme))
-	check(t, appsv1.AddToScheme(scheme))
-	strict := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme, json.SerializerOptions{Yaml: true, Strict: true})
 	m := new(manifest)
-	documents := strings.Split(readFile(t, "mesh-agent.yaml"), "\n---\n")
-	if len(documents) != 2 {
-		t.Fatalf("%d documents", len(documents))
+	add := runtime.NewSchemeBuilder(corev1.AddToScheme, appsv1.AddToScheme)
+	readStrictly(t, "mesh-agent.yaml", add.AddToScheme, &m.account, &m.daemons)
+	return m
+}
+
+// readStrictly reads the documents of a manifest as the API server does when it
+// is strict: a field that the API does not have, in this spelling, is an error,
+// as is one that is there twice.
+func readStrictly(t *testing.T, name string, add func(*runtime.Scheme) error, into ...runtime.Object) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	check(t, add(scheme))
+	strict := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme, json.SerializerOptions{Yaml: true, Strict: true})
+	documents := strings.Split(readFile(t, name), "\n---\n")
+	if len(documents) != len(into) {
+		t.Fatalf("%s has %d documents", name, len(documents))
 	}
-	for i, into := range []runtime.Object{&m.account, &m.daemons} {
-		if _, _, err := strict.Decode([]byte(documents[i]), nil, into); err != nil {
-			t.Fatalf("document %d: %v", i+1, err)
+	for i, o := range into {
+		if _, _, err := strict.Decode([]byte(documents[i]), nil, o); err != nil {
+			t.Fatalf("%s, document %d: %v", name, i+1, err)
 		}
 	}
-	return m
 }
 
 func (m *manifest) pod() *corev1.PodSpec             { return &m.daemons.Spec.Template.Spec }

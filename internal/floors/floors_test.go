@@ -52,12 +52,12 @@ func floors() map[string]int {
 func leaves() map[string]bool {
 	return map[string]bool{
 		"internal/logging": true, "internal/health": true, "internal/printer": true,
-		"internal/pki": true, "internal/tables": true, "internal/waiting": true, "internal/dirwatch": true, "internal/children": true, "internal/etcdserver": true, "internal/etcdtest": true,
+		"internal/pki": true, "internal/tables": true, "internal/waiting": true, "internal/dirwatch": true, "internal/children": true, "internal/etcdserver": true, "internal/etcdtest": true, "internal/kubetest": true,
 	}
 }
 
 func beside() map[string]bool {
-	return map[string]bool{"internal/sim": true, "internal/members": true, "test/members": true, "pkg/kvstore/kvtest": true, "test/scale": true, "test/faults": true, "internal/floors": true, "deploy": true}
+	return map[string]bool{"internal/sim": true, "internal/members": true, "test/members": true, "pkg/kvstore/kvtest": true, "test/scale": true, "test/faults": true, "test/kubernetes": true, "internal/floors": true, "deploy": true}
 }
 
 // list returns, for each package of the project, what it imports outside tests.

@@ -129,7 +129,7 @@ func ask[R any](ctx context.Context, f *follower, end context.CancelCauseFunc, r
 		switch {
 		case err == nil:
 			f.missed.Store(0)
-			f.health.answered(f.kind)
+			f.health.succeeded(f.kind)
 			return r, nil
 		case ctx.Err() != nil:
 			return r, err
@@ -141,7 +141,7 @@ func ask[R any](ctx context.Context, f *follower, end context.CancelCauseFunc, r
 			return r, err
 		}
 		f.health.failed(f.kind, err)
-		if resumed && !isAnswer(err) {
+		if resumed && !isRefusal(err) {
 			return r, apierrors.NewResourceExpired("the server was away: " + err.Error())
 		}
 		if waiting.Sleep(ctx, pause.NextBackOff()) != nil {
@@ -157,9 +157,8 @@ func forReflector(err error) bool {
 		apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
 }
 
-// isAnswer tells whether the API server is there: it refused, for a reason that
-// is not its own.
-func isAnswer(err error) bool {
+// isRefusal tells whether the API server would not, rather than could not.
+func isRefusal(err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	return ok && status.Status().Code < http.StatusInternalServerError
 }

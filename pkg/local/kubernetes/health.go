@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"sync"
 	"time"
 )
@@ -12,8 +11,8 @@ import (
 // Status is how a source is doing.
 type Status struct {
 	Server string // where the API server is
-	// Reachable tells whether the API server answers, and Since since when that
-	// is so, or not; zero before the first answer or failure.
+	// Reachable tells whether the API server answered the latest request, and
+	// Since since when that is so, or not; zero before the first one.
 	Reachable bool
 	Since     time.Time
 	Err       string // what is wrong; empty when nothing is
@@ -39,11 +38,11 @@ type health struct {
 	report func(error)
 	now    func() time.Time
 
-	mu        sync.Mutex // guards everything below, and held while reporting
-	kinds     []*kindHealth
-	reachable bool
-	since     time.Time
-	reported  string
+	mu       sync.Mutex // guards everything below, and held while reporting
+	kinds    []*kindHealth
+	noAnswer error     // why the API server did not answer the latest request; nil when it did
+	since    time.Time // since when it does, or does not; zero before the first request
+	reported string
 }
 
 // kindHealth is how one follower is doing. Guarded by health.mu.
@@ -52,8 +51,7 @@ type kindHealth struct {
 	listed   bool
 	absent   bool
 	current  time.Time
-	answered bool // the latest request was answered, be it with a refusal
-	err      error
+	err      error // why the latest request did not succeed
 }
 
 func newHealth(log *slog.Logger, report func(error)) *health {
@@ -67,28 +65,45 @@ func (h *health) add(resource string) *kindHealth {
 	return k
 }
 
-// answered notes that a request succeeded.
-func (h *health) answered(k *kindHealth) {
+// reached notes whether the API server answered a request; nil is that it did.
+func (h *health) reached(noAnswer error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	k.absent, k.answered, k.err = false, true, nil
-	h.changed()
+	changed := h.since.IsZero() || (noAnswer == nil) != (h.noAnswer == nil)
+	h.noAnswer = noAnswer
+	if !changed {
+		return
+	}
+	h.since = h.now()
+	if noAnswer == nil {
+		h.log.Info("The Kubernetes API answers")
+	} else {
+		h.log.Warn("The Kubernetes API does not answer; what is known of our own cluster is kept", "error", noAnswer)
+	}
+	h.tell()
 }
 
-// failed notes that a request failed.
+// succeeded notes that a request for a kind did.
+func (h *health) succeeded(k *kindHealth) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	k.absent, k.err = false, nil
+	h.tell()
+}
+
+// failed notes that a request for a kind did.
 func (h *health) failed(k *kindHealth, err error) {
-	if in, ok := errors.AsType[*url.Error](err); ok {
-		err = in.Err // the address differs each time, in its parameters
+	if errors.Is(err, errNoAnswer) {
+		err = errNoAnswer // without the address, whose parameters differ each time
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	before := k.err
-	k.absent, k.answered, k.err = false, isAnswer(err), err
-	if k.answered && (before == nil || before.Error() != err.Error()) {
+	if isRefusal(err) && (k.err == nil || k.err.Error() != err.Error()) {
 		h.log.Warn("A kind of objects is refused by the Kubernetes API; what is known of it is kept",
 			"resource", k.resource, "error", err)
 	}
-	h.changed()
+	k.absent, k.err = false, err
+	h.tell()
 }
 
 // heard notes that the list is complete or that a watch said something.
@@ -102,27 +117,13 @@ func (h *health) heard(k *kindHealth) {
 func (h *health) absent(k *kindHealth) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	k.absent, k.answered, k.err = true, true, nil
-	h.changed()
+	k.absent, k.err = true, nil
+	h.tell()
 }
 
-// changed draws the conclusions, and tells of them when they are others than
-// before. The server is reachable while any request for a kind that exists is
-// answered: it is one server, but its connection is lost for one after the other.
-func (h *health) changed() {
-	reachable := false
-	for _, k := range h.kinds {
-		reachable = reachable || k.answered && !k.absent
-	}
+// tell reports what is wrong, if that is other than before.
+func (h *health) tell() {
 	err := h.trouble()
-	if reachable != h.reachable || h.since.IsZero() && err != nil {
-		h.reachable, h.since = reachable, h.now()
-		if reachable {
-			h.log.Info("The Kubernetes API answers")
-		} else {
-			h.log.Warn("The Kubernetes API does not answer; what is known of our own cluster is kept", "error", err)
-		}
-	}
 	text := ""
 	if err != nil {
 		text = err.Error()
@@ -135,6 +136,9 @@ func (h *health) changed() {
 
 // trouble is what is wrong first; nil when nothing is.
 func (h *health) trouble() error {
+	if h.noAnswer != nil {
+		return fmt.Errorf("the Kubernetes API does not answer: %w", h.noAnswer)
+	}
 	for _, k := range h.kinds {
 		if k.err != nil {
 			return fmt.Errorf("%s: %w", k.resource, k.err)
@@ -147,7 +151,7 @@ func (h *health) trouble() error {
 func (h *health) status() Status {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := Status{Reachable: h.reachable, Since: h.since, Err: h.reported}
+	s := Status{Reachable: h.noAnswer == nil && !h.since.IsZero(), Since: h.since, Err: h.reported}
 	for _, k := range h.kinds {
 		one := KindStatus{Resource: k.resource, Listed: k.listed, Absent: k.absent, Current: k.current}
 		if k.err != nil {

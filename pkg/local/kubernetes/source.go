@@ -59,13 +59,13 @@ func New(o Options, into *local.Cluster, log *slog.Logger) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
+	log = log.With("server", config.Host)
+	s := &Source{server: config.Host, health: newHealth(log, o.Report)}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return transport{next, s.health.reached} })
+	if s.client, err = rest.HTTPClientFor(config); err != nil {
 		return nil, fmt.Errorf("the Kubernetes API at %s: %w", config.Host, err)
 	}
-	log = log.With("server", config.Host)
-	s := &Source{server: config.Host, client: client, health: newHealth(log, o.Report)}
-	if s.kinds, err = kinds(o, into, connection{config, client}, s.health, log); err != nil {
+	if s.kinds, err = kinds(o, into, connection{config, s.client}, s.health, log); err != nil {
 		return nil, fmt.Errorf("the Kubernetes API at %s: %w", config.Host, err)
 	}
 	return s, nil

@@ -1,0 +1,257 @@
+// Package kubetest gives real Kubernetes API servers to tests, each a process of
+// its own over an etcd of its own (internal/etcdtest, whose Main the package's
+// TestMain must call). `make kubernetes` builds the program and runs the tests
+// that use it; without it they are skipped.
+//
+// There is an API server and nothing else: no controller makes service accounts,
+// EndpointSlices or endpoints, no scheduler places pods, no kubelet runs them.
+// Tests write themselves what those would write.
+package kubetest
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
+)
+
+// Program is the environment variable with the path of kube-apiserver.
+const Program = "KUBE_APISERVER"
+
+// Admin is the token of a user who may do everything.
+const Admin = "admin-token"
+
+// startTimeout bounds the start of a server, which takes some seconds.
+const startTimeout = 2 * time.Minute
+
+// Server is an API server. Its methods are for the test that started it.
+type Server struct {
+	// Etcd is where it keeps everything.
+	Etcd *etcdtest.Process
+
+	program string
+	addr    string
+	certs   *etcdtest.Certs
+	dir     string // its own certificates, keys and log
+	cmd     *exec.Cmd
+}
+
+// Start runs an API server until the end of the test and waits until it is ready.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	program := os.Getenv(Program)
+	if program == "" {
+		t.Skipf("no Kubernetes API server: run `make kubernetes`, or set %s to the path of kube-apiserver", Program)
+	}
+	s := &Server{
+		Etcd:    etcdtest.StartProcess(t),
+		program: program,
+		addr:    freeAddr(t),
+		certs:   etcdtest.NewCerts(t),
+		dir:     t.TempDir(),
+	}
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := &pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}
+	s.write(t, "accounts.key", pem.EncodeToMemory(block))
+	s.write(t, "tokens.csv", []byte(Admin+",admin,admin,system:masters\n"))
+	t.Cleanup(s.stop)
+	s.start(t)
+	return s
+}
+
+// freeAddr is an address on loopback where nobody listens: the server cannot
+// choose one itself.
+func freeAddr(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func (s *Server) write(t testing.TB, name string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(s.dir, name), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *Server) args() []string {
+	_, port, _ := net.SplitHostPort(s.addr)
+	file := func(name string) string { return filepath.Join(s.dir, name) }
+	return []string{
+		"--etcd-servers=" + s.Etcd.Endpoint(),
+		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--secure-port=" + port,
+		"--tls-cert-file=" + s.certs.ServerCert, "--tls-private-key-file=" + s.certs.ServerKey,
+		"--cert-dir=" + s.dir,
+		"--service-cluster-ip-range=10.96.0.0/16",
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file=" + file("accounts.key"),
+		"--service-account-signing-key-file=" + file("accounts.key"),
+		"--token-auth-file=" + file("tokens.csv"),
+		"--authorization-mode=RBAC",
+		// It wants an account in each namespace, which a controller would make.
+		"--disable-admission-plugins=ServiceAccount",
+	}
+}
+
+func (s *Server) start(t testing.TB) {
+	t.Helper()
+	log, err := os.Create(filepath.Join(s.dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	cmd := exec.Command(s.program, s.args()...)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("start %s: %v", s.program, err)
+	}
+	s.cmd = cmd
+	s.awaitReady(t)
+}
+
+// awaitReady waits until the server says that it is ready.
+func (s *Server) awaitReady(t testing.TB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	defer cancel()
+	client, err := rest.HTTPClientFor(s.Config(Admin))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.CloseIdleConnections()
+	for {
+		err := ready(ctx, client, "https://"+s.addr+"/readyz")
+		if err == nil {
+			return
+		}
+		if waiting.Sleep(ctx, 100*time.Millisecond) != nil {
+			t.Fatalf("%s is not ready: %v\n%s", s.program, err, s.Log())
+		}
+	}
+}
+
+func ready(ctx context.Context, client *http.Client, url string) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("readyz: %s", resp.Status)
+	}
+	return nil
+}
+
+// Log is the end of what the server wrote.
+func (s *Server) Log() string {
+	text, err := os.ReadFile(filepath.Join(s.dir, "log"))
+	if err != nil {
+		return err.Error()
+	}
+	lines := bytes.Split(text, []byte("\n"))
+	return string(bytes.Join(lines[max(0, len(lines)-20):], []byte("\n")))
+}
+
+// Addr is where the server listens, "127.0.0.1:12345". It stays the same over
+// restarts.
+func (s *Server) Addr() string { return s.addr }
+
+// Kill ends the process with SIGKILL and waits for it.
+func (s *Server) Kill(t testing.TB) {
+	t.Helper()
+	if s.cmd == nil {
+		t.Fatal("kill: the API server is not running")
+	}
+	s.stop()
+}
+
+// Restart runs the server again on the same data, killing it first if it runs.
+func (s *Server) Restart(t testing.TB) {
+	t.Helper()
+	s.stop()
+	s.start(t)
+}
+
+func (s *Server) stop() {
+	if s.cmd == nil {
+		return
+	}
+	_ = s.cmd.Process.Kill()
+	_ = s.cmd.Wait()
+	s.cmd = nil
+}
+
+// Config is how to reach the server with a bearer token.
+func (s *Server) Config(token string) *rest.Config {
+	return &rest.Config{
+		Host: "https://" + s.addr, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAFile: s.certs.CAFile},
+		QPS: -1, WarningHandler: rest.NoWarnings{},
+	}
+}
+
+// Client reads and writes objects of every kind, as the administrator.
+func (s *Server) Client(t testing.TB) *dynamic.DynamicClient {
+	t.Helper()
+	config := s.Config(Admin)
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.CloseIdleConnections)
+	c, err := dynamic.NewForConfigAndClient(config, client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Kubeconfig writes a file that says how to reach the server at an address, its
+// own or that of a gate before it, with a bearer token. It returns its path.
+func (s *Server) Kubeconfig(t testing.TB, addr, token string) string {
+	t.Helper()
+	text := fmt.Sprintf(`apiVersion: v1
+kind: Config
+current-context: test
+contexts:
+- name: test
+  context: {cluster: test, user: test}
+clusters:
+- name: test
+  cluster: {server: "https://%s", certificate-authority: %q}
+users:
+- name: test
+  user: {token: %q}
+`, addr, s.certs.CAFile, token)
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

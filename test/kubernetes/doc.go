@@ -1,0 +1,8 @@
+// Package kubernetes proves on a real API server what pkg/local/kubernetes says
+// of itself. It has tests only, and they are skipped where there is none:
+//
+//	make kubernetes
+//
+// builds the API server, once, in a module of its own (./apiserver), and runs
+// them.
+package kubernetes
