@@ -30,9 +30,6 @@ const retryMax = 5 * time.Second
 // just begun.
 const confirm = 10 * time.Second
 
-// errNoDefinition ends the reflector of a kind that does not exist.
-var errNoDefinition = errors.New("the kind has no definition")
-
 // common is what followers have in common.
 type common struct {
 	health    *health
@@ -59,7 +56,7 @@ type objectStore interface {
 func newFollower[T any, P object[T]](c common, into *local.Objects[T, P], read func(any) (P, error), r requests) *follower {
 	c.log = c.log.With("resource", r.resource)
 	kind := c.health.add(r.resource)
-	heard := func() { c.health.heard(kind) }
+	heard := func(at time.Time) { c.health.heard(kind, at) }
 	return &follower{common: c, requests: r, store: newBatches(into, read, heard, c.log), kind: kind}
 }
 
@@ -97,8 +94,8 @@ func (f *follower) withdraw() {
 
 // follow lists and watches until ctx ends or the kind has no definition.
 func (f *follower) follow(ctx context.Context) {
-	ctx, end := context.WithCancelCause(ctx)
-	defer end(nil)
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return ask(ctx, f, end, false, func() (runtime.Object, error) { return f.requests.list(ctx, o) })
@@ -119,9 +116,11 @@ func (f *follower) follow(ctx context.Context) {
 // may be over soon. A reflector would do so too, but its pauses do not end with
 // ctx, and nobody would know. What it has to deal with itself is returned to it.
 //
+// It calls end for a kind that has no definition.
+//
 // A watch that was to be resumed when the server had gone away is reported as
 // expired, so that a list follows: the server may be back with older data.
-func ask[R any](ctx context.Context, f *follower, end context.CancelCauseFunc, resumed bool, request func() (R, error)) (R, error) {
+func ask[R any](ctx context.Context, f *follower, end func(), resumed bool, request func() (R, error)) (R, error) {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = 100*time.Millisecond, retryMax
 	for {
@@ -135,7 +134,7 @@ func ask[R any](ctx context.Context, f *follower, end context.CancelCauseFunc, r
 			return r, err
 		case f.requests.custom && apierrors.IsNotFound(err):
 			f.missed.Add(1)
-			end(errNoDefinition)
+			end()
 			return r, err
 		case forReflector(err):
 			return r, err

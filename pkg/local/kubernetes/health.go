@@ -106,11 +106,11 @@ func (h *health) failed(k *kindHealth, err error) {
 	h.tell()
 }
 
-// heard notes that the list is complete or that a watch said something.
-func (h *health) heard(k *kindHealth) {
+// heard notes that everything that the API server said until then is in the table.
+func (h *health) heard(k *kindHealth, until time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	k.listed, k.current = true, h.now()
+	k.listed, k.current = true, until
 }
 
 // absent notes that the kind does not exist.

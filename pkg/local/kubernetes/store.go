@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,16 +25,17 @@ type batches[T any, P object[T]] struct {
 	objects *local.Objects[T, P]
 	read    func(any) (P, error) // of a fresh object; it is ours
 	log     *slog.Logger
-	heard   func() // the API server said something
+	heard   func(until time.Time) // everything that was said until then is in the table
 	wake    chan struct{}
 
 	applying sync.Mutex // held while the table changes; before mu
 
-	mu      sync.Mutex
-	pending map[string]P // by name what is to be applied; nil: deleted. Guarded by mu
+	mu      sync.Mutex   // guards everything below
+	pending map[string]P // by name what is to be applied; nil: deleted
+	said    time.Time    // when something was said last
 }
 
-func newBatches[T any, P object[T]](objects *local.Objects[T, P], read func(any) (P, error), heard func(), log *slog.Logger) *batches[T, P] {
+func newBatches[T any, P object[T]](objects *local.Objects[T, P], read func(any) (P, error), heard func(time.Time), log *slog.Logger) *batches[T, P] {
 	return &batches[T, P]{
 		objects: objects, read: read, log: log, heard: heard,
 		wake: make(chan struct{}, 1), pending: make(map[string]P),
@@ -59,27 +61,26 @@ func (b *batches[T, P]) Add(o any) error { return b.Update(o) }
 // cannot be read is passed over, with a warning: what it was stays in force
 // until the next list.
 func (b *batches[T, P]) Update(o any) error {
-	b.heard()
-	if one, err := b.read(o); err != nil {
+	one, err := b.read(o)
+	if err != nil {
 		b.refuse(o, err)
-	} else {
-		b.note(local.Name(one), one)
+		return nil
 	}
+	b.note(func(pending map[string]P) { pending[local.Name(one)] = one })
 	return nil
 }
 
 // Delete is called for an object that is gone.
 func (b *batches[T, P]) Delete(o any) error {
-	b.heard()
 	if one, ok := o.(metav1.Object); ok {
-		b.note(local.Name(one), nil)
+		b.note(func(pending map[string]P) { pending[local.Name(one)] = nil })
 	}
 	return nil
 }
 
 // Bookmark is called when nothing changed for a while.
 func (b *batches[T, P]) Bookmark(string) error {
-	b.heard()
+	b.note(func(map[string]P) {})
 	return nil
 }
 
@@ -105,11 +106,11 @@ func (b *batches[T, P]) refuse(o any, err error) {
 	b.log.Warn("An object of the Kubernetes API cannot be read", "name", name, "error", err)
 }
 
-// note puts an object among those that are pending, and applies all of them when
-// there are too many.
-func (b *batches[T, P]) note(name string, o P) {
+// note changes what is pending, and applies it when that is too much.
+func (b *batches[T, P]) note(change func(pending map[string]P)) {
 	b.mu.Lock()
-	b.pending[name] = o
+	change(b.pending)
+	b.said = time.Now()
 	full := len(b.pending) >= maxPending
 	b.mu.Unlock()
 	if full {
@@ -126,15 +127,16 @@ func (b *batches[T, P]) note(name string, o P) {
 func (b *batches[T, P]) flush() {
 	b.applying.Lock()
 	defer b.applying.Unlock()
-	b.objects.Apply(b.differences(b.take()))
+	pending, said := b.take()
+	b.objects.Apply(b.differences(pending))
+	b.heard(said)
 }
 
-func (b *batches[T, P]) take() map[string]P {
+func (b *batches[T, P]) take() (pending map[string]P, said time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	taken := b.pending
-	b.pending = make(map[string]P)
-	return taken
+	pending, b.pending = b.pending, make(map[string]P)
+	return pending, b.said
 }
 
 // differences are what has to change for objects to be as they are wanted; nil is
@@ -154,7 +156,7 @@ func (b *batches[T, P]) differences(wanted map[string]P) (changes []store.Change
 
 // Replace is called with a complete list.
 func (b *batches[T, P]) Replace(list []any, _ string) error {
-	b.heard()
+	said := time.Now()
 	b.applying.Lock()
 	defer b.applying.Unlock()
 	b.take() // from before the list
@@ -171,6 +173,7 @@ func (b *batches[T, P]) Replace(list []any, _ string) error {
 	}
 	b.objects.Apply(b.differences(wanted))
 	b.objects.Listed()
+	b.heard(said)
 	return nil
 }
 
