@@ -27,6 +27,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/mesh-agent/mesh-agent/internal/children"
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 )
@@ -125,6 +126,7 @@ func (s *Server) start(t testing.TB) {
 	defer log.Close()
 	cmd := exec.Command(s.program, s.args()...)
 	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = children.Attributes() // tests that time out clean up nothing
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("start %s: %v", s.program, err)
 	}

@@ -69,7 +69,23 @@ func TestWhatChangedWhileWeWereCutOffFollows(t *testing.T) {
 	}
 }
 
-// TestABackup: the API server is back, with the data of yesterday.
+// TestASilentServerIsNoticed: the connections stay, and nothing comes. Only
+// pings, after a while, tell that from a cluster where nothing happens.
+func TestASilentServerIsNoticed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	before := w.contents(t)
+	w.gate.Freeze()
+	w.until(t, "the server is known to be away", func() bool { return !w.source.Status().Reachable })
+	w.Delete(t, service("deleted", 80))
+	w.open(t)
+	awaitNames(t, w, w.tables.Services, "default/changed", "default/kept", "default/kubernetes")
+	if after := w.revisions(); after[1] != before[1] || after[2] != before[2] {
+		t.Error("what did not change was written again")
+	}
+}
+
+// TestTheDataOfABackupFollows: the API server is back, with the data of yesterday.
 func TestTheDataOfABackupFollows(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

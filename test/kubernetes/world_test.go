@@ -88,7 +88,7 @@ func (w *world) awaitListed(t *testing.T) {
 // until waits for a condition.
 func (w *world) until(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(time.Minute)
+	deadline := time.NewTimer(2 * time.Minute)
 	defer deadline.Stop()
 	poll := time.NewTicker(10 * time.Millisecond)
 	defer poll.Stop()
