@@ -3,10 +3,10 @@ FUZZTIME ?= 10s
 PKGS ?= ./...
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
-# Built once: the version is in its name (test/kubernetes/apiserver/go.mod).
-KUBE_VERSION = 1.36.4
+# The Kubernetes API server of the tests is built once for each version.
+KUBE_VERSION := $(shell sed -n 's,.*k8s.io/kubernetes v,,p' test/kubernetes/apiserver/go.mod)
 KUBE_APISERVER ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mesh-agent/kube-apiserver-v$(KUBE_VERSION)
-KUBE_LDFLAGS = -s -w -X k8s.io/component-base/version.gitVersion=v$(KUBE_VERSION) -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36
+KUBE_LDFLAGS = -s -w $(foreach v,gitVersion=v$(KUBE_VERSION) gitMajor=$(word 1,$(subst ., ,$(KUBE_VERSION))) gitMinor=$(word 2,$(subst ., ,$(KUBE_VERSION))),-X k8s.io/component-base/version.$(v))
 
 .PHONY: run run-mesh build test race fuzz bench lint golden kubernetes
 

@@ -14,7 +14,6 @@ func stripMeta(o metav1.Object) {
 	o.SetManagedFields(nil)
 	o.SetResourceVersion("")
 	o.SetGeneration(0)
-	o.SetSelfLink("")
 	o.SetOwnerReferences(nil)
 	o.SetFinalizers(nil)
 	annotations := o.GetAnnotations()

@@ -1,0 +1,187 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/mesh-agent/mesh-agent/pkg/local"
+)
+
+// api is an API server with one kind that has a definition, for tests of what
+// depends on time. What a real one says is seen in test/kubernetes.
+type api struct {
+	mu      sync.Mutex // guards everything below
+	refuses error      // what every request fails with
+	lists   bool       // it is too old to stream lists
+	objects map[string]string
+	watches []*watch.RaceFreeFakeWatcher
+	asked   int // requests
+}
+
+func identity(name, label string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "cilium.io/v2", "kind": "CiliumIdentity",
+		"metadata":        map[string]any{"name": name, "resourceVersion": "1"},
+		"security-labels": map[string]any{"l": label},
+	}}
+}
+
+// answers sets what every request fails with from now on, and breaks watches.
+func (a *api) answers(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.refuses = err
+	for _, w := range a.watches {
+		w.Stop()
+	}
+	a.watches = nil
+}
+
+// set changes an object, and tells those who watch.
+func (a *api) set(name, label string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.objects[name] = label
+	for _, w := range a.watches {
+		w.Modify(identity(name, label))
+	}
+}
+
+// lose deletes an object, and tells nobody.
+func (a *api) lose(name string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.objects, name)
+}
+
+// count is the number of requests.
+func (a *api) count() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.asked
+}
+
+func (a *api) requests() requests {
+	return requests{resource: "ciliumidentities", custom: true, list: a.list, watch: a.watch}
+}
+
+// ask is called with mu held for each request, to count it and to refuse it.
+func (a *api) ask(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	a.asked++
+	return a.refuses
+}
+
+func (a *api) list(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := a.ask(ctx); err != nil {
+		return nil, err
+	}
+	all := &unstructured.UnstructuredList{Object: map[string]any{"metadata": map[string]any{"resourceVersion": "1"}}}
+	for name, label := range a.objects {
+		all.Items = append(all.Items, *identity(name, label))
+	}
+	return all, nil
+}
+
+func (a *api) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := a.ask(ctx); err != nil {
+		return nil, err
+	}
+	w := watch.NewRaceFreeFake()
+	if o.SendInitialEvents != nil {
+		if a.lists {
+			return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil)
+		}
+		for name, label := range a.objects {
+			w.Add(identity(name, label))
+		}
+		end := identity("", "")
+		end.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+		w.Action(watch.Bookmark, end)
+	}
+	a.watches = append(a.watches, w)
+	return w, nil
+}
+
+// following is a follower of an api, in a bubble of time.
+type following struct {
+	*follower
+	api     *api
+	objects *local.Objects[local.CiliumIdentity, *local.CiliumIdentity]
+	stop    func() // and wait for its end
+
+	mu      sync.Mutex // guards everything below
+	reports []string
+}
+
+// reported is what was reported so far.
+func (f *following) reported() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.reports)
+}
+
+func newFollowing(t *testing.T, a *api) *following {
+	f := &following{api: a, objects: tables(t).CiliumIdentities}
+	log := slog.New(slog.DiscardHandler)
+	h := newHealth(log, func(err error) {
+		text := "well"
+		if err != nil {
+			text = err.Error()
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.reports = append(f.reports, text)
+	})
+	f.follower = newFollower(common{h, time.Minute, log}, f.objects, custom[local.CiliumIdentity], a.requests())
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { f.run(ctx); close(ended) }()
+	f.stop = func() { cancel(); <-ended }
+	return f
+}
+
+// after is what the table has once this time has passed.
+func (f *following) after(d time.Duration) map[string]string {
+	time.Sleep(d)
+	synctest.Wait()
+	shown := map[string]string{}
+	for o := range f.objects.Table().All(f.objects.Snapshot()) {
+		shown[o.Name] = o.SecurityLabels["l"]
+	}
+	return shown
+}
+
+func (f *following) expect(t *testing.T, when string, d time.Duration, want map[string]string) {
+	t.Helper()
+	if got := f.after(d); !maps.Equal(got, want) {
+		t.Errorf("%s: %v, want %v", when, got, want)
+	}
+}
+
+func (f *following) status() KindStatus { return f.health.status().Kinds[0] }
+
+var (
+	errUndefined = apierrors.NewGenericServerResponse(404, "list", schema.GroupResource{Resource: "ciliumidentities"}, "", "", 0, true)
+	errForbidden = apierrors.NewForbidden(schema.GroupResource{Resource: "ciliumidentities"}, "", errors.New("no rule"))
+)

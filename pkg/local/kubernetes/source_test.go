@@ -1,0 +1,100 @@
+package kubernetes
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestWhatASourceCannotBeginWith(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		options Options
+		want    string
+	}{
+		"own pods of nobody":    {Options{OwnPodsOnly: true, Kubeconfig: "any"}, "set the node's name"},
+		"no kubeconfig":         {Options{Kubeconfig: filepath.Join(t.TempDir(), "none")}, "no such file"},
+		"no pod to be found in": {Options{}, "name a kubeconfig file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := New(c.options, tables(t), slog.New(slog.DiscardHandler))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestWhetherTheServerAnswers(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		status int
+		err    error
+		want   string
+	}{
+		"an answer":         {http.StatusOK, nil, "<nil>"},
+		"a refusal":         {http.StatusForbidden, nil, "<nil>"},
+		"too many requests": {http.StatusTooManyRequests, nil, "<nil>"},
+		"it cannot":         {http.StatusServiceUnavailable, nil, "503"},
+		"the end":           {0, io.EOF, "EOF"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := "nothing"
+			tr := transport{
+				next: roundTrip(func(*http.Request) (*http.Response, error) {
+					return &http.Response{StatusCode: c.status, Status: http.StatusText(c.status)}, c.err
+				}),
+				reached: func(err error) {
+					got = "<nil>"
+					if err != nil {
+						got = err.Error()
+					}
+				},
+			}
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://server", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = tr.RoundTrip(r) //nolint:bodyclose // there is none
+			if errors.Is(err, io.EOF) || (err != nil) != (c.err != nil) {
+				t.Errorf("fails with %v", err)
+			}
+			want := c.want
+			if want == "503" {
+				want = http.StatusText(c.status)
+			}
+			if got != want {
+				t.Errorf("reached: %s, want %s", got, want)
+			}
+		})
+	}
+}
+
+func TestTheLibrariesSpeakForDebuggingAlone(t *testing.T) {
+	t.Parallel()
+	for level, want := range map[slog.Level]string{slog.LevelDebug: "level=DEBUG msg=trouble a=1 b=2\n", slog.LevelInfo: ""} {
+		var out bytes.Buffer
+		log := clientLogger(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey || a.Key == "err" {
+				return slog.Attr{}
+			}
+			return a
+		}})))
+		log.WithValues("a", 1).Error(errors.New("e"), "trouble", "b", 2)
+		log.V(3).Info("details")
+		if out.String() != want {
+			t.Errorf("at level %v: %q, want %q", level, out.String(), want)
+		}
+	}
+}
