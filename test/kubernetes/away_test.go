@@ -31,13 +31,13 @@ func TestAKilledServerComesBack(t *testing.T) {
 	w.Kill(t)
 	w.until(t, "the server is known to be away", func() bool { return !w.source.Status().Reachable })
 	current := w.kind("services").Current
-	if current.IsZero() || w.source.Status().Since.Before(current) || w.source.Status().Err == "" {
-		t.Errorf("away since %v, services current at %v: %s", w.source.Status().Since, current, w.source.Status().Err)
+	if current.IsZero() || w.source.Status().Since.Before(current) || w.source.Status().Error == "" {
+		t.Errorf("away since %v, services current at %v: %s", w.source.Status().Since, current, w.source.Status().Error)
 	}
 	w.Restart(t)
 	w.until(t, "all is well", func() bool {
 		s := w.source.Status()
-		return s.Reachable && s.Err == "" && w.kind("services").Current.After(current)
+		return s.Reachable && s.Error == "" && w.kind("services").Current.After(current)
 	})
 	if after := w.revisions(); after != before {
 		t.Errorf("tables at %v, before at %v, although nothing changed", after, before)
@@ -60,7 +60,7 @@ func TestWhatChangedWhileWeWereCutOffFollows(t *testing.T) {
 	}
 	w.open(t)
 	awaitNames(t, w, w.tables.Services, "default/changed", "default/kept", "default/kubernetes", "default/new")
-	w.until(t, "all is well", func() bool { s := w.source.Status(); return s.Reachable && s.Err == "" })
+	w.until(t, "all is well", func() bool { s := w.source.Status(); return s.Reachable && s.Error == "" })
 	if port := get(w.tables.Services, "default/changed").Spec.Ports[0].Port; port != 81 {
 		t.Errorf("port %d", port)
 	}

@@ -13,11 +13,11 @@ func TestKindsAreTakenUpWhenTheyAreDefined(t *testing.T) {
 	w.follow(t, kubernetes.Options{LookAgain: 500 * time.Millisecond})
 	w.awaitListed(t)
 	for _, resource := range []string{"serviceexports", "ciliumnodes", "ciliumendpoints", "ciliumidentities"} {
-		if k := w.kind(resource); !k.Absent || k.Err != "" {
+		if k := w.kind(resource); !k.Absent || k.Error != "" {
 			t.Errorf("%+v, although it has no definition", k)
 		}
 	}
-	if s := w.source.Status(); !s.Reachable || s.Err != "" {
+	if s := w.source.Status(); !s.Reachable || s.Error != "" {
 		t.Errorf("%+v", s)
 	}
 

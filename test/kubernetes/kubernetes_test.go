@@ -113,7 +113,7 @@ func TestTheRoleSuffices(t *testing.T) {
 	w.follow(t, kubernetes.Options{Kubeconfig: w.Kubeconfig(t, w.gate.Addr(), token)})
 	w.until(t, "every kind is refused", func() bool {
 		for _, k := range w.source.Status().Kinds {
-			if !strings.Contains(k.Err, "forbidden") || k.Listed {
+			if !strings.Contains(k.Error, "forbidden") || k.Listed {
 				return false
 			}
 		}
@@ -121,7 +121,7 @@ func TestTheRoleSuffices(t *testing.T) {
 	})
 	w.Apply(t, role...)
 	w.awaitListed(t)
-	w.until(t, "nothing is refused", func() bool { return w.source.Status().Err == "" })
+	w.until(t, "nothing is refused", func() bool { return w.source.Status().Error == "" })
 	awaitNames(t, w, w.tables.Services, "default/kubernetes", "default/web")
 	awaitNames(t, w, w.tables.ServiceExports, "default/web")
 	awaitNames(t, w, w.tables.CiliumNodes, "node-1")

@@ -22,9 +22,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 )
 
-// retryMax bounds the pause between two requests that fail.
-const retryMax = 5 * time.Second
-
 // confirm is after how long a kind that had objects and has no definition is
 // looked for again, before that is believed: of several API servers one may have
 // just begun.
@@ -106,10 +103,26 @@ func (f *follower) follow(ctx context.Context) {
 		},
 	}
 	logger := clientLogger(f.log)
-	cache.NewReflectorWithOptions(lw, nil, f.store, cache.ReflectorOptions{
+	r := cache.NewReflectorWithOptions(lw, nil, f.store, cache.ReflectorOptions{
 		Name: f.requests.resource, TypeDescription: f.requests.resource, Logger: &logger,
-		Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: retryMax},
-	}).RunWithContext(klog.NewContext(ctx, logger))
+	})
+	ctx = klog.NewContext(ctx, logger)
+	for pause := newPause(); ctx.Err() == nil; {
+		began := time.Now()
+		err := r.ListAndWatchWithContext(ctx)
+		f.log.Debug("A watch has ended, the kind is listed again", "error", err)
+		if time.Since(began) > time.Minute {
+			pause.Reset()
+		}
+		_ = waiting.Sleep(ctx, pause.NextBackOff())
+	}
+}
+
+// newPause makes the pauses between requests that fail.
+func newPause() *backoff.ExponentialBackOff {
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval = 100*time.Millisecond, 5*time.Second
+	return pause
 }
 
 // ask makes a request, again and again while there is no answer or a refusal that
@@ -121,8 +134,7 @@ func (f *follower) follow(ctx context.Context) {
 // A watch that was to be resumed when the server had gone away is reported as
 // expired, so that a list follows: the server may be back with older data.
 func ask[R any](ctx context.Context, f *follower, end func(), resumed bool, request func() (R, error)) (R, error) {
-	pause := backoff.NewExponentialBackOff()
-	pause.InitialInterval, pause.MaxInterval = 100*time.Millisecond, retryMax
+	pause := newPause()
 	for {
 		r, err := request()
 		switch {

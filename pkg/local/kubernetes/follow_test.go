@@ -18,7 +18,7 @@ func TestAServerThatIsAwayForHours(t *testing.T) {
 		f.api.answers(errNoAnswer)
 		f.api.lose("2")
 		f.expect(t, "while it is away", 3*time.Hour, map[string]string{"1": "a", "2": "a"})
-		if s := f.status(); s.Err == "" || !s.Listed || !s.Current.Equal(current) {
+		if s := f.status(); s.Error == "" || !s.Listed || !s.Current.Equal(current) {
 			t.Errorf("%+v, current at first %v", s, current)
 		}
 		asked := f.api.count()
@@ -82,12 +82,12 @@ func TestARefusalIsShownUntilItIsOver(t *testing.T) {
 		f := newFollowing(t, a)
 		defer f.stop()
 		f.expect(t, "while it is refused", time.Hour, map[string]string{})
-		if s := f.status(); s.Listed || s.Err == "" || len(f.reported()) != 1 {
+		if s := f.status(); s.Listed || s.Error == "" || len(f.reported()) != 1 {
 			t.Errorf("%+v, reports %v", s, f.reported())
 		}
 		a.answers(nil)
 		f.expect(t, "after it was allowed", 10*time.Second, map[string]string{"1": "a"})
-		if s := f.status(); !s.Listed || s.Err != "" || len(f.reported()) != 2 {
+		if s := f.status(); !s.Listed || s.Error != "" || len(f.reported()) != 2 {
 			t.Errorf("%+v, reports %v", s, f.reported())
 		}
 	})
@@ -101,7 +101,7 @@ func TestAKindWithoutADefinition(t *testing.T) {
 		f := newFollowing(t, a)
 		defer f.stop()
 		f.expect(t, "before it is defined", time.Second, map[string]string{})
-		if s := f.status(); !s.Listed || !s.Absent || s.Err != "" {
+		if s := f.status(); !s.Listed || !s.Absent || s.Error != "" {
 			t.Errorf("%+v", s)
 		}
 		asked := a.count()

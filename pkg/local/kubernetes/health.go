@@ -8,28 +8,34 @@ import (
 	"time"
 )
 
-// Status is how a source is doing.
+// Status is what there is to say of a source at one moment.
 type Status struct {
-	Server string // where the API server is
+	// Server is where the API server is.
+	Server string `json:"server"`
 	// Reachable tells whether the API server answered the latest request, and
 	// Since since when that is so, or not; zero before the first one.
-	Reachable bool
-	Since     time.Time
-	Err       string // what is wrong; empty when nothing is
-	Kinds     []KindStatus
+	Reachable bool      `json:"reachable"`
+	Since     time.Time `json:"since,omitzero"`
+	// Error says what is wrong first; empty when nothing is.
+	Error string       `json:"error,omitempty"`
+	Kinds []KindStatus `json:"kinds"`
 }
 
 // KindStatus is how far one kind of objects is known.
 type KindStatus struct {
-	Resource string // "services"
-	Listed   bool   // everything that was there at the start is known
-	Absent   bool   // it has no definition, and so no objects
-	Objects  int
+	// Resource is what the kind is called: "services".
+	Resource string `json:"resource"`
+	// Listed: everything that was there at the start is known.
+	Listed bool `json:"listed"`
+	// Absent: the kind has no definition, and so no objects.
+	Absent  bool `json:"absent,omitempty"`
+	Objects int  `json:"objects"`
 	// Current is when the API server was last heard to say what changed, or that
 	// nothing did: it knew of nothing else then. It does so at least about once a
 	// minute. Zero before the first list.
-	Current time.Time
-	Err     string // why the kind is not followed now; empty while it is
+	Current time.Time `json:"current,omitzero"`
+	// Error says why the kind is not followed now; empty while it is.
+	Error string `json:"error,omitempty"`
 }
 
 // health gathers how the followers are doing.
@@ -151,11 +157,11 @@ func (h *health) trouble() error {
 func (h *health) status() Status {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := Status{Reachable: h.noAnswer == nil && !h.since.IsZero(), Since: h.since, Err: h.reported}
+	s := Status{Reachable: h.noAnswer == nil && !h.since.IsZero(), Since: h.since, Error: h.reported}
 	for _, k := range h.kinds {
 		one := KindStatus{Resource: k.resource, Listed: k.listed, Absent: k.absent, Current: k.current}
 		if k.err != nil {
-			one.Err = k.err.Error()
+			one.Error = k.err.Error()
 		}
 		s.Kinds = append(s.Kinds, one)
 	}

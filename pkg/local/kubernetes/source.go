@@ -94,8 +94,8 @@ func ours(config *rest.Config) *rest.Config {
 	return config
 }
 
-// Run keeps the tables as the API server has the objects, until ctx ends. Its
-// error is that of ctx.
+// Run keeps the tables as the API server has the objects, until ctx ends, and
+// then withdraws nothing. Its error is that of ctx.
 func (s *Source) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	for _, k := range s.kinds {
