@@ -29,7 +29,6 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/children"
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
-	"github.com/mesh-agent/mesh-agent/internal/waiting"
 )
 
 // Program is the environment variable with the path of kube-apiserver.
@@ -51,6 +50,7 @@ type Server struct {
 	certs   *etcdtest.Certs
 	dir     string // its own certificates, keys and log
 	cmd     *exec.Cmd
+	ended   chan struct{} // closed when the process has ended
 }
 
 // Start runs an API server until the end of the test and waits until it is ready.
@@ -130,7 +130,9 @@ func (s *Server) start(t testing.TB) {
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("start %s: %v", s.program, err)
 	}
-	s.cmd = cmd
+	ended := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(ended) }()
+	s.cmd, s.ended = cmd, ended
 	s.awaitReady(t)
 }
 
@@ -144,12 +146,18 @@ func (s *Server) awaitReady(t testing.TB) {
 		t.Fatal(err)
 	}
 	defer client.CloseIdleConnections()
+	poll := time.NewTicker(100 * time.Millisecond)
+	defer poll.Stop()
 	for {
 		err := ready(ctx, client, "https://"+s.addr+"/readyz")
 		if err == nil {
 			return
 		}
-		if waiting.Sleep(ctx, 100*time.Millisecond) != nil {
+		select {
+		case <-poll.C:
+		case <-s.ended:
+			t.Fatalf("%s has ended:\n%s", s.program, s.Log())
+		case <-ctx.Done():
 			t.Fatalf("%s is not ready: %v\n%s", s.program, err, s.Log())
 		}
 	}
@@ -206,7 +214,7 @@ func (s *Server) stop() {
 		return
 	}
 	_ = s.cmd.Process.Kill()
-	_ = s.cmd.Wait()
+	<-s.ended
 	s.cmd = nil
 }
 
