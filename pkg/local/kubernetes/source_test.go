@@ -17,9 +17,8 @@ func TestWhatASourceCannotBeginWith(t *testing.T) {
 		options Options
 		want    string
 	}{
-		"own pods of nobody":    {Options{OwnPodsOnly: true, Kubeconfig: "any"}, "set the node's name"},
-		"no kubeconfig":         {Options{Kubeconfig: filepath.Join(t.TempDir(), "none")}, "no such file"},
-		"no pod to be found in": {Options{}, "name a kubeconfig file"},
+		"own pods of nobody": {Options{OwnPodsOnly: true, Kubeconfig: "any"}, "set the node's name"},
+		"no kubeconfig":      {Options{Kubeconfig: filepath.Join(t.TempDir(), "none")}, "no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -28,6 +27,14 @@ func TestWhatASourceCannotBeginWith(t *testing.T) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+func TestOutsideOfAPodAKubeconfigIsNeeded(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "") // these tests may run in one
+	_, err := New(Options{}, tables(t), slog.New(slog.DiscardHandler))
+	if err == nil || !strings.Contains(err.Error(), "name a kubeconfig file") {
+		t.Errorf("%v", err)
 	}
 }
 
