@@ -19,8 +19,8 @@ const keysPerLease = 1000
 // keys are told when a lease ends than too few.
 type leaseBook struct {
 	leases map[int64]*lease
-	of     map[string]int64 // the lease of each key that is tied
-	roomy  int64            // the lease that had room last
+	of     map[string]tie // of each key that is tied: one entry each, there may be hundreds of thousands
+	roomy  int64          // the lease that had room last
 }
 
 // lease is one that was granted.
@@ -28,13 +28,14 @@ type lease struct {
 	ttl      time.Duration
 	answered time.Time // the last question that was answered was asked then
 	next     time.Time // when to ask again
-	keys     map[string]tie
+	keys     int       // how many are tied to it
 }
 
 // tie is what is known of a key that may be tied to a lease.
 type tie struct {
-	writing int   // writes under way
+	lease   int64
 	rev     int64 // of the last write that was made, or may have been; 0: none
+	writing int   // writes under way
 }
 
 // outcome of a write that was to tie a key to a lease.
@@ -47,37 +48,36 @@ const (
 )
 
 func newLeaseBook() leaseBook {
-	return leaseBook{leases: make(map[int64]*lease), of: make(map[string]int64)}
+	return leaseBook{leases: make(map[int64]*lease), of: make(map[string]tie)}
 }
 
 // add notes a lease that was granted for ttl, having been asked for at now.
 func (b *leaseBook) add(id int64, ttl time.Duration, now time.Time) {
-	b.leases[id] = &lease{ttl: ttl, answered: now, next: now.Add(ttl / 3), keys: make(map[string]tie)}
+	b.leases[id] = &lease{ttl: ttl, answered: now, next: now.Add(ttl / 3)}
 	b.roomy = id
 }
 
 // attach chooses the lease for a write of the key: its present one, or one with
 // room. It reports false when another lease is needed.
 func (b *leaseBook) attach(key string) (int64, bool) {
-	id, ok := b.of[key]
+	t, ok := b.of[key]
 	if !ok {
-		if id, ok = b.withRoom(); !ok {
+		if t.lease, ok = b.withRoom(); !ok {
 			return 0, false
 		}
-		b.of[key] = id
+		b.leases[t.lease].keys++
 	}
-	t := b.leases[id].keys[key]
 	t.writing++
-	b.leases[id].keys[key] = t
-	return id, true
+	b.of[key] = t
+	return t.lease, true
 }
 
 func (b *leaseBook) withRoom() (int64, bool) {
-	if l := b.leases[b.roomy]; l != nil && len(l.keys) < keysPerLease {
+	if l := b.leases[b.roomy]; l != nil && l.keys < keysPerLease {
 		return b.roomy, true
 	}
 	for id, l := range b.leases {
-		if len(l.keys) < keysPerLease {
+		if l.keys < keysPerLease {
 			b.roomy = id
 			return id, true
 		}
@@ -89,11 +89,10 @@ func (b *leaseBook) withRoom() (int64, bool) {
 // the write when the key is tied. When the lease has ended meanwhile, so has the
 // tie.
 func (b *leaseBook) settle(key string, id int64, o outcome, rev int64) {
-	l := b.leases[id]
-	if l == nil {
+	t, ok := b.of[key]
+	if !ok || t.lease != id {
 		return
 	}
-	t := l.keys[key]
 	t.writing--
 	switch o {
 	case tied:
@@ -102,8 +101,8 @@ func (b *leaseBook) settle(key string, id int64, o outcome, rev int64) {
 		t.rev = max(t.rev, 1) // any later deletion is after it
 	case untied:
 	}
-	l.keys[key] = t
-	if t == (tie{}) {
+	b.of[key] = t
+	if t.writing == 0 && t.rev == 0 {
 		b.forget(key)
 	}
 }
@@ -111,11 +110,7 @@ func (b *leaseBook) settle(key string, id int64, o outcome, rev int64) {
 // detach notes that the key was deleted, or written without a lease, at rev. A
 // write that is under way may tie it again: then it stays.
 func (b *leaseBook) detach(key string, rev int64) {
-	id, ok := b.of[key]
-	if !ok {
-		return
-	}
-	if t := b.leases[id].keys[key]; t.writing == 0 && t.rev < rev {
+	if t, ok := b.of[key]; ok && t.writing == 0 && t.rev < rev {
 		b.forget(key)
 	}
 }
@@ -130,22 +125,34 @@ func (b *leaseBook) detachAll(selection string, rev int64) {
 }
 
 func (b *leaseBook) forget(key string) {
-	delete(b.leases[b.of[key]].keys, key)
+	b.leases[b.of[key].lease].keys--
 	delete(b.of, key)
 }
 
-// end notes that a lease has ended, and returns the keys that were tied to it, in
-// order.
-func (b *leaseBook) end(id int64) []string {
-	l := b.leases[id]
-	if l == nil {
-		return nil
+// end notes that leases have ended, and returns the keys that were tied to each of
+// those that were known, in order.
+func (b *leaseBook) end(ids ...int64) map[int64][]string {
+	ended, keys := make(map[int64][]string), 0
+	for _, id := range ids {
+		if l := b.leases[id]; l != nil {
+			keys += l.keys
+			ended[id] = nil
+			delete(b.leases, id)
+		}
 	}
-	delete(b.leases, id)
-	for key := range l.keys {
-		delete(b.of, key)
+	if keys == 0 {
+		return ended
 	}
-	return slices.Sorted(maps.Keys(l.keys))
+	for key, t := range b.of {
+		if _, over := ended[t.lease]; over {
+			ended[t.lease] = append(ended[t.lease], key)
+			delete(b.of, key)
+		}
+	}
+	for _, keys := range ended {
+		slices.Sort(keys)
+	}
+	return ended
 }
 
 // ids are all leases.

@@ -49,10 +49,10 @@ func TestLeaseBookFillsLeases(t *testing.T) {
 	if id := b.tie(t, "one more", 4); id != 2 {
 		t.Errorf("tied to %d", id)
 	}
-	if keys := b.end(1); len(keys) != keysPerLease || keys[0] != "instead" || !slices.IsSorted(keys) {
+	if keys := b.end(1)[1]; len(keys) != keysPerLease || keys[0] != "instead" || !slices.IsSorted(keys) {
 		t.Errorf("%d keys, the first is %s", len(keys), keys[0])
 	}
-	if keys := b.end(1); keys != nil {
+	if keys := b.end(1)[1]; keys != nil {
 		t.Errorf("ended twice: %v", keys)
 	}
 	if id := b.tie(t, "p/0000", 5); id != 2 {
@@ -93,7 +93,7 @@ func TestLeaseBookOutcomes(t *testing.T) {
 		b := newLeaseBook()
 		b.add(1, time.Minute, day(0))
 		c.do(&b)
-		if diff := cmp.Diff(c.want, b.end(1)); diff != "" {
+		if diff := cmp.Diff(c.want, b.end(1)[1]); diff != "" {
 			t.Errorf("%s: %s", c.name, diff)
 		}
 		b.settle("k", 1, tied, 9) // too late
@@ -178,7 +178,7 @@ func TestLeaseBookAgainstModel(t *testing.T) {
 					}
 				}
 				slices.Sort(want)
-				if diff := cmp.Diff(want, b.end(id)); diff != "" {
+				if diff := cmp.Diff(want, b.end(id)[id]); diff != "" {
 					t.Fatal(diff)
 				}
 			},

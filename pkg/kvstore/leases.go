@@ -179,16 +179,14 @@ const leaseUnknown = "the server does not know it any more"
 func (l *Leases) end(ids []int64, why string) {
 	l.telling.Lock()
 	defer l.telling.Unlock()
-	for _, id := range ids {
-		l.mu.Lock()
-		_, known := l.book.leases[id]
-		keys := l.book.end(id)
-		observers := maps.Clone(l.observers)
-		log := l.joined.log
-		if known {
-			l.count(-1)
-		}
-		l.mu.Unlock()
+	l.mu.Lock()
+	ended := l.book.end(ids...)
+	observers := maps.Clone(l.observers)
+	log := l.joined.log
+	l.count(-len(ended))
+	l.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(ended)) {
+		keys := ended[id]
 		if len(keys) > 0 && log != nil {
 			log.Warn("A kvstore lease has ended, and with it the keys tied to it", "lease", id, "keys", len(keys), "reason", why)
 		}
@@ -269,9 +267,7 @@ func (l *Leases) Revoke(ctx context.Context) error {
 	l.mu.Lock()
 	j := l.joined
 	ids := l.book.ids()
-	for _, id := range ids {
-		l.book.end(id)
-	}
+	l.book.end(ids...)
 	l.count(-len(ids))
 	l.mu.Unlock()
 	var errs []error

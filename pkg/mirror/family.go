@@ -24,6 +24,7 @@ type family struct {
 	watch    *store.Watch[present]
 	sync     *store.Sync
 	values   [][]byte // of the changes of the batch at hand, in their order; the watch's goroutine owns it
+	room     func()   // waits while too much is still to be written; the watch's goroutine owns it
 
 	detached atomic.Bool // nothing reaches the sync any more
 
@@ -39,7 +40,7 @@ var _ remotecluster.Source = (*family)(nil)
 type present struct{}
 
 func (c *copyOf) newFamily(r wire.Resource) *family {
-	f := &family{resource: r, again: make(map[string]struct{}), asked: make(chan struct{}, 1)}
+	f := &family{resource: r, room: func() {}, again: make(map[string]struct{}), asked: make(chan struct{}, 1)}
 	f.sync = store.NewSync(store.SyncParams{
 		Prefix: r.Prefix(c.name, true), Again: f.askAgain, Outbox: c.outbox, Cluster: c.name, Log: c.log,
 	})
@@ -72,6 +73,7 @@ func (f *family) apply(changes []store.Change[present]) {
 		f.sync.Put(ch.Name, values[0])
 		values = values[1:]
 	}
+	f.room()
 }
 
 func (f *family) listed() { f.sync.Complete() }
@@ -85,7 +87,11 @@ func (f *family) Resource() wire.Resource { return f.resource }
 // Run implements [remotecluster.Source].
 func (f *family) Run(ctx context.Context, s store.Session) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return f.watch.Run(ctx, s) })
+	g.Go(func() error {
+		f.room = func() { _ = f.sync.WaitRoom(ctx) } // whose end the watch sees for itself
+		defer func() { f.room = func() {} }()
+		return f.watch.Run(ctx, s)
+	})
 	g.Go(func() error { return f.readAgain(ctx, s) })
 	return g.Wait()
 }

@@ -296,8 +296,10 @@ func runLate(ctx context.Context, argument string) error {
 	watching, cancel := context.WithTimeout(ctx, changesFor+after)
 	defer cancel()
 	var g errgroup.Group
+	copies := to.Watch(watching, wire.CachePrefix+"/", clientv3.WithPrefix(), clientv3.WithCreatedNotify())
+	<-copies
 	g.Go(func() error {
-		for resp := range to.Watch(watching, wire.CachePrefix+"/", clientv3.WithPrefix()) {
+		for resp := range copies {
 			for _, e := range resp.Events {
 				note(came, change{string(e.Kv.Key), string(e.Kv.Value)})
 			}
