@@ -1,12 +1,13 @@
-// Package store keeps what a reader knows of a key family: the keys below one
-// kvstore prefix, each with the value in force, and the position up to which
-// they are known.
+// Package store keeps what is known of a key family, the keys below one kvstore
+// prefix, and keeps a key family as its owner wants it.
 //
-// It has two halves. [Set] is the pure core: it takes keys and values in any
-// order of lists and events and says what changed. It owns the only set of
-// keys there is: relists, sweeps, counts and drains all read it. [Watch] feeds
-// a Set from a kvstore, resumes where it can, lists again where it must, and
-// hands every batch of changes to one function.
+// # Reading
+//
+// [Set] is the pure core: it takes keys and values in any order of lists and
+// events and says what changed. It owns the only set of keys there is: relists,
+// sweeps, counts and drains all read it. [Watch] feeds a Set from a kvstore,
+// resumes where it can, lists again where it must, and hands every batch of
+// changes to one function.
 //
 // Guarantees to whoever applies the changes:
 //   - changes come in the order of the kvstore, one call at a time;
@@ -21,6 +22,35 @@
 // [Metrics] tell how long events take from their receipt until they are visible,
 // and how many are under way.
 //
-// Concurrency: a Set belongs to one goroutine. The methods of a Watch may be
-// called by any, but Run and Drain exclude each other.
+// # Writing
+//
+// A [Sync] makes the keys below a prefix what its owner wants, and keeps them so,
+// whatever others, the end of leases and the loss of the server do to them. Its
+// pure core, the ledger, has one line for each name that is wanted or there, and
+// compares. What it finds to write goes through the [Outbox] of its writer, which
+// makes transactions of what all Syncs have to write. [Canaries] say to readers
+// that all is there, and are written last.
+//
+// Guarantees to whoever owns the keys:
+//   - only what differs is written, and nothing before it is known what is there:
+//     a change costs one write, a restart with equal contents one for each key
+//     (the lease is another one), a restart of the kvstore with its data none;
+//   - a key that nobody wants is deleted only once everything that is wanted was
+//     given;
+//   - what a kvstore refuses holds up nothing else, and what was not acknowledged
+//     is tried again;
+//   - a canary is never written before the keys that it stands for.
+//
+// # Sharing
+//
+// A prefix below which each node owns some keys, such as that of nodes or of IPs
+// where agents write them, is a shared store: a Sync with SyncParams.Shared writes
+// the own keys, and a Watch observes all, with a [Delayed] between it and the
+// tables, so that the keys of a node that restarts do not come and go.
+//
+// # Concurrency
+//
+// A Set belongs to one goroutine. The methods of all others may be called by any;
+// Run, Drain and Forget exclude each other. One mechanism follows a prefix for a
+// Watch, a Sync and Canaries: the follower, which tells a keeper what it learns.
 package store

@@ -300,3 +300,87 @@ func TestWaitRoom(t *testing.T) {
 		}
 	})
 }
+
+// TestASyncResumes: after a lost connection nothing is listed.
+func TestASyncResumes(t *testing.T) {
+	t.Parallel()
+	for name, shared := range map[string]bool{"own prefix": false, "shared prefix": true} {
+		for _, n := range []int{3, 3 * proofKeys} {
+			t.Run(fmt.Sprint(name, " with ", n), func(t *testing.T) {
+				t.Parallel()
+				d := newDesk(t, nil)
+				defer d.stop()
+				s := NewSync(SyncParams{Prefix: "p/", Shared: shared, Outbox: d.outbox})
+				want := map[string]string{}
+				for i := range n {
+					want[fmt.Sprint(i)] = "1"
+					s.Put(fmt.Sprint(i), []byte("1"))
+				}
+				if shared {
+					d.mem.Set("p/other", "1")
+					want["other"] = "1"
+				}
+				d.run(s.Run)
+				s.Complete()
+				d.clean(s)
+				lists := func() (n uint) {
+					s.do(func(l *ledger) { n = l.epoch })
+					return n
+				}
+				caughtUp := func() {
+					t.Helper()
+					if err := s.state.reach(d.ctx, d.mem.Position(), "all"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				caughtUp()
+				d.mem.Break(nil)
+				d.mem.Unset("p/0")
+				d.mem.Set("p/1", "changed")
+				s.Put("2", []byte("2"))
+				want["2"] = "2"
+				d.until("p/", want)
+				d.clean(s)
+				caughtUp()
+				if lists() != 1 {
+					t.Errorf("listed %d times", lists())
+				}
+			})
+		}
+	}
+}
+
+// TestRefusedWritesAreTriedLessAndLessOften follows one key over its tries.
+func TestRefusedWritesAreTriedLessAndLessOften(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(0, 0)
+	f := newFailures()
+	var waits []time.Duration
+	for range 20 {
+		f.add(7, now)
+		next, ok := f.next()
+		if !ok {
+			t.Fatal("nothing is due")
+		}
+		if _, ok := f.due(next.Add(-1)); ok {
+			t.Fatal("it is due too early")
+		}
+		waits = append(waits, next.Sub(now))
+		now = next
+		if p, ok := f.due(now); !ok || p != 7 {
+			t.Fatal("it is not due")
+		}
+	}
+	if waits[0] != retryFirst || waits[1] != 2*retryFirst || waits[10] != 1024*retryFirst || waits[19] != retryLatest {
+		t.Errorf("the pauses are %v", waits)
+	}
+	f.add(7, now)
+	f.renew(7, now.Add(time.Second)) // another value
+	if next, _ := f.next(); !next.Equal(now.Add(time.Second)) {
+		t.Errorf("due at %v, want %v", next, now)
+	}
+	f.forget(7)
+	if _, ok := f.next(); ok || f.has(7) {
+		t.Error("it is not forgotten")
+	}
+}

@@ -1,0 +1,67 @@
+package kvstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+)
+
+func TestWhatIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{nil, false},
+		{errors.New("anything"), false},
+		{context.DeadlineExceeded, false},
+		{ErrLockLeaseExpired, false},
+		{ErrServerChanged, false},
+		{rpctypes.ErrGRPCPermissionDenied, true},
+		{rpctypes.ErrGRPCRequestTooLarge, true},
+		{rpctypes.ErrGRPCTooManyOps, true},
+		{rpctypes.ErrGRPCDuplicateKey, true},
+		{status.Error(codes.ResourceExhausted, "grpc: received message larger than max (9 vs. 8)"), true},
+		{rpctypes.ErrGRPCNoSpace, false},
+		{rpctypes.ErrTooManyRequests, false},
+		{rpctypes.ErrGRPCLeaderChanged, false},
+		{rpctypes.ErrGRPCLeaseNotFound, false},
+		{rpctypes.ErrGRPCAuthFailed, false},
+		{rpctypes.ErrGRPCInvalidAuthToken, false},
+		{rpctypes.ErrGRPCUserEmpty, false},
+		{rpctypes.ErrGRPCAuthOldRevision, false},
+	} {
+		err := c.err
+		if err != nil {
+			err = fmt.Errorf("around it: %w", &KeyError{"update", "k", fromRPC(err)})
+		}
+		if IsRefused(err) != c.want {
+			t.Errorf("%v: refused is %t", err, !c.want)
+		}
+	}
+}
+
+// TestALargeUpdateIsRefused: by the server's limit of a request, and by that of a
+// message.
+func TestALargeUpdateIsRefused(t *testing.T) {
+	t.Parallel()
+	srv := etcdtest.Start(t)
+	e, _ := writer(t, srv.Endpoint(), hasty())
+	for _, size := range []int{2 << 19, 2 << 20, 2 << 22} {
+		_, err := e.Update(testContext(t), []Write{{Key: "a", Value: []byte("1")}, {Key: "b", Value: make([]byte, size)}}, Leased())
+		if size < 3<<19 {
+			if err != nil {
+				t.Errorf("%d bytes: %v", size, err)
+			}
+		} else if !IsRefused(err) {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+	}
+}
