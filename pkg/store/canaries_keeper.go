@@ -60,6 +60,6 @@ func (c *Canaries) listed() {}
 func (c *Canaries) follows(bool) {}
 
 // proof is none: there are few canaries, and a list is no trouble.
-func (c *Canaries) proof(kvstore.Position) (proof, bool) { return proof{}, false }
+func (c *Canaries) proof() (proof, bool) { return proof{}, false }
 
 func (c *Canaries) agrees(proof, kvstore.Past) bool { return false }

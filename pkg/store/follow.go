@@ -45,9 +45,9 @@ type keeper interface {
 	// follows tells whether a stream is open, after all that the keeper has.
 	follows(now bool)
 	// proof says what to ask a server to learn whether its history is the one
-	// that was followed up to a position; not ok: nothing proves it. agrees tells
+	// that was followed; not ok: nothing proves it. agrees tells
 	// whether the answer is the right one.
-	proof(at kvstore.Position) (p proof, ok bool)
+	proof() (p proof, ok bool)
 	agrees(p proof, past kvstore.Past) bool
 }
 
@@ -162,7 +162,7 @@ func (f *follower) resumable(ctx context.Context, k keeper, s Session) (bool, er
 	if f.pos.Revision == 0 {
 		return false, nil
 	}
-	proof, ok := k.proof(f.pos)
+	proof, ok := k.proof()
 	if !ok {
 		return false, nil
 	}

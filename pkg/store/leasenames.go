@@ -4,8 +4,7 @@ package store
 type leaseName uint32
 
 const (
-	noLease  leaseName = iota // none
-	ownLease                  // one of our own: it was acknowledged, and no event has told yet which one
+	noLease leaseName = iota
 	firstLease
 )
 
@@ -60,7 +59,7 @@ func (n *leaseNames) forget(name leaseName) {
 
 // ours tells whether a lease is.
 func (n *leaseNames) ours(name leaseName) bool {
-	return name == ownLease || name >= firstLease && n.of(name).ours
+	return name >= firstLease && n.of(name).ours
 }
 
 // refresh asks again which are ours, and tells whether that has changed.

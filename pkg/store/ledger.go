@@ -11,10 +11,11 @@ import (
 // It has one line for each name that is wanted or there, and says what is to be
 // written so that what is there becomes what is wanted.
 //
-// What is there is known from lists, from events, and from writes that were
-// acknowledged; of two that contradict each other the one of the higher revision
-// counts. A list is the exception, since it may come from another etcd: what it
-// says counts, and writes that were begun before it say nothing any more.
+// What is there is known from lists and events alone, so that it is exactly what
+// the kvstore had at the position that was followed. A write that was acknowledged
+// is awaited: its event will come, and until then nothing is written for the name
+// but another value. A list may come from another etcd: what it says counts,
+// whatever its revisions, and writes that were begun before it are not awaited.
 type ledger struct {
 	shared bool // others have keys here too: a line is only for what was wanted
 	lean   bool // values are held only until they are written
@@ -32,10 +33,17 @@ type ledger struct {
 	open     bool // events are followed, after the list
 	synced   bool // everything was as wanted once, since the owner began
 	epoch    uint // counts the lists
-	acked    int64
+	awaited  map[place]awaited
 
 	wanted, there, dirty, flying int // how many lines are that
 	bytes                        int // of the values that are held
+}
+
+// awaited is a write that was acknowledged, and of which no event has told yet.
+type awaited struct {
+	rev  int64
+	hash uint64 // of the value
+	gone bool   // it is a deletion
 }
 
 // line is what is noted of a name beside what is there.
@@ -54,11 +62,12 @@ const (
 	isGiven          // wanted, and given since the owner began
 	isWithdrawn      // not wanted any more, and to be deleted whether complete or not
 	isThere          // in the kvstore
-	isDoubtful       // a write of ours may have made it be there, and no event would tell
+	isDoubtful       // shared: a write of ours may make it be there, and without a line no event would tell
 	isDirty          // what is there is not what is wanted
 	isHeld           // value is the wanted one
 	isQueued         // in the queue
 	isFlying         // a write is under way
+	isAwaited        // the event of a write is
 	isMissing        // in asks: the owner is to be asked for the value
 	isAsked          // the owner was asked for the value
 )
@@ -69,7 +78,7 @@ func newLedger(shared, lean bool) ledger {
 	seed := maphash.MakeSeed()
 	return ledger{
 		shared: shared, lean: lean, seed: seed, records: newRecords[line](seed),
-		leases: newLeaseNames(), failures: newFailures(),
+		leases: newLeaseNames(), failures: newFailures(), awaited: make(map[place]awaited),
 	}
 }
 
@@ -163,7 +172,6 @@ func (l *ledger) completed(now time.Time) {
 func (l *ledger) beginList() {
 	l.records.forgetSeen()
 	l.epoch++
-	l.acked = 0
 	l.listed = false
 }
 
@@ -184,6 +192,9 @@ func (l *ledger) list(name []byte, kv *kvstore.KeyValue, owns func(int64) bool) 
 func (l *ledger) doneList(rev int64, owns func(int64) bool) {
 	l.leases.refresh(owns)
 	l.listed = true
+	for p := range l.awaited {
+		l.hasCome(p)
+	}
 	for p := range l.records.all() {
 		if l.records.seen.has(p) {
 			l.update(p)
@@ -198,6 +209,9 @@ func (l *ledger) event(name []byte, e *kvstore.Event, owns func(int64) bool) {
 	p, known := l.records.find(name)
 	if e.Type == kvstore.EventDelete {
 		if known && e.ModRevision > l.records.at(p).rev {
+			if a, is := l.awaited[p]; is && (a.gone || e.ModRevision >= a.rev) {
+				l.hasCome(p)
+			}
 			l.isGone(p, e.ModRevision)
 		}
 		return
@@ -208,12 +222,19 @@ func (l *ledger) event(name []byte, e *kvstore.Event, owns func(int64) bool) {
 		}
 		p = l.records.add(string(name))
 	}
-	switch r := l.records.at(p); {
-	case e.ModRevision > r.rev:
-		l.isThere(p, e.ModRevision, maphash.Bytes(l.seed, e.Value), l.leases.name(e.Lease, owns))
-	case e.ModRevision == r.rev && r.obj.lease == ownLease: // a write of ours: now we know with which lease
-		l.isThere(p, r.rev, r.hash, l.leases.name(e.Lease, owns))
+	if e.ModRevision <= l.records.at(p).rev {
+		return
 	}
+	if a, is := l.awaited[p]; is && e.ModRevision >= a.rev {
+		l.hasCome(p)
+	}
+	l.isThere(p, e.ModRevision, maphash.Bytes(l.seed, e.Value), l.leases.name(e.Lease, owns))
+}
+
+// hasCome notes that an event need not be awaited any more.
+func (l *ledger) hasCome(p place) {
+	delete(l.awaited, p)
+	l.records.at(p).obj.is &^= isAwaited | isDoubtful
 }
 
 // isThere notes what is there. The lease has been named for it.
@@ -271,9 +292,10 @@ func (l *ledger) update(p place) {
 		}
 	}
 	switch {
-	case r.obj.is.has(isFlying):
+	case r.obj.is.has(isFlying) || l.comes(p, r):
 	case needs:
 		l.provide(p, r)
+	case r.obj.is.has(isAwaited):
 	case !r.obj.is.has(isWanted | isThere | isDoubtful):
 		l.failures.forget(p)
 		l.records.remove(p)
@@ -284,6 +306,18 @@ func (l *ledger) update(p place) {
 			l.letGo(r)
 		}
 	}
+}
+
+// comes tells whether the write whose event is awaited makes what is wanted.
+func (l *ledger) comes(p place, r *record[line]) bool {
+	if !r.obj.is.has(isAwaited) {
+		return false
+	}
+	a := l.awaited[p]
+	if r.obj.is.has(isWanted) {
+		return !a.gone && a.hash == r.obj.want
+	}
+	return a.gone
 }
 
 // provide has a line written that needs it, or has its value asked for.
@@ -321,7 +355,9 @@ func (l *ledger) asked() []string {
 }
 
 // clean tells whether everything is known to be as wanted.
-func (l *ledger) clean() bool { return l.listed && l.complete && l.dirty == 0 && l.flying == 0 }
+func (l *ledger) clean() bool {
+	return l.listed && l.complete && l.dirty == 0 && l.flying == 0 && len(l.awaited) == 0
+}
 
 // mark is called after each step, and notes that everything was as wanted once.
 func (l *ledger) mark() { l.synced = l.synced || l.clean() }

@@ -25,6 +25,7 @@ type ledgerRig struct {
 	rev    int64
 	lease  int64 // ours
 	events []kvstore.Event
+	heard  map[string]int64 // what is there as far as it was heard, by revision
 	sent   []flight
 
 	wanted map[string]string // what the owner wants
@@ -42,7 +43,7 @@ type flight struct {
 func newLedgerRig(t *rapid.T, shared, lean bool) *ledgerRig {
 	return &ledgerRig{
 		t: t, l: newLedger(shared, lean), now: time.Unix(0, 0), items: map[string]kvstore.Event{}, rev: 1, lease: 100,
-		wanted: map[string]string{}, given: map[string]bool{}, asked: map[string]bool{},
+		heard: map[string]int64{}, wanted: map[string]string{}, given: map[string]bool{}, asked: map[string]bool{},
 	}
 }
 
@@ -65,6 +66,9 @@ func (r *ledgerRig) write(name, value string, lease int64) int64 {
 
 func (r *ledgerRig) deliver(n int) {
 	for _, e := range r.events[:n] {
+		if r.heard[string(e.Key)] = e.ModRevision; e.Type == kvstore.EventDelete {
+			delete(r.heard, string(e.Key))
+		}
 		r.l.event(e.Key, &e, r.owns)
 	}
 	r.events = r.events[n:]
@@ -95,6 +99,7 @@ func (r *ledgerRig) list() {
 	names := slices.Sorted(maps.Keys(r.items))
 	for _, name := range names {
 		e := r.items[name]
+		r.heard[name] = e.ModRevision
 		r.l.list([]byte(name), &e.KeyValue, r.owns)
 	}
 }
@@ -105,6 +110,7 @@ func (r *ledgerRig) relist(meanwhile func()) {
 	r.l.beginList()
 	r.events = nil
 	at := r.rev
+	clear(r.heard)
 	r.list()
 	meanwhile()
 	r.l.doneList(at, r.owns)
@@ -193,26 +199,29 @@ func (r *ledgerRig) check() {
 
 // counts compares the counters with the lines.
 func (r *ledgerRig) counts() {
-	var wanted, there, dirty, flying, bytes int
+	var wanted, there, dirty, flying, awaits, bytes int
 	for p := range r.l.records.all() {
 		line := r.l.records.at(p)
 		is := line.obj.is
 		for _, c := range []struct {
 			n    *int
 			mark mark
-		}{{&wanted, isWanted}, {&there, isThere}, {&dirty, isDirty}, {&flying, isFlying}} {
+		}{{&wanted, isWanted}, {&there, isThere}, {&dirty, isDirty}, {&flying, isFlying}, {&awaits, isAwaited}} {
 			if is.has(c.mark) {
 				*c.n++
 			}
 		}
 		bytes += len(line.obj.value)
+		if rev, heard := r.heard[line.name]; is.has(isThere) != heard && (!r.l.shared || !heard) || heard && is.has(isThere) && rev != line.rev {
+			r.t.Fatalf("%s is noted as there (%t) at %d, heard of at %d", line.name, is.has(isThere), line.rev, rev)
+		}
 		if is.has(isDirty) != r.l.needs(line) {
 			r.t.Fatalf("%s is marked wrongly: %b", line.name, is)
 		}
 		if is.has(isWanted) && line.obj.want != maphash.String(r.l.seed, r.wanted[line.name]) {
 			r.t.Fatalf("%s is wanted otherwise", line.name)
 		}
-		if r.l.lean && !is.has(isDirty|isFlying) && line.obj.value != nil {
+		if r.l.lean && !is.has(isDirty|isFlying|isAwaited) && line.obj.value != nil {
 			r.t.Fatalf("the value of %s is kept", line.name)
 		}
 	}
@@ -222,8 +231,9 @@ func (r *ledgerRig) counts() {
 			sent++
 		}
 	}
-	if bytes != r.l.bytes {
-		r.t.Fatalf("%d bytes are held, %d noted", bytes, r.l.bytes)
+	if bytes != r.l.bytes || awaits != len(r.l.awaited) || !r.l.shared && there != len(r.heard) {
+		r.t.Fatalf("%d bytes are held, %d noted; %d awaited, %d noted; %d there, %d heard of", bytes, r.l.bytes, awaits, len(r.l.awaited),
+			there, len(r.heard))
 	}
 	if l := &r.l; wanted != l.wanted || there != l.there || dirty != l.dirty || flying != l.flying || sent != flying || wanted != len(r.wanted) {
 		r.t.Fatalf("counted %d wanted, %d there, %d dirty, %d flying, %d sent; noted %d, %d, %d, %d; model %d", wanted, there, dirty,

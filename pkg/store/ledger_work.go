@@ -46,7 +46,7 @@ func (l *ledger) take(most, bytes, prefix int, first bool) (parts []part, left i
 			continue
 		}
 		r := l.records.at(p)
-		if !r.obj.is.has(isDirty) || r.obj.is.has(isFlying) || r.obj.is.has(isWanted) && !r.obj.is.has(isHeld) {
+		if !l.writable(p, r) {
 			r.obj.is &^= isQueued
 			l.queue.pop()
 			continue
@@ -73,11 +73,19 @@ func (l *ledger) takeFailed(now time.Time) (part, bool) {
 			break
 		}
 		r := l.records.at(p)
-		if !r.obj.is.has(isFlying) && r.obj.is.has(isDirty) && (!r.obj.is.has(isWanted) || r.obj.is.has(isHeld)) {
+		if l.writable(p, r) {
 			return l.send(l.partOf(p, r), r), true
 		}
 	}
 	return part{}, false
+}
+
+// writable tells whether there is something to write for a line, and it can be.
+func (l *ledger) writable(p place, r *record[line]) bool {
+	if !r.obj.is.has(isDirty) || r.obj.is.has(isFlying) || l.comes(p, r) {
+		return false
+	}
+	return !r.obj.is.has(isWanted) || r.obj.is.has(isHeld)
 }
 
 func (l *ledger) partOf(p place, r *record[line]) part {
@@ -90,6 +98,9 @@ func (l *ledger) partOf(p place, r *record[line]) part {
 func (l *ledger) send(one part, r *record[line]) part {
 	r.obj.is &^= isQueued
 	r.obj.is |= isFlying
+	if l.shared && !one.gone {
+		r.obj.is |= isDoubtful
+	}
 	l.flying++
 	return one
 }
@@ -105,29 +116,21 @@ func (l *ledger) settle(one part, o outcome, rev int64, now time.Time) {
 		l.failures.add(one.at, now)
 	case o == made && one.epoch == l.epoch:
 		l.failures.forget(one.at)
-		l.learn(one, r, rev)
-		return
+		l.await(one, r, rev)
 	default:
 		l.failures.renew(one.at, now)
-		if l.shared && !one.gone {
-			r.obj.is |= isDoubtful // when it is not wanted any more its line goes, and events tell only of lines
-		}
 	}
 	l.update(one.at)
 }
 
-// learn notes what a write of this epoch has done, unless something newer is
-// known.
-func (l *ledger) learn(one part, r *record[line], rev int64) {
-	l.acked = max(l.acked, rev)
-	r.obj.is &^= isDoubtful
+// await notes a write of this epoch whose event will come, unless it has.
+func (l *ledger) await(one part, r *record[line], rev int64) {
 	switch {
-	case one.gone && rev >= r.rev: // equal: there was nothing to delete
-		l.isGone(one.at, rev)
-	case rev <= r.rev:
-		l.update(one.at)
+	case rev <= r.rev || one.gone && !r.obj.is.has(isThere):
+		l.hasCome(one.at)
 	default:
-		l.isThere(one.at, rev, one.hash, ownLease)
+		l.awaited[one.at] = awaited{rev: rev, hash: one.hash, gone: one.gone}
+		r.obj.is |= isAwaited
 	}
 }
 
@@ -142,12 +145,11 @@ func (l *ledger) backlog() int {
 	return l.queue.len()
 }
 
-// proof is what to recall of the past at a revision: not ok when writes of ours
-// were acknowledged of which no event has told yet. Of shared keys only our own
-// are known: the one written last is the proof.
-func (l *ledger) proof(prefix string, rev int64) (p proof, ok bool) {
+// proof is what to recall of the past. Of shared keys only our own are known: the
+// one written last is the proof, if there is any.
+func (l *ledger) proof(prefix string) (p proof, ok bool) {
 	p = proof{prefix: prefix}
-	if l.acked > rev || l.shared && l.there == 0 {
+	if l.shared && l.there == 0 {
 		return p, false
 	}
 	if l.shared || l.there > proofKeys {

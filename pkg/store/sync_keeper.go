@@ -38,8 +38,8 @@ func (s *Sync) apply(b kvstore.Batch) {
 
 func (s *Sync) follows(now bool) { s.do(func(l *ledger) { l.follow(now) }) }
 
-func (s *Sync) proof(at kvstore.Position) (p proof, ok bool) {
-	s.do(func(l *ledger) { p, ok = l.proof(s.p.Prefix, at.Revision) })
+func (s *Sync) proof() (p proof, ok bool) {
+	s.do(func(l *ledger) { p, ok = l.proof(s.p.Prefix) })
 	return p, ok
 }
 

@@ -158,10 +158,6 @@ func TestReassert(t *testing.T) {
 			}
 			s.Complete()
 			d.clean(s)
-			s.do(func(l *ledger) { // as if an event had told so
-				p, _ := l.records.findText("a")
-				l.isThere(p, 1, l.records.at(p).hash, ownLease)
-			})
 			deaf := make(chan struct{})
 			d.mem.SetFault(func(ctx context.Context, op, _ string) error {
 				if op != "recv" {

@@ -98,7 +98,7 @@ func (w *Watch[T]) listed() {
 }
 
 // proof is all that the set has, or the keys behind the one written last.
-func (w *Watch[T]) proof(kvstore.Position) (proof, bool) {
+func (w *Watch[T]) proof() (proof, bool) {
 	p := proof{prefix: w.prefix}
 	if w.set.Known() > proofKeys {
 		p.name = w.set.Newest()
