@@ -84,6 +84,7 @@ func TestWritesToASilentServerEnd(t *testing.T) {
 	for what, write := range map[string]func() error{
 		"put":           func() error { _, err := e.Put(ctx, "k", nil); return err },
 		"leased put":    func() error { _, err := e.Put(ctx, "k", nil, Leased()); return err },
+		"update":        func() error { _, err := e.Update(ctx, []Write{{Key: "k"}}); return err },
 		"delete":        func() error { _, err := e.Delete(ctx, "k"); return err },
 		"delete prefix": func() error { _, err := e.DeletePrefix(ctx, "p/"); return err },
 		"lock":          func() error { _, err := e.Lock(ctx, "locks/other"); return err },
@@ -109,6 +110,7 @@ func TestWriteMetrics(t *testing.T) {
 	for _, err := range []error{
 		second(e.Put(ctx, "cilium/state/ip/v1/a", nil, Leased())),
 		second(e.Put(ctx, "cilium/state/ip/v1/b", nil)),
+		second(e.Update(ctx, []Write{{Key: "cilium/state/ip/v1/c"}, {Key: "cilium/state/ip/v1/d", Delete: true}}, Leased())),
 		second(e.Delete(ctx, "cilium/state/ip/v1/a")),
 		second(e.DeletePrefix(ctx, "cilium/state/ip/v1/")),
 	} {
@@ -135,7 +137,7 @@ func TestWriteMetrics(t *testing.T) {
 	for op, want := range map[string]struct {
 		kind string
 		n    uint64
-	}{"put": {"set", 2}, "delete": {"delete", 1}, "delete prefix": {"delete", 1}, "unlock": {"delete", 1}} {
+	}{"put": {"set", 2}, "update": {"set", 1}, "delete": {"delete", 1}, "delete prefix": {"delete", 1}, "unlock": {"delete", 1}} {
 		if n := samples(t, reg, op, want.kind); n != want.n {
 			t.Errorf("%s: %d, want %d", op, n, want.n)
 		}

@@ -105,14 +105,19 @@ func (l *ledger) put(name string, value []byte, now time.Time) {
 }
 
 // supply takes the value of a name again, if it is still the one that is wanted.
+// It is not given anew by that.
 func (l *ledger) supply(name string, value []byte, now time.Time) {
 	p, known := l.records.findText(name)
 	if !known {
 		return
 	}
-	if r := l.records.at(p); r.obj.is.has(isWanted) && r.obj.want == maphash.Bytes(l.seed, value) {
-		l.put(name, value, now)
+	r := l.records.at(p)
+	if !r.obj.is.has(isWanted) || r.obj.want != maphash.Bytes(l.seed, value) {
+		return
 	}
+	given := r.obj.is & isGiven
+	l.put(name, value, now)
+	r.obj.is = r.obj.is&^isGiven | given
 }
 
 func (l *ledger) hold(r *record[line], value []byte) {
@@ -234,7 +239,11 @@ func (l *ledger) event(name []byte, e *kvstore.Event, owns func(int64) bool) {
 // hasCome notes that an event need not be awaited any more.
 func (l *ledger) hasCome(p place) {
 	delete(l.awaited, p)
-	l.records.at(p).obj.is &^= isAwaited | isDoubtful
+	r := l.records.at(p)
+	r.obj.is &^= isAwaited
+	if !r.obj.is.has(isFlying) { // else there is another doubt
+		r.obj.is &^= isDoubtful
+	}
 }
 
 // isThere notes what is there. The lease has been named for it.

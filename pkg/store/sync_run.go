@@ -58,6 +58,7 @@ func (s *Sync) lookAgain(ctx context.Context) error {
 		if err := waiting.Sleep(ctx, s.p.Reassert); err != nil {
 			return err
 		}
+		s.leasesLost.Store(true) // perhaps
 		for _, name := range s.names() {
 			key := s.p.Prefix + name
 			kv, at, err := s.p.Outbox.writer.Get(ctx, key)
