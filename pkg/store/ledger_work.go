@@ -73,9 +73,11 @@ func (l *ledger) takeFailed(now time.Time) (part, bool) {
 			break
 		}
 		r := l.records.at(p)
-		if l.writable(p, r) {
-			return l.send(l.partOf(p, r), r), true
+		if !l.writable(p, r) {
+			l.failures.forget(p) // for when it is again
+			continue
 		}
+		return l.send(l.partOf(p, r), r), true
 	}
 	return part{}, false
 }

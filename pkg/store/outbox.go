@@ -34,6 +34,7 @@ type Outbox struct {
 	mu    sync.Mutex
 	syncs map[*Sync]struct{} // guarded by mu; those that run
 	queue []*Sync            // guarded by mu; those of them with something to write
+	fault error              // guarded by mu; why nothing can be written; nil when it can
 }
 
 // What a transaction may be, and how many may be under way at once: more than one
@@ -101,6 +102,19 @@ func (o *Outbox) signal() {
 	}
 }
 
+// trouble is why nothing can be written at present.
+func (o *Outbox) trouble() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.fault
+}
+
+func (o *Outbox) note(trouble error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.fault = trouble
+}
+
 // load is a transaction to be: the parts of each Sync.
 type load []cargo
 
@@ -129,19 +143,19 @@ func (o *Outbox) collect(partial, suspects bool) (l load, alone bool) {
 			later = append(later, s)
 			continue
 		}
-		alone = window < kvstore.MaxWrites
 		parts, left, more := s.take(min(window, max(most/(others+1), 1)), bytes, len(l) == 0)
 		if more {
 			o.offer(s)
 		}
 		if len(parts) > 0 {
 			l = append(l, cargo{s, parts})
+			alone = window < kvstore.MaxWrites
 		} else if more {
 			break // it does not fit
 		}
 		most, bytes = most-len(parts), left
 	}
-	return l, alone && len(l) > 0
+	return l, alone
 }
 
 // putBack puts Syncs back that have not had their turn.

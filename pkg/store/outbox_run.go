@@ -118,6 +118,7 @@ func (d *departures) land(ctx context.Context, one landing) error {
 			d.o.log.Info("Writing to the kvstore again")
 		}
 		d.trouble = false
+		d.o.note(nil)
 		d.pause.Reset()
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -128,6 +129,7 @@ func (d *departures) land(ctx context.Context, one landing) error {
 			d.o.log.Warn("Cannot write to the kvstore, trying again", "error", one.err)
 		}
 		d.trouble = true
+		d.o.note(one.err)
 		if now := time.Now(); !now.Before(d.resume) { // else it is of the same time
 			d.resume = now.Add(d.pause.NextBackOff())
 		}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -192,4 +193,40 @@ func TestLargeValuesShareNoTransaction(t *testing.T) {
 		t.Error(diff)
 	}
 	d.until("p/", want)
+}
+
+// TestTrouble: while nothing can be written everything waits, which shows, and
+// what was wanted meanwhile is written in the end.
+func TestTrouble(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, nil)
+	defer d.stop()
+	s := d.sync(SyncParams{Prefix: "p/"})
+	s.Complete()
+	d.clean(s)
+	d.mem.SetFault(func(_ context.Context, op, _ string) error {
+		if op == "update" {
+			return errors.New("there is no room")
+		}
+		return nil
+	})
+	want := map[string]string{}
+	for i := range 3 * kvstore.MaxWrites {
+		want[fmt.Sprint(i)] = "1"
+		s.Put(fmt.Sprint(i), []byte("1"))
+	}
+	eventually(t, func() error {
+		if st := s.Status(); st.Pending != len(want) || st.Failed != 0 || !strings.Contains(st.Err, "there is no room") {
+			return fmt.Errorf("%+v", st)
+		}
+		return nil
+	})
+	s.Delete("0")
+	delete(want, "0")
+	d.mem.SetFault(nil)
+	d.clean(s)
+	d.until("p/", want)
+	if st := s.Status(); st.Err != "" || st.Errors != 0 || st.Pending != 0 {
+		t.Errorf("%+v", st)
+	}
 }

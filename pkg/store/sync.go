@@ -23,7 +23,7 @@ type SyncParams struct {
 	// Again asks the owner for the values of names that have to be written again:
 	// somebody has changed or deleted them, or their lease has ended. He supplies
 	// them ([Sync.Supply]) in his own time, at once if he likes; each name is asked
-	// for once. It must not block. With it the Sync holds a value only until it is
+	// for once. It must not block, and may be called by several goroutines. With it the Sync holds a value only until it is
 	// written; without it, always.
 	Again func(names []string)
 	// Outbox is where the writes go. Its writer is also who is followed.
@@ -49,7 +49,8 @@ type SyncStatus struct {
 	// Errors counts the writes of keys that were refused.
 	Errors int64
 	// Err is the latest of these errors, with the key, while there are any; else
-	// why the keys are not followed; empty when all is well.
+	// why the keys are not followed, or nothing can be written; empty when all is
+	// well.
 	Err string
 }
 
@@ -233,7 +234,7 @@ func (s *Sync) WaitRoom(ctx context.Context) error {
 
 // Status returns a copy of what is known.
 func (s *Sync) Status() SyncStatus {
-	follow := s.state.snapshot()
+	follow, trouble := s.state.snapshot(), s.p.Outbox.trouble()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := &s.ledger
@@ -245,6 +246,8 @@ func (s *Sync) Status() SyncStatus {
 		st.Err = s.lastErr
 	case follow.Err != nil && !errors.Is(follow.Err, context.Canceled):
 		st.Err = follow.Err.Error()
+	case trouble != nil && st.Pending > 0:
+		st.Err = trouble.Error()
 	}
 	return st
 }
