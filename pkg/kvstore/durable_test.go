@@ -38,7 +38,7 @@ func TestDurableOutlivesItsSessions(t *testing.T) {
 	srv.Restart(t)
 	put("p/b")
 	for _, key := range []string{"p/a", "p/b"} {
-		if kv, _, err := d.Get(testContext(t), key); err != nil || kv == nil || kv.Lease == 0 {
+		if kv, _, err := d.Get(testContext(t), key); err != nil || kv == nil || !d.Owns(kv.Lease) {
 			t.Errorf("%s is %v, %v", key, kv, err)
 		}
 	}
@@ -46,6 +46,13 @@ func TestDurableOutlivesItsSessions(t *testing.T) {
 	case keys := <-told:
 		t.Errorf("the same server is back, and %q are said to be lost", keys)
 	default:
+	}
+
+	if r, err := d.Update(testContext(t), []Write{{Key: "q", Value: []byte("v")}, {Key: "r", Delete: true}}, Leased()); err != nil || !r.Done {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if _, err := d.Update(testContext(t), nil); !IsRefused(err) {
+		t.Error(err)
 	}
 
 	srv.RestartAsOther(t)
