@@ -47,6 +47,7 @@ func newSource(c Config, ownPodsOnly bool, into *local.Cluster, h cell.Health, l
 	}
 	switch {
 	case c.Local.kubernetes():
+		kubernetes.LogThrough(log)
 		s, err := kubernetes.New(kubernetes.Options{
 			Kubeconfig: c.Local.Kubeconfig, NodeName: c.NodeName, OwnPodsOnly: ownPodsOnly, Report: report,
 		}, into, log)

@@ -96,7 +96,10 @@ func (w *world) until(t *testing.T, what string, is func() bool) {
 		select {
 		case <-poll.C:
 		case <-deadline.C:
-			t.Fatalf("waited in vain until %s: %+v", what, w.source.Status())
+			if w.source != nil {
+				t.Logf("%+v", w.source.Status())
+			}
+			t.Fatalf("waited in vain until %s", what)
 		}
 	}
 }

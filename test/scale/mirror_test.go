@@ -341,4 +341,3 @@ func runLate(ctx context.Context, argument string) error {
 	}
 	return json.NewEncoder(os.Stdout).Encode(l)
 }
-
