@@ -62,7 +62,11 @@ func TestAReconnectWritesNothing(t *testing.T) {
 	}
 	before := w.revisions()
 
-	must(t, c1.Restart(t.Context()))
+	// A server that is back at once may find its connections still in use: the
+	// session must have ended for a new one to be seen.
+	must(t, c1.Kill())
+	w.until("c1 to be away", func() bool { st, _ := w.status("c1"); return !st.Connected })
+	must(t, c1.Start(t.Context()))
 	resumed := synced(time.Now())
 	if resumed.EtcdClusterID != first.EtcdClusterID || !resumed.ConnectedSince.After(first.ConnectedSince) {
 		t.Fatalf("not a new session with the same etcd: %s since %s, now %s since %s",
