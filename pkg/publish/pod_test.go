@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/mesh-agent/mesh-agent/internal/recorded"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -170,7 +171,7 @@ func TestWhichPodsArePublished(t *testing.T) {
 // The other vectors are not those of pods.
 func TestGoldenPodsArePublishedAsCiliumDoes(t *testing.T) {
 	t.Parallel()
-	all := vectors(t, "ips.json")
+	all := recorded.Vectors(t, recorded.IPs)
 	for i, c := range map[int]struct{ pod, endpoint string }{
 		0: {
 			"{metadata: {namespace: default, name: web-0}, spec: {nodeName: node1, serviceAccountName: default}}",
@@ -209,7 +210,7 @@ status:
 			if len(changes) != 1 {
 				t.Fatalf("%d entries", len(changes))
 			}
-			if d := cmp.Diff(string(all[i].Base64), string(changes[0].value)); d != "" {
+			if d := cmp.Diff(string(all[i].Value), string(changes[0].value)); d != "" {
 				t.Errorf("the value (-want +got):\n%s", d)
 			}
 			if key := wire.IPs.Key("", false, changes[0].address); key != all[i].Key {
