@@ -83,6 +83,7 @@ func newHive(m mode, level *logging.Level) *hive.Hive {
 		findingsCell(),
 		apiCell(), // listens before anything runs: an address in use ends it all
 		writerCell(),
+		cell.Invoke(showLeader),
 		m.cells(),
 	)
 }
@@ -158,7 +159,7 @@ type apiParams struct {
 	DB         *statedb.DB
 	Mode       mode
 	Mesh       api.Mesh
-	Leads      leading
+	Leader     leader
 	Writer     *kvstore.Durable
 	Nodes      *nodes.Nodes
 	Services   *services.Services
@@ -184,7 +185,6 @@ func newAPI(p apiParams) (*api.Server, error) {
 			MeshDirectory: p.Mode.meshDirectory(p.Config),
 		},
 		Mesh:       p.Mesh,
-		Leads:      p.Leads,
 		Nodes:      p.Nodes.Table(),
 		Exported:   p.Services.Exported(),
 		Services:   p.Services.Global(),
@@ -196,6 +196,9 @@ func newAPI(p apiParams) (*api.Server, error) {
 		Gatherer:   p.Gatherer,
 		LogLevel:   p.Level,
 		Settings:   p.Config.settings(),
+	}
+	if p.Leader != nil {
+		sources.Leads = p.Leader.Leads
 	}
 	if p.Writer != nil {
 		sources.Writer = p.Writer

@@ -19,7 +19,7 @@ import (
 func mirrorCell() cell.Cell {
 	return cell.Module(
 		"mirror", "Copies the remote clusters into the own kvstore",
-		cell.Provide(newMirror, func(m *mirror.Mirror) (api.Mesh, leading) { return m, m.Leads }),
+		cell.Provide(newMirror, func(m *mirror.Mirror) (api.Mesh, leader) { return m, m }),
 		cell.Invoke(func(jobs job.Group, m *mirror.Mirror) { runs(jobs, "lead", m.Run) }),
 	)
 }

@@ -20,7 +20,7 @@ import (
 func operateCell() cell.Cell {
 	return cell.Module(
 		"operate", "What only one process per cluster may do",
-		cell.Provide(newOperator, func(o *operate.Operator) (api.Mesh, leading) { return o, o.Leads }),
+		cell.Provide(newOperator, func(o *operate.Operator) (api.Mesh, leader) { return o, o }),
 		cell.Invoke(func(jobs job.Group, o *operate.Operator) { runs(jobs, "lead", o.Run) }),
 	)
 }

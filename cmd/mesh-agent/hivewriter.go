@@ -10,9 +10,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// leading tells whether this process is the one that leads; nil where nobody does.
-type leading func() bool
-
 // writerCell writes to the own cluster's kvstore, where it is needed.
 func writerCell() cell.Cell {
 	return cell.Module(

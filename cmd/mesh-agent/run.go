@@ -81,9 +81,24 @@ func ended(log *slog.Logger, c Config, err error) error {
 	return saidError{err}
 }
 
-// newHiveCommand prints the object graph of the program.
+// newHiveCommand prints the object graph of the program in a mode: a command
+// below it for each of the others.
 func newHiveCommand() *cobra.Command {
-	cmd := newHive(modeRun, new(logging.Level)).Command()
-	cmd.Short = "Print the object graph of the program"
+	cmd := graphCommand(modeRun)
+	cmd.Use, cmd.Short = "hive", "Print the object graph of the program"
+	for _, m := range []mode{modeOperate, modeMirror} {
+		below := graphCommand(m)
+		for flag, value := range map[string]string{"cluster-name": "own", "cluster-id": "1"} { // no mode but run goes without
+			_ = below.PersistentFlags().Set(flag, value) // both are there, and take these
+		}
+		cmd.AddCommand(below)
+	}
+	return cmd
+}
+
+func graphCommand(m mode) *cobra.Command {
+	cmd := newHive(m, new(logging.Level)).Command()
+	cmd.Args = noArgs
+	cmd.Use, cmd.Short = string(m), "Print the object graph of `"+string(m)+"`"
 	return cmd
 }

@@ -129,6 +129,15 @@ func (m *Mirror) current() *term {
 // Leads tells whether this mirror is the one that copies.
 func (m *Mirror) Leads() bool { return m.current() != nil }
 
+// Bootstrap is how long it took in this term until everything was copied that can
+// be connected; 0 before that, and while another mirror leads.
+func (m *Mirror) Bootstrap() time.Duration {
+	if t := m.current(); t != nil {
+		return time.Duration(t.bootstrap.Load())
+	}
+	return 0
+}
+
 // Clusters describes the remote clusters as they are copied; none while another
 // mirror leads.
 func (m *Mirror) Clusters() []remotecluster.Status {
@@ -201,15 +210,5 @@ func (m *Mirror) unready() map[string]string {
 		}
 		return map[string]string{"election": fmt.Sprintf("another mirror leads, or nobody yet: ready as a standby after %s", standbyAfter)}
 	}
-	since := time.Since(t.began)
-	if since >= m.SyncTimeout {
-		return nil
-	}
-	_, reasons := t.mesh.Ready()
-	for _, c := range t.mesh.Clusters() {
-		if !c.Connected && since >= m.ReadyTimeout {
-			delete(reasons, c.Name)
-		}
-	}
-	return reasons
+	return t.unready()
 }

@@ -2,10 +2,13 @@ package mirror
 
 import (
 	"context"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -25,6 +28,8 @@ type term struct {
 	outbox  *store.Outbox
 	configs *store.Sync // of the remotes' configurations, beside our own
 	mesh    *clustermesh.Mesh
+
+	bootstrap atomic.Int64 // how long it took until everything was copied, in nanoseconds; 0: it is not
 }
 
 func newTerm(m *Mirror, lock *kvstore.Lock) *term {
@@ -50,7 +55,51 @@ func (t *term) run(ctx context.Context) error {
 	g.Go(func() error { return t.outbox.Run(ctx) })
 	g.Go(func() error { return t.configs.Run(ctx) })
 	g.Go(func() error { return t.mesh.Run(ctx) })
+	g.Go(func() error { return t.awaitCopied(ctx) })
 	return g.Wait()
+}
+
+// unready says by cluster what stands between this term and complete copies. A
+// cluster that could not be connected in its time is not waited for.
+func (t *term) unready() map[string]string {
+	since := time.Since(t.began)
+	if since >= t.SyncTimeout {
+		return nil
+	}
+	_, reasons := t.mesh.Ready()
+	for _, c := range t.mesh.Clusters() {
+		if !c.Connected && since >= t.ReadyTimeout {
+			delete(reasons, c.Name)
+		}
+	}
+	return reasons
+}
+
+// look is how often it is looked whether everything was copied.
+const look = 100 * time.Millisecond
+
+// awaitCopied notes how long it takes until everything was copied.
+func (t *term) awaitCopied(ctx context.Context) error {
+	for len(t.unready()) > 0 {
+		if err := waiting.Sleep(ctx, look); err != nil {
+			return err
+		}
+	}
+	took := time.Since(t.began)
+	t.bootstrap.Store(int64(took))
+	clusters := t.mesh.Clusters()
+	var without []string
+	for _, c := range clusters {
+		if !c.Ready {
+			without = append(without, c.Name)
+		}
+	}
+	if len(without) > 0 {
+		t.Log.Warn("Copied, but for the clusters that could not be", "clusters", len(clusters)-len(without), "without", strings.Join(without, ", "), "took", took.Round(time.Millisecond))
+		return nil
+	}
+	t.Log.Info("Copied", "clusters", len(clusters), "took", took.Round(time.Millisecond))
+	return nil
 }
 
 // equip makes a cluster's controller copy.

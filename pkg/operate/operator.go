@@ -64,9 +64,10 @@ type Operator struct {
 	started time.Time
 
 	mu        sync.Mutex
-	leads     bool   // guarded by mu
-	published bool   // guarded by mu; sticky: everything was published once, or another one leads
-	revision  uint64 // guarded by mu
+	leads     bool          // guarded by mu
+	published bool          // guarded by mu; sticky: everything was published once, or another one leads
+	bootstrap time.Duration // guarded by mu; of this term, until everything was published; 0: it is not
+	revision  uint64        // guarded by mu
 }
 
 // New returns an operator that does nothing yet. The error is about the cluster.
@@ -109,7 +110,7 @@ func (o *Operator) Run(ctx context.Context) error {
 func (o *Operator) lead(ctx context.Context, lock *kvstore.Lock) error {
 	o.Log.Info("Leading")
 	o.set(func() { o.leads = true })
-	defer o.set(func() { o.leads = false })
+	defer o.set(func() { o.leads, o.bootstrap = false, 0 })
 	g, ctx := errgroup.WithContext(ctx)
 	if o.Provision != nil {
 		g.Go(func() error { return o.provision(ctx) })
@@ -170,6 +171,14 @@ func (o *Operator) Leads() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.leads
+}
+
+// Bootstrap is how long it took in this term until everything was published; 0
+// before that, and while another process leads.
+func (o *Operator) Bootstrap() time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.bootstrap
 }
 
 // standbyAfter is when one who waits to lead is ready to.

@@ -15,6 +15,7 @@ import (
 // publisher writes what the cluster says of itself, for one term.
 type publisher struct {
 	*Operator
+	began    time.Time
 	outbox   *store.Outbox
 	config   *store.Sync // of our configuration, beside those of copied clusters
 	services map[wire.Resource]*store.Sync
@@ -27,7 +28,7 @@ func serviceResources() []wire.Resource {
 }
 
 func (o *Operator) newPublisher(lock *kvstore.Lock) *publisher {
-	p := &publisher{Operator: o, services: make(map[wire.Resource]*store.Sync)}
+	p := &publisher{Operator: o, began: time.Now(), services: make(map[wire.Resource]*store.Sync)}
 	holding := func() *kvstore.Lock { return lock }
 	p.outbox = store.NewOutbox(o.Writer, holding, o.Metrics, o.Log)
 	p.config = p.newSync(wire.ClusterConfigPrefix+"/", true)
@@ -84,8 +85,9 @@ func (p *publisher) awaitPublished(ctx context.Context) error {
 			return err
 		}
 	}
-	p.Log.Info("Published", "took", time.Since(p.started).Round(time.Millisecond))
-	p.set(func() { p.published = true })
+	took := time.Since(p.began)
+	p.Log.Info("Published", "took", took.Round(time.Millisecond))
+	p.set(func() { p.published, p.bootstrap = true, took })
 	return nil
 }
 
