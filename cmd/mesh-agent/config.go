@@ -73,7 +73,7 @@ func (c Config) Flags(f *pflag.FlagSet) {
 	f.Duration("clustermesh-cache-ttl", c.ClustermeshCacheTTL, "after this long without contact a cluster's service backends are not used any more; 0 keeps them")
 	f.Var(new(keyValues), "kvstore-opt", "options of the kvstore clients, such as etcd.qps=100; etcd.config or etcd.address name the own cluster's kvstore; repeated, or one JSON map")
 	c.KVStore.flags(f)
-	f.String("node-ip", c.NodeIP, "address of this node, which ends the keys of its identity references; the first global one when it is not given")
+	f.String("node-ip", c.NodeIP, "address of this node, which ends the keys of its identity references; when it is not given, what the description of the own cluster says, else the first global one")
 	c.Local.flags(f)
 	c.Operate.flags(f)
 	c.Mirror.flags(f)

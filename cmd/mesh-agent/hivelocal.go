@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"log/slog"
+	"net/netip"
 
 	"github.com/cilium/hive/cell"
 	"github.com/cilium/hive/job"
 
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
-	"github.com/mesh-agent/mesh-agent/pkg/identity"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/local/kubernetes"
@@ -105,17 +105,15 @@ func registerNode(c Config, from *local.Cluster, w *kvstore.Durable, writing *st
 	if err != nil {
 		return err
 	}
-	address, err := c.nodeIP()
-	if err != nil {
-		return usagef("--node-ip: %w", err)
-	}
-	suffix, err := identity.NodeSuffix(address)
-	if err != nil {
-		return err
+	var address netip.Addr
+	if c.NodeIP != "" {
+		if address, err = c.nodeIP(); err != nil {
+			return usagef("--node-ip: %w", err)
+		}
 	}
 	n, err := register.New(register.Params{
-		Own: c.local(), Name: c.NodeName, Suffix: suffix, Source: from, GlobalNamespaces: c.Local.GlobalNamespaces, Labels: labels,
-		Writer: w, PeriodicSync: c.KVStore.PeriodicSync, Metrics: writing, Log: log,
+		Own: c.local(), Name: c.NodeName, Address: address, Guess: c.nodeIP, Source: from, GlobalNamespaces: c.Local.GlobalNamespaces, Labels: labels,
+		Writer: w, Registered: w.BootstrapComplete, PeriodicSync: c.KVStore.PeriodicSync, Metrics: writing, Log: log,
 	})
 	if err != nil {
 		return err

@@ -37,7 +37,7 @@ func newMirror(
 		Directory: c.ClustermeshConfig, Local: c.local(), Writer: w, Remotes: opts, CacheTTL: c.ClustermeshCacheTTL,
 		ReadyTimeout: c.Mirror.ReadyTimeout, SyncTimeout: c.Mirror.SyncTimeout,
 		DrainDelay: c.Mirror.DrainDelay, KeepRemoved: c.Mirror.KeepRemoved,
-		Lists: listsAtOnce(), Report: reportDirectory(h, c.ClustermeshConfig), Metrics: sources, Writing: writing, Log: log,
+		Lists: listsAtOnce(), Report: reportDirectory(h, c.ClustermeshConfig), Copied: w.BootstrapComplete, Metrics: sources, Writing: writing, Log: log,
 	})
 	if err != nil {
 		return nil, err

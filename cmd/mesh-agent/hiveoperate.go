@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"sync"
 
 	"github.com/cilium/hive/cell"
 	"github.com/cilium/hive/job"
@@ -25,7 +26,7 @@ func operateCell() cell.Cell {
 	)
 }
 
-func newOperator(c Config, from *local.Cluster, w *kvstore.Durable, writing *store.SyncMetrics, log *slog.Logger) (*operate.Operator, error) {
+func newOperator(c Config, from *local.Cluster, w *kvstore.Durable, writing *store.SyncMetrics, h cell.Health, log *slog.Logger) (*operate.Operator, error) {
 	layout, err := wire.NewLayout(c.MaxConnectedClusters)
 	if err != nil {
 		return nil, err
@@ -34,7 +35,7 @@ func newOperator(c Config, from *local.Cluster, w *kvstore.Durable, writing *sto
 		Own: c.local(), Writer: w, GlobalNamespaces: c.Local.GlobalNamespaces, ServiceExports: c.Operate.ServiceExports,
 		Identities: identity.Cluster{Name: c.ClusterName, ID: c.ClusterID, Layout: layout},
 		GCInterval: c.Operate.GCInterval, GCPerMinute: c.Operate.GCPerMinute, LocksGCInterval: operate.DefaultLocksGCInterval,
-		Metrics: writing, Log: log,
+		Report: reportTasks(h), Published: w.BootstrapComplete, Metrics: writing, Log: log,
 	}
 	if c.Local.given() {
 		p.Source = from
@@ -43,6 +44,24 @@ func newOperator(c Config, from *local.Cluster, w *kvstore.Durable, writing *sto
 		p.Provision = func(ctx context.Context) error { return c.ensureUsers(ctx, w) }
 	}
 	return operate.New(p)
+}
+
+// reportTasks shows in the health how the operator's tasks fare.
+func reportTasks(h cell.Health) func(task string, err error) {
+	var mu sync.Mutex
+	scopes := make(map[string]cell.Health)
+	return func(task string, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if scopes[task] == nil {
+			scopes[task] = h.NewScope(task)
+		}
+		if err != nil {
+			scopes[task].Degraded("tried again", err)
+			return
+		}
+		scopes[task].OK("done")
+	}
 }
 
 // ensureUsers gives the own etcd its users. The file is read each time.

@@ -45,6 +45,9 @@ type Params struct {
 	Timings remotecluster.Timings
 	// Report is told whether the directory can be read; nil is nobody.
 	Report func(error)
+	// Copied is called when every cluster that could be connected was copied; nil is
+	// nobody.
+	Copied func()
 	// Metrics are those of the watches of the remotes, Writing those of what is
 	// written; nil is none.
 	Metrics *store.Metrics

@@ -87,6 +87,9 @@ func (t *term) awaitCopied(ctx context.Context) error {
 	}
 	took := time.Since(t.began)
 	t.bootstrap.Store(int64(took))
+	if t.Copied != nil {
+		t.Copied()
+	}
 	clusters := t.mesh.Clusters()
 	var without []string
 	for _, c := range clusters {

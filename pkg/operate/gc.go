@@ -42,6 +42,7 @@ func (o *Operator) collect(ctx context.Context, lock *kvstore.Lock) error {
 			}
 			o.Log.Warn("Unused identities are not collected this time", "error", err)
 		}
+		o.Report("identities", err)
 		if err := waiting.Sleep(ctx, o.GCInterval); err != nil {
 			return err
 		}
@@ -85,6 +86,9 @@ func (o *Operator) collectLocks(ctx context.Context, lock *kvstore.Lock) error {
 			stale, err = b.RunLocksGC(ctx, stale)
 			if err != nil && ctx.Err() == nil {
 				o.Log.Warn("Locks that were left behind are not collected this time", "error", err)
+			}
+			if ctx.Err() == nil {
+				o.Report("locks", err)
 			}
 		}
 		if err := waiting.Sleep(ctx, o.LocksGCInterval); err != nil {

@@ -44,6 +44,12 @@ type Params struct {
 	GCPerMinute                 int
 	// Provision gives etcd its users at the begin of each term; nil is nothing.
 	Provision func(ctx context.Context) error
+	// Report is told of a task (users, identities, locks, heartbeat) whether it was
+	// done, again and again; nil is nobody.
+	Report func(task string, err error)
+	// Published is called when everything that was known has been published; nil is
+	// nobody.
+	Published func()
 	// Metrics are those of what is written; nil is none.
 	Metrics *store.SyncMetrics
 	Log     *slog.Logger
@@ -74,6 +80,9 @@ type Operator struct {
 func New(p Params) (*Operator, error) {
 	if err := p.Own.ValidateStrict(); err != nil {
 		return nil, err
+	}
+	if p.Report == nil {
+		p.Report = func(string, error) {}
 	}
 	return &Operator{Params: p, started: time.Now()}, nil
 }
@@ -134,6 +143,9 @@ func (o *Operator) set(change func()) {
 func (o *Operator) provision(ctx context.Context) error {
 	for {
 		err := o.Provision(ctx)
+		if ctx.Err() == nil {
+			o.Report("users", err)
+		}
 		if err == nil {
 			o.Log.Info("The users and roles of etcd are as they should be")
 			return nil
@@ -153,6 +165,9 @@ func (o *Operator) beat(ctx context.Context, lock *kvstore.Lock) error {
 	for {
 		_, err := o.Writer.Put(ctx, wire.HeartbeatKey, []byte(time.Now().Format(time.RFC3339)), kvstore.Leased(), kvstore.Holding(lock))
 		wait := heartbeatInterval
+		if ctx.Err() == nil {
+			o.Report("heartbeat", err)
+		}
 		switch {
 		case errors.Is(err, kvstore.ErrLockLeaseExpired):
 			return err

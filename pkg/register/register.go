@@ -8,11 +8,14 @@ package register
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/kvbackend"
@@ -36,9 +39,10 @@ type Params struct {
 	// Own is the cluster, Name the node.
 	Own  wire.ClusterInfo
 	Name string
-	// Suffix ends the keys of the node's identity references: see
-	// [identity.NodeSuffix].
-	Suffix string
+	// Address is the node's; invalid: what the description says of it, or else
+	// Guess. It ends the keys of the node's identity references.
+	Address netip.Addr
+	Guess   func() (netip.Addr, error)
 	// Source is the description of the cluster.
 	Source *local.Cluster
 	// GlobalNamespaces: namespaces that say nothing are global (wire.md §4.5).
@@ -47,6 +51,9 @@ type Params struct {
 	Labels *publish.LabelFilter
 	// Writer writes to the cluster's kvstore.
 	Writer kvstore.Writer
+	// Registered is called when everything that is known of the node has been
+	// written; nil is nobody.
+	Registered func()
 	// PeriodicSync is how often identities in use are written again if missing.
 	PeriodicSync time.Duration
 	// Metrics are those of what is written; nil is none.
@@ -57,8 +64,8 @@ type Params struct {
 // Node is this node as its cluster sees it.
 type Node struct {
 	Params
-	allocator *allocator.Allocator
-	ids       *identity.Allocator
+	layout wire.Layout
+	ids    *identity.Allocator // set by Run
 }
 
 // New returns a node that is not registered yet. The error is about the cluster.
@@ -70,24 +77,15 @@ func New(p Params) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := kvbackend.New(p.Writer, kvbackend.Config{
-		Paths: wire.IdentityAllocation, Node: p.Suffix, Keys: identity.Key{}, Log: p.Log,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("registering the node: %w", err)
-	}
-	n := &Node{Params: p}
-	n.allocator, err = allocator.NewAllocator(b, allocator.WithCluster(layout, p.Own.ID),
-		allocator.WithMasterKeyProtection(), allocator.WithSyncInterval(p.PeriodicSync), allocator.WithLogger(p.Log))
-	if err != nil {
-		return nil, fmt.Errorf("registering the node: %w", err)
-	}
-	n.ids, err = identity.NewAllocator(identity.Cluster{Name: p.Own.Name, ID: p.Own.ID, Layout: layout}, n.allocator)
-	return n, err
+	return &Node{Params: p, layout: layout}, nil
 }
 
 // Run keeps the node registered, until ctx ends. Nothing is withdrawn then.
 func (n *Node) Run(ctx context.Context) error {
+	ids, err := n.allocator(ctx)
+	if err != nil {
+		return fmt.Errorf("registering the node: %w", err)
+	}
 	outbox := store.NewOutbox(n.Writer, nil, n.Metrics, n.Log)
 	nodes := n.newSync(outbox, wire.Nodes.Prefix(n.Own.Name, false), nodeReassert)
 	addresses := n.newSync(outbox, wire.IPs.Prefix(n.Own.Name, false), addressReassert)
@@ -95,7 +93,7 @@ func (n *Node) Run(ctx context.Context) error {
 	g.Go(func() error { return outbox.Run(ctx) })
 	g.Go(func() error { return nodes.Run(ctx) })
 	g.Go(func() error { return addresses.Run(ctx) })
-	g.Go(func() error { return n.allocator.Run(ctx) })
+	g.Go(func() error { return ids.Run(ctx) })
 	g.Go(func() error {
 		return publish.NewNodes(n.Source, n.Own, publish.NodesParams{Only: n.Name, To: nodes, Log: n.Log}).Run(ctx)
 	})
@@ -105,7 +103,64 @@ func (n *Node) Run(ctx context.Context) error {
 			Allocate: n.allocate, Release: n.release, To: addresses, Log: n.Log,
 		}).Run(ctx)
 	})
+	g.Go(func() error {
+		if err := errors.Join(nodes.WaitClean(ctx), addresses.WaitClean(ctx)); err != nil {
+			return err
+		}
+		n.Log.Info("Registered", "node", n.Name)
+		if n.Registered != nil {
+			n.Registered()
+		}
+		return nil
+	})
 	return g.Wait()
+}
+
+// allocator makes what gives identities to the node's pods.
+func (n *Node) allocator(ctx context.Context) (*allocator.Allocator, error) {
+	suffix, err := n.suffix(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b, err := kvbackend.New(n.Writer, kvbackend.Config{
+		Paths: wire.IdentityAllocation, Node: suffix, Keys: identity.Key{}, Log: n.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	ids, err := allocator.NewAllocator(b, allocator.WithCluster(n.layout, n.Own.ID),
+		allocator.WithMasterKeyProtection(), allocator.WithSyncInterval(n.PeriodicSync), allocator.WithLogger(n.Log))
+	if err != nil {
+		return nil, err
+	}
+	n.ids, err = identity.NewAllocator(identity.Cluster{Name: n.Own.Name, ID: n.Own.ID, Layout: n.layout}, ids)
+	return ids, err
+}
+
+// suffix ends the keys of the node's references: its address.
+func (n *Node) suffix(ctx context.Context) (string, error) {
+	if n.Address.IsValid() {
+		return identity.NodeSuffix(n.Address)
+	}
+	if err := n.Source.Nodes.WaitListed(ctx); err != nil {
+		return "", err
+	}
+	if node, found := n.Source.Nodes.Get(n.Source.ReadTxn(), n.Name); found {
+		var internal []netip.Addr
+		for _, a := range node.Status.Addresses {
+			if ip, err := netip.ParseAddr(a.Address); err == nil && a.Type == corev1.NodeInternalIP {
+				internal = append(internal, ip)
+			}
+		}
+		if suffix, err := identity.NodeSuffix(internal...); err == nil {
+			return suffix, nil
+		}
+	}
+	guess, err := n.Guess()
+	if err != nil {
+		return "", err
+	}
+	return identity.NodeSuffix(guess)
 }
 
 func (n *Node) newSync(outbox *store.Outbox, prefix string, reassert time.Duration) *store.Sync {

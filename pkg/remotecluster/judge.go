@@ -159,6 +159,8 @@ func (c *Cluster) refused() string {
 func (c *Cluster) progress() string {
 	t := &c.track
 	switch {
+	case t.handing:
+		return "its configuration is to be written into the own kvstore first"
 	case t.canaries != nil && t.at > phaseConfig:
 	case t.config == nil:
 		return "connected" // about to list

@@ -107,7 +107,10 @@ func (c *Cluster) serve(ctx context.Context, client Client, cfg wire.ClusterConf
 		return waitChange(ctx, changed, c.Timings.ConflictRetry)
 	}
 	if c.Adopted != nil {
-		if err := c.Adopted(ctx, cfg); err != nil {
+		c.track.adopting(true)
+		err := c.Adopted(ctx, cfg)
+		c.track.adopting(false)
+		if err != nil {
 			return err
 		}
 	}

@@ -36,6 +36,7 @@ type tracker struct {
 	capabilities *wire.Capabilities
 	config       *configWatch // of the session; nil while not connected, and for the own cluster
 	configAsOf   time.Time    // until when the configuration was known to be in force, at the end of the session before
+	handing      bool      // the configuration is being handed to Params.Adopted
 	late         map[wire.Resource]bool
 	contact      contact
 	moved        chan struct{} // closed and replaced when contact changes
@@ -75,6 +76,13 @@ func (t *tracker) phase(p phase) {
 	t.mu.Lock()
 	defer t.done()
 	t.at = p
+}
+
+// adopting notes that the configuration is being handed over.
+func (t *tracker) adopting(yes bool) {
+	t.mu.Lock()
+	defer t.done()
+	t.handing = yes
 }
 
 func (t *tracker) endpoints(eps []string) {
