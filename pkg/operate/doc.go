@@ -1,8 +1,9 @@
 // Package operate does what only one process per cluster may do: it publishes the
 // cluster's configuration, its heartbeat, its services in both formats and its
-// service exports, with their canaries; it collects unused identities and locks
-// that were left behind; and on request it gives etcd the users and roles of a mesh
-// (wire.md §0, §1.9, §1.10, §2.1, §5).
+// service exports, with their canaries, and the identities that Cilium keeps as
+// objects of Kubernetes; it collects unused identities, where there are no such
+// objects, and locks that were left behind; and on request it gives etcd the users
+// and roles of a mesh (wire.md §0, §1.6, §1.9, §1.10, §2.1, §5).
 //
 // Of all who run it one leads, elected through the kvstore, and each write proves
 // that it still does. The keys of a leader that dies outlive it by their lease,

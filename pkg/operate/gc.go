@@ -34,6 +34,11 @@ func (o *Operator) collect(ctx context.Context, lock *kvstore.Lock) error {
 	if o.GCPerMinute > 0 {
 		limiter = rate.NewLimiter(rate.Limit(float64(o.GCPerMinute)/60), o.GCPerMinute)
 	}
+	if o.Source != nil { // only then it is known whether identities are objects of Kubernetes
+		if err := o.Source.CiliumIdentities.WaitListed(ctx); err != nil {
+			return err
+		}
+	}
 	var stale allocator.StaleIDs
 	for {
 		if stale, err = o.round(ctx, b, limiter, stale, lock); err != nil {
@@ -49,10 +54,15 @@ func (o *Operator) collect(ctx context.Context, lock *kvstore.Lock) error {
 	}
 }
 
-// round is one of these rounds. Whoever leads not any more does none.
+// round is one of these rounds. Whoever leads not any more does none. While
+// identities are objects of Kubernetes there is nothing to collect: nobody holds
+// references of them, and whoever deletes the object ends the identity.
 func (o *Operator) round(ctx context.Context, b *kvbackend.Backend, limiter *rate.Limiter, stale allocator.StaleIDs, lock *kvstore.Lock) (allocator.StaleIDs, error) {
 	if _, _, err := o.Writer.Get(ctx, lock.Key, lock); err != nil {
 		return stale, err
+	}
+	if o.Source != nil && o.Source.CiliumIdentities.Len() > 0 {
+		return nil, nil
 	}
 	contents, err := identity.Read(ctx, o.Writer, identity.OwnPlace())
 	if err != nil {

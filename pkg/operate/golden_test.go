@@ -30,7 +30,7 @@ func (w *world) leaves(cluster wire.ClusterInfo, r wire.Resource, want map[strin
 	w.listed()
 	o := w.operator(func(p *Params) { p.Own, p.ServiceExports = cluster, true })
 	defer o.stop()
-	until(w.t, "the canary", func() bool { return w.value(wire.SyncedKey(cluster.Name, r, false)) != "" })
+	until(w.t, "everything", o.isPublished)
 	got := make(map[string]string)
 	for key, e := range w.contents() {
 		if strings.HasPrefix(key, r.Prefix(cluster.Name, false)) {
@@ -129,6 +129,18 @@ func TestGoldenServiceExportsInEtcd(t *testing.T) {
 			w.leaves(cluster, wire.ServiceExports, want, asItIs)
 		})
 	}
+}
+
+func TestGoldenIdentitiesInEtcd(t *testing.T) {
+	t.Parallel()
+	w, want := newWorld(t), make(map[string]string)
+	for _, v := range recorded.IdentitiesOf(t) {
+		if v.Cluster == recorded.Cluster2() {
+			want[v.Key] = string(v.Value)
+			w.source.CiliumIdentities.Apply([]store.Change[local.CiliumIdentity]{{New: v.Identity}})
+		}
+	}
+	w.leaves(recorded.Cluster2(), wire.Identities, want, asItIs)
 }
 
 // The cluster configuration is that of a cluster whose operator writes to its

@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/local"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -190,4 +194,78 @@ func TestOperatorsCollectGarbage(t *testing.T) {
 	}
 	put("cilium/state/identities/v1/locks/k/1234abcd", "")
 	until(t, "a lock that was left behind to go", func() bool { return w.contents()["cilium/state/identities/v1/locks/k/1234abcd"] == nil })
+}
+
+// identity is a set of labels with its number, as an object of Kubernetes.
+func (w *world) identity(id, app string) *local.CiliumIdentity {
+	o := &local.CiliumIdentity{SecurityLabels: map[string]string{
+		"k8s:app": app, "k8s:io.cilium.k8s.policy.cluster": "east", "k8s:io.kubernetes.pod.namespace": "ns",
+	}}
+	o.Name = id
+	w.source.CiliumIdentities.Apply([]store.Change[local.CiliumIdentity]{{New: o}})
+	return o
+}
+
+// counting is a writer that tells of each look at the lock: garbage collection
+// begins a round with one.
+type counting struct {
+	kvstore.Writer
+	looks chan struct{}
+}
+
+func (c counting) Get(ctx context.Context, key string, held ...*kvstore.Lock) (*kvstore.KeyValue, kvstore.Position, error) {
+	if strings.HasPrefix(key, LockPath) {
+		select {
+		case c.looks <- struct{}{}:
+		default: // enough are counted
+		}
+	}
+	return c.Writer.Get(ctx, key, held...)
+}
+
+// TestIdentitiesThatAreObjectsOfKubernetes: they are published, leased, beside
+// those that agents have allocated, put back, and withdrawn with their objects; and
+// no garbage is collected as long as there are any.
+func TestIdentitiesThatAreObjectsOfKubernetes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.etcd.Client(t)
+	const prefix, allocated, first, second = "cilium/state/identities/v1/id/", "196700", "196701", "196702"
+	_, err := c.Put(t.Context(), prefix+allocated, "k8s:app=x;k8s:io.cilium.k8s.policy.cluster=east;")
+	must(t, err)
+	one, other := w.identity(first, "a"), w.identity(second, "b")
+	w.listed()
+	rounds := make(chan struct{}, 100)
+	o := w.operator(func(p *Params) {
+		p.GCInterval, p.Writer = 20*time.Millisecond, counting{p.Writer, rounds}
+	})
+	defer o.stop()
+	want := func(app string) string {
+		return "k8s:app=" + app + ";k8s:io.cilium.k8s.policy.cluster=east;k8s:io.kubernetes.pod.namespace=ns;"
+	}
+	until(t, "both", func() bool { return w.value(prefix+first) == want("a") && w.value(prefix+second) == want("b") })
+	for _, id := range []string{first, second} {
+		if w.contents()[prefix+id].lease == 0 {
+			t.Errorf("%s has no lease", id)
+		}
+	}
+	_, err = c.Delete(t.Context(), prefix+first)
+	must(t, err)
+	until(t, "what was deleted", func() bool { return w.value(prefix+first) == want("a") })
+
+	remove := func(o *local.CiliumIdentity) {
+		w.source.CiliumIdentities.Apply([]store.Change[local.CiliumIdentity]{{Old: o}})
+	}
+	remove(one)
+	until(t, "a withdrawal", func() bool { return w.contents()[prefix+first] == nil })
+	for range 10 { // many rounds
+		<-rounds
+	}
+	if w.contents()[prefix+allocated] == nil || w.value(prefix+second) != want("b") {
+		t.Error("garbage was collected where identities are objects of Kubernetes")
+	}
+	remove(other)
+	until(t, "the rest to go, as garbage and with its object", func() bool {
+		return w.contents()[prefix+allocated] == nil && w.contents()[prefix+second] == nil
+	})
 }

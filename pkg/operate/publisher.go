@@ -19,7 +19,14 @@ type publisher struct {
 	outbox   *store.Outbox
 	config   *store.Sync // of our configuration, beside those of copied clusters
 	services map[wire.Resource]*store.Sync
-	canaries *store.Canaries
+	// identities are those of the description: of a cluster where Cilium keeps them
+	// as objects of Kubernetes, so that no agent of ours writes their mappings. Its
+	// nodes and addresses each agent publishes for its own node, there as elsewhere
+	// (wire.md §0, §1.7): of those nothing is left to do here. Agents allocate below
+	// the same prefix, for pods without a CiliumEndpoint, which is why it is shared
+	// and no canary stands for it.
+	identities *store.Sync
+	canaries   *store.Canaries
 }
 
 // serviceResources are those that follow from the description's services.
@@ -43,6 +50,11 @@ func (o *Operator) newPublisher(lock *kvstore.Lock) *publisher {
 		p.services[r] = s
 		p.canaries.Add(r.StorePrefix(false), s)
 	}
+	// They may be very many to be read one by one from time to time: what happens
+	// to them is heard of.
+	p.identities = store.NewSync(store.SyncParams{
+		Prefix: wire.Identities.Prefix(o.Own.Name, false), Shared: true, Outbox: p.outbox, Cluster: o.Own.Name, Log: o.Log,
+	})
 	return p
 }
 
@@ -55,19 +67,23 @@ func (p *publisher) newSync(prefix string, shared bool) *store.Sync {
 func (p *publisher) run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return p.outbox.Run(ctx) })
-	g.Go(func() error { return p.config.Run(ctx) })
-	for _, s := range p.services {
+	for _, s := range p.all() {
 		g.Go(func() error { return s.Run(ctx) })
 	}
 	if p.Source != nil {
 		g.Go(func() error { return p.canaries.Run(ctx) })
 		g.Go(func() error { return p.follow(ctx) })
+		g.Go(func() error {
+			return publish.NewIdentities(p.Source, p.Own, publish.IdentitiesParams{
+				Layout: p.Identities.Layout, DefaultGlobalNamespace: p.GlobalNamespaces, To: p.identities, Log: p.Log,
+			}).Run(ctx)
+		})
 	}
 	g.Go(func() error { return p.awaitPublished(ctx) })
 	return g.Wait()
 }
 
-// follow publishes what the description has, again with each change.
+// follow publishes the services of the description, again with each change.
 func (p *publisher) follow(ctx context.Context) error {
 	to := publish.ServiceTargets{Services: p.services[wire.Services], EndpointSlices: p.services[wire.EndpointSlices]}
 	if exports := p.services[wire.ServiceExports]; p.ServiceExports {
@@ -80,7 +96,7 @@ func (p *publisher) follow(ctx context.Context) error {
 
 // awaitPublished notes when everything that is known was published.
 func (p *publisher) awaitPublished(ctx context.Context) error {
-	for _, s := range append([]*store.Sync{p.config}, p.all()...) {
+	for _, s := range p.all() {
 		if err := s.WaitClean(ctx); err != nil {
 			return err
 		}
@@ -91,12 +107,14 @@ func (p *publisher) awaitPublished(ctx context.Context) error {
 	return nil
 }
 
+// all are the syncs of the term.
 func (p *publisher) all() []*store.Sync {
-	var all []*store.Sync
-	for _, r := range serviceResources() {
-		if s := p.services[r]; s != nil {
-			all = append(all, s)
-		}
+	all := []*store.Sync{p.config}
+	if p.Source != nil {
+		all = append(all, p.identities)
+	}
+	for _, s := range p.services {
+		all = append(all, s)
 	}
 	return all
 }

@@ -103,6 +103,13 @@ func (w *world) operator(change ...func(*Params)) *running {
 	}}
 }
 
+// isPublished tells whether everything that is known was published in this term.
+func (r *running) isPublished() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.leads && r.published
+}
+
 // contents are the keys of the etcd, but for locks.
 func (w *world) contents() map[string]*kv {
 	w.t.Helper()

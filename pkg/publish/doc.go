@@ -3,9 +3,9 @@
 //
 // [Service], [EndpointSlice], [ServiceExport], [Node] and [CiliumNode] are pure
 // functions from objects to values, by the rules of spec wire.md §1.2 to §1.5;
-// [Exported] says which services are told of at all. [Services], [Nodes] and
-// [Pods] follow the tables and say of each name what is to be published, to a
-// [Target]. [View] does the same for our own view: which backends of its own
+// [Exported] says which services are told of at all. [Services], [Nodes], [Pods]
+// and [Identities] follow the tables and say of each name what is to be published,
+// to a [Target]. [View] does the same for our own view: which backends of its own
 // cluster the merge of services knows.
 //
 // Nothing is said before the source has listed everything, so that a restart
