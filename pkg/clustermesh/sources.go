@@ -20,15 +20,26 @@ import (
 func (v *View) Equip(m *store.Metrics) func(*remotecluster.Params) {
 	return func(p *remotecluster.Params) {
 		p.Layout = v.layout
-		p.Sources = v.sources(m, p.Log.With("cluster", p.Name))
-		if p.Origin == remotecluster.OriginLocal && v.Described != nil {
-			for i, s := range p.Sources {
-				if r := s.Resource(); r == wire.Services || r == wire.EndpointSlices {
-					p.Sources[i] = described{r, v.Described}
-				}
-			}
+		log := p.Log.With("cluster", p.Name)
+		p.Sources = v.sources(m, log)
+		if p.Origin == remotecluster.OriginLocal {
+			v.equipOwn(p, m, log)
 		}
 		p.Withhold = func(yes bool) { v.Services.Withhold(p.Name, yes) }
+	}
+}
+
+// equipOwn changes what is otherwise with our own cluster.
+func (v *View) equipOwn(p *remotecluster.Params, m *store.Metrics, log *slog.Logger) {
+	own := v.ownNodes(m, log)
+	p.Beside = own.believe
+	for i, s := range p.Sources {
+		switch r := s.Resource(); {
+		case r == wire.Nodes:
+			p.Sources[i] = own
+		case v.Described != nil && (r == wire.Services || r == wire.EndpointSlices):
+			p.Sources[i] = described{r, v.Described}
+		}
 	}
 }
 

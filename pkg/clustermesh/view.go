@@ -1,6 +1,8 @@
 package clustermesh
 
 import (
+	"time"
+
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
@@ -20,6 +22,9 @@ type View struct {
 	// known from its description. Nil: they come from its kvstore like the rest. It
 	// is set before the view is used.
 	Described func(wire.Resource) store.Status
+	// NodeDelay is when a node that has vanished from the own cluster's kvstore is
+	// taken out of the view: [NodeDelay], until it is set, before the view is used.
+	NodeDelay time.Duration
 
 	layout wire.Layout
 }
@@ -30,5 +35,5 @@ func NewView(local wire.ClusterInfo, n *nodes.Nodes, s *services.Services, i *al
 	if err != nil {
 		return nil, err
 	}
-	return &View{Nodes: n, Services: s, Identities: i, IPs: ips, layout: layout}, nil
+	return &View{Nodes: n, Services: s, Identities: i, IPs: ips, NodeDelay: NodeDelay, layout: layout}, nil
 }

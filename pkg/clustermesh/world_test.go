@@ -60,6 +60,7 @@ func newWorldOn(t *testing.T, sources *store.Metrics, change ...func(*Params)) *
 	must(t, err)
 	w.view, err = NewView(local, n, s, ids, ipcache.New())
 	must(t, err)
+	w.view.NodeDelay = 200 * time.Millisecond
 	opts := kvstore.DefaultOptions()
 	opts.QPS, opts.PageLimit = 0, 50
 	opts.Timings.ProbeInterval, opts.Timings.Probe = 150*time.Millisecond, time.Second

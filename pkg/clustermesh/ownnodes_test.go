@@ -1,0 +1,196 @@
+package clustermesh
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/cilium/statedb"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/nodes"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// ownNodesWorld is the source of the own cluster's nodes with the view behind it.
+type ownNodesWorld struct {
+	t      *testing.T
+	db     *statedb.DB
+	view   *View
+	mem    *kvstore.Memory
+	params remotecluster.Params
+	source remotecluster.Source
+}
+
+func newOwnNodes(t *testing.T, delay time.Duration) *ownNodesWorld {
+	t.Helper()
+	w := &ownNodesWorld{t: t, db: statedb.New(), mem: kvstore.NewMemory()}
+	n, err := nodes.New(w.db)
+	must(t, err)
+	s, err := services.New(w.db)
+	must(t, err)
+	ids, err := allocator.New(w.db)
+	must(t, err)
+	w.view, err = NewView(wire.ClusterInfo{Name: "own", ID: 250, MaxConnectedClusters: 255}, n, s, ids, ipcache.New())
+	must(t, err)
+	if w.view.NodeDelay != 30*time.Second {
+		t.Errorf("the delay is %s unless it is set", w.view.NodeDelay)
+	}
+	w.view.NodeDelay = delay
+	w.params = remotecluster.Params{Name: "own", Origin: remotecluster.OriginLocal, Log: slog.New(slog.DiscardHandler)}
+	w.view.Equip(nil)(&w.params)
+	w.source = w.params.Sources[0]
+	return w
+}
+
+// run follows the nodes until the function that it returns is called.
+func (w *ownNodesWorld) run() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var g errgroup.Group
+	g.Go(func() error {
+		return w.source.Run(ctx, store.Session{
+			Client: w.mem, Prefix: wire.Nodes.Prefix("own", false),
+			Expect: wire.Expect{Cluster: "own", ClusterID: 250, LocalID: 250, Own: true},
+		})
+	})
+	g.Go(func() error { w.params.Beside(ctx); return nil })
+	return func() {
+		cancel()
+		_ = g.Wait()
+	}
+}
+
+func (w *ownNodesWorld) register(name, address string) {
+	n := wire.Node{Name: name, Cluster: "own", ClusterID: 250, IPAddresses: []wire.NodeAddress{{Type: wire.AddressInternalIP, IP: net.ParseIP(address)}}}
+	w.mem.Set(n.Key(), string(n.Encode()))
+}
+
+func (w *ownNodesWorld) vanish(name string) { w.mem.Unset(wire.Nodes.Key("own", false, name)) }
+
+// parts are how much of the node is in the view, of itself and the claim on its
+// address.
+func (w *ownNodesWorld) parts(name, address string) (n int) {
+	if _, _, found := w.view.Nodes.Table().Get(w.db.ReadTxn(), nodes.ByName("own", name)); found {
+		n++
+	}
+	if w.view.IPs.LookupWinner(netip.MustParseAddr(address)) != nil {
+		n++
+	}
+	return n
+}
+
+func (w *ownNodesWorld) inView(name, address string) bool { return w.parts(name, address) == 2 }
+func (w *ownNodesWorld) gone(name, address string) bool   { return w.parts(name, address) == 0 }
+
+func (w *ownNodesWorld) until(what string, ok func() bool) {
+	w.t.Helper()
+	limit := time.After(30 * time.Second)
+	for !ok() {
+		select {
+		case <-limit:
+			w.t.Fatalf("waited in vain for %s", what)
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
+// known waits until the source knows of so many nodes.
+func (w *ownNodesWorld) known(n int) {
+	w.t.Helper()
+	w.until("the source", func() bool { st := w.source.Status(); return st.Synced && st.Count == n })
+}
+
+// A node whose key comes back before its loss is believed has never been away: no
+// table is written, and no address.
+func TestANodeOfOursThatRegistersAgainCausesNothing(t *testing.T) {
+	t.Parallel()
+	w := newOwnNodes(t, time.Hour)
+	w.register("a", "172.16.0.1")
+	defer w.run()()
+	w.until("the node", func() bool { return w.inView("a", "172.16.0.1") })
+	table, addresses := w.view.Nodes.Table().Revision(w.db.ReadTxn()), w.view.IPs.Revision()
+	for range 3 {
+		w.vanish("a")
+		w.known(0)
+		w.register("a", "172.16.0.1")
+		w.known(1)
+	}
+	if now := w.view.Nodes.Table().Revision(w.db.ReadTxn()); now != table {
+		t.Errorf("the table of nodes was written: %d, then %d", table, now)
+	}
+	if now := w.view.IPs.Revision(); now != addresses {
+		t.Errorf("addresses were written: %d, then %d", addresses, now)
+	}
+	// One that comes back as another one is changed at once.
+	w.vanish("a")
+	w.known(0)
+	w.register("a", "172.16.0.2")
+	w.until("the other address", func() bool { return w.inView("a", "172.16.0.2") })
+	if w.view.IPs.LookupWinner(netip.MustParseAddr("172.16.0.1")) != nil {
+		t.Error("its address of before is still there")
+	}
+}
+
+func TestANodeOfOursThatStaysAwayGoesLater(t *testing.T) {
+	t.Parallel()
+	const delay = 300 * time.Millisecond
+	w := newOwnNodes(t, delay)
+	w.register("a", "172.16.0.1")
+	w.register("b", "172.16.0.2")
+	defer w.run()()
+	w.until("both", func() bool { return w.inView("a", "172.16.0.1") && w.inView("b", "172.16.0.2") })
+	vanished := time.Now()
+	w.vanish("a")
+	w.until("it to be gone", func() bool { return w.gone("a", "172.16.0.1") })
+	if took := time.Since(vanished); took < delay {
+		t.Errorf("it was gone after %s", took)
+	}
+	if !w.inView("b", "172.16.0.2") {
+		t.Error("another one is gone")
+	}
+}
+
+// Who vanished while nobody watched is believed to be gone as late, also over a
+// stop in between, which withdraws nothing.
+func TestANodeOfOursThatVanishesInAStopGoesAfterIt(t *testing.T) {
+	t.Parallel()
+	w := newOwnNodes(t, 100*time.Millisecond)
+	w.register("a", "172.16.0.1")
+	w.register("b", "172.16.0.2")
+	stop := w.run()
+	w.until("both", func() bool { return w.inView("a", "172.16.0.1") && w.inView("b", "172.16.0.2") })
+	stop()
+	w.vanish("a")
+	if !w.inView("a", "172.16.0.1") {
+		t.Error("a stop has withdrawn it")
+	}
+	defer w.run()()
+	w.until("it to be gone", func() bool { return w.gone("a", "172.16.0.1") })
+}
+
+// A drain does not wait: neither for those that are there, nor for those whose
+// deletion was not believed yet.
+func TestADrainOfOurNodesIsNotDelayed(t *testing.T) {
+	t.Parallel()
+	w := newOwnNodes(t, time.Hour)
+	w.register("a", "172.16.0.1")
+	w.register("b", "172.16.0.2")
+	stop := w.run()
+	w.until("both", func() bool { return w.inView("a", "172.16.0.1") && w.inView("b", "172.16.0.2") })
+	w.vanish("a")
+	w.known(1)
+	stop()
+	w.source.Drain()
+	if !w.gone("a", "172.16.0.1") || !w.gone("b", "172.16.0.2") {
+		t.Error("something is left")
+	}
+}
