@@ -32,7 +32,7 @@ type Watcher struct {
 	// Paths and Keys are as in [Config].
 	Paths wire.AllocationPaths
 	Keys  allocator.Key
-	// Log is told what cannot be read.
+	// Log is told what cannot be read; nil is nobody.
 	Log *slog.Logger
 
 	mu      sync.Mutex
@@ -41,19 +41,23 @@ type Watcher struct {
 
 // ListAndWatch tells the handler of the mappings, as [allocator.Backend] says.
 func (w *Watcher) ListAndWatch(ctx context.Context, handler allocator.CacheMutations) error {
+	log := w.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
 	var listed sync.Once // a list after a break is none for the handler
 	watch := store.NewWatch(store.Kind[mapping]{
 		Resource: wire.Identities,
 		Decode:   w.decode,
 		Apply:    func(changes []store.Change[mapping]) { tell(handler, changes) },
 		Listed:   func() { listed.Do(handler.OnListDone) },
-	}, w.Log)
+	}, log)
 	w.run(watch)
 	defer w.run(nil)
 	for {
 		err := watch.Run(ctx, store.Session{Client: w.Client, Prefix: w.Paths.Mappings()})
 		if ctx.Err() == nil && !errors.Is(err, kvstore.ErrClosed) {
-			w.Log.Debug("Following the mappings of another session", "error", err)
+			log.Debug("Following the mappings of another session", "error", err)
 			err = waiting.Sleep(ctx, again)
 		}
 		if err != nil {
