@@ -30,7 +30,7 @@ func (c *cli) identityCheckCommand(k *kvChoice) *cobra.Command {
 			if i.cached {
 				return usagef("%s is the copy that a mirror keeps of it, which has no references to check; ask the cluster's own kvstore", i.name)
 			}
-			contents, err := identity.Read(cmd.Context(), i.client, i.place)
+			contents, err := identity.Read(cmd.Context(), i.client, i.place, identity.History)
 			if err != nil {
 				return err
 			}

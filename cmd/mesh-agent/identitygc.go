@@ -101,7 +101,7 @@ func (k *kvChoice) local() error {
 }
 
 func (i *identities) collect(ctx context.Context, s gcSettings, log io.Writer) (*collection, error) {
-	contents, err := identity.Read(ctx, i.client, i.place)
+	contents, err := identity.Read(ctx, i.client, i.place, identity.Addresses)
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func (c *cli) identityListCommand(k *kvChoice) *cobra.Command {
 				return err
 			}
 			defer i.client.Close()
-			contents, err := identity.Read(cmd.Context(), i.client, i.place)
+			contents, err := identity.Read(cmd.Context(), i.client, i.place, identity.Allocations)
 			if err != nil {
 				return err
 			}

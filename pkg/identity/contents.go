@@ -38,8 +38,8 @@ type Pace struct {
 	In   time.Duration // 0: not known
 }
 
-// Contents are all entries of one cluster's kvstore that have to do with its
-// identities.
+// Contents are the entries of one cluster's kvstore that have to do with its
+// identities, as far as they were read.
 type Contents struct {
 	Mappings   []Mapping
 	References []Reference
@@ -59,7 +59,7 @@ func (c *Contents) Published() map[uint64]int {
 
 // Collectable tells whether garbage collection may judge by references. Where
 // addresses are published with identities that nobody refers to, everything in use
-// would go.
+// would go. The contents must have been read as deep as [Addresses].
 func (c *Contents) Collectable(of Cluster) error {
 	held := make(map[uint64]bool, len(c.References))
 	for _, r := range c.References {
@@ -102,10 +102,25 @@ type reader struct {
 	c      *Contents
 }
 
-// Read reads the contents of the kvstore: the mappings, then the references,
-// then the addresses. They are thus of different revisions; what [Check] says of
-// a single entry may have been true for a moment only while writers work.
-func Read(ctx context.Context, client kvstore.Client, place Place) (*Contents, error) {
+// Depth says how much is read of the contents.
+type Depth int
+
+// The depths. Each reads what the one before it does.
+const (
+	// Allocations are the mappings and the references.
+	Allocations Depth = iota
+	// Addresses are those that are published with identities, which are most of a
+	// cluster's keys.
+	Addresses
+	// History is how many mappings were made lately.
+	History
+)
+
+// Read reads the contents of the kvstore, as far as depth says: the mappings, then
+// the references, then the addresses. They are thus of different revisions; what
+// [Check] says of a single entry may have been true for a moment only while writers
+// work.
+func Read(ctx context.Context, client kvstore.Client, place Place, depth Depth) (*Contents, error) {
 	r := &reader{client, place.Paths, &Contents{}}
 	at, err := r.list(ctx, r.paths.Mappings(), r.mapping)
 	if err != nil {
@@ -114,25 +129,36 @@ func Read(ctx context.Context, client kvstore.Client, place Place) (*Contents, e
 	if _, err := r.list(ctx, r.paths.References(), r.reference); err != nil {
 		return nil, err
 	}
-	if _, err := r.list(ctx, place.Addresses, r.use); err != nil {
-		return nil, err
+	if depth >= Addresses {
+		if _, err := r.list(ctx, place.Addresses, r.use); err != nil {
+			return nil, err
+		}
 	}
 	if err := r.settle(ctx); err != nil {
 		return nil, err
 	}
-	since, span, err := history(ctx, client, at)
-	if err != nil {
-		return nil, err
+	if depth >= History {
+		if err := r.pace(ctx, at); err != nil {
+			return nil, err
+		}
 	}
-	if r.c.Pace.In = span; span == 0 {
-		return r.c, nil
+	return r.c, nil
+}
+
+// pace counts the mappings that were made in the time over which the kvstore still
+// has its history. at is where they were read.
+func (r *reader) pace(ctx context.Context, at kvstore.Position) error {
+	since, span, err := history(ctx, r.client, at)
+	if err != nil || span == 0 {
+		return err
 	}
+	r.c.Pace.In = span
 	for _, m := range r.c.Mappings {
 		if m.Revision > since {
 			r.c.Pace.Made++
 		}
 	}
-	return r.c, nil
+	return nil
 }
 
 func (r *reader) list(ctx context.Context, prefix string, each func(name string, kv *kvstore.KeyValue) error) (kvstore.Position, error) {

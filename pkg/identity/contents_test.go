@@ -1,6 +1,7 @@
 package identity_test
 
 import (
+	"context"
 	"net/netip"
 	"testing"
 	"time"
@@ -50,7 +51,7 @@ func put(t *testing.T, client kvstore.Writer, kvs ...string) {
 
 func read(t *testing.T, client kvstore.Writer, place identity.Place) *identity.Contents {
 	t.Helper()
-	c, err := identity.Read(t.Context(), client, place)
+	c, err := identity.Read(t.Context(), client, place, identity.History)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,6 +95,36 @@ func TestEverythingThatHasToDoWithIdentitiesIsRead(t *testing.T) {
 			}
 		}
 	})
+}
+
+// recorder is a client that notes what it is asked for.
+type recorder struct {
+	kvstore.Client
+	asked []string
+}
+
+func (r *recorder) List(ctx context.Context, prefix string, page func(kvstore.Page) error, holding ...*kvstore.Lock) (kvstore.Position, error) {
+	r.asked = append(r.asked, prefix)
+	return r.Client.List(ctx, prefix, page, holding...)
+}
+
+func (r *recorder) Recall(ctx context.Context, prefix, from string, at kvstore.Position, limit int) (kvstore.Past, error) {
+	r.asked = append(r.asked, prefix)
+	return r.Client.Recall(ctx, prefix, from, at, limit)
+}
+
+func TestNoMoreIsReadThanIsAskedFor(t *testing.T) {
+	t.Parallel()
+	all := []string{wire.IdentityAllocation.Mappings(), wire.IdentityAllocation.References(), wire.IPs.Prefix("", false), wire.HeartbeatKey}
+	for depth, want := range map[identity.Depth][]string{identity.Allocations: all[:2], identity.Addresses: all[:3], identity.History: all} {
+		r := &recorder{Client: kvstore.NewMemory()}
+		if _, err := identity.Read(t.Context(), r, identity.OwnPlace(), depth); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, r.asked); diff != "" {
+			t.Errorf("at the depth %d:\n%s", depth, diff)
+		}
+	}
 }
 
 func TestAMirrorsCopyIsRead(t *testing.T) {

@@ -64,7 +64,7 @@ func (o *Operator) round(ctx context.Context, b *kvbackend.Backend, limiter *rat
 	if o.Source != nil && o.Source.CiliumIdentities.Len() > 0 {
 		return nil, nil
 	}
-	contents, err := identity.Read(ctx, o.Writer, identity.OwnPlace())
+	contents, err := identity.Read(ctx, o.Writer, identity.OwnPlace(), identity.Addresses)
 	if err != nil {
 		return stale, err
 	}
