@@ -49,4 +49,15 @@ func (c LocalConfig) validate(note func(flag string, err error)) {
 func (c LocalConfig) kubernetes() bool { return c.Kubernetes || c.Kubeconfig != "" }
 
 // given tells whether there is a source at all.
-func (c LocalConfig) given() bool { return c.Manifests != "" || c.kubernetes() }
+func (c LocalConfig) given() bool { return c.describedBy() != "" }
+
+// describedBy names the source; empty when there is none.
+func (c LocalConfig) describedBy() string {
+	switch {
+	case c.Manifests != "":
+		return c.Manifests
+	case c.kubernetes():
+		return "the Kubernetes API"
+	}
+	return ""
+}

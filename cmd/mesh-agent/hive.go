@@ -22,6 +22,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/findings"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
@@ -161,6 +162,8 @@ type apiParams struct {
 	Mesh       api.Mesh
 	Leader     leader
 	Writer     *kvstore.Durable
+	Writing    *store.SyncMetrics
+	Own        *local.Cluster `optional:"true"`
 	Nodes      *nodes.Nodes
 	Services   *services.Services
 	Identities *allocator.Identities
@@ -201,7 +204,10 @@ func newAPI(p apiParams) (*api.Server, error) {
 		sources.Leads = p.Leader.Leads
 	}
 	if p.Writer != nil {
-		sources.Writer = p.Writer
+		sources.Writer, sources.Written = p.Writer, p.Writing.Written
+	}
+	if described := p.Config.Local.describedBy(); described != "" && p.Mode != modeMirror {
+		sources.Described, sources.DescribedBy = p.Own, described
 	}
 	return api.NewServer(sources, p.Log, options...)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/netip"
 
@@ -39,11 +40,14 @@ func localCell(ownPodsOnly bool) cell.Cell {
 func newSource(c Config, ownPodsOnly bool, into *local.Cluster, h cell.Health, log *slog.Logger) (func(context.Context) error, error) {
 	report := func(err error) {
 		into.Report(err)
-		if err != nil {
+		switch refused := into.State().Refused; {
+		case err != nil:
 			h.Degraded("what is known of the own cluster is kept", err)
-			return
+		case len(refused) > 0:
+			h.Degraded("not everything counts that the source says", errors.New(some(refused, 3)))
+		default:
+			h.OK("following " + c.Local.describedBy())
 		}
-		h.OK("following")
 	}
 	switch {
 	case c.Local.kubernetes():

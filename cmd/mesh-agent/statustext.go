@@ -29,40 +29,64 @@ const (
 // statusView is the status as a person wants to see it.
 type statusView struct {
 	*api.Status
-	now time.Time
-	all bool // a line for each cluster, also on a terminal
+	now  time.Time
+	all  bool // a line for each cluster, also on a terminal
+	wide bool // everything about each
 }
 
 // writeStatus prints the whole status for a person: a summary, the clusters
 // with what is wrong first, and then what is wrong.
 func writeStatus(w io.Writer, style printer.Style, v statusView) error {
-	v.all = v.all || style.Wide || style.Width == 0
+	v.all, v.wide = v.all || style.Wide || style.Width == 0, style.Wide
 	p := printer.NewPage(w, style)
 	v.writeSummary(p)
-	if v.Agent.MeshDirectory == "" {
-		return p.Flush() // it does not look for clusters
+	v.writeClusters(p)
+	v.writeDoubts(p)
+	return p.Flush()
+}
+
+// writeClusters tells of the clusters, where there are to be any.
+func (v *statusView) writeClusters(p *printer.Page) {
+	if v.operates() || v.standsBy() {
+		return
 	}
 	p.Blank()
 	if len(v.Clusters) == 0 {
 		p.Text(noClusters, v.Agent.MeshDirectory)
 	} else {
 		clusters := worstFirst(v.Clusters)
-		v.writeTable(p, clusters, style.Wide)
+		v.writeTable(p, clusters)
 		v.writeTroubles(p, clusters)
 		v.writeRejected(p, clusters)
 	}
 	writeIgnored(p, v.Agent.MeshDirectory, v.Ignored)
-	return p.Flush()
 }
 
 func (v *statusView) writeSummary(p *printer.Page) {
-	a, s := v.Agent, v.Summary
+	a := v.Agent
 	p.Text("mesh-agent %s on %s, cluster %s (ID %d), up %s: %s", a.Version, a.Node, a.Cluster, a.ClusterID,
 		printer.Duration(v.now.Sub(a.Started)), printer.Painted{Text: v.State, Color: agentColor(v.Status)})
 	if a.Leads != nil {
 		p.Text("%s: %s", a.Mode, leads(*a.Leads))
 	}
-	troubles := ""
+	if !v.standsBy() {
+		v.writeCounts(p)
+	}
+	if v.Description != nil {
+		p.Text("described by %s: %s", v.Description.Source, objectsText(v.Description))
+	}
+	if v.KVStore != nil {
+		v.writeKVStore(p)
+	}
+}
+
+// writeCounts says how many of everything there are: what an agent shows, what a
+// mirror copies. An operator has neither.
+func (v *statusView) writeCounts(p *printer.Page) {
+	if v.operates() {
+		return
+	}
+	s, troubles := v.Summary, ""
 	if byKind := byTrouble(v.Clusters); len(byKind) > 0 {
 		texts := make([]string, 0, len(byKind))
 		for _, kind := range slices.Sorted(maps.Keys(byKind)) {
@@ -71,56 +95,22 @@ func (v *statusView) writeSummary(p *printer.Page) {
 		troubles = " (" + strings.Join(texts, ", ") + ")"
 	}
 	p.Text("%d/%d clusters ready%s", s.ClustersReady, s.Clusters, troubles)
+	if v.Agent.Leads != nil {
+		entries := 0
+		for _, c := range v.Clusters {
+			entries += sum(c.Counts)
+		}
+		p.Text("%s to copy into the local kvstore", counted(entries, "entry", "entries"))
+		return
+	}
 	p.Text("%s, %s (%d global), %s, %s, %s",
 		count(s.Nodes, "node"), count(s.Services, "service"), s.GlobalServices,
 		counted(s.Identities, "identity", "identities"), counted(s.IPs, "address", "addresses"), count(s.Conflicts, "conflict"))
-	if v.KVStore != nil {
-		v.writeKVStore(p)
-	}
-}
-
-// leads says what a process that others stand by for does.
-func leads(yes bool) string {
-	if yes {
-		return "leading"
-	}
-	return "standing by; another process leads, or nobody can"
-}
-
-// writeKVStore says how the local kvstore is, and when it is not well, why and
-// what to do, as for a cluster.
-func (v *statusView) writeKVStore(p *printer.Page) {
-	k, own := v.KVStore, ownCluster(v.Status)
-	rest := "not connected"
-	if k.Connected {
-		rest = "connected"
-	}
-	if len(k.Endpoints) > 0 {
-		rest += " to " + strings.Join(k.Endpoints, ", ")
-	}
-	if k.Lease != "" {
-		rest += "; lease " + k.Lease
-	}
-	if k.HeartbeatAgeSeconds != nil {
-		rest += "; heartbeat " + seconds(*k.HeartbeatAgeSeconds) + " ago"
-	}
-	if k.WriteOnly {
-		p.Text("local kvstore: written to, %s", rest)
-		if !k.Connected {
-			p.Item("  ", "%s", k.Message)
-		}
-		return
-	}
-	p.Text("local kvstore: %s, %s", printer.Painted{Text: k.State, Color: clusterColor(*own)}, rest)
-	if kind := troubleOf(own); kind != noTrouble {
-		p.Item("  ", "%s", story(own, v.now))
-		p.Advice("%s", kind.remedy())
-	}
 }
 
 // writeTable writes a line for each cluster. On a terminal it leaves out those
 // that are well when there are too many of them, and says so.
-func (v *statusView) writeTable(p *printer.Page, clusters []api.Cluster, wide bool) {
+func (v *statusView) writeTable(p *printer.Page, clusters []api.Cluster) {
 	shown := clusters
 	unwell := slices.IndexFunc(clusters, func(c api.Cluster) bool { return troubleOf(&c) == noTrouble })
 	if unwell < 0 {
@@ -129,7 +119,7 @@ func (v *statusView) writeTable(p *printer.Page, clusters []api.Cluster, wide bo
 	if !v.all && len(clusters) > mostRows {
 		shown = clusters[:min(unwell, mostRows)]
 	}
-	if wide {
+	if v.wide {
 		printer.Rows(p, clusterTable(), shown)
 	} else {
 		printer.Rows(p, statusTable(), shown)

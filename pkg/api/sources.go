@@ -18,6 +18,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
 )
 
 // Mesh is what the server asks about the remote clusters. Its methods answer at
@@ -45,10 +46,14 @@ type Writer interface {
 	Status() kvstore.Status
 }
 
-// Sources is what a server reads. All of it is needed but Leads and Writer.
+// Sources is what a server reads. The first ones may be missing.
 type Sources struct {
-	Leads      func() bool // nil: there is nothing to lead
-	Writer     Writer      // nil: nothing is written
+	Leads       func() bool            // nil: there is nothing to lead
+	Writer      Writer                 // nil: nothing is written
+	Written     func() []store.Written // nil: as without a Writer
+	Described   Described              // nil: nobody describes the own cluster
+	DescribedBy string                 // who does, in a person's words
+
 	Agent      AgentInfo
 	DB         *statedb.DB
 	Mesh       Mesh

@@ -55,9 +55,15 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 		if s.Writer != nil {
 			answer.KVStore.Lease = leases(s.Writer.Status())
 		}
+		if s.Written != nil {
+			answer.KVStore.Written = toWritten(s.Written())
+		}
 		if !answer.KVStore.Well() {
 			answer.State = StateDegraded
 		}
+	}
+	if answer.Description = s.description(); answer.Description != nil && answer.Description.Error != "" {
+		answer.State = StateDegraded
 	}
 	if !ready {
 		answer.State = StateStarting

@@ -2,6 +2,7 @@ package api
 
 import (
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
@@ -54,7 +55,7 @@ type Readiness struct {
 // Status is the answer of /v1/status.
 type Status struct {
 	Agent    AgentInfo `json:"agent"`
-	State    string    `json:"state" enum:"starting,ready,degraded" doc:"starting until ready for the first time; degraded while a cluster is not ready or not fresh."`
+	State    string    `json:"state" enum:"starting,ready,degraded" doc:"starting until ready for the first time; degraded while a cluster is not ready or not fresh, the local kvstore does not take what is written, or the source of the description cannot be followed."`
 	Ready    bool      `json:"ready" doc:"As /readyz."`
 	Summary  Summary   `json:"summary"`
 	Clusters []Cluster `json:"clusters"`
@@ -62,6 +63,8 @@ type Status struct {
 	// cannot be one.
 	Ignored []clustermesh.Ignored `json:"ignored" doc:"Files of the mesh directory that are no cluster's, and why."`
 	KVStore *KVStore              `json:"kvstore" doc:"The local kvstore; null when the agent only observes."`
+	// Description is what a source says of the own cluster.
+	Description *Description `json:"description,omitempty" doc:"What manifests or the Kubernetes API say of the own cluster; absent without such a source."`
 }
 
 // AgentInfo says who answers.
@@ -115,12 +118,14 @@ type KVStore struct {
 	LastError           string                `json:"lastError"`
 	ConnectedSince      *time.Time            `json:"connectedSince"`
 	LastEvent           *time.Time            `json:"lastEvent"`
+	Written             []Written             `json:"written,omitempty" doc:"What this process keeps in it, by prefix; absent when it writes nothing."`
 }
 
-// Well tells whether the kvstore is ready and what came from it, if anything is to,
-// fresh.
+// Well tells whether the kvstore is ready, takes what is written to it, and what
+// came from it, if anything is to, is fresh.
 func (k *KVStore) Well() bool {
-	return k.Ready && k.State == "ready" && (k.WriteOnly || fresh(&k.Freshness))
+	return k.Ready && k.State == "ready" && (k.WriteOnly || fresh(&k.Freshness)) &&
+		!slices.ContainsFunc(k.Written, func(w Written) bool { return w.Refused > 0 })
 }
 
 // ByResource holds one value for each resource of a cluster.

@@ -42,5 +42,20 @@ func New(db *statedb.DB) (*Cluster, error) {
 	return c, errors.Join(errs[:]...)
 }
 
+// Counts is how many objects there are of each kind that there are any of.
+func (c *Cluster) Counts() map[string]int {
+	counts := make(map[string]int)
+	for kind, n := range map[string]int{
+		"services": c.Services.Len(), "endpointslices": c.EndpointSlices.Len(), "nodes": c.Nodes.Len(), "pods": c.Pods.Len(),
+		"namespaces": c.Namespaces.Len(), "serviceexports": c.ServiceExports.Len(), "ciliumnodes": c.CiliumNodes.Len(),
+		"ciliumendpoints": c.CiliumEndpoints.Len(), "ciliumidentities": c.CiliumIdentities.Len(),
+	} {
+		if n > 0 {
+			counts[kind] = n
+		}
+	}
+	return counts
+}
+
 // ReadTxn returns a snapshot of all the tables.
 func (c *Cluster) ReadTxn() statedb.ReadTxn { return c.db.ReadTxn() }

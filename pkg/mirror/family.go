@@ -119,6 +119,7 @@ func (f *family) Status() store.Status {
 	}
 	st.AsOf = f.copied
 	st.Synced = st.Synced && written.Synced
+	st.Pending = written.Pending
 	if st.Err == nil && written.Err != "" {
 		st.Err = errors.New("writing the copy: " + written.Err)
 	}

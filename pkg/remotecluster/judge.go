@@ -179,6 +179,8 @@ func (c *Cluster) progress() string {
 				r, wire.SyncedKey(c.Name, r, t.canaries.cached), WriterRuns)
 		case st.Err != nil:
 			return fmt.Sprintf("listing %s: %v", r, st.Err)
+		case st.Pending > 0:
+			return fmt.Sprintf("copying %s: %d of %d so far", r, max(st.Count-st.Pending, 0), st.Count)
 		default:
 			return fmt.Sprintf("listing %s: %d so far", r, st.Count)
 		}
@@ -201,6 +203,9 @@ func (c *Cluster) problem(s Status) string {
 		}
 		if st.Err != nil {
 			return fmt.Sprintf("%s: %v", r, st.Err)
+		}
+		if s.Sources[r].Freshness.State != FreshnessSynced && st.Pending > 0 {
+			return fmt.Sprintf("the copy of its %s is behind since %s: %d are still to be written to our own kvstore", r, at(s.Sources[r].Freshness.AsOf), st.Pending)
 		}
 		if s.Sources[r].Freshness.State != FreshnessSynced {
 			return fmt.Sprintf("%s could not be confirmed since %s", r, at(s.Sources[r].Freshness.AsOf))

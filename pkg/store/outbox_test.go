@@ -56,6 +56,13 @@ func TestRefusedWritesAreSplit(t *testing.T) {
 	d.until("cilium/state/bad/v1/c1/", bad)
 	s := syncs["cilium/state/bad/v1/c1/"]
 	eventually(t, func() error {
+		all := metrics.Written()
+		if len(all) != 2 || all[0].Prefix != "cilium/state/bad/v1/c1/" || all[0].Cluster != "c1" || all[0].Failed != 100 || all[1].Failed != 0 || all[1].Wanted != 500 {
+			return fmt.Errorf("%+v", all)
+		}
+		return nil
+	})
+	eventually(t, func() error {
 		if st := s.Status(); st.Failed != 100 || st.Pending != 100 || st.Errors < 100 || !strings.Contains(st.Err, "too large") {
 			return fmt.Errorf("%+v", st)
 		}

@@ -43,6 +43,9 @@ type Status struct {
 	AsOf time.Time
 	// LastEvent is when the last event arrived; zero when none has.
 	LastEvent time.Time
+	// Pending is how many entries a copy of ours has yet to take over; always 0
+	// where nothing is copied.
+	Pending int
 	// Err is why there is no stream; nil while there is one, and before the
 	// first failure.
 	Err error

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
-	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // SyncParams say what a [Sync] keeps, and how.
@@ -251,9 +250,6 @@ func (s *Sync) Status() SyncStatus {
 	}
 	return st
 }
-
-// scope is that of the keys in figures.
-func (s *Sync) scope() string { return wire.ScopeFromKey(s.p.Prefix) }
 
 // owns tells whether a lease is ours.
 func (s *Sync) owns(lease int64) bool { return s.p.Outbox.writer.Owns(lease) }

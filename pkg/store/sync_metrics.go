@@ -1,9 +1,13 @@
 package store
 
 import (
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // SyncMetrics tell how far Syncs are, for all of them together, by scope and
@@ -47,6 +51,28 @@ func (m *SyncMetrics) remove(s *Sync) {
 	delete(m.syncs, s)
 }
 
+// Written is a [Sync] that runs, at one moment: what it keeps, and how far it is.
+type Written struct {
+	Prefix  string // of its keys
+	Cluster string // whose entries they are
+	SyncStatus
+}
+
+// Written describes every Sync that runs, sorted by prefix.
+func (m *SyncMetrics) Written() []Written {
+	if m == nil {
+		return nil
+	}
+	m.mu.Lock()
+	all := make([]Written, 0, len(m.syncs))
+	for s := range m.syncs {
+		all = append(all, Written{s.p.Prefix, s.p.Cluster, s.Status()})
+	}
+	m.mu.Unlock()
+	slices.SortFunc(all, func(a, b Written) int { return strings.Compare(a.Prefix, b.Prefix) })
+	return all
+}
+
 // Describe implements [prometheus.Collector].
 func (m *SyncMetrics) Describe(ch chan<- *prometheus.Desc) {
 	ch <- m.queue
@@ -59,16 +85,14 @@ func (m *SyncMetrics) Describe(ch chan<- *prometheus.Desc) {
 func (m *SyncMetrics) Collect(ch chan<- prometheus.Metric) {
 	type labels struct{ scope, cluster string }
 	sums := make(map[labels]SyncStatus)
-	m.mu.Lock()
-	for s := range m.syncs {
-		of, st := labels{s.scope(), s.p.Cluster}, s.Status()
+	for _, w := range m.Written() {
+		of := labels{wire.ScopeFromKey(w.Prefix), w.Cluster}
 		sum, others := sums[of]
-		sum.Pending += st.Pending
-		sum.Errors += st.Errors
-		sum.Synced = st.Synced && (sum.Synced || !others)
+		sum.Pending += w.Pending
+		sum.Errors += w.Errors
+		sum.Synced = w.Synced && (sum.Synced || !others)
 		sums[of] = sum
 	}
-	m.mu.Unlock()
 	for of, sum := range sums {
 		synced := 0.0
 		if sum.Synced {

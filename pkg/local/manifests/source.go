@@ -22,6 +22,7 @@ type Source struct {
 
 	dir   *dirwatch.Directory[*file]
 	log   *slog.Logger
+	into  *local.Cluster
 	sinks map[string]sink
 
 	// What follows belongs to the goroutine of Run.
@@ -50,6 +51,8 @@ type Problem struct {
 	File     string `json:"file"`
 	Document int    `json:"document,omitempty"` // from 1; 0 is the whole file
 	Reason   string `json:"reason"`
+	// Ignored: nobody needs what does not count, so it is no mistake.
+	Ignored bool `json:"ignored,omitempty"`
 }
 
 // String is the problem in a line.
@@ -62,7 +65,7 @@ func (p Problem) String() string {
 
 // New returns a source that reads nothing yet. It is the one writer of the tables.
 func New(dir string, into *local.Cluster, log *slog.Logger) *Source {
-	s := &Source{log: log, sinks: sinks(into), good: make(map[string]*file)}
+	s := &Source{log: log, into: into, sinks: sinks(into), good: make(map[string]*file)}
 	scan := &scanner{dir: dir}
 	s.dir = dirwatch.New(dir, "directory of manifests", scan.scan, log)
 	s.dir.Judge = judge
@@ -143,12 +146,12 @@ func (s *Source) judge(files map[string]*file) (counts map[string]*file, problem
 			counts[name], rest = f, "the rest of the file counts"
 		}
 		for _, p := range f.bad {
-			problems = append(problems, Problem{name, p.Document, p.Reason + "; " + rest})
+			problems = append(problems, Problem{File: name, Document: p.Document, Reason: p.Reason + "; " + rest})
 		}
 		for _, kind := range f.unknown {
 			if !slices.Contains(unknown, kind) {
 				unknown = append(unknown, kind)
-				problems = append(problems, Problem{File: name, Reason: "objects of the kind " + kind + " are ignored, here and elsewhere: nothing is published of them"})
+				problems = append(problems, Problem{File: name, Ignored: true, Reason: "objects of the kind " + kind + " are ignored, here and elsewhere: nothing is published of them"})
 			}
 		}
 	}
@@ -165,7 +168,7 @@ func gather(files map[string]*file) (objects map[string][]document, problems []P
 		for _, d := range files[name].documents {
 			id := identity{d.kind, d.name}
 			if first, twice := in[id]; twice {
-				problems = append(problems, Problem{name, d.number, fmt.Sprintf(
+				problems = append(problems, Problem{File: name, Document: d.number, Reason: fmt.Sprintf(
 					"the %s %s is also in %s, which counts because it comes first; remove one of them", d.kind, d.name, first)})
 				continue
 			}
@@ -181,13 +184,28 @@ func (s *Source) say(problems []Problem, objects map[string]int) {
 	slices.SortFunc(problems, func(a, b Problem) int {
 		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Document, b.Document), strings.Compare(a.Reason, b.Reason))
 	})
-	s.mu.Lock()
-	before := s.status.Problems
-	s.status.Listed, s.status.Problems, s.status.Objects = true, problems, objects
-	s.mu.Unlock()
+	before := s.Status().Problems
 	for _, p := range problems {
 		if !slices.Contains(before, p) {
 			s.log.Warn("Not everything in the manifests counts", "file", p.File, "document", p.Document, "reason", p.Reason)
 		}
 	}
+	now := mistakes(problems)
+	if len(now) == 0 && len(mistakes(before)) > 0 {
+		s.log.Info("Everything in the manifests counts again", "directory", s.dir.Path)
+	}
+	s.into.Refuse(now)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status.Listed, s.status.Problems, s.status.Objects = true, problems, objects
+}
+
+// mistakes are the problems that somebody should do something about.
+func mistakes(problems []Problem) (lines []string) {
+	for _, p := range problems {
+		if !p.Ignored {
+			lines = append(lines, p.String())
+		}
+	}
+	return lines
 }

@@ -199,6 +199,9 @@ func TestABadDocumentLeavesItsFileAsItWas(t *testing.T) {
 	r.replace("new.yaml", service("m", "2"))
 	r.untilServices("a=3 m=2 z=2")
 	r.untilProblems()
+	if n := r.log.count("Everything in the manifests counts again"); n != 1 {
+		t.Errorf("%d times it was told that all is well again", n)
+	}
 	if n := r.log.count("document=2"); n != 2 {
 		t.Errorf("%d warnings about bad documents, want each once", n)
 	}

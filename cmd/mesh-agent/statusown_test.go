@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+)
+
+// ofMode is the status of a process in a mode that writes.
+func ofMode(m mode, leads bool, clusters ...api.Cluster) *api.Status {
+	st := statusOf(clusters)
+	st.Agent.Mode, st.Agent.Leads = string(m), &leads
+	st.Summary = api.Summary{Clusters: len(clusters), ClustersReady: st.Summary.ClustersReady}
+	st.KVStore = &api.KVStore{
+		State: "ready", Ready: true, Connected: true, WriteOnly: true, Endpoints: []string{"https://home.mesh:2379"}, Lease: "1 of keys, 1 of locks",
+	}
+	return st
+}
+
+func written(prefix string, entries int, change func(*api.Written)) api.Written {
+	w := api.Written{Prefix: prefix, Cluster: "home", Entries: entries}
+	if change != nil {
+		change(&w)
+	}
+	return w
+}
+
+// TestStatusTextOfTheModes: who operates, who mirrors, who stands by, and what is
+// wrong with the description.
+func TestStatusTextOfTheModes(t *testing.T) {
+	t.Parallel()
+	described := &api.Description{Source: "/etc/mesh/manifests", Listed: true, AsOf: before(0), Objects: map[string]int{"services": 3, "nodes": 2}}
+	operates := ofMode(modeOperate, true)
+	operates.Description = described
+	operates.KVStore.Written = []api.Written{
+		written("cilium/cluster-config/", 1, nil), written("cilium/state/services/v1/home/", 40, nil),
+	}
+	refused := ofMode(modeOperate, true)
+	refused.State = "degraded"
+	refused.Description = &api.Description{Source: "/etc/mesh/manifests"}
+	refused.KVStore.Written = []api.Written{
+		written("cilium/state/services/v1/home/", 40, func(w *api.Written) {
+			w.Pending, w.Refused, w.LastError = 3, 2, `kvstore update "cilium/state/services/v1/home/shop/web": permission denied`
+		}),
+	}
+	behind := goodCluster("cairo", 3)
+	behind.State, behind.Message = "degraded", "the copy of its ips is behind since 2026-11-21T01:00:00Z: 812 are still to be written to our own kvstore"
+	mirrors := ofMode(modeMirror, true, goodCluster("accra", 2), behind)
+	mirrors.KVStore.Written = []api.Written{
+		written("cilium/cache/ip/v1/cairo/", 1200, func(w *api.Written) { w.Pending = 812 }), written("cilium/cache/ip/v1/accra/", 1200, nil),
+	}
+	lost := ofMode(modeMirror, false)
+	lost.KVStore = &api.KVStore{State: "connecting", WriteOnly: true, Message: "what is to be written waits: connection refused"}
+	doubts := statusOf([]api.Cluster{goodCluster("accra", 2)})
+	doubts.Description = &api.Description{
+		Source: "/etc/mesh/manifests", Listed: true, AsOf: before(time.Minute), Error: "the directory of manifests does not exist: /etc/mesh/manifests",
+		Refused: []string{"/etc/mesh/manifests/a.yaml, document 2: it is not valid YAML", "/etc/mesh/manifests/b.yaml: permission denied", "c", "d"},
+	}
+	for name, test := range map[string]struct {
+		status *api.Status
+		style  printer.Style
+	}{
+		"status-operates":        {status: operates},
+		"status-operates-badly":  {status: refused},
+		"status-mirrors":         {status: mirrors},
+		"status-mirrors-wide":    {status: mirrors, style: printer.Style{Wide: true}},
+		"status-stands-by":       {status: ofMode(modeMirror, false)},
+		"status-stands-by-badly": {status: lost},
+		"status-doubts":          {status: doubts, style: printer.Style{Width: 80}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var out bytes.Buffer
+			if err := writeStatus(&out, test.style, statusView{Status: test.status, now: now}); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, name, out.String())
+		})
+	}
+}
