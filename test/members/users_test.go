@@ -1,0 +1,102 @@
+package members
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// TestOperateGivesEtcdItsUsers: from the moment on, a remote reader reads what the
+// cluster publishes and nothing else, writes nothing, and a stranger is nobody;
+// while what operates the cluster goes on.
+func TestOperateGivesEtcdItsUsers(t *testing.T) {
+	t.Parallel()
+	certs := etcdtest.NewCerts(t)
+	srv := etcdtest.Start(t, etcdtest.WithTLS(certs))
+	dir := t.TempDir()
+	file := func(user string) string {
+		cert, key := certs.Client(t, user)
+		path := filepath.Join(dir, user+".yaml")
+		text := fmt.Sprintf("endpoints: [%s]\ntrusted-ca-file: %s\ncert-file: %s\nkey-file: %s\n", srv.Endpoint(), certs.CAFile, cert, key)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	users := filepath.Join(dir, "users.yaml")
+	if err := os.WriteFile(users, []byte("users: [{name: remote-west, role: remote}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program(t), "operate", "--cluster-name", "east", "--cluster-id", "3",
+		"--kvstore-opt", "etcd.config="+file("admin-east"), "--kvstore-ensure-users", "--kvstore-users-file", users,
+		"--listen", "127.0.0.1:0", "--socket", filepath.Join(dir, "s"))
+	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended, which Wait says
+		if err := cmd.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	as := func(user string) (*kvstore.Etcd, error) {
+		cfg, err := kvstore.LoadConfig(file(user))
+		if err != nil {
+			return nil, err
+		}
+		o := kvstore.DefaultOptions()
+		o.QPS = 0
+		return kvstore.Connect(ctx, cfg, 0, o)
+	}
+	for _, user := range []string{"remote", "remote-west", "local-east"} {
+		until(t, user+" to have his rights", 30*time.Second, func() error {
+			e, err := as(user)
+			if err != nil {
+				return err
+			}
+			defer e.Close()
+			kv, _, err := e.Get(ctx, wire.ClusterConfigKey("east"))
+			switch {
+			case err != nil:
+				return err
+			case kv == nil || !strings.HasPrefix(string(kv.Value), `{"id":3`):
+				return fmt.Errorf("the configuration is %v", kv)
+			}
+			if _, err := e.Put(ctx, wire.ClusterConfigKey("east"), nil); !errors.Is(err, kvstore.ErrPermissionDenied) {
+				return fmt.Errorf("he writes: %w", err)
+			}
+			if _, _, err := e.Get(ctx, "other"); !errors.Is(err, kvstore.ErrPermissionDenied) {
+				return fmt.Errorf("he reads what is not his: %w", err)
+			}
+			return nil
+		})
+	}
+	if e, err := as("stranger"); err == nil {
+		e.Close()
+		t.Error("a stranger is let in")
+	}
+	if _, err := srv.Client(t).Delete(ctx, wire.ClusterConfigKey("east")); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the configuration to come back", 30*time.Second, func() error {
+		resp, err := srv.Client(t).Get(ctx, wire.ClusterConfigKey("east"))
+		if err == nil && len(resp.Kvs) == 0 {
+			err = errors.New("it is not there")
+		}
+		return err
+	})
+}
