@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -8,12 +9,15 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -215,6 +219,45 @@ func TestWhatBecomesOfTheCopy(t *testing.T) {
 	}
 }
 
+// reader follows a prefix of the own etcd as an agent does, until the end of the
+// test. It counts what it knows, and what has changed since it knew everything.
+func (w *world) reader(prefix string) (known, changes *atomic.Int64) {
+	w.t.Helper()
+	known, changes = new(atomic.Int64), new(atomic.Int64)
+	opts := kvstore.DefaultOptions()
+	opts.QPS = 0
+	endpoint := w.etcd.Endpoint()
+	d := kvstore.NewDurable(func() (*kvstore.Config, error) { return kvstore.NewConfig(endpoint) }, opts)
+	var all bool
+	watch := store.NewWatch(store.Kind[store.Raw]{
+		Resource: wire.IPs,
+		Decode: func(wire.Expect) store.Decode[store.Raw] {
+			return func(_ string, value []byte) (*store.Raw, error) {
+				v := store.Raw(bytes.Clone(value))
+				return &v, nil
+			}
+		},
+		Apply: func(c []store.Change[store.Raw]) {
+			if all {
+				changes.Add(int64(len(c)))
+			} else {
+				known.Add(int64(len(c)))
+			}
+		},
+		Listed: func() { all = true },
+	}, w.log)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 2)
+	go func() { ended <- d.Run(ctx) }()
+	go func() { ended <- watch.Run(ctx, store.Session{Client: d, Prefix: prefix}) }()
+	w.t.Cleanup(func() {
+		cancel()
+		<-ended
+		<-ended
+	})
+	return known, changes
+}
+
 // TestAnotherMirrorTakesOver: of two one leads. When it is gone the other one goes
 // on: it writes each key at most once, to tie it to its own lease, and deletes none.
 func TestAnotherMirrorTakesOver(t *testing.T) {
@@ -227,6 +270,8 @@ func TestAnotherMirrorTakesOver(t *testing.T) {
 	w.equal(a)
 	second := w.mirror()
 	defer second.stop()
+	seen, changes := w.reader(wire.IPs.Prefix("a", true))
+	until(t, "a reader of the copy", func() bool { return int(seen.Load()) == a.Cluster().Addresses })
 	before := w.cache(wire.CachePrefix + "/")
 	from := w.revision() + 1
 	if second.Leads() {
@@ -243,21 +288,27 @@ func TestAnotherMirrorTakesOver(t *testing.T) {
 		return true
 	})
 	puts, deletes := w.since(from)
-	seen := map[string]int{}
+	written := map[string]int{}
 	for _, e := range puts {
 		if key := string(e.Kv.Key); strings.HasPrefix(key, wire.CachePrefix) {
-			seen[key]++
+			written[key]++
 		}
 	}
-	for key, n := range seen {
+	for key, n := range written {
 		if n != 1 {
 			t.Errorf("%s was written %d times", key, n)
 		}
 	}
-	if len(seen) != len(before) || len(deletes) != 0 {
-		t.Errorf("%d of %d keys were written, %d deleted", len(seen), len(before), len(deletes))
+	if len(written) != len(before) || len(deletes) != 0 {
+		t.Errorf("%d of %d keys were written, %d deleted", len(written), len(before), len(deletes))
 	}
 	w.equal(a)
+
+	must(t, a.Put(t.Context(), wire.IPs.Key("a", false, "192.0.2.1"), []byte("new")))
+	until(t, "a change for the reader", func() bool { return changes.Load() > 0 })
+	if n := changes.Load(); n != 1 {
+		t.Errorf("whoever reads the copy has seen %d changes, and there was one", n)
+	}
 }
 
 // TestWhoLosesTheLockStopsWriting: the lock's key is deleted behind its holder, as
