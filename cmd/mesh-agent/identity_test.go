@@ -113,7 +113,7 @@ func TestGarbageIsNotCollectedWhereNobodyHoldsReferences(t *testing.T) {
 	pair.Identity = 131072
 	s.Put(t, webMapping, webLabels, pair.Key(), string(pair.Encode()))
 	for _, args := range []string{"gc --between 1ms --kvstore-periodic-sync 1ms", "gc --dry-run"} {
-		want := result{1, "", "nothing was deleted: identity 131072 has no reference, but 1 address is published with it"}
+		want := result{1, "", "nothing was deleted: identity 131072 has no reference, though addresses (1) are published with it"}
 		checkResult(t, args, identityCommand(s.Endpoint(), strings.Fields(args)...), want)
 	}
 	checkResult(t, "check", identityCommand(s.Endpoint(), "check", "-v"), result{0, "never collect garbage here", ""})

@@ -69,7 +69,7 @@ func (c *Contents) Collectable(of Cluster) error {
 	published := c.Published()
 	for _, m := range c.Mappings {
 		if n := published[m.ID]; n > 0 && !held[m.ID] && uint64(first) <= m.ID && m.ID <= uint64(last) {
-			return fmt.Errorf("identity %d has no reference, but is that of %d published addresses. "+
+			return fmt.Errorf("identity %d has no reference, though addresses (%d) are published with it. "+
 				"A cluster whose identities are objects of Kubernetes has no references at all: collect garbage there, not here. "+
 				"Else restart the agents of those nodes first; 'mesh-agent identity check' says more", m.ID, n)
 		}
