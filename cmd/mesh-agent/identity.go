@@ -46,17 +46,21 @@ func (c *cli) identities(cmd *cobra.Command, k *kvChoice) (*identities, error) {
 	if err != nil {
 		return nil, err
 	}
-	own, err := c.ownCluster(cmd, k)
+	return t.identities(cmd.Context(), k)
+}
+
+func (t *kvTarget) identities(ctx context.Context, k *kvChoice) (*identities, error) {
+	own, err := t.ownCluster(k)
 	if err != nil {
 		return nil, err
 	}
-	client, err := t.connect(cmd.Context())
+	client, err := t.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
 	i := &identities{kvTarget: t, client: client, cluster: own, place: identity.OwnPlace()}
 	if k.cluster != "" {
-		err = i.remote(cmd.Context(), k.cluster)
+		err = i.remote(ctx, k.cluster)
 	}
 	if err != nil {
 		client.Close()
@@ -66,19 +70,17 @@ func (c *cli) identities(cmd *cobra.Command, k *kvChoice) (*identities, error) {
 }
 
 // ownCluster is the cluster of the settings.
-func (c *cli) ownCluster(cmd *cobra.Command, k *kvChoice) (identity.Cluster, error) {
-	settled, err := c.settle(cmd, k.settings)
-	if err == nil && k.cluster == "" {
-		err = k.settings.validateOwn(settled)
+func (t *kvTarget) ownCluster(k *kvChoice) (identity.Cluster, error) {
+	if k.cluster == "" {
+		if err := k.settings.validateOwn(t.settled); err != nil {
+			return identity.Cluster{}, err
+		}
 	}
-	if err != nil {
-		return identity.Cluster{}, err
-	}
-	layout, err := wire.NewLayout(settled.MaxConnectedClusters)
+	layout, err := wire.NewLayout(t.settled.MaxConnectedClusters)
 	if err != nil {
 		return identity.Cluster{}, usagef("%w", err)
 	}
-	return identity.Cluster{Name: settled.ClusterName, ID: settled.ClusterID, Layout: layout}, nil
+	return identity.Cluster{Name: t.settled.ClusterName, ID: t.settled.ClusterID, Layout: layout}, nil
 }
 
 // remote reads what a remote cluster says of itself.

@@ -42,27 +42,21 @@ func (c *cli) identityAllocateCommand(k *kvChoice) *cobra.Command {
 		Example: "  mesh-agent identity allocate --kvstore-opt etcd.address=http://127.0.0.1:2379 --cluster-name east --cluster-id 1 \\\n" +
 			"    k8s:app=web k8s:io.kubernetes.pod.namespace=shop --once",
 		Args: arguments(1, math.MaxInt, "one LABEL or more"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			labels, err := parseLabels(args)
+		RunE: c.onLabels(k, func(cmd *cobra.Command, w *identityWriter, labels wire.Labels) error {
+			id, isNew, err := w.ids.Allocate(cmd.Context(), labels)
 			if err != nil {
 				return err
 			}
-			return c.writeIdentities(cmd, k, func(ctx context.Context, w *identityWriter) error {
-				id, isNew, err := w.ids.Allocate(ctx, labels)
-				if err != nil {
-					return err
-				}
-				done := allocated{id, w.shown(labels), isNew, w.node}
-				if err := done.print(cmd, format); err != nil || once {
-					return err
-				}
-				ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
-				defer stop()
-				tell(cmd.ErrOrStderr(), fmt.Sprintf("Holding the reference of %s; interrupt to give it back.", w.node))
-				<-ctx.Done()
-				return w.release(labels)
-			})
-		},
+			done := allocated{id, w.shown(labels), isNew, w.node}
+			if err := done.print(cmd, format); err != nil || once {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			tell(cmd.ErrOrStderr(), fmt.Sprintf("Holding the reference of %s; interrupt to give it back.", w.node))
+			<-ctx.Done()
+			return w.release(labels)
+		}),
 	}
 	cmd.Flags().BoolVar(&once, "once", false, "end at once, and let the reference go with its lease")
 	cmd.Flags().VarP(format, "output", "o", "form of the output")
@@ -87,19 +81,13 @@ func (c *cli) identityReleaseCommand(k *kvChoice) *cobra.Command {
 		Example: "  mesh-agent identity release --kvstore-opt etcd.address=http://127.0.0.1:2379 --cluster-name east --cluster-id 1 \\\n" +
 			"    k8s:app=web k8s:io.kubernetes.pod.namespace=shop --node-ip 10.0.0.1",
 		Args: arguments(1, math.MaxInt, "one LABEL or more"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			labels, err := parseLabels(args)
-			if err != nil {
-				return err
+		RunE: c.onLabels(k, func(cmd *cobra.Command, w *identityWriter, labels wire.Labels) error {
+			id, err := w.forget(cmd.Context(), labels)
+			if err == nil {
+				tell(cmd.ErrOrStderr(), fmt.Sprintf("%s holds no reference of identity %d any more.", w.node, id))
 			}
-			return c.writeIdentities(cmd, k, func(ctx context.Context, w *identityWriter) error {
-				id, err := w.forget(ctx, labels)
-				if err == nil {
-					tell(cmd.ErrOrStderr(), fmt.Sprintf("%s holds no reference of identity %d any more.", w.node, id))
-				}
-				return err
-			})
-		},
+			return err
+		}),
 	}
 	return cmd
 }
@@ -126,37 +114,47 @@ type identityWriter struct {
 	ids     *identity.Allocator
 }
 
-// writeIdentities runs an allocator for as long as f does.
-func (c *cli) writeIdentities(cmd *cobra.Command, k *kvChoice, f func(context.Context, *identityWriter) error) error {
-	if err := k.local(); err != nil {
-		return err
+// onLabels is what a command runs that does something with an allocator, for the
+// labels of its arguments.
+func (c *cli) onLabels(k *kvChoice, f func(*cobra.Command, *identityWriter, wire.Labels) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		labels, err := parseLabels(args)
+		if err != nil {
+			return err
+		}
+		if err := k.local(); err != nil {
+			return err
+		}
+		t, err := c.target(cmd, k)
+		if err != nil {
+			return err
+		}
+		own, err := t.ownCluster(k)
+		if err != nil {
+			return err
+		}
+		log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+		return t.allocating(cmd.Context(), own, log, func(w *identityWriter) error { return f(cmd, w, labels) })
 	}
-	t, err := c.target(cmd, k)
-	if err != nil {
-		return err
-	}
-	settled, err := c.settle(cmd, k.settings)
-	if err != nil {
-		return err
-	}
-	w := &identityWriter{client: kvstore.NewDurable(func() (*kvstore.Config, error) { return t.cfg, nil }, t.opts)}
-	if w.cluster, err = c.ownCluster(cmd, k); err != nil {
-		return err
-	}
-	ids, err := w.prepare(settled, slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn})))
+}
+
+// allocating runs an allocator for as long as f does.
+func (t *kvTarget) allocating(caller context.Context, own identity.Cluster, log *slog.Logger, f func(*identityWriter) error) error {
+	w := &identityWriter{cluster: own, client: kvstore.NewDurable(func() (*kvstore.Config, error) { return t.cfg, nil }, t.opts)}
+	ids, err := w.prepare(t.settled, log)
 	if err != nil {
 		return err
 	}
 	// What is held is given back after an interrupt, so it ends everything only
 	// when f has returned.
-	ctx, cancel := context.WithCancel(context.WithoutCancel(cmd.Context()))
+	ctx, cancel := context.WithCancel(context.WithoutCancel(caller))
 	var running errgroup.Group
 	running.Go(func() error { return w.client.Run(ctx) })
 	running.Go(func() error { return ids.Run(ctx) })
-	err = w.connected(cmd.Context(), settled.KVStore.ConnectivityTimeout)
+	err = w.connected(caller, t.settled.KVStore.ConnectivityTimeout)
 	if err == nil {
 		w.client.BootstrapComplete() // there is nothing but the list of the mappings, which counts once
-		err = f(cmd.Context(), w)
+		err = f(w)
 	}
 	cancel()
 	_ = running.Wait() // they end with the context

@@ -61,15 +61,15 @@ func (c *cli) identityGCCommand(k *kvChoice) *cobra.Command {
 			if err := k.local(); err != nil {
 				return err
 			}
-			settled, err := c.settle(cmd, k.settings)
+			t, err := c.target(cmd, k)
 			if err != nil {
 				return err
 			}
-			if s.between < settled.KVStore.PeriodicSync && !s.dryRun {
+			if sync := t.settled.KVStore.PeriodicSync; s.between < sync && !s.dryRun {
 				return usagef("--between: %s is shorter than --kvstore-periodic-sync=%s: a node whose reference was lost may not have put it back by then",
-					s.between, settled.KVStore.PeriodicSync)
+					s.between, sync)
 			}
-			i, err := c.identities(cmd, k)
+			i, err := t.identities(cmd.Context(), k)
 			if err != nil {
 				return err
 			}

@@ -42,9 +42,10 @@ func (c *cli) kvstoreCommand() *cobra.Command {
 
 // kvTarget is a kvstore that can be asked.
 type kvTarget struct {
-	name string // for people
-	cfg  *kvstore.Config
-	opts kvstore.Options
+	name    string // for people
+	settled Config
+	cfg     *kvstore.Config
+	opts    kvstore.Options
 }
 
 // target finds out which kvstore is meant, and how to connect to it.
@@ -56,7 +57,7 @@ func (c *cli) target(cmd *cobra.Command, k *kvChoice) (*kvTarget, error) {
 	if k.timeout <= 0 {
 		return nil, usagef("--timeout: %s is not above zero", k.timeout)
 	}
-	t := &kvTarget{name: "the local kvstore"}
+	t := &kvTarget{name: "the local kvstore", settled: settled}
 	if t.opts, err = settled.kvstoreOptions(); err != nil {
 		return nil, usagef("%s", oneLine(errors.New(k.settings.explain(&settingError{[]string{"kvstore-opt"}, err}))))
 	}
