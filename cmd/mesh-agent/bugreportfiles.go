@@ -24,6 +24,9 @@ import (
 // certificates that they name. It reads them itself, so it needs to be on the
 // agent's machine and in its file system.
 func (r *report) meshDirectory(ctx context.Context) error {
+	if r.status != nil && r.status.Agent.Mode == string(modeOperate) {
+		return nil // it reads no client files
+	}
 	dir := defaultConfig().ClustermeshConfig
 	if r.status != nil {
 		dir = cmp.Or(r.status.Agent.MeshDirectory, dir)

@@ -83,12 +83,18 @@ func startAgent(t *testing.T, dir string, args ...string) *process {
 // startProgram is startAgent with more variables in the environment.
 func startProgram(t *testing.T, dir string, env []string, args ...string) *process {
 	t.Helper()
+	return startMode(t, modeRun, env, append([]string{"--clustermesh-config", dir}, args...)...)
+}
+
+// startMode runs the program in a mode, until the end of the test.
+func startMode(t *testing.T, m mode, env []string, args ...string) *process {
+	t.Helper()
 	tmp, err := os.MkdirTemp("", "agent") // short: the path of a socket has a limit
 	if err != nil {
 		t.Fatal(err)
 	}
 	a := &process{t: t, socket: filepath.Join(tmp, "a.sock"), log: new(syncBuffer)}
-	a.cmd = program(t, append([]string{"run", "--clustermesh-config", dir, "--listen", "127.0.0.1:0", "--socket", a.socket}, args...)...)
+	a.cmd = program(t, append([]string{string(m), "--listen", "127.0.0.1:0", "--socket", a.socket}, args...)...)
 	a.cmd.Env = append(a.cmd.Env, env...)
 	a.cmd.Stderr = a.log
 	if err := a.cmd.Start(); err != nil {

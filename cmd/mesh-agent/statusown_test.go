@@ -66,7 +66,6 @@ func TestStatusTextOfTheModes(t *testing.T) {
 		"status-operates":        {status: operates},
 		"status-operates-badly":  {status: refused},
 		"status-mirrors":         {status: mirrors},
-		"status-mirrors-wide":    {status: mirrors, style: printer.Style{Wide: true}},
 		"status-stands-by":       {status: ofMode(modeMirror, false)},
 		"status-stands-by-badly": {status: lost},
 		"status-doubts":          {status: doubts, style: printer.Style{Width: 80}},
