@@ -36,7 +36,7 @@ type tracker struct {
 	capabilities *wire.Capabilities
 	config       *configWatch // of the session; nil while not connected, and for the own cluster
 	configAsOf   time.Time    // until when the configuration was known to be in force, at the end of the session before
-	handing      bool      // the configuration is being handed to Params.Adopted
+	handing      bool         // the configuration is being handed to Params.Adopted
 	late         map[wire.Resource]bool
 	contact      contact
 	moved        chan struct{} // closed and replaced when contact changes
