@@ -251,7 +251,12 @@ func TestTheImage(t *testing.T) {
 	})
 	t.Run("has the flags of the manifest", func(t *testing.T) {
 		t.Parallel()
-		m.checkFlags(t, output(t, im.program(), "run", "--help"))
+		help := output(t, im.program(), "run", "--help")
+		m.checkFlags(t, "run", help)
+		readMember(t).checkMember(t, help)
+		for mode, d := range readDeployments(t) {
+			workload{&d.Spec.Template}.checkFlags(t, mode, output(t, im.program(), mode, "--help"))
+		}
 	})
 	t.Run("runs as the manifest's user", func(t *testing.T) {
 		t.Parallel()

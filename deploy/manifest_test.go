@@ -23,7 +23,11 @@ import (
 type manifest struct {
 	account corev1.ServiceAccount
 	daemons appsv1.DaemonSet
+	workload
 }
+
+// workload is what runs, by a DaemonSet or by a Deployment.
+type workload struct{ template *corev1.PodTemplateSpec }
 
 // readManifest reads deploy/mesh-agent.yaml.
 func readManifest(t *testing.T) *manifest {
@@ -31,6 +35,7 @@ func readManifest(t *testing.T) *manifest {
 	m := new(manifest)
 	add := runtime.NewSchemeBuilder(corev1.AddToScheme, appsv1.AddToScheme)
 	readStrictly(t, "mesh-agent.yaml", add.AddToScheme, &m.account, &m.daemons)
+	m.workload = workload{&m.daemons.Spec.Template}
 	return m
 }
 
@@ -53,9 +58,9 @@ func readStrictly(t *testing.T, name string, add func(*runtime.Scheme) error, in
 	}
 }
 
-func (m *manifest) pod() *corev1.PodSpec             { return &m.daemons.Spec.Template.Spec }
-func (m *manifest) container() *corev1.Container     { return &m.pod().Containers[0] }
-func (m *manifest) volume(name string) corev1.Volume { return find(m.pod().Volumes, volumeNamed(name)) }
+func (w workload) pod() *corev1.PodSpec             { return &w.template.Spec }
+func (w workload) container() *corev1.Container     { return &w.pod().Containers[0] }
+func (w workload) volume(name string) corev1.Volume { return find(w.pod().Volumes, volumeNamed(name)) }
 
 func volumeNamed(name string) func(corev1.Volume) bool {
 	return func(v corev1.Volume) bool { return v.Name == name }
@@ -70,14 +75,14 @@ func find[T any](list []T, is func(T) bool) (found T) {
 }
 
 // flag is the value of a flag in the arguments.
-func (m *manifest) flag(t *testing.T, name string) string {
+func (w workload) flag(t *testing.T, name string) string {
 	t.Helper()
-	for _, arg := range m.container().Args {
+	for _, arg := range w.container().Args {
 		if value, ok := strings.CutPrefix(arg, "--"+name+"="); ok {
 			return value
 		}
 	}
-	t.Fatalf("no --%s in %v", name, m.container().Args)
+	t.Fatalf("no --%s in %v", name, w.container().Args)
 	return ""
 }
 
@@ -122,8 +127,13 @@ func TestThePodIsOnEveryNodeAndInItsNetwork(t *testing.T) {
 
 func TestThePodHasNoPrivileges(t *testing.T) {
 	t.Parallel()
-	m := readManifest(t)
-	pod := m.pod()
+	readManifest(t).checkPrivileges(t)
+}
+
+// checkPrivileges wants none.
+func (w workload) checkPrivileges(t *testing.T) {
+	t.Helper()
+	pod := w.pod()
 	want(t, "pod", &corev1.PodSecurityContext{
 		RunAsNonRoot: new(true), RunAsUser: new(int64(65532)), RunAsGroup: new(int64(65532)), FSGroup: new(int64(65532)),
 		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
@@ -131,7 +141,7 @@ func TestThePodHasNoPrivileges(t *testing.T) {
 	want(t, "container", &corev1.SecurityContext{
 		AllowPrivilegeEscalation: new(false), Privileged: new(false), ReadOnlyRootFilesystem: new(true),
 		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-	}, m.container().SecurityContext)
+	}, w.container().SecurityContext)
 	if pod.HostPID || pod.HostIPC {
 		t.Error("it sees the node's processes")
 	}
@@ -140,7 +150,7 @@ func TestThePodHasNoPrivileges(t *testing.T) {
 			t.Errorf("volume %s is a directory of the node", v.Name)
 		}
 	}
-	r := m.container().Resources
+	r := w.container().Resources
 	if r.Requests.Cpu().IsZero() || r.Requests.Memory().IsZero() || r.Limits.Memory().IsZero() || r.Limits.Memory().Cmp(*r.Requests.Memory()) < 0 {
 		t.Errorf("resources: %+v", r)
 	}
@@ -188,8 +198,13 @@ func TestVolumesAreWhereTheFlagsLook(t *testing.T) {
 // serveSecret.
 func TestProbesAskWhereTheAgentListens(t *testing.T) {
 	t.Parallel()
-	m := readManifest(t)
-	host, text, err := net.SplitHostPort(m.flag(t, "listen"))
+	readManifest(t).checkProbes(t)
+}
+
+// checkProbes returns the port that they ask, which is one of the node.
+func (w workload) checkProbes(t *testing.T) int32 {
+	t.Helper()
+	host, text, err := net.SplitHostPort(w.flag(t, "listen"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,42 +212,54 @@ func TestProbesAskWhereTheAgentListens(t *testing.T) {
 	if err != nil || !net.ParseIP(host).IsLoopback() {
 		t.Fatalf("it listens on %s: %v", host, err)
 	}
-	for where, probe := range map[string]*corev1.Probe{"/healthz": m.container().LivenessProbe, "/readyz": m.container().ReadinessProbe} {
+	for where, probe := range map[string]*corev1.Probe{"/healthz": w.container().LivenessProbe, "/readyz": w.container().ReadinessProbe} {
 		want(t, "probe", &corev1.HTTPGetAction{Host: host, Path: where, Port: intstr.FromInt32(int32(port))}, probe.HTTPGet)
 	}
-	want(t, "ports", []corev1.ContainerPort{{Name: "http", ContainerPort: int32(port), HostPort: int32(port), HostIP: host, Protocol: corev1.ProtocolTCP}}, m.container().Ports)
+	want(t, "ports", []corev1.ContainerPort{{Name: "http", ContainerPort: int32(port), HostPort: int32(port), HostIP: host, Protocol: corev1.ProtocolTCP}}, w.container().Ports)
+	return int32(port)
 }
 
 // checkFlags compares the arguments and the variables with what the program
 // says of its flags.
-func (m *manifest) checkFlags(t *testing.T, help string) {
+func (w workload) checkFlags(t *testing.T, command, help string) {
 	t.Helper()
-	var known []string
-	for _, found := range regexp.MustCompile(`(?m)^\s+(?:-\w, )?--([a-z-]+)`).FindAllStringSubmatch(help, -1) {
-		known = append(known, found[1])
-	}
-	args := m.container().Args
-	want(t, "command", "run", args[0])
+	known := flagsOf(help)
+	args := w.container().Args
+	want(t, "command", command, args[0])
 	for _, arg := range args[1:] {
 		name, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
 		if !slices.Contains(known, name) {
 			t.Errorf("%s is none of %v", arg, known)
 		}
 	}
-	var variables []string
-	for _, v := range m.container().Env {
-		name, ours := strings.CutPrefix(v.Name, "MESH_AGENT_")
-		if flag := strings.ReplaceAll(strings.ToLower(name), "_", "-"); !ours || !slices.Contains(known, flag) {
-			t.Errorf("%s is the variable of none of %v", v.Name, known)
-		}
-		variables = append(variables, strings.TrimSpace(v.Name+" "+source(v.ValueFrom)))
-	}
 	want(t, "variables", []string{
 		"MESH_AGENT_CLUSTER_NAME cilium-config/cluster-name",
 		"MESH_AGENT_CLUSTER_ID cilium-config/cluster-id",
 		"MESH_AGENT_MAX_CONNECTED_CLUSTERS cilium-config/max-connected-clusters?",
 		"MESH_AGENT_NODE_NAME spec.nodeName",
-	}, variables)
+	}, w.variables(t, known))
+}
+
+// flagsOf are the flags in the help of a command.
+func flagsOf(help string) (known []string) {
+	for _, found := range regexp.MustCompile(`(?m)^\s+(?:-\w, )?--([a-z-]+)`).FindAllStringSubmatch(help, -1) {
+		known = append(known, found[1])
+	}
+	return known
+}
+
+// variables are those of the container, each with where its value comes from. They
+// have to be those of flags.
+func (w workload) variables(t *testing.T, known []string) (all []string) {
+	t.Helper()
+	for _, v := range w.container().Env {
+		name, ours := strings.CutPrefix(v.Name, "MESH_AGENT_")
+		if flag := strings.ReplaceAll(strings.ToLower(name), "_", "-"); !ours || !slices.Contains(known, flag) {
+			t.Errorf("%s is the variable of none of %v", v.Name, known)
+		}
+		all = append(all, strings.TrimSpace(v.Name+" "+v.Value+source(v.ValueFrom)))
+	}
+	return all
 }
 
 // source says where a variable's value comes from.
@@ -251,16 +278,20 @@ func source(from *corev1.EnvVarSource) string {
 }
 
 // checkUser: the pod's user is the image's, and none that has a name.
-func (m *manifest) checkUser(t *testing.T, user string) {
+func (w workload) checkUser(t *testing.T, user string) {
 	t.Helper()
-	s := m.pod().SecurityContext
+	s := w.pod().SecurityContext
 	want(t, "user", strconv.FormatInt(*s.RunAsUser, 10)+":"+strconv.FormatInt(*s.RunAsGroup, 10), user)
 }
 
-// TestTheReadmeShowsTheManifest: whoever looks for it finds it.
-func TestTheReadmeShowsTheManifest(t *testing.T) {
+// TestTheReadmeShowsTheManifests: whoever looks for one finds it.
+func TestTheReadmeShowsTheManifests(t *testing.T) {
 	t.Parallel()
-	if readme := readFile(t, filepath.Join(context, "README.md")); !strings.Contains(readme, "deploy/mesh-agent.yaml") {
-		t.Error("the README does not name deploy/mesh-agent.yaml")
+	files, err := filepath.Glob("*.yaml")
+	check(t, err)
+	for _, file := range files {
+		if readme := readFile(t, filepath.Join(context, "README.md")); !strings.Contains(readme, "deploy/"+file) {
+			t.Errorf("the README does not name deploy/%s", file)
+		}
 	}
 }
