@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/cilium/hive/cell"
 	"github.com/cilium/hive/job"
@@ -15,12 +17,24 @@ func writerCell() cell.Cell {
 	return cell.Module(
 		"kvstore", "The writer to the kvstore of the own cluster",
 		cell.Provide(newWriter),
-		cell.Invoke(func(jobs job.Group, w *kvstore.Durable) {
+		cell.Invoke(func(c Config, jobs job.Group, w *kvstore.Durable) {
 			if w != nil {
 				runs(jobs, "session", w.Run)
+				runs(jobs, "connect", func(ctx context.Context) error { return awaitKVStore(ctx, w, c.KVStore.ConnectivityTimeout) })
 			}
 		}),
 	)
+}
+
+// awaitKVStore fails when there is no connection at the start for too long. One
+// that is lost later is waited for.
+func awaitKVStore(ctx context.Context, w *kvstore.Durable, timeout time.Duration) error {
+	bound, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if err := w.WaitConnected(bound); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("no connection to the own cluster's kvstore within %s (--kvstore-connectivity-timeout): %w", timeout, err)
+	}
+	return nil
 }
 
 // newWriter returns nil where nothing is written: there is no kvstore, or nothing

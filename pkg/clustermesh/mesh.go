@@ -35,6 +35,10 @@ type Params struct {
 	// Equip gives the controller of a cluster its sources, and what else becomes
 	// of what the cluster says: see [View.Equip].
 	Equip func(*remotecluster.Params)
+	// Leftovers names the clusters of which something is there before any of them
+	// runs. It is asked once the directory has been read: those without a file are
+	// drained. Its error ends Run. Nil is none.
+	Leftovers func(ctx context.Context) ([]string, error)
 	// KVStore are the options of the sessions. They may name the kvstore of the
 	// own cluster, which is then read like the others and counts as local.
 	KVStore kvstore.Options
@@ -105,10 +109,18 @@ func (m *Mesh) Run(ctx context.Context) error {
 	if m.local != nil {
 		g.Go(func() error { return m.runLocal(ctx) })
 	}
+	supervise := func(names []string) {
+		for _, name := range names {
+			g.Go(func() error { return m.supervise(ctx, name) })
+		}
+	}
+	first := true
 	g.Go(func() error {
 		return m.dir.run(ctx, func(files map[string]File, ignored []Ignored) {
-			for _, add := range m.want(files, ignored) {
-				g.Go(func() error { return m.supervise(ctx, add) })
+			supervise(m.want(files, ignored))
+			if first && m.Leftovers != nil {
+				first = false
+				g.Go(func() error { return m.takeOver(ctx, supervise) })
 			}
 		})
 	})
@@ -117,6 +129,24 @@ func (m *Mesh) Run(ctx context.Context) error {
 		return ctx.Err()
 	}
 	return err
+}
+
+// takeOver drains what an earlier process has left of clusters that have no file
+// any more.
+func (m *Mesh) takeOver(ctx context.Context, supervise func([]string)) error {
+	names, err := m.Leftovers(ctx)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	names = slices.DeleteFunc(names, func(name string) bool { _, known := m.members[name]; return known })
+	for _, name := range names {
+		m.members[name] = &member{cluster: m.newCluster(name), changed: make(chan struct{})}
+		m.Log.Info("A cluster without a client file was left behind, withdrawing it", "cluster", name)
+	}
+	m.mu.Unlock()
+	supervise(names)
+	return nil
 }
 
 // want takes what the directory asks for, tells the clusters, and returns the
@@ -249,11 +279,12 @@ func runUntil(ctx context.Context, c *remotecluster.Cluster, path string, change
 	_ = g.Wait() // it returns no error
 }
 
-// forget removes a drained cluster, unless it is wanted again.
+// forget removes a drained cluster. One that is wanted again begins anew.
 func (m *Mesh) forget(name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.members[name].wanted {
+	if mb := m.members[name]; mb.wanted {
+		mb.cluster = m.newCluster(name)
 		return false
 	}
 	delete(m.members, name)

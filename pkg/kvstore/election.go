@@ -3,6 +3,7 @@ package kvstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -65,15 +66,22 @@ func elected(ctx context.Context, w Writer, path string) (*Lock, error) {
 	}
 }
 
-// guard returns when the lock is lost. No answer proves nothing: whoever leads
-// cannot write then either.
+// guard returns when the lock is lost, or when there was no answer for so long that
+// it must be taken for lost: somebody else leads by then.
 func guard(ctx context.Context, w Writer, lock *Lock) error {
+	held := time.Now()
 	for {
 		if err := waiting.Sleep(ctx, leadCheck); err != nil {
 			return err
 		}
-		if _, _, err := w.Get(ctx, lock.Key, lock); errors.Is(err, ErrLockLeaseExpired) {
+		asked := time.Now()
+		switch _, _, err := w.Get(ctx, lock.Key, lock); {
+		case err == nil:
+			held = asked
+		case errors.Is(err, ErrLockLeaseExpired):
 			return err
+		case time.Since(held) > lock.TTL:
+			return fmt.Errorf("%w: %s: nobody could be asked for %s: %w", ErrLockLeaseExpired, lock.Path, lock.TTL, err)
 		}
 	}
 }

@@ -107,3 +107,31 @@ func TestATermEndsWithItsServer(t *testing.T) {
 	}
 	<-over
 }
+
+// TestALeaderThatNobodyAnswers does not lead for longer than its lock lasts, and
+// does not wait for the kvstore to be told so.
+func TestALeaderThatNobodyAnswers(t *testing.T) {
+	t.Parallel()
+	srv := etcdtest.StartProcess(t)
+	o := hasty()
+	o.LockTTL = 3 * time.Second
+	e := connect(t, addresses(t, srv.Endpoint()), o)
+	leads := make(chan struct{})
+	ended := make(chan error, 1)
+	go func() {
+		ended <- Lead(testContext(t), e, "lead", func(ctx context.Context, _ *Lock) error {
+			close(leads)
+			<-ctx.Done()
+			return ctx.Err()
+		})
+	}()
+	<-leads
+	srv.Freeze(t)
+	defer srv.Thaw(t)
+	select {
+	case err := <-ended:
+		wantErr(t, err, ErrLockLeaseExpired)
+	case <-time.After(30 * time.Second):
+		t.Fatal("still leads")
+	}
+}

@@ -3,6 +3,7 @@ package kvstore
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
@@ -19,6 +20,9 @@ type Lock struct {
 	// At is the position at which the lock was found to be ours alone: whatever
 	// others have done while they held it is at or before it.
 	At Position
+
+	// TTL is how long it outlives its holder.
+	TTL time.Duration
 
 	unlock  sync.Once
 	free    func() // gives up the lock; set by whoever made it

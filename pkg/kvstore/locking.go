@@ -25,7 +25,7 @@ func (w *writing) Lock(ctx context.Context, path string) (*Lock, error) {
 	l, err := c.win(bound)
 	switch {
 	case err == nil:
-		l.free = func() { w.unlock(l) }
+		l.free, l.TTL = func() { w.unlock(l) }, w.options.lockTTL
 		w.held.add(l, caller, time.Now())
 		return l, nil
 	case ctx.Err() != nil:
@@ -220,13 +220,17 @@ func untilDeleted(st Stream) error {
 	}
 }
 
+// unlockTimeout bounds an unlock: who stops waits for it, and what is not deleted by
+// then is left behind, to be cleaned up, or ends with its lease.
+const unlockTimeout = 2 * time.Second
+
 // unlock gives a lock up. The local path goes first: whoever takes it now finds
 // our key and replaces it, so that our deletion, which is of this one alone, does
 // no harm.
 func (w *writing) unlock(l *Lock) {
 	w.held.remove(l)
 	w.paths.release(l.Path)
-	ctx, cancel := context.WithTimeout(context.Background(), w.options.timings.Write)
+	ctx, cancel := context.WithTimeout(context.Background(), min(unlockTimeout, w.options.timings.Write))
 	defer cancel()
 	if err := w.deleteLock(ctx, l.Path, l.Key, l.held()); err != nil {
 		w.held.leave(l.Path, l.Key)

@@ -107,7 +107,7 @@ func (c *copyOf) withhold(yes bool) {
 	for _, f := range c.families {
 		switch f.resource {
 		case wire.Services, wire.EndpointSlices, wire.ServiceExports:
-			f.watch.Drain()
+			f.withhold()
 		}
 	}
 }

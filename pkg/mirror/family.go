@@ -26,6 +26,7 @@ type family struct {
 	values   [][]byte // of the changes of the batch at hand, in their order; the watch's goroutine owns it
 	room     func()   // waits while too much is still to be written; the watch's goroutine owns it
 
+	running  sync.Mutex  // held by Run
 	detached atomic.Bool // nothing reaches the sync any more
 
 	mu     sync.Mutex
@@ -86,6 +87,8 @@ func (f *family) Resource() wire.Resource { return f.resource }
 
 // Run implements [remotecluster.Source].
 func (f *family) Run(ctx context.Context, s store.Session) error {
+	f.running.Lock()
+	defer f.running.Unlock()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		f.room = func() { _ = f.sync.WaitRoom(ctx) } // whose end the watch sees for itself
@@ -94,6 +97,14 @@ func (f *family) Run(ctx context.Context, s store.Session) error {
 	})
 	g.Go(func() error { return f.readAgain(ctx, s) })
 	return g.Wait()
+}
+
+// withhold empties the copy, unless there is contact again.
+func (f *family) withhold() {
+	if f.running.TryLock() {
+		defer f.running.Unlock()
+		f.watch.Drain()
+	}
 }
 
 // Observe implements [remotecluster.Source].

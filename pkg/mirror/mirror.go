@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -208,7 +209,10 @@ func (m *Mirror) Ready() (bool, map[string]string) {
 func (m *Mirror) unready() map[string]string {
 	t := m.term
 	if t == nil {
-		if time.Since(m.started) >= standbyAfter {
+		switch st := m.Writer.Status(); {
+		case !st.Connected:
+			return map[string]string{"own kvstore": "not connected: " + cmp.Or(st.LastError, "connecting")}
+		case time.Since(m.started) >= standbyAfter:
 			return nil
 		}
 		return map[string]string{"election": fmt.Sprintf("another mirror leads, or nobody yet: ready as a standby after %s", standbyAfter)}

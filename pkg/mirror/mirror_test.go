@@ -363,6 +363,88 @@ func TestWhoLosesTheLockStopsWriting(t *testing.T) {
 	}
 }
 
+// TestAClusterThatComesBackWhileItIsRemoved is copied again.
+func TestAClusterThatComesBackWhileItIsRemoved(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.remote("a", 1)
+	w.join(a)
+	m := w.mirror(func(p *Params) { p.DrainDelay = time.Second })
+	defer m.stop()
+	w.equal(a)
+	before := w.cache(wire.CachePrefix + "/")
+	file := filepath.Join(w.dir, "a")
+	text, err := os.ReadFile(file)
+	must(t, err)
+	must(t, os.Remove(file))
+	until(t, "the configuration to go", func() bool { _, there := w.copied()[wire.ClusterConfigKey("a")]; return !there })
+	must(t, os.WriteFile(file, text, 0o600))
+	until(t, "the keys to go and to come back", func() bool {
+		now := w.cache(wire.CachePrefix + "/")
+		for key, e := range before {
+			if now[key].created <= e.created {
+				return false
+			}
+		}
+		return true
+	})
+	w.equal(a)
+}
+
+// TestWhatIsLeftOfARemovedCluster: the lead changes before its removal has come to
+// the end, and nobody has its file any more. The next leader goes on; clusters that
+// are there, and what operates the own one has written, stay.
+func TestWhatIsLeftOfARemovedCluster(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, b := w.remote("a", 1), w.remote("b", 2)
+	w.join(a)
+	w.join(b)
+	m := w.mirror()
+	defer m.stop()
+	w.equal(a, b)
+	c := w.etcd.Client(t)
+	own := wire.SyncedKey("own", wire.Services, false)
+	_, err := c.Put(t.Context(), own, "now")
+	must(t, err)
+	// Nothing but one family is left, as when it has come that far.
+	must(t, os.WriteFile(filepath.Join(w.dir, "gone"), nil, 0o600))
+	_, err = c.Put(t.Context(), wire.IPs.Key("gone", true, "10.0.0.1"), "x")
+	must(t, err)
+	_, err = c.Put(t.Context(), wire.SyncedKey("half", wire.IPs, true), "x")
+	must(t, err)
+	lock, err := c.Get(t.Context(), wire.KVStoreMeshLockPath+"/", clientv3.WithPrefix())
+	must(t, err)
+	_, err = c.Delete(t.Context(), string(lock.Kvs[0].Key))
+	must(t, err)
+	until(t, "what is left to go", func() bool {
+		now := w.copied()
+		_, gone := now[wire.IPs.Key("gone", true, "10.0.0.1")]
+		_, half := now[wire.SyncedKey("half", wire.IPs, true)]
+		return !gone && !half
+	})
+	if _, there := w.copied()[own]; !there {
+		t.Error("a canary of the own cluster went")
+	}
+	_, err = c.Delete(t.Context(), own)
+	must(t, err)
+	w.equal(a, b)
+}
+
+// TestAMirrorWithoutAKVStoreIsNotReady, however long it waits to lead.
+func TestAMirrorWithoutAKVStoreIsNotReady(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.etcd.Kill(t)
+	m := w.mirror()
+	defer m.stop()
+	m.started = m.started.Add(-time.Hour)
+	until(t, "the reason", func() bool {
+		ready, reasons := m.Ready()
+		return !ready && strings.Contains(reasons["own kvstore"], "refused")
+	})
+}
+
 // TestAClusterWithoutContact: with a cache TTL its services leave the copy, and
 // only they, until it is back.
 func TestAClusterWithoutContact(t *testing.T) {

@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -204,12 +205,16 @@ const standbyAfter = 10 * time.Second
 func (o *Operator) Ready() (bool, map[string]string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	switch {
-	case o.published || !o.leads && time.Since(o.started) >= standbyAfter:
-		o.published = true
+	switch st := o.Writer.Status(); {
+	case o.published:
 		return true, nil
 	case o.leads:
 		return false, map[string]string{"services": "not everything is published yet"}
+	case !st.Connected:
+		return false, map[string]string{"own kvstore": "not connected: " + cmp.Or(st.LastError, "connecting")}
+	case time.Since(o.started) >= standbyAfter:
+		o.published = true
+		return true, nil
 	}
 	return false, map[string]string{"election": fmt.Sprintf("nobody leads yet, or another process does: ready as a standby after %s", standbyAfter)}
 }
