@@ -362,11 +362,3 @@ func (l *ledger) asked() []string {
 	l.asks = nil
 	return names
 }
-
-// clean tells whether everything is known to be as wanted.
-func (l *ledger) clean() bool {
-	return l.listed && l.complete && l.dirty == 0 && l.flying == 0 && len(l.awaited) == 0
-}
-
-// mark is called after each step, and notes that everything was as wanted once.
-func (l *ledger) mark() { l.synced = l.synced || l.clean() }

@@ -15,6 +15,7 @@ type failures struct {
 type failure struct {
 	tries int
 	due   time.Time
+	why   error // of the latest refusal
 }
 
 // How long a refused write waits.
@@ -30,14 +31,14 @@ func (f *failures) has(p place) bool {
 	return has
 }
 
-// add notes another refusal.
-func (f *failures) add(p place, now time.Time) {
+// add notes another refusal, and why.
+func (f *failures) add(p place, now time.Time, why error) {
 	one := f.of[p]
 	pause := retryLatest
 	if one.tries < 18 { // 5 ms << 18 is more than that
 		pause = min(pause, retryFirst<<one.tries)
 	}
-	f.set(p, failure{tries: one.tries + 1, due: now.Add(pause)})
+	f.set(p, failure{tries: one.tries + 1, due: now.Add(pause), why: why})
 }
 
 // renew makes a refused write due: it is for another value now.

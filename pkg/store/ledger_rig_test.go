@@ -155,7 +155,7 @@ func (r *ledgerRig) rest() {
 		for i := range r.sent {
 			f := &r.sent[i]
 			if r.make(f); !f.lost {
-				r.l.settle(f.part, made, f.rev, r.now)
+				r.l.settle(f.part, made, f.rev, nil, r.now)
 			}
 		}
 		r.sent = nil

@@ -75,7 +75,7 @@ func ledgerMachine(t *rapid.T) {
 		"acknowledge": func(t *rapid.T) {
 			if f := someFlight(t, true); f != nil {
 				r.make(f)
-				r.l.settle(f.part, made, f.rev, r.now)
+				r.l.settle(f.part, made, f.rev, nil, r.now)
 				land(f)
 			}
 		},
@@ -84,16 +84,16 @@ func ledgerMachine(t *rapid.T) {
 			switch {
 			case f == nil:
 			case r.l.shared && f.rev == 0: // made later it would leave a key that nobody knows
-				r.l.settle(f.part, unmade, 0, r.now)
+				r.l.settle(f.part, unmade, 0, nil, r.now)
 				land(f)
 			default:
-				r.l.settle(f.part, unmade, 0, r.now)
+				r.l.settle(f.part, unmade, 0, nil, r.now)
 				f.lost = true
 			}
 		},
 		"refuse": func(t *rapid.T) {
 			if f := someFlight(t, true); f != nil && f.rev == 0 {
-				r.l.settle(f.part, refused, 0, r.now)
+				r.l.settle(f.part, refused, 0, errTooLarge, r.now)
 				land(f)
 			}
 		},

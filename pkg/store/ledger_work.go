@@ -1,11 +1,6 @@
 package store
 
-import (
-	"hash/maphash"
-	"time"
-
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
-)
+import "time"
 
 // part is one write of a transaction.
 type part struct {
@@ -108,14 +103,14 @@ func (l *ledger) send(one part, r *record[line]) part {
 }
 
 // settle notes what came of a part. rev is the revision of a transaction that
-// was made.
-func (l *ledger) settle(one part, o outcome, rev int64, now time.Time) {
+// was made, why the reason of one that was refused.
+func (l *ledger) settle(one part, o outcome, rev int64, why error, now time.Time) {
 	r := l.records.at(one.at)
 	r.obj.is &^= isFlying
 	l.flying--
 	switch {
 	case o == refused:
-		l.failures.add(one.at, now)
+		l.failures.add(one.at, now, why)
 	case o == made && one.epoch == l.epoch:
 		l.failures.forget(one.at)
 		l.await(one, r, rev)
@@ -146,43 +141,6 @@ func (l *ledger) backlog() int {
 	}
 	return l.queue.len()
 }
-
-// proof is what to recall of the past. Of shared keys only our own are known: the
-// one written last is the proof, if there is any.
-func (l *ledger) proof(prefix string) (p proof, ok bool) {
-	p = proof{prefix: prefix}
-	if l.shared && l.there == 0 {
-		return p, false
-	}
-	if l.shared || l.there > proofKeys {
-		p.name = l.records.newest(thereLine)
-		p.from = prefix + p.name
-	}
-	if l.shared {
-		p.prefix = p.from
-	}
-	return p, true
-}
-
-// agrees tells whether the past is the one that is known.
-func (l *ledger) agrees(p proof, past kvstore.Past) bool {
-	if l.shared && len(past.Items) != 1 {
-		return false
-	}
-	for _, kv := range past.Items {
-		at, known := l.records.find(kv.Key)
-		if !known {
-			return false
-		}
-		r := l.records.at(at)
-		if !thereLine(r) || r.rev != kv.ModRevision || r.hash != maphash.Bytes(l.seed, kv.Value) {
-			return false
-		}
-	}
-	return l.shared || l.records.first(p.name, past, thereLine)
-}
-
-func thereLine(r *record[line]) bool { return r.obj.is.has(isThere) }
 
 // workQueue is a queue of places, first in first out.
 type workQueue struct {

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -83,6 +82,7 @@ type Sync struct {
 	changed chan struct{} // guarded by mu; closed when all is as wanted; nil when nobody waits
 	landed  chan struct{} // guarded by mu; closed when no write is under way; likewise
 	roomy   chan struct{} // guarded by mu; closed when there is room for values; likewise
+	moved   chan struct{} // guarded by mu; closed when something was done; likewise
 
 	ready bool // guarded by the outbox's mu: in its queue
 }
@@ -144,6 +144,7 @@ func (s *Sync) do(f func(*ledger)) {
 	tell(&s.changed, l.clean())
 	tell(&s.landed, l.flying == 0)
 	tell(&s.roomy, l.bytes < roomFor)
+	tell(&s.moved, true)
 	asks, work := l.asked(), l.backlog() > 0
 	s.noteRetry(l)
 	s.mu.Unlock()
@@ -155,27 +156,6 @@ func (s *Sync) do(f func(*ledger)) {
 	}
 }
 
-// tell wakes up who waits for something, if it has come.
-func tell(waiting *chan struct{}, come bool) {
-	if come && *waiting != nil {
-		close(*waiting)
-		*waiting = nil
-	}
-}
-
-// wait returns what is to be closed when something has come; nil when it has.
-func (s *Sync) wait(on *chan struct{}, come func(*ledger) bool) <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if come(&s.ledger) {
-		return nil
-	}
-	if *on == nil {
-		*on = make(chan struct{})
-	}
-	return *on
-}
-
 // noteRetry keeps retryAt. The lock is held.
 func (s *Sync) noteRetry(l *ledger) {
 	var at int64
@@ -184,50 +164,6 @@ func (s *Sync) noteRetry(l *ledger) {
 	}
 	if s.retryAt.Swap(at) != at && at != 0 {
 		s.p.Outbox.signal()
-	}
-}
-
-// WaitClean waits until everything was given (Complete), everything wanted is
-// there and acknowledged, and nothing unwanted. The error is the context's, with
-// what is missing.
-func (s *Sync) WaitClean(ctx context.Context) error {
-	for {
-		clean := s.wait(&s.changed, s.isClean)
-		if clean == nil {
-			return nil
-		}
-		select {
-		case <-clean:
-		case <-ctx.Done():
-			st := s.Status()
-			return fmt.Errorf("waiting until %s is as wanted: %w (pending %d, failed %d) %s", s.p.Prefix, ctx.Err(), st.Pending, st.Failed, st.Err)
-		}
-	}
-}
-
-// isClean tells whether everything is as wanted. The lock is held.
-func (s *Sync) isClean(l *ledger) bool { return l.clean() && !s.leasesLost.Load() }
-
-// roomFor is how many bytes of values may wait to be written before an owner who
-// asks should wait.
-const roomFor = 8 << 20
-
-// WaitRoom waits while many values, 8 MiB, are held that are to be written. A
-// Sync with Again bounds its memory that way, if its owner calls this before a
-// page or a batch: Put itself never blocks. Without Again there is always room.
-func (s *Sync) WaitRoom(ctx context.Context) error {
-	if s.p.Again == nil {
-		return nil
-	}
-	roomy := s.wait(&s.roomy, func(l *ledger) bool { return l.bytes < roomFor })
-	if roomy == nil {
-		return nil
-	}
-	select {
-	case <-roomy:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("waiting for values of %s to be written: %w", s.p.Prefix, ctx.Err())
 	}
 }
 

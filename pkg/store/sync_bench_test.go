@@ -117,7 +117,7 @@ func BenchmarkSyncMemory(b *testing.B) {
 			parts, _ := l.take(kvstore.MaxWrites, transactionBytes, 40, true)
 			rev++
 			for _, one := range parts {
-				l.settle(one, made, rev, time.Now())
+				l.settle(one, made, rev, nil, time.Now())
 				l.event([]byte(one.name), &kvstore.Event{KeyValue: kvstore.KeyValue{
 					Value: value, ModRevision: rev, Lease: 1 + rev/8,
 				}}, owns)

@@ -104,7 +104,7 @@ func (s *Sync) settle(parts []part, o outcome, rev int64, err error) {
 		}
 		now := time.Now()
 		for _, one := range parts {
-			l.settle(one, o, rev, now)
+			l.settle(one, o, rev, err, now)
 		}
 	})
 }

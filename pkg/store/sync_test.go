@@ -353,7 +353,7 @@ func TestRefusedWritesAreTriedLessAndLessOften(t *testing.T) {
 	f := newFailures()
 	var waits []time.Duration
 	for range 20 {
-		f.add(7, now)
+		f.add(7, now, errTooLarge)
 		next, ok := f.next()
 		if !ok {
 			t.Fatal("nothing is due")
@@ -370,7 +370,7 @@ func TestRefusedWritesAreTriedLessAndLessOften(t *testing.T) {
 	if waits[0] != retryFirst || waits[1] != 2*retryFirst || waits[10] != 1024*retryFirst || waits[19] != retryLatest {
 		t.Errorf("the pauses are %v", waits)
 	}
-	f.add(7, now)
+	f.add(7, now, errTooLarge)
 	f.renew(7, now.Add(time.Second)) // another value
 	if next, _ := f.next(); !next.Equal(now.Add(time.Second)) {
 		t.Errorf("due at %v, want %v", next, now)

@@ -1,0 +1,102 @@
+package store
+
+import (
+	"context"
+	"fmt"
+)
+
+// This file is what owners wait for.
+
+// WaitClean waits until everything was given (Complete), everything wanted is
+// there and acknowledged, and nothing unwanted. The error is the context's, with
+// what is missing.
+func (s *Sync) WaitClean(ctx context.Context) error {
+	for {
+		clean := s.wait(&s.changed, s.isClean)
+		if clean == nil {
+			return nil
+		}
+		select {
+		case <-clean:
+		case <-ctx.Done():
+			st := s.Status()
+			return fmt.Errorf("waiting until %s is as wanted: %w (pending %d, failed %d) %s", s.p.Prefix, ctx.Err(), st.Pending, st.Failed, st.Err)
+		}
+	}
+}
+
+// isClean tells whether everything is as wanted. The lock is held.
+func (s *Sync) isClean(l *ledger) bool { return l.clean() && !s.leasesLost.Load() }
+
+// roomFor is how many bytes of values may wait to be written before an owner who
+// asks should wait.
+const roomFor = 8 << 20
+
+// WaitRoom waits while many values, 8 MiB, are held that are to be written. A
+// Sync with Again bounds its memory that way, if its owner calls this before a
+// page or a batch: Put itself never blocks. Without Again there is always room.
+func (s *Sync) WaitRoom(ctx context.Context) error {
+	if s.p.Again == nil {
+		return nil
+	}
+	roomy := s.wait(&s.roomy, func(l *ledger) bool { return l.bytes < roomFor })
+	if roomy == nil {
+		return nil
+	}
+	select {
+	case <-roomy:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for values of %s to be written: %w", s.p.Prefix, ctx.Err())
+	}
+}
+
+// WaitName waits until one name is as it is wanted, whatever others are and whether
+// everything was given or not: there with the wanted value, acknowledged and tied
+// to a lease of the writer; or gone, if it is not wanted. The error is the
+// context's, with why the kvstore refused the key the last time, if it did.
+func (s *Sync) WaitName(ctx context.Context, name string) error {
+	for {
+		moved := s.wait(&s.moved, func(l *ledger) bool { return l.settled(name) && !s.leasesLost.Load() })
+		if moved == nil {
+			return nil
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			err := fmt.Errorf("waiting until %s%s is as wanted: %w", s.p.Prefix, name, ctx.Err())
+			if why := s.refusal(name); why != nil {
+				err = fmt.Errorf("%w; the latest try: %w", err, why)
+			}
+			return err
+		}
+	}
+}
+
+// refusal is why the write of a name was refused the last time; nil when it was not.
+func (s *Sync) refusal(name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ledger.refusal(name)
+}
+
+// tell wakes up who waits for something, if it has come.
+func tell(waiting *chan struct{}, come bool) {
+	if come && *waiting != nil {
+		close(*waiting)
+		*waiting = nil
+	}
+}
+
+// wait returns what is to be closed when something has come; nil when it has.
+func (s *Sync) wait(on *chan struct{}, come func(*ledger) bool) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if come(&s.ledger) {
+		return nil
+	}
+	if *on == nil {
+		*on = make(chan struct{})
+	}
+	return *on
+}
