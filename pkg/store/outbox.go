@@ -84,7 +84,7 @@ func (o *Outbox) remove(s *Sync) {
 	o.queue = slices.DeleteFunc(o.queue, func(q *Sync) bool { return q == s })
 }
 
-// offer notes that a Sync has something to write, or to draw conclusions from.
+// offer notes that a Sync has something to write.
 func (o *Outbox) offer(s *Sync) {
 	o.mu.Lock()
 	if _, runs := o.syncs[s]; runs && !s.ready {

@@ -71,9 +71,8 @@ type Sync struct {
 	running chan struct{} // filled by Run, Drain and Forget, which own what follower owns
 	follower
 
-	leasesLost atomic.Bool  // some have ended since the ledger was told
-	errors     atomic.Int64 // refused writes of keys
-	retryAt    atomic.Int64 // when the next refused write is due, in Unix nanoseconds; 0: none
+	errors  atomic.Int64 // refused writes of keys
+	retryAt atomic.Int64 // when the next refused write is due, in Unix nanoseconds; 0: none
 
 	mu      sync.Mutex
 	ledger  ledger        // guarded by mu
@@ -136,9 +135,6 @@ func (s *Sync) Incomplete() { s.do((*ledger).beginAnew) }
 func (s *Sync) do(f func(*ledger)) {
 	s.mu.Lock()
 	l := &s.ledger
-	if s.leasesLost.Swap(false) {
-		l.leasesEnded(s.p.Outbox.writer.Owns)
-	}
 	f(l)
 	l.mark()
 	tell(&s.changed, l.clean())

@@ -38,6 +38,9 @@ func (s *Sync) apply(b kvstore.Batch) {
 
 func (s *Sync) follows(now bool) { s.do(func(l *ledger) { l.follow(now) }) }
 
+// leasesEnded looks again at which leases are ours.
+func (s *Sync) leasesEnded() { s.do(func(l *ledger) { l.leasesEnded(s.owns) }) }
+
 func (s *Sync) proof() (p proof, ok bool) {
 	s.do(func(l *ledger) { p, ok = l.proof(s.p.Prefix) })
 	return p, ok

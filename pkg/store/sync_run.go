@@ -21,10 +21,7 @@ func (s *Sync) Run(ctx context.Context) error {
 	o.add(s)
 	defer s.land()
 	defer o.remove(s)
-	o.writer.OnLeaseExpired(s.p.Prefix, func([]string) {
-		s.leasesLost.Store(true)
-		o.offer(s)
-	})
+	o.writer.OnLeaseExpired(s.p.Prefix, func([]string) { s.leasesEnded() })
 	defer o.writer.OnLeaseExpired(s.p.Prefix, nil)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.sessions(ctx, s, Session{Client: o.writer, Prefix: s.p.Prefix}) })
@@ -58,7 +55,7 @@ func (s *Sync) lookAgain(ctx context.Context) error {
 		if err := waiting.Sleep(ctx, s.p.Reassert); err != nil {
 			return err
 		}
-		s.leasesLost.Store(true) // perhaps
+		s.leasesEnded() // perhaps
 		for _, name := range s.names() {
 			key := s.p.Prefix + name
 			kv, at, err := s.p.Outbox.writer.Get(ctx, key)
@@ -162,7 +159,7 @@ func (s *Sync) prove(ctx context.Context) error {
 	if err := s.state.reach(ctx, at, s.p.Prefix); err != nil {
 		return err
 	}
-	if s.wait(&s.changed, s.isClean) != nil || !s.state.snapshot().Following {
+	if s.wait(&s.changed, (*ledger).clean) != nil || !s.state.snapshot().Following {
 		return errNotYet
 	}
 	return nil

@@ -380,3 +380,29 @@ func TestRefusedWritesAreTriedLessAndLessOften(t *testing.T) {
 		t.Error("it is not forgotten")
 	}
 }
+
+// TestCleanWhileNothingCanBeReadAgain: a read that fails says nothing of the keys.
+func TestCleanWhileNothingCanBeReadAgain(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, nil)
+	defer d.stop()
+	s := d.sync(SyncParams{Prefix: "p/", Shared: true, Reassert: 10 * time.Millisecond})
+	s.Put("a", []byte("1"))
+	s.Complete()
+	d.clean(s)
+	reads := make(chan struct{})
+	d.mem.SetFault(func(ctx context.Context, op, _ string) error {
+		if op != "get" {
+			return nil
+		}
+		select {
+		case reads <- struct{}{}:
+		case <-ctx.Done():
+		}
+		return errors.New("lost")
+	})
+	for range 2 {
+		<-reads
+		d.clean(s)
+	}
+}

@@ -12,7 +12,7 @@ import (
 // what is missing.
 func (s *Sync) WaitClean(ctx context.Context) error {
 	for {
-		clean := s.wait(&s.changed, s.isClean)
+		clean := s.wait(&s.changed, (*ledger).clean)
 		if clean == nil {
 			return nil
 		}
@@ -24,9 +24,6 @@ func (s *Sync) WaitClean(ctx context.Context) error {
 		}
 	}
 }
-
-// isClean tells whether everything is as wanted. The lock is held.
-func (s *Sync) isClean(l *ledger) bool { return l.clean() && !s.leasesLost.Load() }
 
 // roomFor is how many bytes of values may wait to be written before an owner who
 // asks should wait.
@@ -57,7 +54,7 @@ func (s *Sync) WaitRoom(ctx context.Context) error {
 // context's, with why the kvstore refused the key the last time, if it did.
 func (s *Sync) WaitName(ctx context.Context, name string) error {
 	for {
-		moved := s.wait(&s.moved, func(l *ledger) bool { return l.settled(name) && !s.leasesLost.Load() })
+		moved := s.wait(&s.moved, func(l *ledger) bool { return l.settled(name) })
 		if moved == nil {
 			return nil
 		}
