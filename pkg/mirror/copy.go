@@ -40,7 +40,7 @@ func (t *term) newCopy(name string) *copyOf {
 func (c *copyOf) adopted(ctx context.Context, cfg wire.ClusterConfig) error {
 	cfg.Capabilities.Cached, cfg.Capabilities.SyncedCanaries = true, true
 	c.configs.Put(c.name, cfg.Encode())
-	return c.configs.WaitClean(ctx)
+	return c.configs.WaitName(ctx, c.name)
 }
 
 // follow keeps the copy as the remote has it, until ctx ends.
@@ -67,7 +67,7 @@ func (c *copyOf) withdraw(ctx context.Context) error {
 	}
 	c.configs.Delete(c.name)
 	steps := []func(context.Context) error{
-		c.configs.WaitClean,
+		func(ctx context.Context) error { return c.configs.WaitName(ctx, c.name) },
 		func(ctx context.Context) error { return waiting.Sleep(ctx, c.DrainDelay) },
 		c.canaries.Drain,
 	}
