@@ -279,31 +279,36 @@ func runUntil(ctx context.Context, c *remotecluster.Cluster, path string, change
 	_ = g.Wait() // it returns no error
 }
 
-// forget removes a drained cluster. One that is wanted again begins anew.
+// forget removes a drained cluster. One that is wanted again begins anew, with
+// another controller: the one before has withdrawn itself for good.
 func (m *Mesh) forget(name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.pool.leave(name)
+	m.bump()
 	if mb := m.members[name]; mb.wanted {
 		mb.cluster = m.newCluster(name)
 		return false
 	}
 	delete(m.members, name)
-	m.pool.leave(name)
-	m.bump()
 	return true
 }
 
 // Clusters describes every cluster at this moment, sorted by name.
 func (m *Mesh) Clusters() []remotecluster.Status {
 	m.mu.Lock()
-	clusters := make([]*remotecluster.Cluster, 0, len(m.members))
+	clusters := make(map[*remotecluster.Cluster]bool, len(m.members)) // whether its file is there
 	for _, mb := range m.members {
-		clusters = append(clusters, mb.cluster)
+		clusters[mb.cluster] = mb.wanted
 	}
 	m.mu.Unlock()
 	all := make([]remotecluster.Status, 0, len(clusters))
-	for _, c := range clusters {
-		all = append(all, c.Status())
+	for c, wanted := range clusters {
+		st := c.Status()
+		if wanted && st.State == remotecluster.Removing {
+			st.Message = "its file was gone and is back; it is taken up again when the entries of before are withdrawn"
+		}
+		all = append(all, st)
 	}
 	slices.SortFunc(all, func(a, b remotecluster.Status) int { return strings.Compare(a.Name, b.Name) })
 	return all

@@ -145,10 +145,17 @@ func (m *Mirror) Bootstrap() time.Duration {
 // Clusters describes the remote clusters as they are copied; none while another
 // mirror leads.
 func (m *Mirror) Clusters() []remotecluster.Status {
-	if t := m.current(); t != nil {
-		return t.mesh.Clusters()
+	t := m.current()
+	if t == nil {
+		return nil
 	}
-	return nil
+	all := t.mesh.Clusters()
+	for i := range all {
+		if all[i].State == remotecluster.Removing && !m.KeepRemoved {
+			all[i].Message += fmt.Sprintf("; of the copy first the configuration, and after a pause of %s (--drain-delay) the rest", m.DrainDelay)
+		}
+	}
+	return all
 }
 
 // Ignored lists the entries of the directory that cannot be used; none while

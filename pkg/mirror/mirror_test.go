@@ -505,3 +505,27 @@ func TestAMirrorSaysHowItIs(t *testing.T) {
 		t.Errorf("a standby is ready at once: %v, %v", ready, reasons)
 	}
 }
+
+// TestAFileThatIsBack: the copy is withdrawn to the end, and then made anew; what
+// is said meanwhile is true.
+func TestAFileThatIsBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.remote("a", 1)
+	w.join(a)
+	m := w.mirror(func(p *Params) { p.DrainDelay = 2 * time.Second })
+	defer m.stop()
+	w.equal(a)
+	says := func(state remotecluster.State, text string) {
+		t.Helper()
+		until(t, fmt.Sprintf("%s, %q", state, text), func() bool {
+			return slices.ContainsFunc(m.Clusters(), func(c remotecluster.Status) bool { return c.State == state && strings.Contains(c.Message, text) })
+		})
+	}
+	must(t, os.Remove(filepath.Join(w.dir, "a")))
+	says(remotecluster.Removing, "its file is gone; its entries are being withdrawn; of the copy first the configuration, and after a pause of 2s")
+	w.join(a)
+	says(remotecluster.Removing, "its file was gone and is back")
+	says(remotecluster.Ready, "")
+	w.equal(a)
+}
