@@ -86,11 +86,11 @@ func (t trouble) remedy() string {
 	case troubleLost:
 		return checkPath + "The agent keeps trying; meanwhile what was known is kept and served."
 	case troubleDegraded:
-		return "Look at the etcd or clustermesh-apiserver of that cluster. What is known is served meanwhile."
+		return "Look at the etcd of that cluster and at what writes there: clustermesh-apiserver, mesh-agent operate, or the mirror of a copy. What is known is served meanwhile."
 	case troubleStale:
 		return "What is known is served, but the remote may have moved on. If it stays so, look at the load and the latency of that etcd."
 	case troubleSyncing:
-		return "Wait: 'mesh-agent status --wait --for=synced' follows it. If it does not move on, look at what publishes that cluster's state (clustermesh-apiserver)."
+		return "Wait: 'mesh-agent status --wait --for=synced' follows it. If it does not move on, look at what publishes that cluster's state (clustermesh-apiserver, mesh-agent operate) or copies it (mesh-agent mirror)."
 	case troubleRemoving:
 		return "Nothing to do: it disappears when all its entries are withdrawn."
 	default:

@@ -120,7 +120,7 @@ func TestTroubleshootFindsWhatIsBroken(t *testing.T) {
 		"a certificate of others":  {remote("bad-certificate"), "client-accepted", "closed by the server", "the server refuses our client certificate"},
 		"a key of others":          {remote("wrong-key"), "client-certificate", "private key does not match", "must be of one pair"},
 		"no rights":                {remote("no-rights"), "rights", "remote (password) may not read cilium/.heartbeat, cilium/cluster-config/no-rights", "role does not cover"},
-		"no heartbeat":             {remote("no-heartbeat"), "heartbeat", "there is no heartbeat cilium/.heartbeat", "does its clustermesh-apiserver run?"},
+		"no heartbeat":             {remote("no-heartbeat"), "heartbeat", "there is no heartbeat cilium/.heartbeat", "does what writes it run: clustermesh-apiserver"},
 		"no cluster configuration": {remote("no-config"), "cluster-configuration", "there is no key cilium/cluster-config/no-config", "is this the etcd of that cluster"},
 	} {
 		t.Run(name, func(t *testing.T) {

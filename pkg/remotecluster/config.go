@@ -80,7 +80,11 @@ func (c *configWatch) problem() string {
 	case c.watch.Status().Rejected > 0:
 		return fmt.Sprintf("%s; the one before stays in force", c.unreadable())
 	case c.vanished:
-		return fmt.Sprintf("the cluster configuration %s was deleted while connected; the cluster's writer may be gone", c.key)
+		who := "the cluster's writer may be gone"
+		if c.cfg != nil && c.cfg.Capabilities.Cached {
+			who = "the mirror withdraws its copy, as when its client file there is gone"
+		}
+		return fmt.Sprintf("the cluster configuration %s was deleted while connected; %s", c.key, who)
 	}
 	return ""
 }

@@ -254,11 +254,11 @@ func TestWhatIsWrongInEtcd(t *testing.T) {
 		},
 		"no heartbeat": {
 			path: file(without(wire.HeartbeatKey)), failed: []string{StepHeartbeat},
-			cause: "there is no heartbeat cilium/.heartbeat", remedy: "does its clustermesh-apiserver run?",
+			cause: "there is no heartbeat cilium/.heartbeat", remedy: "does what writes it run: clustermesh-apiserver",
 		},
 		"an old heartbeat": {
 			path: holding(wire.HeartbeatKey, string(wire.EncodeTimestamp(time.Now().Add(-time.Hour-time.Second)))), failed: []string{StepHeartbeat},
-			cause: "the heartbeat is 1h old", remedy: "does its clustermesh-apiserver run?",
+			cause: "the heartbeat is 1h old", remedy: "does what writes it run: clustermesh-apiserver",
 		},
 		"a heartbeat of tomorrow": {
 			path: holding(wire.HeartbeatKey, string(wire.EncodeTimestamp(time.Now().Add(24*time.Hour)))), failed: []string{StepHeartbeat},
