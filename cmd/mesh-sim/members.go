@@ -58,5 +58,5 @@ func runMembers(ctx context.Context, s members.Settings, out io.Writer) (err err
 	if _, err := fmt.Fprint(out, m.Hints()); err != nil {
 		return err
 	}
-	return m.Wait(ctx)
+	return m.Wait(ctx, func(line string) { fmt.Fprintln(out, line) })
 }

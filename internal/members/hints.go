@@ -25,6 +25,13 @@ func (m *Mesh) Hints() string {
 		fmt.Sprintf("  sed -i 's/ready: true, serving: true/ready: false, serving: false/' %s/services.yaml", first.Manifests()),
 		"  " + agent(first, "describe service "+Namespace+"/web"),
 		"",
+		"Or kill who does the work; with --standbys 1 another one takes over within 25 s, and nothing is lost:",
+		fmt.Sprintf("  pkill -9 -f %s/operate1.sock", first.Dir),
+		fmt.Sprintf("  %s status --socket %s", m.Program, first.Operators[0].Socket),
+		"",
+		"Or take a cluster away, and give it back:",
+		fmt.Sprintf("  mv %s/%s %s/", first.Remotes(), second.Name, first.Dir),
+		"",
 		"What every process says is in " + m.Dir + "/*/*.log. Ctrl-C here ends everything.",
 		"",
 	}

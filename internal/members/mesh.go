@@ -131,16 +131,39 @@ func (m *Mesh) process(c *Cluster, name, mode string, flags ...string) *Process 
 	return p
 }
 
-// Wait waits until ctx ends, which is no error, or a process does by itself.
-func (m *Mesh) Wait(ctx context.Context) error {
+// restartAfter is how long a process that was killed stays away.
+const restartAfter = 45 * time.Second
+
+// Wait waits until ctx ends, which is no error, or a process ends by itself. One
+// that somebody kills is started again after a while, as Kubernetes would, and long
+// enough for another one to lead; say is told of both.
+func (m *Mesh) Wait(ctx context.Context, say func(string)) error {
+	away := make(map[*Process]time.Time) // since when
 	for waiting.Sleep(ctx, time.Second) == nil {
 		for _, c := range m.Clusters {
 			for _, p := range c.Processes() {
-				if !p.Running() {
-					return fmt.Errorf("%s of %s has ended by itself; its log is %s", p.Name, c.Name, p.Log)
+				if err := revive(c, p, away, say); err != nil {
+					return err
 				}
 			}
 		}
+	}
+	return nil
+}
+
+func revive(c *Cluster, p *Process, away map[*Process]time.Time, say func(string)) error {
+	since, known := away[p]
+	switch {
+	case p.Running():
+	case !p.Killed():
+		return fmt.Errorf("%s of %s has ended by itself; its log is %s", p.Name, c.Name, p.Log)
+	case !known:
+		away[p] = time.Now()
+		say(fmt.Sprintf("%s of %s was killed; it comes back in %s", p.Name, c.Name, restartAfter))
+	case time.Since(since) > restartAfter:
+		delete(away, p)
+		say(fmt.Sprintf("%s of %s is started again", p.Name, c.Name))
+		return p.Start()
 	}
 	return nil
 }

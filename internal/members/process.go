@@ -19,7 +19,6 @@ type Process struct {
 	cmd   *exec.Cmd // nil before the first Start
 	ended chan struct{}
 	err   error // set before ended is closed
-	asked bool  // it was asked to end, or killed
 }
 
 // stopTimeout is how long a process may take to end before it is killed.
@@ -35,7 +34,7 @@ func (p *Process) Start() error {
 	p.cmd = exec.Command(p.command[0], p.command[1:]...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	p.cmd.SysProcAttr = children.Attributes()
-	p.asked, p.ended = false, make(chan struct{})
+	p.ended = make(chan struct{})
 	if err := p.cmd.Start(); err != nil {
 		p.cmd = nil
 		return fmt.Errorf("%s: %w", p.Name, err)
@@ -56,14 +55,10 @@ func (p *Process) Signal(s syscall.Signal) {
 }
 
 // Interrupt asks the process to end.
-func (p *Process) Interrupt() {
-	p.asked = true
-	p.Signal(syscall.SIGTERM)
-}
+func (p *Process) Interrupt() { p.Signal(syscall.SIGTERM) }
 
 // Kill ends it as kill -9 does, and waits for that.
 func (p *Process) Kill() {
-	p.asked = true
 	p.Signal(syscall.SIGKILL)
 	<-p.ended
 }
@@ -81,6 +76,15 @@ func (p *Process) Running() bool {
 	}
 }
 
+// Killed tells whether it was ended by a signal that it could do nothing about.
+func (p *Process) Killed() bool {
+	if p.cmd == nil || p.Running() {
+		return false
+	}
+	exit, ok := errors.AsType[*exec.ExitError](p.err)
+	return ok && exit.ExitCode() < 0
+}
+
 // Wait waits until the process has ended, after it was asked to. It is an error
 // when that has to be forced, or when it ended by itself or badly.
 func (p *Process) Wait() error {
@@ -93,8 +97,8 @@ func (p *Process) Wait() error {
 		p.Kill()
 		return fmt.Errorf("%s did not end within %s of SIGTERM; its log is %s", p.Name, stopTimeout, p.Log)
 	}
-	if exit, ok := errors.AsType[*exec.ExitError](p.err); ok && p.asked && exit.ExitCode() < 0 {
-		return nil // killed
+	if p.Killed() {
+		return nil
 	}
 	if p.err != nil {
 		return fmt.Errorf("%s: %w; its log is %s", p.Name, p.err, p.Log)
