@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -59,6 +60,7 @@ type followState struct {
 	mu      sync.Mutex
 	status  Status
 	applied kvstore.Position
+	lists   int            // how many were begun
 	stream  kvstore.Stream // nil when none is open
 	// pending are probes whose revision has not been applied yet: the oldest
 	// and the newest. Two suffice to make progress under any rate of probes.
@@ -94,23 +96,33 @@ const askAgain = 20 * time.Millisecond
 // Reach waits until everything up to the position has been applied. It does not
 // end before that, or with ctx, whose error says what was waited for.
 func (w *Watch[T]) Reach(ctx context.Context, at kvstore.Position) error {
-	return w.state.reach(ctx, at, string(w.kind.Resource))
+	return w.state.reach(ctx, at, anyLists, string(w.kind.Resource))
 }
 
-// reach waits until a position has been applied to what.
-func (s *followState) reach(ctx context.Context, at kvstore.Position, what string) error {
+// anyLists stands for any number of lists.
+const anyLists = -1
+
+// errListed is why a position may never be applied: what is followed after a list
+// may be another history.
+var errListed = errors.New("a list has begun meanwhile")
+
+// reach waits until a position has been applied to what. It ends with errListed
+// when another number of lists than this has begun.
+func (s *followState) reach(ctx context.Context, at kvstore.Position, lists int, what string) error {
 	again := time.NewTicker(askAgain)
 	defer again.Stop()
 	for {
-		reached, stream, moved := s.reached(at)
-		if reached {
+		is := s.standing()
+		switch {
+		case lists != anyLists && lists != is.lists:
+			return fmt.Errorf("waiting until revision %d of %s is applied: %w", at.Revision, what, errListed)
+		case is.applied.ClusterID == at.ClusterID && is.applied.Revision >= at.Revision:
 			return nil
-		}
-		if stream != nil {
-			_ = stream.RequestProgress() // an error ends the stream as well, which Run sees
+		case is.stream != nil:
+			_ = is.stream.RequestProgress() // an error ends the stream as well, which Run sees
 		}
 		select {
-		case <-moved:
+		case <-is.moved:
 		case <-again.C:
 		case <-ctx.Done():
 			return fmt.Errorf("waiting until revision %d of %s is applied: %w", at.Revision, what, ctx.Err())
@@ -118,25 +130,22 @@ func (s *followState) reach(ctx context.Context, at kvstore.Position, what strin
 	}
 }
 
-// reached tells whether a position has been applied, and otherwise whom to ask
-// and what to wait for.
-func (s *followState) reached(at kvstore.Position) (bool, kvstore.Stream, <-chan struct{}) {
+// standing is how far a follower is: up to where everything has been applied, after
+// how many lists, whom to ask, and what is closed when that changes.
+type standing struct {
+	applied kvstore.Position
+	lists   int
+	stream  kvstore.Stream // nil when none is open
+	moved   <-chan struct{}
+}
+
+func (s *followState) standing() standing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.applied.ClusterID == at.ClusterID && s.applied.Revision >= at.Revision {
-		return true, nil, nil
-	}
 	if s.moved == nil {
 		s.moved = make(chan struct{})
 	}
-	return false, s.stream, s.moved
-}
-
-// reachedSoFar is the position up to which everything has been applied.
-func (s *followState) reachedSoFar() kvstore.Position {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.applied
+	return standing{s.applied, s.lists, s.stream, s.moved}
 }
 
 // move notes what has been applied, and wakes up who waits for it.
@@ -208,7 +217,9 @@ func (s *followState) listing(now bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.status.Listing = now; now {
-		s.applied, s.pending = kvstore.Position{}, nil
+		s.lists++
+		s.move(kvstore.Position{})
+		s.pending = nil
 	}
 }
 

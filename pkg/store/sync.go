@@ -68,6 +68,8 @@ type Sync struct {
 	p   SyncParams
 	log *slog.Logger
 
+	reachWithin time.Duration // see the constant
+
 	running chan struct{} // filled by Run, Drain and Forget, which own what follower owns
 	follower
 
@@ -94,7 +96,7 @@ func NewSync(p SyncParams) *Sync {
 	}
 	log = log.With("prefix", p.Prefix)
 	return &Sync{
-		p: p, log: log, running: make(chan struct{}, 1), ledger: newLedger(p.Shared, p.Again != nil), most: kvstore.MaxWrites,
+		p: p, log: log, reachWithin: reachWithin, running: make(chan struct{}, 1), ledger: newLedger(p.Shared, p.Again != nil), most: kvstore.MaxWrites,
 		follower: follower{log: log, again: againAfter(p)},
 	}
 }

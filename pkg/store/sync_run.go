@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -138,26 +139,33 @@ func (s *Sync) forget() {
 	s.state.reset()
 }
 
+// reachWithin is how long a position may take to be applied: the stream may be of
+// a history that never gets there.
+const reachWithin = 5 * time.Second
+
 // errNotYet is why nothing is proved although all seemed to be as wanted.
 var errNotYet = errors.New("the keys have changed meanwhile")
 
 // prove waits until everything is as wanted, and shows that it is so in the
 // server that answers now: what it says, after that, that it has come to, has been
-// followed, and everything is still as wanted.
+// followed, and everything is still as wanted. When another server takes its place
+// meanwhile that may never be so: it ends, and is to be tried again.
 func (s *Sync) prove(ctx context.Context) error {
 	if err := s.WaitClean(ctx); err != nil {
 		return err
 	}
-	before := s.state.reachedSoFar()
+	before := s.state.standing()
 	at, err := s.p.Outbox.writer.Head(ctx)
 	if err != nil {
 		return err
 	}
-	if at.ClusterID != before.ClusterID || at.Revision < before.Revision {
+	if at.ClusterID != before.applied.ClusterID || at.Revision < before.applied.Revision {
 		return fmt.Errorf("%w: another server answers", errNotYet)
 	}
-	if err := s.state.reach(ctx, at, s.p.Prefix); err != nil {
-		return err
+	within, cancel := context.WithTimeout(ctx, s.reachWithin)
+	defer cancel()
+	if err := s.state.reach(within, at, before.lists, s.p.Prefix); err != nil {
+		return fmt.Errorf("%w: %w", errNotYet, err)
 	}
 	if s.wait(&s.changed, (*ledger).clean) != nil || !s.state.snapshot().Following {
 		return errNotYet

@@ -325,7 +325,7 @@ func TestASyncResumes(t *testing.T) {
 				}
 				caughtUp := func() {
 					t.Helper()
-					if err := s.state.reach(d.ctx, d.mem.Position(), "all"); err != nil {
+					if err := s.state.reach(d.ctx, d.mem.Position(), anyLists, "all"); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -1,0 +1,93 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+)
+
+// ahead is a writer whose first Head is of a history that ends right after it.
+type ahead struct {
+	*kvstore.Memory
+	asked atomic.Bool
+	then  func() // what happens after it
+}
+
+func (a *ahead) Head(ctx context.Context) (kvstore.Position, error) {
+	at, err := a.Memory.Head(ctx)
+	if !a.asked.Swap(true) {
+		at.Revision += 1000
+		a.then()
+	}
+	return at, err
+}
+
+// TestACanaryWhoseHistoryEnds: the server is replaced by an emptier one between
+// its answer and the proof. The canary comes nevertheless.
+func TestACanaryWhoseHistoryEnds(t *testing.T) {
+	t.Parallel()
+	for name, ends := range map[string]struct {
+		within time.Duration
+		then   func(*kvstore.Memory)
+	}{
+		"which a list shows": {patience, func(m *kvstore.Memory) {
+			m.SetFault(func(_ context.Context, op, _ string) error {
+				if op == "recall" {
+					return kvstore.ErrCompacted
+				}
+				return nil
+			})
+			m.Break(nil)
+		}},
+		"which nothing shows": {10 * time.Millisecond, func(*kvstore.Memory) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t, nil)
+			defer d.stop()
+			w := &ahead{Memory: d.mem, then: func() { ends.then(d.mem) }}
+			o := NewOutbox(w, nil, nil, nil)
+			d.run(o.Run)
+			s := NewSync(SyncParams{Prefix: "p/", Outbox: o})
+			s.reachWithin = ends.within
+			d.run(s.Run)
+			s.Put("a", []byte("1"))
+			s.Complete()
+			c := NewCanaries(CanariesParams{Dir: "synced/", Writer: d.mem})
+			c.Add("p", s)
+			d.run(c.Run)
+			d.canary("p", 0)
+		})
+	}
+}
+
+// TestWhoWaitsForAPositionLearnsOfAList: as soon as it begins.
+func TestWhoWaitsForAPositionLearnsOfAList(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var s followState
+		s.listing(true)
+		s.listed(time.Now(), kvstore.Position{ClusterID: 1, Revision: 10})
+		ended := make(chan error, 1)
+		at := kvstore.Position{ClusterID: 1, Revision: 20}
+		go func() { ended <- s.reach(t.Context(), at, s.standing().lists, "all") }()
+		s.advance(kvstore.Position{ClusterID: 1, Revision: 15}, true)
+		synctest.Wait()
+		if len(ended) > 0 {
+			t.Fatalf("it ended with %v", <-ended)
+		}
+		s.listing(true)
+		synctest.Wait() // no time passes
+		if len(ended) == 0 {
+			t.Fatal("it still waits")
+		}
+		if err := <-ended; !errors.Is(err, errListed) {
+			t.Errorf("it ended with %v", err)
+		}
+	})
+}
