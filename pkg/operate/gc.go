@@ -14,11 +14,19 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// collector is the garbage collection's own access to the identities.
-func (o *Operator) collector() (*kvbackend.Backend, error) {
+// collector is the garbage collection's own access to the identities. Whoever
+// leads not any more deletes nothing with it.
+func (o *Operator) collector(lock *kvstore.Lock) (*kvbackend.Backend, error) {
 	return kvbackend.New(o.Writer, kvbackend.Config{
-		Paths: wire.IdentityAllocation, Node: "gc", Keys: identity.Key{}, Log: o.Log,
+		Paths: wire.IdentityAllocation, Node: "gc", Keys: identity.Key{}, Collecting: lock, Log: o.Log,
 	})
+}
+
+// leading tells whether this is still the leader's lock. The error is
+// [kvstore.ErrLockLeaseExpired] when it is not; another one proves nothing.
+func (o *Operator) leading(ctx context.Context, lock *kvstore.Lock) error {
+	_, _, err := o.Writer.Get(ctx, lock.Key, lock)
+	return err
 }
 
 // collect deletes the identities that two rounds find unused.
@@ -26,7 +34,7 @@ func (o *Operator) collect(ctx context.Context, lock *kvstore.Lock) error {
 	if o.GCInterval == 0 {
 		return nil
 	}
-	b, err := o.collector()
+	b, err := o.collector(lock)
 	if err != nil {
 		return err
 	}
@@ -41,10 +49,19 @@ func (o *Operator) collect(ctx context.Context, lock *kvstore.Lock) error {
 	}
 	var stale allocator.StaleIDs
 	for {
-		if stale, err = o.round(ctx, b, limiter, stale, lock); err != nil {
-			if ctx.Err() != nil || errors.Is(err, kvstore.ErrLockLeaseExpired) {
-				return err
-			}
+		err := o.leading(ctx, lock)
+		if errors.Is(err, kvstore.ErrLockLeaseExpired) {
+			return err
+		}
+		if err == nil {
+			// A lock that is lost here may be an identity's own: that ends this round,
+			// and the next look tells whether it was the leader's.
+			stale, err = o.round(ctx, b, limiter, stale)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
 			o.Log.Warn("Unused identities are not collected this time", "error", err)
 		}
 		o.Report("identities", err)
@@ -54,13 +71,10 @@ func (o *Operator) collect(ctx context.Context, lock *kvstore.Lock) error {
 	}
 }
 
-// round is one of these rounds. Whoever leads not any more does none. While
-// identities are objects of Kubernetes there is nothing to collect: nobody holds
-// references of them, and whoever deletes the object ends the identity.
-func (o *Operator) round(ctx context.Context, b *kvbackend.Backend, limiter *rate.Limiter, stale allocator.StaleIDs, lock *kvstore.Lock) (allocator.StaleIDs, error) {
-	if _, _, err := o.Writer.Get(ctx, lock.Key, lock); err != nil {
-		return stale, err
-	}
+// round is one of these rounds. While identities are objects of Kubernetes there
+// is nothing to collect: nobody holds references of them, and whoever deletes the
+// object ends the identity.
+func (o *Operator) round(ctx context.Context, b *kvbackend.Backend, limiter *rate.Limiter, stale allocator.StaleIDs) (allocator.StaleIDs, error) {
 	if o.Source != nil && o.Source.CiliumIdentities.Len() > 0 {
 		return nil, nil
 	}
@@ -79,28 +93,29 @@ func (o *Operator) round(ctx context.Context, b *kvbackend.Backend, limiter *rat
 	return next, err
 }
 
-// collectLocks deletes the locks whose holder two looks find to be the same.
+// collectLocks deletes the locks whose holder two looks find to be the same. Its
+// writes rely on the leader's lock alone.
 func (o *Operator) collectLocks(ctx context.Context, lock *kvstore.Lock) error {
 	if o.LocksGCInterval == 0 {
 		return nil
 	}
-	b, err := o.collector()
+	b, err := o.collector(lock)
 	if err != nil {
 		return err
 	}
 	var stale allocator.StaleLocks
 	for {
-		if _, _, err := o.Writer.Get(ctx, lock.Key, lock); errors.Is(err, kvstore.ErrLockLeaseExpired) {
+		var err error
+		stale, err = b.RunLocksGC(ctx, stale)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, kvstore.ErrLockLeaseExpired):
 			return err
-		} else if err == nil {
-			stale, err = b.RunLocksGC(ctx, stale)
-			if err != nil && ctx.Err() == nil {
-				o.Log.Warn("Locks that were left behind are not collected this time", "error", err)
-			}
-			if ctx.Err() == nil {
-				o.Report("locks", err)
-			}
+		case err != nil:
+			o.Log.Warn("Locks that were left behind are not collected this time", "error", err)
 		}
+		o.Report("locks", err)
 		if err := waiting.Sleep(ctx, o.LocksGCInterval); err != nil {
 			return err
 		}

@@ -19,6 +19,9 @@ type Backend struct {
 	client kvstore.Writer
 	keys   allocator.Key // of the type that is stored here
 	log    *slog.Logger
+	// collecting is what each deletion of garbage collection relies on too; nil is
+	// nothing.
+	collecting *kvstore.Lock
 
 	watcher *Watcher
 }
@@ -34,6 +37,10 @@ type Config struct {
 	Node string
 	// Keys is any key of the type that is stored here.
 	Keys allocator.Key
+	// Collecting is a lock that each deletion of garbage collection needs beside its
+	// own ones: that of whoever alone may collect. Without it the error is
+	// [kvstore.ErrLockLeaseExpired]. Nil is none.
+	Collecting *kvstore.Lock
 	// Log is told what cannot be read; nil is nobody.
 	Log *slog.Logger
 }
@@ -61,7 +68,7 @@ func New(client kvstore.Writer, c Config) (*Backend, error) {
 		log = slog.New(slog.DiscardHandler)
 	}
 	return &Backend{
-		paths: c.Paths, node: c.Node, client: client, keys: c.Keys, log: log,
+		paths: c.Paths, node: c.Node, client: client, keys: c.Keys, log: log, collecting: c.Collecting,
 		watcher: &Watcher{Client: client, Paths: c.Paths, Keys: c.Keys, Log: log},
 	}, nil
 }

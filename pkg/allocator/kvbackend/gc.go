@@ -45,6 +45,9 @@ func (b *Backend) RunGC(
 			return stale, stats, err
 		}
 		deleted, err := b.collect(ctx, id, revision)
+		if errors.Is(err, kvstore.ErrLockLeaseExpired) {
+			return stale, stats, err // that of the next one would fare no better
+		}
 		if err != nil {
 			next[id] = revision // the next round tries again
 			errs = append(errs, err)
@@ -134,7 +137,7 @@ func (b *Backend) collect(ctx context.Context, id uint64, revision int64) (bool,
 		return false, err
 	}
 	r, err := b.client.Delete(ctx, b.paths.Mapping(id),
-		kvstore.IfRevision(revision), kvstore.Holding(byKey), kvstore.Holding(byID))
+		kvstore.IfRevision(revision), kvstore.Holding(byKey), kvstore.Holding(byID), kvstore.Holding(b.collecting))
 	if err != nil {
 		return false, fmt.Errorf("deleting the unused mapping of %d: %w", id, err)
 	}
@@ -166,7 +169,7 @@ func (b *Backend) RunLocksGC(ctx context.Context, stale allocator.StaleLocks) (a
 		if stale[path] != h {
 			continue
 		}
-		r, err := b.client.Delete(ctx, h.Key, kvstore.IfRevision(h.Revision))
+		r, err := b.client.Delete(ctx, h.Key, kvstore.IfRevision(h.Revision), kvstore.Holding(b.collecting))
 		if err != nil {
 			errs = append(errs, fmt.Errorf("deleting the stale lock %s: %w", h.Key, err))
 			continue

@@ -204,3 +204,59 @@ func TestWhatCannotBeCollectedIsTriedAgain(t *testing.T) {
 	}
 	s.want()
 }
+
+// TestWhoeverMayNotCollectAnyMoreDeletesNothing: what it found before is no
+// excuse.
+func TestWhoeverMayNotCollectAnyMoreDeletesNothing(t *testing.T) {
+	onBoth(t, func(s *site) {
+		lead, err := s.client.Lock(s.Context(), "lead")
+		if err != nil {
+			s.Fatal(err)
+		}
+		b, err := kvbackend.New(s.client, kvbackend.Config{Paths: paths, Node: "gc", Keys: text(""), Collecting: lead})
+		if err != nil {
+			s.Fatal(err)
+		}
+		s.put(base+"/id/7", "k8s:a=1;", base+"/id/8", "k8s:b=1;")
+		stale := s.round(b, nil, 2, 0)
+		s.put(base+"/id/9", "k8s:c=1;", base+"/locks/x/1", "")
+		locks, err := b.RunLocksGC(s.Context(), nil)
+		if err != nil {
+			s.Fatal(err)
+		}
+		lead.Unlock()
+		if _, stats, err := b.RunGC(s.Context(), nil, stale, 5, 20); !errors.Is(err, kvstore.ErrLockLeaseExpired) || stats.Deleted > 0 {
+			s.Errorf("%+v, %v", stats, err)
+		}
+		if _, err := b.RunLocksGC(s.Context(), locks); !errors.Is(err, kvstore.ErrLockLeaseExpired) {
+			s.Errorf("locks: %v", err)
+		}
+		s.want("id/7", "k8s:a=1;", "id/8", "k8s:b=1;", "id/9", "k8s:c=1;", "locks/x/1", "")
+	})
+}
+
+// TestWhoeverMayCollectDeletes what is unused, with that lock beside its own ones.
+func TestWhoeverMayCollectDeletes(t *testing.T) {
+	onBoth(t, func(s *site) {
+		lead, err := s.client.Lock(s.Context(), "lead")
+		if err != nil {
+			s.Fatal(err)
+		}
+		defer lead.Unlock()
+		b, err := kvbackend.New(s.client, kvbackend.Config{Paths: paths, Node: "gc", Keys: text(""), Collecting: lead})
+		if err != nil {
+			s.Fatal(err)
+		}
+		s.put(base+"/id/7", "k8s:a=1;", base+"/locks/x/1", "")
+		stale := s.round(b, nil, 1, 0)
+		locks, err := b.RunLocksGC(s.Context(), nil)
+		if err != nil {
+			s.Fatal(err)
+		}
+		s.round(b, stale, 0, 1)
+		if _, err := b.RunLocksGC(s.Context(), locks); err != nil {
+			s.Error(err)
+		}
+		s.want()
+	})
+}
