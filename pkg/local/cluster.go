@@ -59,3 +59,11 @@ func (c *Cluster) Counts() map[string]int {
 
 // ReadTxn returns a snapshot of all the tables.
 func (c *Cluster) ReadTxn() statedb.ReadTxn { return c.db.ReadTxn() }
+
+// HasCilium tells whether Cilium runs in the cluster, by what it leaves there:
+// its nodes, endpoints or identities. Then it is Cilium who gives identities their
+// numbers, and nobody else may give away any: it would not know of them.
+func (c *Cluster) HasCilium(txn statedb.ReadTxn) bool {
+	return c.CiliumNodes.table.NumObjects(txn) > 0 || c.CiliumEndpoints.table.NumObjects(txn) > 0 ||
+		c.CiliumIdentities.table.NumObjects(txn) > 0
+}

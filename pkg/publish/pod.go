@@ -52,18 +52,22 @@ type podRules struct {
 // another node, is on the host's network, has ended, has no address yet, or its
 // namespace is not global (spec wire.md §4.5). Namespace and endpoint are nil when
 // there is none. A pod with an endpoint has the identity and the addresses of
-// that, and nothing before it has them.
-func (r podRules) wanted(pod *corev1.Pod, namespace *corev1.Namespace, endpoint *local.CiliumEndpoint) *wantedPod {
+// that, and nothing before it has them. In a cluster with Cilium every pod is to
+// have one.
+func (r podRules) wanted(pod *corev1.Pod, namespace *corev1.Namespace, endpoint *local.CiliumEndpoint, hasCilium bool) *wantedPod {
 	ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 	if pod.Spec.NodeName != r.node || pod.Spec.HostNetwork || ended || !global(namespace, r.defaultGlobal) {
 		return nil
 	}
 	w := &wantedPod{uid: pod.UID, created: pod.CreationTimestamp.Time}
-	if endpoint == nil {
+	switch {
+	case endpoint == nil && hasCilium:
+		return nil
+	case endpoint == nil:
 		w.pairs = pairsOfPod(pod)
 		w.labels = r.identityLabels(pod, namespace)
 		w.text = w.labels.Encode()
-	} else {
+	default:
 		w.pairs = pairsOfEndpoint(pod, endpoint)
 		w.identity = identityOf(endpoint)
 		if w.identity == 0 {

@@ -101,13 +101,13 @@ status: {podIP: 10.2.0.1}`
 		if c.namespace != "" {
 			namespace = object[corev1.Namespace](t, c.namespace)
 		}
-		w := r.wanted(object[corev1.Pod](t, c.pod), namespace, nil)
+		w := r.wanted(object[corev1.Pod](t, c.pod), namespace, nil, false)
 		if d := cmp.Diff(c.want, w.text); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)
 		}
 	}
 	r.labels = newFilter(t, "nothing")
-	w := r.wanted(object[corev1.Pod](t, pod), nil, nil)
+	w := r.wanted(object[corev1.Pod](t, pod), nil, nil, false)
 	if d := cmp.Diff("k8s:io.cilium.k8s.policy.cluster=cluster2;k8s:io.kubernetes.pod.namespace=prod;", w.text); d != "" {
 		t.Errorf("what is left when nothing counts (-want +got):\n%s", d)
 	}
@@ -118,6 +118,7 @@ func TestWhichPodsArePublished(t *testing.T) {
 	const endpoint = "status: {identity: {id: 200000}, networking: {addressing: [{ipv4: 10.2.0.9, ipv6: 'fd00::9'}], node: 192.168.0.9}}"
 	for name, c := range map[string]struct {
 		spec, status, namespace, endpoint string
+		hasCilium                         bool
 		want                              []string // address, and host
 	}{
 		"one that runs":               {status: "podIP: 10.2.0.1, hostIP: 192.168.0.1", want: []string{"10.2.0.1 192.168.0.1"}},
@@ -134,6 +135,8 @@ func TestWhichPodsArePublished(t *testing.T) {
 		"not ready":                   {status: "podIP: 10.2.0.1, phase: Pending", want: []string{"10.2.0.1 <nil>"}},
 		"its namespace is not global": {status: "podIP: 10.2.0.1", namespace: "metadata: {annotations: {clustermesh.cilium.io/global: 'false'}}"},
 		"as its endpoint says":        {status: "podIP: 10.2.0.1, hostIP: 192.168.0.1", endpoint: endpoint, want: []string{"10.2.0.9 192.168.0.9", "fd00::9 192.168.0.9"}},
+		"in a cluster with Cilium":    {status: "podIP: 10.2.0.1", hasCilium: true},
+		"and as its endpoint says":    {status: "podIP: 10.2.0.1", hasCilium: true, endpoint: endpoint, want: []string{"10.2.0.9 192.168.0.9", "fd00::9 192.168.0.9"}},
 		"with an endpoint that has no identity yet": {status: "podIP: 10.2.0.1", endpoint: "status: {networking: {addressing: [{ipv4: 10.2.0.9}]}}"},
 		"with one that has no address yet":          {status: "podIP: 10.2.0.1", endpoint: "status: {identity: {id: 200000}}"},
 		"with an identity that is none":             {status: "podIP: 10.2.0.1", endpoint: strings.ReplaceAll(endpoint, "200000", "-1")},
@@ -153,7 +156,7 @@ func TestWhichPodsArePublished(t *testing.T) {
 				e = object[local.CiliumEndpoint](t, c.endpoint)
 			}
 			var got []string
-			if w := r.wanted(object[corev1.Pod](t, "{spec: {"+c.spec+"}, status: {"+c.status+"}}"), namespace, e); w != nil {
+			if w := r.wanted(object[corev1.Pod](t, "{spec: {"+c.spec+"}, status: {"+c.status+"}}"), namespace, e, c.hasCilium); w != nil {
 				for _, p := range w.pairs {
 					got = append(got, p.IP.String()+" "+p.HostIP.String())
 				}
@@ -206,7 +209,7 @@ status:
 			t.Parallel()
 			pod := object[corev1.Pod](t, c.pod)
 			r := podRules{own: cluster2(), node: "node1", defaultGlobal: true}
-			changes := newPodCore().want("p", r.wanted(pod, nil, object[local.CiliumEndpoint](t, c.endpoint)))
+			changes := newPodCore().want("p", r.wanted(pod, nil, object[local.CiliumEndpoint](t, c.endpoint), true))
 			if len(changes) != 1 {
 				t.Fatalf("%d entries", len(changes))
 			}
@@ -229,7 +232,7 @@ spec:
   containers:
   - ports: [{name: web, containerPort: 80}, {containerPort: 81}, {name: dns, containerPort: 53, protocol: UDP}]
   - ports: [{name: web, containerPort: 8080}, {name: admin, containerPort: 9000, protocol: TCP}]
-status: {podIP: 10.2.0.1}`), nil, nil)
+status: {podIP: 10.2.0.1}`), nil, nil, false)
 	want := []wire.NamedPort{{Name: "admin", Port: 9000, Protocol: "TCP"}, {Name: "dns", Port: 53, Protocol: "UDP"}, {Name: "web", Port: 80, Protocol: "TCP"}}
 	if d := cmp.Diff(want, w.pairs[0].NamedPorts); d != "" {
 		t.Error(d)

@@ -41,11 +41,14 @@ const (
 
 // Pods publishes the addresses of one node's pods with their identities (spec
 // wire.md §1.7). A pod that has a CiliumEndpoint has the identity of that; for the
-// others one is allocated. One pod whose identity cannot be had holds up no other.
+// others one is allocated, but in a cluster with Cilium ([local.Cluster.HasCilium]),
+// where they wait for theirs. One pod whose identity cannot be had holds up no other.
 type Pods struct {
 	PodsParams
 	cluster *local.Cluster
 	rules   podRules
+	// hasCilium belongs to the goroutine of Run.
+	hasCilium bool
 	// first and longest pause after a failure
 	retryMin, retryMax time.Duration
 
@@ -85,7 +88,12 @@ func (p *Pods) Run(ctx context.Context) error {
 	defer cancel()
 	tables := []table{
 		tableOf(p.cluster.Pods, nil),
-		tableOf(p.cluster.CiliumEndpoints, nil),
+		tableOf(p.cluster.CiliumEndpoints, func(txn statedb.ReadTxn, o *local.CiliumEndpoint, _ bool, t touch) {
+			p.lookForCilium(txn, t)
+			t(local.Name(o))
+		}),
+		tableOf(p.cluster.CiliumIdentities, func(txn statedb.ReadTxn, _ *local.CiliumIdentity, _ bool, t touch) { p.lookForCilium(txn, t) }),
+		tableOf(p.cluster.CiliumNodes, func(txn statedb.ReadTxn, _ *local.CiliumNode, _ bool, t touch) { p.lookForCilium(txn, t) }),
 		tableOf(p.cluster.Namespaces, func(txn statedb.ReadTxn, namespace *corev1.Namespace, _ bool, t touch) {
 			for pod := range p.cluster.Pods.InNamespace(txn, namespace.Name) {
 				t(local.Name(pod))
@@ -93,6 +101,23 @@ func (p *Pods) Run(ctx context.Context) error {
 		}),
 	}
 	return follow(ctx, p.cluster, tables, func(txn statedb.ReadTxn, names []string) { p.apply(ctx, txn, names) })
+}
+
+// lookForCilium touches all pods when Cilium has come to the cluster, or has gone.
+func (p *Pods) lookForCilium(txn statedb.ReadTxn, t touch) {
+	has := p.cluster.HasCilium(txn)
+	if has == p.hasCilium {
+		return
+	}
+	p.hasCilium = has
+	if has {
+		p.Log.Info("Cilium gives identities to pods in this cluster: those without a CiliumEndpoint wait for it")
+	} else {
+		p.Log.Info("There is no Cilium in this cluster any more: pods are given identities")
+	}
+	for pod := range p.cluster.Pods.Table().All(txn) {
+		t(local.Name(pod))
+	}
 }
 
 // Waiting says of the pods that have no identity although they need one why the
@@ -127,7 +152,7 @@ func (p *Pods) wanted(txn statedb.ReadTxn, name string) *wantedPod {
 		return nil
 	}
 	endpoint, _ := p.cluster.CiliumEndpoints.Get(txn, name)
-	return p.rules.wanted(pod, namespaceOf(txn, p.cluster, name), endpoint)
+	return p.rules.wanted(pod, namespaceOf(txn, p.cluster, name), endpoint, p.hasCilium)
 }
 
 // publish says what changed; mu is held.

@@ -294,6 +294,49 @@ func TestAnEndpointsIdentityIsNotAllocated(t *testing.T) {
 	n.ids.untilUses(t, map[string]int{})
 }
 
+// Nothing is allocated while there is any object of Cilium, of whatever kind and
+// of whatever pod: it may give away the same numbers.
+func TestWhereCiliumIsPodsWaitForTheirEndpoints(t *testing.T) {
+	t.Parallel()
+	const endpoint = "{metadata: {namespace: prod, name: %s}, status: {identity: {id: 131999}, networking: {addressing: [{ipv4: 10.0.0.9}]}}}"
+	for kind, begin := range map[string]func(n *node) (remove func()){
+		"identity": func(n *node) func() {
+			set(t, n.cluster.CiliumIdentities, labelled("131500", "prod", "other"))
+			return func() { remove(n.world, n.cluster.CiliumIdentities, "131500") }
+		},
+		"node": func(n *node) func() {
+			set(t, n.cluster.CiliumNodes, "metadata: {name: node2}")
+			return func() { remove(n.world, n.cluster.CiliumNodes, "node2") }
+		},
+		"endpoint": func(n *node) func() {
+			set(t, n.cluster.CiliumEndpoints, fmt.Sprintf(endpoint, "elsewhere"))
+			return func() { remove(n.world, n.cluster.CiliumEndpoints, "prod/elsewhere") }
+		},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			n := newNode1(t)
+			gone := begin(n)
+			set(t, n.cluster.Pods, pod("a", "x", "10.0.0.1"))
+			n.listed()
+			n.to.until(t, "completeness", func(map[string]string) bool { return n.to.isComplete() })
+			set(t, n.cluster.CiliumEndpoints, fmt.Sprintf(endpoint, "b"))
+			set(t, n.cluster.Pods, pod("b", "x", "10.0.0.2"))
+			n.to.untilNames(t, "10.0.0.9")
+			if len(n.ids.asked) > 0 {
+				t.Error("an identity was asked for")
+			}
+			remove(n.world, n.cluster.CiliumEndpoints, "prod/b")
+			n.to.untilNames(t)
+			gone()
+			n.untilPublished(t, "10.0.0.1 x a", "10.0.0.2 x b")
+			begin(n)
+			n.to.untilNames(t)
+			n.ids.untilUses(t, map[string]int{})
+		})
+	}
+}
+
 func TestTwoPodsWithOneAddress(t *testing.T) {
 	t.Parallel()
 	n := newNode1(t)
