@@ -1,7 +1,8 @@
 // Package operate does what only one process per cluster may do: it publishes the
 // cluster's configuration, its heartbeat, its services in both formats and its
 // service exports, with their canaries, and the identities that Cilium keeps as
-// objects of Kubernetes; it collects unused identities, where there are no such
+// objects of Kubernetes, but never in the place of a mapping that an allocator
+// wrote; it collects unused identities, where there are no such
 // objects, and locks that were left behind; and on request it gives etcd the users
 // and roles of a mesh (wire.md §0, §1.6, §1.9, §1.10, §2.1, §5).
 //

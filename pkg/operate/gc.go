@@ -48,12 +48,26 @@ func (o *Operator) collect(ctx context.Context, lock *kvstore.Lock) error {
 		}
 	}
 	var stale allocator.StaleIDs
+	said := false // of this term
 	for {
 		err := o.leading(ctx, lock)
 		if errors.Is(err, kvstore.ErrLockLeaseExpired) {
 			return err
 		}
-		if err == nil {
+		switch {
+		case err != nil:
+		case o.Source != nil && o.Source.CiliumIdentities.Len() > 0:
+			// Whoever deletes such an object ends the identity, and nobody holds
+			// references of it. Numbers that allocators gave away before there was
+			// Cilium are no such objects and could be collected. They stay: of a mapping
+			// alone it cannot be told whether an object for it is about to be heard of,
+			// and an unused one does no harm but to a CiliumIdentity of its number, which
+			// is reported (mappings).
+			if stale = nil; !said {
+				o.Log.Info("Unused identities are not collected as long as there are CiliumIdentities; those that agents allocated before stay in the kvstore")
+			}
+			said = true
+		default:
 			// A lock that is lost here may be an identity's own: that ends this round,
 			// and the next look tells whether it was the leader's.
 			stale, err = o.round(ctx, b, limiter, stale)
@@ -71,13 +85,8 @@ func (o *Operator) collect(ctx context.Context, lock *kvstore.Lock) error {
 	}
 }
 
-// round is one of these rounds. While identities are objects of Kubernetes there
-// is nothing to collect: nobody holds references of them, and whoever deletes the
-// object ends the identity.
+// round is one of these rounds.
 func (o *Operator) round(ctx context.Context, b *kvbackend.Backend, limiter *rate.Limiter, stale allocator.StaleIDs) (allocator.StaleIDs, error) {
-	if o.Source != nil && o.Source.CiliumIdentities.Len() > 0 {
-		return nil, nil
-	}
 	contents, err := identity.Read(ctx, o.Writer, identity.OwnPlace(), identity.Addresses)
 	if err != nil {
 		return stale, err

@@ -45,8 +45,9 @@ type Params struct {
 	GCPerMinute                 int
 	// Provision gives etcd its users at the begin of each term; nil is nothing.
 	Provision func(ctx context.Context) error
-	// Report is told of a task (users, identities, locks, heartbeat) whether it was
-	// done, again and again; nil is nobody.
+	// Report is told of a task whether it was done, again and again: of users,
+	// heartbeat, mappings (of the description's identities), identities and locks
+	// (those that are collected); nil is nobody.
 	Report func(task string, err error)
 	// Published is called when everything that was known has been published; nil is
 	// nobody.

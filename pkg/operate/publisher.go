@@ -23,9 +23,10 @@ type publisher struct {
 	// as objects of Kubernetes, so that no agent of ours writes their mappings. Its
 	// nodes and addresses each agent publishes for its own node, there as elsewhere
 	// (wire.md §0, §1.7): of those nothing is left to do here. Agents allocate below
-	// the same prefix, for pods without a CiliumEndpoint, which is why it is shared
-	// and no canary stands for it.
+	// the same prefix, while there is no Cilium, which is why it is shared and no
+	// canary stands for it. mappings keeps what they have allocated.
 	identities *store.Sync
+	mappings   *mappings
 	canaries   *store.Canaries
 }
 
@@ -55,6 +56,7 @@ func (o *Operator) newPublisher(lock *kvstore.Lock) *publisher {
 	p.identities = store.NewSync(store.SyncParams{
 		Prefix: wire.Identities.Prefix(o.Own.Name, false), Shared: true, Outbox: p.outbox, Cluster: o.Own.Name, Log: o.Log,
 	})
+	p.mappings = newMappings(wire.Identities.Prefix(o.Own.Name, false), o.Writer, p.identities, func(err error) { o.Report("mappings", err) }, o.Log)
 	return p
 }
 
@@ -73,9 +75,10 @@ func (p *publisher) run(ctx context.Context) error {
 	if p.Source != nil {
 		g.Go(func() error { return p.canaries.Run(ctx) })
 		g.Go(func() error { return p.follow(ctx) })
+		g.Go(func() error { return p.mappings.run(ctx) })
 		g.Go(func() error {
 			return publish.NewIdentities(p.Source, p.Own, publish.IdentitiesParams{
-				Layout: p.Identities.Layout, DefaultGlobalNamespace: p.GlobalNamespaces, To: p.identities, Log: p.Log,
+				Layout: p.Identities.Layout, DefaultGlobalNamespace: p.GlobalNamespaces, To: p.mappings, Log: p.Log,
 			}).Run(ctx)
 		})
 	}
