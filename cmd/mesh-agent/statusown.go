@@ -65,6 +65,9 @@ func (v *statusView) writeKVStore(p *printer.Page) {
 func (v *statusView) writeWritten(p *printer.Page) {
 	refused := false
 	for _, w := range v.KVStore.Written {
+		if !v.KVStore.Connected {
+			w.LastError = "" // which is told already
+		}
 		if w.Pending > 0 || w.Refused > 0 || v.wide || v.operates() {
 			p.Item("  ", "%s", writtenText(w))
 		}

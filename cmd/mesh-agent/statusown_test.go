@@ -54,6 +54,11 @@ func TestStatusTextOfTheModes(t *testing.T) {
 	}
 	lost := ofMode(modeMirror, false)
 	lost.KVStore = &api.KVStore{State: "connecting", WriteOnly: true, Message: "what is to be written waits: connection refused"}
+	cutOff := ofMode(modeMirror, true, behind)
+	cutOff.State, cutOff.KVStore = "degraded", &api.KVStore{
+		State: "connecting", WriteOnly: true, Message: "what is to be written waits: connection refused",
+		Written: []api.Written{written("cilium/cache/ip/v1/cairo/", 1200, func(w *api.Written) { w.Pending, w.LastError = 812, "connection refused" })},
+	}
 	doubts := statusOf([]api.Cluster{goodCluster("accra", 2)})
 	doubts.Description = &api.Description{
 		Source: "/etc/mesh/manifests", Listed: true, AsOf: before(time.Minute), Error: "the directory of manifests does not exist: /etc/mesh/manifests",
@@ -66,6 +71,7 @@ func TestStatusTextOfTheModes(t *testing.T) {
 		"status-operates":        {status: operates},
 		"status-operates-badly":  {status: refused},
 		"status-mirrors":         {status: mirrors},
+		"status-mirrors-nowhere": {status: cutOff},
 		"status-stands-by":       {status: ofMode(modeMirror, false)},
 		"status-stands-by-badly": {status: lost},
 		"status-doubts":          {status: doubts, style: printer.Style{Width: 80}},

@@ -202,9 +202,18 @@ func (v *statusView) writeTroubles(p *printer.Page, clusters []api.Cluster) {
 	for _, kind := range slices.Sorted(maps.Keys(byKind)) {
 		p.Section("%s (%s)", kind.title(), count(len(byKind[kind]), "cluster"))
 		v.writeStories(p, byKind[kind], func(c *api.Cluster) string { return story(c, v.now) })
-		p.Advice("%s", kind.remedy())
+		p.Advice("%s", v.remedy(kind))
 	}
 	p.End()
+}
+
+// remedy is what to do about a kind of trouble. Copies may not get on for want of
+// our own kvstore.
+func (v *statusView) remedy(kind trouble) string {
+	if kind == troubleDegraded && v.Agent.Leads != nil && v.KVStore != nil && !v.KVStore.Connected {
+		return "The local kvstore, where the copies go, cannot be reached: see above. They go on by themselves when it is back."
+	}
+	return kind.remedy()
 }
 
 // writeStories writes a line for each cluster, fewer on a terminal.

@@ -125,14 +125,14 @@ func (f *family) Status() store.Status {
 	st, written := f.watch.Status(), f.sync.Status()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if written.Pending == 0 {
+	if written.Pending == 0 && written.Err == "" {
 		f.copied = st.AsOf
 	}
 	st.AsOf = f.copied
 	st.Synced = st.Synced && written.Synced
 	st.Pending = written.Pending
 	if st.Err == nil && written.Err != "" {
-		st.Err = errors.New("writing the copy: " + written.Err)
+		st.Err = errors.New("writing the copy to our own kvstore: " + written.Err)
 	}
 	return st
 }
