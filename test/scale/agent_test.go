@@ -53,8 +53,10 @@ func (p programs) start(tb testing.TB, mode string, flags ...string) (a process,
 		tb.Fatal(err)
 	}
 	socket := filepath.Join(temp, "agent.sock")
-	cmd := exec.CommandContext(tb.Context(), p.agent, append([]string{mode, "--cluster-name", "own", "--cluster-id", "255",
-		"--socket", socket, "--listen", "127.0.0.1:0", "--debug-pprof", "--log-level", "error"}, flags...)...)
+	cmd := exec.CommandContext(tb.Context(), p.agent, append([]string{
+		mode, "--cluster-name", "own", "--cluster-id", "255",
+		"--socket", socket, "--listen", "127.0.0.1:0", "--debug-pprof", "--log-level", "error",
+	}, flags...)...)
 	cmd.Stderr = os.Stderr
 	a = process{cmd: cmd, began: time.Now(), client: &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
