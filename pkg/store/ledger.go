@@ -18,7 +18,7 @@ import (
 // whatever its revisions, and writes that were begun before it are not awaited.
 type ledger struct {
 	shared bool // others have keys here too: a line is only for what was wanted
-	lean   bool // values are held only until they are written
+	lean   bool // values are held only until they are written or refused
 
 	seed    maphash.Seed
 	records *records[line] // rev and hash are those of what is there
@@ -94,11 +94,14 @@ func (l *ledger) put(name string, value []byte, now time.Time) {
 	if !r.obj.is.has(isWanted) {
 		l.wanted++
 	}
-	if !r.obj.is.has(isWanted) || r.obj.want != hash {
+	try := !r.obj.is.has(isWanted) || r.obj.want != hash || r.obj.is.has(isMissing|isAsked)
+	if try {
 		l.failures.renew(p, now)
 	}
 	r.obj.want = hash
-	l.hold(r, value)
+	if try || !l.lean || !l.failures.has(p) { // else it was refused, and is asked for in time
+		l.hold(r, value)
+	}
 	r.obj.is |= isWanted | isGiven
 	r.obj.is &^= isWithdrawn | isMissing | isAsked
 	l.update(p)
@@ -327,38 +330,4 @@ func (l *ledger) comes(p place, r *record[line]) bool {
 		return !a.gone && a.hash == r.obj.want
 	}
 	return a.gone
-}
-
-// provide has a line written that needs it, or has its value asked for.
-func (l *ledger) provide(p place, r *record[line]) {
-	switch {
-	case r.obj.is.has(isWanted) && !r.obj.is.has(isHeld):
-		if !r.obj.is.has(isMissing | isAsked) {
-			r.obj.is |= isMissing
-			l.asks = append(l.asks, p)
-		}
-	case r.obj.is.has(isQueued) || l.failures.has(p):
-	default:
-		r.obj.is |= isQueued
-		l.queue.push(p)
-	}
-}
-
-// asked returns the names whose values are missing, each once until it is given.
-func (l *ledger) asked() []string {
-	if len(l.asks) == 0 {
-		return nil
-	}
-	names := make([]string, 0, len(l.asks))
-	for _, p := range l.asks {
-		if !l.records.used.has(p) {
-			continue
-		}
-		if r := l.records.at(p); r.obj.is.has(isMissing) {
-			r.obj.is ^= isMissing | isAsked
-			names = append(names, r.name)
-		}
-	}
-	l.asks = nil
-	return names
 }

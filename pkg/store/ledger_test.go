@@ -94,6 +94,9 @@ func ledgerMachine(t *rapid.T) {
 		"refuse": func(t *rapid.T) {
 			if f := someFlight(t, true); f != nil && f.rev == 0 {
 				r.l.settle(f.part, refused, 0, errTooLarge, r.now)
+				if line := r.l.records.at(f.at); r.l.lean && line.obj.value != nil {
+					t.Fatalf("the refused value of %s is kept", line.name)
+				}
 				land(f)
 			}
 		},

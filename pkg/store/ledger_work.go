@@ -27,6 +27,46 @@ const partSize = 24
 // size is about how many bytes of a transaction a part takes, but for the prefix.
 func (p *part) size() int { return len(p.name) + len(p.value) + partSize }
 
+// provide has a line written that needs it, or has its value asked for.
+func (l *ledger) provide(p place, r *record[line]) {
+	switch {
+	case l.failures.has(p): // until it is due
+	case r.obj.is.has(isWanted) && !r.obj.is.has(isHeld):
+		l.ask(p, r)
+	case r.obj.is.has(isQueued):
+	default:
+		r.obj.is |= isQueued
+		l.queue.push(p)
+	}
+}
+
+// ask has the owner asked for a value, once.
+func (l *ledger) ask(p place, r *record[line]) {
+	if !r.obj.is.has(isMissing | isAsked) {
+		r.obj.is |= isMissing
+		l.asks = append(l.asks, p)
+	}
+}
+
+// asked returns the names whose values are missing, each once until it is given.
+func (l *ledger) asked() []string {
+	if len(l.asks) == 0 {
+		return nil
+	}
+	names := make([]string, 0, len(l.asks))
+	for _, p := range l.asks {
+		if !l.records.used.has(p) {
+			continue
+		}
+		if r := l.records.at(p); r.obj.is.has(isMissing) {
+			r.obj.is ^= isMissing | isAsked
+			names = append(names, r.name)
+		}
+	}
+	l.asks = nil
+	return names
+}
+
 // take gives work: writes, so many at most and of so many bytes in all, each with
 // a prefix of this length, and tells how many bytes are left. The first one of a
 // transaction may be larger. Their lines are under way until they are settled.
@@ -60,7 +100,8 @@ func (l *ledger) take(most, bytes, prefix int, first bool) (parts []part, left i
 }
 
 // takeFailed gives one write that was refused before and is due to be tried
-// again, by itself.
+// again, by itself. Values that are not held are asked for; they are tried when
+// they come.
 func (l *ledger) takeFailed(now time.Time) (part, bool) {
 	for l.open {
 		p, ok := l.failures.due(now)
@@ -68,21 +109,26 @@ func (l *ledger) takeFailed(now time.Time) (part, bool) {
 			break
 		}
 		r := l.records.at(p)
-		if !l.writable(p, r) {
+		switch {
+		case l.writable(p, r):
+			return l.send(l.partOf(p, r), r), true
+		case l.idle(p, r):
+			l.ask(p, r)
+		default:
 			l.failures.forget(p) // for when it is again
-			continue
 		}
-		return l.send(l.partOf(p, r), r), true
 	}
 	return part{}, false
 }
 
 // writable tells whether there is something to write for a line, and it can be.
 func (l *ledger) writable(p place, r *record[line]) bool {
-	if !r.obj.is.has(isDirty) || r.obj.is.has(isFlying) || l.comes(p, r) {
-		return false
-	}
-	return !r.obj.is.has(isWanted) || r.obj.is.has(isHeld)
+	return l.idle(p, r) && (!r.obj.is.has(isWanted) || r.obj.is.has(isHeld))
+}
+
+// idle tells whether a line needs a write that is neither made nor under way.
+func (l *ledger) idle(p place, r *record[line]) bool {
+	return r.obj.is.has(isDirty) && !r.obj.is.has(isFlying) && !l.comes(p, r)
 }
 
 func (l *ledger) partOf(p place, r *record[line]) part {
@@ -111,6 +157,9 @@ func (l *ledger) settle(one part, o outcome, rev int64, why error, now time.Time
 	switch {
 	case o == refused:
 		l.failures.add(one.at, now, why)
+		if l.lean {
+			l.letGo(r)
+		}
 	case o == made && one.epoch == l.epoch:
 		l.failures.forget(one.at)
 		l.await(one, r, rev)

@@ -19,10 +19,11 @@ type SyncParams struct {
 	// Put are looked at; what others own is neither kept in memory nor deleted.
 	Shared bool
 	// Again asks the owner for the values of names that have to be written again:
-	// somebody has changed or deleted them, or their lease has ended. He supplies
-	// them ([Sync.Supply]) in his own time, at once if he likes; each name is asked
-	// for once. It must not block, and may be called by several goroutines. With it the Sync holds a value only until it is
-	// written; without it, always.
+	// somebody has changed or deleted them, their lease has ended, or the kvstore
+	// has refused them and they are due to be tried again. He supplies them
+	// ([Sync.Supply]) in his own time, at once if he likes; each name is asked for
+	// once. It must not block, and may be called by several goroutines. With it the
+	// Sync holds a value only until it is written or refused; without it, always.
 	Again func(names []string)
 	// Outbox is where the writes go. Its writer is also who is followed.
 	Outbox *Outbox
