@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"sync"
 	"time"
 )
@@ -11,6 +12,49 @@ func (c *Cluster) Refuse(lines []string) {
 	c.reports.mu.Lock()
 	defer c.reports.mu.Unlock()
 	c.reports.refused = lines
+}
+
+// Doubt notes that what the source lists first may lack what was there: only
+// after [Cluster.Whole] may be withdrawn what is not in the tables. A source that
+// never doubts is believed when its tables are listed. It is called before the
+// source runs.
+func (c *Cluster) Doubt() {
+	c.reports.mu.Lock()
+	defer c.reports.mu.Unlock()
+	c.reports.whole = make(chan struct{})
+}
+
+// Whole ends the doubt, once all that was there is in the tables. It may be called
+// again.
+func (c *Cluster) Whole() {
+	c.reports.mu.Lock()
+	defer c.reports.mu.Unlock()
+	if c.reports.whole != nil && !c.reports.isWhole {
+		c.reports.isWhole = true
+		close(c.reports.whole)
+	}
+}
+
+// IsWhole tells whether what is not in the tables, once they are listed, is not in
+// the cluster; else it returns a channel that is closed when that is so.
+func (c *Cluster) IsWhole() (bool, <-chan struct{}) {
+	c.reports.mu.Lock()
+	defer c.reports.mu.Unlock()
+	return c.reports.whole == nil || c.reports.isWhole, c.reports.whole
+}
+
+// WaitWhole waits until [Cluster.IsWhole], or for ctx.
+func (c *Cluster) WaitWhole(ctx context.Context) error {
+	whole, becomesWhole := c.IsWhole()
+	if whole {
+		return nil
+	}
+	select {
+	case <-becomesWhole:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // State says how well the description is known.
@@ -34,6 +78,9 @@ type reports struct {
 	well time.Time // guarded by mu; until when it was followed; zero while it is, or never was
 
 	refused []string // guarded by mu
+
+	whole   chan struct{} // guarded by mu; closed when isWhole; nil when there was no doubt
+	isWhole bool          // guarded by mu
 }
 
 // Report notes whether the source can be followed at present, nil when it can. The

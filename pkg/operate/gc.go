@@ -46,6 +46,9 @@ func (o *Operator) collect(ctx context.Context, lock *kvstore.Lock) error {
 		if err := o.Source.CiliumIdentities.WaitListed(ctx); err != nil {
 			return err
 		}
+		if err := o.Source.WaitWhole(ctx); err != nil {
+			return err
+		}
 	}
 	var stale allocator.StaleIDs
 	said := false // of this term

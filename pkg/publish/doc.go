@@ -8,7 +8,8 @@
 // to a [Target]. [View] does the same for our own view: which backends of its own
 // cluster the merge of services knows.
 //
-// Nothing is said before the source has listed everything, so that a restart
+// Nothing is said before the source has listed everything, and nothing is complete
+// before it does not doubt that ([local.Cluster.IsWhole]), so that a restart
 // withdraws nothing. What vanishes, or does not qualify any more, is withdrawn at
 // once.
 //

@@ -87,9 +87,10 @@ func (f *followed[T, P]) close() {
 
 // follow calls apply with the names that were touched, sorted, and a snapshot
 // with all of what touched them: first with everything, once all tables are
-// listed (also when that is nothing), and then after each change. It ends with
-// ctx.
-func follow(ctx context.Context, cluster *local.Cluster, tables []table, apply func(txn statedb.ReadTxn, names []string)) error {
+// listed (also when that is nothing), and then after each change. It calls
+// complete once, when everything was applied that the cluster had at the start
+// ([local.Cluster.IsWhole]). It ends with ctx.
+func follow(ctx context.Context, cluster *local.Cluster, tables []table, apply func(txn statedb.ReadTxn, names []string), complete func()) error {
 	for _, t := range tables {
 		if err := t.waitListed(ctx); err != nil {
 			return err
@@ -101,15 +102,24 @@ func follow(ctx context.Context, cluster *local.Cluster, tables []table, apply f
 			return err
 		}
 	}
+	done := false
 	for first := true; ; first = false {
+		whole, becomesWhole := cluster.IsWhole() // before the snapshot, which then has everything
 		txn := cluster.ReadTxn()
 		names := make(map[string]struct{})
 		more := statedb.NewWatchSet()
+		if !whole {
+			more.Add(becomesWhole)
+		}
 		for _, t := range tables {
 			more.Add(t.drain(txn, func(name string) { names[name] = struct{}{} }))
 		}
 		if first || len(names) > 0 {
 			apply(txn, slices.Sorted(maps.Keys(names)))
+		}
+		if whole && !done {
+			done = true
+			complete()
 		}
 		if _, err := more.Wait(ctx, 0); err != nil {
 			return err

@@ -62,14 +62,7 @@ func (i *Identities) Run(ctx context.Context) error {
 			}
 		}),
 	}
-	complete := false
-	return follow(ctx, i.cluster, tables, func(txn statedb.ReadTxn, names []string) {
-		i.apply(txn, names)
-		if !complete {
-			complete = true
-			i.To.Complete()
-		}
-	})
+	return follow(ctx, i.cluster, tables, i.apply, i.To.Complete)
 }
 
 // note keeps which identities belong to which namespace.

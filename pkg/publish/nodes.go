@@ -50,7 +50,6 @@ func (n *Nodes) Run(ctx context.Context) error {
 		tableOf(n.cluster.Nodes, func(_ statedb.ReadTxn, o *corev1.Node, _ bool, t touch) { n.touch(o.Name, t) }),
 		tableOf(n.cluster.CiliumNodes, func(_ statedb.ReadTxn, o *local.CiliumNode, _ bool, t touch) { n.touch(o.Name, t) }),
 	}
-	complete := false
 	return follow(ctx, n.cluster, tables, func(txn statedb.ReadTxn, names []string) {
 		var changes []store.Change[nodes.Node]
 		for _, name := range names {
@@ -59,8 +58,8 @@ func (n *Nodes) Run(ctx context.Context) error {
 		if n.View != nil {
 			n.View(changes)
 		}
-		if n.To != nil && !complete {
-			complete = true
+	}, func() {
+		if n.To != nil {
 			n.To.Complete()
 		}
 	})

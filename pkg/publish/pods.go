@@ -59,9 +59,10 @@ type Pods struct {
 	working map[string]*work
 	failed  map[string]string // why a pod has no identity yet
 	// starting are the pods that were there at the start and whose first try is
-	// not over; nil before there is a start, and after it is complete.
+	// not over.
 	starting map[string]struct{}
-	complete bool
+	whole    bool // all that were there at the start are known
+	complete bool // and had their try
 }
 
 // work is a goroutine that does what is due for a pod.
@@ -77,6 +78,7 @@ func NewPods(cluster *local.Cluster, own wire.ClusterInfo, p PodsParams) *Pods {
 		rules:    podRules{own: own, node: p.Node, defaultGlobal: p.DefaultGlobalNamespace, labels: p.Labels},
 		retryMin: retryMin, retryMax: retryMax,
 		core: newPodCore(), working: make(map[string]*work), failed: make(map[string]string),
+		starting: make(map[string]struct{}),
 	}
 }
 
@@ -100,7 +102,15 @@ func (p *Pods) Run(ctx context.Context) error {
 			}
 		}),
 	}
-	return follow(ctx, p.cluster, tables, func(txn statedb.ReadTxn, names []string) { p.apply(ctx, txn, names) })
+	return follow(ctx, p.cluster, tables, func(txn statedb.ReadTxn, names []string) { p.apply(ctx, txn, names) }, p.areKnown)
+}
+
+// areKnown is called when all pods of the start are known.
+func (p *Pods) areKnown() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.whole = true
+	p.settle()
 }
 
 // lookForCilium touches all pods when Cilium has come to the cluster, or has gone.
@@ -132,13 +142,9 @@ func (p *Pods) Waiting() map[string]string {
 func (p *Pods) apply(ctx context.Context, txn statedb.ReadTxn, names []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	first := !p.complete && p.starting == nil
-	if first {
-		p.starting = make(map[string]struct{})
-	}
 	for _, name := range names {
 		p.publish(p.core.want(name, p.wanted(txn, name)))
-		if first && p.core.needs(name) {
+		if !p.whole && p.core.needs(name) {
 			p.starting[name] = struct{}{}
 		}
 		p.attend(ctx, name)
@@ -190,7 +196,7 @@ func (p *Pods) attend(ctx context.Context, name string) {
 // settle tells the target when all pods of the start have had their try; mu is
 // held.
 func (p *Pods) settle() {
-	if p.complete || p.starting == nil {
+	if p.complete || !p.whole {
 		return
 	}
 	for name := range p.starting {
@@ -199,7 +205,7 @@ func (p *Pods) settle() {
 		}
 	}
 	if len(p.starting) == 0 {
-		p.complete, p.starting = true, nil
+		p.complete = true
 		p.To.Complete()
 	}
 }

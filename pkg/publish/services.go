@@ -49,15 +49,10 @@ func NewServices(cluster *local.Cluster, own wire.ClusterInfo, defaultGlobalName
 func (s *Services) Run(ctx context.Context) error {
 	s.encoder = wire.NewSliceEncoder()
 	defer s.encoder.Close()
-	complete := false
-	return follow(ctx, s.cluster, s.tables(), func(txn statedb.ReadTxn, names []string) {
-		s.apply(txn, names)
-		if !complete {
-			complete = true
-			for _, to := range []Target{s.to.Services, s.to.EndpointSlices, s.to.ServiceExports} {
-				if to != nil {
-					to.Complete()
-				}
+	return follow(ctx, s.cluster, s.tables(), s.apply, func() {
+		for _, to := range []Target{s.to.Services, s.to.EndpointSlices, s.to.ServiceExports} {
+			if to != nil {
+				to.Complete()
 			}
 		}
 	})

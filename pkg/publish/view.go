@@ -54,7 +54,7 @@ func (v *View) Run(ctx context.Context) error {
 			changes = append(changes, v.change(txn, name))
 		}
 		v.to.Apply(changes) // what is as it was it leaves alone
-	})
+	}, func() {})
 }
 
 // change is what became of the service of this name.

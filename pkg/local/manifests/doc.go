@@ -8,11 +8,13 @@
 //
 // While a document in a file is bad, what the file said before stays in force, and
 // the other files go on. When nothing is known from before, as after a restart,
-// the rest of the file counts: a mistake withdraws as little as can be.
+// the rest of the file counts, and until each file was without a mistake once the
+// description is not whole ([local.Cluster.IsWhole]): a mistake withdraws nothing.
 //
 // A file that is replaced (a rename, a link that is swapped) counts at once; one
 // that is written in place counts when it has stayed the same for half a second,
-// and so does one that is empty or gone. An object that is in two files is that of
+// and so does one that is empty or gone; and at the start nothing counts before
+// everything has. An object that is in two files is that of
 // the first file by name.
 //
 // Concurrency: Run is one goroutine, which is the one writer of the tables.

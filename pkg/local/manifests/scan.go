@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/dirwatch"
 )
@@ -30,6 +31,8 @@ type file struct {
 type scanner struct {
 	dir  string
 	last map[string]*file
+	// modified is when the directory, or a manifest in it, was modified last.
+	modified time.Time
 }
 
 func (s *scanner) scan() (dirwatch.Listing[*file], error) {
@@ -37,12 +40,15 @@ func (s *scanner) scan() (dirwatch.Listing[*file], error) {
 	if err != nil {
 		return dirwatch.Listing[*file]{}, fmt.Errorf("reading the directory of manifests: %w", err)
 	}
+	s.modified = time.Time{}
+	s.note(s.dir)
 	l := dirwatch.Listing[*file]{Files: make(map[string]*file), Watch: []string{s.dir}}
 	for _, e := range entries {
 		if !isManifest(e.Name()) {
 			continue
 		}
 		path := filepath.Join(s.dir, e.Name())
+		s.note(path)
 		if f := s.look(e.Name(), path); f != nil {
 			l.Files[e.Name()] = f
 		}
@@ -54,6 +60,15 @@ func (s *scanner) scan() (dirwatch.Listing[*file], error) {
 	l.Watch = slices.Compact(l.Watch)
 	s.last = l.Files
 	return l, nil
+}
+
+// note takes into account when a path was modified. A time that is yet to come is
+// that of another clock, and tells nothing.
+func (s *scanner) note(path string) {
+	info, err := os.Stat(path)
+	if err == nil && info.ModTime().After(s.modified) && !info.ModTime().After(time.Now()) {
+		s.modified = info.ModTime()
+	}
 }
 
 func isManifest(name string) bool {

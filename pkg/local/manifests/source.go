@@ -9,8 +9,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/dirwatch"
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 )
 
@@ -25,9 +27,12 @@ type Source struct {
 	into  *local.Cluster
 	sinks map[string]sink
 
+	scanner scanner
+
 	// What follows belongs to the goroutine of Run.
-	seen map[string]*file // as the directory was when it was taken over
-	good map[string]*file // each file when nothing in it was bad last
+	seen  map[string]*file // as the directory was when it was taken over
+	good  map[string]*file // each file when nothing in it was bad last
+	whole bool             // each file was good once
 
 	mu     sync.Mutex
 	status Status
@@ -36,8 +41,11 @@ type Source struct {
 // Status is what there is to say of the source at one moment.
 type Status struct {
 	Directory string `json:"directory"`
-	// Listed: everything was read at least once.
+	// Listed: everything was read at least once. Whole: each file was once, since
+	// the start, without a mistake, so what is missing is not there; until then
+	// nothing is withdrawn.
 	Listed bool `json:"listed"`
+	Whole  bool `json:"whole"`
 	// Error says why the directory cannot be read; what is known is kept.
 	Error string `json:"error,omitempty"`
 	// Objects are how many objects of each kind there are.
@@ -65,9 +73,9 @@ func (p Problem) String() string {
 
 // New returns a source that reads nothing yet. It is the one writer of the tables.
 func New(dir string, into *local.Cluster, log *slog.Logger) *Source {
-	s := &Source{log: log, into: into, sinks: sinks(into), good: make(map[string]*file)}
-	scan := &scanner{dir: dir}
-	s.dir = dirwatch.New(dir, "directory of manifests", scan.scan, log)
+	into.Doubt()
+	s := &Source{log: log, into: into, sinks: sinks(into), good: make(map[string]*file), scanner: scanner{dir: dir}}
+	s.dir = dirwatch.New[*file](dir, "directory of manifests", nil, log)
 	s.dir.Judge = judge
 	s.status.Directory = s.dir.Path
 	return s
@@ -75,9 +83,11 @@ func New(dir string, into *local.Cluster, log *slog.Logger) *Source {
 
 // Run follows the directory until ctx ends, and then withdraws nothing. A
 // directory that is absent is waited for. What it said first makes the tables
-// complete ([local.Objects.Listed]).
+// listed ([local.Objects.Listed]), and the description whole ([local.Cluster.Whole])
+// if there is no mistake in it; else this waits for all files to be mended.
 func (s *Source) Run(ctx context.Context) error {
 	s.dir.Report = s.Report
+	s.dir.Scan = func() (dirwatch.Listing[*file], error) { return s.scan(ctx) }
 	return s.dir.Run(ctx, s.found)
 }
 
@@ -128,6 +138,30 @@ func (s *Source) take(files map[string]*file) {
 		sink.listed()
 	}
 	s.say(problems, numbers)
+	if !s.whole && len(s.good) == len(files) {
+		s.whole = true
+		s.into.Whole()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status.Whole = s.whole
+}
+
+// firstLooks bounds how often the first look at a directory that changes is put
+// off.
+const firstLooks = 20
+
+// scan looks at the directory. The first time it waits until nothing in it is so
+// young that it may be half written: there is nothing from before to tell.
+func (s *Source) scan(ctx context.Context) (dirwatch.Listing[*file], error) {
+	l, err := s.scanner.scan()
+	for n := 0; err == nil && s.seen == nil && n < firstLooks && time.Since(s.scanner.modified) < s.dir.Confirm; n++ {
+		if err := waiting.Sleep(ctx, s.dir.Confirm); err != nil {
+			return l, err
+		}
+		l, err = s.scanner.scan()
+	}
+	return l, err
 }
 
 func (s *Source) path(name string) string { return s.dir.Path + "/" + name }
@@ -144,6 +178,9 @@ func (s *Source) judge(files map[string]*file) (counts map[string]*file, problem
 		rest := "what the file said before stays in force"
 		if counts[name] = s.good[name]; counts[name] == nil {
 			counts[name], rest = f, "the rest of the file counts"
+			if !s.whole {
+				rest += ", and nothing of our own cluster is withdrawn before it is mended"
+			}
 		}
 		for _, p := range f.bad {
 			problems = append(problems, Problem{File: name, Document: p.Document, Reason: p.Reason + "; " + rest})

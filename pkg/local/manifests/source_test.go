@@ -321,3 +321,117 @@ func TestADirectoryOfManifestsThatIsNotThereYet(t *testing.T) {
 		t.Errorf("without the directory there are %q", got)
 	}
 }
+
+// isWhole tells whether the description is.
+func (r *running) isWhole() bool {
+	whole, _ := r.cluster.IsWhole()
+	return whole
+}
+
+// A restart with mistakes reads what is good, and is not the whole description
+// before each file was mended; later mistakes change nothing of that.
+func TestMistakesAtTheStart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(service("a", "1")+"kind: [\n"), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, "b.yaml"), []byte(service("b", "1")), 0o600))
+	must(t, os.Symlink("/proc/self/mem", filepath.Join(dir, "c.yaml"))) // reading it fails, for root too
+	r := run(t, dir)
+	must(t, r.cluster.CiliumIdentities.WaitListed(t.Context()))
+	r.untilServices("a=1 b=1")
+	const until = "the rest of the file counts, and nothing of our own cluster is withdrawn before it is mended"
+	r.untilProblems(until, until)
+	if refused := r.cluster.State().Refused; len(refused) != 2 || !strings.Contains(refused[0], until) {
+		t.Errorf("refused is %q", refused)
+	}
+	r.replace("a.yaml", service("a", "2"))
+	r.untilServices("a=2 b=1")
+	if r.isWhole() || r.source.Status().Whole {
+		t.Error("whole although a file was never read")
+	}
+	r.replace("b.yaml", "kind: [\n") // which was good before
+	r.replace("c.yaml", service("c", "1"))
+	r.untilServices("a=2 b=1 c=1")
+	r.until("the status", func() bool { return r.isWhole() && r.source.Status().Whole })
+	r.replace("d.yaml", service("d", "1")+"kind: [\n")
+	r.untilProblems("what the file said before stays in force", "the rest of the file counts")
+	if !r.isWhole() || strings.Contains(r.source.Status().Problems[1].Reason, "withdrawn") {
+		t.Errorf("problems %v", r.source.Status().Problems)
+	}
+}
+
+// A file with mistakes that is removed is not waited for.
+func TestAMistakeThatIsRemoved(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "a.yaml"), []byte("kind: [\n"), 0o600))
+	r := run(t, dir)
+	r.untilProblems("document 1")
+	if r.isWhole() {
+		t.Error("whole with a mistake")
+	}
+	must(t, os.Remove(filepath.Join(dir, "a.yaml")))
+	r.untilProblems()
+	r.until("the whole", r.isWhole)
+}
+
+// At the start nothing is read that may be half written, be it emptied or gone.
+func TestFilesThatAreWrittenAtTheStart(t *testing.T) {
+	t.Parallel()
+	for name, half := range map[string]func(path string) error{
+		"half": func(path string) error { return os.WriteFile(path, []byte(service("a", "1")), 0o600) },
+		"none": func(path string) error { return os.WriteFile(path, nil, 0o600) },
+		"gone": os.Remove,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			path := filepath.Join(dir, "a.yaml")
+			full := service("a", "1") + service("b", "1")
+			must(t, os.WriteFile(path, []byte(full), 0o600))
+			must(t, half(path))
+			s := source(t, dir)
+			s.dir.Confirm = 2 * time.Second
+			found := make(chan map[string]*file)
+			go func() {
+				l, _ := s.scan(t.Context())
+				found <- l.Files
+			}()
+			must(t, os.WriteFile(path, []byte(full), 0o600))
+			if f := (<-found)["a.yaml"]; f == nil || len(f.documents) != 2 {
+				t.Errorf("read was %+v", f)
+			}
+		})
+	}
+}
+
+// A directory that has been left alone is read at once, whatever other clocks say.
+func TestFilesThatAreOldAreReadAtOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, f := range []struct {
+		name string
+		age  time.Duration
+	}{{"a.yaml", 3 * time.Hour}, {"b.yaml", -time.Hour}, {"", 3 * time.Hour}} { // the directory at last
+		path := filepath.Join(dir, f.name)
+		if f.name != "" {
+			must(t, os.WriteFile(path, []byte(service("x", "1")), 0o600))
+		}
+		at := time.Now().Add(-f.age)
+		must(t, os.Chtimes(path, at, at))
+	}
+	s := source(t, dir)
+	s.dir.Confirm = 2 * time.Hour
+	l, err := s.scan(t.Context())
+	if err != nil || len(l.Files) != 2 {
+		t.Errorf("read were %v, %v", l.Files, err)
+	}
+}
+
+// source is one that does not run.
+func source(t *testing.T, dir string) *Source {
+	t.Helper()
+	cluster, err := local.New(statedb.New())
+	must(t, err)
+	return New(dir, cluster, slog.New(slog.DiscardHandler))
+}
