@@ -40,7 +40,7 @@ func localCell(ownPodsOnly bool) cell.Cell {
 func newSource(c Config, ownPodsOnly bool, into *local.Cluster, h cell.Health, log *slog.Logger) (func(context.Context) error, error) {
 	report := func(err error) {
 		into.Report(err)
-		switch refused := into.State().Refused; {
+		switch refused := into.Refused(); {
 		case err != nil:
 			h.Degraded("what is known of the own cluster is kept", err)
 		case len(refused) > 0:

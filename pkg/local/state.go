@@ -57,12 +57,29 @@ func (c *Cluster) WaitWhole(ctx context.Context) error {
 	}
 }
 
+// Refused is what the source noted last that cannot be used. The slice is not to be
+// changed.
+func (c *Cluster) Refused() []string {
+	c.reports.mu.Lock()
+	defer c.reports.mu.Unlock()
+	return c.reports.refused
+}
+
+// Confirmed makes the source say itself until when it knows services and their
+// slices to be what is in the tables, zero for never. Without it they are taken to
+// be that at any moment at which nothing is wrong. It is called before the source
+// runs; asOf may be called by any goroutine, but not while the source reports.
+func (c *Cluster) Confirmed(asOf func() time.Time) {
+	c.reports.mu.Lock()
+	defer c.reports.mu.Unlock()
+	c.reports.asOf = asOf
+}
+
 // State says how well the description is known.
 type State struct {
-	// Listed: all that was there at the start is known.
+	// Listed: all services and slices that the source had at the start are known.
 	Listed bool
-	// AsOf: the description is what the source has as of this time; zero when it
-	// never was.
+	// AsOf: they are what the source has as of this time; zero when they never were.
 	AsOf time.Time
 	// Err is why it may have moved on since; nil while the source is followed.
 	Err error
@@ -77,7 +94,8 @@ type reports struct {
 	err  error     // guarded by mu; what it said last
 	well time.Time // guarded by mu; until when it was followed; zero while it is, or never was
 
-	refused []string // guarded by mu
+	refused []string         // guarded by mu
+	asOf    func() time.Time // guarded by mu; nil: what follows from the reports
 
 	whole   chan struct{} // guarded by mu; closed when isWhole; nil when there was no doubt
 	isWhole bool          // guarded by mu
@@ -95,15 +113,30 @@ func (c *Cluster) Report(err error) {
 	r.made, r.err = true, err
 }
 
-// State says how well the description is known at this moment.
+// State says how well the description is known at this moment. The source must not
+// call it while it reports.
 func (c *Cluster) State() State {
-	listed, _ := c.Services.table.Initialized(c.Services.db.ReadTxn())
-	r := &c.reports
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s := State{Listed: listed, Err: r.err, AsOf: r.well, Refused: r.refused}
-	if listed && r.made && r.err == nil {
-		s.AsOf = time.Now()
+	txn := c.db.ReadTxn()
+	services, _ := c.Services.table.Initialized(txn)
+	slices, _ := c.EndpointSlices.table.Initialized(txn)
+	s, asOf := c.reports.state(services && slices)
+	if s.Listed && asOf != nil {
+		s.AsOf = asOf() // without the lock: the source reports under its own
 	}
 	return s
+}
+
+// state is that by the reports alone, and who knows better until when it was so.
+func (r *reports) state(listed bool) (State, func() time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := State{Listed: listed, Err: r.err, Refused: r.refused}
+	switch {
+	case !listed:
+	case r.made && r.err == nil:
+		s.AsOf = time.Now()
+	default:
+		s.AsOf = r.well
+	}
+	return s, r.asOf
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 )
@@ -117,6 +118,21 @@ func (h *health) heard(k *kindHealth, until time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	k.listed, k.current = true, until
+}
+
+// current is until when all of these kinds are known to be what the API server has;
+// zero when one of them never was.
+func (h *health) current(resources ...string) (least time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, k := range h.kinds {
+		if slices.Contains(resources, k.resource) && (least.IsZero() || k.current.Before(least)) {
+			if least = k.current; least.IsZero() {
+				return least
+			}
+		}
+	}
+	return least
 }
 
 // absent notes that the kind does not exist.

@@ -68,7 +68,13 @@ func New(o Options, into *local.Cluster, log *slog.Logger) (*Source, error) {
 	if s.kinds, err = kinds(o, into, connection{config, s.client}, s.health, log); err != nil {
 		return nil, fmt.Errorf("the Kubernetes API at %s: %w", config.Host, err)
 	}
+	into.Confirmed(s.confirmed)
 	return s, nil
+}
+
+// confirmed is until when services and their slices are known: both.
+func (s *Source) confirmed() time.Time {
+	return s.health.current("services", "endpointslices")
 }
 
 // configuration reads where the API server is and who we are.

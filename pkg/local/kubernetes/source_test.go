@@ -6,9 +6,11 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestWhatASourceCannotBeginWith(t *testing.T) {
@@ -35,6 +37,50 @@ func TestOutsideOfAPodAKubeconfigIsNeeded(t *testing.T) {
 	_, err := New(Options{}, tables(t), slog.New(slog.DiscardHandler))
 	if err == nil || !strings.Contains(err.Error(), "name a kubeconfig file") {
 		t.Errorf("%v", err)
+	}
+}
+
+// How old the description is follows from what was heard, not from what is wrong:
+// a server that is silent may have moved on. Services and slices count, the older
+// of the two.
+func TestHowOldTheDescriptionIs(t *testing.T) {
+	t.Parallel()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	text := "{apiVersion: v1, kind: Config, clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}], contexts: [{name: c, context: {cluster: c}}], current-context: c}"
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	into := tables(t)
+	s, err := New(Options{Kubeconfig: kubeconfig, Report: into.Report}, into, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.health.reached(nil)
+	into.Services.Listed()
+	into.EndpointSlices.Listed()
+	first := time.Now().Add(-time.Hour)
+	for i, k := range s.health.kinds {
+		asOf := into.State().AsOf
+		heard := first.Add(time.Duration(i) * time.Minute)
+		s.health.heard(k, heard)
+		switch k.resource {
+		case "services":
+			if !asOf.IsZero() || !into.State().AsOf.IsZero() {
+				t.Errorf("without slices it is known as of %v", into.State().AsOf)
+			}
+		case "endpointslices":
+			if got := into.State().AsOf; !got.Equal(first) {
+				t.Errorf("with both it is known as of %v, want %v", got, first)
+			}
+			s.health.heard(s.health.kinds[0], heard.Add(time.Hour))
+			if got := into.State().AsOf; !got.Equal(heard) {
+				t.Errorf("it is known as of %v, want %v", got, heard)
+			}
+		default:
+			if got := into.State().AsOf; !got.Equal(asOf) {
+				t.Errorf("%s moved it to %v", k.resource, got)
+			}
+		}
 	}
 }
 
