@@ -312,8 +312,11 @@ func runLate(ctx context.Context, argument string) error {
 		for _, r := range wire.Resources() {
 			g.Go(func() error {
 				prefix, into := r.Prefix(name, false), r.Prefix(name, true)
-				for resp := range c.Watch(sources, prefix, clientv3.WithPrefix()) {
+				for resp := range c.Watch(sources, prefix, clientv3.WithPrefix(), clientv3.WithPrevKV()) {
 					for _, e := range resp.Events {
+						if e.PrevKv != nil && e.Type == clientv3.EventTypePut && string(e.PrevKv.Value) == string(e.Kv.Value) {
+							continue // written again as it was: nothing to copy
+						}
 						note(left, change{into + string(e.Kv.Key[len(prefix):]), string(e.Kv.Value)})
 					}
 				}
