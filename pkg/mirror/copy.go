@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -68,6 +69,7 @@ func (c *copyOf) withdraw(ctx context.Context) error {
 	c.configs.Delete(c.name)
 	steps := []func(context.Context) error{
 		func(ctx context.Context) error { return c.configs.WaitName(ctx, c.name) },
+		c.deleteConfig,
 		func(ctx context.Context) error { return waiting.Sleep(ctx, c.DrainDelay) },
 		c.canaries.Drain,
 	}
@@ -80,6 +82,13 @@ func (c *copyOf) withdraw(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// deleteConfig deletes a configuration that this term has never written: that of a
+// cluster which an earlier one has left.
+func (c *copyOf) deleteConfig(ctx context.Context) error {
+	_, err := c.Writer.Delete(ctx, wire.ClusterConfigKey(c.name), kvstore.Holding(c.lock))
+	return err
 }
 
 // insist repeats a step until it succeeds, or ctx ends.

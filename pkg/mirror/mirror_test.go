@@ -407,11 +407,12 @@ func TestWhatIsLeftOfARemovedCluster(t *testing.T) {
 	own := wire.SyncedKey("own", wire.Services, false)
 	_, err := c.Put(t.Context(), own, "now")
 	must(t, err)
-	// Nothing but one family is left, as when it has come that far.
-	must(t, os.WriteFile(filepath.Join(w.dir, "gone"), nil, 0o600))
+	// Of one cluster a family is left, with its configuration; of another one a canary.
 	_, err = c.Put(t.Context(), wire.IPs.Key("gone", true, "10.0.0.1"), "x")
 	must(t, err)
 	_, err = c.Put(t.Context(), wire.SyncedKey("half", wire.IPs, true), "x")
+	must(t, err)
+	_, err = c.Put(t.Context(), wire.ClusterConfigKey("gone"), "{}")
 	must(t, err)
 	lock, err := c.Get(t.Context(), wire.KVStoreMeshLockPath+"/", clientv3.WithPrefix())
 	must(t, err)
@@ -421,7 +422,8 @@ func TestWhatIsLeftOfARemovedCluster(t *testing.T) {
 		now := w.copied()
 		_, gone := now[wire.IPs.Key("gone", true, "10.0.0.1")]
 		_, half := now[wire.SyncedKey("half", wire.IPs, true)]
-		return !gone && !half
+		_, config := now[wire.ClusterConfigKey("gone")]
+		return !gone && !half && !config
 	})
 	if _, there := w.copied()[own]; !there {
 		t.Error("a canary of the own cluster went")
