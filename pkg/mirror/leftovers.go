@@ -14,10 +14,14 @@ import (
 
 // leftovers names the clusters of which something is in the cache. Whoever removed
 // one may not have come to the end, and keys whose writer lives do not end with a
-// lease. It is tried until it succeeds, or ctx ends.
+// lease. It is asked late: whoever fills the mesh directory may not be done when we
+// start. It is tried until it succeeds, or ctx ends.
 func (t *term) leftovers(ctx context.Context) ([]string, error) {
 	if t.KeepRemoved {
 		return nil, nil
+	}
+	if err := waiting.Sleep(ctx, t.DrainDelay); err != nil {
+		return nil, err
 	}
 	pause := backoff.NewExponentialBackOff()
 	for {
