@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -150,10 +151,35 @@ func (p *Process) Kill(t testing.TB) {
 }
 
 // Freeze stops the process with SIGSTOP: it neither answers nor closes
-// connections.
+// connections. Its threads stop a moment after the signal, which is waited for
+// where the system tells.
 func (p *Process) Freeze(t testing.TB) {
 	t.Helper()
 	p.signal(t, syscall.SIGSTOP)
+	limit := time.After(10 * time.Second)
+	for p.moves() {
+		select {
+		case <-limit:
+			t.Fatal("the etcd process does not stop")
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// moves tells whether a thread of the process is not stopped.
+func (p *Process) moves() bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.cmd.Process.Pid)) // the pattern is good
+	for _, thread := range threads {
+		text, err := os.ReadFile(thread)
+		if err != nil {
+			continue // it has ended
+		}
+		// The state follows the name, which is in parentheses.
+		if _, state, found := strings.Cut(string(text), ") "); found && !strings.HasPrefix(state, "T") {
+			return true
+		}
+	}
+	return false
 }
 
 // Thaw lets a frozen process continue.
