@@ -100,7 +100,7 @@ func (v *statusView) writeCounts(p *printer.Page) {
 		for _, c := range v.Clusters {
 			entries += sum(c.Counts)
 		}
-		p.Text("%s to copy into the local kvstore", counted(entries, "entry", "entries"))
+		p.Text("%s of remote clusters; what is still to be copied stands below", counted(entries, "entry", "entries"))
 		return
 	}
 	p.Text("%s, %s (%d global), %s, %s, %s",
