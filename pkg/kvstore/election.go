@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -45,6 +46,30 @@ func Lead(ctx context.Context, w Writer, path string, lead func(context.Context,
 		return err
 	}
 	return nil
+}
+
+// LeadAgain is [Lead] again and again: whoever has lost the lock waits for it with
+// the others. It returns ctx's error, or what lead returned for another reason. The
+// log may be nil.
+func LeadAgain(ctx context.Context, w Writer, path string, log *slog.Logger, lead func(context.Context, *Lock) error) error {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	for {
+		log.Info("Waiting to lead", "lock", path)
+		err := Lead(ctx, w, path, func(ctx context.Context, lock *Lock) error {
+			log.Info("Leading", "lock", path)
+			return lead(ctx, lock)
+		})
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, ErrLockLeaseExpired):
+			log.Warn("Not leading any more; what was written stays", "error", err)
+		default:
+			return err
+		}
+	}
 }
 
 // elected waits for the lock. A wait that was too long, or a connection that was

@@ -20,7 +20,7 @@ func TestHowWellTheDescriptionIsKnown(t *testing.T) {
 			if got.Listed != want.Listed || !got.AsOf.Equal(want.AsOf) || !errors.Is(got.Err, want.Err) {
 				t.Errorf("%s: %+v, want %+v", when, got, want)
 			}
-			time.Sleep(time.Minute)
+			<-time.After(time.Minute)
 		}
 		broken := errors.New("broken")
 		check("at first", State{})

@@ -3,7 +3,6 @@ package mirror
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -88,23 +87,11 @@ func New(p Params) (*Mirror, error) {
 
 // Run copies whenever it leads, until ctx ends. Nothing is withdrawn then.
 func (m *Mirror) Run(ctx context.Context) error {
-	for {
-		m.Log.Info("Waiting to lead", "lock", wire.KVStoreMeshLockPath)
-		err := kvstore.Lead(ctx, m.Writer, wire.KVStoreMeshLockPath, m.lead)
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case errors.Is(err, kvstore.ErrLockLeaseExpired):
-			m.Log.Warn("Not leading any more; what was copied stays", "error", err)
-		default:
-			return err
-		}
-	}
+	return kvstore.LeadAgain(ctx, m.Writer, wire.KVStoreMeshLockPath, m.Log, m.lead)
 }
 
 // lead is one term.
 func (m *Mirror) lead(ctx context.Context, lock *kvstore.Lock) error {
-	m.Log.Info("Leading")
 	t := newTerm(m, lock)
 	m.enter(t)
 	defer m.enter(nil)

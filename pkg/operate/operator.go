@@ -103,23 +103,11 @@ func (o *Operator) Config() wire.ClusterConfig {
 
 // Run operates whenever it leads, until ctx ends. Nothing is withdrawn then.
 func (o *Operator) Run(ctx context.Context) error {
-	for {
-		o.Log.Info("Waiting to lead", "lock", LockPath)
-		err := kvstore.Lead(ctx, o.Writer, LockPath, o.lead)
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case errors.Is(err, kvstore.ErrLockLeaseExpired):
-			o.Log.Warn("Not leading any more; what was published stays", "error", err)
-		default:
-			return err
-		}
-	}
+	return kvstore.LeadAgain(ctx, o.Writer, LockPath, o.Log, o.lead)
 }
 
 // lead is one term.
 func (o *Operator) lead(ctx context.Context, lock *kvstore.Lock) error {
-	o.Log.Info("Leading")
 	o.set(func() { o.leads = true })
 	defer o.set(func() { o.leads, o.bootstrap = false, 0 })
 	g, ctx := errgroup.WithContext(ctx)

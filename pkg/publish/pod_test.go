@@ -137,6 +137,7 @@ func TestWhichPodsArePublished(t *testing.T) {
 		"as its endpoint says":        {status: "podIP: 10.2.0.1, hostIP: 192.168.0.1", endpoint: endpoint, want: []string{"10.2.0.9 192.168.0.9", "fd00::9 192.168.0.9"}},
 		"in a cluster with Cilium":    {status: "podIP: 10.2.0.1", hasCilium: true},
 		"and as its endpoint says":    {status: "podIP: 10.2.0.1", hasCilium: true, endpoint: endpoint, want: []string{"10.2.0.9 192.168.0.9", "fd00::9 192.168.0.9"}},
+
 		"with an endpoint that has no identity yet": {status: "podIP: 10.2.0.1", endpoint: "status: {networking: {addressing: [{ipv4: 10.2.0.9}]}}"},
 		"with one that has no address yet":          {status: "podIP: 10.2.0.1", endpoint: "status: {identity: {id: 200000}}"},
 		"with an identity that is none":             {status: "podIP: 10.2.0.1", endpoint: strings.ReplaceAll(endpoint, "200000", "-1")},

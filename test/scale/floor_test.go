@@ -27,7 +27,14 @@ import (
 // floor measures one run of the floor on the directory.
 func (p programs) floor(tb testing.TB, dir string) (r result) {
 	tb.Helper()
-	cmd := p.as("floor", dir)
+	return p.timed(tb, "floor", dir)
+}
+
+// timed measures one run of this test binary in a role that ends by itself and
+// prints what it needed.
+func (p programs) timed(tb testing.TB, role, arg string) (r result) {
+	tb.Helper()
+	cmd := p.as(role, arg)
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		tb.Fatal(err)
@@ -39,7 +46,7 @@ func (p programs) floor(tb testing.TB, dir string) (r result) {
 	err = json.NewDecoder(stdout).Decode(&r)
 	r.Seconds = time.Since(start).Seconds()
 	if err := errors.Join(err, cmd.Wait()); err != nil {
-		tb.Fatalf("the floor: %v", err)
+		tb.Fatalf("the %s: %v", role, err)
 	}
 	return r
 }

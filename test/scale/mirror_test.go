@@ -165,21 +165,7 @@ func (p programs) copyFloor(tb testing.TB, dir string) (r result) {
 	tb.Helper()
 	endpoint, stop := p.target(tb)
 	defer stop()
-	cmd := p.as("copy", dir+" "+endpoint)
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	start := time.Now()
-	if err := cmd.Start(); err != nil {
-		tb.Fatal(err)
-	}
-	err = json.NewDecoder(stdout).Decode(&r)
-	r.Seconds = time.Since(start).Seconds()
-	if err := errors.Join(err, cmd.Wait()); err != nil {
-		tb.Fatalf("the bare copy: %v", err)
-	}
-	return r
+	return p.timed(tb, "copy", dir+" "+endpoint)
 }
 
 // mirror measures one run of a mirror; then is called while it runs.

@@ -163,7 +163,7 @@ func newFollowing(t *testing.T, a *api) *following {
 
 // after is what the table has once this time has passed.
 func (f *following) after(d time.Duration) map[string]string {
-	time.Sleep(d)
+	<-time.After(d)
 	synctest.Wait()
 	shown := map[string]string{}
 	for o := range f.objects.Table().All(f.objects.Snapshot()) {
