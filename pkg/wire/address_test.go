@@ -105,7 +105,7 @@ func TestNamedPortsThatCannotBeUsedAreLeftOut(t *testing.T) {
 		{"http", 80, ""}:               "TCP",
 		{"dns", 53, "UDP"}:             "UDP",
 		{"s-1", 53, "sctp"}:            "SCTP",
-		{"x", 1, "ANY"}:                "ANY",
+		{"x", 1, "ANY"}:                "",
 		{"x", 1, "weird"}:              "",
 		{"x", 0, "TCP"}:                "",
 		{"", 1, "TCP"}:                 "",

@@ -24,7 +24,7 @@ type IP struct {
 	Namespace     string
 	Pod           string
 	// Ports holds those with a usable name, protocol and port; the protocol is
-	// TCP, UDP, SCTP or ANY. Nil for none.
+	// TCP, UDP or SCTP. Nil for none.
 	Ports []NamedPort
 }
 

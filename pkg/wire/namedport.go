@@ -6,8 +6,9 @@ import "strings"
 const maxPortName = 15
 
 // usablePort checks a named port as readers do (wire.md §1.7): one with an
-// invalid name, an unknown protocol or no port is left out. It returns the
-// protocol in capital letters; none is TCP.
+// invalid name, an unknown protocol or no port is left out, and one of any
+// protocol, which Cilium 1.20.2 refuses as well. It returns the protocol in
+// capital letters; none is TCP.
 func usablePort(name string, port uint64, protocol string) (string, bool) {
 	if port == 0 || !validPortName(name) {
 		return "", false
@@ -15,7 +16,7 @@ func usablePort(name string, port uint64, protocol string) (string, bool) {
 	if protocol == "" {
 		return "TCP", true
 	}
-	for _, known := range [...]string{"TCP", "UDP", "SCTP", "ANY"} {
+	for _, known := range [...]string{"TCP", "UDP", "SCTP"} {
 		if strings.EqualFold(protocol, known) {
 			return known, true
 		}

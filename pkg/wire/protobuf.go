@@ -178,7 +178,10 @@ func (f field) entry(to *map[string]string) error {
 		*to = map[string]string{}
 	}
 	(*to)[key] = value
-	return err
+	if err != nil {
+		return fmt.Errorf("map entry of field %d: %w", f.number, err)
+	}
+	return nil
 }
 
 // parseProto reads the message ClusterEndpointSlice. Unknown fields are

@@ -19,11 +19,10 @@ func TestLabelsOfAnExportAreToldApartByCase(t *testing.T) {
 		fields string
 		want   map[string]string
 	}{
-		"lower case wins":              {`{"labels":{"a":"1"},"Labels":{"b":"2"},`, map[string]string{"a": "1"}},
-		"the order does not matter":    {`{"Labels":{"b":"2"},"labels":{"a":"1"},`, map[string]string{"a": "1"}},
-		"null gives way":               {`{"labels":null,"Labels":{"b":"2"},`, map[string]string{"b": "2"}},
-		"another spelling is unknown":  {`{"LABELS":{"c":"3"},`, nil},
-		"another spelling may be junk": {`{"LABELS":5,"labels":{"a":"1"},`, map[string]string{"a": "1"}},
+		"lower case wins":                       {`{"labels":{"a":"1"},"Labels":{"b":"2"},`, map[string]string{"a": "1"}},
+		"the order does not matter":             {`{"Labels":{"b":"2"},"labels":{"a":"1"},`, map[string]string{"a": "1"}},
+		"null gives way":                        {`{"labels":null,"Labels":{"b":"2"},`, map[string]string{"b": "2"}},
+		"another spelling counts as lower case": {`{"LABELS":{"c":"3"},"Labels":{"b":"2"},`, map[string]string{"c": "3"}},
 	} {
 		s, err := DecodeServiceExport("ns/svc", []byte(c.fields+rest), cluster2)
 		if err != nil {
@@ -34,7 +33,14 @@ func TestLabelsOfAnExportAreToldApartByCase(t *testing.T) {
 			t.Errorf("%s: %s", name, d)
 		}
 	}
-	for _, fields := range []string{`{"labels":5,`, `{"Annotations":{"a":1},`} {
+	for _, fields := range []string{
+		`{"labels":5,`,
+		`{"Annotations":{"a":1},`,
+		`{"labels":{"a":"1"},"Labels":5,`, // also what is not kept
+		`{"labels":{"a":"1"},"LABELS":5,`,
+		`{"labels":5,"labels":{"a":"1"},`,
+		`{"exportCreationTimestamp":"yesterday",`,
+	} {
 		_, err := DecodeServiceExport("ns/svc", []byte(fields+rest), cluster2)
 		if r := checkRejected(t, err); r.Reason != ReasonMalformed {
 			t.Errorf("%s: %v", fields, err)

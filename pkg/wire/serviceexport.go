@@ -55,22 +55,18 @@ type ClientIPConfig struct {
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 }
 
-// exportJSON is what is written. Labels and annotations are there twice: with
-// capital letters for readers of version 1.18.
+// exportJSON is what is written and read. Labels and annotations are there twice: with
+// capital letters for readers of version 1.18. encoding/json takes the field whose name
+// matches exactly, else the first that does but for the case of its letters.
 type exportJSON struct {
-	Cluster           string            `json:"cluster"`
-	Name              string            `json:"name"`
-	Namespace         string            `json:"namespace"`
-	Annotations       map[string]string `json:"annotations,omitempty"`
-	Labels            map[string]string `json:"labels,omitempty"`
-	LegacyLabels      map[string]string `json:"Labels,omitempty"`
-	LegacyAnnotations map[string]string `json:"Annotations,omitempty"`
-	exportRest
-}
-
-// exportRest are the fields after labels and annotations.
-type exportRest struct {
-	ExportCreationTimestamp *string                `json:"exportCreationTimestamp"`
+	Cluster                 string                 `json:"cluster"`
+	Name                    string                 `json:"name"`
+	Namespace               string                 `json:"namespace"`
+	Annotations             map[string]string      `json:"annotations,omitempty"`
+	Labels                  map[string]string      `json:"labels,omitempty"`
+	LegacyLabels            map[string]string      `json:"Labels,omitempty"`
+	LegacyAnnotations       map[string]string      `json:"Annotations,omitempty"`
+	ExportCreationTimestamp exportTime             `json:"exportCreationTimestamp"`
 	Ports                   []ServiceExportPort    `json:"ports"`
 	Type                    string                 `json:"type"`
 	SessionAffinity         string                 `json:"sessionAffinity"`
@@ -80,6 +76,28 @@ type exportRest struct {
 	TrafficDistribution     *string                `json:"trafficDistribution,omitempty"`
 }
 
+// exportTime is a time in seconds and UTC; none is null.
+type exportTime struct{ time.Time }
+
+// MarshalJSON implements [json.Marshaler].
+func (t exportTime) MarshalJSON() ([]byte, error) {
+	if t.IsZero() {
+		return []byte("null"), nil
+	}
+	return json.Marshal(t.UTC().Format(time.RFC3339))
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (t *exportTime) UnmarshalJSON(b []byte) error {
+	var text *string
+	err := json.Unmarshal(b, &text)
+	t.Time = time.Time{}
+	if err == nil && text != nil {
+		t.Time, err = time.Parse(time.RFC3339, *text)
+	}
+	return err
+}
+
 // Key returns the export's key in its cluster's state.
 func (s *ServiceExport) Key() string {
 	return ServiceExports.Key(s.Cluster, false, s.Namespace+"/"+s.Name)
@@ -87,25 +105,18 @@ func (s *ServiceExport) Key() string {
 
 // Encode returns the value to write.
 func (s *ServiceExport) Encode() []byte {
-	var created *string
-	if !s.ExportCreationTimestamp.IsZero() {
-		text := s.ExportCreationTimestamp.UTC().Format(time.RFC3339)
-		created = &text
-	}
 	return mustJSON(exportJSON{
 		Cluster: s.Cluster, Name: s.Name, Namespace: s.Namespace,
 		Annotations: s.Annotations, Labels: s.Labels,
 		LegacyLabels: s.Labels, LegacyAnnotations: s.Annotations,
-		exportRest: exportRest{
-			ExportCreationTimestamp: created,
-			Ports:                   s.Ports,
-			Type:                    s.Type,
-			SessionAffinity:         s.SessionAffinity,
-			SessionAffinityConfig:   s.SessionAffinityConfig,
-			IPFamilies:              s.IPFamilies,
-			InternalTrafficPolicy:   s.InternalTrafficPolicy,
-			TrafficDistribution:     s.TrafficDistribution,
-		},
+		ExportCreationTimestamp: exportTime{s.ExportCreationTimestamp},
+		Ports:                   s.Ports,
+		Type:                    s.Type,
+		SessionAffinity:         s.SessionAffinity,
+		SessionAffinityConfig:   s.SessionAffinityConfig,
+		IPFamilies:              s.IPFamilies,
+		InternalTrafficPolicy:   s.InternalTrafficPolicy,
+		TrafficDistribution:     s.TrafficDistribution,
 	})
 }
 
@@ -130,64 +141,28 @@ func DecodeServiceExport(name string, value []byte, e Expect) (*ServiceExport, e
 }
 
 func parseServiceExport(value []byte) (*ServiceExport, error) {
-	var in struct {
-		Cluster   string `json:"cluster"`
-		Name      string `json:"name"`
-		Namespace string `json:"namespace"`
-		exportRest
-	}
+	var in exportJSON
 	if err := json.Unmarshal(value, &in); err != nil {
 		return nil, rejectDecode(err)
 	}
-	s := &ServiceExport{
+	if len(in.Annotations) == 0 {
+		in.Annotations = in.LegacyAnnotations
+	}
+	if len(in.Labels) == 0 {
+		in.Labels = in.LegacyLabels
+	}
+	return &ServiceExport{
 		Cluster: in.Cluster, Name: in.Name, Namespace: in.Namespace,
-		Ports: in.Ports, Type: in.Type,
-		SessionAffinity: in.SessionAffinity, SessionAffinityConfig: in.SessionAffinityConfig,
-		IPFamilies:            in.IPFamilies,
-		InternalTrafficPolicy: in.InternalTrafficPolicy,
-		TrafficDistribution:   in.TrafficDistribution,
-	}
-	if in.ExportCreationTimestamp != nil {
-		created, err := time.Parse(time.RFC3339, *in.ExportCreationTimestamp)
-		if err != nil {
-			return nil, rejectDecode(err)
-		}
-		s.ExportCreationTimestamp = created
-	}
-	if err := s.parseMaps(value); err != nil {
-		return nil, rejectDecode(err)
-	}
-	return s, nil
-}
-
-// parseMaps reads labels and annotations. Their two spellings differ in case
-// only, so the field names must match exactly, which encoding/json does only
-// for the keys of a map.
-func (s *ServiceExport) parseMaps(value []byte) error {
-	var raw map[string]json.RawMessage
-	if err := json.Unmarshal(value, &raw); err != nil {
-		return err
-	}
-	either := func(spellings ...string) (map[string]string, error) {
-		for _, name := range spellings {
-			var m map[string]string
-			if text, ok := raw[name]; ok {
-				if err := json.Unmarshal(text, &m); err != nil {
-					return nil, err
-				}
-			}
-			if len(m) > 0 {
-				return m, nil
-			}
-		}
-		return nil, nil
-	}
-	var err error
-	if s.Annotations, err = either("annotations", "Annotations"); err != nil {
-		return err
-	}
-	s.Labels, err = either("labels", "Labels")
-	return err
+		Annotations: in.Annotations, Labels: in.Labels,
+		ExportCreationTimestamp: in.ExportCreationTimestamp.Time,
+		Ports:                   in.Ports,
+		Type:                    in.Type,
+		SessionAffinity:         in.SessionAffinity,
+		SessionAffinityConfig:   in.SessionAffinityConfig,
+		IPFamilies:              in.IPFamilies,
+		InternalTrafficPolicy:   in.InternalTrafficPolicy,
+		TrafficDistribution:     in.TrafficDistribution,
+	}, nil
 }
 
 func (s *ServiceExport) validate() error {
