@@ -93,7 +93,7 @@ func (t *term) awaitCopied(ctx context.Context) error {
 	clusters := t.mesh.Clusters()
 	var without []string
 	for _, c := range clusters {
-		if !c.Ready {
+		if !copied(c) {
 			without = append(without, c.Name)
 		}
 	}
@@ -103,6 +103,17 @@ func (t *term) awaitCopied(ctx context.Context) error {
 	}
 	t.Log.Info("Copied", "clusters", len(clusters), "took", took.Round(time.Millisecond))
 	return nil
+}
+
+// copied tells whether all of a cluster was copied once. That is so a moment before the
+// cluster is ready, when the last list is complete and its watch is about to begin.
+func copied(c remotecluster.Status) bool {
+	for _, s := range c.Sources {
+		if !s.Synced {
+			return false
+		}
+	}
+	return len(c.Sources) > 0
 }
 
 // equip makes a cluster's controller copy.
