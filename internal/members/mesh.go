@@ -122,12 +122,12 @@ func (m *Mesh) launch(c *Cluster) error {
 func (m *Mesh) process(c *Cluster, name, mode string, flags ...string) *Process {
 	p := &Process{
 		Name: name, Socket: filepath.Join(c.Dir, name+".sock"), Log: filepath.Join(c.Dir, name+".log"),
-		command: append([]string{
+		Command: append([]string{
 			m.Program, mode, "--cluster-name", c.Name, "--cluster-id", fmt.Sprint(c.ID),
 			"--kvstore-opt", "etcd.config=" + c.ClientFile(), "--listen", "127.0.0.1:0",
 		}, flags...),
 	}
-	p.command = append(append(p.command, "--socket", p.Socket), m.Flags...)
+	p.Command = append(append(p.Command, "--socket", p.Socket), m.Flags...)
 	return p
 }
 

@@ -14,7 +14,7 @@ import (
 // Process is one mesh-agent.
 type Process struct {
 	Name, Socket, Log string
-	command           []string
+	Command           []string // the program and its arguments
 
 	cmd   *exec.Cmd // nil before the first Start
 	ended chan struct{}
@@ -31,7 +31,7 @@ func (p *Process) Start() error {
 		return err
 	}
 	defer log.Close() //nolint:errcheck // the process has its own
-	p.cmd = exec.Command(p.command[0], p.command[1:]...)
+	p.cmd = exec.Command(p.Command[0], p.Command[1:]...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	p.cmd.SysProcAttr = children.Attributes()
 	p.ended = make(chan struct{})
