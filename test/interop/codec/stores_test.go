@@ -1,0 +1,175 @@
+package codec
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+
+	"github.com/mesh-agent/mesh-agent/test/interop"
+	"github.com/mesh-agent/mesh-agent/test/interop/model"
+	"github.com/mesh-agent/mesh-agent/test/interop/ours"
+	"github.com/mesh-agent/mesh-agent/test/interop/random"
+)
+
+const (
+	ofStores = 1_000           // objects of each kind
+	patience = 4 * time.Minute // for all of them to arrive
+)
+
+// TestStoresOfOlderReleasesFollowWhatWePublish: an older release's own stores read a
+// cluster that we publish, from its etcd and from the one that our mirror copies it
+// to, through creation, update and deletion. What the newest release's agent makes of
+// it is in package live.
+func TestStoresOfOlderReleasesFollowWhatWePublish(t *testing.T) {
+	t.Parallel()
+	seed := interop.Seed(t)
+	for _, release := range interop.Releases(t) {
+		if release == interop.Newest {
+			continue
+		}
+		t.Run(release, func(t *testing.T) {
+			t.Parallel()
+			c := random.Cluster{Name: "c2", ID: 2, MaxConnectedClusters: 255}
+			m := random.New(seed, c)
+			first := m.Some(0, ofStores)
+			w := startWorld(t, release, c)
+
+			w.put(t, first)
+			w.await(t, first)
+			second := m.Some(0, ofStores/2) // other versions of the first half
+			w.put(t, second)
+			w.delete(t, m.Some(ofStores/2, ofStores/2))
+			w.await(t, second)
+
+			trial := interop.Trial{
+				Name: "Its stores read what we publish, directly and as `mesh-agent mirror` copies it", Release: release,
+			}
+			for _, kind := range w.kinds {
+				trial.Figures = append(trial.Figures, interop.Figure{Name: string(kind), Value: fmt.Sprintf(
+					"%d created, %d of them updated and the others deleted", interop.Count(first, kind), interop.Count(second, kind))})
+			}
+			interop.KeepTrial(t, trial)
+		})
+	}
+}
+
+// world is a cluster that we publish, our mirror that copies it to another etcd, and a
+// reader of the release at each etcd.
+type world struct {
+	publisher *ours.Publisher
+	readers   []*interop.Peer
+	kinds     []model.Kind // that the release reads so
+	mirror    *interop.Agent
+}
+
+func startWorld(t *testing.T, release string, c random.Cluster) world {
+	t.Helper()
+	exports := true
+	config := model.ClusterConfig{
+		Cluster: c.Name, ID: c.ID, SyncedCanaries: true, MaxConnectedClusters: 255,
+		ServiceExportsEnabled: &exports, EndpointSlicesExportMode: "services-and-endpointslices",
+	}
+	own, other := etcdtest.Start(t), etcdtest.Start(t)
+	file := own.ConfigFile(t)
+	w := world{publisher: ours.Publish(file, config, slog.New(slog.DiscardHandler))}
+	t.Cleanup(func() {
+		if err := w.publisher.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	w.publisher.Synced()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := w.publisher.Wait(ctx); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "mesh")
+	interop.ClientFile(t, dir, c.Name, own.Endpoint())
+	w.mirror = interop.StartAgent(t, "mirror", "--cluster-name", "c1", "--cluster-id", "1", "--clustermesh-config", dir,
+		"--kvstore-opt", "etcd.config="+other.ConfigFile(t), "--kvstore-opt", "etcd.qps=100000")
+	for _, args := range []model.WatchArgs{{File: file}, {File: other.ConfigFile(t), Cached: true}} {
+		args.Expect = model.Expect{Cluster: c.Name, ClusterID: c.ID}
+		p := interop.Start(t, release, "watch")
+		call[struct{}](t, p, "Watch.Open", args)
+		w.readers = append(w.readers, p)
+	}
+	about := call[model.About](t, interop.Start(t, release, "codec"), "Codec.About", struct{}{})
+	w.kinds = slices.DeleteFunc(about.Kinds, func(k model.Kind) bool { return k == model.ClusterConfigs })
+	return w
+}
+
+func (w world) put(t *testing.T, o model.Objects) {
+	t.Helper()
+	if err := w.publisher.Put(o); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w world) delete(t *testing.T, o model.Objects) {
+	t.Helper()
+	if err := w.publisher.Delete(o); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// await waits until both readers have the objects, and no others.
+func (w world) await(t *testing.T, o model.Objects) {
+	t.Helper()
+	for i, p := range w.readers {
+		want := w.arriving(o, p.Release)
+		name := fmt.Sprintf("reader %d of %s", i, p.Release)
+		interop.Until(t, name, patience, func(context.Context) error {
+			if n := call[model.WatchCountReply](t, p, "Watch.Count", struct{}{}).Objects; n != want.Len() {
+				return fmt.Errorf("it has %d objects of %d", n, want.Len())
+			}
+			return nil
+		})
+		interop.Until(t, name, patience, func(context.Context) error {
+			got := call[model.WatchReply](t, p, "Watch.View", struct{}{})
+			if len(got.Synced) != len(w.kinds) {
+				return fmt.Errorf("synced are only %v of %v", got.Synced, w.kinds)
+			}
+			if d := interop.Compare(want, got.Objects); len(d) > 0 {
+				return fmt.Errorf("%d differ, such as %v", len(d), d[0])
+			}
+			return nil
+		})
+		for _, l := range p.Complaints() {
+			t.Errorf("%s complains: %s", name, l.Text)
+		}
+	}
+	for _, l := range w.mirror.Complaints(t) {
+		t.Errorf("the mirror complains: %s", l.Text)
+	}
+}
+
+// arriving returns what the release keeps of the objects.
+func (w world) arriving(o model.Objects, release string) model.Objects {
+	var all model.Objects
+	for _, part := range o.ByKind() {
+		for _, kind := range w.kinds {
+			if interop.Count(part, kind) > 0 {
+				arriving(&part, release, kind, interop.WeWrite)
+				all.Add(part)
+			}
+		}
+	}
+	return all
+}
+
+func call[R any](t *testing.T, p *interop.Peer, method string, args any) R {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	reply, err := interop.Call[R](ctx, p, method, args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply
+}

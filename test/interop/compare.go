@@ -1,0 +1,76 @@
+package interop
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"reflect"
+	"slices"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/mesh-agent/mesh-agent/test/interop/model"
+)
+
+// Difference is an object that is not what it must be.
+type Difference struct {
+	Kind model.Kind
+	Name string
+	Text string // what differs, field by field
+}
+
+func (d Difference) String() string { return fmt.Sprintf("%s %s: %s", d.Kind, d.Name, d.Text) }
+
+// Compare compares objects field by field with what must be there. What the readers
+// of a kind do not keep is to be left out of want.
+func Compare(want, got model.Objects) []Difference {
+	var found []Difference
+	wants, gots := want.Named(), got.Named()
+	for _, kind := range model.Kinds() {
+		for _, name := range slices.Sorted(maps.Keys(wants[kind])) {
+			object, ok := gots[kind][name]
+			if !ok {
+				found = append(found, Difference{kind, name, "is missing"})
+			} else if text := diff(wants[kind][name], object); text != "" {
+				found = append(found, Difference{kind, name, text})
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(gots[kind])) {
+			if _, ok := wants[kind][name]; !ok {
+				found = append(found, Difference{kind, name, "should not be there"})
+			}
+		}
+	}
+	return found
+}
+
+// diff says what differs, in words. Most objects are equal to the last nil, which is
+// found out much faster.
+func diff(want, got any) string {
+	if reflect.DeepEqual(want, got) {
+		return ""
+	}
+	return cmp.Diff(want, got, same()...)
+}
+
+// Same tells whether there is what there must be: how many differ, and one of them.
+func Same(want, got model.Objects) error {
+	for _, kind := range model.Kinds() {
+		if w, g := Count(want, kind), Count(got, kind); w != g {
+			return fmt.Errorf("there are %d %s, there must be %d", g, kind, w)
+		}
+	}
+	if d := Compare(want, got); len(d) > 0 {
+		return fmt.Errorf("%d of %d objects differ, such as %s", len(d), want.Len(), d[0])
+	}
+	return nil
+}
+
+// same says what is the same: nothing and empty, and addresses that are.
+func same() []cmp.Option {
+	return []cmp.Option{cmpopts.EquateEmpty(), cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})}
+}
+
+// Count returns how many objects of the kind there are.
+func Count(o model.Objects, kind model.Kind) int { return len(o.Named()[kind]) }

@@ -1,0 +1,64 @@
+package live
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
+	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+
+	"github.com/mesh-agent/mesh-agent/test/interop"
+)
+
+// TestUsersOfAMeshMaySeeAllOfIt: with certificates, and with the rights that Cilium
+// gives to readers from other clusters and no more (spec wire.md §0), either side
+// reads all that either side publishes, and nobody is denied anything.
+func TestUsersOfAMeshMaySeeAllOfIt(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(*testing.T, string) publisher{
+		"published by Cilium": func(t *testing.T, file string) publisher {
+			t.Helper()
+			p := interop.Publish(t, interop.Newest, file, interop.Config("c2", 2))
+			t.Cleanup(func() { quiet(t, "Cilium's publisher", p.Complaints()) })
+			return p
+		},
+		"published by us": func(t *testing.T, file string) publisher {
+			t.Helper()
+			return publish(t, file, interop.Config("c2", 2))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			certs := etcdtest.NewCerts(t)
+			etcd := etcdtest.Start(t, etcdtest.WithTLS(certs))
+			etcd.EnableAuth(t,
+				etcdserver.User{Name: "admin-c2", Role: []etcdserver.Range{{Key: "\x00", End: "\x00", Write: true}}},
+				etcdserver.User{Name: "remote", Role: etcdserver.RemoteReader("c2")})
+			admin, remote := userFile(t, etcd, certs, "admin-c2"), userFile(t, etcd, certs, "remote")
+
+			world := newWorld(newMaker(interop.Seed(t), "c2", 2), 50)
+			p := start(t, admin)
+			r, cilium := startReaders(t, remote), readWithCilium(t, map[string]string{"c2": remote})
+			p.Put(t, world.objects())
+			p.Synced(t, interop.Published()...)
+			r.see(t, "everything", soon, world.objects())
+			cilium.see(t, "everything", soon, world.objects())
+			r.quiet(t)
+			quiet(t, "Cilium's reader", cilium.Complaints())
+		})
+	}
+}
+
+// userFile writes a client file for a user, who is known by his certificate.
+func userFile(t *testing.T, etcd *etcdtest.Server, certs *etcdtest.Certs, user string) string {
+	t.Helper()
+	cert, key := certs.Client(t, user)
+	path := filepath.Join(t.TempDir(), "client")
+	text := fmt.Sprintf("endpoints:\n- %s\ntrusted-ca-file: %s\ncert-file: %s\nkey-file: %s\n", etcd.Endpoint(), certs.CAFile, cert, key)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,166 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+
+	"github.com/mesh-agent/mesh-agent/test/interop"
+	"github.com/mesh-agent/mesh-agent/test/interop/model"
+)
+
+// soon is how long small tests wait for something that takes a moment.
+const soon = 2 * time.Minute
+
+// few is how many objects of each kind the small tests have: more than fit on one of
+// Cilium's leases, and than on one page of a list, all kinds together.
+const few = 300
+
+// TestAllThatCiliumPublishedEndsWithItsLeases: the publisher is killed.
+func TestAllThatCiliumPublishedEndsWithItsLeases(t *testing.T) {
+	t.Parallel()
+	file := etcdtest.Start(t).ConfigFile(t)
+	world := newWorld(newMaker(interop.Seed(t), "c2", 2), few)
+	p := interop.Publish(t, interop.Newest, file, interop.Config("c2", 2), "--kvstore-lease-ttl="+shortTTL.String())
+	r := startReaders(t, file)
+	p.Put(t, world.objects())
+	p.Synced(t, interop.Published()...)
+	r.see(t, "everything", soon, world.objects())
+	p.Kill()
+	killed := time.Now()
+	interop.Until(t, "our reader to see nothing", goneWithin, func(context.Context) error {
+		got, _ := r.entries.View()
+		return interop.Same(model.Objects{}, got)
+	})
+	interop.Until(t, "our agent to see nothing", goneWithin, func(ctx context.Context) error { return empty(ctx, r.agent) })
+	t.Logf("gone %s after the publisher", time.Since(killed).Round(time.Second))
+	quiet(t, "Cilium's publisher", p.Complaints())
+	r.quiet(t)
+}
+
+// empty tells whether the agent shows nothing of other clusters.
+func empty(ctx context.Context, a *interop.Agent) error {
+	st, err := interop.Get[api.Status](ctx, a, "status")
+	if err == nil && st.Summary.Nodes+st.Summary.Services+st.Summary.IPs+st.Summary.Identities > 0 {
+		err = fmt.Errorf("it shows %+v", st.Summary)
+	}
+	return err
+}
+
+// TestWhatChangedWhileCiliumsEtcdWasAway is seen when it is back: killed and started
+// again, frozen, and replaced by an empty one, where Cilium begins anew. (It would
+// write its configuration again by itself, after 5 minutes: it does not notice that
+// another etcd answers.)
+func TestWhatChangedWhileCiliumsEtcdWasAway(t *testing.T) {
+	t.Parallel()
+	etcd := etcdtest.StartProcess(t)
+	file := etcd.ConfigFile(t)
+	world := newWorld(newMaker(interop.Seed(t), "c2", 2), few)
+	p := interop.Publish(t, interop.Newest, file, interop.Config("c2", 2))
+	r := startReaders(t, file)
+	overFaults(t, etcd, p, world, r)
+
+	p.Kill()
+	world.churn(few/4, few/4)
+	etcd.RestartAsOther(t)
+	again := interop.Publish(t, interop.Newest, file, interop.Config("c2", 2))
+	again.Put(t, world.objects())
+	again.Synced(t, interop.Published()...)
+	r.see(t, "everything in another etcd", soon, world.objects())
+	r.quiet(t, weAreAway()...)
+	quiet(t, "Cilium's publisher", p.Complaints(), ciliumIsAway()...)
+	quiet(t, "Cilium's second publisher", again.Complaints())
+}
+
+// TestWhatChangedWhileOurEtcdWasAway is the same with us publishing: the etcd that is
+// empty is filled again without more.
+func TestWhatChangedWhileOurEtcdWasAway(t *testing.T) {
+	t.Parallel()
+	etcd := etcdtest.StartProcess(t)
+	file := etcd.ConfigFile(t)
+	world := newWorld(newMaker(interop.Seed(t), "c2", 2), few)
+	p := publish(t, file, interop.Config("c2", 2))
+	r := readWithCilium(t, map[string]string{"c2": file})
+	overFaults(t, etcd, p, world, r)
+
+	etcd.Kill(t)
+	changed, deleted := world.churn(few/4, few/4)
+	p.Put(t, changed)
+	p.Delete(t, deleted)
+	etcd.RestartAsOther(t)
+	r.see(t, "everything in another etcd", soon, world.objects())
+	quiet(t, "Cilium's reader", r.Complaints(), ciliumIsAway()...)
+}
+
+// overFaults churns a cluster while its etcd is away.
+func overFaults(t *testing.T, etcd *etcdtest.Process, p publisher, w *world, r reader) {
+	t.Helper()
+	p.Put(t, w.objects())
+	p.Synced(t, interop.Published()...)
+	r.see(t, "everything", soon, w.objects())
+	for _, fault := range []struct {
+		name       string
+		away, back func()
+	}{
+		{"after the etcd was killed", func() { etcd.Kill(t) }, func() { etcd.Restart(t) }},
+		{"after the etcd was frozen", func() { etcd.Freeze(t) }, func() { etcd.Thaw(t) }},
+	} {
+		fault.away()
+		changed, deleted := w.churn(few/4, few/4)
+		p.Put(t, changed)
+		p.Delete(t, deleted)
+		fault.back()
+		r.see(t, "everything "+fault.name, soon, w.objects())
+	}
+}
+
+// ciliumIsAway is what Cilium's side says while an etcd is away or another one.
+func ciliumIsAway() []string {
+	return []string{
+		"retrying of unary invoker failed",              // the client of etcd
+		"Failed upserting key in kvstore. Retrying...",  // the publisher
+		"Failed deleting key from kvstore. Retrying...", // the publisher
+		"Lease expired",                  // the publisher
+		"Unable to update heartbeat key", // the publisher
+		"Timer job failed",               // the publisher, of the same
+		"Error observed on etcd connection, reconnecting etcd", // the reader, of another etcd
+	}
+}
+
+// weAreAway is what our agent says while an etcd is away or another one.
+func weAreAway() []string {
+	return []string{"Not connected; what is known of the cluster is kept", lateCanary}
+}
+
+// TestCiliumInKVStoreModeNeedsNoCanaries: nothing is waited for.
+func TestCiliumInKVStoreModeNeedsNoCanaries(t *testing.T) {
+	t.Parallel()
+	file := etcdtest.Start(t).ConfigFile(t)
+	world := newWorld(newMaker(interop.Seed(t), "c2", 2), few)
+	c := interop.Config("c2", 2)
+	c.SyncedCanaries = false
+	p := interop.Publish(t, interop.Newest, file, c)
+	r := startReaders(t, file)
+	p.Put(t, world.objects())
+	r.see(t, "everything", soon, world.objects())
+	quiet(t, "Cilium's publisher", p.Complaints())
+	r.quiet(t)
+}
+
+// TestWeInKVStoreModeNeedNoCanaries: Cilium waits for nothing.
+func TestWeInKVStoreModeNeedNoCanaries(t *testing.T) {
+	t.Parallel()
+	file := etcdtest.Start(t).ConfigFile(t)
+	world := newWorld(newMaker(interop.Seed(t), "c2", 2), few)
+	c := interop.Config("c2", 2)
+	c.SyncedCanaries = false
+	p := publish(t, file, c)
+	r := readWithCilium(t, map[string]string{"c2": file})
+	p.Put(t, world.objects())
+	r.see(t, "everything", soon, world.objects())
+	quiet(t, "Cilium's reader", r.Complaints())
+}

@@ -1,0 +1,121 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
+
+	"github.com/mesh-agent/mesh-agent/test/interop"
+	"github.com/mesh-agent/mesh-agent/test/interop/model"
+	"github.com/mesh-agent/mesh-agent/test/interop/ours"
+)
+
+// shortTTL are the leases of tests that wait for their end: the shortest that there
+// are; goneWithin is when all that had them is known to be gone.
+const (
+	shortTTL   = 25 * time.Second
+	goneWithin = 40 * time.Second
+)
+
+// publisher publishes a cluster: Cilium's peer, or this project's stores.
+type publisher interface {
+	Put(testing.TB, model.Objects)
+	Delete(testing.TB, model.Objects)
+	Synced(testing.TB, ...model.Kind)
+}
+
+// ourPublisher is this project's, and ends with the test.
+type ourPublisher struct{ *ours.Publisher }
+
+func publish(t *testing.T, file string, c model.ClusterConfig) ourPublisher {
+	t.Helper()
+	p := ourPublisher{ours.Publish(file, c, slog.New(slog.DiscardHandler))}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+func (p ourPublisher) Put(t testing.TB, o model.Objects) {
+	t.Helper()
+	if err := p.Publisher.Put(o); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p ourPublisher) Delete(t testing.TB, o model.Objects) {
+	t.Helper()
+	if err := p.Publisher.Delete(o); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Synced completes all kinds at once.
+func (p ourPublisher) Synced(testing.TB, ...model.Kind) { p.Publisher.Synced() }
+
+// reader reads clusters: Cilium's agent, ours, or our stores. It must see exactly
+// these objects in the end.
+type reader interface {
+	see(t *testing.T, what string, limit time.Duration, want model.Objects)
+}
+
+// ciliumReader reads clusters as Cilium's agent does.
+type ciliumReader struct{ interop.Reader }
+
+// readWithCilium has an agent of the cluster c1 read the clusters of these files.
+func readWithCilium(t *testing.T, files map[string]string) ciliumReader {
+	t.Helper()
+	return ciliumReader{interop.Read(t, interop.Newest, model.ReadArgs{
+		Cluster: "c1", ClusterID: 1, MaxConnectedClusters: 255, Dir: clusterDir(t, files),
+	})}
+}
+
+func (r ciliumReader) see(t *testing.T, what string, limit time.Duration, want model.Objects) {
+	t.Helper()
+	begin := time.Now()
+	interop.Until(t, "Cilium to see "+what, limit, sparing(func(context.Context) error {
+		entries := map[model.Kind]int{}
+		for _, c := range r.Clusters(t) {
+			if !c.Ready {
+				return fmt.Errorf("%s is not ready: %+v", c.Name, c)
+			}
+			for kind, n := range c.Entries {
+				entries[kind] += int(n)
+			}
+		}
+		if err := enough(want, entries); err != nil {
+			return err
+		}
+		return interop.Same(interop.KeptByCilium(want), r.View(t))
+	}))
+	t.Logf("Cilium sees %s within %s", what, time.Since(begin).Round(time.Millisecond))
+}
+
+// enough tells whether there are as many entries of each kind as there must be, which
+// is cheaper to find out than what they are.
+func enough(want model.Objects, entries map[model.Kind]int) error {
+	for kind, n := range entries {
+		if must := interop.Count(want, kind); n != must {
+			return fmt.Errorf("there are %d %s, there must be %d", n, kind, must)
+		}
+	}
+	return nil
+}
+
+// sparing makes a condition rest for as long as it works.
+func sparing(cond func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		begin := time.Now()
+		err := cond(ctx)
+		if err != nil {
+			_ = waiting.Sleep(ctx, time.Since(begin)) // whoever asks looks at ctx
+		}
+		return err
+	}
+}

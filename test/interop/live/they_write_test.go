@@ -1,0 +1,165 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+
+	"github.com/mesh-agent/mesh-agent/test/interop"
+	"github.com/mesh-agent/mesh-agent/test/interop/model"
+	"github.com/mesh-agent/mesh-agent/test/interop/ours"
+)
+
+// patience is how long the large tests wait for everything to be where it belongs.
+const patience = 5 * time.Minute
+
+// readers are our two readers of the cluster c2: an agent, which shows what its API
+// shows, and a reader of all entries.
+type readers struct {
+	agent   *interop.Agent
+	entries *ours.Reader
+}
+
+func startReaders(t *testing.T, file string) readers {
+	t.Helper()
+	return readers{
+		agent: interop.StartAgent(t, "run", "--cluster-name", "c1", "--cluster-id", "1",
+			"--clustermesh-config", clusterDir(t, map[string]string{"c2": file}), "--kvstore-opt", "etcd.qps=100000"),
+		entries: readEntries(t, file, wire.Expect{Cluster: "c2", ClusterID: 2}),
+	}
+}
+
+// readEntries reads all entries of a cluster until the end of the test.
+func readEntries(t *testing.T, file string, e wire.Expect) *ours.Reader {
+	t.Helper()
+	r := ours.Read(file, e, false, slog.New(slog.DiscardHandler))
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// see waits until both see exactly these objects.
+func (r readers) see(t *testing.T, what string, limit time.Duration, want model.Objects) {
+	t.Helper()
+	begin := time.Now()
+	entriesSee(t, r.entries, what, limit, want)
+	interop.Until(t, "our agent to see "+what, limit, sparing(func(ctx context.Context) error { return agentShows(ctx, r.agent, want) }))
+	t.Logf("%s: seen within %s", what, time.Since(begin).Round(time.Millisecond))
+}
+
+// entriesSee waits until a reader of entries has exactly these objects.
+func entriesSee(t *testing.T, r *ours.Reader, what string, limit time.Duration, want model.Objects) {
+	t.Helper()
+	interop.Until(t, "our reader to see "+what, limit, sparing(func(context.Context) error {
+		got, refused := r.View()
+		if refused > 0 {
+			return fmt.Errorf("%d entries are refused", refused)
+		}
+		return interop.Same(interop.KeptByUs(want), got)
+	}))
+}
+
+// lateCanary is what our agent says when the canary of slices comes 30 s after it has
+// connected, as it does where very much is published, or slowly.
+const lateCanary = "Going on without a resource that has only details"
+
+// quiet fails the test if the agent has complained of anything but what is expected.
+func (r readers) quiet(t *testing.T, expected ...string) {
+	t.Helper()
+	quiet(t, "our agent", r.agent.Complaints(t), append(expected, lateCanary)...)
+}
+
+// quiet fails the test for complaints without any of these words.
+func quiet(t *testing.T, who string, complaints []interop.LogLine, expected ...string) {
+	t.Helper()
+next:
+	for _, l := range complaints {
+		for _, words := range expected {
+			if strings.Contains(l.Text, words) {
+				continue next
+			}
+		}
+		t.Errorf("%s complains: %s", who, l.Text)
+	}
+}
+
+// keep keeps that all objects were seen.
+func keep(t *testing.T, direction interop.Direction, seed uint64, o model.Objects) {
+	t.Helper()
+	if t.Failed() {
+		return
+	}
+	for _, kind := range interop.Published() {
+		interop.Keep(t, interop.Result{
+			Release: interop.Newest, Kind: kind, Direction: direction, Path: interop.Direct,
+			Objects: interop.Count(o, kind), Seed: seed,
+		})
+	}
+}
+
+// TestWeSeeWhatCiliumPublishes, of all kinds very many: first nothing counts as
+// complete before Cilium has said so; then everything is seen, as it was created,
+// changed and deleted.
+func TestWeSeeWhatCiliumPublishes(t *testing.T) {
+	t.Parallel()
+	seed, n := interop.Seed(t), many(t)
+	etcd := etcdtest.StartProcess(t)
+	file := etcd.ConfigFile(t)
+	m := newMaker(seed, "c2", 2)
+	world := newWorld(m, n)
+
+	p := interop.Publish(t, interop.Newest, file, interop.Config("c2", 2))
+	r := startReaders(t, file)
+	p.Put(t, world.objects())
+	interop.Until(t, "our agent to know the cluster", time.Minute, func(ctx context.Context) error {
+		return withoutData(ctx, r.agent)
+	})
+	p.Synced(t, model.Nodes)
+	interop.Until(t, "the nodes to be complete", patience, func(ctx context.Context) error {
+		c, err := interop.Get[api.Cluster](ctx, r.agent, "clusters", "c2")
+		if err == nil && c.Counts.Nodes != n {
+			err = fmt.Errorf("there are %d nodes", c.Counts.Nodes)
+		}
+		return err
+	})
+	c, err := interop.Get[api.Cluster](t.Context(), r.agent, "clusters", "c2")
+	if err != nil || c.Ready || c.Synced.Services || c.Synced.Identities || c.Synced.IPs || c.Counts.Services+c.Counts.Identities+c.Counts.IPs > 0 {
+		t.Errorf("before the canaries of the others: %+v, %v", c, err)
+	}
+	p.Synced(t, interop.Published()...)
+	r.see(t, "what was created", patience, world.objects())
+
+	created := world.objects()
+	changed, deleted := world.churn(n/4, n/4)
+	p.Put(t, changed)
+	p.Delete(t, deleted)
+	r.see(t, "what was changed and deleted", patience, world.objects())
+	r.quiet(t)
+	quiet(t, "Cilium's publisher", p.Complaints())
+	keep(t, interop.TheyWrite, seed, created)
+}
+
+// withoutData tells whether the agent is connected to c2, and has nothing of it.
+func withoutData(ctx context.Context, a *interop.Agent) error {
+	c, err := interop.Get[api.Cluster](ctx, a, "clusters", "c2")
+	switch {
+	case err != nil:
+		return err
+	case c.ID != 2:
+		return errors.New("the cluster's configuration is not known")
+	case c.Ready || c.Synced != (api.ByResource[bool]{}) || c.Counts != (api.ByResource[int]{}):
+		return fmt.Errorf("it is said to have something: %+v", c)
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+
+	"github.com/mesh-agent/mesh-agent/test/interop"
+)
+
+// TestCiliumSeesWhatWePublish, of all kinds very many: as it was created, changed and
+// deleted, and nothing before we say that it is complete.
+func TestCiliumSeesWhatWePublish(t *testing.T) {
+	t.Parallel()
+	seed, n := interop.Seed(t), many(t)
+	etcd := etcdtest.StartProcess(t)
+	file := etcd.ConfigFile(t)
+	world := newWorld(newMaker(seed, "c2", 2), n)
+
+	p := publish(t, file, interop.Config("c2", 2))
+	r := readWithCilium(t, map[string]string{"c2": file})
+	p.Put(t, world.objects())
+	interop.Until(t, "Cilium to be connected", patience, func(context.Context) error {
+		c := r.Clusters(t)
+		if len(c) != 1 || !c[0].Connected {
+			return fmt.Errorf("it is not: %+v", c)
+		}
+		if c[0].Ready || r.View(t).Len() > 0 {
+			t.Errorf("before the canaries: %+v", c[0])
+		}
+		return nil
+	})
+	p.Synced(t)
+	r.see(t, "what was created", patience, world.objects())
+
+	created := world.objects()
+	changed, deleted := world.churn(n/4, n/4)
+	p.Put(t, changed)
+	p.Delete(t, deleted)
+	r.see(t, "what was changed and deleted", patience, world.objects())
+	quiet(t, "Cilium's reader", r.Complaints())
+	keep(t, interop.WeWrite, seed, created)
+}

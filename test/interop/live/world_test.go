@@ -1,0 +1,57 @@
+package live
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/mesh-agent/mesh-agent/test/interop"
+	"github.com/mesh-agent/mesh-agent/test/interop/model"
+)
+
+// world is what a cluster must have: objects by kind and number.
+type world struct {
+	m   maker
+	all map[model.Kind]map[int]model.Objects
+	n   int // numbers are below
+}
+
+func newWorld(m maker, n int) *world {
+	w := &world{m: m, all: map[model.Kind]map[int]model.Objects{}, n: n}
+	for _, kind := range interop.Published() {
+		w.all[kind] = map[int]model.Objects{}
+		for i := range n {
+			w.all[kind][i] = m.object(kind, i)
+		}
+	}
+	return w
+}
+
+// objects are those that there must be, by kind and number.
+func (w *world) objects() model.Objects {
+	var all model.Objects
+	for _, kind := range interop.Published() {
+		for _, i := range slices.Sorted(maps.Keys(w.all[kind])) {
+			all.Add(w.all[kind][i])
+		}
+	}
+	return all
+}
+
+// churn makes new versions of so many objects of each kind, some of which are not
+// there, and deletes others.
+func (w *world) churn(change, remove int) (changed, deleted model.Objects) {
+	for _, kind := range interop.Published() {
+		numbers := w.m.some(w.n, change+remove)
+		for _, i := range numbers[:change] {
+			w.all[kind][i] = w.m.object(kind, i)
+			changed.Add(w.all[kind][i])
+		}
+		for _, i := range numbers[change:] {
+			if o, ok := w.all[kind][i]; ok {
+				deleted.Add(o)
+				delete(w.all[kind], i)
+			}
+		}
+	}
+	return changed, deleted
+}

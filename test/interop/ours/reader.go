@@ -1,0 +1,116 @@
+package ours
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+
+	"github.com/mesh-agent/mesh-agent/test/interop/model"
+)
+
+// again is how long it takes until a watch that has ended is tried again.
+const again = 100 * time.Millisecond
+
+// Reader follows all that a cluster publishes with this project's stores, also what
+// its agent does not show. It does not wait for canaries.
+type Reader struct {
+	client *kvstore.Durable
+	watch  map[wire.Resource]*store.Watch[model.Objects]
+	cancel context.CancelFunc
+	group  *errgroup.Group
+
+	mu      sync.Mutex
+	objects map[string]*model.Objects // by resource and name; one object each
+}
+
+// Read reads a cluster from the etcd of a client file, the cluster's own or one that
+// has a copy, until Close.
+func Read(file string, e wire.Expect, cached bool, log *slog.Logger) *Reader {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &Reader{
+		client:  kvstore.NewDurable(func() (*kvstore.Config, error) { return kvstore.LoadConfig(file) }, connection(log)),
+		watch:   map[wire.Resource]*store.Watch[model.Objects]{},
+		cancel:  cancel,
+		objects: map[string]*model.Objects{},
+	}
+	r.group, ctx = errgroup.WithContext(ctx)
+	r.group.Go(func() error { return r.client.Run(ctx) })
+	for _, res := range wire.Resources() {
+		prefix := res.Prefix(e.Cluster, cached)
+		w := store.NewWatch(store.Kind[model.Objects]{
+			Resource: res, Decode: decoder(prefix, cached),
+			Apply: func(changes []store.Change[model.Objects]) { r.apply(res, changes) },
+		}, log)
+		r.watch[res] = w
+		session := store.Session{Client: r.client, Prefix: prefix, Expect: e}
+		r.group.Go(func() error { return follow(ctx, w, session) })
+	}
+	return r
+}
+
+// decoder decodes one entry.
+func decoder(prefix string, cached bool) func(wire.Expect) store.Decode[model.Objects] {
+	return func(e wire.Expect) store.Decode[model.Objects] {
+		return func(name string, value []byte) (*model.Objects, error) {
+			var o model.Objects
+			return &o, decode(e, cached, model.KV{Key: prefix + name, Value: value}, &o)
+		}
+	}
+}
+
+// follow watches session after session.
+func follow(ctx context.Context, w *store.Watch[model.Objects], s store.Session) error {
+	for {
+		_ = w.Run(ctx, s) // which says why by itself
+		if err := waiting.Sleep(ctx, again); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *Reader) apply(res wire.Resource, changes []store.Change[model.Objects]) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range changes {
+		if c.New == nil {
+			delete(r.objects, string(res)+" "+c.Name)
+			continue
+		}
+		r.objects[string(res)+" "+c.Name] = c.New
+	}
+}
+
+// View returns what is known, and how many entries are refused.
+func (r *Reader) View() (model.Objects, int) {
+	refused := 0
+	for _, w := range r.watch {
+		refused += w.Status().Rejected
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all model.Objects
+	for _, o := range r.objects {
+		all.Add(*o)
+	}
+	return all, refused
+}
+
+// Close ends reading.
+func (r *Reader) Close() error {
+	r.cancel()
+	err := r.group.Wait()
+	r.client.Close()
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}

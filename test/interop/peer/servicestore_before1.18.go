@@ -1,0 +1,27 @@
+//go:build before1.18
+
+package main
+
+import (
+	"github.com/cilium/cilium/pkg/kvstore/store"
+	clusterstore "github.com/cilium/cilium/pkg/service/store"
+
+	"github.com/mesh-agent/mesh-agent/test/interop/model"
+)
+
+type (
+	clusterService           = clusterstore.ClusterService
+	validatingClusterService = clusterstore.ValidatingClusterService
+	portConfiguration        = clusterstore.PortConfiguration
+)
+
+func serviceStorePrefix() string { return clusterstore.ServiceStorePrefix }
+
+func emptyService(namespace, name string) clusterService {
+	return clusterstore.NewClusterService(name, namespace)
+}
+
+func serviceCreator(e model.Expect) store.KeyCreator {
+	return clusterstore.KeyCreator(clusterstore.ClusterNameValidator(e.Cluster),
+		clusterstore.NamespacedNameValidator(), clusterstore.ClusterIDValidator(&e.ClusterID))
+}

@@ -1,0 +1,131 @@
+//go:build before1.20
+
+package main
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/cilium/cilium/pkg/identity/cache"
+	"github.com/cilium/cilium/pkg/ipcache"
+	"github.com/cilium/cilium/pkg/kvstore"
+	"github.com/cilium/cilium/pkg/kvstore/store"
+
+	"github.com/mesh-agent/mesh-agent/test/interop/model"
+)
+
+// watch reads a cluster with the release's stores, one for each kind, over the
+// release's own client of an etcd.
+type watch struct{ watched []*watched }
+
+func runWatch([]string) error { return serve(map[string]any{"Watch": &watch{}}) }
+
+// Open connects, and watches each kind until the peer ends.
+func (w *watch) Open(args model.WatchArgs, _ *struct{}) error {
+	ctx := context.Background()
+	client, err := connect(ctx, args)
+	if err != nil {
+		return err
+	}
+	stores := newStores()
+	for _, k := range kinds() {
+		if k.name == model.ClusterConfigs { // which are read once, not watched
+			continue
+		}
+		one := &watched{kind: k, expect: args.Expect, keys: map[string]store.Key{}}
+		one.store = stores.NewWatchStore(args.Expect.Cluster, k.creator(args.Expect), one)
+		w.watched = append(w.watched, one)
+		prefix := k.dir(args.Expect.Cluster)
+		if args.Cached {
+			prefix = k.cachedDir(args.Expect.Cluster)
+		}
+		go one.store.Watch(ctx, client, prefix)
+	}
+	return nil
+}
+
+// connect waits until the client is connected.
+func connect(ctx context.Context, args model.WatchArgs) (kvstore.BackendOperations, error) {
+	client, failed := newClient(ctx, map[string]string{"etcd.config": args.File}, kvstore.ExtraOptions{
+		NoLockQuorumCheck: true, ClusterName: args.Expect.Cluster, NoEndpointStatusChecks: true,
+	})
+	if err, ok := <-failed; ok && err != nil {
+		return nil, err
+	}
+	if client == nil {
+		return nil, errors.New("there is no client")
+	}
+	return client, nil
+}
+
+// cachedDir is dir in the etcd of a mirror, see the watchers of packages ipcache and
+// allocator.
+func (k kind) cachedDir(cluster string) string {
+	switch k.name {
+	case model.Addresses:
+		return kvstore.StateToCachePrefix(ipcache.IPIdentitiesPath) + "/" + cluster
+	case model.Identities:
+		return kvstore.StateToCachePrefix(cache.IdentitiesPath) + "/" + cluster + "/id"
+	default:
+		return kvstore.StateToCachePrefix(k.dir(cluster))
+	}
+}
+
+// Count tells how much there is now.
+func (w *watch) Count(_ struct{}, reply *model.WatchCountReply) error {
+	for _, one := range w.watched {
+		one.mu.Lock()
+		reply.Objects += len(one.keys)
+		one.mu.Unlock()
+	}
+	return nil
+}
+
+// View tells what there is now.
+func (w *watch) View(_ struct{}, reply *model.WatchReply) error {
+	for _, one := range w.watched {
+		if one.store.Synced() {
+			reply.Synced = append(reply.Synced, one.kind.name)
+		}
+		if err := one.collect(&reply.Objects); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watched is what is known of one kind.
+type watched struct {
+	kind   kind
+	expect model.Expect
+	store  store.WatchStore
+
+	mu   sync.Mutex
+	keys map[string]store.Key
+}
+
+// OnUpdate implements [store.Observer].
+func (w *watched) OnUpdate(key store.Key) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.keys[key.GetKeyName()] = key
+}
+
+// OnDelete implements [store.Observer].
+func (w *watched) OnDelete(key store.NamedKey) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.keys, key.GetKeyName())
+}
+
+func (w *watched) collect(into *model.Objects) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, key := range w.keys {
+		if err := w.kind.collect(w.expect, key, into); err != nil {
+			return err
+		}
+	}
+	return nil
+}

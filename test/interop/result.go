@@ -1,0 +1,78 @@
+package interop
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mesh-agent/mesh-agent/test/interop/model"
+)
+
+// ResultsEnv names the folder that results are kept in; without it they are not.
+const ResultsEnv = "INTEROP_RESULTS"
+
+// Direction tells who writes and who reads.
+type Direction string
+
+// The directions.
+const (
+	TheyWrite Direction = "Cilium → mesh-agent"
+	WeWrite   Direction = "mesh-agent → Cilium"
+)
+
+// Path tells how the objects went from the one to the other.
+type Path string
+
+// The paths.
+const (
+	Values   Path = "values"      // encoded here, decoded there, without an etcd
+	Direct   Path = "direct"      // through the writer's etcd
+	ByCilium Path = "KVStoreMesh" // copied by Cilium's mirror
+	ByUs     Path = "our mirror"  // copied by `mesh-agent mirror`
+)
+
+// Result is one cell of the matrix, or part of one: cells add up.
+type Result struct {
+	Release   string
+	Kind      model.Kind
+	Direction Direction
+	Path      Path
+	Objects   int    // that were compared
+	Different int    // of these: not as written, missing, or not to be there
+	Rejected  int    // by the reader
+	Seed      uint64 // of the random objects; 0 is none
+	Note      string // a footnote; empty is none
+}
+
+// Trial is a result that is no cell of the matrix: something that both sides did
+// together, with what was counted.
+type Trial struct {
+	Name    string // in words, such as "four allocators of each on one etcd"
+	Release string
+	Figures []Figure
+	Note    string // a footnote; empty is none
+}
+
+// Figure is something that was counted or measured.
+type Figure struct{ Name, Value string }
+
+// Keep adds a result of the test to the results of the run.
+func Keep(t testing.TB, r Result) { t.Helper(); keep(t, "results", r) }
+
+// KeepTrial adds a trial to the results of the run. A test that fails keeps none.
+func KeepTrial(t testing.TB, trial Trial) { t.Helper(); keep(t, "trials", trial) }
+
+func keep(t testing.TB, what string, v any) {
+	t.Helper()
+	dir := os.Getenv(ResultsEnv)
+	if dir == "" {
+		return
+	}
+	f, err := os.OpenFile(filepath.Join(dir, strings.ReplaceAll(t.Name(), "/", "_")+"."+what),
+		os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	must(t, err)
+	must(t, json.NewEncoder(f).Encode(v))
+	must(t, f.Close())
+}
