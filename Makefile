@@ -1,6 +1,7 @@
 GO ?= go
 FUZZTIME ?= 10s
 PKGS ?= ./...
+MODULES = . test/interop test/interop/model test/interop/peer
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
 # The Kubernetes API server of the tests is built once for each version.
@@ -8,7 +9,12 @@ KUBE_VERSION := $(shell sed -n 's,.*k8s.io/kubernetes v,,p' test/kubernetes/apis
 KUBE_APISERVER ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mesh-agent/kube-apiserver-v$(KUBE_VERSION)
 KUBE_LDFLAGS = -s -w $(foreach v,gitVersion=v$(KUBE_VERSION) gitMajor=$(word 1,$(subst ., ,$(KUBE_VERSION))) gitMinor=$(word 2,$(subst ., ,$(KUBE_VERSION))),-X k8s.io/component-base/version.$(v))
 
-.PHONY: run run-mesh build test race fuzz bench lint golden kubernetes
+# Cilium's releases that interoperability is tested with (all without a list), and the
+# file that the matrix is written to: that of the project is of all of them.
+RELEASES ?=
+REPORT ?= $(if $(RELEASES),bin/interop/report.md,docs/interop.md)
+
+.PHONY: run run-mesh build test race fuzz bench lint golden kubernetes interop
 
 run: build ; @bin/mesh-sim --churn 2 -- bin/mesh-agent run --clustermesh-config {dir}
 run-mesh: build ; @bin/mesh-sim members --program bin/mesh-agent
@@ -17,7 +23,8 @@ test: ; $(GO) test -race -timeout 14m $(PKGS)
 race: ; $(GO) test -race -count=3 -shuffle=on -timeout 40m $(PKGS)
 fuzz: ; @$(GO) list -f '{{range .TestGoFiles}}{{$$.Dir}}/{{.}} {{end}}' $(PKGS) | xargs grep -Eo '^func Fuzz\w+' | sed -E 's,/[^/]*:func , ,' | xargs -L 1 -P $$(getconf _NPROCESSORS_ONLN) sh -c 'cd "$$0" && $(GO) test -run "^$$" -fuzz "^$$1\$$" -fuzztime $(FUZZTIME) -parallel 1 .'
 bench: ; $(GO) test -run '^$$' -bench . -benchmem -timeout 40m $(PKGS)
-lint: ; $(GO) vet ./... && $(GO) tool staticcheck ./... && test -z "$$($(GO) tool gofumpt -l . | tee /dev/stderr)"
+lint: ; @for m in $(MODULES); do (S=$$($(GO) tool -n staticcheck) && cd $$m && $(GO) vet ./... && $$S ./...) || exit 1; done; test -z "$$($(GO) tool gofumpt -l . | tee /dev/stderr)"
 golden: ; $(GO) test -run Golden $(PKGS)
 kubernetes: $(KUBE_APISERVER) ; KUBE_APISERVER=$(KUBE_APISERVER) $(GO) test -race -timeout 8m ./test/kubernetes
 $(KUBE_APISERVER): ; cd test/kubernetes/apiserver && CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(KUBE_LDFLAGS)" -o $@ .
+interop: ; test/interop/run $(REPORT) $(RELEASES)
