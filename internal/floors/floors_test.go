@@ -17,6 +17,7 @@ const module = "github.com/mesh-agent/mesh-agent/"
 // imports its own floor.
 func floors() map[string]int {
 	return map[string]int{
+		"pkg/codes":         0,
 		"pkg/wire":          0,
 		"pkg/kvstore":       1,
 		"pkg/store":         2,
@@ -57,7 +58,7 @@ func leaves() map[string]bool {
 }
 
 func beside() map[string]bool {
-	return map[string]bool{"internal/sim": true, "internal/recorded": true, "internal/members": true, "test/members": true, "pkg/kvstore/kvtest": true, "test/scale": true, "test/faults": true, "test/kubernetes": true, "internal/floors": true, "deploy": true}
+	return map[string]bool{"internal/sim": true, "internal/recorded": true, "internal/members": true, "test/members": true, "pkg/kvstore/kvtest": true, "pkg/codes/codestest": true, "test/scale": true, "test/faults": true, "test/kubernetes": true, "internal/floors": true, "deploy": true}
 }
 
 // list returns, for each package of the project, what it imports outside tests.

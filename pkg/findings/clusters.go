@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -23,7 +24,7 @@ func clusterEvents(before, now []remotecluster.Status) []Event {
 		old, known := was[c.Name]
 		delete(was, c.Name)
 		if !known {
-			events = append(events, event(c, "cluster-added", CodeClusterAdded, "client file "+c.ConfigFile, "file", c.ConfigFile))
+			events = append(events, event(c, "cluster-added", codes.ClusterAdded, "client file "+c.ConfigFile, "file", c.ConfigFile))
 			old = &remotecluster.Status{Name: c.Name, State: c.State, Message: c.Message, LastError: c.LastError}
 		}
 		events = append(events, changes(old, c)...)
@@ -33,7 +34,7 @@ func clusterEvents(before, now []remotecluster.Status) []Event {
 	}
 	for i := range before {
 		if c := was[before[i].Name]; c != nil {
-			events = append(events, event(c, "cluster-removed", CodeClusterRemoved,
+			events = append(events, event(c, "cluster-removed", codes.ClusterRemoved,
 				"its client file is gone, and so is everything that it had brought", "file", c.ConfigFile))
 		}
 	}
@@ -46,7 +47,7 @@ func ownEvents(before []remotecluster.Status, now remotecluster.Status) []Event 
 	events := clusterEvents(before, []remotecluster.Status{now})
 	for i := range events {
 		events[i].Resource, events[i].Name = "health", "local-kvstore"
-		if events[i].Code == CodeClusterAdded {
+		if events[i].Code == codes.ClusterAdded {
 			events[i].Message = "the own cluster is read from its kvstore"
 			if now.ConfigFile != "" {
 				events[i].Message += ", client file " + now.ConfigFile
@@ -67,22 +68,22 @@ func byName(clusters []remotecluster.Status) map[string]*remotecluster.Status {
 // changes tells what became of one cluster.
 func changes(old, c *remotecluster.Status) []Event {
 	var events []Event
-	add := func(kind string, code Code, message string, evidence ...string) {
+	add := func(kind string, code codes.Code, message string, evidence ...string) {
 		events = append(events, event(c, kind, code, message, evidence...))
 	}
 	session := !c.ConnectedSince.Equal(old.ConnectedSince)
 	if old.Connected && (!c.Connected || session) {
-		add("cluster-disconnected", CodeClusterDisconnected, cmp.Or(c.LastLoss, "the session was ended"), "failures", strconv.Itoa(c.Failures))
+		add("cluster-disconnected", codes.ClusterDisconnected, cmp.Or(c.LastLoss, "the session was ended"), "failures", strconv.Itoa(c.Failures))
 	}
 	if c.Connected && (!old.Connected || session) {
-		add("cluster-connected", CodeClusterConnected, "connected to "+strings.Join(c.Endpoints, ", "), "etcdClusterID", c.EtcdClusterID)
+		add("cluster-connected", codes.ClusterConnected, "connected to "+strings.Join(c.Endpoints, ", "), "etcdClusterID", c.EtcdClusterID)
 	}
 	if old.EtcdClusterID != "" && c.EtcdClusterID != old.EtcdClusterID {
-		add("etcd-changed", CodeEtcdChanged, fmt.Sprintf("another etcd answers: its cluster ID was %s and is %s", old.EtcdClusterID, c.EtcdClusterID),
+		add("etcd-changed", codes.EtcdChanged, fmt.Sprintf("another etcd answers: its cluster ID was %s and is %s", old.EtcdClusterID, c.EtcdClusterID),
 			"before", old.EtcdClusterID, "now", c.EtcdClusterID)
 	}
 	if old.ID != 0 && c.ID != 0 && c.ID != old.ID {
-		add("cluster-id-changed", CodeClusterIDChanged, fmt.Sprintf("the cluster's ID was %d and is %d; what it had brought under the old one was withdrawn", old.ID, c.ID),
+		add("cluster-id-changed", codes.ClusterIDChanged, fmt.Sprintf("the cluster's ID was %d and is %d; what it had brought under the old one was withdrawn", old.ID, c.ID),
 			"before", strconv.Itoa(int(old.ID)), "now", strconv.Itoa(int(c.ID)))
 	}
 	switch {
@@ -90,13 +91,13 @@ func changes(old, c *remotecluster.Status) []Event {
 		add("cluster-"+string(c.State), stateCode(c.State), strings.TrimSuffix(fmt.Sprintf("%s, was %s: %s", c.State, old.State, c.Message), ": "),
 			"before", string(old.State))
 	case withoutPorts(c.LastError) != withoutPorts(old.LastError) && c.Failures > old.Failures && !old.Connected:
-		add("cluster-error", CodeClusterError, c.LastError, "failures", strconv.Itoa(c.Failures))
+		add("cluster-error", codes.ClusterError, c.LastError, "failures", strconv.Itoa(c.Failures))
 	}
 	switch {
 	case old.Withheld.IsZero() && !c.Withheld.IsZero():
-		add("backends-withheld", CodeBackendsWithheld, "without contact for too long: its service backends are not used; everything else is kept")
+		add("backends-withheld", codes.BackendsWithheld, "without contact for too long: its service backends are not used; everything else is kept")
 	case !old.Withheld.IsZero() && c.Withheld.IsZero():
-		add("backends-back", CodeBackendsBack, "synced again: its service backends are used")
+		add("backends-back", codes.BackendsBack, "synced again: its service backends are used")
 	}
 	return append(events, rejections(old, c)...)
 }
@@ -116,20 +117,20 @@ func withoutPorts(text string) string {
 	}
 }
 
-func stateCode(s remotecluster.State) Code {
+func stateCode(s remotecluster.State) codes.Code {
 	switch s {
 	case remotecluster.Ready:
-		return CodeClusterReady
+		return codes.ClusterReady
 	case remotecluster.Syncing:
-		return CodeClusterSyncing
+		return codes.ClusterSyncing
 	case remotecluster.Degraded:
-		return CodeClusterDegraded
+		return codes.ClusterDegraded
 	case remotecluster.Failed:
-		return CodeClusterFailed
+		return codes.ClusterFailed
 	case remotecluster.Removing:
-		return CodeClusterRemoving
+		return codes.ClusterRemoving
 	default:
-		return CodeClusterConnecting
+		return codes.ClusterConnecting
 	}
 }
 
@@ -145,11 +146,11 @@ func rejections(old, c *remotecluster.Status) []Event {
 				reasons = append(reasons, fmt.Sprintf("%d for %s", n, reason))
 			}
 			slices.Sort(reasons)
-			events = append(events, event(c, "entries-rejected", CodeEntriesRejected,
+			events = append(events, event(c, "entries-rejected", codes.EntriesRejected,
 				fmt.Sprintf("%d of its %s refused: %s; what was known of them before stays", now, r, strings.Join(reasons, ", ")),
 				"resource", string(r), "rejected", strconv.Itoa(now), "example", c.Sources[r].Example.String()))
 		case before > 0 && now == 0 && c.Sources[r].Synced:
-			events = append(events, event(c, "entries-accepted", CodeEntriesAccepted, fmt.Sprintf("none of its %s is refused any more", r),
+			events = append(events, event(c, "entries-accepted", codes.EntriesAccepted, fmt.Sprintf("none of its %s is refused any more", r),
 				"resource", string(r)))
 		}
 	}
@@ -166,7 +167,7 @@ func resourcesOf(c *remotecluster.Status) []wire.Resource {
 }
 
 // event is one about a cluster; evidence is name, value, name, value.
-func event(c *remotecluster.Status, kind string, code Code, message string, evidence ...string) Event {
+func event(c *remotecluster.Status, kind string, code codes.Code, message string, evidence ...string) Event {
 	e := Event{Clusters: []string{c.Name}, Kind: kind, Code: code, Message: message, Resource: "clusters", Name: c.Name, Evidence: make(map[string]string)}
 	for i := 0; i+1 < len(evidence); i += 2 {
 		e.Evidence[evidence[i]] = evidence[i+1]

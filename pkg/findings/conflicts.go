@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
@@ -133,11 +134,11 @@ func summary(verb string, all []*Conflict) Event {
 	return e
 }
 
-func (c *Conflict) code() Code {
+func (c *Conflict) code() codes.Code {
 	if c.Kind == KindClusterID {
-		return CodeClusterIDConflict
+		return codes.ClusterIDConflict
 	}
-	return CodeAddressConflict
+	return codes.AddressConflict
 }
 
 // idConflicts compares the cluster IDs that were in conflict with those that

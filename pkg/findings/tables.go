@@ -12,6 +12,7 @@ import (
 	"github.com/cilium/statedb/index"
 
 	"github.com/mesh-agent/mesh-agent/internal/tables"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
 // The names of the tables.
@@ -60,7 +61,7 @@ type Event struct {
 	Time     time.Time
 	Clusters []string // whom it concerns; the first one most
 	Kind     string
-	Code     Code
+	Code     codes.Code
 	Message  string
 	Resource string // the list that has the object; empty for none
 	Name     string // of the object in that list

@@ -1,0 +1,15 @@
+package codes
+
+// Who finds something.
+const (
+	Events    Owner = "events"    // pkg/findings: what became of the clusters
+	Conflicts Owner = "conflicts" // pkg/findings: what clusters disagree on
+)
+
+// owners are the parts of the registry, by who finds what is in them.
+func owners() map[Owner][]Entry {
+	return map[Owner][]Entry{
+		Events:    events(),
+		Conflicts: conflicts(),
+	}
+}
