@@ -1,6 +1,6 @@
 GO ?= go
 # Counted, not timed: a time that runs out during a call fails the test now and then.
-FUZZTIME ?= 30000x
+FUZZTIME ?= 10000x
 PKGS ?= ./...
 MODULES = . test/interop test/interop/model test/interop/peer
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)

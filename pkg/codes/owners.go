@@ -4,6 +4,7 @@ package codes
 const (
 	Events    Owner = "events"    // pkg/findings: what became of the clusters
 	Conflicts Owner = "conflicts" // pkg/findings: what clusters disagree on
+	States    Owner = "states"    // pkg/remotecluster: why a cluster is as it is
 )
 
 // owners are the parts of the registry, by who finds what is in them.
@@ -11,5 +12,6 @@ func owners() map[Owner][]Entry {
 	return map[Owner][]Entry{
 		Events:    events(),
 		Conflicts: conflicts(),
+		States:    states(),
 	}
 }

@@ -37,6 +37,8 @@ type Page struct {
 	Items []KeyValue
 	// At is the same for all pages of a list: the position of the first one.
 	At Position
+	// Left is how many keys of the list come after this page.
+	Left int64
 }
 
 // Past is what was selected at an earlier position.

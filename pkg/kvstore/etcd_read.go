@@ -181,7 +181,7 @@ func (l *lister) run(ctx context.Context, page func(Page) error) error {
 			items := fromPBs(resp.Kvs)
 			next = append(append(make([]byte, 0, len(items[len(items)-1].Key)+1), items[len(items)-1].Key...), 0)
 			l.limit = nextLimit(l.limit, items)
-			if err := page(Page{Items: items, At: l.at}); err != nil {
+			if err := page(Page{Items: items, At: l.at, Left: resp.Count - int64(len(items))}); err != nil {
 				return err
 			}
 		}

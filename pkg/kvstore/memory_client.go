@@ -55,7 +55,7 @@ func (m *Memory) List(ctx context.Context, prefix string, page func(Page) error,
 	}
 	for len(items) > 0 {
 		n := min(size, len(items))
-		if err := page(Page{Items: items[:n:n], At: at}); err != nil {
+		if err := page(Page{Items: items[:n:n], At: at, Left: int64(len(items) - n)}); err != nil {
 			return Position{}, err
 		}
 		if items = items[n:]; len(items) == 0 {

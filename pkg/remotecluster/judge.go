@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -42,20 +43,39 @@ func (c *Cluster) Status() Status {
 	s.Withheld, s.Revocations = t.contact.withheld, t.contact.times
 	synced, serving := c.addSources(&s)
 	s.Ready = s.Connected && serving && t.refusal == nil && !t.draining
-	s.State, s.Message = c.judge(s, synced, serving)
+	v := c.judge(s, synced, serving)
 	if !s.Withheld.IsZero() && s.State != Removing {
-		s.State, s.Message = c.withheld(s)
+		v = c.withheld(s, v)
 	}
+	s.State, s.Code, s.Message = v.state, v.code, v.text
 	return s
 }
 
+// verdict is the state of a cluster with why it is so, in a person's words; without
+// words when all is well.
+type verdict struct {
+	state State
+	reason
+}
+
+// reason is a finding in words.
+type reason struct {
+	code codes.Code
+	text string
+}
+
+func because(code codes.Code, format string, args ...any) reason {
+	return reason{code, fmt.Sprintf(format, args...)}
+}
+
 // withheld adds to state and message that the backends are not used.
-func (c *Cluster) withheld(s Status) (State, string) {
-	text := fmt.Sprintf("its service backends are not used since %s, after %s without contact (--clustermesh-cache-ttl)", at(s.Withheld), c.CacheTTL)
-	if s.State == Ready {
-		return Degraded, text // about to be taken back
+func (c *Cluster) withheld(s Status, v verdict) verdict {
+	why := because(codes.WithoutContact, "its service backends are not used since %s, after %s without contact (--clustermesh-cache-ttl)", at(s.Withheld), c.CacheTTL)
+	if v.state == Ready {
+		return verdict{Degraded, why} // about to be taken back
 	}
-	return s.State, s.Message + "; " + text
+	v.text += "; " + why.text
+	return v
 }
 
 // addSources fills in the sources and tells whether all that are needed have
@@ -70,7 +90,7 @@ func (c *Cluster) addSources(s *Status) (synced, serving bool) {
 		serving = serving && (st.Synced && st.Following || st.late)
 		s.Sources[r] = SourceStatus{
 			Exported: t.capabilities == nil || t.capabilities.Exports(r), Late: st.late, SyncDuration: st.SyncDuration,
-			Synced: st.Synced, Count: st.Count, Rejected: st.Rejected, Rejections: st.Rejections, Example: st.Example,
+			Synced: st.Synced, Read: st.Read, Total: st.Total, Count: st.Count, Rejected: st.Rejected, Rejections: st.Rejections, Example: st.Example,
 			Freshness: Freshness{AsOf: st.AsOf, State: freshness(st.Status, s.Connected, stale)},
 		}
 		if st.LastEvent.After(s.LastEvent) {
@@ -103,32 +123,32 @@ func freshness(st store.Status, connected bool, stale time.Duration) FreshnessSt
 	return FreshnessSynced
 }
 
-// judge names the state and says why it is not ready, in a person's words.
-// The tracker's mu is held.
-func (c *Cluster) judge(s Status, synced, serving bool) (State, string) {
+// judge names the state and says why it is not ready. The tracker's mu is held.
+func (c *Cluster) judge(s Status, synced, serving bool) verdict {
 	t := &c.track
 	switch {
 	case t.draining:
-		return Removing, "its file is gone; its entries are being withdrawn"
+		return verdict{Removing, because(codes.BeingRemoved, "its file is gone; its entries are being withdrawn")}
 	case t.unusable != nil:
-		return Failed, fmt.Sprintf("the client file cannot be used: %v", t.unusable)
+		return verdict{Failed, because(codes.FileUnusable, "the client file cannot be used: %v", t.unusable)}
 	case t.refusal != nil:
-		return Failed, c.refused()
+		return verdict{Failed, c.refused()}
 	case !s.Connected && t.client != nil && synced:
-		return Degraded, fmt.Sprintf("etcd does not answer since %s; what was known is kept: %v", at(t.lastSuccess), t.probeError)
+		return verdict{Degraded, because(codes.EtcdSilent, "etcd does not answer since %s; what was known is kept: %v", at(t.lastSuccess), t.probeError)}
 	case !s.Connected && synced:
-		return Degraded, fmt.Sprintf("not connected since %s; what was known is kept: %s", at(t.lastSuccess), c.attempt())
+		return verdict{Degraded, because(codes.ConnectionLost, "not connected since %s; what was known is kept: %s", at(t.lastSuccess), c.attempt())}
 	case !s.Connected:
-		return Connecting, c.attempt()
+		return verdict{Connecting, because(codes.NotConnectedYet, "%s", c.attempt())}
 	case !synced:
-		return Syncing, c.progress()
+		return verdict{Syncing, c.progress()}
 	case !serving:
-		return Degraded, "connected, but not everything is followed at this moment, what was known is kept: " + c.progress()
+		why := c.progress()
+		return verdict{Degraded, because(codes.NotFollowed, "connected, but not everything is followed at this moment, what was known is kept: %s", why.text)}
 	}
-	if problem := c.problem(s); problem != "" {
-		return Degraded, problem
+	if problem := c.problem(s); problem.text != "" {
+		return verdict{Degraded, problem}
 	}
-	return Ready, ""
+	return verdict{Ready, reason{code: codes.AllFollowed}}
 }
 
 // attempt says what stands between the cluster and a connection.
@@ -147,78 +167,89 @@ func (c *Cluster) attempt() string {
 
 // refused says why the present configuration cannot be used, or what has
 // become of it since.
-func (c *Cluster) refused() string {
+func (c *Cluster) refused() reason {
 	t := &c.track
-	if problem := t.config.problem(); problem != "" {
-		return fmt.Sprintf("%s; and that one cannot be used: %v", problem, t.refusal)
+	code := codes.ConfigurationRefused
+	if t.conflict != nil {
+		code = codes.ClusterIDTaken
 	}
-	return t.refusal.Error()
+	if problem := t.config.problem(); problem != "" {
+		return because(code, "%s; and that one cannot be used: %v", problem, t.refusal)
+	}
+	return because(code, "%v", t.refusal)
 }
 
 // progress says what a session that does not serve yet waits for.
-func (c *Cluster) progress() string {
+func (c *Cluster) progress() reason {
 	t := &c.track
 	switch {
 	case t.handing:
-		return "its configuration is to be written into the own kvstore first"
+		return because(codes.Copying, "its configuration is to be written into the own kvstore first")
 	case t.canaries != nil && t.at > phaseConfig:
 	case t.config == nil:
-		return "connected" // about to list
+		return because(codes.Copying, "connected") // about to list
 	default:
 		if problem := t.config.pending(); problem != "" {
-			return problem
+			return because(codes.NoConfiguration, "%s", problem)
 		}
-		return fmt.Sprintf("waiting for the cluster configuration %s: %s", wire.ClusterConfigKey(c.Name), WhoseEtcd)
+		return because(codes.NoConfiguration, "waiting for the cluster configuration %s: %s", wire.ClusterConfigKey(c.Name), WhoseEtcd)
 	}
 	for _, src := range c.Sources {
 		r, st := src.Resource(), c.stand(src)
 		switch {
 		case st.Synced && st.Following, st.late, st.left:
 		case !t.canaries.seen(r):
-			return fmt.Sprintf("waiting for the remote cluster to have written its %s (%s): %s",
+			return because(codes.NoCanary, "waiting for the remote cluster to have written its %s (%s): %s",
 				r, wire.SyncedKey(c.Name, r, t.canaries.cached), WriterRuns)
 		case st.Err != nil:
-			return fmt.Sprintf("listing %s: %v", r, st.Err)
+			return because(codes.ListFails, "listing %s: %v", r, st.Err)
 		case st.Pending > 0:
-			return fmt.Sprintf("copying %s: %d of %d so far", r, max(st.Count-st.Pending, 0), st.Count)
+			return because(codes.Copying, "copying %s: %d of %d so far", r, max(st.Count-st.Pending, 0), st.Count)
+		case st.Total > 0:
+			return because(codes.Copying, "listing %s: %d of %d so far", r, st.Read, st.Total)
 		default:
-			return fmt.Sprintf("listing %s: %d so far", r, st.Count)
+			return because(codes.Copying, "listing %s: %d so far", r, st.Count)
 		}
 	}
-	return "finishing"
+	return because(codes.Copying, "finishing")
 }
 
-// problem says what is wrong with a session that serves; empty when nothing is.
-func (c *Cluster) problem(s Status) string {
-	t := &c.track
-	if problem := t.config.problem(); problem != "" {
-		return problem
+// problem says what is wrong with a session that serves; without words when
+// nothing is.
+func (c *Cluster) problem(s Status) reason {
+	if problem := c.track.config.problem(); problem != "" {
+		return because(codes.ConfigurationGone, "%s", problem)
 	}
 	for _, src := range c.Sources {
-		r := src.Resource()
-		st := c.stand(src)
-		if st.late {
-			return fmt.Sprintf("no canary %s: its %s are not read, so details of its backends are missing (nodes, zones, conditions); %s",
-				wire.SyncedKey(c.Name, r, t.canaries.cached), r, WriterRuns)
-		}
-		if st.Err != nil {
-			return fmt.Sprintf("%s: %v", r, st.Err)
-		}
-		if s.Sources[r].Freshness.State != FreshnessSynced && st.Pending > 0 {
-			return fmt.Sprintf("the copy of its %s is behind since %s: %d are still to be written to our own kvstore", r, at(s.Sources[r].Freshness.AsOf), st.Pending)
-		}
-		if s.Sources[r].Freshness.State != FreshnessSynced {
-			return fmt.Sprintf("%s could not be confirmed since %s", r, at(s.Sources[r].Freshness.AsOf))
-		}
-		if n := s.Sources[r].Rejected; n > 0 && s.Sources[r].Count == 0 {
-			return fmt.Sprintf("every one of its %d %s is refused: %s%s: check what writes them in that cluster", n, r, reasons(s.Sources[r].Rejections), suchAs(st.Example))
+		if problem := c.sourceProblem(src, s.Sources[src.Resource()]); problem.text != "" {
+			return problem
 		}
 	}
-	if hb := t.client.Status().Heartbeat; hb.Stale {
-		return fmt.Sprintf("no heartbeat at %s since %s: etcd answers, but the cluster's writer may be gone; %s",
-			wire.HeartbeatKey, at(latest(hb.Seen, t.since)), WriterRuns)
+	if hb := s.Heartbeat; hb.Stale {
+		return because(codes.NoHeartbeat, "no heartbeat at %s since %s: etcd answers, but the cluster's writer may be gone; %s",
+			wire.HeartbeatKey, at(latest(hb.Seen, c.track.since)), WriterRuns)
 	}
-	return ""
+	return reason{}
+}
+
+// sourceProblem says what is wrong with one resource; without words when nothing is.
+func (c *Cluster) sourceProblem(src Source, is SourceStatus) reason {
+	r, st := src.Resource(), c.stand(src)
+	fresh := is.Freshness.State == FreshnessSynced
+	switch {
+	case st.late:
+		return because(codes.DetailsMissing, "no canary %s: its %s are not read, so details of its backends are missing (nodes, zones, conditions); %s",
+			wire.SyncedKey(c.Name, r, c.track.canaries.cached), r, WriterRuns)
+	case st.Err != nil:
+		return because(codes.StreamBroken, "%s: %v", r, st.Err)
+	case !fresh && st.Pending > 0:
+		return because(codes.CopyBehind, "the copy of its %s is behind since %s: %d are still to be written to our own kvstore", r, at(is.Freshness.AsOf), st.Pending)
+	case !fresh:
+		return because(codes.NotConfirmed, "%s could not be confirmed since %s", r, at(is.Freshness.AsOf))
+	case is.Rejected > 0 && is.Count == 0:
+		return because(codes.AllRefused, "every one of its %d %s is refused: %s%s: check what writes them in that cluster", is.Rejected, r, reasons(is.Rejections), suchAs(st.Example))
+	}
+	return reason{}
 }
 
 func latest(a, b time.Time) time.Time {

@@ -3,6 +3,7 @@ package remotecluster
 import (
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -60,6 +61,9 @@ type SourceStatus struct {
 	// Synced tells whether a complete list has been applied since the cluster
 	// was added. It does not go back when the connection is lost.
 	Synced bool
+	// Read and Total are how many keys the list under way has brought, and how many
+	// there were at its revision; 0 while none is, or nothing is known of it.
+	Read, Total int
 	// Count is the number of accepted keys, Rejected the number of present
 	// keys whose value was refused.
 	Count, Rejected int
@@ -80,7 +84,8 @@ type Status struct {
 	Ready          bool
 	Connected      bool
 	Cached         bool
-	Message        string // why it is not ready, in a person's words; empty when all is well
+	Message        string     // why it is not ready, in a person's words; empty when all is well
+	Code           codes.Code // of what the message says
 	Endpoints      []string
 	EtcdClusterID  string // hexadecimal; empty before the first session
 	ConfigFile     string

@@ -206,6 +206,7 @@ func (f *follower) list(ctx context.Context, k keeper, s Session) error {
 		}
 		defer turn.wait()
 		k.page(p)
+		f.state.read(len(p.Items), p.Left)
 		return ctx.Err()
 	})
 	if err != nil {

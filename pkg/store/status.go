@@ -31,6 +31,10 @@ type Status struct {
 	Synced bool
 	// Listing: a list is under way.
 	Listing bool
+	// Read and Total are how many keys the list under way has brought so far, and
+	// how many there were in all at its revision; both 0 before its first page, and
+	// while none is under way.
+	Read, Total int
 	// Following: a stream is open.
 	Following bool
 	// Count is the number of entries in force, Rejected that of keys whose
@@ -216,11 +220,20 @@ func (s *followState) listed(start time.Time, at kvstore.Position) {
 func (s *followState) listing(now bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.status.Read, s.status.Total = 0, 0
 	if s.status.Listing = now; now {
 		s.lists++
 		s.move(kvstore.Position{})
 		s.pending = nil
 	}
+}
+
+// read notes a page of the list under way, and how many keys come after it.
+func (s *followState) read(n int, left int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status.Read += n
+	s.status.Total = s.status.Read + int(left)
 }
 
 func (s *followState) following(stream kvstore.Stream) {
