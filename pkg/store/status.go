@@ -61,11 +61,12 @@ type Status struct {
 // followState is what a follower shows to others while it works. Counts and
 // refusals are those of a Watch alone.
 type followState struct {
-	mu      sync.Mutex
-	status  Status
-	applied kvstore.Position
-	lists   int            // how many were begun
-	stream  kvstore.Stream // nil when none is open
+	mu       sync.Mutex
+	status   Status
+	applied  kvstore.Position
+	lists    int // how many were begun
+	arrivals arrivals
+	stream   kvstore.Stream // nil when none is open
 	// pending are probes whose revision has not been applied yet: the oldest
 	// and the newest. Two suffice to make progress under any rate of probes.
 	pending []kvstore.Probe
@@ -199,6 +200,7 @@ func (s *followState) advance(to kvstore.Position, events bool) {
 	s.move(to)
 	if events {
 		s.status.LastEvent = time.Now()
+		s.arrivals.batch(to.Revision, s.status.LastEvent)
 	}
 	s.settle()
 }
@@ -212,6 +214,7 @@ func (s *followState) listed(start time.Time, at kvstore.Position) {
 		s.status.Synced, s.status.SyncDuration = true, time.Since(start)
 	}
 	s.move(at)
+	s.arrivals.list(at.Revision, time.Now())
 	s.pending, s.status.AsOf = nil, start
 }
 
@@ -224,6 +227,7 @@ func (s *followState) listing(now bool) {
 	if s.status.Listing = now; now {
 		s.lists++
 		s.move(kvstore.Position{})
+		s.arrivals = arrivals{} // it may be another history
 		s.pending = nil
 	}
 }

@@ -44,8 +44,10 @@ type Watch[T any] struct {
 	kind Kind[T]
 	log  *slog.Logger
 
-	run    sync.Mutex // held by Run and Drain, which own set, decode and what follower owns
+	run    sync.Mutex   // held by Run and Drain, which own decode and what follower owns
+	mu     sync.RWMutex // held to change set and below, by who holds run, and by others to read them
 	set    *Set[T]
+	below  string    // where the keys are: the prefix of the last Run
 	decode Decode[T] // of the present Run
 
 	warnings *rate.Limiter // of refused entries
@@ -75,16 +77,25 @@ func (w *Watch[T]) Run(ctx context.Context, s Session) error {
 	w.run.Lock()
 	defer w.run.Unlock()
 	w.decode = w.kind.Decode(s.Expect)
+	w.mu.Lock()
+	w.below = s.Prefix
+	w.mu.Unlock()
 	return w.follower.run(ctx, w, s)
 }
 
-func (w *Watch[T]) begin() { w.set.Begin() }
+func (w *Watch[T]) begin() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.set.Begin()
+}
 
 func (w *Watch[T]) page(p kvstore.Page) {
 	changes := make([]Change[T], 0, len(p.Items))
+	w.mu.Lock()
 	for i := range p.Items {
 		changes = w.upsert(changes, &p.Items[i])
 	}
+	w.mu.Unlock()
 	w.commit(changes)
 }
 
@@ -121,18 +132,28 @@ const sweepBatch = 5000
 
 func (w *Watch[T]) sweep(deletions func(func(Change[T]) bool)) {
 	batch := make([]Change[T], 0, 64)
+	w.mu.Lock()
 	for ch := range deletions {
 		if batch = append(batch, ch); len(batch) == sweepBatch {
+			w.mu.Unlock() // who is told may take long
 			w.commit(batch)
 			batch = batch[:0]
+			w.mu.Lock()
 		}
 	}
+	w.mu.Unlock()
 	w.commit(batch)
 }
 
 func (w *Watch[T]) apply(b kvstore.Batch) {
 	defer w.kind.Metrics.received(w.kind.Resource, len(b.Events))()
-	var changes []Change[T]
+	w.commit(w.take(b))
+}
+
+// take learns from a batch what has changed.
+func (w *Watch[T]) take(b kvstore.Batch) (changes []Change[T]) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for i := range b.Events {
 		e := &b.Events[i]
 		if e.Type != kvstore.EventDelete {
@@ -141,7 +162,7 @@ func (w *Watch[T]) apply(b kvstore.Batch) {
 			changes = append(changes, ch)
 		}
 	}
-	w.commit(changes)
+	return changes
 }
 
 func (w *Watch[T]) upsert(to []Change[T], kv *kvstore.KeyValue) []Change[T] {
