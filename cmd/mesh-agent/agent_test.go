@@ -57,6 +57,10 @@ func (m *testMesh) Ready() (bool, map[string]string) {
 	return !m.starting, map[string]string{}
 }
 
+func (m *testMesh) Announced() []remotecluster.Status { return nil }
+
+func (m *testMesh) Find(string, wire.Resource, string) (store.Found, bool) { return store.Found{}, false }
+
 func (m *testMesh) Ignored() []clustermesh.Ignored { return nil }
 
 func (m *testMesh) Revision() uint64 { return 1 }

@@ -116,7 +116,11 @@ func clusterLine(c *api.Cluster) []string {
 	if c == nil {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s (ID %d), %s, %s", c.Name, c.ID, c.State, freshnessText(*c)), c.Message}
+	line := []string{fmt.Sprintf("%s (ID %d), %s, %s", c.Name, c.ID, c.State, freshnessText(*c))}
+	if c.Message != "" {
+		line = append(line, coded(c.Code, c.Message))
+	}
+	return line
 }
 
 // present drops the fields that have nothing to say.
@@ -148,7 +152,7 @@ func pageEvents(p *printer.Page, events []api.Event, now time.Time) {
 	}
 	p.Section("Recent events")
 	for _, e := range events {
-		p.Item(fmt.Sprintf("%7s ago  ", printer.Duration(now.Sub(e.Time))), "%s: %s", e.Kind, e.Message)
+		p.Item(fmt.Sprintf("%7s ago  ", printer.Duration(now.Sub(e.Time))), "%s: %s", coded(e.Code, e.Kind), e.Message)
 	}
 	p.End()
 }

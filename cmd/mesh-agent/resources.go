@@ -125,8 +125,10 @@ func clusterTable() printer.Table[api.Cluster] {
 		{Title: "FRESHNESS", Text: freshnessText, Color: func(c api.Cluster) printer.Color { return wellColor(c.Fresh()) }},
 		{Title: "REJECTED", Right: true, Wide: true, Text: func(c api.Cluster) string { return strconv.Itoa(sum(c.Rejected)) }},
 		{Title: "FAILURES", Right: true, Wide: true, Text: func(c api.Cluster) string { return strconv.Itoa(c.Failures) }},
+		{Title: "HEARTBEAT", Wide: true, Text: func(c api.Cluster) string { return heartbeatText(c.HeartbeatAgeSeconds) }},
 		{Title: "CONNECTED", Wide: true, Text: func(c api.Cluster) string { return ago(c.ConnectedSince) }},
 		{Title: "ENDPOINTS", Wide: true, Text: func(c api.Cluster) string { return strings.Join(c.Endpoints, ",") }},
+		{Title: "CODE", Wide: true, Text: func(c api.Cluster) string { return c.Code }},
 		{Title: "MESSAGE", Wide: true, Text: func(c api.Cluster) string { return c.Message }},
 	}
 }

@@ -142,6 +142,7 @@ func ownCluster(st *api.Status) *api.Cluster {
 	mode := wire.EndpointSlicesBoth
 	return &api.Cluster{
 		Name: st.Agent.Cluster, ID: st.Agent.ClusterID, State: k.State, Ready: k.Ready, Connected: k.Connected, Message: k.Message,
+		Code: k.Code, HeartbeatAgeSeconds: k.HeartbeatAgeSeconds,
 		Endpoints: k.Endpoints, EtcdClusterID: k.EtcdClusterID, ConfigFile: k.ConfigFile,
 		Capabilities: api.Capabilities{EndpointSlicesExportMode: &mode},
 		Synced:       k.Synced, Counts: k.Counts, Rejected: k.Rejected, Freshness: k.Freshness,
@@ -210,6 +211,9 @@ func missingFor(st *api.Status, goal, cluster string) string {
 	}
 	var late, missing []string
 	for i := range clusters {
+		if clusters[i].State == "removing" {
+			continue // it is not in the directory any more
+		}
 		if !reached(&clusters[i], goal) {
 			late = append(late, fmt.Sprintf("%s (%s)", clusters[i].Name, stateText(&clusters[i])))
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"strconv"
@@ -16,10 +17,10 @@ import (
 func pageCluster(p *printer.Page, c *api.Cluster, now time.Time) {
 	p.Line("Cluster %s (ID %d): %s", c.Name, c.ID, printer.Painted{Text: c.State, Color: clusterColor(*c)})
 	if c.Message != "" {
-		p.Text("%s", c.Message)
+		p.Text("%s", coded(c.Code, c.Message))
 	}
 	if kind := troubleOf(c); kind != noTrouble {
-		p.Advice("%s", kind.remedy())
+		p.Advice("%s", cmp.Or(remedyOf(c.Code), kind.remedy()))
 	}
 	p.Blank()
 	connected := "no"
@@ -38,6 +39,7 @@ func pageCluster(p *printer.Page, c *api.Cluster, now time.Time) {
 		printer.F("Capabilities", capabilities(c.Capabilities)...),
 		printer.F("Copied by a mirror", yesNo(c.Cached)),
 		printer.F("Failures", failures...),
+		printer.F("Heartbeat", heartbeatText(c.HeartbeatAgeSeconds)),
 		printer.F("Last event", moment(c.LastEvent, now)),
 	)
 	p.Blank()
@@ -46,6 +48,22 @@ func pageCluster(p *printer.Page, c *api.Cluster, now time.Time) {
 		p.Blank()
 		p.Text("Refused: %s", refusedText(c.Refusals))
 	}
+}
+
+// copyText is the state of a copy, with how far it is while it is made.
+func copyText(f api.Freshness) string {
+	if f.Total > 0 && f.State == "syncing" {
+		return fmt.Sprintf("%s %d of %d", f.State, f.Read, f.Total)
+	}
+	return f.State
+}
+
+// heartbeatText says when the heartbeat was last seen.
+func heartbeatText(age *float64) string {
+	if age == nil {
+		return "never seen"
+	}
+	return seconds(*age) + " ago"
 }
 
 // moment writes a time with its distance from now; nothing for none.
@@ -92,7 +110,7 @@ func resourceTable(now time.Time) printer.Table[row] {
 		{Title: "SYNCED", Text: func(r row) string { return yesNo(r.synced) }, Color: func(r row) printer.Color { return wellColor(r.synced) }},
 		{Title: "ENTRIES", Right: true, Text: func(r row) string { return strconv.Itoa(r.n) }},
 		{Title: "REFUSED", Right: true, Text: func(r row) string { return strconv.Itoa(r.wrong) }},
-		{Title: "FRESHNESS", Text: func(r row) string { return r.fresh.State }, Color: func(r row) printer.Color { return wellColor(r.fresh.State == "synced") }},
+		{Title: "FRESHNESS", Text: func(r row) string { return copyText(r.fresh) }, Color: func(r row) printer.Color { return wellColor(r.fresh.State == "synced") }},
 		{Title: "EQUAL TO THE REMOTE AS OF", Text: func(r row) string {
 			if r.fresh.AsOf == nil {
 				return "never"

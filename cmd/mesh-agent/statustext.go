@@ -265,7 +265,7 @@ func refusedText(refusals []api.Refusal) string {
 
 // story is what is wrong with a cluster, on one line.
 func story(c *api.Cluster, now time.Time) string {
-	text := cmp.Or(c.Message, freshnessText(*c))
+	text := coded(c.Code, cmp.Or(c.Message, freshnessText(*c)))
 	if c.Failures > 0 && c.LastFailure != nil && !c.Connected {
 		text += fmt.Sprintf(" (%s, the last %s ago)", count(c.Failures, "failure"), printer.Duration(now.Sub(*c.LastFailure)))
 	}

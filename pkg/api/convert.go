@@ -20,7 +20,7 @@ import (
 func toCluster(st remotecluster.Status, now time.Time) Cluster {
 	c := Cluster{
 		Name: st.Name, ID: st.ID, State: string(st.State),
-		Ready: st.Ready, Connected: st.Connected, Cached: st.Cached, Message: st.Message,
+		Ready: st.Ready, Connected: st.Connected, Cached: st.Cached, Message: st.Message, Code: string(st.Code),
 		Endpoints: orEmpty(st.Endpoints), EtcdClusterID: st.EtcdClusterID, ConfigFile: st.ConfigFile,
 		Capabilities: toCapabilities(st.Capabilities),
 		Failures:     st.Failures, LastFailure: timeOrNull(st.LastFailure), LastError: st.LastError,
@@ -28,6 +28,7 @@ func toCluster(st remotecluster.Status, now time.Time) Cluster {
 	}
 	c.Synced, c.Counts, c.Rejected, c.Freshness = bySource(st.Sources, now)
 	c.Refusals = toRefusals(st.Sources)
+	c.HeartbeatAgeSeconds = heartbeatAge(st)
 	return c
 }
 
@@ -38,6 +39,7 @@ func bySource(sources map[wire.Resource]remotecluster.SourceStatus, now time.Tim
 	set := func(r wire.Resource, s *bool, n, refused *int, f *Freshness) {
 		src := sources[r]
 		*s, *n, *refused, *f = src.Synced, src.Count, src.Rejected, toFreshness(src.Freshness, now)
+		f.Read, f.Total = src.Read, src.Total
 	}
 	set(wire.Nodes, &synced.Nodes, &counts.Nodes, &rejected.Nodes, &freshness.Nodes)
 	set(wire.Services, &synced.Services, &counts.Services, &rejected.Services, &freshness.Services)
@@ -66,18 +68,24 @@ func toRefusals(sources map[wire.Resource]remotecluster.SourceStatus) []Refusal 
 
 func toKVStore(st remotecluster.Status, now time.Time) *KVStore {
 	k := &KVStore{
-		State: string(st.State), Ready: st.Ready, Connected: st.Connected, Message: st.Message,
+		State: string(st.State), Ready: st.Ready, Connected: st.Connected, Message: st.Message, Code: string(st.Code),
 		Endpoints: orEmpty(st.Endpoints), EtcdClusterID: st.EtcdClusterID, ConfigFile: st.ConfigFile,
 		Failures: st.Failures, LastFailure: timeOrNull(st.LastFailure), LastError: st.LastError,
 		ConnectedSince: timeOrNull(st.ConnectedSince), LastEvent: timeOrNull(st.LastEvent),
 	}
-	if st.Connected {
-		age := st.Heartbeat.Age.Seconds()
-		k.HeartbeatAgeSeconds = &age
-	}
+	k.HeartbeatAgeSeconds = heartbeatAge(st)
 	k.Synced, k.Counts, k.Rejected, k.Freshness = bySource(st.Sources, now)
 	k.Refusals = toRefusals(st.Sources)
 	return k
+}
+
+// heartbeatAge is since when no heartbeat was seen, null when nothing is known of it.
+func heartbeatAge(st remotecluster.Status) *float64 {
+	if !st.Connected && st.Heartbeat.Seen.IsZero() {
+		return nil
+	}
+	age := float64(st.Heartbeat.Age.Milliseconds()) / 1000
+	return &age
 }
 
 // writtenKVStore is a kvstore that is only written to.

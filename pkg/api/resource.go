@@ -86,7 +86,7 @@ func (res resource[D, J]) passes(s *Server, v *view, q *query, d D) bool {
 }
 
 func (res resource[D, J]) view(s *Server, r *http.Request) *view {
-	if res.dated {
+	if res.dated || len(res.of) > 0 {
 		return s.datedView(r.Context())
 	}
 	return s.view(r.Context())
@@ -107,7 +107,7 @@ func (res resource[D, J]) list(s *Server, w http.ResponseWriter, r *http.Request
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	out := newListWriter(r.Context(), w, v.revision)
+	out := newListWriter(r.Context(), w, v.revision, v.freshness(res.of, s.now()))
 	n, last := 0, ""
 	for d := range items {
 		if out.err() != nil {
@@ -143,11 +143,15 @@ type listWriter struct {
 // chunkSize is how much is gathered before it goes to the connection.
 const chunkSize = 64 << 10
 
-func newListWriter(ctx context.Context, w io.Writer, revision uint64) *listWriter {
+func newListWriter(ctx context.Context, w io.Writer, revision uint64, freshness map[string]Freshness) *listWriter {
 	l := &listWriter{done: ctx.Done(), out: bufio.NewWriterSize(w, chunkSize)}
 	l.enc = newEncoder(&l.buf)
 	l.print(`{"revision":`)
 	l.encode(revision)
+	if freshness != nil {
+		l.print(`,"freshness":`)
+		l.encode(freshness)
+	}
 	l.print(`,"items":[`)
 	return l
 }

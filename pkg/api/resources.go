@@ -57,9 +57,9 @@ func clusterName(c remotecluster.Status) string { return c.Name }
 // settledCluster is a cluster without what moves all the time.
 func settledCluster(c remotecluster.Status) any {
 	settled := toCluster(c, time.Time{})
-	settled.LastEvent = nil
+	settled.LastEvent, settled.HeartbeatAgeSeconds = nil, nil
 	for _, f := range settled.Freshness.All() {
-		f.AsOf, f.AgeSeconds = nil, nil
+		*f = Freshness{State: f.State}
 	}
 	return settled
 }

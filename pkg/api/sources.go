@@ -19,6 +19,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // Mesh is what the server asks about the remote clusters. Its methods answer at
@@ -33,6 +34,12 @@ type Mesh interface {
 	// timeout has passed. Once true it stays true. The reasons say by cluster
 	// what is waited for.
 	Ready() (bool, map[string]string)
+	// Announced describes the clusters that the mesh directory has at this moment and
+	// Clusters has not, or has with another client file.
+	Announced() []remotecluster.Status
+	// Find tells what is known of one key of a cluster, by its name below the
+	// resource's prefix; false for nothing. It may wait while a batch is read.
+	Find(cluster string, r wire.Resource, name string) (store.Found, bool)
 	// Ignored lists files of the mesh directory that cannot be a cluster's.
 	Ignored() []clustermesh.Ignored
 	// Revision grows with every change of a cluster's state; counts and

@@ -2,8 +2,11 @@ package api
 
 import (
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
 // The states of the agent.
@@ -16,7 +19,8 @@ const (
 func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 	// What the mesh says comes first: what it calls synced is then in the view.
 	ready, _ := s.Mesh.Ready()
-	clusters := s.Mesh.Clusters()
+	fresh := s.Mesh.Announced() // first: a cluster that is taken up meanwhile is not missed
+	clusters := announced(s.Mesh.Clusters(), fresh)
 	v := s.view(r.Context())
 	answer := Status{
 		Agent: s.Agent, Ready: ready, State: StateReady,
@@ -75,4 +79,18 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 	answer.Agent.Started = answer.Agent.Started.UTC()
 	writeJSON(w, answer)
 	return nil
+}
+
+// announced puts clusters that the directory has now in the place of what is known
+// of them: who asks right after changing the directory is told of the change.
+func announced(known, now []remotecluster.Status) []remotecluster.Status {
+	if len(now) == 0 {
+		return known
+	}
+	all := slices.DeleteFunc(slices.Clone(known), func(c remotecluster.Status) bool {
+		return slices.ContainsFunc(now, func(n remotecluster.Status) bool { return n.Name == c.Name })
+	})
+	all = append(all, now...)
+	slices.SortFunc(all, func(a, b remotecluster.Status) int { return strings.Compare(a.Name, b.Name) })
+	return all
 }

@@ -20,7 +20,10 @@ type List[T any] struct {
 	// Revision is the position in the one sequence of changes (see /v1/watch) up
 	// to which the items are known to be. It was read before they were.
 	Revision uint64 `json:"revision" doc:"The position in the sequence of all changes. It was read before the items."`
-	Items    []T    `json:"items" doc:"The items, sorted by name."`
+	// Freshness says by cluster until when what the list shows of it is known to be
+	// so. Lists of what does not come from clusters have none.
+	Freshness map[string]Freshness `json:"freshness,omitempty" doc:"By cluster, until when what is listed of it is known to equal what it has: the worst of the resources that it comes from. Absent for lists that do not come from clusters."`
+	Items     []T                  `json:"items" doc:"The items, sorted by name."`
 	// Next is the cursor of the next page; empty when this is the last one.
 	Next string `json:"next" doc:"The cursor of the next page; empty on the last one."`
 }
@@ -102,6 +105,7 @@ type KVStore struct {
 	Ready               bool                  `json:"ready"`
 	Connected           bool                  `json:"connected"`
 	Message             string                `json:"message" doc:"Why it is not ready, in a person's words."`
+	Code                string                `json:"code" doc:"The stable code of what the message says."`
 	Endpoints           []string              `json:"endpoints"`
 	EtcdClusterID       string                `json:"etcdClusterID" doc:"Hexadecimal; empty before the first connection."`
 	ConfigFile          string                `json:"configFile" doc:"The client file; empty when only addresses are given."`
@@ -155,6 +159,7 @@ type Cluster struct {
 	Connected      bool                  `json:"connected"`
 	Cached         bool                  `json:"cached" doc:"Read from a copy that a mirror keeps."`
 	Message        string                `json:"message" doc:"Why it is not ready, in a person's words."`
+	Code           string                `json:"code" doc:"The stable code of what the message says."`
 	Endpoints      []string              `json:"endpoints"`
 	EtcdClusterID  string                `json:"etcdClusterID" doc:"Hexadecimal; empty before the first connection."`
 	ConfigFile     string                `json:"configFile"`
@@ -169,6 +174,8 @@ type Cluster struct {
 	LastError      string                `json:"lastError"`
 	ConnectedSince *time.Time            `json:"connectedSince"`
 	LastEvent      *time.Time            `json:"lastEvent"`
+
+	HeartbeatAgeSeconds *float64 `json:"heartbeatAgeSeconds" doc:"Since the heartbeat was last seen to be written, or since the connection began; null when there never was one."`
 }
 
 // Well tells whether the cluster is ready and its data fresh.
@@ -220,6 +227,8 @@ type Freshness struct {
 	State      string     `json:"state" enum:"unknown,syncing,synced,stale"`
 	AsOf       *time.Time `json:"asOf" doc:"null when it never was."`
 	AgeSeconds *float64   `json:"ageSeconds" doc:"The age of asOf at the time of the answer."`
+	Read       int        `json:"read,omitempty" doc:"While a list runs: how many keys it has brought so far."`
+	Total      int        `json:"total,omitempty" doc:"While a list runs: how many keys there are at its revision."`
 }
 
 // Node is a machine of a cluster.

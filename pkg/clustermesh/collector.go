@@ -22,6 +22,7 @@ type collector struct {
 	entries     *prometheus.Desc
 	rejected    *prometheus.Desc
 	age         *prometheus.Desc
+	heartbeat   *prometheus.Desc
 	syncTime    *prometheus.Desc
 	revocations *prometheus.Desc
 	sessions    *prometheus.Desc
@@ -54,6 +55,7 @@ func NewCollector(m Observed) prometheus.Collector {
 		entries:     desc("remote_cluster_entries", "Entries in force.", cluster, resource),
 		rejected:    desc("remote_cluster_rejected_entries", "Keys whose present value is refused.", cluster, resource, reason),
 		age:         desc("remote_cluster_age_seconds", "Seconds since the entries were last known to equal the remote's.", cluster, resource),
+		heartbeat:   desc("remote_cluster_heartbeat_age_seconds", "Seconds since the cluster's heartbeat was last seen to be written, or since the connection began.", cluster),
 		syncTime:    desc("remote_cluster_sync_duration_seconds", "How long the first complete list took.", cluster, resource),
 		revocations: desc("remote_cluster_cache_revocations", "How often the service backends were taken out of use for want of contact.", cluster),
 		sessions:    desc("sessions", "Connections to kvstores; clusters with equal client files share one."),
@@ -65,7 +67,7 @@ func NewCollector(m Observed) prometheus.Collector {
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		c.clusters, c.ready, c.failures, c.lastFailure, c.entries, c.rejected, c.age, c.syncTime, c.revocations,
+		c.clusters, c.ready, c.failures, c.lastFailure, c.entries, c.rejected, c.age, c.heartbeat, c.syncTime, c.revocations,
 		c.sessions, c.users, c.opened,
 	} {
 		ch <- d
@@ -95,6 +97,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		gauge(c.failures, float64(s.Failures), s.Name)
 		gauge(c.lastFailure, last, s.Name)
 		gauge(c.revocations, float64(s.Revocations), s.Name)
+		if s.Connected || !s.Heartbeat.Seen.IsZero() {
+			gauge(c.heartbeat, s.Heartbeat.Age.Seconds(), s.Name)
+		}
 		for r, src := range s.Sources {
 			c.source(gauge, s.Name, r, src)
 		}

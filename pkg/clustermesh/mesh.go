@@ -14,8 +14,10 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -311,6 +313,48 @@ func (m *Mesh) Clusters() []remotecluster.Status {
 		all = append(all, st)
 	}
 	slices.SortFunc(all, func(a, b remotecluster.Status) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// Find tells what is known of one key of a cluster, the own one included, by its
+// name below the resource's prefix; false for nothing.
+func (m *Mesh) Find(cluster string, r wire.Resource, name string) (store.Found, bool) {
+	m.mu.Lock()
+	mb := m.members[cluster]
+	m.mu.Unlock()
+	switch {
+	case mb != nil:
+		return mb.cluster.Find(r, name)
+	case m.local != nil && cluster == m.Params.Local.Name:
+		return m.local.Find(r, name)
+	}
+	return store.Found{}, false
+}
+
+// Announced describes the clusters whose client files are in the directory at this
+// moment otherwise than the controllers know: new ones, and those whose file was
+// changed. It reads the directory; when that cannot be read, there are none.
+func (m *Mesh) Announced() []remotecluster.Status {
+	l, err := scan(m.Directory, m.Params.Local.Name)
+	if err != nil {
+		return nil
+	}
+	var all []remotecluster.Status
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(l.files)) {
+		file, mb := l.files[name], m.members[name]
+		text := "its client file was just put there, and is about to be read"
+		switch {
+		case mb != nil && mb.wanted && (file.unreadable || mb.file == file):
+			continue
+		case mb != nil:
+			text = "its client file was just changed, and is about to be read"
+		}
+		all = append(all, remotecluster.Status{
+			Name: name, ConfigFile: file.Path, State: remotecluster.Connecting, Code: codes.NotConnectedYet, Message: text,
+		})
+	}
 	return all
 }
 

@@ -68,6 +68,8 @@ func (d described) Status() store.Status    { return d.status(d.resource) }
 func (d described) Observe(kvstore.Probe)   {}
 func (d described) Drain()                  {}
 
+func (d described) Find(string) (store.Found, bool) { return store.Found{}, false }
+
 func (d described) Run(ctx context.Context, _ store.Session) error {
 	<-ctx.Done()
 	return ctx.Err()

@@ -110,6 +110,9 @@ func (f *family) withhold() {
 // Observe implements [remotecluster.Source].
 func (f *family) Observe(p kvstore.Probe) { f.watch.Observe(p) }
 
+// Find implements [remotecluster.Source].
+func (f *family) Find(name string) (store.Found, bool) { return f.watch.Find(name) }
+
 // Drain implements [remotecluster.Source]: the remote does not export the family
 // any more, so its copy is empty, and complete.
 func (f *family) Drain() {

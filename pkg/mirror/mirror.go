@@ -154,6 +154,24 @@ func (m *Mirror) Ignored() []clustermesh.Ignored {
 	return nil
 }
 
+// Announced describes the clusters that the directory has and the controllers do not
+// know yet; none while another mirror leads.
+func (m *Mirror) Announced() []remotecluster.Status {
+	if t := m.current(); t != nil {
+		return t.mesh.Announced()
+	}
+	return nil
+}
+
+// Find tells what is known of a key of a remote cluster; nothing while another
+// mirror leads.
+func (m *Mirror) Find(cluster string, r wire.Resource, name string) (store.Found, bool) {
+	if t := m.current(); t != nil {
+		return t.mesh.Find(cluster, r, name)
+	}
+	return store.Found{}, false
+}
+
 // Local is for readers of the own cluster, which a mirror is not.
 func (m *Mirror) Local() (remotecluster.Status, bool) { return remotecluster.Status{}, false }
 

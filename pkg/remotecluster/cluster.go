@@ -31,6 +31,9 @@ type Source interface {
 	Drain()
 	// Status describes it at this moment.
 	Status() store.Status
+	// Find tells what is known of a key, by its name below the resource's prefix;
+	// false for nothing.
+	Find(name string) (store.Found, bool)
 }
 
 // Client is a session with one endpoint: kvstore's client and its watchdog.

@@ -49,10 +49,12 @@ func TestEveryStateIsReached(t *testing.T) {
 		codes.ConnectionLost:  func(c *Cluster, _ *fixed) { c.track.client, c.track.lastError = nil, broken },
 		codes.EtcdSilent:      func(c *Cluster, _ *fixed) { c.track.probeError = broken },
 		codes.NoConfiguration: func(c *Cluster, s *fixed) { c.track.at, c.track.canaries, s.status = phaseConfig, nil, store.Status{} },
-		codes.NoCanary:        func(c *Cluster, s *fixed) { s.status, c.track.canaries = store.Status{}, newCanaries("c2", false, c.Log) },
-		codes.ListFails:       func(_ *Cluster, s *fixed) { s.status = store.Status{Err: broken} },
-		codes.Copying:         func(_ *Cluster, s *fixed) { s.status = store.Status{Listing: true, Read: 5000, Total: 12000} },
-		codes.NotFollowed:     func(_ *Cluster, s *fixed) { s.status.Following = false },
+		codes.NoCanary: func(c *Cluster, s *fixed) {
+			s.status, c.track.canaries = store.Status{}, newCanaries("c2", false, c.Log)
+		},
+		codes.ListFails:   func(_ *Cluster, s *fixed) { s.status = store.Status{Err: broken} },
+		codes.Copying:     func(_ *Cluster, s *fixed) { s.status = store.Status{Listing: true, Read: 5000, Total: 12000} },
+		codes.NotFollowed: func(_ *Cluster, s *fixed) { s.status.Following = false },
 		codes.ConfigurationGone: func(c *Cluster, _ *fixed) {
 			c.track.config.vanished = true
 		},
@@ -61,11 +63,13 @@ func TestEveryStateIsReached(t *testing.T) {
 			c.Sources = append(c.Sources, &fixed{resource: wire.EndpointSlices})
 			c.track.late[wire.EndpointSlices] = true
 		},
-		codes.StreamBroken:   func(_ *Cluster, s *fixed) { s.status.Err = broken },
-		codes.CopyBehind:     func(_ *Cluster, s *fixed) { s.status.AsOf, s.status.Pending = now.Add(-time.Hour), 3 },
-		codes.NotConfirmed:   func(_ *Cluster, s *fixed) { s.status.AsOf = now.Add(-time.Hour) },
-		codes.AllRefused:     func(_ *Cluster, s *fixed) { s.status.Rejected = 3 },
-		codes.NoHeartbeat:    func(c *Cluster, _ *fixed) { c.track.client = &fixedClient{status: kvstore.Status{Heartbeat: kvstore.HeartbeatStatus{Stale: true}}} },
+		codes.StreamBroken: func(_ *Cluster, s *fixed) { s.status.Err = broken },
+		codes.CopyBehind:   func(_ *Cluster, s *fixed) { s.status.AsOf, s.status.Pending = now.Add(-time.Hour), 3 },
+		codes.NotConfirmed: func(_ *Cluster, s *fixed) { s.status.AsOf = now.Add(-time.Hour) },
+		codes.AllRefused:   func(_ *Cluster, s *fixed) { s.status.Rejected = 3 },
+		codes.NoHeartbeat: func(c *Cluster, _ *fixed) {
+			c.track.client = &fixedClient{status: kvstore.Status{Heartbeat: kvstore.HeartbeatStatus{Stale: true}}}
+		},
 		codes.WithoutContact: func(c *Cluster, _ *fixed) { c.track.contact.withheld = now },
 	}
 	var reached []codes.Code

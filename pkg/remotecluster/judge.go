@@ -37,6 +37,9 @@ func (c *Cluster) Status() Status {
 	if !s.Connected {
 		s.ConnectedSince = time.Time{}
 	}
+	if s.Heartbeat.Seen = t.heartbeat; !t.heartbeat.IsZero() {
+		s.Heartbeat.Age = time.Since(t.heartbeat)
+	}
 	if t.client != nil {
 		s.Heartbeat = t.client.Status().Heartbeat
 	}
@@ -49,6 +52,17 @@ func (c *Cluster) Status() Status {
 	}
 	s.State, s.Code, s.Message = v.state, v.code, v.text
 	return s
+}
+
+// Find tells what is known of one key of a resource, by its name below the
+// resource's prefix; false for nothing.
+func (c *Cluster) Find(r wire.Resource, name string) (store.Found, bool) {
+	for _, s := range c.Sources {
+		if s.Resource() == r {
+			return s.Find(name)
+		}
+	}
+	return store.Found{}, false
 }
 
 // verdict is the state of a cluster with why it is so, in a person's words; without

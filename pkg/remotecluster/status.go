@@ -99,7 +99,9 @@ type Status struct {
 	LastEvent      time.Time // when the last batch of events arrived
 	LastSuccess    time.Time // when the endpoint last answered a linearizable read
 	ConsecFailures int       // failures since the last success
-	Heartbeat      kvstore.HeartbeatStatus
+	// Heartbeat is the evidence for somebody who writes the cluster's state; without a
+	// connection what was last seen of it, which is never stale.
+	Heartbeat kvstore.HeartbeatStatus
 	// IDConflict is why the cluster cannot have its ID; nil when it can. It stays
 	// while the connection is lost.
 	IDConflict *IDConflict

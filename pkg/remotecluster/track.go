@@ -36,6 +36,7 @@ type tracker struct {
 	capabilities *wire.Capabilities
 	config       *configWatch // of the session; nil while not connected, and for the own cluster
 	configAsOf   time.Time    // until when the configuration was known to be in force, at the end of the session before
+	heartbeat    time.Time    // when it was last seen, at the end of the session before
 	handing      bool         // the configuration is being handed to Params.Adopted
 	late         map[wire.Resource]bool
 	contact      contact
@@ -111,6 +112,9 @@ func (t *tracker) disconnected(why error) {
 	_, t.inVain = errors.AsType[*overdue](why)
 	if t.lost = why; errors.Is(why, context.Canceled) {
 		t.lost = nil
+	}
+	if t.client != nil {
+		t.heartbeat = t.client.Status().Heartbeat.Seen
 	}
 	if t.config != nil {
 		t.configAsOf = t.config.watch.Status().AsOf
