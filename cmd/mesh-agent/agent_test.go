@@ -59,7 +59,9 @@ func (m *testMesh) Ready() (bool, map[string]string) {
 
 func (m *testMesh) Announced() []remotecluster.Status { return nil }
 
-func (m *testMesh) Find(string, wire.Resource, string) (store.Found, bool) { return store.Found{}, false }
+func (m *testMesh) Find(string, wire.Resource, string) (store.Found, bool) {
+	return store.Found{}, false
+}
 
 func (m *testMesh) Ignored() []clustermesh.Ignored { return nil }
 

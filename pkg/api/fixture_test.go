@@ -67,7 +67,9 @@ func (m *fakeMesh) Ready() (bool, map[string]string) {
 
 func (m *fakeMesh) Announced() []remotecluster.Status { return nil }
 
-func (m *fakeMesh) Find(string, wire.Resource, string) (store.Found, bool) { return store.Found{}, false }
+func (m *fakeMesh) Find(string, wire.Resource, string) (store.Found, bool) {
+	return store.Found{}, false
+}
 
 func (m *fakeMesh) Ignored() []clustermesh.Ignored {
 	return []clustermesh.Ignored{{File: "/mesh/Bad_Name", Reason: "the file's name is no valid cluster name"}}

@@ -15,7 +15,7 @@ func TestAQuietClusterIsNeverStale(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(p *Params) {
 		p.KVStore.Timings.ProbeInterval = 300 * time.Millisecond
-		p.KVStore.ClusterSize = func() int { return 1000 } // so every 2.1 s
+		p.KVStore.ClusterSize = func() int { return 1000 } // so every second
 		p.Timings.StaleAfter = 10 * time.Millisecond
 	})
 	w.remote("c1", 1).join()

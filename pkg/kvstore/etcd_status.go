@@ -15,7 +15,7 @@ func (e *Etcd) Status() Status {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s := e.health.at(time.Now(), e.opts.Timings.HeartbeatLimit)
-	s.ProbeInterval = e.opts.scaled(e.opts.Timings.ProbeInterval)
+	s.ProbeInterval = e.opts.probeInterval()
 	s.Leases, s.LockLeases, s.Locks = e.leases.number(), e.locks.number(), e.held.number()
 	return s
 }

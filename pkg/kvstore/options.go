@@ -98,7 +98,7 @@ type Timings struct {
 	StaleLock      time.Duration // a lock that is held for longer is reported
 	WatchOpen      time.Duration // until the server has confirmed a watch
 	Probe          time.Duration // one linearizable read of the watchdog
-	ProbeInterval  time.Duration // between two of them, × ln(1+nodes)
+	ProbeInterval  time.Duration // between two of them, spread by a tenth; × ln(1+nodes)/2 when that is more
 	StatusInterval time.Duration // between two questions about the endpoint, × ln(1+nodes)
 	StatusRetry    time.Duration // the same while failing, × ln(1+nodes)
 	HeartbeatLimit time.Duration // a heartbeat older than this is stale
@@ -118,7 +118,7 @@ func DefaultTimings() Timings {
 		StaleLock:      30 * time.Second,
 		WatchOpen:      15 * time.Second,
 		Probe:          10 * time.Second,
-		ProbeInterval:  5 * time.Second,
+		ProbeInterval:  10 * time.Second, // three of them before anything is stale
 		StatusInterval: 30 * time.Second,
 		StatusRetry:    5 * time.Second,
 		HeartbeatLimit: 2 * time.Minute,
@@ -231,6 +231,12 @@ func (o Options) Config() (*Config, error) {
 		return c, err
 	}
 	return c.WithEndpoints(o.Addresses...)
+}
+
+// probeInterval is the time between two probes, before it is spread: thousands of
+// agents ask less often, each.
+func (o Options) probeInterval() time.Duration {
+	return max(o.Timings.ProbeInterval, o.scaled(o.Timings.ProbeInterval)/2)
 }
 
 // scaled stretches an interval by the size of the own cluster, so that many

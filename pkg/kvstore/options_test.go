@@ -160,3 +160,13 @@ func TestCheckLeaseTTL(t *testing.T) {
 		}
 	}
 }
+
+func TestProbesOfManyAgentsAreFarApart(t *testing.T) {
+	t.Parallel()
+	for nodes, want := range map[int]float64{0: 10, 1: 10, 6: 10, 128: 24.3, 8192: 45} {
+		o := Options{Timings: DefaultTimings(), ClusterSize: func() int { return nodes }}
+		if got := o.probeInterval().Seconds(); math.Abs(got-want) > 0.1 {
+			t.Errorf("%d nodes: every %.1f s, want %.1f", nodes, got, want)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -72,7 +73,7 @@ func (e *Etcd) probeLoop(ctx context.Context, onProbe func(Probe)) error {
 		if failed > e.opts.MaxConsecutiveQuorumErrors && !slow {
 			return fmt.Errorf("%w, %d in a row: %w", ErrQuorumLost, failed, p.Err)
 		}
-		if err := e.untilProbe(ctx); err != nil {
+		if err := e.untilProbe(ctx, p.Err != nil); err != nil {
 			return err
 		}
 	}
@@ -84,9 +85,13 @@ const doubtPause = 200 * time.Millisecond
 
 // untilProbe waits until the next probe is due. A stream that breaks is a reason
 // to ask at once: nobody shall be told for seconds that a dead endpoint is
-// connected. So is a sync that is complete.
-func (e *Etcd) untilProbe(ctx context.Context) error {
-	due := time.NewTimer(e.opts.scaled(e.opts.Timings.ProbeInterval))
+// connected. So is a sync that is complete. One that failed is repeated sooner.
+func (e *Etcd) untilProbe(ctx context.Context, failed bool) error {
+	interval := e.opts.probeInterval()
+	if failed {
+		interval /= 3
+	}
+	due := time.NewTimer(interval*9/10 + rand.N(interval/5)) // hundreds that began at once do not ask at once
 	defer due.Stop()
 	select {
 	case <-ctx.Done():

@@ -218,7 +218,9 @@ func (o *Operator) Local() (remotecluster.Status, bool) { return remotecluster.S
 func (o *Operator) Announced() []remotecluster.Status { return nil }
 
 // Find is for readers of remote clusters, which an operator is not.
-func (o *Operator) Find(string, wire.Resource, string) (store.Found, bool) { return store.Found{}, false }
+func (o *Operator) Find(string, wire.Resource, string) (store.Found, bool) {
+	return store.Found{}, false
+}
 
 // Ignored is for readers of a mesh directory, which an operator is not.
 func (o *Operator) Ignored() []clustermesh.Ignored { return nil }
