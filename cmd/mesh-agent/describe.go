@@ -49,6 +49,9 @@ func (c *cli) describeCommand() *cobra.Command {
 
 func (res resource[T]) describeOne(ctx context.Context, r request) error {
 	v, err := res.fetch(ctx, r)
+	if isNotFound(err) {
+		return res.describeNothing(ctx, r, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -57,6 +60,27 @@ func (res resource[T]) describeOne(ctx context.Context, r request) error {
 		return err
 	}
 	return answer(r.out, r.style, r.format, d, func(p *printer.Page) { d.page(p, time.Now()) })
+}
+
+// describeNothing says why there is no such object, where that can be said, and
+// returns the error that it is not there.
+func (res resource[T]) describeNothing(ctx context.Context, r request, missing error) error {
+	if !res.explained {
+		return missing
+	}
+	x, err := why(ctx, r.client, res.plural, res.parts(r.name, &r.query)...)
+	if err != nil {
+		return missing
+	}
+	d := &nothing{x}
+	to := r.err // there is no object to show, but for a program that wants to know why
+	if r.format.Structured() {
+		to = r.out
+	}
+	if err := answer(to, r.style, r.format, d, func(p *printer.Page) { d.page(p, time.Now()) }); err != nil {
+		return err
+	}
+	return missing
 }
 
 // few is how many examples a description shows of what there may be a lot of.

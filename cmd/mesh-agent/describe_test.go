@@ -3,17 +3,17 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/reasons"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
-	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 func aConflict() api.Conflict {
@@ -45,13 +45,14 @@ func TestDescribe(t *testing.T) {
 		{"describe node n1 -c c2 -o json", 0, `"endpoints": {`, ""},
 		{"describe node n1", 1, "", "named CLUSTER/NAME"},
 		{"describe service default/web", 0, "yes: shared by c2", ""},
-		{"describe svc web -n default -o yaml", 0, "has: unknown", ""},
-		{"describe service default/nope", 1, "", "no cluster shares"},
+		{"describe svc web -n default -o yaml", 0, "code: MESH-2000", ""},
+		{"describe service default/nope", 1, "", "MESH-2100"},
 		{"describe identity 131072", 0, "Used by      1 address", ""},
 		{"describe identity 131072 -o json", 0, `"prefix": "10.2.1.10/32"`, ""},
 		{"describe ip 10.2.1.10", 0, "lost: cluster ID 2 precedes 3", ""},
 		{"describe ip 10.2.1.10/32 -o json", 0, `"conflicts": [`, ""},
-		{"describe ip 10.9.9.9", 1, "", "nobody claims 10.9.9.9/32"},
+		{"describe ip 10.9.9.9", 1, "", "MESH-3004"},
+		{"describe ip 10.9.9.9 -o json", 1, "MESH-3004", "nobody claims 10.9.9.9/32"},
 		{"describe conflict ip/10.2.1.10/32", 0, "Who claims 10.2.1.10", ""},
 		{"describe conflict ip/10.2.1.10/32 -o json", 0, `"lookup": {`, ""},
 		{"describe conflict nonsense", 1, "", "named KIND/SUBJECT"},
@@ -108,39 +109,6 @@ func TestDescribeEventOffersWhatWorks(t *testing.T) {
 	}
 }
 
-// TestAbsenceIsNotClaimed: no is said only of a cluster whose services are
-// known as of now.
-func TestAbsenceIsNotClaimed(t *testing.T) {
-	t.Parallel()
-	st := statusOf(oneOfEach())
-	s := &api.Service{Namespace: "default", Name: "web", Clusters: []api.ServiceCluster{{Cluster: "accra", Shared: true, Reason: "shared by accra with no backends"}}}
-	got := make(map[string]string)
-	for _, share := range shares(s, st) {
-		got[share.Cluster] = share.Has
-		if share.Reason == "" {
-			t.Errorf("%s: no reason", share.Cluster)
-		}
-	}
-	want := map[string]string{
-		"accra": "yes", "zagreb": "no", "osaka": "no", "oslo": "no", "quito": "no",
-		"paris": "unknown", "dakar": "unknown", "berlin": "unknown", "cairo": "unknown", "delhi": "unknown", "home": "unknown",
-	}
-	for cluster, has := range want {
-		if got[cluster] != has {
-			t.Errorf("%s: %s, want %s", cluster, got[cluster], has)
-		}
-	}
-	if len(got) != len(want) {
-		t.Errorf("%d clusters, want %d", len(got), len(want))
-	}
-	st.Agent.Cluster, st.Agent.ClusterID = "default", 0
-	for _, share := range shares(s, st) {
-		if share.Cluster == "default" {
-			t.Errorf("an observer is of a cluster: %+v", share)
-		}
-	}
-}
-
 // descriptions has one description of each kind.
 func descriptions() map[string]description {
 	c2, c3 := goodCluster("c2", 2), staleBy(failing(goodCluster("c3", 3), "degraded", "not connected since 00:52: EOF"), 10*time.Minute)
@@ -171,12 +139,21 @@ func descriptions() map[string]description {
 		},
 		Backends: []api.Backend{{IP: "10.2.1.10", Cluster: "c2", Ports: port, Zone: "a", Preferred: true}},
 	}
-	st := statusOf([]api.Cluster{c2, c3, goodCluster("c4", 4), neverSeen("c5", "connecting", "dial tcp 10.0.0.1:2379: connection refused"), staleBy(goodCluster("c6", 6), time.Hour)})
+	x := &reasons.Explanation{
+		Verdict: reasons.Verdict{Code: codes.ServiceGlobal, Text: "global: shared by c2; 1 backend is in use"},
+		Steps: []reasons.Step{
+			{Code: codes.PartUsed, Cluster: "c2", Text: "shared by c2 with 1 backend", AsOf: before(400 * time.Millisecond), Keys: []reasons.Key{{Key: "cilium/state/services/v1/c2/default/web", Revision: 123, Read: before(time.Hour)}}},
+			{Code: codes.PartUnknown, Cluster: "c3", Text: "may have it: its services: not confirmed since 2026-11-21T00:52:03Z", Keys: []reasons.Key{}},
+		},
+	}
+	for i := range 9 {
+		x.Steps = append(x.Steps, reasons.Step{Code: codes.PartNotExported, Cluster: fmt.Sprintf("d%d", i), Text: "does not export it", AsOf: before(time.Second)})
+	}
 	return map[string]description{
-		"cluster":     &clusterDescription{&c3, []api.Health{{Name: "remote-cluster.c3", Cluster: "c3", State: "degraded", Message: "not connected", LastFailure: before(time.Second), ConsecutiveFailures: 3}}, []api.Conflict{conflict}, events},
-		"node":        &nodeDescription{node, &c2, []ownAddress{{node.Addresses[0], &nodeEntry}, {node.Addresses[1], nil}, {node.Addresses[2], &foreign}}, &addressCount{37, true}},
-		"service":     &serviceDescription{service, shares(service, st), []api.Conflict{conflict}},
-		"identity":    &identityDescription{identity, []api.Identity{{ID: 131072, Cluster: "c9"}}, &c2, addressCount{1, false}, []api.IP{entry}},
+		"cluster":     &clusterDescription{&c3, nil, []api.Health{{Name: "remote-cluster.c3", Cluster: "c3", State: "degraded", Message: "not connected", LastFailure: before(time.Second), ConsecutiveFailures: 3}}, []api.Conflict{conflict}, events},
+		"node":        &nodeDescription{node, &c2, []ownAddress{{node.Addresses[0], &nodeEntry}, {node.Addresses[1], nil}, {node.Addresses[2], &foreign}}, &addressCount{37, true}, nil},
+		"service":     &serviceDescription{service, x, []api.Conflict{conflict}},
+		"identity":    &identityDescription{identity, []api.Identity{{ID: 131072, Cluster: "c9"}}, &c2, addressCount{1, false}, []api.IP{entry}, nil},
 		"ip":          &ipDescription{&entry, lookup, []api.Conflict{conflict}},
 		"ip-network":  &ipDescription{network, &api.Lookup{IP: "10.2.1.0", Match: &entry, Candidates: lookup.Candidates}, nil},
 		"conflict":    &conflictDescription{&conflict, []api.Cluster{c2, c3}, lookup},
@@ -203,61 +180,6 @@ func TestDescriptionText(t *testing.T) {
 			d.page(p, now)
 			if err := p.Flush(); err != nil || !strings.Contains(out.String(), "\x1b[") && name != "identity" && name != "event" && name != "ip-network" {
 				t.Errorf("%v: no colours on a terminal:\n%s", err, out.String())
-			}
-		})
-	}
-}
-
-// exporting is a cluster that exports services in this form, and both of which
-// are as given.
-func exporting(name, mode string, services, slices api.Freshness) api.Cluster {
-	c := goodCluster(name, 20)
-	c.Capabilities.EndpointSlicesExportMode = &mode
-	c.Freshness.Services, c.Freshness.EndpointSlices = services, slices
-	c.Synced.Services, c.Synced.EndpointSlices = services.State != "syncing", slices.State != "syncing"
-	return c
-}
-
-// TestAbsenceNeedsEveryForm: a cluster may export services, endpoint slices, or
-// both, and the own one is read like another.
-func TestAbsenceNeedsEveryForm(t *testing.T) {
-	t.Parallel()
-	young, old := api.Freshness{State: "synced", AsOf: before(time.Second)}, api.Freshness{State: "synced", AsOf: before(time.Minute)}
-	stale, syncing := api.Freshness{State: "stale", AsOf: before(time.Hour)}, api.Freshness{State: "syncing"}
-	tests := map[string]struct {
-		mode             string
-		services, slices api.Freshness
-		has, state       string
-		asOf             *time.Time
-	}{
-		"slices only":               {wire.EndpointSlicesOnly, young, old, "no", "synced", old.AsOf},
-		"slices only, not listed":   {wire.EndpointSlicesOnly, young, syncing, "unknown", "syncing", nil},
-		"slices only, stale":        {wire.EndpointSlicesOnly, young, stale, "unknown", "stale", stale.AsOf},
-		"both":                      {wire.EndpointSlicesBoth, old, young, "no", "synced", old.AsOf},
-		"both, slices stale":        {wire.EndpointSlicesBoth, young, stale, "unknown", "stale", stale.AsOf},
-		"both, slices not listed":   {wire.EndpointSlicesBoth, young, syncing, "unknown", "syncing", nil},
-		"both, services not listed": {wire.EndpointSlicesBoth, syncing, young, "unknown", "syncing", nil},
-		"services only":             {wire.EndpointSlicesServicesOnly, young, api.Freshness{State: "unknown"}, "no", "synced", young.AsOf},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			remote := exporting("kyoto", test.mode, test.services, test.slices)
-			st := statusOf([]api.Cluster{remote})
-			if test.mode == wire.EndpointSlicesBoth { // as the own kvstore is read
-				st.KVStore = &api.KVStore{State: "ready", Synced: remote.Synced, Freshness: remote.Freshness}
-			}
-			got := shares(new(api.Service), st)
-			if len(got) != 2 {
-				t.Fatalf("%d clusters: %+v", len(got), got)
-			}
-			if st.KVStore == nil {
-				got = got[:1]
-			}
-			for _, share := range got {
-				if f := share.Freshness; share.Has != test.has || f == nil || f.State != test.state || !cmp.Equal(f.AsOf, test.asOf) {
-					t.Errorf("%s: %s (%s), %+v", share.Cluster, share.Has, share.Reason, f)
-				}
 			}
 		})
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
+	"github.com/mesh-agent/mesh-agent/pkg/reasons"
 )
 
 // addressCount is a number of addresses. Counting stops after a page.
@@ -37,6 +38,8 @@ type nodeDescription struct {
 	Addresses []ownAddress `json:"addresses"`
 	// Endpoints counts the pods' addresses in its pod CIDRs; null without any.
 	Endpoints *addressCount `json:"endpoints"`
+
+	Why *reasons.Explanation `json:"why"`
 }
 
 // ownAddress is an address of a node and who has it in the view.
@@ -48,6 +51,9 @@ type ownAddress struct {
 func describeNode(ctx context.Context, cl *client.Client, n *api.Node) (description, error) {
 	d := &nodeDescription{Node: n, Addresses: []ownAddress{}}
 	var err error
+	if d.Why, err = why(ctx, cl, "nodes", n.Cluster, n.Name); err != nil {
+		return nil, err
+	}
 	if d.Cluster, err = clusterOf(ctx, cl, n.Cluster); err != nil {
 		return nil, err
 	}
@@ -92,7 +98,7 @@ func endpointsOn(ctx context.Context, cl *client.Client, n *api.Node) (*addressC
 	return sum, nil
 }
 
-func (d *nodeDescription) page(p *printer.Page, _ time.Time) {
+func (d *nodeDescription) page(p *printer.Page, now time.Time) {
 	n := d.Node
 	p.Line("Node %s", printer.Painted{Text: n.Cluster + "/" + n.Name, Color: printer.Bold})
 	p.Blank()
@@ -119,6 +125,7 @@ func (d *nodeDescription) page(p *printer.Page, _ time.Time) {
 		printer.Rows(p, ownAddressTable(n), d.Addresses)
 		p.End()
 	}
+	pageWhy(p, d.Why, now)
 }
 
 func ownAddressTable(n *api.Node) printer.Table[ownAddress] {
@@ -148,10 +155,16 @@ type identityDescription struct {
 	Cluster *api.Cluster   `json:"cluster"` // null when it is no remote one
 	Users   addressCount   `json:"users"`
 	First   []api.IP       `json:"first"` // some of the users
+
+	Why *reasons.Explanation `json:"why"`
 }
 
 func describeIdentity(ctx context.Context, cl *client.Client, i *api.Identity) (description, error) {
 	d := &identityDescription{Identity: i}
+	var err error
+	if d.Why, err = why(ctx, cl, "identities", strconv.Itoa(int(i.ID))); err != nil {
+		return nil, err
+	}
 	number := client.Query{Identity: strconv.Itoa(int(i.ID))}
 	others, err := all[api.Identity](ctx, cl, "identities", number)
 	if err != nil {
@@ -166,7 +179,7 @@ func describeIdentity(ctx context.Context, cl *client.Client, i *api.Identity) (
 	return d, err
 }
 
-func (d *identityDescription) page(p *printer.Page, _ time.Time) {
+func (d *identityDescription) page(p *printer.Page, now time.Time) {
 	i := d.Identity
 	p.Line("Identity %d of cluster %s", i.ID, i.Cluster)
 	p.Blank()
@@ -186,6 +199,7 @@ func (d *identityDescription) page(p *printer.Page, _ time.Time) {
 		printer.Rows(p, identityTable(), d.Others)
 		p.End()
 	}
+	pageWhy(p, d.Why, now)
 }
 
 // ipDescription is the winner of a prefix with what a lookup finds at its first
@@ -210,10 +224,10 @@ func describeIP(ctx context.Context, cl *client.Client, ip *api.IP) (description
 	return d, err
 }
 
-func (d *ipDescription) page(p *printer.Page, _ time.Time) {
+func (d *ipDescription) page(p *printer.Page, now time.Time) {
 	ip := d.IP
 	if m := d.Lookup.Match; m != nil && m.Prefix == ip.Prefix {
-		pageLookup(p, d.Lookup)
+		pageLookup(p, d.Lookup, now)
 	} else {
 		p.Line("%s belongs to cluster %s", ip.Prefix, ip.Cluster)
 		p.Blank()
@@ -228,6 +242,7 @@ func (d *ipDescription) page(p *printer.Page, _ time.Time) {
 		printer.Rows(p, candidateTable(), d.Lookup.Candidates)
 		p.End()
 		pageUnconfirmed(p, d.Lookup)
+		pageWhy(p, &d.Lookup.Why, now)
 	}
 	pageConflicts(p, d.Conflicts)
 }

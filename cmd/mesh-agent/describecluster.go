@@ -8,19 +8,24 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
+	"github.com/mesh-agent/mesh-agent/pkg/reasons"
 )
 
 // clusterDescription is a cluster with its history and what disagrees with it.
 type clusterDescription struct {
-	Cluster   *api.Cluster   `json:"cluster"`
-	Health    []api.Health   `json:"health"`
-	Conflicts []api.Conflict `json:"conflicts"` // at most a page of them
-	Events    []api.Event    `json:"events"`    // the latest, the newest first
+	Cluster   *api.Cluster         `json:"cluster"`
+	Why       *reasons.Explanation `json:"why"`
+	Health    []api.Health         `json:"health"`
+	Conflicts []api.Conflict       `json:"conflicts"` // at most a page of them
+	Events    []api.Event          `json:"events"`    // the latest, the newest first
 }
 
 func describeCluster(ctx context.Context, cl *client.Client, c *api.Cluster) (description, error) {
 	d := &clusterDescription{Cluster: c}
 	var err error
+	if d.Why, err = why(ctx, cl, "clusters", c.Name); err != nil {
+		return nil, err
+	}
 	if d.Health, err = all[api.Health](ctx, cl, "health", client.Query{Cluster: c.Name}); err != nil {
 		return nil, err
 	}
@@ -33,6 +38,7 @@ func describeCluster(ctx context.Context, cl *client.Client, c *api.Cluster) (de
 
 func (d *clusterDescription) page(p *printer.Page, now time.Time) {
 	pageCluster(p, d.Cluster, now)
+	pageWhy(p, d.Why, now)
 	for i := range d.Health {
 		h := &d.Health[i]
 		p.Section("Health of %s", h.Name)

@@ -70,6 +70,8 @@ type resource[T any] struct {
 	narrow func(parts []string, q *client.Query)
 	// is tells whether the name is an object's; nil when narrow leaves no other.
 	is func(name string, v T) bool
+	// explained: the agent says why there is none of a name.
+	explained bool
 	// describe gathers what belongs to an object.
 	describe func(ctx context.Context, cl *client.Client, v *T) (description, error)
 }

@@ -190,6 +190,7 @@ func newAPI(p apiParams) (*api.Server, error) {
 		Mesh:       p.Mesh,
 		Nodes:      p.Nodes.Table(),
 		Exported:   p.Services.Exported(),
+		Slices:     p.Services.Slices(),
 		Services:   p.Services.Global(),
 		Identities: p.Identities.Table(),
 		Conflicts:  p.Findings.Conflicts(),

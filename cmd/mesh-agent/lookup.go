@@ -31,7 +31,7 @@ func (c *cli) lookupCommand() *cobra.Command {
 				return err
 			}
 			out := cmd.OutOrStdout()
-			page := func(p *printer.Page) { pageLookup(p, l) }
+			page := func(p *printer.Page) { pageLookup(p, l, time.Now()) }
 			if err := answer(out, printer.StyleFor(out, c.getenv), format, l, page); err != nil {
 				return err
 			}
@@ -42,7 +42,8 @@ func (c *cli) lookupCommand() *cobra.Command {
 	return cmd
 }
 
-func pageLookup(p *printer.Page, l *api.Lookup) {
+func pageLookup(p *printer.Page, l *api.Lookup, now time.Time) {
+	defer func() { pageWhy(p, &l.Why, now) }()
 	if l.Match == nil {
 		p.Line("Nobody claims %s.", l.IP)
 		for _, s := range l.Services {

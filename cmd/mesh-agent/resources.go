@@ -23,24 +23,24 @@ func resources() []kind {
 			narrow: func(parts []string, q *client.Query) { q.Name = parts[0] },
 		},
 		resource[api.Node]{
-			plural: "nodes", singular: "node", form: "CLUSTER/NAME",
+			plural: "nodes", explained: true, singular: "node", form: "CLUSTER/NAME",
 			name: func(n api.Node) string { return n.Cluster + "/" + n.Name }, table: nodeTable(), describe: describeNode,
 			parts:  func(name string, q *client.Query) []string { return pair(name, &q.Cluster) },
 			narrow: func(parts []string, q *client.Query) { q.Cluster, q.Name = parts[0], parts[1] },
 		},
 		resource[api.Service]{
-			plural: "services", singular: "service", others: []string{"svc"}, form: "NAMESPACE/NAME",
+			plural: "services", explained: true, singular: "service", others: []string{"svc"}, form: "NAMESPACE/NAME",
 			name: func(s api.Service) string { return s.Namespace + "/" + s.Name }, table: serviceTable(), describe: describeService,
 			parts:  func(name string, q *client.Query) []string { return pair(name, &q.Namespace) },
 			narrow: func(parts []string, q *client.Query) { q.Namespace, q.Name = parts[0], parts[1] },
 		},
 		resource[api.Identity]{
-			plural: "identities", singular: "identity", form: "ID",
+			plural: "identities", explained: true, singular: "identity", form: "ID",
 			name: func(i api.Identity) string { return strconv.Itoa(int(i.ID)) }, table: identityTable(), parts: whole, describe: describeIdentity,
 			narrow: func(parts []string, q *client.Query) { q.Identity = parts[0] },
 		},
 		resource[api.IP]{
-			plural: "ips", singular: "ip", form: "PREFIX or ADDRESS",
+			plural: "ips", explained: true, singular: "ip", form: "PREFIX or ADDRESS",
 			name: func(i api.IP) string { return i.Prefix }, table: ipTable(), parts: whole, describe: describeIP,
 			narrow: func(parts []string, q *client.Query) { q.Prefix = parts[0] }, is: isPrefix,
 		},

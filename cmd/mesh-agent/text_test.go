@@ -282,8 +282,8 @@ func TestTextsOfOthersAreHarmless(t *testing.T) {
 	for _, err := range []error{
 		writeStatus(&out, printer.Style{}, statusView{Status: st, now: now}),
 		answer(&out, printer.Style{}, text, &c, func(p *printer.Page) { pageCluster(p, &c, now) }),
-		answer(&out, printer.Style{}, text, l, func(p *printer.Page) { pageLookup(p, l) }),
-		answer(&out, printer.Style{}, text, nobodys, func(p *printer.Page) { pageLookup(p, nobodys) }),
+		answer(&out, printer.Style{}, text, l, func(p *printer.Page) { pageLookup(p, l, now) }),
+		answer(&out, printer.Style{}, text, nobodys, func(p *printer.Page) { pageLookup(p, nobodys, now) }),
 	} {
 		if err != nil {
 			t.Error(err)
@@ -333,7 +333,7 @@ func TestLookupText(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
-			if err := answer(&out, printer.Style{}, text, l, func(p *printer.Page) { pageLookup(p, l) }); err != nil {
+			if err := answer(&out, printer.Style{}, text, l, func(p *printer.Page) { pageLookup(p, l, now) }); err != nil {
 				t.Fatal(err)
 			}
 			golden(t, name, out.String())
@@ -381,4 +381,14 @@ func TestAMissingMeshDirectoryIsNoFileToRename(t *testing.T) {
 	if err := p.Flush(); err != nil || !strings.Contains(out.String(), "The mesh directory cannot be read") || strings.Contains(out.String(), "Rename") {
 		t.Errorf("%v %s", err, out.String())
 	}
+}
+
+// exporting is a cluster that exports services in this form, and both of which
+// are as given.
+func exporting(name, mode string, services, slices api.Freshness) api.Cluster {
+	c := goodCluster(name, 20)
+	c.Capabilities.EndpointSlicesExportMode = &mode
+	c.Freshness.Services, c.Freshness.EndpointSlices = services, slices
+	c.Synced.Services, c.Synced.EndpointSlices = services.State != "syncing", slices.State != "syncing"
+	return c
 }

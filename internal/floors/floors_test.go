@@ -39,6 +39,7 @@ func floors() map[string]int {
 		"pkg/operate":               6,
 		"pkg/register":              6,
 		"pkg/findings":              6,
+		"pkg/reasons":               6,
 		"pkg/troubleshoot":          6,
 		"pkg/api":                   7,
 		"pkg/api/client":            8, // speaks with pkg/api's types, from the other side

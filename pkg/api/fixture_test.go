@@ -126,7 +126,7 @@ func newFixture(t testing.TB, options ...Option) *fixture {
 	f.watch = findings.NewWatch(f.findings, f.mesh, f.ips)
 	f.Server, err = NewServer(Sources{
 		Agent: AgentInfo{Version: "v1.2.3", Cluster: "c1", ClusterID: 1, Node: "node-1", Started: epoch.Add(-time.Hour), Mode: "run"},
-		DB:    db, Mesh: f.mesh, Nodes: f.nodes.Table(), Exported: f.services.Exported(), Services: f.services.Global(),
+		DB:    db, Mesh: f.mesh, Nodes: f.nodes.Table(), Exported: f.services.Exported(), Slices: f.services.Slices(), Services: f.services.Global(),
 		Identities: f.identities.Table(), Conflicts: f.findings.Conflicts(), Events: f.findings.Events(), IPs: f.ips, Health: f.scopes, Gatherer: f.registry,
 		LogLevel: logLevel(t), Settings: Settings{"cluster-name": "c1"},
 	}, slog.New(slog.DiscardHandler), options...)

@@ -1,13 +1,13 @@
 package api
 
 import (
-	"fmt"
 	"net/http"
 	"net/netip"
 
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
+	"github.com/mesh-agent/mesh-agent/pkg/reasons"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -25,13 +25,14 @@ func (s *Server) lookup(w http.ResponseWriter, r *http.Request) error {
 	chain := s.IPs.Lookup(addr)
 	v := s.view(r.Context()) // not older than the claims: what they refer to is in it, once it was published
 	v.clusters = clusters
-	answer := Lookup{IP: addr.String(), Services: s.servicesOf(v, addr), Candidates: []Candidate{}, Unconfirmed: v.unconfirmed(wire.IPs, wire.Nodes)}
+	why := reasons.Address(s.reasonsView(v), addr, chain)
+	answer := Lookup{IP: addr.String(), Why: why, Services: s.servicesOf(v, addr), Candidates: []Candidate{}, Unconfirmed: v.unconfirmed(wire.IPs, wire.Nodes)}
 	if len(chain) == 0 {
 		writeJSON(w, answer)
 		return nil
 	}
 	winner := chain[0]
-	answer.Candidates = toCandidates(chain)
+	answer.Candidates = toCandidates(chain, why)
 	answer.Match = &answer.Candidates[0].Entry
 	answer.Identity = s.identityOf(v, winner)
 	answer.Node = s.nodeOf(v, winner)
@@ -41,46 +42,6 @@ func (s *Server) lookup(w http.ResponseWriter, r *http.Request) error {
 	}
 	writeJSON(w, answer)
 	return nil
-}
-
-// toCandidates explains the claims of a lookup: for each prefix, the longest
-// first, the winner and then its losers.
-func toCandidates(chain []*ipcache.Entry) []Candidate {
-	claims := make(map[netip.Prefix]int)
-	for _, e := range chain {
-		claims[e.Prefix()]++
-	}
-	candidates := make([]Candidate, len(chain))
-	var first *ipcache.Entry // the winner of the prefix at hand
-	for i, e := range chain {
-		if first == nil || first.Prefix() != e.Prefix() {
-			first = e
-		}
-		candidates[i] = Candidate{Entry: toIP(e, claims[e.Prefix()]), Won: i == 0}
-		switch {
-		case i > 0:
-			candidates[i].Reason = lost(chain[0].Prefix(), first, e)
-		case len(chain) == 1:
-			candidates[i].Reason = "the winner: the only claim"
-		case claims[e.Prefix()] > 1:
-			candidates[i].Reason = "the winner: the strongest claim to the longest prefix"
-		default:
-			candidates[i].Reason = "the winner: the longest prefix"
-		}
-	}
-	return candidates
-}
-
-// lost says why e lost against the claims of a longer prefix, or against the
-// first one to its own.
-func lost(longest netip.Prefix, first, e *ipcache.Entry) string {
-	switch {
-	case e.Prefix() == longest:
-		return "lost: " + e.Weakness(first)
-	case e == first:
-		return fmt.Sprintf("lost: a shorter prefix than %s", longest)
-	}
-	return fmt.Sprintf("lost: a shorter prefix than %s, and there: %s", longest, e.Weakness(first))
 }
 
 // identityOf finds the identity of an entry: in its own cluster, or else the

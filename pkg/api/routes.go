@@ -46,6 +46,7 @@ func (s *Server) allRoutes() []route {
 		all = append(all, profileRoutes()...)
 	}
 	all = append(all, s.debugRoutes()...)
+	all = append(all, s.whyRoutes()...)
 	for _, res := range allResources() {
 		all = append(all, res.routes(s)...)
 	}

@@ -66,6 +66,7 @@ type Sources struct {
 	Mesh       Mesh
 	Nodes      statedb.Table[*nodes.Node]
 	Exported   statedb.Table[*services.Service]
+	Slices     statedb.Table[*services.Slice]
 	Services   statedb.Table[*services.Global]
 	Identities statedb.Table[*allocator.Identity]
 	Conflicts  statedb.Table[*findings.Conflict]
@@ -78,7 +79,7 @@ type Sources struct {
 }
 
 func (s *Sources) validate() error {
-	if s.DB == nil || s.Mesh == nil || s.Nodes == nil || s.Exported == nil || s.Services == nil ||
+	if s.DB == nil || s.Mesh == nil || s.Nodes == nil || s.Exported == nil || s.Slices == nil || s.Services == nil ||
 		s.Identities == nil || s.Conflicts == nil || s.Events == nil || s.IPs == nil || s.Health == nil || s.Gatherer == nil ||
 		s.LogLevel == nil || s.Settings == nil {
 		return errors.New("api: a source is missing")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/reasons"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -327,6 +328,8 @@ type Lookup struct {
 	Node       *Node         `json:"node" doc:"The node that hosts it; null when it is not known."`
 	Services   []ServiceName `json:"services" doc:"The services that have the address as a backend."`
 	Candidates []Candidate   `json:"candidates" doc:"Every claim that has the address, the best first."`
+	// Why is the chain of reasons: first those of the candidates, in their order.
+	Why reasons.Explanation `json:"why" doc:"What led to the match, with the keys that were read."`
 	// Freshness is that of the copy from which the match comes.
 	Freshness   *Freshness `json:"freshness" doc:"Until when the match is known to be so; null without a match."`
 	Unconfirmed []string   `json:"unconfirmed" doc:"Clusters whose addresses are not known as of now: they may claim it, or have given it up."`

@@ -1,0 +1,88 @@
+package api
+
+import (
+	"net/http"
+	"net/netip"
+	"reflect"
+
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/reasons"
+)
+
+// whyRoutes explain things, also those that are not there.
+func (s *Server) whyRoutes() []route {
+	why := func(path, what string, explain func(v *reasons.View, path func(string) string) (reasons.Explanation, error)) route {
+		return route{
+			path: "/v1/why/" + path, id: "why-" + what, summary: "Why one of the " + what + " is as it is, or is not there.",
+			answer: reflect.TypeFor[reasons.Explanation](), errors: []int{http.StatusBadRequest, http.StatusNotFound},
+			handle: func(w http.ResponseWriter, r *http.Request) error {
+				x, err := explain(s.reasonsView(s.datedView(r.Context())), r.PathValue)
+				if err != nil {
+					return err
+				}
+				writeJSON(w, x)
+				return nil
+			},
+		}
+	}
+	return []route{
+		why("clusters/{name}", "clusters", func(v *reasons.View, path func(string) string) (x reasons.Explanation, err error) {
+			c, known := v.Clusters[path("name")]
+			if !known {
+				return x, notFound("there is no cluster %q", path("name"))
+			}
+			return reasons.Cluster(c), nil
+		}),
+		why("nodes/{cluster}/{name}", "nodes", func(v *reasons.View, path func(string) string) (reasons.Explanation, error) {
+			return reasons.Node(v, path("cluster"), path("name")), nil
+		}),
+		why("services/{namespace}/{name}", "services", func(v *reasons.View, path func(string) string) (reasons.Explanation, error) {
+			return reasons.Service(v, path("namespace"), path("name")), nil
+		}),
+		why("identities/{id}", "identities", func(v *reasons.View, path func(string) string) (x reasons.Explanation, err error) {
+			id, err := parseIdentity(path("id"))
+			if err != nil {
+				return x, err
+			}
+			return reasons.Identity(v, *id), nil
+		}),
+		why("ips/{prefix...}", "ips", func(v *reasons.View, path func(string) string) (x reasons.Explanation, err error) {
+			p, err := parsePrefix(path("prefix"))
+			if err != nil {
+				return x, err
+			}
+			return explainAddress(v, p.Addr()), nil
+		}),
+	}
+}
+
+// explainAddress explains whose an address is.
+func explainAddress(v *reasons.View, addr netip.Addr) reasons.Explanation {
+	return reasons.Address(v, addr, v.IPs.Lookup(addr))
+}
+
+// reasonsView is what explanations look at, of a dated view.
+func (s *Server) reasonsView(v *view) *reasons.View {
+	own := s.Agent.Cluster
+	if s.Agent.ClusterID == 0 {
+		own = ""
+	}
+	described := s.description()
+	return &reasons.View{
+		Txn: v.txn, Nodes: s.Nodes, Exported: s.Exported, Slices: s.Slices, Services: s.Services, Identities: s.Identities,
+		IPs: s.IPs, Clusters: v.clusters, Own: own, Described: described != nil && described.Error == "", Find: s.Mesh.Find,
+	}
+}
+
+// toCandidates are the claims of a lookup, with what their explanation says.
+func toCandidates(chain []*ipcache.Entry, why reasons.Explanation) []Candidate {
+	claims := make(map[netip.Prefix]int)
+	for _, e := range chain {
+		claims[e.Prefix()]++
+	}
+	candidates := make([]Candidate, len(chain))
+	for i, e := range chain {
+		candidates[i] = Candidate{Entry: toIP(e, claims[e.Prefix()]), Won: i == 0, Reason: why.Steps[i].Text}
+	}
+	return candidates
+}

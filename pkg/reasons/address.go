@@ -1,0 +1,98 @@
+package reasons
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Address explains whose an address is, from the claims that a lookup found, the
+// winner first. The first steps are about the claims, in their order.
+func Address(v *View, addr netip.Addr, chain []*ipcache.Entry) Explanation {
+	x := Explanation{Steps: make([]Step, 0, len(chain))}
+	var first *ipcache.Entry // the winner of the prefix at hand
+	for i, e := range chain {
+		if first == nil || first.Prefix() != e.Prefix() {
+			first = e
+		}
+		step := v.claim(e)
+		step.Code, step.Text = claimStep(chain, first, i)
+		x.Steps = append(x.Steps, step)
+	}
+	var unknown []string
+	for _, cluster := range v.names() {
+		if at, now := v.asOf(cluster, wire.IPs, wire.Nodes); !now {
+			unknown = append(unknown, cluster)
+			x.Steps = append(x.Steps, Step{
+				Code: codes.ClaimsUnknown, Cluster: cluster, Keys: []Key{}, AsOf: at,
+				Text: "may claim it by now, or have given it up: its addresses: " + v.unconfirmed(cluster, at),
+			})
+		}
+	}
+	x.Verdict = addressVerdict(addr, chain, unknown)
+	return x
+}
+
+// claim is a step about one claim, without what became of it.
+func (v *View) claim(e *ipcache.Entry) Step {
+	cluster := e.Cluster().Name
+	step := Step{Cluster: cluster}
+	if node := e.NodeName(); node != "" {
+		step.Keys = v.keys(cluster, wire.Nodes, node)
+		step.AsOf, _ = v.asOf(cluster, wire.Nodes)
+		return step
+	}
+	name := e.Prefix().String()
+	if e.Prefix().IsSingleIP() && e.Kind() == ipcache.KindHost {
+		name = e.Prefix().Addr().String()
+	}
+	step.Keys = v.keys(cluster, wire.IPs, name)
+	step.AsOf, _ = v.asOf(cluster, wire.IPs)
+	return step
+}
+
+// claimStep says why the claim at a place of the chain won or lost; first is the
+// best one to its prefix.
+func claimStep(chain []*ipcache.Entry, first *ipcache.Entry, i int) (codes.Code, string) {
+	e, winner := chain[i], chain[0]
+	switch {
+	case i > 0 && e.Prefix() == winner.Prefix():
+		return codes.ClaimLost, "lost: " + e.Weakness(first)
+	case i > 0 && e == first:
+		return codes.ClaimShorter, fmt.Sprintf("lost: a shorter prefix than %s", winner.Prefix())
+	case i > 0:
+		return codes.ClaimShorter, fmt.Sprintf("lost: a shorter prefix than %s, and there: %s", winner.Prefix(), e.Weakness(first))
+	case len(chain) == 1:
+		return codes.ClaimWon, "the winner: the only claim"
+	case chain[1].Prefix() == e.Prefix():
+		return codes.ClaimWon, "the winner: the strongest claim to the longest prefix"
+	default:
+		return codes.ClaimWon, "the winner: the longest prefix"
+	}
+}
+
+func addressVerdict(addr netip.Addr, chain []*ipcache.Entry, unknown []string) Verdict {
+	switch {
+	case len(chain) == 0 && len(unknown) > 0:
+		return verdictf(codes.AddressUnknown, "nobody is known to claim %s, and the addresses of %s are not known as of now", addr, list(unknown))
+	case len(chain) == 0:
+		return verdictf(codes.AddressUnclaimed, "nobody claims %s", addr)
+	}
+	winner := chain[0]
+	rivals := []string{winner.Cluster().Name}
+	for _, e := range chain[1:] {
+		if e.Prefix() == winner.Prefix() && *e.Cluster() != *winner.Cluster() {
+			rivals = append(rivals, e.Cluster().Name)
+		}
+	}
+	switch {
+	case len(rivals) > 1:
+		return verdictf(codes.AddressContested, "%s is claimed by %s; %s counts", winner.Prefix(), list(rivals), winner.Cluster().Name)
+	case !winner.Prefix().IsSingleIP():
+		return verdictf(codes.AddressInNetwork, "nobody claims %s itself; it is in %s of %s", addr, winner.Prefix(), winner.Cluster().Name)
+	}
+	return verdictf(codes.AddressOwned, "%s is that of %s", addr, winner.Cluster().Name)
+}

@@ -1,0 +1,189 @@
+// Package reasons explains: why a service is or is not global, whose an address is,
+// what is known of an identity, a node, a cluster.
+//
+// An [Explanation] is a chain of steps, each with the keys that were read for it,
+// and ends in a verdict; every step and the verdict carry a code of the registry.
+// It is derived from what the tables and the controllers have at one moment and
+// decides nothing by itself: the rules are those of the packages that own them.
+//
+// Concurrency: a [View] is read by one goroutine at a time; the functions have no
+// state and cannot fail. What nobody has is explained, too.
+package reasons
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cilium/statedb"
+
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/nodes"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Explanation is why something is as it is.
+type Explanation struct {
+	Verdict Verdict `json:"verdict"`
+	Steps   []Step  `json:"steps" doc:"What led to the verdict, in the order in which it counts."`
+}
+
+// Verdict is what it comes to.
+type Verdict struct {
+	Code codes.Code `json:"code" doc:"The stable code of the finding."`
+	Text string     `json:"text" doc:"The same in a person's words."`
+}
+
+// Step is one thing that was looked at.
+type Step struct {
+	Code    codes.Code `json:"code" doc:"The rule that fired."`
+	Cluster string     `json:"cluster" doc:"Whom it is about."`
+	Text    string     `json:"text" doc:"What was found."`
+	Keys    []Key      `json:"keys" doc:"What was read of the kvstore for it."`
+	AsOf    *time.Time `json:"asOf" doc:"Until when that is known to be so; null when it never was, or needs no proof."`
+}
+
+// Key is a key of a kvstore, as it is known.
+type Key struct {
+	Key      string     `json:"key"`
+	Revision int64      `json:"revision" doc:"The mod revision of the value read last."`
+	Read     *time.Time `json:"read" doc:"When it had been read at the latest; null when that is not remembered."`
+	Refused  string     `json:"refused,omitempty" doc:"Why the value is refused."`
+}
+
+// View is what is looked at: tables of one moment, and what was said of the
+// clusters before it.
+type View struct {
+	Txn        statedb.ReadTxn
+	Nodes      statedb.Table[*nodes.Node]
+	Exported   statedb.Table[*services.Service]
+	Slices     statedb.Table[*services.Slice]
+	Services   statedb.Table[*services.Global]
+	Identities statedb.Table[*allocator.Identity]
+	IPs        *ipcache.Cache
+	Clusters   map[string]remotecluster.Status // by name, the own one included when it is read
+	Own        string                          // the own cluster's name; empty for an observer, which is of none
+	Described  bool                            // the own cluster's services are known from its description, as of now
+	// Find tells what is known of a key; false for nothing.
+	Find func(cluster string, r wire.Resource, name string) (store.Found, bool)
+}
+
+func verdictf(code codes.Code, format string, args ...any) Verdict {
+	return Verdict{code, fmt.Sprintf(format, args...)}
+}
+
+// names are the clusters and these others, sorted, each once.
+func (v *View) names(others ...string) []string {
+	all := append(slices.Collect(maps.Keys(v.Clusters)), others...)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// keys are those of these names that are known.
+func (v *View) keys(cluster string, r wire.Resource, names ...string) []Key {
+	keys := []Key{}
+	for _, name := range names {
+		if f, known := v.Find(cluster, r, name); known {
+			keys = append(keys, keyOf(f))
+		}
+	}
+	return keys
+}
+
+func keyOf(f store.Found) Key {
+	k := Key{Key: f.Key, Revision: f.Revision}
+	if f.Reason != "" {
+		if k.Refused = f.Why; k.Refused == "" {
+			k.Refused = string(f.Reason)
+		}
+	}
+	if !f.Read.IsZero() {
+		read := f.Read.UTC()
+		k.Read = &read
+	}
+	return k
+}
+
+// refusal is why one of the keys is refused; empty when none is.
+func refusal(keys []Key) string {
+	for _, k := range keys {
+		if k.Refused != "" {
+			return k.Refused
+		}
+	}
+	return ""
+}
+
+// asOf is until when all of some resources of a cluster are known, and whether that
+// is as of now. Of a cluster that nobody reads nothing is known.
+func (v *View) asOf(cluster string, of ...wire.Resource) (at *time.Time, now bool) {
+	c, known := v.Clusters[cluster]
+	if !known {
+		return nil, cluster == v.Own && v.Described && slices.Contains(of, wire.Services)
+	}
+	now = true
+	var earliest time.Time
+	for _, r := range of {
+		src, has := c.Sources[r]
+		if !has || !src.Exported && src.Count == 0 {
+			continue
+		}
+		f := src.Freshness
+		now = now && f.State == remotecluster.FreshnessSynced
+		switch {
+		case f.AsOf.IsZero():
+			return nil, false
+		case earliest.IsZero() || f.AsOf.Before(earliest):
+			earliest = f.AsOf
+		}
+	}
+	if earliest.IsZero() {
+		return nil, now
+	}
+	earliest = earliest.UTC()
+	return &earliest, now
+}
+
+// unconfirmed says since when something is not known, and why.
+func (v *View) unconfirmed(cluster string, at *time.Time) string {
+	c, known := v.Clusters[cluster]
+	if !known {
+		return "nobody here reads that cluster"
+	}
+	text := "was never copied completely"
+	if at != nil {
+		text = "not confirmed since " + at.Format(time.RFC3339)
+	}
+	if c.Message != "" {
+		text += fmt.Sprintf(" (%s %s)", c.Code, c.Message)
+	}
+	return text
+}
+
+// list is "a, b and c", and of many the first ones.
+func list(names []string) string {
+	const most = 5
+	switch n := len(names); {
+	case n == 1:
+		return names[0]
+	case n > most:
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), n-most)
+	default:
+		return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
+	}
+}
+
+// plural chooses the form of a word.
+func plural(n int, one, more string) string {
+	if n == 1 {
+		return one
+	}
+	return more
+}

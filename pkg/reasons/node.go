@@ -1,0 +1,78 @@
+package reasons
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/nodes"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Node explains what is known of a node, and whether its addresses count as its
+// own.
+func Node(v *View, cluster, name string) Explanation {
+	x := Explanation{Steps: []Step{}}
+	at, now := v.asOf(cluster, wire.Nodes)
+	n, _, found := v.Nodes.Get(v.Txn, nodes.ByName(cluster, name))
+	switch {
+	case !found && now:
+		x.Verdict = verdictf(codes.NodeNowhere, "%s has no node %s", cluster, name)
+		return x
+	case !found:
+		x.Verdict = verdictf(codes.NodeUnknown, "it is not known whether %s has a node %s: its nodes: %s", cluster, name, v.unconfirmed(cluster, at))
+		return x
+	}
+	x.Steps = append(x.Steps, Step{Code: codes.NodeRead, Cluster: cluster, Text: "published by its cluster", Keys: v.keys(cluster, wire.Nodes, name), AsOf: at})
+	lost := ""
+	for _, a := range n.Addresses {
+		step := v.nodeAddress(n, a)
+		if step.Code == codes.NodeClaimLost {
+			lost = a.IP.String()
+		}
+		x.Steps = append(x.Steps, step)
+	}
+	_, read := v.Clusters[cluster]
+	switch {
+	case lost != "":
+		x.Verdict = verdictf(codes.NodeAddressLost, "its address %s counts as another's", lost)
+	case read && !now:
+		x.Verdict = verdictf(codes.NodeNotAsOfNow, "known as of %s: the nodes of %s: %s", momentOf(at), cluster, v.unconfirmed(cluster, at))
+	default:
+		x.Verdict = verdictf(codes.NodeKnown, "known, and its addresses count as its own")
+	}
+	return x
+}
+
+// nodeAddress is the step about one address of a node.
+func (v *View) nodeAddress(n *nodes.Node, a nodes.Address) Step {
+	step := Step{Code: codes.NodeClaimCounts, Cluster: n.Cluster, Keys: []Key{}, Text: fmt.Sprintf("%s %s counts as its own", a.Type, a.IP)}
+	var own, winner *ipcache.Entry
+	for i, e := range v.IPs.Lookup(a.IP) {
+		if !e.Prefix().IsSingleIP() {
+			break // what is shorter claims networks
+		}
+		if i == 0 {
+			winner = e
+		}
+		if own == nil && e.Cluster().Name == n.Cluster && e.NodeName() == n.Name {
+			own = e
+		}
+	}
+	switch {
+	case winner == nil || own == nil:
+		step.Text = fmt.Sprintf("%s %s is not claimed", a.Type, a.IP)
+	case winner.Cluster().Name != n.Cluster:
+		step.Code = codes.NodeClaimLost
+		step.Text = fmt.Sprintf("%s %s counts as that of %s: %s", a.Type, a.IP, winner.Cluster().Name, own.Weakness(winner))
+	}
+	return step
+}
+
+func momentOf(at *time.Time) string {
+	if at == nil {
+		return "no time"
+	}
+	return at.Format(time.RFC3339)
+}

@@ -1,0 +1,199 @@
+package reasons
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Service explains why a service is global or not, and which backends are used. It
+// need not be there.
+func Service(v *View, namespace, name string) Explanation {
+	g, _, _ := v.Services.Get(v.Txn, services.GlobalByName(namespace, name))
+	s := serviceChain{view: v, namespace: namespace, name: name, global: g, by: make(map[codes.Code][]string)}
+	var others []string
+	if v.Own != "" {
+		others = append(others, v.Own)
+	}
+	if g != nil {
+		for _, p := range g.Parts {
+			others = append(others, p.Cluster)
+		}
+	}
+	for _, cluster := range v.names(others...) {
+		s.add(cluster)
+	}
+	return Explanation{Verdict: s.verdict(), Steps: slices.Concat([]Step{}, s.have, s.lack)}
+}
+
+// serviceChain is an explanation that is being made.
+type serviceChain struct {
+	view            *View
+	namespace, name string
+	global          *services.Global
+	have, lack      []Step                  // of the clusters that have it, and of the others
+	by              map[codes.Code][]string // clusters by the code of their step
+}
+
+// add looks at one cluster.
+func (s *serviceChain) add(cluster string) {
+	part := s.part(cluster)
+	at, now := s.view.asOf(cluster, wire.Services, wire.EndpointSlices)
+	step := Step{Cluster: cluster, AsOf: at, Keys: s.keys(cluster)}
+	refused := refusal(step.Keys)
+	switch {
+	case part == nil && refused != "":
+		step.Code, step.Text = codes.PartRefused, "its entry is refused: "+refused
+	case part == nil && now:
+		step.Code, step.Text = codes.PartNotExported, "does not export it"
+	case part == nil:
+		step.Code, step.Text = codes.PartUnknown, "may have it: its services: "+s.view.unconfirmed(cluster, at)
+	default:
+		step.Code, step.Text = s.partCode(part), s.reason(part)
+		if refused != "" {
+			step.Text += "; what it publishes now is refused, and this is what it said before: " + refused
+		}
+		if _, read := s.view.Clusters[cluster]; read && !now {
+			step.Text += "; its services: " + s.view.unconfirmed(cluster, at)
+		}
+	}
+	s.by[step.Code] = append(s.by[step.Code], cluster)
+	if part == nil {
+		s.lack = append(s.lack, step)
+	} else {
+		s.have = append(s.have, step)
+	}
+}
+
+// part is what a cluster brings, also to a service that is none for want of
+// clusters that share it.
+func (s *serviceChain) part(cluster string) *services.Service {
+	if s.global != nil {
+		return s.global.Part(cluster)
+	}
+	entry, _, _ := s.view.Exported.Get(s.view.Txn, services.ByKey(cluster, s.namespace, s.name))
+	return entry
+}
+
+// reason is the rule of the merge, in words.
+func (s *serviceChain) reason(part *services.Service) string {
+	if s.global != nil {
+		return s.global.Reason(part)
+	}
+	return new(services.Global).Reason(part)
+}
+
+func (s *serviceChain) partCode(part *services.Service) codes.Code {
+	switch {
+	case !part.Offers():
+		return codes.PartNotShared
+	case !part.InUse():
+		return codes.PartWithheld
+	case len(part.Backends) == 0:
+		return codes.PartEmpty
+	case !s.global.Selection().Selects(part):
+		return codes.PartStandsBy
+	}
+	return codes.PartUsed
+}
+
+// keys are those of the entry and of the slices.
+func (s *serviceChain) keys(cluster string) []Key {
+	keys := s.view.keys(cluster, wire.Services, s.namespace+"/"+s.name)
+	for one := range s.view.Slices.List(s.view.Txn, services.SlicesByService(cluster, s.namespace, s.name)) {
+		keys = append(keys, s.view.keys(cluster, wire.EndpointSlices, one.Namespace+"/"+one.Name)...)
+	}
+	return keys
+}
+
+func (s *serviceChain) verdict() Verdict {
+	if s.global == nil {
+		return s.absent()
+	}
+	own := s.global.Local()
+	sharing := s.sharing()
+	switch {
+	case own == nil && s.ownIsRead():
+		return verdictf(codes.NoOwnService, "not used here: %s %s it, and the own cluster %s has no service of this name",
+			list(sharing), plural(len(sharing), "shares", "share"), s.view.Own)
+	case own != nil && !own.UsesRemotes():
+		return verdictf(codes.OwnNotGlobal, "not global: the service of the own cluster %s is not annotated as global", own.Cluster)
+	case own != nil && len(sharing) == 0:
+		return s.alone(own)
+	case s.global.NumBackends() == 0 && len(s.by[codes.PartWithheld]) == 0:
+		return verdictf(codes.NoBackends, "global, and without backends: nobody who shares it has any")
+	}
+	return s.used(own, sharing)
+}
+
+// used is the verdict on a service that joins clusters.
+func (s *serviceChain) used(own *services.Service, sharing []string) Verdict {
+	selection := s.global.Selection()
+	switch {
+	case own != nil && !selection.Remote:
+		return verdictf(codes.AffinityLocal, "global, and only the own backends are used: %s", selection.Why)
+	case own != nil && !selection.Local:
+		return verdictf(codes.AffinityRemote, "global, and only the backends of others are used: %s", selection.Why)
+	case len(s.by[codes.PartWithheld]) > 0:
+		return verdictf(codes.BackendsWithheldBy, "global: shared by %s; the backends of %s are withheld", list(sharing), list(s.by[codes.PartWithheld]))
+	}
+	n := s.global.NumBackends()
+	return verdictf(codes.ServiceGlobal, "global: shared by %s; %d %s", list(s.offering()), n, plural(n, "backend is in use", "backends are in use"))
+}
+
+// alone is the verdict on a global service of the own cluster that nobody joins.
+func (s *serviceChain) alone(own *services.Service) Verdict {
+	switch missing := s.by[codes.PartNotExported]; {
+	case len(s.by[codes.PartRefused]) > 0:
+		return verdictf(codes.RefusedEverywhere, "not global: the entry of %s is refused", list(s.by[codes.PartRefused]))
+	case len(s.by[codes.PartUnknown]) > 0:
+		return verdictf(codes.ServiceUnknown, "not global as far as is known: what %s %s is not known as of now",
+			list(s.by[codes.PartUnknown]), plural(len(s.by[codes.PartUnknown]), "has", "have"))
+	case len(s.by[codes.PartNotShared]) > 0:
+		return verdictf(codes.NotShared, "not global: %s publishes it with shared=false", list(s.by[codes.PartNotShared]))
+	case len(missing) > 0:
+		return verdictf(codes.NotExported, "not global: cluster %s %s not export it", list(missing), plural(len(missing), "does", "do"))
+	}
+	return verdictf(codes.NotExported, "not global: there is no cluster beside %s", own.Cluster)
+}
+
+// absent is the verdict on a service that is none.
+func (s *serviceChain) absent() Verdict {
+	name := fmt.Sprintf("%s/%s", s.namespace, s.name)
+	switch {
+	case len(s.by[codes.PartRefused]) > 0:
+		return verdictf(codes.RefusedEverywhere, "not global: the entry of %s is refused", list(s.by[codes.PartRefused]))
+	case len(s.by[codes.PartUnknown]) > 0:
+		return verdictf(codes.ServiceUnknown, "nobody is known to share %s, and what %s %s is not known as of now", name,
+			list(s.by[codes.PartUnknown]), plural(len(s.by[codes.PartUnknown]), "has", "have"))
+	case len(s.by[codes.PartNotShared]) > 0:
+		return verdictf(codes.NotShared, "not global: %s publishes it with shared=false", list(s.by[codes.PartNotShared]))
+	}
+	return verdictf(codes.ServiceNowhere, "no cluster exports %s", name)
+}
+
+// ownIsRead tells whether the services of the own cluster are known as of now.
+func (s *serviceChain) ownIsRead() bool {
+	_, now := s.view.asOf(s.view.Own, wire.Services, wire.EndpointSlices)
+	return s.view.Own != "" && now
+}
+
+// sharing are the other clusters that share it, offering all that bring backends.
+func (s *serviceChain) sharing() []string {
+	return s.clusters(func(p *services.Service) bool { return !p.Local() && p.Shared })
+}
+
+func (s *serviceChain) offering() []string { return s.clusters((*services.Service).Offers) }
+
+func (s *serviceChain) clusters(are func(*services.Service) bool) []string {
+	var names []string
+	for _, p := range s.global.Parts {
+		if are(p) {
+			names = append(names, p.Cluster)
+		}
+	}
+	return names
+}
