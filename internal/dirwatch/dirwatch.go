@@ -82,7 +82,7 @@ func New[F comparable](path, what string, scan func() (Listing[F], error), log *
 	return &Directory[F]{
 		Path: filepath.Clean(path), What: what, Scan: scan, Log: log,
 		Settle: 200 * time.Millisecond, SettleMax: 2 * time.Second,
-		Confirm: 500 * time.Millisecond, Rescan: 10 * time.Second,
+		Confirm: 500 * time.Millisecond, Rescan: 30 * time.Second,
 		known: make(map[string]F), doubts: make(map[string]doubt[F]),
 	}
 }

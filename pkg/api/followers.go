@@ -3,11 +3,13 @@ package api
 import (
 	"fmt"
 	"reflect"
+	"sync"
 	"time"
 
 	"github.com/cilium/statedb"
 
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
 // followTable follows a table. There is one such follower for each table and
@@ -93,6 +95,30 @@ func (f *ipFollower) changed() <-chan struct{} { return f.ips.Changed(f.revision
 
 func (f *ipFollower) close() {}
 
+// polledInterval is how often what no table holds is looked at when nobody says that
+// it has changed: hundreds of clusters in which nothing happens shall cost nothing.
+const polledInterval = 2 * feedInterval
+
+// glance is what the mesh said of its clusters a moment ago, for all that follow
+// it.
+type glance struct {
+	mu       sync.Mutex
+	clusters []remotecluster.Status
+	revision uint64
+	at       time.Time
+}
+
+// polledClusters are the clusters as they were less than a second ago.
+func (s *Server) polledClusters() []remotecluster.Status {
+	g := &s.glance
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if revision := s.Mesh.Revision(); g.at.IsZero() || revision != g.revision || time.Since(g.at) > feedInterval/2 {
+		g.clusters, g.revision, g.at = s.Mesh.Clusters(), revision, time.Now()
+	}
+	return g.clusters
+}
+
 // polled follows what no table holds, by comparing it with what it was. Fields
 // that move all the time must not be compared.
 type polled[D any] struct {
@@ -118,7 +144,7 @@ func (f *polled[D]) drain(now time.Time, emit func(feedEntry)) bool {
 	if f.revision != nil {
 		revision = f.revision()
 	}
-	if f.known != nil && revision == f.seen && now.Sub(f.looked) < feedInterval {
+	if f.known != nil && revision == f.seen && now.Sub(f.looked) < polledInterval {
 		return true
 	}
 	all := f.all()

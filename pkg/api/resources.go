@@ -34,7 +34,7 @@ func clusterResource() resource[remotecluster.Status, Cluster] {
 		},
 		follow: func(s *Server) (follower, error) {
 			return &polled[remotecluster.Status]{
-				all: s.Mesh.Clusters, name: clusterName, settled: settledCluster, revision: s.Mesh.Revision,
+				all: s.polledClusters, name: clusterName, settled: settledCluster, revision: s.Mesh.Revision,
 			}, nil
 		},
 		key:      clusterName,
@@ -208,7 +208,8 @@ func healthResource() resource[Health, Health] {
 		},
 		fixed: func(q *query, h Health) bool { return passes(q.cluster, h.Cluster) && passes(q.name, h.Name) },
 		follow: func(s *Server) (follower, error) {
-			return &polled[Health]{all: s.healthItems, name: healthName, settled: func(h Health) any {
+			all := func() []Health { return s.healthOf(s.polledClusters()) }
+			return &polled[Health]{all: all, name: healthName, settled: func(h Health) any {
 				h.LastSuccess = nil
 				return h
 			}}, nil
@@ -230,8 +231,10 @@ func healthResource() resource[Health, Health] {
 func healthName(h Health) string { return h.Name }
 
 // healthItems returns the registry's scopes and one item for each cluster.
-func (s *Server) healthItems() []Health {
-	scopes, clusters := s.Health.List(), s.Mesh.Clusters()
+func (s *Server) healthItems() []Health { return s.healthOf(s.Mesh.Clusters()) }
+
+func (s *Server) healthOf(clusters []remotecluster.Status) []Health {
+	scopes := s.Health.List()
 	items := make([]Health, 0, len(scopes)+len(clusters))
 	for _, h := range scopes {
 		items = append(items, Health{

@@ -317,7 +317,7 @@ func TestPolledResourcesSayWhatChanged(t *testing.T) {
 	p := &polled[remotecluster.Status]{all: func() []remotecluster.Status { return clusters }, name: clusterName, settled: settledCluster}
 	now := epoch
 	drain := func() (names []string) {
-		now = now.Add(2 * feedInterval)
+		now = now.Add(2 * polledInterval)
 		p.drain(now, func(e feedEntry) {
 			c := e.object.(remotecluster.Status)
 			names = append(names, fmt.Sprintf("%s %s %t", c.Name, c.State, e.deleted))
