@@ -39,6 +39,7 @@ func pageCluster(p *printer.Page, c *api.Cluster, now time.Time) {
 		printer.F("Capabilities", capabilities(c.Capabilities)...),
 		printer.F("Copied by a mirror", yesNo(c.Cached)),
 		printer.F("Failures", failures...),
+		printer.F("Certificate", certificateText(c.CertificateExpires, now)),
 		printer.F("Heartbeat", heartbeatText(c.HeartbeatAgeSeconds)),
 		printer.F("Last event", moment(c.LastEvent, now)),
 	)
@@ -56,6 +57,17 @@ func copyText(f api.Freshness) string {
 		return fmt.Sprintf("%s %d of %d", f.State, f.Read, f.Total)
 	}
 	return f.State
+}
+
+// certificateText says until when the client certificate is valid.
+func certificateText(until *time.Time, now time.Time) string {
+	switch {
+	case until == nil:
+		return "none"
+	case now.After(*until):
+		return "expired " + moment(until, now)
+	}
+	return fmt.Sprintf("valid until %s (%s from now)", until.UTC().Format(time.RFC3339), printer.Duration(until.Sub(now)))
 }
 
 // heartbeatText says when the heartbeat was last seen.

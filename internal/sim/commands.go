@@ -107,6 +107,7 @@ func serverCommands() []Command {
 		}, run: runReplace},
 		{Name: "wipe", Args: cluster, Help: "the same etcd cluster ID without data, until mend; revisions start again", run: simple((*Running).Wipe, "wiped")},
 		{Name: "compact", Args: cluster, Help: "drop the history", run: runCompact},
+		{Name: "certificate", Args: []string{argCluster, "DURATION"}, Help: "give the agent another client certificate, which is valid for so long", run: runCertificate},
 		{Name: "heartbeat", Args: []string{argCluster, "on|off"}, Help: "begin or stop to write the heartbeat", run: runHeartbeat},
 	}
 }
@@ -227,6 +228,14 @@ func runChurn(_ context.Context, c call) (Answer, error) {
 		return Answer{}, misuse("churn of %q: must be a number of keys per second", c.args[0])
 	}
 	return done("%s: %g keys change per second", c.name, rate), c.cluster.SetChurn(rate)
+}
+
+func runCertificate(_ context.Context, c call) (Answer, error) {
+	d, err := time.ParseDuration(c.args[0])
+	if err != nil {
+		return Answer{}, misuse("certificate for %q: must be a duration, such as 30s", c.args[0])
+	}
+	return done("%s: a certificate that is valid for %s", c.name, d), c.mesh.Certify(c.cluster, d)
 }
 
 func runRemove(_ context.Context, c call) (Answer, error) {

@@ -2,6 +2,8 @@ package sim
 
 import (
 	"context"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"net"
 	"net/http"
@@ -10,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // served runs a mesh of two clusters with its control socket, and returns the
@@ -67,6 +70,7 @@ func TestEveryCommand(t *testing.T) {
 	for _, c := range Commands() {
 		untried[c.Name] = true
 	}
+	delete(untried, "certificate") // it needs TLS
 	flag := func(name, value string) map[string][]string { return map[string][]string{name: {value}} }
 	for _, tc := range []struct {
 		command string
@@ -121,6 +125,31 @@ func TestEveryCommand(t *testing.T) {
 		t.Errorf("not tried: %v", untried)
 	}
 	checkContents(t, m.clusters[0])
+}
+
+// TestACertificateThatEnds is in the place of the agent's, and lets it in until then.
+func TestACertificateThatEnds(t *testing.T) {
+	t.Parallel()
+	m := openMesh(t, MeshOptions{}, Default("cluster1", 1))
+	ends := func(valid string) time.Time {
+		t.Helper()
+		a, err := m.Do(testContext(t), Request{Command: "certificate", Args: []string{"cluster1", valid}})
+		if err != nil || !strings.HasPrefix(a.Message, "cluster1: ") {
+			t.Fatalf("%+v, %v", a, err)
+		}
+		text, err := os.ReadFile(filepath.Join(m.Dir(), certFile("cluster1")))
+		must(t, err)
+		block, _ := pem.Decode(text)
+		cert, err := x509.ParseCertificate(block.Bytes)
+		must(t, err)
+		return cert.NotAfter
+	}
+	if left := time.Until(ends("1h")); left < 59*time.Minute || left > time.Hour {
+		t.Errorf("valid for %s", left)
+	}
+	if left := time.Until(ends("-1m")); left > 0 {
+		t.Errorf("valid for %s", left)
+	}
 }
 
 func TestWrongRequestsChangeNothing(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -231,6 +232,17 @@ func (m *Mesh) Add(r *Running) error {
 	defer m.mu.Unlock()
 	if _, err := os.Lstat(m.ClientFile(r)); err == nil {
 		return refuse("cluster %s is in the mesh already: %s", r.c.Name, m.ClientFile(r))
+	}
+	return r.clientFiles().write(m.directoryOf(r))
+}
+
+// Certify gives the agent another client certificate for a cluster, valid from now
+// for so long; a duration that is not positive makes one that has expired.
+func (m *Mesh) Certify(r *Running, valid time.Duration) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := r.certify(valid); err != nil {
+		return err
 	}
 	return r.clientFiles().write(m.directoryOf(r))
 }

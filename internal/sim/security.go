@@ -103,3 +103,20 @@ func (e *etcd) enableAuth(ctx context.Context, s *etcdserver.Server) error {
 	}
 	return etcdserver.EnableAuth(ctx, s.Local(), rand.Text(), e.user())
 }
+
+// certify issues the agent's certificate anew.
+func (r *Running) certify(valid time.Duration) error {
+	e := r.etcd
+	if e.o.Plain {
+		return refuse("%s is served without TLS", r.c.Name)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := time.Now()
+	pair, err := e.o.CA.Client(e.user().Name, pki.Valid(now.Add(-time.Hour), now.Add(valid)))
+	if err != nil {
+		return err
+	}
+	e.reader = pair
+	return nil
+}

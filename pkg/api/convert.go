@@ -28,7 +28,7 @@ func toCluster(st remotecluster.Status, now time.Time) Cluster {
 	}
 	c.Synced, c.Counts, c.Rejected, c.Freshness = bySource(st.Sources, now)
 	c.Refusals = toRefusals(st.Sources)
-	c.HeartbeatAgeSeconds = heartbeatAge(st)
+	c.HeartbeatAgeSeconds, c.CertificateExpires = heartbeatAge(st), timeOrNull(st.Certificate)
 	return c
 }
 

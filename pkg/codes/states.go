@@ -23,6 +23,8 @@ const (
 	AllRefused           Code = "MESH-1218"
 	NoHeartbeat          Code = "MESH-1219"
 	WithoutContact       Code = "MESH-1220"
+
+	SessionOutlivesCertificate Code = "MESH-1221"
 )
 
 func states() []Entry {
@@ -122,6 +124,11 @@ func states() []Entry {
 			Code: NoHeartbeat, Severity: Warning, Title: "the cluster's heartbeat is missing",
 			Cause:  "Its etcd answers, and nobody has written the heartbeat for two minutes: what writes the cluster's state may be gone, and changes may not arrive. The data is what the etcd has.",
 			Remedy: writer,
+		},
+		{
+			Code: SessionOutlivesCertificate, Severity: Warning, Title: "the client certificate has expired while connected",
+			Cause:  "A session that was made before goes on, so all is known as of now; the next one will be refused.",
+			Remedy: "Renew the certificate that the client file names. The agent reads it at the next connection by itself; no restart is needed.",
 		},
 		{
 			Code: WithoutContact, Severity: Warning, Title: "the backends are withheld for want of contact",

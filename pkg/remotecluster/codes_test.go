@@ -70,7 +70,8 @@ func TestEveryStateIsReached(t *testing.T) {
 		codes.NoHeartbeat: func(c *Cluster, _ *fixed) {
 			c.track.client = &fixedClient{status: kvstore.Status{Heartbeat: kvstore.HeartbeatStatus{Stale: true}}}
 		},
-		codes.WithoutContact: func(c *Cluster, _ *fixed) { c.track.contact.withheld = now },
+		codes.SessionOutlivesCertificate: func(c *Cluster, _ *fixed) { c.track.certificate = now.Add(-time.Minute) },
+		codes.WithoutContact:             func(c *Cluster, _ *fixed) { c.track.contact.withheld = now },
 	}
 	var reached []codes.Code
 	for want, change := range cases {

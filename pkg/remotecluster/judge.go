@@ -22,7 +22,7 @@ func (c *Cluster) Status() Status {
 		Connected: t.client != nil && t.probeError == nil, ConnectedSince: t.since,
 		Capabilities: t.capabilities, Cached: t.capabilities != nil && t.capabilities.Cached,
 		IDConflict: t.conflict, Failures: t.failures, ConsecFailures: t.consecutive,
-		LastFailure: t.lastFailure, LastSuccess: t.lastSuccess,
+		LastFailure: t.lastFailure, LastSuccess: t.lastSuccess, Certificate: t.certificate,
 		Sources: make(map[wire.Resource]SourceStatus, len(c.Sources)),
 	}
 	if t.etcd != 0 {
@@ -238,6 +238,9 @@ func (c *Cluster) problem(s Status) reason {
 		if problem := c.sourceProblem(src, s.Sources[src.Resource()]); problem.text != "" {
 			return problem
 		}
+	}
+	if !s.Certificate.IsZero() && time.Now().After(s.Certificate) {
+		return because(codes.SessionOutlivesCertificate, "the client certificate expired at %s: the session goes on, but the server will refuse a new one; renew the certificate before the connection is lost", at(s.Certificate))
 	}
 	if hb := s.Heartbeat; hb.Stale {
 		return because(codes.NoHeartbeat, "no heartbeat at %s since %s: etcd answers, but the cluster's writer may be gone; %s",

@@ -40,6 +40,7 @@ func (c *Cluster) session(ctx context.Context, file string, pause backoff.BackOf
 		client.BootstrapComplete()
 	}
 	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return c.followCertificate(ctx, cfg) })
 	g.Go(func() error { return client.Run(ctx, func(p kvstore.Probe) { c.observe(p, config) }) })
 	if config == nil {
 		g.Go(func() error { return c.serve(ctx, client, ownConfig(c.Local), nil, pause) })

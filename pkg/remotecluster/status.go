@@ -99,6 +99,9 @@ type Status struct {
 	LastEvent      time.Time // when the last batch of events arrived
 	LastSuccess    time.Time // when the endpoint last answered a linearizable read
 	ConsecFailures int       // failures since the last success
+	// Certificate is until when the client certificate is valid that a new session
+	// would have; zero without one, and before the first session.
+	Certificate time.Time
 	// Heartbeat is the evidence for somebody who writes the cluster's state; without a
 	// connection what was last seen of it, which is never stale.
 	Heartbeat kvstore.HeartbeatStatus

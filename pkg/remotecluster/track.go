@@ -37,6 +37,7 @@ type tracker struct {
 	config       *configWatch // of the session; nil while not connected, and for the own cluster
 	configAsOf   time.Time    // until when the configuration was known to be in force, at the end of the session before
 	heartbeat    time.Time    // when it was last seen, at the end of the session before
+	certificate  time.Time    // until when the client certificate is valid; zero without one
 	handing      bool         // the configuration is being handed to Params.Adopted
 	late         map[wire.Resource]bool
 	contact      contact
@@ -98,6 +99,17 @@ func (t *tracker) connected(client Client, config *configWatch) {
 	t.client, t.config, t.since, t.probeError = client, config, time.Now(), nil
 	st := client.Status()
 	t.etcd, t.lastSuccess = st.EtcdClusterID, st.LastSuccess
+}
+
+// certified notes until when the client certificate is valid.
+func (t *tracker) certified(until time.Time) {
+	t.mu.Lock()
+	changed := !t.certificate.Equal(until)
+	t.certificate = until
+	t.mu.Unlock()
+	if changed {
+		t.changed()
+	}
 }
 
 func (t *tracker) gated(c *canaries) {
