@@ -21,6 +21,7 @@ func floors() map[string]int {
 		"pkg/wire":          0,
 		"pkg/kvstore":       1,
 		"pkg/store":         2,
+		"pkg/disconnect":    2,
 		"pkg/nodes":         3,
 		"pkg/services":      3,
 		"pkg/ipcache":       3,

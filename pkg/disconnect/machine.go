@@ -1,0 +1,261 @@
+package disconnect
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Machine is the policy at work.
+type Machine struct {
+	policy   Policy
+	patience time.Duration
+	clusters map[string]*cluster
+
+	last            time.Time // of the steps
+	held            time.Time // since when the policy is held; zero while it is not
+	resumed         time.Time // when it last was again as if nobody had looked before
+	failing, judged int       // how many are doubtful, and of how many
+}
+
+// cluster is what the machine knows of one. At most one of good and doubted is
+// set.
+type cluster struct {
+	delays  Delays
+	state   State
+	since   time.Time // of the state
+	ev      Evidence
+	known   time.Time // until when all was well: the latest AsOf, later by the time in which nobody looked
+	heard   time.Time // the same of the heartbeat
+	fresh   time.Time // since when Fresh holds without a break; zero while it does not
+	good    time.Time // since when the evidence is good without a break; zero while it is not
+	doubted time.Time // since when it is doubtful; zero while it is not
+	silence time.Time // when it was demoted for its silence; zero when that is over: then it was heard of
+}
+
+// New returns a machine that knows no clusters. Patience is how long a doubt has
+// to last before anything is done about it; within it, every cluster is probed.
+func New(p Policy, patience time.Duration) *Machine {
+	return &Machine{policy: p, patience: patience, clusters: make(map[string]*cluster)}
+}
+
+// Step takes the evidence about all clusters at this moment and returns what
+// becomes of them, sorted by cluster: at most one transition for each. Next is
+// when the next one is due if the evidence stays as it is, zero for never; the
+// caller steps then, or sooner. A cluster without evidence is forgotten, and
+// begins at [Keep] when it is back.
+func (m *Machine) Step(now time.Time, evidence map[string]Evidence) (transitions []Transition, next time.Time) {
+	m.look(now, evidence)
+	m.count(now)
+	for _, name := range slices.Sorted(maps.Keys(m.clusters)) {
+		c := m.clusters[name]
+		to, at := m.plan(c)
+		if !at.IsZero() && !now.Before(at) {
+			transitions = append(transitions, Transition{Cluster: name, From: c.state, To: to, Why: c.why()})
+			c.move(to, now)
+			_, at = m.plan(c)
+		}
+		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	return transitions, next
+}
+
+// move changes the state.
+func (c *cluster) move(to State, now time.Time) {
+	if to == Demote && c.state == Keep && c.ev.Fresh {
+		c.silence = now
+	}
+	c.state, c.since = to, now
+}
+
+// look takes the evidence in.
+func (m *Machine) look(now time.Time, evidence map[string]Evidence) {
+	blind := now.Sub(m.last) - m.patience
+	if m.last.IsZero() || blind < 0 {
+		blind = 0
+	}
+	if m.last = now; blind > 0 {
+		m.resumed = now
+	}
+	maps.DeleteFunc(m.clusters, func(name string, _ *cluster) bool { _, there := evidence[name]; return !there })
+	for name, ev := range evidence {
+		c := m.clusters[name]
+		if c == nil {
+			c = &cluster{delays: m.policy.Of(name), since: now}
+			m.clusters[name] = c
+		}
+		c.look(now, ev, blind)
+		c.judge(now, m.patience)
+	}
+}
+
+// look takes the evidence in, and forgives the time in which nobody looked.
+func (c *cluster) look(now time.Time, ev Evidence, blind time.Duration) {
+	if blind > 0 {
+		c.known, c.heard = forgiven(c.known, blind), forgiven(c.heard, blind)
+		c.fresh, c.good = time.Time{}, time.Time{}
+	}
+	c.ev = ev
+	c.known, c.heard = latest(c.known, ev.AsOf), latest(c.heard, ev.Heartbeat)
+	if ev.Heartbeat.After(c.silence) {
+		c.silence = time.Time{}
+	}
+	switch {
+	case !ev.Fresh:
+		c.fresh = time.Time{}
+	case c.fresh.IsZero():
+		c.fresh = now
+	default:
+		c.fresh = latest(c.fresh, ev.Connected) // there was a break between two looks
+	}
+}
+
+// judge says what the evidence is, and since when.
+func (c *cluster) judge(now time.Time, patience time.Duration) {
+	good, doubtful := false, false
+	switch {
+	case !c.ev.Synced:
+	case c.ev.Fresh:
+		doubtful = c.quiet(now)
+		good = !doubtful
+	default:
+		doubtful = now.Sub(c.known) > patience
+	}
+	c.good, c.doubted = since(c.good, good, now), since(c.doubted, doubtful, now)
+	if good {
+		c.good = latest(c.good, c.fresh)
+	}
+}
+
+// since is from when on something holds: as before, or from now on, or not at all.
+func since(before time.Time, holds bool, now time.Time) time.Time {
+	switch {
+	case !holds:
+		return time.Time{}
+	case before.IsZero():
+		return now
+	}
+	return before
+}
+
+// quiet tells whether the heartbeat has stayed away for half of what is too long.
+// Who was demoted for that has to be heard of: a new session proves nothing.
+func (c *cluster) quiet(now time.Time) bool {
+	d := c.delays.Silence
+	return !c.silence.IsZero() || d > 0 && !c.heard.IsZero() && now.Sub(c.lastWord()) > d/2
+}
+
+// lastWord is from when on a heartbeat is missed: nobody could be heard before
+// the cluster answered.
+func (c *cluster) lastWord() time.Time { return latest(c.heard, c.fresh) }
+
+// count finds out whether the policy is held.
+func (m *Machine) count(now time.Time) {
+	m.failing, m.judged = 0, 0
+	for _, c := range m.clusters {
+		if c.ev.Synced {
+			m.judged++
+		}
+		if !c.doubted.IsZero() {
+			m.failing++
+		}
+	}
+	hold := m.judged >= 2 && 2*m.failing > m.judged
+	switch {
+	case hold && m.held.IsZero():
+		m.held = now
+	case !hold && !m.held.IsZero():
+		m.held, m.resumed = time.Time{}, now
+	}
+}
+
+// plan says what becomes of a cluster if its evidence stays as it is, and when;
+// a zero time is nothing.
+func (m *Machine) plan(c *cluster) (to State, at time.Time) {
+	d := c.delays
+	switch {
+	case !c.good.IsZero():
+		if c.state != Keep {
+			return Keep, latest(c.good, c.since).Add(d.Restore)
+		}
+	case c.doubted.IsZero():
+	case c.ev.Fresh: // it answers, but its writer is silent
+		switch {
+		case c.state == Withdraw:
+			return Demote, latest(c.fresh, c.since).Add(d.Restore)
+		case c.state == Keep && m.held.IsZero():
+			return Demote, latest(c.lastWord().Add(d.Silence), m.calm(c))
+		}
+	case !m.held.IsZero():
+	case c.state == Keep && d.Demote > 0:
+		return Demote, latest(c.known.Add(d.Demote), m.calm(c))
+	case c.state != Withdraw && d.Withdraw > 0:
+		return Withdraw, latest(c.known.Add(d.Withdraw), m.calm(c))
+	}
+	return c.state, time.Time{}
+}
+
+// calm is when nothing has changed for as long as the patience.
+func (m *Machine) calm(c *cluster) time.Time {
+	return latest(c.doubted, latest(c.since, m.resumed)).Add(m.patience)
+}
+
+// why says what the evidence is, in a person's words; empty when all is well.
+func (c *cluster) why() string {
+	switch {
+	case !c.ev.Synced:
+		return ""
+	case !c.good.IsZero() && c.state != Keep:
+		return fmt.Sprintf("confirmed again without a break since %s", at(c.good))
+	case c.ev.Fresh && !c.doubted.IsZero():
+		return fmt.Sprintf("its etcd answers, but nothing was heard of what writes there since %s", at(c.heard))
+	case !c.ev.Fresh:
+		why := fmt.Sprintf("its services could not be confirmed since %s", at(c.ev.AsOf))
+		if c.ev.Error != "" {
+			why += ": " + c.ev.Error
+		}
+		return why
+	}
+	return ""
+}
+
+// Outlook says how a cluster stood at the last step, and what happens next; false
+// for one that is not known.
+func (m *Machine) Outlook(name string) (Outlook, bool) {
+	c := m.clusters[name]
+	if c == nil {
+		return Outlook{}, false
+	}
+	o := Outlook{
+		State: c.state, Since: c.since, Why: c.why(), Held: m.held, Evidence: c.ev,
+		Failing: m.failing, Judged: m.judged,
+	}
+	o.Next, o.NextAt = m.plan(c)
+	return o, true
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// forgiven is a time moved on by some that does not count; zero stays zero.
+func forgiven(t time.Time, by time.Duration) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return t.Add(by)
+}
+
+// at names a moment.
+func at(moment time.Time) string {
+	if moment.IsZero() {
+		return "the start"
+	}
+	return moment.UTC().Format(time.RFC3339)
+}

@@ -1,0 +1,71 @@
+package disconnect
+
+import (
+	"fmt"
+	"time"
+)
+
+// State is what becomes of a cluster's service backends.
+type State uint8
+
+// The states, each worse than the one before.
+const (
+	Keep     State = iota // used as those of any cluster
+	Demote                // used only where no other cluster has a usable one
+	Withdraw              // removed, where another cluster has a usable one
+)
+
+// String returns keep, demote or withdraw.
+func (s State) String() string {
+	switch s {
+	case Keep:
+		return "keep"
+	case Demote:
+		return "demote"
+	case Withdraw:
+		return "withdraw"
+	}
+	return fmt.Sprintf("State(%d)", uint8(s))
+}
+
+// Evidence is what is known of a cluster at one moment.
+type Evidence struct {
+	// Synced tells whether its services were ever listed completely.
+	Synced bool
+	// Fresh tells whether they are followed and known to be up to date.
+	Fresh bool
+	// AsOf is the time until which they are known to equal the remote's: a
+	// linearizable read has said so.
+	AsOf time.Time
+	// Connected is since when there is a session; zero while there is none.
+	Connected time.Time
+	// Heartbeat is when its writer was last heard of; zero when never.
+	Heartbeat time.Time
+	// Error is why it does not answer, as far as somebody knows.
+	Error string
+}
+
+// Transition is one cluster's move from one state to another.
+type Transition struct {
+	Cluster  string
+	From, To State
+	Why      string // in a person's words, with the evidence
+}
+
+// Outlook is how a cluster stands, and what happens next.
+type Outlook struct {
+	State State
+	Since time.Time // of the state
+	// Why is what speaks against the cluster, or for its return; empty for one
+	// that is kept and well.
+	Why string
+	// Next is the state that follows at NextAt, if the evidence stays as it is. A
+	// zero NextAt is nothing.
+	Next   State
+	NextAt time.Time
+	// Held is since when the policy is held; zero while it is not. Then Failing
+	// of Judged clusters are doubtful.
+	Held            time.Time
+	Failing, Judged int
+	Evidence        Evidence
+}
