@@ -98,10 +98,7 @@ func (s *Server) servicesOf(v *view, addr netip.Addr) []ServiceName {
 
 func hasBackend(g *services.Global, addr netip.Addr) bool {
 	for _, part := range g.Parts {
-		if !part.InUse() {
-			continue
-		}
-		if _, ok := part.Backend(addr); ok {
+		if _, ok := part.Backend(addr); ok && g.InUse(part) {
 			return true
 		}
 	}

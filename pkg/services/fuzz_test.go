@@ -48,7 +48,7 @@ func FuzzSliceFromWire(f *testing.F) {
 		}
 		all := slices.Collect(s.Endpoints())
 		checkBackends(t, all)
-		alone := part(nil, []*Slice{s}, false)
+		alone := part(nil, []*Slice{s}, Full)
 		checkBackends(t, alone.Backends)
 		for _, b := range all {
 			if _, listed := alone.Backend(b.IP); listed != b.Usable() {
@@ -56,7 +56,7 @@ func FuzzSliceFromWire(f *testing.F) {
 			}
 		}
 		entry := &Service{Cluster: "c", Shared: true, Backends: all}
-		if beside := part(entry, []*Slice{s}, false); !slices.EqualFunc(beside.Backends, all, Backend.Equal) {
+		if beside := part(entry, []*Slice{s}, Full); !slices.EqualFunc(beside.Backends, all, Backend.Equal) {
 			t.Errorf("beside an entry that says the same: %v, want %v", beside.Backends, all)
 		}
 	})

@@ -61,8 +61,9 @@ func (g *Global) Part(cluster string) *Service {
 // from, by cluster and then by address. Each address comes once for a cluster.
 func (g *Global) Backends() iter.Seq2[*Service, Backend] {
 	return func(yield func(*Service, Backend) bool) {
+		reach := g.reach()
 		for _, p := range g.Parts {
-			if !p.InUse() {
+			if !p.listed(reach) {
 				continue
 			}
 			for _, b := range p.Backends {
@@ -76,9 +77,9 @@ func (g *Global) Backends() iter.Seq2[*Service, Backend] {
 
 // NumBackends is the number of backends in use.
 func (g *Global) NumBackends() int {
-	n := 0
+	n, reach := 0, g.reach()
 	for _, p := range g.Parts {
-		if p.InUse() {
+		if p.listed(reach) {
 			n += len(p.Backends)
 		}
 	}

@@ -27,8 +27,10 @@ func local(s *Service, affinity wire.Affinity) *Service {
 	return s
 }
 
-func withheld(s *Service) *Service {
-	s.Withheld = true
+func withheld(s *Service) *Service { return standingAt(s, Withheld) }
+
+func standingAt(s *Service, to Standing) *Service {
+	s.Standing = to
 	return s
 }
 
@@ -130,6 +132,42 @@ func TestMerge(t *testing.T) {
 				"not shared: c4 publishes it with shared=false, so its 1 backend is not used",
 			}, []string{"c3 10.0.0.2"}},
 		},
+		"demoted ones stand by while another cluster has a usable one": {
+			[]*Service{standingAt(svc("c2", true, "10.0.0.1"), Demoted), svc("c3", true, "10.0.0.2")},
+			&view{true, "none", []string{
+				"shared by c2 with 1 backend; standing by: c2 is demoted because it is in doubt, and another cluster has a usable backend",
+				"shared by c3 with 1 backend",
+			}, []string{"c2 10.0.0.1 stands by", "c3 10.0.0.2"}},
+		},
+		"demoted ones are used where nobody else has any": {
+			[]*Service{standingAt(svc("c2", true, "10.0.0.1"), Demoted), svc("c3", true), svc("c4", false, "10.0.0.2")},
+			&view{true, "none", []string{
+				"shared by c2 with 1 backend; c2 is demoted because it is in doubt, and no other cluster has a usable backend: its are used",
+				"shared by c3 with no backends",
+				"not shared: c4 publishes it with shared=false, so its 1 backend is not used",
+			}, []string{"c2 10.0.0.1"}},
+		},
+		"withdrawn ones are gone while another cluster has a usable one": {
+			[]*Service{standingAt(svc("c2", true, "10.0.0.1"), Withdrawn), standingAt(svc("c3", true, "10.0.0.2"), Demoted)},
+			&view{true, "none", []string{
+				"shared by c2 with 1 backend; withdrawn because c2 was in doubt for too long, and another cluster has a usable backend",
+				"shared by c3 with 1 backend; c3 is demoted because it is in doubt, and no other cluster has a usable backend: its are used",
+			}, []string{"c3 10.0.0.2"}},
+		},
+		"withdrawn ones stay where nobody else has any": {
+			[]*Service{standingAt(svc("c2", true, "10.0.0.1"), Withdrawn), withheld(svc("c3", true, "10.0.0.2"))},
+			&view{true, "none", []string{
+				"shared by c2 with 1 backend; c2 is withdrawn because it was in doubt for too long, and no other cluster has a usable backend: its are used",
+				"shared by c3 with 1 backend; withheld because c3 has not answered for too long",
+			}, []string{"c2 10.0.0.1"}},
+		},
+		"the own cluster's are another cluster's, too": {
+			[]*Service{local(svc("c1", true, "10.0.0.3"), wire.AffinityRemote), standingAt(svc("c2", true, "10.0.0.1"), Demoted)},
+			&view{true, "remote", []string{
+				"the local service of c1 with 1 backend, shared with other clusters",
+				"shared by c2 with 1 backend; standing by: c2 is demoted because it is in doubt, and another cluster has a usable backend",
+			}, []string{"c1 10.0.0.3", "c2 10.0.0.1 stands by"}},
+		},
 		"a service of which all is withheld still exists": {
 			[]*Service{withheld(svc("c2", true))},
 			&view{true, "none", []string{"shared by c2 with no backends; withheld because c2 has not answered for too long"}, nil},
@@ -183,6 +221,9 @@ func drawService(t *rapid.T) *Service {
 	if s.Cluster == "c" {
 		s.Source = wire.SourceLocal
 	}
+	if s.Cluster != "c" {
+		s.Standing = rapid.SampledFrom([]Standing{Full, Full, Full, Demoted, Withdrawn, Withheld}).Draw(t, "standing")
+	}
 	s.IncludeExternal = rapid.Bool().Draw(t, "includeExternal")
 	s.Affinity = rapid.SampledFrom([]wire.Affinity{wire.AffinityNone, wire.AffinityLocal, wire.AffinityRemote}).Draw(t, "affinity")
 	for i := range rapid.IntRange(0, 3).Draw(t, "backends") {
@@ -204,7 +245,8 @@ func naive(parts []*Service) *view {
 		}
 		return 1
 	})
-	selected := naiveSelection(byCluster)
+	counts := naiveStanding(byCluster)
+	selected := naiveSelection(byCluster, counts)
 	for _, p := range byCluster {
 		reason := brings(p)
 		if p.Sliced {
@@ -219,11 +261,11 @@ func naive(parts []*Service) *view {
 			continue
 		}
 		exists = true
-		if p.Withheld {
+		if p.Standing == Withheld || p.Standing == Withdrawn && !counts(p) {
 			continue
 		}
 		for _, b := range p.Backends {
-			v.Backends = append(v.Backends, backendText(p, b, selected[p.Cluster == "c"]))
+			v.Backends = append(v.Backends, backendText(p, b, counts(p) && selected[p.Cluster == "c"]))
 		}
 	}
 	if !exists {
@@ -232,9 +274,35 @@ func naive(parts []*Service) *view {
 	return v
 }
 
+// naiveStanding tells who may get traffic: those of full standing; where these
+// have nothing usable those that are demoted, too; and where nobody has those
+// that are withdrawn, too.
+func naiveStanding(parts []*Service) func(*Service) bool {
+	usable := map[Standing]bool{}
+	for _, p := range parts {
+		for _, b := range p.Backends {
+			if (p.Shared || p.Cluster == "c") && (b.Ready() || b.Serving()) {
+				usable[p.Standing] = true
+			}
+		}
+	}
+	return func(p *Service) bool {
+		switch p.Standing {
+		case Full:
+			return true
+		case Demoted:
+			return !usable[Full]
+		case Withdrawn:
+			return !usable[Full] && !usable[Demoted]
+		default:
+			return false
+		}
+	}
+}
+
 // naiveSelection tells for the local backends (true) and for those of the
 // others (false) whether they get traffic; "c" is the local cluster.
-func naiveSelection(parts []*Service) map[bool]bool {
+func naiveSelection(parts []*Service, counts func(*Service) bool) map[bool]bool {
 	var local *Service
 	active, healthy := map[bool]int{}, map[bool]int{}
 	shared := false
@@ -243,7 +311,7 @@ func naiveSelection(parts []*Service) map[bool]bool {
 			local = p
 		}
 		shared = shared || p.Shared
-		if p.Withheld || !p.Shared && p.Cluster != "c" {
+		if !counts(p) || !p.Shared && p.Cluster != "c" {
 			continue
 		}
 		for _, b := range p.Backends {
@@ -269,6 +337,47 @@ func naiveSelection(parts []*Service) map[bool]bool {
 	return map[bool]bool{true: true, false: true}
 }
 
+// takenByPolicy compares a service with what it is without demoted and withdrawn
+// clusters: nothing may lack of which there is no more.
+func takenByPolicy(parts []*Service) string {
+	without := make([]*Service, len(parts))
+	for i, p := range parts {
+		one := *p
+		if one.Standing != Withheld {
+			one.Standing = Full
+		}
+		without[i] = &one
+	}
+	with, full := Merge(parts), Merge(without)
+	if with == nil {
+		return ""
+	}
+	for what, n := range map[string]func(*Global) int{
+		"backends": (*Global).NumBackends,
+		"usable backends": func(g *Global) int {
+			return countOf(g, func(_ *Service, b Backend) bool { return b.Usable() })
+		},
+		"usable backends that get traffic": func(g *Global) int {
+			s := g.Selection()
+			return countOf(g, func(p *Service, b Backend) bool { return b.Usable() && s.Selects(p) })
+		},
+	} {
+		if n(full) > 0 && n(with) == 0 {
+			return fmt.Sprintf("the policy took the last of %d %s", n(full), what)
+		}
+	}
+	return ""
+}
+
+func countOf(g *Global, is func(*Service, Backend) bool) (n int) {
+	for p, b := range g.Backends() {
+		if is(p, b) {
+			n++
+		}
+	}
+	return n
+}
+
 func TestMergeProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -281,6 +390,9 @@ func TestMergeProperties(t *testing.T) {
 		other := Merge(rapid.Permutation(parts).Draw(t, "order"))
 		if diff := cmp.Diff(viewOf(got), viewOf(other)); diff != "" {
 			t.Fatalf("depends on the order: %s", diff)
+		}
+		if lost := takenByPolicy(parts); lost != "" {
+			t.Fatal(lost)
 		}
 		if len(parts) == 0 {
 			return

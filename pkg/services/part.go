@@ -17,7 +17,7 @@ import (
 // whose slices are still to go. So a service that such a cluster deletes lives on
 // until the stream of its slices has caught up; the freshness of that resource
 // says until when it is known.
-func part(entry *Service, of []*Slice, withheld bool) *Service {
+func part(entry *Service, of []*Slice, standing Standing) *Service {
 	slices.SortFunc(of, func(a, b *Slice) int { return strings.Compare(a.Name, b.Name) })
 	p := entry
 	switch {
@@ -27,18 +27,18 @@ func part(entry *Service, of []*Slice, withheld bool) *Service {
 	default:
 		p = detailed(entry, of)
 	}
-	if p == nil || !withheld {
+	if p == nil || standing == Full {
 		return p
 	}
 	w := *p
-	w.Withheld = true
+	w.Standing = standing
 	return &w
 }
 
 // WithSlices returns the service with what its slices know of its backends:
 // conditions, nodes, and the zones and host names that it does not have. Their
 // order does not matter; they are sorted in place.
-func (s *Service) WithSlices(of []*Slice) *Service { return part(s, of, false) }
+func (s *Service) WithSlices(of []*Slice) *Service { return part(s, of, Full) }
 
 // fromSlices is the part of a cluster that exports slices alone. Only slices of
 // shared services are exported (wire.md §1.4).

@@ -11,13 +11,34 @@ func (g *Global) Reason(part *Service) string {
 	if !part.Offers() {
 		return text
 	}
-	if part.Withheld {
-		return text + fmt.Sprintf("; withheld because %s has not answered for too long", part.Cluster)
+	s := g.Selection()
+	if by := standing(part, s.Reach); by != "" {
+		text += "; " + by
 	}
-	if s := g.Selection(); len(part.Backends) > 0 && !s.Selects(part) {
-		return text + "; " + s.Why
+	if len(part.Backends) > 0 && part.listed(s.Reach) && !s.side(part) {
+		text += "; " + s.Why
 	}
 	return text
+}
+
+// standing says what the standing of a part's cluster does to it; empty for
+// nothing.
+func standing(part *Service, reach Standing) string {
+	const last = ", and no other cluster has a usable backend: its are used"
+	switch {
+	case part.Standing == Withheld:
+		return fmt.Sprintf("withheld because %s has not answered for too long", part.Cluster)
+	case part.Standing == Full || len(part.Backends) == 0:
+		return ""
+	case part.Standing == Demoted && part.Standing > reach:
+		return fmt.Sprintf("standing by: %s is demoted because it is in doubt, and another cluster has a usable backend", part.Cluster)
+	case part.Standing == Demoted:
+		return fmt.Sprintf("%s is demoted because it is in doubt", part.Cluster) + last
+	case part.Standing > reach:
+		return fmt.Sprintf("withdrawn because %s was in doubt for too long, and another cluster has a usable backend", part.Cluster)
+	default:
+		return fmt.Sprintf("%s is withdrawn because it was in doubt for too long", part.Cluster) + last
+	}
 }
 
 func brings(part *Service) string {

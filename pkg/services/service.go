@@ -17,11 +17,13 @@
 // [Services] owns the tables of services, of slices and of global services. It
 // changes all of them in one write transaction for each batch, merges each
 // service that the batch touches once, makes anew only the parts of the clusters
-// that changed, and writes nothing for what it already has. The backends of a
-// cluster can be withheld ([Services.Withhold]); that is a filter on merging and
-// leaves the tables of services and slices alone.
+// that changed, and writes nothing for what it already has. Clusters have a
+// [Standing]: their backends may be demoted or withdrawn ([Services.SetStanding]),
+// where others have usable ones, or withheld ([Services.Withhold]), which asks for
+// nobody's. These are filters on merging and leave the tables of services and
+// slices alone.
 //
-// Concurrency: Apply, ApplySlices and Withhold may be called by several
+// Concurrency: Apply, ApplySlices, SetStanding and Withhold may be called by several
 // goroutines, transactions queue. Readers take snapshots of the tables and never
 // wait. Nothing here can fail: what is not acceptable was refused when it was
 // decoded.
@@ -45,7 +47,7 @@ type Service struct {
 	Shared          bool        // false: as if the cluster did not export it
 	IncludeExternal bool        // of a local service: it uses other clusters' backends; a remote's means nothing here
 	Sliced          bool        // of a part: it is known from endpoint slices alone
-	Withheld        bool        // of a part: its backends are not used ([Services.Withhold])
+	Standing        Standing    // of a part: how its backends are used ([Services.SetStanding], [Services.Withhold])
 	Namespace, Name string
 	Backends        []Backend // sorted by address, one for each
 	Labels          map[string]string
@@ -85,9 +87,6 @@ func (s *Service) Local() bool { return s.Source != wire.SourceClusterMesh }
 // one when it shares the service, the local one always (wire.md §4.4).
 func (s *Service) Offers() bool { return s.Shared || s.Local() }
 
-// InUse tells whether the backends are in use: offered and not withheld.
-func (s *Service) InUse() bool { return s.Offers() && !s.Withheld }
-
 // Backend finds the backend with this address.
 func (s *Service) Backend(ip netip.Addr) (Backend, bool) { return find(s.Backends, ip.Unmap()) }
 
@@ -104,7 +103,7 @@ func (s *Service) Equal(o *Service) bool {
 	return s == o ||
 		s.Cluster == o.Cluster && s.ClusterID == o.ClusterID && s.Source == o.Source &&
 			s.Shared == o.Shared && s.IncludeExternal == o.IncludeExternal &&
-			s.Sliced == o.Sliced && s.Withheld == o.Withheld &&
+			s.Sliced == o.Sliced && s.Standing == o.Standing &&
 			s.Namespace == o.Namespace && s.Name == o.Name && s.Affinity == o.Affinity &&
 			slices.EqualFunc(s.Backends, o.Backends, Backend.Equal) &&
 			maps.Equal(s.Labels, o.Labels)

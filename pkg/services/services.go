@@ -17,6 +17,7 @@ type Services struct {
 	slices   statedb.RWTable[*Slice]
 	global   statedb.RWTable[*Global]
 	withheld map[string]struct{} // clusters; the write transaction guards it
+	standing map[string]Standing // of clusters, by the policy, without those of full standing; guarded likewise
 }
 
 // New registers the tables. It fails when the database has one of the names.
@@ -33,7 +34,7 @@ func New(db *statedb.DB) (*Services, error) {
 	if err != nil {
 		return nil, fmt.Errorf("creating the table of global services: %w", err)
 	}
-	return &Services{db: db, exported: exported, slices: slices, global: global, withheld: make(map[string]struct{})}, nil
+	return &Services{db: db, exported: exported, slices: slices, global: global, withheld: make(map[string]struct{}), standing: make(map[string]Standing)}, nil
 }
 
 // Exported is the table of services as each cluster exports them in the older
@@ -96,13 +97,33 @@ func (s *Services) Withhold(cluster string, yes bool) {
 		} else {
 			delete(s.withheld, cluster)
 		}
-		for one := range ByCluster(txn, s.exported, cluster) {
-			t.add(cluster, one.Namespace, one.Name)
-		}
-		for one := range SlicesByCluster(txn, s.slices, cluster) {
-			t.addSlice(one)
-		}
+		s.touchAll(txn, t, cluster)
 	})
+}
+
+// SetStanding says how the backends of a cluster are used: [Full], [Demoted] or
+// [Withdrawn]. It is a filter on merging, as [Services.Withhold] is, which is
+// stronger while it lasts; like that, it lasts until it is taken back.
+func (s *Services) SetStanding(cluster string, to Standing) {
+	s.write(func(txn statedb.WriteTxn, t *touched) {
+		if s.standing[cluster] == to {
+			return
+		}
+		if s.standing[cluster] = to; to == Full {
+			delete(s.standing, cluster)
+		}
+		s.touchAll(txn, t, cluster)
+	})
+}
+
+// touchAll has every service of a cluster merged again.
+func (s *Services) touchAll(txn statedb.WriteTxn, t *touched, cluster string) {
+	for one := range ByCluster(txn, s.exported, cluster) {
+		t.add(cluster, one.Namespace, one.Name)
+	}
+	for one := range SlicesByCluster(txn, s.slices, cluster) {
+		t.addSlice(one)
+	}
 }
 
 // write runs one transaction on all tables. Only after all changes it merges
@@ -226,6 +247,9 @@ func (s *Services) parts(txn statedb.WriteTxn, of service, old *Global) []*Servi
 
 func (s *Services) part(txn statedb.WriteTxn, cluster string, of service) *Service {
 	entry, _, _ := s.exported.Get(txn, ByKey(cluster, of.namespace, of.name))
-	_, withheld := s.withheld[cluster]
-	return part(entry, statedb.Collect(s.slices.List(txn, SlicesByService(cluster, of.namespace, of.name))), withheld)
+	standing := s.standing[cluster]
+	if _, withheld := s.withheld[cluster]; withheld {
+		standing = Withheld
+	}
+	return part(entry, statedb.Collect(s.slices.List(txn, SlicesByService(cluster, of.namespace, of.name))), standing)
 }

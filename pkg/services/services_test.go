@@ -221,6 +221,7 @@ func TestSeveralWriters(t *testing.T) {
 		g.Go(func() error {
 			for i := range 20 {
 				s.Withhold(cluster, i%2 == 0)
+				s.SetStanding(cluster, []Standing{Demoted, Withdrawn, Demoted, Full}[i%4])
 			}
 			return nil
 		})
@@ -238,13 +239,17 @@ type model struct {
 	entries  map[key2]*Service
 	slices   map[key2]*wire.EndpointSlice // by their own names
 	withheld map[string]bool
+	standing map[string]Standing
 }
 
 // parts are the parts of a service, made from scratch.
 func (m *model) parts(name string) (out []*Service) {
 	for _, cluster := range []string{"a", "a-b", "b", "c"} {
 		if p := m.part(cluster, name); p != nil {
-			p.Withheld = m.withheld[cluster]
+			p.Standing = m.standing[cluster]
+			if m.withheld[cluster] {
+				p.Standing = Withheld
+			}
 			out = append(out, p)
 		}
 	}
@@ -381,7 +386,7 @@ func TestBothFormatsAgainstModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		db, s := newServices(t)
-		m := &model{make(map[key2]*Service), make(map[key2]*wire.EndpointSlice), make(map[string]bool)}
+		m := &model{make(map[key2]*Service), make(map[key2]*wire.EndpointSlice), make(map[string]bool), make(map[string]Standing)}
 		cluster := rapid.SampledFrom([]string{"a", "a-b", "b", "c"})
 		names := []string{"x", "y", "xy"}
 		globals := func(s *Services, db *statedb.DB) map[string]*Global {
@@ -438,6 +443,7 @@ func TestBothFormatsAgainstModel(t *testing.T) {
 			"entry": func(rt *rapid.T) {
 				before := globals(s, db)
 				e := drawService(rt)
+				e.Standing = Full // nor this
 				for i := range e.Backends {
 					e.Backends[i].Conditions = 0 // an entry does not tell
 					e.Backends[i].Zone = rapid.SampledFrom([]string{"", "own"}).Draw(rt, "zone")
@@ -450,6 +456,14 @@ func TestBothFormatsAgainstModel(t *testing.T) {
 				c, yes := cluster.Draw(rt, "cluster"), rapid.Bool().Draw(rt, "yes")
 				m.withheld[c] = yes
 				s.Withhold(c, yes)
+				others(before, c)
+			},
+			"demote or withdraw": func(rt *rapid.T) {
+				before := globals(s, db)
+				c := rapid.SampledFrom([]string{"a", "a-b", "b"}).Draw(rt, "cluster")
+				to := rapid.SampledFrom([]Standing{Full, Demoted, Withdrawn}).Draw(rt, "standing")
+				m.standing[c] = to
+				s.SetStanding(c, to)
 				others(before, c)
 			},
 			"drain": func(rt *rapid.T) {
@@ -474,7 +488,10 @@ func TestBothFormatsAgainstModel(t *testing.T) {
 				}
 				before := globals(s, db)
 				s.Withhold(c, true)
+				s.SetStanding(c, Demoted)
 				s.Withhold(c, false)
+				s.SetStanding(c, Withdrawn)
+				s.SetStanding(c, m.standing[c])
 				for name, g := range globals(s, db) {
 					if !slices.EqualFunc(g.Parts, before[name].Parts, (*Service).Equal) {
 						rt.Fatalf("%s is another one", name)
@@ -504,6 +521,9 @@ func TestBothFormatsAgainstModel(t *testing.T) {
 				}
 				for _, c := range slices.Sorted(maps.Keys(m.withheld)) {
 					steps = append(steps, func() { s2.Withhold(c, m.withheld[c]) })
+				}
+				for _, c := range slices.Sorted(maps.Keys(m.standing)) {
+					steps = append(steps, func() { s2.SetStanding(c, m.standing[c]) })
 				}
 				if len(steps) == 0 {
 					return

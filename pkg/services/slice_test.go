@@ -350,7 +350,7 @@ func TestPart(t *testing.T) {
 				before = *tc.entry
 				before.Backends = slices.Clone(before.Backends)
 			}
-			p := part(tc.entry, tc.of, false)
+			p := part(tc.entry, tc.of, Full)
 			if diff := cmp.Diff(tc.want, p.Backends, netipTypes, cmpopts.EquateEmpty()); diff != "" {
 				t.Error(diff)
 			}
@@ -368,8 +368,8 @@ func TestPart(t *testing.T) {
 			if !p.Equal(&want) {
 				t.Errorf("the part is %+v, want %+v", p, want)
 			}
-			hidden := part(tc.entry, tc.of, true)
-			want.Withheld = true
+			hidden := part(tc.entry, tc.of, Withheld)
+			want.Standing = Withheld
 			if !hidden.Equal(&want) {
 				t.Errorf("withheld, the part is %+v, want %+v", hidden, want)
 			}
@@ -381,13 +381,13 @@ func TestPartIsTheEntryWhenSlicesAddNothing(t *testing.T) {
 	t.Parallel()
 	entry := svc("c2", true, "10.0.0.9")
 	elsewhere := with("svc-1", func(*wire.EndpointSlice) {})
-	if p := part(entry, nil, false); p != entry {
+	if p := part(entry, nil, Full); p != entry {
 		t.Error("a copy, although there are no slices")
 	}
-	if p := part(entry, []*Slice{elsewhere}, false); p != entry {
+	if p := part(entry, []*Slice{elsewhere}, Full); p != entry {
 		t.Error("a copy, although the slices are of other addresses")
 	}
-	if p := part(nil, nil, true); p != nil {
+	if p := part(nil, nil, Withheld); p != nil {
 		t.Errorf("the part of nothing is %+v", p)
 	}
 }
