@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
@@ -47,6 +48,11 @@ type Params struct {
 	// CacheTTL is how long a remote cluster's service backends are used without
 	// contact; 0 is for ever.
 	CacheTTL time.Duration
+	// Policy is what becomes of the service backends of remote clusters that go
+	// quiet; nil is nothing.
+	Policy *disconnect.Policy
+	// Stand makes it so: see [View.Stand]. It is needed with a Policy.
+	Stand func(cluster string, to disconnect.State)
 	// Lists bounds how many lists run at once; nil is no bound.
 	Lists *semaphore.Weighted
 	// Timings are those of the controllers; the zero value is the default.
@@ -65,6 +71,8 @@ type Mesh struct {
 	pool     *pool
 	local    *remotecluster.Cluster // the own cluster, read from its kvstore; nil without one
 	ids      *ids
+	policy   *policy       // nil without one
+	stirred  chan struct{} // has one when something about the clusters has changed
 	revision atomic.Uint64
 	ready    atomic.Bool // sticky
 
@@ -95,6 +103,8 @@ func New(p Params) *Mesh {
 		dir:     dir,
 		pool:    newPool(p.KVStore, p.Timings.RetryMin, p.Timings.RetryMax),
 		ids:     newIDs(p.Local.Name, p.Local.ID),
+		policy:  newPolicy(&p),
+		stirred: make(chan struct{}, 1),
 		members: make(map[string]*member),
 	}
 	if p.KVStore.HasLocal() {
@@ -110,6 +120,9 @@ func (m *Mesh) Run(ctx context.Context) error {
 	m.pool.own(ctx, g)
 	if m.local != nil {
 		g.Go(func() error { return m.runLocal(ctx) })
+	}
+	if m.policy != nil {
+		g.Go(func() error { return m.policy.run(ctx, m) })
 	}
 	supervise := func(names []string) {
 		for _, name := range names {
@@ -229,7 +242,13 @@ func (m *Mesh) report(ignored []Ignored) {
 }
 
 // bump moves the revision on: something about the clusters changed.
-func (m *Mesh) bump() { m.revision.Add(1) }
+func (m *Mesh) bump() {
+	m.revision.Add(1)
+	select {
+	case m.stirred <- struct{}{}:
+	default: // the policy looks already
+	}
+}
 
 // supervise runs one cluster: again for each change of its file, until the
 // file is gone (then it is drained and forgotten) or ctx ends. A file that
@@ -284,6 +303,7 @@ func runUntil(ctx context.Context, c *remotecluster.Cluster, path string, change
 // forget removes a drained cluster. One that is wanted again begins anew, with
 // another controller: the one before has withdrawn itself for good.
 func (m *Mesh) forget(name string) bool {
+	defer m.policy.forget(name) // with mu released
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.pool.leave(name)
@@ -298,6 +318,15 @@ func (m *Mesh) forget(name string) bool {
 
 // Clusters describes every cluster at this moment, sorted by name.
 func (m *Mesh) Clusters() []remotecluster.Status {
+	all := m.statuses()
+	for i := range all {
+		all[i].Outlook = m.policy.outlook(all[i].Name)
+	}
+	return all
+}
+
+// statuses is what the controllers say.
+func (m *Mesh) statuses() []remotecluster.Status {
 	m.mu.Lock()
 	clusters := make(map[*remotecluster.Cluster]bool, len(m.members)) // whether its file is there
 	for _, mb := range m.members {

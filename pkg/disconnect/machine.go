@@ -71,6 +71,9 @@ func (c *cluster) move(to State, now time.Time) {
 	c.state, c.since = to, now
 }
 
+// Forget ends what is held against a cluster: it begins at [Keep].
+func (m *Machine) Forget(cluster string) { delete(m.clusters, cluster) }
+
 // look takes the evidence in.
 func (m *Machine) look(now time.Time, evidence map[string]Evidence) {
 	blind := now.Sub(m.last) - m.patience

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -112,4 +113,7 @@ type Status struct {
 	// contact, zero while they are; Revocations is how often that was so.
 	Withheld    time.Time
 	Revocations int
+	// Outlook is what the disconnect policy makes of the cluster; nil without one.
+	// Whoever runs several clusters fills it in.
+	Outlook *disconnect.Outlook
 }
