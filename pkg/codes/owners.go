@@ -8,6 +8,7 @@ const (
 	Conflicts Owner = "conflicts" // pkg/findings: what clusters disagree on
 	States    Owner = "states"    // pkg/remotecluster: why a cluster is as it is
 	Reasons   Owner = "reasons"   // pkg/reasons: why something is, or is not, as one expects
+	Policy    Owner = "policy"    // pkg/findings: what the disconnect policy does
 )
 
 // owners are the parts of the registry, by who finds what is in them.
@@ -17,5 +18,6 @@ func owners() map[Owner][]Entry {
 		Conflicts: conflicts(),
 		States:    states(),
 		Reasons:   slices.Concat(serviceReasons(), addressReasons(), identityReasons(), nodeReasons(), clusterReasons()),
+		Policy:    policy(),
 	}
 }

@@ -233,7 +233,7 @@ func (m *Machine) Outlook(name string) (Outlook, bool) {
 		return Outlook{}, false
 	}
 	o := Outlook{
-		State: c.state, Since: c.since, Why: c.why(), Held: m.held, Evidence: c.ev,
+		State: c.state, Since: c.since, Why: c.why(), Doubtful: !c.doubted.IsZero(), Held: m.held, Evidence: c.ev,
 		Failing: m.failing, Judged: m.judged,
 	}
 	o.Next, o.NextAt = m.plan(c)

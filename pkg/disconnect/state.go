@@ -59,6 +59,8 @@ type Outlook struct {
 	// Why is what speaks against the cluster, or for its return; empty for one
 	// that is kept and well.
 	Why string
+	// Doubtful tells whether the evidence speaks against it.
+	Doubtful bool
 	// Next is the state that follows at NextAt, if the evidence stays as it is. A
 	// zero NextAt is nothing.
 	Next   State

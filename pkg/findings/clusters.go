@@ -38,7 +38,7 @@ func clusterEvents(before, now []remotecluster.Status) []Event {
 				"its client file is gone, and so is everything that it had brought", "file", c.ConfigFile))
 		}
 	}
-	return events
+	return append(events, holdEvents(before, now)...)
 }
 
 // ownEvents tells what became of the own cluster, which is none of the list of
@@ -99,6 +99,7 @@ func changes(old, c *remotecluster.Status) []Event {
 	case !old.Withheld.IsZero() && c.Withheld.IsZero():
 		add("backends-back", codes.BackendsBack, "synced again: its service backends are used")
 	}
+	events = append(events, policyEvents(old, c)...)
 	return append(events, rejections(old, c)...)
 }
 

@@ -1,0 +1,104 @@
+package findings
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+)
+
+// policyEvents tells what the disconnect policy did to one cluster between two
+// looks at it.
+func policyEvents(old, c *remotecluster.Status) []Event {
+	if c.Outlook == nil || standing(old) == c.Outlook.State {
+		return nil
+	}
+	o, evidence := c.Outlook, policyEvidence(c.Outlook)
+	switch o.State {
+	case disconnect.Demote:
+		return []Event{event(c, "cluster-demoted", codes.ClusterDemoted,
+			"its service backends are used only where no other cluster has a usable one: "+o.Why, evidence...)}
+	case disconnect.Withdraw:
+		return []Event{event(c, "cluster-withdrawn", codes.ClusterWithdrawn,
+			"its service backends are removed where another cluster has a usable one: "+o.Why, evidence...)}
+	default:
+		return []Event{event(c, "cluster-restored", codes.ClusterKept, "its service backends are used again as those of any cluster", evidence...)}
+	}
+}
+
+// standing is the state of a cluster; that of one without a policy is to keep.
+func standing(c *remotecluster.Status) disconnect.State {
+	if c.Outlook == nil {
+		return disconnect.Keep
+	}
+	return c.Outlook.State
+}
+
+// policyEvidence is name, value, name, value.
+func policyEvidence(o *disconnect.Outlook) []string {
+	var evidence []string
+	for _, moment := range []struct {
+		name string
+		at   time.Time
+	}{
+		{"confirmed", o.Evidence.AsOf}, {"connectedSince", o.Evidence.Connected}, {"heartbeat", o.Evidence.Heartbeat},
+	} {
+		if !moment.at.IsZero() {
+			evidence = append(evidence, moment.name, moment.at.UTC().Format(time.RFC3339))
+		}
+	}
+	if o.Evidence.Error != "" {
+		evidence = append(evidence, "error", o.Evidence.Error)
+	}
+	return evidence
+}
+
+// holdEvents tells when the policy begins and ceases to be held. That is about
+// all clusters, so all of them say the same.
+func holdEvents(before, now []remotecluster.Status) []Event {
+	was, is := held(before), held(now)
+	switch {
+	case was == nil && is != nil:
+		var failing []string
+		for i := range now {
+			if o := now[i].Outlook; o != nil && o.Doubtful {
+				failing = append(failing, now[i].Name)
+			}
+		}
+		return []Event{{
+			Clusters: failing, Kind: "policy-held", Code: codes.PolicyHeld, Resource: "clusters",
+			Message: fmt.Sprintf("%d of %d clusters are in doubt at the same time (%s): it is probably us, and no cluster is demoted or withdrawn until that is over",
+				is.Failing, is.Judged, some(failing)),
+			Evidence: map[string]string{"inDoubt": strings.Join(failing, ","), "since": is.Held.UTC().Format(time.RFC3339)},
+		}}
+	case was != nil && is == nil && len(now) > 0:
+		return []Event{{
+			Clusters: []string{}, Kind: "policy-resumed", Code: codes.PolicyResumed, Resource: "clusters",
+			Message:  "no more than half of the clusters are in doubt: the disconnect policy goes on",
+			Evidence: map[string]string{"heldSince": was.Held.UTC().Format(time.RFC3339)},
+		}}
+	}
+	return nil
+}
+
+// some names the first few.
+func some(names []string) string {
+	const few = 5
+	if len(names) <= few {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
+}
+
+// held is what a cluster says of the policy while it is held; nil while it is not.
+func held(clusters []remotecluster.Status) *disconnect.Outlook {
+	for i := range clusters {
+		if o := clusters[i].Outlook; o != nil && !o.Held.IsZero() {
+			return o
+		}
+	}
+	return nil
+}

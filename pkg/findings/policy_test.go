@@ -1,0 +1,80 @@
+package findings
+
+import (
+	"testing"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/codes/codestest"
+	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+)
+
+// policed are two clusters that the policy stands to as it is said.
+func policed(c1, c2 disconnect.Outlook) []remotecluster.Status {
+	return []remotecluster.Status{
+		{Name: "c1", State: remotecluster.Ready, Outlook: &c1},
+		{Name: "c2", State: remotecluster.Ready, Outlook: &c2},
+	}
+}
+
+func TestEveryEventOfThePolicyIsReached(t *testing.T) {
+	t.Parallel()
+	kept := disconnect.Outlook{}
+	demoted, withdrawn := disconnect.Outlook{State: disconnect.Demote}, disconnect.Outlook{State: disconnect.Withdraw}
+	held := disconnect.Outlook{Held: epoch, Doubtful: true, Failing: 2, Judged: 2}
+	var reached []codes.Code
+	for _, looks := range [][2][]remotecluster.Status{
+		{policed(kept, kept), policed(demoted, kept)},
+		{policed(demoted, kept), policed(withdrawn, kept)},
+		{policed(withdrawn, kept), policed(kept, kept)},
+		{policed(kept, kept), policed(held, held)},
+		{policed(held, held), policed(kept, kept)},
+	} {
+		for _, e := range clusterEvents(looks[0], looks[1]) {
+			reached = append(reached, e.Code)
+		}
+	}
+	codestest.Reached(t, codes.Policy, reached...)
+}
+
+func TestWhatThePolicyDoesIsToldOnceWithItsEvidence(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	step := func(what string, c1, c2 disconnect.Outlook, want ...string) {
+		t.Helper()
+		w.mesh.set(policed(c1, c2)...)
+		w.look()
+		w.expectEvents(what, want...)
+	}
+	kept := disconnect.Outlook{}
+	w.mesh.set(policed(kept, kept)...)
+	w.look()
+	w.expectEvents("two clusters", "c1 cluster-added: ", "c2 cluster-added: ")
+	doubt := disconnect.Outlook{
+		State: disconnect.Demote, Doubtful: true, Why: "its services could not be confirmed since then: no answer",
+		Evidence: disconnect.Evidence{AsOf: epoch, Heartbeat: epoch.Add(-time.Second), Error: "no answer"},
+	}
+	step("demoted", doubt, kept, "c1 cluster-demoted: its service backends are used only where no other cluster has a usable one: its services could not be confirmed since then: no answer")
+	var last *Event
+	for e := range w.found.Events().All(w.db.ReadTxn()) {
+		last = e
+	}
+	for name, want := range map[string]string{
+		"confirmed": "2026-11-21T01:02:03Z", "heartbeat": "2026-11-21T01:02:02Z", "error": "no answer", "connectedSince": "",
+	} {
+		if got := last.Evidence[name]; got != want {
+			t.Errorf("evidence %s: %q, want %q", name, got, want)
+		}
+	}
+	step("still", doubt, kept)
+	doubt.State = disconnect.Withdraw
+	step("withdrawn", doubt, kept, "c1 cluster-withdrawn: its service backends are removed where another cluster has a usable one: its services")
+	doubt.Held, doubt.Failing, doubt.Judged = epoch, 2, 2
+	other := disconnect.Outlook{Doubtful: true, Held: epoch, Failing: 2, Judged: 2}
+	step("the other one, too", doubt, other, "c1,c2 policy-held: 2 of 2 clusters are in doubt at the same time (c1, c2)")
+	step("still both", doubt, other)
+	doubt.Held = time.Time{}
+	step("one is back", doubt, kept, " policy-resumed: no more than half")
+	step("both are", kept, kept, "c1 cluster-restored: its service backends are used again")
+}
