@@ -13,6 +13,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
@@ -42,6 +43,10 @@ func newMesh(
 	if err != nil {
 		return nil, fmt.Errorf("--kvstore-opt: %w", err)
 	}
+	policy, err := disconnect.ParsePolicy(c.DisconnectPolicy)
+	if err != nil {
+		return nil, fmt.Errorf("--%s: %w", disconnectPolicy, err)
+	}
 	opts.Metrics = of
 	if c.Local.given() {
 		v.Described = describedBy(from)
@@ -51,6 +56,8 @@ func newMesh(
 		Local:       c.local(),
 		SyncTimeout: c.ClustermeshSyncTimeout,
 		CacheTTL:    c.ClustermeshCacheTTL,
+		Policy:      &policy,
+		Stand:       v.Stand,
 		Equip:       v.Equip(sources),
 		KVStore:     opts,
 		Lists:       listsAtOnce(),

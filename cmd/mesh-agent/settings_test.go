@@ -50,6 +50,10 @@ clustermesh-sync-timeout: 30s
 debug-pprof: true
 node-name: "1"
 kvstore-opt: {etcd.qps: 100, etcd.keepaliveTimeout: 5s}
+disconnect-policy:
+  demote: 5m
+  withdraw: 0
+  east.silence: 1h
 `)
 	env := map[string]string{
 		"MESH_AGENT_CONFIG": file, "MESH_AGENT_CLUSTER_NAME": "env", "MESH_AGENT_CLUSTER_ID": "8", "MESH_AGENT_LOG_LEVEL": "debug",
@@ -63,8 +67,25 @@ kvstore-opt: {etcd.qps: 100, etcd.keepaliveTimeout: 5s}
 	want.ClusterName, want.ClusterID, want.NodeName, want.LogLevel, want.DebugPprof = "flag", 8, "1", "debug", true
 	want.ClustermeshSyncTimeout = 30 * time.Second
 	want.KVStoreOpt = map[string]string{"etcd.qps": "100", "etcd.keepaliveTimeout": "5s"}
+	want.DisconnectPolicy = map[string]string{"demote": "5m", "withdraw": "0", "east.silence": "1h"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestThePolicyComesFromFlagsAndVariablesToo(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{"MESH_AGENT_DISCONNECT_POLICY": "demote=5m,east.withdraw=0"}
+	got, err := loadSettings(t, env)
+	if diff := cmp.Diff(map[string]string{"demote": "5m", "east.withdraw": "0"}, got.DisconnectPolicy); diff != "" || err != nil {
+		t.Errorf("%v %s", err, diff)
+	}
+	got, err = loadSettings(t, env, "--disconnect-policy=demote=1m", "--disconnect-policy", "east.demote=2m,restore=5s")
+	if diff := cmp.Diff(map[string]string{"demote": "1m", "east.demote": "2m", "restore": "5s"}, got.DisconnectPolicy); diff != "" || err != nil {
+		t.Errorf("%v %s", err, diff)
+	}
+	if shown := got.settings()["disconnect-policy"]; shown != `{"demote":"1m","east.demote":"2m","restore":"5s"}` {
+		t.Errorf("shown as %s", shown)
 	}
 }
 
@@ -125,6 +146,8 @@ func TestMistakesNameTheirPlace(t *testing.T) {
 		"a map in a map":              {"kvstore-opt: {a: {b: c}}", nil, nil, []string{"FILE: kvstore-opt: a: its value"}},
 		"a text that is no map":       {"kvstore-opt: a", nil, nil, []string{"FILE: kvstore-opt: (left out): option 1 of 1 is not key=value"}},
 		"an unknown option":           {"kvstore-opt: {etcd.nope: 1}", nil, nil, []string{"FILE: kvstore-opt: ", "etcd.nope"}},
+		"a policy that is none":       {"disconnect-policy: {demote: soon}", nil, nil, []string{`FILE: disconnect-policy: demote="soon": want a duration`}},
+		"a policy of one cluster":     {"", nil, []string{"--disconnect-policy=east.demote=1h"}, []string{`--disconnect-policy: east.withdraw="15m0s": want at least east.demote`}},
 		"no mapping":                  {"- a", nil, nil, []string{"FILE: it is not a mapping"}},
 		"no YAML":                     {"a: [", nil, nil, []string{"FILE: no valid YAML: "}},
 		"a key twice":                 {"listen: a:1\nlisten: b:1", nil, nil, []string{"FILE: no valid YAML: ", `"listen"`}},
