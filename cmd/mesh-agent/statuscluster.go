@@ -31,7 +31,7 @@ func pageCluster(p *printer.Page, c *api.Cluster, now time.Time) {
 	if c.LastFailure != nil {
 		failures = []string{fmt.Sprintf("%d, the last %s", c.Failures, moment(c.LastFailure, now)), c.LastError}
 	}
-	p.Fields(
+	fields := append(policyField(c, now),
 		printer.F("Connected", connected),
 		printer.F("Endpoints", c.Endpoints...),
 		printer.F("Etcd cluster ID", c.EtcdClusterID),
@@ -43,6 +43,7 @@ func pageCluster(p *printer.Page, c *api.Cluster, now time.Time) {
 		printer.F("Heartbeat", heartbeatText(c.HeartbeatAgeSeconds)),
 		printer.F("Last event", moment(c.LastEvent, now)),
 	)
+	p.Fields(fields...)
 	p.Blank()
 	printer.Rows(p, resourceTable(now), resourceRows(c))
 	if len(c.Refusals) > 0 {

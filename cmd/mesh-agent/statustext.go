@@ -57,6 +57,7 @@ func (v *statusView) writeClusters(p *printer.Page) {
 		clusters := worstFirst(v.Clusters)
 		v.writeTable(p, clusters)
 		v.writeTroubles(p, clusters)
+		v.writePolicy(p, clusters)
 		v.writeRejected(p, clusters)
 	}
 	writeIgnored(p, v.Agent.MeshDirectory, v.Ignored)

@@ -111,6 +111,43 @@ func oneOfEach() []api.Cluster {
 	}
 }
 
+// policed are clusters of which the policy says something.
+func policed() []api.Cluster {
+	with := func(c api.Cluster, p api.ClusterPolicy) api.Cluster {
+		p.Judged = 4
+		c.Policy = &p
+		return c
+	}
+	away := func(name string, id uint32, d time.Duration) api.Cluster {
+		return staleBy(failing(goodCluster(name, id), "degraded", "not connected: connection refused"), d)
+	}
+	const doubt = "its services could not be confirmed since 2026-11-21T00:52:03Z: connection refused"
+	in := func(d time.Duration) *time.Time { return before(-d) }
+	return []api.Cluster{
+		with(goodCluster("accra", 2), api.ClusterPolicy{State: api.PolicyKeep, Since: *before(time.Hour)}),
+		with(away("bergen", 3, time.Minute), api.ClusterPolicy{
+			State: api.PolicyKeep, Since: *before(time.Hour), Doubtful: true, Reason: doubt, Next: api.PolicyDemote, NextAt: in(time.Minute),
+		}),
+		with(away("colombo", 4, 10*time.Minute), api.ClusterPolicy{
+			State: api.PolicyDemote, Since: *before(8 * time.Minute), Code: "MESH-1018", Doubtful: true, Reason: doubt, Next: api.PolicyWithdraw, NextAt: in(5 * time.Minute),
+		}),
+		with(goodCluster("denver", 5), api.ClusterPolicy{
+			State: api.PolicyWithdraw, Since: *before(20 * time.Minute), Code: "MESH-1019",
+			Reason: "confirmed again without a break since 2026-11-21T01:01:43Z", Next: api.PolicyKeep, NextAt: in(10 * time.Second),
+		}),
+	}
+}
+
+// heldClusters are three of four in doubt at once.
+func heldClusters() []api.Cluster {
+	clusters := policed()
+	for i := range clusters {
+		p := clusters[i].Policy
+		p.Held, p.InDoubt, p.Next, p.NextAt = before(30*time.Second), 3, "", nil
+	}
+	return clusters
+}
+
 func statusOf(clusters []api.Cluster) *api.Status {
 	st := &api.Status{
 		Agent: api.AgentInfo{Version: "v1.2.3", Cluster: "home", ClusterID: 1, Node: "node-1", Started: *before(3*time.Hour + 12*time.Minute), Mode: "run"},
@@ -205,6 +242,8 @@ func TestStatusText(t *testing.T) {
 		"status-each":           {clusters: oneOfEach()},
 		"status-terminal":       {clusters: three, style: printer.Style{Color: true, Width: 80}},
 		"status-each-terminal":  {clusters: oneOfEach(), style: terminal},
+		"status-policy":         {clusters: policed()},
+		"status-policy-held":    {clusters: heldClusters(), style: terminal},
 		"status-254":            {clusters: many},
 		"status-254-terminal":   {clusters: many, style: terminal},
 		"status-254-all":        {clusters: many, style: terminal, all: true},
@@ -248,7 +287,9 @@ func fits(t *testing.T, text string, style printer.Style, all bool) {
 func TestClusterText(t *testing.T) {
 	t.Parallel()
 	text := printer.NewFormat(printer.Text)
-	for _, c := range oneOfEach() {
+	held := heldClusters()[2]
+	held.Name = "held"
+	for _, c := range append(append(oneOfEach(), policed()[1:]...), held) {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer

@@ -25,6 +25,7 @@ func toCluster(st remotecluster.Status, now time.Time) Cluster {
 		Capabilities: toCapabilities(st.Capabilities),
 		Failures:     st.Failures, LastFailure: timeOrNull(st.LastFailure), LastError: st.LastError,
 		ConnectedSince: timeOrNull(st.ConnectedSince), LastEvent: timeOrNull(st.LastEvent),
+		Policy: toPolicy(st.Outlook),
 	}
 	c.Synced, c.Counts, c.Rejected, c.Freshness = bySource(st.Sources, now)
 	c.Refusals = toRefusals(st.Sources)

@@ -57,7 +57,7 @@ func clusterName(c remotecluster.Status) string { return c.Name }
 // settledCluster is a cluster without what moves all the time.
 func settledCluster(c remotecluster.Status) any {
 	settled := toCluster(c, time.Time{})
-	settled.LastEvent, settled.HeartbeatAgeSeconds = nil, nil
+	settled.LastEvent, settled.HeartbeatAgeSeconds, settled.Policy = nil, nil, settled.Policy.settled()
 	for _, f := range settled.Freshness.All() {
 		*f = Freshness{State: f.State}
 	}

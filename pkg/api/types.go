@@ -176,8 +176,9 @@ type Cluster struct {
 	ConnectedSince *time.Time            `json:"connectedSince"`
 	LastEvent      *time.Time            `json:"lastEvent"`
 
-	HeartbeatAgeSeconds *float64   `json:"heartbeatAgeSeconds" doc:"Since the heartbeat was last seen to be written, or since the connection began; null when there never was one."`
-	CertificateExpires  *time.Time `json:"certificateExpires" doc:"Until when the client certificate is valid that a new session would have; null without one."`
+	HeartbeatAgeSeconds *float64       `json:"heartbeatAgeSeconds" doc:"Since the heartbeat was last seen to be written, or since the connection began; null when there never was one."`
+	CertificateExpires  *time.Time     `json:"certificateExpires" doc:"Until when the client certificate is valid that a new session would have; null without one."`
+	Policy              *ClusterPolicy `json:"policy" doc:"What the disconnect policy makes of it; null where there is none, or before its first look."`
 }
 
 // Well tells whether the cluster is ready and its data fresh.

@@ -25,6 +25,7 @@ type collector struct {
 	heartbeat   *prometheus.Desc
 	syncTime    *prometheus.Desc
 	revocations *prometheus.Desc
+	policy      *prometheus.Desc
 	sessions    *prometheus.Desc
 	users       *prometheus.Desc
 	opened      *prometheus.Desc
@@ -58,6 +59,7 @@ func NewCollector(m Observed) prometheus.Collector {
 		heartbeat:   desc("remote_cluster_heartbeat_age_seconds", "Seconds since the cluster's heartbeat was last seen to be written, or since the connection began.", cluster),
 		syncTime:    desc("remote_cluster_sync_duration_seconds", "How long the first complete list took.", cluster, resource),
 		revocations: desc("remote_cluster_cache_revocations", "How often the service backends were taken out of use for want of contact.", cluster),
+		policy:      desc("remote_cluster_policy_state", "What the disconnect policy says of the service backends: 0 keep, 1 demote, 2 withdraw.", cluster),
 		sessions:    desc("sessions", "Connections to kvstores; clusters with equal client files share one."),
 		users:       desc("session_clusters", "Clusters that use a connection."),
 		opened:      desc("sessions_opened_total", "Connections to kvstores that were opened."),
@@ -67,7 +69,7 @@ func NewCollector(m Observed) prometheus.Collector {
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		c.clusters, c.ready, c.failures, c.lastFailure, c.entries, c.rejected, c.age, c.heartbeat, c.syncTime, c.revocations,
+		c.clusters, c.ready, c.failures, c.lastFailure, c.entries, c.rejected, c.age, c.heartbeat, c.syncTime, c.revocations, c.policy,
 		c.sessions, c.users, c.opened,
 	} {
 		ch <- d
@@ -99,6 +101,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		gauge(c.revocations, float64(s.Revocations), s.Name)
 		if s.Connected || !s.Heartbeat.Seen.IsZero() {
 			gauge(c.heartbeat, s.Heartbeat.Age.Seconds(), s.Name)
+		}
+		if s.Outlook != nil {
+			gauge(c.policy, float64(s.Outlook.State), s.Name)
 		}
 		for r, src := range s.Sources {
 			c.source(gauge, s.Name, r, src)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
@@ -37,7 +38,7 @@ func series(t *testing.T, reg prometheus.Gatherer) []string {
 
 // perCluster are the series of a cluster that is synced, with one refused key.
 func perCluster(name string) (all []string) {
-	for _, s := range []string{"readiness_status", "failures", "last_failure_ts", "cache_revocations"} {
+	for _, s := range []string{"readiness_status", "failures", "last_failure_ts", "cache_revocations", "policy_state"} {
 		all = append(all, "mesh_agent_clustermesh_remote_cluster_"+s+" target_cluster="+name)
 	}
 	for _, r := range []wire.Resource{wire.Nodes, wire.Services, wire.EndpointSlices, wire.Identities, wire.IPs} {
@@ -55,7 +56,10 @@ func TestTheSeries(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewPedanticRegistry()
 	sources := store.NewMetrics()
-	w := newWorldOn(t, sources, func(p *Params) { p.KVStore.Metrics = kvstore.NewMetrics(reg) })
+	w := newWorldOn(t, sources, func(p *Params) {
+		policy := disconnect.DefaultPolicy()
+		p.KVStore.Metrics, p.Policy = kvstore.NewMetrics(reg), &policy
+	})
 	reg.MustRegister(NewCollector(w.mesh), sources)
 	c1, c2 := w.remote("c1", 1), w.remote("c2", 2)
 	for _, r := range []*remote{c1, c2} {

@@ -1,0 +1,52 @@
+package api
+
+import (
+	"testing"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+)
+
+func TestThePolicyOfACluster(t *testing.T) {
+	t.Parallel()
+	if toPolicy(nil) != nil {
+		t.Error("a policy where there is none")
+	}
+	for state, want := range map[disconnect.State][2]string{
+		disconnect.Keep: {PolicyKeep, ""}, disconnect.Demote: {PolicyDemote, "MESH-1018"}, disconnect.Withdraw: {PolicyWithdraw, "MESH-1019"},
+	} {
+		p := toPolicy(&disconnect.Outlook{State: state})
+		if p.State != want[0] || p.Code != want[1] || p.Next != "" || p.NextAt != nil || p.Held != nil || p.Evidence.Confirmed != nil {
+			t.Errorf("%s: %+v", state, p)
+		}
+	}
+	p := toPolicy(&disconnect.Outlook{Next: disconnect.Withdraw, NextAt: epoch, Held: epoch.Add(time.Second)})
+	if p.Next != PolicyWithdraw || !p.NextAt.Equal(epoch) || !p.Held.Equal(epoch.Add(time.Second)) {
+		t.Errorf("%+v", p)
+	}
+}
+
+// TestEvidenceMakesNoEvents: it moves with each probe, and the state does not.
+func TestEvidenceMakesNoEvents(t *testing.T) {
+	t.Parallel()
+	clusters := []remotecluster.Status{readyCluster("c2", 2)}
+	p := &polled[remotecluster.Status]{all: func() []remotecluster.Status { return clusters }, name: clusterName, settled: settledCluster}
+	look := func() (n int) {
+		p.looked = time.Time{}
+		p.drain(epoch, func(feedEntry) { n++ })
+		return n
+	}
+	look()
+	clusters = []remotecluster.Status{readyCluster("c2", 2)}
+	clusters[0].Outlook.Evidence.AsOf = epoch
+	clusters[0].Outlook.Evidence.Heartbeat = epoch
+	if n := look(); n != 0 {
+		t.Errorf("%d events for evidence", n)
+	}
+	clusters = []remotecluster.Status{readyCluster("c2", 2)}
+	clusters[0].Outlook.State = disconnect.Demote
+	if n := look(); n != 1 {
+		t.Errorf("%d events for a state", n)
+	}
+}
