@@ -246,6 +246,9 @@ func stateText(c *api.Cluster) string {
 	if c.State == "ready" && !c.Fresh() {
 		return "not fresh"
 	}
+	if c.State == "ready" && !c.Kept() {
+		return "its service backends are not used as usual yet"
+	}
 	return c.State
 }
 

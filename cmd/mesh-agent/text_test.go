@@ -199,6 +199,20 @@ func TestWaitingHasTheKVStore(t *testing.T) {
 	}
 }
 
+// TestWhoIsNotKeptIsNotWell: it may be ready and fresh, and yet get no traffic.
+func TestWhoIsNotKeptIsNotWell(t *testing.T) {
+	t.Parallel()
+	for _, c := range policed() {
+		if got, want := c.Well(), c.Name == "accra"; got != want {
+			t.Errorf("%s is well: %t, want %t", c.Name, got, want)
+		}
+	}
+	want := "1 of 1 cluster to be fresh: denver (its service backends are not used as usual yet)"
+	if got := missingFor(statusOf(policed()[3:]), goalFresh, ""); got != want {
+		t.Errorf("waits for %q, want %q", got, want)
+	}
+}
+
 // manyClusters is a mesh of 254, some of which are as the function says.
 func manyClusters(name string, change func(i int, c api.Cluster) api.Cluster) []api.Cluster {
 	clusters := make([]api.Cluster, 254)

@@ -181,8 +181,13 @@ type Cluster struct {
 	Policy              *ClusterPolicy `json:"policy" doc:"What the disconnect policy makes of it; null where there is none, or before its first look."`
 }
 
-// Well tells whether the cluster is ready and its data fresh.
-func (c *Cluster) Well() bool { return c.Ready && c.State == "ready" && c.Fresh() }
+// Well tells whether the cluster is ready, its data fresh, and its service
+// backends used as those of any other.
+func (c *Cluster) Well() bool { return c.Ready && c.State == "ready" && c.Fresh() && c.Kept() }
+
+// Kept tells whether the disconnect policy, if there is one, has nothing against
+// the use of its service backends.
+func (c *Cluster) Kept() bool { return c.Policy == nil || c.Policy.State == PolicyKeep }
 
 // Fresh tells whether every resource is known to equal the remote.
 func (c *Cluster) Fresh() bool { return fresh(&c.Freshness) }
