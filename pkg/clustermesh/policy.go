@@ -145,7 +145,7 @@ func evidenceOf(st *remotecluster.Status) disconnect.Evidence {
 	e := disconnect.Evidence{
 		Synced: src.Synced && st.State != remotecluster.Removing,
 		Fresh:  src.Freshness.State == remotecluster.FreshnessSynced,
-		AsOf:   src.Freshness.AsOf, Connected: st.ConnectedSince, Heartbeat: st.Heartbeat.Seen,
+		AsOf:   src.Freshness.AsOf, Connected: st.ConnectedSince, Heartbeat: st.Heartbeat.Seen, Beat: st.Heartbeat.Revision,
 	}
 	switch {
 	case e.Fresh:

@@ -239,7 +239,7 @@ func TestAnApiserverThatIsUpForLessThanRestoreDoesNotReturn(t *testing.T) {
 
 func TestAClusterWhoseWriterIsSilentIsDemotedAndNotWithdrawn(t *testing.T) {
 	t.Parallel()
-	d := delays(2*time.Second, 2*time.Second)
+	d := delays(2*time.Second, 10*time.Second) // a restart takes less
 	d.Silence = 2 * time.Second
 	w, c1, _, _ := policed(t, d)
 	c1.put(wire.HeartbeatKey, []byte("now"))
@@ -250,7 +250,14 @@ func TestAClusterWhoseWriterIsSilentIsDemotedAndNotWithdrawn(t *testing.T) {
 	if got := w.selected(1); got != "c2 c3" {
 		t.Errorf("traffic goes to %s", got)
 	}
-	w.nothingChanges("for longer than the delay of withdrawing", 4*time.Second)
+	w.nothingChanges("for longer than the delay of withdrawing", 11*time.Second)
+	back := time.Now()
+	c1.etcd.Restart(t) // the key is found again, and nobody has written it
+	w.until("another session", func() bool {
+		o := w.outlook("c1")
+		return o.Evidence.Fresh && o.Evidence.Connected.After(back) && o.Evidence.Heartbeat.After(back)
+	})
+	w.nothingChanges("for longer than it takes to return", 2*time.Second)
 	end := time.Now().Add(30 * time.Second)
 	w.until("its return", func() bool {
 		c1.put(wire.HeartbeatKey, []byte("now"))

@@ -32,6 +32,7 @@ type cluster struct {
 	good    time.Time // since when the evidence is good without a break; zero while it is not
 	doubted time.Time // since when it is doubtful; zero while it is not
 	silence time.Time // when it was demoted for its silence; zero when that is over: then it was heard of
+	beat    int64     // the heartbeat of that time
 }
 
 // New returns a machine that knows no clusters. Patience is how long a doubt has
@@ -66,7 +67,7 @@ func (m *Machine) Step(now time.Time, evidence map[string]Evidence) (transitions
 // move changes the state.
 func (c *cluster) move(to State, now time.Time) {
 	if to == Demote && c.state == Keep && c.ev.Fresh {
-		c.silence = now
+		c.silence, c.beat = now, c.ev.Beat
 	}
 	c.state, c.since = to, now
 }
@@ -103,7 +104,7 @@ func (c *cluster) look(now time.Time, ev Evidence, blind time.Duration) {
 	}
 	c.ev = ev
 	c.known, c.heard = latest(c.known, ev.AsOf), latest(c.heard, ev.Heartbeat)
-	if ev.Heartbeat.After(c.silence) {
+	if ev.Heartbeat.After(c.silence) && ev.Beat != c.beat {
 		c.silence = time.Time{}
 	}
 	switch {

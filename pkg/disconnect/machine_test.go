@@ -41,10 +41,14 @@ func (m *mesh) look() {
 		default:
 			if e.Connected.IsZero() {
 				e.Connected = m.now
+				if !e.Heartbeat.IsZero() {
+					e.Heartbeat = m.now // the key is found, as it was
+				}
 			}
 			e.Fresh, e.AsOf, e.Error = true, m.now, ""
 			if !m.mute[name] {
 				e.Heartbeat = m.now
+				e.Beat++
 			}
 		}
 		m.ev[name] = e

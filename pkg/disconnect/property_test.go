@@ -159,6 +159,7 @@ func (c *course) happens(r *remote, second int) {
 	up := !r.down && !c.outage
 	if second%60 == 0 && !r.mute && up && !r.session.IsZero() {
 		r.ev.Heartbeat = c.now
+		r.ev.Beat++
 	}
 	if second%5 != 0 {
 		return
@@ -166,6 +167,9 @@ func (c *course) happens(r *remote, second int) {
 	switch {
 	case up && r.session.IsZero():
 		r.session = c.now
+		if r.ev.Beat > 0 {
+			r.ev.Heartbeat = c.now // the key is found, as it was
+		}
 		fallthrough
 	case up:
 		r.ev.AsOf, r.ev.Synced = c.now, true

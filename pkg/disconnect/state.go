@@ -41,6 +41,8 @@ type Evidence struct {
 	Connected time.Time
 	// Heartbeat is when its writer was last heard of; zero when never.
 	Heartbeat time.Time
+	// Beat tells one write of the heartbeat from another.
+	Beat int64
 	// Error is why it does not answer, as far as somebody knows.
 	Error string
 }

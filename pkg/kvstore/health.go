@@ -7,9 +7,8 @@ import (
 // health is the pure core of the watchdog: what was observed of a session, and
 // what follows from it. It knows no clock and no lock.
 type health struct {
-	status   Status
-	heartRev int64 // the mod revision of the last heartbeat seen, 0 for none
-	over     bool  // the session has ended
+	status Status
+	over   bool // the session has ended
 }
 
 // begin notes the first success.
@@ -55,9 +54,8 @@ func (h *health) unanswered(why string) { h.status.Server.Error = why }
 // beat notes a heartbeat that was written at a revision. One that was seen
 // before says nothing about its writer.
 func (h *health) beat(now time.Time, rev int64) {
-	if rev > h.heartRev {
-		h.heartRev = rev
-		h.status.Heartbeat.Seen = now
+	if beat := &h.status.Heartbeat; rev > beat.Revision {
+		beat.Seen, beat.Revision = now, rev
 	}
 }
 

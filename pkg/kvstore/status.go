@@ -73,6 +73,9 @@ type HeartbeatStatus struct {
 	// Seen is when the key was last seen to be written, or found present at
 	// the beginning; zero when never.
 	Seen time.Time
+	// Revision is that of the write that was seen, 0 for none. One that is found
+	// again by the next session tells nothing new.
+	Revision int64
 	// Age is the time since Seen, or since the session began.
 	Age time.Duration
 	// Stale tells that Age is above the limit.
