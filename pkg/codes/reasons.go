@@ -26,6 +26,8 @@ const (
 	PartRefused     Code = "MESH-2206"
 	PartWithheld    Code = "MESH-2207"
 	PartEmpty       Code = "MESH-2208"
+	PartDemoted     Code = "MESH-2209"
+	PartKept        Code = "MESH-2210"
 )
 
 // Whose an address is, and what became of a claim.
@@ -140,7 +142,7 @@ func serviceReasons() []Entry {
 			Remedy: "Correct what writes them: the steps name the keys and what is wrong with them.",
 		},
 		{
-			Code: BackendsWithheldBy, Severity: Warning, Title: "global, with backends that are withheld",
+			Code: BackendsWithheldBy, Severity: Warning, Title: "global, with backends that are not used as usual",
 			Cause:  "A cluster that shares it was not confirmed for too long, and its backends are not used, or only when there are no others.",
 			Remedy: lookAtCluster,
 		},
@@ -165,6 +167,14 @@ func serviceReasons() []Entry {
 		{
 			Code: PartWithheld, Severity: Warning, Title: "the cluster's backends are withheld",
 			Cause: "The cluster was without contact, or was not confirmed, for longer than is allowed.", Remedy: lookAtCluster,
+		},
+		{
+			Code: PartDemoted, Severity: Warning, Title: "the cluster's backends stand by: it is in doubt",
+			Cause: "The disconnect policy has demoted the cluster, and another one has a usable backend.", Remedy: lookAtCluster,
+		},
+		{
+			Code: PartKept, Severity: Warning, Title: "the cluster's backends are used although it is in doubt",
+			Cause: "The disconnect policy is against the cluster, and no other one has a usable backend: the last ones of a service are never taken away.", Remedy: lookAtCluster,
 		},
 		{
 			Code: PartEmpty, Severity: Warning, Title: "the cluster shares the service without backends",

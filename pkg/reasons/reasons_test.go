@@ -194,7 +194,22 @@ func situations() []situation {
 		{"no backends", func(w *world) { w.exports("c1", empty); w.exports("c2", empty) }, web, codes.NoBackends, "global, and without backends: nobody who shares it has any", have{"c1": codes.PartEmpty, "c2": codes.PartEmpty}},
 		{"refused", func(w *world) { w.knows("c2", wire.Services, "default/web", "no JSON") }, web, codes.RefusedEverywhere, "not global: the entry of c2 is refused", have{"c2": codes.PartRefused}},
 		{"refused, and the own one is global", func(w *world) { w.exports("c1", same); w.knows("c2", wire.Services, "default/web", "no JSON") }, web, codes.RefusedEverywhere, "not global: the entry of c2 is refused", have{"c2": codes.PartRefused}},
-		{"withheld", func(w *world) { w.exports("c1", same); w.exports("c2", same); w.services.Withhold("c2", true) }, web, codes.BackendsWithheldBy, "global: shared by c2; the backends of c2 are withheld", have{"c2": codes.PartWithheld}},
+		{"withheld", func(w *world) { w.exports("c1", same); w.exports("c2", same); w.services.Withhold("c2", true) }, web, codes.BackendsWithheldBy, "global: shared by c2; the backends of c2 are not used as usual", have{"c2": codes.PartWithheld}},
+		{"withdrawn", func(w *world) {
+			w.exports("c1", same)
+			w.exports("c2", same)
+			w.services.SetStanding("c2", services.Withdrawn)
+		}, web, codes.BackendsWithheldBy, "global: shared by c2; the backends of c2 are not used as usual", have{"c2": codes.PartWithheld}},
+		{"demoted", func(w *world) {
+			w.exports("c1", same)
+			w.exports("c2", same)
+			w.services.SetStanding("c2", services.Demoted)
+		}, web, codes.BackendsWithheldBy, "global: shared by c2; the backends of c2 are not used as usual", have{"c2": codes.PartDemoted}},
+		{"the last ones", func(w *world) {
+			w.exports("c1", empty)
+			w.exports("c2", same)
+			w.services.SetStanding("c2", services.Withdrawn)
+		}, web, codes.BackendsWithheldBy, "global: shared by c2; the backends of c2 are not used as usual", have{"c2": codes.PartKept}},
 
 		{"one claim", func(w *world) { w.claims("c2", "10.0.0.1/32", ipcache.KindHost, "") }, address("10.0.0.1"), codes.AddressOwned, "10.0.0.1 is that of c2", have{"c2": codes.ClaimWon}},
 		{"a network", func(w *world) { w.claims("c2", "10.0.0.0/24", ipcache.KindCIDR, "") }, address("10.0.0.1"), codes.AddressInNetwork, "nobody claims 10.0.0.1 itself; it is in 10.0.0.0/24 of c2", have{"c2": codes.ClaimWon}},

@@ -90,14 +90,25 @@ func (s *serviceChain) partCode(part *services.Service) codes.Code {
 	switch {
 	case !part.Offers():
 		return codes.PartNotShared
-	case !part.InUse():
+	case !s.global.InUse(part):
 		return codes.PartWithheld
 	case len(part.Backends) == 0:
 		return codes.PartEmpty
-	case !s.global.Selection().Selects(part):
+	}
+	switch selected := s.global.Selection().Selects(part); {
+	case part.Standing != services.Full && selected:
+		return codes.PartKept
+	case part.Standing != services.Full:
+		return codes.PartDemoted
+	case !selected:
 		return codes.PartStandsBy
 	}
 	return codes.PartUsed
+}
+
+// doubted are the clusters whose backends are not used as those of others.
+func (s *serviceChain) doubted() []string {
+	return slices.Concat(s.by[codes.PartWithheld], s.by[codes.PartDemoted], s.by[codes.PartKept])
 }
 
 // keys are those of the entry and of the slices.
@@ -123,7 +134,7 @@ func (s *serviceChain) verdict() Verdict {
 		return verdictf(codes.OwnNotGlobal, "not global: the service of the own cluster %s is not annotated as global", own.Cluster)
 	case own != nil && len(sharing) == 0:
 		return s.alone(own)
-	case s.global.NumBackends() == 0 && len(s.by[codes.PartWithheld]) == 0:
+	case s.global.NumBackends() == 0 && len(s.doubted()) == 0:
 		return verdictf(codes.NoBackends, "global, and without backends: nobody who shares it has any")
 	}
 	return s.used(own, sharing)
@@ -137,8 +148,8 @@ func (s *serviceChain) used(own *services.Service, sharing []string) Verdict {
 		return verdictf(codes.AffinityLocal, "global, and only the own backends are used: %s", selection.Why)
 	case own != nil && !selection.Local:
 		return verdictf(codes.AffinityRemote, "global, and only the backends of others are used: %s", selection.Why)
-	case len(s.by[codes.PartWithheld]) > 0:
-		return verdictf(codes.BackendsWithheldBy, "global: shared by %s; the backends of %s are withheld", list(sharing), list(s.by[codes.PartWithheld]))
+	case len(s.doubted()) > 0:
+		return verdictf(codes.BackendsWithheldBy, "global: shared by %s; the backends of %s are not used as usual", list(sharing), list(s.doubted()))
 	}
 	n := s.global.NumBackends()
 	return verdictf(codes.ServiceGlobal, "global: shared by %s; %d %s", list(s.offering()), n, plural(n, "backend is in use", "backends are in use"))
