@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/identity"
 )
 
@@ -40,7 +41,7 @@ func (c *cli) identityCheckCommand(k *kvChoice) *cobra.Command {
 			if err := answer(out, printer.StyleFor(out, c.getenv), format, report, page); err != nil {
 				return err
 			}
-			return verdict(false, report.Count(identity.Error) > 0)
+			return verdict(false, report.Count(codes.Error) > 0)
 		},
 	}
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show also what is no fault, such as each mapping that nobody uses")
@@ -50,8 +51,8 @@ func (c *cli) identityCheckCommand(k *kvChoice) *cobra.Command {
 
 func pageIdentityCheck(p *printer.Page, r *identity.Report, verbose bool) {
 	p.Line("cluster %s: %s, %s, %s", r.Cluster,
-		printer.Painted{Text: count(r.Count(identity.Error), "error"), Color: wellColor(r.Count(identity.Error) == 0)},
-		count(r.Count(identity.Warning), "warning"), count(r.Count(identity.Info), "note"))
+		printer.Painted{Text: count(r.Count(codes.Error), "error"), Color: wellColor(r.Count(codes.Error) == 0)},
+		count(r.Count(codes.Warning), "warning"), count(r.Count(codes.Info), "note"))
 	p.Blank()
 	p.Fields(
 		printer.F("Range", fmt.Sprintf("%d to %d", r.First, r.Last)),
@@ -59,12 +60,12 @@ func pageIdentityCheck(p *printer.Page, r *identity.Report, verbose bool) {
 		printer.F("Free", strconv.Itoa(r.Free)),
 		printer.F("Rate", rateText(r)))
 	for _, f := range r.Findings {
-		if f.Severity == identity.Info && !verbose {
+		if f.Severity == codes.Info && !verbose {
 			continue
 		}
 		p.Blank()
 		p.Line("%s %s: %s", printer.Painted{Text: string(f.Severity) + ":", Color: severityColor(f.Severity)}, f.Kind, f.Subject)
-		p.Text("%s", f.Message)
+		p.Text("%s [%s]", f.Message, string(f.Code))
 		p.Advice("%s", f.Remedy)
 	}
 }
@@ -80,11 +81,11 @@ func rateText(r *identity.Report) string {
 	}
 }
 
-func severityColor(s identity.Severity) printer.Color {
+func severityColor(s codes.Severity) printer.Color {
 	switch s {
-	case identity.Error:
+	case codes.Error:
 		return printer.Red
-	case identity.Warning:
+	case codes.Warning:
 		return printer.Yellow
 	default:
 		return printer.NoColor

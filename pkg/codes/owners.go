@@ -9,6 +9,10 @@ const (
 	States    Owner = "states"    // pkg/remotecluster: why a cluster is as it is
 	Reasons   Owner = "reasons"   // pkg/reasons: why something is, or is not, as one expects
 	Policy    Owner = "policy"    // pkg/findings: what the disconnect policy does
+
+	Checks        Owner = "checks"        // pkg/checks: a mesh directory before it is applied
+	Troubleshoot  Owner = "troubleshoot"  // pkg/troubleshoot: why a cluster cannot be connected
+	IdentityCheck Owner = "identitycheck" // pkg/identity: the identities that a kvstore holds
 )
 
 // owners are the parts of the registry, by who finds what is in them.
@@ -19,5 +23,9 @@ func owners() map[Owner][]Entry {
 		States:    states(),
 		Reasons:   slices.Concat(serviceReasons(), addressReasons(), identityReasons(), nodeReasons(), clusterReasons()),
 		Policy:    policy(),
+
+		Checks:        checks(),
+		Troubleshoot:  troubles(),
+		IdentityCheck: identityCheck(),
 	}
 }

@@ -7,31 +7,24 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // Finding is something about the identities that an operator should know.
 type Finding struct {
-	// Kind is one of the kinds below.
-	Kind     string   `json:"kind"`
-	Severity Severity `json:"severity"`
+	// Kind is one of the kinds below; Code says more exactly which finding it is.
+	Kind string     `json:"kind"`
+	Code codes.Code `json:"code"`
+	// Severity is that of the code: an error breaks somebody's traffic, now or
+	// soon; a warning wants a look; what is info mends itself.
+	Severity codes.Severity `json:"severity"`
 	// Subject is the number, the labels or the key.
 	Subject string `json:"subject"`
 	// Message says what is wrong, Remedy what to do about it.
 	Message string `json:"message"`
 	Remedy  string `json:"remedy"`
 }
-
-// Severity says how bad a finding is.
-type Severity string
-
-// An error breaks somebody's traffic, now or soon; a warning wants a look; what
-// is info mends itself.
-const (
-	Error   Severity = "error"
-	Warning Severity = "warning"
-	Info    Severity = "info"
-)
 
 // The kinds of findings.
 const (
@@ -82,7 +75,7 @@ func Check(c Cluster, contents *Contents) Report {
 	used := r.references(contents.References, byID)
 	published := contents.Published()
 	if len(contents.References) == 0 && len(published) > 0 {
-		r.add(NoReference, Info, c.Name, "addresses are published with identities, and no node holds a reference of any: "+
+		r.add(NoReference, codes.IdentitiesWithoutNodes, c.Name, "addresses are published with identities, and no node holds a reference of any: "+
 			"one process writes all of this from objects of Kubernetes (CRD mode)",
 			"nothing, but never collect garbage here: identities that are in use would be deleted")
 	}
@@ -90,17 +83,19 @@ func Check(c Cluster, contents *Contents) Report {
 	r.equalLabels(contents.Mappings)
 	r.uses(contents.Uses)
 	for _, m := range contents.Malformed {
-		r.add(Unreadable, Warning, m.Key, m.Why, "nobody can use it; delete the key if no writer of today needs it")
+		r.add(Unreadable, codes.IdentityUnreadable, m.Key, m.Why, "nobody can use it; delete the key if no writer of today needs it")
 	}
 	r.pace(contents.Pace)
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return rank(a.Severity) - rank(b.Severity) })
 	return *r
 }
 
-func rank(s Severity) int { return slices.Index([]Severity{Error, Warning, Info}, s) }
+func rank(s codes.Severity) int {
+	return slices.Index([]codes.Severity{codes.Error, codes.Warning, codes.Info}, s)
+}
 
 // Count is the number of findings of a severity.
-func (r *Report) Count(s Severity) int {
+func (r *Report) Count(s codes.Severity) int {
 	n := 0
 	for _, f := range r.Findings {
 		if f.Severity == s {
@@ -110,8 +105,8 @@ func (r *Report) Count(s Severity) int {
 	return n
 }
 
-func (r *Report) add(kind string, severity Severity, subject, message, remedy string) {
-	r.Findings = append(r.Findings, Finding{kind, severity, subject, message, remedy})
+func (r *Report) add(kind string, code codes.Code, subject, message, remedy string) {
+	r.Findings = append(r.Findings, Finding{kind, code, code.Severity(), subject, message, remedy})
 }
 
 func (r *Report) within(id uint64) bool { return uint64(r.First) <= id && id <= uint64(r.Last) }
@@ -124,18 +119,18 @@ func (r *Report) references(references []Reference, mappings map[uint64]Mapping)
 		subject := fmt.Sprintf("%d on %s", ref.ID, ref.Node)
 		switch {
 		case !mapped:
-			r.add(NoMapping, Error, subject,
+			r.add(NoMapping, codes.ReferenceWithoutMapping, subject,
 				fmt.Sprintf("%s uses %d for %s, and no mapping says so: other nodes may give the number to other labels", ref.Node, ref.ID, ref.Key),
 				"the node puts it back when it refreshes its keys; if it does not, restart its agent")
 		case wire.Join(m.Key) != ref.Key:
-			r.add(OtherMapping, Error, subject,
+			r.add(OtherMapping, codes.ReferenceToOtherMapping, subject,
 				fmt.Sprintf("%s uses %d for %s, but it stands for %s", ref.Node, ref.ID, ref.Key, m.Key),
 				"restart the agent of that node, so that its pods get another identity")
 		default:
 			used[ref.ID] = true
 		}
 		if !r.within(ref.ID) {
-			r.add(OutOfRange, Error, subject,
+			r.add(OutOfRange, codes.IdentityOutOfRange, subject,
 				fmt.Sprintf("%s uses %d, which is outside %d to %d: other clusters refuse it", ref.Node, ref.ID, r.First, r.Last),
 				"check --cluster-id and --max-connected-clusters on that node")
 		}
@@ -149,7 +144,7 @@ func (r *Report) mappings(mappings map[uint64]Mapping, used map[uint64]bool, pub
 		if r.within(id) {
 			r.Mappings++
 		} else {
-			r.add(OutOfRange, Warning, fmt.Sprint(id),
+			r.add(OutOfRange, codes.MappingOutOfRange, fmt.Sprint(id),
 				fmt.Sprintf("the mapping from %d to %s is outside %d to %d; it is never collected, and other clusters refuse it", id, m.Key, r.First, r.Last),
 				"it remains from another cluster ID; delete its key once nothing uses it")
 		}
@@ -158,11 +153,11 @@ func (r *Report) mappings(mappings map[uint64]Mapping, used map[uint64]bool, pub
 			r.InUse++
 		case used[id] || published[id] > 0 && r.References == 0:
 		case published[id] > 0:
-			r.add(NoReference, Warning, fmt.Sprint(id),
+			r.add(NoReference, codes.PublishedWithoutNode, fmt.Sprint(id),
 				fmt.Sprintf("no node holds a reference of %s, though addresses (%d) are published with it", m.Key, published[id]),
 				"the node that publishes them writes its reference when it refreshes its keys; if it does not, restart its agent")
 		default:
-			r.add(NoReference, Info, fmt.Sprint(id), fmt.Sprintf("no node uses %s", m.Key),
+			r.add(NoReference, codes.MappingUnused, fmt.Sprint(id), fmt.Sprintf("no node uses %s", m.Key),
 				"nothing: garbage collection deletes it when it is still unused in its second round")
 		}
 	}
@@ -185,7 +180,7 @@ func (r *Report) equalLabels(mappings []Mapping) {
 		for i, id := range ids {
 			texts[i] = fmt.Sprint(id)
 		}
-		r.add(EqualLabels, Error, labels, "they have several numbers: "+strings.Join(texts, ", "),
+		r.add(EqualLabels, codes.LabelsWithSeveralNumbers, labels, "they have several numbers: "+strings.Join(texts, ", "),
 			"one is enough: restart the agents that hold references of the others, and let garbage collection delete them")
 	}
 }
@@ -193,7 +188,7 @@ func (r *Report) equalLabels(mappings []Mapping) {
 func (r *Report) uses(uses []Use) {
 	for _, u := range uses {
 		if u.ID >= wire.IdentityReservedEnd && !r.within(uint64(u.ID)) {
-			r.add(OutOfRange, Error, u.Address,
+			r.add(OutOfRange, codes.IdentityOutOfRange, u.Address,
 				fmt.Sprintf("the address is published with identity %d, which is outside %d to %d: other clusters refuse it", u.ID, r.First, r.Last),
 				"check --cluster-id and --max-connected-clusters on the node that publishes it")
 		}
@@ -212,7 +207,7 @@ func (r *Report) pace(p Pace) {
 	}
 	left := float64(r.Free) / perDay
 	if r.DaysLeft = &left; left < soon.Hours()/24 {
-		r.add(RangeRunningFull, Warning, r.Cluster,
+		r.add(RangeRunningFull, codes.IdentitiesRunOut, r.Cluster,
 			fmt.Sprintf("at the present rate (%d in %s) the last of %d free identities is used in %.1f days", p.Made, r.RateOver, r.Free, left),
 			"find out which labels change all the time and exclude them from identities; see that garbage collection runs")
 	}

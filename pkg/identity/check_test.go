@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/codes/codestest"
 )
 
 func east() Cluster { return Cluster{Name: "east", ID: 2} }
@@ -22,12 +25,15 @@ func kinds(r Report) []string {
 	return out
 }
 
-func TestCheckFindsWhatIsWrong(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		contents Contents
-		want     []string
-	}{
+// situation is what a kvstore holds, and what is wrong with it.
+type situation struct {
+	contents Contents
+	want     []string // as kinds renders it
+}
+
+// situations are contents with what is found in them.
+func situations() map[string]situation {
+	return map[string]situation{
 		"nothing at all": {},
 		"a mapping in use": {contents: Contents{
 			Mappings:   []Mapping{{131072, "k8s:a=1;", 5}},
@@ -80,18 +86,33 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 			},
 			[]string{"error equal-labels k8s:a=1;k8s:b=1;"},
 		},
+		"a range that is full soon": {
+			Contents{Pace: Pace{Made: 10000, In: time.Hour}},
+			[]string{"warning range-running-full east"},
+		},
 		"what cannot be read": {
 			Contents{Malformed: []Malformed{{"cilium/state/identities/v1/id/x", "no number"}}},
 			[]string{"warning unreadable cilium/state/identities/v1/id/x"},
 		},
-	} {
+	}
+}
+
+func TestCheckFindsWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	var reached []codes.Code
+	for name, c := range situations() {
+		r := Check(east(), &c.contents)
+		for _, f := range r.Findings {
+			reached = append(reached, f.Code)
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(c.want, kinds(Check(east(), &c.contents))); diff != "" {
+			if diff := cmp.Diff(c.want, kinds(r)); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
+	codestest.Reached(t, codes.IdentityCheck, reached...)
 }
 
 func TestCheckCountsAndExtrapolates(t *testing.T) {
