@@ -10,6 +10,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	clientyaml "go.etcd.io/etcd/client/v3/yaml"
+
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
 // Config is a parsed client file: where an etcd is and who we are to it. It is
@@ -51,6 +53,21 @@ func (e *ConfigError) Error() string {
 // Unwrap returns the problems.
 func (e *ConfigError) Unwrap() []error { return e.Problems }
 
+// problem is something that is wrong with a client file, and the finding that it
+// is when its cause says nothing more exact (a file that is missing, say).
+type problem struct {
+	code codes.Code
+	err  error
+}
+
+func problemf(code codes.Code, format string, args ...any) error {
+	return &problem{code, fmt.Errorf(format, args...)}
+}
+
+func (p *problem) Error() string { return p.err.Error() }
+
+func (p *problem) Unwrap() error { return p.err }
+
 // LoadConfig reads an etcd client file in YAML (spec wire.md, 3.2): etcd's own
 // options and Cilium's host aliases. Unknown options, values of a wrong type
 // and files that are missing or unusable are errors that name the file, the key
@@ -69,7 +86,7 @@ func LoadConfig(path string) (*Config, error) {
 	}
 	ec, err := clientyaml.NewConfig(path)
 	if err != nil {
-		return nil, &ConfigError{path, []error{err}}
+		return nil, &ConfigError{path, []error{&problem{codes.ClientFileOption, err}}}
 	}
 	c.etcd = *ec
 	return c, nil
@@ -82,7 +99,7 @@ func LoadConfig(path string) (*Config, error) {
 func ParseConfig(path string) (*Config, error) {
 	content, err := readFile(path)
 	if err != nil {
-		return nil, &ConfigError{path, []error{err}}
+		return nil, &ConfigError{path, []error{&problem{codes.ClientFileUnreadable, err}}}
 	}
 	aliases, err := parseHostAliases(content)
 	if err != nil {
@@ -133,15 +150,15 @@ func (c *Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
 func (f *fields) check() []error {
 	var problems []error
 	if len(f.Endpoints) == 0 {
-		problems = append(problems, errors.New("endpoints: at least one is needed"))
+		problems = append(problems, problemf(codes.ClientFileEndpoints, "endpoints: at least one is needed"))
 	}
 	for _, ep := range f.Endpoints {
 		if err := checkEndpoint(ep); err != nil {
-			problems = append(problems, fmt.Errorf("endpoints: %q: %w", ep, err))
+			problems = append(problems, problemf(codes.ClientFileEndpoints, "endpoints: %q: %w", ep, err))
 		}
 	}
 	if (f.Username == "") != (f.Password == "") {
-		problems = append(problems, errors.New("username and password: one is given without the other"))
+		problems = append(problems, problemf(codes.ClientFileUser, "username and password: one is given without the other"))
 	}
 	if f.InsecureTransport {
 		return problems // then these files are not looked at
@@ -153,7 +170,7 @@ func (f *fields) check() []error {
 func (f *fields) checkPaths() (problems []error) {
 	for _, p := range f.files() {
 		if pathOnly(p.path) != p.path {
-			problems = append(problems, fmt.Errorf("%s: its value is no path; if it is the contents of a file, give the path of that file", p.key))
+			problems = append(problems, problemf(codes.ClientFileOption, "%s: its value is no path; if it is the contents of a file, give the path of that file", p.key))
 		}
 	}
 	return problems
@@ -184,14 +201,14 @@ func (f *fields) checkPair() []error {
 	case f.CertFile == "" && f.KeyFile == "":
 		return nil
 	case f.CertFile == "":
-		return []error{fmt.Errorf("key-file: %q: cert-file is needed with it", f.KeyFile)}
+		return []error{problemf(codes.CertificateAlone, "key-file: %q: cert-file is needed with it", f.KeyFile)}
 	case f.KeyFile == "":
-		return []error{fmt.Errorf("cert-file: %q: key-file is needed with it", f.CertFile)}
+		return []error{problemf(codes.CertificateAlone, "cert-file: %q: key-file is needed with it", f.CertFile)}
 	}
 	var problems []error
 	for _, p := range f.files()[:2] {
 		if _, err := readFile(p.path); err != nil {
-			problems = append(problems, fmt.Errorf("%s: %w", p.key, err))
+			problems = append(problems, problemf(codes.CertificateUnusable, "%s: %w", p.key, err))
 		}
 	}
 	if len(problems) > 0 {
@@ -207,7 +224,7 @@ func (f *fields) checkPair() []error {
 func (f *fields) certificate() (*tls.Certificate, error) {
 	cert, err := tls.LoadX509KeyPair(f.CertFile, f.KeyFile)
 	if err != nil {
-		return nil, fmt.Errorf("cert-file %q with key-file %q: %w", f.CertFile, f.KeyFile, err)
+		return nil, problemf(codes.CertificateUnusable, "cert-file %q with key-file %q: %w", f.CertFile, f.KeyFile, err)
 	}
 	return &cert, nil
 }
@@ -219,11 +236,11 @@ func (f *fields) pool() (*x509.CertPool, error) {
 	}
 	data, err := readFile(f.TrustedCAFile)
 	if err != nil {
-		return nil, fmt.Errorf("trusted-ca-file: %q: %w", f.TrustedCAFile, err)
+		return nil, problemf(codes.AuthoritiesUnusable, "trusted-ca-file: %q: %w", f.TrustedCAFile, err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(data) {
-		return nil, fmt.Errorf("trusted-ca-file: %q: no certificate in it", f.TrustedCAFile)
+		return nil, problemf(codes.AuthoritiesUnusable, "trusted-ca-file: %q: no certificate in it", f.TrustedCAFile)
 	}
 	return pool, nil
 }

@@ -1,10 +1,11 @@
 package kvstore
 
 import (
-	"fmt"
 	"net/netip"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
 const hostAliasesKey = "cilium-host-aliases"
@@ -22,17 +23,21 @@ func parseHostAliases(content []byte) ([]HostAlias, error) {
 		Aliases []HostAlias `json:"cilium-host-aliases"`
 	}
 	if err := yaml.Unmarshal(content, &file); err != nil {
-		return nil, fmt.Errorf("failed to parse config file: %w", err)
+		code := codes.ClientFileOption
+		if yaml.Unmarshal(content, new(map[string]any)) != nil {
+			code = codes.ClientFileNoYAML
+		}
+		return nil, problemf(code, "failed to parse config file: %w", err)
 	}
 	seen := make(map[string]bool)
 	for _, a := range file.Aliases {
 		switch {
 		case a.Hostname == "":
-			return nil, fmt.Errorf("failed to parse config file: %s entry has an empty hostname", hostAliasesKey)
+			return nil, problemf(codes.ClientFileOption, "failed to parse config file: %s entry has an empty hostname", hostAliasesKey)
 		case len(a.IPs) == 0:
-			return nil, fmt.Errorf("failed to parse config file: %s entry for hostname %q has no IPs", hostAliasesKey, a.Hostname)
+			return nil, problemf(codes.ClientFileOption, "failed to parse config file: %s entry for hostname %q has no IPs", hostAliasesKey, a.Hostname)
 		case seen[a.Hostname]:
-			return nil, fmt.Errorf("failed to parse config file: %s has duplicate hostname %q", hostAliasesKey, a.Hostname)
+			return nil, problemf(codes.ClientFileOption, "failed to parse config file: %s has duplicate hostname %q", hostAliasesKey, a.Hostname)
 		}
 		seen[a.Hostname] = true
 	}

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
 // fields are the options of a client file that we need ourselves.
@@ -80,23 +82,23 @@ func fileOptions() []fileOption {
 func parseFields(content []byte) (f fields, problems []error, readable bool) {
 	text, err := yaml.YAMLToJSONStrict(content)
 	if err != nil {
-		return f, []error{err}, false
+		return f, []error{&problem{codes.ClientFileNoYAML, err}}, false
 	}
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(text, &raw); err != nil {
-		return f, []error{errors.New("it is not a mapping of options to values")}, false
+		return f, []error{problemf(codes.ClientFileNoYAML, "it is not a mapping of options to values")}, false
 	}
 	misfit := false // then the values cannot be read
 	options := fileOptions()
 	for key, value := range raw {
 		i := slices.IndexFunc(options, func(o fileOption) bool { return strings.EqualFold(o.name, key) })
 		if i < 0 {
-			problems = append(problems, fmt.Errorf("%s: unknown option", Redact(key)))
+			problems = append(problems, problemf(codes.ClientFileOption, "%s: unknown option", Redact(key)))
 			continue
 		}
 		if !options[i].kind.fits(value) {
 			misfit = true
-			problems = append(problems, fmt.Errorf("%s: %s is not %s", key, shown(options[i], value), options[i].kind))
+			problems = append(problems, problemf(codes.ClientFileOption, "%s: %s is not %s", key, shown(options[i], value), options[i].kind))
 		}
 	}
 	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
@@ -104,7 +106,7 @@ func parseFields(content []byte) (f fields, problems []error, readable bool) {
 		return f, problems, false
 	}
 	if err := json.Unmarshal(text, &f); err != nil {
-		return f, append(problems, err), false
+		return f, append(problems, &problem{codes.ClientFileOption, err}), false
 	}
 	f.Endpoints = withoutUser(f.Endpoints)
 	return f, append(problems, f.check()...), true

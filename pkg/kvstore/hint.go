@@ -13,36 +13,59 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/status"
+
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
 // Hint says in a few words what to do about an error of this package, or
 // returns the empty string. The errors' texts contain it already.
-func Hint(err error) string {
-	for _, f := range []func(error) string{hintKind, hintTLS, hintNetwork, hintFile, hintText} {
-		if h := f(err); h != "" {
-			return h
-		}
+func Hint(err error) string { return adviceOn(err).hint }
+
+// CodeOf returns the code of the finding that an error of this package is; empty
+// for one that is none, or that is not known.
+func CodeOf(err error) codes.Code {
+	if code := adviceOn(err).code; code != "" {
+		return code
+	}
+	if p, ok := errors.AsType[*problem](err); ok {
+		return p.code
 	}
 	return ""
 }
 
-func hintKind(err error) string {
+// advice is what is known of an error: which finding it is, and what to do.
+type advice struct {
+	code codes.Code
+	hint string
+}
+
+// adviceOn recognises an error; zero when it does not.
+func adviceOn(err error) advice {
+	for _, f := range []func(error) advice{adviceOnKind, adviceOnTLS, adviceOnNetwork, adviceOnFile, adviceOnText} {
+		if a := f(err); a.hint != "" {
+			return a
+		}
+	}
+	return advice{}
+}
+
+func adviceOnKind(err error) advice {
 	var busy *lockTimeoutError
 	switch {
 	case err == nil:
-		return ""
+		return advice{}
 	case errors.Is(err, ErrPermissionDenied):
-		return "the etcd user's role does not cover this key or range; a prefix must end exactly where the role's does, mostly in /"
+		return advice{codes.RightsMissing, "the etcd user's role does not cover this key or range; a prefix must end exactly where the role's does, mostly in /"}
 	case errors.Is(err, ErrUnauthenticated):
-		return "check username and password, or the common name of the client certificate, against the users of that etcd"
+		return advice{codes.EtcdUserRefused, "check username and password, or the common name of the client certificate, against the users of that etcd"}
 	case errors.Is(err, ErrLockLeaseExpired):
-		return "lock again, and begin anew with what the lock protects"
+		return advice{"", "lock again, and begin anew with what the lock protects"}
 	case errors.As(err, &busy):
-		return "its holder has to unlock it; that of a dead one is free when its lease ends"
+		return advice{"", "its holder has to unlock it; that of a dead one is free when its lease ends"}
 	case errors.Is(err, ErrServerChanged):
-		return "a new session with a new list follows; it is normal when an endpoint has several replicas"
+		return advice{"", "a new session with a new list follows; it is normal when an endpoint has several replicas"}
 	default:
-		return ""
+		return advice{}
 	}
 }
 
@@ -56,7 +79,7 @@ const (
 	hintNoName     = "the name does not resolve; check DNS, or add the name to " + hostAliasesKey
 )
 
-func hintTLS(err error) string {
+func adviceOnTLS(err error) advice {
 	var (
 		authority x509.UnknownAuthorityError
 		host      x509.HostnameError
@@ -66,33 +89,33 @@ func hintTLS(err error) string {
 	)
 	switch {
 	case errors.As(err, &authority):
-		return hintAuthority
+		return advice{codes.ServerAuthorityUnknown, hintAuthority}
 	case errors.As(err, &host):
-		return "the server's certificate is for other names; use one of them in endpoints, with " + hostAliasesKey + " if it does not resolve"
+		return advice{codes.ServerNameOther, "the server's certificate is for other names; use one of them in endpoints, with " + hostAliasesKey + " if it does not resolve"}
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return "renew the server's certificate, or set the clock"
+		return advice{codes.ServerCertificateInvalid, "renew the server's certificate, or set the clock"}
 	case errors.As(err, &alert), strings.Contains(text(err), "remote error: tls:"):
-		return hintClientCert
+		return advice{codes.ClientCertificateRefused, hintClientCert}
 	case errors.As(err, &header):
-		return hintNoTLS
+		return advice{codes.ServerWithoutTLS, hintNoTLS}
 	default:
-		return ""
+		return advice{}
 	}
 }
 
-func hintNetwork(err error) string {
+func adviceOnNetwork(err error) advice {
 	var dns *net.DNSError
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED), isDial(err) && errors.Is(err, fs.ErrNotExist): // a socket's file
-		return hintRefused
+		return advice{codes.ConnectionRefused, hintRefused}
 	case isDial(err) && errors.Is(err, context.DeadlineExceeded):
-		return "the endpoint is unreachable, packets get no answer from there: check the address, and routes, firewalls and network policies on the way"
+		return advice{codes.ConnectionUnanswered, "the endpoint is unreachable, packets get no answer from there: check the address, and routes, firewalls and network policies on the way"}
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
-		return "there is no route to that address"
+		return advice{codes.ConnectionNoRoute, "there is no route to that address"}
 	case errors.As(err, &dns) && dns.IsNotFound:
-		return hintNoName
+		return advice{codes.HostUnknown, hintNoName}
 	default:
-		return ""
+		return advice{}
 	}
 }
 
@@ -102,54 +125,57 @@ func isDial(err error) bool {
 }
 
 // hintFile is about the files that a configuration is made of.
-func hintFile(err error) string {
+func adviceOnFile(err error) advice {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "put the file there, or correct the path; in a pod the Secret that holds it must be mounted"
+		return advice{codes.FileMissing, "put the file there, or correct the path; in a pod the Secret that holds it must be mounted"}
 	case errors.Is(err, fs.ErrPermission):
-		return "let the user that the agent runs as read it"
+		return advice{codes.FileForbidden, "let the user that the agent runs as read it"}
 	case strings.Contains(text(err), "private key does not match public key"):
-		return "cert-file and key-file must be of one pair: take both from the same Secret or directory, and renew them together"
+		return advice{codes.CertificateOfOtherKey, "cert-file and key-file must be of one pair: take both from the same Secret or directory, and renew them together"}
 	default:
-		return ""
+		return advice{}
 	}
 }
 
 // hintText recognises what has lost its type on its way through gRPC.
-func hintText(err error) string {
+func adviceOnText(err error) advice {
 	s := text(err)
 	if strings.Contains(s, openingPlain) && strings.Contains(s, nothingBack) {
-		return hintSilent
+		return advice{codes.ServerSilent, hintSilent}
 	}
 	if strings.Contains(s, openingTLS) {
 		switch {
 		case strings.Contains(s, noAnswer):
-			return hintSilent
+			return advice{codes.ServerSilent, hintSilent}
 		case strings.Contains(s, "closed by the server"):
-			return hintClientCert
+			return advice{codes.ClientCertificateRefused, hintClientCert}
 		case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
-			return hintNoTLS
+			return advice{codes.ServerWithoutTLS, hintNoTLS}
 		}
 	}
-	for _, h := range []struct{ part, hint string }{
-		{"connection refused", hintRefused},
-		{"no such host", hintNoName},
-		{"first record does not look like a TLS handshake", hintNoTLS},
-		{openingPlain, "the server may speak TLS; the endpoint may need https:// instead of http://"},
-		{"signed by unknown authority", hintAuthority},
-		{message(rpctypes.ErrGRPCNoLeader), "that etcd has lost its quorum"},
-		{message(rpctypes.ErrGRPCTimeoutDueToLeaderFail), "that etcd is electing a leader"},
-		{message(rpctypes.ErrGRPCTimeoutDueToConnectionLost), "that etcd has lost its quorum"},
-		{message(rpctypes.ErrGRPCTimeout), "that etcd is overloaded or has lost its quorum"}, // a part of the others
+	for _, known := range []struct {
+		part string
+		advice
+	}{
+		{"connection refused", advice{codes.ConnectionRefused, hintRefused}},
+		{"no such host", advice{codes.HostUnknown, hintNoName}},
+		{"first record does not look like a TLS handshake", advice{codes.ServerWithoutTLS, hintNoTLS}},
+		{openingPlain, advice{codes.ServerNeedsTLS, "the server may speak TLS; the endpoint may need https:// instead of http://"}},
+		{"signed by unknown authority", advice{codes.ServerAuthorityUnknown, hintAuthority}},
+		{message(rpctypes.ErrGRPCNoLeader), advice{codes.EtcdNoQuorum, "that etcd has lost its quorum"}},
+		{message(rpctypes.ErrGRPCTimeoutDueToLeaderFail), advice{codes.EtcdNoQuorum, "that etcd is electing a leader"}},
+		{message(rpctypes.ErrGRPCTimeoutDueToConnectionLost), advice{codes.EtcdNoQuorum, "that etcd has lost its quorum"}},
+		{message(rpctypes.ErrGRPCTimeout), advice{codes.EtcdNoQuorum, "that etcd is overloaded or has lost its quorum"}}, // a part of the others
 	} {
-		if strings.Contains(s, h.part) {
-			return h.hint
+		if strings.Contains(s, known.part) {
+			return known.advice
 		}
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return "the endpoint is unreachable, overloaded, or its etcd has lost its quorum"
+		return advice{codes.EtcdUnanswered, "the endpoint is unreachable, overloaded, or its etcd has lost its quorum"}
 	}
-	return ""
+	return advice{}
 }
 
 func message(err error) string { return status.Convert(err).Message() }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,15 +16,17 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/grpc/codes"
+	grpccodes "google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
 func withLease(id clientv3.LeaseID) clientv3.OpOption { return clientv3.WithLease(id) }
 
 func TestHint(t *testing.T) {
 	t.Parallel()
-	rpc := func(c codes.Code, text string) error { return fromRPC(status.Error(c, text)) }
+	rpc := func(c grpccodes.Code, text string) error { return fromRPC(status.Error(c, text)) }
 	for _, c := range []struct {
 		name string
 		err  error
@@ -33,20 +36,20 @@ func TestHint(t *testing.T) {
 		{"something unknown", errors.New("boo"), ""},
 		{"a cancelled context", context.Canceled, ""},
 		{"compacted, which the owner deals with", ErrCompacted, ""},
-		{"permission", rpc(codes.PermissionDenied, "etcdserver: permission denied"), "role does not cover"},
-		{"permission of another server", rpc(codes.PermissionDenied, "no"), "role does not cover"},
-		{"unauthenticated", rpc(codes.Unauthenticated, "etcdserver: invalid auth token"), "username and password"},
-		{"unauthenticated by a proxy", rpc(codes.Unauthenticated, "who are you"), "username and password"},
+		{"permission", rpc(grpccodes.PermissionDenied, "etcdserver: permission denied"), "role does not cover"},
+		{"permission of another server", rpc(grpccodes.PermissionDenied, "no"), "role does not cover"},
+		{"unauthenticated", rpc(grpccodes.Unauthenticated, "etcdserver: invalid auth token"), "username and password"},
+		{"unauthenticated by a proxy", rpc(grpccodes.Unauthenticated, "who are you"), "username and password"},
 		{"server changed", &serverChangedError{"x"}, "new session"},
 		{"unknown authority", fmt.Errorf("x: %w", x509.UnknownAuthorityError{}), "trusted-ca-file"},
-		{"unknown authority, by text", rpc(codes.Unavailable, "x509: certificate signed by unknown authority"), "trusted-ca-file"},
+		{"unknown authority, by text", rpc(grpccodes.Unavailable, "x509: certificate signed by unknown authority"), "trusted-ca-file"},
 		{"another name", x509.HostnameError{Certificate: &x509.Certificate{}, Host: "a"}, "other names"},
 		{"expired", x509.CertificateInvalidError{Reason: x509.Expired}, "renew"},
 		{"alert", tls.AlertError(42), "refuses our client certificate"},
 		{"no TLS", tls.RecordHeaderError{}, "http://"},
 		{"no TLS, by text", errors.New("tls: first record does not look like a TLS handshake"), "http://"},
 		{"refused", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, "nothing listens"},
-		{"refused, by text", rpc(codes.Unavailable, "dial tcp 127.0.0.1:1: connect: connection refused"), "nothing listens"},
+		{"refused, by text", rpc(grpccodes.Unavailable, "dial tcp 127.0.0.1:1: connect: connection refused"), "nothing listens"},
 		{"unreachable", syscall.EHOSTUNREACH, "no route"},
 		{"packets without an answer", &net.OpError{Op: "dial", Err: context.DeadlineExceeded}, "packets get no answer"},
 		{"no such socket", &net.OpError{Op: "dial", Err: syscall.ENOENT}, "nothing listens"},
@@ -66,6 +69,10 @@ func TestHint(t *testing.T) {
 			got := Hint(c.err)
 			if (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
 				t.Errorf("%q, want %q", got, c.want)
+			}
+			code := CodeOf(c.err)
+			if _, known := codes.Find(string(code)); known != (code != "") || code != "" && got == "" {
+				t.Errorf("%q is the code of %q", code, got)
 			}
 			if c.err == nil {
 				return
@@ -107,8 +114,8 @@ func TestKinds(t *testing.T) {
 	if fromRPC(plain) != plain { //nolint:errorlint // the very same
 		t.Error("an error that is none of gRPC's is changed")
 	}
-	if isTimeout(plain) || isUnavailable(plain) || !isTimeout(fromRPC(status.Error(codes.DeadlineExceeded, "x"))) ||
-		!isUnavailable(&KeyError{Err: fromRPC(status.Error(codes.Unavailable, "x"))}) {
+	if isTimeout(plain) || isUnavailable(plain) || !isTimeout(fromRPC(status.Error(grpccodes.DeadlineExceeded, "x"))) ||
+		!isUnavailable(&KeyError{Err: fromRPC(status.Error(grpccodes.Unavailable, "x"))}) {
 		t.Error("codes are not recognised")
 	}
 	if isTooLarge(fromRPC(rpctypes.ErrGRPCRequestTooManyRequests)) {
@@ -116,5 +123,45 @@ func TestKinds(t *testing.T) {
 	}
 	if EventPut.String() != "put" || EventDelete.String() != "delete" {
 		t.Error("names of events")
+	}
+}
+
+// TestCodeOf: the cause says more exactly what is wrong than where it was found.
+func TestCodeOf(t *testing.T) {
+	t.Parallel()
+	pair := []string{"cert-file: /nonexistent/c", "key-file: /nonexistent/k"}
+	for name, c := range map[string]struct {
+		lines []string
+		want  []codes.Code
+	}{
+		"no YAML":               {[]string{"endpoints: [x"}, []codes.Code{codes.ClientFileNoYAML}},
+		"an option twice":       {[]string{"endpoints: ['http://a:1']", "username: a", "username: b"}, []codes.Code{codes.ClientFileNoYAML}},
+		"a list":                {[]string{"- endpoints: x"}, []codes.Code{codes.ClientFileNoYAML}},
+		"an unknown option":     {[]string{"endpoints: ['http://a:1']", "x: 1"}, []codes.Code{codes.ClientFileOption}},
+		"a wrong type":          {[]string{"endpoints: ['http://a:1']", "username: [x]"}, []codes.Code{codes.ClientFileOption}},
+		"an alias of no name":   {[]string{"endpoints: ['http://a:1']", "cilium-host-aliases: [{ips: ['::1']}]"}, []codes.Code{codes.ClientFileOption}},
+		"no endpoints, no user": {[]string{"endpoints: []", "password: x"}, []codes.Code{codes.ClientFileEndpoints, codes.ClientFileUser}},
+		"missing files":         {append(pair, "endpoints: ['https://a:1']", "trusted-ca-file: /nonexistent/a"), []codes.Code{codes.FileMissing, codes.FileMissing, codes.FileMissing}},
+		"no files":              {[]string{"endpoints: ['https://a:1']", "trusted-ca-file: /"}, []codes.Code{codes.AuthoritiesUnusable}},
+		"a key alone":           {append(pair[1:2:2], "endpoints: ['https://a:1']"), []codes.Code{codes.CertificateAlone}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := LoadConfig(writeFile(t, "c", strings.Join(c.lines, "\n")))
+			refused, ok := errors.AsType[*ConfigError](err)
+			if !ok || CodeOf(err) != c.want[0] {
+				t.Fatalf("%q: %v", CodeOf(err), err)
+			}
+			var got []codes.Code
+			for _, p := range refused.Problems {
+				got = append(got, CodeOf(p))
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%q, want %q: %v", got, c.want, err)
+			}
+		})
+	}
+	if got := CodeOf(&KeyError{"get", "k", ErrPermissionDenied}); got != codes.RightsMissing {
+		t.Error(got)
 	}
 }

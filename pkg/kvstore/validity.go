@@ -11,8 +11,9 @@ const expiresSoon = 30 * 24 * time.Hour
 
 // Validity is what the dates of a certificate mean at a moment.
 type Validity struct {
-	// Invalid: nobody accepts the certificate at that moment.
-	Invalid bool
+	// Invalid: nobody accepts the certificate at that moment; NotYet: since it
+	// begins later.
+	Invalid, NotYet bool
 	// Soon: it is valid, and ends within 30 days.
 	Soon bool
 	// Days are the whole days until it ends, negative when it has ended.
@@ -32,7 +33,8 @@ func ValidityOf(cert *x509.Certificate, now time.Time) Validity {
 	case left < 0:
 		v.Invalid, v.Text, v.Remedy = true, "expired on "+end, "renew it"
 	case now.Before(cert.NotBefore):
-		v.Invalid, v.Text, v.Remedy = true, "is not valid before "+cert.NotBefore.UTC().Format(time.RFC3339), "wait, or set the clock"
+		v.Invalid, v.NotYet = true, true
+		v.Text, v.Remedy = "is not valid before "+cert.NotBefore.UTC().Format(time.RFC3339), "wait, or set the clock"
 	case left < expiresSoon:
 		v.Soon, v.Text, v.Remedy = true, fmt.Sprintf("expires on %s, in %d days", end, v.Days), "renew it"
 	default:

@@ -131,6 +131,9 @@ func DecodeClusterConfig(value []byte) (ClusterConfig, error) {
 // Encode returns the value to write.
 func (c ClusterConfig) Encode() []byte { return mustJSON(c) }
 
+// ErrMaxConnectedClusters: two clusters are of meshes of different sizes.
+var ErrMaxConnectedClusters = errors.New("mismatched MaxConnectedClusters")
+
 // Validate checks whether the reader's cluster can work with a remote that has
 // this configuration (wire.md §2.3). That the remote's ID is the reader's own,
 // or another remote's, is for whoever assigns IDs to find.
@@ -144,7 +147,7 @@ func (c ClusterConfig) Validate(local ClusterInfo) error {
 	}
 	remote := c.Capabilities.MaxConnectedClusters
 	if local.MaxConnectedClusters == MaxConnectedClusters511 && remote != local.MaxConnectedClusters {
-		return fmt.Errorf("mismatched MaxConnectedClusters; local=%d, remote=%d", local.MaxConnectedClusters, remote)
+		return fmt.Errorf("%w; local=%d, remote=%d", ErrMaxConnectedClusters, local.MaxConnectedClusters, remote)
 	}
 	switch mode := c.Capabilities.EndpointSlicesExportMode; mode {
 	case EndpointSlicesServicesOnly, EndpointSlicesBoth, EndpointSlicesOnly:
