@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/troubleshoot"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -74,7 +75,7 @@ func (t *kvTarget) status(ctx context.Context, now func() time.Time) (st *kvStat
 		client, err := kvstore.Connect(ctx, t.cfg, attempt, t.opts)
 		if err != nil {
 			st.Endpoints = append(st.Endpoints, kvEndpoint{Endpoint: url, Error: oneLine(err)})
-			st.Problems = append(st.Problems, oneLine(err))
+			st.Problems = append(st.Problems, withCode(err))
 			continue
 		}
 		s := client.Status()
@@ -83,7 +84,7 @@ func (t *kvTarget) status(ctx context.Context, now func() time.Time) (st *kvStat
 			Version: s.Server.Version, Leader: s.Server.Leader, DBSizeBytes: s.Server.DBSize, Revision: s.Head.Revision, Alarms: s.Server.Alarms,
 		})
 		for _, alarm := range s.Server.Alarms {
-			st.Problems = append(st.Problems, url+": alarm: "+alarm)
+			st.Problems = append(st.Problems, fmt.Sprintf("%s: alarm: %s [%s]", url, alarm, codes.EtcdAlarm))
 		}
 		if !reached {
 			st.readHeartbeat(ctx, client, now)
@@ -100,12 +101,12 @@ func (st *kvStatus) readHeartbeat(ctx context.Context, client kvstore.Client, no
 	problem := func(format string, args ...any) { st.Problems = append(st.Problems, fmt.Sprintf(format, args...)) }
 	kv, _, err := client.Get(ctx, wire.HeartbeatKey)
 	if err != nil {
-		problem("%s", oneLine(err))
+		problem("%s", withCode(err))
 		return
 	}
 	h := troubleshoot.HeartbeatOf(kv, now())
 	if h.Cause != "" {
-		problem("%s; %s", h.Cause, h.Remedy)
+		problem("%s [%s]; %s", h.Cause, h.Code, h.Remedy)
 	}
 	if kv == nil {
 		return
@@ -115,6 +116,15 @@ func (st *kvStatus) readHeartbeat(ctx context.Context, client kvstore.Client, no
 		seconds := h.Age.Seconds()
 		st.Heartbeat.AgeSeconds = &seconds
 	}
+}
+
+// withCode is an error on one line, with its code where it has one.
+func withCode(err error) string {
+	text := oneLine(err)
+	if code := kvstore.CodeOf(err); code != "" {
+		text += " [" + string(code) + "]"
+	}
+	return text
 }
 
 func (st *kvStatus) page(p *printer.Page) {

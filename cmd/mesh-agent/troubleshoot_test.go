@@ -17,6 +17,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 	"github.com/mesh-agent/mesh-agent/internal/pki"
 	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/troubleshoot"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -106,22 +107,23 @@ func TestTroubleshootFindsWhatIsBroken(t *testing.T) {
 	for name, c := range map[string]struct {
 		args                []string
 		step, cause, remedy string
+		code                codes.Code
 	}{
-		"a file that is missing":   {local("/nonexistent/etcd.config"), "client-file", "no such file or directory", "put the file there, or correct the path"},
-		"a file that is none":      {local(t.TempDir()), "client-file", "is no regular file", "mesh-agent config check"},
-		"no YAML":                  {remote("no-yaml"), "client-file", "yaml: line 1", "correct what is named"},
-		"no such name":             {remote("no-name"), "resolve", "lookup c2.mesh.invalid: no such host", "the name does not resolve; check DNS"},
-		"refused":                  {remote("refused"), "tcp", "connection refused", "nothing listens there"},
-		"silent":                   {remote("silent"), "tls", "no answer: nothing within", "accepts connections there and says nothing"},
-		"another authority":        {remote("wrong-ca"), "server-certificate", "signed by unknown authority", "trusted-ca-file does not hold the authority"},
-		"another name":             {remote("wrong-name"), "server-certificate", "localhost, not c2.mesh.cilium.io", "the server's certificate is for other names"},
-		"expired":                  {remote("expired"), "server-certificate", "it expired on ", "renew the server's certificate"},
-		"no client certificate":    {remote("no-certificate"), "client-accepted", "the client file names none", "name a certificate that the server trusts"},
-		"a certificate of others":  {remote("bad-certificate"), "client-accepted", "closed by the server", "the server refuses our client certificate"},
-		"a key of others":          {remote("wrong-key"), "client-certificate", "private key does not match", "must be of one pair"},
-		"no rights":                {remote("no-rights"), "rights", "remote (password) may not read cilium/.heartbeat, cilium/cluster-config/no-rights", "role does not cover"},
-		"no heartbeat":             {remote("no-heartbeat"), "heartbeat", "there is no heartbeat cilium/.heartbeat", "does what writes it run: clustermesh-apiserver"},
-		"no cluster configuration": {remote("no-config"), "cluster-configuration", "there is no key cilium/cluster-config/no-config", "is this the etcd of that cluster"},
+		"a file that is missing":   {local("/nonexistent/etcd.config"), "client-file", "no such file or directory", "put the file there, or correct the path", codes.FileMissing},
+		"a file that is none":      {local(t.TempDir()), "client-file", "is no regular file", "mesh-agent config check", codes.ClientFileUnreadable},
+		"no YAML":                  {remote("no-yaml"), "client-file", "yaml: line 1", "correct what is named", codes.ClientFileNoYAML},
+		"no such name":             {remote("no-name"), "resolve", "lookup c2.mesh.invalid: no such host", "the name does not resolve; check DNS", codes.HostUnknown},
+		"refused":                  {remote("refused"), "tcp", "connection refused", "nothing listens there", codes.ConnectionRefused},
+		"silent":                   {remote("silent"), "tls", "no answer: nothing within", "accepts connections there and says nothing", codes.ServerSilent},
+		"another authority":        {remote("wrong-ca"), "server-certificate", "signed by unknown authority", "trusted-ca-file does not hold the authority", codes.ServerAuthorityUnknown},
+		"another name":             {remote("wrong-name"), "server-certificate", "localhost, not c2.mesh.cilium.io", "the server's certificate is for other names", codes.ServerNameOther},
+		"expired":                  {remote("expired"), "server-certificate", "it expired on ", "renew the server's certificate", codes.ServerCertificateInvalid},
+		"no client certificate":    {remote("no-certificate"), "client-accepted", "the client file names none", "name a certificate that the server trusts", codes.ClientCertificateDemanded},
+		"a certificate of others":  {remote("bad-certificate"), "client-accepted", "closed by the server", "the server refuses our client certificate", codes.ClientCertificateRefused},
+		"a key of others":          {remote("wrong-key"), "client-certificate", "private key does not match", "must be of one pair", codes.CertificateOfOtherKey},
+		"no rights":                {remote("no-rights"), "rights", "remote (password) may not read cilium/.heartbeat, cilium/cluster-config/no-rights", "role does not cover", codes.RightsMissing},
+		"no heartbeat":             {remote("no-heartbeat"), "heartbeat", "there is no heartbeat cilium/.heartbeat", "does what writes it run: clustermesh-apiserver", codes.HeartbeatAbsent},
+		"no cluster configuration": {remote("no-config"), "cluster-configuration", "there is no key cilium/cluster-config/no-config", "is this the etcd of that cluster", codes.ConfigurationMissing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -134,15 +136,17 @@ func TestTroubleshootFindsWhatIsBroken(t *testing.T) {
 				Failed   int
 				Clusters []struct {
 					Name, ConfigFile, State string
-					Steps                   []struct{ Name, Endpoint, State, Detail, Cause, Remedy string }
+					Steps                   []struct{ Name, Endpoint, State, Detail, Code, Cause, Remedy string }
 				}
 			}
 			if err := json.Unmarshal([]byte(got.out), &found); err != nil || got.code != exitUnwell || got.err != "" || found.Failed != 1 || len(found.Clusters) != 1 {
 				t.Fatalf("%v %+v", err, got)
 			}
 			r := found.Clusters[0]
-			i := slices.IndexFunc(r.Steps, func(s struct{ Name, Endpoint, State, Detail, Cause, Remedy string }) bool { return s.State == "failed" })
-			if i < 0 || r.State != "failed" || r.ConfigFile == "" || r.Steps[i].Name != c.step || !strings.Contains(r.Steps[i].Cause, c.cause) || !strings.Contains(r.Steps[i].Remedy, c.remedy) {
+			i := slices.IndexFunc(r.Steps, func(s struct{ Name, Endpoint, State, Detail, Code, Cause, Remedy string }) bool {
+				return s.State == "failed"
+			})
+			if i < 0 || r.State != "failed" || r.ConfigFile == "" || r.Steps[i].Name != c.step || r.Steps[i].Code != string(c.code) || !strings.Contains(r.Steps[i].Cause, c.cause) || !strings.Contains(r.Steps[i].Remedy, c.remedy) {
 				t.Errorf("%s", got.out)
 			}
 			if strings.Contains(got.out, "geheim") {
@@ -196,22 +200,23 @@ func TestTroubleshoot(t *testing.T) {
 func TestTroubleshootText(t *testing.T) {
 	t.Parallel()
 	const url = "https://c2.mesh.cilium.io:2379"
-	at := func(name string, state troubleshoot.State, detail, cause, remedy string) troubleshoot.Step {
-		return troubleshoot.Step{Name: name, Endpoint: url, State: state, Detail: detail, Cause: cause, Remedy: remedy}
+	at := func(name string, state troubleshoot.State, detail string, findings ...codes.Finding) troubleshoot.Step {
+		return troubleshoot.Step{Name: name, Endpoint: url, State: state, Detail: detail, Findings: findings}
 	}
 	file := troubleshoot.Step{Name: troubleshoot.StepFile, State: troubleshoot.OK, Detail: "/mesh/c2; 1 endpoint, as remote (certificate)"}
 	soon := troubleshoot.Step{
 		Name: troubleshoot.StepCertificate, State: troubleshoot.Warning,
-		Cause: "remote, signed by Cilium CA, expires on 2026-11-30, in 9 days", Remedy: "renew it",
+		Findings: []codes.Finding{codes.CertificateExpiresSoon.Found("remote, signed by Cilium CA, expires on 2026-11-30, in 9 days", "renew it")},
 	}
-	resolved := at(troubleshoot.StepResolve, troubleshoot.OK, "192.0.2.10, 192.0.2.11 (by name)", "", "")
+	resolved := at(troubleshoot.StepResolve, troubleshoot.OK, "192.0.2.10, 192.0.2.11 (by name)")
 	good := troubleshoot.Report{Name: "c2", State: troubleshoot.OK, Steps: []troubleshoot.Step{file, resolved}}
 	warned := troubleshoot.Report{Name: "c3", State: troubleshoot.Warning, Steps: []troubleshoot.Step{file, soon, resolved}}
 	failed := troubleshoot.Report{Name: "own", Local: true, State: troubleshoot.Failed, Steps: []troubleshoot.Step{
 		file, soon, resolved,
 		at(troubleshoot.StepServerCertificate, troubleshoot.Failed, "for c2.mesh.cilium.io, signed by a\x1b[31mnother CA",
-			"it expired on 2026-11-01; x509: certificate signed by unknown authority", "renew the server's certificate, or set the clock; trusted-ca-file does not hold the authority that signed the server's certificate"),
-		at(troubleshoot.StepEtcd, troubleshoot.Skipped, "not tried: server-certificate failed", "", ""),
+			codes.ServerCertificateInvalid.Found("it expired on 2026-11-01", "renew the server's certificate, or set the clock"),
+			codes.ServerAuthorityUnknown.Found("x509: certificate signed by unknown authority", "trusted-ca-file does not hold the authority that signed the server's certificate")),
+		at(troubleshoot.StepEtcd, troubleshoot.Skipped, "not tried: server-certificate failed"),
 		{Name: troubleshoot.StepHeartbeat, State: troubleshoot.Skipped, Detail: "not tried: there is no session with etcd"},
 	}}
 	for name, c := range map[string]struct {

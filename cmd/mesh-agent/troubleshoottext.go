@@ -39,9 +39,9 @@ func pageSteps(p *printer.Page, steps []troubleshoot.Step) {
 		}
 		mark, color := markOf(s.State)
 		p.Item(fmt.Sprintf("%s%s %-*s", indent, mark, 23-len(indent), s.Name), "%s", cmp.Or(s.Detail, string(s.State)))
-		if s.Cause != "" {
-			p.Item(indent+"    ", "%s", printer.Painted{Text: s.Cause, Color: color})
-			p.Item(indent+"    → ", "%s", s.Remedy)
+		for _, f := range s.Findings {
+			p.Item(indent+"    ", "%s", printer.Painted{Text: f.String(), Color: color})
+			p.Item(indent+"    → ", "%s", f.Remedy)
 		}
 	}
 }

@@ -19,7 +19,7 @@ func TestValidity(t *testing.T) {
 		"ended":          {-9 * day, -2 * day, Validity{Invalid: true, Days: -2, Text: "expired on 2026-11-19", Remedy: "renew it"}},
 		"not yet": {
 			time.Hour, 90 * day,
-			Validity{Invalid: true, Days: 90, Text: "is not valid before 2026-11-21T13:00:00Z", Remedy: "wait, or set the clock"},
+			Validity{Invalid: true, NotYet: true, Days: 90, Text: "is not valid before 2026-11-21T13:00:00Z", Remedy: "wait, or set the clock"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

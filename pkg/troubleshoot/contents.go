@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -17,8 +18,8 @@ import (
 const remedyRead = "look at the load of that etcd, and at the network on the way"
 
 // contents checks what a session can read: that of the first endpoint that has
-// one.
-func (c *check) contents(ctx context.Context, endpoints []*endpoint) []Step {
+// one. The report is told who the cluster and its etcd say that they are.
+func (c *check) contents(ctx context.Context, endpoints []*endpoint, to *Report) []Step {
 	steps := []Step{{Name: StepRights, State: OK}, {Name: StepHeartbeat, State: OK}, {Name: StepConfiguration, State: OK}}
 	i := slices.IndexFunc(endpoints, func(e *endpoint) bool { return e.session != nil })
 	if i < 0 {
@@ -34,6 +35,15 @@ func (c *check) contents(ctx context.Context, endpoints []*endpoint) []Step {
 	r.rights(&steps[0])
 	r.heartbeat(&steps[1])
 	r.configuration(&steps[2])
+	if id := r.session.Status().EtcdClusterID; id != 0 {
+		to.EtcdClusterID = fmt.Sprintf("%x", id)
+	}
+	if kv := r.heart.kv; kv != nil {
+		to.EtcdMark = fmt.Sprintf("%d %s", kv.ModRevision, kv.Value)
+	}
+	if r.remote != nil {
+		to.ClusterID, to.Cached = r.remote.ID, r.remote.Capabilities.Cached
+	}
 	return steps
 }
 
@@ -142,7 +152,7 @@ func (r *reader) rights(s *Step) {
 		case errors.Is(read.err, kvstore.ErrPermissionDenied):
 			denied = append(denied, read.key)
 		case read.err != nil:
-			s.failed(read.err, remedyRead)
+			s.failed(read.err, codes.ReadFails, remedyRead)
 		case read.n >= 0:
 			may = append(may, fmt.Sprintf("%s (%d)", read.what, read.n))
 		default:
@@ -153,12 +163,12 @@ func (r *reader) rights(s *Step) {
 		s.found("may read " + strings.Join(may, ", "))
 	}
 	if len(denied) > 0 {
-		s.fail(fmt.Sprintf("%s may not read %s", r.cfg.User(), strings.Join(denied, ", ")), kvstore.Hint(kvstore.ErrPermissionDenied))
+		s.tell(codes.RightsMissing, fmt.Sprintf("%s may not read %s", r.cfg.User(), strings.Join(denied, ", ")), kvstore.Hint(kvstore.ErrPermissionDenied))
 	}
 	if r.heart.err == nil && errors.Is(r.config.err, kvstore.ErrPermissionDenied) {
 		// A reader from outside may read the configuration of the etcd's own
 		// cluster and of no other (spec wire.md, 0).
-		s.fail("this may be the etcd of another cluster than "+r.target.Cluster, remotecluster.WhoseEtcd)
+		s.tell(codes.EtcdOfOther, "this may be the etcd of another cluster than "+r.target.Cluster, remotecluster.WhoseEtcd)
 	}
 	if r.remote == nil && !r.target.Local {
 		s.found("where its data is follows from its cluster configuration, which is not known")
@@ -178,7 +188,7 @@ func (r *reader) heartbeat(s *Step) {
 		s.found(fmt.Sprintf("it is there, and does not say when it was written: %q", h.Written))
 	}
 	if h.Cause != "" {
-		s.fail(h.Cause, h.Remedy)
+		s.tell(h.Code, h.Cause, h.Remedy)
 	}
 }
 
@@ -190,9 +200,9 @@ func (r *reader) configuration(s *Step) {
 	case r.config.err != nil:
 		s.after(StepRights)
 	case r.config.kv == nil:
-		s.fail("there is no key "+key, remotecluster.WhoseEtcd)
+		s.tell(codes.ConfigurationMissing, "there is no key "+key, remotecluster.WhoseEtcd)
 	case r.undecoded != nil:
-		s.fail(fmt.Sprintf("the value of %s cannot be read as a cluster configuration: %v", key, r.undecoded), remotecluster.CheckWriter)
+		s.tell(codes.ConfigurationUnreadable, fmt.Sprintf("the value of %s cannot be read as a cluster configuration: %v", key, r.undecoded), remotecluster.CheckWriter)
 	default:
 		s.found(fmt.Sprintf("ID %d, %s", r.remote.ID, r.remote.Encode()))
 		r.validate(s)
@@ -203,11 +213,15 @@ func (r *reader) configuration(s *Step) {
 func (r *reader) validate(s *Step) {
 	own := r.o.Own
 	if err := r.remote.Validate(own); err != nil {
-		s.fail(err.Error(), "cluster IDs and --max-connected-clusters must fit in all clusters of a mesh: correct them here or there")
+		code := codes.ConfigurationInvalid
+		if errors.Is(err, wire.ErrMaxConnectedClusters) {
+			code = codes.MaxClustersDiffer
+		}
+		s.tell(code, err.Error(), "cluster IDs and --max-connected-clusters must fit in all clusters of a mesh: correct them here or there")
 	}
 	if own.ID != 0 && r.remote.ID == own.ID && r.target.Cluster != own.Name {
 		conflict := &remotecluster.IDConflict{ID: own.ID, Holder: own.Name, Own: true}
 		cause, remedy, _ := strings.Cut(conflict.Error(), ": ")
-		s.fail(cause, remedy)
+		s.tell(codes.ClusterIDConflict, cause, remedy)
 	}
 }

@@ -1,6 +1,7 @@
 package troubleshoot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
@@ -88,20 +90,24 @@ func (e *endpoint) resolve(ctx context.Context, s *Step) {
 	if strings.Contains(e.url, "://") {
 		u, err := url.Parse(e.url)
 		if err != nil {
-			s.failed(err, remedyFile)
+			s.failed(err, codes.ClientFileEndpoints, remedyFile)
 			return
 		}
 		hostPort = u.Host
 	}
 	var err error
 	if e.host, e.port, err = net.SplitHostPort(hostPort); err != nil {
-		s.failed(err, remedyFile)
+		s.failed(err, codes.ClientFileEndpoints, remedyFile)
 		return
 	}
 	e.network = "tcp"
 	ips, how, err := e.addresses(ctx)
-	if err != nil {
-		s.failed(err, remedyResolve)
+	switch {
+	case err != nil && kvstore.CodeOf(err) == codes.HostUnknown:
+		s.failed(err, "", "")
+		return
+	case err != nil:
+		s.tell(codes.ResolverFails, err.Error(), remedyResolve)
 		return
 	}
 	var texts []string
@@ -156,8 +162,7 @@ func (e *endpoint) connect(ctx context.Context, s *Step) {
 	all.Wait()
 	for i, addr := range e.addrs {
 		switch {
-		case errs[i] != nil:
-			s.failed(errs[i], remedyConnect)
+		case errs[i] != nil: // judged below, by whether another one answers
 		case e.conn == nil:
 			e.conn, e.good = conns[i], addr
 			s.found("connected to " + addr)
@@ -166,9 +171,27 @@ func (e *endpoint) connect(ctx context.Context, s *Step) {
 			s.found(addr)
 		}
 	}
-	if e.conn != nil && s.State == Failed {
-		s.State = Warning
+	for _, err := range errs {
+		switch {
+		case err == nil:
+		case e.conn != nil:
+			s.tell(codes.SomeAddressesFail, err.Error(), cmp.Or(kvstore.Hint(err), remedyConnect))
+		default:
+			s.tell(codeOfDial(err), err.Error(), cmp.Or(kvstore.Hint(err), remedyConnect))
+		}
 	}
+}
+
+// codeOfDial is what it means that a connection cannot be made.
+func codeOfDial(err error) codes.Code {
+	switch code := kvstore.CodeOf(err); code {
+	case codes.ConnectionRefused, codes.ConnectionNoRoute, codes.ConnectionUnanswered:
+		return code
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return codes.ConnectionUnanswered
+	}
+	return codes.ConnectionFails
 }
 
 // dial is how the session of this endpoint connects: to the address that has
@@ -192,7 +215,7 @@ func (e *endpoint) etcd(ctx context.Context, s *Step) {
 		if ke, ok := errors.AsType[*kvstore.KeyError](err); ok {
 			err = ke.Err // the endpoint and the remedy are said already
 		}
-		s.failed(err, remedyEtcd)
+		s.failed(err, codes.EtcdFails, remedyEtcd)
 		return
 	}
 	st := e.session.Status()
@@ -206,7 +229,7 @@ func (e *endpoint) etcd(ctx context.Context, s *Step) {
 		s.found("its version is not known: " + st.Server.Error)
 	}
 	for _, alarm := range st.Server.Alarms {
-		s.warn("it complains: "+alarm, "see 'etcdctl alarm list' in that cluster")
+		s.tell(codes.EtcdAlarm, "it complains: "+alarm, "")
 	}
 }
 

@@ -7,13 +7,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
 // What to do about files of which no more is known.
 const (
 	remedyFile        = "correct what is named; 'mesh-agent config check' tells when it is right"
-	remedyAuthorities = "trusted-ca-file must hold, in PEM form, the authorities that sign the server certificates of that cluster"
 	remedyCertificate = "cert-file and key-file must hold, in PEM form, a certificate and its private key"
 )
 
@@ -24,7 +24,7 @@ func (c *check) files() []Step {
 		// The agent's own word, should it see something that these did not.
 		cfg, err := c.load(kvstore.LoadConfig)
 		if err != nil {
-			c.refuse(&file, err, remedyFile)
+			c.refuse(&file, err, codes.ClientFileOption, remedyFile)
 		} else {
 			c.cfg = cfg
 		}
@@ -45,14 +45,17 @@ func (c *check) load(read func(path string) (*kvstore.Config, error)) (*kvstore.
 }
 
 // refuse ends a step with what makes the agent refuse the configuration.
-func (c *check) refuse(s *Step, err error, otherwise string) {
+func (c *check) refuse(s *Step, err error, code codes.Code, remedy string) {
 	if c.refused == "" {
 		c.refused = s.Name
 	}
+	problems := []error{err}
 	if refused, ok := errors.AsType[*kvstore.ConfigError](err); ok {
-		err = errors.Join(refused.Problems...) // the file is named already
+		problems = refused.Problems // the file is named already
 	}
-	s.failed(err, otherwise)
+	for _, p := range problems {
+		s.failed(p, code, remedy)
+	}
 }
 
 func (c *check) clientFile() Step {
@@ -60,7 +63,7 @@ func (c *check) clientFile() Step {
 	s.found(c.target.Path)
 	var err error
 	if c.cfg, err = c.load(kvstore.ParseConfig); err != nil {
-		c.refuse(&s, err, remedyFile)
+		c.refuse(&s, err, codes.ClientFileOption, remedyFile)
 		return s
 	}
 	n := "1 endpoint"
@@ -90,7 +93,7 @@ func (c *check) authorities() Step {
 		return s
 	}
 	if _, err := c.cfg.ClientTLS(); err != nil {
-		c.refuse(&s, err, remedyAuthorities)
+		c.refuse(&s, err, codes.AuthoritiesUnusable, "")
 		return s
 	}
 	security, _ := c.cfg.Security() // what is wrong with the other files is said there
@@ -103,7 +106,7 @@ func (c *check) authorities() Step {
 		return s // insecure-transport: they are not looked at
 	}
 	last := slices.MaxFunc(security.Authorities, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) })
-	c.judgeDates(&s, "the authority "+last.Subject.CommonName, last)
+	c.judgeDates(&s, "the authority "+last.Subject.CommonName, last, dates{codes.AuthoritiesExpired, codes.AuthoritiesExpired, codes.AuthoritiesExpireSoon})
 	return s
 }
 
@@ -114,7 +117,7 @@ func (c *check) certificate() Step {
 	}
 	security, _ := c.cfg.Security() // the next line says it better
 	if err := c.cfg.CheckCertificate(); err != nil {
-		c.refuse(&s, err, remedyCertificate)
+		c.refuse(&s, err, codes.CertificateUnusable, remedyCertificate)
 	} else if security.CertFile == "" {
 		s.found("the client file names none")
 	}
@@ -123,20 +126,25 @@ func (c *check) certificate() Step {
 		if i > 0 {
 			what = "the authority " + cert.Subject.CommonName
 		}
-		c.judgeDates(&s, what, cert)
+		c.judgeDates(&s, what, cert, dates{codes.CertificateExpired, codes.CertificateNotYetValid, codes.CertificateExpiresSoon})
 	}
 	return s
 }
 
+// dates are the findings that the dates of a certificate can be.
+type dates struct{ expired, notYet, soon codes.Code }
+
 // judgeDates adds what the dates of a certificate mean.
-func (c *check) judgeDates(s *Step, what string, cert *x509.Certificate) {
+func (c *check) judgeDates(s *Step, what string, cert *x509.Certificate, found dates) {
 	v := kvstore.ValidityOf(cert, c.o.Now)
 	text := what + " " + v.Text
 	switch {
+	case v.NotYet:
+		s.tell(found.notYet, text, v.Remedy)
 	case v.Invalid:
-		s.fail(strings.TrimSpace(text), v.Remedy)
+		s.tell(found.expired, strings.TrimSpace(text), v.Remedy)
 	case v.Soon:
-		s.warn(text, v.Remedy)
+		s.tell(found.soon, text, v.Remedy)
 	default:
 		s.found(text)
 	}

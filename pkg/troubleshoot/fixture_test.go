@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -90,9 +91,29 @@ type wrong struct {
 	// that cannot be done then.
 	failed, skipped []string
 	cause, remedy   string // parts of those of the first one that fails
+	code            codes.Code
 }
 
-func checkAll(t *testing.T, cases map[string]wrong) {
+// reached gathers the codes that tests lead to.
+type reached struct {
+	mu    sync.Mutex
+	codes []codes.Code
+}
+
+// add takes the troubles of a report; those of its client file are others'.
+func (r *reached) add(of *Report) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range of.Steps {
+		for _, f := range s.Findings {
+			if e, _ := codes.Find(string(f.Code)); e.Owner == codes.Troubleshoot {
+				r.codes = append(r.codes, f.Code)
+			}
+		}
+	}
+}
+
+func checkAll(t *testing.T, cases map[string]wrong, all *reached) {
 	t.Helper()
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -106,7 +127,11 @@ func checkAll(t *testing.T, cases map[string]wrong) {
 				t.Errorf("%s: failed %q, want %q\n%+v", r.State, got, c.failed, r.Steps)
 				return
 			}
+			all.add(&r)
 			s := r.step(c.failed[0])
+			if s.Code != c.code {
+				t.Errorf("%s, want %s", s.Code, c.code)
+			}
 			if !strings.Contains(s.Cause, c.cause) || !strings.Contains(s.Remedy, c.remedy) {
 				t.Errorf("cause  %s\nwant   %s\nremedy %s\nwant   %s", s.Cause, c.cause, s.Remedy, c.remedy)
 			}
@@ -134,7 +159,7 @@ func whole(t *testing.T, r *Report) {
 			names = append(names, s.Name)
 		}
 		bad := s.State == Failed || s.State == Warning
-		if bad != (s.Cause != "") || bad != (s.Remedy != "") || !bad && s.Detail == "" {
+		if bad != (s.Cause != "") || bad != (s.Remedy != "") || bad != (s.Code != "") || bad != (len(s.Findings) > 0) || !bad && s.Detail == "" {
 			t.Errorf("%+v does not say what it must", s)
 		}
 		at++

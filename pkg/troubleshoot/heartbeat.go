@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -18,7 +19,9 @@ type Heartbeat struct {
 	// Age is by the clock of its writer and the one of this machine; nil when the
 	// value is not a time.
 	Age *time.Duration
-	// Cause says what is wrong and Remedy what to do, both empty when nothing is.
+	// Code, Cause and Remedy say what is wrong and what to do, all empty when
+	// nothing is.
+	Code          codes.Code
 	Cause, Remedy string
 }
 
@@ -26,6 +29,7 @@ type Heartbeat struct {
 func HeartbeatOf(kv *kvstore.KeyValue, now time.Time) Heartbeat {
 	if kv == nil {
 		return Heartbeat{
+			Code:   codes.HeartbeatAbsent,
 			Cause:  fmt.Sprintf("there is no heartbeat %s: nobody writes this cluster's state", wire.HeartbeatKey),
 			Remedy: remotecluster.WriterRuns,
 		}
@@ -40,9 +44,11 @@ func HeartbeatOf(kv *kvstore.KeyValue, now time.Time) Heartbeat {
 	limit := kvstore.DefaultTimings().HeartbeatLimit
 	switch {
 	case age > limit:
+		h.Code = codes.HeartbeatOld
 		h.Cause = fmt.Sprintf("the heartbeat is %s old: the cluster's writer may be gone, or a clock is wrong", printer.Duration(age))
 		h.Remedy = remotecluster.WriterRuns
 	case age < -limit:
+		h.Code = codes.HeartbeatAhead
 		h.Cause = fmt.Sprintf("the heartbeat is from %s ahead: a clock is wrong, there or here", printer.Duration(-age))
 		h.Remedy = "set the clocks: certificates are judged by them too"
 	}

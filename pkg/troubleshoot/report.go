@@ -1,9 +1,11 @@
 package troubleshoot
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
@@ -47,10 +49,13 @@ type Step struct {
 	State    State  `json:"state"`
 	// Detail is what was found; of a skipped step, why.
 	Detail string `json:"detail,omitempty"`
-	// Cause says what is wrong and Remedy what to do, both of a step that has
-	// failed or is a warning.
-	Cause  string `json:"cause,omitempty"`
-	Remedy string `json:"remedy,omitempty"`
+	// Findings are what is wrong, of a step that has failed or is a warning.
+	Findings []codes.Finding `json:"findings,omitempty"`
+	// Code is that of the worst finding, the first of them. Cause and Remedy are
+	// what all of them say and advise.
+	Code   codes.Code `json:"code,omitempty"`
+	Cause  string     `json:"cause,omitempty"`
+	Remedy string     `json:"remedy,omitempty"`
 }
 
 // Report is what is known of one configuration.
@@ -60,6 +65,15 @@ type Report struct {
 	ConfigFile string `json:"configFile,omitempty"`
 	State      State  `json:"state"` // the worst of the steps'
 	Steps      []Step `json:"steps"` // in the order in which they depend on each other
+	// ClusterID, and Cached, that it is a copy of the cluster, are what the
+	// cluster configuration says; EtcdClusterID, hexadecimal, is what the etcd says
+	// that it is. They are zero when nobody has said so.
+	ClusterID     uint32 `json:"clusterID,omitempty"`
+	Cached        bool   `json:"cached,omitempty"`
+	EtcdClusterID string `json:"etcdClusterID,omitempty"`
+	// EtcdMark tells etcds of equal IDs apart, which are common where one manifest
+	// made them: the revision and the value of the heartbeat. Empty without one.
+	EtcdMark string `json:"-"`
 }
 
 // In returns the names of the steps in a state, each once, in their order.
@@ -73,27 +87,31 @@ func (r *Report) In(state State) []string {
 	return names
 }
 
-// fail adds something that is wrong.
-func (s *Step) fail(cause, remedy string) { s.add(Failed, cause, remedy) }
-
-// warn adds something that works all the same.
-func (s *Step) warn(cause, remedy string) { s.add(Warning, cause, remedy) }
-
-// failed adds an error, with the remedy that is known for it or else this one.
-func (s *Step) failed(err error, otherwise string) {
-	remedy := kvstore.Hint(err)
-	if remedy == "" {
-		remedy = otherwise
+// tell adds a finding. How bad it is is its code's to say, and the remedy too
+// unless there is one that fits better here.
+func (s *Step) tell(code codes.Code, cause, remedy string) {
+	f := code.Found(joined("", cause), joined("", remedy))
+	state := Warning
+	if f.Severity == codes.Error {
+		state = Failed
 	}
-	s.fail(err.Error(), remedy)
+	if state.rank() > s.State.rank() {
+		s.State, s.Code = state, code
+	}
+	s.Cause = joined(s.Cause, f.Message)
+	s.Remedy = joined(s.Remedy, f.Remedy)
+	if i := slices.IndexFunc(s.Findings, func(o codes.Finding) bool { return o.Code == code }); i >= 0 {
+		had := &s.Findings[i]
+		had.Message, had.Remedy = joined(had.Message, f.Message), joined(had.Remedy, f.Remedy)
+		return
+	}
+	s.Findings = append(s.Findings, f)
 }
 
-func (s *Step) add(state State, cause, remedy string) {
-	if state.rank() > s.State.rank() {
-		s.State = state
-	}
-	s.Cause = joined(s.Cause, cause)
-	s.Remedy = joined(s.Remedy, remedy)
+// failed adds an error, as the finding that it is known to be and with the remedy
+// that is known for it, or else as this one.
+func (s *Step) failed(err error, code codes.Code, remedy string) {
+	s.tell(cmp.Or(kvstore.CodeOf(err), code), err.Error(), cmp.Or(kvstore.Hint(err), remedy))
 }
 
 // skip says why the step is not tried.

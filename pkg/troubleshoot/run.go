@@ -91,14 +91,14 @@ func Run(ctx context.Context, t Target, o Options) Report {
 	for _, e := range endpoints {
 		steps = append(steps, e.steps...)
 	}
-	steps = append(steps, c.contents(ctx, endpoints)...)
+	r := Report{Name: t.Cluster, Local: t.Local, ConfigFile: t.Path, State: Skipped}
+	r.Steps = append(steps, c.contents(ctx, endpoints, &r)...)
 	var closed sync.WaitGroup
 	for _, e := range endpoints {
 		closed.Go(e.close)
 	}
 	closed.Wait()
-	r := Report{Name: t.Cluster, Local: t.Local, ConfigFile: t.Path, State: Skipped, Steps: steps}
-	for _, s := range steps {
+	for _, s := range r.Steps {
 		if s.State.rank() > r.State.rank() {
 			r.State = s.State
 		}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
@@ -19,8 +20,6 @@ const (
 	remedyTLS        = "the server must speak TLS 1.2 or later, and HTTP/2 over it: is it an etcd, and its port for clients?"
 	remedyDemanded   = "name a certificate that the server trusts in cert-file and its key in key-file"
 	remedyServerCert = "give the server a certificate for servers, signed by an authority of trusted-ca-file"
-	remedyServerSoon = "renew the server's certificate"
-	remedyPlain      = "use https:// in endpoints where the server speaks TLS"
 )
 
 // handshake is what is seen of one.
@@ -40,7 +39,7 @@ func (e *endpoint) handshake(ctx context.Context, s *Step) {
 	if !e.cfg.UsesTLS(e.url) {
 		s.skip("plain text, as the endpoint says")
 		if !kvstore.OnThisMachine(e.url) {
-			s.warn("it is not encrypted: "+kvstore.PlainRisk, remedyPlain)
+			s.tell(codes.EndpointPlain, "it is not encrypted: "+kvstore.PlainRisk, "")
 		}
 		return
 	}
@@ -57,10 +56,10 @@ func (e *endpoint) handshake(ctx context.Context, s *Step) {
 	case e.seen.server && context.Cause(ctx) == nil: // it is us that the server does not like
 		e.seen.refusal = kvstore.RefusedError(raw.RemoteAddr(), err)
 	case strings.Contains(err.Error(), "remote error: tls:"):
-		s.fail(kvstore.HandshakeError(ctx, e.host, raw, err).Error(), remedyTLS)
+		s.tell(codes.HandshakeFails, kvstore.HandshakeError(ctx, e.host, raw, err).Error(), remedyTLS)
 		return
 	default:
-		s.failed(kvstore.HandshakeError(ctx, e.host, raw, err), remedyTLS)
+		s.failed(kvstore.HandshakeError(ctx, e.host, raw, err), codes.HandshakeFails, remedyTLS)
 		return
 	}
 	s.found(fmt.Sprintf("%s, %s", tls.VersionName(e.seen.state.Version), tls.CipherSuiteName(e.seen.state.CipherSuite)))
@@ -110,7 +109,7 @@ func (e *endpoint) verify(_ context.Context, s *Step) {
 	conf, err := e.cfg.ClientTLS()
 	switch {
 	case security.SkipVerify:
-		s.warn("insecure-skip-tls-verify: "+kvstore.SkipVerifyRisk, "take it out, and name the authority in trusted-ca-file")
+		s.tell(codes.ServerNotVerified, "insecure-skip-tls-verify: "+kvstore.SkipVerifyRisk, "take it out, and name the authority in trusted-ca-file")
 		return
 	case err != nil:
 		s.after(StepAuthorities)
@@ -118,18 +117,18 @@ func (e *endpoint) verify(_ context.Context, s *Step) {
 	}
 	if e.host != "" {
 		if err := leaf.VerifyHostname(e.host); err != nil {
-			s.failed(err, remedyServerCert)
+			s.failed(err, codes.ServerNameOther, remedyServerCert)
 		}
 	}
 	moment := e.o.Now
 	switch v := kvstore.ValidityOf(leaf, e.o.Now); {
 	case v.Invalid:
-		s.fail("it "+v.Text, kvstore.Hint(x509.CertificateInvalidError{Cert: leaf, Reason: x509.Expired}))
-		if moment = leaf.NotAfter; v.Days >= 0 { // so that who signed it can be told all the same
+		s.tell(codes.ServerCertificateInvalid, "it "+v.Text, kvstore.Hint(x509.CertificateInvalidError{Cert: leaf, Reason: x509.Expired}))
+		if moment = leaf.NotAfter; v.NotYet { // so that who signed it can be told all the same
 			moment = leaf.NotBefore
 		}
 	case v.Soon:
-		s.warn("it "+v.Text, remedyServerSoon)
+		s.tell(codes.ServerCertificateSoon, "it "+v.Text, "renew the server's certificate")
 	default:
 		s.found(v.Text)
 	}
@@ -138,7 +137,7 @@ func (e *endpoint) verify(_ context.Context, s *Step) {
 		between.AddCert(cert)
 	}
 	if _, err := leaf.Verify(x509.VerifyOptions{Roots: conf.RootCAs, Intermediates: between, CurrentTime: moment}); err != nil {
-		s.failed(err, remedyServerCert)
+		s.failed(err, codes.ServerCertificateUnfit, remedyServerCert)
 	}
 }
 
@@ -173,14 +172,16 @@ func (e *endpoint) accepted(_ context.Context, s *Step) {
 		s.found("the server takes our certificate")
 	case err == nil:
 		s.found("the server asks for a certificate, and does without")
-	case !e.seen.asked || isTimeout(err):
-		s.fail("after the handshake: "+err.Error(), remedyTLS)
+	case isTimeout(err):
+		s.tell(codes.ServerSilent, "after the handshake: "+err.Error(), remedyTLS)
+	case !e.seen.asked:
+		s.tell(codes.HandshakeFails, "after the handshake: "+err.Error(), remedyTLS)
 	case !e.seen.gave && e.refused != "": // so our certificate was not loaded either
 		s.after(e.refused)
 	case !e.seen.gave:
-		s.fail("the server demands a certificate, and the client file names none: "+err.Error(), remedyDemanded)
+		s.tell(codes.ClientCertificateDemanded, "the server demands a certificate, and the client file names none: "+err.Error(), remedyDemanded)
 	default:
-		s.failed(err, remedyDemanded)
+		s.failed(err, codes.ClientCertificateRefused, remedyDemanded)
 	}
 }
 

@@ -15,11 +15,12 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 	"github.com/mesh-agent/mesh-agent/internal/pki"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-func TestWhatIsWrongWithTheFile(t *testing.T) {
-	t.Parallel()
+func wrongFiles(t *testing.T) map[string]wrong {
+	t.Helper()
 	certs, others := etcdtest.NewCerts(t), etcdtest.NewCerts(t)
 	cert, key := certs.Client(t, "remote")
 	otherCert, _ := others.Client(t, "other")
@@ -30,47 +31,47 @@ func TestWhatIsWrongWithTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := "'" + etcdtest.Start(t, etcdtest.WithTLS(certs)).Endpoint() + "'"
-	checkAll(t, map[string]wrong{
+	return map[string]wrong{
 		"authorities that are gone, and a server that wants the certificate": {
 			path: securely(t, server, "/nonexistent/ca", cert, key), failed: []string{StepAuthorities},
 			skipped: []string{StepAccepted, StepEtcd, StepRights},
-			cause:   "/nonexistent/ca", remedy: "put the file there",
+			code:    codes.FileMissing, cause: "/nonexistent/ca", remedy: "put the file there",
 		},
 		"missing": {
 			path: filepath.Join(t.TempDir(), "c2"), failed: []string{StepFile}, skipped: after,
-			cause: "no such file or directory", remedy: "put the file there, or correct the path",
+			code: codes.FileMissing, cause: "no such file or directory", remedy: "put the file there, or correct the path",
 		},
-		"no file": {path: t.TempDir(), failed: []string{StepFile}, skipped: after, cause: "is no regular file", remedy: "mesh-agent config check"},
-		"no YAML": {path: clientFile(t, "'x"), failed: []string{StepFile}, skipped: after, cause: "yaml: ", remedy: "correct what is named"},
+		"no file": {path: t.TempDir(), failed: []string{StepFile}, skipped: after, code: codes.ClientFileUnreadable, cause: "is no regular file", remedy: "mesh-agent config check"},
+		"no YAML": {path: clientFile(t, "'x"), failed: []string{StepFile}, skipped: after, code: codes.ClientFileNoYAML, cause: "yaml: ", remedy: "correct what is named"},
 		"a wrong option": {
 			path: clientFile(t, nobody, "trusted-ca: x", "username: u"), failed: []string{StepFile}, skipped: after,
-			cause: "trusted-ca: unknown option; username and password: one is given without the other", remedy: "correct what is named",
+			code: codes.ClientFileOption, cause: "trusted-ca: unknown option; username and password: one is given without the other", remedy: "correct what is named",
 		},
 		"a wrong option, and certificates that are looked at all the same": {
 			path: clientFile(t, nobody, "x: 1", "cert-file: "+otherCert, "key-file: "+key), failed: []string{StepFile, StepCertificate},
-			cause: "x: unknown option", remedy: "correct what is named",
+			code: codes.ClientFileOption, cause: "x: unknown option", remedy: "correct what is named",
 		},
 		"no authority": {
 			path: securely(t, nobody, empty, cert, key), failed: []string{StepAuthorities, StepTCP}, skipped: []string{StepEtcd},
-			cause: "no certificate in it", remedy: "must hold, in PEM form, the authorities",
+			code: codes.AuthoritiesUnusable, cause: "no certificate in it", remedy: "must hold, in PEM form, the authorities",
 		},
 		"a certificate without a key": {
 			path: securely(t, nobody, certs.CAFile, cert, ""), failed: []string{StepCertificate, StepTCP}, skipped: []string{StepEtcd},
-			cause: "key-file is needed", remedy: "a certificate and its private key",
+			code: codes.CertificateAlone, cause: "key-file is needed", remedy: "a certificate and its private key",
 		},
 		"a key that is gone": {
 			path: securely(t, nobody, certs.CAFile, cert, "/nonexistent/key"), failed: []string{StepCertificate, StepTCP}, skipped: []string{StepEtcd},
-			cause: "/nonexistent/key: no such file", remedy: "put the file there",
+			code: codes.FileMissing, cause: "/nonexistent/key: no such file", remedy: "put the file there",
 		},
 		"a key of another certificate": {
 			path: securely(t, nobody, certs.CAFile, otherCert, key), failed: []string{StepCertificate, StepTCP}, skipped: []string{StepEtcd},
-			cause: "private key does not match", remedy: "must be of one pair",
+			code: codes.CertificateOfOtherKey, cause: "private key does not match", remedy: "must be of one pair",
 		},
-	})
+	}
 }
 
-func TestWhatIsWrongOnTheWay(t *testing.T) {
-	t.Parallel()
+func wrongWays(t *testing.T) map[string]wrong {
+	t.Helper()
 	certs := etcdtest.NewCerts(t)
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -79,10 +80,10 @@ func TestWhatIsWrongOnTheWay(t *testing.T) {
 	t.Cleanup(func() { _ = silent.Close() }) // it accepts nothing, the kernel does
 	hurry := func(o *Options) { o.Timings.TLS, o.Timings.Etcd = 300*time.Millisecond, 500*time.Millisecond }
 	plain := fill(t, etcdtest.Start(t))
-	checkAll(t, map[string]wrong{
+	return map[string]wrong{
 		"a name that does not resolve": {
 			path: securely(t, "'https://c2.mesh.invalid:2379'", certs.CAFile, "", ""), failed: []string{StepResolve}, skipped: []string{StepTCP, StepTLS, StepEtcd, StepRights},
-			cause: "lookup c2.mesh.invalid: no such host", remedy: "the name does not resolve; check DNS, or add the name to cilium-host-aliases",
+			code: codes.HostUnknown, cause: "lookup c2.mesh.invalid: no such host", remedy: "the name does not resolve; check DNS, or add the name to cilium-host-aliases",
 		},
 		"a resolver that says nothing": {
 			path: clientFile(t, "'http://c2.mesh.invalid:2379'"), failed: []string{StepResolve},
@@ -93,16 +94,16 @@ func TestWhatIsWrongOnTheWay(t *testing.T) {
 					return nil, &net.DNSError{Err: "i/o timeout", Name: "c2.mesh.invalid", IsTimeout: true}
 				}
 			},
-			cause: "i/o timeout", remedy: "whether the DNS servers of this machine answer",
+			code: codes.ResolverFails, cause: "i/o timeout", remedy: "whether the DNS servers of this machine answer",
 		},
 		"a name without an address": {
 			path: clientFile(t, "'http://c2.mesh.invalid:2379'"), failed: []string{StepResolve},
-			with:  func(o *Options) { o.Resolve = func(context.Context, string) ([]netip.Addr, error) { return nil, nil } },
-			cause: "no address for c2.mesh.invalid", remedy: "/etc/resolv.conf",
+			with: func(o *Options) { o.Resolve = func(context.Context, string) ([]netip.Addr, error) { return nil, nil } },
+			code: codes.ResolverFails, cause: "no address for c2.mesh.invalid", remedy: "/etc/resolv.conf",
 		},
 		"a refused connection": {
 			path: clientFile(t, "'http://127.0.0.1:1'"), failed: []string{StepTCP}, skipped: []string{StepTLS, StepEtcd, StepRights, StepHeartbeat, StepConfiguration},
-			cause: "127.0.0.1:1: connect: connection refused", remedy: "nothing listens there",
+			code: codes.ConnectionRefused, cause: "127.0.0.1:1: connect: connection refused", remedy: "nothing listens there",
 		},
 		"packets that nobody answers": {
 			path: clientFile(t, "'http://192.0.2.1:2379'"), failed: []string{StepTCP}, skipped: []string{StepEtcd},
@@ -113,33 +114,33 @@ func TestWhatIsWrongOnTheWay(t *testing.T) {
 					return nil, &net.OpError{Op: "dial", Net: network, Err: context.DeadlineExceeded}
 				}
 			},
-			cause: "deadline exceeded", remedy: "packets get no answer from there",
+			code: codes.ConnectionUnanswered, cause: "deadline exceeded", remedy: "packets get no answer from there",
 		},
 		"a socket without a server": {
 			path: clientFile(t, "'unix:///nonexistent/etcd.sock'", "insecure-transport: true"), failed: []string{StepTCP}, skipped: []string{StepEtcd},
-			cause: "/nonexistent/etcd.sock", remedy: "nothing listens there",
+			code: codes.ConnectionRefused, cause: "/nonexistent/etcd.sock", remedy: "nothing listens there",
 		},
 		"a silent server, with TLS": {
 			path: clientFile(t, "'https://"+silent.Addr().String()+"'"), with: hurry, failed: []string{StepTLS}, skipped: []string{StepServerCertificate, StepAccepted, StepEtcd},
-			cause: "no answer: nothing within 300ms", remedy: "accepts connections there and says nothing",
+			code: codes.ServerSilent, cause: "no answer: nothing within 300ms", remedy: "accepts connections there and says nothing",
 		},
 		"a silent server, in plain text": {
 			path: clientFile(t, "'http://"+silent.Addr().String()+"'"), with: hurry, failed: []string{StepEtcd}, skipped: []string{StepRights, StepHeartbeat, StepConfiguration},
-			cause: "nothing came back", remedy: "accepts connections there and says nothing",
+			code: codes.ServerSilent, cause: "nothing came back", remedy: "accepts connections there and says nothing",
 		},
 		"TLS to a server without": {
 			path: clientFile(t, "'https://"+plain.Addr()+"'"), failed: []string{StepTLS}, skipped: []string{StepEtcd},
-			cause: "opening a TLS connection to 127.0.0.1", remedy: "http:// instead of https://",
+			code: codes.ServerWithoutTLS, cause: "opening a TLS connection to 127.0.0.1", remedy: "http:// instead of https://",
 		},
 		"one endpoint of two": {
 			path: clientFile(t, "'http://127.0.0.1:1', '"+plain.Endpoint()+"'"), failed: []string{StepTCP},
-			cause: "connection refused", remedy: "nothing listens there",
+			code: codes.ConnectionRefused, cause: "connection refused", remedy: "nothing listens there",
 		},
-	})
+	}
 }
 
-func TestWhatIsWrongWithCertificates(t *testing.T) {
-	t.Parallel()
+func wrongCertificates(t *testing.T) map[string]wrong {
+	t.Helper()
 	certs, others := etcdtest.NewCerts(t), etcdtest.NewCerts(t)
 	srv := secured(t, certs)
 	ep := "'" + srv.Endpoint() + "'"
@@ -156,61 +157,61 @@ func TestWhatIsWrongWithCertificates(t *testing.T) {
 	foreignCert, foreignKey := others.Client(t, "remote")
 	oldsCert, oldsKey := old.Client(t, "remote")
 	namedsCert, namedsKey := named.Client(t, "remote")
-	checkAll(t, map[string]wrong{
+	return map[string]wrong{
 		"another authority": {
 			path: securely(t, ep, others.CAFile, cert, key), failed: []string{StepServerCertificate}, skipped: []string{StepEtcd, StepRights},
-			cause: "signed by unknown authority", remedy: "trusted-ca-file does not hold the authority",
+			code: codes.ServerAuthorityUnknown, cause: "signed by unknown authority", remedy: "trusted-ca-file does not hold the authority",
 		},
 		"a name that is not in the server's": {
 			path: securely(t, "'"+misnamed.Endpoint()+"'", named.CAFile, namedsCert, namedsKey), failed: []string{StepServerCertificate}, skipped: []string{StepEtcd},
-			cause: "127.0.0.1", remedy: "the server's certificate is for other names",
+			code: codes.ServerNameOther, cause: "127.0.0.1", remedy: "the server's certificate is for other names",
 		},
 		"an expired one of the server": {
 			path: securely(t, "'"+expired.Endpoint()+"'", old.CAFile, oldsCert, oldsKey), failed: []string{StepServerCertificate}, skipped: []string{StepEtcd},
-			cause: "it expired on ", remedy: "renew the server's certificate, or set the clock",
+			code: codes.ServerCertificateInvalid, cause: "it expired on ", remedy: "renew the server's certificate, or set the clock",
 		},
 		"everything at once": {
 			path: securely(t, "'https://localhost:"+port(expired)+"'", others.CAFile, oldsCert, oldsKey), failed: []string{StepServerCertificate}, skipped: []string{StepEtcd},
-			cause: "to match localhost; it expired on ", remedy: "trusted-ca-file does not hold the authority",
+			code: codes.ServerNameOther, cause: "to match localhost; it expired on ", remedy: "trusted-ca-file does not hold the authority",
 		},
 		"none of ours": {
 			path: securely(t, ep, certs.CAFile, "", ""), failed: []string{StepAccepted}, skipped: []string{StepEtcd},
-			cause: "the client file names none", remedy: "name a certificate that the server trusts in cert-file",
+			code: codes.ClientCertificateDemanded, cause: "the client file names none", remedy: "name a certificate that the server trusts in cert-file",
 		},
 		"one of ours by another authority": {
 			path: securely(t, ep, certs.CAFile, foreignCert, foreignKey), failed: []string{StepAccepted}, skipped: []string{StepEtcd},
-			cause: "closed by the server", remedy: "the server refuses our client certificate",
+			code: codes.ClientCertificateRefused, cause: "closed by the server", remedy: "the server refuses our client certificate",
 		},
 		"one of ours by another authority, in TLS 1.2": {
 			path: securely(t, "'"+old12.Endpoint()+"'", certs.CAFile, foreignCert, foreignKey), failed: []string{StepAccepted}, skipped: []string{StepEtcd},
-			cause: "closed by the server", remedy: "the server refuses our client certificate",
+			code: codes.ClientCertificateRefused, cause: "closed by the server", remedy: "the server refuses our client certificate",
 		},
 		"silence after the handshake": {
 			path: securely(t, "'https://"+noEtcd(t, certs, tls.VersionTLS13)+"'", certs.CAFile, cert, key), failed: []string{StepAccepted}, skipped: []string{StepEtcd},
-			with:  func(o *Options) { o.Timings.TLS = 2 * time.Second },
-			cause: "after the handshake: ", remedy: "is it an etcd, and its port for clients?",
+			with: func(o *Options) { o.Timings.TLS = 2 * time.Second },
+			code: codes.ServerSilent, cause: "after the handshake: ", remedy: "is it an etcd, and its port for clients?",
 		},
 		"a server of long ago": {
 			path: securely(t, "'https://"+noEtcd(t, certs, tls.VersionTLS11)+"'", certs.CAFile, cert, key), failed: []string{StepTLS}, skipped: []string{StepAccepted, StepEtcd},
-			cause: "protocol version", remedy: "the server must speak TLS 1.2 or later",
+			code: codes.HandshakeFails, cause: "protocol version", remedy: "the server must speak TLS 1.2 or later",
 		},
 		"an expired one of ours": {
 			path: securely(t, ep, certs.CAFile, oldCert, oldKey), failed: []string{StepCertificate, StepAccepted}, skipped: []string{StepEtcd},
-			cause: "old, signed by mesh test CA, expired on ", remedy: "renew it",
+			code: codes.CertificateExpired, cause: "old, signed by mesh test CA, expired on ", remedy: "renew it",
 		},
 		"a key of another certificate": {
 			path: securely(t, ep, certs.CAFile, cert, foreignKey), failed: []string{StepCertificate}, skipped: []string{StepAccepted, StepEtcd},
-			cause: "private key does not match", remedy: "must be of one pair",
+			code: codes.CertificateOfOtherKey, cause: "private key does not match", remedy: "must be of one pair",
 		},
 		"plain text to a server with TLS": {
 			path: clientFile(t, "'http://"+srv.Addr()+"'"), failed: []string{StepEtcd}, skipped: []string{StepRights},
-			cause: "opening a plain text connection", remedy: "https:// instead of http://",
+			code: codes.ServerNeedsTLS, cause: "opening a plain text connection", remedy: "https:// instead of http://",
 		},
-	})
+	}
 }
 
-func TestWhatIsWrongInEtcd(t *testing.T) {
-	t.Parallel()
+func wrongContents(t *testing.T) map[string]wrong {
+	t.Helper()
 	user := func(role []etcdserver.Range) etcdserver.User {
 		return etcdserver.User{Name: "remote", Password: "geheim", Role: role}
 	}
@@ -233,58 +234,58 @@ func TestWhatIsWrongInEtcd(t *testing.T) {
 		return clientFile(t, "'"+s.Endpoint()+"'")
 	}
 	none, almost := server(nil), server(append(etcdserver.RemoteReader("c2")[:1], etcdserver.RemoteReader("c2")[2:]...))
-	checkAll(t, map[string]wrong{
+	return map[string]wrong{
 		"a wrong password": {
 			path: clientFile(t, "'"+none.Endpoint()+"'", "username: remote", "password: nope"), failed: []string{StepEtcd}, skipped: []string{StepRights},
-			cause: "authentication failed", remedy: "check username and password",
+			code: codes.EtcdUserRefused, cause: "authentication failed", remedy: "check username and password",
 		},
 		"a role without rights": {
 			path: file(none), failed: []string{StepRights}, skipped: []string{StepHeartbeat, StepConfiguration},
-			cause:  "remote (password) may not read cilium/.heartbeat, cilium/cluster-config/c2, cilium/synced/c2/",
+			code: codes.RightsMissing, cause: "remote (password) may not read cilium/.heartbeat, cilium/cluster-config/c2, cilium/synced/c2/",
 			remedy: "role does not cover this key",
 		},
 		"a role without the state": {
 			path: file(almost), failed: []string{StepRights},
-			cause:  "may not read cilium/state/nodes/v1/c2/, cilium/state/services/v1/c2/, cilium/state/identities/v1/id/, cilium/state/ip/v1/default/",
+			code: codes.RightsMissing, cause: "may not read cilium/state/nodes/v1/c2/, cilium/state/services/v1/c2/, cilium/state/identities/v1/id/, cilium/state/ip/v1/default/",
 			remedy: "role does not cover this key",
 		},
 		"the etcd of another cluster": {
 			path: file(server(etcdserver.RemoteReader("c9"))), failed: []string{StepRights}, skipped: []string{StepConfiguration},
-			cause: "may not read cilium/cluster-config/c2, cilium/synced/c2/; this may be the etcd of another cluster than c2", remedy: "does the file have the name of that cluster",
+			code: codes.RightsMissing, cause: "may not read cilium/cluster-config/c2, cilium/synced/c2/; this may be the etcd of another cluster than c2", remedy: "does the file have the name of that cluster",
 		},
 		"no heartbeat": {
 			path: file(without(wire.HeartbeatKey)), failed: []string{StepHeartbeat},
-			cause: "there is no heartbeat cilium/.heartbeat", remedy: "does what writes it run: clustermesh-apiserver",
+			code: codes.HeartbeatAbsent, cause: "there is no heartbeat cilium/.heartbeat", remedy: "does what writes it run: clustermesh-apiserver",
 		},
 		"an old heartbeat": {
 			path: holding(wire.HeartbeatKey, string(wire.EncodeTimestamp(time.Now().Add(-time.Hour-time.Second)))), failed: []string{StepHeartbeat},
-			cause: "the heartbeat is 1h old", remedy: "does what writes it run: clustermesh-apiserver",
+			code: codes.HeartbeatOld, cause: "the heartbeat is 1h old", remedy: "does what writes it run: clustermesh-apiserver",
 		},
 		"a heartbeat of tomorrow": {
 			path: holding(wire.HeartbeatKey, string(wire.EncodeTimestamp(time.Now().Add(24*time.Hour)))), failed: []string{StepHeartbeat},
-			cause: "a clock is wrong", remedy: "set the clocks",
+			code: codes.HeartbeatAhead, cause: "a clock is wrong", remedy: "set the clocks",
 		},
 		"no cluster configuration": {
 			path: file(without("cilium/cluster-config/c2")), failed: []string{StepConfiguration},
-			cause: "there is no key cilium/cluster-config/c2", remedy: "does the file have the name of that cluster",
+			code: codes.ConfigurationMissing, cause: "there is no key cilium/cluster-config/c2", remedy: "does the file have the name of that cluster",
 		},
 		"a cluster configuration that is none": {
 			path: holding("cilium/cluster-config/c2", "{"), failed: []string{StepConfiguration},
-			cause: "cannot be read as a cluster configuration", remedy: "check what writes it",
+			code: codes.ConfigurationUnreadable, cause: "cannot be read as a cluster configuration", remedy: "check what writes it",
 		},
 		"a cluster without an ID": {
 			path: holding("cilium/cluster-config/c2", "{}"), failed: []string{StepConfiguration},
-			cause: "reserved", remedy: "must fit in all clusters",
+			code: codes.ConfigurationInvalid, cause: "reserved", remedy: "must fit in all clusters",
 		},
 		"our own ID": {
 			path: holding("x", "y"), failed: []string{StepConfiguration},
-			with:  func(o *Options) { o.Own = wire.ClusterInfo{Name: "own", ID: 2, MaxConnectedClusters: 255} },
-			cause: `cluster ID 2 is already used by our own cluster "own"`, remedy: "IDs must be unique",
+			with: func(o *Options) { o.Own = wire.ClusterInfo{Name: "own", ID: 2, MaxConnectedClusters: 255} },
+			code: codes.ClusterIDConflict, cause: `cluster ID 2 is already used by our own cluster "own"`, remedy: "IDs must be unique",
 		},
 		"another size of the mesh": {
 			path: holding("x", "y"), failed: []string{StepConfiguration},
-			with:  func(o *Options) { o.Own = wire.ClusterInfo{Name: "own", ID: 3, MaxConnectedClusters: 511} },
-			cause: "mismatched MaxConnectedClusters", remedy: "--max-connected-clusters must fit",
+			with: func(o *Options) { o.Own = wire.ClusterInfo{Name: "own", ID: 3, MaxConnectedClusters: 511} },
+			code: codes.MaxClustersDiffer, cause: "mismatched MaxConnectedClusters", remedy: "--max-connected-clusters must fit",
 		},
-	})
+	}
 }

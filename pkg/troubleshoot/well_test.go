@@ -15,6 +15,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 	"github.com/mesh-agent/mesh-agent/internal/pki"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -75,9 +76,9 @@ func TestWell(t *testing.T) {
 	}
 }
 
-// TestWarnings: it works, and is not good.
-func TestWarnings(t *testing.T) {
-	t.Parallel()
+// checkWarnings: it works, and is not good.
+func checkWarnings(t *testing.T, all *reached) {
+	t.Helper()
 	certs := etcdtest.NewCerts(t)
 	now := time.Now()
 	soon := pki.Valid(now.Add(-time.Hour), now.Add(9*24*time.Hour+time.Hour))
@@ -90,20 +91,24 @@ func TestWarnings(t *testing.T) {
 		path          string
 		steps         string
 		cause, remedy string
+		code          codes.Code
 	}{
 		"certificates that end soon": {
-			securely(t, "'"+srv.Endpoint()+"'", certs.CAFile, cert, key), "client-certificate server-certificate", ", in 9 days", "renew it",
+			securely(t, "'"+srv.Endpoint()+"'", certs.CAFile, cert, key), "client-certificate server-certificate", ", in 9 days", "renew it", codes.CertificateExpiresSoon,
 		},
 		"a server's certificate that ends soon": {
-			securely(t, "'"+srv.Endpoint()+"'", certs.CAFile, good, goodKey), StepServerCertificate, "it expires on ", "renew the server's certificate",
+			securely(t, "'"+srv.Endpoint()+"'", certs.CAFile, good, goodKey), StepServerCertificate, "it expires on ", "renew the server's certificate", codes.ServerCertificateSoon,
 		},
 		"a server that is not verified": {
 			clientFile(t, "'"+srv.Endpoint()+"'", "insecure-skip-tls-verify: true", "cert-file: "+good, "key-file: "+goodKey), StepServerCertificate,
-			"whoever answers at the endpoint is believed", "take it out",
+			"whoever answers at the endpoint is believed", "take it out", codes.ServerNotVerified,
 		},
 		"an address that does not answer beside one that does": {
 			clientFile(t, "'http://localhost:"+port(plain)+"'", "cilium-host-aliases: [{hostname: localhost, ips: ['::1', 127.0.0.1]}]"), StepTCP,
-			"[::1]", "",
+			"[::1]", "", codes.SomeAddressesFail,
+		},
+		"an etcd that is full": {
+			clientFile(t, "'"+full(t).Endpoint()+"'"), StepEtcd, "NOSPACE", "etcdctl alarm list", codes.EtcdAlarm,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -112,16 +117,22 @@ func TestWarnings(t *testing.T) {
 			if got := strings.Join(r.In(Warning), " "); got != c.steps || r.State != Warning {
 				t.Fatalf("%s: warnings %q, want %q\n%+v", r.State, got, c.steps, r.Steps)
 			}
-			if s := r.step(r.In(Warning)[0]); !strings.Contains(s.Cause, c.cause) || !strings.Contains(s.Remedy, c.remedy) {
+			all.add(&r)
+			if s := r.step(r.In(Warning)[0]); s.Code != c.code || !strings.Contains(s.Cause, c.cause) || !strings.Contains(s.Remedy, c.remedy) {
 				t.Errorf("%+v", s)
 			}
 			whole(t, &r)
 		})
 	}
+}
+
+// TestNoTimeForTCP: deadlines that nobody meets are failures.
+func TestNoTimeForTCP(t *testing.T) {
+	t.Parallel()
 	r := Run(t.Context(), Target{Cluster: "c2", Path: clientFile(t, "'http://192.0.2.1:1'")}, Options{Dial: new(net.Dialer).DialContext, Timings: Timings{
 		Resolve: 1, Dial: 1, TLS: 1, Etcd: 1, Read: 1, Total: time.Minute,
 	}})
-	if s := r.step(StepTCP); s.State != Failed {
+	if s := r.step(StepTCP); s.State != Failed || s.Code != codes.ConnectionUnanswered {
 		t.Errorf("%+v", s)
 	}
 }
