@@ -21,7 +21,7 @@ func toCluster(st remotecluster.Status, now time.Time) Cluster {
 	c := Cluster{
 		Name: st.Name, ID: st.ID, State: string(st.State),
 		Ready: st.Ready, Connected: st.Connected, Cached: st.Cached, Message: st.Message, Code: string(st.Code),
-		Endpoints: orEmpty(st.Endpoints), EtcdClusterID: st.EtcdClusterID, ConfigFile: st.ConfigFile,
+		Endpoints: orEmpty(st.Endpoints), EtcdClusterID: st.EtcdClusterID, ConfigFile: st.ConfigFile, ConfigHash: st.ConfigHash,
 		Capabilities: toCapabilities(st.Capabilities),
 		Failures:     st.Failures, LastFailure: timeOrNull(st.LastFailure), LastError: st.LastError,
 		ConnectedSince: timeOrNull(st.ConnectedSince), LastEvent: timeOrNull(st.LastEvent),

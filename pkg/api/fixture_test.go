@@ -188,7 +188,7 @@ func claimed(specs ...ipcache.Spec) []ipcache.Op {
 func readyCluster(name string, id uint32) remotecluster.Status {
 	c := remotecluster.Status{
 		Name: name, ID: id, State: remotecluster.Ready, Ready: true, Connected: true,
-		Endpoints: []string{"https://" + name + ":2379"}, EtcdClusterID: "cdf818194e3a8c32", ConfigFile: "/mesh/" + name,
+		Endpoints: []string{"https://" + name + ":2379"}, EtcdClusterID: "cdf818194e3a8c32", ConfigFile: "/mesh/" + name, ConfigHash: "6d657368",
 		Capabilities: &wire.Capabilities{SyncedCanaries: true, MaxConnectedClusters: 255},
 		Sources:      make(map[wire.Resource]remotecluster.SourceStatus),
 		Failures:     1, LastFailure: epoch.Add(-time.Minute), LastError: "connection refused",

@@ -25,6 +25,9 @@ func (c *Cluster) Status() Status {
 		LastFailure: t.lastFailure, LastSuccess: t.lastSuccess, Certificate: t.certificate,
 		Sources: make(map[wire.Resource]SourceStatus, len(c.Sources)),
 	}
+	if t.hash != [32]byte{} {
+		s.ConfigHash = fmt.Sprintf("%x", t.hash)
+	}
 	if t.etcd != 0 {
 		s.EtcdClusterID = fmt.Sprintf("%x", t.etcd)
 	}

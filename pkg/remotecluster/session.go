@@ -20,9 +20,11 @@ func (c *Cluster) session(ctx context.Context, file string, pause backoff.BackOf
 	c.track.phase(phaseConnect)
 	cfg, err := c.Load(file)
 	if err != nil {
+		hash, _ := kvstore.ContentHash(file) // of one that cannot be read there is none
+		c.track.unread(hash)
 		return &unusable{err}
 	}
-	c.track.endpoints(cfg.Endpoints)
+	c.track.configured(cfg)
 	client, err := c.Connect(ctx, cfg)
 	if err != nil {
 		return err

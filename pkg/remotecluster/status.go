@@ -90,6 +90,7 @@ type Status struct {
 	Endpoints      []string
 	EtcdClusterID  string // hexadecimal; empty before the first session
 	ConfigFile     string
+	ConfigHash     string             // of the contents of that file and of its authorities (kvstore.ContentHash), hexadecimal; empty when it cannot be read
 	Capabilities   *wire.Capabilities // nil until its configuration was read
 	Sources        map[wire.Resource]SourceStatus
 	Failures       int // attempts and sessions that ended in an error, in all

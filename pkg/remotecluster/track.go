@@ -30,7 +30,8 @@ type tracker struct {
 	draining     bool
 	file         string
 	eps          []string
-	client       Client // nil while not connected
+	hash         [32]byte // of the file that was read last; zero when it could not be
+	client       Client   // nil while not connected
 	since        time.Time
 	clusterID    uint32
 	capabilities *wire.Capabilities
@@ -87,10 +88,19 @@ func (t *tracker) adopting(yes bool) {
 	t.handing = yes
 }
 
-func (t *tracker) endpoints(eps []string) {
+// configured notes the client file that is in use from now on.
+func (t *tracker) configured(cfg *kvstore.Config) {
 	t.mu.Lock()
 	defer t.done()
-	t.eps, t.unusable = eps, nil
+	t.eps, t.hash, t.unusable = cfg.Endpoints, cfg.Hash, nil
+}
+
+// unread notes the contents of a client file that cannot be used, zero for one
+// that cannot be read.
+func (t *tracker) unread(hash [32]byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock() // why it is refused follows
+	t.hash = hash
 }
 
 func (t *tracker) connected(client Client, config *configWatch) {
