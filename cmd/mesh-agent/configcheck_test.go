@@ -1,13 +1,21 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"encoding/xml"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/internal/sim"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/checks"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
 // meshDirectory writes client files and returns their directory.
@@ -66,7 +74,7 @@ func TestConfigCheck(t *testing.T) {
 			t.Errorf("%s: %+v", format, got)
 		}
 	}
-	var c clustermesh.Checked
+	var c checks.Report
 	if err := json.Unmarshal([]byte(with(nil, "", "").run("config", "check", faulty, "-o", "json").out), &c); err != nil || c.Errors != 1 || len(c.Files) != 3 {
 		t.Errorf("%v %+v", err, c)
 	}
@@ -83,5 +91,197 @@ func TestGroupsOfCommands(t *testing.T) {
 		if got.code != want.code || !contains(got.out, want.out) || !contains(got.err, want.err) {
 			t.Errorf("%s: %+v", line, got)
 		}
+	}
+}
+
+// checker runs config check with deadlines that a busy machine meets.
+func checker(args ...string) result {
+	return troubleshooter().run(append([]string{"config", "check"}, args...)...)
+}
+
+func TestConfigCheckAsksTheServers(t *testing.T) {
+	t.Parallel()
+	file := func(name string) string {
+		return "endpoints: ['" + plainCluster(t, name, "").Endpoint() + "']\n" // of ID 2
+	}
+	c2 := file("c2")
+	one := meshDirectory(t, map[string]string{"c2": c2})
+	two := meshDirectory(t, map[string]string{"c2": c2, "c3": file("c3")})
+	gone := meshDirectory(t, map[string]string{"c2": c2, "c4": "endpoints: ['http://127.0.0.1:1']\n"})
+	for name, test := range map[string]struct {
+		args []string
+		code int
+		out  []string
+	}{
+		"well":            {[]string{one, "--connect", "--strict"}, 0, []string{"1 cluster would be connected", "c2       connect  nobody  -                   2  http://"}},
+		"one ID twice":    {[]string{two, "--connect"}, 2, []string{"2 clusters would be connected, 0 can not work", "cluster ID 2 is that of c2 and c3: the agent would read the first that connects [MESH-1101]"}},
+		"our own ID":      {[]string{one, "--connect", "--cluster-name=own", "--cluster-id=2"}, 2, []string{`cluster-configuration: cluster ID 2 is already used by our own cluster "own" [MESH-1101]`, "→ IDs must be unique"}},
+		"nobody listens":  {[]string{gone, "--connect"}, 2, []string{"error:   tcp of http://127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused [MESH-6203]", "→ nothing listens there"}},
+		"nobody is asked": {[]string{gone}, 0, []string{"2 clusters would be connected"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := checker(test.args...)
+			if got.code != test.code || got.err != "" {
+				t.Errorf("exit code %d, want %d\n%s%s", got.code, test.code, got.out, got.err)
+			}
+			for _, part := range test.out {
+				if !strings.Contains(got.out, part) {
+					t.Errorf("%q is not in\n%s", part, got.out)
+				}
+			}
+		})
+	}
+}
+
+func TestConfigCheckAgainstAnAgent(t *testing.T) {
+	t.Parallel()
+	m, other := simulate(t, 2), simulateAll(t, []sim.Cluster{sim.Default("cluster1", 7)})
+	a, _ := inProcess(t, map[string]string{"clustermesh-config": m.Dir(), "cluster-name": "own", "cluster-id": "250"})
+	a.until("both clusters", func() bool { return slices.Equal(a.readyClusters(), []string{"cluster1", "cluster2"}) })
+	read := func(m *sim.Mesh, name string) string {
+		text, err := os.ReadFile(filepath.Join(m.Dir(), name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	vanish := list[api.Cluster](a, "clusters")[1].Counts
+	check := func(args ...string) (result, checks.Report) {
+		t.Helper()
+		got := checker(append(args, "--diff", "--socket", a.socket, "-o", "json", "--cluster-name=own", "--cluster-id=250")...)
+		var r checks.Report
+		if err := json.Unmarshal([]byte(got.out), &r); err != nil || r.Diff == nil {
+			t.Fatalf("%v: %+v", err, got)
+		}
+		return got, r
+	}
+	wantChange := func(r checks.Report, cluster, change string, found ...codes.Code) {
+		t.Helper()
+		i := slices.IndexFunc(r.Diff.Changes, func(c checks.Change) bool { return c.Cluster == cluster })
+		if i < 0 || r.Diff.Changes[i].Change != change {
+			t.Errorf("%s is not to %s: %+v", cluster, change, r.Diff)
+		}
+		all := r.Findings
+		for _, f := range r.Files {
+			all = append(all, f.Findings...)
+		}
+		for _, code := range found {
+			if !slices.ContainsFunc(all, func(f codes.Finding) bool { return f.Code == code }) {
+				t.Errorf("%s is not in %+v", code, all)
+			}
+		}
+	}
+
+	got, r := check(m.Dir(), "--strict")
+	if got.code != exitOK || len(r.Diff.Changes) != 0 || r.Diff.Unchanged != 2 || r.Diff.Agent != "own" || r.Diff.Directory != m.Dir() {
+		t.Errorf("the same directory: %+v", got)
+	}
+
+	next := meshDirectory(t, map[string]string{"cluster1": read(m, "cluster1"), "cluster9": "endpoints: ['http://127.0.0.1:1']\n"})
+	got, r = check(next)
+	wantChange(r, "cluster9", checks.Add, codes.WouldAdd)
+	wantChange(r, "cluster2", checks.Remove, codes.WouldRemove)
+	if got.code != exitOK || r.Diff.Unchanged != 1 || r.Diff.Vanish != vanish || vanish.IPs == 0 {
+		t.Errorf("one added and one removed, of which %+v: %+v", vanish, got)
+	}
+	if got, _ := check(next, "--strict"); got.code != exitUnwell {
+		t.Errorf("strict: exit code %d", got.code)
+	}
+
+	moved := meshDirectory(t, map[string]string{"cluster1": read(other, "cluster1"), "cluster2": read(m, "cluster2") + "# touched\n"})
+	_, r = check(moved)
+	wantChange(r, "cluster1", checks.Modify, codes.WouldChange)
+	wantChange(r, "cluster2", checks.Modify, codes.WouldChange)
+	if r.Diff.Vanish.IPs != 0 {
+		t.Errorf("nothing is known to vanish: %+v", r.Diff)
+	}
+	got, r = check(moved, "--connect")
+	wantChange(r, "cluster1", checks.Modify, codes.WouldChange, codes.WouldChangeID)
+	if got.code != exitOK || r.Diff.Vanish.IPs == 0 {
+		t.Errorf("cluster1 is another one there: %+v", got)
+	}
+	text := checker(moved, "--diff", "--connect", "--socket", a.socket)
+	for _, part := range []string{"~ cluster1  ", "cluster ID 7 instead of 1", "contents of the client file", `the running agent is of the cluster "own", and the check is for "default" [MESH-6305]`} {
+		if text.code != exitOK || !strings.Contains(text.out, part) {
+			t.Errorf("%q is not in %d %s", part, text.code, text.out)
+		}
+	}
+
+	nobody := checker(next, "--diff", "--socket", "/nonexistent/agent.sock")
+	if nobody.code != exitUsage || nobody.out != "" || !strings.Contains(nobody.err, "/nonexistent/agent.sock") || !strings.Contains(nobody.err, "is it running?") {
+		t.Errorf("without an agent: %+v", nobody)
+	}
+}
+
+func TestConfigCheckAsTestResults(t *testing.T) {
+	t.Parallel()
+	dir := meshDirectory(t, map[string]string{"c2": "endpoints: ['http://192.0.2.1:1']\n", "c3": "endpoints: []\n"})
+	for args, want := range map[string][]string{"": {"c3"}, "--strict": {"c2", "c3"}} {
+		got := checker(append(strings.Fields(args), dir, "-o", "junit")...)
+		var results struct {
+			Cases []struct {
+				Name    string    `xml:"name,attr"`
+				Failure *struct{} `xml:"failure"`
+			} `xml:"testsuite>testcase"`
+		}
+		if err := xml.Unmarshal([]byte(got.out), &results); err != nil || got.code != exitUsage || len(results.Cases) != 3 {
+			t.Fatalf("%v %+v", err, got)
+		}
+		var failed []string
+		for _, c := range results.Cases {
+			if c.Failure != nil {
+				failed = append(failed, c.Name)
+			}
+		}
+		if !slices.Equal(failed, want) {
+			t.Errorf("%q failed, want %q", failed, want)
+		}
+	}
+}
+
+func TestConfigCheckText(t *testing.T) {
+	t.Parallel()
+	until := time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC)
+	report := &checks.Report{
+		Directory: "/mesh", OwnCluster: "own", Errors: 1, Warnings: 2, Notes: 2, Connected: true,
+		Findings: []codes.Finding{codes.WouldRemove.Found("c9 has no client file in /mesh and would be removed, with 3 nodes, 40 addresses", "")},
+		Files: []checks.File{
+			{File: "/mesh/README", Verdict: checks.WouldIgnore, Reason: `no client file: the text "endpoints:" is not in it`},
+			{
+				File: "/mesh/c2", Cluster: "c2", Verdict: checks.WouldConnect, User: "remote (certificate)", CertificateExpires: &until, ClusterID: 2,
+				Endpoints: []checks.Endpoint{{URL: "https://c2.mesh.cilium.io:2379", TLS: true}},
+				Findings:  []codes.Finding{codes.CertificateExpiresSoon.Found(`cert-file: "/etc/c2.crt": the certificate expires on 2026-11-30, in 9 days`, "renew it")},
+			},
+			{
+				File: "/mesh/c3", Cluster: "c3", Verdict: checks.WouldFail, User: "nobody", Endpoints: []checks.Endpoint{{URL: "http://127.0.0.1:1"}},
+				Findings: []codes.Finding{
+					codes.WouldAdd.Found("the running agent does not have c3", ""),
+					codes.ConnectionRefused.Found("tcp of http://127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused", ""),
+				},
+			},
+			{File: "/mesh/own", Verdict: checks.WouldIgnore, Reason: "it has the name of the own cluster, which is no remote one"},
+		},
+		Diff: &checks.Diff{
+			Agent: "own", Directory: "/var/lib/cilium/clustermesh/", Unchanged: 1, Vanish: api.ByResource[int]{Nodes: 3, IPs: 40},
+			Changes: []checks.Change{
+				{Cluster: "c2", Change: checks.Modify, What: []string{"contents of the client file or of its authorities"}},
+				{Cluster: "c3", Change: checks.Add},
+				{Cluster: "c9", Change: checks.Remove, Vanish: &api.ByResource[int]{Nodes: 3, IPs: 40}},
+			},
+		},
+	}
+	for name, style := range map[string]printer.Style{"config-check": {}, "config-check-terminal": {Width: 80}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var out bytes.Buffer
+			page := printer.NewPage(&out, style)
+			pageChecked(page, report)
+			if err := page.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, name, out.String())
+			fits(t, out.String(), style, false)
+		})
 	}
 }

@@ -44,6 +44,7 @@ func floors() map[string]int {
 		"pkg/troubleshoot":          6,
 		"pkg/api":                   7,
 		"pkg/api/client":            8, // speaks with pkg/api's types, from the other side
+		"pkg/checks":                8,
 		"cmd/mesh-agent":            9,
 		"cmd/mesh-sim":              9,
 	}

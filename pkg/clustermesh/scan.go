@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
-	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // File is one client file of the mesh directory, as it was read.
@@ -47,13 +46,13 @@ var marker = []byte("endpoints:")
 // often as one likes. own is the name of the own cluster, whose file is not a
 // remote's.
 func scan(dir, own string) (listing, error) {
-	entries, err := os.ReadDir(dir)
+	entries, err := Entries(dir, own)
 	if err != nil {
-		return listing{}, fmt.Errorf("reading the mesh directory: %w", err)
+		return listing{}, err
 	}
 	l := listing{files: make(map[string]File), watch: []string{dir}}
 	for _, e := range entries {
-		l.add(dir, e.Name(), own)
+		l.add(e)
 	}
 	slices.Sort(l.watch)
 	l.watch = slices.Compact(l.watch)
@@ -68,58 +67,17 @@ func Files(dir string) (map[string]File, error) {
 	return l.files, err
 }
 
-func (l *listing) add(dir, name, own string) {
-	switch e := examine(dir, name, own); e.verdict {
-	case verdictUnreadable:
-		l.files[name] = File{Path: e.path, unreadable: true}
-	case verdictMisnamed:
-		l.ignored = append(l.ignored, Ignored{File: e.path, Reason: e.reason.Error()})
-	case verdictClient:
-		l.files[name] = File{Path: e.path, Hash: kvstore.HashContent(e.content)}
-		l.follow(e.path, e.content)
-	case verdictOwn, verdictOther:
+func (l *listing) add(e Entry) {
+	switch e.Verdict {
+	case EntryUnreadable:
+		l.files[e.Name] = File{Path: e.Path, unreadable: true}
+	case EntryMisnamed:
+		l.ignored = append(l.ignored, Ignored{File: e.Path, Reason: e.Reason.Error()})
+	case EntryClient:
+		l.files[e.Name] = File{Path: e.Path, Hash: kvstore.HashContent(e.Content)}
+		l.follow(e.Path, e.Content)
+	case EntryOwn, EntryOther:
 	}
-}
-
-// verdict is what becomes of an entry of the mesh directory.
-type verdict uint8
-
-const (
-	verdictOther      verdict = iota // nothing of ours
-	verdictOwn                       // the own cluster's, which is not a remote's
-	verdictMisnamed                  // a client file whose name is no cluster's
-	verdictUnreadable                // perhaps the client file of the cluster of its name
-	verdictClient                    // that
-)
-
-// entry is an entry of the mesh directory.
-type entry struct {
-	name, path string
-	verdict    verdict
-	reason     error  // why it is no client file that can be used
-	content    []byte // of a client file
-}
-
-// examine judges an entry of the mesh directory.
-func examine(dir, name, own string) entry {
-	e := entry{name: name, path: filepath.Join(dir, name)}
-	content, err := readConfig(e.path)
-	badName := wire.ValidateClusterName(name)
-	switch {
-	case name == own:
-		e.verdict, e.reason = verdictOwn, errors.New("it has the name of the own cluster, which is no remote one")
-	case err != nil && !errors.Is(err, errNoClientFile) && badName == nil:
-		// It may be a client file that we may not read: a cluster that fails and
-		// says so, and none that is drained for it.
-		e.verdict, e.reason = verdictUnreadable, err
-	case err != nil:
-		e.verdict, e.reason = verdictOther, err
-	case badName != nil:
-		e.verdict, e.reason = verdictMisnamed, fmt.Errorf("the file's name is no valid cluster name: %w", badName)
-	default:
-		e.verdict, e.content = verdictClient, content
-	}
-	return e
 }
 
 // maxConfig bounds what is read of an entry. Client files have a few hundred

@@ -126,7 +126,7 @@ func fileChecks() []Entry {
 		},
 		{
 			Code: UnusualUser, Severity: Info, Title: "a client file's user is none of Cilium's",
-			Cause:  "Cilium's readers of other clusters are 'remote' or 'remote-' with the name of the reading cluster, and local processes have names of their own.",
+			Cause:  "Cilium's users for readers are remote, remote-NAME and local-NAME, with the name of the cluster that reads; the user of this file is another one.",
 			Remedy: "Nothing to do, when that etcd has a user of this name with the right role.",
 		},
 		{

@@ -1,0 +1,353 @@
+package checks
+
+import (
+	"crypto/x509"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mesh-agent/mesh-agent/internal/pki"
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+)
+
+// world is a mesh directory, with an authority beside it.
+type world struct {
+	t        *testing.T
+	dir, tls string
+	ca       *pki.CA
+	caFile   string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	ca, err := pki.NewCA("mesh CA")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, dir: t.TempDir(), tls: t.TempDir(), ca: ca}
+	if w.caFile, err = ca.Write(w.tls, "ca"); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// file writes a file of the mesh directory.
+func (w *world) file(name string, lines ...string) {
+	w.t.Helper()
+	if err := os.WriteFile(filepath.Join(w.dir, name), []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// client issues a certificate and returns the lines that name it.
+func (w *world) client(name string, opts ...pki.Option) (lines []string, key string) {
+	w.t.Helper()
+	pair, err := w.ca.Client(name, opts...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	cert, key, err := pair.Write(w.tls, name)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return []string{"trusted-ca-file: " + w.caFile, "cert-file: " + cert, "key-file: " + key}, key
+}
+
+// report checks the directory at a moment.
+func (w *world) report(now time.Time) *Report {
+	w.t.Helper()
+	r, err := Directory(w.dir, "own", now)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return r
+}
+
+// of returns what a report says of one file.
+func (r *Report) of(t *testing.T, name string) *File {
+	t.Helper()
+	i := slices.IndexFunc(r.Files, func(f File) bool { return filepath.Base(f.File) == name })
+	if i < 0 {
+		t.Fatalf("%s is not in %+v", name, r.Files)
+	}
+	return &r.Files[i]
+}
+
+// found is a finding that is expected: its code, and a part of its message.
+type found struct {
+	code codes.Code
+	part string
+}
+
+// wantFindings wants exactly these, in this order, each with a remedy.
+func wantFindings(t *testing.T, got []codes.Finding, want []found) {
+	t.Helper()
+	var texts []string
+	for _, f := range got {
+		texts = append(texts, f.String())
+		if f.Severity != f.Code.Severity() || f.Remedy == "" {
+			t.Errorf("%+v", f)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("found %q, want %v", texts, want)
+		return
+	}
+	for i, w := range want {
+		if got[i].Code != w.code || !strings.Contains(got[i].Message, w.part) {
+			t.Errorf("%s, want %s: %s", texts[i], w.code, w.part)
+		}
+	}
+}
+
+// situation is a client file, and what is wrong with it.
+type situation struct {
+	lines []string // CA stands for the file with the authority
+	want  []found
+}
+
+func situations() map[string]situation {
+	const (
+		https = "endpoints: ['https://c2.mesh.cilium.io:2379']"
+		ca    = "trusted-ca-file: CA"
+	)
+	endpoint := func(url string) []string { return []string{"endpoints: ['" + url + "']", ca} }
+	plain := func(part string) []found { return []found{{codes.EndpointPlain, part}} }
+	impossible := func(part string) []found { return []found{{codes.EndpointHostImpossible, part}} }
+	user := func(name string) []string {
+		return append(endpoint("https://c2.mesh.cilium.io:2379"), "username: "+name, "password: x")
+	}
+	return map[string]situation{
+		"well":                       {lines: []string{https, ca}},
+		"plain":                      {[]string{"endpoints: ['http://c2:2379']"}, plain("http://c2:2379 is not encrypted")},
+		"plain, by option":           {[]string{"endpoints: ['192.0.2.1:2379']", "insecure-transport: true"}, plain("192.0.2.1:2379 is not encrypted")},
+		"plain on a loopback":        {lines: []string{"endpoints: ['http://127.0.0.3:2379']"}},
+		"plain on the loopback's v6": {lines: []string{"endpoints: ['http://[::1]:2379']"}},
+		"plain on localhost":         {lines: []string{"endpoints: ['http://localhost:2379']"}},
+		"a socket":                   {lines: []string{"endpoints: ['unix:///run/etcd.sock']", "insecure-transport: true"}},
+		"two endpoints":              {[]string{"endpoints: ['https://a:1', 'https://b:1']", ca}, []found{{codes.SeveralEndpoints, "there are 2"}}},
+		"believes everybody":         {[]string{https, "insecure-skip-tls-verify: true"}, []found{{codes.ServerNotVerified, "whoever answers"}}},
+		"the system's authorities":   {[]string{https}, []found{{codes.SystemAuthorities, "no trusted-ca-file"}}},
+
+		"no endpoints":         {[]string{"endpoints: []"}, []found{{codes.ClientFileEndpoints, "at least one is needed"}}},
+		"no YAML":              {[]string{"endpoints: [x"}, []found{{codes.ClientFileNoYAML, "yaml: line 1"}}},
+		"no URL":               {[]string{"endpoints: ['ftp://x:1']"}, []found{{codes.ClientFileEndpoints, `"ftp://x:1": the scheme`}}},
+		"no port":              {[]string{"endpoints: ['https://x']"}, []found{{codes.ClientFileEndpoints, "host and port"}}},
+		"an unknown option":    {[]string{https, ca, "trusted-ca: x"}, []found{{codes.ClientFileOption, "trusted-ca: unknown option"}}},
+		"a wrong type":         {[]string{https, "username: [x]"}, []found{{codes.ClientFileOption, "username: "}}},
+		"a user alone":         {[]string{https, ca, "username: x"}, []found{{codes.ClientFileUser, "one is given without the other"}}},
+		"several at once":      {[]string{"endpoints: []", "x: 1", "trusted-ca-file: /nope"}, []found{{codes.ClientFileOption, "x: unknown"}, {codes.ClientFileEndpoints, "at least one"}, {codes.FileMissing, "/nope"}}},
+		"no authority":         {[]string{https, "trusted-ca-file: /nope"}, []found{{codes.FileMissing, "/nope"}}},
+		"no authority in it":   {[]string{https, "trusted-ca-file: /etc/hostname"}, []found{{codes.AuthoritiesUnusable, "no certificate in it"}}},
+		"no certificate":       {[]string{https, "cert-file: /nope1", "key-file: /nope2"}, []found{{codes.FileMissing, "/nope1"}, {codes.FileMissing, "/nope2"}}},
+		"a certificate of PEM": {[]string{https, "cert-file: /etc/hostname", "key-file: /etc/hostname"}, []found{{codes.CertificateUnusable, "/etc/hostname"}}},
+		"a key alone":          {[]string{https, "key-file: /nope"}, []found{{codes.CertificateAlone, "cert-file is needed"}}},
+
+		"an address":           {endpoint("https://192.0.2.1:2379"), []found{{codes.EndpointIsAddress, "must be for 192.0.2.1"}}},
+		"an IPv6 address":      {endpoint("https://[2001:db8::1]:2379"), []found{{codes.EndpointIsAddress, "must be for 2001:db8::1"}}},
+		"a loopback address":   {lines: endpoint("https://127.0.0.1:2379")},
+		"dots in a row":        {endpoint("https://c2..io:2379"), impossible("nothing between two of its dots")},
+		"a long part":          {endpoint("https://" + strings.Repeat("a", 64) + ".io:2379"), impossible("64 characters")},
+		"a long name":          {endpoint("https://" + strings.Repeat("a.", 150) + "io:2379"), impossible("302 characters")},
+		"a hyphen":             {endpoint("https://-c2.io:2379"), impossible("begins or ends with a hyphen")},
+		"a strange character":  {endpoint("https://c2$.io:2379"), impossible("characters that are in no name")},
+		"no address":           {endpoint("https://192.0.2.256:2379"), impossible("looks like an address")},
+		"an underscore":        {lines: endpoint("https://c_2.io:2379")},
+		"a dot at the end":     {lines: endpoint("https://c2.io.:2379")},
+		"an alias of any name": {lines: append(endpoint("https://c2..io:2379"), "cilium-host-aliases: [{hostname: c2..io, ips: [192.0.2.1]}]")},
+
+		"remote":                  {lines: user("remote")},
+		"remote of ours":          {lines: user("remote-own")},
+		"our copies' reader":      {lines: user("local-own")},
+		"remote of somebody else": {user("remote-c9"), []found{{codes.UnusualUser, `the user is "remote-c9"; Cilium's for the cluster "own" are remote, remote-own and local-own`}}},
+		"root":                    {user("root"), []found{{codes.UnusualUser, `the user is "root"`}}},
+	}
+}
+
+// checkClientFiles goes through what can be wrong with a file alone.
+func checkClientFiles(t *testing.T, all *gathered) {
+	for name, s := range situations() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			for i := range s.lines {
+				s.lines[i] = strings.ReplaceAll(s.lines[i], "CA", w.caFile)
+			}
+			w.file("c2", s.lines...)
+			r := w.report(time.Now())
+			f := r.of(t, "c2")
+			all.add(r)
+			wantFindings(t, f.Findings, s.want)
+			if fails := f.Verdict == WouldFail; f.Cluster != "c2" || fails != (r.Errors > 0) || f.Verdict == WouldIgnore {
+				t.Errorf("%+v", f)
+			}
+			if strings.Contains(fmt.Sprintf("%+v", f), "password: x") {
+				t.Errorf("a password: %+v", f)
+			}
+		})
+	}
+}
+
+func checkCertificates(t *testing.T, all *gathered) {
+	now := time.Now()
+	valid := func(from, to time.Duration) pki.Option { return pki.Valid(now.Add(from), now.Add(to)) }
+	usage := func(u ...x509.ExtKeyUsage) pki.Option { return func(c *x509.Certificate) { c.ExtKeyUsage = u } }
+	const day = 24 * time.Hour
+	for name, test := range map[string]struct {
+		option pki.Option
+		at     time.Time
+		want   []found
+	}{
+		"good":                  {valid(-day, 90*day), now, nil},
+		"about to expire":       {valid(-day, 10*day+time.Hour), now, []found{{codes.CertificateExpiresSoon, "expires on " + now.Add(10*day+time.Hour).UTC().Format(time.DateOnly) + ", in 10 days"}}},
+		"expired":               {pki.Expired(), now, []found{{codes.CertificateExpired, "the certificate expired on "}}},
+		"not yet valid":         {valid(day, 90*day), now, []found{{codes.CertificateNotYetValid, "is not valid before"}}},
+		"an expired authority":  {valid(-day, 20*365*day), now.Add(11 * 365 * day), []found{{codes.AuthoritiesExpired, "its last authority expired"}}},
+		"an authority near end": {valid(-day, 20*365*day), now.Add(10*365*day - 5*day - time.Hour), []found{{codes.AuthoritiesExpireSoon, "its last authority expires"}}},
+		"a server's":            {usage(x509.ExtKeyUsageServerAuth), now, []found{{codes.CertificateNotForClients, "the certificate of remote is not for clients"}}},
+		"for both":              {usage(x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth), now, nil},
+		"for everything":        {usage(x509.ExtKeyUsageAny), now, nil},
+		"for nothing by name":   {usage(), now, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			lines, _ := w.client("remote", test.option)
+			w.file("c2", append(lines, "endpoints: ['https://x:1']")...)
+			r := w.report(test.at)
+			all.add(r)
+			f := r.of(t, "c2")
+			wantFindings(t, f.Findings, test.want)
+			if f.User != "remote (certificate)" || f.CertificateExpires == nil {
+				t.Errorf("%+v", f)
+			}
+			// Without TLS none of it matters.
+			w.file("c2", append(lines, "endpoints: ['http://127.0.0.1:1']")...)
+			if f := w.report(test.at).of(t, "c2"); len(f.Findings) > 0 || f.User != "nobody" {
+				t.Errorf("without TLS: %+v", f)
+			}
+		})
+	}
+}
+
+func checkKeys(t *testing.T, all *gathered) {
+	w := newWorld(t)
+	one, key := w.client("remote")
+	two, _ := w.client("local")
+	w.file("c2", append(one[:2:2], two[2], "endpoints: ['https://x:1']")...)
+	r := w.report(time.Now())
+	all.add(r)
+	wantFindings(t, r.of(t, "c2").Findings, []found{{codes.CertificateOfOtherKey, "private key does not match"}})
+
+	w.file("c2", append(one, "endpoints: ['https://x:1']")...)
+	w.file("c3", "endpoints: ['http://127.0.0.1:1']", "username: remote", "password: geheim")
+	for path, mode := range map[string]os.FileMode{key: 0o644, filepath.Join(w.dir, "c3"): 0o604} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r = w.report(time.Now())
+	all.add(r)
+	wantFindings(t, r.of(t, "c2").Findings, []found{{codes.SecretReadable, "key-file: \"" + key + "\" can be read by everybody on this machine (mode 0644)"}})
+	f := r.of(t, "c3")
+	wantFindings(t, f.Findings, []found{{codes.SecretReadable, "password: "}})
+	if f.User != "remote (password)" || strings.Contains(fmt.Sprintf("%+v", f), "geheim") {
+		t.Errorf("%+v", f)
+	}
+}
+
+// checkEntries: what a scan takes for a cluster, the check does, and nothing
+// else.
+func checkEntries(t *testing.T, all *gathered) {
+	w := newWorld(t)
+	const client = "endpoints: ['http://127.0.0.1:1']"
+	for _, name := range []string{"c2", "c3", "own", "Bad_Name", "C2", "OWN"} {
+		w.file(name, client)
+	}
+	w.file("broken", "endpoints: [")
+	w.file("ca.crt", "no marker")
+	w.file("empty")
+	w.file("huge", client, strings.Repeat("#", 1<<20))
+	for name, target := range map[string]string{"link": "c2", "dangling": "nope", "loop": "loop"} {
+		if err := os.Symlink(target, filepath.Join(w.dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(w.dir, "..data"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	files, err := clustermesh.Files(w.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := w.report(time.Now())
+	all.add(r)
+	agent, check := map[string]string{}, map[string]string{}
+	for name, f := range files {
+		if agent[name] = fmt.Sprintf("%x", f.Hash); f.Hash == [32]byte{} {
+			agent[name] = "" // it cannot be read
+		}
+	}
+	delete(agent, "own")
+	verdicts := map[string]string{}
+	for _, f := range r.Files {
+		verdicts[filepath.Base(f.File)] = f.Verdict
+		if f.Verdict != WouldIgnore {
+			check[f.Cluster] = f.ContentHash
+		} else if f.Reason == "" {
+			t.Errorf("%s is ignored without a reason", f.File)
+		}
+	}
+	if diff := cmp.Diff(agent, check); diff != "" {
+		t.Errorf("agent and check differ:\n%s", diff)
+	}
+	want := map[string]string{
+		"c2": "connect", "c3": "connect", "link": "connect", "broken": "fail", "loop": "fail", "C2": "ignore", "OWN": "ignore",
+		"own": "ignore", "Bad_Name": "ignore", "ca.crt": "ignore", "empty": "ignore", "huge": "ignore", "dangling": "ignore", "..data": "ignore",
+	}
+	if diff := cmp.Diff(want, verdicts); diff != "" {
+		t.Error(diff)
+	}
+	if r.Errors != 7 || r.Warnings != 0 || r.Notes != 3 {
+		t.Errorf("%d errors, %d warnings, %d notes: %+v", r.Errors, r.Warnings, r.Notes, r.Files)
+	}
+	misnamed := found{codes.ClientFileMisnamed, "no valid cluster name"}
+	for name, want := range map[string][]found{
+		"c3":       {{codes.SameContents, "the same contents as c2"}},
+		"own":      {{codes.OwnClusterFile, "the name of the own cluster"}},
+		"loop":     {{codes.ClientFileUnreadable, "too many levels"}},
+		"Bad_Name": {misnamed},
+		"C2":       {misnamed, {codes.NamesDifferInCase, "there is a cluster c2 too"}},
+		"OWN":      {misnamed, {codes.NamesDifferInCase, "there is a cluster own too"}},
+	} {
+		wantFindings(t, r.of(t, name).Findings, want)
+	}
+}
+
+// checkForbidden: who runs the test may be root, who may read everything.
+func checkForbidden(t *testing.T, all *gathered) {
+	denied := &fs.PathError{Op: "open", Path: "/x", Err: syscall.EACCES}
+	e := clustermesh.Entry{Name: "c2", Path: "/mesh/c2", Verdict: clustermesh.EntryUnreadable, Reason: denied}
+	f := examined(e, "own", time.Now())
+	all.add(&Report{Files: []File{f}})
+	wantFindings(t, f.Findings, []found{{codes.FileForbidden, "permission denied"}})
+	if f.Verdict != WouldFail || f.Cluster != "c2" || f.ContentHash != "" {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestWithoutADirectory(t *testing.T) {
+	t.Parallel()
+	if _, err := Directory(filepath.Join(t.TempDir(), "nope"), "own", time.Now()); err == nil || !strings.Contains(err.Error(), "mesh directory") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,107 @@
+package checks
+
+import (
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+)
+
+// What would become of an entry of the mesh directory.
+const (
+	WouldConnect = "connect" // its cluster would be connected
+	WouldFail    = "fail"    // its cluster would be there, and fail
+	WouldIgnore  = "ignore"  // it is no remote cluster's
+)
+
+// Report is what a mesh directory is.
+type Report struct {
+	Directory  string `json:"directory"`
+	OwnCluster string `json:"ownCluster"`
+	Files      []File `json:"files"` // every entry, sorted by name
+	// Findings are those of the directory as a whole.
+	Findings []codes.Finding `json:"findings"`
+	// Errors, Warnings and Notes count all findings.
+	Errors   int `json:"errors"`
+	Warnings int `json:"warnings"`
+	Notes    int `json:"notes"`
+	// Connected tells whether the servers were asked.
+	Connected bool  `json:"connected"`
+	Diff      *Diff `json:"diff,omitempty"` // nil when no agent was asked
+}
+
+// File is one entry of a mesh directory.
+type File struct {
+	File    string `json:"file"`
+	Cluster string `json:"cluster,omitempty"` // empty for what is ignored
+	Verdict string `json:"verdict"`           // one of the Would constants
+	Reason  string `json:"reason,omitempty"`  // why it is ignored
+	// Endpoints, User and CertificateExpires are known of a file that can be
+	// read; the last one only with a client certificate.
+	Endpoints          []Endpoint `json:"endpoints,omitempty"`
+	User               string     `json:"user,omitempty"`
+	CertificateExpires *time.Time `json:"certificateExpires,omitempty"`
+	// ContentHash is that of the file and its authorities, as the agent's
+	// configHash; empty when the file cannot be read.
+	ContentHash string `json:"contentHash,omitempty"`
+	// ClusterID and EtcdClusterID are what the server says, when it was asked.
+	ClusterID     uint32 `json:"clusterID,omitempty"`
+	EtcdClusterID string `json:"etcdClusterID,omitempty"`
+
+	Findings []codes.Finding `json:"findings"`
+}
+
+// Endpoint is where a cluster's etcd is.
+type Endpoint struct {
+	URL string `json:"url"`
+	TLS bool   `json:"tls"`
+}
+
+// add adds a finding. Without a remedy of its own it has that of its code.
+func (f *File) add(code codes.Code, message, remedy string) {
+	f.Findings = append(f.Findings, code.Found(message, remedy))
+}
+
+// has tells whether the finding is there already.
+func (f *File) has(code codes.Code) bool {
+	for _, found := range f.Findings {
+		if found.Code == code {
+			return true
+		}
+	}
+	return false
+}
+
+// worst is the severity of the worst finding; info without any.
+func worst(findings []codes.Finding) codes.Severity {
+	s := codes.Info
+	for _, f := range findings {
+		switch {
+		case f.Severity == codes.Error:
+			return codes.Error
+		case f.Severity == codes.Warning:
+			s = codes.Warning
+		}
+	}
+	return s
+}
+
+// count sets the counters.
+func (r *Report) count() {
+	r.Errors, r.Warnings, r.Notes = 0, 0, 0
+	count := func(findings []codes.Finding) {
+		for _, f := range findings {
+			switch f.Severity {
+			case codes.Error:
+				r.Errors++
+			case codes.Warning:
+				r.Warnings++
+			case codes.Info:
+				r.Notes++
+			}
+		}
+	}
+	count(r.Findings)
+	for _, f := range r.Files {
+		count(f.Findings)
+	}
+}

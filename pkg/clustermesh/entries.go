@@ -1,0 +1,67 @@
+package clustermesh
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// EntryVerdict is what becomes of an entry of the mesh directory.
+type EntryVerdict uint8
+
+// The verdicts.
+const (
+	EntryOther      EntryVerdict = iota // nothing of ours
+	EntryOwn                            // the own cluster's, which is not a remote's
+	EntryMisnamed                       // a client file whose name is no cluster's
+	EntryUnreadable                     // perhaps the client file of the cluster of its name
+	EntryClient                         // that
+)
+
+// Entry is an entry of the mesh directory, as a running agent judges it.
+type Entry struct {
+	Name, Path string
+	Verdict    EntryVerdict
+	Reason     error  // why it is no client file that can be used; nil for one that is
+	Content    []byte // of a client file
+}
+
+// Entries judges every entry of a mesh directory at this moment, sorted by name,
+// for those who want to know what an agent would make of it. own is the name of
+// the own cluster. It fails when the directory cannot be read.
+func Entries(dir, own string) ([]Entry, error) {
+	found, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("reading the mesh directory: %w", err)
+	}
+	entries := make([]Entry, 0, len(found))
+	for _, f := range found {
+		entries = append(entries, examine(dir, f.Name(), own))
+	}
+	return entries, nil
+}
+
+// examine judges an entry of the mesh directory.
+func examine(dir, name, own string) Entry {
+	e := Entry{Name: name, Path: filepath.Join(dir, name)}
+	content, err := readConfig(e.Path)
+	badName := wire.ValidateClusterName(name)
+	switch {
+	case name == own:
+		e.Verdict, e.Reason = EntryOwn, errors.New("it has the name of the own cluster, which is no remote one")
+	case err != nil && !errors.Is(err, errNoClientFile) && badName == nil:
+		// It may be a client file that we may not read: a cluster that fails and
+		// says so, and none that is drained for it.
+		e.Verdict, e.Reason = EntryUnreadable, err
+	case err != nil:
+		e.Verdict, e.Reason = EntryOther, err
+	case badName != nil:
+		e.Verdict, e.Reason = EntryMisnamed, fmt.Errorf("the file's name is no valid cluster name: %w", badName)
+	default:
+		e.Verdict, e.Content = EntryClient, content
+	}
+	return e
+}
