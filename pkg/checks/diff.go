@@ -108,7 +108,7 @@ func (f *File) compared(c api.Cluster, there bool) *Change {
 	if len(change.What) == 0 {
 		return nil
 	}
-	f.add(codes.WouldChange, strings.Join(change.What, "; "), "")
+	f.add(codes.WouldChange, "it would change: "+strings.Join(change.What, "; "), "")
 	return &change
 }
 

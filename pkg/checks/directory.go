@@ -62,7 +62,8 @@ func examined(e clustermesh.Entry, own string, now time.Time) File {
 	return f
 }
 
-// misspelt looks for names that are those of a cluster but for upper case.
+// misspelt looks for names that are those of a cluster but for upper case: to
+// rename these files is no remedy.
 func (r *Report) misspelt(own string) {
 	clusters := []string{own}
 	for _, f := range r.Files {
@@ -74,7 +75,7 @@ func (r *Report) misspelt(own string) {
 		f := &r.Files[i]
 		name := filepath.Base(f.File)
 		if lower := strings.ToLower(name); lower != name && f.has(codes.ClientFileMisnamed) && slices.Contains(clusters, lower) {
-			f.add(codes.NamesDifferInCase, fmt.Sprintf("there is a cluster %s too", lower), "")
+			f.Findings = []codes.Finding{codes.NamesDifferInCase.Found(fmt.Sprintf("there is a cluster %s too: %s", lower, f.Reason), "")}
 		}
 	}
 }

@@ -131,7 +131,7 @@ func fileChecks() []Entry {
 		},
 		{
 			Code: NamesDifferInCase, Severity: Error, Title: "the names of two clusters differ in upper and lower case only",
-			Cause:  "A client file's name has upper-case letters, and there is a cluster of that name without. It is ignored, and what it says is not used.",
+			Cause:  "A client file's name has upper-case letters, and there is a cluster of that name without. It is no name of a cluster, so the file is ignored.",
 			Remedy: "Remove the one that is a mistake.",
 		},
 		{
