@@ -1,55 +1,37 @@
 package api
 
 import (
-	"fmt"
 	"reflect"
 	"sync"
 	"time"
 
 	"github.com/cilium/statedb"
 
+	"github.com/mesh-agent/mesh-agent/internal/tables"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
 // followTable follows a table. There is one such follower for each table and
-// process: an iterator for each client would keep deleted objects alive.
+// process: one for each client would keep deleted objects alive.
 func followTable[T any](db *statedb.DB, table statedb.Table[T]) (follower, error) {
-	txn := db.WriteTxn(table)
-	changes, err := table.Changes(txn)
+	changes, err := tables.Follow(db, table)
 	if err != nil {
-		txn.Abort()
-		return nil, fmt.Errorf("following the table of %s: %w", table.Name(), err)
+		return nil, err
 	}
-	txn.Commit()
-	return &tableFollower[T]{db: db, changes: changes}, nil
+	return tableFollower[T]{changes}, nil
 }
 
-type tableFollower[T any] struct {
-	db      *statedb.DB
-	changes statedb.ChangeIterator[T]
-	more    <-chan struct{}
+type tableFollower[T any] struct{ changes *tables.Follower[T] }
+
+func (f tableFollower[T]) drain(_ time.Time, emit func(feedEntry)) bool {
+	f.changes.Drain(func(object T, deleted bool) { emit(feedEntry{object: object, deleted: deleted}) })
+	return true
 }
 
-func (f *tableFollower[T]) drain(_ time.Time, emit func(feedEntry)) bool {
-	txn := f.db.ReadTxn()
-	for {
-		changes, more := f.changes.Next(txn)
-		n := 0
-		for ch := range changes {
-			emit(feedEntry{object: ch.Object, deleted: ch.Deleted})
-			n++
-		}
-		if n == 0 {
-			f.more = more
-			return true
-		}
-	}
-}
+func (f tableFollower[T]) changed() <-chan struct{} { return f.changes.Changed() }
 
-func (f *tableFollower[T]) changed() <-chan struct{} { return f.more }
-
-func (f *tableFollower[T]) close() { f.changes.Close() }
+func (f tableFollower[T]) close() { f.changes.Close() }
 
 // ipFollower follows the winners of the cache.
 type ipFollower struct {

@@ -1,0 +1,54 @@
+package tables
+
+import (
+	"fmt"
+
+	"github.com/cilium/statedb"
+)
+
+// Follower tells what becomes of the objects of a table. It keeps deleted objects
+// until they were told, so each reader of a process should have one at most. It
+// belongs to one goroutine.
+type Follower[T any] struct {
+	db      *statedb.DB
+	changes statedb.ChangeIterator[T]
+	more    <-chan struct{}
+}
+
+// Follow returns a follower that has told nothing: the objects that are there
+// come first. It fails when the table is none of the database's.
+func Follow[T any](db *statedb.DB, table statedb.Table[T]) (*Follower[T], error) {
+	txn := db.WriteTxn(table)
+	defer txn.Abort()
+	changes, err := table.Changes(txn)
+	if err != nil {
+		return nil, fmt.Errorf("following the table of %s: %w", table.Name(), err)
+	}
+	txn.Commit()
+	return &Follower[T]{db: db, changes: changes}, nil
+}
+
+// Drain tells everything that has changed since it was called last: each object
+// once, as it is now or, deleted, as it was. Without changes it costs nothing.
+func (f *Follower[T]) Drain(tell func(object T, deleted bool)) {
+	txn := f.db.ReadTxn()
+	for {
+		changes, more := f.changes.Next(txn)
+		n := 0
+		for ch := range changes {
+			tell(ch.Object, ch.Deleted)
+			n++
+		}
+		if n == 0 {
+			f.more = more
+			return
+		}
+	}
+}
+
+// Changed is closed when there is more to tell than at the last Drain; nil before
+// the first one.
+func (f *Follower[T]) Changed() <-chan struct{} { return f.more }
+
+// Close lets go of the deleted objects.
+func (f *Follower[T]) Close() { f.changes.Close() }
