@@ -146,7 +146,14 @@ func (a *agent) sources(t *testing.T) api.Sources {
 		})}
 	}
 	ips.Apply([]ipcache.Op{host(c2, 131072, "web-0"), host(c3, 196608, "other")})
-	findings.NewWatch(found, a.mesh, ips).Look(time.Now())
+	watch, err := findings.NewWatch(found, findings.Sources{
+		DB: db, Mesh: a.mesh, IPs: ips, Nodes: n.Table(), Services: s.Global(), Identities: i.Table(), Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(watch.Close)
+	watch.Look(time.Now())
 	reg := health.New()
 	reg.NewScope("clustermesh").OK("fine")
 	return api.Sources{

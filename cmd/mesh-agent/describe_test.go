@@ -18,7 +18,7 @@ import (
 
 func aConflict() api.Conflict {
 	return api.Conflict{
-		Kind: "ip", Subject: "10.2.1.10/32", Clusters: []string{"c2", "c3"}, Since: now.Add(-time.Hour),
+		Kind: "ip", Code: "MESH-3101", Subject: "10.2.1.10/32", Rule: "cluster ID 2 precedes 3", Clusters: []string{"c2", "c3"}, Since: now.Add(-time.Hour),
 		Message: "two clusters claim 10.2.1.10/32: give their pods different ranges",
 	}
 }
@@ -64,7 +64,7 @@ func TestDescribe(t *testing.T) {
 		{"describe cluster", 2, "", "want RESOURCE NAME"},
 		{"describe cluster c2 -o wide", 2, "", "must be one of text, json, yaml"},
 		{"describe cluster c2 -c c2", 2, "", "give either the NAME"},
-		{"get conflicts", 0, "ip    10.2.1.10/32  c2,c3", ""},
+		{"get conflicts", 0, "ip    MESH-3101  10.2.1.10/32  c2,c3", ""},
 		{"get conflicts -c c9", 0, "", "No conflicts found."},
 		{"get conflict ip/10.2.1.10/32 -o name", 0, "ip/10.2.1.10/32\n", ""},
 		{"get events -c c2 -o wide", 0, "MESH-3101", ""},

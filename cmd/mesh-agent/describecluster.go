@@ -8,6 +8,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/reasons"
 )
 
@@ -124,7 +125,15 @@ func (d *conflictDescription) page(p *printer.Page, now time.Time) {
 	p.Line("Conflict about the %s %s", d.Conflict.Kind, printer.Painted{Text: d.Conflict.Subject, Color: printer.Bold})
 	p.Text("%s", d.Conflict.Message)
 	p.Blank()
-	p.Fields(printer.F("First seen", moment(&d.Conflict.Since, now)), printer.F("Clusters", d.Conflict.Clusters...))
+	p.Fields(present(
+		printer.F("Code", d.Conflict.Code),
+		printer.F("First seen", moment(&d.Conflict.Since, now)),
+		printer.F("Clusters", d.Conflict.Clusters...),
+		printer.F("Rule", d.Conflict.Rule),
+	)...)
+	if e, known := codes.Find(d.Conflict.Code); known {
+		p.Advice("%s", e.Remedy)
+	}
 	if len(d.Clusters) > 0 {
 		p.Section("The clusters now")
 		for i := range d.Clusters {

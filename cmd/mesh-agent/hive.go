@@ -135,13 +135,45 @@ func viewCell() cell.Cell {
 func findingsCell() cell.Cell {
 	return cell.Module(
 		"findings", "Conflicts and recent events",
-		cell.Invoke(func(jobs job.Group, f *findings.Findings, m api.Mesh, ips *ipcache.Cache) {
+		cell.Invoke(func(jobs job.Group, p findingsParams, reg prometheus.Registerer) error {
+			w, err := findings.NewWatch(p.Findings, p.sources())
+			if err != nil {
+				return err
+			}
 			jobs.Add(job.OneShot("watch", func(ctx context.Context, h cell.Health) error {
 				h.OK("watching")
-				return findings.NewWatch(f, m, ips).Run(ctx)
+				return w.Run(ctx)
 			}, job.WithShutdown()))
+			return reg.Register(findings.NewCollector(p.Findings))
 		}),
 	)
+}
+
+type findingsParams struct {
+	cell.In
+
+	Config     Config
+	DB         *statedb.DB
+	Findings   *findings.Findings
+	Mesh       api.Mesh
+	Own        *local.Cluster `optional:"true"`
+	Nodes      *nodes.Nodes
+	Services   *services.Services
+	Identities *allocator.Identities
+	IPs        *ipcache.Cache
+	Level      *logging.Level
+	Log        *slog.Logger
+}
+
+func (p findingsParams) sources() findings.Sources {
+	s := findings.Sources{
+		DB: p.DB, Mesh: p.Mesh, IPs: p.IPs, Nodes: p.Nodes.Table(), Services: p.Services.Global(), Identities: p.Identities.Table(),
+		LogLevel: p.Level, Log: p.Log,
+	}
+	if p.Config.Local.given() {
+		s.Described = p.Own
+	}
+	return s
 }
 
 // apiCell serves the view.

@@ -214,9 +214,11 @@ func ipTable() printer.Table[api.IP] {
 func conflictTable() printer.Table[api.Conflict] {
 	return printer.Table[api.Conflict]{
 		{Title: "KIND", Text: func(c api.Conflict) string { return c.Kind }},
+		{Title: "CODE", Text: func(c api.Conflict) string { return c.Code }},
 		{Title: "SUBJECT", Text: func(c api.Conflict) string { return c.Subject }},
 		{Title: "CLUSTERS", Text: func(c api.Conflict) string { return strings.Join(c.Clusters, ",") }},
 		{Title: "SINCE", Text: func(c api.Conflict) string { return ago(&c.Since) }},
+		{Title: "RULE", Wide: true, Text: func(c api.Conflict) string { return c.Rule }},
 		{Title: "MESSAGE", Text: func(c api.Conflict) string { return c.Message }},
 	}
 }
@@ -229,7 +231,7 @@ func eventTable() printer.Table[api.Event] {
 		{Title: "TIME", Text: func(e api.Event) string { return ago(&e.Time) }},
 		{Title: "CLUSTER", Text: func(e api.Event) string { return e.Cluster }},
 		{Title: "KIND", Text: func(e api.Event) string { return e.Kind }},
-		{Title: "CODE", Wide: true, Text: func(e api.Event) string { return e.Code }},
+		{Title: "CODE", Text: func(e api.Event) string { return e.Code }},
 		{Title: "OBJECT", Wide: true, Text: eventObject},
 		{Title: "MESSAGE", Text: func(e api.Event) string { return e.Message }},
 	}

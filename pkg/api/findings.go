@@ -11,7 +11,7 @@ import (
 
 func conflictResource() resource[*findings.Conflict, Conflict] {
 	return resource[*findings.Conflict, Conflict]{
-		name: "conflicts", summary: "What more than one cluster claims.", filters: []string{byCluster, byKind, byName},
+		name: "conflicts", summary: "What clusters disagree on.", filters: []string{byCluster, byKind, byName},
 		from: func(s *Server, v *view, q *query) (iter.Seq[*findings.Conflict], error) {
 			query := func() statedb.Query[*findings.Conflict] { return findings.ConflictByKey(q.after) }
 			return after(s.Conflicts, v.txn, q.after, (*findings.Conflict).Key, query), nil
@@ -78,7 +78,10 @@ func followEvents(s *Server) (follower, error) {
 }
 
 func toConflict(c *findings.Conflict) Conflict {
-	return Conflict{Kind: string(c.Kind), Subject: c.Subject, Clusters: orEmpty(c.Clusters), Message: c.Message, Since: c.Since.UTC()}
+	return Conflict{
+		Kind: string(c.Kind), Code: string(c.Code), Subject: c.Subject, Clusters: orEmpty(c.Clusters),
+		Message: c.Message, Rule: c.Rule, Since: c.Since.UTC(),
+	}
 }
 
 func toEvent(e *findings.Event) Event {

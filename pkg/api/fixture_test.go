@@ -124,7 +124,12 @@ func newFixture(t testing.TB, options ...Option) *fixture {
 	must(err)
 	f.findings, err = findings.New(db)
 	must(err)
-	f.watch = findings.NewWatch(f.findings, f.mesh, f.ips)
+	f.watch, err = findings.NewWatch(f.findings, findings.Sources{
+		DB: db, Mesh: f.mesh, IPs: f.ips, Nodes: f.nodes.Table(), Services: f.services.Global(), Identities: f.identities.Table(),
+		Log: slog.New(slog.DiscardHandler),
+	})
+	must(err)
+	t.Cleanup(f.watch.Close)
 	f.Server, err = NewServer(Sources{
 		Agent: AgentInfo{Version: "v1.2.3", Cluster: "c1", ClusterID: 1, Node: "node-1", Started: epoch.Add(-time.Hour), Mode: "run"},
 		DB:    db, Mesh: f.mesh, Nodes: f.nodes.Table(), Exported: f.services.Exported(), Slices: f.services.Slices(), Services: f.services.Global(),

@@ -376,9 +376,11 @@ type Settings map[string]string
 // disagree.
 type Conflict struct {
 	Kind     string    `json:"kind" enum:"cluster-id,cluster-name,pod-cidr,ip,node-ip,identity,service-port,service-affinity"`
-	Subject  string    `json:"subject" doc:"What it is about: a prefix, a cluster ID, the name of a service."`
+	Code     string    `json:"code" doc:"The stable code of the finding."`
+	Subject  string    `json:"subject" doc:"What it is about, unique within the kind: a prefix, a cluster ID or name, the name of a service, CLUSTER/ID of an identity."`
 	Clusters []string  `json:"clusters" doc:"Whose claims they are; the one that counts first."`
 	Message  string    `json:"message" doc:"What is so, and what to do about it."`
+	Rule     string    `json:"rule" doc:"Why the first one counts; empty when none counts more than the others."`
 	Since    time.Time `json:"since" doc:"When this agent first saw it."`
 }
 

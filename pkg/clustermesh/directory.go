@@ -2,6 +2,8 @@ package clustermesh
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"log/slog"
 
 	"github.com/mesh-agent/mesh-agent/internal/dirwatch"
@@ -37,8 +39,16 @@ func (d *directory) run(ctx context.Context, found func(files map[string]File, i
 	return d.Run(ctx, func(files map[string]File, err error) {
 		ignored := d.ignored
 		if err != nil {
-			ignored = []Ignored{{d.Path, "the directory itself cannot be read; what is known is kept: " + err.Error()}}
+			ignored = []Ignored{{File: d.Path, Reason: unreadable(err), Directory: true}}
 		}
 		found(files, ignored)
 	})
+}
+
+// unreadable says why the directory cannot be read.
+func unreadable(err error) string {
+	if errors.Is(err, fs.ErrNotExist) {
+		return "the directory itself cannot be read; what is known is kept: it does not exist"
+	}
+	return "the directory itself cannot be read; what is known is kept: " + err.Error()
 }

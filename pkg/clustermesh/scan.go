@@ -27,6 +27,8 @@ type File struct {
 type Ignored struct {
 	File   string `json:"file"`
 	Reason string `json:"reason"`
+	// Directory: it is the mesh directory itself, which cannot be read.
+	Directory bool `json:"-"`
 }
 
 // listing is what one scan of the directory found.

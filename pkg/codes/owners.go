@@ -13,6 +13,7 @@ const (
 	Checks        Owner = "checks"        // pkg/checks: a mesh directory before it is applied
 	Troubleshoot  Owner = "troubleshoot"  // pkg/troubleshoot: why a cluster cannot be connected
 	IdentityCheck Owner = "identitycheck" // pkg/identity: the identities that a kvstore holds
+	Agent         Owner = "agent"         // pkg/findings: what became of the agent's surroundings
 )
 
 // owners are the parts of the registry, by who finds what is in them.
@@ -27,5 +28,6 @@ func owners() map[Owner][]Entry {
 		Checks:        checks(),
 		Troubleshoot:  troubles(),
 		IdentityCheck: identityCheck(),
+		Agent:         agent(),
 	}
 }

@@ -1,12 +1,10 @@
 package findings
 
 import (
-	"net/netip"
 	"testing"
 
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/codes/codestest"
-	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -54,11 +52,4 @@ func TestEveryEventIsReached(t *testing.T) {
 		}
 	}
 	codestest.Reached(t, codes.Events, reached...)
-}
-
-func TestEveryConflictIsReached(t *testing.T) {
-	t.Parallel()
-	address := addressConflict(netip.MustParsePrefix("10.0.0.1/32"), []*ipcache.Entry{claim("10.0.0.1/32", 1), claim("10.0.0.1/32", 2)})
-	ids, _ := idConflicts(nil, []remotecluster.Status{{Name: "c2", IDConflict: &remotecluster.IDConflict{ID: 1, Holder: "c1"}}})
-	codestest.Reached(t, codes.Conflicts, address.code(), ids[0].code())
 }

@@ -1,53 +1,15 @@
 package findings
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
-	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
-	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
-
-// addressConflict is the conflict that the claims on a prefix make, the winner
-// first. There are claims of more than one cluster among them.
-func addressConflict(p netip.Prefix, claims []*ipcache.Entry) *Conflict {
-	c := &Conflict{Kind: kindOf(claims), Subject: p.String()}
-	winner := claims[0]
-	var rival *ipcache.Entry // the strongest claim of another cluster
-	for _, e := range claims {
-		if name := e.Cluster().Name; !c.Involves(name) {
-			c.Clusters = append(c.Clusters, name)
-		}
-		if rival == nil && *e.Cluster() != *winner.Cluster() {
-			rival = e
-		}
-	}
-	c.Message = fmt.Sprintf("%s is claimed by %s; %s counts (%s). Traffic for the others goes there: give each cluster addresses of its own",
-		p, list(c.Clusters), winner.Cluster().Name, rival.Weakness(winner))
-	return c
-}
-
-// kindOf is the kind of the conflict between claims on one prefix.
-func kindOf(claims []*ipcache.Entry) Kind {
-	all := func(is func(ipcache.Kind) bool) bool {
-		return !slices.ContainsFunc(claims, func(e *ipcache.Entry) bool { return !is(e.Kind()) })
-	}
-	switch {
-	case all(func(k ipcache.Kind) bool { return k == ipcache.KindPodCIDR }):
-		return KindPodCIDR
-	case all(func(k ipcache.Kind) bool {
-		return k == ipcache.KindNode || k == ipcache.KindHealth || k == ipcache.KindIngress
-	}):
-		return KindNodeIP
-	default:
-		return KindIP
-	}
-}
 
 // list is "a, b and c".
 func list(names []string) string {
@@ -62,6 +24,9 @@ func list(names []string) string {
 type move struct {
 	old, now *Conflict
 }
+
+// resolved is the kind of the event that a conflict is over.
+const resolved = "conflict-resolved"
 
 // maxMoves is how many conflicts of a kind are told one by one. When two
 // clusters are given the same network at once, one line says it all; the
@@ -80,7 +45,7 @@ func conflictEvents(moves []move) []Event {
 		what, c := class{verb: "conflict"}, m.now
 		switch {
 		case m.now == nil:
-			what.verb, c = "conflict-resolved", m.old
+			what.verb, c = resolved, m.old
 		case m.old != nil:
 			what.verb = "conflict-changed"
 		}
@@ -106,11 +71,11 @@ func conflictEvents(moves []move) []Event {
 
 func conflictEvent(verb string, c *Conflict) Event {
 	message := c.Message
-	if verb == "conflict-resolved" {
+	if verb == resolved {
 		message = fmt.Sprintf("no longer in conflict: %s, between %s", c.Subject, list(c.Clusters))
 	}
 	return Event{
-		Clusters: c.Clusters, Kind: verb, Code: c.code(), Message: message, Resource: "conflicts", Name: c.Key(),
+		Clusters: c.Clusters, Kind: verb, Code: c.Code, Message: message, Resource: "conflicts", Name: c.Key(),
 		Evidence: map[string]string{"kind": string(c.Kind), "subject": c.Subject, "clusters": strings.Join(c.Clusters, ",")},
 	}
 }
@@ -118,9 +83,9 @@ func conflictEvent(verb string, c *Conflict) Event {
 // summary is one event for many conflicts of a kind.
 func summary(verb string, all []*Conflict) Event {
 	first := all[0]
-	text := map[string]string{"conflict": "new conflicts", "conflict-changed": "conflicts changed", "conflict-resolved": "conflicts are resolved"}[verb]
+	text := map[string]string{"conflict": "new conflicts", "conflict-changed": "conflicts changed", resolved: "conflicts are resolved"}[verb]
 	e := Event{
-		Kind: verb, Code: first.code(), Resource: "conflicts",
+		Kind: verb, Code: first.Code, Resource: "conflicts",
 		Message:  fmt.Sprintf("%d %s of kind %s, such as: %s", len(all), text, first.Kind, conflictEvent(verb, first).Message),
 		Evidence: map[string]string{"kind": string(first.Kind), "count": strconv.Itoa(len(all)), "first": first.Subject, "last": all[len(all)-1].Subject},
 	}
@@ -134,30 +99,48 @@ func summary(verb string, all []*Conflict) Event {
 	return e
 }
 
-func (c *Conflict) code() codes.Code {
-	if c.Kind == KindClusterID {
-		return codes.ClusterIDConflict
-	}
-	return codes.AddressConflict
-}
-
-// idConflicts compares the cluster IDs that were in conflict with those that
-// are. The one who holds an ID counts; the others are left out.
-func idConflicts(before, now []remotecluster.Status) (came []*Conflict, gone []string) {
-	are := sharedIDs(now)
-	for _, id := range slices.Sorted(maps.Keys(are)) {
-		names := are[id]
-		came = append(came, &Conflict{
-			Kind: KindClusterID, Subject: strconv.Itoa(int(id)), Clusters: names,
+// idConflicts are the cluster IDs that several clusters have. The one who holds an
+// ID counts; the others are left out.
+func idConflicts(clusters []remotecluster.Status) []*Conflict {
+	var all []*Conflict
+	for id, names := range sharedIDs(clusters) {
+		all = append(all, &Conflict{
+			Kind: KindClusterID, Code: codes.ClusterIDConflict, Subject: strconv.Itoa(int(id)), Clusters: names,
+			Rule:    "who had it first keeps it until its client file is gone; the own cluster always has its own",
 			Message: fmt.Sprintf("cluster ID %d is that of %s; %s has it, and nothing is read of the others: give each cluster an ID of its own", id, list(names), names[0]),
 		})
 	}
-	for id := range sharedIDs(before) {
-		if are[id] == nil {
-			gone = append(gone, fmt.Sprintf("%s/%d", KindClusterID, id))
+	return all
+}
+
+// rangeConflicts are the clusters with entries that are refused because their
+// identities are outside of the cluster's range.
+func rangeConflicts(clusters []remotecluster.Status) []*Conflict {
+	var all []*Conflict
+	for i := range clusters {
+		c := &clusters[i]
+		var texts []string
+		example := ""
+		for _, r := range []wire.Resource{wire.Identities, wire.IPs} {
+			s := c.Sources[r]
+			if n := s.Rejections[wire.ReasonRange]; n > 0 {
+				texts = append(texts, fmt.Sprintf("%d of its %s", n, r))
+				if strings.HasPrefix(s.Example.Why, string(wire.ReasonRange)+":") {
+					example = cmp.Or(example, ", such as "+s.Example.String())
+				}
+			}
 		}
+		if len(texts) == 0 {
+			continue
+		}
+		all = append(all, &Conflict{
+			Kind: KindIdentity, Code: codes.IdentityRangeConflict, Subject: c.Name, Clusters: []string{c.Name},
+			Rule: "an identity outside of its cluster's range is never used",
+			Message: fmt.Sprintf("%s have identities outside of the range of cluster %s (ID %d) and are refused%s",
+				list(texts), c.Name, c.ID, example),
+		})
 	}
-	return came, gone
+	return all
 }
 
 // sharedIDs are the IDs that several clusters have, each with its holder and

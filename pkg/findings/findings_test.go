@@ -1,8 +1,11 @@
 package findings
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"slices"
 	"strings"
@@ -13,8 +16,15 @@ import (
 	"github.com/cilium/statedb"
 	"go.uber.org/goleak"
 
+	"github.com/mesh-agent/mesh-agent/internal/logging"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/local"
+	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -27,6 +37,7 @@ type mesh struct {
 	mu       sync.Mutex
 	clusters []remotecluster.Status
 	own      remotecluster.Status // no name: it is not read
+	ignored  []clustermesh.Ignored
 	revision uint64
 }
 
@@ -34,6 +45,12 @@ func (m *mesh) Clusters() []remotecluster.Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.clusters)
+}
+
+func (m *mesh) Ignored() []clustermesh.Ignored {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.ignored)
 }
 
 func (m *mesh) Local() (remotecluster.Status, bool) { return m.own, m.own.Name != "" }
@@ -51,25 +68,43 @@ func (m *mesh) set(clusters ...remotecluster.Status) {
 	m.revision++
 }
 
-// world is a watch over a real cache and a mesh.
+// world is a watch over a real cache, real tables and a mesh.
 type world struct {
-	t     *testing.T
-	db    *statedb.DB
-	mesh  *mesh
-	ips   *ipcache.Cache
-	found *Findings
-	watch *Watch
-	now   time.Time
-	seen  uint64 // events
+	t          *testing.T
+	db         *statedb.DB
+	mesh       *mesh
+	ips        *ipcache.Cache
+	nodes      *nodes.Nodes
+	services   *services.Services
+	identities *allocator.Identities
+	own        *local.Cluster
+	level      *logging.Level
+	log        bytes.Buffer
+	applyNodes func([]store.Change[nodes.Node])
+	found      *Findings
+	watch      *Watch
+	now        time.Time
+	seen       uint64 // events
 }
 
 func newWorld(t *testing.T) *world {
 	w := &world{t: t, db: statedb.New(), mesh: &mesh{}, ips: ipcache.New(), now: epoch}
-	var err error
-	if w.found, err = New(w.db); err != nil {
+	var errs [7]error
+	var log *slog.Logger
+	w.found, errs[0] = New(w.db)
+	w.nodes, errs[1] = nodes.New(w.db)
+	w.services, errs[2] = services.New(w.db)
+	w.identities, errs[3] = allocator.New(w.db)
+	w.own, errs[4] = local.New(w.db)
+	log, w.level, errs[5] = logging.New(&w.log, "info", "text")
+	w.watch, errs[6] = NewWatch(w.found, Sources{
+		DB: w.db, Mesh: w.mesh, IPs: w.ips, Nodes: w.nodes.Table(), Services: w.services.Global(), Identities: w.identities.Table(),
+		Described: w.own, LogLevel: w.level, Log: log,
+	})
+	if err := errors.Join(errs[:]...); err != nil {
 		t.Fatal(err)
 	}
-	w.watch = NewWatch(w.found, w.mesh, w.ips)
+	w.applyNodes = appliesNodes(t, w)
 	return w
 }
 
@@ -161,7 +196,7 @@ func TestConflictsHaveTheKindOfTheirClaims(t *testing.T) {
 	}
 	w.claims(of(ipcache.KindPodCIDR, 2), of(ipcache.KindPodCIDR, 3))
 	w.look()
-	w.expectConflicts("two pod networks", "pod-cidr/10.0.0.0/24 c2,c3 since 1s")
+	w.expectConflicts("two pod networks, which their nodes tell")
 	w.claims(of(ipcache.KindCIDR, 4))
 	w.look()
 	w.expectConflicts("and something else", "ip/10.0.0.0/24 c4,c2,c3 since 2s")
@@ -207,7 +242,7 @@ func TestWhatPassedByIsFoundAgain(t *testing.T) {
 			Prefix: netip.MustParsePrefix("10.9.9.9/32"), Cluster: &ipcache.Cluster{Name: "c2", ID: 2}, Identity: uint32(i),
 		})}})
 	}
-	if _, held := w.ips.Since(w.watch.revision, nil); held {
+	if _, held := w.ips.Since(w.watch.claims.revision, nil); held {
 		t.Fatal("the cache still holds all of it: the test shows nothing")
 	}
 	w.look()

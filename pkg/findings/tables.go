@@ -24,35 +24,34 @@ const (
 // MaxEvents is how many events are kept; the oldest ones go.
 const MaxEvents = 1000
 
-// Kind says what a conflict is about, as interface.md names it.
-type Kind string
-
-// The kinds that are found today.
-const (
-	KindIP        Kind = "ip"         // a prefix that more than one cluster claims
-	KindNodeIP    Kind = "node-ip"    // the same, and every claim is that of a node's own address
-	KindPodCIDR   Kind = "pod-cidr"   // the same, and every claim is that of a node's pod network
-	KindClusterID Kind = "cluster-id" // a cluster ID that more than one cluster has
-)
-
 // Conflict is something that clusters disagree on. It is immutable.
 type Conflict struct {
 	Kind     Kind
+	Code     codes.Code
 	Subject  string   // what they disagree on, unique within the kind
 	Clusters []string // the one that counts first
 	Message  string   // what is so, and what to do
+	Rule     string   // why the first one counts; empty when none counts more than the others
 	Since    time.Time
 }
 
 // Key is "kind/subject".
-func (c *Conflict) Key() string { return string(c.Kind) + "/" + c.Subject }
+func (c *Conflict) Key() string { return key(c.Kind, c.Subject) }
+
+func key(k Kind, subject string) string { return string(k) + "/" + subject }
 
 // Involves tells whether the cluster is one of those that disagree.
 func (c *Conflict) Involves(cluster string) bool { return slices.Contains(c.Clusters, cluster) }
 
 // says tells whether both say the same, whenever they began.
 func (c *Conflict) says(o *Conflict) bool {
-	return c.Key() == o.Key() && c.Message == o.Message && slices.Equal(c.Clusters, o.Clusters)
+	return c.Key() == o.Key() && c.Message == o.Message && c.Rule == o.Rule && !c.differs(o)
+}
+
+// differs tells whether the other one is about other clusters, or another one
+// counts: that is worth an event, which another number in the message is not.
+func (c *Conflict) differs(o *Conflict) bool {
+	return c.Code != o.Code || !slices.Equal(c.Clusters, o.Clusters)
 }
 
 // Event is something that happened. It is immutable.
@@ -123,15 +122,15 @@ func (f *Findings) Events() statedb.Table[*Event] { return f.events }
 
 // apply makes conflicts come and go, and adds events for that and for whatever
 // else happened, all at once. A conflict that was there before keeps the time
-// at which it began.
-func (f *Findings) apply(now time.Time, came []*Conflict, gone []string, happened []Event) {
-	if len(came)+len(gone)+len(happened) == 0 {
-		return
+// at which it began. The events are returned as they are in the table.
+func (f *Findings) apply(now time.Time, v verdicts, happened []Event) []Event {
+	if len(v.came)+len(v.gone)+len(happened) == 0 {
+		return nil
 	}
 	txn := f.db.WriteTxn(f.conflicts, f.events)
 	defer txn.Abort()
 	var moves []move
-	for _, c := range came {
+	for _, c := range v.came {
 		old, _, found := f.conflicts.Get(txn, ConflictByKey(c.Key()))
 		if found && old.says(c) {
 			continue
@@ -142,9 +141,11 @@ func (f *Findings) apply(now time.Time, came []*Conflict, gone []string, happene
 		}
 		_, _, err := f.conflicts.Insert(txn, &dated)
 		tables.Must(err)
-		moves = append(moves, move{old: old, now: &dated})
+		if !found || old.differs(c) {
+			moves = append(moves, move{old: old, now: &dated})
+		}
 	}
-	for _, key := range gone {
+	for _, key := range v.gone {
 		old, _, found := f.conflicts.Get(txn, ConflictByKey(key))
 		if !found {
 			continue
@@ -153,15 +154,18 @@ func (f *Findings) apply(now time.Time, came []*Conflict, gone []string, happene
 		tables.Must(err)
 		moves = append(moves, move{old: old})
 	}
-	f.log(txn, now, append(conflictEvents(moves), happened...))
+	told := f.add(txn, now, append(conflictEvents(moves), happened...))
 	txn.Commit()
+	return told
 }
 
-// log adds events and drops the oldest ones.
-func (f *Findings) log(txn statedb.WriteTxn, now time.Time, happened []Event) {
-	for _, e := range happened {
+// add takes events into the ring and drops the oldest ones.
+func (f *Findings) add(txn statedb.WriteTxn, now time.Time, happened []Event) []Event {
+	for i := range happened {
+		e := happened[i]
 		f.lastID++
 		e.ID, e.Time = f.lastID, now
+		happened[i] = e
 		_, _, err := f.events.Insert(txn, &e)
 		tables.Must(err)
 	}
@@ -172,16 +176,19 @@ func (f *Findings) log(txn statedb.WriteTxn, now time.Time, happened []Event) {
 			break
 		}
 	}
+	return happened
 }
 
 // TableHeader implements [statedb.TableWritable].
 func (*Conflict) TableHeader() []string {
-	return []string{"Kind", "Subject", "Clusters", "Since", "Message"}
+	return []string{"Kind", "Code", "Subject", "Clusters", "Since", "Message", "Rule"}
 }
 
 // TableRow implements [statedb.TableWritable].
 func (c *Conflict) TableRow() []string {
-	return []string{string(c.Kind), c.Subject, strings.Join(c.Clusters, ", "), c.Since.UTC().Format(time.RFC3339), c.Message}
+	return []string{
+		string(c.Kind), string(c.Code), c.Subject, strings.Join(c.Clusters, ", "), c.Since.UTC().Format(time.RFC3339), c.Message, c.Rule,
+	}
 }
 
 // TableHeader implements [statedb.TableWritable].

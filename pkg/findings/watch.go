@@ -2,13 +2,23 @@ package findings
 
 import (
 	"context"
-	"net/netip"
-	"slices"
+	"errors"
+	"log/slog"
 	"time"
 
+	"github.com/cilium/statedb"
+
+	"github.com/mesh-agent/mesh-agent/internal/logging"
+	"github.com/mesh-agent/mesh-agent/internal/tables"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/local"
+	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
 
 // Mesh is what a Watch asks about the clusters. Its methods answer at once.
@@ -17,40 +27,82 @@ type Mesh interface {
 	Clusters() []remotecluster.Status
 	// Local describes the own cluster, when its kvstore is read.
 	Local() (remotecluster.Status, bool)
+	// Ignored lists what of the mesh directory is ignored, sorted by file.
+	Ignored() []clustermesh.Ignored
 	// Revision grows with every change of a cluster's state.
 	Revision() uint64
 }
 
+// Sources is what a Watch reads.
+type Sources struct {
+	DB         *statedb.DB
+	Mesh       Mesh
+	IPs        *ipcache.Cache
+	Nodes      statedb.Table[*nodes.Node]
+	Services   statedb.Table[*services.Global]
+	Identities statedb.Table[*allocator.Identity]
+	Described  *local.Cluster // nil: nobody describes the own cluster
+	LogLevel   *logging.Level // nil: nobody changes it
+	Log        *slog.Logger   // each event is a line of it
+}
+
 // How often a Watch looks.
 const (
-	clustersInterval = 200 * time.Millisecond // at the clusters, when something changed about them
-	countsInterval   = time.Second            // at their counts, which change without it
-	addressesPause   = 10 * time.Millisecond  // between two looks at the addresses, so that many come at once
+	interval       = 200 * time.Millisecond // at what has changed
+	countsInterval = 600 * time.Millisecond // at the counts of clusters, which change without a sign of it
+	addressesPause = 10 * time.Millisecond  // between two looks at the addresses, so that many come at once
 )
 
 // Watch derives the findings.
 type Watch struct {
 	findings *Findings
-	mesh     Mesh
-	ips      *ipcache.Cache
+	Sources
 
-	page      []ipcache.Change
-	revision  uint64 // of the cache, up to where its changes are known
-	clusters  []remotecluster.Status
-	own       []remotecluster.Status // the own cluster, if its kvstore is read
-	seen      uint64                 // the mesh's revision when clusters was taken
-	looked    time.Time              // when that was
-	conflicts map[string]Kind        // by prefix: those that there are
+	// The detectors, each fed from one source.
+	claims   *claims
+	networks *networks
+	twins    *twins
+	ports    *ports
+	names    *clusterNames
+	states   book // what follows from the clusters' states
+
+	nodes      *tables.Follower[*nodes.Node]
+	services   *tables.Follower[*services.Global]
+	identities *tables.Follower[*allocator.Identity]
+
+	clusters []remotecluster.Status
+	own      []remotecluster.Status // the own cluster, if its kvstore is read
+	around   surroundings
+	seen     uint64    // the mesh's revision when clusters was taken
+	looked   time.Time // when that was
 }
 
-// NewWatch returns a watch that has not looked yet.
-func NewWatch(f *Findings, mesh Mesh, ips *ipcache.Cache) *Watch {
-	return &Watch{findings: f, mesh: mesh, ips: ips, page: make([]ipcache.Change, 0, 1024), conflicts: make(map[string]Kind)}
+// NewWatch returns a watch that has not looked yet. It fails when a table is none
+// of the database's.
+func NewWatch(f *Findings, s Sources) (*Watch, error) {
+	w := &Watch{
+		findings: f, Sources: s,
+		claims: newClaims(s.IPs), networks: newNetworks(), ports: newPorts(), names: newClusterNames(), states: make(book),
+	}
+	w.twins = newTwins(w.identity)
+	var errs [3]error
+	w.nodes, errs[0] = tables.Follow(s.DB, s.Nodes)
+	w.services, errs[1] = tables.Follow(s.DB, s.Services)
+	w.identities, errs[2] = tables.Follow(s.DB, s.Identities)
+	return w, errors.Join(errs[:]...)
+}
+
+// Close lets go of the tables. A watch that runs does so when it ends.
+func (w *Watch) Close() {
+	w.nodes.Close()
+	w.services.Close()
+	w.identities.Close()
 }
 
 // Run looks until ctx ends. It is called once.
 func (w *Watch) Run(ctx context.Context) error {
-	tick := time.NewTicker(clustersInterval)
+	defer w.Close()
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	w.Look(time.Now())
 	for {
@@ -59,105 +111,92 @@ func (w *Watch) Run(ctx context.Context) error {
 			return ctx.Err()
 		case now := <-tick.C:
 			w.Look(now)
-		case <-w.ips.Changed(w.revision):
+		case <-w.IPs.Changed(w.claims.revision):
 			if err := waiting.Sleep(ctx, addressesPause); err != nil {
 				return err
 			}
-			// The clusters wait for the tick: while hundreds of them begin, each
+			// The rest waits for the tick: while hundreds of clusters begin, each
 			// change of an address would have all of them looked at.
-			came, gone := w.addresses()
-			w.findings.apply(time.Now(), came, gone, nil)
+			var v verdicts
+			w.claims.look(&v)
+			w.tell(time.Now(), v, nil)
 		}
 	}
 }
 
 // Look takes everything that is new to the tables. Run calls it; it is called by
-// one goroutine at a time.
+// one goroutine at a time. Where nothing has changed it costs next to nothing.
 func (w *Watch) Look(now time.Time) {
-	came, gone := w.addresses()
-	happened, more, less := w.meshChanges(now)
-	w.findings.apply(now, append(came, more...), append(gone, less...), happened)
+	var v verdicts
+	w.claims.look(&v)
+	w.nodes.Drain(w.networks.set)
+	w.networks.look(&v)
+	w.identities.Drain(w.twins.set)
+	w.twins.look(&v)
+	w.services.Drain(func(g *services.Global, deleted bool) { w.ports.set(g, deleted, &v) })
+	w.tell(now, v, w.meshChanges(now, &v))
 }
 
-// addresses finds the conflicts that came and went since the last look.
-func (w *Watch) addresses() (came []*Conflict, gone []string) {
-	touched := make(map[netip.Prefix]bool)
-	for {
-		changes, held := w.ips.Since(w.revision, w.page)
-		if !held {
-			return w.everyAddress()
-		}
-		for _, ch := range changes {
-			if ch.Conflict {
-				touched[ch.Prefix()] = true
-			}
-		}
-		w.revision += uint64(len(changes))
-		if len(changes) < cap(w.page) {
-			break
-		}
-	}
-	prefixes := make([]netip.Prefix, 0, len(touched))
-	for p := range touched {
-		prefixes = append(prefixes, p)
-	}
-	slices.SortFunc(prefixes, netip.Prefix.Compare)
-	return w.judge(prefixes)
+// identity asks the table.
+func (w *Watch) identity(cluster string, id uint32) *allocator.Identity {
+	i, _, _ := w.Identities.Get(w.DB.ReadTxn(), allocator.ByKey(id, cluster))
+	return i
 }
 
-// everyAddress looks at everything again: more has changed than is held.
-func (w *Watch) everyAddress() (came []*Conflict, gone []string) {
-	w.revision = w.ips.Revision()
-	s := w.ips.Snapshot() // what has changed since it was made, or is still to be in it, comes as changes
-	if at := s.Revision(); at < w.revision {
-		w.revision = at
-	}
-	prefixes := slices.Collect(s.Contested())
-	known := make(map[string]bool, len(prefixes))
-	for _, p := range prefixes {
-		known[p.String()] = true
-	}
-	for subject := range w.conflicts {
-		if p, err := netip.ParsePrefix(subject); err == nil && !known[subject] {
-			prefixes = append(prefixes, p)
-		}
-	}
-	return w.judge(prefixes)
-}
-
-// judge compares the claims on some prefixes with the conflicts that are known.
-func (w *Watch) judge(prefixes []netip.Prefix) (came []*Conflict, gone []string) {
-	for _, p := range prefixes {
-		claims, conflict := w.ips.Contest(p)
-		subject := p.String()
-		before, was := w.conflicts[subject]
-		if conflict {
-			c := addressConflict(p, claims)
-			w.conflicts[subject] = c.Kind
-			came = append(came, c)
-		} else {
-			delete(w.conflicts, subject)
-		}
-		if was && (!conflict || w.conflicts[subject] != before) {
-			gone = append(gone, string(before)+"/"+subject)
-		}
-	}
-	return came, gone
+func (w *Watch) nodesOf(cluster string) []*nodes.Node {
+	return statedb.Collect(nodes.ByCluster(w.DB.ReadTxn(), w.Nodes, cluster))
 }
 
 // meshChanges tells what became of the clusters since the last look.
-func (w *Watch) meshChanges(now time.Time) (happened []Event, came []*Conflict, gone []string) {
-	revision := w.mesh.Revision()
+func (w *Watch) meshChanges(now time.Time, v *verdicts) (happened []Event) {
+	revision := w.Mesh.Revision()
 	if revision == w.seen && now.Sub(w.looked) < countsInterval {
-		return nil, nil, nil
+		return nil
 	}
-	clusters := w.mesh.Clusters()
+	clusters := w.Mesh.Clusters()
 	happened = clusterEvents(w.clusters, clusters)
-	if own, is := w.mesh.Local(); is {
+	all := clusters
+	if own, is := w.Mesh.Local(); is {
 		happened = append(happened, ownEvents(w.own, own)...)
 		w.own = []remotecluster.Status{own}
+		all = append(clusters[:len(clusters):len(clusters)], own)
 	}
-	came, gone = idConflicts(w.clusters, clusters)
-	w.clusters, w.seen, w.looked = clusters, revision, now
-	return happened, came, gone
+	found := append(idConflicts(clusters), rangeConflicts(all)...)
+	w.states.settleAll(append(found, w.names.look(now, clusters, w.nodesOf)...), v)
+	around := w.surroundings()
+	happened = append(happened, agentEvents(w.around, around)...)
+	w.clusters, w.around, w.seen, w.looked = clusters, around, revision, now
+	return happened
+}
+
+func (w *Watch) surroundings() surroundings {
+	s := surroundings{ignored: w.Mesh.Ignored()}
+	if w.Described != nil {
+		st := w.Described.State()
+		s.mistakes = mistakes(st.Err, st.Refused)
+	}
+	if w.LogLevel != nil {
+		s.level = w.LogLevel.Get()
+	}
+	return s
+}
+
+// tell takes what was found to the tables and to the log.
+func (w *Watch) tell(now time.Time, v verdicts, happened []Event) {
+	v.sort()
+	for _, e := range w.findings.apply(now, v, happened) {
+		attributes := []any{"code", string(e.Code)}
+		if len(e.Clusters) > 0 {
+			attributes = append(attributes, "cluster", e.Clusters[0])
+		}
+		w.Log.Log(context.Background(), e.level(), e.Message, attributes...)
+	}
+}
+
+// level is that of the line about the event.
+func (e *Event) level() slog.Level {
+	if e.Kind == resolved || e.Code.Severity() == codes.Info {
+		return slog.LevelInfo
+	}
+	return slog.LevelWarn
 }

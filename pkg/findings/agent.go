@@ -1,0 +1,89 @@
+package findings
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+)
+
+// surroundings is what the agent is configured with, at one look.
+type surroundings struct {
+	ignored  []clustermesh.Ignored // sorted by file
+	mistakes string                // of the description of the own cluster; empty when it is whole
+	level    string                // of the log; empty when nobody knows
+}
+
+// agentEvents tells what became of the surroundings between two looks.
+func agentEvents(before, now surroundings) []Event {
+	events := fileEvents(before.ignored, now.ignored)
+	switch was, is := before.mistakes, now.mistakes; {
+	case withoutPorts(was) == withoutPorts(is):
+	case is == "":
+		events = append(events, agentEvent("description-well", codes.DescriptionWell, "the description of the own cluster is whole again", "health", "local.source"))
+	default:
+		events = append(events, agentEvent("description-broken", codes.DescriptionBroken,
+			"not everything counts that describes the own cluster, what was known before stays: "+is, "health", "local.source", "problem", is))
+	}
+	if before.level != "" && now.level != before.level {
+		events = append(events, agentEvent("log-level", codes.LogLevelChanged,
+			fmt.Sprintf("the level of the log is %s, was %s", now.level, before.level), "", "", "before", before.level, "now", now.level))
+	}
+	return events
+}
+
+// fileEvents tells which files of the mesh directory are ignored, or not any more.
+func fileEvents(before, now []clustermesh.Ignored) []Event {
+	var events []Event
+	for _, i := range now {
+		if slices.Contains(before, i) {
+			continue
+		}
+		if i.Directory {
+			events = append(events, agentEvent("directory-unreadable", codes.DirectoryUnreadable,
+				fmt.Sprintf("the mesh directory %s: %s", i.File, i.Reason), "", "", "directory", i.File))
+			continue
+		}
+		events = append(events, agentEvent("file-ignored", codes.FileIgnored,
+			fmt.Sprintf("%s in the mesh directory is ignored: %s", i.File, i.Reason), "", "", "file", i.File, "reason", i.Reason))
+	}
+	for _, i := range before {
+		if slices.ContainsFunc(now, func(o clustermesh.Ignored) bool { return o.File == i.File || o.Directory }) {
+			continue // for another reason now, or nobody knows
+		}
+		if i.Directory {
+			events = append(events, agentEvent("directory-readable", codes.DirectoryReadable,
+				fmt.Sprintf("the mesh directory %s can be read again", i.File), "", "", "directory", i.File))
+			continue
+		}
+		events = append(events, agentEvent("file-taken", codes.FileTaken,
+			fmt.Sprintf("%s in the mesh directory is not ignored any more", i.File), "", "", "file", i.File))
+	}
+	return events
+}
+
+// agentEvent is one that is about no cluster; evidence is name, value, name, value.
+func agentEvent(kind string, code codes.Code, message, resource, name string, evidence ...string) Event {
+	e := Event{Kind: kind, Code: code, Message: message, Resource: resource, Name: name, Evidence: make(map[string]string)}
+	for i := 0; i+1 < len(evidence); i += 2 {
+		e.Evidence[evidence[i]] = evidence[i+1]
+	}
+	return e
+}
+
+// maxMistakes is how many mistakes of the description are told.
+const maxMistakes = 3
+
+// mistakes says what is wrong with the description; empty when nothing is.
+func mistakes(err error, refused []string) string {
+	if err != nil {
+		return err.Error()
+	}
+	text := strings.Join(refused[:min(len(refused), maxMistakes)], "; ")
+	if n := len(refused) - maxMistakes; n > 0 {
+		text += fmt.Sprintf("; and %d more", n)
+	}
+	return text
+}

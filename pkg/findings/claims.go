@@ -1,0 +1,129 @@
+package findings
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+)
+
+// claims finds the prefixes that several clusters claim. The cache itself knows
+// where claims meet, so nothing is kept here but what was found.
+type claims struct {
+	ips      *ipcache.Cache
+	page     []ipcache.Change
+	revision uint64 // of the cache, up to where its changes are known
+	found    map[netip.Prefix]Kind
+	book     book
+}
+
+func newClaims(ips *ipcache.Cache) *claims {
+	return &claims{ips: ips, page: make([]ipcache.Change, 0, 1024), found: make(map[netip.Prefix]Kind), book: make(book)}
+}
+
+// look judges the prefixes at which something has changed since the last look.
+func (d *claims) look(v *verdicts) {
+	touched := make(map[netip.Prefix]bool)
+	for {
+		changes, held := d.ips.Since(d.revision, d.page)
+		if !held {
+			d.lookAtAll(v)
+			return
+		}
+		for _, ch := range changes {
+			if ch.Conflict {
+				touched[ch.Prefix()] = true
+			}
+		}
+		d.revision += uint64(len(changes))
+		if len(changes) < cap(d.page) {
+			break
+		}
+	}
+	d.judge(maps.Keys(touched), v)
+}
+
+// lookAtAll judges everything again: more has changed than is held.
+func (d *claims) lookAtAll(v *verdicts) {
+	d.revision = d.ips.Revision()
+	s := d.ips.Snapshot() // what has changed since it was made, or is still to be in it, comes as changes
+	if at := s.Revision(); at < d.revision {
+		d.revision = at
+	}
+	touched := make(map[netip.Prefix]bool)
+	for p := range s.Contested() {
+		touched[p] = true
+	}
+	for p := range d.found {
+		touched[p] = true
+	}
+	d.judge(maps.Keys(touched), v)
+}
+
+// judge compares the claims on some prefixes with the conflicts that are known.
+func (d *claims) judge(prefixes iter.Seq[netip.Prefix], v *verdicts) {
+	for p := range prefixes {
+		claims, conflict := d.ips.Contest(p)
+		var now *Conflict
+		if conflict {
+			now = addressConflict(p, claims)
+		}
+		if before, was := d.found[p]; was && (now == nil || now.Kind != before) {
+			d.book.settle(key(before, p.String()), nil, v)
+			delete(d.found, p)
+		}
+		if now != nil {
+			d.book.settle(now.Key(), now, v)
+			d.found[p] = now.Kind
+		}
+	}
+}
+
+// addressConflict is the conflict that the claims on a prefix make, the winner
+// first; nil when all are pod networks, which are judged where those that overlap
+// are. There are claims of more than one cluster among them.
+func addressConflict(p netip.Prefix, claims []*ipcache.Entry) *Conflict {
+	kind := kindOf(claims)
+	if kind == KindPodCIDR {
+		return nil
+	}
+	c := &Conflict{Kind: kind, Code: codes.AddressConflict, Subject: p.String()}
+	if kind == KindNodeIP {
+		c.Code = codes.NodeIPConflict
+	}
+	winner := claims[0]
+	var rival *ipcache.Entry // the strongest claim of another cluster
+	for _, e := range claims {
+		if name := e.Cluster().Name; !c.Involves(name) {
+			c.Clusters = append(c.Clusters, name)
+		}
+		if rival == nil && *e.Cluster() != *winner.Cluster() {
+			rival = e
+		}
+	}
+	c.Rule = rival.Weakness(winner)
+	c.Message = fmt.Sprintf("%s is claimed by %s; %s counts (%s). Traffic for the others goes there: give each cluster addresses of its own",
+		p, list(c.Clusters), winner.Cluster().Name, c.Rule)
+	return c
+}
+
+// kindOf is the kind of the conflict between claims on one prefix.
+func kindOf(claims []*ipcache.Entry) Kind {
+	all := func(is func(ipcache.Kind) bool) bool {
+		return !slices.ContainsFunc(claims, func(e *ipcache.Entry) bool { return !is(e.Kind()) })
+	}
+	switch {
+	case all(func(k ipcache.Kind) bool { return k == ipcache.KindPodCIDR }):
+		return KindPodCIDR
+	case all(func(k ipcache.Kind) bool {
+		return k == ipcache.KindNode || k == ipcache.KindHealth || k == ipcache.KindIngress
+	}):
+		return KindNodeIP
+	default:
+		return KindIP
+	}
+}

@@ -1,0 +1,70 @@
+package findings
+
+import (
+	"slices"
+	"strings"
+)
+
+// Kind says what a conflict is about, as interface.md names it.
+type Kind string
+
+// The kinds that are found, each with what finds it. Disagreement on the affinity
+// of a service is not among them: the formats that are read say nothing of it,
+// each cluster judges by its own service alone (wire.md §4.4).
+const (
+	KindClusterID   Kind = "cluster-id"   // clusters: an ID that more than one cluster has
+	KindClusterName Kind = "cluster-name" // names: a name to which more than one cluster answers
+	KindIP          Kind = "ip"           // claims: a prefix that more than one cluster claims
+	KindPodCIDR     Kind = "pod-cidr"     // networks: a pod network that is, or contains, another cluster's
+	KindNodeIP      Kind = "node-ip"      // claims and networks: a node's address that another cluster has, as a node's or among its pods'
+	KindIdentity    Kind = "identity"     // clusters and twins: numbers out of range, or several for equal labels
+	KindServicePort Kind = "service-port" // ports: a service whose ports have other names or protocols in another cluster
+)
+
+// Kinds lists all kinds.
+func Kinds() []Kind {
+	return []Kind{KindClusterID, KindClusterName, KindIP, KindPodCIDR, KindNodeIP, KindIdentity, KindServicePort}
+}
+
+// verdicts are what some looks have led to: conflicts that there are, new or with
+// other words, and keys of those that are over.
+type verdicts struct {
+	came []*Conflict
+	gone []string
+}
+
+// sort puts them in an order that does not depend on how they were found.
+func (v *verdicts) sort() {
+	slices.SortFunc(v.came, func(a, b *Conflict) int { return strings.Compare(a.Key(), b.Key()) })
+	slices.Sort(v.gone)
+}
+
+// book is which conflicts a detector has found, by key.
+type book map[string]*Conflict
+
+// settle notes what is so of a subject now: its conflict, nil for none.
+func (b book) settle(key string, c *Conflict, v *verdicts) {
+	old := b[key]
+	switch {
+	case c != nil && (old == nil || !old.says(c)):
+		b[key] = c
+		v.came = append(v.came, c)
+	case c == nil && old != nil:
+		delete(b, key)
+		v.gone = append(v.gone, key)
+	}
+}
+
+// settleAll notes all the conflicts that there are: the others are over.
+func (b book) settleAll(all []*Conflict, v *verdicts) {
+	are := make(map[string]bool, len(all))
+	for _, c := range all {
+		are[c.Key()] = true
+		b.settle(c.Key(), c, v)
+	}
+	for key := range b {
+		if !are[key] {
+			b.settle(key, nil, v)
+		}
+	}
+}

@@ -1,0 +1,419 @@
+package findings
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/codes/codestest"
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/nodes"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// fact is something that a cluster says, or ceases to say.
+type fact interface {
+	set(w *world, yes bool)
+	String() string
+}
+
+// change is a fact as tables take it.
+func change[T any](name string, object *T, yes bool) []store.Change[T] {
+	if yes {
+		return []store.Change[T]{{Name: name, New: object}}
+	}
+	return []store.Change[T]{{Name: name, Old: object}}
+}
+
+type aNode struct{ *nodes.Node }
+
+func (f aNode) String() string { return "node " + f.Key() }
+
+func (f aNode) set(w *world, yes bool) { w.applyNodes(change(f.Name, f.Node, yes)) }
+
+type aClaim struct{ *ipcache.Entry }
+
+func (f aClaim) String() string { return fmt.Sprint("claim ", f.Prefix(), " of ", f.Cluster().Name) }
+
+func (f aClaim) set(w *world, yes bool) {
+	if yes {
+		w.ips.Apply([]ipcache.Op{{New: f.Entry}})
+	} else {
+		w.ips.Apply([]ipcache.Op{{Old: f.Entry}})
+	}
+}
+
+type aNumber struct{ *allocator.Identity }
+
+func (f aNumber) String() string { return fmt.Sprint("number ", f.ID, " of ", f.Cluster) }
+
+func (f aNumber) set(w *world, yes bool) {
+	w.identities.Apply(change(fmt.Sprint(f.ID), f.Identity, yes))
+}
+
+type aService struct{ *services.Service }
+
+func (f aService) String() string { return "service " + f.Key() }
+
+func (f aService) set(w *world, yes bool) { w.services.Apply(change(f.FullName(), f.Service, yes)) }
+
+type aState struct{ remotecluster.Status }
+
+func (f aState) String() string { return "state of " + f.Name }
+
+func (f aState) set(w *world, yes bool) {
+	var all []remotecluster.Status
+	for _, c := range w.mesh.Clusters() {
+		if c.Name != f.Name {
+			all = append(all, c)
+		}
+	}
+	if yes {
+		all = append(all, f.Status)
+		slices.SortFunc(all, func(a, b remotecluster.Status) int { return strings.Compare(a.Name, b.Name) })
+	}
+	w.mesh.set(all...)
+}
+
+// node is one of cluster "cID", with pod networks and, without a slash, addresses.
+func node(id uint32, name string, what ...string) fact {
+	n := &nodes.Node{Cluster: fmt.Sprint("c", id), ClusterID: id, Name: name, Source: wire.SourceClusterMesh}
+	for _, text := range what {
+		if strings.Contains(text, "/") {
+			n.PodCIDRs = append(n.PodCIDRs, netip.MustParsePrefix(text))
+		} else {
+			n.Addresses = append(n.Addresses, nodes.Address{Type: wire.AddressInternalIP, IP: netip.MustParseAddr(text)})
+		}
+	}
+	return aNode{n}
+}
+
+func number(id uint32, number uint32, labels string) fact {
+	cluster := fmt.Sprint("c", id)
+	return aNumber{&allocator.Identity{ID: id<<16 + number, Cluster: cluster, ClusterID: id, Labels: allocator.NewLabels(wire.ParseLabels(labels))}}
+}
+
+// service is one of a cluster with a backend for each list of ports such as
+// "http/TCP"; that of cluster 1 is our own.
+func service(id uint32, name string, backends ...string) fact {
+	s := &services.Service{Cluster: fmt.Sprint("c", id), ClusterID: id, Namespace: "ns", Name: name, Shared: true, Source: wire.SourceClusterMesh}
+	if id == 1 {
+		s.Source = wire.SourceKubernetes
+	}
+	for i, ports := range backends {
+		b := services.Backend{IP: netip.AddrFrom4([4]byte{10, byte(id), 0, byte(i)})}
+		for _, port := range strings.Fields(ports) {
+			name, protocol, _ := strings.Cut(port, "/")
+			b.Ports = append(b.Ports, services.Port{Name: name, Protocol: protocol, Port: uint16(8000 + i)})
+		}
+		s.Backends = append(s.Backends, b)
+	}
+	return aService{s}
+}
+
+func refused(id uint32, n int) fact {
+	return aState{remotecluster.Status{Name: fmt.Sprint("c", id), ID: id, State: remotecluster.Ready, Sources: map[wire.Resource]remotecluster.SourceStatus{
+		wire.IPs: {
+			Rejected: n + 1, Rejections: map[wire.Reason]int{wire.ReasonRange: n, wire.ReasonKey: 1},
+			Example: store.Refusal{Key: "cilium/state/ip/v1/default/10.0.0.9", Why: "range: identity 7 is nobody's"},
+		},
+	}}}
+}
+
+func taken(id uint32, holder string) fact {
+	return aState{remotecluster.Status{Name: fmt.Sprint("c", id), State: remotecluster.Failed, IDConflict: &remotecluster.IDConflict{ID: 2, Holder: holder}}}
+}
+
+// situation is what has to be said for a conflict.
+type situation struct {
+	name  string
+	facts []fact
+	want  []string // key and clusters
+	code  codes.Code
+	text  string // in the message
+	rule  string
+}
+
+func situations() []situation {
+	return []situation{
+		{
+			"one cluster ID for two",
+			[]fact{refusedNothing(2), taken(5, "c2")},
+			[]string{"cluster-id/2 c2,c5"},
+			codes.ClusterIDConflict, "cluster ID 2 is that of c2 and c5", "who had it first",
+		},
+		{
+			"an address twice",
+			[]fact{aClaim{claim("10.0.0.1/32", 3)}, aClaim{claim("10.0.0.1/32", 2)}},
+			[]string{"ip/10.0.0.1/32 c2,c3"},
+			codes.AddressConflict, "10.0.0.1/32 is claimed by c2 and c3; c2 counts", "cluster ID 2 precedes 3",
+		},
+		{
+			"a node's address twice",
+			[]fact{node(3, "n", "192.168.0.1"), node(2, "n", "192.168.0.1")},
+			[]string{"node-ip/192.168.0.1/32 c2,c3"},
+			codes.NodeIPConflict, "192.168.0.1/32 is claimed by c2 and c3; c2 counts", "cluster ID 2 precedes 3",
+		},
+		{
+			"a node within the pods of another cluster",
+			[]fact{node(3, "n", "10.1.2.3", "10.3.0.0/16"), node(2, "n", "192.168.0.1", "10.1.0.0/16")},
+			[]string{"node-ip/10.1.0.0/16 c3,c2"},
+			codes.NodeIPConflict, "the pod network 10.1.0.0/16 of c2 contains 10.1.2.3/32 of c3", "the longest prefix counts",
+		},
+		{
+			"a pod network twice",
+			[]fact{node(3, "n", "10.1.0.0/24"), node(2, "n", "10.1.0.0/24"), node(2, "m", "10.1.1.0/24")},
+			[]string{"pod-cidr/10.1.0.0/24 c2,c3"},
+			codes.PodCIDRConflict, "10.1.0.0/24 is a pod network of c2 and c3; c2 counts", "cluster ID 2 precedes 3",
+		},
+		{
+			"a pod network within another one",
+			[]fact{
+				node(2, "n", "10.0.0.0/8"), node(3, "a", "10.1.0.0/24"), node(3, "b", "10.1.1.0/24", "fd00::/64"), node(4, "a", "10.9.0.0/16"),
+				node(2, "inner", "10.7.0.0/24"),
+			},
+			[]string{"pod-cidr/10.0.0.0/8 c3,c4,c2"},
+			codes.PodCIDRConflict, "the pod network 10.0.0.0/8 of c2 contains 2 pod networks of c3 such as 10.1.0.0/24 and 10.9.0.0/16 of c4", "the longest prefix counts",
+		},
+		{
+			"a pod network twice, and within",
+			[]fact{node(4, "n", "10.1.0.0/16"), node(3, "n", "10.1.0.0/16"), node(2, "n", "10.1.7.0/24")},
+			[]string{"pod-cidr/10.1.0.0/16 c3,c4,c2"},
+			codes.PodCIDRConflict, "is a pod network of c3 and c4; c3 counts (cluster ID 3 precedes 4); the pod network 10.1.0.0/16 of c3 and c4 contains 10.1.7.0/24 of c2", "cluster ID 3",
+		},
+		{
+			"identities out of range",
+			[]fact{refused(2, 3)},
+			[]string{"identity/c2 c2"},
+			codes.IdentityRangeConflict, "3 of its ips have identities outside of the range of cluster c2 (ID 2) and are refused, such as cilium/state/ip/v1/default/10.0.0.9: range", "never used",
+		},
+		{
+			"equal labels twice",
+			[]fact{number(2, 9, "k8s:a=x;k8s:b=y;"), number(2, 7, "k8s:b=y;k8s:a=x;"), number(3, 7, "k8s:a=x;k8s:b=y;"), number(2, 8, "k8s:a=x;")},
+			[]string{"identity/c2/131079 c2"},
+			codes.IdentityTwice, "c2 has given 2 numbers to equal labels: 131079 and 131081, for k8s:a=x;k8s:b=y;", "",
+		},
+		{
+			"a service whose ports differ",
+			[]fact{
+				service(1, "web", "http/TCP metrics/TCP", "http/TCP"), service(3, "web", "http/UDP metrics/TCP"), service(2, "web", "http/TCP metrics/TCP"), service(4, "web"),
+			},
+			[]string{"service-port/ns/web c1,c2,c3"},
+			codes.ServicePortConflict, "ns/web: port http (TCP) is in c1 and c2, not in c3; port http (UDP) is in c3, not in c1 and c2.", "its own cluster",
+		},
+	}
+}
+
+// refusedNothing is a cluster with nothing wrong.
+func refusedNothing(id uint32) fact {
+	return aState{remotecluster.Status{Name: fmt.Sprint("c", id), ID: id, State: remotecluster.Ready}}
+}
+
+// conflicts are those in the table, without the times.
+func (w *world) conflicts() []Conflict {
+	var all []Conflict
+	for c := range w.found.Conflicts().All(w.db.ReadTxn()) {
+		plain := *c
+		plain.Since = time.Time{}
+		all = append(all, plain)
+	}
+	return all
+}
+
+// TestEachConflictComesAndGoes: with all that is said in any order, and until one
+// of those that disagree gives in.
+func TestEachConflictComesAndGoes(t *testing.T) {
+	t.Parallel()
+	for _, s := range situations() {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			for _, f := range s.facts {
+				f.set(w, true)
+			}
+			w.look()
+			var got []string
+			for _, c := range w.conflicts() {
+				got = append(got, c.Key()+" "+strings.Join(c.Clusters, ","))
+				if c.Code != s.code || !strings.Contains(c.Message, s.text) || !strings.Contains(c.Rule, s.rule) || (s.rule == "") != (c.Rule == "") {
+					t.Errorf("%s: %s (%s)\nwant %s: %s (%s)", c.Code, c.Message, c.Rule, s.code, s.text, s.rule)
+				}
+			}
+			if !slices.Equal(got, s.want) {
+				t.Errorf("conflicts %q, want %q", got, s.want)
+			}
+			w.look()
+			for _, f := range s.facts {
+				f.set(w, false)
+			}
+			w.look()
+			w.look()
+			w.expectConflicts("nobody says anything")
+			counts := map[string]int{}
+			for e := range w.found.Events().All(w.db.ReadTxn()) {
+				if e.Code == s.code {
+					counts[e.Kind]++
+				}
+			}
+			if want := map[string]int{"conflict": 1, resolved: 1}; !cmp.Equal(counts, want) {
+				t.Errorf("events %v, want %v", counts, want)
+			}
+			if n := strings.Count(w.log.String(), "code="+string(s.code)); n != 2 {
+				t.Errorf("%d lines of the log, want 2:\n%s", n, w.log.String())
+			}
+		})
+	}
+}
+
+// TestTheOrderMakesNoDifference: whatever came and went in whatever order, the
+// conflicts are those of what is said now, with the same winners in the same words.
+func TestTheOrderMakesNoDifference(t *testing.T) {
+	t.Parallel()
+	var facts []fact
+	for _, s := range situations() {
+		facts = append(facts, s.facts...)
+	}
+	w := newWorld(t)
+	random := rand.New(rand.NewPCG(1, 2))
+	found := 0
+	for round := range 1000 {
+		// Of what is said under one name the last word counts.
+		final := make(map[string]int)
+		for range 60 {
+			at := random.IntN(len(facts))
+			name := facts[at].String()
+			if old, was := final[name]; was {
+				facts[old].set(w, false)
+				delete(final, name)
+			}
+			if random.IntN(3) > 0 {
+				facts[at].set(w, true)
+				final[name] = at
+			}
+			if random.IntN(8) == 0 {
+				w.look()
+			}
+		}
+		w.look()
+		fresh := newWorld(t)
+		for _, at := range slices.Sorted(maps.Values(final)) { // in their own order
+			facts[at].set(fresh, true)
+		}
+		fresh.look()
+		want := fresh.conflicts()
+		if d := cmp.Diff(want, w.conflicts()); d != "" {
+			t.Fatalf("round %d, of %v:\n%s", round, final, d)
+		}
+		found += len(want)
+		for _, at := range final {
+			facts[at].set(w, false)
+		}
+		w.look()
+		if left := w.conflicts(); len(left) > 0 {
+			t.Fatalf("round %d: left over: %v", round, left)
+		}
+	}
+	if found < 1000 {
+		t.Errorf("only %d conflicts: the test shows little", found)
+	}
+	if n := len(w.watch.twins.hashes) + len(w.watch.twins.several) + len(w.watch.twins.cluster) + len(w.watch.twins.subject) + len(w.watch.networks.stakes) + w.watch.networks.pods.Size() + w.watch.networks.machines.Size(); n > 0 {
+		t.Errorf("%d things are remembered of what is gone", n)
+	}
+}
+
+func TestEveryConflictIsReached(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, s := range situations() {
+		for _, f := range s.facts {
+			f.set(w, true)
+		}
+	}
+	w.look()
+	var reached []codes.Code
+	for _, c := range w.conflicts() {
+		reached = append(reached, c.Code)
+	}
+	alternating := nameConflict("c2", []sighting{{etcd: "a", id: 2}, {etcd: "b", id: 3}, {etcd: "a", id: 2}})
+	codestest.Reached(t, codes.Conflicts, append(reached, alternating.Code)...)
+
+	reg := prometheus.NewPedanticRegistry()
+	reg.MustRegister(NewCollector(w.found))
+	const want = `
+# HELP mesh_agent_conflicts What clusters disagree on at present.
+# TYPE mesh_agent_conflicts gauge
+mesh_agent_conflicts{kind="cluster-id"} 1
+mesh_agent_conflicts{kind="cluster-name"} 0
+mesh_agent_conflicts{kind="identity"} 2
+mesh_agent_conflicts{kind="ip"} 1
+mesh_agent_conflicts{kind="node-ip"} 1
+mesh_agent_conflicts{kind="pod-cidr"} 2
+mesh_agent_conflicts{kind="service-port"} 1
+`
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOnlyTheNumberChanges: what is within a pod network may become more and less
+// all the time; that is told, but is no event.
+func TestOnlyTheNumberChanges(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	node(2, "n", "10.0.0.0/8").set(w, true)
+	for i := range 20 {
+		node(3, fmt.Sprint("n", i), fmt.Sprintf("10.1.%d.0/24", i)).set(w, true)
+		w.look()
+	}
+	if c := w.conflicts(); len(c) != 1 || !strings.Contains(c[0].Message, "contains 20 pod networks of c3") {
+		t.Errorf("conflicts %v", c)
+	}
+	w.expectEvents("one", "c3,c2 conflict: the pod network 10.0.0.0/8 of c2 contains 10.1.0.0/24 of c3")
+}
+
+// TestALabelSetMovesToAnotherNumber: a number that is given to other labels, seen
+// only when it has happened.
+func TestALabelSetMovesToAnotherNumber(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	number(2, 1, "k8s:a=x;").set(w, true)
+	number(2, 2, "k8s:a=x;").set(w, true)
+	w.look()
+	w.expectConflicts("twice", "identity/c2/131073 c2 since 1s")
+	number(2, 3, "k8s:a=x;").set(w, true)
+	w.look()
+	w.expectConflicts("thrice", "identity/c2/131073 c2 since 1s")
+	number(2, 1, "k8s:a=y;").set(w, true)
+	w.look()
+	w.expectConflicts("the first one has others", "identity/c2/131074 c2 since 3s")
+	number(2, 2, "k8s:a=y;").set(w, true)
+	w.look()
+	w.expectConflicts("and the second", "identity/c2/131073 c2 since 4s")
+	number(2, 2, "k8s:a=y;").set(w, false)
+	w.look()
+	w.expectConflicts("each its own")
+}
+
+// appliesNodes is how the view takes nodes: they are claims as well.
+func appliesNodes(t *testing.T, w *world) func([]store.Change[nodes.Node]) {
+	v, err := clustermesh.NewView(wire.ClusterInfo{Name: "c1", ID: 1, MaxConnectedClusters: 255}, w.nodes, w.services, w.identities, w.ips)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v.ApplyNodes()
+}

@@ -1,0 +1,109 @@
+package findings
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/nodes"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+)
+
+// TestNamesWithSeveralClusters are schedules of who answers to one name: each step
+// is a time, an etcd, a cluster ID and the nodes that are listed.
+func TestNamesWithSeveralClusters(t *testing.T) {
+	t.Parallel()
+	const conflict = "!"
+	for name, schedule := range map[string][]string{
+		"one cluster":                                   {"0m a 2 xyz", "1h a 2 xyz", "2h a 2 pqr"},
+		"replicas":                                      {"0m a 2 xyz", "1m b 2 xyz", "2m a 2 xyz", "3m b 2 xyz"},
+		"replicas while nodes are replaced":             {"0m a 2 xyz", "1m b 2 pyz", "2m a 2 pqz"},
+		"replaced by another one":                       {"0m a 2 xyz", "1m b 3 pqr", "2m b 3 pqr"},
+		"the etcd was rebuilt, twice":                   {"0m a 2 xyz", "1m b 2 xyz", "2m c 2 xyz"},
+		"its ID was changed":                            {"0m a 2 xyz", "1m a 3 xyz"},
+		"its ID was changed by mistake":                 {"0m a 2 xyz", "1m a 3 xyz", "2m a 2 xyz"},
+		"another cluster in between":                    {"0m a 2 xyz", "1m b 3 pqr", "2m a 2 xyz !", "5m a 2 xyz !", "12m a 2 xyz"},
+		"another cluster long ago":                      {"0m a 2 xyz", "1m b 3 pqr", "12m a 2 xyz"},
+		"another one, then one of two replicas":         {"0m a 2 xyz", "1m b 3 pqr", "2m c 2 xyz", "3m a 2 xyz !"},
+		"a clone with the same ID":                      {"0m a 2 xyz", "1m b 2 pqr", "2m a 2 xyz !"},
+		"a clone of two nodes":                          {"0m a 2 xy", "1m b 2 pq", "2m a 2 xy"},
+		"two write into one etcd":                       {"0m a 2 xyz", "0m a 3 xyz", "1m a 2 xyz", "1m a 3 xyz !", "12m a 3 xyz"},
+		"it goes on and on":                             {"0m a 2 xyz", "1m b 3 pqr", "2m a 2 xyz !", "9m a 2 xyz !", "9m b 3 pqr !", "14m a 2 xyz !", "25m a 2 xyz"},
+		"another etcd, with an ID that somebody has":    {"0m a 2 xyz", "1m b taken -", "2m a 2 xyz !"},
+		"lost in between, and the old ID is still told": {"0m a 2 xyz", "1m b lost -", "2m a 2 xyz"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newClusterNames()
+			for _, step := range schedule {
+				f := strings.Fields(step)
+				after, err := time.ParseDuration(f[0])
+				if err != nil {
+					t.Fatal(err)
+				}
+				c := remotecluster.Status{Name: "c2", Connected: true, Ready: true, State: remotecluster.Ready, EtcdClusterID: f[1], ID: 2, Endpoints: []string{"https://x:2379"}}
+				switch f[2] {
+				case "taken":
+					c.Ready, c.State, c.IDConflict = false, remotecluster.Failed, &remotecluster.IDConflict{ID: 7, Holder: "c7"}
+				case "lost":
+					c.Ready, c.Connected, c.State, c.IDConflict = false, false, remotecluster.Degraded, &remotecluster.IDConflict{ID: 7, Holder: "c7"}
+				default:
+					_, _ = fmt.Sscan(f[2], &c.ID)
+				}
+				found := d.look(epoch.Add(after), []remotecluster.Status{c}, func(string) []*nodes.Node { return nodesNamed(f[3]) })
+				if want := f[len(f)-1] == conflict; len(found) > 0 != want {
+					t.Errorf("%s: conflicts %v, want one: %t", step, found, want)
+				}
+			}
+			found := d.look(epoch.Add(time.Hour), []remotecluster.Status{{Name: "c2", Endpoints: []string{"https://other:2379"}}}, nil)
+			if len(found) > 0 {
+				t.Errorf("with other endpoints: %v", found)
+			}
+			d.look(epoch.Add(time.Hour), nil, nil)
+			if len(d.trails) > 0 {
+				t.Error("what is gone is remembered")
+			}
+		})
+	}
+}
+
+// nodesNamed is a node for each letter.
+func nodesNamed(letters string) []*nodes.Node {
+	var all []*nodes.Node
+	for _, l := range strings.Trim(letters, "-") {
+		all = append(all, &nodes.Node{Name: string(l), Addresses: []nodes.Address{{IP: netip.AddrFrom4([4]byte{192, 168, 0, byte(l)})}}})
+	}
+	return all
+}
+
+// TestANameConflictIsToldInTheSameWords whoever answers.
+func TestANameConflictIsToldInTheSameWords(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	answer := func(etcd string, id uint32) {
+		w.mesh.set(remotecluster.Status{Name: "c2", Connected: true, Ready: true, State: remotecluster.Ready, EtcdClusterID: etcd, ID: id})
+		w.look()
+	}
+	for range 20 {
+		answer("bb", 3)
+		answer("aa", 2)
+	}
+	w.expectConflicts("two clusters", "cluster-name/c2 c2 since 3s")
+	if c := w.conflicts()[0]; !strings.Contains(c.Message, "cluster ID 2 in etcd aa and cluster ID 3 in etcd bb") {
+		t.Error(c.Message)
+	}
+	told := 0
+	for e := range w.found.Events().All(w.db.ReadTxn()) {
+		if strings.HasPrefix(e.Kind, "conflict") {
+			told++
+		}
+	}
+	if told != 1 {
+		t.Errorf("%d events about it, want 1", told)
+	}
+	w.mesh.set()
+	w.look()
+	w.expectConflicts("its file is gone")
+}

@@ -1,0 +1,265 @@
+package findings
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/gaissmai/bart"
+
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/nodes"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// networks finds pod networks that overlap with another cluster's, and nodes whose
+// addresses are in one. It knows only what nodes say of themselves, which is a
+// few prefixes for each: the addresses of pods never come here.
+//
+// There is one conflict for each pod network that is also another cluster's or
+// contains something of it, however much that is: a network that is too large is
+// one mistake. The addresses that a node has within the pod network of its own
+// cluster (those of Cilium itself, health, ingress) say nothing new when that
+// overlaps, and are left out.
+type networks struct {
+	stakes   map[string]*stake // by the node's key
+	pods     bart.Table[[]*stake]
+	machines bart.Table[[]*stake]
+	touched  map[netip.Prefix]bool // pod networks to be judged again
+	book     book
+}
+
+// stake is what a node stands for. It is immutable.
+type stake struct {
+	cluster        string
+	id             uint32
+	source         wire.Source
+	node           string
+	pods, machines []netip.Prefix // the latter of full length
+}
+
+func newNetworks() *networks {
+	return &networks{stakes: make(map[string]*stake), touched: make(map[netip.Prefix]bool), book: make(book)}
+}
+
+func stakeOf(n *nodes.Node) *stake {
+	s := &stake{cluster: n.Cluster, id: n.ClusterID, source: n.Source, node: n.Name}
+	for _, c := range n.Claims() {
+		switch {
+		case c.Role == nodes.RolePodCIDR:
+			s.pods = append(s.pods, c.Prefix)
+		case c.Role == nodes.RoleAddress && !c.HostIP.IsValid(): // outside of the pod network
+			s.machines = append(s.machines, c.Prefix)
+		}
+	}
+	return s
+}
+
+func (s *stake) equal(o *stake) bool {
+	return s.cluster == o.cluster && s.id == o.id && s.source == o.source && s.node == o.node &&
+		slices.Equal(s.pods, o.pods) && slices.Equal(s.machines, o.machines)
+}
+
+// compare orders stakes in one prefix as the address cache orders its claims
+// (wire.md §4.1): the one that counts first.
+func (s *stake) compare(o *stake) int {
+	return cmp.Or(cmp.Compare(o.source, s.source), cmp.Compare(s.id, o.id), strings.Compare(s.cluster, o.cluster), strings.Compare(s.node, o.node))
+}
+
+// set takes in what a node stands for now.
+func (d *networks) set(n *nodes.Node, deleted bool) {
+	key := n.Key()
+	old := d.stakes[key]
+	var now *stake
+	if !deleted {
+		if now = stakeOf(n); old != nil && old.equal(now) {
+			return
+		}
+	}
+	if old != nil {
+		d.enter(old, func(all []*stake, at int) []*stake { return slices.Delete(all, at, at+1) })
+		delete(d.stakes, key)
+	}
+	if now != nil {
+		d.stakes[key] = now
+		d.enter(now, func(all []*stake, at int) []*stake { return slices.Insert(all, at, now) })
+	}
+}
+
+// enter changes the stakes in every prefix of one of them, which is or is to be at
+// a place among them, and touches the pod networks that are or contain these.
+func (d *networks) enter(s *stake, change func(all []*stake, at int) []*stake) {
+	modify := func(t *bart.Table[[]*stake], p netip.Prefix) {
+		t.Modify(p, func(all []*stake, _ bool) ([]*stake, bool) {
+			at, _ := slices.BinarySearchFunc(all, s, (*stake).compare)
+			all = change(all, at)
+			return all, len(all) == 0
+		})
+	}
+	for _, p := range s.pods {
+		modify(&d.pods, p)
+		d.touched[p] = true
+		d.touch(p)
+	}
+	for _, p := range s.machines {
+		modify(&d.machines, p)
+		d.touch(p)
+	}
+}
+
+// touch touches the pod networks that contain the prefix.
+func (d *networks) touch(p netip.Prefix) {
+	for outer := range d.pods.Supernets(p) {
+		d.touched[outer] = true
+	}
+}
+
+// look judges what was touched.
+func (d *networks) look(v *verdicts) {
+	for p := range d.touched {
+		subject := p.String()
+		d.book.settle(key(KindPodCIDR, subject), d.overlap(p), v)
+		d.book.settle(key(KindNodeIP, subject), d.intrusion(p), v)
+	}
+	clear(d.touched)
+}
+
+// overlap is the conflict of a pod network with others that are equal or within
+// it; nil for none.
+func (d *networks) overlap(p netip.Prefix) *Conflict {
+	outer, _ := d.pods.Get(p)
+	owners := parties(outer)
+	inner := d.within(&d.pods, p, owners)
+	if len(owners) == 0 || len(owners) == 1 && len(inner) == 0 {
+		return nil
+	}
+	c := &Conflict{Kind: KindPodCIDR, Code: codes.PodCIDRConflict, Subject: p.String()}
+	var texts []string
+	if len(owners) > 1 {
+		c.Clusters, c.Rule = names(owners), rule(owners[0], owners[1])
+		texts = append(texts, fmt.Sprintf("%s is a pod network of %s; %s counts (%s)", p, list(c.Clusters), owners[0].cluster, c.Rule))
+	} else {
+		c.Rule = "the longest prefix counts"
+	}
+	if len(inner) > 0 {
+		texts = append(texts, fmt.Sprintf("the pod network %s of %s contains %s; the longest prefix counts", p, list(names(owners)), tell(inner, "pod networks")))
+		c.Clusters = union(c.Clusters, clustersOf(inner), names(owners))
+	}
+	c.Message = strings.Join(texts, "; ") + ". Give each cluster a pod network of its own"
+	return c
+}
+
+// intrusion is the conflict of a pod network with the addresses of other
+// clusters' nodes that are in it; nil for none. An address that is all of the
+// network is a contest of claims.
+func (d *networks) intrusion(p netip.Prefix) *Conflict {
+	outer, _ := d.pods.Get(p)
+	owners := parties(outer)
+	inner := d.within(&d.machines, p, owners)
+	if len(owners) == 0 || len(inner) == 0 {
+		return nil
+	}
+	return &Conflict{
+		Kind: KindNodeIP, Code: codes.NodeIPConflict, Subject: p.String(), Clusters: union(nil, clustersOf(inner), names(owners)),
+		Rule: "the longest prefix counts, which is the node's address",
+		Message: fmt.Sprintf("the pod network %s of %s contains %s; traffic for a pod with such an address goes to the node. Give nodes addresses outside of all pod networks",
+			p, list(names(owners)), tell(inner, "node addresses")),
+	}
+}
+
+// inside is what one cluster has within another one's pod network.
+type inside struct {
+	party *stake
+	first netip.Prefix
+	n     int
+}
+
+// within lists by cluster the prefixes inside p that collide with an owner of it,
+// in the order in which clusters count.
+func (d *networks) within(t *bart.Table[[]*stake], p netip.Prefix, owners []*stake) []inside {
+	if len(owners) == 0 {
+		return nil
+	}
+	by := make(map[string]*inside)
+	for q, stakes := range t.Subnets(p) {
+		if q.Bits() == p.Bits() {
+			continue
+		}
+		last := ""
+		for _, s := range stakes { // those of one cluster are neighbours
+			if s.cluster == last || len(owners) == 1 && s.cluster == owners[0].cluster {
+				continue
+			}
+			last = s.cluster
+			in := by[s.cluster]
+			if in == nil {
+				in = &inside{party: s, first: q}
+				by[s.cluster] = in
+			}
+			in.n++
+		}
+	}
+	all := make([]inside, 0, len(by))
+	for _, in := range by {
+		all = append(all, *in)
+	}
+	slices.SortFunc(all, func(a, b inside) int { return a.party.compare(b.party) })
+	return all
+}
+
+// parties are the strongest stakes of each cluster, the one that counts first.
+func parties(sorted []*stake) []*stake {
+	return slices.CompactFunc(slices.Clone(sorted), func(a, b *stake) bool { return a.cluster == b.cluster })
+}
+
+func rule(winner, other *stake) string {
+	switch {
+	case winner.source != other.source:
+		return fmt.Sprintf("stronger source: %s precedes %s", winner.source, other.source)
+	case winner.id != other.id:
+		return fmt.Sprintf("cluster ID %d precedes %d", winner.id, other.id)
+	}
+	return fmt.Sprintf("cluster %s precedes %s", winner.cluster, other.cluster)
+}
+
+func names(all []*stake) []string {
+	names := make([]string, len(all))
+	for i, s := range all {
+		names[i] = s.cluster
+	}
+	return names
+}
+
+func clustersOf(all []inside) []string {
+	names := make([]string, len(all))
+	for i, in := range all {
+		names[i] = in.party.cluster
+	}
+	return names
+}
+
+// tell is "3 pod networks of b such as 10.0.1.0/24, and 10.0.9.0/24 of c".
+func tell(all []inside, what string) string {
+	texts := make([]string, len(all))
+	for i, in := range all {
+		if texts[i] = fmt.Sprintf("%s of %s", in.first, in.party.cluster); in.n > 1 {
+			texts[i] = fmt.Sprintf("%d %s of %s such as %s", in.n, what, in.party.cluster, in.first)
+		}
+	}
+	return list(texts)
+}
+
+// union is the names in their order, each once.
+func union(lists ...[]string) []string {
+	var all []string
+	for _, names := range lists {
+		for _, name := range names {
+			if !slices.Contains(all, name) {
+				all = append(all, name)
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,140 @@
+package findings
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/services"
+)
+
+// ports finds services on whose ports the clusters disagree. What is compared is
+// names and protocols: that is how backends are joined to a port of a service
+// (wire.md §4.4). Numbers are each pod's own and may differ. A cluster without
+// backends says nothing of ports.
+type ports struct{ book book }
+
+func newPorts() *ports { return &ports{book: make(book)} }
+
+// set judges a service as it is now, or that it was deleted.
+func (d *ports) set(g *services.Global, deleted bool, v *verdicts) {
+	var c *Conflict
+	if !deleted {
+		c = portConflict(g)
+	}
+	d.book.settle(key(KindServicePort, g.FullName()), c, v)
+}
+
+// offer is which ports a cluster has in a service.
+type offer struct {
+	part  *services.Service
+	ports []portName // sorted, no duplicates
+}
+
+// portName is what a port is joined by.
+type portName struct{ name, protocol string }
+
+func (p portName) compare(o portName) int {
+	return cmp.Or(strings.Compare(p.name, o.name), strings.Compare(p.protocol, o.protocol))
+}
+
+func (p portName) String() string {
+	if p.name == "" {
+		return "the unnamed port (" + p.protocol + ")"
+	}
+	return fmt.Sprintf("port %s (%s)", p.name, p.protocol)
+}
+
+// portConflict is that of a service; nil when the clusters agree.
+func portConflict(g *services.Global) *Conflict {
+	if len(g.Parts) < 2 {
+		return nil
+	}
+	offers := offersOf(g)
+	if len(offers) < 2 || !slices.ContainsFunc(offers, func(o offer) bool { return !slices.Equal(o.ports, offers[0].ports) }) {
+		return nil
+	}
+	c := &Conflict{Kind: KindServicePort, Code: codes.ServicePortConflict, Subject: g.FullName()}
+	for _, o := range offers {
+		c.Clusters = append(c.Clusters, o.part.Cluster)
+	}
+	c.Rule = "a service has the ports that its own cluster gives it"
+	if g.Local() == nil {
+		c.Rule = "here is no service of the name, so nothing uses it; the lowest cluster ID comes first"
+	}
+	c.Message = fmt.Sprintf("%s: %s. Traffic to a port goes only to the clusters that have it under that name and protocol: give the service the same ports in each cluster",
+		g.FullName(), differences(offers))
+	return c
+}
+
+// offersOf lists the clusters that bring backends, the own one first and then by
+// their IDs.
+func offersOf(g *services.Global) []offer {
+	var offers []offer
+	for _, p := range g.Parts {
+		if p.Offers() && len(p.Backends) > 0 {
+			offers = append(offers, offer{p, portsOf(p.Backends)})
+		}
+	}
+	slices.SortStableFunc(offers, func(a, b offer) int {
+		if a.part.Local() != b.part.Local() {
+			if a.part.Local() {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(a.part.ClusterID, b.part.ClusterID)
+	})
+	return offers
+}
+
+func portsOf(backends []services.Backend) []portName {
+	var all []portName
+	var last []services.Port
+	for _, b := range backends {
+		if len(b.Ports) > 0 && len(b.Ports) == len(last) && &b.Ports[0] == &last[0] {
+			continue // shared with the backend before, as usual
+		}
+		last = b.Ports
+		for _, p := range b.Ports {
+			n := portName{p.Name, p.Protocol}
+			if at, there := slices.BinarySearchFunc(all, n, portName.compare); !there {
+				all = slices.Insert(all, at, n)
+			}
+		}
+	}
+	return all
+}
+
+// maxDifferences is how many ports of one service are told of.
+const maxDifferences = 3
+
+// differences tells which ports only some of the clusters have.
+func differences(offers []offer) string {
+	var all []portName
+	for _, o := range offers {
+		all = append(all, o.ports...)
+	}
+	slices.SortFunc(all, portName.compare)
+	all = slices.Compact(all)
+	var texts []string
+	for _, p := range all {
+		var with, without []string
+		for _, o := range offers {
+			if slices.Contains(o.ports, p) {
+				with = append(with, o.part.Cluster)
+			} else {
+				without = append(without, o.part.Cluster)
+			}
+		}
+		if len(without) > 0 {
+			texts = append(texts, fmt.Sprintf("%s is in %s, not in %s", p, list(with), list(without)))
+		}
+	}
+	if n := len(texts) - maxDifferences; n > 0 {
+		texts = append(texts[:maxDifferences], fmt.Sprintf("%d more", n))
+	}
+	return strings.Join(texts, "; ")
+}

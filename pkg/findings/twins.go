@@ -1,0 +1,167 @@
+package findings
+
+import (
+	"fmt"
+	"hash/maphash"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// twins finds label sets that have several numbers in one cluster. There may be a
+// million identities, so of each only a hash is kept, and the table is asked for
+// what it stands for when two of them are equal. The order of labels makes no
+// difference.
+type twins struct {
+	find    func(cluster string, id uint32) *allocator.Identity // nil when there is none
+	seed    maphash.Seed
+	hashes  map[uint64]uint64   // of each identity, by cluster ID and number
+	numbers map[uint64]uint32   // by hash: one that has it
+	several map[uint64][]uint32 // by hash: all that have it, sorted, where there are several
+	cluster map[uint64]string   // by hash, where there are or were several, until they are judged
+	subject map[uint64]string   // by hash: under which the conflict was found
+	touched map[uint64]bool     // hashes to be judged again
+	book    book
+}
+
+func newTwins(find func(cluster string, id uint32) *allocator.Identity) *twins {
+	return &twins{
+		find: find, seed: maphash.MakeSeed(),
+		hashes: make(map[uint64]uint64), numbers: make(map[uint64]uint32), several: make(map[uint64][]uint32),
+		cluster: make(map[uint64]string), subject: make(map[uint64]string), touched: make(map[uint64]bool), book: make(book),
+	}
+}
+
+// set takes in an identity as it is now, or that it was deleted.
+func (d *twins) set(i *allocator.Identity, deleted bool) {
+	at, hash := uint64(i.ClusterID)<<32|uint64(i.ID), d.hash(i)
+	old, known := d.hashes[at]
+	if known && (deleted || old != hash) {
+		d.remove(old, i.ID)
+		delete(d.hashes, at)
+	}
+	if !deleted && (!known || old != hash) {
+		d.hashes[at] = hash
+		d.add(hash, i)
+	}
+}
+
+// hash is that of the cluster and the labels, in whatever order.
+func (d *twins) hash(i *allocator.Identity) uint64 {
+	sum := maphash.String(d.seed, i.Cluster)
+	for l := range i.Labels.All() {
+		sum += maphash.Comparable(d.seed, l)
+	}
+	return sum
+}
+
+func (d *twins) add(hash uint64, i *allocator.Identity) {
+	all := d.several[hash]
+	if all == nil {
+		first, taken := d.numbers[hash]
+		if !taken {
+			d.numbers[hash] = i.ID
+			return
+		}
+		all = []uint32{first}
+	}
+	at, there := slices.BinarySearch(all, i.ID)
+	if !there {
+		all = slices.Insert(all, at, i.ID)
+	}
+	d.several[hash], d.cluster[hash], d.touched[hash] = all, i.Cluster, true
+}
+
+func (d *twins) remove(hash uint64, id uint32) {
+	all := d.several[hash]
+	if all == nil {
+		delete(d.numbers, hash)
+		return
+	}
+	if at, there := slices.BinarySearch(all, id); there {
+		all = slices.Delete(all, at, at+1)
+	}
+	d.several[hash], d.touched[hash] = all, true
+	d.numbers[hash] = all[0]
+	if len(all) == 1 {
+		delete(d.several, hash)
+	}
+}
+
+// look judges what was touched.
+func (d *twins) look(v *verdicts) {
+	for hash := range d.touched {
+		c := d.twice(d.cluster[hash], d.several[hash])
+		old := d.subject[hash]
+		if old != "" && (c == nil || c.Key() != old) {
+			d.book.settle(old, nil, v)
+			delete(d.subject, hash)
+		}
+		if c != nil {
+			d.book.settle(c.Key(), c, v)
+			d.subject[hash] = c.Key()
+		}
+		if d.several[hash] == nil {
+			delete(d.cluster, hash)
+		}
+	}
+	clear(d.touched)
+}
+
+// maxNumbers is how many numbers of one label set are named.
+const maxNumbers = 4
+
+// twice is the conflict that some numbers of a cluster make; nil when those that
+// there are do not have equal labels after all.
+func (d *twins) twice(cluster string, numbers []uint32) *Conflict {
+	var labels string
+	var equal []string
+	for _, id := range numbers {
+		i := d.find(cluster, id)
+		if i == nil {
+			continue
+		}
+		switch text := sorted(i.Labels); {
+		case len(equal) == 0:
+			labels = text
+		case text != labels:
+			continue
+		}
+		equal = append(equal, strconv.FormatUint(uint64(id), 10))
+	}
+	if len(equal) < 2 {
+		return nil
+	}
+	told := list(equal)
+	if n := len(equal) - maxNumbers; n > 0 {
+		told = fmt.Sprintf("%s and %d more", strings.Join(equal[:maxNumbers], ", "), n)
+	}
+	return &Conflict{
+		Kind: KindIdentity, Code: codes.IdentityTwice, Subject: cluster + "/" + equal[0], Clusters: []string{cluster},
+		Message: fmt.Sprintf("%s has given %d numbers to equal labels: %s, for %s. Each of them counts, with the same policies; that should pass when the unused ones are collected",
+			cluster, len(equal), told, shortened(labels)),
+	}
+}
+
+// sorted is the labels as one text, whatever their order was.
+func sorted(ls allocator.Labels) string {
+	all := ls.Wire()
+	slices.SortFunc(all, func(a, b wire.Label) int {
+		return strings.Compare(a.Key+"="+a.Source+"="+a.Value, b.Key+"="+b.Source+"="+b.Value)
+	})
+	return all.String()
+}
+
+// maxLabels is how much of a label set is told, in bytes.
+const maxLabels = 200
+
+func shortened(text string) string {
+	if len(text) <= maxLabels {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxLabels], "") + "…"
+}
