@@ -156,6 +156,7 @@ type findingsParams struct {
 	DB         *statedb.DB
 	Findings   *findings.Findings
 	Mesh       api.Mesh
+	Leader     leader
 	Own        *local.Cluster `optional:"true"`
 	Nodes      *nodes.Nodes
 	Services   *services.Services
@@ -169,6 +170,9 @@ func (p findingsParams) sources() findings.Sources {
 	s := findings.Sources{
 		DB: p.DB, Mesh: p.Mesh, IPs: p.IPs, Nodes: p.Nodes.Table(), Services: p.Services.Global(), Identities: p.Identities.Table(),
 		LogLevel: p.Level, Log: p.Log,
+	}
+	if p.Leader != nil {
+		s.Leads = p.Leader.Leads
 	}
 	if p.Config.Local.given() {
 		s.Described = p.Own

@@ -37,6 +37,9 @@ type Directory[F comparable] struct {
 	// Report is told whether the directory can be read, after each look; nil is
 	// nobody.
 	Report func(error)
+	// Quiet: whoever follows tells that the directory cannot be read, so the log
+	// need not.
+	Quiet bool
 
 	// Settle is how long the directory must be quiet before it is read, and
 	// SettleMax how long a restless one may put that off.
@@ -108,7 +111,9 @@ func (d *Directory[F]) Run(ctx context.Context, found func(files map[string]F, e
 		if err != nil {
 			wait = time.Second
 			if readable {
-				d.warn(err)
+				if !d.Quiet {
+					d.warn(err)
+				}
 				found(maps.Clone(d.known), err)
 			}
 		}

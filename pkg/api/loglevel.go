@@ -44,11 +44,9 @@ func (s *Server) setLogLevel(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	before := s.LogLevel.Get()
 	if err := s.LogLevel.Set(level); err != nil {
 		return badRequest("%v", err)
 	}
-	s.log.Info("Log level changed", "from", before, "to", s.LogLevel.Get())
 	return s.getLogLevel(w, r)
 }
 

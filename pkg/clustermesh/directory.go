@@ -23,6 +23,7 @@ func newDirectory(path, own string, log *slog.Logger) *directory {
 		return dirwatch.Listing[File]{Files: l.files, Watch: l.watch}, err
 	}
 	d.Directory = dirwatch.New(path, "mesh directory", scanned, log)
+	d.Quiet = true // it is an event, as what is ignored
 	d.Judge = func(_, found File) dirwatch.Judgement {
 		if found.unreadable {
 			return dirwatch.Keep

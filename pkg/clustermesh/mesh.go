@@ -183,13 +183,14 @@ func (m *Mesh) want(files map[string]File, ignored []Ignored) (added []string) {
 		}
 		mb.file, mb.wanted = file, true
 		mb.signal()
-		m.Log.Info("Client file", "cluster", name, "file", file.Path, "new", !known)
+		if known {
+			m.Log.Info("The client file has changed", "cluster", name, "file", file.Path)
+		}
 	}
 	for name, mb := range m.members {
 		if _, there := files[name]; !there && mb.wanted {
 			mb.wanted = false
 			mb.signal()
-			m.Log.Info("Client file is gone", "cluster", name, "file", mb.file.Path)
 		}
 	}
 	return added
@@ -228,13 +229,8 @@ func (mb *member) signal() {
 	mb.changed = make(chan struct{})
 }
 
-// report logs the files that became unusable; mu is held.
+// report keeps which files are unusable; mu is held.
 func (m *Mesh) report(ignored []Ignored) {
-	for _, i := range ignored {
-		if !slices.Contains(m.ignored, i) {
-			m.Log.Warn("Ignored a file of the mesh directory", "file", i.File, "reason", i.Reason)
-		}
-	}
 	if !slices.Equal(m.ignored, ignored) {
 		m.ignored = ignored
 		m.bump()
@@ -272,7 +268,6 @@ func (m *Mesh) supervise(ctx context.Context, name string) error {
 			return err
 		}
 		if m.forget(name) {
-			m.Log.Info("Cluster removed", "cluster", name)
 			return nil
 		}
 	}

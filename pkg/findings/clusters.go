@@ -25,7 +25,10 @@ func clusterEvents(before, now []remotecluster.Status) []Event {
 		delete(was, c.Name)
 		if !known {
 			events = append(events, event(c, "cluster-added", codes.ClusterAdded, "client file "+c.ConfigFile, "file", c.ConfigFile))
-			old = &remotecluster.Status{Name: c.Name, State: c.State, Message: c.Message, LastError: c.LastError}
+			old = &remotecluster.Status{Name: c.Name, State: c.State, LastError: c.LastError}
+			if !c.Connected { // it began so, and what has already gone wrong is news
+				old.State, old.LastError = remotecluster.Connecting, ""
+			}
 		}
 		events = append(events, changes(old, c)...)
 		if c.ID == 0 {

@@ -316,11 +316,48 @@ func TestClusterIDConflicts(t *testing.T) {
 	w.expectConflicts("one is gone")
 }
 
+// TestWhoDoesNotLeadKnowsNoClusters: that is not as if they were gone.
+func TestWhoDoesNotLeadKnowsNoClusters(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	leads := true
+	w.watch.Leads = func() bool { return leads }
+	c := remotecluster.Status{Name: "c2", State: remotecluster.Ready, Connected: true}
+	w.mesh.set(c, remotecluster.Status{Name: "c5", Connected: true, IDConflict: &remotecluster.IDConflict{ID: 2, Holder: "c2"}})
+	w.mesh.ignore(clustermesh.Ignored{File: "/mesh/Bad", Reason: "no name"})
+	w.look()
+	w.expectConflicts("leading", "cluster-id/2 c2,c5 since 1s")
+	w.expectEvents("leading", "c2,c5 conflict: ", "c2 cluster-added: ", "c2 cluster-connected", "c5 cluster-added: ", "c5 cluster-connected", " file-ignored")
+	leads = false
+	w.mesh.set()
+	w.mesh.ignore()
+	w.look()
+	w.expectConflicts("not any more")
+	w.expectEvents("not any more", "c2,c5 conflict-resolved: ")
+	leads = true
+	w.mesh.set(c)
+	w.mesh.ignore(clustermesh.Ignored{File: "/mesh/Bad", Reason: "no name"})
+	w.look()
+	w.expectEvents("again", "c2 cluster-added: ", "c2 cluster-connected")
+}
+
+// TestAClusterThatBeginsBadly: what has gone wrong before the first look is told.
+func TestAClusterThatBeginsBadly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.mesh.set(
+		remotecluster.Status{Name: "c2", State: remotecluster.Failed, Message: "no YAML", LastError: "no YAML", Failures: 1},
+		remotecluster.Status{Name: "c3", State: remotecluster.Connecting, LastError: "refused", Failures: 2},
+	)
+	w.look()
+	w.expectEvents("both", "c2 cluster-added: ", "c2 cluster-failed: failed, was connecting: no YAML", "c3 cluster-added: ", "c3 cluster-error: refused")
+}
+
 func TestTheOwnClusterHasAHistoryToo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.mesh.own = remotecluster.Status{Name: "own", ID: 9, State: remotecluster.Ready, ConfigFile: "/etc/own"}
-	w.mesh.set(remotecluster.Status{Name: "zone", ConfigFile: "/mesh/zone"})
+	w.mesh.own = remotecluster.Status{Name: "own", ID: 9, State: remotecluster.Connecting, ConfigFile: "/etc/own"}
+	w.mesh.set(remotecluster.Status{Name: "zone", State: remotecluster.Connecting, ConfigFile: "/mesh/zone"})
 	w.look()
 	w.expectEvents("both", "zone cluster-added: client file /mesh/zone", "own cluster-added: the own cluster is read from its kvstore, client file /etc/own")
 }

@@ -41,6 +41,7 @@ type Sources struct {
 	Nodes      statedb.Table[*nodes.Node]
 	Services   statedb.Table[*services.Global]
 	Identities statedb.Table[*allocator.Identity]
+	Leads      func() bool    // nil: there is nothing to lead; while it is false, clusters are unknown, not gone
 	Described  *local.Cluster // nil: nobody describes the own cluster
 	LogLevel   *logging.Level // nil: nobody changes it
 	Log        *slog.Logger   // each event is a line of it
@@ -154,6 +155,10 @@ func (w *Watch) meshChanges(now time.Time, v *verdicts) (happened []Event) {
 		return nil
 	}
 	clusters := w.Mesh.Clusters()
+	around := w.surroundings()
+	if w.Leads != nil && !w.Leads() { // asked last: a term may have ended meanwhile
+		w.clusters, clusters, around.ignored = nil, nil, w.around.ignored
+	}
 	happened = clusterEvents(w.clusters, clusters)
 	all := clusters
 	if own, is := w.Mesh.Local(); is {
@@ -163,7 +168,6 @@ func (w *Watch) meshChanges(now time.Time, v *verdicts) (happened []Event) {
 	}
 	found := append(idConflicts(clusters), rangeConflicts(all)...)
 	w.states.settleAll(append(found, w.names.look(now, clusters, w.nodesOf)...), v)
-	around := w.surroundings()
 	happened = append(happened, agentEvents(w.around, around)...)
 	w.clusters, w.around, w.seen, w.looked = clusters, around, revision, now
 	return happened

@@ -147,7 +147,7 @@ func (c *Cluster) Run(ctx context.Context, file string) {
 		wait := pause.NextBackOff()
 		if !errors.Is(err, context.Canceled) { // otherwise whoever owns the session stops, and so shall we in a moment
 			c.track.failed(err, wait)
-			c.Log.Warn("Not connected; what is known of the cluster is kept", "error", err, "retryIn", wait.Round(time.Millisecond))
+			c.Log.Debug("Not connected; what is known of the cluster is kept", "error", err, "retryIn", wait.Round(time.Millisecond))
 		}
 		if waiting.Sleep(ctx, wait) != nil {
 			return

@@ -78,8 +78,6 @@ func (c *Cluster) withhold() {
 	defer c.holding.Unlock()
 	if c.track.contacted(func(k *contact) bool { return k.expire(c.CacheTTL, time.Now()) }) {
 		c.Withhold(true)
-		c.Log.Warn("No contact for longer than the cache TTL: the cluster's service backends are not used any more; its nodes, identities and addresses are kept",
-			"ttl", c.CacheTTL)
 	}
 }
 
@@ -89,6 +87,5 @@ func (c *Cluster) takeBack() {
 	defer c.holding.Unlock()
 	if c.track.contacted((*contact).takeBack) {
 		c.Withhold(false)
-		c.Log.Info("The cluster's service backends are used again")
 	}
 }

@@ -36,7 +36,6 @@ func (c *Cluster) session(ctx context.Context, file string, pause backoff.BackOf
 	}
 	c.track.connected(client, config)
 	defer func() { c.track.disconnected(err) }()
-	c.Log.Info("Connected", "endpoint", client.Status().Endpoint)
 
 	if c.track.waitedInVain() {
 		client.BootstrapComplete()
@@ -105,7 +104,6 @@ func (c *Cluster) discover(ctx context.Context, client Client, config *configWat
 func (c *Cluster) serve(ctx context.Context, client Client, cfg wire.ClusterConfig, changed <-chan struct{}, pause backoff.BackOff) error {
 	if err := c.adopt(cfg); err != nil {
 		c.track.refused(err)
-		c.Log.Warn("Cannot use the cluster", "error", err)
 		client.BootstrapComplete() // nothing is listed, for who knows how long
 		return waitChange(ctx, changed, c.Timings.ConflictRetry)
 	}
@@ -159,7 +157,6 @@ func (c *Cluster) adopt(cfg wire.ClusterConfig) error {
 		return fmt.Errorf("the configuration at %s is not valid: %w (%s)", wire.ClusterConfigKey(c.Name), err, remedy(cfg, c.Layout))
 	}
 	if id := c.track.id(); id != 0 && id != cfg.ID {
-		c.Log.Warn("The cluster's ID changed; withdrawing what it published under the old one", "old", id, "new", cfg.ID)
 		c.drainSources()
 		// Nothing carries it any more. Keeping it until the new one is had, as
 		// Cilium does (wire.md §2.3), would let two clusters that swap their IDs
@@ -234,7 +231,6 @@ func (c *Cluster) gate(ctx context.Context, caps wire.Capabilities, r wire.Resou
 	}
 	if err != nil {
 		c.track.overdue(r, true)
-		c.Log.Warn("Going on without a resource that has only details", "resource", string(r), "error", err)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -265,7 +261,6 @@ func (c *Cluster) awaitSync(ctx context.Context, client Client, caps wire.Capabi
 	pause.Reset()
 	c.takeBack()
 	c.Changed()
-	c.Log.Info("Synced")
 	return nil
 }
 

@@ -133,7 +133,7 @@ func ciliumIsAway() []string {
 
 // weAreAway is what our agent says while an etcd is away or another one.
 func weAreAway() []string {
-	return []string{"Not connected; what is known of the cluster is kept", lateCanary}
+	return []string{"MESH-1004", "MESH-1007", "MESH-1009", "MESH-1011", lateCanary}
 }
 
 // TestCiliumInKVStoreModeNeedsNoCanaries: nothing is waited for.

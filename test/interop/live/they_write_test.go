@@ -72,7 +72,7 @@ func entriesSee(t *testing.T, r *ours.Reader, what string, limit time.Duration, 
 
 // lateCanary is what our agent says when the canary of slices comes 30 s after it has
 // connected, as it does where very much is published, or slowly.
-const lateCanary = "Going on without a resource that has only details"
+const lateCanary = "no canary cilium/"
 
 // quiet fails the test if the agent has complained of anything but what is expected.
 func (r readers) quiet(t *testing.T, expected ...string) {

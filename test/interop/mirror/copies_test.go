@@ -136,9 +136,9 @@ func (w *world) quiet(a *interop.Agent) {
 // expected are the words of what a mirror or a reader may say of a restart of the
 // etcd that it is connected to. All of them are about the connection.
 var expected = []string{
-	"retrying of unary invoker failed",                    // the etcd client of both
-	"reconnecting etcd",                                   // Cilium's, of a remote
-	"Not connected; what is known of the cluster is kept", // ours, of a remote
+	"retrying of unary invoker failed",                 // the etcd client of both
+	"reconnecting etcd",                                // Cilium's, of a remote
+	"MESH-1004", "MESH-1007", "MESH-1009", "MESH-1011", // ours, of a remote: lost, degraded, not connected, for another reason
 }
 
 // complains fails the test for complaints of anything else.
