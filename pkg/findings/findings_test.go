@@ -70,7 +70,7 @@ func (m *mesh) set(clusters ...remotecluster.Status) {
 
 // world is a watch over a real cache, real tables and a mesh.
 type world struct {
-	t          *testing.T
+	t          testing.TB
 	db         *statedb.DB
 	mesh       *mesh
 	ips        *ipcache.Cache
@@ -87,7 +87,7 @@ type world struct {
 	seen       uint64 // events
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	w := &world{t: t, db: statedb.New(), mesh: &mesh{}, ips: ipcache.New(), now: epoch}
 	var errs [7]error
 	var log *slog.Logger

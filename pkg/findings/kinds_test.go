@@ -386,6 +386,24 @@ func TestOnlyTheNumberChanges(t *testing.T) {
 	w.expectEvents("one", "c3,c2 conflict: the pod network 10.0.0.0/8 of c2 contains 10.1.0.0/24 of c3")
 }
 
+// TestAServiceThatIsNotGlobalHasItsOwnPorts: what happens to have its name elsewhere
+// is no concern of it.
+func TestAServiceThatIsNotGlobalHasItsOwnPorts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	own := service(1, "web", "http/TCP").(aService)
+	own.Shared = false
+	own.set(w, true)
+	service(2, "web", "grpc/TCP").set(w, true)
+	w.look()
+	w.expectConflicts("not global")
+	global := *own.Service
+	global.IncludeExternal = true
+	aService{&global}.set(w, true)
+	w.look()
+	w.expectConflicts("it uses the others' backends", "service-port/ns/web c1,c2 since 2s")
+}
+
 // TestALabelSetMovesToAnotherNumber: a number that is given to other labels, seen
 // only when it has happened.
 func TestALabelSetMovesToAnotherNumber(t *testing.T) {
@@ -410,7 +428,7 @@ func TestALabelSetMovesToAnotherNumber(t *testing.T) {
 }
 
 // appliesNodes is how the view takes nodes: they are claims as well.
-func appliesNodes(t *testing.T, w *world) func([]store.Change[nodes.Node]) {
+func appliesNodes(t testing.TB, w *world) func([]store.Change[nodes.Node]) {
 	v, err := clustermesh.NewView(wire.ClusterInfo{Name: "c1", ID: 1, MaxConnectedClusters: 255}, w.nodes, w.services, w.identities, w.ips)
 	if err != nil {
 		t.Fatal(err)

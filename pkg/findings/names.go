@@ -36,7 +36,9 @@ const maxSightings = 32
 // [minNodes] nodes. Nor are heartbeats counted: a mirror and an apiserver may both
 // write that of one etcd, and a writer that restarts writes at once, so a heartbeat
 // more often than once a minute proves nothing. Two names for one cluster have one ID,
-// and are a conflict of that kind.
+// and are a conflict of that kind. Of an etcd nothing is read but what is below the
+// name that was asked for: other names in it, also our own, are not seen, and an entry
+// there that names another cluster is refused with that reason.
 //
 // It ends when no other answer was seen for as long, or when the client file has
 // other endpoints.

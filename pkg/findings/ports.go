@@ -13,7 +13,8 @@ import (
 // ports finds services on whose ports the clusters disagree. What is compared is
 // names and protocols: that is how backends are joined to a port of a service
 // (wire.md §4.4). Numbers are each pod's own and may differ. A cluster without
-// backends says nothing of ports.
+// backends says nothing of ports, and neither does a service of our own that has
+// nothing to do with those of other clusters.
 type ports struct{ book book }
 
 func newPorts() *ports { return &ports{book: make(book)} }
@@ -61,8 +62,8 @@ func portConflict(g *services.Global) *Conflict {
 		c.Clusters = append(c.Clusters, o.part.Cluster)
 	}
 	c.Rule = "a service has the ports that its own cluster gives it"
-	if g.Local() == nil {
-		c.Rule = "here is no service of the name, so nothing uses it; the lowest cluster ID comes first"
+	if !offers[0].part.Local() {
+		c.Rule = "here is no such global service, so nothing uses it; the lowest cluster ID comes first"
 	}
 	c.Message = fmt.Sprintf("%s: %s. Traffic to a port goes only to the clusters that have it under that name and protocol: give the service the same ports in each cluster",
 		g.FullName(), differences(offers))
@@ -74,7 +75,7 @@ func portConflict(g *services.Global) *Conflict {
 func offersOf(g *services.Global) []offer {
 	var offers []offer
 	for _, p := range g.Parts {
-		if p.Offers() && len(p.Backends) > 0 {
+		if (p.Shared || p.Local() && p.IncludeExternal) && len(p.Backends) > 0 {
 			offers = append(offers, offer{p, portsOf(p.Backends)})
 		}
 	}

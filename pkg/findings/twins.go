@@ -112,24 +112,30 @@ func (d *twins) look(v *verdicts) {
 	clear(d.touched)
 }
 
-// maxNumbers is how many numbers of one label set are named.
-const maxNumbers = 4
+// maxNumbers is how many numbers of one label set are named, and maxAsked how many
+// the table is asked for: more than that have equal hashes for one reason alone.
+const (
+	maxNumbers = 4
+	maxAsked   = 16
+)
 
 // twice is the conflict that some numbers of a cluster make; nil when those that
 // there are do not have equal labels after all.
 func (d *twins) twice(cluster string, numbers []uint32) *Conflict {
 	var labels string
 	var equal []string
-	for _, id := range numbers {
-		i := d.find(cluster, id)
-		if i == nil {
-			continue
-		}
-		switch text := sorted(i.Labels); {
-		case len(equal) == 0:
-			labels = text
-		case text != labels:
-			continue
+	for n, id := range numbers {
+		if n < maxAsked {
+			i := d.find(cluster, id)
+			if i == nil {
+				continue
+			}
+			switch text := sorted(i.Labels); {
+			case len(equal) == 0:
+				labels = text
+			case text != labels:
+				continue
+			}
 		}
 		equal = append(equal, strconv.FormatUint(uint64(id), 10))
 	}
