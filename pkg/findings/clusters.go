@@ -25,9 +25,9 @@ func clusterEvents(before, now []remotecluster.Status) []Event {
 		delete(was, c.Name)
 		if !known {
 			events = append(events, event(c, "cluster-added", codes.ClusterAdded, "client file "+c.ConfigFile, "file", c.ConfigFile))
-			old = &remotecluster.Status{Name: c.Name, State: c.State, LastError: c.LastError}
-			if !c.Connected { // it began so, and what has already gone wrong is news
-				old.State, old.LastError = remotecluster.Connecting, ""
+			old = &remotecluster.Status{Name: c.Name, State: remotecluster.Connecting} // as it began
+			if c.Connected {
+				old.LastError = c.LastError // got over
 			}
 		}
 		events = append(events, changes(old, c)...)

@@ -323,11 +323,11 @@ func TestWhoDoesNotLeadKnowsNoClusters(t *testing.T) {
 	leads := true
 	w.watch.Leads = func() bool { return leads }
 	c := remotecluster.Status{Name: "c2", State: remotecluster.Ready, Connected: true}
-	w.mesh.set(c, remotecluster.Status{Name: "c5", Connected: true, IDConflict: &remotecluster.IDConflict{ID: 2, Holder: "c2"}})
+	w.mesh.set(c, remotecluster.Status{Name: "c5", State: remotecluster.Connecting, Connected: true, IDConflict: &remotecluster.IDConflict{ID: 2, Holder: "c2"}})
 	w.mesh.ignore(clustermesh.Ignored{File: "/mesh/Bad", Reason: "no name"})
 	w.look()
 	w.expectConflicts("leading", "cluster-id/2 c2,c5 since 1s")
-	w.expectEvents("leading", "c2,c5 conflict: ", "c2 cluster-added: ", "c2 cluster-connected", "c5 cluster-added: ", "c5 cluster-connected", " file-ignored")
+	w.expectEvents("leading", "c2,c5 conflict: ", "c2 cluster-added: ", "c2 cluster-connected", "c2 cluster-ready", "c5 cluster-added: ", "c5 cluster-connected", " file-ignored")
 	leads = false
 	w.mesh.set()
 	w.mesh.ignore()
@@ -338,7 +338,7 @@ func TestWhoDoesNotLeadKnowsNoClusters(t *testing.T) {
 	w.mesh.set(c)
 	w.mesh.ignore(clustermesh.Ignored{File: "/mesh/Bad", Reason: "no name"})
 	w.look()
-	w.expectEvents("again", "c2 cluster-added: ", "c2 cluster-connected")
+	w.expectEvents("again", "c2 cluster-added: ", "c2 cluster-connected", "c2 cluster-ready")
 }
 
 // TestAClusterThatBeginsBadly: what has gone wrong before the first look is told.

@@ -32,8 +32,8 @@ const maxSightings = 32
 // was changed: none of these goes back to the answer of before.
 //
 // What is not seen: a second cluster as long as the connection stays with the first
-// (nobody asks the other endpoints), and clones with equal IDs of fewer than
-// [minNodes] nodes. Nor are heartbeats counted: a mirror and an apiserver may both
+// (nobody asks the other endpoints), an answer that is over before the next look,
+// and clones with equal IDs of fewer than [minNodes] nodes. Nor are heartbeats counted: a mirror and an apiserver may both
 // write that of one etcd, and a writer that restarts writes at once, so a heartbeat
 // more often than once a minute proves nothing. Two names for one cluster have one ID,
 // and are a conflict of that kind. Of an etcd nothing is read but what is below the
