@@ -68,6 +68,20 @@ type ack struct {
 
 func newCluster(w *world, index int) *cluster {
 	w.t.Helper()
+	c := emptyCluster(w, index)
+	first := step{index, "txn", 1}
+	for range 60 {
+		first.n++
+		c.must(c.operate(first))
+	}
+	c.must(c.configure(c.config()))
+	c.must(c.writeFile(""))
+	return c
+}
+
+// emptyCluster has a server without contents, and no client file.
+func emptyCluster(w *world, index int) *cluster {
+	w.t.Helper()
 	c := &cluster{
 		w: w, index: index, name: fmt.Sprint("c", index+1), id: uint32(index + 1), //nolint:gosec // small
 		etcd: etcdtest.StartProcess(w.t), accepted: map[string][]byte{}, refused: map[string]refusal{}, touched: map[string]bool{},
@@ -76,13 +90,6 @@ func newCluster(w *world, index int) *cluster {
 		c.doors[i] = newDoor(w.t, strings.TrimPrefix(c.etcd.Endpoint(), "http://"))
 	}
 	c.connect()
-	first := step{index, "txn", 1}
-	for range 60 {
-		first.n++
-		c.must(c.operate(first))
-	}
-	c.must(c.configure(c.config()))
-	c.must(c.writeFile(""))
 	return c
 }
 
@@ -132,18 +139,34 @@ func (c *cluster) put(changes ...change) error {
 }
 
 func (c *cluster) putLocked(changes ...change) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if _, err := commit(ctx, c.kv, changes); err != nil {
+		return fmt.Errorf("writing to %s: %w", c.name, err)
+	}
+	return nil
+}
+
+// commit writes in one transaction and returns its revision.
+func commit(ctx context.Context, kv *clientv3.Client, changes []change) (int64, error) {
 	ops := make([]clientv3.Op, len(changes))
 	for i, ch := range changes {
 		if ops[i] = clientv3.OpPut(ch.key, string(ch.value)); ch.value == nil {
 			ops[i] = clientv3.OpDelete(ch.key)
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	if _, err := c.kv.Txn(ctx).Then(ops...).Commit(); err != nil {
-		return fmt.Errorf("writing to %s: %w", c.name, err)
+	resp, err := kv.Txn(ctx).Then(ops...).Commit()
+	if err != nil {
+		return 0, err
 	}
-	return nil
+	return resp.Header.Revision, nil
+}
+
+// client is that of the server as it was started last.
+func (c *cluster) client() *clientv3.Client {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.kv
 }
 
 // operate does one operation and keeps account of it.

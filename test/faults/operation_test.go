@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -300,42 +299,4 @@ func (m maker) foreignIdentity() change {
 // family is the part of a key that names its kind.
 func family(key string) string {
 	return strings.Split(strings.TrimPrefix(key, wire.StatePrefix+"/"), "/")[0]
-}
-
-// The canaries: objects that are written all the time, each time all together
-// and with a greater number, and that the model does not see.
-const canaryName = "canary"
-
-func canaryID(cluster uint32) uint32 { return cluster<<16 + 0xffff }
-
-func canaryAddr(cluster int) netip.Addr { return netip.AddrFrom4([4]byte{10, 254, byte(cluster), 1}) }
-
-func isCanary(key string) bool {
-	if id, err := strconv.Atoi(key[strings.LastIndexByte(key, '/')+1:]); err == nil && family(key) == "identities" {
-		return id&0xffff == 0xffff
-	}
-	return strings.Contains(key, "/"+canaryName) || strings.Contains(key, "/default/10.254.")
-}
-
-func canaries(cluster int, name string, id uint32, n int) []change {
-	text := strconv.Itoa(n)
-	node := wire.Node{Name: canaryName, Cluster: name, ClusterID: id, BootID: text}
-	service := wire.Service{
-		Cluster: name, ClusterID: id, Namespace: canaryName, Name: canaryName, Shared: true,
-		Labels: map[string]string{"n": text},
-	}
-	slice := wire.EndpointSlice{
-		Cluster: name, ClusterID: id, Namespace: canaryName, Name: canaryName, AddressType: wire.AddressTypeIPv4,
-		Labels:    map[string]string{wire.LabelServiceName: canaryName},
-		Endpoints: []wire.Endpoint{{Addresses: []string{canaryAddr(cluster).String()}, NodeName: &text}},
-	}
-	pair := wire.NewHostPair(canaryAddr(cluster))
-	pair.Identity, pair.Pod = id<<16, text
-	return []change{
-		{node.Key(), node.Encode()},
-		{service.Key(), service.Encode()},
-		{slice.Key(), slice.Encode()},
-		{wire.IdentityKey(canaryID(id)), fmt.Appendf(nil, "k8s:io.cilium.k8s.policy.cluster=%s;k8s:n=%s;", name, text)},
-		{pair.Key(), pair.Encode()},
-	}
 }

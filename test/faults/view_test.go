@@ -5,10 +5,8 @@ import (
 	"iter"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
@@ -157,40 +155,4 @@ func seenGlobal(g *services.Global) string {
 	slices.Sort(who)
 	slices.Sort(what)
 	return fmt.Sprintf("of %v backends %v", who, what)
-}
-
-// canary is the number that a cluster's canary of the resource shows; 0 when
-// there is none.
-func (w *world) canary(c *cluster, r wire.Resource, id uint32) int {
-	txn := w.db.ReadTxn()
-	text := ""
-	switch r {
-	case wire.Nodes:
-		if n, _, ok := w.view.Nodes.Table().Get(txn, nodes.ByName(c.name, canaryName)); ok {
-			text = n.BootID
-		}
-	case wire.Services:
-		if s, _, ok := w.view.Services.Exported().Get(txn, services.ByKey(c.name, canaryName, canaryName)); ok {
-			text = s.Labels["n"]
-		}
-	case wire.EndpointSlices:
-		if s, _, ok := w.view.Services.Slices().Get(txn, services.SliceByKey(c.name, canaryName, canaryName)); ok {
-			for b := range s.Endpoints() {
-				text = b.Node
-			}
-		}
-	case wire.Identities:
-		if i, _, ok := w.view.Identities.Table().Get(txn, allocator.ByKey(canaryID(id), c.name)); ok {
-			text = i.Map()["k8s:n"]
-		}
-	case wire.IPs:
-		if e := w.view.IPs.LookupWinner(canaryAddr(c.index)); e != nil {
-			text = e.Pod()
-		}
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		return 0
-	}
-	return n
 }

@@ -54,6 +54,22 @@ type world struct {
 // newWorld starts everything. It ends with the test.
 func newWorld(t testing.TB) *world {
 	t.Helper()
+	w := emptyWorld(t, nil)
+	for i := range clusters {
+		w.clusters = append(w.clusters, newCluster(w, i))
+	}
+	jobs := []func(context.Context) error{w.watchClaims}
+	for _, c := range w.clusters {
+		jobs = append(jobs, c.beat)
+	}
+	w.start(jobs...)
+	return w
+}
+
+// emptyWorld is a mesh without clusters, which does not run yet. tune, if any,
+// changes how it will.
+func emptyWorld(t testing.TB, tune func(*clustermesh.Params)) *world {
+	t.Helper()
 	local := wire.ClusterInfo{Name: "own", ID: localID, MaxConnectedClusters: 255}
 	w := &world{t: t, dir: t.TempDir(), db: statedb.New(), before: map[string]mark{}}
 	n, err1 := nodes.New(w.db)
@@ -71,27 +87,25 @@ func newWorld(t testing.TB) *world {
 	opts.Timings.HeartbeatLimit = heartbeatLimit
 	timings := remotecluster.DefaultTimings()
 	timings.RetryMin, timings.RetryMax, timings.ConflictRetry = 20*time.Millisecond, 200*time.Millisecond, 50*time.Millisecond
-	w.mesh = clustermesh.New(clustermesh.Params{
+	p := clustermesh.Params{
 		Directory: w.dir, Local: local, SyncTimeout: time.Hour, Equip: w.view.Equip(nil),
 		KVStore: opts, Timings: timings, Log: slog.New(slog.DiscardHandler),
-	})
-	for i := range clusters {
-		w.clusters = append(w.clusters, newCluster(w, i))
 	}
-	w.start()
+	if tune != nil {
+		tune(&p)
+	}
+	w.mesh = clustermesh.New(p)
 	return w
 }
 
-// start runs the mesh, the writers of the canaries and their checker until the
-// end of the test.
-func (w *world) start() {
+// start runs the mesh and what goes on beside it until the end of the test.
+func (w *world) start(jobs ...func(context.Context) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return w.mesh.Run(ctx) })
-	for _, c := range w.clusters {
-		g.Go(func() error { return c.beat(ctx) })
+	for _, job := range jobs {
+		g.Go(func() error { return job(ctx) })
 	}
-	g.Go(func() error { return w.watchClaims(ctx) })
 	w.t.Cleanup(func() {
 		cancel()
 		if err := g.Wait(); !errors.Is(err, context.Canceled) {
@@ -215,7 +229,7 @@ func (w *world) caughtUp(c *cluster, canary int) bool {
 	if canary == 0 {
 		return false
 	}
-	for _, r := range []wire.Resource{wire.Nodes, wire.Services, wire.EndpointSlices, wire.Identities, wire.IPs} {
+	for _, r := range numberedKinds() {
 		if w.canary(c, r, c.id) < canary {
 			return false
 		}
