@@ -62,11 +62,16 @@ func (h *history) begin() int {
 }
 
 // acknowledge notes that a revision of the present etcd was answered, and
-// returns its position.
+// returns its position. Answers to several who write at once may come in
+// another order than their positions.
 func (h *history) acknowledge(revision int64) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.acks = append(h.acks, acked{time.Now(), h.base + revision})
+	reached := h.base + revision
+	if n := len(h.acks); n > 0 {
+		reached = max(reached, h.acks[n-1].position)
+	}
+	h.acks = append(h.acks, acked{time.Now(), reached})
 	return h.base + revision
 }
 

@@ -45,7 +45,7 @@ func (h *witness) strikes() []fault {
 		end:   func(c *cluster, _ step) { h.forget(); unlock(c) },
 	}, fault{
 		name: "wipe", away: true,
-		begin: func(c *cluster, s step) { lock(c); h.wipe(s.n%2 == 0) },
+		begin: func(c *cluster, s step) { lock(c); h.wipe(s.n%3 == 0, s.n%3 == 1) },
 		end:   func(c *cluster, _ step) { unlock(c) },
 	})
 }

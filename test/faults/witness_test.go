@@ -10,6 +10,7 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -167,11 +168,13 @@ func (h *witness) forget() {
 	h.must(h.compact())
 }
 
-// wipe takes another etcd, or the same with nothing in it. No door is open.
-func (h *witness) wipe(another bool) {
+// wipe takes another etcd, or the same with nothing in it, and perhaps with more
+// revisions than before. No door is open.
+func (h *witness) wipe(another, overtaken bool) {
 	h.writing.Lock()
 	defer h.writing.Unlock()
 	h.catchUp()
+	_, before := h.next()
 	n := h.begin()
 	if another {
 		h.etcd.RestartAsOther(h.w.t)
@@ -180,5 +183,28 @@ func (h *witness) wipe(another bool) {
 	}
 	h.lost(n)
 	h.connect()
+	if overtaken {
+		h.overtakes(before)
+	}
 	h.publish()
+}
+
+// writers is how many write at once to an etcd that is to overtake itself.
+const writers = 16
+
+// overtakes writes until the revisions are beyond this one; writing is held.
+func (h *witness) overtakes(revision int64) {
+	base, _ := h.next()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var g errgroup.Group
+	for range writers {
+		g.Go(func() error {
+			for position := int64(0); position <= base+revision && ctx.Err() == nil; {
+				position = h.write(ctx, func(int) []change { return nil })
+			}
+			return ctx.Err()
+		})
+	}
+	h.must(g.Wait())
 }
