@@ -30,6 +30,7 @@
 // not overtaken by an acknowledged write before that time, and that was not written
 // after the view was read. As of a time when nobody could be asked nothing
 // is known until somebody has been, and what is synced was confirmed within the bound.
+// A seed repeats what is written and which faults strike, not the moments at which they do.
 //
 //	go test ./test/faults -run Freshness -v -timeout 1h -freshness.claims=100000
 //	go test ./test/faults -run Freshness -v -freshness.seed=7

@@ -45,8 +45,12 @@ func (h *witness) strikes() []fault {
 		end:   func(c *cluster, _ step) { h.forget(); unlock(c) },
 	}, fault{
 		name: "wipe", away: true,
-		begin: func(c *cluster, s step) { lock(c); h.wipe(s.n%3 == 0, s.n%3 == 1) },
-		end:   func(c *cluster, _ step) { unlock(c) },
+		begin: func(c *cluster, _ step) {
+			lock(c)
+			h.wipes++
+			h.wipe((h.index+h.wipes)%3 == 0, (h.index+h.wipes)%3 == 1)
+		},
+		end: func(c *cluster, _ step) { unlock(c) },
 	})
 }
 

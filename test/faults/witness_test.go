@@ -38,6 +38,7 @@ type witness struct {
 	kinds  []fault   // still to come before any comes again
 	due    time.Time // when the fault that lasts is over, or the next one comes
 	struck []struck  // the faults so far
+	wipes  int       // of them; each way of wiping comes in its turn, and first in another cluster
 }
 
 func newWitness(w *world, index int) *witness {
