@@ -126,7 +126,7 @@ func TestTroubleshootFindsWhatIsBroken(t *testing.T) {
 		"no cluster configuration": {remote("no-config"), "cluster-configuration", "there is no key cilium/cluster-config/no-config", "is this the etcd of that cluster", codes.ConfigurationMissing},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+			// One after the other: the heartbeats were just written, and grow old in a queue.
 			run := troubleshooter()
 			if name == "silent" {
 				run.cli.troubleshooting.Timings.TLS = 300 * time.Millisecond
@@ -182,7 +182,7 @@ func TestTroubleshoot(t *testing.T) {
 		"well --include-local --kvstore-opt etcd.address=" + own.Endpoint() + " --clustermesh-config /nonexistent/m": {2, "", "--clustermesh-config says where it is"},
 	} {
 		t.Run(args, func(t *testing.T) {
-			t.Parallel()
+			// One after the other: the heartbeats were just written, and grow old in a queue.
 			got := troubleshooter().run(append([]string{"troubleshoot"}, strings.Fields(args)...)...)
 			if got.code != want.code || !contains(got.out, want.out) || !contains(got.err, want.err) {
 				t.Errorf("exit code %d, want %d\n%s%s", got.code, want.code, got.out, got.err)
