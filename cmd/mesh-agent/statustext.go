@@ -203,9 +203,28 @@ func (v *statusView) writeTroubles(p *printer.Page, clusters []api.Cluster) {
 	for _, kind := range slices.Sorted(maps.Keys(byKind)) {
 		p.Section("%s (%s)", kind.title(), count(len(byKind[kind]), "cluster"))
 		v.writeStories(p, byKind[kind], func(c *api.Cluster) string { return story(c, v.now) })
-		p.Advice("%s", v.remedy(kind))
+		for _, remedy := range v.remedies(kind, byKind[kind]) {
+			p.Advice("%s", remedy)
+		}
 	}
 	p.End()
+}
+
+// remedies are what to do about clusters with a kind of trouble: what the registry
+// says of their codes, each once and the first ones of many, or else of the kind.
+func (v *statusView) remedies(kind trouble, clusters []api.Cluster) []string {
+	general := v.remedy(kind)
+	if general != kind.remedy() {
+		return []string{general} // one cause for all
+	}
+	var all []string
+	for i := range clusters {
+		remedy := cmp.Or(remedyOf(clusters[i].Code), general)
+		if !slices.Contains(all, remedy) {
+			all = append(all, remedy)
+		}
+	}
+	return all[:min(len(all), mostStories)]
 }
 
 // remedy is what to do about a kind of trouble. Copies may not get on for want of
