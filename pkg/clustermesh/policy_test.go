@@ -251,6 +251,9 @@ func TestAClusterWhoseWriterIsSilentIsDemotedAndNotWithdrawn(t *testing.T) {
 		t.Errorf("traffic goes to %s", got)
 	}
 	w.nothingChanges("for longer than the delay of withdrawing", 11*time.Second)
+	failures := w.mustStatus("c1").Failures
+	c1.etcd.Kill(t)
+	w.until("the end of the session", func() bool { return w.mustStatus("c1").Failures > failures })
 	back := time.Now()
 	c1.etcd.Restart(t) // the key is found again, and nobody has written it
 	w.until("another session", func() bool {

@@ -50,7 +50,7 @@ func TestWhatThePolicyDoesIsToldOnceWithItsEvidence(t *testing.T) {
 	kept := disconnect.Outlook{}
 	w.mesh.set(policed(kept, kept)...)
 	w.look()
-	w.expectEvents("two clusters", "c1 cluster-added: ", "c2 cluster-added: ")
+	w.expectEvents("two clusters", "c1 cluster-added: ", "c1 cluster-ready: ", "c2 cluster-added: ", "c2 cluster-ready: ")
 	doubt := disconnect.Outlook{
 		State: disconnect.Demote, Doubtful: true, Why: "its services could not be confirmed since then: no answer",
 		Evidence: disconnect.Evidence{AsOf: epoch, Heartbeat: epoch.Add(-time.Second), Error: "no answer"},
