@@ -86,7 +86,7 @@ func (b *backlog) newSource(ok func(error)) remotecluster.Source {
 	ok(err)
 	view, err := NewView(wire.ClusterInfo{Name: "own", ID: 250, MaxConnectedClusters: 255}, n, s, ids, b.ips)
 	ok(err)
-	for _, source := range view.sources(store.NewMetrics(), slog.New(slog.DiscardHandler)) {
+	for _, source := range view.sources(nil, store.NewMetrics(), slog.New(slog.DiscardHandler)) {
 		if source.Resource() == wire.IPs {
 			return source
 		}

@@ -23,9 +23,9 @@ type ownNodes struct {
 	delayed *store.Delayed[nodes.Node]
 }
 
-func (v *View) ownNodes(m *store.Metrics, log *slog.Logger) ownNodes {
+func (v *View) ownNodes(refused func(), m *store.Metrics, log *slog.Logger) ownNodes {
 	delayed := store.NewDelayed(v.NodeDelay, v.ApplyNodes())
-	return ownNodes{watch(wire.Nodes, decodeNode, delayed.Apply, m, log), delayed}
+	return ownNodes{watch(wire.Nodes, decodeNode, delayed.Apply, refused, m, log), delayed}
 }
 
 // Drain implements [remotecluster.Source].

@@ -21,7 +21,7 @@ func (v *View) Equip(m *store.Metrics) func(*remotecluster.Params) {
 	return func(p *remotecluster.Params) {
 		p.Layout = v.layout
 		log := p.Log.With("cluster", p.Name)
-		p.Sources = v.sources(m, log)
+		p.Sources = v.sources(p.Changed, m, log)
 		if p.Origin == remotecluster.OriginLocal {
 			v.equipOwn(p, m, log)
 		}
@@ -31,7 +31,7 @@ func (v *View) Equip(m *store.Metrics) func(*remotecluster.Params) {
 
 // equipOwn changes what is otherwise with our own cluster.
 func (v *View) equipOwn(p *remotecluster.Params, m *store.Metrics, log *slog.Logger) {
-	own := v.ownNodes(m, log)
+	own := v.ownNodes(p.Changed, m, log)
 	p.Beside = own.believe
 	for i, s := range p.Sources {
 		switch r := s.Resource(); {
@@ -46,13 +46,13 @@ func (v *View) equipOwn(p *remotecluster.Params, m *store.Metrics, log *slog.Log
 // sources are the key families of a cluster, in the order in which they are
 // drained (wire.md §3.6). A further resource is its format, its table and one
 // more line.
-func (v *View) sources(m *store.Metrics, log *slog.Logger) []remotecluster.Source {
+func (v *View) sources(refused func(), m *store.Metrics, log *slog.Logger) []remotecluster.Source {
 	return []remotecluster.Source{
-		watch(wire.Nodes, decodeNode, v.ApplyNodes(), m, log),
-		watch(wire.Services, decodeService, v.Services.Apply, m, log),
-		watch(wire.EndpointSlices, decodeSlice, v.Services.ApplySlices, m, log),
-		watch(wire.IPs, decodeIP, v.applyIPs, m, log),
-		watch(wire.Identities, decodeIdentity, v.Identities.Apply, m, log),
+		watch(wire.Nodes, decodeNode, v.ApplyNodes(), refused, m, log),
+		watch(wire.Services, decodeService, v.Services.Apply, refused, m, log),
+		watch(wire.EndpointSlices, decodeSlice, v.Services.ApplySlices, refused, m, log),
+		watch(wire.IPs, decodeIP, v.applyIPs, refused, m, log),
+		watch(wire.Identities, decodeIdentity, v.Identities.Apply, refused, m, log),
 	}
 }
 
@@ -75,8 +75,8 @@ func (d described) Run(ctx context.Context, _ store.Session) error {
 	return ctx.Err()
 }
 
-func watch[T any](r wire.Resource, decode func(wire.Expect) store.Decode[T], apply func([]store.Change[T]), m *store.Metrics, log *slog.Logger) remotecluster.Source {
-	return store.NewWatch(store.Kind[T]{Resource: r, Decode: decode, Apply: apply, Metrics: m}, log)
+func watch[T any](r wire.Resource, decode func(wire.Expect) store.Decode[T], apply func([]store.Change[T]), refused func(), m *store.Metrics, log *slog.Logger) remotecluster.Source {
+	return store.NewWatch(store.Kind[T]{Resource: r, Decode: decode, Apply: apply, Refused: refused, Metrics: m}, log)
 }
 
 // sourceOf says where entries come from: the own cluster's own word, or a

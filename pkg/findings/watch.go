@@ -50,7 +50,7 @@ type Sources struct {
 // How often a Watch looks.
 const (
 	interval       = 200 * time.Millisecond // at what has changed
-	countsInterval = 600 * time.Millisecond // at the counts of clusters, which change without a sign of it
+	statesInterval = 5 * time.Second        // at what changes by time alone, such as a heartbeat that stays away
 	addressesPause = 10 * time.Millisecond  // between two looks at the addresses, so that many come at once
 )
 
@@ -151,11 +151,11 @@ func (w *Watch) nodesOf(cluster string) []*nodes.Node {
 // meshChanges tells what became of the clusters since the last look.
 func (w *Watch) meshChanges(now time.Time, v *verdicts) (happened []Event) {
 	revision := w.Mesh.Revision()
-	if revision == w.seen && now.Sub(w.looked) < countsInterval {
+	around := w.surroundings()
+	if revision == w.seen && now.Sub(w.looked) < statesInterval && around.level == w.around.level && around.mistakes == w.around.mistakes {
 		return nil
 	}
 	clusters := w.Mesh.Clusters()
-	around := w.surroundings()
 	if w.Leads != nil && !w.Leads() { // asked last: a term may have ended meanwhile
 		w.clusters, clusters, around.ignored = nil, nil, w.around.ignored
 	}
