@@ -124,6 +124,12 @@ func resourceTable(now time.Time) printer.Table[row] {
 		{Title: "ENTRIES", Right: true, Text: func(r row) string { return strconv.Itoa(r.n) }},
 		{Title: "REFUSED", Right: true, Text: func(r row) string { return strconv.Itoa(r.wrong) }},
 		{Title: "FRESHNESS", Text: func(r row) string { return copyText(r.fresh) }, Color: func(r row) printer.Color { return wellColor(r.fresh.State == "synced") }},
+		{Title: "LAG", Right: true, Text: func(r row) string {
+			if r.fresh.Lag == nil {
+				return ""
+			}
+			return seconds(r.fresh.Lag.P99Seconds)
+		}},
 		{Title: "EQUAL TO THE REMOTE AS OF", Text: func(r row) string {
 			if r.fresh.AsOf == nil {
 				return "never"

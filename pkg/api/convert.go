@@ -41,6 +41,9 @@ func bySource(sources map[wire.Resource]remotecluster.SourceStatus, now time.Tim
 		src := sources[r]
 		*s, *n, *refused, *f = src.Synced, src.Count, src.Rejected, toFreshness(src.Freshness, now)
 		f.Read, f.Total = src.Read, src.Total
+		if lag := src.Lag; lag.Batches > 0 {
+			f.Lag = &Lag{MedianSeconds: lag.Median.Seconds(), P99Seconds: lag.P99.Seconds(), MaxSeconds: lag.Most.Seconds(), Batches: lag.Batches}
+		}
 	}
 	set(wire.Nodes, &synced.Nodes, &counts.Nodes, &rejected.Nodes, &freshness.Nodes)
 	set(wire.Services, &synced.Services, &counts.Services, &rejected.Services, &freshness.Services)

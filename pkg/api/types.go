@@ -238,6 +238,16 @@ type Freshness struct {
 	AgeSeconds *float64   `json:"ageSeconds" doc:"The age of asOf at the time of the answer."`
 	Read       int        `json:"read,omitempty" doc:"While a list runs: how many keys it has brought so far."`
 	Total      int        `json:"total,omitempty" doc:"While a list runs: how many keys there are at its revision."`
+	Lag        *Lag       `json:"lag,omitempty" doc:"Of a cluster's resource: how long events took lately; absent when none came."`
+}
+
+// Lag is how long the latest batches of events took from their receipt until they
+// were visible.
+type Lag struct {
+	MedianSeconds float64 `json:"medianSeconds"`
+	P99Seconds    float64 `json:"p99Seconds" doc:"Of 100 batches 99 took no longer."`
+	MaxSeconds    float64 `json:"maxSeconds"`
+	Batches       int     `json:"batches" doc:"How many it is of."`
 }
 
 // Node is a machine of a cluster.

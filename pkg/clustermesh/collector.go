@@ -22,6 +22,7 @@ type collector struct {
 	entries     *prometheus.Desc
 	rejected    *prometheus.Desc
 	age         *prometheus.Desc
+	lag         *prometheus.Desc
 	heartbeat   *prometheus.Desc
 	syncTime    *prometheus.Desc
 	revocations *prometheus.Desc
@@ -56,6 +57,7 @@ func NewCollector(m Observed) prometheus.Collector {
 		entries:     desc("remote_cluster_entries", "Entries in force.", cluster, resource),
 		rejected:    desc("remote_cluster_rejected_entries", "Keys whose present value is refused.", cluster, resource, reason),
 		age:         desc("remote_cluster_age_seconds", "Seconds since the entries were last known to equal the remote's.", cluster, resource),
+		lag:         desc("remote_cluster_lag_seconds", "How long the latest batches of events took from their receipt until they were visible.", cluster, resource),
 		heartbeat:   desc("remote_cluster_heartbeat_age_seconds", "Seconds since the cluster's heartbeat was last seen to be written, or since the connection began.", cluster),
 		syncTime:    desc("remote_cluster_sync_duration_seconds", "How long the first complete list took.", cluster, resource),
 		revocations: desc("remote_cluster_cache_revocations", "How often the service backends were taken out of use for want of contact.", cluster),
@@ -69,7 +71,7 @@ func NewCollector(m Observed) prometheus.Collector {
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		c.clusters, c.ready, c.failures, c.lastFailure, c.entries, c.rejected, c.age, c.heartbeat, c.syncTime, c.revocations, c.policy,
+		c.clusters, c.ready, c.failures, c.lastFailure, c.entries, c.rejected, c.age, c.lag, c.heartbeat, c.syncTime, c.revocations, c.policy,
 		c.sessions, c.users, c.opened,
 	} {
 		ch <- d
@@ -107,6 +109,10 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		}
 		for r, src := range s.Sources {
 			c.source(gauge, s.Name, r, src)
+			if lag := src.Lag; lag.Batches > 0 {
+				quantiles := map[float64]float64{0.5: lag.Median.Seconds(), 0.99: lag.P99.Seconds(), 1: lag.Most.Seconds()}
+				ch <- prometheus.MustNewConstSummary(c.lag, uint64(lag.Batches), lag.Sum.Seconds(), quantiles, s.Name, string(r)) //nolint:gosec // not negative
+			}
 		}
 	}
 }

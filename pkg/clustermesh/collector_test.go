@@ -48,6 +48,9 @@ func perCluster(name string) (all []string) {
 			}
 			all = append(all, "mesh_agent_clustermesh_remote_cluster_"+s+" resource="+string(r)+" target_cluster="+name)
 		}
+		if name == "c1" && r != wire.EndpointSlices { // of which there were events
+			all = append(all, "mesh_agent_clustermesh_remote_cluster_lag_seconds resource="+string(r)+" target_cluster="+name)
+		}
 	}
 	return append(all, "mesh_agent_clustermesh_remote_cluster_rejected_entries reason=malformed resource=nodes target_cluster="+name)
 }

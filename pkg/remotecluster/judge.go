@@ -106,7 +106,7 @@ func (c *Cluster) addSources(s *Status) (synced, serving bool) {
 		synced = synced && (st.Synced || st.late)
 		serving = serving && (st.Synced && st.Following || st.late)
 		s.Sources[r] = SourceStatus{
-			Exported: t.capabilities == nil || t.capabilities.Exports(r), Late: st.late, SyncDuration: st.SyncDuration,
+			Exported: t.capabilities == nil || t.capabilities.Exports(r), Late: st.late, Lag: st.Lag, SyncDuration: st.SyncDuration,
 			Synced: st.Synced, Read: st.Read, Total: st.Total, Count: st.Count, Rejected: st.Rejected, Rejections: st.Rejections, Example: st.Example,
 			Freshness: Freshness{AsOf: st.AsOf, State: freshness(st.Status, s.Connected, stale)},
 		}

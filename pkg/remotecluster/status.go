@@ -73,6 +73,8 @@ type SourceStatus struct {
 	// Example is one of the refused keys; its zero value is none.
 	Example   store.Refusal
 	Freshness Freshness
+	// Lag is how long events took from their receipt until they were visible.
+	Lag store.Lag
 	// SyncDuration is how long the first complete list took.
 	SyncDuration time.Duration
 }

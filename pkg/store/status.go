@@ -54,6 +54,8 @@ type Status struct {
 	// Err is why there is no stream; nil while there is one, and before the
 	// first failure.
 	Err error
+	// Lag is how long events took to become visible lately.
+	Lag Lag
 	// SyncDuration is how long the first complete list took.
 	SyncDuration time.Duration
 }
@@ -66,6 +68,7 @@ type followState struct {
 	applied  kvstore.Position
 	lists    int // how many were begun
 	arrivals arrivals
+	lags     lags
 	stream   kvstore.Stream // nil when none is open
 	// pending are probes whose revision has not been applied yet: the oldest
 	// and the newest. Two suffice to make progress under any rate of probes.
@@ -80,7 +83,16 @@ func (w *Watch[T]) Status() Status { return w.state.snapshot() }
 func (s *followState) snapshot() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.status
+	st := s.status
+	st.Lag = s.lags.lag()
+	return st
+}
+
+// lagged notes how long a batch took to become visible.
+func (s *followState) lagged(lag time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lags.note(lag)
 }
 
 // Observe takes the result of a linearizable read on the session's connection.
@@ -255,14 +267,17 @@ func (s *followState) broken(err error) {
 	s.status.Err = err
 }
 
-// counts notes the numbers; refused gives the rest, when there is any.
-func (s *followState) counts(n, rejected int, refused func() (map[wire.Reason]int, Refusal)) {
+// counts notes the numbers; refused gives the rest, when there is any. It tells
+// whether another number of keys is refused than before.
+func (s *followState) counts(n, rejected int, refused func() (map[wire.Reason]int, Refusal)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	changed := rejected != s.status.Rejected
 	if rejected > 0 || s.status.Rejected > 0 {
 		s.status.Rejections, s.status.Example = refused()
 	}
 	s.status.Count, s.status.Rejected = n, rejected
+	return changed
 }
 
 func (s *followState) reset() {

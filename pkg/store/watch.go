@@ -24,6 +24,9 @@ type Kind[T any] struct {
 	Apply func([]Change[T])
 	// Listed is told whenever a list is complete and applied; nil is nobody.
 	Listed func()
+	// Refused is told whenever the number of keys whose value is refused has changed,
+	// after Apply; nil is nobody. It must not block.
+	Refused func()
 	// Metrics are those of all watches together; nil is none.
 	Metrics *Metrics
 }
@@ -146,8 +149,12 @@ func (w *Watch[T]) sweep(deletions func(func(Change[T]) bool)) {
 }
 
 func (w *Watch[T]) apply(b kvstore.Batch) {
+	received := time.Now()
 	defer w.kind.Metrics.received(w.kind.Resource, len(b.Events))()
 	w.commit(w.take(b))
+	if len(b.Events) > 0 {
+		w.state.lagged(time.Since(received))
+	}
 }
 
 // take learns from a batch what has changed.
@@ -185,7 +192,9 @@ func (w *Watch[T]) commit(changes []Change[T]) {
 	if len(changes) > 0 {
 		w.kind.Apply(changes)
 	}
-	w.state.counts(w.set.Len(), w.set.Rejected(), w.refused)
+	if w.state.counts(w.set.Len(), w.set.Rejected(), w.refused) && w.kind.Refused != nil {
+		w.kind.Refused()
+	}
 }
 
 // refused describes what is refused at present.
