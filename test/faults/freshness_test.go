@@ -16,7 +16,7 @@ import (
 
 var (
 	flagFreshnessSeed = flag.Uint64("freshness.seed", 0, "what contents and faults are made from; 0 takes one at random")
-	flagClaims        = flag.Int("freshness.claims", 5000, "number of claims that are judged, at the least")
+	flagClaims        = flag.Int("freshness.claims", 2000, "number of claims that are judged, at the least")
 )
 
 // witnesses is how many clusters there are, bound when a copy of one of them is
@@ -86,7 +86,7 @@ func newOracle(t *testing.T, seed uint64) *oracle {
 // then everything is to be confirmed again, and the histories to be complete.
 func (o *oracle) play(enough int) ([]asOfClaim, error) {
 	err := o.confirmed()
-	for limit := time.Now().Add(patience + time.Duration(enough)*10*time.Millisecond); err == nil; {
+	for limit := time.Now().Add(patience + time.Duration(enough)*50*time.Millisecond); err == nil; {
 		made, n, lie := o.sampler.count()
 		if n >= enough && rarest(o.witnesses) >= eachKind {
 			break
