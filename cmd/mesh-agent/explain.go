@@ -63,7 +63,7 @@ func pageEntries(p *printer.Page, entries []codes.Entry, list bool) {
 	if list {
 		printer.Rows(p, printer.Table[codes.Entry]{
 			{Title: "CODE", Text: func(e codes.Entry) string { return string(e.Code) }},
-			{Title: "SEVERITY", Text: func(e codes.Entry) string { return string(e.Severity) }, Color: entryColor},
+			{Title: "SEVERITY", Text: func(e codes.Entry) string { return string(e.Severity) }, Color: func(e codes.Entry) printer.Color { return severityColor(e.Severity) }},
 			{Title: "FINDING", Text: func(e codes.Entry) string { return e.Title }},
 		}, entries)
 		return
@@ -72,20 +72,9 @@ func pageEntries(p *printer.Page, entries []codes.Entry, list bool) {
 		if i > 0 {
 			p.Blank()
 		}
-		p.Line("%s: %s (%s)", printer.Painted{Text: string(e.Code), Color: printer.Bold}, e.Title, printer.Painted{Text: string(e.Severity), Color: entryColor(e)})
+		p.Line("%s: %s (%s)", printer.Painted{Text: string(e.Code), Color: printer.Bold}, e.Title, printer.Painted{Text: string(e.Severity), Color: severityColor(e.Severity)})
 		p.Text("%s", e.Cause)
 		p.Advice("%s", e.Remedy)
-	}
-}
-
-func entryColor(e codes.Entry) printer.Color {
-	switch e.Severity {
-	case codes.Error:
-		return printer.Red
-	case codes.Warning:
-		return printer.Yellow
-	default:
-		return printer.NoColor
 	}
 }
 
