@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
@@ -49,6 +50,7 @@ func (c KVStoreConfig) validate(note func(flag string, err error)) {
 func (c Config) kvstoreOptions() (kvstore.Options, error) {
 	o, err := kvstore.ParseOptions(c.KVStoreOpt)
 	o.LeaseTTL = c.KVStore.LeaseTTL
+	o.Beat = waiting.NewBeat(time.Second)
 	o.MaxConsecutiveQuorumErrors = int(c.KVStore.MaxConsecutiveQuorumErrors)
 	return o, err
 }

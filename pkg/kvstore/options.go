@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 )
 
 // defaultMaxQuorumErrors is how many linearizable reads may fail in a row.
@@ -72,6 +74,9 @@ type Options struct {
 	// ClusterSize returns the number of nodes of the own cluster, which
 	// stretches the intervals of the watchdog. Nil means one node.
 	ClusterSize func() int
+	// Beat has the watchdogs of all sessions ask at the same moments; nil: each
+	// when it likes.
+	Beat *waiting.Beat
 	// Timings are the watchdog's intervals and everybody's deadlines. All zero
 	// means the defaults.
 	Timings Timings

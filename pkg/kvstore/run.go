@@ -91,7 +91,8 @@ func (e *Etcd) untilProbe(ctx context.Context, failed bool) error {
 	if failed {
 		interval /= 3
 	}
-	due := time.NewTimer(interval*9/10 + rand.N(interval/5)) // hundreds that began at once do not ask at once
+	// Hundreds that began at once do not ask at once.
+	due := time.NewTimer(e.opts.Beat.Nearest(interval*9/10 + rand.N(interval/5)))
 	defer due.Stop()
 	select {
 	case <-ctx.Done():
@@ -119,7 +120,7 @@ func (e *Etcd) statusLoop(ctx context.Context) error {
 		if !well || !e.Status().Connected {
 			interval = e.opts.Timings.StatusRetry
 		}
-		if err := waiting.Sleep(ctx, e.opts.scaled(interval)); err != nil {
+		if err := waiting.Sleep(ctx, e.opts.Beat.Nearest(e.opts.scaled(interval))); err != nil {
 			return err
 		}
 		well = e.askEndpoint(ctx)

@@ -1,0 +1,27 @@
+package waiting
+
+import "time"
+
+// Beat is a rhythm that a whole process has. What hundreds of goroutines do now
+// and then, each in a time of its own, wakes up a sleeping process hundreds of
+// times, and that costs more than what they do; on a common beat it is woken up
+// once. Two processes have different beats unless they began at the same moment.
+//
+// A nil *Beat is none. It may be used by several goroutines.
+type Beat struct {
+	began time.Time
+	every time.Duration
+}
+
+// NewBeat returns a beat that begins now.
+func NewBeat(every time.Duration) *Beat { return &Beat{time.Now(), every} }
+
+// Nearest returns the time until the beat that is nearest to d from now, and at
+// least half a beat away.
+func (b *Beat) Nearest(d time.Duration) time.Duration {
+	if b == nil {
+		return d
+	}
+	now := time.Since(b.began)
+	return max(now+d, now+b.every).Round(b.every) - now
+}
