@@ -34,9 +34,10 @@ type feed struct {
 	ring      []feedEntry
 	// lost is, for each resource, the position before which its changes are not
 	// complete: a follower passed something by.
-	lost []uint64
-	more chan struct{} // closed and replaced when there is more
-	over bool          // closed: nothing is taken in any more
+	lost    []uint64
+	more    chan struct{} // closed and replaced when there is more
+	over    bool          // closed: nothing is taken in any more
+	readers int           // who wait for more
 }
 
 // feedEntry is one change of one object.
@@ -52,6 +53,9 @@ type feedEntry struct {
 type follower interface {
 	// drain gives all changes since the last call; false when some are missing.
 	drain(now time.Time, emit func(feedEntry)) (complete bool)
+	// polls tells whether each drain looks at everything there is: while nobody
+	// reads, that is left out.
+	polls() bool
 	// changed returns a channel that is closed once there is more; nil when
 	// nothing tells.
 	changed() <-chan struct{}
@@ -72,7 +76,7 @@ func newFeed(followers []follower) *feed {
 func (f *feed) run(ctx context.Context) error {
 	for {
 		start := time.Now()
-		f.advance(start)
+		f.take(start, false)
 		if err := f.wait(ctx, max(feedPause, min(feedShare*time.Since(start), feedInterval))); err != nil {
 			return err
 		}
@@ -98,28 +102,56 @@ func (f *feed) wait(ctx context.Context, pause time.Duration) error {
 
 // advance takes what changed until now into the ring, and returns the position
 // after it. What a reader sees afterwards is not older.
-func (f *feed) advance(now time.Time) uint64 {
+func (f *feed) advance(now time.Time) uint64 { return f.take(now, true) }
+
+// take is advance; unless it is asked for, it leaves out what only those who read
+// need.
+func (f *feed) take(now time.Time, asked bool) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.over {
 		return f.seq
 	}
-	before := f.seq
-	for i, one := range f.followers {
-		complete := one.drain(now, func(e feedEntry) {
-			e.resource = i
-			f.put(e)
-		})
-		if !complete {
-			f.put(feedEntry{resource: i})
-			f.lost[i] = f.seq
+	f.taking(func() {
+		for i, one := range f.followers {
+			if one.polls() && !asked && f.readers == 0 {
+				continue
+			}
+			if !one.drain(now, f.from(i)) {
+				f.put(feedEntry{resource: i})
+				f.lost[i] = f.seq
+			}
 		}
-	}
-	if f.seq != before {
+	})
+	return f.seq
+}
+
+// taking wakes up who waits if something is put meanwhile; mu is held.
+func (f *feed) taking(put func()) {
+	before := f.seq
+	if put(); f.seq != before {
 		close(f.more)
 		f.more = make(chan struct{})
 	}
-	return f.seq
+}
+
+// from puts the changes of one resource; mu is held.
+func (f *feed) from(resource int) func(feedEntry) {
+	return func(e feedEntry) {
+		e.resource = resource
+		f.put(e)
+	}
+}
+
+// reading counts one more who waits for more, until it calls what is returned.
+func (f *feed) reading() (end func()) {
+	count := func(by int) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.readers += by
+	}
+	count(1)
+	return func() { count(-1) }
 }
 
 // close ends the followers. It may be called twice.

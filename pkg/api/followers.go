@@ -2,14 +2,12 @@ package api
 
 import (
 	"reflect"
-	"sync"
 	"time"
 
 	"github.com/cilium/statedb"
 
 	"github.com/mesh-agent/mesh-agent/internal/tables"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
-	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
 // followTable follows a table. There is one such follower for each table and
@@ -28,6 +26,8 @@ func (f tableFollower[T]) drain(_ time.Time, emit func(feedEntry)) bool {
 	f.changes.Drain(func(object T, deleted bool) { emit(feedEntry{object: object, deleted: deleted}) })
 	return true
 }
+
+func (f tableFollower[T]) polls() bool { return false }
 
 func (f tableFollower[T]) changed() <-chan struct{} { return f.changes.Changed() }
 
@@ -73,33 +73,15 @@ func orNil(e *ipcache.Entry) any {
 	return e
 }
 
+func (f *ipFollower) polls() bool { return false }
+
 func (f *ipFollower) changed() <-chan struct{} { return f.ips.Changed(f.revision) }
 
 func (f *ipFollower) close() {}
 
 // polledInterval is how often what no table holds is looked at when nobody says that
 // it has changed: hundreds of clusters in which nothing happens shall cost nothing.
-const polledInterval = 2 * feedInterval
-
-// glance is what the mesh said of its clusters a moment ago, for all that follow
-// it.
-type glance struct {
-	mu       sync.Mutex
-	clusters []remotecluster.Status
-	revision uint64
-	at       time.Time
-}
-
-// polledClusters are the clusters as they were less than a second ago.
-func (s *Server) polledClusters() []remotecluster.Status {
-	g := &s.glance
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if revision := s.Mesh.Revision(); g.at.IsZero() || revision != g.revision || time.Since(g.at) > feedInterval/2 {
-		g.clusters, g.revision, g.at = s.Mesh.Clusters(), revision, time.Now()
-	}
-	return g.clusters
-}
+const polledInterval = 5 * feedInterval
 
 // polled follows what no table holds, by comparing it with what it was. Fields
 // that move all the time must not be compared.
@@ -129,7 +111,13 @@ func (f *polled[D]) drain(now time.Time, emit func(feedEntry)) bool {
 	if f.known != nil && revision == f.seen && now.Sub(f.looked) < polledInterval {
 		return true
 	}
-	all := f.all()
+	f.take(now, f.all(), emit)
+	f.seen = revision // read before: what changed since is looked at again
+	return true
+}
+
+// take compares what there is now with what is known, which it becomes.
+func (f *polled[D]) take(now time.Time, all []D, emit func(feedEntry)) {
 	known := make(map[string]polledItem[D], len(all))
 	for _, d := range all {
 		name, item := f.name(d), polledItem[D]{d, f.settled(d)}
@@ -143,11 +131,24 @@ func (f *polled[D]) drain(now time.Time, emit func(feedEntry)) bool {
 			emit(feedEntry{object: old.object, deleted: true})
 		}
 	}
-	f.known, f.seen, f.looked = known, revision, now
-	return true
+	f.known, f.looked = known, now
 }
 
+func (f *polled[D]) polls() bool { return true }
+
 func (f *polled[D]) changed() <-chan struct{} { return nil }
+
+// shown looks at what no table holds, for a reader. Whoever goes on from there is
+// told of every difference to that, also when nobody had looked for a while.
+func shown[D any](s *Server, resource string, look func() []D) []D {
+	s.feed.mu.Lock()
+	defer s.feed.mu.Unlock()
+	all, i := look(), s.indexOf(resource)
+	if f, is := s.feed.followers[i].(*polled[D]); is && !s.feed.over {
+		s.feed.taking(func() { f.take(s.now(), all, s.feed.from(i)) })
+	}
+	return all
+}
 
 func (f *polled[D]) close() {}
 

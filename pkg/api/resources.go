@@ -27,14 +27,14 @@ func clusterResource() resource[remotecluster.Status, Cluster] {
 	return resource[remotecluster.Status, Cluster]{
 		name: "clusters", summary: "The remote clusters.", filters: []string{byCluster, byName},
 		from: func(s *Server, _ *view, q *query) (iter.Seq[remotecluster.Status], error) {
-			return afterName(s.Mesh.Clusters(), q.after, clusterName), nil
+			return afterName(shown(s, "clusters", s.Mesh.Clusters), q.after, clusterName), nil
 		},
 		fixed: func(q *query, c remotecluster.Status) bool {
 			return passes(q.cluster, c.Name) && passes(q.name, c.Name)
 		},
 		follow: func(s *Server) (follower, error) {
 			return &polled[remotecluster.Status]{
-				all: s.polledClusters, name: clusterName, settled: settledCluster, revision: s.Mesh.Revision,
+				all: s.Mesh.Clusters, name: clusterName, settled: settledCluster, revision: s.Mesh.Revision,
 			}, nil
 		},
 		key:      clusterName,
@@ -204,12 +204,11 @@ func healthResource() resource[Health, Health] {
 		name: "health", summary: "What modules, background tasks and cluster connections say of themselves.",
 		filters: []string{byCluster, byName},
 		from: func(s *Server, _ *view, q *query) (iter.Seq[Health], error) {
-			return afterName(s.healthItems(), q.after, healthName), nil
+			return afterName(shown(s, "health", s.healthItems), q.after, healthName), nil
 		},
 		fixed: func(q *query, h Health) bool { return passes(q.cluster, h.Cluster) && passes(q.name, h.Name) },
 		follow: func(s *Server) (follower, error) {
-			all := func() []Health { return s.healthOf(s.polledClusters()) }
-			return &polled[Health]{all: all, name: healthName, settled: func(h Health) any {
+			return &polled[Health]{all: s.healthItems, name: healthName, settled: func(h Health) any {
 				h.LastSuccess = nil
 				return h
 			}}, nil
@@ -231,10 +230,8 @@ func healthResource() resource[Health, Health] {
 func healthName(h Health) string { return h.Name }
 
 // healthItems returns the registry's scopes and one item for each cluster.
-func (s *Server) healthItems() []Health { return s.healthOf(s.Mesh.Clusters()) }
-
-func (s *Server) healthOf(clusters []remotecluster.Status) []Health {
-	scopes := s.Health.List()
+func (s *Server) healthItems() []Health {
+	clusters, scopes := s.Mesh.Clusters(), s.Health.List()
 	items := make([]Health, 0, len(scopes)+len(clusters))
 	for _, h := range scopes {
 		items = append(items, Health{

@@ -35,7 +35,6 @@ type Server struct {
 	listeners *listeners // set by Listen, before Serve
 	profiles  bool       // serve profiles of the process
 
-	glance     glance
 	feed       *feed
 	watchables []watchable // in the feed's order
 	// stopping ends when the server stops: what would never end by itself ends

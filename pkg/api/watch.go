@@ -137,6 +137,7 @@ type watching struct {
 // run sends the state, unless the client has a token that is known, and then
 // the changes, until nobody reads any more.
 func (c *watching) run(ctx context.Context, token string) error {
+	defer c.s.feed.reading()()
 	position, known := c.s.feed.position(token)
 	if known {
 		c.s.feed.advance(c.s.now())

@@ -344,6 +344,40 @@ func TestPolledResourcesSayWhatChanged(t *testing.T) {
 	check("gone", "c2 degraded true")
 }
 
+// TestWhoWasShownSomethingIsToldWhenItEnds, though nobody looked before or for as
+// long as it lasted, and nothing but time made it so.
+func TestWhoWasShownSomethingIsToldWhenItEnds(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	set := func(s remotecluster.FreshnessState) {
+		c := readyCluster("c2", 2)
+		for r, src := range c.Sources {
+			src.Freshness.State = s
+			c.Sources[r] = src
+		}
+		f.mesh.mu.Lock()
+		defer f.mesh.mu.Unlock()
+		f.mesh.clusters = []remotecluster.Status{c} // without another revision
+	}
+	set(remotecluster.FreshnessSynced)
+	f.feed.advance(epoch)
+	set(remotecluster.FreshnessStale)
+	shown := list[Cluster](t, f, "/v1/clusters")
+	if got := shown.Items[0].Freshness.IPs.State; got != string(remotecluster.FreshnessStale) {
+		t.Fatalf("shown is %q", got)
+	}
+	set(remotecluster.FreshnessSynced)
+	f.feed.advance(f.now().Add(2 * polledInterval))
+	entries, _, _, held := f.feed.after(shown.Revision, []int{f.indexOf("clusters")}, make([]feedEntry, 0, 10))
+	if !held || len(entries) == 0 {
+		t.Fatalf("nothing was told since (held %t)", held)
+	}
+	last := entries[len(entries)-1].object.(remotecluster.Status)
+	if got := last.Sources[wire.IPs].Freshness.State; got != remotecluster.FreshnessSynced {
+		t.Errorf("told last is %q", got)
+	}
+}
+
 // TestAQuietWatchOnABusyAgentLives: what is of no interest to a client does not
 // keep it from hearing that the agent is there, and from moving on.
 func TestAQuietWatchOnABusyAgentLives(t *testing.T) {
