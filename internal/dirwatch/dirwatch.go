@@ -48,7 +48,8 @@ type Directory[F comparable] struct {
 	// before that is believed: one that is being rewritten in place is empty for
 	// a moment, and the price of a wrong guess is what it said being withdrawn.
 	Confirm time.Duration
-	// Rescan is the period of the scans that need no event.
+	// Rescan is the period of the scans that need no event; it is longer where a
+	// scan takes long, so that looking at nothing new costs next to nothing.
 	Rescan time.Duration
 
 	known  map[string]F
@@ -79,6 +80,13 @@ type doubt[F comparable] struct {
 	there bool // false: the file is not found
 	since time.Time
 }
+
+// A scan of a large directory is repeated after this many times as long as it
+// took, within two minutes.
+const (
+	rescanShare = 5000
+	rescanMax   = 2 * time.Minute
+)
 
 // New returns a directory with the usual times, that nobody follows yet.
 func New[F comparable](path, what string, scan func() (Listing[F], error), log *slog.Logger) *Directory[F] {
@@ -127,7 +135,9 @@ func (d *Directory[F]) Run(ctx context.Context, found func(files map[string]F, e
 // look scans once, and says after how long to do so again without an event.
 func (d *Directory[F]) look(events *fsnotify.Watcher, found func(map[string]F, error)) (wait time.Duration, err error) {
 	d.watch(events, []string{d.Path})
+	start := time.Now()
 	l, err := d.Scan()
+	took := time.Since(start)
 	if err != nil {
 		clear(d.doubts) // nobody has seen anything missing
 		return 0, err
@@ -140,7 +150,7 @@ func (d *Directory[F]) look(events *fsnotify.Watcher, found func(map[string]F, e
 	case again > 0:
 		return again, nil
 	}
-	return d.Rescan, nil
+	return max(d.Rescan, min(rescanShare*took, rescanMax)), nil
 }
 
 func (d *Directory[F]) warn(err error) {

@@ -76,8 +76,9 @@ func (l *listing) add(e Entry) {
 	case EntryMisnamed:
 		l.ignored = append(l.ignored, Ignored{File: e.Path, Reason: e.Reason.Error()})
 	case EntryClient:
-		l.files[e.Name] = File{Path: e.Path, Hash: kvstore.HashContent(e.Content)}
-		l.follow(e.Path, e.Content)
+		sum, named := kvstore.Digest(e.Content)
+		l.files[e.Name] = File{Path: e.Path, Hash: sum}
+		l.follow(append(named, e.Path))
 	case EntryOwn, EntryOther:
 	}
 }
@@ -117,10 +118,9 @@ func readConfig(path string) ([]byte, error) {
 	return content, nil
 }
 
-// follow notes where changes of the file's contents, and of the files that it
-// names, would show.
-func (l *listing) follow(path string, content []byte) {
-	for _, p := range append(kvstore.NamedFiles(content), path) {
+// follow notes where changes of the files' contents would show.
+func (l *listing) follow(paths []string) {
+	for _, p := range paths {
 		l.watch = append(l.watch, filepath.Dir(p))
 		if target, err := filepath.EvalSymlinks(p); err == nil {
 			l.watch = append(l.watch, filepath.Dir(target))

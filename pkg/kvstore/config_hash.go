@@ -27,6 +27,13 @@ func ContentHash(path string) ([32]byte, error) {
 
 // HashContent is [ContentHash] for a client file that has been read already.
 func HashContent(content []byte) [32]byte {
+	sum, _ := Digest(content)
+	return sum
+}
+
+// Digest is HashContent with the paths of the authorities, certificate and key
+// that the file names: sorted, each once; none for a file that cannot be parsed.
+func Digest(content []byte) (sum [32]byte, files []string) {
 	h := sha256.New()
 	add(h, content)
 	f := namedFiles(content)
@@ -42,8 +49,12 @@ func HashContent(content []byte) [32]byte {
 		default:
 			add(h, []byte("readable"))
 		}
+		if strings.TrimSpace(path) != "" {
+			files = append(files, path)
+		}
 	}
-	return [32]byte(h.Sum(nil))
+	slices.Sort(files)
+	return [32]byte(h.Sum(nil)), slices.Compact(files)
 }
 
 // hashWith adds endpoints to the hash of a file.
@@ -77,15 +88,4 @@ func namedFiles(content []byte) (f named) {
 		return named{}
 	}
 	return f
-}
-
-// NamedFiles returns the paths of the authorities, certificate and key that a
-// client file names: sorted, each once. It returns none for a file that cannot
-// be parsed.
-func NamedFiles(content []byte) []string {
-	f := namedFiles(content)
-	files := []string{f.CertFile, f.KeyFile, f.TrustedCAFile}
-	files = slices.DeleteFunc(files, func(s string) bool { return strings.TrimSpace(s) == "" })
-	slices.Sort(files)
-	return slices.Compact(files)
 }

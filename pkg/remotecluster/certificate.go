@@ -8,9 +8,14 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// certificateInterval is how often the client certificate is read again: a session
-// goes on when it expires, and nobody shall learn of that from the next one.
-const certificateInterval = time.Minute
+// How often the client certificate is read again: a session goes on when it
+// expires, and nobody shall learn of that from the next one. One that is valid for
+// long is looked at more rarely: hundreds of clusters have one each.
+const (
+	certificateInterval = time.Minute
+	certificateShare    = 10 // of the time that is left
+	certificateMost     = 10 * time.Minute
+)
 
 // followCertificate notes until when the client certificate is valid that the next
 // session would have, until ctx ends.
@@ -22,12 +27,17 @@ func (c *Cluster) followCertificate(ctx context.Context, cfg *kvstore.Config) er
 			until = s.Chain[0].NotAfter
 		}
 		c.track.certified(until)
-		wait := certificateInterval
-		if left := time.Until(until); left > 0 && left < wait {
-			wait = left
-		}
-		if err := waiting.Sleep(ctx, wait); err != nil {
+		if err := waiting.Sleep(ctx, untilCertificate(time.Until(until))); err != nil {
 			return err
 		}
 	}
+}
+
+// untilCertificate is when to read the certificate again that is valid for as long
+// as this: at the latest when it expires.
+func untilCertificate(left time.Duration) time.Duration {
+	if left <= 0 { // expired, or there is none
+		return certificateInterval
+	}
+	return min(left, max(certificateInterval, min(left/certificateShare, certificateMost)))
 }
