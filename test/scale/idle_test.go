@@ -1,0 +1,63 @@
+package scale
+
+import (
+	"testing"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/sim"
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
+)
+
+// What an agent may cost whose clusters are idle, in a share of one core, and over
+// which time that is measured, after which pause: what was begun with is over then.
+const (
+	idleBound = 0.015
+	idleTime  = time.Minute
+	idlePause = 20 * time.Second
+)
+
+// BenchmarkIdle connects to 254 clusters, each with an etcd of its own, in which
+// nothing changes but the heartbeat, and measures what the agent needs to know that
+// nothing has. It fails when that is more than the bound.
+func BenchmarkIdle(b *testing.B) {
+	p := build(b)
+	s := scenario{clusters: 254, mode: sim.Remote, each: cluster(2, 5, 1, 5, 20)}
+	a, end := p.start(b, "run", "--clustermesh-config", p.clusters(b, s), "--clustermesh-sync-timeout", "1h")
+	defer end()
+	if err := a.ready(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	var share, now float64
+	for b.Loop() {
+		used, err := a.used(b, idlePause, idleTime)
+		if err != nil {
+			b.Fatal(err)
+		}
+		share = max(share, used.Seconds()/idleTime.Seconds())
+		if now, _, err = resident(a.cmd.Process.Pid); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(100*share, "%-of-a-core")
+	b.ReportMetric(now/(1<<20), "resident-MiB")
+	if share > idleBound {
+		b.Errorf("%.2f %% of a core for nothing, %.2f are allowed", 100*share, 100*idleBound)
+	}
+}
+
+// used is the CPU time that the agent needs in a while, which begins after a pause.
+func (a process) used(tb testing.TB, pause, while time.Duration) (time.Duration, error) {
+	tb.Helper()
+	var at [2]float64
+	for i, d := range []time.Duration{pause, while} {
+		err := waiting.Sleep(tb.Context(), d)
+		if err == nil {
+			at[i], err = cpuSeconds(a.cmd.Process.Pid)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	return time.Duration((at[1] - at[0]) * float64(time.Second)), nil
+}
