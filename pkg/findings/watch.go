@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/cilium/statedb"
 
 	"github.com/mesh-agent/mesh-agent/internal/logging"
 	"github.com/mesh-agent/mesh-agent/internal/tables"
-	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
@@ -49,7 +49,8 @@ type Sources struct {
 
 // How often a Watch looks.
 const (
-	interval       = 200 * time.Millisecond // at what has changed
+	interval       = 200 * time.Millisecond // at tables, after the first change since
+	meshInterval   = 500 * time.Millisecond // at whether anything has changed about the clusters
 	statesInterval = 5 * time.Second        // at what changes by time alone, such as a heartbeat that stays away
 	addressesPause = 10 * time.Millisecond  // between two looks at the addresses, so that many come at once
 )
@@ -103,24 +104,42 @@ func (w *Watch) Close() {
 // Run looks until ctx ends. It is called once.
 func (w *Watch) Run(ctx context.Context) error {
 	defer w.Close()
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	w.Look(time.Now())
+	for ctx.Err() == nil {
+		w.Look(time.Now())
+		w.idle(ctx)
+	}
+	return ctx.Err()
+}
+
+// idle returns when it is time to look: a while after a table has changed, so that
+// much comes at once, and at the latest when the clusters are to be looked at. The
+// addresses are looked at meanwhile.
+func (w *Watch) idle(ctx context.Context) {
+	next := time.Now().Add(meshInterval)
+	set := statedb.NewWatchSet()
+	set.Add(w.nodes.Changed(), w.services.Changed(), w.identities.Changed())
 	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case now := <-tick.C:
-			w.Look(now)
-		case <-w.IPs.Changed(w.claims.revision):
-			if err := waiting.Sleep(ctx, addressesPause); err != nil {
-				return err
-			}
-			// The rest waits for the tick: while hundreds of clusters begin, each
-			// change of an address would have all of them looked at.
+		addresses := w.IPs.Changed(w.claims.revision)
+		set.Add(addresses)
+		until, cancel := context.WithDeadline(ctx, next)
+		changed, err := set.Wait(until, addressesPause)
+		cancel()
+		if err != nil {
+			return
+		}
+		before := len(changed)
+		if changed = slices.DeleteFunc(changed, func(ch <-chan struct{}) bool { return ch == addresses }); len(changed) < before {
+			// The rest waits: while hundreds of clusters begin, each change of an
+			// address would have all of them looked at.
 			var v verdicts
 			w.claims.look(&v)
 			w.tell(time.Now(), v, nil)
+		}
+		if len(changed) > 0 {
+			set.Clear()
+			if soon := time.Now().Add(interval); soon.Before(next) {
+				next = soon
+			}
 		}
 	}
 }

@@ -19,7 +19,7 @@ type lockTable struct {
 	mu   sync.Mutex
 	held map[*Lock]*holding // guarded by mu
 	left map[string]string  // path to key; guarded by mu
-	wake chan struct{}      // guarded by mu; closed and replaced when something is left behind
+	wake chan struct{}      // guarded by mu; closed and replaced when something is left behind, and with the first lock
 }
 
 // holding is how a lock is held.
@@ -38,6 +38,9 @@ func newLockTable(m *Metrics) *lockTable {
 func (h *lockTable) add(l *Lock, caller string, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if len(h.held) == 0 {
+		h.awake()
+	}
 	h.held[l] = &holding{since: now, caller: caller}
 	h.metrics.lockHeld(1)
 }
@@ -83,6 +86,11 @@ func (h *lockTable) leave(path, key string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.left[path] = key
+	h.awake()
+}
+
+// awake tells who watches that there is something to do; mu is held.
+func (h *lockTable) awake() {
 	close(h.wake)
 	h.wake = make(chan struct{})
 }
@@ -94,11 +102,12 @@ func (h *lockTable) entered(path string) {
 	delete(h.left, path)
 }
 
-// leftBehind returns what is left behind, and what tells of more.
-func (h *lockTable) leftBehind() (map[string]string, <-chan struct{}) {
+// leftBehind returns what is left behind, whether there is nothing to watch at all,
+// and what tells of more.
+func (h *lockTable) leftBehind() (left map[string]string, idle bool, wake <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return maps.Clone(h.left), h.wake
+	return maps.Clone(h.left), len(h.left)+len(h.held) == 0, h.wake
 }
 
 // stale returns the locks that have been held for longer than limit, are not to be,
@@ -123,8 +132,8 @@ const cleanUpPause = time.Second
 // watchLocks deletes what was left behind and reports locks that are held for
 // long. It takes nothing away from anybody.
 func (w *writing) watchLocks(ctx context.Context) error {
-	for {
-		left, wake := w.held.leftBehind()
+	for ctx.Err() == nil {
+		left, idle, wake := w.held.leftBehind()
 		pause := w.options.timings.StaleLock / 3
 		for path, key := range left {
 			if !w.cleanUp(ctx, path, key) {
@@ -132,11 +141,13 @@ func (w *writing) watchLocks(ctx context.Context) error {
 			}
 		}
 		w.reportStale(time.Now())
-		await(ctx, wake, time.Now().Add(pause))
-		if err := ctx.Err(); err != nil {
-			return err
+		due := time.Now().Add(pause)
+		if idle { // as with everybody who only reads
+			due = time.Time{}
 		}
+		await(ctx, wake, due)
 	}
+	return ctx.Err()
 }
 
 // cleanUp deletes a key that was left behind, and tells whether that is done. If

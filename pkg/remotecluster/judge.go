@@ -18,18 +18,12 @@ func (c *Cluster) Status() Status {
 	defer c.track.mu.Unlock()
 	t := &c.track
 	s := Status{
-		Name: c.Name, ID: t.clusterID, ConfigFile: t.file, Endpoints: t.eps,
+		Name: c.Name, ID: t.clusterID, ConfigFile: t.file, ConfigHash: t.hash, Endpoints: t.eps, EtcdClusterID: t.etcd,
 		Connected: t.client != nil && t.probeError == nil, ConnectedSince: t.since,
 		Capabilities: t.capabilities, Cached: t.capabilities != nil && t.capabilities.Cached,
 		IDConflict: t.conflict, Failures: t.failures, ConsecFailures: t.consecutive,
 		LastFailure: t.lastFailure, LastSuccess: t.lastSuccess, Certificate: t.certificate,
 		Sources: make(map[wire.Resource]SourceStatus, len(c.Sources)),
-	}
-	if t.hash != [32]byte{} {
-		s.ConfigHash = fmt.Sprintf("%x", t.hash)
-	}
-	if t.etcd != 0 {
-		s.EtcdClusterID = fmt.Sprintf("%x", t.etcd)
 	}
 	if t.lastError != nil {
 		s.LastError = t.lastError.Error()

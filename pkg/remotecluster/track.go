@@ -2,7 +2,9 @@ package remotecluster
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
+	"strconv"
 	"sync"
 	"time"
 
@@ -30,8 +32,8 @@ type tracker struct {
 	draining     bool
 	file         string
 	eps          []string
-	hash         [32]byte // of the file that was read last; zero when it could not be
-	client       Client   // nil while not connected
+	hash         string // of the file that was read last, hexadecimal; empty when it could not be
+	client       Client // nil while not connected
 	since        time.Time
 	clusterID    uint32
 	capabilities *wire.Capabilities
@@ -44,7 +46,7 @@ type tracker struct {
 	contact      contact
 	moved        chan struct{} // closed and replaced when contact changes
 	canaries     *canaries     // of the session; nil before there is a configuration
-	etcd         uint64        // cluster ID of the etcd that answered last
+	etcd         string        // cluster ID of the etcd that answered last, hexadecimal
 	refusal      error         // why the present configuration cannot be used
 	conflict     *IDConflict   // the one of the last configuration, over lost connections too: they mend nothing
 	unusable     error         // why the file cannot be used
@@ -92,7 +94,7 @@ func (t *tracker) adopting(yes bool) {
 func (t *tracker) configured(cfg *kvstore.Config) {
 	t.mu.Lock()
 	defer t.done()
-	t.eps, t.hash, t.unusable = cfg.Endpoints, cfg.Hash, nil
+	t.eps, t.hash, t.unusable = cfg.Endpoints, hexadecimal(cfg.Hash), nil
 }
 
 // unread notes the contents of a client file that cannot be used, zero for one
@@ -100,7 +102,15 @@ func (t *tracker) configured(cfg *kvstore.Config) {
 func (t *tracker) unread(hash [32]byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock() // why it is refused follows
-	t.hash = hash
+	t.hash = hexadecimal(hash)
+}
+
+// hexadecimal is empty for nothing.
+func hexadecimal(hash [32]byte) string {
+	if hash == [32]byte{} {
+		return ""
+	}
+	return hex.EncodeToString(hash[:])
 }
 
 func (t *tracker) connected(client Client, config *configWatch) {
@@ -108,7 +118,9 @@ func (t *tracker) connected(client Client, config *configWatch) {
 	defer t.done()
 	t.client, t.config, t.since, t.probeError = client, config, time.Now(), nil
 	st := client.Status()
-	t.etcd, t.lastSuccess = st.EtcdClusterID, st.LastSuccess
+	if t.lastSuccess = st.LastSuccess; st.EtcdClusterID != 0 {
+		t.etcd = strconv.FormatUint(st.EtcdClusterID, 16)
+	}
 }
 
 // certified notes until when the client certificate is valid.
