@@ -14,8 +14,12 @@
 // (wire.md §4.4); it depends on the parts alone, not on the order in which they
 // came. [Global.Selection] says to which of them traffic goes now.
 //
-// [Services] owns the tables of services, of slices and of global services. It
-// changes all of them in one write transaction for each batch, merges each
+// An [Export] is what a cluster says of a service that it exports through the MCS
+// API (wire.md §1.5). It is kept for what clusters may disagree on, and has no part
+// in merging.
+//
+// [Services] owns the tables of services, of slices, of exports and of global
+// services. It changes them in one write transaction for each batch, merges each
 // service that the batch touches once, makes anew only the parts of the clusters
 // that changed, and writes nothing for what it already has. Clusters have a
 // [Standing]: their backends may be demoted or withdrawn ([Services.SetStanding]),
@@ -23,10 +27,10 @@
 // nobody's. These are filters on merging and leave the tables of services and
 // slices alone.
 //
-// Concurrency: Apply, ApplySlices, SetStanding and Withhold may be called by several
-// goroutines, transactions queue. Readers take snapshots of the tables and never
-// wait. Nothing here can fail: what is not acceptable was refused when it was
-// decoded.
+// Concurrency: Apply, ApplySlices, ApplyExports, SetStanding and Withhold may be
+// called by several goroutines, transactions queue. Readers take snapshots of the
+// tables and never wait. Nothing here can fail: what is not acceptable was refused
+// when it was decoded.
 package services
 
 import (

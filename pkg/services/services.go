@@ -10,11 +10,12 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 )
 
-// Services is the one writer of the three tables.
+// Services is the one writer of the tables.
 type Services struct {
 	db       *statedb.DB
 	exported statedb.RWTable[*Service]
 	slices   statedb.RWTable[*Slice]
+	exports  statedb.RWTable[*Export]
 	global   statedb.RWTable[*Global]
 	withheld map[string]struct{} // clusters; the write transaction guards it
 	standing map[string]Standing // of clusters, by the policy, without those of full standing; guarded likewise
@@ -30,11 +31,18 @@ func New(db *statedb.DB) (*Services, error) {
 	if err != nil {
 		return nil, fmt.Errorf("creating the table of endpoint slices: %w", err)
 	}
+	exports, err := statedb.NewTable(db, ExportTableName, exportIndex, exportNameIndex)
+	if err != nil {
+		return nil, fmt.Errorf("creating the table of service exports: %w", err)
+	}
 	global, err := statedb.NewTable(db, GlobalTableName, globalIndex)
 	if err != nil {
 		return nil, fmt.Errorf("creating the table of global services: %w", err)
 	}
-	return &Services{db: db, exported: exported, slices: slices, global: global, withheld: make(map[string]struct{}), standing: make(map[string]Standing)}, nil
+	return &Services{
+		db: db, exported: exported, slices: slices, exports: exports, global: global,
+		withheld: make(map[string]struct{}), standing: make(map[string]Standing),
+	}, nil
 }
 
 // Exported is the table of services as each cluster exports them in the older
@@ -47,7 +55,7 @@ func (s *Services) Slices() statedb.Table[*Slice] { return s.slices }
 // Global is the table of global services.
 func (s *Services) Global() statedb.Table[*Global] { return s.global }
 
-// Apply makes the changes of services visible in all tables at once. What the
+// Apply makes the changes of services visible in the tables at once. What the
 // tables already have is not written again.
 func (s *Services) Apply(changes []store.Change[Service]) {
 	if len(changes) == 0 {
@@ -126,7 +134,7 @@ func (s *Services) touchAll(txn statedb.WriteTxn, t *touched, cluster string) {
 	}
 }
 
-// write runs one transaction on all tables. Only after all changes it merges
+// write runs one transaction on all tables but that of exports. Only after all changes it merges
 // what they touched: reading an index in between would cost the transaction its
 // right to change nodes in place.
 func (s *Services) write(change func(statedb.WriteTxn, *touched)) {

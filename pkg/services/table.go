@@ -3,6 +3,7 @@ package services
 import (
 	"iter"
 	"strconv"
+	"time"
 
 	"github.com/cilium/statedb"
 	"github.com/cilium/statedb/index"
@@ -14,6 +15,7 @@ import (
 const (
 	TableName       = "services"
 	SliceTableName  = "endpointslices"
+	ExportTableName = "serviceexports"
 	GlobalTableName = "global-services"
 )
 
@@ -47,6 +49,19 @@ var (
 			}
 			return index.NewKeySet(tables.TextKey(key(s.Cluster, s.Namespace, s.Service)))
 		},
+		FromKey:    tables.TextKey,
+		FromString: tables.TextKeyFromString,
+	}
+	exportIndex = statedb.Index[*Export, string]{
+		Name:       "key",
+		FromObject: func(e *Export) index.KeySet { return index.NewKeySet(tables.TextKey(e.Key())) },
+		FromKey:    tables.TextKey,
+		FromString: tables.TextKeyFromString,
+		Unique:     true,
+	}
+	exportNameIndex = statedb.Index[*Export, string]{
+		Name:       "name",
+		FromObject: func(e *Export) index.KeySet { return index.NewKeySet(tables.TextKey(e.FullName())) },
 		FromKey:    tables.TextKey,
 		FromString: tables.TextKeyFromString,
 	}
@@ -91,6 +106,16 @@ func SlicesByCluster(txn statedb.ReadTxn, t statedb.Table[*Slice], cluster strin
 	return t.Prefix(txn, sliceIndex.Query(cluster+"/"))
 }
 
+// ExportByKey finds the export of a service by a cluster.
+func ExportByKey(cluster, namespace, name string) statedb.Query[*Export] {
+	return exportIndex.Query(key(cluster, namespace, name))
+}
+
+// ExportsByName finds the exports of a service by all clusters.
+func ExportsByName(namespace, name string) statedb.Query[*Export] {
+	return exportNameIndex.Query(fullName(namespace, name))
+}
+
 // GlobalByName finds the global service.
 func GlobalByName(namespace, name string) statedb.Query[*Global] {
 	return globalIndex.Query(fullName(namespace, name))
@@ -120,6 +145,16 @@ func (s *Slice) TableRow() []string {
 		s.Cluster, s.Namespace, s.Name, s.Service,
 		strconv.Itoa(s.NumEndpoints()), s.Source.String(),
 	}
+}
+
+// TableHeader implements [statedb.TableWritable].
+func (*Export) TableHeader() []string {
+	return []string{"Cluster", "Namespace", "Name", "Type", "Affinity", "Created"}
+}
+
+// TableRow implements [statedb.TableWritable].
+func (e *Export) TableRow() []string {
+	return []string{e.Cluster, e.Namespace, e.Name, e.Type, e.SessionAffinity(), e.Created.Format(time.RFC3339)}
 }
 
 // TableHeader implements [statedb.TableWritable].
