@@ -76,6 +76,9 @@ type Params struct {
 	Local   wire.ClusterInfo
 	Layout  wire.Layout
 	Sources []Source // drained in this order
+	// Aside is a resource of the sources that nobody waits for: how it is makes the
+	// cluster neither ready nor less than that. Empty is none.
+	Aside wire.Resource
 	// IDs hands out cluster IDs. Nil: the cluster's configuration is taken as it
 	// is, by who uses neither its ID nor what its entries say.
 	IDs IDs

@@ -232,6 +232,9 @@ func (c *Cluster) problem(s Status) reason {
 		return because(codes.ConfigurationGone, "%s", problem)
 	}
 	for _, src := range c.Sources {
+		if src.Resource() == c.Aside {
+			continue
+		}
 		if problem := c.sourceProblem(src, s.Sources[src.Resource()]); problem.text != "" {
 			return problem
 		}

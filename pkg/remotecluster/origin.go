@@ -21,10 +21,11 @@ const (
 )
 
 // ownConfig stands in for the configuration of the own cluster: its kvstore may
-// hold services in both formats, and a prefix without keys costs nothing.
+// hold services in both formats, and exports; a prefix without keys costs nothing.
 func ownConfig(local wire.ClusterInfo) wire.ClusterConfig {
+	exports := true
 	return wire.ClusterConfig{ID: local.ID, Capabilities: wire.Capabilities{
-		MaxConnectedClusters: local.MaxConnectedClusters, EndpointSlicesExportMode: wire.EndpointSlicesBoth,
+		MaxConnectedClusters: local.MaxConnectedClusters, EndpointSlicesExportMode: wire.EndpointSlicesBoth, ServiceExportsEnabled: &exports,
 	}}
 }
 
@@ -37,7 +38,8 @@ func details(caps wire.Capabilities, r wire.Resource) bool {
 // standing is what a source contributes at this moment.
 type standing struct {
 	store.Status
-	// late: its canary is overdue, and the cluster is used without it.
+	// late: its canary is overdue, or it is aside and not followed; the cluster is
+	// used without it.
 	late bool
 	// left: it is not exported any more, and what it had brought is kept until
 	// the other sources are synced.
@@ -62,6 +64,9 @@ func (c *Cluster) stand(s Source) standing {
 			st.Following, st.AsOf, st.Err = cfg.Following, cfg.AsOf, cfg.Err
 		}
 		return standing{Status: st}
+	case r == c.Aside:
+		st := s.Status()
+		return standing{Status: st, late: !st.Synced || !st.Following}
 	case details(*t.capabilities, r):
 		return standing{Status: s.Status(), late: t.late[r]}
 	}

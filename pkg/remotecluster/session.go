@@ -220,9 +220,17 @@ func (c *Cluster) feed(ctx context.Context, client Client, cfg wire.ClusterConfi
 
 // gate waits for the resource's canary. One that does not come ends the
 // session, unless the resource has only details of what others bring: then the
-// cluster is used without it, and says so.
+// cluster is used without it, and says so. That of one aside may stay away.
 func (c *Cluster) gate(ctx context.Context, caps wire.Capabilities, r wire.Resource, canaries *canaries) error {
-	if !details(caps, r) {
+	switch {
+	case r == c.Aside:
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-canaries.gateOf(r):
+			return nil
+		}
+	case !details(caps, r):
 		return canaries.wait(ctx, r, c.Timings.CanaryDeadline)
 	}
 	err := canaries.wait(ctx, r, c.Timings.DetailDeadline)

@@ -57,7 +57,8 @@ type SourceStatus struct {
 	// an earlier time until the other resources are synced.
 	Exported bool
 	// Late: the canary is overdue, and the cluster is used without the
-	// resource, which has only details of what others bring.
+	// resource, which has only details of what others bring; or the resource
+	// is aside (Params), and is not followed now.
 	Late bool
 	// Synced tells whether a complete list has been applied since the cluster
 	// was added. It does not go back when the connection is lost.

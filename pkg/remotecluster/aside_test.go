@@ -1,0 +1,178 @@
+package remotecluster
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// exportsBench has service exports aside, and waits for what it waits for at all
+// longer than the test lasts.
+func exportsBench(t *testing.T, change ...func(*Params)) *bench {
+	t.Helper()
+	b := newBench(t, append(change, func(p *Params) {
+		p.Aside = wire.ServiceExports
+		p.Timings.DetailDeadline, p.Timings.CanaryDeadline = time.Hour, time.Hour
+	})...)
+	log := slog.New(slog.DiscardHandler)
+	b.cluster.Sources = []Source{b.source(wire.Nodes, log), b.source(wire.ServiceExports, log)}
+	b.put(wire.Nodes, false, "n", "x")
+	b.put(wire.ServiceExports, false, "ns/s", "x")
+	return b
+}
+
+// withExports is the configuration of a cluster that announces them, or says that
+// it has none.
+func withExports(yes bool) wire.ClusterConfig {
+	cfg := plain(2)
+	cfg.Capabilities.ServiceExportsEnabled = &yes
+	return cfg
+}
+
+const (
+	theNode   = "nodes/n"
+	theExport = "serviceexports/ns/s"
+)
+
+// stays makes sure that the cluster is ready and has nothing to say until a later
+// proof of its nodes.
+func (b *bench) stays(what string) (st Status) {
+	b.t.Helper()
+	first := b.cluster.Status().Sources[wire.Nodes].Freshness.AsOf
+	b.mem.Set("cilium/elsewhere", what)
+	return b.eventually("a later proof, "+what, func(st Status) bool {
+		if st.State != Ready || !st.Ready || st.Message != "" {
+			b.t.Fatalf("%s: %s, ready %t: %s", what, st.State, st.Ready, st.Message)
+		}
+		return st.Sources[wire.Nodes].Freshness.AsOf.After(first)
+	})
+}
+
+func TestNobodyWaitsForWhatIsAside(t *testing.T) {
+	t.Parallel()
+	b := exportsBench(t)
+	cfg := withExports(true)
+	cfg.Capabilities.SyncedCanaries = true
+	b.configure(cfg)
+	b.mem.Set(wire.SyncedKey(testCluster, wire.Nodes, false), "now")
+	b.run()
+	b.inState(Ready)
+	st := b.stays("without the canary")
+	if s := st.Sources[wire.ServiceExports]; !s.Exported || s.Synced || !s.Late || s.Freshness.State == FreshnessSynced {
+		t.Errorf("exports that are not there: %+v", s)
+	}
+	b.holds(map[string]string{theNode: "x of 2"})
+	b.mem.Set(wire.SyncedKey(testCluster, wire.ServiceExports, false), "now")
+	b.holds(map[string]string{theNode: "x of 2", theExport: "x of 2"})
+	b.eventually("the exports to be followed", func(st Status) bool {
+		s := st.Sources[wire.ServiceExports]
+		return s.Synced && !s.Late && s.Count == 1 && s.Freshness.State == FreshnessSynced
+	})
+	if st := b.stays("with the canary"); st.Failures > 0 {
+		t.Errorf("%d failures", st.Failures)
+	}
+	b.put(wire.ServiceExports, false, "ns/s", "bad")
+	b.eventually("a refused export", func(st Status) bool { return st.Sources[wire.ServiceExports].Rejected == 1 })
+	b.stays("with nothing but a refused export")
+}
+
+// TestWhatIsAsideMayBeForbidden: the rights of our user may not cover it.
+func TestWhatIsAsideMayBeForbidden(t *testing.T) {
+	t.Parallel()
+	b := exportsBench(t)
+	b.configure(withExports(true))
+	forbidden := func(_ context.Context, _, key string) error {
+		if strings.HasPrefix(key, wire.ServiceExports.Prefix(testCluster, false)) {
+			return kvstore.ErrPermissionDenied
+		}
+		return nil
+	}
+	b.mem.SetFault(forbidden)
+	b.run()
+	b.inState(Ready)
+	b.eventually("the refusal", func(Status) bool { return errors.Is(b.cluster.Sources[1].Status().Err, kvstore.ErrPermissionDenied) })
+	b.stays("forbidden")
+	b.mem.SetFault(nil)
+	b.holds(map[string]string{theNode: "x of 2", theExport: "x of 2"})
+	b.eventually("the exports to be followed", func(st Status) bool { return !st.Sources[wire.ServiceExports].Late })
+	b.mem.SetFault(forbidden)
+	b.mem.Break(nil) // all streams
+	b.eventually("the refusal again", func(Status) bool { return errors.Is(b.cluster.Sources[1].Status().Err, kvstore.ErrPermissionDenied) })
+	mark := time.Now()
+	b.eventually("all but the exports to be well", func(st Status) bool {
+		return st.State == Ready && st.Sources[wire.ServiceExports].Late && st.Sources[wire.Nodes].Freshness.AsOf.After(mark)
+	})
+	b.holds(map[string]string{theNode: "x of 2", theExport: "x of 2"})
+}
+
+// TestWhatIsNotAnnouncedIsNotAskedFor: not by one request.
+func TestWhatIsNotAnnouncedIsNotAskedFor(t *testing.T) {
+	t.Parallel()
+	for name, cfg := range map[string]wire.ClusterConfig{"says nothing of exports": plain(2), "says that it has none": withExports(false)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := exportsBench(t)
+			var asked atomic.Int32
+			b.mem.SetFault(func(_ context.Context, _, key string) error {
+				if strings.HasPrefix(key, wire.ServiceExports.Prefix(testCluster, false)) {
+					asked.Add(1)
+				}
+				return nil
+			})
+			b.configure(cfg)
+			b.run()
+			b.inState(Ready)
+			st := b.stays("without exports")
+			if s := st.Sources[wire.ServiceExports]; s.Exported || !s.Synced || s.Late || s.Count != 0 || s.Freshness.State != FreshnessSynced {
+				t.Errorf("exports that are not announced: %+v", s)
+			}
+			b.holds(map[string]string{theNode: "x of 2"})
+			if n := asked.Load(); n > 0 {
+				t.Errorf("asked for them %d times", n)
+			}
+			// It is followed while it runs, in both directions.
+			b.configure(withExports(true))
+			b.holds(map[string]string{theNode: "x of 2", theExport: "x of 2"})
+			if asked.Load() == 0 {
+				t.Error("nobody has noticed that they were asked for: the test shows nothing")
+			}
+			b.configure(cfg)
+			b.holds(map[string]string{theNode: "x of 2"})
+			b.inState(Ready)
+		})
+	}
+}
+
+// TestOurOwnExports: nobody announces them to ourselves.
+func TestOurOwnExports(t *testing.T) {
+	t.Parallel()
+	b := exportsBench(t, func(p *Params) {
+		p.Origin = OriginLocal
+		p.Local = wire.ClusterInfo{Name: testCluster, ID: 9, MaxConnectedClusters: 255}
+	})
+	b.run()
+	b.inState(Ready)
+	b.holds(map[string]string{theNode: "x of 9", theExport: "x of 9"})
+}
+
+// TestWhatIsAsideIsWithdrawnWithTheCluster: as everything else.
+func TestWhatIsAsideIsWithdrawnWithTheCluster(t *testing.T) {
+	t.Parallel()
+	b := exportsBench(t)
+	b.configure(withExports(true))
+	b.run()
+	b.holds(map[string]string{theNode: "x of 2", theExport: "x of 2"})
+	b.stop()
+	b.holds(map[string]string{theNode: "x of 2", theExport: "x of 2"})
+	if err := b.cluster.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.holds(map[string]string{})
+}
