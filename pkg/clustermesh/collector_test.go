@@ -41,14 +41,15 @@ func perCluster(name string) (all []string) {
 	for _, s := range []string{"readiness_status", "failures", "last_failure_ts", "cache_revocations", "policy_state", "heartbeat_age_seconds"} {
 		all = append(all, "mesh_agent_clustermesh_remote_cluster_"+s+" target_cluster="+name)
 	}
-	for _, r := range []wire.Resource{wire.Nodes, wire.Services, wire.EndpointSlices, wire.Identities, wire.IPs} {
+	for _, r := range wire.Resources() {
+		exported := r != wire.EndpointSlices && r != wire.ServiceExports
 		for _, s := range []string{"entries", "age_seconds", "sync_duration_seconds"} {
-			if s == "sync_duration_seconds" && r == wire.EndpointSlices {
-				continue // not exported: there was no list
+			if s == "sync_duration_seconds" && !exported {
+				continue // there was no list
 			}
 			all = append(all, "mesh_agent_clustermesh_remote_cluster_"+s+" resource="+string(r)+" target_cluster="+name)
 		}
-		if name == "c1" && r != wire.EndpointSlices { // of which there were events
+		if name == "c1" && exported { // of which there were events
 			all = append(all, "mesh_agent_clustermesh_remote_cluster_lag_seconds resource="+string(r)+" target_cluster="+name)
 		}
 	}

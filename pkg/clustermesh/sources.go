@@ -21,7 +21,7 @@ func (v *View) Equip(m *store.Metrics) func(*remotecluster.Params) {
 	return func(p *remotecluster.Params) {
 		p.Layout = v.layout
 		log := p.Log.With("cluster", p.Name)
-		p.Sources = v.sources(p.Changed, m, log)
+		p.Sources, p.Aside = v.sources(p.Changed, m, log), wire.ServiceExports
 		if p.Origin == remotecluster.OriginLocal {
 			v.equipOwn(p, m, log)
 		}
@@ -51,6 +51,7 @@ func (v *View) sources(refused func(), m *store.Metrics, log *slog.Logger) []rem
 		watch(wire.Nodes, decodeNode, v.ApplyNodes(), refused, m, log),
 		watch(wire.Services, decodeService, v.Services.Apply, refused, m, log),
 		watch(wire.EndpointSlices, decodeSlice, v.Services.ApplySlices, refused, m, log),
+		watch(wire.ServiceExports, decodeExport, v.Services.ApplyExports, refused, m, log),
 		watch(wire.IPs, decodeIP, v.applyIPs, refused, m, log),
 		watch(wire.Identities, decodeIdentity, v.Identities.Apply, refused, m, log),
 	}
@@ -115,6 +116,16 @@ func decodeSlice(e wire.Expect) store.Decode[services.Slice] {
 			return nil, err
 		}
 		return services.SliceFromWire(s, sourceOf(e)), nil
+	}
+}
+
+func decodeExport(e wire.Expect) store.Decode[services.Export] {
+	return func(name string, value []byte) (*services.Export, error) {
+		x, err := wire.DecodeServiceExport(name, value, e)
+		if err != nil {
+			return nil, err
+		}
+		return services.ExportFromWire(x), nil
 	}
 }
 

@@ -1,0 +1,146 @@
+package clustermesh
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
+	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// export writes the export of a service, and returns its key.
+func (r *remote) export(name string) string {
+	e := wire.ServiceExport{
+		Cluster: r.name, Namespace: "ns", Name: name, ExportCreationTimestamp: time.Unix(int64(r.id), 0),
+		Type: wire.ServiceExportClusterSetIP, SessionAffinity: wire.SessionAffinityNone,
+	}
+	key := r.key(wire.ServiceExports, "ns/"+name)
+	r.put(key, e.Encode())
+	return key
+}
+
+// announce says that the cluster writes exports, or nothing of them, and canaries.
+func (r *remote) announce(exports *bool) {
+	r.configure(wire.Capabilities{MaxConnectedClusters: 255, Cached: r.cached, SyncedCanaries: true, ServiceExportsEnabled: exports})
+}
+
+// canaries writes those of all resources but one.
+func (r *remote) canaries(but wire.Resource) {
+	for _, res := range wire.Resources() {
+		if res != but {
+			r.put(wire.SyncedKey(r.name, res, r.cached), []byte("now"))
+		}
+	}
+}
+
+func (w *world) exportsAre(want ...string) {
+	w.t.Helper()
+	now := func() (all []string) {
+		for e := range w.view.Services.ServiceExports().All(w.db.ReadTxn()) {
+			all = append(all, e.Key())
+		}
+		return all
+	}
+	w.until("the exports", func() bool { return slices.Equal(now(), want) }, func() string { return "they are " + strings.Join(now(), ", ") })
+}
+
+// wellWithout waits until the cluster is ready with nothing to say, and sees that
+// it has no exports yet.
+func (r *remote) wellWithout() {
+	r.w.t.Helper()
+	r.w.inState(r.name, remotecluster.Ready)
+	r.converges()
+	st := r.w.mustStatus(r.name)
+	if s := st.Sources[wire.ServiceExports]; st.Message != "" || st.Failures > 0 || s.Synced || s.Count > 0 {
+		r.w.t.Errorf("%s: %q, %d failures, %+v", r.name, st.Message, st.Failures, s)
+	}
+	if ok, reasons := r.w.mesh.Ready(); !ok {
+		r.w.t.Errorf("the mesh waits: %v", reasons)
+	}
+}
+
+// TestExportsComeAndGo: of a cluster itself, of a copy, and our own.
+func TestExportsComeAndGo(t *testing.T) {
+	t.Parallel()
+	yes := true
+	w, own, file := ownCluster(t)
+	own.fill(0, 5)
+	own.export("web")
+	must(t, copyFile(own.etcd.ConfigFile(t), file))
+	c1 := w.remote("c1", 1)
+	c1.announce(&yes)
+	c1.canaries("")
+	gone := c1.export("web")
+	c1.export("api")
+	c2 := &remote{w: w, name: "c2", id: 2, cached: true, etcd: c1.etcd, kv: c1.kv}
+	c2.fill(0, 5)
+	c2.announce(&yes)
+	c2.export("web")
+	for _, r := range []*remote{c1, c2} {
+		r.join()
+		w.inState(r.name, remotecluster.Ready)
+	}
+	w.exportsAre("c1/ns/api", "c1/ns/web", "c2/ns/web", "own/ns/web")
+	c1.delete(gone)
+	w.exportsAre("c1/ns/api", "c2/ns/web", "own/ns/web")
+	c1.announce(nil)
+	w.exportsAre("c2/ns/web", "own/ns/web")
+	must(t, os.Remove(filepath.Join(w.dir, "c2")))
+	w.exportsAre("own/ns/web")
+	w.inState("c1", remotecluster.Ready)
+	w.localIs(remotecluster.Ready)
+}
+
+// TestNobodyWaitsForExports: a cluster that announces them, and has neither their
+// canary nor any, is ready as one that announces nothing.
+func TestNobodyWaitsForExports(t *testing.T) {
+	t.Parallel()
+	yes := true
+	w := newWorld(t)
+	c1 := w.remote("c1", 1)
+	c1.announce(&yes)
+	c1.canaries(wire.ServiceExports)
+	c1.join()
+	c1.wellWithout()
+	c1.export("web")
+	c1.canaries("")
+	w.exportsAre("c1/ns/web")
+	w.inState("c1", remotecluster.Ready)
+}
+
+// TestExportsThatWeMayNotRead: our user's rights end before them.
+func TestExportsThatWeMayNotRead(t *testing.T) {
+	t.Parallel()
+	yes := true
+	w := newWorld(t)
+	etcd := etcdtest.Start(t)
+	c1 := &remote{w: w, name: "c1", id: 1, kv: etcd.Client(t)}
+	c1.fill(0, 20)
+	c1.announce(&yes)
+	c1.canaries("")
+	c1.export("web")
+	rights := []etcdserver.Range{
+		etcdserver.Prefix("cilium/.heartbeat"), etcdserver.Prefix("cilium/cluster-config/"), etcdserver.Prefix("cilium/synced/"),
+	}
+	for _, r := range []wire.Resource{wire.Nodes, wire.Services, wire.Identities, wire.IPs} {
+		rights = append(rights, etcdserver.Prefix(r.Prefix("c1", false)))
+	}
+	etcd.EnableAuth(t, etcdserver.User{Name: "reader", Password: "secret", Role: rights})
+	c1.kv = etcd.ClientAs(t, "root", "root")
+	must(t, copyFile(etcd.ConfigFile(t, "username: reader", "password: secret"), filepath.Join(w.dir, "c1")))
+	w.inState("c1", remotecluster.Ready)
+	c1.wellWithout()
+	prefix := wire.ServiceExports.Prefix("c1", false)
+	_, err := c1.kv.RoleGrantPermission(c1.ctx(), "reader", prefix, clientv3.GetPrefixRangeEnd(prefix), clientv3.PermissionType(clientv3.PermRead))
+	must(t, err)
+	w.exportsAre("c1/ns/web")
+	w.inState("c1", remotecluster.Ready)
+}
