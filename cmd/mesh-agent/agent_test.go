@@ -147,7 +147,7 @@ func (a *agent) sources(t *testing.T) api.Sources {
 	}
 	ips.Apply([]ipcache.Op{host(c2, 131072, "web-0"), host(c3, 196608, "other")})
 	watch, err := findings.NewWatch(found, findings.Sources{
-		DB: db, Mesh: a.mesh, IPs: ips, Nodes: n.Table(), Services: s.Global(), Identities: i.Table(), Log: slog.New(slog.DiscardHandler),
+		DB: db, Mesh: a.mesh, IPs: ips, Nodes: n.Table(), Services: s.Global(), Exports: s.ServiceExports(), Identities: i.Table(), Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -46,7 +46,10 @@ func (e etcdOf) delete(keys ...string) {
 }
 
 func (e etcdOf) configure() {
-	e.put(wire.ClusterConfigKey(e.name), wire.ClusterConfig{ID: e.id, Capabilities: wire.Capabilities{MaxConnectedClusters: 255}}.Encode())
+	exports := true
+	e.put(wire.ClusterConfigKey(e.name), wire.ClusterConfig{ID: e.id, Capabilities: wire.Capabilities{
+		MaxConnectedClusters: 255, ServiceExportsEnabled: &exports,
+	}}.Encode())
 }
 
 func (e etcdOf) node(name, podCIDR string, address net.IP) (key string) {
@@ -81,6 +84,15 @@ func (e etcdOf) service(port string) (key string) {
 	return key
 }
 
+func (e etcdOf) export(affinity string, created int64) (key string) {
+	x := wire.ServiceExport{
+		Cluster: e.name, Namespace: "ns", Name: "web", ExportCreationTimestamp: time.Unix(created, 0),
+		Type: wire.ServiceExportClusterSetIP, SessionAffinity: affinity,
+	}
+	e.put(x.Key(), x.Encode())
+	return x.Key()
+}
+
 // TestEachKindOfConflictIsSeenWithinASecond: made in real etcds, listed by a
 // whole agent, and gone when it is resolved. A busy machine may be
 // slow, so the best of several attempts counts.
@@ -107,6 +119,7 @@ func TestEachKindOfConflictIsSeenWithinASecond(t *testing.T) {
 	file(s3, "c3")
 	c2.node("n", "10.2.0.0/16", net.IPv4(192, 168, 2, 1))
 	c2.service("http")
+	c2.export(wire.SessionAffinityClientIP, 200)
 	c2.address(net.IPv4(10, 2, 0, 9), 2<<16)
 	c2.identity(2<<16 + 7)
 	a, _ := inProcess(t, map[string]string{"clustermesh-config": dir, "cluster-name": "own", "cluster-id": "250"})
@@ -125,6 +138,7 @@ func TestEachKindOfConflictIsSeenWithinASecond(t *testing.T) {
 		{"identity/c3 c3", "MESH-4101", func() { c3.identity(2<<16 + 9) }, func() { c3.delete(wire.Identities.Key("c3", false, fmt.Sprint(2<<16+9))) }},
 		{"identity/c2/131079 c2", "MESH-4102", func() { c2.identity(2<<16 + 8) }, func() { c2.delete(wire.Identities.Key("c2", false, fmt.Sprint(2<<16+8))) }},
 		{"service-port/ns/web c2,c3", "MESH-2151", func() { c3.service("web") }, func() { c3.service("http") }},
+		{"service-affinity/ns/web c3,c2", "MESH-2152", func() { c3.export(wire.SessionAffinityNone, 100) }, func() { c3.export(wire.SessionAffinityClientIP, 100) }},
 		{"cluster-id/2 c2,c5", "MESH-1101", func() { removeFile = file(s3, "c5") }, func() { removeFile() }},
 	} {
 		best := time.Hour

@@ -168,8 +168,8 @@ type findingsParams struct {
 
 func (p findingsParams) sources() findings.Sources {
 	s := findings.Sources{
-		DB: p.DB, Mesh: p.Mesh, IPs: p.IPs, Nodes: p.Nodes.Table(), Services: p.Services.Global(), Identities: p.Identities.Table(),
-		LogLevel: p.Level, Log: p.Log,
+		DB: p.DB, Mesh: p.Mesh, IPs: p.IPs, Nodes: p.Nodes.Table(), Services: p.Services.Global(), Exports: p.Services.ServiceExports(),
+		Identities: p.Identities.Table(), LogLevel: p.Level, Log: p.Log,
 	}
 	if p.Leader != nil {
 		s.Leads = p.Leader.Leads

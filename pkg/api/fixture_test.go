@@ -125,7 +125,7 @@ func newFixture(t testing.TB, options ...Option) *fixture {
 	f.findings, err = findings.New(db)
 	must(err)
 	f.watch, err = findings.NewWatch(f.findings, findings.Sources{
-		DB: db, Mesh: f.mesh, IPs: f.ips, Nodes: f.nodes.Table(), Services: f.services.Global(), Identities: f.identities.Table(),
+		DB: db, Mesh: f.mesh, IPs: f.ips, Nodes: f.nodes.Table(), Services: f.services.Global(), Exports: f.services.ServiceExports(), Identities: f.identities.Table(),
 		Log: slog.New(slog.DiscardHandler),
 	})
 	must(err)

@@ -2,14 +2,15 @@ package codes
 
 // What clusters disagree on.
 const (
-	ClusterIDConflict     Code = "MESH-1101"
-	ClusterNameConflict   Code = "MESH-1102"
-	ServicePortConflict   Code = "MESH-2151"
-	AddressConflict       Code = "MESH-3101"
-	PodCIDRConflict       Code = "MESH-3102"
-	NodeIPConflict        Code = "MESH-3103"
-	IdentityRangeConflict Code = "MESH-4101"
-	IdentityTwice         Code = "MESH-4102"
+	ClusterIDConflict       Code = "MESH-1101"
+	ClusterNameConflict     Code = "MESH-1102"
+	ServicePortConflict     Code = "MESH-2151"
+	ServiceAffinityConflict Code = "MESH-2152"
+	AddressConflict         Code = "MESH-3101"
+	PodCIDRConflict         Code = "MESH-3102"
+	NodeIPConflict          Code = "MESH-3103"
+	IdentityRangeConflict   Code = "MESH-4101"
+	IdentityTwice           Code = "MESH-4102"
 )
 
 func conflicts() []Entry {
@@ -28,6 +29,11 @@ func conflicts() []Entry {
 			Code: ServicePortConflict, Severity: Warning, Title: "clusters disagree on the ports of a service",
 			Cause:  "The clusters that share a service have backends with other names or protocols of ports. Backends are joined to a port of the service by name and protocol, so traffic to a port goes only to the clusters that have it under that name. Numbers may differ.",
 			Remedy: "Give the service the same port names and protocols in each cluster.",
+		},
+		{
+			Code: ServiceAffinityConflict, Severity: Warning, Title: "clusters disagree on the session affinity of a service",
+			Cause:  "The clusters that export a service through the MCS API (ServiceExport) give it different session affinities, or different timeouts of one. The imported service has, in every cluster, that of the oldest export, so in the others clients are bound to a backend, or are not, against what was said there.",
+			Remedy: "Give the service the same sessionAffinity, and the same timeout (10800 s where none is given), in each cluster: 'mesh-agent get serviceexports' shows what each one exports.",
 		},
 		{
 			Code: AddressConflict, Severity: Error, Title: "an address is claimed by several clusters",

@@ -8,22 +8,21 @@ import (
 // Kind says what a conflict is about, as interface.md names it.
 type Kind string
 
-// The kinds that are found, each with what finds it. Disagreement on the affinity
-// of a service is not among them: the formats that are read say nothing of it,
-// each cluster judges by its own service alone (wire.md §4.4).
+// The kinds that are found, each with what finds it.
 const (
-	KindClusterID   Kind = "cluster-id"   // clusters: an ID that more than one cluster has
-	KindClusterName Kind = "cluster-name" // names: a name to which more than one cluster answers
-	KindIP          Kind = "ip"           // claims: a prefix that more than one cluster claims
-	KindPodCIDR     Kind = "pod-cidr"     // networks: a pod network that is, or contains, another cluster's
-	KindNodeIP      Kind = "node-ip"      // claims and networks: a node's address that another cluster has, as a node's or among its pods'
-	KindIdentity    Kind = "identity"     // clusters and twins: numbers out of range, or several for equal labels
-	KindServicePort Kind = "service-port" // ports: a service whose ports have other names or protocols in another cluster
+	KindClusterID       Kind = "cluster-id"       // clusters: an ID that more than one cluster has
+	KindClusterName     Kind = "cluster-name"     // names: a name to which more than one cluster answers
+	KindIP              Kind = "ip"               // claims: a prefix that more than one cluster claims
+	KindPodCIDR         Kind = "pod-cidr"         // networks: a pod network that is, or contains, another cluster's
+	KindNodeIP          Kind = "node-ip"          // claims and networks: a node's address that another cluster has, as a node's or among its pods'
+	KindIdentity        Kind = "identity"         // clusters and twins: numbers out of range, or several for equal labels
+	KindServicePort     Kind = "service-port"     // ports: a service whose ports have other names or protocols in another cluster
+	KindServiceAffinity Kind = "service-affinity" // affinities: a service that clusters export with different affinities of sessions
 )
 
 // Kinds lists all kinds.
 func Kinds() []Kind {
-	return []Kind{KindClusterID, KindClusterName, KindIP, KindPodCIDR, KindNodeIP, KindIdentity, KindServicePort}
+	return []Kind{KindClusterID, KindClusterName, KindIP, KindPodCIDR, KindNodeIP, KindIdentity, KindServicePort, KindServiceAffinity}
 }
 
 // verdicts are what some looks have led to: conflicts that there are, new or with

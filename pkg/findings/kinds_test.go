@@ -72,6 +72,14 @@ func (f aService) String() string { return "service " + f.Key() }
 
 func (f aService) set(w *world, yes bool) { w.services.Apply(change(f.FullName(), f.Service, yes)) }
 
+type anExport struct{ *services.Export }
+
+func (f anExport) String() string { return "export " + f.Key() }
+
+func (f anExport) set(w *world, yes bool) {
+	w.services.ApplyExports(change(f.FullName(), f.Export, yes))
+}
+
 type aState struct{ remotecluster.Status }
 
 func (f aState) String() string { return "state of " + f.Name }
@@ -124,6 +132,20 @@ func service(id uint32, name string, backends ...string) fact {
 		s.Backends = append(s.Backends, b)
 	}
 	return aService{s}
+}
+
+// export is that of a service by a cluster, created at this second, with an affinity
+// by client address for so many seconds; 0 is none.
+func export(cluster, name string, created int64, seconds int32) fact {
+	w := &wire.ServiceExport{
+		Cluster: cluster, Namespace: "ns", Name: name, ExportCreationTimestamp: time.Unix(created, 0),
+		Type: wire.ServiceExportClusterSetIP, SessionAffinity: wire.SessionAffinityNone,
+	}
+	if seconds > 0 {
+		w.SessionAffinity = wire.SessionAffinityClientIP
+		w.SessionAffinityConfig = &wire.SessionAffinityConfig{ClientIP: &wire.ClientIPConfig{TimeoutSeconds: &seconds}}
+	}
+	return anExport{services.ExportFromWire(w)}
 }
 
 func refused(id uint32, n int) fact {
@@ -215,6 +237,22 @@ func situations() []situation {
 			},
 			[]string{"service-port/ns/web c1,c2,c3"},
 			codes.ServicePortConflict, "ns/web: port http (TCP) is in c1 and c2, not in c3; port http (UDP) is in c3, not in c1 and c2.", "its own cluster",
+		},
+		{
+			"a service whose session affinities differ",
+			[]fact{export("c3", "db", 200, 0), export("c2", "db", 100, 60), export("c4", "db", 100, 60), export("c1", "db", 300, 60), export("c2", "mq", 1, 0)},
+			[]string{"service-affinity/ns/db c2,c4,c3,c1"},
+			codes.ServiceAffinityConflict,
+			"ns/db: the session affinity of its exports is ClientIP for 60 s in c2, c4 and c1, None in c3; that of c2 counts",
+			"the oldest export counts: c2 has one since 1970-01-01T00:01:40Z, c3 since 1970-01-01T00:03:20Z",
+		},
+		{
+			"a service whose timeouts of affinity differ, in exports that are equally old",
+			[]fact{export("c3", "cache", 100, 60), export("c2", "cache", 100, 10800), export("c4", "cache", 100, 60)},
+			[]string{"service-affinity/ns/cache c2,c3,c4"},
+			codes.ServiceAffinityConflict,
+			"ClientIP for 10800 s in c2, ClientIP for 60 s in c3 and c4; that of c2 counts",
+			"equally old (1970-01-01T00:01:40Z) that of the first name counts, c2 before c3",
 		},
 	}
 }
@@ -331,7 +369,7 @@ func TestTheOrderMakesNoDifference(t *testing.T) {
 	if found < 1000 {
 		t.Errorf("only %d conflicts: the test shows little", found)
 	}
-	if n := len(w.watch.twins.hashes) + len(w.watch.twins.several) + len(w.watch.twins.cluster) + len(w.watch.twins.subject) + len(w.watch.networks.stakes) + w.watch.networks.pods.Size() + w.watch.networks.machines.Size(); n > 0 {
+	if n := len(w.watch.twins.hashes) + len(w.watch.twins.several) + len(w.watch.twins.cluster) + len(w.watch.twins.subject) + len(w.watch.networks.stakes) + len(w.watch.affinities.touched) + len(w.watch.affinities.book) + w.watch.networks.pods.Size() + w.watch.networks.machines.Size(); n > 0 {
 		t.Errorf("%d things are remembered of what is gone", n)
 	}
 }
@@ -363,6 +401,7 @@ mesh_agent_conflicts{kind="identity"} 2
 mesh_agent_conflicts{kind="ip"} 1
 mesh_agent_conflicts{kind="node-ip"} 1
 mesh_agent_conflicts{kind="pod-cidr"} 2
+mesh_agent_conflicts{kind="service-affinity"} 2
 mesh_agent_conflicts{kind="service-port"} 1
 `
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(want)); err != nil {
@@ -402,6 +441,26 @@ func TestAServiceThatIsNotGlobalHasItsOwnPorts(t *testing.T) {
 	aService{&global}.set(w, true)
 	w.look()
 	w.expectConflicts("it uses the others' backends", "service-port/ns/web c1,c2 since 2s")
+}
+
+// TestWhoCountsOfExportsFollowsTheirAge: also when an older one comes later, or the
+// oldest is made anew.
+func TestWhoCountsOfExportsFollowsTheirAge(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	export("c3", "web", 200, 60).set(w, true)
+	export("c2", "web", 300, 0).set(w, true)
+	w.look()
+	w.expectConflicts("two", "service-affinity/ns/web c3,c2 since 1s")
+	export("c4", "web", 100, 0).set(w, true)
+	w.look()
+	w.expectConflicts("an older one", "service-affinity/ns/web c4,c3,c2 since 1s")
+	export("c4", "web", 400, 0).set(w, true)
+	w.look()
+	w.expectConflicts("made anew", "service-affinity/ns/web c3,c2,c4 since 1s")
+	export("c3", "web", 200, 0).set(w, true)
+	w.look()
+	w.expectConflicts("all agree")
 }
 
 // TestALabelSetMovesToAnotherNumber: a number that is given to other labels, seen

@@ -40,6 +40,7 @@ type Sources struct {
 	IPs        *ipcache.Cache
 	Nodes      statedb.Table[*nodes.Node]
 	Services   statedb.Table[*services.Global]
+	Exports    statedb.Table[*services.Export]
 	Identities statedb.Table[*allocator.Identity]
 	Leads      func() bool    // nil: there is nothing to lead; while it is false, clusters are unknown, not gone
 	Described  *local.Cluster // nil: nobody describes the own cluster
@@ -61,15 +62,17 @@ type Watch struct {
 	Sources
 
 	// The detectors, each fed from one source.
-	claims   *claims
-	networks *networks
-	twins    *twins
-	ports    *ports
-	names    *clusterNames
-	states   book // what follows from the clusters' states
+	claims     *claims
+	networks   *networks
+	twins      *twins
+	ports      *ports
+	affinities *affinities
+	names      *clusterNames
+	states     book // what follows from the clusters' states
 
 	nodes      *tables.Follower[*nodes.Node]
 	services   *tables.Follower[*services.Global]
+	exports    *tables.Follower[*services.Export]
 	identities *tables.Follower[*allocator.Identity]
 
 	clusters []remotecluster.Status
@@ -86,11 +89,12 @@ func NewWatch(f *Findings, s Sources) (*Watch, error) {
 		findings: f, Sources: s,
 		claims: newClaims(s.IPs), networks: newNetworks(), ports: newPorts(), names: newClusterNames(), states: make(book),
 	}
-	w.twins = newTwins(w.identity)
-	var errs [3]error
+	w.twins, w.affinities = newTwins(w.identity), newAffinities(w.exportsOf)
+	var errs [4]error
 	w.nodes, errs[0] = tables.Follow(s.DB, s.Nodes)
 	w.services, errs[1] = tables.Follow(s.DB, s.Services)
 	w.identities, errs[2] = tables.Follow(s.DB, s.Identities)
+	w.exports, errs[3] = tables.Follow(s.DB, s.Exports)
 	return w, errors.Join(errs[:]...)
 }
 
@@ -98,6 +102,7 @@ func NewWatch(f *Findings, s Sources) (*Watch, error) {
 func (w *Watch) Close() {
 	w.nodes.Close()
 	w.services.Close()
+	w.exports.Close()
 	w.identities.Close()
 }
 
@@ -154,6 +159,8 @@ func (w *Watch) Look(now time.Time) {
 	w.identities.Drain(w.twins.set)
 	w.twins.look(&v)
 	w.services.Drain(func(g *services.Global, deleted bool) { w.ports.set(g, deleted, &v) })
+	w.exports.Drain(w.affinities.set)
+	w.affinities.look(&v)
 	w.tell(now, v, w.meshChanges(now, &v))
 }
 
@@ -161,6 +168,10 @@ func (w *Watch) Look(now time.Time) {
 func (w *Watch) identity(cluster string, id uint32) *allocator.Identity {
 	i, _, _ := w.Identities.Get(w.DB.ReadTxn(), allocator.ByKey(id, cluster))
 	return i
+}
+
+func (w *Watch) exportsOf(namespace, name string) []*services.Export {
+	return statedb.Collect(w.Exports.List(w.DB.ReadTxn(), services.ExportsByName(namespace, name)))
 }
 
 func (w *Watch) nodesOf(cluster string) []*nodes.Node {

@@ -1,0 +1,80 @@
+package findings
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/services"
+)
+
+// affinities finds services that clusters export with different affinities of
+// sessions. Only exports through the MCS API tell it (wire.md §1.5); of the older
+// services and the slices each cluster judges by its own service alone. What all
+// clusters say of a service is asked of the table when one of them has changed.
+type affinities struct {
+	find    func(namespace, name string) []*services.Export // those of all clusters, in any order
+	touched map[string]*services.Export                     // by the service's full name: one that has changed
+	book    book
+}
+
+func newAffinities(find func(namespace, name string) []*services.Export) *affinities {
+	return &affinities{find: find, touched: make(map[string]*services.Export), book: make(book)}
+}
+
+// set notes that an export has changed or was deleted.
+func (d *affinities) set(e *services.Export, _ bool) { d.touched[e.FullName()] = e }
+
+// look judges the services whose exports have changed since the last look.
+func (d *affinities) look(v *verdicts) {
+	for name, e := range d.touched {
+		d.book.settle(key(KindServiceAffinity, name), affinityConflict(d.find(e.Namespace, e.Name)), v)
+	}
+	clear(d.touched)
+}
+
+// affinityConflict is that of a service with these exports; nil when they agree.
+func affinityConflict(exports []*services.Export) *Conflict {
+	if !services.AffinitiesDiffer(exports) {
+		return nil
+	}
+	services.SortExports(exports)
+	first := exports[0]
+	c := &Conflict{
+		Kind: KindServiceAffinity, Code: codes.ServiceAffinityConflict, Subject: first.FullName(), Rule: affinityRule(exports),
+	}
+	by := make(map[string][]string) // clusters by what they say
+	var said []string               // in the order of the exports
+	for _, e := range exports {
+		c.Clusters = append(c.Clusters, e.Cluster)
+		text := e.SessionAffinity()
+		if by[text] == nil {
+			said = append(said, text)
+		}
+		by[text] = append(by[text], e.Cluster)
+	}
+	for i, text := range said {
+		said[i] = fmt.Sprintf("%s in %s", text, list(by[text]))
+	}
+	c.Message = fmt.Sprintf("%s: the session affinity of its exports is %s; that of %s counts. Give the service the same affinity and timeout in each cluster",
+		c.Subject, strings.Join(said, ", "), first.Cluster)
+	return c
+}
+
+// affinityRule says why the first of these exports counts, and not those that
+// disagree with it.
+func affinityRule(exports []*services.Export) string {
+	first, rival := exports[0], exports[0]
+	for _, e := range exports {
+		if e.SessionAffinity() != first.SessionAffinity() {
+			rival = e
+			break
+		}
+	}
+	at := first.Created.Format(time.RFC3339)
+	if rival.Created.Equal(first.Created) {
+		return fmt.Sprintf("of exports that are equally old (%s) that of the first name counts, %s before %s", at, first.Cluster, rival.Cluster)
+	}
+	return fmt.Sprintf("the oldest export counts: %s has one since %s, %s since %s", first.Cluster, at, rival.Cluster, rival.Created.Format(time.RFC3339))
+}
