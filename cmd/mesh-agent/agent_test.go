@@ -158,7 +158,7 @@ func (a *agent) sources(t *testing.T) api.Sources {
 	reg.NewScope("clustermesh").OK("fine")
 	return api.Sources{
 		Agent: api.AgentInfo{Version: "v1.2.3", Cluster: "c1", ClusterID: 1, Node: "node-1", Started: time.Now().Add(-time.Hour), Mode: "run"},
-		DB:    db, Mesh: a.mesh, Nodes: n.Table(), Exported: s.Exported(), Slices: s.Slices(), Services: s.Global(), Identities: i.Table(),
+		DB:    db, Mesh: a.mesh, Nodes: n.Table(), Exported: s.Exported(), Slices: s.Slices(), ServiceExports: s.ServiceExports(), Services: s.Global(), Identities: i.Table(),
 		Conflicts: found.Conflicts(), Events: found.Events(), IPs: ips, Health: reg, Gatherer: prometheus.NewRegistry(), LogLevel: level,
 		Settings: api.Settings{"cluster-name": "c1"},
 	}

@@ -48,6 +48,7 @@ func bySource(sources map[wire.Resource]remotecluster.SourceStatus, now time.Tim
 	set(wire.Nodes, &synced.Nodes, &counts.Nodes, &rejected.Nodes, &freshness.Nodes)
 	set(wire.Services, &synced.Services, &counts.Services, &rejected.Services, &freshness.Services)
 	set(wire.EndpointSlices, &synced.EndpointSlices, &counts.EndpointSlices, &rejected.EndpointSlices, &freshness.EndpointSlices)
+	set(wire.ServiceExports, &synced.ServiceExports, &counts.ServiceExports, &rejected.ServiceExports, &freshness.ServiceExports)
 	set(wire.Identities, &synced.Identities, &counts.Identities, &rejected.Identities, &freshness.Identities)
 	set(wire.IPs, &synced.IPs, &counts.IPs, &rejected.IPs, &freshness.IPs)
 	return synced, counts, rejected, freshness

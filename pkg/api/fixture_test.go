@@ -132,7 +132,7 @@ func newFixture(t testing.TB, options ...Option) *fixture {
 	t.Cleanup(f.watch.Close)
 	f.Server, err = NewServer(Sources{
 		Agent: AgentInfo{Version: "v1.2.3", Cluster: "c1", ClusterID: 1, Node: "node-1", Started: epoch.Add(-time.Hour), Mode: "run"},
-		DB:    db, Mesh: f.mesh, Nodes: f.nodes.Table(), Exported: f.services.Exported(), Slices: f.services.Slices(), Services: f.services.Global(),
+		DB:    db, Mesh: f.mesh, Nodes: f.nodes.Table(), Exported: f.services.Exported(), Slices: f.services.Slices(), ServiceExports: f.services.ServiceExports(), Services: f.services.Global(),
 		Identities: f.identities.Table(), Conflicts: f.findings.Conflicts(), Events: f.findings.Events(), IPs: f.ips, Health: f.scopes, Gatherer: f.registry,
 		LogLevel: logLevel(t), Settings: Settings{"cluster-name": "c1"},
 	}, slog.New(slog.DiscardHandler), options...)
@@ -204,7 +204,7 @@ func readyCluster(name string, id uint32) remotecluster.Status {
 			Evidence: disconnect.Evidence{AsOf: epoch.Add(-400 * time.Millisecond), Heartbeat: epoch.Add(-6 * time.Minute), Connected: epoch.Add(-30 * time.Second)},
 		},
 	}
-	for i, r := range []wire.Resource{wire.Nodes, wire.Services, wire.Identities, wire.IPs, wire.EndpointSlices} {
+	for i, r := range []wire.Resource{wire.Nodes, wire.Services, wire.Identities, wire.IPs, wire.EndpointSlices, wire.ServiceExports} {
 		c.Sources[r] = remotecluster.SourceStatus{
 			Synced: true, Count: 10 * (i + 1), Rejected: i % 4,
 			Freshness: remotecluster.Freshness{State: remotecluster.FreshnessSynced, AsOf: epoch.Add(-400 * time.Millisecond)},
@@ -249,6 +249,14 @@ func (f *fixture) fill() {
 			Cluster: "c1", ClusterID: 1, Namespace: "db", Name: "own", Affinity: wire.AffinityLocal, Source: wire.SourceKubernetes,
 			Backends: []services.Backend{{IP: ip("10.1.1.10")}},
 		},
+	))
+	f.services.ApplyExports(created(
+		&services.Export{
+			Cluster: "c2", Namespace: "default", Name: "web", Type: wire.ServiceExportClusterSetIP,
+			Affinity: wire.SessionAffinityClientIP, Timeout: services.DefaultAffinityTimeout, Created: epoch.Add(-time.Hour).Truncate(time.Second),
+			Ports: []services.Port{{Name: "http", Protocol: "TCP", Port: 80}},
+		},
+		&services.Export{Cluster: "c3", Namespace: "db", Name: "own", Type: wire.ServiceExportHeadless, Affinity: wire.SessionAffinityNone, Created: epoch.Truncate(time.Second)},
 	))
 	f.identities.Apply(created(
 		&allocator.Identity{ID: 131072, ClusterID: 2, Cluster: "c2", Labels: allocator.NewLabels(wire.ParseLabels("k8s:app=web;k8s:io.kubernetes.pod.namespace=default;"))},

@@ -202,6 +202,7 @@ func TestPagingWhileWritersChurn(t *testing.T) {
 	for i := range steady {
 		f.nodes.Apply(created(&nodes.Node{Cluster: "c2", Name: fmt.Sprintf("keep-%d", i), Source: wire.SourceClusterMesh}))
 		f.services.Apply(created(&services.Service{Cluster: "c2", Namespace: "ns", Name: fmt.Sprintf("keep-%d", i), Shared: true, Source: wire.SourceClusterMesh}))
+		f.services.ApplyExports(created(&services.Export{Cluster: "c2", Namespace: "ns", Name: fmt.Sprintf("keep-%d", i)}))
 		f.identities.Apply([]store.Change[allocator.Identity]{{Name: fmt.Sprint(1000 + 2*i), New: &allocator.Identity{ID: uint32(1000 + 2*i), Cluster: "keep"}}})
 		f.ips.Apply(claimed(ipcache.Spec{Prefix: keptPrefix(i), Cluster: c2, Source: wire.SourceClusterMesh, Name: "keep"}))
 		clusters = append(clusters, readyCluster(fmt.Sprintf("keep-%02d", i), 2))
@@ -217,6 +218,7 @@ func TestPagingWhileWritersChurn(t *testing.T) {
 	for round := range 3 {
 		walk(t, f, "nodes", steady, func(n Node) string { return n.Name })
 		walk(t, f, "services", steady, func(s Service) string { return s.Name })
+		walk(t, f, "serviceexports", steady, func(e ServiceExport) string { return e.Name })
 		walk(t, f, "identities", steady, func(i Identity) string { return fmt.Sprintf("%s-%d", i.Cluster, i.ID) })
 		walk(t, f, "ips", steady, func(i IP) string { return i.Pod + "-" + i.Prefix })
 		walk(t, f, "clusters", steady, func(c Cluster) string { return c.Name })
@@ -242,14 +244,17 @@ func (f *fixture) churn(c *ipcache.Cluster, writer int, stop <-chan struct{}) {
 		name := fmt.Sprintf("keep-%d-churn-%d", i%60, writer)
 		n := &nodes.Node{Cluster: "c2", Name: name, Source: wire.SourceClusterMesh}
 		s := &services.Service{Cluster: "c2", Namespace: "ns", Name: name, Shared: true, Source: wire.SourceClusterMesh}
+		x := &services.Export{Cluster: "c2", Namespace: "ns", Name: name}
 		id := &allocator.Identity{ID: uint32(1001 + 2*(i%60)), Cluster: fmt.Sprint("churn", writer)}
 		e := ipcache.NewEntry(ipcache.Spec{Prefix: netip.PrefixFrom(keptPrefix(i%60).Addr().Next(), 32), Cluster: c, Source: wire.SourceClusterMesh, Name: "churn"})
 		f.nodes.Apply(created(n))
 		f.services.Apply(created(s))
+		f.services.ApplyExports(created(x))
 		f.identities.Apply([]store.Change[allocator.Identity]{{Name: fmt.Sprint(id.ID), New: id}})
 		f.ips.Apply([]ipcache.Op{{New: e}})
 		f.nodes.Apply([]store.Change[nodes.Node]{{Old: n}})
 		f.services.Apply([]store.Change[services.Service]{{Old: s}})
+		f.services.ApplyExports([]store.Change[services.Export]{{Old: x}})
 		f.identities.Apply([]store.Change[allocator.Identity]{{Name: fmt.Sprint(id.ID), Old: id}})
 		f.ips.Apply([]ipcache.Op{{Old: e}})
 	}

@@ -62,7 +62,7 @@ type described interface {
 // allResources is everything that can be listed and watched.
 func allResources() []described {
 	return []described{
-		clusterResource(), nodeResource(), serviceResource(), identityResource(), ipResource(),
+		clusterResource(), nodeResource(), serviceResource(), exportResource(), identityResource(), ipResource(),
 		conflictResource(), eventResource(), healthResource(),
 	}
 }

@@ -61,26 +61,27 @@ type Sources struct {
 	Described   Described              // nil: nobody describes the own cluster
 	DescribedBy string                 // who does, in a person's words
 
-	Agent      AgentInfo
-	DB         *statedb.DB
-	Mesh       Mesh
-	Nodes      statedb.Table[*nodes.Node]
-	Exported   statedb.Table[*services.Service]
-	Slices     statedb.Table[*services.Slice]
-	Services   statedb.Table[*services.Global]
-	Identities statedb.Table[*allocator.Identity]
-	Conflicts  statedb.Table[*findings.Conflict]
-	Events     statedb.Table[*findings.Event]
-	IPs        *ipcache.Cache
-	Health     *health.Registry
-	Gatherer   prometheus.Gatherer
-	LogLevel   *logging.Level // that of the agent's log
-	Settings   Settings       // those in force, without secrets
+	Agent          AgentInfo
+	DB             *statedb.DB
+	Mesh           Mesh
+	Nodes          statedb.Table[*nodes.Node]
+	Exported       statedb.Table[*services.Service]
+	Slices         statedb.Table[*services.Slice]
+	ServiceExports statedb.Table[*services.Export]
+	Services       statedb.Table[*services.Global]
+	Identities     statedb.Table[*allocator.Identity]
+	Conflicts      statedb.Table[*findings.Conflict]
+	Events         statedb.Table[*findings.Event]
+	IPs            *ipcache.Cache
+	Health         *health.Registry
+	Gatherer       prometheus.Gatherer
+	LogLevel       *logging.Level // that of the agent's log
+	Settings       Settings       // those in force, without secrets
 }
 
 func (s *Sources) validate() error {
-	if s.DB == nil || s.Mesh == nil || s.Nodes == nil || s.Exported == nil || s.Slices == nil || s.Services == nil ||
-		s.Identities == nil || s.Conflicts == nil || s.Events == nil || s.IPs == nil || s.Health == nil || s.Gatherer == nil ||
+	if s.DB == nil || s.Mesh == nil || s.Nodes == nil || s.Exported == nil || s.Slices == nil || s.ServiceExports == nil ||
+		s.Services == nil || s.Identities == nil || s.Conflicts == nil || s.Events == nil || s.IPs == nil || s.Health == nil || s.Gatherer == nil ||
 		s.LogLevel == nil || s.Settings == nil {
 		return errors.New("api: a source is missing")
 	}

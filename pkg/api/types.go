@@ -138,6 +138,7 @@ type ByResource[T any] struct {
 	Nodes          T `json:"nodes"`
 	Services       T `json:"services"`
 	EndpointSlices T `json:"endpointSlices"`
+	ServiceExports T `json:"serviceExports"`
 	Identities     T `json:"identities"`
 	IPs            T `json:"ips"`
 }
@@ -147,7 +148,7 @@ type ByResource[T any] struct {
 func (b *ByResource[T]) All() iter.Seq2[string, *T] {
 	return func(yield func(string, *T) bool) {
 		_ = yield("nodes", &b.Nodes) && yield("services", &b.Services) && yield("endpointSlices", &b.EndpointSlices) &&
-			yield("identities", &b.Identities) && yield("ips", &b.IPs)
+			yield("serviceExports", &b.ServiceExports) && yield("identities", &b.Identities) && yield("ips", &b.IPs)
 	}
 }
 
@@ -190,11 +191,13 @@ func (c *Cluster) Well() bool { return c.Ready && c.State == "ready" && c.Fresh(
 // the use of its service backends.
 func (c *Cluster) Kept() bool { return c.Policy == nil || c.Policy.State == PolicyKeep }
 
-// Fresh tells whether every resource is known to equal the remote.
+// Fresh tells whether every resource is known to equal the remote; service exports,
+// which nobody waits for, are not asked.
 func (c *Cluster) Fresh() bool { return fresh(&c.Freshness) }
 
-// fresh tells whether every resource is. An agent that knows nothing of
-// endpoint slices says nothing of them.
+// fresh tells whether every resource is that a cluster is used for; service exports
+// are none of these. An agent that knows nothing of endpoint slices says nothing
+// of them.
 func fresh(f *ByResource[Freshness]) bool {
 	for _, one := range []Freshness{f.Nodes, f.Services, f.Identities, f.IPs} {
 		if one.State != "synced" {
@@ -205,7 +208,8 @@ func fresh(f *ByResource[Freshness]) bool {
 }
 
 // Complete tells whether every resource has been listed completely. Endpoint
-// slices only add to the services of a cluster that exports both.
+// slices only add to the services of a cluster that exports both, and nobody waits
+// for service exports.
 func (c *Cluster) Complete() bool {
 	mode := c.Capabilities.EndpointSlicesExportMode
 	return c.Synced.Nodes && c.Synced.Services && c.Synced.Identities && c.Synced.IPs &&
