@@ -135,6 +135,15 @@ func (a *agent) sources(t *testing.T) api.Sources {
 		Cluster: "c2", Namespace: "default", Name: "web", Shared: true, Source: wire.SourceClusterMesh,
 		Backends: []services.Backend{{IP: addr("10.2.1.10")}},
 	}}})
+	s.ApplyExports([]store.Change[services.Export]{
+		{New: &services.Export{
+			Cluster: "c2", Namespace: "default", Name: "web", Type: wire.ServiceExportClusterSetIP, Created: time.Unix(100, 0).UTC(),
+			Affinity: wire.SessionAffinityClientIP, Timeout: services.DefaultAffinityTimeout, Ports: []services.Port{{Name: "http", Protocol: "TCP", Port: 80}},
+		}},
+		{New: &services.Export{
+			Cluster: "c4", Namespace: "default", Name: "web", Type: wire.ServiceExportClusterSetIP, Created: time.Unix(200, 0).UTC(), Affinity: wire.SessionAffinityNone,
+		}},
+	})
 	i.Apply([]store.Change[allocator.Identity]{{Name: "131072", New: &allocator.Identity{
 		ID: 131072, Cluster: "c2", ClusterID: 2, Labels: allocator.NewLabels(wire.ParseLabels("k8s:app=web;k8s:tier=front;")),
 	}}})

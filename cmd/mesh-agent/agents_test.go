@@ -128,7 +128,7 @@ func TestADirectoryThatComesAndGoes(t *testing.T) {
 	if out, _, code := a.call("status"); code != exitOK || !strings.Contains(out, dir) {
 		t.Errorf("without a directory: exit %d\n%s", code, out)
 	}
-	for _, resource := range []string{"clusters", "nodes", "services", "identities", "ips", "conflicts"} {
+	for _, resource := range []string{"clusters", "nodes", "services", "serviceexports", "identities", "ips", "conflicts"} {
 		if items := list[any](a, resource); len(items) != 0 {
 			t.Errorf("%s of no cluster: %v", resource, items)
 		}

@@ -41,8 +41,8 @@ func (c *cli) describeCommand() *cobra.Command {
 			return res.describeOne(cmd.Context(), r)
 		},
 	}
-	cmd.Flags().StringVarP(&query.Cluster, "cluster", "c", "", "the cluster of a node that is given without it")
-	cmd.Flags().StringVarP(&query.Namespace, "namespace", "n", "", "the namespace of a service that is given without it")
+	cmd.Flags().StringVarP(&query.Cluster, "cluster", "c", "", "the cluster of a node or an export that is given without it")
+	cmd.Flags().StringVarP(&query.Namespace, "namespace", "n", "", "the namespace of a service or an export that is given without it")
 	cmd.Flags().VarP(format, "output", "o", "form of the output")
 	return cmd
 }

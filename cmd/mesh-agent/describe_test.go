@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -47,6 +48,13 @@ func TestDescribe(t *testing.T) {
 		{"describe service default/web", 0, "yes: shared by c2", ""},
 		{"describe svc web -n default -o yaml", 0, "code: MESH-2000", ""},
 		{"describe service default/nope", 1, "", "MESH-2100"},
+		{"describe serviceexport c2/default/web", 0, "Who exports it (2)", ""},
+		{"describe serviceexport web -c c2 -n default", 0, "ClientIP 10800s", ""},
+		{"describe serviceexports default/web -c c4 -o json", 0, `"kind": "service-affinity"`, ""},
+		{"describe serviceexport c2/default/nope", 1, "", "exports no service"},
+		{"describe serviceexport web -n default", 1, "", "named CLUSTER/NAMESPACE/NAME"},
+		{"describe serviceexport c2/default/web/x", 1, "", "named CLUSTER/NAMESPACE/NAME"},
+		{"describe service default/web", 0, "the session affinity of its exports is", ""},
 		{"describe identity 131072", 0, "Used by      1 address", ""},
 		{"describe identity 131072 -o json", 0, `"prefix": "10.2.1.10/32"`, ""},
 		{"describe ip 10.2.1.10", 0, "lost: cluster ID 2 precedes 3", ""},
@@ -64,7 +72,10 @@ func TestDescribe(t *testing.T) {
 		{"describe cluster", 2, "", "want RESOURCE NAME"},
 		{"describe cluster c2 -o wide", 2, "", "must be one of text, json, yaml"},
 		{"describe cluster c2 -c c2", 2, "", "give either the NAME"},
-		{"get conflicts", 0, "ip    MESH-3101  10.2.1.10/32  c2,c3", ""},
+		{"get conflicts -c c3", 0, "ip    MESH-3101  10.2.1.10/32  c2,c3", ""},
+		{"get conflicts", 0, "service-affinity  MESH-2152  default/web   c2,c4", ""},
+		{"get serviceexports", 0, "web   c2       ClusterSetIP  ClientIP 10800s  http=80/TCP", ""},
+		{"get serviceexports -n default -c c4 -o name", 0, "c4/default/web\n", ""},
 		{"get conflicts -c c9", 0, "", "No conflicts found."},
 		{"get conflict ip/10.2.1.10/32 -o name", 0, "ip/10.2.1.10/32\n", ""},
 		{"get events -c c2 -o wide", 0, "MESH-3101", ""},
@@ -149,10 +160,23 @@ func descriptions() map[string]description {
 	for i := range 9 {
 		x.Steps = append(x.Steps, reasons.Step{Code: codes.PartNotExported, Cluster: fmt.Sprintf("d%d", i), Text: "does not export it", AsOf: before(time.Second)})
 	}
+	export := api.ServiceExport{
+		Cluster: "c2", Namespace: "default", Name: "web", Type: "ClusterSetIP", SessionAffinity: "ClientIP", SessionAffinityTimeoutSeconds: 10800,
+		Ports: port, Created: now.Add(-26 * time.Hour).UTC(),
+	}
+	exporter := c2
+	exporter.Freshness.ServiceExports = c2.Freshness.Services
+	rival := export
+	rival.Cluster, rival.SessionAffinity, rival.SessionAffinityTimeoutSeconds, rival.Created = "c3", "None", 0, now.Add(-time.Hour).UTC()
+	differ := api.Conflict{
+		Kind: "service-affinity", Code: "MESH-2152", Subject: "default/web", Rule: "the oldest export counts", Clusters: []string{"c2", "c3"}, Since: now.Add(-time.Hour),
+		Message: "default/web: the session affinity of its exports is ClientIP for 10800 s in c2, None in c3",
+	}
 	return map[string]description{
 		"cluster":     &clusterDescription{&c3, nil, []api.Health{{Name: "remote-cluster.c3", Cluster: "c3", State: "degraded", Message: "not connected", LastFailure: before(time.Second), ConsecutiveFailures: 3}}, []api.Conflict{conflict}, events},
 		"node":        &nodeDescription{node, &c2, []ownAddress{{node.Addresses[0], &nodeEntry}, {node.Addresses[1], nil}, {node.Addresses[2], &foreign}}, &addressCount{37, true}, nil},
 		"service":     &serviceDescription{service, x, []api.Conflict{conflict}},
+		"export":      &exportDescription{&export, []api.ServiceExport{export, rival}, &exporter, []api.Conflict{differ}},
 		"identity":    &identityDescription{identity, []api.Identity{{ID: 131072, Cluster: "c9"}}, &c2, addressCount{1, false}, []api.IP{entry}, nil},
 		"ip":          &ipDescription{&entry, lookup, []api.Conflict{conflict}},
 		"ip-network":  &ipDescription{network, &api.Lookup{IP: "10.2.1.0", Match: &entry, Candidates: lookup.Candidates}, nil},
@@ -182,5 +206,29 @@ func TestDescriptionText(t *testing.T) {
 				t.Errorf("%v: no colours on a terminal:\n%s", err, out.String())
 			}
 		})
+	}
+}
+
+// TestExportsAreNoTroubleOfACluster: they are shown where it has any, and a cluster
+// is no less fresh while they are not there.
+func TestExportsAreNoTroubleOfACluster(t *testing.T) {
+	t.Parallel()
+	c, yes := goodCluster("c2", 2), true
+	names := func() (all []string) {
+		for _, r := range resourceRows(&c) {
+			all = append(all, r.name)
+		}
+		return all
+	}
+	c.Freshness.ServiceExports = api.Freshness{State: "synced", AsOf: before(time.Second)}
+	if all := names(); slices.Contains(all, "serviceExports") {
+		t.Errorf("a cluster without exports shows %v", all)
+	}
+	c.Capabilities.ServiceExportsEnabled, c.Freshness.ServiceExports = &yes, api.Freshness{State: "syncing"}
+	if all := names(); !slices.Contains(all, "serviceExports") {
+		t.Errorf("a cluster with exports shows %v", all)
+	}
+	if text := freshnessText(c); text != "synced 0.4s" || !c.Well() || !c.Fresh() || !c.Complete() {
+		t.Errorf("freshness %q, well %t, fresh %t, complete %t", text, c.Well(), c.Fresh(), c.Complete())
 	}
 }

@@ -34,6 +34,11 @@ func resources() []kind {
 			parts:  func(name string, q *client.Query) []string { return pair(name, &q.Namespace) },
 			narrow: func(parts []string, q *client.Query) { q.Namespace, q.Name = parts[0], parts[1] },
 		},
+		resource[api.ServiceExport]{
+			plural: "serviceexports", singular: "serviceexport", form: "CLUSTER/NAMESPACE/NAME",
+			name: exportName, table: exportTable(time.Since), parts: exportParts, describe: describeExport,
+			narrow: func(parts []string, q *client.Query) { q.Cluster, q.Namespace, q.Name = parts[0], parts[1], parts[2] },
+		},
 		resource[api.Identity]{
 			plural: "identities", explained: true, singular: "identity", form: "ID",
 			name: func(i api.Identity) string { return strconv.Itoa(int(i.ID)) }, table: identityTable(), parts: whole, describe: describeIdentity,
@@ -68,13 +73,14 @@ func resourceHelp() string {
 		{"clusters", "CLUSTER"},
 		{"nodes", "CLUSTER/NAME, or NAME with -c"},
 		{"services", "NAMESPACE/NAME, or NAME with -n"},
+		{"serviceexports", "CLUSTER/NAMESPACE/NAME, or what of it is not given with -c and -n"},
 		{"identities", "ID"},
 		{"ips", "PREFIX or ADDRESS"},
 		{"conflicts", "KIND/SUBJECT, such as ip/10.0.0.1/32"},
 		{"events", "ID"},
 		{"health", "NAME"},
 	} {
-		fmt.Fprintf(&b, "  %-12s%s\n", line[0], line[1])
+		fmt.Fprintf(&b, "  %-16s%s\n", line[0], line[1])
 	}
 	return b.String()
 }

@@ -110,7 +110,7 @@ func resourceRows(c *api.Cluster) []row {
 
 // exports tells whether a cluster writes a resource at all, as far as it says.
 func exports(c *api.Cluster, resource string) bool {
-	var says wire.Capabilities
+	says := wire.Capabilities{ServiceExportsEnabled: c.Capabilities.ServiceExportsEnabled}
 	if mode := c.Capabilities.EndpointSlicesExportMode; mode != nil {
 		says.EndpointSlicesExportMode = *mode
 	}
