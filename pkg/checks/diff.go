@@ -121,6 +121,7 @@ func (d *Diff) total() {
 			d.Vanish.Nodes += c.Vanish.Nodes
 			d.Vanish.Services += c.Vanish.Services
 			d.Vanish.EndpointSlices += c.Vanish.EndpointSlices
+			d.Vanish.ServiceExports += c.Vanish.ServiceExports
 			d.Vanish.Identities += c.Vanish.Identities
 			d.Vanish.IPs += c.Vanish.IPs
 		}
@@ -137,6 +138,7 @@ func Entries(counts *api.ByResource[int]) string {
 		{counts.Nodes, "node", "nodes"},
 		{counts.Services, "service", "services"},
 		{counts.EndpointSlices, "endpoint slice", "endpoint slices"},
+		{counts.ServiceExports, "service export", "service exports"},
 		{counts.Identities, "identity", "identities"},
 		{counts.IPs, "address", "addresses"},
 	} {

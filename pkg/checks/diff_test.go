@@ -21,7 +21,7 @@ func checkDiff(t *testing.T, all *gathered) {
 	r := w.report(time.Now())
 	hash := func(name string) string { return r.of(t, name).ContentHash }
 	r.of(t, "renumbered").ClusterID = 5 // as Connect has found
-	counts := api.ByResource[int]{Nodes: 3, Services: 2, EndpointSlices: 1, Identities: 1, IPs: 40}
+	counts := api.ByResource[int]{Nodes: 3, Services: 2, EndpointSlices: 1, ServiceExports: 5, Identities: 1, IPs: 40}
 	url, other := []string{"http://127.0.0.1:1"}, []string{"https://x:1"}
 	r.Compare(&api.Status{
 		Agent: api.AgentInfo{Cluster: "own", MeshDirectory: "/mesh"},
@@ -50,13 +50,13 @@ func checkDiff(t *testing.T, all *gathered) {
 			{Cluster: "returns", Change: Add},
 			{Cluster: "touched", Change: Modify, What: []string{"contents of the client file or of its authorities"}},
 		},
-		Vanish: api.ByResource[int]{Nodes: 6, Services: 4, EndpointSlices: 2, Identities: 2, IPs: 80},
+		Vanish: api.ByResource[int]{Nodes: 6, Services: 4, EndpointSlices: 2, ServiceExports: 10, Identities: 2, IPs: 80},
 	}
 	if d := cmp.Diff(want, r.Diff); d != "" {
 		t.Error(d)
 	}
 	wantFindings(t, r.Findings, []found{
-		{codes.WouldRemove, "gone has no client file in " + w.dir + " and would be removed, with 3 nodes, 2 services, 1 endpoint slice, 1 identity, 40 addresses"},
+		{codes.WouldRemove, "gone has no client file in " + w.dir + " and would be removed, with 3 nodes, 2 services, 1 endpoint slice, 5 service exports, 1 identity, 40 addresses"},
 		{codes.WouldRemove, "idle has no client file in " + w.dir + " and would be removed, with no entries"},
 	})
 	wantFindings(t, r.of(t, "renumbered").Findings, []found{

@@ -104,7 +104,8 @@ func (r *reader) decode() {
 // prefixes are what the agent lists and watches besides: what a remote has
 // follows from its configuration.
 func (r *reader) prefixes() []reading {
-	caps := wire.Capabilities{EndpointSlicesExportMode: wire.EndpointSlicesBoth}
+	exports := true
+	caps := wire.Capabilities{EndpointSlicesExportMode: wire.EndpointSlicesBoth, ServiceExportsEnabled: &exports}
 	var list []reading
 	switch {
 	case r.remote != nil:
@@ -115,7 +116,7 @@ func (r *reader) prefixes() []reading {
 	case !r.target.Local:
 		return []reading{{what: "canaries", key: wire.SyncedDir(r.target.Cluster)}}
 	}
-	for _, res := range []wire.Resource{wire.Nodes, wire.Services, wire.EndpointSlices, wire.Identities, wire.IPs} {
+	for _, res := range wire.Resources() {
 		if caps.Exports(res) {
 			list = append(list, reading{what: string(res), key: res.Prefix(r.target.Cluster, caps.Cached)})
 		}

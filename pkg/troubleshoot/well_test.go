@@ -154,7 +154,7 @@ func TestTheLocalKVStore(t *testing.T) {
 				t.Errorf("%+v", r)
 			}
 			for name, part := range map[string]string{
-				StepRights:    "may read heartbeat, nodes (1), services (0), endpointslices (0), identities (0), ips (0)",
+				StepRights:    "may read heartbeat, nodes (1), services (0), endpointslices (0), serviceexports (0), identities (0), ips (0)",
 				StepHeartbeat: `does not say when it was written: "no time"`, StepConfiguration: "the own cluster needs none",
 			} {
 				if s := r.step(name); !strings.Contains(s.Detail, part) {
