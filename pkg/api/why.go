@@ -69,8 +69,8 @@ func (s *Server) reasonsView(v *view) *reasons.View {
 	}
 	described := s.description()
 	return &reasons.View{
-		Txn: v.txn, Nodes: s.Nodes, Exported: s.Exported, Slices: s.Slices, Services: s.Services, Identities: s.Identities,
-		IPs: s.IPs, Clusters: v.clusters, Own: own, Described: described != nil && described.Error == "", Find: s.Mesh.Find,
+		Txn: v.txn, Nodes: s.Nodes, Exported: s.Exported, Slices: s.Slices, Exports: s.ServiceExports, Services: s.Services,
+		Identities: s.Identities, IPs: s.IPs, Clusters: v.clusters, Own: own, Described: described != nil && described.Error == "", Find: s.Mesh.Find,
 	}
 }
 

@@ -65,6 +65,7 @@ type View struct {
 	Nodes      statedb.Table[*nodes.Node]
 	Exported   statedb.Table[*services.Service]
 	Slices     statedb.Table[*services.Slice]
+	Exports    statedb.Table[*services.Export]
 	Services   statedb.Table[*services.Global]
 	Identities statedb.Table[*allocator.Identity]
 	IPs        *ipcache.Cache

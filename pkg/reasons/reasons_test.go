@@ -1,7 +1,9 @@
 package reasons
 
 import (
+	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -59,7 +61,7 @@ func fresh(name string, id uint32) remotecluster.Status {
 		Name: name, ID: id, State: remotecluster.Ready, Code: codes.AllFollowed, Ready: true, Connected: true, ConfigFile: "/mesh/" + name,
 		Capabilities: new(wire.Capabilities), Sources: make(map[wire.Resource]remotecluster.SourceStatus), Heartbeat: kvstore.HeartbeatStatus{Seen: epoch},
 	}
-	for _, r := range []wire.Resource{wire.Nodes, wire.Services, wire.EndpointSlices, wire.Identities, wire.IPs} {
+	for _, r := range wire.Resources() {
 		c.Sources[r] = remotecluster.SourceStatus{
 			Exported: r != wire.EndpointSlices, Synced: true, Freshness: remotecluster.Freshness{State: remotecluster.FreshnessSynced, AsOf: epoch},
 		}
@@ -80,7 +82,7 @@ func (w *world) lose(cluster string) {
 
 func (w *world) view() *View {
 	return &View{
-		Txn: w.db.ReadTxn(), Nodes: w.nodes.Table(), Exported: w.services.Exported(), Slices: w.services.Slices(), Services: w.services.Global(),
+		Txn: w.db.ReadTxn(), Nodes: w.nodes.Table(), Exported: w.services.Exported(), Slices: w.services.Slices(), Exports: w.services.ServiceExports(), Services: w.services.Global(),
 		Identities: w.identities.Table(), IPs: w.ips, Clusters: w.clusters, Own: w.own,
 		Find: func(cluster string, r wire.Resource, name string) (store.Found, bool) {
 			f, known := w.found[cluster+" "+string(r)+" "+name]
@@ -295,6 +297,43 @@ func TestKeysAreNamed(t *testing.T) {
 	}
 	if k := keys["c3"]; !strings.HasSuffix(k.Key, "/c3/default/web") || k.Refused != "no JSON" {
 		t.Errorf("c3: %+v", k)
+	}
+}
+
+// TestWhatIsExportedIsToldWhereClustersDisagree on the session affinity: of each who
+// exports it, and of nobody when they agree.
+func TestWhatIsExportedIsToldWhereClustersDisagree(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	export := func(cluster, affinity string, timeout time.Duration) {
+		x := &services.Export{Cluster: cluster, Namespace: "default", Name: "web", Type: wire.ServiceExportClusterSetIP, Affinity: affinity, Timeout: timeout, Created: epoch}
+		w.services.ApplyExports([]store.Change[services.Export]{{Name: "default/web", New: x}})
+		w.knows(cluster, wire.ServiceExports, "default/web", "")
+	}
+	told := func() map[string]string {
+		said := make(map[string]string)
+		for _, step := range Service(w.view(), "default", "web").Steps {
+			_, text, _ := strings.Cut(step.Text, "; its ServiceExport, of 2026-11-22T01:02:03Z, says session affinity ")
+			if key := "cilium/state/serviceexports/v1/" + step.Cluster + "/default/web"; text != "" && !slices.ContainsFunc(step.Keys, func(k Key) bool { return k.Key == key }) {
+				t.Errorf("%s: %q without the key, of %v", step.Cluster, text, step.Keys)
+			}
+			said[step.Cluster] = text
+		}
+		return said
+	}
+	w.exports("c1", same)
+	export("c1", wire.SessionAffinityNone, 0)
+	export("c3", wire.SessionAffinityNone, 0)
+	if got, want := told(), map[string]string{"c1": "", "c2": "", "c3": ""}; !maps.Equal(got, want) {
+		t.Errorf("they agree: %q", got)
+	}
+	export("c3", wire.SessionAffinityClientIP, time.Minute)
+	if got, want := told(), map[string]string{"c1": "None", "c2": "", "c3": "ClientIP for 60 s"}; !maps.Equal(got, want) {
+		t.Errorf("they disagree: %q", got)
+	}
+	w.lose("c3")
+	if got := told()["c3"]; !strings.HasPrefix(got, "ClientIP for 60 s, not confirmed since 2026-11-22T01:02:03Z") {
+		t.Errorf("one of them is lost: %q", got)
 	}
 }
 

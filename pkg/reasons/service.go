@@ -2,7 +2,11 @@ package reasons
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"time"
+
+	"github.com/cilium/statedb"
 
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
@@ -14,7 +18,8 @@ import (
 func Service(v *View, namespace, name string) Explanation {
 	g, _, _ := v.Services.Get(v.Txn, services.GlobalByName(namespace, name))
 	s := serviceChain{view: v, namespace: namespace, name: name, global: g, by: make(map[codes.Code][]string)}
-	var others []string
+	s.exports = disagreeing(v, namespace, name)
+	others := slices.Collect(maps.Keys(s.exports))
 	if v.Own != "" {
 		others = append(others, v.Own)
 	}
@@ -34,8 +39,9 @@ type serviceChain struct {
 	view            *View
 	namespace, name string
 	global          *services.Global
-	have, lack      []Step                  // of the clusters that have it, and of the others
-	by              map[codes.Code][]string // clusters by the code of their step
+	exports         map[string]*services.Export // by cluster; empty when they agree
+	have, lack      []Step                      // of the clusters that have it, and of the others
+	by              map[codes.Code][]string     // clusters by the code of their step
 }
 
 // add looks at one cluster.
@@ -60,12 +66,38 @@ func (s *serviceChain) add(cluster string) {
 			step.Text += "; its services: " + s.view.unconfirmed(cluster, at)
 		}
 	}
+	if x := s.exports[cluster]; x != nil {
+		s.addExport(&step, x)
+	}
 	s.by[step.Code] = append(s.by[step.Code], cluster)
 	if part == nil {
 		s.lack = append(s.lack, step)
 	} else {
 		s.have = append(s.have, step)
 	}
+}
+
+// addExport adds what the cluster says in its export.
+func (s *serviceChain) addExport(to *Step, x *services.Export) {
+	to.Text += fmt.Sprintf("; its ServiceExport, of %s, says session affinity %s", x.Created.Format(time.RFC3339), x.SessionAffinity())
+	if at, now := s.view.asOf(x.Cluster, wire.ServiceExports); !now {
+		to.Text += ", " + s.view.unconfirmed(x.Cluster, at)
+	}
+	to.Keys = append(to.Keys, s.view.keys(x.Cluster, wire.ServiceExports, x.FullName())...)
+}
+
+// disagreeing are the exports of a service, by cluster, when their affinities
+// differ: else there is nothing to tell of them here.
+func disagreeing(v *View, namespace, name string) map[string]*services.Export {
+	exports := statedb.Collect(v.Exports.List(v.Txn, services.ExportsByName(namespace, name)))
+	if !services.AffinitiesDiffer(exports) {
+		return nil
+	}
+	by := make(map[string]*services.Export, len(exports))
+	for _, x := range exports {
+		by[x.Cluster] = x
+	}
+	return by
 }
 
 // part is what a cluster brings, also to a service that is none for want of
