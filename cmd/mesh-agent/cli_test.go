@@ -128,7 +128,7 @@ func TestExitCodes(t *testing.T) {
 		{a, "get health nope", 1, "", "nothing with the name"},
 		{a, "get", 2, "", "want RESOURCE [NAME]"},
 		{a, "get nodes a b", 2, "", "want RESOURCE [NAME]"},
-		{a, "get gremlins", 2, "", "want one of clusters, nodes, services, identities, ips, conflicts, events, health"},
+		{a, "get gremlins", 2, "", "want one of clusters, nodes, services, serviceexports, identities, ips, conflicts, events, health"},
 		{a, "get nodes -o xml", 2, "", "must be one of table, wide, json, yaml, name"},
 		{a, "get nodes --frobnicate", 2, "", "unknown flag: --frobnicate"},
 

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+)
+
+// exported is the service web with a session affinity, and its export of a year.
+func exported(affinity string, year int) string {
+	return strings.Replace(web, "  clusterIP:", "  sessionAffinity: "+affinity+"\n  clusterIP:", 1) + fmt.Sprintf(`---
+apiVersion: multicluster.x-k8s.io/v1alpha1
+kind: ServiceExport
+metadata:
+  name: web
+  namespace: shop
+  creationTimestamp: "%d-01-01T00:00:00Z"
+`, year)
+}
+
+// TestTwoClustersOfOursDisagree: each publishes its export, and an agent of one of
+// them finds that the session affinities differ, until they do not.
+func TestTwoClustersOfOursDisagree(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	operate := func(name, id, manifest string) (etcd *etcdtest.Server, file string) {
+		etcd, manifests := etcdtest.Start(t), t.TempDir()
+		file = filepath.Join(manifests, "web.yaml")
+		must(t, os.WriteFile(file, []byte(manifest), 0o600))
+		a := startMode(t, modeOperate, nil, "--cluster-name", name, "--cluster-id", id, "--local-manifests", manifests,
+			"--kvstore-opt", "etcd.address="+etcd.Endpoint(), "--clustermesh-enable-mcs-api")
+		if out, errs, code := a.call("status", "--wait", "--timeout", "60s"); code != exitOK {
+			t.Fatalf("status --wait: exit %d\n%s%s", code, out, errs)
+		}
+		return etcd, file
+	}
+	east, _ := operate("east", "1", exported("ClientIP", 2025))
+	west, file := operate("west", "2", exported("None", 2024))
+	text, err := os.ReadFile(west.ConfigFile(t))
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(dir, "west"), text, 0o600))
+	a := startMode(t, modeRun, nil, "--cluster-name", "east", "--cluster-id", "1", "--kvstore-opt", "etcd.address="+east.Endpoint(), "--clustermesh-config", dir)
+	conflict := "MESH-2152 service-affinity/shop/web west,east"
+	a.until("the conflict", func() bool { return slices.Equal(a.conflicts(), []string{conflict}) })
+	if all := list[api.ServiceExport](a, "serviceexports"); len(all) != 2 || all[0].SessionAffinity != "ClientIP" || all[0].SessionAffinityTimeoutSeconds != 10800 || all[1].SessionAffinity != "None" {
+		t.Errorf("%+v", all)
+	}
+	out, _, _ := a.call("describe", "service", "shop/web")
+	for _, part := range []string{
+		"its ServiceExport, of 2025-01-01T00:00:00Z, says session affinity ClientIP for 10800 s", "cilium/state/serviceexports/v1/west/shop/web",
+		"None in west, ClientIP for 10800 s in east; that of west counts",
+	} {
+		if !strings.Contains(strings.Join(strings.Fields(out), " "), part) {
+			t.Errorf("describe does not say %q:\n%s", part, out)
+		}
+	}
+	must(t, os.WriteFile(file, []byte(exported("ClientIP", 2024)), 0o600))
+	a.until("it to be over", func() bool { return len(a.conflicts()) == 0 })
+	if out, _, _ := a.call("describe", "service", "shop/web"); strings.Contains(out, "ServiceExport") {
+		t.Errorf("they agree, and describe says:\n%s", out)
+	}
+}
