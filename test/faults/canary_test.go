@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/cilium/statedb"
 
@@ -22,9 +23,7 @@ type spot struct {
 }
 
 // numberedKinds are the resources that have such objects.
-func numberedKinds() []wire.Resource {
-	return []wire.Resource{wire.Nodes, wire.Services, wire.EndpointSlices, wire.Identities, wire.IPs}
-}
+func numberedKinds() []wire.Resource { return wire.Resources() }
 
 // numbered is the object of the resource, with the number.
 func (s spot) numbered(r wire.Resource, cluster string, id uint32, n int) change {
@@ -44,6 +43,12 @@ func (s spot) numbered(r wire.Resource, cluster string, id uint32, n int) change
 			Cluster: cluster, ClusterID: id, Namespace: s.name, Name: s.name, AddressType: wire.AddressTypeIPv4,
 			Labels:    map[string]string{wire.LabelServiceName: s.name},
 			Endpoints: []wire.Endpoint{{Addresses: []string{s.addr.String()}, NodeName: &text}},
+		}
+		return change{o.Key(), o.Encode()}
+	case wire.ServiceExports:
+		o := wire.ServiceExport{
+			Cluster: cluster, Namespace: s.name, Name: s.name, Type: wire.ServiceExportHeadless, SessionAffinity: wire.SessionAffinityNone,
+			ExportCreationTimestamp: time.Unix(int64(n), 0),
 		}
 		return change{o.Key(), o.Encode()}
 	case wire.Identities:
@@ -74,6 +79,10 @@ func (w *world) number(txn statedb.ReadTxn, r wire.Resource, cluster string, s s
 			for b := range o.Endpoints() {
 				text = b.Node
 			}
+		}
+	case wire.ServiceExports:
+		if o, _, ok := w.view.Services.ServiceExports().Get(txn, services.ExportByKey(cluster, s.name, s.name)); ok {
+			text = strconv.FormatInt(o.Created.Unix(), 10)
 		}
 	case wire.Identities:
 		if o, _, ok := w.view.Identities.Table().Get(txn, allocator.ByKey(s.id, cluster)); ok {

@@ -122,8 +122,9 @@ func (c *cluster) writeFile(more string) error {
 }
 
 func (c *cluster) config() wire.ClusterConfig {
+	exports := true
 	return wire.ClusterConfig{ID: c.id, Capabilities: wire.Capabilities{
-		MaxConnectedClusters: 255, EndpointSlicesExportMode: wire.EndpointSlicesBoth,
+		MaxConnectedClusters: 255, EndpointSlicesExportMode: wire.EndpointSlicesBoth, ServiceExportsEnabled: &exports,
 	}}
 }
 

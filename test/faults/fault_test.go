@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -291,7 +292,7 @@ func (c *cluster) heal(s step) error {
 // cluster but to its contents.
 func (c *cluster) well() bool {
 	st := c.w.status(c)
-	return st.State == remotecluster.Ready && st.ID == c.id && *st.Capabilities == c.config().Capabilities &&
+	return st.State == remotecluster.Ready && st.ID == c.id && reflect.DeepEqual(*st.Capabilities, c.config().Capabilities) &&
 		slices.Equal(st.Endpoints, []string{"http://" + c.doors[c.open].addr()})
 }
 

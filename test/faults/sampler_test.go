@@ -112,6 +112,8 @@ func (w *world) tableRevision(txn statedb.ReadTxn, r wire.Resource) uint64 {
 		return w.view.Services.Exported().Revision(txn)
 	case wire.EndpointSlices:
 		return w.view.Services.Slices().Revision(txn)
+	case wire.ServiceExports:
+		return w.view.Services.ServiceExports().Revision(txn)
 	case wire.Identities:
 		return w.view.Identities.Table().Revision(txn)
 	default:
