@@ -2,6 +2,7 @@ package findings
 
 import (
 	"fmt"
+	"hash/maphash"
 	"strings"
 	"time"
 
@@ -11,22 +12,64 @@ import (
 
 // affinities finds services that clusters export with different affinities of
 // sessions. Only exports through the MCS API tell it (wire.md §1.5); of the older
-// services and the slices each cluster judges by its own service alone. What all
-// clusters say of a service is asked of the table when one of them has changed.
+// services and the slices each cluster judges by its own service alone. Hundreds of
+// clusters may export the same services, so of each export only a hash is kept,
+// and the table is asked for the exports of a service when these are not all equal.
 type affinities struct {
 	find    func(namespace, name string) []*services.Export // those of all clusters, in any order
-	touched map[string]*services.Export                     // by the service's full name: one that has changed
+	seed    maphash.Seed
+	said    map[uint64]uint64           // of each export: what it says
+	tally   map[string]map[uint64]int   // by the service's full name: how many exports say what
+	touched map[string]*services.Export // by full name: one that has changed, where they differ or did
 	book    book
 }
 
 func newAffinities(find func(namespace, name string) []*services.Export) *affinities {
-	return &affinities{find: find, touched: make(map[string]*services.Export), book: make(book)}
+	return &affinities{
+		find: find, seed: maphash.MakeSeed(),
+		said: make(map[uint64]uint64), tally: make(map[string]map[uint64]int), touched: make(map[string]*services.Export), book: make(book),
+	}
 }
 
-// set notes that an export has changed or was deleted.
-func (d *affinities) set(e *services.Export, _ bool) { d.touched[e.FullName()] = e }
+// set takes in an export as it is now, or that it was deleted.
+func (d *affinities) set(e *services.Export, deleted bool) {
+	at, name := maphash.Comparable(d.seed, [3]string{e.Cluster, e.Namespace, e.Name}), e.FullName()
+	if old, known := d.said[at]; known {
+		d.count(name, old, -1)
+		delete(d.said, at)
+	}
+	if !deleted {
+		d.said[at] = maphash.Comparable(d.seed, affinity{e.Affinity, e.Timeout})
+		d.count(name, d.said[at], 1)
+	}
+	if len(d.tally[name]) > 1 || d.book[key(KindServiceAffinity, name)] != nil {
+		d.touched[name] = e
+	}
+}
 
-// look judges the services whose exports have changed since the last look.
+// affinity is what exports must have in common.
+type affinity struct {
+	kind    string
+	timeout time.Duration
+}
+
+// count adds to the exports of a service that say something.
+func (d *affinities) count(service string, says uint64, n int) {
+	of := d.tally[service]
+	if of == nil {
+		of = make(map[uint64]int, 1)
+		d.tally[service] = of
+	}
+	if of[says] += n; of[says] == 0 {
+		delete(of, says)
+	}
+	if len(of) == 0 {
+		delete(d.tally, service)
+	}
+}
+
+// look judges the services whose exports have changed since the last look, where
+// these differ or did.
 func (d *affinities) look(v *verdicts) {
 	for name, e := range d.touched {
 		d.book.settle(key(KindServiceAffinity, name), affinityConflict(d.find(e.Namespace, e.Name)), v)

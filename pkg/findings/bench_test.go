@@ -8,6 +8,8 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
+	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -81,6 +83,33 @@ func BenchmarkIdleLook(b *testing.B) {
 	w.look()
 	b.ReportAllocs()
 	for b.Loop() {
+		w.watch.Look(w.now)
+	}
+}
+
+// BenchmarkExports is a look when another one of 100 clusters exports the same 1,000
+// services as all the others.
+func BenchmarkExports(b *testing.B) {
+	w := newWorld(b)
+	apply := func(cluster int, created int64) {
+		changes := make([]store.Change[services.Export], 1000)
+		for i := range changes {
+			x := export(fmt.Sprint("c", cluster), fmt.Sprint("svc-", i), created, 0).(anExport).Export
+			changes[i] = store.Change[services.Export]{Name: x.FullName(), New: x}
+		}
+		w.services.ApplyExports(changes)
+	}
+	for cluster := range 100 {
+		apply(cluster, 1)
+	}
+	w.look()
+	b.ReportAllocs()
+	created := int64(1)
+	for b.Loop() {
+		b.StopTimer()
+		created++
+		apply(99, created)
+		b.StartTimer()
 		w.watch.Look(w.now)
 	}
 }

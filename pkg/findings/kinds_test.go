@@ -369,7 +369,7 @@ func TestTheOrderMakesNoDifference(t *testing.T) {
 	if found < 1000 {
 		t.Errorf("only %d conflicts: the test shows little", found)
 	}
-	if n := len(w.watch.twins.hashes) + len(w.watch.twins.several) + len(w.watch.twins.cluster) + len(w.watch.twins.subject) + len(w.watch.networks.stakes) + len(w.watch.affinities.touched) + len(w.watch.affinities.book) + w.watch.networks.pods.Size() + w.watch.networks.machines.Size(); n > 0 {
+	if n := len(w.watch.twins.hashes) + len(w.watch.twins.several) + len(w.watch.twins.cluster) + len(w.watch.twins.subject) + len(w.watch.networks.stakes) + len(w.watch.affinities.said) + len(w.watch.affinities.tally) + len(w.watch.affinities.touched) + w.watch.networks.pods.Size() + w.watch.networks.machines.Size(); n > 0 {
 		t.Errorf("%d things are remembered of what is gone", n)
 	}
 }
