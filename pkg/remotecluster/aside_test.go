@@ -83,6 +83,27 @@ func TestNobodyWaitsForWhatIsAside(t *testing.T) {
 	b.stays("with nothing but a refused export")
 }
 
+// TestACanaryOfWhatIsAsideEndsNoSession, however long it stays away.
+func TestACanaryOfWhatIsAsideEndsNoSession(t *testing.T) {
+	t.Parallel()
+	b := exportsBench(t)
+	b.cluster.Timings.CanaryDeadline, b.cluster.Timings.DetailDeadline = 20*time.Millisecond, 20*time.Millisecond
+	b.mem.Set(wire.SyncedKey(testCluster, wire.Nodes, false), "now")
+	cfg := withExports(true)
+	cfg.Capabilities.SyncedCanaries = true
+	b.run()
+	b.configure(cfg)
+	b.eventually("the nodes", func(st Status) bool { return st.Sources[wire.Nodes].Synced })
+	later := time.Now().Add(100 * time.Millisecond)
+	b.eventually("a proof after the deadlines", func(st Status) bool {
+		b.mem.Set("cilium/elsewhere", "moves the revision")
+		return st.State == Ready && st.Sources[wire.Nodes].Freshness.AsOf.After(later)
+	})
+	if st := b.cluster.Status(); strings.Contains(st.LastError, string(wire.ServiceExports)) {
+		t.Errorf("%d failures: %s", st.Failures, st.LastError)
+	}
+}
+
 // TestWhatIsAsideMayBeForbidden: the rights of our user may not cover it.
 func TestWhatIsAsideMayBeForbidden(t *testing.T) {
 	t.Parallel()
