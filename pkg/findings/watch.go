@@ -122,7 +122,7 @@ func (w *Watch) Run(ctx context.Context) error {
 func (w *Watch) idle(ctx context.Context) {
 	next := time.Now().Add(meshInterval)
 	set := statedb.NewWatchSet()
-	set.Add(w.nodes.Changed(), w.services.Changed(), w.identities.Changed())
+	set.Add(w.nodes.Changed(), w.services.Changed(), w.exports.Changed(), w.identities.Changed())
 	for {
 		addresses := w.IPs.Changed(w.claims.revision)
 		set.Add(addresses)
