@@ -30,18 +30,19 @@ func pageWhy(p *printer.Page, x *reasons.Explanation, now time.Time) {
 	}
 	p.Section("Why")
 	p.Text("%s %s", printer.Painted{Text: string(x.Verdict.Code), Color: printer.Bold}, x.Verdict.Text)
-	width := 0
+	width, all := 0, make(map[codes.Code]int)
 	for _, s := range x.Steps {
 		width = max(width, len(s.Cluster))
+		all[s.Code]++
 	}
 	same := make(map[codes.Code]int)
 	for _, s := range x.Steps {
-		if same[s.Code]++; len(s.Keys) > 0 || same[s.Code] <= few {
+		if same[s.Code]++; len(s.Keys) > 0 || same[s.Code] <= few || all[s.Code] == few+1 { // a line about the last one is no shorter
 			pageStep(p, s, width, now)
 		}
 	}
 	for _, s := range x.Steps {
-		if n := same[s.Code] - few; n > 0 {
+		if n := same[s.Code] - few; n > 1 {
 			p.Line("… and up to %d more with %s (-o yaml lists them)", n, s.Code)
 			same[s.Code] = 0
 		}
