@@ -51,7 +51,7 @@ type Sources struct {
 // How often a Watch looks.
 const (
 	interval       = 200 * time.Millisecond // at tables, after the first change since
-	meshInterval   = 500 * time.Millisecond // at whether anything has changed about the clusters
+	meshInterval   = 250 * time.Millisecond // at whether anything has changed about the clusters
 	statesInterval = 5 * time.Second        // at what changes by time alone, such as a heartbeat that stays away
 	addressesPause = 10 * time.Millisecond  // between two looks at the addresses, so that many come at once
 )
