@@ -73,7 +73,7 @@ func TestAsManyClustersAsThereAreIDs(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}
-	// What a cluster costs: its controller, five sources with a stream each, the
+	// What a cluster costs: its controller, its sources with a stream each, the
 	// configuration and the canaries; and a connection for each etcd.
 	now := a.metrics()
 	t.Logf("%.0f goroutines, %.0f files, %.0f MiB resident", now["go_goroutines"], now["process_open_fds"], now["process_resident_memory_bytes"]/(1<<20))

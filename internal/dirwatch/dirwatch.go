@@ -48,8 +48,9 @@ type Directory[F comparable] struct {
 	// before that is believed: one that is being rewritten in place is empty for
 	// a moment, and the price of a wrong guess is what it said being withdrawn.
 	Confirm time.Duration
-	// Rescan is the period of the scans that need no event; it is longer where a
-	// scan takes long, so that looking at nothing new costs next to nothing.
+	// Rescan is the period of the scans that need no event; where there are events
+	// and a scan takes long it is longer, so that looking at nothing new costs next
+	// to nothing.
 	Rescan time.Duration
 
 	known  map[string]F
@@ -82,10 +83,10 @@ type doubt[F comparable] struct {
 }
 
 // A scan of a large directory is repeated after this many times as long as it
-// took, within two minutes.
+// took, within a minute.
 const (
 	rescanShare = 5000
-	rescanMax   = 2 * time.Minute
+	rescanMax   = time.Minute
 )
 
 // New returns a directory with the usual times, that nobody follows yet.
@@ -144,11 +145,14 @@ func (d *Directory[F]) look(events *fsnotify.Watcher, found func(map[string]F, e
 	}
 	again := d.merge(l.Files, time.Now())
 	found(maps.Clone(d.known), nil)
+	added, blind := d.watch(events, l.Watch)
 	switch {
-	case d.watch(events, l.Watch):
+	case added:
 		return d.Settle, nil // what changed there before the watch was not told
 	case again > 0:
 		return again, nil
+	case blind:
+		return d.Rescan, nil
 	}
 	return max(d.Rescan, min(rescanShare*took, rescanMax)), nil
 }
@@ -213,10 +217,11 @@ func (d *Directory[F]) stays(name string, seen doubt[F]) time.Duration {
 }
 
 // watch adds inotify watches, and removes those that neither this nor the
-// directory needs. It tells whether one is new.
-func (d *Directory[F]) watch(events *fsnotify.Watcher, dirs []string) (added bool) {
+// directory needs. It tells whether one is new, and whether there are directories
+// without.
+func (d *Directory[F]) watch(events *fsnotify.Watcher, dirs []string) (added, blind bool) {
 	if events.Events == nil {
-		return false
+		return false, true
 	}
 	watched := events.WatchList()
 	for _, dir := range dirs {
@@ -224,6 +229,7 @@ func (d *Directory[F]) watch(events *fsnotify.Watcher, dirs []string) (added boo
 			continue
 		}
 		if err := events.Add(dir); err != nil {
+			blind = true
 			d.Log.Debug("No events from a directory, it is only looked at from time to time", "directory", dir, "error", err)
 		}
 	}
@@ -236,7 +242,7 @@ func (d *Directory[F]) watch(events *fsnotify.Watcher, dirs []string) (added boo
 			}
 		}
 	}
-	return added
+	return added, blind
 }
 
 // idle returns when it is time to scan: after events once they have settled,

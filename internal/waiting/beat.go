@@ -2,7 +2,7 @@ package waiting
 
 import "time"
 
-// Beat is a rhythm that a whole process has. What hundreds of goroutines do now
+// Beat is a rhythm that much of a process has in common. What hundreds of goroutines do now
 // and then, each in a time of its own, wakes up a sleeping process hundreds of
 // times, and that costs more than what they do; on a common beat it is woken up
 // once. Two processes have different beats unless they began at the same moment.

@@ -20,7 +20,7 @@ const feedSize = 1 << 15
 const (
 	feedPause    = 5 * time.Millisecond // after a change, so that many come at once
 	feedShare    = 10                   // and this many times as long as the last look took, so that it never is what the agent mostly does
-	feedInterval = time.Second          // at what tells nobody that it changed
+	feedInterval = time.Second          // at the latest; at what tells nobody that it changed, see polledInterval
 )
 
 // feed is the one sequence of all changes of all resources. It is a ring: the

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/logging"
 	"github.com/mesh-agent/mesh-agent/internal/tables"
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
@@ -127,13 +128,16 @@ func (w *Watch) idle(ctx context.Context) {
 		addresses := w.IPs.Changed(w.claims.revision)
 		set.Add(addresses)
 		until, cancel := context.WithDeadline(ctx, next)
-		changed, err := set.Wait(until, addressesPause)
+		changed, err := set.Wait(until, 0)
 		cancel()
 		if err != nil {
 			return
 		}
 		before := len(changed)
 		if changed = slices.DeleteFunc(changed, func(ch <-chan struct{}) bool { return ch == addresses }); len(changed) < before {
+			if waiting.Sleep(ctx, addressesPause) != nil {
+				return
+			}
 			// The rest waits: while hundreds of clusters begin, each change of an
 			// address would have all of them looked at.
 			var v verdicts

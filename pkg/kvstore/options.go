@@ -74,8 +74,8 @@ type Options struct {
 	// ClusterSize returns the number of nodes of the own cluster, which
 	// stretches the intervals of the watchdog. Nil means one node.
 	ClusterSize func() int
-	// Beat has the watchdogs of all sessions ask at the same moments; nil: each
-	// when it likes.
+	// Beat has the watchdogs of all sessions with these options ask at the same
+	// moments; nil: each when it likes.
 	Beat *waiting.Beat
 	// Timings are the watchdog's intervals and everybody's deadlines. All zero
 	// means the defaults.

@@ -91,8 +91,7 @@ func (e *Etcd) untilProbe(ctx context.Context, failed bool) error {
 	if failed {
 		interval /= 3
 	}
-	// Hundreds that began at once do not ask at once.
-	due := time.NewTimer(e.opts.Beat.Nearest(interval*9/10 + rand.N(interval/5)))
+	due := time.NewTimer(e.spread(interval))
 	defer due.Stop()
 	select {
 	case <-ctx.Done():
@@ -102,6 +101,12 @@ func (e *Etcd) untilProbe(ctx context.Context, failed bool) error {
 	case <-e.doubts:
 		return waiting.Sleep(ctx, doubtPause)
 	}
+}
+
+// spread is an interval that is longer or shorter by up to a tenth, and ends on the
+// beat: hundreds that began at once do not ask at once.
+func (e *Etcd) spread(interval time.Duration) time.Duration {
+	return e.opts.Beat.Nearest(interval*9/10 + rand.N(interval/5))
 }
 
 // doubt makes the next probe due.
@@ -120,7 +125,7 @@ func (e *Etcd) statusLoop(ctx context.Context) error {
 		if !well || !e.Status().Connected {
 			interval = e.opts.Timings.StatusRetry
 		}
-		if err := waiting.Sleep(ctx, e.opts.Beat.Nearest(e.opts.scaled(interval))); err != nil {
+		if err := waiting.Sleep(ctx, e.spread(e.opts.scaled(interval))); err != nil {
 			return err
 		}
 		well = e.askEndpoint(ctx)
