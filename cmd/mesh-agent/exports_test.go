@@ -53,7 +53,7 @@ func TestTwoClustersOfOursDisagree(t *testing.T) {
 	}
 	out, _, _ := a.call("describe", "service", "shop/web")
 	for _, part := range []string{
-		"its ServiceExport, of 2025-01-01T00:00:00Z, says session affinity ClientIP for 10800 s", "cilium/state/serviceexports/v1/west/shop/web",
+		"through the MCS API it exports it since 2025-01-01T00:00:00Z, with session affinity ClientIP for 10800 s", "cilium/state/serviceexports/v1/west/shop/web",
 		"None in west, ClientIP for 10800 s in east; that of west counts",
 	} {
 		if !strings.Contains(strings.Join(strings.Fields(out), " "), part) {

@@ -133,18 +133,18 @@ func clusterNamed(clusters []api.Cluster, name string) *api.Cluster {
 }
 
 // ownCluster is the own cluster, as its kvstore shows it, in the form of the
-// others; nil without a kvstore that is read. It holds services in both formats.
+// others; nil without a kvstore that is read. It may hold services in both formats, and exports.
 func ownCluster(st *api.Status) *api.Cluster {
 	k := st.KVStore
 	if k == nil || k.WriteOnly {
 		return nil
 	}
-	mode := wire.EndpointSlicesBoth
+	mode, exports := wire.EndpointSlicesBoth, true
 	return &api.Cluster{
 		Name: st.Agent.Cluster, ID: st.Agent.ClusterID, State: k.State, Ready: k.Ready, Connected: k.Connected, Message: k.Message,
 		Code: k.Code, HeartbeatAgeSeconds: k.HeartbeatAgeSeconds,
 		Endpoints: k.Endpoints, EtcdClusterID: k.EtcdClusterID, ConfigFile: k.ConfigFile,
-		Capabilities: api.Capabilities{EndpointSlicesExportMode: &mode},
+		Capabilities: api.Capabilities{EndpointSlicesExportMode: &mode, ServiceExportsEnabled: &exports},
 		Synced:       k.Synced, Counts: k.Counts, Rejected: k.Rejected, Freshness: k.Freshness,
 		Failures: k.Failures, LastFailure: k.LastFailure, LastError: k.LastError, ConnectedSince: k.ConnectedSince, LastEvent: k.LastEvent,
 	}

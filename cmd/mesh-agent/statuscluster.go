@@ -57,6 +57,9 @@ func copyText(f api.Freshness) string {
 	if f.Total > 0 && f.State == "syncing" {
 		return fmt.Sprintf("%s %d of %d", f.State, f.Read, f.Total)
 	}
+	if f.Message != "" {
+		return f.State + ": " + f.Message
+	}
 	return f.State
 }
 
@@ -101,6 +104,9 @@ func resourceRows(c *api.Cluster) []row {
 	var rows []row
 	synced, counts, refused := maps.Collect(c.Synced.All()), maps.Collect(c.Counts.All()), maps.Collect(c.Rejected.All())
 	for name, f := range c.Freshness.All() {
+		if f.State == "" { // an agent of before, which does not read it
+			continue
+		}
 		if exports(c, name) || f.State == "syncing" || f.State == "stale" {
 			rows = append(rows, row{name, *synced[name], *counts[name], *refused[name], *f})
 		}

@@ -40,7 +40,7 @@ func bySource(sources map[wire.Resource]remotecluster.SourceStatus, now time.Tim
 	set := func(r wire.Resource, s *bool, n, refused *int, f *Freshness) {
 		src := sources[r]
 		*s, *n, *refused, *f = src.Synced, src.Count, src.Rejected, toFreshness(src.Freshness, now)
-		f.Read, f.Total = src.Read, src.Total
+		f.Read, f.Total, f.Message = src.Read, src.Total, src.Why
 		if lag := src.Lag; lag.Batches > 0 {
 			f.Lag = &Lag{MedianSeconds: lag.Median.Seconds(), P99Seconds: lag.P99.Seconds(), MaxSeconds: lag.Most.Seconds(), Batches: lag.Batches}
 		}

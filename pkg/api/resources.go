@@ -59,7 +59,7 @@ func settledCluster(c remotecluster.Status) any {
 	settled := toCluster(c, time.Time{})
 	settled.LastEvent, settled.HeartbeatAgeSeconds, settled.Policy = nil, nil, settled.Policy.settled()
 	for _, f := range settled.Freshness.All() {
-		*f = Freshness{State: f.State}
+		*f = Freshness{State: f.State, Message: f.Message}
 	}
 	return settled
 }

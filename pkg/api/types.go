@@ -242,6 +242,7 @@ type Freshness struct {
 	AgeSeconds *float64   `json:"ageSeconds" doc:"The age of asOf at the time of the answer."`
 	Read       int        `json:"read,omitempty" doc:"While a list runs: how many keys it has brought so far."`
 	Total      int        `json:"total,omitempty" doc:"While a list runs: how many keys there are at its revision."`
+	Message    string     `json:"message,omitempty" doc:"Of service exports, which nobody waits for: why they are not read. The cluster's message tells of the others."`
 	Lag        *Lag       `json:"lag,omitempty" doc:"Of a cluster's resource: how long events took lately; absent when none came."`
 }
 

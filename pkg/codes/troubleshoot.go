@@ -31,9 +31,10 @@ const (
 	EtcdFails       Code = "MESH-6244"
 	EtcdAlarm       Code = "MESH-6245"
 
-	RightsMissing Code = "MESH-6251"
-	EtcdOfOther   Code = "MESH-6252"
-	ReadFails     Code = "MESH-6253"
+	RightsMissing        Code = "MESH-6251"
+	EtcdOfOther          Code = "MESH-6252"
+	ReadFails            Code = "MESH-6253"
+	ExportsRightsMissing Code = "MESH-6254"
 
 	HeartbeatAbsent Code = "MESH-6261"
 	HeartbeatOld    Code = "MESH-6262"
@@ -180,6 +181,11 @@ func etcdTroubles() []Entry {
 			Code: RightsMissing, Severity: Error, Title: "our user may not read what is needed",
 			Cause:  "The role of the etcd user does not cover a key or a prefix that the agent reads.",
 			Remedy: "Give the user a role that covers them: each prefix must end exactly where the role's does, mostly in /.",
+		},
+		{
+			Code: ExportsRightsMissing, Severity: Warning, Title: "our user may not read the service exports",
+			Cause:  "The cluster announces service exports (MCS API), and the role of the etcd user does not cover their prefix. An agent does without them: it does not see that clusters disagree on the session affinity of a service. A mirror waits for them.",
+			Remedy: "Give the user a role that covers the prefix; it must end exactly where the role's does, mostly in /.",
 		},
 		{
 			Code: EtcdOfOther, Severity: Error, Title: "this may be the etcd of another cluster",

@@ -44,7 +44,11 @@ func Cluster(c remotecluster.Status) Explanation {
 		case f.State == remotecluster.FreshnessSynced:
 			add(codes.ResourceFresh, f.AsOf, "%d %s", src.Count, r)
 		default:
-			add(codes.ResourceNotFresh, f.AsOf, "%d %s, %s", src.Count, r, f.State)
+			text := fmt.Sprintf("%d %s, %s", src.Count, r, f.State)
+			if src.Why != "" {
+				text += ": " + src.Why
+			}
+			add(codes.ResourceNotFresh, f.AsOf, "%s", text)
 		}
 	}
 	switch hb := c.Heartbeat; {

@@ -313,7 +313,7 @@ func TestWhatIsExportedIsToldWhereClustersDisagree(t *testing.T) {
 	told := func() map[string]string {
 		said := make(map[string]string)
 		for _, step := range Service(w.view(), "default", "web").Steps {
-			_, text, _ := strings.Cut(step.Text, "; its ServiceExport, of 2026-11-22T01:02:03Z, says session affinity ")
+			_, text, _ := strings.Cut(step.Text, "; through the MCS API it exports it since 2026-11-22T01:02:03Z, with session affinity ")
 			if key := "cilium/state/serviceexports/v1/" + step.Cluster + "/default/web"; text != "" && !slices.ContainsFunc(step.Keys, func(k Key) bool { return k.Key == key }) {
 				t.Errorf("%s: %q without the key, of %v", step.Cluster, text, step.Keys)
 			}

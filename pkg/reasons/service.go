@@ -79,7 +79,7 @@ func (s *serviceChain) add(cluster string) {
 
 // addExport adds what the cluster says in its export.
 func (s *serviceChain) addExport(to *Step, x *services.Export) {
-	to.Text += fmt.Sprintf("; its ServiceExport, of %s, says session affinity %s", x.Created.Format(time.RFC3339), x.SessionAffinity())
+	to.Text += fmt.Sprintf("; through the MCS API it exports it since %s, with session affinity %s", x.Created.Format(time.RFC3339), x.SessionAffinity())
 	if at, now := s.view.asOf(x.Cluster, wire.ServiceExports); !now {
 		to.Text += ", " + s.view.unconfirmed(x.Cluster, at)
 	}

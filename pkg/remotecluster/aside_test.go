@@ -68,6 +68,9 @@ func TestNobodyWaitsForWhatIsAside(t *testing.T) {
 	if s := st.Sources[wire.ServiceExports]; !s.Exported || s.Synced || !s.Late || s.Freshness.State == FreshnessSynced {
 		t.Errorf("exports that are not there: %+v", s)
 	}
+	if s := st.Sources[wire.ServiceExports]; s.Freshness.State != FreshnessUnknown || !strings.Contains(s.Why, wire.SyncedKey(testCluster, wire.ServiceExports, false)) {
+		t.Errorf("%s: %q", s.Freshness.State, s.Why)
+	}
 	b.holds(map[string]string{theNode: "x of 2"})
 	b.mem.Set(wire.SyncedKey(testCluster, wire.ServiceExports, false), "now")
 	b.holds(map[string]string{theNode: "x of 2", theExport: "x of 2"})
@@ -119,10 +122,15 @@ func TestWhatIsAsideMayBeForbidden(t *testing.T) {
 	b.run()
 	b.inState(Ready)
 	b.eventually("the refusal", func(Status) bool { return errors.Is(b.cluster.Sources[1].Status().Err, kvstore.ErrPermissionDenied) })
-	b.stays("forbidden")
+	if s := b.stays("forbidden").Sources[wire.ServiceExports]; !strings.Contains(s.Why, kvstore.ErrPermissionDenied.Error()) {
+		t.Errorf("why not: %q", s.Why)
+	}
 	b.mem.SetFault(nil)
 	b.holds(map[string]string{theNode: "x of 2", theExport: "x of 2"})
 	b.eventually("the exports to be followed", func(st Status) bool { return !st.Sources[wire.ServiceExports].Late })
+	if s := b.cluster.Status().Sources[wire.ServiceExports]; s.Why != "" {
+		t.Errorf("why not, though they are followed: %q", s.Why)
+	}
 	b.mem.SetFault(forbidden)
 	b.mem.Break(nil) // all streams
 	b.eventually("the refusal again", func(Status) bool { return errors.Is(b.cluster.Sources[1].Status().Err, kvstore.ErrPermissionDenied) })

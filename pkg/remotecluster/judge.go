@@ -97,12 +97,19 @@ func (c *Cluster) addSources(s *Status) (synced, serving bool) {
 	stale := c.staleAfter()
 	for _, src := range c.Sources {
 		st, r := c.stand(src), src.Resource()
+		aside := r == c.Aside && st.late
 		synced = synced && (st.Synced || st.late)
 		serving = serving && (st.Synced && st.Following || st.late)
 		s.Sources[r] = SourceStatus{
 			Exported: t.capabilities == nil || t.capabilities.Exports(r), Late: st.late, Lag: st.Lag, SyncDuration: st.SyncDuration,
 			Synced: st.Synced, Read: st.Read, Total: st.Total, Count: st.Count, Rejected: st.Rejected, Rejections: st.Rejections, Example: st.Example,
-			Freshness: Freshness{AsOf: st.AsOf, State: freshness(st.Status, s.Connected, stale)},
+			// What is aside may never be listed.
+			Freshness: Freshness{AsOf: st.AsOf, State: freshness(st.Status, s.Connected && (st.Synced || !aside), stale)},
+		}
+		if aside && t.canaries != nil {
+			is := s.Sources[r]
+			is.Why = c.behind(r, st).text
+			s.Sources[r] = is
 		}
 		if st.LastEvent.After(s.LastEvent) {
 			s.LastEvent = st.LastEvent
@@ -206,23 +213,28 @@ func (c *Cluster) progress() reason {
 		return because(codes.NoConfiguration, "waiting for the cluster configuration %s: %s", wire.ClusterConfigKey(c.Name), WhoseEtcd)
 	}
 	for _, src := range c.Sources {
-		r, st := src.Resource(), c.stand(src)
-		switch {
-		case st.Synced && st.Following, st.late, st.left:
-		case !t.canaries.seen(r):
-			return because(codes.NoCanary, "waiting for the remote cluster to have written its %s (%s): %s",
-				r, wire.SyncedKey(c.Name, r, t.canaries.cached), WriterRuns)
-		case st.Err != nil:
-			return because(codes.ListFails, "listing %s: %v", r, st.Err)
-		case st.Pending > 0:
-			return because(codes.Copying, "copying %s: %d of %d so far", r, max(st.Count-st.Pending, 0), st.Count)
-		case st.Total > 0:
-			return because(codes.Copying, "listing %s: %d of %d so far", r, st.Read, st.Total)
-		default:
-			return because(codes.Copying, "listing %s: %d so far", r, st.Count)
+		if st := c.stand(src); !st.late && !st.left && (!st.Synced || !st.Following) {
+			return c.behind(src.Resource(), st)
 		}
 	}
 	return because(codes.Copying, "finishing")
+}
+
+// behind says what a source waits for that is not followed in a session with
+// canaries.
+func (c *Cluster) behind(r wire.Resource, st standing) reason {
+	switch t := &c.track; {
+	case !t.canaries.seen(r):
+		return because(codes.NoCanary, "waiting for the remote cluster to have written its %s (%s): %s",
+			r, wire.SyncedKey(c.Name, r, t.canaries.cached), WriterRuns)
+	case st.Err != nil:
+		return because(codes.ListFails, "listing %s: %v", r, st.Err)
+	case st.Pending > 0:
+		return because(codes.Copying, "copying %s: %d of %d so far", r, max(st.Count-st.Pending, 0), st.Count)
+	case st.Total > 0:
+		return because(codes.Copying, "listing %s: %d of %d so far", r, st.Read, st.Total)
+	}
+	return because(codes.Copying, "listing %s: %d so far", r, st.Count)
 }
 
 // problem says what is wrong with a session that serves; without words when

@@ -74,6 +74,9 @@ type SourceStatus struct {
 	// Example is one of the refused keys; its zero value is none.
 	Example   store.Refusal
 	Freshness Freshness
+	// Why is what stands in the way of a resource that is aside (Params), in a
+	// person's words; empty for all others, about which the cluster's message is.
+	Why string
 	// Lag is how long events took from their receipt until they were visible.
 	Lag store.Lag
 	// SyncDuration is how long the first complete list took.

@@ -148,8 +148,11 @@ func (r *reader) rights(s *Step) {
 		readings = append(readings, r.config)
 	}
 	var may, denied []string
+	aside := "" // of what an agent does without
 	for _, read := range append(readings, r.rest...) {
 		switch {
+		case errors.Is(read.err, kvstore.ErrPermissionDenied) && read.what == string(wire.ServiceExports):
+			aside = read.key
 		case errors.Is(read.err, kvstore.ErrPermissionDenied):
 			denied = append(denied, read.key)
 		case read.err != nil:
@@ -165,6 +168,9 @@ func (r *reader) rights(s *Step) {
 	}
 	if len(denied) > 0 {
 		s.tell(codes.RightsMissing, fmt.Sprintf("%s may not read %s", r.cfg.User(), strings.Join(denied, ", ")), kvstore.Hint(kvstore.ErrPermissionDenied))
+	}
+	if aside != "" {
+		s.tell(codes.ExportsRightsMissing, fmt.Sprintf("%s may not read %s, which an agent does without", r.cfg.User(), aside), kvstore.Hint(kvstore.ErrPermissionDenied))
 	}
 	if r.heart.err == nil && errors.Is(r.config.err, kvstore.ErrPermissionDenied) {
 		// A reader from outside may read the configuration of the etcd's own

@@ -77,6 +77,27 @@ func TestWell(t *testing.T) {
 }
 
 // checkWarnings: it works, and is not good.
+// withoutExports is a server whose cluster announces service exports, and whose
+// remote reader may read everything else.
+func withoutExports(t *testing.T) *etcdtest.Server {
+	t.Helper()
+	s := fill(t, etcdtest.Start(t))
+	s.Put(t, "cilium/cluster-config/c2", `{"id":2,"capabilities":{"syncedCanaries":true,"maxConnectedClusters":255,"serviceExportsEnabled":true}}`)
+	var role []etcdserver.Range
+	for _, r := range etcdserver.RemoteReader("c2") {
+		if r != etcdserver.Prefix("cilium/state/") {
+			role = append(role, r)
+		}
+	}
+	for _, r := range wire.Resources() {
+		if r != wire.ServiceExports {
+			role = append(role, etcdserver.Prefix(r.Prefix("c2", false)))
+		}
+	}
+	s.EnableAuth(t, etcdserver.User{Name: "remote", Password: "geheim", Role: role})
+	return s
+}
+
 func checkWarnings(t *testing.T, all *reached) {
 	t.Helper()
 	certs := etcdtest.NewCerts(t)
@@ -106,6 +127,10 @@ func checkWarnings(t *testing.T, all *reached) {
 		"an address that does not answer beside one that does": {
 			clientFile(t, "'http://localhost:"+port(plain)+"'", "cilium-host-aliases: [{hostname: localhost, ips: ['::1', 127.0.0.1]}]"), StepTCP,
 			"[::1]", "", codes.SomeAddressesFail,
+		},
+		"service exports that may not be read": {
+			clientFile(t, "'"+withoutExports(t).Endpoint()+"'", "username: remote", "password: geheim"), StepRights,
+			"remote (password) may not read cilium/state/serviceexports/v1/c2/, which an agent does without", "role does not cover this key", codes.ExportsRightsMissing,
 		},
 		"an etcd that is full": {
 			clientFile(t, "'"+full(t).Endpoint()+"'"), StepEtcd, "NOSPACE", "etcdctl alarm list", codes.EtcdAlarm,
