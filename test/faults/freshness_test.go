@@ -16,7 +16,7 @@ import (
 
 var (
 	flagFreshnessSeed = flag.Uint64("freshness.seed", 0, "what contents and faults are made from; 0 takes one at random")
-	flagClaims        = flag.Int("freshness.claims", 2000, "number of claims that are judged, at the least")
+	flagClaims        = flag.Int("freshness.claims", 1000, "number of claims that are judged, at the least")
 )
 
 // witnesses is how many clusters there are, bound when a copy of one of them is
