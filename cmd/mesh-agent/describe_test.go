@@ -224,9 +224,15 @@ func TestExportsAreNoTroubleOfACluster(t *testing.T) {
 	if all := names(); slices.Contains(all, "serviceExports") {
 		t.Errorf("a cluster without exports shows %v", all)
 	}
-	c.Capabilities.ServiceExportsEnabled, c.Freshness.ServiceExports = &yes, api.Freshness{State: "syncing"}
+	c.Capabilities.ServiceExportsEnabled, c.Freshness.ServiceExports = &yes, api.Freshness{State: "unknown", Message: "the canary is missing"}
 	if all := names(); !slices.Contains(all, "serviceExports") {
 		t.Errorf("a cluster with exports shows %v", all)
+	}
+	var out strings.Builder
+	p := printer.NewPage(&out, printer.Style{})
+	pageCluster(p, &c, time.Now())
+	if err := p.Flush(); err != nil || !strings.Contains(out.String(), "serviceExports: the canary is missing") {
+		t.Errorf("%v: not said why there are none:\n%s", err, out.String())
 	}
 	if text := freshnessText(c); text != "synced 0.4s" || !c.Well() || !c.Fresh() || !c.Complete() {
 		t.Errorf("freshness %q, well %t, fresh %t, complete %t", text, c.Well(), c.Fresh(), c.Complete())

@@ -45,7 +45,14 @@ func pageCluster(p *printer.Page, c *api.Cluster, now time.Time) {
 	)
 	p.Fields(fields...)
 	p.Blank()
-	printer.Rows(p, resourceTable(now), resourceRows(c))
+	rows := resourceRows(c)
+	printer.Rows(p, resourceTable(now), rows)
+	for _, r := range rows {
+		if r.fresh.Message != "" {
+			p.Blank()
+			p.Text("%s: %s", r.name, r.fresh.Message)
+		}
+	}
 	if len(c.Refusals) > 0 {
 		p.Blank()
 		p.Text("Refused: %s", refusedText(c.Refusals))
@@ -56,9 +63,6 @@ func pageCluster(p *printer.Page, c *api.Cluster, now time.Time) {
 func copyText(f api.Freshness) string {
 	if f.Total > 0 && f.State == "syncing" {
 		return fmt.Sprintf("%s %d of %d", f.State, f.Read, f.Total)
-	}
-	if f.Message != "" {
-		return f.State + ": " + f.Message
 	}
 	return f.State
 }
