@@ -110,6 +110,8 @@ func TestIdentitiesThatNobodyWouldAcceptAreSkipped(t *testing.T) {
 	to.untilNames(t, "131073", "131080")
 	set(t, w.cluster.CiliumIdentities, "metadata: {name: '131080'}")
 	to.untilNames(t, "131073")
+	set(t, w.cluster.CiliumIdentities, labelled("131074", "prod", "a"))
+	to.untilNames(t, "131073", "131074") // what was to be said before that was said
 	for text, want := range map[string]int{"level=WARN": 2, "number=8": 1, "number=1 ": 1, "131080": 1} {
 		if n := said.count(text); n != want {
 			t.Errorf("%q is in the log %d times, want %d", text, n, want)
