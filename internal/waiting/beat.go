@@ -2,10 +2,11 @@ package waiting
 
 import "time"
 
-// Beat is a rhythm that much of a process has in common. What hundreds of goroutines do now
-// and then, each in a time of its own, wakes up a sleeping process hundreds of
-// times, and that costs more than what they do; on a common beat it is woken up
-// once. Two processes have different beats unless they began at the same moment.
+// Beat is a rhythm that much of a process has in common. What hundreds of
+// goroutines do now and then, each in a time of its own, wakes up a sleeping process
+// hundreds of times, and that costs more than what they do; on a common beat it is
+// woken up once. Two processes have different beats unless they began at the same
+// moment.
 //
 // A nil *Beat is none. It may be used by several goroutines.
 type Beat struct {
@@ -22,6 +23,10 @@ func (b *Beat) Nearest(d time.Duration) time.Duration {
 	if b == nil {
 		return d
 	}
-	now := time.Since(b.began)
-	return max(now+d, now+b.every).Round(b.every) - now
+	return nearest(time.Since(b.began), d, b.every)
+}
+
+// nearest is Nearest at a moment, which is given by its time since a beat.
+func nearest(now, d, every time.Duration) time.Duration {
+	return (now + max(d, every)).Round(every) - now
 }

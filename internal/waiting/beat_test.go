@@ -2,42 +2,41 @@ package waiting
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
-// Whoever waits about ten seconds, from whatever moment, is woken up on a beat,
-// and at most half a beat earlier or later than wished.
+// Whoever waits about ten seconds, from whatever moment, is woken up on a beat, and
+// at most half a beat earlier or later than wished.
 func TestBeat(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := NewBeat(time.Second)
-		began := time.Now()
-		for i := range 1000 {
-			time.Sleep(time.Duration(i) * 7 * time.Millisecond) // to any moment between two beats
-			wish := 9*time.Second + time.Duration(i)*2*time.Millisecond
-			d := b.Nearest(wish)
-			if at := time.Since(began) + d; at%time.Second != 0 {
-				t.Fatalf("%s after the beginning is no beat", at)
-			}
-			if off := (d - wish).Abs(); off > time.Second/2 {
-				t.Fatalf("waits %s instead of %s", d, wish)
-			}
+	for i := range time.Duration(1000) {
+		now, wish := i*i*7*time.Millisecond, 9*time.Second+i*2*time.Millisecond // any moment between two beats
+		d := nearest(now, wish, time.Second)
+		if at := now + d; at%time.Second != 0 {
+			t.Fatalf("%s after the beginning is no beat", at)
 		}
-	})
+		if off := (d - wish).Abs(); off > time.Second/2 {
+			t.Fatalf("waits %s instead of %s", d, wish)
+		}
+	}
 }
 
 func TestBeatIsNeverNow(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := NewBeat(time.Second)
-		for range 100 {
-			time.Sleep(37 * time.Millisecond)
-			if d := b.Nearest(time.Millisecond); d < time.Second/2 {
-				t.Fatalf("waits %s", d)
-			}
+	for i := range time.Duration(100) {
+		if d := nearest(i*37*time.Millisecond, time.Millisecond, time.Second); d < time.Second/2 {
+			t.Fatalf("waits %s", d)
 		}
-	})
+	}
+}
+
+// TestBeatsBeginWithTheBeat: what is said of moments holds for those of the clock.
+func TestBeatsBeginWithTheBeat(t *testing.T) {
+	t.Parallel()
+	b := NewBeat(time.Hour)
+	if at := time.Now().Add(b.Nearest(2 * time.Hour)).Sub(b.began); (at - 2*time.Hour).Abs() > time.Minute {
+		t.Fatalf("the second beat is %s after the first", at)
+	}
 }
 
 func TestWithoutABeat(t *testing.T) {

@@ -138,6 +138,8 @@ func (f *polled[D]) polls() bool { return true }
 
 func (f *polled[D]) changed() <-chan struct{} { return nil }
 
+func (f *polled[D]) close() {}
+
 // shown looks at what no table holds, for a reader. Whoever goes on from there is
 // told of every difference to that, also when nobody had looked for a while.
 func shown[D any](s *Server, resource string, look func() []D) []D {
@@ -149,8 +151,6 @@ func shown[D any](s *Server, resource string, look func() []D) []D {
 	}
 	return all
 }
-
-func (f *polled[D]) close() {}
 
 // withoutDeletions is a follower of what only ends by growing old.
 type withoutDeletions struct{ follower }
