@@ -15,12 +15,14 @@ KUBE_LDFLAGS = -s -w $(foreach v,gitVersion=v$(KUBE_VERSION) gitMajor=$(word 1,$
 RELEASES ?=
 REPORT ?= $(if $(RELEASES),bin/interop/report.md,docs/interop.md)
 
-.PHONY: run run-mesh build test race fuzz bench lint golden kubernetes interop
+.PHONY: run run-mesh build test test-all race fuzz bench lint golden kubernetes interop
 
 run: build ; @bin/mesh-sim --churn 2 -- bin/mesh-agent run --clustermesh-config {dir}
 run-mesh: build ; @bin/mesh-sim members --program bin/mesh-agent
 build: ; CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.release=$(VERSION)" -o bin/ ./cmd/mesh-agent ./cmd/mesh-sim
-test: ; $(GO) test -race -timeout 14m $(PKGS)
+# What takes long (many seeds, many steps, whole meshes of processes) skips itself with -short.
+test: ; $(GO) test -race -short -timeout 14m $(PKGS)
+test-all: ; $(GO) test -race -timeout 30m $(PKGS)
 race: ; $(GO) test -race -count=3 -shuffle=on -timeout 40m $(PKGS)
 fuzz: ; @$(GO) list -f '{{range .TestGoFiles}}{{$$.Dir}}/{{.}} {{end}}' $(PKGS) | xargs grep -Eo '^func Fuzz\w+' | sed -E 's,/[^/]*:func , ,' | xargs -L 1 -P $$(getconf _NPROCESSORS_ONLN) sh -c 'cd "$$0" && $(GO) test -run "^$$" -fuzz "^$$1\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 100x -parallel 1 .'
 bench: ; $(GO) test -run '^$$' -bench . -benchmem -timeout 40m $(PKGS)

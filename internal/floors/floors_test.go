@@ -20,6 +20,7 @@ func floors() map[string]int {
 		"pkg/codes":         0,
 		"pkg/wire":          0,
 		"pkg/kvstore":       1,
+		"pkg/budget":        1,
 		"pkg/store":         2,
 		"pkg/disconnect":    2,
 		"pkg/nodes":         3,

@@ -1,0 +1,77 @@
+package budget
+
+import (
+	"maps"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Share is how much of one resource a cluster may have. 0 is no bound.
+type Share struct {
+	Keys  int   // keys, whether their values are accepted or refused
+	Bytes int64 // bytes of these keys' names and values, as they stand in etcd
+}
+
+// Budget is what one cluster may cost. 0 is no bound, in every field.
+type Budget struct {
+	// Resources has the share of each resource; a resource without one has no bound.
+	Resources map[wire.Resource]Share
+	// Value is how many bytes one value may have.
+	Value int64
+	// Events is how many events a second are taken, of all resources together. A
+	// cluster that sends more is read more slowly: nothing is lost, and its
+	// freshness tells the delay.
+	Events int
+	// List is how long one list of a resource may take.
+	List time.Duration
+}
+
+// Share returns the share of a resource.
+func (b Budget) Share(r wire.Resource) Share { return b.Resources[r] }
+
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+)
+
+// Default is the budget of a cluster without settings of its own. A cluster with
+// 5,000 nodes and 250,000 addresses fits into it four times.
+func Default() Budget {
+	return Budget{
+		Resources: map[wire.Resource]Share{
+			wire.Nodes:          {20_000, 128 * mib},     // 1 to 3 KiB each
+			wire.Services:       {50_000, 512 * mib},     // with their backends, 100 bytes each
+			wire.EndpointSlices: {100_000, 256 * mib},    // compressed, up to 100 endpoints each
+			wire.ServiceExports: {50_000, 64 * mib},      // a few hundred bytes each
+			wire.Identities:     {65_536, 256 * mib},     // all numbers of a cluster
+			wire.IPs:            {1_000_000, 1024 * mib}, // about 300 bytes each
+		},
+		Value:  1536 * kib, // the limit of etcd itself for one request
+		Events: 10_000,
+		List:   10 * time.Minute,
+	}
+}
+
+// Budgets has the budgets of all clusters.
+type Budgets struct {
+	Budget                     // of clusters without their own
+	Clusters map[string]Budget // complete ones, by cluster
+}
+
+// Defaults is the default budget for every cluster.
+func Defaults() Budgets { return Budgets{Budget: Default()} }
+
+// Of returns the budget of a cluster.
+func (b Budgets) Of(cluster string) Budget {
+	if own, has := b.Clusters[cluster]; has {
+		return own
+	}
+	return b.Budget
+}
+
+// clone returns a copy that can be changed.
+func (b Budget) clone() Budget {
+	b.Resources = maps.Clone(b.Resources)
+	return b
+}

@@ -1,0 +1,144 @@
+package budget
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Parse reads budgets from options on top of the defaults. The options are value
+// (bytes), events (a second), list (a duration), and RESOURCE.keys and
+// RESOURCE.bytes, each for all clusters, or for one behind its name, as in
+// east.ips.keys or east.events. Sizes are written as Kubernetes writes quantities
+// (512Mi, 1M, 1048576); 0 is no bound. The error names every option that is wrong.
+func Parse(options map[string]string) (Budgets, error) {
+	b := Defaults()
+	var errs []error
+	for _, o := range sorted(options) {
+		if err := b.set(o, options[o.key]); err != nil {
+			errs = append(errs, fmt.Errorf("%s=%q: %w", o.key, options[o.key], err))
+		}
+	}
+	return b, errors.Join(errs...)
+}
+
+// option is the key of one setting, taken apart.
+type option struct {
+	key      string
+	cluster  string // empty for all clusters
+	resource string // empty for an option that is not about a resource
+	field    string
+}
+
+// sorted takes the keys apart. What is for all clusters comes first.
+func sorted(options map[string]string) []option {
+	all := make([]option, 0, len(options))
+	for key := range maps.Keys(options) {
+		all = append(all, split(key))
+	}
+	slices.SortFunc(all, func(a, b option) int {
+		return cmp.Or(cmp.Compare(len(a.cluster), len(b.cluster)), strings.Compare(a.key, b.key))
+	})
+	return all
+}
+
+func split(key string) option {
+	o := option{key: key, field: key}
+	if i := strings.LastIndexByte(key, '.'); i >= 0 {
+		o.cluster, o.field = key[:i], key[i+1:]
+	}
+	if o.field == "keys" || o.field == "bytes" {
+		o.resource, o.cluster = o.cluster, ""
+		if i := strings.LastIndexByte(o.resource, '.'); i >= 0 {
+			o.cluster, o.resource = o.resource[:i], o.resource[i+1:]
+		}
+	}
+	return o
+}
+
+// set takes one option.
+func (b *Budgets) set(o option, value string) error {
+	if o.cluster != "" {
+		if err := wire.ValidateClusterName(o.cluster); err != nil {
+			return fmt.Errorf("%q is no name of a cluster, which %w", o.cluster, err)
+		}
+	}
+	changed := b.Of(o.cluster).clone()
+	if err := changed.set(o, value); err != nil {
+		return err
+	}
+	if o.cluster == "" {
+		b.Budget = changed
+		return nil
+	}
+	if b.Clusters == nil {
+		b.Clusters = make(map[string]Budget)
+	}
+	b.Clusters[o.cluster] = changed
+	return nil
+}
+
+func (b *Budget) set(o option, value string) error {
+	switch o.field {
+	case "keys", "bytes":
+		return b.setShare(o, value)
+	case "value":
+		return setSize(&b.Value, value)
+	case "events":
+		return setCount(&b.Events, value)
+	case "list":
+		span, err := time.ParseDuration(value)
+		if err != nil || span < 0 {
+			return errors.New("want a duration with its unit, such as 90s or 10m, or 0 for no bound")
+		}
+		b.List = span
+		return nil
+	}
+	return errors.New("want value, events, list, or RESOURCE.keys or RESOURCE.bytes such as ips.keys, or one of these behind the name of a cluster, as in east.ips.keys")
+}
+
+func (b *Budget) setShare(o option, value string) error {
+	r := wire.Resource(o.resource)
+	if !slices.Contains(wire.Resources(), r) {
+		return fmt.Errorf("%q is no resource: want one of %v", o.resource, wire.Resources())
+	}
+	share := b.Resources[r]
+	var err error
+	if o.field == "keys" {
+		err = setCount(&share.Keys, value)
+	} else {
+		err = setSize(&share.Bytes, value)
+	}
+	if err == nil {
+		b.Resources[r] = share
+	}
+	return err
+}
+
+func setCount(to *int, value string) error {
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 0 {
+		return errors.New("want a whole number, or 0 for no bound")
+	}
+	*to = n
+	return nil
+}
+
+func setSize(to *int64, value string) error {
+	q, err := resource.ParseQuantity(value)
+	n, whole := q.AsInt64()
+	if err != nil || !whole || n < 0 {
+		return errors.New("want a number of bytes, such as 512Mi or 1048576, or 0 for no bound")
+	}
+	*to = n
+	return nil
+}
