@@ -108,10 +108,7 @@ func (s *Set[T]) Upsert(name, value []byte, rev int64, decode Decode[T]) (ch Cha
 // knownValue tells whether the key had this value when it was seen last.
 func (s *Set[T]) knownValue(r *record[*T], hash uint64) bool {
 	if refused, bad := s.rejected[r.name]; bad {
-		if refused.hash == hash {
-			s.leaving.over |= refused.over
-		}
-		return refused.hash == hash
+		return refused.hash == hash && refused.over == 0 // there may be room now
 	}
 	return r.obj != nil && r.hash == hash
 }

@@ -159,7 +159,7 @@ func (w *Watch[T]) agrees(p proof, past kvstore.Past) bool {
 
 func (w *Watch[T]) follows(bool) {}
 
-func (w *Watch[T]) lacks() bool { return w.set.leftOut().n > 0 }
+func (w *Watch[T]) lacks() bool { return w.set.Lacks() }
 
 // sweepBatch bounds how many deletions are applied at once.
 const sweepBatch = 5000
