@@ -32,13 +32,16 @@ const (
 	ReasonAddress Reason = "address"
 	// ReasonValue: a field has none of the values that it may have.
 	ReasonValue Reason = "value"
+	// ReasonTooLarge: the entry is beyond a bound, or would take much more memory
+	// than it has bytes.
+	ReasonTooLarge Reason = "too-large"
 )
 
 // Reasons returns every reason.
 func Reasons() []Reason {
 	return []Reason{
 		ReasonMalformed, ReasonMissing, ReasonKey, ReasonCluster, ReasonClusterID,
-		ReasonRange, ReasonLabels, ReasonAddress, ReasonValue,
+		ReasonRange, ReasonLabels, ReasonAddress, ReasonValue, ReasonTooLarge,
 	}
 }
 
@@ -72,6 +75,9 @@ func reject(reason Reason, format string, args ...any) error {
 
 // rejectDecode wraps the error of a decoding library.
 func rejectDecode(err error) error {
+	if rejected, ok := errors.AsType[*RejectError](err); ok {
+		return rejected // ours, by way of the library
+	}
 	reason := ReasonMalformed
 	if parse := (*net.ParseError)(nil); errors.As(err, &parse) {
 		reason = ReasonAddress
