@@ -12,7 +12,7 @@ const (
 	// etcd takes requests of 1.5 MiB unless it is told otherwise.
 	MaxValue = 2 << 20
 
-	maxNesting = 32 // of JSON; the format needs 4
+	maxNesting = 16 // of JSON; the format needs 4
 
 	maxLabels      = 1024 // also annotations; the labels of a selector
 	maxNamedPorts  = 512  // of one address
@@ -20,7 +20,7 @@ const (
 	maxPodCIDRs    = 1024    // of each kind
 	maxBackends    = 1 << 16 // of a service; its frontends as well
 	maxPorts       = 512     // of one backend, slice or export; Kubernetes allows 100 for a slice
-	maxIPFamilies  = 16      // there are 2
+	maxIPFamilies  = 8       // there are 2
 	maxEndpoints   = 4096    // of one slice; Kubernetes allows 1000
 	maxAddresses   = 512     // of one endpoint; Kubernetes allows 100
 	maxHintedZones = 64      // of one endpoint; Kubernetes allows 8

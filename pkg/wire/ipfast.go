@@ -130,7 +130,9 @@ func (f *fastIP) readPort(d *IPDecoder) bool {
 		f.literal(`,"Protocol":`) && f.readText(&protocol) && f.literal("}")) {
 		return false
 	}
-	// These strings do not leave the stack, unless they are longer than is usual.
+	if len(name) > maxPortName || len(protocol) > maxPortName {
+		return true // such strings would leave the stack
+	}
 	known, ok := usablePort(string(name), port, string(protocol))
 	if !ok {
 		return true

@@ -9,7 +9,7 @@ import (
 // What the parts of an endpoint slice take, with what pkg/services keeps of
 // them. Each is an upper bound, beside the texts.
 const (
-	costEndpoint     = 88
+	costEndpoint     = 96
 	costFirstAddress = 80  // of an endpoint
 	costMoreAddress  = 128 // as their list grows
 	costPointer      = 16
@@ -25,8 +25,8 @@ const (
 type sliceReader struct {
 	meter
 	slice *EndpointSlice
-	// Endpoints share their zones, and often their nodes, which are interned.
-	interned, plain recent
+	// Endpoints share their zones, and often their nodes.
+	nodes, zones, others recent
 }
 
 // recent holds the texts that were read last.
@@ -135,9 +135,9 @@ func (r *sliceReader) endpoint(e *Endpoint, f field) error {
 	case 5:
 		return r.entry(f, &e.DeprecatedTopology, "topology labels of one endpoint")
 	case 6:
-		return r.name(f, &e.NodeName)
+		return r.optional(f, &e.NodeName, &r.nodes, costPointer+costInterned)
 	case 7:
-		return r.name(f, &e.Zone)
+		return r.optional(f, &e.Zone, &r.zones, costPointer+costInterned)
 	case 8:
 		if e.Hints == nil {
 			if err := r.take(costHints); err != nil {
@@ -229,14 +229,11 @@ func (r *sliceReader) string(f field, to *string) error {
 
 // text reads a text that may be absent.
 func (r *sliceReader) text(f field, to **string) error {
-	return r.optional(f, to, &r.plain, costPointer)
+	return r.optional(f, to, &r.others, costPointer)
 }
 
-// name reads a text that may be absent, and that pkg/services interns.
-func (r *sliceReader) name(f field, to **string) error {
-	return r.optional(f, to, &r.interned, costPointer+costInterned)
-}
-
+// optional reads a text that may be absent, and is often among some. A new one has
+// a cost beside its bytes.
 func (r *sliceReader) optional(f field, to **string, among *recent, cost int) error {
 	if err := f.want(protowire.BytesType); err != nil {
 		return err
