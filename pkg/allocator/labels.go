@@ -27,6 +27,9 @@ func NewLabels(ls wire.Labels) Labels {
 	}
 	var keyBuf, valueBuf [512]byte
 	keys, values := keyBuf[:0], valueBuf[:0]
+	if k, v := packedSizes(ls); max(k, v) > len(keyBuf) { // buffers that grow take several times as much
+		keys, values = make([]byte, 0, k), make([]byte, 0, v)
+	}
 	for _, l := range ls {
 		keys = pack(pack(keys, l.Source), l.Key)
 		values = pack(values, l.Value)
@@ -76,6 +79,16 @@ func (ls Labels) Map() map[string]string { return ls.Wire().Map() }
 
 // String is the label string, "source:key=value;" for each in their order.
 func (ls Labels) String() string { return ls.Wire().String() }
+
+// packedSizes returns how much the keys and the values of the labels take at most.
+func packedSizes(ls wire.Labels) (keys, values int) {
+	const prefix = 4 // of lengths up to 2^28
+	for _, l := range ls {
+		keys += len(l.Source) + len(l.Key) + 2*prefix
+		values += len(l.Value) + prefix
+	}
+	return keys, values
+}
 
 // pack appends the text with its length before it.
 func pack(to []byte, text string) []byte {

@@ -50,7 +50,7 @@ func (v *View) sources(refused func(), m *store.Metrics, log *slog.Logger) []rem
 	return []remotecluster.Source{
 		watch(wire.Nodes, decodeNode, v.ApplyNodes(), refused, m, log),
 		watch(wire.Services, decodeService, v.Services.Apply, refused, m, log),
-		watch(wire.EndpointSlices, decodeSlice, v.Services.ApplySlices, refused, m, log),
+		watch(wire.EndpointSlices, v.decodeSlice, v.Services.ApplySlices, refused, m, log),
 		watch(wire.ServiceExports, decodeExport, v.Services.ApplyExports, refused, m, log),
 		watch(wire.IPs, decodeIP, v.applyIPs, refused, m, log),
 		watch(wire.Identities, decodeIdentity, v.Identities.Apply, refused, m, log),
@@ -109,9 +109,9 @@ func decodeService(e wire.Expect) store.Decode[services.Service] {
 	}
 }
 
-func decodeSlice(e wire.Expect) store.Decode[services.Slice] {
+func (v *View) decodeSlice(e wire.Expect) store.Decode[services.Slice] {
 	return func(name string, value []byte) (*services.Slice, error) {
-		s, err := wire.DecodeEndpointSlice(name, value, e)
+		s, err := v.slices.Decode(name, value, e)
 		if err != nil {
 			return nil, err
 		}

@@ -27,6 +27,7 @@ type View struct {
 	NodeDelay time.Duration
 
 	layout wire.Layout
+	slices *wire.SliceDecoder // of all clusters, so that its memory is bounded
 }
 
 // NewView returns a view with these tables, for the own cluster's layout.
@@ -35,5 +36,5 @@ func NewView(local wire.ClusterInfo, n *nodes.Nodes, s *services.Services, i *al
 	if err != nil {
 		return nil, err
 	}
-	return &View{Nodes: n, Services: s, Identities: i, IPs: ips, NodeDelay: NodeDelay, layout: layout}, nil
+	return &View{Nodes: n, Services: s, Identities: i, IPs: ips, NodeDelay: NodeDelay, layout: layout, slices: wire.NewSliceDecoder()}, nil
 }

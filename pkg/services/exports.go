@@ -45,6 +45,9 @@ func ExportFromWire(w *wire.ServiceExport) *Export {
 			e.Timeout = time.Duration(*c.ClientIP.TimeoutSeconds) * time.Second
 		}
 	}
+	if len(w.Ports) > 0 {
+		e.Ports = make([]Port, 0, len(w.Ports))
+	}
 	for _, p := range w.Ports {
 		if p.Port > 0 && p.Port <= math.MaxUint16 {
 			e.Ports = append(e.Ports, Port{Name: p.Name, Protocol: protocol(cmp.Or(p.Protocol, "TCP")), Port: uint16(p.Port)})

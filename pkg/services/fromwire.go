@@ -60,39 +60,6 @@ func byAddress(backends []Backend) []Backend {
 	return backends
 }
 
-// fold makes one backend of those with one address. It works in place.
-func fold(sorted []Backend) []Backend {
-	out := sorted[:0]
-	for _, b := range sorted {
-		if last := len(out) - 1; last >= 0 && out[last].IP == b.IP {
-			out[last] = out[last].and(b)
-		} else {
-			out = append(out, b)
-		}
-	}
-	return out
-}
-
-// and is what two entries of one address say together. A pod's address may still
-// be listed for the pod that had it before, so an entry that is usable stands
-// alone beside one that is not. Of what only one can say the first one says it.
-func (b Backend) and(o Backend) Backend {
-	if b.Usable() != o.Usable() {
-		if o.Usable() {
-			return o
-		}
-		return b
-	}
-	if !slices.Equal(b.Ports, o.Ports) {
-		b.Ports = slices.Compact(sortPorts(slices.Concat(b.Ports, o.Ports)))
-	}
-	b.Hostname = cmp.Or(b.Hostname, o.Hostname)
-	b.Zone = cmp.Or(b.Zone, o.Zone)
-	b.Node = cmp.Or(b.Node, o.Node)
-	b.Conditions = b.Conditions.and(o.Conditions)
-	return b
-}
-
 // pool holds what the backends of one service have in common: nearly always
 // they all have the same ports and few zones.
 type pool struct {
@@ -114,13 +81,17 @@ func (p *pool) ports(from wire.Ports) []Port {
 	if len(p.scratch) == 0 {
 		return nil
 	}
-	sortPorts(p.scratch)
+	return p.list(sortPorts(p.scratch))
+}
+
+// list returns a list with these ports, which it does not keep.
+func (p *pool) list(sorted []Port) []Port {
 	for _, known := range p.lists {
-		if slices.Equal(known, p.scratch) {
+		if slices.Equal(known, sorted) {
 			return known
 		}
 	}
-	fresh := slices.Clone(p.scratch)
+	fresh := slices.Clone(sorted)
 	if len(p.lists) < poolSize {
 		p.lists = append(p.lists, fresh)
 	}

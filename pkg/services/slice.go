@@ -1,6 +1,7 @@
 package services
 
 import (
+	"cmp"
 	"iter"
 	"math"
 	"net/netip"
@@ -25,12 +26,13 @@ type Slice struct {
 	labels          []label    // of the service; sorted by key
 }
 
-// endpoint is a backend without ports. Its texts are shared by all slices; those
-// that are absent are zero handles.
+// endpoint is a backend without ports. Few nodes and zones have many endpoints, so
+// their names are shared by all slices; those that are absent are zero handles.
 type endpoint struct {
-	ip                   [16]byte // an IPv4 address is mapped
-	node, zone, hostname unique.Handle[string]
-	conditions           Conditions
+	ip         [16]byte // an IPv4 address is mapped
+	node, zone unique.Handle[string]
+	hostname   *string // nil for none; hardly any two are the same
+	conditions Conditions
 }
 
 // label is one label; the texts are shared by all slices.
@@ -81,32 +83,82 @@ func sliceProtocol(text *string) (string, bool) {
 }
 
 func endpoints(from []wire.Endpoint) []endpoint {
-	all := make([]Backend, 0, len(from)) // nearly all endpoints have one address
+	n := 0
 	for i := range from {
-		e := &from[i]
-		for _, text := range e.Addresses {
-			ip, err := netip.ParseAddr(text)
-			if err != nil {
-				continue // the decoder refuses these
-			}
-			all = append(all, Backend{
-				IP: ip.Unmap(), Conditions: conditionsFromWire(e.Conditions),
-				Node: orEmpty(e.NodeName), Zone: orEmpty(e.Zone), Hostname: orEmpty(e.Hostname),
-			})
-		}
+		n += len(from[i].Addresses)
 	}
-	if len(all) == 0 {
+	if n == 0 {
 		return nil
 	}
-	all = fold(byAddress(all))
-	out := make([]endpoint, len(all))
-	for i, b := range all {
-		out[i] = endpoint{
-			ip: b.IP.As16(), conditions: b.Conditions,
-			node: intern(b.Node), zone: intern(b.Zone), hostname: intern(b.Hostname),
+	out := make([]endpoint, 0, n)
+	for i := range from {
+		out = appendEndpoint(out, &from[i])
+	}
+	slices.SortStableFunc(out, func(a, b endpoint) int { return a.addr().Compare(b.addr()) })
+	for i := 1; i < len(out); i++ {
+		if out[i].ip == out[i-1].ip {
+			return folded(out)
 		}
 	}
 	return out
+}
+
+// appendEndpoint appends the addresses of an endpoint.
+func appendEndpoint(to []endpoint, w *wire.Endpoint) []endpoint {
+	e := endpoint{conditions: conditionsFromWire(w.Conditions), node: intern(orEmpty(w.NodeName)), zone: intern(orEmpty(w.Zone))}
+	if orEmpty(w.Hostname) != "" {
+		e.hostname = w.Hostname
+	}
+	for _, text := range w.Addresses {
+		ip, err := netip.ParseAddr(text)
+		if err != nil {
+			continue // the decoder refuses these
+		}
+		e.ip = ip.As16()
+		to = append(to, e)
+	}
+	return to
+}
+
+// folded makes one endpoint of those with one address, as fold does. It works in
+// place.
+func folded(sorted []endpoint) []endpoint {
+	out := sorted[:0]
+	for len(sorted) > 0 {
+		n := 1
+		for n < len(sorted) && sorted[n].ip == sorted[0].ip {
+			n++
+		}
+		same := sorted[:n]
+		sorted = sorted[n:]
+		if slices.ContainsFunc(same, endpoint.usable) {
+			same = slices.DeleteFunc(same, func(e endpoint) bool { return !e.usable() })
+		}
+		e := same[0]
+		for _, o := range same[1:] {
+			e.node, e.zone, e.hostname = cmp.Or(e.node, o.node), cmp.Or(e.zone, o.zone), cmp.Or(e.hostname, o.hostname)
+			e.conditions = e.conditions.and(o.conditions)
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+func (e endpoint) usable() bool { return e.conditions.Usable() }
+
+// addr is the address; an IPv4-mapped one is IPv4.
+func (e *endpoint) addr() netip.Addr { return netip.AddrFrom16(e.ip).Unmap() }
+
+func (e *endpoint) backend(ports []Port) Backend {
+	return Backend{
+		IP: e.addr(), Ports: ports, Conditions: e.conditions,
+		Node: text(e.node), Zone: text(e.zone), Hostname: orEmpty(e.hostname),
+	}
+}
+
+func (e endpoint) equal(o endpoint) bool {
+	return e.ip == o.ip && e.conditions == o.conditions && e.node == o.node && e.zone == o.zone &&
+		orEmpty(e.hostname) == orEmpty(o.hostname)
 }
 
 // serviceLabels are the labels that the slice has from its service. Kubernetes
@@ -154,11 +206,7 @@ func (s *Slice) NumEndpoints() int { return len(s.endpoints) }
 func (s *Slice) Endpoints() iter.Seq[Backend] {
 	return func(yield func(Backend) bool) {
 		for i := range s.endpoints {
-			e := &s.endpoints[i]
-			if !yield(Backend{
-				IP: netip.AddrFrom16(e.ip).Unmap(), Ports: s.ports, Conditions: e.conditions,
-				Node: text(e.node), Zone: text(e.zone), Hostname: text(e.hostname),
-			}) {
+			if !yield(s.endpoints[i].backend(s.ports)) {
 				return
 			}
 		}
@@ -170,5 +218,5 @@ func (s *Slice) Equal(o *Slice) bool {
 	return s == o ||
 		s.Cluster == o.Cluster && s.ClusterID == o.ClusterID && s.Source == o.Source &&
 			s.Namespace == o.Namespace && s.Name == o.Name && s.Service == o.Service &&
-			slices.Equal(s.ports, o.ports) && slices.Equal(s.endpoints, o.endpoints) && slices.Equal(s.labels, o.labels)
+			slices.Equal(s.ports, o.ports) && slices.EqualFunc(s.endpoints, o.endpoints, endpoint.equal) && slices.Equal(s.labels, o.labels)
 }

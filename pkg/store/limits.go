@@ -71,15 +71,11 @@ func overOf(err error) Over {
 	return 0
 }
 
-// maxName is how long the name of a key may be, several times what Kubernetes
-// allows for a namespace and a name.
-const maxName = 1024
-
 // admit tells whether a key that is not known yet may get a record.
 func (s *Set[T]) admit(name, value []byte) error {
 	l := s.limits
-	if len(name) > maxName {
-		return &wire.RejectError{Reason: wire.ReasonKey, Err: fmt.Errorf("the name has %d bytes, there may be %d", len(name), maxName)}
+	if len(name) > wire.MaxName {
+		return &wire.RejectError{Reason: wire.ReasonTooLarge, Err: fmt.Errorf("the name has %d bytes, there may be %d", len(name), wire.MaxName)}
 	}
 	switch {
 	case l.Keys > 0 && s.records.n >= l.Keys:

@@ -124,8 +124,8 @@ func TestWhatIsRefusedCostsLittle(t *testing.T) { //nolint:paralleltest // it me
 	share := budget.Default().Share(wire.IPs)
 	for name, key := range map[string]func(i int) string{
 		"short names": func(i int) string { return fmt.Sprint(i) },
-		"long names":  func(i int) string { return fmt.Sprint(i, strings.Repeat("x", maxName-10)) },
-		"too long":    func(i int) string { return fmt.Sprint(i, strings.Repeat("x", 3*maxName)) },
+		"long names":  func(i int) string { return fmt.Sprint(i, strings.Repeat("x", wire.MaxName-10)) },
+		"too long":    func(i int) string { return fmt.Sprint(i, strings.Repeat("x", 3*wire.MaxName)) },
 	} {
 		s := NewSet[string]()
 		s.Limit(Limits{Share: share})

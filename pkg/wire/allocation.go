@@ -60,6 +60,9 @@ func EncodeAllocatedID(id uint64) []byte { return strconv.AppendUint(nil, id, 10
 // the name of a mapping: decimal, not 0. Leading zeroes are accepted. The error
 // is a [*RejectError].
 func DecodeAllocatedID(text string) (uint64, error) {
+	if err := bounded(text, nil); err != nil {
+		return 0, err
+	}
 	id, err := strconv.ParseUint(text, 10, 64)
 	switch {
 	case err != nil:

@@ -121,6 +121,13 @@ func (c Capabilities) Exports(r Resource) bool {
 // DecodeClusterConfig reads a configuration without judging it. The error is a
 // [*RejectError].
 func DecodeClusterConfig(value []byte) (ClusterConfig, error) {
+	if err := bounded("", value); err != nil {
+		return ClusterConfig{}, err
+	}
+	m := newMeter(len(value))
+	if err := m.takeJSON(value); err != nil {
+		return ClusterConfig{}, err
+	}
 	var c ClusterConfig
 	if err := json.Unmarshal(value, &c); err != nil {
 		return ClusterConfig{}, rejectDecode(err)

@@ -73,20 +73,13 @@ func (s *EndpointSlice) Encode() []byte {
 
 // DecodeEndpointSlice reads the slice with this name ("namespace/name") and
 // checks that it is the remote's (wire.md §1.4). A value that decompresses to
-// more than 16 MiB is rejected. The error is a [*RejectError].
+// more than [MaxValue] is rejected. The error is a [*RejectError]. Whoever reads
+// many is better off with a [SliceDecoder].
 func DecodeEndpointSlice(name string, value []byte, e Expect) (*EndpointSlice, error) {
-	message, err := decompress(value)
-	if err != nil {
-		return nil, &RejectError{Reason: ReasonMalformed, Err: err}
-	}
-	s := &EndpointSlice{}
-	if err := s.parseProto(message); err != nil {
-		return nil, &RejectError{Reason: ReasonMalformed, Err: err}
-	}
-	if err := s.validate(name, e); err != nil {
+	if err := bounded(name, value); err != nil {
 		return nil, err
 	}
-	return s, nil
+	return new(inflater).decode(name, value, e)
 }
 
 func (s *EndpointSlice) validate(name string, e Expect) error {

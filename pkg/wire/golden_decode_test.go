@@ -106,7 +106,7 @@ func TestGoldenEndpointSlicesAreReadAsCiliumDoes(t *testing.T) {
 		"protobuf without zstd framing":    ReasonMalformed,
 		"JSON is not accepted on the wire": ReasonMalformed,
 		"trailing garbage in the protobuf": ReasonMalformed,
-		"decompresses beyond 16 MiB":       ReasonMalformed,
+		"decompresses beyond 16 MiB":       ReasonTooLarge,
 		"key mismatch":                     ReasonKey,
 		"wrong cluster":                    ReasonCluster,
 		"wrong cluster ID":                 ReasonClusterID,

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"errors"
 	"strconv"
 )
@@ -31,6 +32,9 @@ func (i Identity) Encode() []byte { return []byte(i.Labels.Encode()) }
 // identity is deleted (wire.md §1.6). Leading zeroes are accepted. The error is
 // a [*RejectError].
 func DecodeIdentityName(name string, e Expect) (uint32, error) {
+	if err := bounded(name, nil); err != nil {
+		return 0, err
+	}
 	n, err := strconv.ParseUint(name, 10, 32)
 	switch {
 	case errors.Is(err, strconv.ErrRange):
@@ -59,13 +63,35 @@ func DecodeIdentity(name string, value []byte, e Expect) (Identity, error) {
 	if len(value) == 0 {
 		return Identity{}, reject(ReasonMissing, "the labels are unset")
 	}
-	labels := ParseLabels(string(value))
+	labels, err := parseIdentityLabels(value)
+	if err != nil {
+		return Identity{}, err
+	}
 	if !e.Own {
 		if err := clusterLabel(labels, e.Cluster); err != nil {
 			return Identity{}, err
 		}
 	}
 	return Identity{ID: id, Labels: labels}, nil
+}
+
+// costLabel is a label, and what allocator.Labels keeps of it beside its text.
+const costLabel = 80
+
+// parseIdentityLabels is [ParseLabels] for what a cluster wrote.
+func parseIdentityLabels(value []byte) (Labels, error) {
+	if err := bounded("", value); err != nil {
+		return nil, err
+	}
+	n := bytes.Count(value, []byte(";")) + 1
+	if err := atMost(maxLabels, n, "labels"); err != nil {
+		return nil, err
+	}
+	m := newMeter(len(value))
+	if err := m.take(n*costLabel + 4*len(value)); err != nil {
+		return nil, err
+	}
+	return ParseLabels(string(value)), nil
 }
 
 // clusterLabel checks that the labels say they are the cluster's, and nothing

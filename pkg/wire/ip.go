@@ -51,6 +51,9 @@ func DecodeIP(name string, value []byte, e Expect) (IP, error) {
 
 // Decode reads one entry, see [DecodeIP].
 func (d *IPDecoder) Decode(name string, value []byte) (IP, error) {
+	if err := bounded(name, value); err != nil {
+		return IP{}, err
+	}
 	ip, ok := d.decodeFast(name, value)
 	if !ok {
 		var err error
@@ -63,6 +66,10 @@ func (d *IPDecoder) Decode(name string, value []byte) (IP, error) {
 
 // decodeSlow is the reference: encoding/json. It leaves the identity as it is.
 func (d *IPDecoder) decodeSlow(name string, value []byte) (IP, error) {
+	m := newMeter(len(value))
+	if err := m.takeJSON(value); err != nil {
+		return IP{}, err
+	}
 	var p IPIdentityPair
 	if err := json.Unmarshal(value, &p); err != nil {
 		return IP{}, rejectDecode(err)
@@ -83,9 +90,15 @@ func (d *IPDecoder) decodeSlow(name string, value []byte) (IP, error) {
 		Namespace:     d.intern([]byte(p.Namespace)),
 		Pod:           d.intern([]byte(p.Pod)),
 	}
-	for _, port := range p.NamedPorts {
+	if err := atMost(maxNamedPorts, len(p.NamedPorts), "named ports"); err != nil {
+		return IP{}, err
+	}
+	for i, port := range p.NamedPorts {
 		if protocol, ok := usablePort(port.Name, uint64(port.Port), port.Protocol); ok {
 			name := d.intern([]byte(port.Name))
+			if ip.Ports == nil {
+				ip.Ports = make([]NamedPort, 0, len(p.NamedPorts)-i)
+			}
 			ip.Ports = append(ip.Ports, NamedPort{Name: name, Port: port.Port, Protocol: protocol})
 		}
 	}

@@ -110,13 +110,16 @@ func (f *fastIP) readPorts(d *IPDecoder) bool {
 	if f.literal("]") {
 		return true
 	}
-	for f.readPort(d) {
+	for n := 1; n <= maxNamedPorts && f.readPort(d); n++ {
 		if !f.literal(",") {
 			return f.literal("]")
 		}
 	}
 	return false
 }
+
+// minNamedPort is the length of the shortest named port with its comma.
+const minNamedPort = len(`{"Name":"","Port":1,"Protocol":""},`)
 
 // readPort reads one named port and keeps it if it can be used.
 func (f *fastIP) readPort(d *IPDecoder) bool {
@@ -127,14 +130,19 @@ func (f *fastIP) readPort(d *IPDecoder) bool {
 		f.literal(`,"Protocol":`) && f.readText(&protocol) && f.literal("}")) {
 		return false
 	}
-	// These strings do not leave the stack, unless they are longer than is usual.
+	if len(name) > maxPortName || len(protocol) > maxPortName {
+		return true // such strings would leave the stack
+	}
 	known, ok := usablePort(string(name), port, string(protocol))
 	if !ok {
 		return true
 	}
 	if f.ports == nil {
-		// As many as there can be: this one, and one for each bracket that follows.
-		f.ports = make([]NamedPort, 0, 1+bytes.Count(f.b[f.i:], []byte("{")))
+		// As many as there can be: this one, and one for each bracket that follows. A
+		// bracket may be within a string, but a port has more bytes than that.
+		rest := f.b[f.i:]
+		more := min(bytes.Count(rest, []byte("{")), len(rest)/minNamedPort, maxNamedPorts)
+		f.ports = make([]NamedPort, 0, 1+more)
 	}
 	f.ports = append(f.ports, NamedPort{Name: d.intern(name), Port: uint16(port), Protocol: known})
 	return true

@@ -117,6 +117,12 @@ func checkRejected(t testing.TB, err error) *RejectError {
 	return nil
 }
 
+// tooLarge tells whether an entry is rejected for its size.
+func tooLarge(err error) bool {
+	r, ok := errors.AsType[*RejectError](err)
+	return ok && r.Reason == ReasonTooLarge
+}
+
 // same compares text.
 func same(t *testing.T, what, got, want string) {
 	t.Helper()

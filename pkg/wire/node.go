@@ -89,6 +89,13 @@ func (n *Node) Encode() []byte { return mustJSON(n) }
 // DecodeNode reads the node with this name and checks that it is the remote's
 // (wire.md §1.2). The error is a [*RejectError].
 func DecodeNode(name string, value []byte, e Expect) (*Node, error) {
+	if err := bounded(name, value); err != nil {
+		return nil, err
+	}
+	m := newMeter(len(value))
+	if err := m.takeJSON(value); err != nil {
+		return nil, err
+	}
 	n := &Node{}
 	if err := json.Unmarshal(value, n); err != nil {
 		return nil, rejectDecode(err)
@@ -100,6 +107,16 @@ func DecodeNode(name string, value []byte, e Expect) (*Node, error) {
 }
 
 func (n *Node) validate(name string, e Expect) error {
+	err := within(
+		amount{len(n.IPAddresses), maxNodeAddrs, "addresses"},
+		amount{len(n.IPv4SecondaryAllocCIDRs), maxPodCIDRs, "further IPv4 pod CIDRs"},
+		amount{len(n.IPv6SecondaryAllocCIDRs), maxPodCIDRs, "further IPv6 pod CIDRs"},
+		amount{len(n.Labels), maxLabels, "labels"},
+		amount{len(n.Annotations), maxLabels, "annotations"},
+	)
+	if err != nil {
+		return err
+	}
 	if err := required([2]string{"cluster", n.Cluster}, [2]string{"name", n.Name}); err != nil {
 		return err
 	}

@@ -32,6 +32,9 @@ const (
 	ReasonAddress Reason = "address"
 	// ReasonValue: a field has none of the values that it may have.
 	ReasonValue Reason = "value"
+	// ReasonTooLarge: the entry is beyond a bound, or would take much more memory
+	// than it has bytes.
+	ReasonTooLarge Reason = "too-large"
 	// ReasonBudget: the entry is beyond what its cluster may have here (pkg/budget).
 	ReasonBudget Reason = "budget"
 )
@@ -40,7 +43,7 @@ const (
 func Reasons() []Reason {
 	return []Reason{
 		ReasonMalformed, ReasonMissing, ReasonKey, ReasonCluster, ReasonClusterID,
-		ReasonRange, ReasonLabels, ReasonAddress, ReasonValue, ReasonBudget,
+		ReasonRange, ReasonLabels, ReasonAddress, ReasonValue, ReasonTooLarge, ReasonBudget,
 	}
 }
 
@@ -74,6 +77,9 @@ func reject(reason Reason, format string, args ...any) error {
 
 // rejectDecode wraps the error of a decoding library.
 func rejectDecode(err error) error {
+	if rejected, ok := errors.AsType[*RejectError](err); ok {
+		return rejected // ours, by way of the library
+	}
 	reason := ReasonMalformed
 	if parse := (*net.ParseError)(nil); errors.As(err, &parse) {
 		reason = ReasonAddress

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/netip"
 )
@@ -62,15 +61,14 @@ func (s *Service) Encode() []byte { return mustJSON(s) }
 // DecodeService reads the service with this name ("namespace/name") and checks
 // that it is the remote's (wire.md §1.3). The error is a [*RejectError]. Maps
 // that the value does not mention are empty, maps that are null are nil.
+// Addresses with the same ports may share one map of them.
 func DecodeService(name string, value []byte, e Expect) (*Service, error) {
-	s := &Service{
-		Frontends: map[string]Ports{},
-		Backends:  map[string]Ports{},
-		Labels:    map[string]string{},
-		Selector:  map[string]string{},
+	if err := bounded(name, value); err != nil {
+		return nil, err
 	}
-	if err := json.Unmarshal(value, s); err != nil {
-		return nil, rejectDecode(err)
+	s, err := parseService(value)
+	if err != nil {
+		return nil, err
 	}
 	if err := s.validate(name, e); err != nil {
 		return nil, err
@@ -106,8 +104,10 @@ func validAddresses(m map[string]Ports) error {
 	var bad string
 	var found error
 	for key := range m {
-		err := validAddress(key)
-		if err != nil && (found == nil || key < bad) {
+		if found != nil && key >= bad {
+			continue // another error would cost memory
+		}
+		if err := validAddress(key); err != nil {
 			bad, found = key, err
 		}
 	}

@@ -124,6 +124,9 @@ func (s *ServiceExport) Encode() []byte {
 // ("namespace/name") and checks that it is the remote's (wire.md §1.5). The
 // error is a [*RejectError]. Exports carry no cluster ID.
 func DecodeServiceExport(name string, value []byte, e Expect) (*ServiceExport, error) {
+	if err := bounded(name, value); err != nil {
+		return nil, err
+	}
 	s, err := parseServiceExport(value)
 	if err != nil {
 		return nil, err
@@ -141,6 +144,10 @@ func DecodeServiceExport(name string, value []byte, e Expect) (*ServiceExport, e
 }
 
 func parseServiceExport(value []byte) (*ServiceExport, error) {
+	m := newMeter(len(value))
+	if err := m.takeJSON(value); err != nil {
+		return nil, err
+	}
 	var in exportJSON
 	if err := json.Unmarshal(value, &in); err != nil {
 		return nil, rejectDecode(err)
@@ -166,7 +173,16 @@ func parseServiceExport(value []byte) (*ServiceExport, error) {
 }
 
 func (s *ServiceExport) validate() error {
-	err := required([2]string{"cluster", s.Cluster}, [2]string{"name", s.Name}, [2]string{"namespace", s.Namespace})
+	err := within(
+		amount{len(s.Ports), maxPorts, "ports"},
+		amount{len(s.Labels), maxLabels, "labels"},
+		amount{len(s.Annotations), maxLabels, "annotations"},
+		amount{len(s.IPFamilies), maxIPFamilies, "IP families"},
+	)
+	if err != nil {
+		return err
+	}
+	err = required([2]string{"cluster", s.Cluster}, [2]string{"name", s.Name}, [2]string{"namespace", s.Namespace})
 	if err != nil {
 		return err
 	}

@@ -3,12 +3,10 @@ package wire
 import (
 	"errors"
 	"fmt"
+	"runtime"
 
 	"github.com/klauspost/compress/zstd"
 )
-
-// maxSliceSize bounds the decompressed size of an endpoint slice (wire.md §1.4).
-const maxSliceSize = 16 << 20
 
 // SliceEncoder writes many endpoint slices with the memory of one encoder,
 // which is more than a megabyte. It may be used by several goroutines, one at a
@@ -35,18 +33,90 @@ func (e *SliceEncoder) Encode(s *EndpointSlice) []byte {
 // Close releases the encoder.
 func (e *SliceEncoder) Close() { _ = e.zstd.Close() }
 
-// decompress reads any number of frames, of at most [maxSliceSize] bytes
-// together; no frame may ask for a larger window either. No bytes are no
-// frames, and decompress to nothing.
-func decompress(value []byte) ([]byte, error) {
-	r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxSliceSize))
+const (
+	// maxWindow is the largest window that a frame may name. No memory is taken
+	// for it. Writers that stream name 8 MiB, whatever the size of the contents.
+	maxWindow = 16 << 20
+	// maxInflaters bounds how many slices one decoder unpacks at a time, each with
+	// up to [MaxValue] of memory that is kept.
+	maxInflaters = 4
+	// usualSlice is the memory to begin with: few slices unpack to more.
+	usualSlice = 64 << 10
+)
+
+// SliceDecoder reads many endpoint slices with the memory of few. It may be used
+// by several goroutines; those beyond [maxInflaters] wait. It needs not be
+// closed.
+type SliceDecoder struct {
+	idle chan *inflater
+}
+
+// NewSliceDecoder returns a decoder. It takes its memory when it is used.
+func NewSliceDecoder() *SliceDecoder {
+	n := min(maxInflaters, runtime.GOMAXPROCS(0))
+	d := &SliceDecoder{idle: make(chan *inflater, n)}
+	for range n {
+		d.idle <- new(inflater)
+	}
+	return d
+}
+
+// Decode is [DecodeEndpointSlice].
+func (d *SliceDecoder) Decode(name string, value []byte, e Expect) (*EndpointSlice, error) {
+	if err := bounded(name, value); err != nil {
+		return nil, err
+	}
+	i := <-d.idle
+	defer func() { d.idle <- i }()
+	return i.decode(name, value, e)
+}
+
+// inflater unpacks one value at a time. No memory is taken because a frame asks
+// for it: the contents go to a buffer that is there before, and is kept.
+type inflater struct {
+	zstd   *zstd.Decoder
+	buffer []byte
+}
+
+func (i *inflater) decode(name string, value []byte, e Expect) (*EndpointSlice, error) {
+	message, err := i.decompress(value)
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
-	data, err := r.DecodeAll(value, nil)
-	if errors.Is(err, zstd.ErrDecoderSizeExceeded) || errors.Is(err, zstd.ErrWindowSizeExceeded) {
-		return nil, fmt.Errorf("it unpacks to more than %d bytes: %w", maxSliceSize, err)
+	s := &EndpointSlice{}
+	if err := s.parseProto(message); err != nil {
+		return nil, rejectDecode(err)
 	}
-	return data, err
+	if err := s.validate(name, e); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// decompress reads any number of frames, of at most [MaxValue] bytes together. No
+// bytes are no frames, and decompress to nothing. The result is valid until the
+// next call.
+func (i *inflater) decompress(value []byte) ([]byte, error) {
+	if i.zstd == nil {
+		r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxMemory(maxWindow), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecodeAllCapLimit(true))
+		if err != nil {
+			return nil, err
+		}
+		i.zstd, i.buffer = r, make([]byte, 0, usualSlice)
+	}
+	data, err := i.zstd.DecodeAll(value, i.buffer)
+	if errors.Is(err, zstd.ErrDecoderSizeExceeded) && cap(i.buffer) < MaxValue {
+		i.buffer = make([]byte, 0, MaxValue)
+		data, err = i.zstd.DecodeAll(value, i.buffer)
+	}
+	switch {
+	case errors.Is(err, zstd.ErrDecoderSizeExceeded):
+		return nil, reject(ReasonTooLarge, "it unpacks to more than %d bytes: %w", MaxValue, err)
+	case errors.Is(err, zstd.ErrWindowSizeExceeded):
+		return nil, reject(ReasonTooLarge, "it asks for a window of more than %d bytes, or a block is larger than its window: %w", maxWindow, err)
+	case err != nil:
+		return nil, &RejectError{Reason: ReasonMalformed, Err: err}
+	}
+	return data, nil
 }

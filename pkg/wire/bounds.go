@@ -1,0 +1,59 @@
+package wire
+
+// Bounds of what one entry may hold, each several times what Kubernetes allows
+// or what anybody has. An entry beyond one of them is rejected for
+// [ReasonTooLarge] before more than the bound is built. Beside them stands the
+// [meter], which bounds the memory of an entry by its size.
+const (
+	// MaxName is the length of a name in bytes. A namespace and a name in it
+	// have at most 317.
+	MaxName = 1024
+	// MaxValue is the size of a value in bytes, unpacked where it is compressed.
+	// etcd takes requests of 1.5 MiB unless it is told otherwise.
+	MaxValue = 2 << 20
+
+	maxNesting = 16 // of JSON; the format needs 4
+
+	maxLabels      = 1024 // also annotations; the labels of a selector
+	maxNamedPorts  = 512  // of one address
+	maxNodeAddrs   = 256
+	maxPodCIDRs    = 1024    // of each kind
+	maxBackends    = 1 << 16 // of a service; its frontends as well
+	maxPorts       = 512     // of one backend, slice or export; Kubernetes allows 100 for a slice
+	maxIPFamilies  = 8       // there are 2
+	maxEndpoints   = 4096    // of one slice; Kubernetes allows 1000
+	maxAddresses   = 512     // of one endpoint; Kubernetes allows 100
+	maxHintedZones = 64      // of one endpoint; Kubernetes allows 8
+)
+
+// bounded checks the sizes of an entry, before anything is read from it.
+func bounded(name string, value []byte) error {
+	if err := atMost(MaxName, len(name), "bytes in the name of its key"); err != nil {
+		return err
+	}
+	return atMost(MaxValue, len(value), "bytes")
+}
+
+// atMost rejects an entry with more of something than the bound.
+func atMost(bound, n int, what string) error {
+	if n > bound {
+		return reject(ReasonTooLarge, "it has %d %s, at most %d are read", n, what, bound)
+	}
+	return nil
+}
+
+// amount is how many there are of something, and how many there may be.
+type amount struct {
+	n, bound int
+	what     string
+}
+
+// within checks amounts in their order.
+func within(amounts ...amount) error {
+	for _, a := range amounts {
+		if err := atMost(a.bound, a.n, a.what); err != nil {
+			return err
+		}
+	}
+	return nil
+}

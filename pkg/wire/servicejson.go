@@ -1,0 +1,238 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+)
+
+// serviceJSON is what is read of a service. Its maps charge what they build, and
+// take it at once in full size.
+type serviceJSON struct {
+	Cluster         string       `json:"cluster"`
+	Namespace       string       `json:"namespace"`
+	Name            string       `json:"name"`
+	Frontends       addressPorts `json:"frontends"`
+	Backends        addressPorts `json:"backends"`
+	Hostnames       textMap      `json:"hostnames"`
+	Zones           zoneMap      `json:"zones"`
+	Labels          textMap      `json:"labels"`
+	Selector        textMap      `json:"selector"`
+	IncludeExternal bool         `json:"includeExternal"`
+	Shared          bool         `json:"shared"`
+	ClusterID       uint32       `json:"clusterID"`
+}
+
+func parseService(value []byte) (*Service, error) {
+	m := newMeter(len(value))
+	s := shapeOf(value)
+	if err := atMost(maxNesting, s.depth, "levels of nesting"); err != nil {
+		return nil, err
+	}
+	if err := m.take(s.top * costField); err != nil {
+		return nil, err
+	}
+	in := serviceJSON{
+		Frontends: addressPorts{m: map[string]Ports{}, meter: &m},
+		Backends:  addressPorts{m: map[string]Ports{}, meter: &m},
+		Hostnames: textMap{bound: maxBackends, meter: &m},
+		Zones:     zoneMap{meter: &m},
+		Labels:    textMap{m: map[string]string{}, bound: maxLabels, meter: &m},
+		Selector:  textMap{m: map[string]string{}, bound: maxLabels, meter: &m},
+	}
+	if err := json.Unmarshal(value, &in); err != nil {
+		return nil, rejectDecode(err)
+	}
+	return &Service{
+		Cluster: in.Cluster, Namespace: in.Namespace, Name: in.Name,
+		Frontends: in.Frontends.m, Backends: in.Backends.m,
+		Hostnames: in.Hostnames.m, Zones: in.Zones.m,
+		Labels: in.Labels.m, Selector: in.Selector.m,
+		IncludeExternal: in.IncludeExternal, Shared: in.Shared, ClusterID: in.ClusterID,
+	}, nil
+}
+
+const (
+	// costBackend is an address in a map, and a backend of pkg/services.
+	costBackend = 200
+	// costPortMap is a map of ports, with the first eight.
+	costPortMap = 264
+	// costServicePort is a port in such a map, and one of pkg/services.
+	costServicePort = 200
+	// costParser is what a further call of encoding/json takes.
+	costParser = 200
+)
+
+// addressPorts reads frontends and backends.
+type addressPorts struct {
+	m     map[string]Ports
+	meter *meter
+	known [4]knownPorts // nearly always all addresses have the same ports
+	next  int
+	empty Ports // of all addresses that have none
+}
+
+// knownPorts are ports and the text that they were read from.
+type knownPorts struct {
+	text  []byte
+	ports Ports
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (a *addressPorts) UnmarshalJSON(text []byte) error {
+	all, ok := membersOf(text)
+	if !ok {
+		return json.Unmarshal(text, &a.m) // null, or an error
+	}
+	n := all.count()
+	if err := atMost(maxBackends, n, "addresses"); err != nil {
+		return err
+	}
+	if err := a.meter.take(n * costBackend); err != nil {
+		return err
+	}
+	if len(a.m) == 0 {
+		a.m = make(map[string]Ports, n)
+	}
+	for all.next() {
+		address, err := a.meter.unquote(all.key)
+		if err != nil {
+			return err
+		}
+		if a.m[address], err = a.ports(all.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ports reads the ports of one address. Addresses with equal ports share them.
+func (a *addressPorts) ports(text []byte) (Ports, error) {
+	if string(text) == "{}" {
+		if a.empty == nil {
+			a.empty = Ports{}
+		}
+		return a.empty, nil
+	}
+	for i := range a.known {
+		if known := &a.known[i]; known.text != nil && bytes.Equal(known.text, text) {
+			return known.ports, nil
+		}
+	}
+	ports, err := a.newPorts(text)
+	a.known[a.next] = knownPorts{text, ports}
+	a.next = (a.next + 1) % len(a.known)
+	return ports, err
+}
+
+func (a *addressPorts) newPorts(text []byte) (Ports, error) {
+	all, ok := membersOf(text)
+	n := all.count()
+	if err := atMost(maxPorts, n, "ports of one address"); err != nil {
+		return nil, err
+	}
+	if err := a.meter.take(costPortMap + n*costServicePort); err != nil {
+		return nil, err
+	}
+	if ok {
+		if ports := usualPorts(all, n); ports != nil {
+			return ports, nil
+		}
+	}
+	if err := a.meter.take(costParser + n*costField); err != nil {
+		return nil, err
+	}
+	var ports Ports
+	return ports, json.Unmarshal(text, &ports)
+}
+
+// usualPorts reads ports as writers write them; nil for all others.
+func usualPorts(all members, n int) Ports {
+	ports := make(Ports, n)
+	for all.next() {
+		key, value := scanner{b: all.key}, scanner{b: all.value}
+		name, ok := key.text()
+		if !ok {
+			return nil
+		}
+		l4, ok := value.l4()
+		if !ok {
+			return nil
+		}
+		ports[string(name)] = l4
+	}
+	return ports
+}
+
+func (s *scanner) l4() (*L4, bool) {
+	if !s.literal(`{"Protocol":`) {
+		return nil, false
+	}
+	protocol, ok := s.text()
+	if !ok || !s.literal(`,"Port":`) {
+		return nil, false
+	}
+	port, ok := s.number(math.MaxUint16)
+	if !ok || !s.literal("}") || !s.done() {
+		return nil, false
+	}
+	return &L4{Protocol: string(protocol), Port: uint16(port)}, true
+}
+
+// textMap reads a map of texts.
+type textMap struct {
+	m     map[string]string
+	bound int
+	meter *meter
+}
+
+// costTextEntry is an entry of a map that is made in full size.
+const costTextEntry = 200
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (t *textMap) UnmarshalJSON(text []byte) error {
+	if all, ok := membersOf(text); ok {
+		n := all.count()
+		if err := atMost(t.bound, n, "members in a map"); err != nil {
+			return err
+		}
+		if err := t.meter.take(n*costTextEntry + costParser); err != nil {
+			return err
+		}
+		if len(t.m) == 0 {
+			t.m = make(map[string]string, n)
+		}
+	}
+	return json.Unmarshal(text, &t.m)
+}
+
+// zoneMap reads zones.
+type zoneMap struct {
+	m     map[string]Zone
+	meter *meter
+}
+
+// costZone is a zone in a map that is made in full size; costForZone is one in a
+// hint.
+const (
+	costZone    = 320
+	costForZone = 168
+)
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (z *zoneMap) UnmarshalJSON(text []byte) error {
+	if _, ok := membersOf(text); ok {
+		s := shapeOf(text)
+		if err := atMost(maxBackends, s.top, "zones"); err != nil {
+			return err
+		}
+		fields := s.second + s.deeper
+		if err := z.meter.take(s.top*costZone + fields*costField + s.items*costForZone + costParser); err != nil {
+			return err
+		}
+		if len(z.m) == 0 {
+			z.m = make(map[string]Zone, s.top)
+		}
+	}
+	return json.Unmarshal(text, &z.m)
+}

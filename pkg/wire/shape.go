@@ -1,0 +1,101 @@
+package wire
+
+import "bytes"
+
+// shape is what a JSON text consists of, as far as it decides what encoding/json
+// builds of it.
+type shape struct {
+	top    int // members of the outermost object
+	second int // members of the objects within it
+	deeper int // members of all other objects
+	items  int // elements of all arrays
+	depth  int // of the deepest nesting
+}
+
+// shapeOf counts in one pass and allocates nothing. It stops where the nesting
+// is deeper than [maxNesting]. Of a text that is no JSON it counts whatever it
+// takes for such parts; encoding/json builds nothing of those.
+func shapeOf(text []byte) shape {
+	var s shape
+	var depth int
+	var arrays uint64 // bit d tells that what is open at depth d is an array
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			i = endOfString(text, i)
+		case '{', '[':
+			if depth++; depth > s.depth {
+				s.depth = depth
+			}
+			if depth > maxNesting {
+				return s
+			}
+			arrays &^= 1 << depth
+			if text[i] == '[' {
+				arrays |= 1 << depth
+				if i+1 < len(text) && text[i+1] != ']' {
+					s.items++
+				}
+			}
+		case '}', ']':
+			depth = max(depth-1, 0)
+		case ',':
+			if arrays>>depth&1 == 1 {
+				s.items++
+			}
+		case ':':
+			s.member(depth)
+		}
+	}
+	return s
+}
+
+func (s *shape) member(depth int) {
+	switch depth {
+	case 0, 1:
+		s.top++
+	case 2:
+		s.second++
+	default:
+		s.deeper++
+	}
+}
+
+// endOfString returns where the string that begins at i ends, with its quote; the
+// last byte of the text when it does not end.
+func endOfString(text []byte, i int) int {
+	for start := i + 1; ; {
+		n := bytes.IndexByte(text[start:], '"')
+		if n < 0 {
+			return len(text) - 1
+		}
+		end := start + n
+		slashes := 0
+		for end-1-slashes > i && text[end-1-slashes] == '\\' {
+			slashes++
+		}
+		if slashes%2 == 0 {
+			return end
+		}
+		start = end + 1
+	}
+}
+
+// What encoding/json takes for parts of a text, with what is built of them
+// elsewhere. Each is an upper bound: slices and maps grow, and each wrong type
+// of a part is an error of its own, although only the first is kept.
+const (
+	costField  = 112 // a member that is a field of a struct
+	costMember = 280 // a member that is an entry of a map
+	costItem   = 340 // an element of an array
+)
+
+// takeJSON charges what encoding/json builds of a text: an object, of which the
+// objects within are maps or structs, and all others are structs.
+func (m *meter) takeJSON(text []byte) error {
+	s := shapeOf(text)
+	if err := atMost(maxNesting, s.depth, "levels of nesting"); err != nil {
+		return err
+	}
+	return m.take((s.top+s.deeper)*costField + s.second*costMember + s.items*costItem)
+}
