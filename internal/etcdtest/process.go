@@ -131,7 +131,7 @@ func (p *Process) ClusterID() uint64 { return p.clusterID }
 // Client connects to the server; the client is closed at the end of the test.
 func (p *Process) Client(t testing.TB) *clientv3.Client {
 	t.Helper()
-	return newClient(t, p.Endpoint(), p.settings.certs, "", "")
+	return newClient(t, p.Endpoint(), p.settings.certs, "root", "", "")
 }
 
 // ConfigFile writes a client configuration for the server and returns its path.
