@@ -163,13 +163,27 @@ func (s *Server) ConfigFile(t testing.TB, extra ...string) string {
 	return ConfigFile(t, s.Endpoint(), s.certs, extra...)
 }
 
+// ConfigFileOf writes a client configuration with the certificate of a user, for a
+// server with TLS, and returns its path.
+func (s *Server) ConfigFileOf(t testing.TB, user string) string {
+	t.Helper()
+	return configFileOf(t, s.Endpoint(), s.certs, user, nil)
+}
+
 // ConfigFile writes a client configuration and returns its path. With
 // certificates, the client is called "root".
 func ConfigFile(t testing.TB, endpoint string, certs *Certs, extra ...string) string {
 	t.Helper()
+	return configFileOf(t, endpoint, certs, "root", extra)
+}
+
+// configFileOf writes a client configuration for a user, who is known by his
+// certificate, and returns its path.
+func configFileOf(t testing.TB, endpoint string, certs *Certs, user string, extra []string) string {
+	t.Helper()
 	lines := []string{"endpoints:", "- " + endpoint}
 	if certs != nil {
-		cert, key := certs.Client(t, "root")
+		cert, key := certs.Client(t, user)
 		lines = append(lines, "trusted-ca-file: "+certs.CAFile, "cert-file: "+cert, "key-file: "+key)
 	}
 	path := filepath.Join(t.TempDir(), "cluster2")

@@ -140,6 +140,13 @@ func (p *Process) ConfigFile(t testing.TB, extra ...string) string {
 	return ConfigFile(t, p.Endpoint(), p.settings.certs, extra...)
 }
 
+// ConfigFileOf writes a client configuration with the certificate of a user, for a
+// server with TLS, and returns its path.
+func (p *Process) ConfigFileOf(t testing.TB, user string) string {
+	t.Helper()
+	return configFileOf(t, p.Endpoint(), p.settings.certs, user, nil)
+}
+
 // Kill ends the process with SIGKILL and waits for it. Connections are reset,
 // the port is free, the data stays.
 func (p *Process) Kill(t testing.TB) {

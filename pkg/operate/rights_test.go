@@ -3,8 +3,6 @@ package operate
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -63,37 +61,22 @@ other                                          -    -        -      -      -
 `
 
 // protected is the etcd of the cluster east after it was given its users.
-type protected struct {
-	certs *etcdtest.Certs
-	etcd  *etcdtest.Server
-}
+type protected struct{ etcd *etcdtest.Server }
 
 func newProtected(t *testing.T, more ...User) *protected {
 	t.Helper()
-	p := &protected{certs: etcdtest.NewCerts(t)}
-	p.etcd = etcdtest.Start(t, etcdtest.WithTLS(p.certs))
+	p := &protected{etcdtest.Start(t, etcdtest.WithTLS(etcdtest.NewCerts(t)))}
 	must(t, Provision(t.Context(), p.as(t, "admin-east"), "east", "admin-east", append(Users("east"), more...)))
 	return p
 }
 
-// config is the client file of a user.
-func (p *protected) config(t *testing.T, user string) *kvstore.Config {
-	t.Helper()
-	cert, key := p.certs.Client(t, user)
-	file := filepath.Join(t.TempDir(), "east")
-	must(t, os.WriteFile(file, []byte(strings.Join([]string{
-		"endpoints: [" + p.etcd.Endpoint() + "]", "trusted-ca-file: " + p.certs.CAFile, "cert-file: " + cert, "key-file: " + key,
-	}, "\n")), 0o600))
-	cfg, err := kvstore.LoadConfig(file)
-	must(t, err)
-	return cfg
-}
-
 func (p *protected) as(t *testing.T, user string) *kvstore.Etcd {
 	t.Helper()
+	cfg, err := kvstore.LoadConfig(p.etcd.ConfigFileOf(t, user))
+	must(t, err)
 	o := kvstore.DefaultOptions()
 	o.QPS = 0
-	e, err := kvstore.Reach(t.Context(), p.config(t, user), 0, o)
+	e, err := kvstore.Reach(t.Context(), cfg, 0, o)
 	must(t, err)
 	t.Cleanup(e.Close)
 	return e
