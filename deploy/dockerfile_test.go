@@ -255,7 +255,7 @@ func TestTheImage(t *testing.T) {
 		m.checkFlags(t, "run", help)
 		readMember(t).checkMember(t, help)
 		for mode, d := range readDeployments(t) {
-			workload{&d.Spec.Template}.checkFlags(t, mode, output(t, im.program(), mode, "--help"))
+			d.checkFlags(t, mode, output(t, im.program(), mode, "--help"))
 		}
 	})
 	t.Run("runs as the manifest's user", func(t *testing.T) {
