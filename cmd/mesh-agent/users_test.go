@@ -16,8 +16,8 @@ func TestUsersCommands(t *testing.T) {
 	must(t, os.WriteFile(file, []byte("users: [{name: node-7, role: node}, {name: remote-west, role: remote}]\n"), 0o600))
 	none := file + "x"
 	for args, want := range map[string]result{
-		"show --cluster-name east":         {0, "node      node              readwrite  cilium/state/nodes/v1/east/*\n", ""},
-		"show --cluster-name east -o json": {0, "\"from\": \"cilium/cluster-config/east\",\n    \"keys\": \"cilium/cluster-config/east\"", ""},
+		"show --cluster-name east":                              {0, "node      node              readwrite  cilium/state/nodes/v1/east/*\n", ""},
+		"show --cluster-name east -o json":                      {0, "\"from\": \"cilium/cluster-config/east\",\n    \"keys\": \"cilium/cluster-config/east\"", ""},
 		"show --cluster-name east --kvstore-users-file " + file: {0, "node, node-7", ""},
 		"show --cluster-name east --kvstore-users-file " + none: {2, "", "--kvstore-users-file"},
 		"show":                       {2, "", "--cluster-name"},
