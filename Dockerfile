@@ -1,10 +1,13 @@
-# The image of mesh-agent: one static program and the authorities of the public web, nothing else.
+# The image of mesh-agent: one static program, the authorities of the public web, and two papers: the licenses of what
+# the program is made of, and the bill of materials of the very file.
 #
 #   docker build --build-arg VERSION=$(git describe --tags --always --dirty) -t REGISTRY/mesh-agent:VERSION .
 #
 # The compiler runs on the builder's own platform and makes the program for the wanted one, so that
 # `docker buildx build --platform linux/amd64,linux/arm64` emulates nothing.
-FROM --platform=$BUILDPLATFORM golang:1.26 AS build
+#
+# The base is named by its digest: a tag can be moved. `make image-base` asks the registry for that of the tag.
+FROM --platform=$BUILDPLATFORM golang:1.26.8@sha256:3c3e25a4da13fd0478eed2df1eb35a0e667094a7124d3993a6a1d30f71c17e79 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 COPY cmd/mesh-agent cmd/mesh-agent
@@ -16,12 +19,14 @@ ARG VERSION=unknown
 # As `make build`. The mounts only keep what was downloaded and compiled for the next build.
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
     CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
-    go build -trimpath -ldflags "-s -w -X main.release=$VERSION" -o bin/ ./cmd/mesh-agent
+    go build -trimpath -ldflags "-s -w -X main.release=$VERSION" -o bin/ ./cmd/mesh-agent && \
+    go run ./internal/sbom -version "$VERSION" bin/mesh-agent > bin/mesh-agent.cdx.json
 
 FROM scratch
 # For client files that name no authority (trusted-ca-file): then those of the system are trusted.
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /src/bin/mesh-agent /usr/bin/
+COPY --from=build /src/bin/mesh-agent.cdx.json /src/internal/notices/notices.txt /usr/share/mesh-agent/
 # So that `kubectl exec POD -- mesh-agent status` finds it.
 ENV PATH=/usr/bin
 # Nobody in particular: without root there is less to lose. A number, so that runAsNonRoot can be checked.

@@ -15,7 +15,7 @@ KUBE_LDFLAGS = -s -w $(foreach v,gitVersion=v$(KUBE_VERSION) gitMajor=$(word 1,$
 RELEASES ?=
 REPORT ?= $(if $(RELEASES),bin/interop/report.md,docs/interop.md)
 
-.PHONY: run run-mesh build test test-all race fuzz bench lint golden kubernetes interop
+.PHONY: run run-mesh build test test-all race fuzz bench lint golden kubernetes interop notices sbom image image-base
 
 run: build ; @bin/mesh-sim --churn 2 -- bin/mesh-agent run --clustermesh-config {dir}
 run-mesh: build ; @bin/mesh-sim members --program bin/mesh-agent
@@ -28,6 +28,12 @@ fuzz: ; @$(GO) list -f '{{range .TestGoFiles}}{{$$.Dir}}/{{.}} {{end}}' $(PKGS) 
 bench: ; $(GO) test -run '^$$' -bench . -benchmem -timeout 40m $(PKGS)
 lint: ; @for m in $(MODULES); do (S=$$($(GO) tool -n staticcheck) && cd $$m && $(GO) vet ./... && $$S ./...) || exit 1; done; test -z "$$($(GO) tool gofumpt -l . | tee /dev/stderr)"
 golden: ; $(GO) test -run Golden $(PKGS)
+# The licenses of what is linked, and the bill of materials of the program as it was built.
+notices: ; $(GO) run ./internal/notices/collect > internal/notices/notices.txt~ && mv internal/notices/notices.txt~ internal/notices/notices.txt
+sbom: build ; $(GO) run ./internal/sbom -version $(VERSION) bin/mesh-agent > bin/mesh-agent.cdx.json
+# The image, and the base that its compiler is in: image-base asks the registry for the digest of the tag, writes it into the Dockerfile, and says so.
+image: ; docker build --build-arg VERSION=$(VERSION) -t mesh-agent:$(VERSION) .
+image-base: ; deploy/image-base
 kubernetes: $(KUBE_APISERVER) ; KUBE_APISERVER=$(KUBE_APISERVER) $(GO) test -race -timeout 8m ./test/kubernetes
 $(KUBE_APISERVER): ; cd test/kubernetes/apiserver && CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(KUBE_LDFLAGS)" -o $@ .
 interop: ; test/interop/run $(REPORT) $(RELEASES)

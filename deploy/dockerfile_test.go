@@ -205,7 +205,7 @@ func TestTheImage(t *testing.T) {
 		}
 		// The compiler is that of go.mod.
 		version := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(readFile(t, filepath.Join(context, "go.mod")))[1]
-		if from := instructions[slices.IndexFunc(instructions, func(in instruction) bool { return in.name == "FROM" })].args; !strings.Contains(from, "golang:"+version+" ") {
+		if from := instructions[slices.IndexFunc(instructions, func(in instruction) bool { return in.name == "FROM" })].args; !strings.Contains(from, "golang:"+version+".") {
 			t.Errorf("go.mod wants Go %s: FROM %s", version, from)
 		}
 	})
@@ -217,13 +217,15 @@ func TestTheImage(t *testing.T) {
 			}
 			return err
 		})
-		if err != nil || !slices.Equal(files, []string{"/usr/bin/mesh-agent"}) || im.base != "scratch" {
+		program := []string{"/usr/bin/mesh-agent"}
+		papers := []string{"/usr/share/mesh-agent/mesh-agent.cdx.json", "/usr/share/mesh-agent/notices.txt"}
+		if err != nil || !slices.Equal(files, append(program, papers...)) || im.base != "scratch" {
 			t.Errorf("from %s: %v, %v", im.base, files, err)
 		}
 		if !slices.Equal(im.fromBase, []string{"/etc/ssl/certs/ca-certificates.crt"}) {
 			t.Errorf("also %v", im.fromBase)
 		}
-		if !slices.Equal(im.entrypoint, files) || !slices.Equal(im.cmd, []string{"run"}) || !slices.Contains(im.env, "PATH=/usr/bin") {
+		if !slices.Equal(im.entrypoint, program) || !slices.Equal(im.cmd, []string{"run"}) || !slices.Contains(im.env, "PATH=/usr/bin") {
 			t.Errorf("runs %v %v with %v", im.entrypoint, im.cmd, im.env)
 		}
 	})
@@ -249,13 +251,28 @@ func TestTheImage(t *testing.T) {
 			t.Errorf("%s", out)
 		}
 	})
+	t.Run("has the licenses and the bill of materials", func(t *testing.T) {
+		t.Parallel()
+		papers := filepath.Join(im.root, "usr/share/mesh-agent")
+		if out := output(t, im.program(), "version", "--notices"); out != readFile(t, filepath.Join(papers, "notices.txt")) || !strings.Contains(out, "Apache License") {
+			t.Error("the notices in the image are not those of the program")
+		}
+		var bill struct {
+			Metadata   struct{ Component struct{ Version string } }
+			Components []struct{ PURL string }
+		}
+		decode(t, readFile(t, filepath.Join(papers, "mesh-agent.cdx.json")), &bill)
+		if len(bill.Components) < 50 || bill.Metadata.Component.Version != "v9.9.9" {
+			t.Errorf("the bill of materials: %+v", bill)
+		}
+	})
 	t.Run("has the flags of the manifest", func(t *testing.T) {
 		t.Parallel()
 		help := output(t, im.program(), "run", "--help")
 		m.checkFlags(t, "run", help)
 		readMember(t).checkMember(t, help)
 		for mode, d := range readDeployments(t) {
-			workload{&d.Spec.Template}.checkFlags(t, mode, output(t, im.program(), mode, "--help"))
+			d.checkFlags(t, mode, output(t, im.program(), mode, "--help"))
 		}
 	})
 	t.Run("runs as the manifest's user", func(t *testing.T) {
@@ -266,6 +283,58 @@ func TestTheImage(t *testing.T) {
 		t.Parallel()
 		serveSecret(t, im, m)
 	})
+}
+
+// TestTheBasesArePinned: each is nothing, a stage, or an image by its digest.
+func TestTheBasesArePinned(t *testing.T) {
+	t.Parallel()
+	pinned := regexp.MustCompile(`^[a-z0-9./-]+:[a-z0-9.-]+@sha256:[0-9a-f]{64}$`)
+	var bases, stages []string
+	for _, in := range readDockerfile(t) {
+		if in.name != "FROM" {
+			continue
+		}
+		words := without(strings.Fields(in.args), "--")
+		bases = append(bases, words[0])
+		if words[0] != "scratch" && !slices.Contains(stages, words[0]) && !pinned.MatchString(words[0]) {
+			t.Errorf("FROM %s: a tag can be moved; name the image by its digest too (make image-base)", words[0])
+		}
+		stages = append(stages, words[len(words)-1])
+	}
+	if len(bases) != 2 {
+		t.Errorf("the bases are %v", bases)
+	}
+}
+
+// TestTheBaseIsAskedFor: the script writes what the registry says, refuses what is no
+// digest, and takes another tag.
+func TestTheBaseIsAskedFor(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	mkdir(t, filepath.Join(dir, "deploy"))
+	mkdir(t, filepath.Join(dir, "bin"))
+	for _, name := range []string{"Dockerfile", "deploy/image-base"} {
+		check(t, os.WriteFile(filepath.Join(dir, name), []byte(readFile(t, filepath.Join(context, name))), 0o700))
+	}
+	ask := func(answer string, args ...string) (string, error) {
+		t.Helper()
+		docker := "#!/bin/sh\n[ \"$1 $2 $3\" = \"buildx imagetools inspect\" ] && echo " + answer + "\n"
+		check(t, os.WriteFile(filepath.Join(dir, "bin", "docker"), []byte(docker), 0o700))
+		cmd := exec.Command(filepath.Join(dir, "deploy/image-base"), args...)
+		cmd.Env = append(os.Environ(), "PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"))
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	digest := "sha256:" + strings.Repeat("0a", 32)
+	if out, err := ask(digest, "1.26.9"); err != nil || !strings.Contains(readFile(t, filepath.Join(dir, "Dockerfile")), "golang:1.26.9@"+digest+" AS build") {
+		t.Errorf("%v: %s", err, out)
+	}
+	if out, err := ask(digest); err != nil || !strings.Contains(out, "is what the registry has") {
+		t.Errorf("%v: %s", err, out)
+	}
+	if out, err := ask("latest"); err == nil {
+		t.Errorf("it takes what is no digest: %s", out)
+	}
 }
 
 // program is where the entry point's program is.

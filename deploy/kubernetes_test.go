@@ -4,21 +4,35 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestTheRoleIsTheLeast: that it suffices is seen on a real API server
+// TestTheRolesAreTheLeast: that they suffice is seen on a real API server
 // (test/kubernetes).
-func TestTheRoleIsTheLeast(t *testing.T) {
+func TestTheRolesAreTheLeast(t *testing.T) {
 	t.Parallel()
 	var role rbacv1.ClusterRole
 	var binding rbacv1.ClusterRoleBinding
 	readStrictly(t, "kubernetes.yaml", rbacv1.AddToScheme, &role, &binding)
+	checkRole(t, role, binding, readManifest(t).account,
+		"services.", "nodes.", "pods.", "namespaces.", "endpointslices.discovery.k8s.io", "serviceexports.multicluster.x-k8s.io",
+		"ciliumnodes.cilium.io", "ciliumendpoints.cilium.io", "ciliumidentities.cilium.io")
+	operate := readDeployments(t)["operate"]
+	checkRole(t, operate.role, operate.binding, operate.account,
+		"services.", "namespaces.", "endpointslices.discovery.k8s.io", "serviceexports.multicluster.x-k8s.io", "ciliumidentities.cilium.io")
+}
+
+// checkRole wants an account to be allowed to read these resources and nothing else.
+func checkRole(t *testing.T, role rbacv1.ClusterRole, binding rbacv1.ClusterRoleBinding, account corev1.ServiceAccount, resources ...string) {
+	t.Helper()
 	want(t, "kind", metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"}, role.TypeMeta)
 	want(t, "kind", metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRoleBinding"}, binding.TypeMeta)
-
-	allowed := map[string]string{}
+	allowed, read := map[string]string{}, map[string]string{}
+	for _, resource := range resources {
+		read[resource] = "get list watch"
+	}
 	for _, rule := range role.Rules {
 		for _, group := range rule.APIGroups {
 			for _, resource := range rule.Resources {
@@ -29,15 +43,7 @@ func TestTheRoleIsTheLeast(t *testing.T) {
 			t.Errorf("%+v", rule)
 		}
 	}
-	read := "get list watch"
-	want(t, "allowed", map[string]string{
-		"services.": read, "nodes.": read, "pods.": read, "namespaces.": read,
-		"endpointslices.discovery.k8s.io":      read,
-		"serviceexports.multicluster.x-k8s.io": read,
-		"ciliumnodes.cilium.io":                read, "ciliumendpoints.cilium.io": read, "ciliumidentities.cilium.io": read,
-	}, allowed)
-
-	m := readManifest(t)
+	want(t, "allowed", read, allowed)
 	want(t, "role", rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: role.Kind, Name: role.Name}, binding.RoleRef)
-	want(t, "whose", []rbacv1.Subject{{Kind: m.account.Kind, Name: m.account.Name, Namespace: m.account.Namespace}}, binding.Subjects)
+	want(t, "whose", []rbacv1.Subject{{Kind: account.Kind, Name: account.Name, Namespace: account.Namespace}}, binding.Subjects)
 }

@@ -127,7 +127,9 @@ func TestThePodIsOnEveryNodeAndInItsNetwork(t *testing.T) {
 
 func TestThePodHasNoPrivileges(t *testing.T) {
 	t.Parallel()
-	readManifest(t).checkPrivileges(t)
+	m := readManifest(t)
+	m.checkPrivileges(t)
+	m.checkMemory(t)
 }
 
 // checkPrivileges wants none.
@@ -248,11 +250,28 @@ func flagsOf(help string) (known []string) {
 	return known
 }
 
+// memoryLimit is what Go's runtime is told.
+const memoryLimit = "GOMEMLIMIT"
+
+// checkMemory wants the runtime to know 90 % of the container's limit, so that the
+// rest of the process has some room before the kernel ends it.
+func (w workload) checkMemory(t *testing.T) {
+	t.Helper()
+	text := find(w.container().Env, func(v corev1.EnvVar) bool { return v.Name == memoryLimit }).Value
+	mib, err := strconv.ParseInt(strings.TrimSuffix(text, "MiB"), 10, 64)
+	if want := w.container().Resources.Limits.Memory().Value() * 9 / 10 >> 20; err != nil || mib != want {
+		t.Errorf("%s is %q, want %dMiB, which is 90 %% of the limit", memoryLimit, text, want)
+	}
+}
+
 // variables are those of the container, each with where its value comes from. They
-// have to be those of flags.
+// have to be those of flags, but for the one that checkMemory knows.
 func (w workload) variables(t *testing.T, known []string) (all []string) {
 	t.Helper()
 	for _, v := range w.container().Env {
+		if v.Name == memoryLimit {
+			continue
+		}
 		name, ours := strings.CutPrefix(v.Name, "MESH_AGENT_")
 		if flag := strings.ReplaceAll(strings.ToLower(name), "_", "-"); !ours || !slices.Contains(known, flag) {
 			t.Errorf("%s is the variable of none of %v", v.Name, known)

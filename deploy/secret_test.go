@@ -110,8 +110,13 @@ func (n node) start(t *testing.T, config map[string]string) *agent {
 	}
 	a.cmd = &exec.Cmd{Path: n.inside(args[0]), Args: args, Env: slices.Clone(n.im.env), Dir: n.inside("/"), Stdout: a.log, Stderr: a.log}
 	for _, v := range c.Env {
-		value := "node-1"
-		if ref := v.ValueFrom.ConfigMapKeyRef; ref != nil {
+		value := v.Value
+		switch from := v.ValueFrom; {
+		case from == nil:
+		case from.ConfigMapKeyRef == nil:
+			value = "node-1"
+		default:
+			ref := from.ConfigMapKeyRef
 			if value = config[ref.Key]; value == "" && ref.Optional != nil && *ref.Optional {
 				continue
 			}

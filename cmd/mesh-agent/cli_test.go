@@ -140,6 +140,7 @@ func TestExitCodes(t *testing.T) {
 
 		{a, "version", 0, "mesh-agent ", ""},
 		{a, "version -o json", 0, `"version": `, ""},
+		{a, "version --notices", 0, "Apache License", ""},
 		{a, "version -o yaml", 0, "version: ", ""},
 		{a, "version x", 2, "", "unexpected argument"},
 		{a, "stauts", 2, "", `unknown command "stauts"; did you mean status?`},

@@ -28,7 +28,7 @@ func (c OperateConfig) flags(f *pflag.FlagSet) {
 	f.Int("identity-gc-rate-limit", c.GCPerMinute, "operate: how many identities are deleted in a minute at most; 0 is no limit")
 	f.Bool("clustermesh-enable-mcs-api", c.ServiceExports, "operate: publish the ServiceExports of the own cluster")
 	f.Bool("kvstore-ensure-users", c.EnsureUsers, "operate: give the own etcd the users and roles of a mesh, and turn authentication on")
-	f.String("kvstore-users-file", c.UsersFile, "operate: YAML file with further users of the own etcd: users: [{name: remote-east, role: remote}]")
+	f.String("kvstore-users-file", c.UsersFile, "operate, users: YAML file with further users of the own etcd: users: [{name: remote-east, role: remote}]")
 }
 
 func (c OperateConfig) validate(note func(flag string, err error), cluster string) {

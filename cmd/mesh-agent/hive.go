@@ -45,11 +45,11 @@ const (
 func (m mode) cells() cell.Cell {
 	switch m {
 	case modeOperate:
-		return cell.Group(localCell(false), operateCell())
+		return cell.Group(localCell(modeOperate), operateCell())
 	case modeMirror:
 		return mirrorCell()
 	default:
-		return cell.Group(localCell(true), meshCell(), memberCell())
+		return cell.Group(localCell(modeRun), meshCell(), memberCell())
 	}
 }
 

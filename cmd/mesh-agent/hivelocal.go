@@ -20,14 +20,14 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// localCell is the description of the own cluster, and its source. An agent needs
-// no more pods than its own.
-func localCell(ownPodsOnly bool) cell.Cell {
+// localCell is the description of the own cluster, and its source. Each mode reads
+// what it needs: an agent no more pods than its own, an operator none at all.
+func localCell(m mode) cell.Cell {
 	return cell.Module(
 		"local", "What the own cluster says of itself",
 		cell.Provide(local.New),
 		cell.Invoke(func(c Config, into *local.Cluster, h cell.Health, jobs job.Group, log *slog.Logger) error {
-			run, err := newSource(c, ownPodsOnly, into, h.NewScope("source"), log)
+			run, err := newSource(c, m, into, h.NewScope("source"), log)
 			if err == nil && run != nil {
 				runs(jobs, "source", run)
 			}
@@ -37,7 +37,7 @@ func localCell(ownPodsOnly bool) cell.Cell {
 }
 
 // newSource returns what fills the description; nil when there is no source.
-func newSource(c Config, ownPodsOnly bool, into *local.Cluster, h cell.Health, log *slog.Logger) (func(context.Context) error, error) {
+func newSource(c Config, m mode, into *local.Cluster, h cell.Health, log *slog.Logger) (func(context.Context) error, error) {
 	report := func(err error) {
 		into.Report(err)
 		switch refused := into.Refused(); {
@@ -53,7 +53,8 @@ func newSource(c Config, ownPodsOnly bool, into *local.Cluster, h cell.Health, l
 	case c.Local.kubernetes():
 		kubernetes.LogThrough(log)
 		s, err := kubernetes.New(kubernetes.Options{
-			Kubeconfig: c.Local.Kubeconfig, NodeName: c.NodeName, OwnPodsOnly: ownPodsOnly, Report: report,
+			Kubeconfig: c.Local.Kubeconfig, NodeName: c.NodeName,
+			OwnPodsOnly: m == modeRun, ServicesOnly: m == modeOperate, Report: report,
 		}, into, log)
 		if err != nil {
 			return nil, usageError{err}

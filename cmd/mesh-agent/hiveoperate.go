@@ -66,13 +66,9 @@ func reportTasks(h cell.Health) func(task string, err error) {
 
 // ensureUsers gives the own etcd its users. The file is read each time.
 func (c Config) ensureUsers(ctx context.Context, w *kvstore.Durable) error {
-	users := operate.Users(c.ClusterName)
-	if c.Operate.UsersFile != "" {
-		more, err := operate.ReadUsers(c.Operate.UsersFile, c.ClusterName)
-		if err != nil {
-			return err
-		}
-		users = append(users, more...)
+	users, err := c.users()
+	if err != nil {
+		return err
 	}
 	opts, err := c.kvstoreOptions()
 	if err != nil {

@@ -143,7 +143,7 @@ func (c *cli) root(others ...*cobra.Command) *cobra.Command {
 	flags.StringVar(&c.server, "server", "", "URL of the agent to ask, such as http://127.0.0.1:9979")
 	flags.StringVar(&c.socket, "socket", "", "unix socket of the agent to ask; default: "+defaultSocket+", then "+defaultListen)
 	root.AddCommand(others...)
-	root.AddCommand(c.statusCommand(), c.getCommand(), c.describeCommand(), c.lookupCommand(), c.explainCommand(), c.bugreportCommand(), c.logLevelCommand(), c.configCommand(), c.kvstoreCommand(), c.identityCommand(), c.troubleshootCommand(), newVersionCommand())
+	root.AddCommand(c.statusCommand(), c.getCommand(), c.describeCommand(), c.lookupCommand(), c.explainCommand(), c.bugreportCommand(), c.logLevelCommand(), c.configCommand(), c.kvstoreCommand(), c.identityCommand(), c.usersCommand(), c.troubleshootCommand(), newVersionCommand())
 	c.completeFlags(root)
 	return root
 }

@@ -2,11 +2,13 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
+	"github.com/mesh-agent/mesh-agent/internal/notices"
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 )
 
@@ -54,12 +56,17 @@ func buildVersion() versionInfo {
 }
 
 func newVersionCommand() *cobra.Command {
+	var licenses bool
 	format := printer.NewFormat(printer.Text, printer.JSON, printer.YAML)
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Show the version of this program",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if licenses {
+				_, err := io.WriteString(cmd.OutOrStdout(), notices.Text())
+				return err
+			}
 			v := buildVersion()
 			if format.Structured() {
 				return format.Object(cmd.OutOrStdout(), v)
@@ -73,5 +80,7 @@ func newVersionCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().VarP(format, "output", "o", "form of the output")
+	cmd.Flags().BoolVar(&licenses, "notices", false, "show the licenses and notices of everything that is linked into this program, instead")
+	cmd.MarkFlagsMutuallyExclusive("notices", "output")
 	return cmd
 }

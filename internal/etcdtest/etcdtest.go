@@ -102,13 +102,19 @@ func Start(t testing.TB, opts ...Option) *Server {
 // client is closed at the end of the test.
 func (s *Server) Client(t testing.TB) *clientv3.Client {
 	t.Helper()
-	return newClient(t, s.Endpoint(), s.certs, "", "")
+	return newClient(t, s.Endpoint(), s.certs, "root", "", "")
 }
 
 // ClientAs connects as a user with a password.
 func (s *Server) ClientAs(t testing.TB, user, password string) *clientv3.Client {
 	t.Helper()
-	return newClient(t, s.Endpoint(), s.certs, user, password)
+	return newClient(t, s.Endpoint(), s.certs, "root", user, password)
+}
+
+// ClientWith connects with the certificate of a user, to a server with TLS.
+func (s *Server) ClientWith(t testing.TB, user string) *clientv3.Client {
+	t.Helper()
+	return newClient(t, s.Endpoint(), s.certs, user, "", "")
 }
 
 // Put writes keys and values, given alternately, and returns the last revision.
@@ -157,13 +163,27 @@ func (s *Server) ConfigFile(t testing.TB, extra ...string) string {
 	return ConfigFile(t, s.Endpoint(), s.certs, extra...)
 }
 
+// ConfigFileOf writes a client configuration with the certificate of a user, for a
+// server with TLS, and returns its path.
+func (s *Server) ConfigFileOf(t testing.TB, user string) string {
+	t.Helper()
+	return configFileOf(t, s.Endpoint(), s.certs, user, nil)
+}
+
 // ConfigFile writes a client configuration and returns its path. With
 // certificates, the client is called "root".
 func ConfigFile(t testing.TB, endpoint string, certs *Certs, extra ...string) string {
 	t.Helper()
+	return configFileOf(t, endpoint, certs, "root", extra)
+}
+
+// configFileOf writes a client configuration for a user, who is known by his
+// certificate, and returns its path.
+func configFileOf(t testing.TB, endpoint string, certs *Certs, user string, extra []string) string {
+	t.Helper()
 	lines := []string{"endpoints:", "- " + endpoint}
 	if certs != nil {
-		cert, key := certs.Client(t, "root")
+		cert, key := certs.Client(t, user)
 		lines = append(lines, "trusted-ca-file: "+certs.CAFile, "cert-file: "+cert, "key-file: "+key)
 	}
 	path := filepath.Join(t.TempDir(), "cluster2")
@@ -174,11 +194,12 @@ func ConfigFile(t testing.TB, endpoint string, certs *Certs, extra ...string) st
 	return path
 }
 
-func newClient(t testing.TB, endpoint string, certs *Certs, user, password string) *clientv3.Client {
+// newClient connects with the certificate of commonName, where there are any.
+func newClient(t testing.TB, endpoint string, certs *Certs, commonName, user, password string) *clientv3.Client {
 	t.Helper()
 	var tc *tls.Config
 	if certs != nil {
-		tc = certs.ClientTLS(t, "root")
+		tc = certs.ClientTLS(t, commonName)
 	}
 	c, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{endpoint}, TLS: tc, Username: user, Password: password,

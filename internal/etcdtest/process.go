@@ -131,13 +131,20 @@ func (p *Process) ClusterID() uint64 { return p.clusterID }
 // Client connects to the server; the client is closed at the end of the test.
 func (p *Process) Client(t testing.TB) *clientv3.Client {
 	t.Helper()
-	return newClient(t, p.Endpoint(), p.settings.certs, "", "")
+	return newClient(t, p.Endpoint(), p.settings.certs, "root", "", "")
 }
 
 // ConfigFile writes a client configuration for the server and returns its path.
 func (p *Process) ConfigFile(t testing.TB, extra ...string) string {
 	t.Helper()
 	return ConfigFile(t, p.Endpoint(), p.settings.certs, extra...)
+}
+
+// ConfigFileOf writes a client configuration with the certificate of a user, for a
+// server with TLS, and returns its path.
+func (p *Process) ConfigFileOf(t testing.TB, user string) string {
+	t.Helper()
+	return configFileOf(t, p.Endpoint(), p.settings.certs, user, nil)
 }
 
 // Kill ends the process with SIGKILL and waits for it. Connections are reset,

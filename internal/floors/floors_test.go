@@ -56,13 +56,13 @@ func floors() map[string]int {
 // cmd/mesh-sim use them.
 func leaves() map[string]bool {
 	return map[string]bool{
-		"internal/logging": true, "internal/health": true, "internal/printer": true,
+		"internal/logging": true, "internal/health": true, "internal/printer": true, "internal/notices": true,
 		"internal/pki": true, "internal/tables": true, "internal/waiting": true, "internal/guard": true, "internal/dirwatch": true, "internal/children": true, "internal/etcdserver": true, "internal/etcdtest": true, "internal/kubetest": true,
 	}
 }
 
 func beside() map[string]bool {
-	return map[string]bool{"internal/sim": true, "internal/recorded": true, "internal/members": true, "test/members": true, "pkg/kvstore/kvtest": true, "pkg/codes/codestest": true, "test/scale": true, "test/faults": true, "test/kubernetes": true, "internal/floors": true, "deploy": true}
+	return map[string]bool{"internal/sim": true, "internal/recorded": true, "internal/members": true, "internal/notices/collect": true, "internal/sbom": true, "test/members": true, "pkg/kvstore/kvtest": true, "pkg/operate/operatetest": true, "pkg/codes/codestest": true, "test/scale": true, "test/faults": true, "test/kubernetes": true, "internal/floors": true, "deploy": true}
 }
 
 // list returns, for each package of the project, what it imports outside tests.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
+	"github.com/mesh-agent/mesh-agent/internal/pki"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 )
 
@@ -53,6 +54,7 @@ type Cluster struct {
 	ID   int
 	Dir  string
 	Etcd *etcdserver.Server
+	ca   *pki.CA
 	// Operators, Mirrors and Agents are its processes; there is an agent for each
 	// node.
 	Operators, Mirrors, Agents []*Process
@@ -68,14 +70,16 @@ func Start(s Settings) (*Mesh, error) {
 	for i := range s.Clusters {
 		c := &Cluster{Name: fmt.Sprintf("member%d", i+1), ID: i + 1}
 		c.Dir = filepath.Join(s.Dir, c.Name)
-		var err error
-		if c.Etcd, err = etcdserver.Start(etcdserver.Config{}); err != nil {
+		if err := c.serve(); err != nil {
 			return m, err
 		}
 		m.Clusters = append(m.Clusters, c)
 	}
 	for _, c := range m.Clusters {
 		if err := m.prepare(c); err != nil {
+			return m, err
+		}
+		if err := m.ensureUsers(c); err != nil {
 			return m, err
 		}
 	}
@@ -89,11 +93,14 @@ func Start(s Settings) (*Mesh, error) {
 
 // prepare writes the files of a cluster.
 func (m *Mesh) prepare(c *Cluster) error {
-	errs := []error{write(c.ClientFile(), clientFile(c.Etcd))}
+	var errs []error
+	for _, user := range []string{rootUser, nodeUser, operatorUser, mirrorUser} {
+		errs = append(errs, write(c.ClientFile(user), c.clientFile(user)))
+	}
 	for _, other := range m.Clusters {
 		if other != c {
-			errs = append(errs, write(filepath.Join(c.Remotes(), other.Name), clientFile(other.Etcd)),
-				write(filepath.Join(c.Mesh(), other.Name), clientFile(c.Etcd)))
+			errs = append(errs, write(filepath.Join(c.Remotes(), other.Name), other.clientFile(remoteUser)),
+				write(filepath.Join(c.Mesh(), other.Name), c.clientFile(c.localUser())))
 		}
 	}
 	d := c.Describe(m.Nodes)
@@ -103,11 +110,11 @@ func (m *Mesh) prepare(c *Cluster) error {
 // launch starts the processes of a cluster.
 func (m *Mesh) launch(c *Cluster) error {
 	for i := range 1 + m.Standbys {
-		c.Operators = append(c.Operators, m.process(c, fmt.Sprintf("operate%d", i+1), "operate", "--local-manifests", c.Manifests()))
-		c.Mirrors = append(c.Mirrors, m.process(c, fmt.Sprintf("mirror%d", i+1), "mirror", "--clustermesh-config", c.Remotes()))
+		c.Operators = append(c.Operators, m.process(c, fmt.Sprintf("operate%d", i+1), "operate", operatorUser, "--local-manifests", c.Manifests()))
+		c.Mirrors = append(c.Mirrors, m.process(c, fmt.Sprintf("mirror%d", i+1), "mirror", mirrorUser, "--clustermesh-config", c.Remotes()))
 	}
 	for i := range m.Nodes {
-		c.Agents = append(c.Agents, m.process(c, fmt.Sprintf("agent%d", i+1), "run",
+		c.Agents = append(c.Agents, m.process(c, fmt.Sprintf("agent%d", i+1), "run", nodeUser,
 			"--local-manifests", c.Manifests(), "--clustermesh-config", c.Mesh(),
 			"--node-name", c.Node(i), "--node-ip", c.NodeAddress(i)))
 	}
@@ -119,12 +126,12 @@ func (m *Mesh) launch(c *Cluster) error {
 	return nil
 }
 
-func (m *Mesh) process(c *Cluster, name, mode string, flags ...string) *Process {
+func (m *Mesh) process(c *Cluster, name, mode, user string, flags ...string) *Process {
 	p := &Process{
 		Name: name, Socket: filepath.Join(c.Dir, name+".sock"), Log: filepath.Join(c.Dir, name+".log"),
 		Command: append([]string{
 			m.Program, mode, "--cluster-name", c.Name, "--cluster-id", fmt.Sprint(c.ID),
-			"--kvstore-opt", "etcd.config=" + c.ClientFile(), "--listen", "127.0.0.1:0",
+			"--kvstore-opt", "etcd.config=" + c.ClientFile(user), "--listen", "127.0.0.1:0",
 		}, flags...),
 	}
 	p.Command = append(append(p.Command, "--socket", p.Socket), m.Flags...)
@@ -204,10 +211,9 @@ func (c *Cluster) Remotes() string { return filepath.Join(c.Dir, "remotes") }
 // Mesh has those that lead to the copies of the other clusters.
 func (c *Cluster) Mesh() string { return filepath.Join(c.Dir, "mesh") }
 
-// ClientFile is that of its own etcd.
-func (c *Cluster) ClientFile() string { return filepath.Join(c.Dir, "etcd.yaml") }
-
-func clientFile(s *etcdserver.Server) string { return fmt.Sprintf("endpoints:\n- %s\n", s.Endpoint()) }
+// ClientFile is that of its own etcd for one of its users: root, node, operator or
+// mirror.
+func (c *Cluster) ClientFile(user string) string { return filepath.Join(c.Dir, "etcd-"+user+".yaml") }
 
 // write writes a file, and replaces one at once.
 func write(path, text string) error {

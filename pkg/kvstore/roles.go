@@ -15,10 +15,24 @@ import (
 
 // Access is the right to read a range of keys, or to read and write it.
 type Access struct {
-	// Prefix is what the keys begin with; or the one key that it is when Whole.
+	// Prefix is what the keys begin with; or the one key that it is when Whole; or
+	// the first key of the range when there is an Until.
 	Prefix string
 	Whole  bool
-	Write  bool
+	// Until is the first key after the range; empty: the Prefix says where it ends.
+	Until string
+	Write bool
+}
+
+// End is the first key after the range; empty when the range is one key.
+func (a Access) End() string {
+	switch {
+	case a.Whole:
+		return ""
+	case a.Until != "":
+		return a.Until
+	}
+	return clientv3.GetPrefixRangeEnd(a.Prefix)
 }
 
 func (a Access) permission() *authpb.Permission {
@@ -26,8 +40,8 @@ func (a Access) permission() *authpb.Permission {
 	if a.Write {
 		p.PermType = authpb.Permission_READWRITE
 	}
-	if !a.Whole {
-		p.RangeEnd = []byte(clientv3.GetPrefixRangeEnd(a.Prefix))
+	if end := a.End(); end != "" {
+		p.RangeEnd = []byte(end)
 	}
 	return p
 }

@@ -16,6 +16,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/operate/operatetest"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -226,8 +227,8 @@ func (w *world) reader(prefix string) (known, changes *atomic.Int64) {
 	known, changes = new(atomic.Int64), new(atomic.Int64)
 	opts := kvstore.DefaultOptions()
 	opts.QPS = 0
-	endpoint := w.etcd.Endpoint()
-	d := kvstore.NewDurable(func() (*kvstore.Config, error) { return kvstore.NewConfig(endpoint) }, opts)
+	as := operatetest.As(w.t, w.etcd, "local-own")
+	d := kvstore.NewDurable(func() (*kvstore.Config, error) { return as, nil }, opts)
 	var all bool
 	watch := store.NewWatch(store.Kind[store.Raw]{
 		Resource: wire.IPs,

@@ -14,6 +14,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 	"github.com/mesh-agent/mesh-agent/internal/sim"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/operate/operatetest"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -29,7 +30,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	return &world{t: t, dir: t.TempDir(), etcd: etcdtest.StartProcess(t), log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	return &world{t: t, dir: t.TempDir(), etcd: operatetest.StartProcess(t, "own"), log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 }
 
 // remote runs a cluster.
@@ -69,8 +70,8 @@ func (w *world) mirror(change ...func(*Params)) *running {
 	opts.Timings.BackoffMax, opts.Timings.ProbeInterval = 200*time.Millisecond, 200*time.Millisecond
 	timings := remotecluster.DefaultTimings()
 	timings.RetryMin, timings.RetryMax = 20*time.Millisecond, 200*time.Millisecond
-	endpoint := w.etcd.Endpoint()
-	d := kvstore.NewDurable(func() (*kvstore.Config, error) { return kvstore.NewConfig(endpoint) }, opts)
+	as := operatetest.As(w.t, w.etcd, "mirror")
+	d := kvstore.NewDurable(func() (*kvstore.Config, error) { return as, nil }, opts)
 	p := DefaultParams()
 	p.Directory, p.Local, p.Writer = w.dir, wire.ClusterInfo{Name: "own", ID: 250, MaxConnectedClusters: 255}, d
 	p.Remotes, p.Timings, p.DrainDelay, p.Log = opts, timings, 100*time.Millisecond, w.log

@@ -5,18 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
-	"github.com/mesh-agent/mesh-agent/pkg/wire"
-)
-
-// The roles of etcd's users in a mesh (wire.md §0).
-const (
-	RoleRoot   = "root"   // everything
-	RoleRemote = "remote" // reads what this cluster says of itself
-	RoleLocal  = "local"  // reads the copies of other clusters
 )
 
 // User is a user of etcd. He has no password: he is who the common name of his
@@ -24,40 +18,6 @@ const (
 type User struct {
 	Name string `json:"name"`
 	Role string `json:"role"`
-}
-
-// Users are those of a cluster: its administrators, who read its state from other
-// clusters, and who read the copies of other clusters in it.
-func Users(cluster string) []User {
-	return []User{
-		{"root", RoleRoot},
-		{"admin-" + cluster, RoleRoot},
-		{"remote", RoleRemote},
-		{"local-" + cluster, RoleLocal},
-	}
-}
-
-// Rights are those of a role in the kvstore of a cluster. Root has all of them
-// without being given any.
-func Rights(role, cluster string) []kvstore.Access {
-	heartbeat := kvstore.Access{Prefix: wire.HeartbeatKey}
-	switch role {
-	case RoleRemote:
-		return []kvstore.Access{
-			heartbeat,
-			{Prefix: wire.StatePrefix + "/"},
-			{Prefix: wire.ClusterConfigKey(cluster), Whole: true},
-			{Prefix: wire.SyncedDir(cluster)},
-		}
-	case RoleLocal:
-		return []kvstore.Access{
-			heartbeat,
-			{Prefix: wire.CachePrefix + "/"},
-			{Prefix: wire.ClusterConfigPrefix + "/"},
-			{Prefix: wire.SyncedPrefix + "/"},
-		}
-	}
-	return nil
 }
 
 // ReadUsers reads further users from a YAML file, a list under "users" with the
@@ -80,8 +40,8 @@ func ReadUsers(file, cluster string) ([]User, error) {
 		switch {
 		case u.Name == "":
 			errs = append(errs, fmt.Errorf("%s: user %d has no name", file, i+1))
-		case u.Role != RoleRoot && u.Role != RoleRemote && u.Role != RoleLocal:
-			errs = append(errs, fmt.Errorf("%s: user %q has the role %q; there are %s, %s and %s", file, u.Name, u.Role, RoleRemote, RoleLocal, RoleRoot))
+		case !slices.Contains(Roles(), u.Role):
+			errs = append(errs, fmt.Errorf("%s: user %q has the role %q; there are %s", file, u.Name, u.Role, strings.Join(Roles(), ", ")))
 		case u.Name != cluster:
 			users = append(users, u)
 		}
@@ -102,7 +62,7 @@ func Provision(ctx context.Context, e *kvstore.Etcd, cluster, self string, users
 		return fmt.Errorf("etcd is not given users: this client is %q for it, who would not be an administrator any more; "+
 			"connect with the client certificate of root or admin-%s", self, cluster)
 	}
-	for _, role := range []string{RoleRoot, RoleRemote, RoleLocal} {
+	for _, role := range Roles() {
 		if err := e.EnsureRole(ctx, role, Rights(role, cluster)); err != nil {
 			return err
 		}

@@ -56,7 +56,7 @@ func TestGoldenServicesInEtcd(t *testing.T) {
 	for _, cluster := range clustersOfVectors() {
 		t.Run(cluster.Name, func(t *testing.T) {
 			t.Parallel()
-			w, want := newWorld(t), make(map[string]string)
+			w, want := newWorldOf(t, cluster.Name), make(map[string]string)
 			for _, v := range recorded.ServicesOf(t) {
 				if v.Cluster != cluster {
 					continue
@@ -89,7 +89,7 @@ func TestGoldenEndpointSlicesInEtcd(t *testing.T) {
 				must(t, err)
 				return string(message)
 			}
-			w, want := newWorld(t), make(map[string]string)
+			w, want := newWorldOf(t, cluster.Name), make(map[string]string)
 			for _, v := range recorded.EndpointSlicesOf(t) {
 				if v.Cluster != cluster {
 					continue
@@ -116,7 +116,7 @@ func TestGoldenServiceExportsInEtcd(t *testing.T) {
 	for _, cluster := range clustersOfVectors() {
 		t.Run(cluster.Name, func(t *testing.T) {
 			t.Parallel()
-			w, want := newWorld(t), make(map[string]string)
+			w, want := newWorldOf(t, cluster.Name), make(map[string]string)
 			for _, v := range recorded.ServiceExportsOf(t) {
 				if v.Cluster != cluster {
 					continue
@@ -133,7 +133,7 @@ func TestGoldenServiceExportsInEtcd(t *testing.T) {
 
 func TestGoldenIdentitiesInEtcd(t *testing.T) {
 	t.Parallel()
-	w, want := newWorld(t), make(map[string]string)
+	w, want := newWorldOf(t, recorded.Cluster2().Name), make(map[string]string)
 	for _, v := range recorded.IdentitiesOf(t) {
 		if v.Cluster == recorded.Cluster2() {
 			want[v.Key] = string(v.Value)
@@ -147,7 +147,7 @@ func TestGoldenIdentitiesInEtcd(t *testing.T) {
 // kvstore.
 func TestGoldenClusterConfigInEtcd(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWorldOf(t, "cluster3")
 	w.listed()
 	o := w.operator(func(p *Params) { p.Own.Name = "cluster3" })
 	defer o.stop()

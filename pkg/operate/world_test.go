@@ -31,11 +31,27 @@ type world struct {
 	source *local.Cluster
 }
 
-func newWorld(t *testing.T) *world {
+// newEtcd is one with users. What the tests make operate is the operator alone.
+func newEtcd(t *testing.T, cluster string) *etcdtest.Process {
+	t.Helper()
+	p := etcdtest.StartProcess(t, etcdtest.WithTLS(etcdtest.NewCerts(t)))
+	cfg, err := kvstore.LoadConfig(p.ConfigFileOf(t, "root"))
+	must(t, err)
+	e, err := kvstore.Reach(t.Context(), cfg, 0, kvstore.DefaultOptions())
+	must(t, err)
+	defer e.Close()
+	must(t, Provision(t.Context(), e, cluster, "root", Users(cluster)))
+	return p
+}
+
+func newWorld(t *testing.T) *world { t.Helper(); return newWorldOf(t, own().Name) }
+
+// newWorldOf is the world of a cluster of another name.
+func newWorldOf(t *testing.T, cluster string) *world {
 	t.Helper()
 	source, err := local.New(statedb.New())
 	must(t, err)
-	return &world{t: t, etcd: etcdtest.StartProcess(t), source: source}
+	return &world{t: t, etcd: newEtcd(t, cluster), source: source}
 }
 
 // listed ends the first reading of the description.
@@ -77,8 +93,9 @@ func (w *world) operator(change ...func(*Params)) *running {
 	opts := kvstore.DefaultOptions()
 	opts.QPS, opts.LockTTL = 0, 2*time.Second
 	opts.Timings.BackoffMax, opts.Timings.ProbeInterval = 200*time.Millisecond, 200*time.Millisecond
-	endpoint := w.etcd.Endpoint()
-	d := kvstore.NewDurable(func() (*kvstore.Config, error) { return kvstore.NewConfig(endpoint) }, opts)
+	as, err := kvstore.LoadConfig(w.etcd.ConfigFileOf(w.t, "operator"))
+	must(w.t, err)
+	d := kvstore.NewDurable(func() (*kvstore.Config, error) { return as, nil }, opts)
 	layout, err := wire.NewLayout(255)
 	must(w.t, err)
 	p := Params{

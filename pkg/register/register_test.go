@@ -20,6 +20,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
+	"github.com/mesh-agent/mesh-agent/pkg/operate/operatetest"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -35,7 +36,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	source, err := local.New(statedb.New())
 	must(t, err)
-	w := &world{t: t, etcd: etcdtest.StartProcess(t), source: source}
+	w := &world{t: t, etcd: operatetest.StartProcess(t, "east"), source: source}
 	w.source.Nodes.Apply([]store.Change[corev1.Node]{{New: &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "node"},
 		Status:     corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.168.0.1"}}},
@@ -75,8 +76,8 @@ func (w *world) register(change ...func(*Params)) (stop func()) {
 	opts := kvstore.DefaultOptions()
 	opts.QPS = 0
 	opts.Timings.BackoffMax, opts.Timings.ProbeInterval = 200*time.Millisecond, 200*time.Millisecond
-	endpoint := w.etcd.Endpoint()
-	d := kvstore.NewDurable(func() (*kvstore.Config, error) { return kvstore.NewConfig(endpoint) }, opts)
+	as := operatetest.As(w.t, w.etcd, "node")
+	d := kvstore.NewDurable(func() (*kvstore.Config, error) { return as, nil }, opts)
 	p := Params{
 		Own: wire.ClusterInfo{Name: "east", ID: 3, MaxConnectedClusters: 255}, Name: "node", Source: w.source, GlobalNamespaces: true,
 		Guess:  func() (netip.Addr, error) { return netip.Addr{}, errors.New("no address") },

@@ -129,6 +129,26 @@ func TestTheRoleSuffices(t *testing.T) {
 	awaitNames(t, w, w.tables.CiliumIdentities, "4711")
 }
 
+// TestTheRoleOfAnOperatorSuffices: it reads what it publishes, and needs nothing else.
+func TestTheRoleOfAnOperatorSuffices(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Apply(t, definitions()...)
+	w.Apply(t, customs()...)
+	w.Apply(t, service("web", 80))
+	w.Apply(t, manifest(t, "operate.yaml")[:3]...) // account, role and binding
+	token := w.Token(t, "kube-system", "mesh-agent-operate")
+	w.follow(t, kubernetes.Options{Kubeconfig: w.Kubeconfig(t, w.gate.Addr(), token), ServicesOnly: true})
+	w.awaitListed(t)
+	w.until(t, "nothing is refused", func() bool { return w.source.Status().Error == "" })
+	awaitNames(t, w, w.tables.Services, "default/kubernetes", "default/web")
+	awaitNames(t, w, w.tables.ServiceExports, "default/web")
+	awaitNames(t, w, w.tables.CiliumIdentities, "4711")
+	if n := len(w.source.Status().Kinds); n != 5 {
+		t.Errorf("it reads %d kinds", n)
+	}
+}
+
 // manifest is a file of deploy/, as its documents.
 func manifest(t *testing.T, name string) []string {
 	t.Helper()

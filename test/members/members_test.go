@@ -249,6 +249,7 @@ func TestThreeClustersWithoutCilium(t *testing.T) {
 	for _, agent := range agents {
 		until(t, agent.Socket+" to see everything", time.Minute, func() error { return sees(t, m, agent) })
 	}
+	t.Cleanup(func() { noneIsRefused(t, m) })
 	first, second := m.Clusters[0], m.Clusters[1]
 	near, far := first.Agents[1], second.Agents[0]
 	for agent, want := range map[*members.Process][2]string{
@@ -276,6 +277,22 @@ func TestThreeClustersWithoutCilium(t *testing.T) {
 	uses(t, near, "web", "MEMBER1 member2 member3")
 	uses(t, near, "cart", "member1 member2 member3") // shown, and only the local ones are used
 	uses(t, far, "cart", "member2 MEMBER3")
+}
+
+// noneIsRefused: every process has done its work with the rights of its own user.
+func noneIsRefused(t *testing.T, m *members.Mesh) {
+	t.Helper()
+	for _, c := range m.Clusters {
+		for _, p := range c.Processes() {
+			text, err := os.ReadFile(p.Log)
+			if err != nil {
+				t.Error(err)
+			}
+			if strings.Contains(string(text), "permission denied") {
+				t.Errorf("%s %s wants more than it may:\n%s", c.Name, p.Name, text)
+			}
+		}
+	}
 }
 
 func write(t *testing.T, c *members.Cluster, d *members.Description) {
@@ -342,7 +359,7 @@ func TestTheStandbysTakeOver(t *testing.T) {
 		for _, key := range []string{
 			wire.Services.Key(c.Name, false, members.Namespace+"/web"), wire.Services.Key(other.Name, true, members.Namespace+"/web"),
 		} {
-			resp, err := c.Etcd.Local().Get(t.Context(), key)
+			resp, err := rootOf(t, c).Get(t.Context(), key)
 			if err != nil {
 				return err
 			}
@@ -380,9 +397,20 @@ func TestTheStandbysTakeOver(t *testing.T) {
 	judge(t, c, from, handover)
 }
 
+// rootOf is a client that may do everything.
+func rootOf(t *testing.T, c *members.Cluster) *clientv3.Client {
+	t.Helper()
+	client, err := c.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
 func head(t *testing.T, c *members.Cluster) int64 {
 	t.Helper()
-	resp, err := c.Etcd.Local().Get(t.Context(), "x")
+	resp, err := rootOf(t, c).Get(t.Context(), "x")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -394,13 +422,13 @@ func head(t *testing.T, c *members.Cluster) int64 {
 // handover only when the second leader was gone.
 func judge(t *testing.T, c *members.Cluster, from, handover int64) {
 	t.Helper()
-	if _, err := c.Etcd.Local().Put(t.Context(), "cilium/end", ""); err != nil {
+	if _, err := rootOf(t, c).Put(t.Context(), "cilium/end", ""); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	owner := map[string][]int64{} // of each key, the leases in their order
-	for resp := range c.Etcd.Local().Watch(ctx, "cilium/", clientv3.WithPrefix(), clientv3.WithRev(from)) {
+	for resp := range rootOf(t, c).Watch(ctx, "cilium/", clientv3.WithPrefix(), clientv3.WithRev(from)) {
 		for _, e := range resp.Events {
 			key := string(e.Kv.Key)
 			switch {

@@ -62,7 +62,7 @@ func TestOperateGivesEtcdItsUsers(t *testing.T) {
 		o.QPS = 0
 		return kvstore.Connect(ctx, cfg, 0, o)
 	}
-	for _, user := range []string{"remote", "remote-west", "local-east"} {
+	for _, user := range []string{"remote", "remote-west", "local-east", "node"} {
 		until(t, user+" to have his rights", 30*time.Second, func() error {
 			e, err := as(user)
 			if err != nil {

@@ -20,8 +20,9 @@ type kind interface {
 	count() int
 }
 
-// kinds returns a follower for each table. A role for the agent must allow these
-// resources to be listed and watched, and nothing else (deploy/kubernetes.yaml).
+// kinds returns a follower for each table that is to be filled. A role must allow these
+// resources to be listed and watched, and nothing else: for an agent
+// deploy/kubernetes.yaml, for an operator, with ServicesOnly, deploy/operate.yaml.
 func kinds(o Options, into *local.Cluster, c connection, h *health, log *slog.Logger) ([]kind, error) {
 	clients, err := c.clients()
 	if err != nil {
@@ -37,17 +38,23 @@ func kinds(o Options, into *local.Cluster, c connection, h *health, log *slog.Lo
 		cilium = schema.GroupVersion{Group: "cilium.io", Version: "v2"}
 		with   = common{health: h, lookAgain: o.LookAgain, log: log}
 	)
-	return []kind{
+	list := []kind{
 		newFollower(with, into.Services, typed(stripService), clients.core("services", all)),
 		newFollower(with, into.EndpointSlices, typed(stripEndpointSlice), clients.discovery("endpointslices", all)),
-		newFollower(with, into.Nodes, typed(stripNode), clients.core("nodes", all)),
-		newFollower(with, into.Pods, typed(stripPod), clients.core("pods", pods)),
 		newFollower(with, into.Namespaces, typed(stripNamespace), clients.core("namespaces", all)),
 		newFollower(with, into.ServiceExports, custom[local.ServiceExport], clients.custom(mcs, "serviceexports")),
+		newFollower(with, into.CiliumIdentities, custom[local.CiliumIdentity], clients.custom(cilium, "ciliumidentities")),
+	}
+	if o.ServicesOnly {
+		return list, nil
+	}
+	return append(
+		list,
+		newFollower(with, into.Nodes, typed(stripNode), clients.core("nodes", all)),
+		newFollower(with, into.Pods, typed(stripPod), clients.core("pods", pods)),
 		newFollower(with, into.CiliumNodes, custom[local.CiliumNode], clients.custom(cilium, "ciliumnodes")),
 		newFollower(with, into.CiliumEndpoints, custom[local.CiliumEndpoint], clients.custom(cilium, "ciliumendpoints")),
-		newFollower(with, into.CiliumIdentities, custom[local.CiliumIdentity], clients.custom(cilium, "ciliumidentities")),
-	}, nil
+	), nil
 }
 
 // typed reads an object of a kind that Kubernetes itself has. The object is

@@ -26,6 +26,9 @@ type Options struct {
 	// OwnPodsOnly leaves out the pods of other nodes, also of what the API server
 	// sends. (It cannot select other kinds by the node.)
 	OwnPodsOnly bool
+	// ServicesOnly leaves out nodes, pods and what Cilium says of them: who publishes
+	// services and identities needs neither them nor the right to read them.
+	ServicesOnly bool
 	// LookAgain is how often a kind without a definition is looked for, a minute
 	// when 0. Every agent of a cluster does it, so it should not be much shorter.
 	LookAgain time.Duration

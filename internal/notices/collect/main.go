@@ -1,0 +1,212 @@
+// Command collect prints the licenses of all modules that are linked into the agent
+// of the image: those of the packages of cmd/mesh-agent on the image's platforms, and
+// of the standard library. It reads the module cache and asks nobody.
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// program is what the notices are of.
+const program = "github.com/mesh-agent/mesh-agent/cmd/mesh-agent"
+
+// architectures are those of the image.
+func architectures() []string { return []string{"amd64", "arm64"} }
+
+func main() {
+	if err := collect(os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "collecting the licenses of what is linked:", err)
+		os.Exit(1)
+	}
+}
+
+// collect writes the notices.
+func collect(to io.Writer) error {
+	parts, err := linked()
+	if err != nil {
+		return err
+	}
+	n := collection{numbers: make(map[string]int)}
+	for _, name := range slices.Sorted(maps.Keys(parts)) {
+		if err := n.add(name, parts[name]); err != nil {
+			return err
+		}
+	}
+	_, err = to.Write(n.text())
+	return err
+}
+
+// part is a module: where it is, and in which of its directories packages are that
+// are linked.
+type part struct {
+	root string
+	dirs []string
+}
+
+// standard is the name of the standard library. It has no version here: that is the
+// compiler's, and its license stays the same.
+const standard = "Go standard library"
+
+// linked are the modules of the program, as PATH VERSION.
+func linked() (map[string]*part, error) {
+	parts := make(map[string]*part)
+	for _, arch := range architectures() {
+		cmd := exec.Command("go", "list", "-deps", "-json=Dir,Standard,Root,Module", program)
+		cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH="+arch, "CGO_ENABLED=0")
+		var complaint bytes.Buffer
+		cmd.Stderr = &complaint
+		out, err := cmd.Output()
+		if err != nil {
+			return nil, fmt.Errorf("go list: %w: %s", err, complaint.String())
+		}
+		if err := read(out, parts); err != nil {
+			return nil, err
+		}
+	}
+	return parts, nil
+}
+
+// read adds the packages of an answer of go list.
+func read(answer []byte, parts map[string]*part) error {
+	for d := json.NewDecoder(bytes.NewReader(answer)); ; {
+		var p struct {
+			Dir, Root string
+			Standard  bool
+			Module    *struct {
+				Path, Version, Dir string
+				Main               bool
+			}
+		}
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("go list: %w", err)
+		}
+		name, root := standard, p.Root
+		switch {
+		case p.Standard:
+		case p.Module == nil:
+			return fmt.Errorf("the package in %s is of no module", p.Dir)
+		case p.Module.Main:
+			continue
+		default:
+			name, root = p.Module.Path+" "+p.Module.Version, p.Module.Dir
+		}
+		if parts[name] == nil {
+			parts[name] = &part{root: root}
+		}
+		parts[name].dirs = append(parts[name].dirs, p.Dir)
+	}
+}
+
+// collection is what was collected. The same text stands there once.
+type collection struct {
+	modules []string // lines, as they are written
+	texts   []string
+	owners  [][]string     // of each text, the files that are it
+	numbers map[string]int // of each text, from 1
+}
+
+// add adds the licenses of a module.
+func (n *collection) add(name string, p *part) error {
+	files, err := p.files()
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if len(files) == 0 {
+		return fmt.Errorf("%s: there is no license in %s: find out what it is", name, p.root)
+	}
+	var marks []string
+	for _, file := range files {
+		raw, err := os.ReadFile(filepath.Join(p.root, file))
+		if err != nil {
+			return err
+		}
+		text := plain(string(raw))
+		if n.numbers[text] == 0 {
+			n.texts, n.owners = append(n.texts, text), append(n.owners, nil)
+			n.numbers[text] = len(n.texts)
+		}
+		i := n.numbers[text]
+		n.owners[i-1] = append(n.owners[i-1], name+": "+file)
+		if mark := fmt.Sprintf("[%d]", i); !slices.Contains(marks, mark) {
+			marks = append(marks, mark)
+		}
+	}
+	n.modules = append(n.modules, name+" "+strings.Join(marks, " "))
+	return nil
+}
+
+// isNotice recognises the files by their names.
+var isNotice = regexp.MustCompile(`(?i)^(licen[cs]e|copying|copyright|notice|patents|unlicense)([-._].*)?$`)
+
+// files are those of the module's root and of every directory from there to a package
+// that is linked: some modules have code of others.
+func (p *part) files() ([]string, error) {
+	dirs := map[string]bool{p.root: true}
+	for _, dir := range p.dirs {
+		for ; len(dir) > len(p.root); dir = filepath.Dir(dir) {
+			dirs[dir] = true
+		}
+	}
+	var files []string
+	for dir := range dirs {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			if !e.Type().IsRegular() || filepath.Ext(e.Name()) == ".go" || !isNotice.MatchString(e.Name()) {
+				continue
+			}
+			file, err := filepath.Rel(p.root, filepath.Join(dir, e.Name()))
+			if err != nil {
+				return nil, err
+			}
+			files = append(files, filepath.ToSlash(file))
+		}
+	}
+	slices.SortFunc(files, func(a, b string) int {
+		return cmp.Or(strings.Count(a, "/")-strings.Count(b, "/"), strings.Compare(a, b))
+	})
+	return files, nil
+}
+
+// plain is a text without what differs for no reason between copies of a license: the
+// ends of lines, and empty lines around it.
+func plain(text string) string {
+	var lines []string
+	for line := range strings.Lines(strings.ReplaceAll(text, "\r\n", "\n")) {
+		lines = append(lines, strings.TrimRight(line, " \t\n"))
+	}
+	return strings.Trim(strings.Join(lines, "\n"), "\n") + "\n"
+}
+
+func (n *collection) text() []byte {
+	var b bytes.Buffer
+	b.WriteString("mesh-agent is made with the work of others. These modules are linked into it; the numbers are those of\n" +
+		"the licenses and notices that follow.\n\n")
+	for _, line := range n.modules {
+		b.WriteString(line + "\n")
+	}
+	for i, text := range n.texts {
+		fmt.Fprintf(&b, "\n%s\n[%d]\n", strings.Repeat("=", 80), i+1)
+		for _, owner := range n.owners[i] {
+			b.WriteString(owner + "\n")
+		}
+		b.WriteString("\n" + text)
+	}
+	return b.Bytes()
+}

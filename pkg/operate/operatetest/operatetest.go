@@ -1,0 +1,37 @@
+// Package operatetest gives tests an etcd with the users and roles of a mesh, so
+// that what they run has the rights of its mode and no others.
+package operatetest
+
+import (
+	"testing"
+
+	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/operate"
+)
+
+// StartProcess runs the etcd of a cluster in a process of its own until the end of
+// the test: with TLS, the users of [operate.Users], and authentication on.
+func StartProcess(t testing.TB, cluster string) *etcdtest.Process {
+	t.Helper()
+	p := etcdtest.StartProcess(t, etcdtest.WithTLS(etcdtest.NewCerts(t)))
+	e, err := kvstore.Reach(t.Context(), As(t, p, "root"), 0, kvstore.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if err := operate.Provision(t.Context(), e, cluster, "root", operate.Users(cluster)); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// As is the client configuration of a user.
+func As(t testing.TB, p *etcdtest.Process, user string) *kvstore.Config {
+	t.Helper()
+	cfg, err := kvstore.LoadConfig(p.ConfigFileOf(t, user))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
