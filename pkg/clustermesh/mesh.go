@@ -219,6 +219,7 @@ func (m *Mesh) params(name string) remotecluster.Params {
 		},
 		Lists:   m.Lists,
 		Timings: m.Timings,
+		Stretch: m.KVStore.Stretch,
 		Changed: m.bump,
 		Log:     m.Log,
 	}

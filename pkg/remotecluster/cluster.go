@@ -48,7 +48,7 @@ type Client interface {
 
 // Timings are the waits of a controller. Tests shorten them.
 type Timings struct {
-	RetryMin, RetryMax time.Duration // pause between attempts, grown exponentially, with jitter
+	RetryMin, RetryMax time.Duration // pause between attempts, grown exponentially, with jitter; Params.Stretch lengthens it
 	ConfigDeadline     time.Duration // how long a session waits for the cluster configuration
 	CanaryDeadline     time.Duration // how long a session waits for a canary
 	ConflictRetry      time.Duration // pause before a refused configuration is tried again unchanged
@@ -98,6 +98,9 @@ type Params struct {
 	Connect func(ctx context.Context, cfg *kvstore.Config) (Client, error)
 	Lists   *semaphore.Weighted // shared by all clusters; nil is no bound
 	Timings Timings
+	// Stretch lengthens the pauses between attempts by the size of the own cluster
+	// ([kvstore.Options.Stretch]); nil does not.
+	Stretch func(time.Duration) time.Duration
 	// CacheTTL is how long the cluster's service backends are used without
 	// contact; 0 is for ever.
 	CacheTTL time.Duration
@@ -123,6 +126,9 @@ func New(p Params) *Cluster {
 	if p.Load == nil {
 		p.Load = kvstore.LoadConfig
 	}
+	if p.Stretch == nil {
+		p.Stretch = func(d time.Duration) time.Duration { return d }
+	}
 	return &Cluster{Params: p, track: newTracker(p.Changed)}
 }
 
@@ -147,7 +153,7 @@ func (c *Cluster) Run(ctx context.Context, file string) {
 		if ctx.Err() != nil {
 			return
 		}
-		wait := pause.NextBackOff()
+		wait := c.Stretch(pause.NextBackOff())
 		if !errors.Is(err, context.Canceled) { // otherwise whoever owns the session stops, and so shall we in a moment
 			c.track.failed(err, wait)
 			c.Log.Debug("Not connected; what is known of the cluster is kept", "error", err, "retryIn", wait.Round(time.Millisecond))
