@@ -25,6 +25,7 @@ type Config struct {
 	ClusterName            string
 	ClusterID              uint32 `mapstructure:"cluster-id"`
 	MaxConnectedClusters   uint32
+	ClusterSize            uint32
 	NodeName               string
 	ClustermeshConfig      string
 	ClustermeshSyncTimeout time.Duration
@@ -71,6 +72,7 @@ func (c Config) Flags(f *pflag.FlagSet) {
 	f.String("cluster-name", c.ClusterName, "name of the own cluster")
 	f.Uint32("cluster-id", c.ClusterID, "ID of the own cluster: 1 to 255 (511 with --max-connected-clusters=511); 0 only observes")
 	f.Uint32("max-connected-clusters", c.MaxConnectedClusters, "how many clusters a mesh may have, 255 or 511: the same in all of them")
+	f.Uint32(clusterSizeFlag, c.ClusterSize, clusterSizeHelp)
 	f.String("node-name", c.NodeName, "name of this node")
 	f.String("clustermesh-config", c.ClustermeshConfig, "the mesh directory: one etcd client file per remote cluster")
 	f.Duration("clustermesh-sync-timeout", c.ClustermeshSyncTimeout, "how long readiness waits for clusters that do not answer")

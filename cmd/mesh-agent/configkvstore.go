@@ -52,6 +52,7 @@ func (c Config) kvstoreOptions() (kvstore.Options, error) {
 	o.LeaseTTL = c.KVStore.LeaseTTL
 	o.Beat = waiting.NewBeat(time.Second)
 	o.MaxConsecutiveQuorumErrors = int(c.KVStore.MaxConsecutiveQuorumErrors)
+	o.ClusterSize = c.givenSize
 	return o, err
 }
 

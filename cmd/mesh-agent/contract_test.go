@@ -481,7 +481,7 @@ func (c *contract) testCommands(t *testing.T) {
 		args, code, says := row[:len(row)-2], row[len(row)-2], strings.ReplaceAll(row[len(row)-1], "_", " ")
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			t.Parallel()
-			out, errs, got := c.call(args...)
+			out, errs, got := c.execute(args...)
 			if strconv.Itoa(got) != code {
 				t.Errorf("exit %d, not %s", got, code)
 			}
@@ -521,7 +521,7 @@ func (c *contract) testResources(t *testing.T) {
 		t.Run(plural, func(t *testing.T) {
 			t.Parallel()
 			ok := func(args ...string) string {
-				out, errs, code := c.call(args...)
+				out, errs, code := c.execute(args...)
 				if code != exitOK || out == "" {
 					t.Errorf("%v: exit %d, %s", args, code, errs)
 				}

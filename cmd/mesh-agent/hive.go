@@ -124,10 +124,12 @@ func viewCell() cell.Cell {
 			allocator.New,
 			ipcache.New,
 			findings.New,
+			newClusterSize,
 			func(c Config, n *nodes.Nodes, s *services.Services, i *allocator.Identities, ips *ipcache.Cache) (*clustermesh.View, error) {
 				return clustermesh.NewView(c.local(), n, s, i, ips)
 			},
 		),
+		cell.Invoke(showClusterSize),
 	)
 }
 

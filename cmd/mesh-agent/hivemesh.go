@@ -37,7 +37,7 @@ func runs(jobs job.Group, name string, run func(context.Context) error) {
 }
 
 func newMesh(
-	c Config, v *clustermesh.View, from *local.Cluster, of *kvstore.Metrics, sources *store.Metrics, reg prometheus.Registerer, h cell.Health, log *slog.Logger,
+	c Config, v *clustermesh.View, from *local.Cluster, size clusterSize, of *kvstore.Metrics, sources *store.Metrics, reg prometheus.Registerer, h cell.Health, log *slog.Logger,
 ) (*clustermesh.Mesh, error) {
 	opts, err := c.kvstoreOptions()
 	if err != nil {
@@ -51,7 +51,7 @@ func newMesh(
 	if err != nil {
 		return nil, fmt.Errorf("--%s: %w", remoteBudget, err)
 	}
-	opts.Metrics = of
+	opts.Metrics, opts.ClusterSize = of, size
 	if c.Local.given() {
 		v.Described = describedBy(from)
 	}

@@ -25,14 +25,14 @@ func mirrorCell() cell.Cell {
 }
 
 func newMirror(
-	c Config, w *kvstore.Durable, of *kvstore.Metrics, sources *store.Metrics, writing *store.SyncMetrics,
+	c Config, size clusterSize, w *kvstore.Durable, of *kvstore.Metrics, sources *store.Metrics, writing *store.SyncMetrics,
 	reg prometheus.Registerer, h cell.Health, log *slog.Logger,
 ) (*mirror.Mirror, error) {
 	opts, err := c.kvstoreOptions()
 	if err != nil {
 		return nil, fmt.Errorf("--kvstore-opt: %w", err)
 	}
-	opts.Metrics, opts.ConfigPath, opts.Addresses = of, "", nil
+	opts.Metrics, opts.ClusterSize, opts.ConfigPath, opts.Addresses = of, size, "", nil
 	m, err := mirror.New(mirror.Params{
 		Directory: c.ClustermeshConfig, Local: c.local(), Writer: w, Remotes: opts, CacheTTL: c.ClustermeshCacheTTL,
 		ReadyTimeout: c.Mirror.ReadyTimeout, SyncTimeout: c.Mirror.SyncTimeout,

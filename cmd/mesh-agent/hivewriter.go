@@ -39,7 +39,7 @@ func awaitKVStore(ctx context.Context, w *kvstore.Durable, timeout time.Duration
 
 // newWriter returns nil where nothing is written: there is no kvstore, or nothing
 // to say.
-func newWriter(m mode, c Config, of *kvstore.Metrics, log *slog.Logger) (*kvstore.Durable, error) {
+func newWriter(m mode, c Config, size clusterSize, of *kvstore.Metrics, log *slog.Logger) (*kvstore.Durable, error) {
 	opts, err := c.kvstoreOptions()
 	if err != nil {
 		return nil, fmt.Errorf("--kvstore-opt: %w", err)
@@ -50,7 +50,7 @@ func newWriter(m mode, c Config, of *kvstore.Metrics, log *slog.Logger) (*kvstor
 	if m == modeMirror {
 		mirrorLimits(&opts, c.KVStoreOpt)
 	}
-	opts.Metrics, opts.Log = of, log
+	opts.Metrics, opts.ClusterSize, opts.Log = of, size, log
 	own := opts
 	return kvstore.NewDurable(own.Config, opts), nil
 }

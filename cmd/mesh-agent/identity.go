@@ -22,7 +22,7 @@ func (c *cli) identityCommand() *cobra.Command {
 		"--cluster, by its client file in the mesh directory.\n\n" +
 		"Exit code 0: there is an answer. 1: it is not a good one. 2: wrong usage, or the kvstore does not answer."
 	f := cmd.PersistentFlags()
-	k.settings.register(f, "clustermesh-config", "kvstore-opt", "cluster-name", "cluster-id", "max-connected-clusters",
+	k.settings.register(f, "clustermesh-config", "kvstore-opt", "cluster-name", "cluster-id", "max-connected-clusters", clusterSizeFlag,
 		"node-ip", "kvstore-connectivity-timeout", "kvstore-lease-ttl", "kvstore-periodic-sync")
 	f.StringVar(&k.cluster, "cluster", "", "read the kvstore of this remote cluster")
 	f.DurationVar(&k.timeout, "timeout", 10*time.Second, "how long to wait for each endpoint, and for each answer")

@@ -56,7 +56,7 @@ func (c *cli) kvStatusCommand(k *kvChoice) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			st, reached := t.status(cmd.Context(), time.Now)
+			st, reached := t.status(cmd.Context(), c.now)
 			out := cmd.OutOrStdout()
 			if err := answer(out, printer.StyleFor(out, c.getenv), format, st, st.page); err != nil {
 				return err

@@ -30,7 +30,7 @@ func kvServer(t *testing.T) *etcdtest.Server {
 		Endpoints: []wire.Endpoint{{Addresses: []string{"10.2.1.10"}}},
 	}
 	s.Put(t,
-		wire.HeartbeatKey, string(wire.EncodeTimestamp(time.Now())),
+		wire.HeartbeatKey, string(wire.EncodeTimestamp(began)),
 		"cilium/cluster-config/c2", `{"id":2,"capabilities":{}}`,
 		"cilium/state/nodes/v1/c2/n1", `{"Name":"n1"}`,
 		"cilium/state/nodes/v1/c2/n2", "two\nlines",
@@ -180,7 +180,7 @@ func TestAReaderWithFewRights(t *testing.T) {
 func TestAnOldHeartbeat(t *testing.T) {
 	t.Parallel()
 	s := etcdtest.Start(t)
-	s.Put(t, wire.HeartbeatKey, string(wire.EncodeTimestamp(time.Now().Add(-time.Hour))))
+	s.Put(t, wire.HeartbeatKey, string(wire.EncodeTimestamp(began.Add(-time.Hour))))
 	if got := kv(s.Endpoint(), "status"); got.code != exitUnwell || !strings.Contains(got.out, "the heartbeat is 1h old") {
 		t.Errorf("%+v", got)
 	}

@@ -111,17 +111,18 @@ func exitCode(err error) int {
 // cli makes the commands. It holds what tests replace.
 type cli struct {
 	getenv                       func(string) string
-	environ                      func() []string // all variables, as os.Environ
-	defaultSocket, defaultServer string          // where an agent is looked for
-	poll                         time.Duration   // between two looks at the status while waiting
-	server, socket               string          // the flags that choose the agent
+	environ                      func() []string  // all variables, as os.Environ
+	defaultSocket, defaultServer string           // where an agent is looked for
+	poll                         time.Duration    // between two looks at the status while waiting
+	now                          func() time.Time // by which a heartbeat is judged
+	server, socket               string           // the flags that choose the agent
 	troubleshooting              troubleshoot.Options
 }
 
 // newRootCommand returns the whole command line: run, the commands that ask a
 // running agent, and extra ones.
 func newRootCommand(run *cobra.Command, extra ...*cobra.Command) *cobra.Command {
-	c := &cli{getenv: os.Getenv, environ: os.Environ, poll: 500 * time.Millisecond}
+	c := &cli{getenv: os.Getenv, environ: os.Environ, poll: 500 * time.Millisecond, now: time.Now}
 	return c.root(append([]*cobra.Command{run}, extra...)...)
 }
 

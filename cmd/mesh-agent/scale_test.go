@@ -49,6 +49,9 @@ func (a *process) metrics() map[string]float64 {
 // A mesh is as large as its cluster IDs allow: 254 others.
 func TestAsManyClustersAsThereAreIDs(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	const clusters, own = 254, 8
 	m := simulateAll(t, smallClusters(clusters, own))
 	a := startAgent(t, m.Dir(), "--cluster-name", "own", "--cluster-id", "255")

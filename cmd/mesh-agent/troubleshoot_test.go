@@ -27,6 +27,7 @@ import (
 func troubleshooter() command {
 	c := with(nil, "/nonexistent/agent.sock", "127.0.0.1:1")
 	c.cli.troubleshooting = troubleshoot.Options{
+		Now: began,
 		Timings: troubleshoot.Timings{
 			Resolve: 20 * time.Second, Dial: 20 * time.Second, TLS: 20 * time.Second,
 			Etcd: 20 * time.Second, Read: 20 * time.Second, Total: time.Minute,
@@ -42,7 +43,7 @@ func troubleshooter() command {
 func plainCluster(t *testing.T, name, without string) *etcdtest.Server {
 	t.Helper()
 	s := etcdtest.Start(t)
-	s.Put(t, wire.HeartbeatKey, string(wire.EncodeTimestamp(time.Now())), wire.ClusterConfigKey(name), `{"id":2,"capabilities":{}}`)
+	s.Put(t, wire.HeartbeatKey, string(wire.EncodeTimestamp(began)), wire.ClusterConfigKey(name), `{"id":2,"capabilities":{}}`)
 	if without != "" {
 		s.Delete(t, without)
 	}
@@ -56,7 +57,7 @@ func brokenClusters(t *testing.T) (files map[string]string) {
 	certs, others := etcdtest.NewCerts(t), etcdtest.NewCerts(t)
 	cert, key := certs.Client(t, "remote")
 	foreign, foreignKey := others.Client(t, "remote")
-	now := time.Now()
+	now := began
 	soon, soonKey := certs.Client(t, "soon", pki.Valid(now.Add(-time.Hour), now.Add(9*24*time.Hour+time.Hour)))
 	secure := etcdtest.Start(t, etcdtest.WithTLS(certs))
 	secure.Put(t, wire.HeartbeatKey, string(wire.EncodeTimestamp(now)), wire.ClusterConfigKey("soon"), `{"id":2,"capabilities":{}}`)

@@ -78,7 +78,7 @@ func toKVStore(st remotecluster.Status, now time.Time) *KVStore {
 		Failures: st.Failures, LastFailure: timeOrNull(st.LastFailure), LastError: st.LastError,
 		ConnectedSince: timeOrNull(st.ConnectedSince), LastEvent: timeOrNull(st.LastEvent),
 	}
-	k.HeartbeatAgeSeconds = heartbeatAge(st)
+	k.HeartbeatAgeSeconds, k.ProbeInterval = heartbeatAge(st), st.ProbeInterval.Seconds()
 	k.Synced, k.Counts, k.Rejected, k.Freshness = bySource(st.Sources, now)
 	k.Refusals = toRefusals(st.Sources)
 	return k
@@ -97,7 +97,7 @@ func heartbeatAge(st remotecluster.Status) *float64 {
 func writtenKVStore(st kvstore.Status) *KVStore {
 	k := &KVStore{
 		State: string(remotecluster.Connecting), Ready: st.Connected, Connected: st.Connected, WriteOnly: true,
-		Endpoints: []string{}, LastError: st.LastError, LastFailure: timeOrNull(st.LastErrorAt), ConnectedSince: timeOrNull(st.ConnectedSince),
+		Endpoints: []string{}, ProbeInterval: st.ProbeInterval.Seconds(), LastError: st.LastError, LastFailure: timeOrNull(st.LastErrorAt), ConnectedSince: timeOrNull(st.ConnectedSince),
 		Refusals: []Refusal{},
 	}
 	if st.Endpoint != "" {

@@ -113,6 +113,7 @@ type KVStore struct {
 	WriteOnly           bool                  `json:"writeOnly" doc:"It is written to, and nothing of it is shown: then nothing of it is synced, fresh or counted."`
 	Lease               string                `json:"lease" doc:"Empty: who only reads has none."`
 	HeartbeatAgeSeconds *float64              `json:"heartbeatAgeSeconds" doc:"Since the heartbeat was last seen to be written, or since the connection began; null while there is none."`
+	ProbeInterval       float64               `json:"probeIntervalSeconds,omitempty" doc:"Seconds between two reads that confirm the connection; more with more nodes in the cluster. Absent without a connection."`
 	Synced              ByResource[bool]      `json:"synced"`
 	Counts              ByResource[int]       `json:"counts"`
 	Rejected            ByResource[int]       `json:"rejected"`

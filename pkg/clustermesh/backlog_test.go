@@ -190,6 +190,9 @@ func BenchmarkBacklog(b *testing.B) {
 // cost 10 times what a bare watch does. The best of three turns counts, since
 // others on the machine disturb both alike.
 func TestABacklogIsDrainedAboutAsFastAsItArrives(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	const changes, turns, bound = 10_000, 3, 0.2
 	b := newBacklog(t, changes)
 	best := 0.0

@@ -24,6 +24,7 @@ type collector struct {
 	age         *prometheus.Desc
 	lag         *prometheus.Desc
 	heartbeat   *prometheus.Desc
+	interval    *prometheus.Desc
 	syncTime    *prometheus.Desc
 	revocations *prometheus.Desc
 	policy      *prometheus.Desc
@@ -60,6 +61,7 @@ func NewCollector(m Observed) prometheus.Collector {
 		age:         desc("remote_cluster_age_seconds", "Seconds since the entries were last known to equal the remote's.", cluster, resource),
 		lag:         desc("remote_cluster_lag_seconds", "How long the latest batches of events took from their receipt until they were visible.", cluster, resource),
 		heartbeat:   desc("remote_cluster_heartbeat_age_seconds", "Seconds since the cluster's heartbeat was last seen to be written, or since the connection began.", cluster),
+		interval:    desc("remote_cluster_probe_interval_seconds", "Seconds between two reads that confirm what is known of the cluster; more with more nodes in the own one.", cluster),
 		syncTime:    desc("remote_cluster_sync_duration_seconds", "How long the first complete list took.", cluster, resource),
 		revocations: desc("remote_cluster_cache_revocations", "How often the service backends were taken out of use for want of contact.", cluster),
 		policy:      desc("remote_cluster_policy_state", "What the disconnect policy says of the service backends: 0 keep, 1 demote, 2 withdraw.", cluster),
@@ -73,7 +75,7 @@ func NewCollector(m Observed) prometheus.Collector {
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		c.clusters, c.ready, c.failures, c.lastFailure, c.entries, c.rejected, c.age, c.lag, c.heartbeat, c.syncTime, c.revocations, c.policy, c.panics,
+		c.clusters, c.ready, c.failures, c.lastFailure, c.entries, c.rejected, c.age, c.lag, c.heartbeat, c.interval, c.syncTime, c.revocations, c.policy, c.panics,
 		c.sessions, c.users, c.opened,
 	} {
 		ch <- d
@@ -106,6 +108,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(c.panics, prometheus.CounterValue, float64(s.Panics), s.Name)
 		if s.Connected || !s.Heartbeat.Seen.IsZero() {
 			gauge(c.heartbeat, s.Heartbeat.Age.Seconds(), s.Name)
+		}
+		if s.ProbeInterval > 0 {
+			gauge(c.interval, s.ProbeInterval.Seconds(), s.Name)
 		}
 		if s.Outlook != nil {
 			gauge(c.policy, float64(s.Outlook.State), s.Name)

@@ -223,6 +223,7 @@ func (m *Mesh) params(name string) remotecluster.Params {
 		Lists:   m.Lists,
 		Batches: m.Batches,
 		Timings: m.Timings,
+		Stretch: m.KVStore.Stretch,
 		Changed: m.bump,
 		Log:     m.Log,
 	}

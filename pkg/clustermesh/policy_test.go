@@ -215,6 +215,9 @@ func TestAnApiserverThatComesBackHealthyDuringARollingUpgradeCausesNoFlap(t *tes
 // was demoted is not used again for each moment in which its server is up.
 func TestAnApiserverThatIsUpForLessThanRestoreDoesNotReturn(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	d := delays(time.Second, 0)
 	d.Restore = 6 * time.Second
 	w, c1, _, _ := policed(t, d)
@@ -239,6 +242,9 @@ func TestAnApiserverThatIsUpForLessThanRestoreDoesNotReturn(t *testing.T) {
 
 func TestAClusterWhoseWriterIsSilentIsDemotedAndNotWithdrawn(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	d := delays(2*time.Second, 10*time.Second) // a restart takes less
 	d.Silence = 2 * time.Second
 	w, c1, _, _ := policed(t, d)

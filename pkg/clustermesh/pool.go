@@ -32,8 +32,10 @@ type client interface {
 type pool struct {
 	connect func(ctx context.Context, cfg *kvstore.Config, attempt int) (client, error)
 	begin   func(*session) // runs the session's live; set before connect is used
-	// retryMin and retryMax bound a cluster's own pause between attempts.
+	// retryMin and retryMax bound a cluster's own pause between attempts, and
+	// stretch lengthens it ([kvstore.Options.Stretch]).
 	retryMin, retryMax time.Duration
+	stretch            func(time.Duration) time.Duration
 
 	mu     sync.Mutex
 	places map[[32]byte]*place
@@ -88,7 +90,7 @@ func newPool(o kvstore.Options, retryMin, retryMax time.Duration) *pool {
 		connect: func(ctx context.Context, cfg *kvstore.Config, attempt int) (client, error) {
 			return kvstore.Connect(ctx, cfg, attempt, o)
 		},
-		retryMin: retryMin, retryMax: retryMax,
+		retryMin: retryMin, retryMax: retryMax, stretch: o.Stretch,
 		places: make(map[[32]byte]*place),
 		of:     make(map[string]*place),
 	}
@@ -243,7 +245,7 @@ func (s *session) failed(err error) {
 	s.err = err
 	s.retire()
 	if len(s.handles) > 0 {
-		s.place.due = time.Now().Add(s.place.pause.NextBackOff())
+		s.place.due = time.Now().Add(s.pool.stretch(s.place.pause.NextBackOff()))
 	}
 }
 

@@ -352,3 +352,28 @@ func TestThePauseBeginsAnewAfterASync(t *testing.T) {
 		h.Close()
 	})
 }
+
+// TestTheSharedPauseGrowsWithTheOwnCluster counts the attempts of one cluster, whose
+// own pauses are shorter than the shared ones.
+func TestTheSharedPauseGrowsWithTheOwnCluster(t *testing.T) {
+	inBasin(t, func(t *testing.T, b *basin) {
+		b.refuse = errors.New("refused")
+		nodes := 6
+		b.stretch = kvstore.Options{ClusterSize: func() int { return nodes }}.Stretch
+		attempts := func() (n int) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			for ; ctx.Err() == nil; n++ {
+				if _, err := b.join(ctx, "a", content(1)); err == nil {
+					t.Fatal("connected")
+				}
+			}
+			return n
+		}
+		few := attempts()
+		nodes = 5000                                                                  // counted meanwhile
+		if many := attempts(); few < 1200 || few > 1210 || many < 280 || many > 290 { // 3 s, 12.8 s
+			t.Errorf("%d attempts in an hour, with 5,000 nodes %d", few, many)
+		}
+	})
+}

@@ -31,6 +31,9 @@ func TestAReconnectWritesNothing(t *testing.T) {
 	t.Parallel()
 	c := sim.Default("c1", 1)
 	c.Nodes, c.Services, c.Identities, c.Addresses = 100, 100, 500, 50_000
+	if testing.Short() {
+		c.Addresses /= 10
+	}
 	c1, err := sim.Open(t.Context(), c, sim.Options{Plain: true})
 	must(t, err)
 	t.Cleanup(func() { must(t, c1.Close()) })

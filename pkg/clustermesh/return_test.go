@@ -13,6 +13,9 @@ import (
 // longest. The timings are those of production.
 func TestBackWithinTenSeconds(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	w := newWorld(t, func(p *Params) {
 		p.KVStore, p.Timings = kvstore.DefaultOptions(), remotecluster.DefaultTimings()
 	})

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 )
 
 // dialer opens the connections of one session. It resolves the host aliases of
@@ -20,7 +22,10 @@ import (
 type dialer struct {
 	aliases map[string][]netip.Addr
 	dial    func(ctx context.Context, network, addr string) (net.Conn, error)
-	timeout time.Duration // for a dial whose context has no deadline
+	timeout time.Duration // for a connection, with its TLS handshake
+
+	// spread is the time over which a lost connection is restored; 0 is at once.
+	spread func() time.Duration
 
 	received atomic.Int64 // bytes, on all connections
 
@@ -29,6 +34,8 @@ type dialer struct {
 	lastErr error                 // why the last attempt failed; nil after one that worked
 	trying  string                // what is being attempted right now
 	notify  func(error)           // told of each failure; may be nil
+	before  bool                  // there was a connection before
+	until   time.Time             // when the connection that is being made must be open
 }
 
 func newDialer(c *Config, o Options) *dialer {
@@ -36,6 +43,7 @@ func newDialer(c *Config, o Options) *dialer {
 		aliases: make(map[string][]netip.Addr),
 		dial:    o.Dial,
 		timeout: o.Timings.Dial,
+		spread:  o.reconnectSpread,
 		good:    make(map[string]netip.Addr),
 	}
 	for _, a := range c.HostAliases {
@@ -47,9 +55,15 @@ func newDialer(c *Config, o Options) *dialer {
 	return d
 }
 
-// DialContext connects to an address as gRPC has it: host:port or unix:path.
+// DialContext connects to an address as gRPC has it: host:port or unix:path. The
+// session's first connection is made at once; the others wait for their turn.
 func (d *dialer) DialContext(ctx context.Context, addr string) (net.Conn, error) {
+	if err := d.turn(ctx, addr); err != nil {
+		return nil, err
+	}
 	d.begin("connecting to " + addr)
+	ctx, cancel := d.bound(ctx)
+	defer cancel()
 	conn, err := d.connect(ctx, addr)
 	if err != nil {
 		d.failedUnlessCancelled(ctx, err)
@@ -57,6 +71,39 @@ func (d *dialer) DialContext(ctx context.Context, addr string) (net.Conn, error)
 	}
 	d.begin("")
 	return conn, nil
+}
+
+// turn waits before a connection is made again. A server that was restarted has lost
+// those of all nodes at the same moment: each comes back at a moment of its own.
+func (d *dialer) turn(ctx context.Context, addr string) error {
+	d.mu.Lock()
+	again := d.before
+	d.before = true
+	d.mu.Unlock()
+	spread := d.spread()
+	if deadline, ok := ctx.Deadline(); ok { // what is left of it is for connecting
+		spread = min(spread, time.Until(deadline)-d.timeout)
+	}
+	if !again || spread <= 0 {
+		return nil
+	}
+	d.begin(fmt.Sprintf("waiting to connect to %s again, at a moment within %s, so that all nodes do not come at once", addr, spread.Round(time.Second/10)))
+	return waiting.Sleep(ctx, rand.N(spread))
+}
+
+// bound begins the time that a connection may take to be opened.
+func (d *dialer) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	d.mu.Lock()
+	d.until = time.Now().Add(d.timeout)
+	d.mu.Unlock()
+	return d.bounded(ctx)
+}
+
+// bounded is the context of what belongs to opening a connection, which bound began.
+func (d *dialer) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return context.WithDeadline(ctx, d.until)
 }
 
 func (d *dialer) connect(ctx context.Context, addr string) (net.Conn, error) {

@@ -51,13 +51,13 @@ func TestDialAliasSharesTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &dialLog{answers: map[string]bool{"10.0.0.1:2379": false, "10.0.0.2:2379": false, "[fd00::1]:2379": false}}
 		d := aliasDialer(l, "10.0.0.1", "10.0.0.2", "fd00::1")
-		ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		_, err := d.DialContext(ctx, "c2.mesh.cilium.io:2379")
 		contains(t, err, "host alias c2.mesh.cilium.io", "10.0.0.1:2379 is silent", "10.0.0.2", "[fd00::1]")
 		for i, w := range l.waited {
-			if w != 2*time.Second {
-				t.Errorf("attempt %d had %s, want 2s", i, w)
+			if w != time.Second {
+				t.Errorf("attempt %d had %s, want 1s", i, w)
 			}
 		}
 		contains(t, d.trouble(), "is silent")

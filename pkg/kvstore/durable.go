@@ -56,7 +56,7 @@ func NewDurable(load func() (*Config, error), o Options) *Durable {
 }
 
 // Run keeps a session, until the context or [Durable.Close] ends it. It is called
-// once.
+// once. The pauses between attempts grow with the own cluster ([Options.Stretch]).
 func (d *Durable) Run(ctx context.Context) error {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = d.opts.Timings.BackoffMax/10, d.opts.Timings.BackoffMax
@@ -73,7 +73,7 @@ func (d *Durable) Run(ctx context.Context) error {
 		default:
 			d.log.Warn("Cannot connect to the kvstore, trying again", "error", err)
 		}
-		if err := waiting.Sleep(ctx, pause.NextBackOff()); err != nil {
+		if err := waiting.Sleep(ctx, d.opts.Stretch(pause.NextBackOff())); err != nil {
 			return err
 		}
 	}

@@ -147,6 +147,10 @@ const (
 	connectionWindow = 8 << 20
 )
 
+// turnLimit is how long a connection may wait for its turn, besides the time that it
+// takes: enough for a million nodes.
+const turnLimit = 20 * time.Second
+
 // open makes the etcd client; with a user name, it also authenticates.
 func (e *Etcd) open(ctx context.Context, cfg *Config) error {
 	transport, err := cfg.fields.transport(e.endpoint, e.dialer)
@@ -175,7 +179,7 @@ func (e *Etcd) open(ctx context.Context, cfg *Config) error {
 			Backoff: backoff.Config{
 				BaseDelay: e.opts.Timings.BackoffMax / 10, Multiplier: 1.6, Jitter: 0.2, MaxDelay: e.opts.Timings.BackoffMax,
 			},
-			MinConnectTimeout: e.opts.Timings.Dial,
+			MinConnectTimeout: e.opts.Timings.Dial + turnLimit, // the dialer bounds each part
 		}),
 	}
 	// New has no context but that of the whole session.

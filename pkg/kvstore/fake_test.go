@@ -49,11 +49,17 @@ func (f *fake) start(t testing.TB, o Options) *Etcd {
 	if err != nil {
 		t.Fatal(err)
 	}
+	f.serve(t, l)
+	return connect(t, addresses(t, "http://"+l.Addr().String()), o)
+}
+
+// serve serves the fake until the end of the test.
+func (f *fake) serve(t testing.TB, l net.Listener) {
+	t.Helper()
 	s := grpc.NewServer(grpc.MaxSendMsgSize(1 << 30))
 	pb.RegisterKVServer(s, f)
 	pb.RegisterWatchServer(s, f)
 	pb.RegisterMaintenanceServer(s, f)
 	go func() { _ = s.Serve(l) }()
 	t.Cleanup(s.Stop)
-	return connect(t, addresses(t, "http://"+l.Addr().String()), o)
 }

@@ -71,8 +71,10 @@ type Options struct {
 	// NoLockQuorumCheck leaves out the linearizable read before a lock is taken.
 	NoLockQuorumCheck bool
 
-	// ClusterSize returns the number of nodes of the own cluster, which
-	// stretches the intervals of the watchdog. Nil means one node.
+	// ClusterSize returns the number of nodes of the own cluster at this moment,
+	// which stretches the intervals of the watchdog and the pauses after lost
+	// connections ([Options.Stretch]). It is called often, by any goroutine. Nil,
+	// or less than one, means one node.
 	ClusterSize func() int
 	// Beat has the watchdogs of all sessions with these options ask at the same
 	// moments; nil: each when it likes.
@@ -103,11 +105,11 @@ type Timings struct {
 	StaleLock      time.Duration // a lock that is held for longer is reported
 	WatchOpen      time.Duration // until the server has confirmed a watch
 	Probe          time.Duration // one linearizable read of the watchdog
-	ProbeInterval  time.Duration // between two of them, spread by a tenth; × ln(1+nodes)/2 when that is more
+	ProbeInterval  time.Duration // between two of them, spread by a tenth, stretched as Stretch says
 	StatusInterval time.Duration // between two questions about the endpoint, × ln(1+nodes)
 	StatusRetry    time.Duration // the same while failing, × ln(1+nodes)
 	HeartbeatLimit time.Duration // a heartbeat older than this is stale
-	BackoffMax     time.Duration // between two attempts to restore the connection
+	BackoffMax     time.Duration // between two attempts to restore the connection, stretched as Stretch says
 	Close          time.Duration // of Close
 }
 
@@ -236,20 +238,4 @@ func (o Options) Config() (*Config, error) {
 		return c, err
 	}
 	return c.WithEndpoints(o.Addresses...)
-}
-
-// probeInterval is the time between two probes, before it is spread: thousands of
-// agents ask less often, each.
-func (o Options) probeInterval() time.Duration {
-	return max(o.Timings.ProbeInterval, o.scaled(o.Timings.ProbeInterval)/2)
-}
-
-// scaled stretches an interval by the size of the own cluster, so that many
-// agents do not overload an endpoint.
-func (o Options) scaled(d time.Duration) time.Duration {
-	n := 1
-	if o.ClusterSize != nil {
-		n = max(1, o.ClusterSize())
-	}
-	return time.Duration(float64(d) * math.Log1p(float64(n)))
 }

@@ -1,7 +1,6 @@
 package kvstore
 
 import (
-	"math"
 	"testing"
 	"time"
 
@@ -134,21 +133,6 @@ func TestEndpointsHaveAPartInTheHash(t *testing.T) {
 	}
 }
 
-func TestIntervalsGrowWithTheCluster(t *testing.T) {
-	t.Parallel()
-	for nodes, want := range map[int]time.Duration{ // spec kvstore.md, Status
-		0: 20 * time.Second, 1: 20 * time.Second, 128: 2*time.Minute + 25*time.Second, 8192: 4*time.Minute + 30*time.Second,
-	} {
-		o := Options{ClusterSize: func() int { return nodes }}
-		if got := o.scaled(30 * time.Second); math.Abs((got - want).Seconds()) > 1 {
-			t.Errorf("%d nodes: %s, want %s", nodes, got, want)
-		}
-	}
-	if got := (Options{}).scaled(time.Second); got != (Options{ClusterSize: func() int { return 1 }}).scaled(time.Second) {
-		t.Errorf("unknown size: %s", got)
-	}
-}
-
 func TestCheckLeaseTTL(t *testing.T) {
 	t.Parallel()
 	for d, ok := range map[time.Duration]bool{
@@ -157,16 +141,6 @@ func TestCheckLeaseTTL(t *testing.T) {
 	} {
 		if err := CheckLeaseTTL(d); (err == nil) != ok {
 			t.Errorf("%s: %v", d, err)
-		}
-	}
-}
-
-func TestProbesOfManyAgentsAreFarApart(t *testing.T) {
-	t.Parallel()
-	for nodes, want := range map[int]float64{0: 10, 1: 10, 6: 10, 128: 24.3, 8192: 45} {
-		o := Options{Timings: DefaultTimings(), ClusterSize: func() int { return nodes }}
-		if got := o.probeInterval().Seconds(); math.Abs(got-want) > 0.1 {
-			t.Errorf("%d nodes: every %.1f s, want %.1f", nodes, got, want)
 		}
 	}
 }

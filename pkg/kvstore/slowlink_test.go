@@ -2,25 +2,29 @@ package kvstore
 
 import (
 	"context"
+	"fmt"
 	"net"
-	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"google.golang.org/grpc/test/bufconn"
 )
 
 // slowLink is a network that delivers few bytes at a time once it is told to.
 type slowLink struct {
+	to    func(context.Context) (net.Conn, error)
 	mu    sync.Mutex
 	pause time.Duration // after each piece
 }
 
 const piece = 4 << 10
 
-func (l *slowLink) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+func (l *slowLink) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	conn, err := l.to(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -49,42 +53,51 @@ func (c *slowConn) Read(b []byte) (int, error) {
 
 // A page that takes long over a slow link delays the watchdog's reads beyond
 // their deadline. The session must not end for that, or the list would begin
-// again for ever.
+// again for ever. Link and clock are those of a bubble, so that nothing else is slow.
 func TestASlowLinkEndsNoSession(t *testing.T) {
 	t.Parallel()
-	srv := etcdtest.Start(t)
-	value := strings.Repeat("x", 50<<10)
-	for i := range 20 {
-		srv.Put(t, "p/"+string(rune('A'+i)), value)
-	}
-	var link slowLink
-	o := quick()
-	o.Dial, o.Timings.Probe = link.dial, 200*time.Millisecond
-	e := connect(t, addresses(t, srv.Endpoint()), o)
-	var got probes
-	done := run(t.Context(), e, got.add)
-	until(t, "a probe", func() bool { _, n := got.last(); return n > 0 })
-	link.slow(20 * time.Millisecond) // 1 MB takes 5 s at least, and what is on its way longer than a probe may
-	count := 0
-	if _, err := e.List(t.Context(), "p/", func(p Page) error { count += len(p.Items); return nil }); err != nil || count != 20 {
-		t.Fatalf("%d of 20 keys: %v", count, err)
-	}
-	failed := 0
-	got.mu.Lock()
-	for _, p := range got.all {
-		if p.Err != nil {
-			failed++
+	synctest.Test(t, func(t *testing.T) {
+		page := &pb.RangeResponse{Header: header(10), Count: 20}
+		for i := range page.Count {
+			page.Kvs = append(page.Kvs, &mvccpb.KeyValue{Key: fmt.Appendf(nil, "p/%02d", i), Value: make([]byte, 50<<10), ModRevision: 5})
 		}
-	}
-	got.mu.Unlock()
-	if failed <= o.MaxConsecutiveQuorumErrors {
-		t.Errorf("%d probes failed: the link was not slow enough to show anything", failed)
-	}
-	link.slow(0)
-	until(t, "a probe that succeeds", func() bool { p, _ := got.last(); return p.Err == nil })
-	select {
-	case err := <-done:
-		t.Errorf("the session ended: %v", err)
-	default:
-	}
+		f := &fake{watchFn: script(confirmed()), rangeFn: func(_ int64, r *pb.RangeRequest) (*pb.RangeResponse, error) {
+			if string(r.GetKey()) == "p/" {
+				return page, nil
+			}
+			return &pb.RangeResponse{Header: header(10)}, nil
+		}}
+		server := bufconn.Listen(1 << 20)
+		link := slowLink{to: server.DialContext}
+		f.serve(t, server)
+		o := quick()
+		o.Dial, o.Timings.Probe = link.dial, 200*time.Millisecond
+		e := connect(t, addresses(t, "http://c2.mesh.test:2379"), o)
+		var got probes
+		done := run(t.Context(), e, got.add)
+		until(t, "a probe", func() bool { _, n := got.last(); return n > 0 })
+		link.slow(20 * time.Millisecond) // 1 MB takes 5 s, and what is on its way longer than a probe may
+		count := 0
+		if _, err := e.List(t.Context(), "p/", func(p Page) error { count += len(p.Items); return nil }); err != nil || count != 20 {
+			t.Fatalf("%d of 20 keys: %v", count, err)
+		}
+		failed := 0
+		got.mu.Lock()
+		for _, p := range got.all {
+			if p.Err != nil {
+				failed++
+			}
+		}
+		got.mu.Unlock()
+		if failed <= o.MaxConsecutiveQuorumErrors {
+			t.Errorf("%d probes failed: the link was not slow enough to show anything", failed)
+		}
+		link.slow(0)
+		until(t, "a probe that succeeds", func() bool { p, _ := got.last(); return p.Err == nil })
+		select {
+		case err := <-done:
+			t.Errorf("the session ended: %v", err)
+		default:
+		}
+	})
 }

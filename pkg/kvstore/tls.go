@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -103,11 +104,16 @@ type watchedCredentials struct {
 // ClientHandshake implements [credentials.TransportCredentials].
 func (w *watchedCredentials) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	w.dialer.begin(w.what + " " + authority)
+	ctx, cancel := w.dialer.bounded(ctx)
+	defer cancel()
 	conn, info, err := w.TransportCredentials.ClientHandshake(ctx, authority, raw)
 	if err != nil {
 		err = handshakeError(ctx, w.what, authority, raw, err)
 		w.dialer.failedUnlessCancelled(ctx, err)
 		return nil, nil, err
+	}
+	if deadline, ok := ctx.Deadline(); ok { // also for the first word of the server
+		_ = conn.SetReadDeadline(deadline)
 	}
 	return &watchedConn{Conn: conn, w: w, first: make(chan struct{})}, info, nil
 }
@@ -134,6 +140,7 @@ func (c *watchedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.w.dialer.received.Add(int64(n))
 	c.once.Do(func() {
+		_ = c.SetReadDeadline(time.Time{})
 		c.report(n, err)
 		close(c.first)
 	})
@@ -144,7 +151,7 @@ func (c *watchedConn) report(n int, err error) {
 	switch {
 	case n > 0:
 		c.w.dialer.worked()
-	case errors.Is(err, net.ErrClosed): // by ourselves
+	case errors.Is(err, net.ErrClosed), errors.Is(err, os.ErrDeadlineExceeded): // by ourselves
 		c.w.dialer.failed(fmt.Errorf("%s %s: %s", c.w.what, c.RemoteAddr(), nothingBack))
 	case err != nil:
 		c.w.dialer.failed(closedError(c.w.what, c.RemoteAddr(), err))

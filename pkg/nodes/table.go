@@ -59,8 +59,9 @@ func ByCluster(txn statedb.ReadTxn, t statedb.Table[*Node], cluster string) iter
 
 // Nodes is the one writer of the nodes table.
 type Nodes struct {
-	db    *statedb.DB
-	table statedb.RWTable[*Node]
+	db     *statedb.DB
+	table  statedb.RWTable[*Node]
+	counts counts
 }
 
 // New registers the table. It fails when the database has one of that name.
@@ -85,33 +86,42 @@ func (s *Nodes) Apply(changes []store.Change[Node]) {
 	}
 	txn := s.db.WriteTxn(s.table)
 	defer txn.Abort()
+	more := make(map[string]int)
 	for _, ch := range changes {
 		switch {
 		case ch.New != nil:
-			s.put(txn, ch.New)
+			more[ch.New.Cluster] += s.put(txn, ch.New)
 		case ch.Old != nil:
-			s.remove(txn, ch.Old)
+			more[ch.Old.Cluster] -= s.remove(txn, ch.Old)
 		}
 	}
 	txn.Commit()
+	s.counts.add(more)
 }
 
-func (s *Nodes) put(txn statedb.WriteTxn, n *Node) {
+// put returns how many nodes it has added.
+func (s *Nodes) put(txn statedb.WriteTxn, n *Node) int {
 	old, _, found := s.table.Get(txn, ByKey(n.Key()))
 	if found && (old.Equal(n) || !n.Source.MayReplace(old.Source)) {
-		return
+		return 0
 	}
 	_, _, err := s.table.Insert(txn, n)
 	tables.Must(err)
+	if found {
+		return 0
+	}
+	return 1
 }
 
-func (s *Nodes) remove(txn statedb.WriteTxn, n *Node) {
+// remove returns how many nodes it has removed.
+func (s *Nodes) remove(txn statedb.WriteTxn, n *Node) int {
 	old, _, found := s.table.Get(txn, ByKey(n.Key()))
 	if !found || old.Source != n.Source {
-		return
+		return 0
 	}
 	_, _, err := s.table.Delete(txn, n)
 	tables.Must(err)
+	return 1
 }
 
 // TableHeader implements [statedb.TableWritable].

@@ -50,7 +50,7 @@ type Client interface {
 
 // Timings are the waits of a controller. Tests shorten them.
 type Timings struct {
-	RetryMin, RetryMax time.Duration // pause between attempts, grown exponentially, with jitter
+	RetryMin, RetryMax time.Duration // pause between attempts, grown exponentially, with jitter; Params.Stretch lengthens it
 	ConfigDeadline     time.Duration // how long a session waits for the cluster configuration
 	CanaryDeadline     time.Duration // how long a session waits for a canary
 	ConflictRetry      time.Duration // pause before a refused configuration is tried again unchanged
@@ -104,6 +104,9 @@ type Params struct {
 	// Budget is what the cluster may cost; its zero value is no bound.
 	Budget  budget.Budget
 	Timings Timings
+	// Stretch lengthens the pauses between attempts by the size of the own cluster
+	// ([kvstore.Options.Stretch]); nil does not.
+	Stretch func(time.Duration) time.Duration
 	// CacheTTL is how long the cluster's service backends are used without
 	// contact; 0 is for ever.
 	CacheTTL time.Duration
@@ -129,6 +132,9 @@ func New(p Params) *Cluster {
 	p.Log = p.Log.With("cluster", p.Name)
 	if p.Load == nil {
 		p.Load = kvstore.LoadConfig
+	}
+	if p.Stretch == nil {
+		p.Stretch = func(d time.Duration) time.Duration { return d }
 	}
 	c := &Cluster{Params: p, track: newTracker(p.Changed)}
 	if n := p.Budget.Events; n > 0 {
@@ -159,7 +165,7 @@ func (c *Cluster) Run(ctx context.Context, file string) {
 			return
 		}
 		c.report(err)
-		wait := pause.NextBackOff()
+		wait := c.Stretch(pause.NextBackOff())
 		if !errors.Is(err, context.Canceled) { // otherwise whoever owns the session stops, and so shall we in a moment
 			c.track.failed(err, wait)
 			c.Log.Debug("Not connected; what is known of the cluster is kept", "error", err, "retryIn", wait.Round(time.Millisecond))

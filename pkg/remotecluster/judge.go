@@ -39,7 +39,8 @@ func (c *Cluster) Status() Status {
 		s.Heartbeat.Age = time.Since(t.heartbeat)
 	}
 	if t.client != nil {
-		s.Heartbeat = t.client.Status().Heartbeat
+		st := t.client.Status()
+		s.Heartbeat, s.ProbeInterval = st.Heartbeat, st.ProbeInterval
 	}
 	s.Withheld, s.Revocations = t.contact.withheld, t.contact.times
 	synced, serving := c.addSources(&s)

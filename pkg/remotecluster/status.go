@@ -116,6 +116,9 @@ type Status struct {
 	// Heartbeat is the evidence for somebody who writes the cluster's state; without a
 	// connection what was last seen of it, which is never stale.
 	Heartbeat kvstore.HeartbeatStatus
+	// ProbeInterval is the time between two linearizable reads of the session, at the
+	// present size of the own cluster; zero without one.
+	ProbeInterval time.Duration
 	// IDConflict is why the cluster cannot have its ID; nil when it can. It stays
 	// while the connection is lost.
 	IDConflict *IDConflict

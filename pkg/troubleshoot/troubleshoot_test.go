@@ -258,11 +258,11 @@ func wrongContents(t *testing.T) map[string]wrong {
 			code: codes.HeartbeatAbsent, cause: "there is no heartbeat cilium/.heartbeat", remedy: "does what writes it run: clustermesh-apiserver",
 		},
 		"an old heartbeat": {
-			path: holding(wire.HeartbeatKey, string(wire.EncodeTimestamp(time.Now().Add(-time.Hour-time.Second)))), failed: []string{StepHeartbeat},
+			path: holding(wire.HeartbeatKey, string(wire.EncodeTimestamp(began.Add(-time.Hour-time.Second)))), failed: []string{StepHeartbeat},
 			code: codes.HeartbeatOld, cause: "the heartbeat is 1h old", remedy: "does what writes it run: clustermesh-apiserver",
 		},
 		"a heartbeat of tomorrow": {
-			path: holding(wire.HeartbeatKey, string(wire.EncodeTimestamp(time.Now().Add(24*time.Hour)))), failed: []string{StepHeartbeat},
+			path: holding(wire.HeartbeatKey, string(wire.EncodeTimestamp(began.Add(24*time.Hour)))), failed: []string{StepHeartbeat},
 			code: codes.HeartbeatAhead, cause: "a clock is wrong", remedy: "set the clocks",
 		},
 		"no cluster configuration": {

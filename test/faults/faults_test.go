@@ -68,9 +68,13 @@ func givenPlan(t *testing.T) (p plan, origin string) {
 	for seed == 0 {
 		seed = rand.Uint64() >> 32
 	}
-	origin = fmt.Sprintf("-faults.seed=%d -faults.ops=%d -faults.faults=%d", seed, *flagOps, *flagFaults)
+	ops, faults := *flagOps, *flagFaults
+	if testing.Short() {
+		ops, faults = ops/10, faults/10
+	}
+	origin = fmt.Sprintf("-faults.seed=%d -faults.ops=%d -faults.faults=%d", seed, ops, faults)
 	t.Log(origin)
-	return newPlan(seed, *flagOps, *flagFaults), origin
+	return newPlan(seed, ops, faults), origin
 }
 
 // run plays a plan in a new world and says what went wrong.

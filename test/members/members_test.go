@@ -241,6 +241,9 @@ func uses(t *testing.T, agent *members.Process, service, want string) {
 // and come back with them.
 func TestThreeClustersWithoutCilium(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	m := start(t, func(*members.Settings) {})
 	var agents []*members.Process
 	for _, c := range m.Clusters {
@@ -336,6 +339,9 @@ func leader(t *testing.T, of []*members.Process) (leads *members.Process, others
 // in all that time.
 func TestTheStandbysTakeOver(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	m := start(t, func(s *members.Settings) { s.Clusters, s.Nodes, s.Standbys = 2, 1, 1 })
 	c, other := m.Clusters[0], m.Clusters[1]
 	until(t, "everything", time.Minute, func() error { return sees(t, m, c.Agents[0]) })

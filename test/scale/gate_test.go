@@ -20,6 +20,9 @@ import (
 //     an agent without clusters has. 800 is a second index on addresses, a second copy
 //     of every value, or records that hold what they should not.
 func TestNoRegression(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	s := scenario{"gate", 4, sim.Remote, cluster(250, 500, 10, 1250, 12_500), bounds{ratio: 8, cpuRatio: 10, heap: 800}}
 	p := build(t)
 	dir := p.clusters(t, s)

@@ -35,6 +35,8 @@ func TestMain(m *testing.M) {
 		err = serveClusters(ctx)
 	case "floor":
 		err = runFloor(ctx, os.Getenv(argument))
+	case "etcd":
+		err = serveEtcd(os.Getenv(argument))
 	case "target":
 		err = serveTarget(ctx)
 	case "copy":

@@ -1,0 +1,40 @@
+package remotecluster
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+)
+
+// TestPausesGrowWithTheOwnCluster: the pauses that are announced in the status, and
+// kept, are those of a cluster of that size at that moment.
+func TestPausesGrowWithTheOwnCluster(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		nodes, attempts := 6, 0
+		b := newBench(t, func(p *Params) {
+			p.Timings = DefaultTimings()
+			p.Stretch = kvstore.Options{ClusterSize: func() int { return nodes }}.Stretch
+			p.Connect = func(context.Context, *kvstore.Config) (Client, error) {
+				attempts++
+				return nil, errors.New("refused")
+			}
+		})
+		count := func() int {
+			attempts = 0
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			b.cluster.Run(ctx, b.file)
+			return attempts
+		}
+		few := count()
+		nodes = 5000
+		if many := count(); few < 650 || few > 800 || many < 150 || many > 190 { // 5 s, 21.3 s
+			t.Errorf("%d attempts in an hour, with 5,000 nodes %d", few, many)
+		}
+	})
+}
