@@ -324,7 +324,7 @@ func values() []illness {
 			must(p.t, err)
 			defer w.Close()
 			return w.EncodeAll(make([]byte, 17<<20), nil)
-		}, "/ns/slice: malformed: it unpacks to more than 16777216 bytes"),
+		}, "/ns/slice: too-large: it unpacks to more than 2097152 bytes"),
 		bad("labels that are none", wire.Identities, "ID", text(""), "/id/", "missing: the labels are unset"),
 		bad("labels of another cluster", wire.Identities, "ID", text("k8s:io.cilium.k8s.policy.cluster=beside;"),
 			"/id/", "labels: unexpected cluster label: got k8s:io.cilium.k8s.policy.cluster=beside, expected"),

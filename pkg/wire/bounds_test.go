@@ -202,8 +202,10 @@ func TestBounds(t *testing.T) {
 		"nesting": {maxNesting, func(n int) []byte {
 			return []byte(`{"id":2,"x":` + strings.Repeat("[", n-1) + strings.Repeat("]", n-1) + "}")
 		}, func(v []byte) error { _, err := DecodeClusterConfig(v); return err }},
-		"bytes": {MaxValue, func(n int) []byte { return []byte(`{"id":2}` + strings.Repeat(" ", n-8)) },
-			func(v []byte) error { _, err := DecodeClusterConfig(v); return err }},
+		"bytes": {
+			MaxValue, func(n int) []byte { return []byte(`{"id":2}` + strings.Repeat(" ", n-8)) },
+			func(v []byte) error { _, err := DecodeClusterConfig(v); return err },
+		},
 	} {
 		if err := c.read(c.value(c.bound)); err != nil {
 			t.Errorf("%s: %d are refused: %v", what, c.bound, err)

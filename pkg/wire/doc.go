@@ -6,9 +6,9 @@
 //
 // Everything here is a pure function of its arguments: no I/O, no clock, no
 // goroutine that outlives a call, no package-level state that changes. All of
-// it may be called from any number of goroutines. Two types have a life of their
+// it may be called from any number of goroutines. Three types have a life of their
 // own: an [IPDecoder] is as safe for concurrent use as its hook, a
-// [SliceEncoder] is safe.
+// [SliceEncoder] and a [SliceDecoder] are safe.
 //
 // # Failure
 //
@@ -17,6 +17,13 @@
 // metric. A rejected entry is neither an upsert nor a deletion: the previous
 // value of its key stays in force (wire.md §1). Decoders never panic and never
 // keep a reference to the value that they were given.
+//
+// # Cost
+//
+// What a value may hold and how much memory it may take is bounded before it is
+// built: see [MaxName], [MaxValue] and [MaxCost]. Beyond a bound it is rejected
+// for [ReasonTooLarge]. A test of pkg/clustermesh measures the cost of every
+// decoder, with what the tables keep.
 //
 // # Names
 //

@@ -146,37 +146,51 @@ func (a *addressPorts) newPorts(text []byte) (Ports, error) {
 	return ports, json.Unmarshal(text, &ports)
 }
 
-// usualPorts reads ports as writers write them; nil for all others.
+// usualPorts reads ports as writers write them; nil for all others, of which
+// nothing is built.
 func usualPorts(all members, n int) Ports {
+	for look := all; look.next(); {
+		if _, _, ok := usualPort(look); !ok {
+			return nil
+		}
+	}
 	ports := make(Ports, n)
 	for all.next() {
-		key, value := scanner{b: all.key}, scanner{b: all.value}
-		name, ok := key.text()
-		if !ok {
-			return nil
-		}
-		l4, ok := value.l4()
-		if !ok {
-			return nil
-		}
-		ports[string(name)] = l4
+		name, port, _ := usualPort(all)
+		ports[string(name)] = &port
 	}
 	return ports
 }
 
-func (s *scanner) l4() (*L4, bool) {
-	if !s.literal(`{"Protocol":`) {
-		return nil, false
+// usualPort reads the port that m stands at.
+func usualPort(m members) (name []byte, port L4, ok bool) {
+	key, value := scanner{b: m.key}, scanner{b: m.value}
+	if name, ok = key.text(); !ok || !value.literal(`{"Protocol":`) {
+		return nil, L4{}, false
 	}
-	protocol, ok := s.text()
-	if !ok || !s.literal(`,"Port":`) {
-		return nil, false
+	text, ok := value.text()
+	if !ok || !value.literal(`,"Port":`) {
+		return nil, L4{}, false
 	}
-	port, ok := s.number(math.MaxUint16)
-	if !ok || !s.literal("}") || !s.done() {
-		return nil, false
+	protocol, ok := knownProtocol(text)
+	if !ok {
+		return nil, L4{}, false
 	}
-	return &L4{Protocol: string(protocol), Port: uint16(port)}, true
+	number, ok := value.number(math.MaxUint16)
+	if !ok || !value.literal("}") || !value.done() {
+		return nil, L4{}, false
+	}
+	return name, L4{Protocol: protocol, Port: uint16(number)}, true
+}
+
+// knownProtocol returns the protocol, without memory of its own.
+func knownProtocol(b []byte) (string, bool) {
+	for _, known := range [...]string{"TCP", "UDP", "SCTP", "NONE", "ANY", ""} {
+		if string(b) == known {
+			return known, true
+		}
+	}
+	return "", false
 }
 
 // textMap reads a map of texts.
