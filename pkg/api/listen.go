@@ -94,6 +94,7 @@ func (s *Server) Socket() string { return s.listeners.socket() }
 func (s *Server) Close() {
 	s.stop()
 	s.listeners.close()
+	s.streams.close()
 	s.feed.close()
 }
 

@@ -37,6 +37,8 @@ type Server struct {
 
 	feed       *feed
 	watchables []watchable // in the feed's order
+	buffers    bufferPool  // of watches
+	streams    streams
 	// stopping ends when the server stops: what would never end by itself ends
 	// then.
 	stopping context.Context

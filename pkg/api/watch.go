@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -20,7 +21,7 @@ const (
 
 // Limits of a watch.
 const (
-	watchPage      = 512              // changes taken from the feed at a time
+	watchPage      = 256              // changes taken from the feed at a time
 	watchHeartbeat = 15 * time.Second // between signs of life of an idle watch
 	watchRestarts  = 3                // states in a row that a client may be too slow for
 )
@@ -32,22 +33,16 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.WriteHeader(http.StatusOK)
 	if r.Method == http.MethodHead {
+		w.WriteHeader(http.StatusOK)
 		return nil
 	}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	defer context.AfterFunc(s.stopping, cancel)()
-	session := &watching{s: s, subs: subs, out: sseWriter{w: w, control: http.NewResponseController(w)}}
-	session.out.enc = newEncoder(&session.out.data)
-	session.out.wrote = time.Now()
-	if err := session.out.control.Flush(); err != nil { // the client waits for the headers
-		return nil
-	}
-	// The client is gone, or the server stops: nobody is left to tell.
-	_ = session.run(ctx, token)
-	return nil
+	return s.stream(w, func(ctx context.Context, out io.Writer) {
+		session := &watching{s: s, subs: subs, out: sseWriter{w: out, pool: &s.buffers, wrote: time.Now()}}
+		defer session.out.release()
+		// The client is gone, or the server stops: nobody is left to tell.
+		_ = session.run(ctx, token)
+	})
 }
 
 // subscription is one resource of a watch.
@@ -153,9 +148,8 @@ func (c *watching) run(ctx context.Context, token string) error {
 			return err
 		}
 	}
-	page := make([]feedEntry, 0, watchPage)
 	for {
-		entries, reached, more, held := c.s.feed.after(position, c.resources(), page)
+		entries, reached, more, held := c.s.feed.after(position, c.resources(), c.out.buffers().page)
 		switch {
 		case !held:
 			if c.limbo++; c.limbo > watchRestarts {
@@ -240,6 +234,7 @@ func (c *watching) begin(ctx context.Context, reason string) (uint64, error) {
 
 // idle waits for more, or until a sign of life is due.
 func (c *watching) idle(ctx context.Context, more <-chan struct{}, position uint64) error {
+	c.out.release()
 	due := time.NewTimer(c.s.heartbeat - time.Since(c.out.wrote))
 	defer due.Stop()
 	select {
