@@ -159,8 +159,15 @@ func (f *fixture) get(target string) *httptest.ResponseRecorder {
 
 func (f *fixture) do(method, target string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
-	f.Handler().ServeHTTP(w, httptest.NewRequest(method, target, nil))
+	f.Handler().ServeHTTP(w, request(method, target))
 	return w
+}
+
+// request is one that a client on this machine sends.
+func request(method, target string) *http.Request {
+	r := httptest.NewRequest(method, target, nil)
+	r.Host = "localhost"
+	return r
 }
 
 // list asks for a list and decodes it.

@@ -41,16 +41,23 @@ func (st *streams) close() {
 
 // stream answers with the headers of w and whatever feed writes, until feed
 // returns. The context of feed ends when the client is gone or the server stops;
-// feed runs on after stream has returned. An error means that nothing was written.
-func (s *Server) stream(w http.ResponseWriter, feed func(context.Context, io.Writer)) error {
+// feed runs on after stream has returned, and done is called in the end. An error
+// means that nothing was written.
+func (s *Server) stream(w http.ResponseWriter, done func(), feed func(context.Context, io.Writer)) error {
 	header := w.Header()
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
+		done()
 		return fmt.Errorf("streaming an answer: %w", err)
 	}
 	header.Set("Connection", "close") // its end is the answer's
-	if !s.streams.start(func() { s.feedStream(conn, header, feed) }) {
+	started := s.streams.start(func() {
+		defer done()
+		s.feedStream(conn, header, feed)
+	})
+	if !started {
 		_ = conn.Close()
+		done()
 	}
 	return nil
 }

@@ -25,6 +25,9 @@ func notFound(format string, args ...any) *Problem {
 }
 
 func writeProblem(w http.ResponseWriter, p *Problem) {
+	if p.Status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", retryAfter)
+	}
 	writeBody(w, MediaTypeProblem, p.Status, p)
 }
 
