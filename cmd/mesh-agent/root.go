@@ -115,6 +115,7 @@ type cli struct {
 	defaultSocket, defaultServer string          // where an agent is looked for
 	poll                         time.Duration   // between two looks at the status while waiting
 	server, socket               string          // the flags that choose the agent
+	serverTLS                    client.TLSFiles // and with what it is asked
 	troubleshooting              troubleshoot.Options
 }
 
@@ -142,6 +143,9 @@ func (c *cli) root(others ...*cobra.Command) *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&c.server, "server", "", "URL of the agent to ask, such as http://127.0.0.1:9979")
 	flags.StringVar(&c.socket, "socket", "", "unix socket of the agent to ask; default: "+defaultSocket+", then "+defaultListen)
+	flags.StringVar(&c.serverTLS.CA, "server-ca-file", "", "authorities of a --server that is https://...; default: those of the system")
+	flags.StringVar(&c.serverTLS.Cert, "server-cert-file", "", "certificate to show to it")
+	flags.StringVar(&c.serverTLS.Key, "server-key-file", "", "key of that certificate")
 	root.AddCommand(others...)
 	root.AddCommand(c.statusCommand(), c.getCommand(), c.describeCommand(), c.lookupCommand(), c.explainCommand(), c.bugreportCommand(), c.logLevelCommand(), c.configCommand(), c.kvstoreCommand(), c.identityCommand(), c.troubleshootCommand(), newVersionCommand())
 	c.completeFlags(root)
@@ -176,13 +180,22 @@ func (c *cli) connect(cmd *cobra.Command) (*client.Client, error) {
 		return nil, err
 	}
 	cl, err := client.New(client.Options{
-		Server: c.server, Socket: c.socket,
+		Server: c.server, Socket: c.socket, TLS: c.tlsFiles(),
 		DefaultServer: c.defaultServer, DefaultSocket: c.defaultSocket,
 	})
 	if err != nil {
 		return nil, usageError{err}
 	}
 	return cl, nil
+}
+
+// tlsFiles are the certificates for a --server. Where the environment has them for
+// all commands, one that asks elsewhere does without.
+func (c *cli) tlsFiles() client.TLSFiles {
+	if c.server == "" {
+		return client.TLSFiles{}
+	}
+	return c.serverTLS
 }
 
 // environment sets the flags that were not given from variables such as
