@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -76,8 +77,17 @@ func execute(root *cobra.Command, args []string) int {
 	} else if errors.Is(err, client.ErrUnreachable) {
 		hint = unreachableHint(err)
 	}
-	fmt.Fprintf(root.ErrOrStderr(), "Error: %v%s\n", err, hint)
+	fmt.Fprintf(root.ErrOrStderr(), "Error: %s%s\n", cleanLines(err.Error()), hint)
 	return exitCode(err)
+}
+
+// cleanLines cleans each line of a text that others may have written a part of.
+func cleanLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = printer.Clean(strings.ReplaceAll(lines[i], "\t", "    "))
+	}
+	return strings.Join(lines, "\n")
 }
 
 // unreachableHint says what to do about an agent that does not answer.
