@@ -138,6 +138,7 @@ func newFixture(t testing.TB, options ...Option) *fixture {
 	}, slog.New(slog.DiscardHandler), options...)
 	must(err)
 	t.Cleanup(f.Close)
+	f.configKey = "key" // for golden files
 	f.now = func() time.Time { return epoch }
 	return f
 }

@@ -45,6 +45,7 @@ func (s *Server) allRoutes() []route {
 	if s.profiles {
 		all = append(all, profileRoutes()...)
 	}
+	all = append(all, s.configKeyRoute())
 	all = append(all, s.debugRoutes()...)
 	all = append(all, s.whyRoutes()...)
 	for _, res := range allResources() {

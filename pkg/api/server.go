@@ -42,6 +42,7 @@ type Server struct {
 	watchables []watchable // in the feed's order
 	buffers    bufferPool  // of watches
 	streams    streams
+	configKey  string     // of the hashes of client files
 	tls        *serverTLS // nil: TCP is plain
 
 	limits                        Limits
@@ -91,7 +92,7 @@ func NewServer(sources Sources, log *slog.Logger, options ...Option) (*Server, e
 	if err := sources.validate(); err != nil {
 		return nil, err
 	}
-	s := &Server{Sources: sources, log: log, now: time.Now, heartbeat: watchHeartbeat, mux: http.NewServeMux(), listeners: new(listeners), limits: DefaultLimits()}
+	s := &Server{Sources: sources, log: log, now: time.Now, heartbeat: watchHeartbeat, mux: http.NewServeMux(), listeners: new(listeners), limits: DefaultLimits(), configKey: NewConfigKey()}
 	for _, o := range options {
 		o(s)
 	}

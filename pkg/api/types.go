@@ -165,7 +165,7 @@ type Cluster struct {
 	Endpoints      []string              `json:"endpoints"`
 	EtcdClusterID  string                `json:"etcdClusterID" doc:"Hexadecimal; empty before the first connection."`
 	ConfigFile     string                `json:"configFile"`
-	ConfigHash     string                `json:"configHash" doc:"A hash of the client file and of the authorities that it names, as they were read last; empty when they cannot be."`
+	ConfigHash     string                `json:"configHash" doc:"A hash of the client file and of the authorities that it names, as they were read last, with a key of this process (/v1/config-key); empty when they cannot be."`
 	Capabilities   Capabilities          `json:"capabilities" doc:"What the cluster says it can do; empty until its configuration was read."`
 	Synced         ByResource[bool]      `json:"synced" doc:"Whether a complete list has been applied."`
 	Counts         ByResource[int]       `json:"counts" doc:"Accepted keys of the kvstore."`

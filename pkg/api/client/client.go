@@ -156,6 +156,12 @@ func (c *Client) Lookup(ctx context.Context, address string) (*api.Lookup, error
 	return Get[api.Lookup](ctx, c, "v1", "lookup", address)
 }
 
+// ConfigKey asks for the key of the clusters' configHash. The agent gives it over its
+// socket only.
+func (c *Client) ConfigKey(ctx context.Context) (*api.ConfigKey, error) {
+	return Get[api.ConfigKey](ctx, c, "v1", "config-key")
+}
+
 // LogLevel asks how much the agent's log tells.
 func (c *Client) LogLevel(ctx context.Context) (*api.LogLevel, error) {
 	return Get[api.LogLevel](ctx, c, "v1", "log-level")
