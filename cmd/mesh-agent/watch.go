@@ -26,7 +26,9 @@ func (res resource[T]) watch(ctx context.Context, r request) error {
 	if r.name != "" && res.is != nil {
 		show = only(func(v T) bool { return res.is(r.name, v) }, show)
 	}
-	lost := func(err error) { fmt.Fprintf(r.err, "Lost the agent, going on when it answers: %s\n", cleanLines(err.Error())) }
+	lost := func(err error) {
+		fmt.Fprintf(r.err, "Lost the agent, going on when it answers: %s\n", cleanLines(err.Error()))
+	}
 	for e, err := range client.Watch[T](ctx, r.client, res.plural, r.query, lost) {
 		if err == nil {
 			err = show(e)

@@ -42,6 +42,7 @@ type fakeMesh struct {
 	local    *remotecluster.Status
 	ready    bool
 	reasons  map[string]string
+	missing  map[string]string
 	revision uint64
 }
 
@@ -64,6 +65,12 @@ func (m *fakeMesh) Ready() (bool, map[string]string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.ready, m.reasons
+}
+
+func (m *fakeMesh) Missing() map[string]string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.missing
 }
 
 func (m *fakeMesh) Announced() []remotecluster.Status { return nil }

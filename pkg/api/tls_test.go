@@ -212,4 +212,3 @@ func TestAWatchEndsWithTheServerOverTLS(t *testing.T) {
 		t.Fatal("the server does not end")
 	}
 }
-

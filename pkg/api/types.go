@@ -50,10 +50,13 @@ type Readiness struct {
 	Type   string `json:"type,omitempty" doc:"Set when not ready."`
 	Title  string `json:"title,omitempty" doc:"Set when not ready."`
 	Status int    `json:"status,omitempty" doc:"The HTTP status code, when not ready."`
-	Detail string `json:"detail,omitempty" doc:"What is waited for, when not ready."`
+	Detail string `json:"detail,omitempty" doc:"What is waited for, when not ready; what is missing, when ready without it."`
+	Code   string `json:"code,omitempty" doc:"The stable code of ready without some clusters."`
 	Ready  bool   `json:"ready" doc:"Whether every configured cluster was synced once, or the sync timeout has passed."`
 	// Reasons says by cluster what is waited for; empty when ready.
 	Reasons map[string]string `json:"reasons" doc:"By cluster, what is waited for."`
+	// Without says by cluster what is missing though the agent is ready.
+	Without map[string]string `json:"without" doc:"By cluster, what is not synced yet of those that were not when the sync timeout passed and the agent became ready."`
 }
 
 // Status is the answer of /v1/status.
