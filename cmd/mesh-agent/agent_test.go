@@ -76,6 +76,7 @@ func (m *testMesh) set(clusters ...remotecluster.Status) {
 // agent is a server over real tables, on real sockets.
 type agent struct {
 	mesh                    *testMesh
+	nodes                   *nodes.Nodes
 	address, socket, server string
 	stop                    func()
 }
@@ -126,6 +127,7 @@ func (a *agent) sources(t *testing.T) api.Sources {
 		t.Fatal(err)
 	}
 	ips := ipcache.New()
+	a.nodes = n
 	n.Apply([]store.Change[nodes.Node]{{New: &nodes.Node{
 		Cluster: "c2", ClusterID: 2, Name: "n1", Source: wire.SourceClusterMesh, EncryptionKey: 3,
 		Addresses: []nodes.Address{{Type: "ExternalIP", IP: addr("1.2.3.4")}, {Type: "InternalIP", IP: addr("192.168.2.1")}},

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/internal/safetext"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -49,7 +50,7 @@ func (r *report) parts() []part {
 }
 
 func (r *report) object(name, about string, v any) error {
-	text, err := json.MarshalIndent(v, "", "  ")
+	text, err := safetext.JSON(v, "  ")
 	if err == nil {
 		r.archive.add(name, about, append(text, '\n'))
 	}

@@ -3,9 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -39,6 +37,7 @@ type Config struct {
 	Operate                OperateConfig     `mapstructure:",squash"`
 	Mirror                 MirrorConfig      `mapstructure:",squash"`
 	Listen                 string
+	Listening              ListenConfig `mapstructure:",squash"`
 	Socket                 string
 	DebugPprof             bool
 	LogLevel               string
@@ -86,6 +85,7 @@ func (c Config) Flags(f *pflag.FlagSet) {
 	c.Operate.flags(f)
 	c.Mirror.flags(f)
 	f.String("listen", c.Listen, "address of the HTTP API, health and metrics")
+	c.Listening.flags(f)
 	f.String("socket", c.Socket, "unix socket of the same")
 	f.Bool("debug-pprof", c.DebugPprof, "serve profiles of the agent at /debug/pprof/ on the unix socket")
 	f.String("log-level", c.LogLevel, "error, warn, info or debug")
@@ -167,13 +167,7 @@ func (c Config) Validate() error {
 	if _, err := c.nodeIP(); c.NodeIP != "" {
 		note("node-ip", err)
 	}
-	_, port, err := net.SplitHostPort(c.Listen)
-	if err == nil {
-		_, err = strconv.ParseUint(port, 10, 16)
-	}
-	if err != nil {
-		note("listen", fmt.Errorf("%q is no address with a port, such as %s", c.Listen, defaultListen))
-	}
+	c.Listening.validate(note, c.Listen)
 	note("log-level", logging.CheckLevel(c.LogLevel))
 	note("log-format", logging.CheckFormat(c.LogFormat))
 	return errors.Join(errs...)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"time"
 
@@ -35,7 +36,7 @@ func (c *cli) configCheckCommand() *cobra.Command {
 			"connects to nothing and needs no running agent. DIR is that of --clustermesh-config when it is not given.\n\n" +
 			"With --connect it asks the servers too, as 'mesh-agent troubleshoot' does, and compares what they say: cluster IDs, and\n" +
 			"files that lead to one etcd. With --diff it asks the running agent (--server, --socket) what the directory would add,\n" +
-			"change and remove there, and how many entries would vanish.\n\n" +
+			"change and remove there, and how many entries would vanish; contents of client files are compared over the socket only.\n\n" +
 			"Every finding has a code, which 'mesh-agent explain CODE' explains.\n\n" +
 			"Exit code 0: nothing is wrong, or there are notes and warnings. 1: there are warnings, with --strict only. 2: there are\n" +
 			"errors, the usage is wrong, the directory cannot be read, or with --diff no agent answers.",
@@ -73,8 +74,9 @@ func (c *cli) configCheck(cmd *cobra.Command, args []string, k configCheck) erro
 		return usageError{err}
 	}
 	var agent *api.Status
+	var key string
 	if k.diff { // before the servers, which take longer
-		if agent, err = c.agentStatus(cmd); err != nil {
+		if agent, key, err = c.agentStatus(cmd); err != nil {
 			return err
 		}
 	}
@@ -86,7 +88,7 @@ func (c *cli) configCheck(cmd *cobra.Command, args []string, k configCheck) erro
 		}
 	}
 	if agent != nil {
-		report.Compare(agent)
+		report.Compare(agent, key)
 	}
 	if err := c.writeChecked(cmd.OutOrStdout(), report, k); err != nil {
 		return err
@@ -94,14 +96,26 @@ func (c *cli) configCheck(cmd *cobra.Command, args []string, k configCheck) erro
 	return verdict(report.Errors > 0, k.strict && report.Warnings > 0)
 }
 
-// agentStatus asks the agent that the flags choose.
-func (c *cli) agentStatus(cmd *cobra.Command) (*api.Status, error) {
+// agentStatus asks the agent that the flags choose, and for the key of its
+// configHash, which not all agents give, and not to all.
+func (c *cli) agentStatus(cmd *cobra.Command) (st *api.Status, key string, err error) {
 	cl, err := c.connect(cmd)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	defer cl.Close()
-	return cl.Status(cmd.Context())
+	st, err = cl.Status(cmd.Context())
+	if err != nil {
+		return nil, "", err
+	}
+	given, err := cl.ConfigKey(cmd.Context())
+	if _, refused := errors.AsType[*api.Problem](err); refused {
+		return st, "", nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	return st, given.Key, nil
 }
 
 func (c *cli) writeChecked(out io.Writer, r *checks.Report, k configCheck) error {

@@ -218,6 +218,9 @@ func newAPI(p apiParams) (*api.Server, error) {
 	if p.Config.DebugPprof {
 		options = append(options, api.WithProfiles())
 	}
+	if files, secure := p.Config.Listening.tls(); secure {
+		options = append(options, api.WithTLS(files))
+	}
 	sources := api.Sources{
 		DB: p.DB,
 		Agent: api.AgentInfo{

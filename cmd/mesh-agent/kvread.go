@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/internal/safetext"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
@@ -156,7 +157,7 @@ func (l *kvList) print(out *bufio.Writer, kv kvstore.KeyValue) error {
 // printKey writes one line.
 func printKey(out *bufio.Writer, s shownKey, asJSON bool) error {
 	if asJSON {
-		e := json.NewEncoder(out)
+		e := json.NewEncoder(safetext.Writer(out))
 		e.SetEscapeHTML(false)
 		return e.Encode(s)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -76,8 +77,17 @@ func execute(root *cobra.Command, args []string) int {
 	} else if errors.Is(err, client.ErrUnreachable) {
 		hint = unreachableHint(err)
 	}
-	fmt.Fprintf(root.ErrOrStderr(), "Error: %v%s\n", err, hint)
+	fmt.Fprintf(root.ErrOrStderr(), "Error: %s%s\n", cleanLines(err.Error()), hint)
 	return exitCode(err)
+}
+
+// cleanLines cleans each line of a text that others may have written a part of.
+func cleanLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = printer.Clean(strings.ReplaceAll(lines[i], "\t", "    "))
+	}
+	return strings.Join(lines, "\n")
 }
 
 // unreachableHint says what to do about an agent that does not answer.
@@ -116,6 +126,7 @@ type cli struct {
 	poll                         time.Duration    // between two looks at the status while waiting
 	now                          func() time.Time // by which a heartbeat is judged
 	server, socket               string           // the flags that choose the agent
+	serverTLS                    client.TLSFiles  // and with what it is asked
 	troubleshooting              troubleshoot.Options
 }
 
@@ -143,6 +154,9 @@ func (c *cli) root(others ...*cobra.Command) *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&c.server, "server", "", "URL of the agent to ask, such as http://127.0.0.1:9979")
 	flags.StringVar(&c.socket, "socket", "", "unix socket of the agent to ask; default: "+defaultSocket+", then "+defaultListen)
+	flags.StringVar(&c.serverTLS.CA, "server-ca-file", "", "authorities of a --server that is https://...; default: those of the system")
+	flags.StringVar(&c.serverTLS.Cert, "server-cert-file", "", "certificate to show to it")
+	flags.StringVar(&c.serverTLS.Key, "server-key-file", "", "key of that certificate")
 	root.AddCommand(others...)
 	root.AddCommand(c.statusCommand(), c.getCommand(), c.describeCommand(), c.lookupCommand(), c.explainCommand(), c.bugreportCommand(), c.logLevelCommand(), c.configCommand(), c.kvstoreCommand(), c.identityCommand(), c.usersCommand(), c.troubleshootCommand(), newVersionCommand())
 	c.completeFlags(root)
@@ -177,13 +191,22 @@ func (c *cli) connect(cmd *cobra.Command) (*client.Client, error) {
 		return nil, err
 	}
 	cl, err := client.New(client.Options{
-		Server: c.server, Socket: c.socket,
+		Server: c.server, Socket: c.socket, TLS: c.tlsFiles(),
 		DefaultServer: c.defaultServer, DefaultSocket: c.defaultSocket,
 	})
 	if err != nil {
 		return nil, usageError{err}
 	}
 	return cl, nil
+}
+
+// tlsFiles are the certificates for a --server. Where the environment has them for
+// all commands, one that asks elsewhere does without.
+func (c *cli) tlsFiles() client.TLSFiles {
+	if c.server == "" {
+		return client.TLSFiles{}
+	}
+	return c.serverTLS
 }
 
 // environment sets the flags that were not given from variables such as

@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/internal/safetext"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 )
@@ -28,7 +26,9 @@ func (res resource[T]) watch(ctx context.Context, r request) error {
 	if r.name != "" && res.is != nil {
 		show = only(func(v T) bool { return res.is(r.name, v) }, show)
 	}
-	lost := func(err error) { fmt.Fprintf(r.err, "Lost the agent, going on when it answers: %v\n", err) }
+	lost := func(err error) {
+		fmt.Fprintf(r.err, "Lost the agent, going on when it answers: %s\n", cleanLines(err.Error()))
+	}
 	for e, err := range client.Watch[T](ctx, r.client, res.plural, r.query, lost) {
 		if err == nil {
 			err = show(e)
@@ -40,7 +40,7 @@ func (res resource[T]) watch(ctx context.Context, r request) error {
 			return err
 		}
 		if e.Kind == api.WatchReset {
-			fmt.Fprintf(r.err, "Everything again: %s\n", e.Reason)
+			fmt.Fprintf(r.err, "Everything again: %s\n", printer.Clean(e.Reason))
 		}
 	}
 	return nil
@@ -76,14 +76,17 @@ func only[T any](passes func(T) bool, show func(client.Event[T]) error) func(cli
 func (res resource[T]) shower(r request) func(client.Event[T]) error {
 	switch r.format.String() {
 	case printer.JSON:
-		return func(e client.Event[T]) error { return writeEvent(r.out, e, json.Marshal, "", "\n") }
+		return func(e client.Event[T]) error { return writeEvent(r.out, e, jsonLine, "", "\n") }
 	case printer.YAML:
-		return func(e client.Event[T]) error { return writeEvent(r.out, e, yaml.Marshal, "---\n", "") }
+		return func(e client.Event[T]) error { return writeEvent(r.out, e, safetext.YAML, "---\n", "") }
 	case printer.Name:
 		return func(e client.Event[T]) error { return res.writeName(r.out, e) }
 	}
 	return res.rows(r)
 }
+
+// jsonLine is v as JSON on one line.
+func jsonLine(v any) ([]byte, error) { return safetext.JSON(v, "") }
 
 // writeEvent writes one event as a whole, so that a program can read them one
 // by one.

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -256,10 +255,8 @@ func TestStructuredIsTheObject(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := object{Revision: rapid.Uint64Max(1<<53).Draw(t, "revision"), Items: []fruit{}, Next: rapid.StringMatching(`[A-Za-z0-9_-]{0,9}`).Draw(t, "next")}
 		for range rapid.IntRange(0, 3).Draw(t, "n") {
-			// The YAML library does not read back what is not printable.
-			printable := rapid.StringOf(rapid.Rune().Filter(unicode.IsPrint))
 			want.Items = append(want.Items, fruit{
-				Name:  rapid.OneOf(printable, rapid.StringMatching(`[ \n:#'"-]{0,12}`)).Draw(t, "name"),
+				Name:  rapid.OneOf(rapid.String(), rapid.StringMatching(`[ \n:#'"-]{0,12}`)).Draw(t, "name"),
 				Count: rapid.IntRange(-9, 9).Draw(t, "count"),
 				Notes: rapid.SliceOfN(rapid.StringMatching(`([a-z \n]|- ){0,9}`), 0, 2).Draw(t, "notes"),
 			})

@@ -3,12 +3,11 @@ package printer
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
 
-	"sigs.k8s.io/yaml"
+	"github.com/mesh-agent/mesh-agent/internal/safetext"
 )
 
 // Object writes one value as JSON or YAML.
@@ -23,14 +22,10 @@ func (f *Format) Object(w io.Writer, v any) error {
 
 func (f *Format) encode(v any) ([]byte, error) {
 	if f.name == YAML {
-		return yaml.Marshal(v)
+		return safetext.YAML(v)
 	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	err := e.Encode(v)
-	return b.Bytes(), err
+	text, err := safetext.JSON(v, "  ")
+	return append(text, '\n'), err
 }
 
 // Listing is a list that is being read. Next is called after the last item.
@@ -64,7 +59,7 @@ func Structured[T any](w io.Writer, f *Format, l Listing[T]) (n int, err error) 
 		}
 		n++
 	}
-	next, err := json.Marshal(l.Next())
+	next, err := safetext.JSON(l.Next(), "")
 	if err != nil {
 		return n, err
 	}

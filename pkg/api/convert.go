@@ -17,6 +17,14 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
+// cluster is what is shown of a cluster.
+func (s *Server) cluster(st remotecluster.Status, now time.Time) Cluster {
+	c := toCluster(st, now)
+	c.ConfigHash = KeyedHash(s.configKey, c.ConfigHash)
+	return c
+}
+
+// toCluster is cluster with a hash that may not be shown.
 func toCluster(st remotecluster.Status, now time.Time) Cluster {
 	c := Cluster{
 		Name: st.Name, ID: st.ID, State: string(st.State),

@@ -42,6 +42,7 @@ type fakeMesh struct {
 	local    *remotecluster.Status
 	ready    bool
 	reasons  map[string]string
+	missing  map[string]string
 	revision uint64
 }
 
@@ -64,6 +65,12 @@ func (m *fakeMesh) Ready() (bool, map[string]string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.ready, m.reasons
+}
+
+func (m *fakeMesh) Missing() map[string]string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.missing
 }
 
 func (m *fakeMesh) Announced() []remotecluster.Status { return nil }
@@ -138,6 +145,7 @@ func newFixture(t testing.TB, options ...Option) *fixture {
 	}, slog.New(slog.DiscardHandler), options...)
 	must(err)
 	t.Cleanup(f.Close)
+	f.configKey = "key" // for golden files
 	f.now = func() time.Time { return epoch }
 	return f
 }
@@ -159,8 +167,15 @@ func (f *fixture) get(target string) *httptest.ResponseRecorder {
 
 func (f *fixture) do(method, target string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
-	f.Handler().ServeHTTP(w, httptest.NewRequest(method, target, nil))
+	f.Handler().ServeHTTP(w, request(method, target))
 	return w
+}
+
+// request is one that a client on this machine sends.
+func request(method, target string) *http.Request {
+	r := httptest.NewRequest(method, target, nil)
+	r.Host = "localhost"
+	return r
 }
 
 // list asks for a list and decodes it.

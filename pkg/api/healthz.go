@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
 func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) error {
@@ -20,20 +22,48 @@ func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) error {
 func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) error {
 	ready, reasons := s.Mesh.Ready()
 	if ready {
-		writeJSON(w, Readiness{Ready: true, Reasons: map[string]string{}})
+		writeJSON(w, s.readyWithout())
 		return nil
 	}
 	status := http.StatusServiceUnavailable
 	p := problemf(status, "")
-	answer := Readiness{Type: p.Type, Title: p.Title, Status: status, Reasons: make(map[string]string)}
+	answer := Readiness{Type: p.Type, Title: p.Title, Status: status, Reasons: make(map[string]string), Without: make(map[string]string)}
 	maps.Copy(answer.Reasons, reasons)
+	answer.Detail = "waiting for " + listed(reasons)
+	w.Header().Set("Retry-After", retryAfter)
+	writeBody(w, MediaTypeProblem, status, answer)
+	return nil
+}
+
+// readyWithout is the answer of one who is ready: with all clusters, or because the
+// sync timeout has passed and some are missing.
+func (s *Server) readyWithout() Readiness {
+	answer := Readiness{Ready: true, Reasons: map[string]string{}, Without: map[string]string{}}
+	mesh, may := s.Mesh.(incomplete)
+	if !may {
+		return answer
+	}
+	if maps.Copy(answer.Without, mesh.Missing()); len(answer.Without) > 0 {
+		answer.Code = string(codes.ReadyWithout)
+		answer.Detail = "ready since the sync timeout has passed, without " + listed(answer.Without)
+	}
+	return answer
+}
+
+// incomplete is a mesh that may be ready without some clusters.
+type incomplete interface {
+	// Missing says by cluster what is not synced yet of those without which it became
+	// ready.
+	Missing() map[string]string
+}
+
+// listed writes reasons on one line.
+func listed(reasons map[string]string) string {
 	var details []string
 	for _, cluster := range slices.Sorted(maps.Keys(reasons)) {
 		details = append(details, fmt.Sprintf("%s: %s", cluster, reasons[cluster]))
 	}
-	answer.Detail = "waiting for " + strings.Join(details, "; ")
-	writeBody(w, MediaTypeProblem, status, answer)
-	return nil
+	return strings.Join(details, "; ")
 }
 
 // metrics serves what can be gathered: one failing collector does not hide the

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -62,7 +63,15 @@ func (s *Server) Listen(address, socket string, socketOptional bool) error {
 		if err != nil {
 			return &ListenError{address, err}
 		}
-		l.tcp = tcp
+		l.tcp = &boundedListener{tcp, s.connections, newGate(Limit{All: spareConnections})}
+		if s.tls != nil {
+			config, err := s.tls.listenConfig()
+			if err != nil {
+				l.close()
+				return &ListenError{address, err}
+			}
+			l.tcp = tls.NewListener(l.tcp, config)
+		}
 		s.warnOfStrangers(tcp.Addr())
 	}
 	if socket != "" {
@@ -94,10 +103,14 @@ func (s *Server) Socket() string { return s.listeners.socket() }
 func (s *Server) Close() {
 	s.stop()
 	s.listeners.close()
+	s.streams.close()
 	s.feed.close()
 }
 
 func (s *Server) warnOfStrangers(a net.Addr) {
+	if s.tls != nil && s.tls.files.ClientCA != "" {
+		return
+	}
 	if tcp, ok := a.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
 		s.log.Warn("Listening on an address that is not a loopback one: "+
 			"everyone who reaches it can read everything, nobody is authenticated", "address", a.String())

@@ -40,7 +40,7 @@ func served(t *testing.T, options ...Option) (f *fixture, tcp, unix *http.Client
 // ask sends a request and returns the answer with its whole body.
 func ask(t *testing.T, c *http.Client, method, path, body string) (*http.Response, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, "http://agent"+path, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://localhost"+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestNoProfilesUnasked(t *testing.T) {
 func TestWhatIsLocalIsDescribed(t *testing.T) {
 	t.Parallel()
 	w := httptest.NewRecorder()
-	newFixture(t, WithProfiles()).Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/openapi.json", nil))
+	newFixture(t, WithProfiles()).Handler().ServeHTTP(w, request(http.MethodGet, "/openapi.json"))
 	var doc struct {
 		Paths map[string]map[string]struct {
 			Description string

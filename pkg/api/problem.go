@@ -3,7 +3,10 @@ package api
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
+
+	"github.com/mesh-agent/mesh-agent/internal/safetext"
 )
 
 // problemf returns a problem document with the status' own title.
@@ -25,6 +28,9 @@ func notFound(format string, args ...any) *Problem {
 }
 
 func writeProblem(w http.ResponseWriter, p *Problem) {
+	if p.Status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", retryAfter)
+	}
 	writeBody(w, MediaTypeProblem, p.Status, p)
 }
 
@@ -40,8 +46,8 @@ func writeBody(w http.ResponseWriter, kind string, status int, v any) {
 	_ = newEncoder(w).Encode(v)
 }
 
-func newEncoder(w interface{ Write([]byte) (int, error) }) *json.Encoder {
-	e := json.NewEncoder(w)
+func newEncoder(w io.Writer) *json.Encoder {
+	e := json.NewEncoder(safetext.Writer(w))
 	e.SetEscapeHTML(false)
 	return e
 }

@@ -38,7 +38,7 @@ func clusterResource() resource[remotecluster.Status, Cluster] {
 			}, nil
 		},
 		key:      clusterName,
-		convert:  func(s *Server, _ *view, c remotecluster.Status) Cluster { return toCluster(c, s.now()) },
+		convert:  func(s *Server, _ *view, c remotecluster.Status) Cluster { return s.cluster(c, s.now()) },
 		onePaths: []string{"/{name}"},
 		one: func(s *Server, _ *view, path func(string) string) (remotecluster.Status, error) {
 			name := path("name")

@@ -9,15 +9,15 @@ import (
 func (s *Server) allRoutes() []route {
 	all := []route{
 		{
-			path: "/{$}", id: "index", summary: "The paths, as text.", media: "text/plain",
+			unbounded: true, path: "/{$}", id: "index", summary: "The paths, as text.", media: "text/plain",
 			handle: s.index,
 		},
 		{
-			path: "/healthz", id: "healthz", summary: "Whether the process works.",
+			unbounded: true, path: "/healthz", id: "healthz", summary: "Whether the process works.",
 			answer: reflect.TypeFor[Liveness](), handle: s.healthz,
 		},
 		{
-			path: "/readyz", id: "readyz", summary: "Whether every configured cluster is visible.",
+			unbounded: true, path: "/readyz", id: "readyz", summary: "Whether every configured cluster is visible.",
 			answer: reflect.TypeFor[Readiness](), errors: []int{http.StatusServiceUnavailable}, handle: s.readyz,
 		},
 		{
@@ -33,7 +33,7 @@ func (s *Server) allRoutes() []route {
 			answer: reflect.TypeFor[Status](), handle: s.status,
 		},
 		{
-			path: "/v1/watch", id: "watch", summary: "The state of some resources and all their changes, as Server-Sent Events.",
+			unbounded: true, path: "/v1/watch", id: "watch", summary: "The state of some resources and all their changes, as Server-Sent Events.",
 			media: "text/event-stream", parameters: watchParameters(), errors: []int{http.StatusBadRequest}, handle: s.watch,
 		},
 		{
@@ -45,6 +45,7 @@ func (s *Server) allRoutes() []route {
 	if s.profiles {
 		all = append(all, profileRoutes()...)
 	}
+	all = append(all, s.configKeyRoute())
 	all = append(all, s.debugRoutes()...)
 	all = append(all, s.whyRoutes()...)
 	for _, res := range allResources() {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 )
 
 // Limits of a connection.
@@ -21,6 +22,8 @@ const (
 	writeTimeout  = 30 * time.Second // for the client to take each piece of the answer
 	idleTimeout   = 2 * time.Minute  // between requests
 	stopTimeout   = 3 * time.Second  // for requests under way when the server stops
+	answerTimeout = 10 * time.Minute // for a whole answer over TCP, since a snapshot is kept for it
+	maxHeader     = 16 << 10         // bytes of a request's headers
 )
 
 // Server answers requests about its sources.
@@ -37,6 +40,14 @@ type Server struct {
 
 	feed       *feed
 	watchables []watchable // in the feed's order
+	buffers    bufferPool  // of watches
+	streams    streams
+	configKey  string     // of the hashes of client files
+	tls        *serverTLS // nil: TCP is plain
+
+	limits                        Limits
+	connections, watches, answers *gate
+	states                        *semaphore.Weighted
 	// stopping ends when the server stops: what would never end by itself ends
 	// then.
 	stopping context.Context
@@ -50,11 +61,21 @@ type Option func(*Server)
 // come over the unix socket.
 func WithProfiles() Option { return func(s *Server) { s.profiles = true } }
 
+// WithLimits bounds what those who come over TCP may have at once, instead of
+// [DefaultLimits].
+func WithLimits(l Limits) Option { return func(s *Server) { s.limits = l } }
+
+// WithTLS makes the server speak TLS where it listens on TCP.
+func WithTLS(files TLSFiles) Option {
+	return func(s *Server) { s.tls = &serverTLS{files: files, log: s.log} }
+}
+
 // route is one path of the API with one method: what serves it and what
 // describes it.
 type route struct {
 	method     string // empty: GET, which also answers HEAD
 	local      bool   // only for those who come over the unix socket
+	unbounded  bool   // not one of the answers that are bounded: a probe, or a watch, which has a bound of its own
 	path       string // as in a pattern of [http.ServeMux]
 	id         string // of the operation, unique
 	summary    string
@@ -71,10 +92,12 @@ func NewServer(sources Sources, log *slog.Logger, options ...Option) (*Server, e
 	if err := sources.validate(); err != nil {
 		return nil, err
 	}
-	s := &Server{Sources: sources, log: log, now: time.Now, heartbeat: watchHeartbeat, mux: http.NewServeMux(), listeners: new(listeners)}
+	s := &Server{Sources: sources, log: log, now: time.Now, heartbeat: watchHeartbeat, mux: http.NewServeMux(), listeners: new(listeners), limits: DefaultLimits(), configKey: NewConfigKey()}
 	for _, o := range options {
 		o(s)
 	}
+	s.connections, s.watches, s.answers = newGate(s.limits.Connections), newGate(s.limits.Watches), newGate(s.limits.Answers)
+	s.states = semaphore.NewWeighted(int64(s.limits.States))
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	if err := s.openFeed(); err != nil {
 		s.stop()
@@ -99,7 +122,7 @@ func (s *Server) serve(rt route) {
 	s.mux.HandleFunc(rt.method+" "+rt.path, func(w http.ResponseWriter, r *http.Request) {
 		err := s.admit(rt, r)
 		if err == nil {
-			err = rt.handle(w, r)
+			err = s.answer(rt, w, r)
 		}
 		if err != nil {
 			s.fail(w, r, err)
@@ -107,10 +130,29 @@ func (s *Server) serve(rt route) {
 	})
 }
 
+// answer lets the route answer, within its bounds.
+func (s *Server) answer(rt route, w http.ResponseWriter, r *http.Request) error {
+	from := originOf(r.Context())
+	if rt.unbounded || from.local {
+		return rt.handle(w, r)
+	}
+	leave, ok := s.answers.enter(from.peer)
+	if !ok {
+		return busy("too many answers are under way")
+	}
+	defer leave()
+	ctx, cancel := context.WithTimeout(r.Context(), answerTimeout)
+	defer cancel()
+	if begun, ok := w.(*response); ok {
+		begun.until, _ = ctx.Deadline()
+	}
+	return rt.handle(w, r.WithContext(ctx))
+}
+
 // admit refuses strangers where only those who come over the unix socket may:
 // its file's mode says who they are, and over TCP nobody is asked.
 func (s *Server) admit(rt route, r *http.Request) error {
-	if local, _ := r.Context().Value(localKey{}).(bool); local || !rt.local {
+	if originOf(r.Context()).local || !rt.local {
 		return nil
 	}
 	socket := s.Socket()
@@ -118,17 +160,6 @@ func (s *Server) admit(rt route, r *http.Request) error {
 		return problemf(http.StatusForbidden, "%s %s is answered on the unix socket only, and this agent has none: start it with --socket", r.Method, r.URL.Path)
 	}
 	return problemf(http.StatusForbidden, "%s %s is answered on the unix socket only: use %s", r.Method, r.URL.Path, socket)
-}
-
-// localKey marks the contexts of requests that came over the unix socket.
-type localKey struct{}
-
-// markLocal is for [http.Server.ConnContext].
-func markLocal(ctx context.Context, c net.Conn) context.Context {
-	if _, local := c.(*net.UnixConn); local {
-		return context.WithValue(ctx, localKey{}, true)
-	}
-	return ctx
 }
 
 // openFeed begins to follow all resources.
@@ -154,6 +185,14 @@ func (s *Server) Handler() http.Handler {
 		defer s.recover(w, r)
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
+		if r.ContentLength != 0 && !originOf(r.Context()).local { // nothing that is sent over TCP is of use, and it is not waited for
+			_ = w.control.SetReadDeadline(time.Now().Add(headerTimeout)) // as in extend
+		}
+		if err := s.guard(r); err != nil {
+			w.Header().Set("Connection", "close")
+			s.fail(w, r, err)
+			return
+		}
 		if refusal, pattern := s.mux.Handler(r); pattern == "" {
 			s.refuse(w, r, refusal)
 			return
@@ -168,6 +207,7 @@ type response struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	begun   bool
+	until   time.Time // when the whole answer must be there; zero: there is no end
 }
 
 func (w *response) WriteHeader(status int) {
@@ -183,7 +223,15 @@ func (w *response) Write(b []byte) (int, error) {
 func (w *response) extend() {
 	w.begun = true
 	// A writer that knows no deadlines belongs to a test.
-	_ = w.control.SetWriteDeadline(time.Now().Add(writeTimeout))
+	_ = w.control.SetWriteDeadline(w.deadline(time.Now()))
+}
+
+func (w *response) deadline(now time.Time) time.Time {
+	next := now.Add(writeTimeout)
+	if !w.until.IsZero() && w.until.Before(next) {
+		return w.until
+	}
+	return next
 }
 
 // Unwrap is for [http.ResponseController].
@@ -272,9 +320,10 @@ func (s *Server) Serve(ctx context.Context) error {
 		Handler:           s.Handler(),
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		BaseContext:       func(net.Listener) context.Context { return base },
-		ConnContext:       markLocal,
+		ConnContext:       markOrigin,
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {

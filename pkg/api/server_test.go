@@ -13,6 +13,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/codes/codestest"
 )
 
 // wantProblem asks and wants a problem document.
@@ -148,7 +151,7 @@ func TestReadiness(t *testing.T) {
 	}
 	want := Readiness{
 		Type: "about:blank", Title: "Service Unavailable", Status: 503, Detail: "waiting for c2: ips not synced; c3: connecting",
-		Reasons: map[string]string{"c3": "connecting", "c2": "ips not synced"},
+		Reasons: map[string]string{"c3": "connecting", "c2": "ips not synced"}, Without: map[string]string{},
 	}
 	if diff := cmp.Diff(want, answer); diff != "" || w.Code != 503 || w.Header().Get("Content-Type") != MediaTypeProblem {
 		t.Errorf("%d %v %s", w.Code, w.Header(), diff)
@@ -164,6 +167,34 @@ func TestReadiness(t *testing.T) {
 	if w := f.get("/readyz"); w.Code != http.StatusOK {
 		t.Errorf("not ready: %d", w.Code)
 	}
+}
+
+// TestReadyWithoutSomeClusters: who is ready since the time was over says so, and
+// without whom.
+func TestReadyWithoutSomeClusters(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	ask := func() (answer Readiness) {
+		w := f.get("/readyz")
+		if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || w.Code != http.StatusOK {
+			t.Fatalf("%d %v", w.Code, err)
+		}
+		return answer
+	}
+	if diff := cmp.Diff(Readiness{Ready: true, Reasons: map[string]string{}, Without: map[string]string{}}, ask()); diff != "" {
+		t.Error(diff)
+	}
+	missing := map[string]string{"c3": "not synced: nodes: connection refused", "c2": "not synced: ips"}
+	f.mesh.set(func() { f.mesh.missing = missing })
+	answer := ask()
+	want := Readiness{
+		Ready: true, Code: "MESH-7011", Reasons: map[string]string{}, Without: missing,
+		Detail: "ready since the sync timeout has passed, without c2: not synced: ips; c3: not synced: nodes: connection refused",
+	}
+	if diff := cmp.Diff(want, answer); diff != "" {
+		t.Error(diff)
+	}
+	codestest.Reached(t, codes.API, codes.Code(answer.Code))
 }
 
 func TestStatusIsDegradedByAnythingStale(t *testing.T) {

@@ -42,7 +42,7 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 	}
 	now := s.now()
 	for i, c := range clusters {
-		answer.Clusters[i] = toCluster(c, now)
+		answer.Clusters[i] = s.cluster(c, now)
 		if c.Ready {
 			answer.Summary.ClustersReady++
 		}

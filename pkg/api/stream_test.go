@@ -65,7 +65,7 @@ func TestStreamEndsWithItsClient(t *testing.T) {
 					t.Errorf("wrote %d bytes for nobody", w.n)
 				}
 			}()
-			f.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, target, nil).WithContext(ctx))
+			f.Handler().ServeHTTP(w, request(http.MethodGet, target).WithContext(ctx))
 		})
 	}
 }
@@ -103,7 +103,7 @@ func BenchmarkLookup(b *testing.B) {
 		for b.Loop() {
 			i = (i + 7919) % n
 			w := &discard{header: make(http.Header)}
-			handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/lookup/"+addr(i).String(), nil))
+			handler.ServeHTTP(w, request(http.MethodGet, "/v1/lookup/"+addr(i).String()))
 			if w.n < 500 {
 				b.Fatal("no answer")
 			}
@@ -117,7 +117,7 @@ func BenchmarkStreamIPs(b *testing.B) {
 	f.fillIPs(n)
 	b.ReportAllocs()
 	for b.Loop() {
-		f.Handler().ServeHTTP(&discard{header: make(http.Header)}, httptest.NewRequest(http.MethodGet, "/v1/ips", nil))
+		f.Handler().ServeHTTP(&discard{header: make(http.Header)}, request(http.MethodGet, "/v1/ips"))
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/item")
 }
@@ -128,6 +128,6 @@ func BenchmarkPageOfIPs(b *testing.B) {
 	target := "/v1/ips?limit=1000&cursor=" + encodeCursor("ips", "10.1.0.0/32")
 	b.ReportAllocs()
 	for b.Loop() {
-		f.Handler().ServeHTTP(&discard{header: make(http.Header)}, httptest.NewRequest(http.MethodGet, target, nil))
+		f.Handler().ServeHTTP(&discard{header: make(http.Header)}, request(http.MethodGet, target))
 	}
 }

@@ -50,10 +50,13 @@ type Readiness struct {
 	Type   string `json:"type,omitempty" doc:"Set when not ready."`
 	Title  string `json:"title,omitempty" doc:"Set when not ready."`
 	Status int    `json:"status,omitempty" doc:"The HTTP status code, when not ready."`
-	Detail string `json:"detail,omitempty" doc:"What is waited for, when not ready."`
+	Detail string `json:"detail,omitempty" doc:"What is waited for, when not ready; what is missing, when ready without it."`
+	Code   string `json:"code,omitempty" doc:"The stable code of ready without some clusters."`
 	Ready  bool   `json:"ready" doc:"Whether every configured cluster was synced once, or the sync timeout has passed."`
 	// Reasons says by cluster what is waited for; empty when ready.
 	Reasons map[string]string `json:"reasons" doc:"By cluster, what is waited for."`
+	// Without says by cluster what is missing though the agent is ready.
+	Without map[string]string `json:"without" doc:"By cluster, what is not synced yet of those that were not when the sync timeout passed and the agent became ready."`
 }
 
 // Status is the answer of /v1/status.
@@ -166,7 +169,7 @@ type Cluster struct {
 	Endpoints      []string              `json:"endpoints"`
 	EtcdClusterID  string                `json:"etcdClusterID" doc:"Hexadecimal; empty before the first connection."`
 	ConfigFile     string                `json:"configFile"`
-	ConfigHash     string                `json:"configHash" doc:"A hash of the client file and of the authorities that it names, as they were read last; empty when they cannot be."`
+	ConfigHash     string                `json:"configHash" doc:"A hash of the client file and of the authorities that it names, as they were read last, with a key of this process (/v1/config-key); empty when they cannot be."`
 	Capabilities   Capabilities          `json:"capabilities" doc:"What the cluster says it can do; empty until its configuration was read."`
 	Synced         ByResource[bool]      `json:"synced" doc:"Whether a complete list has been applied."`
 	Counts         ByResource[int]       `json:"counts" doc:"Accepted keys of the kvstore."`

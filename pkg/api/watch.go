@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -20,9 +22,10 @@ const (
 
 // Limits of a watch.
 const (
-	watchPage      = 512              // changes taken from the feed at a time
+	watchPage      = 256              // changes taken from the feed at a time
 	watchHeartbeat = 15 * time.Second // between signs of life of an idle watch
 	watchRestarts  = 3                // states in a row that a client may be too slow for
+	stateWait      = 30 * time.Second // for the turn of a state
 )
 
 // watch serves the changes of some resources as Server-Sent Events.
@@ -32,22 +35,23 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.WriteHeader(http.StatusOK)
 	if r.Method == http.MethodHead {
+		w.WriteHeader(http.StatusOK)
 		return nil
 	}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	defer context.AfterFunc(s.stopping, cancel)()
-	session := &watching{s: s, subs: subs, out: sseWriter{w: w, control: http.NewResponseController(w)}}
-	session.out.enc = newEncoder(&session.out.data)
-	session.out.wrote = time.Now()
-	if err := session.out.control.Flush(); err != nil { // the client waits for the headers
-		return nil
+	from, leave := originOf(r.Context()), func() {}
+	if !from.local {
+		var ok bool
+		if leave, ok = s.watches.enter(from.peer); !ok {
+			return busy("there are too many watches")
+		}
 	}
-	// The client is gone, or the server stops: nobody is left to tell.
-	_ = session.run(ctx, token)
-	return nil
+	return s.stream(w, leave, func(ctx context.Context, out io.Writer) {
+		session := &watching{s: s, subs: subs, local: from.local, out: sseWriter{w: out, pool: &s.buffers, wrote: time.Now()}}
+		defer session.out.release()
+		// The client is gone, or the server stops: nobody is left to tell.
+		_ = session.run(ctx, token)
+	})
 }
 
 // subscription is one resource of a watch.
@@ -130,6 +134,7 @@ func (s *Server) watchTitles() []string {
 type watching struct {
 	s     *Server
 	subs  []*subscription
+	local bool // over the unix socket
 	out   sseWriter
 	limbo int // states in a row that were too old when they were complete
 }
@@ -153,9 +158,8 @@ func (c *watching) run(ctx context.Context, token string) error {
 			return err
 		}
 	}
-	page := make([]feedEntry, 0, watchPage)
 	for {
-		entries, reached, more, held := c.s.feed.after(position, c.resources(), page)
+		entries, reached, more, held := c.s.feed.after(position, c.resources(), c.out.buffers().page)
 		switch {
 		case !held:
 			if c.limbo++; c.limbo > watchRestarts {
@@ -201,9 +205,26 @@ func (c *watching) resources() []int {
 	return indexes
 }
 
-// begin sends the whole state, after a reset when there is a reason for one,
-// and returns the position that it belongs to.
+// begin is [watching.state] within the bounds of those who come over TCP: the
+// snapshot that a state is read from is kept until it was sent.
 func (c *watching) begin(ctx context.Context, reason string) (uint64, error) {
+	if c.local {
+		return c.state(ctx, reason)
+	}
+	wait, cancel := context.WithTimeout(ctx, stateWait)
+	defer cancel()
+	if err := c.s.states.Acquire(wait, 1); err != nil {
+		return 0, errors.Join(err, c.out.send("", WatchDisconnect, map[string]string{"reason": "too many states are being sent to others: come again"}))
+	}
+	defer c.s.states.Release(1)
+	ctx, cancelState := context.WithTimeout(ctx, answerTimeout)
+	defer cancelState()
+	return c.state(ctx, reason)
+}
+
+// state sends the whole state, after a reset when there is a reason for one,
+// and returns the position that it belongs to.
+func (c *watching) state(ctx context.Context, reason string) (uint64, error) {
 	v := c.view(ctx)
 	position := v.revision
 	if reason != "" {
@@ -240,6 +261,7 @@ func (c *watching) begin(ctx context.Context, reason string) (uint64, error) {
 
 // idle waits for more, or until a sign of life is due.
 func (c *watching) idle(ctx context.Context, more <-chan struct{}, position uint64) error {
+	c.out.release()
 	due := time.NewTimer(c.s.heartbeat - time.Since(c.out.wrote))
 	defer due.Stop()
 	select {

@@ -37,9 +37,13 @@ type Change struct {
 	Vanish *api.ByResource[int] `json:"vanish,omitempty"`
 }
 
-// Compare says what the directory would change in an agent with this status.
-// Cluster IDs are compared when Connect has read them before.
-func (r *Report) Compare(st *api.Status) {
+// Compare says what the directory would change in an agent with this status and
+// this key of its configHash. Without the key contents cannot be compared, and a
+// finding says so. Cluster IDs are compared when Connect has read them before.
+func (r *Report) Compare(st *api.Status, key string) {
+	if key == "" {
+		r.Findings = append(r.Findings, codes.ContentsNotCompared.Found("only names, endpoints and IDs of the clusters are compared with the running agent, not the contents of the client files", ""))
+	}
 	d := &Diff{Agent: st.Agent.Cluster, Directory: st.Agent.MeshDirectory, Changes: []Change{}}
 	if d.Agent != r.OwnCluster {
 		r.Findings = append(r.Findings, codes.AgentOfOtherNames.Found(
@@ -58,7 +62,7 @@ func (r *Report) Compare(st *api.Status) {
 		}
 		c, there := running[f.Cluster]
 		delete(running, f.Cluster)
-		if change := f.compared(c, there); change != nil {
+		if change := f.compared(c, there, key); change != nil {
 			d.Changes = append(d.Changes, *change)
 		} else {
 			d.Unchanged++
@@ -80,7 +84,7 @@ func (r *Report) Compare(st *api.Status) {
 
 // compared says what would become of the cluster of a file that the agent may
 // have; nil when nothing would change.
-func (f *File) compared(c api.Cluster, there bool) *Change {
+func (f *File) compared(c api.Cluster, there bool, key string) *Change {
 	if !there {
 		f.add(codes.WouldAdd, "the running agent does not have "+f.Cluster, "")
 		return &Change{Cluster: f.Cluster, Change: Add}
@@ -90,10 +94,11 @@ func (f *File) compared(c api.Cluster, there bool) *Change {
 	for _, e := range f.Endpoints {
 		urls = append(urls, e.URL)
 	}
-	known := c.ConfigHash != "" || f.ContentHash == "" // an older agent says nothing of contents
+	readable := f.contents != ""
+	known := key != "" && c.ConfigHash != "" || !readable // an older agent says nothing of contents
 	switch {
-	case known && c.ConfigHash == f.ContentHash:
-	case f.ContentHash == "":
+	case known && c.ConfigHash == api.KeyedHash(key, f.contents):
+	case !readable:
 		change.What = append(change.What, "its client file could not be read any more")
 	case !slices.Equal(urls, c.Endpoints):
 		change.What = append(change.What, fmt.Sprintf("endpoints: %s instead of %s", orNone(urls), orNone(c.Endpoints)))

@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -19,7 +20,7 @@ func checkDiff(t *testing.T, all *gathered) {
 	w.file("unreadable", "endpoints: [x")
 	w.file("notes.txt", "nothing")
 	r := w.report(time.Now())
-	hash := func(name string) string { return r.of(t, name).ContentHash }
+	hash := func(name string) string { return api.KeyedHash("key", r.of(t, name).contents) }
 	r.of(t, "renumbered").ClusterID = 5 // as Connect has found
 	counts := api.ByResource[int]{Nodes: 3, Services: 2, EndpointSlices: 1, ServiceExports: 5, Identities: 1, IPs: 40}
 	url, other := []string{"http://127.0.0.1:1"}, []string{"https://x:1"}
@@ -37,7 +38,7 @@ func checkDiff(t *testing.T, all *gathered) {
 			{Name: "away", State: "removing"},
 			{Name: "idle"},
 		},
-	})
+	}, "key")
 	all.add(r)
 	want := &Diff{
 		Agent: "own", Directory: "/mesh", Unchanged: 3,
@@ -68,7 +69,18 @@ func checkDiff(t *testing.T, all *gathered) {
 	}
 
 	r = w.report(time.Now())
-	r.Compare(&api.Status{Agent: api.AgentInfo{Cluster: "east"}})
+	r.Compare(&api.Status{Agent: api.AgentInfo{Cluster: "east"}}, "key")
 	all.add(r)
 	wantFindings(t, r.Findings, []found{{codes.AgentOfOtherNames, `of the cluster "east", and the check is for "own"`}})
+
+	// Without the key contents are not compared, and that is said; endpoints are.
+	r = w.report(time.Now())
+	r.Compare(&api.Status{Agent: api.AgentInfo{Cluster: "own"}, Clusters: []api.Cluster{
+		{Name: "same", ConfigHash: hash("same"), Endpoints: url}, {Name: "moved", ConfigHash: "1", Endpoints: other}, {Name: "touched", ConfigHash: "1", Endpoints: url},
+	}}, "")
+	all.add(r)
+	wantFindings(t, r.Findings, []found{{codes.ContentsNotCompared, "not the contents of the client files"}})
+	if r.Diff.Unchanged != 2 || !slices.ContainsFunc(r.Diff.Changes, func(c Change) bool { return c.Cluster == "moved" && c.Change == Modify }) {
+		t.Errorf("%+v", r.Diff)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -22,13 +23,15 @@ func Directory(dir, own string, now time.Time) (*Report, error) {
 		return nil, err
 	}
 	r := &Report{Directory: dir, OwnCluster: own, Files: []File{}, Findings: []codes.Finding{}}
+	key := api.NewConfigKey()
 	same := make(map[string]string) // the first file with these contents
 	for _, e := range entries {
 		f := examined(e, own, now)
-		if other := same[f.ContentHash]; f.ContentHash != "" && other != "" {
+		f.ContentHash = api.KeyedHash(key, f.contents)
+		if other := same[f.contents]; f.contents != "" && other != "" {
 			f.add(codes.SameContents, "it has the same contents as "+other, "")
 		}
-		same[f.ContentHash] = cmp.Or(same[f.ContentHash], e.Name)
+		same[f.contents] = cmp.Or(same[f.contents], e.Name)
 		r.Files = append(r.Files, f)
 	}
 	r.misspelt(own)
@@ -53,7 +56,7 @@ func examined(e clustermesh.Entry, own string, now time.Time) File {
 		f.add(cmp.Or(kvstore.CodeOf(e.Reason), codes.ClientFileUnreadable), e.Reason.Error(), kvstore.Hint(e.Reason))
 	case clustermesh.EntryClient:
 		f.Cluster, f.Verdict = e.Name, WouldConnect
-		f.ContentHash = fmt.Sprintf("%x", kvstore.HashContent(e.Content))
+		f.contents = fmt.Sprintf("%x", kvstore.HashContent(e.Content))
 		f.client(e.Path, own, now)
 		if worst(f.Findings) == codes.Error {
 			f.Verdict = WouldFail

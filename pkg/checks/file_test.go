@@ -302,7 +302,7 @@ func checkEntries(t *testing.T, all *gathered) {
 	for _, f := range r.Files {
 		verdicts[filepath.Base(f.File)] = f.Verdict
 		if f.Verdict != WouldIgnore {
-			check[f.Cluster] = f.ContentHash
+			check[f.Cluster] = f.contents
 		} else if f.Reason == "" {
 			t.Errorf("%s is ignored without a reason", f.File)
 		}

@@ -40,9 +40,11 @@ type File struct {
 	Endpoints          []Endpoint `json:"endpoints,omitempty"`
 	User               string     `json:"user,omitempty"`
 	CertificateExpires *time.Time `json:"certificateExpires,omitempty"`
-	// ContentHash is that of the file and its authorities, as the agent's
-	// configHash; empty when the file cannot be read.
+	// ContentHash tells contents apart within the report, with a key of its own
+	// ([api.KeyedHash]): those of the file and its authorities. Empty when the file
+	// cannot be read.
 	ContentHash string `json:"contentHash,omitempty"`
+	contents    string // the hash without a key, which is shown to nobody
 	// ClusterID and EtcdClusterID are what the server says, when it was asked.
 	ClusterID     uint32 `json:"clusterID,omitempty"`
 	EtcdClusterID string `json:"etcdClusterID,omitempty"`

@@ -32,7 +32,12 @@ type collector struct {
 	sessions    *prometheus.Desc
 	users       *prometheus.Desc
 	opened      *prometheus.Desc
+	without     *prometheus.Desc
 }
+
+// incomplete is a set of clusters that may be ready without some of them, such as a
+// [Mesh].
+type incomplete interface{ Missing() map[string]string }
 
 // Observed is a set of clusters with their connections, such as a [Mesh]. Its
 // methods answer at once.
@@ -69,6 +74,7 @@ func NewCollector(m Observed) prometheus.Collector {
 		sessions:    desc("sessions", "Connections to kvstores; clusters with equal client files share one."),
 		users:       desc("session_clusters", "Clusters that use a connection."),
 		opened:      desc("sessions_opened_total", "Connections to kvstores that were opened."),
+		without:     desc("ready_without_clusters", "Clusters that were not synced when the sync timeout passed and the agent became ready, and still are not."),
 	}
 }
 
@@ -76,7 +82,7 @@ func NewCollector(m Observed) prometheus.Collector {
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		c.clusters, c.ready, c.failures, c.lastFailure, c.entries, c.rejected, c.age, c.lag, c.heartbeat, c.interval, c.syncTime, c.revocations, c.policy, c.panics,
-		c.sessions, c.users, c.opened,
+		c.sessions, c.users, c.opened, c.without,
 	} {
 		ch <- d
 	}
@@ -93,6 +99,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge(c.sessions, float64(sessions))
 	gauge(c.users, float64(users))
 	ch <- prometheus.MustNewConstMetric(c.opened, prometheus.CounterValue, float64(opened))
+	if m, is := c.mesh.(incomplete); is {
+		gauge(c.without, float64(len(m.Missing())))
+	}
 	for _, s := range all {
 		ready, last := 0.0, 0.0
 		if s.Ready {

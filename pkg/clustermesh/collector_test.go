@@ -78,7 +78,7 @@ func TestTheSeries(t *testing.T) {
 	w.until("the events", func() bool { return strings.HasSuffix(c1.inView()["service ns/svc1"], " 8002") })
 
 	want := []string{
-		"mesh_agent_clustermesh_remote_clusters", "mesh_agent_clustermesh_sessions",
+		"mesh_agent_clustermesh_ready_without_clusters", "mesh_agent_clustermesh_remote_clusters", "mesh_agent_clustermesh_sessions",
 		"mesh_agent_clustermesh_session_clusters", "mesh_agent_clustermesh_sessions_opened_total",
 	}
 	for _, r := range wire.Resources() {

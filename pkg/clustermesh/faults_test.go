@@ -4,9 +4,11 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -298,4 +300,27 @@ func TestTheSyncTimeoutEndsTheWait(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(w.dir, "c0"), []byte("endpoints:\n- http://127.0.0.1:1\n"), 0o600))
 	w.start()
 	w.until("ready without c0", func() bool { ok, _ := w.mesh.Ready(); return ok })
+	reg := prometheus.NewPedanticRegistry()
+	must(t, reg.Register(NewCollector(w.mesh)))
+	want := func(n float64) bool {
+		families, err := reg.Gather()
+		must(t, err)
+		for _, f := range families {
+			if f.GetName() == "mesh_agent_clustermesh_ready_without_clusters" {
+				return f.GetMetric()[0].GetGauge().GetValue() == n
+			}
+		}
+		return false
+	}
+	if missing := w.mesh.Missing(); len(missing) != 1 || !strings.Contains(missing["c0"], "not synced") || !want(1) {
+		t.Errorf("ready without %v", missing)
+	}
+	// What comes later was never waited for, and what is gone is not missing.
+	must(t, os.WriteFile(filepath.Join(w.dir, "c1"), []byte("endpoints:\n- http://127.0.0.1:1\n"), 0o600))
+	w.until("c1", func() bool { return len(w.mesh.Clusters()) == 2 })
+	if missing := w.mesh.Missing(); len(missing) != 1 || missing["c0"] == "" {
+		t.Errorf("with c1 it is ready without %v", missing)
+	}
+	must(t, os.Remove(filepath.Join(w.dir, "c0")))
+	w.until("nothing to be missing", func() bool { return len(w.mesh.Missing()) == 0 && want(0) })
 }

@@ -83,6 +83,7 @@ type Mesh struct {
 	scanned bool
 	ignored []Ignored
 	members map[string]*member
+	without map[string]bool // what the mesh became ready without: see Missing
 }
 
 // member is one cluster. The fields are guarded by the mesh's mu.
@@ -415,6 +416,7 @@ func (m *Mesh) Ready() (ok bool, reasons map[string]string) {
 		return false, reasons
 	}
 	if !m.ready.Swap(true) && len(reasons) > 0 {
+		m.readyWithout(reasons)
 		m.Log.Warn("Ready without some clusters: they did not answer within the sync timeout",
 			"clusters", slices.Sorted(maps.Keys(reasons)), "timeout", m.SyncTimeout)
 	}

@@ -11,6 +11,17 @@ const (
 	LogLevelChanged     Code = "MESH-7007"
 )
 
+// What the API says of the agent itself.
+const ReadyWithout Code = "MESH-7011"
+
+func ofAPI() []Entry {
+	return []Entry{{
+		Code: ReadyWithout, Severity: Warning, Title: "the agent is ready without some clusters",
+		Cause:  "They were not synced when --clustermesh-sync-timeout had passed since the start. The view has nothing of them, or not everything.",
+		Remedy: "'mesh-agent status' says what is wrong with each. They leave /readyz and the metric mesh_agent_clustermesh_ready_without_clusters once they are synced.",
+	}}
+}
+
 func agent() []Entry {
 	const nothing = "Nothing to do."
 	return []Entry{

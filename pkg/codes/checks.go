@@ -41,6 +41,8 @@ const (
 	WouldRemove       Code = "MESH-6303"
 	WouldChangeID     Code = "MESH-6304"
 	AgentOfOtherNames Code = "MESH-6305"
+
+	ContentsNotCompared Code = "MESH-7010"
 )
 
 func checks() []Entry {
@@ -233,6 +235,11 @@ func directoryChecks() []Entry {
 			Code: AgentOfOtherNames, Severity: Warning, Title: "the running agent is of another cluster",
 			Cause:  "The name of the own cluster that the check was given is not that of the running agent: its own file would be taken for a remote one, or another way round.",
 			Remedy: "Give --cluster-name and --cluster-id of the agent to the check too, or choose the right agent with --server or --socket.",
+		},
+		{
+			Code: ContentsNotCompared, Severity: Warning, Title: "contents of client files are not compared with the running agent",
+			Cause:  "An agent shows only keyed hashes of the contents, since passwords are among them, and gives the key over its unix socket only. This one was asked over TCP, or is of an older version.",
+			Remedy: "Run the check on the agent's machine, with --socket.",
 		},
 	}
 }

@@ -12,6 +12,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -43,6 +44,7 @@ const maxErrorBody = 64 << 10
 type Options struct {
 	Server string // URL, or host:port
 	Socket string // path of a unix socket
+	TLS    TLSFiles
 	// The defaults, for tests; empty means those of package api.
 	DefaultSocket, DefaultServer string
 }
@@ -63,7 +65,14 @@ func New(o Options) (*Client, error) {
 		if err != nil {
 			return nil, err
 		}
-		return newClient(base, http.ProxyFromEnvironment, nil), nil
+		config, err := o.TLS.config(base)
+		if err != nil {
+			return nil, err
+		}
+		return newClient(base, http.ProxyFromEnvironment, nil, config), nil
+	}
+	if o.TLS != (TLSFiles{}) {
+		return nil, errors.New("certificates are for a server that is given as https://HOST:PORT")
 	}
 	places := []place{{"unix", o.Socket}}
 	if o.Socket == "" {
@@ -72,12 +81,13 @@ func New(o Options) (*Client, error) {
 			{"tcp", orElse(o.DefaultServer, api.DefaultListen)},
 		}
 	}
-	return newClient("http://mesh-agent", nil, places), nil
+	return newClient("http://localhost", nil, places, nil), nil // over TCP an agent wants a name that is its own
 }
 
-func newClient(base string, proxy func(*http.Request) (*url.URL, error), places []place) *Client {
+func newClient(base string, proxy func(*http.Request) (*url.URL, error), places []place, config *tls.Config) *Client {
 	t := &http.Transport{
 		Proxy:                 proxy,
+		TLSClientConfig:       config,
 		ResponseHeaderTimeout: answerTimeout,
 		IdleConnTimeout:       time.Minute,
 		DialContext:           (&net.Dialer{Timeout: dialTimeout}).DialContext,
@@ -144,6 +154,12 @@ func (c *Client) Status(ctx context.Context) (*api.Status, error) {
 // Lookup asks whose address this is.
 func (c *Client) Lookup(ctx context.Context, address string) (*api.Lookup, error) {
 	return Get[api.Lookup](ctx, c, "v1", "lookup", address)
+}
+
+// ConfigKey asks for the key of the clusters' configHash. The agent gives it over its
+// socket only.
+func (c *Client) ConfigKey(ctx context.Context) (*api.ConfigKey, error) {
+	return Get[api.ConfigKey](ctx, c, "v1", "config-key")
 }
 
 // LogLevel asks how much the agent's log tells.

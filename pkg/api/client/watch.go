@@ -23,8 +23,11 @@ const maxEvent = 64 << 20
 // maxSilence is how long an agent may say nothing: three of its signs of life.
 const maxSilence = 45 * time.Second
 
-// reconnectPause is between two attempts to go on with a watch.
-const reconnectPause = time.Second
+// Between two attempts to go on with a watch.
+const (
+	reconnectPause = time.Second
+	busyPause      = 5 * time.Second // when the agent said that it has too much to do
+)
 
 // Event is one step of a watch of T.
 type Event[T any] struct {
@@ -53,17 +56,27 @@ func Watch[T any](ctx context.Context, c *Client, resource string, q Query, lost
 			case ctx.Err() != nil:
 				yield(Event[T]{}, ctx.Err())
 				return
-			case !w.reached || !errors.Is(err, ErrUnreachable):
+			case !w.reached || !errors.Is(err, ErrUnreachable) && !isBusy(err):
 				yield(Event[T]{}, err)
 				return
 			}
 			lost(err)
-			if waiting.Sleep(ctx, reconnectPause) != nil {
+			pause := reconnectPause
+			if isBusy(err) {
+				pause = busyPause
+			}
+			if waiting.Sleep(ctx, pause) != nil {
 				yield(Event[T]{}, ctx.Err())
 				return
 			}
 		}
 	}
+}
+
+// isBusy tells whether the agent has too much to do, and asks to come again.
+func isBusy(err error) bool {
+	p, ok := errors.AsType[*api.Problem](err)
+	return ok && p.Status == http.StatusServiceUnavailable
 }
 
 // watch is one watch over all its connections.

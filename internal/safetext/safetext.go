@@ -1,0 +1,169 @@
+// Package safetext writes JSON and YAML that does to nobody's terminal what texts
+// in it ask for. Names and messages come from other clusters: control characters
+// (C0, DEL, C1), those that turn the direction of text, line separators and what is
+// no character are escaped in strings, so that readers get them back as they were.
+//
+// It has no state; everything may be called by any goroutine.
+package safetext
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"unicode"
+	"unicode/utf8"
+
+	"sigs.k8s.io/yaml"
+)
+
+// isUnsafe tells whether a character is escaped. Those below a space are, too, by
+// package json.
+func isUnsafe(r rune) bool {
+	switch {
+	case r < 0x7f:
+		return false
+	case r <= 0x9f: // DEL and C1
+		return true
+	case r == '\u2028', r == '\u2029': // where lines end, for some
+		return true
+	case r == '\ufeff', r == '\ufffe', r == '\uffff': // no reader of YAML takes them
+		return true
+	}
+	return unicode.Is(unicode.Bidi_Control, r)
+}
+
+// Writer returns what escapes JSON on its way to w. Each of its writes has whole
+// characters, as those of a json.Encoder have.
+func Writer(w io.Writer) io.Writer { return writer{w} }
+
+type writer struct{ w io.Writer }
+
+// Write implements [io.Writer].
+func (w writer) Write(text []byte) (int, error) {
+	if n, err := w.w.Write(escape(text)); err != nil {
+		return min(n, len(text)), err
+	}
+	return len(text), nil
+}
+
+// JSON is like json.Marshal. It leaves <, > and & as they are, and puts each level
+// on lines of its own when indent is not empty.
+func JSON(v any, indent string) ([]byte, error) {
+	text, err := marshal(v, indent)
+	return escape(text), err
+}
+
+func marshal(v any, indent string) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", indent)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
+// escape escapes JSON. What has nothing to escape is returned itself.
+func escape(text []byte) []byte {
+	from := suspect(text)
+	if from == len(text) {
+		return text
+	}
+	var out []byte
+	begun := 0 // up to here text is in out
+	for i := from; i < len(text); {
+		if text[i] < 0x7f {
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRune(text[i:])
+		if isUnsafe(r) {
+			out = append(out, text[begun:i]...)
+			out = fmt.Appendf(out, `\u%04x`, r) // all of them have 16 bits
+			begun = i + size
+		}
+		i += size
+	}
+	if begun == 0 {
+		return text
+	}
+	return append(out, text[begun:]...)
+}
+
+// suspect is where there may be something to escape at the earliest. Nearly all that
+// is written has nothing: it is looked at eight bytes at a time.
+func suspect(text []byte) int {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	i := 0
+	for ; i+8 <= len(text); i += 8 {
+		if w := binary.LittleEndian.Uint64(text[i:]); (w|(w+ones))&highs != 0 { // a byte is 0x7f or more
+			return i
+		}
+	}
+	for ; i < len(text); i++ {
+		if text[i] >= 0x7f {
+			return i
+		}
+	}
+	return i
+}
+
+// YAML is like yaml.Marshal of sigs.k8s.io. That cannot write what package yaml does
+// not read, such as C1, and leaves other characters as they are: a string that has
+// any to escape is written as in JSON, which is YAML, too.
+func YAML(v any) ([]byte, error) {
+	text, err := marshal(v, "")
+	if err != nil {
+		return nil, err
+	}
+	if !hasEscapes(escape(text)) {
+		return yaml.JSONToYAML(text)
+	}
+	stand := newStandIn(text)
+	var texts [][]byte
+	replaced := jsonString().ReplaceAllFunc(text, func(s []byte) []byte {
+		safe := escape(s)
+		if !hasEscapes(safe) {
+			return s
+		}
+		texts = append(texts, safe)
+		return fmt.Appendf(nil, "%q", stand.name(len(texts)-1))
+	})
+	out, err := yaml.JSONToYAML(replaced)
+	if err != nil {
+		return nil, err
+	}
+	return stand.pattern().ReplaceAllFunc(out, func(name []byte) []byte {
+		n, err := strconv.Atoi(string(name[len(stand) : len(name)-1]))
+		if err != nil || n >= len(texts) {
+			return name
+		}
+		return texts[n]
+	}), nil
+}
+
+// hasEscapes tells whether JSON has characters that are escaped by their numbers, or
+// something that looks so.
+func hasEscapes(text []byte) bool { return bytes.Contains(text, []byte(`\u`)) }
+
+// jsonString matches the strings of JSON, keys included.
+func jsonString() *regexp.Regexp { return regexp.MustCompile(`"(?:[^"\\]|\\.)*"`) }
+
+// standIn stands for a string while YAML is made of the rest. Its names are plain
+// words, which nothing else in the text contains.
+type standIn string
+
+func newStandIn(text []byte) standIn {
+	for n := 0; ; n++ {
+		if s := fmt.Sprintf("escaped%dx", n); !bytes.Contains(text, []byte(s)) {
+			return standIn(s)
+		}
+	}
+}
+
+func (s standIn) name(n int) string { return fmt.Sprintf("%s%dx", string(s), n) }
+
+func (s standIn) pattern() *regexp.Regexp { return regexp.MustCompile(string(s) + `\d+x`) }

@@ -1,0 +1,89 @@
+package api
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/netip"
+)
+
+// spareConnections is how many connections beyond the limit are kept for the moment
+// that it takes to say so. What comes on top is closed at once.
+const spareConnections = 64
+
+// boundedListener bounds the connections that it accepts.
+type boundedListener struct {
+	net.Listener
+	connections, spare *gate
+}
+
+// Accept implements [net.Listener].
+func (l *boundedListener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		peer := addressOf(conn)
+		if leave, ok := l.connections.enter(peer); ok {
+			return &boundedConn{Conn: conn, peer: peer, leave: leave}, nil
+		}
+		if leave, ok := l.spare.enter(netip.Addr{}); ok {
+			return &boundedConn{Conn: conn, peer: peer, over: true, leave: leave}, nil
+		}
+		_ = conn.Close()
+	}
+}
+
+// addressOf is the peer at the other end; the zero address when it has none.
+func addressOf(conn net.Conn) netip.Addr {
+	tcp, ok := conn.RemoteAddr().(*net.TCPAddr)
+	if !ok {
+		return netip.Addr{}
+	}
+	return peerOf(tcp.AddrPort().Addr())
+}
+
+// boundedConn is counted until it is closed.
+type boundedConn struct {
+	net.Conn
+	peer  netip.Addr
+	over  bool // beyond the limit: it is refused
+	leave func()
+}
+
+// Close implements [net.Conn].
+func (c *boundedConn) Close() error {
+	defer c.leave()
+	return c.Conn.Close()
+}
+
+// originKey is the key of a request's origin in its context.
+type originKey struct{}
+
+// origin is where a request comes from. The zero value, of requests that did not
+// come over a listener of the server, is a stranger.
+type origin struct {
+	local bool // over the unix socket
+	peer  netip.Addr
+	over  bool // on a connection beyond the limit
+}
+
+// markOrigin is for [net/http.Server.ConnContext].
+func markOrigin(ctx context.Context, c net.Conn) context.Context {
+	if secure, ok := c.(*tls.Conn); ok {
+		c = secure.NetConn()
+	}
+	switch c := c.(type) {
+	case *net.UnixConn:
+		return context.WithValue(ctx, originKey{}, origin{local: true})
+	case *boundedConn:
+		return context.WithValue(ctx, originKey{}, origin{peer: c.peer, over: c.over})
+	}
+	return ctx
+}
+
+func originOf(ctx context.Context) origin {
+	o, _ := ctx.Value(originKey{}).(origin)
+	return o
+}

@@ -1,0 +1,84 @@
+package api
+
+import (
+	"net/netip"
+	"sync"
+)
+
+// Limit bounds how many of something there may be at once.
+type Limit struct {
+	All  int // together
+	Peer int // of one address; those of this machine share All alone
+}
+
+// Limits bounds what those who come over TCP may have at once. Nobody is asked who
+// they are, so it is what they can cost. The unix socket has no such limits.
+type Limits struct {
+	Connections Limit
+	Watches     Limit
+	Answers     Limit // everything that is no watch, and no probe
+	States      int   // how many watches may be sent their first state at once; the others wait for their turn
+}
+
+// DefaultLimits are those of a server that is given no others.
+func DefaultLimits() Limits {
+	return Limits{
+		Connections: Limit{All: 4096, Peer: 1024},
+		Watches:     Limit{All: 2500, Peer: 500},
+		Answers:     Limit{All: 64, Peer: 16},
+		States:      32,
+	}
+}
+
+// peerBits is how much of an IPv6 address tells peers apart: a machine has a whole
+// network of that length for itself.
+const peerBits = 64
+
+// peerOf is what is counted as one peer: an address, or its network.
+func peerOf(a netip.Addr) netip.Addr {
+	if a = a.Unmap().WithZone(""); a.Is6() && !a.IsLoopback() {
+		if p, err := a.Prefix(peerBits); err == nil {
+			return p.Addr()
+		}
+	}
+	return a
+}
+
+// gate counts what there is, in all and of each peer. It is safe for concurrent use.
+type gate struct {
+	limit Limit
+
+	mu    sync.Mutex
+	all   int
+	peers map[netip.Addr]int // without those that have none, and loopback
+}
+
+func newGate(l Limit) *gate { return &gate{limit: l, peers: make(map[netip.Addr]int)} }
+
+// enter counts one more until leave is called, which may be called again; false
+// when a limit is reached.
+func (g *gate) enter(peer netip.Addr) (leave func(), ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	counted := peer.IsValid() && !peer.IsLoopback()
+	if g.all >= g.limit.All || counted && g.peers[peer] >= g.limit.Peer {
+		return nil, false
+	}
+	g.all++
+	if counted {
+		g.peers[peer]++
+	}
+	return sync.OnceFunc(func() { g.left(peer, counted) }), true
+}
+
+func (g *gate) left(peer netip.Addr, counted bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.all--
+	if !counted {
+		return
+	}
+	if g.peers[peer]--; g.peers[peer] == 0 {
+		delete(g.peers, peer)
+	}
+}

@@ -1,0 +1,56 @@
+package api
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+)
+
+// guard refuses what a page in somebody's browser sends under a name that leads to
+// this machine (DNS rebinding), what pages of other origins send, and what comes on
+// a connection too many. The unix socket is out of the reach of browsers.
+func (s *Server) guard(r *http.Request) error {
+	from := originOf(r.Context())
+	switch {
+	case from.local:
+		return nil
+	case from.over:
+		return busy("there are too many connections to this agent")
+	case !s.isOwnName(r.Host):
+		return problemf(http.StatusMisdirectedRequest,
+			"this agent is not %q: ask it as localhost, by an IP address, or by a name in the certificate of --tls-cert-file", r.Host)
+	}
+	for _, given := range r.Header["Origin"] {
+		if u, err := url.Parse(given); err != nil || u.Host == "" || !strings.EqualFold(u.Host, r.Host) {
+			return problemf(http.StatusForbidden, "a page of %q asks, and only pages of this agent may: ask without a browser", given)
+		}
+	}
+	return nil
+}
+
+// isOwnName tells whether a request for this host, which may have a port, is meant
+// for this server. An address cannot be rebound, and no browser leaves the host out.
+func (s *Server) isOwnName(host string) bool {
+	name := host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = h
+	}
+	name = strings.TrimSuffix(name, ".")
+	if name == "" || strings.EqualFold(name, "localhost") {
+		return true
+	}
+	if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
+		return true
+	}
+	return s.tls != nil && s.tls.names(name)
+}
+
+// retryAfter is after how many seconds it is worth asking a busy agent again.
+const retryAfter = "5"
+
+// busy refuses what is beyond a limit.
+func busy(why string) *Problem {
+	return problemf(http.StatusServiceUnavailable, "%s: ask again in %s seconds, or over the unix socket", why, retryAfter)
+}

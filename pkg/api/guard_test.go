@@ -1,0 +1,85 @@
+package api
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// raw sends one request with these header lines over a connection of its own.
+func raw(t *testing.T, network, address, path string, header ...string) (int, http.Header, string) {
+	t.Helper()
+	c, err := net.Dial(network, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprintf(c, "GET %s HTTP/1.1\r\nConnection: close\r\n%s\r\n\r\n", path, strings.Join(header, "\r\n"))
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatalf("%s %q: %v", path, header, err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, resp.Header, string(body)
+}
+
+// TestWhatBrowsersSendForOthers: a name that leads here is not enough, and neither
+// is a page of somebody else. The unix socket is out of their reach.
+func TestWhatBrowsersSendForOthers(t *testing.T) {
+	t.Parallel()
+	f, _, _ := served(t)
+	tests := map[string]struct {
+		header []string
+		status int
+	}{
+		"localhost":                {[]string{"Host: localhost"}, 200},
+		"localhost with its port":  {[]string{"Host: LocalHost:9979"}, 200},
+		"localhost as a root name": {[]string{"Host: localhost.:9979"}, 200},
+		"an address":               {[]string{"Host: 127.0.0.1:1"}, 200},
+		"another address":          {[]string{"Host: 10.1.2.3"}, 200},
+		"an IPv6 address":          {[]string{"Host: [::1]:9979"}, 200},
+		"an IPv6 address alone":    {[]string{"Host: [::1]"}, 200},
+		"a name":                   {[]string{"Host: evil.example:9979"}, 421},
+		"a name like ours":         {[]string{"Host: localhost.evil.example"}, 421},
+		"below localhost":          {[]string{"Host: x.localhost"}, 421},
+		"a name with an address":   {[]string{"Host: 127.0.0.1.nip.io"}, 421},
+		"no address":               {[]string{"Host: 127.1"}, 421},
+		"the own origin":           {[]string{"Host: localhost:9979", "Origin: http://localhost:9979"}, 200},
+		"a foreign origin":         {[]string{"Host: localhost:9979", "Origin: https://evil.example"}, 403},
+		"another port":             {[]string{"Host: localhost:9979", "Origin: http://localhost:3000"}, 403},
+		"a hidden origin":          {[]string{"Host: localhost", "Origin: null"}, 403},
+		"two origins":              {[]string{"Host: localhost", "Origin: http://localhost", "Origin: http://evil.example"}, 403},
+		"a rebound name of both":   {[]string{"Host: evil.example", "Origin: http://evil.example"}, 421},
+	}
+	for name, test := range tests {
+		for _, path := range []string{"/v1/status", "/metrics", "/healthz", "/readyz", "/v1/watch?resource=nope", "/", "/nothing"} {
+			want := test.status
+			if want == 200 {
+				want = map[string]int{"/v1/watch?resource=nope": 400, "/nothing": 404}[path]
+			}
+			if want == 0 {
+				want = 200
+			}
+			status, header, body := raw(t, "tcp", f.Address(), path, test.header...)
+			if status != want {
+				t.Errorf("%s: %s: %d, want %d: %s", name, path, status, want, body)
+			}
+			var p Problem
+			if test.status != 200 && (header.Get("Content-Type") != MediaTypeProblem || json.Unmarshal([]byte(body), &p) != nil || p.Detail == "") {
+				t.Errorf("%s: %s: no problem document: %v %s", name, path, header, body)
+			}
+		}
+		if status, _, body := raw(t, "unix", f.Socket(), "/v1/status", test.header...); status != 200 {
+			t.Errorf("%s: over the unix socket: %d %s", name, status, body)
+		}
+	}
+}

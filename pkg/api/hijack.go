@@ -1,0 +1,113 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// streams are the answers that have no end, each on a connection that was taken
+// over from net/http: its buffers and its goroutine would cost more than an idle
+// watch does.
+type streams struct {
+	mu    sync.Mutex
+	over  bool
+	group sync.WaitGroup
+}
+
+// start runs what serves a stream, unless the server stops.
+func (st *streams) start(run func()) bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if !st.over {
+		st.group.Go(run)
+	}
+	return !st.over
+}
+
+// close waits for those that run; no more are started.
+func (st *streams) close() {
+	st.mu.Lock()
+	st.over = true
+	st.mu.Unlock()
+	st.group.Wait()
+}
+
+// stream answers with the headers of w and whatever feed writes, until feed
+// returns. The context of feed ends when the client is gone or the server stops;
+// feed runs on after stream has returned, and done is called in the end. An error
+// means that nothing was written.
+func (s *Server) stream(w http.ResponseWriter, done func(), feed func(context.Context, io.Writer)) error {
+	header := w.Header()
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		done()
+		return fmt.Errorf("streaming an answer: %w", err)
+	}
+	header.Set("Connection", "close") // its end is the answer's
+	started := s.streams.start(func() {
+		defer done()
+		s.feedStream(conn, header, feed)
+	})
+	if !started {
+		_ = conn.Close()
+		done()
+	}
+	return nil
+}
+
+// feedStream serves one stream to its end.
+func (s *Server) feedStream(conn net.Conn, header http.Header, feed func(context.Context, io.Writer)) {
+	ctx, cancel := context.WithCancel(s.stopping)
+	var reader sync.WaitGroup
+	defer reader.Wait()
+	defer conn.Close()
+	defer cancel()
+	defer s.recoverStream()
+	// A client that takes nothing any more is not waited for when the server stops.
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	reader.Go(func() {
+		defer cancel()
+		for buf := make([]byte, 64); ; { // the client has nothing more to say than that it goes
+			if _, err := conn.Read(buf); err != nil {
+				return
+			}
+		}
+	})
+	out := deadlined{conn}
+	if _, err := out.Write(head(header)); err != nil { // at once: the client waits for the headers
+		return
+	}
+	feed(ctx, out)
+}
+
+func (s *Server) recoverStream() {
+	if cause := recover(); cause != nil {
+		s.log.Error("A watch panicked", "error", cause, "stack", string(debug.Stack()))
+	}
+}
+
+// head is the head of a good answer without a length.
+func head(header http.Header) []byte {
+	var b bytes.Buffer
+	b.WriteString("HTTP/1.1 200 OK\r\n")
+	_ = header.Write(&b) // the buffer takes everything
+	b.WriteString("\r\n")
+	return b.Bytes()
+}
+
+// deadlined gives the client a new deadline for each piece.
+type deadlined struct{ net.Conn }
+
+func (d deadlined) Write(b []byte) (int, error) {
+	if err := d.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return 0, err
+	}
+	return d.Conn.Write(b)
+}
