@@ -1,9 +1,11 @@
 package clustermesh
 
 import (
+	"context"
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -298,4 +300,34 @@ func TestTheSyncTimeoutEndsTheWait(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(w.dir, "c0"), []byte("endpoints:\n- http://127.0.0.1:1\n"), 0o600))
 	w.start()
 	w.until("ready without c0", func() bool { ok, _ := w.mesh.Ready(); return ok })
+}
+
+// TestReadinessWaitsForTheDirectory, also after the sync timeout: a directory that
+// cannot be read is no empty one.
+func TestReadinessWaitsForTheDirectory(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.stop()
+	p := w.mesh.Params
+	p.Directory, p.SyncTimeout = filepath.Join(w.dir, "missing"), time.Nanosecond
+	looked := make(chan error, 100)
+	p.Report = func(err error) { looked <- err }
+	p.Leftovers = func(context.Context) ([]string, error) {
+		if _, err := os.Stat(p.Directory); err != nil {
+			t.Error("leftovers were asked for before the directory was read")
+		}
+		return nil, nil
+	}
+	w.mesh = New(p)
+	w.start()
+	for range 2 {
+		if <-looked == nil {
+			t.Fatal("the directory was read")
+		}
+	}
+	if ok, reasons := w.mesh.Ready(); ok || len(reasons) != 1 || !strings.Contains(reasons[Directory], "it does not exist") {
+		t.Errorf("before the directory was read: %t, %v", ok, reasons)
+	}
+	must(t, os.Mkdir(p.Directory, 0o700))
+	w.until("ready without any file", func() bool { ok, _ := w.mesh.Ready(); return ok })
 }

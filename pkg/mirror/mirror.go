@@ -199,8 +199,10 @@ func (m *Mirror) Sessions() (open, users, opened int) {
 const standbyAfter = 10 * time.Second
 
 // Ready tells whether the copies may be used: every cluster that can be connected
-// was copied once, or another mirror leads, or the time for that has passed. Once
-// true it stays true. The reasons say by cluster what is waited for.
+// was copied once, or another mirror leads, or the time for that has passed. Who
+// leads is not before the mesh directory was read once, however long that takes:
+// nobody knows what there is to copy. Once true it stays true. The reasons say by
+// cluster what is waited for.
 func (m *Mirror) Ready() (bool, map[string]string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -60,10 +60,14 @@ func (t *term) run(ctx context.Context) error {
 }
 
 // unready says by cluster what stands between this term and complete copies. A
-// cluster that could not be connected in its time is not waited for.
+// cluster that could not be connected in its time is not waited for; the mesh
+// directory always is.
 func (t *term) unready() map[string]string {
 	since := time.Since(t.began)
-	if since >= t.SyncTimeout {
+	switch why := t.mesh.Unread(); {
+	case why != "":
+		return map[string]string{clustermesh.Directory: why}
+	case since >= t.SyncTimeout:
 		return nil
 	}
 	_, reasons := t.mesh.Ready()
