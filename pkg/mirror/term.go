@@ -123,7 +123,6 @@ func copied(c remotecluster.Status) bool {
 // equip makes a cluster's controller copy.
 func (t *term) equip(p *remotecluster.Params) {
 	c := t.newCopy(p.Name)
-	p.IDs = nil // whoever reads the copy judges it
 	p.Layout = t.layout
 	for _, f := range c.families {
 		p.Sources = append(p.Sources, f)
