@@ -4,12 +4,17 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
@@ -23,6 +28,7 @@ type family struct {
 	resource wire.Resource
 	watch    *store.Watch[present]
 	sync     *store.Sync
+	log      *slog.Logger
 	values   [][]byte // of the changes of the batch at hand, in their order; the watch's goroutine owns it
 	room     func()   // waits while too much is still to be written; the watch's goroutine owns it
 
@@ -41,7 +47,7 @@ var _ remotecluster.Source = (*family)(nil)
 type present struct{}
 
 func (c *copyOf) newFamily(r wire.Resource) *family {
-	f := &family{resource: r, room: func() {}, again: make(map[string]struct{}), asked: make(chan struct{}, 1)}
+	f := &family{resource: r, log: c.log, room: func() {}, again: make(map[string]struct{}), asked: make(chan struct{}, 1)}
 	f.sync = store.NewSync(store.SyncParams{
 		Prefix: r.Prefix(c.name, true), Again: f.askAgain, Outbox: c.outbox, Cluster: c.name, Log: c.log,
 	})
@@ -52,9 +58,12 @@ func (c *copyOf) newFamily(r wire.Resource) *family {
 }
 
 // decode keeps the value until its change is applied, which follows in this
-// goroutine: every value is accepted, so each decoded one is one change.
+// goroutine: each value that is accepted is one change. Only names are refused.
 func (f *family) decode(wire.Expect) store.Decode[present] {
-	return func(_ string, value []byte) (*present, error) {
+	return func(name string, value []byte) (*present, error) {
+		if err := checkName(name); err != nil {
+			return nil, err
+		}
 		f.values = append(f.values, bytes.Clone(value))
 		return new(present), nil
 	}
@@ -157,8 +166,11 @@ func (f *family) askAgain(names []string) {
 const fewNames = 200
 
 // readAgain reads the values that are asked for from the remote. What is not there
-// any more comes as a deletion.
+// any more comes as a deletion. What cannot be read is tried again after a pause: it
+// is no reason to end the session, which its watch sees for itself.
 func (f *family) readAgain(ctx context.Context, s store.Session) error {
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval = 50*time.Millisecond, 5*time.Second
 	for {
 		select {
 		case <-f.asked:
@@ -169,12 +181,16 @@ func (f *family) readAgain(ctx context.Context, s store.Session) error {
 		names := f.again
 		f.again = make(map[string]struct{})
 		f.mu.Unlock()
-		if err := f.read(ctx, s, names); err != nil {
-			rest := make([]string, 0, len(names))
-			for name := range names {
-				rest = append(rest, name)
-			}
-			f.askAgain(rest) // of the next session
+		err := f.read(ctx, s, names)
+		if err == nil {
+			pause.Reset()
+			continue
+		}
+		f.askAgain(slices.Collect(maps.Keys(names))) // of the next session, if this one is over
+		if ctx.Err() == nil {
+			f.log.Debug("Values could not be read again, trying it once more", "prefix", s.Prefix, "values", len(names), "error", err)
+		}
+		if err := waiting.Sleep(ctx, pause.NextBackOff()); err != nil {
 			return err
 		}
 	}
@@ -185,7 +201,9 @@ func (f *family) read(ctx context.Context, s store.Session, names map[string]str
 	if len(names) > fewNames {
 		_, err := s.Client.List(ctx, s.Prefix, func(p kvstore.Page) error {
 			for _, kv := range p.Items {
-				f.give(names, string(kv.Key[len(s.Prefix):]), kv.Value)
+				if name, below := bytes.CutPrefix(kv.Key, []byte(s.Prefix)); below {
+					f.give(names, string(name), kv.Value)
+				}
 			}
 			return ctx.Err()
 		})
@@ -199,6 +217,7 @@ func (f *family) read(ctx context.Context, s store.Session, names map[string]str
 		if kv != nil {
 			f.give(names, name, kv.Value)
 		}
+		delete(names, name) // what is gone comes as a deletion
 	}
 	return nil
 }
