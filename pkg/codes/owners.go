@@ -13,6 +13,7 @@ const (
 	Checks        Owner = "checks"        // pkg/checks: a mesh directory before it is applied
 	Troubleshoot  Owner = "troubleshoot"  // pkg/troubleshoot: why a cluster cannot be connected
 	IdentityCheck Owner = "identitycheck" // pkg/identity: the identities that a kvstore holds
+	Mirror        Owner = "mirror"        // pkg/mirror: how full our own etcd is
 	Agent         Owner = "agent"         // pkg/findings: what became of the agent's surroundings
 )
 
@@ -28,6 +29,7 @@ func owners() map[Owner][]Entry {
 		Checks:        checks(),
 		Troubleshoot:  troubles(),
 		IdentityCheck: identityCheck(),
+		Mirror:        mirror(),
 		Agent:         agent(),
 	}
 }

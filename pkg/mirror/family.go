@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -29,8 +30,10 @@ type family struct {
 	watch    *store.Watch[present]
 	sync     *store.Sync
 	log      *slog.Logger
-	values   [][]byte // of the changes of the batch at hand, in their order; the watch's goroutine owns it
-	room     func()   // waits while too much is still to be written; the watch's goroutine owns it
+	list     time.Duration  // how long a list may take; 0 is no bound
+	stopped  func() verdict // why nothing is put
+	values   [][]byte       // of the changes of the batch at hand, in their order; the watch's goroutine owns it
+	room     func()         // waits while too much is still to be written; the watch's goroutine owns it
 
 	running  sync.Mutex  // held by Run
 	detached atomic.Bool // nothing reaches the sync any more
@@ -46,10 +49,12 @@ var _ remotecluster.Source = (*family)(nil)
 // present is all that is kept of a value.
 type present struct{}
 
-func (c *copyOf) newFamily(r wire.Resource) *family {
-	f := &family{resource: r, log: c.log, room: func() {}, again: make(map[string]struct{}), asked: make(chan struct{}, 1)}
+func (c *copyOf) newFamily(r wire.Resource, allowed *store.Allowance) *family {
+	f := &family{
+		resource: r, log: c.log, list: c.Budgets.Of(c.name).List, stopped: c.stopped, room: func() {}, again: make(map[string]struct{}), asked: make(chan struct{}, 1),
+	}
 	f.sync = store.NewSync(store.SyncParams{
-		Prefix: r.Prefix(c.name, true), Again: f.askAgain, Outbox: c.outbox, Cluster: c.name, Log: c.log,
+		Prefix: r.Prefix(c.name, true), Again: f.askAgain, Allowance: allowed, Outbox: c.outbox, Cluster: c.name, Log: c.log,
 	})
 	f.watch = store.NewWatch(store.Kind[present]{
 		Resource: r, Decode: f.decode, Apply: f.apply, Listed: f.listed, Metrics: c.Metrics,
@@ -143,7 +148,9 @@ func (f *family) Status() store.Status {
 	st.AsOf = f.copied
 	st.Synced = st.Synced && written.Synced
 	st.Pending = written.Pending
-	if st.Err == nil && written.Err != "" {
+	if written.Stopped {
+		st.Err = fmt.Errorf("%w: %s", store.ErrStopped, f.stopped().why)
+	} else if st.Err == nil && written.Err != "" {
 		st.Err = errors.New("writing the copy to our own kvstore: " + written.Err)
 	}
 	return st
@@ -199,17 +206,25 @@ func (f *family) readAgain(ctx context.Context, s store.Session) error {
 // read gives the sync the values of the names, and takes them off the map.
 func (f *family) read(ctx context.Context, s store.Session, names map[string]struct{}) error {
 	if len(names) > fewNames {
+		if f.list > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, f.list)
+			defer cancel()
+		}
 		_, err := s.Client.List(ctx, s.Prefix, func(p kvstore.Page) error {
 			for _, kv := range p.Items {
 				if name, below := bytes.CutPrefix(kv.Key, []byte(s.Prefix)); below {
 					f.give(names, string(name), kv.Value)
 				}
 			}
-			return ctx.Err()
+			return f.sync.WaitRoom(ctx)
 		})
 		return err
 	}
 	for name := range names {
+		if err := f.sync.WaitRoom(ctx); err != nil {
+			return err
+		}
 		kv, _, err := s.Client.Get(ctx, s.Prefix+name)
 		if err != nil {
 			return err

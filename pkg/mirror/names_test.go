@@ -88,7 +88,9 @@ func TestNothingIsWrittenOutside(t *testing.T) {
 		if rapid.Bool().Draw(t, "foreign") { // as long as the prefix at least: what is shorter ends the session before
 			key = rapid.Map(rapid.SliceOfN(rapid.Byte(), len(from), len(from)+12), func(b []byte) string { return string(b) })
 		}
-		kv := rapid.Map(key, func(k string) kvstore.KeyValue { return kvstore.KeyValue{Key: []byte(k), Value: []byte("v"), ModRevision: 15} })
+		kv := rapid.Map(key, func(k string) kvstore.KeyValue {
+			return kvstore.KeyValue{Key: []byte(k), Value: []byte("v"), ModRevision: 15}
+		})
 		short := rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, len(from)), func(b []byte) kvstore.KeyValue { return kvstore.KeyValue{Key: b, Value: []byte("v")} })
 		h := &hostile{
 			listed: rapid.SliceOfN(kv, 0, 10).Draw(t, "listed"), again: rapid.SliceOfN(rapid.OneOf(kv, short), 0, 10).Draw(t, "again"),
@@ -109,7 +111,7 @@ func (h *hostile) copied(t *rapid.T, r wire.Resource, from string) (keys []strin
 	defer own.Close()
 	log := slog.New(slog.DiscardHandler)
 	term := &term{Mirror: &Mirror{Params: Params{Log: log}}, outbox: store.NewOutbox(own, nil, nil, nil)}
-	f := (&copyOf{term: term, name: "c1", log: log}).newFamily(r)
+	f := (&copyOf{term: term, name: "c1", log: log}).newFamily(r, nil)
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	g, running := errgroup.WithContext(ctx)
@@ -174,7 +176,7 @@ func TestAReadThatFailsIsRepeated(t *testing.T) {
 	defer remote.Close()
 	log := slog.New(slog.DiscardHandler)
 	term := &term{Mirror: &Mirror{Params: Params{Log: log}}, outbox: store.NewOutbox(own, nil, nil, nil)}
-	f := (&copyOf{term: term, name: "c1", log: log}).newFamily(wire.Nodes)
+	f := (&copyOf{term: term, name: "c1", log: log}).newFamily(wire.Nodes, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	g, ctx := errgroup.WithContext(ctx)
 	remote.Set(wire.Nodes.Key("c1", false, "n1"), "v")

@@ -26,6 +26,7 @@ type term struct {
 	began   time.Time
 	lock    *kvstore.Lock
 	outbox  *store.Outbox
+	room    room
 	configs *store.Sync // of the remotes' configurations, beside our own
 	mesh    *clustermesh.Mesh
 
@@ -35,8 +36,10 @@ type term struct {
 func newTerm(m *Mirror, lock *kvstore.Lock) *term {
 	t := &term{Mirror: m, began: time.Now(), lock: lock}
 	t.outbox = store.NewOutbox(m.Writer, t.holding, m.Writing, m.Log)
+	t.room.gauge.Room = m.Room
 	t.configs = store.NewSync(store.SyncParams{
-		Prefix: wire.ClusterConfigPrefix + "/", Shared: true, Outbox: t.outbox, Cluster: m.Params.Local.Name,
+		Prefix: wire.ClusterConfigPrefix + "/", Shared: true, Vital: true, // one small key for each remote
+		Outbox: t.outbox, Cluster: m.Params.Local.Name,
 		Reassert: reassert, Log: m.Log,
 	})
 	t.configs.Complete()
@@ -53,6 +56,7 @@ func (t *term) holding() *kvstore.Lock { return t.lock }
 func (t *term) run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return t.outbox.Run(ctx) })
+	g.Go(func() error { return t.watchRoom(ctx) })
 	g.Go(func() error { return t.configs.Run(ctx) })
 	g.Go(func() error { return t.mesh.Run(ctx) })
 	g.Go(func() error { return t.awaitCopied(ctx) })

@@ -27,9 +27,9 @@ type world struct {
 	log  *slog.Logger
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T, own ...etcdtest.Option) *world {
 	t.Helper()
-	return &world{t: t, dir: t.TempDir(), etcd: etcdtest.StartProcess(t), log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	return &world{t: t, dir: t.TempDir(), etcd: etcdtest.StartProcess(t, own...), log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 }
 
 // remote runs a cluster.
@@ -67,6 +67,7 @@ func (w *world) mirror(change ...func(*Params)) *running {
 	opts := kvstore.DefaultOptions()
 	opts.QPS, opts.LockTTL = 0, 2*time.Second
 	opts.Timings.BackoffMax, opts.Timings.ProbeInterval = 200*time.Millisecond, 200*time.Millisecond
+	opts.Timings.StatusInterval, opts.Timings.StatusRetry = 200*time.Millisecond, 200*time.Millisecond
 	timings := remotecluster.DefaultTimings()
 	timings.RetryMin, timings.RetryMax = 20*time.Millisecond, 200*time.Millisecond
 	endpoint := w.etcd.Endpoint()

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"math"
 	"sync/atomic"
 	"time"
@@ -10,6 +11,9 @@ import (
 
 // Unbounded is a grant without a bound.
 const Unbounded = math.MaxInt64
+
+// ErrStopped: nothing is put for want of space that is granted ([Outbox.Grant]).
+var ErrStopped = errors.New("writing has stopped")
 
 // space is how much an outbox may put.
 type space struct {
