@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/mirror"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
@@ -22,6 +24,11 @@ func mirrorCell() cell.Cell {
 		cell.Provide(newMirror, func(m *mirror.Mirror) (api.Mesh, leader) { return m, m }),
 		cell.Invoke(func(jobs job.Group, m *mirror.Mirror) { runs(jobs, "lead", m.Run) }),
 	)
+}
+
+// stopping is what stops writing to an etcd that is nearly full.
+type stopping interface {
+	Stopped() (code codes.Code, why string)
 }
 
 func newMirror(
@@ -37,10 +44,11 @@ func newMirror(
 		Directory: c.ClustermeshConfig, Local: c.local(), Writer: w, Remotes: opts, CacheTTL: c.ClustermeshCacheTTL,
 		ReadyTimeout: c.Mirror.ReadyTimeout, SyncTimeout: c.Mirror.SyncTimeout,
 		DrainDelay: c.Mirror.DrainDelay, KeepRemoved: c.Mirror.KeepRemoved,
+		Budgets: mirror.DefaultBudgets(), Rate: c.Mirror.rate(), Room: c.Mirror.room(),
 		Lists: listsAtOnce(), Report: reportDirectory(h, c.ClustermeshConfig), Copied: w.BootstrapComplete, Metrics: sources, Writing: writing, Log: log,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return m, reg.Register(clustermesh.NewCollector(m))
+	return m, errors.Join(reg.Register(clustermesh.NewCollector(m)), reg.Register(mirror.NewCollector(m)))
 }

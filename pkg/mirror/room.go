@@ -27,6 +27,14 @@ type Room struct {
 	StopAt int
 }
 
+// quotaOf is the quota of a server, 0 for one that is not known.
+func (r Room) quotaOf(s kvstore.ServerStatus) int64 {
+	if s.DBQuota > 0 {
+		return s.DBQuota
+	}
+	return r.Quota
+}
+
 // DefaultRoom is the quota of an etcd that was not told another, and what leaves a
 // fifth of it to those whose etcd it is.
 func DefaultRoom() Room { return Room{Quota: 2 << 30, StopAt: 80} }
@@ -60,10 +68,7 @@ type gauge struct {
 // judge takes what the server says of itself, and when it has refused a write last for
 // want of space. It returns how many bytes may be put until it says more.
 func (g *gauge) judge(s kvstore.ServerStatus, fullAt, now time.Time) (grant int64) {
-	quota := g.Quota
-	if s.DBQuota > 0 {
-		quota = s.DBQuota
-	}
+	quota := g.quotaOf(s)
 	used := s.DBInUse
 	if used == 0 {
 		used = s.DBSize
@@ -109,8 +114,7 @@ func mebibytes(n int64) string { return fmt.Sprintf("%.0f MiB", float64(n)/(1<<2
 // room follows how full our own etcd is, and grants space to the outbox.
 type room struct {
 	mu    sync.Mutex
-	gauge gauge                // guarded by mu
-	last  kvstore.ServerStatus // guarded by mu
+	gauge gauge // guarded by mu
 }
 
 // lookAtRoom is how often it is looked whether our own etcd has said something new.
@@ -144,7 +148,6 @@ func (r *room) judge(s kvstore.ServerStatus, fullAt time.Time) (was, is verdict,
 	defer r.mu.Unlock()
 	was = r.gauge.verdict
 	grant = r.gauge.judge(s, fullAt, time.Now())
-	r.last = s
 	return was, r.gauge.verdict, grant
 }
 

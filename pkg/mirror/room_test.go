@@ -6,9 +6,13 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
@@ -116,6 +120,16 @@ func TestOurOwnEtcdIsNotFilled(t *testing.T) {
 	})
 	w.join(b)
 	until(t, "the other copy to wait", func() bool { return stopped("b") })
+	reg := prometheus.NewPedanticRegistry()
+	must(t, reg.Register(NewCollector(m.Mirror)))
+	const shown = "mesh_agent_mirror_stopped"
+	must(t, testutil.GatherAndCompare(reg, strings.NewReader(`
+# HELP mesh_agent_mirror_stopped 1 while nothing but deletions is copied, because the own etcd is nearly full.
+# TYPE mesh_agent_mirror_stopped gauge
+mesh_agent_mirror_stopped 1
+# HELP mesh_agent_mirror_own_etcd_quota_bytes The quota of the own etcd: as it says, or else as --own-kvstore-quota does.
+# TYPE mesh_agent_mirror_own_etcd_quota_bytes gauge
+mesh_agent_mirror_own_etcd_quota_bytes `+strconv.Itoa(quota)+"\n"), shown, "mesh_agent_mirror_own_etcd_quota_bytes"))
 	if n := len(w.cache(wire.Nodes.Prefix("a", true))); n < many/20 || n > many/2 {
 		t.Errorf("%d of %d keys were copied", n, many)
 	}
