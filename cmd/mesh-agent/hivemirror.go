@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 
 	"github.com/cilium/hive/cell"
 	"github.com/cilium/hive/job"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -39,12 +41,16 @@ func newMirror(
 	if err != nil {
 		return nil, fmt.Errorf("--kvstore-opt: %w", err)
 	}
+	budgets, err := budget.ParseOn(mirror.DefaultBudget(), c.RemoteBudget)
+	if err != nil {
+		return nil, fmt.Errorf("--%s: %w", remoteBudget, err)
+	}
 	opts.Metrics, opts.ConfigPath, opts.Addresses = of, "", nil
 	m, err := mirror.New(mirror.Params{
 		Directory: c.ClustermeshConfig, Local: c.local(), Writer: w, Remotes: opts, CacheTTL: c.ClustermeshCacheTTL,
 		ReadyTimeout: c.Mirror.ReadyTimeout, SyncTimeout: c.Mirror.SyncTimeout,
 		DrainDelay: c.Mirror.DrainDelay, KeepRemoved: c.Mirror.KeepRemoved,
-		Budgets: mirror.DefaultBudgets(), Rate: c.Mirror.rate(), Room: c.Mirror.room(),
+		Budgets: budgets, Batches: store.NewTurns(runtime.GOMAXPROCS(0)), Rate: c.Mirror.rate(), Room: c.Mirror.room(),
 		Lists: listsAtOnce(), Report: reportDirectory(h, c.ClustermeshConfig), Copied: w.BootstrapComplete, Metrics: sources, Writing: writing, Log: log,
 	})
 	if err != nil {

@@ -13,7 +13,7 @@
 // withdrawn in the order of wire.md §3.6: configuration, pause, canaries, keys.
 //
 // What is copied is bounded, for our own etcd is everybody's: each remote has a
-// budget and a rate, and before the quota of our own etcd is reached nothing is put
+// budget (pkg/budget) and a rate, and before the quota of our own etcd is reached nothing is put
 // there any more, while deletions go on (room).
 //
 // Of all mirrors of a cluster one leads (wire.md §3.7) and writes, and each of its

@@ -30,7 +30,6 @@ type family struct {
 	watch    *store.Watch[present]
 	sync     *store.Sync
 	log      *slog.Logger
-	list     time.Duration  // how long a list may take; 0 is no bound
 	stopped  func() verdict // why nothing is put
 	values   [][]byte       // of the changes of the batch at hand, in their order; the watch's goroutine owns it
 	room     func()         // waits while too much is still to be written; the watch's goroutine owns it
@@ -51,7 +50,7 @@ type present struct{}
 
 func (c *copyOf) newFamily(r wire.Resource, allowed *store.Allowance) *family {
 	f := &family{
-		resource: r, log: c.log, list: c.Budgets.Of(c.name).List, stopped: c.stopped, room: func() {}, again: make(map[string]struct{}), asked: make(chan struct{}, 1),
+		resource: r, log: c.log, stopped: c.stopped, again: make(map[string]struct{}), asked: make(chan struct{}, 1),
 	}
 	f.sync = store.NewSync(store.SyncParams{
 		Prefix: r.Prefix(c.name, true), Again: f.askAgain, Allowance: allowed, Outbox: c.outbox, Cluster: c.name, Log: c.log,
@@ -88,7 +87,6 @@ func (f *family) apply(changes []store.Change[present]) {
 		f.sync.Put(ch.Name, values[0])
 		values = values[1:]
 	}
-	f.room()
 }
 
 func (f *family) listed() { f.sync.Complete() }
@@ -104,11 +102,8 @@ func (f *family) Run(ctx context.Context, s store.Session) error {
 	f.running.Lock()
 	defer f.running.Unlock()
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error {
-		f.room = func() { _ = f.sync.WaitRoom(ctx) } // whose end the watch sees for itself
-		defer func() { f.room = func() {} }()
-		return f.watch.Run(ctx, s)
-	})
+	s.Client = paced{s.Client, f.sync.WaitRoom}
+	g.Go(func() error { return f.watch.Run(ctx, s) })
 	g.Go(func() error { return f.readAgain(ctx, s) })
 	return g.Wait()
 }
@@ -206,9 +201,9 @@ func (f *family) readAgain(ctx context.Context, s store.Session) error {
 // read gives the sync the values of the names, and takes them off the map.
 func (f *family) read(ctx context.Context, s store.Session, names map[string]struct{}) error {
 	if len(names) > fewNames {
-		if f.list > 0 {
+		if s.Limits.List > 0 {
 			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, f.list)
+			ctx, cancel = context.WithTimeout(ctx, s.Limits.List)
 			defer cancel()
 		}
 		_, err := s.Client.List(ctx, s.Prefix, func(p kvstore.Page) error {
@@ -217,7 +212,7 @@ func (f *family) read(ctx context.Context, s store.Session, names map[string]str
 					f.give(names, string(name), kv.Value)
 				}
 			}
-			return f.sync.WaitRoom(ctx)
+			return ctx.Err()
 		})
 		return err
 	}

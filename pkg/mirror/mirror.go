@@ -45,8 +45,9 @@ type Params struct {
 	Rate store.Rate
 	// Room is how full our own etcd may become by copying.
 	Room Room
-	// Lists bounds how many lists run at once; nil is no bound.
-	Lists *store.Turns
+	// Lists bounds how many lists run at once, Batches how many batches of events are
+	// taken at once; nil is no bound.
+	Lists, Batches *store.Turns
 	// Timings are those of the controllers; the zero value is the default.
 	Timings remotecluster.Timings
 	// Report is told whether the directory can be read; nil is nobody.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/codes/codestest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -157,4 +158,45 @@ mesh_agent_mirror_own_etcd_quota_bytes `+strconv.Itoa(quota)+"\n"), shown, "mesh
 	until(t, "it to be told", func() bool { code, _ := m.Stopped(); return code == "" })
 	must(t, a.Put(t.Context(), name(0), bytes.Repeat([]byte("x"), 1000)))
 	w.equal(a, b)
+}
+
+// TestARemotesChurnLeavesOthersAlone: one writes much more than its rate, and has more
+// keys than its budget; what another one writes is copied beside it, and no more of the
+// first than its share.
+func TestARemotesChurnLeavesOthersAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, b := w.remote("a", 1), w.remote("b", 2)
+	const many, share = 1500, 600
+	for i := range many {
+		must(t, a.Put(t.Context(), wire.Nodes.Key("a", false, fmt.Sprintf("junk-%d", i)), []byte("x")))
+	}
+	w.join(a)
+	w.join(b)
+	began := time.Now()
+	m := w.mirror(func(p *Params) {
+		budgets, err := budget.ParseOn(DefaultBudget(), map[string]string{"a.nodes.keys": strconv.Itoa(share)})
+		must(t, err)
+		p.Budgets, p.Rate = budgets, store.Rate{Writes: 200, WritesAtOnce: 300}
+	})
+	defer m.stop()
+	nodes := func() int { return len(w.cache(wire.Nodes.Prefix("a", true))) }
+	until(t, "the other copy", func() bool { return len(w.cache(wire.IPs.Prefix("b", true))) == b.Cluster().Addresses })
+	must(t, b.Put(t.Context(), wire.Nodes.Key("b", false, "new"), []byte("x")))
+	until(t, "its change", func() bool { return w.copied()[wire.Nodes.Key("b", true, "new")] == "x" })
+	if n, most := nodes(), 300+int(200*time.Since(began).Seconds())+kvstore.MaxWrites; n > most {
+		t.Errorf("%d keys were copied before it, the rate allows %d", n, most)
+	}
+	until(t, "the share of the first", func() bool { return nodes() == share })
+	until(t, "it to be told", func() bool {
+		for _, c := range m.Clusters() {
+			if c.Name == "a" {
+				return c.Code == codes.OverBudget && strings.Contains(c.Message, "nodes.keys")
+			}
+		}
+		return false
+	})
+	if n := nodes(); n != share {
+		t.Errorf("%d keys were copied, the share is %d", n, share)
+	}
 }

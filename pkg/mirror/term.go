@@ -45,7 +45,7 @@ func newTerm(m *Mirror, lock *kvstore.Lock) *term {
 	t.configs.Complete()
 	t.mesh = clustermesh.New(clustermesh.Params{
 		Directory: m.Directory, Local: m.Params.Local, SyncTimeout: m.SyncTimeout, Equip: t.equip, Leftovers: t.leftovers,
-		KVStore: m.Remotes, CacheTTL: m.CacheTTL, Lists: m.Lists, Timings: m.Timings, Report: m.Report, Log: m.Log,
+		Budgets: m.Budgets, Batches: m.Batches, KVStore: m.Remotes, CacheTTL: m.CacheTTL, Lists: m.Lists, Timings: m.Timings, Report: m.Report, Log: m.Log,
 	})
 	return t
 }
