@@ -32,7 +32,6 @@ type family struct {
 	log      *slog.Logger
 	stopped  func() verdict // why nothing is put
 	values   [][]byte       // of the changes of the batch at hand, in their order; the watch's goroutine owns it
-	room     func()         // waits while too much is still to be written; the watch's goroutine owns it
 
 	running  sync.Mutex  // held by Run
 	detached atomic.Bool // nothing reaches the sync any more
