@@ -16,11 +16,12 @@ type MirrorConfig struct {
 	SyncTimeout  time.Duration `mapstructure:"global-ready-timeout"`
 	DrainDelay   time.Duration `mapstructure:"drain-delay"`
 	KeepRemoved  bool          `mapstructure:"disable-drain-on-disconnection"`
+	Quota        MirrorQuota   `mapstructure:",squash"`
 }
 
 func defaultMirrorConfig() MirrorConfig {
 	p := mirror.DefaultParams()
-	return MirrorConfig{ReadyTimeout: p.ReadyTimeout, SyncTimeout: p.SyncTimeout, DrainDelay: p.DrainDelay}
+	return MirrorConfig{ReadyTimeout: p.ReadyTimeout, SyncTimeout: p.SyncTimeout, DrainDelay: p.DrainDelay, Quota: defaultMirrorQuota(p)}
 }
 
 func (c MirrorConfig) flags(f *pflag.FlagSet) {
@@ -28,6 +29,7 @@ func (c MirrorConfig) flags(f *pflag.FlagSet) {
 	f.Duration("global-ready-timeout", c.SyncTimeout, "mirror: how long readiness waits until all clusters are copied")
 	f.Duration("drain-delay", c.DrainDelay, "mirror: time between the withdrawal of a removed cluster's configuration and that of its entries; agents drain it meanwhile")
 	f.Bool("disable-drain-on-disconnection", c.KeepRemoved, "mirror: leave the copies of clusters whose client file is gone; they end with the mirror's leases")
+	c.Quota.flags(f)
 }
 
 func (c MirrorConfig) validate(note func(flag string, err error)) {
@@ -38,14 +40,19 @@ func (c MirrorConfig) validate(note func(flag string, err error)) {
 			note(flag, fmt.Errorf("%s is negative", d))
 		}
 	}
+	c.Quota.validate(note)
 }
 
 // mirrorQPS is a mirror's limit of operations a second where none is given
 // (wire.md §5).
 const mirrorQPS = 100
 
+// mirrorAsks is how often a mirror asks how full the own etcd is.
+const mirrorAsks = 5 * time.Second
+
 func mirrorLimits(o *kvstore.Options, given map[string]string) {
 	if _, has := given["etcd.qps"]; !has {
 		o.QPS = mirrorQPS
 	}
+	o.Timings.StatusInterval, o.Timings.StatusRetry = mirrorAsks, mirrorAsks
 }

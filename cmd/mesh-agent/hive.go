@@ -249,6 +249,9 @@ func newAPI(p apiParams) (*api.Server, error) {
 	if p.Writer != nil {
 		sources.Writer, sources.Written = p.Writer, p.Writing.Written
 	}
+	if s, stops := p.Mesh.(stopping); stops {
+		sources.Stopped = s.Stopped
+	}
 	if described := p.Config.Local.describedBy(); described != "" && p.Mode != modeMirror {
 		sources.Described, sources.DescribedBy = p.Own, described
 	}

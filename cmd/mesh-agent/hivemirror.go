@@ -1,15 +1,19 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 
 	"github.com/cilium/hive/cell"
 	"github.com/cilium/hive/job"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/mirror"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
@@ -24,6 +28,11 @@ func mirrorCell() cell.Cell {
 	)
 }
 
+// stopping is what stops writing to an etcd that is nearly full.
+type stopping interface {
+	Stopped() (code codes.Code, why string)
+}
+
 func newMirror(
 	c Config, size clusterSize, w *kvstore.Durable, of *kvstore.Metrics, sources *store.Metrics, writing *store.SyncMetrics,
 	reg prometheus.Registerer, h cell.Health, log *slog.Logger,
@@ -32,15 +41,20 @@ func newMirror(
 	if err != nil {
 		return nil, fmt.Errorf("--kvstore-opt: %w", err)
 	}
+	budgets, err := budget.ParseOn(mirror.DefaultBudget(), c.RemoteBudget)
+	if err != nil {
+		return nil, fmt.Errorf("--%s: %w", remoteBudget, err)
+	}
 	opts.Metrics, opts.ClusterSize, opts.ConfigPath, opts.Addresses = of, size, "", nil
 	m, err := mirror.New(mirror.Params{
 		Directory: c.ClustermeshConfig, Local: c.local(), Writer: w, Remotes: opts, CacheTTL: c.ClustermeshCacheTTL,
 		ReadyTimeout: c.Mirror.ReadyTimeout, SyncTimeout: c.Mirror.SyncTimeout,
 		DrainDelay: c.Mirror.DrainDelay, KeepRemoved: c.Mirror.KeepRemoved,
+		Budgets: budgets, Batches: store.NewTurns(runtime.GOMAXPROCS(0)), Rate: c.Mirror.rate(), Room: c.Mirror.room(),
 		Lists: listsAtOnce(), Report: reportDirectory(h, c.ClustermeshConfig), Copied: w.BootstrapComplete, Metrics: sources, Writing: writing, Log: log,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return m, reg.Register(clustermesh.NewCollector(m))
+	return m, errors.Join(reg.Register(clustermesh.NewCollector(m)), reg.Register(mirror.NewCollector(m)))
 }

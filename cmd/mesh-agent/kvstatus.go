@@ -34,6 +34,8 @@ type kvEndpoint struct {
 	Version       string   `json:"version,omitempty"`
 	Leader        bool     `json:"leader"`
 	DBSizeBytes   int64    `json:"dbSizeBytes,omitempty"`
+	DBInUseBytes  int64    `json:"dbInUseBytes,omitempty"`
+	DBQuotaBytes  int64    `json:"dbQuotaBytes,omitempty"` // 0 when it does not tell
 	Revision      int64    `json:"revision,omitempty"`
 	Alarms        []string `json:"alarms,omitempty"`
 }
@@ -81,7 +83,7 @@ func (t *kvTarget) status(ctx context.Context, now func() time.Time) (st *kvStat
 		s := client.Status()
 		st.Endpoints = append(st.Endpoints, kvEndpoint{
 			Endpoint: url, Connected: true, Error: s.Server.Error, EtcdClusterID: strconv.FormatUint(s.EtcdClusterID, 16),
-			Version: s.Server.Version, Leader: s.Server.Leader, DBSizeBytes: s.Server.DBSize, Revision: s.Head.Revision, Alarms: s.Server.Alarms,
+			Version: s.Server.Version, Leader: s.Server.Leader, DBSizeBytes: s.Server.DBSize, DBInUseBytes: s.Server.DBInUse, DBQuotaBytes: s.Server.DBQuota, Revision: s.Head.Revision, Alarms: s.Server.Alarms,
 		})
 		for _, alarm := range s.Server.Alarms {
 			st.Problems = append(st.Problems, fmt.Sprintf("%s: alarm: %s [%s]", url, alarm, codes.EtcdAlarm))

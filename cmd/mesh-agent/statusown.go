@@ -46,8 +46,8 @@ func (v *statusView) writeKVStore(p *printer.Page) {
 	}
 	if k.WriteOnly {
 		p.Text("local kvstore: written to, %s", rest)
-		if !k.Connected {
-			p.Item("  ", "%s", k.Message)
+		if k.Message != "" {
+			p.Item("  ", "%s", withCodeOf(k.Message, k.Code))
 		}
 		v.writeWritten(p)
 		return
@@ -58,6 +58,14 @@ func (v *statusView) writeKVStore(p *printer.Page) {
 		p.Advice("%s", kind.remedy())
 	}
 	v.writeWritten(p)
+}
+
+// withCodeOf is a text with its code behind it, if it has one.
+func withCodeOf(text, code string) string {
+	if code == "" {
+		return text
+	}
+	return text + " [" + code + "]"
 }
 
 // writeWritten says what the process keeps in the kvstore: all of it where that is

@@ -59,6 +59,9 @@ func TestStatusTextOfTheModes(t *testing.T) {
 		State: "connecting", WriteOnly: true, Message: "what is to be written waits: connection refused",
 		Written: []api.Written{written("cilium/cache/ip/v1/cairo/", 1200, func(w *api.Written) { w.Pending, w.LastError = 812, "connection refused" })},
 	}
+	full := ofMode(modeMirror, true, behind)
+	full.State, full.KVStore.State, full.KVStore.Code = "degraded", "degraded", "MESH-7020"
+	full.KVStore.Message = "only deletions are copied into our own etcd, which is nearly full: 1640 MiB of 2048 MiB are in use; the rest goes on below 75% of its quota (--own-kvstore-stop-at)"
 	doubts := statusOf([]api.Cluster{goodCluster("accra", 2)})
 	doubts.Description = &api.Description{
 		Source: "/etc/mesh/manifests", Listed: true, AsOf: before(time.Minute), Error: "the directory of manifests does not exist: /etc/mesh/manifests",
@@ -72,6 +75,7 @@ func TestStatusTextOfTheModes(t *testing.T) {
 		"status-operates-badly":  {status: refused},
 		"status-mirrors":         {status: mirrors},
 		"status-mirrors-nowhere": {status: cutOff},
+		"status-mirrors-full":    {status: full},
 		"status-stands-by":       {status: ofMode(modeMirror, false)},
 		"status-stands-by-badly": {status: lost},
 		"status-doubts":          {status: doubts, style: printer.Style{Width: 80}},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
@@ -123,6 +124,14 @@ func writtenKVStore(st kvstore.Status) *KVStore {
 		f.State = string(remotecluster.FreshnessUnknown)
 	}
 	return k
+}
+
+// stopped notes why nothing is written for want of space, if that is so.
+func (k *KVStore) stopped(code codes.Code, why string) {
+	if code == "" || !k.Connected {
+		return
+	}
+	k.State, k.Code, k.Message = string(remotecluster.Degraded), string(code), why
 }
 
 // leases says what keys are tied to; empty for nothing.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
@@ -67,5 +68,15 @@ func TestTheStatusOfWhoPublishes(t *testing.T) {
 	written[0].Failed, written[0].Err = 1, "permission denied"
 	if s = status(); s.State != StateDegraded || s.KVStore.Written[0].Refused != 1 || s.KVStore.Written[0].LastError != "permission denied" {
 		t.Errorf("with a refused write it is %s, %+v", s.State, s.KVStore.Written)
+	}
+	written[0].Failed, written[0].Err = 0, ""
+	var code codes.Code
+	f.Stopped = func() (codes.Code, string) { return code, "nearly full" }
+	if s = status(); s.State != StateReady {
+		t.Errorf("with space it is %s, %+v", s.State, s.KVStore)
+	}
+	code = codes.OwnEtcdFull
+	if s = status(); s.State != StateDegraded || s.KVStore.State != StateDegraded || s.KVStore.Message != "nearly full" || s.KVStore.Code != string(code) {
+		t.Errorf("without space it is %s, %+v", s.State, s.KVStore)
 	}
 }

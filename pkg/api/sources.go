@@ -12,6 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/logging"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/findings"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -55,11 +56,12 @@ type Writer interface {
 
 // Sources is what a server reads. The first ones may be missing.
 type Sources struct {
-	Leads       func() bool            // nil: there is nothing to lead
-	Writer      Writer                 // nil: nothing is written
-	Written     func() []store.Written // nil: as without a Writer
-	Described   Described              // nil: nobody describes the own cluster
-	DescribedBy string                 // who does, in a person's words
+	Leads       func() bool                          // nil: there is nothing to lead
+	Writer      Writer                               // nil: nothing is written
+	Written     func() []store.Written               // nil: as without a Writer
+	Stopped     func() (why codes.Code, text string) // why nothing is written for want of space, empty when it is; nil: it always is
+	Described   Described                            // nil: nobody describes the own cluster
+	DescribedBy string                               // who does, in a person's words
 
 	Agent          AgentInfo
 	DB             *statedb.DB

@@ -62,6 +62,9 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 		if s.Written != nil {
 			answer.KVStore.Written = toWritten(s.Written())
 		}
+		if s.Stopped != nil {
+			answer.KVStore.stopped(s.Stopped())
+		}
 		if !answer.KVStore.Well() {
 			answer.State = StateDegraded
 		}

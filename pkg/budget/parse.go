@@ -20,8 +20,11 @@ import (
 // RESOURCE.bytes, each for all clusters, or for one behind its name, as in
 // east.ips.keys or east.events. Sizes are written as Kubernetes writes quantities
 // (512Mi, 1M, 1048576); 0 is no bound. The error names every option that is wrong.
-func Parse(options map[string]string) (Budgets, error) {
-	b := Defaults()
+func Parse(options map[string]string) (Budgets, error) { return ParseOn(Default(), options) }
+
+// ParseOn is Parse on top of other defaults.
+func ParseOn(defaults Budget, options map[string]string) (Budgets, error) {
+	b := Budgets{Budget: defaults}
 	var errs []error
 	for _, o := range sorted(options) {
 		if err := b.set(o, options[o.key]); err != nil {

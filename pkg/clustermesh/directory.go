@@ -35,14 +35,16 @@ func newDirectory(path, own string, log *slog.Logger) *directory {
 
 // run calls found with the wanted client files, first with those that are there
 // now and then after each change, until ctx ends. A directory that is absent or
-// cannot be read is waited for; what is known stays.
-func (d *directory) run(ctx context.Context, found func(files map[string]File, ignored []Ignored)) error {
+// cannot be read is waited for; what is known stays, and is given with the error:
+// before the first look that succeeds this is nothing, which says nothing of what
+// the directory has.
+func (d *directory) run(ctx context.Context, found func(files map[string]File, ignored []Ignored, err error)) error {
 	return d.Run(ctx, func(files map[string]File, err error) {
 		ignored := d.ignored
 		if err != nil {
 			ignored = []Ignored{{File: d.Path, Reason: unreadable(err), Directory: true}}
 		}
-		found(files, ignored)
+		found(files, ignored, err)
 	})
 }
 

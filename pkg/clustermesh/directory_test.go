@@ -110,7 +110,7 @@ func follow(t *testing.T, dir string) *follower {
 	return f
 }
 
-func (f *follower) found(files map[string]File, _ []Ignored) {
+func (f *follower) found(files map[string]File, _ []Ignored, _ error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.calls++
@@ -406,7 +406,7 @@ func TestAnIdleDirectoryIsLeftAlone(t *testing.T) {
 		d.Settle, d.Rescan = time.Millisecond, time.Hour
 		looks := 0
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		err := d.run(ctx, func(map[string]File, []Ignored) { looks++ })
+		err := d.run(ctx, func(map[string]File, []Ignored, error) { looks++ })
 		cancel()
 		if !errors.Is(err, context.DeadlineExceeded) || looks > 5 {
 			t.Errorf("%s: looked at %d times in 300 ms without an event (%v)", path, looks, err)

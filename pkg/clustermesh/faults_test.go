@@ -1,6 +1,7 @@
 package clustermesh
 
 import (
+	"context"
 	"maps"
 	"os"
 	"path/filepath"
@@ -323,4 +324,34 @@ func TestTheSyncTimeoutEndsTheWait(t *testing.T) {
 	}
 	must(t, os.Remove(filepath.Join(w.dir, "c0")))
 	w.until("nothing to be missing", func() bool { return len(w.mesh.Missing()) == 0 && want(0) })
+}
+
+// TestReadinessWaitsForTheDirectory, also after the sync timeout: a directory that
+// cannot be read is no empty one.
+func TestReadinessWaitsForTheDirectory(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.stop()
+	p := w.mesh.Params
+	p.Directory, p.SyncTimeout = filepath.Join(w.dir, "missing"), time.Nanosecond
+	looked := make(chan error, 100)
+	p.Report = func(err error) { looked <- err }
+	p.Leftovers = func(context.Context) ([]string, error) {
+		if _, err := os.Stat(p.Directory); err != nil {
+			t.Error("leftovers were asked for before the directory was read")
+		}
+		return nil, nil
+	}
+	w.mesh = New(p)
+	w.start()
+	for range 2 {
+		if <-looked == nil {
+			t.Fatal("the directory was read")
+		}
+	}
+	if ok, reasons := w.mesh.Ready(); ok || len(reasons) != 1 || !strings.Contains(reasons[Directory], "it does not exist") {
+		t.Errorf("before the directory was read: %t, %v", ok, reasons)
+	}
+	must(t, os.Mkdir(p.Directory, 0o700))
+	w.until("ready without any file", func() bool { ok, _ := w.mesh.Ready(); return ok })
 }

@@ -39,8 +39,8 @@ type Params struct {
 	// of what the cluster says: see [View.Equip].
 	Equip func(*remotecluster.Params)
 	// Leftovers names the clusters of which something is there before any of them
-	// runs. It is asked once the directory has been read: those without a file are
-	// drained. Its error ends Run. Nil is none.
+	// runs. It is asked once the directory has been read, a look that fails is none:
+	// those without a file are drained. Its error ends Run. Nil is none.
 	Leftovers func(ctx context.Context) ([]string, error)
 	// KVStore are the options of the sessions. They may name the kvstore of the
 	// own cluster, which is then read like the others and counts as local.
@@ -135,9 +135,9 @@ func (m *Mesh) Run(ctx context.Context) error {
 	}
 	first := true
 	g.Go(func() error {
-		return m.dir.run(ctx, func(files map[string]File, ignored []Ignored) {
-			supervise(m.want(files, ignored))
-			if first && m.Leftovers != nil {
+		return m.dir.run(ctx, func(files map[string]File, ignored []Ignored, err error) {
+			supervise(m.want(files, ignored, err == nil))
+			if err == nil && first && m.Leftovers != nil {
 				first = false
 				g.Go(func() error { return m.takeOver(ctx, supervise) })
 			}
@@ -169,12 +169,12 @@ func (m *Mesh) takeOver(ctx context.Context, supervise func([]string)) error {
 }
 
 // want takes what the directory asks for, tells the clusters, and returns the
-// names of those that need a supervisor.
-func (m *Mesh) want(files map[string]File, ignored []Ignored) (added []string) {
+// names of those that need a supervisor. read tells whether the directory could be.
+func (m *Mesh) want(files map[string]File, ignored []Ignored, read bool) (added []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.report(ignored)
-	m.scanned = true
+	m.scanned = m.scanned || read
 	for name, file := range files {
 		mb, known := m.members[name]
 		if !known {
@@ -405,11 +405,16 @@ func (m *Mesh) Ignored() []Ignored {
 func (m *Mesh) Revision() uint64 { return m.revision.Load() }
 
 // Ready tells whether the view may be used: every cluster was synced once, or
-// the sync timeout has passed since the start. Once true it stays true. The
-// reasons say by cluster what is waited for.
+// the sync timeout has passed since the start. It never may before the mesh
+// directory was read once, whatever the timeout: without it an empty view would
+// pass for that of a mesh without clusters. Once true it stays true. The reasons
+// say by cluster what is waited for.
 func (m *Mesh) Ready() (ok bool, reasons map[string]string) {
 	if m.ready.Load() {
 		return true, nil
+	}
+	if why := m.Unread(); why != "" {
+		return false, map[string]string{Directory: why}
 	}
 	reasons = m.unready()
 	if len(reasons) > 0 && time.Since(m.started) < m.SyncTimeout {
@@ -423,14 +428,29 @@ func (m *Mesh) Ready() (ok bool, reasons map[string]string) {
 	return true, nil
 }
 
+// Directory is the subject of [Mesh.Unread] among the reasons of [Mesh.Ready]. It is
+// no name of a cluster.
+const Directory = "mesh directory"
+
+// Unread says why nothing is known of the mesh directory yet; empty once it was
+// read.
+func (m *Mesh) Unread() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.scanned {
+		return ""
+	}
+	text := m.Params.Directory + " was not read yet"
+	for _, i := range m.ignored {
+		if i.Directory {
+			text += ": " + i.Reason
+		}
+	}
+	return text
+}
+
 func (m *Mesh) unready() map[string]string {
 	reasons := make(map[string]string)
-	m.mu.Lock()
-	scanned := m.scanned
-	m.mu.Unlock()
-	if !scanned {
-		reasons["mesh directory"] = fmt.Sprintf("%s was not read yet", m.Directory)
-	}
 	note := func(subject string, c remotecluster.Status) {
 		if missing := unsynced(c); len(missing) > 0 {
 			reasons[subject] = fmt.Sprintf("not synced: %s: %s", strings.Join(missing, ", "), c.Message)

@@ -14,6 +14,7 @@ const (
 	Troubleshoot  Owner = "troubleshoot"  // pkg/troubleshoot: why a cluster cannot be connected
 	IdentityCheck Owner = "identitycheck" // pkg/identity: the identities that a kvstore holds
 	API           Owner = "api"           // pkg/api: what the agent says of itself
+	Mirror        Owner = "mirror"        // pkg/mirror: how full our own etcd is
 	Agent         Owner = "agent"         // pkg/findings: what became of the agent's surroundings
 )
 
@@ -30,6 +31,7 @@ func owners() map[Owner][]Entry {
 		Troubleshoot:  troubles(),
 		IdentityCheck: identityCheck(),
 		API:           ofAPI(),
+		Mirror:        mirror(),
 		Agent:         agent(),
 	}
 }

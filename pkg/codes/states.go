@@ -24,6 +24,8 @@ const (
 	NoHeartbeat          Code = "MESH-1219"
 	WithoutContact       Code = "MESH-1220"
 
+	CopyStopped Code = "MESH-1240"
+
 	SessionOutlivesCertificate Code = "MESH-1221"
 
 	ProtocolBroken Code = "MESH-1222"
@@ -33,12 +35,22 @@ const (
 	EventsPaced    Code = "MESH-1226"
 )
 
+// copyStopped is that of a copy alone.
+func copyStopped() Entry {
+	return Entry{
+		Code: CopyStopped, Severity: Error, Title: "the copy is stopped: our own etcd is nearly full",
+		Cause:  "A mirror puts nothing more into an etcd that is nearly full, of this cluster and of any other. What was copied before stays there, and becomes old.",
+		Remedy: makeRoom + " Copying goes on by itself when there is room.",
+	}
+}
+
 func states() []Entry {
 	const (
 		checkPath = "'mesh-agent troubleshoot CLUSTER' finds out from this node which step fails: DNS, firewall, TLS, the certificates of both sides, rights, the etcd itself. The agent keeps trying."
 		writer    = "Look at what writes that cluster's state: clustermesh-apiserver, mesh-agent operate, or the mirror of a copy."
 	)
 	return []Entry{
+		copyStopped(),
 		{
 			Code: AllFollowed, Severity: Info, Title: "everything of the cluster is followed",
 			Cause: "All that it exports was copied, and each change arrives by a stream that is known to work.", Remedy: "Nothing to do.",

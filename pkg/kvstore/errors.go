@@ -39,6 +39,10 @@ var (
 	// is not known.
 	ErrProgressUnreliable = errors.New("this etcd version does not report progress reliably")
 
+	// ErrNoSpace: etcd has reached its quota, and refuses everything that needs
+	// space until somebody has made some and disarmed the alarm. Deletions go on.
+	ErrNoSpace = errors.New("etcd has no space left")
+
 	// ErrLockLeaseExpired: a lock that an operation relies on is not held any
 	// more. Nothing was done.
 	ErrLockLeaseExpired = errors.New("the lock is not held any more: its lease has expired")

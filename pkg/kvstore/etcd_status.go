@@ -94,6 +94,8 @@ func serverStatus(r *pb.StatusResponse, now time.Time) ServerStatus {
 		MemberID: r.GetHeader().GetMemberId(),
 		Leader:   r.GetLeader() != 0 && r.GetLeader() == r.GetHeader().GetMemberId(),
 		DBSize:   r.GetDbSize(),
+		DBInUse:  r.GetDbSizeInUse(),
+		DBQuota:  r.GetDbSizeQuota(),
 		Alarms:   alarms,
 		AskedAt:  now,
 	}

@@ -58,6 +58,8 @@ func adviceOnKind(err error) advice {
 		return advice{codes.RightsMissing, "the etcd user's role does not cover this key or range; a prefix must end exactly where the role's does, mostly in /"}
 	case errors.Is(err, ErrUnauthenticated):
 		return advice{codes.EtcdUserRefused, "check username and password, or the common name of the client certificate, against the users of that etcd"}
+	case errors.Is(err, ErrNoSpace):
+		return advice{codes.EtcdAlarm, "that etcd is at its quota: compact and defragment it, or raise --quota-backend-bytes, and then 'etcdctl alarm disarm'"}
 	case errors.Is(err, ErrLockLeaseExpired):
 		return advice{"", "lock again, and begin anew with what the lock protects"}
 	case errors.As(err, &busy):

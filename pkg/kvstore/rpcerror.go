@@ -101,6 +101,7 @@ func kindOf(message string, code codes.Code) error {
 		{rpctypes.ErrGRPCInvalidAuthToken, ErrUnauthenticated},
 		{rpctypes.ErrGRPCUserEmpty, ErrUnauthenticated},
 		{rpctypes.ErrGRPCUserNotFound, ErrUnauthenticated},
+		{rpctypes.ErrGRPCNoSpace, ErrNoSpace},
 	} {
 		if message == status.Convert(k.is).Message() {
 			return k.kind

@@ -56,8 +56,14 @@ type ServerStatus struct {
 	// MemberID is the member that answers; Leader tells whether it leads.
 	MemberID uint64
 	Leader   bool
-	// DBSize is the size of the database file in bytes.
-	DBSize int64
+	// DBSize is the size of the database file in bytes. What is deleted stays in it,
+	// to be used again, until somebody defragments it. DBInUse is what of it is in
+	// use, old revisions that are not compacted yet included; 0 when the server does
+	// not tell.
+	DBSize, DBInUse int64
+	// DBQuota is the size at which the server refuses to write; 0 when it does not
+	// tell, as before 3.6.
+	DBQuota int64
 	// Alarms are what the member complains about, such as a full disk.
 	Alarms []string
 	// Error is why nothing is known, or nothing newer. A user without the

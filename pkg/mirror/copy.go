@@ -28,8 +28,9 @@ func (t *term) newCopy(name string) *copyOf {
 	c.canaries = store.NewCanaries(store.CanariesParams{
 		Dir: wire.SyncedDir(name), Writer: t.Writer, Holding: t.holding, Log: c.log,
 	})
+	allowed := store.NewAllowance(t.Rate)
 	for _, r := range wire.Resources() {
-		f := c.newFamily(r)
+		f := c.newFamily(r, allowed)
 		c.families = append(c.families, f)
 		c.canaries.Add(r.StorePrefix(true), f.sync)
 	}

@@ -6,10 +6,15 @@
 // it fills are no tables but the cache prefixes of our own kvstore (wire.md §1.1):
 // each key family is a [store.Watch] of the remote, which hands its changes to a
 // [store.Sync] of the cache. Values are copied byte for byte; none is decoded,
-// kept, or judged. The remote's configuration is written with "cached" and
-// "syncedCanaries" before anything else, and the canary of a family when it is
+// kept, or judged. Names are checked: what is written is below the prefixes of its
+// cluster, whatever a remote says. The remote's configuration is validated as an
+// agent does it, and written with "cached" and "syncedCanaries" before anything else, and the canary of a family when it is
 // copied as completely as the remote had it. A configuration whose file is gone is
 // withdrawn in the order of wire.md §3.6: configuration, pause, canaries, keys.
+//
+// What is copied is bounded, for our own etcd is everybody's: each remote has a
+// budget (pkg/budget) and a rate, and before the quota of our own etcd is reached nothing is put
+// there any more, while deletions go on (room).
 //
 // Of all mirrors of a cluster one leads (wire.md §3.7) and writes, and each of its
 // writes proves that it still does. Everything that a term has learnt ends with it:

@@ -4,12 +4,18 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
@@ -23,8 +29,9 @@ type family struct {
 	resource wire.Resource
 	watch    *store.Watch[present]
 	sync     *store.Sync
-	values   [][]byte // of the changes of the batch at hand, in their order; the watch's goroutine owns it
-	room     func()   // waits while too much is still to be written; the watch's goroutine owns it
+	log      *slog.Logger
+	stopped  func() verdict // why nothing is put
+	values   [][]byte       // of the changes of the batch at hand, in their order; the watch's goroutine owns it
 
 	running  sync.Mutex  // held by Run
 	detached atomic.Bool // nothing reaches the sync any more
@@ -40,10 +47,12 @@ var _ remotecluster.Source = (*family)(nil)
 // present is all that is kept of a value.
 type present struct{}
 
-func (c *copyOf) newFamily(r wire.Resource) *family {
-	f := &family{resource: r, room: func() {}, again: make(map[string]struct{}), asked: make(chan struct{}, 1)}
+func (c *copyOf) newFamily(r wire.Resource, allowed *store.Allowance) *family {
+	f := &family{
+		resource: r, log: c.log, stopped: c.stopped, again: make(map[string]struct{}), asked: make(chan struct{}, 1),
+	}
 	f.sync = store.NewSync(store.SyncParams{
-		Prefix: r.Prefix(c.name, true), Again: f.askAgain, Outbox: c.outbox, Cluster: c.name, Log: c.log,
+		Prefix: r.Prefix(c.name, true), Again: f.askAgain, Allowance: allowed, Outbox: c.outbox, Cluster: c.name, Log: c.log,
 	})
 	f.watch = store.NewWatch(store.Kind[present]{
 		Resource: r, Decode: f.decode, Apply: f.apply, Listed: f.listed, Metrics: c.Metrics,
@@ -52,9 +61,12 @@ func (c *copyOf) newFamily(r wire.Resource) *family {
 }
 
 // decode keeps the value until its change is applied, which follows in this
-// goroutine: every value is accepted, so each decoded one is one change.
+// goroutine: each value that is accepted is one change. Only names are refused.
 func (f *family) decode(wire.Expect) store.Decode[present] {
-	return func(_ string, value []byte) (*present, error) {
+	return func(name string, value []byte) (*present, error) {
+		if err := checkName(name); err != nil {
+			return nil, err
+		}
 		f.values = append(f.values, bytes.Clone(value))
 		return new(present), nil
 	}
@@ -74,7 +86,6 @@ func (f *family) apply(changes []store.Change[present]) {
 		f.sync.Put(ch.Name, values[0])
 		values = values[1:]
 	}
-	f.room()
 }
 
 func (f *family) listed() { f.sync.Complete() }
@@ -90,11 +101,8 @@ func (f *family) Run(ctx context.Context, s store.Session) error {
 	f.running.Lock()
 	defer f.running.Unlock()
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error {
-		f.room = func() { _ = f.sync.WaitRoom(ctx) } // whose end the watch sees for itself
-		defer func() { f.room = func() {} }()
-		return f.watch.Run(ctx, s)
-	})
+	s.Client = paced{s.Client, f.sync.WaitRoom}
+	g.Go(func() error { return f.watch.Run(ctx, s) })
 	g.Go(func() error { return f.readAgain(ctx, s) })
 	return g.Wait()
 }
@@ -134,7 +142,9 @@ func (f *family) Status() store.Status {
 	st.AsOf = f.copied
 	st.Synced = st.Synced && written.Synced
 	st.Pending = written.Pending
-	if st.Err == nil && written.Err != "" {
+	if written.Stopped {
+		st.Err = fmt.Errorf("%w: %s", store.ErrStopped, f.stopped().why)
+	} else if st.Err == nil && written.Err != "" {
 		st.Err = errors.New("writing the copy to our own kvstore: " + written.Err)
 	}
 	return st
@@ -157,8 +167,11 @@ func (f *family) askAgain(names []string) {
 const fewNames = 200
 
 // readAgain reads the values that are asked for from the remote. What is not there
-// any more comes as a deletion.
+// any more comes as a deletion. What cannot be read is tried again after a pause: it
+// is no reason to end the session, which its watch sees for itself.
 func (f *family) readAgain(ctx context.Context, s store.Session) error {
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval = 50*time.Millisecond, 5*time.Second
 	for {
 		select {
 		case <-f.asked:
@@ -169,12 +182,16 @@ func (f *family) readAgain(ctx context.Context, s store.Session) error {
 		names := f.again
 		f.again = make(map[string]struct{})
 		f.mu.Unlock()
-		if err := f.read(ctx, s, names); err != nil {
-			rest := make([]string, 0, len(names))
-			for name := range names {
-				rest = append(rest, name)
-			}
-			f.askAgain(rest) // of the next session
+		err := f.read(ctx, s, names)
+		if err == nil {
+			pause.Reset()
+			continue
+		}
+		f.askAgain(slices.Collect(maps.Keys(names))) // of the next session, if this one is over
+		if ctx.Err() == nil {
+			f.log.Debug("Values could not be read again, trying it once more", "prefix", s.Prefix, "values", len(names), "error", err)
+		}
+		if err := waiting.Sleep(ctx, pause.NextBackOff()); err != nil {
 			return err
 		}
 	}
@@ -183,15 +200,25 @@ func (f *family) readAgain(ctx context.Context, s store.Session) error {
 // read gives the sync the values of the names, and takes them off the map.
 func (f *family) read(ctx context.Context, s store.Session, names map[string]struct{}) error {
 	if len(names) > fewNames {
+		if s.Limits.List > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, s.Limits.List)
+			defer cancel()
+		}
 		_, err := s.Client.List(ctx, s.Prefix, func(p kvstore.Page) error {
 			for _, kv := range p.Items {
-				f.give(names, string(kv.Key[len(s.Prefix):]), kv.Value)
+				if name, below := bytes.CutPrefix(kv.Key, []byte(s.Prefix)); below {
+					f.give(names, string(name), kv.Value)
+				}
 			}
 			return ctx.Err()
 		})
 		return err
 	}
 	for name := range names {
+		if err := f.sync.WaitRoom(ctx); err != nil {
+			return err
+		}
 		kv, _, err := s.Client.Get(ctx, s.Prefix+name)
 		if err != nil {
 			return err
@@ -199,6 +226,7 @@ func (f *family) read(ctx context.Context, s store.Session, names map[string]str
 		if kv != nil {
 			f.give(names, name, kv.Value)
 		}
+		delete(names, name) // what is gone comes as a deletion
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -53,14 +54,14 @@ func (w *world) recordedCluster(cluster string, config, copied []byte) map[strin
 func TestGoldenCopiesInEtcd(t *testing.T) {
 	t.Parallel()
 	const (
-		config = `{"id":7,"capabilities":{"serviceExportsEnabled":true,"endpointSlicesExportMode":"services-and-endpointslices"}}`
-		copied = `{"id":7,"capabilities":{"syncedCanaries":true,"cached":true,"serviceExportsEnabled":true,"endpointSlicesExportMode":"services-and-endpointslices"}}`
+		config = `{"id":%d,"capabilities":{"serviceExportsEnabled":true,"endpointSlicesExportMode":"services-and-endpointslices"}}`
+		copied = `{"id":%d,"capabilities":{"syncedCanaries":true,"cached":true,"serviceExportsEnabled":true,"endpointSlicesExportMode":"services-and-endpointslices"}}`
 	)
 	w := newWorld(t)
 	want := make(map[string]string)
 	clusters := []string{"cluster2", "cluster3", "c", recorded.Widest().Name}
-	for _, cluster := range clusters {
-		maps.Copy(want, w.recordedCluster(cluster, []byte(config), []byte(copied)))
+	for i, cluster := range clusters {
+		maps.Copy(want, w.recordedCluster(cluster, fmt.Appendf(nil, config, 7+i), fmt.Appendf(nil, copied, 7+i)))
 	}
 	if len(want) != 10+12+9+8+11+13+len(clusters)*(1+len(wire.Resources())) {
 		t.Fatalf("%d keys: not all vectors are of these clusters", len(want))

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -37,8 +38,16 @@ type Params struct {
 	// KeepRemoved leaves in the cache what is known of removed clusters. It ends
 	// with this mirror's leases.
 	KeepRemoved bool
-	// Lists bounds how many lists run at once; nil is no bound.
-	Lists *store.Turns
+	// Budgets are what the remote clusters may cost, each: keys and bytes of what is
+	// copied of them, the size of a value, events a second, duration of a list.
+	Budgets budget.Budgets
+	// Rate is how fast the copy of one remote cluster may be written.
+	Rate store.Rate
+	// Room is how full our own etcd may become by copying.
+	Room Room
+	// Lists bounds how many lists run at once, Batches how many batches of events are
+	// taken at once; nil is no bound.
+	Lists, Batches *store.Turns
 	// Timings are those of the controllers; the zero value is the default.
 	Timings remotecluster.Timings
 	// Report is told whether the directory can be read; nil is nobody.
@@ -53,9 +62,12 @@ type Params struct {
 	Log     *slog.Logger
 }
 
-// DefaultParams are the waits of production (wire.md §3.6, §3.7).
+// DefaultParams are the waits (wire.md §3.6, §3.7) and bounds of production.
 func DefaultParams() Params {
-	return Params{ReadyTimeout: 15 * time.Second, SyncTimeout: 10 * time.Minute, DrainDelay: 3 * time.Minute}
+	return Params{
+		ReadyTimeout: 15 * time.Second, SyncTimeout: 10 * time.Minute, DrainDelay: 3 * time.Minute,
+		Budgets: DefaultBudgets(), Rate: DefaultRate(), Room: DefaultRoom(),
+	}
 }
 
 // Mirror copies the remote clusters while it leads.
@@ -199,8 +211,10 @@ func (m *Mirror) Sessions() (open, users, opened int) {
 const standbyAfter = 10 * time.Second
 
 // Ready tells whether the copies may be used: every cluster that can be connected
-// was copied once, or another mirror leads, or the time for that has passed. Once
-// true it stays true. The reasons say by cluster what is waited for.
+// was copied once, or another mirror leads, or the time for that has passed. Who
+// leads is not before the mesh directory was read once, however long that takes:
+// nobody knows what there is to copy. Once true it stays true. The reasons say by
+// cluster what is waited for.
 func (m *Mirror) Ready() (bool, map[string]string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -26,6 +26,7 @@ type term struct {
 	began   time.Time
 	lock    *kvstore.Lock
 	outbox  *store.Outbox
+	room    room
 	configs *store.Sync // of the remotes' configurations, beside our own
 	mesh    *clustermesh.Mesh
 
@@ -35,14 +36,16 @@ type term struct {
 func newTerm(m *Mirror, lock *kvstore.Lock) *term {
 	t := &term{Mirror: m, began: time.Now(), lock: lock}
 	t.outbox = store.NewOutbox(m.Writer, t.holding, m.Writing, m.Log)
+	t.room.gauge.Room = m.Room
 	t.configs = store.NewSync(store.SyncParams{
-		Prefix: wire.ClusterConfigPrefix + "/", Shared: true, Outbox: t.outbox, Cluster: m.Params.Local.Name,
+		Prefix: wire.ClusterConfigPrefix + "/", Shared: true, Vital: true, // one small key for each remote
+		Outbox: t.outbox, Cluster: m.Params.Local.Name,
 		Reassert: reassert, Log: m.Log,
 	})
 	t.configs.Complete()
 	t.mesh = clustermesh.New(clustermesh.Params{
 		Directory: m.Directory, Local: m.Params.Local, SyncTimeout: m.SyncTimeout, Equip: t.equip, Leftovers: t.leftovers,
-		KVStore: m.Remotes, CacheTTL: m.CacheTTL, Lists: m.Lists, Timings: m.Timings, Report: m.Report, Log: m.Log,
+		Budgets: m.Budgets, Batches: m.Batches, KVStore: m.Remotes, CacheTTL: m.CacheTTL, Lists: m.Lists, Timings: m.Timings, Report: m.Report, Log: m.Log,
 	})
 	return t
 }
@@ -53,6 +56,7 @@ func (t *term) holding() *kvstore.Lock { return t.lock }
 func (t *term) run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return t.outbox.Run(ctx) })
+	g.Go(func() error { return t.watchRoom(ctx) })
 	g.Go(func() error { return t.configs.Run(ctx) })
 	g.Go(func() error { return t.mesh.Run(ctx) })
 	g.Go(func() error { return t.awaitCopied(ctx) })
@@ -60,10 +64,14 @@ func (t *term) run(ctx context.Context) error {
 }
 
 // unready says by cluster what stands between this term and complete copies. A
-// cluster that could not be connected in its time is not waited for.
+// cluster that could not be connected in its time is not waited for; the mesh
+// directory always is.
 func (t *term) unready() map[string]string {
 	since := time.Since(t.began)
-	if since >= t.SyncTimeout {
+	switch why := t.mesh.Unread(); {
+	case why != "":
+		return map[string]string{clustermesh.Directory: why}
+	case since >= t.SyncTimeout:
 		return nil
 	}
 	_, reasons := t.mesh.Ready()
@@ -119,7 +127,6 @@ func copied(c remotecluster.Status) bool {
 // equip makes a cluster's controller copy.
 func (t *term) equip(p *remotecluster.Params) {
 	c := t.newCopy(p.Name)
-	p.IDs = nil // whoever reads the copy judges it
 	p.Layout = t.layout
 	for _, f := range c.families {
 		p.Sources = append(p.Sources, f)

@@ -28,9 +28,9 @@ type world struct {
 	log  *slog.Logger
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T, own ...etcdtest.Option) *world {
 	t.Helper()
-	return &world{t: t, dir: t.TempDir(), etcd: operatetest.StartProcess(t, "own"), log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	return &world{t: t, dir: t.TempDir(), etcd: operatetest.StartProcess(t, "own", own...), log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 }
 
 // remote runs a cluster.
@@ -68,6 +68,7 @@ func (w *world) mirror(change ...func(*Params)) *running {
 	opts := kvstore.DefaultOptions()
 	opts.QPS, opts.LockTTL = 0, 2*time.Second
 	opts.Timings.BackoffMax, opts.Timings.ProbeInterval = 200*time.Millisecond, 200*time.Millisecond
+	opts.Timings.StatusInterval, opts.Timings.StatusRetry = 200*time.Millisecond, 200*time.Millisecond
 	timings := remotecluster.DefaultTimings()
 	timings.RetryMin, timings.RetryMax = 20*time.Millisecond, 200*time.Millisecond
 	as := operatetest.As(w.t, w.etcd, "mirror")

@@ -66,6 +66,9 @@ func TestEveryStateIsReached(t *testing.T) {
 			c.track.late[wire.EndpointSlices] = true
 		},
 		codes.StreamBroken: func(_ *Cluster, s *fixed) { s.status.Err = broken },
+		codes.CopyStopped: func(_ *Cluster, s *fixed) {
+			s.status.AsOf, s.status.Pending, s.status.Err = now.Add(-time.Hour), 3, fmt.Errorf("%w: full", store.ErrStopped)
+		},
 		codes.CopyBehind:   func(_ *Cluster, s *fixed) { s.status.AsOf, s.status.Pending = now.Add(-time.Hour), 3 },
 		codes.NotConfirmed: func(_ *Cluster, s *fixed) { s.status.AsOf = now.Add(-time.Hour) },
 		codes.AllRefused:   func(_ *Cluster, s *fixed) { s.status.Rejected = 3 },

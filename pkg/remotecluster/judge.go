@@ -244,6 +244,8 @@ func (c *Cluster) behind(r wire.Resource, st standing) reason {
 			r, wire.SyncedKey(c.Name, r, t.canaries.cached), WriterRuns)
 	case errors.Is(st.Err, store.ErrListTooLong):
 		return c.listTooLong(r, st.Err)
+	case errors.Is(st.Err, store.ErrStopped):
+		return because(codes.CopyStopped, "copying %s: %d of %d so far: %v", r, max(st.Count-st.Pending, 0), st.Count, st.Err)
 	case st.Err != nil:
 		return because(codes.ListFails, "listing %s: %v", r, st.Err)
 	case st.Pending > 0:
@@ -291,6 +293,8 @@ func (c *Cluster) sourceProblem(src Source, is SourceStatus) reason {
 			wire.SyncedKey(c.Name, r, c.track.canaries.cached), r, WriterRuns)
 	case errors.Is(st.Err, store.ErrListTooLong):
 		return c.listTooLong(r, st.Err)
+	case errors.Is(st.Err, store.ErrStopped):
+		return because(codes.CopyStopped, "the copy of its %s is behind since %s: %v", r, at(is.Freshness.AsOf), st.Err)
 	case st.Err != nil:
 		return because(codes.StreamBroken, "%s: %v", r, st.Err)
 	case !fresh && st.Pending > 0:

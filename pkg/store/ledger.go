@@ -28,6 +28,7 @@ type ledger struct {
 	asks     []place // whose values are missing, and were not asked for yet
 	failures failures
 
+	stopped  bool // nothing is written but deletions
 	complete bool // the owner has given everything
 	listed   bool // a list is complete, and no other one under way
 	open     bool // events are followed, after the list

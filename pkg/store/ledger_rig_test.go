@@ -79,6 +79,9 @@ func (r *ledgerRig) take(n int) {
 		parts = append(parts, one)
 	}
 	for _, one := range parts {
+		if r.l.stopped && !one.gone {
+			r.t.Fatalf("%s is put, and puts are stopped", one.name)
+		}
 		r.sent = append(r.sent, flight{part: one})
 	}
 }
@@ -143,6 +146,7 @@ func (r *ledgerRig) put(name, value string) {
 
 // rest lets everything come to its end.
 func (r *ledgerRig) rest() {
+	r.l.stop(false)
 	for range 1000 {
 		r.ask()
 		r.answer()
@@ -223,6 +227,9 @@ func (r *ledgerRig) counts() {
 		}
 		if r.l.lean && !is.has(isDirty|isFlying|isAwaited) && line.obj.value != nil {
 			r.t.Fatalf("the value of %s is kept", line.name)
+		}
+		if r.l.lean && r.l.stopped && is.has(isDirty) && !is.has(isFlying|isAwaited) && line.obj.value != nil {
+			r.t.Fatalf("the value of %s is kept although puts are stopped", line.name)
 		}
 	}
 	sent := 0

@@ -66,6 +66,7 @@ func ledgerMachine(t *rapid.T) {
 		"lease ends":     func(*rapid.T) { r.expireLease(); r.l.leasesEnded(r.owns) },
 		"deliver":        func(t *rapid.T) { r.deliver(rapid.IntRange(0, len(r.events)).Draw(t, "events")) },
 		"take":           func(t *rapid.T) { r.take(rapid.IntRange(1, 3).Draw(t, "most")) },
+		"stop or go":     func(t *rapid.T) { r.l.stop(rapid.Bool().Draw(t, "stop")) },
 		"ask and answer": func(*rapid.T) { r.ask(); r.answer() },
 		"make": func(t *rapid.T) {
 			if f := someFlight(t, false); f != nil {

@@ -30,6 +30,10 @@ func (p *part) size() int { return len(p.name) + len(p.value) + partSize }
 // provide has a line written that needs it, or has its value asked for.
 func (l *ledger) provide(p place, r *record[line]) {
 	switch {
+	case l.stops(r):
+		if l.lean {
+			l.letGo(r) // it is asked for when puts go on
+		}
 	case l.failures.has(p): // until it is due
 	case r.obj.is.has(isWanted) && !r.obj.is.has(isHeld):
 		l.ask(p, r)
@@ -110,6 +114,8 @@ func (l *ledger) takeFailed(now time.Time) (part, bool) {
 		}
 		r := l.records.at(p)
 		switch {
+		case l.stops(r):
+			l.failures.forget(p) // all are provided for when puts go on
 		case l.writable(p, r):
 			return l.send(l.partOf(p, r), r), true
 		case l.idle(p, r):
@@ -123,7 +129,21 @@ func (l *ledger) takeFailed(now time.Time) (part, bool) {
 
 // writable tells whether there is something to write for a line, and it can be.
 func (l *ledger) writable(p place, r *record[line]) bool {
-	return l.idle(p, r) && (!r.obj.is.has(isWanted) || r.obj.is.has(isHeld))
+	return l.idle(p, r) && !l.stops(r) && (!r.obj.is.has(isWanted) || r.obj.is.has(isHeld))
+}
+
+// stops tells whether what a line needs is a put, and there are none at present.
+func (l *ledger) stops(r *record[line]) bool { return l.stopped && r.obj.is.has(isWanted) }
+
+// stop stops all puts, or has them go on.
+func (l *ledger) stop(puts bool) {
+	if l.stopped == puts {
+		return
+	}
+	l.stopped = puts
+	for p := range l.records.all() {
+		l.update(p)
+	}
 }
 
 // idle tells whether a line needs a write that is neither made nor under way.

@@ -35,6 +35,8 @@ type Outbox struct {
 	syncs map[*Sync]struct{} // guarded by mu; those that run
 	queue []*Sync            // guarded by mu; those of them with something to write
 	fault error              // guarded by mu; why nothing can be written; nil when it can
+
+	space
 }
 
 // What a transaction may be, and how many may be under way at once: more than one
@@ -53,10 +55,12 @@ func NewOutbox(w kvstore.Writer, holding func() *kvstore.Lock, metrics *SyncMetr
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Outbox{
+	o := &Outbox{
 		writer: w, holding: holding, metrics: metrics, log: log, warnings: rate.NewLimiter(rate.Every(time.Second), 10),
 		running: make(chan struct{}, 1), wake: make(chan struct{}, 1), syncs: make(map[*Sync]struct{}),
 	}
+	o.granted.Store(Unbounded)
+	return o
 }
 
 // held are the conditions of all writes.
@@ -73,6 +77,7 @@ func (o *Outbox) add(s *Sync) {
 	o.syncs[s] = struct{}{}
 	o.mu.Unlock()
 	o.metrics.add(s)
+	s.stopOrGo()
 }
 
 func (o *Outbox) remove(s *Sync) {
@@ -125,10 +130,12 @@ type cargo struct {
 
 // collect makes a transaction of what there is: unless there is a whole one, only
 // if a part of one is wanted. A Sync of which writes were refused has one by
-// itself, if that is wanted: alone tells.
-func (o *Outbox) collect(partial, suspects bool) (l load, alone bool) {
-	if !partial && !o.fillsOne() {
-		return nil, false
+// itself, if that is wanted: alone tells. One whose allowance is used up waits: due
+// is when the first of them has some again, zero when there is none.
+func (o *Outbox) collect(partial, suspects bool) (l load, alone bool, due time.Time) {
+	now := time.Now()
+	if !partial && !o.fillsOne(now) {
+		return nil, false, due
 	}
 	var later []*Sync
 	defer func() { o.putBack(later) }()
@@ -143,7 +150,15 @@ func (o *Outbox) collect(partial, suspects bool) (l load, alone bool) {
 			later = append(later, s)
 			continue
 		}
-		parts, left, more := s.take(min(window, max(most/(others+1), 1)), bytes, len(l) == 0)
+		allowed := s.p.Allowance.left(now)
+		if allowed == 0 {
+			due = earlier(due, s.p.Allowance.again(now))
+			later = append(later, s)
+			continue
+		}
+		parts, left, more := s.take(min(window, max(most/(others+1), 1), allowed), bytes, len(l) == 0)
+		s.p.Allowance.spend(now, parts, len(s.p.Prefix))
+		o.charge(s, parts)
 		if more {
 			o.offer(s)
 		}
@@ -155,7 +170,7 @@ func (o *Outbox) collect(partial, suspects bool) (l load, alone bool) {
 		}
 		most, bytes = most-len(parts), left
 	}
-	return l, alone
+	return l, alone, due
 }
 
 // putBack puts Syncs back that have not had their turn.
@@ -184,13 +199,13 @@ func (o *Outbox) next() (s *Sync, others int) {
 }
 
 // fillsOne tells whether there is enough for a whole transaction.
-func (o *Outbox) fillsOne() bool {
+func (o *Outbox) fillsOne(now time.Time) bool {
 	o.mu.Lock()
 	queue := slices.Clone(o.queue)
 	o.mu.Unlock()
 	n := 0
 	for _, s := range queue {
-		if n += s.backlog(); n >= kvstore.MaxWrites {
+		if n += min(s.backlog(), s.p.Allowance.left(now)); n >= kvstore.MaxWrites {
 			return true
 		}
 	}
@@ -219,5 +234,7 @@ func (o *Outbox) failed(now time.Time) (l load, next time.Time) {
 	if !ok {
 		return nil, now // another one may be due
 	}
-	return load{{due, []part{one}}}, next
+	parts := []part{one}
+	o.charge(due, parts)
+	return load{{due, parts}}, next
 }

@@ -72,7 +72,8 @@ func (d *departures) depart(ctx context.Context) (next time.Time) {
 		}
 	}
 	for d.flights < transactions && (!d.trouble || d.flights == 0) {
-		l, alone := d.o.collect(d.flights == 0, !d.retry)
+		l, alone, due := d.o.collect(d.flights == 0, !d.retry)
+		next = earlier(next, due)
 		if l == nil {
 			break
 		}
@@ -130,6 +131,9 @@ func (d *departures) land(ctx context.Context, one landing) error {
 		}
 		d.trouble = true
 		d.o.note(one.err)
+		if errors.Is(one.err, kvstore.ErrNoSpace) {
+			d.o.noSpace()
+		}
 		if now := time.Now(); !now.Before(d.resume) { // else it is of the same time
 			d.resume = now.Add(d.pause.NextBackOff())
 		}

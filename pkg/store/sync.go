@@ -25,6 +25,11 @@ type SyncParams struct {
 	// once. It must not block, and may be called by several goroutines. With it the
 	// Sync holds a value only until it is written or refused; without it, always.
 	Again func(names []string)
+	// Vital: puts are made whatever the space that is granted ([Outbox.Grant]).
+	Vital bool
+	// Allowance bounds the rate of the writes; nil does not. Several Syncs may share
+	// one.
+	Allowance *Allowance
 	// Outbox is where the writes go. Its writer is also who is followed.
 	Outbox *Outbox
 	// Log receives what happens; nil for nowhere.
@@ -43,6 +48,9 @@ type SyncStatus struct {
 	// as wanted, or not known to be; Failed how many of them were refused by the
 	// kvstore, each of which is tried again after a while.
 	Wanted, Pending, Failed int
+	// Stopped: there are no puts at present for want of space that is granted
+	// ([Outbox.Grant]), and something is pending.
+	Stopped bool
 	// Synced: everything was as wanted once, since the owner began.
 	Synced bool
 	// Errors counts the writes of keys that were refused.
@@ -173,7 +181,7 @@ func (s *Sync) Status() SyncStatus {
 	defer s.mu.Unlock()
 	l := &s.ledger
 	st := SyncStatus{
-		Wanted: l.wanted, Pending: l.dirty, Failed: len(l.failures.of), Synced: l.synced, Errors: s.errors.Load(),
+		Wanted: l.wanted, Pending: l.dirty, Failed: len(l.failures.of), Stopped: l.stopped && l.dirty > 0, Synced: l.synced, Errors: s.errors.Load(),
 	}
 	switch {
 	case st.Failed > 0:
@@ -184,6 +192,12 @@ func (s *Sync) Status() SyncStatus {
 		st.Err = trouble.Error()
 	}
 	return st
+}
+
+// stopOrGo stops the puts while the outbox does.
+func (s *Sync) stopOrGo() {
+	o := s.p.Outbox
+	s.do(func(l *ledger) { l.stop(o.Stopped() && (!s.p.Vital || o.full.Load())) })
 }
 
 // owns tells whether a lease is ours.

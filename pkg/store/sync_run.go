@@ -132,7 +132,9 @@ func (s *Sync) Forget() {
 
 func (s *Sync) forget() {
 	s.do(func(l *ledger) {
+		stopped := l.stopped
 		*l = newLedger(s.p.Shared, s.p.Again != nil)
+		l.stopped = stopped
 		s.lastErr, s.most = "", kvstore.MaxWrites
 	})
 	s.pos = kvstore.Position{}

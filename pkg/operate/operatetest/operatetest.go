@@ -12,9 +12,9 @@ import (
 
 // StartProcess runs the etcd of a cluster in a process of its own until the end of
 // the test: with TLS, the users of [operate.Users], and authentication on.
-func StartProcess(t testing.TB, cluster string) *etcdtest.Process {
+func StartProcess(t testing.TB, cluster string, options ...etcdtest.Option) *etcdtest.Process {
 	t.Helper()
-	p := etcdtest.StartProcess(t, etcdtest.WithTLS(etcdtest.NewCerts(t)))
+	p := etcdtest.StartProcess(t, append(options, etcdtest.WithTLS(etcdtest.NewCerts(t)))...)
 	e, err := kvstore.Reach(t.Context(), As(t, p, "root"), 0, kvstore.DefaultOptions())
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,39 @@
+package mirror
+
+import (
+	"maps"
+
+	"github.com/mesh-agent/mesh-agent/pkg/budget"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+const mib = 1 << 20
+
+// DefaultBudget is what a remote cluster without settings of its own may cost. A copy
+// lies in our own etcd, whose quota is 2 GiB if nobody has raised it, beside old
+// revisions and all other copies: bytes are fewer than those of an agent. A cluster
+// with 5,000 nodes and 250,000 addresses fits twice.
+func DefaultBudget() budget.Budget {
+	b := budget.Default()
+	b.Resources = maps.Clone(b.Resources)
+	for r, bytes := range map[wire.Resource]int64{
+		wire.Nodes: 32 * mib, wire.Services: 64 * mib, wire.EndpointSlices: 64 * mib,
+		wire.ServiceExports: 16 * mib, wire.Identities: 64 * mib, wire.IPs: 160 * mib,
+	} {
+		share := b.Resources[r]
+		share.Bytes = bytes
+		b.Resources[r] = share
+	}
+	return b
+}
+
+// DefaultBudgets is the default budget for every cluster.
+func DefaultBudgets() budget.Budgets { return budget.Budgets{Budget: DefaultBudget()} }
+
+// DefaultRate is how fast the copy of one remote cluster may be written: a large one
+// at once, and then more than a large one changes. What a remote writes again and
+// again takes space as well, until our own etcd is compacted, every 5 minutes or so.
+func DefaultRate() store.Rate {
+	return store.Rate{Writes: 1000, WritesAtOnce: 500_000, Bytes: 1 * mib, BytesAtOnce: 256 * mib}
+}

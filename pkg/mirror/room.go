@@ -1,0 +1,188 @@
+package mirror
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+)
+
+// This file keeps the copies from filling our own etcd: at its quota etcd takes no
+// writes at all any more, from anybody, and the whole cluster stops allocating.
+
+// Room says how full our own etcd may become by copying.
+type Room struct {
+	// Quota is the quota of our own etcd in bytes where it does not tell, as before
+	// 3.6. 0 is no bound there.
+	Quota int64
+	// StopAt is the percentage of the quota in use at which nothing is put any more.
+	// Copying goes on five below it. 0 never stops.
+	StopAt int
+}
+
+// quotaOf is the quota of a server, 0 for one that is not known.
+func (r Room) quotaOf(s kvstore.ServerStatus) int64 {
+	if s.DBQuota > 0 {
+		return s.DBQuota
+	}
+	return r.Quota
+}
+
+// DefaultRoom is the quota of an etcd that was not told another, and what leaves a
+// fifth of it to those whose etcd it is.
+func DefaultRoom() Room { return Room{Quota: 2 << 30, StopAt: 80} }
+
+// Of the quota in percent: how far below StopAt it goes on, what is the least that is
+// granted, and how large the file may be: what is free in it is used again, but its
+// size is what etcd compares with the quota.
+const (
+	goOnBelow  = 5
+	grantLeast = 1
+	fileMost   = 95
+)
+
+// retryFull is how long nothing is put after our own etcd has said that it is full,
+// where it does not tell how full it is.
+const retryFull = time.Minute
+
+// verdict is how our own etcd stands, in words.
+type verdict struct {
+	code codes.Code // OwnEtcdFull, OwnEtcdRoom or OwnEtcdUnknown; empty before it was asked
+	why  string
+}
+
+// gauge is the pure core: what follows from what our own etcd says of itself.
+type gauge struct {
+	Room
+	full bool
+	verdict
+}
+
+// judge takes what the server says of itself, and when it has refused a write last for
+// want of space. It returns how many bytes may be put until it says more.
+func (g *gauge) judge(s kvstore.ServerStatus, fullAt, now time.Time) (grant int64) {
+	quota := g.quotaOf(s)
+	used := s.DBInUse
+	if used == 0 {
+		used = s.DBSize
+	}
+	percent := func(of int) int64 { return quota / 100 * int64(of) }
+	refused := fullAt.After(s.AskedAt)
+	switch unknown := s.AskedAt.IsZero() || s.DBSize == 0; {
+	case g.StopAt == 0:
+		return store.Unbounded
+	case slices.ContainsFunc(s.Alarms, func(a string) bool { return strings.Contains(a, "NOSPACE") }):
+		return g.stop("it has raised the alarm NOSPACE")
+	case refused && (!unknown || now.Sub(fullAt) < retryFull):
+		return g.stop("it says that it has no space left")
+	case unknown:
+		g.full, g.verdict = false, verdict{codes.OwnEtcdUnknown, "our own etcd does not tell how full it is: " + s.Error}
+		return store.Unbounded
+	case quota == 0:
+		g.full, g.verdict = false, verdict{codes.OwnEtcdRoom, ""}
+		return store.Unbounded
+	case s.DBSize >= percent(fileMost):
+		return g.stop(fmt.Sprintf("its file has %s of %s; defragment it", mebibytes(s.DBSize), mebibytes(quota)))
+	}
+	left := percent(g.StopAt) - used
+	if left < percent(grantLeast) || g.full && used >= percent(g.StopAt-goOnBelow) {
+		return g.stop(fmt.Sprintf("%s of %s are in use", mebibytes(used), mebibytes(quota)))
+	}
+	g.full, g.verdict = false, verdict{codes.OwnEtcdRoom, ""}
+	return left
+}
+
+// stop keeps the reason of the moment at which it stopped: a text with numbers that
+// change all the time would be another state each time.
+func (g *gauge) stop(why string) int64 {
+	if !g.full {
+		g.full, g.verdict = true, verdict{codes.OwnEtcdFull, fmt.Sprintf(
+			"only deletions are copied into our own etcd, which is nearly full: %s; the rest goes on below %d%% of its quota (--own-kvstore-stop-at)", why, g.StopAt-goOnBelow)}
+	}
+	return 0
+}
+
+func mebibytes(n int64) string { return fmt.Sprintf("%.0f MiB", float64(n)/(1<<20)) }
+
+// room follows how full our own etcd is, and grants space to the outbox.
+type room struct {
+	mu    sync.Mutex
+	gauge gauge // guarded by mu
+}
+
+// lookAtRoom is how often it is looked whether our own etcd has said something new.
+const lookAtRoom = 100 * time.Millisecond
+
+// watchRoom grants space until ctx ends.
+func (t *term) watchRoom(ctx context.Context) error {
+	var said time.Time // what the present grant follows from
+	var full time.Time
+	spent := t.outbox.Spent()
+	for {
+		s, fullAt, before := t.Writer.Status().Server, t.outbox.FullAt(), spent
+		spent = t.outbox.Spent()
+		if answered := !s.AskedAt.IsZero() || s.Error != ""; answered && (!s.AskedAt.Equal(said) || !fullAt.Equal(full) || s.AskedAt.IsZero()) {
+			said, full = s.AskedAt, fullAt
+			was, is, grant := t.room.judge(s, fullAt)
+			if grant != store.Unbounded {
+				grant -= spent - before // since it was asked, perhaps
+			}
+			t.outbox.Grant(max(grant, 0))
+			t.tellRoom(was, is)
+		}
+		if err := waiting.Sleep(ctx, lookAtRoom); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *room) judge(s kvstore.ServerStatus, fullAt time.Time) (was, is verdict, grant int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was = r.gauge.verdict
+	grant = r.gauge.judge(s, fullAt, time.Now())
+	return was, r.gauge.verdict, grant
+}
+
+// tellRoom logs what has changed.
+func (t *term) tellRoom(was, is verdict) {
+	switch {
+	case was.code == is.code:
+	case is.code == codes.OwnEtcdFull:
+		t.Log.Error("Our own etcd is nearly full, copying is stopped", "code", is.code, "why", is.why)
+	case is.code == codes.OwnEtcdUnknown:
+		t.Log.Warn("Our own etcd does not tell how full it is", "code", is.code, "why", is.why)
+	case was.code != "":
+		t.Log.Info("Our own etcd has room, copying goes on", "code", is.code)
+	}
+}
+
+// stopped is why nothing is copied for want of space; empty when that is not so.
+func (t *term) stopped() verdict {
+	if !t.outbox.Stopped() {
+		return verdict{}
+	}
+	t.room.mu.Lock()
+	defer t.room.mu.Unlock()
+	if t.room.gauge.full {
+		return t.room.gauge.verdict
+	}
+	return verdict{codes.OwnEtcdFull, "as much was copied into our own etcd as it had room for when it last told its size; it is asked again in a moment"}
+}
+
+// Stopped tells whether nothing is copied for want of space in our own etcd, and why;
+// an empty code when that is not so, and while another mirror leads.
+func (m *Mirror) Stopped() (code codes.Code, why string) {
+	if t := m.current(); t != nil {
+		v := t.stopped()
+		return v.code, v.why
+	}
+	return "", ""
+}
