@@ -22,7 +22,7 @@ func owners() map[Owner][]Entry {
 		Events:    events(),
 		Conflicts: conflicts(),
 		States:    states(),
-		Reasons:   slices.Concat(serviceReasons(), addressReasons(), identityReasons(), nodeReasons(), clusterReasons()),
+		Reasons:   slices.Concat(serviceReasons(), addressReasons(), claimReasons(), identityReasons(), nodeReasons(), clusterReasons()),
 		Policy:    policy(),
 
 		Checks:        checks(),

@@ -22,6 +22,7 @@ type strays struct {
 	at       *btree.BTreeG[strayPlace]
 	lengths  [hostBits + 1]int // places of each length
 	tallies  map[tallyKey]*Tally
+	sorted   *btree.BTreeG[Stray] // by cluster and rule, then by place
 	revision uint64 // grows with every change
 }
 
@@ -42,14 +43,23 @@ type Tally struct {
 	Rule    Rule
 	Claims  int
 	Barred  bool
-	Example Stray // one of them
+	Example Stray // the first one of them
 }
 
 func newStrays() strays {
 	return strays{
 		at:      btree.NewBTreeGOptions(func(a, b strayPlace) bool { return a.place.before(b.place) }, btree.Options{NoLocks: true}),
 		tallies: make(map[tallyKey]*Tally),
+		sorted:  btree.NewBTreeGOptions(func(a, b Stray) bool { return a.compare(b) < 0 }, btree.Options{NoLocks: true}),
 	}
+}
+
+// compare orders strays by cluster and rule, then by place.
+func (s Stray) compare(o Stray) int {
+	return cmp.Or(
+		s.Entry.cluster.compare(o.Entry.cluster), cmp.Compare(s.Breach.Rule, o.Breach.Rule),
+		s.Entry.at.masked(s.Entry.bits).compare(o.Entry.at.masked(o.Entry.bits)), cmp.Compare(s.Entry.bits, o.Entry.bits), s.Entry.Compare(o.Entry),
+	)
 }
 
 // of are the strays at a place.
@@ -80,11 +90,13 @@ func (s *strays) set(p place, now []Stray) {
 	} else {
 		s.at.Set(strayPlace{p, now})
 	}
-	for _, one := range now {
-		s.count(one, +1)
-	}
 	for _, one := range before {
+		s.sorted.Delete(one)
 		s.count(one, -1)
+	}
+	for _, one := range now {
+		s.sorted.Set(one)
+		s.count(one, +1)
 	}
 }
 
@@ -99,9 +111,7 @@ func (s *strays) count(one Stray, by int) {
 		delete(s.tallies, key)
 		return
 	}
-	if by > 0 {
-		t.Example, t.Barred = one, one.Barred
-	}
+	t.Barred = one.Barred // all have the same rule
 }
 
 // covering calls visit with the strays of every place that has the address, the
@@ -149,7 +159,10 @@ func (c *Cache) Tallies(known uint64) (tallies []Tally, revision uint64) {
 		return nil, known
 	}
 	for _, t := range s.tallies {
-		tallies = append(tallies, *t)
+		tally := *t
+		first := Stray{Entry: &Entry{cluster: &tally.Cluster}, Breach: Breach{Rule: tally.Rule}}
+		s.sorted.Ascend(first, func(one Stray) bool { tally.Example = one; return false })
+		tallies = append(tallies, tally)
 	}
 	slices.SortFunc(tallies, func(a, b Tally) int {
 		return cmp.Or(a.Cluster.compare(&b.Cluster), cmp.Compare(a.Rule, b.Rule))

@@ -90,27 +90,19 @@ func (t *territory) judge(e *Entry, atNode func() bool) Breach {
 	if !e.remote() {
 		return Breach{}
 	}
-	own, announced := t.own.Size() > 0, t.announced.Size() > 0
-	if own || announced {
-		p := e.place().prefix()
-		if own {
-			if _, inside := t.own.LookupPrefix(p); inside {
-				network, is, _ := t.own.LookupPrefixLPM(p)
-				return Breach{RuleOwnNetwork, network, is.what}
-			}
+	p := e.place()
+	if t.own.Size() > 0 {
+		if b := t.inOwn(p); b.broken() {
+			return b
 		}
-		if maybeSpecial(e.place()) {
-			if b := special(p); b.broken() {
-				return b
-			}
+	}
+	if maybeSpecial(p) {
+		if b := special(p.prefix()); b.broken() {
+			return b
 		}
-		if announced && e.kind != KindPodCIDR { // that one announces by itself
-			if b := t.foreign(p, e.cluster); b.broken() {
-				return b
-			}
-		}
-	} else if maybeSpecial(e.place()) {
-		if b := special(e.place().prefix()); b.broken() {
+	}
+	if t.announced.Size() > 0 && e.kind != KindPodCIDR { // that one announces by itself
+		if b := t.foreign(p, e.cluster); b.broken() {
 			return b
 		}
 	}
@@ -121,15 +113,33 @@ func (t *territory) judge(e *Entry, atNode func() bool) Breach {
 	return Breach{}
 }
 
-// foreign finds the pod network of other clusters that a prefix is in. There is
-// none when the cluster announces one itself that the prefix is in.
-func (t *territory) foreign(p netip.Prefix, cluster *Cluster) Breach {
-	holders, inside := t.announced.LookupPrefix(p)
+// inOwn finds the network of the own cluster that a place is in.
+func (t *territory) inOwn(p place) Breach {
+	if _, inside := lookup(&t.own, p); !inside {
+		return Breach{}
+	}
+	network, is, _ := t.own.LookupPrefixLPM(p.prefix())
+	return Breach{RuleOwnNetwork, network, is.what}
+}
+
+// lookup finds the longest network that a place is in; a single address is found
+// faster.
+func lookup[V any](t *bart.Table[V], p place) (V, bool) {
+	if p.host() {
+		return t.Lookup(p.at.unpack())
+	}
+	return t.LookupPrefix(p.prefix())
+}
+
+// foreign finds the pod network of other clusters that a place is in. There is
+// none when the cluster announces one itself that the place is in.
+func (t *territory) foreign(at place, cluster *Cluster) Breach {
+	holders, inside := lookup(&t.announced, at)
 	if !inside || slices.ContainsFunc(holders, func(h holder) bool { return same(h.cluster, cluster) }) {
 		return Breach{}
 	}
 	b := Breach{Rule: RuleForeignNetwork}
-	for network, holders := range t.announced.Supernets(p) { // the longest first
+	for network, holders := range t.announced.Supernets(at.prefix()) { // the longest first
 		for _, h := range holders {
 			if same(h.cluster, cluster) {
 				return Breach{}
