@@ -17,6 +17,40 @@ const (
 	ClaimRefused          Code = "MESH-3209"
 )
 
+// Why a cluster is not read: what the claim policy file and the memory of cluster
+// IDs say of it.
+const (
+	ClusterNotAdmitted  Code = "MESH-1260"
+	ClusterIDNotPinned  Code = "MESH-1261"
+	ClusterIDRemembered Code = "MESH-1262"
+	ClusterIDUnsteady   Code = "MESH-1263"
+)
+
+func admissionStates() []Entry {
+	return []Entry{
+		{
+			Code: ClusterNotAdmitted, Severity: Error, Title: "the claim policy file does not admit the cluster",
+			Cause:  "The file has no entry for the cluster, and its default is deny. Nothing is read of it.",
+			Remedy: "Add an entry to the file (docs/claims.md), or remove the client file of the cluster. A change of the file is seen within seconds.",
+		},
+		{
+			Code: ClusterIDNotPinned, Severity: Error, Title: "the cluster comes with another ID than the claim policy file says",
+			Cause:  "The file pins the cluster to another ID, or its ID to another cluster. Nothing is read of it.",
+			Remedy: "Correct cluster.id in the values of that cluster's Cilium, or the file (docs/claims.md).",
+		},
+		{
+			Code: ClusterIDRemembered, Severity: Error, Title: "the cluster ID is that of a cluster that is away",
+			Cause:  "Before a restart of the agent another cluster had this ID. It has a client file still, and is not connected. Nothing is read of the one that comes with its ID.",
+			Remedy: "Give each cluster an ID of its own. When the other one is gone for good, remove its client file; when the ID was given to this one on purpose, pin it in the claim policy file (docs/claims.md).",
+		},
+		{
+			Code: ClusterIDUnsteady, Severity: Error, Title: "the cluster changes its ID all the time",
+			Cause:  "Its configuration named more than five other IDs within ten minutes. Each change withdraws and copies everything, so it is refused until one ID has stood for ten minutes; what was known is kept.",
+			Remedy: "Look at what writes the configuration of that cluster: two writers with different IDs, or somebody who means harm. An ID that is pinned in the claim policy file (docs/claims.md) does not change.",
+		},
+	}
+}
+
 const (
 	lookAtWriter = "Look at what writes the addresses of that cluster: who may write in its etcd, and which of its nodes is configured wrongly. 'mesh-agent lookup ADDRESS' shows the claims."
 	enforceIt    = " --claim-policy=enforce keeps such claims from counting; a policy file (docs/claims.md) says what the cluster may claim."

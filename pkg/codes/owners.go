@@ -21,7 +21,7 @@ func owners() map[Owner][]Entry {
 	return map[Owner][]Entry{
 		Events:    events(),
 		Conflicts: conflicts(),
-		States:    states(),
+		States:    append(states(), admissionStates()...),
 		Reasons:   slices.Concat(serviceReasons(), addressReasons(), claimReasons(), identityReasons(), nodeReasons(), clusterReasons()),
 		Policy:    policy(),
 

@@ -32,13 +32,16 @@ const (
 	ReasonAddress Reason = "address"
 	// ReasonValue: a field has none of the values that it may have.
 	ReasonValue Reason = "value"
+	// ReasonPolicy: the policy file does not grant the cluster what the entry
+	// claims.
+	ReasonPolicy Reason = "policy"
 )
 
 // Reasons returns every reason.
 func Reasons() []Reason {
 	return []Reason{
 		ReasonMalformed, ReasonMissing, ReasonKey, ReasonCluster, ReasonClusterID,
-		ReasonRange, ReasonLabels, ReasonAddress, ReasonValue,
+		ReasonRange, ReasonLabels, ReasonAddress, ReasonValue, ReasonPolicy,
 	}
 }
 
