@@ -14,18 +14,18 @@ import (
 
 // ClaimsConfig says what remote clusters may claim (docs/claims.md).
 type ClaimsConfig struct {
-	PodCIDR         []string `mapstructure:"pod-cidr"`
-	ServiceCIDR     []string `mapstructure:"service-cidr"`
-	ClaimPolicy     string   `mapstructure:"claim-policy"`
-	ClaimPolicyFile string   `mapstructure:"claim-policy-file"`
-	StateDir        string   `mapstructure:"state-dir"`
+	PodCIDR         string `mapstructure:"pod-cidr"`
+	ServiceCIDR     string `mapstructure:"service-cidr"`
+	ClaimPolicy     string `mapstructure:"claim-policy"`
+	ClaimPolicyFile string `mapstructure:"claim-policy-file"`
+	StateDir        string `mapstructure:"state-dir"`
 }
 
 func defaultClaimsConfig() ClaimsConfig { return ClaimsConfig{ClaimPolicy: string(claims.Report)} }
 
 func (c ClaimsConfig) flags(f *pflag.FlagSet) {
-	f.StringSlice("pod-cidr", c.PodCIDR, "pod networks of the own cluster, beside those that its nodes announce: no remote can have an address in them; repeated, or separated by commas")
-	f.StringSlice("service-cidr", c.ServiceCIDR, "service networks of the own cluster: no remote can have an address in them; repeated, or separated by commas")
+	f.String("pod-cidr", c.PodCIDR, "pod networks of the own cluster, beside those that its nodes announce: no remote can have an address in them; separated by commas")
+	f.String("service-cidr", c.ServiceCIDR, "service networks of the own cluster: no remote can have an address in them; separated by commas")
 	f.String("claim-policy", c.ClaimPolicy, "what becomes of other claims of remotes that break a rule (docs/claims.md): report them, and let them count as with Cilium, or enforce the rules")
 	f.String("claim-policy-file", c.ClaimPolicyFile, "a file that says what each remote cluster may claim, watched (docs/claims.md)")
 	f.String("state-dir", c.StateDir, "a directory in which the cluster IDs of the remotes are remembered over restarts; none when it is not given")
@@ -55,10 +55,14 @@ func (c ClaimsConfig) rules() (ipcache.Rules, error) {
 	return ipcache.Rules{Own: append(pods, services...), Enforce: mode == claims.Enforce}, errors.Join(podsErr, servicesErr, modeErr)
 }
 
-func networks(texts []string, what string) ([]ipcache.Own, error) {
+// networks reads networks that are separated by commas.
+func networks(list, what string) ([]ipcache.Own, error) {
 	var all []ipcache.Own
 	var errs []error
-	for _, text := range texts {
+	for text := range strings.SplitSeq(list, ",") {
+		if strings.TrimSpace(text) == "" {
+			continue
+		}
 		p, err := netip.ParsePrefix(strings.TrimSpace(text))
 		if err != nil || p != p.Masked() {
 			errs = append(errs, fmt.Errorf("%q is no network: want one such as 10.0.0.0/16, without host bits", text))
