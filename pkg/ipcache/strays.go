@@ -23,7 +23,7 @@ type strays struct {
 	lengths  [hostBits + 1]int // places of each length
 	tallies  map[tallyKey]*Tally
 	sorted   *btree.BTreeG[Stray] // by cluster and rule, then by place
-	revision uint64 // grows with every change
+	revision uint64               // grows with every change
 }
 
 // strayPlace has the strays of one place.
