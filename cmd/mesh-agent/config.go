@@ -36,6 +36,7 @@ type Config struct {
 	Local                  LocalConfig       `mapstructure:",squash"`
 	Operate                OperateConfig     `mapstructure:",squash"`
 	Mirror                 MirrorConfig      `mapstructure:",squash"`
+	Claims                 ClaimsConfig      `mapstructure:",squash"`
 	Listen                 string
 	Listening              ListenConfig `mapstructure:",squash"`
 	Socket                 string
@@ -59,6 +60,7 @@ func defaultConfig() Config {
 		Local:                  defaultLocalConfig(),
 		Operate:                defaultOperateConfig(),
 		Mirror:                 defaultMirrorConfig(),
+		Claims:                 defaultClaimsConfig(),
 		Listen:                 defaultListen,
 		Socket:                 defaultSocket,
 		LogLevel:               "info",
@@ -84,6 +86,7 @@ func (c Config) Flags(f *pflag.FlagSet) {
 	c.Local.flags(f)
 	c.Operate.flags(f)
 	c.Mirror.flags(f)
+	c.Claims.flags(f)
 	f.String("listen", c.Listen, "address of the HTTP API, health and metrics")
 	c.Listening.flags(f)
 	f.String("socket", c.Socket, "unix socket of the same")
@@ -164,6 +167,7 @@ func (c Config) Validate() error {
 	c.Local.validate(note)
 	c.Operate.validate(note, c.ClusterName)
 	c.Mirror.validate(note)
+	c.Claims.validate(note)
 	if _, err := c.nodeIP(); c.NodeIP != "" {
 		note("node-ip", err)
 	}

@@ -53,7 +53,7 @@ IP             source:string kind:endpoint|node|pod-cidr|health|ingress claims:n
 Lookup         ip:string match:IP? identity:Identity? node:Node? services:[]ServiceName candidates:[]Candidate
 ServiceName    namespace:string name:string
 Candidate      entry:IP won:bool reason:string
-Conflict       kind:cluster-id|cluster-name|pod-cidr|ip|node-ip|identity|service-port|service-affinity subject:string clusters:[]string message:string since:time
+Conflict       kind:cluster-id|cluster-name|pod-cidr|ip|node-ip|claim|identity|service-port|service-affinity subject:string clusters:[]string message:string since:time
 Event          time:time cluster:string kind:string code:string message:string resource:string name:string evidence:texts
 Health         name:string cluster:string state:string message:string lastSuccess:time? lastFailure:time? consecutiveFailures:number
 Problem        type:string title:string status:number detail:string

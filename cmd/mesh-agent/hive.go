@@ -18,6 +18,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/logging"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/findings"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
@@ -122,12 +123,13 @@ func viewCell() cell.Cell {
 			nodes.New,
 			services.New,
 			allocator.New,
-			ipcache.New,
+			newIPs,
 			findings.New,
 			newClusterSize,
 			func(c Config, n *nodes.Nodes, s *services.Services, i *allocator.Identities, ips *ipcache.Cache) (*clustermesh.View, error) {
 				return clustermesh.NewView(c.local(), n, s, i, ips)
 			},
+			func() *claims.Current { return new(claims.Current) },
 		),
 		cell.Invoke(showClusterSize),
 	)

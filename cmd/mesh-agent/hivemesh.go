@@ -12,6 +12,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
+	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -24,6 +25,7 @@ func meshCell() cell.Cell {
 	return cell.Module(
 		"clustermesh", "The mesh directory and one controller per remote cluster",
 		cell.Provide(newMesh, func(m *clustermesh.Mesh) (api.Mesh, leader) { return m, nil }),
+		cell.Invoke(followClaims),
 		cell.Invoke(func(jobs job.Group, m *clustermesh.Mesh) { runs(jobs, "mesh", m.Run) }),
 	)
 }
@@ -37,7 +39,8 @@ func runs(jobs job.Group, name string, run func(context.Context) error) {
 }
 
 func newMesh(
-	c Config, v *clustermesh.View, from *local.Cluster, size clusterSize, of *kvstore.Metrics, sources *store.Metrics, reg prometheus.Registerer, h cell.Health, log *slog.Logger,
+	c Config, v *clustermesh.View, granted *claims.Current, from *local.Cluster, size clusterSize, of *kvstore.Metrics, sources *store.Metrics,
+	reg prometheus.Registerer, h cell.Health, log *slog.Logger,
 ) (*clustermesh.Mesh, error) {
 	opts, err := c.kvstoreOptions()
 	if err != nil {
@@ -55,7 +58,10 @@ func newMesh(
 	if c.Local.given() {
 		v.Described = describedBy(from)
 	}
+	v.Granted = granted
 	m := clustermesh.New(clustermesh.Params{
+		Granted:     granted,
+		StateDir:    c.Claims.StateDir,
 		Directory:   c.ClustermeshConfig,
 		Local:       c.local(),
 		SyncTimeout: c.ClustermeshSyncTimeout,

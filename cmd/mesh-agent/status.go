@@ -24,6 +24,7 @@ type statusOptions struct {
 	timeout time.Duration
 	format  *printer.Format
 	all     bool // a line for each cluster, also on a terminal
+	failOn  failures
 }
 
 // What status can wait for, of every cluster.
@@ -35,6 +36,7 @@ const (
 
 func (c *cli) statusCommand() *cobra.Command {
 	o := statusOptions{
+		failOn: allFailures(),
 		goal:   printer.NewFormat(goalFresh, goalReady, goalSynced),
 		format: printer.NewFormat(printer.Text, printer.Wide, printer.JSON, printer.YAML),
 	}
@@ -44,7 +46,8 @@ func (c *cli) statusCommand() *cobra.Command {
 		Long: "Show the health of the mesh at a glance: one line for each cluster, what is wrong first, then what is wrong\n" +
 			"and what to do about it. On a terminal, a large mesh is cut to a screen: --all or -o wide shows everything.\n" +
 			"With CLUSTER, everything about one.\n\n" +
-			"Exit code 0: every cluster is ready and fresh, or what was waited for has come. 1: it is not so.\n" +
+			"Exit code 0: every cluster is ready and fresh, no conflict is known and no entry is refused, or what was waited for has\n" +
+			"come. 1: it is not so; --fail-on chooses what counts.\n" +
 			"2: the agent cannot be reached.",
 		Example: "  mesh-agent status\n  mesh-agent status --wait --for=ready --timeout 2m",
 		Args:    arguments(0, 1, "at most one CLUSTER"),
@@ -60,6 +63,7 @@ func (c *cli) statusCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.BoolVar(&o.wait, "wait", false, "wait until every cluster, and the local kvstore, is as --for says")
 	f.Var(o.goal, "for", "what to wait for")
+	f.Var(&o.failOn, "fail-on", "what makes the exit code 1, without --wait: some of conflicts, refusals and degraded, or none")
 	f.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait")
 	f.BoolVar(&o.all, "all", false, "a line for each cluster, also on a terminal")
 	f.VarP(o.format, "output", "o", "form of the output")
@@ -97,7 +101,7 @@ func (c *cli) status(cmd *cobra.Command, o *statusOptions) error {
 	switch {
 	case late != nil:
 		return late
-	case !o.wait && !wellOn(st, o.cluster):
+	case !o.wait && o.failOn.found(st, o.cluster):
 		return errUnwell
 	}
 	return nil

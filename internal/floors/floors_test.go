@@ -23,6 +23,7 @@ func floors() map[string]int {
 		"pkg/budget":        1,
 		"pkg/store":         2,
 		"pkg/disconnect":    2,
+		"pkg/claims":        2,
 		"pkg/nodes":         3,
 		"pkg/services":      3,
 		"pkg/ipcache":       3,

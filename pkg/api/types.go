@@ -394,9 +394,9 @@ type Settings map[string]string
 // Conflict is something that more than one cluster claims, or on which they
 // disagree.
 type Conflict struct {
-	Kind     string    `json:"kind" enum:"cluster-id,cluster-name,pod-cidr,ip,node-ip,identity,service-port,service-affinity"`
+	Kind     string    `json:"kind" enum:"cluster-id,cluster-name,pod-cidr,ip,node-ip,claim,identity,service-port,service-affinity"`
 	Code     string    `json:"code" doc:"The stable code of the finding."`
-	Subject  string    `json:"subject" doc:"What it is about, unique within the kind: a prefix, a cluster ID or name, the name of a service, CLUSTER/ID of an identity."`
+	Subject  string    `json:"subject" doc:"What it is about, unique within the kind: a prefix, a cluster ID or name, the name of a service, CLUSTER/ID of an identity, CLUSTER/RULE of claims."`
 	Clusters []string  `json:"clusters" doc:"Whose claims they are; the one that counts first."`
 	Message  string    `json:"message" doc:"What is so, and what to do about it."`
 	Rule     string    `json:"rule" doc:"Why the first one counts; empty when none counts more than the others."`

@@ -58,7 +58,7 @@ func (s *Server) whyRoutes() []route {
 
 // explainAddress explains whose an address is.
 func explainAddress(v *reasons.View, addr netip.Addr) reasons.Explanation {
-	return reasons.Address(v, addr, v.IPs.Lookup(addr))
+	return reasons.Address(v, addr, v.IPs.Lookup(addr), v.IPs.Strays(addr))
 }
 
 // reasonsView is what explanations look at, of a dated view.
@@ -74,15 +74,21 @@ func (s *Server) reasonsView(v *view) *reasons.View {
 	}
 }
 
-// toCandidates are the claims of a lookup, with what their explanation says.
-func toCandidates(chain []*ipcache.Entry, why reasons.Explanation) []Candidate {
+// toCandidates are the claims of a lookup and those that never count, with what
+// their explanation says.
+func toCandidates(chain []*ipcache.Entry, strays []ipcache.Stray, why reasons.Explanation) []Candidate {
 	claims := make(map[netip.Prefix]int)
 	for _, e := range chain {
 		claims[e.Prefix()]++
 	}
-	candidates := make([]Candidate, len(chain))
+	candidates := make([]Candidate, 0, len(chain))
 	for i, e := range chain {
-		candidates[i] = Candidate{Entry: toIP(e, claims[e.Prefix()]), Won: i == 0, Reason: why.Steps[i].Text}
+		candidates = append(candidates, Candidate{Entry: toIP(e, claims[e.Prefix()]), Won: i == 0, Reason: why.Steps[i].Text})
+	}
+	for _, s := range strays {
+		if s.Barred {
+			candidates = append(candidates, Candidate{Entry: toIP(s.Entry, claims[s.Entry.Prefix()]), Reason: why.Steps[len(candidates)].Text})
+		}
 	}
 	return candidates
 }

@@ -1,13 +1,14 @@
 package clustermesh
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
 )
 
 func TestIDs(t *testing.T) {
 	t.Parallel()
-	x := newIDs("own", 1)
+	x := newIDs("own", 1, nil, "", slog.New(slog.DiscardHandler))
 	ok := func(name string, id uint32) {
 		t.Helper()
 		if err := x.Reserve(name, id); err != nil {
@@ -38,7 +39,7 @@ func TestIDs(t *testing.T) {
 
 func TestIDsOfAnObserver(t *testing.T) {
 	t.Parallel()
-	x := newIDs("default", 0)
+	x := newIDs("default", 0, nil, "", slog.New(slog.DiscardHandler))
 	if err := x.Reserve("a", 1); err != nil {
 		t.Error(err)
 	}

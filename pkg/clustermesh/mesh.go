@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
+	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -45,6 +46,12 @@ type Params struct {
 	// KVStore are the options of the sessions. They may name the kvstore of the
 	// own cluster, which is then read like the others and counts as local.
 	KVStore kvstore.Options
+	// Granted is what remote clusters may claim; nil is everything. A change of it
+	// is applied to what is there.
+	Granted *claims.Current
+	// StateDir is where the cluster IDs are remembered over restarts; empty is
+	// nowhere.
+	StateDir string
 	// CacheTTL is how long a remote cluster's service backends are used without
 	// contact; 0 is for ever.
 	CacheTTL time.Duration
@@ -91,6 +98,7 @@ type member struct {
 	cluster *remotecluster.Cluster
 	file    File
 	wanted  bool          // its file is there
+	recheck bool          // what it may claim has changed
 	changed chan struct{} // closed and replaced when file or wanted changes
 }
 
@@ -106,7 +114,7 @@ func New(p Params) *Mesh {
 		started: time.Now(),
 		dir:     dir,
 		pool:    newPool(p.KVStore, p.Timings.RetryMin, p.Timings.RetryMax),
-		ids:     newIDs(p.Local.Name, p.Local.ID),
+		ids:     newIDs(p.Local.Name, p.Local.ID, p.Granted, p.StateDir, p.Log),
 		policy:  newPolicy(&p),
 		stirred: make(chan struct{}, 1),
 		members: make(map[string]*member),
@@ -127,6 +135,9 @@ func (m *Mesh) Run(ctx context.Context) error {
 	}
 	if m.policy != nil {
 		g.Go(func() error { return m.policy.run(ctx, m) })
+	}
+	if m.Granted != nil {
+		g.Go(func() error { return m.followGrants(ctx) })
 	}
 	supervise := func(names []string) {
 		for _, name := range names {
@@ -175,6 +186,9 @@ func (m *Mesh) want(files map[string]File, ignored []Ignored, read bool) (added 
 	defer m.mu.Unlock()
 	m.report(ignored)
 	m.scanned = m.scanned || read
+	if read {
+		m.ids.keep(func(name string) bool { _, there := files[name]; return there || m.members[name] != nil })
+	}
 	for name, file := range files {
 		mb, known := m.members[name]
 		if !known {
@@ -259,6 +273,9 @@ func (m *Mesh) supervise(ctx context.Context, name string) error {
 	for {
 		mb, file, wanted, changed := m.member(name)
 		if wanted {
+			if m.rechecks(mb) {
+				mb.cluster.Recheck()
+			}
 			runUntil(ctx, mb.cluster, file.Path, func(ctx context.Context) {
 				select {
 				case <-ctx.Done():

@@ -48,12 +48,12 @@ func (v *View) equipOwn(p *remotecluster.Params, m *store.Metrics, log *slog.Log
 // more line.
 func (v *View) sources(refused func(), m *store.Metrics, log *slog.Logger) []remotecluster.Source {
 	return []remotecluster.Source{
-		watch(wire.Nodes, decodeNode, v.ApplyNodes(), refused, m, log),
-		watch(wire.Services, decodeService, v.Services.Apply, refused, m, log),
-		watch(wire.EndpointSlices, v.decodeSlice, v.Services.ApplySlices, refused, m, log),
-		watch(wire.ServiceExports, decodeExport, v.Services.ApplyExports, refused, m, log),
-		watch(wire.IPs, decodeIP, v.applyIPs, refused, m, log),
-		watch(wire.Identities, decodeIdentity, v.Identities.Apply, refused, m, log),
+		watch(wire.Nodes, granted(v, decodeNode, grantNode), v.ApplyNodes(), refused, m, log),
+		watch(wire.Services, granted(v, decodeService, grantService), v.Services.Apply, refused, m, log),
+		watch(wire.EndpointSlices, granted(v, v.decodeSlice, grantSlice), v.Services.ApplySlices, refused, m, log),
+		watch(wire.ServiceExports, granted(v, decodeExport, grantExport), v.Services.ApplyExports, refused, m, log),
+		watch(wire.IPs, granted(v, decodeIP, grantIP), v.applyIPs, refused, m, log),
+		watch(wire.Identities, granted(v, decodeIdentity, grantIdentity), v.Identities.Apply, refused, m, log),
 	}
 }
 
@@ -186,8 +186,8 @@ func (v *View) ApplyNodes() func([]store.Change[nodes.Node]) {
 }
 
 func appendNode(ops []ipcache.Op, ch store.Change[nodes.Node], claimant *ipcache.Cluster) []ipcache.Op {
-	old := claims(ch.Old, claimant)
-	for key, e := range claims(ch.New, claimant) {
+	old := claimsOf(ch.Old, claimant)
+	for key, e := range claimsOf(ch.New, claimant) {
 		ops = append(ops, ipcache.Op{Old: old[key], New: e})
 		delete(old, key)
 	}
@@ -203,7 +203,7 @@ type claimKey struct {
 	kind   ipcache.Kind
 }
 
-func claims(n *nodes.Node, cluster *ipcache.Cluster) map[claimKey]*ipcache.Entry {
+func claimsOf(n *nodes.Node, cluster *ipcache.Cluster) map[claimKey]*ipcache.Entry {
 	if n == nil {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
@@ -25,6 +26,9 @@ type View struct {
 	// NodeDelay is when a node that has vanished from the own cluster's kvstore is
 	// taken out of the view: [NodeDelay], until it is set, before the view is used.
 	NodeDelay time.Duration
+	// Granted is what remote clusters may claim; nil is everything. It is set before
+	// the view is used.
+	Granted *claims.Current
 
 	layout wire.Layout
 	slices *wire.SliceDecoder // of all clusters, so that its memory is bounded

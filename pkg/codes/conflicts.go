@@ -14,7 +14,7 @@ const (
 )
 
 func conflicts() []Entry {
-	return []Entry{
+	return append(claimConflicts(), []Entry{
 		{
 			Code: ClusterIDConflict, Severity: Error, Title: "a cluster ID is that of several clusters",
 			Cause:  "The configurations of several clusters name one cluster ID, or the own one. The cluster that had it first keeps it; nothing is read of the others.",
@@ -60,5 +60,5 @@ func conflicts() []Entry {
 			Cause:  "A cluster has given several numbers to one set of labels. Each of them counts, and policies, which go by labels, treat them alike. Where identities are Kubernetes objects, two nodes may do so at the same time, and it passes when the unused one is collected; in a kvstore it should not happen.",
 			Remedy: "Nothing to do, when it passes within the hour. Else 'mesh-agent identity check --cluster NAME' in that cluster shows who uses which number.",
 		},
-	}
+	}...)
 }

@@ -23,8 +23,8 @@ func owners() map[Owner][]Entry {
 	return map[Owner][]Entry{
 		Events:    events(),
 		Conflicts: conflicts(),
-		States:    states(),
-		Reasons:   slices.Concat(serviceReasons(), addressReasons(), identityReasons(), nodeReasons(), clusterReasons()),
+		States:    append(states(), admissionStates()...),
+		Reasons:   slices.Concat(serviceReasons(), addressReasons(), claimReasons(), identityReasons(), nodeReasons(), clusterReasons()),
 		Policy:    policy(),
 
 		Checks:        checks(),

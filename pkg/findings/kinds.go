@@ -15,6 +15,7 @@ const (
 	KindIP              Kind = "ip"               // claims: a prefix that more than one cluster claims
 	KindPodCIDR         Kind = "pod-cidr"         // networks: a pod network that is, or contains, another cluster's
 	KindNodeIP          Kind = "node-ip"          // claims and networks: a node's address that another cluster has, as a node's or among its pods'
+	KindClaim           Kind = "claim"            // strays: a remote cluster with claims that break a rule
 	KindIdentity        Kind = "identity"         // clusters and twins: numbers out of range, or several for equal labels
 	KindServicePort     Kind = "service-port"     // ports: a service whose ports have other names or protocols in another cluster
 	KindServiceAffinity Kind = "service-affinity" // affinities: a service that clusters export with different affinities of sessions
@@ -22,7 +23,7 @@ const (
 
 // Kinds lists all kinds.
 func Kinds() []Kind {
-	return []Kind{KindClusterID, KindClusterName, KindIP, KindPodCIDR, KindNodeIP, KindIdentity, KindServicePort, KindServiceAffinity}
+	return []Kind{KindClusterID, KindClusterName, KindIP, KindPodCIDR, KindNodeIP, KindClaim, KindIdentity, KindServicePort, KindServiceAffinity}
 }
 
 // verdicts are what some looks have led to: conflicts that there are, new or with

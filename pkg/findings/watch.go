@@ -64,6 +64,7 @@ type Watch struct {
 
 	// The detectors, each fed from one source.
 	claims     *claims
+	strays     *strays
 	networks   *networks
 	twins      *twins
 	ports      *ports
@@ -88,7 +89,7 @@ type Watch struct {
 func NewWatch(f *Findings, s Sources) (*Watch, error) {
 	w := &Watch{
 		findings: f, Sources: s,
-		claims: newClaims(s.IPs), networks: newNetworks(), ports: newPorts(), names: newClusterNames(), states: make(book),
+		claims: newClaims(s.IPs), strays: newStrays(s.IPs), networks: newNetworks(), ports: newPorts(), names: newClusterNames(), states: make(book),
 	}
 	w.twins, w.affinities = newTwins(w.identity), newAffinities(w.exportsOf)
 	var errs [4]error
@@ -158,6 +159,7 @@ func (w *Watch) idle(ctx context.Context) {
 func (w *Watch) Look(now time.Time) {
 	var v verdicts
 	w.claims.look(&v)
+	w.strays.look(&v)
 	w.nodes.Drain(w.networks.set)
 	w.networks.look(&v)
 	w.identities.Drain(w.twins.set)

@@ -26,9 +26,18 @@ type Cache struct {
 	snapshot atomic.Pointer[Snapshot]
 }
 
-// New returns an empty cache.
-func New() *Cache {
+// New returns an empty cache that notes which claims break a rule, and in which the
+// pod networks of the own nodes are the own cluster's.
+func New() *Cache { return NewWith(Rules{}) }
+
+// NewWith returns an empty cache with rules.
+func NewWith(r Rules) *Cache {
 	c := &Cache{core: newCore()}
+	c.core.territory.enforce = r.Enforce
+	for _, o := range r.Own {
+		o.Prefix = o.Prefix.Masked()
+		c.core.territory.occupy(o)
+	}
 	c.snapshot.Store(c.core.copy(time.Time{}))
 	return c
 }
@@ -41,6 +50,27 @@ func (c *Cache) Apply(ops []Op) {
 		c.hold(ops[:n])
 		ops = ops[n:]
 	}
+	for c.review() {
+	}
+}
+
+// review goes on judging again what has to be, and tells whether there is more. It
+// is done by whoever changed a network, so one that does it often slows itself.
+func (c *Cache) review() (more bool) {
+	c.mu.RLock()
+	idle := len(c.core.asked) == 0
+	c.mu.RUnlock()
+	if idle {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.core.revision
+	more = c.core.resume()
+	if c.core.revision != before {
+		c.wake()
+	}
+	return more
 }
 
 func (c *Cache) hold(ops []Op) {

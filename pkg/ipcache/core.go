@@ -32,11 +32,16 @@ type core struct {
 	claims   int
 	revision uint64 // grows with every change that a reader could see
 	recent   ring   // the latest changes, one for each revision
+
+	territory territory
+	strays    strays
+	asked     []review // what is to be judged again
 }
 
 func newCore() *core {
 	opts := btree.Options{NoLocks: true}
 	return &core{
+		strays: newStrays(),
 		routes: newRoutes(),
 		winners: btree.NewBTreeGOptions(func(a, b *Entry) bool {
 			return a.place().before(b.place())
@@ -53,6 +58,58 @@ type change struct {
 // apply does one op. A move from one prefix to another is two changes.
 func (c *core) apply(op Op) (changes [2]change) {
 	old, add := claimed(op.Old), claimed(op.New)
+	if c.strays.at.Len() > 0 {
+		c.forgive(old)
+	}
+	if add != nil {
+		if b := c.judge(add); b.broken() {
+			return c.applyStray(old, add, b)
+		}
+		if c.strays.at.Len() > 0 {
+			c.forgive(add)
+		}
+	}
+	return c.move(old, add)
+}
+
+// forgive forgets that a claim was a stray, if it was.
+func (c *core) forgive(e *Entry) {
+	if e == nil {
+		return
+	}
+	p := e.place()
+	at := c.strays.of(p)
+	if i := slices.IndexFunc(at, func(s Stray) bool { return s.Entry.same(e) }); i >= 0 {
+		c.strays.set(p, slices.Delete(slices.Clone(at), i, i+1))
+	}
+}
+
+// applyStray does an op whose new claim breaks a rule. One that does not count
+// takes with it what was claimed before.
+func (c *core) applyStray(old, add *Entry, b Breach) (changes [2]change) {
+	p, bars := add.place(), c.territory.bars(b)
+	at := slices.DeleteFunc(slices.Clone(c.strays.of(p)), func(s Stray) bool {
+		if !s.Entry.same(add) {
+			return false
+		}
+		if s.Entry.equal(add) {
+			add = s.Entry // unchanged: keep the one that readers have
+		}
+		return true
+	})
+	c.strays.set(p, append(at, Stray{add, b, bars}))
+	if !bars {
+		return c.move(old, add)
+	}
+	changes[0] = c.update(p, add, nil)
+	if old != nil && !(old.place() == p && old.same(add)) {
+		changes[1] = c.update(old.place(), old, nil)
+	}
+	return changes
+}
+
+// move withdraws a claim and makes another one; either may be nil.
+func (c *core) move(old, add *Entry) (changes [2]change) {
 	switch {
 	case old == nil && add == nil:
 	case old == nil:
@@ -82,6 +139,7 @@ func (c *core) update(p place, old, add *Entry) change {
 		if add != nil {
 			c.claims++
 			c.install(nil, add, false)
+			c.joins(add)
 		}
 		return change{nil, add}
 	}
@@ -113,6 +171,7 @@ func (c *core) replaceOnly(p place, winner, old, add *Entry) change {
 	case add == nil:
 		c.claims--
 		c.remove(p, winner, false)
+		c.leaves(winner)
 		return change{winner, nil}
 	case add.equal(winner):
 		return change{winner, winner}
@@ -124,10 +183,18 @@ func (c *core) replaceOnly(p place, winner, old, add *Entry) change {
 // settle makes the claims on a prefix, in their order, those of after.
 func (c *core) settle(p place, claims, after []*Entry) change {
 	if slices.Equal(claims, after) {
+		if len(claims) == 0 {
+			return change{}
+		}
 		return change{claims[0], claims[0]}
 	}
 	c.claims += len(after) - len(claims)
 	conflict := c.contend(p, after)
+	defer c.compare(claims, after)
+	if len(claims) == 0 {
+		c.install(nil, after[0], conflict)
+		return change{nil, after[0]}
+	}
 	ch := change{before: claims[0]}
 	switch {
 	case len(after) == 0:
@@ -140,6 +207,32 @@ func (c *core) settle(p place, claims, after []*Entry) change {
 		c.note(ch.before, ch.after, conflict) // others lost or left
 	}
 	return ch
+}
+
+// compare notes which claims have come and gone at a prefix.
+func (c *core) compare(before, after []*Entry) {
+	for _, e := range before {
+		if e.kind >= KindNode && !slices.ContainsFunc(after, e.same) {
+			c.left(e)
+		}
+	}
+	for _, e := range after {
+		if e.kind >= KindNode && !slices.ContainsFunc(before, e.same) {
+			c.joined(e)
+		}
+	}
+}
+
+func (c *core) joins(e *Entry) {
+	if e.kind >= KindNode {
+		c.joined(e)
+	}
+}
+
+func (c *core) leaves(e *Entry) {
+	if e.kind >= KindNode {
+		c.left(e)
+	}
 }
 
 // contend notes what stands behind the winner of a prefix, and tells whether

@@ -49,6 +49,11 @@ type Cluster struct {
 	ID   uint32
 }
 
+// compare orders clusters: the lower ID precedes.
+func (c *Cluster) compare(o *Cluster) int {
+	return cmp.Or(cmp.Compare(c.ID, o.ID), strings.Compare(c.Name, o.Name))
+}
+
 // Spec is what an entry is made of.
 type Spec struct {
 	// Prefix has the length of the address for a host. Host bits are kept to
@@ -191,7 +196,7 @@ func (e *Entry) compare(o *Entry) (int, Rule) {
 	if c := cmp.Compare(e.kind, o.kind); c != 0 {
 		return c, RuleKind
 	}
-	if c := cmp.Or(cmp.Compare(e.cluster.ID, o.cluster.ID), strings.Compare(e.cluster.Name, o.cluster.Name)); c != 0 {
+	if c := e.cluster.compare(o.cluster); c != 0 {
 		return c, RuleCluster
 	}
 	if e.kind == KindCIDR {
@@ -203,15 +208,26 @@ func (e *Entry) compare(o *Entry) (int, Rule) {
 	return 0, RuleOwner
 }
 
-// Rule names what decided between two claims on one prefix.
+// Rule names what decided between two claims on one prefix, or which rule a claim
+// breaks.
 type Rule uint8
 
-// The rules, in the order in which they are asked.
+// The rules that decide between two claims, in the order in which they are asked.
 const (
-	RuleSource  Rule = iota // the stronger source
-	RuleKind                // the kind of the claim
-	RuleCluster             // the lower cluster ID
-	RuleOwner               // the owner within a cluster
+	_           Rule = iota
+	RuleSource       // the stronger source
+	RuleKind         // the kind of the claim
+	RuleCluster      // the lower cluster ID
+	RuleOwner        // the owner within a cluster
+)
+
+// The rules that a remote claim may break, in the order in which they are asked,
+// before those that decide between claims (docs/claims.md).
+const (
+	RuleOwnNetwork       Rule = iota + RuleOwner + 1 // networks of the own cluster are its own
+	RuleSpecialUse                                   // nobody has addresses for special use
+	RuleForeignNetwork                               // what a cluster's nodes announce is that cluster's
+	RuleReservedIdentity                             // remotes do not vouch for privileged identities
 )
 
 // Lost says why the claim lost against the winner of its prefix.

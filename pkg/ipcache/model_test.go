@@ -52,7 +52,7 @@ func drawEntry(t *rapid.T, clusters []*Cluster) *Entry {
 	s := Spec{
 		Prefix:   p,
 		Cluster:  rapid.SampledFrom(clusters).Draw(t, "cluster"),
-		Kind:     Kind(rapid.IntRange(0, int(KindIngress)).Draw(t, "kind")),
+		Kind:     rapid.SampledFrom([]Kind{KindHost, KindCIDR, KindNode, KindHealth, KindIngress}).Draw(t, "kind"), // networks: TestRulesAgainstAModel
 		Source:   rapid.SampledFrom([]wire.Source{wire.SourceClusterMesh, wire.SourceClusterMesh, wire.SourceLocal}).Draw(t, "source"),
 		Identity: uint32(rapid.IntRange(1, 3).Draw(t, "identity")),
 		Name:     rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "name"),

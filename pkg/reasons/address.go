@@ -10,8 +10,9 @@ import (
 )
 
 // Address explains whose an address is, from the claims that a lookup found, the
-// winner first. The first steps are about the claims, in their order.
-func Address(v *View, addr netip.Addr, chain []*ipcache.Entry) Explanation {
+// winner first, and from those that break a rule. The first steps are about the
+// claims, in their order, and then about those that do not count.
+func Address(v *View, addr netip.Addr, chain []*ipcache.Entry, strays []ipcache.Stray) Explanation {
 	x := Explanation{Steps: make([]Step, 0, len(chain))}
 	var first *ipcache.Entry // the winner of the prefix at hand
 	for i, e := range chain {
@@ -20,8 +21,16 @@ func Address(v *View, addr netip.Addr, chain []*ipcache.Entry) Explanation {
 		}
 		step := v.claim(e)
 		step.Code, step.Text = claimStep(chain, first, i)
+		for _, s := range strays {
+			if s.Entry == e {
+				step.Code = strayCode(s.Breach.Rule)
+				step.Text += fmt.Sprintf("; but %s: with --claim-policy=enforce it does not count", s.Breach)
+			}
+		}
 		x.Steps = append(x.Steps, step)
 	}
+	x.Steps = append(x.Steps, v.barred(strays)...)
+	x.Steps = append(x.Steps, v.refusals(addr)...)
 	var unknown []string
 	for _, cluster := range v.names() {
 		if at, now := v.asOf(cluster, wire.IPs, wire.Nodes); !now {
@@ -33,6 +42,9 @@ func Address(v *View, addr netip.Addr, chain []*ipcache.Entry) Explanation {
 		}
 	}
 	x.Verdict = addressVerdict(addr, chain, unknown)
+	if len(chain) > 0 && x.Steps[0].Code != codes.ClaimWon {
+		x.Verdict.Text += ", whose claim breaks a rule: see the first step"
+	}
 	return x
 }
 

@@ -160,7 +160,7 @@ func web(v *View) Explanation { return Service(v, "default", "web") }
 func address(text string) func(*View) Explanation {
 	return func(v *View) Explanation {
 		a := netip.MustParseAddr(text)
-		return Address(v, a, v.IPs.Lookup(a))
+		return Address(v, a, v.IPs.Lookup(a), v.IPs.Strays(a))
 	}
 }
 
@@ -213,6 +213,27 @@ func situations() []situation {
 			w.services.SetStanding("c2", services.Withdrawn)
 		}, web, codes.BackendsWithheldBy, "global: shared by c2; the backends of c2 are not used as usual", have{"c2": codes.PartKept}},
 
+		{"a claim inside the own networks", func(w *world) {
+			w.ips = ipcache.NewWith(ipcache.Rules{Own: []ipcache.Own{{Prefix: netip.MustParsePrefix("10.0.0.0/8"), What: "pod network"}}})
+			w.claims("c2", "10.0.0.1/32", ipcache.KindHost, "")
+		}, address("10.0.0.1"), codes.AddressUnclaimed, "nobody claims 10.0.0.1", have{"c2": codes.ClaimInOwnNetwork}},
+		{"a claim on an address for special use", func(w *world) { w.claims("c2", "127.0.0.1/32", ipcache.KindHost, "") }, address("127.0.0.1"), codes.AddressOwned, "127.0.0.1 is that of c2, whose claim breaks a rule: see the first step", have{"c2": codes.ClaimSpecialUse}},
+		{"a claim in the pod network of another", func(w *world) {
+			w.claims("c2", "10.0.0.0/24", ipcache.KindPodCIDR, "n1")
+			w.claims("c3", "10.0.0.1/32", ipcache.KindHost, "")
+		}, address("10.0.0.1"), codes.AddressOwned, "10.0.0.1 is that of c3, whose claim breaks a rule: see the first step", have{"c2": codes.ClaimShorter, "c3": codes.ClaimInForeignNetwork}},
+		{"a claim in the pod network of another, enforced", func(w *world) {
+			w.ips = ipcache.NewWith(ipcache.Rules{Enforce: true})
+			w.claims("c2", "10.0.0.0/24", ipcache.KindPodCIDR, "n1")
+			w.claims("c3", "10.0.0.1/32", ipcache.KindHost, "")
+		}, address("10.0.0.1"), codes.AddressInNetwork, "nobody claims 10.0.0.1 itself; it is in 10.0.0.0/24 of c2", have{"c2": codes.ClaimWon, "c3": codes.ClaimInForeignNetwork}},
+		{"a claim with a privileged identity", func(w *world) {
+			w.ips = ipcache.NewWith(ipcache.Rules{Enforce: true})
+			w.ips.Apply([]ipcache.Op{{New: ipcache.NewEntry(ipcache.Spec{
+				Prefix: netip.MustParsePrefix("10.0.0.1/32"), Cluster: &ipcache.Cluster{Name: "c2", ID: 2}, Source: wire.SourceClusterMesh, Identity: wire.IdentityKubeAPIServer,
+			})}})
+		}, address("10.0.0.1"), codes.AddressUnclaimed, "nobody claims 10.0.0.1", have{"c2": codes.ClaimReservedIdentity}},
+		{"a claim that is refused", func(w *world) { w.knows("c2", wire.IPs, "10.0.0.1", "policy: not granted") }, address("10.0.0.1"), codes.AddressUnclaimed, "nobody claims 10.0.0.1", have{"c2": codes.ClaimRefused}},
 		{"one claim", func(w *world) { w.claims("c2", "10.0.0.1/32", ipcache.KindHost, "") }, address("10.0.0.1"), codes.AddressOwned, "10.0.0.1 is that of c2", have{"c2": codes.ClaimWon}},
 		{"a network", func(w *world) { w.claims("c2", "10.0.0.0/24", ipcache.KindCIDR, "") }, address("10.0.0.1"), codes.AddressInNetwork, "nobody claims 10.0.0.1 itself; it is in 10.0.0.0/24 of c2", have{"c2": codes.ClaimWon}},
 		{"a network and an address", func(w *world) {

@@ -25,6 +25,8 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // idTable is a minimal owner of cluster IDs.
+func (*idTable) Admit(string, uint32) error { return nil }
+
 type idTable struct {
 	mu    sync.Mutex
 	taken map[uint32]string

@@ -32,6 +32,10 @@ type fixedClient struct {
 
 func (f *fixedClient) Status() kvstore.Status { return f.status }
 
+func inadmissible(code codes.Code) func(*Cluster, *fixed) {
+	return func(c *Cluster, _ *fixed) { c.track.refusal = &Inadmissible{Code: code, Why: "not so"} }
+}
+
 // TestEveryStateIsReached: each situation is a change of a cluster that is well.
 func TestEveryStateIsReached(t *testing.T) {
 	t.Parallel()
@@ -47,10 +51,17 @@ func TestEveryStateIsReached(t *testing.T) {
 			c.track.conflict = &IDConflict{ID: 2, Holder: "c3"}
 			c.track.refusal = c.track.conflict
 		},
-		codes.NotConnectedYet: never,
-		codes.ConnectionLost:  func(c *Cluster, _ *fixed) { c.track.client, c.track.lastError = nil, broken },
-		codes.EtcdSilent:      func(c *Cluster, _ *fixed) { c.track.probeError = broken },
-		codes.NoConfiguration: func(c *Cluster, s *fixed) { c.track.at, c.track.canaries, s.status = phaseConfig, nil, store.Status{} },
+		codes.ClusterIDRemembered: func(c *Cluster, _ *fixed) {
+			c.track.conflict = &IDConflict{ID: 2, Holder: "c3", Remembered: true}
+			c.track.refusal = c.track.conflict
+		},
+		codes.ClusterNotAdmitted: inadmissible(codes.ClusterNotAdmitted),
+		codes.ClusterIDNotPinned: inadmissible(codes.ClusterIDNotPinned),
+		codes.ClusterIDUnsteady:  inadmissible(codes.ClusterIDUnsteady),
+		codes.NotConnectedYet:    never,
+		codes.ConnectionLost:     func(c *Cluster, _ *fixed) { c.track.client, c.track.lastError = nil, broken },
+		codes.EtcdSilent:         func(c *Cluster, _ *fixed) { c.track.probeError = broken },
+		codes.NoConfiguration:    func(c *Cluster, s *fixed) { c.track.at, c.track.canaries, s.status = phaseConfig, nil, store.Status{} },
 		codes.NoCanary: func(c *Cluster, s *fixed) {
 			s.status, c.track.canaries = store.Status{}, newCanaries("c2", false, c.Log)
 		},

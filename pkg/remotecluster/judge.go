@@ -205,6 +205,12 @@ func (c *Cluster) refused() reason {
 	code := codes.ConfigurationRefused
 	if t.conflict != nil {
 		code = codes.ClusterIDTaken
+		if t.conflict.Remembered {
+			code = codes.ClusterIDRemembered
+		}
+	}
+	if no, is := errors.AsType[*Inadmissible](t.refusal); is {
+		code = no.Code
 	}
 	if problem := t.config.problem(); problem != "" {
 		return because(code, "%s; and that one cannot be used: %v", problem, t.refusal)

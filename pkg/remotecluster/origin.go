@@ -75,6 +75,9 @@ func (c *Cluster) stand(s Source) standing {
 
 // IDs hands out cluster IDs: one owner each (wire.md §2.3).
 type IDs interface {
+	// Admit tells whether the cluster of the name may come with the ID at all,
+	// whoever has it. The error is an [*Inadmissible].
+	Admit(name string, id uint32) error
 	// Reserve gives the ID to the cluster of the name. The error is an
 	// [*IDConflict] when another one has it.
 	Reserve(name string, id uint32) error
@@ -87,10 +90,16 @@ type IDConflict struct {
 	ID     uint32
 	Holder string // the cluster that has it
 	Own    bool   // which is our own
+	// Remembered: the holder had it before a restart of ours, and is away.
+	Remembered bool
 }
 
 // Error says who has the ID, and what to do.
 func (e *IDConflict) Error() string {
+	if e.Remembered {
+		return fmt.Sprintf("cluster ID %d is that of cluster %q, which had it before the agent was restarted and is away: give one of the two another; "+
+			"when %[2]q is gone for good, remove its client file; a claim policy file may pin the ID to this one", e.ID, e.Holder)
+	}
 	holder := "cluster"
 	if e.Own {
 		holder = "our own cluster"

@@ -157,6 +157,13 @@ func (c *Cluster) adopt(cfg wire.ClusterConfig) error {
 	if err := cfg.Validate(c.Local); err != nil {
 		return fmt.Errorf("the configuration at %s is not valid: %w (%s)", wire.ClusterConfigKey(c.Name), err, remedy(cfg, c.Layout))
 	}
+	if err := c.IDs.Admit(c.Name, cfg.ID); err != nil {
+		if no, is := errors.AsType[*Inadmissible](err); is && no.Withdraw {
+			c.drainSources()
+			c.IDs.Release(c.Name)
+		}
+		return err
+	}
 	if id := c.track.id(); id != 0 && id != cfg.ID {
 		c.drainSources()
 		// Nothing carries it any more. Keeping it until the new one is had, as

@@ -220,3 +220,14 @@ func (s *Slice) Equal(o *Slice) bool {
 			s.Namespace == o.Namespace && s.Name == o.Name && s.Service == o.Service &&
 			slices.Equal(s.ports, o.ports) && slices.EqualFunc(s.endpoints, o.endpoints, endpoint.equal) && slices.Equal(s.labels, o.labels)
 }
+
+// Addresses iterates over the addresses of the endpoints.
+func (s *Slice) Addresses() iter.Seq[netip.Addr] {
+	return func(yield func(netip.Addr) bool) {
+		for _, e := range s.endpoints {
+			if !yield(netip.AddrFrom16(e.ip).Unmap()) {
+				return
+			}
+		}
+	}
+}

@@ -54,6 +54,10 @@ func NewSet[T any]() *Set[T] {
 	}
 }
 
+// Recheck forgets which values are known, so that the next list decodes all of
+// them. What is in force stays until then.
+func (s *Set[T]) Recheck() { s.seed = maphash.MakeSeed() }
+
 // Begin starts a list. A list that was begun and not done is thereby given up:
 // what it brought stays, and nothing is swept for it.
 func (s *Set[T]) Begin() {

@@ -113,6 +113,18 @@ func (w *Watch[T]) doubt() {
 	w.pos = kvstore.Position{}
 }
 
+// Recheck has the next Run list everything and decode each value again, also those
+// that are known: what a decoder refuses has changed. It waits for a Run that is
+// under way.
+func (w *Watch[T]) Recheck() {
+	w.run.Lock()
+	defer w.run.Unlock()
+	w.pos = kvstore.Position{}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.set.Recheck()
+}
+
 func (w *Watch[T]) begin() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -37,13 +37,16 @@ const (
 	ReasonTooLarge Reason = "too-large"
 	// ReasonBudget: the entry is beyond what its cluster may have here (pkg/budget).
 	ReasonBudget Reason = "budget"
+	// ReasonPolicy: the policy file does not grant the cluster what the entry
+	// claims.
+	ReasonPolicy Reason = "policy"
 )
 
 // Reasons returns every reason.
 func Reasons() []Reason {
 	return []Reason{
 		ReasonMalformed, ReasonMissing, ReasonKey, ReasonCluster, ReasonClusterID,
-		ReasonRange, ReasonLabels, ReasonAddress, ReasonValue, ReasonTooLarge, ReasonBudget,
+		ReasonRange, ReasonLabels, ReasonAddress, ReasonValue, ReasonTooLarge, ReasonBudget, ReasonPolicy,
 	}
 }
 

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/cilium/hive/cell"
+	"github.com/cilium/hive/job"
+
+	"github.com/mesh-agent/mesh-agent/pkg/claims"
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+)
+
+// newIPs makes the cache of addresses with its rules.
+func newIPs(c Config) (*ipcache.Cache, error) {
+	rules, err := c.Claims.rules()
+	if err != nil {
+		return nil, err
+	}
+	return ipcache.NewWith(rules), nil
+}
+
+// followClaims puts the policy file in force, and then follows it.
+func followClaims(c Config, current *claims.Current, h cell.Health, jobs job.Group, log *slog.Logger) error {
+	file := c.Claims.ClaimPolicyFile
+	if file == "" {
+		return nil
+	}
+	first, err := claims.Load(file) // before anything is read of a cluster
+	if err != nil {
+		return usagef("--claim-policy-file: %w", err)
+	}
+	current.Set(first)
+	scope := h.NewScope("claim-policy")
+	report := func(err error) {
+		if err != nil {
+			scope.Degraded("what the claim policy file said before stays in force", err)
+			return
+		}
+		scope.OK("following " + file)
+	}
+	runs(jobs, "claim-policy", func(ctx context.Context) error { return current.Follow(ctx, file, report, log) })
+	return nil
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+)
+
+// What makes status exit with 1.
+const (
+	failOnConflicts = "conflicts" // clusters disagree on something
+	failOnRefusals  = "refusals"  // entries of a cluster are refused
+	failOnDegraded  = "degraded"  // a cluster is not ready, or not known as of now
+	failOnNone      = "none"
+)
+
+// failures are those that status looks for.
+type failures []string
+
+func allFailures() failures { return failures{failOnConflicts, failOnRefusals, failOnDegraded} }
+
+// String implements pflag.Value.
+func (f failures) String() string {
+	if len(f) == 0 {
+		return failOnNone
+	}
+	return strings.Join(f, ",")
+}
+
+// Type implements pflag.Value.
+func (failures) Type() string { return "list" }
+
+// Set implements pflag.Value.
+func (f *failures) Set(text string) error {
+	var all failures
+	for one := range strings.SplitSeq(text, ",") {
+		switch one = strings.TrimSpace(one); {
+		case one == failOnNone:
+		case slices.Contains(allFailures(), one):
+			all = append(all, one)
+		default:
+			return usagef("%q: want some of %s, separated by commas, or %s", one, allFailures(), failOnNone)
+		}
+	}
+	*f = all
+	return nil
+}
+
+// found tells whether there is one of them, of all clusters or of one. A conflict
+// is about several, and is none of the state of one.
+func (f failures) found(st *api.Status, cluster string) bool {
+	clusters := st.Clusters
+	if cluster != "" {
+		clusters = []api.Cluster{*findCluster(st, cluster)}
+	}
+	refuses := func(c api.Cluster) bool { return len(c.Refusals) > 0 }
+	return slices.Contains(f, failOnDegraded) && !wellOn(st, cluster) ||
+		slices.Contains(f, failOnRefusals) && slices.ContainsFunc(clusters, refuses) ||
+		slices.Contains(f, failOnConflicts) && cluster == "" && st.Summary.Conflicts > 0
+}

@@ -1,0 +1,77 @@
+package claims
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
+)
+
+// Current is the policy in force. Its zero value, and nil, restrict nothing.
+type Current struct {
+	mu      sync.Mutex
+	policy  *Policy       // guarded by mu; nil restricts nothing
+	changed chan struct{} // guarded by mu; closed and replaced when policy changes; nil until somebody asks
+}
+
+// Get returns the policy, and a channel that is closed when there is another.
+func (c *Current) Get() (*Policy, <-chan struct{}) {
+	if c == nil {
+		return nil, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.changed == nil {
+		c.changed = make(chan struct{})
+	}
+	return c.policy, c.changed
+}
+
+// Policy returns the policy.
+func (c *Current) Policy() *Policy {
+	p, _ := c.Get()
+	return p
+}
+
+// Set puts a policy in force.
+func (c *Current) Set(p *Policy) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.policy = p
+	if c.changed != nil {
+		close(c.changed)
+		c.changed = nil
+	}
+}
+
+// rescan is how often a policy file is looked at.
+const rescan = 2 * time.Second
+
+// Follow puts in force what the file says, again whenever its contents change,
+// until ctx ends. What cannot be used changes nothing, and is reported, nil when
+// all is well again.
+func (c *Current) Follow(ctx context.Context, file string, report func(error), log *slog.Logger) error {
+	content := ""
+	for {
+		now, err := os.ReadFile(file)
+		if err == nil && string(now) != content {
+			content = string(now)
+			var p *Policy
+			if p, err = Parse(now); err == nil {
+				c.Set(p)
+				log.Info("The claim policy is in force", "file", file)
+			} else {
+				log.Warn("The claim policy file cannot be used; what it said before stays in force", "file", file, "error", err)
+			}
+			report(err)
+		} else if err != nil {
+			report(err)
+		}
+		if err := waiting.Sleep(ctx, rescan); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package claims
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+)
+
+const example = `
+default: deny
+clusters:
+  paris:
+    id: 3
+    networks: [10.3.0.0/16, fd03::/48]
+    namespaces: [shop, team-*]
+    services: [shop/*]
+    identities: [196608-196700, "196999"]
+  tokyo: {}
+`
+
+func TestPolicyGrants(t *testing.T) {
+	t.Parallel()
+	p, err := Parse([]byte(example))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, admitted := p.Of("paris")
+	if !admitted || p.Pin("paris") != 3 || p.Pinned(3) != "paris" || p.Pinned(4) != "" {
+		t.Errorf("admitted %v, pins %d and %q", admitted, p.Pin("paris"), p.Pinned(3))
+	}
+	for what, c := range map[string]struct {
+		err     error
+		granted bool
+	}{
+		"a pod":                       {g.Address(netip.MustParsePrefix("10.3.1.1/32")), true},
+		"the network":                 {g.Address(netip.MustParsePrefix("10.3.0.0/16")), true},
+		"a larger one":                {g.Address(netip.MustParsePrefix("10.0.0.0/8")), false},
+		"another":                     {g.Address(netip.MustParsePrefix("10.4.1.1/32")), false},
+		"IPv6":                        {g.Host(netip.MustParseAddr("fd03::1")), true},
+		"another of IPv6":             {g.Host(netip.MustParseAddr("fd04::1")), false},
+		"mapped":                      {g.Host(netip.MustParseAddr("::ffff:10.3.0.1")), true},
+		"none":                        {g.Host(netip.Addr{}), true},
+		"a namespace":                 {g.Namespace("team-a"), true},
+		"another namespace":           {g.Namespace("kube-system"), false},
+		"no namespace":                {g.Namespace(""), true},
+		"a service":                   {g.Service("shop", "web"), true},
+		"a service elsewhere":         {g.Service("team-a", "web"), false},
+		"a service of kube-system":    {g.Service("kube-system", "dns"), false},
+		"an identity":                 {g.Identity(196700), true},
+		"another identity":            {g.Identity(196701), false},
+		"one by itself":               {g.Identity(196999), true},
+		"a reserved one, not by this": {g.Identity(4), true},
+	} {
+		if (c.err == nil) != c.granted {
+			t.Errorf("%s: %v", what, c.err)
+		}
+	}
+	if g, admitted := p.Of("tokyo"); !admitted || g.Address(netip.MustParsePrefix("8.8.8.8/32")) != nil || g.Namespace("x") != nil || g.Service("x", "y") != nil || g.Identity(9999) != nil {
+		t.Error("an entry without restrictions restricts")
+	}
+	if _, admitted := p.Of("evil"); admitted {
+		t.Error("a cluster without an entry is admitted")
+	}
+	if g, admitted := (*Policy)(nil).Of("evil"); !admitted || g.Host(netip.MustParseAddr("1.1.1.1")) != nil {
+		t.Error("no policy restricts")
+	}
+}
+
+func TestPolicyNamesEveryMistake(t *testing.T) {
+	t.Parallel()
+	_, err := Parse([]byte(`
+default: perhaps
+clusters:
+  Paris: {}
+  a: {id: 3, networks: [10.0.0.1/8], namespaces: ["x/y"]}
+  b: {id: 3, services: [web], identities: [5-3]}
+`))
+	for _, want := range []string{"default", "clusters.Paris", "clusters.a.networks", "clusters.a.namespaces", "clusters.b.id", "clusters.b.services", "clusters.b.identities"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v\nwant it to name %s", err, want)
+		}
+	}
+	if _, err := Parse([]byte("clusters: {a: {network: [10.0.0.0/8]}}")); err == nil {
+		t.Error("an unknown field is taken")
+	}
+}
+
+func TestPoliciesAreEqual(t *testing.T) {
+	t.Parallel()
+	parse := func(text string) *Policy {
+		p, err := Parse([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	a, b := parse(example), parse(strings.Replace(example, "team-*", "team", 1))
+	if !a.Equal(a, "paris") || a.Equal(b, "paris") || !a.Equal(b, "tokyo") || !a.Equal(b, "evil") || a.Equal(nil, "evil") || a.Equal(nil, "paris") {
+		t.Error("policies are compared wrongly")
+	}
+}
+
+func TestSpecial(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"0.0.0.0/0": true, "0.0.0.0/1": true, "128.0.0.0/1": true, "127.0.0.1/32": true, "169.254.169.254/32": true, "168.0.0.0/7": true, "224.0.0.1/32": true,
+		"255.255.255.255/32": true, "::/0": true, "2000::/3": true, "::1/128": true, "::/128": true, "fe80::1/128": true, "ff02::1/128": true, "64:ff9b::a00:1/128": true,
+		"10.0.0.0/8": false, "10.0.0.1/32": false, "100.64.0.1/32": false, "240.0.0.1/32": false, "198.18.0.1/32": false, "169.253.0.1/32": false,
+		"192.0.2.1/32": false, "fd00::/48": false, "2001:db8::1/128": false,
+	} {
+		if _, is := Special(netip.MustParsePrefix(text)); is != want {
+			t.Errorf("%s: %v", text, is)
+		}
+	}
+}
+
+func TestPrivileged(t *testing.T) {
+	t.Parallel()
+	for id, want := range map[uint32][2]bool{ // elsewhere, and at a node
+		0: {}, 1: {true, false}, 2: {true, true}, 3: {}, 4: {}, 5: {}, 6: {true, false}, 7: {true, true}, 8: {}, 9: {true, true}, 10: {true, true}, 14: {true, true},
+		100: {}, 128: {}, 65536: {},
+	} {
+		if got := [2]bool{Privileged(id, false), Privileged(id, true)}; got != want {
+			t.Errorf("identity %d: %v, want %v", id, got, want)
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package claims
+
+import "net/netip"
+
+// Range is a network that cannot be the one of a pod or of a node.
+type Range struct {
+	Prefix netip.Prefix
+	Name   string // what it is for, with the document that says so
+}
+
+// ranges are those of the IANA registries of special-purpose addresses that never
+// leave a link or a host, or that stand for no single machine. Those that clusters
+// do use for pods are not among them: shared address space (100.64.0.0/10),
+// benchmarking (198.18.0.0/15), class E (240.0.0.0/4), documentation.
+var ranges = [...]Range{
+	{netip.MustParsePrefix("0.0.0.0/8"), "this network (RFC 1122)"},
+	{netip.MustParsePrefix("127.0.0.0/8"), "loopback (RFC 1122)"},
+	{netip.MustParsePrefix("169.254.0.0/16"), "link-local (RFC 3927)"},
+	{netip.MustParsePrefix("224.0.0.0/4"), "multicast (RFC 5771)"},
+	{netip.MustParsePrefix("255.255.255.255/32"), "broadcast (RFC 919)"},
+	{netip.MustParsePrefix("::/128"), "unspecified (RFC 4291)"},
+	{netip.MustParsePrefix("::1/128"), "loopback (RFC 4291)"},
+	{netip.MustParsePrefix("64:ff9b::/96"), "IPv4 through translation (RFC 6052)"},
+	{netip.MustParsePrefix("100::/64"), "discard-only (RFC 6666)"},
+	{netip.MustParsePrefix("fe80::/10"), "link-local (RFC 4291)"},
+	{netip.MustParsePrefix("ff00::/8"), "multicast (RFC 4291)"},
+}
+
+// The shortest prefixes that can be the network of a cluster: 10.0.0.0/8, and more
+// than any registry gives to one organisation. Shorter ones are a default route,
+// whole or in pieces.
+const (
+	shortest4 = 8
+	shortest6 = 16
+)
+
+// Special tells why a prefix cannot be claimed by anybody: it lies in a range for
+// special use, or contains one, or is a default route or a large part of one. The
+// prefix is masked, and of IPv4 not in the mapped form.
+func Special(p netip.Prefix) (Range, bool) {
+	shortest := shortest6
+	if p.Addr().Is4() {
+		shortest = shortest4
+	}
+	if p.Bits() < shortest {
+		return Range{p, "a default route, or a part of one that is no network of a cluster"}, true
+	}
+	for _, r := range ranges {
+		if r.Prefix.Overlaps(p) {
+			return r, true
+		}
+	}
+	return Range{}, false
+}

@@ -1,0 +1,236 @@
+package ipcache
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/gaissmai/bart"
+
+	"github.com/mesh-agent/mesh-agent/pkg/claims"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Own is a network of the own cluster that is known from its configuration.
+type Own struct {
+	Prefix netip.Prefix
+	What   string // as in "pod network"
+}
+
+// Rules say which claims of remote clusters count.
+type Rules struct {
+	// Own are networks of the own cluster, beside the pod networks that its nodes
+	// announce.
+	Own []Own
+	// Enforce: what breaks a rule does not count. Otherwise that is so of claims
+	// inside the own networks alone, and all others are only noted.
+	Enforce bool
+}
+
+// territory says whose a network is: what the nodes of the clusters announce, and
+// what is known of the own cluster.
+type territory struct {
+	enforce   bool
+	own       bart.Table[owned]
+	announced bart.Table[[]holder] // by remote clusters; lists are replaced, never changed
+}
+
+// owned is a network of the own cluster.
+type owned struct {
+	n    int // how many claims, or settings, say so
+	what string
+}
+
+// holder is a remote cluster that announces a pod network.
+type holder struct {
+	cluster *Cluster
+	nodes   int // how many of its nodes announce it
+}
+
+// remote tells whether a claim is judged: what the own cluster says is not.
+func (e *Entry) remote() bool { return e.source <= wire.SourceClusterMesh }
+
+// Breach is the rule that a claim breaks. Its zero value is none.
+type Breach struct {
+	Rule    Rule         // 0, or one from RuleOwnNetwork on
+	Network netip.Prefix // inside which the claim is; invalid when it is about an identity
+	Whose   string       // the network's cluster, or what it is for
+}
+
+// broken tells whether there is one.
+func (b Breach) broken() bool { return b.Rule != 0 }
+
+// String says in words what is wrong with the claim.
+func (b Breach) String() string {
+	switch b.Rule {
+	case RuleOwnNetwork:
+		return fmt.Sprintf("inside %s, a %s of the own cluster, which no remote can have", b.Network, b.Whose)
+	case RuleSpecialUse:
+		if b.Network.Bits() == 0 {
+			return fmt.Sprintf("%s is %s", b.Network, b.Whose)
+		}
+		return fmt.Sprintf("in %s: %s", b.Network, b.Whose)
+	case RuleForeignNetwork:
+		return fmt.Sprintf("inside %s, a pod network that the nodes of %s announce, and no node of its own cluster does", b.Network, b.Whose)
+	case RuleReservedIdentity:
+		return fmt.Sprintf("it has the reserved identity %s, which a remote cannot vouch for", b.Whose)
+	default:
+		return ""
+	}
+}
+
+// bars tells whether a claim with the breach does not count.
+func (t *territory) bars(b Breach) bool {
+	return b.Rule == RuleOwnNetwork || b.broken() && t.enforce
+}
+
+// judge says which rule a claim breaks, the first one in their order. atNode tells
+// whether the claim's cluster has a node with that address.
+func (t *territory) judge(e *Entry, atNode func() bool) Breach {
+	if !e.remote() {
+		return Breach{}
+	}
+	p := e.place()
+	if t.own.Size() > 0 {
+		if b := t.inOwn(p); b.broken() {
+			return b
+		}
+	}
+	if maybeSpecial(p) {
+		if b := special(p.prefix()); b.broken() {
+			return b
+		}
+	}
+	if t.announced.Size() > 0 && e.kind != KindPodCIDR { // that one announces by itself
+		if b := t.foreign(p, e.cluster); b.broken() {
+			return b
+		}
+	}
+	if e.identity < wire.IdentityReservedEnd && !e.fromNode() && claims.Privileged(e.identity, false) && claims.Privileged(e.identity, atNode()) {
+		name, _ := wire.ReservedIdentityName(e.identity)
+		return Breach{Rule: RuleReservedIdentity, Whose: name}
+	}
+	return Breach{}
+}
+
+// inOwn finds the network of the own cluster that a place is in.
+func (t *territory) inOwn(p place) Breach {
+	if _, inside := lookup(&t.own, p); !inside {
+		return Breach{}
+	}
+	network, is, _ := t.own.LookupPrefixLPM(p.prefix())
+	return Breach{RuleOwnNetwork, network, is.what}
+}
+
+// lookup finds the longest network that a place is in; a single address is found
+// faster.
+func lookup[V any](t *bart.Table[V], p place) (V, bool) {
+	if p.host() {
+		return t.Lookup(p.at.unpack())
+	}
+	return t.LookupPrefix(p.prefix())
+}
+
+// foreign finds the pod network of other clusters that a place is in. There is
+// none when the cluster announces one itself that the place is in.
+func (t *territory) foreign(at place, cluster *Cluster) Breach {
+	holders, inside := lookup(&t.announced, at)
+	if !inside || slices.ContainsFunc(holders, func(h holder) bool { return same(h.cluster, cluster) }) {
+		return Breach{}
+	}
+	b := Breach{Rule: RuleForeignNetwork}
+	for network, holders := range t.announced.Supernets(at.prefix()) { // the longest first
+		for _, h := range holders {
+			if same(h.cluster, cluster) {
+				return Breach{}
+			}
+		}
+		if b.Whose == "" {
+			b.Network, b.Whose = network, holders[0].cluster.Name
+		}
+	}
+	return b
+}
+
+func same(a, b *Cluster) bool { return a == b || *a == *b }
+
+// maybeSpecial is a quick look: false when the place is in no range for special use
+// and contains none.
+func maybeSpecial(p place) bool {
+	if p.at.is4() {
+		first := byte(p.at.lo >> 24)
+		return p.bits < mappedBits+8 || first == 0 || first == 127 || first == 169 || first >= 224
+	}
+	first := uint16(p.at.hi >> 48)
+	return p.bits < 16 || first == 0 || first == 0x64 || first == 0x100 || first >= 0xfe80
+}
+
+func special(p netip.Prefix) Breach {
+	if r, is := claims.Special(p); is {
+		return Breach{RuleSpecialUse, r.Prefix, r.Name}
+	}
+	return Breach{}
+}
+
+// shapes tells whether the claim says whose a network is. A network that is too
+// large to be one, or for special use, says nothing, also not of the own cluster.
+func (e *Entry) shapes() bool {
+	return e.kind == KindPodCIDR && (!maybeSpecial(e.place()) || !special(e.place().prefix()).broken())
+}
+
+// joins takes in a claim that shapes the territory, and tells whether that changed
+// it.
+func (t *territory) joins(e *Entry) (changed bool) {
+	p := e.place().prefix()
+	if !e.remote() {
+		return t.occupy(Own{p, "pod network"})
+	}
+	holders, _ := t.announced.Get(p)
+	holders = slices.Clone(holders)
+	if i := slices.IndexFunc(holders, func(h holder) bool { return same(h.cluster, e.cluster) }); i >= 0 {
+		holders[i].nodes++
+	} else {
+		holders, changed = append(holders, holder{e.cluster, 1}), true
+		slices.SortFunc(holders, func(a, b holder) int { return a.cluster.compare(b.cluster) })
+	}
+	t.announced.Insert(p, holders)
+	return changed
+}
+
+// occupy notes a network of the own cluster.
+func (t *territory) occupy(o Own) (changed bool) {
+	is, known := t.own.Get(o.Prefix)
+	if !known {
+		is.what = o.What
+	}
+	is.n++
+	t.own.Insert(o.Prefix, is)
+	return !known
+}
+
+// leaves forgets what a claim said that had joined.
+func (t *territory) leaves(e *Entry) (changed bool) {
+	p := e.place().prefix()
+	if !e.remote() {
+		is, _ := t.own.Get(p)
+		if is.n--; is.n > 0 {
+			t.own.Insert(p, is)
+			return false
+		}
+		t.own.Delete(p)
+		return true
+	}
+	holders, _ := t.announced.Get(p)
+	holders = slices.Clone(holders)
+	i := slices.IndexFunc(holders, func(h holder) bool { return same(h.cluster, e.cluster) })
+	if holders[i].nodes--; holders[i].nodes > 0 {
+		t.announced.Insert(p, holders)
+		return false
+	}
+	if holders = slices.Delete(holders, i, i+1); len(holders) > 0 {
+		t.announced.Insert(p, holders)
+	} else {
+		t.announced.Delete(p)
+	}
+	return true
+}
