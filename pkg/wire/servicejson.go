@@ -29,7 +29,7 @@ func parseService(value []byte) (*Service, error) {
 	if err := atMost(maxNesting, s.depth, "levels of nesting"); err != nil {
 		return nil, err
 	}
-	if err := m.take(s.top * costField); err != nil {
+	if err := m.take(s.top*costField + s.costTexts()); err != nil {
 		return nil, err
 	}
 	in := serviceJSON{

@@ -1,6 +1,9 @@
 package wire
 
-import "bytes"
+import (
+	"bytes"
+	"unicode/utf8"
+)
 
 // shape is what a JSON text consists of, as far as it decides what encoding/json
 // builds of it.
@@ -10,6 +13,8 @@ type shape struct {
 	deeper int // members of all other objects
 	items  int // elements of all arrays
 	depth  int // of the deepest nesting
+	long   int // bytes of strings that are longer than shortText
+	broken int // bytes of strings that are no UTF-8
 }
 
 // shapeOf counts in one pass and allocates nothing. It stops where the nesting
@@ -22,7 +27,9 @@ func shapeOf(text []byte) shape {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
 		case '"':
-			i = endOfString(text, i)
+			end := endOfString(text, i)
+			s.text(text[i+1 : max(end, i+1)])
+			i = end
 		case '{', '[':
 			if depth++; depth > s.depth {
 				s.depth = depth
@@ -48,6 +55,15 @@ func shapeOf(text []byte) shape {
 		}
 	}
 	return s
+}
+
+func (s *shape) text(text []byte) {
+	if len(text) > shortText {
+		s.long += len(text)
+	}
+	if !utf8.Valid(text) {
+		s.broken += len(text)
+	}
 }
 
 func (s *shape) member(depth int) {
@@ -88,7 +104,15 @@ const (
 	costField  = 112 // a member that is a field of a struct
 	costMember = 280 // a member that is an entry of a map
 	costItem   = 340 // an element of an array
+	costLong   = 8   // a byte of a long string; the others include short ones
+	costBroken = 24  // a byte of a string in which bytes become three, while buffers grow
 )
+
+// shortText is the length of a short string.
+const shortText = 64
+
+// costTexts is what the long and the broken strings take.
+func (s shape) costTexts() int { return s.long*costLong + s.broken*costBroken }
 
 // takeJSON charges what encoding/json builds of a text: an object, of which the
 // objects within are maps or structs, and all others are structs.
@@ -97,5 +121,5 @@ func (m *meter) takeJSON(text []byte) error {
 	if err := atMost(maxNesting, s.depth, "levels of nesting"); err != nil {
 		return err
 	}
-	return m.take((s.top+s.deeper)*costField + s.second*costMember + s.items*costItem)
+	return m.take((s.top+s.deeper)*costField + s.second*costMember + s.items*costItem + s.costTexts())
 }
