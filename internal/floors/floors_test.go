@@ -62,7 +62,7 @@ func leaves() map[string]bool {
 }
 
 func beside() map[string]bool {
-	return map[string]bool{"internal/sim": true, "internal/recorded": true, "internal/members": true, "test/members": true, "pkg/kvstore/kvtest": true, "pkg/codes/codestest": true, "test/scale": true, "test/faults": true, "test/kubernetes": true, "internal/floors": true, "deploy": true}
+	return map[string]bool{"internal/sim": true, "internal/recorded": true, "internal/members": true, "test/members": true, "pkg/kvstore/kvtest": true, "pkg/codes/codestest": true, "test/scale": true, "test/faults": true, "test/hostile": true, "test/kubernetes": true, "internal/floors": true, "deploy": true}
 }
 
 // list returns, for each package of the project, what it imports outside tests.
