@@ -17,6 +17,11 @@ var (
 	// its positions are void: connect and list again.
 	ErrServerChanged = errors.New("another etcd server answers at this endpoint")
 
+	// ErrProtocol: an answer breaks the rules of etcd's protocol: a key that was
+	// not asked for, a list out of order, a revision that cannot be. The session is
+	// over. What was learnt before stays.
+	ErrProtocol = errors.New("the server breaks etcd's protocol")
+
 	// ErrQuorumLost: too many linearizable reads in a row have failed. The
 	// session is over.
 	ErrQuorumLost = errors.New("etcd does not answer linearizable reads")

@@ -16,9 +16,14 @@ import (
 	"google.golang.org/grpc/backoff"
 )
 
-// receiveLimit is how large a message may be that we take. Watch responses
-// collect what a slow reader has missed.
-const receiveLimit = 256 << 20
+// receiveLimit is how large a message may be that we take. A larger page is asked
+// for again with fewer keys. Events come in fragments as large as the requests that
+// the server takes, of which etcd's documentation allows 10 MiB at the most.
+const receiveLimit = 12 << 20
+
+// headerLimit is how large the headers and trailers of an answer may be; the text
+// of an error is in them.
+const headerLimit = 64 << 10
 
 // Etcd is a [Writer] of a real etcd: one session with one endpoint. It is made
 // by [Connect], watched over by [Etcd.Run], and ends with [Etcd.Close].
@@ -41,11 +46,10 @@ type Etcd struct {
 	life context.Context //nolint:containedctx // the session is what it scopes
 	end  context.CancelCauseFunc
 
-	pinned     atomic.Uint64 // the etcd cluster ID of the first response; 0 before
-	highest    atomic.Int64  // the highest revision known to have been reached
-	fragmented sync.Map      // prefixes whose watches ask for fragments
-	progress   atomic.Bool   // this version's progress answers can be trusted
-	doubts     chan struct{} // there is reason to ask: the next probe is due at once
+	pinned   atomic.Uint64 // the etcd cluster ID of the first response; 0 before
+	highest  atomic.Int64  // the highest revision known to have been reached
+	progress atomic.Bool   // this version's progress answers can be trusted
+	doubts   chan struct{} // there is reason to ask: the next probe is due at once
 
 	closing sync.Once
 	mu      sync.Mutex
@@ -163,7 +167,8 @@ func (e *Etcd) open(ctx context.Context, cfg *Config) error {
 	ec.DialOptions = []grpc.DialOption{
 		grpc.WithTransportCredentials(transport),
 		grpc.WithContextDialer(e.dialer.DialContext),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(receive)),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(receive), grpc.ForceCodecV2(newAnswerCodec())),
+		grpc.WithMaxHeaderListSize(headerLimit),
 		grpc.WithStaticStreamWindowSize(streamWindow),
 		grpc.WithStaticConnWindowSize(connectionWindow),
 		grpc.WithConnectParams(grpc.ConnectParams{
@@ -235,21 +240,6 @@ func (e *Etcd) closeClient() {
 
 // over returns why the session is over, nil while it is not.
 func (e *Etcd) over() error { return context.Cause(e.life) }
-
-// check looks at the header of a response, as every one must be
-// (spec wire.md, 3.4).
-func (e *Etcd) check(h *pb.ResponseHeader) error {
-	if h == nil {
-		return e.changed("a response came without a header")
-	}
-	if e.pinned.CompareAndSwap(0, h.ClusterId) {
-		return nil
-	}
-	if want := e.pinned.Load(); h.ClusterId != want {
-		return e.changed(fmt.Sprintf("its etcd cluster ID is %x, this session's is %x", h.ClusterId, want))
-	}
-	return nil
-}
 
 // changed ends the session and returns why.
 func (e *Etcd) changed(why string) error {

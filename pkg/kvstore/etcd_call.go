@@ -60,7 +60,9 @@ func (e *Etcd) explain(s *scope, op, key string, err error) error {
 	case cause != nil && !errors.Is(cause, context.Canceled):
 		err = cause
 	default:
-		err = fromRPC(err)
+		if err = fromRPC(err); errors.Is(err, ErrProtocol) {
+			err = e.checked(err) // bytes that are no message
+		}
 	}
 	return &KeyError{op, key, err}
 }

@@ -81,9 +81,6 @@ func (e *Etcd) readNow(ctx context.Context, req *pb.RangeRequest, holding ...*Lo
 	if err != nil {
 		return nil, Position{}, err
 	}
-	if err := e.check(resp.GetHeader()); err != nil {
-		return nil, Position{}, err
-	}
 	rev := resp.GetHeader().GetRevision()
 	if err := e.linearizable(before, rev); err != nil {
 		return nil, Position{}, err
@@ -91,17 +88,31 @@ func (e *Etcd) readNow(ctx context.Context, req *pb.RangeRequest, holding ...*Lo
 	return resp, Position{e.pinned.Load(), rev}, nil
 }
 
-// readRange reads, under the locks in one transaction.
+// readRange reads, under the locks in one transaction, and checks the answer.
 func (e *Etcd) readRange(ctx context.Context, req *pb.RangeRequest, holding []*Lock) (*pb.RangeResponse, error) {
 	compares := heldLocks(holding)
 	if len(compares) == 0 {
-		return e.kv.Range(ctx, req)
+		resp, err := e.kv.Range(ctx, req)
+		if err != nil {
+			return nil, err
+		}
+		if err := e.checkRevision(resp.GetHeader()); err != nil {
+			return nil, err
+		}
+		return resp, e.checked(checkRange(req, resp, resp.Header.Revision))
 	}
-	resp, err := e.kv.Txn(ctx, &pb.TxnRequest{
+	txn := &pb.TxnRequest{
 		Compare: compares,
 		Success: []*pb.RequestOp{{Request: &pb.RequestOp_RequestRange{RequestRange: req}}},
-	})
+	}
+	resp, err := e.kv.Txn(ctx, txn)
 	if err != nil {
+		return nil, err
+	}
+	if err := e.checkRevision(resp.GetHeader()); err != nil {
+		return nil, err
+	}
+	if err := e.checked(checkTxn(txn, resp, resp.Header.Revision)); err != nil {
 		return nil, err
 	}
 	if !resp.Succeeded {
@@ -203,10 +214,8 @@ func (l *lister) request(ctx context.Context, from []byte) (*pb.RangeResponse, e
 				resp, l.at, err = l.e.readNow(ctx, req, l.holding...)
 				return err
 			}
-			if resp, err = l.e.readRange(ctx, req, l.holding); err != nil {
-				return err
-			}
-			return l.e.check(resp.GetHeader())
+			resp, err = l.e.readRange(ctx, req, l.holding)
+			return err
 		})
 		l.took += took
 		switch {

@@ -81,13 +81,20 @@ func (e *Etcd) askEndpoint(ctx context.Context) bool {
 	return true
 }
 
+// maxAlarms bounds how many complaints of a server are kept.
+const maxAlarms = 16
+
 func serverStatus(r *pb.StatusResponse, now time.Time) ServerStatus {
+	alarms := make([]string, 0, min(len(r.GetErrors()), maxAlarms))
+	for _, alarm := range r.GetErrors()[:cap(alarms)] {
+		alarms = append(alarms, cutText(alarm))
+	}
 	return ServerStatus{
-		Version:  r.GetVersion(),
+		Version:  cutText(r.GetVersion()),
 		MemberID: r.GetHeader().GetMemberId(),
 		Leader:   r.GetLeader() != 0 && r.GetLeader() == r.GetHeader().GetMemberId(),
 		DBSize:   r.GetDbSize(),
-		Alarms:   r.GetErrors(),
+		Alarms:   alarms,
 		AskedAt:  now,
 	}
 }

@@ -45,8 +45,10 @@ type stream struct {
 	grpc   pb.Watch_WatchClient
 	send   sync.Mutex // one sender at a time
 
-	at  Position // reached; only Recv uses it
-	err error    // sticky; likewise
+	id   int64    // of the watch, as confirmed
+	at   Position // reached; only Recv uses it
+	last int64    // revision of the latest event; likewise
+	err  error    // sticky; likewise
 }
 
 // openStream opens a watch and waits for its confirmation, which can take until
@@ -72,9 +74,8 @@ func (s *stream) open(from int64) error {
 	if s.grpc, err = s.e.watch.Watch(ctx); err != nil {
 		return err
 	}
-	_, fragment := s.e.fragmented.Load(s.prefix)
 	err = s.grpc.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
-		Key: []byte(s.prefix), RangeEnd: []byte(selectionEnd(s.prefix)), StartRevision: from, Fragment: fragment,
+		Key: []byte(s.prefix), RangeEnd: []byte(selectionEnd(s.prefix)), StartRevision: from, Fragment: true,
 	}}})
 	if err != nil {
 		// Send says io.EOF; the reason is to be received.
@@ -90,9 +91,10 @@ func (s *stream) open(from int64) error {
 	if err := s.refused(resp); err != nil {
 		return err
 	}
-	if !resp.GetCreated() {
-		return fmt.Errorf("the server answered with something else than a confirmation (watch ID %d)", resp.GetWatchId())
+	if !resp.GetCreated() || len(resp.Events) > 0 {
+		return s.e.checked(violated("a watch was answered with something else than a confirmation (watch ID %d)", resp.GetWatchId()))
 	}
+	s.id = resp.WatchId
 	return s.reaches(from-1, resp.GetHeader().GetRevision())
 }
 
@@ -131,7 +133,7 @@ func (s *stream) refused(r *pb.WatchResponse) error {
 	case r.GetCanceled():
 		return fromReason(r.GetCancelReason())
 	default:
-		return nil
+		return s.e.checkRevision(r.GetHeader()) // that of a watch that is compacted has none
 	}
 }
 
@@ -142,9 +144,6 @@ func (s *stream) Recv() (Batch, error) {
 	}
 	b, err := s.recv()
 	if err != nil {
-		if isTooLarge(err) {
-			s.e.fragmented.Store(s.prefix, true)
-		}
 		if s.scope.ctx.Err() == nil {
 			s.e.doubt()
 		}
@@ -156,19 +155,29 @@ func (s *stream) Recv() (Batch, error) {
 }
 
 func (s *stream) recv() (Batch, error) {
-	for {
-		resp, err := s.grpc.Recv()
-		if err != nil {
-			return Batch{}, err
-		}
-		if err := s.refused(resp); err != nil {
-			return Batch{}, err
-		}
-		if resp.GetCreated() {
-			continue
-		}
-		return s.batch(resp), nil
+	resp, err := s.grpc.Recv()
+	if err != nil {
+		return Batch{}, err
 	}
+	if err := s.refused(resp); err != nil {
+		return Batch{}, err
+	}
+	if err := s.e.checked(s.checkBatch(resp)); err != nil {
+		return Batch{}, err
+	}
+	return s.batch(resp), nil
+}
+
+// checkBatch checks a response of a watch that was confirmed. An answer about
+// progress is for all watches of a stream.
+func (s *stream) checkBatch(r *pb.WatchResponse) error {
+	switch {
+	case r.Created:
+		return violated("a watch was confirmed twice")
+	case len(r.Events) > 0 && r.WatchId != s.id:
+		return violated("an event is of watch ID %d, this one has %d", r.WatchId, s.id)
+	}
+	return checkEvents(r.Events, []byte(s.prefix), []byte(selectionEnd(s.prefix)), s.at.Revision, s.last, r.Header.Revision)
 }
 
 // batch advances the position. The header's revision counts in an answer about
@@ -181,6 +190,7 @@ func (s *stream) batch(r *pb.WatchResponse) Batch {
 	reached := r.GetHeader().GetRevision()
 	if n := len(b.Events); n > 0 {
 		reached = b.Events[n-1].ModRevision
+		s.last = reached
 	}
 	s.e.reached(reached)
 	if !b.Partial && reached > s.at.Revision {

@@ -55,11 +55,14 @@ func (e *Etcd) txn(ctx context.Context, req *pb.TxnRequest) (*pb.TxnResponse, Po
 	if err != nil {
 		return nil, Position{}, err
 	}
-	if err := e.check(resp.GetHeader()); err != nil {
+	if err := e.checkRevision(resp.GetHeader()); err != nil {
 		return nil, Position{}, err
 	}
-	rev := resp.GetHeader().GetRevision()
+	rev := resp.Header.Revision
 	if err := e.linearizable(before, rev); err != nil {
+		return nil, Position{}, err
+	}
+	if err := e.checked(checkTxn(req, resp, rev)); err != nil {
 		return nil, Position{}, err
 	}
 	return resp, Position{e.pinned.Load(), rev}, nil
@@ -81,8 +84,11 @@ func (e *Etcd) grant(ctx context.Context, ttl time.Duration) (id int64, lasts ti
 		if err != nil {
 			return err
 		}
+		if err := e.check(resp.GetHeader()); err != nil {
+			return err
+		}
 		id, lasts = resp.GetID(), time.Duration(resp.GetTTL())*time.Second
-		return e.check(resp.GetHeader())
+		return e.checked(checkGrant(resp))
 	})
 	e.record("grant lease", "", took, err)
 	return id, lasts, err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -20,18 +21,26 @@ import (
 // time: it ends the session, and everything after it fails the same way.
 func TestEveryHeaderIsChecked(t *testing.T) {
 	t.Parallel()
-	bad := map[string]*pb.ResponseHeader{
-		"no header":          nil,
-		"another cluster ID": {ClusterId: 0xbad, Revision: 10},
+	bad := map[string]struct {
+		header *pb.ResponseHeader
+		kind   error
+	}{
+		"no header":          {nil, ErrProtocol},
+		"no cluster ID":      {&pb.ResponseHeader{Revision: 10}, ErrProtocol},
+		"another cluster ID": {&pb.ResponseHeader{ClusterId: 0xbad, Revision: 10}, ErrServerChanged},
+		"no revision":        {header(0), ErrProtocol},
+		"a huge revision":    {header(math.MaxInt64), ErrProtocol},
+		"below zero":         {header(-1), ErrProtocol},
 	}
 	good := header(10)
-	for what, h := range bad {
+	for what, b := range bad {
+		h := b.header
 		inRange := func(*pb.RangeRequest) *pb.RangeResponse { return &pb.RangeResponse{Header: h} }
 		secondPage := func(r *pb.RangeRequest) *pb.RangeResponse {
 			if r.Revision != 0 {
 				return &pb.RangeResponse{Header: h}
 			}
-			return &pb.RangeResponse{Header: good, More: true, Kvs: []*mvccpb.KeyValue{{Key: []byte("p/1")}}}
+			return &pb.RangeResponse{Header: good, More: true, Count: 2, Kvs: []*mvccpb.KeyValue{{Key: []byte("p/1"), ModRevision: 2}}}
 		}
 		watching := func(s pb.Watch_WatchServer, created, event *pb.ResponseHeader) error {
 			if _, err := s.Recv(); err != nil {
@@ -73,12 +82,14 @@ func TestEveryHeaderIsChecked(t *testing.T) {
 		} {
 			t.Run(what+" in "+c.in, func(t *testing.T) {
 				t.Parallel()
-				e := c.f.start(t, quick())
+				o := quick()
+				o.PageLimit = 1
+				e := c.f.start(t, o)
 				err := c.call(testContext(t), e)
-				wantErr(t, err, ErrServerChanged)
+				wantErr(t, err, b.kind)
 				_, err = e.Head(testContext(t))
-				wantErr(t, err, ErrServerChanged)
-				wantErr(t, ends(t, run(t.Context(), e, nil)), ErrServerChanged)
+				wantErr(t, err, b.kind)
+				wantErr(t, ends(t, run(t.Context(), e, nil)), b.kind)
 				if e.Status().Connected {
 					t.Error("connected after the end")
 				}
@@ -156,7 +167,7 @@ func TestTooLargePages(t *testing.T) {
 				if r.Limit == 0 || r.Limit > c.fits {
 					return nil, tooLarge
 				}
-				return &pb.RangeResponse{Header: header(10), Kvs: []*mvccpb.KeyValue{{Key: []byte("p/1")}}}, nil
+				return &pb.RangeResponse{Header: header(10), Count: 1, Kvs: []*mvccpb.KeyValue{{Key: []byte("p/1"), ModRevision: 2}}}, nil
 			}}
 			o := quick()
 			o.PageLimit = c.limit

@@ -2,9 +2,8 @@ package kvstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -101,7 +100,7 @@ func TestWatchRefused(t *testing.T) {
 			[]string{"no leader", "lost its quorum"},
 		},
 		{"without a reason", &pb.WatchResponse{Header: header(10), Canceled: true}, nil, []string{"without a reason"}},
-		{"with something else", &pb.WatchResponse{Header: header(10), WatchId: 5}, nil, []string{"watch ID 5"}},
+		{"with something else", &pb.WatchResponse{Header: header(10), WatchId: 5}, ErrProtocol, []string{"watch ID 5"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -111,8 +110,8 @@ func TestWatchRefused(t *testing.T) {
 			if c.kind != nil {
 				wantErr(t, err, c.kind)
 			}
-			if _, err := e.Head(testContext(t)); err != nil {
-				t.Errorf("the session has ended: %v", err)
+			if _, err := e.Head(testContext(t)); errors.Is(err, ErrProtocol) != (c.kind == ErrProtocol) { //nolint:errorlint // the case's own
+				t.Errorf("afterwards: %v", err)
 			}
 		})
 	}
@@ -129,11 +128,10 @@ func TestWatchOpenDeadline(t *testing.T) {
 	wantErr(t, err, context.DeadlineExceeded)
 }
 
-// TestFragmentsOnlyAfterTooLarge: and then for that prefix alone.
-func TestFragmentsOnlyAfterTooLarge(t *testing.T) {
+// TestWatchAsksForFragments, and for a server that has a leader.
+func TestWatchAsksForFragments(t *testing.T) {
 	t.Parallel()
-	var mu sync.Mutex
-	var asked []string
+	asked := make(chan string, 1)
 	f := &fake{watchFn: func(s pb.Watch_WatchServer) error {
 		r, err := s.Recv()
 		if err != nil {
@@ -141,41 +139,24 @@ func TestFragmentsOnlyAfterTooLarge(t *testing.T) {
 		}
 		c := r.GetCreateRequest()
 		md, _ := metadata.FromIncomingContext(s.Context())
-		mu.Lock()
-		asked = append(asked, fmt.Sprintf("%s fragment=%t leader=%v", c.Key, c.Fragment, md.Get(rpctypes.MetadataRequireLeaderKey)))
-		mu.Unlock()
+		asked <- fmt.Sprintf("%s fragment=%t leader=%v", c.Key, c.Fragment, md.Get(rpctypes.MetadataRequireLeaderKey))
 		if err := s.Send(confirmed()); err != nil {
 			return err
 		}
-		if !c.Fragment {
-			return status.Error(codes.ResourceExhausted, "trying to send message larger than max (9 vs. 8)")
-		}
-		<-s.Context().Done()
-		return nil
+		return status.Error(codes.ResourceExhausted, "trying to send message larger than max (9 vs. 8)")
 	}}
-	e := f.start(t, quick())
-	open := func(prefix string) Stream {
-		t.Helper()
-		st, err := e.Watch(testContext(t), prefix, Position{0xf00, 10})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(st.Close)
-		return st
+	st, err := f.start(t, quick()).Watch(testContext(t), "p/", Position{0xf00, 10})
+	if err != nil {
+		t.Fatal(err)
 	}
-	st := open("p/")
-	_, err := st.Recv()
+	t.Cleanup(st.Close)
+	_, err = st.Recv()
 	contains(t, err, "larger than max")
 	_, again := st.Recv()
 	if again != err { //nolint:errorlint // it is to be the very same
 		t.Errorf("the second error is another: %v", again)
 	}
-	open("p/")
-	open("q/")
-	mu.Lock()
-	defer mu.Unlock()
-	want := "p/ fragment=false leader=[true],p/ fragment=true leader=[true],q/ fragment=false leader=[true]"
-	if got := strings.Join(asked, ","); got != want {
+	if got, want := <-asked, "p/ fragment=true leader=[true]"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

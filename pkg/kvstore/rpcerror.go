@@ -66,13 +66,13 @@ func fromRPC(err error) error {
 	}
 	var ee rpctypes.EtcdError // what etcd's own client makes of some
 	if errors.As(err, &ee) {
-		return &serverError{text: ee.Error(), kind: kindOf(ee.Error(), ee.Code()), err: err}
+		return &serverError{text: cutText(ee.Error()), kind: kindOf(ee.Error(), ee.Code()), err: err}
 	}
 	st, ok := status.FromError(err)
 	if !ok {
 		return err
 	}
-	return &serverError{text: st.Message(), kind: kindOf(st.Message(), st.Code()), err: err}
+	return &serverError{text: cutText(st.Message()), kind: kindOf(st.Message(), st.Code()), err: err}
 }
 
 // fromReason makes an error of the text with which a server cancels a watch:
@@ -84,8 +84,8 @@ func fromReason(reason string) error {
 	if _, desc, ok := strings.Cut(reason, "desc = "); ok {
 		reason = desc
 	}
-	err := errors.New(reason)
-	return &serverError{text: reason, kind: kindOf(reason, codes.Unknown), err: err}
+	err := errors.New(cutText(reason))
+	return &serverError{text: err.Error(), kind: kindOf(reason, codes.Unknown), err: err}
 }
 
 // kindOf finds the error of this package that tells a caller what to do.
@@ -105,6 +105,10 @@ func kindOf(message string, code codes.Code) error {
 		if message == status.Convert(k.is).Message() {
 			return k.kind
 		}
+	}
+	switch {
+	case code == codes.Internal && strings.Contains(message, unreadableMessage) && !strings.Contains(message, tooManyParts):
+		return ErrProtocol
 	}
 	switch code {
 	case codes.PermissionDenied:
@@ -126,8 +130,12 @@ func isUnavailable(err error) bool { return status.Code(unwrapRPC(err)) == codes
 // the server may send. (The same code also says that a server is busy.)
 func isTooLarge(err error) bool {
 	st := status.Convert(unwrapRPC(err))
-	return st.Code() == codes.ResourceExhausted && strings.Contains(st.Message(), "larger than max")
+	return st.Code() == codes.ResourceExhausted && strings.Contains(st.Message(), "larger than max") ||
+		st.Code() == codes.Internal && strings.Contains(st.Message(), tooManyParts)
 }
+
+// unreadableMessage is what gRPC says of a message that is none.
+const unreadableMessage = "failed to unmarshal the received message"
 
 func unwrapRPC(err error) error {
 	var se *serverError
