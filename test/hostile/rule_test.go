@@ -96,9 +96,15 @@ func listRules() []*rule {
 		page("a negative count", nil, func(_ *pb.RangeRequest, a *pb.RangeResponse) { a.Count = -5 }),
 		page("the least count", nil, func(_ *pb.RangeRequest, a *pb.RangeResponse) { a.Count = math.MinInt64 }),
 		page("a huge count", nil, func(_ *pb.RangeRequest, a *pb.RangeResponse) { a.Count = math.MaxInt64 }),
-		page("an entry from the future", breaks(), func(_ *pb.RangeRequest, a *pb.RangeResponse) { each(a, func(kv *mvccpb.KeyValue) { kv.ModRevision = math.MaxInt64 }) }),
-		page("an entry without a revision", breaks(), func(_ *pb.RangeRequest, a *pb.RangeResponse) { each(a, func(kv *mvccpb.KeyValue) { kv.ModRevision = 0 }) }),
-		page("an entry of a negative revision", breaks(), func(_ *pb.RangeRequest, a *pb.RangeResponse) { each(a, func(kv *mvccpb.KeyValue) { kv.ModRevision = -1 }) }),
+		page("an entry from the future", breaks(), func(_ *pb.RangeRequest, a *pb.RangeResponse) {
+			each(a, func(kv *mvccpb.KeyValue) { kv.ModRevision = math.MaxInt64 })
+		}),
+		page("an entry without a revision", breaks(), func(_ *pb.RangeRequest, a *pb.RangeResponse) {
+			each(a, func(kv *mvccpb.KeyValue) { kv.ModRevision = 0 })
+		}),
+		page("an entry of a negative revision", breaks(), func(_ *pb.RangeRequest, a *pb.RangeResponse) {
+			each(a, func(kv *mvccpb.KeyValue) { kv.ModRevision = -1 })
+		}),
 		page("compacted, always", nil, func(*pb.RangeRequest, *pb.RangeResponse) {}).failing(),
 	}
 }
@@ -196,7 +202,9 @@ func configRules() []*rule {
 		}}
 	}
 	return []*rule{
-		config("of another cluster", func(_ *pb.RangeRequest, a *pb.RangeResponse) { each(a, func(kv *mvccpb.KeyValue) { kv.Key = []byte("cilium/cluster-config/other") }) }),
+		config("of another cluster", func(_ *pb.RangeRequest, a *pb.RangeResponse) {
+			each(a, func(kv *mvccpb.KeyValue) { kv.Key = []byte("cilium/cluster-config/other") })
+		}),
 		config("under an empty key", func(_ *pb.RangeRequest, a *pb.RangeResponse) { each(a, func(kv *mvccpb.KeyValue) { kv.Key = nil }) }),
 		config("twice", func(_ *pb.RangeRequest, a *pb.RangeResponse) { a.Kvs = append(a.Kvs, a.Kvs...) }),
 		config("and more, without an end", func(q *pb.RangeRequest, a *pb.RangeResponse) {

@@ -62,16 +62,16 @@ func watchRules() []*rule {
 	revised := func(f func(h, own int64) int64) func(*server, *watched, *pb.WatchResponse) {
 		return event(func(a *pb.WatchResponse, e *mvccpb.Event) { e.Kv.ModRevision = f(a.Header.Revision, e.Kv.ModRevision) })
 	}
-	progress := func(a *pb.WatchResponse) bool {
-		return len(a.Events) == 0 && !a.Created && !a.Canceled
-	}
+	// Nobody needs to ask for progress: it is told.
 	future := func(name string, want []codes.Code, by func(int64) int64) *rule {
-		return answers(name, want, func(s *server, w *watched, a *pb.WatchResponse) []any {
-			if progress(a) {
-				s.spoilt()
-				a.Header.Revision = by(a.Header.Revision)
+		return answers(name, want, func(s *server, _ *watched, a *pb.WatchResponse) []any {
+			if !a.Created {
+				return []any{a}
 			}
-			return []any{a}
+			s.spoilt()
+			progress := copyOf(a)
+			progress.Created, progress.Header.Revision = false, by(a.Header.Revision)
+			return []any{a, progress}
 		})
 	}
 	none := func(name string, kind uint64) *rule {
@@ -116,7 +116,7 @@ func watchRules() []*rule {
 		events("fragments without an end", nil, func(_ *server, _ *watched, a *pb.WatchResponse) { a.Fragment = true }),
 		future("progress from the future", nil, func(r int64) int64 { return r + 1000 }),
 		future("progress from the end of time", another(), func(int64) int64 { return math.MaxInt64 }),
-		future("progress at a negative revision", nil, func(int64) int64 { return -1 }),
+		future("progress at a negative revision", another(), func(int64) int64 { return -1 }),
 		after("created twice", nil, func(_ *server, _ *watched, a *pb.WatchResponse) []any { return []any{a, copyOf(a)} }),
 		after("created without a header", another(), func(_ *server, _ *watched, a *pb.WatchResponse) []any { a.Header = nil; return []any{a} }),
 		after("created by another cluster", another(), func(_ *server, _ *watched, a *pb.WatchResponse) []any { a.Header.ClusterId++; return []any{a} }),

@@ -47,8 +47,8 @@ func must(tb testing.TB, err error) {
 // freshBound is the usual bound of freshness in these tests: what is older is stale.
 const freshBound = 5 * time.Second
 
-// patience is how long anything may take on a busy machine.
-const patience = 60 * time.Second
+// patience is of all waits.
+var patience = flag.Duration("hostile.patience", time.Minute, "how long anything may take on a busy machine")
 
 // world is a mesh that runs as in cmd/mesh-agent, with two honest clusters on real
 // etcds.
@@ -77,6 +77,7 @@ func impatient() kvstore.Options {
 	t := &o.Timings
 	t.Connect, t.Dial, t.Read, t.Page, t.WatchOpen, t.Probe = 5*time.Second, 5*time.Second, 5*time.Second, 5*time.Second, 5*time.Second, 5*time.Second
 	t.ProbeInterval, t.BackoffMax = 300*time.Millisecond, 200*time.Millisecond
+	t.HeartbeatLimit = time.Hour // nobody writes it again
 	return o
 }
 
@@ -88,9 +89,9 @@ func hasty() remotecluster.Timings {
 }
 
 // newWorld runs a mesh with two honest clusters, and waits until they are synced.
-func newWorld(tb testing.TB) *world {
+func newWorld(tb testing.TB, change ...func(*clustermesh.Params)) *world {
 	tb.Helper()
-	w := newMesh(tb)
+	w := newMesh(tb, change...)
 	w.join(w.honestCluster("c1", 1))
 	w.join(w.honestCluster("c2", 2))
 	w.synced()
@@ -99,7 +100,7 @@ func newWorld(tb testing.TB) *world {
 }
 
 // newMesh runs a mesh without clusters.
-func newMesh(tb testing.TB) *world {
+func newMesh(tb testing.TB, change ...func(*clustermesh.Params)) *world {
 	tb.Helper()
 	w := &world{tb: tb, dir: tb.TempDir(), db: statedb.New(), codes: make(map[string]map[codes.Code]string)}
 	n, err := nodes.New(w.db)
@@ -112,11 +113,15 @@ func newMesh(tb testing.TB) *world {
 	must(tb, err)
 	policy, err := disconnect.ParsePolicy(nil)
 	must(tb, err)
-	w.mesh = clustermesh.New(clustermesh.Params{
+	p := clustermesh.Params{
 		Directory: w.dir, Local: own(), SyncTimeout: time.Hour, Policy: &policy, Stand: w.view.Stand,
 		Equip: w.view.Equip(store.NewMetrics()), KVStore: impatient(), Timings: hasty(),
 		Lists: semaphore.NewWeighted(int64(clustermesh.ListsPerCore * runtime.GOMAXPROCS(0))), Log: slog.New(slog.DiscardHandler),
-	})
+	}
+	for _, f := range change {
+		f(&p)
+	}
+	w.mesh = clustermesh.New(p)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- w.mesh.Run(ctx) }()
@@ -139,7 +144,7 @@ func (w *world) honestCluster(name string, id uint32) (*cluster, string) {
 		for k, v := range kvs {
 			ops = append(ops, clientv3.OpPut(k, string(v)))
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), *patience)
 		defer cancel()
 		if _, err := kv.Txn(ctx).Then(ops...).Commit(); err != nil {
 			w.tb.Errorf("writing to %s: %v", name, err)
@@ -186,7 +191,7 @@ func (w *world) status(name string) (remotecluster.Status, bool) {
 // until waits for a condition.
 func (w *world) until(tb testing.TB, what string, ok func() bool) {
 	tb.Helper()
-	limit := time.NewTimer(patience)
+	limit := time.NewTimer(*patience)
 	defer limit.Stop()
 	poll := time.NewTicker(5 * time.Millisecond)
 	defer poll.Stop()
@@ -207,7 +212,7 @@ func (w *world) until(tb testing.TB, what string, ok func() bool) {
 func (w *world) synced() {
 	w.tb.Helper()
 	for _, c := range w.honest {
-		w.until(w.tb, c.name+" to be ready", func() bool { st, _ := w.status(c.name); return st.State == remotecluster.Ready })
+		w.until(w.tb, c.name+" to be ready and fresh", func() bool { st, _ := w.status(c.name); return unwell(st, time.Now()) == "" })
 		w.until(w.tb, c.name+" to equal its etcd", func() bool { return w.equal(c) })
 	}
 }
