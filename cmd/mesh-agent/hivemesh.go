@@ -9,7 +9,6 @@ import (
 	"github.com/cilium/hive/cell"
 	"github.com/cilium/hive/job"
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
@@ -68,8 +67,8 @@ func newMesh(
 }
 
 // listsAtOnce bounds the lists that run at once in this process.
-func listsAtOnce() *semaphore.Weighted {
-	return semaphore.NewWeighted(int64(clustermesh.ListsPerCore * runtime.GOMAXPROCS(0)))
+func listsAtOnce() *store.Turns {
+	return store.NewTurns(clustermesh.ListsPerCore * runtime.GOMAXPROCS(0))
 }
 
 // reportDirectory shows in the health whether the mesh directory can be read.

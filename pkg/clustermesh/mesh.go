@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
@@ -54,7 +53,7 @@ type Params struct {
 	// Stand makes it so: see [View.Stand]. It is needed with a Policy.
 	Stand func(cluster string, to disconnect.State)
 	// Lists bounds how many lists run at once; nil is no bound.
-	Lists *semaphore.Weighted
+	Lists *store.Turns
 	// Timings are those of the controllers; the zero value is the default.
 	Timings remotecluster.Timings
 	// Report is told whether the directory can be read, again and again; nil is

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -40,7 +38,7 @@ type Params struct {
 	// with this mirror's leases.
 	KeepRemoved bool
 	// Lists bounds how many lists run at once; nil is no bound.
-	Lists *semaphore.Weighted
+	Lists *store.Turns
 	// Timings are those of the controllers; the zero value is the default.
 	Timings remotecluster.Timings
 	// Report is told whether the directory can be read; nil is nobody.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -96,7 +95,7 @@ type Params struct {
 	// Connect opens a session, or joins one that others have. Each call that
 	// opens one tries the next endpoint.
 	Connect func(ctx context.Context, cfg *kvstore.Config) (Client, error)
-	Lists   *semaphore.Weighted // shared by all clusters; nil is no bound
+	Lists   *store.Turns // shared by all clusters; nil is no bound
 	Timings Timings
 	// CacheTTL is how long the cluster's service backends are used without
 	// contact; 0 is for ever.

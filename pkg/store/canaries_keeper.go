@@ -58,6 +58,7 @@ func (c *Canaries) apply(b kvstore.Batch) {
 func (c *Canaries) listed() {}
 
 func (c *Canaries) follows(bool) {}
+func (c *Canaries) lacks() bool  { return false }
 
 // proof is none: there are few canaries, and a list is no trouble.
 func (c *Canaries) proof() (proof, bool) { return proof{}, false }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+	"golang.org/x/time/rate"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -30,6 +31,13 @@ type follower struct {
 	state followState
 }
 
+// lacksAgain is after how long a list is made again when keys were not taken for
+// want of room.
+const lacksAgain = 5 * time.Minute
+
+// ErrListTooLong ends a list that takes longer than [Limits].List.
+var ErrListTooLong = errors.New("the list takes longer than it may")
+
 // keeper keeps what a follower learns. The run of the follower calls it, one
 // method at a time.
 type keeper interface {
@@ -44,6 +52,9 @@ type keeper interface {
 	listed()
 	// follows tells whether a stream is open, after all that the keeper has.
 	follows(now bool)
+	// lacks tells whether there are keys that the keeper did not take for want of
+	// room, so that a later list may bring what a stream does not.
+	lacks() bool
 	// proof says what to ask a server to learn whether its history is the one
 	// that was followed; not ok: nothing proves it. agrees tells
 	// whether the answer is the right one.
@@ -78,7 +89,7 @@ func (f *follower) run(ctx context.Context, k keeper, s Session) error {
 		case errors.Is(err, errAgain):
 			f.pos = kvstore.Position{}
 			continue
-		case errors.Is(err, kvstore.ErrServerChanged), errors.Is(err, kvstore.ErrClosed):
+		case errors.Is(err, kvstore.ErrServerChanged), errors.Is(err, kvstore.ErrProtocol), errors.Is(err, kvstore.ErrClosed):
 			return fmt.Errorf("following %s: %w", s.Prefix, err)
 		case errors.Is(err, kvstore.ErrCompacted):
 			f.log.Debug("Compacted beyond what is known, listing again", "prefix", s.Prefix)
@@ -119,10 +130,13 @@ func (f *follower) attempt(ctx context.Context, k keeper, s Session, pause backo
 	if resumable {
 		f.log.Debug("Resumed", "prefix", s.Prefix, "revision", f.pos.Revision)
 	}
-	if f.again > 0 {
-		defer time.AfterFunc(f.again, func() { end(errAgain) }).Stop()
-	}
+	again := relist{end: func() { end(errAgain) }}
+	defer again.stop()
+	again.after(f.again)
 	for {
+		if k.lacks() {
+			again.after(lacksAgain)
+		}
 		batch, err := stream.Recv()
 		if errors.Is(context.Cause(ctx), errAgain) {
 			return errAgain
@@ -131,12 +145,67 @@ func (f *follower) attempt(ctx context.Context, k keeper, s Session, pause backo
 			return err
 		}
 		pause.Reset()
-		k.apply(batch)
-		if !batch.Partial {
-			f.pos = batch.At
+		if err := f.take(ctx, k, s, batch); err != nil {
+			return err
 		}
-		f.state.advance(f.pos, len(batch.Events) > 0)
 	}
+}
+
+// relist ends a stream after a while, once.
+type relist struct {
+	end   func()
+	timer *time.Timer
+}
+
+// after sets the time, unless there is one; 0 is never.
+func (r *relist) after(d time.Duration) {
+	if r.timer == nil && d > 0 {
+		r.timer = time.AfterFunc(d, r.end)
+	}
+}
+
+func (r *relist) stop() {
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+}
+
+// take gives a batch to the keeper, at the pace that the cluster may have and when
+// it is its turn.
+func (f *follower) take(ctx context.Context, k keeper, s Session, batch kvstore.Batch) error {
+	if n := len(batch.Events); n > 0 {
+		if err := f.pace(ctx, s.Limits.Events, n); err != nil {
+			return err
+		}
+		if s.Batches != nil {
+			if err := s.Batches.Take(ctx, s.Expect.Cluster); err != nil {
+				return err
+			}
+			defer s.Batches.Give(s.Expect.Cluster)
+		}
+	}
+	k.apply(batch)
+	if !batch.Partial {
+		f.pos = batch.At
+	}
+	f.state.advance(f.pos, len(batch.Events) > 0)
+	return nil
+}
+
+// pace waits until so many events may be taken.
+func (f *follower) pace(ctx context.Context, limit *rate.Limiter, n int) error {
+	for limit != nil && n > 0 {
+		some := min(n, max(limit.Burst(), 1))
+		if !limit.AllowN(time.Now(), some) {
+			f.state.paced()
+			if err := limit.WaitN(ctx, some); err != nil {
+				return err
+			}
+			f.state.paced()
+		}
+		n -= some
+	}
+	return nil
 }
 
 // proofKeys is how many keys must agree before a stream is resumed.
@@ -187,7 +256,7 @@ func (f *follower) resumable(ctx context.Context, k keeper, s Session) (bool, er
 // list reads the whole prefix at one revision, and sweeps what it did not have
 // when it was complete.
 func (f *follower) list(ctx context.Context, k keeper, s Session) error {
-	turn, err := takeTurn(ctx, s.Lists)
+	turn, err := takeTurn(ctx, s.Lists, s.Expect.Cluster)
 	if err != nil {
 		return err
 	}
@@ -199,14 +268,25 @@ func (f *follower) list(ctx context.Context, k keeper, s Session) error {
 	f.state.listing(true)
 	defer f.state.listing(false)
 	k.begin()
+	spent := stopwatch{since: start}
 	turn.wait()
 	at, err := s.Client.List(ctx, s.Prefix, func(p kvstore.Page) error {
+		spent.stop()
 		if err := turn.resume(ctx); err != nil {
 			return err
 		}
-		defer turn.wait()
+		spent.start()
 		k.page(p)
 		f.state.read(len(p.Items), p.Left)
+		spent.stop()
+		if limit := s.Limits.List; limit > 0 && spent.total > limit && p.Left > 0 {
+			return fmt.Errorf("%w: %d keys in %s, and %d are left", ErrListTooLong, f.state.readSoFar(), limit, p.Left)
+		}
+		if err := turn.yield(ctx); err != nil {
+			return err
+		}
+		spent.start()
+		turn.wait()
 		return ctx.Err()
 	})
 	if err != nil {
@@ -219,6 +299,15 @@ func (f *follower) list(ctx context.Context, k keeper, s Session) error {
 	f.log.Debug("Listed", "prefix", s.Prefix, "revision", at.Revision, "took", time.Since(start))
 	return nil
 }
+
+// stopwatch adds up times.
+type stopwatch struct {
+	since time.Time
+	total time.Duration
+}
+
+func (w *stopwatch) start() { w.since = time.Now() }
+func (w *stopwatch) stop()  { w.total += time.Since(w.since) }
 
 // nameOf is the key without its prefix; for a watch of one whole key it is the
 // last element of that key.

@@ -13,12 +13,13 @@ type record[T any] struct {
 	name string
 	rev  int64  // mod revision of the value seen last
 	hash uint64 // of the value in force
+	size uint32 // bytes of the name and of the value seen last; a Set's alone
 	obj  T      // what else there is: in a Set the value in force, nil when there is none
 }
 
 // blockSize is how many records are allocated at once: with the allocator's own
 // 8 bytes those of a Set take 2,048, which is a size that it has.
-const blockSize = 51
+const blockSize = 42
 
 // place is where a record is, as long as it exists.
 type place uint32

@@ -18,6 +18,7 @@ type Decode[T any] func(name string, value []byte) (*T, error)
 // rejection is what is known of a value that is refused.
 type rejection struct {
 	reason wire.Reason
+	over   Over // for ReasonBudget
 	hash   uint64
 }
 
@@ -33,6 +34,10 @@ type Set[T any] struct {
 	examples map[string]string    // why, in words, for some of the rejected names
 	inForce  int                  // records with an object
 	listing  bool                 // between Begin and Done
+	limits   Limits
+	size     int64   // of all records
+	left     leftOut // keys that are refused without a record, as of the last list
+	leaving  leftOut // likewise, of the list under way
 }
 
 // NewSet returns an empty set.
@@ -44,6 +49,8 @@ func NewSet[T any]() *Set[T] {
 		rejected: make(map[string]rejection),
 		reasons:  make(map[wire.Reason]int),
 		examples: make(map[string]string),
+		left:     newLeftOut(),
+		leaving:  newLeftOut(),
 	}
 }
 
@@ -52,6 +59,7 @@ func NewSet[T any]() *Set[T] {
 func (s *Set[T]) Begin() {
 	s.records.forgetSeen()
 	s.listing = true
+	s.leaving = newLeftOut()
 }
 
 // Upsert takes the value of a key, from a list or from an event. It decodes
@@ -64,6 +72,10 @@ func (s *Set[T]) Upsert(name, value []byte, rev int64, decode Decode[T]) (ch Cha
 	p, known := s.records.find(name)
 	hash := maphash.Bytes(s.seed, value)
 	if !known {
+		if err := s.admit(name, value); err != nil {
+			s.leaveOut(err)
+			return ch, false, err
+		}
 		p = s.records.add(string(name))
 	} else if r := s.records.at(p); !s.listing && rev <= r.rev {
 		return ch, false, nil
@@ -79,9 +91,9 @@ func (s *Set[T]) Upsert(name, value []byte, rev int64, decode Decode[T]) (ch Cha
 		s.accept(r.name) // back to the value in force after one that was refused
 		return ch, false, nil
 	}
-	obj, err := decode(r.name, value)
+	obj, err := s.decode(r, value, decode)
 	if err != nil {
-		s.reject(r.name, rejection{reasonOf(err), hash}, err)
+		s.refuse(p, rejection{reason: reasonOf(err), over: overOf(err), hash: hash}, err)
 		return ch, false, err
 	}
 	s.accept(r.name)
@@ -96,7 +108,7 @@ func (s *Set[T]) Upsert(name, value []byte, rev int64, decode Decode[T]) (ch Cha
 // knownValue tells whether the key had this value when it was seen last.
 func (s *Set[T]) knownValue(r *record[*T], hash uint64) bool {
 	if refused, bad := s.rejected[r.name]; bad {
-		return refused.hash == hash
+		return refused.hash == hash && refused.over == 0 // there may be room now
 	}
 	return r.obj != nil && r.hash == hash
 }
@@ -113,6 +125,7 @@ func (s *Set[T]) Delete(name []byte, rev int64) (ch Change[T], ok bool) {
 
 func (s *Set[T]) forget(p place) (ch Change[T], ok bool) {
 	r := *s.records.at(p)
+	s.size -= int64(r.size)
 	s.records.remove(p)
 	s.accept(r.name)
 	if r.obj == nil {
@@ -128,6 +141,7 @@ func (s *Set[T]) forget(p place) (ch Change[T], ok bool) {
 func (s *Set[T]) Done() iter.Seq[Change[T]] {
 	return func(yield func(Change[T]) bool) {
 		s.listing = false
+		s.left = s.leaving
 		for p := range s.records.all() {
 			ch, ok := s.sweep(p)
 			if ok && !yield(ch) {
@@ -163,22 +177,32 @@ func (s *Set[T]) Drain() iter.Seq[Change[T]] {
 			}
 		}
 		s.records = newRecords[*T](s.seed)
+		s.left, s.leaving = newLeftOut(), newLeftOut()
 	}
 }
 
 // Len is the number of objects in force.
 func (s *Set[T]) Len() int { return s.inForce }
 
-// Rejected is the number of keys whose present value is refused.
-func (s *Set[T]) Rejected() int { return len(s.rejected) }
+// Rejected is the number of keys whose present value is refused. Of those that are
+// refused without being remembered it is the number in the last list, and since.
+func (s *Set[T]) Rejected() int { return len(s.rejected) + s.leftOut().n }
 
 // Rejections counts the refused keys by reason. It is nil when there are none.
 func (s *Set[T]) Rejections() map[wire.Reason]int {
-	if len(s.reasons) == 0 {
+	all := maps.Clone(s.reasons)
+	for reason, n := range s.leftOut().reasons {
+		all[reason] += n
+	}
+	if len(all) == 0 {
 		return nil
 	}
-	return maps.Clone(s.reasons)
+	return all
 }
+
+// Doubt makes every value new: each is decoded again, and is a change, when the next
+// list brings it. It is for who cannot tell whether all changes were applied.
+func (s *Set[T]) Doubt() { s.seed = maphash.MakeSeed() }
 
 // Example returns a key whose present value is refused, and why; nothing when
 // there is none, or none of those left is known in words.
@@ -195,6 +219,8 @@ func (s *Set[T]) reject(name string, r rejection, err error) {
 	s.accept(name)
 	s.rejected[name] = r
 	s.reasons[r.reason]++
+	s.leaving.over |= r.over
+	s.left.over |= r.over
 	if len(s.examples) < maxExamples {
 		s.examples[name] = err.Error()
 	}

@@ -43,6 +43,10 @@ type Status struct {
 	Rejections      map[wire.Reason]int
 	// Example is one of the refused keys; its zero value is none.
 	Example Refusal
+	// Over says which limits of keys are exceeded; Paced is when events last had to
+	// wait because there were more than the cluster may send, zero when they never had.
+	Over  Over
+	Paced time.Time
 	// AsOf: the entries are known to equal the kvstore's as of this time; zero
 	// when they never were (kvstore.md, Freshness).
 	AsOf time.Time
@@ -269,15 +273,29 @@ func (s *followState) broken(err error) {
 
 // counts notes the numbers; refused gives the rest, when there is any. It tells
 // whether another number of keys is refused than before.
-func (s *followState) counts(n, rejected int, refused func() (map[wire.Reason]int, Refusal)) bool {
+func (s *followState) counts(n, rejected int, over Over, refused func() (map[wire.Reason]int, Refusal)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	changed := rejected != s.status.Rejected
 	if rejected > 0 || s.status.Rejected > 0 {
 		s.status.Rejections, s.status.Example = refused()
 	}
-	s.status.Count, s.status.Rejected = n, rejected
+	s.status.Count, s.status.Rejected, s.status.Over = n, rejected, over
 	return changed
+}
+
+// paced notes that events wait, and that they have waited.
+func (s *followState) paced() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status.Paced = time.Now()
+}
+
+// readSoFar is how many keys the list under way has brought.
+func (s *followState) readSoFar() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.status.Read
 }
 
 func (s *followState) reset() {

@@ -38,6 +38,9 @@ func (s *Sync) apply(b kvstore.Batch) {
 
 func (s *Sync) follows(now bool) { s.do(func(l *ledger) { l.follow(now) }) }
 
+// lacks: what is ours has no limits.
+func (s *Sync) lacks() bool { return false }
+
 // leasesEnded looks again at which leases are ours.
 func (s *Sync) leasesEnded() { s.do(func(l *ledger) { l.leasesEnded(s.owns) }) }
 

@@ -4,53 +4,82 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"golang.org/x/sync/semaphore"
 )
 
-// turnPatience is how long a list may keep its turn while it waits for a page.
-const turnPatience = time.Second
+// How long a list may keep its turn while it waits for a page: a second, and less
+// for one that has waited in vain before.
+const (
+	turnPatience    = time.Second
+	turnPatienceMin = 10 * time.Millisecond
+)
 
-// turn is a place among the lists that may run at once. They are bounded to
-// bound the pages in memory and the work at hand; a list that merely waits for
-// a server that does not answer does neither, and gives its place to others.
+// turn is a list's place among those that may run at once. They are bounded to
+// bound the pages in memory and the work at hand. A list that merely waits for a
+// server that does not answer does neither, and gives its place to others; one that
+// has handled a page lets others go first.
 type turn struct {
-	of *semaphore.Weighted // nil: no bound
+	of      *Turns // nil: no bound
+	cluster string
 
-	mu      sync.Mutex
-	held    bool
-	waiting *time.Timer // gives the place up; nil before the first wait
+	mu       sync.Mutex
+	held     bool
+	patience time.Duration
+	waits    int         // how many waits have begun or ended: odd during one
+	waiting  *time.Timer // gives the place up when it fires during the wait that set it
 }
 
 // takeTurn waits for a place.
-func takeTurn(ctx context.Context, of *semaphore.Weighted) (*turn, error) {
-	t := &turn{of: of}
+func takeTurn(ctx context.Context, of *Turns, cluster string) (*turn, error) {
+	t := &turn{of: of, cluster: cluster, patience: turnPatience}
 	return t, t.resume(ctx)
 }
 
-// resume is called when there is work to do; it waits for a place when that
-// was given up.
+// resume is called when there is work to do. It waits for a place when that was
+// given up meanwhile.
 func (t *turn) resume(ctx context.Context) error {
 	if t.of == nil {
 		return nil
 	}
-	t.mu.Lock()
-	held := t.held
-	if t.waiting != nil && !t.waiting.Stop() {
-		held = false // it is given up, or about to be
-	}
-	t.mu.Unlock()
-	if held {
+	if t.stopWaiting() {
 		return nil
 	}
-	t.giveUp()
-	if err := t.of.Acquire(ctx, 1); err != nil {
+	if err := t.of.Take(ctx, t.cluster); err != nil {
 		return err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.held = true
 	return nil
+}
+
+// stopWaiting tells whether the place is still held.
+func (t *turn) stopWaiting() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.endWait() && t.held {
+		t.patience = min(2*t.patience, turnPatience)
+	}
+	return t.held
+}
+
+// endWait ends a wait, and tells whether there was one; mu is held. A timer that has
+// fired already must not end a turn that is taken later.
+func (t *turn) endWait() bool {
+	if t.waits%2 == 0 {
+		return false
+	}
+	t.waits++
+	t.waiting.Stop()
+	return true
+}
+
+// yield is called between two pages: others who wait go first.
+func (t *turn) yield(ctx context.Context) error {
+	if t.of == nil || !t.of.Wanted(t.cluster) {
+		return nil
+	}
+	t.giveUp()
+	return t.resume(ctx)
 }
 
 // wait is called when the list begins to wait for the server.
@@ -60,16 +89,34 @@ func (t *turn) wait() {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.waiting = time.AfterFunc(turnPatience, t.giveUp)
+	t.waits++
+	during := t.waits
+	t.waiting = time.AfterFunc(t.patience, func() { t.ranOut(during) })
+}
+
+// ranOut gives the place up, unless the wait has ended.
+func (t *turn) ranOut(during int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.waits != during {
+		return
+	}
+	t.patience = max(t.patience/2, turnPatienceMin)
+	t.release()
 }
 
 // giveUp gives the place back, if it is held.
 func (t *turn) giveUp() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.release()
+}
+
+// release is giveUp; mu is held.
+func (t *turn) release() {
 	if t.held {
 		t.held = false
-		t.of.Release(1)
+		t.of.Give(t.cluster)
 	}
 }
 
@@ -79,9 +126,7 @@ func (t *turn) end() {
 		return
 	}
 	t.mu.Lock()
-	if t.waiting != nil {
-		t.waiting.Stop()
-	}
-	t.mu.Unlock()
-	t.giveUp()
+	defer t.mu.Unlock()
+	t.endWait()
+	t.release()
 }

@@ -2,27 +2,40 @@ package store
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"golang.org/x/sync/semaphore"
 )
+
+func take(t *testing.T, of *Turns, cluster string) *turn {
+	t.Helper()
+	turn, err := takeTurn(t.Context(), of, cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return turn
+}
+
+// free tells whether another cluster would get a place at once.
+func free(of *Turns) bool {
+	if w := of.ask("probe"); w != nil {
+		of.leave("probe", w)
+		return false
+	}
+	of.Give("probe")
+	return true
+}
 
 func TestAListThatWaitsGivesItsPlaceToOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		of := semaphore.NewWeighted(1)
-		stuck, err := takeTurn(t.Context(), of)
-		if err != nil {
-			t.Fatal(err)
-		}
+		of := NewTurns(1)
+		stuck := take(t, of, "stuck")
 		stuck.wait() // for a server that does not answer
 		began := time.Now()
-		other, err := takeTurn(t.Context(), of)
-		if err != nil {
-			t.Fatal(err)
-		}
+		other := take(t, of, "other")
 		if took := time.Since(began); took != turnPatience {
 			t.Errorf("the other list waited %s, want %s", took, turnPatience)
 		}
@@ -36,8 +49,16 @@ func TestAListThatWaitsGivesItsPlaceToOthers(t *testing.T) {
 		if err := stuck.resume(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		// Who lets others wait has less patience the next time.
+		stuck.wait()
+		began = time.Now()
+		other = take(t, of, "other")
+		if took := time.Since(began); took != turnPatience/2 {
+			t.Errorf("the second time the other list waited %s, want %s", took, turnPatience/2)
+		}
+		other.end()
 		stuck.end()
-		if !of.TryAcquire(1) {
+		if !free(of) {
 			t.Error("a place was not given back")
 		}
 	})
@@ -46,29 +67,136 @@ func TestAListThatWaitsGivesItsPlaceToOthers(t *testing.T) {
 func TestAListThatIsQuickKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		of := semaphore.NewWeighted(1)
-		quick, err := takeTurn(t.Context(), of)
-		if err != nil {
-			t.Fatal(err)
-		}
+		of := NewTurns(1)
+		quick := take(t, of, "quick")
 		for range 10 {
 			quick.wait()
 			<-time.After(turnPatience / 2)
-			if of.TryAcquire(1) {
+			if free(of) {
 				t.Fatal("the place was free in the middle of a list")
 			}
 			if err := quick.resume(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			<-time.After(10 * turnPatience) // work takes as long as it takes
-			if of.TryAcquire(1) {
+			if free(of) {
 				t.Fatal("the place was free in the middle of a page")
+			}
+			if err := quick.yield(t.Context()); err != nil {
+				t.Fatal(err)
 			}
 		}
 		quick.end()
 		quick.end()
-		if !of.TryAcquire(1) {
+		if !free(of) {
 			t.Error("the place was not given back")
+		}
+	})
+}
+
+// TestATimerThatFiredEndsNoLaterTurn: whatever the order in which the timer, the
+// answer and another list come.
+func TestATimerThatFiredEndsNoLaterTurn(t *testing.T) {
+	t.Parallel()
+	of := NewTurns(1)
+	l := take(t, of, "a")
+	l.wait()
+	during := l.waits
+	if err := l.resume(t.Context()); err != nil { // the answer has come first
+		t.Fatal(err)
+	}
+	l.ranOut(during)
+	if free(of) {
+		t.Error("a timer of a wait that is over gave the place away")
+	}
+	l.wait()
+	l.ranOut(during)
+	if free(of) {
+		t.Error("a timer of an earlier wait gave the place away")
+	}
+	l.end()
+}
+
+// TestListsTakeTurnsPageByPage: a cluster that never comes to an end, with many
+// lists, holds up the others by a page each time.
+func TestListsTakeTurnsPageByPage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		of := NewTurns(2)
+		ctx, cancel := context.WithCancel(t.Context())
+		for i := range 3 {
+			for range 6 { // the lists of an endless cluster
+				go func() {
+					l, err := takeTurn(ctx, of, fmt.Sprint("endless", i))
+					for err == nil && ctx.Err() == nil {
+						l.wait()
+						<-time.After(600 * time.Millisecond) // until there is a page
+						if err = l.resume(ctx); err == nil {
+							err = l.yield(ctx)
+						}
+					}
+					l.end()
+				}()
+			}
+		}
+		began := time.Now()
+		l := take(t, of, "honest")
+		for range 20 { // pages
+			l.wait()
+			<-time.After(time.Millisecond)
+			if err := l.resume(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := l.yield(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l.end()
+		// Before each page at most the three others have a turn of a page, two at once.
+		if took := time.Since(began); took > 21*2*600*time.Millisecond {
+			t.Errorf("20 pages took %s", took)
+		}
+		cancel()
+		<-time.After(time.Second)
+	})
+}
+
+func TestAClusterHasOneTurnAtATime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		of := NewTurns(3)
+		var got []string
+		ask := func(cluster string) {
+			go func() {
+				if of.Take(t.Context(), cluster) == nil {
+					got = append(got, cluster)
+				}
+			}()
+			synctest.Wait()
+		}
+		for _, cluster := range strings.Fields("a a a b b c d") {
+			ask(cluster)
+		}
+		for _, cluster := range strings.Fields("a b c a d b a") {
+			of.Give(cluster)
+			synctest.Wait()
+		}
+		if order := strings.Join(got, " "); order != "a b c a b d a" {
+			t.Errorf("turns were given to %s", order)
+		}
+		if of.free != 3 || len(of.busy) != 0 || len(of.lines) != 0 {
+			t.Errorf("left: %d free, %v busy, %d waiting", of.free, of.busy, len(of.lines))
+		}
+		// Who gives up waiting leaves no trace.
+		_ = of.Take(t.Context(), "a")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := of.Take(ctx, "a"); err == nil {
+			t.Error("a second place for a cluster")
+		}
+		of.Give("a")
+		if of.free != 3 || len(of.lines) != 0 {
+			t.Errorf("left: %d free, %d waiting", of.free, len(of.lines))
 		}
 	})
 }

@@ -2,12 +2,12 @@ package store
 
 import (
 	"context"
+	"iter"
 	"log/slog"
 	"strings"
 	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -38,8 +38,12 @@ type Session struct {
 	Prefix string
 	// Expect is what the entries must agree with.
 	Expect wire.Expect
-	// Lists bounds how many lists run at once in this process; nil is no bound.
-	Lists *semaphore.Weighted
+	// Limits is what the keys may cost.
+	Limits Limits
+	// Lists bounds how many lists run at once in this process, Batches how many
+	// batches of events are applied at once; each cluster, by Expect.Cluster, has its
+	// turn. nil is no bound.
+	Lists, Batches *Turns
 }
 
 // Watch feeds a Set from a kvstore, session after session.
@@ -80,10 +84,31 @@ func (w *Watch[T]) Run(ctx context.Context, s Session) error {
 	w.run.Lock()
 	defer w.run.Unlock()
 	w.decode = w.kind.Decode(s.Expect)
+	w.limit(s)
+	certain := false
+	defer func() {
+		if !certain { // a panic: what is known and what was applied may differ
+			w.doubt()
+		}
+	}()
+	err := w.follower.run(ctx, w, s)
+	certain = true
+	return err
+}
+
+func (w *Watch[T]) limit(s Session) {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.below = s.Prefix
-	w.mu.Unlock()
-	return w.follower.run(ctx, w, s)
+	w.set.Limit(s.Limits)
+}
+
+// doubt has the next Run list everything and apply it anew.
+func (w *Watch[T]) doubt() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.set.Doubt()
+	w.pos = kvstore.Position{}
 }
 
 func (w *Watch[T]) begin() {
@@ -93,13 +118,17 @@ func (w *Watch[T]) begin() {
 }
 
 func (w *Watch[T]) page(p kvstore.Page) {
+	w.commit(w.takePage(p))
+}
+
+func (w *Watch[T]) takePage(p kvstore.Page) []Change[T] {
 	changes := make([]Change[T], 0, len(p.Items))
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	for i := range p.Items {
 		changes = w.upsert(changes, &p.Items[i])
 	}
-	w.mu.Unlock()
-	w.commit(changes)
+	return changes
 }
 
 func (w *Watch[T]) done(kvstore.Position) { w.sweep(w.set.Done()) }
@@ -130,22 +159,34 @@ func (w *Watch[T]) agrees(p proof, past kvstore.Past) bool {
 
 func (w *Watch[T]) follows(bool) {}
 
+func (w *Watch[T]) lacks() bool { return w.set.Lacks() }
+
 // sweepBatch bounds how many deletions are applied at once.
 const sweepBatch = 5000
 
-func (w *Watch[T]) sweep(deletions func(func(Change[T]) bool)) {
-	batch := make([]Change[T], 0, 64)
-	w.mu.Lock()
-	for ch := range deletions {
-		if batch = append(batch, ch); len(batch) == sweepBatch {
-			w.mu.Unlock() // who is told may take long
-			w.commit(batch)
-			batch = batch[:0]
-			w.mu.Lock()
+func (w *Watch[T]) sweep(deletions iter.Seq[Change[T]]) {
+	next, stop := iter.Pull(deletions)
+	defer stop()
+	for batch := w.some(next); ; batch = w.some(next) {
+		w.commit(batch) // without the lock: who is told may take long
+		if len(batch) < sweepBatch {
+			return
 		}
 	}
-	w.mu.Unlock()
-	w.commit(batch)
+}
+
+// some takes the next deletions off the iteration.
+func (w *Watch[T]) some(next func() (Change[T], bool)) (batch []Change[T]) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for len(batch) < sweepBatch {
+		ch, more := next()
+		if !more {
+			break
+		}
+		batch = append(batch, ch)
+	}
+	return batch
 }
 
 func (w *Watch[T]) apply(b kvstore.Batch) {
@@ -176,7 +217,8 @@ func (w *Watch[T]) upsert(to []Change[T], kv *kvstore.KeyValue) []Change[T] {
 	ch, ok, err := w.set.Upsert(nameOf(kv.Key, w.prefix), kv.Value, kv.ModRevision, w.decode)
 	if err != nil {
 		level := slog.LevelDebug
-		if w.warnings.Allow() {
+		// What is over the budget is told of the cluster, not of each key.
+		if reasonOf(err) != wire.ReasonBudget && w.warnings.Allow() {
 			level = slog.LevelWarn
 		}
 		w.log.Log(context.Background(), level, "Refused an entry; a value before it stays in force",
@@ -192,7 +234,7 @@ func (w *Watch[T]) commit(changes []Change[T]) {
 	if len(changes) > 0 {
 		w.kind.Apply(changes)
 	}
-	if w.state.counts(w.set.Len(), w.set.Rejected(), w.refused) && w.kind.Refused != nil {
+	if w.state.counts(w.set.Len(), w.set.Rejected(), w.set.Over(), w.refused) && w.kind.Refused != nil {
 		w.kind.Refused()
 	}
 }

@@ -32,13 +32,15 @@ const (
 	ReasonAddress Reason = "address"
 	// ReasonValue: a field has none of the values that it may have.
 	ReasonValue Reason = "value"
+	// ReasonBudget: the entry is beyond what its cluster may have here (pkg/budget).
+	ReasonBudget Reason = "budget"
 )
 
 // Reasons returns every reason.
 func Reasons() []Reason {
 	return []Reason{
 		ReasonMalformed, ReasonMissing, ReasonKey, ReasonCluster, ReasonClusterID,
-		ReasonRange, ReasonLabels, ReasonAddress, ReasonValue,
+		ReasonRange, ReasonLabels, ReasonAddress, ReasonValue, ReasonBudget,
 	}
 }
 

@@ -1,0 +1,26 @@
+package guard
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestRun(t *testing.T) {
+	t.Parallel()
+	own := errors.New("own")
+	if err := Run(func() error { return own }); !errors.Is(err, own) {
+		t.Errorf("an error became %v", err)
+	}
+	if err := Func(func() error { return nil })(); err != nil {
+		t.Errorf("nil became %v", err)
+	}
+	err := Run(func() error { var m map[string]int; m["x"]++; return nil })
+	p, ok := errors.AsType[*Panic](err)
+	if !ok || !strings.Contains(p.Stack, "guard_test.go") || !strings.Contains(err.Error(), "nil map") {
+		t.Errorf("a panic became %#v", err)
+	}
+	if err := Run(func() error { panic(strings.Repeat("x", 1<<20)) }); len(err.Error()) > 1024 {
+		t.Errorf("a text of %d bytes", len(err.Error()))
+	}
+}

@@ -1,0 +1,174 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/mesh-agent/mesh-agent/pkg/budget"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Limits is what the keys below one prefix may cost (pkg/budget). In each field the
+// zero value is no bound.
+type Limits struct {
+	budget.Share               // keys and bytes
+	Value        int64         // bytes of a value
+	List         time.Duration // that a list may take, without the time in which it waits for others
+	Events       *rate.Limiter // of the events of all resources of a cluster
+}
+
+// LimitsOf returns the limits of one resource of a cluster with this budget. The
+// events of all resources share a limiter.
+func LimitsOf(b budget.Budget, r wire.Resource, events *rate.Limiter) Limits {
+	return Limits{Share: b.Share(r), Value: b.Value, List: b.List, Events: events}
+}
+
+// Over says which limits of keys were exceeded; zero for none.
+type Over uint8
+
+// The limits.
+const (
+	OverKeys Over = 1 << iota
+	OverBytes
+	OverValue
+)
+
+// Names are the settings that say how much there may be, as pkg/budget names them.
+func (o Over) Names() []string {
+	var names []string
+	for i, name := range []string{"keys", "bytes", "value"} {
+		if o&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// String lists them.
+func (o Over) String() string { return strings.Join(o.Names(), ", ") }
+
+// overError is why a key is beyond the limits.
+type overError struct {
+	over Over
+	text string
+}
+
+func (e *overError) Error() string { return e.text }
+
+func overBudget(over Over, format string, args ...any) error {
+	return &wire.RejectError{Reason: wire.ReasonBudget, Err: &overError{over, fmt.Sprintf(format, args...)}}
+}
+
+// overOf tells which limit an error is about; zero for none.
+func overOf(err error) Over {
+	if e, is := errors.AsType[*overError](err); is {
+		return e.over
+	}
+	return 0
+}
+
+// maxName is how long the name of a key may be, several times what Kubernetes
+// allows for a namespace and a name.
+const maxName = 1024
+
+// admit tells whether a key that is not known yet may get a record.
+func (s *Set[T]) admit(name, value []byte) error {
+	l := s.limits
+	if len(name) > maxName {
+		return &wire.RejectError{Reason: wire.ReasonKey, Err: fmt.Errorf("the name has %d bytes, there may be %d", len(name), maxName)}
+	}
+	switch {
+	case l.Keys > 0 && s.records.n >= l.Keys:
+		return overBudget(OverKeys, "there are %d keys already", s.records.n)
+	case l.Bytes > 0 && s.size+int64(len(name)+len(value)) > l.Bytes:
+		return overBudget(OverBytes, "%d bytes more than the %d that there are", len(name)+len(value), s.size)
+	}
+	return nil
+}
+
+// decode decodes a value that fits into the limits, and counts it.
+func (s *Set[T]) decode(r *record[*T], value []byte, decode Decode[T]) (*T, error) {
+	size, l := uint32(len(r.name)+len(value)), s.limits
+	grows := s.size + int64(size) - int64(r.size)
+	switch {
+	case l.Value > 0 && int64(len(value)) > l.Value:
+		return nil, overBudget(OverValue, "the value has %d bytes, there may be %d", len(value), l.Value)
+	case l.Bytes > 0 && grows > l.Bytes && size > r.size:
+		return nil, overBudget(OverBytes, "with it there would be %d bytes, there may be %d", grows, l.Bytes)
+	}
+	s.size, r.size = grows, size
+	return decode(r.name, value)
+}
+
+// Refused keys are remembered, so that an equal value is not decoded again and a
+// deletion can be told, up to a bound: they are worth nothing.
+const (
+	minRefused     = 1024
+	refusedPerKeys = 32 // one for so many keys that there may be
+	maxRefused     = 1 << 16
+)
+
+func (s *Set[T]) mayRemember() bool {
+	most := maxRefused
+	if s.limits.Keys > 0 {
+		most = max(minRefused, s.limits.Keys/refusedPerKeys)
+	}
+	return s.records.n-s.inForce <= most
+}
+
+// refuse notes that the value of a key is refused. A key without a value in force
+// is not remembered when there are too many of its kind.
+func (s *Set[T]) refuse(p place, r rejection, err error) {
+	rec := s.records.at(p)
+	if rec.obj != nil || s.mayRemember() {
+		s.reject(rec.name, r, err)
+		return
+	}
+	s.forget(p)
+	s.leaveOut(err)
+}
+
+// leftOut counts keys that are refused and not remembered.
+type leftOut struct {
+	n       int
+	reasons map[wire.Reason]int
+	over    Over // of these, and of those that are remembered
+}
+
+func newLeftOut() leftOut { return leftOut{reasons: make(map[wire.Reason]int)} }
+
+// leaveOut counts one.
+func (s *Set[T]) leaveOut(err error) {
+	to := &s.left
+	if s.listing {
+		to = &s.leaving
+	}
+	to.n++
+	to.reasons[reasonOf(err)]++
+	to.over |= overOf(err)
+}
+
+// leftOut is what is known at this moment: the larger one of the list under way and
+// the last complete one.
+func (s *Set[T]) leftOut() *leftOut {
+	if s.listing && s.leaving.n > s.left.n {
+		return &s.leaving
+	}
+	return &s.left
+}
+
+// Over says which limits are exceeded, as of the last list and since.
+func (s *Set[T]) Over() Over { return s.leftOut().over }
+
+// Lacks tells whether a list may bring more than there is: there was no room for
+// something, and deletions may have made some since.
+func (s *Set[T]) Lacks() bool {
+	return s.leftOut().n > 0 || s.Over()&(OverKeys|OverBytes) != 0
+}
+
+// Limit sets what the keys may cost, from the next one on.
+func (s *Set[T]) Limit(l Limits) { s.limits = l }
