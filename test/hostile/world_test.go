@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/cilium/statedb"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
@@ -116,7 +114,7 @@ func newMesh(tb testing.TB, change ...func(*clustermesh.Params)) *world {
 	p := clustermesh.Params{
 		Directory: w.dir, Local: own(), SyncTimeout: time.Hour, Policy: &policy, Stand: w.view.Stand,
 		Equip: w.view.Equip(store.NewMetrics()), KVStore: impatient(), Timings: hasty(),
-		Lists: semaphore.NewWeighted(int64(clustermesh.ListsPerCore * runtime.GOMAXPROCS(0))), Log: slog.New(slog.DiscardHandler),
+		Lists: places(), Log: slog.New(slog.DiscardHandler),
 	}
 	for _, f := range change {
 		f(&p)
