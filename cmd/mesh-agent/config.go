@@ -13,6 +13,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/logging"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -29,6 +30,7 @@ type Config struct {
 	ClustermeshSyncTimeout time.Duration
 	ClustermeshCacheTTL    time.Duration
 	DisconnectPolicy       map[string]string
+	RemoteBudget           map[string]string
 	KVStoreOpt             map[string]string `mapstructure:"kvstore-opt"`
 	KVStore                KVStoreConfig     `mapstructure:",squash"`
 	NodeIP                 string            `mapstructure:"node-ip"`
@@ -74,6 +76,7 @@ func (c Config) Flags(f *pflag.FlagSet) {
 	f.Duration("clustermesh-sync-timeout", c.ClustermeshSyncTimeout, "how long readiness waits for clusters that do not answer")
 	f.Duration("clustermesh-cache-ttl", c.ClustermeshCacheTTL, "after this long without contact a cluster's service backends are not used any more; 0 keeps them")
 	f.Var(new(keyValues), disconnectPolicy, policyHelp())
+	f.Var(new(keyValues), remoteBudget, budgetHelp())
 	f.Var(new(keyValues), "kvstore-opt", "options of the kvstore clients, such as etcd.qps=100; etcd.config or etcd.address name the own cluster's kvstore; repeated, or one JSON map")
 	c.KVStore.flags(f)
 	f.String("node-ip", c.NodeIP, "address of this node, which ends the keys of its identity references; when it is not given, what the description of the own cluster says, else the first global one")
@@ -98,8 +101,8 @@ func (c Config) settings() api.Settings {
 	c.Flags(flags)
 	settings := make(api.Settings)
 	flags.VisitAll(func(f *pflag.Flag) { settings[f.Name] = harmless(f.Name, f.Value.String()) })
-	policy, kv := keyValues(c.DisconnectPolicy), keyValues(c.KVStoreOpt)
-	settings[disconnectPolicy] = policy.String()
+	policy, budgets, kv := keyValues(c.DisconnectPolicy), keyValues(c.RemoteBudget), keyValues(c.KVStoreOpt)
+	settings[disconnectPolicy], settings[remoteBudget] = policy.String(), budgets.String()
 	settings[kvstoreOpt] = harmless(kvstoreOpt, kv.String())
 	return settings
 }
@@ -151,6 +154,8 @@ func (c Config) Validate() error {
 	}
 	_, err := disconnect.ParsePolicy(c.DisconnectPolicy)
 	note(disconnectPolicy, err)
+	_, err = budget.Parse(c.RemoteBudget)
+	note(remoteBudget, err)
 	_, err = kvstore.ParseOptions(c.KVStoreOpt)
 	note("kvstore-opt", err)
 	c.KVStore.validate(note)

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -46,6 +47,10 @@ func newMesh(
 	if err != nil {
 		return nil, fmt.Errorf("--%s: %w", disconnectPolicy, err)
 	}
+	budgets, err := budget.Parse(c.RemoteBudget)
+	if err != nil {
+		return nil, fmt.Errorf("--%s: %w", remoteBudget, err)
+	}
 	opts.Metrics = of
 	if c.Local.given() {
 		v.Described = describedBy(from)
@@ -60,6 +65,8 @@ func newMesh(
 		Equip:       v.Equip(sources),
 		KVStore:     opts,
 		Lists:       listsAtOnce(),
+		Batches:     store.NewTurns(runtime.GOMAXPROCS(0)),
+		Budgets:     budgets,
 		Report:      reportDirectory(h, c.ClustermeshConfig),
 		Log:         log,
 	})

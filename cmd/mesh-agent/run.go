@@ -59,6 +59,7 @@ func newModeCommand(m mode, short, more string) *cobra.Command {
 			log.Warn("An environment variable that nothing reads; the names of variables follow the flags", "variable", name)
 		}
 		log.Info("Starting", "mode", string(m), "version", version(), "pid", os.Getpid())
+		limitMemory(log)
 		h := newHive(m, level)
 		s.give(h)
 		if err := h.Run(log); err != nil {

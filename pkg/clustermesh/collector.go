@@ -27,6 +27,7 @@ type collector struct {
 	syncTime    *prometheus.Desc
 	revocations *prometheus.Desc
 	policy      *prometheus.Desc
+	panics      *prometheus.Desc
 	sessions    *prometheus.Desc
 	users       *prometheus.Desc
 	opened      *prometheus.Desc
@@ -62,6 +63,7 @@ func NewCollector(m Observed) prometheus.Collector {
 		syncTime:    desc("remote_cluster_sync_duration_seconds", "How long the first complete list took.", cluster, resource),
 		revocations: desc("remote_cluster_cache_revocations", "How often the service backends were taken out of use for want of contact.", cluster),
 		policy:      desc("remote_cluster_policy_state", "What the disconnect policy says of the service backends: 0 keep, 1 demote, 2 withdraw.", cluster),
+		panics:      desc("remote_cluster_internal_errors_total", "Internal errors that ended work on the cluster (MESH-1223).", cluster),
 		sessions:    desc("sessions", "Connections to kvstores; clusters with equal client files share one."),
 		users:       desc("session_clusters", "Clusters that use a connection."),
 		opened:      desc("sessions_opened_total", "Connections to kvstores that were opened."),
@@ -71,7 +73,7 @@ func NewCollector(m Observed) prometheus.Collector {
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		c.clusters, c.ready, c.failures, c.lastFailure, c.entries, c.rejected, c.age, c.lag, c.heartbeat, c.syncTime, c.revocations, c.policy,
+		c.clusters, c.ready, c.failures, c.lastFailure, c.entries, c.rejected, c.age, c.lag, c.heartbeat, c.syncTime, c.revocations, c.policy, c.panics,
 		c.sessions, c.users, c.opened,
 	} {
 		ch <- d
@@ -101,6 +103,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		gauge(c.failures, float64(s.Failures), s.Name)
 		gauge(c.lastFailure, last, s.Name)
 		gauge(c.revocations, float64(s.Revocations), s.Name)
+		ch <- prometheus.MustNewConstMetric(c.panics, prometheus.CounterValue, float64(s.Panics), s.Name)
 		if s.Connected || !s.Heartbeat.Seen.IsZero() {
 			gauge(c.heartbeat, s.Heartbeat.Age.Seconds(), s.Name)
 		}

@@ -38,7 +38,7 @@ func series(t *testing.T, reg prometheus.Gatherer) []string {
 
 // perCluster are the series of a cluster that is synced, with one refused key.
 func perCluster(name string) (all []string) {
-	for _, s := range []string{"readiness_status", "failures", "last_failure_ts", "cache_revocations", "policy_state", "heartbeat_age_seconds"} {
+	for _, s := range []string{"readiness_status", "failures", "last_failure_ts", "cache_revocations", "policy_state", "heartbeat_age_seconds", "internal_errors_total"} {
 		all = append(all, "mesh_agent_clustermesh_remote_cluster_"+s+" target_cluster="+name)
 	}
 	for _, r := range wire.Resources() {

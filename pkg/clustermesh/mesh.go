@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -52,8 +53,11 @@ type Params struct {
 	Policy *disconnect.Policy
 	// Stand makes it so: see [View.Stand]. It is needed with a Policy.
 	Stand func(cluster string, to disconnect.State)
-	// Lists bounds how many lists run at once; nil is no bound.
-	Lists *store.Turns
+	// Lists and Batches bound how many lists run, and how many batches of events are
+	// applied, at once; nil is no bound.
+	Lists, Batches *store.Turns
+	// Budgets is what remote clusters may cost; the zero value is no bound.
+	Budgets budget.Budgets
 	// Timings are those of the controllers; the zero value is the default.
 	Timings remotecluster.Timings
 	// Report is told whether the directory can be read, again and again; nil is
@@ -198,7 +202,7 @@ func (m *Mesh) want(files map[string]File, ignored []Ignored) (added []string) {
 // newCluster returns the controller of a remote cluster.
 func (m *Mesh) newCluster(name string) *remotecluster.Cluster {
 	p := m.params(name)
-	p.CacheTTL = m.CacheTTL
+	p.CacheTTL, p.Budget = m.CacheTTL, m.Budgets.Of(name)
 	m.Equip(&p)
 	return remotecluster.New(p)
 }
@@ -217,6 +221,7 @@ func (m *Mesh) params(name string) remotecluster.Params {
 			return h, nil
 		},
 		Lists:   m.Lists,
+		Batches: m.Batches,
 		Timings: m.Timings,
 		Changed: m.bump,
 		Log:     m.Log,

@@ -8,6 +8,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mesh-agent/mesh-agent/internal/guard"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -200,13 +201,14 @@ func (p *pool) counts() (sessions, clusters, opened int) {
 
 // live is the session: from connecting to its end.
 func (s *session) live(ctx context.Context) {
-	c, err := s.connect(ctx)
+	var c client
+	err := guard.Run(func() (err error) { c, err = s.connect(ctx); return err })
 	s.begun(c, err)
 	if err != nil {
 		return
 	}
 	defer c.Close()
-	s.ended(c.Run(ctx, s.probed))
+	s.ended(guard.Run(func() error { return c.Run(ctx, s.probed) }))
 }
 
 func (s *session) connect(ctx context.Context) (client, error) {

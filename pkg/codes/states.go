@@ -25,6 +25,12 @@ const (
 	WithoutContact       Code = "MESH-1220"
 
 	SessionOutlivesCertificate Code = "MESH-1221"
+
+	ProtocolBroken Code = "MESH-1222"
+	InternalError  Code = "MESH-1223"
+	OverBudget     Code = "MESH-1224"
+	ListTooLong    Code = "MESH-1225"
+	EventsPaced    Code = "MESH-1226"
 )
 
 func states() []Entry {
@@ -129,6 +135,31 @@ func states() []Entry {
 			Code: SessionOutlivesCertificate, Severity: Warning, Title: "the client certificate has expired while connected",
 			Cause:  "A session that was made before goes on, so all is known as of now; the next one will be refused.",
 			Remedy: "Renew the certificate that the client file names. The agent reads it at the next connection by itself; no restart is needed.",
+		},
+		{
+			Code: ProtocolBroken, Severity: Error, Title: "the server breaks etcd's protocol",
+			Cause:  "An answer cannot be that of an etcd: a key that was not asked for, a list out of order, a revision that cannot be, bytes that are no message. Nothing of it was used, and the session was ended. What was known before is kept.",
+			Remedy: "Find out what answers at that endpoint: a proxy in between, a damaged server, or somebody who means harm. Other clusters are not affected. The agent keeps trying; without the client file it stops.",
+		},
+		{
+			Code: InternalError, Severity: Error, Title: "an internal error ended the work on the cluster",
+			Cause:  "The agent has a mistake that this cluster's data or server brings out. Only this cluster is affected: its session ended and is begun again. The log has the place in the code, once.",
+			Remedy: "Report it with the output of 'mesh-agent bugreport'. Until it is mended, the client file may be taken away.",
+		},
+		{
+			Code: OverBudget, Severity: Error, Title: "the cluster has more than its budget",
+			Cause:  "It has more keys, more bytes or larger values of a resource than it may have here. What was known is kept, what exceeds the budget is refused and counted.",
+			Remedy: "Find out why it has so much. If it is right so, raise the budget that the message names, for instance --remote-budget CLUSTER.ips.keys=2000000.",
+		},
+		{
+			Code: ListTooLong, Severity: Error, Title: "a list takes longer than it may",
+			Cause:  "The server gives the keys of a resource too slowly, or without end. The list was given up, and is begun again; what was known is kept.",
+			Remedy: "Look at the load of that etcd and the link to it. If it is right so, allow more: --remote-budget CLUSTER.list=30m.",
+		},
+		{
+			Code: EventsPaced, Severity: Warning, Title: "events come faster than they are taken",
+			Cause:  "The cluster sends more events a second than it may. They are read more slowly: none is lost, and what is known of the cluster is older than usual by the delay that its freshness tells.",
+			Remedy: "Find out what writes so much in that cluster. If it is right so, allow more: --remote-budget CLUSTER.events=20000.",
 		},
 		{
 			Code: WithoutContact, Severity: Warning, Title: "the backends are withheld for want of contact",

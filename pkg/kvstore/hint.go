@@ -62,6 +62,8 @@ func adviceOnKind(err error) advice {
 		return advice{"", "lock again, and begin anew with what the lock protects"}
 	case errors.As(err, &busy):
 		return advice{"", "its holder has to unlock it; that of a dead one is free when its lease ends"}
+	case errors.Is(err, ErrProtocol):
+		return advice{codes.ProtocolBroken, "whatever answers there is no etcd, or a damaged or hostile one: find out what it is"}
 	case errors.Is(err, ErrServerChanged):
 		return advice{"", "a new session with a new list follows; it is normal when an endpoint has several replicas"}
 	default:

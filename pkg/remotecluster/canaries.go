@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -37,15 +38,21 @@ func newCanaries(cluster string, cached bool, log *slog.Logger) *canaries {
 	return c
 }
 
+// fewKeys limits what is read of a cluster besides its resources: its configuration
+// and its canaries.
+func fewKeys() store.Limits {
+	return store.Limits{Share: budget.Share{Keys: 256, Bytes: 1 << 20}, Value: 64 << 10}
+}
+
 func (c *canaries) run(ctx context.Context, client Client) error {
-	return c.watch.Run(ctx, store.Session{Client: client, Prefix: c.dir})
+	return c.watch.Run(ctx, store.Session{Client: client, Prefix: c.dir, Limits: fewKeys()})
 }
 
 func (c *canaries) apply(changes []store.Change[struct{}]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, ch := range changes {
-		if ch.Old == nil {
+		if _, _, known := wire.ParseSyncedName(ch.Name); known && ch.Old == nil {
 			c.allow(ch.Name)
 		}
 	}

@@ -9,8 +9,11 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 
+	"github.com/mesh-agent/mesh-agent/internal/guard"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -95,7 +98,11 @@ type Params struct {
 	// Connect opens a session, or joins one that others have. Each call that
 	// opens one tries the next endpoint.
 	Connect func(ctx context.Context, cfg *kvstore.Config) (Client, error)
-	Lists   *store.Turns // shared by all clusters; nil is no bound
+	// Lists and Batches bound the lists that run, and the batches of events that are
+	// applied, at once; shared by all clusters. Nil is no bound.
+	Lists, Batches *store.Turns
+	// Budget is what the cluster may cost; its zero value is no bound.
+	Budget  budget.Budget
 	Timings Timings
 	// CacheTTL is how long the cluster's service backends are used without
 	// contact; 0 is for ever.
@@ -113,7 +120,8 @@ type Params struct {
 type Cluster struct {
 	Params
 	track   tracker
-	holding sync.Mutex // held while the backends are withheld or taken back
+	events  *rate.Limiter // of all resources; nil is no bound
+	holding sync.Mutex    // held while the backends are withheld or taken back
 }
 
 // New returns a controller that does nothing yet.
@@ -122,7 +130,11 @@ func New(p Params) *Cluster {
 	if p.Load == nil {
 		p.Load = kvstore.LoadConfig
 	}
-	return &Cluster{Params: p, track: newTracker(p.Changed)}
+	c := &Cluster{Params: p, track: newTracker(p.Changed)}
+	if n := p.Budget.Events; n > 0 {
+		c.events = rate.NewLimiter(rate.Limit(n), n)
+	}
+	return c
 }
 
 // Run connects with the client file and keeps the cluster's view up to date
@@ -133,19 +145,20 @@ func (c *Cluster) Run(ctx context.Context, file string) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if c.CacheTTL > 0 {
-		g.Go(func() error { c.expire(ctx); return nil })
+		g.Go(c.contained(func() { c.expire(ctx) }))
 	}
 	if c.Beside != nil {
-		g.Go(func() error { c.Beside(ctx); return nil })
+		g.Go(c.contained(func() { c.Beside(ctx) }))
 	}
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = c.Timings.RetryMin, c.Timings.RetryMax
 	c.track.begin(file)
 	for {
-		err := c.session(ctx, file, pause)
+		err := guard.Run(func() error { return c.session(ctx, file, pause) })
 		if ctx.Err() != nil {
 			return
 		}
+		c.report(err)
 		wait := pause.NextBackOff()
 		if !errors.Is(err, context.Canceled) { // otherwise whoever owns the session stops, and so shall we in a moment
 			c.track.failed(err, wait)
@@ -159,9 +172,21 @@ func (c *Cluster) Run(ctx context.Context, file string) {
 
 // Drain withdraws everything the cluster brought and gives its ID back, in
 // this order: nobody may take the ID while entries carry it. The error is that of
-// Params.Withdraw.
+// Params.Withdraw, or that of ctx.
 func (c *Cluster) Drain(ctx context.Context) error {
 	c.track.removing()
+	for {
+		err := guard.Run(func() error { return c.drain(ctx) })
+		if !c.report(err) {
+			return err
+		}
+		if err := waiting.Sleep(ctx, c.Timings.RetryMax); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *Cluster) drain(ctx context.Context) error {
 	if c.Withdraw != nil {
 		if err := c.Withdraw(ctx); err != nil {
 			return err

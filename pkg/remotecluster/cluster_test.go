@@ -64,6 +64,7 @@ type bench struct {
 	cluster *Cluster
 	file    string
 
+	before  func(wire.Resource, []store.Change[string]) // called with changes before they are applied; nil is nothing
 	mu      sync.Mutex
 	refuse  error // what connecting ends with
 	entries map[string]string
@@ -122,6 +123,9 @@ func (b *bench) source(r wire.Resource, log *slog.Logger) Source {
 			}
 		},
 		Apply: func(changes []store.Change[string]) {
+			if b.before != nil {
+				b.before(r, changes)
+			}
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			for _, ch := range changes {

@@ -2,9 +2,11 @@ package remotecluster
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/guard"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/codes/codestest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -70,6 +72,20 @@ func TestEveryStateIsReached(t *testing.T) {
 		codes.NoHeartbeat: func(c *Cluster, _ *fixed) {
 			c.track.client = &fixedClient{status: kvstore.Status{Heartbeat: kvstore.HeartbeatStatus{Stale: true}}}
 		},
+		codes.ProtocolBroken: func(c *Cluster, _ *fixed) {
+			c.track.failed(fmt.Errorf("list: %w", kvstore.ErrProtocol), time.Second)
+		},
+		codes.InternalError: func(c *Cluster, _ *fixed) {
+			c.track.failed(guard.Run(func() error { panic("a mistake") }), time.Second)
+		},
+		codes.OverBudget: func(_ *Cluster, s *fixed) {
+			s.status.Count, s.status.Rejected, s.status.Over = 7, 3, store.OverKeys
+			s.status.Rejections = map[wire.Reason]int{wire.ReasonBudget: 3}
+		},
+		codes.ListTooLong: func(_ *Cluster, s *fixed) {
+			s.status = store.Status{Err: fmt.Errorf("%w: 5 keys", store.ErrListTooLong)}
+		},
+		codes.EventsPaced:                func(_ *Cluster, s *fixed) { s.status.Paced = now },
 		codes.SessionOutlivesCertificate: func(c *Cluster, _ *fixed) { c.track.certificate = now.Add(-time.Minute) },
 		codes.WithoutContact:             func(c *Cluster, _ *fixed) { c.track.contact.withheld = now },
 	}

@@ -42,7 +42,7 @@ func newConfigWatch(cluster string, log *slog.Logger) *configWatch {
 
 // run follows the key on one session.
 func (c *configWatch) run(ctx context.Context, client Client) error {
-	return c.watch.Run(ctx, store.Session{Client: client, Prefix: c.key})
+	return c.watch.Run(ctx, store.Session{Client: client, Prefix: c.key, Limits: fewKeys()})
 }
 
 func (c *configWatch) apply(changes []store.Change[wire.ClusterConfig]) {

@@ -1,6 +1,7 @@
 package remotecluster
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,7 +23,7 @@ func (c *Cluster) Status() Status {
 		Connected: t.client != nil && t.probeError == nil, ConnectedSince: t.since,
 		Capabilities: t.capabilities, Cached: t.capabilities != nil && t.capabilities.Cached,
 		IDConflict: t.conflict, Failures: t.failures, ConsecFailures: t.consecutive,
-		LastFailure: t.lastFailure, LastSuccess: t.lastSuccess, Certificate: t.certificate,
+		LastFailure: t.lastFailure, LastSuccess: t.lastSuccess, Certificate: t.certificate, Panics: t.panics,
 		Sources: make(map[wire.Resource]SourceStatus, len(c.Sources)),
 	}
 	if t.lastError != nil {
@@ -102,7 +103,7 @@ func (c *Cluster) addSources(s *Status) (synced, serving bool) {
 		serving = serving && (st.Synced && st.Following || st.late)
 		s.Sources[r] = SourceStatus{
 			Exported: t.capabilities == nil || t.capabilities.Exports(r), Late: st.late, Lag: st.Lag, SyncDuration: st.SyncDuration,
-			Synced: st.Synced, Read: st.Read, Total: st.Total, Count: st.Count, Rejected: st.Rejected, Rejections: st.Rejections, Example: st.Example,
+			Synced: st.Synced, Read: st.Read, Total: st.Total, Count: st.Count, Rejected: st.Rejected, Rejections: st.Rejections, Example: st.Example, Over: st.Over,
 			// What is aside may never be listed.
 			Freshness: Freshness{AsOf: st.AsOf, State: freshness(st.Status, s.Connected && (st.Synced || !aside), stale)},
 		}
@@ -151,6 +152,8 @@ func (c *Cluster) judge(s Status, synced, serving bool) verdict {
 		return verdict{Failed, because(codes.FileUnusable, "the client file cannot be used: %v", t.unusable)}
 	case t.refusal != nil:
 		return verdict{Failed, c.refused()}
+	case !serving && t.fault.recent(time.Now()):
+		return verdict{stateOf(s.Connected, synced), t.fault.reason()}
 	case !s.Connected && t.client != nil && synced:
 		return verdict{Degraded, because(codes.EtcdSilent, "etcd does not answer since %s; what was known is kept: %v", at(t.lastSuccess), t.probeError)}
 	case !s.Connected && synced:
@@ -167,6 +170,17 @@ func (c *Cluster) judge(s Status, synced, serving bool) verdict {
 		return verdict{Degraded, problem}
 	}
 	return verdict{Ready, reason{code: codes.AllFollowed}}
+}
+
+// stateOf is the state of a cluster that is not well.
+func stateOf(connected, synced bool) State {
+	switch {
+	case synced:
+		return Degraded
+	case connected:
+		return Syncing
+	}
+	return Connecting
 }
 
 // attempt says what stands between the cluster and a connection.
@@ -227,6 +241,8 @@ func (c *Cluster) behind(r wire.Resource, st standing) reason {
 	case !t.canaries.seen(r):
 		return because(codes.NoCanary, "waiting for the remote cluster to have written its %s (%s): %s",
 			r, wire.SyncedKey(c.Name, r, t.canaries.cached), WriterRuns)
+	case errors.Is(st.Err, store.ErrListTooLong):
+		return c.listTooLong(r, st.Err)
 	case st.Err != nil:
 		return because(codes.ListFails, "listing %s: %v", r, st.Err)
 	case st.Pending > 0:
@@ -240,6 +256,9 @@ func (c *Cluster) behind(r wire.Resource, st standing) reason {
 // problem says what is wrong with a session that serves; without words when
 // nothing is.
 func (c *Cluster) problem(s Status) reason {
+	if c.track.fault.recent(time.Now()) {
+		return c.track.fault.reason()
+	}
 	if problem := c.track.config.problem(); problem != "" {
 		return because(codes.ConfigurationGone, "%s", problem)
 	}
@@ -269,16 +288,45 @@ func (c *Cluster) sourceProblem(src Source, is SourceStatus) reason {
 	case st.late:
 		return because(codes.DetailsMissing, "no canary %s: its %s are not read, so details of its backends are missing (nodes, zones, conditions); %s",
 			wire.SyncedKey(c.Name, r, c.track.canaries.cached), r, WriterRuns)
+	case errors.Is(st.Err, store.ErrListTooLong):
+		return c.listTooLong(r, st.Err)
 	case st.Err != nil:
 		return because(codes.StreamBroken, "%s: %v", r, st.Err)
 	case !fresh && st.Pending > 0:
 		return because(codes.CopyBehind, "the copy of its %s is behind since %s: %d are still to be written to our own kvstore", r, at(is.Freshness.AsOf), st.Pending)
 	case !fresh:
 		return because(codes.NotConfirmed, "%s could not be confirmed since %s", r, at(is.Freshness.AsOf))
+	case is.Rejections[wire.ReasonBudget] > 0:
+		return c.overBudget(r, is)
+	case time.Since(st.Paced) < pacedShown:
+		return because(codes.EventsPaced, "it sends more than %d events a second (%s): they are read more slowly than they come; --remote-budget %s.events=N allows more",
+			c.Budget.Events, r, c.Name)
 	case is.Rejected > 0 && is.Count == 0:
 		return because(codes.AllRefused, "every one of its %d %s is refused: %s%s: check what writes them in that cluster", is.Rejected, r, reasons(is.Rejections), suchAs(st.Example))
 	}
 	return reason{}
+}
+
+// pacedShown is for how long it is shown that events had to wait.
+const pacedShown = 30 * time.Second
+
+// overBudget says how much of a resource is refused because the cluster may not
+// have more, and how to let it.
+func (c *Cluster) overBudget(r wire.Resource, is SourceStatus) reason {
+	share := c.Budget.Share(r)
+	limit := map[string]string{
+		"keys": fmt.Sprintf("%s.%s.keys=%d", c.Name, r, share.Keys), "bytes": fmt.Sprintf("%s.%s.bytes=%d", c.Name, r, share.Bytes),
+		"value": fmt.Sprintf("%s.value=%d", c.Name, c.Budget.Value),
+	}
+	var exceeded []string
+	for _, name := range is.Over.Names() {
+		exceeded = append(exceeded, limit[name])
+	}
+	return because(codes.OverBudget, "it has more %s than its budget %s; the rest is refused; --remote-budget raises it", r, strings.Join(exceeded, ", "))
+}
+
+func (c *Cluster) listTooLong(r wire.Resource, err error) reason {
+	return because(codes.ListTooLong, "listing %s: %v; --remote-budget %s.list=DURATION allows more", r, err, c.Name)
 }
 
 func latest(a, b time.Time) time.Time {

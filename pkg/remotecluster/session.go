@@ -9,6 +9,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mesh-agent/mesh-agent/internal/guard"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
@@ -41,14 +42,14 @@ func (c *Cluster) session(ctx context.Context, file string, pause backoff.BackOf
 		client.BootstrapComplete()
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return c.followCertificate(ctx, cfg) })
-	g.Go(func() error { return client.Run(ctx, func(p kvstore.Probe) { c.observe(p, config) }) })
+	g.Go(guard.Func(func() error { return c.followCertificate(ctx, cfg) }))
+	g.Go(guard.Func(func() error { return client.Run(ctx, func(p kvstore.Probe) { c.observe(p, config) }) }))
 	if config == nil {
-		g.Go(func() error { return c.serve(ctx, client, ownConfig(c.Local), nil, pause) })
+		g.Go(guard.Func(func() error { return c.serve(ctx, client, ownConfig(c.Local), nil, pause) }))
 		return g.Wait()
 	}
-	g.Go(func() error { return config.run(ctx, client) })
-	g.Go(func() error { return c.discover(ctx, client, config, pause) })
+	g.Go(guard.Func(func() error { return config.run(ctx, client) }))
+	g.Go(guard.Func(func() error { return c.discover(ctx, client, config, pause) }))
 	return g.Wait()
 }
 
@@ -120,14 +121,14 @@ func (c *Cluster) serve(ctx context.Context, client Client, cfg wire.ClusterConf
 	canaries := newCanaries(c.Name, cfg.Capabilities.Cached, c.Log)
 	c.track.gated(canaries)
 	if cfg.Capabilities.SyncedCanaries {
-		g.Go(func() error { return canaries.run(ctx, client) })
+		g.Go(guard.Func(func() error { return canaries.run(ctx, client) }))
 	} else {
 		canaries.allowAll()
 	}
 	for _, s := range c.Sources {
-		g.Go(func() error { return c.feed(ctx, client, cfg, s, canaries) })
+		g.Go(guard.Func(func() error { return c.feed(ctx, client, cfg, s, canaries) }))
 	}
-	g.Go(func() error { return c.awaitSync(ctx, client, cfg.Capabilities, pause) })
+	g.Go(guard.Func(func() error { return c.awaitSync(ctx, client, cfg.Capabilities, pause) }))
 	g.Go(func() error {
 		select {
 		case <-ctx.Done():
@@ -214,7 +215,7 @@ func (c *Cluster) feed(ctx context.Context, client Client, cfg wire.ClusterConfi
 			Cluster: c.Name, ClusterID: cfg.ID, LocalID: c.Local.ID, Layout: c.Layout,
 			Own: c.Origin == OriginLocal,
 		},
-		Lists: c.Lists,
+		Limits: store.LimitsOf(c.Budget, r, c.events), Lists: c.Lists, Batches: c.Batches,
 	})
 }
 

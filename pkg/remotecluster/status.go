@@ -72,7 +72,9 @@ type SourceStatus struct {
 	// Rejections breaks Rejected down by reason.
 	Rejections map[wire.Reason]int
 	// Example is one of the refused keys; its zero value is none.
-	Example   store.Refusal
+	Example store.Refusal
+	// Over says which limits of the budget the keys exceed.
+	Over      store.Over
 	Freshness Freshness
 	// Why is what stands in the way of a resource that is aside (Params), in a
 	// person's words; empty for all others, about which the cluster's message is.
@@ -107,6 +109,7 @@ type Status struct {
 	LastEvent      time.Time // when the last batch of events arrived
 	LastSuccess    time.Time // when the endpoint last answered a linearizable read
 	ConsecFailures int       // failures since the last success
+	Panics         int       // internal errors that ended work on the cluster
 	// Certificate is until when the client certificate is valid that a new session
 	// would have; zero without one, and before the first session.
 	Certificate time.Time

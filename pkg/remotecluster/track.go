@@ -57,8 +57,11 @@ type tracker struct {
 	lastError    error
 	lastFailure  time.Time
 	lastSuccess  time.Time
-	probeError   error // of the last probe; nil when it succeeded
-	lost         error // why the connection was lost last; nil when it was not, or by ourselves
+	probeError   error  // of the last probe; nil when it succeeded
+	fault        fault  // the last one
+	panics       int    // how many there were
+	lastPanic    string // the text of the last one
+	lost         error  // why the connection was lost last; nil when it was not, or by ourselves
 }
 
 func newTracker(changed func()) tracker {
@@ -167,6 +170,9 @@ func (t *tracker) failed(err error, wait time.Duration) {
 	t.failures++
 	t.consecutive++
 	t.lastError, t.lastFailure = err, now
+	if f := faultOf(err, now); f.err != nil {
+		t.fault = f
+	}
 	if u, ok := errors.AsType[*unusable](err); ok {
 		t.unusable = u.error
 	}

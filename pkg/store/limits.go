@@ -152,6 +152,19 @@ func (s *Set[T]) leaveOut(err error) {
 	to.over |= overOf(err)
 }
 
+// less takes one off: a key that is not known was deleted. Which one that was is not
+// known either; it counts as one of those for which there was no room.
+func (l *leftOut) less() {
+	if l.reasons[wire.ReasonBudget] == 0 {
+		return
+	}
+	l.n--
+	if l.reasons[wire.ReasonBudget]--; l.reasons[wire.ReasonBudget] == 0 {
+		delete(l.reasons, wire.ReasonBudget)
+		l.over &= OverValue
+	}
+}
+
 // leftOut is what is known at this moment: the larger one of the list under way and
 // the last complete one.
 func (s *Set[T]) leftOut() *leftOut {

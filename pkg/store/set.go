@@ -117,7 +117,11 @@ func (s *Set[T]) knownValue(r *record[*T], hash uint64) bool {
 // of an unknown key, causes nothing.
 func (s *Set[T]) Delete(name []byte, rev int64) (ch Change[T], ok bool) {
 	p, known := s.records.find(name)
-	if !known || rev <= s.records.at(p).rev {
+	if !known {
+		s.left.less()
+		return ch, false
+	}
+	if rev <= s.records.at(p).rev {
 		return ch, false
 	}
 	return s.forget(p)

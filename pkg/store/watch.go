@@ -54,8 +54,9 @@ type Watch[T any] struct {
 	run    sync.Mutex   // held by Run and Drain, which own decode and what follower owns
 	mu     sync.RWMutex // held to change set and below, by who holds run, and by others to read them
 	set    *Set[T]
-	below  string    // where the keys are: the prefix of the last Run
-	decode Decode[T] // of the present Run
+	below  string      // where the keys are: the prefix of the last Run
+	decode Decode[T]   // of the present Run
+	owed   []Change[T] // deletions that are yet to be applied; owned by who holds run
 
 	warnings *rate.Limiter // of refused entries
 
@@ -91,6 +92,7 @@ func (w *Watch[T]) Run(ctx context.Context, s Session) error {
 			w.doubt()
 		}
 	}()
+	w.settle()
 	err := w.follower.run(ctx, w, s)
 	certain = true
 	return err
@@ -232,10 +234,36 @@ func (w *Watch[T]) upsert(to []Change[T], kv *kvstore.KeyValue) []Change[T] {
 
 func (w *Watch[T]) commit(changes []Change[T]) {
 	if len(changes) > 0 {
-		w.kind.Apply(changes)
+		w.tell(changes)
 	}
 	if w.state.counts(w.set.Len(), w.set.Rejected(), w.set.Over(), w.refused) && w.kind.Refused != nil {
 		w.kind.Refused()
+	}
+}
+
+// tell applies changes. Deletions whose telling ends in a panic are owed: nothing
+// else would bring them again, as a list does with what is there.
+func (w *Watch[T]) tell(changes []Change[T]) {
+	told := false
+	defer func() {
+		if told {
+			return
+		}
+		for _, ch := range changes {
+			if ch.New == nil {
+				w.owed = append(w.owed, ch)
+			}
+		}
+	}()
+	w.kind.Apply(changes)
+	told = true
+}
+
+// settle applies the deletions that are owed.
+func (w *Watch[T]) settle() {
+	if owed := w.owed; len(owed) > 0 {
+		w.owed = nil
+		w.tell(owed)
 	}
 }
 
@@ -256,6 +284,7 @@ func (w *Watch[T]) refused() (map[wire.Reason]int, Refusal) {
 func (w *Watch[T]) Drain() {
 	w.run.Lock()
 	defer w.run.Unlock()
+	w.settle()
 	w.sweep(w.set.Drain())
 	w.pos = kvstore.Position{}
 	w.state.reset()

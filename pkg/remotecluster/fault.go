@@ -1,0 +1,68 @@
+package remotecluster
+
+import (
+	"errors"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/guard"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+)
+
+// faultShown is for how long a fault is shown of a cluster that is well again.
+const faultShown = time.Minute
+
+// fault is the last end of a session that should not be: the server broke a rule of
+// etcd's protocol, or this program made a mistake. Its zero value is none.
+type fault struct {
+	err error
+	at  time.Time
+}
+
+// faultOf returns the fault that an error is; its zero value for none.
+func faultOf(err error, now time.Time) fault {
+	if _, panicked := errors.AsType[*guard.Panic](err); panicked || errors.Is(err, kvstore.ErrProtocol) {
+		return fault{err, now}
+	}
+	return fault{}
+}
+
+func (f fault) recent(now time.Time) bool { return f.err != nil && now.Sub(f.at) < faultShown }
+
+func (f fault) reason() reason {
+	code := codes.ProtocolBroken
+	if _, panicked := errors.AsType[*guard.Panic](f.err); panicked {
+		code = codes.InternalError
+	}
+	return because(code, "the session ended at %s: %v", at(f.at), f.err)
+}
+
+// report logs a panic, with its stack when it is another one than before, and tells
+// whether the error is one.
+func (c *Cluster) report(err error) bool {
+	p, panicked := errors.AsType[*guard.Panic](err)
+	if panicked && c.track.panicked(p) {
+		c.Log.Error("An internal error ended the work on this cluster; it is begun again",
+			"code", string(codes.InternalError), "error", p.Error(), "stack", p.Stack)
+	}
+	return panicked
+}
+
+// contained makes a goroutine of f whose panic is logged and goes no further.
+func (c *Cluster) contained(f func()) func() error {
+	return func() error {
+		c.report(guard.Run(func() error { f(); return nil }))
+		return nil
+	}
+}
+
+// panicked counts a panic, and tells whether it is another one than the last.
+func (t *tracker) panicked(p *guard.Panic) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.panics++
+	text := p.Error()
+	another := text != t.lastPanic
+	t.lastPanic = text
+	return another
+}

@@ -1,0 +1,162 @@
+package remotecluster
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/mesh-agent/mesh-agent/pkg/budget"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// logged is a log that a test reads.
+type logged struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logged) count(part string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), part)
+}
+
+// TestAPanicEndsWithItsCluster: it is said, counted, logged once, and when what
+// brought it out is gone everything is there.
+func TestAPanicEndsWithItsCluster(t *testing.T) {
+	t.Parallel()
+	log := new(logged)
+	b := newBench(t, func(p *Params) { p.Log = slog.New(slog.NewTextHandler(log, nil)) })
+	b.before = func(_ wire.Resource, changes []store.Change[string]) {
+		for _, ch := range changes {
+			if ch.New != nil && strings.HasPrefix(*ch.New, "mine") {
+				panic("a mistake in the code")
+			}
+		}
+	}
+	b.configure(plain(2))
+	b.put(wire.Nodes, false, "n1", "x")
+	b.put(wire.Nodes, false, "n2", "mine")
+	b.put(wire.IPs, false, "10.0.0.1", "y")
+	b.run()
+	st := b.eventually("several panics", func(st Status) bool { return st.Panics >= 3 && st.Code == codes.InternalError })
+	if st.Ready || !strings.Contains(st.Message, "a mistake in the code") || !strings.Contains(st.LastError, "internal error") {
+		t.Errorf("%s %q, last error %q", st.State, st.Message, st.LastError)
+	}
+	if lines, stacks := log.count("internal error ended"), log.count("fault_test.go"); lines != 1 || stacks == 0 {
+		t.Errorf("%d lines of the log, %d places in the code:\n%s", lines, stacks, log.text.String())
+	}
+	b.put(wire.Nodes, false, "n2", "well")
+	b.holds(map[string]string{"nodes/n1": "x of 2", "nodes/n2": "well of 2", "ips/10.0.0.1": "y of 2"})
+	b.eventually("everything is followed", func(st Status) bool { return st.Ready })
+}
+
+// TestAPanicWhileRemovingIsRepeated: the entries go in the end.
+func TestAPanicWhileRemovingIsRepeated(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	failures := 2
+	b.before = func(_ wire.Resource, changes []store.Change[string]) {
+		if failures > 0 && changes[0].New == nil {
+			failures--
+			panic("a mistake in the code")
+		}
+	}
+	b.configure(plain(2))
+	b.put(wire.IPs, false, "10.0.0.1", "y")
+	b.run()
+	b.holds(map[string]string{"ips/10.0.0.1": "y of 2"})
+	b.stop()
+	if err := b.cluster.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.holds(map[string]string{})
+}
+
+// TestABrokenProtocolIsSaid, and kept in sight although the next session works.
+func TestABrokenProtocolIsSaid(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.configure(plain(2))
+	b.run()
+	b.inState(Ready)
+	b.mem.Break(fmt.Errorf("watch: %w: an event has no key", kvstore.ErrProtocol))
+	st := b.eventually("the fault", func(st Status) bool { return st.Code == codes.ProtocolBroken && st.Connected })
+	if st.State != Degraded || !strings.Contains(st.Message, "no key") {
+		t.Errorf("%s %q", st.State, st.Message)
+	}
+}
+
+// TestBudget: what is known is kept, what exceeds the budget is refused, and the
+// message says what to raise.
+func TestBudget(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(p *Params) {
+		p.Budget = budget.Budget{Resources: map[wire.Resource]budget.Share{wire.Nodes: {Keys: 2}}, Value: 10}
+	})
+	b.configure(plain(2))
+	b.put(wire.Nodes, false, "n1", "x")
+	b.put(wire.Nodes, false, "n2", "x")
+	b.put(wire.IPs, false, "10.0.0.1", "y")
+	b.run()
+	b.inState(Ready)
+	b.put(wire.Nodes, false, "n3", "x")
+	b.put(wire.Nodes, false, "n2", "z")
+	st := b.eventually("over budget", func(st Status) bool { return st.Code == codes.OverBudget })
+	if !st.Connected || st.State != Degraded || !strings.Contains(st.Message, "c2.nodes.keys=2") || !strings.Contains(st.Message, "--remote-budget") {
+		t.Errorf("%s %q", st.State, st.Message)
+	}
+	b.holds(map[string]string{"nodes/n1": "x of 2", "nodes/n2": "z of 2", "ips/10.0.0.1": "y of 2"})
+	b.put(wire.IPs, false, "10.0.0.1", strings.Repeat("y", 11))
+	b.mem.Unset(wire.Nodes.Prefix(testCluster, false) + "n3")
+	st = b.eventually("the value", func(st Status) bool { return strings.Contains(st.Message, "c2.value=10") })
+	if n := st.Sources[wire.IPs].Rejections[wire.ReasonBudget]; n != 1 {
+		t.Errorf("%d refused", n)
+	}
+	b.holds(map[string]string{"nodes/n1": "x of 2", "nodes/n2": "z of 2", "ips/10.0.0.1": "y of 2"})
+}
+
+// TestEventsArePaced: none is lost.
+func TestEventsArePaced(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(p *Params) { p.Budget = budget.Budget{Events: 50} })
+	b.configure(plain(2))
+	b.run()
+	b.inState(Ready)
+	want := make(map[string]string)
+	for i := range 80 {
+		name := fmt.Sprint("n", i)
+		b.put(wire.Nodes, false, name, "x")
+		want["nodes/"+name] = "x of 2"
+	}
+	b.eventually("events wait", func(st Status) bool { return st.Code == codes.EventsPaced })
+	b.holds(want)
+}
+
+// TestAListMayNotTakeForEver: it is given up, and what is known is kept.
+func TestAListMayNotTakeForEver(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(p *Params) { p.Budget = budget.Budget{List: 1} })
+	b.mem.SetPageSize(1)
+	b.configure(plain(2))
+	for i := range 5 {
+		b.put(wire.Nodes, false, fmt.Sprint("n", i), "x")
+	}
+	b.run()
+	st := b.eventually("a list that takes too long", func(st Status) bool { return st.Code == codes.ListTooLong })
+	if !strings.Contains(st.Message, "c2.list=") {
+		t.Errorf("%q", st.Message)
+	}
+}
