@@ -204,7 +204,7 @@ func TestMirrorRules(t *testing.T) {
 	m := newCopies(t)
 	t.Run("all", func(t *testing.T) {
 		for i, r := range append(rules(), endless(0), endless(600*time.Millisecond)) {
-			if testing.Short() && i%4 != 0 {
+			if testing.Short() && i%8 != 0 {
 				continue // an agent meets all of them
 			}
 			t.Run(r.name, func(t *testing.T) {
@@ -213,7 +213,9 @@ func TestMirrorRules(t *testing.T) {
 				m.join(c.name, s.endpoint())
 				t.Cleanup(func() { must(t, os.Remove(filepath.Join(m.dir, c.name))) })
 				writing(t, c)
-				t.Parallel()
+				if r.flood == nil {
+					t.Parallel()
+				}
 				m.until(t, "the server to break its rule", func() bool { return s.broken.Load() > 0 })
 				m.until(t, "a session that came to something", func() bool {
 					st, _ := m.status(c.name)

@@ -31,7 +31,7 @@ type rule struct {
 }
 
 // Codes that a hostile server leads to.
-func breaks() []codes.Code { return []codes.Code{"MESH-1222"} }
+func breaks() []codes.Code { return []codes.Code{codes.ProtocolBroken} }
 
 // another is what a session ends with whose server has changed: a new one is begun.
 func another() []codes.Code {

@@ -114,8 +114,9 @@ func newMesh(tb testing.TB, change ...func(*clustermesh.Params)) *world {
 	p := clustermesh.Params{
 		Directory: w.dir, Local: own(), SyncTimeout: time.Hour, Policy: &policy, Stand: w.view.Stand,
 		Equip: w.view.Equip(store.NewMetrics()), KVStore: impatient(), Timings: hasty(),
-		Lists: places(), Log: slog.New(slog.DiscardHandler),
+		Log: slog.New(slog.DiscardHandler),
 	}
+	share(&p)
 	for _, f := range change {
 		f(&p)
 	}
