@@ -202,33 +202,30 @@ func (m *copies) until(tb testing.TB, what string, ok func() bool) {
 func TestMirrorRules(t *testing.T) {
 	t.Parallel()
 	m := newCopies(t)
-	t.Run("all", func(t *testing.T) {
-		for i, r := range append(rules(), endless(0), endless(600*time.Millisecond)) {
-			if testing.Short() && i%8 != 0 {
-				continue // an agent meets all of them
+	tried := append(rules(), endless(0), endless(600*time.Millisecond))
+	if testing.Short() {
+		tried = everyOther(tried, 8) // an agent meets more of them
+	}
+	inGroups(t, tried, func(t *testing.T, r *rule) {
+		c, s := m.hostile(t)
+		s.breaks(r)
+		m.join(c.name, s.endpoint())
+		t.Cleanup(func() { must(t, os.Remove(filepath.Join(m.dir, c.name))) })
+		writing(t, c)
+		if r.flood == nil {
+			t.Parallel()
+		}
+		m.until(t, "the server to break its rule", func() bool { return s.broken.Load() > 0 })
+		m.until(t, "a session that came to something", func() bool {
+			st, _ := m.status(c.name)
+			return st.Failures > 0 || st.Connected || strings.HasPrefix(r.name, "silence") || strings.HasPrefix(r.name, "connection")
+		})
+		for _, res := range wire.Resources() {
+			for name := range m.has(t, c.name, res) {
+				if !s.everHad(res.Key(c.name, false, name)) && !strings.HasPrefix(r.name, "endless") && !strings.HasPrefix(r.name, "list: ") {
+					t.Errorf("the copy has %q of the %s, which the remote never had", name, res)
+				}
 			}
-			t.Run(r.name, func(t *testing.T) {
-				c, s := m.hostile(t)
-				s.breaks(r)
-				m.join(c.name, s.endpoint())
-				t.Cleanup(func() { must(t, os.Remove(filepath.Join(m.dir, c.name))) })
-				writing(t, c)
-				if r.flood == nil {
-					t.Parallel()
-				}
-				m.until(t, "the server to break its rule", func() bool { return s.broken.Load() > 0 })
-				m.until(t, "a session that came to something", func() bool {
-					st, _ := m.status(c.name)
-					return st.Failures > 0 || st.Connected || strings.HasPrefix(r.name, "silence") || strings.HasPrefix(r.name, "connection")
-				})
-				for _, res := range wire.Resources() {
-					for name := range m.has(t, c.name, res) {
-						if !s.everHad(res.Key(c.name, false, name)) && !strings.HasPrefix(r.name, "endless") && !strings.HasPrefix(r.name, "list: ") {
-							t.Errorf("the copy has %q of the %s, which the remote never had", name, res)
-						}
-					}
-				}
-			})
 		}
 	})
 	for n := range 3 {
