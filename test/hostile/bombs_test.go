@@ -42,7 +42,7 @@ func (b bomb) lasts(tb testing.TB, a *agent, c *cluster, s *server) {
 	}
 	began := time.Now()
 	a.until("the bomb to be taken in", func() bool {
-		return a.failed() || time.Since(began) > 15*time.Second || a.clusters()[c.name].State == "ready" && b.rule == nil && time.Since(began) > 3*time.Second
+		return a.failed() || time.Since(began) > 8*time.Second || a.clusters()[c.name].State == "ready" && b.rule == nil && time.Since(began) > 3*time.Second
 	})
 	if st, ok := a.clusters()[c.name]; ok {
 		tb.Logf("%s: %s %s %.300q, %+v", c.name, st.State, st.Code, st.Message, st.Counts)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
-	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
 var (
@@ -53,9 +52,9 @@ func TestMixture(t *testing.T) {
 		t.Errorf("%d spoilt answers in %d steps: nearly nothing was tried", s.broken.Load(), n)
 	}
 	s.breaks(nil)
-	w.until(t, "the server, honest again, to be synced", func() bool {
+	w.until(t, "the server, honest again, to be synced", func() bool { // what it did before is shown for a while
 		st, _ := w.status(c.name)
-		return st.State == remotecluster.Ready && w.equal(c)
+		return st.Ready && w.equal(c)
 	})
 	w.sentinel(t, n+2)
 	heap.check(t)

@@ -69,7 +69,7 @@ func TestRules(t *testing.T) {
 	heap := watchHeap(t)
 	tried := rules()
 	if testing.Short() {
-		tried = everyOther(tried, 3) // the mixture has all of them
+		tried = everyOther(tried, 5) // the mixture has all of them
 	}
 	inGroups(t, tried, func(t *testing.T, r *rule) {
 		c, s := w.hostileCluster(t)
