@@ -171,12 +171,12 @@ func (a *agent) get(path string) ([]byte, error) {
 
 // clusters are what the agent says of them.
 func (a *agent) clusters() map[string]api.Cluster {
-	body, err := a.get("/v1/clusters")
 	var list api.List[api.Cluster]
-	if err == nil {
-		err = json.Unmarshal(body, &list)
-	}
 	all := make(map[string]api.Cluster)
+	body, err := a.get("/v1/clusters")
+	if err != nil || json.Unmarshal(body, &list) != nil {
+		return all // it is asked again
+	}
 	for _, c := range list.Items {
 		all[c.Name] = c
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // TestAnHonestFakeIsSynced: what the rules are broken of is an etcd that is as good as
@@ -35,6 +36,7 @@ func TestAnHonestFakeIsSynced(t *testing.T) {
 	}
 	s.compact()
 	ready()
+	s.delete(wire.HeartbeatKey)
 	s.become(77)
 	s.door.cut()
 	c.show(1, 5)
