@@ -1,0 +1,55 @@
+package hostile
+
+import (
+	"testing"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/budget"
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+)
+
+// TestBudgets: a server that wants more than its budget has the code of that, and
+// leaves no more behind than the budget.
+func TestBudgets(t *testing.T) {
+	t.Parallel()
+	const keys = 300
+	w := newWorld(t, func(p *clustermesh.Params) {
+		b := budget.Default()
+		for r, share := range b.Resources {
+			share.Keys = keys
+			b.Resources[r] = share
+		}
+		b.List, b.Events, b.Value = 2*time.Second, 200, 64<<10
+		p.Budgets = budget.Budgets{Budget: b}
+	})
+	slow := []codes.Code{codes.ListTooLong, codes.ProtocolBroken}
+	for _, c := range []struct {
+		rule *rule
+		want []codes.Code
+	}{
+		{endless(0), slow}, // pages with room for more are a violation by themselves
+		{endless(600 * time.Millisecond), slow},
+		{keyFlood(), slow},
+		{eventFlood(100), []codes.Code{codes.EventsPaced}},
+		{eventFlood(0), []codes.Code{codes.OverBudget, codes.EventsPaced}},
+	} {
+		t.Run(c.rule.name, func(t *testing.T) {
+			h, s := w.hostileCluster(t)
+			s.breaks(c.rule)
+			w.join(h, s.endpoint())
+			w.shows(t, h, c.want)
+			st, _ := w.status(h.name)
+			for r, is := range st.Sources {
+				if is.Count > keys {
+					t.Errorf("%d %s are kept, there may be %d", is.Count, r, keys)
+				}
+			}
+			if n := len(w.shown(h.name)); n > 4*keys {
+				t.Errorf("%d objects are in the view, of four resources there may be %d", n, 4*keys)
+			}
+			w.gone(t, h)
+		})
+	}
+	w.sentinel(t, 2)
+}

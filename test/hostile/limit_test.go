@@ -1,0 +1,259 @@
+package hostile
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+)
+
+// memoryLimit is what an agent of these tests may have, in all.
+const memoryLimit = 512 * mib
+
+// answerBound is how long an agent may take for its status, on a busy machine.
+const answerBound = 15 * time.Second
+
+// agent is a mesh-agent in a process of its own, under a memory limit.
+type agent struct {
+	tb     testing.TB
+	cmd    *exec.Cmd
+	client *http.Client
+	log    bytes.Buffer // read after the end
+	ended  chan struct{}
+	err    error // after ended
+
+	mu      sync.Mutex
+	most    int64         // guarded by mu; bytes resident, the most that was seen
+	slowest time.Duration // guarded by mu; answer
+	wrong   string        // guarded by mu; the first thing that went wrong
+}
+
+// buildAgent builds the program as it is released: the race detector costs memory.
+func buildAgent(tb testing.TB) string {
+	tb.Helper()
+	program := filepath.Join(tb.TempDir(), "mesh-agent")
+	cmd := exec.CommandContext(tb.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "../../cmd/mesh-agent")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		tb.Fatalf("go build: %v\n%s", err, out)
+	}
+	return program
+}
+
+// startAgent runs the program on a mesh directory, until the end of the test. It is
+// watched: it must live, answer, and stay within the limit.
+func startAgent(tb testing.TB, program, dir string) *agent {
+	tb.Helper()
+	temp, err := os.MkdirTemp("", "hostile-") // short enough for a socket
+	must(tb, err)
+	socket := filepath.Join(temp, "agent.sock")
+	a := &agent{tb: tb, ended: make(chan struct{})}
+	a.cmd = exec.Command(program, "run", "--cluster-name", "own", "--cluster-id", "250", "--clustermesh-config", dir,
+		"--socket", socket, "--listen", "127.0.0.1:0", "--log-level", "error")
+	a.cmd.Env = append(os.Environ(), fmt.Sprint("GOMEMLIMIT=", memoryLimit))
+	a.cmd.Stderr = &a.log
+	a.client = &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
+		},
+	}}
+	must(tb, a.cmd.Start())
+	go func() { a.err = a.cmd.Wait(); close(a.ended) }()
+	stop, done := make(chan struct{}), make(chan struct{})
+	a.until("the agent to answer", func() bool { _, err := a.get("/v1/status"); return err == nil })
+	go func() { defer close(done); a.watch(stop) }()
+	tb.Cleanup(func() {
+		close(stop)
+		<-done
+		a.client.CloseIdleConnections()
+		_ = a.cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-a.ended:
+		case <-time.After(*patience):
+			_ = a.cmd.Process.Kill()
+			<-a.ended
+			tb.Error("the agent does not end")
+		}
+		_ = os.RemoveAll(temp)
+		tb.Logf("%d MiB resident at the most, the slowest answer took %s", a.most/mib, a.slowest)
+		if a.wrong != "" {
+			tb.Errorf("the agent: %s\n%.2000s", a.wrong, a.log.String())
+		}
+	})
+	return a
+}
+
+// watch looks after the agent: its memory all the time, and its answers.
+func (a *agent) watch(stop <-chan struct{}) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
+		a.each(stop, 10*time.Millisecond, func() {
+			now := resident(a.cmd.Process.Pid, "VmHWM")
+			a.mu.Lock()
+			a.most = max(a.most, now)
+			a.mu.Unlock()
+			if now > memoryLimit {
+				a.fails(fmt.Sprintf("%d MiB resident, there may be %d", now/mib, memoryLimit/mib))
+				_ = a.cmd.Process.Kill() // the machine is shared
+			}
+		})
+	})
+	a.each(stop, 100*time.Millisecond, func() {
+		began := time.Now()
+		if _, err := a.get("/v1/status"); err != nil {
+			a.fails(fmt.Sprintf("no answer: %v", err))
+		}
+		a.mu.Lock()
+		a.slowest = max(a.slowest, time.Since(began))
+		a.mu.Unlock()
+	})
+}
+
+// each calls f at intervals until the agent or the test ends.
+func (a *agent) each(stop <-chan struct{}, every time.Duration, f func()) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			f()
+		case <-stop:
+			return
+		case <-a.ended:
+			a.fails(fmt.Sprintf("it has ended: %v", a.err))
+			return
+		}
+	}
+}
+
+func (a *agent) fails(text string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.wrong == "" {
+		a.wrong = text
+	}
+}
+
+func (a *agent) failed() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.wrong != ""
+}
+
+func (a *agent) get(path string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), answerBound)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://agent"+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := a.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	return io.ReadAll(resp.Body)
+}
+
+// clusters are what the agent says of them.
+func (a *agent) clusters() map[string]api.Cluster {
+	var list api.List[api.Cluster]
+	all := make(map[string]api.Cluster)
+	body, err := a.get("/v1/clusters")
+	if err != nil || json.Unmarshal(body, &list) != nil {
+		return all // it is asked again
+	}
+	for _, c := range list.Items {
+		all[c.Name] = c
+	}
+	return all
+}
+
+// until waits for a condition, or for something that goes wrong.
+func (a *agent) until(what string, ok func() bool) {
+	a.tb.Helper()
+	limit := time.NewTimer(*patience)
+	defer limit.Stop()
+	poll := time.NewTicker(50 * time.Millisecond)
+	defer poll.Stop()
+	for !ok() {
+		select {
+		case <-poll.C:
+		case <-a.ended:
+			a.tb.Fatalf("the agent ended (%v) before %s\n%.2000s", a.err, what, a.log.String())
+		case <-limit.C:
+			a.tb.Fatalf("waited in vain for %s: %+v", what, a.clusters())
+		}
+	}
+}
+
+// ready waits until a cluster is ready with so many nodes.
+func (a *agent) ready(c *cluster, nodes int) {
+	a.tb.Helper()
+	a.until(c.name+" to be ready", func() bool {
+		is := a.clusters()[c.name]
+		return is.State == "ready" && is.Counts.Nodes == nodes
+	})
+}
+
+// resident is a figure of a process in bytes, 0 when it is gone.
+func resident(pid int, figure string) int64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(text), figure+":")
+	var kib int64
+	_, _ = fmt.Sscan(rest, &kib)
+	return kib << 10
+}
+
+// TestLimit: an agent with 512 MiB, two honest clusters, and a hostile one that wants
+// all of it. The agent lives, answers, stays within its limit, and the honest clusters
+// are followed.
+func TestLimit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
+	program := buildAgent(t)
+	w := &world{tb: t, dir: t.TempDir()}
+	c1, e1 := w.honestCluster("c1", 1)
+	c2, e2 := w.honestCluster("c2", 2)
+	nodes := 60
+	for _, b := range bombs() {
+		t.Run(b.name, func(t *testing.T) {
+			w := &world{tb: t, dir: t.TempDir()}
+			w.join(c1, e1)
+			w.join(c2, e2)
+			a := startAgent(t, program, w.dir)
+			a.ready(c1, nodes)
+			a.ready(c2, nodes)
+			h, s := w.hostileCluster(t)
+			b.fill(h, s)
+			s.breaks(b.rule)
+			w.join(h, s.endpoint())
+			b.lasts(t, a, h, s)
+			nodes++
+			c1.show(nodes-1, 1)
+			c2.show(nodes-1, 1)
+			if !a.failed() {
+				a.ready(c1, nodes)
+				a.ready(c2, nodes)
+			}
+		})
+	}
+}

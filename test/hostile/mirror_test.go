@@ -1,0 +1,294 @@
+package hostile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/mirror"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// copies is a mirror that runs, with its own etcd and an honest remote.
+type copies struct {
+	tb      testing.TB
+	dir     string
+	kv      *clientv3.Client // of the own etcd
+	mirror  *mirror.Mirror
+	honest  *cluster
+	numbers int
+
+	mu     sync.Mutex
+	owners []string // guarded by mu; names of the remotes
+	wrong  []string // guarded by mu; what was written where it must not be
+}
+
+// newCopies runs a mirror and waits until the honest cluster is copied. From then on
+// every write into the own etcd is looked at.
+func newCopies(tb testing.TB, change ...func(*mirror.Params)) *copies {
+	tb.Helper()
+	etcd := etcdtest.StartProcess(tb)
+	m := &copies{tb: tb, dir: tb.TempDir(), kv: etcd.Client(tb)}
+	o := impatient()
+	o.LockTTL = 2 * time.Second
+	d := kvstore.NewDurable(func() (*kvstore.Config, error) { return kvstore.NewConfig(etcd.Endpoint()) }, o)
+	p := mirror.DefaultParams()
+	p.Directory, p.Local, p.Writer, p.Remotes, p.Timings = m.dir, own(), d, impatient(), hasty()
+	p.DrainDelay, p.Metrics, p.Writing = 50*time.Millisecond, store.NewMetrics(), store.NewSyncMetrics()
+	p.Lists = places()
+	p.Log = slog.New(slog.DiscardHandler)
+	for _, f := range change {
+		f(&p)
+	}
+	var err error
+	m.mirror, err = mirror.New(p)
+	must(tb, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 3)
+	go func() { ended <- m.judge(ctx) }()
+	go func() { ended <- d.Run(ctx) }()
+	go func() { ended <- m.mirror.Run(ctx) }()
+	tb.Cleanup(func() {
+		cancel()
+		for range 3 {
+			if err := <-ended; !errors.Is(err, context.Canceled) {
+				tb.Errorf("ended: %v", err)
+			}
+		}
+		for _, text := range m.wrong {
+			tb.Error(text)
+		}
+	})
+	w := &world{tb: tb}
+	c, endpoint := w.honestCluster("c1", 1)
+	m.honest = c
+	m.join(c.name, endpoint)
+	m.copied(tb, c)
+	return m
+}
+
+// judge looks at every write into the own etcd.
+func (m *copies) judge(ctx context.Context) error {
+	for resp := range m.kv.Watch(ctx, "", clientv3.WithPrefix(), clientv3.WithRev(1)) {
+		if err := resp.Err(); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("watching the own etcd: %w", err)
+		}
+		m.mu.Lock()
+		for _, ev := range resp.Events {
+			if !m.mayBe(string(ev.Kv.Key)) && len(m.wrong) < 10 {
+				m.wrong = append(m.wrong, fmt.Sprintf("%s of %q in the own etcd, which belongs to none of the remotes", ev.Type, ev.Kv.Key))
+			}
+		}
+		m.mu.Unlock()
+	}
+	return ctx.Err()
+}
+
+// mayBe tells whether a mirror of these remotes has a key.
+func (m *copies) mayBe(key string) bool {
+	if strings.HasPrefix(key, wire.KVStoreMeshLockPath+"/") {
+		return true
+	}
+	for _, name := range m.owners {
+		if key == wire.ClusterConfigKey(name) {
+			return true
+		}
+		for _, r := range wire.Resources() {
+			if strings.HasPrefix(key, r.Prefix(name, true)) || key == wire.SyncedKey(name, r, true) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// hostile runs a fake remote.
+func (m *copies) hostile(tb testing.TB) (*cluster, *server) {
+	tb.Helper()
+	m.numbers++
+	s := serve(tb, uint64(5000+m.numbers))
+	c := newCluster(fmt.Sprint("h", m.numbers), uint32(10+m.numbers), s.put)
+	c.fill(20)
+	return c, s
+}
+
+func (m *copies) join(name, endpoint string) {
+	m.tb.Helper()
+	m.mu.Lock()
+	m.owners = append(m.owners, name)
+	m.mu.Unlock()
+	file := filepath.Join(m.dir, name)
+	must(m.tb, os.WriteFile(file+".tmp", []byte("endpoints:\n- "+endpoint+"\n"), 0o600))
+	must(m.tb, os.Rename(file+".tmp", file))
+}
+
+// has is what the own etcd has of a cluster's resource, by name.
+func (m *copies) has(tb testing.TB, cluster string, r wire.Resource) map[string]string {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), *patience)
+	defer cancel()
+	prefix := r.Prefix(cluster, true)
+	resp, err := m.kv.Get(ctx, prefix, clientv3.WithPrefix())
+	must(tb, err)
+	all := make(map[string]string)
+	for _, kv := range resp.Kvs {
+		all[strings.TrimPrefix(string(kv.Key), prefix)] = string(kv.Value)
+	}
+	return all
+}
+
+// copied waits until the numbers of a cluster's nodes are in the own etcd.
+func (m *copies) copied(tb testing.TB, c *cluster) {
+	tb.Helper()
+	m.until(tb, c.name+" to be copied", func() bool {
+		nodes := m.has(tb, c.name, wire.Nodes)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if len(nodes) != len(c.objects) {
+			return false
+		}
+		for i, n := range c.objects {
+			if !strings.Contains(nodes[fmt.Sprint("node", i)], fmt.Sprintf(`"boot%d"`, n)) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func (m *copies) status(name string) (remotecluster.Status, bool) {
+	for _, c := range m.mirror.Clusters() {
+		if c.Name == name {
+			return c, true
+		}
+	}
+	return remotecluster.Status{}, false
+}
+
+func (m *copies) until(tb testing.TB, what string, ok func() bool) {
+	tb.Helper()
+	limit := time.NewTimer(*patience)
+	defer limit.Stop()
+	poll := time.NewTicker(20 * time.Millisecond)
+	defer poll.Stop()
+	for !ok() {
+		select {
+		case <-poll.C:
+		case <-limit.C:
+			text := ""
+			for _, c := range m.mirror.Clusters() {
+				text += fmt.Sprintf("%s: %s %s %q, last error %q\n", c.Name, c.State, c.Code, c.Message, c.LastError)
+			}
+			tb.Fatalf("waited in vain for %s\n%s", what, text)
+		}
+	}
+}
+
+// TestMirrorRules: whatever rule a remote breaks, nothing is ever written outside the
+// prefixes of the remotes, and the copy of the other one follows.
+func TestMirrorRules(t *testing.T) {
+	t.Parallel()
+	m := newCopies(t)
+	tried := append(rules(), endless(0), endless(600*time.Millisecond))
+	if testing.Short() {
+		tried = everyOther(tried, 8) // an agent meets more of them
+	}
+	inGroups(t, tried, func(t *testing.T, r *rule) {
+		c, s := m.hostile(t)
+		s.breaks(r)
+		m.join(c.name, s.endpoint())
+		t.Cleanup(func() { must(t, os.Remove(filepath.Join(m.dir, c.name))) })
+		writing(t, c)
+		if r.flood == nil {
+			t.Parallel()
+		}
+		m.until(t, "the server to break its rule", func() bool { return s.broken.Load() > 0 })
+		m.until(t, "a session that came to something", func() bool {
+			st, _ := m.status(c.name)
+			return st.Failures > 0 || st.Connected || strings.HasPrefix(r.name, "silence") || strings.HasPrefix(r.name, "connection")
+		})
+		for _, res := range wire.Resources() {
+			for name := range m.has(t, c.name, res) {
+				if !s.everHad(res.Key(c.name, false, name)) && !strings.HasPrefix(r.name, "endless") && !strings.HasPrefix(r.name, "list: ") {
+					t.Errorf("the copy has %q of the %s, which the remote never had", name, res)
+				}
+			}
+		}
+	})
+	for n := range 3 {
+		m.honest.show(n, 7)
+		m.copied(t, m.honest)
+	}
+}
+
+// everHad tells whether the core ever had a key.
+func (c *core) everHad(key string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, had := c.versions[key]
+	return had
+}
+
+// TestMirrorKeys: who may only write in its own etcd chooses the names of keys. They
+// are copied as they are, or not at all; none leaves the remote's prefixes.
+func TestMirrorKeys(t *testing.T) {
+	t.Parallel()
+	m := newCopies(t)
+	c, s := m.hostile(t)
+	names := []string{
+		"", "/", "//", "..", "../../c1/node1", "/../x", ".", "a/../../b", "\x00", "a\x00b", "\xff\xfe", "\u009b\u202e", " ", "%2e%2e%2f",
+		strings.Repeat("k", 4<<10), strings.Repeat("d/", 1000), "node1/", "c1/node1", "*", "{}", "cilium/cache/nodes/v1/c1/node1",
+	}
+	for _, r := range wire.Resources() {
+		for _, name := range names {
+			s.put(map[string][]byte{r.Prefix(c.name, false) + name: []byte("x")})
+		}
+	}
+	// Beside its prefixes, for clusters whose names begin with its own or are others'.
+	for _, other := range []string{"", "c1", "h", "h1-x", "h10", own().Name} {
+		for _, r := range wire.Resources() {
+			s.put(map[string][]byte{
+				r.Prefix(other, false) + "x": []byte("x"), r.Prefix(other, true) + "x": []byte("x"),
+				wire.SyncedKey(other, r, true): []byte("x"), wire.ClusterConfigKey(other): []byte("x"),
+			})
+		}
+	}
+	m.join(c.name, s.endpoint())
+	m.fairCopied(t, c, len(names))
+	for _, r := range wire.Resources() {
+		for name := range m.has(t, c.name, r) {
+			if !s.everHad(r.Key(c.name, false, name)) && !s.everHad(r.Prefix(c.name, false)+name) {
+				t.Errorf("the copy has %q of the %s, which the remote never had", name, r)
+			}
+		}
+	}
+	m.honest.show(0, 9)
+	m.copied(t, m.honest)
+}
+
+// fairCopied waits until the nodes of a cluster are copied that are as they should be.
+func (m *copies) fairCopied(tb testing.TB, c *cluster, strange int) {
+	tb.Helper()
+	m.until(tb, c.name+" to be copied", func() bool {
+		nodes := m.has(tb, c.name, wire.Nodes)
+		for i := range c.objects {
+			if _, there := nodes[fmt.Sprint("node", i)]; !there {
+				return false
+			}
+		}
+		return len(nodes) <= len(c.objects)+strange
+	})
+}

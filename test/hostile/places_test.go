@@ -1,0 +1,18 @@
+package hostile
+
+import (
+	"runtime"
+
+	"github.com/mesh-agent/mesh-agent/pkg/budget"
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+)
+
+// places bounds the lists that run at once, as cmd/mesh-agent does.
+func places() *store.Turns { return store.NewTurns(clustermesh.ListsPerCore * runtime.GOMAXPROCS(0)) }
+
+// share has the clusters share what there is, within their budgets, as cmd/mesh-agent
+// does.
+func share(p *clustermesh.Params) {
+	p.Lists, p.Batches, p.Budgets = places(), store.NewTurns(runtime.GOMAXPROCS(0)), budget.Defaults()
+}
