@@ -258,7 +258,7 @@ func openContract(t *testing.T) *contract {
 	a := startAgent(t, m.Dir(), "--cluster-name", "cluster3", "--cluster-id", "3", "--kvstore-opt", "etcd.config="+file, "--clustermesh-sync-timeout", "1s")
 	a.until("all but one cluster", func() bool {
 		s := a.status()
-		return s.Ready && s.Summary.ClustersReady == 2 && s.KVStore.Ready && len(list[api.Conflict](a, "conflicts")) == 2
+		return s.Ready && s.Summary.ClustersReady == 2 && s.KVStore.Ready && len(list[api.Conflict](a, "conflicts")) == 3
 	})
 	c := &contract{process: a, http: unixClient(a.socket), shapes: readShapes(contractShapes)}
 	c.get(t, "GET", "/openapi.json", &c.api)

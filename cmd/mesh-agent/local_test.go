@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -74,17 +75,27 @@ func TestTheLocalClusterAndTwoRemotes(t *testing.T) {
 		}
 	}
 	l := a.lookup(address.String())
-	if l.Match == nil || l.Match.Cluster != "cluster3" || l.Match.Source != "kvstore" || l.Match.Claims != 2 || l.Freshness == nil || l.Freshness.State != "synced" {
+	if l.Match == nil || l.Match.Cluster != "cluster3" || l.Match.Source != "kvstore" || l.Match.Claims != 1 || l.Freshness == nil || l.Freshness.State != "synced" {
 		t.Errorf("lookup: match %+v, freshness %+v", l.Match, l.Freshness)
 	}
 
-	// When the own claim goes, the remote's counts at once.
+	barred := func(l api.Lookup) bool {
+		return slices.ContainsFunc(l.Candidates, func(c api.Candidate) bool {
+			return c.Entry.Cluster == "cluster1" && !c.Won && strings.HasPrefix(c.Reason, "does not count: inside 10.3.0.0/24, a pod network of the own cluster")
+		})
+	}
+	if !barred(l) {
+		t.Errorf("the claim of the remote is not shown: %+v", l.Candidates)
+	}
+
+	// When the own claim goes, the remote's does not count either: the address is in
+	// a pod network of the own nodes.
 	if _, err := own.Client().Delete(t.Context(), wire.IPs.Key("cluster3", false, address.String())); err != nil {
 		t.Fatal(err)
 	}
-	a.until("the remote to take over", func() bool {
+	a.until("the own pod network to count", func() bool {
 		l := a.lookup(address.String())
-		return l.Match != nil && l.Match.Cluster == "cluster1" && l.Match.Source == "clustermesh"
+		return l.Match != nil && l.Match.Cluster == "cluster3" && l.Match.Kind == "pod-cidr" && barred(l)
 	})
 
 	found := false

@@ -199,7 +199,7 @@ func TestConflictsHaveTheKindOfTheirClaims(t *testing.T) {
 	w.expectConflicts("two pod networks, which their nodes tell")
 	w.claims(of(ipcache.KindCIDR, 4))
 	w.look()
-	w.expectConflicts("and something else", "claim/c4/foreign-network c2,c4 since 2s", "ip/10.0.0.0/24 c4,c2,c3 since 2s")
+	w.expectConflicts("and something else", "claim/c4/foreign-network c4,c2 since 2s", "ip/10.0.0.0/24 c4,c2,c3 since 2s")
 	w.ips.Apply([]ipcache.Op{
 		{Old: of(ipcache.KindCIDR, 4)},
 		{Old: of(ipcache.KindPodCIDR, 2)},

@@ -194,7 +194,7 @@ func situations() []situation {
 		{
 			"a node within the pods of another cluster",
 			[]fact{node(3, "n", "10.1.2.3", "10.3.0.0/16"), node(2, "n", "192.168.0.1", "10.1.0.0/16")},
-			[]string{"claim/c3/foreign-network c2,c3", "node-ip/10.1.0.0/16 c3,c2"},
+			[]string{"claim/c3/foreign-network c3,c2", "node-ip/10.1.0.0/16 c3,c2"},
 			codes.NodeIPConflict, "the pod network 10.1.0.0/16 of c2 contains 10.1.2.3/32 of c3", "the longest prefix counts",
 		},
 		{
@@ -233,7 +233,7 @@ func situations() []situation {
 		{
 			"claims in the network of another",
 			[]fact{node(3, "z", "10.201.0.0/24"), stray{2, "10.201.0.1/32", 131072}},
-			[]string{"claim/c2/foreign-network c3,c2"},
+			[]string{"claim/c2/foreign-network c2,c3"},
 			codes.ForeignNetworkClaimed, "inside 10.201.0.0/24, a pod network that the nodes of c3 announce", "whose nodes announce it",
 		},
 		{

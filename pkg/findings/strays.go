@@ -40,7 +40,10 @@ func strayConflict(t ipcache.Tally) *Conflict {
 	}
 	b := t.Example.Breach
 	if t.Rule == ipcache.RuleForeignNetwork {
-		c.Clusters = []string{b.Whose, name}
+		c.Clusters = []string{name, b.Whose}
+		if t.Barred {
+			c.Clusters = []string{b.Whose, name}
+		}
 	}
 	effect := "they count, as with Cilium, until --claim-policy=enforce"
 	if t.Barred {
