@@ -138,14 +138,14 @@ func (f *follower) attempt(ctx context.Context, k keeper, s Session, pause backo
 			again.after(lacksAgain)
 		}
 		batch, err := stream.Recv()
+		if err == nil {
+			pause.Reset()
+			err = f.take(ctx, k, s, batch)
+		}
 		if errors.Is(context.Cause(ctx), errAgain) {
 			return errAgain
 		}
 		if err != nil {
-			return err
-		}
-		pause.Reset()
-		if err := f.take(ctx, k, s, batch); err != nil {
 			return err
 		}
 	}
