@@ -125,7 +125,7 @@ func TestADirectoryThatComesAndGoes(t *testing.T) {
 	m := simulate(t, 2)
 	dir := filepath.Join(t.TempDir(), "later")
 	a := startAgent(t, dir, "--cluster-name", "own", "--cluster-id", "250")
-	if out, _, code := a.call("status"); code != exitOK || !strings.Contains(out, dir) {
+	if out, _, code := a.call("status"); code != exitUnwell || !strings.Contains(out, dir) {
 		t.Errorf("without a directory: exit %d\n%s", code, out)
 	}
 	for _, resource := range []string{"clusters", "nodes", "services", "serviceexports", "identities", "ips", "conflicts"} {

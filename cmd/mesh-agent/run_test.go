@@ -372,12 +372,12 @@ func TestABadFileHurtsNobodyElse(t *testing.T) {
 func TestADirectoryThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	a := startAgent(t, filepath.Join(t.TempDir(), "later"))
-	if out, _, code := a.call("status"); code != exitOK {
+	if out, _, code := a.call("status"); code != exitUnwell || !strings.Contains(out, "The mesh directory cannot be read") {
 		t.Errorf("status: exit %d\n%s", code, out)
 	}
 	a.until("the warning", func() bool { return strings.Contains(a.log.String(), "does not exist") })
 	c := unixClient(a.socket)
-	for path, want := range map[string]string{"/healthz": "", "/readyz": "", "/metrics": "mesh_agent_clustermesh_remote_clusters 0"} {
+	for path, want := range map[string]string{"/healthz": "", "/readyz": "mesh directory", "/metrics": "mesh_agent_clustermesh_remote_clusters 0"} {
 		resp, err := c.Get("http://agent" + path)
 		if err != nil {
 			t.Fatal(err)
@@ -385,7 +385,12 @@ func TestADirectoryThatIsNotThere(t *testing.T) {
 		var body bytes.Buffer
 		_, _ = body.ReadFrom(resp.Body)
 		resp.Body.Close()
-		if resp.StatusCode != http.StatusOK || !strings.Contains(body.String(), want) {
+		// Nothing is known of the clusters before their directory was read once.
+		wantCode := http.StatusOK
+		if path == "/readyz" {
+			wantCode = http.StatusServiceUnavailable
+		}
+		if resp.StatusCode != wantCode || !strings.Contains(body.String(), want) {
 			t.Errorf("%s: %d, %q not found", path, resp.StatusCode, want)
 		}
 	}

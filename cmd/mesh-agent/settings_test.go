@@ -68,6 +68,7 @@ disconnect-policy:
 	want.ClustermeshSyncTimeout = 30 * time.Second
 	want.KVStoreOpt = map[string]string{"etcd.qps": "100", "etcd.keepaliveTimeout": "5s"}
 	want.DisconnectPolicy = map[string]string{"demote": "5m", "withdraw": "0", "east.silence": "1h"}
+	want.RemoteBudget = map[string]string{} // as of a flag with options that nobody gives
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

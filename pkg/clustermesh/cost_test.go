@@ -316,7 +316,7 @@ func (c costOf) worstRatio(plain []byte) (ratio float64, err error) {
 		if r, e := c.ratio(plain); i == 0 || r < ratio {
 			ratio, err = r, e
 		}
-		if ratio <= wire.MaxCost {
+		if ratio <= maxRatio {
 			break
 		}
 	}
@@ -339,7 +339,7 @@ func TestNoValueCostsMoreThanItsBytesAllow(t *testing.T) {
 			for _, n := range sizes {
 				padding := leastFalse(2048+400*n, func(padding int) bool { return c.refuses(p.value(n, padding)) })
 				for _, padding := range []int{0, padding} {
-					if r, err := c.worstRatio(p.value(n, padding)); r > wire.MaxCost {
+					if r, err := c.worstRatio(p.value(n, padding)); r > maxRatio {
 						t.Errorf("%s: %d %s with padding %d cost %.1f times their bytes (%v)", name, n, kind, padding, r, err)
 					}
 				}
@@ -362,7 +362,7 @@ func TestASearchFindsNoCostlierValue(t *testing.T) {
 		for range steps {
 			s.step()
 		}
-		if r, err := c.worstRatio(s.best()); r > wire.MaxCost {
+		if r, err := c.worstRatio(s.best()); r > maxRatio {
 			t.Errorf("%s costs %.1f times its bytes (%v): %q", name, r, err, s.best())
 		}
 	}
@@ -490,8 +490,8 @@ func FuzzCost(f *testing.F) {
 		if !known {
 			return
 		}
-		if r, _ := c.ratio(value); r > wire.MaxCost {
-			if r, err := c.worstRatio(value); r > wire.MaxCost {
+		if r, _ := c.ratio(value); r > maxRatio {
+			if r, err := c.worstRatio(value); r > maxRatio {
 				t.Errorf("%s costs %.1f times its bytes (%v)", name, r, err)
 			}
 		}
