@@ -45,12 +45,14 @@ func NewWith(r Rules) *Cache {
 // Apply makes the changes visible, in their order. Readers may see a part of a
 // long batch, never a part of an op.
 func (c *Cache) Apply(ops []Op) {
+	asked := false
 	for len(ops) > 0 {
 		n := min(len(ops), maxHold)
-		c.hold(ops[:n])
+		asked = c.hold(ops[:n]) || asked
 		ops = ops[n:]
 	}
-	for c.review() {
+	// Others do one step, so that all is done also if who asked for it cannot.
+	for c.review() && asked {
 	}
 }
 
@@ -73,16 +75,19 @@ func (c *Cache) review() (more bool) {
 	return more
 }
 
-func (c *Cache) hold(ops []Op) {
+// hold does ops under one hold of the lock, and tells whether something has to be
+// judged again for them.
+func (c *Cache) hold(ops []Op) (asked bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	before := c.core.revision
+	before, asks := c.core.revision, c.core.asks
 	for _, op := range ops {
 		c.core.apply(op)
 	}
 	if c.core.revision != before {
 		c.wake()
 	}
+	return c.core.asks != asks
 }
 
 // Contest returns the claims on exactly this prefix, the winner first, and

@@ -36,6 +36,7 @@ type core struct {
 	territory territory
 	strays    strays
 	asked     []review // what is to be judged again
+	asks      uint64   // how often something was to be
 }
 
 func newCore() *core {

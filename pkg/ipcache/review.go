@@ -58,6 +58,7 @@ func (c *core) atStake(p place) bool {
 // ask notes that the claims within a place are to be judged again.
 func (c *core) ask(p place) {
 	r := review{within: p, from: p}
+	c.asks++
 	for i := range c.asked {
 		if c.asked[i].within == p { // it begins anew
 			c.asked[i] = r

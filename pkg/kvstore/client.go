@@ -122,8 +122,8 @@ type Client interface {
 
 	// Recall reads how things stood at an earlier position: of the keys that the
 	// prefix selects, as for List, those not before the key from (empty: all), as
-	// they were at that revision. It gives the first ones, at most limit, and
-	// counts them all. It is one linearizable read, so a position of the history
+	// they were at that revision. It gives the first ones, at most limit and as many
+	// as fit into one answer, and counts them all. It is one linearizable read, so a position of the history
 	// that answers is never too new for it: the error is [ErrServerChanged] when
 	// at.ClusterID is not the one of this session, or when the history of the
 	// server does not reach at.Revision, and [ErrCompacted] when it no longer

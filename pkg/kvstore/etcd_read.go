@@ -147,12 +147,20 @@ func (e *Etcd) Recall(ctx context.Context, prefix, from string, at Position, lim
 	}
 	var past Past
 	took, err := e.call(ctx, "recall", prefix, e.opts.Timings.Page, func(ctx context.Context) error {
-		resp, _, err := e.readNow(ctx, &pb.RangeRequest{
-			Key: []byte(max(prefix, from)), RangeEnd: []byte(selectionEnd(prefix)),
-			Limit: int64(limit), Revision: at.Revision,
-		})
-		if err != nil {
-			return err
+		var resp *pb.RangeResponse
+		for {
+			var err error
+			resp, _, err = e.readNow(ctx, &pb.RangeRequest{
+				Key: []byte(max(prefix, from)), RangeEnd: []byte(selectionEnd(prefix)),
+				Limit: int64(limit), Revision: at.Revision,
+			})
+			if err == nil {
+				break
+			}
+			if !isTooLarge(err) || limit <= 1 {
+				return err
+			}
+			limit /= 2
 		}
 		past = Past{Items: fromPBs(resp.Kvs), Count: resp.Count}
 		return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mesh-agent/mesh-agent/internal/guard"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
@@ -49,9 +50,9 @@ func (c *copyOf) adopted(ctx context.Context, cfg wire.ClusterConfig) error {
 func (c *copyOf) follow(ctx context.Context) {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, f := range c.families {
-		g.Go(func() error { return f.sync.Run(ctx) })
+		g.Go(guard.Func(func() error { return f.sync.Run(ctx) }))
 	}
-	g.Go(func() error { return c.canaries.Run(ctx) })
+	g.Go(guard.Func(func() error { return c.canaries.Run(ctx) }))
 	if err := g.Wait(); ctx.Err() == nil {
 		c.log.Error("The copy is not kept up any more", "error", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mesh-agent/mesh-agent/internal/guard"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -100,10 +101,11 @@ func (f *family) Resource() wire.Resource { return f.resource }
 func (f *family) Run(ctx context.Context, s store.Session) error {
 	f.running.Lock()
 	defer f.running.Unlock()
+	f.values = nil // of a batch that ended in a panic
 	g, ctx := errgroup.WithContext(ctx)
 	s.Client = paced{s.Client, f.sync.WaitRoom}
-	g.Go(func() error { return f.watch.Run(ctx, s) })
-	g.Go(func() error { return f.readAgain(ctx, s) })
+	g.Go(guard.Func(func() error { return f.watch.Run(ctx, s) }))
+	g.Go(guard.Func(func() error { return f.readAgain(ctx, s) }))
 	return g.Wait()
 }
 

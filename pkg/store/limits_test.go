@@ -146,3 +146,19 @@ func TestWhatIsRefusedCostsLittle(t *testing.T) { //nolint:paralleltest // it me
 		}
 	}
 }
+
+// TestAWatchOverItsLimitsListsAgain: it lacks keys that the server has, so that they
+// cannot agree, and that says nothing about the server.
+func TestAWatchOverItsLimitsListsAgain(t *testing.T) {
+	t.Parallel()
+	w := newRig(t).w
+	w.set.Limit(Limits{Share: budget.Share{Keys: 1}})
+	put(w.set, "a", "one", 1)
+	if _, ok := w.proof(); !ok {
+		t.Error("nothing is missing, and there is no proof")
+	}
+	put(w.set, "b", "two", 2)
+	if _, ok := w.proof(); ok {
+		t.Error("a key is missing, and the server is asked to agree")
+	}
+}

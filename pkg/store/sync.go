@@ -144,7 +144,20 @@ func (s *Sync) Incomplete() { s.do((*ledger).beginAnew) }
 
 // do does something to the ledger, and what follows from it.
 func (s *Sync) do(f func(*ledger)) {
+	asks, work := s.change(f)
+	if work {
+		s.p.Outbox.offer(s)
+	}
+	if len(asks) > 0 {
+		s.p.Again(asks)
+	}
+}
+
+// change is the part of do that has the lock, which a panic does not keep. It returns
+// the names that are to be asked for again, and whether there is something to write.
+func (s *Sync) change(f func(*ledger)) (asks []string, work bool) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	l := &s.ledger
 	f(l)
 	l.mark()
@@ -152,15 +165,9 @@ func (s *Sync) do(f func(*ledger)) {
 	tell(&s.landed, l.flying == 0)
 	tell(&s.roomy, l.bytes < roomFor)
 	tell(&s.moved, true)
-	asks, work := l.asked(), l.backlog() > 0
+	asks, work = l.asked(), l.backlog() > 0
 	s.noteRetry(l)
-	s.mu.Unlock()
-	if work {
-		s.p.Outbox.offer(s)
-	}
-	if len(asks) > 0 {
-		s.p.Again(asks)
-	}
+	return asks, work
 }
 
 // noteRetry keeps retryAt. The lock is held.

@@ -154,9 +154,13 @@ func (w *Watch[T]) listed() {
 	w.log.Debug("A list is applied", "prefix", w.prefix, "entries", w.set.Len(), "rejected", w.set.Rejected())
 }
 
-// proof is all that the set has, or the keys behind the one written last.
+// proof is all that the set has, or the keys behind the one written last. A set that
+// was left without some of the keys has none: it could not agree with the server.
 func (w *Watch[T]) proof() (proof, bool) {
 	p := proof{prefix: w.prefix}
+	if w.set.Lacks() {
+		return p, false
+	}
 	if w.set.Known() > proofKeys {
 		p.name = w.set.Newest()
 		p.from = w.prefix + p.name
