@@ -7,7 +7,16 @@ import "slices"
 type review struct {
 	within place
 	from   place // the next one to be looked at
+	alone  bool  // the claims on this very place
 	barred bool  // the second half
+}
+
+// covers tells whether a place is to be judged again.
+func (r *review) covers(p place) bool {
+	if r.alone {
+		return p == r.within
+	}
+	return p.inside(r.within)
 }
 
 // reviewed is how many places are judged under one hold of the lock.
@@ -23,7 +32,7 @@ func (c *core) joined(e *Entry) {
 	switch {
 	case e.shapes():
 		if c.territory.joins(e) {
-			c.ask(e.place())
+			c.moved(e)
 		}
 	case e.kind == KindNode && c.atStake(e.place()):
 		c.ask(e.place())
@@ -34,7 +43,7 @@ func (c *core) left(e *Entry) {
 	switch {
 	case e.shapes():
 		if c.territory.leaves(e) {
-			c.ask(e.place())
+			c.moved(e)
 		}
 	case e.kind == KindNode && c.atStake(e.place()):
 		c.ask(e.place())
@@ -55,12 +64,36 @@ func (c *core) atStake(p place) bool {
 	return slices.ContainsFunc(rest.losers, func(e *Entry) bool { return !e.fromNode() })
 }
 
+// moved notes that a network has another owner. Of the own cluster's it matters also
+// to what contains it.
+func (c *core) moved(e *Entry) {
+	p := e.place()
+	c.ask(p)
+	if !e.remote() {
+		c.askAround(p)
+	}
+}
+
+// askAround notes that the claims on what contains a place are to be judged again.
+func (c *core) askAround(p place) {
+	shortest := uint8(0)
+	if p.at.is4() {
+		shortest = mappedBits
+	}
+	for bits := shortest; bits < p.bits; bits++ {
+		if around := (place{p.at.masked(bits), bits}); c.routes.get(around) != nil || len(c.strays.of(around)) > 0 {
+			c.plan(review{within: around, from: around, alone: true})
+		}
+	}
+}
+
 // ask notes that the claims within a place are to be judged again.
-func (c *core) ask(p place) {
-	r := review{within: p, from: p}
+func (c *core) ask(p place) { c.plan(review{within: p, from: p}) }
+
+func (c *core) plan(r review) {
 	c.asks++
 	for i := range c.asked {
-		if c.asked[i].within == p { // it begins anew
+		if c.asked[i].within == r.within && c.asked[i].alone == r.alone { // it begins anew
 			c.asked[i] = r
 			return
 		}
@@ -76,7 +109,7 @@ func (c *core) resume() (more bool) {
 	r := &c.asked[0]
 	var places []place
 	take := func(p place) bool {
-		if !p.inside(r.within) || len(places) == reviewed {
+		if !r.covers(p) || len(places) == reviewed {
 			return false
 		}
 		places = append(places, p)

@@ -38,12 +38,13 @@ func (w *world) announcement(e *Entry) bool {
 
 func (w *world) own(p netip.Prefix) bool {
 	for _, o := range w.rules.Own {
-		if covers(o.Prefix, p) {
+		if covers(o.Prefix, p) || covers(p, o.Prefix) {
 			return true
 		}
 	}
 	for _, e := range w.claims {
-		if e.kind == KindPodCIDR && e.source != wire.SourceClusterMesh && !slices.Contains(specials, e.Prefix().String()) && covers(e.Prefix(), p) {
+		if e.kind == KindPodCIDR && e.source != wire.SourceClusterMesh && !slices.Contains(specials, e.Prefix().String()) &&
+			(covers(e.Prefix(), p) || covers(p, e.Prefix())) {
 			return true
 		}
 	}
@@ -64,7 +65,7 @@ func (w *world) rule(e *Entry) Rule {
 	if slices.Contains(specials, p.String()) {
 		return RuleSpecialUse
 	}
-	if e.kind != KindPodCIDR && !w.announces(e.cluster, p) {
+	if e.kind != KindPodCIDR && e.kind != KindNode && !w.announces(e.cluster, p) {
 		for _, o := range w.claims {
 			if w.announcement(o) && *o.cluster != *e.cluster && covers(o.Prefix(), p) {
 				return RuleForeignNetwork
@@ -102,7 +103,7 @@ func (w *world) claim(r *rand.Rand, clusters []*Cluster) *Entry {
 	switch r.IntN(5) {
 	case 0:
 		s.Kind, s.Identity = KindPodCIDR, wire.IdentityWorld
-		s.Prefix = pick([]string{"10.0.0.0/16", "10.0.1.0/24", "10.0.1.128/25", "10.0.2.0/24", "fd00::/64", "fd00::1:0/112", "10.0.0.0/7", "0.0.0.0/0"})
+		s.Prefix = pick([]string{"10.0.0.0/16", "10.0.1.0/24", "10.0.1.128/25", "10.0.2.0/24", "fd00::/64", "fd00::1:0/112", "10.0.0.0/7", "0.0.0.0/0", "10.0.0.0/8", "172.0.0.0/8"})
 	case 1:
 		s.Kind, s.Identity = []Kind{KindNode, KindHealth, KindIngress}[r.IntN(3)], wire.IdentityRemoteNode
 		s.Prefix = pick([]string{"10.0.1.1/32", "10.0.2.1/32", "192.168.0.1/32", "fd00::1:1/128", "169.254.169.254/32"})
@@ -114,7 +115,7 @@ func (w *world) claim(r *rand.Rand, clusters []*Cluster) *Entry {
 		})
 		if r.IntN(4) == 0 {
 			s.Kind = KindCIDR
-			s.Prefix = pick([]string{"10.0.1.0/24", "10.0.1.1/32", "10.0.0.0/16", "10.0.0.0/12", "0.0.0.0/0", "::/0", "fd00::/64", "172.20.0.0/16", "172.20.0.8/29"})
+			s.Prefix = pick([]string{"10.0.1.0/24", "10.0.1.1/32", "10.0.0.0/16", "10.0.0.0/12", "0.0.0.0/0", "::/0", "fd00::/64", "172.20.0.0/16", "172.20.0.8/29", "172.16.0.0/12", "fd00::/32"})
 		}
 	}
 	return NewEntry(s)

@@ -54,6 +54,7 @@ func (e *Entry) remote() bool { return e.source <= wire.SourceClusterMesh }
 type Breach struct {
 	Rule    Rule         // 0, or one from RuleOwnNetwork on
 	Network netip.Prefix // inside which the claim is; invalid when it is about an identity
+	Around  bool         // the claim contains the network instead
 	Whose   string       // the network's cluster, or what it is for
 }
 
@@ -64,7 +65,11 @@ func (b Breach) broken() bool { return b.Rule != 0 }
 func (b Breach) String() string {
 	switch b.Rule {
 	case RuleOwnNetwork:
-		return fmt.Sprintf("inside %s, a %s of the own cluster, which no remote can have", b.Network, b.Whose)
+		where := "inside"
+		if b.Around {
+			where = "around"
+		}
+		return fmt.Sprintf("%s %s, a %s of the own cluster, which no remote can have", where, b.Network, b.Whose)
 	case RuleSpecialUse:
 		if b.Network.Bits() == 0 {
 			return fmt.Sprintf("%s is %s", b.Network, b.Whose)
@@ -101,7 +106,9 @@ func (t *territory) judge(e *Entry, atNode func() bool) Breach {
 			return b
 		}
 	}
-	if t.announced.Size() > 0 && e.kind != KindPodCIDR { // that one announces by itself
+	// A pod network is announced by itself. A node has the address that its own network
+	// gives it, and one of a pod there precedes it by its kind.
+	if t.announced.Size() > 0 && e.kind != KindPodCIDR && e.kind != KindNode {
 		if b := t.foreign(p, e.cluster); b.broken() {
 			return b
 		}
@@ -113,13 +120,20 @@ func (t *territory) judge(e *Entry, atNode func() bool) Breach {
 	return Breach{}
 }
 
-// inOwn finds the network of the own cluster that a place is in.
+// inOwn finds the network of the own cluster that a place is in, or contains: a
+// shorter prefix has what is free in the network, and all of it when it is large.
 func (t *territory) inOwn(p place) Breach {
-	if _, inside := lookup(&t.own, p); !inside {
+	if _, inside := lookup(&t.own, p); inside {
+		network, is, _ := t.own.LookupPrefixLPM(p.prefix())
+		return Breach{Rule: RuleOwnNetwork, Network: network, Whose: is.what}
+	}
+	if p.host() {
 		return Breach{}
 	}
-	network, is, _ := t.own.LookupPrefixLPM(p.prefix())
-	return Breach{RuleOwnNetwork, network, is.what}
+	for network, is := range t.own.Subnets(p.prefix()) {
+		return Breach{Rule: RuleOwnNetwork, Network: network, Around: true, Whose: is.what}
+	}
+	return Breach{}
 }
 
 // lookup finds the longest network that a place is in; a single address is found
@@ -167,7 +181,7 @@ func maybeSpecial(p place) bool {
 
 func special(p netip.Prefix) Breach {
 	if r, is := claims.Special(p); is {
-		return Breach{RuleSpecialUse, r.Prefix, r.Name}
+		return Breach{Rule: RuleSpecialUse, Network: r.Prefix, Whose: r.Name}
 	}
 	return Breach{}
 }
