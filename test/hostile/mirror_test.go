@@ -67,7 +67,7 @@ func newCopiesIn(tb testing.TB, etcd *etcdtest.Process, change ...func(*mirror.P
 		sizes: make(map[string]int64), shares: make(map[part]budget.Share), configs: make(map[string]uint32),
 	}
 	o := impatient()
-	o.LockTTL = 2 * time.Second
+	o.LockTTL, o.Timings.StatusInterval, o.Timings.StatusRetry = 2*time.Second, time.Second, time.Second
 	d := kvstore.NewDurable(func() (*kvstore.Config, error) { return kvstore.NewConfig(etcd.Endpoint()) }, o)
 	m.writer = d
 	p := mirror.DefaultParams()
@@ -200,8 +200,7 @@ func TestMirrorRules(t *testing.T) {
 	inGroups(t, tried, func(t *testing.T, r *rule) {
 		c, s := m.hostile(t)
 		s.breaks(r)
-		m.join(c.name, s.endpoint())
-		t.Cleanup(func() { must(t, os.Remove(filepath.Join(m.dir, c.name))) })
+		m.visits(t, c, s)
 		writing(t, c)
 		if r.flood == nil {
 			t.Parallel()

@@ -65,9 +65,15 @@ func (m *copies) remote(tb testing.TB, r *rule) (*cluster, *server) {
 	tb.Helper()
 	c, s := m.hostile(tb)
 	s.breaks(r)
+	m.visits(tb, c, s)
+	return c, s
+}
+
+// visits joins a remote until the end of the test.
+func (m *copies) visits(tb testing.TB, c *cluster, s *server) {
+	tb.Helper()
 	m.join(c.name, s.endpoint())
 	tb.Cleanup(func() { must(tb, os.Remove(filepath.Join(m.dir, c.name))) })
-	return c, s
 }
 
 // reaches waits until there are so many keys of the remote's addresses, and its status
@@ -106,7 +112,7 @@ func TestMirrorBudget(t *testing.T) {
 			kv := address(n, 0)
 			s.put(map[string][]byte{string(kv.Key): kv.Value})
 		}
-		m.join(c.name, s.endpoint())
+		m.visits(t, c, s)
 		m.reaches(t, c, keys, []codes.Code{codes.OverBudget})
 		s.delete(string(address(0, 0).Key)) // another one may take its place, or not
 		m.until(t, "the deletion", func() bool {
@@ -119,7 +125,7 @@ func TestMirrorBudget(t *testing.T) {
 		for n := range 3 * keys {
 			s.put(map[string][]byte{wire.Nodes.Key(c.name, false, fmt.Sprint("large", n)): []byte(strings.Repeat("x", value))})
 		}
-		m.join(c.name, s.endpoint())
+		m.visits(t, c, s)
 		m.until(t, "the cluster to be over its budget", func() bool { st, _ := m.status(c.name); return st.Code == codes.OverBudget })
 		if n := len(m.has(t, c.name, wire.Nodes)); n < 10 { // that it is no more the judge says
 			t.Errorf("%d nodes are copied, there is room for more", n)
