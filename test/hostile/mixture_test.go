@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	steps = flag.Int("hostile.steps", 0, "steps of the mixture; 0: 10,000, or 500 with -short")
+	steps = flag.Int("hostile.steps", 0, "steps of the mixture; 0: 10,000, or 200 with -short")
 	seed  = flag.Uint64("hostile.seed", 0, "seed of the mixture; 0: a random one, which is printed")
 )
 
@@ -32,7 +32,7 @@ func TestMixture(t *testing.T) {
 	switch {
 	case n > 0:
 	case testing.Short():
-		n = 500
+		n = 200
 	default:
 		n = 10_000
 	}
@@ -48,19 +48,19 @@ func TestMixture(t *testing.T) {
 	w.join(c, s.endpoint())
 	m := &mixture{w: w, c: c, s: s, rng: rand.New(rand.NewPCG(*seed, 0)), rules: append(rules(), endless(0), endless(600*time.Millisecond))}
 	m.rules = slices.DeleteFunc(m.rules, func(r *rule) bool { return r.name == "connection: a byte a second" }) // it waits for itself
-	for i := range n {
+	for i := 0; i < n || i < 10*n && s.broken.Load() < int64(n/10); i++ { // on a busy machine many steps find no session
 		m.step(t, i)
 	}
-	t.Logf("%d steps, %d spoilt answers", n, s.broken.Load())
+	t.Logf("%d steps, %d spoilt answers", m.steps, s.broken.Load())
 	if s.broken.Load() < int64(n/10) {
-		t.Errorf("%d spoilt answers in %d steps: nearly nothing was tried", s.broken.Load(), n)
+		t.Errorf("%d spoilt answers in %d steps: nearly nothing was tried", s.broken.Load(), m.steps)
 	}
 	s.breaks(nil)
 	w.until(t, "the server, honest again, to be synced", func() bool { // what it did before is shown for a while
 		st, _ := w.status(c.name)
 		return st.Ready && w.equal(c)
 	})
-	w.sentinel(t, n+2)
+	w.sentinel(t, int(m.steps)+2)
 	heap.check(t)
 }
 
