@@ -136,6 +136,27 @@ func checkKeys(req *pb.RangeRequest, kvs []*mvccpb.KeyValue, upTo int64) error {
 	return nil
 }
 
+// leastOf names what a range request asks for when no less can be asked for; empty
+// when a smaller page can.
+func leastOf(req *pb.RangeRequest) string {
+	switch {
+	case req.CountOnly:
+		return "a number of keys"
+	case req.Limit == 1 || len(req.RangeEnd) == 0:
+		return "a page of one key"
+	}
+	return ""
+}
+
+// atLeast makes a violation of an answer that is too large to be received, where what
+// was asked for is as small as it can be; what is empty when it is not.
+func (e *Etcd) atLeast(what string, err error) error {
+	if what == "" || !isTooLarge(err) {
+		return err
+	}
+	return e.checked(violated("%s is larger than %d MiB, or has more than %d entries: %v", what, receiveLimit>>20, maxParts, fromRPC(err)))
+}
+
 // within tells whether a key is in a range; without an end that is one key.
 func within(from, end, key []byte) bool {
 	if len(end) == 0 {

@@ -94,7 +94,7 @@ func (e *Etcd) readRange(ctx context.Context, req *pb.RangeRequest, holding []*L
 	if len(compares) == 0 {
 		resp, err := e.kv.Range(ctx, req)
 		if err != nil {
-			return nil, err
+			return nil, e.atLeast(leastOf(req), err)
 		}
 		if err := e.checkRevision(resp.GetHeader()); err != nil {
 			return nil, err
@@ -107,7 +107,7 @@ func (e *Etcd) readRange(ctx context.Context, req *pb.RangeRequest, holding []*L
 	}
 	resp, err := e.kv.Txn(ctx, txn)
 	if err != nil {
-		return nil, err
+		return nil, e.atLeast(leastOf(req), err)
 	}
 	if err := e.checkRevision(resp.GetHeader()); err != nil {
 		return nil, err
@@ -211,7 +211,8 @@ func (l *lister) run(ctx context.Context, page func(Page) error) error {
 }
 
 // request gets one page. The first one decides the revision of all. A page that
-// is too large to be received is asked for again with half as many keys.
+// is too large to be received is asked for again with half as many keys; one of a
+// single key ends the session.
 func (l *lister) request(ctx context.Context, from []byte) (*pb.RangeResponse, error) {
 	for {
 		var resp *pb.RangeResponse
@@ -229,7 +230,7 @@ func (l *lister) request(ctx context.Context, from []byte) (*pb.RangeResponse, e
 		switch {
 		case err == nil:
 			return resp, nil
-		case !isTooLarge(err) || l.limit == 1:
+		case !isTooLarge(err):
 			return nil, err
 		case l.limit == 0:
 			l.limit = int64(DefaultOptions().PageLimit)

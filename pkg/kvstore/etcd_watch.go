@@ -86,7 +86,7 @@ func (s *stream) open(from int64) error {
 	}
 	resp, err := s.grpc.Recv()
 	if err != nil {
-		return err
+		return s.e.atLeast("the confirmation of a watch", err)
 	}
 	if err := s.refused(resp); err != nil {
 		return err
@@ -157,7 +157,7 @@ func (s *stream) Recv() (Batch, error) {
 func (s *stream) recv() (Batch, error) {
 	resp, err := s.grpc.Recv()
 	if err != nil {
-		return Batch{}, err
+		return Batch{}, s.e.atLeast("a fragment of a watch", err)
 	}
 	if err := s.refused(resp); err != nil {
 		return Batch{}, err

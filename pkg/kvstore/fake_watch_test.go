@@ -128,7 +128,8 @@ func TestWatchOpenDeadline(t *testing.T) {
 	wantErr(t, err, context.DeadlineExceeded)
 }
 
-// TestWatchAsksForFragments, and for a server that has a leader.
+// TestWatchAsksForFragments, and for a server that has a leader. A fragment that is too
+// large breaks the protocol.
 func TestWatchAsksForFragments(t *testing.T) {
 	t.Parallel()
 	asked := make(chan string, 1)
@@ -151,7 +152,10 @@ func TestWatchAsksForFragments(t *testing.T) {
 	}
 	t.Cleanup(st.Close)
 	_, err = st.Recv()
-	contains(t, err, "larger than max")
+	contains(t, err, "larger than 12 MiB")
+	if !errors.Is(err, ErrProtocol) {
+		t.Errorf("it is no violation of the protocol: %v", err)
+	}
 	_, again := st.Recv()
 	if again != err { //nolint:errorlint // it is to be the very same
 		t.Errorf("the second error is another: %v", again)

@@ -1,6 +1,7 @@
 package hostile
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -51,5 +52,21 @@ func TestBudgets(t *testing.T) {
 			w.gone(t, h)
 		})
 	}
+	t.Run("more keys than there may be, of a server that breaks no rule", func(t *testing.T) {
+		h, s := w.hostileCluster(t)
+		for n := range uint32(2 * keys) {
+			kv := address(n, 0)
+			s.put(map[string][]byte{string(kv.Key): kv.Value})
+		}
+		w.join(h, s.endpoint())
+		w.shows(t, h, []codes.Code{codes.OverBudget})
+		if text, want := w.codesOf(h)[codes.OverBudget], h.name+".ips.keys=300"; !strings.Contains(text, want) {
+			t.Errorf("%q does not name %s", text, want)
+		}
+		if n := len(w.shown(h.name)); n > 4*keys {
+			t.Errorf("%d objects are in the view, of four resources there may be %d", n, 4*keys)
+		}
+		w.gone(t, h)
+	})
 	w.sentinel(t, 2)
 }

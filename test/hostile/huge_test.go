@@ -13,6 +13,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
@@ -69,11 +70,13 @@ func hugePage(q *pb.RangeRequest, h *pb.ResponseHeader, entries, size int, block
 	return encoded{m.parts}
 }
 
-// hugeRules are servers whose answers are too large.
+// hugeRules are servers whose answers are too large. No smaller page can be asked for
+// than one of a single key, and they do not care: what is beyond the bound breaks the
+// protocol.
 func hugeRules() []*rule {
 	block, empty := blank(), bytes.Repeat([]byte{0x12, 0}, 1_000_000)
-	pages := func(entries, size int) *rule {
-		return &rule{name: fmt.Sprintf("pages of %d values of %d MiB", entries, size), ranged: func(_ context.Context, s *server, q *pb.RangeRequest, a *pb.RangeResponse) (any, error) {
+	pages := func(entries, size int, want ...codes.Code) *rule {
+		return &rule{name: fmt.Sprintf("pages of %d values of %d MiB", entries, size), want: want, ranged: func(_ context.Context, s *server, q *pb.RangeRequest, a *pb.RangeResponse) (any, error) {
 			if !lists(q) {
 				return a, nil
 			}
@@ -82,7 +85,7 @@ func hugeRules() []*rule {
 		}}
 	}
 	read := func(name string, of func(*pb.RangeRequest) bool, with func(q *pb.RangeRequest, a *pb.RangeResponse, m *message)) *rule {
-		return &rule{name: name, ranged: func(_ context.Context, s *server, q *pb.RangeRequest, a *pb.RangeResponse) (any, error) {
+		return &rule{name: name, want: breaks(), ranged: func(_ context.Context, s *server, q *pb.RangeRequest, a *pb.RangeResponse) (any, error) {
 			if !of(q) {
 				return a, nil
 			}
@@ -94,7 +97,8 @@ func hugeRules() []*rule {
 	}
 	all := func(*pb.RangeRequest) bool { return true }
 	return []*rule{
-		pages(1, 2), pages(1, 20), pages(1, 256), pages(12, 1), pages(50, 1), pages(50, 5),
+		pages(1, 2), pages(1, 20, breaks()...), pages(1, 256, breaks()...),
+		pages(12, 1, breaks()...), pages(50, 1, breaks()...), pages(50, 5, breaks()...),
 		read("a million empty entries in a page", lists, func(_ *pb.RangeRequest, _ *pb.RangeResponse, m *message) {
 			m.add(empty)
 		}),
@@ -114,7 +118,7 @@ func hugeRules() []*rule {
 			k := append(slices.Clone(q.Key), bytes.Repeat([]byte{'k'}, 7*mib)...)
 			m.add(bytesOf(&pb.RangeResponse{Kvs: []*mvccpb.KeyValue{{Key: k, ModRevision: 2, CreateRevision: 2, Version: 1}}}))
 		}),
-		{name: "events of 256 MiB", flood: flooding(func(w *watched, h *pb.ResponseHeader) any {
+		{name: "events of 256 MiB", want: breaks(), flood: flooding(func(w *watched, h *pb.ResponseHeader) any {
 			m := withHeader(h)
 			ev := entry(string(w.key)+"big", h.Revision)
 			tail := protowire.AppendVarint(protowire.AppendTag(nil, 5, protowire.BytesType), 256*mib)
@@ -127,12 +131,12 @@ func hugeRules() []*rule {
 			}
 			return encoded{m.parts}
 		})},
-		{name: "a million empty events in an answer", flood: flooding(func(_ *watched, h *pb.ResponseHeader) any {
+		{name: "a million empty events in an answer", want: breaks(), flood: flooding(func(_ *watched, h *pb.ResponseHeader) any {
 			m := withHeader(h)
 			m.add(bytes.Repeat([]byte{0x5a, 0}, 1_000_000))
 			return encoded{m.parts}
 		})},
-		{name: "a reason of 200 MiB to cancel a watch", flood: flooding(func(_ *watched, h *pb.ResponseHeader) any {
+		{name: "a reason of 200 MiB to cancel a watch", want: breaks(), flood: flooding(func(_ *watched, h *pb.ResponseHeader) any {
 			m := withHeader(h)
 			m.add(bytesOf(&pb.WatchResponse{Canceled: true}))
 			m.large(6, 200, block)
@@ -174,6 +178,9 @@ func TestHuge(t *testing.T) {
 			w.join(c, s.endpoint())
 			t.Cleanup(func() { w.gone(t, c) })
 			w.until(t, "the server to break its rule", func() bool { return s.broken.Load() > 0 })
+			if len(r.want) > 0 {
+				w.shows(t, c, r.want)
+			}
 			w.tried(t, c)
 			w.sentinel(t, i+2)
 			t.Logf("shown: %v", w.codesOf(c))

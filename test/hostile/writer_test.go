@@ -104,7 +104,7 @@ func writer(tb testing.TB, s *server, path string) (*kvstore.Etcd, *kvstore.Lock
 	cfg, err := kvstore.NewConfig(s.endpoint())
 	must(tb, err)
 	o := impatient()
-	o.Timings.Lock, o.Timings.Write, o.Timings.Close = time.Second, time.Second, 100*time.Millisecond
+	o.Timings.Lock, o.Timings.Write, o.Timings.Close = *patience, *patience, 100*time.Millisecond
 	e, err := kvstore.Connect(tb.Context(), cfg, 0, o)
 	must(tb, err)
 	lock, err := e.Lock(tb.Context(), path)
@@ -144,6 +144,8 @@ func operations() map[string]func(context.Context, *kvstore.Etcd, *kvstore.Lock)
 			return err
 		},
 		"lock": func(ctx context.Context, e *kvstore.Etcd, _ *kvstore.Lock) error {
+			ctx, cancel := context.WithTimeout(ctx, time.Second) // it is asked again and again
+			defer cancel()
 			l, err := e.Lock(ctx, "another lock")
 			if err == nil {
 				l.Unlock()

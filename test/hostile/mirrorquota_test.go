@@ -1,0 +1,285 @@
+package hostile
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
+	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/budget"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/mirror"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// ownWrites has the own cluster write into its etcd until the end of the test, and
+// every write must succeed.
+func (m *copies) ownWrites(tb testing.TB) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	writes := 0
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			one, end := context.WithTimeout(ctx, *patience)
+			_, err := m.kv.Put(one, ownKey, "k8s:app=own;")
+			end()
+			switch {
+			case ctx.Err() != nil:
+				return
+			case err != nil:
+				tb.Errorf("the own cluster cannot write any more, after %d writes: %v", writes, err)
+				return
+			}
+			writes++
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	tb.Cleanup(func() {
+		cancel()
+		<-done
+		tb.Logf("%d writes of the own cluster", writes)
+	})
+}
+
+// remote joins a hostile remote that breaks a rule, until the end of the test.
+func (m *copies) remote(tb testing.TB, r *rule) (*cluster, *server) {
+	tb.Helper()
+	c, s := m.hostile(tb)
+	s.breaks(r)
+	m.visits(tb, c, s)
+	return c, s
+}
+
+// visits joins a remote until the end of the test.
+func (m *copies) visits(tb testing.TB, c *cluster, s *server) {
+	tb.Helper()
+	m.join(c.name, s.endpoint())
+	tb.Cleanup(func() { must(tb, os.Remove(filepath.Join(m.dir, c.name))) })
+}
+
+// reaches waits until there are so many keys of the remote's addresses, and its status
+// is one of these.
+func (m *copies) reaches(tb testing.TB, c *cluster, keys int, want []codes.Code) {
+	tb.Helper()
+	m.until(tb, fmt.Sprintf("%d addresses of %s, and one of %v", keys, c.name, want), func() bool {
+		st, _ := m.status(c.name)
+		for _, code := range want {
+			if st.Code == code && len(m.has(tb, c.name, wire.IPs)) == keys {
+				return true
+			}
+		}
+		return len(want) == 0 && len(m.has(tb, c.name, wire.IPs)) == keys
+	})
+}
+
+// TestMirrorBudget: a remote that floods keys and events has as much in the own etcd as
+// its budget allows, and at no revision more. The own cluster writes on, and the copy
+// of the other one follows.
+func TestMirrorBudget(t *testing.T) {
+	t.Parallel()
+	const keys, value = 200, 4 << 10
+	m := newCopies(t, func(p *mirror.Params) {
+		b := mirror.DefaultBudget()
+		for r := range b.Resources {
+			b.Resources[r] = budget.Share{Keys: keys, Bytes: 100 << 10}
+		}
+		b.List, b.Events, b.Value = 2*time.Second, 2000, value
+		p.Budgets = budget.Budgets{Budget: b}
+	})
+	m.ownWrites(t)
+	t.Run("keys that are there", func(t *testing.T) {
+		c, s := m.hostile(t)
+		for n := range uint32(3 * keys) {
+			kv := address(n, 0)
+			s.put(map[string][]byte{string(kv.Key): kv.Value})
+		}
+		m.visits(t, c, s)
+		m.reaches(t, c, keys, []codes.Code{codes.OverBudget})
+		s.delete(string(address(0, 0).Key)) // another one may take its place, or not
+		m.until(t, "the deletion", func() bool {
+			_, there := m.has(t, c.name, wire.IPs)[strings.TrimPrefix(string(address(0, 0).Key), wire.IPs.Prefix(c.name, false))]
+			return !there
+		})
+	})
+	t.Run("bytes", func(t *testing.T) {
+		c, s := m.hostile(t)
+		for n := range 3 * keys {
+			s.put(map[string][]byte{wire.Nodes.Key(c.name, false, fmt.Sprint("large", n)): []byte(strings.Repeat("x", value))})
+		}
+		m.visits(t, c, s)
+		m.until(t, "the cluster to be over its budget", func() bool { st, _ := m.status(c.name); return st.Code == codes.OverBudget })
+		if n := len(m.has(t, c.name, wire.Nodes)); n < 10 { // that it is no more the judge says
+			t.Errorf("%d nodes are copied, there is room for more", n)
+		}
+	})
+	for _, f := range []struct {
+		rule *rule
+		keys int
+	}{{keyFlood(), keys}, {eventFlood(100), 100 + 20}, {eventFlood(0), keys}} {
+		t.Run(f.rule.name, func(t *testing.T) {
+			c, _ := m.remote(t, f.rule)
+			m.reaches(t, c, f.keys, nil)
+		})
+		m.honest.show(0, 20+f.keys)
+		m.copied(t, m.honest)
+	}
+}
+
+// TestMirrorQuota: whatever a remote sends, the copy stops before the quota of the own
+// etcd, whose cluster writes on.
+func TestMirrorQuota(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
+	const quota = 12 << 20
+	for _, r := range []*rule{largeKeys(), largeEvents()} {
+		t.Run(r.name, func(t *testing.T) {
+			t.Parallel()
+			etcd := etcdtest.StartProcess(t, etcdtest.WithConfig(etcdserver.Config{QuotaBytes: quota}))
+			m := newCopiesIn(t, etcd, func(p *mirror.Params) { p.Rate = store.Rate{} })
+			m.ownWrites(t)
+			c, s := m.remote(t, r)
+			m.until(t, "the copy to stop", func() bool {
+				code, _ := m.mirror.Stopped()
+				st, _ := m.status(c.name)
+				return code == codes.OwnEtcdFull && s.broken.Load() > 0 && st.State != remotecluster.Ready
+			})
+			for range 3 { // with each answer about its size more may be granted
+				before := m.writer.Status().Server.AskedAt
+				m.until(t, "its size to be asked for", func() bool { return m.writer.Status().Server.AskedAt.After(before) })
+				st, err := m.kv.Status(t.Context(), etcd.Endpoint())
+				must(t, err)
+				if st.DbSize >= quota {
+					t.Errorf("the own etcd has %d bytes, its quota is %d", st.DbSize, quota)
+				}
+			}
+			alarms, err := m.kv.AlarmList(t.Context())
+			must(t, err)
+			if len(alarms.Alarms) > 0 {
+				t.Errorf("the own etcd has raised %v", alarms.Alarms)
+			}
+		})
+	}
+}
+
+// junk is a value of 48 KiB that cannot be compressed.
+func junk() []byte {
+	var raw [36 << 10]byte
+	_, _ = rand.Read(raw[:])
+	return base64.StdEncoding.AppendEncode(nil, raw[:])
+}
+
+// largeKeys is a server with an endless list of large values.
+func largeKeys() *rule {
+	value := junk()
+	return &rule{name: "large keys", ranged: func(_ context.Context, s *server, q *pb.RangeRequest, a *pb.RangeResponse) (any, error) {
+		if !about(q, "cilium/state/nodes/") || q.Limit == 0 {
+			return a, nil
+		}
+		n := s.broken.Add(q.Limit)
+		prefix := string(q.Key[:lastSlash(q.Key)+1])
+		a.More, a.Count, a.Kvs = true, 1<<40, nil
+		for i := range q.Limit {
+			kv := key(fmt.Sprintf("%s~%015d", prefix, n+i), a)
+			kv.Value = value
+			a.Kvs = append(a.Kvs, kv)
+		}
+		return a, nil
+	}}
+}
+
+// largeEvents is a server that changes ten large values all the time: few keys, and a
+// history without an end.
+func largeEvents() *rule {
+	value := junk()
+	return &rule{name: "large events", flood: func(ctx context.Context, s *server, w *watched, send func(any) error) error {
+		if !strings.HasPrefix(string(w.key), "cilium/state/nodes/") {
+			return nil
+		}
+		for rev := w.next; ctx.Err() == nil; rev += 10 {
+			a := &pb.WatchResponse{Header: s.header()}
+			a.Header.Revision = rev + 10
+			for n := range int64(10) {
+				v := fmt.Appendf(nil, "%d %s", rev+n, value)
+				a.Events = append(a.Events, &mvccpb.Event{Kv: &mvccpb.KeyValue{
+					Key: fmt.Appendf(nil, "%slarge%d", w.key, n), Value: v, CreateRevision: 2, ModRevision: rev + n, Version: 2,
+				}})
+			}
+			if err := send(a); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+}
+
+// TestMirrorConfigurations: remotes that claim our own ID, that of another cluster, or
+// none, in turns and against each other. The own etcd never has such a configuration.
+func TestMirrorConfigurations(t *testing.T) {
+	t.Parallel()
+	m := newCopies(t)
+	claim := func(c *cluster, id uint32) { c.write(map[string][]byte{wire.ClusterConfigKey(c.name): configOf(id)}) }
+	refused := []codes.Code{codes.ClusterIDTaken, codes.ConfigurationRefused, codes.ClusterIDRemembered}
+	settles := func(c *cluster, id uint32) {
+		t.Helper()
+		m.until(t, fmt.Sprintf("%s with the ID %d to be refused", c.name, id), func() bool {
+			st, _ := m.status(c.name)
+			for _, code := range refused {
+				if st.Code == code && st.State == remotecluster.Failed {
+					return true
+				}
+			}
+			return false
+		})
+	}
+	bad := []uint32{own().ID, m.honest.id, 0, 256, 4000, 1 << 31}
+	var all []*cluster
+	for _, id := range bad {
+		c, s := m.hostile(t)
+		claim(c, id)
+		m.join(c.name, s.endpoint())
+		settles(c, id)
+		all = append(all, c)
+	}
+	for n := range 200 { // faster than anybody follows
+		for i, c := range all {
+			claim(c, []uint32{bad[(n+i)%len(bad)], 77, uint32(100 + i)}[n%3]) //nolint:gosec // small
+		}
+	}
+	for i, c := range all {
+		claim(c, bad[i])
+		settles(c, bad[i])
+	}
+	for i, c := range all { // and none of them is remembered for it
+		claim(c, uint32(100+i)) //nolint:gosec // small
+	}
+	for _, c := range all {
+		m.copied(t, c)
+	}
+	m.honest.show(0, 9)
+	m.copied(t, m.honest)
+}
+
+// configOf is a good configuration with this ID.
+func configOf(id uint32) []byte {
+	return wire.ClusterConfig{ID: id, Capabilities: wire.Capabilities{MaxConnectedClusters: 255, SyncedCanaries: true}}.Encode()
+}
