@@ -55,7 +55,9 @@ func TestWhatIsSuggestedRefusesNothingOfWhatIsThere(t *testing.T) {
 	if _, err := m.Do(t.Context(), sim.Request{Command: "claim", Args: []string{"cluster2", address}}); err != nil {
 		t.Fatal(err)
 	}
-	a.until("a conflict", func() bool { return slices.ContainsFunc(a.conflicts(), func(c string) bool { return strings.Contains(c, contested) }) })
+	a.until("a conflict", func() bool {
+		return slices.ContainsFunc(a.conflicts(), func(c string) bool { return strings.Contains(c, contested) })
+	})
 	before := list[api.Cluster](a, "clusters")
 
 	file, text := suggested(t, a)

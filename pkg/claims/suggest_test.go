@@ -78,7 +78,8 @@ func TestSuggest(t *testing.T) {
 	text := Suggest([]Seen{
 		paris,
 		{Name: "123", ID: 4, Complete: true, Nodes: addresses("192.168.4.1", "192.168.4.2"), Other: many},
-		{Name: "null", ID: 5}, {Name: "away"},
+		{Name: "null", ID: 5},
+		{Name: "away"},
 		{Name: "beside", ID: 6, Complete: true, Nodes: addresses("192.168.9.1", "192.168.9.3")},
 		{Name: "bare", ID: 7, Complete: true},
 	}, prefixes("192.168.9.2/32"))
