@@ -77,12 +77,22 @@ func TestWhatIsSuggestedRefusesNothingOfWhatIsThere(t *testing.T) {
 		}
 	}
 
+	check := func() result {
+		return checker(m.Dir(), "--connect", "--claim-policy-file", file, "--cluster-name=own", "--cluster-id=250")
+	}
+	if got := check(); strings.Contains(got.out, "MESH-632") || got.code != exitOK {
+		t.Errorf("a check of what is suggested: %+v", got)
+	}
+
 	// The file does restrict: what is outside of it is refused.
 	outside := wire.IPIdentityPair{IP: net.IPv4(203, 0, 113, 7), Identity: 2<<16 + 1}
 	if _, err := m.Do(t.Context(), sim.Request{Command: "put", Args: []string{"cluster2", outside.Key(), string(outside.Encode())}}); err != nil {
 		t.Fatal(err)
 	}
 	b.until("a refusal", func() bool { return list[api.Cluster](b, "clusters")[1].Rejected.IPs == 1 })
+	if got := check(); !strings.Contains(got.out, "would refuse 1 of the 202 ips of cluster2, such as "+outside.Key()) || !strings.Contains(got.out, "[MESH-6324]") {
+		t.Errorf("a check of what is refused: %+v", got)
+	}
 }
 
 func TestSuggestWithoutAnAgent(t *testing.T) {
