@@ -9,6 +9,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/checks"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -37,6 +38,7 @@ func (c *cli) configCheckCommand() *cobra.Command {
 			"With --connect it asks the servers too, as 'mesh-agent troubleshoot' does, and compares what they say: cluster IDs, and\n" +
 			"files that lead to one etcd. With --diff it asks the running agent (--server, --socket) what the directory would add,\n" +
 			"change and remove there, and how many entries would vanish; contents of client files are compared over the socket only.\n\n" +
+			"With --claim-policy-file it checks that file too, and with --connect tells what it would refuse of what the clusters have.\n\n" +
 			"Every finding has a code, which 'mesh-agent explain CODE' explains.\n\n" +
 			"Exit code 0: nothing is wrong, or there are notes and warnings. 1: there are warnings, with --strict only. 2: there are\n" +
 			"errors, the usage is wrong, the directory cannot be read, or with --diff no agent answers.",
@@ -46,7 +48,7 @@ func (c *cli) configCheckCommand() *cobra.Command {
 		Args: arguments(0, 1, "at most one DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.configCheck(cmd, args, k) },
 	}
-	k.settings.register(cmd.Flags(), "clustermesh-config", "cluster-name", "cluster-id", "max-connected-clusters")
+	k.settings.register(cmd.Flags(), "clustermesh-config", "cluster-name", "cluster-id", "max-connected-clusters", "claim-policy-file", remoteBudget)
 	cmd.Flags().BoolVar(&k.strict, "strict", false, "exit with 1 when there are warnings")
 	cmd.Flags().BoolVar(&k.connect, "connect", false, "ask the servers too; each takes 15 seconds at the most")
 	cmd.Flags().BoolVar(&k.diff, "diff", false, "compare with the running agent")
@@ -84,6 +86,17 @@ func (c *cli) configCheck(cmd *cobra.Command, args []string, k configCheck) erro
 		o := c.troubleshooting
 		o.Own = settled.local()
 		if report.Connect(cmd.Context(), o); cmd.Context().Err() != nil {
+			return cmd.Context().Err()
+		}
+	}
+	if file := settled.Claims.ClaimPolicyFile; file != "" {
+		budgets, err := budget.Parse(settled.RemoteBudget)
+		if err != nil {
+			return usagef("--%s: %w", remoteBudget, err)
+		}
+		o := c.troubleshooting
+		o.Own = settled.local()
+		if report.Policy(cmd.Context(), file, o, budgets); cmd.Context().Err() != nil {
 			return cmd.Context().Err()
 		}
 	}

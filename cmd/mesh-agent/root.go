@@ -158,7 +158,7 @@ func (c *cli) root(others ...*cobra.Command) *cobra.Command {
 	flags.StringVar(&c.serverTLS.Cert, "server-cert-file", "", "certificate to show to it")
 	flags.StringVar(&c.serverTLS.Key, "server-key-file", "", "key of that certificate")
 	root.AddCommand(others...)
-	root.AddCommand(c.statusCommand(), c.getCommand(), c.describeCommand(), c.lookupCommand(), c.explainCommand(), c.bugreportCommand(), c.logLevelCommand(), c.configCommand(), c.kvstoreCommand(), c.identityCommand(), c.usersCommand(), c.troubleshootCommand(), newVersionCommand())
+	root.AddCommand(c.statusCommand(), c.getCommand(), c.describeCommand(), c.lookupCommand(), c.explainCommand(), c.bugreportCommand(), c.logLevelCommand(), c.configCommand(), c.policyCommand(), c.kvstoreCommand(), c.identityCommand(), c.usersCommand(), c.troubleshootCommand(), newVersionCommand())
 	c.completeFlags(root)
 	return root
 }

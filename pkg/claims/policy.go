@@ -256,3 +256,6 @@ func (g *Grant) Identity(id uint32) error {
 func matches(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { ok, _ := path.Match(p, name); return ok })
 }
+
+// Clusters are those with an entry, sorted.
+func (p *Policy) Clusters() []string { return slices.Sorted(maps.Keys(p.grants)) }

@@ -42,11 +42,18 @@ const (
 	WouldChangeID     Code = "MESH-6304"
 	AgentOfOtherNames Code = "MESH-6305"
 
+	PolicyFileUnusable   Code = "MESH-6320"
+	PolicyClusterUnknown Code = "MESH-6321"
+	PolicyNotAdmitted    Code = "MESH-6322"
+	PolicyPinMismatch    Code = "MESH-6323"
+	PolicyWouldRefuse    Code = "MESH-6324"
+	PolicyNotCompared    Code = "MESH-6325"
+
 	ContentsNotCompared Code = "MESH-7010"
 )
 
 func checks() []Entry {
-	return append(append(fileChecks(), certificateChecks()...), directoryChecks()...)
+	return append(append(fileChecks(), certificateChecks()...), append(directoryChecks(), policyChecks()...)...)
 }
 
 func fileChecks() []Entry {
@@ -240,6 +247,41 @@ func directoryChecks() []Entry {
 			Code: ContentsNotCompared, Severity: Warning, Title: "contents of client files are not compared with the running agent",
 			Cause:  "An agent shows only keyed hashes of the contents, since passwords are among them, and gives the key over its unix socket only. This one was asked over TCP, or is of an older version.",
 			Remedy: "Run the check on the agent's machine, with --socket.",
+		},
+	}
+}
+
+func policyChecks() []Entry {
+	return []Entry{
+		{
+			Code: PolicyFileUnusable, Severity: Error, Title: "the claim policy file cannot be used",
+			Cause:  "It cannot be read, is no YAML of the form that docs/claims.md describes, or has a value that is not possible. The agent does not start with it; one that runs keeps what the file said before.",
+			Remedy: "Correct what is named.",
+		},
+		{
+			Code: PolicyClusterUnknown, Severity: Info, Title: "the claim policy file has an entry for a cluster that is not there",
+			Cause:  "A cluster is named in the file that has no client file in the mesh directory.",
+			Remedy: "Nothing to do, when the cluster is still to come. Else correct its name, or remove the entry.",
+		},
+		{
+			Code: PolicyNotAdmitted, Severity: Warning, Title: "the claim policy file would not admit a cluster",
+			Cause:  "The file has no entry for the cluster, and its default is deny: nothing would be read of it.",
+			Remedy: "Give the cluster an entry, unless it is meant so.",
+		},
+		{
+			Code: PolicyPinMismatch, Severity: Error, Title: "the claim policy file gives a cluster another ID than it has",
+			Cause:  "The cluster says another ID than its pin, or one that the file pins to another cluster: nothing would be read of it.",
+			Remedy: "Find out which ID the cluster should have, and correct the file, or that cluster.",
+		},
+		{
+			Code: PolicyWouldRefuse, Severity: Warning, Title: "the claim policy file would refuse entries that are there",
+			Cause:  "The cluster has entries outside of what the file grants it: an agent with this file would not use them.",
+			Remedy: "Look at the example: widen the entry of the cluster where it should have that, else see that the cluster ceases to claim it.",
+		},
+		{
+			Code: PolicyNotCompared, Severity: Warning, Title: "it is not known what the claim policy file would refuse",
+			Cause:  "The entries of the cluster could not be listed to the end: no session, no readable configuration, no right, or more than the cluster's budget.",
+			Remedy: "Find the cause with 'mesh-agent troubleshoot', and check again. Of more than its budget the agent reads no more either: --remote-budget raises it.",
 		},
 	}
 }

@@ -98,7 +98,8 @@ type Findings struct {
 	db        *statedb.DB
 	conflicts statedb.RWTable[*Conflict]
 	events    statedb.RWTable[*Event]
-	lastID    uint64 // guarded by the events' write transaction
+	lastID    uint64  // guarded by the events' write transaction
+	sparing   sparing // of the one goroutine that applies
 }
 
 // New registers the tables. It fails when the database has one of the names.
@@ -122,9 +123,10 @@ func (f *Findings) Events() statedb.Table[*Event] { return f.events }
 
 // apply makes conflicts come and go, and adds events for that and for whatever
 // else happened, all at once. A conflict that was there before keeps the time
-// at which it began. The events are returned as they are in the table.
+// at which it began. The events are returned as they are in the table; what comes
+// and goes too often is told sparingly (see sparing).
 func (f *Findings) apply(now time.Time, v verdicts, happened []Event) []Event {
-	if len(v.came)+len(v.gone)+len(happened) == 0 {
+	if len(v.came)+len(v.gone)+len(happened) == 0 && !f.sparing.due(now) {
 		return nil
 	}
 	txn := f.db.WriteTxn(f.conflicts, f.events)
@@ -154,7 +156,7 @@ func (f *Findings) apply(now time.Time, v verdicts, happened []Event) []Event {
 		tables.Must(err)
 		moves = append(moves, move{old: old})
 	}
-	told := f.add(txn, now, append(conflictEvents(moves), happened...))
+	told := f.add(txn, now, f.sparing.pick(now, append(conflictEvents(moves), happened...)))
 	txn.Commit()
 	return told
 }

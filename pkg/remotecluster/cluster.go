@@ -125,6 +125,10 @@ type Cluster struct {
 	track   tracker
 	events  *rate.Limiter // of all resources; nil is no bound
 	holding sync.Mutex    // held while the backends are withheld or taken back
+
+	// A configuration may change as often as the cluster likes; not each is a line.
+	changes int            // of the configuration, in all sessions
+	telling rate.Sometimes // of these
 }
 
 // New returns a controller that does nothing yet.
@@ -136,7 +140,7 @@ func New(p Params) *Cluster {
 	if p.Stretch == nil {
 		p.Stretch = func(d time.Duration) time.Duration { return d }
 	}
-	c := &Cluster{Params: p, track: newTracker(p.Changed)}
+	c := &Cluster{Params: p, track: newTracker(p.Changed), telling: rate.Sometimes{First: 10, Interval: time.Minute}}
 	if n := p.Budget.Events; n > 0 {
 		c.events = rate.NewLimiter(rate.Limit(n), n)
 	}

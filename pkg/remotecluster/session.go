@@ -139,7 +139,8 @@ func (c *Cluster) serve(ctx context.Context, client Client, cfg wire.ClusterConf
 	})
 	err := g.Wait()
 	if errors.Is(err, errReconfigured) {
-		c.Log.Info("Cluster configuration changed")
+		c.changes++
+		c.telling.Do(func() { c.Log.Info("Cluster configuration changed", "times", c.changes) })
 		return nil
 	}
 	return err

@@ -1,0 +1,253 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/api/client"
+	"github.com/mesh-agent/mesh-agent/pkg/claims"
+)
+
+func (c *cli) policyCommand() *cobra.Command {
+	return group("policy", "Work on the file that says what each cluster may claim", c.policySuggestCommand())
+}
+
+func (c *cli) policySuggestCommand() *cobra.Command {
+	file := ""
+	cmd := &cobra.Command{
+		Use:   "suggest",
+		Short: "Write a claim policy file from what the clusters claim now",
+		Long: "Write a file for --claim-policy-file from what the clusters claim now, as the running agent knows it: of each cluster its\n" +
+			"ID, the networks of its pods and nodes, and its namespaces. It is a beginning, to be reviewed: what a cluster claims that it\n" +
+			"should not have is granted too.",
+		Example: "  mesh-agent policy suggest > claims.yaml\n  mesh-agent config check --connect --claim-policy-file claims.yaml",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cl, err := c.connect(cmd)
+			if err != nil {
+				return err
+			}
+			defer cl.Close()
+			seen, err := see(cmd.Context(), cl)
+			if err != nil {
+				return err
+			}
+			for _, note := range seen.notes() {
+				fmt.Fprintln(cmd.ErrOrStderr(), note)
+			}
+			return writeNew(file, claims.Suggest(seen.clusters(), seen.own), cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().StringVar(&file, "output-file", "", "write to this file, which must not be there yet, and not to the standard output")
+	return cmd
+}
+
+// writeNew writes to a file that was not there, or to out where none is named.
+func writeNew(file string, text []byte, out io.Writer) error {
+	if file == "" {
+		_, err := out.Write(text)
+		return err
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if closing := f.Close(); err == nil {
+		err = closing
+	}
+	return err
+}
+
+// seen is what an agent knows of the claims of the clusters.
+type seen struct {
+	of        map[string]*claims.Seen // by name: the remote ones
+	own       []netip.Prefix          // all that other clusters have
+	notAsked  int                     // prefixes with several claims that were not looked up
+	lookedAt  int                     // those that were
+	uncertain []string                // clusters that are not known completely
+}
+
+// maxContested is how many prefixes with claims of several clusters are looked up.
+const maxContested = 2000
+
+// see asks an agent for everything that clusters claim.
+func see(ctx context.Context, cl *client.Client) (*seen, error) {
+	s := &seen{of: make(map[string]*claims.Seen)}
+	for _, of := range []func() error{
+		func() error { return each(ctx, cl, "clusters", s.cluster) },
+		func() error { return each(ctx, cl, "nodes", s.node) },
+		func() error { return each(ctx, cl, "services", s.service) },
+		func() error { return each(ctx, cl, "serviceexports", s.export) },
+		func() error { return each(ctx, cl, "identities", s.identity) },
+		func() error { return s.addresses(ctx, cl) },
+	} {
+		if err := of(); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// each asks for all objects of a resource.
+func each[T any](ctx context.Context, cl *client.Client, resource string, take func(T)) error {
+	list, err := client.List[T](ctx, cl, resource, client.Query{})
+	if err != nil {
+		return err
+	}
+	for one, err := range list.All(ctx) {
+		if err != nil {
+			return err
+		}
+		take(one)
+	}
+	return nil
+}
+
+func (s *seen) clusters() []claims.Seen {
+	var all []claims.Seen
+	for _, name := range slices.Sorted(maps.Keys(s.of)) {
+		all = append(all, *s.of[name])
+	}
+	return all
+}
+
+// notes say what the file does not rest on.
+func (s *seen) notes() []string {
+	var all []string
+	if len(s.uncertain) > 0 {
+		slices.Sort(s.uncertain)
+		all = append(all, "Not known completely, and not restricted in the file: "+strings.Join(s.uncertain, ", ")+".")
+	}
+	if s.notAsked > 0 {
+		all = append(all, fmt.Sprintf("%d addresses have claims of several clusters; of %d of them only the one that counts is in the file.", s.lookedAt+s.notAsked, s.notAsked))
+	}
+	return all
+}
+
+func (s *seen) cluster(c api.Cluster) {
+	sy, refused := c.Synced, c.Rejected
+	one := &claims.Seen{
+		Name: c.Name, ID: c.ID, Complete: c.ID != 0 && sy.Nodes && sy.Services && sy.Identities && sy.IPs,
+		Refused: refused.Nodes + refused.Services + refused.EndpointSlices + refused.ServiceExports + refused.Identities + refused.IPs,
+	}
+	s.of[c.Name] = one
+	if !one.Complete {
+		s.uncertain = append(s.uncertain, c.Name)
+	}
+}
+
+func (s *seen) node(n api.Node) {
+	c := s.of[n.Cluster]
+	for _, text := range n.PodCIDRs {
+		s.network(c, text, func(p netip.Prefix) { c.Pods = append(c.Pods, p) })
+	}
+	for _, a := range n.Addresses {
+		s.network(c, a.IP, func(p netip.Prefix) { c.Nodes = append(c.Nodes, p.Addr()) })
+	}
+	for _, text := range slices.Concat(n.HealthIPs, n.IngressIPs) {
+		s.other(c, text)
+	}
+}
+
+// network takes in a prefix or an address of a cluster, as take does, and of the own
+// cluster, which the policy is not about, as what others should not reach into.
+func (s *seen) network(c *claims.Seen, text string, take func(netip.Prefix)) {
+	p, err := netip.ParsePrefix(text)
+	if err != nil {
+		a, err := netip.ParseAddr(text)
+		if err != nil {
+			return // a name, or none
+		}
+		p = netip.PrefixFrom(a.Unmap().WithZone(""), a.Unmap().BitLen())
+	}
+	if c == nil {
+		s.own = append(s.own, p.Masked())
+		return
+	}
+	take(p.Masked())
+}
+
+func (s *seen) other(c *claims.Seen, text string) {
+	s.network(c, text, func(p netip.Prefix) { c.Other = append(c.Other, p) })
+}
+
+func (s *seen) service(svc api.Service) {
+	for _, in := range svc.Clusters {
+		if c := s.of[in.Cluster]; c != nil {
+			c.Namespaces = append(c.Namespaces, svc.Namespace)
+			c.Services = append(c.Services, svc.Namespace+"/"+svc.Name)
+		}
+	}
+	for _, b := range svc.Backends {
+		s.other(s.of[b.Cluster], b.IP)
+	}
+}
+
+func (s *seen) export(x api.ServiceExport) {
+	if c := s.of[x.Cluster]; c != nil {
+		c.Namespaces = append(c.Namespaces, x.Namespace)
+		c.Services = append(c.Services, x.Namespace+"/"+x.Name)
+	}
+}
+
+func (s *seen) identity(i api.Identity) {
+	if c := s.of[i.Cluster]; c != nil {
+		for key, value := range i.Labels {
+			if key[strings.Index(key, ":")+1:] == podNamespace { // with or without a source
+				c.Namespaces = append(c.Namespaces, value)
+			}
+		}
+	}
+}
+
+// podNamespace is the label that names the namespace of an identity's pods.
+const podNamespace = "io.kubernetes.pod.namespace"
+
+// addresses takes in all claims on addresses. The list has those that count; of a
+// prefix with several the others are asked for.
+func (s *seen) addresses(ctx context.Context, cl *client.Client) error {
+	var contested []netip.Prefix
+	err := each(ctx, cl, "ips", func(ip api.IP) {
+		s.claim(ip)
+		if p, err := netip.ParsePrefix(ip.Prefix); err == nil && ip.Claims > 1 {
+			contested = append(contested, p)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for i, p := range contested {
+		if i == maxContested {
+			s.notAsked = len(contested) - i
+			break
+		}
+		s.lookedAt++
+		l, err := cl.Lookup(ctx, p.Addr().String())
+		if err != nil {
+			return err
+		}
+		for _, claim := range l.Candidates {
+			s.claim(claim.Entry)
+		}
+	}
+	return nil
+}
+
+func (s *seen) claim(ip api.IP) {
+	c := s.of[ip.Cluster]
+	s.other(c, ip.Prefix)
+	if c != nil {
+		s.other(c, ip.HostIP)
+		c.Namespaces = append(c.Namespaces, ip.Namespace)
+	}
+}

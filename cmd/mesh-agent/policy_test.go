@@ -1,0 +1,104 @@
+package main
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mesh-agent/mesh-agent/internal/sim"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/claims"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// suggested is the file that an agent suggests, written to a file.
+func suggested(t *testing.T, a *process) (file, text string) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "claims.yaml")
+	if _, errs, code := a.call("policy", "suggest", "--output-file", file); code != exitOK || errs != "" {
+		t.Fatalf("exit %d: %s", code, errs)
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := claims.Parse(content); err != nil {
+		t.Fatalf("%v\n%s", err, content)
+	}
+	return file, string(content)
+}
+
+// TestWhatIsSuggestedRefusesNothingOfWhatIsThere: an agent with the file has the
+// same as the one that suggested it, also where clusters claim one address.
+func TestWhatIsSuggestedRefusesNothingOfWhatIsThere(t *testing.T) {
+	t.Parallel()
+	one, two := sim.Default("cluster1", 1), sim.Default("cluster2", 2)
+	one.ServiceExports = true
+	m := simulateAll(t, []sim.Cluster{one, two})
+	flags := map[string]string{"clustermesh-config": m.Dir(), "cluster-name": "own", "cluster-id": "250"}
+	a, stop := inProcess(t, flags)
+	ready := func(p *process) func() bool {
+		return func() bool { return slices.Equal(p.readyClusters(), []string{"cluster1", "cluster2"}) }
+	}
+	a.until("both clusters", ready(a))
+	var contested string
+	for _, ip := range list[api.IP](a, "ips") {
+		if ip.Cluster == "cluster1" && ip.Kind == "endpoint" {
+			contested = ip.Prefix
+			break
+		}
+	}
+	address, _, _ := strings.Cut(contested, "/")
+	if _, err := m.Do(t.Context(), sim.Request{Command: "claim", Args: []string{"cluster2", address}}); err != nil {
+		t.Fatal(err)
+	}
+	a.until("a conflict", func() bool {
+		return slices.ContainsFunc(a.conflicts(), func(c string) bool { return strings.Contains(c, contested) })
+	})
+	before := list[api.Cluster](a, "clusters")
+
+	file, text := suggested(t, a)
+	if _, errs, code := a.call("policy", "suggest", "--output-file", file); code != exitUnwell || !strings.Contains(errs, "exists") {
+		t.Errorf("over a file: exit %d, %s", code, errs)
+	}
+	stop()
+	if err := os.WriteFile(file, []byte(strings.Replace(text, "default: allow", "default: deny", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	flags["claim-policy-file"] = file
+	b, _ := inProcess(t, flags)
+	b.until("both clusters with the file", ready(b))
+	for i, c := range list[api.Cluster](b, "clusters") {
+		if c.Rejected != before[i].Rejected || strings.Contains(text, "NOT GRANTED") || c.Counts != before[i].Counts || c.Counts.IPs == 0 {
+			t.Errorf("%s: refused %+v, %+v of %+v\n%s", c.Name, c.Refusals, c.Counts, before[i].Counts, text)
+		}
+	}
+
+	check := func() result {
+		return checker(m.Dir(), "--connect", "--claim-policy-file", file, "--cluster-name=own", "--cluster-id=250")
+	}
+	if got := check(); strings.Contains(got.out, "MESH-632") || got.code != exitOK {
+		t.Errorf("a check of what is suggested: %+v", got)
+	}
+
+	// The file does restrict: what is outside of it is refused.
+	outside := wire.IPIdentityPair{IP: net.IPv4(203, 0, 113, 7), Identity: 2<<16 + 1}
+	if _, err := m.Do(t.Context(), sim.Request{Command: "put", Args: []string{"cluster2", outside.Key(), string(outside.Encode())}}); err != nil {
+		t.Fatal(err)
+	}
+	b.until("a refusal", func() bool { return list[api.Cluster](b, "clusters")[1].Rejected.IPs == 1 })
+	if got := check(); !strings.Contains(got.out, "would refuse 1 of the 202 ips of cluster2, such as "+outside.Key()) || !strings.Contains(got.out, "[MESH-6324]") {
+		t.Errorf("a check of what is refused: %+v", got)
+	}
+}
+
+func TestSuggestWithoutAnAgent(t *testing.T) {
+	t.Parallel()
+	got := with(nil, "", "").run("policy", "suggest", "--socket", "/nonexistent/a.sock")
+	if got.code != exitUsage || got.out != "" {
+		t.Errorf("%+v", got)
+	}
+}

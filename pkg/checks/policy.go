@@ -1,0 +1,153 @@
+package checks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/budget"
+	"github.com/mesh-agent/mesh-agent/pkg/claims"
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/troubleshoot"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Policy checks a claim policy file against the directory and, when the servers
+// were asked ([Report.Connect]), tells what the file would refuse of what is in
+// them now. The options are those of Connect, the budgets those of the agent.
+func (r *Report) Policy(ctx context.Context, file string, o troubleshoot.Options, budgets budget.Budgets) {
+	defer r.count()
+	policy, err := claims.Load(file)
+	if err != nil {
+		for _, line := range strings.Split(err.Error(), "\n") {
+			r.Findings = append(r.Findings, codes.PolicyFileUnusable.Found(line, ""))
+		}
+		return
+	}
+	named := policy.Clusters()
+	for _, name := range named {
+		if !slices.ContainsFunc(r.Files, func(f File) bool { return f.Cluster == name }) {
+			r.Findings = append(r.Findings, codes.PolicyClusterUnknown.Found(fmt.Sprintf("%s has an entry in %s and no client file in %s", name, file, r.Directory), ""))
+		}
+	}
+	var all sync.WaitGroup
+	defer all.Wait()
+	turns := make(chan struct{}, audits)
+	for i := range r.Files {
+		f := &r.Files[i]
+		if f.Verdict == WouldIgnore || !f.admitted(policy) || !r.Connected {
+			continue
+		}
+		all.Go(func() {
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			f.audit(ctx, policy, o, budgets.Of(f.Cluster))
+		})
+	}
+}
+
+// audits is how many clusters are listed at once.
+const audits = 4
+
+// admitted tells whether the agent would read the cluster, and finds why not.
+func (f *File) admitted(policy *claims.Policy) bool {
+	if _, yes := policy.Of(f.Cluster); !yes {
+		f.add(codes.PolicyNotAdmitted, f.Cluster+" has no entry in the claim policy file, and its default is deny: nothing would be read of it", "")
+		return false
+	}
+	if f.ClusterID == 0 {
+		return true // nobody knows
+	}
+	pin, owner := policy.Pin(f.Cluster), policy.Pinned(f.ClusterID)
+	switch {
+	case pin != 0 && pin != f.ClusterID:
+		f.add(codes.PolicyPinMismatch, fmt.Sprintf("%s has the cluster ID %d, and the claim policy file gives it %d: nothing would be read of it", f.Cluster, f.ClusterID, pin), "")
+		return false
+	case owner != "" && owner != f.Cluster:
+		f.add(codes.PolicyPinMismatch, fmt.Sprintf("%s has the cluster ID %d, which the claim policy file gives to %s: nothing would be read of it", f.Cluster, f.ClusterID, owner), "")
+		return false
+	}
+	return true
+}
+
+// audit finds what the policy would refuse of a cluster.
+func (f *File) audit(ctx context.Context, policy *claims.Policy, o troubleshoot.Options, b budget.Budget) {
+	incomplete := func(err error) {
+		f.add(codes.PolicyNotCompared, "it is not known what the claim policy file would refuse: "+printer.Clean(err.Error()), "")
+	}
+	if f.ClusterID == 0 {
+		incomplete(errors.New("its configuration could not be read"))
+		return
+	}
+	client, err := connect(ctx, f.File, o)
+	if err != nil {
+		incomplete(err)
+		return
+	}
+	defer client.Close()
+	expect, caps, err := expected(ctx, client, f.Cluster, o.Own)
+	if err != nil {
+		incomplete(err)
+		return
+	}
+	for _, a := range clustermesh.Audit(ctx, client, policy, expect, caps, b) {
+		if a.Err != nil {
+			incomplete(fmt.Errorf("%s: %w", a.Resource, a.Err))
+		}
+		if a.Refused > 0 {
+			f.add(codes.PolicyWouldRefuse, printer.Clean(fmt.Sprintf("the claim policy file would refuse %d of the %d %s of %s, such as %s: %s",
+				a.Refused, a.Keys, a.Resource, f.Cluster, a.Key, a.Why)), "")
+		}
+	}
+}
+
+// connect opens a session with the first endpoint that answers.
+func connect(ctx context.Context, file string, o troubleshoot.Options) (*kvstore.Etcd, error) {
+	cfg, err := kvstore.LoadConfig(file)
+	if err != nil {
+		return nil, err
+	}
+	options := kvstore.DefaultOptions()
+	options.Dial = o.Dial
+	var errs []error
+	for attempt := range cfg.Endpoints {
+		client, err := kvstore.Connect(ctx, cfg, attempt, options)
+		if err == nil {
+			return client, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
+}
+
+// configurationWithin is how long the configuration of a cluster may take.
+const configurationWithin = 15 * time.Second
+
+// expected is what the agent knows of a cluster when it reads it.
+func expected(ctx context.Context, client *kvstore.Etcd, cluster string, own wire.ClusterInfo) (wire.Expect, wire.Capabilities, error) {
+	ctx, cancel := context.WithTimeout(ctx, configurationWithin)
+	defer cancel()
+	kv, _, err := client.Get(ctx, wire.ClusterConfigKey(cluster))
+	if err == nil && kv == nil {
+		err = fmt.Errorf("there is no %s", wire.ClusterConfigKey(cluster))
+	}
+	if err != nil {
+		return wire.Expect{}, wire.Capabilities{}, err
+	}
+	cfg, err := wire.DecodeClusterConfig(kv.Value)
+	if err != nil {
+		return wire.Expect{}, wire.Capabilities{}, err
+	}
+	if own.MaxConnectedClusters == 0 {
+		own.MaxConnectedClusters = wire.MaxConnectedClusters255
+	}
+	layout, err := wire.NewLayout(own.MaxConnectedClusters)
+	return wire.Expect{Cluster: cluster, ClusterID: cfg.ID, LocalID: own.ID, Layout: layout}, cfg.Capabilities, err
+}

@@ -1,0 +1,260 @@
+package claims
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// Seen is what one cluster has claimed, from which a policy is suggested.
+type Seen struct {
+	Name string
+	ID   uint32 // 0: not known
+	// Complete tells whether all of it is known; else only the ID is suggested.
+	Complete   bool
+	Pods       []netip.Prefix // networks that its nodes announce
+	Nodes      []netip.Addr   // addresses of its nodes
+	Other      []netip.Prefix // all else: of pods, tunnel endpoints and backends
+	Namespaces []string
+	Services   []string // NAMESPACE/NAME
+	Refused    int      // entries that are refused now, which are not among these
+}
+
+// Suggest writes a policy file that grants each cluster what was seen of it, for a
+// person to review. Claims on addresses for special use are left out, and names
+// that are none of Kubernetes. own has the networks of the own cluster: nothing is
+// made wider than what was seen where that would reach into them.
+func Suggest(all []Seen, own []netip.Prefix) []byte {
+	var b bytes.Buffer
+	b.WriteString(`# Suggested from what the clusters claim now. REVIEW IT: what a cluster should not have is granted
+# here too, when it claims it now. 'mesh-agent config check --connect --claim-policy-file' tells what
+# it would refuse. docs/claims.md says what each line means.
+default: allow  # a cluster without an entry may claim everything; deny: it is not read at all
+clusters:`)
+	all = slices.SortedFunc(slices.Values(all), func(x, y Seen) int { return strings.Compare(x.Name, y.Name) })
+	if len(all) == 0 {
+		b.WriteString(" {}")
+	}
+	b.WriteString("\n")
+	for i, s := range all {
+		s.write(&b, func(p netip.Prefix) bool {
+			if slices.ContainsFunc(own, p.Overlaps) {
+				return true
+			}
+			for j := range all {
+				if o := &all[j]; j != i && (slices.ContainsFunc(o.Pods, p.Overlaps) || slices.ContainsFunc(o.Nodes, p.Contains) || slices.ContainsFunc(o.Other, p.Overlaps)) {
+					return true
+				}
+			}
+			return false
+		})
+	}
+	return b.Bytes()
+}
+
+func (s *Seen) write(b *bytes.Buffer, taken func(netip.Prefix) bool) {
+	if s.ID == 0 {
+		fmt.Fprintf(b, "  # %s has no ID yet: nothing is known of it, and it is not restricted\n  %q: {}\n", s.Name, s.Name)
+		return
+	}
+	fmt.Fprintf(b, "  %q:\n    id: %d  # its cluster ID, and nobody else's\n", s.Name, s.ID)
+	if !s.Complete {
+		b.WriteString("    # It was not read completely: networks and namespaces are not restricted. Ask again when it is ready.\n")
+		return
+	}
+	if s.Refused > 0 {
+		fmt.Fprintf(b, "    # %d of its entries are refused now; what they claim is not granted here.\n", s.Refused)
+	}
+	s.writeNetworks(b, taken)
+	s.writeNames(b)
+}
+
+func (s *Seen) writeNetworks(b *bytes.Buffer, taken func(netip.Prefix) bool) {
+	var special []netip.Prefix
+	left := func(all []netip.Prefix) []netip.Prefix {
+		return slices.DeleteFunc(slices.Clone(all), func(p netip.Prefix) bool {
+			_, is := Special(p)
+			if is {
+				special = append(special, p)
+			}
+			return is
+		})
+	}
+	pods := Collapse(left(s.Pods))
+	nodes := covered(without(left(hosts(s.Nodes)), pods), taken)
+	rest, widened := fewer(without(left(s.Other), slices.Concat(pods, nodes)))
+	b.WriteString("    networks:")
+	if len(pods)+len(nodes)+len(rest) == 0 {
+		b.WriteString(" []")
+	}
+	b.WriteString("\n")
+	writeList(b, "of its pods, as its nodes announce them", pods)
+	writeList(b, "of its nodes: widen these where nodes come and go", nodes)
+	what := "of pods, tunnel endpoints and backends outside these networks"
+	if widened {
+		what += fmt.Sprintf(", in whole /%d and /%d since there are many", small4, small6)
+	}
+	writeList(b, what, rest)
+	writeLeftOut(b, "for special use (docs/claims.md)", Collapse(special))
+}
+
+func writeList(b *bytes.Buffer, what string, networks []netip.Prefix) {
+	if len(networks) > 0 {
+		fmt.Fprintf(b, "      # %s\n", what)
+	}
+	for _, p := range networks {
+		fmt.Fprintf(b, "      - %q\n", p)
+	}
+}
+
+// maxNamed is how many are named of what is told in a comment only.
+const maxNamed = 20
+
+func writeLeftOut[T any](b *bytes.Buffer, why string, all []T) {
+	for i, one := range all {
+		if i == maxNamed {
+			fmt.Fprintf(b, "    # NOT GRANTED, and %d more such\n", len(all)-i)
+			return
+		}
+		fmt.Fprintf(b, "    # NOT GRANTED, %s: %q\n", why, fmt.Sprint(one))
+	}
+}
+
+func (s *Seen) writeNames(b *bytes.Buffer) {
+	var names, odd []string
+	for _, n := range slices.Compact(slices.Sorted(slices.Values(s.Namespaces))) {
+		if isLabel(n) {
+			names = append(names, fmt.Sprintf("%q", n))
+		} else if n != "" {
+			odd = append(odd, n)
+		}
+	}
+	fmt.Fprintf(b, "    namespaces: [%s]  # of its pods, services and identities\n", strings.Join(names, ", "))
+	writeLeftOut(b, "no name of a namespace", odd)
+	services := slices.Compact(slices.Sorted(slices.Values(s.Services)))
+	if slices.ContainsFunc(services, func(n string) bool { ns, name, _ := strings.Cut(n, "/"); return !isLabel(ns) || !isLabel(name) }) {
+		return
+	}
+	if n := len(services); n > 0 && n <= maxNamed {
+		fmt.Fprintf(b, "    # Not restricted: its services, and its identities beside the range of its ID. To restrict its services too:\n    # services: [%s]\n",
+			strings.Join(services, ", "))
+		return
+	}
+	b.WriteString("    # Not restricted: its services, and its identities beside the range of its ID.\n")
+}
+
+// isLabel tells whether a name is one that Kubernetes gives to namespaces and
+// services (RFC 1123): nothing in it is a pattern.
+func isLabel(name string) bool {
+	ends := func(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }
+	for i := range len(name) {
+		if !ends(name[i]) && name[i] != '-' {
+			return false
+		}
+	}
+	return name != "" && len(name) <= 63 && ends(name[0]) && ends(name[len(name)-1])
+}
+
+func hosts(addresses []netip.Addr) []netip.Prefix {
+	all := make([]netip.Prefix, len(addresses))
+	for i, a := range addresses {
+		all[i] = netip.PrefixFrom(a, a.BitLen())
+	}
+	return all
+}
+
+// without returns those that are in none of the networks. There may be a hundred
+// thousand of each.
+func without(all, networks []netip.Prefix) []netip.Prefix {
+	apart := Collapse(networks)
+	return slices.DeleteFunc(all, func(p netip.Prefix) bool {
+		at, _ := slices.BinarySearchFunc(apart, p, func(n, p netip.Prefix) int {
+			if n.Addr().Compare(p.Addr()) <= 0 {
+				return -1
+			}
+			return 1
+		})
+		return at > 0 && apart[at-1].Bits() <= p.Bits() && apart[at-1].Contains(p.Addr())
+	})
+}
+
+// What is small enough to be granted for the addresses in it: the usual network of
+// one segment.
+const (
+	small4 = 24
+	small6 = 64
+)
+
+func small(a netip.Addr) int {
+	if a.Is4() {
+		return small4
+	}
+	return small6
+}
+
+// covered is, for each family, the network that has all of these, where it is small
+// and nobody else has anything in it; else these themselves.
+func covered(all []netip.Prefix, taken func(netip.Prefix) bool) []netip.Prefix {
+	var out []netip.Prefix
+	for _, is4 := range []bool{true, false} {
+		var family []netip.Prefix
+		for _, p := range all {
+			if p.Addr().Is4() == is4 {
+				family = append(family, p)
+			}
+		}
+		if len(family) == 0 {
+			continue
+		}
+		whole := netip.PrefixFrom(family[0].Addr(), small(family[0].Addr())).Masked()
+		within := !slices.ContainsFunc(family, func(p netip.Prefix) bool { return p.Bits() < whole.Bits() || !whole.Contains(p.Addr()) })
+		if len(family) > 1 && within && !taken(whole) {
+			family = []netip.Prefix{whole}
+		}
+		out = append(out, family...)
+	}
+	return Collapse(out)
+}
+
+// maxRest is how many networks are listed one by one.
+const maxRest = 256
+
+// fewer makes whole small networks of many.
+func fewer(all []netip.Prefix) (networks []netip.Prefix, widened bool) {
+	if all = Collapse(all); len(all) <= maxRest {
+		return all, false
+	}
+	for i, p := range all {
+		if n := small(p.Addr()); p.Bits() > n {
+			all[i] = netip.PrefixFrom(p.Addr(), n).Masked()
+		}
+	}
+	return Collapse(all), true
+}
+
+// Collapse returns the fewest networks that have exactly the addresses of these,
+// sorted, IPv4 first.
+func Collapse(networks []netip.Prefix) []netip.Prefix {
+	all := slices.SortedFunc(slices.Values(networks), func(x, y netip.Prefix) int {
+		return cmp.Or(x.Addr().Compare(y.Addr()), cmp.Compare(x.Bits(), y.Bits()))
+	})
+	var out []netip.Prefix
+	for _, p := range all {
+		if n := len(out); n > 0 && out[n-1].Bits() <= p.Bits() && out[n-1].Contains(p.Addr()) {
+			continue
+		}
+		out = append(out, p)
+		for n := len(out); n > 1; n = len(out) { // two halves are a whole
+			x, y := out[n-2], out[n-1]
+			whole := netip.PrefixFrom(x.Addr(), x.Bits()-1).Masked()
+			if x.Bits() == 0 || x.Bits() != y.Bits() || x == y || whole.Addr() != x.Addr() || !whole.Contains(y.Addr()) {
+				break
+			}
+			out = append(out[:n-2], whole)
+		}
+	}
+	return out
+}

@@ -1,0 +1,94 @@
+package clustermesh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/mesh-agent/mesh-agent/pkg/budget"
+	"github.com/mesh-agent/mesh-agent/pkg/claims"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Lister lists keys, as [kvstore.Client] does.
+type Lister interface {
+	List(ctx context.Context, prefix string, page func(kvstore.Page) error, holding ...*kvstore.Lock) (kvstore.Position, error)
+}
+
+// Audited is what a claim policy would make of one resource of a cluster.
+type Audited struct {
+	Resource wire.Resource
+	Keys     int // that there are
+	Refused  int // of these, for the policy
+	// Key and Why are of one that is refused.
+	Key, Why string
+	// Err is why not all were looked at.
+	Err error
+}
+
+// Audit tells what a policy refuses of a cluster, resource by resource, with the
+// eyes of an agent that applies it: entries that are refused for other reasons are
+// refused without it too. A cluster that has more than its budget is not looked at
+// to the end.
+func Audit(ctx context.Context, client Lister, policy *claims.Policy, e wire.Expect, caps wire.Capabilities, b budget.Budget) []Audited {
+	v := &View{Granted: new(claims.Current), layout: e.Layout, slices: wire.NewSliceDecoder()}
+	v.Granted.Set(policy)
+	var all []Audited
+	for _, a := range []struct {
+		resource wire.Resource
+		check    func(name string, value []byte) error
+	}{
+		{wire.Nodes, checked(v, e, decodeNode, grantNode)},
+		{wire.Services, checked(v, e, decodeService, grantService)},
+		{wire.EndpointSlices, checked(v, e, v.decodeSlice, grantSlice)},
+		{wire.ServiceExports, checked(v, e, decodeExport, grantExport)},
+		{wire.IPs, checked(v, e, decodeIP, grantIP)},
+		{wire.Identities, checked(v, e, decodeIdentity, grantIdentity)},
+	} {
+		if caps.Exports(a.resource) {
+			all = append(all, audit(ctx, client, a.resource, a.resource.Prefix(e.Cluster, caps.Cached), a.check, b))
+		}
+	}
+	return all
+}
+
+func checked[T any](v *View, e wire.Expect, decode func(wire.Expect) store.Decode[T], check func(*claims.Grant, *T) error) func(string, []byte) error {
+	judge := granted(v, decode, check)(e)
+	return func(name string, value []byte) error {
+		_, err := judge(name, value)
+		return err
+	}
+}
+
+func audit(ctx context.Context, client Lister, r wire.Resource, prefix string, check func(string, []byte) error, b budget.Budget) Audited {
+	a := Audited{Resource: r}
+	share, bytes := b.Share(r), int64(0)
+	if b.List > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, b.List)
+		defer cancel()
+	}
+	_, a.Err = client.List(ctx, prefix, func(page kvstore.Page) error {
+		for _, kv := range page.Items {
+			a.Keys++
+			bytes += int64(len(kv.Key) + len(kv.Value))
+			if share.Keys > 0 && a.Keys > share.Keys || share.Bytes > 0 && bytes > share.Bytes {
+				return fmt.Errorf("there are more than a cluster's budget has room for (%d keys, %d bytes)", share.Keys, share.Bytes)
+			}
+			if b.Value > 0 && int64(len(kv.Value)) > b.Value {
+				continue // refused for that
+			}
+			err := check(strings.TrimPrefix(string(kv.Key), prefix), kv.Value)
+			if no, is := errors.AsType[*wire.RejectError](err); is && no.Reason == wire.ReasonPolicy {
+				if a.Refused++; a.Refused == 1 {
+					a.Key, a.Why = string(kv.Key), no.Err.Error()
+				}
+			}
+		}
+		return nil
+	})
+	return a
+}

@@ -1,0 +1,103 @@
+package findings
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+)
+
+const flaps = 1500
+
+// told counts the events after a number that concern a cluster, and has the last.
+func (w *world) told(since uint64, cluster string) (n int, last *Event) {
+	for e := range w.found.Events().All(w.db.ReadTxn()) {
+		if e.ID > since && e.Involves(cluster) {
+			n, last = n+1, e
+		}
+	}
+	return n, last
+}
+
+// TestAConflictThatFlapsIsToldSparingly: one that comes and goes 1,500 times, each
+// within half a second.
+func TestAConflictThatFlapsIsToldSparingly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.claims(claim("10.0.0.1/32", 2), claim("10.0.0.9/32", 4))
+	flap := func(yes bool) {
+		if e := claim("10.0.0.1/32", 3); yes {
+			w.ips.Apply([]ipcache.Op{{New: e}})
+		} else {
+			w.ips.Apply([]ipcache.Op{{Old: e}})
+		}
+		w.now = w.now.Add(250 * time.Millisecond)
+		w.watch.Look(w.now)
+	}
+	for i := range flaps {
+		flap(true)
+		if i == flaps/2 { // what others disagree on is told all the while
+			w.claims(claim("10.0.0.9/32", 5))
+		}
+		flap(false)
+	}
+	minutes := int(w.now.Sub(epoch)/time.Minute) + 1
+	most := 2 * (sparingBurst + minutes) // two clusters
+	n, last := w.told(0, "c3")
+	if n == 0 || n > most {
+		t.Errorf("%d events of %d flaps within %d minutes, want %d at the most", n, flaps, minutes, most)
+	}
+	if lines := strings.Count(w.log.String(), "10.0.0.1/32"); lines != n {
+		t.Errorf("%d lines for %d events", lines, n)
+	}
+	if last.Evidence["untold"] == "" || !strings.Contains(last.Message, "such events of these clusters were not told before") {
+		t.Errorf("the last event does not say what was left out: %+v", last)
+	}
+	if n, _ := w.told(0, "c5"); n != 1 {
+		t.Errorf("%d events of the conflict of two others", n)
+	}
+
+	// At rest, the end of it is told once there is room, and nothing after that.
+	flap(true)
+	before := w.found.lastID
+	for range 10 {
+		w.now = w.now.Add(time.Minute)
+		w.watch.Look(w.now)
+	}
+	if n, last := w.told(before, "c3"); n > 1 || n == 1 && last.Kind != "conflict" {
+		t.Errorf("%d events at rest, the last %+v", n, last)
+	}
+	if _, last := w.told(0, "c3"); last.Kind != "conflict" {
+		t.Errorf("it ended as a conflict, and what was told last is %+v", last)
+	}
+	w.now = w.now.Add(time.Hour)
+	w.claims(claim("10.0.0.9/32", 6))
+	w.watch.Look(w.now)
+	if n := len(w.found.sparing.of); n > 3 {
+		t.Errorf("%d allowances are kept", n)
+	}
+}
+
+// TestAnIDThatFlapsIsToldSparingly, and so are entries that are refused in turns.
+func TestAnIDThatFlapsIsToldSparingly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for i := range flaps {
+		c := remotecluster.Status{Name: "c2", State: remotecluster.Ready, ID: uint32(2 + i%2)}
+		if i%3 == 0 {
+			c.IDConflict = &remotecluster.IDConflict{ID: 7, Holder: fmt.Sprint("c", 3+i%5)}
+		}
+		w.mesh.set(c)
+		w.look()
+	}
+	minutes := flaps/60 + 1
+	if n := strings.Count(w.log.String(), "\n"); n > 6*(sparingBurst+minutes)+sparingBurst {
+		t.Errorf("%d lines of %d flips:\n%s", n, flaps, w.log.String()[:2000])
+	}
+	if n, _ := w.told(0, "c2"); n < sparingBurst {
+		t.Errorf("%d events", n)
+	}
+}
