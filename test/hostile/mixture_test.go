@@ -48,7 +48,7 @@ func TestMixture(t *testing.T) {
 	w.join(c, s.endpoint())
 	m := &mixture{w: w, c: c, s: s, rng: rand.New(rand.NewPCG(*seed, 0)), rules: append(rules(), endless(0), endless(600*time.Millisecond))}
 	m.rules = slices.DeleteFunc(m.rules, func(r *rule) bool { return r.name == "connection: a byte a second" }) // it waits for itself
-	for i := 0; i < n || i < 10*n && s.broken.Load() < int64(n/10); i++ { // on a busy machine many steps find no session
+	for i := 0; i < n || i < 10*n && s.broken.Load() < int64(n/10); i++ {                                       // on a busy machine many steps find no session
 		m.step(t, i)
 	}
 	t.Logf("%d steps, %d spoilt answers", m.steps, s.broken.Load())
