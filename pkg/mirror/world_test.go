@@ -105,7 +105,7 @@ func must(t testing.TB, err error) {
 
 func until(t testing.TB, what string, cond func() bool) {
 	t.Helper()
-	limit := time.After(30 * time.Second)
+	limit := time.After(3 * time.Minute)
 	for !cond() {
 		select {
 		case <-limit:
@@ -178,7 +178,7 @@ func (w *world) copied() map[string]string {
 // equal waits until the own etcd has just what the clusters have.
 func (w *world) equal(clusters ...*sim.Running) {
 	w.t.Helper()
-	limit := time.After(30 * time.Second)
+	limit := time.After(3 * time.Minute)
 	for {
 		want := make(map[string]string)
 		for _, r := range clusters {
