@@ -5,9 +5,9 @@ const (
 	// what the tables keep of it: all memory that reading it allocates, garbage
 	// included. Entries that somebody means stay far below.
 	MaxCost = 16
-	// MinCharged is the size that a smaller entry is taken for: one with a dozen
+	// MinCharged is the size that a smaller entry is taken for: one with dozens
 	// labels of a few letters takes much more than it has bytes.
-	MinCharged = 2048
+	MinCharged = 4096
 	// costEntry is what every entry costs, whatever it holds.
 	costEntry = 2048
 )

@@ -275,6 +275,7 @@ func TestMirrorConfigurations(t *testing.T) {
 	for _, c := range all {
 		m.copied(t, c)
 	}
+	m.distinct(t)
 	m.honest.show(0, 9)
 	m.copied(t, m.honest)
 }
