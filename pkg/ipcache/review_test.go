@@ -22,7 +22,7 @@ func TestWhoChangesNetworksJudgesAgain(t *testing.T) {
 		ops, addr = append(ops, claim(a, KindHost, netip.PrefixFrom(addr, 32))), addr.Next()
 	}
 	c.Apply(ops)
-	c.hold([]Op{claim(b, KindPodCIDR, netip.MustParsePrefix("10.0.0.0/8"))}) // and it does not come to judge again
+	c.hold([]Op{claim(b, KindPodCIDR, netip.MustParsePrefix("10.0.0.0/16"))}) // and it does not come to judge again
 	other := claim(a, KindHost, netip.MustParsePrefix("192.168.0.1/32"))
 	c.Apply([]Op{other})
 	if len(c.core.asked) == 0 {

@@ -33,6 +33,9 @@ func (w *world) announces(cluster *Cluster, p netip.Prefix) bool {
 
 // announcement: a pod network of a remote that can be one, outside of the own ones.
 func (w *world) announcement(e *Entry) bool {
+	if least := map[bool]int{true: 16, false: 48}[e.Prefix().Addr().Is4()]; e.Prefix().Bits() < least {
+		return false
+	}
 	return e.kind == KindPodCIDR && e.source == wire.SourceClusterMesh && !slices.Contains(specials, e.Prefix().String()) && !w.own(e.Prefix())
 }
 
