@@ -210,16 +210,27 @@ func (c *core) settle(p place, claims, after []*Entry) change {
 	return ch
 }
 
-// compare notes which claims have come and gone at a prefix.
+// compare notes which claims have come and gone at a prefix. Both lists are in order,
+// and there may be thousands: as many nodes may announce one network.
 func (c *core) compare(before, after []*Entry) {
-	for _, e := range before {
-		if e.kind >= KindNode && !slices.ContainsFunc(after, e.same) {
-			c.left(e)
+	for len(before) > 0 || len(after) > 0 {
+		order := -1
+		switch {
+		case len(before) == 0:
+			order = 1
+		case len(after) > 0:
+			order = before[0].Compare(after[0])
 		}
-	}
-	for _, e := range after {
-		if e.kind >= KindNode && !slices.ContainsFunc(before, e.same) {
-			c.joined(e)
+		if order < 0 {
+			c.leaves(before[0])
+		} else if order > 0 {
+			c.joins(after[0])
+		}
+		if order <= 0 {
+			before = before[1:]
+		}
+		if order >= 0 {
+			after = after[1:]
 		}
 	}
 }
