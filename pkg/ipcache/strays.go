@@ -90,13 +90,25 @@ func (s *strays) set(p place, now []Stray) {
 	} else {
 		s.at.Set(strayPlace{p, now})
 	}
-	for _, one := range before {
-		s.sorted.Delete(one)
-		s.count(one, -1)
-	}
-	for _, one := range now {
-		s.sorted.Set(one)
-		s.count(one, +1)
+	s.differ(before, now)
+}
+
+// differ takes in what has gone and come at a place. Both lists are in order, and
+// there may be thousands, of which mostly one has changed.
+func (s *strays) differ(before, now []Stray) {
+	for len(before) > 0 || len(now) > 0 {
+		switch {
+		case len(before) > 0 && len(now) > 0 && before[0] == now[0]:
+			before, now = before[1:], now[1:]
+		case len(now) == 0 || len(before) > 0 && before[0].Entry.Compare(now[0].Entry) <= 0:
+			s.sorted.Delete(before[0])
+			s.count(before[0], -1)
+			before = before[1:]
+		default:
+			s.sorted.Set(now[0])
+			s.count(now[0], +1)
+			now = now[1:]
+		}
 	}
 }
 
