@@ -120,7 +120,7 @@ func oneIP(s *Server, _ *view, path func(string) string) (*ipcache.Entry, error)
 	if err != nil {
 		return nil, err
 	}
-	around := s.IPs.Lookup(prefix.Addr())
+	around := s.IPs.Lookup(prefix.Addr()).Claims
 	for _, e := range around {
 		if e.Prefix() == prefix {
 			return e, nil

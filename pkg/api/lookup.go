@@ -22,17 +22,17 @@ func (s *Server) lookup(w http.ResponseWriter, r *http.Request) error {
 	}
 	addr = addr.Unmap()
 	clusters := s.clustersNow() // before the claims: as fresh as they are said to be, they are at least
-	chain, strays := s.IPs.Lookup(addr), s.IPs.Strays(addr)
+	found := s.IPs.Lookup(addr)
 	v := s.view(r.Context()) // not older than the claims: what they refer to is in it, once it was published
 	v.clusters = clusters
-	why := reasons.Address(s.reasonsView(v), addr, chain, strays)
+	why := reasons.Address(s.reasonsView(v), addr, found)
 	answer := Lookup{IP: addr.String(), Why: why, Services: s.servicesOf(v, addr), Unconfirmed: v.unconfirmed(wire.IPs, wire.Nodes)}
-	answer.Candidates = toCandidates(chain, strays, why)
-	if len(chain) == 0 {
+	answer.Candidates = toCandidates(found, why)
+	if len(found.Claims) == 0 {
 		writeJSON(w, answer)
 		return nil
 	}
-	winner := chain[0]
+	winner := found.Claims[0]
 	answer.Match = &answer.Candidates[0].Entry
 	answer.Identity = s.identityOf(v, winner)
 	answer.Node = s.nodeOf(v, winner)

@@ -354,7 +354,7 @@ type Lookup struct {
 	Identity   *Identity     `json:"identity" doc:"The match's identity; null when it is not known."`
 	Node       *Node         `json:"node" doc:"The node that hosts it; null when it is not known."`
 	Services   []ServiceName `json:"services" doc:"The services that have the address as a backend."`
-	Candidates []Candidate   `json:"candidates" doc:"Every claim that has the address, the best first."`
+	Candidates []Candidate   `json:"candidates" doc:"The claims that have the address, the best first; of more than 128 on one prefix the best of each cluster and kind."`
 	// Why is the chain of reasons: first those of the candidates, in their order.
 	Why reasons.Explanation `json:"why" doc:"What led to the match, with the keys that were read."`
 	// Freshness is that of the copy from which the match comes.

@@ -58,7 +58,7 @@ func (s *Server) whyRoutes() []route {
 
 // explainAddress explains whose an address is.
 func explainAddress(v *reasons.View, addr netip.Addr) reasons.Explanation {
-	return reasons.Address(v, addr, v.IPs.Lookup(addr), v.IPs.Strays(addr))
+	return reasons.Address(v, addr, v.IPs.Lookup(addr))
 }
 
 // reasonsView is what explanations look at, of a dated view.
@@ -76,16 +76,19 @@ func (s *Server) reasonsView(v *view) *reasons.View {
 
 // toCandidates are the claims of a lookup and those that never count, with what
 // their explanation says.
-func toCandidates(chain []*ipcache.Entry, strays []ipcache.Stray, why reasons.Explanation) []Candidate {
+func toCandidates(found ipcache.Found, why reasons.Explanation) []Candidate {
 	claims := make(map[netip.Prefix]int)
-	for _, e := range chain {
+	for _, e := range found.Claims {
 		claims[e.Prefix()]++
 	}
-	candidates := make([]Candidate, 0, len(chain))
-	for i, e := range chain {
+	for _, u := range found.Untold {
+		claims[u.Prefix] += u.Claims
+	}
+	candidates := make([]Candidate, 0, len(found.Claims))
+	for i, e := range found.Claims {
 		candidates = append(candidates, Candidate{Entry: toIP(e, claims[e.Prefix()]), Won: i == 0, Reason: why.Steps[i].Text})
 	}
-	for _, s := range strays {
+	for _, s := range found.Strays {
 		if s.Barred {
 			candidates = append(candidates, Candidate{Entry: toIP(s.Entry, claims[s.Entry.Prefix()]), Reason: why.Steps[len(candidates)].Text})
 		}

@@ -41,6 +41,7 @@ const (
 	ClaimShorter     Code = "MESH-3202"
 	ClaimLost        Code = "MESH-3203"
 	ClaimsUnknown    Code = "MESH-3204"
+	ClaimsUntold     Code = "MESH-3210"
 )
 
 // What is known of an identity.
@@ -206,6 +207,11 @@ func addressReasons() []Entry {
 		{
 			Code: ClaimsUnknown, Severity: Warning, Title: "what the cluster claims is not known as of now",
 			Cause: "It may claim the address by now, or have given it up.", Remedy: lookAtCluster,
+		},
+		{
+			Code: ClaimsUntold, Severity: Warning, Title: "there are more claims than are told",
+			Cause:  "More than 128 claims are on one prefix: the strongest of each cluster and kind are told.",
+			Remedy: "Ask those who run the cluster: so many nodes with one address, or so many host bits of one network, are a mistake or an attack.",
 		},
 	}
 }

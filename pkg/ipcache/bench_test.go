@@ -196,7 +196,7 @@ func BenchmarkLookup(b *testing.B) {
 		}
 		c, m := filled(entries), mapped(entries)
 		b.Run(set.name, find(c.LookupWinner))
-		b.Run(set.name+"-all-claims", find(func(a netip.Addr) *Entry { return c.Lookup(a)[0] }))
+		b.Run(set.name+"-all-claims", find(func(a netip.Addr) *Entry { return c.Lookup(a).Claims[0] }))
 		b.Run(set.name+"-floor", find(func(a netip.Addr) *Entry { return m[a] }))
 	}
 }

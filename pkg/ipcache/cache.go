@@ -1,7 +1,6 @@
 package ipcache
 
 import (
-	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -88,57 +87,6 @@ func (c *Cache) hold(ops []Op) (asked bool) {
 		c.wake()
 	}
 	return c.core.asks != asks
-}
-
-// Contest returns the claims on exactly this prefix, the winner first, and
-// tells whether they are a conflict: whether more than one cluster is among
-// them.
-func (c *Cache) Contest(p netip.Prefix) (claims []*Entry, conflict bool) {
-	if !p.IsValid() {
-		return nil, false
-	}
-	at := placeOf(p)
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	winner := c.core.routes.get(at)
-	if winner == nil {
-		return nil, false
-	}
-	rest, _ := c.core.contests.Get(contest{place: at})
-	return append([]*Entry{winner}, rest.losers...), rest.conflict
-}
-
-// LookupWinner returns the claim that counts for the address: the winner of
-// its longest prefix. It is nil when nobody claims it.
-func (c *Cache) LookupWinner(addr netip.Addr) *Entry {
-	addr = addr.Unmap().WithZone("")
-	if !addr.IsValid() {
-		return nil
-	}
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.core.routes.longest(addr)
-}
-
-// Lookup returns every claim that covers the address, the longest prefix
-// first, and for each prefix the winner before those that lost, in their order.
-// The first one is the answer.
-func (c *Cache) Lookup(addr netip.Addr) []*Entry {
-	addr = addr.Unmap().WithZone("")
-	if !addr.IsValid() {
-		return nil
-	}
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	var chain []*Entry
-	c.core.routes.covering(addr, func(p place, winner *Entry) {
-		chain = append(chain, winner)
-		if c.core.contests.Len() > 0 {
-			rest, _ := c.core.contests.Get(contest{place: p})
-			chain = append(chain, rest.losers...)
-		}
-	})
-	return chain
 }
 
 // Len is the number of prefixes.

@@ -44,7 +44,7 @@ func TestManyAtOnce(t *testing.T) {
 				}
 				addr := netip.AddrFrom4([4]byte{10, 0, 0, byte(i)})
 				c.LookupWinner(addr)
-				chain := c.Lookup(addr)
+				chain := c.Lookup(addr).Claims
 				if !slices.IsSortedFunc(chain, (*Entry).Compare) {
 					t.Errorf("the claims on %s are out of order", addr)
 					return

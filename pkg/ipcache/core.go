@@ -1,10 +1,6 @@
 package ipcache
 
-import (
-	"slices"
-
-	"github.com/tidwall/btree"
-)
+import "github.com/tidwall/btree"
 
 // Op is one change of the claims: Old is withdrawn and New is made, in one
 // step. Either may be nil. What counts of Old is whose claim it is, not what it
@@ -13,13 +9,12 @@ type Op struct {
 	Old, New *Entry
 }
 
-// contest is what stands behind the winner of a prefix.
+// contest is what is known of a prefix with several claims.
 type contest struct {
 	place  place
-	losers []*Entry // sorted; never empty; replaced, never changed
-	// conflict: more than one cluster is among the winner and the losers. That
-	// one cluster claims a prefix in several ways, as endpoint and as node, is
-	// no conflict.
+	claims int
+	// conflict: more than one cluster is among them. That one cluster claims a prefix
+	// in several ways, as endpoint and as node, is no conflict.
 	conflict bool
 }
 
@@ -28,7 +23,8 @@ type contest struct {
 type core struct {
 	winners  *btree.BTreeG[*Entry]
 	contests *btree.BTreeG[contest]
-	routes   routes // the winners again
+	rivals   claimSet[*Entry] // all claims on the prefixes of contests, the winners too
+	routes   routes           // the winners again
 	claims   int
 	revision uint64 // grows with every change that a reader could see
 	recent   ring   // the latest changes, one for each revision
@@ -48,6 +44,7 @@ func newCore() *core {
 			return a.place().before(b.place())
 		}, opts),
 		contests: btree.NewBTreeGOptions(func(a, b contest) bool { return a.place.before(b.place) }, opts),
+		rivals:   newClaimSet(func(e *Entry) *Entry { return e }),
 	}
 }
 
@@ -59,51 +56,36 @@ type change struct {
 // apply does one op. A move from one prefix to another is two changes.
 func (c *core) apply(op Op) (changes [2]change) {
 	old, add := claimed(op.Old), claimed(op.New)
-	if c.strays.at.Len() > 0 {
-		c.forgive(old)
+	if c.strays.all.tree.Len() > 0 && old != nil && !(add != nil && old.again(add)) {
+		c.strays.drop(old)
 	}
 	if add != nil {
 		if b := c.judge(add); b.broken() {
 			return c.applyStray(old, add, b)
 		}
-		if c.strays.at.Len() > 0 {
-			c.forgive(add)
+		if c.strays.all.tree.Len() > 0 {
+			c.strays.drop(add)
 		}
 	}
 	return c.move(old, add)
 }
 
-// forgive forgets that a claim was a stray, if it was.
-func (c *core) forgive(e *Entry) {
-	if e == nil {
-		return
-	}
-	p := e.place()
-	at := c.strays.of(p)
-	if i := slices.IndexFunc(at, func(s Stray) bool { return s.Entry.same(e) }); i >= 0 {
-		c.strays.set(p, slices.Delete(slices.Clone(at), i, i+1))
-	}
-}
+// again tells whether both are one claim on one prefix, with whatever contents.
+func (e *Entry) again(o *Entry) bool { return e.place() == o.place() && e.same(o) }
 
 // applyStray does an op whose new claim breaks a rule. One that does not count
 // takes with it what was claimed before.
 func (c *core) applyStray(old, add *Entry, b Breach) (changes [2]change) {
-	p, bars := add.place(), c.territory.bars(b)
-	at := slices.DeleteFunc(slices.Clone(c.strays.of(p)), func(s Stray) bool {
-		if !s.Entry.same(add) {
-			return false
-		}
-		if s.Entry.equal(add) {
-			add = s.Entry // unchanged: keep the one that readers have
-		}
-		return true
-	})
-	c.strays.set(p, append(at, Stray{add, b, bars}))
+	bars := c.territory.bars(b)
+	if was, known := c.strays.find(add); known && was.Entry.equal(add) {
+		add = was.Entry // unchanged: keep the one that readers have
+	}
+	c.strays.put(Stray{add, b, bars})
 	if !bars {
 		return c.move(old, add)
 	}
-	changes[0] = c.update(p, add, nil)
-	if old != nil && !(old.place() == p && old.same(add)) {
+	changes[0] = c.update(add.place(), add, nil)
+	if old != nil && !old.again(add) {
 		changes[1] = c.update(old.place(), old, nil)
 	}
 	return changes
@@ -144,23 +126,76 @@ func (c *core) update(p place, old, add *Entry) change {
 		}
 		return change{nil, add}
 	}
-	rest, contested := c.contests.Get(contest{place: p})
-	if !contested && (add == nil || add.same(winner)) {
-		return c.replaceOnly(p, winner, old, add)
-	}
-	claims := make([]*Entry, 0, len(rest.losers)+2)
-	claims = append(append(claims, winner), rest.losers...)
-	after := slices.DeleteFunc(slices.Clone(claims), func(e *Entry) bool {
-		return (old != nil && e.same(old)) || (add != nil && e.same(add))
-	})
-	if add != nil {
-		if i := slices.IndexFunc(claims, add.equal); i >= 0 {
-			add = claims[i] // unchanged: keep the one that readers have
+	at, contested := c.contests.Get(contest{place: p})
+	if !contested {
+		if add == nil || add.same(winner) {
+			return c.replaceOnly(p, winner, old, add)
 		}
-		after = append(after, add)
+		at = contest{place: p, claims: 1}
+		c.rivals.tree.Set(winner)
 	}
-	slices.SortFunc(after, (*Entry).Compare)
-	return c.settle(p, claims, after)
+	return c.contend(at, winner, old, add)
+}
+
+// contend is update for a prefix that has several claims, or has them now.
+func (c *core) contend(at contest, winner, old, add *Entry) change {
+	var gone, came *Entry
+	changed := false
+	if old != nil && !(add != nil && old.same(add)) {
+		if gone, changed = c.rivals.tree.Delete(old); changed {
+			at.claims--
+		}
+	}
+	if add != nil {
+		switch was, known := c.rivals.tree.Get(add); {
+		case !known:
+			at.claims++
+			came, changed = add, true
+			c.rivals.tree.Set(add)
+		case !was.equal(add): // otherwise unchanged: keep the one that readers have
+			changed = true
+			c.rivals.tree.Set(add)
+		}
+	}
+	if !changed {
+		return change{winner, winner}
+	}
+	if gone != nil {
+		c.claims--
+	}
+	if came != nil {
+		c.claims++
+	}
+	after, conflict := c.settle(at)
+	if after != winner {
+		c.install(winner, after, conflict)
+	} else {
+		c.note(winner, after, conflict) // others lost or left
+	}
+	c.leaves(gone)
+	c.joins(came)
+	return change{winner, after}
+}
+
+// settle notes how many claims a prefix has now, and finds the winner. conflict: there
+// is one now, or was one before.
+func (c *core) settle(at contest) (winner *Entry, conflict bool) {
+	was := at.conflict
+	at.conflict = false
+	c.rivals.groups(at.place, func(e *Entry) bool {
+		if winner == nil {
+			winner = e
+		}
+		at.conflict = *e.cluster != *winner.cluster
+		return !at.conflict
+	})
+	if at.claims == 1 {
+		c.rivals.tree.Delete(winner)
+		c.contests.Delete(at)
+	} else {
+		c.contests.Set(at)
+	}
+	return winner, was || at.conflict
 }
 
 // replaceOnly is update for the usual case: the winner is alone, and stays or
@@ -181,85 +216,16 @@ func (c *core) replaceOnly(p place, winner, old, add *Entry) change {
 	return change{winner, add}
 }
 
-// settle makes the claims on a prefix, in their order, those of after.
-func (c *core) settle(p place, claims, after []*Entry) change {
-	if slices.Equal(claims, after) {
-		if len(claims) == 0 {
-			return change{}
-		}
-		return change{claims[0], claims[0]}
-	}
-	c.claims += len(after) - len(claims)
-	conflict := c.contend(p, after)
-	defer c.compare(claims, after)
-	if len(claims) == 0 {
-		c.install(nil, after[0], conflict)
-		return change{nil, after[0]}
-	}
-	ch := change{before: claims[0]}
-	switch {
-	case len(after) == 0:
-		c.remove(p, claims[0], conflict)
-	case after[0] != claims[0]:
-		ch.after = after[0]
-		c.install(claims[0], after[0], conflict)
-	default:
-		ch.after = after[0]
-		c.note(ch.before, ch.after, conflict) // others lost or left
-	}
-	return ch
-}
-
-// compare notes which claims have come and gone at a prefix. Both lists are in order,
-// and there may be thousands: as many nodes may announce one network.
-func (c *core) compare(before, after []*Entry) {
-	for len(before) > 0 || len(after) > 0 {
-		order := -1
-		switch {
-		case len(before) == 0:
-			order = 1
-		case len(after) > 0:
-			order = before[0].Compare(after[0])
-		}
-		if order < 0 {
-			c.leaves(before[0])
-		} else if order > 0 {
-			c.joins(after[0])
-		}
-		if order <= 0 {
-			before = before[1:]
-		}
-		if order >= 0 {
-			after = after[1:]
-		}
-	}
-}
-
 func (c *core) joins(e *Entry) {
-	if e.kind >= KindNode {
+	if e != nil && e.kind >= KindNode {
 		c.joined(e)
 	}
 }
 
 func (c *core) leaves(e *Entry) {
-	if e.kind >= KindNode {
+	if e != nil && e.kind >= KindNode {
 		c.left(e)
 	}
-}
-
-// contend notes what stands behind the winner of a prefix, and tells whether
-// there is a conflict now or was one before.
-func (c *core) contend(p place, claims []*Entry) bool {
-	now := contest{place: p}
-	var before contest
-	if len(claims) > 1 {
-		now.losers = claims[1:]
-		now.conflict = slices.ContainsFunc(now.losers, func(e *Entry) bool { return *e.cluster != *claims[0].cluster })
-		before, _ = c.contests.Set(now)
-	} else {
-		before, _ = c.contests.Delete(now)
-	}
-	return before.conflict || now.conflict
 }
 
 func (c *core) install(before, e *Entry, conflict bool) {

@@ -48,7 +48,7 @@ func TestPrefixesAreCanonical(t *testing.T) {
 			c := New()
 			c.Apply([]Op{{New: e}})
 			addr := netip.MustParseAddr(tt.covers)
-			if chain := c.Lookup(addr); c.LookupWinner(addr) != e || len(chain) != 1 || chain[0] != e {
+			if chain := c.Lookup(addr).Claims; c.LookupWinner(addr) != e || len(chain) != 1 || chain[0] != e {
 				t.Errorf("%s is not found under %s", tt.want, addr)
 			}
 			c.Apply([]Op{{Old: e}})

@@ -204,7 +204,7 @@ func compareLookup(t *rapid.T, c *Cache, byPrefix map[netip.Prefix][]*Entry, add
 			}
 		}
 	}
-	winner, chain := c.LookupWinner(addr), c.Lookup(addr)
+	winner, chain := c.LookupWinner(addr), c.Lookup(addr).Claims
 	if len(chain) != covering {
 		t.Fatalf("lookup of %s: %d claims, want %d", addr, len(chain), covering)
 	}
@@ -264,7 +264,7 @@ func TestMappedAddressesAreIPv4(t *testing.T) {
 			t.Errorf("lookup of %s: %+v", text, e)
 		}
 	}
-	if c.LookupWinner(netip.Addr{}) != nil || c.Lookup(netip.Addr{}) != nil {
+	if c.LookupWinner(netip.Addr{}) != nil || c.Lookup(netip.Addr{}).Claims != nil {
 		t.Error("the zero address was found")
 	}
 }

@@ -2,24 +2,34 @@ package ipcache
 
 import "slices"
 
-// review is what has to be judged again because a network has another owner: the
-// claims inside it, those that count and then those that do not.
+// review is what has to be judged again because a network has another owner, or an
+// address another node: the claims inside it, those that count and then those that do
+// not.
 type review struct {
 	within place
-	from   place // the next one to be looked at
-	alone  bool  // the claims on this very place
-	barred bool  // the second half
+	reach  reach
+	from   *Entry // the next claim to be looked at
+	barred bool   // the second half
 }
+
+// reach says which claims are judged again.
+type reach uint8
+
+const (
+	reachInside    reach = iota // all within a place
+	reachPlace                  // those at this very place
+	reachEndpoints              // those at this very address that no node makes: few, whatever else is claimed there
+)
 
 // covers tells whether a place is to be judged again.
 func (r *review) covers(p place) bool {
-	if r.alone {
-		return p == r.within
+	if r.reach == reachInside {
+		return p.inside(r.within)
 	}
-	return p.inside(r.within)
+	return p == r.within
 }
 
-// reviewed is how many places are judged under one hold of the lock.
+// reviewed is how many claims are judged under one hold of the lock.
 const reviewed = 1024
 
 // inside tells whether a place is within another one.
@@ -35,7 +45,7 @@ func (c *core) joined(e *Entry) {
 			c.moved(e)
 		}
 	case e.kind == KindNode && c.atStake(e.place()):
-		c.ask(e.place())
+		c.ask(e.place(), reachEndpoints) // the identities that these may have depend on it
 	}
 }
 
@@ -46,29 +56,15 @@ func (c *core) left(e *Entry) {
 			c.moved(e)
 		}
 	case e.kind == KindNode && c.atStake(e.place()):
-		c.ask(e.place())
+		c.ask(e.place(), reachEndpoints) // the identities that these may have depend on it
 	}
-}
-
-// atStake tells whether others than a node's own claim may be at a place: the
-// identities that these may have depend on it.
-func (c *core) atStake(p place) bool {
-	if len(c.strays.of(p)) > 0 {
-		return true
-	}
-	winner := c.routes.get(p)
-	if winner == nil || !winner.fromNode() {
-		return winner != nil
-	}
-	rest, _ := c.contests.Get(contest{place: p})
-	return slices.ContainsFunc(rest.losers, func(e *Entry) bool { return !e.fromNode() })
 }
 
 // moved notes that a network has another owner. Of the own cluster's it matters also
 // to what contains it.
 func (c *core) moved(e *Entry) {
 	p := e.place()
-	c.ask(p)
+	c.ask(p, reachInside)
 	if !e.remote() {
 		c.askAround(p)
 	}
@@ -81,24 +77,62 @@ func (c *core) askAround(p place) {
 		shortest = mappedBits
 	}
 	for bits := shortest; bits < p.bits; bits++ {
-		if around := (place{p.at.masked(bits), bits}); c.routes.get(around) != nil || len(c.strays.of(around)) > 0 {
-			c.plan(review{within: around, from: around, alone: true})
+		if around := (place{p.at.masked(bits), bits}); c.routes.get(around) != nil || c.strays.any(around) {
+			c.ask(around, reachPlace)
 		}
 	}
 }
 
-// ask notes that the claims within a place are to be judged again.
-func (c *core) ask(p place) { c.plan(review{within: p, from: p}) }
-
-func (c *core) plan(r review) {
+// ask notes that claims are to be judged again.
+func (c *core) ask(p place, what reach) {
 	c.asks++
+	r := review{within: p, reach: what, from: strongest(p)}
 	for i := range c.asked {
-		if c.asked[i].within == r.within && c.asked[i].alone == r.alone { // it begins anew
+		if c.asked[i].within == r.within && c.asked[i].reach == r.reach { // it begins anew
 			c.asked[i] = r
 			return
 		}
 	}
 	c.asked = append(c.asked, r)
+}
+
+// atStake tells whether others than a node's own claims are at a place.
+func (c *core) atStake(p place) (found bool) {
+	c.endpointsAt(p, func(*Entry, bool) { found = true })
+	return found
+}
+
+// endpointsAt calls visit with the claims on an address that no node makes. A cluster
+// has at most two of them, by their kinds.
+func (c *core) endpointsAt(p place, visit func(e *Entry, counts bool)) {
+	c.groupsAt(p, func(e *Entry) bool {
+		if !e.fromNode() {
+			visit(e, true)
+		}
+		return true
+	})
+	if c.strays.any(p) {
+		c.strays.all.groups(p, func(s Stray) bool {
+			if s.Barred && !s.Entry.fromNode() {
+				visit(s.Entry, false)
+			}
+			return true
+		})
+	}
+}
+
+// groupsAt calls visit with the strongest claims that count at a place, one of each
+// cluster, source and kind; the winner is the first.
+func (c *core) groupsAt(p place, visit func(*Entry) bool) {
+	winner := c.routes.get(p)
+	if winner == nil {
+		return
+	}
+	if _, contested := c.contests.Get(contest{place: p}); !contested {
+		visit(winner)
+		return
+	}
+	c.rivals.groups(p, visit)
 }
 
 // resume goes on with the reviews and tells whether there is more to do.
@@ -107,73 +141,81 @@ func (c *core) resume() (more bool) {
 		return false
 	}
 	r := &c.asked[0]
-	var places []place
-	take := func(p place) bool {
-		if !r.covers(p) || len(places) == reviewed {
+	type judged struct {
+		claim  *Entry
+		counts bool
+	}
+	var again []judged
+	take := func(e *Entry, counts bool) bool {
+		if !r.covers(e.place()) || len(again) == reviewed {
 			return false
 		}
-		places = append(places, p)
+		again = append(again, judged{e, counts})
 		return true
 	}
-	if r.barred {
-		c.strays.at.Ascend(strayPlace{place: r.from}, func(s strayPlace) bool { return take(s.place) })
-	} else {
-		c.winners.Ascend(&Entry{at: r.from.at, bits: r.from.bits}, func(e *Entry) bool { return take(e.place()) })
+	switch {
+	case r.reach == reachEndpoints:
+		c.endpointsAt(r.within, func(e *Entry, counts bool) { again = append(again, judged{e, counts}) })
+	case r.barred:
+		c.strays.all.tree.Ascend(Stray{Entry: r.from}, func(s Stray) bool { return take(s.Entry, !s.Barred) })
+	default:
+		c.claimsFrom(r.from, func(e *Entry) bool { return take(e, true) })
 	}
 	switch {
-	case len(places) == reviewed:
-		r.from = places[reviewed-1]
-		places = places[:reviewed-1]
-	case !r.barred:
-		r.from, r.barred = r.within, true
+	case r.reach != reachEndpoints && len(again) == reviewed:
+		r.from = again[reviewed-1].claim
+	case r.reach != reachEndpoints && !r.barred:
+		r.from, r.barred = strongest(r.within), true
 	default:
 		c.asked = slices.Delete(c.asked, 0, 1)
 	}
-	for _, p := range places {
-		c.judgeAgain(p)
+	for _, one := range slices.Backward(again) { // those that lost first, so that the winner changes once
+		c.judgeAgain(one.claim, one.counts)
 	}
 	return len(c.asked) > 0
 }
 
-// judgeAgain judges all claims at one place.
-func (c *core) judgeAgain(p place) {
-	before := c.claimsAt(p)
-	all := slices.Clone(before)
-	for _, s := range c.strays.of(p) {
-		if s.Barred {
-			all = append(all, s.Entry)
+// claimsFrom calls visit with the claims that count, in the order of their places,
+// from one on.
+func (c *core) claimsFrom(from *Entry, visit func(*Entry) bool) {
+	c.winners.Ascend(from, func(winner *Entry) bool {
+		p := winner.place()
+		if _, contested := c.contests.Get(contest{place: p}); !contested {
+			return visit(winner)
 		}
+		more, first := true, winner
+		if from.place() == p {
+			first = from
+		}
+		c.rivals.at(first, func(e *Entry) bool { more = visit(e); return more })
+		return more
+	})
+}
+
+// judgeAgain judges a claim that may count now or not any more.
+func (c *core) judgeAgain(e *Entry, counts bool) {
+	b := c.judge(e)
+	bars := c.territory.bars(b)
+	if b.broken() {
+		c.strays.put(Stray{e, b, bars})
+	} else {
+		c.strays.drop(e)
 	}
-	var after []*Entry
-	var now []Stray
-	for _, e := range all {
-		b := c.judge(e)
-		bars := c.territory.bars(b)
-		if b.broken() {
-			now = append(now, Stray{e, b, bars})
-		}
-		if !bars {
-			after = append(after, e)
-		}
+	switch {
+	case bars && counts:
+		c.update(e.place(), e, nil)
+	case !bars && !counts:
+		c.update(e.place(), nil, e)
 	}
-	c.strays.set(p, now)
-	slices.SortFunc(after, (*Entry).Compare)
-	c.settle(p, before, after)
 }
 
 // judge says which rule a claim breaks.
 func (c *core) judge(e *Entry) Breach {
-	return c.territory.judge(e, func() bool {
-		return slices.ContainsFunc(c.claimsAt(e.place()), func(o *Entry) bool { return o.kind == KindNode && same(o.cluster, e.cluster) })
+	return c.territory.judge(e, func() (found bool) {
+		c.groupsAt(e.place(), func(o *Entry) bool {
+			found = o.kind == KindNode && same(o.cluster, e.cluster)
+			return !found
+		})
+		return found
 	})
-}
-
-// claimsAt are the claims that count at a place, the winner first.
-func (c *core) claimsAt(p place) []*Entry {
-	winner := c.routes.get(p)
-	if winner == nil {
-		return nil
-	}
-	rest, _ := c.contests.Get(contest{place: p})
-	return append([]*Entry{winner}, rest.losers...)
 }

@@ -190,7 +190,7 @@ func (w *world) compare(t *testing.T, c *Cache, seed uint64, fired map[Rule]int)
 			tallies[tallyKey{*e.cluster, rule}]++
 		}
 		found := Breach{}
-		for _, s := range c.Strays(e.Prefix().Addr()) {
+		for _, s := range c.Lookup(e.Prefix().Addr()).Strays {
 			if s.Entry.Prefix() == e.Prefix() && s.Entry.same(e) {
 				found = s.Breach
 				if s.Barred != w.barred(e) {

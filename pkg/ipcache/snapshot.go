@@ -31,11 +31,10 @@ func (s *Snapshot) Revision() uint64 { return s.revision }
 
 // Claims is the number of claims on the prefix of a winner.
 func (s *Snapshot) Claims(winner *Entry) int {
-	if s.contests.Len() == 0 {
-		return 1
+	if at, contested := s.contests.Get(contest{place: winner.place()}); contested {
+		return at.claims
 	}
-	rest, _ := s.contests.Get(contest{place: winner.place()})
-	return 1 + len(rest.losers)
+	return 1
 }
 
 // From iterates over the winners behind the prefix, in the order of addresses,

@@ -2,7 +2,6 @@ package ipcache
 
 import (
 	"cmp"
-	"net/netip"
 	"slices"
 
 	"github.com/tidwall/btree"
@@ -16,20 +15,16 @@ type Stray struct {
 	Barred bool
 }
 
+func (s Stray) claim() *Entry { return s.Entry }
+
 // strays are the claims that break a rule. They may be as many as a hostile
 // cluster likes, so that what is told of them is counted here.
 type strays struct {
-	at       *btree.BTreeG[strayPlace]
-	lengths  [hostBits + 1]int // places of each length
+	all      claimSet[Stray]
+	lengths  [hostBits + 1]int // claims on prefixes of each length
 	tallies  map[tallyKey]*Tally
 	sorted   *btree.BTreeG[Stray] // by cluster and rule, then by place
 	revision uint64               // grows with every change
-}
-
-// strayPlace has the strays of one place.
-type strayPlace struct {
-	place  place
-	strays []Stray // in the order of their entries; never empty; replaced, never changed
 }
 
 type tallyKey struct {
@@ -48,7 +43,7 @@ type Tally struct {
 
 func newStrays() strays {
 	return strays{
-		at:      btree.NewBTreeGOptions(func(a, b strayPlace) bool { return a.place.before(b.place) }, btree.Options{NoLocks: true}),
+		all:     newClaimSet(func(e *Entry) Stray { return Stray{Entry: e} }),
 		tallies: make(map[tallyKey]*Tally),
 		sorted:  btree.NewBTreeGOptions(func(a, b Stray) bool { return a.compare(b) < 0 }, btree.Options{NoLocks: true}),
 	}
@@ -62,54 +57,42 @@ func (s Stray) compare(o Stray) int {
 	)
 }
 
-// of are the strays at a place.
-func (s *strays) of(p place) []Stray {
-	if s.at.Len() == 0 {
-		return nil
-	}
-	found, _ := s.at.Get(strayPlace{place: p})
-	return found.strays
-}
+// find is what is known of a claim.
+func (s *strays) find(e *Entry) (Stray, bool) { return s.all.tree.Get(Stray{Entry: e}) }
 
-// set makes the strays of a place these, in any order.
-func (s *strays) set(p place, now []Stray) {
-	before := s.of(p)
-	slices.SortFunc(now, func(a, b Stray) int { return a.Entry.Compare(b.Entry) })
-	if slices.Equal(before, now) {
+// put notes that a claim breaks a rule.
+func (s *strays) put(now Stray) {
+	before, known := s.all.tree.Set(now)
+	switch {
+	case known && before == now:
 		return
+	case known:
+		s.sorted.Delete(before)
+		s.count(before, -1)
+	default:
+		s.lengths[now.Entry.bits]++
 	}
 	s.revision++
-	switch {
-	case len(before) == 0:
-		s.lengths[p.bits]++
-	case len(now) == 0:
-		s.lengths[p.bits]--
-	}
-	if len(now) == 0 {
-		s.at.Delete(strayPlace{place: p})
-	} else {
-		s.at.Set(strayPlace{p, now})
-	}
-	s.differ(before, now)
+	s.sorted.Set(now)
+	s.count(now, +1)
 }
 
-// differ takes in what has gone and come at a place. Both lists are in order, and
-// there may be thousands, of which mostly one has changed.
-func (s *strays) differ(before, now []Stray) {
-	for len(before) > 0 || len(now) > 0 {
-		switch {
-		case len(before) > 0 && len(now) > 0 && before[0] == now[0]:
-			before, now = before[1:], now[1:]
-		case len(now) == 0 || len(before) > 0 && before[0].Entry.Compare(now[0].Entry) <= 0:
-			s.sorted.Delete(before[0])
-			s.count(before[0], -1)
-			before = before[1:]
-		default:
-			s.sorted.Set(now[0])
-			s.count(now[0], +1)
-			now = now[1:]
-		}
+// drop forgets a claim, if it is one that breaks a rule.
+func (s *strays) drop(e *Entry) {
+	if before, known := s.all.tree.Delete(Stray{Entry: e}); known {
+		s.revision++
+		s.lengths[e.bits]--
+		s.sorted.Delete(before)
+		s.count(before, -1)
 	}
+}
+
+// any tells whether there are some at a place.
+func (s *strays) any(p place) (found bool) {
+	if s.lengths[p.bits] > 0 {
+		s.all.at(strongest(p), func(Stray) bool { found = true; return false })
+	}
+	return found
 }
 
 func (s *strays) count(one Stray, by int) {
@@ -126,10 +109,10 @@ func (s *strays) count(one Stray, by int) {
 	t.Barred = one.Barred // all have the same rule
 }
 
-// covering calls visit with the strays of every place that has the address, the
+// covering calls visit with every place that has the address and may have strays, the
 // longest prefix first.
-func (s *strays) covering(a address, visit func([]Stray)) {
-	if s.at.Len() == 0 {
+func (s *strays) covering(a address, visit func(place)) {
+	if s.all.tree.Len() == 0 {
 		return
 	}
 	shortest := 0
@@ -137,27 +120,10 @@ func (s *strays) covering(a address, visit func([]Stray)) {
 		shortest = mappedBits
 	}
 	for bits := hostBits; bits >= shortest; bits-- {
-		if s.lengths[bits] == 0 {
-			continue
-		}
-		if found := s.of(place{a.masked(uint8(bits)), uint8(bits)}); len(found) > 0 {
-			visit(found)
+		if s.lengths[bits] > 0 {
+			visit(place{a.masked(uint8(bits)), uint8(bits)})
 		}
 	}
-}
-
-// Strays returns the claims that break a rule and cover the address, the longest
-// prefix first.
-func (c *Cache) Strays(addr netip.Addr) []Stray {
-	addr = addr.Unmap().WithZone("")
-	if !addr.IsValid() {
-		return nil
-	}
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	var found []Stray
-	c.core.strays.covering(pack(addr), func(all []Stray) { found = append(found, all...) })
-	return found
 }
 
 // Tallies counts the claims that break a rule, by cluster and rule, sorted.

@@ -9,10 +9,10 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Address explains whose an address is, from the claims that a lookup found, the
-// winner first, and from those that break a rule. The first steps are about the
-// claims, in their order, and then about those that do not count.
-func Address(v *View, addr netip.Addr, chain []*ipcache.Entry, strays []ipcache.Stray) Explanation {
+// Address explains whose an address is, from what a lookup found. The first steps are
+// about the claims, in their order, and then about those that do not count.
+func Address(v *View, addr netip.Addr, found ipcache.Found) Explanation {
+	chain, strays := found.Claims, found.Strays
 	x := Explanation{Steps: make([]Step, 0, len(chain))}
 	var first *ipcache.Entry // the winner of the prefix at hand
 	for i, e := range chain {
@@ -30,6 +30,7 @@ func Address(v *View, addr netip.Addr, chain []*ipcache.Entry, strays []ipcache.
 		x.Steps = append(x.Steps, step)
 	}
 	x.Steps = append(x.Steps, v.barred(strays)...)
+	x.Steps = append(x.Steps, untold(found.Untold)...)
 	x.Steps = append(x.Steps, v.refusals(addr)...)
 	var unknown []string
 	for _, cluster := range v.names() {

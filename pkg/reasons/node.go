@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
-	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -48,20 +47,9 @@ func Node(v *View, cluster, name string) Explanation {
 // nodeAddress is the step about one address of a node.
 func (v *View) nodeAddress(n *nodes.Node, a nodes.Address) Step {
 	step := Step{Code: codes.NodeClaimCounts, Cluster: n.Cluster, Keys: []Key{}, Text: fmt.Sprintf("%s %s counts as its own", a.Type, a.IP)}
-	var own, winner *ipcache.Entry
-	for i, e := range v.IPs.Lookup(a.IP) {
-		if !e.Prefix().IsSingleIP() {
-			break // what is shorter claims networks
-		}
-		if i == 0 {
-			winner = e
-		}
-		if own == nil && e.Cluster().Name == n.Cluster && e.NodeName() == n.Name {
-			own = e
-		}
-	}
+	own, winner := v.IPs.Node(a.IP, n.Cluster, n.Name)
 	switch {
-	case winner == nil || own == nil:
+	case own == nil:
 		step.Text = fmt.Sprintf("%s %s is not claimed", a.Type, a.IP)
 	case winner.Cluster().Name != n.Cluster:
 		step.Code = codes.NodeClaimLost

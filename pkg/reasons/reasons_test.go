@@ -1,6 +1,7 @@
 package reasons
 
 import (
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -160,7 +161,7 @@ func web(v *View) Explanation { return Service(v, "default", "web") }
 func address(text string) func(*View) Explanation {
 	return func(v *View) Explanation {
 		a := netip.MustParseAddr(text)
-		return Address(v, a, v.IPs.Lookup(a), v.IPs.Strays(a))
+		return Address(v, a, v.IPs.Lookup(a))
 	}
 }
 
@@ -234,6 +235,17 @@ func situations() []situation {
 			})}})
 		}, address("10.0.0.1"), codes.AddressUnclaimed, "nobody claims 10.0.0.1", have{"c2": codes.ClaimReservedIdentity}},
 		{"a claim that is refused", func(w *world) { w.knows("c2", wire.IPs, "10.0.0.1", "policy: not granted") }, address("10.0.0.1"), codes.AddressUnclaimed, "nobody claims 10.0.0.1", have{"c2": codes.ClaimRefused}},
+		{"more claims than are told", func(w *world) {
+			for i := range 3 * ipcache.Told {
+				w.claims([]string{"c2", "c3"}[i%2], "10.0.0.1/32", ipcache.KindNode, fmt.Sprint("n", i))
+			}
+		}, address("10.0.0.1"), codes.AddressContested, "10.0.0.1/32 is claimed by c2 and c3; c2 counts", have{"c2": codes.ClaimWon, "c3": codes.ClaimLost, "": codes.ClaimsUntold}},
+		{"more barred claims than are told", func(w *world) {
+			w.ips = ipcache.NewWith(ipcache.Rules{Own: []ipcache.Own{{Prefix: netip.MustParsePrefix("10.0.0.0/8"), What: "pod network"}}})
+			for i := range 2 * ipcache.Told {
+				w.claims("c2", "10.0.0.1/32", ipcache.KindNode, fmt.Sprint("n", i))
+			}
+		}, address("10.0.0.1"), codes.AddressUnclaimed, "nobody claims 10.0.0.1", have{"c2": codes.ClaimInOwnNetwork, "": codes.ClaimsUntold}},
 		{"one claim", func(w *world) { w.claims("c2", "10.0.0.1/32", ipcache.KindHost, "") }, address("10.0.0.1"), codes.AddressOwned, "10.0.0.1 is that of c2", have{"c2": codes.ClaimWon}},
 		{"a network", func(w *world) { w.claims("c2", "10.0.0.0/24", ipcache.KindCIDR, "") }, address("10.0.0.1"), codes.AddressInNetwork, "nobody claims 10.0.0.1 itself; it is in 10.0.0.0/24 of c2", have{"c2": codes.ClaimWon}},
 		{"a network and an address", func(w *world) {

@@ -1,6 +1,7 @@
 package reasons
 
 import (
+	"fmt"
 	"net/netip"
 
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
@@ -17,6 +18,21 @@ func (v *View) barred(strays []ipcache.Stray) []Step {
 			step.Code, step.Text = strayCode(s.Breach.Rule), "does not count: "+s.Breach.String()
 			steps = append(steps, step)
 		}
+	}
+	return steps
+}
+
+// untold are the steps about claims of which there are too many to tell each.
+func untold(all []ipcache.Untold) []Step {
+	var steps []Step
+	for _, u := range all {
+		step := Step{Code: codes.ClaimsUntold, Keys: []Key{}}
+		if u.Barred {
+			step.Text = fmt.Sprintf("more claims on %s do not count: those told are the strongest of each cluster and kind", u.Prefix)
+		} else {
+			step.Text = fmt.Sprintf("%d more claims on %s lost: those told are the strongest of each cluster and kind", u.Claims, u.Prefix)
+		}
+		steps = append(steps, step)
 	}
 	return steps
 }

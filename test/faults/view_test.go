@@ -78,7 +78,7 @@ func (w *world) look() sight {
 // lookAt adds all claims on a prefix.
 func (w *world) lookAt(p netip.Prefix, s sight) {
 	var claims []claim
-	for _, e := range w.view.IPs.Lookup(p.Addr()) {
+	for _, e := range w.view.IPs.Lookup(p.Addr()).Claims {
 		if e.Prefix() != p || strings.HasPrefix(p.String(), "10.254.") {
 			continue
 		}

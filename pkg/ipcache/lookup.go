@@ -1,0 +1,120 @@
+package ipcache
+
+import "net/netip"
+
+// Found is what a lookup tells of an address.
+type Found struct {
+	// Claims have the address, the longest prefix first, and for each prefix the
+	// winner before those that lost, in their order. The first one is the answer.
+	Claims []*Entry
+	// Strays are the claims that have the address and break a rule, the longest prefix
+	// first. Those that count are among Claims too.
+	Strays []Stray
+	// Untold are the prefixes of which not every claim is told: they have more than
+	// [Told]. Nil mostly.
+	Untold []Untold
+}
+
+// Untold are claims on one prefix that a lookup does not tell one by one. Each is of a
+// cluster, of a source and of a kind of which the strongest is told.
+type Untold struct {
+	Prefix netip.Prefix
+	Claims int  // how many; 0 for those that are barred, which nobody counts
+	Barred bool // they do not count
+}
+
+// Lookup returns the claims that cover the address.
+func (c *Cache) Lookup(addr netip.Addr) (found Found) {
+	addr = addr.Unmap().WithZone("")
+	if !addr.IsValid() {
+		return found
+	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	c.core.routes.covering(addr, func(p place, winner *Entry) { c.core.tell(p, winner, &found) })
+	c.core.strays.covering(pack(addr), func(p place) { c.core.strays.tell(p, &found) })
+	return found
+}
+
+// tell adds the claims that count at a place.
+func (c *core) tell(p place, winner *Entry, found *Found) {
+	at, contested := c.contests.Get(contest{place: p})
+	if !contested {
+		found.Claims = append(found.Claims, winner)
+		return
+	}
+	n, all := c.rivals.told(p, func(e *Entry) { found.Claims = append(found.Claims, e) })
+	if !all {
+		found.Untold = append(found.Untold, Untold{Prefix: p.prefix(), Claims: at.claims - n})
+	}
+}
+
+// tell adds the claims at a place that break a rule.
+func (s *strays) tell(p place, found *Found) {
+	barred := false
+	_, all := s.all.told(p, func(one Stray) {
+		found.Strays = append(found.Strays, one)
+		barred = barred || one.Barred
+	})
+	if !all && barred {
+		found.Untold = append(found.Untold, Untold{Prefix: p.prefix(), Barred: true})
+	}
+}
+
+// Contest returns the strongest claims on exactly this prefix, one of each cluster,
+// source and kind, the winner first, and tells whether they are a conflict: whether
+// more than one cluster is among them.
+func (c *Cache) Contest(p netip.Prefix) (claims []*Entry, conflict bool) {
+	if !p.IsValid() {
+		return nil, false
+	}
+	at := placeOf(p)
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	c.core.groupsAt(at, func(e *Entry) bool { claims = append(claims, e); return true })
+	rest, _ := c.core.contests.Get(contest{place: at})
+	return claims, rest.conflict
+}
+
+// Node returns what the node of this name in a cluster claims on exactly this address,
+// and who wins there. Both may be nil.
+func (c *Cache) Node(addr netip.Addr, cluster, name string) (own, winner *Entry) {
+	if !addr.IsValid() {
+		return nil, nil
+	}
+	at := placeOf(netip.PrefixFrom(addr.Unmap().WithZone(""), addr.Unmap().BitLen()))
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	winner = c.core.routes.get(at)
+	c.core.groupsAt(at, func(e *Entry) bool {
+		if e.cluster.Name == cluster && e.fromNode() {
+			own = c.core.ofNode(e, name)
+		}
+		return own == nil
+	})
+	return own, winner
+}
+
+// ofNode finds what a node claims as the claim does that another node of its cluster
+// makes; nil for nothing.
+func (c *core) ofNode(like *Entry, name string) *Entry {
+	if like.name == name {
+		return like
+	}
+	search := *like
+	search.name = name
+	e, _ := c.rivals.tree.Get(&search)
+	return e
+}
+
+// LookupWinner returns the claim that counts for the address: the winner of
+// its longest prefix. It is nil when nobody claims it.
+func (c *Cache) LookupWinner(addr netip.Addr) *Entry {
+	addr = addr.Unmap().WithZone("")
+	if !addr.IsValid() {
+		return nil
+	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.core.routes.longest(addr)
+}
