@@ -80,7 +80,7 @@ func followEvents(s *Server) (follower, error) {
 func toConflict(c *findings.Conflict) Conflict {
 	return Conflict{
 		Kind: string(c.Kind), Code: string(c.Code), Subject: c.Subject, Clusters: orEmpty(c.Clusters),
-		Message: c.Message, Rule: c.Rule, Since: c.Since.UTC(),
+		Message: c.Message, Rule: c.Rule, Unlisted: c.More, Since: c.Since.UTC(),
 	}
 }
 

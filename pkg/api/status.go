@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/findings"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
@@ -32,7 +33,7 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 			Services:   s.Services.NumObjects(v.txn),
 			Identities: s.Identities.NumObjects(v.txn),
 			IPs:        v.ips.Len(),
-			Conflicts:  s.Conflicts.NumObjects(v.txn),
+			Conflicts:  findings.Count(s.Conflicts.All(v.txn)),
 		},
 	}
 	for g := range s.Services.All(v.txn) {

@@ -98,7 +98,7 @@ type Summary struct {
 	GlobalServices int `json:"globalServices" doc:"Those of them that a cluster shares."`
 	Identities     int `json:"identities"`
 	IPs            int `json:"ips" doc:"Prefixes, each counted once, whoever claims it."`
-	Conflicts      int `json:"conflicts" doc:"Items of /v1/conflicts."`
+	Conflicts      int `json:"conflicts" doc:"Conflicts, also those that are not listed."`
 }
 
 // KVStore describes the own cluster as it is read from its kvstore: the
@@ -400,6 +400,7 @@ type Conflict struct {
 	Clusters []string  `json:"clusters" doc:"Whose claims they are; the one that counts first."`
 	Message  string    `json:"message" doc:"What is so, and what to do about it."`
 	Rule     string    `json:"rule" doc:"Why the first one counts; empty when none counts more than the others."`
+	Unlisted int       `json:"unlisted,omitempty" doc:"How many conflicts of the kind are not listed, where the item says that; otherwise it is left out."`
 	Since    time.Time `json:"since" doc:"When this agent first saw it."`
 }
 

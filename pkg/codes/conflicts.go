@@ -4,6 +4,7 @@ package codes
 const (
 	ClusterIDConflict       Code = "MESH-1101"
 	ClusterNameConflict     Code = "MESH-1102"
+	MoreConflicts           Code = "MESH-1103"
 	ServicePortConflict     Code = "MESH-2151"
 	ServiceAffinityConflict Code = "MESH-2152"
 	AddressConflict         Code = "MESH-3101"
@@ -24,6 +25,11 @@ func conflicts() []Entry {
 			Code: ClusterNameConflict, Severity: Error, Title: "several clusters answer to one name",
 			Cause:  "Within ten minutes the endpoints of one client file were answered in turn by clusters with different IDs or different nodes. Replicas of one clustermesh-apiserver have an etcd each, but say the same, and are no conflict. What is shown under the name is that of whoever answered last.",
 			Remedy: "Look where each endpoint of the client file leads ('mesh-agent troubleshoot CLUSTER'), and give each cluster a name of its own: cluster.name in the values of its Cilium.",
+		},
+		{
+			Code: MoreConflicts, Severity: Error, Title: "there are more conflicts than are listed",
+			Cause:  "Of each cluster 200 conflicts of a kind are listed; the others are counted. So many are one mistake, such as a pod network that two clusters have, or an attack.",
+			Remedy: "Resolve what the listed ones have in common. When they are gone, others take their place.",
 		},
 		{
 			Code: ServicePortConflict, Severity: Warning, Title: "clusters disagree on the ports of a service",

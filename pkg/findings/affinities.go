@@ -21,13 +21,13 @@ type affinities struct {
 	said    map[uint64]uint64           // of each export: what it says
 	tally   map[string]map[uint64]int   // by the service's full name: how many exports say what
 	touched map[string]*services.Export // by full name: one that has changed, where they differ or did
-	book    book
+	book    *book
 }
 
 func newAffinities(find func(namespace, name string) []*services.Export) *affinities {
 	return &affinities{
 		find: find, seed: maphash.MakeSeed(),
-		said: make(map[uint64]uint64), tally: make(map[string]map[uint64]int), touched: make(map[string]*services.Export), book: make(book),
+		said: make(map[uint64]uint64), tally: make(map[string]map[uint64]int), touched: make(map[string]*services.Export), book: newBook(),
 	}
 }
 
@@ -42,7 +42,7 @@ func (d *affinities) set(e *services.Export, deleted bool) {
 		d.said[at] = maphash.Comparable(d.seed, affinity{e.Affinity, e.Timeout})
 		d.count(name, d.said[at], 1)
 	}
-	if len(d.tally[name]) > 1 || d.book[key(KindServiceAffinity, name)] != nil {
+	if len(d.tally[name]) > 1 || d.book.has(key(KindServiceAffinity, name)) {
 		d.touched[name] = e
 	}
 }
@@ -75,6 +75,12 @@ func (d *affinities) look(v *verdicts) {
 		d.book.settle(key(KindServiceAffinity, name), affinityConflict(d.find(e.Namespace, e.Name)), v)
 	}
 	clear(d.touched)
+	d.book.judgeMore(func(key string) {
+		namespace, name, _ := strings.Cut(subjectOf(key), "/")
+		if exports := d.find(namespace, name); len(exports) > 0 {
+			d.touched[subjectOf(key)] = exports[0]
+		}
+	})
 }
 
 // affinityConflict is that of a service with these exports; nil when they agree.

@@ -68,7 +68,7 @@ func BenchmarkNodes(b *testing.B) {
 				d.look(&v) // as batches come
 			}
 		}
-		if d.look(&v); len(d.book) != 1 {
+		if d.look(&v); len(d.book.listed) != 1 {
 			b.Fatal(d.book)
 		}
 	}

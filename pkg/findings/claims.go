@@ -17,12 +17,11 @@ type claims struct {
 	ips      *ipcache.Cache
 	page     []ipcache.Change
 	revision uint64 // of the cache, up to where its changes are known
-	found    map[netip.Prefix]Kind
-	book     book
+	book     *book
 }
 
 func newClaims(ips *ipcache.Cache) *claims {
-	return &claims{ips: ips, page: make([]ipcache.Change, 0, 1024), found: make(map[netip.Prefix]Kind), book: make(book)}
+	return &claims{ips: ips, page: make([]ipcache.Change, 0, 1024), book: newBook()}
 }
 
 // look judges the prefixes at which something has changed since the last look.
@@ -45,6 +44,7 @@ func (d *claims) look(v *verdicts) {
 		}
 	}
 	d.judge(maps.Keys(touched), v)
+	d.book.judgeMore(func(key string) { d.judgeKey(key, v) })
 }
 
 // lookAtAll judges everything again: more has changed than is held.
@@ -54,14 +54,17 @@ func (d *claims) lookAtAll(v *verdicts) {
 	if at := s.Revision(); at < d.revision {
 		d.revision = at
 	}
-	touched := make(map[netip.Prefix]bool)
-	for p := range s.Contested() {
-		touched[p] = true
+	d.judge(s.Contested(), v)
+	for _, key := range d.book.keys() {
+		d.judgeKey(key, v)
 	}
-	for p := range d.found {
-		touched[p] = true
+}
+
+// judgeKey judges the prefix of a conflict again.
+func (d *claims) judgeKey(key string, v *verdicts) {
+	if p, err := netip.ParsePrefix(subjectOf(key)); err == nil {
+		d.judge(func(yield func(netip.Prefix) bool) { yield(p) }, v)
 	}
-	d.judge(maps.Keys(touched), v)
 }
 
 // judge compares the claims on some prefixes with the conflicts that are known.
@@ -72,13 +75,12 @@ func (d *claims) judge(prefixes iter.Seq[netip.Prefix], v *verdicts) {
 		if conflict {
 			now = addressConflict(p, claims)
 		}
-		if before, was := d.found[p]; was && (now == nil || now.Kind != before) {
-			d.book.settle(key(before, p.String()), nil, v)
-			delete(d.found, p)
-		}
-		if now != nil {
-			d.book.settle(now.Key(), now, v)
-			d.found[p] = now.Kind
+		for _, kind := range []Kind{KindIP, KindNodeIP} {
+			if now != nil && now.Kind == kind {
+				d.book.settle(now.Key(), now, v)
+			} else {
+				d.book.settle(key(kind, p.String()), nil, v)
+			}
 		}
 	}
 }

@@ -20,7 +20,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) { ch <- c.conflicts }
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	counts := make(map[Kind]int)
 	for conflict := range c.findings.Conflicts().All(c.findings.db.ReadTxn()) {
-		counts[conflict.Kind]++
+		counts[conflict.Kind] += conflict.count()
 	}
 	for _, kind := range Kinds() { // those without any as well
 		ch <- prometheus.MustNewConstMetric(c.conflicts, prometheus.GaugeValue, float64(counts[kind]), string(kind))

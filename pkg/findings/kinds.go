@@ -38,33 +38,3 @@ func (v *verdicts) sort() {
 	slices.SortFunc(v.came, func(a, b *Conflict) int { return strings.Compare(a.Key(), b.Key()) })
 	slices.Sort(v.gone)
 }
-
-// book is which conflicts a detector has found, by key.
-type book map[string]*Conflict
-
-// settle notes what is so of a subject now: its conflict, nil for none.
-func (b book) settle(key string, c *Conflict, v *verdicts) {
-	old := b[key]
-	switch {
-	case c != nil && (old == nil || !old.says(c)):
-		b[key] = c
-		v.came = append(v.came, c)
-	case c == nil && old != nil:
-		delete(b, key)
-		v.gone = append(v.gone, key)
-	}
-}
-
-// settleAll notes all the conflicts that there are: the others are over.
-func (b book) settleAll(all []*Conflict, v *verdicts) {
-	are := make(map[string]bool, len(all))
-	for _, c := range all {
-		are[c.Key()] = true
-		b.settle(c.Key(), c, v)
-	}
-	for key := range b {
-		if !are[key] {
-			b.settle(key, nil, v)
-		}
-	}
-}

@@ -28,7 +28,9 @@ type networks struct {
 	pods     bart.Table[[]*stake]
 	machines bart.Table[[]*stake]
 	touched  map[netip.Prefix]bool // pod networks to be judged again
-	book     book
+	steps    int                   // prefixes that this look has gone through
+	limit    int                   // about how many that may be
+	book     *book
 }
 
 // stake is what a node stands for. It is immutable.
@@ -41,7 +43,7 @@ type stake struct {
 }
 
 func newNetworks() *networks {
-	return &networks{stakes: make(map[string]*stake), touched: make(map[netip.Prefix]bool), book: make(book)}
+	return &networks{stakes: make(map[string]*stake), touched: make(map[netip.Prefix]bool), limit: maxSteps, book: newBook()}
 }
 
 func stakeOf(n *nodes.Node) *stake {
@@ -116,14 +118,28 @@ func (d *networks) touch(p netip.Prefix) {
 	}
 }
 
+// maxSteps is about how many prefixes one look goes through. A cluster can announce
+// networks in which all others are, and change something in them all the time: what
+// is left is judged at the next look.
+const maxSteps = 200_000
+
 // look judges what was touched.
 func (d *networks) look(v *verdicts) {
+	d.steps = 0
 	for p := range d.touched {
+		if d.steps > d.limit {
+			break
+		}
+		delete(d.touched, p)
 		subject := p.String()
 		d.book.settle(key(KindPodCIDR, subject), d.overlap(p), v)
 		d.book.settle(key(KindNodeIP, subject), d.intrusion(p), v)
 	}
-	clear(d.touched)
+	d.book.judgeMore(func(key string) {
+		if p, err := netip.ParsePrefix(subjectOf(key)); err == nil {
+			d.touched[p] = true
+		}
+	})
 }
 
 // overlap is the conflict of a pod network with others that are equal or within
@@ -184,11 +200,12 @@ func (d *networks) within(t *bart.Table[[]*stake], p netip.Prefix, owners []*sta
 	}
 	by := make(map[string]*inside)
 	for q, stakes := range t.Subnets(p) {
-		if q.Bits() == p.Bits() {
+		if d.steps++; q.Bits() == p.Bits() {
 			continue
 		}
 		last := ""
 		for _, s := range stakes { // those of one cluster are neighbours
+			d.steps++
 			if s.cluster == last || len(owners) == 1 && s.cluster == owners[0].cluster {
 				continue
 			}

@@ -15,9 +15,9 @@ import (
 // (wire.md §4.4). Numbers are each pod's own and may differ. A cluster without
 // backends says nothing of ports, and neither does a service of our own that has
 // nothing to do with those of other clusters.
-type ports struct{ book book }
+type ports struct{ book *book }
 
-func newPorts() *ports { return &ports{book: make(book)} }
+func newPorts() *ports { return &ports{book: newBook()} }
 
 // set judges a service as it is now, or that it was deleted.
 func (d *ports) set(g *services.Global, deleted bool, v *verdicts) {

@@ -12,10 +12,10 @@ import (
 type strays struct {
 	ips      *ipcache.Cache
 	revision uint64 // of the tallies that were looked at last
-	book     book
+	book     *book
 }
 
-func newStrays(ips *ipcache.Cache) *strays { return &strays{ips: ips, book: make(book)} }
+func newStrays(ips *ipcache.Cache) *strays { return &strays{ips: ips, book: newBook()} }
 
 func (d *strays) look(v *verdicts) {
 	tallies, revision := d.ips.Tallies(d.revision)

@@ -2,6 +2,7 @@ package findings
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -32,8 +33,19 @@ type Conflict struct {
 	Clusters []string // the one that counts first
 	Message  string   // what is so, and what to do
 	Rule     string   // why the first one counts; empty when none counts more than the others
+	More     int      // how many conflicts this one stands for that are not listed; 0: it is one itself
 	Since    time.Time
 }
+
+// Count is how many conflicts these are.
+func Count(all iter.Seq2[*Conflict, statedb.Revision]) (n int) {
+	for c := range all {
+		n += c.count()
+	}
+	return n
+}
+
+func (c *Conflict) count() int { return max(1, c.More) }
 
 // Key is "kind/subject".
 func (c *Conflict) Key() string { return key(c.Kind, c.Subject) }

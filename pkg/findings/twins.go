@@ -25,14 +25,14 @@ type twins struct {
 	cluster map[uint64]string   // by hash, where there are or were several, until they are judged
 	subject map[uint64]string   // by hash: under which the conflict was found
 	touched map[uint64]bool     // hashes to be judged again
-	book    book
+	book    *book
 }
 
 func newTwins(find func(cluster string, id uint32) *allocator.Identity) *twins {
 	return &twins{
 		find: find, seed: maphash.MakeSeed(),
 		hashes: make(map[uint64]uint64), numbers: make(map[uint64]uint32), several: make(map[uint64][]uint32),
-		cluster: make(map[uint64]string), subject: make(map[uint64]string), touched: make(map[uint64]bool), book: make(book),
+		cluster: make(map[uint64]string), subject: make(map[uint64]string), touched: make(map[uint64]bool), book: newBook(),
 	}
 }
 
@@ -110,6 +110,17 @@ func (d *twins) look(v *verdicts) {
 		}
 	}
 	clear(d.touched)
+	d.book.judgeMore(d.touch)
+}
+
+// touch has the numbers judged again of which a conflict was found.
+func (d *twins) touch(key string) {
+	cluster, number, _ := strings.Cut(subjectOf(key), "/")
+	id, _ := strconv.ParseUint(number, 10, 32)
+	if i := d.find(cluster, uint32(id)); i != nil {
+		hash := d.hash(i)
+		d.cluster[hash], d.touched[hash] = cluster, true
+	}
 }
 
 // maxNumbers is how many numbers of one label set are named, and maxAsked how many

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cilium/statedb"
@@ -70,7 +71,8 @@ type Watch struct {
 	ports      *ports
 	affinities *affinities
 	names      *clusterNames
-	states     book // what follows from the clusters' states
+	states     *book // what follows from the clusters' states
+	more       *book // what the others do not list
 
 	nodes      *tables.Follower[*nodes.Node]
 	services   *tables.Follower[*services.Global]
@@ -89,7 +91,7 @@ type Watch struct {
 func NewWatch(f *Findings, s Sources) (*Watch, error) {
 	w := &Watch{
 		findings: f, Sources: s,
-		claims: newClaims(s.IPs), strays: newStrays(s.IPs), networks: newNetworks(), ports: newPorts(), names: newClusterNames(), states: make(book),
+		claims: newClaims(s.IPs), strays: newStrays(s.IPs), networks: newNetworks(), ports: newPorts(), names: newClusterNames(), states: newBook(), more: newBook(),
 	}
 	w.twins, w.affinities = newTwins(w.identity), newAffinities(w.exportsOf)
 	var errs [4]error
@@ -165,6 +167,7 @@ func (w *Watch) Look(now time.Time) {
 	w.identities.Drain(w.twins.set)
 	w.twins.look(&v)
 	w.services.Drain(func(g *services.Global, deleted bool) { w.ports.set(g, deleted, &v) })
+	w.ports.book.judgeMore(func(key string) { w.judgePorts(key, &v) })
 	w.exports.Drain(w.affinities.set)
 	w.affinities.look(&v)
 	w.tell(now, v, w.meshChanges(now, &v))
@@ -174,6 +177,14 @@ func (w *Watch) Look(now time.Time) {
 func (w *Watch) identity(cluster string, id uint32) *allocator.Identity {
 	i, _, _ := w.Identities.Get(w.DB.ReadTxn(), allocator.ByKey(id, cluster))
 	return i
+}
+
+// judgePorts judges a service again of whose ports a conflict was found.
+func (w *Watch) judgePorts(key string, v *verdicts) {
+	namespace, name, _ := strings.Cut(subjectOf(key), "/")
+	if g, _, found := w.Services.Get(w.DB.ReadTxn(), services.GlobalByName(namespace, name)); found {
+		w.ports.set(g, false, v)
+	}
 }
 
 func (w *Watch) exportsOf(namespace, name string) []*services.Export {
@@ -223,6 +234,7 @@ func (w *Watch) surroundings() surroundings {
 
 // tell takes what was found to the tables and to the log.
 func (w *Watch) tell(now time.Time, v verdicts, happened []Event) {
+	w.tellMore(&v)
 	v.sort()
 	for _, e := range w.findings.apply(now, v, happened) {
 		attributes := []any{"code", string(e.Code)}
@@ -230,6 +242,18 @@ func (w *Watch) tell(now time.Time, v verdicts, happened []Event) {
 			attributes = append(attributes, "cluster", e.Clusters[0])
 		}
 		w.Log.Log(context.Background(), e.level(), e.Message, attributes...)
+	}
+}
+
+// tellMore tells how many conflicts are not listed.
+func (w *Watch) tellMore(v *verdicts) {
+	books := []*book{w.claims.book, w.strays.book, w.networks.book, w.twins.book, w.ports.book, w.affinities.book, w.states}
+	dirty := false
+	for _, b := range books {
+		dirty, b.dirty = dirty || b.dirty, false
+	}
+	if dirty {
+		w.more.settleAll(unlisted(books...), v)
 	}
 }
 

@@ -1,0 +1,212 @@
+package findings
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+)
+
+// Listed is how many conflicts of one kind are listed of a cluster. A cluster can claim
+// every address of another one: all of that is one mistake, or one attack, and
+// hundreds of thousands of conflicts would cost more than the addresses do. One that
+// has other clusters in it of which fewer are listed is listed too. Of the others the
+// keys are kept; when there is room they are listed.
+const Listed = 200
+
+// book is which conflicts a detector has found.
+type book struct {
+	listed map[string]*Conflict       // by key
+	room   map[inPart]int             // how many are listed
+	hidden map[Kind]map[string]*crowd // those that are not, by their clusters
+	dirty  bool                       // hidden has changed since it was told
+}
+
+// inPart is a cluster's part in the conflicts of a kind.
+type inPart struct {
+	kind    Kind
+	cluster string
+}
+
+// crowd are conflicts of one kind between the same clusters.
+type crowd struct {
+	clusters []string
+	keys     map[string]struct{}
+}
+
+func newBook() *book {
+	return &book{listed: make(map[string]*Conflict), room: make(map[inPart]int), hidden: make(map[Kind]map[string]*crowd)}
+}
+
+// settle notes what is so of a subject now: its conflict, nil for none.
+func (b *book) settle(key string, c *Conflict, v *verdicts) {
+	old := b.listed[key]
+	if old == nil && len(b.hidden) > 0 {
+		b.forget(key)
+	}
+	switch {
+	case c != nil && old == nil && !b.admits(c):
+		b.hide(key, c)
+	case c != nil && (old == nil || !old.says(c)):
+		b.count(old, -1)
+		b.count(c, +1)
+		b.listed[key] = c
+		v.came = append(v.came, c)
+	case c == nil && old != nil:
+		b.count(old, -1)
+		delete(b.listed, key)
+		v.gone = append(v.gone, key)
+	}
+}
+
+// settleAll notes all the conflicts that there are: the others are over.
+func (b *book) settleAll(all []*Conflict, v *verdicts) {
+	are := make(map[string]bool, len(all))
+	for _, c := range all {
+		are[c.Key()] = true
+		b.settle(c.Key(), c, v)
+	}
+	for _, key := range b.keys() {
+		if !are[key] {
+			b.settle(key, nil, v)
+		}
+	}
+}
+
+// keys are those of all conflicts, also of those that are not listed.
+func (b *book) keys() []string {
+	keys := slices.Collect(maps.Keys(b.listed))
+	for _, of := range b.hidden {
+		for _, c := range of {
+			keys = slices.AppendSeq(keys, maps.Keys(c.keys))
+		}
+	}
+	return keys
+}
+
+// has tells whether there is such a conflict.
+func (b *book) has(key string) bool { return b.listed[key] != nil || b.crowdOf(key) != nil }
+
+// admits tells whether one of those in the conflict has room for it.
+func (b *book) admits(c *Conflict) bool { return b.free(c.Kind, c.Clusters) > 0 }
+
+// free is the most room that one of the clusters has.
+func (b *book) free(k Kind, clusters []string) int {
+	most := 0
+	for _, name := range clusters {
+		most = max(most, Listed-b.room[inPart{k, name}])
+	}
+	return most
+}
+
+func (b *book) count(c *Conflict, by int) {
+	if c == nil {
+		return
+	}
+	for _, name := range c.Clusters {
+		part := inPart{c.Kind, name}
+		if b.room[part] += by; b.room[part] == 0 {
+			delete(b.room, part)
+		}
+	}
+}
+
+// hide notes a conflict that is not listed.
+func (b *book) hide(key string, c *Conflict) {
+	of := b.hidden[c.Kind]
+	if of == nil {
+		of = make(map[string]*crowd)
+		b.hidden[c.Kind] = of
+	}
+	between := strings.Join(c.Clusters, ",")
+	if of[between] == nil {
+		of[between] = &crowd{clusters: c.Clusters, keys: make(map[string]struct{})}
+	}
+	of[between].keys[key] = struct{}{}
+	b.dirty = true
+}
+
+// forget notes that a conflict is not among the hidden ones, if it was.
+func (b *book) forget(key string) {
+	c := b.crowdOf(key)
+	if c == nil {
+		return
+	}
+	kind := kindOfKey(key)
+	if delete(c.keys, key); len(c.keys) == 0 {
+		delete(b.hidden[kind], strings.Join(c.clusters, ","))
+	}
+	if len(b.hidden[kind]) == 0 {
+		delete(b.hidden, kind)
+	}
+	b.dirty = true
+}
+
+// crowdOf finds the hidden conflicts that a key is among; nil for none.
+func (b *book) crowdOf(key string) *crowd {
+	for _, c := range b.hidden[kindOfKey(key)] {
+		if _, is := c.keys[key]; is {
+			return c
+		}
+	}
+	return nil
+}
+
+func kindOfKey(key string) Kind {
+	kind, _, _ := strings.Cut(key, "/")
+	return Kind(kind)
+}
+
+// subjectOf is the second half of a key.
+func subjectOf(key string) string {
+	_, subject, _ := strings.Cut(key, "/")
+	return subject
+}
+
+// judgeMore has judge look again at subjects of hidden conflicts for which there is
+// room by now: those that are still so become listed.
+func (b *book) judgeMore(judge func(key string)) {
+	var keys []string
+	for kind, of := range b.hidden {
+		for _, c := range of {
+			free := b.free(kind, c.clusters)
+			for key := range c.keys {
+				if free--; free < 0 {
+					break
+				}
+				keys = append(keys, key)
+			}
+		}
+	}
+	for _, key := range keys {
+		judge(key)
+	}
+}
+
+// unlisted says of each kind how many conflicts some books do not list, and of which
+// clusters.
+func unlisted(books ...*book) []*Conflict {
+	var all []*Conflict
+	for _, kind := range Kinds() {
+		n, clusters := 0, []string(nil)
+		for _, b := range books {
+			for _, c := range b.hidden[kind] {
+				n += len(c.keys)
+				clusters = append(clusters, c.clusters...)
+			}
+		}
+		if n == 0 {
+			continue
+		}
+		slices.Sort(clusters)
+		clusters = slices.Compact(clusters)
+		all = append(all, &Conflict{
+			Kind: kind, Code: codes.MoreConflicts, Subject: "more", Clusters: clusters, More: n,
+			Message: fmt.Sprintf("%d more conflicts of kind %s, of %s, are not listed: each cluster has %d that are. When these are resolved others take their place",
+				n, kind, list(clusters), Listed),
+		})
+	}
+	return all
+}

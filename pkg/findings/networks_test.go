@@ -1,0 +1,31 @@
+package findings
+
+import (
+	"fmt"
+	"testing"
+)
+
+// TestALookIsBounded: networks within networks are judged bit by bit, and all in the
+// end.
+func TestALookIsBounded(t *testing.T) {
+	t.Parallel()
+	const inner = 50
+	d := newNetworks()
+	d.limit = inner
+	for bits := 8; bits < 16; bits++ { // each has all of the others in it
+		d.set(node(2, fmt.Sprint("outer-", bits), fmt.Sprintf("10.0.0.0/%d", bits)).(aNode).Node, false)
+	}
+	for i := range inner {
+		d.set(node(3, fmt.Sprint("n", i), fmt.Sprintf("10.0.%d.0/24", i)).(aNode).Node, false)
+	}
+	looks := 0
+	for ; len(d.touched) > 0; looks++ {
+		var v verdicts
+		if d.look(&v); d.steps > 3*(inner+8) {
+			t.Fatalf("a look took %d steps", d.steps)
+		}
+	}
+	if looks < 3 || len(d.book.listed) != 8 {
+		t.Errorf("%d conflicts after %d looks, want 8 after several", len(d.book.listed), looks)
+	}
+}
