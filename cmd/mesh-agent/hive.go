@@ -132,6 +132,7 @@ func viewCell() cell.Cell {
 			func() *claims.Current { return new(claims.Current) },
 		),
 		cell.Invoke(showClusterSize),
+		cell.Invoke(func(jobs job.Group, ips *ipcache.Cache) { runs(jobs, "addresses", ips.Run) }),
 	)
 }
 

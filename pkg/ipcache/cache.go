@@ -1,9 +1,12 @@
 package ipcache
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 )
 
 // maxHold is how many ops are done under one hold of the lock. Batches of 5,000
@@ -21,6 +24,7 @@ type Cache struct {
 	// awaited is closed with the next change; nil when nobody waits. Guarded by
 	// mu, for writing.
 	awaited chan struct{}
+	left    chan struct{} // tells Run that there is something to do
 
 	snapshot atomic.Pointer[Snapshot]
 }
@@ -31,7 +35,7 @@ func New() *Cache { return NewWith(Rules{}) }
 
 // NewWith returns an empty cache with rules.
 func NewWith(r Rules) *Cache {
-	c := &Cache{core: newCore()}
+	c := &Cache{core: newCore(), left: make(chan struct{}, 1)}
 	c.core.territory.enforce = r.Enforce
 	for _, o := range r.Own {
 		o.Prefix = o.Prefix.Masked()
@@ -41,8 +45,14 @@ func NewWith(r Rules) *Cache {
 	return c
 }
 
+// patience is how often a change goes on with the reviews that it has led to. What is
+// left then is up to [Cache.Run], and to other changes.
+const patience = 8
+
 // Apply makes the changes visible, in their order. Readers may see a part of a
-// long batch, never a part of an op.
+// long batch, never a part of an op. When it returns, what a change of the own
+// networks means for the claims inside is visible too; what one of a remote's means
+// may take longer when that is much (see [Cache.Run]).
 func (c *Cache) Apply(ops []Op) {
 	asked := false
 	for len(ops) > 0 {
@@ -50,19 +60,55 @@ func (c *Cache) Apply(ops []Op) {
 		asked = c.hold(ops[:n]) || asked
 		ops = ops[n:]
 	}
-	// Others do one step, so that all is done also if who asked for it cannot.
-	for c.review() && asked {
+	// Others do one step, so that all is done also where nobody runs Run.
+	for n, more, own := 0, true, true; more && (n == 0 || asked && (n < patience || own)); n++ {
+		more, own = c.review()
+	}
+	c.leave()
+}
+
+// Run judges again what changes of networks have left to be judged, until ctx ends. It
+// works half of the time at most, since it takes the lock from others. A hostile
+// cluster that changes its networks all the time thereby takes nobody's turn. It is
+// called once.
+func (c *Cache) Run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-c.left:
+		}
+		for more := true; more; {
+			start := time.Now()
+			more, _ = c.review()
+			if err := waiting.Sleep(ctx, time.Since(start)); err != nil {
+				return err
+			}
+		}
 	}
 }
 
-// review goes on judging again what has to be, and tells whether there is more. It
-// is done by whoever changed a network, so one that does it often slows itself.
-func (c *Cache) review() (more bool) {
+// leave tells Run that there is something to do.
+func (c *Cache) leave() {
 	c.mu.RLock()
-	idle := len(c.core.asked) == 0
+	any := c.core.reviews.any()
+	c.mu.RUnlock()
+	if any {
+		select {
+		case c.left <- struct{}{}:
+		default: // it was told already
+		}
+	}
+}
+
+// review goes on judging again what has to be, and tells whether there is more, and
+// whether the own cluster asked for it.
+func (c *Cache) review() (more, own bool) {
+	c.mu.RLock()
+	idle := !c.core.reviews.any()
 	c.mu.RUnlock()
 	if idle {
-		return false
+		return false, false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,22 +117,22 @@ func (c *Cache) review() (more bool) {
 	if c.core.revision != before {
 		c.wake()
 	}
-	return more
+	return more, c.core.reviews.own.any()
 }
 
 // hold does ops under one hold of the lock, and tells whether something has to be
 // judged again for them.
-func (c *Cache) hold(ops []Op) (asked bool) {
+func (c *Cache) hold(ops []Op) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	before, asks := c.core.revision, c.core.asks
+	before, asked := c.core.revision, c.core.reviews.serial
 	for _, op := range ops {
 		c.core.apply(op)
 	}
 	if c.core.revision != before {
 		c.wake()
 	}
-	return c.core.asks != asks
+	return c.core.reviews.serial != asked
 }
 
 // Len is the number of prefixes.

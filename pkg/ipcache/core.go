@@ -31,14 +31,13 @@ type core struct {
 
 	territory territory
 	strays    strays
-	asked     []review // what is to be judged again
-	asks      uint64   // how often something was to be
+	reviews   reviews
 }
 
 func newCore() *core {
 	opts := btree.Options{NoLocks: true}
 	return &core{
-		strays: newStrays(),
+		strays: newStrays(), reviews: newReviews(),
 		routes: newRoutes(),
 		winners: btree.NewBTreeGOptions(func(a, b *Entry) bool {
 			return a.place().before(b.place())

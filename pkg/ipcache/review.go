@@ -2,36 +2,6 @@ package ipcache
 
 import "slices"
 
-// review is what has to be judged again because a network has another owner, or an
-// address another node: the claims inside it, those that count and then those that do
-// not.
-type review struct {
-	within place
-	reach  reach
-	from   *Entry // the next claim to be looked at
-	barred bool   // the second half
-}
-
-// reach says which claims are judged again.
-type reach uint8
-
-const (
-	reachInside    reach = iota // all within a place
-	reachPlace                  // those at this very place
-	reachEndpoints              // those at this very address that no node makes: few, whatever else is claimed there
-)
-
-// covers tells whether a place is to be judged again.
-func (r *review) covers(p place) bool {
-	if r.reach == reachInside {
-		return p.inside(r.within)
-	}
-	return p == r.within
-}
-
-// reviewed is how many claims are judged under one hold of the lock.
-const reviewed = 1024
-
 // inside tells whether a place is within another one.
 func (p place) inside(outer place) bool {
 	return p.bits >= outer.bits && p.at.masked(outer.bits) == outer.at
@@ -45,7 +15,7 @@ func (c *core) joined(e *Entry) {
 			c.moved(e)
 		}
 	case e.kind == KindNode && c.atStake(e.place()):
-		c.ask(e.place(), reachEndpoints) // the identities that these may have depend on it
+		c.reviews.ask(e, task{e.place(), reachEndpoints}) // the identities that these may have depend on it
 	}
 }
 
@@ -56,7 +26,7 @@ func (c *core) left(e *Entry) {
 			c.moved(e)
 		}
 	case e.kind == KindNode && c.atStake(e.place()):
-		c.ask(e.place(), reachEndpoints) // the identities that these may have depend on it
+		c.reviews.ask(e, task{e.place(), reachEndpoints}) // the identities that these may have depend on it
 	}
 }
 
@@ -64,36 +34,24 @@ func (c *core) left(e *Entry) {
 // to what contains it.
 func (c *core) moved(e *Entry) {
 	p := e.place()
-	c.ask(p, reachInside)
+	c.reviews.ask(e, task{p, reachInside})
 	if !e.remote() {
-		c.askAround(p)
+		c.askAround(e)
 	}
 }
 
 // askAround notes that the claims on what contains a place are to be judged again.
-func (c *core) askAround(p place) {
+func (c *core) askAround(e *Entry) {
+	p := e.place()
 	shortest := uint8(0)
 	if p.at.is4() {
 		shortest = mappedBits
 	}
 	for bits := shortest; bits < p.bits; bits++ {
 		if around := (place{p.at.masked(bits), bits}); c.routes.get(around) != nil || c.strays.any(around) {
-			c.ask(around, reachPlace)
+			c.reviews.ask(e, task{around, reachPlace})
 		}
 	}
-}
-
-// ask notes that claims are to be judged again.
-func (c *core) ask(p place, what reach) {
-	c.asks++
-	r := review{within: p, reach: what, from: strongest(p)}
-	for i := range c.asked {
-		if c.asked[i].within == r.within && c.asked[i].reach == r.reach { // it begins anew
-			c.asked[i] = r
-			return
-		}
-	}
-	c.asked = append(c.asked, r)
 }
 
 // atStake tells whether others than a node's own claims are at a place.
@@ -135,19 +93,17 @@ func (c *core) groupsAt(p place, visit func(*Entry) bool) {
 	c.rivals.groups(p, visit)
 }
 
-// resume goes on with the reviews and tells whether there is more to do.
-func (c *core) resume() (more bool) {
-	if len(c.asked) == 0 {
-		return false
-	}
-	r := &c.asked[0]
+// proceed judges some of what a review is about, about as many claims as there are
+// units, and returns how many are left and whether the review is done. What little a
+// review costs by itself is counted too.
+func (c *core) proceed(r *review, units int) (left int, done bool) {
 	type judged struct {
 		claim  *Entry
 		counts bool
 	}
 	var again []judged
 	take := func(e *Entry, counts bool) bool {
-		if !r.covers(e.place()) || len(again) == reviewed {
+		if !r.covers(e.place()) || len(again) == units {
 			return false
 		}
 		again = append(again, judged{e, counts})
@@ -162,17 +118,19 @@ func (c *core) resume() (more bool) {
 		c.claimsFrom(r.from, func(e *Entry) bool { return take(e, true) })
 	}
 	switch {
-	case r.reach != reachEndpoints && len(again) == reviewed:
-		r.from = again[reviewed-1].claim
-	case r.reach != reachEndpoints && !r.barred:
+	case r.reach == reachEndpoints:
+		done = true
+	case len(again) == units:
+		r.from = again[units-1].claim
+	case !r.barred:
 		r.from, r.barred = strongest(r.within), true
 	default:
-		c.asked = slices.Delete(c.asked, 0, 1)
+		done = true
 	}
 	for _, one := range slices.Backward(again) { // those that lost first, so that the winner changes once
 		c.judgeAgain(one.claim, one.counts)
 	}
-	return len(c.asked) > 0
+	return max(units-len(again)-reviewCost, 0), done
 }
 
 // claimsFrom calls visit with the claims that count, in the order of their places,
