@@ -30,6 +30,7 @@ type Config struct {
 	ClustermeshCacheTTL    time.Duration
 	DisconnectPolicy       map[string]string
 	RemoteBudget           map[string]string
+	RemoteMemory           string
 	KVStoreOpt             map[string]string `mapstructure:"kvstore-opt"`
 	KVStore                KVStoreConfig     `mapstructure:",squash"`
 	NodeIP                 string            `mapstructure:"node-ip"`
@@ -80,6 +81,7 @@ func (c Config) Flags(f *pflag.FlagSet) {
 	f.Duration("clustermesh-cache-ttl", c.ClustermeshCacheTTL, "after this long without contact a cluster's service backends are not used any more; 0 keeps them")
 	f.Var(new(keyValues), disconnectPolicy, policyHelp())
 	f.Var(new(keyValues), remoteBudget, budgetHelp())
+	f.String(remoteMemory, c.RemoteMemory, remoteMemoryHelp)
 	f.Var(new(keyValues), "kvstore-opt", "options of the kvstore clients, such as etcd.qps=100; etcd.config or etcd.address name the own cluster's kvstore; repeated, or one JSON map")
 	c.KVStore.flags(f)
 	f.String("node-ip", c.NodeIP, "address of this node, which ends the keys of its identity references; when it is not given, what the description of the own cluster says, else the first global one")
@@ -161,6 +163,7 @@ func (c Config) Validate() error {
 	note(disconnectPolicy, err)
 	_, err = budget.Parse(c.RemoteBudget)
 	note(remoteBudget, err)
+	note(remoteMemory, c.checkRemoteMemory())
 	_, err = kvstore.ParseOptions(c.KVStoreOpt)
 	note("kvstore-opt", err)
 	c.KVStore.validate(note)

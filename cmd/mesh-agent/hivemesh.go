@@ -73,6 +73,7 @@ func newMesh(
 		Lists:       listsAtOnce(),
 		Batches:     store.NewTurns(runtime.GOMAXPROCS(0)),
 		Budgets:     budgets,
+		Memory:      budget.NewMemory(c.remoteMemory()),
 		Report:      reportDirectory(h, c.ClustermeshConfig),
 		Log:         log,
 	})

@@ -65,6 +65,8 @@ type Params struct {
 	Lists, Batches *store.Turns
 	// Budgets is what remote clusters may cost; the zero value is no bound.
 	Budgets budget.Budgets
+	// Memory bounds what the entries of all remote clusters take together; nil does not.
+	Memory *budget.Memory
 	// Timings are those of the controllers; the zero value is the default.
 	Timings remotecluster.Timings
 	// Report is told whether the directory can be read, again and again; nil is
@@ -217,7 +219,7 @@ func (m *Mesh) want(files map[string]File, ignored []Ignored, read bool) (added 
 // newCluster returns the controller of a remote cluster.
 func (m *Mesh) newCluster(name string) *remotecluster.Cluster {
 	p := m.params(name)
-	p.CacheTTL, p.Budget = m.CacheTTL, m.Budgets.Of(name)
+	p.CacheTTL, p.Budget, p.Memory = m.CacheTTL, m.Budgets.Of(name), m.Memory.Account(name)
 	m.Equip(&p)
 	return remotecluster.New(p)
 }
@@ -331,6 +333,7 @@ func (m *Mesh) forget(name string) bool {
 		return false
 	}
 	delete(m.members, name)
+	m.Memory.Close(name)
 	return true
 }
 

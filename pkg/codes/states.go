@@ -33,6 +33,7 @@ const (
 	OverBudget     Code = "MESH-1224"
 	ListTooLong    Code = "MESH-1225"
 	EventsPaced    Code = "MESH-1226"
+	OverMemory     Code = "MESH-1227"
 )
 
 // copyStopped is that of a copy alone.
@@ -162,6 +163,11 @@ func states() []Entry {
 			Code: OverBudget, Severity: Error, Title: "the cluster has more than its budget",
 			Cause:  "It has more keys, more bytes or larger values of a resource than it may have here. What was known is kept, what exceeds the budget is refused and counted.",
 			Remedy: "Find out why it has so much. If it is right so, raise the budget that the message names, for instance --remote-budget CLUSTER.ips.keys=2000000.",
+		},
+		{
+			Code: OverMemory, Severity: Error, Title: "the entries of remote clusters take as much memory as they may",
+			Cause:  "What all remote clusters have together would take more than --remote-memory, which is 70 % of GOMEMLIMIT where it is not given. What was known is kept, and every cluster has a share of its own; what is beyond it is refused and counted.",
+			Remedy: "'mesh-agent describe cluster NAME' shows what each cluster has. If all of it is right, raise the memory limit of the container. If one has more than it should, lower its budget: --remote-budget CLUSTER.services.bytes=64Mi.",
 		},
 		{
 			Code: ListTooLong, Severity: Error, Title: "a list takes longer than it may",

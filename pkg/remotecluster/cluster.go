@@ -102,7 +102,9 @@ type Params struct {
 	// applied, at once; shared by all clusters. Nil is no bound.
 	Lists, Batches *store.Turns
 	// Budget is what the cluster may cost; its zero value is no bound.
-	Budget  budget.Budget
+	Budget budget.Budget
+	// Memory counts what its entries take; nil does not.
+	Memory  *budget.Account
 	Timings Timings
 	// Stretch lengthens the pauses between attempts by the size of the own cluster
 	// ([kvstore.Options.Stretch]); nil does not.

@@ -96,6 +96,10 @@ func TestEveryStateIsReached(t *testing.T) {
 			s.status.Count, s.status.Rejected, s.status.Over = 7, 3, store.OverKeys
 			s.status.Rejections = map[wire.Reason]int{wire.ReasonBudget: 3}
 		},
+		codes.OverMemory: func(_ *Cluster, s *fixed) {
+			s.status.Count, s.status.Rejected, s.status.Over = 7, 3, store.OverMemory
+			s.status.Rejections = map[wire.Reason]int{wire.ReasonBudget: 3}
+		},
 		codes.ListTooLong: func(_ *Cluster, s *fixed) {
 			s.status = store.Status{Err: fmt.Errorf("%w: 5 keys", store.ErrListTooLong)}
 		},

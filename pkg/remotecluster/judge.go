@@ -329,6 +329,10 @@ func (c *Cluster) overBudget(r wire.Resource, is SourceStatus) reason {
 		"keys": fmt.Sprintf("%s.%s.keys=%d", c.Name, r, share.Keys), "bytes": fmt.Sprintf("%s.%s.bytes=%d", c.Name, r, share.Bytes),
 		"value": fmt.Sprintf("%s.value=%d", c.Name, c.Budget.Value),
 	}
+	if is.Over&store.OverMemory != 0 {
+		return because(codes.OverMemory, "some of its %s are refused: the entries of all remote clusters together take as much memory as they may, and its own about %d MiB; --remote-memory, or the memory limit, raises it",
+			r, c.Memory.Used()>>20)
+	}
 	var exceeded []string
 	for _, name := range is.Over.Names() {
 		exceeded = append(exceeded, limit[name])

@@ -223,8 +223,15 @@ func (c *Cluster) feed(ctx context.Context, client Client, cfg wire.ClusterConfi
 			Cluster: c.Name, ClusterID: cfg.ID, LocalID: c.Local.ID, Layout: c.Layout,
 			Own: c.Origin == OriginLocal,
 		},
-		Limits: store.LimitsOf(c.Budget, r, c.events), Lists: c.Lists, Batches: c.Batches,
+		Limits: c.limits(r), Lists: c.Lists, Batches: c.Batches,
 	})
+}
+
+// limits is what a resource of the cluster may cost.
+func (c *Cluster) limits(r wire.Resource) store.Limits {
+	l := store.LimitsOf(c.Budget, r, c.events)
+	l.Memory = c.Memory
+	return l
 }
 
 // gate waits for the resource's canary. One that does not come ends the

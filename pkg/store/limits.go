@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -19,6 +20,22 @@ type Limits struct {
 	Value        int64         // bytes of a value
 	List         time.Duration // that a list may take, without the time in which it waits for others
 	Events       *rate.Limiter // of the events of all resources of a cluster
+	// Memory counts what the values in force take, as [Costs] says; nil does not.
+	Memory *budget.Account
+}
+
+// Costs is what a value may tell: how many bytes it takes in memory, and what follows
+// from it in the tables, about. One that does not tell is taken for what its key and
+// its value have on the wire, three times.
+type Costs interface{ Cost() int }
+
+// costOf is what a record with a value takes.
+func costOf(value any, size uint32) uint32 {
+	const least = 128 // the record
+	if c, tells := value.(Costs); tells {
+		return uint32(min(least+c.Cost(), math.MaxInt32)) //nolint:gosec // in the range
+	}
+	return min(least+3*size, math.MaxInt32)
 }
 
 // LimitsOf returns the limits of one resource of a cluster with this budget. The
@@ -35,12 +52,13 @@ const (
 	OverKeys Over = 1 << iota
 	OverBytes
 	OverValue
+	OverMemory
 )
 
 // Names are the settings that say how much there may be, as pkg/budget names them.
 func (o Over) Names() []string {
 	var names []string
-	for i, name := range []string{"keys", "bytes", "value"} {
+	for i, name := range []string{"keys", "bytes", "value", "memory"} {
 		if o&(1<<i) != 0 {
 			names = append(names, name)
 		}
@@ -97,7 +115,29 @@ func (s *Set[T]) decode(r *record[*T], value []byte, decode Decode[T]) (*T, erro
 		return nil, overBudget(OverBytes, "with it there would be %d bytes, there may be %d", grows, l.Bytes)
 	}
 	s.size, r.size = grows, size
-	return decode(r.name, value)
+	if !l.Memory.Fits(int64(size) - int64(r.cost)) { // it takes more than its bytes: that need not be read to know
+		return nil, overMemory(size)
+	}
+	obj, err := decode(r.name, value)
+	if err != nil {
+		return nil, err
+	}
+	cost := costOf(obj, size)
+	if !l.Memory.Add(int64(cost) - int64(r.cost)) {
+		return nil, overMemory(cost)
+	}
+	r.cost = cost
+	return obj, nil
+}
+
+func overMemory(n uint32) error {
+	return overBudget(OverMemory, "it would take at least %d bytes of memory, and there is no more for its cluster", n)
+}
+
+// release gives back the memory of a value that is not in force any more.
+func (s *Set[T]) release(r *record[*T]) {
+	s.limits.Memory.Add(-int64(r.cost))
+	r.cost = 0
 }
 
 // Refused keys are remembered, so that an equal value is not decoded again and a
@@ -176,7 +216,7 @@ func (s *Set[T]) Over() Over { return s.leftOut().over }
 // Lacks tells whether a list may bring more than there is: there was no room for
 // something, and deletions may have made some since.
 func (s *Set[T]) Lacks() bool {
-	return s.leftOut().n > 0 || s.Over()&(OverKeys|OverBytes) != 0
+	return s.leftOut().n > 0 || s.Over()&(OverKeys|OverBytes|OverMemory) != 0
 }
 
 // Limit sets what the keys may cost, from the next one on.

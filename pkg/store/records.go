@@ -14,6 +14,7 @@ type record[T any] struct {
 	rev  int64  // mod revision of the value seen last
 	hash uint64 // of the value in force
 	size uint32 // bytes of the name and of the value seen last; a Set's alone
+	cost uint32 // what the value in force takes in memory, about; likewise
 	obj  T      // what else there is: in a Set the value in force, nil when there is none
 }
 

@@ -132,6 +132,7 @@ func (s *Set[T]) Delete(name []byte, rev int64) (ch Change[T], ok bool) {
 }
 
 func (s *Set[T]) forget(p place) (ch Change[T], ok bool) {
+	s.release(s.records.at(p))
 	r := *s.records.at(p)
 	s.size -= int64(r.size)
 	s.records.remove(p)
@@ -169,6 +170,7 @@ func (s *Set[T]) sweep(p place) (ch Change[T], ok bool) {
 	}
 	ch = Change[T]{Name: r.name, Old: r.obj}
 	r.obj = nil
+	s.release(r)
 	s.inForce--
 	return ch, true
 }

@@ -17,7 +17,7 @@ const (
 	maxLabels      = 1024 // also annotations; the labels of a selector
 	maxNamedPorts  = 512  // of one address
 	maxNodeAddrs   = 256
-	maxPodCIDRs    = 1024    // of each kind
+	maxPodCIDRs    = 256     // of each kind; each is a claim on a network
 	maxBackends    = 1 << 16 // of a service; its frontends as well
 	maxPorts       = 512     // of one backend, slice or export; Kubernetes allows 100 for a slice
 	maxIPFamilies  = 8       // there are 2

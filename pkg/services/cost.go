@@ -1,0 +1,54 @@
+package services
+
+// What the parts of services take in memory, about. Backends are there twice: as the
+// cluster brings them, and in the service that the clusters share.
+const (
+	costService  = 1024
+	costBackend  = 240
+	costEndpoint = 64 + costBackend
+	costPort     = 48 // beside its texts
+	costLabel    = 64
+)
+
+// Cost is how many bytes a service takes in memory, with what follows from it in the
+// tables, about.
+func (s *Service) Cost() int {
+	cost := costService + costBackend*len(s.Backends)
+	var last []Port
+	for i := range s.Backends {
+		b := &s.Backends[i]
+		cost += len(b.Hostname) + len(b.Zone) + len(b.Node)
+		if len(b.Ports) > 0 && (len(last) != len(b.Ports) || &b.Ports[0] != &last[0]) { // not shared with the one before
+			cost += costPorts(b.Ports)
+			last = b.Ports
+		}
+	}
+	for key, value := range s.Labels {
+		cost += costLabel + len(key) + len(value)
+	}
+	return cost
+}
+
+// Cost is how many bytes a slice takes in memory, with what follows from it in the
+// tables, about.
+func (s *Slice) Cost() int {
+	cost := costService + costEndpoint*len(s.endpoints) + costPorts(s.ports) + costLabel*len(s.labels)
+	for i := range s.endpoints {
+		if h := s.endpoints[i].hostname; h != nil {
+			cost += len(*h)
+		}
+	}
+	return cost
+}
+
+// Cost is how many bytes an export takes in memory, with what follows from it in the
+// tables, about.
+func (e *Export) Cost() int { return costService + costPorts(e.Ports) }
+
+func costPorts(ports []Port) int {
+	cost := costPort * len(ports)
+	for _, p := range ports {
+		cost += len(p.Name) + len(p.Protocol)
+	}
+	return cost
+}
