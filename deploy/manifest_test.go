@@ -222,8 +222,8 @@ func (w workload) checkProbes(t *testing.T) int32 {
 }
 
 // checkFlags compares the arguments and the variables with what the program
-// says of its flags.
-func (w workload) checkFlags(t *testing.T, command, help string) {
+// says of its flags; more are variables that not every workload has.
+func (w workload) checkFlags(t *testing.T, command, help string, more ...string) {
 	t.Helper()
 	known := flagsOf(help)
 	args := w.container().Args
@@ -234,12 +234,11 @@ func (w workload) checkFlags(t *testing.T, command, help string) {
 			t.Errorf("%s is none of %v", arg, known)
 		}
 	}
-	want(t, "variables", []string{
+	want(t, "variables", slices.Concat([]string{
 		"MESH_AGENT_CLUSTER_NAME cilium-config/cluster-name",
 		"MESH_AGENT_CLUSTER_ID cilium-config/cluster-id",
 		"MESH_AGENT_MAX_CONNECTED_CLUSTERS cilium-config/max-connected-clusters?",
-		"MESH_AGENT_NODE_NAME spec.nodeName",
-	}, w.variables(t, known))
+	}, more, []string{"MESH_AGENT_NODE_NAME spec.nodeName"}), w.variables(t, known))
 }
 
 // flagsOf are the flags in the help of a command.

@@ -63,6 +63,7 @@ func defaultConfig() Config {
 		Mirror:                 defaultMirrorConfig(),
 		Claims:                 defaultClaimsConfig(),
 		Listen:                 defaultListen,
+		Listening:              ListenConfig{Limits: defaultListenLimits()},
 		Socket:                 defaultSocket,
 		LogLevel:               "info",
 		LogFormat:              "text",

@@ -19,6 +19,8 @@ type ListenConfig struct {
 	TLSCert     string `mapstructure:"tls-cert-file"`
 	TLSKey      string `mapstructure:"tls-key-file"`
 	TLSClientCA string `mapstructure:"tls-client-ca-file"`
+
+	Limits ListenLimits `mapstructure:",squash"`
 }
 
 func (c ListenConfig) flags(f *pflag.FlagSet) {
@@ -26,6 +28,7 @@ func (c ListenConfig) flags(f *pflag.FlagSet) {
 	f.String("tls-cert-file", c.TLSCert, "certificate of the HTTP API, which then speaks TLS on TCP; read again when it changes")
 	f.String("tls-key-file", c.TLSKey, "key of that certificate")
 	f.String("tls-client-ca-file", c.TLSClientCA, "authorities of those who may ask over TCP: they need a certificate of one of them")
+	c.Limits.flags(f)
 }
 
 // tls are the files of the API; false when it is plain.
@@ -40,6 +43,7 @@ func (c ListenConfig) validate(note func(flag string, err error), listen string)
 	case c.TLSCert == "" && c.TLSClientCA != "":
 		note("tls-client-ca-file", errors.New("clients have certificates with TLS only: give --tls-cert-file and --tls-key-file, too"))
 	}
+	c.Limits.validate(note)
 	host, port, err := net.SplitHostPort(listen)
 	if err == nil {
 		_, err = strconv.ParseUint(port, 10, 16)

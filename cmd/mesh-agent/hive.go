@@ -217,7 +217,7 @@ type apiParams struct {
 }
 
 func newAPI(p apiParams) (*api.Server, error) {
-	var options []api.Option
+	options := []api.Option{api.WithLimits(p.Config.Listening.Limits.limits())}
 	if p.Config.DebugPprof {
 		options = append(options, api.WithProfiles())
 	}
@@ -263,7 +263,7 @@ func newAPI(p apiParams) (*api.Server, error) {
 
 // serveAPI opens the sockets when the program starts, so that an address in use
 // ends it, and serves until it stops.
-func serveAPI(c Config, s *api.Server, lc cell.Lifecycle, jobs job.Group) {
+func serveAPI(c Config, s *api.Server, lc cell.Lifecycle, jobs job.Group, reg prometheus.Registerer) error {
 	lc.Append(cell.Hook{OnStart: func(cell.HookContext) error {
 		return s.Listen(c.Listen, c.Socket, c.Socket == defaultSocket)
 	}})
@@ -271,4 +271,5 @@ func serveAPI(c Config, s *api.Server, lc cell.Lifecycle, jobs job.Group) {
 		h.OK("serving")
 		return s.Serve(ctx)
 	}, job.WithShutdown()))
+	return reg.Register(s.Collector())
 }

@@ -40,6 +40,7 @@ func TestWhereAnAgentMayListen(t *testing.T) {
 	} {
 		c := defaultConfig()
 		c.ClustermeshConfig, c.Listen, c.Listening = t.TempDir(), test.listen, test.config
+		c.Listening.Limits = defaultListenLimits()
 		err := c.Validate()
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s %+v: %v", test.listen, test.config, err)

@@ -3,12 +3,13 @@ package api
 import (
 	"net/netip"
 	"sync"
+	"sync/atomic"
 )
 
 // Limit bounds how many of something there may be at once.
 type Limit struct {
 	All  int // together
-	Peer int // of one address; those of this machine share All alone
+	Peer int // of one address; but for States, those of this machine share All alone
 }
 
 // Limits bounds what those who come over TCP may have at once. Nobody is asked who
@@ -17,7 +18,7 @@ type Limits struct {
 	Connections Limit
 	Watches     Limit
 	Answers     Limit // everything that is no watch, and no probe
-	States      int   // how many watches may be sent their first state at once; the others wait for their turn
+	States      Limit // watches that are sent a whole state at once
 }
 
 // DefaultLimits are those of a server that is given no others.
@@ -26,7 +27,7 @@ func DefaultLimits() Limits {
 		Connections: Limit{All: 4096, Peer: 1024},
 		Watches:     Limit{All: 2500, Peer: 500},
 		Answers:     Limit{All: 64, Peer: 16},
-		States:      32,
+		States:      Limit{All: 32, Peer: 8},
 	}
 }
 
@@ -44,9 +45,13 @@ func peerOf(a netip.Addr) netip.Addr {
 	return a
 }
 
+// refused counts what a [Limit] has refused. It is safe for concurrent use.
+type refused struct{ all, peer atomic.Uint64 }
+
 // gate counts what there is, in all and of each peer. It is safe for concurrent use.
 type gate struct {
-	limit Limit
+	limit   Limit
+	refused refused
 
 	mu    sync.Mutex
 	all   int
@@ -61,7 +66,12 @@ func (g *gate) enter(peer netip.Addr) (leave func(), ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	counted := peer.IsValid() && !peer.IsLoopback()
-	if g.all >= g.limit.All || counted && g.peers[peer] >= g.limit.Peer {
+	switch {
+	case counted && g.peers[peer] >= g.limit.Peer:
+		g.refused.peer.Add(1)
+		return nil, false
+	case g.all >= g.limit.All:
+		g.refused.all.Add(1)
 		return nil, false
 	}
 	g.all++

@@ -40,6 +40,9 @@ func TestGate(t *testing.T) {
 	if g.all != 4 || len(g.peers) != 1 {
 		t.Errorf("%d, %v", g.all, g.peers)
 	}
+	if peer, all := g.refused.peer.Load(), g.refused.all.Load(); peer != 2 || all != 1 {
+		t.Errorf("%d and %d refusals were counted", peer, all)
+	}
 }
 
 func TestPeers(t *testing.T) {
@@ -117,6 +120,9 @@ func TestConnectionsAreBounded(t *testing.T) {
 	if _, err := last.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("a connection beyond all limits: %v", err)
 	}
+	if got := refusals(t, f, "connections"); got != spareConnections+2 { // one was told so before, and the last one not at all
+		t.Errorf("%v refusals of connections were counted", got)
+	}
 	open[0].Close()
 	// The spare ones are still there, and a place is free.
 	eventuallyServed(t, f.Address(), "/healthz")
@@ -125,7 +131,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 func TestWatchesAreBounded(t *testing.T) {
 	t.Parallel()
 	limits := DefaultLimits()
-	limits.Watches.All, limits.States = 3, 1
+	limits.Watches.All, limits.States.All = 3, 1
 	f, _, unix := served(t, WithLimits(limits))
 	f.fill()
 	var last net.Conn
@@ -138,6 +144,9 @@ func TestWatchesAreBounded(t *testing.T) {
 		if status, _, body := raw(t, "tcp", f.Address(), path, "Host: localhost"); status != http.StatusOK {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
+	}
+	if all, peer := refusals(t, f, "watches"), refusals(t, f, "watches-per-peer"); all != 1 || peer != 0 {
+		t.Errorf("%v and %v refusals of watches were counted", all, peer)
 	}
 	resp, err := unix.Get("http://localhost/v1/watch")
 	if err != nil || resp.StatusCode != http.StatusOK {
@@ -171,6 +180,9 @@ func TestAnswersAreBounded(t *testing.T) {
 		if resp, body := ask(t, unix, http.MethodGet, path, ""); resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusNotFound {
 			t.Errorf("%s over the unix socket: %d %s", path, resp.StatusCode, body)
 		}
+	}
+	if got := refusals(t, f, "answers"); got != 4 {
+		t.Errorf("%v refusals of answers were counted", got)
 	}
 	for _, path := range []string{"/healthz", "/readyz"} { // probes have their answer whoever asks
 		if status, _, body := raw(t, "tcp", f.Address(), path, "Host: localhost"); status != http.StatusOK {

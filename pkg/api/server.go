@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sync/semaphore"
 )
 
 // Limits of a connection.
@@ -32,6 +31,7 @@ type Server struct {
 	log       *slog.Logger
 	now       func() time.Time
 	heartbeat time.Duration // between signs of life of a watch
+	firstWait time.Duration // for the peer's turn of a first state, before the watch is refused
 	routes    []route
 	mux       *http.ServeMux
 	openAPI   []byte
@@ -47,7 +47,7 @@ type Server struct {
 
 	limits                        Limits
 	connections, watches, answers *gate
-	states                        *semaphore.Weighted
+	states                        *states
 	// stopping ends when the server stops: what would never end by itself ends
 	// then.
 	stopping context.Context
@@ -92,12 +92,12 @@ func NewServer(sources Sources, log *slog.Logger, options ...Option) (*Server, e
 	if err := sources.validate(); err != nil {
 		return nil, err
 	}
-	s := &Server{Sources: sources, log: log, now: time.Now, heartbeat: watchHeartbeat, mux: http.NewServeMux(), listeners: new(listeners), limits: DefaultLimits(), configKey: NewConfigKey()}
+	s := &Server{Sources: sources, log: log, now: time.Now, heartbeat: watchHeartbeat, firstWait: firstStateWait, mux: http.NewServeMux(), listeners: new(listeners), limits: DefaultLimits(), configKey: NewConfigKey()}
 	for _, o := range options {
 		o(s)
 	}
 	s.connections, s.watches, s.answers = newGate(s.limits.Connections), newGate(s.limits.Watches), newGate(s.limits.Answers)
-	s.states = semaphore.NewWeighted(int64(s.limits.States))
+	s.states = newStates(s.limits.States)
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	if err := s.openFeed(); err != nil {
 		s.stop()

@@ -26,6 +26,7 @@ const (
 	watchHeartbeat = 15 * time.Second // between signs of life of an idle watch
 	watchRestarts  = 3                // states in a row that a client may be too slow for
 	stateWait      = 30 * time.Second // for the turn of a state
+	firstStateWait = 2 * time.Second  // for the peer's turn of a first state, before the watch is refused
 )
 
 // watch serves the changes of some resources as Server-Sent Events.
@@ -39,19 +40,43 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) error {
 		w.WriteHeader(http.StatusOK)
 		return nil
 	}
-	from, leave := originOf(r.Context()), func() {}
-	if !from.local {
-		var ok bool
-		if leave, ok = s.watches.enter(from.peer); !ok {
-			return busy("there are too many watches")
-		}
+	session := &watching{s: s, subs: subs, token: token, from: originOf(r.Context())}
+	session.position, session.resumes = session.resume()
+	leave, err := session.admit(r.Context())
+	if err != nil {
+		return err
 	}
 	return s.stream(w, leave, func(ctx context.Context, out io.Writer) {
-		session := &watching{s: s, subs: subs, local: from.local, out: sseWriter{w: out, pool: &s.buffers, wrote: time.Now()}}
+		session.out = sseWriter{w: out, pool: &s.buffers, wrote: time.Now()}
 		defer session.out.release()
 		// The client is gone, or the server stops: nobody is left to tell.
-		_ = session.run(ctx, token)
+		_ = session.run(ctx)
 	})
+}
+
+// admit enters one more watch, with its turn for the first state if it needs one:
+// a reader that takes its state slowly keeps a snapshot alive, so that a peer has few
+// of them.
+func (c *watching) admit(ctx context.Context) (leave func(), err error) {
+	if c.from.local {
+		return func() {}, nil
+	}
+	leaveWatches, ok := c.s.watches.enter(c.from.peer)
+	if !ok {
+		return nil, busy("there are too many watches")
+	}
+	if c.resumes {
+		return leaveWatches, nil
+	}
+	wait, cancel := context.WithTimeout(ctx, c.s.firstWait)
+	defer cancel()
+	endTurn, err := c.s.states.ofPeer(wait, c.from.peer)
+	if err != nil {
+		leaveWatches()
+		return nil, busy("too many watches of this address are being sent their first state")
+	}
+	c.turn = endTurn
+	return func() { endTurn(); leaveWatches() }, nil
 }
 
 // subscription is one resource of a watch.
@@ -134,24 +159,34 @@ func (s *Server) watchTitles() []string {
 type watching struct {
 	s     *Server
 	subs  []*subscription
-	local bool // over the unix socket
-	out   sseWriter
-	limbo int // states in a row that were too old when they were complete
+	token string // of the request
+	from  origin
+	// position is where to go on if resumes is set; else a state comes first.
+	position uint64
+	resumes  bool
+	turn     func() // ends the turn of the first state; nil: there was none, or it was taken
+	out      sseWriter
+	limbo    int // states in a row that were too old when they were complete
 }
 
-// run sends the state, unless the client has a token that is known, and then
-// the changes, until nobody reads any more.
-func (c *watching) run(ctx context.Context, token string) error {
-	defer c.s.feed.reading()()
-	position, known := c.s.feed.position(token)
+// resume returns where the client goes on; false when it needs a state first.
+func (c *watching) resume() (uint64, bool) {
+	position, known := c.s.feed.position(c.token)
 	if known {
 		c.s.feed.advance(c.s.now())
 		_, _, _, known = c.s.feed.after(position, c.resources(), nil)
 	}
-	var err error
-	if !known {
+	return position, known
+}
+
+// run sends the state, unless the client has a token that is known, and then
+// the changes, until nobody reads any more.
+func (c *watching) run(ctx context.Context) error {
+	defer c.s.feed.reading()()
+	position, err := c.position, error(nil)
+	if !c.resumes {
 		reason := ""
-		if token != "" {
+		if c.token != "" {
 			reason = "the token is not known here: the agent was started since, or too much has changed"
 		}
 		if position, err = c.begin(ctx, reason); err != nil {
@@ -208,18 +243,36 @@ func (c *watching) resources() []int {
 // begin is [watching.state] within the bounds of those who come over TCP: the
 // snapshot that a state is read from is kept until it was sent.
 func (c *watching) begin(ctx context.Context, reason string) (uint64, error) {
-	if c.local {
+	if c.from.local {
 		return c.state(ctx, reason)
 	}
-	wait, cancel := context.WithTimeout(ctx, stateWait)
-	defer cancel()
-	if err := c.s.states.Acquire(wait, 1); err != nil {
+	leave, err := c.takeTurn(ctx)
+	if err != nil {
 		return 0, errors.Join(err, c.out.send("", WatchDisconnect, map[string]string{"reason": "too many states are being sent to others: come again"}))
 	}
-	defer c.s.states.Release(1)
+	defer leave()
 	ctx, cancelState := context.WithTimeout(ctx, answerTimeout)
 	defer cancelState()
 	return c.state(ctx, reason)
+}
+
+// takeTurn waits for the turn of this watch, of its peer's and of all. The first state
+// has its peer's already.
+func (c *watching) takeTurn(ctx context.Context) (end func(), err error) {
+	wait, cancel := context.WithTimeout(ctx, stateWait)
+	defer cancel()
+	ofPeer := c.turn
+	if c.turn = nil; ofPeer == nil {
+		if ofPeer, err = c.s.states.ofPeer(wait, c.from.peer); err != nil {
+			return nil, err
+		}
+	}
+	ofAll, err := c.s.states.ofAll(wait)
+	if err != nil {
+		ofPeer()
+		return nil, err
+	}
+	return func() { ofAll(); ofPeer() }, nil
 }
 
 // state sends the whole state, after a reset when there is a reason for one,

@@ -3,7 +3,6 @@ package claims
 import (
 	"context"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
 
@@ -56,7 +55,7 @@ const rescan = 2 * time.Second
 func (c *Current) Follow(ctx context.Context, file string, report func(error), log *slog.Logger) error {
 	content := ""
 	for {
-		now, err := os.ReadFile(file)
+		now, err := read(file)
 		if err == nil && string(now) != content {
 			content = string(now)
 			var p *Policy
@@ -68,6 +67,7 @@ func (c *Current) Follow(ctx context.Context, file string, report func(error), l
 			}
 			report(err)
 		} else if err != nil {
+			content = "" // so that it is told when the same is there again
 			report(err)
 		}
 		if err := waiting.Sleep(ctx, rescan); err != nil {

@@ -3,6 +3,7 @@ package claims
 import (
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/netip"
 	"os"
@@ -59,14 +60,7 @@ const maxFile = 4 << 20
 
 // Load reads a policy file. The error names every mistake.
 func Load(file string) (*Policy, error) {
-	info, err := os.Stat(file)
-	switch {
-	case err != nil:
-		return nil, err
-	case info.Size() > maxFile:
-		return nil, fmt.Errorf("%s has %d bytes: a policy file has %d at the most", file, info.Size(), maxFile)
-	}
-	content, err := os.ReadFile(file)
+	content, err := read(file)
 	if err != nil {
 		return nil, err
 	}
@@ -75,6 +69,31 @@ func Load(file string) (*Policy, error) {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return p, nil
+}
+
+// read reads a file of a sensible size. It does not wait for a pipe or a device, and
+// a file that grows meanwhile is not read further.
+func read(file string) ([]byte, error) {
+	info, err := os.Stat(file)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is no regular file", file)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(content) > maxFile:
+		return nil, fmt.Errorf("%s has more than %d bytes, which no policy file has", file, maxFile)
+	}
+	return content, nil
 }
 
 // Parse reads the contents of a policy file. The error names every mistake.

@@ -26,6 +26,8 @@ type dialer struct {
 
 	// spread is the time over which a lost connection is restored; 0 is at once.
 	spread func() time.Duration
+	// longest is the longest pause between two connections of which the first did not last.
+	longest time.Duration
 
 	received atomic.Int64 // bytes, on all connections
 
@@ -35,7 +37,8 @@ type dialer struct {
 	trying  string                // what is being attempted right now
 	notify  func(error)           // told of each failure; may be nil
 	before  bool                  // there was a connection before
-	until   time.Time             // when the connection that is being made must be open
+	pace    pace
+	until   time.Time // when the connection that is being made must be open
 }
 
 func newDialer(c *Config, o Options) *dialer {
@@ -44,6 +47,7 @@ func newDialer(c *Config, o Options) *dialer {
 		dial:    o.Dial,
 		timeout: o.Timings.Dial,
 		spread:  o.reconnectSpread,
+		longest: o.Timings.BackoffMax,
 		good:    make(map[string]netip.Addr),
 	}
 	for _, a := range c.HostAliases {
@@ -61,7 +65,7 @@ func (d *dialer) DialContext(ctx context.Context, addr string) (net.Conn, error)
 	if err := d.turn(ctx, addr); err != nil {
 		return nil, err
 	}
-	d.begin("connecting to " + addr)
+	d.begun(addr)
 	ctx, cancel := d.bound(ctx)
 	defer cancel()
 	conn, err := d.connect(ctx, addr)
@@ -75,20 +79,38 @@ func (d *dialer) DialContext(ctx context.Context, addr string) (net.Conn, error)
 
 // turn waits before a connection is made again. A server that was restarted has lost
 // those of all nodes at the same moment: each comes back at a moment of its own.
+// One that ends connections at once is asked ever less often.
 func (d *dialer) turn(ctx context.Context, addr string) error {
 	d.mu.Lock()
-	again := d.before
+	again, paced := d.before, d.pace.due(time.Now(), d.longest)
 	d.before = true
 	d.mu.Unlock()
 	spread := d.spread()
 	if deadline, ok := ctx.Deadline(); ok { // what is left of it is for connecting
-		spread = min(spread, time.Until(deadline)-d.timeout)
+		left := time.Until(deadline) - d.timeout
+		spread, paced = min(spread, left), min(paced, max(left, paceMin))
 	}
-	if !again || spread <= 0 {
+	wait := paced
+	if again && spread > 0 {
+		wait = max(paced, rand.N(spread))
+	}
+	switch {
+	case wait <= 0:
 		return nil
+	case wait == paced:
+		d.begin(fmt.Sprintf("waiting to connect to %s again, for %s, since the connection before did not last", addr, wait.Round(time.Millisecond)))
+	default:
+		d.begin(fmt.Sprintf("waiting to connect to %s again, at a moment within %s, so that all nodes do not come at once", addr, spread.Round(time.Second/10)))
 	}
-	d.begin(fmt.Sprintf("waiting to connect to %s again, at a moment within %s, so that all nodes do not come at once", addr, spread.Round(time.Second/10)))
-	return waiting.Sleep(ctx, rand.N(spread))
+	return waiting.Sleep(ctx, wait)
+}
+
+// begun begins a connection.
+func (d *dialer) begun(addr string) {
+	d.begin("connecting to " + addr)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.pace.begun(time.Now())
 }
 
 // bound begins the time that a connection may take to be opened.

@@ -84,7 +84,7 @@ func TestDialAliasPrefersWhatWorked(t *testing.T) {
 	d := aliasDialer(l, "10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4")
 	first := make(map[string]bool)
 	for range 200 { // forget what worked, to see the order of strangers
-		d.good = make(map[string]netip.Addr)
+		d.good, d.pace = make(map[string]netip.Addr), pace{}
 		l.tried = nil
 		if _, err := d.DialContext(t.Context(), "c2.mesh.cilium.io:2379"); err != nil {
 			t.Fatal(err)
@@ -95,7 +95,7 @@ func TestDialAliasPrefersWhatWorked(t *testing.T) {
 		t.Errorf("the first address is always one of %v", first)
 	}
 	for range 20 {
-		l.tried = nil
+		l.tried, d.pace = nil, pace{}
 		if _, err := d.DialContext(t.Context(), "c2.mesh.cilium.io:2379"); err != nil {
 			t.Fatal(err)
 		}
@@ -113,6 +113,7 @@ func TestDialWithoutAlias(t *testing.T) {
 		if _, err := d.DialContext(t.Context(), addr); err != nil {
 			t.Errorf("%s: %v", addr, err)
 		}
+		d.pace = pace{}
 	}
 	_, err := d.DialContext(t.Context(), "nonsense")
 	contains(t, err, "nonsense", "port")

@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -46,15 +47,37 @@ func (c *copyOf) adopted(ctx context.Context, cfg wire.ClusterConfig) error {
 	return c.configs.WaitName(ctx, c.name)
 }
 
-// follow keeps the copy as the remote has it, until ctx ends.
+// follow keeps the copy as the remote has it, until ctx ends. What goes wrong, a panic
+// too, ends it for that remote alone: after a pause it begins anew, with a list of what
+// is there. Without its lock the term is over, and so is this.
 func (c *copyOf) follow(ctx context.Context) {
-	g, ctx := errgroup.WithContext(ctx)
-	for _, f := range c.families {
-		g.Go(guard.Func(func() error { return f.sync.Run(ctx) }))
-	}
-	g.Go(guard.Func(func() error { return c.canaries.Run(ctx) }))
-	if err := g.Wait(); ctx.Err() == nil {
-		c.log.Error("The copy is not kept up any more", "error", err)
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval = 2*time.Second, time.Minute
+	for {
+		began := time.Now()
+		g, running := errgroup.WithContext(ctx)
+		for _, f := range c.families {
+			g.Go(guard.Func(func() error { return f.sync.Run(running) }))
+		}
+		g.Go(guard.Func(func() error { return c.canaries.Run(running) }))
+		err := g.Wait()
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, kvstore.ErrLockLeaseExpired):
+			c.log.Error("The copy is not kept up any more", "error", err)
+			return
+		case time.Since(began) > pause.MaxInterval:
+			pause.Reset()
+		}
+		wait, stack := pause.NextBackOff(), ""
+		if p, panicked := errors.AsType[*guard.Panic](err); panicked {
+			stack = p.Stack
+		}
+		c.log.Error("The copy is not kept up for a moment: it begins anew", "error", err, "stack", stack, "retryIn", wait.Round(time.Millisecond))
+		if waiting.Sleep(ctx, wait) != nil {
+			return
+		}
 	}
 }
 

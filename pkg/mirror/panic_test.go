@@ -1,9 +1,17 @@
 package mirror
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"log/slog"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/mesh-agent/mesh-agent/internal/guard"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -31,4 +39,61 @@ func TestAPanicOfACopyIsAnError(t *testing.T) {
 	if len(f.values) != 1 || string(f.values[0]) != "v" {
 		t.Errorf("the values at hand are %q", f.values)
 	}
+}
+
+// panicking is our own kvstore with a mistake in it: the first lists of addresses panic.
+type panicking struct {
+	*kvstore.Memory
+	left atomic.Int64
+}
+
+func (p *panicking) List(ctx context.Context, prefix string, page func(kvstore.Page) error, holding ...*kvstore.Lock) (kvstore.Position, error) {
+	if strings.Contains(prefix, "/ip/") && p.left.Add(-1) >= 0 {
+		panic("a mistake in the code")
+	}
+	return p.Memory.List(ctx, prefix, page, holding...)
+}
+
+// TestACopyBeginsAnewAfterAPanic: within the term, after pauses.
+func TestACopyBeginsAnewAfterAPanic(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		own := &panicking{Memory: kvstore.NewMemory()}
+		defer own.Close()
+		own.left.Store(3)
+		var text bytes.Buffer
+		log := slog.New(slog.NewTextHandler(&text, nil))
+		term := &term{Mirror: &Mirror{Params: Params{Log: log, Writer: own}}, outbox: store.NewOutbox(own, nil, nil, nil)}
+		c := term.newCopy("c1")
+		ctx, cancel := context.WithCancel(t.Context())
+		g, running := errgroup.WithContext(ctx)
+		g.Go(func() error { return own.Run(running, nil) })
+		g.Go(func() error { return term.outbox.Run(running) })
+		g.Go(func() error { c.follow(running); return nil })
+		f := c.families[len(c.families)-1]
+		if f.resource != wire.IPs {
+			t.Fatalf("the last family is %s", f.resource)
+		}
+		f.sync.Put("10.0.0.1", []byte("{}"))
+		f.sync.Complete()
+		key := wire.IPs.Prefix("c1", true) + "10.0.0.1"
+		within, stop := context.WithTimeout(ctx, 5*time.Minute)
+		defer stop()
+		for {
+			if kv, _, err := own.Get(ctx, key); err != nil {
+				t.Fatal(err)
+			} else if kv != nil {
+				break
+			}
+			if within.Err() != nil {
+				t.Fatalf("%s was not written: %s", key, &text)
+			}
+			time.Sleep(time.Second) // of the bubble
+		}
+		cancel()
+		_ = g.Wait()
+		if n := strings.Count(text.String(), "begins anew"); n != 3 || !strings.Contains(text.String(), "a mistake in the code") {
+			t.Errorf("told %d times: %s", n, &text)
+		}
+	})
 }

@@ -164,6 +164,9 @@ func (c *Cluster) judge(s Status, synced, serving bool) verdict {
 	case !synced:
 		return verdict{Syncing, c.progress()}
 	case !serving:
+		if over := c.listedForRoom(s); over.text != "" {
+			return verdict{Degraded, over}
+		}
 		why := c.progress()
 		return verdict{Degraded, because(codes.NotFollowed, "connected, but not everything is followed at this moment, what was known is kept: %s", why.text)}
 	}
@@ -316,6 +319,23 @@ func (c *Cluster) sourceProblem(src Source, is SourceStatus) reason {
 		return because(codes.AllRefused, "every one of its %d %s is refused: %s%s: check what writes them in that cluster", is.Rejected, r, reasons(is.Rejections), suchAs(st.Example))
 	}
 	return reason{}
+}
+
+// listedForRoom says what is over its budget while nothing else is wrong but that it is
+// listed again, which is done every few minutes for what has room by then: the cluster
+// does not change its state for that.
+func (c *Cluster) listedForRoom(s Status) (over reason) {
+	for _, src := range c.Sources {
+		r, st := src.Resource(), c.stand(src)
+		switch is := s.Sources[r]; {
+		case st.late || st.Synced && st.Following:
+		case !st.Synced || st.Err != nil || is.Rejections[wire.ReasonBudget] == 0:
+			return reason{}
+		case over.text == "":
+			over = c.overBudget(r, is)
+		}
+	}
+	return over
 }
 
 // pacedShown is for how long it is shown that events had to wait.

@@ -11,6 +11,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mesh-agent/mesh-agent/internal/guard"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
@@ -96,8 +97,8 @@ func (c *Canaries) Run(ctx context.Context) error {
 	c.p.Writer.OnLeaseExpired(c.p.Dir, c.leasesLost)
 	defer c.p.Writer.OnLeaseExpired(c.p.Dir, nil)
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return c.sessions(ctx, c, Session{Client: c.p.Writer, Prefix: c.p.Dir}) })
-	g.Go(func() error { return c.keepAll(ctx, g) })
+	g.Go(guard.Func(func() error { return c.sessions(ctx, c, Session{Client: c.p.Writer, Prefix: c.p.Dir}) }))
+	g.Go(guard.Func(func() error { return c.keepAll(ctx, g) }))
 	return g.Wait()
 }
 
@@ -120,7 +121,7 @@ func (c *Canaries) keepAll(ctx context.Context, g *errgroup.Group) error {
 		n = len(c.all)
 		c.mu.Unlock()
 		for _, one := range added {
-			g.Go(func() error { return c.keep(ctx, one) })
+			g.Go(guard.Func(func() error { return c.keep(ctx, one) }))
 		}
 		select {
 		case <-moved:

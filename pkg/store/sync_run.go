@@ -8,11 +8,13 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mesh-agent/mesh-agent/internal/guard"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// Run follows the prefix, and has what differs written, until ctx ends.
+// Run follows the prefix, and has what differs written, until ctx ends. A panic is its
+// error; it may be called again.
 func (s *Sync) Run(ctx context.Context) error {
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -25,9 +27,9 @@ func (s *Sync) Run(ctx context.Context) error {
 	o.writer.OnLeaseExpired(s.p.Prefix, func([]string) { s.leasesEnded() })
 	defer o.writer.OnLeaseExpired(s.p.Prefix, nil)
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return s.sessions(ctx, s, Session{Client: o.writer, Prefix: s.p.Prefix}) })
+	g.Go(guard.Func(func() error { return s.sessions(ctx, s, Session{Client: o.writer, Prefix: s.p.Prefix}) }))
 	if s.p.Shared && s.p.Reassert > 0 {
-		g.Go(func() error { return s.lookAgain(ctx) })
+		g.Go(guard.Func(func() error { return s.lookAgain(ctx) }))
 	}
 	return g.Wait()
 }
