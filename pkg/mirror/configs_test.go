@@ -9,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/mesh-agent/mesh-agent/internal/sim"
+	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -88,6 +89,46 @@ func TestAnIDIsThatOfOneCopy(t *testing.T) {
 	if _, there := w.copied()[wire.ClusterConfigKey("b")]; there {
 		t.Error("the configuration of who was away is still there")
 	}
+}
+
+// TestTheClaimPolicy: what it does not grant is not copied, or not any more, and what
+// had an ID before a change of the leader keeps it while it is away.
+func TestTheClaimPolicy(t *testing.T) {
+	t.Parallel()
+	granted, state := new(claims.Current), t.TempDir()
+	grant := func(policy string) {
+		p, err := claims.Parse([]byte(policy))
+		must(t, err)
+		granted.Set(p)
+	}
+	with := func(p *Params) { p.Granted, p.StateDir = granted, state }
+	w, a, m := copying(t, with)
+	b := w.remote("b", 2)
+	grant("clusters: {a: {id: 7}, b: {id: 2}}")
+	w.join(b)
+	until(t, "a to be refused", func() bool { return m.state("a").Code == codes.ClusterIDNotPinned })
+	until(t, "its copy to go", func() bool {
+		return len(w.cache(wire.ClusterConfigKey("a")))+len(w.cache(wire.IPs.Prefix("a", true))) == 0
+	})
+	grant("{default: deny, clusters: {a: {id: 1}}}")
+	until(t, "b not to be admitted", func() bool { return m.state("b").Code == codes.ClusterNotAdmitted })
+	until(t, "a to be copied", func() bool { return m.state("a").Ready })
+	granted.Set(nil)
+	w.equal(a, b)
+	m.stop()
+
+	must(t, b.Close())
+	c := w.remote("c", 2)
+	w.join(c)
+	next := w.mirror(with)
+	defer next.stop()
+	until(t, "the ID to be kept", func() bool { return next.state("c").Code == codes.ClusterIDRemembered })
+	if _, there := w.copied()[wire.ClusterConfigKey("c")]; there {
+		t.Error("it is copied")
+	}
+	grant("clusters: {c: {id: 2}}") // which takes it from who is away
+	until(t, "a pin to give it to the other one", func() bool { return next.state("c").Ready })
+	w.distinct()
 }
 
 // distinct looks at all that our own etcd ever had: no two configurations have had one

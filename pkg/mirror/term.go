@@ -48,7 +48,7 @@ func newTerm(m *Mirror, lock *kvstore.Lock) *term {
 	t.configs.sync.Complete()
 	t.mesh = clustermesh.New(clustermesh.Params{
 		Directory: m.Directory, Local: m.Params.Local, SyncTimeout: m.SyncTimeout, Equip: t.equip, Leftovers: t.leftovers,
-		Budgets: m.Budgets, Batches: m.Batches, KVStore: m.Remotes, CacheTTL: m.CacheTTL, Lists: m.Lists, Timings: m.Timings, Report: m.Report, Log: m.Log,
+		Granted: m.Granted, StateDir: m.StateDir, Budgets: m.Budgets, Batches: m.Batches, KVStore: m.Remotes, CacheTTL: m.CacheTTL, Lists: m.Lists, Timings: m.Timings, Report: m.Report, Log: m.Log,
 	})
 	return t
 }
