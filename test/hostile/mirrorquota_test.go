@@ -95,7 +95,6 @@ func (m *copies) reaches(tb testing.TB, c *cluster, keys int, want []codes.Code)
 // its budget allows, and at no revision more. The own cluster writes on, and the copy
 // of the other one follows.
 func TestMirrorBudget(t *testing.T) {
-	t.Parallel()
 	const keys, value = 200, 4 << 10
 	m := newCopies(t, func(p *mirror.Params) {
 		b := mirror.DefaultBudget()
@@ -235,7 +234,6 @@ func largeEvents() *rule {
 // TestMirrorConfigurations: remotes that claim our own ID, that of another cluster, or
 // none, in turns and against each other. The own etcd never has such a configuration.
 func TestMirrorConfigurations(t *testing.T) {
-	t.Parallel()
 	m := newCopies(t)
 	claim := func(c *cluster, id uint32) { c.write(map[string][]byte{wire.ClusterConfigKey(c.name): configOf(id)}) }
 	refused := []codes.Code{codes.ClusterIDTaken, codes.ConfigurationRefused, codes.ClusterIDRemembered}

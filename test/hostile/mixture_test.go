@@ -27,7 +27,6 @@ const (
 // contents change, its history is compacted, its connections are cut, and it becomes
 // another one. In the end it is honest, and synced.
 func TestMixture(t *testing.T) {
-	t.Parallel()
 	n := *steps
 	switch {
 	case n > 0:
