@@ -48,6 +48,7 @@ func endless(pause time.Duration) *rule {
 // them and are synced as ever. /readyz is not ready for as long as it waits for them,
 // and then says that it is ready without these clusters.
 func TestEndlessLists(t *testing.T) {
+	t.Parallel()
 	for _, pause := range []time.Duration{0, 600 * time.Millisecond} {
 		t.Run(fmt.Sprint(pause), func(t *testing.T) {
 			t.Parallel()

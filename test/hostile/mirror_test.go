@@ -211,6 +211,7 @@ func (c *core) everHad(key string) bool {
 // TestMirrorKeys: who may only write in its own etcd chooses the names of keys. They
 // are copied as they are, or not at all; none leaves the remote's prefixes.
 func TestMirrorKeys(t *testing.T) {
+	t.Parallel()
 	m := newCopies(t)
 	c, s := m.hostile(t)
 	names := []string{

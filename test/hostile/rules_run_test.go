@@ -13,6 +13,7 @@ import (
 // any to an agent: lists in pages, changes, compaction, lost connections, another
 // cluster ID.
 func TestAnHonestFakeIsSynced(t *testing.T) {
+	t.Parallel()
 	w := newMesh(t)
 	c, s := w.hostileCluster(t)
 	w.join(c, s.endpoint())

@@ -76,6 +76,7 @@ func writerRules() []*rule {
 // TestAnswersToWrites: whoever writes into a hostile etcd gets an error or a result,
 // in time, from every operation.
 func TestAnswersToWrites(t *testing.T) {
+	t.Parallel()
 	for _, r := range writerRules() {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
