@@ -12,6 +12,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
+	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -24,6 +25,7 @@ func mirrorCell() cell.Cell {
 	return cell.Module(
 		"mirror", "Copies the remote clusters into the own kvstore",
 		cell.Provide(newMirror, func(m *mirror.Mirror) (api.Mesh, leader) { return m, m }),
+		cell.Invoke(followClaims),
 		cell.Invoke(func(jobs job.Group, m *mirror.Mirror) { runs(jobs, "lead", m.Run) }),
 	)
 }
@@ -34,7 +36,7 @@ type stopping interface {
 }
 
 func newMirror(
-	c Config, size clusterSize, w *kvstore.Durable, of *kvstore.Metrics, sources *store.Metrics, writing *store.SyncMetrics,
+	c Config, granted *claims.Current, size clusterSize, w *kvstore.Durable, of *kvstore.Metrics, sources *store.Metrics, writing *store.SyncMetrics,
 	reg prometheus.Registerer, h cell.Health, log *slog.Logger,
 ) (*mirror.Mirror, error) {
 	opts, err := c.kvstoreOptions()
@@ -47,6 +49,7 @@ func newMirror(
 	}
 	opts.Metrics, opts.ClusterSize, opts.ConfigPath, opts.Addresses = of, size, "", nil
 	m, err := mirror.New(mirror.Params{
+		Granted: granted, StateDir: c.Claims.StateDir,
 		Directory: c.ClustermeshConfig, Local: c.local(), Writer: w, Remotes: opts, CacheTTL: c.ClustermeshCacheTTL,
 		ReadyTimeout: c.Mirror.ReadyTimeout, SyncTimeout: c.Mirror.SyncTimeout,
 		DrainDelay: c.Mirror.DrainDelay, KeepRemoved: c.Mirror.KeepRemoved,

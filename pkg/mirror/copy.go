@@ -11,7 +11,6 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/guard"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -43,8 +42,14 @@ func (t *term) newCopy(name string) *copyOf {
 // before anything is read that it describes.
 func (c *copyOf) adopted(ctx context.Context, cfg wire.ClusterConfig) error {
 	cfg.Capabilities.Cached, cfg.Capabilities.SyncedCanaries = true, true
-	c.configs.Put(c.name, cfg.Encode())
-	return c.configs.WaitName(ctx, c.name)
+	return c.configs.put(ctx, c.name, cfg)
+}
+
+// disowned withdraws the configuration of a cluster that comes with another ID, or may
+// not be read any more, before anybody else can have the ID. It goes on until it is
+// done.
+func (c *copyOf) disowned(ctx context.Context) error {
+	return c.insist(ctx, func(ctx context.Context) error { return c.configs.disown(ctx, c.name) })
 }
 
 // follow keeps the copy as the remote has it, until ctx ends. What goes wrong, a panic
@@ -91,10 +96,8 @@ func (c *copyOf) withdraw(ctx context.Context) error {
 	if c.KeepRemoved {
 		return nil
 	}
-	c.configs.Delete(c.name)
 	steps := []func(context.Context) error{
-		func(ctx context.Context) error { return c.configs.WaitName(ctx, c.name) },
-		c.deleteConfig,
+		func(ctx context.Context) error { return c.configs.withdraw(ctx, c.name) },
 		func(ctx context.Context) error { return waiting.Sleep(ctx, c.DrainDelay) },
 		c.canaries.Drain,
 	}
@@ -109,13 +112,6 @@ func (c *copyOf) withdraw(ctx context.Context) error {
 	return nil
 }
 
-// deleteConfig deletes a configuration that this term has never written: that of a
-// cluster which an earlier one has left.
-func (c *copyOf) deleteConfig(ctx context.Context) error {
-	_, err := c.Writer.Delete(ctx, wire.ClusterConfigKey(c.name), kvstore.Holding(c.lock))
-	return err
-}
-
 // insist repeats a step until it succeeds, or ctx ends.
 func (c *copyOf) insist(ctx context.Context, step func(context.Context) error) error {
 	pause := backoff.NewExponentialBackOff()
@@ -125,7 +121,7 @@ func (c *copyOf) insist(ctx context.Context, step func(context.Context) error) e
 		if err == nil || ctx.Err() != nil {
 			return ctx.Err()
 		}
-		c.log.Warn("A removed cluster could not be withdrawn from the cache yet, trying again", "error", err)
+		c.log.Warn("A cluster could not be withdrawn from the cache yet, trying again", "error", err)
 		if err := waiting.Sleep(ctx, pause.NextBackOff()); err != nil {
 			return err
 		}

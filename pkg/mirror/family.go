@@ -103,7 +103,7 @@ func (f *family) Run(ctx context.Context, s store.Session) error {
 	defer f.running.Unlock()
 	f.values = nil // of a batch that ended in a panic
 	g, ctx := errgroup.WithContext(ctx)
-	s.Client = paced{s.Client, f.sync.WaitRoom}
+	s.Room = f.sync.WaitRoom // no more is read while much of it is still to be written
 	g.Go(guard.Func(func() error { return f.watch.Run(ctx, s) }))
 	g.Go(guard.Func(func() error { return f.readAgain(ctx, s) }))
 	return g.Wait()
@@ -202,20 +202,14 @@ func (f *family) readAgain(ctx context.Context, s store.Session) error {
 // read gives the sync the values of the names, and takes them off the map.
 func (f *family) read(ctx context.Context, s store.Session, names map[string]struct{}) error {
 	if len(names) > fewNames {
-		if s.Limits.List > 0 {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, s.Limits.List)
-			defer cancel()
-		}
-		_, err := s.Client.List(ctx, s.Prefix, func(p kvstore.Page) error {
+		return s.List(ctx, func(p kvstore.Page) error {
 			for _, kv := range p.Items {
 				if name, below := bytes.CutPrefix(kv.Key, []byte(s.Prefix)); below {
 					f.give(names, string(name), kv.Value)
 				}
 			}
-			return ctx.Err()
+			return nil
 		})
-		return err
 	}
 	for name := range names {
 		if err := f.sync.WaitRoom(ctx); err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
+	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -26,6 +27,12 @@ type Params struct {
 	Writer kvstore.Writer
 	// Remotes are the options of the sessions with the remote clusters.
 	Remotes kvstore.Options
+	// Granted is what remote clusters may claim; nil is everything. Of it only which
+	// clusters are admitted, and their IDs, concern a mirror: it decodes no entries.
+	Granted *claims.Current
+	// StateDir is where the cluster IDs are remembered over restarts and terms; empty
+	// is nowhere.
+	StateDir string
 	// CacheTTL is how long services, their slices and exports stay in the cache
 	// without contact with their cluster; 0 is for ever.
 	CacheTTL time.Duration

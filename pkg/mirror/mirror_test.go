@@ -317,13 +317,8 @@ func TestAnotherMirrorTakesOver(t *testing.T) {
 // leads, and nothing is written by both.
 func TestWhoLosesTheLockStopsWriting(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	a := w.remote("a", 1)
-	w.join(a)
-	first := w.mirror()
+	w, a, first := copying(t)
 	defer first.stop()
-	until(t, "the first to lead", first.Leads)
-	w.equal(a)
 	second := w.mirror()
 	defer second.stop()
 	c := w.etcd.Client(t)

@@ -12,14 +12,15 @@ const mib = 1 << 20
 
 // DefaultBudget is what a remote cluster without settings of its own may cost. A copy
 // lies in our own etcd, whose quota is 2 GiB if nobody has raised it, beside old
-// revisions and all other copies: bytes are fewer than those of an agent. A cluster
-// with 5,000 nodes and 250,000 addresses fits twice.
+// revisions and all other copies: bytes are fewer than those of an agent. The nodes and
+// addresses of a cluster with 5,000 and 250,000 of them fit four times, as with an
+// agent; what all clusters have together is bounded by [Room].
 func DefaultBudget() budget.Budget {
 	b := budget.Default()
 	b.Resources = maps.Clone(b.Resources)
 	for r, bytes := range map[wire.Resource]int64{
-		wire.Nodes: 32 * mib, wire.Services: 64 * mib, wire.EndpointSlices: 64 * mib,
-		wire.ServiceExports: 16 * mib, wire.Identities: 64 * mib, wire.IPs: 160 * mib,
+		wire.Nodes: 64 * mib, wire.Services: 64 * mib, wire.EndpointSlices: 64 * mib,
+		wire.ServiceExports: 16 * mib, wire.Identities: 64 * mib, wire.IPs: 320 * mib,
 	} {
 		share := b.Resources[r]
 		share.Bytes = bytes

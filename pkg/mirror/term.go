@@ -27,7 +27,7 @@ type term struct {
 	lock    *kvstore.Lock
 	outbox  *store.Outbox
 	room    room
-	configs *store.Sync // of the remotes' configurations, beside our own
+	configs *configs
 	mesh    *clustermesh.Mesh
 
 	bootstrap atomic.Int64 // how long it took until everything was copied, in nanoseconds; 0: it is not
@@ -37,15 +37,18 @@ func newTerm(m *Mirror, lock *kvstore.Lock) *term {
 	t := &term{Mirror: m, began: time.Now(), lock: lock}
 	t.outbox = store.NewOutbox(m.Writer, t.holding, m.Writing, m.Log)
 	t.room.gauge.Room = m.Room
-	t.configs = store.NewSync(store.SyncParams{
-		Prefix: wire.ClusterConfigPrefix + "/", Shared: true, Vital: true, // one small key for each remote
-		Outbox: t.outbox, Cluster: m.Params.Local.Name,
-		Reassert: reassert, Log: m.Log,
-	})
-	t.configs.Complete()
+	t.configs = &configs{
+		sync: store.NewSync(store.SyncParams{
+			Prefix: wire.ClusterConfigPrefix + "/", Shared: true, Vital: true, // one small key for each remote
+			Outbox: t.outbox, Cluster: m.Params.Local.Name,
+			Reassert: reassert, Log: m.Log,
+		}),
+		writer: m.Writer, lock: lock, own: m.Params.Local.Name, turn: make(chan struct{}, 1),
+	}
+	t.configs.sync.Complete()
 	t.mesh = clustermesh.New(clustermesh.Params{
 		Directory: m.Directory, Local: m.Params.Local, SyncTimeout: m.SyncTimeout, Equip: t.equip, Leftovers: t.leftovers,
-		Budgets: m.Budgets, Batches: m.Batches, KVStore: m.Remotes, CacheTTL: m.CacheTTL, Lists: m.Lists, Timings: m.Timings, Report: m.Report, Log: m.Log,
+		Granted: m.Granted, StateDir: m.StateDir, Budgets: m.Budgets, Batches: m.Batches, KVStore: m.Remotes, CacheTTL: m.CacheTTL, Lists: m.Lists, Timings: m.Timings, Report: m.Report, Log: m.Log,
 	})
 	return t
 }
@@ -57,7 +60,7 @@ func (t *term) run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return t.outbox.Run(ctx) })
 	g.Go(func() error { return t.watchRoom(ctx) })
-	g.Go(func() error { return t.configs.Run(ctx) })
+	g.Go(func() error { return t.configs.sync.Run(ctx) })
 	g.Go(func() error { return t.mesh.Run(ctx) })
 	g.Go(func() error { return t.awaitCopied(ctx) })
 	return g.Wait()
@@ -131,5 +134,5 @@ func (t *term) equip(p *remotecluster.Params) {
 	for _, f := range c.families {
 		p.Sources = append(p.Sources, f)
 	}
-	p.Adopted, p.Beside, p.Withdraw, p.Withhold = c.adopted, c.follow, c.withdraw, c.withhold
+	p.Adopted, p.Disowned, p.Beside, p.Withdraw, p.Withhold = c.adopted, c.disowned, c.follow, c.withdraw, c.withhold
 }

@@ -55,6 +55,18 @@ func (w *world) join(r *sim.Running) {
 	must(w.t, r.WriteClientFiles(w.dir))
 }
 
+// copying is a world in which a mirror has copied one cluster.
+func copying(t *testing.T, change ...func(*Params)) (*world, *sim.Running, *running) {
+	t.Helper()
+	w := newWorld(t)
+	a := w.remote("a", 1)
+	w.join(a)
+	m := w.mirror(change...)
+	until(t, "it to lead", m.Leads)
+	w.equal(a)
+	return w, a, m
+}
+
 // running is one mirror that runs.
 type running struct {
 	*Mirror
@@ -94,6 +106,26 @@ func (w *world) mirror(change ...func(*Params)) *running {
 	}
 	w.t.Cleanup(func() { cancel() })
 	return r
+}
+
+// state is how a cluster is.
+func (r *running) state(name string) remotecluster.Status {
+	for _, c := range r.Clusters() {
+		if c.Name == name {
+			return c
+		}
+	}
+	return remotecluster.Status{}
+}
+
+// config changes a remote's configuration to have this ID.
+func (w *world) config(r *sim.Running, id uint32) {
+	w.t.Helper()
+	key := wire.ClusterConfigKey(r.Cluster().Name)
+	cfg, err := wire.DecodeClusterConfig([]byte(r.Contents()[key]))
+	must(w.t, err)
+	cfg.ID = id
+	must(w.t, r.Put(w.t.Context(), key, cfg.Encode()))
 }
 
 func must(t testing.TB, err error) {

@@ -87,6 +87,11 @@ type Params struct {
 	// Adopted is told each configuration before anything is read as it says; an
 	// error ends the session. Nil is nobody.
 	Adopted func(ctx context.Context, cfg wire.ClusterConfig) error
+	// Disowned is called before the cluster's ID is given back, or that of an earlier
+	// process, while its file is there: it comes with another one, or may not be read.
+	// It is called again while that is so. What it does is done when it returns without
+	// an error, which is that of ctx otherwise. Nil is nothing.
+	Disowned func(ctx context.Context) error
 	// Beside runs beside the sessions, for as long as Run does; nil is nothing.
 	Beside func(ctx context.Context)
 	// Withdraw is what comes before the sources are drained; nil is nothing. It

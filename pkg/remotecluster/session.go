@@ -1,6 +1,7 @@
 package remotecluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,7 +104,10 @@ func (c *Cluster) discover(ctx context.Context, client Client, config *configWat
 // serve adopts one configuration and runs the sources until it changes (then
 // it returns nil) or the session ends.
 func (c *Cluster) serve(ctx context.Context, client Client, cfg wire.ClusterConfig, changed <-chan struct{}, pause backoff.BackOff) error {
-	if err := c.adopt(cfg); err != nil {
+	if err := c.adopt(ctx, cfg); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		c.track.refused(err)
 		client.BootstrapComplete() // nothing is listed, for who knows how long
 		return waitChange(ctx, changed, c.Timings.ConflictRetry)
@@ -151,7 +155,7 @@ var errReconfigured = errors.New("cluster configuration changed")
 // adopt validates a configuration and takes its ID. A cluster that comes with
 // another ID than before loses everything first: its entries carry the old one.
 // The own cluster has had its ID from the start.
-func (c *Cluster) adopt(cfg wire.ClusterConfig) error {
+func (c *Cluster) adopt(ctx context.Context, cfg wire.ClusterConfig) error {
 	if c.Origin == OriginLocal || c.IDs == nil {
 		return nil
 	}
@@ -160,21 +164,29 @@ func (c *Cluster) adopt(cfg wire.ClusterConfig) error {
 	}
 	if err := c.IDs.Admit(c.Name, cfg.ID); err != nil {
 		if no, is := errors.AsType[*Inadmissible](err); is && no.Withdraw {
-			c.drainSources()
-			c.IDs.Release(c.Name)
+			return cmp.Or(c.disown(ctx), err)
 		}
 		return err
 	}
 	if id := c.track.id(); id != 0 && id != cfg.ID {
-		c.drainSources()
-		// Nothing carries it any more. Keeping it until the new one is had, as
-		// Cilium does (wire.md §2.3), would let two clusters that swap their IDs
-		// block each other for ever.
-		c.IDs.Release(c.Name)
+		// Keeping it until the new one is had, as Cilium does (wire.md §2.3), would let
+		// two clusters that swap their IDs block each other for ever.
+		if err := c.disown(ctx); err != nil {
+			return err
+		}
 	}
-	if err := c.IDs.Reserve(c.Name, cfg.ID); err != nil {
-		return err
+	return c.IDs.Reserve(c.Name, cfg.ID)
+}
+
+// disown gives the ID back, when nothing carries it any more.
+func (c *Cluster) disown(ctx context.Context) error {
+	if c.Disowned != nil {
+		if err := c.Disowned(ctx); err != nil {
+			return err
+		}
 	}
+	c.drainSources()
+	c.IDs.Release(c.Name)
 	return nil
 }
 

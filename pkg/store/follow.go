@@ -137,7 +137,7 @@ func (f *follower) attempt(ctx context.Context, k keeper, s Session, pause backo
 		if k.lacks() {
 			again.after(lacksAgain)
 		}
-		batch, err := stream.Recv()
+		batch, err := s.recv(ctx, stream)
 		if err == nil {
 			pause.Reset()
 			err = f.take(ctx, k, s, batch)
@@ -274,6 +274,9 @@ func (f *follower) list(ctx context.Context, k keeper, s Session) error {
 	turn.wait()
 	at, err := s.Client.List(ctx, s.Prefix, func(p kvstore.Page) error {
 		spent.stop()
+		if err := s.waitRoom(ctx); err != nil {
+			return err
+		}
 		if err := turn.resume(ctx); err != nil {
 			return err
 		}
@@ -281,8 +284,8 @@ func (f *follower) list(ctx context.Context, k keeper, s Session) error {
 		k.page(p)
 		f.state.read(len(p.Items), p.Left)
 		spent.stop()
-		if limit := s.Limits.List; limit > 0 && spent.total > limit && p.Left > 0 {
-			return fmt.Errorf("%w: %d keys in %s, and %d are left", ErrListTooLong, f.state.readSoFar(), limit, p.Left)
+		if err := s.timely(spent.total, f.state.readSoFar(), p.Left); err != nil {
+			return err
 		}
 		if err := turn.yield(ctx); err != nil {
 			return err

@@ -31,21 +31,6 @@ type Kind[T any] struct {
 	Metrics *Metrics
 }
 
-// Session is what a Watch needs of one connection to one cluster.
-type Session struct {
-	Client kvstore.Client
-	// Prefix is where the keys are; it ends in "/", or is one whole key.
-	Prefix string
-	// Expect is what the entries must agree with.
-	Expect wire.Expect
-	// Limits is what the keys may cost.
-	Limits Limits
-	// Lists bounds how many lists run at once in this process, Batches how many
-	// batches of events are applied at once; each cluster, by Expect.Cluster, has its
-	// turn. nil is no bound.
-	Lists, Batches *Turns
-}
-
 // Watch feeds a Set from a kvstore, session after session.
 type Watch[T any] struct {
 	kind Kind[T]

@@ -17,17 +17,14 @@ type heap struct {
 	most   atomic.Uint64
 }
 
-// watchHeap measures until the end of the test. The collector is told of the bound as
-// GOMEMLIMIT would; not in short runs, where many tests share the heap, with the race
-// detector perhaps: they would do nothing but collect.
+// watchHeap measures until the end of the test, which shares the heap with no other
+// one. The collector is told of the bound as GOMEMLIMIT would.
 func watchHeap(tb testing.TB) *heap {
 	tb.Helper()
 	runtime.GC()
 	h := &heap{before: inUse()}
 	limit := debug.SetMemoryLimit(-1)
-	if !testing.Short() {
-		debug.SetMemoryLimit(int64(h.before) + heapBound*3/4)
-	}
+	debug.SetMemoryLimit(int64(h.before) + heapBound*3/4)
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -59,7 +56,7 @@ func (h *heap) check(tb testing.TB) {
 	tb.Helper()
 	grown := int64(h.most.Load()) - int64(h.before)
 	tb.Logf("the heap has grown by %d MiB at the most", grown>>20)
-	if grown > heapBound && !testing.Short() {
+	if grown > heapBound {
 		tb.Errorf("the heap has grown by %d MiB, at most %d are allowed", grown>>20, heapBound>>20)
 	}
 }

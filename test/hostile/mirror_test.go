@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -121,9 +119,7 @@ func (m *copies) join(name, endpoint string) {
 	m.mu.Lock()
 	m.owners = append(m.owners, name)
 	m.mu.Unlock()
-	file := filepath.Join(m.dir, name)
-	must(m.tb, os.WriteFile(file+".tmp", []byte("endpoints:\n- "+endpoint+"\n"), 0o600))
-	must(m.tb, os.Rename(file+".tmp", file))
+	putClientFile(m.tb, m.dir, name, endpoint)
 }
 
 // has is what the own etcd has of a cluster's resource, by name.
@@ -160,39 +156,18 @@ func (m *copies) copied(tb testing.TB, c *cluster) {
 	})
 }
 
-func (m *copies) status(name string) (remotecluster.Status, bool) {
-	for _, c := range m.mirror.Clusters() {
-		if c.Name == name {
-			return c, true
-		}
-	}
-	return remotecluster.Status{}, false
-}
+func (m *copies) status(name string) (remotecluster.Status, bool) { return statusOf(m.mirror, name) }
 
 func (m *copies) until(tb testing.TB, what string, ok func() bool) {
 	tb.Helper()
-	limit := time.NewTimer(*patience)
-	defer limit.Stop()
-	poll := time.NewTicker(20 * time.Millisecond)
-	defer poll.Stop()
-	for !ok() {
-		select {
-		case <-poll.C:
-		case <-limit.C:
-			text := ""
-			for _, c := range m.mirror.Clusters() {
-				text += fmt.Sprintf("%s: %s %s %q, last error %q\n", c.Name, c.State, c.Code, c.Message, c.LastError)
-			}
-			tb.Fatalf("waited in vain for %s\n%s", what, text)
-		}
-	}
+	until(tb, m.mirror, 20*time.Millisecond, what, ok)
 }
 
 // TestMirrorRules: whatever rule a remote breaks, nothing is ever written outside the
 // prefixes of the remotes, and the copy of the other one follows.
 func TestMirrorRules(t *testing.T) {
-	t.Parallel()
 	m := newCopies(t)
+	heap := watchHeap(t)
 	tried := append(rules(), endless(0), endless(600*time.Millisecond))
 	if testing.Short() {
 		tried = everyOther(tried, 8) // an agent meets more of them
@@ -222,6 +197,7 @@ func TestMirrorRules(t *testing.T) {
 		m.honest.show(n, 7)
 		m.copied(t, m.honest)
 	}
+	heap.check(t)
 }
 
 // everHad tells whether the core ever had a key.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"testing"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -66,25 +65,12 @@ func (m *copies) configured(name string, ev *clientv3.Event) string {
 	if c.ID == own().ID || c.ID == 0 || c.ID > own().MaxConnectedClusters {
 		return fmt.Sprintf("its ID is %d", c.ID)
 	}
-	return ""
-}
-
-// distinct waits until no two copies have one ID. While a cluster's ID changes, its
-// copy may have the one before for a moment, although another one has it by then.
-func (m *copies) distinct(tb testing.TB) {
-	tb.Helper()
-	m.until(tb, "IDs that one cluster has each", func() bool {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		owners := make(map[uint32]string)
-		for name, id := range m.configs {
-			if owners[id] != "" {
-				return false
-			}
-			owners[id] = name
+	for other, id := range m.configs {
+		if other != name && id == c.ID {
+			return fmt.Sprintf("it takes the ID %d of %s", id, other)
 		}
-		return true
-	})
+	}
+	return ""
 }
 
 // counted says what is too much of a resource.

@@ -95,7 +95,6 @@ func (m *copies) reaches(tb testing.TB, c *cluster, keys int, want []codes.Code)
 // its budget allows, and at no revision more. The own cluster writes on, and the copy
 // of the other one follows.
 func TestMirrorBudget(t *testing.T) {
-	t.Parallel()
 	const keys, value = 200, 4 << 10
 	m := newCopies(t, func(p *mirror.Params) {
 		b := mirror.DefaultBudget()
@@ -253,10 +252,15 @@ func TestMirrorConfigurations(t *testing.T) {
 	}
 	bad := []uint32{own().ID, m.honest.id, 0, 256, 4000, 1 << 31}
 	var all []*cluster
-	for _, id := range bad {
+	with := func(id uint32) *cluster {
+		t.Helper()
 		c, s := m.hostile(t)
 		claim(c, id)
 		m.join(c.name, s.endpoint())
+		return c
+	}
+	for _, id := range bad {
+		c := with(id)
 		settles(c, id)
 		all = append(all, c)
 	}
@@ -269,13 +273,20 @@ func TestMirrorConfigurations(t *testing.T) {
 		claim(c, bad[i])
 		settles(c, bad[i])
 	}
+	for i := range 3 { // an ID that its owner gives up for one that he cannot have goes to the next one
+		id := uint32(50 + i) //nolint:gosec // small
+		first := with(id)
+		m.copied(t, first)
+		claim(first, m.honest.id)
+		settles(first, m.honest.id)
+		m.copied(t, with(id))
+	}
 	for i, c := range all { // and none of them is remembered for it
 		claim(c, uint32(100+i)) //nolint:gosec // small
 	}
 	for _, c := range all {
 		m.copied(t, c)
 	}
-	m.distinct(t)
 	m.honest.show(0, 9)
 	m.copied(t, m.honest)
 }

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	steps = flag.Int("hostile.steps", 0, "steps of the mixture; 0: 10,000, or 200 with -short")
+	steps = flag.Int("hostile.steps", 0, "steps of the mixture; 0: 10,000, 2,000 with the race detector, or 200 with -short")
 	seed  = flag.Uint64("hostile.seed", 0, "seed of the mixture; 0: a random one, which is printed")
 )
 
@@ -27,12 +27,13 @@ const (
 // contents change, its history is compacted, its connections are cut, and it becomes
 // another one. In the end it is honest, and synced.
 func TestMixture(t *testing.T) {
-	t.Parallel()
 	n := *steps
 	switch {
 	case n > 0:
 	case testing.Short():
 		n = 200
+	case raced:
+		n = 2000
 	default:
 		n = 10_000
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"time"
 
@@ -138,7 +139,11 @@ func connRules() []*rule {
 				if _, err := c.Write([]byte{0}); err != nil {
 					return err
 				}
-				time.Sleep(time.Second)
+				// What the client says ends no second, the end of the connection does.
+				_ = c.SetReadDeadline(time.Now().Add(time.Second))
+				if _, err := io.Copy(io.Discard, c); !errors.Is(err, os.ErrDeadlineExceeded) {
+					return errors.Join(err, io.EOF)
+				}
 			}
 		}),
 		write("frames of a size that nobody allows", func(c net.Conn) error {

@@ -66,12 +66,11 @@ func everyOther(all []*rule, n int) (some []*rule) {
 // TestRules: a server that breaks one rule leads to the right code, is asked again
 // later, and nobody else notices. Several are in the mesh at once.
 func TestRules(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	heap := watchHeap(t)
 	tried := rules()
 	if testing.Short() {
-		tried = everyOther(tried, 5) // the mixture has all of them
+		tried = everyOther(tried, 7) // the mixture has all of them
 	}
 	inGroups(t, tried, func(t *testing.T, r *rule) {
 		c, s := w.hostileCluster(t)

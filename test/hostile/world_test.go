@@ -14,13 +14,18 @@ import (
 	"time"
 
 	"github.com/cilium/statedb"
+	"github.com/prometheus/client_golang/prometheus"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/internal/health"
+	"github.com/mesh-agent/mesh-agent/internal/logging"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
+	"github.com/mesh-agent/mesh-agent/pkg/findings"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
@@ -56,6 +61,7 @@ type world struct {
 	db      *statedb.DB
 	view    *clustermesh.View
 	mesh    *clustermesh.Mesh
+	sources api.Sources
 	honest  []*cluster
 	numbers int // of hostile clusters so far
 
@@ -108,7 +114,10 @@ func newMesh(tb testing.TB, change ...func(*clustermesh.Params)) *world {
 	must(tb, err)
 	ids, err := allocator.New(w.db)
 	must(tb, err)
-	w.view, err = clustermesh.NewView(own(), n, s, ids, ipcache.New())
+	ips := ipcache.New()
+	w.view, err = clustermesh.NewView(own(), n, s, ids, ips)
+	must(tb, err)
+	found, err := findings.New(w.db)
 	must(tb, err)
 	policy, err := disconnect.ParsePolicy(nil)
 	must(tb, err)
@@ -122,6 +131,11 @@ func newMesh(tb testing.TB, change ...func(*clustermesh.Params)) *world {
 		f(&p)
 	}
 	w.mesh = clustermesh.New(p)
+	w.sources = api.Sources{
+		DB: w.db, Mesh: w.mesh, Nodes: n.Table(), Exported: s.Exported(), Slices: s.Slices(), ServiceExports: s.ServiceExports(),
+		Services: s.Global(), Identities: ids.Table(), Conflicts: found.Conflicts(), Events: found.Events(), IPs: ips,
+		Health: health.New(), Gatherer: prometheus.NewRegistry(), LogLevel: new(logging.Level), Settings: api.Settings{},
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- w.mesh.Run(ctx) }()
@@ -168,9 +182,14 @@ func (w *world) hostileCluster(tb testing.TB) (*cluster, *server) {
 // join puts a client file into the mesh directory.
 func (w *world) join(c *cluster, endpoint string) {
 	w.tb.Helper()
-	file := filepath.Join(w.dir, c.name)
-	must(w.tb, os.WriteFile(file+".tmp", []byte("endpoints:\n- "+endpoint+"\n"), 0o600))
-	must(w.tb, os.Rename(file+".tmp", file))
+	putClientFile(w.tb, w.dir, c.name, endpoint)
+}
+
+func putClientFile(tb testing.TB, dir, name, endpoint string) {
+	tb.Helper()
+	file := filepath.Join(dir, name)
+	must(tb, os.WriteFile(file+".tmp", []byte("endpoints:\n- "+endpoint+"\n"), 0o600))
+	must(tb, os.Rename(file+".tmp", file))
 }
 
 // leave takes it out again.
@@ -179,8 +198,19 @@ func (w *world) leave(c *cluster) {
 	must(w.tb, os.Remove(filepath.Join(w.dir, c.name)))
 }
 
-func (w *world) status(name string) (remotecluster.Status, bool) {
-	for _, c := range w.mesh.Clusters() {
+func (w *world) status(name string) (remotecluster.Status, bool) { return statusOf(w.mesh, name) }
+
+// until waits for a condition.
+func (w *world) until(tb testing.TB, what string, ok func() bool) {
+	tb.Helper()
+	until(tb, w.mesh, 5*time.Millisecond, what, ok)
+}
+
+// clusters is who knows how the clusters are: a mesh or a mirror.
+type clusters interface{ Clusters() []remotecluster.Status }
+
+func statusOf(of clusters, name string) (remotecluster.Status, bool) {
+	for _, c := range of.Clusters() {
 		if c.Name == name {
 			return c, true
 		}
@@ -188,19 +218,19 @@ func (w *world) status(name string) (remotecluster.Status, bool) {
 	return remotecluster.Status{}, false
 }
 
-// until waits for a condition.
-func (w *world) until(tb testing.TB, what string, ok func() bool) {
+// until waits for a condition, which is looked at so often.
+func until(tb testing.TB, of clusters, often time.Duration, what string, ok func() bool) {
 	tb.Helper()
 	limit := time.NewTimer(*patience)
 	defer limit.Stop()
-	poll := time.NewTicker(5 * time.Millisecond)
+	poll := time.NewTicker(often)
 	defer poll.Stop()
 	for !ok() {
 		select {
 		case <-poll.C:
 		case <-limit.C:
 			text := ""
-			for _, c := range w.mesh.Clusters() {
+			for _, c := range of.Clusters() {
 				text += fmt.Sprintf("%s: %s %s %q, last error %q\n", c.Name, c.State, c.Code, c.Message, c.LastError)
 			}
 			tb.Fatalf("waited in vain for %s\n%s", what, text)

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/internal/sim"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// TestAMirrorKeepsToTheClaimPolicy as an agent does: a cluster with another ID than the
+// policy file gives it is not copied, until the file says otherwise. Which cluster had
+// which ID is remembered over a restart.
+func TestAMirrorKeepsToTheClaimPolicy(t *testing.T) {
+	t.Parallel()
+	etcd := etcdtest.Start(t)
+	mesh, state, policy := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "policy.yaml")
+	client := func(name, content string) { must(t, os.WriteFile(filepath.Join(mesh, name), []byte(content), 0o600)) }
+	of := func(name string) string {
+		t.Helper()
+		content, err := os.ReadFile(filepath.Join(simulateAll(t, []sim.Cluster{sim.Default(name, 3)}).Dir(), name))
+		must(t, err)
+		return string(content)
+	}
+	pin := func(content string) { must(t, os.WriteFile(policy, []byte(content), 0o600)) }
+	start := func() *process {
+		return startMode(t, modeMirror, nil, "--clustermesh-config", mesh, "--cluster-name", "own", "--cluster-id", "9",
+			"--kvstore-opt", "etcd.address="+etcd.Endpoint(), "--claim-policy-file", policy, "--state-dir", state)
+	}
+	shows := func(a *process, name string, want codes.Code) {
+		t.Helper()
+		a.until(name+" to show "+string(want), func() bool {
+			for _, c := range a.status().Clusters {
+				if c.Name == name {
+					return want == "" && c.Well() || want != "" && c.Code == string(want)
+				}
+			}
+			return false
+		})
+	}
+	copied := func(name string) bool {
+		resp, err := etcd.Client(t).Get(t.Context(), wire.ClusterConfigKey(name))
+		must(t, err)
+		return len(resp.Kvs) > 0
+	}
+
+	client("paris", of("paris"))
+	pin("clusters: {paris: {id: 7}}")
+	a := start()
+	shows(a, "paris", codes.ClusterIDNotPinned)
+	if copied("paris") {
+		t.Error("a configuration with another ID than the pinned one is copied")
+	}
+	pin("clusters: {paris: {id: 3}}")
+	shows(a, "paris", "")
+	a.stop()
+
+	pin("{}")
+	client("paris", "endpoints:\n- http://127.0.0.1:1\n") // it is away
+	client("evil", of("evil"))
+	b := start()
+	shows(b, "evil", codes.ClusterIDRemembered)
+	if copied("evil") {
+		t.Error("a cluster with the ID of one that is away is copied")
+	}
+}
