@@ -68,7 +68,7 @@ func TestAReconnectWritesNothing(t *testing.T) {
 	// A server that is back at once may find its connections still in use: the
 	// session must have ended for a new one to be seen.
 	must(t, c1.Kill())
-	w.until("c1 to be away", func() bool { st, _ := w.status("c1"); return !st.Connected })
+	w.until("the session to have ended", func() bool { st, _ := w.status("c1"); return !st.ConnectedSince.Equal(first.ConnectedSince) })
 	must(t, c1.Start(t.Context()))
 	resumed := synced(time.Now())
 	if resumed.EtcdClusterID != first.EtcdClusterID || !resumed.ConnectedSince.After(first.ConnectedSince) {
