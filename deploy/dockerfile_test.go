@@ -269,7 +269,7 @@ func TestTheImage(t *testing.T) {
 	t.Run("has the flags of the manifest", func(t *testing.T) {
 		t.Parallel()
 		help := output(t, im.program(), "run", "--help")
-		m.checkFlags(t, "run", help, "MESH_AGENT_SERVICE_CIDR mesh-agent/service-cidr?")
+		m.checkFlags(t, "run", help, "MESH_AGENT_SERVICE_CIDR mesh-agent/service-cidr?", "MESH_AGENT_POD_CIDR mesh-agent/pod-cidr?", "MESH_AGENT_CLUSTER_SIZE mesh-agent/cluster-size?")
 		readMember(t).checkMember(t, help)
 		for mode, d := range readDeployments(t) {
 			d.checkFlags(t, mode, output(t, im.program(), mode, "--help"))

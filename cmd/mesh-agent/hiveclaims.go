@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"strings"
 
 	"github.com/cilium/hive/cell"
 	"github.com/cilium/hive/job"
@@ -18,6 +19,26 @@ func newIPs(c Config) (*ipcache.Cache, error) {
 		return nil, err
 	}
 	return ipcache.NewWith(rules), nil
+}
+
+// warnOfUnknownNetworks says which networks nobody guards, because this agent is not
+// told them: where it reads its own nodes these announce the pod networks.
+func warnOfUnknownNetworks(c Config, log *slog.Logger) error {
+	opts, err := c.kvstoreOptions()
+	if err != nil {
+		return err
+	}
+	var missing []string
+	if c.Claims.PodCIDR == "" && !opts.HasLocal() && !c.Local.given() {
+		missing = append(missing, "--pod-cidr")
+	}
+	if c.Claims.ServiceCIDR == "" {
+		missing = append(missing, "--service-cidr")
+	}
+	if len(missing) > 0 {
+		log.Warn("Not all networks of the own cluster are known: remote clusters can have addresses in the others (docs/claims.md)", "missing", strings.Join(missing, ", "))
+	}
+	return nil
 }
 
 // followClaims puts the policy file in force, and then follows it.
