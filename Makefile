@@ -22,8 +22,8 @@ run-mesh: build ; @bin/mesh-sim members --program bin/mesh-agent
 build: ; CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.release=$(VERSION)" -o bin/ ./cmd/mesh-agent ./cmd/mesh-sim
 # What takes long (many seeds, many steps, whole meshes of processes) skips itself with -short.
 test: ; $(GO) test -race -short -timeout 14m $(PKGS)
-# The hostile remotes measure memory, so they run by themselves; their mixture once more without the race detector, with five times the steps.
-test-all: ; $(GO) test -race -timeout 30m $$($(GO) list $(PKGS) | grep -v /test/hostile) && $(GO) test -race -timeout 30m ./test/hostile && $(GO) test -run TestMixture -timeout 10m ./test/hostile
+# The hostile remotes measure memory, so they run by themselves; their mixture, and hoards that fill the memory, without the race detector.
+test-all: ; $(GO) test -race -timeout 30m $$($(GO) list $(PKGS) | grep -v /test/hostile) && $(GO) test -race -timeout 30m ./test/hostile && $(GO) test -run "TestMixture|TestFull" -timeout 20m ./test/hostile
 race: ; $(GO) test -race -count=3 -shuffle=on -timeout 40m $(PKGS)
 fuzz: ; @$(GO) list -f '{{range .TestGoFiles}}{{$$.Dir}}/{{.}} {{end}}' $(PKGS) | xargs grep -Eo '^func Fuzz\w+' | sed -E 's,/[^/]*:func , ,' | xargs -L 1 -P $$(getconf _NPROCESSORS_ONLN) sh -c 'cd "$$0" && $(GO) test -run "^$$" -fuzz "^$$1\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 100x -parallel 1 .'
 bench: ; $(GO) test -run '^$$' -bench . -benchmem -timeout 40m $(PKGS)
