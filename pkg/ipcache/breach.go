@@ -13,9 +13,11 @@ func (c *Cache) Breaches(addrs iter.Seq[netip.Addr], visit func(netip.Addr, Brea
 	defer c.mu.RUnlock()
 	t := &c.core.territory
 	for a := range addrs {
-		p := place{pack(a), hostBits}
-		b := t.inOwn(p)
-		if !b.broken() && maybeSpecial(p) {
+		var b Breach
+		switch p := (place{pack(a), hostBits}); {
+		case t.own.Size() > 0 && t.own.Contains(a.Unmap()):
+			b = t.inOwn(p)
+		case maybeSpecial(p):
 			b = special(p.prefix())
 		}
 		if b.broken() {
