@@ -29,7 +29,7 @@ func TestRun(t *testing.T) {
 func TestPlace(t *testing.T) {
 	t.Parallel()
 	panicking := func(text string) string {
-		p, _ := errors.AsType[*Panic](Run(func() error { strings.Repeat(text, -len(text)); return nil }))
+		p, _ := errors.AsType[*Panic](Run(func() error { _ = strings.Repeat(text, -len(text)); return nil }))
 		return p.Place
 	}
 	indexing := func(i int) string {
