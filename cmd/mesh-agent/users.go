@@ -20,7 +20,7 @@ func (c *cli) usersCommand() *cobra.Command {
 	k := &kvChoice{settings: newSettings()}
 	cmd := group("users", "Show and make the users of the own cluster's etcd", c.usersShowCommand(k), c.usersEnsureCommand(k))
 	cmd.Long = "Show and make the users of the own cluster's etcd, their roles, and what each role may read and write. A user has no\n" +
-		"password: he is who the common name of his client certificate says.\n\n" +
+		"password: etcd takes the user from the common name of the client certificate.\n\n" +
 		"Exit code 0: it is done. 1: etcd did not do it. 2: wrong usage, or etcd does not answer."
 	k.settings.register(cmd.PersistentFlags(), "cluster-name", "kvstore-opt", "kvstore-users-file")
 	return cmd

@@ -7,7 +7,15 @@ package guard
 
 import (
 	"fmt"
+	"runtime"
 	"runtime/debug"
+	"strings"
+)
+
+// Functions of this module, and of this package.
+const (
+	ours  = "github.com/mesh-agent/mesh-agent/"
+	guard = ours + "internal/guard."
 )
 
 // maxStack bounds the stack that is kept of a panic.
@@ -17,6 +25,7 @@ const maxStack = 16 << 10
 type Panic struct {
 	Value any    // what the code panicked with
 	Stack string // of the goroutine that panicked
+	Place string // "file:line": the innermost of ours, or of any where none is; the same for each panic there
 }
 
 // Error says what the panic was, without the stack.
@@ -29,7 +38,7 @@ func Run(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			stack := debug.Stack()
-			err = &Panic{Value: v, Stack: string(stack[:min(len(stack), maxStack)])}
+			err = &Panic{Value: v, Stack: string(stack[:min(len(stack), maxStack)]), Place: place()}
 		}
 	}()
 	return f()
@@ -38,4 +47,25 @@ func Run(f func() error) (err error) {
 // Func returns a function that calls f as [Run] does, for an errgroup.
 func Func(f func() error) func() error {
 	return func() error { return Run(f) }
+}
+
+// place finds where the goroutine has panicked that recovers now. An inlined function
+// has several names, so the file says where it is.
+func place() string {
+	pcs := make([]uintptr, 64)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs)])
+	first := ""
+	for {
+		f, more := frames.Next()
+		switch at := fmt.Sprintf("%s:%d", f.File, f.Line); {
+		case strings.HasPrefix(f.Function, guard+"Run"), strings.HasPrefix(f.Function, guard+"place"), strings.HasPrefix(f.Function, "runtime."):
+		case strings.HasPrefix(f.Function, ours):
+			return at
+		case first == "":
+			first = at
+		}
+		if !more {
+			return first
+		}
+	}
 }

@@ -24,3 +24,22 @@ func TestRun(t *testing.T) {
 		t.Errorf("a text of %d bytes", len(err.Error()))
 	}
 }
+
+// TestPlace: it is that of our code, whatever the text is and whoever panicked for it.
+func TestPlace(t *testing.T) {
+	t.Parallel()
+	panicking := func(text string) string {
+		p, _ := errors.AsType[*Panic](Run(func() error { _ = strings.Repeat(text, -len(text)); return nil }))
+		return p.Place
+	}
+	indexing := func(i int) string {
+		p, _ := errors.AsType[*Panic](Run(func() error { _ = []int{}[i]; return nil }))
+		return p.Place
+	}
+	if a, b := indexing(1), indexing(2); a != b || !strings.Contains(a, "guard_test.go:") {
+		t.Errorf("%q, %q", a, b)
+	}
+	if a, b := panicking("x"), panicking("xx"); a != b || a == indexing(1) || !strings.Contains(a, "guard_test.go:") {
+		t.Errorf("%q, %q", a, b)
+	}
+}

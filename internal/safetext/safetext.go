@@ -1,7 +1,7 @@
-// Package safetext writes JSON and YAML that does to nobody's terminal what texts
-// in it ask for. Names and messages come from other clusters: control characters
-// (C0, DEL, C1), those that turn the direction of text, line separators and what is
-// no character are escaped in strings, so that readers get them back as they were.
+// Package safetext writes JSON and YAML that is safe to show in a terminal. Names and
+// messages come from other clusters: control characters (C0, DEL, C1), those that turn
+// the direction of text, line separators and what is no character are escaped in
+// strings, so that readers get them back as they were.
 //
 // It has no state; everything may be called by any goroutine.
 package safetext

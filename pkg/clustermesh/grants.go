@@ -42,7 +42,7 @@ func granted[T any](v *View, decode func(wire.Expect) store.Decode[T], check fun
 
 func grantNode(g *claims.Grant, n *nodes.Node) error {
 	for _, c := range n.Claims() {
-		if err := errors.Join(g.Address(c.Prefix), g.Host(c.HostIP)); err != nil {
+		if err := first(g.Address(c.Prefix), g.Host(c.HostIP)); err != nil {
 			return err
 		}
 	}

@@ -182,6 +182,7 @@ func (v *View) ApplyNodes() func([]store.Change[nodes.Node]) {
 			ops = appendNode(ops, ch, claimant)
 		}
 		v.IPs.Apply(ops)
+		v.judgeBackends()
 	}
 }
 

@@ -1,6 +1,7 @@
 package clustermesh
 
 import (
+	"sync"
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
@@ -32,6 +33,9 @@ type View struct {
 
 	layout wire.Layout
 	slices *wire.SliceDecoder // of all clusters, so that its memory is bounded
+
+	judging sync.Mutex
+	judged  uint64 // revision of the own networks by which all backends were judged; guarded by judging
 }
 
 // NewView returns a view with these tables, for the own cluster's layout.
@@ -40,5 +44,9 @@ func NewView(local wire.ClusterInfo, n *nodes.Nodes, s *services.Services, i *al
 	if err != nil {
 		return nil, err
 	}
-	return &View{Nodes: n, Services: s, Identities: i, IPs: ips, NodeDelay: NodeDelay, layout: layout, slices: wire.NewSliceDecoder()}, nil
+	s.JudgeBackends(backendJudge{ips})
+	return &View{
+		Nodes: n, Services: s, Identities: i, IPs: ips, NodeDelay: NodeDelay, layout: layout, slices: wire.NewSliceDecoder(),
+		judged: ips.OwnRevision(),
+	}, nil
 }

@@ -6,6 +6,8 @@ const (
 	SpecialUseClaimed       Code = "MESH-3111"
 	ForeignNetworkClaimed   Code = "MESH-3112"
 	ReservedIdentityClaimed Code = "MESH-3113"
+	OwnNetworkBackends      Code = "MESH-3114"
+	SpecialUseBackends      Code = "MESH-3115"
 )
 
 // The same, of one claim.
@@ -56,6 +58,9 @@ const (
 	enforceIt    = " --claim-policy=enforce keeps such claims from counting; a policy file (docs/claims.md) says what the cluster may claim."
 )
 
+// lookAtBackends is what to do about backends that no remote can have.
+const lookAtBackends = "Look at what writes the services of that cluster: who may write in its etcd. 'mesh-agent describe service NAMESPACE/NAME' shows which backends are used. --claim-policy=enforce keeps such backends from being used; 'networks' in a policy file (docs/claims.md) has entries with backends outside of them refused."
+
 func claimConflicts() []Entry {
 	return []Entry{
 		{
@@ -77,6 +82,16 @@ func claimConflicts() []Entry {
 			Code: ReservedIdentityClaimed, Severity: Error, Title: "a remote cluster publishes addresses with privileged identities",
 			Cause:  "Endpoints of a remote have a reserved identity such as kube-apiserver or world, or remote-node where no node of the cluster has the address. Policies that name these identities hold for whoever has the address.",
 			Remedy: lookAtWriter + enforceIt,
+		},
+		{
+			Code: OwnNetworkBackends, Severity: Error, Title: "service backends of a remote cluster are inside the own networks",
+			Cause:  "The cluster shares services with backends inside a pod network of the own nodes, or a network that --pod-cidr or --service-cidr names. Clients of these services reach pods of the own cluster.",
+			Remedy: lookAtBackends,
+		},
+		{
+			Code: SpecialUseBackends, Severity: Error, Title: "service backends of a remote cluster are on addresses for special use",
+			Cause:  "The cluster shares services with loopback, link-local (such as 169.254.169.254, where clouds serve metadata), multicast or other backends that no pod and no node can have.",
+			Remedy: lookAtBackends,
 		},
 	}
 }

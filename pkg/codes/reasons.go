@@ -28,6 +28,7 @@ const (
 	PartEmpty       Code = "MESH-2208"
 	PartDemoted     Code = "MESH-2209"
 	PartKept        Code = "MESH-2210"
+	PartBarred      Code = "MESH-2260"
 )
 
 // Whose an address is, and what became of a claim.
@@ -176,6 +177,11 @@ func serviceReasons() []Entry {
 		{
 			Code: PartKept, Severity: Warning, Title: "the cluster's backends are used although it is in doubt",
 			Cause: "The disconnect policy is against the cluster, and no other one has a usable backend: the last ones of a service are never taken away.", Remedy: lookAtCluster,
+		},
+		{
+			Code: PartBarred, Severity: Error, Title: "backends of the cluster are not used: no remote can have their addresses",
+			Cause:  "They are inside the own networks or on addresses for special use, and --claim-policy=enforce is set. The cluster's other backends are used as usual.",
+			Remedy: lookAtBackends,
 		},
 		{
 			Code: PartEmpty, Severity: Warning, Title: "the cluster shares the service without backends",

@@ -243,6 +243,18 @@ func situations() []situation {
 			codes.ReservedIdentityClaimed, "the reserved identity kube-apiserver", "does not vouch",
 		},
 		{
+			"backends in the own networks",
+			[]fact{serving(2, "own", "10.2.0.1", "10.203.0.1"), ownNetwork{"10.203.0.0/24"}},
+			[]string{"claim/c2/backends-own-network c2"},
+			codes.OwnNetworkBackends, "1 backends in 1 services of c2 are inside the own networks, such as 10.203.0.1 of ns/own: inside 10.203.0.0/24, a pod network of the own cluster", "never a remote's",
+		},
+		{
+			"backends for special use",
+			[]fact{serving(2, "special", "10.2.0.1", "127.0.0.1", "169.254.169.254")},
+			[]string{"claim/c2/backends-special-use c2"},
+			codes.SpecialUseBackends, "2 backends in 1 services of c2 are on addresses for special use, such as 127.0.0.1 of ns/special: in 127.0.0.0/8", "special use",
+		},
+		{
 			"identities out of range",
 			[]fact{refused(2, 3)},
 			[]string{"identity/c2 c2"},
@@ -396,7 +408,7 @@ func TestTheOrderMakesNoDifference(t *testing.T) {
 	if found < 1000 {
 		t.Errorf("only %d conflicts: the test shows little", found)
 	}
-	if n := len(w.watch.twins.hashes) + len(w.watch.twins.several) + len(w.watch.twins.cluster) + len(w.watch.twins.subject) + len(w.watch.networks.stakes) + len(w.watch.affinities.said) + len(w.watch.affinities.tally) + len(w.watch.affinities.touched) + w.watch.networks.pods.Size() + w.watch.networks.machines.Size(); n > 0 {
+	if n := len(w.watch.twins.hashes) + len(w.watch.twins.several) + len(w.watch.twins.cluster) + len(w.watch.twins.subject) + len(w.watch.networks.stakes) + len(w.watch.affinities.said) + len(w.watch.affinities.tally) + len(w.watch.affinities.touched) + len(w.watch.backends.of) + w.watch.networks.pods.Size() + w.watch.networks.machines.Size(); n > 0 {
 		t.Errorf("%d things are remembered of what is gone", n)
 	}
 }
@@ -424,7 +436,7 @@ func TestEveryConflictIsReached(t *testing.T) {
 	const want = `
 # HELP mesh_agent_conflicts What clusters disagree on at present.
 # TYPE mesh_agent_conflicts gauge
-mesh_agent_conflicts{kind="claim"} 4
+mesh_agent_conflicts{kind="claim"} 6
 mesh_agent_conflicts{kind="cluster-id"} 1
 mesh_agent_conflicts{kind="cluster-name"} 0
 mesh_agent_conflicts{kind="identity"} 2

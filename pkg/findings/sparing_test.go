@@ -101,3 +101,68 @@ func TestAnIDThatFlapsIsToldSparingly(t *testing.T) {
 		t.Errorf("%d events", n)
 	}
 }
+
+// TestSessionsThatFlapAreToldSparingly: a server that works until the cluster is synced
+// and then breaks a rule, 1,500 times. What others did is kept, and so is what the
+// cluster itself does beside, and the end is told.
+func TestSessionsThatFlapAreToldSparingly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	other := remotecluster.Status{Name: "c3", ID: 3, State: remotecluster.Ready, Connected: true, ConnectedSince: epoch}
+	c := remotecluster.Status{Name: "c2", ID: 2}
+	step := func(state remotecluster.State, connected bool) {
+		c.State, c.Connected = state, connected
+		if connected {
+			c.ConnectedSince = w.now
+		} else {
+			c.Failures++
+			c.LastError = fmt.Sprintf("error %c", 'a'+rune(c.Failures%26))
+		}
+		w.mesh.set(c, other)
+		w.look()
+	}
+	step(remotecluster.Connecting, false)
+	for i := range flaps {
+		if i == flaps/2 {
+			w.claims(claim("10.0.0.1/32", 2), claim("10.0.0.1/32", 3))
+		}
+		step(remotecluster.Syncing, true)
+		step(remotecluster.Ready, true)
+		step(remotecluster.Degraded, false)
+	}
+	minutes := int(w.now.Sub(epoch)/time.Minute) + 1
+	n, last := w.told(0, "c2")
+	if most := sparingBurst + minutes + 2; n < sparingBurst || n > most { // added, and the conflict
+		t.Errorf("%d events of %d sessions within %d minutes, want %d at the most", n, flaps, minutes, most)
+	}
+	if last.Evidence["untold"] == "" {
+		t.Errorf("the last event does not say what was left out: %+v", last)
+	}
+	kinds := make(map[string]int)
+	for e := range w.found.Events().All(w.db.ReadTxn()) {
+		if e.Involves("c3") {
+			kinds[e.Kind]++
+		}
+	}
+	if kinds["cluster-added"] != 1 || kinds["cluster-connected"] != 1 || kinds["cluster-ready"] != 1 || kinds["conflict"] != 1 {
+		t.Errorf("of the other cluster there are left %v", kinds)
+	}
+
+	step(remotecluster.Syncing, true)
+	step(remotecluster.Ready, true)
+	c.ConnectedSince = c.ConnectedSince.Add(time.Second) // a reconnect between two looks
+	w.mesh.set(c, other)
+	for range 10 {
+		w.now = w.now.Add(time.Minute)
+		w.watch.Look(w.now)
+	}
+	var state *Event // the last one
+	for e := range w.found.Events().All(w.db.ReadTxn()) {
+		if e.Involves("c2") && e.state() {
+			state = e
+		}
+	}
+	if state.Kind != "cluster-ready" {
+		t.Errorf("it is ready, and what was told last is %+v", state)
+	}
+}

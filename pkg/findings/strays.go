@@ -3,7 +3,6 @@ package findings
 import (
 	"fmt"
 
-	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 )
 
@@ -33,10 +32,9 @@ func (d *strays) look(v *verdicts) {
 // strayConflict is the conflict that the claims of a cluster make which break a
 // rule. Its words have the number only roughly: it may change with every batch.
 func strayConflict(t ipcache.Tally) *Conflict {
-	code, topic, what := strayCode(t.Rule)
-	name := t.Cluster.Name
+	rule, name := t.Rule.Info(), t.Cluster.Name
 	c := &Conflict{
-		Kind: KindClaim, Code: code, Subject: name + "/" + topic, Clusters: []string{name}, Rule: ruleText(t.Rule),
+		Kind: KindClaim, Code: rule.Conflict, Subject: name + "/" + rule.Topic, Clusters: []string{name}, Rule: rule.Text,
 	}
 	b := t.Example.Breach
 	if t.Rule == ipcache.RuleForeignNetwork {
@@ -49,36 +47,8 @@ func strayConflict(t ipcache.Tally) *Conflict {
 	if t.Barred {
 		effect = "they do not count"
 	}
-	c.Message = fmt.Sprintf("%s claims of %s %s, such as %s: %s; %s", roughly(t.Claims), name, what, t.Example.Entry.Prefix(), b, effect)
+	c.Message = fmt.Sprintf("%s claims of %s %s, such as %s: %s; %s", roughly(t.Claims), name, rule.Are, t.Example.Entry.Prefix(), b, effect)
 	return c
-}
-
-// strayCode is the code of a rule, with its name within a subject, and what claims
-// do that break it.
-func strayCode(r ipcache.Rule) (code codes.Code, topic, what string) {
-	switch r {
-	case ipcache.RuleOwnNetwork:
-		return codes.OwnNetworkClaimed, "own-network", "are inside the own networks"
-	case ipcache.RuleSpecialUse:
-		return codes.SpecialUseClaimed, "special-use", "are on addresses for special use"
-	case ipcache.RuleForeignNetwork:
-		return codes.ForeignNetworkClaimed, "foreign-network", "are inside pod networks of other clusters"
-	default:
-		return codes.ReservedIdentityClaimed, "reserved-identity", "have privileged identities"
-	}
-}
-
-func ruleText(r ipcache.Rule) string {
-	switch r {
-	case ipcache.RuleOwnNetwork:
-		return "the own networks are never a remote's"
-	case ipcache.RuleSpecialUse:
-		return "nobody has addresses for special use"
-	case ipcache.RuleForeignNetwork:
-		return "an address in a pod network is of a cluster whose nodes announce it"
-	default:
-		return "a remote does not vouch for privileged identities"
-	}
 }
 
 // roughly is a number with its first digit only, so that it seldom changes.

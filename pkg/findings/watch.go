@@ -66,6 +66,7 @@ type Watch struct {
 	// The detectors, each fed from one source.
 	claims     *claims
 	strays     *strays
+	backends   *backends
 	networks   *networks
 	twins      *twins
 	ports      *ports
@@ -91,7 +92,7 @@ type Watch struct {
 func NewWatch(f *Findings, s Sources) (*Watch, error) {
 	w := &Watch{
 		findings: f, Sources: s,
-		claims: newClaims(s.IPs), strays: newStrays(s.IPs), networks: newNetworks(), ports: newPorts(), names: newClusterNames(), states: newBook(), more: newBook(),
+		claims: newClaims(s.IPs), strays: newStrays(s.IPs), backends: newBackends(), networks: newNetworks(), ports: newPorts(), names: newClusterNames(), states: newBook(), more: newBook(),
 	}
 	w.twins, w.affinities = newTwins(w.identity), newAffinities(w.exportsOf)
 	var errs [4]error
@@ -166,7 +167,11 @@ func (w *Watch) Look(now time.Time) {
 	w.networks.look(&v)
 	w.identities.Drain(w.twins.set)
 	w.twins.look(&v)
-	w.services.Drain(func(g *services.Global, deleted bool) { w.ports.set(g, deleted, &v) })
+	w.services.Drain(func(g *services.Global, deleted bool) {
+		w.ports.set(g, deleted, &v)
+		w.backends.set(g, deleted)
+	})
+	w.backends.look(&v)
 	w.ports.book.judgeMore(func(key string) { w.judgePorts(key, &v) })
 	w.exports.Drain(w.affinities.set)
 	w.affinities.look(&v)
@@ -247,7 +252,7 @@ func (w *Watch) tell(now time.Time, v verdicts, happened []Event) {
 
 // tellMore tells how many conflicts are not listed.
 func (w *Watch) tellMore(v *verdicts) {
-	books := []*book{w.claims.book, w.strays.book, w.networks.book, w.twins.book, w.ports.book, w.affinities.book, w.states}
+	books := []*book{w.claims.book, w.strays.book, w.backends.book, w.networks.book, w.twins.book, w.ports.book, w.affinities.book, w.states}
 	dirty := false
 	for _, b := range books {
 		dirty, b.dirty = dirty || b.dirty, false

@@ -33,6 +33,8 @@ type territory struct {
 	enforce   bool
 	own       bart.Table[owned]
 	announced bart.Table[[]holder] // by remote clusters; lists are replaced, never changed
+
+	ownRevision uint64 // grows with every change of which networks are in own
 }
 
 // owned is a network of the own cluster.
@@ -231,6 +233,7 @@ func (t *territory) occupy(o Own) (changed bool) {
 	is, known := t.own.Get(o.Prefix)
 	if !known {
 		is.what = o.What
+		t.ownRevision++
 	}
 	is.n++
 	t.own.Insert(o.Prefix, is)
@@ -247,6 +250,7 @@ func (t *territory) leaves(e *Entry) (changed bool) {
 			return false
 		}
 		t.own.Delete(p)
+		t.ownRevision++
 		return true
 	}
 	holders, _ := t.announced.Get(p)

@@ -13,8 +13,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// User is a user of etcd. He has no password: he is who the common name of his
-// client certificate says.
+// User is a user of etcd. It has no password: etcd takes the user from the common name
+// of the client certificate.
 type User struct {
 	Name string `json:"name"`
 	Role string `json:"role"`

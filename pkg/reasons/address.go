@@ -23,7 +23,7 @@ func Address(v *View, addr netip.Addr, found ipcache.Found) Explanation {
 		step.Code, step.Text = claimStep(chain, first, i)
 		for _, s := range strays {
 			if s.Entry == e {
-				step.Code = strayCode(s.Breach.Rule)
+				step.Code = s.Breach.Rule.Info().Claim
 				step.Text += fmt.Sprintf("; but %s: with --claim-policy=enforce it does not count", s.Breach)
 			}
 		}

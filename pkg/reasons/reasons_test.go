@@ -2,6 +2,7 @@ package reasons
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"net/netip"
 	"slices"
@@ -115,6 +116,19 @@ func (w *world) exports(cluster string, change func(*services.Service)) {
 	w.knows(cluster, wire.Services, "default/web", "")
 }
 
+// loopback is a judge that bars 127.0.0.1.
+type loopback struct{}
+
+func (loopback) Enforces() bool { return true }
+
+func (loopback) Breaches(addrs iter.Seq[netip.Addr], visit func(netip.Addr, uint8, fmt.Stringer)) {
+	for a := range addrs {
+		if a.IsLoopback() {
+			visit(a, 1, time.Second)
+		}
+	}
+}
+
 func same(*services.Service) {}
 
 func alone(s *services.Service)  { s.Shared, s.IncludeExternal = false, false }
@@ -213,6 +227,18 @@ func situations() []situation {
 			w.exports("c2", same)
 			w.services.SetStanding("c2", services.Withdrawn)
 		}, web, codes.BackendsWithheldBy, "global: shared by c2; the backends of c2 are not used as usual", have{"c2": codes.PartKept}},
+
+		{"backends that no remote can have", func(w *world) {
+			w.services.JudgeBackends(loopback{})
+			w.exports("c1", same)
+			w.exports("c2", func(s *services.Service) { s.Backends[0].IP = netip.MustParseAddr("127.0.0.1") })
+			w.exports("c3", same)
+		}, web, codes.ServiceGlobal, "global: shared by c1, c2 and c3; 2 backends are in use", have{"c1": codes.PartUsed, "c2": codes.PartBarred, "c3": codes.PartUsed}},
+		{"no backends but those that no remote can have", func(w *world) {
+			w.services.JudgeBackends(loopback{})
+			w.exports("c1", empty)
+			w.exports("c2", func(s *services.Service) { s.Backends[0].IP = netip.MustParseAddr("127.0.0.1") })
+		}, web, codes.NoBackends, "global, and without backends that may be used: those of c2 are on addresses that no remote can have", have{"c1": codes.PartEmpty, "c2": codes.PartBarred}},
 
 		{"a claim inside the own networks", func(w *world) {
 			w.ips = ipcache.NewWith(ipcache.Rules{Own: []ipcache.Own{{Prefix: netip.MustParsePrefix("10.0.0.0/8"), What: "pod network"}}})

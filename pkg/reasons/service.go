@@ -124,6 +124,8 @@ func (s *serviceChain) partCode(part *services.Service) codes.Code {
 		return codes.PartNotShared
 	case !s.global.InUse(part):
 		return codes.PartWithheld
+	case part.Barred() > 0:
+		return codes.PartBarred
 	case len(part.Backends) == 0:
 		return codes.PartEmpty
 	}
@@ -166,6 +168,8 @@ func (s *serviceChain) verdict() Verdict {
 		return verdictf(codes.OwnNotGlobal, "not global: the service of the own cluster %s is not annotated as global", own.Cluster)
 	case own != nil && len(sharing) == 0:
 		return s.alone(own)
+	case s.global.NumBackends() == 0 && len(s.by[codes.PartBarred]) > 0 && len(s.doubted()) == 0:
+		return verdictf(codes.NoBackends, "global, and without backends that may be used: those of %s are on addresses that no remote can have", list(s.by[codes.PartBarred]))
 	case s.global.NumBackends() == 0 && len(s.doubted()) == 0:
 		return verdictf(codes.NoBackends, "global, and without backends: nobody who shares it has any")
 	}

@@ -15,7 +15,7 @@ func (v *View) barred(strays []ipcache.Stray) []Step {
 	for _, s := range strays {
 		if s.Barred {
 			step := v.claim(s.Entry)
-			step.Code, step.Text = strayCode(s.Breach.Rule), "does not count: "+s.Breach.String()
+			step.Code, step.Text = s.Breach.Rule.Info().Claim, "does not count: "+s.Breach.String()
 			steps = append(steps, step)
 		}
 	}
@@ -35,19 +35,6 @@ func untold(all []ipcache.Untold) []Step {
 		steps = append(steps, step)
 	}
 	return steps
-}
-
-func strayCode(r ipcache.Rule) codes.Code {
-	switch r {
-	case ipcache.RuleOwnNetwork:
-		return codes.ClaimInOwnNetwork
-	case ipcache.RuleSpecialUse:
-		return codes.ClaimSpecialUse
-	case ipcache.RuleForeignNetwork:
-		return codes.ClaimInForeignNetwork
-	default:
-		return codes.ClaimReservedIdentity
-	}
 }
 
 // refusals are the steps about keys for the address itself whose values are

@@ -51,6 +51,7 @@ type Client interface {
 // Timings are the waits of a controller. Tests shorten them.
 type Timings struct {
 	RetryMin, RetryMax time.Duration // pause between attempts, grown exponentially, with jitter; Params.Stretch lengthens it
+	SteadyAfter        time.Duration // how long a session lasts after its sync until the pauses begin with RetryMin again
 	ConfigDeadline     time.Duration // how long a session waits for the cluster configuration
 	CanaryDeadline     time.Duration // how long a session waits for a canary
 	ConflictRetry      time.Duration // pause before a refused configuration is tried again unchanged
@@ -63,6 +64,7 @@ func DefaultTimings() Timings {
 	return Timings{
 		RetryMin:       500 * time.Millisecond,
 		RetryMax:       5 * time.Second, // with jitter 7.5: who comes back is synced within 10
+		SteadyAfter:    time.Minute,
 		ConfigDeadline: 3 * time.Minute,
 		CanaryDeadline: 5 * time.Minute,
 		ConflictRetry:  5 * time.Second,

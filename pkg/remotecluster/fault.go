@@ -4,6 +4,8 @@ import (
 	"errors"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/mesh-agent/mesh-agent/internal/guard"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -37,7 +39,7 @@ func (f fault) reason() reason {
 	return because(code, "the session ended at %s: %v", at(f.at), f.err)
 }
 
-// report logs a panic, with its stack when it is another one than before, and tells
+// report logs a panic with its stack, once for each place in the code, and tells
 // whether the error is one.
 func (c *Cluster) report(err error) bool {
 	p, panicked := errors.AsType[*guard.Panic](err)
@@ -56,13 +58,41 @@ func (c *Cluster) contained(f func()) func() error {
 	}
 }
 
-// panicked counts a panic, and tells whether it is another one than the last.
+// maxPlaces bounds the places in the code that are remembered. Of panics at others one
+// is logged in each otherPlaces.
+const (
+	maxPlaces   = 32
+	otherPlaces = time.Minute
+)
+
+// places are where in the code panics were, whatever their texts: these may have
+// numbers that differ each time.
+type places struct {
+	known  map[string]struct{}
+	others rate.Sometimes
+}
+
+func newPlaces() places {
+	return places{known: make(map[string]struct{}), others: rate.Sometimes{Interval: otherPlaces}}
+}
+
+// tells whether a panic at a place is to be logged.
+func (s *places) tells(place string) (yes bool) {
+	if _, known := s.known[place]; known {
+		return false
+	}
+	if len(s.known) < maxPlaces {
+		s.known[place] = struct{}{}
+		return true
+	}
+	s.others.Do(func() { yes = true })
+	return yes
+}
+
+// panicked counts a panic, and tells whether it is to be logged.
 func (t *tracker) panicked(p *guard.Panic) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.panics++
-	text := p.Error()
-	another := text != t.lastPanic
-	t.lastPanic = text
-	return another
+	return t.places.tells(p.Place)
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
@@ -33,16 +35,18 @@ func (l *logged) count(part string) int {
 	return strings.Count(l.text.String(), part)
 }
 
-// TestAPanicEndsWithItsCluster: it is said, counted, logged once, and when what
-// brought it out is gone everything is there.
+// TestAPanicEndsWithItsCluster: it is said, counted, logged once although its
+// text differs each time, and when what brought it out is gone everything is there.
 func TestAPanicEndsWithItsCluster(t *testing.T) {
 	t.Parallel()
 	log := new(logged)
 	b := newBench(t, func(p *Params) { p.Log = slog.New(slog.NewTextHandler(log, nil)) })
+	number := 0 // the source of the nodes changes it
 	b.before = func(_ wire.Resource, changes []store.Change[string]) {
 		for _, ch := range changes {
 			if ch.New != nil && strings.HasPrefix(*ch.New, "mine") {
-				panic("a mistake in the code")
+				number++
+				panic(fmt.Sprintf("a mistake in the code, number %d", number))
 			}
 		}
 	}
@@ -61,6 +65,28 @@ func TestAPanicEndsWithItsCluster(t *testing.T) {
 	b.put(wire.Nodes, false, "n2", "well")
 	b.holds(map[string]string{"nodes/n1": "x of 2", "nodes/n2": "well of 2", "ips/10.0.0.1": "y of 2"})
 	b.eventually("everything is followed", func(st Status) bool { return st.Ready })
+}
+
+// TestFewPanicsAreLogged: of more places than are remembered one in a minute.
+func TestFewPanicsAreLogged(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, logged := newPlaces(), 0
+		for round := range 10 {
+			for i := range 10 * maxPlaces {
+				if s.tells(fmt.Sprint("function:", i)) {
+					logged++
+				}
+			}
+			if want := maxPlaces + round + 1; logged != want {
+				t.Errorf("%d are logged after %d minutes, want %d", logged, round, want)
+			}
+			<-time.After(otherPlaces)
+		}
+		if len(s.known) > maxPlaces {
+			t.Errorf("%d places are remembered", len(s.known))
+		}
+	})
 }
 
 // TestAPanicWhileRemovingIsRepeated: the entries go in the end.

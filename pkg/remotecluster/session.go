@@ -294,9 +294,14 @@ func (c *Cluster) awaitSync(ctx context.Context, client Client, caps wire.Capabi
 		}
 	}
 	client.BootstrapComplete()
-	pause.Reset()
 	c.takeBack()
 	c.Changed()
+	// A server may work until everything is copied and then end the session, each time:
+	// only one that lasts ends the growth of the pauses.
+	if err := waiting.Sleep(ctx, c.Timings.SteadyAfter); err != nil {
+		return err
+	}
+	pause.Reset()
 	return nil
 }
 

@@ -60,12 +60,12 @@ type tracker struct {
 	probeError   error  // of the last probe; nil when it succeeded
 	fault        fault  // the last one
 	panics       int    // how many there were
-	lastPanic    string // the text of the last one
+	places       places // where they were
 	lost         error  // why the connection was lost last; nil when it was not, or by ourselves
 }
 
 func newTracker(changed func()) tracker {
-	return tracker{changed: changed, late: make(map[wire.Resource]bool), moved: make(chan struct{})}
+	return tracker{changed: changed, late: make(map[wire.Resource]bool), moved: make(chan struct{}), places: newPlaces()}
 }
 
 // done ends a change.

@@ -8,25 +8,65 @@ import (
 // maxUnion bounds the ports of an address that is listed with different ones.
 const maxUnion = 128
 
-// fold makes one backend of those with one address. It works in place, and takes
-// memory for ports alone: lists of ports that differ become one, which addresses
-// share as far as a pool goes.
+// fold makes one of those with one address, by merge. It works in place.
 //
-// A pod's address may still be listed for the pod that had it before, so entries
-// that are usable stand alone beside those that are not. Of what only one can say
-// the first one says it.
-func fold(sorted []Backend) []Backend {
+// A pod's address may still be listed for the pod that had it before, so what is
+// usable stands alone beside what is not. Of what only one can say the first one says
+// it, and what holds against all holds against the result; that is up to merge.
+func fold[T any](sorted []T, sameAddress func(a, b *T) bool, usable func(T) bool, merge func([]T) T) []T {
 	out := sorted[:0]
-	var u union
 	for len(sorted) > 0 {
 		n := 1
-		for n < len(sorted) && sorted[n].IP == sorted[0].IP {
+		for n < len(sorted) && sameAddress(&sorted[n], &sorted[0]) {
 			n++
 		}
-		out = append(out, u.fold(sorted[:n]))
+		same := sorted[:n]
 		sorted = sorted[n:]
+		if n == 1 {
+			out = append(out, same[0])
+			continue
+		}
+		out = append(out, merge(alone(same, usable)))
 	}
 	return out
+}
+
+// alone are those of one address that count: the usable ones, or all.
+func alone[T any](same []T, usable func(T) bool) []T {
+	if !slices.ContainsFunc(same, usable) {
+		return same
+	}
+	return slices.DeleteFunc(same, func(one T) bool { return !usable(one) })
+}
+
+// foldBackends makes one backend of those with one address. It takes memory for ports
+// alone: lists of ports that differ become one, which addresses share as far as a pool
+// goes.
+func foldBackends(sorted []Backend) []Backend {
+	var u union
+	return fold(sorted,
+		func(a, b *Backend) bool { return a.IP == b.IP },
+		Backend.Usable,
+		u.merge,
+	)
+}
+
+// foldEndpoints makes one endpoint of those with one address.
+func foldEndpoints(sorted []endpoint) []endpoint {
+	return fold(sorted,
+		func(a, b *endpoint) bool { return a.ip == b.ip },
+		func(e endpoint) bool { return e.conditions.Usable() },
+		mergeEndpoints,
+	)
+}
+
+func mergeEndpoints(same []endpoint) endpoint {
+	e := same[0]
+	for _, o := range same[1:] {
+		e.node, e.zone, e.hostname = cmp.Or(e.node, o.node), cmp.Or(e.zone, o.zone), cmp.Or(e.hostname, o.hostname)
+		e.conditions = e.conditions.and(o.conditions)
+	}
+	return e
 }
 
 // union makes one list of several lists of ports.
@@ -36,11 +76,7 @@ type union struct {
 	clean int
 }
 
-// fold makes one backend of those with one address.
-func (u *union) fold(same []Backend) Backend {
-	if len(same) > 1 && slices.ContainsFunc(same, Backend.Usable) {
-		same = slices.DeleteFunc(same, func(b Backend) bool { return !b.Usable() })
-	}
+func (u *union) merge(same []Backend) Backend {
 	b := same[0]
 	for _, o := range same[1:] {
 		b.Hostname = cmp.Or(b.Hostname, o.Hostname)

@@ -51,7 +51,7 @@ func backends(w *wire.Service) []Backend {
 			Zone:     seen.zone(w.Zones[text].Zone),
 		})
 	}
-	return slices.Clip(fold(byAddress(out)))
+	return slices.Clip(foldBackends(byAddress(out)))
 }
 
 // byAddress sorts in place; those of one address keep their order.

@@ -104,5 +104,5 @@ func gather(of []*Slice) []Backend {
 	for _, s := range of {
 		out = slices.AppendSeq(out, s.Endpoints())
 	}
-	return fold(byAddress(out))
+	return foldBackends(byAddress(out))
 }

@@ -11,6 +11,13 @@ func (g *Global) Reason(part *Service) string {
 	if !part.Offers() {
 		return text
 	}
+	for _, stray := range part.Strays() {
+		but := "no remote can have"
+		if stray.Barred {
+			but = "not used"
+		}
+		text += fmt.Sprintf("; %s: %s, such as %s: %s", but, backendCount(stray.Backends), stray.Example, stray.Why)
+	}
 	s := g.Selection()
 	if by := standing(part, s.Reach); by != "" {
 		text += "; " + by

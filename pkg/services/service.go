@@ -24,11 +24,12 @@
 // that changed, and writes nothing for what it already has. Clusters have a
 // [Standing]: their backends may be demoted or withdrawn ([Services.SetStanding]),
 // where others have usable ones, or withheld ([Services.Withhold]), which asks for
-// nobody's. These are filters on merging and leave the tables of services and
-// slices alone.
+// nobody's. Backends of remote clusters may break a rule ([Services.JudgeBackends]):
+// they are counted, and left out of the parts where that is enforced. These are
+// filters on merging and leave the tables of services and slices alone.
 //
-// Concurrency: Apply, ApplySlices, ApplyExports, SetStanding and Withhold may be
-// called by several goroutines, transactions queue. Readers take snapshots of the
+// Concurrency: Apply, ApplySlices, ApplyExports, SetStanding, Withhold and JudgeAgain
+// may be called by several goroutines, transactions queue. Readers take snapshots of the
 // tables and never wait. Nothing here can fail: what is not acceptable was refused
 // when it was decoded.
 package services
@@ -56,6 +57,7 @@ type Service struct {
 	Backends        []Backend // sorted by address, one for each
 	Labels          map[string]string
 	Affinity        wire.Affinity // of a local service; it is never on the wire
+	strays          *[]Stray      // of a part; nil for none, as nearly always
 }
 
 // Backend is one endpoint. As an entry of the older form lists it, it is ready
@@ -110,7 +112,7 @@ func (s *Service) Equal(o *Service) bool {
 			s.Sliced == o.Sliced && s.Standing == o.Standing &&
 			s.Namespace == o.Namespace && s.Name == o.Name && s.Affinity == o.Affinity &&
 			slices.EqualFunc(s.Backends, o.Backends, Backend.Equal) &&
-			maps.Equal(s.Labels, o.Labels)
+			maps.Equal(s.Labels, o.Labels) && slices.Equal(s.Strays(), o.Strays())
 }
 
 // Equal tells whether both say the same.

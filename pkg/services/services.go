@@ -19,6 +19,7 @@ type Services struct {
 	global   statedb.RWTable[*Global]
 	withheld map[string]struct{} // clusters; the write transaction guards it
 	standing map[string]Standing // of clusters, by the policy, without those of full standing; guarded likewise
+	judge    Judge               // of the backends of remote clusters; nil for none
 }
 
 // New registers the tables. It fails when the database has one of the names.
@@ -259,5 +260,9 @@ func (s *Services) part(txn statedb.WriteTxn, cluster string, of service) *Servi
 	if _, withheld := s.withheld[cluster]; withheld {
 		standing = Withheld
 	}
-	return part(entry, statedb.Collect(s.slices.List(txn, SlicesByService(cluster, of.namespace, of.name))), standing)
+	p := part(entry, statedb.Collect(s.slices.List(txn, SlicesByService(cluster, of.namespace, of.name))), standing)
+	if p == nil {
+		return nil
+	}
+	return s.judged(p)
 }

@@ -1,7 +1,6 @@
 package services
 
 import (
-	"cmp"
 	"iter"
 	"math"
 	"net/netip"
@@ -97,7 +96,7 @@ func endpoints(from []wire.Endpoint) []endpoint {
 	slices.SortStableFunc(out, func(a, b endpoint) int { return a.addr().Compare(b.addr()) })
 	for i := 1; i < len(out); i++ {
 		if out[i].ip == out[i-1].ip {
-			return folded(out)
+			return foldEndpoints(out)
 		}
 	}
 	return out
@@ -119,32 +118,6 @@ func appendEndpoint(to []endpoint, w *wire.Endpoint) []endpoint {
 	}
 	return to
 }
-
-// folded makes one endpoint of those with one address, as fold does. It works in
-// place.
-func folded(sorted []endpoint) []endpoint {
-	out := sorted[:0]
-	for len(sorted) > 0 {
-		n := 1
-		for n < len(sorted) && sorted[n].ip == sorted[0].ip {
-			n++
-		}
-		same := sorted[:n]
-		sorted = sorted[n:]
-		if slices.ContainsFunc(same, endpoint.usable) {
-			same = slices.DeleteFunc(same, func(e endpoint) bool { return !e.usable() })
-		}
-		e := same[0]
-		for _, o := range same[1:] {
-			e.node, e.zone, e.hostname = cmp.Or(e.node, o.node), cmp.Or(e.zone, o.zone), cmp.Or(e.hostname, o.hostname)
-			e.conditions = e.conditions.and(o.conditions)
-		}
-		out = append(out, e)
-	}
-	return out
-}
-
-func (e endpoint) usable() bool { return e.conditions.Usable() }
 
 // addr is the address; an IPv4-mapped one is IPv4.
 func (e *endpoint) addr() netip.Addr { return netip.AddrFrom16(e.ip).Unmap() }

@@ -17,8 +17,8 @@ type Rate struct {
 	BytesAtOnce  int64
 }
 
-// Allowance keeps the writes of one owner within a rate, so that his churn leaves the
-// kvstore's limit of operations, and the space of its history, to others. A nil one
+// Allowance keeps the writes of one owner within a rate, so that the owner's
+// changes do not use up the kvstore's limit of operations, and the space of its history. A nil one
 // bounds nothing. It may be used by several Syncs of one outbox.
 type Allowance struct {
 	writes, bytes *rate.Limiter

@@ -140,8 +140,8 @@ func (s *Set[T]) release(r *record[*T]) {
 	r.cost = 0
 }
 
-// Refused keys are remembered, so that an equal value is not decoded again and a
-// deletion can be told, up to a bound: they are worth nothing.
+// Refused keys are remembered up to a bound, so that an equal value is not decoded
+// again and a deletion can be told. The others are counted.
 const (
 	minRefused     = 1024
 	refusedPerKeys = 32 // one for so many keys that there may be

@@ -1,0 +1,50 @@
+package ipcache
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// TestBreaches asks for addresses in the own networks, which come and go, and for
+// special use.
+func TestBreaches(t *testing.T) {
+	t.Parallel()
+	c := NewWith(Rules{Own: []Own{{netip.MustParsePrefix("10.96.0.0/12"), "service network"}}, Enforce: true})
+	addrs := []netip.Addr{
+		netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.99.0.1"), netip.MustParseAddr("169.254.169.254"),
+		netip.MustParseAddr("10.200.0.1"), netip.MustParseAddr("fd00::1"), netip.MustParseAddr("::1"),
+	}
+	breaches := func() (out []string) {
+		c.Breaches(slices.Values(addrs), func(a netip.Addr, b Breach) { out = append(out, fmt.Sprint(a, " ", b)) })
+		return out
+	}
+	const service, metadata, loopback = "10.99.0.1 inside 10.96.0.0/12, a service network of the own cluster, which no remote can have",
+		"169.254.169.254 in 169.254.0.0/16: link-local (RFC 3927)", "::1 in ::1/128: loopback (RFC 4291)"
+	if got, want := breaches(), []string{service, metadata, loopback}; !slices.Equal(got, want) {
+		t.Errorf("%q\nwant %q", got, want)
+	}
+	own := func(name string) *Entry {
+		return NewEntry(Spec{
+			Prefix: netip.MustParsePrefix("10.200.0.0/24"), Cluster: &Cluster{"own", 1}, Kind: KindPodCIDR, Source: wire.SourceKVStore, Name: name,
+		})
+	}
+	before := c.OwnRevision()
+	c.Apply([]Op{{New: own("n1")}})
+	const pod = "10.200.0.1 inside 10.200.0.0/24, a pod network of the own cluster, which no remote can have"
+	if got, want := breaches(), []string{service, metadata, pod, loopback}; !slices.Equal(got, want) || c.OwnRevision() == before {
+		t.Errorf("%q\nwant %q", got, want)
+	}
+	before = c.OwnRevision()
+	c.Apply([]Op{{New: own("n2")}, {Old: own("n1")}})
+	if c.OwnRevision() != before {
+		t.Error("the own networks are as before")
+	}
+	c.Apply([]Op{{Old: own("n2")}})
+	if got, want := breaches(), []string{service, metadata, loopback}; !slices.Equal(got, want) || c.OwnRevision() == before {
+		t.Errorf("%q\nwant %q", got, want)
+	}
+}
