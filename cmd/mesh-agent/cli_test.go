@@ -140,7 +140,7 @@ func TestExitCodes(t *testing.T) {
 		{a, "get nodes --frobnicate", 2, "", "unknown flag: --frobnicate"},
 
 		{a, "lookup 10.2.1.10", 0, "pod default/web-0 in cluster c2", ""},
-		{a, "lookup 10.9.9.9", 1, "Nobody claims 10.9.9.9.", ""},
+		{a, "lookup 10.9.9.9", 1, "Nobody is known to claim 10.9.9.9.", ""},
 		{a, "lookup 10.9.9.9 -o json", 1, `"match": null`, ""},
 		{a, "lookup nonsense", 2, "", "want an IPv4 or IPv6 address"},
 		{a, "lookup", 2, "", "want one ADDRESS"},

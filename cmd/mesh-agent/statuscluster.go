@@ -144,6 +144,9 @@ func resourceTable(now time.Time) printer.Table[row] {
 			if r.fresh.AsOf == nil {
 				return "never"
 			}
+			if r.wrong > 0 {
+				return fmt.Sprintf("%s, but for %d refused", moment(r.fresh.AsOf, now), r.wrong)
+			}
 			return moment(r.fresh.AsOf, now)
 		}},
 	}
