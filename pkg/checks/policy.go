@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -26,8 +25,12 @@ func (r *Report) Policy(ctx context.Context, file string, o troubleshoot.Options
 	defer r.count()
 	policy, err := claims.Load(file)
 	if err != nil {
-		for _, line := range strings.Split(err.Error(), "\n") {
-			r.Findings = append(r.Findings, codes.PolicyFileUnusable.Found(line, ""))
+		mistakes := []error{err}
+		if several, is := err.(interface{ Unwrap() []error }); is {
+			mistakes = several.Unwrap()
+		}
+		for _, mistake := range mistakes {
+			r.Findings = append(r.Findings, codes.PolicyFileUnusable.Found(printer.Clean(mistake.Error()), ""))
 		}
 		return
 	}

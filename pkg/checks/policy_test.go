@@ -58,6 +58,15 @@ func checkPolicy(t *testing.T, all *gathered) {
 	}
 	const fits = "default: deny\nclusters: {paris: {id: 3, networks: [10.0.0.0/8]}, tokyo: {}, lima: {}, gone: {}}"
 	expect("a file with mistakes", check(false, "default: no\nclusters: {}", budget.Defaults()), "want allow or deny [MESH-6320]")
+	expect("one with two mistakes", check(false, "default: deny\nclusters:\n  paris: {id: three, networks: [10.0.0.1/8]}", budget.Defaults()),
+		`line 3: clusters.paris.id: "three" is no cluster ID`, "line 3: clusters.paris.networks: ")
+	expect("no YAML", check(false, "clusters: [\n  x\n  y: {", budget.Defaults()), "it is no YAML: line ")
+	expect("an empty one", check(false, "", budget.Defaults()), "it says nothing")
+	missing := w.report(time.Now())
+	missing.Policy(t.Context(), filepath.Join(t.TempDir(), "claims.yaml"), patient(), budget.Defaults())
+	if len(missing.Findings) != 1 || !strings.Contains(missing.Findings[0].String(), "claims.yaml is missing: there is no such file [MESH-6320]") {
+		t.Errorf("a missing file: %v", missing.Findings)
+	}
 	expect("one that fits, nobody is asked", check(false, fits, budget.Defaults()))
 	expect("one that fits", check(true, fits, budget.Defaults()), "gone: it is not known")
 	expect("one that does not", check(true, "default: deny\nclusters: {paris: {networks: [10.3.0.0/16]}, tokyo: {id: 7}, gone: {}, lyon: {}}", budget.Defaults()),

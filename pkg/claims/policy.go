@@ -1,17 +1,13 @@
 package claims
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
-	"os"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
-
-	"sigs.k8s.io/yaml"
 
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -30,108 +26,11 @@ type Grant struct {
 	namespaces *[]string
 	services   *[]string
 	identities *[]span
-	text       string // the whole, to compare
+	text       string // the whole as it was read, to compare
 }
 
 // span is a range of identities, both ends included.
 type span struct{ first, last uint32 }
-
-// File is the form of a policy file.
-type File struct {
-	// Default is what becomes of clusters without an entry: allow or deny.
-	Default string `json:"default,omitempty"`
-	// Clusters has the entries by the clusters' names.
-	Clusters map[string]FileGrant `json:"clusters"`
-}
-
-// FileGrant is the entry of a cluster. What is left out is not restricted; an empty
-// list grants nothing.
-type FileGrant struct {
-	ID         uint32    `json:"id,omitempty"`         // its cluster ID
-	Networks   *[]string `json:"networks,omitempty"`   // of its nodes, pods and backends
-	Namespaces *[]string `json:"namespaces,omitempty"` // names, with * and ? as in file names
-	Services   *[]string `json:"services,omitempty"`   // NAMESPACE/NAME, with * and ?
-	Identities *[]string `json:"identities,omitempty"` // numbers and ranges such as 131072-135000
-}
-
-// maxFile bounds a policy file.
-const maxFile = 4 << 20
-
-// Load reads a policy file. The error names every mistake.
-func Load(file string) (*Policy, error) {
-	info, err := os.Stat(file)
-	switch {
-	case err != nil:
-		return nil, err
-	case info.Size() > maxFile:
-		return nil, fmt.Errorf("%s has %d bytes: a policy file has %d at the most", file, info.Size(), maxFile)
-	}
-	content, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	p, err := Parse(content)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return p, nil
-}
-
-// Parse reads the contents of a policy file. The error names every mistake.
-func Parse(content []byte) (*Policy, error) {
-	var f File
-	if err := yaml.UnmarshalStrict(content, &f); err != nil {
-		return nil, err
-	}
-	p := &Policy{deny: f.Default == "deny", grants: make(map[string]*Grant)}
-	var errs []error
-	if f.Default != "" && f.Default != "allow" && f.Default != "deny" {
-		errs = append(errs, fmt.Errorf("default: %q: want allow or deny", f.Default))
-	}
-	ids := make(map[uint32]string)
-	for _, name := range slices.Sorted(maps.Keys(f.Clusters)) {
-		entry := f.Clusters[name]
-		note := func(field string, err error) {
-			if err != nil {
-				errs = append(errs, fmt.Errorf("clusters.%s%s: %w", name, field, err))
-			}
-		}
-		note("", wire.ValidateClusterName(name))
-		if other, taken := ids[entry.ID]; taken && entry.ID != 0 {
-			note(".id", fmt.Errorf("%d is also that of %s", entry.ID, other))
-		}
-		ids[entry.ID] = name
-		p.grants[name] = entry.grant(note)
-	}
-	return p, errors.Join(errs...)
-}
-
-func (f FileGrant) grant(note func(field string, err error)) *Grant {
-	text, err := yaml.Marshal(f)
-	note("", err)
-	return &Grant{
-		id:         f.ID,
-		networks:   each(f.Networks, parseNetwork, ".networks", note),
-		namespaces: each(f.Namespaces, parsePattern, ".namespaces", note),
-		services:   each(f.Services, parseService, ".services", note),
-		identities: each(f.Identities, parseSpan, ".identities", note),
-		text:       string(text),
-	}
-}
-
-// each reads every text of a list; nil stays nil.
-func each[T any](texts *[]string, parse func(string) (T, error), field string, note func(field string, err error)) *[]T {
-	if texts == nil {
-		return nil
-	}
-	all := make([]T, 0, len(*texts))
-	for _, text := range *texts {
-		one, err := parse(text)
-		note(field, err)
-		all = append(all, one)
-	}
-	return &all
-}
 
 func parseNetwork(text string) (netip.Prefix, error) {
 	p, err := netip.ParsePrefix(text)
