@@ -32,6 +32,9 @@ type statusView struct {
 	now  time.Time
 	all  bool // a line for each cluster, also on a terminal
 	wide bool // everything about each
+
+	conflicts []api.Conflict // the first ones
+	exit      []string       // why the exit code is 1; none where it is not, or is nobody's concern
 }
 
 // writeStatus prints the whole status for a person: a summary, the clusters
@@ -40,8 +43,10 @@ func writeStatus(w io.Writer, style printer.Style, v statusView) error {
 	v.all, v.wide = v.all || style.Wide || style.Width == 0, style.Wide
 	p := printer.NewPage(w, style)
 	v.writeSummary(p)
+	v.writeConflicts(p)
 	v.writeClusters(p)
 	v.writeDoubts(p)
+	writeExit(p, v.exit)
 	return p.Flush()
 }
 
