@@ -56,6 +56,9 @@ func pageCluster(p *printer.Page, c *api.Cluster, now time.Time) {
 	if len(c.Refusals) > 0 {
 		p.Blank()
 		p.Text("Refused: %s", refusedText(c.Refusals))
+		for _, remedy := range refusalRemedies([]api.Cluster{*c}) {
+			p.Advice("%s", remedy)
+		}
 	}
 }
 

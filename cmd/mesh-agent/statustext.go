@@ -258,36 +258,6 @@ func (v *statusView) writeStories(p *printer.Page, clusters []api.Cluster, story
 	}
 }
 
-// writeRejected tells of entries that were refused: the cluster may be ready
-// all the same.
-func (v *statusView) writeRejected(p *printer.Page, clusters []api.Cluster) {
-	var refusing []api.Cluster
-	for _, c := range clusters {
-		if len(c.Refusals) > 0 {
-			refusing = append(refusing, c)
-		}
-	}
-	if len(refusing) == 0 {
-		return
-	}
-	p.Section("Entries that were refused (%s)", count(len(refusing), "cluster"))
-	v.writeStories(p, refusing, func(c *api.Cluster) string { return refusedText(c.Refusals) })
-	p.Advice("What was known of them before stays. Whatever writes them in that cluster has to correct them; the agent's log names more of them.")
-	p.End()
-}
-
-// refusedText names one entry of each resource.
-func refusedText(refusals []api.Refusal) string {
-	parts := make([]string, len(refusals))
-	for i, r := range refusals {
-		parts[i] = fmt.Sprintf("%s: %d", r.Resource, r.Count)
-		if r.Key != "" {
-			parts[i] += fmt.Sprintf(", such as %s: %s", r.Key, r.Message)
-		}
-	}
-	return strings.Join(parts, "; ")
-}
-
 // story is what is wrong with a cluster, on one line.
 func story(c *api.Cluster, now time.Time) string {
 	text := coded(c.Code, cmp.Or(c.Message, freshnessText(*c)))
