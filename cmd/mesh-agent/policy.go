@@ -16,6 +16,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 func (c *cli) policyCommand() *cobra.Command {
@@ -208,15 +209,12 @@ func (s *seen) export(x api.ServiceExport) {
 func (s *seen) identity(i api.Identity) {
 	if c := s.of[i.Cluster]; c != nil {
 		for key, value := range i.Labels {
-			if key[strings.Index(key, ":")+1:] == podNamespace { // with or without a source
+			if key[strings.Index(key, ":")+1:] == wire.LabelNamespace { // with or without a source
 				c.Namespaces = append(c.Namespaces, value)
 			}
 		}
 	}
 }
-
-// podNamespace is the label that names the namespace of an identity's pods.
-const podNamespace = "io.kubernetes.pod.namespace"
 
 // addresses takes in all claims on addresses. The list has those that count; of a
 // prefix with several the others are asked for.

@@ -159,7 +159,7 @@ func (r *reader) cluster(name string, at, value *yaml.Node) {
 		case "id":
 			g.id = r.pin(within, name, value)
 		case "networks":
-			g.networks = list(r, within, value, parseNetwork)
+			g.networks = list(r, within, value, ParseNetwork)
 		case "namespaces":
 			g.namespaces = list(r, within, value, parsePattern)
 		case "services":

@@ -32,7 +32,8 @@ type Grant struct {
 // span is a range of identities, both ends included.
 type span struct{ first, last uint32 }
 
-func parseNetwork(text string) (netip.Prefix, error) {
+// ParseNetwork reads a network, without host bits.
+func ParseNetwork(text string) (netip.Prefix, error) {
 	p, err := netip.ParsePrefix(text)
 	if err != nil || p != p.Masked() {
 		return p, fmt.Errorf("%q is no network: want one such as 10.0.0.0/16, without host bits", text)
@@ -75,6 +76,44 @@ func (p *Policy) Of(cluster string) (*Grant, bool) {
 	}
 	g := p.grants[cluster]
 	return g, g != nil || !p.deny
+}
+
+// Refusal is why a cluster is not admitted with an ID.
+type Refusal struct {
+	Unlisted bool   // it has no entry, and the default is deny
+	Pin      uint32 // the ID that the file gives it, which is another; 0: it is not that
+	Owner    string // the other cluster that the file gives its ID to; empty: it is not that
+	ID       uint32 // the one that it came with
+}
+
+// Error says why.
+func (r *Refusal) Error() string {
+	switch {
+	case r.Unlisted:
+		return "the claim policy file has no entry for this cluster, and its default is deny"
+	case r.Pin != 0:
+		return fmt.Sprintf("it says that it has the cluster ID %d, and the claim policy file gives it %d", r.ID, r.Pin)
+	default:
+		return fmt.Sprintf("it says that it has the cluster ID %d, which the claim policy file gives to %s", r.ID, r.Owner)
+	}
+}
+
+// Admit tells why the file does not admit a cluster with an ID; nil when it does. With
+// the ID 0, which is not known yet, pins are not asked.
+func (p *Policy) Admit(cluster string, id uint32) *Refusal {
+	if _, admitted := p.Of(cluster); !admitted {
+		return &Refusal{Unlisted: true, ID: id}
+	}
+	if id == 0 {
+		return nil
+	}
+	if pin := p.Pin(cluster); pin != 0 && pin != id {
+		return &Refusal{Pin: pin, ID: id}
+	}
+	if owner := p.Pinned(id); owner != "" && owner != cluster {
+		return &Refusal{Owner: owner, ID: id}
+	}
+	return nil
 }
 
 // Pin returns the cluster ID that the file gives to a cluster; 0 for none.
