@@ -151,6 +151,8 @@ func TestExitCodes(t *testing.T) {
 		{a, "version", 0, "mesh-agent ", ""},
 		{a, "version -o json", 0, `"version": `, ""},
 		{a, "version --notices", 0, "Apache License", ""},
+		{a, "version --notices -o json", 2, "", "--notices is a text: -o does not go with it"},
+		{empty, "status --fail-on=conflicts,none", 2, "", "none goes with nothing else"},
 		{a, "version -o yaml", 0, "version: ", ""},
 		{a, "version x", 2, "", "unexpected argument"},
 		{a, "stauts", 2, "", `unknown command "stauts"; did you mean status?`},

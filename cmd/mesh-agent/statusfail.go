@@ -34,14 +34,19 @@ func (failures) Type() string { return "list" }
 // Set implements pflag.Value.
 func (f *failures) Set(text string) error {
 	var all failures
+	none := false
 	for one := range strings.SplitSeq(text, ",") {
 		switch one = strings.TrimSpace(one); {
 		case one == failOnNone:
+			none = true
 		case slices.Contains(allFailures(), one):
 			all = append(all, one)
 		default:
 			return usagef("%q: want some of %s, separated by commas, or %s", one, allFailures(), failOnNone)
 		}
+	}
+	if none && len(all) > 0 {
+		return usagef("%q: %s goes with nothing else", text, failOnNone)
 	}
 	*f = all
 	return nil
