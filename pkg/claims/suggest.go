@@ -41,8 +41,8 @@ type Claim struct {
 // would reach into what it has.
 func Suggest(all []Seen, own Seen) []byte {
 	var b bytes.Buffer
-	b.WriteString(`# Suggested from what the clusters claim now. REVIEW IT: what a cluster should not have is granted
-# here too, when it claims it now. 'mesh-agent config check --connect --claim-policy-file' tells what
+	b.WriteString(`# Suggested from what the clusters claim now. REVIEW IT: what breaks no rule is granted, also where a
+# cluster should not have it. 'mesh-agent config check --connect --claim-policy-file' tells what
 # it would refuse. docs/claims.md says what each line means.
 default: allow  # a cluster without an entry may claim everything; deny: it is not read at all
 clusters:`)
