@@ -1,7 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
@@ -10,6 +17,16 @@ import (
 
 // remoteBudget is the flag whose options are what remote clusters may cost.
 const remoteBudget = "remote-budget"
+
+// warnOfBudgets logs which clusters have a budget of their own and no client file:
+// their names may be misspelled.
+func warnOfBudgets(b budget.Budgets, directory string, log *slog.Logger) {
+	for _, name := range slices.Sorted(maps.Keys(b.Clusters)) {
+		if _, err := os.Stat(filepath.Join(directory, name)); errors.Is(err, fs.ErrNotExist) {
+			log.Warn("--remote-budget names a cluster that has no client file; is its name right?", "cluster", name, "directory", directory)
+		}
+	}
+}
 
 // budgetHelp names the options with some of their defaults.
 func budgetHelp() string {

@@ -89,11 +89,12 @@ func (c *cli) configCheck(cmd *cobra.Command, args []string, k configCheck) erro
 			return cmd.Context().Err()
 		}
 	}
+	budgets, err := budget.Parse(settled.RemoteBudget)
+	if err != nil {
+		return usagef("--%s: %w", remoteBudget, err)
+	}
+	report.Budgets(budgets)
 	if file := settled.Claims.ClaimPolicyFile; file != "" {
-		budgets, err := budget.Parse(settled.RemoteBudget)
-		if err != nil {
-			return usagef("--%s: %w", remoteBudget, err)
-		}
 		o := c.troubleshooting
 		o.Own = settled.local()
 		if report.Policy(cmd.Context(), file, o, budgets); cmd.Context().Err() != nil {

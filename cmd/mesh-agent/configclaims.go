@@ -3,7 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net/netip"
+	"os"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -43,8 +43,23 @@ func (c ClaimsConfig) validate(note func(flag string, err error)) {
 		note("claim-policy-file", err)
 	}
 	if c.StateDir != "" {
-		note("state-dir", checkDirectory(c.StateDir))
+		note("state-dir", checkStateDir(c.StateDir))
 	}
+}
+
+// checkStateDir wants a directory that is there: without it nothing would be
+// remembered, which is what it was given for.
+func checkStateDir(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("%s is missing: make the directory, which must outlive restarts, for the cluster IDs to be remembered in", path)
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return fmt.Errorf("%s is not a directory: give one in which the cluster IDs can be remembered", path)
+	}
+	return nil
 }
 
 // rules are those of the address cache.
@@ -63,9 +78,12 @@ func networks(list, what string) ([]ipcache.Own, error) {
 		if strings.TrimSpace(text) == "" {
 			continue
 		}
-		p, err := netip.ParsePrefix(strings.TrimSpace(text))
-		if err != nil || p != p.Masked() {
-			errs = append(errs, fmt.Errorf("%q is no network: want one such as 10.0.0.0/16, without host bits", text))
+		p, err := claims.ParseNetwork(strings.TrimSpace(text))
+		if err == nil && claims.TooLarge(p) {
+			err = fmt.Errorf("%s is larger than the network of a cluster can be: nothing of a remote would count; want /%d or longer, of IPv6 /%d", p, claims.Shortest4, claims.Shortest6)
+		}
+		if err != nil {
+			errs = append(errs, err)
 			continue
 		}
 		all = append(all, ipcache.Own{Prefix: p, What: what})

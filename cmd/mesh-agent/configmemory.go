@@ -3,6 +3,8 @@ package main
 import (
 	"math"
 	"runtime/debug"
+
+	"github.com/mesh-agent/mesh-agent/pkg/budget"
 )
 
 const (
@@ -21,14 +23,14 @@ func (c Config) checkRemoteMemory() error {
 	if c.RemoteMemory == "" {
 		return nil
 	}
-	_, err := bytesOf(c.RemoteMemory)
+	_, err := budget.ParseSize(c.RemoteMemory)
 	return err
 }
 
 // remoteMemory is the bound in bytes; 0 is none. The setting is validated.
 func (c Config) remoteMemory() int64 {
 	if c.RemoteMemory != "" {
-		n, _ := bytesOf(c.RemoteMemory)
+		n, _ := budget.ParseSize(c.RemoteMemory)
 		return n
 	}
 	limit := debug.SetMemoryLimit(-1)

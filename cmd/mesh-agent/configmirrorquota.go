@@ -1,12 +1,12 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/spf13/pflag"
 	quantities "k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/mirror"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 )
@@ -34,9 +34,9 @@ func (c MirrorQuota) validate(note func(flag string, err error)) {
 	if c.Writes < 0 {
 		note("remote-write-rate", fmt.Errorf("%d is negative", c.Writes))
 	}
-	_, err := bytesOf(c.Bytes)
+	_, err := budget.ParseSize(c.Bytes)
 	note("remote-byte-rate", err)
-	_, err = bytesOf(c.Quota)
+	_, err = budget.ParseSize(c.Quota)
 	note("own-kvstore-quota", err)
 	if c.StopAt != 0 && (c.StopAt < 10 || c.StopAt > 90) {
 		note("own-kvstore-stop-at", fmt.Errorf("%d is not in 10..90, nor 0", c.StopAt))
@@ -47,23 +47,13 @@ func (c MirrorQuota) validate(note func(flag string, err error)) {
 func (c MirrorConfig) rate() store.Rate {
 	r := mirror.DefaultRate()
 	r.Writes = c.Quota.Writes
-	r.Bytes, _ = bytesOf(c.Quota.Bytes)
+	r.Bytes, _ = budget.ParseSize(c.Quota.Bytes)
 	return r
 }
 
 func (c MirrorConfig) room() mirror.Room {
-	quota, _ := bytesOf(c.Quota.Quota)
+	quota, _ := budget.ParseSize(c.Quota.Quota)
 	return mirror.Room{Quota: quota, StopAt: c.Quota.StopAt}
 }
 
 func quantity(bytes int64) string { return quantities.NewQuantity(bytes, quantities.BinarySI).String() }
-
-// bytesOf reads a size as Kubernetes writes it.
-func bytesOf(text string) (int64, error) {
-	q, err := quantities.ParseQuantity(text)
-	n, whole := q.AsInt64()
-	if err != nil || !whole || n < 0 {
-		return 0, errors.New("want a number of bytes, such as 2Gi or 1048576, or 0 for no bound")
-	}
-	return n, nil
-}

@@ -54,6 +54,7 @@ func newMesh(
 	if err != nil {
 		return nil, fmt.Errorf("--%s: %w", remoteBudget, err)
 	}
+	warnOfBudgets(budgets, c.ClustermeshConfig, log)
 	opts.Metrics, opts.ClusterSize = of, size
 	if c.Local.given() {
 		v.Described = describedBy(from)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
 func (c *cli) lookupCommand() *cobra.Command {
@@ -17,7 +18,8 @@ func (c *cli) lookupCommand() *cobra.Command {
 		Use:   "lookup ADDRESS",
 		Short: "Show whose address this is",
 		Long: "Show whose address this is: prefix, identity with labels, pod, node and cluster; and which other claims lost,\n" +
-			"by which rule. Exit code 1 when nobody claims it.",
+			"by which rule. Exit code 1 when nobody claims it, or when it is in a network and that somebody claims it\n" +
+			"cannot be ruled out.",
 		Example: "  mesh-agent lookup 10.0.1.5",
 		Args:    arguments(1, 1, "one ADDRESS"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -35,7 +37,7 @@ func (c *cli) lookupCommand() *cobra.Command {
 			if err := answer(out, printer.StyleFor(out, c.getenv), format, l, page); err != nil {
 				return err
 			}
-			return verdict(false, l.Match == nil)
+			return verdict(false, l.Match == nil || l.Why.Verdict.Code == codes.AddressUnknown)
 		},
 	}
 	cmd.Flags().VarP(format, "output", "o", "form of the output")
@@ -45,7 +47,11 @@ func (c *cli) lookupCommand() *cobra.Command {
 func pageLookup(p *printer.Page, l *api.Lookup, now time.Time) {
 	defer func() { pageWhy(p, &l.Why, now) }()
 	if l.Match == nil {
-		p.Line("Nobody claims %s.", l.IP)
+		claims := "claims"
+		if l.Why.Verdict.Code == codes.AddressUnknown {
+			claims = "is known to claim"
+		}
+		p.Line("Nobody %s %s.", claims, l.IP)
 		for _, s := range l.Services {
 			p.Line("It is a backend of the service %s/%s.", s.Namespace, s.Name)
 		}

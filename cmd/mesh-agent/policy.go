@@ -15,6 +15,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 func (c *cli) policyCommand() *cobra.Command {
@@ -27,8 +29,8 @@ func (c *cli) policySuggestCommand() *cobra.Command {
 		Use:   "suggest",
 		Short: "Write a claim policy file from what the clusters claim now",
 		Long: "Write a file for --claim-policy-file from what the clusters claim now, as the running agent knows it: of each cluster its\n" +
-			"ID, the networks of its pods and nodes, and its namespaces. It is a beginning, to be reviewed: what a cluster claims that it\n" +
-			"should not have is granted too.",
+			"ID, the networks of its pods and nodes, and its namespaces. Claims that break a rule (docs/claims.md) are not granted, and\n" +
+			"named with the code. It is a beginning, to be reviewed: what else a cluster should not have is granted too.",
 		Example: "  mesh-agent policy suggest > claims.yaml\n  mesh-agent config check --connect --claim-policy-file claims.yaml",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -71,7 +73,7 @@ func writeNew(file string, text []byte, out io.Writer) error {
 // seen is what an agent knows of the claims of the clusters.
 type seen struct {
 	of        map[string]*claims.Seen // by name: the remote ones
-	own       []netip.Prefix          // all that other clusters have
+	own       claims.Seen             // the own cluster
 	notAsked  int                     // prefixes with several claims that were not looked up
 	lookedAt  int                     // those that were
 	uncertain []string                // clusters that are not known completely
@@ -147,21 +149,29 @@ func (s *seen) cluster(c api.Cluster) {
 }
 
 func (s *seen) node(n api.Node) {
-	c := s.of[n.Cluster]
+	c := s.whose(n.Cluster)
 	for _, text := range n.PodCIDRs {
-		s.network(c, text, func(p netip.Prefix) { c.Pods = append(c.Pods, p) })
+		network(text, func(p netip.Prefix) { c.Pods = append(c.Pods, p) })
 	}
 	for _, a := range n.Addresses {
-		s.network(c, a.IP, func(p netip.Prefix) { c.Nodes = append(c.Nodes, p.Addr()) })
+		network(a.IP, func(p netip.Prefix) { c.Nodes = append(c.Nodes, p.Addr()) })
 	}
 	for _, text := range slices.Concat(n.HealthIPs, n.IngressIPs) {
-		s.other(c, text)
+		network(text, func(p netip.Prefix) { c.Claims = append(c.Claims, p) })
 	}
 }
 
-// network takes in a prefix or an address of a cluster, as take does, and of the own
-// cluster, which the policy is not about, as what others should not reach into.
-func (s *seen) network(c *claims.Seen, text string, take func(netip.Prefix)) {
+// whose is what was seen of a cluster: of the own one, which the policy is not about,
+// too, since others should not reach into what it has.
+func (s *seen) whose(cluster string) *claims.Seen {
+	if c := s.of[cluster]; c != nil {
+		return c
+	}
+	return &s.own
+}
+
+// network takes in a prefix or an address.
+func network(text string, take func(netip.Prefix)) {
 	p, err := netip.ParsePrefix(text)
 	if err != nil {
 		a, err := netip.ParseAddr(text)
@@ -170,15 +180,11 @@ func (s *seen) network(c *claims.Seen, text string, take func(netip.Prefix)) {
 		}
 		p = netip.PrefixFrom(a.Unmap().WithZone(""), a.Unmap().BitLen())
 	}
-	if c == nil {
-		s.own = append(s.own, p.Masked())
-		return
-	}
 	take(p.Masked())
 }
 
-func (s *seen) other(c *claims.Seen, text string) {
-	s.network(c, text, func(p netip.Prefix) { c.Other = append(c.Other, p) })
+func other(c *claims.Seen, text string) {
+	network(text, func(p netip.Prefix) { c.Other = append(c.Other, p) })
 }
 
 func (s *seen) service(svc api.Service) {
@@ -189,7 +195,7 @@ func (s *seen) service(svc api.Service) {
 		}
 	}
 	for _, b := range svc.Backends {
-		s.other(s.of[b.Cluster], b.IP)
+		other(s.whose(b.Cluster), b.IP)
 	}
 }
 
@@ -203,15 +209,12 @@ func (s *seen) export(x api.ServiceExport) {
 func (s *seen) identity(i api.Identity) {
 	if c := s.of[i.Cluster]; c != nil {
 		for key, value := range i.Labels {
-			if key[strings.Index(key, ":")+1:] == podNamespace { // with or without a source
+			if key[strings.Index(key, ":")+1:] == wire.LabelNamespace { // with or without a source
 				c.Namespaces = append(c.Namespaces, value)
 			}
 		}
 	}
 }
-
-// podNamespace is the label that names the namespace of an identity's pods.
-const podNamespace = "io.kubernetes.pod.namespace"
 
 // addresses takes in all claims on addresses. The list has those that count; of a
 // prefix with several the others are asked for.
@@ -244,10 +247,17 @@ func (s *seen) addresses(ctx context.Context, cl *client.Client) error {
 }
 
 func (s *seen) claim(ip api.IP) {
-	c := s.of[ip.Cluster]
-	s.other(c, ip.Prefix)
-	if c != nil {
-		s.other(c, ip.HostIP)
-		c.Namespaces = append(c.Namespaces, ip.Namespace)
+	c := s.whose(ip.Cluster)
+	other(c, ip.HostIP)
+	c.Namespaces = append(c.Namespaces, ip.Namespace)
+	if ip.Kind == ipcache.KindNode.String() || ip.Kind == ipcache.KindPodCIDR.String() {
+		other(c, ip.Prefix)
+		return
 	}
+	network(ip.Prefix, func(p netip.Prefix) {
+		c.Claims = append(c.Claims, p)
+		if claims.Privileged(ip.Identity, false) && ip.Kind != ipcache.KindHealth.String() && ip.Kind != ipcache.KindIngress.String() {
+			c.Privileged = append(c.Privileged, claims.Claim{Prefix: p, Identity: ip.Identity})
+		}
+	})
 }

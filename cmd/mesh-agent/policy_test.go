@@ -4,6 +4,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -31,9 +32,10 @@ func suggested(t *testing.T, a *process) (file, text string) {
 	return file, string(content)
 }
 
-// TestWhatIsSuggestedRefusesNothingOfWhatIsThere: an agent with the file has the
-// same as the one that suggested it, also where clusters claim one address.
-func TestWhatIsSuggestedRefusesNothingOfWhatIsThere(t *testing.T) {
+// TestWhatIsSuggestedRefusesOnlyWhatBreaksARule: an agent with the file has the same
+// as the one that suggested it, but for the address of one cluster that another one
+// claims.
+func TestWhatIsSuggestedRefusesOnlyWhatBreaksARule(t *testing.T) {
 	t.Parallel()
 	one, two := sim.Default("cluster1", 1), sim.Default("cluster2", 2)
 	one.ServiceExports = true
@@ -71,8 +73,16 @@ func TestWhatIsSuggestedRefusesNothingOfWhatIsThere(t *testing.T) {
 	flags["claim-policy-file"] = file
 	b, _ := inProcess(t, flags)
 	b.until("both clusters with the file", ready(b))
+	left := regexp.MustCompile(`NOT GRANTED, MESH-3112, in \S+ of cluster1: "` + regexp.QuoteMeta(contested) + `"`)
+	if !left.MatchString(text) || strings.Count(text, "NOT GRANTED") != 1 {
+		t.Errorf("%s of cluster2 is not left out by itself:\n%s", contested, text)
+	}
 	for i, c := range list[api.Cluster](b, "clusters") {
-		if c.Rejected != before[i].Rejected || strings.Contains(text, "NOT GRANTED") || c.Counts != before[i].Counts || c.Counts.IPs == 0 {
+		want, refused := before[i].Counts, before[i].Rejected
+		if c.Name == "cluster2" {
+			want.IPs, refused.IPs = want.IPs-1, refused.IPs+1
+		}
+		if c.Rejected != refused || c.Counts != want || c.Counts.IPs == 0 {
 			t.Errorf("%s: refused %+v, %+v of %+v\n%s", c.Name, c.Refusals, c.Counts, before[i].Counts, text)
 		}
 	}
@@ -80,7 +90,7 @@ func TestWhatIsSuggestedRefusesNothingOfWhatIsThere(t *testing.T) {
 	check := func() result {
 		return checker(m.Dir(), "--connect", "--claim-policy-file", file, "--cluster-name=own", "--cluster-id=250")
 	}
-	if got := check(); strings.Contains(got.out, "MESH-632") || got.code != exitOK {
+	if got := check(); strings.Count(got.out, "MESH-632") != 1 || !strings.Contains(got.out, "would refuse 1 of the 201 ips of cluster2") {
 		t.Errorf("a check of what is suggested: %+v", got)
 	}
 
@@ -89,8 +99,8 @@ func TestWhatIsSuggestedRefusesNothingOfWhatIsThere(t *testing.T) {
 	if _, err := m.Do(t.Context(), sim.Request{Command: "put", Args: []string{"cluster2", outside.Key(), string(outside.Encode())}}); err != nil {
 		t.Fatal(err)
 	}
-	b.until("a refusal", func() bool { return list[api.Cluster](b, "clusters")[1].Rejected.IPs == 1 })
-	if got := check(); !strings.Contains(got.out, "would refuse 1 of the 202 ips of cluster2, such as "+outside.Key()) || !strings.Contains(got.out, "[MESH-6324]") {
+	b.until("a refusal", func() bool { return list[api.Cluster](b, "clusters")[1].Rejected.IPs == 2 })
+	if got := check(); !strings.Contains(got.out, "would refuse 2 of the 202 ips of cluster2, such as ") || !strings.Contains(got.out, "[MESH-6324]") {
 		t.Errorf("a check of what is refused: %+v", got)
 	}
 }

@@ -95,34 +95,46 @@ func (c *cli) status(cmd *cobra.Command, o *statusOptions) error {
 	if st == nil {
 		return late
 	}
-	if err := c.showStatus(cmd, o, st); err != nil {
+	if o.cluster != "" && findCluster(st, o.cluster) == nil {
+		return fmt.Errorf("there is no cluster %q", o.cluster)
+	}
+	var found []string
+	if !o.wait {
+		found = o.failOn.found(st, o.cluster)
+	}
+	if err := c.showStatus(cmd, cl, o, st, found); err != nil {
 		return err
 	}
 	switch {
 	case late != nil:
 		return late
-	case !o.wait && o.failOn.found(st, o.cluster):
+	case len(found) > 0:
 		return errUnwell
 	}
 	return nil
 }
 
-// showStatus prints the status, or that of one cluster.
-func (c *cli) showStatus(cmd *cobra.Command, o *statusOptions, st *api.Status) error {
+// showStatus prints the status, or that of one cluster, and in a text what makes
+// the exit code 1.
+func (c *cli) showStatus(cmd *cobra.Command, cl *client.Client, o *statusOptions, st *api.Status, found []string) error {
 	out := cmd.OutOrStdout()
 	if o.cluster == "" {
 		if o.format.Structured() {
 			return o.format.Object(out, st)
 		}
+		conflicts, err := firstConflicts(cmd.Context(), cl, st)
+		if err != nil {
+			return err
+		}
 		style := printer.StyleFor(out, c.getenv)
 		style.Wide = o.format.String() == printer.Wide
-		return writeStatus(out, style, statusView{Status: st, now: time.Now(), all: o.all})
+		return writeStatus(out, style, statusView{Status: st, now: time.Now(), all: o.all, conflicts: conflicts, exit: found})
 	}
 	cluster := findCluster(st, o.cluster)
-	if cluster == nil {
-		return fmt.Errorf("there is no cluster %q", o.cluster)
+	page := func(p *printer.Page) {
+		pageCluster(p, cluster, time.Now())
+		writeExit(p, found)
 	}
-	page := func(p *printer.Page) { pageCluster(p, cluster, time.Now()) }
 	return answer(out, printer.StyleFor(out, c.getenv), o.format, cluster, page)
 }
 

@@ -56,6 +56,9 @@ func pageCluster(p *printer.Page, c *api.Cluster, now time.Time) {
 	if len(c.Refusals) > 0 {
 		p.Blank()
 		p.Text("Refused: %s", refusedText(c.Refusals))
+		for _, remedy := range refusalRemedies([]api.Cluster{*c}) {
+			p.Advice("%s", remedy)
+		}
 	}
 }
 
@@ -143,6 +146,9 @@ func resourceTable(now time.Time) printer.Table[row] {
 		{Title: "EQUAL TO THE REMOTE AS OF", Text: func(r row) string {
 			if r.fresh.AsOf == nil {
 				return "never"
+			}
+			if r.wrong > 0 {
+				return fmt.Sprintf("%s, but for %d refused", moment(r.fresh.AsOf, now), r.wrong)
 			}
 			return moment(r.fresh.AsOf, now)
 		}},

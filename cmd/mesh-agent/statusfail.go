@@ -34,28 +34,42 @@ func (failures) Type() string { return "list" }
 // Set implements pflag.Value.
 func (f *failures) Set(text string) error {
 	var all failures
+	none := false
 	for one := range strings.SplitSeq(text, ",") {
 		switch one = strings.TrimSpace(one); {
 		case one == failOnNone:
+			none = true
 		case slices.Contains(allFailures(), one):
 			all = append(all, one)
 		default:
 			return usagef("%q: want some of %s, separated by commas, or %s", one, allFailures(), failOnNone)
 		}
 	}
+	if none && len(all) > 0 {
+		return usagef("%q: %s goes with nothing else", text, failOnNone)
+	}
 	*f = all
 	return nil
 }
 
-// found tells whether there is one of them, of all clusters or of one. A conflict
-// is about several, and is none of the state of one.
-func (f failures) found(st *api.Status, cluster string) bool {
+// found are those of them that there are, of all clusters or of one. A conflict is
+// about several, and is none of the state of one.
+func (f failures) found(st *api.Status, cluster string) []string {
 	clusters := st.Clusters
 	if cluster != "" {
 		clusters = []api.Cluster{*findCluster(st, cluster)}
 	}
 	refuses := func(c api.Cluster) bool { return len(c.Refusals) > 0 }
-	return slices.Contains(f, failOnDegraded) && !wellOn(st, cluster) ||
-		slices.Contains(f, failOnRefusals) && slices.ContainsFunc(clusters, refuses) ||
-		slices.Contains(f, failOnConflicts) && cluster == "" && st.Summary.Conflicts > 0
+	is := map[string]bool{
+		failOnConflicts: cluster == "" && st.Summary.Conflicts > 0,
+		failOnRefusals:  slices.ContainsFunc(clusters, refuses),
+		failOnDegraded:  !wellOn(st, cluster),
+	}
+	var found []string
+	for _, one := range allFailures() {
+		if is[one] && slices.Contains(f, one) {
+			found = append(found, one)
+		}
+	}
+	return found
 }

@@ -32,6 +32,9 @@ type statusView struct {
 	now  time.Time
 	all  bool // a line for each cluster, also on a terminal
 	wide bool // everything about each
+
+	conflicts []api.Conflict // the first ones
+	exit      []string       // why the exit code is 1; none where it is not, or is nobody's concern
 }
 
 // writeStatus prints the whole status for a person: a summary, the clusters
@@ -40,8 +43,10 @@ func writeStatus(w io.Writer, style printer.Style, v statusView) error {
 	v.all, v.wide = v.all || style.Wide || style.Width == 0, style.Wide
 	p := printer.NewPage(w, style)
 	v.writeSummary(p)
+	v.writeConflicts(p)
 	v.writeClusters(p)
 	v.writeDoubts(p)
+	writeExit(p, v.exit)
 	return p.Flush()
 }
 
@@ -251,36 +256,6 @@ func (v *statusView) writeStories(p *printer.Page, clusters []api.Cluster, story
 	if rest > 0 {
 		p.Line("… and %d more (--all lists them)", rest)
 	}
-}
-
-// writeRejected tells of entries that were refused: the cluster may be ready
-// all the same.
-func (v *statusView) writeRejected(p *printer.Page, clusters []api.Cluster) {
-	var refusing []api.Cluster
-	for _, c := range clusters {
-		if len(c.Refusals) > 0 {
-			refusing = append(refusing, c)
-		}
-	}
-	if len(refusing) == 0 {
-		return
-	}
-	p.Section("Entries that were refused (%s)", count(len(refusing), "cluster"))
-	v.writeStories(p, refusing, func(c *api.Cluster) string { return refusedText(c.Refusals) })
-	p.Advice("What was known of them before stays. Whatever writes them in that cluster has to correct them; the agent's log names more of them.")
-	p.End()
-}
-
-// refusedText names one entry of each resource.
-func refusedText(refusals []api.Refusal) string {
-	parts := make([]string, len(refusals))
-	for i, r := range refusals {
-		parts[i] = fmt.Sprintf("%s: %d", r.Resource, r.Count)
-		if r.Key != "" {
-			parts[i] += fmt.Sprintf(", such as %s: %s", r.Key, r.Message)
-		}
-	}
-	return strings.Join(parts, "; ")
 }
 
 // story is what is wrong with a cluster, on one line.

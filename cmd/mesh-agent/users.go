@@ -82,6 +82,9 @@ func (c *cli) usersEnsureCommand(k *kvChoice) *cobra.Command {
 			return err
 		}
 		defer client.Close()
+		if err := operate.CheckOwner(cmd.Context(), client, t.settled.ClusterName); err != nil {
+			return err
+		}
 		if err := operate.Provision(cmd.Context(), client, t.settled.ClusterName, t.cfg.UserName(), users); err != nil {
 			return err
 		}

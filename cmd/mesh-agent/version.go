@@ -63,6 +63,9 @@ func newVersionCommand() *cobra.Command {
 		Short: "Show the version of this program",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if licenses && cmd.Flags().Changed("output") {
+				return usagef("--notices is a text: -o does not go with it")
+			}
 			if licenses {
 				_, err := io.WriteString(cmd.OutOrStdout(), notices.Text())
 				return err
@@ -81,6 +84,5 @@ func newVersionCommand() *cobra.Command {
 	}
 	cmd.Flags().VarP(format, "output", "o", "form of the output")
 	cmd.Flags().BoolVar(&licenses, "notices", false, "show the licenses and notices of everything that is linked into this program, instead")
-	cmd.MarkFlagsMutuallyExclusive("notices", "output")
 	return cmd
 }

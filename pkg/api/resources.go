@@ -20,9 +20,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// The label of an identity that names the namespace of its pods.
-const namespaceLabel = "io.kubernetes.pod.namespace"
-
 func clusterResource() resource[remotecluster.Status, Cluster] {
 	return resource[remotecluster.Status, Cluster]{
 		name: "clusters", summary: "The remote clusters.", filters: []string{byCluster, byName},
@@ -192,7 +189,7 @@ func labelsOf(i *allocator.Identity) iter.Seq2[string, string] {
 
 func hasNamespace(i *allocator.Identity, namespace string) bool {
 	for l := range i.Labels.All() {
-		if l.Key == namespaceLabel && l.Value == namespace {
+		if l.Key == wire.LabelNamespace && l.Value == namespace {
 			return true
 		}
 	}

@@ -95,13 +95,16 @@ func (b *Budget) set(o option, value string) error {
 	case "keys", "bytes":
 		return b.setShare(o, value)
 	case "value":
-		return setSize(&b.Value, value)
+		return setSize(&b.Value, value, leastBytes, mostValue)
 	case "events":
-		return setCount(&b.Events, value)
+		return setCount(&b.Events, value, mostEvents)
 	case "list":
 		span, err := time.ParseDuration(value)
 		if err != nil || span < 0 {
 			return errors.New("want a duration with its unit, such as 90s or 10m, or 0 for no bound")
+		}
+		if span != 0 && (span < leastList || span > mostList) {
+			return fmt.Errorf("want %s to %s, or 0 for no bound", leastList, mostList)
 		}
 		b.List = span
 		return nil
@@ -117,9 +120,9 @@ func (b *Budget) setShare(o option, value string) error {
 	share := b.Resources[r]
 	var err error
 	if o.field == "keys" {
-		err = setCount(&share.Keys, value)
+		err = setCount(&share.Keys, value, mostKeys)
 	} else {
-		err = setSize(&share.Bytes, value)
+		err = setSize(&share.Bytes, value, leastBytes, mostBytes)
 	}
 	if err == nil {
 		b.Resources[r] = share
@@ -127,21 +130,45 @@ func (b *Budget) setShare(o option, value string) error {
 	return err
 }
 
-func setCount(to *int, value string) error {
+// What an option may be, where it is a bound at all. Less than the least refuses every
+// cluster, and more than the most is no bound but looks like one.
+const (
+	mostKeys   = 100_000_000
+	mostEvents = 10_000_000
+	leastBytes = kib
+	mostBytes  = 1 << 40
+	mostValue  = 12 * mib // of a message (docs/budgets.md)
+	leastList  = time.Second
+	mostList   = 24 * time.Hour
+)
+
+func setCount(to *int, value string, most int) error {
 	n, err := strconv.Atoi(value)
-	if err != nil || n < 0 {
-		return errors.New("want a whole number, or 0 for no bound")
+	if err != nil || n < 0 || n > most {
+		return fmt.Errorf("want a whole number up to %d, or 0 for no bound", most)
 	}
 	*to = n
 	return nil
 }
 
-func setSize(to *int64, value string) error {
-	q, err := resource.ParseQuantity(value)
-	n, whole := q.AsInt64()
-	if err != nil || !whole || n < 0 {
-		return errors.New("want a number of bytes, such as 512Mi or 1048576, or 0 for no bound")
+func setSize(to *int64, value string, least, most int64) error {
+	n, err := ParseSize(value)
+	if err != nil {
+		return err
+	}
+	if n != 0 && (n < least || n > most) {
+		return fmt.Errorf("want %s to %s, or 0 for no bound", resource.NewQuantity(least, resource.BinarySI), resource.NewQuantity(most, resource.BinarySI))
 	}
 	*to = n
 	return nil
+}
+
+// ParseSize reads a number of bytes as Kubernetes writes quantities.
+func ParseSize(text string) (int64, error) {
+	q, err := resource.ParseQuantity(text)
+	n, whole := q.AsInt64()
+	if err != nil || !whole || n < 0 {
+		return 0, errors.New("want a number of bytes, such as 512Mi or 1048576, or 0 for no bound")
+	}
+	return n, nil
 }

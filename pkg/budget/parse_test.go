@@ -41,6 +41,8 @@ func TestParseNamesEveryMistake(t *testing.T) {
 	t.Parallel()
 	for key, value := range map[string]string{
 		"pods.keys": "1", "ips.keys": "-1", "ips.bytes": "much", "events": "1.5", "list": "10", "size": "1",
+		"west.list": "1ns", "south.list": "25h", "south.value": "1", "north.value": "1Gi", "north.events": "10000001",
+		"north.ips.keys": "1000000000", "north.ips.bytes": "7", "west.ips.bytes": "2Ti",
 		"East.events": "1", "east.pods.keys": "1", "value": "-5Mi", "keys": "5",
 	} {
 		_, err := Parse(map[string]string{key: value, "nodes.keys": "x"})

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -26,14 +26,18 @@ func (r *Report) Policy(ctx context.Context, file string, o troubleshoot.Options
 	defer r.count()
 	policy, err := claims.Load(file)
 	if err != nil {
-		for _, line := range strings.Split(err.Error(), "\n") {
-			r.Findings = append(r.Findings, codes.PolicyFileUnusable.Found(line, ""))
+		mistakes := []error{err}
+		if several, is := err.(interface{ Unwrap() []error }); is {
+			mistakes = several.Unwrap()
+		}
+		for _, mistake := range mistakes {
+			r.Findings = append(r.Findings, codes.PolicyFileUnusable.Found(printer.Clean(mistake.Error()), ""))
 		}
 		return
 	}
 	named := policy.Clusters()
 	for _, name := range named {
-		if !slices.ContainsFunc(r.Files, func(f File) bool { return f.Cluster == name }) {
+		if !r.has(name) {
 			r.Findings = append(r.Findings, codes.PolicyClusterUnknown.Found(fmt.Sprintf("%s has an entry in %s and no client file in %s", name, file, r.Directory), ""))
 		}
 	}
@@ -53,28 +57,36 @@ func (r *Report) Policy(ctx context.Context, file string, o troubleshoot.Options
 	}
 }
 
+// Budgets finds budgets of clusters that are not there.
+func (r *Report) Budgets(b budget.Budgets) {
+	defer r.count()
+	for _, name := range slices.Sorted(maps.Keys(b.Clusters)) {
+		if !r.has(name) {
+			r.Findings = append(r.Findings, codes.PolicyClusterUnknown.Found(fmt.Sprintf("--remote-budget names %s, which has no client file in %s", name, r.Directory), ""))
+		}
+	}
+}
+
+// has tells whether a cluster has a client file.
+func (r *Report) has(cluster string) bool {
+	return slices.ContainsFunc(r.Files, func(f File) bool { return f.Cluster == cluster })
+}
+
 // audits is how many clusters are listed at once.
 const audits = 4
 
 // admitted tells whether the agent would read the cluster, and finds why not.
 func (f *File) admitted(policy *claims.Policy) bool {
-	if _, yes := policy.Of(f.Cluster); !yes {
-		f.add(codes.PolicyNotAdmitted, f.Cluster+" has no entry in the claim policy file, and its default is deny: nothing would be read of it", "")
-		return false
+	refused := policy.Admit(f.Cluster, f.ClusterID)
+	if refused == nil {
+		return true
 	}
-	if f.ClusterID == 0 {
-		return true // nobody knows
+	code := codes.PolicyPinMismatch
+	if refused.Unlisted {
+		code = codes.PolicyNotAdmitted
 	}
-	pin, owner := policy.Pin(f.Cluster), policy.Pinned(f.ClusterID)
-	switch {
-	case pin != 0 && pin != f.ClusterID:
-		f.add(codes.PolicyPinMismatch, fmt.Sprintf("%s has the cluster ID %d, and the claim policy file gives it %d: nothing would be read of it", f.Cluster, f.ClusterID, pin), "")
-		return false
-	case owner != "" && owner != f.Cluster:
-		f.add(codes.PolicyPinMismatch, fmt.Sprintf("%s has the cluster ID %d, which the claim policy file gives to %s: nothing would be read of it", f.Cluster, f.ClusterID, owner), "")
-		return false
-	}
-	return true
+	f.add(code, refused.Error()+": nothing would be read of "+f.Cluster, "")
+	return false
 }
 
 // audit finds what the policy would refuse of a cluster.

@@ -53,11 +53,13 @@ const rescan = 2 * time.Second
 // until ctx ends. What cannot be used changes nothing, and is reported, nil when
 // all is well again.
 func (c *Current) Follow(ctx context.Context, file string, report func(error), log *slog.Logger) error {
-	content := ""
+	content, known := "", false
+	var failed error // of the contents that were read last
+	away := false
 	for {
 		now, err := read(file)
-		if err == nil && string(now) != content {
-			content = string(now)
+		if err == nil && (!known || string(now) != content) {
+			content, known, away = string(now), true, false
 			var p *Policy
 			if p, err = Parse(now); err == nil {
 				c.Set(p)
@@ -65,10 +67,14 @@ func (c *Current) Follow(ctx context.Context, file string, report func(error), l
 			} else {
 				log.Warn("The claim policy file cannot be used; what it said before stays in force", "file", file, "error", err)
 			}
+			failed = err
 			report(err)
 		} else if err != nil {
-			content = "" // so that it is told when the same is there again
+			away = true
 			report(err)
+		} else if away {
+			away = false
+			report(failed) // it came back with what it said before
 		}
 		if err := waiting.Sleep(ctx, rescan); err != nil {
 			return err

@@ -1,18 +1,13 @@
 package claims
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/netip"
-	"os"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
-
-	"sigs.k8s.io/yaml"
 
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -31,128 +26,14 @@ type Grant struct {
 	namespaces *[]string
 	services   *[]string
 	identities *[]span
-	text       string // the whole, to compare
+	text       string // the whole as it was read, to compare
 }
 
 // span is a range of identities, both ends included.
 type span struct{ first, last uint32 }
 
-// File is the form of a policy file.
-type File struct {
-	// Default is what becomes of clusters without an entry: allow or deny.
-	Default string `json:"default,omitempty"`
-	// Clusters has the entries by the clusters' names.
-	Clusters map[string]FileGrant `json:"clusters"`
-}
-
-// FileGrant is the entry of a cluster. What is left out is not restricted; an empty
-// list grants nothing.
-type FileGrant struct {
-	ID         uint32    `json:"id,omitempty"`         // its cluster ID
-	Networks   *[]string `json:"networks,omitempty"`   // of its nodes, pods and backends
-	Namespaces *[]string `json:"namespaces,omitempty"` // names, with * and ? as in file names
-	Services   *[]string `json:"services,omitempty"`   // NAMESPACE/NAME, with * and ?
-	Identities *[]string `json:"identities,omitempty"` // numbers and ranges such as 131072-135000
-}
-
-// maxFile bounds a policy file.
-const maxFile = 4 << 20
-
-// Load reads a policy file. The error names every mistake.
-func Load(file string) (*Policy, error) {
-	content, err := read(file)
-	if err != nil {
-		return nil, err
-	}
-	p, err := Parse(content)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return p, nil
-}
-
-// read reads a file of a sensible size. It does not wait for a pipe or a device, and
-// a file that grows meanwhile is not read further.
-func read(file string) ([]byte, error) {
-	info, err := os.Stat(file)
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is no regular file", file)
-	}
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	content, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case len(content) > maxFile:
-		return nil, fmt.Errorf("%s has more than %d bytes, which no policy file has", file, maxFile)
-	}
-	return content, nil
-}
-
-// Parse reads the contents of a policy file. The error names every mistake.
-func Parse(content []byte) (*Policy, error) {
-	var f File
-	if err := yaml.UnmarshalStrict(content, &f); err != nil {
-		return nil, err
-	}
-	p := &Policy{deny: f.Default == "deny", grants: make(map[string]*Grant)}
-	var errs []error
-	if f.Default != "" && f.Default != "allow" && f.Default != "deny" {
-		errs = append(errs, fmt.Errorf("default: %q: want allow or deny", f.Default))
-	}
-	ids := make(map[uint32]string)
-	for _, name := range slices.Sorted(maps.Keys(f.Clusters)) {
-		entry := f.Clusters[name]
-		note := func(field string, err error) {
-			if err != nil {
-				errs = append(errs, fmt.Errorf("clusters.%s%s: %w", name, field, err))
-			}
-		}
-		note("", wire.ValidateClusterName(name))
-		if other, taken := ids[entry.ID]; taken && entry.ID != 0 {
-			note(".id", fmt.Errorf("%d is also that of %s", entry.ID, other))
-		}
-		ids[entry.ID] = name
-		p.grants[name] = entry.grant(note)
-	}
-	return p, errors.Join(errs...)
-}
-
-func (f FileGrant) grant(note func(field string, err error)) *Grant {
-	text, err := yaml.Marshal(f)
-	note("", err)
-	return &Grant{
-		id:         f.ID,
-		networks:   each(f.Networks, parseNetwork, ".networks", note),
-		namespaces: each(f.Namespaces, parsePattern, ".namespaces", note),
-		services:   each(f.Services, parseService, ".services", note),
-		identities: each(f.Identities, parseSpan, ".identities", note),
-		text:       string(text),
-	}
-}
-
-// each reads every text of a list; nil stays nil.
-func each[T any](texts *[]string, parse func(string) (T, error), field string, note func(field string, err error)) *[]T {
-	if texts == nil {
-		return nil
-	}
-	all := make([]T, 0, len(*texts))
-	for _, text := range *texts {
-		one, err := parse(text)
-		note(field, err)
-		all = append(all, one)
-	}
-	return &all
-}
-
-func parseNetwork(text string) (netip.Prefix, error) {
+// ParseNetwork reads a network, without host bits.
+func ParseNetwork(text string) (netip.Prefix, error) {
 	p, err := netip.ParsePrefix(text)
 	if err != nil || p != p.Masked() {
 		return p, fmt.Errorf("%q is no network: want one such as 10.0.0.0/16, without host bits", text)
@@ -195,6 +76,44 @@ func (p *Policy) Of(cluster string) (*Grant, bool) {
 	}
 	g := p.grants[cluster]
 	return g, g != nil || !p.deny
+}
+
+// Refusal is why a cluster is not admitted with an ID.
+type Refusal struct {
+	Unlisted bool   // it has no entry, and the default is deny
+	Pin      uint32 // the ID that the file gives it, which is another; 0: it is not that
+	Owner    string // the other cluster that the file gives its ID to; empty: it is not that
+	ID       uint32 // the one that it came with
+}
+
+// Error says why.
+func (r *Refusal) Error() string {
+	switch {
+	case r.Unlisted:
+		return "the claim policy file has no entry for this cluster, and its default is deny"
+	case r.Pin != 0:
+		return fmt.Sprintf("it says that it has the cluster ID %d, and the claim policy file gives it %d", r.ID, r.Pin)
+	default:
+		return fmt.Sprintf("it says that it has the cluster ID %d, which the claim policy file gives to %s", r.ID, r.Owner)
+	}
+}
+
+// Admit tells why the file does not admit a cluster with an ID; nil when it does. With
+// the ID 0, which is not known yet, pins are not asked.
+func (p *Policy) Admit(cluster string, id uint32) *Refusal {
+	if _, admitted := p.Of(cluster); !admitted {
+		return &Refusal{Unlisted: true, ID: id}
+	}
+	if id == 0 {
+		return nil
+	}
+	if pin := p.Pin(cluster); pin != 0 && pin != id {
+		return &Refusal{Pin: pin, ID: id}
+	}
+	if owner := p.Pinned(id); owner != "" && owner != cluster {
+		return &Refusal{Owner: owner, ID: id}
+	}
+	return nil
 }
 
 // Pin returns the cluster ID that the file gives to a cluster; 0 for none.

@@ -75,13 +75,51 @@ clusters:
   a: {id: 3, networks: [10.0.0.1/8], namespaces: ["x/y"]}
   b: {id: 3, services: [web], identities: [5-3]}
 `))
-	for _, want := range []string{"default", "clusters.Paris", "clusters.a.networks", "clusters.a.namespaces", "clusters.b.id", "clusters.b.services", "clusters.b.identities"} {
+	for _, want := range []string{
+		`line 2: default: "perhaps"`, "line 4: clusters.Paris", "line 5: clusters.a.networks", "line 5: clusters.a.namespaces",
+		"line 6: clusters.b.id: 3 is also that of a", "line 6: clusters.b.services", "line 6: clusters.b.identities",
+	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v\nwant it to name %s", err, want)
 		}
 	}
-	if _, err := Parse([]byte("clusters: {a: {network: [10.0.0.0/8]}}")); err == nil {
-		t.Error("an unknown field is taken")
+}
+
+// TestMistakesAreSaid with their place and what is wanted, each on one line.
+func TestMistakesAreSaid(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":                                "it says nothing: want default",
+		"\n":                              "it says nothing: want default",
+		"---":                             "it says nothing: want default",
+		"# default: deny\n":               "it says nothing: want default",
+		"{}":                              "it says nothing: want default",
+		"[]":                              "line 1: the file: it is a list: want default and clusters",
+		"clusters:":                       "line 1: clusters: it is empty: want a name with an entry for each cluster",
+		"default:":                        "line 1: default: empty: want allow or deny",
+		"clusters:\n  a: 7":               "line 2: clusters.a: it is a text: want id, networks",
+		"clusters:\n  a:":                 "line 2: clusters.a: it is empty: want id, networks",
+		"clusters:\n  a:\n    id: three":  `line 3: clusters.a.id: "three" is no cluster ID: want a number from 1 to 255`,
+		"clusters:\n  a:\n    id: 0":      `line 3: clusters.a.id: "0" is no cluster ID`,
+		"clusters:\n  a:\n    id: 999":    `line 3: clusters.a.id: "999" is no cluster ID`,
+		"clusters:\n  a:\n    id: [3]":    "line 3: clusters.a.id: a list is no cluster ID",
+		"clusters:\n  a:\n    networks:":  "line 3: clusters.a.networks: empty is no list: want one such as [a, b]; [] grants nothing",
+		"clusters: {a: {networks: no}}":   `line 1: clusters.a.networks: "no" is no list`,
+		"clusters: {a: {networks: [{}]}}": "line 1: clusters.a.networks: it has a mapping: want texts",
+		"clusters: {a: {network: []}}":    "line 1: clusters.a.network: there is no such field: want id,",
+		"clusters: {a: {}, a: {}}":        "line 1: clusters.a: it is there twice",
+		"default: deny\n---\n{}":          "there is something behind the first YAML document",
+		"default: deny\n\tclusters: {}":   "it is no YAML: line 2: found a tab character",
+	} {
+		_, err := Parse([]byte(text))
+		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "Go ") {
+			t.Errorf("%q: %v\nwant %s", text, err, want)
+		}
+	}
+	for _, text := range []string{"default: allow", "clusters: {a: {id: 511}}", "---\nclusters: {a: {networks: &n [10.0.0.0/8]}, b: {networks: *n, identities: [65536, 7-9]}}\n"} {
+		if _, err := Parse([]byte(text)); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
 	}
 }
 

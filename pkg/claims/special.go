@@ -30,19 +30,24 @@ var ranges = [...]Range{
 // than any registry gives to one organisation. Shorter ones are a default route,
 // whole or in pieces.
 const (
-	shortest4 = 8
-	shortest6 = 16
+	Shortest4 = 8
+	Shortest6 = 16
 )
+
+// TooLarge tells whether a network is none that a cluster can have: a default route,
+// or a large part of one.
+func TooLarge(p netip.Prefix) bool {
+	if p.Addr().Is4() {
+		return p.Bits() < Shortest4
+	}
+	return p.Bits() < Shortest6
+}
 
 // Special tells why a prefix cannot be claimed by anybody: it lies in a range for
 // special use, or contains one, or is a default route or a large part of one. The
 // prefix is masked, and of IPv4 not in the mapped form.
 func Special(p netip.Prefix) (Range, bool) {
-	shortest := shortest6
-	if p.Addr().Is4() {
-		shortest = shortest4
-	}
-	if p.Bits() < shortest {
+	if TooLarge(p) {
 		return Range{p, "a default route, or a part of one that is no network of a cluster"}, true
 	}
 	for _, r := range ranges {

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
 // Seen is what one cluster has claimed, from which a policy is suggested.
@@ -17,20 +20,29 @@ type Seen struct {
 	Complete   bool
 	Pods       []netip.Prefix // networks that its nodes announce
 	Nodes      []netip.Addr   // addresses of its nodes
-	Other      []netip.Prefix // all else: of pods, tunnel endpoints and backends
+	Claims     []netip.Prefix // of its endpoints, and the health and ingress addresses of its nodes
+	Privileged []Claim        // those of them with a reserved identity that is privileged
+	Other      []netip.Prefix // all else: tunnel endpoints and backends
 	Namespaces []string
 	Services   []string // NAMESPACE/NAME
 	Refused    int      // entries that are refused now, which are not among these
 }
 
+// Claim is one on a prefix with an identity.
+type Claim struct {
+	Prefix   netip.Prefix
+	Identity uint32
+}
+
 // Suggest writes a policy file that grants each cluster what was seen of it, for a
-// person to review. Claims on addresses for special use are left out, and names
-// that are none of Kubernetes. own has the networks of the own cluster: nothing is
-// made wider than what was seen where that would reach into them.
-func Suggest(all []Seen, own []netip.Prefix) []byte {
+// person to review. Claims that break a rule are left out, with the code of the
+// rule, and names that are none of Kubernetes. own is the own cluster: its pod
+// networks are nobody else's, and nothing is made wider than what was seen where that
+// would reach into what it has.
+func Suggest(all []Seen, own Seen) []byte {
 	var b bytes.Buffer
-	b.WriteString(`# Suggested from what the clusters claim now. REVIEW IT: what a cluster should not have is granted
-# here too, when it claims it now. 'mesh-agent config check --connect --claim-policy-file' tells what
+	b.WriteString(`# Suggested from what the clusters claim now. REVIEW IT: what breaks no rule is granted, also where a
+# cluster should not have it. 'mesh-agent config check --connect --claim-policy-file' tells what
 # it would refuse. docs/claims.md says what each line means.
 default: allow  # a cluster without an entry may claim everything; deny: it is not read at all
 clusters:`)
@@ -39,13 +51,14 @@ clusters:`)
 		b.WriteString(" {}")
 	}
 	b.WriteString("\n")
+	rules := newRulebook(all, own.Pods)
 	for i, s := range all {
-		s.write(&b, func(p netip.Prefix) bool {
-			if slices.ContainsFunc(own, p.Overlaps) {
+		s.write(&b, rules, i, func(p netip.Prefix) bool {
+			if own.has(p) {
 				return true
 			}
 			for j := range all {
-				if o := &all[j]; j != i && (slices.ContainsFunc(o.Pods, p.Overlaps) || slices.ContainsFunc(o.Nodes, p.Contains) || slices.ContainsFunc(o.Other, p.Overlaps)) {
+				if j != i && all[j].has(p) {
 					return true
 				}
 			}
@@ -55,7 +68,13 @@ clusters:`)
 	return b.Bytes()
 }
 
-func (s *Seen) write(b *bytes.Buffer, taken func(netip.Prefix) bool) {
+// has tells whether anything of the cluster is in a network.
+func (s *Seen) has(p netip.Prefix) bool {
+	return slices.ContainsFunc(s.Pods, p.Overlaps) || slices.ContainsFunc(s.Nodes, p.Contains) ||
+		slices.ContainsFunc(s.Claims, p.Overlaps) || slices.ContainsFunc(s.Other, p.Overlaps)
+}
+
+func (s *Seen) write(b *bytes.Buffer, rules *rulebook, i int, taken func(netip.Prefix) bool) {
 	if s.ID == 0 {
 		fmt.Fprintf(b, "  # %s has no ID yet: nothing is known of it, and it is not restricted\n  %q: {}\n", s.Name, s.Name)
 		return
@@ -68,24 +87,27 @@ func (s *Seen) write(b *bytes.Buffer, taken func(netip.Prefix) bool) {
 	if s.Refused > 0 {
 		fmt.Fprintf(b, "    # %d of its entries are refused now; what they claim is not granted here.\n", s.Refused)
 	}
-	s.writeNetworks(b, taken)
+	s.writeNetworks(b, rules, i, taken)
 	s.writeNames(b)
 }
 
-func (s *Seen) writeNetworks(b *bytes.Buffer, taken func(netip.Prefix) bool) {
-	var special []netip.Prefix
-	left := func(all []netip.Prefix) []netip.Prefix {
-		return slices.DeleteFunc(slices.Clone(all), func(p netip.Prefix) bool {
-			_, is := Special(p)
-			if is {
-				special = append(special, p)
-			}
-			return is
-		})
+func (s *Seen) writeNetworks(b *bytes.Buffer, rules *rulebook, i int, taken func(netip.Prefix) bool) {
+	breaking, breaks := make(map[string][]netip.Prefix), make(map[netip.Prefix]bool) // by the rule
+	note := func(why string, p netip.Prefix) { breaking[why], breaks[p] = append(breaking[why], p), true }
+	pods := Collapse(rules.judge(i, s.Pods, false, note))
+	hosted := rules.judge(i, hosts(s.Nodes), false, note)
+	claimed := rules.judge(i, without(slices.Clone(s.Claims), slices.Concat(pods, hosted)), true, note)
+	reserved := without(s.reserved(), pods)
+	for _, p := range reserved {
+		note(fmt.Sprintf("%s, with a privileged identity", codes.ReservedIdentityClaimed), p)
 	}
-	pods := Collapse(left(s.Pods))
-	nodes := covered(without(left(hosts(s.Nodes)), pods), taken)
-	rest, widened := fewer(without(left(s.Other), slices.Concat(pods, nodes)))
+	// What breaks a rule is not granted for another reason.
+	granted := func(all []netip.Prefix) []netip.Prefix {
+		return slices.DeleteFunc(all, func(p netip.Prefix) bool { return breaks[p] })
+	}
+	other := rules.judge(i, s.Other, false, note)
+	nodes := covered(granted(without(hosted, pods)), taken)
+	rest, widened := fewer(granted(without(slices.Concat(claimed, other), slices.Concat(pods, nodes))), rules.whose)
 	b.WriteString("    networks:")
 	if len(pods)+len(nodes)+len(rest) == 0 {
 		b.WriteString(" []")
@@ -98,7 +120,12 @@ func (s *Seen) writeNetworks(b *bytes.Buffer, taken func(netip.Prefix) bool) {
 		what += fmt.Sprintf(", in whole /%d and /%d since there are many", small4, small6)
 	}
 	writeList(b, what, rest)
-	writeLeftOut(b, "for special use (docs/claims.md)", Collapse(special))
+	for _, why := range slices.Sorted(maps.Keys(breaking)) {
+		writeLeftOut(b, why, slices.Compact(inOrder(breaking[why])))
+	}
+	if within := len(s.reserved()) - len(reserved); within > 0 {
+		fmt.Fprintf(b, "    # %d addresses in these networks have a privileged identity, %s: 'mesh-agent get conflicts'.\n", within, codes.ReservedIdentityClaimed)
+	}
 }
 
 func writeList(b *bytes.Buffer, what string, networks []netip.Prefix) {
@@ -222,25 +249,32 @@ func covered(all []netip.Prefix, taken func(netip.Prefix) bool) []netip.Prefix {
 // maxRest is how many networks are listed one by one.
 const maxRest = 256
 
-// fewer makes whole small networks of many.
-func fewer(all []netip.Prefix) (networks []netip.Prefix, widened bool) {
+// fewer makes whole small networks of many, where nobody else has a network.
+func fewer(all []netip.Prefix, taken func(netip.Prefix) bool) (networks []netip.Prefix, widened bool) {
 	if all = Collapse(all); len(all) <= maxRest {
 		return all, false
 	}
 	for i, p := range all {
 		if n := small(p.Addr()); p.Bits() > n {
-			all[i] = netip.PrefixFrom(p.Addr(), n).Masked()
+			if whole := netip.PrefixFrom(p.Addr(), n).Masked(); !taken(whole) {
+				all[i] = whole
+			}
 		}
 	}
 	return Collapse(all), true
 }
 
+// inOrder sorts networks, what contains another one first.
+func inOrder(networks []netip.Prefix) []netip.Prefix {
+	return slices.SortedFunc(slices.Values(networks), func(x, y netip.Prefix) int {
+		return cmp.Or(x.Addr().Compare(y.Addr()), cmp.Compare(x.Bits(), y.Bits()))
+	})
+}
+
 // Collapse returns the fewest networks that have exactly the addresses of these,
 // sorted, IPv4 first.
 func Collapse(networks []netip.Prefix) []netip.Prefix {
-	all := slices.SortedFunc(slices.Values(networks), func(x, y netip.Prefix) int {
-		return cmp.Or(x.Addr().Compare(y.Addr()), cmp.Compare(x.Bits(), y.Bits()))
-	})
+	all := inOrder(networks)
 	var out []netip.Prefix
 	for _, p := range all {
 		if n := len(out); n > 0 && out[n-1].Bits() <= p.Bits() && out[n-1].Contains(p.Addr()) {

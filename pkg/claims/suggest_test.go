@@ -72,7 +72,9 @@ func TestSuggest(t *testing.T) {
 	}
 	paris := Seen{
 		Name: "paris", ID: 3, Complete: true, Pods: prefixes("10.3.0.0/24", "10.3.1.0/24", "fd03::/64"), Nodes: addresses("192.168.3.1", "192.168.3.9", "fd99::1"),
-		Other: prefixes("10.3.1.7/32", "172.16.0.1/32", "169.254.169.254/32", "192.168.3.200/32"), Namespaces: []string{"shop", "team-a", "shop", "123", "*", "a\nb", ""},
+		Claims:     prefixes("10.3.1.7/32", "10.5.0.9/32", "10.250.0.7/32", "10.251.0.0/16", "10.8.0.1/32", "192.168.3.9/32", "0.0.0.0/0"),
+		Privileged: []Claim{{netip.MustParsePrefix("10.8.0.1/32"), 7}, {netip.MustParsePrefix("10.3.1.7/32"), 7}, {netip.MustParsePrefix("192.168.3.9/32"), 6}},
+		Other:      prefixes("172.16.0.1/32", "169.254.169.254/32", "192.168.3.200/32", "10.5.0.9/32", "10.5.0.10/32"), Namespaces: []string{"shop", "team-a", "shop", "123", "*", "a\nb", ""},
 		Services: []string{"shop/web"}, Refused: 2,
 	}
 	text := Suggest([]Seen{
@@ -82,25 +84,34 @@ func TestSuggest(t *testing.T) {
 		{Name: "away"},
 		{Name: "beside", ID: 6, Complete: true, Nodes: addresses("192.168.9.1", "192.168.9.3")},
 		{Name: "bare", ID: 7, Complete: true},
-	}, prefixes("192.168.9.2/32"))
+		{Name: "lima", ID: 8, Complete: true, Pods: prefixes("10.5.0.0/24", "10.250.0.0/24")},
+	}, Seen{Nodes: addresses("192.168.9.2"), Pods: prefixes("10.250.0.0/16", "10.251.3.0/24")})
 	p, err := Parse(text)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	for what, want := range map[string]string{
-		"two halves of a pod network":     "- \"10.3.0.0/23\"\n",
-		"a segment of nodes":              "- \"192.168.3.0/24\"\n",
-		"nodes beside ours":               "- \"192.168.9.1/32\"\n      - \"192.168.9.3/32\"\n",
-		"an address outside":              "- \"172.16.0.1/32\"\n",
-		"an address for special use":      "NOT GRANTED, for special use (docs/claims.md): \"169.254.169.254/32\"\n",
-		"an odd namespace":                "NOT GRANTED, no name of a namespace: \"*\"\n",
-		"one that would break the line":   "NOT GRANTED, no name of a namespace: \"a\\nb\"\n",
-		"namespaces":                      "namespaces: [\"123\", \"shop\", \"team-a\"]",
-		"services as a hint":              "# services: [shop/web]\n",
-		"one that claims nothing":         "networks: []\n",
-		"what is refused":                 "2 of its entries are refused now",
-		"the one that is not known":       "away has no ID yet",
-		"the one that is not read so far": "was not read completely",
+		"two halves of a pod network":      "- \"10.3.0.0/23\"\n",
+		"a segment of nodes":               "- \"192.168.3.0/24\"\n",
+		"nodes beside ours":                "- \"192.168.9.1/32\"\n      - \"192.168.9.3/32\"\n",
+		"an address outside":               "- \"172.16.0.1/32\"\n",
+		"an address for special use":       "NOT GRANTED, MESH-3111, for special use (docs/claims.md): \"169.254.169.254/32\"\n",
+		"an address of another":            "NOT GRANTED, MESH-3112, in 10.5.0.0/24 of lima: \"10.5.0.9/32\"\n",
+		"one of the own cluster":           "NOT GRANTED, MESH-3110, in a network of the own cluster: \"10.250.0.7/32\"\n",
+		"a network around an own one":      "NOT GRANTED, MESH-3110, in a network of the own cluster: \"10.251.0.0/16\"\n",
+		"an own network that is announced": "NOT GRANTED, MESH-3110, in a network of the own cluster: \"10.250.0.0/24\"\n",
+		"a default route":                  "NOT GRANTED, MESH-3110, in a network of the own cluster: \"0.0.0.0/0\"\n",
+		"a privileged identity":            "NOT GRANTED, MESH-3113, with a privileged identity: \"10.8.0.1/32\"\n",
+		"one in a granted network":         "1 addresses in these networks have a privileged identity, MESH-3113",
+		"a backend elsewhere":              "- \"10.5.0.10/32\"\n",
+		"an odd namespace":                 "NOT GRANTED, no name of a namespace: \"*\"\n",
+		"one that would break the line":    "NOT GRANTED, no name of a namespace: \"a\\nb\"\n",
+		"namespaces":                       "namespaces: [\"123\", \"shop\", \"team-a\"]",
+		"services as a hint":               "# services: [shop/web]\n",
+		"one that claims nothing":          "networks: []\n",
+		"what is refused":                  "2 of its entries are refused now",
+		"the one that is not known":        "away has no ID yet",
+		"the one that is not read so far":  "was not read completely",
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%s: %q is not in\n%s", what, want, text)
@@ -121,7 +132,8 @@ func TestSuggest(t *testing.T) {
 		t.Errorf("%d networks for a thousand addresses", n)
 	}
 	g, _ = p.Of("paris")
-	if g.Address(netip.MustParsePrefix("169.254.169.254/32")) == nil || g.Namespace("kube-system") == nil || g.Address(netip.MustParsePrefix("10.4.0.1/32")) == nil {
+	if g.Address(netip.MustParsePrefix("169.254.169.254/32")) == nil || g.Namespace("kube-system") == nil || g.Address(netip.MustParsePrefix("10.4.0.1/32")) == nil ||
+		g.Address(netip.MustParsePrefix("10.5.0.9/32")) == nil || g.Address(netip.MustParsePrefix("10.250.0.7/32")) == nil || g.Address(netip.MustParsePrefix("10.8.0.1/32")) == nil {
 		t.Error("more is granted than was seen")
 	}
 	for _, name := range []string{"null", "away", "other"} {
@@ -129,7 +141,7 @@ func TestSuggest(t *testing.T) {
 			t.Errorf("%s is restricted", name)
 		}
 	}
-	if p, err := Parse(Suggest(nil, nil)); err != nil || p.Pin("x") != 0 {
+	if p, err := Parse(Suggest(nil, Seen{})); err != nil || p.Pin("x") != 0 {
 		t.Error(fmt.Errorf("without clusters: %w", err))
 	}
 }

@@ -72,7 +72,7 @@ func grantIdentity(g *claims.Grant, i *allocator.Identity) error {
 		return err
 	}
 	for l := range i.Labels.All() {
-		if l.Key == podNamespace {
+		if l.Key == wire.LabelNamespace {
 			if err := g.Namespace(l.Value); err != nil {
 				return err
 			}
@@ -80,9 +80,6 @@ func grantIdentity(g *claims.Grant, i *allocator.Identity) error {
 	}
 	return nil
 }
-
-// podNamespace is the label that names the namespace of an identity's pods.
-const podNamespace = "io.kubernetes.pod.namespace"
 
 func first(errs ...error) error {
 	for _, err := range errs {

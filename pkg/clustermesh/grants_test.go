@@ -1,6 +1,7 @@
 package clustermesh
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
@@ -43,6 +44,9 @@ func TestAPolicyIsAppliedToWhatIsThere(t *testing.T) {
 		st, _ := w.status("a")
 		return st.State == remotecluster.Failed && st.Code == codes.ClusterIDNotPinned && w.view.IPs.Len() == 0
 	})
-	set("clusters: {}")
+	set("default: allow")
 	a.converges()
+	if st, _ := w.status("a"); !strings.Contains(st.LastLoss, "the claim policy file has changed") {
+		t.Errorf("why the session was ended: %q", st.LastLoss)
+	}
 }

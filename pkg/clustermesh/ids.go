@@ -54,24 +54,12 @@ func newIDs(own string, id uint32, granted *claims.Current, stateDir string, log
 // Admit tells whether the cluster may come with the ID at all; the error is an
 // [*remotecluster.Inadmissible].
 func (x *ids) Admit(name string, id uint32) error {
-	policy := x.granted.Policy()
-	if _, admitted := policy.Of(name); !admitted {
-		return &remotecluster.Inadmissible{
-			Code: codes.ClusterNotAdmitted, Withdraw: true,
-			Why: "the claim policy file has no entry for this cluster, and its default is deny",
+	if refused := x.granted.Policy().Admit(name, id); refused != nil {
+		code := codes.ClusterIDNotPinned
+		if refused.Unlisted {
+			code = codes.ClusterNotAdmitted
 		}
-	}
-	if pin := policy.Pin(name); pin != 0 && pin != id {
-		return &remotecluster.Inadmissible{
-			Code: codes.ClusterIDNotPinned, Withdraw: true,
-			Why: fmt.Sprintf("it says that it has the cluster ID %d, and the claim policy file gives it %d", id, pin),
-		}
-	}
-	if other := policy.Pinned(id); other != "" && other != name {
-		return &remotecluster.Inadmissible{
-			Code: codes.ClusterIDNotPinned, Withdraw: true,
-			Why: fmt.Sprintf("it says that it has the cluster ID %d, which the claim policy file gives to %s", id, other),
-		}
+		return &remotecluster.Inadmissible{Code: code, Withdraw: true, Why: refused.Error()}
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()

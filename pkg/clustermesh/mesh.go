@@ -101,6 +101,7 @@ type member struct {
 	file    File
 	wanted  bool          // its file is there
 	recheck bool          // what it may claim has changed
+	regrant bool          // that is why its session was ended last
 	changed chan struct{} // closed and replaced when file or wanted changes
 }
 
@@ -349,15 +350,18 @@ func (m *Mesh) Clusters() []remotecluster.Status {
 // statuses is what the controllers say.
 func (m *Mesh) statuses() []remotecluster.Status {
 	m.mu.Lock()
-	clusters := make(map[*remotecluster.Cluster]bool, len(m.members)) // whether its file is there
+	clusters := make(map[*remotecluster.Cluster]member, len(m.members))
 	for _, mb := range m.members {
-		clusters[mb.cluster] = mb.wanted
+		clusters[mb.cluster] = *mb
 	}
 	m.mu.Unlock()
 	all := make([]remotecluster.Status, 0, len(clusters))
-	for c, wanted := range clusters {
+	for c, mb := range clusters {
 		st := c.Status()
-		if wanted && st.State == remotecluster.Removing {
+		if st.LastLoss == "" && mb.regrant {
+			st.LastLoss = "the claim policy file has changed: everything that it says is judged again"
+		}
+		if mb.wanted && st.State == remotecluster.Removing {
 			st.Message = "its file was gone and is back; it is taken up again when the entries of before are withdrawn"
 		}
 		all = append(all, st)

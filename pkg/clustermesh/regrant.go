@@ -16,7 +16,7 @@ func (m *Mesh) followGrants(ctx context.Context) error {
 		m.mu.Lock()
 		for name, mb := range m.members {
 			if !now.Equal(before, name) || now.Pinned(mb.cluster.Status().ID) != before.Pinned(mb.cluster.Status().ID) {
-				mb.recheck = true
+				mb.recheck, mb.regrant = true, true
 				mb.signal()
 			}
 		}
@@ -30,6 +30,6 @@ func (m *Mesh) rechecks(mb *member) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	yes := mb.recheck
-	mb.recheck = false
+	mb.recheck, mb.regrant = false, yes
 	return yes
 }

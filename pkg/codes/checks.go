@@ -259,8 +259,8 @@ func policyChecks() []Entry {
 			Remedy: "Correct what is named.",
 		},
 		{
-			Code: PolicyClusterUnknown, Severity: Info, Title: "the claim policy file has an entry for a cluster that is not there",
-			Cause:  "A cluster is named in the file that has no client file in the mesh directory.",
+			Code: PolicyClusterUnknown, Severity: Info, Title: "there is a setting for a cluster that is not there",
+			Cause:  "The claim policy file has an entry for a cluster, or --remote-budget a budget, and it has no client file in the mesh directory.",
 			Remedy: "Nothing to do, when the cluster is still to come. Else correct its name, or remove the entry.",
 		},
 		{

@@ -28,6 +28,7 @@ const (
 	PartEmpty       Code = "MESH-2208"
 	PartDemoted     Code = "MESH-2209"
 	PartKept        Code = "MESH-2210"
+	PartsRefused    Code = "MESH-2250"
 	PartBarred      Code = "MESH-2260"
 )
 
@@ -43,6 +44,7 @@ const (
 	ClaimLost        Code = "MESH-3203"
 	ClaimsUnknown    Code = "MESH-3204"
 	ClaimsUntold     Code = "MESH-3210"
+	ClaimsRefused    Code = "MESH-3211"
 )
 
 // What is known of an identity.
@@ -54,6 +56,7 @@ const (
 	MappingRead      Code = "MESH-4301"
 	MappingRefused   Code = "MESH-4302"
 	MappingUnknown   Code = "MESH-4303"
+	MappingsRefused  Code = "MESH-4350"
 )
 
 // What is known of a node.
@@ -66,6 +69,7 @@ const (
 	NodeRead        Code = "MESH-5201"
 	NodeClaimCounts Code = "MESH-5202"
 	NodeClaimLost   Code = "MESH-5203"
+	NodesRefused    Code = "MESH-5250"
 )
 
 // What is known of a cluster, beside its state.
@@ -84,6 +88,7 @@ const (
 // What to do where a copy is the question.
 const (
 	lookAtCluster = "'mesh-agent describe cluster NAME' says why, and what to do."
+	lookAtRefused = "'mesh-agent describe cluster NAME' names an entry that is refused, and why. Where it is over its budget, raise --remote-budget (docs/budgets.md); else correct what writes them there."
 	fine          = "Nothing to do."
 )
 
@@ -96,7 +101,7 @@ func serviceReasons() []Entry {
 		},
 		{
 			Code: ServiceUnknown, Severity: Warning, Title: "nobody is known to have the service",
-			Cause:  "No cluster that is known as of now has it, and there are clusters of which that cannot be said.",
+			Cause:  "No cluster that is known as of now has it, and there are clusters of which that cannot be said, or of which services are refused.",
 			Remedy: lookAtCluster,
 		},
 		{
@@ -184,6 +189,10 @@ func serviceReasons() []Entry {
 			Remedy: lookAtBackends,
 		},
 		{
+			Code: PartsRefused, Severity: Warning, Title: "the cluster may have the service: services of it are refused",
+			Cause: "Its services are known as of now, but for those that are refused. This may be one of them.", Remedy: lookAtRefused,
+		},
+		{
 			Code: PartEmpty, Severity: Warning, Title: "the cluster shares the service without backends",
 			Cause: "It exports the service, and no address for it.", Remedy: "Look at the pods behind the service in that cluster.",
 		},
@@ -205,7 +214,7 @@ func addressReasons() []Entry {
 		{Code: AddressUnclaimed, Severity: Info, Title: "nobody claims the address", Cause: "All clusters are known as of now, and none claims it or a network that has it.", Remedy: fine},
 		{
 			Code: AddressUnknown, Severity: Warning, Title: "nobody is known to claim the address",
-			Cause: "There are clusters whose addresses are not known as of now.", Remedy: lookAtCluster,
+			Cause: "There are clusters whose addresses are not known as of now, or are refused in part. A network that has the address may be known all the same.", Remedy: lookAtCluster,
 		},
 		{Code: ClaimWon, Severity: Info, Title: "the claim counts", Cause: "It is the only one, or the best one to the longest prefix.", Remedy: fine},
 		{Code: ClaimShorter, Severity: Info, Title: "the claim is of a shorter prefix", Cause: "A longer prefix that has the address counts.", Remedy: fine},
@@ -213,6 +222,10 @@ func addressReasons() []Entry {
 		{
 			Code: ClaimsUnknown, Severity: Warning, Title: "what the cluster claims is not known as of now",
 			Cause: "It may claim the address by now, or have given it up.", Remedy: lookAtCluster,
+		},
+		{
+			Code: ClaimsRefused, Severity: Warning, Title: "the cluster may claim it: addresses of it are refused",
+			Cause: "Its addresses and nodes are known as of now, but for those that are refused. One of them may be the address.", Remedy: lookAtRefused,
 		},
 		{
 			Code: ClaimsUntold, Severity: Warning, Title: "there are more claims than are told",
@@ -233,7 +246,7 @@ func identityReasons() []Entry {
 		},
 		{
 			Code: IdentityUnknown, Severity: Warning, Title: "nobody is known to have published the identity",
-			Cause: "There are clusters whose identities are not known as of now.", Remedy: lookAtCluster,
+			Cause: "There are clusters whose identities are not known as of now, or are refused in part.", Remedy: lookAtCluster,
 		},
 		{Code: MappingRead, Severity: Info, Title: "the mapping was read", Cause: "It is the key that says which labels the number means.", Remedy: fine},
 		{
@@ -241,6 +254,10 @@ func identityReasons() []Entry {
 			Cause: "Its value makes no sense, or its number is outside of what the cluster may use.", Remedy: "Correct what writes it in that cluster.",
 		},
 		{Code: MappingUnknown, Severity: Warning, Title: "what the cluster has is not known as of now", Cause: "Its identities were not confirmed lately.", Remedy: lookAtCluster},
+		{
+			Code: MappingsRefused, Severity: Warning, Title: "the cluster may have it: identities of it are refused",
+			Cause: "Its identities are known as of now, but for those that are refused. This may be one of them.", Remedy: lookAtRefused,
+		},
 	}
 }
 
@@ -253,9 +270,13 @@ func nodeReasons() []Entry {
 			Cause: "Somebody else's claim to it is stronger; traffic to the address goes there.", Remedy: "Give each cluster node addresses and pod networks of its own.",
 		},
 		{Code: NodeNowhere, Severity: Info, Title: "there is no such node", Cause: "The nodes of the cluster are known as of now, and this is none of them.", Remedy: fine},
-		{Code: NodeUnknown, Severity: Warning, Title: "the node is not known", Cause: "The nodes of the cluster are not known as of now, or the cluster itself is not.", Remedy: lookAtCluster},
+		{Code: NodeUnknown, Severity: Warning, Title: "the node is not known", Cause: "The nodes of the cluster are not known as of now, or are refused in part, or the cluster itself is not known.", Remedy: lookAtCluster},
 		{Code: NodeRead, Severity: Info, Title: "the node was read", Cause: "It is the key that its cluster has written.", Remedy: fine},
 		{Code: NodeClaimCounts, Severity: Info, Title: "the address counts as the node's", Cause: "Its claim is the only one, or the strongest.", Remedy: fine},
+		{
+			Code: NodesRefused, Severity: Warning, Title: "the cluster may have it: nodes of it are refused",
+			Cause: "Its nodes are known as of now, but for those that are refused. This may be one of them.", Remedy: lookAtRefused,
+		},
 		{Code: NodeClaimLost, Severity: Error, Title: "the address counts as another's", Cause: "The step names the rule.", Remedy: "Give each cluster addresses of its own."},
 	}
 }

@@ -188,14 +188,6 @@ func special(p netip.Prefix) Breach {
 	return Breach{}
 }
 
-// How long the prefix of a remote node's pod network is at least that shows whose the
-// addresses inside are. Nodes have much less; who announces more would shut out
-// others, and have everything inside judged again whenever it changes.
-const (
-	leastShared4 = mappedBits + 16
-	leastShared6 = 48
-)
-
 // shapes tells whether the claim says whose a network is. A network that is too
 // large to be one, or for special use, says nothing, also not of the own cluster.
 func (e *Entry) shapes() bool {
@@ -203,7 +195,7 @@ func (e *Entry) shapes() bool {
 		return false
 	}
 	p := e.place()
-	if e.remote() && (p.at.is4() && p.bits < leastShared4 || !p.at.is4() && p.bits < leastShared6) {
+	if e.remote() && !claims.SaysWhose(p.prefix()) {
 		return false
 	}
 	return !maybeSpecial(p) || !special(p.prefix()).broken()

@@ -20,7 +20,7 @@ import (
 // The keys of the labels that a pod's identity has beside the pod's own, and how
 // all keys begin that are not the pod's to set.
 const (
-	labelNamespace       = "io.kubernetes.pod.namespace"
+	labelNamespace       = wire.LabelNamespace
 	labelNamespaceLabels = "io.cilium.k8s.namespace.labels."
 	labelServiceAccount  = "io.cilium.k8s.policy.serviceaccount"
 	labelsOfCilium       = "io.cilium.k8s."

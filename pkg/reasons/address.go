@@ -32,21 +32,36 @@ func Address(v *View, addr netip.Addr, found ipcache.Found) Explanation {
 	x.Steps = append(x.Steps, v.barred(strays)...)
 	x.Steps = append(x.Steps, untold(found.Untold)...)
 	x.Steps = append(x.Steps, v.refusals(addr)...)
-	var unknown []string
-	for _, cluster := range v.names() {
-		if at, now := v.asOf(cluster, wire.IPs, wire.Nodes); !now {
-			unknown = append(unknown, cluster)
-			x.Steps = append(x.Steps, Step{
-				Code: codes.ClaimsUnknown, Cluster: cluster, Keys: []Key{}, AsOf: at,
-				Text: "may claim it by now, or have given it up: its addresses: " + v.unconfirmed(cluster, at),
-			})
-		}
-	}
+	unknown, steps := v.unknownClaims()
+	x.Steps = append(x.Steps, steps...)
 	x.Verdict = addressVerdict(addr, chain, unknown)
 	if len(chain) > 0 && x.Steps[0].Code != codes.ClaimWon {
 		x.Verdict.Text += ", whose claim breaks a rule: see the first step"
 	}
 	return x
+}
+
+// unknownClaims are the steps about clusters that may claim an address without
+// anybody knowing it here, and which these are; empty for none.
+func (v *View) unknownClaims() (unknown string, steps []Step) {
+	var unconfirmed, refusing []string
+	for _, cluster := range v.names() {
+		at, now := v.asOf(cluster, wire.IPs, wire.Nodes)
+		// What the policy file refuses would not count, whatever it is.
+		refused := v.refusedBut([]wire.Reason{wire.ReasonPolicy}, cluster, wire.IPs, wire.Nodes)
+		step := Step{Cluster: cluster, Keys: []Key{}, AsOf: at}
+		if !now {
+			unconfirmed = append(unconfirmed, cluster)
+			step.Code, step.Text = codes.ClaimsUnknown, "may claim it by now, or have given it up: its addresses: "+v.unconfirmed(cluster, at)
+			steps = append(steps, step)
+		}
+		if refused != "" {
+			refusing = append(refusing, cluster)
+			step.Code, step.Text = codes.ClaimsRefused, "may claim it: "+refused
+			steps = append(steps, step)
+		}
+	}
+	return unknownTexts("addresses", unconfirmed, refusing), steps
 }
 
 // claim is a step about one claim, without what became of it.
@@ -87,10 +102,10 @@ func claimStep(chain []*ipcache.Entry, first *ipcache.Entry, i int) (codes.Code,
 	}
 }
 
-func addressVerdict(addr netip.Addr, chain []*ipcache.Entry, unknown []string) Verdict {
+func addressVerdict(addr netip.Addr, chain []*ipcache.Entry, unknown string) Verdict {
 	switch {
-	case len(chain) == 0 && len(unknown) > 0:
-		return verdictf(codes.AddressUnknown, "nobody is known to claim %s, and the addresses of %s are not known as of now", addr, list(unknown))
+	case len(chain) == 0 && unknown != "":
+		return verdictf(codes.AddressUnknown, "nobody is known to claim %s, and %s", addr, unknown)
 	case len(chain) == 0:
 		return verdictf(codes.AddressUnclaimed, "nobody claims %s", addr)
 	}
@@ -104,6 +119,8 @@ func addressVerdict(addr netip.Addr, chain []*ipcache.Entry, unknown []string) V
 	switch {
 	case len(rivals) > 1:
 		return verdictf(codes.AddressContested, "%s is claimed by %s; %s counts", winner.Prefix(), list(rivals), winner.Cluster().Name)
+	case !winner.Prefix().IsSingleIP() && unknown != "":
+		return verdictf(codes.AddressUnknown, "nobody is known to claim %s itself, which is in %s of %s; but %s", addr, winner.Prefix(), winner.Cluster().Name, unknown)
 	case !winner.Prefix().IsSingleIP():
 		return verdictf(codes.AddressInNetwork, "nobody claims %s itself; it is in %s of %s", addr, winner.Prefix(), winner.Cluster().Name)
 	}

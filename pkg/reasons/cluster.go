@@ -42,7 +42,11 @@ func Cluster(c remotecluster.Status) Explanation {
 		case !src.Exported && src.Count == 0:
 			add(codes.ResourceNotExported, f.AsOf, "%s are not exported", r)
 		case f.State == remotecluster.FreshnessSynced:
-			add(codes.ResourceFresh, f.AsOf, "%d %s", src.Count, r)
+			text := fmt.Sprintf("%d %s", src.Count, r)
+			if refused := refusedText(src); refused != "" {
+				text += ", refused are " + refused
+			}
+			add(codes.ResourceFresh, f.AsOf, "%s", text)
 		default:
 			text := fmt.Sprintf("%d %s, %s", src.Count, r, f.State)
 			if src.Why != "" {

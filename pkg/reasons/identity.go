@@ -16,7 +16,7 @@ func Identity(v *View, id uint32) Explanation {
 		return x
 	}
 	has := make(map[string]bool)
-	var known, unknown []string
+	var known, unconfirmed, refusing []string
 	for one := range allocator.ByID(v.Txn, v.Identities, id) {
 		has[one.Cluster] = true
 		known = append(known, one.Cluster)
@@ -30,18 +30,22 @@ func Identity(v *View, id uint32) Explanation {
 		case has[cluster]:
 			step.Code, step.Text = codes.MappingRead, "has published its labels"
 		case !now:
-			unknown = append(unknown, cluster)
+			unconfirmed = append(unconfirmed, cluster)
 			step.Code, step.Text = codes.MappingUnknown, "may have it: its identities: "+v.unconfirmed(cluster, at)
+		case v.refusedOf(cluster, wire.Identities) != "":
+			refusing = append(refusing, cluster)
+			step.Code, step.Text = codes.MappingsRefused, "may have it: "+v.refusedOf(cluster, wire.Identities)
 		default:
 			continue // it does not have it, as nearly all do not
 		}
 		x.Steps = append(x.Steps, step)
 	}
+	unknown := unknownTexts("identities", unconfirmed, refusing)
 	switch {
 	case len(known) > 0:
 		x.Verdict = verdictf(codes.IdentityKnown, "%d is known from %s", id, list(known))
-	case len(unknown) > 0:
-		x.Verdict = verdictf(codes.IdentityUnknown, "nobody is known to have published %d, and the identities of %s are not known as of now", id, list(unknown))
+	case unknown != "":
+		x.Verdict = verdictf(codes.IdentityUnknown, "nobody is known to have published %d, and %s", id, unknown)
 	default:
 		x.Verdict = verdictf(codes.IdentityNowhere, "nobody has published %d", id)
 	}

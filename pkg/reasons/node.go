@@ -15,7 +15,14 @@ func Node(v *View, cluster, name string) Explanation {
 	x := Explanation{Steps: []Step{}}
 	at, now := v.asOf(cluster, wire.Nodes)
 	n, _, found := v.Nodes.Get(v.Txn, nodes.ByName(cluster, name))
+	refused := v.refusedOf(cluster, wire.Nodes)
 	switch {
+	case !found && now && refused != "":
+		x.Steps = append(x.Steps, Step{
+			Code: codes.NodesRefused, Cluster: cluster, Text: "may have it: " + refused, Keys: v.keys(cluster, wire.Nodes, name), AsOf: at,
+		})
+		x.Verdict = verdictf(codes.NodeUnknown, "it is not known whether %s has a node %s: %s", cluster, name, refused)
+		return x
 	case !found && now:
 		x.Verdict = verdictf(codes.NodeNowhere, "%s has no node %s", cluster, name)
 		return x

@@ -82,6 +82,16 @@ func (w *world) lose(cluster string) {
 	w.clusters[cluster] = c
 }
 
+// refuses lets entries of a cluster be refused.
+func (w *world) refuses(cluster string, r wire.Resource, reason wire.Reason, n int) {
+	src := w.clusters[cluster].Sources[r]
+	src.Rejected, src.Rejections = n, map[wire.Reason]int{reason: n}
+	if reason == wire.ReasonBudget {
+		src.Over = store.OverKeys
+	}
+	w.clusters[cluster].Sources[r] = src
+}
+
 func (w *world) view() *View {
 	return &View{
 		Txn: w.db.ReadTxn(), Nodes: w.nodes.Table(), Exported: w.services.Exported(), Slices: w.services.Slices(), Exports: w.services.ServiceExports(), Services: w.services.Global(),
@@ -197,11 +207,11 @@ func situations() []situation {
 		{"all share it", func(w *world) { w.exports("c1", same); w.exports("c2", same) }, web, codes.ServiceGlobal, "global: shared by c1 and c2; 2 backends are in use", have{"c1": codes.PartUsed, "c2": codes.PartUsed, "c3": codes.PartNotExported}},
 		{"an observer", func(w *world) { w.own = ""; delete(w.clusters, "c1"); w.exports("c2", same) }, web, codes.ServiceGlobal, "global: shared by c2; 1 backend is in use", have{"c2": codes.PartUsed, "c3": codes.PartNotExported}},
 		{"nobody has it", func(*world) {}, web, codes.ServiceNowhere, "no cluster exports default/web", have{"c1": codes.PartNotExported, "c3": codes.PartNotExported}},
-		{"nobody is known to have it", func(w *world) { w.lose("c3") }, web, codes.ServiceUnknown, "nobody is known to share default/web, and what c3 has is not known as of now", have{"c3": codes.PartUnknown}},
-		{"the own cluster is not read", func(w *world) { delete(w.clusters, "c1") }, web, codes.ServiceUnknown, "nobody is known to share default/web, and what c1 has is not known as of now", have{"c1": codes.PartUnknown}},
+		{"nobody is known to have it", func(w *world) { w.lose("c3") }, web, codes.ServiceUnknown, "nobody is known to share default/web, and the services of c3 are not known as of now", have{"c3": codes.PartUnknown}},
+		{"the own cluster is not read", func(w *world) { delete(w.clusters, "c1") }, web, codes.ServiceUnknown, "nobody is known to share default/web, and the services of c1 are not known as of now", have{"c1": codes.PartUnknown}},
 		{"the own one is not global", func(w *world) { w.exports("c1", alone); w.exports("c2", same) }, web, codes.OwnNotGlobal, "not global: the service of the own cluster c1 is not annotated as global", have{"c1": codes.PartUsed, "c2": codes.PartStandsBy}},
 		{"others do not export it", func(w *world) { w.exports("c1", same) }, web, codes.NotExported, "not global: cluster c2 and c3 do not export it", have{"c1": codes.PartUsed, "c2": codes.PartNotExported, "c3": codes.PartNotExported}},
-		{"another may export it", func(w *world) { w.exports("c1", same); w.lose("c2") }, web, codes.ServiceUnknown, "not global as far as is known: what c2 has is not known as of now", have{"c2": codes.PartUnknown}},
+		{"another may export it", func(w *world) { w.exports("c1", same); w.lose("c2") }, web, codes.ServiceUnknown, "not global as far as is known: the services of c2 are not known as of now", have{"c2": codes.PartUnknown}},
 		{"there is no other", func(w *world) { delete(w.clusters, "c2"); delete(w.clusters, "c3"); w.exports("c1", same) }, web, codes.NotExported, "not global: there is no cluster beside c1", nil},
 		{"others do not share it", func(w *world) { w.exports("c1", same); w.exports("c2", hidden) }, web, codes.NotShared, "not global: c2 publishes it with shared=false", have{"c2": codes.PartNotShared}},
 		{"nobody shares it", func(w *world) { w.exports("c2", hidden) }, web, codes.NotShared, "not global: c2 publishes it with shared=false", have{"c2": codes.PartNotShared}},
@@ -297,6 +307,25 @@ func situations() []situation {
 		{"no such node", func(*world) {}, node("c2", "n1"), codes.NodeNowhere, "c2 has no node n1", nil},
 		{"no such node, as far as is known", func(w *world) { w.lose("c2") }, node("c2", "n1"), codes.NodeUnknown, "it is not known whether c2 has a node n1: its nodes: not confirmed since 2026-11-22T01:02:03Z (MESH-1206 not connected)", nil},
 		{"a node of an unknown cluster", func(*world) {}, node("c9", "n1"), codes.NodeUnknown, "it is not known whether c9 has a node n1: its nodes: nobody here reads that cluster", nil},
+
+		{"refused for the budget", func(w *world) { w.refuses("c2", wire.Services, wire.ReasonBudget, 3) }, web, codes.ServiceUnknown, "nobody is known to share default/web, and not all services of c2 are known: some are refused", have{"c2": codes.PartsRefused, "c3": codes.PartNotExported}},
+		{"another may export it, for all that is refused", func(w *world) {
+			w.exports("c1", same)
+			w.lose("c3")
+			w.refuses("c2", wire.EndpointSlices, wire.ReasonTooLarge, 3)
+		}, web, codes.ServiceUnknown, "not global as far as is known: the services of c3 are not known as of now, and not all services of c2 are known: some are refused", have{"c2": codes.PartsRefused}},
+		{"addresses are refused", func(w *world) { w.refuses("c2", wire.IPs, wire.ReasonBudget, 176) }, address("10.0.0.1"), codes.AddressUnknown, "nobody is known to claim 10.0.0.1, and not all addresses of c2 are known: some are refused", have{"c2": codes.ClaimsRefused}},
+		{"addresses are refused, and a network is known", func(w *world) {
+			w.claims("c2", "10.0.0.0/24", ipcache.KindCIDR, "")
+			w.refuses("c2", wire.IPs, wire.ReasonBudget, 176)
+		}, address("10.0.0.1"), codes.AddressUnknown, "nobody is known to claim 10.0.0.1 itself, which is in 10.0.0.0/24 of c2; but not all addresses of c2 are known: some are refused", have{"c2": codes.ClaimsRefused}},
+		{"addresses are refused, and this one is known", func(w *world) {
+			w.claims("c2", "10.0.0.1/32", ipcache.KindHost, "")
+			w.refuses("c2", wire.IPs, wire.ReasonBudget, 176)
+		}, address("10.0.0.1"), codes.AddressOwned, "10.0.0.1 is that of c2", have{"c2": codes.ClaimsRefused}},
+		{"the policy refuses addresses", func(w *world) { w.refuses("c2", wire.IPs, wire.ReasonPolicy, 176) }, address("10.0.0.1"), codes.AddressUnclaimed, "nobody claims 10.0.0.1", nil},
+		{"identities are refused", func(w *world) { w.refuses("c2", wire.Identities, wire.ReasonPolicy, 2) }, number(131073), codes.IdentityUnknown, "nobody is known to have published 131073, and not all identities of c2 are known: some are refused", have{"c2": codes.MappingsRefused}},
+		{"nodes are refused", func(w *world) { w.refuses("c2", wire.Nodes, wire.ReasonBudget, 2) }, node("c2", "n1"), codes.NodeUnknown, "it is not known whether c2 has a node n1: 2 of its nodes are refused: over its budget (keys)", have{"c2": codes.NodesRefused}},
 
 		{"a cluster", func(*world) {}, cluster("c2"), codes.AllFollowed, "ready", nil},
 		{"a lost cluster", func(w *world) { w.lose("c2") }, cluster("c2"), codes.ConnectionLost, "degraded: not connected", nil},
@@ -431,4 +460,25 @@ func TestAbsenceNeedsEveryForm(t *testing.T) {
 
 func source(exported bool, state remotecluster.FreshnessState, asOf time.Time) remotecluster.SourceStatus {
 	return remotecluster.SourceStatus{Exported: exported, Synced: true, Freshness: remotecluster.Freshness{State: state, AsOf: asOf}}
+}
+
+// TestRefusedIsSaid: a copy from which entries are refused is not said to be whole.
+func TestRefusedIsSaid(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.refuses("c2", wire.IPs, wire.ReasonBudget, 176)
+	said := func(x Explanation, code codes.Code) string {
+		for _, s := range x.Steps {
+			if s.Code == code && strings.Contains(s.Text, "176") {
+				return s.Text
+			}
+		}
+		return ""
+	}
+	if got, want := said(Cluster(w.clusters["c2"]), codes.ResourceFresh), "0 ips, refused are 176 over its budget (keys)"; got != want {
+		t.Errorf("the cluster: %q, want %q", got, want)
+	}
+	if got, want := said(address("10.0.0.1")(w.view()), codes.ClaimsRefused), "may claim it: 176 of its addresses are refused: over its budget (keys)"; got != want {
+		t.Errorf("the address: %q, want %q", got, want)
+	}
 }

@@ -53,6 +53,8 @@ func (s *serviceChain) add(cluster string) {
 	switch {
 	case part == nil && refused != "":
 		step.Code, step.Text = codes.PartRefused, "its entry is refused: "+refused
+	case part == nil && now && s.view.refusedOf(cluster, wire.Services, wire.EndpointSlices) != "":
+		step.Code, step.Text = codes.PartsRefused, "may have it: "+s.view.refusedOf(cluster, wire.Services, wire.EndpointSlices)
 	case part == nil && now:
 		step.Code, step.Text = codes.PartNotExported, "does not export it"
 	case part == nil:
@@ -196,9 +198,8 @@ func (s *serviceChain) alone(own *services.Service) Verdict {
 	switch missing := s.by[codes.PartNotExported]; {
 	case len(s.by[codes.PartRefused]) > 0:
 		return verdictf(codes.RefusedEverywhere, "not global: the entry of %s is refused", list(s.by[codes.PartRefused]))
-	case len(s.by[codes.PartUnknown]) > 0:
-		return verdictf(codes.ServiceUnknown, "not global as far as is known: what %s %s is not known as of now",
-			list(s.by[codes.PartUnknown]), plural(len(s.by[codes.PartUnknown]), "has", "have"))
+	case s.unknown() != "":
+		return verdictf(codes.ServiceUnknown, "not global as far as is known: %s", s.unknown())
 	case len(s.by[codes.PartNotShared]) > 0:
 		return verdictf(codes.NotShared, "not global: %s publishes it with shared=false", list(s.by[codes.PartNotShared]))
 	case len(missing) > 0:
@@ -207,15 +208,20 @@ func (s *serviceChain) alone(own *services.Service) Verdict {
 	return verdictf(codes.NotExported, "not global: there is no cluster beside %s", own.Cluster)
 }
 
+// unknown says which clusters may have the service without anybody knowing it here;
+// empty for none.
+func (s *serviceChain) unknown() string {
+	return unknownTexts("services", s.by[codes.PartUnknown], s.by[codes.PartsRefused])
+}
+
 // absent is the verdict on a service that is none.
 func (s *serviceChain) absent() Verdict {
 	name := fmt.Sprintf("%s/%s", s.namespace, s.name)
 	switch {
 	case len(s.by[codes.PartRefused]) > 0:
 		return verdictf(codes.RefusedEverywhere, "not global: the entry of %s is refused", list(s.by[codes.PartRefused]))
-	case len(s.by[codes.PartUnknown]) > 0:
-		return verdictf(codes.ServiceUnknown, "nobody is known to share %s, and what %s %s is not known as of now", name,
-			list(s.by[codes.PartUnknown]), plural(len(s.by[codes.PartUnknown]), "has", "have"))
+	case s.unknown() != "":
+		return verdictf(codes.ServiceUnknown, "nobody is known to share %s, and %s", name, s.unknown())
 	case len(s.by[codes.PartNotShared]) > 0:
 		return verdictf(codes.NotShared, "not global: %s publishes it with shared=false", list(s.by[codes.PartNotShared]))
 	}

@@ -16,6 +16,10 @@ const (
 // source is k8s.
 const LabelCluster = "io.cilium.k8s.policy.cluster"
 
+// LabelNamespace is the key of the label that names the namespace of an identity's
+// pods; its source is k8s.
+const LabelNamespace = "io.kubernetes.pod.namespace"
+
 // Label is one label of an identity.
 type Label struct {
 	Source, Key, Value string

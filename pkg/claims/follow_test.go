@@ -1,0 +1,62 @@
+package claims
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestFollow: what cannot be used changes nothing, and what is reported follows the
+// file, also when it comes back as it was.
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "claims.yaml")
+	synctest.Test(t, func(t *testing.T) {
+		c := new(Current)
+		health := "nothing was reported"
+		ctx, stop := context.WithCancel(t.Context())
+		defer func() { stop(); synctest.Wait() }()
+		after := func(what, text, want string) {
+			t.Helper()
+			var err error
+			if text == "gone" {
+				err = os.Remove(file)
+			} else {
+				err = os.WriteFile(file, []byte(text), 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(rescan + time.Second) // of the bubble
+			synctest.Wait()
+			if !strings.Contains(health, want) {
+				t.Errorf("%s: %s, want %s", what, health, want)
+			}
+			if _, admitted := c.Policy().Of("evil"); admitted {
+				t.Errorf("%s: a cluster without an entry is admitted", what)
+			}
+		}
+		if err := os.WriteFile(file, []byte("default: deny"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			_ = c.Follow(ctx, file, func(err error) {
+				if health = "well"; err != nil {
+					health = err.Error()
+				}
+			}, slog.New(slog.DiscardHandler))
+		}()
+		after("at first", "default: deny", "well")
+		after("emptied", "", "it says nothing")
+		after("gone", "gone", "no such file")
+		after("back, and empty still", "", "it says nothing")
+		after("as before", "default: deny", "well")
+		after("gone again", "gone", "no such file")
+		after("back as it was", "default: deny", "well")
+	})
+}
