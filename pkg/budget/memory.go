@@ -28,9 +28,9 @@ func NewMemory(bound int64) *Memory {
 // Bound is how many bytes the entries may take; 0 is no bound.
 func (m *Memory) Bound() int64 { return m.bound }
 
-// Account is that of a cluster: the same one each time. A nil Memory has none.
+// Account is that of a cluster: the same one each time; nil where there is no bound.
 func (m *Memory) Account(cluster string) *Account {
-	if m == nil {
+	if m == nil || m.bound == 0 {
 		return nil
 	}
 	m.mu.Lock()
@@ -89,7 +89,7 @@ func (a *Account) Add(n int64) bool {
 
 // Fits tells whether there is room for so many bytes more.
 func (a *Account) Fits(n int64) bool {
-	if a == nil || n <= 0 || a.of.bound == 0 {
+	if a == nil || n <= 0 {
 		return true
 	}
 	shared, own := a.of.bound/3*2, a.of.bound/3/max(a.of.clusters.Load(), 1)

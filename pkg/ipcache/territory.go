@@ -175,7 +175,7 @@ func same(a, b *Cluster) bool { return a == b || *a == *b }
 func maybeSpecial(p place) bool {
 	if p.at.is4() {
 		first := byte(p.at.lo >> 24)
-		return p.bits < mappedBits+8 || first == 0 || first == 127 || first == 169 || first >= 224
+		return p.bits < mappedBits+8 || first == 0 || first == 127 || first == 169 || first&0xf0 == 224 || first == 255
 	}
 	first := uint16(p.at.hi >> 48)
 	return p.bits < 16 || first == 0 || first == 0x64 || first == 0x100 || first >= 0xfe80

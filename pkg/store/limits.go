@@ -115,6 +115,9 @@ func (s *Set[T]) decode(r *record[*T], value []byte, decode Decode[T]) (*T, erro
 		return nil, overBudget(OverBytes, "with it there would be %d bytes, there may be %d", grows, l.Bytes)
 	}
 	s.size, r.size = grows, size
+	if l.Memory == nil {
+		return decode(r.name, value)
+	}
 	if !l.Memory.Fits(int64(size) - int64(r.cost)) { // it takes more than its bytes: that need not be read to know
 		return nil, overMemory(size)
 	}
