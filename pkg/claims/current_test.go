@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,16 +31,17 @@ func TestFollowReadsWhatLoadReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var current Current
-		var last error
+		var reported atomic.Pointer[error]
 		ended := make(chan error)
 		go func() {
-			ended <- current.Follow(ctx, file, func(err error) { last = err }, slog.New(slog.DiscardHandler))
+			ended <- current.Follow(ctx, file, func(err error) { reported.Store(&err) }, slog.New(slog.DiscardHandler))
 		}()
-		look := func() {
+		look := func() error {
 			time.Sleep(2 * rescan)
 			synctest.Wait()
+			return *reported.Load()
 		}
-		look()
+		last := look()
 		first := current.Policy()
 		if first == nil || last != nil {
 			t.Fatalf("%v, %v", first, last)
@@ -48,11 +50,11 @@ func TestFollowReadsWhatLoadReads(t *testing.T) {
 		if _, err := Load(file); err == nil || !strings.Contains(err.Error(), "bytes") {
 			t.Errorf("loaded: %v", err)
 		}
-		if look(); current.Policy() != first || last == nil || !strings.Contains(last.Error(), "bytes") {
+		if last := look(); current.Policy() != first || last == nil || !strings.Contains(last.Error(), "bytes") {
 			t.Errorf("a large file: %v", last)
 		}
 		write(good)
-		if look(); current.Policy() == nil || last != nil {
+		if last := look(); current.Policy() == nil || last != nil {
 			t.Errorf("the same as at first: %v", last)
 		}
 		cancel()

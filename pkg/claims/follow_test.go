@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,7 +19,7 @@ func TestFollow(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "claims.yaml")
 	synctest.Test(t, func(t *testing.T) {
 		c := new(Current)
-		health := "nothing was reported"
+		var reported atomic.Value // of string
 		ctx, stop := context.WithCancel(t.Context())
 		defer func() { stop(); synctest.Wait() }()
 		after := func(what, text, want string) {
@@ -34,7 +35,7 @@ func TestFollow(t *testing.T) {
 			}
 			time.Sleep(rescan + time.Second) // of the bubble
 			synctest.Wait()
-			if !strings.Contains(health, want) {
+			if health, _ := reported.Load().(string); !strings.Contains(health, want) {
 				t.Errorf("%s: %s, want %s", what, health, want)
 			}
 			if _, admitted := c.Policy().Of("evil"); admitted {
@@ -46,9 +47,11 @@ func TestFollow(t *testing.T) {
 		}
 		go func() {
 			_ = c.Follow(ctx, file, func(err error) {
-				if health = "well"; err != nil {
+				health := "well"
+				if err != nil {
 					health = err.Error()
 				}
+				reported.Store(health)
 			}, slog.New(slog.DiscardHandler))
 		}()
 		after("at first", "default: deny", "well")
