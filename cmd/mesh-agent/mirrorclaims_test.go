@@ -58,7 +58,7 @@ func TestAMirrorKeepsToTheClaimPolicy(t *testing.T) {
 	shows(a, "paris", "")
 	a.stop()
 
-	pin("{}")
+	pin("default: allow")
 	client("paris", "endpoints:\n- http://127.0.0.1:1\n") // it is away
 	client("evil", of("evil"))
 	b := start()
