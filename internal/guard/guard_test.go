@@ -15,7 +15,9 @@ func TestRun(t *testing.T) {
 	if err := Func(func() error { return nil })(); err != nil {
 		t.Errorf("nil became %v", err)
 	}
-	err := Run(func() error { var m map[string]int; m["x"]++; return nil })
+	var none map[string]int
+	write := func(m map[string]int) { m["x"]++ }
+	err := Run(func() error { write(none); return nil })
 	p, ok := errors.AsType[*Panic](err)
 	if !ok || !strings.Contains(p.Stack, "guard_test.go") || !strings.Contains(err.Error(), "nil map") {
 		t.Errorf("a panic became %#v", err)
