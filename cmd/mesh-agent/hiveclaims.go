@@ -21,9 +21,9 @@ func newIPs(c Config) (*ipcache.Cache, error) {
 	return ipcache.NewWith(rules), nil
 }
 
-// warnOfUnknownNetworks says which networks nobody guards, because this agent is not
+// tellUnknownNetworks says which networks nobody guards, because this agent is not
 // told them: where it reads its own nodes these announce the pod networks.
-func warnOfUnknownNetworks(c Config, log *slog.Logger) error {
+func tellUnknownNetworks(c Config, log *slog.Logger) error {
 	opts, err := c.kvstoreOptions()
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func warnOfUnknownNetworks(c Config, log *slog.Logger) error {
 		missing = append(missing, "--service-cidr")
 	}
 	if len(missing) > 0 {
-		log.Warn("Not all networks of the own cluster are known: remote clusters can have addresses in the others (docs/claims.md)", "missing", strings.Join(missing, ", "))
+		log.Info("Not all networks of the own cluster are known: remote clusters can have addresses in the others (docs/claims.md)", "missing", strings.Join(missing, ", "))
 	}
 	return nil
 }

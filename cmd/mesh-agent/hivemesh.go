@@ -25,7 +25,7 @@ func meshCell() cell.Cell {
 	return cell.Module(
 		"clustermesh", "The mesh directory and one controller per remote cluster",
 		cell.Provide(newMesh, func(m *clustermesh.Mesh) (api.Mesh, leader) { return m, nil }),
-		cell.Invoke(warnOfUnknownNetworks, followClaims),
+		cell.Invoke(tellUnknownNetworks, followClaims),
 		cell.Invoke(func(jobs job.Group, m *clustermesh.Mesh) { runs(jobs, "mesh", m.Run) }),
 	)
 }
