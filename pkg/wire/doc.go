@@ -30,4 +30,11 @@
 // A key is a full path in the kvstore; a name is a key without the prefix that
 // a reader lists ([Resource.Prefix]). Encoders write with encoding/json
 // version 1, because peers see its exact bytes.
+//
+// # Bytes
+//
+// Keys and values are Cilium's byte for byte, with one exception: of an endpoint
+// slice that is the message, before it is compressed. Two releases of the compressor
+// may make different frames of one message ([SliceEncoder.Encode]), so whoever
+// compares what two writers have written unpacks it first.
 package wire

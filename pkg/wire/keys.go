@@ -4,22 +4,24 @@ import "strings"
 
 // The roots of the key families (wire.md §1.1).
 const (
+	// BaseKeyPrefix is where all keys are.
+	BaseKeyPrefix = "cilium"
 	// StatePrefix holds what a cluster says about itself.
-	StatePrefix = "cilium/state"
+	StatePrefix = BaseKeyPrefix + "/state"
 	// CachePrefix holds copies of other clusters' state, made by KVStoreMesh.
-	CachePrefix = "cilium/cache"
+	CachePrefix = BaseKeyPrefix + "/cache"
 	// ClusterConfigPrefix holds one configuration per cluster ([ClusterConfigKey]).
-	ClusterConfigPrefix = "cilium/cluster-config"
+	ClusterConfigPrefix = BaseKeyPrefix + "/cluster-config"
 	// SyncedPrefix holds the canaries ([SyncedKey]).
-	SyncedPrefix = "cilium/synced"
+	SyncedPrefix = BaseKeyPrefix + "/synced"
 	// HeartbeatKey is written every minute by the cluster's writer. Its value
 	// is never parsed, only its arrival counts (wire.md §1.10). It is watched
 	// as a prefix, without a trailing slash.
-	HeartbeatKey = "cilium/.heartbeat"
+	HeartbeatKey = BaseKeyPrefix + "/.heartbeat"
 	// InitLockPath is where clients that may write probe the quorum.
-	InitLockPath = "cilium/.initlock"
+	InitLockPath = BaseKeyPrefix + "/.initlock"
 	// KVStoreMeshLockPath is where replicas of KVStoreMesh elect a leader.
-	KVStoreMeshLockPath = "cilium/kvstoremesh-lock"
+	KVStoreMeshLockPath = BaseKeyPrefix + "/kvstoremesh-lock"
 )
 
 // AddressSpace is the only address space there is; it stands where the cluster

@@ -25,7 +25,10 @@ func NewSliceEncoder() *SliceEncoder {
 }
 
 // Encode returns the value to write: one zstd frame with a checksum, at the
-// library's default level.
+// library's default level. What is promised is the message in it, byte for byte
+// Cilium's (wire.md §1.4). The frame is too where nothing can be compressed; where
+// something can, as in all large slices, its bytes are up to the release of the
+// library, on both sides. Readers see the message alone.
 func (e *SliceEncoder) Encode(s *EndpointSlice) []byte {
 	return e.zstd.EncodeAll(s.appendProto(nil), nil)
 }
