@@ -70,6 +70,8 @@ func (t EventType) String() string {
 // Event is one change of one key.
 type Event struct {
 	Type EventType
+	// Created: this put made the key, which was absent before. False for a deletion.
+	Created bool
 	KeyValue
 }
 

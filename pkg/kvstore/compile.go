@@ -3,6 +3,8 @@ package kvstore
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
@@ -35,13 +37,28 @@ func compilePut(key string, value []byte, lease int64, r request) (transaction, 
 // unlessSame does what it is given unless the key is already as the put would
 // make it.
 func unlessSame(put *pb.PutRequest, do []*pb.RequestOp) *pb.TxnRequest {
-	return &pb.TxnRequest{
-		Compare: []*pb.Compare{
-			compareValue(put.Key, put.Value),
-			{Key: put.Key, Target: pb.Compare_LEASE, TargetUnion: &pb.Compare_Lease{Lease: put.Lease}},
-		},
-		Failure: do,
+	return &pb.TxnRequest{Compare: isSame(put), Failure: do}
+}
+
+// isSame tells whether the key is already as the put would make it.
+func isSame(put *pb.PutRequest) []*pb.Compare {
+	return []*pb.Compare{
+		compareValue(put.Key, put.Value),
+		{Key: put.Key, Target: pb.Compare_LEASE, TargetUnion: &pb.Compare_Lease{Lease: put.Lease}},
 	}
+}
+
+// compileLook makes the transaction that only looks whether a Put has nothing to do:
+// all its conditions hold, and the key is already as it would make it. It reads the
+// key, without its value: to etcd a transaction without any part is one that may be
+// answered from what a server that is left behind has.
+func compileLook(key string, value []byte, lease int64, r request) (transaction, error) {
+	look := &pb.RangeRequest{Key: []byte(key), KeysOnly: true}
+	t, err := compile("put", key, &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: look}}, r)
+	if err == nil {
+		t.req.Compare = append(t.req.Compare, isSame(&pb.PutRequest{Key: []byte(key), Value: value, Lease: lease})...)
+	}
+	return t, err
 }
 
 // compileDelete makes the transaction of a Delete.
@@ -57,6 +74,10 @@ func compileDeletePrefix(prefix string, r request) (transaction, error) {
 	const op = "delete prefix"
 	if err := r.forPutAlone(); err != nil {
 		return transaction{}, &KeyError{op, prefix, err}
+	}
+	if prefix != "" && !strings.HasSuffix(prefix, "/") {
+		return transaction{}, &KeyError{op, prefix, unfitError(fmt.Sprintf(
+			"a prefix ends in /: give %q for all keys below it, or use Delete for the one key", prefix+"/"))}
 	}
 	if r.ifRevision != nil || r.ifValue != nil {
 		return transaction{}, &KeyError{op, prefix, errors.New("IfRevision and IfValue are about one key")}
@@ -81,9 +102,21 @@ func compileUpdate(writes []Write, leases []int64, r request) (transaction, erro
 	}
 	t, err := compile("update", writes[0].Key, do[0], r)
 	if err == nil {
-		t.req.Success = do
+		t.req.Success = grouped(do)
 	}
 	return t, err
+}
+
+// grouped is how the parts of an Update fit into one transaction.
+func grouped(do []*pb.RequestOp) []*pb.RequestOp {
+	if len(do) <= updateFlat {
+		return do
+	}
+	groups := make([]*pb.RequestOp, 0, updateGroups)
+	for some := range slices.Chunk(do, groupWrites) {
+		groups = append(groups, &pb.RequestOp{Request: &pb.RequestOp_RequestTxn{RequestTxn: &pb.TxnRequest{Success: some}}})
+	}
+	return groups
 }
 
 // unfitError is why an Update is none, whatever the server.
@@ -135,13 +168,18 @@ func compile(op, key string, do *pb.RequestOp, r request) (transaction, error) {
 	}
 	t := transaction{op: op, key: key, limited: true}
 	t.req = &pb.TxnRequest{Compare: r.conditions([]byte(key)), Success: []*pb.RequestOp{do}}
-	for _, l := range r.holding {
+	t.rely(r.holding)
+	return t, nil
+}
+
+// rely has the failure branch tell which of the locks are lost; nil locks are none.
+func (t *transaction) rely(locks []*Lock) {
+	for _, l := range locks {
 		if l != nil {
 			t.locks = append(t.locks, l)
 			t.req.Failure = append(t.req.Failure, readKey(l.Key))
 		}
 	}
-	return t, nil
 }
 
 func readKey(key string) *pb.RequestOp {
@@ -190,7 +228,8 @@ func (t transaction) lost(resp *pb.TxnResponse) error {
 	for i, l := range t.locks {
 		kvs := resp.Responses[i].GetResponseRange().GetKvs()
 		if len(kvs) == 0 || kvs[0].CreateRevision != l.Revision {
-			return fmt.Errorf("%w: %s", ErrLockLeaseExpired, l.Path)
+			l.isLost()
+			return lostBy(l)
 		}
 	}
 	return nil
@@ -199,9 +238,15 @@ func (t transaction) lost(resp *pb.TxnResponse) error {
 // result reads the answer of a write whose locks were held.
 func result(resp *pb.TxnResponse, at Position) Result {
 	r := Result{Met: resp.Succeeded, At: at}
-	if !resp.Succeeded {
-		return r
+	if resp.Succeeded {
+		r.count(resp)
 	}
+	return r
+}
+
+// count counts what the parts of a transaction have done; those that are transactions
+// are groups of an Update, or unlessSame.
+func (r *Result) count(resp *pb.TxnResponse) {
 	for _, op := range resp.Responses {
 		switch {
 		case op.GetResponsePut() != nil:
@@ -210,8 +255,7 @@ func result(resp *pb.TxnResponse, at Position) Result {
 			r.Deleted += op.GetResponseDeleteRange().Deleted
 			r.Done = r.Done || r.Deleted > 0
 		default:
-			r.Done = !op.GetResponseTxn().Succeeded // of unlessSame
+			r.count(op.GetResponseTxn())
 		}
 	}
-	return r
 }

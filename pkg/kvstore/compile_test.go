@@ -61,6 +61,9 @@ func TestWritesCompileToOneTransaction(t *testing.T) {
 			return compilePut("k", []byte("v"), lease, r)
 		}
 	}
+	look := func(opts ...Option) func() (transaction, error) {
+		return func() (transaction, error) { return compileLook("k", []byte("v"), 0x1f, requested(opts)) }
+	}
 	del := func(opts ...Option) func() (transaction, error) {
 		return func() (transaction, error) { return compileDelete("k", requested(opts)) }
 	}
@@ -87,6 +90,12 @@ func TestWritesCompileToOneTransaction(t *testing.T) {
 				` and o VALUE EQUAL "1" and p VALUE EQUAL ""]` +
 				` then [if [k VALUE EQUAL "v" and k LEASE EQUAL 1f] then [] else [put k=v lease 1f]] else [get l/a/1, get l/b/1]`,
 		},
+		{"look", look(IfChanged()), `if [k VALUE EQUAL "v" and k LEASE EQUAL 1f] then [get k] else []`},
+		{
+			"look under conditions",
+			look(IfChanged(), IfOther("o", []byte("1")), Holding(a)),
+			`if [l/a/1 CREATE EQUAL 7 and o VALUE EQUAL "1" and k VALUE EQUAL "v" and k LEASE EQUAL 1f] then [get k] else [get l/a/1]`,
+		},
 		{"revision 0", put(IfRevision(0)), "if [k MOD EQUAL 0] then [put k=v lease 0] else []"},
 		{"empty value", put(IfValue(nil)), `if [k VALUE EQUAL ""] then [put k=v lease 0] else []`},
 		{"delete", del(), "if [] then [delete k..] else []"},
@@ -96,7 +105,8 @@ func TestWritesCompileToOneTransaction(t *testing.T) {
 			`if [l/a/1 CREATE EQUAL 7 and k MOD EQUAL 5 and o VALUE EQUAL "1"] then [delete k..] else [get l/a/1]`,
 		},
 		{"delete a prefix", prefix("p/"), "if [] then [delete p/..p0] else []"},
-		{"delete a whole key", prefix("p", Holding(b)), "if [l/b/1 CREATE EQUAL 8] then [delete p..] else [get l/b/1]"},
+		{"delete a prefix under a lock", prefix("p/", Holding(b)), "if [l/b/1 CREATE EQUAL 8] then [delete p/..p0] else [get l/b/1]"},
+		{"delete a whole key", prefix("p"), `kvstore delete prefix "p": a prefix ends in /: give "p/" for all keys below it, or use Delete for the one key`},
 		{"delete with a lease", del(Leased()), `kvstore delete "k": Leased, IfAbsent and IfChanged are not for a deletion`},
 		{"delete a prefix if changed", prefix("p/", IfChanged()), `kvstore delete prefix "p/": Leased, IfAbsent and IfChanged are not for a deletion`},
 		{"delete a prefix of a revision", prefix("p/", IfRevision(1)), `kvstore delete prefix "p/": IfRevision and IfValue are about one key`},

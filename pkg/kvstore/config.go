@@ -28,6 +28,9 @@ type Config struct {
 	// not come from the file have a part in it: configurations of equal hashes
 	// make equal sessions.
 	Hash [32]byte
+	// Fingerprint is that of [Fingerprint] when the file was read; without a file it
+	// is the Hash.
+	Fingerprint [32]byte
 
 	fields fields
 	// etcd is what etcd's own reader made of the file. Its TLS configuration is
@@ -109,7 +112,7 @@ func ParseConfig(path string) (*Config, error) {
 	if !readable {
 		return nil, &ConfigError{path, problems}
 	}
-	c := &Config{Path: path, Endpoints: f.Endpoints, HostAliases: aliases, Hash: HashContent(content), fields: f}
+	c := &Config{Path: path, Endpoints: f.Endpoints, HostAliases: aliases, Hash: HashContent(content), Fingerprint: FingerprintContent(content), fields: f}
 	if len(problems) > 0 {
 		return c, &ConfigError{path, problems}
 	}
@@ -123,7 +126,8 @@ func NewConfig(endpoints ...string) (*Config, error) {
 	if problems := f.check(); len(problems) > 0 {
 		return nil, fmt.Errorf("kvstore addresses: %w", errors.Join(problems...))
 	}
-	return &Config{Endpoints: f.Endpoints, Hash: hashWith([32]byte{}, f.Endpoints), fields: f}, nil
+	hash := hashWith([32]byte{}, f.Endpoints)
+	return &Config{Endpoints: f.Endpoints, Hash: hash, Fingerprint: hash, fields: f}, nil
 }
 
 // WithEndpoints returns a copy with other endpoints.
@@ -131,7 +135,7 @@ func (c *Config) WithEndpoints(endpoints ...string) (*Config, error) {
 	n := *c
 	n.Endpoints = withoutUser(endpoints)
 	n.fields.Endpoints = n.Endpoints
-	n.Hash = hashWith(c.Hash, n.Endpoints)
+	n.Hash, n.Fingerprint = hashWith(c.Hash, n.Endpoints), hashWith(c.Fingerprint, n.Endpoints)
 	if problems := n.fields.check(); len(problems) > 0 {
 		return nil, fmt.Errorf("kvstore addresses: %w", errors.Join(problems...))
 	}

@@ -57,6 +57,34 @@ func Digest(content []byte) (sum [32]byte, files []string) {
 	return [32]byte(h.Sum(nil)), slices.Compact(files)
 }
 
+// Fingerprint returns a hash of everything that a client file says: what
+// [ContentHash] has, and what its certificate and key hold. Unlike that one it
+// changes when these are rotated. It is a hash of secrets: it is shown with a key
+// only. It fails only when the file cannot be read.
+func Fingerprint(path string) ([32]byte, error) {
+	content, err := readFile(path)
+	if err != nil {
+		return [32]byte{}, err
+	}
+	return FingerprintContent(content), nil
+}
+
+// FingerprintContent is [Fingerprint] for a client file that has been read already.
+func FingerprintContent(content []byte) [32]byte {
+	h := sha256.New()
+	sum := HashContent(content)
+	add(h, sum[:])
+	f := namedFiles(content)
+	for _, path := range []string{f.CertFile, f.KeyFile} {
+		data, err := readFile(path)
+		if err != nil {
+			data = nil // that it cannot be read is in the other hash
+		}
+		add(h, data)
+	}
+	return [32]byte(h.Sum(nil))
+}
+
 // hashWith adds endpoints to the hash of a file.
 func hashWith(file [32]byte, endpoints []string) [32]byte {
 	h := sha256.New()

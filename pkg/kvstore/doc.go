@@ -31,7 +31,8 @@
 //
 // A lock is lost when its lease ends, and nobody can know in time. So it proves
 // nothing to hold one: what relies on it is written, and read, with it (Holding),
-// and fails with [ErrLockLeaseExpired] when it is lost.
+// and fails with [ErrLockLeaseExpired] when it is lost. Who holds one is told once
+// that is known ([Lock.Lost]).
 //
 // # Concurrency
 //
@@ -56,8 +57,8 @@
 // kvstore.md).
 //
 //	BackendOperations             Client, Writer, and Etcd for all of it
-//	connected, disconnected       Etcd.WaitConnected
-//	status, status-check errors   Status; Run's result; onProbe of Run
+//	connected, disconnected       Etcd.WaitConnected, Durable.WaitConnected and WaitDisconnected
+//	status, status-check errors   Status; Run's result; onProbe of Run, Durable.OnProbe
 //	get, list prefix              Client.Get, Client.List
 //	list and watch                Client.List and Client.Watch; store.Watch resumes them
 //	update                        Writer.Put
@@ -76,15 +77,17 @@
 //	close                         Client.Close; Leases.Revoke withdraws what was leased
 //	encode/decode of keys         none: keys are text as they are (package wire)
 //	NewClient, Setup, Cell        Connect with Options.Config
-//	ExtraOptions                  Options (Dial, ClusterSize, NoLockQuorumCheck, ...)
+//	ExtraOptions                  Options (Dial, DialOptions, ClusterSize, NoLockQuorumCheck,
+//	                              NoEndpointChecks)
+//	names of options              OptionAddress and the others
 //	bootstrap complete            Etcd.BootstrapComplete
 //	Value, KeyValueEvent          KeyValue, Event in a Batch
 //	session ID of a value         KeyValue.Lease
-//	EventType                     EventType; modify is a put; list done is the return of List
+//	EventType                     EventType; create and modify are puts, which Event.Created tells apart; list done is the return of List
 //	Watcher                       Stream
 //	Hint                          Hint
 //	EtcdDbg                       package troubleshoot, with ParseConfig and Reach
-//	Trace, EnableTracing          Options.Log at debug level
+//	Trace, EnableTracing          Options.Log at debug level, with Options.Traces
 //	GetScopeFromKey               wire.ScopeFromKey
 //	StateToCachePrefix            wire.StateToCache
 package kvstore

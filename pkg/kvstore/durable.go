@@ -27,6 +27,7 @@ type Durable struct {
 	log  *slog.Logger
 
 	mu      sync.Mutex
+	onProbe func(Probe)   // guarded by mu; nil: nobody wants them
 	synced  bool          // guarded by mu; the first sync is complete
 	session *Etcd         // guarded by mu; nil while there is none
 	err     error         // guarded by mu; why there is none
@@ -95,7 +96,7 @@ func (d *Durable) live(ctx context.Context, attempt int) (connected bool, err er
 	if !d.set(session, nil) {
 		return true, ErrClosed
 	}
-	err = session.Run(ctx, nil)
+	err = session.Run(ctx, d.probed)
 	d.set(nil, err)
 	return true, err
 }
@@ -133,11 +134,71 @@ func (d *Durable) isClosed() bool {
 	return d.closed
 }
 
-// WaitConnected waits for a session. The error is the context's, with the reason
-// why there is none, or [ErrClosed].
+// WaitConnected waits for a session that is connected (Status). The error is the
+// context's, with the reason why there is none, or [ErrClosed].
 func (d *Durable) WaitConnected(ctx context.Context) error {
-	_, err := d.current(ctx)
-	return err
+	for {
+		session, err := d.current(ctx)
+		if err != nil {
+			return err
+		}
+		if err = session.WaitConnected(ctx, true); err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("%w: there is no connection to the kvstore: %s", context.Cause(ctx), session.Status().LastError)
+		}
+		if err := d.after(ctx, session, err); err != nil {
+			return err
+		}
+	}
+}
+
+// after waits until a session that is over is not the one of the moment any more.
+func (d *Durable) after(ctx context.Context, over *Etcd, why error) error {
+	for {
+		d.mu.Lock()
+		session, changed := d.session, d.changed
+		d.mu.Unlock()
+		if session != over {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("%w: there is no connection to the kvstore: %w", context.Cause(ctx), why)
+		}
+	}
+}
+
+// WaitDisconnected waits until there is no session, or until the one of the moment is
+// not connected (Status). It fails with the context alone.
+func (d *Durable) WaitDisconnected(ctx context.Context) error {
+	d.mu.Lock()
+	session := d.session
+	d.mu.Unlock()
+	if session == nil {
+		return nil
+	}
+	return session.WaitConnected(ctx, false)
+}
+
+// OnProbe gives f the result of each linearizable read of the watchdog, as [Etcd.Run]
+// does, whatever the session: one after another, and f must not block. It takes the
+// place of an earlier one; nil is nobody. What is tried without a session is no probe.
+func (d *Durable) OnProbe(f func(Probe)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.onProbe = f
+}
+
+func (d *Durable) probed(p Probe) {
+	d.mu.Lock()
+	f := d.onProbe
+	d.mu.Unlock()
+	if f != nil {
+		f(p)
+	}
 }
 
 // current returns the session, once there is one.
@@ -217,7 +278,7 @@ func (d *Durable) Delete(ctx context.Context, key string, opts ...Option) (Resul
 
 // DeletePrefix implements [Writer].
 func (d *Durable) DeletePrefix(ctx context.Context, prefix string, opts ...Option) (Result, error) {
-	return use(ctx, d, "delete-prefix", prefix, func(e *Etcd) (Result, error) { return e.DeletePrefix(ctx, prefix, opts...) })
+	return use(ctx, d, "delete prefix", prefix, func(e *Etcd) (Result, error) { return e.DeletePrefix(ctx, prefix, opts...) })
 }
 
 // Update implements [Writer].

@@ -104,3 +104,67 @@ func TestDurableSaysWhyThereIsNoConnection(t *testing.T) {
 		t.Errorf("it ended with %v", err)
 	}
 }
+
+// TestDurableTellsOfItsConnection: in both directions, and what its probes find in each
+// session.
+func TestDurableTellsOfItsConnection(t *testing.T) {
+	t.Parallel()
+	srv := etcdtest.StartProcess(t)
+	o := quick()
+	o.Timings.Connect = 500 * time.Millisecond
+	endpoint := srv.Endpoint()
+	d := NewDurable(func() (*Config, error) { return NewConfig(endpoint) }, o)
+	if err := d.WaitDisconnected(testContext(t)); err != nil {
+		t.Error(err)
+	}
+	found := make(chan Probe, 1000)
+	d.OnProbe(func(p Probe) { found <- p })
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- d.Run(ctx) }()
+	probe := func(what string, is func(Probe) bool) {
+		t.Helper()
+		until(t, what, func() bool {
+			select {
+			case p := <-found:
+				return is(p)
+			default:
+				return false
+			}
+		})
+	}
+	well := func(p Probe) bool { return p.Err == nil && p.Head.Revision > 0 && !p.At.IsZero() }
+	for _, when := range []string{"at first", "again"} {
+		if err := d.WaitConnected(testContext(t)); err != nil {
+			t.Fatal(when, err)
+		}
+		probe(when+", a probe that succeeds", well)
+		brief, stop := context.WithTimeout(t.Context(), time.Millisecond)
+		wantErr(t, d.WaitDisconnected(brief), context.DeadlineExceeded)
+		stop()
+		srv.Kill(t)
+		if err := d.WaitDisconnected(testContext(t)); err != nil {
+			t.Fatal(when, err)
+		}
+		if s := d.Status(); s.Connected {
+			t.Errorf("%s: %+v", when, s)
+		}
+		brief, stop = context.WithTimeout(t.Context(), time.Millisecond) // also while a session waits for an answer
+		wantErr(t, d.WaitConnected(brief), context.DeadlineExceeded)
+		stop()
+		probe(when+", a probe that fails", func(p Probe) bool { return p.Err != nil })
+		srv.Restart(t)
+		until(t, when+", the next session", func() bool { return d.Status().Connected })
+	}
+	d.OnProbe(nil)
+	if err := d.WaitConnected(testContext(t)); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("it ended with %v", err)
+	}
+	if err := d.WaitDisconnected(testContext(t)); err != nil {
+		t.Error(err)
+	}
+}

@@ -95,9 +95,15 @@ func elected(ctx context.Context, w Writer, path string) (*Lock, error) {
 // it must be taken for lost: somebody else leads by then.
 func guard(ctx context.Context, w Writer, lock *Lock) error {
 	held := time.Now()
+	check := time.NewTicker(leadCheck)
+	defer check.Stop()
 	for {
-		if err := waiting.Sleep(ctx, leadCheck); err != nil {
-			return err
+		select {
+		case <-check.C:
+		case <-lock.Lost():
+			return lostBy(lock)
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 		asked := time.Now()
 		switch _, _, err := w.Get(ctx, lock.Key, lock); {

@@ -34,6 +34,13 @@ var (
 	// only once somebody has changed the credentials.
 	ErrUnauthenticated = errors.New("authentication failed")
 
+	// ErrUserNotFound: the user that is administered does not exist. It is not about
+	// the user of the connection.
+	ErrUserNotFound = errors.New("the etcd user does not exist")
+
+	// ErrRoleNotFound: the role that is to be granted, or read, does not exist.
+	ErrRoleNotFound = errors.New("the etcd role does not exist")
+
 	// ErrProgressUnreliable: this version of etcd may report progress ahead of
 	// the events (etcd issue 15220, mended in 3.4.25 and 3.5.8), or its version
 	// is not known.

@@ -182,6 +182,7 @@ func (e *Etcd) open(ctx context.Context, cfg *Config) error {
 			MinConnectTimeout: e.opts.Timings.Dial + turnLimit, // the dialer bounds each part
 		}),
 	}
+	ec.DialOptions = append(ec.DialOptions, e.opts.DialOptions...)
 	// New has no context but that of the whole session.
 	undo := context.AfterFunc(ctx, func() { e.end(context.Cause(ctx)) })
 	client, err := clientv3.New(ec)

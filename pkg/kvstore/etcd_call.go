@@ -107,7 +107,17 @@ func (e *Etcd) admit(caller context.Context, op, key string) error {
 // record counts and traces an operation that has ended.
 func (e *Etcd) record(op, key string, took time.Duration, err error) {
 	e.opts.Metrics.observe(op, key, took, err)
-	if log := e.opts.Log; log != nil && log.Enabled(context.Background(), slog.LevelDebug) {
-		log.Debug("Kvstore operation", "op", op, "key", key, "endpoint", e.endpoint, "took", took, "error", err)
+	log := e.opts.Log
+	if log == nil || !log.Enabled(context.Background(), slog.LevelDebug) {
+		return
 	}
+	omitted, ok := e.opts.Traces.admit(time.Now(), err != nil)
+	if !ok {
+		return
+	}
+	of := []any{"op", op, "key", key, "endpoint", e.endpoint, "took", took, "error", err}
+	if omitted > 0 {
+		of = append(of, "notTraced", omitted)
+	}
+	log.Debug("Kvstore operation", of...)
 }

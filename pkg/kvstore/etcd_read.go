@@ -1,8 +1,10 @@
 package kvstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -101,10 +103,12 @@ func (e *Etcd) readRange(ctx context.Context, req *pb.RangeRequest, holding []*L
 		}
 		return resp, e.checked(checkRange(req, resp, resp.Header.Revision))
 	}
-	txn := &pb.TxnRequest{
+	t := transaction{req: &pb.TxnRequest{
 		Compare: compares,
 		Success: []*pb.RequestOp{{Request: &pb.RequestOp_RequestRange{RequestRange: req}}},
-	}
+	}}
+	t.rely(holding)
+	txn := t.req
 	resp, err := e.kv.Txn(ctx, txn)
 	if err != nil {
 		return nil, e.atLeast(leastOf(req), err)
@@ -116,7 +120,7 @@ func (e *Etcd) readRange(ctx context.Context, req *pb.RangeRequest, holding []*L
 		return nil, err
 	}
 	if !resp.Succeeded {
-		return nil, ErrLockLeaseExpired
+		return nil, cmp.Or(t.lost(resp), ErrLockLeaseExpired)
 	}
 	r := resp.Responses[0].GetResponseRange()
 	r.Header = resp.Header // that of an operation has a revision alone
@@ -189,25 +193,31 @@ type lister struct {
 }
 
 func (l *lister) run(ctx context.Context, page func(Page) error) error {
-	next := []byte(l.prefix)
-	for {
-		resp, err := l.request(ctx, next)
+	from := []byte(l.prefix)
+	for more := true; more; {
+		resp, err := l.request(ctx, from)
 		if err != nil {
 			l.failed = err
 			return err
 		}
-		if len(resp.Kvs) > 0 {
-			items := fromPBs(resp.Kvs)
-			next = append(append(make([]byte, 0, len(items[len(items)-1].Key)+1), items[len(items)-1].Key...), 0)
-			l.limit = nextLimit(l.limit, items)
-			if err := page(Page{Items: items, At: l.at, Left: resp.Count - int64(len(items))}); err != nil {
-				return err
-			}
-		}
-		if !resp.More || len(resp.Kvs) == 0 {
+		if len(resp.Kvs) == 0 {
 			return nil
 		}
+		more = resp.More
+		items := fromPBs(resp.Kvs)
+		from = after(items[len(items)-1].Key)
+		l.limit = nextLimit(l.limit, items)
+		// The page function may wait for long: from here on it alone has the page.
+		if err := page(Page{Items: items, At: l.at, Left: resp.Count - int64(len(items))}); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// after is the least key behind another.
+func after(key []byte) []byte {
+	return append(slices.Grow(slices.Clone(key), 1), 0)
 }
 
 // request gets one page. The first one decides the revision of all. A page that

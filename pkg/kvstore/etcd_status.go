@@ -62,6 +62,7 @@ func (e *Etcd) update(f func(*health)) {
 func (e *Etcd) askEndpoint(ctx context.Context) bool {
 	s := e.scope(ctx, "endpoint status", e.opts.Timings.Probe)
 	defer s.close()
+	asked := time.Now()
 	resp, err := e.maint.Status(s.ctx, &pb.StatusRequest{})
 	if err == nil {
 		err = e.check(resp.GetHeader())
@@ -77,14 +78,14 @@ func (e *Etcd) askEndpoint(ctx context.Context) bool {
 		return denied
 	}
 	e.progress.Store(progressReliable(resp.GetVersion()))
-	e.update(func(h *health) { h.answered(serverStatus(resp, time.Now())) })
+	e.update(func(h *health) { h.answered(serverStatus(resp, asked)) })
 	return true
 }
 
 // maxAlarms bounds how many complaints of a server are kept.
 const maxAlarms = 16
 
-func serverStatus(r *pb.StatusResponse, now time.Time) ServerStatus {
+func serverStatus(r *pb.StatusResponse, asked time.Time) ServerStatus {
 	alarms := make([]string, 0, min(len(r.GetErrors()), maxAlarms))
 	for _, alarm := range r.GetErrors()[:cap(alarms)] {
 		alarms = append(alarms, cutText(alarm))
@@ -97,7 +98,7 @@ func serverStatus(r *pb.StatusResponse, now time.Time) ServerStatus {
 		DBInUse:  r.GetDbSizeInUse(),
 		DBQuota:  r.GetDbSizeQuota(),
 		Alarms:   alarms,
-		AskedAt:  now,
+		AskedAt:  asked,
 	}
 }
 

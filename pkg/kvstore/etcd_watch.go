@@ -201,7 +201,7 @@ func (s *stream) batch(r *pb.WatchResponse) Batch {
 }
 
 func fromPBEvent(ev *mvccpb.Event) Event {
-	e := Event{KeyValue: fromPB(ev.Kv)}
+	e := Event{KeyValue: fromPB(ev.Kv), Created: ev.IsCreate()}
 	if ev.Type == mvccpb.Event_DELETE {
 		e.Type, e.Value, e.Lease = EventDelete, nil, 0
 	}

@@ -58,6 +58,10 @@ func adviceOnKind(err error) advice {
 		return advice{codes.RightsMissing, "the etcd user's role does not cover this key or range; a prefix must end exactly where the role's does, mostly in /"}
 	case errors.Is(err, ErrUnauthenticated):
 		return advice{codes.EtcdUserRefused, "check username and password, or the common name of the client certificate, against the users of that etcd"}
+	case errors.Is(err, ErrUserNotFound):
+		return advice{"", "create the user first"}
+	case errors.Is(err, ErrRoleNotFound):
+		return advice{"", "create the role first"}
 	case errors.Is(err, ErrNoSpace):
 		return advice{codes.EtcdAlarm, "that etcd is at its quota: compact and defragment it, or raise --quota-backend-bytes, and then 'etcdctl alarm disarm'"}
 	case errors.Is(err, ErrLockLeaseExpired):
@@ -128,7 +132,7 @@ func isDial(err error) bool {
 	return ok && op.Op == "dial"
 }
 
-// hintFile is about the files that a configuration is made of.
+// adviceOnFile is about the files that a configuration is made of.
 func adviceOnFile(err error) advice {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -142,7 +146,7 @@ func adviceOnFile(err error) advice {
 	}
 }
 
-// hintText recognises what has lost its type on its way through gRPC.
+// adviceOnText recognises what has lost its type on its way through gRPC.
 func adviceOnText(err error) advice {
 	s := text(err)
 	if strings.Contains(s, openingPlain) && strings.Contains(s, nothingBack) {

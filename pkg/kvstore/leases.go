@@ -24,6 +24,7 @@ import (
 type Leases struct {
 	granting chan struct{} // filled by who grants a lease, or waits for one
 	telling  sync.Mutex    // held while observers are told
+	ended    func(int64)   // told of each lease that has ended; set before the first session, nil for nobody
 
 	mu        sync.Mutex
 	book      leaseBook                 // guarded by mu
@@ -187,6 +188,9 @@ func (l *Leases) end(ids []int64, why string) {
 	l.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(ended)) {
 		keys := ended[id]
+		if l.ended != nil {
+			l.ended(id)
+		}
 		if len(keys) > 0 && log != nil {
 			log.Warn("A kvstore lease has ended, and with it the keys tied to it", "lease", id, "keys", len(keys), "reason", why)
 		}

@@ -1,6 +1,7 @@
 package kvstore
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,9 +26,28 @@ type Lock struct {
 	TTL time.Duration
 
 	unlock  sync.Once
-	free    func() // gives up the lock; set by whoever made it
+	free    func()        // gives up the lock; set by whoever made it
+	lose    func()        // notes that it is not held any more; likewise
+	lost    chan struct{} // closed by lose
 	lasting atomic.Bool
 }
+
+// Lost returns a channel that is closed once it is known, while the lock is not
+// given up, that it is not held any more: its lease has ended or got no answer for
+// as long as it lasts, what relied on it was refused, or its session was closed. That may
+// be later than somebody else holds it, so that writes need [Holding] nevertheless.
+// Unlock does not close it.
+func (l *Lock) Lost() <-chan struct{} { return l.lost }
+
+// isLost notes that an operation that relied on the lock was refused.
+func (l *Lock) isLost() {
+	if l.lose != nil { // nil until it is held, and of one that nobody took
+		l.lose()
+	}
+}
+
+// lostBy is the error of who relies on a lock that is not held any more.
+func lostBy(l *Lock) error { return fmt.Errorf("%w: %s", ErrLockLeaseExpired, l.Path) }
 
 // Lasting tells that the lock is to be held for long, so that nobody is warned of
 // it (Timings.StaleLock).

@@ -25,8 +25,11 @@ func (w *writing) Lock(ctx context.Context, path string) (*Lock, error) {
 	l, err := c.win(bound)
 	switch {
 	case err == nil:
-		l.free, l.TTL = func() { w.unlock(l) }, w.options.lockTTL
-		w.held.add(l, caller, time.Now())
+		l.free, l.lose, l.TTL = func() { w.unlock(l) }, func() { w.held.lose(l) }, w.options.lockTTL
+		w.held.add(l, c.lease, caller, time.Now())
+		if !w.locks.owns(c.lease) {
+			l.lose() // it ended before anybody could be told of this lock
+		}
 		return l, nil
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -62,6 +65,7 @@ type contest struct {
 	w      *writing
 	path   string
 	key    string // ours, once it may exist
+	lease  int64  // that it is tied to
 	holder string // whom we wait for, as far as is known
 }
 
@@ -116,7 +120,7 @@ func (c *contest) enter(ctx context.Context) (l *Lock, before string, err error)
 		if err != nil {
 			return nil, "", err
 		}
-		c.key = fmt.Sprintf("%s/%x", c.path, lease)
+		c.key, c.lease = fmt.Sprintf("%s/%x", c.path, lease), lease
 		create := &pb.PutRequest{Key: []byte(c.key), Lease: lease}
 		t := c.transaction(
 			[]*pb.Compare{compareCreated(create.Key, pb.Compare_EQUAL, 0)},
@@ -133,7 +137,8 @@ func (c *contest) enter(ctx context.Context) (l *Lock, before string, err error)
 			return nil, "", err
 		case resp.Succeeded:
 			c.w.held.entered(c.path)
-			return &Lock{Path: c.path, Key: c.key, Revision: at.Revision, At: at}, c.latest(resp), nil
+			l := &Lock{Path: c.path, Key: c.key, Revision: at.Revision, At: at, lost: make(chan struct{})}
+			return l, c.latest(resp), nil
 		}
 	}
 }

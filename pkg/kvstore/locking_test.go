@@ -140,9 +140,12 @@ func TestLockTimesOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = b.Lock(ctx, "locks/l")
-	wantErr(t, err, context.DeadlineExceeded)
-	contains(t, err, `kvstore lock "locks/l": not free within 500ms, held by `+l.Key, "when its lease ends")
+	until(t, "the waiter to learn who holds the lock before its time is up", func() bool {
+		_, err := b.Lock(ctx, "locks/l")
+		wantErr(t, err, context.DeadlineExceeded)
+		contains(t, err, `kvstore lock "locks/l": not free within 500ms`, "when its lease ends")
+		return strings.Contains(err.Error(), "held by "+l.Key)
+	})
 	until(t, "the waiter's key is gone", func() bool {
 		keys := 0
 		_, err := a.List(ctx, "locks/l/", func(p Page) error { keys += len(p.Items); return nil })

@@ -27,6 +27,8 @@ type holding struct {
 	since    time.Time
 	caller   string // who took it: file and line
 	reported bool
+	lease    int64 // that its key is tied to
+	lost     bool  // it is known not to be held any more, and was not given up
 }
 
 func newLockTable(m *Metrics) *lockTable {
@@ -35,38 +37,79 @@ func newLockTable(m *Metrics) *lockTable {
 	}
 }
 
-func (h *lockTable) add(l *Lock, caller string, now time.Time) {
+func (h *lockTable) add(l *Lock, lease int64, caller string, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.held) == 0 {
 		h.awake()
 	}
-	h.held[l] = &holding{since: now, caller: caller}
+	h.held[l] = &holding{since: now, caller: caller, lease: lease}
 	h.metrics.lockHeld(1)
 }
 
 func (h *lockTable) remove(l *Lock) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if _, ok := h.held[l]; ok {
+	if how := h.held[l]; how != nil {
 		delete(h.held, l)
+		if !how.lost {
+			h.metrics.lockHeld(-1)
+		}
+	}
+}
+
+// lose notes that a lock is not held any more, and tells its holder.
+func (h *lockTable) lose(l *Lock) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if how := h.held[l]; how != nil {
+		h.mark(l, how)
+	}
+}
+
+// leaseEnded does the same for all locks of a lease.
+func (h *lockTable) leaseEnded(lease int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for l, how := range h.held {
+		if how.lease == lease {
+			h.mark(l, how)
+		}
+	}
+}
+
+// mark notes that a lock is lost; mu is held. It stays in the table until it is given
+// up: until then others of this process wait for that.
+func (h *lockTable) mark(l *Lock, how *holding) {
+	if !how.lost {
+		how.lost = true
+		close(l.lost)
 		h.metrics.lockHeld(-1)
 	}
 }
 
-// clear forgets all locks: the session has ended.
+// clear forgets all locks: the session has ended. Their holders are told.
 func (h *lockTable) clear() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.metrics.lockHeld(-len(h.held))
+	for l, how := range h.held {
+		h.mark(l, how)
+	}
 	clear(h.held)
 	clear(h.left)
 }
 
+// number is how many locks are held, as far as is known.
 func (h *lockTable) number() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.held)
+	n := 0
+	for _, how := range h.held {
+		if !how.lost {
+			n++
+		}
+	}
+	return n
 }
 
 // holder says who holds a path in this process; empty when nobody does.

@@ -162,10 +162,12 @@ func (s *memStore) write(events []Event) {
 			delete(s.created, key)
 			e.Value, e.Lease = nil, 0
 		}
+		e.Created = false
 		e.Key, e.Value, e.ModRevision = slices.Clone(e.Key), slices.Clone(e.Value), rev
 		if e.Type == EventPut {
 			if _, ok := s.items[key]; !ok {
 				s.created[key] = rev
+				e.Created = true
 			}
 			s.items[key] = e.KeyValue
 		}

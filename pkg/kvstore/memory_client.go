@@ -19,8 +19,8 @@ var errMemoryBroken = errors.New("the connection was lost")
 func (m *Memory) Get(ctx context.Context, key string, holding ...*Lock) (*KeyValue, Position, error) {
 	var kv *KeyValue
 	pos, err := m.operate(ctx, "get", key, func(s *memStore) error {
-		if !s.holds(holding) {
-			return ErrLockLeaseExpired
+		if err := s.holds(holding); err != nil {
+			return err
 		}
 		if v, ok := s.items[key]; ok {
 			v = v.clone()
@@ -44,8 +44,8 @@ func (m *Memory) List(ctx context.Context, prefix string, page func(Page) error,
 	var items []KeyValue
 	var size int
 	at, err := m.operate(ctx, "list", prefix, func(s *memStore) error {
-		if !s.holds(holding) {
-			return ErrLockLeaseExpired
+		if err := s.holds(holding); err != nil {
+			return err
 		}
 		items, size = s.snapshot(prefix), m.addr.pageSize
 		return nil
@@ -62,10 +62,10 @@ func (m *Memory) List(ctx context.Context, prefix string, page func(Page) error,
 			break
 		}
 		_, err := m.operate(ctx, "page", prefix, func(s *memStore) error {
-			switch {
-			case !s.holds(holding):
-				return ErrLockLeaseExpired
-			case s.compacted > at.Revision:
+			if err := s.holds(holding); err != nil {
+				return err
+			}
+			if s.compacted > at.Revision {
 				return ErrCompacted
 			}
 			return nil
@@ -261,14 +261,15 @@ func (m *Memory) lose() {
 	m.status.LastError, m.status.LastErrorAt = ErrServerChanged.Error(), time.Now()
 }
 
-// holds tells whether the locks are held; nil locks are none.
-func (s *memStore) holds(locks []*Lock) bool {
+// holds returns an error unless the locks are held; nil locks are none.
+func (s *memStore) holds(locks []*Lock) error {
 	for _, l := range locks {
 		if l != nil && s.created[l.Key] != l.Revision {
-			return false
+			l.isLost()
+			return lostBy(l)
 		}
 	}
-	return true
+	return nil
 }
 
 // at returns the contents at an earlier revision that is not compacted.

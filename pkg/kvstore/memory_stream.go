@@ -104,7 +104,7 @@ func (s *memStream) events(st *memStore) (Batch, bool) {
 			}
 			revs, last = revs+1, e.ModRevision
 		}
-		b.Events = append(b.Events, Event{Type: e.Type, KeyValue: e.clone()})
+		b.Events = append(b.Events, Event{Type: e.Type, Created: e.Created, KeyValue: e.clone()})
 	}
 	if len(b.Events) == 0 {
 		return b, false

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc"
+
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 )
 
@@ -24,6 +26,19 @@ const (
 	defaultLockTTL  = 25 * time.Second
 	minLeaseTTL     = 25 * time.Second
 	maxLeaseTTL     = 24 * time.Hour
+)
+
+// The names of the options of --kvstore-opt, as [ParseOptions] takes them. The fields
+// of [Options] that they set say what they mean.
+const (
+	OptionConfig             = "etcd.config"
+	OptionAddress            = "etcd.address"
+	OptionKeepaliveHeartbeat = "etcd.keepaliveHeartbeat"
+	OptionKeepaliveTimeout   = "etcd.keepaliveTimeout"
+	OptionQPS                = "etcd.qps"
+	OptionBootstrapQPS       = "etcd.bootstrapQps"
+	OptionMaxInflight        = "etcd.maxInflight"
+	OptionPageLimit          = "etcd.limit"
 )
 
 // CheckLeaseTTL tells what is wrong with a LeaseTTL that an operator has chosen.
@@ -49,9 +64,12 @@ type Options struct {
 	// (etcd.keepaliveTimeout).
 	KeepaliveTimeout time.Duration
 	// QPS limits the operations per second once the first sync is complete
-	// (etcd.qps). A list counts as one. The watchdog's reads do not count.
+	// (etcd.qps): from [Etcd.BootstrapComplete] on, so never in a session that is not
+	// told. A list counts as one, and so does an Update of whatever size. The
+	// watchdog's reads do not count.
 	QPS int
-	// BootstrapQPS is the limit before that (etcd.bootstrapQps); 0: QPS.
+	// BootstrapQPS is the limit before that (etcd.bootstrapQps), and of who never
+	// says that a first sync is complete; 0: QPS.
 	BootstrapQPS int
 	// MaxInflight limits the operations under way at once (etcd.maxInflight).
 	MaxInflight int
@@ -71,6 +89,10 @@ type Options struct {
 	// NoLockQuorumCheck leaves out the linearizable read before a lock is taken.
 	NoLockQuorumCheck bool
 
+	// NoEndpointChecks asks the endpoint about itself only until it has answered once,
+	// which tells its version: Status().Server stays as it was then.
+	NoEndpointChecks bool
+
 	// ClusterSize returns the number of nodes of the own cluster at this moment,
 	// which stretches the intervals of the watchdog and the pauses after lost
 	// connections ([Options.Stretch]). It is called often, by any goroutine. Nil,
@@ -87,9 +109,16 @@ type Options struct {
 	// Log receives one debug line per operation, and warnings about leases and
 	// locks; nil for none.
 	Log *slog.Logger
+	// Traces bounds the debug lines of all sessions that have it; nil: there is no
+	// bound.
+	Traces *Traces
 	// Dial opens connections instead of a net.Dialer; nil for that. Host
 	// aliases are resolved before.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+
+	// DialOptions are appended to our own ones. One that sets the same as ours, such
+	// as a limit, replaces it; interceptors are added.
+	DialOptions []grpc.DialOption
 
 	receive int // largest message taken, receiveLimit when 0; tests lower it
 }
@@ -176,11 +205,11 @@ func ParseOptions(opts map[string]string) (Options, error) {
 
 func (o *Options) setters() map[string]func(string) error {
 	return map[string]func(string) error{
-		"etcd.config": func(s string) error {
+		OptionConfig: func(s string) error {
 			o.ConfigPath = s
 			return nil
 		},
-		"etcd.address": func(s string) error {
+		OptionAddress: func(s string) error {
 			for a := range strings.SplitSeq(s, ",") {
 				a = strings.TrimSpace(a)
 				if err := checkEndpoint(a); err != nil {
@@ -190,12 +219,12 @@ func (o *Options) setters() map[string]func(string) error {
 			}
 			return nil
 		},
-		"etcd.keepaliveHeartbeat": setDuration(&o.KeepaliveHeartbeat),
-		"etcd.keepaliveTimeout":   setDuration(&o.KeepaliveTimeout),
-		"etcd.qps":                setCount(&o.QPS),
-		"etcd.bootstrapQps":       setCount(&o.BootstrapQPS),
-		"etcd.maxInflight":        setCount(&o.MaxInflight),
-		"etcd.limit":              setCount(&o.PageLimit),
+		OptionKeepaliveHeartbeat: setDuration(&o.KeepaliveHeartbeat),
+		OptionKeepaliveTimeout:   setDuration(&o.KeepaliveTimeout),
+		OptionQPS:                setCount(&o.QPS),
+		OptionBootstrapQPS:       setCount(&o.BootstrapQPS),
+		OptionMaxInflight:        setCount(&o.MaxInflight),
+		OptionPageLimit:          setCount(&o.PageLimit),
 	}
 }
 

@@ -100,7 +100,8 @@ func kindOf(message string, code codes.Code) error {
 		{rpctypes.ErrGRPCAuthFailed, ErrUnauthenticated},
 		{rpctypes.ErrGRPCInvalidAuthToken, ErrUnauthenticated},
 		{rpctypes.ErrGRPCUserEmpty, ErrUnauthenticated},
-		{rpctypes.ErrGRPCUserNotFound, ErrUnauthenticated},
+		{rpctypes.ErrGRPCUserNotFound, ErrUserNotFound}, // never said of the user of the connection
+		{rpctypes.ErrGRPCRoleNotFound, ErrRoleNotFound},
 		{rpctypes.ErrGRPCNoSpace, ErrNoSpace},
 	} {
 		if message == status.Convert(k.is).Message() {

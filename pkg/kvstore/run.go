@@ -121,6 +121,10 @@ func (e *Etcd) doubt() {
 func (e *Etcd) statusLoop(ctx context.Context) error {
 	well := e.Status().Server.Version != ""
 	for {
+		if well && e.opts.NoEndpointChecks {
+			<-ctx.Done()
+			return ctx.Err()
+		}
 		interval := e.opts.Timings.StatusInterval
 		if !well || !e.Status().Connected {
 			interval = e.opts.Timings.StatusRetry

@@ -28,7 +28,7 @@ type Status struct {
 	ProbeInterval time.Duration
 
 	// Leases is the number of leases that keys are tied to, LockLeases that of
-	// locks, and Locks how many locks are held.
+	// locks, and Locks how many locks are held: one that is known to be lost is not.
 	Leases, LockLeases, Locks int
 
 	// Server is what the endpoint said about itself when last asked.
@@ -69,7 +69,8 @@ type ServerStatus struct {
 	// Error is why nothing is known, or nothing newer. A user without the
 	// permission to ask is no failure of the session.
 	Error string
-	// AskedAt is when the member last answered.
+	// AskedAt is when the member was asked that last answered: what it said is at
+	// least as new.
 	AskedAt time.Time
 }
 

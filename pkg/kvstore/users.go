@@ -14,8 +14,9 @@ import (
 // EnsureUser makes sure that a user exists who has these roles and no others. A
 // user that is created has no password: it is known by the common name of its
 // client certificate (spec wire.md, 0). One that exists keeps its password. The
-// roles must exist. It takes several requests, and may be repeated; the rights of
-// etcd's root are needed.
+// roles must exist: the error is [ErrRoleNotFound] otherwise, and [ErrUserNotFound]
+// when somebody else removes the user meanwhile. It takes several requests, and may
+// be repeated; the rights of etcd's root are needed.
 func (e *Etcd) EnsureUser(ctx context.Context, name string, roles []string) error {
 	return e.administer(ctx, "ensure user", name, func(ctx context.Context) error {
 		added, err := e.auth.UserAdd(ctx, &pb.AuthUserAddRequest{Name: name, Options: &authpb.UserAddOptions{NoPassword: true}})

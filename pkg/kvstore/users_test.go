@@ -62,13 +62,22 @@ func TestUsers(t *testing.T) {
 	wantErr(t, err, ErrPermissionDenied)
 
 	wantErr(t, e.EnsureUser(ctx, "another", nil), ErrPermissionDenied)
-	contains(t, root.EnsureUser(ctx, "new", []string{"no such role"}), "new", "no such role", "role name not found")
+	err = root.EnsureUser(ctx, "new", []string{"no such role"})
+	contains(t, err, "new", "no such role", "role name not found", "create the role first")
+	wantErr(t, err, ErrRoleNotFound)
 	for range 2 {
 		if err := root.RemoveUser(ctx, "new"); err != nil {
 			t.Error(err)
 		}
 	}
 	refused("new")
+	removed := root.administer(ctx, "ensure user", "new", func(ctx context.Context) error {
+		return root.setRoles(ctx, "new", nil, []string{"other"}) // as when somebody else has just removed the user
+	})
+	wantErr(t, removed, ErrUserNotFound)
+	if errors.Is(removed, ErrUnauthenticated) || CodeOf(removed) != "" {
+		t.Errorf("a user who does not exist is taken for who asks: %v", removed)
+	}
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
 	wantErr(t, root.RemoveUser(gone, "new"), context.Canceled)

@@ -21,15 +21,17 @@ type Writer interface {
 	// Delete deletes one key. An absent key is fine: nothing is done then.
 	Delete(ctx context.Context, key string, opts ...Option) (Result, error)
 
-	// DeletePrefix deletes every key that the prefix selects, as for
-	// [Client.List], at one revision.
+	// DeletePrefix deletes every key that begins with the prefix, at one revision.
+	// The prefix ends in "/": anything else is one whole key for [Client.List], would
+	// delete nothing where keys below it are meant, and is an error.
 	DeletePrefix(ctx context.Context, prefix string, opts ...Option) (Result, error)
 
 	// Update makes several writes in one transaction, at one revision: all of
 	// them or none. There may be [MaxWrites] at most, and no key twice. Leased
 	// (of the puts) and Holding are its only options. Result.Deleted counts the
 	// keys that were deleted; Result.Done tells that anything was written. It
-	// counts as one operation, under the scope of the first key.
+	// counts as one operation for the limits, however many writes it has, under the
+	// scope of the first key.
 	Update(ctx context.Context, writes []Write, opts ...Option) (Result, error)
 
 	// Lock waits until nobody else holds the lock of this path, in this process
@@ -56,8 +58,19 @@ type Writer interface {
 	Owns(lease int64) bool
 }
 
-// MaxWrites is how many writes an Update may have: the limit of etcd.
-const MaxWrites = 128
+// MaxWrites is how many writes an Update may have. etcd takes 128 parts in a
+// transaction (--max-txn-ops), and parts that are transactions may have as many as the
+// outer one leaves: 16 of 112. So an Update is one transaction and one request, as
+// everybody who limits requests counts them, with up to 14 times as many writes.
+const MaxWrites = updateGroups * groupWrites
+
+// updateFlat is how many writes an Update may have without parts that are transactions;
+// else it has updateGroups of groupWrites at most.
+const (
+	updateFlat   = 128
+	updateGroups = 16
+	groupWrites  = updateFlat - updateGroups
+)
 
 // Write is one of the writes of an Update.
 type Write struct {
@@ -114,7 +127,9 @@ func Leased() Option { return func(r *request) { r.leased = true } }
 func IfAbsent() Option { return func(r *request) { r.ifAbsent = true } }
 
 // IfChanged writes only what differs: nothing when the key has the value and is
-// tied to the lease that this write would tie it to. It is for Put alone.
+// tied to the lease that this write would tie it to. It looks first, so that what is
+// as it should be costs a server no write; a difference costs two requests. It is for
+// Put alone.
 func IfChanged() Option { return func(r *request) { r.ifChanged = true } }
 
 // IfRevision writes only while the key's last change is the one of this

@@ -49,6 +49,7 @@ func newWriting(s server, shared *Leases, o writeOptions) *writing {
 		server: s, leases: shared, ours: shared == nil, locks: NewLeases(),
 		paths: newPathLocks(), held: newLockTable(o.metrics), options: o,
 	}
+	w.locks.ended = w.held.leaseEnded
 	if w.ours {
 		w.leases = NewLeases()
 	}
@@ -73,8 +74,9 @@ func (w *writing) run(ctx context.Context) error {
 
 // end revokes the leases of the locks, within the context. The others run out.
 func (w *writing) end(ctx context.Context) {
+	w.held.clear()          // before others can have the locks
 	_ = w.locks.Revoke(ctx) // what cannot be revoked runs out
-	w.held.clear()
+	w.held.clear()          // of those that were taken meanwhile
 	if w.ours {
 		w.leases.abandon()
 	}
@@ -83,18 +85,41 @@ func (w *writing) end(ctx context.Context) {
 // Put implements [Writer].
 func (w *writing) Put(ctx context.Context, key string, value []byte, opts ...Option) (Result, error) {
 	r := requested(opts)
+	if key == "" {
+		return Result{}, &KeyError{"put", key, errEmptyKey} // before a lease is asked for
+	}
 	if r.leased {
 		return w.putLeased(ctx, key, value, r)
 	}
-	t, err := compilePut(key, value, 0, r)
-	if err != nil {
-		return Result{}, err
-	}
-	res, met, err := w.write(ctx, t)
+	res, met, err := w.put(ctx, key, value, 0, r)
 	if met {
 		w.leases.detach(key, res.At.Revision)
 	}
 	return res, err
+}
+
+// put makes one try, with the lease that the key is to be tied to, 0 for none. Under
+// IfChanged it looks first: a read takes neither raft nor the disk of a server, as a
+// transaction that might write does even when it does not.
+func (w *writing) put(ctx context.Context, key string, value []byte, lease int64, r request) (res Result, met bool, err error) {
+	if r.ifChanged {
+		t, err := compileLook(key, value, lease, r)
+		if err != nil {
+			return Result{}, false, err
+		}
+		resp, at, err := w.server.transact(ctx, t)
+		switch {
+		case err != nil:
+			return Result{}, false, err
+		case resp.Succeeded:
+			return Result{Met: true, At: at}, true, nil
+		}
+	}
+	t, err := compilePut(key, value, lease, r)
+	if err != nil {
+		return Result{}, false, err
+	}
+	return w.write(ctx, t)
 }
 
 // leaseAttempts is how many leases are tried: one that has just ended is
@@ -107,13 +132,8 @@ func (w *writing) putLeased(ctx context.Context, key string, value []byte, r req
 		if lease, err = w.attach(ctx, w.leases, "put", key); err != nil {
 			return Result{}, err
 		}
-		var t transaction
-		if t, err = compilePut(key, value, lease, r); err != nil {
-			w.leases.settle(key, lease, untied, 0)
-			return Result{}, err
-		}
 		var met bool
-		res, met, err = w.write(ctx, t)
+		res, met, err = w.put(ctx, key, value, lease, r)
 		w.leases.settle(key, lease, outcomeOf(met, err), res.At.Revision)
 		if !isLeaseGone(err) {
 			return res, err

@@ -185,13 +185,13 @@ func TestMemoryFailsAfterwards(t *testing.T) {
 		write func(m *Memory) error
 		want  string // the value afterwards
 	}{
-		{"put", func(m *Memory) error { return second(m.Put(ctx, "k", []byte("new"))) }, "new"},
-		{"delete", func(m *Memory) error { return second(m.Delete(ctx, "k")) }, ""},
-		{"delete prefix", func(m *Memory) error { return second(m.DeletePrefix(ctx, "k")) }, ""},
+		{"put", func(m *Memory) error { return second(m.Put(ctx, "d/k", []byte("new"))) }, "new"},
+		{"delete", func(m *Memory) error { return second(m.Delete(ctx, "d/k")) }, ""},
+		{"delete prefix", func(m *Memory) error { return second(m.DeletePrefix(ctx, "d/")) }, ""},
 	} {
 		for _, after := range []bool{false, true} {
 			m := NewMemory()
-			m.Set("k", "old")
+			m.Set("d/k", "old")
 			m.SetFault(func(_ context.Context, op, _ string) error {
 				switch {
 				case op != c.op:
@@ -203,7 +203,7 @@ func TestMemoryFailsAfterwards(t *testing.T) {
 				}
 			})
 			wantErr(t, c.write(m), boom)
-			kv, _, err := m.Get(ctx, "k")
+			kv, _, err := m.Get(ctx, "d/k")
 			got, want := "", "old"
 			if kv != nil {
 				got = string(kv.Value)

@@ -180,12 +180,13 @@ func writeHolding(e *env) {
 	w := e.writer()
 	a, b := e.lock(w, "locks/a"), e.lock(w, "locks/b")
 	both := []kvstore.Option{kvstore.Holding(a), kvstore.Holding(b)}
+	e.put("k/below", "")
 	for i, r := range []kvstore.Result{
 		e.do(w.Put(e.ctx, "k", []byte("1"), both...)),
 		e.do(w.Put(e.ctx, "k", []byte("2"), append(both, kvstore.IfChanged(), kvstore.Leased())...)),
 		e.do(w.Delete(e.ctx, "k", both...)),
 		e.do(w.Put(e.ctx, "k", []byte("3"), append(both, kvstore.IfAbsent())...)),
-		e.do(w.DeletePrefix(e.ctx, "k", both...)),
+		e.do(w.DeletePrefix(e.ctx, "k/", both...)),
 	} {
 		if !r.Done {
 			e.Errorf("write %d was not made: %+v", i, r)
@@ -205,7 +206,7 @@ func (e *env) guarded(w kvstore.Writer, locks ...*kvstore.Lock) map[string]error
 	_, errs["put if absent"] = w.Put(e.ctx, "k", []byte("new"), append(opts, kvstore.IfAbsent())...)
 	_, errs["delete"] = w.Delete(e.ctx, "k", opts...)
 	_, errs["delete an absent key"] = w.Delete(e.ctx, "absent", opts...)
-	_, errs["delete prefix"] = w.DeletePrefix(e.ctx, "k", opts...)
+	_, errs["delete prefix"] = w.DeletePrefix(e.ctx, "k/", opts...)
 	_, errs["update"] = w.Update(e.ctx, []kvstore.Write{{Key: "k", Value: []byte("new")}, {Key: "absent", Value: []byte("new")}}, opts...)
 	_, errs["leased update"] = w.Update(e.ctx, []kvstore.Write{{Key: "absent", Delete: true}, {Key: "k", Delete: true}, {Key: "k2"}},
 		append(opts, kvstore.Leased())...)

@@ -23,6 +23,7 @@ func lockCases() []testCase {
 		{"unlocking twice, also from elsewhere, is fine", unlockTwice},
 		{"closing a session frees its locks at once", lockClose},
 		{"a lock whose lease has ended is lost, and can be taken again", lockLost},
+		{"who holds a lock is told when it is lost, and it does not count any more", lockLostTold},
 		{"a waiter whose lease ends gets the lock all the same", lockWaiterLost},
 		{"16 sessions count under a lock without losing one", lockCounts},
 		{"the status counts locks and their leases", lockStatus},
@@ -268,6 +269,64 @@ func lockLost(e *env) {
 	again.Unlock()
 	e.waiters(w, "locks/l", 0)
 }
+
+// held checks whether a lock is known to be lost, and how many are held.
+func (e *env) held(what string, w kvstore.Writer, l *kvstore.Lock, want bool, locks int) {
+	e.Helper()
+	held := true
+	select {
+	case <-l.Lost():
+		held = false
+	default:
+	}
+	if n := w.Status().Locks; held != want || n != locks {
+		e.Errorf("%s: the lock is held: %t, and %d are; want %t and %d", what, held, n, want, locks)
+	}
+}
+
+// lostSoon waits until the holder of a lock is told.
+func (e *env) lostSoon(l *kvstore.Lock) {
+	e.Helper()
+	select {
+	case <-l.Lost():
+	case <-e.ctx.Done():
+		e.Fatalf("nobody is told that %s is lost", l.Path)
+	}
+}
+
+func lockLostTold(e *env) {
+	w := e.writer()
+	a, b := e.lock(w, "locks/a"), e.lock(w, "locks/b")
+	e.held("both are held", w, a, true, 2)
+	e.store.ExpireLeases(e.T)
+	e.lostSoon(a)
+	e.lostSoon(b)
+	e.held("both are lost", w, a, false, 0)
+	a.Unlock()
+	b.Unlock()
+
+	for what, rely := range map[string]func(l *kvstore.Lock) error{
+		"put": func(l *kvstore.Lock) error { return second(w.Put(e.ctx, "k", nil, kvstore.Holding(l))) },
+		"get": func(l *kvstore.Lock) error { _, _, err := w.Get(e.ctx, "k", l); return err },
+		"list": func(l *kvstore.Lock) error {
+			return second(w.List(e.ctx, "p/", func(kvstore.Page) error { return nil }, l))
+		},
+	} {
+		refused, other := e.lock(w, "locks/refused"), e.lock(w, "locks/other")
+		e.store.Delete(e.T, refused.Key) // as who collects stale locks does
+		e.wantErr(what, rely(refused), kvstore.ErrLockLeaseExpired)
+		e.held("after a "+what+" that was refused", w, refused, false, 1)
+		e.held("the other one", w, other, true, 1)
+		refused.Unlock()
+		other.Unlock()
+		e.held("after it was given up", w, other, true, 0)
+	}
+	closed := e.lock(w, "locks/closed")
+	w.Close()
+	e.lostSoon(closed)
+}
+
+func second[T any](_ T, err error) error { return err }
 
 func lockWaiterLost(e *env) {
 	w := e.writer()

@@ -17,6 +17,7 @@ func watchCases() []testCase {
 		{"a revision is not split over batches", watchTransaction},
 		{"two streams of one prefix do not know of each other", watchTwice},
 		{"watch with a position of another cluster ID fails as server changed", watchForeign},
+		{"an event tells whether it has created the key", watchCreated},
 		{"watch with a position that was never reached fails as server changed", watchFuture},
 		{"watch from before a compaction fails as compacted", watchCompacted},
 		{"watch from just before the compacted revision delivers it", watchAtCompaction},
@@ -95,6 +96,27 @@ func watchLiteral(e *env) {
 	}
 	got = text(e.events(e.watch(c, "b", at), 1))
 	if diff := cmp.Diff([]string{fmt.Sprintf("put b=5@%d", rev)}, got); diff != "" {
+		e.Error(diff)
+	}
+}
+
+func watchCreated(e *env) {
+	w := e.writer()
+	at := e.head(w)
+	e.put("p/a", "1")
+	e.put("p/a", "2", "p/b", "1")
+	e.store.Delete(e.T, "p/a")
+	e.put("p/a", "3")
+	e.do(w.Put(e.ctx, "p/a", []byte("4")))
+	e.do(w.Put(e.ctx, "p/c", []byte("1"), kvstore.IfAbsent()))
+	var got []string
+	for _, ev := range e.events(e.watch(w, "p/", at), 7) {
+		got = append(got, fmt.Sprintf("%s %s=%s %t", ev.Type, ev.Key, ev.Value, ev.Created))
+	}
+	want := []string{
+		"put p/a=1 true", "put p/a=2 false", "put p/b=1 true", "delete p/a= false", "put p/a=3 true", "put p/a=4 false", "put p/c=1 true",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
 		e.Error(diff)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -122,9 +123,14 @@ func deletePrefix(e *env) {
 	for _, key := range []string{"a", "a0", "ab/c"} {
 		e.has(w, key, "")
 	}
-	if r := e.do(w.DeletePrefix(e.ctx, "a")); r.Deleted != 1 {
-		e.Errorf("a whole key: %+v", r)
+	for _, whole := range []string{"a", "a/b", "absent"} {
+		_, err := w.DeletePrefix(e.ctx, whole)
+		if ke, is := errors.AsType[*kvstore.KeyError](err); !is || ke.Key != whole || !kvstore.IsRefused(err) ||
+			!strings.Contains(err.Error(), fmt.Sprintf("%q", whole+"/")) {
+			e.Errorf("a whole key: %v", err)
+		}
 	}
+	e.has(w, "a", "")
 }
 
 // writes are one of each kind.
@@ -132,7 +138,7 @@ func writes(w kvstore.Writer, key string) map[string]func(context.Context) error
 	return map[string]func(context.Context) error{
 		"put":           func(ctx context.Context) error { _, err := w.Put(ctx, key, nil); return err },
 		"delete":        func(ctx context.Context) error { _, err := w.Delete(ctx, key); return err },
-		"delete prefix": func(ctx context.Context) error { _, err := w.DeletePrefix(ctx, key); return err },
+		"delete prefix": func(ctx context.Context) error { _, err := w.DeletePrefix(ctx, below(key)); return err },
 		"update": func(ctx context.Context) error {
 			_, err := w.Update(ctx, []kvstore.Write{{Key: key}})
 			return err
@@ -145,6 +151,14 @@ func writes(w kvstore.Writer, key string) map[string]func(context.Context) error
 			return err
 		},
 	}
+}
+
+// below is the prefix of the keys below a key; empty for none.
+func below(key string) string {
+	if key == "" {
+		return ""
+	}
+	return key + "/"
 }
 
 func noKey(e *env) {
@@ -202,7 +216,7 @@ func writeErrorNames(e *env) {
 	w.Close()
 	for op, write := range writes(w, "some/key") {
 		var ke *kvstore.KeyError
-		if err := write(e.ctx); !errors.As(err, &ke) || ke.Op != op || ke.Key != "some/key" {
+		if err := write(e.ctx); !errors.As(err, &ke) || ke.Op != op || strings.TrimSuffix(ke.Key, "/") != "some/key" {
 			e.Errorf("%s: error %#v", op, err)
 		}
 	}
