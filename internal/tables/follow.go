@@ -10,9 +10,11 @@ import (
 // until they were told, so each reader of a process should have one at most. It
 // belongs to one goroutine.
 type Follower[T any] struct {
-	db      *statedb.DB
-	changes statedb.ChangeIterator[T]
-	more    <-chan struct{}
+	db       *statedb.DB
+	table    statedb.Table[T]
+	changes  statedb.ChangeIterator[T]
+	more     <-chan struct{}
+	revision statedb.Revision // of the table when everything was told
 }
 
 // Follow returns a follower that has told nothing: the objects that are there
@@ -25,23 +27,30 @@ func Follow[T any](db *statedb.DB, table statedb.Table[T]) (*Follower[T], error)
 		return nil, fmt.Errorf("following the table of %s: %w", table.Name(), err)
 	}
 	txn.Commit()
-	return &Follower[T]{db: db, changes: changes}, nil
+	return &Follower[T]{db: db, table: table, changes: changes}, nil
 }
 
 // Drain tells everything that has changed since it was called last: each object
 // once, as it is now or, deleted, as it was. Without changes it costs nothing.
-func (f *Follower[T]) Drain(tell func(object T, deleted bool)) {
-	txn := f.db.ReadTxn()
-	for {
+func (f *Follower[T]) Drain(tell func(object T, deleted bool)) { f.DrainTo(f.db.ReadTxn(), tell) }
+
+// DrainTo is Drain up to what the transaction sees, all of it and no more. No later
+// transaction may have been drained to.
+func (f *Follower[T]) DrainTo(txn statedb.ReadTxn, tell func(object T, deleted bool)) {
+	for told := f.table.Revision(txn) == f.revision; ; told = true {
 		changes, more := f.changes.Next(txn)
 		n := 0
 		for ch := range changes {
 			tell(ch.Object, ch.Deleted)
 			n++
 		}
-		if n == 0 {
-			f.more = more
+		switch {
+		case n > 0:
+		case told:
+			f.more, f.revision = more, f.table.Revision(txn)
 			return
+		default:
+			<-more // a change is visible a moment before it is announced, and told only then
 		}
 	}
 }

@@ -28,9 +28,10 @@ type CanariesParams struct {
 }
 
 // Canaries are the keys that tell readers that everything else is there (spec
-// wire.md §1.9). Each is written once all keys of its Sync are known to be as
-// wanted by the server that answers now, and again, under the same condition,
-// when somebody has deleted it or its lease has ended: never before the keys.
+// wire.md §1.9). Each is written once everything that its Sync wanted when the canary
+// was due is known to be in the server that answers now, and again, under the same
+// condition, when somebody has deleted it or its lease has ended: never before the
+// keys. What changes meanwhile does not delay it.
 type Canaries struct {
 	p   CanariesParams
 	log *slog.Logger

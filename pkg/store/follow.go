@@ -70,6 +70,37 @@ type proof struct{ prefix, from, name string }
 // one session. The session's own watchdog gives up long before it matters.
 const retryMax = 5 * time.Second
 
+// refusedMax bounds the same where our user may not read the prefix: only somebody who
+// changes the rights helps, and the next session asks at once. The jitter, half of it,
+// makes it a minute.
+const refusedMax = 40 * time.Second
+
+// pauses are those between two tries within one session: they grow, those after a
+// refusal for longer.
+type pauses struct{ broken, refused *backoff.ExponentialBackOff }
+
+func newPauses() pauses {
+	p := pauses{backoff.NewExponentialBackOff(), backoff.NewExponentialBackOff()}
+	p.broken.InitialInterval, p.broken.MaxInterval = 50*time.Millisecond, retryMax
+	p.refused.InitialInterval, p.refused.MaxInterval = p.broken.InitialInterval, refusedMax
+	return p
+}
+
+// after is the pause after an error. Only refusals in a row make those after them grow.
+func (p pauses) after(err error) time.Duration {
+	if errors.Is(err, kvstore.ErrPermissionDenied) {
+		return p.refused.NextBackOff()
+	}
+	p.refused.Reset()
+	return p.broken.NextBackOff()
+}
+
+// reset begins anew: a stream has brought something.
+func (p pauses) reset() {
+	p.broken.Reset()
+	p.refused.Reset()
+}
+
 // errAgain ends a stream because it is time to list again.
 var errAgain = errors.New("it is time to list again")
 
@@ -79,8 +110,7 @@ func (f *follower) run(ctx context.Context, k keeper, s Session) error {
 	if s.Prefix != f.prefix {
 		f.prefix, f.pos = s.Prefix, kvstore.Position{}
 	}
-	pause := backoff.NewExponentialBackOff()
-	pause.InitialInterval, pause.MaxInterval = 50*time.Millisecond, retryMax
+	pause := newPauses()
 	for {
 		err := f.attempt(ctx, k, s, pause)
 		switch {
@@ -95,18 +125,21 @@ func (f *follower) run(ctx context.Context, k keeper, s Session) error {
 			f.log.Debug("Compacted beyond what is known, listing again", "prefix", s.Prefix)
 			f.pos = kvstore.Position{}
 			f.state.broken(err)
+		case errors.Is(err, kvstore.ErrPermissionDenied):
+			f.log.Debug("Refused", "prefix", s.Prefix, "error", err)
+			f.state.broken(fmt.Errorf("%w; it is tried again within a minute", err))
 		default:
 			f.log.Debug("Stream ended", "prefix", s.Prefix, "error", err)
 			f.state.broken(err)
 		}
-		if err := waiting.Sleep(ctx, pause.NextBackOff()); err != nil {
+		if err := waiting.Sleep(ctx, pause.after(err)); err != nil {
 			return err
 		}
 	}
 }
 
 // attempt resumes or lists, then watches until the stream ends.
-func (f *follower) attempt(ctx context.Context, k keeper, s Session, pause backoff.BackOff) error {
+func (f *follower) attempt(ctx context.Context, k keeper, s Session, pause pauses) error {
 	resumable, err := f.resumable(ctx, k, s)
 	if err != nil {
 		return err
@@ -139,7 +172,7 @@ func (f *follower) attempt(ctx context.Context, k keeper, s Session, pause backo
 		}
 		batch, err := s.recv(ctx, stream)
 		if err == nil {
-			pause.Reset()
+			pause.reset()
 			err = f.take(ctx, k, s, batch)
 		}
 		if errors.Is(context.Cause(ctx), errAgain) {

@@ -32,9 +32,13 @@ type ledger struct {
 	complete bool // the owner has given everything
 	listed   bool // a list is complete, and no other one under way
 	open     bool // events are followed, after the list
-	synced   bool // everything was as wanted once, since the owner began
+	synced   bool // everything that was given was written once, since the owner began
 	epoch    uint // counts the lists
 	awaited  map[place]awaited
+
+	checkpoints []*checkpoint // of all who wait for one; seldom more than two
+	first       *checkpoint   // whose end is synced; nil before everything is given, and after it
+	news        bool          // one of them was reached or is void: who waits is to be told
 
 	wanted, there, dirty, flying int // how many lines are that
 	bytes                        int // of the values that are held
@@ -71,6 +75,7 @@ const (
 	isAwaited        // the event of a write is
 	isMissing        // in asks: the owner is to be asked for the value
 	isAsked          // the owner was asked for the value
+	isLeaving        // the write under way is a deletion
 )
 
 func (m mark) has(some mark) bool { return m&some != 0 }
@@ -158,6 +163,7 @@ func (l *ledger) withdraw(p place, now time.Time) {
 // beginAnew notes that the owner begins to give everything anew.
 func (l *ledger) beginAnew() {
 	l.complete, l.synced = false, false
+	l.voidCheckpoints()
 	for p := range l.records.all() {
 		l.records.at(p).obj.is &^= isGiven
 		l.update(p)
@@ -179,6 +185,7 @@ func (l *ledger) completed(now time.Time) {
 
 // beginList begins a list of what is there.
 func (l *ledger) beginList() {
+	l.voidCheckpoints()
 	l.records.forgetSeen()
 	l.epoch++
 	l.listed = false
@@ -218,10 +225,14 @@ func (l *ledger) event(name []byte, e *kvstore.Event, owns func(int64) bool) {
 	p, known := l.records.find(name)
 	if e.Type == kvstore.EventDelete {
 		if known && e.ModRevision > l.records.at(p).rev {
+			own := l.isOwn(p, e, owns)
 			if a, is := l.awaited[p]; is && (a.gone || e.ModRevision >= a.rev) {
 				l.hasCome(p)
 			}
 			l.isGone(p, e.ModRevision)
+			if !own {
+				l.lose(p)
+			}
 		}
 		return
 	}
@@ -234,10 +245,14 @@ func (l *ledger) event(name []byte, e *kvstore.Event, owns func(int64) bool) {
 	if e.ModRevision <= l.records.at(p).rev {
 		return
 	}
+	own := l.isOwn(p, e, owns)
 	if a, is := l.awaited[p]; is && e.ModRevision >= a.rev {
 		l.hasCome(p)
 	}
 	l.isThere(p, e.ModRevision, maphash.Bytes(l.seed, e.Value), l.leases.name(e.Lease, owns))
+	if !own {
+		l.lose(p)
+	}
 }
 
 // hasCome notes that an event need not be awaited any more.
@@ -248,6 +263,7 @@ func (l *ledger) hasCome(p place) {
 	if !r.obj.is.has(isFlying) { // else there is another doubt
 		r.obj.is &^= isDoubtful
 	}
+	l.payAwaited(p)
 }
 
 // isThere notes what is there. The lease has been named for it.
@@ -279,6 +295,7 @@ func (l *ledger) leasesEnded(owns func(int64) bool) {
 	if !l.leases.refresh(owns) {
 		return
 	}
+	l.voidCheckpoints()
 	for p := range l.records.all() {
 		l.update(p)
 	}
@@ -303,6 +320,9 @@ func (l *ledger) update(p place) {
 		} else {
 			l.dirty--
 		}
+	}
+	if !r.obj.is.has(isDirty | isFlying | isAwaited) {
+		l.pay(p)
 	}
 	switch {
 	case r.obj.is.has(isFlying) || l.comes(p, r):

@@ -13,8 +13,25 @@ func (l *ledger) clean() bool {
 	return l.listed && l.complete && l.dirty == 0 && l.flying == 0 && len(l.awaited) == 0
 }
 
-// mark is called after each step, and notes that everything was as wanted once.
-func (l *ledger) mark() { l.synced = l.synced || l.clean() }
+// mark is called after each step, and notes that everything was written once.
+func (l *ledger) mark() {
+	if l.synced {
+		return
+	}
+	if l.first == nil || l.first.void {
+		l.first = l.checkpoint()
+	}
+	if l.first != nil && l.first.reached() {
+		l.leave(l.first)
+		l.first, l.synced = nil, true
+	}
+}
+
+// told tells whether who waits for a checkpoint is to be told of something.
+func (l *ledger) told() (news bool) {
+	news, l.news = l.news, false
+	return news
+}
 
 // settled tells whether a name is known to be as wanted. One that is not wanted
 // has to be gone.

@@ -24,12 +24,16 @@ type ledgerRig struct {
 	rev    int64
 	lease  int64 // ours
 	events []kvstore.Event
-	heard  map[string]int64 // what is there as far as it was heard, by revision
+	heard  map[string]int64         // what is there as far as it was heard, by revision
+	values map[string]kvstore.Event // the same, all of it
 	sent   []flight
 
 	wanted map[string]string // what the owner wants
 	given  map[string]bool   // that he has given since he began
 	asked  map[string]bool
+
+	checkpoint *checkpoint                // the latest; nil when there is none
+	since      map[string]map[string]bool // what was wanted of each name since then, of those that always were
 }
 
 // flight is a write that was taken.
@@ -42,7 +46,7 @@ type flight struct {
 func newLedgerRig(t *rapid.T, shared, lean bool) *ledgerRig {
 	return &ledgerRig{
 		t: t, l: newLedger(shared, lean), now: time.Unix(0, 0), items: map[string]kvstore.Event{}, rev: 1, lease: 100,
-		heard: map[string]int64{}, wanted: map[string]string{}, given: map[string]bool{}, asked: map[string]bool{},
+		heard: map[string]int64{}, values: map[string]kvstore.Event{}, wanted: map[string]string{}, given: map[string]bool{}, asked: map[string]bool{},
 	}
 }
 
@@ -68,6 +72,7 @@ func (r *ledgerRig) deliver(n int) {
 		if r.heard[string(e.Key)] = e.ModRevision; e.Type == kvstore.EventDelete {
 			delete(r.heard, string(e.Key))
 		}
+		r.values[string(e.Key)] = e
 		r.l.event(e.Key, &e, r.owns)
 	}
 	r.events = r.events[n:]
@@ -101,7 +106,7 @@ func (r *ledgerRig) list() {
 	names := slices.Sorted(maps.Keys(r.items))
 	for _, name := range names {
 		e := r.items[name]
-		r.heard[name] = e.ModRevision
+		r.heard[name], r.values[name] = e.ModRevision, e
 		r.l.list([]byte(name), &e.KeyValue, r.owns)
 	}
 }
@@ -113,6 +118,7 @@ func (r *ledgerRig) relist(meanwhile func()) {
 	r.events = nil
 	at := r.rev
 	clear(r.heard)
+	clear(r.values)
 	r.list()
 	meanwhile()
 	r.l.doneList(at, r.owns)
@@ -141,6 +147,7 @@ func (r *ledgerRig) answer() {
 
 func (r *ledgerRig) put(name, value string) {
 	r.wanted[name], r.given[name] = value, true
+	r.note(name)
 	r.l.put(name, []byte(value), r.now)
 }
 
@@ -199,6 +206,9 @@ func (r *ledgerRig) check() {
 	if r.l.clean() != r.l.complete {
 		r.t.Fatalf("at rest, and clean is %t", r.l.clean())
 	}
+	if c := r.checkpoint; c != nil && !c.void && c.n > 0 {
+		r.t.Fatalf("at rest, and %d names of a checkpoint are not", c.n)
+	}
 }
 
 // counts compares the counters with the lines.
@@ -245,5 +255,49 @@ func (r *ledgerRig) counts() {
 	if l := &r.l; wanted != l.wanted || there != l.there || dirty != l.dirty || flying != l.flying || sent != flying || wanted != len(r.wanted) {
 		r.t.Fatalf("counted %d wanted, %d there, %d dirty, %d flying, %d sent; noted %d, %d, %d, %d; model %d", wanted, there, dirty,
 			flying, sent, l.wanted, l.there, l.dirty, l.flying, len(r.wanted))
+	}
+}
+
+// note notes what is wanted of a name now, for the checkpoint.
+func (r *ledgerRig) note(name string) {
+	value, wanted := r.wanted[name]
+	switch {
+	case !wanted:
+		delete(r.since, name)
+	case r.since[name] != nil:
+		r.since[name][value] = true
+	}
+}
+
+// begin makes a checkpoint, or leaves the one there is.
+func (r *ledgerRig) begin() {
+	if r.checkpoint != nil {
+		r.l.leave(r.checkpoint)
+	}
+	r.checkpoint = r.l.checkpoint()
+	if (r.checkpoint != nil) != (r.l.listed && r.l.complete) {
+		r.t.Fatalf("a checkpoint: %t; listed %t, complete %t", r.checkpoint != nil, r.l.listed, r.l.complete)
+	}
+	r.since = map[string]map[string]bool{}
+	for name, value := range r.wanted {
+		r.since[name] = map[string]bool{value: true}
+	}
+}
+
+// reached checks a checkpoint that is reached: of each name that was wanted then, what
+// is there was wanted then or later, and is tied to our lease. What a write under way
+// has done is not known.
+func (r *ledgerRig) reached() {
+	if r.checkpoint == nil || !r.checkpoint.reached() {
+		return
+	}
+	for name, wants := range r.since {
+		if p, known := r.l.records.findText(name); known && r.l.records.at(p).obj.is.has(isFlying) {
+			continue
+		}
+		is := r.values[name]
+		if value := string(is.Value); !wants[value] || is.Lease != r.lease {
+			r.t.Fatalf("a checkpoint is reached, and %s is %q with the lease %d; wanted since then: %v", name, value, is.Lease, wants)
+		}
 	}
 }

@@ -55,10 +55,14 @@ func ledgerMachine(t *rapid.T) {
 			name := names.Draw(t, "name")
 			delete(r.wanted, name)
 			delete(r.given, name)
+			r.note(name)
 			r.l.drop(name, r.now)
 		},
 		"complete": func(*rapid.T) {
 			maps.DeleteFunc(r.wanted, func(name, _ string) bool { return !r.given[name] })
+			for name := range r.since {
+				r.note(name)
+			}
 			r.l.completed(r.now)
 		},
 		"begin anew":     func(*rapid.T) { clear(r.given); r.l.beginAnew() },
@@ -129,7 +133,8 @@ func ledgerMachine(t *rapid.T) {
 			r.rest()
 			r.check()
 		},
-		"": func(*rapid.T) { r.counts() },
+		"checkpoint": func(*rapid.T) { r.begin() },
+		"":           func(*rapid.T) { r.counts(); r.reached() },
 	})
 	if !r.l.open {
 		r.relist(func() {})

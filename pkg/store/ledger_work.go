@@ -161,6 +161,10 @@ func (l *ledger) partOf(p place, r *record[line]) part {
 func (l *ledger) send(one part, r *record[line]) part {
 	r.obj.is &^= isQueued
 	r.obj.is |= isFlying
+	if one.gone {
+		r.obj.is |= isLeaving
+	}
+	l.noteSent(one.at)
 	if l.shared && !one.gone {
 		r.obj.is |= isDoubtful
 	}
@@ -172,8 +176,9 @@ func (l *ledger) send(one part, r *record[line]) part {
 // was made, why the reason of one that was refused.
 func (l *ledger) settle(one part, o outcome, rev int64, why error, now time.Time) {
 	r := l.records.at(one.at)
-	r.obj.is &^= isFlying
+	r.obj.is &^= isFlying | isLeaving
 	l.flying--
+	l.noteLanded(one.at, o)
 	switch {
 	case o == refused:
 		l.failures.add(one.at, now, why)
@@ -185,6 +190,7 @@ func (l *ledger) settle(one part, o outcome, rev int64, why error, now time.Time
 		l.await(one, r, rev)
 	default:
 		l.failures.renew(one.at, now)
+		l.lose(one.at) // or not: nobody knows what it has become
 	}
 	l.update(one.at)
 }
@@ -192,7 +198,10 @@ func (l *ledger) settle(one part, o outcome, rev int64, why error, now time.Time
 // await notes a write of this epoch whose event will come, unless it has.
 func (l *ledger) await(one part, r *record[line], rev int64) {
 	switch {
-	case rev <= r.rev || one.gone && !r.obj.is.has(isThere):
+	case rev < r.rev: // and what came after it is not ours
+		l.hasCome(one.at)
+		l.lose(one.at)
+	case rev == r.rev || one.gone && !r.obj.is.has(isThere):
 		l.hasCome(one.at)
 	default:
 		l.awaited[one.at] = awaited{rev: rev, hash: one.hash, gone: one.gone}

@@ -41,6 +41,17 @@ func (o *Outbox) Grant(bytes int64) {
 	o.stop(bytes <= 0)
 }
 
+// fits is how large a transaction may be. What is granted is not exceeded by much; where
+// nothing is, there are deletions alone.
+func (o *Outbox) fits() int {
+	const least = 16 << 10
+	left := o.granted.Load()
+	if left <= 0 {
+		return transactionBytes
+	}
+	return int(min(transactionBytes, max(left/2, least))) // a byte may cost two
+}
+
 // Spent is how many bytes were put in all, as Grant counts them.
 func (o *Outbox) Spent() int64 { return o.spent.Load() }
 

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
 // SyncParams say what a [Sync] keeps, and how.
@@ -51,7 +49,7 @@ type SyncStatus struct {
 	// Stopped: there are no puts at present for want of space that is granted
 	// ([Outbox.Grant]), and something is pending.
 	Stopped bool
-	// Synced: everything was as wanted once, since the owner began.
+	// Synced: everything that the owner had given was written once, since he began.
 	Synced bool
 	// Errors counts the writes of keys that were refused.
 	Errors int64
@@ -88,8 +86,9 @@ type Sync struct {
 	mu      sync.Mutex
 	ledger  ledger        // guarded by mu
 	lastErr string        // guarded by mu; the latest refusal
-	most    int           // guarded by mu; how many writes it may have in a transaction: fewer after refusals
-	changed chan struct{} // guarded by mu; closed when all is as wanted; nil when nobody waits
+	most    int           // guarded by mu; how many writes it may have in a transaction: more the more are made, fewer after refusals
+	changed chan struct{} // guarded by mu; closed when there is news of checkpoints; nil when nobody waits
+	given   chan struct{} // guarded by mu; closed when everything is given; likewise
 	landed  chan struct{} // guarded by mu; closed when no write is under way; likewise
 	roomy   chan struct{} // guarded by mu; closed when there is room for values; likewise
 	moved   chan struct{} // guarded by mu; closed when something was done; likewise
@@ -105,7 +104,7 @@ func NewSync(p SyncParams) *Sync {
 	}
 	log = log.With("prefix", p.Prefix)
 	return &Sync{
-		p: p, log: log, reachWithin: reachWithin, running: make(chan struct{}, 1), ledger: newLedger(p.Shared, p.Again != nil), most: kvstore.MaxWrites,
+		p: p, log: log, reachWithin: reachWithin, running: make(chan struct{}, 1), ledger: newLedger(p.Shared, p.Again != nil), most: enough,
 		follower: follower{log: log, again: againAfter(p)},
 	}
 }
@@ -161,7 +160,8 @@ func (s *Sync) change(f func(*ledger)) (asks []string, work bool) {
 	l := &s.ledger
 	f(l)
 	l.mark()
-	tell(&s.changed, l.clean())
+	tell(&s.changed, l.told())
+	tell(&s.given, l.given())
 	tell(&s.landed, l.flying == 0)
 	tell(&s.roomy, l.bytes < roomFor)
 	tell(&s.moved, true)

@@ -84,8 +84,9 @@ func (s *Sync) backlog() int {
 	return s.ledger.backlog()
 }
 
-// window is how many writes of this Sync a transaction may have: fewer the more
-// are refused, so that a prefix which may not be written does not hold up others.
+// window is how many writes of this Sync a transaction may have: more the more are
+// made, and less than enough, the fewer the more are refused, so that a prefix which
+// may not be written does not hold up others.
 func (s *Sync) window() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +103,7 @@ func (s *Sync) settle(parts []part, o outcome, rev int64, err error) {
 		case refused:
 			s.lastErr = err.Error()
 			if !l.failures.has(parts[0].at) { // else it was tried by itself
-				s.most = max(s.most/2, 1)
+				s.most = max(min(s.most, enough)/2, 1)
 			}
 		case made:
 			s.most = min(s.most*2, kvstore.MaxWrites)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -135,9 +136,10 @@ func (s *Sync) Forget() {
 func (s *Sync) forget() {
 	s.do(func(l *ledger) {
 		stopped := l.stopped
+		l.voidCheckpoints()
 		*l = newLedger(s.p.Shared, s.p.Again != nil)
-		l.stopped = stopped
-		s.lastErr, s.most = "", kvstore.MaxWrites
+		l.stopped, l.news = stopped, true
+		s.lastErr, s.most = "", enough
 	})
 	s.pos = kvstore.Position{}
 	s.state.reset()
@@ -147,17 +149,38 @@ func (s *Sync) forget() {
 // a history that never gets there.
 const reachWithin = 5 * time.Second
 
-// errNotYet is why nothing is proved although all seemed to be as wanted.
+// errNotYet is why nothing is proved although everything seemed to be written.
 var errNotYet = errors.New("the keys have changed meanwhile")
 
-// prove waits until everything is as wanted, and shows that it is so in the
-// server that answers now: what it says, after that, that it has come to, has been
-// followed, and everything is still as wanted. When another server takes its place
-// meanwhile that may never be so: it ends, and is to be tried again.
+// prove waits until everything that was wanted when it was asked is written, and
+// shows that it is so in the server that answers now: what it says, after that, that
+// it has come to, has been followed, and nothing of it was lost. What the owner
+// changes meanwhile is not waited for. When another server takes its place meanwhile
+// that may never be so: it ends, and is to be tried again.
 func (s *Sync) prove(ctx context.Context) error {
-	if err := s.WaitClean(ctx); err != nil {
+	c, err := s.checkpoint(ctx)
+	if err != nil {
 		return err
 	}
+	defer s.leave(c)
+	for {
+		if written, err := s.reach(ctx, c); err != nil || !written {
+			return cmp.Or(err, errNotYet)
+		}
+		if err := s.catchUp(ctx); err != nil {
+			return err
+		}
+		if !s.state.snapshot().Following {
+			return errNotYet
+		}
+		if s.isReached(c) {
+			return nil
+		} // else something was lost, and is written again
+	}
+}
+
+// catchUp waits until everything that the server has now has been followed.
+func (s *Sync) catchUp(ctx context.Context) error {
 	before := s.state.standing()
 	at, err := s.p.Outbox.writer.Head(ctx)
 	if err != nil {
@@ -170,9 +193,6 @@ func (s *Sync) prove(ctx context.Context) error {
 	defer cancel()
 	if err := s.state.reach(within, at, before.lists, s.p.Prefix); err != nil {
 		return fmt.Errorf("%w: %w", errNotYet, err)
-	}
-	if s.wait(&s.changed, (*ledger).clean) != nil || !s.state.snapshot().Following {
-		return errNotYet
 	}
 	return nil
 }

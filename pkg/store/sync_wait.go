@@ -7,20 +7,75 @@ import (
 
 // This file is what owners wait for.
 
-// WaitClean waits until everything was given (Complete), everything wanted is
-// there and acknowledged, and nothing unwanted. The error is the context's, with
-// what is missing.
+// WaitClean waits until everything was given (Complete), and everything that is
+// wanted then is there and acknowledged, and nothing unwanted. Each name counts once:
+// what the owner changes after that is not waited for, so that changes without end
+// do not keep it from ending. The error is the context's, with what is missing.
 func (s *Sync) WaitClean(ctx context.Context) error {
 	for {
-		clean := s.wait(&s.changed, (*ledger).clean)
-		if clean == nil {
+		written, err := s.written(ctx)
+		if err != nil {
+			st := s.Status()
+			return fmt.Errorf("waiting until %s is as wanted: %w (pending %d, failed %d) %s", s.p.Prefix, err, st.Pending, st.Failed, st.Err)
+		}
+		if written {
 			return nil
 		}
+	}
+}
+
+// written waits for one checkpoint, and tells whether it was reached.
+func (s *Sync) written(ctx context.Context) (bool, error) {
+	c, err := s.checkpoint(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer s.leave(c)
+	return s.reach(ctx, c)
+}
+
+// checkpoint waits until everything was given, and makes a checkpoint then. It is to
+// be left.
+func (s *Sync) checkpoint(ctx context.Context) (c *checkpoint, err error) {
+	for {
+		given := s.wait(&s.given, func(l *ledger) bool {
+			c = l.checkpoint()
+			return c != nil
+		})
+		if c != nil {
+			return c, nil
+		}
 		select {
-		case <-clean:
+		case <-given:
 		case <-ctx.Done():
-			st := s.Status()
-			return fmt.Errorf("waiting until %s is as wanted: %w (pending %d, failed %d) %s", s.p.Prefix, ctx.Err(), st.Pending, st.Failed, st.Err)
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (s *Sync) leave(c *checkpoint) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ledger.leave(c)
+}
+
+func (s *Sync) isReached(c *checkpoint) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return c.reached()
+}
+
+// reach waits until a checkpoint is reached; false: it is void.
+func (s *Sync) reach(ctx context.Context, c *checkpoint) (bool, error) {
+	for {
+		news := s.wait(&s.changed, func(*ledger) bool { return c.void || c.reached() })
+		if news == nil {
+			return s.isReached(c), nil
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return false, ctx.Err()
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -518,6 +519,77 @@ func TestWatchMachine(t *testing.T) {
 		}
 		t.Repeat(actions)
 		r.until(want)
+		_ = r.stop()
+	})
+}
+
+// TestRefusedIsAskedForMoreAndMoreRarely: a prefix that our user may not read is asked
+// for again within a minute, which the status says, at once in the next session, and as
+// ever when it broke for another reason or was granted meanwhile.
+func TestRefusedIsAskedForMoreAndMoreRarely(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.mem.Set(testPrefix+"a", "1")
+		var mu sync.Mutex
+		reason, tries, last := kvstore.ErrPermissionDenied, 0, time.Now()
+		longest := time.Duration(0)
+		because := func(err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			reason = err
+		}
+		r.mem.SetFault(func(_ context.Context, op, _ string) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if op != "list" && op != "recall" || reason == nil {
+				return nil
+			}
+			longest = max(longest, time.Since(last))
+			tries, last = tries+1, time.Now()
+			return reason
+		})
+		during := func(what string, d time.Duration, least, most int) {
+			t.Helper()
+			mu.Lock()
+			tries, last, longest = 0, time.Now(), 0
+			mu.Unlock()
+			time.Sleep(d)
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			if tries < least || tries > most || longest > time.Minute {
+				t.Errorf("%s: asked %d times within %s, want %d to %d; the longest pause was %s", what, tries, d, least, most, longest)
+			}
+		}
+		r.start(r.mem)
+		during("at first", 10*time.Second, 5, 20)
+		during("then", 3*time.Minute, 3, 20)
+		during("for long", time.Hour, 60, 200)
+		_ = r.stop()
+		r.start(r.mem.Connect())
+		during("the next session", 5*time.Second, 5, 20)
+		during("the next session, later", time.Hour, 60, 200)
+		because(errors.New("another one"))
+		time.Sleep(time.Minute)
+		during("for another reason", time.Minute, 6, 30)
+		because(kvstore.ErrPermissionDenied)
+		time.Sleep(time.Minute)
+		during("refused again", time.Hour, 60, 200)
+		if err := r.w.Status().Err; !errors.Is(err, kvstore.ErrPermissionDenied) || !strings.Contains(err.Error(), "tried again within a minute") {
+			t.Errorf("the status says %v", err)
+		}
+		because(nil)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if st := r.w.Status(); !st.Synced || !st.Following || st.Err != nil {
+			t.Errorf("%+v", st)
+		}
+		r.mem.Set(testPrefix+"a", "2") // the stream brings something
+		synctest.Wait()
+		because(kvstore.ErrPermissionDenied)
+		r.mem.Break(kvstore.ErrPermissionDenied)
+		during("taken away again", 10*time.Second, 5, 20)
 		_ = r.stop()
 	})
 }
