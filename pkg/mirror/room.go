@@ -120,19 +120,23 @@ type room struct {
 // lookAtRoom is how often it is looked whether our own etcd has said something new.
 const lookAtRoom = 100 * time.Millisecond
 
+// uncounted is for how long what was put may not be in the size yet that etcd tells: it
+// counts when it commits, ten times a second as long as its disk is not slow.
+const uncounted = time.Second
+
 // watchRoom grants space until ctx ends.
 func (t *term) watchRoom(ctx context.Context) error {
 	var said time.Time // what the present grant follows from
 	var full time.Time
-	spent := t.outbox.Spent()
+	var past spending
 	for {
-		s, fullAt, before := t.Writer.Status().Server, t.outbox.FullAt(), spent
-		spent = t.outbox.Spent()
+		s, fullAt, spent := t.Writer.Status().Server, t.outbox.FullAt(), t.outbox.Spent()
+		past.note(time.Now(), spent)
 		if answered := !s.AskedAt.IsZero() || s.Error != ""; answered && (!s.AskedAt.Equal(said) || !fullAt.Equal(full) || s.AskedAt.IsZero()) {
 			said, full = s.AskedAt, fullAt
 			was, is, grant := t.room.judge(s, fullAt)
 			if grant != store.Unbounded {
-				grant -= spent - before // since it was asked, perhaps
+				grant -= spent - past.until(s.AskedAt.Add(-uncounted))
 			}
 			t.outbox.Grant(max(grant, 0))
 			t.tellRoom(was, is)

@@ -143,7 +143,7 @@ func copyPrefix(ctx context.Context, from, to *clientv3.Client, prefix, into str
 		if err != nil {
 			return n, fmt.Errorf("list %s: %w", prefix, err)
 		}
-		for part := range slices.Chunk(resp.Kvs, kvstore.MaxWrites) {
+		for part := range slices.Chunk(resp.Kvs, 128) {
 			ops := make([]clientv3.Op, len(part))
 			for i, kv := range part {
 				ops[i] = clientv3.OpPut(into+string(kv.Key[len(prefix):]), string(kv.Value))
