@@ -51,7 +51,10 @@
 //	AllocatorEvent                 the same
 //	WithMasterKeyProtection        the same: mappings in use are put back
 //	WithMin, WithMax,              the same, and WithCluster for the range of a
-//	WithPrefixMask, WithoutGC      cluster
+//	WithPrefixMask                 cluster
+//	WithoutGC                      refuses RunGC and RunLocksGC, and goes on to refresh
+//	                               what is in use; Cilium's stops refreshing, and
+//	                               collects when it is told to
 //	Allocate, Release, Get,        the same
 //	GetIfLocked, GetNoCache,
 //	GetByID, GetInclude...

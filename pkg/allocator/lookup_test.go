@@ -1,9 +1,11 @@
 package allocator
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -253,6 +255,67 @@ func TestRemoteCaches(t *testing.T) {
 			t.Error("a closed cache has entries")
 		}
 	})
+}
+
+// TestRemoteListThatNeverEnds: nothing of what an earlier cache knew goes by a list
+// that is not complete, and what that list has told comes first.
+func TestRemoteListThatNeverEnds(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		far := newMemoryStore()
+		far.behind(func() {
+			far.set(1, "a")
+			far.set(2, "b")
+			far.set(3, "c")
+		})
+		var log bytes.Buffer
+		a := running(t, newMemoryStore().backend("n"), WithListTimeout(time.Minute), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		watched(t, a.WatchRemoteKVStore("far", far.backend("x"), nil))()
+		stuck := &listsForEver{tell: map[uint64]string{5: "a", 3: "d"}}
+		replaced := a.WatchRemoteKVStore("far", stuck, nil)
+		stop := watched(t, replaced)
+		wants := func(when, want string, rc *RemoteCache, n int) {
+			t.Helper()
+			synctest.Wait()
+			if got := everything(a); got != want || rc.NumEntries() != n {
+				t.Errorf("%s: got %q, %d entries; want %q, %d", when, got, rc.NumEntries(), want, n)
+			}
+		}
+		wants("not complete", "1=a 2=b 3=d 5=a", replaced, 4)
+		for text, want := range map[string]uint64{"a": 5, "b": 2, "c": NoID, "d": 3} {
+			if id, err := a.GetIncludeRemoteCaches(t.Context(), textKey(text)); id != want || err != nil {
+				t.Errorf("%s has %d, want %d, %v", text, id, want, err)
+			}
+		}
+		if key, err := a.GetByIDIncludeRemoteCaches(t.Context(), 3); err != nil || key.GetKey() != "d" {
+			t.Errorf("3 is %v, %v", key, err)
+		}
+		time.Sleep(2 * time.Minute)
+		wants("and never will be", "1=a 2=b 3=d 5=a", replaced, 4)
+		if got := strings.Count(log.String(), "is not complete"); got != 1 || !strings.Contains(log.String(), "cluster=far after=1m0s listed=2 before=2") {
+			t.Errorf("logged %d times: %s", got, &log)
+		}
+		stop()
+		third := a.WatchRemoteKVStore("far", far.backend("x"), nil)
+		watched(t, third)
+		wants("one that is complete", "1=a 2=b 3=c", third, 3)
+		time.Sleep(2 * time.Minute)
+		if got := strings.Count(log.String(), "is not complete"); got != 1 {
+			t.Errorf("logged %d times: %s", got, &log)
+		}
+		a.WatchRemoteKVStore("far", stuck, nil).Close()
+		wants("closed", "", third, 0)
+	})
+}
+
+// listsForEver is a source whose list never becomes complete.
+type listsForEver struct{ tell map[uint64]string }
+
+func (l *listsForEver) ListAndWatch(ctx context.Context, handler CacheMutations) error {
+	for id, text := range l.tell {
+		handler.OnUpsert(id, textKey(text))
+	}
+	<-ctx.Done()
+	return ctx.Err()
 }
 
 // TestForEachOfClosed: a remote cache that is closed while the iteration comes

@@ -9,6 +9,7 @@ type Metrics struct {
 	jobs                         *prometheus.CounterVec
 	twins                        prometheus.Counter
 	refused                      prometheus.Counter
+	malformed                    *prometheus.CounterVec
 }
 
 // NewMetrics makes the metrics and registers them, unless reg is nil.
@@ -36,9 +37,16 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "mesh_agent_allocator_refused_remote_total",
 			Help: "Mappings of remote clusters that were refused.",
 		}),
+		malformed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mesh_agent_allocator_malformed_total",
+			Help: "Mappings and node references that cannot be read, each value once as far as it is remembered.",
+		}, []string{"kind"}),
+	}
+	for _, kind := range []string{"mapping", "reference"} {
+		m.malformed.WithLabelValues(kind)
 	}
 	if reg != nil {
-		reg.MustRegister(allocations, m.attempts, m.jobs, m.twins, m.refused)
+		reg.MustRegister(allocations, m.attempts, m.jobs, m.twins, m.refused, m.malformed)
 	}
 	return m
 }
@@ -87,5 +95,12 @@ func (m *Metrics) twin() {
 func (m *Metrics) refusedRemote() {
 	if m != nil {
 		m.refused.Inc()
+	}
+}
+
+// Malformed counts an entry that cannot be read: a "mapping" or a "reference".
+func (m *Metrics) Malformed(kind string) {
+	if m != nil {
+		m.malformed.WithLabelValues(kind).Inc()
 	}
 }

@@ -64,7 +64,8 @@ func WithEvents() Option { return func(o *options) { o.events = true } }
 // others delete or alter it. Without it the refresh puts back a deleted one.
 func WithMasterKeyProtection() Option { return func(o *options) { o.protect = true } }
 
-// WithoutGC makes an allocator that refuses to collect garbage.
+// WithoutGC makes an allocator that refuses to collect garbage, of locks too. What is
+// in use here is refreshed all the same.
 func WithoutGC() Option { return func(o *options) { o.withoutGC = true } }
 
 // WithMaxAttempts sets how often an allocation is tried. It is 16 unless set.

@@ -1,12 +1,15 @@
 package allocator
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"log/slog"
 	"maps"
 	"slices"
 	"sync"
+	"time"
 )
 
 // RemoteMappings is what is read of another cluster; a [Backend] has it.
@@ -27,7 +30,6 @@ type RemoteCache struct {
 
 	// Guarded by owner.remotes.mu.
 	watched bool
-	listing map[uint64]struct{} // the IDs that the list has told so far; nil when it is done
 }
 
 // remotes are the mappings of other clusters, by name. What is known belongs to
@@ -38,35 +40,63 @@ type remotes struct {
 	order  []string // the names, sorted
 }
 
+// remote is what is known of a cluster. No ID is in both mappings.
 type remote struct {
-	mappings mappings
 	cache    *RemoteCache // the latest; only it may change the mappings
+	mappings mappings     // what it was told
+	before   mappings     // what earlier caches were told; empty once the list of the latest one is complete
+}
+
+func (r *remote) id(text string) uint64 { return cmp.Or(r.mappings.id(text), r.before.id(text)) }
+
+func (r *remote) key(id uint64) Key {
+	if key := r.mappings.key(id); key != nil {
+		return key
+	}
+	return r.before.key(id)
+}
+
+// all is as [mappings.all].
+func (r *remote) all() iter.Seq2[uint64, Key] {
+	both := mappings{keys: maps.Clone(r.before.keys)}
+	maps.Copy(both.keys, r.mappings.keys)
+	return both.all()
+}
+
+// replaced keeps what is known until the list of another cache is complete.
+func (r *remote) replaced(by *RemoteCache) {
+	for id, key := range r.mappings.keys {
+		r.before.set(id, key)
+	}
+	r.cache, r.mappings = by, newMappings()
 }
 
 // WatchRemoteKVStore adds the mappings of another cluster to the lookups; they
 // come when [RemoteCache.Watch] runs. A cache of the same name is replaced: what
 // it knew stays until the new one's first list is complete, and then goes unless
-// the list has it.
+// the list has it. From an unfinished list nothing is concluded: as long as it is not
+// complete, what it has told comes first, and the rest is as it was last, as with
+// any cluster that is away. When that lasts for longer than the list timeout it is
+// logged; [RemoteCache.Close] withdraws everything.
 //
 // accept refuses a mapping with an error, such as one whose ID is not in that
 // cluster's range or whose labels name another cluster (wire.md §1.6); what was
 // before it stays in force. A nil one accepts all.
 func (a *Allocator) WatchRemoteKVStore(name string, source RemoteMappings, accept func(id uint64, key Key) error) *RemoteCache {
 	rc := &RemoteCache{
-		name: name, source: source, accept: accept, owner: a,
-		synced: make(chan struct{}), listing: make(map[uint64]struct{}),
+		name: name, source: source, accept: accept, owner: a, synced: make(chan struct{}),
 	}
 	r := &a.remotes
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if known := r.byName[name]; known != nil {
-		known.cache = rc
+		known.replaced(rc)
 		return rc
 	}
 	if r.byName == nil {
 		r.byName = make(map[string]*remote)
 	}
-	r.byName[name] = &remote{mappings: newMappings(), cache: rc}
+	r.byName[name] = &remote{cache: rc, mappings: newMappings(), before: newMappings()}
 	r.order = slices.Sorted(maps.Keys(r.byName))
 	return rc
 }
@@ -82,7 +112,23 @@ func (rc *RemoteCache) Watch(ctx context.Context) error {
 	if again {
 		return errors.New("a remote cache is watched only once; replace it to connect again")
 	}
+	defer time.AfterFunc(rc.owner.options.listTimeout, rc.late).Stop()
 	return rc.source.ListAndWatch(ctx, remoteWatcher{rc})
+}
+
+// late tells that the first list takes too long.
+func (rc *RemoteCache) late() {
+	r := &rc.owner.remotes
+	r.mu.RLock()
+	known := rc.current()
+	if known == nil || rc.Synced() {
+		r.mu.RUnlock()
+		return
+	}
+	listed, before := len(known.mappings.keys), len(known.before.keys)
+	r.mu.RUnlock()
+	rc.owner.report(slog.LevelWarn, "The list of a remote cluster's mappings is not complete; those that were known before are kept until it is",
+		"cluster", rc.name, "after", rc.owner.options.listTimeout, "listed", listed, "before", before)
 }
 
 // Synced tells whether the first list is complete.
@@ -102,7 +148,7 @@ func (rc *RemoteCache) NumEntries() int {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if known := rc.current(); known != nil {
-		return len(known.mappings.keys)
+		return len(known.mappings.keys) + len(known.before.keys)
 	}
 	return 0
 }
@@ -145,10 +191,8 @@ func (w remoteWatcher) OnUpsert(id uint64, key Key) {
 	a.remotes.mu.Lock()
 	defer a.remotes.mu.Unlock()
 	if known := rc.current(); known != nil {
+		known.before.delete(id)
 		known.mappings.set(id, key)
-		if rc.listing != nil {
-			rc.listing[id] = struct{}{}
-		}
 	}
 }
 
@@ -157,6 +201,7 @@ func (w remoteWatcher) OnDelete(id uint64, _ Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if known := w.rc.current(); known != nil {
+		known.before.delete(id)
 		known.mappings.delete(id)
 	}
 }
@@ -166,13 +211,8 @@ func (w remoteWatcher) OnListDone() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if known := rc.current(); known != nil {
-		for id := range known.mappings.keys {
-			if _, listed := rc.listing[id]; !listed {
-				known.mappings.delete(id)
-			}
-		}
+		known.before = newMappings()
 	}
-	rc.listing = nil
 	close(rc.synced)
 }
 
@@ -183,7 +223,7 @@ func (r *remotes) id(text string) uint64 {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	for _, name := range r.order {
-		if id := r.byName[name].mappings.id(text); id != NoID {
+		if id := r.byName[name].id(text); id != NoID {
 			return id
 		}
 	}
@@ -194,7 +234,7 @@ func (r *remotes) key(id uint64) Key {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	for _, name := range r.order {
-		if key := r.byName[name].mappings.key(id); key != nil {
+		if key := r.byName[name].key(id); key != nil {
 			return key
 		}
 	}
@@ -213,7 +253,7 @@ func (r *remotes) forEach(yield func(uint64, Key) bool) {
 			r.mu.RUnlock()
 			continue
 		}
-		all := known.mappings.all()
+		all := known.all()
 		r.mu.RUnlock()
 		for id, key := range all {
 			if !yield(id, key) {

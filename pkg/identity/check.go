@@ -55,6 +55,8 @@ type Report struct {
 	// nil when the rate is not known or 0.
 	DaysLeft *float64  `json:"daysLeft"`
 	Findings []Finding `json:"findings"`
+
+	severities map[codes.Code]codes.Severity
 }
 
 // soon is when a range that runs full is worth a warning.
@@ -66,7 +68,7 @@ const shortest = time.Minute
 // Check says what is wrong with the identities of a cluster. It is pure: equal
 // arguments give equal reports.
 func Check(c Cluster, contents *Contents) Report {
-	r := &Report{Cluster: c.Name, References: len(contents.References), Findings: []Finding{}}
+	r := &Report{Cluster: c.Name, References: len(contents.References), Findings: []Finding{}, severities: codes.Severities()}
 	r.First, r.Last = c.Range()
 	byID := make(map[uint64]Mapping, len(contents.Mappings))
 	for _, m := range contents.Mappings {
@@ -106,7 +108,7 @@ func (r *Report) Count(s codes.Severity) int {
 }
 
 func (r *Report) add(kind string, code codes.Code, subject, message, remedy string) {
-	r.Findings = append(r.Findings, Finding{kind, code, code.Severity(), subject, message, remedy})
+	r.Findings = append(r.Findings, Finding{kind, code, r.severities[code], subject, message, remedy})
 }
 
 func (r *Report) within(id uint64) bool { return uint64(r.First) <= id && id <= uint64(r.Last) }

@@ -18,7 +18,7 @@ import (
 // leads not any more deletes nothing with it.
 func (o *Operator) collector(lock *kvstore.Lock) (*kvbackend.Backend, error) {
 	return kvbackend.New(o.Writer, kvbackend.Config{
-		Paths: wire.IdentityAllocation, Node: "gc", Keys: identity.Key{}, Collecting: lock, Log: o.Log,
+		Paths: wire.IdentityAllocation, Node: "gc", Keys: identity.Key{}, Collecting: lock, Log: o.Log, Metrics: o.Collected,
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/identity"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -54,7 +55,9 @@ type Params struct {
 	Published func()
 	// Metrics are those of what is written; nil is none.
 	Metrics *store.SyncMetrics
-	Log     *slog.Logger
+	// Collected are those of the identities that are collected; nil is none.
+	Collected *allocator.Metrics
+	Log       *slog.Logger
 }
 
 // The waits of production (wire.md §1.10, §2.1, §5).

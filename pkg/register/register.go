@@ -58,7 +58,9 @@ type Params struct {
 	PeriodicSync time.Duration
 	// Metrics are those of what is written; nil is none.
 	Metrics *store.SyncMetrics
-	Log     *slog.Logger
+	// Identities are those of the allocation of identities; nil is none.
+	Identities *allocator.Metrics
+	Log        *slog.Logger
 }
 
 // Node is this node as its cluster sees it.
@@ -123,13 +125,13 @@ func (n *Node) allocator(ctx context.Context) (*allocator.Allocator, error) {
 		return nil, err
 	}
 	b, err := kvbackend.New(n.Writer, kvbackend.Config{
-		Paths: wire.IdentityAllocation, Node: suffix, Keys: identity.Key{}, Log: n.Log,
+		Paths: wire.IdentityAllocation, Node: suffix, Keys: identity.Key{}, Log: n.Log, Metrics: n.Identities,
 	})
 	if err != nil {
 		return nil, err
 	}
 	ids, err := allocator.NewAllocator(b, allocator.WithCluster(n.layout, n.Own.ID),
-		allocator.WithMasterKeyProtection(), allocator.WithSyncInterval(n.PeriodicSync), allocator.WithLogger(n.Log))
+		allocator.WithMasterKeyProtection(), allocator.WithSyncInterval(n.PeriodicSync), allocator.WithLogger(n.Log), allocator.WithMetrics(n.Identities))
 	if err != nil {
 		return nil, err
 	}

@@ -48,6 +48,9 @@ type Backend struct {
 	// owed are references that are released here and could not be on the other
 	// side, by the texts of their keys. Guarded by mu.
 	owed map[string]owed
+	// busy are the keys whose references are written on the other side, by their
+	// texts; each is closed when that is done. Guarded by mu.
+	busy map[string]chan struct{}
 }
 
 // owed is a release that is still to be made.
@@ -65,7 +68,7 @@ func New(primary, secondary allocator.Backend, read Side, log *slog.Logger, reg 
 		log = slog.New(slog.DiscardHandler)
 	}
 	b := &Backend{
-		sides: [2]allocator.Backend{primary, secondary}, read: read, log: log, owed: make(map[string]owed),
+		sides: [2]allocator.Backend{primary, secondary}, read: read, log: log, owed: make(map[string]owed), busy: make(map[string]chan struct{}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mesh_agent_allocator_doublewrite_failures_total",
 			Help: "Operations of a migration that failed on the side that is not read.",
@@ -193,11 +196,44 @@ func (b *Backend) AcquireReference(ctx context.Context, id uint64, key allocator
 	return held, err
 }
 
+// begin waits until nobody else writes the reference of a key on the other side, and
+// has others wait until end. A release that is owed is made whenever there is time
+// for it, so it may meet an allocation of the same key.
+func (b *Backend) begin(ctx context.Context, key string) (end func(), err error) {
+	for {
+		b.mu.Lock()
+		busy, is := b.busy[key]
+		if !is {
+			done := make(chan struct{})
+			b.busy[key] = done
+			b.mu.Unlock()
+			return func() {
+				b.mu.Lock()
+				delete(b.busy, key)
+				b.mu.Unlock()
+				close(done)
+			}, nil
+		}
+		b.mu.Unlock()
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
 // refreshOther makes mapping and reference what they should be on the other side.
+// Nothing is owed of the key from now on; a release that is under way ends before.
 func (b *Backend) refreshOther(ctx context.Context, operation string, id uint64, key allocator.Key, lock allocator.Lock) {
 	b.mu.Lock()
 	delete(b.owed, key.GetKey())
 	b.mu.Unlock()
+	end, err := b.begin(ctx, key.GetKey())
+	if err != nil {
+		return // the caller's end
+	}
+	defer end()
 	b.onOther(ctx, operation, id, key, func(ctx context.Context, side allocator.Backend) error {
 		return side.UpdateKey(ctx, id, key, false, lock)
 	})
@@ -209,21 +245,25 @@ func (b *Backend) Release(ctx context.Context, id uint64, key allocator.Key) err
 	if err := b.reading().Release(ctx, id, key); err != nil {
 		return err
 	}
-	b.releaseOther(ctx, owed{id, key})
-	return nil
-}
-
-func (b *Backend) releaseOther(ctx context.Context, o owed) {
-	released := b.onOther(ctx, "release", o.id, o.key, func(ctx context.Context, side allocator.Backend) error {
-		return side.Release(ctx, o.id, o.key)
-	})
+	end, err := b.begin(ctx, key.GetKey())
+	if err == nil {
+		defer end()
+	}
+	released := err == nil && b.releaseOther(ctx, owed{id, key})
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if released {
-		delete(b.owed, o.key.GetKey())
+		delete(b.owed, key.GetKey())
 	} else {
-		b.owed[o.key.GetKey()] = o
+		b.owed[key.GetKey()] = owed{id, key}
 	}
+	return nil
+}
+
+func (b *Backend) releaseOther(ctx context.Context, o owed) bool {
+	return b.onOther(ctx, "release", o.id, o.key, func(ctx context.Context, side allocator.Backend) error {
+		return side.Release(ctx, o.id, o.key)
+	})
 }
 
 // releaseOwed tries again what could not be released on the other side.
@@ -232,8 +272,31 @@ func (b *Backend) releaseOwed(ctx context.Context) {
 	all := slices.Collect(maps.Values(b.owed))
 	b.mu.Unlock()
 	for _, o := range all {
-		b.releaseOther(ctx, o)
+		if !b.releaseOne(ctx, o) {
+			return
+		}
 	}
+}
+
+// releaseOne releases what is still owed: the key may have been taken again since it
+// was looked at. It tells whether to go on.
+func (b *Backend) releaseOne(ctx context.Context, o owed) bool {
+	end, err := b.begin(ctx, o.key.GetKey())
+	if err != nil {
+		return false
+	}
+	defer end()
+	b.mu.Lock()
+	is, still := b.owed[o.key.GetKey()]
+	b.mu.Unlock()
+	if still && is.id == o.id && b.releaseOther(ctx, o) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if is, still := b.owed[o.key.GetKey()]; still && is.id == o.id {
+			delete(b.owed, o.key.GetKey())
+		}
+	}
+	return true
 }
 
 // UpdateKey implements [allocator.Backend]. That the reference is gone is known

@@ -19,6 +19,7 @@ type Backend struct {
 	client kvstore.Writer
 	keys   allocator.Key // of the type that is stored here
 	log    *slog.Logger
+	bad    *malformed
 	// collecting is what each deletion of garbage collection relies on too; nil is
 	// nothing.
 	collecting *kvstore.Lock
@@ -41,8 +42,10 @@ type Config struct {
 	// own ones: that of whoever alone may collect. Without it the error is
 	// [kvstore.ErrLockLeaseExpired]. Nil is none.
 	Collecting *kvstore.Lock
-	// Log is told what cannot be read; nil is nobody.
-	Log *slog.Logger
+	// Log is told what cannot be read, of each value once; nil is nobody. Metrics count
+	// it; likewise.
+	Log     *slog.Logger
+	Metrics *allocator.Metrics
 }
 
 // New returns a backend in the kvstore. The error says what is missing.
@@ -67,9 +70,10 @@ func New(client kvstore.Writer, c Config) (*Backend, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	bad := newMalformed(log, c.Metrics)
 	return &Backend{
-		paths: c.Paths, node: c.Node, client: client, keys: c.Keys, log: log, collecting: c.Collecting,
-		watcher: &Watcher{Client: client, Paths: c.Paths, Keys: c.Keys, Log: log},
+		paths: c.Paths, node: c.Node, client: client, keys: c.Keys, log: log, bad: bad, collecting: c.Collecting,
+		watcher: &Watcher{Client: client, Paths: c.Paths, Keys: c.Keys, Log: log, bad: bad},
 	}, nil
 }
 

@@ -18,5 +18,7 @@
 // Concurrency: a [Backend] may be used by any number of goroutines.
 //
 // Failure: errors are those of the kvstore, wrapped with what was being done.
-// An entry that cannot be read is logged, counted and skipped.
+// An entry that cannot be read is logged once, counted and skipped, in garbage
+// collection as in reading. An unused mapping of a number of ours whose key cannot be
+// read is collected as any other.
 package kvbackend

@@ -12,7 +12,6 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
-	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // found is what a round of garbage collection knows of a mapping.
@@ -83,8 +82,15 @@ func (b *Backend) survey(ctx context.Context, lo, hi uint64) (map[uint64]found, 
 	_, err := b.client.List(ctx, b.paths.Mappings(), func(p kvstore.Page) error {
 		for i := range p.Items {
 			kv := &p.Items[i]
-			id, err := wire.DecodeAllocatedID(string(kv.Key[len(b.paths.Mappings()):]))
-			if err != nil || id < lo || id > hi {
+			id, err := mappingID(string(kv.Key[len(b.paths.Mappings()):]))
+			unnamed := err != nil
+			if !unnamed {
+				_, err = readMapping(b.keys, kv.Value)
+			}
+			if err != nil {
+				b.bad.found(badMapping, string(kv.Key), kv.Value, err)
+			}
+			if unnamed || id < lo || id > hi {
 				continue // not ours to delete
 			}
 			path := maphash.String(seed, b.paths.ReferencesOf(string(kv.Value)))
@@ -98,9 +104,9 @@ func (b *Backend) survey(ctx context.Context, lo, hi uint64) (map[uint64]found, 
 	_, err = b.client.List(ctx, b.paths.References(), func(p kvstore.Page) error {
 		for i := range p.Items {
 			kv := &p.Items[i]
-			id, err := wire.DecodeAllocatedID(string(kv.Value))
+			id, err := readReference(string(kv.Key[len(b.paths.References()):]), kv.Value)
 			if err != nil {
-				b.log.Warn("Skipped a reference that cannot be read", "key", string(kv.Key), "error", err)
+				b.bad.found(badReference, string(kv.Key), kv.Value, err)
 				continue
 			}
 			m, known := mappings[id]

@@ -8,7 +8,6 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
-	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // Get implements [allocator.Backend]. A number that is in use counts, also while
@@ -48,12 +47,12 @@ func (b *Backend) references(ctx context.Context, key string, lock allocator.Loc
 	_, err := b.client.List(ctx, prefix, func(p kvstore.Page) error {
 		for i := range p.Items {
 			kv := &p.Items[i]
-			if node := string(kv.Key[len(prefix):]); node == "" || strings.Contains(node, "/") {
+			if strings.Contains(string(kv.Key[len(prefix):]), "/") {
 				continue // of a longer key
 			}
-			id, err := wire.DecodeAllocatedID(string(kv.Value))
+			id, err := readReference(string(kv.Key[len(b.paths.References()):]), kv.Value)
 			if err != nil {
-				b.log.Warn("Skipped a reference that cannot be read", "key", string(kv.Key), "error", err)
+				b.bad.found(badReference, string(kv.Key), kv.Value, err)
 				continue
 			}
 			ids = append(ids, id)
@@ -76,8 +75,9 @@ func (b *Backend) GetByID(ctx context.Context, id uint64) (allocator.Key, error)
 	case kv == nil:
 		return nil, nil
 	}
-	key, err := b.keys.PutKey(string(kv.Value))
+	key, err := readMapping(b.keys, kv.Value)
 	if err != nil {
+		b.bad.found(badMapping, string(kv.Key), kv.Value, err)
 		return nil, fmt.Errorf("reading the mapping %s: %w", kv.Key, err)
 	}
 	return key, nil

@@ -32,11 +32,13 @@ type Watcher struct {
 	// Paths and Keys are as in [Config].
 	Paths wire.AllocationPaths
 	Keys  allocator.Key
-	// Log is told what cannot be read; nil is nobody.
-	Log *slog.Logger
+	// Log is told what cannot be read; nil is nobody. Metrics count it; likewise.
+	Log     *slog.Logger
+	Metrics *allocator.Metrics
 
 	mu      sync.Mutex
 	running *store.Watch[mapping] // guarded by mu; nil while nothing is followed
+	bad     *malformed            // set with a Backend, or by the first ListAndWatch under mu
 }
 
 // ListAndWatch tells the handler of the mappings, as [allocator.Backend] says.
@@ -45,6 +47,11 @@ func (w *Watcher) ListAndWatch(ctx context.Context, handler allocator.CacheMutat
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	w.mu.Lock()
+	if w.bad == nil {
+		w.bad = newMalformed(log, w.Metrics)
+	}
+	w.mu.Unlock()
 	var listed sync.Once // a list after a break is none for the handler
 	watch := store.NewWatch(store.Kind[mapping]{
 		Resource: wire.Identities,
@@ -68,25 +75,24 @@ func (w *Watcher) ListAndWatch(ctx context.Context, handler allocator.CacheMutat
 
 func (w *Watcher) decode(wire.Expect) store.Decode[mapping] {
 	return func(name string, value []byte) (*mapping, error) {
-		id, err := wire.DecodeAllocatedID(name)
-		if err == nil && name != string(wire.EncodeAllocatedID(id)) {
-			err = &wire.RejectError{
-				Reason: wire.ReasonKey,
-				Err:    fmt.Errorf("%q is not how %d is written: it would be a second mapping of one number", name, id),
-			}
-		}
+		m, err := w.read(name, value)
 		if err != nil {
-			return nil, err
+			w.bad.count(badMapping, w.Paths.Mappings()+name, value) // the watch logs it
 		}
-		if len(value) == 0 {
-			return nil, &wire.RejectError{Reason: wire.ReasonMissing, Err: errors.New("the mapping has no key")}
-		}
-		key, err := w.Keys.PutKey(string(value))
-		if err != nil {
-			return nil, &wire.RejectError{Reason: wire.ReasonMalformed, Err: err}
-		}
-		return &mapping{id, key}, nil
+		return m, err
 	}
+}
+
+func (w *Watcher) read(name string, value []byte) (*mapping, error) {
+	id, err := mappingID(name)
+	if err != nil {
+		return nil, err
+	}
+	key, err := readMapping(w.Keys, value)
+	if err != nil {
+		return nil, err
+	}
+	return &mapping{id, key}, nil
 }
 
 func tell(handler allocator.CacheMutations, changes []store.Change[mapping]) {

@@ -1,0 +1,147 @@
+package kvbackend_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator/kvbackend"
+)
+
+// lines collects a log.
+type lines struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+// count is how many lines have all the parts.
+func (l *lines) count(parts ...string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for line := range strings.Lines(l.buf.String()) {
+		has := true
+		for _, p := range parts {
+			has = has && strings.Contains(line, p)
+		}
+		if has {
+			n++
+		}
+	}
+	return n
+}
+
+func counted(reg prometheus.Gatherer, mappings, references int) error {
+	return testutil.GatherAndCompare(reg, strings.NewReader(fmt.Sprintf(`
+		# HELP mesh_agent_allocator_malformed_total Mappings and node references that cannot be read, each value once as far as it is remembered.
+		# TYPE mesh_agent_allocator_malformed_total counter
+		mesh_agent_allocator_malformed_total{kind="mapping"} %d
+		mesh_agent_allocator_malformed_total{kind="reference"} %d
+	`, mappings, references)), "mesh_agent_allocator_malformed_total")
+}
+
+// TestWhatCannotBeReadIsToldOnce: by whoever meets it first, garbage collection or a
+// reader, and once more when its value is another one.
+func TestWhatCannotBeReadIsToldOnce(t *testing.T) {
+	onBoth(t, func(s *site) {
+		var log lines
+		reg := prometheus.NewPedanticRegistry()
+		b, err := kvbackend.New(s.client, kvbackend.Config{
+			Paths: paths, Node: "10.0.0.1", Keys: text(""),
+			Log: slog.New(slog.NewTextHandler(&log, nil)), Metrics: allocator.NewMetrics(reg),
+		})
+		if err != nil {
+			s.Fatal(err)
+		}
+		s.put(
+			base+"/id/7", "k8s:a=1;", base+"/value/k8s:a=1;/10.0.0.9", "7", // well
+			base+"/id/4", "bad, of others", base+"/id/9", "", base+"/id/x", "k8s:x=1;", base+"/id/010", "k8s:y=1;",
+			base+"/value/k8s:a=1;/10.0.0.8", "x", base+"/value/k8s:a=1;/10.0.0.7", "", base+"/value/10.0.0.6", "7", base+"/value/k8s:a=1;/", "7",
+		)
+		read := func() {
+			s.Helper()
+			if id, err := b.Get(s.Context(), keyA, nil); id != 7 || err != nil {
+				s.Errorf("%d, %v", id, err)
+			}
+			if _, err := b.GetByID(s.Context(), 4); err == nil {
+				s.Error("a mapping that cannot be read has a key")
+			}
+		}
+		stale := s.round(b, nil, 2, 0)
+		read()
+		s.round(b, stale, 1, 1) // the one that cannot be read is deleted as any other that is not used
+		read()
+		bad := map[string][]string{
+			"mapping":   {"id/4", "id/9", "id/x", "id/010"},
+			"reference": {"value/k8s:a=1;/10.0.0.8", "value/k8s:a=1;/10.0.0.7", "value/10.0.0.6", `value/k8s:a=1;/"`},
+		}
+		for kind, keys := range bad {
+			for _, key := range keys {
+				if n := log.count("level=WARN", "kind="+kind, key); n != 1 {
+					s.Errorf("%s is logged %d times", key, n)
+				}
+			}
+		}
+		if err := counted(reg, 4, 4); err != nil {
+			s.Error(err)
+		}
+
+		ctx, cancel := context.WithCancel(s.Context())
+		r := &recorder{make(chan string, 100)}
+		ended := make(chan error, 1)
+		go func() { ended <- b.ListAndWatch(ctx, r) }()
+		r.next(s, 2)
+		s.put(base+"/id/12", "bad too", base+"/id/7", "k8s:b=1;")
+		r.next(s, 1)
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			s.Error(err)
+		}
+		s.put(base+"/value/k8s:a=1;/10.0.0.8", "y")
+		s.round(b, nil, 2, 0)
+		if err := counted(reg, 5, 5); err != nil {
+			s.Error(err)
+		}
+		if n := log.count("id/12"); n != 1 {
+			s.Errorf("what the watch has told is logged %d times", n)
+		}
+	})
+}
+
+// TestWhatCannotBeReadIsBounded: somebody who writes much of it fills neither the log
+// nor the memory.
+func TestWhatCannotBeReadIsBounded(t *testing.T) {
+	onBoth(t, func(s *site) {
+		var log lines
+		b, err := kvbackend.New(s.client, kvbackend.Config{
+			Paths: paths, Node: "10.0.0.1", Keys: text(""), Log: slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		if err != nil {
+			s.Fatal(err)
+		}
+		for i := range 1100 {
+			s.put(fmt.Sprintf("%s/id/x%d", base, i), "k8s:a=1;")
+		}
+		for range 2 {
+			s.round(b, nil, 0, 0)
+		}
+		if named, more := log.count("kind=mapping"), log.count("There are more"); named != 1000 || more != 1 {
+			s.Errorf("%d are named, and %d lines say that there are more", named, more)
+		}
+	})
+}
