@@ -103,7 +103,7 @@ func (f *File) compared(c api.Cluster, there bool, key string) *Change {
 	case !slices.Equal(urls, c.Endpoints):
 		change.What = append(change.What, fmt.Sprintf("endpoints: %s instead of %s", orNone(urls), orNone(c.Endpoints)))
 	case known:
-		change.What = append(change.What, "contents of the client file or of its authorities")
+		change.What = append(change.What, "contents of the client file, or of the authorities, certificate or key that it names")
 	}
 	if f.ClusterID != 0 && c.ID != 0 && f.ClusterID != c.ID {
 		what := fmt.Sprintf("cluster ID %d instead of %d", f.ClusterID, c.ID)

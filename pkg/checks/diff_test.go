@@ -49,7 +49,7 @@ func checkDiff(t *testing.T, all *gathered) {
 			{Cluster: "moved", Change: Modify, What: []string{"endpoints: http://127.0.0.1:1 instead of https://x:1"}},
 			{Cluster: "renumbered", Change: Modify, What: []string{"cluster ID 5 instead of 4"}, Vanish: &counts},
 			{Cluster: "returns", Change: Add},
-			{Cluster: "touched", Change: Modify, What: []string{"contents of the client file or of its authorities"}},
+			{Cluster: "touched", Change: Modify, What: []string{"contents of the client file, or of the authorities, certificate or key that it names"}},
 		},
 		Vanish: api.ByResource[int]{Nodes: 6, Services: 4, EndpointSlices: 2, ServiceExports: 10, Identities: 2, IPs: 80},
 	}

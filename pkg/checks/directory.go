@@ -56,7 +56,7 @@ func examined(e clustermesh.Entry, own string, now time.Time) File {
 		f.add(cmp.Or(kvstore.CodeOf(e.Reason), codes.ClientFileUnreadable), e.Reason.Error(), kvstore.Hint(e.Reason))
 	case clustermesh.EntryClient:
 		f.Cluster, f.Verdict = e.Name, WouldConnect
-		f.contents = fmt.Sprintf("%x", kvstore.HashContent(e.Content))
+		f.contents = fmt.Sprintf("%x", kvstore.FingerprintContent(e.Content))
 		f.client(e.Path, own, now)
 		if worst(f.Findings) == codes.Error {
 			f.Verdict = WouldFail

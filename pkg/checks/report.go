@@ -41,8 +41,8 @@ type File struct {
 	User               string     `json:"user,omitempty"`
 	CertificateExpires *time.Time `json:"certificateExpires,omitempty"`
 	// ContentHash tells contents apart within the report, with a key of its own
-	// ([api.KeyedHash]): those of the file and its authorities. Empty when the file
-	// cannot be read.
+	// ([api.KeyedHash]): those of the file and of the authorities, certificate and
+	// key that it names. Empty when the file cannot be read.
 	ContentHash string `json:"contentHash,omitempty"`
 	contents    string // the hash without a key, which is shown to nobody
 	// ClusterID and EtcdClusterID are what the server says, when it was asked.

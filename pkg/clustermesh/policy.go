@@ -25,6 +25,9 @@ const (
 type policy struct {
 	stand func(cluster string, to disconnect.State)
 	most  time.Duration // between two looks
+	// patience is how long a doubt has to last at the present size of the own cluster:
+	// within it every cluster is probed, also where probes are far apart.
+	patience func() time.Duration
 
 	work    sync.Mutex // held for a whole step
 	machine *disconnect.Machine
@@ -40,7 +43,8 @@ func newPolicy(p *Params) *policy {
 	}
 	return &policy{
 		stand: p.Stand, machine: disconnect.New(*p.Policy, p.Timings.StaleAfter),
-		most: min(policyInterval, p.Timings.StaleAfter/2),
+		most:     min(policyInterval, p.Timings.StaleAfter/2),
+		patience: func() time.Duration { return p.KVStore.Stretch(p.Timings.StaleAfter) },
 	}
 }
 
@@ -79,6 +83,7 @@ func (p *policy) step(m *Mesh) (next time.Time) {
 	for _, st := range m.statuses() {
 		evidence[st.Name] = evidenceOf(&st)
 	}
+	p.machine.SetPatience(p.patience())
 	transitions, next := p.machine.Step(time.Now(), evidence)
 	for _, tr := range transitions {
 		p.stand(tr.Cluster, tr.To)

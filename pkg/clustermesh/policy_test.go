@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -299,5 +300,20 @@ func TestAMeshWithoutAPolicyHasNoOutlook(t *testing.T) {
 	w.inState("c1", remotecluster.Ready)
 	if o := w.mustStatus("c1").Outlook; o != nil {
 		t.Errorf("the outlook is %+v", o)
+	}
+}
+
+// TestThePolicyIsAsPatientAsItsProbes: within its patience every cluster is probed
+// three times, also in a cluster of 8,000 nodes, which probe rarely.
+func TestThePolicyIsAsPatientAsItsProbes(t *testing.T) {
+	t.Parallel()
+	delays := disconnect.DefaultPolicy()
+	for size, want := range map[int]time.Duration{1: 30 * time.Second, 8000: 134 * time.Second} {
+		p := Params{Policy: &delays, Timings: remotecluster.DefaultTimings(), KVStore: kvstore.Options{ClusterSize: func() int { return size }}}
+		patience := newPolicy(&p).patience()
+		probes := 3 * p.KVStore.Stretch(kvstore.DefaultTimings().ProbeInterval)
+		if patience < probes || patience.Truncate(time.Second) != want {
+			t.Errorf("with %d nodes it waits for %s, and three probes take %s", size, patience, probes)
+		}
 	}
 }

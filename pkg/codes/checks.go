@@ -225,7 +225,7 @@ func directoryChecks() []Entry {
 		},
 		{
 			Code: WouldChange, Severity: Info, Title: "a cluster's client file would change",
-			Cause:  "The client file, or the authorities that it names, are others than those that the running agent uses. Its connection would be made anew; what is known is kept meanwhile.",
+			Cause:  "The client file, or the authorities, certificate or key that it names, are others than those with which the running agent has connected. For another client file or other authorities it connects anew; what is known is kept meanwhile. A new certificate or key is used from the next connection on.",
 			Remedy: "Nothing to do, when it is meant so.",
 		},
 		{

@@ -68,12 +68,13 @@ func Find(code string) (Entry, bool) {
 	return Entry{}, false
 }
 
-// Severity returns how bad the finding is; what is not in the registry is info.
-func (c Code) Severity() Severity {
-	if e, known := Find(string(c)); known {
-		return e.Severity
+// Severities returns how bad each finding is. Who asks often keeps it.
+func Severities() map[Code]Severity {
+	all := make(map[Code]Severity)
+	for _, e := range All() {
+		all[e.Code] = e.Severity
 	}
-	return Info
+	return all
 }
 
 const prefix = "MESH-"

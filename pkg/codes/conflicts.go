@@ -23,7 +23,7 @@ func conflicts() []Entry {
 		},
 		{
 			Code: ClusterNameConflict, Severity: Error, Title: "several clusters answer to one name",
-			Cause:  "Within ten minutes the endpoints of one client file were answered in turn by clusters with different IDs or different nodes. Replicas of one clustermesh-apiserver have an etcd each, but say the same, and are no conflict. What is shown under the name is that of whoever answered last.",
+			Cause:  "The endpoints of one client file were answered in turn by clusters with different IDs or different nodes: one answered, then another one, then the first one again. Replicas of one clustermesh-apiserver have an etcd each, but say the same, and are no conflict. What is shown under the name is that of whoever answered last. The conflict is shown for twice as long as the answer was away that came back, from ten minutes to a day, or until the client file has other endpoints.",
 			Remedy: "Look where each endpoint of the client file leads ('mesh-agent troubleshoot CLUSTER'), and give each cluster a name of its own: cluster.name in the values of its Cilium.",
 		},
 		{

@@ -180,7 +180,7 @@ func etcdTroubles() []Entry {
 		{
 			Code: RightsMissing, Severity: Error, Title: "our user may not read what is needed",
 			Cause:  "The role of the etcd user does not cover a key or a prefix that the agent reads.",
-			Remedy: "Give the user a role that covers them: each prefix must end exactly where the role's does, mostly in /.",
+			Remedy: "Give the user a role that covers them: each prefix must end exactly where the role's does, mostly in /. An agent that runs tries again within a minute.",
 		},
 		{
 			Code: ExportsRightsMissing, Severity: Warning, Title: "our user may not read the service exports",

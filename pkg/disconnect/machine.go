@@ -41,6 +41,10 @@ func New(p Policy, patience time.Duration) *Machine {
 	return &Machine{policy: p, patience: patience, clusters: make(map[string]*cluster)}
 }
 
+// SetPatience changes the patience, from the next step on: the more nodes the own
+// cluster has, the less often each probes.
+func (m *Machine) SetPatience(to time.Duration) { m.patience = to }
+
 // Step takes the evidence about all clusters at this moment and returns what
 // becomes of them, sorted by cluster: at most one transition for each. Next is
 // when the next one is due if the evidence stays as it is, zero for never; the

@@ -314,3 +314,14 @@ func TestNextIsWhenItHappens(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// TestPatienceGrows: where probes are far apart, a doubt has to last longer before
+// anything is done about it.
+func TestPatienceGrows(t *testing.T) {
+	t.Parallel()
+	m := newMesh(t, DefaultPolicy(), "c1", "c2", "c3")
+	m.m.SetPatience(134 * time.Second)
+	m.down["c1"] = true
+	m.pass(time.Hour)
+	m.happened("4m29s c1 demote", "15m0s c1 withdraw") // 134 s of silence, and as long in doubt
+}

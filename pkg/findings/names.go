@@ -12,24 +12,29 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
-// nameWindow is how long an answer counts as evidence that somebody else has the
-// same name.
-const nameWindow = 10 * time.Minute
+// nameWindow is how long an answer that came back counts at the least, and
+// maxNameWindow at the most: twice as long as it was away.
+const (
+	nameWindow    = 10 * time.Minute
+	maxNameWindow = 24 * time.Hour
+)
 
 // maxSightings bounds what is kept of one name.
 const maxSightings = 32
 
 // clusterNames finds names to which several clusters answer: the endpoints of one
 // client file that lead to different ones, or two that write into one etcd. The
-// evidence is that the answers alternate. Within [nameWindow] one answer came, then
-// one of another cluster, then the first one again, so that both are alive. Answers
-// are of different clusters when their configurations have different cluster IDs,
-// or when they list some nodes each and not one in common. In one etcd, where the
-// ID may have been set wrongly for a moment, it takes one alternation more.
+// evidence is that the answers alternate, in whatever order and at whatever interval:
+// one answer came, then one of another cluster, then the first one again, so that
+// both are there. Answers are of different clusters when their configurations have
+// different cluster IDs, or when they list some nodes each and not one in common. In
+// one etcd, where the ID may have been set wrongly for a moment, it takes one
+// alternation more, and so it does when the cluster comes back with another etcd.
 //
 // What is healthy and no conflict: replicas of one clustermesh-apiserver (other
 // etcds, the same ID and nodes), an etcd that was rebuilt or restored, and an ID that
-// was changed: none of these goes back to the answer of before.
+// was changed: none of these goes back to the answer of before. A move to another
+// cluster that is taken back looks like a conflict for as long as it counts.
 //
 // What is not seen: a second cluster as long as the connection stays with the first
 // (nobody asks the other endpoints), an answer that is over before the next look,
@@ -40,14 +45,14 @@ const maxSightings = 32
 // name that was asked for: other names in it, also our own, are not seen, and an entry
 // there that names another cluster is refused with that reason.
 //
-// It ends when no other answer was seen for as long, or when the client file has
-// other endpoints.
+// It ends when no answer has come back for as long as it counts, or when the client
+// file has other endpoints.
 type clusterNames struct {
 	seed   maphash.Seed
 	trails map[string]*trail
 }
 
-// trail is who answered to a name lately.
+// trail is who answered to a name.
 type trail struct {
 	endpoints string
 	sightings []sighting // the oldest first; neighbours differ in etcd or ID
@@ -57,7 +62,8 @@ type trail struct {
 type sighting struct {
 	etcd        string
 	id          uint32
-	nodes       sketch
+	nodes       sketch    // as they were when asked; none until everything was listed
+	asked       time.Time // zero until then
 	first, last time.Time
 }
 
@@ -66,7 +72,7 @@ func newClusterNames() *clusterNames {
 }
 
 // look takes in what the clusters say, and returns the conflicts that there are.
-// The nodes of a cluster are asked for when somebody else answers than before.
+// The nodes of a cluster are asked for once they are listed, and now and then.
 func (d *clusterNames) look(now time.Time, clusters []remotecluster.Status, nodesOf func(string) []*nodes.Node) []*Conflict {
 	var conflicts []*Conflict
 	present := make(map[string]bool, len(clusters))
@@ -82,10 +88,12 @@ func (d *clusterNames) look(now time.Time, clusters []remotecluster.Status, node
 			t.endpoints, t.sightings = endpoints, nil
 		}
 		if etcd, id, answers := answer(c); answers {
-			t.see(now, etcd, id, func() sketch { return d.sketch(nodesOf(c.Name)) })
+			current := t.see(now, etcd, id)
+			if c.Ready && (current.asked.IsZero() || now.Sub(current.asked) >= nameWindow) {
+				current.nodes, current.asked = d.sketch(nodesOf(c.Name)), now
+			}
 		}
-		t.trim(now)
-		if t.alternates() {
+		if t.alternates(now) {
 			conflicts = append(conflicts, nameConflict(c.Name, t.sightings))
 		}
 	}
@@ -97,55 +105,81 @@ func (d *clusterNames) look(now time.Time, clusters []remotecluster.Status, node
 	return conflicts
 }
 
-// answer is who answers to the name in the present session, once that is known:
-// when everything is followed, or the configuration is refused for an ID that
-// another cluster has.
+// answer is who answers to the name in the present session, once its configuration
+// was read, also when that is refused for an ID that another cluster has.
 func answer(c *remotecluster.Status) (etcd string, id uint32, answers bool) {
-	switch {
-	case c.Ready:
-		return c.EtcdClusterID, c.ID, true
-	case c.Connected && c.State == remotecluster.Failed && c.IDConflict != nil:
-		return c.EtcdClusterID, c.IDConflict.ID, true
-	}
-	return "", 0, false
+	return c.EtcdClusterID, c.AnsweredID, c.Connected && c.AnsweredID != 0
 }
 
-func (t *trail) see(now time.Time, etcd string, id uint32, nodes func() sketch) {
-	if n := len(t.sightings); n > 0 && t.sightings[n-1].etcd == etcd && t.sightings[n-1].id == id {
-		t.sightings[n-1].last = now
+// see notes an answer, and returns what is known of it.
+func (t *trail) see(now time.Time, etcd string, id uint32) *sighting {
+	if n := len(t.sightings); n == 0 || t.sightings[n-1].etcd != etcd || t.sightings[n-1].id != id {
+		t.sightings = append(t.sightings, sighting{etcd: etcd, id: id, first: now})
+		t.trim()
+	}
+	current := &t.sightings[len(t.sightings)-1]
+	current.last = now
+	return current
+}
+
+// trim keeps the bound: the first sighting goes whose answer came again before the
+// newest one, so that one who answers rarely is not forgotten for those who answer
+// often, and the oldest when there is none.
+func (t *trail) trim() {
+	if len(t.sightings) <= maxSightings {
 		return
 	}
-	t.sightings = append(t.sightings, sighting{etcd: etcd, id: id, nodes: nodes(), first: now, last: now})
-}
-
-// trim forgets what is too old to be evidence; the latest answer stays.
-func (t *trail) trim(now time.Time) {
-	stale := 0
-	for stale < len(t.sightings)-1 && now.Sub(t.sightings[stale].last) > nameWindow {
-		stale++
+	gone := max(0, slices.IndexFunc(t.sightings[:maxSightings/2], func(s sighting) bool {
+		again := 0
+		for i := range t.sightings[:len(t.sightings)-1] {
+			if t.sightings[i].etcd == s.etcd && t.sightings[i].id == s.id {
+				again++
+			}
+		}
+		return again > 1
+	}))
+	t.sightings = slices.Delete(t.sightings, gone, gone+1)
+	if gone > 0 && gone < len(t.sightings) { // neighbours may be one answer now
+		if a, b := &t.sightings[gone-1], t.sightings[gone]; a.etcd == b.etcd && a.id == b.id {
+			a.last, a.nodes, a.asked = b.last, b.nodes, b.asked
+			t.sightings = slices.Delete(t.sightings, gone, gone+1)
+		}
 	}
-	t.sightings = slices.Delete(t.sightings, 0, max(stale, len(t.sightings)-maxSightings))
 }
 
-// alternates tells whether an answer has come back after one of another cluster.
-func (t *trail) alternates() bool {
+// alternates tells whether an answer has come back after one of another cluster, not
+// too long ago.
+func (t *trail) alternates(now time.Time) bool {
 	weight := 0
 	for k := range t.sightings {
 		for i := k - 2; i >= 0; i-- {
-			again, now := &t.sightings[i], &t.sightings[k]
-			if again.etcd != now.etcd || again.id != now.id {
+			again, back := &t.sightings[i], &t.sightings[k]
+			if again.id != back.id || again.foreign(back) {
 				continue
 			}
-			switch between := t.sightings[i+1 : k]; {
-			case slices.ContainsFunc(between, func(s sighting) bool { return s.etcd != now.etcd && s.foreign(now) }):
-				weight += 2
-			case slices.ContainsFunc(between, func(s sighting) bool { return s.foreign(now) }):
-				weight++
+			away := back.first.Sub(again.last)
+			if now.Sub(back.first) < min(max(nameWindow, 2*away), maxNameWindow) {
+				weight += back.weight(again, t.sightings[i+1:k])
 			}
 			break
 		}
 	}
 	return weight >= 2
+}
+
+// weight is how much it proves that an answer came back after those between.
+func (s *sighting) weight(before *sighting, between []sighting) int {
+	weight := 0
+	for i := range between {
+		switch other := &between[i]; {
+		case !other.foreign(s):
+		case s.etcd == before.etcd && other.etcd != s.etcd:
+			return 2
+		default:
+			weight = 1
+		}
+	}
+	return weight
 }
 
 // foreign tells whether the answers are those of different clusters.

@@ -25,7 +25,18 @@ func TestNamesWithSeveralClusters(t *testing.T) {
 		"its ID was changed":                            {"0m a 2 xyz", "1m a 3 xyz"},
 		"its ID was changed by mistake":                 {"0m a 2 xyz", "1m a 3 xyz", "2m a 2 xyz"},
 		"another cluster in between":                    {"0m a 2 xyz", "1m b 3 pqr", "2m a 2 xyz !", "5m a 2 xyz !", "12m a 2 xyz"},
-		"another cluster long ago":                      {"0m a 2 xyz", "1m b 3 pqr", "12m a 2 xyz"},
+		"another cluster long ago":                      {"0m a 2 xyz", "1m b 3 pqr", "12m a 2 xyz !", "35m a 2 xyz !", "36m a 2 xyz"},
+		"each answers for hours":                        {"0m a 2 xyz", "3h a 2 xyz", "4h b 3 pqr", "9h b 3 pqr", "10h a 2 xyz !", "20h b 3 pqr !", "40h b 3 pqr !", "45h b 3 pqr"},
+		"each answers for months":                       {"0m a 2 xyz", "2000h b 3 pqr", "4000h a 2 xyz !", "4023h a 2 xyz !", "4024h a 2 xyz"},
+		"clones that answer for hours":                  {"0m a 2 xyz", "5h b 2 pqr", "10h a 2 xyz !"},
+		"one that is never synced":                      {"0m a 2 xyz", "1h b 3? -", "2h a 2 xyz !"},
+		"a clone that is synced later":                  {"0m a 2 xyz", "1h b 2? xyz", "1h b 2 pqr", "2h a 2? pqr", "2h a 2 xyz !"},
+		"a replica that is synced later":                {"0m a 2 xyz", "1h b 2? pqr", "1h b 2 xyz", "2h a 2? xyz"},
+		"all nodes are replaced in a month":             {"0m a 2 xyz", "1h b 2 xyz", "700h b 2 pqr", "701h a 2 pqr"},
+		"three in turn":                                 {"0m a 2 xyz", "1h b 3 pqr", "2h c 4 uvw", "3h a 2 xyz !"},
+		"each time with another etcd":                   {"0m a 2 xyz", "1h b 3 pqr", "2h c 2 xyz", "3h d 3 pqr !"},
+		"its ID was changed by mistake, with new etcds": {"0m a 2 xyz", "1h b 3 xyz", "2h c 2 xyz"},
+		"two write into one etcd, slowly":               {"0m a 2 xyz", "1h a 3 xyz", "2h a 2 xyz", "3h a 3 xyz !"},
 		"another one, then one of two replicas":         {"0m a 2 xyz", "1m b 3 pqr", "2m c 2 xyz", "3m a 2 xyz !"},
 		"a clone with the same ID":                      {"0m a 2 xyz", "1m b 2 pqr", "2m a 2 xyz !"},
 		"a clone of two nodes":                          {"0m a 2 xy", "1m b 2 pq", "2m a 2 xy"},
@@ -43,14 +54,15 @@ func TestNamesWithSeveralClusters(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				c := remotecluster.Status{Name: "c2", Connected: true, Ready: true, State: remotecluster.Ready, EtcdClusterID: f[1], ID: 2, Endpoints: []string{"https://x:2379"}}
+				c := remotecluster.Status{Name: "c2", Connected: true, Ready: true, State: remotecluster.Ready, EtcdClusterID: f[1], Endpoints: []string{"https://x:2379"}}
 				switch f[2] {
 				case "taken":
-					c.Ready, c.State, c.IDConflict = false, remotecluster.Failed, &remotecluster.IDConflict{ID: 7, Holder: "c7"}
+					c.Ready, c.State, c.AnsweredID = false, remotecluster.Failed, 7
 				case "lost":
-					c.Ready, c.Connected, c.State, c.IDConflict = false, false, remotecluster.Degraded, &remotecluster.IDConflict{ID: 7, Holder: "c7"}
+					c.Ready, c.Connected, c.State, c.AnsweredID = false, false, remotecluster.Degraded, 7
 				default:
-					_, _ = fmt.Sscan(f[2], &c.ID)
+					_, _ = fmt.Sscan(strings.TrimSuffix(f[2], "?"), &c.AnsweredID)
+					c.Ready = !strings.HasSuffix(f[2], "?")
 				}
 				found := d.look(epoch.Add(after), []remotecluster.Status{c}, func(string) []*nodes.Node { return nodesNamed(f[3]) })
 				if want := f[len(f)-1] == conflict; len(found) > 0 != want {
@@ -83,7 +95,7 @@ func TestANameConflictIsToldInTheSameWords(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	answer := func(etcd string, id uint32) {
-		w.mesh.set(remotecluster.Status{Name: "c2", Connected: true, Ready: true, State: remotecluster.Ready, EtcdClusterID: etcd, ID: id})
+		w.mesh.set(remotecluster.Status{Name: "c2", Connected: true, Ready: true, State: remotecluster.Ready, EtcdClusterID: etcd, AnsweredID: id})
 		w.look()
 	}
 	for range 20 {
@@ -106,4 +118,28 @@ func TestANameConflictIsToldInTheSameWords(t *testing.T) {
 	w.mesh.set()
 	w.look()
 	w.expectConflicts("its file is gone")
+}
+
+// TestANameTakesLittleMemory, whatever answers to it: an etcd may say each time that
+// it is another one. Who came back rarely is not forgotten for that.
+func TestANameTakesLittleMemory(t *testing.T) {
+	t.Parallel()
+	d := newClusterNames()
+	look := func(step int, etcd string, id uint32) bool {
+		c := remotecluster.Status{Name: "c2", Connected: true, Ready: true, EtcdClusterID: etcd, AnsweredID: id}
+		return len(d.look(epoch.Add(time.Duration(step)*time.Hour), []remotecluster.Status{c}, func(string) []*nodes.Node { return nil })) > 0
+	}
+	look(0, "first", 9)
+	for i := range 1000 {
+		look(i+1, []string{"a", "b"}[i%2], 2)
+	}
+	if !look(2000, "first", 9) {
+		t.Error("who answered first is forgotten")
+	}
+	for i := range 1000 {
+		look(i+3000, fmt.Sprint(i), uint32(i+1))
+	}
+	if n := len(d.trails["c2"].sightings); n > maxSightings {
+		t.Errorf("%d answers are kept", n)
+	}
 }

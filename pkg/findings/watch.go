@@ -74,6 +74,7 @@ type Watch struct {
 	names      *clusterNames
 	states     *book // what follows from the clusters' states
 	more       *book // what the others do not list
+	severities map[codes.Code]codes.Severity
 
 	nodes      *tables.Follower[*nodes.Node]
 	services   *tables.Follower[*services.Global]
@@ -93,6 +94,7 @@ func NewWatch(f *Findings, s Sources) (*Watch, error) {
 	w := &Watch{
 		findings: f, Sources: s,
 		claims: newClaims(s.IPs), strays: newStrays(s.IPs), backends: newBackends(), networks: newNetworks(), ports: newPorts(), names: newClusterNames(), states: newBook(), more: newBook(),
+		severities: codes.Severities(),
 	}
 	w.twins, w.affinities = newTwins(w.identity), newAffinities(w.exportsOf)
 	var errs [4]error
@@ -246,7 +248,7 @@ func (w *Watch) tell(now time.Time, v verdicts, happened []Event) {
 		if len(e.Clusters) > 0 {
 			attributes = append(attributes, "cluster", e.Clusters[0])
 		}
-		w.Log.Log(context.Background(), e.level(), e.Message, attributes...)
+		w.Log.Log(context.Background(), w.level(&e), e.Message, attributes...)
 	}
 }
 
@@ -263,8 +265,8 @@ func (w *Watch) tellMore(v *verdicts) {
 }
 
 // level is that of the line about the event.
-func (e *Event) level() slog.Level {
-	if e.Kind == resolved || e.Code.Severity() == codes.Info {
+func (w *Watch) level(e *Event) slog.Level {
+	if e.Kind == resolved || w.severities[e.Code] == codes.Info {
 		return slog.LevelInfo
 	}
 	return slog.LevelWarn

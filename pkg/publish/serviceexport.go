@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cilium/statedb"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/mesh-agent/mesh-agent/pkg/local"
@@ -44,6 +45,17 @@ func ServiceExport(cluster wire.ClusterInfo, export *local.ServiceExport, svc *c
 		out.IPFamilies = append(out.IPFamilies, string(family))
 	}
 	return out
+}
+
+// exportOf is what the cluster publishes of the export of this name; nil for
+// nothing.
+func exportOf(txn statedb.ReadTxn, from *local.Cluster, own wire.ClusterInfo, name string, defaultGlobal bool) *wire.ServiceExport {
+	export, marked := from.ServiceExports.Get(txn, name)
+	svc, found := from.Services.Get(txn, name)
+	if !marked || !found || !global(namespaceOf(txn, from, name), defaultGlobal) {
+		return nil
+	}
+	return ServiceExport(own, export, svc)
 }
 
 // exportedSince is when the export was created. The clusters settle conflicts by

@@ -110,15 +110,11 @@ func (s *Services) export(txn statedb.ReadTxn, name string) {
 	if s.to.ServiceExports == nil {
 		return
 	}
-	export, marked := s.cluster.ServiceExports.Get(txn, name)
-	svc, found := s.cluster.Services.Get(txn, name)
-	if marked && found && global(namespaceOf(txn, s.cluster, name), s.defaultGlobal) {
-		if value := ServiceExport(s.own, export, svc); value != nil {
-			put(s.to.ServiceExports, s.exports, name, value.Encode())
-			return
-		}
+	if value := exportOf(txn, s.cluster, s.own, name, s.defaultGlobal); value != nil {
+		put(s.to.ServiceExports, s.exports, name, value.Encode())
+	} else {
+		withdraw(s.to.ServiceExports, s.exports, name)
 	}
-	withdraw(s.to.ServiceExports, s.exports, name)
 }
 
 // slice brings one slice up to date. One that is as it was is not encoded again.

@@ -18,8 +18,13 @@ import (
 // View tells the merged view of services what our own cluster has: all of its
 // services, exported or not, with everything that is known of their backends.
 // What our annotations say of affinity takes effect through it (spec wire.md
-// §4.4).
+// §4.4). Where nobody else does, it also tells which of them are exported through
+// the MCS API.
 type View struct {
+	// Exports: there is no kvstore from which the view has our own exports. It is set
+	// before Run.
+	Exports bool
+
 	cluster       *local.Cluster
 	own           wire.ClusterInfo
 	defaultGlobal bool
@@ -48,12 +53,18 @@ func (v *View) Run(ctx context.Context) error {
 			v.members.take(slice, deleted, t)
 		}),
 	}
+	if v.Exports {
+		tables = append(tables, tableOf(v.cluster.ServiceExports, nil))
+	}
 	return follow(ctx, v.cluster, tables, func(txn statedb.ReadTxn, names []string) {
 		changes := make([]store.Change[services.Service], 0, len(names))
 		for _, name := range names {
 			changes = append(changes, v.change(txn, name))
 		}
 		v.to.Apply(changes) // what is as it was it leaves alone
+		if v.Exports {
+			v.to.ApplyExports(v.exports(txn, names))
+		}
 	}, func() {})
 }
 
@@ -66,6 +77,23 @@ func (v *View) change(txn statedb.ReadTxn, name string) store.Change[services.Se
 		return store.Change[services.Service]{Name: name, Old: &services.Service{Cluster: v.own.Name, Namespace: namespace, Name: short}}
 	}
 	return store.Change[services.Service]{Name: name, New: v.service(txn, name, svc)}
+}
+
+// exports is what became of the exports of these names: what other clusters would be
+// told of them.
+func (v *View) exports(txn statedb.ReadTxn, names []string) []store.Change[services.Export] {
+	changes := make([]store.Change[services.Export], 0, len(names))
+	for _, name := range names {
+		ch := store.Change[services.Export]{Name: name}
+		if value := exportOf(txn, v.cluster, v.own, name, v.defaultGlobal); value != nil {
+			ch.New = services.ExportFromWire(value)
+		} else {
+			namespace, short, _ := strings.Cut(name, "/")
+			ch.Old = &services.Export{Cluster: v.own.Name, Namespace: namespace, Name: short}
+		}
+		changes = append(changes, ch)
+	}
+	return changes
 }
 
 // service is our own part in a service.

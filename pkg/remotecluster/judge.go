@@ -21,7 +21,7 @@ func (c *Cluster) Status() Status {
 	s := Status{
 		Name: c.Name, ID: t.clusterID, ConfigFile: t.file, ConfigHash: t.hash, Endpoints: t.eps, EtcdClusterID: t.etcd,
 		Connected: t.client != nil && t.probeError == nil, ConnectedSince: t.since,
-		Capabilities: t.capabilities, Cached: t.capabilities != nil && t.capabilities.Cached,
+		AnsweredID: t.answered, Capabilities: t.capabilities, Cached: t.capabilities != nil && t.capabilities.Cached,
 		IDConflict: t.conflict, Failures: t.failures, ConsecFailures: t.consecutive,
 		LastFailure: t.lastFailure, LastSuccess: t.lastSuccess, Certificate: t.certificate, Panics: t.panics,
 		Sources: make(map[wire.Resource]SourceStatus, len(c.Sources)),

@@ -22,7 +22,7 @@ func (c *Cluster) session(ctx context.Context, file string, pause backoff.BackOf
 	c.track.phase(phaseConnect)
 	cfg, err := c.Load(file)
 	if err != nil {
-		hash, _ := kvstore.ContentHash(file) // of one that cannot be read there is none
+		hash, _ := kvstore.Fingerprint(file) // of one that cannot be read there is none
 		c.track.unread(hash)
 		return &unusable{err}
 	}

@@ -36,6 +36,7 @@ type tracker struct {
 	client       Client // nil while not connected
 	since        time.Time
 	clusterID    uint32
+	answered     uint32 // the ID of the configuration that was read in the session; 0 before
 	capabilities *wire.Capabilities
 	config       *configWatch // of the session; nil while not connected, and for the own cluster
 	configAsOf   time.Time    // until when the configuration was known to be in force, at the end of the session before
@@ -97,7 +98,7 @@ func (t *tracker) adopting(yes bool) {
 func (t *tracker) configured(cfg *kvstore.Config) {
 	t.mu.Lock()
 	defer t.done()
-	t.eps, t.hash, t.unusable = cfg.Endpoints, hexadecimal(cfg.Hash), nil
+	t.eps, t.hash, t.unusable = cfg.Endpoints, hexadecimal(cfg.Fingerprint), nil
 }
 
 // unread notes the contents of a client file that cannot be used, zero for one
@@ -119,7 +120,7 @@ func hexadecimal(hash [32]byte) string {
 func (t *tracker) connected(client Client, config *configWatch) {
 	t.mu.Lock()
 	defer t.done()
-	t.client, t.config, t.since, t.probeError = client, config, time.Now(), nil
+	t.client, t.config, t.since, t.probeError, t.answered = client, config, time.Now(), nil, 0
 	st := client.Status()
 	if t.lastSuccess = st.LastSuccess; st.EtcdClusterID != 0 {
 		t.etcd = strconv.FormatUint(st.EtcdClusterID, 16)
@@ -194,7 +195,9 @@ func (t *tracker) refused(err error) {
 	}
 	t.failures++
 	t.consecutive++
-	t.conflict, _ = errors.AsType[*IDConflict](err)
+	if t.conflict, _ = errors.AsType[*IDConflict](err); t.conflict != nil {
+		t.answered = t.conflict.ID
+	}
 	t.refusal, t.lastError, t.lastFailure = err, err, time.Now()
 	t.contact.made()
 	t.move()
@@ -205,7 +208,7 @@ func (t *tracker) adopted(cfg wire.ClusterConfig) {
 	t.mu.Lock()
 	defer t.done()
 	t.at, t.clusterID, t.capabilities, t.refusal, t.consecutive = phaseSync, cfg.ID, &cfg.Capabilities, nil, 0
-	t.conflict = nil
+	t.conflict, t.answered = nil, cfg.ID
 	t.contact.made()
 	t.move()
 }
