@@ -21,9 +21,9 @@ func NewConfigKey() string {
 	return hex.EncodeToString(key)
 }
 
-// KeyedHash is a cluster's configHash: the HMAC of kvstore.ContentHash, which is
-// hexadecimal, as that of a client file has a password in it, and whoever sees a
-// plain hash can try passwords. That of nothing is nothing.
+// KeyedHash is a cluster's configHash: the HMAC of kvstore.Fingerprint, which is
+// hexadecimal, as a client file has a password in it, and whoever sees a plain hash
+// can try passwords. That of nothing is nothing.
 func KeyedHash(key, contentHash string) string {
 	if contentHash == "" {
 		return ""

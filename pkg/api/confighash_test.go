@@ -22,7 +22,7 @@ func TestAPasswordCannotBeTried(t *testing.T) {
 	if err := os.WriteFile(file, []byte("endpoints: ['https://c2:2379']\nusername: remote\npassword: geheim\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	hash, err := kvstore.ContentHash(file)
+	hash, err := kvstore.Fingerprint(file)
 	if err != nil {
 		t.Fatal(err)
 	}

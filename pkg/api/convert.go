@@ -181,7 +181,7 @@ func toNode(n *nodes.Node) Node {
 	}
 }
 
-func toService(s *Server, v *view, g *services.Global) Service {
+func toService(_ *Server, _ *view, g *services.Global) Service {
 	out := Service{
 		Namespace: g.Namespace, Name: g.Name, Global: g.Shared(), Affinity: g.Affinity(),
 		Clusters: make([]ServiceCluster, len(g.Parts)),
@@ -191,10 +191,6 @@ func toService(s *Server, v *view, g *services.Global) Service {
 		out.Clusters[i] = ServiceCluster{
 			Cluster: part.Cluster, Shared: part.Shared, IncludeExternal: part.IncludeExternal,
 			Backends: len(part.Backends), Reason: g.Reason(part),
-		}
-		doubt := cmp.Or(v.doubt(part.Cluster, wire.Services), v.doubt(part.Cluster, wire.EndpointSlices))
-		if doubt != "" {
-			out.Clusters[i].Reason += "; " + doubt
 		}
 	}
 	selection := g.Selection()
@@ -209,6 +205,16 @@ func toService(s *Server, v *view, g *services.Global) Service {
 		})
 	}
 	return out
+}
+
+// doubtService says of each cluster why what it brings may not be what it has now.
+func doubtService(v *view, service *Service) {
+	for i := range service.Clusters {
+		c := &service.Clusters[i]
+		if doubt := cmp.Or(v.doubt(c.Cluster, wire.Services), v.doubt(c.Cluster, wire.EndpointSlices)); doubt != "" {
+			c.Reason += "; " + doubt
+		}
+	}
 }
 
 func toPorts(from []services.Port) []Port {

@@ -11,8 +11,8 @@
 // last item of the page, not a place in a snapshot, so it stays good while the
 // tables change: what was there all along is seen exactly once.
 //
-// The revision of a list is read before its snapshot. Whoever waits for "newer
-// than revision N" may see something again, and loses nothing.
+// The revision of a list is the position of its snapshot in the sequence of all
+// changes: it shows what these have made, neither more nor less.
 //
 // Errors, those of unknown paths and methods included, are problem documents
 // (RFC 9457). The server knows no users: [Server.Listen] therefore warns when an

@@ -4,12 +4,15 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/cilium/statedb"
+
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 )
 
 // feedSize is how many changes are kept for those who follow. Who falls behind
@@ -27,6 +30,8 @@ const (
 // objects that it keeps alive are bounded.
 type feed struct {
 	boot string // tells this feed's positions from those of another process
+	db   *statedb.DB
+	ips  *ipcache.Cache
 
 	mu        sync.Mutex
 	followers []follower
@@ -45,14 +50,33 @@ type feedEntry struct {
 	resource int
 	deleted  bool
 	object   any // as the domain has it
-	// before is what it was: nil when there was nothing, or nobody knows.
-	before any
+	before   any // what it was at the position before this one; nil for nothing
+}
+
+// moment is the state of everything at one position: what the changes up to there have
+// made of it, neither more nor less. Who was shown it and goes on from there knows of
+// each change what became of what he has.
+type moment struct {
+	position uint64
+	txn      statedb.ReadTxn
+	ips      *ipcache.Snapshot
+	polled   map[int]any // what no table holds, by resource, of those that were asked for
+}
+
+// look is what followers take their changes from.
+type look struct {
+	now time.Time
+	txn statedb.ReadTxn
+	ips *ipcache.Snapshot // nil: the cache as it is
+	// sure: what no table holds is looked at, whenever that was done last.
+	sure bool
 }
 
 // follower brings the changes of one resource.
 type follower interface {
-	// drain gives all changes since the last call; false when some are missing.
-	drain(now time.Time, emit func(feedEntry)) (complete bool)
+	// drain gives all changes since the last call, up to what it is to look at; false
+	// when some are missing.
+	drain(at look, emit func(feedEntry)) (complete bool)
 	// polls tells whether each drain looks at everything there is: while nobody
 	// reads, that is left out.
 	polls() bool
@@ -63,9 +87,9 @@ type follower interface {
 	close()
 }
 
-func newFeed(followers []follower) *feed {
+func newFeed(db *statedb.DB, ips *ipcache.Cache, followers []follower) *feed {
 	return &feed{
-		boot:      strconv.FormatUint(rand.Uint64(), 36),
+		boot: strconv.FormatUint(rand.Uint64(), 36), db: db, ips: ips,
 		followers: followers,
 		lost:      make([]uint64, len(followers)),
 		more:      make(chan struct{}),
@@ -109,21 +133,64 @@ func (f *feed) advance(now time.Time) uint64 { return f.take(now, true) }
 func (f *feed) take(now time.Time, asked bool) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.over {
-		return f.seq
-	}
+	at := look{now: now, txn: f.db.ReadTxn()}
 	f.taking(func() {
 		for i, one := range f.followers {
-			if one.polls() && !asked && f.readers == 0 {
-				continue
-			}
-			if !one.drain(now, f.from(i)) {
-				f.put(feedEntry{resource: i})
-				f.lost[i] = f.seq
+			if !one.polls() || asked || f.readers > 0 {
+				f.drain(i, at)
 			}
 		}
 	})
 	return f.seq
+}
+
+// at is advance up to a moment, which it returns: one that has everything that was in
+// the address cache at a revision, with what no table holds of some resources. It is
+// false when the latest snapshot of the cache is not of that moment: there will be
+// another one in a few milliseconds.
+func (f *feed) at(now time.Time, revision uint64, polled []int) (moment, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at := look{now: now, txn: f.db.ReadTxn(), ips: f.ips.Snapshot()}
+	fits := at.ips.Revision() >= revision
+	for _, one := range f.followers {
+		if ips, is := one.(*ipFollower); is && ips.revision > at.ips.Revision() && !f.over {
+			fits = false
+		}
+	}
+	m := moment{txn: at.txn, ips: at.ips}
+	if fits {
+		f.taking(func() {
+			for i := range f.followers {
+				at.sure = slices.Contains(polled, i)
+				f.drain(i, at)
+			}
+		})
+	}
+	for _, i := range polled {
+		if m.polled == nil {
+			m.polled = make(map[int]any, len(polled))
+		}
+		m.polled[i] = f.followers[i].(interface{ shown() any }).shown()
+	}
+	m.position = f.seq
+	return m, fits
+}
+
+// drain takes in the changes of one resource; mu is held.
+func (f *feed) drain(resource int, at look) {
+	one := f.followers[resource]
+	if f.over && !one.polls() {
+		return // it is closed
+	}
+	complete := one.drain(at, func(e feedEntry) {
+		e.resource = resource
+		f.put(e)
+	})
+	if !complete {
+		f.put(feedEntry{resource: resource})
+		f.lost[resource] = f.seq
+	}
 }
 
 // taking wakes up who waits if something is put meanwhile; mu is held.
@@ -132,14 +199,6 @@ func (f *feed) taking(put func()) {
 	if put(); f.seq != before {
 		close(f.more)
 		f.more = make(chan struct{})
-	}
-}
-
-// from puts the changes of one resource; mu is held.
-func (f *feed) from(resource int) func(feedEntry) {
-	return func(e feedEntry) {
-		e.resource = resource
-		f.put(e)
 	}
 }
 

@@ -53,7 +53,7 @@ func eventResource() resource[*findings.Event, Event] {
 		},
 		key:      eventKey,
 		convert:  func(_ *Server, _ *view, e *findings.Event) Event { return toEvent(e) },
-		follow:   followEvents,
+		follow:   func(s *Server) (follower, error) { return followTable(s.DB, s.Events) },
 		onePaths: []string{"/{id}"},
 		one: func(s *Server, v *view, path func(string) string) (*findings.Event, error) {
 			id, err := strconv.ParseUint(path("id"), 10, 64)
@@ -70,12 +70,6 @@ func eventResource() resource[*findings.Event, Event] {
 }
 
 func eventKey(e *findings.Event) string { return strconv.FormatUint(e.ID, 10) }
-
-// followEvents leaves the ends of old events out: nothing happened.
-func followEvents(s *Server) (follower, error) {
-	all, err := followTable(s.DB, s.Events)
-	return withoutDeletions{all}, err
-}
 
 func toConflict(c *findings.Conflict) Conflict {
 	return Conflict{

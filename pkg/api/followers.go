@@ -17,21 +17,43 @@ func followTable[T any](db *statedb.DB, table statedb.Table[T]) (follower, error
 	if err != nil {
 		return nil, err
 	}
-	return tableFollower[T]{changes}, nil
+	return &tableFollower[T]{table: table, changes: changes}, nil
 }
 
-type tableFollower[T any] struct{ changes *tables.Follower[T] }
+type tableFollower[T any] struct {
+	table   statedb.Table[T]
+	changes *tables.Follower[T]
+	known   statedb.ReadTxn // of the last look: what was before is read there; nil before the first one
+}
 
-func (f tableFollower[T]) drain(_ time.Time, emit func(feedEntry)) bool {
-	f.changes.Drain(func(object T, deleted bool) { emit(feedEntry{object: object, deleted: deleted}) })
+func (f *tableFollower[T]) drain(at look, emit func(feedEntry)) bool {
+	f.changes.DrainTo(at.txn, func(object T, deleted bool) {
+		e := feedEntry{object: object, before: f.before(object), deleted: deleted}
+		if e.before != nil || !deleted { // what came and went between two looks was never there
+			emit(e)
+		}
+	})
+	f.known = at.txn
 	return true
 }
 
-func (f tableFollower[T]) polls() bool { return false }
+// before is what the object was at the last look, nil when it was not there.
+func (f *tableFollower[T]) before(object T) any {
+	if f.known == nil {
+		return nil
+	}
+	old, _, was := f.table.Get(f.known, f.table.PrimaryIndexer().QueryFromObject(object))
+	if !was {
+		return nil
+	}
+	return old
+}
 
-func (f tableFollower[T]) changed() <-chan struct{} { return f.changes.Changed() }
+func (f *tableFollower[T]) polls() bool { return false }
 
-func (f tableFollower[T]) close() { f.changes.Close() }
+func (f *tableFollower[T]) changed() <-chan struct{} { return f.changes.Changed() }
+
+func (f *tableFollower[T]) close() { f.changes.Close() }
 
 // ipFollower follows the winners of the cache.
 type ipFollower struct {
@@ -44,13 +66,18 @@ func followIPs(ips *ipcache.Cache) *ipFollower {
 	return &ipFollower{ips: ips, page: make([]ipcache.Change, 0, 1024), revision: ips.Revision()}
 }
 
-func (f *ipFollower) drain(_ time.Time, emit func(feedEntry)) bool {
-	for {
+func (f *ipFollower) drain(at look, emit func(feedEntry)) bool {
+	end := f.ips.Revision()
+	if at.ips != nil {
+		end = at.ips.Revision()
+	}
+	for f.revision < end {
 		changes, held := f.ips.Since(f.revision, f.page)
 		if !held {
-			f.revision = f.ips.Revision()
+			f.revision = end
 			return false
 		}
+		changes = changes[:min(uint64(len(changes)), end-f.revision)]
 		for _, ch := range changes {
 			if ch.After == nil {
 				emit(feedEntry{object: ch.Before, before: ch.Before, deleted: true})
@@ -59,10 +86,8 @@ func (f *ipFollower) drain(_ time.Time, emit func(feedEntry)) bool {
 			}
 		}
 		f.revision += uint64(len(changes))
-		if len(changes) < cap(f.page) {
-			return true
-		}
 	}
+	return true
 }
 
 // orNil keeps a nil entry from becoming an object.
@@ -93,6 +118,7 @@ type polled[D any] struct {
 	// it is not.
 	revision func() uint64
 
+	latest []D // as it was looked at last
 	known  map[string]polledItem[D]
 	seen   uint64
 	looked time.Time
@@ -103,15 +129,15 @@ type polledItem[D any] struct {
 	settled any
 }
 
-func (f *polled[D]) drain(now time.Time, emit func(feedEntry)) bool {
+func (f *polled[D]) drain(at look, emit func(feedEntry)) bool {
 	var revision uint64
 	if f.revision != nil {
 		revision = f.revision()
 	}
-	if f.known != nil && revision == f.seen && now.Sub(f.looked) < polledInterval {
+	if f.known != nil && revision == f.seen && at.now.Sub(f.looked) < polledInterval && !at.sure {
 		return true
 	}
-	f.take(now, f.all(), emit)
+	f.take(at.now, f.all(), emit)
 	f.seen = revision // read before: what changed since is looked at again
 	return true
 }
@@ -122,17 +148,21 @@ func (f *polled[D]) take(now time.Time, all []D, emit func(feedEntry)) {
 	for _, d := range all {
 		name, item := f.name(d), polledItem[D]{d, f.settled(d)}
 		known[name] = item
-		if old, was := f.known[name]; !was || !reflect.DeepEqual(old.settled, item.settled) {
+		if old, was := f.known[name]; !was {
 			emit(feedEntry{object: d})
+		} else if !reflect.DeepEqual(old.settled, item.settled) {
+			emit(feedEntry{object: d, before: old.object})
 		}
 	}
 	for name, old := range f.known {
 		if _, is := known[name]; !is {
-			emit(feedEntry{object: old.object, deleted: true})
+			emit(feedEntry{object: old.object, before: old.object, deleted: true})
 		}
 	}
-	f.known, f.looked = known, now
+	f.latest, f.known, f.looked = all, known, now
 }
+
+func (f *polled[D]) shown() any { return f.latest }
 
 func (f *polled[D]) polls() bool { return true }
 
@@ -140,25 +170,8 @@ func (f *polled[D]) changed() <-chan struct{} { return nil }
 
 func (f *polled[D]) close() {}
 
-// shown looks at what no table holds, for a reader. Whoever goes on from there is
-// told of every difference to that, also when nobody had looked for a while.
-func shown[D any](s *Server, resource string, look func() []D) []D {
-	s.feed.mu.Lock()
-	defer s.feed.mu.Unlock()
-	all, i := look(), s.indexOf(resource)
-	if f, is := s.feed.followers[i].(*polled[D]); is && !s.feed.over {
-		s.feed.taking(func() { f.take(s.now(), all, s.feed.from(i)) })
-	}
+// shown is what no table holds, as it was when the view was taken.
+func shown[D any](s *Server, v *view, resource string) []D {
+	all, _ := v.polled[s.indexOf(resource)].([]D)
 	return all
-}
-
-// withoutDeletions is a follower of what only ends by growing old.
-type withoutDeletions struct{ follower }
-
-func (f withoutDeletions) drain(now time.Time, emit func(feedEntry)) bool {
-	return f.follower.drain(now, func(e feedEntry) {
-		if !e.deleted {
-			emit(e)
-		}
-	})
 }

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"maps"
 	"net/netip"
+	"slices"
 
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
@@ -14,11 +15,11 @@ import (
 func ipResource() resource[*ipcache.Entry, IP] {
 	return resource[*ipcache.Entry, IP]{
 		name: "ips", summary: "The winning claim of every prefix.",
-		filters: []string{byCluster, byNamespace, byName, byIdentity, byPrefix, byLabels},
-		from:    ipsFrom,
-		fixed:   func(q *query, e *ipcache.Entry) bool { return !q.prefix.IsValid() || within(q.prefix, e.Prefix()) },
-		match:   ipPasses,
-		follow:  func(s *Server) (follower, error) { return followIPs(s.IPs), nil }, withBefore: true,
+		filters:  []string{byCluster, byNamespace, byName, byIdentity, byPrefix, byLabels},
+		from:     ipsFrom,
+		fixed:    func(q *query, e *ipcache.Entry) bool { return !q.prefix.IsValid() || within(q.prefix, e.Prefix()) },
+		match:    ipPasses,
+		follow:   func(s *Server) (follower, error) { return followIPs(s.IPs), nil },
 		leans:    leansOnIdentities,
 		touched:  withIdentities,
 		of:       []wire.Resource{wire.IPs, wire.Nodes},
@@ -66,9 +67,15 @@ func hasLabels(s *Server, v *view, labels selector, e *ipcache.Entry) bool {
 	return id != nil && labels.matches(maps.All(id.Labels))
 }
 
+// maxIndexed is how many addresses with an identity are looked up one by one.
+// Where more have it, looking at all in their order is as good: a page is soon
+// full.
+const maxIndexed = 8192
+
 // ipsFrom leaves out what is outside the query's prefix, which is one range of
-// the snapshot.
-func ipsFrom(_ *Server, v *view, q *query) (iter.Seq[*ipcache.Entry], error) {
+// the snapshot, and where few addresses have the query's identities those that
+// have others.
+func ipsFrom(s *Server, v *view, q *query) (iter.Seq[*ipcache.Entry], error) {
 	var last netip.Prefix
 	if q.after != "" {
 		var err error
@@ -76,19 +83,56 @@ func ipsFrom(_ *Server, v *view, q *query) (iter.Seq[*ipcache.Entry], error) {
 			return nil, errCursor()
 		}
 	}
-	if !q.prefix.IsValid() {
-		return v.ips.From(last), nil
+	if q.prefix.IsValid() {
+		if start := justBefore(q.prefix.Addr()); comparePrefixes(last, start) < 0 {
+			last = start
+		}
 	}
-	if start := justBefore(q.prefix.Addr()); comparePrefixes(last, start) < 0 {
-		last = start
+	all := v.ips.From(last)
+	if q.identity != nil || q.labels != nil {
+		if found, ok := s.byIdentity.Find(v.ips, identitiesOf(s, v, q), maxIndexed); ok {
+			i, seen := slices.BinarySearchFunc(found, last, func(e *ipcache.Entry, last netip.Prefix) int { return comparePrefixes(e.Prefix(), last) })
+			if seen {
+				i++
+			}
+			all = slices.Values(found[i:])
+		}
+	}
+	if !q.prefix.IsValid() {
+		return all, nil
 	}
 	return func(yield func(*ipcache.Entry) bool) {
-		for e := range v.ips.From(last) {
+		for e := range all {
 			if !q.prefix.Contains(e.Prefix().Addr()) || !yield(e) {
 				return
 			}
 		}
 	}, nil
+}
+
+// identitiesOf are the numbers that the addresses of a query may have: some
+// cluster's identity with the number passes, or a reserved one.
+func identitiesOf(s *Server, v *view, q *query) []uint32 {
+	if q.identity != nil {
+		return []uint32{*q.identity}
+	}
+	var ids []uint32
+	for id := uint32(0); ; id++ {
+		name, reserved := wire.ReservedIdentityName(id)
+		if !reserved {
+			break
+		}
+		if q.labels.matches(maps.All(map[string]string{wire.LabelSourceReserved + ":" + name: ""})) {
+			ids = append(ids, id)
+		}
+	}
+	for i := range s.Identities.All(v.txn) {
+		if q.labels.matches(maps.All(i.Map())) {
+			ids = append(ids, i.ID)
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
 }
 
 // justBefore is the last prefix before those that begin with the address: none

@@ -25,8 +25,10 @@ func (s *Server) lookup(w http.ResponseWriter, r *http.Request) error {
 	found := s.IPs.Lookup(addr)
 	v := s.view(r.Context()) // not older than the claims: what they refer to is in it, once it was published
 	v.clusters = clusters
+	var with []*services.Global
+	v.txn, with = s.byAddress.Find(addr)
 	why := reasons.Address(s.reasonsView(v), addr, found)
-	answer := Lookup{IP: addr.String(), Why: why, Services: s.servicesOf(v, addr), Unconfirmed: v.unconfirmed(wire.IPs, wire.Nodes)}
+	answer := Lookup{IP: addr.String(), Why: why, Services: toServiceNames(with), Unconfirmed: v.unconfirmed(wire.IPs, wire.Nodes)}
 	answer.Candidates = toCandidates(found, why)
 	if len(found.Claims) == 0 {
 		writeJSON(w, answer)
@@ -84,23 +86,10 @@ func (s *Server) nodeOf(v *view, e *ipcache.Entry) *Node {
 	return nil
 }
 
-// servicesOf finds the services that have the address as a backend in use. It
-// reads every service.
-func (s *Server) servicesOf(v *view, addr netip.Addr) []ServiceName {
-	found := []ServiceName{}
-	for g := range s.Services.All(v.txn) {
-		if hasBackend(g, addr) {
-			found = append(found, ServiceName{Namespace: g.Namespace, Name: g.Name})
-		}
+func toServiceNames(all []*services.Global) []ServiceName {
+	names := make([]ServiceName, 0, len(all))
+	for _, g := range all {
+		names = append(names, ServiceName{Namespace: g.Namespace, Name: g.Name})
 	}
-	return found
-}
-
-func hasBackend(g *services.Global, addr netip.Addr) bool {
-	for _, part := range g.Parts {
-		if _, ok := part.Backend(addr); ok && g.InUse(part) {
-			return true
-		}
-	}
-	return false
+	return names
 }

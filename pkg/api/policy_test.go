@@ -34,7 +34,7 @@ func TestEvidenceMakesNoEvents(t *testing.T) {
 	p := &polled[remotecluster.Status]{all: func() []remotecluster.Status { return clusters }, name: clusterName, settled: settledCluster}
 	look := func() (n int) {
 		p.looked = time.Time{}
-		p.drain(epoch, func(feedEntry) { n++ })
+		p.drain(look{now: epoch}, func(feedEntry) { n++ })
 		return n
 	}
 	look()

@@ -32,11 +32,6 @@ type query struct {
 	after                    string       // key of the last item seen; empty: from the start
 }
 
-// narrows tells whether anything is filtered.
-func (q *query) narrows() bool {
-	return q.cluster != "" || q.namespace != "" || q.name != "" || q.kind != "" || q.labels != nil || q.identity != nil || q.prefix.IsValid()
-}
-
 // parseQuery reads the query of a list. Parameters that the list does not have
 // are refused: a filter that is silently ignored shows too much.
 func parseQuery(resource string, filters []string, raw string) (query, error) {

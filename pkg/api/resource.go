@@ -21,7 +21,6 @@ type resource[D, J any] struct {
 	name    string   // as in the path: "nodes"
 	summary string   // what the list holds
 	filters []string // the filters that it has
-	dated   bool     // what is shown says how fresh it is
 	// from iterates in the order of the keys, strictly after a key; from the
 	// start when that is empty. A key that cannot be one is an error. It may use
 	// the query to leave out what match would refuse.
@@ -33,9 +32,12 @@ type resource[D, J any] struct {
 	match   func(s *Server, v *view, q *query, d D) bool
 	key     func(d D) string
 	convert func(s *Server, v *view, d D) J
-	// follow brings the changes; withBefore: also what was before.
-	follow     func(s *Server) (follower, error)
-	withBefore bool
+	// alone adds to an object that is shown by itself what a list says once for all of
+	// it; settle leaves out what moves all the time, for those who are told of changes.
+	// Nil: nothing.
+	alone  func(v *view, j *J)
+	settle func(j *J)
+	follow func(s *Server) (follower, error) // brings the changes
 	// leans names the resource that the filters of a query look at beside this
 	// one, empty for none; touched gives what changes of that one may have let in
 	// or out. Both are nil when there is never one.
@@ -72,7 +74,11 @@ func (res resource[D, J]) routes(s *Server) []route {
 				if err != nil {
 					return v.doubtful(err, res.of)
 				}
-				writeJSON(w, res.convert(s, v, d))
+				j := res.convert(s, v, d)
+				if res.alone != nil {
+					res.alone(v, &j)
+				}
+				writeJSON(w, j)
 				return nil
 			},
 		})
@@ -86,10 +92,10 @@ func (res resource[D, J]) passes(s *Server, v *view, q *query, d D) bool {
 }
 
 func (res resource[D, J]) view(s *Server, r *http.Request) *view {
-	if res.dated || len(res.of) > 0 {
-		return s.datedView(r.Context())
+	if len(res.of) > 0 {
+		return s.datedView(r.Context(), res.name)
 	}
-	return s.view(r.Context())
+	return s.view(r.Context(), res.name)
 }
 
 // list streams the items that match, up to the limit.
@@ -107,7 +113,7 @@ func (res resource[D, J]) list(s *Server, w http.ResponseWriter, r *http.Request
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	out := newListWriter(r.Context(), w, v.revision, v.freshness(res.of, s.now()))
+	out := newListWriter(r.Context(), w, v.position, v.freshness(res.of, s.now()))
 	n, last := 0, ""
 	for d := range items {
 		if out.err() != nil {

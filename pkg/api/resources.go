@@ -23,8 +23,8 @@ import (
 func clusterResource() resource[remotecluster.Status, Cluster] {
 	return resource[remotecluster.Status, Cluster]{
 		name: "clusters", summary: "The remote clusters.", filters: []string{byCluster, byName},
-		from: func(s *Server, _ *view, q *query) (iter.Seq[remotecluster.Status], error) {
-			return afterName(shown(s, "clusters", s.Mesh.Clusters), q.after, clusterName), nil
+		from: func(s *Server, v *view, q *query) (iter.Seq[remotecluster.Status], error) {
+			return afterName(shown[remotecluster.Status](s, v, "clusters"), q.after, clusterName), nil
 		},
 		fixed: func(q *query, c remotecluster.Status) bool {
 			return passes(q.cluster, c.Name) && passes(q.name, c.Name)
@@ -36,6 +36,7 @@ func clusterResource() resource[remotecluster.Status, Cluster] {
 		},
 		key:      clusterName,
 		convert:  func(s *Server, _ *view, c remotecluster.Status) Cluster { return s.cluster(c, s.now()) },
+		settle:   settleCluster,
 		onePaths: []string{"/{name}"},
 		one: func(s *Server, _ *view, path func(string) string) (remotecluster.Status, error) {
 			name := path("name")
@@ -54,11 +55,20 @@ func clusterName(c remotecluster.Status) string { return c.Name }
 // settledCluster is a cluster without what moves all the time.
 func settledCluster(c remotecluster.Status) any {
 	settled := toCluster(c, time.Time{})
-	settled.LastEvent, settled.HeartbeatAgeSeconds, settled.Policy = nil, nil, settled.Policy.settled()
-	for _, f := range settled.Freshness.All() {
-		*f = Freshness{State: f.State, Message: f.Message}
-	}
+	settleCluster(&settled)
 	return settled
+}
+
+// settleCluster leaves out what moves all the time: also until when a copy is
+// confirmed, while it is.
+func settleCluster(c *Cluster) {
+	c.LastEvent, c.HeartbeatAgeSeconds, c.Policy = nil, nil, c.Policy.settled()
+	for _, f := range c.Freshness.All() {
+		*f = Freshness{State: f.State, AsOf: f.AsOf, Message: f.Message}
+		if f.State == string(remotecluster.FreshnessSynced) {
+			f.AsOf = nil
+		}
+	}
 }
 
 func nodeResource() resource[*nodes.Node, Node] {
@@ -99,7 +109,7 @@ func nodePasses(p netip.Prefix, n *nodes.Node) bool {
 
 func serviceResource() resource[*services.Global, Service] {
 	return resource[*services.Global, Service]{
-		name: "services", dated: true, summary: "The services that clusters share, and the own cluster's.",
+		name: "services", summary: "The services that clusters share, and the own cluster's.",
 		filters: []string{byCluster, byNamespace, byName, byLabels},
 		from: func(s *Server, v *view, q *query) (iter.Seq[*services.Global], error) {
 			namespace, name, ok := strings.Cut(q.after, "/")
@@ -122,6 +132,7 @@ func serviceResource() resource[*services.Global, Service] {
 		of:       []wire.Resource{wire.Services, wire.EndpointSlices},
 		key:      (*services.Global).FullName,
 		convert:  toService,
+		alone:    doubtService,
 		onePaths: []string{"/{namespace}/{name}"},
 		one: func(s *Server, v *view, path func(string) string) (*services.Global, error) {
 			g, _, found := s.Services.Get(v.txn, services.GlobalByName(path("namespace"), path("name")))
@@ -200,16 +211,17 @@ func healthResource() resource[Health, Health] {
 	return resource[Health, Health]{
 		name: "health", summary: "What modules, background tasks and cluster connections say of themselves.",
 		filters: []string{byCluster, byName},
-		from: func(s *Server, _ *view, q *query) (iter.Seq[Health], error) {
-			return afterName(shown(s, "health", s.healthItems), q.after, healthName), nil
+		from: func(s *Server, v *view, q *query) (iter.Seq[Health], error) {
+			return afterName(shown[Health](s, v, "health"), q.after, healthName), nil
 		},
 		fixed: func(q *query, h Health) bool { return passes(q.cluster, h.Cluster) && passes(q.name, h.Name) },
 		follow: func(s *Server) (follower, error) {
 			return &polled[Health]{all: s.healthItems, name: healthName, settled: func(h Health) any {
-				h.LastSuccess = nil
+				settleHealth(&h)
 				return h
 			}}, nil
 		},
+		settle:   settleHealth,
 		key:      healthName,
 		convert:  func(_ *Server, _ *view, h Health) Health { return h },
 		onePaths: []string{"/{name}"},
@@ -225,6 +237,9 @@ func healthResource() resource[Health, Health] {
 }
 
 func healthName(h Health) string { return h.Name }
+
+// settleHealth leaves out what moves all the time.
+func settleHealth(h *Health) { h.LastSuccess = nil }
 
 // healthItems returns the registry's scopes and one item for each cluster.
 func (s *Server) healthItems() []Health {

@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
 
 // Limits of a connection.
@@ -35,6 +38,10 @@ type Server struct {
 	routes    []route
 	mux       *http.ServeMux
 	openAPI   []byte
+
+	byAddress  *services.AddressIndex
+	byIdentity *ipcache.IdentityIndex
+
 	listeners *listeners // set by Listen, before Serve
 	profiles  bool       // serve profiles of the process
 
@@ -98,6 +105,7 @@ func NewServer(sources Sources, log *slog.Logger, options ...Option) (*Server, e
 	}
 	s.connections, s.watches, s.answers = newGate(s.limits.Connections), newGate(s.limits.Watches), newGate(s.limits.Answers)
 	s.states = newStates(s.limits.States)
+	s.byAddress, s.byIdentity = services.NewAddressIndex(s.DB, s.Services), ipcache.NewIdentityIndex(s.IPs)
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	if err := s.openFeed(); err != nil {
 		s.stop()
@@ -168,13 +176,13 @@ func (s *Server) openFeed() error {
 	for _, res := range allResources() {
 		f, err := res.followIn(s)
 		if err != nil {
-			newFeed(followers).close()
+			newFeed(s.DB, s.IPs, followers).close()
 			return err
 		}
 		followers = append(followers, f)
 		s.watchables = append(s.watchables, res)
 	}
-	s.feed = newFeed(followers)
+	s.feed = newFeed(s.DB, s.IPs, followers)
 	return nil
 }
 

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/cilium/statedb"
@@ -90,39 +91,43 @@ func (s *Sources) validate() error {
 	return nil
 }
 
-// view is one consistent state of everything that is listed.
+// view is one consistent state of everything that is listed, at one position of the
+// feed.
 type view struct {
-	txn statedb.ReadTxn
-	ips *ipcache.Snapshot
-	// revision is the feed's position. It is not newer than the rest of the view.
-	revision uint64
+	moment
 	// clusters is what the mesh said of them, by name, the own one included,
 	// before the snapshot; nil unless the view is dated.
 	clusters map[string]remotecluster.Status
 }
 
-// view takes a snapshot. The revision is read first. The cache's readers share a
-// snapshot that may be some milliseconds old; here, one is waited for that has
-// everything that was visible before, so that who was told of an address finds
-// it. When ctx ends, nobody waits any more and any view will do.
-func (s *Server) view(ctx context.Context) *view {
-	revision, now := s.feed.advance(s.now()), s.IPs.Revision()
-	ips := s.IPs.Snapshot()
-	for ips.Revision() < now && ctx.Err() == nil {
+// view takes a snapshot, of what no table holds only of those resources that it is to
+// show. The cache's readers share a snapshot that may be some milliseconds old; here,
+// one is waited for that has everything that was visible before, so that who was told
+// of an address finds it. When ctx ends, nobody waits any more and any view will do.
+func (s *Server) view(ctx context.Context, shows ...string) *view {
+	var polled []int
+	for i, f := range s.feed.followers {
+		if f.polls() && slices.Contains(shows, s.watchables[i].title()) {
+			polled = append(polled, i)
+		}
+	}
+	for revision := s.IPs.Revision(); ; {
+		m, ok := s.feed.at(s.now(), revision, polled)
+		if ok || ctx.Err() != nil {
+			return &view{moment: m}
+		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(time.Millisecond):
 		}
-		ips = s.IPs.Snapshot()
 	}
-	return &view{revision: revision, ips: ips, txn: s.DB.ReadTxn()}
 }
 
 // datedView is a view that knows how fresh it is. What the mesh says of its
 // clusters is read first: what is known as of a moment is then in the snapshot.
-func (s *Server) datedView(ctx context.Context) *view {
+func (s *Server) datedView(ctx context.Context, shows ...string) *view {
 	clusters := s.clustersNow()
-	v := s.view(ctx)
+	v := s.view(ctx, shows...)
 	v.clusters = clusters
 	return v
 }

@@ -18,9 +18,9 @@ const MaxLimit = 5000
 
 // List is the answer of every list endpoint.
 type List[T any] struct {
-	// Revision is the position in the one sequence of changes (see /v1/watch) up
-	// to which the items are known to be. It was read before they were.
-	Revision uint64 `json:"revision" doc:"The position in the sequence of all changes. It was read before the items."`
+	// Revision is the position in the one sequence of changes (see /v1/watch) that
+	// the items are at.
+	Revision uint64 `json:"revision" doc:"The position in the sequence of all changes that the items are at."`
 	// Freshness says by cluster until when what the list shows of it is known to be
 	// so. Lists of what does not come from clusters have none.
 	Freshness map[string]Freshness `json:"freshness,omitempty" doc:"By cluster, until when what is listed of it is known to equal what it has: the worst of the resources that it comes from. Absent for lists that do not come from clusters."`
@@ -169,7 +169,7 @@ type Cluster struct {
 	Endpoints      []string              `json:"endpoints"`
 	EtcdClusterID  string                `json:"etcdClusterID" doc:"Hexadecimal; empty before the first connection."`
 	ConfigFile     string                `json:"configFile"`
-	ConfigHash     string                `json:"configHash" doc:"A hash of the client file and of the authorities that it names, as they were read last, with a key of this process (/v1/config-key); empty when they cannot be."`
+	ConfigHash     string                `json:"configHash" doc:"A hash of the client file and of the authorities, certificate and key that it names, as they were read for the present connection, with a key of this process (/v1/config-key); empty when they cannot be."`
 	Capabilities   Capabilities          `json:"capabilities" doc:"What the cluster says it can do; empty until its configuration was read."`
 	Synced         ByResource[bool]      `json:"synced" doc:"Whether a complete list has been applied."`
 	Counts         ByResource[int]       `json:"counts" doc:"Accepted keys of the kvstore."`
@@ -420,7 +420,7 @@ type Event struct {
 // WatchEvent is the data of an event of /v1/watch.
 type WatchEvent struct {
 	Resource string `json:"resource"`
-	Object   any    `json:"object,omitempty" doc:"An item of the resource's list; none when the event is synced."`
+	Object   any    `json:"object,omitempty" doc:"An item of the resource's list, without what moves all the time (null there); none when the event is synced."`
 	Revision uint64 `json:"revision" doc:"The change's position in the sequence of all changes."`
 }
 

@@ -84,8 +84,8 @@ type subscription struct {
 	index int // of the resource in the feed
 	res   watchable
 	query query
-	// sent holds what the client has, when filters may take an object out of its
-	// sight; nil when it is not known.
+	// sent holds what the client has, when that depends on another resource; nil when
+	// it follows from the changes.
 	sent map[string]struct{}
 }
 
@@ -169,9 +169,17 @@ type watching struct {
 	limbo    int // states in a row that were too old when they were complete
 }
 
+// leaning tells whether what the client has depends on more than the changes say.
+func (c *watching) leaning() bool {
+	return slices.ContainsFunc(c.subs, func(sub *subscription) bool { return sub.leans() != "" })
+}
+
 // resume returns where the client goes on; false when it needs a state first.
 func (c *watching) resume() (uint64, bool) {
 	position, known := c.s.feed.position(c.token)
+	if c.leaning() {
+		return 0, false // nobody knows what was sent
+	}
 	if known {
 		c.s.feed.advance(c.s.now())
 		_, _, _, known = c.s.feed.after(position, c.resources(), nil)
@@ -186,7 +194,11 @@ func (c *watching) run(ctx context.Context) error {
 	position, err := c.position, error(nil)
 	if !c.resumes {
 		reason := ""
-		if c.token != "" {
+		switch {
+		case c.token == "":
+		case c.leaning():
+			reason = "addresses that are chosen by labels always begin again"
+		default:
 			reason = "the token is not known here: the agent was started since, or too much has changed"
 		}
 		if position, err = c.begin(ctx, reason); err != nil {
@@ -221,12 +233,13 @@ func (c *watching) run(ctx context.Context) error {
 	}
 }
 
-// view is one that suits all resources.
+// view is one that shows all resources.
 func (c *watching) view(ctx context.Context) *view {
-	if slices.ContainsFunc(c.subs, func(sub *subscription) bool { return sub.res.isDated() }) {
-		return c.s.datedView(ctx)
+	titles := make([]string, len(c.subs))
+	for i, sub := range c.subs {
+		titles[i] = sub.res.title()
 	}
-	return c.s.view(ctx)
+	return c.s.view(ctx, titles...)
 }
 
 func (c *watching) resources() []int {
@@ -279,14 +292,17 @@ func (c *watching) takeTurn(ctx context.Context) (end func(), err error) {
 // and returns the position that it belongs to.
 func (c *watching) state(ctx context.Context, reason string) (uint64, error) {
 	v := c.view(ctx)
-	position := v.revision
+	if err := ctx.Err(); err != nil {
+		return 0, err // the view need not be of its position then
+	}
+	position := v.position
 	if reason != "" {
 		if err := c.out.send(c.s.feed.partial(), WatchReset, map[string]string{"reason": reason}); err != nil {
 			return 0, err
 		}
 	}
 	for i, sub := range c.subs {
-		if sub.sent = nil; sub.res.fickle(&sub.query) && !sub.res.remembers(&sub.query) {
+		if sub.leans() != "" {
 			sub.sent = make(map[string]struct{})
 		}
 		err := sub.res.state(c.s, v, &sub.query, func(key string, object any) error {
@@ -336,7 +352,9 @@ func (c *watching) live(position uint64) error {
 	return c.out.beat(c.s.feed.token(position))
 }
 
-// deliver sends the newest of what each object became.
+// deliver sends what became of each object, change by change: where the client is cut
+// off, what it has is the state of the last token that it was sent. Only that something
+// changes which the client has, and will have a newer version of at once, is left out.
 func (c *watching) deliver(ctx context.Context, entries []feedEntry, position uint64) error {
 	type name struct {
 		resource int
@@ -354,13 +372,13 @@ func (c *watching) deliver(ctx context.Context, entries []feedEntry, position ui
 			newest[names[i]] = i
 		}
 	}
-	v := c.view(ctx)
+	v := c.s.view(ctx)
 	for i, e := range entries {
 		sub := bySub[e.resource]
-		if sub == nil || e.object == nil || newest[names[i]] != i {
+		if sub == nil || e.object == nil {
 			continue
 		}
-		if err := c.deliverOne(v, sub, e, names[i].key, position+uint64(i)+1); err != nil {
+		if err := c.deliverOne(v, sub, e, names[i].key, newest[names[i]] == i, position+uint64(i)+1); err != nil {
 			return err
 		}
 	}
@@ -391,46 +409,40 @@ func (c *watching) lookAgain(v *view, sub *subscription, entries []feedEntry, po
 	for object := range sub.res.affected(v, changed) {
 		key := sub.res.keyOf(object)
 		_, sent := sub.sent[key]
-		if does := sub.res.may(&sub.query, object) && sub.res.does(c.s, v, &sub.query, object); does == sent && sub.sent != nil {
+		if does := sub.res.may(&sub.query, object) && sub.res.does(c.s, v, &sub.query, object); does == sent {
 			continue
 		}
-		if err := c.deliverOne(v, sub, feedEntry{object: object}, key, position); err != nil {
+		if err := c.deliverOne(v, sub, feedEntry{object: object}, key, true, position); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *watching) deliverOne(v *view, sub *subscription, e feedEntry, key string, position uint64) error {
+// deliverOne sends one change, if it is one for the client.
+func (c *watching) deliverOne(v *view, sub *subscription, e feedEntry, key string, newest bool, position uint64) error {
 	if !sub.res.may(&sub.query, e.object) {
 		return nil
 	}
+	had := c.had(v, sub, e, key)
 	kind := WatchUpsert
-	if e.deleted || !sub.res.does(c.s, v, &sub.query, e.object) {
-		if kind = WatchDelete; !c.had(v, sub, e, key) {
-			return nil
-		}
-	}
-	if sub.sent != nil {
-		if sub.sent[key] = struct{}{}; kind == WatchDelete {
-			delete(sub.sent, key)
-		}
+	switch has := !e.deleted && sub.res.does(c.s, v, &sub.query, e.object); {
+	case !has && !had, has && had && !newest:
+		return nil
+	case !has:
+		kind = WatchDelete
+		delete(sub.sent, key)
+	case sub.sent != nil:
+		sub.sent[key] = struct{}{}
 	}
 	return c.out.put(c.s.feed.token(position), kind, WatchEvent{sub.res.title(), sub.res.show(c.s, v, e.object), position})
 }
 
-// had tells whether the client has the object. It may, when it went on from a
-// token and nobody knows what it was sent before.
+// had tells whether the client has the object before the change.
 func (c *watching) had(v *view, sub *subscription, e feedEntry, key string) bool {
-	if !sub.res.fickle(&sub.query) {
-		return true
+	if sub.leans() != "" {
+		_, sent := sub.sent[key]
+		return sent
 	}
-	if sub.res.remembers(&sub.query) {
-		return e.before != nil && sub.res.does(c.s, v, &sub.query, e.before)
-	}
-	if sub.sent == nil {
-		return true
-	}
-	_, sent := sub.sent[key]
-	return sent
+	return e.before != nil && sub.res.does(c.s, v, &sub.query, e.before)
 }

@@ -318,7 +318,7 @@ func TestPolledResourcesSayWhatChanged(t *testing.T) {
 	now := epoch
 	drain := func() (names []string) {
 		now = now.Add(2 * polledInterval)
-		p.drain(now, func(e feedEntry) {
+		p.drain(look{now: now}, func(e feedEntry) {
 			c := e.object.(remotecluster.Status)
 			names = append(names, fmt.Sprintf("%s %s %t", c.Name, c.State, e.deleted))
 		})
@@ -472,5 +472,51 @@ func TestWhatIsNotThereMayBe(t *testing.T) {
 		if body := w.Body.String(); w.Code != http.StatusNotFound || !strings.Contains(body, "is not known as of now: c3") {
 			t.Errorf("%s: %d %s", target, w.Code, body)
 		}
+	}
+}
+
+// TestWatchOfAddressesThatMoveOn: an address that leaves the filter and changes again
+// before anybody looks is deleted for those whose filter it left.
+func TestWatchOfAddressesThatMoveOn(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	base := serving(t, f)
+	in := func(namespace, pod, cluster string, id uint32) ipcache.Op {
+		return ipcache.Op{New: ipcache.NewEntry(ipcache.Spec{
+			Prefix: prefix("10.0.0.1/32"), Cluster: &ipcache.Cluster{Name: cluster, ID: 2}, Source: wire.SourceClusterMesh, Namespace: namespace, Name: pod, Identity: id,
+		})}
+	}
+	f.ips.Apply([]ipcache.Op{in("x", "p1", "c2", 70001)})
+	var all []*watcher
+	for _, filter := range []string{"namespace=x", "name=p1", "identity=70001"} {
+		w := openWatch(t, base, "resource=ips&"+filter, "")
+		w.expect("upsert ips 10.0.0.1/32", "synced ips")
+		all = append(all, w)
+	}
+	f.feed.mu.Lock() // both changes come in one page
+	f.ips.Apply([]ipcache.Op{in("y", "p2", "c2", 70002)})
+	f.ips.Apply([]ipcache.Op{in("z", "p3", "c2", 70003)})
+	f.feed.mu.Unlock()
+	for _, w := range all {
+		w.expect("delete ips 10.0.0.1/32")
+	}
+	f.ips.Apply([]ipcache.Op{in("x", "p1", "c2", 70001)})
+	for _, w := range all {
+		w.expect("upsert ips 10.0.0.1/32")
+	}
+}
+
+// TestFreshnessIsNoPartOfAnItem: it moves without an event, so a list has it once for
+// all of its items and a service that is shown alone by itself.
+func TestFreshnessIsNoPartOfAnItem(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.fill()
+	const doubt = "; the copy of c3's services is not complete yet"
+	if text := f.get("/v1/services?namespace=db").Body.String(); strings.Contains(text, doubt) || !strings.Contains(text, `"c3":{"state":"unknown"`) {
+		t.Errorf("the list says %s", text)
+	}
+	if text := f.get("/v1/services/db/empty").Body.String(); !strings.Contains(text, doubt) {
+		t.Errorf("the service says %s", text)
 	}
 }

@@ -7,13 +7,6 @@ type watchable interface {
 	title() string
 	filterNames() []string
 	followIn(s *Server) (follower, error)
-	// isDated tells whether what is shown says how fresh it is.
-	isDated() bool
-	// fickle tells whether an object may begin or cease to pass the query, and
-	// remembers whether its changes say what was before, from which it is known if
-	// it did.
-	fickle(q *query) bool
-	remembers(q *query) bool
 	// leansOn names the resource that the filters look at beside this one, and
 	// affected gives what changes of that one may have touched.
 	leansOn(q *query) string
@@ -22,7 +15,7 @@ type watchable interface {
 	state(s *Server, v *view, q *query, give func(key string, object any) error) error
 	// keyOf names an object of the domain.
 	keyOf(object any) string
-	// show converts an object of the domain.
+	// show converts an object of the domain, without what moves all the time.
 	show(s *Server, v *view, object any) any
 	// may and does tell whether it passes the filters: those whose answer never
 	// changes, and the others.
@@ -35,12 +28,6 @@ func (res resource[D, J]) filterNames() []string                { return res.fil
 func (res resource[D, J]) followIn(s *Server) (follower, error) { return res.follow(s) }
 func (res resource[D, J]) keyOf(object any) string              { return res.key(object.(D)) }
 func (res resource[D, J]) may(q *query, object any) bool        { return res.fixed(q, object.(D)) }
-
-func (res resource[D, J]) isDated() bool { return res.dated }
-
-func (res resource[D, J]) fickle(q *query) bool { return res.match != nil && q.narrows() }
-
-func (res resource[D, J]) remembers(q *query) bool { return res.withBefore && res.leansOn(q) == "" }
 
 func (res resource[D, J]) leansOn(q *query) string {
 	if res.leans == nil {
@@ -60,7 +47,11 @@ func (res resource[D, J]) affected(v *view, changed []any) iter.Seq[any] {
 }
 
 func (res resource[D, J]) show(s *Server, v *view, object any) any {
-	return res.convert(s, v, object.(D))
+	j := res.convert(s, v, object.(D))
+	if res.settle != nil {
+		res.settle(&j)
+	}
+	return j
 }
 
 func (res resource[D, J]) does(s *Server, v *view, q *query, object any) bool {
@@ -76,7 +67,7 @@ func (res resource[D, J]) state(s *Server, v *view, q *query, give func(string, 
 		if !res.fixed(q, d) || !res.passes(s, v, q, d) {
 			continue
 		}
-		if err := give(res.key(d), res.convert(s, v, d)); err != nil {
+		if err := give(res.key(d), res.show(s, v, d)); err != nil {
 			return err
 		}
 	}

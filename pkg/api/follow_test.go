@@ -1,0 +1,562 @@
+package api
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/nodes"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// followed are the resources with their filters, each with a value that some of what
+// [churn] makes passes.
+var followed = map[string][]string{
+	"clusters":       {"cluster=c2", "name=c3"},
+	"nodes":          {"cluster=c2", "name=n1", "prefix=10.0.0.0/24", "labels=app%3Dweb"},
+	"services":       {"cluster=c2", "namespace=x", "name=s1", "labels=app%3Dweb"},
+	"serviceexports": {"cluster=c2", "namespace=x", "name=s1"},
+	"identities":     {"cluster=c2", "namespace=x", "identity=70001", "labels=k8s%3Aapp%3Dweb"},
+	"ips":            {"cluster=c2", "namespace=x", "name=p1", "identity=70001", "prefix=10.0.0.0/31", "labels=app%3Dweb", "cluster=c2&namespace=x", "labels=app%3Dweb&cluster=c2"},
+	"conflicts":      {"cluster=c2", "kind=ip", "name=10.0.0.1/32"},
+	"events":         {"cluster=c2", "kind=conflict", "name=ip/10.0.0.1/32"},
+	"health":         {"cluster=c2", "name=remote-cluster.c2"},
+}
+
+// mirror is a client that builds the lists from a watch.
+type mirror struct {
+	f        *fixture
+	resource string // empty: all
+	filter   string
+
+	mu     sync.Mutex                   // of what the reader of the connection writes
+	state  map[string]map[string]string // by resource and name, the JSON
+	synced map[string]bool
+	token  string
+	resets int
+	wrong  error // what no watch may do
+	beats  int   // signs of life since the last event
+
+	conn *connection // nil while it has none
+}
+
+// connection is a watch of a mirror. What was read of it counts, and no more.
+type connection struct {
+	pipe   *io.PipeReader
+	cancel context.CancelFunc
+	allow  chan int // events to be read
+	ended  chan struct{}
+}
+
+func (m *mirror) query() string {
+	query := m.filter
+	if m.resource != "" {
+		query = strings.TrimSuffix("resource="+m.resource+"&"+m.filter, "&")
+	}
+	return query
+}
+
+// connect begins, or goes on from the last token.
+func (m *mirror) connect(t *testing.T) {
+	r := request(http.MethodGet, "/v1/watch?"+m.query())
+	if m.token != "" {
+		r.Header.Set("Last-Event-ID", m.token)
+	} else {
+		m.forget()
+	}
+	subs, token, err := m.f.subscriptions(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, out := io.Pipe()
+	ctx, cancel := context.WithCancel(m.f.stopping)
+	c := &connection{pipe: in, cancel: cancel, allow: make(chan int), ended: make(chan struct{})}
+	session := &watching{s: m.f.Server, subs: subs, token: token, from: origin{local: true}}
+	session.position, session.resumes = session.resume()
+	session.out = sseWriter{w: out, pool: &m.f.buffers, wrote: time.Now()}
+	go func() {
+		defer session.out.release()
+		out.CloseWithError(session.run(ctx))
+	}()
+	m.conn = c
+	go m.read(c)
+}
+
+func (m *mirror) forget() {
+	m.state, m.synced = make(map[string]map[string]string), make(map[string]bool)
+}
+
+// read takes as many events as it is allowed to.
+func (m *mirror) read(c *connection) {
+	defer close(c.ended)
+	lines := bufio.NewReader(c.pipe)
+	for n := range c.allow {
+		for ; n > 0; n-- {
+			if err := m.event(lines); err != nil {
+				m.fail(err)
+				return
+			}
+		}
+	}
+}
+
+// fail keeps what went wrong, if it is not the end of the connection.
+func (m *mirror) fail(err error) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, io.ErrClosedPipe) {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.wrong = errors.Join(m.wrong, err)
+}
+
+// trouble is what went wrong.
+func (m *mirror) trouble() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.wrong
+}
+
+// event reads one event or sign of life.
+func (m *mirror) event(lines *bufio.Reader) error {
+	var id, event string
+	var data struct {
+		Resource string
+		Object   json.RawMessage
+		Reason   string
+	}
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			return err
+		}
+		line = strings.TrimSuffix(line, "\n")
+		field, value, _ := strings.Cut(line, ": ")
+		switch field {
+		case "id":
+			id = value
+		case "event":
+			event = value
+		case "data":
+			if err := json.Unmarshal([]byte(value), &data); err != nil {
+				return err
+			}
+		}
+		if line == "" {
+			break
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if id != "" {
+		m.token = id
+	}
+	if m.beats++; event != "" {
+		m.beats = 0
+	}
+	return m.take(event, data.Resource, data.Object)
+}
+
+func (m *mirror) take(event, resource string, object json.RawMessage) error {
+	if m.state[resource] == nil {
+		m.state[resource] = make(map[string]string)
+	}
+	items := m.state[resource]
+	switch event {
+	case WatchReset:
+		m.resets++
+		m.forget()
+	case WatchSynced:
+		m.synced[resource] = true
+	case WatchUpsert:
+		items[nameOf(resource, object)] = string(object)
+	case WatchDelete:
+		name := nameOf(resource, object)
+		if _, had := items[name]; !had {
+			return fmt.Errorf("%s %s is deleted, which the follower of %q never had", resource, name, m.query())
+		}
+		delete(items, name)
+	case WatchDisconnect:
+		return fmt.Errorf("disconnected: %s", object)
+	}
+	return nil
+}
+
+// nameOf is what tells the items of a list apart.
+func nameOf(resource string, object []byte) string {
+	var o struct {
+		Cluster, Namespace, Name, Prefix, Kind, Subject string
+		ID                                              uint64
+	}
+	if err := json.Unmarshal(object, &o); err != nil {
+		return err.Error()
+	}
+	switch resource {
+	case "clusters", "health":
+		return o.Name
+	case "services":
+		return o.Namespace + "/" + o.Name
+	case "ips":
+		return o.Prefix
+	}
+	return fmt.Sprint(o.Cluster, "/", o.Namespace, "/", o.Name, "/", o.ID, "/", o.Kind, "/", o.Subject)
+}
+
+// cut ends the connection wherever it is.
+func (m *mirror) cut() {
+	if m.conn == nil {
+		return
+	}
+	m.conn.cancel()
+	m.conn.pipe.Close()
+	close(m.conn.allow)
+	<-m.conn.ended
+	synctest.Wait()
+	m.conn = nil
+}
+
+// readUpTo reads as many events, or what there is.
+func (m *mirror) readUpTo(n int) {
+	select {
+	case m.conn.allow <- n:
+	default: // it still reads what it was allowed to
+	}
+	synctest.Wait()
+}
+
+// settle reads until nothing comes any more but signs of life.
+func (m *mirror) settle() {
+	quiet := func() bool {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.beats >= 2
+	}
+	m.mu.Lock()
+	m.beats = 0
+	m.mu.Unlock()
+	for !quiet() {
+		select {
+		case m.conn.allow <- 1:
+		case <-m.conn.ended:
+			return
+		}
+	}
+	synctest.Wait()
+}
+
+// differs says what the follower has other than the lists.
+func (m *mirror) differs(t testing.TB) error {
+	all := m.listed(t)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for resource, want := range all {
+		if !m.synced[resource] {
+			return fmt.Errorf("%q: no state of %s is complete", m.query(), resource)
+		}
+		if got := m.state[resource]; !maps.Equal(got, want) {
+			return fmt.Errorf("%q: the follower of %s has\n%v\nthe list\n%v", m.query(), resource, got, want)
+		}
+	}
+	return nil
+}
+
+// listed is what the lists have, as a watch shows it.
+func (m *mirror) listed(t testing.TB) map[string]map[string]string {
+	all := make(map[string]map[string]string)
+	for resource := range followed {
+		if m.resource != "" && m.resource != resource {
+			continue
+		}
+		items := make(map[string]string)
+		for _, object := range list[json.RawMessage](t, m.f, "/v1/"+resource+"?"+m.filter).Items {
+			items[nameOf(resource, object)] = string(unmoved(t, resource, object))
+		}
+		all[resource] = items
+	}
+	return all
+}
+
+// unmoved is an item without what moves all the time, which no watch shows.
+func unmoved(t testing.TB, resource string, object []byte) []byte {
+	var c Cluster
+	var h Health
+	var still any
+	switch resource {
+	case "clusters":
+		if err := json.Unmarshal(object, &c); err != nil {
+			t.Fatal(err)
+		}
+		c.LastEvent, c.HeartbeatAgeSeconds = nil, nil
+		for _, f := range c.Freshness.All() {
+			if f.AgeSeconds, f.Read, f.Total, f.Lag = nil, 0, 0, nil; f.State == "synced" {
+				f.AsOf = nil
+			}
+		}
+		if c.Policy != nil {
+			c.Policy.Evidence.Confirmed, c.Policy.Evidence.Heartbeat = nil, nil
+		}
+		still = c
+	case "health":
+		if err := json.Unmarshal(object, &h); err != nil {
+			t.Fatal(err)
+		}
+		h.LastSuccess = nil
+		still = h
+	default:
+		return object
+	}
+	var text bytes.Buffer
+	if err := newEncoder(&text).Encode(still); err != nil {
+		t.Fatal(err)
+	}
+	return bytes.TrimSpace(text.Bytes())
+}
+
+// churn changes everything there is, at random.
+type churn struct {
+	f          *fixture
+	nodes      map[string]*nodes.Node
+	services   map[string]*services.Service
+	exports    map[string]*services.Export
+	identities map[string]*allocator.Identity
+	claims     map[string]*ipcache.Entry
+}
+
+func newChurn(f *fixture) *churn {
+	return &churn{
+		f: f, nodes: make(map[string]*nodes.Node), services: make(map[string]*services.Service), exports: make(map[string]*services.Export),
+		identities: make(map[string]*allocator.Identity), claims: make(map[string]*ipcache.Entry),
+	}
+}
+
+// become makes the object of a name what it is now, nil for nothing.
+func become[T any](all map[string]*T, name string, now *T) store.Change[T] {
+	ch := store.Change[T]{Name: name, Old: all[name], New: now}
+	if all[name] = now; now == nil {
+		delete(all, name)
+	}
+	return ch
+}
+
+func (c *churn) actions() map[string]func(*rapid.T) {
+	one := func(t *rapid.T, of ...string) string { return rapid.SampledFrom(of).Draw(t, "one") }
+	id := func(cluster string) uint32 { return uint32(cluster[1] - '0') }
+	there := func(t *rapid.T) bool { return rapid.IntRange(0, 2).Draw(t, "there") > 0 }
+	return map[string]func(*rapid.T){
+		"address": func(t *rapid.T) {
+			// Some prefixes change more often, and several times before anybody looks.
+			for range rapid.IntRange(1, 4).Draw(t, "times") {
+				cluster, p := one(t, "c2", "c3"), one(t, "10.0.0.1/32", "10.0.0.1/32", "10.0.0.2/32")
+				name := cluster + p
+				var op ipcache.Op
+				op.Old = c.claims[name]
+				if delete(c.claims, name); there(t) {
+					op.New = ipcache.NewEntry(ipcache.Spec{
+						Prefix: prefix(p), Cluster: &ipcache.Cluster{Name: cluster, ID: id(cluster)}, Source: wire.SourceClusterMesh,
+						Identity:  rapid.SampledFrom([]uint32{70001, 70002}).Draw(t, "identity"),
+						Namespace: one(t, "x", "y", "z"), Name: one(t, "p1", "p2"),
+					})
+					c.claims[name] = op.New
+				}
+				if op.Old != nil || op.New != nil {
+					c.f.ips.Apply([]ipcache.Op{op})
+				}
+			}
+		},
+		"node": func(t *rapid.T) {
+			cluster, name := one(t, "c2", "c3"), one(t, "n1", "n2")
+			var n *nodes.Node
+			if there(t) {
+				n = &nodes.Node{
+					Cluster: cluster, ClusterID: id(cluster), Name: name, Source: wire.SourceClusterMesh, Labels: map[string]string{"app": one(t, "web", "db")},
+					Addresses: []nodes.Address{{Type: "InternalIP", IP: netip.MustParseAddr(one(t, "10.0.0.9", "10.9.0.9"))}},
+				}
+			}
+			c.f.nodes.Apply([]store.Change[nodes.Node]{become(c.nodes, cluster+"/"+name, n)})
+		},
+		"service": func(t *rapid.T) {
+			cluster, namespace, name := one(t, "c2", "c3"), one(t, "x", "y"), one(t, "s1", "s2")
+			var s *services.Service
+			if there(t) {
+				s = &services.Service{
+					Cluster: cluster, ClusterID: id(cluster), Namespace: namespace, Name: name, Shared: there(t), Source: wire.SourceClusterMesh,
+					Labels: map[string]string{"app": one(t, "web", "db")}, Backends: []services.Backend{{IP: netip.MustParseAddr(one(t, "10.0.0.1", "10.0.0.2"))}},
+				}
+			}
+			c.f.services.Apply([]store.Change[services.Service]{become(c.services, cluster+"/"+namespace+"/"+name, s)})
+		},
+		"export": func(t *rapid.T) {
+			cluster, namespace, name := one(t, "c2", "c3"), one(t, "x", "y"), one(t, "s1", "s2")
+			var e *services.Export
+			if there(t) {
+				e = &services.Export{Cluster: cluster, Namespace: namespace, Name: name, Type: wire.ServiceExportClusterSetIP, Affinity: one(t, wire.SessionAffinityNone, wire.SessionAffinityClientIP)}
+			}
+			c.f.services.ApplyExports([]store.Change[services.Export]{become(c.exports, cluster+"/"+namespace+"/"+name, e)})
+		},
+		"identity": func(t *rapid.T) {
+			cluster, number := one(t, "c2", "c3"), rapid.SampledFrom([]uint32{70001, 70002}).Draw(t, "identity")
+			var i *allocator.Identity
+			if there(t) {
+				labels := wire.ParseLabels("k8s:app=" + one(t, "web", "db") + ";k8s:io.kubernetes.pod.namespace=" + one(t, "x", "y") + ";")
+				i = &allocator.Identity{ID: number, ClusterID: id(cluster), Cluster: cluster, Labels: allocator.NewLabels(labels)}
+			}
+			c.f.identities.Apply([]store.Change[allocator.Identity]{become(c.identities, fmt.Sprint(cluster, number), i)})
+		},
+		"cluster":  c.cluster,
+		"findings": func(*rapid.T) { c.f.watch.Look(time.Now()) },
+		"health": func(t *rapid.T) {
+			scope := c.f.scopes.NewScope("job")
+			scope.OK(one(t, "well", "very well"))
+			if !there(t) {
+				scope.Close()
+			}
+		},
+	}
+}
+
+// cluster makes one come, go, or become doubtful; its revision may stay.
+func (c *churn) cluster(t *rapid.T) {
+	name := rapid.SampledFrom([]string{"c2", "c3"}).Draw(t, "name")
+	now := readyCluster(name, uint32(name[1]-'0'))
+	now.LastEvent, now.LastSuccess = time.Now(), time.Now()
+	for r, src := range now.Sources {
+		src.Freshness.AsOf = time.Now().Add(-time.Second)
+		src.Freshness.State = rapid.SampledFrom([]remotecluster.FreshnessState{remotecluster.FreshnessSynced, remotecluster.FreshnessSynced, remotecluster.FreshnessStale}).Draw(t, "state")
+		now.Sources[r] = src
+	}
+	there, silent := rapid.IntRange(0, 2).Draw(t, "there") > 0, rapid.Bool().Draw(t, "silent")
+	c.f.mesh.set(func() {
+		all := slices.DeleteFunc(slices.Clone(c.f.mesh.clusters), func(s remotecluster.Status) bool { return s.Name == name })
+		if there {
+			all = append(all, now)
+		}
+		slices.SortFunc(all, func(a, b remotecluster.Status) int { return strings.Compare(a.Name, b.Name) })
+		if c.f.mesh.clusters = all; silent {
+			c.f.mesh.revision--
+		}
+	})
+}
+
+// inBubble makes rapid leave the deadline of the test alone, which synctest refuses to
+// tell.
+type inBubble struct{ *testing.T }
+
+// someFollowers are as many mirrors, one of everything and others each of a resource
+// with a filter or without.
+func someFollowers(f *fixture, rt *rapid.T, n int) []*mirror {
+	all := []*mirror{{f: f}}
+	for _, resource := range slices.Sorted(maps.Keys(followed)) {
+		for _, filter := range append([]string{""}, followed[resource]...) {
+			all = append(all, &mirror{f: f, resource: resource, filter: filter})
+		}
+	}
+	others := rapid.Permutation(all[1:]).Draw(rt, "followers")
+	return append(all[:1], others[:n-1]...)
+}
+
+// TestWhatIsFollowedIsWhatIsListed: whatever changes, and wherever connections are
+// cut and watches go on, each follower has in the end what the list has, byte for
+// byte, and was never told of the end of what it never had.
+func TestWhatIsFollowedIsWhatIsListed(t *testing.T) {
+	t.Parallel()
+	rounds := 20
+	if testing.Short() {
+		rounds = 1
+	}
+	for range rounds {
+		synctest.Test(t, func(t *testing.T) {
+			rapid.Check(inBubble{t}, func(rt *rapid.T) { followsTheLists(t, rt) })
+		})
+	}
+}
+
+func followsTheLists(t *testing.T, rt *rapid.T) {
+	f := newFixture(t)
+	f.now, f.heartbeat = time.Now, 100*time.Millisecond
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = f.feed.run(ctx) // it ends with ctx
+	}()
+	every := someFollowers(f, rt, 12)
+	defer func() {
+		for _, m := range every {
+			m.cut()
+		}
+		cancel()
+		<-done
+		f.Close()
+	}()
+	world := newChurn(f)
+	actions := world.actions()
+	for _, name := range slices.Sorted(maps.Keys(actions)) { // there is something
+		actions[name](rt)
+	}
+	for _, m := range every {
+		m.connect(t)
+	}
+	pick := func(rt *rapid.T) *mirror { return rapid.SampledFrom(every).Draw(rt, "follower") }
+	actions["read"] = func(rt *rapid.T) { pick(rt).readUpTo(rapid.IntRange(1, 5).Draw(rt, "events")) }
+	actions["everybody reads"] = func(rt *rapid.T) {
+		n := rapid.IntRange(1, 5).Draw(rt, "events")
+		for _, m := range every {
+			m.readUpTo(n)
+		}
+	}
+	actions["cut"] = func(rt *rapid.T) {
+		m := pick(rt)
+		m.cut()
+		m.connect(t)
+	}
+	actions["everybody is cut"] = func(rt *rapid.T) {
+		for _, m := range every {
+			m.cut()
+		}
+		for _, name := range slices.Sorted(maps.Keys(world.actions())) {
+			actions[name](rt)
+		}
+		for _, m := range every {
+			m.connect(t)
+		}
+	}
+	actions["time passes"] = func(rt *rapid.T) {
+		time.Sleep(time.Duration(rapid.IntRange(1, 8000).Draw(rt, "milliseconds")) * time.Millisecond)
+	}
+	actions[""] = func(rt *rapid.T) {
+		for _, m := range every {
+			if err := m.trouble(); err != nil {
+				rt.Fatal(err)
+			}
+		}
+	}
+	rt.Repeat(actions)
+	time.Sleep(2 * polledInterval)
+	for _, m := range every {
+		m.settle()
+		if err := cmp.Or(m.trouble(), m.differs(t)); err != nil {
+			rt.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// claim gives addresses of both families an identity.
+func (f *fixture) claim(identity uint32, addrs ...netip.Addr) {
+	c := &ipcache.Cluster{Name: "c2", ID: 2}
+	var ops []ipcache.Op
+	for _, a := range addrs {
+		ops = append(ops, ipcache.Op{New: ipcache.NewEntry(ipcache.Spec{
+			Prefix: netip.PrefixFrom(a, a.BitLen()), Cluster: c, Source: wire.SourceClusterMesh, Identity: identity,
+		})})
+	}
+	f.ips.Apply(ops)
+}
+
+func (f *fixture) label(id uint32, labels string) {
+	f.identities.Apply([]store.Change[allocator.Identity]{{Name: fmt.Sprint(id), New: &allocator.Identity{
+		ID: id, Cluster: "c2", ClusterID: 2, Labels: allocator.NewLabels(wire.ParseLabels(labels)),
+	}}})
+}
+
+// TestIPsOfAnIdentityAreFoundByAnIndex: whoever asks for one identity's addresses,
+// or for those of labels, does not pay for the others.
+func TestIPsOfAnIdentityAreFoundByAnIndex(t *testing.T) { // not parallel: it counts allocations
+	f := newFixture(t)
+	f.fillIPs(20_000)
+	f.label(131072, "k8s:app=many;")
+	f.label(131073, "k8s:app=web;")
+	f.claim(131073, ip("10.77.0.1"), ip("10.77.0.2"))
+	// Each address that is looked at takes several allocations: its prefix is written
+	// as text, and the labels of its identity are gathered.
+	if got := names(list[IP](t, f, "/v1/ips?labels=app%3Dweb").Items, func(i IP) string { return i.Prefix }); !slices.Equal(got, []string{"10.77.0.1/32", "10.77.0.2/32"}) {
+		t.Errorf("the addresses are %v", got)
+	}
+	allocated := testing.AllocsPerRun(3, func() {
+		f.Handler().ServeHTTP(&discard{header: make(http.Header)}, request(http.MethodGet, "/v1/ips?labels=app%3Dweb"))
+	})
+	if allocated > 5000 {
+		t.Errorf("to list 2 of 20,002 addresses takes %.0f allocations", allocated)
+	}
+}
+
+// TestIPsByIdentityInPages compares what is found by the index with what the whole
+// list has: by pages, within networks, with labels, while addresses change.
+func TestIPsByIdentityInPages(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	ids := []uint32{131072, 131073, 131074, wire.IdentityRemoteNode}
+	for i, app := range []string{"web", "web", "db"} {
+		f.label(ids[i], "k8s:app="+app+";")
+	}
+	labels := map[string][]uint32{"app=web": ids[:2], "app": ids[:3], "!app": ids[3:], "reserved:remote-node": ids[3:], "app=none": nil}
+	for turn := range 4 {
+		for i := range 120 {
+			n := byte(i * (turn + 1))
+			f.claim(ids[(i+turn)%4], netip.AddrFrom4([4]byte{10, n % 3, 0, n}), netip.AddrFrom16([16]byte{0xfd, n % 3, 15: n}))
+		}
+		all := list[IP](t, f, "/v1/ips").Items
+		expect := func(query string, within netip.Prefix, want []uint32) {
+			t.Helper()
+			var expected, got []string
+			for _, i := range all {
+				if slices.Contains(want, i.Identity) && (!within.IsValid() || within.Contains(netip.MustParsePrefix(i.Prefix).Addr())) {
+					expected = append(expected, i.Prefix)
+				}
+			}
+			if within.IsValid() {
+				query += "&prefix=" + within.String()
+			}
+			for cursor := ""; ; {
+				page := list[IP](t, f, fmt.Sprintf("/v1/ips?%s&limit=7&cursor=%s", query, cursor))
+				got = append(got, names(page.Items, func(i IP) string { return i.Prefix })...)
+				if cursor = page.Next; cursor == "" {
+					break
+				}
+			}
+			if !slices.Equal(got, expected) {
+				t.Errorf("turn %d, %s: %v, want %v", turn, query, got, expected)
+			}
+		}
+		for _, within := range []netip.Prefix{{}, netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd01::/16")} {
+			for _, id := range ids {
+				expect(fmt.Sprint("identity=", id), within, []uint32{id})
+			}
+			for text, want := range labels {
+				expect("labels="+text, within, want)
+			}
+		}
+	}
+}
+
+// BenchmarkIPsOfAnIdentity lists the 200 of a million addresses that have one
+// identity. The floor is the index of the cache.
+func BenchmarkIPsOfAnIdentity(b *testing.B) {
+	f := newFixture(b)
+	f.fillIPs(1_000_000)
+	var addrs []netip.Addr
+	for i := range 200 {
+		addrs = append(addrs, netip.AddrFrom4([4]byte{10, 200, 0, byte(i)}))
+	}
+	f.claim(131073, addrs...)
+	v := f.view(b.Context())
+	b.Run("floor", func(b *testing.B) {
+		for b.Loop() {
+			if found, _ := f.byIdentity.Find(v.ips, []uint32{131073}, maxIndexed); len(found) != len(addrs) {
+				b.Fatal("not found")
+			}
+		}
+	})
+	b.Run("answer", func(b *testing.B) {
+		before := cpuTime()
+		for b.Loop() {
+			f.Handler().ServeHTTP(&discard{header: make(http.Header)}, request(http.MethodGet, "/v1/ips?identity=131073"))
+		}
+		b.ReportMetric(float64((cpuTime()-before).Nanoseconds())/float64(b.N), "CPU-ns/op")
+	})
+}

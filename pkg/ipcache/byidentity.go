@@ -1,0 +1,208 @@
+package ipcache
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+)
+
+// IdentityIndex finds the prefixes that have an identity, without looking at the
+// others. It is made when it is asked for the first time, and each time it is
+// asked it takes in first what has changed since: a cache that nobody asks pays
+// nothing for it. It takes 4 bytes for each IPv4 address, 24 for each other
+// prefix, and 16 for each identity.
+//
+// It says where an identity may be, and the snapshot whether it is: so what is
+// gone needs no deletion, and is left behind when the index is made anew.
+//
+// Its methods may be called by any goroutine; one at a time is answered.
+type IdentityIndex struct {
+	cache *Cache
+
+	mu sync.Mutex // guards what follows
+	// The index knows of every winner that there was between these revisions.
+	from, to uint64
+	made     bool
+	runs     []run    // sorted by identity; the last one ends the one before
+	fours    []uint32 // IPv4 addresses, by identity
+	others   []place  // all that is no single IPv4 address, by identity
+	// later is what came after the index was made, by identity; laters counts it.
+	later  map[uint32][]place
+	laters int
+	buffer []Change
+}
+
+// run is where the prefixes of an identity begin.
+type run struct {
+	identity      uint32
+	fours, others uint32
+}
+
+// minLater is how much may come later in any case; beyond it, one part in
+// laterShare of what the index was made of.
+const (
+	minLater    = 1024
+	laterShare  = 32
+	changesRead = 1024 // at once
+)
+
+// NewIdentityIndex returns an index of what is in the cache.
+func NewIdentityIndex(c *Cache) *IdentityIndex { return &IdentityIndex{cache: c} }
+
+// Find returns the winners of the snapshot that have one of the identities, in
+// the order of [Snapshot.From]. It is false when more than limit prefixes may have
+// one, or when the index knows nothing as old as the snapshot; whoever asks then
+// looks at all of them.
+func (x *IdentityIndex) Find(s *Snapshot, identities []uint32, limit int) ([]*Entry, bool) {
+	candidates, ok := x.candidates(s, identities, limit)
+	if !ok {
+		return nil, false
+	}
+	slices.SortFunc(candidates, func(a, b place) int {
+		switch {
+		case a.before(b):
+			return -1
+		case b.before(a):
+			return 1
+		}
+		return 0
+	})
+	wanted := make(map[uint32]bool, len(identities))
+	for _, id := range identities {
+		wanted[id] = true
+	}
+	found := make([]*Entry, 0, len(candidates))
+	for _, p := range slices.Compact(candidates) {
+		if e, is := s.winners.Get(&Entry{at: p.at, bits: p.bits}); is && wanted[e.identity] {
+			found = append(found, e)
+		}
+	}
+	return found, true
+}
+
+// candidates is where the identities may be, in any order; false when these are
+// too many, or not all.
+func (x *IdentityIndex) candidates(s *Snapshot, identities []uint32, limit int) ([]place, bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.update(s) {
+		return nil, false
+	}
+	n := 0
+	for _, id := range identities {
+		first, end := x.runOf(id)
+		n += int(end.fours-first.fours) + int(end.others-first.others) + len(x.later[id])
+		if n > limit {
+			return nil, false
+		}
+	}
+	candidates := make([]place, 0, n)
+	for _, id := range identities {
+		first, end := x.runOf(id)
+		for _, a := range x.fours[first.fours:end.fours] {
+			candidates = append(candidates, place{address{0, mappedFour | uint64(a)}, hostBits})
+		}
+		candidates = append(candidates, x.others[first.others:end.others]...)
+		candidates = append(candidates, x.later[id]...)
+	}
+	return candidates, true
+}
+
+// mappedFour is what an IPv4 address has above itself in its mapped form.
+const mappedFour = 0xffff << 32
+
+// four is the IPv4 address of a place; false for other places.
+func (p place) four() (uint32, bool) { return uint32(p.at.lo), p.host() && p.at.is4() }
+
+// runOf is where the prefixes of an identity begin, and where those of the next
+// one do.
+func (x *IdentityIndex) runOf(identity uint32) (first, end run) {
+	i, known := slices.BinarySearchFunc(x.runs[:len(x.runs)-1], identity, func(r run, id uint32) int { return cmp.Compare(r.identity, id) })
+	if !known {
+		return run{}, run{}
+	}
+	return x.runs[i], x.runs[i+1]
+}
+
+// update takes in what has changed until the snapshot was made; false when the
+// index was made of a later one.
+func (x *IdentityIndex) update(s *Snapshot) bool {
+	if !x.made {
+		x.rebuild(s)
+	}
+	if s.revision < x.from {
+		return false
+	}
+	if x.buffer == nil && x.to < s.revision {
+		x.buffer = make([]Change, 0, changesRead)
+	}
+	for x.to < s.revision {
+		changes, held := x.cache.Since(x.to, x.buffer)
+		if !held || !x.note(changes) {
+			x.rebuild(s)
+			break
+		}
+		x.to += uint64(len(changes))
+	}
+	clear(x.buffer[:cap(x.buffer)]) // so that nothing is held for its sake
+	return true
+}
+
+// note takes in some changes; false when there is too much of them.
+func (x *IdentityIndex) note(changes []Change) bool {
+	for _, ch := range changes {
+		e := ch.After
+		if e == nil || ch.Before != nil && ch.Before.identity == e.identity {
+			continue
+		}
+		if x.laters == max(minLater, (len(x.fours)+len(x.others))/laterShare) {
+			return false
+		}
+		x.laters++
+		x.later[e.identity] = append(x.later[e.identity], e.place())
+	}
+	return true
+}
+
+// rebuild makes the index of a snapshot: it counts what each identity has, and
+// then has room for exactly that.
+func (x *IdentityIndex) rebuild(s *Snapshot) {
+	counts := make(map[uint32]run)
+	s.winners.Scan(func(e *Entry) bool {
+		r := counts[e.identity]
+		if _, is := e.place().four(); is {
+			r.fours++
+		} else {
+			r.others++
+		}
+		counts[e.identity] = r
+		return true
+	})
+	x.runs = make([]run, 0, len(counts)+1)
+	for id, r := range counts {
+		x.runs = append(x.runs, run{id, r.fours, r.others})
+	}
+	slices.SortFunc(x.runs, func(a, b run) int { return cmp.Compare(a.identity, b.identity) })
+	end := run{}
+	for i := range x.runs {
+		r := &x.runs[i]
+		r.fours, r.others, end.fours, end.others = end.fours, end.others, end.fours+r.fours, end.others+r.others
+		counts[r.identity] = *r // where the next one goes
+	}
+	x.runs = append(x.runs, end)
+	x.fours, x.others = make([]uint32, end.fours), make([]place, end.others)
+	s.winners.Scan(func(e *Entry) bool {
+		r := counts[e.identity]
+		if a, is := e.place().four(); is {
+			x.fours[r.fours] = a
+			r.fours++
+		} else {
+			x.others[r.others] = e.place()
+			r.others++
+		}
+		counts[e.identity] = r
+		return true
+	})
+	x.later, x.laters = make(map[uint32][]place), 0
+	x.from, x.to, x.made = s.revision, s.revision, true
+}

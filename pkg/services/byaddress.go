@@ -1,0 +1,189 @@
+package services
+
+import (
+	"hash/maphash"
+	"math/bits"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/cilium/statedb"
+)
+
+// AddressIndex finds the global services that have an address as a backend in
+// use, without looking at the others. It is made when it is asked for the first
+// time, and each time it is asked it takes in first what has changed since: an
+// agent that nobody asks pays nothing for it. It takes about 20 bytes for each
+// backend, and 100 for each service.
+//
+// It says where an address may be, and the table whether it is: so what is gone
+// needs no deletion, and is left behind when the index is made anew for want of
+// room.
+//
+// Its methods may be called by any goroutine; one at a time is answered.
+type AddressIndex struct {
+	db    *statedb.DB
+	table statedb.Table[*Global]
+	seed  maphash.Seed
+
+	mu       sync.Mutex // guards what follows
+	revision statedb.Revision
+	names    []serviceName
+	numbers  map[serviceName]uint32 // in names
+	heads    []uint32               // the newest place with this hash, plus one; a power of two of them
+	places   []backendPlace         // never beyond its capacity
+}
+
+type serviceName struct{ namespace, name string }
+
+// backendPlace says that a service has, or had, an address as a backend.
+type backendPlace struct {
+	hash    uint32 // of the address
+	service uint32 // in names
+	next    uint32 // the place before it with the same head, plus one; 0 for none
+}
+
+const (
+	minPlaces = 1024
+	// recentPlaces is how many of the newest places are looked at so that a service
+	// that changes often is not noted again each time. Beyond them it may be noted
+	// twice, which costs room only.
+	recentPlaces = 32
+)
+
+// NewAddressIndex returns an index of a table of global services.
+func NewAddressIndex(db *statedb.DB, table statedb.Table[*Global]) *AddressIndex {
+	return &AddressIndex{db: db, table: table, seed: maphash.MakeSeed()}
+}
+
+// Find returns the services that have the address as a backend in use, sorted by
+// namespace and name, as of the transaction that it returns with them.
+func (x *AddressIndex) Find(addr netip.Addr) (statedb.ReadTxn, []*Global) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	txn := x.db.ReadTxn()
+	x.update(txn)
+	addr = addr.Unmap()
+	hash := x.hash(addr)
+	var candidates []uint32
+	for at := x.heads[x.head(hash)]; at != 0; at = x.places[at-1].next {
+		if p := x.places[at-1]; p.hash == hash {
+			candidates = append(candidates, p.service)
+		}
+	}
+	slices.Sort(candidates)
+	var found []*Global
+	for _, number := range slices.Compact(candidates) {
+		name := x.names[number]
+		if g, _, ok := x.table.Get(txn, GlobalByName(name.namespace, name.name)); ok && g.HasBackend(addr) {
+			found = append(found, g)
+		}
+	}
+	slices.SortFunc(found, func(a, b *Global) int { return strings.Compare(a.FullName(), b.FullName()) })
+	return txn, found
+}
+
+// HasBackend tells whether the address is a backend in use.
+func (g *Global) HasBackend(addr netip.Addr) bool {
+	for _, part := range g.Parts {
+		if _, ok := part.Backend(addr); ok && g.InUse(part) {
+			return true
+		}
+	}
+	return false
+}
+
+// update takes in what has changed since the last one.
+func (x *AddressIndex) update(txn statedb.ReadTxn) {
+	now := x.table.Revision(txn)
+	if x.heads == nil {
+		x.rebuild(txn)
+	}
+	if x.revision == now {
+		return
+	}
+	for g := range x.table.LowerBound(txn, statedb.ByRevision[*Global](x.revision+1)) {
+		if !x.add(g) {
+			x.rebuild(txn)
+			break
+		}
+	}
+	x.revision = now
+}
+
+// rebuild makes the index anew, with room for as many places as there are
+// backends.
+func (x *AddressIndex) rebuild(txn statedb.ReadTxn) {
+	backends := 0
+	for g := range x.table.All(txn) {
+		backends += g.numPlaces()
+	}
+	room := max(minPlaces, backends+backends/4)
+	x.heads = make([]uint32, 1<<bits.Len(uint(room/2)))
+	x.places = make([]backendPlace, 0, room)
+	x.names, x.numbers = nil, make(map[serviceName]uint32, x.table.NumObjects(txn))
+	for g := range x.table.All(txn) {
+		x.add(g)
+	}
+	x.revision = x.table.Revision(txn)
+}
+
+// numPlaces is how many backends the parts have, those not in use included: which
+// of them are may change with another part.
+func (g *Global) numPlaces() int {
+	n := 0
+	for _, part := range g.Parts {
+		n += len(part.Backends)
+	}
+	return n
+}
+
+// add notes the backends of a service; false when there is no room for all.
+func (x *AddressIndex) add(g *Global) bool {
+	for _, part := range g.Parts {
+		for i := range part.Backends {
+			if !x.note(part.Backends[i].IP, g) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (x *AddressIndex) note(addr netip.Addr, g *Global) bool {
+	number := x.number(g)
+	hash := x.hash(addr)
+	head := &x.heads[x.head(hash)]
+	for at, n := *head, 0; at != 0 && n < recentPlaces; n++ {
+		p := x.places[at-1]
+		if p.hash == hash && p.service == number {
+			return true
+		}
+		at = p.next
+	}
+	if len(x.places) == cap(x.places) {
+		return false
+	}
+	x.places = append(x.places, backendPlace{hash: hash, service: number, next: *head})
+	*head = uint32(len(x.places))
+	return true
+}
+
+// number is the service's in names. Only who has a backend needs one.
+func (x *AddressIndex) number(g *Global) uint32 {
+	name := serviceName{g.Namespace, g.Name}
+	n, known := x.numbers[name]
+	if !known {
+		n = uint32(len(x.names))
+		x.names = append(x.names, name)
+		x.numbers[name] = n
+	}
+	return n
+}
+
+func (x *AddressIndex) hash(addr netip.Addr) uint32 {
+	return uint32(maphash.Comparable(x.seed, addr))
+}
+
+func (x *AddressIndex) head(hash uint32) uint32 { return hash & uint32(len(x.heads)-1) }

@@ -1,0 +1,170 @@
+package services
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/cilium/statedb"
+
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// walk finds the services of an address as somebody does who has no index.
+func walk(db *statedb.DB, s *Services, addr netip.Addr) (names []string) {
+	for g := range s.Global().All(db.ReadTxn()) {
+		if g.HasBackend(addr) {
+			names = append(names, g.FullName())
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func findNames(x *AddressIndex, addr netip.Addr) (names []string) {
+	_, found := x.Find(addr)
+	for _, g := range found {
+		names = append(names, g.FullName())
+	}
+	return names
+}
+
+// TestAddressIndexFindsWhatAWalkFinds changes services at random, with backends
+// that several of them have, that move, and that are withheld, until the index
+// has been made anew several times.
+func TestAddressIndexFindsWhatAWalkFinds(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(8) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			random := rand.New(rand.NewPCG(seed, 7))
+			db, s := newServices(t)
+			x := NewAddressIndex(db, s.Global())
+			addr := func() netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(random.IntN(60))}) }
+			if seed%2 == 0 {
+				findNames(x, addr()) // made while nothing is there
+			}
+			for step := range 600 {
+				changeAtRandom(random, s, addr)
+				if random.IntN(3) > 0 && step < 590 {
+					continue
+				}
+				for range 4 {
+					a := addr()
+					if got, want := findNames(x, a), walk(db, s, a); !slices.Equal(got, want) {
+						t.Fatalf("step %d: %s is a backend of %v, the index has %v", step, a, want, got)
+					}
+				}
+			}
+			if len(x.places) > cap(x.places) || cap(x.places) > 4*minPlaces {
+				t.Errorf("the index has grown to %d of %d places", len(x.places), cap(x.places))
+			}
+		})
+	}
+}
+
+func changeAtRandom(random *rand.Rand, s *Services, addr func() netip.Addr) {
+	cluster := random.IntN(3) + 1
+	name := fmt.Sprint("s", random.IntN(20))
+	one := &Service{Cluster: fmt.Sprint("c", cluster), ClusterID: uint32(cluster), Source: wire.SourceClusterMesh, Shared: random.IntN(4) > 0, Namespace: "ns", Name: name}
+	switch random.IntN(10) {
+	case 0:
+		s.Apply([]change{{Name: "ns/" + name, Old: one}})
+	case 1:
+		s.Withhold(one.Cluster, random.IntN(2) == 0)
+	default:
+		backends := map[netip.Addr]bool{}
+		for range random.IntN(20) {
+			backends[addr()] = true
+		}
+		for a := range backends {
+			one.Backends = append(one.Backends, Backend{IP: a})
+		}
+		slices.SortFunc(one.Backends, func(a, b Backend) int { return a.IP.Compare(b.IP) })
+		s.Apply([]change{{Name: "ns/" + name, New: one}})
+	}
+}
+
+// TestAddressIndexOfManyServicesWithOneAddress: a cluster that names one address
+// everywhere costs no more than one that does not.
+func TestAddressIndexOfManyServicesWithOneAddress(t *testing.T) {
+	t.Parallel()
+	const n = 3000
+	db, s := newServices(t)
+	x := NewAddressIndex(db, s.Global())
+	a := netip.MustParseAddr("10.0.0.1")
+	for range 3 {
+		var batch []change
+		for i := range n {
+			batch = append(batch, change{Name: fmt.Sprint("ns/s", i), New: &Service{
+				Cluster: "c1", ClusterID: 1, Source: wire.SourceClusterMesh, Shared: true, Namespace: "ns", Name: fmt.Sprint("s", i),
+				Backends: []Backend{{IP: a, Zone: fmt.Sprint(x.revision)}},
+			}})
+		}
+		s.Apply(batch)
+		if found := findNames(x, a); len(found) != n || !slices.IsSorted(found) {
+			t.Fatalf("found %d services", len(found))
+		}
+		if len(x.places) > 2*n {
+			t.Errorf("%d places for %d backends", len(x.places), n)
+		}
+	}
+}
+
+// BenchmarkAddressIndex is what the index takes for 20,000 services of 10
+// backends, what it takes to make it, and to find one of 200,000 addresses. The
+// floor is a Go map from an address to its service.
+func BenchmarkAddressIndex(b *testing.B) {
+	const n, each = 20_000, 10
+	db, s := newServices(b)
+	addr := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}) }
+	var batch []change
+	for i := range n {
+		one := &Service{Cluster: "c1", ClusterID: 1, Source: wire.SourceClusterMesh, Shared: true, Namespace: "ns", Name: fmt.Sprint("s", i)}
+		for j := range each {
+			one.Backends = append(one.Backends, Backend{IP: addr(each*i + j)})
+		}
+		batch = append(batch, change{Name: "ns/" + one.Name, New: one})
+	}
+	s.Apply(batch)
+	batch = nil
+	b.Run("make", func(b *testing.B) {
+		base := heap()
+		var x *AddressIndex
+		for b.Loop() {
+			x = NewAddressIndex(db, s.Global())
+			x.Find(addr(1))
+		}
+		b.ReportMetric(float64(int64(heap())-int64(base))/(n*each), "B/backend")
+		if _, found := x.Find(addr(1)); len(found) != 1 {
+			b.Fatal("not found")
+		}
+	})
+	b.Run("find", func(b *testing.B) {
+		x := NewAddressIndex(db, s.Global())
+		i := 0
+		for b.Loop() {
+			i = (i + 7919) % (n * each)
+			if _, found := x.Find(addr(i)); len(found) != 1 {
+				b.Fatal("not found")
+			}
+		}
+	})
+	b.Run("floor", func(b *testing.B) {
+		floor := map[netip.Addr]*Global{}
+		for g := range s.Global().All(db.ReadTxn()) {
+			for _, backend := range g.Parts[0].Backends {
+				floor[backend.IP] = g
+			}
+		}
+		i := 0
+		for b.Loop() {
+			i = (i + 7919) % (n * each)
+			if floor[addr(i)] == nil {
+				b.Fatal("not found")
+			}
+		}
+	})
+}
