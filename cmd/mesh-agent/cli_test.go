@@ -90,7 +90,7 @@ func TestExitCodes(t *testing.T) {
 		{a, "status --for=ready", 2, "", "--for needs --wait"},
 		{a, "status --timeout 1s", 2, "", "--timeout needs --wait"},
 		{a, "status --wait --for=nothing", 2, "", "must be one of fresh, ready, synced"},
-		{a, "status --wait --timeout 50ms", 1, "degraded", "gave up after 50ms waiting for 1 of 2 clusters to be fresh: c3 (degraded)"},
+		{a, "status --wait --timeout 3s", 1, "degraded", "gave up after 3s waiting for 1 of 2 clusters to be fresh: c3 (degraded)"},
 		{a, "status --wait --for=synced", 0, "degraded", ""},
 		{a, "status c2 --wait", 0, "Cluster c2", ""},
 		{a, "status nope --wait --timeout 50ms", 1, "", `there is no cluster "nope"`},

@@ -83,7 +83,7 @@ func (c Config) Flags(f *pflag.FlagSet) {
 	f.Var(new(keyValues), disconnectPolicy, policyHelp())
 	f.Var(new(keyValues), remoteBudget, budgetHelp())
 	f.String(remoteMemory, c.RemoteMemory, remoteMemoryHelp)
-	f.Var(new(keyValues), "kvstore-opt", "options of the kvstore clients, such as etcd.qps=100; etcd.config or etcd.address name the own cluster's kvstore; repeated, or one JSON map")
+	f.Var(new(keyValues), "kvstore-opt", "options of the kvstore clients, such as etcd.qps=100 (operations a second once the first sync is complete; before that, and in commands such as 'kvstore get', etcd.bootstrapQps); etcd.config or etcd.address name the own cluster's kvstore; repeated, or one JSON map")
 	c.KVStore.flags(f)
 	f.String("node-ip", c.NodeIP, "address of this node, which ends the keys of its identity references; when it is not given, what the description of the own cluster says, else the first global one")
 	c.Local.flags(f)

@@ -265,7 +265,7 @@ func TestConfigCheckText(t *testing.T) {
 		Diff: &checks.Diff{
 			Agent: "own", Directory: "/var/lib/cilium/clustermesh/", Unchanged: 1, Vanish: api.ByResource[int]{Nodes: 3, IPs: 40},
 			Changes: []checks.Change{
-				{Cluster: "c2", Change: checks.Modify, What: []string{"contents of the client file or of its authorities"}},
+				{Cluster: "c2", Change: checks.Modify, What: []string{"contents of the client file, or of the authorities, certificate or key that it names"}},
 				{Cluster: "c3", Change: checks.Add},
 				{Cluster: "c9", Change: checks.Remove, Vanish: &api.ByResource[int]{Nodes: 3, IPs: 40}},
 			},

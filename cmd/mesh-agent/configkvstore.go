@@ -53,6 +53,7 @@ func (c Config) kvstoreOptions() (kvstore.Options, error) {
 	o.Beat = waiting.NewBeat(time.Second)
 	o.MaxConsecutiveQuorumErrors = int(c.KVStore.MaxConsecutiveQuorumErrors)
 	o.ClusterSize = c.givenSize
+	o.Traces = kvstore.NewTraces()
 	return o, err
 }
 

@@ -51,7 +51,7 @@ const mirrorQPS = 100
 const mirrorAsks = 5 * time.Second
 
 func mirrorLimits(o *kvstore.Options, given map[string]string) {
-	if _, has := given["etcd.qps"]; !has {
+	if _, has := given[kvstore.OptionQPS]; !has {
 		o.QPS = mirrorQPS
 	}
 	o.Timings.StatusInterval, o.Timings.StatusRetry = mirrorAsks, mirrorAsks

@@ -66,3 +66,25 @@ func TestTwoClustersOfOursDisagree(t *testing.T) {
 		t.Errorf("they agree, and describe says:\n%s", out)
 	}
 }
+
+// TestExportsOfManifestsAlone: an agent without a kvstore knows its own exports
+// from the manifests, and finds those of other clusters that disagree.
+func TestExportsOfManifestsAlone(t *testing.T) {
+	t.Parallel()
+	manifests := t.TempDir()
+	file := filepath.Join(manifests, "web.yaml")
+	must(t, os.WriteFile(file, []byte(exported("ClientIP", 2025)), 0o600))
+	a := startMode(t, modeRun, nil, "--cluster-name", "east", "--cluster-id", "1", "--local-manifests", manifests)
+	own := func() []api.ServiceExport { return list[api.ServiceExport](a, "serviceexports") }
+	a.until("its own export", func() bool { return len(own()) == 1 })
+	if e := own()[0]; e.Cluster != "east" || e.Namespace != "shop" || e.Name != "web" || e.SessionAffinity != "ClientIP" || e.Created.Year() != 2025 {
+		t.Errorf("%+v", e)
+	}
+	if out, errs, code := a.call("get", "serviceexports"); code != exitOK || !strings.Contains(out, "web") {
+		t.Errorf("get serviceexports: exit %d\n%s%s", code, out, errs)
+	}
+	must(t, os.WriteFile(file, []byte(exported("None", 2025)), 0o600))
+	a.until("its change", func() bool { all := own(); return len(all) == 1 && all[0].SessionAffinity == "None" })
+	must(t, os.WriteFile(file, []byte(web), 0o600))
+	a.until("its end", func() bool { return len(own()) == 0 })
+}

@@ -72,6 +72,8 @@ type resource[T any] struct {
 	is func(name string, v T) bool
 	// explained: the agent says why there is none of a name.
 	explained bool
+	// fades: what goes has only grown old, so a watch for people does not show it.
+	fades bool
 	// describe gathers what belongs to an object.
 	describe func(ctx context.Context, cl *client.Client, v *T) (description, error)
 }

@@ -8,7 +8,9 @@ import (
 
 	"github.com/cilium/hive/cell"
 	"github.com/cilium/hive/job"
+	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
@@ -89,20 +91,25 @@ func memberCell() cell.Cell {
 	)
 }
 
-// showLocal lets the description drive the view: services always, nodes where no
-// kvstore tells of them.
+// showLocal lets the description drive the view: services always, exports and nodes
+// where no kvstore tells of them.
 func showLocal(c Config, from *local.Cluster, v *clustermesh.View, jobs job.Group, log *slog.Logger) {
 	if !c.Local.given() {
 		return
 	}
-	runs(jobs, "services", publish.NewView(from, c.local(), c.Local.GlobalNamespaces, v.Services, log).Run)
 	opts, err := c.kvstoreOptions()
-	if err == nil && !opts.HasLocal() {
+	alone := err == nil && !opts.HasLocal()
+	services := publish.NewView(from, c.local(), c.Local.GlobalNamespaces, v.Services, log)
+	services.Exports = alone
+	runs(jobs, "services", services.Run)
+	if alone {
 		runs(jobs, "nodes", publish.NewNodes(from, c.local(), publish.NodesParams{View: v.ApplyNodes(), Log: log}).Run)
 	}
 }
 
-func registerNode(c Config, from *local.Cluster, w *kvstore.Durable, writing *store.SyncMetrics, jobs job.Group, log *slog.Logger) error {
+func registerNode(
+	c Config, from *local.Cluster, w *kvstore.Durable, writing *store.SyncMetrics, reg prometheus.Registerer, jobs job.Group, log *slog.Logger,
+) error {
 	if w == nil {
 		return nil
 	}
@@ -118,7 +125,7 @@ func registerNode(c Config, from *local.Cluster, w *kvstore.Durable, writing *st
 	}
 	n, err := register.New(register.Params{
 		Own: c.local(), Name: c.NodeName, Address: address, Guess: c.nodeIP, Source: from, GlobalNamespaces: c.Local.GlobalNamespaces, Labels: labels,
-		Writer: w, Registered: w.BootstrapComplete, PeriodicSync: c.KVStore.PeriodicSync, Metrics: writing, Log: log,
+		Writer: w, Registered: w.BootstrapComplete, PeriodicSync: c.KVStore.PeriodicSync, Metrics: writing, Identities: allocator.NewMetrics(reg), Log: log,
 	})
 	if err != nil {
 		return err

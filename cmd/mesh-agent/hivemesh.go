@@ -55,7 +55,7 @@ func newMesh(
 		return nil, fmt.Errorf("--%s: %w", remoteBudget, err)
 	}
 	warnOfBudgets(budgets, c.ClustermeshConfig, log)
-	opts.Metrics, opts.ClusterSize = of, size
+	opts.Metrics, opts.ClusterSize, opts.Log = of, size, log
 	if c.Local.given() {
 		v.Described = describedBy(from)
 	}

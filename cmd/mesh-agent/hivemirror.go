@@ -47,7 +47,7 @@ func newMirror(
 	if err != nil {
 		return nil, fmt.Errorf("--%s: %w", remoteBudget, err)
 	}
-	opts.Metrics, opts.ClusterSize, opts.ConfigPath, opts.Addresses = of, size, "", nil
+	opts.Metrics, opts.ClusterSize, opts.Log, opts.ConfigPath, opts.Addresses = of, size, log, "", nil
 	m, err := mirror.New(mirror.Params{
 		Granted: granted, StateDir: c.Claims.StateDir,
 		Directory: c.ClustermeshConfig, Local: c.local(), Writer: w, Remotes: opts, CacheTTL: c.ClustermeshCacheTTL,

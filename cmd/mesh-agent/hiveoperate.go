@@ -7,7 +7,9 @@ import (
 
 	"github.com/cilium/hive/cell"
 	"github.com/cilium/hive/job"
+	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/identity"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -26,7 +28,9 @@ func operateCell() cell.Cell {
 	)
 }
 
-func newOperator(c Config, from *local.Cluster, w *kvstore.Durable, writing *store.SyncMetrics, h cell.Health, log *slog.Logger) (*operate.Operator, error) {
+func newOperator(
+	c Config, from *local.Cluster, w *kvstore.Durable, writing *store.SyncMetrics, reg prometheus.Registerer, h cell.Health, log *slog.Logger,
+) (*operate.Operator, error) {
 	layout, err := wire.NewLayout(c.MaxConnectedClusters)
 	if err != nil {
 		return nil, err
@@ -35,7 +39,7 @@ func newOperator(c Config, from *local.Cluster, w *kvstore.Durable, writing *sto
 		Own: c.local(), Writer: w, GlobalNamespaces: c.Local.GlobalNamespaces, ServiceExports: c.Operate.ServiceExports,
 		Identities: identity.Cluster{Name: c.ClusterName, ID: c.ClusterID, Layout: layout},
 		GCInterval: c.Operate.GCInterval, GCPerMinute: c.Operate.GCPerMinute, LocksGCInterval: operate.DefaultLocksGCInterval,
-		Report: reportTasks(h), Published: w.BootstrapComplete, Metrics: writing, Log: log,
+		Report: reportTasks(h), Published: w.BootstrapComplete, Metrics: writing, Collected: allocator.NewMetrics(reg), Log: log,
 	}
 	if c.Local.given() {
 		p.Source = from

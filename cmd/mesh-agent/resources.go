@@ -56,7 +56,7 @@ func resources() []kind {
 			narrow: func(parts []string, q *client.Query) { q.Kind, q.Name = parts[0], parts[1] },
 		},
 		resource[api.Event]{
-			plural: "events", singular: "event", form: "ID",
+			plural: "events", singular: "event", form: "ID", fades: true,
 			name: func(e api.Event) string { return strconv.FormatUint(e.ID, 10) }, table: eventTable(), parts: whole, describe: describeEvent,
 		},
 		resource[api.Health]{

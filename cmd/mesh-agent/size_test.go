@@ -3,12 +3,18 @@ package main
 import (
 	"fmt"
 	"math"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // probes are the seconds between two probes of the own kvstore and of cluster1, and
@@ -67,4 +73,42 @@ func TestTheNodesOfTheOwnClusterAreCounted(t *testing.T) {
 			return near(far, stretched(nodes)) && size == nodes
 		})
 	}
+}
+
+// TestTheCountedNodesReachEverySession: an agent that reads 8,000 own nodes from its
+// own kvstore stretches the intervals of all sessions, of that one too, and the bound
+// beyond which a copy is stale.
+func TestTheCountedNodesReachEverySession(t *testing.T) {
+	t.Parallel()
+	const nodes = 8000
+	remote, etcd := simulate(t, 1), etcdtest.Start(t)
+	client := etcd.Client(t)
+	var puts []clientv3.Op
+	for i := range nodes {
+		n := wire.Node{Cluster: "own", ClusterID: 9, Name: fmt.Sprint("n", i), IPAddresses: []wire.NodeAddress{{Type: "InternalIP", IP: net.IPv4(10, 7, byte(i/250), byte(1+i%250))}}}
+		if puts = append(puts, clientv3.OpPut(n.Key(), string(n.Encode()))); len(puts) == 100 || i == nodes-1 {
+			_, err := client.Txn(t.Context()).Then(puts...).Commit()
+			must(t, err)
+			puts = nil
+		}
+	}
+	a := startAgent(t, remote.Dir(), "--cluster-name", "own", "--cluster-id", "9", "--kvstore-opt", "etcd.address="+etcd.Endpoint())
+	a.until("intervals for 8,000 nodes", func() bool {
+		own, far, size := a.probes()
+		return near(own, stretched(nodes)) && near(far, stretched(nodes)) && size == nodes
+	})
+}
+
+// TestOperationsOnRemoteKVStoresAreTraced, at debug level.
+func TestOperationsOnRemoteKVStoresAreTraced(t *testing.T) {
+	t.Parallel()
+	a := startAgent(t, simulate(t, 1).Dir(), "--log-level", "debug")
+	a.until("the cluster", func() bool { return len(a.readyClusters()) == 1 })
+	endpoint := list[api.Cluster](a, "clusters")[0].Endpoints[0]
+	_, address, _ := strings.Cut(endpoint, "://")
+	a.until("an operation on the remote kvstore in the log", func() bool {
+		return slices.ContainsFunc(strings.Split(a.log.String(), "\n"), func(line string) bool {
+			return strings.Contains(line, "Kvstore operation") && strings.Contains(line, address)
+		})
+	})
 }

@@ -79,10 +79,20 @@ func (res resource[T]) shower(r request) func(client.Event[T]) error {
 		return func(e client.Event[T]) error { return writeEvent(r.out, e, jsonLine, "", "\n") }
 	case printer.YAML:
 		return func(e client.Event[T]) error { return writeEvent(r.out, e, safetext.YAML, "---\n", "") }
-	case printer.Name:
-		return func(e client.Event[T]) error { return res.writeName(r.out, e) }
 	}
-	return res.rows(r)
+	show := res.rows(r)
+	if r.format.String() == printer.Name {
+		show = func(e client.Event[T]) error { return res.writeName(r.out, e) }
+	}
+	if !res.fades {
+		return show
+	}
+	return func(e client.Event[T]) error {
+		if e.Kind == api.WatchDelete {
+			return nil
+		}
+		return show(e)
+	}
 }
 
 // jsonLine is v as JSON on one line.

@@ -10,7 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 )
 
 // watched is a `get -w` that runs.
@@ -140,5 +142,33 @@ func TestGetSelects(t *testing.T) {
 	}
 	if r := a.ask("get", "event", "1", "-w"); r.code != exitUsage || !strings.Contains(r.err, "watch all of them") {
 		t.Errorf("one event: exit %d %s", r.code, r.err)
+	}
+}
+
+// TestEventsThatGrewOldAreNoNews: the ring of events lets the oldest go, which nobody
+// who reads along needs to see; programs are told.
+func TestEventsThatGrewOldAreNoNews(t *testing.T) {
+	t.Parallel()
+	for format, want := range map[string]int{printer.Name: 0, "table": 0, printer.JSON: 1} {
+		for _, k := range resources() {
+			events, is := k.(resource[api.Event])
+			if !is {
+				continue
+			}
+			var out strings.Builder
+			show := events.shower(request{out: &out, format: printer.NewFormat(format)})
+			for _, kind := range []string{api.WatchSynced, api.WatchDelete} {
+				e := client.Event[api.Event]{Kind: kind}
+				if kind == api.WatchDelete {
+					e.Object = &api.Event{ID: 7}
+				}
+				if err := show(e); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := strings.Count(out.String(), "delete"); got != want {
+				t.Errorf("%s: %d deletions are shown, want %d: %s", format, got, want, out.String())
+			}
+		}
 	}
 }

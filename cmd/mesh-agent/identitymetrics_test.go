@@ -1,0 +1,48 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// onNode is a node with a pod.
+const onNode = `apiVersion: v1
+kind: Node
+metadata: {name: n1}
+status: {addresses: [{type: InternalIP, address: 10.0.0.1}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web, namespace: shop, labels: {app: web}}
+spec: {nodeName: n1, containers: [{name: c, image: i}]}
+status: {phase: Running, podIP: 10.9.0.1, podIPs: [{ip: 10.9.0.1}], hostIP: 10.0.0.1, hostIPs: [{ip: 10.0.0.1}]}
+`
+
+// TestMetricsOfIdentities: what the allocator of an agent and the garbage collection of an
+// operator count is among their metrics.
+func TestMetricsOfIdentities(t *testing.T) {
+	t.Parallel()
+	etcd, manifests := etcdtest.Start(t), t.TempDir()
+	must(t, os.WriteFile(filepath.Join(manifests, "node.yaml"), []byte(onNode), 0o600))
+	etcd.Put(t, wire.IdentityAllocation.Mappings()+"none", "k8s:app=x;", wire.IdentityAllocation.References()+"none", "131072")
+	own := []string{"--cluster-name", "own", "--cluster-id", "2", "--kvstore-opt", "etcd.address=" + etcd.Endpoint(), "--local-manifests", manifests}
+	agent := startAgent(t, t.TempDir(), append([]string{"--node-name", "n1"}, own...)...)
+	operator := startMode(t, modeOperate, nil, own...)
+	wants := func(a *process, name string, want string) {
+		t.Helper()
+		a.until(name+" "+want, func() bool { return series(t, a, name)[name] == want })
+	}
+	wants(agent, `mesh_agent_allocator_allocations_total{outcome="new"}`, "1")
+	wants(agent, `mesh_agent_allocator_malformed_total{kind="mapping"}`, "1")
+	wants(operator, `mesh_agent_allocator_malformed_total{kind="mapping"}`, "1")
+	wants(operator, `mesh_agent_allocator_malformed_total{kind="reference"}`, "1")
+	for _, a := range []*process{agent, operator} {
+		if code := a.stop(); code != exitOK {
+			t.Errorf("exit %d", code)
+		}
+	}
+}
