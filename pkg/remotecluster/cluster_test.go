@@ -240,6 +240,43 @@ func TestFromTheFileToReady(t *testing.T) {
 	}
 }
 
+// slowToWatch is a session whose streams begin when they may.
+type slowToWatch struct {
+	Client
+	may <-chan struct{}
+}
+
+func (s slowToWatch) Watch(ctx context.Context, prefix string, from kvstore.Position) (kvstore.Stream, error) {
+	select {
+	case <-s.may:
+		return s.Client.Watch(ctx, prefix, from)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// TestBetweenTheFirstListAndItsStreamNothingIsLost: the cluster is not degraded before it was ready.
+func TestBetweenTheFirstListAndItsStreamNothingIsLost(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	may := make(chan struct{})
+	b.cluster.Connect = func(ctx context.Context, cfg *kvstore.Config) (Client, error) {
+		client, err := b.connect(ctx, cfg)
+		return slowToWatch{client, may}, err
+	}
+	b.put(wire.Nodes, false, "n1", "x")
+	b.configure(plain(2))
+	b.run()
+	st := b.eventually("complete lists", func(st Status) bool {
+		return st.Sources[wire.Nodes].Synced && st.Sources[wire.IPs].Synced
+	})
+	if st.State != Syncing || st.Ready {
+		t.Errorf("%s (ready %t): %s", st.State, st.Ready, st.Message)
+	}
+	close(may)
+	b.inState(Ready)
+}
+
 func TestFreshnessAdvancesWithoutEvents(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -110,7 +110,7 @@ func TestEveryStateIsReached(t *testing.T) {
 	var reached []codes.Code
 	for want, change := range cases {
 		c := newBench(t).cluster
-		s := &fixed{resource: wire.Nodes, status: store.Status{Synced: true, Following: true, AsOf: now}}
+		s := &fixed{resource: wire.Nodes, status: store.Status{Synced: true, Following: true, Followed: true, AsOf: now}}
 		c.Sources = []Source{s}
 		c.track.client, c.track.at, c.track.capabilities = &fixedClient{}, phaseSync, &wire.Capabilities{}
 		c.track.config, c.track.canaries = newConfigWatch("c2", c.Log), newCanaries("c2", false, c.Log)

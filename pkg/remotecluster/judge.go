@@ -92,7 +92,9 @@ func (c *Cluster) withheld(s Status, v verdict) verdict {
 }
 
 // addSources fills in the sources and tells whether all that are needed have
-// been synced once, and whether all of these follow the present session.
+// been synced and followed once, and whether all of these follow the present
+// session. Between its first list and its first stream a source is still beginning:
+// nothing has been lost.
 func (c *Cluster) addSources(s *Status) (synced, serving bool) {
 	t := &c.track
 	synced, serving = true, true
@@ -100,7 +102,7 @@ func (c *Cluster) addSources(s *Status) (synced, serving bool) {
 	for _, src := range c.Sources {
 		st, r := c.stand(src), src.Resource()
 		aside := r == c.Aside && st.late
-		synced = synced && (st.Synced || st.late)
+		synced = synced && (st.Synced && st.Followed || st.late)
 		serving = serving && (st.Synced && st.Following || st.late)
 		s.Sources[r] = SourceStatus{
 			Exported: t.capabilities == nil || t.capabilities.Exports(r), Late: st.late, Lag: st.Lag, SyncDuration: st.SyncDuration,

@@ -55,10 +55,10 @@ func (c *Cluster) stand(s Source) standing {
 	case t.capabilities == nil:
 	case !t.capabilities.Exports(r):
 		if st := s.Status(); st.Count > 0 {
-			st.Synced = true
+			st.Synced, st.Followed = true, true
 			return standing{Status: st, left: true}
 		}
-		st := store.Status{Synced: true, AsOf: t.configAsOf}
+		st := store.Status{Synced: true, Followed: true, AsOf: t.configAsOf}
 		if t.config != nil {
 			cfg := t.config.watch.Status()
 			st.Following, st.AsOf, st.Err = cfg.Following, cfg.AsOf, cfg.Err

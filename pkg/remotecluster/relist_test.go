@@ -15,7 +15,7 @@ import (
 func TestAListForRoomChangesNoState(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	well := store.Status{Synced: true, Following: true, AsOf: now}
+	well := store.Status{Synced: true, Following: true, Followed: true, AsOf: now}
 	over := well
 	over.Count, over.Rejected, over.Over = 7, 3, store.OverKeys
 	over.Rejections = map[wire.Reason]int{wire.ReasonBudget: 3}

@@ -35,8 +35,8 @@ type Status struct {
 	// how many there were in all at its revision; both 0 before its first page, and
 	// while none is under way.
 	Read, Total int
-	// Following: a stream is open.
-	Following bool
+	// Following: a stream is open. Followed: one has been, since the first complete list.
+	Following, Followed bool
 	// Count is the number of entries in force, Rejected that of keys whose
 	// present value is refused, Rejections the same by reason.
 	Count, Rejected int
@@ -261,7 +261,7 @@ func (s *followState) following(stream kvstore.Stream) {
 	defer s.mu.Unlock()
 	s.stream, s.status.Following, s.pending = stream, stream != nil, nil
 	if stream != nil {
-		s.status.Err = nil
+		s.status.Followed, s.status.Err = true, nil
 	}
 }
 
