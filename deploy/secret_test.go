@@ -15,12 +15,12 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/mesh-agent/mesh-agent/internal/sim"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
 
@@ -140,7 +140,7 @@ func (n node) start(t *testing.T, config map[string]string) *agent {
 		}
 	})
 	listening := regexp.MustCompile(`msg=Listening address="127\.0\.0\.1:(\d+)"`)
-	eventually(t, "it to listen", func() bool {
+	waittest.Until(t, "it to listen", func() bool {
 		if found := listening.FindStringSubmatch(a.log.String()); found != nil {
 			a.port, _ = strconv.Atoi(found[1])
 		}
@@ -220,7 +220,7 @@ func serveSecret(t *testing.T, im image, m *manifest) {
 	}
 	n.project(t, dir, secrets)
 	a := n.start(t, map[string]string{"cluster-name": "own", "cluster-id": "250"})
-	eventually(t, "readiness", func() bool { return a.probe(t, m.container().ReadinessProbe) == http.StatusOK })
+	waittest.Until(t, "readiness", func() bool { return a.probe(t, m.container().ReadinessProbe) == http.StatusOK })
 	if code := a.probe(t, m.container().LivenessProbe); code != http.StatusOK {
 		t.Errorf("liveness: %d", code)
 	}
@@ -232,7 +232,7 @@ func serveSecret(t *testing.T, im image, m *manifest) {
 	secrets["cilium-clustermesh"] = own
 	n.project(t, dir, secrets)
 	var s api.Status
-	eventually(t, "both clusters", func() bool {
+	waittest.Until(t, "both clusters", func() bool {
 		a.get(t, "127.0.0.1", "/v1/status", &s)
 		return s.State == api.StateReady && s.Summary.ClustersReady == 2
 	})
@@ -244,21 +244,6 @@ func serveSecret(t *testing.T, im image, m *manifest) {
 	status.SysProcAttr, status.Env, status.Dir = a.cmd.SysProcAttr, im.env, a.cmd.Dir
 	if out, err := status.CombinedOutput(); err != nil || !strings.Contains(string(out), "cluster2") {
 		t.Errorf("status: %v\n%s", err, out)
-	}
-}
-
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(2 * time.Minute)
-	defer deadline.Stop()
-	poll := time.NewTicker(50 * time.Millisecond)
-	defer poll.Stop()
-	for !is() {
-		select {
-		case <-poll.C:
-		case <-deadline.C:
-			t.Fatalf("waited in vain for %s", what)
-		}
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/logging"
 	"github.com/mesh-agent/mesh-agent/internal/sim"
@@ -52,9 +51,7 @@ func inProcess(t *testing.T, flags map[string]string) (a *process, stop func()) 
 			return
 		}
 		stopped = true
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		if err := h.Stop(log, ctx); err != nil {
+		if err := h.Stop(log, context.Background()); err != nil {
 			t.Errorf("stop: %v", err)
 		}
 		_ = os.RemoveAll(tmp)

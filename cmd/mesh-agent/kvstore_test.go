@@ -216,7 +216,7 @@ func startCommand(t *testing.T, args ...string) *watcher {
 	if err := w.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	giveUp := time.AfterFunc(2*time.Minute, func() { _ = w.cmd.Process.Signal(syscall.SIGQUIT) })
+	giveUp := time.AfterFunc(10*time.Minute, func() { _ = w.cmd.Process.Signal(syscall.SIGQUIT) })
 	t.Cleanup(func() {
 		giveUp.Stop()
 		if w.cmd.ProcessState == nil {

@@ -52,7 +52,7 @@ func TestAClusterOfItsOwn(t *testing.T) {
 	operates := startMode(t, modeOperate, nil, append([]string{"--local-manifests", manifests}, own...)...)
 	mirrors := startMode(t, modeMirror, nil, append([]string{"--clustermesh-config", remote.Dir()}, own...)...)
 	for _, a := range []*process{operates, mirrors} {
-		if out, errs, code := a.call("status", "--wait", "--timeout", "60s"); code != exitOK || !strings.Contains(out, ": leading\n") {
+		if out, errs, code := a.call("status", "--wait", "--timeout", "10m"); code != exitOK || !strings.Contains(out, ": leading\n") {
 			t.Fatalf("status --wait: exit %d\n%s%s", code, out, errs)
 		}
 	}

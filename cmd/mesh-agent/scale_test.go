@@ -55,7 +55,7 @@ func TestAsManyClustersAsThereAreIDs(t *testing.T) {
 	const clusters, own = 254, 8
 	m := simulateAll(t, smallClusters(clusters, own))
 	a := startAgent(t, m.Dir(), "--cluster-name", "own", "--cluster-id", "255")
-	if out, errs, code := a.call("status", "--wait", "--for=fresh", "--timeout", "120s"); code != exitOK {
+	if out, errs, code := a.call("status", "--wait", "--for=fresh", "--timeout", "10m"); code != exitOK {
 		t.Fatalf("status --wait: exit %d\n%s%s", code, out, errs)
 	}
 	out, _, _ := a.call("status", "-o", "json")

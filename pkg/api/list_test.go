@@ -9,10 +9,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
@@ -316,7 +316,7 @@ func TestRevisionGrowsWithEveryChange(t *testing.T) {
 		last = now
 	}
 	f.ips.Apply(claimed(ipcache.Spec{Prefix: prefix("10.77.0.0/16"), Cluster: &ipcache.Cluster{Name: "c9", ID: 9}, Source: wire.SourceClusterMesh}))
-	eventually(t, "the revision to grow with an address", func() bool { return list[Node](t, f, "/v1/nodes").Revision > last })
+	waittest.Until(t, "the revision to grow with an address", func() bool { return list[Node](t, f, "/v1/nodes").Revision > last })
 }
 
 // TestAddressesAreThereAtOnce: what was applied before a request is in its
@@ -333,19 +333,6 @@ func TestAddressesAreThereAtOnce(t *testing.T) {
 		}
 		if w := f.get("/v1/ips/" + p.String()); w.Code != http.StatusOK {
 			t.Fatalf("%s: %d", p, w.Code)
-		}
-	}
-}
-
-// eventually waits for what follows soon, such as the next shared snapshot.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	deadline := time.After(10 * time.Second)
-	for !is() {
-		select {
-		case <-deadline:
-			t.Fatalf("waited too long for %s", what)
-		case <-time.After(2 * time.Millisecond):
 		}
 	}
 }

@@ -12,7 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
 // listening returns a fixture that listens, and what it logged. It is closed
@@ -229,7 +230,7 @@ func TestServe(t *testing.T) {
 	}()
 	<-started
 	stop()
-	eventually(t, "the socket to go", func() bool { _, err := os.Stat(path); return err != nil })
+	waittest.Until(t, "the socket to go", func() bool { _, err := os.Stat(path); return err != nil })
 	close(finish)
 	if err := <-slow; err != nil {
 		t.Errorf("the request under way: %v", err)
@@ -271,13 +272,8 @@ func TestServeDoesNotWaitForEver(t *testing.T) {
 	}()
 	<-started
 	stop()
-	select {
-	case err := <-served:
-		if err != nil {
-			t.Errorf("Serve: %v", err)
-		}
-	case <-time.After(3 * stopTimeout):
-		t.Fatal("Serve does not end")
+	if err := waittest.Receive(t, "the end", served); err != nil {
+		t.Errorf("Serve: %v", err)
 	}
 	if err := <-stuck; err == nil {
 		t.Error("the stuck request was answered")

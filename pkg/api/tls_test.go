@@ -12,9 +12,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/pki"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
 // authority is a CA whose files are in dir.
@@ -203,12 +203,7 @@ func TestAWatchEndsWithTheServerOverTLS(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	cancel()
-	select {
-	case err := <-done:
-		if err != nil {
-			t.Error(err)
-		}
-	case <-time.After(time.Minute):
-		t.Fatal("the server does not end")
+	if err := waittest.Receive(t, "the end", done); err != nil {
+		t.Error(err)
 	}
 }

@@ -406,10 +406,13 @@ func TestAQuietWatchOnABusyAgentLives(t *testing.T) {
 			t.Fatal(err)
 		}
 		if id, is := strings.CutPrefix(strings.TrimSpace(line), "id: "); is {
-			if position, ok := f.feed.position(id); !ok || position <= before {
-				t.Errorf("a sign of life at %q, not behind %d", id, before)
+			position, ok := f.feed.position(id)
+			if !ok {
+				t.Fatalf("a sign of life at %q", id)
 			}
-			beats++
+			if position > before { // the first ones may come before anything has changed
+				before, beats = position, beats+1
+			}
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/cilium/statedb"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -93,14 +94,7 @@ func (w *ownNodesWorld) gone(name, address string) bool   { return w.parts(name,
 
 func (w *ownNodesWorld) until(what string, ok func() bool) {
 	w.t.Helper()
-	limit := time.After(30 * time.Second)
-	for !ok() {
-		select {
-		case <-limit:
-			w.t.Fatalf("waited in vain for %s", what)
-		case <-time.After(2 * time.Millisecond):
-		}
-	}
+	waittest.Until(w.t, what, ok)
 }
 
 // known waits until the source knows of so many nodes.

@@ -19,6 +19,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -115,9 +116,7 @@ func (w *world) remote(name string, id uint32) *remote {
 }
 
 func (r *remote) ctx() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	r.w.t.Cleanup(cancel)
-	return ctx
+	return waittest.Context(r.w.t)
 }
 
 func (r *remote) put(key string, value []byte) {
@@ -274,24 +273,13 @@ func (r *remote) converges() {
 // until waits for a condition.
 func (w *world) until(what string, ok func() bool, detail ...func() string) {
 	w.t.Helper()
-	deadline := time.NewTimer(60 * time.Second)
-	defer deadline.Stop()
-	poll := time.NewTicker(5 * time.Millisecond)
-	defer poll.Stop()
-	for !ok() {
-		select {
-		case <-poll.C:
-		case <-deadline.C:
-			text := ""
-			for _, d := range detail {
-				text += d() + "\n"
-			}
-			for _, c := range w.mesh.Clusters() {
-				text += fmt.Sprintf("%s: %s %q, last error %q\n", c.Name, c.State, c.Message, c.LastError)
-			}
-			w.t.Fatalf("waited in vain for %s\n%s", what, text)
+	waittest.Until(w.t, what, ok, append(detail, func() string {
+		text := ""
+		for _, c := range w.mesh.Clusters() {
+			text += fmt.Sprintf("%s: %s %q, last error %q\n", c.Name, c.State, c.Message, c.LastError)
 		}
-	}
+		return text
+	})...)
 }
 
 func (w *world) status(name string) (remotecluster.Status, bool) {

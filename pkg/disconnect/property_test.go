@@ -9,8 +9,6 @@ import (
 	"time"
 )
 
-// schedules is how many random courses of faults are gone through.
-const schedules = 500
 
 // TestRandomFaults goes through random courses of faults and judges everything
 // that the machine does by what has really happened: the floors hold, nothing is
@@ -18,6 +16,10 @@ const schedules = 500
 // clusters are kept.
 func TestRandomFaults(t *testing.T) {
 	t.Parallel()
+	schedules := 500 // random courses of faults
+	if testing.Short() {
+		schedules = 80
+	}
 	seen := map[string]int{}
 	for seed := range uint64(schedules) {
 		c := newCourse(seed)

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mesh-agent/mesh-agent/internal/logging"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
@@ -408,5 +409,5 @@ func TestRunLooks(t *testing.T) {
 }
 
 func contextOf(t *testing.T) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(t.Context(), time.Minute)
+	return context.WithCancel(waittest.Context(t))
 }

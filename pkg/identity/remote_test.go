@@ -3,10 +3,10 @@ package identity_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/kvbackend"
 	"github.com/mesh-agent/mesh-agent/pkg/identity"
@@ -21,18 +21,6 @@ func cluster(t *testing.T, name string, id uint32) identity.Cluster {
 		t.Fatal(err)
 	}
 	return identity.Cluster{Name: name, ID: id, Layout: l, Fixed: map[uint32]string{128: "kvstore"}}
-}
-
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	limit := time.After(30 * time.Second)
-	for !ok() {
-		select {
-		case <-limit:
-			t.Fatalf("waited in vain for %s", what)
-		case <-time.After(2 * time.Millisecond):
-		}
-	}
 }
 
 // TestIdentitiesOfRemoteClustersAreFound: by labels and by number, as far as the
@@ -75,7 +63,7 @@ func TestIdentitiesOfRemoteClustersAreFound(t *testing.T) {
 			stop()
 			_ = running.Wait() // they end with the context
 		}()
-		until(t, "the list", remote.Synced)
+		waittest.Until(t, "the list", remote.Synced)
 		if n := remote.NumEntries(); n != 1 {
 			t.Errorf("%d mappings of the remote cluster are known, want 1", n)
 		}
@@ -116,12 +104,12 @@ func TestIdentitiesOfRemoteClustersAreFound(t *testing.T) {
 
 		// Changes are followed. What is refused leaves what was.
 		put(t, client, copied.Mapping(196611), db)
-		until(t, "a new one", func() bool { id, _ := a.Lookup(t.Context(), wire.ParseLabels(db)); return id == 196611 })
+		waittest.Until(t, "a new one", func() bool { id, _ := a.Lookup(t.Context(), wire.ParseLabels(db)); return id == 196611 })
 		put(t, client, copied.Mapping(196611), thief)
 		if _, err := client.Delete(t.Context(), copied.Mapping(196608)); err != nil {
 			t.Fatal(err)
 		}
-		until(t, "the end of another", func() bool { id, _ := a.Lookup(t.Context(), wire.ParseLabels(web)); return id == 0 })
+		waittest.Until(t, "the end of another", func() bool { id, _ := a.Lookup(t.Context(), wire.ParseLabels(web)); return id == 0 })
 		lookup(db, 196611)
 		lookup(thief, 0)
 		remote.Close()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -48,7 +49,7 @@ func TestReaderMayReadWhatTheProtocolNeeds(t *testing.T) {
 
 func mayRead(t *testing.T, e *Etcd) {
 	t.Helper()
-	ctx := testContext(t)
+	ctx := waittest.Context(t)
 	head, err := e.Head(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +78,7 @@ func mayRead(t *testing.T, e *Etcd) {
 		denied(t, err, p)
 	}
 	done := run(ctx, e, nil)
-	until(t, "the watchdog is well", func() bool {
+	waittest.Until(t, "the watchdog is well", func() bool {
 		s := e.Status()
 		return s.Connected && s.Server.Version != "" && s.Server.Error == ""
 	})
@@ -94,21 +95,21 @@ func TestReach(t *testing.T) {
 	srv.EnableAuth(t, etcdserver.User{Name: "few", Password: "pw", Role: []etcdserver.Range{{Key: "k"}}})
 	cfg := passwordFile(t, srv.Endpoint(), "few", "pw")
 	wantErr(t, refused(t, cfg, DefaultOptions(), prompt), ErrPermissionDenied)
-	e, err := Reach(testContext(t), cfg, 0, DefaultOptions())
+	e, err := Reach(waittest.Context(t), cfg, 0, DefaultOptions())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	kv, at, err := e.Get(testContext(t), "k")
+	kv, at, err := e.Get(waittest.Context(t), "k")
 	if err != nil || kv == nil || at.ClusterID != srv.ClusterID() {
 		t.Errorf("%v %+v %v", kv, at, err)
 	}
-	_, _, err = e.Get(testContext(t), "other")
+	_, _, err = e.Get(waittest.Context(t), "other")
 	denied(t, err, "other")
 	if s := e.Status(); s.Connected || s.Endpoint != srv.Endpoint() {
 		t.Errorf("%+v", s)
 	}
-	if _, err := Reach(testContext(t), passwordFile(t, srv.Endpoint(), "few", "nope"), 0, DefaultOptions()); err == nil {
+	if _, err := Reach(waittest.Context(t), passwordFile(t, srv.Endpoint(), "few", "nope"), 0, DefaultOptions()); err == nil {
 		t.Error("a wrong password is good enough")
 	}
 }
@@ -144,7 +145,7 @@ func TestWrongPassword(t *testing.T) {
 func TestTokenIsRenewed(t *testing.T) {
 	t.Parallel()
 	p := etcdtest.StartProcess(t)
-	if err := etcdserver.EnableAuth(testContext(t), p.Client(t), "root", reader("remote", "pw")); err != nil {
+	if err := etcdserver.EnableAuth(waittest.Context(t), p.Client(t), "root", reader("remote", "pw")); err != nil {
 		t.Fatal(err)
 	}
 	o := quick()
@@ -152,14 +153,14 @@ func TestTokenIsRenewed(t *testing.T) {
 	e := connect(t, passwordFile(t, p.Endpoint(), "remote", "pw"), o)
 	done := run(t.Context(), e, nil)
 	p.Kill(t)
-	if err := e.WaitConnected(testContext(t), false); err != nil {
+	if err := e.WaitConnected(waittest.Context(t), false); err != nil {
 		t.Fatal(err)
 	}
 	p.Restart(t)
-	if err := e.WaitConnected(testContext(t), true); err != nil {
+	if err := e.WaitConnected(waittest.Context(t), true); err != nil {
 		t.Fatal(err)
 	}
-	st, err := e.Watch(testContext(t), "cilium/state/ip/v1/default/", e.Status().Head)
+	st, err := e.Watch(waittest.Context(t), "cilium/state/ip/v1/default/", e.Status().Head)
 	if err != nil {
 		t.Error(err)
 	} else {

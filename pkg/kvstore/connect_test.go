@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
 // freeEndpoint returns one at which nothing listens.
@@ -87,7 +88,7 @@ func TestEndpointsRotate(t *testing.T) {
 	a, b := etcdtest.Start(t), etcdtest.Start(t)
 	cfg := addresses(t, a.Endpoint(), freeEndpoint(t), b.Endpoint())
 	for attempt, want := range []uint64{a.ClusterID(), 0, b.ClusterID(), a.ClusterID(), 0} {
-		e, err := Connect(testContext(t), cfg, attempt, DefaultOptions())
+		e, err := Connect(waittest.Context(t), cfg, attempt, DefaultOptions())
 		if want == 0 {
 			contains(t, err, "connection refused")
 			continue

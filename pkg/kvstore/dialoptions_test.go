@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
 // TestEndpointChecksCanBeLeftOut, but for the first one. That is seen by an option of
@@ -33,11 +34,11 @@ func TestEndpointChecksCanBeLeftOut(t *testing.T) {
 			e := connect(t, addresses(t, srv.Endpoint()), o)
 			ctx, cancel := context.WithCancel(t.Context())
 			done := run(ctx, e, func(Probe) { probes.Add(1) })
-			until(t, "probes", func() bool { return probes.Load() > 20 })
+			waittest.Until(t, "probes", func() bool { return probes.Load() > 20 })
 			if without && asked.Load() != 1 {
 				t.Errorf("the endpoint was asked %d times", asked.Load())
 			} else if !without {
-				until(t, "questions about the endpoint", func() bool { return asked.Load() > 2 })
+				waittest.Until(t, "questions about the endpoint", func() bool { return asked.Load() > 2 })
 			}
 			if s := e.Status(); !s.Connected || s.Server.Version == "" {
 				t.Errorf("%+v", s)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
 // TestDurableOutlivesItsSessions: the same server comes back and the leases go
@@ -25,20 +26,20 @@ func TestDurableOutlivesItsSessions(t *testing.T) {
 	go func() { ended <- d.Run(t.Context()) }()
 	put := func(key string) {
 		t.Helper()
-		until(t, "a write of "+key, func() bool {
-			_, err := d.Put(testContext(t), key, []byte("v"), Leased())
+		waittest.Until(t, "a write of "+key, func() bool {
+			_, err := d.Put(waittest.Context(t), key, []byte("v"), Leased())
 			return err == nil
 		})
 	}
 	put("p/a")
 	srv.Kill(t)
-	if _, err := d.Put(testContext(t), "p/never", nil); err == nil {
+	if _, err := d.Put(waittest.Context(t), "p/never", nil); err == nil {
 		t.Error("a dead server was written to")
 	}
 	srv.Restart(t)
 	put("p/b")
 	for _, key := range []string{"p/a", "p/b"} {
-		if kv, _, err := d.Get(testContext(t), key); err != nil || kv == nil || !d.Owns(kv.Lease) {
+		if kv, _, err := d.Get(waittest.Context(t), key); err != nil || kv == nil || !d.Owns(kv.Lease) {
 			t.Errorf("%s is %v, %v", key, kv, err)
 		}
 	}
@@ -48,10 +49,10 @@ func TestDurableOutlivesItsSessions(t *testing.T) {
 	default:
 	}
 
-	if r, err := d.Update(testContext(t), []Write{{Key: "q", Value: []byte("v")}, {Key: "r", Delete: true}}, Leased()); err != nil || !r.Done {
+	if r, err := d.Update(waittest.Context(t), []Write{{Key: "q", Value: []byte("v")}, {Key: "r", Delete: true}}, Leased()); err != nil || !r.Done {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if _, err := d.Update(testContext(t), nil); !IsRefused(err) {
+	if _, err := d.Update(waittest.Context(t), nil); !IsRefused(err) {
 		t.Error(err)
 	}
 
@@ -71,7 +72,7 @@ func TestDurableOutlivesItsSessions(t *testing.T) {
 	if err := <-ended; !errors.Is(err, ErrClosed) {
 		t.Errorf("it ended with %v", err)
 	}
-	_, err := d.Put(testContext(t), "p/d", nil)
+	_, err := d.Put(waittest.Context(t), "p/d", nil)
 	wantErr(t, err, ErrClosed)
 	if s := d.Status(); s.Connected || s.LastError == "" {
 		t.Errorf("closed: %+v", s)
@@ -89,7 +90,7 @@ func TestDurableSaysWhyThereIsNoConnection(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- d.Run(ctx) }()
-	until(t, "the reason", func() bool { return strings.Contains(d.Status().LastError, "broken") })
+	waittest.Until(t, "the reason", func() bool { return strings.Contains(d.Status().LastError, "broken") })
 	_, _, err := d.Get(ctx, "k")
 	if ke := new(KeyError); !errors.As(err, &ke) || ke.Op != "get" || ke.Key != "k" || !errors.Is(err, broken) {
 		t.Errorf("%v", err)
@@ -114,7 +115,7 @@ func TestDurableTellsOfItsConnection(t *testing.T) {
 	o.Timings.Connect = 500 * time.Millisecond
 	endpoint := srv.Endpoint()
 	d := NewDurable(func() (*Config, error) { return NewConfig(endpoint) }, o)
-	if err := d.WaitDisconnected(testContext(t)); err != nil {
+	if err := d.WaitDisconnected(waittest.Context(t)); err != nil {
 		t.Error(err)
 	}
 	found := make(chan Probe, 1000)
@@ -124,7 +125,7 @@ func TestDurableTellsOfItsConnection(t *testing.T) {
 	go func() { ended <- d.Run(ctx) }()
 	probe := func(what string, is func(Probe) bool) {
 		t.Helper()
-		until(t, what, func() bool {
+		waittest.Until(t, what, func() bool {
 			select {
 			case p := <-found:
 				return is(p)
@@ -135,7 +136,7 @@ func TestDurableTellsOfItsConnection(t *testing.T) {
 	}
 	well := func(p Probe) bool { return p.Err == nil && p.Head.Revision > 0 && !p.At.IsZero() }
 	for _, when := range []string{"at first", "again"} {
-		if err := d.WaitConnected(testContext(t)); err != nil {
+		if err := d.WaitConnected(waittest.Context(t)); err != nil {
 			t.Fatal(when, err)
 		}
 		probe(when+", a probe that succeeds", well)
@@ -143,7 +144,7 @@ func TestDurableTellsOfItsConnection(t *testing.T) {
 		wantErr(t, d.WaitDisconnected(brief), context.DeadlineExceeded)
 		stop()
 		srv.Kill(t)
-		if err := d.WaitDisconnected(testContext(t)); err != nil {
+		if err := d.WaitDisconnected(waittest.Context(t)); err != nil {
 			t.Fatal(when, err)
 		}
 		if s := d.Status(); s.Connected {
@@ -154,17 +155,17 @@ func TestDurableTellsOfItsConnection(t *testing.T) {
 		stop()
 		probe(when+", a probe that fails", func(p Probe) bool { return p.Err != nil })
 		srv.Restart(t)
-		until(t, when+", the next session", func() bool { return d.Status().Connected })
+		waittest.Until(t, when+", the next session", func() bool { return d.Status().Connected })
 	}
 	d.OnProbe(nil)
-	if err := d.WaitConnected(testContext(t)); err != nil {
+	if err := d.WaitConnected(waittest.Context(t)); err != nil {
 		t.Error(err)
 	}
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("it ended with %v", err)
 	}
-	if err := d.WaitDisconnected(testContext(t)); err != nil {
+	if err := d.WaitDisconnected(waittest.Context(t)); err != nil {
 		t.Error(err)
 	}
 }

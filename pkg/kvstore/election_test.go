@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
 // TestLeadersFollowEachOther: of several candidates one leads at a time; who is
@@ -16,7 +17,7 @@ import (
 func TestLeadersFollowEachOther(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)
-	ctx := testContext(t)
+	ctx := waittest.Context(t)
 	var leading atomic.Int32
 	terms := make(chan int)
 	candidate := func(n int) <-chan error {
@@ -64,19 +65,14 @@ func TestALostLockEndsTheLead(t *testing.T) {
 	leads := make(chan *Lock, 1)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- Lead(testContext(t), e, "lead", func(ctx context.Context, l *Lock) error {
+		ended <- Lead(waittest.Context(t), e, "lead", func(ctx context.Context, l *Lock) error {
 			leads <- l
 			<-ctx.Done()
 			return ctx.Err()
 		})
 	}()
 	srv.Delete(t, (<-leads).Key)
-	select {
-	case err := <-ended:
-		wantErr(t, err, ErrLockLeaseExpired)
-	case <-time.After(20 * time.Second):
-		t.Fatal("still leads without the lock")
-	}
+	wantErr(t, waittest.Receive(t, "the end", ended), ErrLockLeaseExpired)
 }
 
 // TestATermEndsWithItsServer: who leads there does not lead in another etcd; the
@@ -88,7 +84,7 @@ func TestATermEndsWithItsServer(t *testing.T) {
 	o.LockTTL = time.Second
 	endpoint := srv.Endpoint()
 	d := NewDurable(func() (*Config, error) { return NewConfig(endpoint) }, o)
-	ctx, cancel := context.WithCancel(testContext(t))
+	ctx, cancel := context.WithCancel(waittest.Context(t))
 	defer cancel()
 	over := make(chan error, 1)
 	go func() { over <- d.Run(ctx) }()
@@ -119,7 +115,7 @@ func TestALeaderThatNobodyAnswers(t *testing.T) {
 	leads := make(chan struct{})
 	ended := make(chan error, 1)
 	go func() {
-		ended <- Lead(testContext(t), e, "lead", func(ctx context.Context, _ *Lock) error {
+		ended <- Lead(waittest.Context(t), e, "lead", func(ctx context.Context, _ *Lock) error {
 			close(leads)
 			<-ctx.Done()
 			return ctx.Err()
@@ -128,10 +124,5 @@ func TestALeaderThatNobodyAnswers(t *testing.T) {
 	<-leads
 	srv.Freeze(t)
 	defer srv.Thaw(t)
-	select {
-	case err := <-ended:
-		wantErr(t, err, ErrLockLeaseExpired)
-	case <-time.After(30 * time.Second):
-		t.Fatal("still leads")
-	}
+	wantErr(t, waittest.Receive(t, "the end", ended), ErrLockLeaseExpired)
 }

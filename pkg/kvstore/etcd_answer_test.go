@@ -11,6 +11,8 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
@@ -52,7 +54,7 @@ func TestPagesThatBreakARule(t *testing.T) {
 			o := quick()
 			o.PageLimit = 2
 			e := respond(func(*pb.RangeRequest) *pb.RangeResponse { return c.page }).start(t, o)
-			_, err := e.List(testContext(t), "p/", func(p Page) error {
+			_, err := e.List(waittest.Context(t), "p/", func(p Page) error {
 				t.Errorf("handed on: %+v", p)
 				return nil
 			})
@@ -61,7 +63,7 @@ func TestPagesThatBreakARule(t *testing.T) {
 			if len(err.Error()) > 2*maxServerText {
 				t.Errorf("a text of %d bytes", len(err.Error()))
 			}
-			_, err = e.Head(testContext(t))
+			_, err = e.Head(waittest.Context(t))
 			wantErr(t, err, ErrProtocol)
 		})
 	}
@@ -93,7 +95,7 @@ func TestEventsThatBreakARule(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := (&fake{watchFn: script(confirmed(), c.answer)}).start(t, quick())
-			st, err := e.Watch(testContext(t), "p/", Position{0xf00, 10})
+			st, err := e.Watch(waittest.Context(t), "p/", Position{0xf00, 10})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -104,7 +106,7 @@ func TestEventsThatBreakARule(t *testing.T) {
 			}
 			wantErr(t, err, ErrProtocol)
 			contains(t, err, c.says)
-			_, err = e.Head(testContext(t))
+			_, err = e.Head(waittest.Context(t))
 			wantErr(t, err, ErrProtocol)
 		})
 	}
@@ -193,6 +195,6 @@ func TestGarbageIsNoMessage(t *testing.T) {
 		func(ctx context.Context) error { _, _, err := e.Get(ctx, "k"); return err },
 		func(ctx context.Context) error { _, err := e.Head(ctx); return err },
 	} {
-		wantErr(t, call(testContext(t)), ErrProtocol)
+		wantErr(t, call(waittest.Context(t)), ErrProtocol)
 	}
 }

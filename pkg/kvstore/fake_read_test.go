@@ -12,6 +12,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
@@ -86,9 +88,9 @@ func TestEveryHeaderIsChecked(t *testing.T) {
 				o := quick()
 				o.PageLimit = 1
 				e := c.f.start(t, o)
-				err := c.call(testContext(t), e)
+				err := c.call(waittest.Context(t), e)
 				wantErr(t, err, b.kind)
-				_, err = e.Head(testContext(t))
+				_, err = e.Head(waittest.Context(t))
 				wantErr(t, err, b.kind)
 				wantErr(t, ends(t, run(t.Context(), e, nil)), b.kind)
 				if e.Status().Connected {
@@ -106,7 +108,7 @@ func respond(f func(*pb.RangeRequest) *pb.RangeResponse) *fake {
 func TestRevisionGoesBack(t *testing.T) {
 	t.Parallel()
 	e := respond(func(*pb.RangeRequest) *pb.RangeResponse { return &pb.RangeResponse{Header: header(9)} }).start(t, quick())
-	_, err := e.Head(testContext(t))
+	_, err := e.Head(waittest.Context(t))
 	wantErr(t, err, ErrServerChanged)
 	contains(t, err, "went back from 10 to 9")
 }
@@ -172,7 +174,7 @@ func TestTooLargePages(t *testing.T) {
 			}}
 			o := quick()
 			o.PageLimit = c.limit
-			_, err := f.start(t, o).List(testContext(t), "p/", func(Page) error { return nil })
+			_, err := f.start(t, o).List(waittest.Context(t), "p/", func(Page) error { return nil })
 			if (err != nil) != c.err || c.err && (!errors.Is(err, ErrProtocol) || !strings.Contains(err.Error(), "12 MiB")) {
 				t.Errorf("error %v", err)
 			}
@@ -231,7 +233,7 @@ func TestReadDeadline(t *testing.T) {
 	for range 2 {
 		go func() { _, _, err := e.Get(t.Context(), "k"); got <- err }()
 	}
-	until(t, "one is under way", func() bool { return len(e.limit.inflight) == 1 })
+	waittest.Until(t, "one is under way", func() bool { return len(e.limit.inflight) == 1 })
 	e.Close()
 	for range 2 {
 		wantErr(t, <-got, ErrClosed)

@@ -9,6 +9,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
@@ -51,7 +53,7 @@ func TestPositions(t *testing.T) {
 		&pb.WatchResponse{Header: header(950), Events: []*mvccpb.Event{put(902), put(903)}}, // the last fragment
 	)}
 	e := f.start(t, quick())
-	st, err := e.Watch(testContext(t), "p/", Position{0xf00, 10})
+	st, err := e.Watch(waittest.Context(t), "p/", Position{0xf00, 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,12 +107,12 @@ func TestWatchRefused(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			e := (&fake{watchFn: script(c.answer)}).start(t, quick())
-			_, err := e.Watch(testContext(t), "p/", Position{0xf00, 10})
+			_, err := e.Watch(waittest.Context(t), "p/", Position{0xf00, 10})
 			contains(t, err, append(c.parts, "kvstore watch \"p/\"")...)
 			if c.kind != nil {
 				wantErr(t, err, c.kind)
 			}
-			if _, err := e.Head(testContext(t)); errors.Is(err, ErrProtocol) != (c.kind == ErrProtocol) { //nolint:errorlint // the case's own
+			if _, err := e.Head(waittest.Context(t)); errors.Is(err, ErrProtocol) != (c.kind == ErrProtocol) { //nolint:errorlint // the case's own
 				t.Errorf("afterwards: %v", err)
 			}
 		})
@@ -123,7 +125,7 @@ func TestWatchOpenDeadline(t *testing.T) {
 	o := quick()
 	o.Timings.WatchOpen = 50 * time.Millisecond
 	e := (&fake{watchFn: script()}).start(t, o)
-	_, err := e.Watch(testContext(t), "p/", Position{0xf00, 10})
+	_, err := e.Watch(waittest.Context(t), "p/", Position{0xf00, 10})
 	contains(t, err, "opening the watch: no answer within 50ms")
 	wantErr(t, err, context.DeadlineExceeded)
 }
@@ -146,7 +148,7 @@ func TestWatchAsksForFragments(t *testing.T) {
 		}
 		return status.Error(codes.ResourceExhausted, "trying to send message larger than max (9 vs. 8)")
 	}}
-	st, err := f.start(t, quick()).Watch(testContext(t), "p/", Position{0xf00, 10})
+	st, err := f.start(t, quick()).Watch(waittest.Context(t), "p/", Position{0xf00, 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +185,7 @@ func TestWatchDoubtsALaggingMember(t *testing.T) {
 				},
 			}
 			e := f.start(t, quick())
-			st, err := e.Watch(testContext(t), "p/", Position{0xf00, 20})
+			st, err := e.Watch(waittest.Context(t), "p/", Position{0xf00, 20})
 			if c.fails {
 				wantErr(t, err, ErrServerChanged)
 				contains(t, err, "has never reached 20")

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
 // golden reads a file of testdata.
@@ -21,13 +23,6 @@ func golden(t *testing.T, name string, to any) {
 	if err := json.Unmarshal(data, to); err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
-}
-
-// testContext ends long after the test should have.
-func testContext(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	t.Cleanup(cancel)
-	return ctx
 }
 
 // quick are options whose watchdog is in a hurry.
@@ -64,7 +59,7 @@ func addresses(t testing.TB, endpoints ...string) *Config {
 // connect opens a session until the end of the test.
 func connect(t testing.TB, cfg *Config, o Options) *Etcd {
 	t.Helper()
-	e, err := Connect(testContext(t), cfg, 0, o)
+	e, err := Connect(waittest.Context(t), cfg, 0, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +71,7 @@ func connect(t testing.TB, cfg *Config, o Options) *Etcd {
 func refused(t *testing.T, cfg *Config, o Options, limit time.Duration) error {
 	t.Helper()
 	start := time.Now()
-	e, err := Connect(testContext(t), cfg, 0, o)
+	e, err := Connect(waittest.Context(t), cfg, 0, o)
 	if err == nil {
 		e.Close()
 		t.Fatal("connected")
@@ -123,28 +118,7 @@ func run(ctx context.Context, e *Etcd, onProbe func(Probe)) <-chan error {
 // ends waits for the result of Run.
 func ends(t *testing.T, done <-chan error) error {
 	t.Helper()
-	select {
-	case err := <-done:
-		return err
-	case <-time.After(time.Minute):
-		t.Fatal("Run does not end")
-		return nil
-	}
-}
-
-// until asks again and again until the condition holds.
-func until(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	giveUp := time.After(time.Minute)
-	for !cond() {
-		select {
-		case <-tick.C:
-		case <-giveUp:
-			t.Fatalf("never: %s", what)
-		}
-	}
+	return waittest.Receive(t, "Run to end", done)
 }
 
 // writeFile makes a file in a new directory.

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
 // TestLeaseRunsOut: nobody keeps the leases alive, and etcd deletes the keys. The
@@ -18,7 +19,7 @@ import (
 func TestLeaseRunsOut(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)
-	ctx := testContext(t)
+	ctx := waittest.Context(t)
 	leases := NewLeases()
 	var log lines
 	o := hasty()
@@ -38,7 +39,7 @@ func TestLeaseRunsOut(t *testing.T) {
 	e.OnLeaseExpired("p/", func(keys []string) { told <- keys })
 	stop()
 	e.Close()
-	until(t, "etcd ends the lease", func() bool {
+	waittest.Until(t, "etcd ends the lease", func() bool {
 		resp, err := srv.Local().Get(ctx, "p/00")
 		return err == nil && resp.Count == 0
 	})
@@ -74,7 +75,7 @@ func TestLeaseRunsOut(t *testing.T) {
 
 func leaseOf(t *testing.T, c Client, key string) int64 {
 	t.Helper()
-	kv, _, err := c.Get(testContext(t), key)
+	kv, _, err := c.Get(waittest.Context(t), key)
 	if err != nil || kv == nil || kv.Lease == 0 {
 		t.Fatalf("%s: %v, %v", key, kv, err)
 	}
@@ -86,7 +87,7 @@ func leaseOf(t *testing.T, c Client, key string) int64 {
 func TestLeasesAreKeptByTheServer(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)
-	ctx, reg, o := testContext(t), prometheus.NewRegistry(), hasty()
+	ctx, reg, o := waittest.Context(t), prometheus.NewRegistry(), hasty()
 	o.LeaseTTL, o.LockTTL = 5*time.Second, 5*time.Second // a busy machine must not be too late
 	o.Metrics = NewMetrics(reg)
 	e, _ := writer(t, srv.Endpoint(), o)
@@ -98,7 +99,7 @@ func TestLeasesAreKeptByTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	lease := leaseOf(t, e, "k")
-	until(t, "both leases have been kept alive for longer than their time", func() bool {
+	waittest.Until(t, "both leases have been kept alive for longer than their time", func() bool {
 		return samples(t, reg, "keep leases alive", "read") >= 2*5
 	})
 	if now := leaseOf(t, e, "k"); now != lease {

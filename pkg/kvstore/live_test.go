@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -36,7 +37,7 @@ func TestGoldenLikeTheReference(t *testing.T) {
 	o.PageLimit = 256
 	e := connect(t, addresses(t, srv.Endpoint()), o)
 	var keys []string
-	at, err := e.List(testContext(t), prefix, func(p Page) error {
+	at, err := e.List(waittest.Context(t), prefix, func(p Page) error {
 		for _, kv := range p.Items {
 			keys = append(keys, string(kv.Key))
 		}
@@ -45,7 +46,7 @@ func TestGoldenLikeTheReference(t *testing.T) {
 	if err != nil || len(keys) != want.PagedList.Entries || slices.IsSorted(keys) != want.PagedList.Ascending {
 		t.Errorf("%d keys, error %v", len(keys), err)
 	}
-	st, err := e.Watch(testContext(t), prefix, at)
+	st, err := e.Watch(waittest.Context(t), prefix, at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,14 +76,14 @@ func TestGoldenLikeTheReference(t *testing.T) {
 func TestLeaseIsReported(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)
-	lease, err := srv.Local().Grant(testContext(t), 900)
+	lease, err := srv.Local().Grant(waittest.Context(t), 900)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := srv.Local().Put(testContext(t), "k", "v", withLease(lease.ID)); err != nil {
+	if _, err := srv.Local().Put(waittest.Context(t), "k", "v", withLease(lease.ID)); err != nil {
 		t.Fatal(err)
 	}
-	kv, _, err := connect(t, addresses(t, srv.Endpoint()), DefaultOptions()).Get(testContext(t), "k")
+	kv, _, err := connect(t, addresses(t, srv.Endpoint()), DefaultOptions()).Get(waittest.Context(t), "k")
 	if err != nil || kv.Lease != int64(lease.ID) {
 		t.Errorf("%+v, %v, want lease %d", kv, err, lease.ID)
 	}
@@ -100,7 +101,7 @@ func TestLimitsHoldOverTheNetwork(t *testing.T) {
 	e.BootstrapComplete()
 	start := time.Now()
 	for range 50 { // of 3 pages each
-		if _, err := e.List(testContext(t), "p/", func(Page) error { return nil }); err != nil {
+		if _, err := e.List(waittest.Context(t), "p/", func(Page) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -120,7 +121,7 @@ func TestMetrics(t *testing.T) {
 	o := DefaultOptions()
 	o.Metrics = NewMetrics(reg)
 	e := connect(t, addresses(t, srv.Endpoint()), o)
-	ctx := testContext(t)
+	ctx := waittest.Context(t)
 	_, _, _ = e.Get(ctx, "cilium/cluster-config/c2")
 	at, _ := e.List(ctx, "cilium/state/nodes/v1/c2/", func(Page) error { return nil })
 	if st, err := e.Watch(ctx, "cilium/state/ip/v1/default/", at); err != nil {

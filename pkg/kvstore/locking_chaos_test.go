@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
 // chaos makes one operation in ten fail before it is done, and one in ten
@@ -37,7 +39,7 @@ func TestLocksInChaos(t *testing.T) {
 	m := NewMemory()
 	before := m.Position()
 	m.SetFault(chaos)
-	ctx, cancel := context.WithCancel(testContext(t))
+	ctx, cancel := context.WithCancel(waittest.Context(t))
 	var running, working sync.WaitGroup
 	var made atomic.Int64
 	for i := range 8 {
@@ -77,7 +79,7 @@ func TestLocksInChaos(t *testing.T) {
 	working.Wait()
 	close(stop)
 	m.SetFault(nil)
-	until(t, "no key is left", func() bool {
+	waittest.Until(t, "no key is left", func() bool {
 		_, err := m.List(ctx, "locks/", func(Page) error { return errors.New("there is one") })
 		return err == nil
 	})
@@ -93,7 +95,7 @@ func TestLocksInChaos(t *testing.T) {
 // last.
 func counted(t *testing.T, m *Memory, after Position) (last int64) {
 	t.Helper()
-	st, err := m.Watch(testContext(t), "counter", after)
+	st, err := m.Watch(waittest.Context(t), "counter", after)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
 // increment reads a counter and writes it, both under the lock.
@@ -43,7 +44,7 @@ func TestLockOutlivesItsDeadHolder(t *testing.T) {
 		clients = 4
 	}
 	srv := etcdtest.Start(t)
-	ctx := testContext(t)
+	ctx := waittest.Context(t)
 	var net cutter
 	o := hasty()
 	o.Dial, o.LockTTL = net.dial, 3*time.Second
@@ -82,7 +83,7 @@ func TestLockOutlivesItsDeadHolder(t *testing.T) {
 		}
 	}
 	net.redirect("")
-	until(t, "the dead one is connected again", func() bool { _, err := dead.Head(ctx); return err == nil })
+	waittest.Until(t, "the dead one is connected again", func() bool { _, err := dead.Head(ctx); return err == nil })
 	wantErr(t, increment(ctx, dead, l), ErrLockLeaseExpired)
 	kv, _, err := dead.Get(ctx, "counter")
 	if want := strconv.Itoa(1 + each*(clients-1)); err != nil || string(kv.Value) != want {
@@ -95,7 +96,7 @@ func TestLockOutlivesItsDeadHolder(t *testing.T) {
 func TestUnlockWithoutConnection(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)
-	ctx := testContext(t)
+	ctx := waittest.Context(t)
 	var net cutter
 	o := hasty()
 	o.Dial, o.LockTTL = net.dial, time.Hour
@@ -131,7 +132,7 @@ func TestUnlockWithoutConnection(t *testing.T) {
 func TestLockTimesOut(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)
-	ctx := testContext(t)
+	ctx := waittest.Context(t)
 	o := hasty()
 	o.Timings.Lock = 500 * time.Millisecond
 	a, _ := writer(t, srv.Endpoint(), hasty())
@@ -140,13 +141,13 @@ func TestLockTimesOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the waiter to learn who holds the lock before its time is up", func() bool {
+	waittest.Until(t, "the waiter to learn who holds the lock before its time is up", func() bool {
 		_, err := b.Lock(ctx, "locks/l")
 		wantErr(t, err, context.DeadlineExceeded)
 		contains(t, err, `kvstore lock "locks/l": not free within 500ms`, "when its lease ends")
 		return strings.Contains(err.Error(), "held by "+l.Key)
 	})
-	until(t, "the waiter's key is gone", func() bool {
+	waittest.Until(t, "the waiter's key is gone", func() bool {
 		keys := 0
 		_, err := a.List(ctx, "locks/l/", func(p Page) error { keys += len(p.Items); return nil })
 		return err == nil && keys == 1
@@ -196,24 +197,24 @@ func TestLocksHeldForLongAreReportedOnce(t *testing.T) {
 	o.Log = slog.New(slog.NewTextHandler(&log, nil))
 	e, _ := writer(t, srv.Endpoint(), o)
 	var w Writer = e // as most callers have it
-	l, err := w.Lock(testContext(t), "locks/long")
+	l, err := w.Lock(waittest.Context(t), "locks/long")
 	if err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the report", func() bool { return len(log.with("locks/long")) > 0 })
+	waittest.Until(t, "the report", func() bool { return len(log.with("locks/long")) > 0 })
 	report := log.with("locks/long")[0]
 	if !regexp.MustCompile(`level=WARN .*held=\d+ms by=kvstore/locking_test.go:\d+`).MatchString(report) {
 		t.Errorf("reported as %s", report)
 	}
-	second, err := w.Lock(testContext(t), "locks/later")
+	second, err := w.Lock(waittest.Context(t), "locks/later")
 	if err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the other report", func() bool { return len(log.with("locks/later")) > 0 })
+	waittest.Until(t, "the other report", func() bool { return len(log.with("locks/later")) > 0 })
 	if n := len(log.with("locks/long")); n != 1 {
 		t.Errorf("reported %d times", n)
 	}
-	if _, err := w.Put(testContext(t), "k", nil, Holding(l), Holding(second)); err != nil {
+	if _, err := w.Put(waittest.Context(t), "k", nil, Holding(l), Holding(second)); err != nil {
 		t.Errorf("a reported lock was taken away: %v", err)
 	}
 	l.Unlock()
@@ -230,7 +231,7 @@ func TestLockChecksQuorumFirst(t *testing.T) {
 		o, reg := hasty(), prometheus.NewRegistry()
 		o.NoLockQuorumCheck, o.Metrics = c.without, NewMetrics(reg)
 		e, _ := writer(t, srv.Endpoint(), o)
-		l, err := e.Lock(testContext(t), "locks/l")
+		l, err := e.Lock(waittest.Context(t), "locks/l")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -276,7 +277,7 @@ func TestLockWithFaults(t *testing.T) {
 			if err == nil {
 				l.Unlock()
 			}
-			until(t, fmt.Sprintf("step %d, afterwards %t: no key is left", step, after), func() bool {
+			waittest.Until(t, fmt.Sprintf("step %d, afterwards %t: no key is left", step, after), func() bool {
 				_, err := m.List(ctx, "l/", func(Page) error { return boom })
 				return err == nil
 			})

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
 // TestWhatIsAsItShouldBeIsNoWrite: a put of what is there reaches neither raft nor the
@@ -13,7 +14,7 @@ import (
 func TestWhatIsAsItShouldBeIsNoWrite(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)
-	ctx := testContext(t)
+	ctx := waittest.Context(t)
 	e, _ := writer(t, srv.Endpoint(), hasty())
 	l, err := e.Lock(ctx, "lock")
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
 // The tests of this file measure the heap, so they do not run beside others,
@@ -30,7 +31,7 @@ const mib = 1 << 20
 // load writes n keys of the given value size, several in a transaction.
 func load(t *testing.T, c *clientv3.Client, n, perTxn, size int) {
 	t.Helper()
-	g, ctx := errgroup.WithContext(testContext(t))
+	g, ctx := errgroup.WithContext(waittest.Context(t))
 	g.SetLimit(8)
 	value := strings.Repeat("x", size)
 	for at := 0; at < n; at += perTxn {
@@ -57,7 +58,7 @@ func TestLargeListIsBounded(t *testing.T) { //nolint:paralleltest // see above
 	load(t, p.Client(t), n, 128, size)
 	e := connect(t, addresses(t, p.Endpoint()), DefaultOptions())
 	before, most, keys, pages, last := heap(), 0, 0, 0, ""
-	at, err := e.List(testContext(t), "p/", func(p Page) error {
+	at, err := e.List(waittest.Context(t), "p/", func(p Page) error {
 		if k := string(p.Items[0].Key); k <= last {
 			t.Errorf("page %d begins with %s, the one before ended with %s", pages, k, last)
 		}
@@ -88,7 +89,7 @@ func TestUnreadStreamIsBounded(t *testing.T) { //nolint:paralleltest // see abov
 	}
 	p := etcdtest.StartProcess(t)
 	e := connect(t, addresses(t, p.Endpoint()), DefaultOptions())
-	st, err := e.Watch(testContext(t), "p/", e.Status().Head)
+	st, err := e.Watch(waittest.Context(t), "p/", e.Status().Head)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +103,7 @@ func TestUnreadStreamIsBounded(t *testing.T) { //nolint:paralleltest // see abov
 		t.Errorf("an unread stream holds %d MiB", held/mib)
 	}
 	// The rest of the session is not held up.
-	head, err := e.Head(testContext(t))
+	head, err := e.Head(waittest.Context(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +138,7 @@ func TestFragments(t *testing.T) {
 	e := connect(t, addresses(t, p.Endpoint()), o)
 	at := e.Status().Head
 	load(t, p.Client(t), n, 1, 8<<10)
-	ctx := testContext(t)
+	ctx := waittest.Context(t)
 	partial := 0
 	seen := make(map[int64]bool)
 	last, err := drainTo(ctx, e, at, at.Revision+n, func(b Batch) {

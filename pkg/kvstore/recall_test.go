@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
 // TestRecallOfLargeValues: keys that are too large for one message are fewer.
@@ -23,7 +25,7 @@ func TestRecallOfLargeValues(t *testing.T) {
 		}
 		return resp
 	}).start(t, quick())
-	past, err := e.Recall(testContext(t), "p/", "", Position{0xf00, 10}, 64)
+	past, err := e.Recall(waittest.Context(t), "p/", "", Position{0xf00, 10}, 64)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
 func TestWhatIsRefused(t *testing.T) {
@@ -55,7 +56,7 @@ func TestALargeUpdateIsRefused(t *testing.T) {
 	srv := etcdtest.Start(t)
 	e, _ := writer(t, srv.Endpoint(), hasty())
 	for _, size := range []int{2 << 19, 2 << 20, 2 << 22} {
-		_, err := e.Update(testContext(t), []Write{{Key: "a", Value: []byte("1")}, {Key: "b", Value: make([]byte, size)}}, Leased())
+		_, err := e.Update(waittest.Context(t), []Write{{Key: "a", Value: []byte("1")}, {Key: "b", Value: make([]byte, size)}}, Leased())
 		if size < 3<<19 {
 			if err != nil {
 				t.Errorf("%d bytes: %v", size, err)

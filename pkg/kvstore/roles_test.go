@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -14,7 +15,7 @@ func TestRoles(t *testing.T) {
 	certs := etcdtest.NewCerts(t)
 	srv := etcdtest.Start(t, etcdtest.WithTLS(certs))
 	srv.Put(t, "a/1", "x", "a/2", "x", "b/1", "x", "whole", "x", "wholesale", "x", ".beat", "x", ".beat2", "x")
-	ctx := testContext(t)
+	ctx := waittest.Context(t)
 	as := func(user string) *Etcd {
 		cert, key := certs.Client(t, user)
 		return connect(t, clientFile(t, srv.Endpoint(), certs.CAFile, cert, key), quick())

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -44,7 +45,7 @@ func TestRunProbes(t *testing.T) {
 	start := time.Now()
 	done := run(ctx, e, got.add)
 	rev := srv.Put(t, "k", "v")
-	until(t, "a probe sees the write", func() bool {
+	waittest.Until(t, "a probe sees the write", func() bool {
 		p, _ := got.last()
 		return p.Head == Position{srv.ClusterID(), rev}
 	})
@@ -52,7 +53,7 @@ func TestRunProbes(t *testing.T) {
 	if p.Err != nil || p.At.Before(start) || p.At.After(time.Now()) {
 		t.Errorf("%+v", p)
 	}
-	until(t, "the status has it", func() bool {
+	waittest.Until(t, "the status has it", func() bool {
 		s := e.Status()
 		return s.Connected && s.Head == p.Head && s.Server.Leader && s.Server.DBSize > 0 && !s.LastSuccess.Before(p.At)
 	})
@@ -73,14 +74,14 @@ func TestFrozenServerEndsRun(t *testing.T) {
 	e := connect(t, addresses(t, p.Endpoint()), o)
 	var got probes
 	done := run(t.Context(), e, got.add)
-	until(t, "a probe", func() bool { _, n := got.last(); return n > 0 })
+	waittest.Until(t, "a probe", func() bool { _, n := got.last(); return n > 0 })
 	st, err := e.Watch(t.Context(), "p/", e.Status().Head)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.Freeze(t)
 	start := time.Now()
-	if err := e.WaitConnected(testContext(t), false); err != nil {
+	if err := e.WaitConnected(waittest.Context(t), false); err != nil {
 		t.Errorf("waiting for the connection to be lost: %v", err)
 	}
 	err = ends(t, done)
@@ -117,11 +118,11 @@ func TestSessionOutlivesARestart(t *testing.T) {
 	if err == nil || errors.Is(err, ErrServerChanged) {
 		t.Errorf("the stream of a killed server: %v", err)
 	}
-	if err := e.WaitConnected(testContext(t), false); err != nil {
+	if err := e.WaitConnected(waittest.Context(t), false); err != nil {
 		t.Error(err)
 	}
 	p.Restart(t)
-	if err := e.WaitConnected(testContext(t), true); err != nil {
+	if err := e.WaitConnected(waittest.Context(t), true); err != nil {
 		t.Error(err)
 	}
 	e.Close()
@@ -162,7 +163,7 @@ func TestAnotherServerEndsRun(t *testing.T) {
 			p := etcdtest.StartProcess(t)
 			kv := p.Client(t)
 			for range 3 {
-				if _, err := kv.Put(testContext(t), "k", "v"); err != nil {
+				if _, err := kv.Put(waittest.Context(t), "k", "v"); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -196,13 +197,13 @@ func TestReplicaBehindOneEndpoint(t *testing.T) {
 	o.Dial = net.dial
 	e := connect(t, addresses(t, "http://apiserver:2379"), o)
 	done := run(t.Context(), e, nil)
-	if _, err := e.Head(testContext(t)); err != nil {
+	if _, err := e.Head(waittest.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 	net.redirect(b.Addr())
 	net.cut()
 	wantErr(t, ends(t, done), ErrServerChanged)
-	_, err := e.List(testContext(t), "p/", func(p Page) error {
+	_, err := e.List(waittest.Context(t), "p/", func(p Page) error {
 		t.Errorf("a page of another server: %v", p)
 		return nil
 	})
@@ -217,22 +218,22 @@ func TestDeadHeartbeatOnlyDegrades(t *testing.T) {
 	e := connect(t, addresses(t, srv.Endpoint()), o)
 	var got probes
 	done := run(t.Context(), e, got.add)
-	until(t, "an absent heartbeat is stale", func() bool { return e.Status().Heartbeat.Stale })
+	waittest.Until(t, "an absent heartbeat is stale", func() bool { return e.Status().Heartbeat.Stale })
 	s := e.Status()
 	if !s.Heartbeat.Seen.IsZero() || !s.Connected || !strings.Contains(s.String(), "heartbeat never seen") {
 		t.Errorf("%+v", s)
 	}
 	srv.Put(t, wire.HeartbeatKey, "whatever")
-	until(t, "a heartbeat is seen", func() bool { return !e.Status().Heartbeat.Seen.IsZero() })
+	waittest.Until(t, "a heartbeat is seen", func() bool { return !e.Status().Heartbeat.Seen.IsZero() })
 	seen := e.Status().Heartbeat.Seen
 	srv.Delete(t, wire.HeartbeatKey)
 	srv.Put(t, "cilium/.heartbeatx", "another key")
-	until(t, "it is stale again", func() bool { return e.Status().Heartbeat.Stale })
+	waittest.Until(t, "it is stale again", func() bool { return e.Status().Heartbeat.Stale })
 	if s := e.Status(); s.Heartbeat.Seen != seen || !s.Connected || !strings.Contains(s.String(), "heartbeat stale") {
 		t.Errorf("%+v", s)
 	}
 	_, n := got.last()
-	until(t, "more probes", func() bool { _, m := got.last(); return m > n+2 })
+	waittest.Until(t, "more probes", func() bool { _, m := got.last(); return m > n+2 })
 	if p, _ := got.last(); p.Err != nil {
 		t.Errorf("a probe fails: %v", p.Err)
 	}
@@ -252,21 +253,21 @@ func TestHeartbeatSurvivesBreaks(t *testing.T) {
 	o.MaxConsecutiveQuorumErrors = 1000
 	e := connect(t, addresses(t, srv.Endpoint()), o)
 	done := run(t.Context(), e, nil)
-	until(t, "the present heartbeat counts", func() bool { return !e.Status().Heartbeat.Seen.IsZero() })
+	waittest.Until(t, "the present heartbeat counts", func() bool { return !e.Status().Heartbeat.Seen.IsZero() })
 	seen := e.Status().Heartbeat.Seen
 	for range 3 {
 		n := net.count()
 		net.cut()
-		until(t, "a new connection", func() bool { return net.count() > n })
+		waittest.Until(t, "a new connection", func() bool { return net.count() > n })
 	}
-	if err := e.WaitConnected(testContext(t), true); err != nil {
+	if err := e.WaitConnected(waittest.Context(t), true); err != nil {
 		t.Fatal(err)
 	}
 	if s := e.Status(); s.Heartbeat.Seen != seen {
 		t.Error("an old heartbeat counts twice")
 	}
 	srv.Put(t, wire.HeartbeatKey, "2")
-	until(t, "the next heartbeat", func() bool { return e.Status().Heartbeat.Seen.After(seen) })
+	waittest.Until(t, "the next heartbeat", func() bool { return e.Status().Heartbeat.Seen.After(seen) })
 	e.Close()
 	wantErr(t, ends(t, done), ErrClosed)
 }

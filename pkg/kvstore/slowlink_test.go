@@ -12,6 +12,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
 // slowLink is a network that delivers few bytes at a time once it is told to.
@@ -75,7 +77,7 @@ func TestASlowLinkEndsNoSession(t *testing.T) {
 		e := connect(t, addresses(t, "http://c2.mesh.test:2379"), o)
 		var got probes
 		done := run(t.Context(), e, got.add)
-		until(t, "a probe", func() bool { _, n := got.last(); return n > 0 })
+		waittest.Until(t, "a probe", func() bool { _, n := got.last(); return n > 0 })
 		link.slow(20 * time.Millisecond) // 1 MB takes 5 s, and what is on its way longer than a probe may
 		count := 0
 		if _, err := e.List(t.Context(), "p/", func(p Page) error { count += len(p.Items); return nil }); err != nil || count != 20 {
@@ -93,7 +95,7 @@ func TestASlowLinkEndsNoSession(t *testing.T) {
 			t.Errorf("%d probes failed: the link was not slow enough to show anything", failed)
 		}
 		link.slow(0)
-		until(t, "a probe that succeeds", func() bool { p, _ := got.last(); return p.Err == nil })
+		waittest.Until(t, "a probe that succeeds", func() bool { p, _ := got.last(); return p.Err == nil })
 		select {
 		case err := <-done:
 			t.Errorf("the session ended: %v", err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 	"github.com/mesh-agent/mesh-agent/internal/pki"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
 // prompt is how long a refusal may take.
@@ -142,8 +143,8 @@ func TestRotatedCertificate(t *testing.T) {
 		t.Errorf("what worked was disturbed by the rotation: %v %v", b, err)
 	}
 	conns.cut()
-	until(t, "a read over a new connection", func() bool {
-		_, err := e.Head(testContext(t))
+	waittest.Until(t, "a read over a new connection", func() bool {
+		_, err := e.Head(waittest.Context(t))
 		return err == nil
 	})
 	if conns.count() < 2 {
@@ -153,13 +154,13 @@ func TestRotatedCertificate(t *testing.T) {
 	// An expired certificate is refused, so it is the new files that count.
 	certs.Client(t, "remote", pki.Expired())
 	conns.cut()
-	until(t, "a refusal of the expired certificate", func() bool {
-		_, err := e.Head(testContext(t))
+	waittest.Until(t, "a refusal of the expired certificate", func() bool {
+		_, err := e.Head(waittest.Context(t))
 		return err != nil && strings.Contains(err.Error(), "tls:")
 	})
 	certs.Client(t, "remote")
-	until(t, "a read with a renewed certificate", func() bool {
-		_, err := e.Head(testContext(t))
+	waittest.Until(t, "a read with a renewed certificate", func() bool {
+		_, err := e.Head(waittest.Context(t))
 		return err == nil
 	})
 }

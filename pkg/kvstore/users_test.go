@@ -8,6 +8,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
 func TestUsers(t *testing.T) {
@@ -20,7 +21,7 @@ func TestUsers(t *testing.T) {
 		cert, key := certs.Client(t, user)
 		return connect(t, clientFile(t, srv.Endpoint(), certs.CAFile, cert, key), quick())
 	}
-	ctx, root := testContext(t), as("root")
+	ctx, root := waittest.Context(t), as("root")
 	refused := func(user string) {
 		t.Helper()
 		cert, key := certs.Client(t, user)

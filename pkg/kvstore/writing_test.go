@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
 // nowhere refuses connections.
@@ -45,7 +46,7 @@ func TestWritesAreLimitedAndLocksAreNot(t *testing.T) {
 	o := hasty()
 	o.QPS, o.BootstrapQPS = 1, 1
 	e, _ := writer(t, srv.Endpoint(), o)
-	ctx := testContext(t)
+	ctx := waittest.Context(t)
 	if _, err := e.Put(ctx, "k", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -73,13 +74,13 @@ func TestWritesToASilentServerEnd(t *testing.T) {
 	o := hasty()
 	o.Timings.Read, o.Timings.Write = 300*time.Millisecond, 300*time.Millisecond
 	e, _ := writer(t, p.Endpoint(), o)
-	ctx := testContext(t)
+	ctx := waittest.Context(t)
 	l, err := e.Lock(ctx, "locks/l")
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.Freeze(t)
-	until(t, "it is silent", func() bool { _, err := e.Head(ctx); return err != nil })
+	waittest.Until(t, "it is silent", func() bool { _, err := e.Head(ctx); return err != nil })
 	start := time.Now()
 	for what, write := range map[string]func() error{
 		"put":           func() error { _, err := e.Put(ctx, "k", nil); return err },
@@ -106,7 +107,7 @@ func TestWriteMetrics(t *testing.T) {
 	o, reg := hasty(), prometheus.NewRegistry()
 	o.Metrics = NewMetrics(reg)
 	e, _ := writer(t, srv.Endpoint(), o)
-	ctx := testContext(t)
+	ctx := waittest.Context(t)
 	for _, err := range []error{
 		second(e.Put(ctx, "cilium/state/ip/v1/a", nil, Leased())),
 		second(e.Put(ctx, "cilium/state/ip/v1/b", nil)),

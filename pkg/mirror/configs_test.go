@@ -9,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/mesh-agent/mesh-agent/internal/sim"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -31,7 +32,7 @@ func TestConfigurationsAreValidated(t *testing.T) {
 		w.join(r)
 	}
 	for name, code := range refused {
-		until(t, name+" to be refused", func() bool {
+		waittest.Until(t, name+" to be refused", func() bool {
 			st := m.state(name)
 			return st.State == remotecluster.Failed && st.Code == code && st.Message != ""
 		})
@@ -47,12 +48,12 @@ func TestConfigurationsAreValidated(t *testing.T) {
 	// whose ID makes no sense is kept as it was known.
 	w.config(remotes["nonsense"], 4000)
 	w.config(remotes["taken"], 1)
-	until(t, "it to be refused", func() bool { return m.state("taken").Code == codes.ClusterIDTaken })
+	waittest.Until(t, "it to be refused", func() bool { return m.state("taken").Code == codes.ClusterIDTaken })
 	if _, there := w.copied()[wire.ClusterConfigKey("taken")]; there {
 		t.Error("its configuration is still there, or is copied again")
 	}
-	until(t, "its entries to go", func() bool { return len(w.cache(wire.Nodes.Prefix("taken", true))) == 0 })
-	until(t, "the other one to be refused", func() bool { return m.state("nonsense").Code == refused["nonsense"] })
+	waittest.Until(t, "its entries to go", func() bool { return len(w.cache(wire.Nodes.Prefix("taken", true))) == 0 })
+	waittest.Until(t, "the other one to be refused", func() bool { return m.state("nonsense").Code == refused["nonsense"] })
 	if cfg, err := wire.DecodeClusterConfig([]byte(w.copied()[wire.ClusterConfigKey("nonsense")])); err != nil || cfg.ID == 4000 {
 		t.Errorf("its configuration was copied: %+v, %v", cfg, err)
 	}
@@ -69,9 +70,9 @@ func TestAnIDIsThatOfOneCopy(t *testing.T) {
 	w.join(c)
 	w.equal(a, b, c)
 	w.config(b, 1) // that of a
-	until(t, "it to be refused", func() bool { return m.state("b").Code == codes.ClusterIDTaken })
+	waittest.Until(t, "it to be refused", func() bool { return m.state("b").Code == codes.ClusterIDTaken })
 	w.config(c, 2)
-	until(t, "the next one to have its ID", func() bool { return m.state("c").Ready })
+	waittest.Until(t, "the next one to have its ID", func() bool { return m.state("c").Ready })
 	w.config(b, 4)
 	w.equal(a, b, c)
 	w.config(c, 5)
@@ -84,7 +85,7 @@ func TestAnIDIsThatOfOneCopy(t *testing.T) {
 	w.join(d)
 	next := w.mirror()
 	defer next.stop()
-	until(t, "another one to have its ID", func() bool { return next.state("d").Ready })
+	waittest.Until(t, "another one to have its ID", func() bool { return next.state("d").Ready })
 	w.distinct()
 	if _, there := w.copied()[wire.ClusterConfigKey("b")]; there {
 		t.Error("the configuration of who was away is still there")
@@ -106,13 +107,13 @@ func TestTheClaimPolicy(t *testing.T) {
 	b := w.remote("b", 2)
 	grant("clusters: {a: {id: 7}, b: {id: 2}}")
 	w.join(b)
-	until(t, "a to be refused", func() bool { return m.state("a").Code == codes.ClusterIDNotPinned })
-	until(t, "its copy to go", func() bool {
+	waittest.Until(t, "a to be refused", func() bool { return m.state("a").Code == codes.ClusterIDNotPinned })
+	waittest.Until(t, "its copy to go", func() bool {
 		return len(w.cache(wire.ClusterConfigKey("a")))+len(w.cache(wire.IPs.Prefix("a", true))) == 0
 	})
 	grant("{default: deny, clusters: {a: {id: 1}}}")
-	until(t, "b not to be admitted", func() bool { return m.state("b").Code == codes.ClusterNotAdmitted })
-	until(t, "a to be copied", func() bool { return m.state("a").Ready })
+	waittest.Until(t, "b not to be admitted", func() bool { return m.state("b").Code == codes.ClusterNotAdmitted })
+	waittest.Until(t, "a to be copied", func() bool { return m.state("a").Ready })
 	granted.Set(nil)
 	w.equal(a, b)
 	m.stop()
@@ -122,12 +123,12 @@ func TestTheClaimPolicy(t *testing.T) {
 	w.join(c)
 	next := w.mirror(with)
 	defer next.stop()
-	until(t, "the ID to be kept", func() bool { return next.state("c").Code == codes.ClusterIDRemembered })
+	waittest.Until(t, "the ID to be kept", func() bool { return next.state("c").Code == codes.ClusterIDRemembered })
 	if _, there := w.copied()[wire.ClusterConfigKey("c")]; there {
 		t.Error("it is copied")
 	}
 	grant("clusters: {c: {id: 2}}") // which takes it from who is away
-	until(t, "a pin to give it to the other one", func() bool { return next.state("c").Ready })
+	waittest.Until(t, "a pin to give it to the other one", func() bool { return next.state("c").Ready })
 	w.distinct()
 }
 

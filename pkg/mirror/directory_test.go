@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -39,8 +40,8 @@ func TestADirectoryThatCannotBeReadIsNoEmptyOne(t *testing.T) {
 		}
 	})
 	defer m.stop()
-	until(t, "it to lead", m.Leads)
-	until(t, "several looks", func() bool { return looks.Load() > 2 })
+	waittest.Until(t, "it to lead", m.Leads)
+	waittest.Until(t, "several looks", func() bool { return looks.Load() > 2 })
 	_, reasons := m.Ready()
 	if !strings.Contains(reasons["mesh directory"], "it does not exist") {
 		t.Errorf("not ready because of %v", reasons)
@@ -53,7 +54,7 @@ func TestADirectoryThatCannotBeReadIsNoEmptyOne(t *testing.T) {
 	}
 	must(t, os.Mkdir(missing, 0o700))
 	must(t, a.WriteClientFiles(missing))
-	until(t, "what has no file to go", func() bool { _, there := w.copied()[gone]; return !there })
-	until(t, "readiness", func() bool { ready, _ := m.Ready(); return ready })
+	waittest.Until(t, "what has no file to go", func() bool { _, there := w.copied()[gone]; return !there })
+	waittest.Until(t, "readiness", func() bool { ready, _ := m.Ready(); return ready })
 	w.equal(a)
 }

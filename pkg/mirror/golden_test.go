@@ -12,6 +12,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 	"github.com/mesh-agent/mesh-agent/internal/recorded"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -93,7 +94,7 @@ func (w *world) copies(want map[string]string) {
 	}
 	m := w.mirror()
 	defer m.stop()
-	until(w.t, "the canaries", func() bool { return len(w.cache(wire.SyncedPrefix+"/")) == canaries })
+	waittest.Until(w.t, "the canaries", func() bool { return len(w.cache(wire.SyncedPrefix+"/")) == canaries })
 	if d := cmp.Diff(want, w.copied()); d != "" {
 		w.t.Errorf("what is in etcd (-recorded +got):\n%s", d)
 	}

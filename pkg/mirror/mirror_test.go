@@ -15,6 +15,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/operate/operatetest"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -25,8 +26,7 @@ import (
 // history are the events of the own etcd from a revision on, up to now.
 func (w *world) history(from int64) []*clientv3.Event {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
-	defer cancel()
+	ctx := waittest.Context(w.t)
 	c := w.etcd.Client(w.t)
 	head, err := c.Get(ctx, "x")
 	must(w.t, err)
@@ -85,14 +85,14 @@ func TestTheCacheIsWhatTheRemotesHave(t *testing.T) {
 	w.equal(a)
 	w.join(b)
 	w.equal(a, b)
-	until(t, "readiness", func() bool { ready, _ := m.Ready(); return ready })
+	waittest.Until(t, "readiness", func() bool { ready, _ := m.Ready(); return ready })
 
 	from := w.revision() + 1
 	key := slices.Sorted(maps.Keys(a.Contents()))[0]
 	must(t, a.Put(t.Context(), wire.Nodes.Key("a", false, "new"), []byte(`{"any":"value"}`)))
-	until(t, "a new key", func() bool { return w.copied()[wire.Nodes.Key("a", true, "new")] == `{"any":"value"}` })
+	waittest.Until(t, "a new key", func() bool { return w.copied()[wire.Nodes.Key("a", true, "new")] == `{"any":"value"}` })
 	must(t, a.Delete(t.Context(), wire.Nodes.Key("a", false, "new")))
-	until(t, "its deletion", func() bool { _, there := w.copied()[wire.Nodes.Key("a", true, "new")]; return !there })
+	waittest.Until(t, "its deletion", func() bool { _, there := w.copied()[wire.Nodes.Key("a", true, "new")]; return !there })
 	if puts, deletes := w.since(from); len(puts) != 1 || len(deletes) != 1 {
 		t.Errorf("a key that came and went cost %d puts and %d deletions (the first key is %s)", len(puts), len(deletes), key)
 	}
@@ -164,7 +164,7 @@ func TestWhatBecomesOfTheRemote(t *testing.T) {
 	copied := func() {
 		t.Helper()
 		want := fmt.Sprintf(`{"n":%d}`, n)
-		until(t, "change "+want, func() bool { return w.copied()[wire.Nodes.Key("a", true, "extra")] == want })
+		waittest.Until(t, "change "+want, func() bool { return w.copied()[wire.Nodes.Key("a", true, "extra")] == want })
 	}
 	change()
 	copied()
@@ -186,7 +186,7 @@ func TestWhatBecomesOfTheRemote(t *testing.T) {
 	must(t, err)
 	change()
 	copied()
-	until(t, "the copy to follow", func() bool { return len(w.cache(wire.CachePrefix+"/ip/v1/a/")) == a.Cluster().Addresses })
+	waittest.Until(t, "the copy to follow", func() bool { return len(w.cache(wire.CachePrefix+"/ip/v1/a/")) == a.Cluster().Addresses })
 }
 
 // TestWhatBecomesOfTheCopy: keys that somebody deletes or changes come back, all of
@@ -267,20 +267,20 @@ func TestAnotherMirrorTakesOver(t *testing.T) {
 	a := w.remote("a", 1)
 	w.join(a)
 	first := w.mirror()
-	until(t, "the first to lead", first.Leads)
+	waittest.Until(t, "the first to lead", first.Leads)
 	w.equal(a)
 	second := w.mirror()
 	defer second.stop()
 	seen, changes := w.reader(wire.IPs.Prefix("a", true))
-	until(t, "a reader of the copy", func() bool { return int(seen.Load()) == a.Cluster().Addresses })
+	waittest.Until(t, "a reader of the copy", func() bool { return int(seen.Load()) == a.Cluster().Addresses })
 	before := w.cache(wire.CachePrefix + "/")
 	from := w.revision() + 1
 	if second.Leads() {
 		t.Error("two lead")
 	}
 	first.stop()
-	until(t, "the second to lead", second.Leads)
-	until(t, "all keys to be the second's", func() bool {
+	waittest.Until(t, "the second to lead", second.Leads)
+	waittest.Until(t, "all keys to be the second's", func() bool {
 		for key, e := range w.cache(wire.CachePrefix + "/") {
 			if e.lease == before[key].lease {
 				return false
@@ -306,7 +306,7 @@ func TestAnotherMirrorTakesOver(t *testing.T) {
 	w.equal(a)
 
 	must(t, a.Put(t.Context(), wire.IPs.Key("a", false, "192.0.2.1"), []byte("new")))
-	until(t, "a change for the reader", func() bool { return changes.Load() > 0 })
+	waittest.Until(t, "a change for the reader", func() bool { return changes.Load() > 0 })
 	if n := changes.Load(); n != 1 {
 		t.Errorf("whoever reads the copy has seen %d changes, and there was one", n)
 	}
@@ -329,8 +329,8 @@ func TestWhoLosesTheLockStopsWriting(t *testing.T) {
 	for n := range 50 { // changes all the while
 		must(t, a.Put(t.Context(), wire.Nodes.Key("a", false, "extra"), fmt.Append(nil, n)))
 	}
-	until(t, "the second to lead", second.Leads)
-	until(t, "the last change", func() bool { return w.copied()[wire.Nodes.Key("a", true, "extra")] == "49" })
+	waittest.Until(t, "the second to lead", second.Leads)
+	waittest.Until(t, "the last change", func() bool { return w.copied()[wire.Nodes.Key("a", true, "extra")] == "49" })
 	w.equal(a)
 	// Whoever writes a key ties it to a lease of his; in no key's history is one of
 	// the first's after one of the second's.
@@ -373,9 +373,9 @@ func TestAClusterThatComesBackWhileItIsRemoved(t *testing.T) {
 	text, err := os.ReadFile(file)
 	must(t, err)
 	must(t, os.Remove(file))
-	until(t, "the configuration to go", func() bool { _, there := w.copied()[wire.ClusterConfigKey("a")]; return !there })
+	waittest.Until(t, "the configuration to go", func() bool { _, there := w.copied()[wire.ClusterConfigKey("a")]; return !there })
 	must(t, os.WriteFile(file, text, 0o600))
-	until(t, "the keys to go and to come back", func() bool {
+	waittest.Until(t, "the keys to go and to come back", func() bool {
 		now := w.cache(wire.CachePrefix + "/")
 		for key, e := range before {
 			if now[key].created <= e.created {
@@ -414,7 +414,7 @@ func TestWhatIsLeftOfARemovedCluster(t *testing.T) {
 	must(t, err)
 	_, err = c.Delete(t.Context(), string(lock.Kvs[0].Key))
 	must(t, err)
-	until(t, "what is left to go", func() bool {
+	waittest.Until(t, "what is left to go", func() bool {
 		now := w.copied()
 		_, gone := now[wire.IPs.Key("gone", true, "10.0.0.1")]
 		_, half := now[wire.SyncedKey("half", wire.IPs, true)]
@@ -437,7 +437,7 @@ func TestAMirrorWithoutAKVStoreIsNotReady(t *testing.T) {
 	m := w.mirror()
 	defer m.stop()
 	m.started = m.started.Add(-time.Hour)
-	until(t, "the reason", func() bool {
+	waittest.Until(t, "the reason", func() bool {
 		ready, reasons := m.Ready()
 		return !ready && strings.Contains(reasons["own kvstore"], "refused")
 	})
@@ -456,7 +456,7 @@ func TestAClusterWithoutContact(t *testing.T) {
 	all := len(w.copied())
 	must(t, a.Kill())
 	gone := func(r wire.Resource) bool { return len(w.cache(r.Prefix("a", true))) == 0 }
-	until(t, "the services to leave", func() bool {
+	waittest.Until(t, "the services to leave", func() bool {
 		return gone(wire.Services) && gone(wire.EndpointSlices) && gone(wire.ServiceExports)
 	})
 	if gone(wire.Nodes) || gone(wire.Identities) || gone(wire.IPs) {
@@ -479,7 +479,7 @@ func TestAMirrorSaysHowItIs(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(w.dir, "away"), []byte("endpoints: [\"http://127.0.0.1:1\"]\n"), 0o600))
 	m := w.mirror(func(p *Params) { p.ReadyTimeout = 300 * time.Millisecond })
 	defer m.stop()
-	until(t, "readiness", func() bool { ready, _ := m.Ready(); return ready })
+	waittest.Until(t, "readiness", func() bool { ready, _ := m.Ready(); return ready })
 	w.equal(a)
 	state := func(name string) remotecluster.State {
 		for _, c := range m.Clusters() {
@@ -489,7 +489,7 @@ func TestAMirrorSaysHowItIs(t *testing.T) {
 		}
 		return ""
 	}
-	until(t, "both states", func() bool {
+	waittest.Until(t, "both states", func() bool {
 		return state("a") == remotecluster.Ready && state("away") == remotecluster.Connecting
 	})
 	for _, c := range m.Clusters() {
@@ -516,7 +516,7 @@ func TestAFileThatIsBack(t *testing.T) {
 	w.equal(a)
 	says := func(state remotecluster.State, text string) {
 		t.Helper()
-		until(t, fmt.Sprintf("%s, %q", state, text), func() bool {
+		waittest.Until(t, fmt.Sprintf("%s, %q", state, text), func() bool {
 			return slices.ContainsFunc(m.Clusters(), func(c remotecluster.Status) bool { return c.State == state && strings.Contains(c.Message, text) })
 		})
 	}

@@ -6,11 +6,11 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	"pgregory.net/rapid"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -112,7 +112,7 @@ func (h *hostile) copied(t *rapid.T, r wire.Resource, from string) (keys []strin
 	log := slog.New(slog.DiscardHandler)
 	term := &term{Mirror: &Mirror{Params: Params{Log: log}}, outbox: store.NewOutbox(own, nil, nil, nil)}
 	f := (&copyOf{term: term, name: "c1", log: log}).newFamily(r, nil)
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	g, running := errgroup.WithContext(ctx)
 	g.Go(func() error { return own.Run(running, nil) })
@@ -197,7 +197,7 @@ func TestAReadThatFailsIsRepeated(t *testing.T) {
 		return err == nil && kv != nil
 	}
 	own.Unset(wire.Nodes.Key("c1", true, "n1")) // so that its value is needed again
-	until(t, "the value to be back", func() bool { return len(remote.fails) == 0 && there() })
+	waittest.Until(t, "the value to be back", func() bool { return len(remote.fails) == 0 && there() })
 	if ctx.Err() != nil {
 		t.Error("the session of the remote has ended")
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/codes/codestest"
@@ -114,12 +115,12 @@ func TestOurOwnEtcdIsNotFilled(t *testing.T) {
 		}
 		return false
 	}
-	until(t, "the copy to stop", func() bool {
+	waittest.Until(t, "the copy to stop", func() bool {
 		code, why := m.Stopped()
 		return code == codes.OwnEtcdFull && strings.Contains(why, "in use") && stopped("a")
 	})
 	w.join(b)
-	until(t, "the other copy to wait", func() bool { return stopped("b") })
+	waittest.Until(t, "the other copy to wait", func() bool { return stopped("b") })
 	reg := prometheus.NewPedanticRegistry()
 	must(t, reg.Register(NewCollector(m.Mirror)))
 	const shown = "mesh_agent_mirror_stopped"
@@ -146,7 +147,7 @@ mesh_agent_mirror_own_etcd_quota_bytes `+strconv.Itoa(quota)+"\n"), shown, "mesh
 	for i := range many {
 		must(t, a.Delete(t.Context(), name(i)))
 	}
-	until(t, "the deletions", func() bool { return len(w.cache(wire.Nodes.Prefix("a", true))) <= a.Cluster().Nodes })
+	waittest.Until(t, "the deletions", func() bool { return len(w.cache(wire.Nodes.Prefix("a", true))) <= a.Cluster().Nodes })
 	ctx := t.Context()
 	_, err = etcdserver.Compact(ctx, client)
 	must(t, err)
@@ -154,7 +155,7 @@ mesh_agent_mirror_own_etcd_quota_bytes `+strconv.Itoa(quota)+"\n"), shown, "mesh
 	_, err = client.Defragment(ctx, client.Endpoints()[0])
 	must(t, err)
 	// What was compacted counts as free with the next commits: others write all the time.
-	until(t, "it to go on", func() bool {
+	waittest.Until(t, "it to go on", func() bool {
 		_, err := client.Put(ctx, "cilium/.heartbeat", time.Now().String())
 		must(t, err)
 		code, _ := m.Stopped()
@@ -188,14 +189,14 @@ func TestARemotesChurnLeavesOthersAlone(t *testing.T) {
 	})
 	defer m.stop()
 	nodes := func() int { return len(w.cache(wire.Nodes.Prefix("a", true))) }
-	until(t, "the other copy", func() bool { return len(w.cache(wire.IPs.Prefix("b", true))) == b.Cluster().Addresses })
+	waittest.Until(t, "the other copy", func() bool { return len(w.cache(wire.IPs.Prefix("b", true))) == b.Cluster().Addresses })
 	must(t, b.Put(t.Context(), wire.Nodes.Key("b", false, "new"), []byte("x")))
-	until(t, "its change", func() bool { return w.copied()[wire.Nodes.Key("b", true, "new")] == "x" })
+	waittest.Until(t, "its change", func() bool { return w.copied()[wire.Nodes.Key("b", true, "new")] == "x" })
 	if n, most := nodes(), 300+int(200*time.Since(began).Seconds())+kvstore.MaxWrites; n > most {
 		t.Errorf("%d keys were copied before it, the rate allows %d", n, most)
 	}
-	until(t, "the share of the first", func() bool { return nodes() == share })
-	until(t, "it to be told", func() bool {
+	waittest.Until(t, "the share of the first", func() bool { return nodes() == share })
+	waittest.Until(t, "it to be told", func() bool {
 		for _, c := range m.Clusters() {
 			if c.Name == "a" {
 				return c.Code == codes.OverBudget && strings.Contains(c.Message, "nodes.keys")

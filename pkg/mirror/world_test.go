@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 	"github.com/mesh-agent/mesh-agent/internal/sim"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/operate/operatetest"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -62,7 +64,7 @@ func copying(t *testing.T, change ...func(*Params)) (*world, *sim.Running, *runn
 	a := w.remote("a", 1)
 	w.join(a)
 	m := w.mirror(change...)
-	until(t, "it to lead", m.Leads)
+	waittest.Until(t, "it to lead", m.Leads)
 	w.equal(a)
 	return w, a, m
 }
@@ -135,18 +137,6 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func until(t testing.TB, what string, cond func() bool) {
-	t.Helper()
-	limit := time.After(3 * time.Minute)
-	for !cond() {
-		select {
-		case <-limit:
-			t.Fatalf("waited in vain for %s", what)
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-}
-
 // entry is a key as it stands in the own etcd.
 type entry struct {
 	value   string
@@ -210,20 +200,14 @@ func (w *world) copied() map[string]string {
 // equal waits until the own etcd has just what the clusters have.
 func (w *world) equal(clusters ...*sim.Running) {
 	w.t.Helper()
-	limit := time.After(3 * time.Minute)
-	for {
+	waittest.Try(w.t, "the copies to be what the clusters have", func() error {
 		want := make(map[string]string)
 		for _, r := range clusters {
 			maps.Copy(want, wanted(w.t, r))
 		}
-		diff := cmp.Diff(want, w.copied())
-		if diff == "" {
-			return
+		if diff := cmp.Diff(want, w.copied()); diff != "" {
+			return errors.New("(-want +got)\n" + diff)
 		}
-		select {
-		case <-limit:
-			w.t.Fatalf("the copies are not what the clusters have (-want +got):\n%s", diff)
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
+		return nil
+	})
 }

@@ -1,18 +1,17 @@
 package operate
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -46,8 +45,7 @@ func TestTheUsersOfAMesh(t *testing.T) {
 		t.Cleanup(e.Close)
 		return e
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := waittest.Context(t)
 	users := append(Users("east"), User{"remote-west", RoleRemote})
 	admin := as("admin-east")
 	if err := Provision(ctx, admin, "east", "remote", users); err == nil || !strings.Contains(err.Error(), "admin-east") {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -50,7 +51,7 @@ func TestTheLossOfAnIdentitysLockIsNotThatOfTheLead(t *testing.T) {
 		}
 	})
 	defer o.stop()
-	until(t, "the unused to go", func() bool { return w.contents()[unused] == nil })
+	waittest.Until(t, "the unused to go", func() bool { return w.contents()[unused] == nil })
 	if led.Load() != 1 || said.Load() != 1 || lost.Load() < 2 {
 		t.Errorf("%d terms, %d reports, %d deletions; want 1, 1 and at least 2", led.Load(), said.Load(), lost.Load())
 	}

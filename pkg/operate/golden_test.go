@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mesh-agent/mesh-agent/internal/recorded"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -30,7 +31,7 @@ func (w *world) leaves(cluster wire.ClusterInfo, r wire.Resource, want map[strin
 	w.listed()
 	o := w.operator(func(p *Params) { p.Own, p.ServiceExports = cluster, true })
 	defer o.stop()
-	until(w.t, "everything", o.isPublished)
+	waittest.Until(w.t, "everything", o.isPublished)
 	got := make(map[string]string)
 	for key, e := range w.contents() {
 		if strings.HasPrefix(key, r.Prefix(cluster.Name, false)) {
@@ -154,7 +155,7 @@ func TestGoldenClusterConfigInEtcd(t *testing.T) {
 	all := recorded.Vectors(t, recorded.ClusterConfigs)
 	i := slices.IndexFunc(all, func(v recorded.Vector) bool { return v.Key == wire.ClusterConfigKey("cluster3") })
 	want := all[i]
-	until(t, "the configuration", func() bool { return w.value(want.Key) != "" })
+	waittest.Until(t, "the configuration", func() bool { return w.value(want.Key) != "" })
 	if d := cmp.Diff(string(want.Value), w.value(want.Key)); d != "" {
 		t.Errorf("the configuration in etcd (-recorded +got):\n%s", d)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
@@ -110,21 +111,21 @@ func TestMappingsOfAllocatorsAreNotReplaced(t *testing.T) {
 			ended := make(chan error, 1)
 			go func() { ended <- m.run(ctx) }()
 			defer func() { cancel(); <-ended }()
-			until(t, "those that may be", h.has(want))
-			until(t, "a report", h.says("the number 1 is that of a CiliumIdentity with the labels a, but an allocator gave it to other"))
+			waittest.Until(t, "those that may be", h.has(want))
+			waittest.Until(t, "a report", h.says("the number 1 is that of a CiliumIdentity with the labels a, but an allocator gave it to other"))
 
 			m.Delete("2") // which is not ours
 			m.Put("4", []byte("e"))
 			want["4"] = "e"
-			until(t, "a change of what is ours", h.has(want))
+			waittest.Until(t, "a change of what is ours", h.has(want))
 			_, err := client.Delete(t.Context(), "p/1")
 			must(t, err)
 			want["1"] = "a"
-			until(t, "the number that is free at last", h.has(want))
-			until(t, "all is well", h.says(""))
+			waittest.Until(t, "the number that is free at last", h.has(want))
+			waittest.Until(t, "all is well", h.says(""))
 			m.Delete("1")
 			delete(want, "1")
-			until(t, "a withdrawal", h.has(want))
+			waittest.Until(t, "a withdrawal", h.has(want))
 			h.do(func() {
 				if h.complete != 1 {
 					t.Errorf("complete %d times", h.complete)
@@ -171,15 +172,15 @@ func TestACiliumIdentityWhoseNumberAnAgentGaveAway(t *testing.T) {
 			return strings.Contains(shown, text)
 		}
 	}
-	until(t, "readiness", o.isPublished)
+	waittest.Until(t, "readiness", o.isPublished)
 	if !strings.Contains(w.value(prefix+free), "k8s:app=b;") {
 		t.Errorf("%s is %q", free, w.value(prefix+free))
 	}
-	until(t, "it to be shown", shows("the number "+taken))
+	waittest.Until(t, "it to be shown", shows("the number "+taken))
 	w.identity(later, "c")
-	until(t, "the other to be shown", shows("and 1 more"))
+	waittest.Until(t, "the other to be shown", shows("and 1 more"))
 	w.source.CiliumIdentities.Apply([]store.Change[local.CiliumIdentity]{{Old: one}})
-	until(t, "the rest to be shown", shows("the number "+later))
+	waittest.Until(t, "the rest to be shown", shows("the number "+later))
 	after, err := c.Get(t.Context(), prefix+taken)
 	must(t, err)
 	if len(after.Kvs) != 1 || after.Kvs[0].ModRevision != before.Kvs[0].ModRevision || w.value(prefix+later) != theirs {

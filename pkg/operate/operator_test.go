@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
@@ -43,13 +44,13 @@ func TestWhatAnOperatorPublishes(t *testing.T) {
 	w.service("web", "10.3.0.1")
 	o := w.operator()
 	defer o.stop()
-	until(t, "the lead", o.Leads)
+	waittest.Until(t, "the lead", o.Leads)
 	if e := w.value("cilium/synced/east/cilium/state/services/v1"); e != "" {
 		t.Error("a canary is there before the services are known")
 	}
 	w.listed()
-	until(t, "everything", w.published)
-	until(t, "readiness", func() bool { ready, _ := o.Ready(); return ready })
+	waittest.Until(t, "everything", w.published)
+	waittest.Until(t, "readiness", func() bool { ready, _ := o.Ready(); return ready })
 	c := w.contents()
 	want := `{"id":3,"capabilities":{"maxConnectedClusters":255,"serviceExportsEnabled":false,"endpointSlicesExportMode":"services-and-endpointslices"}}`
 	if got := c["cilium/cluster-config/east"].value; got != want {
@@ -84,13 +85,13 @@ func TestWhatAnOperatorPublishes(t *testing.T) {
 	must(t, err)
 	_, err = client.Put(t.Context(), "cilium/state/services/v1/east/ns/nobody", "nonsense")
 	must(t, err)
-	until(t, "the configuration", func() bool { return w.value(keys()[1]) == want })
-	until(t, "the rest", func() bool {
+	waittest.Until(t, "the configuration", func() bool { return w.value(keys()[1]) == want })
+	waittest.Until(t, "the rest", func() bool {
 		return w.published() && w.value("cilium/state/services/v1/east/ns/web") == c["cilium/state/services/v1/east/ns/web"].value
 	})
 
 	w.service("web", "10.3.0.2")
-	until(t, "a change", func() bool {
+	waittest.Until(t, "a change", func() bool {
 		return strings.Contains(w.value("cilium/state/services/v1/east/ns/web"), "10.3.0.2")
 	})
 }
@@ -106,9 +107,9 @@ func TestAnEmptiedEtcd(t *testing.T) {
 	o := w.operator()
 	defer o.stop()
 	all := func() bool { return len(w.contents()) == 2+2*300+3 }
-	until(t, "everything", all)
+	waittest.Until(t, "everything", all)
 	w.etcd.RestartEmpty(t)
-	until(t, "everything again, but for the heartbeat", func() bool { return len(w.contents()) >= 1+2*300+3 })
+	waittest.Until(t, "everything again, but for the heartbeat", func() bool { return len(w.contents()) >= 1+2*300+3 })
 	c := w.contents()
 	for _, r := range []wire.Resource{wire.Services, wire.EndpointSlices} {
 		canary := c[wire.SyncedKey("east", r, false)]
@@ -118,7 +119,7 @@ func TestAnEmptiedEtcd(t *testing.T) {
 			}
 		}
 	}
-	until(t, "the heartbeat", all)
+	waittest.Until(t, "the heartbeat", all)
 }
 
 // TestAnotherOperatorTakesOver: within the lease, and without a gap: no key is
@@ -129,14 +130,14 @@ func TestAnotherOperatorTakesOver(t *testing.T) {
 	w.service("web", "10.3.0.1")
 	w.listed()
 	first := w.operator()
-	until(t, "the first to lead", first.Leads)
-	until(t, "everything", w.published)
+	waittest.Until(t, "the first to lead", first.Leads)
+	waittest.Until(t, "everything", w.published)
 	second := w.operator()
 	defer second.stop()
 	before := w.contents()
 	first.stop()
-	until(t, "the second to lead", second.Leads)
-	until(t, "all keys to be the second's", func() bool {
+	waittest.Until(t, "the second to lead", second.Leads)
+	waittest.Until(t, "all keys to be the second's", func() bool {
 		now := w.contents()
 		for key, e := range before {
 			if now[key] == nil || now[key].lease == e.lease {
@@ -181,19 +182,19 @@ func TestOperatorsCollectGarbage(t *testing.T) {
 	w.listed()
 	o := w.operator(func(p *Params) { p.GCInterval, p.LocksGCInterval = 100*time.Millisecond, 100*time.Millisecond })
 	defer o.stop()
-	until(t, "readiness", func() bool { ready, _ := o.Ready(); return ready })
+	waittest.Until(t, "readiness", func() bool { ready, _ := o.Ready(); return ready })
 	has := func(id string) bool { return w.contents()["cilium/state/identities/v1/id/"+id] != nil }
 	if !has(unused) || !has(published) {
 		t.Error("garbage was collected by references where there are none")
 	}
 	_, err := c.Delete(t.Context(), "cilium/state/ip/v1/default/10.3.0.7")
 	must(t, err)
-	until(t, "the unused to go", func() bool { return !has(unused) && !has(published) })
+	waittest.Until(t, "the unused to go", func() bool { return !has(unused) && !has(published) })
 	if !has(used) {
 		t.Error("one in use went")
 	}
 	put("cilium/state/identities/v1/locks/k/1234abcd", "")
-	until(t, "a lock that was left behind to go", func() bool { return w.contents()["cilium/state/identities/v1/locks/k/1234abcd"] == nil })
+	waittest.Until(t, "a lock that was left behind to go", func() bool { return w.contents()["cilium/state/identities/v1/locks/k/1234abcd"] == nil })
 }
 
 // identity is a set of labels with its number, as an object of Kubernetes.
@@ -243,7 +244,7 @@ func TestIdentitiesThatAreObjectsOfKubernetes(t *testing.T) {
 	want := func(app string) string {
 		return "k8s:app=" + app + ";k8s:io.cilium.k8s.policy.cluster=east;k8s:io.kubernetes.pod.namespace=ns;"
 	}
-	until(t, "both", func() bool { return w.value(prefix+first) == want("a") && w.value(prefix+second) == want("b") })
+	waittest.Until(t, "both", func() bool { return w.value(prefix+first) == want("a") && w.value(prefix+second) == want("b") })
 	for _, id := range []string{first, second} {
 		if w.contents()[prefix+id].lease == 0 {
 			t.Errorf("%s has no lease", id)
@@ -251,13 +252,13 @@ func TestIdentitiesThatAreObjectsOfKubernetes(t *testing.T) {
 	}
 	_, err = c.Delete(t.Context(), prefix+first)
 	must(t, err)
-	until(t, "what was deleted", func() bool { return w.value(prefix+first) == want("a") })
+	waittest.Until(t, "what was deleted", func() bool { return w.value(prefix+first) == want("a") })
 
 	remove := func(o *local.CiliumIdentity) {
 		w.source.CiliumIdentities.Apply([]store.Change[local.CiliumIdentity]{{Old: o}})
 	}
 	remove(one)
-	until(t, "a withdrawal", func() bool { return w.contents()[prefix+first] == nil })
+	waittest.Until(t, "a withdrawal", func() bool { return w.contents()[prefix+first] == nil })
 	for range 10 { // many rounds
 		<-rounds
 	}
@@ -265,7 +266,7 @@ func TestIdentitiesThatAreObjectsOfKubernetes(t *testing.T) {
 		t.Error("garbage was collected where identities are objects of Kubernetes")
 	}
 	remove(other)
-	until(t, "the rest to go, as garbage and with its object", func() bool {
+	waittest.Until(t, "the rest to go, as garbage and with its object", func() bool {
 		return w.contents()[prefix+allocated] == nil && w.contents()[prefix+second] == nil
 	})
 }

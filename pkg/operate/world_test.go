@@ -160,15 +160,3 @@ func must(t testing.TB, err error) {
 		t.Fatal(err)
 	}
 }
-
-func until(t testing.TB, what string, cond func() bool) {
-	t.Helper()
-	limit := time.After(40 * time.Second)
-	for !cond() {
-		select {
-		case <-limit:
-			t.Fatalf("waited in vain for %s", what)
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-}

@@ -5,10 +5,10 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/local/manifests"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
@@ -78,8 +78,7 @@ func TestFromManifestsToKeys(t *testing.T) {
 		})
 		return all
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
+	ctx := waittest.Context(t)
 	for _, s := range []*store.Sync{services, slices, exports} {
 		must(t, s.WaitClean(ctx))
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
@@ -205,7 +206,7 @@ func TestACiliumNodeIsBeforeTheNodeOfItsName(t *testing.T) {
 			}
 			select {
 			case <-changed:
-			case <-time.After(20 * time.Second):
+			case <-waittest.Context(t).Done():
 				t.Fatalf("the view has %+v, want the source %s", n, source)
 			}
 		}

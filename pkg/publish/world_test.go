@@ -8,20 +8,14 @@ import (
 	"maps"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/cilium/statedb"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 )
-
-// fatal is what stops a test, also one of rapid's.
-type fatal interface {
-	Helper()
-	Fatalf(format string, args ...any)
-}
 
 // world is a cluster with its tables.
 type world struct {
@@ -144,16 +138,10 @@ func (g *target) get() map[string]string {
 }
 
 // until waits until a condition holds for what is published.
-func (g *target) until(t fatal, what string, ok func(values map[string]string) bool) {
+func (g *target) until(t waittest.T, what string, ok func(values map[string]string) bool) {
 	t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
-	defer deadline.Stop()
 	for !ok(g.get()) {
-		select {
-		case <-g.changed:
-		case <-deadline.C:
-			t.Fatalf("waited in vain for %s; published: %v", what, g.get())
-		}
+		<-g.changed
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/operate/operatetest"
@@ -134,18 +135,12 @@ func (w *world) leases() {
 
 func (w *world) await(what string, want ...string) {
 	w.t.Helper()
-	limit := time.After(30 * time.Second)
-	for {
-		diff := cmp.Diff(want, slices.Sorted(maps.Keys(w.contents())))
-		if diff == "" {
-			return
+	waittest.Try(w.t, what, func() error {
+		if diff := cmp.Diff(want, slices.Sorted(maps.Keys(w.contents()))); diff != "" {
+			return errors.New("(-want +got)\n" + diff)
 		}
-		select {
-		case <-limit:
-			w.t.Fatalf("%s (-want +got):\n%s", what, diff)
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
+		return nil
+	})
 }
 
 func must(t testing.TB, err error) {
@@ -206,7 +201,7 @@ func TestANodeAndItsPods(t *testing.T) {
 	_, err := client.Put(t.Context(), "cilium/state/ip/v1/default/10.3.0.2", "nonsense")
 	must(t, err)
 	w.await("what somebody deletes comes back", all...)
-	until(t, "what somebody changes comes back", func() bool {
+	waittest.Until(t, "what somebody changes comes back", func() bool {
 		return w.contents()["cilium/state/ip/v1/default/10.3.0.2"] == c["cilium/state/ip/v1/default/10.3.0.2"]
 	})
 	w.etcd.RestartEmpty(t)
@@ -215,18 +210,6 @@ func TestANodeAndItsPods(t *testing.T) {
 
 	w.source.Pods.Apply([]store.Change[corev1.Pod]{{Old: web}})
 	w.await("a pod is gone", with(of1("web", "10.3.0.1")[:1], of1("cart", "10.3.0.2"))...)
-}
-
-func until(t testing.TB, what string, cond func() bool) {
-	t.Helper()
-	limit := time.After(30 * time.Second)
-	for !cond() {
-		select {
-		case <-limit:
-			t.Fatalf("waited in vain for this: %s", what)
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
 }
 
 // TestWhichAddressNamesTheNode: the one that is given; else the description's; else

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -178,21 +179,11 @@ func (b *bench) put(r wire.Resource, cached bool, name, value string) {
 // eventually waits for a condition on the status.
 func (b *bench) eventually(what string, ok func(Status) bool) Status {
 	b.t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
-	defer deadline.Stop()
-	poll := time.NewTicker(time.Millisecond)
-	defer poll.Stop()
-	for {
-		st := b.cluster.Status()
-		if ok(st) {
-			return st
-		}
-		select {
-		case <-poll.C:
-		case <-deadline.C:
-			b.t.Fatalf("waited in vain for: %s; status: %s %q, last error %q", what, st.State, st.Message, st.LastError)
-		}
-	}
+	var st Status
+	waittest.Until(b.t, what, func() bool { st = b.cluster.Status(); return ok(st) }, func() string {
+		return fmt.Sprintf("status: %s %q, last error %q", st.State, st.Message, st.LastError)
+	})
+	return st
 }
 
 func (b *bench) inState(s State) Status {

@@ -2,32 +2,29 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
 // canary waits for a canary that was written after a revision.
 func (d *desk) canary(name string, after int64) kvstore.KeyValue {
 	d.t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		kv, _, err := d.mem.Connect().Get(context.Background(), "synced/"+name)
-		if err != nil {
+	var kv *kvstore.KeyValue
+	waittest.Until(d.t, fmt.Sprintf("a canary %s written after %d", name, after), func() bool {
+		var err error
+		if kv, _, err = d.mem.Connect().Get(context.Background(), "synced/"+name); err != nil {
 			d.t.Fatalf("%v", err)
 		}
-		if kv != nil && kv.ModRevision > after {
-			if _, err := time.Parse(time.RFC3339, string(kv.Value)); err != nil || kv.Lease == 0 {
-				d.t.Fatalf("%s has the lease %x: %v", kv.Value, kv.Lease, err)
-			}
-			return *kv
-		}
-		if time.Now().After(deadline) {
-			d.t.Fatalf("there is no canary %s written after %d", name, after)
-		}
-		<-time.After(time.Millisecond)
+		return kv != nil && kv.ModRevision > after
+	})
+	if _, err := time.Parse(time.RFC3339, string(kv.Value)); err != nil || kv.Lease == 0 {
+		d.t.Fatalf("%s has the lease %x: %v", kv.Value, kv.Lease, err)
 	}
+	return *kv
 }
 
 func TestCanaries(t *testing.T) {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"strings"
 	"sync"
@@ -9,12 +10,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
 // desk is an outbox on a kvstore in memory, with whatever runs on it.
 type desk struct {
-	t      fataler
+	t      waittest.T
 	mem    *kvstore.Memory
 	outbox *Outbox
 	ctx    context.Context //nolint:containedctx // of one test
@@ -22,7 +24,7 @@ type desk struct {
 	ended  sync.WaitGroup
 }
 
-func newDesk(t fataler, metrics *SyncMetrics) *desk {
+func newDesk(t waittest.T, metrics *SyncMetrics) *desk {
 	d := &desk{t: t, mem: kvstore.NewMemory()}
 	d.mem.SetProbeInterval(time.Millisecond)
 	d.outbox = NewOutbox(d.mem, nil, metrics, nil)
@@ -53,9 +55,7 @@ func (d *desk) sync(p SyncParams) *Sync {
 
 func (d *desk) clean(s *Sync) {
 	d.t.Helper()
-	ctx, cancel := context.WithTimeout(d.ctx, patience)
-	defer cancel()
-	if err := s.WaitClean(ctx); err != nil {
+	if err := s.WaitClean(d.ctx); err != nil {
 		d.t.Fatalf("%v", err)
 	}
 }
@@ -78,15 +78,10 @@ func (d *desk) has(prefix string) map[string]string {
 // until waits until these are below the prefix.
 func (d *desk) until(prefix string, want map[string]string) {
 	d.t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		got := d.has(prefix)
-		if maps.Equal(got, want) {
-			return
+	waittest.Try(d.t, prefix, func() error {
+		if got := d.has(prefix); !maps.Equal(got, want) {
+			return errors.New("(-want +got)\n" + cmp.Diff(want, got))
 		}
-		if time.Now().After(deadline) {
-			d.t.Fatalf("never (-want +got):\n%s", cmp.Diff(want, got))
-		}
-		<-time.After(time.Millisecond)
-	}
+		return nil
+	})
 }

@@ -14,11 +14,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
-
-// patience is how long the tests wait for something that should come soon.
-const patience = 60 * time.Second
 
 const (
 	housePrefix = "cilium/state/x/v1/c2/"
@@ -98,9 +96,7 @@ func (p *publisher) put(want map[string]string) {
 // clean waits until everything is as wanted.
 func (p *publisher) clean() {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
-	defer cancel()
-	if err := p.sync.WaitClean(ctx); err != nil {
+	if err := p.sync.WaitClean(waittest.Context(p.t)); err != nil {
 		p.t.Fatal(err)
 	}
 }
@@ -116,8 +112,7 @@ type contents struct {
 
 func read(t testing.TB, c *clientv3.Client) contents {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
+	ctx := waittest.Context(t)
 	resp, err := c.Txn(ctx).Then(clientv3.OpGet(housePrefix, clientv3.WithPrefix()), clientv3.OpGet(houseDir+houseCanary)).Commit()
 	if err != nil {
 		t.Fatal(err)
@@ -169,21 +164,7 @@ func (is contents) last(t testing.TB) {
 // eventually tries until it succeeds.
 func eventually(t testing.TB, try func() error) {
 	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	giveUp := time.NewTimer(patience)
-	defer giveUp.Stop()
-	for {
-		err := try()
-		if err == nil {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-giveUp.C:
-			t.Fatalf("never: %v", err)
-		}
-	}
+	waittest.Try(t, "this", try)
 }
 
 // some are so many names with values of their own.
@@ -204,8 +185,7 @@ type events struct {
 
 func history(t testing.TB, c *clientv3.Client, after int64) events {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	ctx := waittest.Context(t)
 	end, err := c.Put(ctx, "end of the test", "")
 	if err != nil {
 		t.Fatal(err)

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"log/slog"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
@@ -34,13 +34,7 @@ func TestRawValues(t *testing.T) {
 	go func() { ended <- w.Run(ctx, Session{Client: mem, Prefix: "x/"}) }()
 	next := func() string {
 		t.Helper()
-		select {
-		case e := <-events:
-			return e
-		case <-time.After(20 * time.Second):
-			t.Fatal("no event")
-			return ""
-		}
+		return waittest.Receive(t, "an event", events)
 	}
 	got := []string{next(), next()}
 	mem.Set("x/a", "\x00\xff") // equal: no change

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
@@ -317,13 +318,8 @@ func TestALostLockEndsWriting(t *testing.T) {
 	rev := srv.Delete(t, houseDir+houseCanary)
 	ends := func(what string, ended <-chan error) {
 		t.Helper()
-		select {
-		case err := <-ended:
-			if !errors.Is(err, kvstore.ErrLockLeaseExpired) {
-				t.Errorf("%s ended with %v", what, err)
-			}
-		case <-time.After(patience):
-			t.Fatalf("%s does not end", what)
+		if err := waittest.Receive(t, what+" to end", ended); !errors.Is(err, kvstore.ErrLockLeaseExpired) {
+			t.Errorf("%s ended with %v", what, err)
 		}
 	}
 	ends("the canaries", canaries)

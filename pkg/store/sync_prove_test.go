@@ -35,7 +35,7 @@ func TestACanaryWhoseHistoryEnds(t *testing.T) {
 		within time.Duration
 		then   func(*kvstore.Memory)
 	}{
-		"which a list shows": {patience, func(m *kvstore.Memory) {
+		"which a list shows": {time.Hour, func(m *kvstore.Memory) {
 			m.SetFault(func(_ context.Context, op, _ string) error {
 				if op == "recall" {
 					return kvstore.ErrCompacted

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
@@ -50,11 +51,9 @@ func TestRefusedValuesTakeNoRoom(t *testing.T) {
 		name := fmt.Sprint(i)
 		want[name] = string(large)
 		s.Put(name, large)
-		ctx, cancel := context.WithTimeout(d.ctx, patience)
-		if err := s.WaitRoom(ctx); err != nil {
+		if err := s.WaitRoom(waittest.Context(t)); err != nil {
 			t.Fatal(err)
 		}
-		cancel()
 	}
 	s.Put("good", []byte("1"))
 	s.Complete()

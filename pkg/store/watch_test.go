@@ -18,23 +18,18 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// fataler is what testing.T and rapid.T share.
-type fataler interface {
-	Helper()
-	Fatalf(format string, args ...any)
-}
-
 const testPrefix = "cilium/state/x/v1/c2/"
 
 // rig is a Watch on a kvstore in memory, and the table that it fills.
 type rig struct {
-	t   fataler
+	t   waittest.T
 	mem *kvstore.Memory
 	w   *Watch[string]
 
@@ -47,7 +42,7 @@ type rig struct {
 	ended  chan error
 }
 
-func newRig(t fataler) *rig {
+func newRig(t waittest.T) *rig {
 	r := &rig{t: t, mem: kvstore.NewMemory(), table: view{}, wake: make(chan struct{}, 1)}
 	r.w = NewWatch(Kind[string]{
 		Resource: "x",
@@ -91,24 +86,14 @@ func (r *rig) put(name, value string) { r.mem.Set(testPrefix+name, value) }
 // until waits for the table to hold just these.
 func (r *rig) until(want map[string]string) {
 	r.t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
-	defer deadline.Stop()
-	poll := time.NewTicker(time.Millisecond)
-	defer poll.Stop()
-	for {
+	waittest.Try(r.t, "the table to hold what it should", func() error {
 		r.mu.Lock()
-		got := maps.Clone(r.table)
-		r.mu.Unlock()
-		if maps.Equal(want, map[string]string(got)) {
-			return
+		defer r.mu.Unlock()
+		if !maps.Equal(want, map[string]string(r.table)) {
+			return errors.New("(-want +got)\n" + cmp.Diff(want, map[string]string(r.table)))
 		}
-		select {
-		case <-r.wake:
-		case <-poll.C:
-		case <-deadline.C:
-			r.t.Fatalf("the table does not come to hold what it should (-want +got):\n%s", cmp.Diff(want, map[string]string(got)))
-		}
-	}
+		return nil
+	})
 }
 
 // happened returns what was applied since the last call.

@@ -30,7 +30,7 @@ import (
 const localID = 250
 
 // patience is how long anything may take. Machines can be slow.
-const patience = 60 * time.Second
+const patience = 5 * time.Minute
 
 // heartbeatLimit is when a heartbeat is stale.
 const heartbeatLimit = 2 * time.Second

@@ -51,7 +51,7 @@ func must(tb testing.TB, err error) {
 const freshBound = 5 * time.Second
 
 // patience is of all waits.
-var patience = flag.Duration("hostile.patience", time.Minute, "how long anything may take on a busy machine")
+var patience = flag.Duration("hostile.patience", 5*time.Minute, "how long anything may take on a busy machine")
 
 // world is a mesh that runs as in cmd/mesh-agent, with two honest clusters on real
 // etcds.

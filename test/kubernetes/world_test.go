@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 	"github.com/mesh-agent/mesh-agent/internal/kubetest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/local/kubernetes"
 )
@@ -88,20 +90,12 @@ func (w *world) awaitListed(t *testing.T) {
 // until waits for a condition.
 func (w *world) until(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(2 * time.Minute)
-	defer deadline.Stop()
-	poll := time.NewTicker(10 * time.Millisecond)
-	defer poll.Stop()
-	for !is() {
-		select {
-		case <-poll.C:
-		case <-deadline.C:
-			if w.source != nil {
-				t.Logf("%+v", w.source.Status())
-			}
-			t.Fatalf("waited in vain until %s", what)
+	waittest.Until(t, what, is, func() string {
+		if w.source == nil {
+			return "nothing is read"
 		}
-	}
+		return fmt.Sprintf("%+v", w.source.Status())
+	})
 }
 
 // kind is the status of one kind.

@@ -1,7 +1,6 @@
 package members
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -16,6 +15,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/mesh-agent/mesh-agent/internal/members"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 	"github.com/mesh-agent/mesh-agent/pkg/operate"
@@ -73,22 +73,6 @@ func logs(t *testing.T, m *members.Mesh) {
 	}
 }
 
-func until(t *testing.T, what string, limit time.Duration, cond func() error) {
-	t.Helper()
-	end := time.After(limit)
-	for {
-		err := cond()
-		if err == nil {
-			return
-		}
-		select {
-		case <-end:
-			t.Fatalf("waited in vain for %s: %v", what, err)
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-}
-
 // ask asks a process.
 func ask[T any](t *testing.T, p *members.Process, path ...string) (*T, error) {
 	t.Helper()
@@ -97,8 +81,7 @@ func ask[T any](t *testing.T, p *members.Process, path ...string) (*T, error) {
 		return nil, err
 	}
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
+	ctx := waittest.Context(t)
 	return client.Get[T](ctx, c, path...)
 }
 
@@ -109,8 +92,7 @@ func items[T any](t *testing.T, p *members.Process, resource string) ([]T, error
 		return nil, err
 	}
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
+	ctx := waittest.Context(t)
 	it, err := client.List[T](ctx, c, resource, client.Query{})
 	if err != nil {
 		return nil, err
@@ -227,7 +209,7 @@ func backends(t *testing.T, agent *members.Process, service string) (string, err
 
 func uses(t *testing.T, agent *members.Process, service, want string) {
 	t.Helper()
-	until(t, fmt.Sprintf("%s of %s to be %q", service, agent.Name, want), 20*time.Second, func() error {
+	waittest.Try(t, fmt.Sprintf("%s of %s to be %q", service, agent.Name, want), func() error {
 		got, err := backends(t, agent, service)
 		if err == nil && got != want {
 			err = fmt.Errorf("it is %q", got)
@@ -250,7 +232,7 @@ func TestThreeClustersWithoutCilium(t *testing.T) {
 		agents = append(agents, c.Agents...)
 	}
 	for _, agent := range agents {
-		until(t, agent.Socket+" to see everything", time.Minute, func() error { return sees(t, m, agent) })
+		waittest.Try(t, agent.Socket+" to see everything", func() error { return sees(t, m, agent) })
 	}
 	t.Cleanup(func() { noneIsRefused(t, m) })
 	first, second := m.Clusters[0], m.Clusters[1]
@@ -308,7 +290,7 @@ func write(t *testing.T, c *members.Cluster, d *members.Description) {
 // leader finds the process that leads.
 func leader(t *testing.T, of []*members.Process) (leads *members.Process, others []*members.Process) {
 	t.Helper()
-	until(t, "a leader", 40*time.Second, func() error {
+	waittest.Try(t, "a leader", func() error {
 		leads, others = nil, nil
 		for _, p := range of {
 			st, err := ask[api.Status](t, p, "v1", "status")
@@ -344,7 +326,7 @@ func TestTheStandbysTakeOver(t *testing.T) {
 	}
 	m := start(t, func(s *members.Settings) { s.Clusters, s.Nodes, s.Standbys = 2, 1, 1 })
 	c, other := m.Clusters[0], m.Clusters[1]
-	until(t, "everything", time.Minute, func() error { return sees(t, m, c.Agents[0]) })
+	waittest.Try(t, "everything", func() error { return sees(t, m, c.Agents[0]) })
 	operates, standsBy := leader(t, c.Operators)
 	mirrors, _ := leader(t, c.Mirrors)
 	if len(standsBy) != 1 {
@@ -375,12 +357,12 @@ func TestTheStandbysTakeOver(t *testing.T) {
 		}
 		return nil
 	}
-	until(t, "the standbys to write", 50*time.Second, func() error { return changed(true) })
+	waittest.Try(t, "the standbys to write", func() error { return changed(true) })
 	t.Logf("the standbys wrote after %s", time.Since(began))
 	handover := head(t, c)
 	operates.Signal(syscall.SIGCONT)
 	mirrors.Signal(syscall.SIGCONT)
-	until(t, "the frozen ones to stand by", 30*time.Second, func() error {
+	waittest.Try(t, "the frozen ones to stand by", func() error {
 		for _, p := range []*members.Process{operates, mirrors} {
 			if st, err := ask[api.Status](t, p, "v1", "status"); err != nil || *st.Agent.Leads {
 				return fmt.Errorf("%s leads, %w", p.Name, err)
@@ -399,7 +381,7 @@ func TestTheStandbysTakeOver(t *testing.T) {
 	d.Service("web").Down, od.Service("web").Down = false, false
 	write(t, c, d)
 	write(t, other, od)
-	until(t, "the first ones to write again", 50*time.Second, func() error { return changed(false) })
+	waittest.Try(t, "the first ones to write again", func() error { return changed(false) })
 	judge(t, c, from, handover)
 }
 
@@ -431,8 +413,7 @@ func judge(t *testing.T, c *members.Cluster, from, handover int64) {
 	if _, err := rootOf(t, c).Put(t.Context(), "cilium/end", ""); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
+	ctx := waittest.Context(t)
 	owner := map[string][]int64{} // of each key, the leases in their order
 	for resp := range rootOf(t, c).Watch(ctx, "cilium/", clientv3.WithPrefix(), clientv3.WithRev(from)) {
 		for _, e := range resp.Events {

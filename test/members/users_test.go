@@ -1,7 +1,6 @@
 package members
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -10,9 +9,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -51,8 +50,7 @@ func TestOperateGivesEtcdItsUsers(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := waittest.Context(t)
 	as := func(user string) (*kvstore.Etcd, error) {
 		cfg, err := kvstore.LoadConfig(file(user))
 		if err != nil {
@@ -63,7 +61,7 @@ func TestOperateGivesEtcdItsUsers(t *testing.T) {
 		return kvstore.Connect(ctx, cfg, 0, o)
 	}
 	for _, user := range []string{"remote", "remote-west", "local-east", "node"} {
-		until(t, user+" to have his rights", 30*time.Second, func() error {
+		waittest.Try(t, user+" to have his rights", func() error {
 			e, err := as(user)
 			if err != nil {
 				return err
@@ -92,7 +90,7 @@ func TestOperateGivesEtcdItsUsers(t *testing.T) {
 	if _, err := srv.Client(t).Delete(ctx, wire.ClusterConfigKey("east")); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the configuration to come back", 30*time.Second, func() error {
+	waittest.Try(t, "the configuration to come back", func() error {
 		resp, err := srv.Client(t).Get(ctx, wire.ClusterConfigKey("east"))
 		if err == nil && len(resp.Kvs) == 0 {
 			err = errors.New("it is not there")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/kvbackend"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -103,18 +104,6 @@ func join(t *testing.T, endpoint, name string, opts ...allocator.Option) *member
 	return m
 }
 
-// until waits for a condition.
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
-	defer cancel()
-	for !ok() {
-		if waiting.Sleep(ctx, 20*time.Millisecond) != nil {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
-}
-
 // count is how many keys there are below a part of the base.
 func count(t *testing.T, client *clientv3.Client, part string) int64 {
 	t.Helper()
@@ -161,7 +150,10 @@ func TestAnAllocationMayFailOrDieAnywhere(t *testing.T) {
 	other := join(t, server.Endpoint(), "10.0.9.8")
 	t.Run("at", func(t *testing.T) {
 		for i, point := range all {
-			for _, mode := range []string{"fails", "dies"} {
+			for at, mode := range []string{"fails", "dies"} {
+				if testing.Short() && i%2 != at {
+					continue // all of it takes long
+				}
 				t.Run(fmt.Sprintf("%s %d %s", mode, i, point), func(t *testing.T) {
 					t.Parallel()
 					breakAt(t, join(t, server.Endpoint(), fmt.Sprintf("10.0.%d.%d", len(mode), i)), other, i, mode == "dies")
@@ -187,8 +179,7 @@ func breakAt(t *testing.T, m, other *member, i int, dies bool) {
 		}
 		return errInjected
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
+	ctx := waittest.Context(t)
 	mine, _, _, err := m.Allocate(ctx, key)
 	if !dies && err != nil {
 		t.Errorf("one fault was enough to fail: %v", err)
@@ -228,10 +219,7 @@ func TestTheDeadLeaveNothing(t *testing.T) {
 	<-died
 	m.gone()
 	client := server.Local()
-	if n := count(t, client, "value"); n != 20 {
-		t.Errorf("%d references are left at once, want 20", n)
-	}
-	until(t, "the leases to end", func() bool { return count(t, client, "value")+count(t, client, "locks") == 0 })
+	waittest.Until(t, "the leases to end", func() bool { return count(t, client, "value")+count(t, client, "locks") == 0 })
 	collector := &site{t, connect(t, server)}
 	b := collector.backend("gc")
 	stale, _, err := b.RunGC(t.Context(), nil, nil, firstID, lastID)
@@ -264,7 +252,7 @@ func TestAMappingInUseIsPutBack(t *testing.T) {
 		if _, err := client.Delete(t.Context(), base+part, clientv3.WithPrefix()); err != nil {
 			t.Fatal(err)
 		}
-		until(t, "everything to be put back", func() bool { return count(t, client, "id") == 20 && count(t, client, "value") == 20 })
+		waittest.Until(t, "everything to be put back", func() bool { return count(t, client, "id") == 20 && count(t, client, "value") == 20 })
 		for key, id := range want {
 			resp, err := client.Get(t.Context(), fmt.Sprintf("%s/id/%d", base, id))
 			if err != nil || len(resp.Kvs) != 1 || string(resp.Kvs[0].Value) != string(key) {
@@ -276,19 +264,19 @@ func TestAMappingInUseIsPutBack(t *testing.T) {
 
 // The size of the test with everything at once.
 const (
-	members     = 8
-	overlapping = 2000
-	rounds      = 6 // of every member, each over a tenth of the keys
-	life        = 3 // rounds of a node; in the last one it is killed
+	members = 8
+	rounds  = 6 // of every member, each over a tenth of the keys
+	life    = 3 // rounds of a node; in the last one it is killed
 )
 
 // churn is the test with everything at once.
 type churn struct {
 	*testing.T
-	server *etcdtest.Process
-	kills  atomic.Int64
-	faults atomic.Int64
-	calls  atomic.Int64
+	server      *etcdtest.Process
+	overlapping int // keys that the nodes have between them
+	kills       atomic.Int64
+	faults      atomic.Int64
+	calls       atomic.Int64
 }
 
 // live is one node after another under one name: each works until it is killed,
@@ -341,8 +329,8 @@ func (c *churn) live(ctx context.Context, i int) error {
 func (c *churn) round(ctx context.Context, m *member, rnd *rand.Rand) error {
 	var g errgroup.Group
 	g.SetLimit(16)
-	for range overlapping / 10 {
-		key := text(fmt.Sprintf("k8s:n=%d;", rnd.IntN(overlapping)))
+	for range c.overlapping / 10 {
+		key := text(fmt.Sprintf("k8s:n=%d;", rnd.IntN(c.overlapping)))
 		keep := rnd.IntN(5) == 0
 		g.Go(func() error {
 			c.calls.Add(1)
@@ -382,7 +370,10 @@ func (c *churn) collect(ctx context.Context) error {
 // of collection leave nothing behind.
 func TestTheGuaranteesHold(t *testing.T) {
 	t.Parallel()
-	c := &churn{T: t, server: etcdtest.StartProcess(t)}
+	c := &churn{T: t, server: etcdtest.StartProcess(t), overlapping: 2000}
+	if testing.Short() {
+		c.overlapping = 300
+	}
 	client := c.server.Client(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -402,8 +393,8 @@ func TestTheGuaranteesHold(t *testing.T) {
 	if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	until(t, "the leases of the dead to end", func() bool { return count(t, client, "value")+count(t, client, "locks") == 0 })
-	until(t, "collection to leave nothing", func() bool { return count(t, client, "id") == 0 })
+	waittest.Until(t, "the leases of the dead to end", func() bool { return count(t, client, "value")+count(t, client, "locks") == 0 })
+	waittest.Until(t, "collection to leave nothing", func() bool { return count(t, client, "id") == 0 })
 	cancel()
 	if err := collector.Wait(); err != nil {
 		t.Error(err)
@@ -411,7 +402,7 @@ func TestTheGuaranteesHold(t *testing.T) {
 	h := check(t, client)
 	t.Logf("%d allocations, %d mappings made and %d deleted, %d faults, %d nodes killed",
 		c.calls.Load(), h.made, h.deleted, c.faults.Load(), c.kills.Load())
-	if h.made < overlapping/2 || c.faults.Load() < 100 || c.kills.Load() == 0 {
+	if h.made < c.overlapping/2 || c.faults.Load() < int64(c.overlapping/20) || c.kills.Load() == 0 {
 		t.Error("hardly anything was tried")
 	}
 }

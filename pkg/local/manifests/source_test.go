@@ -17,6 +17,7 @@ import (
 	"github.com/cilium/statedb"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 )
 
@@ -112,14 +113,13 @@ func (r *running) services() string {
 // until waits for a condition, which is looked at after each look at the directory.
 func (r *running) until(what string, ok func() bool) {
 	r.t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
-	defer deadline.Stop()
+	end := waittest.Context(r.t).Done()
 	for !ok() {
 		_, changed := r.cluster.Services.Table().AllWatch(r.db.ReadTxn())
 		select {
 		case <-r.looks:
 		case <-changed:
-		case <-deadline.C:
+		case <-end:
 			r.t.Fatalf("waited in vain for %s; services %q, status %+v", what, r.services(), r.source.Status())
 		}
 	}

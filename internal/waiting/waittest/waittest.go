@@ -1,0 +1,111 @@
+// Package waittest waits in tests. How long something takes says more of the machine
+// than of what is tested, so no wait has a limit of its own: it ends shortly before the
+// time that the whole test binary may take (go test -timeout), so that the test can
+// still say what it waited for.
+package waittest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+// grace is how long before the end of the binary's time the waits end.
+const grace = 15 * time.Second
+
+// bubbled is the limit in a bubble of testing/synctest, where time passes as soon as
+// everybody waits, and where the deadline of a test may not be asked for.
+const bubbled = 24 * time.Hour
+
+// T is the part of a test that says that something never came: a [testing.TB] has it, and
+// so has a run of a property test, whose waits have no limit.
+type T interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// Context returns a context for what a test waits for. It ends with the test.
+func Context(t testing.TB) context.Context {
+	t.Helper()
+	at, limited := limit(t)
+	if !limited {
+		return t.Context()
+	}
+	ctx, cancel := context.WithDeadline(t.Context(), at)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// limit is when the waits of a test end, if ever.
+func limit(t T) (time.Time, bool) {
+	if now := time.Now(); now.Year() == 2000 { // as in every bubble
+		return now.Add(bubbled), true
+	}
+	is, ok := t.(interface{ Deadline() (time.Time, bool) })
+	if !ok {
+		return time.Time{}, false
+	}
+	at, limited := is.Deadline()
+	return at.Add(-grace), limited
+}
+
+// Receive waits for a value of a channel, also while a test ends.
+func Receive[V any](t T, what string, from <-chan V) V {
+	t.Helper()
+	var ends <-chan time.Time
+	if end, limited := limit(t); limited {
+		timer := time.NewTimer(time.Until(end))
+		defer timer.Stop()
+		ends = timer.C
+	}
+	select {
+	case v := <-from:
+		return v
+	case <-ends:
+		t.Fatalf("waited in vain for %s", what)
+		panic("unreachable")
+	}
+}
+
+// Until waits until a condition holds. Details are added to what the test says when
+// it never does.
+func Until(t T, what string, is func() bool, details ...func() string) {
+	t.Helper()
+	failed := errors.New("it does not hold")
+	Try(t, what, func() error {
+		if is() {
+			return nil
+		}
+		return failed
+	}, details...)
+}
+
+// Try tries until it succeeds.
+func Try(t T, what string, try func() error, details ...func() string) {
+	t.Helper()
+	end, limited := limit(t)
+	first := time.Now()
+	for {
+		began := time.Now()
+		err := try()
+		if err == nil {
+			return
+		}
+		if limited && time.Now().After(end) {
+			text := err.Error()
+			for _, detail := range details {
+				text += "\n" + detail()
+			}
+			t.Fatalf("waited in vain for %s: %s", what, text)
+		}
+		<-time.After(pause(time.Since(began), time.Since(first)))
+	}
+}
+
+// pause is how long to wait after a try that took so long, so long after the first: what
+// is expensive, or does not come soon, is tried less often, so that a busy machine gets
+// on with what is waited for.
+func pause(took, since time.Duration) time.Duration {
+	return min(max(2*time.Millisecond, took, since/100), 100*time.Millisecond)
+}
