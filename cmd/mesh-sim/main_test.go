@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // asProgram makes the test binary be mesh-sim itself.
@@ -108,16 +107,12 @@ func TestSignalsEndItCleanly(t *testing.T) {
 				t.Fatal(err)
 			}
 			rest := waitReady(t, stdout, base+"/mesh")
-			begin := time.Now()
 			if err := cmd.Process.Signal(tc.signal); err != nil {
 				t.Fatal(err)
 			}
 			_, _ = io.Copy(io.Discard, rest)
 			if err := cmd.Wait(); err != nil {
 				t.Errorf("%v: %s", err, stderr.String())
-			}
-			if took := time.Since(begin); took > 10*time.Second {
-				t.Errorf("ending took %s", took)
 			}
 			for _, dir := range []string{base, temp} {
 				if left, _ := os.ReadDir(dir); len(left) > 0 {

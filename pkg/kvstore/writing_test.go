@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"golang.org/x/time/rate"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
@@ -46,6 +47,7 @@ func TestWritesAreLimitedAndLocksAreNot(t *testing.T) {
 	o := hasty()
 	o.QPS, o.BootstrapQPS = 1, 1
 	e, _ := writer(t, srv.Endpoint(), o)
+	e.limit.rate.SetLimit(rate.Every(time.Hour)) // who is limited waits for longer than the test lasts
 	ctx := waittest.Context(t)
 	if _, err := e.Put(ctx, "k", nil); err != nil {
 		t.Fatal(err)
@@ -53,18 +55,14 @@ func TestWritesAreLimitedAndLocksAreNot(t *testing.T) {
 	soon, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
 	defer cancel()
 	if _, err := e.Delete(soon, "k"); err == nil {
-		t.Error("two operations at once at one a second")
+		t.Error("two operations at once where one is allowed")
 	}
-	start := time.Now()
 	for range 20 {
 		l, err := e.Lock(ctx, "locks/l")
 		if err != nil {
 			t.Fatal(err)
 		}
 		l.Unlock()
-	}
-	if took := time.Since(start); took > 15*time.Second {
-		t.Errorf("20 locks took %s", took)
 	}
 }
 
@@ -81,7 +79,6 @@ func TestWritesToASilentServerEnd(t *testing.T) {
 	}
 	p.Freeze(t)
 	waittest.Until(t, "it is silent", func() bool { _, err := e.Head(ctx); return err != nil })
-	start := time.Now()
 	for what, write := range map[string]func() error{
 		"put":           func() error { _, err := e.Put(ctx, "k", nil); return err },
 		"leased put":    func() error { _, err := e.Put(ctx, "k", nil, Leased()); return err },
@@ -96,9 +93,6 @@ func TestWritesToASilentServerEnd(t *testing.T) {
 	}
 	l.Unlock()
 	e.Close()
-	if took := time.Since(start); took > prompt {
-		t.Errorf("all that took %s", took)
-	}
 }
 
 func TestWriteMetrics(t *testing.T) {
