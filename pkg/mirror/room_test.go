@@ -84,6 +84,9 @@ func TestWhatFollowsFromTheSize(t *testing.T) {
 // stops before the quota, others can write, and when the remote has less, and old
 // revisions are compacted, it goes on.
 func TestOurOwnEtcdIsNotFilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("an etcd is filled")
+	}
 	t.Parallel()
 	const quota = 12 << 20
 	w := newWorld(t, etcdtest.WithConfig(etcdserver.Config{QuotaBytes: quota}))

@@ -70,7 +70,7 @@ func TestRules(t *testing.T) {
 	heap := watchHeap(t)
 	tried := rules()
 	if testing.Short() {
-		tried = everyOther(tried, 7) // the mixture has all of them
+		tried = everyOther(tried, 15) // the mixture has all of them
 	}
 	inGroups(t, tried, func(t *testing.T, r *rule) {
 		c, s := w.hostileCluster(t)
