@@ -7,7 +7,8 @@
 // events and says what changed. It owns the only set of keys there is: relists,
 // sweeps, counts and drains all read it. [Watch] feeds a Set from a kvstore,
 // resumes where it can, lists again where it must, and hands every batch of
-// changes to one function.
+// changes to one function. [Watch.Run] does so for one session, [Watch.Follow] for
+// all sessions of a client that connects again by itself.
 //
 // Guarantees to whoever applies the changes:
 //   - changes come in the order of the kvstore, one call at a time;
