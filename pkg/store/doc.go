@@ -35,7 +35,8 @@
 // Guarantees to whoever owns the keys:
 //   - only what differs is written, and nothing before it is known what is there:
 //     a change costs one write, a restart with equal contents one for each key
-//     (the lease is another one), a restart of the kvstore with its data none;
+//     (the lease is another one) or none without leases (SyncParams.Unleased), a
+//     restart of the kvstore with its data none;
 //   - a key that nobody wants is deleted only once everything that is wanted was
 //     given;
 //   - what a kvstore refuses holds up nothing else, and what was not acknowledged
