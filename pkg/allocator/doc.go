@@ -60,7 +60,8 @@
 //	GetByID, GetInclude...
 //	RunGC, RunLocksGC,             the same
 //	WaitForInitialSync,
-//	DeleteAllKeys
+//	DeleteAllKeys, ListIDs,
+//	DeleteID
 //	WatchRemoteKVStore             the same
 //	RemoteCache                    the same; OnSync is an option of it
 //	WithCacheValidator             WithValidator, and accept of WatchRemoteKVStore
