@@ -8,8 +8,8 @@ import (
 
 	"go.etcd.io/etcd/server/v3/embed"
 
-	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 	"github.com/mesh-agent/mesh-agent/internal/pki"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 )
 
 // prompt is how long a refusal may take.
