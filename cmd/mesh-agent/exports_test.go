@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 )
 
 // exported is the service web with a session affinity, and its export of a year.

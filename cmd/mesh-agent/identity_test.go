@@ -9,7 +9,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -102,6 +102,39 @@ func TestIdentitiesComeAndGo(t *testing.T) {
 	run("release k8s:app=web --node-ip 10.0.0.2", result{0, "", made})
 	run("gc --between 1ms --kvstore-periodic-sync 1ms", result{0, "1 identity deleted, 0 left", "looking again in 1ms"})
 	run("list", result{0, "", "No identities in the local kvstore."})
+}
+
+// TestIdentitiesAreDeleted: at once, but none that is in use in any way.
+func TestIdentitiesAreDeleted(t *testing.T) {
+	t.Parallel()
+	s := etcdtest.Start(t)
+	mapping := func(id string) string { return string(wire.IdentityAllocation) + "/id/" + id }
+	pair := wire.NewHostPair(netip.MustParseAddr("10.1.0.1"))
+	pair.Identity = 131075
+	s.Put(t, webMapping, webLabels, webReference, "131072", mapping("131073"), "k8s:app=idle;", mapping("131074"), "k8s:app=old;",
+		mapping("131075"), "k8s:app=published;", mapping("65540"), "k8s:app=others;", pair.Key(), string(pair.Encode()))
+	for _, step := range []struct {
+		args string
+		want result
+	}{
+		{"delete", result{2, "", "one ID"}},
+		{"delete web", result{2, "", `"web" is no number`}},
+		{"delete 0", result{2, "", `"0" is no number`}},
+		{"delete 131073 --cluster c1", result{2, "", "only read"}},
+		{"delete 131072", result{1, "", "identity 131072 is not deleted: a node uses the ID"}},
+		{"delete 131075", result{1, "", "identity 131075 is not deleted: 1 address is published"}},
+		{"delete 65540", result{1, "", "is not between 131072 and 196607"}},
+		{"delete 131073 131079 131074", result{1, "", "identity 131079: the identity does not exist"}},
+		{"delete 131073", result{1, "", "does not exist"}},
+	} {
+		checkResult(t, step.args, identityCommand(s.Endpoint(), strings.Fields(step.args)...), step.want)
+	}
+	resp, err := s.Local().Get(t.Context(), string(wire.IdentityAllocation)+"/id/", clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil || resp.Count != 3 {
+		t.Errorf("%v mappings are left, %v", resp, err)
+	}
+	s.Put(t, mapping("131073"), "bad")
+	checkResult(t, "delete", identityCommand(s.Endpoint(), "delete", "131073"), result{0, "", "Identity 131073 is deleted."})
 }
 
 // TestGarbageIsNotCollectedWhereNobodyHoldsReferences: a cluster whose identities

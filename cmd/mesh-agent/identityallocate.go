@@ -180,7 +180,7 @@ func (w *identityWriter) prepare(c Config, log *slog.Logger) (*allocator.Allocat
 	if err != nil {
 		return nil, err
 	}
-	ids, err := allocator.NewAllocator(w.backend, allocator.WithCluster(w.cluster.Layout, w.cluster.ID),
+	ids, err := allocator.NewAllocator(w.backend, allocator.WithCluster(w.cluster.Layout, w.cluster.ID), allocator.WithValidator(w.cluster.AcceptOwn),
 		allocator.WithMasterKeyProtection(), allocator.WithSyncInterval(c.KVStore.PeriodicSync), allocator.WithLogger(log))
 	if err == nil {
 		w.ids, err = identity.NewAllocator(w.cluster, ids)

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 )
 
 // asAgent is the environment variable that makes the test binary the real

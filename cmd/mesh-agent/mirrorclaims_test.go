@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 	"github.com/mesh-agent/mesh-agent/internal/sim"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 

@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
-	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 	"github.com/mesh-agent/mesh-agent/internal/pki"
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/troubleshoot"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )

@@ -1,6 +1,6 @@
 // Package etcdserver runs etcd servers of one member inside this process, for
 // tests and for simulated clusters: on loopback, on a free port, without fsync,
-// without logging. Nothing in it needs package testing; internal/etcdtest wraps
+// without logging. Nothing in it needs package testing; pkg/kvstore/etcdtest wraps
 // it for tests.
 //
 // A Server may be used by several goroutines. Closing and killing it is done
@@ -233,7 +233,7 @@ func (s *Server) removeTemp() {
 
 // Kill stops the server with less courtesy: what raft was about to do is not
 // done. The data directory stays in any case. The port is free afterwards. For
-// the real thing, run the server in its own process (internal/etcdtest).
+// the real thing, run the server in its own process (pkg/kvstore/etcdtest).
 func (s *Server) Kill() {
 	s.stop.Do(func() {
 		s.cut()

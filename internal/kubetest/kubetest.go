@@ -1,5 +1,5 @@
 // Package kubetest gives real Kubernetes API servers to tests, each a process of
-// its own over an etcd of its own (internal/etcdtest, whose Main the package's
+// its own over an etcd of its own (pkg/kvstore/etcdtest, whose Main the package's
 // TestMain must call). `make kubernetes` builds the program and runs the tests
 // that use it; without it they are skipped.
 //
@@ -28,7 +28,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/mesh-agent/mesh-agent/internal/children"
-	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 )
 
 // Program is the environment variable with the path of kube-apiserver.

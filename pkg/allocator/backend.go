@@ -14,6 +14,9 @@ var ErrIdentityNonExistent = errors.New("the identity does not exist")
 // ErrTaken is the error of who uses an ID that belongs to another key.
 var ErrTaken = errors.New("the ID belongs to another key")
 
+// ErrIDInUse is the error of who would delete an ID that a node uses.
+var ErrIDInUse = errors.New("a node uses the ID")
+
 // Backend is what an [Allocator] needs of the shared store. All methods may be
 // called by any number of goroutines; each ends with its context, and by
 // deadlines of its own. An error of a write does not tell whether it happened.
@@ -73,6 +76,14 @@ type Backend interface {
 	// round, also what could not be deleted.
 	RunLocksGC(ctx context.Context, stale StaleLocks) (StaleLocks, error)
 
+	// ListIDs returns the IDs that have a mapping, each once and in ascending order,
+	// also those of other ranges, and those of mappings that cannot be read.
+	ListIDs(ctx context.Context) ([]uint64, error)
+	// DeleteID deletes the mapping of an ID at once, without the two rounds of
+	// garbage collection: if under the locks of its key and of the ID no node has a
+	// reference; else the error is [ErrIDInUse]. It reports false when there is no
+	// mapping.
+	DeleteID(ctx context.Context, id uint64) (deleted bool, err error)
 	// DeleteAllKeys deletes everything: mappings, references and locks.
 	DeleteAllKeys(ctx context.Context) error
 	// Encode returns the text under which the key is stored.

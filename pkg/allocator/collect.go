@@ -3,6 +3,7 @@ package allocator
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"golang.org/x/time/rate"
 )
@@ -29,6 +30,29 @@ func (a *Allocator) RunLocksGC(ctx context.Context, stale StaleLocks) (StaleLock
 		return nil, errWithoutGC
 	}
 	return a.backend.RunLocksGC(ctx, stale)
+}
+
+// ListIDs returns the IDs that have a mapping in the store, in ascending order, whatever
+// the allocator's range is.
+func (a *Allocator) ListIDs(ctx context.Context) ([]uint64, error) { return a.backend.ListIDs(ctx) }
+
+// DeleteID deletes the mapping of an ID that no node uses, at once; one that is in use is
+// an [ErrIDInUse]. It reports false when there is none. IDs outside the allocator's range
+// are never touched.
+func (a *Allocator) DeleteID(ctx context.Context, id uint64) (deleted bool, err error) {
+	if from, to := a.options.idRange(); id < from || id > to {
+		return false, fmt.Errorf("deleting %d: it is not between %d and %d", id, from, to)
+	}
+	a.mu.Lock()
+	used := a.core.byID[id] != nil
+	a.mu.Unlock()
+	switch {
+	case a.options.withoutGC:
+		return false, errWithoutGC
+	case used:
+		return false, fmt.Errorf("deleting %d: %w, this one", id, ErrIDInUse)
+	}
+	return a.backend.DeleteID(ctx, id)
 }
 
 // DeleteAllKeys deletes all there is in the store: mappings, references and

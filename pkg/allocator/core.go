@@ -23,7 +23,10 @@ var errInUse = errors.New("the ID is in use for another key on this node")
 // An ID of the range is available in the pool if and only if no mapping of it is
 // known, it is not used here, and it is not leased.
 type core struct {
-	mappings mappings
+	mappings mappings // without those that were refused
+	// rejected are the mappings that are there and were refused, by ID. The one in
+	// mappings is then what was there before.
+	rejected map[uint64]Key
 	pool     *IDPool
 	protect  bool // whether a mapping in use that others changed is put back
 
@@ -62,7 +65,7 @@ type attempt struct {
 
 func newCore(min, max uint64, protect bool) *core {
 	return &core{
-		mappings: newMappings(), pool: NewIDPool(min, max), protect: protect,
+		mappings: newMappings(), rejected: make(map[uint64]Key), pool: NewIDPool(min, max), protect: protect,
 		uses: make(map[string]*use), byID: make(map[uint64]*use), todo: make(map[*use]struct{}),
 	}
 }
@@ -123,7 +126,7 @@ func (c *core) candidate(text string, referenced uint64) (candidate, error) {
 		}
 		return candidate{referenced, a.gone == referenced}, nil
 	}
-	if id := c.mappings.id(text); id != a.taken && c.pool.inRange(id) && c.byID[id] == nil {
+	if id := c.mappings.id(text); id != a.taken && c.pool.inRange(id) && c.byID[id] == nil && c.rejected[id] == nil {
 		return candidate{id, a.gone == id}, nil
 	}
 	if c.byID[a.lease] != nil {
@@ -174,7 +177,7 @@ func (c *core) used(text string, id uint64, now time.Time) bool {
 	u.id, u.refs, u.busy = id, 1, false
 	c.byID[id] = u
 	delete(c.todo, u) // the deletion of an earlier reference
-	mapped := c.mappings.key(id)
+	mapped := c.there(id)
 	if u.attempt.changed || mapped != nil && mapped.GetKey() != text {
 		c.disturbed(u, now)
 	}
@@ -222,7 +225,7 @@ func (c *core) release(text string, now time.Time) (lastUse bool, err error) {
 		return false, nil
 	}
 	delete(c.byID, u.id)
-	if c.mappings.key(u.id) == nil {
+	if c.there(u.id) == nil {
 		c.pool.Insert(u.id)
 	}
 	u.due = now // whatever it waited for

@@ -103,7 +103,7 @@ func (c *core) take(text string) (job, bool) {
 func (c *core) beginJob(u *use) job {
 	u.busy, u.again = true, false
 	j := job{kind: jobRefresh, key: u.key, text: u.text, id: u.id}
-	switch mapped := c.mappings.key(u.id); {
+	switch mapped := c.there(u.id); {
 	case u.refs == 0:
 		j.kind = jobDrop
 	case mapped == nil:
@@ -150,6 +150,7 @@ func (c *core) wake(now time.Time) (at time.Time, ok bool) {
 // tells whether the key has another ID besides.
 func (c *core) upsert(id uint64, key Key, now time.Time) (old Key, twin bool) {
 	text := key.GetKey()
+	delete(c.rejected, id)
 	if c.mappings.says(id, text) {
 		return key, false
 	}
@@ -164,13 +165,37 @@ func (c *core) upsert(id uint64, key Key, now time.Time) (old Key, twin bool) {
 	return old, len(c.mappings.more[text]) > 0
 }
 
+// there returns the key of the mapping that is there, whether it was refused or not.
+func (c *core) there(id uint64) Key {
+	if key := c.rejected[id]; key != nil {
+		return key
+	}
+	return c.mappings.key(id)
+}
+
+// reject takes in a mapping that was seen and refused. Its ID is taken, and an earlier
+// mapping of it is in force but not there.
+func (c *core) reject(id uint64, key Key, now time.Time) {
+	c.rejected[id] = key
+	c.pool.Remove(id)
+	if old := c.mappings.key(id); old != nil {
+		c.noticed(old.GetKey())
+	}
+	if u := c.byID[id]; u != nil && u.text != key.GetKey() {
+		c.disturbed(u, now)
+	}
+}
+
 // delete takes in that a mapping is gone, and returns what it was.
 func (c *core) delete(id uint64, now time.Time) (old Key) {
 	old = c.mappings.delete(id)
-	if old == nil {
+	if old == nil && c.rejected[id] == nil {
 		return nil
 	}
-	c.noticed(old.GetKey())
+	delete(c.rejected, id)
+	if old != nil {
+		c.noticed(old.GetKey())
+	}
 	if u := c.byID[id]; u != nil {
 		c.disturbed(u, now)
 	} else {

@@ -1,6 +1,7 @@
 package allocator
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"maps"
@@ -25,6 +26,7 @@ type coreModel struct {
 	now  time.Time
 
 	mappings map[uint64]string
+	rejected map[uint64]string
 	refs     map[string]int
 	ids      map[string]uint64 // of used keys
 	working  map[string]*modelWork
@@ -56,13 +58,13 @@ func TestCoreAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &coreModel{
 			core: newCore(1, modelMax, rapid.Bool().Draw(t, "protect")), now: time.Unix(1000, 0),
-			mappings: make(map[uint64]string), refs: make(map[string]int), ids: make(map[string]uint64),
+			mappings: make(map[uint64]string), rejected: make(map[uint64]string), refs: make(map[string]int), ids: make(map[string]uint64),
 			working: make(map[string]*modelWork), owed: make(map[string]*modelDebt),
 		}
 		m.core.pool.random = func(below uint64) uint64 { return rapid.Uint64Range(0, below-1).Draw(t, "random") }
 		steps := map[string]func(*rapid.T){
 			"begin": m.begin, "candidate": m.candidate, "refused": m.refused, "unsure": m.unsure, "used": m.used,
-			"abandon": m.abandon, "release": m.release, "upsert": m.upsert, "delete": m.delete,
+			"abandon": m.abandon, "release": m.release, "upsert": m.upsert, "refuse": m.refuse, "delete": m.delete,
 			"next": m.next, "take": m.take, "done": m.done, "refresh": m.refresh, "time": m.time,
 		}
 		step := rapid.SampledFrom(slices.Sorted(maps.Keys(steps)))
@@ -112,8 +114,10 @@ func (m *coreModel) leaser(id uint64) *modelWork {
 }
 
 func (m *coreModel) available(id uint64) bool {
-	return id <= modelMax && m.mappings[id] == "" && m.user(id) == "" && m.leaser(id) == nil
+	return id <= modelMax && m.there(id) == "" && m.user(id) == "" && m.leaser(id) == nil
 }
+
+func (m *coreModel) there(id uint64) string { return cmp.Or(m.rejected[id], m.mappings[id]) }
 
 func (m *coreModel) least(text string) uint64 {
 	for id := uint64(1); id <= modelAll; id++ {
@@ -183,7 +187,7 @@ func (m *coreModel) candidate(t *rapid.T) {
 		return
 	case referenced != NoID:
 		want = candidate{referenced, w.gone == referenced}
-	case least != NoID && least <= modelMax && least != w.taken && m.user(least) == "":
+	case least != NoID && least <= modelMax && least != w.taken && m.user(least) == "" && m.rejected[least] == "":
 		want = candidate{least, w.gone == least}
 	default:
 		if w.lease != NoID && m.user(w.lease) != "" {
@@ -258,7 +262,7 @@ func (m *coreModel) used(t *rapid.T) {
 	delete(m.working, text)
 	delete(m.owed, text)
 	m.refs[text], m.ids[text] = 1, id
-	if w.changed || m.mappings[id] != "" && m.mappings[id] != text {
+	if w.changed || m.there(id) != "" && m.there(id) != text {
 		m.disturbed(text)
 	}
 }
@@ -309,6 +313,7 @@ func (m *coreModel) upsert(t *rapid.T) {
 	if (old == nil) != (before == "") || old != nil && old.GetKey() != before {
 		t.Fatalf("%d was %q, got %v", id, before, old)
 	}
+	delete(m.rejected, id)
 	if before == text {
 		return
 	}
@@ -328,16 +333,27 @@ func (m *coreModel) upsert(t *rapid.T) {
 	}
 }
 
+func (m *coreModel) refuse(t *rapid.T) {
+	id, text := rapid.Uint64Range(1, modelAll).Draw(t, "id"), m.key(t)
+	m.core.reject(id, textKey(text), m.now)
+	m.rejected[id] = text
+	m.gone(m.mappings[id])
+	if m.user(id) != text {
+		m.disturbed(m.user(id))
+	}
+}
+
 func (m *coreModel) delete(t *rapid.T) {
 	id := rapid.Uint64Range(1, modelAll).Draw(t, "id")
 	before := m.mappings[id]
 	if old := m.core.delete(id, m.now); (old == nil) != (before == "") || old != nil && old.GetKey() != before {
 		t.Fatalf("%d was %q, got %v", id, before, old)
 	}
-	if before == "" {
+	if before == "" && m.rejected[id] == "" {
 		return
 	}
 	delete(m.mappings, id)
+	delete(m.rejected, id)
 	m.gone(before)
 	m.disturbed(m.user(id))
 }
@@ -345,7 +361,7 @@ func (m *coreModel) delete(t *rapid.T) {
 // began checks a job and notes that it is under way.
 func (m *coreModel) began(t *rapid.T, j job) {
 	want := jobRefresh
-	switch mapped := m.mappings[j.id]; {
+	switch mapped := m.there(j.id); {
 	case m.refs[j.text] == 0:
 		want = jobDrop
 	case mapped == "":

@@ -60,9 +60,11 @@
 //	GetByID, GetInclude...
 //	RunGC, RunLocksGC,             the same
 //	WaitForInitialSync,
-//	DeleteAllKeys
+//	DeleteAllKeys, ListIDs,
+//	DeleteID
 //	WatchRemoteKVStore             the same
-//	RemoteCache                    the same
+//	RemoteCache                    the same; OnSync is an option of it
+//	WithCacheValidator             WithValidator, and accept of WatchRemoteKVStore
 //	Delete                         the end of Run's context, and waiting for Run
 //	ErrIdentityNonExistent         the same
 package allocator

@@ -12,6 +12,10 @@ type watcher struct{ a *Allocator }
 
 func (w watcher) OnUpsert(id uint64, key Key) {
 	a := w.a
+	if err := a.options.accept(id, key); err != nil {
+		a.refuse(id, key, err)
+		return
+	}
 	a.mu.Lock()
 	old, twin := a.core.upsert(id, key, time.Now())
 	least := a.core.mappings.id(key.GetKey())
@@ -31,13 +35,23 @@ func (w watcher) OnUpsert(id uint64, key Key) {
 	}
 }
 
+// refuse takes in a mapping that was refused.
+func (a *Allocator) refuse(id uint64, key Key, why error) {
+	a.mu.Lock()
+	a.core.reject(id, key, time.Now())
+	a.mu.Unlock()
+	a.jobsDue()
+	a.options.metrics.refuse("own")
+	a.report(slog.LevelWarn, "Refused a mapping of the own cluster; one before it stays in force", "id", id, "key", key, "error", why)
+}
+
 func (w watcher) OnDelete(id uint64, _ Key) {
 	a := w.a
 	a.mu.Lock()
 	old := a.core.delete(id, time.Now())
 	a.mu.Unlock()
+	a.jobsDue() // perhaps
 	if old != nil {
-		a.jobsDue()
 		a.events.push(AllocatorEvent{Type: EventDelete, ID: id, Key: old})
 	}
 }
@@ -63,12 +77,12 @@ func (a *Allocator) GetIfLocked(ctx context.Context, key Key, lock Lock) (uint64
 	if id := a.cached(key.GetKey()); id != NoID {
 		return id, nil
 	}
-	return a.backend.Get(ctx, key, lock)
+	return a.ask(ctx, key, lock)
 }
 
 // GetNoCache returns the ID of the key as the backend tells it, or [NoID].
 func (a *Allocator) GetNoCache(ctx context.Context, key Key) (uint64, error) {
-	return a.backend.Get(ctx, key, nil)
+	return a.ask(ctx, key, nil)
 }
 
 // GetByID returns the key of the ID, or nil: from what was seen, else from the
@@ -77,7 +91,25 @@ func (a *Allocator) GetByID(ctx context.Context, id uint64) (Key, error) {
 	if key := a.cachedKey(id); key != nil {
 		return key, nil
 	}
-	return a.backend.GetByID(ctx, id)
+	return a.askByID(ctx, id)
+}
+
+// ask asks the backend for the ID of a key. What is refused is not there.
+func (a *Allocator) ask(ctx context.Context, key Key, lock Lock) (uint64, error) {
+	id, err := a.backend.Get(ctx, key, lock)
+	if err != nil || id == NoID || a.options.accept(id, key) != nil {
+		return NoID, err
+	}
+	return id, nil
+}
+
+// askByID asks the backend for the key of an ID, likewise.
+func (a *Allocator) askByID(ctx context.Context, id uint64) (Key, error) {
+	key, err := a.backend.GetByID(ctx, id)
+	if err != nil || key == nil || a.options.accept(id, key) != nil {
+		return nil, err
+	}
+	return key, nil
 }
 
 // GetIncludeRemoteCaches is Get, and looks into the remote caches before it
@@ -90,7 +122,7 @@ func (a *Allocator) GetIncludeRemoteCaches(ctx context.Context, key Key) (uint64
 	if id := a.remotes.id(text); id != NoID {
 		return id, nil
 	}
-	return a.backend.Get(ctx, key, nil)
+	return a.ask(ctx, key, nil)
 }
 
 // GetByIDIncludeRemoteCaches is GetByID, and looks into the remote caches before
@@ -102,7 +134,7 @@ func (a *Allocator) GetByIDIncludeRemoteCaches(ctx context.Context, id uint64) (
 	if key := a.remotes.key(id); key != nil {
 		return key, nil
 	}
-	return a.backend.GetByID(ctx, id)
+	return a.askByID(ctx, id)
 }
 
 // ForEach iterates over the mappings that were seen, the own ones first, then

@@ -397,8 +397,41 @@ func TestGC(t *testing.T) {
 	if _, err := without.RunLocksGC(t.Context(), nil); err == nil {
 		t.Error("it collects locks")
 	}
+	b.store.behind(func() {
+		b.store.set(4, "below")
+		b.store.set(6, "k")
+	})
+	if ids, err := a.ListIDs(t.Context()); err != nil || !slices.Equal(ids, []uint64{4, 6}) {
+		t.Errorf("got %d, %v", ids, err)
+	}
+	if deleted, err := a.DeleteID(t.Context(), 6); !deleted || err != nil {
+		t.Errorf("deleted %t, %v", deleted, err)
+	}
+	if deleted, err := a.DeleteID(t.Context(), 4); deleted || err == nil {
+		t.Errorf("one outside of the range is deleted: %t, %v", deleted, err)
+	}
+	if _, err := without.DeleteID(t.Context(), 6); err == nil {
+		t.Error("it deletes")
+	}
 	b.store.behind(func() { b.store.set(5, "k") })
 	if err := a.DeleteAllKeys(t.Context()); err != nil || b.store.contents() != "" {
 		t.Errorf("left %q, %v", b.store.contents(), err)
 	}
+}
+
+// TestAnIDInUseHereIsNotDeleted, whatever the store says of its reference.
+func TestAnIDInUseHereIsNotDeleted(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newMemoryStore()
+		a := running(t, s.backend("n"), WithMax(9))
+		id := mustAllocate(t, a, "k")
+		s.behind(func() { clear(s.refs) })
+		if deleted, err := a.DeleteID(t.Context(), id); deleted || !errors.Is(err, ErrIDInUse) {
+			t.Errorf("deleted %t, %v", deleted, err)
+		}
+		mustRelease(t, a, "k")
+		if deleted, err := a.DeleteID(t.Context(), id); !deleted || err != nil {
+			t.Errorf("deleted %t, %v", deleted, err)
+		}
+	})
 }

@@ -372,6 +372,28 @@ func (b *memoryBackend) RunLocksGC(_ context.Context, stale StaleLocks) (StaleLo
 	return StaleLocks{"path": {Key: "path/1", Revision: stale["path"].Revision + 1}}, nil
 }
 
+func (b *memoryBackend) ListIDs(context.Context) ([]uint64, error) {
+	b.store.mu.Lock()
+	defer b.store.mu.Unlock()
+	return slices.Sorted(maps.Keys(b.store.mappings)), nil
+}
+
+func (b *memoryBackend) DeleteID(ctx context.Context, id uint64) (deleted bool, err error) {
+	err = b.call(ctx, "delete", nil, func(s *memoryStore) error {
+		text, is := s.mappings[id]
+		for _, has := range s.refs[text] {
+			if has == id {
+				return ErrIDInUse
+			}
+		}
+		if deleted = is; is {
+			s.set(id, "")
+		}
+		return nil
+	})
+	return deleted, err
+}
+
 func (b *memoryBackend) DeleteAllKeys(ctx context.Context) error {
 	return b.call(ctx, "delete all", nil, func(s *memoryStore) error {
 		for id := range s.mappings {

@@ -8,7 +8,7 @@ type Metrics struct {
 	attempts                     prometheus.Counter
 	jobs                         *prometheus.CounterVec
 	twins                        prometheus.Counter
-	refused                      prometheus.Counter
+	refused                      map[string]prometheus.Counter // own and remote
 	malformed                    *prometheus.CounterVec
 }
 
@@ -33,10 +33,16 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "mesh_agent_allocator_twins_total",
 			Help: "Mappings that were seen to have the key of another mapping.",
 		}),
-		refused: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "mesh_agent_allocator_refused_remote_total",
-			Help: "Mappings of remote clusters that were refused.",
-		}),
+		refused: map[string]prometheus.Counter{
+			"own": prometheus.NewCounter(prometheus.CounterOpts{
+				Name: "mesh_agent_allocator_refused_own_total",
+				Help: "Mappings of the own cluster that were refused.",
+			}),
+			"remote": prometheus.NewCounter(prometheus.CounterOpts{
+				Name: "mesh_agent_allocator_refused_remote_total",
+				Help: "Mappings of remote clusters that were refused.",
+			}),
+		},
 		malformed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mesh_agent_allocator_malformed_total",
 			Help: "Mappings and node references that cannot be read, each value once as far as it is remembered.",
@@ -46,7 +52,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		m.malformed.WithLabelValues(kind)
 	}
 	if reg != nil {
-		reg.MustRegister(allocations, m.attempts, m.jobs, m.twins, m.refused, m.malformed)
+		reg.MustRegister(allocations, m.attempts, m.jobs, m.twins, m.refused["own"], m.refused["remote"], m.malformed)
 	}
 	return m
 }
@@ -92,9 +98,10 @@ func (m *Metrics) twin() {
 	}
 }
 
-func (m *Metrics) refusedRemote() {
+// refuse counts a mapping that was refused, an "own" one or a "remote" one.
+func (m *Metrics) refuse(whose string) {
 	if m != nil {
-		m.refused.Inc()
+		m.refused[whose].Inc()
 	}
 }
 

@@ -19,6 +19,7 @@ type options struct {
 	clusterMin     uint64 // what the IDs must not leave, if clusterMax is set
 	clusterMax     uint64
 	cluster        uint32
+	accept         func(id uint64, key Key) error
 	events         bool
 	protect        bool
 	withoutGC      bool
@@ -32,6 +33,7 @@ type options struct {
 func defaults() options {
 	return options{
 		min: 1, max: math.MaxUint64,
+		accept:      func(uint64, Key) error { return nil },
 		maxAttempts: 16, syncInterval: 5 * time.Minute, listTimeout: 3 * time.Minute,
 		log: slog.New(slog.DiscardHandler),
 	}
@@ -55,6 +57,17 @@ func WithCluster(l wire.Layout, cluster uint32) Option {
 		o.min, o.max = uint64(from), uint64(to)
 		o.clusterMin, o.clusterMax, o.cluster = o.min, o.max, cluster
 	}
+}
+
+// WithValidator has accept look at every mapping of the own cluster that is seen: anybody
+// who may write there may have put it. One that it refuses with an error is logged and
+// counted, and no lookup and no event tells of it; what was before it stays in force. Its
+// ID is taken nevertheless, as long as it is there. When the ID is in use on this node for
+// another key, the mapping was altered (see [WithMasterKeyProtection]). A key that is
+// allocated here has to be one that accept takes. All are taken unless this is set; a
+// remote cache has a validator of its own ([Allocator.WatchRemoteKVStore]).
+func WithValidator(accept func(id uint64, key Key) error) Option {
+	return func(o *options) { o.accept = accept }
 }
 
 // WithEvents makes the allocator tell of mappings on [Allocator.GetEvents].

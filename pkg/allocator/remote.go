@@ -24,6 +24,7 @@ type RemoteCache struct {
 	name   string
 	source RemoteMappings
 	accept func(id uint64, key Key) error
+	onSync func()
 	owner  *Allocator
 
 	synced chan struct{} // closed when the first list is complete
@@ -31,6 +32,14 @@ type RemoteCache struct {
 	// Guarded by owner.remotes.mu.
 	watched bool
 }
+
+// RemoteOption changes what a [RemoteCache] does.
+type RemoteOption func(*RemoteCache)
+
+// OnSync has f called once, when the first list of the cache is complete and the
+// lookups have it, unless the cache was replaced or closed before. It is called by the
+// goroutine of Watch, which goes on when f returns; f may use the allocator.
+func OnSync(f func()) RemoteOption { return func(rc *RemoteCache) { rc.onSync = f } }
 
 // remotes are the mappings of other clusters, by name. What is known belongs to
 // the name; a cache that replaces another one goes on with it.
@@ -82,9 +91,12 @@ func (r *remote) replaced(by *RemoteCache) {
 // accept refuses a mapping with an error, such as one whose ID is not in that
 // cluster's range or whose labels name another cluster (wire.md §1.6); what was
 // before it stays in force. A nil one accepts all.
-func (a *Allocator) WatchRemoteKVStore(name string, source RemoteMappings, accept func(id uint64, key Key) error) *RemoteCache {
+func (a *Allocator) WatchRemoteKVStore(name string, source RemoteMappings, accept func(id uint64, key Key) error, opts ...RemoteOption) *RemoteCache {
 	rc := &RemoteCache{
-		name: name, source: source, accept: accept, owner: a, synced: make(chan struct{}),
+		name: name, source: source, accept: accept, onSync: func() {}, owner: a, synced: make(chan struct{}),
+	}
+	for _, o := range opts {
+		o(rc)
 	}
 	r := &a.remotes
 	r.mu.Lock()
@@ -184,7 +196,7 @@ func (w remoteWatcher) OnUpsert(id uint64, key Key) {
 		err = rc.accept(id, key)
 	}
 	if err != nil {
-		a.options.metrics.refusedRemote()
+		a.options.metrics.refuse("remote")
 		a.report(slog.LevelWarn, "Refused a mapping of a remote cluster", "cluster", rc.name, "id", id, "key", key, "error", err)
 		return
 	}
@@ -207,13 +219,23 @@ func (w remoteWatcher) OnDelete(id uint64, _ Key) {
 }
 
 func (w remoteWatcher) OnListDone() {
+	if w.listed() {
+		w.rc.onSync()
+	}
+}
+
+// listed ends what earlier caches knew, and tells whether the cache is still the latest
+// of its name.
+func (w remoteWatcher) listed() bool {
 	rc, r := w.rc, &w.rc.owner.remotes
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if known := rc.current(); known != nil {
+	defer close(rc.synced)
+	known := rc.current()
+	if known != nil {
 		known.before = newMappings()
 	}
-	close(rc.synced)
+	return known != nil
 }
 
 // OnReferencesLost does nothing: a remote cluster's mappings are not used here.

@@ -4,9 +4,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/codes/codestest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 )
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }

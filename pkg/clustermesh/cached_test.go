@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 

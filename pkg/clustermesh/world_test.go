@@ -23,6 +23,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/services"

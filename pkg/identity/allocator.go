@@ -99,6 +99,21 @@ func (a *Allocator) LabelsOf(ctx context.Context, id uint32) (wire.Labels, error
 	return k.Labels(), nil
 }
 
+// AcceptOwn refuses, of the mappings in the own cluster's kvstore, those outside its range
+// and those whose labels name another cluster ([allocator.WithValidator]).
+func (c Cluster) AcceptOwn(id uint64, key allocator.Key) error {
+	i, err := wire.DecodeIdentity(fmt.Sprint(id), []byte(key.GetKey()), wire.Expect{Cluster: c.Name, ClusterID: c.ID, Layout: c.Layout, Own: true})
+	if err != nil {
+		return err
+	}
+	for _, l := range i.Labels {
+		if l.Key == wire.LabelCluster && l.Value != c.Name {
+			return fmt.Errorf("the label %s names another cluster than %s", l, c.Name)
+		}
+	}
+	return nil
+}
+
 // Accept refuses what a remote cluster may not say: an identity outside its
 // range, or labels that do not name it (wire.md §1.6).
 func (c Cluster) Accept(id uint64, key allocator.Key) error {

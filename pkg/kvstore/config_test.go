@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 )
 
 func TestGoldenHostAliasesGolden(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 )
 
 // freeEndpoint returns one at which nothing listens.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 )
 
 // TestEndpointChecksCanBeLeftOut, but for the first one. That is seen by an option of

@@ -19,8 +19,12 @@ import (
 // is done in the session of the moment, and fails when that ends. Without a
 // session a call waits for one, for at most Timings.Connect.
 //
-// A stream, a list and a lock belong to the session in which they began. Nothing
-// is tried a second time: whoever called knows what may be repeated.
+// A stream, a list and a lock belong to the session in which they began, and end with
+// its reason; the error is [ErrClosed] only when the Durable itself is closed or no
+// longer run. Nothing is tried a second time: whoever called knows what may be
+// repeated. A list and watch that goes on across sessions is that of package store
+// (Watch.Follow, with NewRawWatch for keys of any kind): it has the keys that were
+// seen, which prove that a history is the same and tell what has vanished.
 type Durable struct {
 	load func() (*Config, error)
 	opts Options
@@ -98,6 +102,9 @@ func (d *Durable) live(ctx context.Context, attempt int) (connected bool, err er
 	}
 	err = session.Run(ctx, d.probed)
 	d.set(nil, err)
+	if ctx.Err() == nil && !d.isClosed() {
+		session.end(err) // what is under way ends with the reason, and not as closed
+	}
 	return true, err
 }
 

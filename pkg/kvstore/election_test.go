@@ -10,6 +10,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 )
 
 // TestLeadersFollowEachOther: of several candidates one leads at a time; who is

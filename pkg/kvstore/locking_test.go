@@ -17,6 +17,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 )
 
 // increment reads a counter and writes it, both under the lock.

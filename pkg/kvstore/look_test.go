@@ -7,6 +7,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 )
 
 // TestWhatIsAsItShouldBeIsNoWrite: a put of what is there reaches neither raft nor the

@@ -3,7 +3,7 @@ package kvstore
 import (
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 )
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }

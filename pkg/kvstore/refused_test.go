@@ -12,6 +12,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 )
 
 func TestWhatIsRefused(t *testing.T) {

@@ -8,9 +8,9 @@ import (
 
 	"go.etcd.io/etcd/server/v3/embed"
 
-	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 	"github.com/mesh-agent/mesh-agent/internal/pki"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 )
 
 // clientFile writes a client file with the given certificates.

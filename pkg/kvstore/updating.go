@@ -41,18 +41,18 @@ func (w *writing) update(ctx context.Context, writes []Write, leases []int64, r 
 		return res, err
 	}
 	for _, one := range writes {
-		if one.Delete || leases == nil {
+		if leases == nil || !one.takesLease() {
 			w.leases.detach(one.Key, res.At.Revision)
 		}
 	}
 	return res, err
 }
 
-// attachAll chooses a lease for each put, 0 for a deletion.
+// attachAll chooses a lease for each write that takes one, 0 for the others.
 func (w *writing) attachAll(ctx context.Context, writes []Write) ([]int64, error) {
 	leases := make([]int64, len(writes))
 	for i, one := range writes {
-		if one.Delete {
+		if !one.takesLease() {
 			continue
 		}
 		lease, err := w.attach(ctx, w.leases, "update", one.Key)
@@ -67,7 +67,7 @@ func (w *writing) attachAll(ctx context.Context, writes []Write) ([]int64, error
 
 func (w *writing) settleAll(writes []Write, leases []int64, o outcome, rev int64) {
 	for i, one := range writes {
-		if !one.Delete {
+		if one.takesLease() {
 			w.leases.settle(one.Key, leases[i], o, rev)
 		}
 	}

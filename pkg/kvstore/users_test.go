@@ -9,6 +9,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
 	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 )
 
 func TestUsers(t *testing.T) {

@@ -78,7 +78,12 @@ type Write struct {
 	// Value is what is put. A deletion has none.
 	Value  []byte
 	Delete bool
+	// Unleased ties what is put to no lease, also in an Update that is [Leased].
+	Unleased bool
 }
+
+// takesLease tells whether a Leased Update ties the key to a lease.
+func (w Write) takesLease() bool { return !w.Delete && !w.Unleased }
 
 // Result tells what a write did.
 type Result struct {

@@ -20,6 +20,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/codes/codestest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"

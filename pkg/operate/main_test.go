@@ -3,7 +3,7 @@ package operate
 import (
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 )
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }

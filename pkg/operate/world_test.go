@@ -12,9 +12,9 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/identity"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"

@@ -130,12 +130,13 @@ func (n *Node) allocator(ctx context.Context) (*allocator.Allocator, error) {
 	if err != nil {
 		return nil, err
 	}
-	ids, err := allocator.NewAllocator(b, allocator.WithCluster(n.layout, n.Own.ID),
+	own := identity.Cluster{Name: n.Own.Name, ID: n.Own.ID, Layout: n.layout}
+	ids, err := allocator.NewAllocator(b, allocator.WithCluster(n.layout, n.Own.ID), allocator.WithValidator(own.AcceptOwn),
 		allocator.WithMasterKeyProtection(), allocator.WithSyncInterval(n.PeriodicSync), allocator.WithLogger(n.Log), allocator.WithMetrics(n.Identities))
 	if err != nil {
 		return nil, err
 	}
-	n.ids, err = identity.NewAllocator(identity.Cluster{Name: n.Own.Name, ID: n.Own.ID, Layout: n.layout}, ids)
+	n.ids, err = identity.NewAllocator(own, ids)
 	return ids, err
 }
 

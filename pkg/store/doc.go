@@ -7,7 +7,8 @@
 // events and says what changed. It owns the only set of keys there is: relists,
 // sweeps, counts and drains all read it. [Watch] feeds a Set from a kvstore,
 // resumes where it can, lists again where it must, and hands every batch of
-// changes to one function.
+// changes to one function. [Watch.Run] does so for one session, [Watch.Follow] for
+// all sessions of a client that connects again by itself.
 //
 // Guarantees to whoever applies the changes:
 //   - changes come in the order of the kvstore, one call at a time;
@@ -34,7 +35,8 @@
 // Guarantees to whoever owns the keys:
 //   - only what differs is written, and nothing before it is known what is there:
 //     a change costs one write, a restart with equal contents one for each key
-//     (the lease is another one), a restart of the kvstore with its data none;
+//     (the lease is another one) or none without leases (SyncParams.Unleased), a
+//     restart of the kvstore with its data none;
 //   - a key that nobody wants is deleted only once everything that is wanted was
 //     given;
 //   - what a kvstore refuses holds up nothing else, and what was not acknowledged

@@ -356,15 +356,19 @@ func nameOf(key []byte, prefix string) []byte {
 	return key[len(prefix):]
 }
 
-// sessions runs in one session of a client after another, until ctx ends.
+// sessions runs in one session of a client after another, until ctx ends or the client
+// is closed.
 func (f *follower) sessions(ctx context.Context, k keeper, s Session) error {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = 50*time.Millisecond, retryMax
 	for {
 		started := time.Now()
 		err := f.run(ctx, k, s)
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return ctx.Err()
+		case errors.Is(err, kvstore.ErrClosed):
+			return err
 		}
 		f.log.Debug("The session is over", "prefix", s.Prefix, "error", err)
 		f.state.broken(err)

@@ -13,6 +13,7 @@ type leaseNames struct {
 	byID map[int64]leaseName
 	all  []namedLease // by name, from firstLease on
 	free []leaseName
+	none bool // our keys have no lease
 }
 
 type namedLease struct {
@@ -57,8 +58,11 @@ func (n *leaseNames) forget(name leaseName) {
 	}
 }
 
-// ours tells whether a lease is.
+// ours tells whether a key of ours has this lease, or none.
 func (n *leaseNames) ours(name leaseName) bool {
+	if n.none {
+		return name == noLease
+	}
 	return name >= firstLease && n.of(name).ours
 }
 

@@ -22,7 +22,7 @@ type ledgerRig struct {
 	now    time.Time
 	items  map[string]kvstore.Event // what is there
 	rev    int64
-	lease  int64 // ours
+	lease  int64 // ours; 0: our keys have none
 	events []kvstore.Event
 	heard  map[string]int64         // what is there as far as it was heard, by revision
 	values map[string]kvstore.Event // the same, all of it
@@ -126,6 +126,9 @@ func (r *ledgerRig) relist(meanwhile func()) {
 }
 
 func (r *ledgerRig) expireLease() {
+	if r.l.leases.none {
+		return
+	}
 	for _, name := range slices.Sorted(maps.Keys(r.items)) {
 		if r.items[name].Lease == r.lease {
 			r.write(name, "", 0)

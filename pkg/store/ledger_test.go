@@ -20,6 +20,9 @@ func TestLedgerMachine(t *testing.T) {
 
 func ledgerMachine(t *rapid.T) {
 	r := newLedgerRig(t, rapid.Bool().Draw(t, "shared"), rapid.Bool().Draw(t, "lean"))
+	if rapid.Bool().Draw(t, "unleased") {
+		r.lease, r.l.leases.none = 0, true
+	}
 	names := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"})
 	values := rapid.SampledFrom([]string{"own1", "own2", "own3"})
 	others := rapid.SampledFrom([]string{"own1", "other1", "other2"})
@@ -116,7 +119,9 @@ func ledgerMachine(t *rapid.T) {
 		"list of another kvstore": func(t *rapid.T) {
 			clear(r.items)
 			r.sent = slices.DeleteFunc(r.sent, func(f flight) bool { return f.lost })
-			r.lease++
+			if !r.l.leases.none {
+				r.lease++
+			}
 			r.rev = rapid.SampledFrom([]int64{1, r.rev}).Draw(t, "revision")
 			for i := range r.sent {
 				r.sent[i].rev = 0

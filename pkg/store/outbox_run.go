@@ -184,7 +184,7 @@ func (l load) writes() []kvstore.Write {
 	for _, c := range l {
 		for i := range c.parts {
 			p := &c.parts[i]
-			writes = append(writes, kvstore.Write{Key: c.of.p.Prefix + p.name, Value: p.value, Delete: p.gone})
+			writes = append(writes, kvstore.Write{Key: c.of.p.Prefix + p.name, Value: p.value, Delete: p.gone, Unleased: c.of.p.Unleased})
 		}
 	}
 	return writes

@@ -23,6 +23,14 @@ type SyncParams struct {
 	// once. It must not block, and may be called by several goroutines. With it the
 	// Sync holds a value only until it is written or refused; without it, always.
 	Again func(names []string)
+	// Unleased: keys are tied to no lease, so they stay after the process has ended, for
+	// however long, until somebody deletes them: [Sync.Drain], or the next Sync of the
+	// prefix, once it is complete ([Sync.Complete]) and does not want them. In a Shared
+	// prefix the next Sync looks only at names that it was given, so only Drain and
+	// Delete remove what is not wanted any more. A takeover of equal contents writes
+	// nothing. A key that has a lease, of whomever, is written once to untie it, and a
+	// Sync whose keys have leases writes one without once to tie it.
+	Unleased bool
 	// Vital: puts are made whatever the space that is granted ([Outbox.Grant]).
 	Vital bool
 	// Allowance bounds the rate of the writes; nil does not. Several Syncs may share
@@ -63,9 +71,10 @@ type SyncStatus struct {
 // whatever others, leases and servers do to them.
 //
 // It writes only what differs: a key whose value is not the wanted one, or which
-// is not tied to a lease of its writer. Keys of an earlier process with the
-// wanted value are thus written once, for the lease. Keys that nobody wants are
-// deleted once the owner has called Complete, and those given to Delete before.
+// is not tied to a lease of its writer. Keys of an earlier process with the wanted
+// value are thus written once, for the lease; with SyncParams.Unleased they are not,
+// and those that are tied to any lease are. Keys that nobody wants are deleted once
+// the owner has called Complete, and those given to Delete before.
 // Nothing is written before it is known what is there, nor while it is not known.
 //
 // All methods may be called from any goroutine. Put, Delete, Complete and
@@ -104,9 +113,15 @@ func NewSync(p SyncParams) *Sync {
 	}
 	log = log.With("prefix", p.Prefix)
 	return &Sync{
-		p: p, log: log, reachWithin: reachWithin, running: make(chan struct{}, 1), ledger: newLedger(p.Shared, p.Again != nil), most: enough,
+		p: p, log: log, reachWithin: reachWithin, running: make(chan struct{}, 1), ledger: p.newLedger(), most: enough,
 		follower: follower{log: log, again: againAfter(p)},
 	}
+}
+
+func (p *SyncParams) newLedger() ledger {
+	l := newLedger(p.Shared, p.Again != nil)
+	l.leases.none = p.Unleased
+	return l
 }
 
 func againAfter(p SyncParams) time.Duration {
@@ -207,5 +222,10 @@ func (s *Sync) stopOrGo() {
 	s.do(func(l *ledger) { l.stop(o.Stopped() && (!s.p.Vital || o.full.Load())) })
 }
 
-// owns tells whether a lease is ours.
-func (s *Sync) owns(lease int64) bool { return s.p.Outbox.writer.Owns(lease) }
+// owns tells whether a key with this lease may be ours.
+func (s *Sync) owns(lease int64) bool {
+	if s.p.Unleased {
+		return lease == 0
+	}
+	return s.p.Outbox.writer.Owns(lease)
+}

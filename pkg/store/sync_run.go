@@ -14,8 +14,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// Run follows the prefix, and has what differs written, until ctx ends. A panic is its
-// error; it may be called again.
+// Run follows the prefix, and has what differs written, until ctx ends or the writer is
+// closed ([kvstore.ErrClosed]). It withdraws nothing when it ends: keys with leases go
+// when those run out, the others stay. A panic is its error; it may be called again.
 func (s *Sync) Run(ctx context.Context) error {
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -137,7 +138,7 @@ func (s *Sync) forget() {
 	s.do(func(l *ledger) {
 		stopped := l.stopped
 		l.voidCheckpoints()
-		*l = newLedger(s.p.Shared, s.p.Again != nil)
+		*l = s.p.newLedger()
 		l.stopped, l.news = stopped, true
 		s.lastErr, s.most = "", enough
 	})

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 )
 
 // entryOf is an entry as mirrors copy them, of 250 bytes about.

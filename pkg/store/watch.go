@@ -36,11 +36,11 @@ type Watch[T any] struct {
 	kind Kind[T]
 	log  *slog.Logger
 
-	run    sync.Mutex   // held by Run and Drain, which own decode and what follower owns
+	run    sync.Mutex   // held by Run, Follow and Drain, which own decode and what follower owns
 	mu     sync.RWMutex // held to change set and below, by who holds run, and by others to read them
 	set    *Set[T]
-	below  string      // where the keys are: the prefix of the last Run
-	decode Decode[T]   // of the present Run
+	below  string      // where the keys are: the prefix of the last Run or Follow
+	decode Decode[T]   // of the present Run or Follow
 	owed   []Change[T] // deletions that are yet to be applied; owned by who holds run
 
 	warnings *rate.Limiter // of refused entries
@@ -67,6 +67,26 @@ func (w *Watch[T]) Resource() wire.Resource { return w.kind.Resource }
 // Run follows the prefix until ctx ends or the session cannot serve any more,
 // and says why. What is known is kept: the next Run resumes where it can.
 func (w *Watch[T]) Run(ctx context.Context, s Session) error {
+	return w.with(s, func() error { return w.follower.run(ctx, w, s) })
+}
+
+// Follow follows the prefix session after session of a client that connects again by
+// itself, such as [kvstore.Durable], until ctx ends or the client is closed
+// ([kvstore.ErrClosed]). Where the same etcd answers with the same history it resumes
+// at its position; otherwise, also after a compaction, it lists again and applies the
+// differences, with the deletions of what is gone. So nothing is missed between two
+// sessions, and nothing is applied twice.
+//
+// It is not a property of the Durable's own streams: whether a history is the same is
+// proved with keys and revisions that were seen, and a deletion that nobody watched
+// follows from the keys that were known. Only a Set has them, a client keeps nothing.
+// Over a client that does not connect again, Run tells when its session is over.
+func (w *Watch[T]) Follow(ctx context.Context, s Session) error {
+	return w.with(s, func() error { return w.sessions(ctx, w, s) })
+}
+
+// with follows what the session says.
+func (w *Watch[T]) with(s Session, follow func() error) error {
 	w.run.Lock()
 	defer w.run.Unlock()
 	w.decode = w.kind.Decode(s.Expect)
@@ -78,7 +98,7 @@ func (w *Watch[T]) Run(ctx context.Context, s Session) error {
 		}
 	}()
 	w.settle()
-	err := w.follower.run(ctx, w, s)
+	err := follow()
 	certain = true
 	return err
 }

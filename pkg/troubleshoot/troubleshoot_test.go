@@ -13,9 +13,9 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
-	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 	"github.com/mesh-agent/mesh-agent/internal/pki"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 

@@ -16,9 +16,9 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
-	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/mirror"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/store"

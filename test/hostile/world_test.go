@@ -17,7 +17,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 	"github.com/mesh-agent/mesh-agent/internal/health"
 	"github.com/mesh-agent/mesh-agent/internal/logging"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
@@ -28,6 +27,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/findings"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/services"

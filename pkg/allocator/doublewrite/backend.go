@@ -361,6 +361,24 @@ func (b *Backend) RunLocksGC(ctx context.Context, stale allocator.StaleLocks) (a
 	return b.reading().RunLocksGC(ctx, stale)
 }
 
+// ListIDs implements [allocator.Backend].
+func (b *Backend) ListIDs(ctx context.Context) ([]uint64, error) { return b.reading().ListIDs(ctx) }
+
+// DeleteID implements [allocator.Backend]. What a node uses on the side that is read is
+// deleted on neither, what is used on the other one stays there. The result is that of
+// the side that is read.
+func (b *Backend) DeleteID(ctx context.Context, id uint64) (bool, error) {
+	deleted, err := b.reading().DeleteID(ctx, id)
+	if err != nil {
+		return deleted, err
+	}
+	b.onOther(ctx, "delete", id, nil, func(ctx context.Context, side allocator.Backend) error {
+		_, err := side.DeleteID(ctx, id)
+		return err
+	})
+	return deleted, nil
+}
+
 // DeleteAllKeys implements [allocator.Backend].
 func (b *Backend) DeleteAllKeys(ctx context.Context) error {
 	return errors.Join(b.sides[Primary].DeleteAllKeys(ctx), b.sides[Secondary].DeleteAllKeys(ctx))

@@ -13,12 +13,12 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/doublewrite"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/kvbackend"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 

@@ -47,7 +47,7 @@ func (b *Backend) RunGC(
 		if errors.Is(err, kvstore.ErrLockLeaseExpired) {
 			return stale, stats, err // that of the next one would fare no better
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, allocator.ErrIDInUse) {
 			next[id] = revision // the next round tries again
 			errs = append(errs, err)
 		}
@@ -120,14 +120,57 @@ func (b *Backend) survey(ctx context.Context, lo, hi uint64) (map[uint64]found, 
 	return mappings, err
 }
 
-// collect deletes a mapping if under the locks of its key and its number it is
-// still unused, and what it was.
+// ListIDs implements [allocator.Backend].
+func (b *Backend) ListIDs(ctx context.Context) ([]uint64, error) {
+	var ids []uint64
+	_, err := b.client.List(ctx, b.paths.Mappings(), func(p kvstore.Page) error {
+		for i := range p.Items {
+			kv := &p.Items[i]
+			id, err := mappingID(string(kv.Key[len(b.paths.Mappings()):]))
+			if err != nil {
+				b.bad.found(badMapping, string(kv.Key), kv.Value, err)
+				continue
+			}
+			ids = append(ids, id)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing the IDs at %s: %w", b.paths, err)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids), nil
+}
+
+// DeleteID implements [allocator.Backend].
+func (b *Backend) DeleteID(ctx context.Context, id uint64) (bool, error) {
+	kv, _, err := b.client.Get(ctx, b.paths.Mapping(id))
+	if err != nil {
+		return false, fmt.Errorf("deleting the mapping of %d: %w", id, err)
+	}
+	if kv == nil {
+		return false, nil
+	}
+	deleted, err := b.deleteUnused(ctx, id, kv)
+	if err == nil && !deleted {
+		err = fmt.Errorf("deleting the mapping of %d: it has changed meanwhile", id)
+	}
+	return deleted, err
+}
+
+// collect deletes a mapping that is unused still, if it is what it was.
 func (b *Backend) collect(ctx context.Context, id uint64, revision int64) (bool, error) {
 	kv, _, err := b.client.Get(ctx, b.paths.Mapping(id))
 	if err != nil || kv == nil || kv.ModRevision != revision {
 		return false, err
 	}
-	key := string(kv.Value)
+	return b.deleteUnused(ctx, id, kv)
+}
+
+// deleteUnused deletes a mapping if under the locks of its key and its number it is
+// unused, and what it was.
+func (b *Backend) deleteUnused(ctx context.Context, id uint64, kv *kvstore.KeyValue) (bool, error) {
+	key, revision := string(kv.Value), kv.ModRevision
 	byKey, err := b.client.Lock(ctx, b.paths.Lock(key))
 	if err != nil {
 		return false, err
@@ -139,8 +182,11 @@ func (b *Backend) collect(ctx context.Context, id uint64, revision int64) (bool,
 	}
 	defer byID.Unlock()
 	users, err := b.references(ctx, key, byKey)
-	if err != nil || slices.Contains(users, id) {
+	switch {
+	case err != nil:
 		return false, err
+	case slices.Contains(users, id):
+		return false, fmt.Errorf("deleting the mapping from %d to %s: %w", id, key, allocator.ErrIDInUse)
 	}
 	r, err := b.client.Delete(ctx, b.paths.Mapping(id),
 		kvstore.IfRevision(revision), kvstore.Holding(byKey), kvstore.Holding(byID), kvstore.Holding(b.collecting))

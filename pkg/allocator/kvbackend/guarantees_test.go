@@ -15,12 +15,12 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/kvbackend"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 )
 
 // The leases of the tests are short, since the dead are only missed by them.

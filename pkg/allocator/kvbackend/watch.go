@@ -8,15 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
-
-// again is the pause before another session is followed.
-const again = time.Second
 
 // mapping is an entry below id.
 type mapping struct {
@@ -61,16 +57,7 @@ func (w *Watcher) ListAndWatch(ctx context.Context, handler allocator.CacheMutat
 	}, log)
 	w.run(watch)
 	defer w.run(nil)
-	for {
-		err := watch.Run(ctx, store.Session{Client: w.Client, Prefix: w.Paths.Mappings()})
-		if ctx.Err() == nil && !errors.Is(err, kvstore.ErrClosed) {
-			log.Debug("Following the mappings of another session", "error", err)
-			err = waiting.Sleep(ctx, again)
-		}
-		if err != nil {
-			return err
-		}
-	}
+	return watch.Follow(ctx, store.Session{Client: w.Client, Prefix: w.Paths.Mappings()})
 }
 
 func (w *Watcher) decode(wire.Expect) store.Decode[mapping] {

@@ -18,6 +18,7 @@ func updateCases() []testCase {
 		{"an update under a lock that is held is made", updateHolding},
 		{"a leased update ties its puts, over several leases if need be", updateLeases},
 		{"an update that deletes or writes without a lease unties", updateUnties},
+		{"a leased update unties what is to have no lease", updateUnleased},
 		{"an update that finds leases ended is made with others", updateLeaseReplaced},
 		{"a writer owns the leases of its keys while they last", owns},
 	}
@@ -152,6 +153,23 @@ func updateUnties(e *env) {
 		e.Error(diff)
 	}
 	e.has(w, "b", "2")
+}
+
+func updateUnleased(e *env) {
+	w := e.writer()
+	told := observe(w, "")
+	e.do(w.Update(e.ctx, []kvstore.Write{put("a", "1"), put("b", "1")}, kvstore.Leased()))
+	stays := put("a", "2")
+	stays.Unleased = true
+	e.do(w.Update(e.ctx, []kvstore.Write{stays, put("c", "1")}, kvstore.Leased()))
+	if kv := e.has(w, "a", "2"); kv.Lease != 0 {
+		e.Errorf("%+v", kv)
+	}
+	e.store.ExpireLeases(e.T)
+	if diff := cmp.Diff([]string{"b", "c"}, e.told(told)); diff != "" {
+		e.Error(diff)
+	}
+	e.has(w, "a", "2")
 }
 
 func updateLeaseReplaced(e *env) {

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 
 	"github.com/mesh-agent/mesh-agent/test/interop"
 )

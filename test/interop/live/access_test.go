@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
-	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 
 	"github.com/mesh-agent/mesh-agent/test/interop"
 )

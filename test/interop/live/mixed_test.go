@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 
 	"github.com/mesh-agent/mesh-agent/test/interop"

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 
 	"github.com/mesh-agent/mesh-agent/test/interop"
 	"github.com/mesh-agent/mesh-agent/test/interop/model"

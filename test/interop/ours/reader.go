@@ -5,20 +5,15 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 
 	"github.com/mesh-agent/mesh-agent/test/interop/model"
 )
-
-// again is how long it takes until a watch that has ended is tried again.
-const again = 100 * time.Millisecond
 
 // Reader follows all that a cluster publishes with this project's stores, also what
 // its agent does not show. It does not wait for canaries.
@@ -52,7 +47,7 @@ func Read(file string, e wire.Expect, cached bool, log *slog.Logger) *Reader {
 		}, log)
 		r.watch[res] = w
 		session := store.Session{Client: r.client, Prefix: prefix, Expect: e}
-		r.group.Go(func() error { return follow(ctx, w, session) })
+		r.group.Go(func() error { return w.Follow(ctx, session) })
 	}
 	return r
 }
@@ -63,16 +58,6 @@ func decoder(prefix string, cached bool) func(wire.Expect) store.Decode[model.Ob
 		return func(name string, value []byte) (*model.Objects, error) {
 			var o model.Objects
 			return &o, decode(e, cached, model.KV{Key: prefix + name, Value: value}, &o)
-		}
-	}
-}
-
-// follow watches session after session.
-func follow(ctx context.Context, w *store.Watch[model.Objects], s store.Session) error {
-	for {
-		_ = w.Run(ctx, s) // which says why by itself
-		if err := waiting.Sleep(ctx, again); err != nil {
-			return err
 		}
 	}
 }

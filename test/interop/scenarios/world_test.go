@@ -16,8 +16,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/mesh-agent/mesh-agent/internal/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 
 	"github.com/mesh-agent/mesh-agent/test/interop"
 	"github.com/mesh-agent/mesh-agent/test/interop/model"

@@ -1,11 +1,15 @@
-// Package etcdtest gives real etcd servers to tests: inside the test's process
+// Package etcdtest gives real etcd servers to tests, also to those of other modules
+// that read or write with packages kvstore and store: inside the test's process
 // ([Start]) or in a process of their own ([StartProcess]), which can be killed,
 // frozen and restarted. A package whose tests use the latter calls [Main] from
 // TestMain:
 //
 //	func TestMain(m *testing.M) { etcdtest.Main(m) }
 //
-// Everything ends with the test that started it.
+// Everything ends with the test that started it. testdata/other is how another module
+// reads a cluster's nodes; a test builds and runs it.
+//
+// It links an etcd server, so only tests import it: the program has none.
 package etcdtest
 
 import (
@@ -28,6 +32,19 @@ import (
 // opTimeout bounds each operation of the helpers.
 const opTimeout = 30 * time.Second
 
+// What a server is told, under names that other modules can use.
+type (
+	// Config is a server's configuration.
+	Config = etcdserver.Config
+	// User is an etcd user with a role of its own, for [Server.EnableAuth].
+	User = etcdserver.User
+	// Range is some keys that a role covers.
+	Range = etcdserver.Range
+)
+
+// Prefix is the range of all keys that begin with p.
+func Prefix(p string) Range { return etcdserver.Prefix(p) }
+
 // Option changes how a server is run.
 type Option func(*settings)
 
@@ -47,7 +64,7 @@ func WithTLS(c *Certs) Option {
 
 // WithConfig takes everything from a configuration, such as that of a server to
 // be continued.
-func WithConfig(cfg etcdserver.Config) Option { return func(s *settings) { s.cfg = cfg } }
+func WithConfig(cfg Config) Option { return func(s *settings) { s.cfg = cfg } }
 
 // WithAddr makes the server listen on an address that was used before.
 func WithAddr(addr string) Option { return func(s *settings) { s.cfg.Addr = addr } }
@@ -149,7 +166,7 @@ func (s *Server) Compact(t testing.TB) int64 {
 
 // EnableAuth creates the users and switches authentication on. The password of
 // root is "root".
-func (s *Server) EnableAuth(t testing.TB, users ...etcdserver.User) {
+func (s *Server) EnableAuth(t testing.TB, users ...User) {
 	t.Helper()
 	if err := etcdserver.EnableAuth(testContext(t), s.Local(), "root", users...); err != nil {
 		t.Fatal(err)

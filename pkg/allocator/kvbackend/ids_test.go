@@ -1,0 +1,78 @@
+package kvbackend_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+)
+
+func TestIDsAreListed(t *testing.T) {
+	onBoth(t, func(s *site) {
+		b := s.backend("10.0.0.1")
+		list := func(want ...uint64) {
+			s.Helper()
+			ids, err := b.ListIDs(s.Context())
+			if diff := cmp.Diff(want, ids); err != nil || diff != "" {
+				s.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+		}
+		list()
+		s.put(base+"/id/9", "k8s:c=1;", base+"/id/10", "bad", base+"/id/131072", "k8s:a=1;", base+"/id/x", "k8s:x=1;",
+			base+"/value/k8s:b=1;/10.0.0.9", "8")
+		list(9, 10, 131072)
+	})
+}
+
+// TestAnIDIsDeletedIfItIsUnused: at once, by a reference of its own key alone is it used.
+func TestAnIDIsDeletedIfItIsUnused(t *testing.T) {
+	onBoth(t, func(s *site) {
+		b := s.backend("10.0.0.1")
+		s.put(
+			base+"/id/7", "k8s:a=1;",
+			base+"/id/8", "k8s:b=1;", base+"/value/k8s:b=1;/10.0.0.9", "8",
+			base+"/id/9", "k8s:c=1;", base+"/value/k8s:c=1;/10.0.0.9", "8",
+			base+"/id/10", "k8s:d=1;", base+"/value/k8s:d=1;/k8s:x=1;/10.0.0.9", "10",
+			base+"/id/12", "bad",
+		)
+		for _, id := range []uint64{7, 9, 10, 12} {
+			done, err := b.DeleteID(s.Context(), id)
+			s.good(done, err, true)
+		}
+		if done, err := b.DeleteID(s.Context(), 8); done || !errors.Is(err, allocator.ErrIDInUse) {
+			s.Errorf("one that is in use: %v, %v", done, err)
+		}
+		done, err := b.DeleteID(s.Context(), 7)
+		s.good(done, err, false)
+		s.want(
+			"id/8", "k8s:b=1;", "value/k8s:b=1;/10.0.0.9", "8", "value/k8s:c=1;/10.0.0.9", "8",
+			"value/k8s:d=1;/k8s:x=1;/10.0.0.9", "10",
+		)
+	})
+}
+
+// TestADeletionWaitsForTheKey: who has its lock may be about to take a reference.
+func TestADeletionWaitsForTheKey(t *testing.T) {
+	onBoth(t, func(s *site) {
+		b := s.backend("10.0.0.1")
+		s.put(base+"/id/7", "k8s:a=1;")
+		lock, err := b.Lock(s.Context(), keyA)
+		if err != nil {
+			s.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() {
+			_, err := b.DeleteID(s.Context(), 7)
+			ended <- err
+		}()
+		done, err := b.AcquireReference(s.Context(), 7, keyA, lock)
+		s.good(done, err, true)
+		lock.Unlock()
+		if err := <-ended; !errors.Is(err, allocator.ErrIDInUse) {
+			s.Error(err)
+		}
+		s.want("id/7", "k8s:a=1;", "value/k8s:a=1;/10.0.0.1", "7")
+	})
+}

@@ -1,0 +1,101 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+)
+
+// A prefix is followed over all sessions with an etcd. Here another etcd takes its
+// place, with other contents: the differences are applied, deletions among them.
+func ExampleWatch_Follow() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	first, err := start("127.0.0.1:0", "colors/sky", "blue", "colors/grass", "green")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return
+	}
+	client := kvstore.NewDurable(func() (*kvstore.Config, error) { return kvstore.NewConfig(first.Endpoint()) }, kvstore.DefaultOptions())
+	changed := make(chan string)
+	watch := store.NewRawWatch(func(changes []store.Change[store.Raw]) {
+		for _, c := range changes {
+			if c.New == nil {
+				changed <- c.Name + " is gone"
+			} else {
+				changed <- c.Name + " is " + string(*c.New)
+			}
+		}
+	}, slog.New(slog.DiscardHandler))
+
+	var running errgroup.Group
+	running.Go(func() error { return client.Run(ctx) })
+	running.Go(func() error { return watch.Follow(ctx, store.Session{Client: client, Prefix: "colors/"}) })
+	fmt.Println(<-changed)
+	fmt.Println(<-changed)
+
+	first.Close()
+	other, err := start(first.Addr(), "colors/grass", "yellow")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return
+	}
+	fmt.Println(<-changed)
+	fmt.Println(<-changed)
+
+	cancel()
+	_ = running.Wait() // with the context's error
+	client.Close()
+	other.Close()
+	// Output:
+	// grass is green
+	// sky is blue
+	// grass is yellow
+	// sky is gone
+}
+
+// Keys without a lease stay when their writer has ended.
+func ExampleSync_unleased() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	etcd, err := start("127.0.0.1:0")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return
+	}
+	defer etcd.Close()
+	client := kvstore.NewDurable(func() (*kvstore.Config, error) { return kvstore.NewConfig(etcd.Endpoint()) }, kvstore.DefaultOptions())
+	defer client.Close()
+	outbox := store.NewOutbox(client, nil, nil, nil)
+	colors := store.NewSync(store.SyncParams{Prefix: "colors/", Outbox: outbox, Unleased: true})
+	colors.Put("sky", []byte("blue"))
+	colors.Complete() // whatever else is below the prefix is deleted
+
+	var running errgroup.Group
+	running.Go(func() error { return client.Run(ctx) })
+	running.Go(func() error { return outbox.Run(ctx) })
+	running.Go(func() error { return colors.Run(ctx) })
+	err = colors.WaitClean(ctx)
+	cancel()
+	_ = running.Wait() // with the context's error
+
+	answer, _ := etcd.Local().Get(context.Background(), "colors/sky")
+	fmt.Println(err, string(answer.Kvs[0].Value), "lease", answer.Kvs[0].Lease)
+	// Output: <nil> blue lease 0
+}
+
+// start runs an etcd that has these keys and values.
+func start(addr string, contents ...string) (*etcdserver.Server, error) {
+	srv, err := etcdserver.Start(etcdserver.Config{Addr: addr})
+	for i := 0; err == nil && i < len(contents); i += 2 {
+		_, err = srv.Local().Put(context.Background(), contents[i], contents[i+1])
+	}
+	return srv, err
+}

@@ -1,0 +1,249 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
+)
+
+const pastPrefix = "mesh/past/"
+
+// past follows a prefix over a Durable, which may be kept from connecting.
+type past struct {
+	t    *testing.T
+	srv  *etcdtest.Process
+	d    *kvstore.Durable
+	away atomic.Bool // no session can be made
+	made atomic.Int64
+
+	mu    sync.Mutex
+	table map[string]string
+	told  []string
+	lists int
+}
+
+var errAway = errors.New("away")
+
+func followPast(t *testing.T) *past {
+	t.Helper()
+	p := &past{t: t, srv: etcdtest.StartProcess(t), table: map[string]string{}}
+	o := hurried()
+	o.MaxConsecutiveQuorumErrors = 0 // a session ends at once
+	o.Timings.Probe, o.Timings.Connect = o.Timings.Probe/4, o.Timings.Probe
+	p.d = kvstore.NewDurable(func() (*kvstore.Config, error) {
+		if p.away.Load() {
+			return nil, errAway
+		}
+		p.made.Add(1)
+		return kvstore.NewConfig(p.srv.Endpoint())
+	}, o)
+	return p
+}
+
+// follow runs until the test ends.
+func (p *past) follow() {
+	w := NewWatch(Kind[Raw]{Resource: "raw", Decode: decodeRaw, Apply: p.apply, Listed: p.listed}, slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 2)
+	go func() { ended <- p.d.Run(ctx) }()
+	go func() { ended <- w.Follow(ctx, Session{Client: p.d, Prefix: pastPrefix}) }()
+	p.t.Cleanup(func() {
+		cancel()
+		for range cap(ended) {
+			if err := <-ended; !errors.Is(err, context.Canceled) {
+				p.t.Errorf("it ended with %v", err)
+			}
+		}
+		p.d.Close()
+	})
+}
+
+func (p *past) apply(changes []Change[Raw]) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, ch := range changes {
+		if ch.New == nil {
+			delete(p.table, ch.Name)
+			p.told = append(p.told, "-"+ch.Name)
+		} else {
+			p.table[ch.Name] = string(*ch.New)
+			p.told = append(p.told, "+"+ch.Name)
+		}
+	}
+}
+
+func (p *past) listed() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lists++
+}
+
+// until waits until just this is known, and returns what was told since the last call.
+func (p *past) until(want map[string]string) (told string, lists int) {
+	p.t.Helper()
+	eventually(p.t, func() error {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if !maps.Equal(want, p.table) {
+			return errors.New(cmp.Diff(want, p.table))
+		}
+		told, lists, p.told = strings.Join(p.told, " "), p.lists, nil
+		return nil
+	})
+	return told, lists
+}
+
+// put writes keys with these values and deletes those whose value is empty.
+func (p *past) put(values map[string]string) {
+	p.t.Helper()
+	c := p.srv.Client(p.t)
+	for name, value := range values {
+		var err error
+		if value == "" {
+			_, err = c.Delete(p.t.Context(), pastPrefix+name)
+		} else {
+			_, err = c.Put(p.t.Context(), pastPrefix+name, value)
+		}
+		if err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+// between ends the session, and has the next one begin after something was done.
+func (p *past) between(end func(testing.TB), then func()) {
+	p.t.Helper()
+	p.away.Store(true)
+	before := p.made.Load()
+	end(p.t)
+	eventually(p.t, func() error {
+		if s := p.d.Status(); !strings.Contains(s.LastError, errAway.Error()) {
+			return fmt.Errorf("the session is not over: %+v", s)
+		}
+		return nil
+	})
+	then()
+	p.away.Store(false)
+	eventually(p.t, func() error {
+		if p.made.Load() == before || !p.d.Status().Connected {
+			return errors.New("there is no other session")
+		}
+		return nil
+	})
+}
+
+// TestFollowGoesOnAcrossSessions: whatever has become of the server between two
+// sessions, what has changed meanwhile is applied, once, with the deletions; where the
+// history is the same, without another list.
+func TestFollowGoesOnAcrossSessions(t *testing.T) {
+	t.Parallel()
+	kill, freeze := (*etcdtest.Process).Kill, (*etcdtest.Process).Freeze
+	compact := func(p *etcdtest.Process, t testing.TB) {
+		c := p.Client(t)
+		resp, err := c.Get(t.Context(), pastPrefix)
+		if err == nil {
+			_, err = c.Compact(t.Context(), resp.Header.Revision)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := map[string]string{"a": "1", "b": "1", "c": "1"}
+	for name, c := range map[string]struct {
+		end, back func(*etcdtest.Process, testing.TB)
+		change    map[string]string
+		after     func(*etcdtest.Process, testing.TB)
+		want      map[string]string
+		told      []string // one of these
+		lists     int
+	}{
+		"the same server, frozen": {
+			end: freeze, back: (*etcdtest.Process).Thaw, change: map[string]string{"b": "2"},
+			want: map[string]string{"a": "1", "b": "2", "c": "1"}, told: []string{"+b"}, lists: 1,
+		},
+		"the same server, restarted": {
+			end: kill, back: (*etcdtest.Process).Restart, change: map[string]string{"a": "2", "b": ""},
+			want: map[string]string{"a": "2", "c": "1"}, told: []string{"+a -b", "-b +a"}, lists: 1,
+		},
+		"compacted": {
+			end: kill, back: (*etcdtest.Process).Restart, change: map[string]string{"a": "2", "b": ""}, after: compact,
+			want: map[string]string{"a": "2", "c": "1"}, told: []string{"+a -b"}, lists: 2,
+		},
+		"wiped": {
+			end: kill, back: (*etcdtest.Process).RestartEmpty, change: map[string]string{"a": "1", "d": "1"},
+			want: map[string]string{"a": "1", "d": "1"}, told: []string{"+d -b -c", "+d -c -b"}, lists: 2,
+		},
+		"wiped, and written again beyond the position": {
+			end: kill, back: (*etcdtest.Process).RestartEmpty, change: map[string]string{"a": "1", "d": "1", "e": "1", "f": "1", "g": "1", "h": "1"},
+			want:  map[string]string{"a": "1", "d": "1", "e": "1", "f": "1", "g": "1", "h": "1"},
+			told:  []string{"+d +e +f +g +h -b -c", "+d +e +f +g +h -c -b"},
+			lists: 2,
+		},
+		"replaced by another": {
+			end: kill, back: (*etcdtest.Process).RestartAsOther, change: map[string]string{"a": "1", "b": "2"},
+			want: map[string]string{"a": "1", "b": "2"}, told: []string{"+b -c"}, lists: 2,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := followPast(t)
+			p.put(first)
+			p.follow()
+			p.until(first)
+			p.between(func(t testing.TB) { c.end(p.srv, t) }, func() {
+				c.back(p.srv, t)
+				p.put(c.change)
+				if c.after != nil {
+					c.after(p.srv, t)
+				}
+			})
+			told, lists := p.until(c.want)
+			if lists != c.lists {
+				t.Errorf("%d lists, want %d", lists, c.lists)
+			}
+			is := false
+			for _, want := range c.told {
+				is = is || told == want
+			}
+			if !is {
+				t.Errorf("told %q, want one of %q", told, c.told)
+			}
+			p.put(map[string]string{"z": "1"}) // and it is followed
+			c.want["z"] = "1"
+			if told, _ := p.until(c.want); told != "+z" {
+				t.Errorf("then told %q", told)
+			}
+		})
+	}
+}
+
+// TestFollowEndsWithTheClient: a client that is closed has no other session.
+func TestFollowEndsWithTheClient(t *testing.T) {
+	t.Parallel()
+	p := followPast(t)
+	p.put(map[string]string{"a": "1"})
+	w := NewRawWatch(p.apply, slog.New(slog.DiscardHandler))
+	ended := make(chan error, 2)
+	go func() { ended <- p.d.Run(context.Background()) }()
+	go func() { ended <- w.Follow(context.Background(), Session{Client: p.d, Prefix: pastPrefix}) }()
+	p.until(map[string]string{"a": "1"})
+	p.d.Close()
+	for range cap(ended) {
+		if err := <-ended; !errors.Is(err, kvstore.ErrClosed) {
+			t.Errorf("it ended with %v", err)
+		}
+	}
+	w.Drain()
+	p.until(map[string]string{})
+}
