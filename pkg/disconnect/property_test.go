@@ -9,7 +9,6 @@ import (
 	"time"
 )
 
-
 // TestRandomFaults goes through random courses of faults and judges everything
 // that the machine does by what has really happened: the floors hold, nothing is
 // faster than its delay or than the hysteresis, and when the faults end all

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/kvbackend"
 	"github.com/mesh-agent/mesh-agent/pkg/identity"
@@ -50,7 +51,7 @@ func TestOwnMappingsOfOthersAreRefused(t *testing.T) {
 			}
 		}
 		put(t, client, paths.Mapping(131073), thief, paths.Mapping(131080), ranged)
-		until(t, "a change", func() bool {
+		waittest.Until(t, "a change", func() bool {
 			id, err := a.Get(ctx, identity.KeyOf(wire.ParseLabels(ranged)))
 			return err == nil && id == 131080
 		})

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 )
 
@@ -145,9 +146,7 @@ func TestUnleasedKeysAreKept(t *testing.T) {
 	p.stop()
 	p = publish(t, hurried(), at(srv.Endpoint()), nil)
 	drained := NewSync(SyncParams{Prefix: housePrefix, Outbox: p.outbox, Unleased: true})
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if err := drained.Drain(ctx); err != nil {
+	if err := drained.Drain(waittest.Context(t)); err != nil {
 		t.Error(err)
 	}
 	if is := read(t, srv.Local()); len(is.values) != 0 {
