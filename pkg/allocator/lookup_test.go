@@ -129,7 +129,7 @@ func TestLookups(t *testing.T) {
 		for _, op := range []string{"get", "get by ID"} {
 			b.setFault(failOn(op, false, errAway))
 			_, err := a.Get(t.Context(), textKey("unknown"))
-			_, err2 := a.GetByIDIncludeRemoteCaches(t.Context(), 77)
+			_, err2 := a.GetByIDIncludeRemoteCaches(t.Context(), 101) // which nobody was given
 			if !errors.Is(errors.Join(err, err2), errAway) {
 				t.Errorf("%s: no error of the backend", op)
 			}
