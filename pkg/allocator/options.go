@@ -67,7 +67,11 @@ func WithCluster(l wire.Layout, cluster uint32) Option {
 // allocated here has to be one that accept takes. All are taken unless this is set; a
 // remote cache has a validator of its own ([Allocator.WatchRemoteKVStore]).
 func WithValidator(accept func(id uint64, key Key) error) Option {
-	return func(o *options) { o.accept = accept }
+	return func(o *options) {
+		if accept != nil {
+			o.accept = accept
+		}
+	}
 }
 
 // WithEvents makes the allocator tell of mappings on [Allocator.GetEvents].

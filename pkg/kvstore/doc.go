@@ -60,14 +60,15 @@
 //	connected, disconnected       Etcd.WaitConnected, Durable.WaitConnected and WaitDisconnected
 //	status, status-check errors   Status; Run's result; onProbe of Run, Durable.OnProbe
 //	get, list prefix              Client.Get, Client.List
-//	list and watch                Client.List and Client.Watch; store.Watch resumes them
+//	list and watch                Client.List and Client.Watch; store.Watch resumes them, in a
+//	                              session (Run) or across those of a Durable (Follow)
 //	update                        Writer.Put
 //	many at once                  Writer.Update
 //	update-if-different           Put with IfChanged; Result.Done tells whether it wrote
 //	create-only                   Put with IfAbsent; likewise
 //	delete, delete prefix         Writer.Delete, Writer.DeletePrefix
 //	... if locked                 the option Holding, and the last arguments of Get and List
-//	lease (an argument there)     the option Leased
+//	lease (an argument there)     the option Leased; Write.Unleased within an Update
 //	lock, KVLocker, LockPath      Writer.Lock gives a Lock
 //	Comparator                    Holding; Lock.Key and Lock.Revision for others
 //	RunLockGC, stale locks        Run reports locks held for longer than Timings.StaleLock
