@@ -142,6 +142,9 @@ func (b *Backend) collect(ctx context.Context, id uint64, revision int64) (bool,
 	if err != nil || slices.Contains(users, id) {
 		return false, err
 	}
+	if stays, err := b.staysElsewhere(ctx, id, kv.Value); stays || err != nil {
+		return false, err
+	}
 	r, err := b.client.Delete(ctx, b.paths.Mapping(id),
 		kvstore.IfRevision(revision), kvstore.Holding(byKey), kvstore.Holding(byID), kvstore.Holding(b.collecting))
 	if err != nil {
@@ -151,6 +154,18 @@ func (b *Backend) collect(ctx context.Context, id uint64, revision int64) (bool,
 		b.log.Info("Deleted a mapping that nobody uses", "id", id, "key", key)
 	}
 	return r.Done, nil
+}
+
+// staysElsewhere asks whoever else may need the mapping.
+func (b *Backend) staysElsewhere(ctx context.Context, id uint64, value []byte) (bool, error) {
+	if b.elsewhere == nil {
+		return false, nil
+	}
+	key, err := readMapping(b.keys, value)
+	if err != nil {
+		key = nil
+	}
+	return b.elsewhere(ctx, id, key)
 }
 
 // RunLocksGC implements [allocator.Backend].
