@@ -37,7 +37,7 @@ func newStores(t *testing.T) *stores {
 	t.Helper()
 	t.Parallel()
 	s := &stores{T: t, api: kubetest.Start(t)}
-	s.api.Apply(t, manifest(t, "identities.yaml")[0])
+	s.api.Apply(t, manifest(t, "ciliumidentities.yaml")...)
 	server := etcdtest.Start(t)
 	cfg, err := kvstore.NewConfig(server.Endpoint())
 	if err != nil {
@@ -276,7 +276,7 @@ func TestAllocatorsInEveryModeAgree(t *testing.T) {
 // takes away only what nobody uses on either side, from both.
 func TestAnIdentityInUseOnOneSideStaysOnBoth(t *testing.T) {
 	s := newStores(t)
-	for i, mode := range []modes.Mode{modes.DoubleWriteReadKVStore, modes.DoubleWriteReadCRD} {
+	for i, mode := range []modes.Mode{modes.DoubleWriteReadKVStore, modes.DoubleWriteReadCRD, modes.CRD} {
 		ctx, base := t.Context(), uint64(100*(i+1))
 		kv, crd := s.mode(modes.KVStore, 1, nil), s.mode(modes.CRD, 2, nil)
 		take := func(b *modes.Backend, id uint64, k allocator.Key) {
@@ -313,7 +313,8 @@ func TestAnIdentityInUseOnOneSideStaysOnBoth(t *testing.T) {
 				}
 			}
 		}
-		rounds(3)
+		const enough = 6 // in the mode crd the copy goes after what it is a copy of
+		rounds(enough)
 		for _, side := range []allocator.Backend{kv, crd} {
 			s.has(side, base, inKVStore)
 			s.has(side, base+1, inKubernetes)
@@ -323,7 +324,7 @@ func TestAnIdentityInUseOnOneSideStaysOnBoth(t *testing.T) {
 		if err := errors.Join(kv.Release(ctx, base, inKVStore), crd.Release(ctx, base+1, inKubernetes)); err != nil {
 			t.Fatal(err)
 		}
-		rounds(3)
+		rounds(enough)
 		for _, side := range []allocator.Backend{kv, crd} {
 			s.has(side, base, nil)
 			s.has(side, base+1, nil)

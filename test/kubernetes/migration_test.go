@@ -29,19 +29,20 @@ const (
 // migrating is a cluster of two nodes whose identities move.
 type migrating struct {
 	*publishing
-	accounts map[string]string // the kubeconfig of agents ("run") and of operators ("operate")
-	running    map[string]*exec.Cmd // by "operate" or the node's name
-	pods       int
+	accounts map[string]string    // the kubeconfig of agents ("run") and of operators ("operate")
+	running  map[string]*exec.Cmd // by "operate" or the node's name
+	pods     int
 }
 
 func newMigrating(t *testing.T) *migrating {
 	t.Helper()
 	m := &migrating{publishing: newPublishing(t), running: make(map[string]*exec.Cmd)}
+	m.Apply(t, manifest(t, "ciliumidentities.yaml")...)
 	m.Apply(t, manifest(t, "identities.yaml")...)
 	m.Apply(t, manifest(t, "mesh-agent.yaml")[0])
 	m.Apply(t, manifest(t, "kubernetes.yaml")...)
 	m.Apply(t, manifest(t, "operate.yaml")[:3]...) // account, role and binding
-	m.accounts = map[string]string{ // with no other rights than those of the manifests
+	m.accounts = map[string]string{                // with no other rights than those of the manifests
 		"run":     m.Kubeconfig(t, m.Addr(), m.Token(t, "kube-system", "mesh-agent")),
 		"operate": m.Kubeconfig(t, m.Addr(), m.Token(t, "kube-system", "mesh-agent-operate")),
 	}

@@ -118,7 +118,7 @@ func (b *Backend) Check(ctx context.Context) error {
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("the Kubernetes API has no CiliumIdentity (cilium.io/v2) to keep identities in: apply deploy/identities.yaml: %w", err)
+		return fmt.Errorf("the Kubernetes API has no CiliumIdentity (cilium.io/v2) to keep identities in: apply deploy/ciliumidentities.yaml: %w", err)
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		return fmt.Errorf("this account may not keep identities in the Kubernetes API: apply deploy/identities.yaml: %w", err)
 	}

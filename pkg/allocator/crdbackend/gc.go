@@ -20,7 +20,7 @@ import (
 func (b *Backend) RunGC(
 	ctx context.Context, limiter *rate.Limiter, stale allocator.StaleIDs, lo, hi uint64,
 ) (allocator.StaleIDs, allocator.GCStats, error) {
-	list, err := b.identities.List(ctx, metav1.ListOptions{LabelSelector: ManagedBy + "=" + Manager})
+	list, err := b.listMappings(ctx)
 	if err != nil {
 		return stale, allocator.GCStats{}, fmt.Errorf("collecting unused CiliumIdentities: %w", err)
 	}
@@ -60,6 +60,13 @@ func (b *Backend) RunGC(
 		}
 	}
 	return next, stats, errors.Join(append(errs, b.collectReferences(ctx))...)
+}
+
+// listMappings returns the mappings that were made here.
+func (b *Backend) listMappings(ctx context.Context) (*unstructured.UnstructuredList, error) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	return b.identities.List(ctx, metav1.ListOptions{LabelSelector: ManagedBy + "=" + Manager})
 }
 
 // revisionOf tells one state of an object from another.

@@ -22,6 +22,9 @@ import (
 // usesAnnotation of a Lease of references lists the numbers, with commas.
 const usesAnnotation = "mesh-agent.io/identities"
 
+// listTimeout is how long a list may take.
+const listTimeout = time.Minute
+
 // renewals is how often a Lease is renewed within its TTL.
 const renewals = 3
 
@@ -160,6 +163,8 @@ func lasts(o *unstructured.Unstructured) time.Duration {
 
 // listLeases returns our Leases of a kind.
 func (b *Backend) listLeases(ctx context.Context, kind string) ([]unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
 	list, err := b.leases.List(ctx, metav1.ListOptions{LabelSelector: ManagedBy + "=" + Manager + "," + kindLabel + "=" + kind})
 	if err != nil {
 		return nil, fmt.Errorf("listing the Leases (%s) in %s: %w", kind, b.Namespace, err)

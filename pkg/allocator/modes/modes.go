@@ -137,19 +137,18 @@ func (c Config) inKVStore(b *Backend) (*kvbackend.Backend, error) {
 	kv := kvbackend.Config{Paths: wire.IdentityAllocation, Node: c.Node, Keys: c.Keys, Log: c.Log, Metrics: c.Metrics}
 	if c.Collect != nil {
 		kv.Collecting = c.Collect.Lock
-		kv.Elsewhere = func(ctx context.Context, id uint64, _ allocator.Key) (bool, error) {
+		kv.Elsewhere = func(ctx context.Context, id uint64, key allocator.Key) (bool, error) {
 			switch {
 			case b.Kubernetes == nil:
 				return false, nil
 			case c.Collect.kept(id):
 				return true, nil
 			case c.Mode == CRD:
-				key, err := b.Kubernetes.GetByID(ctx, id)
-				if key != nil || err != nil {
-					return true, err
-				}
+				// This is its copy for other clusters. One of other labels is left over.
+				there, err := b.Kubernetes.GetByID(ctx, id)
+				return err != nil || there != nil && key != nil && there.GetKey() == key.GetKey(), err
 			}
-			return b.Kubernetes.InUse(ctx, id, nil)
+			return b.Kubernetes.InUse(ctx, id, key)
 		}
 	}
 	return kvbackend.New(c.Writer, kv)
