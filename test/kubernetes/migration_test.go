@@ -216,6 +216,51 @@ func TestIdentitiesMoveToKubernetesAndBack(t *testing.T) {
 	m.checkHistory(t)
 }
 
+// TestEtcdAloneSufficesWhileItIsRead: in double write mode, while the API server is
+// away, labels get their numbers in etcd, and keep them when it is back.
+func TestEtcdAloneSufficesWhileItIsRead(t *testing.T) {
+	t.Parallel()
+	m := newMigrating(t)
+	before := m.allocate(t, modes.DoubleWriteReadKVStore, "k8s:app=before")
+	m.Kill(t)
+	during := m.allocate(t, modes.DoubleWriteReadKVStore, "k8s:app=during")
+	if again := m.allocate(t, modes.DoubleWriteReadKVStore, "k8s:app=before"); again != before {
+		t.Errorf("the number was %s and is %s", before, again)
+	}
+	m.Restart(t)
+	m.awaitAlike(t, modes.DoubleWriteReadKVStore, "--copy")
+	for label, number := range map[string]string{"k8s:app=before": before, "k8s:app=during": during} {
+		if got := m.allocate(t, modes.CRD, label); got != number {
+			t.Errorf("%s has %s in Kubernetes, %s in etcd", label, got, number)
+		}
+	}
+}
+
+// TestWhatIsMissingInKubernetesIsSaid: at the start, with what to do.
+func TestWhatIsMissingInKubernetesIsSaid(t *testing.T) {
+	t.Parallel()
+	m := newMigrating(t)
+	m.Delete(t, manifest(t, "ciliumidentities.yaml")...)
+	m.until(t, "the kind is gone", func() bool {
+		_, err := m.command(t, modes.CRD, "identity", "allocate", "--once", "k8s:app=web")
+		return err != nil && strings.Contains(err.Error(), "apply deploy/ciliumidentities.yaml")
+	})
+	m.Apply(t, manifest(t, "ciliumidentities.yaml")...)
+	m.Delete(t, manifest(t, "identities.yaml")...)
+	m.until(t, "the rights are gone", func() bool {
+		_, err := m.command(t, modes.CRD, "identity", "allocate", "--once", "k8s:app=web")
+		return err != nil && strings.Contains(err.Error(), "apply deploy/identities.yaml")
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	args := append([]string{"run", "--listen", "127.0.0.1:0", "--socket", filepath.Join(m.dir, "s"), "--node-name", "node-1", "--node-ip", "192.168.0.1"},
+		m.settings(modes.CRD, "run")...)
+	out, err := exec.CommandContext(ctx, m.program, args...).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "apply deploy/identities.yaml") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 // checkHistory looks at everything that the etcd has ever had: each number was of one
 // set of labels only, each set of labels had one number only, and so had each pod. In
 // the end each identity of a pod is there, and ends with nobody's lease.

@@ -32,11 +32,13 @@ const (
 	kindLock = "lock"
 )
 
-// The resources that are used.
-var (
-	identityResource = schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumidentities"}
-	leaseResource    = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
-)
+func identityResource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumidentities"}
+}
+
+func leaseResource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
+}
 
 // Config says whose references are held, and where.
 type Config struct {
@@ -100,7 +102,7 @@ func New(client dynamic.Interface, c Config) (*Backend, error) {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Backend{
-		Config: c, identities: client.Resource(identityResource), leases: client.Resource(leaseResource).Namespace(c.Namespace),
+		Config: c, identities: client.Resource(identityResource()), leases: client.Resource(leaseResource()).Namespace(c.Namespace),
 		name: "mesh-agent-node-" + nameOf(c.Node) + "-" + strings.ToLower(rand.Text()[:8]), writing: make(chan struct{}, 1),
 		held: make(map[uint64]struct{}), seen: make(map[string]sighting),
 	}, nil

@@ -30,7 +30,7 @@ func hash(key allocator.Key) string {
 // newMapping is the object of a mapping.
 func newMapping(id uint64, key allocator.Key) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{securityLabels: anyMap(key.GetAsMap())}}
-	o.SetAPIVersion(identityResource.GroupVersion().String())
+	o.SetAPIVersion(identityResource().GroupVersion().String())
 	o.SetKind("CiliumIdentity")
 	o.SetName(idName(id))
 	o.SetLabels(map[string]string{ManagedBy: Manager, keyLabel: hash(key)})

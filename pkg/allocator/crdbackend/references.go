@@ -141,7 +141,7 @@ func newLease(name string, labels map[string]string, holder string, lasts time.D
 		"leaseDurationSeconds": int64((lasts + time.Second - 1) / time.Second),
 		"renewTime":            time.Now().UTC().Format(metav1.RFC3339Micro),
 	}}}
-	o.SetAPIVersion(leaseResource.GroupVersion().String())
+	o.SetAPIVersion(leaseResource().GroupVersion().String())
 	o.SetKind("Lease")
 	o.SetName(name)
 	labels[ManagedBy] = Manager

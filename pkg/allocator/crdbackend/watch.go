@@ -37,7 +37,7 @@ func (b *Backend) ListAndWatch(ctx context.Context, handler allocator.CacheMutat
 	ctx = klog.NewContext(ctx, logger)
 	told := &telling{Backend: b, handler: handler, known: make(map[uint64]allocator.Key)}
 	r := cache.NewReflectorWithOptions(lw, nil, told, cache.ReflectorOptions{
-		Name: identityResource.Resource, TypeDescription: identityResource.Resource, Logger: &logger,
+		Name: identityResource().Resource, TypeDescription: identityResource().Resource, Logger: &logger,
 	})
 	failing := false
 	for {
