@@ -71,7 +71,7 @@ func (c Config) allocation(reg prometheus.Registerer) (modes.Config, error) {
 // What a node asks of the Kubernetes API in a second, on average and at once. An
 // allocation is six requests.
 const (
-	kubernetesQPS   = 50
+	kubernetesQPS   = 100
 	kubernetesBurst = 200
 )
 

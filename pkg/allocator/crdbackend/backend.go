@@ -64,6 +64,7 @@ type Backend struct {
 	name               string // of this process's Lease, and in locks
 
 	writing chan struct{} // held while that Lease is written
+	locks   chan struct{} // has an element for each lock that is held, or waited for
 
 	mu      sync.Mutex
 	held    map[uint64]struct{} // guarded by mu; the numbers in use here
@@ -103,7 +104,7 @@ func New(client dynamic.Interface, c Config) (*Backend, error) {
 	}
 	return &Backend{
 		Config: c, identities: client.Resource(identityResource()), leases: client.Resource(leaseResource()).Namespace(c.Namespace),
-		name: "mesh-agent-node-" + nameOf(c.Node) + "-" + strings.ToLower(rand.Text()[:8]), writing: make(chan struct{}, 1),
+		name: "mesh-agent-node-" + nameOf(c.Node) + "-" + strings.ToLower(rand.Text()[:8]), writing: make(chan struct{}, 1), locks: make(chan struct{}, locksAtOnce),
 		held: make(map[uint64]struct{}), seen: make(map[string]sighting),
 	}, nil
 }

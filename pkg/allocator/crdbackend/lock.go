@@ -22,6 +22,9 @@ const (
 	lockUse = 20 * time.Second
 	// A lock that is held is looked at again after pauses that grow.
 	firstPause, longestPause = 20 * time.Millisecond, 500 * time.Millisecond
+	// locksAtOnce is how many locks a process holds: more would wait for each other's
+	// requests, since clients are limited, until they run out.
+	locksAtOnce = 16
 	// unlockTimeout bounds giving a lock up; after that it runs out.
 	unlockTimeout = 5 * time.Second
 )
@@ -67,6 +70,20 @@ func under(ctx context.Context, lock allocator.Lock) (context.Context, context.C
 
 // Lock implements [allocator.Backend].
 func (b *Backend) Lock(ctx context.Context, key allocator.Key) (allocator.Lock, error) {
+	select {
+	case b.locks <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	l, err := b.lock(ctx, key)
+	if err != nil {
+		<-b.locks
+		return nil, err
+	}
+	return l, nil
+}
+
+func (b *Backend) lock(ctx context.Context, key allocator.Key) (*lease, error) {
 	name := "mesh-agent-lock-" + hash(key)
 	var held sighting
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
@@ -116,6 +133,7 @@ func (b *Backend) deleteLease(ctx context.Context, name string, uid types.UID) e
 }
 
 func (b *Backend) unlock(name string, uid types.UID) {
+	defer func() { <-b.locks }()
 	ctx, cancel := context.WithTimeout(context.Background(), unlockTimeout)
 	defer cancel()
 	if err := b.deleteLease(ctx, name, uid); err != nil {
