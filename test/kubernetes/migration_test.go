@@ -1,9 +1,11 @@
 package kubernetes
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os/exec"
@@ -16,6 +18,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/modes"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -165,6 +169,36 @@ func (m *migrating) allocate(t *testing.T, mode modes.Mode, label string) string
 	return strings.TrimSpace(out)
 }
 
+// awaitCollected has a process allocate labels and give them back, and waits until
+// the identity is gone from each place that the mode has.
+func (m *migrating) awaitCollected(t *testing.T, mode modes.Mode) {
+	t.Helper()
+	args := []string{"identity", "allocate", "--node-ip", "192.168.0.9", "k8s:app=short-lived-" + string(mode)}
+	cmd := exec.Command(m.program, append(args, m.settings(mode, "run")...)...)
+	cmd.Stderr = t.Output()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	number, err := bufio.NewReader(out).ReadString('\n')
+	number = strings.TrimSpace(number)
+	ciliumIdentities := m.Client(t).Resource(schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumidentities"})
+	inKubernetes := func() bool {
+		_, err := ciliumIdentities.Get(t.Context(), number, metav1.GetOptions{})
+		return err == nil
+	}
+	if err != nil || m.contents(t)[mappingsPrefix+number] == "" || inKubernetes() != mode.InKubernetes() {
+		t.Errorf("%s: %q is not where it should be: %v", mode, number, err)
+	}
+	if err := errors.Join(cmd.Process.Signal(syscall.SIGINT), cmd.Wait()); err != nil {
+		t.Errorf("allocate: %v", err)
+	}
+	m.until(t, "what nobody uses is collected", func() bool { return m.contents(t)[mappingsPrefix+number] == "" && !inKubernetes() })
+}
+
 // TestIdentitiesMoveToKubernetesAndBack: through all steps, with agents in
 // neighbouring ones beside each other, each set of labels has one number.
 func TestIdentitiesMoveToKubernetesAndBack(t *testing.T) {
@@ -212,6 +246,7 @@ func TestIdentitiesMoveToKubernetesAndBack(t *testing.T) {
 		}
 		m.fresh(t)
 		known(mode)
+		m.awaitCollected(t, mode)
 	}
 	m.checkHistory(t)
 }
