@@ -36,6 +36,7 @@ type Config struct {
 	NodeIP                 string            `mapstructure:"node-ip"`
 	Local                  LocalConfig       `mapstructure:",squash"`
 	Operate                OperateConfig     `mapstructure:",squash"`
+	Allocation             AllocationConfig  `mapstructure:",squash"`
 	Mirror                 MirrorConfig      `mapstructure:",squash"`
 	Claims                 ClaimsConfig      `mapstructure:",squash"`
 	Listen                 string
@@ -60,6 +61,7 @@ func defaultConfig() Config {
 		KVStore:                defaultKVStoreConfig(),
 		Local:                  defaultLocalConfig(),
 		Operate:                defaultOperateConfig(),
+		Allocation:             defaultAllocationConfig(),
 		Mirror:                 defaultMirrorConfig(),
 		Claims:                 defaultClaimsConfig(),
 		Listen:                 defaultListen,
@@ -88,6 +90,7 @@ func (c Config) Flags(f *pflag.FlagSet) {
 	f.String("node-ip", c.NodeIP, "address of this node, which ends the keys of its identity references; when it is not given, what the description of the own cluster says, else the first global one")
 	c.Local.flags(f)
 	c.Operate.flags(f)
+	c.Allocation.flags(f)
 	c.Mirror.flags(f)
 	c.Claims.flags(f)
 	f.String("listen", c.Listen, "address of the HTTP API, health and metrics")
@@ -170,6 +173,7 @@ func (c Config) Validate() error {
 	c.KVStore.validate(note)
 	c.Local.validate(note)
 	c.Operate.validate(note, c.ClusterName)
+	c.validateAllocation(note)
 	c.Mirror.validate(note)
 	c.Claims.validate(note)
 	if _, err := c.nodeIP(); c.NodeIP != "" {

@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator/crdbackend"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator/modes"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
@@ -56,7 +58,7 @@ func newSource(c Config, m mode, into *local.Cluster, h cell.Health, log *slog.L
 		kubernetes.LogThrough(log)
 		s, err := kubernetes.New(kubernetes.Options{
 			Kubeconfig: c.Local.Kubeconfig, NodeName: c.NodeName,
-			OwnPodsOnly: m == modeRun, ServicesOnly: m == modeOperate, Report: report,
+			OwnPodsOnly: m == modeRun, ServicesOnly: m == modeOperate, Without: c.withoutIdentities(m), Report: report,
 		}, into, log)
 		if err != nil {
 			return nil, usageError{err}
@@ -68,6 +70,16 @@ func newSource(c Config, m mode, into *local.Cluster, h cell.Health, log *slog.L
 		return s.Run, nil
 	}
 	return nil, nil
+}
+
+// withoutIdentities is the label of CiliumIdentities that are no description of the
+// cluster: those that this program allocates. An operator publishes them where
+// nobody else writes them to the kvstore.
+func (c Config) withoutIdentities(m mode) string {
+	if m == modeOperate && c.Allocation.mode() == modes.CRD {
+		return ""
+	}
+	return crdbackend.ManagedBy + "=" + crdbackend.Manager
 }
 
 // describedBy says how well services and slices are known from the description.
@@ -123,9 +135,14 @@ func registerNode(
 			return usagef("--node-ip: %w", err)
 		}
 	}
+	allocation, err := c.allocation(reg)
+	if err != nil {
+		return usageError{err}
+	}
 	n, err := register.New(register.Params{
 		Own: c.local(), Name: c.NodeName, Address: address, Guess: c.nodeIP, Source: from, GlobalNamespaces: c.Local.GlobalNamespaces, Labels: labels,
-		Writer: w, Registered: w.BootstrapComplete, PeriodicSync: c.KVStore.PeriodicSync, Metrics: writing, Identities: allocator.NewMetrics(reg), Log: log,
+		Writer: w, Registered: w.BootstrapComplete, PeriodicSync: c.KVStore.PeriodicSync, Metrics: writing, Identities: allocator.NewMetrics(reg),
+		Allocation: allocation, Log: log,
 	})
 	if err != nil {
 		return err

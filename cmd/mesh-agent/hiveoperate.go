@@ -35,8 +35,13 @@ func newOperator(
 	if err != nil {
 		return nil, err
 	}
+	allocation, err := c.allocation(nil)
+	if err != nil {
+		return nil, usageError{err}
+	}
 	p := operate.Params{
-		Own: c.local(), Writer: w, GlobalNamespaces: c.Local.GlobalNamespaces, ServiceExports: c.Operate.ServiceExports,
+		Allocation: allocation,
+		Own:        c.local(), Writer: w, GlobalNamespaces: c.Local.GlobalNamespaces, ServiceExports: c.Operate.ServiceExports,
 		Identities: identity.Cluster{Name: c.ClusterName, ID: c.ClusterID, Layout: layout},
 		GCInterval: c.Operate.GCInterval, GCPerMinute: c.Operate.GCPerMinute, LocksGCInterval: operate.DefaultLocksGCInterval,
 		Report: reportTasks(h), Published: w.BootstrapComplete, Metrics: writing, Collected: allocator.NewMetrics(reg), Log: log,

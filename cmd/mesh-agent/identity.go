@@ -23,7 +23,7 @@ func (c *cli) identityCommand() *cobra.Command {
 		"Exit code 0: there is an answer. 1: it is not a good one. 2: wrong usage, or the kvstore does not answer."
 	f := cmd.PersistentFlags()
 	k.settings.register(f, "clustermesh-config", "kvstore-opt", "cluster-name", "cluster-id", "max-connected-clusters", clusterSizeFlag,
-		"node-ip", "kvstore-connectivity-timeout", "kvstore-lease-ttl", "kvstore-periodic-sync")
+		"node-ip", "kvstore-connectivity-timeout", "kvstore-lease-ttl", "kvstore-periodic-sync", allocationMode, "k8s-namespace", "kubernetes", "kubeconfig")
 	f.StringVar(&k.cluster, "cluster", "", "read the kvstore of this remote cluster")
 	f.DurationVar(&k.timeout, "timeout", 10*time.Second, "how long to wait for each endpoint, and for each answer")
 	_ = cmd.RegisterFlagCompletionFunc("cluster", c.completeClientFile(k.settings)) // the flag is there

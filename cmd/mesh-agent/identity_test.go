@@ -65,6 +65,11 @@ func TestIdentityCommands(t *testing.T) {
 		"release k8s:app=nothing":                                {1, "", "holds no reference of k8s:app=nothing;"},
 		"release k8s:app=web --node-ip 10.0.0.7":                 {1, "", "10.0.0.7 holds no reference"},
 		"compare cilium/state/identities/v1/":                    {2, "", "give another prefix"},
+		"compare":                                                {2, "", "compare with what? Give --kubernetes"},
+		"compare --kubeconfig nowhere":                           {2, "", "nowhere"},
+		"allocate k8s:app=x --identity-allocation-mode etcd":     {2, "", "is none of kvstore"},
+		"allocate k8s:app=x --identity-allocation-mode crd":      {2, "", "say how to reach it"},
+		"gc --identity-allocation-mode crd":                      {2, "", "'mesh-agent operate' in that mode collects on both sides"},
 		"compare cilium/elsewhere":                               {1, "only primary: [131072] k8s:app=web;", ""},
 	} {
 		t.Run(args, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
-	"github.com/mesh-agent/mesh-agent/pkg/allocator/kvbackend"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator/modes"
 	"github.com/mesh-agent/mesh-agent/pkg/identity"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -109,8 +109,8 @@ func parseLabels(args []string) (wire.Labels, error) {
 type identityWriter struct {
 	node    string
 	cluster identity.Cluster
-	client  *kvstore.Durable
-	backend *kvbackend.Backend
+	client  *kvstore.Durable // nil where identities are in the Kubernetes API alone
+	backend *modes.Backend
 	ids     *identity.Allocator
 }
 
@@ -125,7 +125,7 @@ func (c *cli) onLabels(k *kvChoice, f func(*cobra.Command, *identityWriter, wire
 		if err := k.local(); err != nil {
 			return err
 		}
-		t, err := c.target(cmd, k)
+		t, err := c.allocationTarget(cmd, k)
 		if err != nil {
 			return err
 		}
@@ -138,9 +138,29 @@ func (c *cli) onLabels(k *kvChoice, f func(*cobra.Command, *identityWriter, wire
 	}
 }
 
+// allocationTarget is where identities are allocated, by the mode of the settings.
+func (c *cli) allocationTarget(cmd *cobra.Command, k *kvChoice) (*kvTarget, error) {
+	t, err := c.anyTarget(cmd, k)
+	if err != nil {
+		return nil, err
+	}
+	t.settled.validateAllocation(func(flag string, problem error) {
+		if err == nil && problem != nil {
+			err = usagef("%s", k.settings.explain(&settingError{[]string{flag}, problem}))
+		}
+	})
+	if err == nil && t.settled.Allocation.mode().InKVStore() && t.cfg == nil {
+		return c.target(cmd, k) // which says what is missing
+	}
+	return t, err
+}
+
 // allocating runs an allocator for as long as f does.
 func (t *kvTarget) allocating(caller context.Context, own identity.Cluster, log *slog.Logger, f func(*identityWriter) error) error {
-	w := &identityWriter{cluster: own, client: kvstore.NewDurable(func() (*kvstore.Config, error) { return t.cfg, nil }, t.opts)}
+	w := &identityWriter{cluster: own}
+	if t.settled.Allocation.mode().InKVStore() {
+		w.client = kvstore.NewDurable(func() (*kvstore.Config, error) { return t.cfg, nil }, t.opts)
+	}
 	ids, err := w.prepare(t.settled, log)
 	if err != nil {
 		return err
@@ -149,16 +169,19 @@ func (t *kvTarget) allocating(caller context.Context, own identity.Cluster, log 
 	// when f has returned.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(caller))
 	var running errgroup.Group
-	running.Go(func() error { return w.client.Run(ctx) })
+	if w.client != nil {
+		running.Go(func() error { return w.client.Run(ctx) })
+	}
 	running.Go(func() error { return ids.Run(ctx) })
-	err = w.connected(caller, t.settled.KVStore.ConnectivityTimeout)
-	if err == nil {
-		w.client.BootstrapComplete() // there is nothing but the list of the mappings, which counts once
+	running.Go(func() error { return w.backend.Run(ctx) })
+	if err = w.connected(caller, t.settled.KVStore.ConnectivityTimeout); err == nil {
 		err = f(w)
 	}
 	cancel()
 	_ = running.Wait() // they end with the context
-	w.client.Close()
+	if w.client != nil {
+		w.client.Close()
+	}
 	return err
 }
 
@@ -174,13 +197,18 @@ func (w *identityWriter) prepare(c Config, log *slog.Logger) (*allocator.Allocat
 	if w.node, err = identity.NodeSuffix(address); err != nil {
 		return nil, err
 	}
-	w.backend, err = kvbackend.New(w.client, kvbackend.Config{
-		Paths: wire.IdentityAllocation, Node: w.node, Keys: identity.Key{}, Log: log,
-	})
+	in, err := c.allocation(nil)
 	if err != nil {
+		return nil, usageError{err}
+	}
+	in.Node, in.Keys, in.Log = w.node, identity.Key{}, log
+	if w.client != nil {
+		in.Writer = w.client
+	}
+	if w.backend, err = modes.New(in); err != nil {
 		return nil, err
 	}
-	ids, err := allocator.NewAllocator(w.backend, allocator.WithCluster(w.cluster.Layout, w.cluster.ID), allocator.WithValidator(w.cluster.AcceptOwn),
+	ids, err := allocator.NewAllocator(w.backend.Backend, allocator.WithCluster(w.cluster.Layout, w.cluster.ID), allocator.WithValidator(w.cluster.AcceptOwn),
 		allocator.WithMasterKeyProtection(), allocator.WithSyncInterval(c.KVStore.PeriodicSync), allocator.WithLogger(log))
 	if err == nil {
 		w.ids, err = identity.NewAllocator(w.cluster, ids)
@@ -188,13 +216,23 @@ func (w *identityWriter) prepare(c Config, log *slog.Logger) (*allocator.Allocat
 	return ids, err
 }
 
-// connected waits for the kvstore.
+// connected looks at the Kubernetes API and waits for the kvstore, where each is
+// needed.
 func (w *identityWriter) connected(ctx context.Context, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	if w.backend.Kubernetes != nil {
+		if err := w.backend.Kubernetes.Check(ctx); err != nil {
+			return err
+		}
+	}
+	if w.client == nil {
+		return nil
+	}
 	if err := w.client.WaitConnected(ctx); err != nil {
 		return &kvstore.KeyError{Op: "connect", Err: err}
 	}
+	w.client.BootstrapComplete() // there is nothing but the list of the mappings, which counts once
 	return nil
 }
 
@@ -215,6 +253,9 @@ func (w *identityWriter) forget(ctx context.Context, labels wire.Labels) (uint64
 	if err != nil {
 		return 0, usagef("%w", err)
 	}
+	if w.client == nil {
+		return 0, usagef("--%s=%s: this command deletes a reference in the kvstore; in the Kubernetes API it ends with the process, within --kvstore-lease-ttl", allocationMode, modes.CRD)
+	}
 	key := identity.KeyOf(own)
 	kv, _, err := w.client.Get(ctx, wire.IdentityAllocation.Reference(key.GetKey(), w.node))
 	switch {
@@ -227,7 +268,7 @@ func (w *identityWriter) forget(ctx context.Context, labels wire.Labels) (uint64
 	if err != nil {
 		return 0, errors.Join(fmt.Errorf("the reference %s", kv.Key), err)
 	}
-	return id, w.backend.Release(ctx, id, key)
+	return id, w.backend.KVStore.Release(ctx, id, key)
 }
 
 // shown is the labels as they were stored.

@@ -12,6 +12,8 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator/crdbackend"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/doublewrite"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/kvbackend"
 	"github.com/mesh-agent/mesh-agent/pkg/identity"
@@ -39,17 +41,20 @@ type difference struct {
 const betweenLooks = time.Second
 
 func (c *cli) identityCompareCommand(k *kvChoice) *cobra.Command {
-	var fill bool
+	var fill, back bool
 	format := printer.NewFormat(printer.Text, printer.JSON, printer.YAML)
 	cmd := &cobra.Command{
-		Use:   "compare PREFIX",
-		Short: "Compare the identities with those below another prefix, during a migration",
-		Long: "Compare the identities of the own cluster with those below another prefix of its kvstore, while writers write to\n" +
-			"both. When nothing differs, it is safe to read from there. What differs is looked at twice, since writers work\n" +
-			"meanwhile. With --copy, what the other prefix has not is copied there first, under its number.\n\n" +
-			"Exit code 0: nothing differs. 1: something does. 2: wrong usage, or the kvstore does not answer.",
-		Example: "  mesh-agent identity compare --kvstore-opt etcd.address=http://127.0.0.1:2379 cilium/state/identities/v2",
-		Args:    onePrefix,
+		Use:   "compare [PREFIX]",
+		Short: "Compare the identities with those of another place, during a migration",
+		Long: "Compare the identities of the own cluster's kvstore, the primary place, with those of another one, the secondary:\n" +
+			"the CiliumIdentities of the Kubernetes API (--kubernetes, --kubeconfig), or those below another PREFIX of the kvstore,\n" +
+			"while writers write to both. When nothing differs, it is safe to read from there. What differs is looked at twice,\n" +
+			"since writers work meanwhile. With --copy, what the secondary place has not is copied there first, under its number;\n" +
+			"with --copy-back, what the primary one has not.\n\n" +
+			"Exit code 0: nothing differs. 1: something does. 2: wrong usage, or one of the places does not answer.",
+		Example: "  mesh-agent identity compare --kvstore-opt etcd.address=http://127.0.0.1:2379 --kubeconfig admin.conf --copy\n" +
+			"  mesh-agent identity compare --kvstore-opt etcd.address=http://127.0.0.1:2379 cilium/state/identities/v2",
+		Args: arguments(0, 1, "one PREFIX, or none for the Kubernetes API"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := k.local(); err != nil {
 				return err
@@ -59,7 +64,11 @@ func (c *cli) identityCompareCommand(k *kvChoice) *cobra.Command {
 				return err
 			}
 			defer i.client.Close()
-			done, err := i.compare(cmd.Context(), wire.AllocationPaths(strings.TrimSuffix(args[0], "/")), fill)
+			sides, err := i.sides(args)
+			if err != nil {
+				return err
+			}
+			done, err := sides.compare(cmd.Context(), fill, back)
 			if err != nil {
 				return err
 			}
@@ -70,28 +79,82 @@ func (c *cli) identityCompareCommand(k *kvChoice) *cobra.Command {
 			return verdict(false, len(done.Differences) > 0)
 		},
 	}
-	cmd.Flags().BoolVar(&fill, "copy", false, "copy to the other prefix what it has not")
+	cmd.Flags().BoolVar(&fill, "copy", false, "copy to the secondary place what it has not")
+	cmd.Flags().BoolVar(&back, "copy-back", false, "copy to the primary place what it has not, to go back in a migration")
 	cmd.Flags().VarP(format, "output", "o", "form of the output")
 	return cmd
 }
 
-func (i *identities) compare(ctx context.Context, other wire.AllocationPaths, fill bool) (*compared, error) {
-	if other == i.place.Paths {
+// places are two of identities, with their names.
+type places struct {
+	sides [2]allocator.Backend
+	names [2]string
+}
+
+// sides are the places that the arguments of a comparison mean.
+func (i *identities) sides(args []string) (*places, error) {
+	p := &places{names: [2]string{string(i.place.Paths), "the Kubernetes API"}}
+	var err error
+	if p.sides[0], err = i.below(i.place.Paths); err != nil {
+		return nil, err
+	}
+	if len(args) == 0 {
+		if !i.settled.Local.kubernetes() {
+			return nil, usagef("compare with what? Give --kubernetes (in a pod) or --kubeconfig=FILE for the CiliumIdentities of the Kubernetes API, or another PREFIX of the kvstore")
+		}
+		p.sides[1], err = i.inKubernetes()
+		return p, err
+	}
+	other := wire.AllocationPaths(strings.TrimSuffix(args[0], "/"))
+	switch {
+	case other == "":
+		return nil, usagef("the PREFIX is empty: 'cilium/' is where the keys are")
+	case other == i.place.Paths:
 		return nil, usagef("%s is where the identities are: give another prefix", other)
 	}
-	var sides [2]*kvbackend.Backend
-	for n, paths := range []wire.AllocationPaths{i.place.Paths, other} {
-		var err error
-		if sides[n], err = kvbackend.New(i.client, kvbackend.Config{Paths: paths, Node: "compare", Keys: identity.Key{}}); err != nil {
+	p.names[1] = string(other)
+	p.sides[1], err = i.below(other)
+	return p, err
+}
+
+func (i *identities) below(paths wire.AllocationPaths) (allocator.Backend, error) {
+	return kvbackend.New(i.client, kvbackend.Config{Paths: paths, Node: "compare", Keys: identity.Key{}})
+}
+
+func (i *identities) inKubernetes() (allocator.Backend, error) {
+	client, err := i.settled.Local.client()
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return crdbackend.New(client, crdbackend.Config{
+		Namespace: i.settled.Allocation.Namespace, Node: "compare", Keys: identity.Key{}, TTL: i.settled.KVStore.LeaseTTL,
+	})
+}
+
+// fill copies what is missing, either way.
+func (p *places) fill(ctx context.Context, to, back bool) (copied int, err error) {
+	if to {
+		copied, err = doublewrite.Copy(ctx, p.sides[0], p.sides[1])
+	}
+	if back && err == nil {
+		var n int
+		n, err = doublewrite.Copy(ctx, p.sides[1], p.sides[0])
+		copied += n
+	}
+	return copied, err
+}
+
+func (p *places) compare(ctx context.Context, fill, back bool) (*compared, error) {
+	done := &compared{Primary: p.names[0], Secondary: p.names[1], Differences: []difference{}}
+	sides := p.sides
+	if crd, is := sides[1].(*crdbackend.Backend); is {
+		if err := crd.Check(ctx); err != nil {
 			return nil, err
 		}
 	}
-	done := &compared{Primary: string(i.place.Paths), Secondary: string(other), Differences: []difference{}}
 	var err error
-	if fill {
-		if done.Copied, err = doublewrite.Copy(ctx, sides[0], sides[1]); err != nil {
-			return nil, err
-		}
+	if done.Copied, err = p.fill(ctx, fill, back); err != nil {
+		return nil, err
 	}
 	first, _, err := doublewrite.Compare(ctx, sides[0], sides[1])
 	if err == nil && len(first) > 0 {
@@ -116,7 +179,7 @@ func (done *compared) page(p *printer.Page) {
 	p.Line("primary %s, secondary %s: %d alike, %s", done.Primary, done.Secondary, done.Alike,
 		printer.Painted{Text: fmt.Sprintf("%d different", len(done.Differences)), Color: wellColor(len(done.Differences) == 0)})
 	if done.Copied > 0 {
-		p.Line("%s copied to the secondary prefix.", counted(done.Copied, "identity was", "identities were"))
+		p.Line("%s copied.", counted(done.Copied, "identity was", "identities were"))
 	}
 	for _, d := range done.Differences {
 		p.Line("  %s", d.text)

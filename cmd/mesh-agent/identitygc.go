@@ -65,6 +65,9 @@ func (c *cli) identityGCCommand(k *kvChoice) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if m := t.settled.Allocation.mode(); m.InKubernetes() {
+				return usagef("--%s=%s: this command collects in the kvstore alone; 'mesh-agent operate' in that mode collects on both sides", allocationMode, m)
+			}
 			if sync := t.settled.KVStore.PeriodicSync; s.between < sync && !s.dryRun {
 				return usagef("--between: %s is shorter than --kvstore-periodic-sync=%s: a node whose reference was lost may not have put it back by then",
 					s.between, sync)

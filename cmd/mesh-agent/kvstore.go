@@ -50,6 +50,20 @@ type kvTarget struct {
 
 // target finds out which kvstore is meant, and how to connect to it.
 func (c *cli) target(cmd *cobra.Command, k *kvChoice) (*kvTarget, error) {
+	t, err := c.anyTarget(cmd, k)
+	if err == nil && t.cfg == nil {
+		err = usagef("which kvstore? Give --cluster NAME for that of a remote cluster, " +
+			"or --kvstore-opt etcd.config=FILE or etcd.address=URL for the local one")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// anyTarget is [cli.target] for who may do without a kvstore: then it has no
+// configuration.
+func (c *cli) anyTarget(cmd *cobra.Command, k *kvChoice) (*kvTarget, error) {
 	settled, err := c.settle(cmd, k.settings)
 	if err != nil {
 		return nil, err
@@ -69,10 +83,6 @@ func (c *cli) target(cmd *cobra.Command, k *kvChoice) (*kvTarget, error) {
 	}
 	if t.cfg, err = t.opts.Config(); err != nil {
 		return nil, usagef("%s", oneLine(err))
-	}
-	if t.cfg == nil {
-		return nil, usagef("which kvstore? Give --cluster NAME for that of a remote cluster, " +
-			"or --kvstore-opt etcd.config=FILE or etcd.address=URL for the local one")
 	}
 	return t, nil
 }

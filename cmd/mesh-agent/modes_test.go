@@ -42,8 +42,9 @@ func TestTheModesTakeTheWholeTable(t *testing.T) {
 func TestBadInputEndsTheModes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	file, users, none := filepath.Join(dir, "file"), filepath.Join(dir, "users.yaml"), filepath.Join(dir, "none")
+	file, users, none, kubeconfig := filepath.Join(dir, "file"), filepath.Join(dir, "users.yaml"), filepath.Join(dir, "none"), filepath.Join(dir, "kubeconfig")
 	must(t, os.WriteFile(file, nil, 0o600))
+	must(t, os.WriteFile(kubeconfig, []byte("kind: Config\nclusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"), 0o600))
 	must(t, os.WriteFile(users, []byte("users: [{name: x, role: king}]\n"), 0o600))
 	own := []string{"--cluster-name", "own", "--cluster-id", "1"}
 	kv := []string{"--kvstore-opt", "etcd.address=http://127.0.0.1:1"}
@@ -67,6 +68,16 @@ func TestBadInputEndsTheModes(t *testing.T) {
 			"users of an unknown role":     {whole("--kvstore-ensure-users", "--kvstore-users-file", users), "king"},
 			"no file of users":             {whole("--kvstore-ensure-users", "--kvstore-users-file", none), "no such file"},
 			"an argument":                  {whole("please"), "unexpected argument"},
+			"a mode that is none":          {whole("--identity-allocation-mode", "etcd"), "\"etcd\" is none of kvstore, doublewrite-readkvstore, doublewrite-readcrd, crd"},
+			"no Kubernetes for its mode":   {whole("--identity-allocation-mode", "crd"), "say how to reach it with --kubernetes (in a pod) or --kubeconfig=FILE"},
+			"manifests in a mode of both":  {whole("--identity-allocation-mode", "doublewrite-readcrd", "--local-manifests", dir), "keeps identities in the Kubernetes API"},
+			"no namespace for its mode":    {whole("--identity-allocation-mode", "crd", "--kubeconfig", kubeconfig, "--k8s-namespace", ""), "--k8s-namespace"},
+			"no kvstore for its mode":      {slices.Concat(own, []string{"--identity-allocation-mode", "doublewrite-readcrd", "--kubeconfig", kubeconfig}), "say which with --kvstore-opt"},
+		},
+		modeRun: {
+			"a mode that is none":        {whole("--identity-allocation-mode", "etcd"), "is none of"},
+			"no Kubernetes for its mode": {whole("--identity-allocation-mode", "doublewrite-readkvstore"), "keeps identities in the Kubernetes API"},
+			"no kvstore for its mode":    {[]string{"--identity-allocation-mode", "doublewrite-readkvstore", "--kubeconfig", kubeconfig}, "say which with --kvstore-opt"},
 		},
 		modeMirror: {
 			"nothing":                       {nil, "needs the name and the ID of the own cluster"},
@@ -80,7 +91,9 @@ func TestBadInputEndsTheModes(t *testing.T) {
 			"an unknown flag":               {whole("--nope"), "unknown flag"},
 		},
 	} {
-		maps.Copy(mistakes, both)
+		if m != modeRun { // which needs nothing
+			maps.Copy(mistakes, both)
+		}
 		for name, c := range mistakes {
 			t.Run(string(m)+": "+name, func(t *testing.T) {
 				t.Parallel()

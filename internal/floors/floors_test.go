@@ -32,6 +32,8 @@ func floors() map[string]int {
 
 		"pkg/allocator/kvbackend":   4,
 		"pkg/allocator/doublewrite": 4,
+		"pkg/allocator/crdbackend":  4,
+		"pkg/allocator/modes":       5,
 		"pkg/identity":              4,
 		"pkg/local":                 3,
 		"pkg/local/manifests":       4,

@@ -8,18 +8,32 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
-	"github.com/mesh-agent/mesh-agent/pkg/allocator/kvbackend"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator/modes"
 	"github.com/mesh-agent/mesh-agent/pkg/identity"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
-	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// collector is the garbage collection's own access to the identities. Whoever
-// leads not any more deletes nothing with it.
-func (o *Operator) collector(lock *kvstore.Lock) (*kvbackend.Backend, error) {
-	return kvbackend.New(o.Writer, kvbackend.Config{
-		Paths: wire.IdentityAllocation, Node: "gc", Keys: identity.Key{}, Collecting: lock, Log: o.Log, Metrics: o.Collected,
-	})
+// collector is the garbage collection's own access to the identities.
+type collector struct {
+	*modes.Backend
+	// published counts the addresses of each identity when the round began.
+	published map[uint64]int
+}
+
+// collector returns an access with which whoever leads not any more deletes nothing.
+func (o *Operator) collector(lock *kvstore.Lock) (*collector, error) {
+	c := o.Allocation
+	c.Writer, c.Node, c.Keys, c.Log, c.Metrics = o.Writer, "gc", identity.Key{}, o.Log, o.Collected
+	c.Registerer = nil // a term is shorter than the program
+	of := &collector{}
+	c.Collect = &modes.Collect{
+		Lock:    lock,
+		Leading: func(ctx context.Context) error { return o.leading(ctx, lock) },
+		Kept:    func(id uint64) bool { return of.published[id] > 0 },
+	}
+	var err error
+	of.Backend, err = modes.New(c)
+	return of, err
 }
 
 // leading tells whether this is still the leader's lock. The error is
@@ -59,7 +73,7 @@ func (o *Operator) collect(ctx context.Context, lock *kvstore.Lock) error {
 		}
 		switch {
 		case err != nil:
-		case o.Source != nil && o.Source.CiliumIdentities.Len() > 0:
+		case o.Allocation.Mode != modes.CRD && o.Source != nil && o.Source.CiliumIdentities.Len() > 0:
 			// Whoever deletes such an object ends the identity, and nobody holds
 			// references of it. Numbers that allocators gave away before there was
 			// Cilium are no such objects and could be collected. They stay: of a mapping
@@ -89,13 +103,17 @@ func (o *Operator) collect(ctx context.Context, lock *kvstore.Lock) error {
 }
 
 // round is one of these rounds.
-func (o *Operator) round(ctx context.Context, b *kvbackend.Backend, limiter *rate.Limiter, stale allocator.StaleIDs) (allocator.StaleIDs, error) {
+func (o *Operator) round(ctx context.Context, b *collector, limiter *rate.Limiter, stale allocator.StaleIDs) (allocator.StaleIDs, error) {
 	contents, err := identity.Read(ctx, o.Writer, identity.OwnPlace(), identity.Addresses)
 	if err != nil {
 		return stale, err
 	}
-	if err := contents.Collectable(o.Identities); err != nil {
-		return nil, err
+	// Of the references that agents hold as objects of Kubernetes the kvstore knows
+	// nothing: then each identity that has an address stays by itself.
+	if b.published = contents.Published(); !o.Allocation.Mode.InKubernetes() {
+		if err := contents.Collectable(o.Identities); err != nil {
+			return nil, err
+		}
 	}
 	first, last := o.Identities.Range()
 	next, stats, err := b.RunGC(ctx, limiter, stale, uint64(first), uint64(last))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator/modes"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/identity"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -44,6 +45,9 @@ type Params struct {
 	Identities                  identity.Cluster
 	GCInterval, LocksGCInterval time.Duration
 	GCPerMinute                 int
+	// Allocation says where the cluster's identities are allocated; what is the
+	// operator's own in it is set here. The zero value is the kvstore.
+	Allocation modes.Config
 	// Provision gives etcd its users at the begin of each term; nil is nothing.
 	Provision func(ctx context.Context) error
 	// Report is told of a task whether it was done, again and again: of users,
@@ -120,6 +124,7 @@ func (o *Operator) lead(ctx context.Context, lock *kvstore.Lock) error {
 	p := o.newPublisher(lock)
 	g.Go(func() error { return p.run(ctx) })
 	g.Go(func() error { return o.beat(ctx, lock) })
+	g.Go(func() error { return o.adopt(ctx, lock) })
 	g.Go(func() error { return o.collect(ctx, lock) })
 	g.Go(func() error { return o.collectLocks(ctx, lock) })
 	return g.Wait()

@@ -18,7 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
-	"github.com/mesh-agent/mesh-agent/pkg/allocator/kvbackend"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator/modes"
 	"github.com/mesh-agent/mesh-agent/pkg/identity"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
@@ -60,6 +60,9 @@ type Params struct {
 	Metrics *store.SyncMetrics
 	// Identities are those of the allocation of identities; nil is none.
 	Identities *allocator.Metrics
+	// Allocation says where identities are allocated; what is the node's own in it is
+	// set here. The zero value is the kvstore.
+	Allocation modes.Config
 	Log        *slog.Logger
 }
 
@@ -84,7 +87,7 @@ func New(p Params) (*Node, error) {
 
 // Run keeps the node registered, until ctx ends. Nothing is withdrawn then.
 func (n *Node) Run(ctx context.Context) error {
-	ids, err := n.allocator(ctx)
+	ids, kept, err := n.allocator(ctx)
 	if err != nil {
 		return fmt.Errorf("registering the node: %w", err)
 	}
@@ -96,6 +99,7 @@ func (n *Node) Run(ctx context.Context) error {
 	g.Go(func() error { return nodes.Run(ctx) })
 	g.Go(func() error { return addresses.Run(ctx) })
 	g.Go(func() error { return ids.Run(ctx) })
+	g.Go(func() error { return kept.Run(ctx) })
 	g.Go(func() error {
 		return publish.NewNodes(n.Source, n.Own, publish.NodesParams{Only: n.Name, To: nodes, Log: n.Log}).Run(ctx)
 	})
@@ -118,26 +122,27 @@ func (n *Node) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// allocator makes what gives identities to the node's pods.
-func (n *Node) allocator(ctx context.Context) (*allocator.Allocator, error) {
+// allocator makes what gives identities to the node's pods, and what keeps their
+// references.
+func (n *Node) allocator(ctx context.Context) (*allocator.Allocator, *modes.Backend, error) {
 	suffix, err := n.suffix(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	b, err := kvbackend.New(n.Writer, kvbackend.Config{
-		Paths: wire.IdentityAllocation, Node: suffix, Keys: identity.Key{}, Log: n.Log, Metrics: n.Identities,
-	})
+	c := n.Allocation
+	c.Writer, c.Node, c.Keys, c.Log, c.Metrics = n.Writer, suffix, identity.Key{}, n.Log, n.Identities
+	b, err := modes.New(c)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	own := identity.Cluster{Name: n.Own.Name, ID: n.Own.ID, Layout: n.layout}
-	ids, err := allocator.NewAllocator(b, allocator.WithCluster(n.layout, n.Own.ID), allocator.WithValidator(own.AcceptOwn),
+	ids, err := allocator.NewAllocator(b.Backend, allocator.WithCluster(n.layout, n.Own.ID), allocator.WithValidator(own.AcceptOwn),
 		allocator.WithMasterKeyProtection(), allocator.WithSyncInterval(n.PeriodicSync), allocator.WithLogger(n.Log), allocator.WithMetrics(n.Identities))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	n.ids, err = identity.NewAllocator(own, ids)
-	return ids, err
+	return ids, b, err
 }
 
 // suffix ends the keys of the node's references: its address.

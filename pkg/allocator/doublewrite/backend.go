@@ -320,10 +320,28 @@ func (b *Backend) Restore(ctx context.Context, id uint64, key, instead allocator
 	return restored, err
 }
 
-// Get implements [allocator.Backend].
+// Get implements [allocator.Backend]. Under the key's lock, which is held before a
+// number is given, a number that only the other side has counts too, unless it
+// belongs to another key here: what was not copied yet, or could not be written
+// here, keeps its number.
 func (b *Backend) Get(ctx context.Context, key allocator.Key, lock allocator.Lock) (uint64, error) {
-	reading, _ := b.split(lock)
-	return b.reading().Get(ctx, key, reading)
+	reading, other := b.split(lock)
+	id, err := b.reading().Get(ctx, key, reading)
+	if id != allocator.NoID || err != nil || other == nil {
+		return id, err
+	}
+	b.onOther(ctx, "get", allocator.NoID, key, func(ctx context.Context, side allocator.Backend) (err error) {
+		id, err = side.Get(ctx, key, other)
+		return err
+	})
+	if id == allocator.NoID {
+		return id, nil
+	}
+	holder, err := b.reading().GetByID(ctx, id)
+	if err != nil || holder != nil && holder.GetKey() != key.GetKey() {
+		return allocator.NoID, err
+	}
+	return id, nil
 }
 
 // GetByID implements [allocator.Backend].

@@ -1,5 +1,5 @@
-// Package doublewrite moves what an allocator has handed out to another kvstore
-// or prefix without changing a number.
+// Package doublewrite moves what an allocator has handed out to another place, such
+// as another kvstore, another prefix or the Kubernetes API, without changing a number.
 //
 // A [Backend] stands over two others. Reads follow one side, the one that is
 // read; writes go to both. What fails on the other side is logged and counted,
@@ -14,8 +14,8 @@
 //  5. Every writer runs with what was the secondary side alone.
 //
 // While some writers read one side and some the other, a key is locked on both,
-// the primary first, and a number is taken if it is taken on either. So nothing
-// is handed out twice during step 4.
+// the primary first, and a number is taken if it is taken on either. A key that only
+// the other side has keeps its number. So nothing is handed out twice during step 4.
 //
 // Concurrency: as for any [allocator.Backend].
 package doublewrite

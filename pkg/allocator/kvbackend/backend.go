@@ -23,6 +23,7 @@ type Backend struct {
 	// collecting is what each deletion of garbage collection relies on too; nil is
 	// nothing.
 	collecting *kvstore.Lock
+	elsewhere  func(ctx context.Context, id uint64, key allocator.Key) (bool, error)
 
 	watcher *Watcher
 }
@@ -42,6 +43,10 @@ type Config struct {
 	// own ones: that of whoever alone may collect. Without it the error is
 	// [kvstore.ErrLockLeaseExpired]. Nil is none.
 	Collecting *kvstore.Lock
+	// Elsewhere tells of a mapping that is about to be collected whether it has to stay
+	// nevertheless; an error keeps it for this time. The key is nil when it cannot be
+	// read. Nil is never.
+	Elsewhere func(ctx context.Context, id uint64, key allocator.Key) (bool, error)
 	// Log is told what cannot be read, of each value once; nil is nobody. Metrics count
 	// it; likewise.
 	Log     *slog.Logger
@@ -72,7 +77,7 @@ func New(client kvstore.Writer, c Config) (*Backend, error) {
 	}
 	bad := newMalformed(log, c.Metrics)
 	return &Backend{
-		paths: c.Paths, node: c.Node, client: client, keys: c.Keys, log: log, bad: bad, collecting: c.Collecting,
+		paths: c.Paths, node: c.Node, client: client, keys: c.Keys, log: log, bad: bad, collecting: c.Collecting, elsewhere: c.Elsewhere,
 		watcher: &Watcher{Client: client, Paths: c.Paths, Keys: c.Keys, Log: log, bad: bad},
 	}, nil
 }

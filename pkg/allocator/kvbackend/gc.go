@@ -188,6 +188,13 @@ func (b *Backend) deleteUnused(ctx context.Context, id uint64, kv *kvstore.KeyVa
 	case slices.Contains(users, id):
 		return false, fmt.Errorf("deleting the mapping from %d to %s: %w", id, key, allocator.ErrIDInUse)
 	}
+	stays, err := b.staysElsewhere(ctx, id, kv.Value)
+	if err != nil {
+		return false, err
+	}
+	if stays {
+		return false, fmt.Errorf("deleting the mapping from %d to %s, which is needed elsewhere: %w", id, key, allocator.ErrIDInUse)
+	}
 	r, err := b.client.Delete(ctx, b.paths.Mapping(id),
 		kvstore.IfRevision(revision), kvstore.Holding(byKey), kvstore.Holding(byID), kvstore.Holding(b.collecting))
 	if err != nil {
@@ -197,6 +204,18 @@ func (b *Backend) deleteUnused(ctx context.Context, id uint64, kv *kvstore.KeyVa
 		b.log.Info("Deleted a mapping that nobody uses", "id", id, "key", key)
 	}
 	return r.Done, nil
+}
+
+// staysElsewhere asks whoever else may need the mapping.
+func (b *Backend) staysElsewhere(ctx context.Context, id uint64, value []byte) (bool, error) {
+	if b.elsewhere == nil {
+		return false, nil
+	}
+	key, err := readMapping(b.keys, value)
+	if err != nil {
+		key = nil
+	}
+	return b.elsewhere(ctx, id, key)
 }
 
 // RunLocksGC implements [allocator.Backend].

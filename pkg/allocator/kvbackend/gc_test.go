@@ -122,6 +122,46 @@ func TestCollectionAndAllocationExcludeEachOther(t *testing.T) {
 	})
 }
 
+// TestWhatIsNeededElsewhereIsNotCollected: nor what may be, as long as that is not known.
+func TestWhatIsNeededElsewhereIsNotCollected(t *testing.T) {
+	onBoth(t, func(s *site) {
+		s.put(base+"/id/7", "k8s:a=1;", base+"/id/8", "k8s:b=1;", base+"/id/9", "k8s:c=1;", base+"/id/10", "bad")
+		unknown := errors.New("nobody answers")
+		b, err := kvbackend.New(s.client, kvbackend.Config{
+			Paths: paths, Node: "gc", Keys: text(""),
+			Elsewhere: func(_ context.Context, id uint64, key allocator.Key) (bool, error) {
+				switch {
+				case id == 8:
+					return false, unknown
+				case id == 10:
+					return key == nil, nil
+				}
+				return key == keyA, nil
+			},
+		})
+		if err != nil {
+			s.Fatal(err)
+		}
+		stale := s.round(b, nil, 4, 0)
+		stale, stats, err := b.RunGC(s.Context(), nil, stale, 5, 20)
+		if !errors.Is(err, unknown) || stats != (allocator.GCStats{Alive: 3, Deleted: 1}) {
+			s.Errorf("%+v, %v", stats, err)
+		}
+		if diff := cmp.Diff([]uint64{8}, ids(stale)); diff != "" { // the others are unused for the first time again
+			s.Error(diff)
+		}
+		s.want("id/7", "k8s:a=1;", "id/8", "k8s:b=1;", "id/10", "bad")
+		for id, used := range map[uint64]bool{7: true, 8: false} {
+			if used {
+				done, err := b.AcquireReference(s.Context(), id, keyA, nil)
+				s.good(done, err, true)
+			}
+			is, err := b.InUse(s.Context(), id, keyA)
+			s.good(is, err, used)
+		}
+	})
+}
+
 func TestDeletionsAreLimited(t *testing.T) {
 	onBoth(t, func(s *site) {
 		b := s.backend("10.0.0.1")

@@ -39,6 +39,12 @@ func (b *Backend) Get(ctx context.Context, key allocator.Key, lock allocator.Loc
 	return orphan, nil
 }
 
+// InUse tells whether any node refers to the key under this number.
+func (b *Backend) InUse(ctx context.Context, id uint64, key allocator.Key) (bool, error) {
+	ids, err := b.references(ctx, key.GetKey(), nil)
+	return slices.Contains(ids, id), err
+}
+
 // references are the numbers that references of this key have, each once, in
 // order: more than one when keys share the path.
 func (b *Backend) references(ctx context.Context, key string, lock allocator.Lock) ([]uint64, error) {

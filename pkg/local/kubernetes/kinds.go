@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -42,8 +43,8 @@ func kinds(o Options, into *local.Cluster, c connection, h *health, log *slog.Lo
 		newFollower(with, into.Services, typed(stripService), clients.core("services", all)),
 		newFollower(with, into.EndpointSlices, typed(stripEndpointSlice), clients.discovery("endpointslices", all)),
 		newFollower(with, into.Namespaces, typed(stripNamespace), clients.core("namespaces", all)),
-		newFollower(with, into.ServiceExports, custom[local.ServiceExport], clients.custom(mcs, "serviceexports")),
-		newFollower(with, into.CiliumIdentities, custom[local.CiliumIdentity], clients.custom(cilium, "ciliumidentities")),
+		newFollower(with, into.ServiceExports, custom[local.ServiceExport], clients.custom(mcs, "serviceexports", "")),
+		newFollower(with, into.CiliumIdentities, custom[local.CiliumIdentity], clients.custom(cilium, "ciliumidentities", without(o.Without))),
 	}
 	if o.ServicesOnly {
 		return list, nil
@@ -52,9 +53,18 @@ func kinds(o Options, into *local.Cluster, c connection, h *health, log *slog.Lo
 		list,
 		newFollower(with, into.Nodes, typed(stripNode), clients.core("nodes", all)),
 		newFollower(with, into.Pods, typed(stripPod), clients.core("pods", pods)),
-		newFollower(with, into.CiliumNodes, custom[local.CiliumNode], clients.custom(cilium, "ciliumnodes")),
-		newFollower(with, into.CiliumEndpoints, custom[local.CiliumEndpoint], clients.custom(cilium, "ciliumendpoints")),
+		newFollower(with, into.CiliumNodes, custom[local.CiliumNode], clients.custom(cilium, "ciliumnodes", "")),
+		newFollower(with, into.CiliumEndpoints, custom[local.CiliumEndpoint], clients.custom(cilium, "ciliumendpoints", "")),
 	), nil
+}
+
+// without selects what has not the label "key=value".
+func without(label string) string {
+	key, value, _ := strings.Cut(label, "=")
+	if key == "" {
+		return ""
+	}
+	return key + "!=" + value
 }
 
 // typed reads an object of a kind that Kubernetes itself has. The object is

@@ -89,14 +89,18 @@ func typedRequests(c *rest.RESTClient, resource string, which fields.Selector) r
 	}
 }
 
-func (cs clients) custom(gv schema.GroupVersion, resource string) requests {
+func (cs clients) custom(gv schema.GroupVersion, resource, labels string) requests {
 	c := cs.dynamic.Resource(gv.WithResource(resource))
 	return requests{
 		resource: resource,
 		custom:   true,
 		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.LabelSelector = labels
 			return c.List(ctx, o)
 		},
-		watch: c.Watch,
+		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.LabelSelector = labels
+			return c.Watch(ctx, o)
+		},
 	}
 }

@@ -29,6 +29,9 @@ type Options struct {
 	// ServicesOnly leaves out nodes, pods and what Cilium says of them: who publishes
 	// services and identities needs neither them nor the right to read them.
 	ServicesOnly bool
+	// Without are labels of CiliumIdentities that are left out, as "key=value": what
+	// this program allocates itself. Empty leaves out none.
+	Without string
 	// LookAgain is how often a kind without a definition is looked for, a minute
 	// when 0. Every agent of a cluster does it, so it should not be much shorter.
 	LookAgain time.Duration
@@ -58,7 +61,7 @@ func New(o Options, into *local.Cluster, log *slog.Logger) (*Source, error) {
 	if o.Report == nil {
 		o.Report = func(error) {}
 	}
-	config, err := configuration(o.Kubeconfig)
+	config, err := Configuration(o.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}
@@ -80,8 +83,9 @@ func (s *Source) confirmed() time.Time {
 	return s.health.current("services", "endpointslices")
 }
 
-// configuration reads where the API server is and who we are.
-func configuration(kubeconfig string) (*rest.Config, error) {
+// Configuration reads where the API server is and who we are; from an empty name, as a
+// pod does.
+func Configuration(kubeconfig string) (*rest.Config, error) {
 	if kubeconfig == "" {
 		config, err := rest.InClusterConfig()
 		if err != nil {

@@ -1,0 +1,142 @@
+package crdbackend
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+)
+
+const (
+	// lockLasts is after how long others take a lock over, as in a kvstore.
+	lockLasts = 25 * time.Second
+	// lockUse is for how long its holder relies on it.
+	lockUse = 20 * time.Second
+	// A lock that is held is looked at again after pauses that grow.
+	firstPause, longestPause = 20 * time.Millisecond, 500 * time.Millisecond
+	// locksAtOnce is how many locks a process holds: more would wait for each other's
+	// requests, since clients are limited, until they run out.
+	locksAtOnce = 16
+	// unlockTimeout bounds giving a lock up; after that it runs out.
+	unlockTimeout = 5 * time.Second
+)
+
+// lease is a lock that is held.
+type lease struct {
+	until time.Time
+	free  func()
+
+	once sync.Once
+	mu   sync.Mutex
+	gone bool // guarded by mu
+}
+
+// Unlock implements [allocator.Lock].
+func (l *lease) Unlock() {
+	l.once.Do(func() {
+		l.mu.Lock()
+		l.gone = true
+		l.mu.Unlock()
+		l.free()
+	})
+}
+
+func (l *lease) holds() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.gone && time.Now().Before(l.until)
+}
+
+// under bounds what is done while a lock is held; nil is no lock.
+func under(ctx context.Context, lock allocator.Lock) (context.Context, context.CancelFunc, error) {
+	l, is := lock.(*lease)
+	if !is {
+		return ctx, func() {}, nil
+	}
+	if !l.holds() {
+		return nil, nil, fmt.Errorf("%w: a lock in the Kubernetes API", kvstore.ErrLockLeaseExpired)
+	}
+	ctx, cancel := context.WithDeadline(ctx, l.until)
+	return ctx, cancel, nil
+}
+
+// Lock implements [allocator.Backend].
+func (b *Backend) Lock(ctx context.Context, key allocator.Key) (allocator.Lock, error) {
+	select {
+	case b.locks <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	l, err := b.lock(ctx, key)
+	if err != nil {
+		<-b.locks
+		return nil, err
+	}
+	return l, nil
+}
+
+func (b *Backend) lock(ctx context.Context, key allocator.Key) (*lease, error) {
+	name := "mesh-agent-lock-" + hash(key)
+	var held sighting
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		began := time.Now()
+		o, err := b.leases.Create(ctx, newLease(name, map[string]string{kindLabel: kindLock}, b.name, lockLasts), metav1.CreateOptions{})
+		if err == nil {
+			uid := o.GetUID()
+			return &lease{until: began.Add(lockUse), free: func() { b.unlock(name, uid) }}, nil
+		}
+		if !apierrors.IsAlreadyExists(err) {
+			return nil, fmt.Errorf("locking %s in the Kubernetes API: %w", key, err)
+		}
+		if held, err = b.expire(ctx, name, held); err != nil {
+			return nil, fmt.Errorf("waiting for the lock of %s in the Kubernetes API: %w", key, err)
+		}
+		if err := waiting.Sleep(ctx, pause); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// expire deletes a lock that has had the same holder for too long. It returns since
+// when the holder is the one that it is.
+func (b *Backend) expire(ctx context.Context, name string, held sighting) (sighting, error) {
+	o, err := b.leases.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return sighting{}, nil
+	case err != nil:
+		return held, err
+	case held.version != string(o.GetUID()):
+		return sighting{string(o.GetUID()), time.Now()}, nil
+	case time.Since(held.at) < lockLasts:
+		return held, nil
+	}
+	b.Log.Warn("Deleted a lock that was held too long", "lease", name)
+	return sighting{}, b.deleteLease(ctx, name, o.GetUID())
+}
+
+// deleteLease deletes a Lease if it is still this one.
+func (b *Backend) deleteLease(ctx context.Context, name string, uid types.UID) error {
+	err := b.leases.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+func (b *Backend) unlock(name string, uid types.UID) {
+	defer func() { <-b.locks }()
+	ctx, cancel := context.WithTimeout(context.Background(), unlockTimeout)
+	defer cancel()
+	if err := b.deleteLease(ctx, name, uid); err != nil {
+		b.Log.Debug("A lock could not be given up, it runs out", "lease", name, "error", err)
+	}
+}

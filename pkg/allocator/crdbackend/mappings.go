@@ -1,0 +1,234 @@
+package crdbackend
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+)
+
+// securityLabels is the field of a CiliumIdentity that has the key.
+const securityLabels = "security-labels"
+
+func idName(id uint64) string { return strconv.FormatUint(id, 10) }
+
+// hash is what a key is found by.
+func hash(key allocator.Key) string {
+	sum := sha256.Sum256([]byte(key.GetKey()))
+	return hex.EncodeToString(sum[:16])
+}
+
+// newMapping is the object of a mapping.
+func newMapping(id uint64, key allocator.Key) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{securityLabels: anyMap(key.GetAsMap())}}
+	o.SetAPIVersion(identityResource().GroupVersion().String())
+	o.SetKind("CiliumIdentity")
+	o.SetName(idName(id))
+	o.SetLabels(map[string]string{ManagedBy: Manager, keyLabel: hash(key)})
+	return o
+}
+
+func anyMap(m map[string]string) map[string]any {
+	all := make(map[string]any, len(m))
+	for k, v := range m {
+		all[k] = v
+	}
+	return all
+}
+
+// read returns what a CiliumIdentity says.
+func (b *Backend) read(o *unstructured.Unstructured) (uint64, allocator.Key, error) {
+	id, err := strconv.ParseUint(o.GetName(), 10, 64)
+	if err != nil || idName(id) != o.GetName() || id == allocator.NoID {
+		return allocator.NoID, nil, fmt.Errorf("the name %q of a CiliumIdentity is no number", o.GetName())
+	}
+	labels, _, err := unstructured.NestedStringMap(o.Object, securityLabels)
+	if err != nil {
+		return id, nil, fmt.Errorf("the CiliumIdentity %d: %w", id, err)
+	}
+	key, err := b.Keys.PutKeyFromMap(labels)
+	if err != nil {
+		return id, nil, fmt.Errorf("the CiliumIdentity %d: %w", id, err)
+	}
+	return id, key, nil
+}
+
+// says tells whether an object has this key.
+func (b *Backend) says(o *unstructured.Unstructured, key allocator.Key) bool {
+	_, is, err := b.read(o)
+	return err == nil && maps.Equal(is.GetAsMap(), key.GetAsMap())
+}
+
+// AllocateID implements [allocator.Backend].
+func (b *Backend) AllocateID(ctx context.Context, id uint64, key allocator.Key, lock allocator.Lock) (bool, error) {
+	ctx, done, err := under(ctx, lock)
+	if err != nil {
+		return false, err
+	}
+	defer done()
+	created, err := b.create(ctx, id, key)
+	if err != nil {
+		return false, fmt.Errorf("creating the CiliumIdentity %d for %s: %w", id, key, err)
+	}
+	return created, nil
+}
+
+func (b *Backend) create(ctx context.Context, id uint64, key allocator.Key) (bool, error) {
+	_, err := b.identities.Create(ctx, newMapping(id, key), metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// object is the mapping of a number; nil when there is none.
+func (b *Backend) object(ctx context.Context, id uint64) (*unstructured.Unstructured, error) {
+	o, err := b.identities.Get(ctx, idName(id), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the CiliumIdentity %d: %w", id, err)
+	}
+	return o, nil
+}
+
+// AcquireReference implements [allocator.Backend]. The reference is written before
+// the mapping is looked at, so that no collection is in between.
+func (b *Backend) AcquireReference(ctx context.Context, id uint64, key allocator.Key, lock allocator.Lock) (bool, error) {
+	ctx, done, err := under(ctx, lock)
+	if err != nil {
+		return false, err
+	}
+	defer done()
+	if err := b.hold(ctx, id); err != nil {
+		return false, fmt.Errorf("taking the reference of %s, %d: %w", key, id, err)
+	}
+	o, err := b.object(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	if o == nil || !b.says(o, key) {
+		return false, b.unhold(ctx, id)
+	}
+	return true, nil
+}
+
+// Release implements [allocator.Backend].
+func (b *Backend) Release(ctx context.Context, id uint64, key allocator.Key) error {
+	if err := b.unhold(ctx, id); err != nil {
+		return fmt.Errorf("deleting the reference of %s, %d: %w", key, id, err)
+	}
+	return nil
+}
+
+// UpdateKey implements [allocator.Backend].
+func (b *Backend) UpdateKey(ctx context.Context, id uint64, key allocator.Key, _ bool, lock allocator.Lock) error {
+	ctx, done, err := under(ctx, lock)
+	if err != nil {
+		return err
+	}
+	defer done()
+	o, err := b.object(ctx, id)
+	if err == nil && o == nil {
+		var created bool
+		if created, err = b.create(ctx, id, key); created {
+			b.Log.Info("Made a CiliumIdentity that was missing for a number in use here", "id", id, "key", key.String())
+		} else if err == nil {
+			o, err = b.object(ctx, id)
+		}
+		if err == nil && !created && o == nil {
+			err = fmt.Errorf("the CiliumIdentity %d comes and goes", id)
+		}
+	}
+	if err == nil && o != nil && !b.says(o, key) {
+		err = allocator.ErrTaken
+	}
+	if err == nil {
+		err = b.hold(ctx, id)
+	}
+	if err != nil {
+		return fmt.Errorf("refreshing %d for %s: %w", id, key, err)
+	}
+	return nil
+}
+
+// Restore implements [allocator.Backend].
+func (b *Backend) Restore(ctx context.Context, id uint64, key, instead allocator.Key, lock allocator.Lock) (bool, error) {
+	ctx, done, err := under(ctx, lock)
+	if err != nil {
+		return false, err
+	}
+	defer done()
+	o, err := b.object(ctx, id)
+	if err != nil || o == nil || !b.says(o, instead) || o.GetLabels()[ManagedBy] != Manager {
+		return false, err
+	}
+	right := newMapping(id, key)
+	right.SetUID(o.GetUID())
+	right.SetResourceVersion(o.GetResourceVersion())
+	right.SetAnnotations(o.GetAnnotations())
+	if _, err := b.identities.Update(ctx, right, metav1.UpdateOptions{}); err != nil {
+		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return false, fmt.Errorf("restoring the CiliumIdentity %d for %s: %w", id, key, err)
+	}
+	return true, nil
+}
+
+// Get implements [allocator.Backend]. A mapping of ours counts with and without
+// references; of several the least that is in use, or else the least.
+func (b *Backend) Get(ctx context.Context, key allocator.Key, lock allocator.Lock) (uint64, error) {
+	ctx, done, err := under(ctx, lock)
+	if err != nil {
+		return allocator.NoID, err
+	}
+	defer done()
+	list, err := b.identities.List(ctx, metav1.ListOptions{LabelSelector: keyLabel + "=" + hash(key)})
+	if err != nil {
+		return allocator.NoID, fmt.Errorf("looking up %s: %w", key, err)
+	}
+	var ids []uint64
+	for i := range list.Items {
+		if id, is, err := b.read(&list.Items[i]); err == nil && is.GetKey() == key.GetKey() {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	if len(ids) > 1 {
+		used, err := b.used(ctx)
+		if err != nil {
+			return allocator.NoID, err
+		}
+		if i := slices.IndexFunc(ids, func(id uint64) bool { return used[id] }); i >= 0 {
+			return ids[i], nil
+		}
+	}
+	if len(ids) == 0 {
+		return allocator.NoID, nil
+	}
+	return ids[0], nil
+}
+
+// GetByID implements [allocator.Backend].
+func (b *Backend) GetByID(ctx context.Context, id uint64) (allocator.Key, error) {
+	o, err := b.object(ctx, id)
+	if err != nil || o == nil {
+		return nil, err
+	}
+	_, key, err := b.read(o)
+	return key, err
+}
+
+// CatchUp implements [allocator.Backend]: what is ours, Get finds without the watch.
+func (b *Backend) CatchUp(ctx context.Context, _ allocator.Lock) error { return ctx.Err() }

@@ -1,0 +1,213 @@
+package crdbackend
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+)
+
+// usesAnnotation of a Lease of references lists the numbers, with commas.
+const usesAnnotation = "mesh-agent.io/identities"
+
+// listTimeout is how long a list may take.
+const listTimeout = time.Minute
+
+// renewals is how often a Lease is renewed within its TTL.
+const renewals = 3
+
+// Run renews this process's references until ctx ends. They stay then, and run out.
+func (b *Backend) Run(ctx context.Context) error {
+	failing := false
+	for {
+		if err := waiting.Sleep(ctx, b.TTL/renewals); err != nil {
+			return err
+		}
+		b.mu.Lock()
+		idle := !b.exists && len(b.held) == 0
+		b.version++
+		want := b.version
+		b.mu.Unlock()
+		if idle {
+			continue
+		}
+		try, cancel := context.WithTimeout(ctx, b.TTL/renewals)
+		err := b.flush(try, want)
+		cancel()
+		if err != nil && ctx.Err() == nil && !failing {
+			b.Log.Warn("The references of identities cannot be renewed in the Kubernetes API, trying again", "lease", b.name, "error", err)
+		}
+		failing = err != nil
+	}
+}
+
+// hold writes that a number is in use here.
+func (b *Backend) hold(ctx context.Context, id uint64) error {
+	b.mu.Lock()
+	if _, is := b.held[id]; !is {
+		b.held[id] = struct{}{}
+		b.version++
+	}
+	want := b.version
+	b.mu.Unlock()
+	return b.flush(ctx, want)
+}
+
+// unhold writes that a number is in use here no more.
+func (b *Backend) unhold(ctx context.Context, id uint64) error {
+	b.mu.Lock()
+	if _, is := b.held[id]; is {
+		delete(b.held, id)
+		b.version++
+	}
+	want := b.version
+	b.mu.Unlock()
+	return b.flush(ctx, want)
+}
+
+// flush writes the Lease unless it has this version. Who waits meanwhile is often
+// served by one write.
+func (b *Backend) flush(ctx context.Context, want int) error {
+	select {
+	case b.writing <- struct{}{}:
+		defer func() { <-b.writing }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	b.mu.Lock()
+	version, ids, exists := b.version, slices.Sorted(maps.Keys(b.held)), b.exists
+	done := b.written >= want
+	b.exists = b.exists || len(ids) > 0
+	b.mu.Unlock()
+	if done {
+		return nil
+	}
+	var err error
+	switch {
+	case len(ids) > 0:
+		err = b.writeLease(ctx, ids)
+	case exists:
+		if err = b.leases.Delete(ctx, b.name, metav1.DeleteOptions{}); apierrors.IsNotFound(err) {
+			err = nil
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("writing the Lease %s/%s: %w", b.Namespace, b.name, err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.written = version
+	if len(ids) == 0 {
+		b.exists = len(b.held) > 0
+	}
+	return nil
+}
+
+// writeLease makes the Lease say these numbers, and renews it.
+func (b *Backend) writeLease(ctx context.Context, ids []uint64) error {
+	texts := make([]string, len(ids))
+	for i, id := range ids {
+		texts[i] = idName(id)
+	}
+	o := newLease(b.name, map[string]string{kindLabel: kindNode, nodeLabel: nameOf(b.Node)}, b.Node, b.TTL)
+	o.SetAnnotations(map[string]string{usesAnnotation: strings.Join(texts, ",")})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": o.GetAnnotations()}, "spec": o.Object["spec"]})
+	if err != nil {
+		return err
+	}
+	_, err = b.leases.Patch(ctx, b.name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = b.leases.Create(ctx, o, metav1.CreateOptions{})
+	}
+	return err
+}
+
+// newLease is a Lease that lasts for a while from now on.
+func newLease(name string, labels map[string]string, holder string, lasts time.Duration) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"holderIdentity":       holder,
+		"leaseDurationSeconds": int64((lasts + time.Second - 1) / time.Second),
+		"renewTime":            time.Now().UTC().Format(metav1.RFC3339Micro),
+	}}}
+	o.SetAPIVersion(leaseResource().GroupVersion().String())
+	o.SetKind("Lease")
+	o.SetName(name)
+	labels[ManagedBy] = Manager
+	o.SetLabels(labels)
+	return o
+}
+
+// sighting is when a Lease was seen to change last, by our own clock.
+type sighting struct {
+	version string
+	at      time.Time
+}
+
+// lasts is how long a Lease says that it lasts after it was renewed.
+func lasts(o *unstructured.Unstructured) time.Duration {
+	seconds, _, _ := unstructured.NestedInt64(o.Object, "spec", "leaseDurationSeconds")
+	return time.Duration(seconds) * time.Second
+}
+
+// listLeases returns our Leases of a kind.
+func (b *Backend) listLeases(ctx context.Context, kind string) ([]unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	list, err := b.leases.List(ctx, metav1.ListOptions{LabelSelector: ManagedBy + "=" + Manager + "," + kindLabel + "=" + kind})
+	if err != nil {
+		return nil, fmt.Errorf("listing the Leases (%s) in %s: %w", kind, b.Namespace, err)
+	}
+	return list.Items, nil
+}
+
+// used are the numbers that anybody refers to. A Lease that was not renewed in time
+// does not count.
+func (b *Backend) used(ctx context.Context) (map[uint64]bool, error) {
+	leases, err := b.listLeases(ctx, kindNode)
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[uint64]bool)
+	for i := range leases {
+		if b.isVoid(&leases[i]) {
+			continue
+		}
+		for text := range strings.SplitSeq(leases[i].GetAnnotations()[usesAnnotation], ",") {
+			if id, err := strconv.ParseUint(text, 10, 64); err == nil {
+				all[id] = true
+			}
+		}
+	}
+	return all, nil
+}
+
+// isVoid tells whether a Lease of references was not renewed for as long as it lasts,
+// since it was first seen like this.
+func (b *Backend) isVoid(o *unstructured.Unstructured) bool {
+	b.collecting.Lock()
+	defer b.collecting.Unlock()
+	s, known := b.seen[o.GetName()]
+	if !known || s.version != o.GetResourceVersion() {
+		b.seen[o.GetName()] = sighting{o.GetResourceVersion(), time.Now()}
+		return false
+	}
+	return time.Since(s.at) > lasts(o)
+}
+
+// InUse tells whether anybody refers to the number.
+func (b *Backend) InUse(ctx context.Context, id uint64, _ allocator.Key) (bool, error) {
+	used, err := b.used(ctx)
+	return used[id], err
+}

@@ -1,0 +1,374 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/mesh-agent/mesh-agent/internal/kubetest"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator/crdbackend"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator/doublewrite"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator/modes"
+	"github.com/mesh-agent/mesh-agent/pkg/identity"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+func key(text string) allocator.Key {
+	return identity.KeyOf(wire.Labels{{Source: "k8s", Key: "app", Value: text}})
+}
+
+// stores are an API server that can keep identities, and an etcd.
+type stores struct {
+	*testing.T
+	api  *kubetest.Server
+	etcd *kvstore.Etcd
+}
+
+func newStores(t *testing.T) *stores {
+	t.Helper()
+	t.Parallel()
+	s := &stores{T: t, api: kubetest.Start(t)}
+	s.api.Apply(t, manifest(t, "ciliumidentities.yaml")...)
+	server := etcdtest.Start(t)
+	cfg, err := kvstore.NewConfig(server.Endpoint())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := kvstore.DefaultOptions()
+	o.QPS, o.BootstrapQPS = 0, 0
+	if s.etcd, err = kvstore.Connect(t.Context(), cfg, 0, o); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.etcd.Close)
+	return s
+}
+
+// client is one of the API server without a limit of its own.
+func (s *stores) client() dynamic.Interface {
+	s.Helper()
+	config := s.api.Config(kubetest.Admin)
+	config.QPS = -1
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return client
+}
+
+func (s *stores) node(n int, ttl time.Duration) *crdbackend.Backend {
+	s.Helper()
+	b, err := crdbackend.New(s.client(), crdbackend.Config{
+		Namespace: "kube-system", Node: fmt.Sprint("10.0.0.", n), Keys: identity.Key{}, TTL: ttl,
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return b
+}
+
+func (s *stores) mode(m modes.Mode, n int, collect *modes.Collect) *modes.Backend {
+	s.Helper()
+	b, err := modes.New(modes.Config{
+		Mode: m, Writer: s.etcd, Kubernetes: s.client(), Namespace: "kube-system", TTL: time.Hour,
+		Node: fmt.Sprint("10.0.0.", n), Keys: identity.Key{}, Collect: collect,
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return b
+}
+
+// is fails the test on an error, or when what was done is not as wanted.
+func (s *stores) is(done bool, err error, want bool) {
+	s.Helper()
+	if err != nil || done != want {
+		s.Errorf("%v, %v; want %v", done, err, want)
+	}
+}
+
+// has wants the number to be the key's, nil for none.
+func (s *stores) has(b allocator.Backend, id uint64, want allocator.Key) {
+	s.Helper()
+	if got, err := b.GetByID(s.Context(), id); err != nil || (got == nil) != (want == nil) || got != nil && got.GetKey() != want.GetKey() {
+		s.Errorf("%d is %v, %v; want %v", id, got, err, want)
+	}
+}
+
+func TestIdentitiesAsObjects(t *testing.T) {
+	s := newStores(t)
+	b, ctx := s.node(1, time.Hour), t.Context()
+	done, err := b.AcquireReference(ctx, 7, key("a"), nil)
+	s.is(done, err, false)
+	done, err = b.AllocateID(ctx, 7, key("a"), nil)
+	s.is(done, err, true)
+	for _, k := range []allocator.Key{key("a"), key("b")} {
+		done, err = b.AllocateID(ctx, 7, k, nil)
+		s.is(done, err, false)
+	}
+	s.has(b, 7, key("a"))
+	s.has(b, 8, nil)
+	done, err = b.AcquireReference(ctx, 7, key("b"), nil)
+	s.is(done, err, false)
+	done, err = b.InUse(ctx, 7, nil)
+	s.is(done, err, false)
+	done, err = b.AcquireReference(ctx, 7, key("a"), nil)
+	s.is(done, err, true)
+	done, err = s.node(2, time.Hour).InUse(ctx, 7, nil)
+	s.is(done, err, true)
+	for k, want := range map[string]uint64{"a": 7, "b": 0} {
+		if id, err := b.Get(ctx, key(k), nil); err != nil || id != want {
+			t.Errorf("%s has %d, %v; want %d", k, id, err, want)
+		}
+	}
+	if err := b.UpdateKey(ctx, 7, key("b"), false, nil); !errors.Is(err, allocator.ErrTaken) {
+		t.Errorf("a number of another key was refreshed: %v", err)
+	}
+	if err := b.UpdateKey(ctx, 9, key("c"), false, nil); err != nil {
+		t.Error(err)
+	}
+	s.has(b, 9, key("c"))
+	done, err = b.Restore(ctx, 9, key("d"), key("x"), nil)
+	s.is(done, err, false)
+	done, err = b.Restore(ctx, 9, key("d"), key("c"), nil)
+	s.is(done, err, true)
+	s.has(b, 9, key("d"))
+	if err := b.Release(ctx, 7, key("a")); err != nil {
+		t.Error(err)
+	}
+	done, err = b.InUse(ctx, 7, nil)
+	s.is(done, err, false)
+	if ids, err := b.ListIDs(ctx); err != nil || !slices.Equal(ids, []uint64{7, 9}) {
+		t.Errorf("there are %d, %v", ids, err)
+	}
+	if done, err := b.DeleteID(ctx, 9); done || !errors.Is(err, allocator.ErrIDInUse) {
+		t.Errorf("a number in use is deleted: %t, %v", done, err)
+	}
+	for _, want := range []bool{true, false} {
+		done, err = b.DeleteID(ctx, 7)
+		s.is(done, err, want)
+	}
+	s.has(b, 7, nil)
+	if err := b.DeleteAllKeys(ctx); err != nil {
+		t.Error(err)
+	}
+	s.has(b, 7, nil)
+	done, err = b.InUse(ctx, 9, nil)
+	s.is(done, err, false)
+}
+
+func TestNothingIsWrittenWithoutTheLock(t *testing.T) {
+	s := newStores(t)
+	one, two, ctx := s.node(1, time.Hour), s.node(2, time.Hour), t.Context()
+	lock, err := one.Lock(ctx, key("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := one.AllocateID(ctx, 7, key("a"), lock)
+	s.is(done, err, true)
+	other := make(chan allocator.Lock)
+	go func() {
+		l, err := two.Lock(ctx, key("a"))
+		if err != nil {
+			t.Error(err)
+		}
+		other <- l
+	}()
+	select {
+	case <-other:
+		t.Fatal("two have the lock")
+	default:
+	}
+	lock.Unlock()
+	lock.Unlock()
+	(<-other).Unlock()
+	for name, call := range map[string]func() error{
+		"allocate": func() error { _, err := one.AllocateID(ctx, 8, key("b"), lock); return err },
+		"acquire":  func() error { _, err := one.AcquireReference(ctx, 7, key("a"), lock); return err },
+		"restore":  func() error { _, err := one.Restore(ctx, 7, key("b"), key("a"), lock); return err },
+		"update":   func() error { return one.UpdateKey(ctx, 7, key("a"), false, lock) },
+		"get":      func() error { _, err := one.Get(ctx, key("a"), lock); return err },
+	} {
+		if err := call(); !errors.Is(err, kvstore.ErrLockLeaseExpired) {
+			t.Errorf("%s: %v, want %v", name, err, kvstore.ErrLockLeaseExpired)
+		}
+	}
+	s.has(one, 7, key("a"))
+	s.has(one, 8, nil)
+
+	if _, err := one.Lock(ctx, key("left behind")); err != nil {
+		t.Fatal(err)
+	}
+	stale, err := two.RunLocksGC(ctx, nil)
+	if err != nil || len(stale) != 1 {
+		t.Errorf("%v, %v: want one lock", stale, err)
+	}
+	if stale, err = two.RunLocksGC(ctx, stale); err != nil || len(stale) != 0 {
+		t.Errorf("%v, %v: want none", stale, err)
+	}
+	for range 2 { // free, and then left behind again, until it runs out
+		if _, err := two.Lock(ctx, key("left behind")); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestAllocatorsInEveryModeAgree: a node in each mode but the kvstore alone, and nodes
+// beside it in the neighbouring one, allocate the same keys at once.
+func TestAllocatorsInEveryModeAgree(t *testing.T) {
+	s := newStores(t)
+	const keys = 25
+	for i, beside := range [][]modes.Mode{
+		{modes.KVStore, modes.DoubleWriteReadKVStore},
+		{modes.DoubleWriteReadKVStore, modes.DoubleWriteReadCRD},
+		{modes.DoubleWriteReadCRD, modes.CRD},
+		{modes.CRD, modes.CRD},
+	} {
+		var all []*allocator.Allocator
+		running, ctx := errgroup.Group{}, t.Context()
+		ctx, stop := context.WithCancel(ctx)
+		for n := range 4 {
+			a, err := allocator.NewAllocator(s.mode(beside[n%2], n, nil).Backend, allocator.WithMin(1000), allocator.WithMax(9000))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, a)
+			running.Go(func() error { return a.Run(ctx) })
+		}
+		got := make([][]uint64, len(all))
+		var work errgroup.Group
+		for n, a := range all {
+			got[n] = make([]uint64, 2*keys)
+			work.Go(func() error {
+				for k := range 2 * keys { // half of them are of the step before
+					id, _, _, err := a.Allocate(ctx, key(fmt.Sprint((i*keys + k))))
+					if err != nil {
+						return err
+					}
+					got[n][k] = id
+				}
+				return nil
+			})
+		}
+		if err := work.Wait(); err != nil {
+			t.Errorf("%v: %v", beside, err)
+		}
+		stop()
+		_ = running.Wait() // it ends with its context
+		for n := range got {
+			if !slices.Equal(got[0], got[n]) {
+				t.Errorf("%v: the nodes 0 and %d have\n%v\n%v", beside, n, got[0], got[n])
+			}
+		}
+		if ids := slices.Compact(slices.Sorted(slices.Values(got[0]))); len(ids) != 2*keys {
+			t.Errorf("%v: %d keys have %d numbers", beside, 2*keys, len(ids))
+		}
+	}
+	differences, _, err := doublewrite.Compare(t.Context(), s.mode(modes.KVStore, 8, nil).Backend, s.mode(modes.CRD, 9, nil).Backend)
+	for _, d := range differences {
+		if len(d.Primary) > 0 { // what only the last nodes have is in the Kubernetes API alone
+			t.Error(d)
+		}
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAnIdentityInUseOnOneSideStaysOnBoth: garbage collection in double write mode
+// takes away only what nobody uses on either side, from both.
+func TestAnIdentityInUseOnOneSideStaysOnBoth(t *testing.T) {
+	s := newStores(t)
+	for i, mode := range []modes.Mode{modes.DoubleWriteReadKVStore, modes.DoubleWriteReadCRD, modes.CRD} {
+		ctx, base := t.Context(), uint64(100*(i+1))
+		kv, crd := s.mode(modes.KVStore, 1, nil), s.mode(modes.CRD, 2, nil)
+		take := func(b *modes.Backend, id uint64, k allocator.Key) {
+			t.Helper()
+			_, err := b.AllocateID(ctx, id, k, nil)
+			if err == nil {
+				_, err = b.AcquireReference(ctx, id, k, nil)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		inKVStore, inKubernetes, unused, published := key(fmt.Sprint("kv", i)), key(fmt.Sprint("crd", i)), key(fmt.Sprint("none", i)), key(fmt.Sprint("ip", i))
+		take(kv, base, inKVStore)
+		take(crd, base+1, inKubernetes)
+		for id, k := range map[uint64]allocator.Key{base + 2: unused, base + 3: published} {
+			if _, err := kv.AllocateID(ctx, id, k, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, err := range []error{second(doublewrite.Copy(ctx, kv, crd)), second(doublewrite.Copy(ctx, crd, kv))} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		gc := s.mode(mode, 3, &modes.Collect{Kept: func(id uint64) bool { return id == base+3 }})
+		var stale allocator.StaleIDs
+		rounds := func(n int) {
+			t.Helper()
+			for range n {
+				var err error
+				if stale, _, err = gc.RunGC(ctx, nil, stale, base, base+99); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		const enough = 6 // in the mode crd the copy goes after what it is a copy of
+		rounds(enough)
+		for _, side := range []allocator.Backend{kv, crd} {
+			s.has(side, base, inKVStore)
+			s.has(side, base+1, inKubernetes)
+			s.has(side, base+2, nil)
+			s.has(side, base+3, published)
+		}
+		if err := errors.Join(kv.Release(ctx, base, inKVStore), crd.Release(ctx, base+1, inKubernetes)); err != nil {
+			t.Fatal(err)
+		}
+		rounds(enough)
+		for _, side := range []allocator.Backend{kv, crd} {
+			s.has(side, base, nil)
+			s.has(side, base+1, nil)
+		}
+	}
+}
+
+func second(_ int, err error) error { return err }
+
+// TestReferencesEndAfterTheirProcess: what a process used that is gone is collected,
+// and so is its Lease; another one's stays.
+func TestReferencesEndAfterTheirProcess(t *testing.T) {
+	s := newStores(t)
+	ctx := t.Context()
+	dead, alive := s.node(1, time.Second), s.node(2, time.Hour)
+	for id, b := range map[uint64]*crdbackend.Backend{7: dead, 8: alive} {
+		if err := b.UpdateKey(ctx, id, key(fmt.Sprint(id)), false, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gc := s.node(3, time.Hour)
+	var stale allocator.StaleIDs
+	w := &world{Server: s.api}
+	w.until(t, "the unused one is gone", func() bool {
+		var err error
+		if stale, _, err = gc.RunGC(ctx, nil, stale, 1, 99); err != nil {
+			t.Fatal(err)
+		}
+		k, err := gc.GetByID(ctx, 7)
+		return k == nil && err == nil
+	})
+	s.has(gc, 8, key("8"))
+	done, err := s.node(4, time.Hour).InUse(ctx, 7, nil) // sees every Lease for the first time
+	s.is(done, err, false)
+}
