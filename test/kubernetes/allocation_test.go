@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -221,6 +223,42 @@ func TestNothingIsWrittenWithoutTheLock(t *testing.T) {
 		}
 	}
 }
+
+// TestALockWhoseAnswerIsLostIsGivenUp: another one gets it at once, and not when it has
+// run out.
+func TestALockWhoseAnswerIsLostIsGivenUp(t *testing.T) {
+	s := newStores(t)
+	config := s.api.Config(kubetest.Admin)
+	var lose atomic.Bool
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			resp, err := next.RoundTrip(r)
+			if err == nil && r.Method == http.MethodPost && lose.Swap(false) {
+				return nil, errors.Join(errors.New("lost"), resp.Body.Close())
+			}
+			return resp, err
+		})
+	})
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := crdbackend.New(client, crdbackend.Config{Namespace: "kube-system", Node: "10.0.0.1", Keys: identity.Key{}, TTL: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lose.Store(true)
+	if _, err := b.Lock(t.Context(), key("a")); err == nil {
+		t.Fatal("the answer was not lost")
+	}
+	if left, err := b.RunLocksGC(t.Context(), nil); err != nil || len(left) != 0 {
+		t.Errorf("%v, %v: want no lock", left, err)
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // TestAllocatorsInEveryModeAgree: a node in each mode but the kvstore alone, and nodes
 // beside it in the neighbouring one, allocate the same keys at once.

@@ -2,12 +2,14 @@ package crdbackend
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
@@ -26,7 +28,7 @@ const (
 	// requests, since clients are limited, until they run out.
 	locksAtOnce = 16
 	// unlockTimeout bounds giving a lock up; after that it runs out.
-	unlockTimeout = 5 * time.Second
+	unlockTimeout = 3 * time.Second
 )
 
 // lease is a lock that is held.
@@ -85,15 +87,17 @@ func (b *Backend) Lock(ctx context.Context, key allocator.Key) (allocator.Lock, 
 
 func (b *Backend) lock(ctx context.Context, key allocator.Key) (*lease, error) {
 	name := "mesh-agent-lock-" + hash(key)
+	holder := b.name + "/" + rand.Text() // of this call alone
 	var held sighting
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		began := time.Now()
-		o, err := b.leases.Create(ctx, newLease(name, map[string]string{kindLabel: kindLock}, b.name, lockLasts), metav1.CreateOptions{})
+		o, err := b.leases.Create(ctx, newLease(name, map[string]string{kindLabel: kindLock}, holder, lockLasts), metav1.CreateOptions{})
 		if err == nil {
 			uid := o.GetUID()
 			return &lease{until: began.Add(lockUse), free: func() { b.unlock(name, uid) }}, nil
 		}
 		if !apierrors.IsAlreadyExists(err) {
+			b.undo(name, holder)
 			return nil, fmt.Errorf("locking %s in the Kubernetes API: %w", key, err)
 		}
 		if held, err = b.expire(ctx, name, held); err != nil {
@@ -102,6 +106,20 @@ func (b *Backend) lock(ctx context.Context, key allocator.Key) (*lease, error) {
 		if err := waiting.Sleep(ctx, pause); err != nil {
 			return nil, err
 		}
+	}
+}
+
+// undo gives up a lock that was to be created, and may have been: the answer was lost,
+// or nobody has waited for it.
+func (b *Backend) undo(name, holder string) {
+	ctx, cancel := context.WithTimeout(context.Background(), unlockTimeout)
+	defer cancel()
+	o, err := b.leases.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return // it is not there, or runs out
+	}
+	if whose, _, _ := unstructured.NestedString(o.Object, "spec", "holderIdentity"); whose == holder {
+		_ = b.deleteLease(ctx, name, o.GetUID()) // or it runs out
 	}
 }
 
