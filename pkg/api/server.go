@@ -35,6 +35,7 @@ type Server struct {
 	now       func() time.Time
 	heartbeat time.Duration // between signs of life of a watch
 	firstWait time.Duration // for the peer's turn of a first state, before the watch is refused
+	feedSize  uint64        // changes that are kept for watches
 	routes    []route
 	mux       *http.ServeMux
 	openAPI   []byte
@@ -99,7 +100,7 @@ func NewServer(sources Sources, log *slog.Logger, options ...Option) (*Server, e
 	if err := sources.validate(); err != nil {
 		return nil, err
 	}
-	s := &Server{Sources: sources, log: log, now: time.Now, heartbeat: watchHeartbeat, firstWait: firstStateWait, mux: http.NewServeMux(), listeners: new(listeners), limits: DefaultLimits(), configKey: NewConfigKey()}
+	s := &Server{Sources: sources, log: log, now: time.Now, heartbeat: watchHeartbeat, firstWait: firstStateWait, feedSize: feedSize, mux: http.NewServeMux(), listeners: new(listeners), limits: DefaultLimits(), configKey: NewConfigKey()}
 	for _, o := range options {
 		o(s)
 	}
@@ -176,13 +177,13 @@ func (s *Server) openFeed() error {
 	for _, res := range allResources() {
 		f, err := res.followIn(s)
 		if err != nil {
-			newFeed(s.DB, s.IPs, followers).close()
+			newFeed(s.DB, s.IPs, followers, s.feedSize).close()
 			return err
 		}
 		followers = append(followers, f)
 		s.watchables = append(s.watchables, res)
 	}
-	s.feed = newFeed(s.DB, s.IPs, followers)
+	s.feed = newFeed(s.DB, s.IPs, followers, s.feedSize)
 	return nil
 }
 
