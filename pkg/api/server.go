@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -38,7 +39,7 @@ type Server struct {
 	feedSize  uint64        // changes that are kept for watches
 	routes    []route
 	mux       *http.ServeMux
-	openAPI   []byte
+	openAPI   func() ([]byte, error) // made when it is first asked for
 
 	byAddress  *services.AddressIndex
 	byIdentity *ipcache.IdentityIndex
@@ -117,12 +118,7 @@ func NewServer(sources Sources, log *slog.Logger, options ...Option) (*Server, e
 		s.routes[i].method = cmp.Or(s.routes[i].method, http.MethodGet)
 		s.serve(s.routes[i])
 	}
-	doc, err := describe(s.Agent.Version, s.routes)
-	if err != nil {
-		s.Close()
-		return nil, err
-	}
-	s.openAPI = doc
+	s.openAPI = sync.OnceValues(func() ([]byte, error) { return describe(s.Agent.Version, s.routes) })
 	return s, nil
 }
 
@@ -310,8 +306,12 @@ func (s *Server) index(w http.ResponseWriter, _ *http.Request) error {
 }
 
 func (s *Server) serveOpenAPI(w http.ResponseWriter, _ *http.Request) error {
+	doc, err := s.openAPI()
+	if err != nil {
+		return err
+	}
 	w.Header().Set("Content-Type", "application/openapi+json")
-	_, _ = w.Write(s.openAPI) // the client is gone
+	_, _ = w.Write(doc) // the client is gone
 	return nil
 }
 
