@@ -15,9 +15,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 )
 
-// feedSize is how many changes are kept for those who follow. Who falls behind
-// by more begins again with a snapshot.
-const feedSize = 1 << 15
+// feedSize is how many changes are kept for those who follow. Who falls further
+// behind is sent what differs between two moments; see [watching.catchUp].
+const feedSize uint64 = 1 << 15
 
 // How often the feed looks.
 const (
@@ -32,6 +32,8 @@ type feed struct {
 	boot string // tells this feed's positions from those of another process
 	db   *statedb.DB
 	ips  *ipcache.Cache
+
+	size uint64 // of the ring
 
 	mu        sync.Mutex
 	followers []follower
@@ -80,6 +82,10 @@ type follower interface {
 	// polls tells whether each drain looks at everything there is: while nobody
 	// reads, that is left out.
 	polls() bool
+	// match returns the object of the same name in another view, nil when it has
+	// none, and whether both views show the same of it. The object is one of the first
+	// view, and of the resource with this index.
+	match(resource int, object any, from, in *view) (found any, same bool)
 	// changed returns a channel that is closed once there is more; nil when
 	// nothing tells.
 	changed() <-chan struct{}
@@ -87,9 +93,10 @@ type follower interface {
 	close()
 }
 
-func newFeed(db *statedb.DB, ips *ipcache.Cache, followers []follower) *feed {
+func newFeed(db *statedb.DB, ips *ipcache.Cache, followers []follower, size uint64) *feed {
 	return &feed{
 		boot: strconv.FormatUint(rand.Uint64(), 36), db: db, ips: ips,
+		size:      size,
 		followers: followers,
 		lost:      make([]uint64, len(followers)),
 		more:      make(chan struct{}),
@@ -228,10 +235,10 @@ func (f *feed) close() {
 
 // put appends one change; mu is held.
 func (f *feed) put(e feedEntry) {
-	if len(f.ring) < feedSize {
+	if uint64(len(f.ring)) < f.size {
 		f.ring = append(f.ring, e) // positions begin with 1
 	} else {
-		f.ring[f.seq%feedSize] = e
+		f.ring[f.seq%f.size] = e
 	}
 	f.seq++
 }
@@ -243,20 +250,34 @@ func (f *feed) put(e feedEntry) {
 func (f *feed) after(position uint64, resources []int, dst []feedEntry) ([]feedEntry, uint64, <-chan struct{}, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if position > f.seq || f.seq-position > uint64(len(f.ring)) {
+	if !f.holds(position, resources) {
 		return nil, 0, nil, false
-	}
-	for _, r := range resources {
-		if position < f.lost[r] {
-			return nil, 0, nil, false
-		}
 	}
 	dst = dst[:0]
 	for position < f.seq && len(dst) < cap(dst) {
-		dst = append(dst, f.ring[position%feedSize])
+		dst = append(dst, f.ring[position%f.size])
 		position++
 	}
 	return dst, position, f.more, true
+}
+
+// lag is how many changes there are behind a position; false when after has not all
+// of them.
+func (f *feed) lag(position uint64, resources []int) (uint64, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.holds(position, resources) {
+		return 0, false
+	}
+	return f.seq - position, true
+}
+
+// holds tells whether all changes behind a position are there; mu is held.
+func (f *feed) holds(position uint64, resources []int) bool {
+	if position > f.seq || f.seq-position > uint64(len(f.ring)) {
+		return false
+	}
+	return !slices.ContainsFunc(resources, func(r int) bool { return position < f.lost[r] })
 }
 
 // token names a position for those who want to go on there.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/cilium/statedb"
@@ -28,7 +29,10 @@ type tableFollower[T any] struct {
 
 func (f *tableFollower[T]) drain(at look, emit func(feedEntry)) bool {
 	f.changes.DrainTo(at.txn, func(object T, deleted bool) {
-		e := feedEntry{object: object, before: f.before(object), deleted: deleted}
+		e := feedEntry{object: object, deleted: deleted}
+		if f.known != nil {
+			e.before = f.find(f.known, object)
+		}
 		if e.before != nil || !deleted { // what came and went between two looks was never there
 			emit(e)
 		}
@@ -37,16 +41,19 @@ func (f *tableFollower[T]) drain(at look, emit func(feedEntry)) bool {
 	return true
 }
 
-// before is what the object was at the last look, nil when it was not there.
-func (f *tableFollower[T]) before(object T) any {
-	if f.known == nil {
+// find is the object of the same name in a snapshot, nil when there is none.
+func (f *tableFollower[T]) find(txn statedb.ReadTxn, object T) any {
+	found, _, is := f.table.Get(txn, f.table.PrimaryIndexer().QueryFromObject(object))
+	if !is {
 		return nil
 	}
-	old, _, was := f.table.Get(f.known, f.table.PrimaryIndexer().QueryFromObject(object))
-	if !was {
-		return nil
-	}
-	return old
+	return found
+}
+
+// match compares pointers: objects of tables do not change.
+func (f *tableFollower[T]) match(_ int, object any, _, in *view) (any, bool) {
+	found := f.find(in.txn, object.(T))
+	return found, found == object
 }
 
 func (f *tableFollower[T]) polls() bool { return false }
@@ -96,6 +103,12 @@ func orNil(e *ipcache.Entry) any {
 		return nil
 	}
 	return e
+}
+
+func (f *ipFollower) match(_ int, object any, from, in *view) (any, bool) {
+	e := object.(*ipcache.Entry)
+	found := in.ips.At(e)
+	return orNil(found), found == e && from.ips.Claims(e) == in.ips.Claims(e)
 }
 
 func (f *ipFollower) polls() bool { return false }
@@ -160,6 +173,16 @@ func (f *polled[D]) take(now time.Time, all []D, emit func(feedEntry)) {
 		}
 	}
 	f.latest, f.known, f.looked = all, known, now
+}
+
+func (f *polled[D]) match(resource int, object any, _, in *view) (any, bool) {
+	d := object.(D)
+	all, _ := in.polled[resource].([]D)
+	i := slices.IndexFunc(all, func(o D) bool { return f.name(o) == f.name(d) })
+	if i < 0 {
+		return nil, false
+	}
+	return all[i], reflect.DeepEqual(f.settled(all[i]), f.settled(d))
 }
 
 func (f *polled[D]) shown() any { return f.latest }

@@ -80,7 +80,7 @@ func FuzzPosition(f *testing.F) {
 	f.Add("-", ^uint64(0))
 	f.Add("-partial", uint64(1))
 	f.Fuzz(func(t *testing.T, token string, position uint64) {
-		ours, theirs := newFeed(nil, nil, nil), newFeed(nil, nil, nil)
+		ours, theirs := newFeed(nil, nil, nil, feedSize), newFeed(nil, nil, nil, feedSize)
 		if got, known := ours.position(ours.token(position)); !known || got != position {
 			t.Fatalf("position %d becomes %d, %v", position, got, known)
 		}

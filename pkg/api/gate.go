@@ -18,7 +18,7 @@ type Limits struct {
 	Connections Limit
 	Watches     Limit
 	Answers     Limit // everything that is no watch, and no probe
-	States      Limit // watches that are sent a whole state at once
+	States      Limit // watches that are sent a whole state, or are far behind
 }
 
 // DefaultLimits are those of a server that is given no others.

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -35,9 +36,10 @@ type Server struct {
 	now       func() time.Time
 	heartbeat time.Duration // between signs of life of a watch
 	firstWait time.Duration // for the peer's turn of a first state, before the watch is refused
+	feedSize  uint64        // changes that are kept for watches
 	routes    []route
 	mux       *http.ServeMux
-	openAPI   []byte
+	openAPI   func() ([]byte, error) // made when it is first asked for
 
 	byAddress  *services.AddressIndex
 	byIdentity *ipcache.IdentityIndex
@@ -99,7 +101,7 @@ func NewServer(sources Sources, log *slog.Logger, options ...Option) (*Server, e
 	if err := sources.validate(); err != nil {
 		return nil, err
 	}
-	s := &Server{Sources: sources, log: log, now: time.Now, heartbeat: watchHeartbeat, firstWait: firstStateWait, mux: http.NewServeMux(), listeners: new(listeners), limits: DefaultLimits(), configKey: NewConfigKey()}
+	s := &Server{Sources: sources, log: log, now: time.Now, heartbeat: watchHeartbeat, firstWait: firstStateWait, feedSize: feedSize, mux: http.NewServeMux(), listeners: new(listeners), limits: DefaultLimits(), configKey: NewConfigKey()}
 	for _, o := range options {
 		o(s)
 	}
@@ -116,12 +118,7 @@ func NewServer(sources Sources, log *slog.Logger, options ...Option) (*Server, e
 		s.routes[i].method = cmp.Or(s.routes[i].method, http.MethodGet)
 		s.serve(s.routes[i])
 	}
-	doc, err := describe(s.Agent.Version, s.routes)
-	if err != nil {
-		s.Close()
-		return nil, err
-	}
-	s.openAPI = doc
+	s.openAPI = sync.OnceValues(func() ([]byte, error) { return describe(s.Agent.Version, s.routes) })
 	return s, nil
 }
 
@@ -176,13 +173,13 @@ func (s *Server) openFeed() error {
 	for _, res := range allResources() {
 		f, err := res.followIn(s)
 		if err != nil {
-			newFeed(s.DB, s.IPs, followers).close()
+			newFeed(s.DB, s.IPs, followers, s.feedSize).close()
 			return err
 		}
 		followers = append(followers, f)
 		s.watchables = append(s.watchables, res)
 	}
-	s.feed = newFeed(s.DB, s.IPs, followers)
+	s.feed = newFeed(s.DB, s.IPs, followers, s.feedSize)
 	return nil
 }
 
@@ -309,8 +306,12 @@ func (s *Server) index(w http.ResponseWriter, _ *http.Request) error {
 }
 
 func (s *Server) serveOpenAPI(w http.ResponseWriter, _ *http.Request) error {
+	doc, err := s.openAPI()
+	if err != nil {
+		return err
+	}
 	w.Header().Set("Content-Type", "application/openapi+json")
-	_, _ = w.Write(s.openAPI) // the client is gone
+	_, _ = w.Write(doc) // the client is gone
 	return nil
 }
 

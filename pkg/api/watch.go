@@ -24,8 +24,9 @@ const (
 const (
 	watchPage      = 256              // changes taken from the feed at a time
 	watchHeartbeat = 15 * time.Second // between signs of life of an idle watch
-	watchRestarts  = 3                // states in a row that a client may be too slow for
+	watchRestarts  = 3                // states in a row after which too much may have changed at once
 	stateWait      = 30 * time.Second // for the turn of a state
+	stateTime      = 10 * time.Minute // for a state and what changes meanwhile, before others have their turn
 	firstStateWait = 2 * time.Second  // for the peer's turn of a first state, before the watch is refused
 )
 
@@ -75,7 +76,7 @@ func (c *watching) admit(ctx context.Context) (leave func(), err error) {
 		leaveWatches()
 		return nil, busy("too many watches of this address are being sent their first state")
 	}
-	c.turn = endTurn
+	c.turn.ofPeer = endTurn
 	return func() { endTurn(); leaveWatches() }, nil
 }
 
@@ -164,9 +165,11 @@ type watching struct {
 	// position is where to go on if resumes is set; else a state comes first.
 	position uint64
 	resumes  bool
-	turn     func() // ends the turn of the first state; nil: there was none, or it was taken
+	turn     turn
 	out      sseWriter
-	limbo    int // states in a row that were too old when they were complete
+	limbo    int // states in a row after which too much had changed at once
+	// has is what the client has, at position, while it is behind; nil once it keeps up.
+	has *view
 }
 
 // leaning tells whether what the client has depends on more than the changes say.
@@ -182,7 +185,7 @@ func (c *watching) resume() (uint64, bool) {
 	}
 	if known {
 		c.s.feed.advance(c.s.now())
-		_, _, _, known = c.s.feed.after(position, c.resources(), nil)
+		_, known = c.s.feed.lag(position, c.resources())
 	}
 	return position, known
 }
@@ -191,46 +194,70 @@ func (c *watching) resume() (uint64, bool) {
 // the changes, until nobody reads any more.
 func (c *watching) run(ctx context.Context) error {
 	defer c.s.feed.reading()()
-	position, err := c.position, error(nil)
+	defer c.keepUp()
+	var err error
 	if !c.resumes {
-		reason := ""
-		switch {
-		case c.token == "":
-		case c.leaning():
-			reason = "addresses that are chosen by labels always begin again"
-		default:
-			reason = "the token is not known here: the agent was started since, or too much has changed"
-		}
-		if position, err = c.begin(ctx, reason); err != nil {
-			return err
-		}
+		err = c.begin(ctx, c.whyAgain())
 	}
-	for {
-		entries, reached, more, held := c.s.feed.after(position, c.resources(), c.out.buffers().page)
-		switch {
-		case !held:
-			if c.limbo++; c.limbo > watchRestarts {
-				return c.out.send("", WatchDisconnect, map[string]string{"reason": "too slow: more changed than could be sent, several times in a row"})
-			}
-			if position, err = c.begin(ctx, "too slow: more has changed than is kept"); err != nil {
-				return err
-			}
-			continue
-		case len(entries) == 0:
-			c.limbo = 0
-			if err := c.idle(ctx, more, position); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := c.deliver(ctx, entries, position); err != nil {
-			return err
-		}
-		position = reached
-		if err := c.live(position); err != nil {
-			return err
-		}
+	for err == nil {
+		err = c.step(ctx)
 	}
+	if end, ended := errors.AsType[endedError](err); ended {
+		return c.out.send("", WatchDisconnect, map[string]string{"reason": end.Error()})
+	}
+	return err
+}
+
+// endedError says why the agent ends a watch.
+type endedError string
+
+func (e endedError) Error() string { return string(e) }
+
+// whyAgain is why a client that has a token needs a state; empty for those without one.
+func (c *watching) whyAgain() string {
+	switch {
+	case c.token == "":
+		return ""
+	case c.leaning():
+		return "addresses that are chosen by labels always begin again"
+	}
+	return "the token is not known here: the agent was started since, or too much has changed"
+}
+
+// step sends a page of changes, or everything that the client lacks when it has
+// fallen behind.
+func (c *watching) step(ctx context.Context) error {
+	lag, held := c.s.feed.lag(c.position, c.resources())
+	switch {
+	case !held && c.has == nil:
+		if c.limbo++; c.limbo > watchRestarts {
+			return endedError("too slow: more changed than could be sent, several times in a row")
+		}
+		return c.begin(ctx, "too slow: more has changed than is kept")
+	case held && lag <= c.s.feed.size/2:
+		c.keepUp()
+		return c.follow(ctx)
+	case c.has == nil && !c.tryTurn():
+		return c.follow(ctx) // perhaps it is fast enough
+	}
+	return c.catchUp(ctx)
+}
+
+// follow sends the next page of changes, or waits for one.
+func (c *watching) follow(ctx context.Context) error {
+	entries, reached, more, held := c.s.feed.after(c.position, c.resources(), c.out.buffers().page)
+	switch {
+	case !held:
+		return nil // the next step sees to it
+	case len(entries) == 0:
+		c.limbo = 0
+		return c.idle(ctx, more)
+	}
+	if err := c.deliver(ctx, c.s.view(ctx), entries); err != nil {
+		return err
+	}
+	c.position = reached
+	return c.live()
 }
 
 // view is one that shows all resources.
@@ -253,83 +280,8 @@ func (c *watching) resources() []int {
 	return indexes
 }
 
-// begin is [watching.state] within the bounds of those who come over TCP: the
-// snapshot that a state is read from is kept until it was sent.
-func (c *watching) begin(ctx context.Context, reason string) (uint64, error) {
-	if c.from.local {
-		return c.state(ctx, reason)
-	}
-	leave, err := c.takeTurn(ctx)
-	if err != nil {
-		return 0, errors.Join(err, c.out.send("", WatchDisconnect, map[string]string{"reason": "too many states are being sent to others: come again"}))
-	}
-	defer leave()
-	ctx, cancelState := context.WithTimeout(ctx, answerTimeout)
-	defer cancelState()
-	return c.state(ctx, reason)
-}
-
-// takeTurn waits for the turn of this watch, of its peer's and of all. The first state
-// has its peer's already.
-func (c *watching) takeTurn(ctx context.Context) (end func(), err error) {
-	wait, cancel := context.WithTimeout(ctx, stateWait)
-	defer cancel()
-	ofPeer := c.turn
-	if c.turn = nil; ofPeer == nil {
-		if ofPeer, err = c.s.states.ofPeer(wait, c.from.peer); err != nil {
-			return nil, err
-		}
-	}
-	ofAll, err := c.s.states.ofAll(wait)
-	if err != nil {
-		ofPeer()
-		return nil, err
-	}
-	return func() { ofAll(); ofPeer() }, nil
-}
-
-// state sends the whole state, after a reset when there is a reason for one,
-// and returns the position that it belongs to.
-func (c *watching) state(ctx context.Context, reason string) (uint64, error) {
-	v := c.view(ctx)
-	if err := ctx.Err(); err != nil {
-		return 0, err // the view need not be of its position then
-	}
-	position := v.position
-	if reason != "" {
-		if err := c.out.send(c.s.feed.partial(), WatchReset, map[string]string{"reason": reason}); err != nil {
-			return 0, err
-		}
-	}
-	for i, sub := range c.subs {
-		if sub.leans() != "" {
-			sub.sent = make(map[string]struct{})
-		}
-		err := sub.res.state(c.s, v, &sub.query, func(key string, object any) error {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			if sub.sent != nil {
-				sub.sent[key] = struct{}{}
-			}
-			return c.out.put(c.s.feed.partial(), WatchUpsert, WatchEvent{sub.res.title(), object, position})
-		})
-		if err != nil {
-			return 0, err
-		}
-		id := c.s.feed.partial()
-		if i == len(c.subs)-1 {
-			id = c.s.feed.token(position)
-		}
-		if err := c.out.send(id, WatchSynced, WatchEvent{sub.res.title(), nil, position}); err != nil {
-			return 0, err
-		}
-	}
-	return position, nil
-}
-
 // idle waits for more, or until a sign of life is due.
-func (c *watching) idle(ctx context.Context, more <-chan struct{}, position uint64) error {
+func (c *watching) idle(ctx context.Context, more <-chan struct{}) error {
 	c.out.release()
 	due := time.NewTimer(c.s.heartbeat - time.Since(c.out.wrote))
 	defer due.Stop()
@@ -339,110 +291,15 @@ func (c *watching) idle(ctx context.Context, more <-chan struct{}, position uint
 	case <-more:
 		return nil
 	case <-due.C:
-		return c.live(position)
+		return c.live()
 	}
 }
 
 // live gives a sign of life if nothing was written for long, whatever happened
 // that is of no interest to the client.
-func (c *watching) live(position uint64) error {
+func (c *watching) live() error {
 	if time.Since(c.out.wrote) < c.s.heartbeat {
 		return nil
 	}
-	return c.out.beat(c.s.feed.token(position))
-}
-
-// deliver sends what became of each object, change by change: where the client is cut
-// off, what it has is the state of the last token that it was sent. Only that something
-// changes which the client has, and will have a newer version of at once, is left out.
-func (c *watching) deliver(ctx context.Context, entries []feedEntry, position uint64) error {
-	type name struct {
-		resource int
-		key      string
-	}
-	bySub := make(map[int]*subscription, len(c.subs))
-	for _, sub := range c.subs {
-		bySub[sub.index] = sub
-	}
-	names := make([]name, len(entries))
-	newest := make(map[name]int, len(entries))
-	for i, e := range entries {
-		if sub := bySub[e.resource]; sub != nil && e.object != nil {
-			names[i] = name{e.resource, sub.res.keyOf(e.object)}
-			newest[names[i]] = i
-		}
-	}
-	v := c.s.view(ctx)
-	for i, e := range entries {
-		sub := bySub[e.resource]
-		if sub == nil || e.object == nil {
-			continue
-		}
-		if err := c.deliverOne(v, sub, e, names[i].key, newest[names[i]] == i, position+uint64(i)+1); err != nil {
-			return err
-		}
-	}
-	for _, sub := range c.subs {
-		if err := c.lookAgain(v, sub, entries, position+uint64(len(entries))); err != nil {
-			return err
-		}
-	}
-	return c.out.flush()
-}
-
-// lookAgain sends what passes the filters, or does not any more, since an object
-// of another resource changed.
-func (c *watching) lookAgain(v *view, sub *subscription, entries []feedEntry, position uint64) error {
-	other := sub.leans()
-	if other == "" {
-		return nil
-	}
-	var changed []any
-	for _, e := range entries {
-		if e.resource == c.s.indexOf(other) && e.object != nil {
-			changed = append(changed, e.object)
-		}
-	}
-	if len(changed) == 0 {
-		return nil
-	}
-	for object := range sub.res.affected(v, changed) {
-		key := sub.res.keyOf(object)
-		_, sent := sub.sent[key]
-		if does := sub.res.may(&sub.query, object) && sub.res.does(c.s, v, &sub.query, object); does == sent {
-			continue
-		}
-		if err := c.deliverOne(v, sub, feedEntry{object: object}, key, true, position); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// deliverOne sends one change, if it is one for the client.
-func (c *watching) deliverOne(v *view, sub *subscription, e feedEntry, key string, newest bool, position uint64) error {
-	if !sub.res.may(&sub.query, e.object) {
-		return nil
-	}
-	had := c.had(v, sub, e, key)
-	kind := WatchUpsert
-	switch has := !e.deleted && sub.res.does(c.s, v, &sub.query, e.object); {
-	case !has && !had, has && had && !newest:
-		return nil
-	case !has:
-		kind = WatchDelete
-		delete(sub.sent, key)
-	case sub.sent != nil:
-		sub.sent[key] = struct{}{}
-	}
-	return c.out.put(c.s.feed.token(position), kind, WatchEvent{sub.res.title(), sub.res.show(c.s, v, e.object), position})
-}
-
-// had tells whether the client has the object before the change.
-func (c *watching) had(v *view, sub *subscription, e feedEntry, key string) bool {
-	if sub.leans() != "" {
-		_, sent := sub.sent[key]
-		return sent
-	}
-	return e.before != nil && sub.res.does(c.s, v, &sub.query, e.before)
+	return c.out.beat(c.s.feed.token(c.position))
 }

@@ -11,8 +11,8 @@ type watchable interface {
 	// affected gives what changes of that one may have touched.
 	leansOn(q *query) string
 	affected(v *view, changed []any) iter.Seq[any]
-	// state gives everything that passes the query.
-	state(s *Server, v *view, q *query, give func(key string, object any) error) error
+	// state gives every object of the domain that passes the query.
+	state(s *Server, v *view, q *query, give func(object any) error) error
 	// keyOf names an object of the domain.
 	keyOf(object any) string
 	// show converts an object of the domain, without what moves all the time.
@@ -58,7 +58,7 @@ func (res resource[D, J]) does(s *Server, v *view, q *query, object any) bool {
 	return res.passes(s, v, q, object.(D))
 }
 
-func (res resource[D, J]) state(s *Server, v *view, q *query, give func(string, any) error) error {
+func (res resource[D, J]) state(s *Server, v *view, q *query, give func(any) error) error {
 	items, err := res.from(s, v, q)
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func (res resource[D, J]) state(s *Server, v *view, q *query, give func(string, 
 		if !res.fixed(q, d) || !res.passes(s, v, q, d) {
 			continue
 		}
-		if err := give(res.key(d), res.show(s, v, d)); err != nil {
+		if err := give(d); err != nil {
 			return err
 		}
 	}

@@ -29,6 +29,12 @@ func (s *Snapshot) Len() int { return s.winners.Len() }
 // Revision is the cache's when the snapshot was made.
 func (s *Snapshot) Revision() uint64 { return s.revision }
 
+// At is the winner of the prefix that e claims; nil when it has none.
+func (s *Snapshot) At(e *Entry) *Entry {
+	winner, _ := s.winners.Get(e)
+	return winner
+}
+
 // Claims is the number of claims on the prefix of a winner.
 func (s *Snapshot) Claims(winner *Entry) int {
 	if at, contested := s.contests.Get(contest{place: winner.place()}); contested {

@@ -61,6 +61,9 @@ func (c *answerCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	if n > maxParts {
 		return fmt.Errorf("%s: %d keys or events, %d at most", tooManyParts, n, maxParts)
 	}
+	if page, is := v.(*pb.RangeResponse); is {
+		return readPage(whole.ReadOnlyData(), n, page)
+	}
 	return c.CodecV2.Unmarshal(mem.BufferSlice{whole}, v)
 }
 

@@ -10,7 +10,6 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
-	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // Lock implements [Writer].
@@ -89,7 +88,7 @@ func (c *contest) win(ctx context.Context) (*Lock, error) {
 // winOutside begins anew when the key is lost on the way: its lease has ended.
 func (c *contest) winOutside(ctx context.Context) (*Lock, error) {
 	if c.w.options.checkQuorum {
-		if _, _, err := c.w.server.transact(ctx, c.transaction(nil, readKey(wire.HeartbeatKey))); err != nil {
+		if err := c.w.proveQuorum(ctx, c.path); err != nil {
 			return nil, err
 		}
 	}
@@ -128,7 +127,7 @@ func (c *contest) enter(ctx context.Context) (l *Lock, before string, err error)
 			deletion(c.key, ""),
 		)
 		t.req.Success = append(t.req.Success, &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: create}})
-		resp, at, err := c.w.server.transact(ctx, t)
+		resp, at, err := c.w.transact(ctx, t)
 		c.w.locks.settle(c.path, lease, outcomeOf(resp.GetSucceeded(), err), at.Revision)
 		switch {
 		case isLeaseGone(err):
@@ -166,7 +165,7 @@ func (c *contest) await(ctx context.Context, l *Lock) error {
 func (c *contest) before(ctx context.Context, l *Lock) (string, Position, error) {
 	t := c.transaction([]*pb.Compare{l.held()}, c.others(l.Revision-1), readKey(l.Key))
 	t.locks = []*Lock{l}
-	resp, at, err := c.w.server.transact(ctx, t)
+	resp, at, err := c.w.transact(ctx, t)
 	if err != nil {
 		return "", at, err
 	}
@@ -244,7 +243,7 @@ func (w *writing) unlock(l *Lock) {
 
 // deleteLock deletes the key of a lock, if it is as it should be.
 func (w *writing) deleteLock(ctx context.Context, path, key string, as ...*pb.Compare) error {
-	resp, at, err := w.server.transact(ctx, transaction{op: "unlock", key: path, req: &pb.TxnRequest{
+	resp, at, err := w.transact(ctx, transaction{op: "unlock", key: path, req: &pb.TxnRequest{
 		Compare: as, Success: []*pb.RequestOp{deletion(key, "")},
 	}})
 	if err == nil && resp.Succeeded {

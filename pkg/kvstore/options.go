@@ -86,7 +86,8 @@ type Options struct {
 	// Leases are those of the keys, handed on from session to session. Nil makes
 	// some that end with the session.
 	Leases *Leases
-	// NoLockQuorumCheck leaves out the linearizable read before a lock is taken.
+	// NoLockQuorumCheck leaves out the linearizable read before a lock is taken, which is
+	// done unless something was written, locked or unlocked in the 5 s before.
 	NoLockQuorumCheck bool
 
 	// NoEndpointChecks asks the endpoint about itself only until it has answered once,

@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // writing is the writing side of a session, for whatever server: it implements
@@ -24,6 +27,9 @@ type writing struct {
 	paths   *pathLocks
 	held    *lockTable
 	options writeOptions
+	// proved is when a transaction was last answered, which needs the quorum, in
+	// nanoseconds of Unix time; 0 for never.
+	proved atomic.Int64
 }
 
 // server is what writing needs of one. Calls have deadlines of their own.
@@ -39,7 +45,7 @@ type server interface {
 type writeOptions struct {
 	leaseTTL, lockTTL time.Duration
 	timings           Timings
-	checkQuorum       bool // before a lock is taken
+	checkQuorum       bool // before a lock is taken, unless it was proved just before
 	metrics           *Metrics
 	log               *slog.Logger
 }
@@ -54,6 +60,27 @@ func newWriting(s server, shared *Leases, o writeOptions) *writing {
 		w.leases = NewLeases()
 	}
 	return w
+}
+
+// transact makes a transaction, and notes that the quorum is there when it was answered.
+func (w *writing) transact(ctx context.Context, t transaction) (*pb.TxnResponse, Position, error) {
+	resp, at, err := w.server.transact(ctx, t)
+	if err == nil {
+		w.proved.Store(time.Now().UnixNano())
+	}
+	return resp, at, err
+}
+
+// quorumProof is for how long a quorum that was proved is not asked for again.
+const quorumProof = 5 * time.Second
+
+// proveQuorum asks for the quorum unless it has just been proved.
+func (w *writing) proveQuorum(ctx context.Context, path string) error {
+	if since := time.Since(time.Unix(0, w.proved.Load())); since >= 0 && since < quorumProof {
+		return nil
+	}
+	_, _, err := w.transact(ctx, transaction{op: "lock", key: path, req: &pb.TxnRequest{Success: []*pb.RequestOp{readKey(wire.HeartbeatKey)}}})
+	return err
 }
 
 // begin joins the leases, once the server's cluster ID is known.
@@ -107,7 +134,7 @@ func (w *writing) put(ctx context.Context, key string, value []byte, lease int64
 		if err != nil {
 			return Result{}, false, err
 		}
-		resp, at, err := w.server.transact(ctx, t)
+		resp, at, err := w.transact(ctx, t)
 		switch {
 		case err != nil:
 			return Result{}, false, err
@@ -190,7 +217,7 @@ func (w *writing) OnLeaseExpired(prefix string, f func(keys []string)) { w.lease
 
 // write makes a write and tells whether its conditions were met.
 func (w *writing) write(ctx context.Context, t transaction) (res Result, met bool, err error) {
-	resp, at, err := w.server.transact(ctx, t)
+	resp, at, err := w.transact(ctx, t)
 	if err != nil {
 		return Result{}, false, err
 	}
