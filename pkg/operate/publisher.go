@@ -23,8 +23,8 @@ type publisher struct {
 	// as objects of Kubernetes, so that no agent of ours writes their mappings. Its
 	// nodes and addresses each agent publishes for its own node, there as elsewhere
 	// (wire.md §0, §1.7): of those nothing is left to do here. Agents allocate below
-	// the same prefix, while there is no Cilium, which is why it is shared and no
-	// canary stands for it. mappings keeps what they have allocated.
+	// the same prefix, while there is no Cilium, which is why it is shared, what they
+	// have allocated stays, and no canary stands for it. mappings tells of that.
 	identities *store.Sync
 	mappings   *mappings
 	canaries   *store.Canaries
@@ -53,10 +53,12 @@ func (o *Operator) newPublisher(lock *kvstore.Lock) *publisher {
 	}
 	// They may be very many to be read one by one from time to time: what happens
 	// to them is heard of.
+	p.mappings = newMappings(func(err error) { o.Report("mappings", err) }, o.Log)
 	p.identities = store.NewSync(store.SyncParams{
 		Prefix: wire.Identities.Prefix(o.Own.Name, false), Shared: true, Outbox: p.outbox, Cluster: o.Own.Name, Log: o.Log,
+		CreateOnly: true, Contradicted: p.mappings.look,
 	})
-	p.mappings = newMappings(wire.Identities.Prefix(o.Own.Name, false), o.Writer, p.identities, func(err error) { o.Report("mappings", err) }, o.Log)
+	p.mappings.all = p.identities.Contradictions
 	return p
 }
 
@@ -78,7 +80,7 @@ func (p *publisher) run(ctx context.Context) error {
 		g.Go(func() error { return p.mappings.run(ctx) })
 		g.Go(func() error {
 			return publish.NewIdentities(p.Source, p.Own, publish.IdentitiesParams{
-				Layout: p.Identities.Layout, DefaultGlobalNamespace: p.GlobalNamespaces, To: p.mappings, Log: p.Log,
+				Layout: p.Identities.Layout, DefaultGlobalNamespace: p.GlobalNamespaces, To: p.identities, Log: p.Log,
 			}).Run(ctx)
 		})
 	}

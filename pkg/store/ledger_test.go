@@ -19,7 +19,7 @@ func TestLedgerMachine(t *testing.T) {
 }
 
 func ledgerMachine(t *rapid.T) {
-	r := newLedgerRig(t, rapid.Bool().Draw(t, "shared"), rapid.Bool().Draw(t, "lean"))
+	r := newLedgerRig(t, rapid.Bool().Draw(t, "shared"), rapid.Bool().Draw(t, "lean"), rapid.Bool().Draw(t, "keep"))
 	names := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"})
 	values := rapid.SampledFrom([]string{"own1", "own2", "own3"})
 	others := rapid.SampledFrom([]string{"own1", "other1", "other2"})
@@ -79,8 +79,7 @@ func ledgerMachine(t *rapid.T) {
 		},
 		"acknowledge": func(t *rapid.T) {
 			if f := someFlight(t, true); f != nil {
-				r.make(f)
-				r.l.settle(f.part, made, f.rev, nil, r.now)
+				r.acknowledge(f)
 				land(f)
 			}
 		},
@@ -119,7 +118,7 @@ func ledgerMachine(t *rapid.T) {
 			r.lease++
 			r.rev = rapid.SampledFrom([]int64{1, r.rev}).Draw(t, "revision")
 			for i := range r.sent {
-				r.sent[i].rev = 0
+				r.sent[i].rev, r.sent[i].kept = 0, nil
 			}
 			for range rapid.IntRange(0, 3).Draw(t, "writes") {
 				foreign(t)
