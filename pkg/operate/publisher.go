@@ -19,12 +19,13 @@ type publisher struct {
 	outbox   *store.Outbox
 	config   *store.Sync // of our configuration, beside those of copied clusters
 	services map[wire.Resource]*store.Sync
+	// nodes and addresses are nil unless they are published here.
+	nodes, addresses *store.Sync
 	// identities are those of the description: of a cluster where Cilium keeps them
-	// as objects of Kubernetes, so that no agent of ours writes their mappings. Its
-	// nodes and addresses each agent publishes for its own node, there as elsewhere
-	// (wire.md §0, §1.7): of those nothing is left to do here. Agents allocate below
-	// the same prefix, while there is no Cilium, which is why it is shared, what they
-	// have allocated stays, and no canary stands for it. mappings tells of that.
+	// as objects of Kubernetes, so that no agent of ours writes their mappings. Agents
+	// allocate below the same prefix, while there is no Cilium, which is why it is
+	// shared, what they have allocated stays, and no canary stands for it unless nodes
+	// and addresses are published here too. mappings tells of that.
 	identities *store.Sync
 	mappings   *mappings
 	canaries   *store.Canaries
@@ -59,6 +60,13 @@ func (o *Operator) newPublisher(lock *kvstore.Lock) *publisher {
 		CreateOnly: true, Contradicted: p.mappings.look,
 	})
 	p.mappings.all = p.identities.Contradictions
+	if o.NodesAndAddresses {
+		p.nodes = p.newSync(wire.Nodes.Prefix(o.Own.Name, false), false)
+		p.addresses = p.newSync(wire.IPs.Prefix(o.Own.Name, false), false)
+		p.canaries.Add(wire.Nodes.StorePrefix(false), p.nodes)
+		p.canaries.Add(wire.IPs.StorePrefix(false), p.addresses)
+		p.canaries.Add(wire.Identities.StorePrefix(false), p.identities)
+	}
 	return p
 }
 
@@ -73,6 +81,9 @@ func (p *publisher) run(ctx context.Context) error {
 	g.Go(func() error { return p.outbox.Run(ctx) })
 	for _, s := range p.all() {
 		g.Go(func() error { return s.Run(ctx) })
+	}
+	if p.nodes != nil {
+		g.Go(func() error { return p.membership(ctx) })
 	}
 	if p.Source != nil {
 		g.Go(func() error { return p.canaries.Run(ctx) })
@@ -101,7 +112,11 @@ func (p *publisher) follow(ctx context.Context) error {
 
 // awaitPublished notes when everything that is known was published.
 func (p *publisher) awaitPublished(ctx context.Context) error {
-	for _, s := range p.all() {
+	all := p.all()
+	if p.nodes != nil {
+		all = append(all, p.nodes, p.addresses)
+	}
+	for _, s := range all {
 		if err := s.WaitClean(ctx); err != nil {
 			return err
 		}
@@ -112,7 +127,7 @@ func (p *publisher) awaitPublished(ctx context.Context) error {
 	return nil
 }
 
-// all are the syncs of the term.
+// all are the syncs of the term that run from its begin.
 func (p *publisher) all() []*store.Sync {
 	all := []*store.Sync{p.config}
 	if p.Source != nil {

@@ -29,6 +29,9 @@ type Options struct {
 	// ServicesOnly leaves out nodes, pods and what Cilium says of them: who publishes
 	// services and identities needs neither them nor the right to read them.
 	ServicesOnly bool
+	// CiliumToo, with ServicesOnly, takes in Cilium's nodes and endpoints again: who
+	// publishes the nodes and addresses of the whole cluster needs them.
+	CiliumToo bool
 	// LookAgain is how often a kind without a definition is looked for, a minute
 	// when 0. Every agent of a cluster does it, so it should not be much shorter.
 	LookAgain time.Duration
