@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 )
 
@@ -69,7 +70,7 @@ func (m *mappings) judge() {
 	m.known = known
 	if skipped > 0 {
 		m.log.Warn("CiliumIdentities are not published because agents gave their numbers away before; "+
-			"end the pods that use those numbers, or make Cilium give others", "number", skipped, "first", first)
+			"end the pods that use those numbers, or make Cilium give others", "code", codes.NumberGivenAway, "number", skipped, "first", first)
 	}
 	m.report(trouble(all))
 }

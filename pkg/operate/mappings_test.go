@@ -9,6 +9,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 )
@@ -55,6 +56,7 @@ func TestACiliumIdentityWhoseNumberAnAgentGaveAway(t *testing.T) {
 		t.Errorf("%s is %q", free, w.value(prefix+free))
 	}
 	until(t, "it to be shown", shows("the number "+taken))
+	until(t, "its code", shows(string(codes.NumberGivenAway)))
 	w.identity(later, "c")
 	until(t, "the other to be shown", shows("and 1 more"))
 	w.source.CiliumIdentities.Apply([]store.Change[local.CiliumIdentity]{{Old: one}})

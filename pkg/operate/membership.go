@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/publish"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -39,13 +40,13 @@ func (p *publisher) membership(ctx context.Context) error {
 	g.Go(func() error { return p.addresses.Run(ctx) })
 	g.Go(func() error {
 		return publish.NewNodes(p.Source, p.Own, publish.NodesParams{
-			CiliumOnly: true, To: p.nodes, Report: func(err error) { p.Report("nodes", err) }, Log: p.Log,
+			CiliumOnly: true, To: p.nodes, Report: p.finds("nodes", codes.NodeRefused), Log: p.Log,
 		}).Run(ctx)
 	})
 	g.Go(func() error {
 		return publish.NewEndpoints(p.Source, p.Own, publish.EndpointsParams{
 			Layout: p.Identities.Layout, DefaultGlobalNamespace: p.GlobalNamespaces, To: p.addresses,
-			Report: func(err error) { p.Report("addresses", err) }, Log: p.Log,
+			Report: p.finds("addresses", codes.AddressesRefused), Log: p.Log,
 		}).Run(ctx)
 	})
 	p.Report("nodes and addresses", nil)
@@ -64,8 +65,21 @@ func (p *publisher) alone(ctx context.Context) error {
 		return errEnough
 	})
 	if reference != "" {
-		return fmt.Errorf("agents write their own nodes and addresses to this kvstore, such as the one with the reference %s: "+
-			"leave out --publish-nodes-and-addresses, or end these agents and wait for their leases", reference)
+		return coded(codes.AgentsWriteToo, fmt.Errorf("agents write their own nodes and addresses to this kvstore, such as the one with the reference %s: "+
+			"leave out --publish-nodes-and-addresses, or end these agents and wait for their leases", reference))
 	}
 	return err
+}
+
+// finds reports a task whose errors are findings.
+func (o *Operator) finds(task string, code codes.Code) func(error) {
+	return func(err error) { o.Report(task, coded(code, err)) }
+}
+
+// coded says which finding an error is; nil stays nil.
+func coded(code codes.Code, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w [%s]", err, code)
 }

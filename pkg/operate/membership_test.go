@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/codes/codestest"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -129,6 +131,8 @@ func TestNodesAndAddressesOfAClusterWhoseAgentsDoNotWrite(t *testing.T) {
 		t.Errorf("%+v, %v", ip, err)
 	}
 	until(t, "the node that is wrong", r.says("nodes", "broken"))
+	until(t, "its code", r.says("nodes", string(codes.NodeRefused)))
+	until(t, "the code of addresses", r.says("addresses", string(codes.AddressesRefused)))
 	until(t, "the endpoints that are wrong", r.says("addresses", "ns/foreign: the identity 70000"))
 	until(t, "both", r.says("addresses", "and 1 more"))
 
@@ -167,8 +171,15 @@ func TestNodesAndAddressesAreLeftToAgents(t *testing.T) {
 	o := w.operator(func(p *Params) { p.NodesAndAddresses, p.Report = true, r.report })
 	defer o.stop()
 	until(t, "it to be told", r.says("nodes and addresses", "192.168.0.1"))
+	until(t, "its code", r.says("nodes and addresses", string(codes.AgentsWriteToo)))
 	until(t, "a service", func() bool { return w.value("cilium/cluster-config/east") != "" })
 	if w.value(addresses+"10.9.9.9") == "" || w.value(nodesOfEast+"n1") != "" {
 		t.Errorf("there is %v", w.contents())
 	}
+}
+
+// TestEveryFindingOfAnOperatorIsReached by the tests here: they wait for its code.
+func TestEveryFindingOfAnOperatorIsReached(t *testing.T) {
+	t.Parallel()
+	codestest.Reached(t, codes.Operate, codes.NodeRefused, codes.AddressesRefused, codes.AgentsWriteToo, codes.NumberGivenAway)
 }

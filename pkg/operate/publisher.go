@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/publish"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
@@ -54,7 +55,7 @@ func (o *Operator) newPublisher(lock *kvstore.Lock) *publisher {
 	}
 	// They may be very many to be read one by one from time to time: what happens
 	// to them is heard of.
-	p.mappings = newMappings(func(err error) { o.Report("mappings", err) }, o.Log)
+	p.mappings = newMappings(o.finds("mappings", codes.NumberGivenAway), o.Log)
 	p.identities = store.NewSync(store.SyncParams{
 		Prefix: wire.Identities.Prefix(o.Own.Name, false), Shared: true, Outbox: p.outbox, Cluster: o.Own.Name, Log: o.Log,
 		CreateOnly: true, Contradicted: p.mappings.look,

@@ -11,6 +11,7 @@ import (
 	"github.com/cilium/statedb"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -69,7 +70,7 @@ func (e *Endpoints) apply(txn statedb.ReadTxn, names []string) {
 	for _, name := range names {
 		w, err := e.wanted(txn, name)
 		if e.judge(name, err) {
-			e.Log.Warn("A CiliumEndpoint is refused: none of its addresses is published", "endpoint", name, "error", err)
+			e.Log.Warn("A CiliumEndpoint is refused: none of its addresses is published", "code", codes.AddressesRefused, "endpoint", name, "error", err)
 		}
 		for _, one := range e.core.want(name, w) {
 			if one.value == nil {
