@@ -21,7 +21,8 @@ func TestTheRolesAreTheLeast(t *testing.T) {
 		"ciliumnodes.cilium.io", "ciliumendpoints.cilium.io", "ciliumidentities.cilium.io")
 	operate := readDeployments(t)["operate"]
 	checkRole(t, operate.role, operate.binding, operate.account,
-		"services.", "namespaces.", "endpointslices.discovery.k8s.io", "serviceexports.multicluster.x-k8s.io", "ciliumidentities.cilium.io")
+		"services.", "namespaces.", "endpointslices.discovery.k8s.io", "serviceexports.multicluster.x-k8s.io", "ciliumidentities.cilium.io",
+		"ciliumnodes.cilium.io", "ciliumendpoints.cilium.io")
 }
 
 // TestTheRightsToKeepIdentities: of agents and operators, beside what they may read

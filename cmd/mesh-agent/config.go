@@ -172,7 +172,7 @@ func (c Config) Validate() error {
 	note("kvstore-opt", err)
 	c.KVStore.validate(note)
 	c.Local.validate(note)
-	c.Operate.validate(note, c.ClusterName)
+	c.Operate.validate(note, c.ClusterName, c.Local.given())
 	c.validateAllocation(note)
 	c.Mirror.validate(note)
 	c.Claims.validate(note)

@@ -58,7 +58,7 @@ func newSource(c Config, m mode, into *local.Cluster, h cell.Health, log *slog.L
 		kubernetes.LogThrough(log)
 		s, err := kubernetes.New(kubernetes.Options{
 			Kubeconfig: c.Local.Kubeconfig, NodeName: c.NodeName,
-			OwnPodsOnly: m == modeRun, ServicesOnly: m == modeOperate, Without: c.withoutIdentities(m), Report: report,
+			OwnPodsOnly: m == modeRun, ServicesOnly: m == modeOperate, Without: c.withoutIdentities(m), CiliumToo: c.Operate.NodesAndAddresses, Report: report,
 		}, into, log)
 		if err != nil {
 			return nil, usageError{err}

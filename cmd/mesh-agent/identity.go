@@ -16,7 +16,7 @@ import (
 func (c *cli) identityCommand() *cobra.Command {
 	k := &kvChoice{settings: newSettings()}
 	cmd := group("identity", "Look after the identities in a kvstore, without a running agent",
-		c.identityListCommand(k), c.identityAllocateCommand(k), c.identityReleaseCommand(k), c.identityDeleteCommand(k), c.identityGCCommand(k), c.identityCheckCommand(k), c.identityCompareCommand(k))
+		c.identityListCommand(k), c.identityAllocateCommand(k), c.identityReleaseCommand(k), c.identityDeleteCommand(k), c.identityGCCommand(k), c.identityCheckCommand(k), c.identityHealCommand(k), c.identityCompareCommand(k))
 	cmd.Long = "Look after the identities of a cluster, in its kvstore and without a running agent: the numbers, the labels that\n" +
 		"they stand for, and the nodes that use them. It is the own cluster's, by --kvstore-opt, or to read from that of\n" +
 		"--cluster, by its client file in the mesh directory.\n\n" +

@@ -54,6 +54,8 @@ func TestIdentityCommands(t *testing.T) {
 		"gc --dry-run -o json":   {0, `"id": 131073`, ""},
 		"gc --between -1s":       {2, "", "--between"},
 		"gc --cluster c1":        {2, "", "only read"},
+		"heal":                   {0, "No labels are in use under several numbers.", ""},
+		"heal --cluster c1":      {2, "", "only read"},
 		"allocate":               {2, "", "one LABEL"},
 		"allocate =":             {2, "", "is no label"},
 		"allocate k8s:app=web --once --node-ip 10.0.0.9":         {0, "131072\n", ""},
@@ -212,5 +214,26 @@ func TestAnIdentityIsHeldUntilAnInterrupt(t *testing.T) {
 	w.interrupt()
 	if held() != 0 {
 		t.Error("the reference was not given back")
+	}
+}
+
+// TestLabelsInUseUnderTwoNumbersAreHealed: nothing is written before it is asked for.
+func TestLabelsInUseUnderTwoNumbersAreHealed(t *testing.T) {
+	t.Parallel()
+	s := etcdtest.Start(t)
+	s.Put(t, webMapping, webLabels, webReference, "131072", strings.Replace(webReference, ".9", ".8", 1), "131072",
+		strings.Replace(webMapping, "131072", "131073", 1), webLabels, strings.Replace(webReference, ".9", ".7", 1), "131073")
+	run := func(args string, want result) {
+		t.Helper()
+		checkResult(t, args, identityCommand(s.Endpoint(), strings.Fields(args)...), want)
+	}
+	run("check", result{1, "MESH-4211", ""})
+	run("heal", result{0, "would be kept: 131072 on 10.0.0.8, 10.0.0.9\n  would be withdrawn: 131073 on 10.0.0.7\n", ""})
+	run("check", result{1, "MESH-4211", ""})
+	run("heal --apply -o json", result{0, `"applied": true`, ""})
+	run("heal --apply", result{0, "No labels are in use under several numbers.", ""})
+	run("list", result{0, "10.0.0.8", ""})
+	if resp, err := s.Local().Get(t.Context(), strings.Replace(webReference, ".9", ".7", 1)); err != nil || len(resp.Kvs) != 0 {
+		t.Errorf("the reference that is withdrawn: %v, %v", resp, err)
 	}
 }

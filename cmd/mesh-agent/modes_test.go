@@ -67,6 +67,7 @@ func TestBadInputEndsTheModes(t *testing.T) {
 			"users that nobody is to make": {whole("--kvstore-users-file", users), "--kvstore-ensure-users"},
 			"users of an unknown role":     {whole("--kvstore-ensure-users", "--kvstore-users-file", users), "king"},
 			"no file of users":             {whole("--kvstore-ensure-users", "--kvstore-users-file", none), "no such file"},
+			"nodes of nothing":             {whole("--publish-nodes-and-addresses"), "no description of the own cluster"},
 			"an argument":                  {whole("please"), "unexpected argument"},
 			"a mode that is none":          {whole("--identity-allocation-mode", "etcd"), "\"etcd\" is none of kvstore, doublewrite-readkvstore, doublewrite-readcrd, crd"},
 			"no Kubernetes for its mode":   {whole("--identity-allocation-mode", "crd"), "say how to reach it with --kubernetes (in a pod) or --kubeconfig=FILE"},

@@ -131,13 +131,20 @@ func (a *Allocator) do(ctx context.Context, j job) error {
 }
 
 // putBack works under the key's lock: as long as mapping and reference are
-// missing, another node would give the key a new ID.
+// missing, another node would give the key a new ID. One that has done so is followed
+// where that is possible.
 func (a *Allocator) putBack(ctx context.Context, j job) error {
 	lock, err := a.backend.Lock(ctx, j.key)
 	if err != nil {
 		return err
 	}
 	defer lock.Unlock()
+	if by, can := a.backend.(References); can {
+		if moved, err := a.move(ctx, j, by, lock); moved || err != nil {
+			return err
+		}
+		return a.backend.UpdateKey(ctx, j.id, j.key, false, lock)
+	}
 	other, err := a.backend.Get(ctx, j.key, lock)
 	if err != nil {
 		return err

@@ -28,6 +28,7 @@ type options struct {
 	listTimeout    time.Duration
 	log            *slog.Logger
 	metrics        *Metrics
+	moved          func(key Key, from, to uint64)
 }
 
 func defaults() options {
@@ -84,6 +85,11 @@ func WithMasterKeyProtection() Option { return func(o *options) { o.protect = tr
 // WithoutGC makes an allocator that refuses to collect garbage, of locks too. What is
 // in use here is refreshed all the same.
 func WithoutGC() Option { return func(o *options) { o.withoutGC = true } }
+
+// WithMoved sets who is told that a key which is in use here has another ID now
+// ([References]): what it was, and what it is. The uses count on. It must not block,
+// and may be called before an Allocate that has returned the earlier ID is seen to.
+func WithMoved(f func(key Key, from, to uint64)) Option { return func(o *options) { o.moved = f } }
 
 // WithMaxAttempts sets how often an allocation is tried. It is 16 unless set.
 func WithMaxAttempts(n int) Option { return func(o *options) { o.maxAttempts = n } }

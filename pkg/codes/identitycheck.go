@@ -12,6 +12,7 @@ const (
 	LabelsWithSeveralNumbers Code = "MESH-4208"
 	IdentityUnreadable       Code = "MESH-4209"
 	IdentitiesRunOut         Code = "MESH-4210"
+	LabelsInUseTwice         Code = "MESH-4211"
 )
 
 func identityCheck() []Entry {
@@ -65,6 +66,11 @@ func identityCheck() []Entry {
 			Code: IdentitiesRunOut, Severity: Warning, Title: "a cluster's identities run out",
 			Cause:  "At the rate of the time that the kvstore's history covers, all numbers of the cluster's range are used within 30 days.",
 			Remedy: "Find out which labels change all the time and exclude them from identities. See that garbage collection runs.",
+		},
+		{
+			Code: LabelsInUseTwice, Severity: Error, Title: "nodes use labels under several numbers",
+			Cause:  "A node was cut off for so long that its references and then the mapping were gone, others gave the labels another number, and the node came back. A node that alone has the earlier number takes the new one. Here several nodes have each: rules that name one number do not cover pods with the other.",
+			Remedy: "'mesh-agent identity heal' shows which number it would keep; with --apply it withdraws the others. Agents of ours take the number that is kept within their --kvstore-periodic-sync. Those of Cilium put theirs back: restart them first.",
 		},
 	}
 }

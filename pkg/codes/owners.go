@@ -15,6 +15,7 @@ const (
 	IdentityCheck Owner = "identitycheck" // pkg/identity: the identities that a kvstore holds
 	API           Owner = "api"           // pkg/api: what the agent says of itself
 	Mirror        Owner = "mirror"        // pkg/mirror: how full our own etcd is
+	Operate       Owner = "operate"       // pkg/operate: what its cluster's objects say
 	Agent         Owner = "agent"         // pkg/findings: what became of the agent's surroundings
 )
 
@@ -32,6 +33,7 @@ func owners() map[Owner][]Entry {
 		IdentityCheck: identityCheck(),
 		API:           ofAPI(),
 		Mirror:        mirror(),
+		Operate:       operate(),
 		Agent:         agent(),
 	}
 }

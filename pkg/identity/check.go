@@ -82,7 +82,8 @@ func Check(c Cluster, contents *Contents) Report {
 			"nothing, but never collect garbage here: identities that are in use would be deleted")
 	}
 	r.mappings(byID, used, published)
-	r.equalLabels(contents.Mappings)
+	r.twins(FindTwins(contents))
+	r.equalLabels(contents)
 	r.uses(contents.Uses)
 	for _, m := range contents.Malformed {
 		r.add(Unreadable, codes.IdentityUnreadable, m.Key, m.Why, "nobody can use it; delete the key if no writer of today needs it")
@@ -166,16 +167,33 @@ func (r *Report) mappings(mappings map[uint64]Mapping, used map[uint64]bool, pub
 	r.Free = int(r.Last) - int(r.First) + 1 - r.Mappings
 }
 
-// equalLabels finds labels with several numbers, in whatever order they stand.
-func (r *Report) equalLabels(mappings []Mapping) {
+// twins tells of labels that are in use under several numbers.
+func (r *Report) twins(all []Twins) {
+	for _, t := range all {
+		text := t.Keep.String()
+		for _, u := range t.Withdraw {
+			text += "; " + u.String()
+		}
+		r.add(EqualLabels, codes.LabelsInUseTwice, t.Labels, "nodes use them under several numbers: "+text,
+			"'mesh-agent identity heal' keeps one of them; restart agents of Cilium that refer to another one first")
+	}
+}
+
+// equalLabels finds labels with several numbers, in whatever order they stand. Those
+// in use under several are told already.
+func (r *Report) equalLabels(contents *Contents) {
 	numbers := make(map[string][]uint64)
-	for _, m := range mappings {
+	told := make(map[string]bool)
+	for _, t := range FindTwins(contents) {
+		told[wire.ParseLabels(t.Labels).Encode()] = true
+	}
+	for _, m := range contents.Mappings {
 		labels := wire.ParseLabels(m.Key).Encode()
 		numbers[labels] = append(numbers[labels], m.ID)
 	}
 	for _, labels := range slices.Sorted(maps.Keys(numbers)) {
 		ids := slices.Sorted(slices.Values(numbers[labels]))
-		if len(ids) < 2 {
+		if len(ids) < 2 || told[labels] {
 			continue
 		}
 		texts := make([]string, len(ids))

@@ -86,6 +86,13 @@ func situations() map[string]situation {
 			},
 			[]string{"error equal-labels k8s:a=1;k8s:b=1;"},
 		},
+		"labels in use under several numbers": {
+			Contents{
+				Mappings:   []Mapping{{131072, "k8s:a=1;", 9}, {131073, "k8s:a=1;", 5}},
+				References: []Reference{{"k8s:a=1;", "10.0.0.1", 131072}, {"k8s:a=1;", "10.0.0.2", 131073}},
+			},
+			[]string{"error equal-labels k8s:a=1;"},
+		},
 		"a range that is full soon": {
 			Contents{Pace: Pace{Made: 10000, In: time.Hour}},
 			[]string{"warning range-running-full east"},

@@ -92,19 +92,53 @@ func compileUpdate(writes []Write, leases []int64, r request) (transaction, erro
 	for i, w := range writes {
 		if w.Delete {
 			do[i] = deletion(w.Key, "")
-			continue
+		} else {
+			put := &pb.PutRequest{Key: []byte(w.Key), Value: w.Value}
+			if leases != nil {
+				put.Lease = leases[i]
+			}
+			do[i] = &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: put}}
 		}
-		put := &pb.PutRequest{Key: []byte(w.Key), Value: w.Value}
-		if leases != nil {
-			put.Lease = leases[i]
+		if w.Kept != nil {
+			do[i] = unlessUnleased(w.Key, do[i])
 		}
-		do[i] = &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: put}}
 	}
 	t, err := compile("update", writes[0].Key, do[0], r)
 	if err == nil {
 		t.req.Success = grouped(do)
 	}
 	return t, err
+}
+
+// unlessUnleased makes a write unless the key exists and is tied to no lease: then it
+// is read. An absent key has the lease 0 as well.
+func unlessUnleased(key string, do *pb.RequestOp) *pb.RequestOp {
+	exists := compareCreated([]byte(key), pb.Compare_GREATER, 0)
+	unleased := &pb.Compare{Key: []byte(key), Target: pb.Compare_LEASE, TargetUnion: &pb.Compare_Lease{}}
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestTxn{RequestTxn: &pb.TxnRequest{
+		Compare: []*pb.Compare{exists, unleased}, Success: []*pb.RequestOp{readKey(key)}, Failure: []*pb.RequestOp{do},
+	}}}
+}
+
+// keptBy returns what an Update has left alone, nil for each write that was made.
+func keptBy(writes []Write, resp *pb.TxnResponse) []*KeyValue {
+	answers := resp.Responses
+	if len(writes) > updateFlat {
+		answers = nil
+		for _, group := range resp.Responses {
+			answers = append(answers, group.GetResponseTxn().GetResponses()...)
+		}
+	}
+	kept := make([]*KeyValue, len(writes))
+	for i, w := range writes {
+		if inner := answers[i].GetResponseTxn(); w.Kept != nil && inner.GetSucceeded() {
+			for _, kv := range inner.Responses[0].GetResponseRange().GetKvs() {
+				one := fromPB(kv)
+				kept[i] = &one
+			}
+		}
+	}
+	return kept
 }
 
 // grouped is how the parts of an Update fit into one transaction.
@@ -245,7 +279,7 @@ func result(resp *pb.TxnResponse, at Position) Result {
 }
 
 // count counts what the parts of a transaction have done; those that are transactions
-// are groups of an Update, or unlessSame.
+// are groups of an Update, unlessUnleased or unlessSame. A read does nothing.
 func (r *Result) count(resp *pb.TxnResponse) {
 	for _, op := range resp.Responses {
 		switch {
@@ -254,7 +288,7 @@ func (r *Result) count(resp *pb.TxnResponse) {
 		case op.GetResponseDeleteRange() != nil:
 			r.Deleted += op.GetResponseDeleteRange().Deleted
 			r.Done = r.Done || r.Deleted > 0
-		default:
+		case op.GetResponseTxn() != nil:
 			r.count(op.GetResponseTxn())
 		}
 	}

@@ -12,17 +12,21 @@ func (w *writing) Update(ctx context.Context, writes []Write, opts ...Option) (r
 	if err := checkUpdate(writes, r); err != nil {
 		return Result{}, err
 	}
+	var kept []*KeyValue // nil where the write was made
 	if !r.leased {
-		return w.update(ctx, writes, nil, r)
+		res, kept, err = w.update(ctx, writes, nil, r)
+		tellKept(writes, kept)
+		return res, err
 	}
 	for range leaseAttempts {
 		var leases []int64
 		if leases, err = w.attachAll(ctx, writes); err != nil {
 			return Result{}, err
 		}
-		res, err = w.update(ctx, writes, leases, r)
-		w.settleAll(writes, leases, outcomeOf(res.Met, err), res.At.Revision)
+		res, kept, err = w.update(ctx, writes, leases, r)
+		w.settleAll(writes, leases, kept, outcomeOf(res.Met, err), res.At.Revision)
 		if !isLeaseGone(err) {
+			tellKept(writes, kept)
 			return res, err
 		}
 		w.endGone(ctx, leases)
@@ -30,22 +34,37 @@ func (w *writing) Update(ctx context.Context, writes []Write, opts ...Option) (r
 	return Result{}, err
 }
 
-// update makes one try. What is not tied to a lease afterwards is detached.
-func (w *writing) update(ctx context.Context, writes []Write, leases []int64, r request) (Result, error) {
+// update makes one try, and returns what was kept. What is not tied to a lease
+// afterwards is detached.
+func (w *writing) update(ctx context.Context, writes []Write, leases []int64, r request) (Result, []*KeyValue, error) {
 	t, err := compileUpdate(writes, leases, r)
 	if err != nil {
-		return Result{}, err
+		return Result{}, nil, err
 	}
-	res, met, err := w.write(ctx, t)
-	if !met {
-		return res, err
+	resp, at, err := w.server.transact(ctx, t)
+	if err != nil {
+		return Result{}, nil, err
 	}
+	res := result(resp, at)
+	if !resp.Succeeded {
+		return res, nil, nil
+	}
+	kept := keptBy(writes, resp)
 	for _, one := range writes {
 		if leases == nil || !one.takesLease() {
-			w.leases.detach(one.Key, res.At.Revision)
+			w.leases.detach(one.Key, at.Revision)
 		}
 	}
-	return res, err
+	return res, kept, nil
+}
+
+// tellKept tells of the keys that were left alone.
+func tellKept(writes []Write, kept []*KeyValue) {
+	for i, kv := range kept {
+		if kv != nil {
+			writes[i].Kept(*kv)
+		}
+	}
 }
 
 // attachAll chooses a lease for each write that takes one, 0 for the others.
@@ -57,7 +76,7 @@ func (w *writing) attachAll(ctx context.Context, writes []Write) ([]int64, error
 		}
 		lease, err := w.attach(ctx, w.leases, "update", one.Key)
 		if err != nil {
-			w.settleAll(writes[:i], leases, untied, 0)
+			w.settleAll(writes[:i], leases, nil, untied, 0)
 			return nil, err
 		}
 		leases[i] = lease
@@ -65,9 +84,14 @@ func (w *writing) attachAll(ctx context.Context, writes []Write) ([]int64, error
 	return leases, nil
 }
 
-func (w *writing) settleAll(writes []Write, leases []int64, o outcome, rev int64) {
+func (w *writing) settleAll(writes []Write, leases []int64, kept []*KeyValue, o outcome, rev int64) {
 	for i, one := range writes {
-		if one.takesLease() {
+		switch {
+		case !one.takesLease():
+		case kept != nil && kept[i] != nil:
+			w.leases.settle(one.Key, leases[i], untied, rev)
+			w.leases.detach(one.Key, rev)
+		default:
 			w.leases.settle(one.Key, leases[i], o, rev)
 		}
 	}

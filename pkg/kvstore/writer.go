@@ -60,14 +60,15 @@ type Writer interface {
 
 // MaxWrites is how many writes an Update may have. etcd takes 128 parts in a
 // transaction (--max-txn-ops), and parts that are transactions may have as many as the
-// outer one leaves: 16 of 112. So an Update is one transaction and one request, as
-// everybody who limits requests counts them, with up to 14 times as many writes.
+// outer one leaves: 16 of 110, of which each may have the two conditions of Kept. So an
+// Update is one transaction and one request, as everybody who limits requests counts
+// them, with up to 13 times as many writes.
 const MaxWrites = updateGroups * groupWrites
 
-// updateFlat is how many writes an Update may have without parts that are transactions;
-// else it has updateGroups of groupWrites at most.
+// updateFlat is how many writes an Update may have without groups; else it has
+// updateGroups of groupWrites at most.
 const (
-	updateFlat   = 128
+	updateFlat   = 126
 	updateGroups = 16
 	groupWrites  = updateFlat - updateGroups
 )
@@ -80,6 +81,10 @@ type Write struct {
 	Delete bool
 	// Unleased ties what is put to no lease, also in an Update that is [Leased].
 	Unleased bool
+	// Kept, unless nil, leaves a key alone that exists and is tied to no lease: the
+	// write is not made then, in the same transaction in which the others are, and
+	// Kept is called with the key before Update returns without an error.
+	Kept func(KeyValue)
 }
 
 // takesLease tells whether a Leased Update ties the key to a lease.

@@ -2,7 +2,8 @@
 // cluster's configuration, its heartbeat, its services in both formats and its
 // service exports, with their canaries, and the identities that Cilium keeps as
 // objects of Kubernetes, but never in the place of a mapping that an allocator
-// wrote; it collects unused identities, where there are no such
+// wrote; on request the nodes and addresses of a cluster whose agents do not write
+// to its kvstore; it collects unused identities, where there are no such
 // objects, and locks that were left behind; and on request it gives etcd the users
 // and roles of a mesh (wire.md §0, §1.6, §1.9, §1.10, §2.1, §5).
 //

@@ -1,139 +1,20 @@
 package operate
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
-	"maps"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
-	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 )
-
-// handed collects what mappings hands on.
-type handed struct {
-	mu       sync.Mutex
-	values   map[string]string
-	complete int
-	reports  []string // each that differs from the one before
-}
-
-func (h *handed) Put(name string, value []byte) {
-	h.do(func() { h.values[name] = string(value) })
-}
-
-func (h *handed) Delete(name string) {
-	h.do(func() {
-		if _, is := h.values[name]; !is {
-			panic(name + " is deleted and was never handed on")
-		}
-		delete(h.values, name)
-	})
-}
-
-func (h *handed) Complete() { h.do(func() { h.complete++ }) }
-
-func (h *handed) report(err error) {
-	h.do(func() {
-		text := ""
-		if err != nil {
-			text = err.Error()
-		}
-		if len(h.reports) == 0 || h.reports[len(h.reports)-1] != text {
-			h.reports = append(h.reports, text)
-		}
-	})
-}
-
-func (h *handed) do(f func()) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	f()
-}
-
-// has tells whether these and no others are handed on.
-func (h *handed) has(want map[string]string) func() bool {
-	return func() bool {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		return maps.Equal(h.values, want)
-	}
-}
-
-// says tells whether the last report has this text in it; empty: it is of no error.
-func (h *handed) says(part string) func() bool {
-	return func() bool {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		last := ""
-		if len(h.reports) > 0 {
-			last = h.reports[len(h.reports)-1]
-		}
-		return len(h.reports) > 0 && strings.Contains(last, part) && (last == "") == (part == "")
-	}
-}
-
-// TestMappingsOfAllocatorsAreNotReplaced, whether they are read one by one or
-// listed. Those that say the same are as good; those with a lease are an
-// operator's; and what is free at last is handed on.
-func TestMappingsOfAllocatorsAreNotReplaced(t *testing.T) {
-	t.Parallel()
-	for _, others := range []int{0, 2 * fewNames} {
-		t.Run(fmt.Sprint(others), func(t *testing.T) {
-			t.Parallel()
-			client, h := kvstore.NewMemory(), &handed{values: make(map[string]string)}
-			put := func(name, value string, opts ...kvstore.Option) {
-				t.Helper()
-				_, err := client.Put(t.Context(), "p/"+name, []byte(value), opts...)
-				must(t, err)
-			}
-			put("1", "other")
-			put("2", "b")
-			put("3", "other", kvstore.Leased())
-			m := newMappings("p/", client, h, h.report, slog.New(slog.NewTextHandler(t.Output(), nil)))
-			m.again = 20 * time.Millisecond
-			want := map[string]string{"3": "c", "4": "d"}
-			for i := range others {
-				m.Put(fmt.Sprint("x", i), nil)
-				want[fmt.Sprint("x", i)] = ""
-			}
-			for name, value := range map[string]string{"1": "a", "2": "b", "3": "c", "4": "d"} {
-				m.Put(name, []byte(value))
-			}
-			m.Complete()
-			ctx, cancel := context.WithCancel(t.Context())
-			ended := make(chan error, 1)
-			go func() { ended <- m.run(ctx) }()
-			defer func() { cancel(); <-ended }()
-			waittest.Until(t, "those that may be", h.has(want))
-			waittest.Until(t, "a report", h.says("the number 1 is that of a CiliumIdentity with the labels a, but an allocator gave it to other"))
-
-			m.Delete("2") // which is not ours
-			m.Put("4", []byte("e"))
-			want["4"] = "e"
-			waittest.Until(t, "a change of what is ours", h.has(want))
-			_, err := client.Delete(t.Context(), "p/1")
-			must(t, err)
-			want["1"] = "a"
-			waittest.Until(t, "the number that is free at last", h.has(want))
-			waittest.Until(t, "all is well", h.says(""))
-			m.Delete("1")
-			delete(want, "1")
-			waittest.Until(t, "a withdrawal", h.has(want))
-			h.do(func() {
-				if h.complete != 1 {
-					t.Errorf("complete %d times", h.complete)
-				}
-			})
-		})
-	}
-}
 
 // TestACiliumIdentityWhoseNumberAnAgentGaveAway is not published in the place of
 // that, neither at the start nor when it comes or goes, and this is shown; all
@@ -177,6 +58,7 @@ func TestACiliumIdentityWhoseNumberAnAgentGaveAway(t *testing.T) {
 		t.Errorf("%s is %q", free, w.value(prefix+free))
 	}
 	waittest.Until(t, "it to be shown", shows("the number "+taken))
+	waittest.Until(t, "its code", shows(string(codes.NumberGivenAway)))
 	w.identity(later, "c")
 	waittest.Until(t, "the other to be shown", shows("and 1 more"))
 	w.source.CiliumIdentities.Apply([]store.Change[local.CiliumIdentity]{{Old: one}})
@@ -186,4 +68,61 @@ func TestACiliumIdentityWhoseNumberAnAgentGaveAway(t *testing.T) {
 	if len(after.Kvs) != 1 || after.Kvs[0].ModRevision != before.Kvs[0].ModRevision || w.value(prefix+later) != theirs {
 		t.Errorf("what allocators wrote is now %v and %q", after.Kvs, w.value(prefix+later))
 	}
+}
+
+// TestACiliumIdentityIsCreatedOrIsNot: agents allocate the same numbers at the same
+// time, by creating their mappings. Of each number one of the two has made the
+// mapping, and it stays as it was made; so it does when an agent takes a number that
+// was published before, whose lease has ended.
+func TestACiliumIdentityIsCreatedOrIsNot(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const prefix, first, count = "cilium/state/identities/v1/id/", 196700, 1000
+	const theirs = "k8s:app=x;k8s:io.cilium.k8s.policy.cluster=east;"
+	w.listed()
+	o := w.operator(func(p *Params) { p.Source = w.source })
+	defer o.stop()
+	waittest.Until(t, "readiness", o.isPublished)
+	c := w.etcd.Client(t)
+	made := make(map[string]int64)
+	created := make(chan error, 1)
+	go func() {
+		for i := range count { // from the other end
+			key := prefix + strconv.Itoa(first+count-1-i)
+			resp, err := c.Txn(t.Context()).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).Then(clientv3.OpPut(key, theirs)).Commit()
+			if err != nil {
+				created <- err
+				return
+			}
+			if resp.Succeeded {
+				made[key] = resp.Header.Revision
+			}
+		}
+		created <- nil
+	}()
+	for i := range count {
+		w.identity(strconv.Itoa(first+i), "a")
+	}
+	must(t, <-created)
+	unchanged := func() (all int) {
+		resp, err := c.Get(t.Context(), prefix, clientv3.WithPrefix())
+		must(t, err)
+		for _, kv := range resp.Kvs {
+			if rev, is := made[string(kv.Key)]; is && (kv.ModRevision != rev || string(kv.Value) != theirs) {
+				t.Fatalf("%s, made by an agent at %d, is now %s of %d", kv.Key, rev, kv.Value, kv.ModRevision)
+			}
+		}
+		return len(resp.Kvs)
+	}
+	waittest.Until(t, "all of them", func() bool { return unchanged() == count })
+	t.Logf("%d of %d were made by the agents", len(made), count)
+
+	w.identity(strconv.Itoa(first+count), "a")
+	key := prefix + strconv.Itoa(first+count)
+	waittest.Until(t, "one more", func() bool { return strings.Contains(w.value(key), "k8s:app=a;") })
+	resp, err := c.Put(t.Context(), key, theirs)
+	must(t, err)
+	made[key] = resp.Header.Revision
+	w.identity(strconv.Itoa(first+count+1), "a")
+	waittest.Until(t, "one that is written after that", func() bool { return unchanged() == count+2 })
 }

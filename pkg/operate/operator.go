@@ -39,6 +39,10 @@ type Params struct {
 	GlobalNamespaces bool
 	// ServiceExports: service exports are published, not only their canary.
 	ServiceExports bool
+	// NodesAndAddresses: the nodes and addresses of the description are published too
+	// (wire.md §0, CRD mode), since nobody else does: the agents of the cluster do not
+	// write to its kvstore.
+	NodesAndAddresses bool
 	// Identities is whose identities are collected. GCInterval is the time between
 	// two rounds, 0 for never; GCPerMinute bounds the deletions, 0 is no bound;
 	// LocksGCInterval is the time between two looks at the locks.
@@ -51,8 +55,9 @@ type Params struct {
 	// Provision gives etcd its users at the begin of each term; nil is nothing.
 	Provision func(ctx context.Context) error
 	// Report is told of a task whether it was done, again and again: of users,
-	// heartbeat, mappings (of the description's identities), identities and locks
-	// (those that are collected); nil is nobody.
+	// heartbeat, mappings (of the description's identities), nodes and addresses (of
+	// the description, with NodesAndAddresses), identities and locks (those that are
+	// collected); nil is nobody.
 	Report func(task string, err error)
 	// Published is called when everything that was known has been published; nil is
 	// nobody.
@@ -96,12 +101,13 @@ func New(p Params) (*Operator, error) {
 	return &Operator{Params: p, started: time.Now()}, nil
 }
 
-// Config is what the cluster says of itself (wire.md §2.1). Its nodes, identities
-// and addresses are published by its agents, each for itself, so there is nothing
-// to wait for: no canaries are promised.
+// Config is what the cluster says of itself (wire.md §2.1). Where its nodes,
+// identities and addresses are published by its agents, each for itself, there is
+// nothing to wait for: no canaries are promised.
 func (o *Operator) Config() wire.ClusterConfig {
 	c := wire.ClusterConfig{ID: o.Own.ID, Capabilities: wire.Capabilities{MaxConnectedClusters: o.Own.MaxConnectedClusters}}
 	if o.Source != nil {
+		c.Capabilities.SyncedCanaries = o.NodesAndAddresses
 		c.Capabilities.ServiceExportsEnabled = &o.ServiceExports
 		c.Capabilities.EndpointSlicesExportMode = wire.EndpointSlicesBoth
 	}

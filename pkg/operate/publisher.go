@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/publish"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
@@ -19,12 +20,13 @@ type publisher struct {
 	outbox   *store.Outbox
 	config   *store.Sync // of our configuration, beside those of copied clusters
 	services map[wire.Resource]*store.Sync
+	// nodes and addresses are nil unless they are published here.
+	nodes, addresses *store.Sync
 	// identities are those of the description: of a cluster where Cilium keeps them
-	// as objects of Kubernetes, so that no agent of ours writes their mappings. Its
-	// nodes and addresses each agent publishes for its own node, there as elsewhere
-	// (wire.md §0, §1.7): of those nothing is left to do here. Agents allocate below
-	// the same prefix, while there is no Cilium, which is why it is shared and no
-	// canary stands for it. mappings keeps what they have allocated.
+	// as objects of Kubernetes, so that no agent of ours writes their mappings. Agents
+	// allocate below the same prefix, while there is no Cilium, which is why it is
+	// shared, what they have allocated stays, and no canary stands for it unless nodes
+	// and addresses are published here too. mappings tells of that.
 	identities *store.Sync
 	mappings   *mappings
 	canaries   *store.Canaries
@@ -53,10 +55,19 @@ func (o *Operator) newPublisher(lock *kvstore.Lock) *publisher {
 	}
 	// They may be very many to be read one by one from time to time: what happens
 	// to them is heard of.
+	p.mappings = newMappings(o.finds("mappings", codes.NumberGivenAway), o.Log)
 	p.identities = store.NewSync(store.SyncParams{
 		Prefix: wire.Identities.Prefix(o.Own.Name, false), Shared: true, Outbox: p.outbox, Cluster: o.Own.Name, Log: o.Log,
+		CreateOnly: true, Contradicted: p.mappings.look,
 	})
-	p.mappings = newMappings(wire.Identities.Prefix(o.Own.Name, false), o.Writer, p.identities, func(err error) { o.Report("mappings", err) }, o.Log)
+	p.mappings.all = p.identities.Contradictions
+	if o.NodesAndAddresses {
+		p.nodes = p.newSync(wire.Nodes.Prefix(o.Own.Name, false), false)
+		p.addresses = p.newSync(wire.IPs.Prefix(o.Own.Name, false), false)
+		p.canaries.Add(wire.Nodes.StorePrefix(false), p.nodes)
+		p.canaries.Add(wire.IPs.StorePrefix(false), p.addresses)
+		p.canaries.Add(wire.Identities.StorePrefix(false), p.identities)
+	}
 	return p
 }
 
@@ -72,13 +83,16 @@ func (p *publisher) run(ctx context.Context) error {
 	for _, s := range p.all() {
 		g.Go(func() error { return s.Run(ctx) })
 	}
+	if p.nodes != nil {
+		g.Go(func() error { return p.membership(ctx) })
+	}
 	if p.Source != nil {
 		g.Go(func() error { return p.canaries.Run(ctx) })
 		g.Go(func() error { return p.follow(ctx) })
 		g.Go(func() error { return p.mappings.run(ctx) })
 		g.Go(func() error {
 			return publish.NewIdentities(p.Source, p.Own, publish.IdentitiesParams{
-				Layout: p.Identities.Layout, DefaultGlobalNamespace: p.GlobalNamespaces, To: p.mappings, Log: p.Log,
+				Layout: p.Identities.Layout, DefaultGlobalNamespace: p.GlobalNamespaces, To: p.identities, Log: p.Log,
 			}).Run(ctx)
 		})
 	}
@@ -99,7 +113,11 @@ func (p *publisher) follow(ctx context.Context) error {
 
 // awaitPublished notes when everything that is known was published.
 func (p *publisher) awaitPublished(ctx context.Context) error {
-	for _, s := range p.all() {
+	all := p.all()
+	if p.nodes != nil {
+		all = append(all, p.nodes, p.addresses)
+	}
+	for _, s := range all {
 		if err := s.WaitClean(ctx); err != nil {
 			return err
 		}
@@ -110,7 +128,7 @@ func (p *publisher) awaitPublished(ctx context.Context) error {
 	return nil
 }
 
-// all are the syncs of the term.
+// all are the syncs of the term that run from its begin.
 func (p *publisher) all() []*store.Sync {
 	all := []*store.Sync{p.config}
 	if p.Source != nil {

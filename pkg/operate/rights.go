@@ -85,8 +85,9 @@ func writeOwn(cluster string, resources ...wire.Resource) []kvstore.Access {
 
 // operatorRights: mappings of identities are written where Cilium keeps identities
 // as objects of Kubernetes, and deleted when nobody uses them, under the locks of
-// those who allocate. References of nodes are never the operator's. It follows the
-// configurations of all clusters, since its own is among them.
+// those who allocate. Nodes and addresses are written there too, on request. References
+// of nodes are never the operator's. It follows the configurations of all clusters,
+// since its own is among them.
 func operatorRights(cluster string) []kvstore.Access {
 	return append([]kvstore.Access{
 		{Prefix: wire.HeartbeatKey, Whole: true, Write: true},
@@ -98,7 +99,7 @@ func operatorRights(cluster string) []kvstore.Access {
 		write(LockPath + "/"),
 		write(wire.Identities.Prefix(cluster, false)),
 		write(wire.IdentityAllocation.Locks()),
-	}, writeOwn(cluster, serviceResources()...)...)
+	}, writeOwn(cluster, append(serviceResources(), wire.Nodes, wire.IPs)...)...)
 }
 
 // mirrorRights: the configuration and the canaries of every cluster but the own

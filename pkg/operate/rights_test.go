@@ -39,9 +39,9 @@ cilium/synced/east2/                           -    -        rw     -      r
 cilium/synced/west/                            -    -        rw     -      r
 cilium/state/                                  r    r        -      r      -
 cilium/state/nodes/v1/                         r    r        -      r      -
-cilium/state/nodes/v1/east/                    rw   r        -      r      -
+cilium/state/nodes/v1/east/                    rw   rw       -      r      -
 cilium/state/nodes/v1/west/                    r    r        -      r      -
-cilium/state/ip/v1/default/                    rw   r        -      r      -
+cilium/state/ip/v1/default/                    rw   rw       -      r      -
 cilium/state/ip/v1/other/                      r    r        -      r      -
 cilium/state/identities/v1/                    r    r        -      r      -
 cilium/state/identities/v1/id/                 rw   rw       -      r      -

@@ -3,8 +3,8 @@
 //
 // [Service], [EndpointSlice], [ServiceExport], [Node] and [CiliumNode] are pure
 // functions from objects to values, by the rules of spec wire.md §1.2 to §1.5;
-// [Exported] says which services are told of at all. [Services], [Nodes], [Pods]
-// and [Identities] follow the tables and say of each name what is to be published,
+// [Exported] says which services are told of at all. [Services], [Nodes], [Pods],
+// [Endpoints] and [Identities] follow the tables and say of each name what is to be published,
 // to a [Target]. [View] does the same for our own view: which backends of its own
 // cluster the merge of services knows.
 //

@@ -17,11 +17,16 @@ import (
 type NodesParams struct {
 	// Only is the one node that is told of; empty is all of them.
 	Only string
+	// CiliumOnly leaves out machines without a CiliumNode, and does not read Nodes.
+	CiliumOnly bool
 	// To is where they are published; nil is nowhere.
 	To Target
 	// View takes them for our own view ([nodes.Nodes.Apply]); nil is nobody.
 	View func([]store.Change[nodes.Node])
-	Log  *slog.Logger
+	// Report is told which objects cannot be published, and why, whenever that
+	// changes; nil is nobody.
+	Report func(error)
+	Log    *slog.Logger
 }
 
 // Nodes publishes the machines of the cluster: what their CiliumNode says, and
@@ -33,28 +38,32 @@ type Nodes struct {
 
 	published map[string]struct{}
 	seen      map[string]*nodes.Node // what the view was told
-	bad       map[string]string      // why a node cannot be published: each is said once
+	refusals
 }
 
 // NewNodes returns what publishes nodes.
 func NewNodes(cluster *local.Cluster, own wire.ClusterInfo, p NodesParams) *Nodes {
 	return &Nodes{
 		NodesParams: p, cluster: cluster, own: own,
-		published: make(map[string]struct{}), seen: make(map[string]*nodes.Node), bad: make(map[string]string),
+		published: make(map[string]struct{}), seen: make(map[string]*nodes.Node),
+		refusals: refusals{report: p.Report, why: make(map[string]string)},
 	}
 }
 
 // Run publishes until ctx ends; it withdraws nothing then. It is called once.
 func (n *Nodes) Run(ctx context.Context) error {
 	tables := []table{
-		tableOf(n.cluster.Nodes, func(_ statedb.ReadTxn, o *corev1.Node, _ bool, t touch) { n.touch(o.Name, t) }),
 		tableOf(n.cluster.CiliumNodes, func(_ statedb.ReadTxn, o *local.CiliumNode, _ bool, t touch) { n.touch(o.Name, t) }),
+	}
+	if !n.CiliumOnly {
+		tables = append(tables, tableOf(n.cluster.Nodes, func(_ statedb.ReadTxn, o *corev1.Node, _ bool, t touch) { n.touch(o.Name, t) }))
 	}
 	return follow(ctx, n.cluster, tables, func(txn statedb.ReadTxn, names []string) {
 		var changes []store.Change[nodes.Node]
 		for _, name := range names {
 			changes = n.node(txn, name, changes)
 		}
+		n.tell()
 		if n.View != nil {
 			n.View(changes)
 		}
@@ -74,7 +83,9 @@ func (n *Nodes) touch(name string, t touch) {
 // node brings one node up to date. What cannot be published leaves what was.
 func (n *Nodes) node(txn statedb.ReadTxn, name string, changes []store.Change[nodes.Node]) []store.Change[nodes.Node] {
 	value, err := n.value(txn, name)
-	n.judge(name, err)
+	if n.judge(name, err) {
+		n.Log.Warn("A node cannot be published as it is; what was published of it before stays", "node", name, "error", err)
+	}
 	switch {
 	case err != nil:
 		return changes
@@ -95,7 +106,7 @@ func (n *Nodes) value(txn statedb.ReadTxn, name string) (*wire.Node, error) {
 	if o, found := n.cluster.CiliumNodes.Get(txn, name); found {
 		return CiliumNode(n.own, o)
 	}
-	if o, found := n.cluster.Nodes.Get(txn, name); found {
+	if o, found := n.cluster.Nodes.Get(txn, name); found && !n.CiliumOnly {
 		return Node(n.own, o)
 	}
 	return nil, nil
@@ -119,16 +130,4 @@ func (n *Nodes) view(name string, now *nodes.Node, changes []store.Change[nodes.
 		n.seen[name] = now
 	}
 	return changes
-}
-
-// judge says once why a node cannot be published.
-func (n *Nodes) judge(name string, err error) {
-	if err == nil {
-		delete(n.bad, name)
-		return
-	}
-	if n.bad[name] != err.Error() {
-		n.bad[name] = err.Error()
-		n.Log.Warn("A node cannot be published as it is; what was published of it before stays", "node", name, "error", err)
-	}
 }

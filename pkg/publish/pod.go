@@ -68,7 +68,7 @@ func (r podRules) wanted(pod *corev1.Pod, namespace *corev1.Namespace, endpoint 
 		w.labels = r.identityLabels(pod, namespace)
 		w.text = w.labels.Encode()
 	default:
-		w.pairs = pairsOfEndpoint(pod, endpoint)
+		w.pairs = pairsOfEndpoint(endpoint, pod.Spec.ServiceAccountName, pod.Spec.NodeName)
 		w.identity = identityOf(endpoint)
 		if w.identity == 0 {
 			return nil
@@ -137,21 +137,22 @@ func pairsOfPod(pod *corev1.Pod) []wire.IPIdentityPair {
 	return pairs(base, texts, hosts)
 }
 
-// pairsOfEndpoint are the addresses of a pod, as its Cilium agent says.
-func pairsOfEndpoint(pod *corev1.Pod, endpoint *local.CiliumEndpoint) []wire.IPIdentityPair {
+// pairsOfEndpoint are the addresses of a pod, as its Cilium agent says. Account and
+// node are what is known of the pod beside that; empty is nothing.
+func pairsOfEndpoint(endpoint *local.CiliumEndpoint, account, node string) []wire.IPIdentityPair {
 	s := &endpoint.Status
 	if s.Networking == nil {
 		return nil
 	}
 	base := wire.IPIdentityPair{
-		Namespace: pod.Namespace, Pod: pod.Name,
-		ServiceAccount: cmp.Or(s.ServiceAccount, pod.Spec.ServiceAccountName),
+		Namespace: endpoint.Namespace, Pod: endpoint.Name,
+		ServiceAccount: cmp.Or(s.ServiceAccount, account),
 	}
 	if s.Encryption.Key > 0 && s.Encryption.Key <= math.MaxUint8 {
 		base.EncryptionKey = uint8(s.Encryption.Key)
 	}
-	if s.ID != 0 { // informational (spec wire.md §1.7)
-		base.Metadata = fmt.Sprintf("cilium-global:default:%s:%d", pod.Spec.NodeName, s.ID)
+	if s.ID != 0 && node != "" { // informational (spec wire.md §1.7)
+		base.Metadata = fmt.Sprintf("cilium-global:default:%s:%d", node, s.ID)
 	}
 	for _, p := range s.NamedPorts {
 		base.NamedPorts = addNamedPort(base.NamedPorts, p.Name, p.Protocol, int32(p.Port))

@@ -210,7 +210,9 @@ status:
 			t.Parallel()
 			pod := object[corev1.Pod](t, c.pod)
 			r := podRules{own: cluster2(), node: "node1", defaultGlobal: true}
-			changes := newPodCore().want("p", r.wanted(pod, nil, object[local.CiliumEndpoint](t, c.endpoint), true))
+			endpoint := object[local.CiliumEndpoint](t, c.endpoint)
+			endpoint.Namespace, endpoint.Name = pod.Namespace, pod.Name
+			changes := newPodCore().want("p", r.wanted(pod, nil, endpoint, true))
 			if len(changes) != 1 {
 				t.Fatalf("%d entries", len(changes))
 			}

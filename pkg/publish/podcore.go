@@ -18,6 +18,13 @@ type podCore struct {
 	pods      map[string]*podState
 	claims    map[string][]claim // by address; sorted, the first one has it
 	published map[string]string  // values by address
+	moved     map[numbered]uint32
+}
+
+// numbered is a number that labels had, before they got another one.
+type numbered struct {
+	text     string
+	identity uint32
 }
 
 // podState is what is known of one pod.
@@ -54,7 +61,32 @@ type entry struct {
 }
 
 func newPodCore() *podCore {
-	return &podCore{pods: make(map[string]*podState), claims: make(map[string][]claim), published: make(map[string]string)}
+	return &podCore{pods: make(map[string]*podState), claims: make(map[string][]claim), published: make(map[string]string), moved: make(map[numbered]uint32)}
+}
+
+// renumber gives pods with these labels another number: those that have the earlier
+// one, and those that are just being given it.
+func (c *podCore) renumber(text string, from, to uint32) (changes []entry) {
+	delete(c.moved, numbered{text, to})
+	c.moved[numbered{text, from}] = to
+	for name, p := range c.pods {
+		if p.held != nil && p.held.text == text && p.identity == from {
+			p.identity = to
+			changes = append(changes, c.claim(name, p)...)
+		}
+	}
+	return changes
+}
+
+// number is what a number is that labels were given a moment ago.
+func (c *podCore) number(text string, identity uint32) uint32 {
+	for {
+		to, moved := c.moved[numbered{text, identity}]
+		if !moved {
+			return identity
+		}
+		identity = to
+	}
 }
 
 // want takes what follows from the objects of a pod; nil is nothing.
@@ -148,7 +180,7 @@ func (c *podCore) allocated(name string, r reference, identity uint32) []entry {
 		return nil
 	}
 	p.giveUp()
-	p.held, p.identity = &r, identity
+	p.held, p.identity = &r, c.number(r.text, identity)
 	return c.claim(name, p)
 }
 

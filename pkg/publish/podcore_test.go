@@ -236,3 +236,31 @@ func TestTheOldIdentityStaysUntilThereIsTheNewOne(t *testing.T) {
 		t.Errorf("told %q\nwant %q", told, want)
 	}
 }
+
+// TestLabelsGetAnotherNumber: the pods that have the earlier one are published with
+// the other, and so is one that is given the earlier one after that. Back and forth
+// comes to an end.
+func TestLabelsGetAnotherNumber(t *testing.T) {
+	t.Parallel()
+	c := newPodCore()
+	want := func(name, address string) {
+		pair := wire.NewHostPair(netip.MustParseAddr(address))
+		c.want(name, &wantedPod{uid: types.UID(name), text: "x", pairs: []wire.IPIdentityPair{pair}})
+	}
+	want("a", "10.0.0.1")
+	want("b", "10.0.0.2")
+	x := reference{text: "x"}
+	c.allocated("a", x, 100)
+	if changes := c.renumber("x", 100, 101); len(changes) != 1 || !strings.Contains(string(changes[0].value), `"ID":101,`) {
+		t.Errorf("%s", changes)
+	}
+	if changes := c.allocated("b", x, 100); len(changes) != 1 || !strings.Contains(string(changes[0].value), `"ID":101,`) {
+		t.Errorf("%s", changes)
+	}
+	if changes := c.renumber("y", 101, 102); len(changes) != 0 {
+		t.Errorf("other labels: %s", changes)
+	}
+	if changes := c.renumber("x", 101, 100); len(changes) != 2 || c.number("x", 101) != 100 || c.number("x", 100) != 100 {
+		t.Errorf("back: %s", changes)
+	}
+}

@@ -161,6 +161,14 @@ func (p *Pods) wanted(txn statedb.ReadTxn, name string) *wantedPod {
 	return p.rules.wanted(pod, namespaceOf(txn, p.cluster, name), endpoint, p.hasCilium)
 }
 
+// Renumber has the pods with these labels, as they are written, published with
+// another number than the one that was allocated for them.
+func (p *Pods) Renumber(labels string, from, to uint32) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.publish(p.core.renumber(labels, from, to))
+}
+
 // publish says what changed; mu is held.
 func (p *Pods) publish(changes []entry) {
 	for _, e := range changes {

@@ -71,6 +71,7 @@ type Node struct {
 	Params
 	layout wire.Layout
 	ids    *identity.Allocator // set by Run
+	pods   *publish.Pods       // likewise
 }
 
 // New returns a node that is not registered yet. The error is about the cluster.
@@ -87,13 +88,17 @@ func New(p Params) (*Node, error) {
 
 // Run keeps the node registered, until ctx ends. Nothing is withdrawn then.
 func (n *Node) Run(ctx context.Context) error {
+	outbox := store.NewOutbox(n.Writer, nil, n.Metrics, n.Log)
+	nodes := n.newSync(outbox, wire.Nodes.Prefix(n.Own.Name, false), nodeReassert)
+	addresses := n.newSync(outbox, wire.IPs.Prefix(n.Own.Name, false), addressReassert)
+	n.pods = publish.NewPods(n.Source, n.Own, publish.PodsParams{
+		Node: n.Name, DefaultGlobalNamespace: n.GlobalNamespaces, Labels: n.Labels,
+		Allocate: n.allocate, Release: n.release, To: addresses, Log: n.Log,
+	})
 	ids, kept, err := n.allocator(ctx)
 	if err != nil {
 		return fmt.Errorf("registering the node: %w", err)
 	}
-	outbox := store.NewOutbox(n.Writer, nil, n.Metrics, n.Log)
-	nodes := n.newSync(outbox, wire.Nodes.Prefix(n.Own.Name, false), nodeReassert)
-	addresses := n.newSync(outbox, wire.IPs.Prefix(n.Own.Name, false), addressReassert)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return outbox.Run(ctx) })
 	g.Go(func() error { return nodes.Run(ctx) })
@@ -103,12 +108,7 @@ func (n *Node) Run(ctx context.Context) error {
 	g.Go(func() error {
 		return publish.NewNodes(n.Source, n.Own, publish.NodesParams{Only: n.Name, To: nodes, Log: n.Log}).Run(ctx)
 	})
-	g.Go(func() error {
-		return publish.NewPods(n.Source, n.Own, publish.PodsParams{
-			Node: n.Name, DefaultGlobalNamespace: n.GlobalNamespaces, Labels: n.Labels,
-			Allocate: n.allocate, Release: n.release, To: addresses, Log: n.Log,
-		}).Run(ctx)
-	})
+	g.Go(func() error { return n.pods.Run(ctx) })
 	g.Go(func() error {
 		if err := errors.Join(nodes.WaitClean(ctx), addresses.WaitClean(ctx)); err != nil {
 			return err
@@ -137,7 +137,7 @@ func (n *Node) allocator(ctx context.Context) (*allocator.Allocator, *modes.Back
 	}
 	own := identity.Cluster{Name: n.Own.Name, ID: n.Own.ID, Layout: n.layout}
 	ids, err := allocator.NewAllocator(b.Backend, allocator.WithCluster(n.layout, n.Own.ID), allocator.WithValidator(own.AcceptOwn),
-		allocator.WithMasterKeyProtection(), allocator.WithSyncInterval(n.PeriodicSync), allocator.WithLogger(n.Log), allocator.WithMetrics(n.Identities))
+		allocator.WithMasterKeyProtection(), allocator.WithMoved(n.moved), allocator.WithSyncInterval(n.PeriodicSync), allocator.WithLogger(n.Log), allocator.WithMetrics(n.Identities))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -185,4 +185,9 @@ func (n *Node) allocate(ctx context.Context, labels wire.Labels) (uint32, error)
 func (n *Node) release(ctx context.Context, labels wire.Labels) error {
 	_, err := n.ids.Release(ctx, labels)
 	return err
+}
+
+// moved has the pods with these labels published with their other number.
+func (n *Node) moved(key allocator.Key, from, to uint64) {
+	n.pods.Renumber(key.GetKey(), uint32(from), uint32(to)) //nolint:gosec // both are of the cluster's range
 }

@@ -19,6 +19,7 @@ import (
 type ledger struct {
 	shared bool // others have keys here too: a line is only for what was wanted
 	lean   bool // values are held only until they are written or refused
+	keep   bool // what is tied to no lease is others': it stays as it is
 
 	seed    maphash.Seed
 	records *records[line] // rev and hash are those of what is there
@@ -35,6 +36,9 @@ type ledger struct {
 	synced   bool // everything that was given was written once, since the owner began
 	epoch    uint // counts the lists
 	awaited  map[place]awaited
+
+	kept     map[place][]byte // what others have, with keep
+	keptNews bool             // of that, or of what is wanted instead
 
 	checkpoints []*checkpoint // of all who wait for one; seldom more than two
 	first       *checkpoint   // whose end is synced; nil before everything is given, and after it
@@ -80,11 +84,11 @@ const (
 
 func (m mark) has(some mark) bool { return m&some != 0 }
 
-func newLedger(shared, lean bool) ledger {
+func newLedger(shared, lean, keep bool) ledger {
 	seed := maphash.MakeSeed()
 	return ledger{
-		shared: shared, lean: lean, seed: seed, records: newRecords[line](seed),
-		leases: newLeaseNames(), failures: newFailures(), awaited: make(map[place]awaited),
+		shared: shared, lean: lean, keep: keep, seed: seed, records: newRecords[line](seed),
+		leases: newLeaseNames(), failures: newFailures(), awaited: make(map[place]awaited), kept: make(map[place][]byte),
 	}
 }
 
@@ -104,6 +108,7 @@ func (l *ledger) put(name string, value []byte, now time.Time) {
 	if try {
 		l.failures.renew(p, now)
 	}
+	l.keptNews = l.keptNews || l.isKept(r) && (r.obj.want != hash || !r.obj.is.has(isWanted))
 	r.obj.want = hash
 	if try || !l.lean || !l.failures.has(p) { // else it was refused, and is asked for in time
 		l.hold(r, value)
@@ -155,6 +160,7 @@ func (l *ledger) withdraw(p place, now time.Time) {
 		l.wanted--
 	}
 	l.letGo(r)
+	l.keptNews = l.keptNews || l.isKept(r)
 	r.obj.is &^= isWanted | isGiven | isMissing | isAsked
 	r.obj.is |= isWithdrawn
 	l.update(p)
@@ -201,7 +207,7 @@ func (l *ledger) list(name []byte, kv *kvstore.KeyValue, owns func(int64) bool) 
 		p = l.records.add(string(name))
 	}
 	l.records.see(p)
-	l.isThere(p, kv.ModRevision, maphash.Bytes(l.seed, kv.Value), l.leases.name(kv.Lease, owns))
+	l.isThere(p, kv, owns)
 }
 
 // doneList ends a complete list, made at this revision.
@@ -249,7 +255,7 @@ func (l *ledger) event(name []byte, e *kvstore.Event, owns func(int64) bool) {
 	if a, is := l.awaited[p]; is && e.ModRevision >= a.rev {
 		l.hasCome(p)
 	}
-	l.isThere(p, e.ModRevision, maphash.Bytes(l.seed, e.Value), l.leases.name(e.Lease, owns))
+	l.isThere(p, &e.KeyValue, owns)
 	if !own {
 		l.lose(p)
 	}
@@ -266,15 +272,17 @@ func (l *ledger) hasCome(p place) {
 	l.payAwaited(p)
 }
 
-// isThere notes what is there. The lease has been named for it.
-func (l *ledger) isThere(p place, rev int64, hash uint64, lease leaseName) {
+// isThere notes what is there.
+func (l *ledger) isThere(p place, kv *kvstore.KeyValue, owns func(int64) bool) {
+	lease := l.leases.name(kv.Lease, owns) // first: it may be the one that is forgotten
 	r := l.records.at(p)
 	if !r.obj.is.has(isThere) {
 		r.obj.is |= isThere
 		l.there++
 	}
 	l.leases.forget(r.obj.lease)
-	r.rev, r.hash, r.obj.lease = rev, hash, lease
+	r.rev, r.hash, r.obj.lease = kv.ModRevision, maphash.Bytes(l.seed, kv.Value), lease
+	l.noteKept(p, r, kv.Value)
 	l.update(p)
 }
 
@@ -287,6 +295,7 @@ func (l *ledger) isGone(p place, rev int64) {
 	}
 	l.leases.forget(r.obj.lease)
 	r.rev, r.hash, r.obj.lease = rev, 0, noLease
+	l.noteKept(p, r, nil)
 	l.update(p)
 }
 
@@ -303,6 +312,9 @@ func (l *ledger) leasesEnded(owns func(int64) bool) {
 
 // needs tells whether what is there is not what is wanted.
 func (l *ledger) needs(r *record[line]) bool {
+	if l.isKept(r) {
+		return !r.obj.is.has(isWanted) && r.obj.is.has(isDoubtful)
+	}
 	if r.obj.is.has(isWanted) {
 		return !r.obj.is.has(isThere) || r.hash != r.obj.want || !l.leases.ours(r.obj.lease)
 	}
@@ -329,8 +341,12 @@ func (l *ledger) update(p place) {
 	case needs:
 		l.provide(p, r)
 	case r.obj.is.has(isAwaited):
-	case !r.obj.is.has(isWanted | isThere | isDoubtful):
+	case !r.obj.is.has(isWanted | isThere | isDoubtful), l.shared && l.isKept(r) && !r.obj.is.has(isWanted):
+		if r.obj.is.has(isThere) {
+			l.there--
+		}
 		l.failures.forget(p)
+		l.forgetKept(p)
 		l.records.remove(p)
 	default:
 		l.failures.forget(p)

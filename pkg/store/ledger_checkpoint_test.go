@@ -14,7 +14,7 @@ type checkpointRig struct {
 }
 
 func newCheckpointRig() *checkpointRig {
-	r := &checkpointRig{l: newLedger(false, false), rev: 1}
+	r := &checkpointRig{l: newLedger(false, false, false), rev: 1}
 	r.l.beginList()
 	r.l.doneList(r.rev, ownsSeven)
 	r.l.follow(true)

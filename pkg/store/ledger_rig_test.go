@@ -43,9 +43,9 @@ type flight struct {
 	lost bool  // the ledger was told that nobody knows
 }
 
-func newLedgerRig(t *rapid.T, shared, lean bool) *ledgerRig {
+func newLedgerRig(t *rapid.T, shared, lean, keep bool) *ledgerRig {
 	return &ledgerRig{
-		t: t, l: newLedger(shared, lean), now: time.Unix(0, 0), items: map[string]kvstore.Event{}, rev: 1, lease: 100,
+		t: t, l: newLedger(shared, lean, keep), now: time.Unix(0, 0), items: map[string]kvstore.Event{}, rev: 1, lease: 100,
 		heard: map[string]int64{}, values: map[string]kvstore.Event{}, wanted: map[string]string{}, given: map[string]bool{}, asked: map[string]bool{},
 	}
 }
@@ -69,6 +69,10 @@ func (r *ledgerRig) write(name, value string, lease int64) int64 {
 
 func (r *ledgerRig) deliver(n int) {
 	for _, e := range r.events[:n] {
+		if e.ModRevision <= r.values[string(e.Key)].ModRevision { // it was heard of by a write that was not made
+			r.l.event(e.Key, &e, r.owns)
+			continue
+		}
 		if r.heard[string(e.Key)] = e.ModRevision; e.Type == kvstore.EventDelete {
 			delete(r.heard, string(e.Key))
 		}
@@ -93,13 +97,33 @@ func (r *ledgerRig) take(n int) {
 
 // make has a write reach the kvstore.
 func (r *ledgerRig) make(f *flight) {
+	is, there := r.items[f.name]
 	switch {
 	case f.rev != 0:
+	case r.l.keep && there && is.Lease == 0:
+		f.kept, f.rev = &is.KeyValue, r.rev
 	case f.gone:
 		f.rev = r.write(f.name, "", 0)
 	default:
 		f.rev = r.write(f.name, string(f.value), r.lease)
 	}
+}
+
+// acknowledge tells the ledger what has become of a write.
+func (r *ledgerRig) acknowledge(f *flight) {
+	if r.make(f); f.kept != nil {
+		if f.epoch == r.l.epoch && f.kept.ModRevision > r.values[f.name].ModRevision {
+			r.heard[f.name], r.values[f.name] = f.kept.ModRevision, kvstore.Event{KeyValue: *f.kept}
+		}
+		r.l.settleKept(f.part, f.kept, r.owns, r.now)
+	} else {
+		r.l.settle(f.part, made, f.rev, nil, r.now)
+	}
+}
+
+// isKept tells whether another has this, for good.
+func (r *ledgerRig) isKept(e kvstore.Event) bool {
+	return r.l.keep && e.ModRevision > 0 && e.Type == kvstore.EventPut && e.Lease == 0
 }
 
 func (r *ledgerRig) list() {
@@ -169,7 +193,7 @@ func (r *ledgerRig) rest() {
 		for i := range r.sent {
 			f := &r.sent[i]
 			if r.make(f); !f.lost {
-				r.l.settle(f.part, made, f.rev, nil, r.now)
+				r.acknowledge(f)
 			}
 		}
 		r.sent = nil
@@ -188,8 +212,14 @@ func (r *ledgerRig) ask() {
 
 // check compares the kvstore at rest with what is wanted.
 func (r *ledgerRig) check() {
-	got := map[string]string{}
+	got, contradicts := map[string]string{}, map[string]string{}
 	for name, e := range r.items {
+		if r.isKept(e) {
+			if value := r.wanted[name]; value != "" && value != string(e.Value) {
+				contradicts[name] = string(e.Value)
+			}
+			continue
+		}
 		if !r.l.shared && (r.l.complete || r.wanted[name] != "") || r.wanted[name] != "" || strings.HasPrefix(string(e.Value), "own") {
 			got[name] = string(e.Value)
 		}
@@ -197,7 +227,17 @@ func (r *ledgerRig) check() {
 			r.t.Fatalf("%s is tied to lease %d, ours is %d", name, e.Lease, r.lease)
 		}
 	}
+	for _, c := range r.l.contradictions() {
+		if contradicts[c.Name] != string(c.Theirs) || !r.l.lean && string(c.Wanted) != r.wanted[c.Name] {
+			r.t.Fatalf("at rest %s is said to contradict with %s", c.Name, c.Theirs)
+		}
+		delete(contradicts, c.Name)
+	}
+	if len(contradicts) > 0 {
+		r.t.Fatalf("at rest nothing is said of %v", contradicts)
+	}
 	want := maps.Clone(r.wanted)
+	maps.DeleteFunc(want, func(name, _ string) bool { return r.isKept(r.items[name]) })
 	for name, value := range got {
 		if !r.l.complete && want[name] == "" && !r.l.shared {
 			want[name] = value // nobody knows yet whether it is wanted
@@ -299,6 +339,9 @@ func (r *ledgerRig) reached() {
 			continue
 		}
 		is := r.values[name]
+		if r.isKept(is) {
+			continue
+		}
 		if value := string(is.Value); !wants[value] || is.Lease != r.lease {
 			r.t.Fatalf("a checkpoint is reached, and %s is %q with the lease %d; wanted since then: %v", name, value, is.Lease, wants)
 		}

@@ -19,8 +19,10 @@ func TestLedgerMachine(t *testing.T) {
 }
 
 func ledgerMachine(t *rapid.T) {
-	r := newLedgerRig(t, rapid.Bool().Draw(t, "shared"), rapid.Bool().Draw(t, "lean"))
-	if rapid.Bool().Draw(t, "unleased") {
+	unleased := rapid.Bool().Draw(t, "unleased")
+	keep := !unleased && rapid.Bool().Draw(t, "keep")
+	r := newLedgerRig(t, rapid.Bool().Draw(t, "shared"), rapid.Bool().Draw(t, "lean"), keep)
+	if unleased {
 		r.lease, r.l.leases.none = 0, true
 	}
 	names := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"})
@@ -82,8 +84,7 @@ func ledgerMachine(t *rapid.T) {
 		},
 		"acknowledge": func(t *rapid.T) {
 			if f := someFlight(t, true); f != nil {
-				r.make(f)
-				r.l.settle(f.part, made, f.rev, nil, r.now)
+				r.acknowledge(f)
 				land(f)
 			}
 		},
@@ -124,7 +125,7 @@ func ledgerMachine(t *rapid.T) {
 			}
 			r.rev = rapid.SampledFrom([]int64{1, r.rev}).Draw(t, "revision")
 			for i := range r.sent {
-				r.sent[i].rev = 0
+				r.sent[i].rev, r.sent[i].kept = 0, nil
 			}
 			for range rapid.IntRange(0, 3).Draw(t, "writes") {
 				foreign(t)

@@ -1,6 +1,10 @@
 package store
 
-import "time"
+import (
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+)
 
 // part is one write of a transaction.
 type part struct {
@@ -10,6 +14,8 @@ type part struct {
 	name  string
 	value []byte
 	gone  bool // it is a deletion
+
+	kept *kvstore.KeyValue // why it was not made; nil when it was
 }
 
 // outcomes of a part.

@@ -184,7 +184,11 @@ func (l load) writes() []kvstore.Write {
 	for _, c := range l {
 		for i := range c.parts {
 			p := &c.parts[i]
-			writes = append(writes, kvstore.Write{Key: c.of.p.Prefix + p.name, Value: p.value, Delete: p.gone, Unleased: c.of.p.Unleased})
+			one := kvstore.Write{Key: c.of.p.Prefix + p.name, Value: p.value, Delete: p.gone, Unleased: c.of.p.Unleased}
+			if c.of.p.CreateOnly {
+				one.Kept = func(kv kvstore.KeyValue) { p.kept = &kv }
+			}
+			writes = append(writes, one)
 		}
 	}
 	return writes

@@ -31,6 +31,15 @@ type SyncParams struct {
 	// nothing. A key that has a lease, of whomever, is written once to untie it, and a
 	// Sync whose keys have leases writes one without once to tie it.
 	Unleased bool
+	// CreateOnly: keys that are tied to no lease are others', written for good. They
+	// are neither replaced nor deleted, which every write proves in its own
+	// transaction: of two who create a key at once only one does. A name that another
+	// has counts as written. Contradicted is called when there may be news for
+	// [Sync.Contradictions]; it must not block, and may be called by several
+	// goroutines. nil is nobody. It is not for an Unleased Sync, which could not tell
+	// its own keys from those of others.
+	CreateOnly   bool
+	Contradicted func()
 	// Vital: puts are made whatever the space that is granted ([Outbox.Grant]).
 	Vital bool
 	// Allowance bounds the rate of the writes; nil does not. Several Syncs may share
@@ -46,6 +55,13 @@ type SyncParams struct {
 	// heard of it: by another list, for a shared prefix by a read of each own key.
 	// 0 is never.
 	Reassert time.Duration
+}
+
+// Contradiction is a wanted name that another has with another value.
+type Contradiction struct {
+	Name string
+	// Wanted is nil when the value is not held at present ([SyncParams.Again]).
+	Wanted, Theirs []byte
 }
 
 // SyncStatus describes a [Sync] at one moment.
@@ -107,6 +123,9 @@ type Sync struct {
 
 // NewSync returns a Sync that wants nothing yet.
 func NewSync(p SyncParams) *Sync {
+	if p.CreateOnly && p.Unleased {
+		panic("store.NewSync: CreateOnly and Unleased exclude each other")
+	}
 	log := p.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -119,7 +138,7 @@ func NewSync(p SyncParams) *Sync {
 }
 
 func (p *SyncParams) newLedger() ledger {
-	l := newLedger(p.Shared, p.Again != nil)
+	l := newLedger(p.Shared, p.Again != nil, p.CreateOnly)
 	l.leases.none = p.Unleased
 	return l
 }
@@ -158,9 +177,12 @@ func (s *Sync) Incomplete() { s.do((*ledger).beginAnew) }
 
 // do does something to the ledger, and what follows from it.
 func (s *Sync) do(f func(*ledger)) {
-	asks, work := s.change(f)
+	asks, work, kept := s.change(f)
 	if work {
 		s.p.Outbox.offer(s)
+	}
+	if kept && s.p.Contradicted != nil {
+		s.p.Contradicted()
 	}
 	if len(asks) > 0 {
 		s.p.Again(asks)
@@ -168,8 +190,9 @@ func (s *Sync) do(f func(*ledger)) {
 }
 
 // change is the part of do that has the lock, which a panic does not keep. It returns
-// the names that are to be asked for again, and whether there is something to write.
-func (s *Sync) change(f func(*ledger)) (asks []string, work bool) {
+// the names that are to be asked for again, whether there is something to write, and
+// whether there is news of what others have.
+func (s *Sync) change(f func(*ledger)) (asks []string, work, kept bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := &s.ledger
@@ -180,9 +203,17 @@ func (s *Sync) change(f func(*ledger)) (asks []string, work bool) {
 	tell(&s.landed, l.flying == 0)
 	tell(&s.roomy, l.bytes < roomFor)
 	tell(&s.moved, true)
-	asks, work = l.asked(), l.backlog() > 0
+	asks, work, kept = l.asked(), l.backlog() > 0, l.newsOfKept()
 	s.noteRetry(l)
-	return asks, work
+	return asks, work, kept
+}
+
+// Contradictions are the wanted names that others have with other values, in no
+// order. What is wanted is not there as long as they are.
+func (s *Sync) Contradictions() []Contradiction {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ledger.contradictions()
 }
 
 // noteRetry keeps retryAt. The lock is held.

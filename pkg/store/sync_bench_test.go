@@ -127,7 +127,7 @@ func BenchmarkSyncMemory(b *testing.B) {
 	owns := func(int64) bool { return true }
 	for b.Loop() {
 		before := liveHeap()
-		l := newLedger(false, true)
+		l := newLedger(false, true, false)
 		l.beginList()
 		l.doneList(1, owns)
 		l.follow(true)

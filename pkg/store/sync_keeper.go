@@ -111,7 +111,11 @@ func (s *Sync) settle(parts []part, o outcome, rev int64, err error) {
 		}
 		now := time.Now()
 		for _, one := range parts {
-			l.settle(one, o, rev, err, now)
+			if o == made && one.kept != nil {
+				l.settleKept(one, one.kept, s.owns, now)
+			} else {
+				l.settle(one, o, rev, err, now)
+			}
 		}
 	})
 }

@@ -108,13 +108,17 @@ func (s *Sync) Drain(ctx context.Context) error {
 
 func (s *Sync) withdraw(ctx context.Context) error {
 	o := s.p.Outbox
-	if !s.p.Shared {
+	if !s.p.Shared && !s.p.CreateOnly {
 		_, err := o.writer.DeletePrefix(ctx, s.p.Prefix, o.held()...)
 		return err
 	}
 	var writes []kvstore.Write
 	for _, name := range s.names() {
-		writes = append(writes, kvstore.Write{Key: s.p.Prefix + name, Delete: true})
+		one := kvstore.Write{Key: s.p.Prefix + name, Delete: true}
+		if s.p.CreateOnly {
+			one.Kept = func(kvstore.KeyValue) {} // it is not ours
+		}
+		writes = append(writes, one)
 	}
 	for len(writes) > 0 {
 		n := min(len(writes), kvstore.MaxWrites)

@@ -105,7 +105,8 @@ func (s *Sync) WaitRoom(ctx context.Context) error {
 
 // WaitName waits until one name is as it is wanted, whatever others are and whether
 // everything was given or not: there with the wanted value, acknowledged and tied
-// to a lease of the writer; or gone, if it is not wanted. The error is the
+// to a lease of the writer; or gone, if it is not wanted; or another's
+// ([SyncParams.CreateOnly]). The error is the
 // context's, with why the kvstore refused the key the last time, if it did.
 func (s *Sync) WaitName(ctx context.Context, name string) error {
 	for {

@@ -138,13 +138,15 @@ func TestTheRoleOfAnOperatorSuffices(t *testing.T) {
 	w.Apply(t, service("web", 80))
 	w.Apply(t, manifest(t, "operate.yaml")[:3]...) // account, role and binding
 	token := w.Token(t, "kube-system", "mesh-agent-operate")
-	w.follow(t, kubernetes.Options{Kubeconfig: w.Kubeconfig(t, w.gate.Addr(), token), ServicesOnly: true})
+	w.follow(t, kubernetes.Options{Kubeconfig: w.Kubeconfig(t, w.gate.Addr(), token), ServicesOnly: true, CiliumToo: true})
 	w.awaitListed(t)
 	w.until(t, "nothing is refused", func() bool { return w.source.Status().Error == "" })
 	awaitNames(t, w, w.tables.Services, "default/kubernetes", "default/web")
 	awaitNames(t, w, w.tables.ServiceExports, "default/web")
 	awaitNames(t, w, w.tables.CiliumIdentities, "4711")
-	if n := len(w.source.Status().Kinds); n != 5 {
+	awaitNames(t, w, w.tables.CiliumNodes, "node-1")
+	awaitNames(t, w, w.tables.CiliumEndpoints, "default/one")
+	if n := len(w.source.Status().Kinds); n != 7 {
 		t.Errorf("it reads %d kinds", n)
 	}
 }

@@ -48,12 +48,23 @@ func (b *Backend) InUse(ctx context.Context, id uint64, key allocator.Key) (bool
 // references are the numbers that references of this key have, each once, in
 // order: more than one when keys share the path.
 func (b *Backend) references(ctx context.Context, key string, lock allocator.Lock) ([]uint64, error) {
-	prefix := b.paths.ReferencesOf(key)
 	var ids []uint64
+	if err := b.eachReference(ctx, key, lock, func(_ string, id uint64) { ids = append(ids, id) }); err != nil {
+		return nil, err
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids), nil
+}
+
+// eachReference calls found for each reference of this key, or of one that shares
+// its path.
+func (b *Backend) eachReference(ctx context.Context, key string, lock allocator.Lock, found func(node string, id uint64)) error {
+	prefix := b.paths.ReferencesOf(key)
 	_, err := b.client.List(ctx, prefix, func(p kvstore.Page) error {
 		for i := range p.Items {
 			kv := &p.Items[i]
-			if strings.Contains(string(kv.Key[len(prefix):]), "/") {
+			node := string(kv.Key[len(prefix):])
+			if strings.Contains(node, "/") {
 				continue // of a longer key
 			}
 			id, err := readReference(string(kv.Key[len(b.paths.References()):]), kv.Value)
@@ -61,15 +72,14 @@ func (b *Backend) references(ctx context.Context, key string, lock allocator.Loc
 				b.bad.found(badReference, string(kv.Key), kv.Value, err)
 				continue
 			}
-			ids = append(ids, id)
+			found(node, id)
 		}
 		return nil
 	}, lockOf(lock))
 	if err != nil {
-		return nil, fmt.Errorf("looking for references of %s: %w", key, err)
+		return fmt.Errorf("looking for references of %s: %w", key, err)
 	}
-	slices.Sort(ids)
-	return slices.Compact(ids), nil
+	return nil
 }
 
 // GetByID implements [allocator.Backend].

@@ -15,6 +15,7 @@ func updateCases() []testCase {
 		{"an update that changes nothing moves nothing", updateNothing},
 		{"an update of nothing, of too much or of a key twice is refused", updateUnfit},
 		{"an update takes no conditions but locks", updateOptions},
+		{"a write leaves a key alone that is tied to no lease", updateKept},
 		{"an update under a lock that is held is made", updateHolding},
 		{"a leased update ties its puts, over several leases if need be", updateLeases},
 		{"an update that deletes or writes without a lease unties", updateUnties},
@@ -92,6 +93,53 @@ func updateOptions(e *env) {
 		}
 	}
 	e.has(w, "k", "-")
+}
+
+// updateKept: others of the same update are made, however many there are.
+func updateKept(e *env) {
+	w := e.writer()
+	told := observe(w, "p/")
+	e.do(w.Update(e.ctx, []kvstore.Write{put("p/leased", "1"), put("p/leasedgone", "1"), put("p/taken", "1")}, kvstore.Leased()))
+	e.put("p/foreign", "theirs", "p/foreigngone", "theirs", "p/taken", "theirs", "p/any", "theirs")
+	for _, n := range []int{0, 100, kvstore.MaxWrites} {
+		value := fmt.Sprint(n)
+		kept := map[string]string{}
+		writes := []kvstore.Write{
+			put("p/foreign", value), gone("p/foreigngone"), put("p/taken", value), put("p/absent", value), put("p/leased", value),
+			gone("p/leasedgone"), gone("p/nothing"),
+		}
+		for i := len(writes); i < n-1; i++ {
+			writes = append(writes, put(fmt.Sprintf("p/more/%04d", i), value))
+		}
+		for i := range writes {
+			writes[i].Kept = func(kv kvstore.KeyValue) {
+				if kept[writes[i].Key] = string(kv.Value); kv.Lease != 0 || kv.ModRevision == 0 || string(kv.Key) != writes[i].Key {
+					e.Errorf("told of %+v for %s", kv, writes[i].Key)
+				}
+			}
+		}
+		r := e.do(w.Update(e.ctx, append(writes, put("p/any", value)), kvstore.Leased()))
+		if want := (kvstore.Result{Done: true, Met: true, Deleted: r.Deleted, At: e.head(w)}); r != want || n == 0 != (r.Deleted == 1) {
+			e.Errorf("%d writes: %+v, want %+v", n, r, want)
+		}
+		if diff := cmp.Diff(map[string]string{"p/foreign": "theirs", "p/foreigngone": "theirs", "p/taken": "theirs"}, kept); diff != "" {
+			e.Errorf("%d writes, kept (-want +got):\n%s", n, diff)
+		}
+		e.has(w, "p/foreign", "theirs")
+		e.has(w, "p/foreigngone", "theirs")
+		e.has(w, "p/leasedgone", "-")
+		for _, key := range []string{"p/absent", "p/leased", "p/any"} {
+			e.has(w, key, value)
+		}
+	}
+	e.store.ExpireLeases(e.T)
+	all := append(e.told(told), e.told(told)...) // of two leases
+	for _, key := range []string{"p/foreign", "p/foreigngone", "p/taken"} {
+		if slices.Contains(all, key) {
+			e.Errorf("%s is told as one of ours", key)
+		}
+	}
+	e.has(w, "p/taken", "theirs")
 }
 
 func updateHolding(e *env) {

@@ -46,6 +46,13 @@ func kinds(o Options, into *local.Cluster, c connection, h *health, log *slog.Lo
 		newFollower(with, into.ServiceExports, custom[local.ServiceExport], clients.custom(mcs, "serviceexports", "")),
 		newFollower(with, into.CiliumIdentities, custom[local.CiliumIdentity], clients.custom(cilium, "ciliumidentities", without(o.Without))),
 	}
+	if !o.ServicesOnly || o.CiliumToo {
+		list = append(
+			list,
+			newFollower(with, into.CiliumNodes, custom[local.CiliumNode], clients.custom(cilium, "ciliumnodes", "")),
+			newFollower(with, into.CiliumEndpoints, custom[local.CiliumEndpoint], clients.custom(cilium, "ciliumendpoints", "")),
+		)
+	}
 	if o.ServicesOnly {
 		return list, nil
 	}
@@ -53,8 +60,6 @@ func kinds(o Options, into *local.Cluster, c connection, h *health, log *slog.Lo
 		list,
 		newFollower(with, into.Nodes, typed(stripNode), clients.core("nodes", all)),
 		newFollower(with, into.Pods, typed(stripPod), clients.core("pods", pods)),
-		newFollower(with, into.CiliumNodes, custom[local.CiliumNode], clients.custom(cilium, "ciliumnodes", "")),
-		newFollower(with, into.CiliumEndpoints, custom[local.CiliumEndpoint], clients.custom(cilium, "ciliumendpoints", "")),
 	), nil
 }
 

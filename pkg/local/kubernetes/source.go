@@ -32,6 +32,9 @@ type Options struct {
 	// Without are labels of CiliumIdentities that are left out, as "key=value": what
 	// this program allocates itself. Empty leaves out none.
 	Without string
+	// CiliumToo, with ServicesOnly, takes in Cilium's nodes and endpoints again: who
+	// publishes the nodes and addresses of the whole cluster needs them.
+	CiliumToo bool
 	// LookAgain is how often a kind without a definition is looked for, a minute
 	// when 0. Every agent of a cluster does it, so it should not be much shorter.
 	LookAgain time.Duration

@@ -1,0 +1,117 @@
+package allocator
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+)
+
+// References is a [Backend] that tells who refers to a key. With it a node whose
+// reference was gone for a while takes the number that others have given to the key
+// meanwhile; without it the node goes on with its own, and the key has two.
+type References interface {
+	// ReferencesOf returns what refers to the key, under its lock.
+	ReferencesOf(ctx context.Context, key Key, lock Lock) (Referrers, error)
+}
+
+// Referrers are the nodes that refer to a key.
+type Referrers struct {
+	// Own is the ID that this node's reference has, [NoID] without one.
+	Own uint64
+	// Others are those of other nodes, by ID, without IDs that are another key's.
+	Others map[uint64]Referrer
+}
+
+// Referrer is how other nodes refer to a key with one ID.
+type Referrer struct {
+	Nodes    []string
+	Revision int64 // of the last change of the mapping, 0 while it is missing
+}
+
+// newer is the ID of the others whose mapping was made last, of several that miss
+// theirs the least; NoID when there is none.
+func (r Referrers) newer() (newest uint64) {
+	for _, id := range slices.Sorted(maps.Keys(r.Others)) {
+		if newest == NoID || r.Others[id].Revision > r.Others[newest].Revision {
+			newest = id
+		}
+	}
+	return newest
+}
+
+// move gives a key in use here the number that others have given to it, under its
+// lock: when this node's reference was gone, and nobody else refers to the number
+// that it had. Where somebody does, the two numbers stay, which is told: whoever has
+// one of them cannot be made to have the other from here.
+func (a *Allocator) move(ctx context.Context, j job, by References, lock Lock) (moved bool, err error) {
+	who, err := by.ReferencesOf(ctx, j.key, lock)
+	if err != nil {
+		return false, err
+	}
+	id := who.newer()
+	if id == NoID || id == j.id && len(who.Others) == 1 {
+		return false, nil
+	}
+	_, shared := who.Others[j.id]
+	a.mu.Lock()
+	can := a.core.canMove(id)
+	a.mu.Unlock()
+	if shared || who.Own == j.id || !can {
+		a.report(slog.LevelWarn, "Nodes use a key under two IDs, since a reference and its mapping were gone for a while; see 'mesh-agent identity heal'",
+			"code", codes.LabelsInUseTwice, "key", j.key, "id", j.id, "others", who.numbers())
+		return false, nil
+	}
+	held, err := a.backend.AcquireReference(ctx, id, j.key, lock)
+	if err == nil && !held { // its mapping is missing: the next one who needs the key puts it back
+		if _, err = a.backend.AllocateID(ctx, id, j.key, lock); err == nil {
+			held, err = a.backend.AcquireReference(ctx, id, j.key, lock)
+		}
+	}
+	switch {
+	case err != nil:
+		return false, err
+	case !held:
+		return false, fmt.Errorf("%w: %d", errLost, id)
+	}
+	a.mu.Lock()
+	is := a.core.move(j.text, id)
+	a.mu.Unlock()
+	if !is {
+		return false, fmt.Errorf("%w: %d", errInUse, id)
+	}
+	a.report(slog.LevelWarn, "A key has another ID now: others gave it one while its reference here was gone, and nobody else uses the earlier one",
+		"key", j.key, "earlier", j.id, "id", id)
+	if a.options.moved != nil {
+		a.options.moved(j.key, j.id, id)
+	}
+	return true, nil
+}
+
+// numbers are the IDs with which others refer to the key.
+func (r Referrers) numbers() []uint64 { return slices.Sorted(maps.Keys(r.Others)) }
+
+// canMove tells whether a key in use here could have this ID.
+func (c *core) canMove(id uint64) bool { return c.byID[id] == nil && c.pool.inRange(id) }
+
+// move gives a key, whose turn somebody has, another ID. It reports false when that
+// is another key's here.
+func (c *core) move(text string, id uint64) bool {
+	u := c.uses[text]
+	if !c.canMove(id) {
+		return false
+	}
+	if u.refs > 0 {
+		delete(c.byID, u.id)
+		c.byID[id] = u
+		if c.mappings.key(u.id) == nil {
+			c.pool.Insert(u.id)
+		}
+		c.pool.Remove(id)
+	}
+	u.id = id
+	return true
+}

@@ -1,0 +1,90 @@
+package kubernetes
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// withCilium are the objects of a pod with Cilium: its endpoint and its identity.
+func withCilium(name, ip string, id int) []string {
+	return []string{fmt.Sprintf(`
+apiVersion: cilium.io/v2
+kind: CiliumEndpoint
+metadata: {namespace: default, name: %s}
+status:
+  identity: {id: %d}
+  networking: {addressing: [{ipv4: %s}], node: 192.168.0.1}
+`, name, id, ip), fmt.Sprintf(`
+apiVersion: cilium.io/v2
+kind: CiliumIdentity
+metadata: {name: "%d"}
+security-labels: {"k8s:app": %s, "k8s:io.cilium.k8s.policy.cluster": east, "k8s:io.kubernetes.pod.namespace": default}
+`, id, name)}
+}
+
+// TestAnotherClusterSeesTheNodesAndAddresses of a cluster whose agents do not write to
+// its kvstore: operate takes them from the objects of Kubernetes, and an agent of
+// another cluster shows them. What goes there, goes here.
+func TestAnotherClusterSeesTheNodesAndAddresses(t *testing.T) {
+	t.Parallel()
+	p := newPublishing(t)
+	p.Apply(t, definitions()...)
+	const node1 = `
+apiVersion: cilium.io/v2
+kind: CiliumNode
+metadata: {name: node-1}
+spec: {addresses: [{type: InternalIP, ip: 192.168.0.1}], ipam: {podCIDRs: [10.1.0.0/24]}}
+`
+	p.Apply(t, node1)
+	p.Apply(t, withCilium("one", "10.1.0.1", 196701)...)
+	p.Apply(t, withCilium("two", "10.1.0.2", 196702)...)
+	p.Apply(t, withCilium("foreign", "10.1.0.3", 4711)[:1]...)
+	p.start(t, "operate", "--publish-nodes-and-addresses")
+
+	mesh, socket := t.TempDir(), filepath.Join(t.TempDir(), "west.sock")
+	if err := os.WriteFile(filepath.Join(mesh, "east"), []byte("endpoints: ["+p.etcd.Endpoint()+"]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	west := exec.Command(p.program, "run", "--cluster-name", "west", "--cluster-id", "1", "--clustermesh-config", mesh,
+		"--listen", "127.0.0.1:0", "--socket", socket)
+	west.Stdout, west.Stderr = t.Output(), t.Output()
+	if err := west.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = west.Process.Signal(syscall.SIGTERM)
+		_ = west.Wait() // it is checked elsewhere
+	})
+	shows := func(args ...string) string {
+		out, _ := exec.Command(p.program, append(args, "--socket", socket)...).Output() // it may not listen yet
+		return string(bytes.TrimSpace(out))
+	}
+	p.until(t, "the node", func() bool { return strings.Contains(shows("get", "nodes", "-o", "name"), "east/node-1") })
+	p.until(t, "the addresses", func() bool {
+		return strings.Contains(shows("lookup", "10.1.0.1"), "k8s:app=one") && strings.Contains(shows("lookup", "10.1.0.2"), "k8s:app=two")
+	})
+	p.until(t, "all of the cluster", func() bool {
+		return exec.Command(p.program, "status", "--socket", socket).Run() == nil
+	})
+	if out := shows("get", "ips"); strings.Contains(out, "10.1.0.3") {
+		t.Errorf("an identity of another cluster is shown:\n%s", out)
+	}
+	operator := filepath.Join(p.dir, "operate.sock")
+	out, _ := exec.Command(p.program, "get", "health", "-o", "wide", "--socket", operator).CombinedOutput()
+	if !strings.Contains(string(out), "default/foreign: the identity 4711") {
+		t.Errorf("nothing is told of the endpoint that is refused:\n%s", out)
+	}
+	p.Delete(t, withCilium("two", "10.1.0.2", 196702)...)
+	p.until(t, "an address goes", func() bool { return !strings.Contains(shows("get", "ips"), "10.1.0.2/32") })
+	p.Delete(t, node1)
+	p.until(t, "the node goes", func() bool { return !strings.Contains(shows("get", "nodes", "-o", "name"), "node-1") })
+	if out := shows("lookup", "10.1.0.1"); !strings.Contains(out, "k8s:app=one") {
+		t.Errorf("what stays is %s", out)
+	}
+}
