@@ -43,6 +43,9 @@ func (c Config) validateAllocation(note func(flag string, err error)) {
 	if !m.InKubernetes() {
 		return
 	}
+	if c.Operate.NodesAndAddresses {
+		note("publish-nodes-and-addresses", fmt.Errorf("with --%s=%s the cluster's agents write their own nodes and addresses: it is for clusters whose agents are Cilium's", allocationMode, m))
+	}
 	if c.Allocation.Namespace == "" {
 		note("k8s-namespace", errors.New("must not be empty"))
 	}

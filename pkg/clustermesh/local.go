@@ -2,6 +2,7 @@ package clustermesh
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
@@ -17,7 +18,10 @@ const localRescan = 2 * time.Second
 func (m *Mesh) newLocal() *remotecluster.Cluster {
 	p := m.params(m.Params.Local.Name)
 	p.Origin = remotecluster.OriginLocal
-	p.Load = func(string) (*kvstore.Config, error) { return m.KVStore.Config() }
+	p.Load = func(string) (*kvstore.Config, error) {
+		m.loaded.note(m.KVStore.ConfigPath)
+		return m.KVStore.Config()
+	}
 	m.Equip(&p)
 	return remotecluster.New(p)
 }
@@ -27,22 +31,42 @@ func (m *Mesh) newLocal() *remotecluster.Cluster {
 func (m *Mesh) runLocal(ctx context.Context) error {
 	path := m.KVStore.ConfigPath
 	for ctx.Err() == nil {
-		runUntil(ctx, m.local, path, func(ctx context.Context) { fileChanges(ctx, path) })
+		runUntil(ctx, m.local, path, func(ctx context.Context) { m.loaded.outdated(ctx, path) })
 	}
 	return ctx.Err()
 }
 
-// fileChanges returns when the client file is there with other contents, or
-// other authorities, than when it was called; or when ctx ends. A file that is
-// gone changes nothing: what is known of it counts.
-func fileChanges(ctx context.Context, path string) {
+// loadedFile is what a client file held when it was last loaded for a session.
+type loadedFile struct {
+	mu   sync.Mutex
+	hash [32]byte // kvstore.ContentHash; zero when there was none
+}
+
+// note notes what the file holds. It is called before the file is loaded: what changes in
+// between counts as a change.
+func (f *loadedFile) note(path string) {
+	hash, _ := kvstore.ContentHash(path) // zero when there is none
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.hash = hash
+}
+
+func (f *loadedFile) is(hash [32]byte) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.hash == hash
+}
+
+// outdated returns when the file is there with other contents, or other authorities, than
+// were loaded last; or when ctx ends. A file that is gone changes nothing: what is known
+// of it counts.
+func (f *loadedFile) outdated(ctx context.Context, path string) {
 	if path == "" { // there are only addresses
 		<-ctx.Done()
 		return
 	}
-	before, _ := kvstore.ContentHash(path) // zero when there is none yet
 	for waiting.Sleep(ctx, localRescan) == nil {
-		if now, err := kvstore.ContentHash(path); err == nil && now != before {
+		if now, err := kvstore.ContentHash(path); err == nil && !f.is(now) {
 			return
 		}
 	}

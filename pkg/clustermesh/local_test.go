@@ -1,6 +1,7 @@
 package clustermesh
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net"
@@ -9,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
@@ -164,4 +167,35 @@ func TestTheClientFileOfTheOwnClusterChanges(t *testing.T) {
 	own.object(1, 2)
 	w.localIs(remotecluster.Ready)
 	own.converges()
+}
+
+// TestASessionLastsWhenItsFileWasJustWritten: only other contents than it was begun with
+// end it.
+func TestASessionLastsWhenItsFileWasJustWritten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var f loadedFile
+		path := filepath.Join(t.TempDir(), "etcd.config")
+		f.note(path) // there is none
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		ended := make(chan struct{})
+		go func() { defer close(ended); f.outdated(ctx, path) }()
+		lasts := func(when string) {
+			t.Helper()
+			select {
+			case <-time.After(time.Minute):
+			case <-ended:
+				t.Fatalf("it is outdated: %s", when)
+			}
+		}
+		lasts("without a file")
+		write(t, path, configText(1))
+		f.note(path) // the attempt that begins the session
+		lasts("the contents are those that were loaded")
+		must(t, os.Remove(path))
+		lasts("the file is gone")
+		write(t, path, configText(2))
+		<-ended
+	})
 }

@@ -82,6 +82,7 @@ type Mesh struct {
 	dir      *directory
 	pool     *pool
 	local    *remotecluster.Cluster // the own cluster, read from its kvstore; nil without one
+	loaded   loadedFile             // its client file
 	ids      *ids
 	policy   *policy       // nil without one
 	stirred  chan struct{} // has one when something about the clusters has changed
