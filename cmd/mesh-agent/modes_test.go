@@ -80,7 +80,7 @@ func TestBadInputEndsTheModes(t *testing.T) {
 			"a mode that is none":        {whole("--identity-allocation-mode", "etcd"), "is none of"},
 			"no Kubernetes for its mode": {whole("--identity-allocation-mode", "doublewrite-readkvstore"), "keeps identities in the Kubernetes API"},
 			"no kvstore for its mode":    {[]string{"--identity-allocation-mode", "doublewrite-readkvstore", "--kubeconfig", kubeconfig}, "say which with --kvstore-opt"},
-			"two who write nodes":          {slices.Concat(own, []string{"--identity-allocation-mode", "crd", "--kubeconfig", kubeconfig, "--publish-nodes-and-addresses"}), "agents write their own nodes and addresses"},
+			"two who write nodes":        {slices.Concat(own, []string{"--identity-allocation-mode", "crd", "--kubeconfig", kubeconfig, "--publish-nodes-and-addresses"}), "agents write their own nodes and addresses"},
 		},
 		modeMirror: {
 			"nothing":                       {nil, "needs the name and the ID of the own cluster"},
