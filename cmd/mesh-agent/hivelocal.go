@@ -90,7 +90,7 @@ func describedBy(from *local.Cluster) func(wire.Resource) store.Status {
 		if r == wire.EndpointSlices {
 			count = from.EndpointSlices.Len()
 		}
-		return store.Status{Synced: st.Listed, Following: st.Err == nil, Count: count, AsOf: st.AsOf, Err: st.Err}
+		return store.Status{Synced: st.Listed, Followed: st.Listed, Following: st.Err == nil, Count: count, AsOf: st.AsOf, Err: st.Err}
 	}
 }
 
