@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
 
@@ -127,18 +128,46 @@ func (a process) ready(ctx context.Context) error {
 
 // keys counts what the agent took over.
 func (a process) keys(ctx context.Context) (n int, err error) {
+	clusters, err := a.clusters(ctx)
+	for _, c := range clusters {
+		n += keysOf(c)
+	}
+	return n, err
+}
+
+func keysOf(c api.Cluster) int {
+	return c.Counts.Nodes + c.Counts.Services + c.Counts.Identities + c.Counts.IPs
+}
+
+func (a process) clusters(ctx context.Context) ([]api.Cluster, error) {
 	_, body, err := a.get(ctx, "/v1/clusters")
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	var clusters api.List[api.Cluster]
 	if err := json.Unmarshal(body, &clusters); err != nil {
-		return 0, fmt.Errorf("/v1/clusters says %.200q: %w", body, err)
+		return nil, fmt.Errorf("/v1/clusters says %.200q: %w", body, err)
 	}
-	for _, c := range clusters.Items {
-		n += c.Counts.Nodes + c.Counts.Services + c.Counts.Identities + c.Counts.IPs
+	return clusters.Items, nil
+}
+
+// copied waits until so many keys of ready clusters are copied.
+func (a process) copied(ctx context.Context, keys int) error {
+	for {
+		clusters, err := a.clusters(ctx)
+		n := 0
+		for _, c := range clusters {
+			if c.Ready {
+				n += keysOf(c)
+			}
+		}
+		if err == nil && n == keys {
+			return nil
+		}
+		if waiting.Sleep(ctx, readyPoll) != nil {
+			return fmt.Errorf("%d of %d keys are copied: %w", n, keys, errors.Join(ctx.Err(), err))
+		}
 	}
-	return n, nil
 }
 
 // heap is what is reachable in the agent, everything that it holds.

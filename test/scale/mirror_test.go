@@ -35,6 +35,7 @@ const (
 	mirrorRatio      = 2.0
 	mirrorHeapMiB    = 150.0
 	mirrorLate       = 50 * time.Millisecond
+	mirrorTakeover   = 10 * time.Second // until another one has written every key with its own leases
 	changesPerSecond = 1000
 	changesFor       = 20 * time.Second
 	mirrorRuns       = 3
@@ -173,8 +174,7 @@ func (p programs) mirror(tb testing.TB, dir string, then func(endpoint string)) 
 	tb.Helper()
 	endpoint, stop := p.target(tb)
 	defer stop()
-	a, end := p.start(tb, "mirror", "--clustermesh-config", dir, "--kvstore-opt", "etcd.address="+endpoint,
-		"--per-cluster-ready-timeout", "1h", "--global-ready-timeout", "1h")
+	a, end := p.startMirror(tb, dir, endpoint)
 	defer end()
 	r, err := a.measure(tb.Context(), a.began)
 	if err != nil {
@@ -184,8 +184,42 @@ func (p programs) mirror(tb testing.TB, dir string, then func(endpoint string)) 
 	return r
 }
 
-// BenchmarkMirror copies M into one etcd, and then keeps up with its changes. It
-// fails when a bound is exceeded, so the machine should have nothing else to do.
+func (p programs) startMirror(tb testing.TB, dir, endpoint string) (a process, end func()) {
+	tb.Helper()
+	return p.start(tb, "mirror", "--clustermesh-config", dir, "--kvstore-opt", "etcd.address="+endpoint,
+		"--per-cluster-ready-timeout", "1h", "--global-ready-timeout", "1h")
+}
+
+// takeover is how long it takes from the end of a mirror until the one that stood by has
+// copied all keys.
+func (p programs) takeover(tb testing.TB, dir string, keys int) time.Duration {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), patience)
+	defer cancel()
+	endpoint, stop := p.target(tb)
+	defer stop()
+	first, endFirst := p.startMirror(tb, dir, endpoint)
+	if err := first.copied(ctx, keys); err != nil {
+		tb.Fatalf("the first mirror: %v", err)
+	}
+	second, end := p.startMirror(tb, dir, endpoint)
+	defer end()
+	if err := second.ready(ctx); err != nil {
+		tb.Fatalf("the one that stands by: %v", err)
+	}
+	if n, err := second.keys(ctx); err != nil || n != 0 {
+		tb.Fatalf("it has %d keys while it stands by, %v", n, err)
+	}
+	began := time.Now()
+	endFirst()
+	if err := second.copied(ctx, keys); err != nil {
+		tb.Fatalf("the second mirror: %v", err)
+	}
+	return time.Since(began)
+}
+
+// BenchmarkMirror copies M into one etcd, is taken over by another mirror, and keeps up
+// with changes. It fails when a bound is exceeded, so the machine should have nothing else to do.
 func BenchmarkMirror(b *testing.B) {
 	p := build(b)
 	m := scenarios()[0]
@@ -215,6 +249,18 @@ func BenchmarkMirror(b *testing.B) {
 		b.Log(m.row(f))
 		if f.ratio > mirrorRatio || heap > mirrorHeapMiB {
 			b.Errorf("%.2f times the floor's seconds and %.0f MiB of live heap; %g and %g are allowed", f.ratio, heap, mirrorRatio, mirrorHeapMiB)
+		}
+	})
+	b.Run("takeover", func(b *testing.B) {
+		dir := p.clusters(b, m)
+		var took time.Duration
+		for b.Loop() {
+			took = p.takeover(b, dir, m.keys())
+		}
+		b.ReportMetric(0, "ns/op")
+		b.ReportMetric(took.Seconds(), "s")
+		if took > mirrorTakeover {
+			b.Errorf("it took %s, %s is allowed", took, mirrorTakeover)
 		}
 	})
 	b.Run("changes", func(b *testing.B) {
