@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -261,8 +262,8 @@ func TestBetweenTheFirstListAndItsStreamNothingIsLost(t *testing.T) {
 	st := b.eventually("complete lists", func(st Status) bool {
 		return st.Sources[wire.Nodes].Synced && st.Sources[wire.IPs].Synced
 	})
-	if st.State != Syncing || st.Ready {
-		t.Errorf("%s (ready %t): %s", st.State, st.Ready, st.Message)
+	if st.State != Syncing || st.Ready || st.Code != codes.NotFollowed || !strings.Contains(st.Message, "following nodes: all 1 are listed") {
+		t.Errorf("%s (ready %t): %s %s", st.State, st.Ready, st.Code, st.Message)
 	}
 	close(may)
 	b.inState(Ready)

@@ -257,10 +257,14 @@ func (c *Cluster) behind(r wire.Resource, st standing) reason {
 		return c.listTooLong(r, st.Err)
 	case errors.Is(st.Err, store.ErrStopped):
 		return because(codes.CopyStopped, "copying %s: %d of %d so far: %v", r, max(st.Count-st.Pending, 0), st.Count, st.Err)
+	case st.Err != nil && st.Synced:
+		return because(codes.StreamBroken, "following %s: %v", r, st.Err)
 	case st.Err != nil:
 		return because(codes.ListFails, "listing %s: %v", r, st.Err)
 	case st.Pending > 0:
 		return because(codes.Copying, "copying %s: %d of %d so far", r, max(st.Count-st.Pending, 0), st.Count)
+	case st.Synced && !st.Listing:
+		return because(codes.NotFollowed, "following %s: all %d are listed, and their stream is not open yet", r, st.Count)
 	case st.Total > 0:
 		return because(codes.Copying, "listing %s: %d of %d so far", r, st.Read, st.Total)
 	}
