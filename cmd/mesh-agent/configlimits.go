@@ -57,7 +57,7 @@ func (c ListenLimits) all() []limitFlag {
 		{"listen-max-watches-per-peer", c.WatchesPerPeer, "how many of them one address may have; loopback is not counted"},
 		{"listen-max-answers", c.Answers, "how many other requests over TCP, such as lists, are answered at once"},
 		{"listen-max-answers-per-peer", c.AnswersPerPeer, "how many of them one address may have; loopback is not counted"},
-		{"listen-max-states", c.States, "how many watches over TCP are sent their first state at once"},
+		{"listen-max-states", c.States, "how many watches over TCP are sent their first state, or are far behind, at once"},
 		{"listen-max-states-per-peer", c.StatesPerPeer, "how many of them one address may have, loopback too"},
 	}
 }

@@ -122,9 +122,13 @@ func TestASteadyReaderGetsThere(t *testing.T) {
 // TestASlowReaderOverTCPGetsThere is the same over a real connection.
 func TestASlowReaderOverTCPGetsThere(t *testing.T) {
 	t.Parallel()
-	const addresses = 40_000 // more than the buffers of a connection take
 	f, _, _ := served(t, func(s *Server) { s.feedSize, s.heartbeat = 1<<10, 100*time.Millisecond })
-	f.fillIPs(addresses)
+	note := map[string]string{"note": strings.Repeat("x", 4<<10)}
+	var all []*nodes.Node
+	for i := range 3000 { // more than the buffers of a connection take
+		all = append(all, &nodes.Node{Cluster: "c3", ClusterID: 3, Name: fmt.Sprint("n", i), Source: wire.SourceClusterMesh, Annotations: note})
+	}
+	f.nodes.Apply(created(all...))
 	s := newStorm(f, 256)
 	c, err := net.Dial("tcp", f.Address())
 	if err != nil {
@@ -134,18 +138,18 @@ func TestASlowReaderOverTCPGetsThere(t *testing.T) {
 	if err := c.(*net.TCPConn).SetReadBuffer(64 << 10); err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprint(c, "GET /v1/watch?resource=ips HTTP/1.1\r\nHost: localhost\r\n\r\n")
-	m := &mirror{f: f, resource: "ips"}
+	fmt.Fprint(c, "GET /v1/watch?resource=nodes HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	m := &mirror{f: f, resource: "nodes"}
 	m.forget()
 	lines := bufio.NewReader(c)
 	if resp, err := http.ReadResponse(lines, nil); err != nil || resp.StatusCode != http.StatusOK { //nolint:bodyclose // it ends with the connection
 		t.Fatalf("%v %v", resp, err)
 	}
-	for n := 0; !m.synced["ips"]; n++ {
+	for n := 0; !m.synced["nodes"]; n++ {
 		if err := m.event(lines); err != nil {
 			t.Fatalf("after %d events: %v", n, err)
 		}
-		if n%1000 == 0 {
+		if n%100 == 0 {
 			s.blow(100)
 		}
 	}

@@ -482,7 +482,7 @@ func someFollowers(f *fixture, rt *rapid.T, n int) []*mirror {
 // byte, and was never told of the end of what it never had.
 func TestWhatIsFollowedIsWhatIsListed(t *testing.T) {
 	t.Parallel()
-	rounds := 4
+	rounds := 3
 	if testing.Short() {
 		rounds = 1
 	}
