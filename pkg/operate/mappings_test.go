@@ -77,7 +77,7 @@ func TestACiliumIdentityWhoseNumberAnAgentGaveAway(t *testing.T) {
 func TestACiliumIdentityIsCreatedOrIsNot(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	const prefix, first, count = "cilium/state/identities/v1/id/", 196700, 1000
+	const prefix, first, count, each = "cilium/state/identities/v1/id/", 196700, 300, 10
 	const theirs = "k8s:app=x;k8s:io.cilium.k8s.policy.cluster=east;"
 	w.listed()
 	o := w.operator(func(p *Params) { p.Source = w.source })
@@ -85,25 +85,27 @@ func TestACiliumIdentityIsCreatedOrIsNot(t *testing.T) {
 	waittest.Until(t, "readiness", o.isPublished)
 	c := w.etcd.Client(t)
 	made := make(map[string]int64)
-	created := make(chan error, 1)
-	go func() {
-		for i := range count { // from the other end
-			key := prefix + strconv.Itoa(first+count-1-i)
-			resp, err := c.Txn(t.Context()).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).Then(clientv3.OpPut(key, theirs)).Commit()
-			if err != nil {
-				created <- err
-				return
+	for round := range count / each { // small ones: then both make some
+		created := make(chan error, 1)
+		go func() {
+			for i := range each { // from the other end
+				key := prefix + strconv.Itoa(first+(round+1)*each-1-i)
+				resp, err := c.Txn(t.Context()).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).Then(clientv3.OpPut(key, theirs)).Commit()
+				if err != nil {
+					created <- err
+					return
+				}
+				if resp.Succeeded {
+					made[key] = resp.Header.Revision
+				}
 			}
-			if resp.Succeeded {
-				made[key] = resp.Header.Revision
-			}
+			created <- nil
+		}()
+		for i := range each {
+			w.identity(strconv.Itoa(first+round*each+i), "a")
 		}
-		created <- nil
-	}()
-	for i := range count {
-		w.identity(strconv.Itoa(first+i), "a")
+		must(t, <-created)
 	}
-	must(t, <-created)
 	unchanged := func() (all int) {
 		resp, err := c.Get(t.Context(), prefix, clientv3.WithPrefix())
 		must(t, err)
