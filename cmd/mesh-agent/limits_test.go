@@ -3,7 +3,6 @@ package main
 import (
 	"net/http"
 	"reflect"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -36,13 +35,10 @@ func TestLimitsOfTheAPI(t *testing.T) {
 func TestLimitsOfTheAPIAreKept(t *testing.T) {
 	t.Parallel()
 	a := startAgent(t, t.TempDir(), "--listen-max-watches", "1")
-	found := regexp.MustCompile(`msg=Listening address="([^"]*)"`).FindStringSubmatch(a.log.String())
-	if found == nil {
-		t.Fatalf("it listens nowhere: %s", a.log)
-	}
+	address := a.listening()
 	tcp := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	for _, want := range []int{http.StatusOK, http.StatusServiceUnavailable} {
-		resp, err := tcp.Get("http://" + found[1] + "/v1/watch?resource=nodes")
+		resp, err := tcp.Get("http://" + address + "/v1/watch?resource=nodes")
 		must(t, err)
 		defer resp.Body.Close()
 		if resp.StatusCode != want {

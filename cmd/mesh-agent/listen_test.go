@@ -1,9 +1,9 @@
 package main
 
 import (
+	"net"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -71,11 +71,9 @@ func TestAskingAnAgentOverTLS(t *testing.T) {
 	if strings.Contains(a.log.String(), "nobody is authenticated") {
 		t.Error("it warns of clients that need a certificate")
 	}
-	found := regexp.MustCompile(`msg=Listening address="[^"]*:(\d+)"`).FindStringSubmatch(a.log.String())
-	if found == nil {
-		t.Fatalf("it listens nowhere: %s", a.log)
-	}
-	url := "https://127.0.0.1:" + found[1]
+	_, port, err := net.SplitHostPort(a.listening())
+	must(t, err)
+	url := "https://127.0.0.1:" + port
 	for _, test := range []struct {
 		what string
 		args []string
@@ -86,7 +84,7 @@ func TestAskingAnAgentOverTLS(t *testing.T) {
 		{"without a certificate", []string{"--server", url, "--server-ca-file", authority}, exitUsage, "certificate required"},
 		{"without the authority", []string{"--server", url, "--server-cert-file", myCert, "--server-key-file", myKey}, exitUsage, "unknown authority"},
 		{"without the key", []string{"--server", url, "--server-cert-file", myCert}, exitUsage, "together"},
-		{"in plain text", []string{"--server", "http://127.0.0.1:" + found[1]}, exitUsage, "400 Bad Request"},
+		{"in plain text", []string{"--server", "http://127.0.0.1:" + port}, exitUsage, "400 Bad Request"},
 		{"plain with files", []string{"--server", "http://127.0.0.1:1", "--server-ca-file", authority}, exitUsage, "certificates are for https://"},
 	} {
 		if _, errs, code := call(t, append([]string{"get", "clusters"}, test.args...)...); code != test.code || !strings.Contains(errs, test.says) {

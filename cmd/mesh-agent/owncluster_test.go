@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -114,7 +113,6 @@ func get(t *testing.T, a *process, path string) string {
 // wantAnswers wants the usual from every path, over TCP too.
 func wantAnswers(t *testing.T, all ...*process) {
 	t.Helper()
-	address := regexp.MustCompile(`msg=Listening address="(127\.0\.0\.1:\d+)"`)
 	tcp := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	for _, a := range all {
 		for _, path := range []string{"/healthz", "/v1/status", "/v1/clusters", "/v1/services", "/v1/health", "/metrics", "/openapi.json"} {
@@ -122,11 +120,7 @@ func wantAnswers(t *testing.T, all ...*process) {
 				t.Errorf("%s: %.300s", path, got)
 			}
 		}
-		found := address.FindStringSubmatch(a.log.String())
-		if found == nil {
-			t.Fatal("it listens nowhere")
-		}
-		resp, err := tcp.Get("http://" + found[1] + "/healthz")
+		resp, err := tcp.Get("http://" + a.listening() + "/healthz")
 		must(t, err)
 		resp.Body.Close()
 		if resp.StatusCode != http.StatusOK {

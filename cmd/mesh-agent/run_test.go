@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -135,6 +136,15 @@ func (a *process) call(args ...string) (stdout, stderr string, code int) {
 func (a *process) execute(args ...string) (stdout, stderr string, code int) {
 	a.t.Helper()
 	return call(a.t, append(args, "--socket", a.socket)...)
+}
+
+// listening waits for the address of its TCP listener, which may open later than the socket.
+func (a *process) listening() string {
+	a.t.Helper()
+	said := regexp.MustCompile(`msg=Listening address="([^"]*:\d+)"`)
+	var found []string
+	a.until("its TCP listener", func() bool { found = said.FindStringSubmatch(a.log.String()); return found != nil })
+	return found[1]
 }
 
 func (a *process) until(what string, ok func() bool) {

@@ -81,6 +81,9 @@ func (c *counter) pipe(in net.Conn) {
 }
 
 func TestTwentyCachedClustersOnOneConnection(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	t.Parallel()
 	const n = 20
 	etcd := etcdtest.StartProcess(t)

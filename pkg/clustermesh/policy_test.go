@@ -91,6 +91,9 @@ func (w *world) nothingChanges(what string, long time.Duration) {
 }
 
 func TestTheBackendsOfAClusterThatIsDeadForLongerThanItsDelayLeaveAndThoseOfTheOthersStay(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	t.Parallel()
 	w, c1, _, _ := policed(t, delays(2*time.Second, 5*time.Second))
 	c1.etcd.Kill(t)
@@ -133,6 +136,9 @@ func TestTheBackendsOfAClusterThatIsDeadForLongerThanItsDelayLeaveAndThoseOfTheO
 }
 
 func TestAfterAProbeThatFailsOnceNothingIsWithdrawn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	t.Parallel()
 	w, c1, _, _ := policed(t, delays(4*time.Second, 6*time.Second))
 	before := w.written()
@@ -279,6 +285,9 @@ func TestAClusterWhoseWriterIsSilentIsDemotedAndNotWithdrawn(t *testing.T) {
 }
 
 func TestARemovedClusterIsForgottenByThePolicy(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	t.Parallel()
 	w, c1, _, _ := policed(t, delays(time.Second, 2*time.Second))
 	c1.etcd.Kill(t)

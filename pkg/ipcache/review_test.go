@@ -53,6 +53,9 @@ func TestWhoChangesNetworksJudgesAgain(t *testing.T) {
 // and in full, one of a remote's soon, whatever another one has asked for; and Run ends
 // all of it.
 func TestNobodyWaitsForTheReviewsOfOthers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	t.Parallel()
 	hostile, a, own := &Cluster{Name: "hostile", ID: 1}, &Cluster{Name: "a", ID: 2}, &Cluster{Name: "own", ID: 9}
 	c := New()

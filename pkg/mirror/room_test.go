@@ -175,6 +175,9 @@ mesh_agent_mirror_own_etcd_quota_bytes `+strconv.Itoa(quota)+"\n"), shown, "mesh
 // keys than its budget; what another one writes is copied beside it, and no more of the
 // first than its share.
 func TestARemotesChurnLeavesOthersAlone(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	t.Parallel()
 	w := newWorld(t)
 	a, b := w.remote("a", 1), w.remote("b", 2)

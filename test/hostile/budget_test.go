@@ -13,6 +13,9 @@ import (
 // TestBudgets: a server that wants more than its budget has the code of that, and
 // leaves no more behind than the budget.
 func TestBudgets(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	const keys = 300
 	w := newWorld(t, func(p *clustermesh.Params) {
 		b := budget.Default()

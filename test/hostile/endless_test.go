@@ -48,6 +48,9 @@ func endless(pause time.Duration) *rule {
 // them and are synced as ever. /readyz is not ready for as long as it waits for them,
 // and then says that it is ready without these clusters.
 func TestEndlessLists(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	t.Parallel()
 	for _, pause := range []time.Duration{0, 600 * time.Millisecond} {
 		t.Run(fmt.Sprint(pause), func(t *testing.T) {

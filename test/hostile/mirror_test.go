@@ -166,6 +166,9 @@ func (m *copies) until(tb testing.TB, what string, ok func() bool) {
 // TestMirrorRules: whatever rule a remote breaks, nothing is ever written outside the
 // prefixes of the remotes, and the copy of the other one follows.
 func TestMirrorRules(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	m := newCopies(t)
 	heap := watchHeap(t)
 	tried := append(rules(), endless(0), endless(600*time.Millisecond))

@@ -234,6 +234,9 @@ func largeEvents() *rule {
 // TestMirrorConfigurations: remotes that claim our own ID, that of another cluster, or
 // none, in turns and against each other. The own etcd never has such a configuration.
 func TestMirrorConfigurations(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	t.Parallel()
 	m := newCopies(t)
 	claim := func(c *cluster, id uint32) { c.write(map[string][]byte{wire.ClusterConfigKey(c.name): configOf(id)}) }

@@ -214,6 +214,9 @@ func (m *migration) alike(primary, secondary allocator.Backend) int {
 // TestNumbersSurviveAMigration: 5,000 identities get to another prefix while
 // four nodes work, and are read from there in the end, under their numbers.
 func TestNumbersSurviveAMigration(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	t.Parallel()
 	m := &migration{T: t, server: etcdtest.Start(t), numbers: make(map[text]uint64)}
 	old := func(c *kvstore.Etcd, n int) allocator.Backend { return m.backend(c, wire.IdentityAllocation, n) }
