@@ -23,10 +23,8 @@ func (s *Server) lookup(w http.ResponseWriter, r *http.Request) error {
 	addr = addr.Unmap()
 	clusters := s.clustersNow() // before the claims: as fresh as they are said to be, they are at least
 	found := s.IPs.Lookup(addr)
-	v := s.view(r.Context()) // not older than the claims: what they refer to is in it, once it was published
-	v.clusters = clusters
-	var with []*services.Global
-	v.txn, with = s.byAddress.Find(addr)
+	txn, with := s.byAddress.Find(addr) // not older than the claims: what they refer to is in it, once it was published
+	v := &view{moment: moment{txn: txn}, clusters: clusters}
 	why := reasons.Address(s.reasonsView(v), addr, found)
 	answer := Lookup{IP: addr.String(), Why: why, Services: toServiceNames(with), Unconfirmed: v.unconfirmed(wire.IPs, wire.Nodes)}
 	answer.Candidates = toCandidates(found, why)
