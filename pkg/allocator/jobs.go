@@ -140,10 +140,14 @@ func (a *Allocator) putBack(ctx context.Context, j job) error {
 	}
 	defer lock.Unlock()
 	if by, can := a.backend.(References); can {
-		if moved, err := a.move(ctx, j, by, lock); moved || err != nil {
+		moved, err := a.move(ctx, j, by, lock)
+		switch {
+		case errors.Is(err, errors.ErrUnsupported):
+		case moved || err != nil:
 			return err
+		default:
+			return a.backend.UpdateKey(ctx, j.id, j.key, false, lock)
 		}
-		return a.backend.UpdateKey(ctx, j.id, j.key, false, lock)
 	}
 	other, err := a.backend.Get(ctx, j.key, lock)
 	if err != nil {

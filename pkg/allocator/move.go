@@ -14,7 +14,8 @@ import (
 // reference was gone for a while takes the number that others have given to the key
 // meanwhile; without it the node goes on with its own, and the key has two.
 type References interface {
-	// ReferencesOf returns what refers to the key, under its lock.
+	// ReferencesOf returns what refers to the key, under its lock. The error is
+	// [errors.ErrUnsupported] where what is behind it cannot tell.
 	ReferencesOf(ctx context.Context, key Key, lock Lock) (Referrers, error)
 }
 

@@ -196,6 +196,16 @@ func (b *Backend) AcquireReference(ctx context.Context, id uint64, key allocator
 	return held, err
 }
 
+// ReferencesOf implements [allocator.References] as the side that is read does.
+func (b *Backend) ReferencesOf(ctx context.Context, key allocator.Key, lock allocator.Lock) (allocator.Referrers, error) {
+	by, can := b.reading().(allocator.References)
+	if !can {
+		return allocator.Referrers{}, errors.ErrUnsupported
+	}
+	reading, _ := b.split(lock)
+	return by.ReferencesOf(ctx, key, reading)
+}
+
 // begin waits until nobody else writes the reference of a key on the other side, and
 // has others wait until end. A release that is owed is made whenever there is time
 // for it, so it may meet an allocation of the same key.
