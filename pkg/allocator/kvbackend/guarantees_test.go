@@ -23,7 +23,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 )
 
-// The leases of the tests are short, since the dead are only missed by them.
+// The leases of nodes that may die are short, since only their end tells of it.
 const (
 	leaseTTL = 3 * time.Second
 	lockTTL  = 2 * time.Second
@@ -64,11 +64,22 @@ func noFault(string) error { return nil }
 // join starts a node. It ends with the test.
 func join(t *testing.T, endpoint, name string, opts ...allocator.Option) *member {
 	t.Helper()
+	return joinFor(t, endpoint, name, leaseTTL, lockTTL, opts...)
+}
+
+// joinForGood is join with leases that do not end on a slow machine.
+func joinForGood(t *testing.T, endpoint, name string, opts ...allocator.Option) *member {
+	t.Helper()
+	return joinFor(t, endpoint, name, 0, 0, opts...)
+}
+
+func joinFor(t *testing.T, endpoint, name string, lease, lock time.Duration, opts ...allocator.Option) *member {
+	t.Helper()
 	m := &member{name: name, cable: &cable{}, ended: make(chan struct{})}
 	m.fault(noFault)
 	o := kvstore.DefaultOptions()
 	o.QPS, o.BootstrapQPS, o.MaxInflight = 0, 0, 0
-	o.LeaseTTL, o.LockTTL, o.NoLockQuorumCheck = leaseTTL, lockTTL, true
+	o.LeaseTTL, o.LockTTL, o.NoLockQuorumCheck = lease, lock, true
 	o.Timings.Close = 100 * time.Millisecond
 	o.Timings.BackoffMax = 200 * time.Millisecond
 	o.Dial = m.cable.dial
@@ -117,7 +128,7 @@ func count(t *testing.T, client *clientv3.Client, part string) int64 {
 // points runs an allocation and a release and returns the points that it passed.
 func points(t *testing.T, endpoint string) []string {
 	t.Helper()
-	m := join(t, endpoint, "10.0.9.9")
+	m := joinForGood(t, endpoint, "10.0.9.9")
 	var mu sync.Mutex
 	var passed []string
 	m.fault(func(point string) error {
@@ -147,7 +158,7 @@ func TestAnAllocationMayFailOrDieAnywhere(t *testing.T) {
 	t.Parallel()
 	server := etcdtest.Start(t)
 	all := points(t, server.Endpoint())
-	other := join(t, server.Endpoint(), "10.0.9.8")
+	other := joinForGood(t, server.Endpoint(), "10.0.9.8")
 	t.Run("at", func(t *testing.T) {
 		for i, point := range all {
 			for at, mode := range []string{"fails", "dies"} {
@@ -237,7 +248,7 @@ func TestTheDeadLeaveNothing(t *testing.T) {
 func TestAMappingInUseIsPutBack(t *testing.T) {
 	t.Parallel()
 	server := etcdtest.Start(t)
-	m := join(t, server.Endpoint(), "10.0.0.1", allocator.WithSyncInterval(time.Second))
+	m := joinForGood(t, server.Endpoint(), "10.0.0.1", allocator.WithSyncInterval(time.Second))
 	want := map[text]uint64{}
 	for i := range 20 {
 		key := text(fmt.Sprintf("k8s:n=%d;", i))
@@ -412,7 +423,7 @@ func TestTheGuaranteesHold(t *testing.T) {
 func TestAMissingMappingMakesNoSecondNumber(t *testing.T) {
 	t.Parallel()
 	server := etcdtest.Start(t)
-	one, two := join(t, server.Endpoint(), "10.0.0.1"), join(t, server.Endpoint(), "10.0.0.2")
+	one, two := joinForGood(t, server.Endpoint(), "10.0.0.1"), joinForGood(t, server.Endpoint(), "10.0.0.2")
 	for i := range 20 {
 		key := text(fmt.Sprintf("k8s:n=%d;", i))
 		id, _, _, err := one.Allocate(t.Context(), key)
