@@ -295,24 +295,28 @@ func TestWaitEndsWhenTheGoalIsReached(t *testing.T) {
 	}
 }
 
-// TestWaitOutlivesTheAgent: an agent that comes back is waited for.
+// TestWaitForTheAgent: an agent that comes back is waited for.
 func TestWaitForTheAgent(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "agent.sock")
-	done := make(chan result)
+	said, errs := io.Pipe()
+	root := with(nil, "", "").cli.root(&cobra.Command{Use: "run"})
+	root.SetOut(io.Discard)
+	root.SetErr(errs)
+	code := make(chan int, 1)
 	go func() {
-		done <- with(nil, "", "").run("status", "--wait", "--timeout", "10m", "--socket", path)
+		code <- execute(root, []string{"status", "--wait", "--timeout", "10m", "--socket", path})
+		errs.Close()
 	}()
+	lines := bufio.NewReader(said)
+	if line, err := lines.ReadString('\n'); err != nil || line != "Waiting for the agent\n" {
+		t.Errorf("does not say what it waits for: %q %v", line, err)
+	}
 	a := &agent{mesh: &testMesh{}}
 	s, err := api.NewServer(a.sources(t), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
-	}
-	select {
-	case got := <-done:
-		t.Fatalf("did not wait: %+v", got)
-	case <-time.After(50 * time.Millisecond):
 	}
 	if err := s.Listen("", path, false); err != nil {
 		t.Fatal(err)
@@ -320,8 +324,9 @@ func TestWaitForTheAgent(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error)
 	go func() { served <- s.Serve(ctx) }()
-	if got := <-done; got.code != 0 || got.err != "Waiting for the agent\n" {
-		t.Errorf("%+v", got)
+	rest, err := io.ReadAll(lines)
+	if got := <-code; got != exitOK || err != nil || len(rest) > 0 {
+		t.Errorf("exit %d, then %q %v", got, rest, err)
 	}
 	cancel()
 	<-served
