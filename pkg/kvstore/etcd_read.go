@@ -92,8 +92,8 @@ func (e *Etcd) readNow(ctx context.Context, req *pb.RangeRequest, holding ...*Lo
 
 // readRange reads, under the locks in one transaction, and checks the answer.
 func (e *Etcd) readRange(ctx context.Context, req *pb.RangeRequest, holding []*Lock) (*pb.RangeResponse, error) {
-	compares := heldLocks(holding)
-	if len(compares) == 0 {
+	t := UnderLocks(holding)
+	if len(t.Locks) == 0 {
 		resp, err := e.kv.Range(ctx, req)
 		if err != nil {
 			return nil, e.atLeast(leastOf(req), err)
@@ -103,12 +103,8 @@ func (e *Etcd) readRange(ctx context.Context, req *pb.RangeRequest, holding []*L
 		}
 		return resp, e.checked(checkRange(req, resp, resp.Header.Revision))
 	}
-	t := transaction{req: &pb.TxnRequest{
-		Compare: compares,
-		Success: []*pb.RequestOp{{Request: &pb.RequestOp_RequestRange{RequestRange: req}}},
-	}}
-	t.rely(holding)
-	txn := t.req
+	txn := toPB(t.Txn)
+	txn.Success = []*pb.RequestOp{{Request: &pb.RequestOp_RequestRange{RequestRange: req}}}
 	resp, err := e.kv.Txn(ctx, txn)
 	if err != nil {
 		return nil, e.atLeast(leastOf(req), err)
@@ -120,7 +116,7 @@ func (e *Etcd) readRange(ctx context.Context, req *pb.RangeRequest, holding []*L
 		return nil, err
 	}
 	if !resp.Succeeded {
-		return nil, cmp.Or(t.lost(resp), ErrLockLeaseExpired)
+		return nil, cmp.Or(t.Lost(resultOf(txn, resp)), ErrLockLeaseExpired)
 	}
 	r := resp.Responses[0].GetResponseRange()
 	r.Header = resp.Header // that of an operation has a revision alone

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	"google.golang.org/grpc/status"
 )
 
 // writeOptions are what the options say about writing.
@@ -20,32 +18,34 @@ func (o Options) writeOptions() writeOptions {
 	}
 }
 
-// transact implements server.
-func (e *Etcd) transact(ctx context.Context, t transaction) (*pb.TxnResponse, Position, error) {
-	var resp *pb.TxnResponse
+// Transact implements [Engine].
+func (e *Etcd) Transact(ctx context.Context, t Transaction) (TxnResult, Position, error) {
+	var res TxnResult
 	var at Position
+	req := toPB(t.Txn)
 	exchange := func(ctx context.Context) error {
-		var err error
-		if resp, at, err = e.txn(ctx, t.req); err != nil {
+		resp, reached, err := e.txn(ctx, req)
+		if err != nil {
 			return err
 		}
-		return t.lost(resp)
+		res, at = resultOf(req, resp), reached
+		return t.Lost(res)
 	}
 	var took time.Duration
 	var err error
-	if t.limited {
-		if err := e.admit(ctx, t.op, t.key); err != nil {
-			return nil, Position{}, err
+	if t.Limited {
+		if err := e.admit(ctx, t.Op, t.Key); err != nil {
+			return TxnResult{}, Position{}, err
 		}
-		took, err = e.call(ctx, t.op, t.key, e.opts.Timings.Write, exchange)
+		took, err = e.call(ctx, t.Op, t.Key, e.opts.Timings.Write, exchange)
 	} else {
-		took, err = e.within(ctx, t.op, t.key, e.opts.Timings.Write, exchange)
+		took, err = e.within(ctx, t.Op, t.Key, e.opts.Timings.Write, exchange)
 	}
-	e.record(t.op, t.key, took, err)
+	e.record(t.Op, t.Key, took, err)
 	if err != nil {
-		return nil, Position{}, err
+		return TxnResult{}, Position{}, err
 	}
-	return resp, at, nil
+	return res, at, nil
 }
 
 // txn makes a transaction and checks the answer as that of a linearizable read.
@@ -68,8 +68,8 @@ func (e *Etcd) txn(ctx context.Context, req *pb.TxnRequest) (*pb.TxnResponse, Po
 	return resp, Position{e.pinned.Load(), rev}, nil
 }
 
-// openWatch implements server.
-func (e *Etcd) openWatch(ctx context.Context, key string, after Position) (Stream, error) {
+// WatchNow implements [Engine].
+func (e *Etcd) WatchNow(ctx context.Context, key string, after Position) (Stream, error) {
 	st, err := e.openStream(ctx, key, after)
 	if err != nil {
 		return nil, err
@@ -77,8 +77,8 @@ func (e *Etcd) openWatch(ctx context.Context, key string, after Position) (Strea
 	return st, nil
 }
 
-// grant implements lessor. Leases wait for no limit.
-func (e *Etcd) grant(ctx context.Context, ttl time.Duration) (id int64, lasts time.Duration, err error) {
+// Grant implements [Lessor]. Leases wait for no limit.
+func (e *Etcd) Grant(ctx context.Context, ttl time.Duration) (id int64, lasts time.Duration, err error) {
 	took, err := e.within(ctx, "grant lease", "", e.opts.Timings.Write, func(ctx context.Context) error {
 		resp, err := e.lease.LeaseGrant(ctx, &pb.LeaseGrantRequest{TTL: int64(max(ttl, time.Second) / time.Second)})
 		if err != nil {
@@ -94,8 +94,8 @@ func (e *Etcd) grant(ctx context.Context, ttl time.Duration) (id int64, lasts ti
 	return id, lasts, err
 }
 
-// keepAlive implements lessor, with one stream for all leases.
-func (e *Etcd) keepAlive(ctx context.Context, ids []int64) (map[int64]bool, error) {
+// KeepAlive implements [Lessor], with one stream for all leases.
+func (e *Etcd) KeepAlive(ctx context.Context, ids []int64) (map[int64]bool, error) {
 	alive := make(map[int64]bool)
 	took, err := e.within(ctx, "keep leases alive", "", e.opts.Timings.Write, func(ctx context.Context) error {
 		st, err := e.lease.LeaseKeepAlive(ctx)
@@ -131,9 +131,9 @@ func (e *Etcd) keepOne(st pb.Lease_LeaseKeepAliveClient, id int64) (alive bool, 
 	return resp.GetTTL() > 0, e.check(resp.GetHeader())
 }
 
-// revoke implements lessor. It also serves a session that has been closed, but
+// Revoke implements [Lessor]. It also serves a session that has been closed, but
 // not one that found another etcd: that one never granted the lease.
-func (e *Etcd) revoke(ctx context.Context, id int64) error {
+func (e *Etcd) Revoke(ctx context.Context, id int64) error {
 	if errors.Is(e.over(), ErrServerChanged) {
 		return nil
 	}
@@ -141,17 +141,13 @@ func (e *Etcd) revoke(ctx context.Context, id int64) error {
 	defer cancel()
 	start := time.Now()
 	_, err := e.lease.LeaseRevoke(ctx, &pb.LeaseRevokeRequest{ID: id})
-	if isLeaseGone(err) {
-		err = nil
-	}
 	if err != nil {
-		err = &KeyError{"revoke lease", "", fmt.Errorf("lease %x: %w", id, fromRPC(err))}
+		if err = fromRPC(err); errors.Is(err, ErrLeaseNotFound) {
+			err = nil
+		} else {
+			err = &KeyError{"revoke lease", "", fmt.Errorf("lease %x: %w", id, err)}
+		}
 	}
 	e.record("revoke lease", "", time.Since(start), err)
 	return err
-}
-
-// isLeaseGone tells that something was not done because its lease has ended.
-func isLeaseGone(err error) bool {
-	return err != nil && status.Convert(unwrapRPC(err)).Message() == message(rpctypes.ErrGRPCLeaseNotFound)
 }

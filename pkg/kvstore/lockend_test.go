@@ -7,13 +7,13 @@ import (
 
 // revoking does something before a lease is revoked.
 type revoking struct {
-	lessor
+	Engine
 	before func()
 }
 
-func (r revoking) revoke(ctx context.Context, id int64) error {
+func (r revoking) Revoke(ctx context.Context, id int64) error {
 	r.before()
-	return r.lessor.revoke(ctx, id)
+	return r.Engine.Revoke(ctx, id)
 }
 
 // TestLocksAreLostBeforeOthersCanHaveThem: at the end of a session its holders are told
@@ -22,13 +22,13 @@ func TestLocksAreLostBeforeOthersCanHaveThem(t *testing.T) {
 	t.Parallel()
 	m := NewMemory()
 	lost, revoked := func() bool { return false }, 0
-	w := m.writing
-	w.locks.joined.lessor = revoking{w.locks.joined.lessor, func() {
+	w := newWriting(revoking{m, func() {
 		revoked++
 		if !lost() {
 			t.Error("the lock is revoked, and its holder does not know")
 		}
-	}}
+	}}, nil, m.options)
+	w.begin(m.Position().ClusterID)
 	lock, err := w.Lock(t.Context(), "locks/l")
 	if err != nil {
 		t.Fatal(err)

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 )
 
@@ -103,10 +101,8 @@ func (c *contest) winOutside(ctx context.Context) (*Lock, error) {
 	}
 }
 
-func (c *contest) transaction(compare []*pb.Compare, success *pb.RequestOp, failure ...*pb.RequestOp) transaction {
-	return transaction{op: "lock", key: c.path, req: &pb.TxnRequest{
-		Compare: compare, Success: []*pb.RequestOp{success}, Failure: failure,
-	}}
+func (c *contest) transaction(cond Condition, success []TxnOp, failure TxnOp) Transaction {
+	return Transaction{Op: "lock", Key: c.path, Txn: Txn{If: []Condition{cond}, Then: success, Else: []TxnOp{failure}}}
 }
 
 // enter creates our key, and returns who came last before us, empty for nobody:
@@ -120,24 +116,25 @@ func (c *contest) enter(ctx context.Context) (l *Lock, before string, err error)
 			return nil, "", err
 		}
 		c.key, c.lease = fmt.Sprintf("%s/%x", c.path, lease), lease
-		create := &pb.PutRequest{Key: []byte(c.key), Lease: lease}
 		t := c.transaction(
-			[]*pb.Compare{compareCreated(create.Key, pb.Compare_EQUAL, 0)},
-			c.others(0), // before the put, so that it does not see ours
+			Condition{Kind: CreatedAt, Key: c.key},
+			[]TxnOp{
+				c.others(0), // before the put, so that it does not see ours
+				{Kind: OpPut, Key: c.key, Lease: lease},
+			},
 			deletion(c.key, ""),
 		)
-		t.req.Success = append(t.req.Success, &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: create}})
-		resp, at, err := c.w.transact(ctx, t)
-		c.w.locks.settle(c.path, lease, outcomeOf(resp.GetSucceeded(), err), at.Revision)
+		res, at, err := c.w.transact(ctx, t)
+		c.w.locks.settle(c.path, lease, outcomeOf(res.Succeeded, err), at.Revision)
 		switch {
-		case isLeaseGone(err):
+		case errors.Is(err, ErrLeaseNotFound):
 			c.w.locks.end([]int64{lease}, leaseUnknown)
 		case err != nil:
 			return nil, "", err
-		case resp.Succeeded:
+		case res.Succeeded:
 			c.w.held.entered(c.path)
 			l := &Lock{Path: c.path, Key: c.key, Revision: at.Revision, At: at, lost: make(chan struct{})}
-			return l, c.latest(resp), nil
+			return l, c.latest(res), nil
 		}
 	}
 }
@@ -163,31 +160,29 @@ func (c *contest) await(ctx context.Context, l *Lock) error {
 // own key is still there is seen in the same transaction. Keys further below are
 // those of other paths.
 func (c *contest) before(ctx context.Context, l *Lock) (string, Position, error) {
-	t := c.transaction([]*pb.Compare{l.held()}, c.others(l.Revision-1), readKey(l.Key))
-	t.locks = []*Lock{l}
-	resp, at, err := c.w.transact(ctx, t)
+	t := c.transaction(l.held(), []TxnOp{c.others(l.Revision - 1)}, readKey(l.Key))
+	t.Locks = []*Lock{l}
+	res, at, err := c.w.transact(ctx, t)
 	if err != nil {
 		return "", at, err
 	}
-	return c.latest(resp), at, nil
+	return c.latest(res), at, nil
 }
 
 // others reads the keys of the path, and below, that were created up to a
 // revision; 0: whenever.
-func (c *contest) others(upTo int64) *pb.RequestOp {
+func (c *contest) others(upTo int64) TxnOp {
 	from := c.path + "/"
-	return &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{
-		Key: []byte(from), RangeEnd: []byte(selectionEnd(from)), KeysOnly: true, MaxCreateRevision: upTo,
-	}}}
+	return TxnOp{Kind: OpRead, Key: from, End: selectionEnd(from), KeysOnly: true, MaxCreated: upTo}
 }
 
 // latest is the key of the path that was created last, of those that the first
 // part of an answer has; empty for none.
-func (c *contest) latest(resp *pb.TxnResponse) string {
+func (c *contest) latest(res TxnResult) string {
 	key, rev := "", int64(0)
-	for _, kv := range resp.Responses[0].GetResponseRange().GetKvs() {
-		if kv.CreateRevision > rev && !strings.Contains(string(kv.Key[len(c.path)+1:]), "/") {
-			key, rev = string(kv.Key), kv.CreateRevision
+	for _, kv := range res.Parts[0].Found {
+		if kv.Created > rev && !strings.Contains(string(kv.Key[len(c.path)+1:]), "/") {
+			key, rev = string(kv.Key), kv.Created
 		}
 	}
 	return key
@@ -195,7 +190,7 @@ func (c *contest) latest(resp *pb.TxnResponse) string {
 
 // gone waits until a key is deleted, or somebody should look again.
 func (w *writing) gone(ctx context.Context, key string, after Position) error {
-	st, err := w.server.openWatch(ctx, key, after)
+	st, err := w.engine.WatchNow(ctx, key, after)
 	if err == nil {
 		defer st.Close()
 		err = untilDeleted(st)
@@ -242,11 +237,9 @@ func (w *writing) unlock(l *Lock) {
 }
 
 // deleteLock deletes the key of a lock, if it is as it should be.
-func (w *writing) deleteLock(ctx context.Context, path, key string, as ...*pb.Compare) error {
-	resp, at, err := w.transact(ctx, transaction{op: "unlock", key: path, req: &pb.TxnRequest{
-		Compare: as, Success: []*pb.RequestOp{deletion(key, "")},
-	}})
-	if err == nil && resp.Succeeded {
+func (w *writing) deleteLock(ctx context.Context, path, key string, as ...Condition) error {
+	res, at, err := w.transact(ctx, Transaction{Op: "unlock", Key: path, Txn: Txn{If: as, Then: []TxnOp{deletion(key, "")}}})
+	if err == nil && res.Succeeded {
 		w.locks.detach(path, at.Revision)
 	}
 	return err

@@ -265,8 +265,7 @@ func (m *Memory) lose() {
 func (s *memStore) holds(locks []*Lock) error {
 	for _, l := range locks {
 		if l != nil && s.created[l.Key] != l.Revision {
-			l.isLost()
-			return lostBy(l)
+			return l.NotHeld()
 		}
 	}
 	return nil

@@ -11,13 +11,13 @@ import (
 // second. The server itself ends none by the clock.
 const memLeaseTTL = time.Second
 
-// openWatch implements server.
-func (m *Memory) openWatch(ctx context.Context, key string, after Position) (Stream, error) {
+// WatchNow implements [Engine].
+func (m *Memory) WatchNow(ctx context.Context, key string, after Position) (Stream, error) {
 	return m.Watch(ctx, key, after)
 }
 
-// grant implements lessor.
-func (m *Memory) grant(ctx context.Context, ttl time.Duration) (id int64, lasts time.Duration, err error) {
+// Grant implements [Lessor].
+func (m *Memory) Grant(ctx context.Context, ttl time.Duration) (id int64, lasts time.Duration, err error) {
 	_, err = m.operate(ctx, "grant lease", "", func(s *memStore) error {
 		m.addr.nextLease++
 		id = m.addr.nextLease
@@ -27,8 +27,8 @@ func (m *Memory) grant(ctx context.Context, ttl time.Duration) (id int64, lasts 
 	return id, ttl, err
 }
 
-// keepAlive implements lessor.
-func (m *Memory) keepAlive(ctx context.Context, ids []int64) (map[int64]bool, error) {
+// KeepAlive implements [Lessor].
+func (m *Memory) KeepAlive(ctx context.Context, ids []int64) (map[int64]bool, error) {
 	alive := make(map[int64]bool)
 	_, err := m.operate(ctx, "keep leases alive", "", func(s *memStore) error {
 		for _, id := range ids {
@@ -39,8 +39,8 @@ func (m *Memory) keepAlive(ctx context.Context, ids []int64) (map[int64]bool, er
 	return alive, err
 }
 
-// revoke implements lessor. It also serves a session that is over.
-func (m *Memory) revoke(_ context.Context, id int64) error {
+// Revoke implements [Lessor]. It also serves a session that is over.
+func (m *Memory) Revoke(_ context.Context, id int64) error {
 	m.addr.mu.Lock()
 	defer m.addr.mu.Unlock()
 	if m.addr.store.id == m.pinned {

@@ -2,49 +2,42 @@ package kvstore
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-
-	"go.etcd.io/etcd/api/v3/mvccpb"
-
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
-// transact implements server: a Memory understands what etcd is asked, as far as
-// this package asks it.
-func (m *Memory) transact(ctx context.Context, t transaction) (*pb.TxnResponse, Position, error) {
-	var resp *pb.TxnResponse
-	at, err := m.operate(ctx, t.op, t.key, func(s *memStore) error {
-		if err := s.mayApply(t.req); err != nil {
+// Transact implements [Engine].
+func (m *Memory) Transact(ctx context.Context, t Transaction) (TxnResult, Position, error) {
+	var res TxnResult
+	at, err := m.operate(ctx, t.Op, t.Key, func(s *memStore) error {
+		if err := s.mayApply(t.Txn); err != nil {
 			return err
 		}
 		var events []Event
-		resp, events = s.apply(t.req)
+		res, events = s.apply(t.Txn)
 		if len(events) > 0 {
 			s.write(events)
 			m.addr.changed()
 		}
-		return t.lost(resp)
+		return t.Lost(res)
 	})
 	if err != nil {
-		return nil, Position{}, err
+		return TxnResult{}, Position{}, err
 	}
-	return resp, at, nil
+	return res, at, nil
 }
 
 // mayApply checks that all leases exist, before anything is done.
-func (s *memStore) mayApply(req *pb.TxnRequest) error {
-	for _, op := range slices.Concat(req.Success, req.Failure) {
-		if put := op.GetRequestPut(); put != nil && put.Lease != 0 && !s.leases[put.Lease] {
-			return fromRPC(rpctypes.ErrGRPCLeaseNotFound)
+func (s *memStore) mayApply(txn Txn) error {
+	for _, op := range slices.Concat(txn.Then, txn.Else) {
+		if op.Kind == OpPut && op.Lease != 0 && !s.leases[op.Lease] {
+			return ErrLeaseNotFound
 		}
-		if inner := op.GetRequestTxn(); inner != nil {
-			if err := s.mayApply(inner); err != nil {
+		if op.Kind == OpTxn {
+			if err := s.mayApply(*op.Txn); err != nil {
 				return err
 			}
 		}
@@ -53,68 +46,60 @@ func (s *memStore) mayApply(req *pb.TxnRequest) error {
 }
 
 // apply evaluates a transaction; the events are what it is to change.
-func (s *memStore) apply(req *pb.TxnRequest) (*pb.TxnResponse, []Event) {
-	resp := &pb.TxnResponse{Succeeded: true}
-	for _, c := range req.Compare {
-		resp.Succeeded = resp.Succeeded && s.compare(c)
+func (s *memStore) apply(txn Txn) (TxnResult, []Event) {
+	res := TxnResult{Succeeded: true}
+	for _, c := range txn.If {
+		res.Succeeded = res.Succeeded && s.meets(c)
 	}
-	ops := req.Success
-	if !resp.Succeeded {
-		ops = req.Failure
+	ops := txn.Then
+	if !res.Succeeded {
+		ops = txn.Else
 	}
 	var events []Event
 	for _, op := range ops {
-		r, changes := s.do(op)
-		resp.Responses = append(resp.Responses, r)
+		part, changes := s.do(op)
+		res.Parts = append(res.Parts, part)
 		events = append(events, changes...)
 	}
-	return resp, events
+	return res, events
 }
 
-func (s *memStore) do(op *pb.RequestOp) (*pb.ResponseOp, []Event) {
-	switch r := op.Request.(type) {
-	case *pb.RequestOp_RequestPut:
-		put := r.RequestPut
-		kv := KeyValue{Key: put.Key, Value: put.Value, Lease: put.Lease}
-		return &pb.ResponseOp{Response: &pb.ResponseOp_ResponsePut{ResponsePut: &pb.PutResponse{}}}, []Event{{KeyValue: kv}}
-	case *pb.RequestOp_RequestDeleteRange:
-		var events []Event
-		for _, key := range s.between(r.RequestDeleteRange.Key, r.RequestDeleteRange.RangeEnd) {
+func (s *memStore) do(op TxnOp) (PartResult, []Event) {
+	res := PartResult{Kind: op.Kind}
+	var events []Event
+	switch op.Kind {
+	case OpPut:
+		events = []Event{{KeyValue: KeyValue{Key: []byte(op.Key), Value: op.Value, Lease: op.Lease}}}
+	case OpDelete:
+		for _, key := range s.between(op.Key, op.End) {
 			events = append(events, Event{Type: EventDelete, KeyValue: KeyValue{Key: []byte(key)}})
 		}
-		return &pb.ResponseOp{Response: &pb.ResponseOp_ResponseDeleteRange{
-			ResponseDeleteRange: &pb.DeleteRangeResponse{Deleted: int64(len(events))},
-		}}, events
-	case *pb.RequestOp_RequestTxn:
-		resp, events := s.apply(r.RequestTxn)
-		return &pb.ResponseOp{Response: &pb.ResponseOp_ResponseTxn{ResponseTxn: resp}}, events
-	default:
-		return &pb.ResponseOp{Response: &pb.ResponseOp_ResponseRange{ResponseRange: s.rangeOf(op.GetRequestRange())}}, nil
-	}
-}
-
-func (s *memStore) rangeOf(r *pb.RangeRequest) *pb.RangeResponse {
-	resp := &pb.RangeResponse{}
-	for _, key := range s.between(r.Key, r.RangeEnd) {
-		if kv := s.full(key); r.MaxCreateRevision == 0 || kv.CreateRevision <= r.MaxCreateRevision {
-			resp.Kvs = append(resp.Kvs, kv)
+		res.Deleted = int64(len(events))
+	case OpTxn:
+		inner, changes := s.apply(*op.Txn)
+		res.Txn, events = &inner, changes
+	case OpRead:
+		for _, key := range s.between(op.Key, op.End) {
+			if created := s.created[key]; op.MaxCreated == 0 || created <= op.MaxCreated {
+				res.Found = append(res.Found, Found{s.items[key], created})
+			}
 		}
 	}
-	return resp
+	return res, events
 }
 
 // between returns the keys from one to before another, in order; with an empty
 // end the one key.
-func (s *memStore) between(key, end []byte) []string {
-	if len(end) == 0 {
-		if _, ok := s.items[string(key)]; ok {
-			return []string{string(key)}
+func (s *memStore) between(key, end string) []string {
+	if end == "" {
+		if _, ok := s.items[key]; ok {
+			return []string{key}
 		}
 		return nil
 	}
 	var keys []string
 	for k := range s.items {
-		if k >= string(key) && k < string(end) {
+		if k >= key && k < end {
 			keys = append(keys, k)
 		}
 	}
@@ -122,43 +107,22 @@ func (s *memStore) between(key, end []byte) []string {
 	return keys
 }
 
-// full is a key as etcd tells it; all zero for an absent one.
-func (s *memStore) full(key string) *mvccpb.KeyValue {
-	kv, ok := s.items[key]
-	if !ok {
-		return &mvccpb.KeyValue{}
-	}
-	return &mvccpb.KeyValue{
-		Key: kv.Key, Value: kv.Value, Lease: kv.Lease, ModRevision: kv.ModRevision, CreateRevision: s.created[key],
-	}
-}
-
-func (s *memStore) compare(c *pb.Compare) bool {
-	kv, order := s.full(string(c.Key)), 0
-	switch c.Target {
-	case pb.Compare_VALUE:
-		if kv.Key == nil {
-			return false
-		}
-		order = bytes.Compare(kv.Value, c.GetValue())
-	case pb.Compare_CREATE:
-		order = cmp.Compare(kv.CreateRevision, c.GetCreateRevision())
-	case pb.Compare_MOD:
-		order = cmp.Compare(kv.ModRevision, c.GetModRevision())
-	case pb.Compare_LEASE:
-		order = cmp.Compare(kv.Lease, c.GetLease())
+// meets tells whether a condition holds. All numbers of an absent key are 0.
+func (s *memStore) meets(c Condition) bool {
+	kv, exists := s.items[c.Key]
+	switch c.Kind {
+	case ValueIs:
+		return exists && bytes.Equal(kv.Value, c.Value)
+	case CreatedAt:
+		return s.created[c.Key] == c.Number
+	case ChangedAt:
+		return kv.ModRevision == c.Number
+	case LeaseIs:
+		return kv.Lease == c.Number
+	case Exists:
+		return exists
 	default:
-		panic(fmt.Sprintf("a memory cannot compare %v", c.Target))
-	}
-	switch c.Result {
-	case pb.Compare_EQUAL:
-		return order == 0
-	case pb.Compare_GREATER:
-		return order > 0
-	case pb.Compare_LESS:
-		return order < 0
-	default:
-		return order != 0
+		panic(fmt.Sprintf("a memory knows no condition %d", c.Kind))
 	}
 }
 

@@ -44,7 +44,7 @@ func (e *noAnswerError) Unwrap() []error {
 // without gRPC's decoration.
 type serverError struct {
 	text string
-	kind error // one of this package's errors, or nil
+	kind error // one of kvstore's errors, or nil
 	err  error // as it came
 }
 
@@ -103,16 +103,22 @@ func kindOf(message string, code codes.Code) error {
 		{rpctypes.ErrGRPCUserNotFound, ErrUserNotFound}, // never said of the user of the connection
 		{rpctypes.ErrGRPCRoleNotFound, ErrRoleNotFound},
 		{rpctypes.ErrGRPCNoSpace, ErrNoSpace},
+		{rpctypes.ErrGRPCLeaseNotFound, ErrLeaseNotFound},
+		{rpctypes.ErrGRPCAuthOldRevision, ErrRetryRequest},
 	} {
 		if message == status.Convert(k.is).Message() {
 			return k.kind
 		}
 	}
 	switch {
-	case code == codes.Internal && strings.Contains(message, unreadableMessage) && !strings.Contains(message, tooManyParts):
+	case tooLarge(code, message):
+		return ErrTooLarge
+	case code == codes.Internal && strings.Contains(message, unreadableMessage):
 		return ErrProtocol
 	}
 	switch code {
+	case codes.InvalidArgument:
+		return ErrInvalidRequest
 	case codes.PermissionDenied:
 		return ErrPermissionDenied
 	case codes.Unauthenticated:
@@ -132,8 +138,12 @@ func isUnavailable(err error) bool { return status.Code(unwrapRPC(err)) == codes
 // the server may send. (The same code also says that a server is busy.)
 func isTooLarge(err error) bool {
 	st := status.Convert(unwrapRPC(err))
-	return st.Code() == codes.ResourceExhausted && strings.Contains(st.Message(), "larger than max") ||
-		st.Code() == codes.Internal && strings.Contains(st.Message(), tooManyParts)
+	return tooLarge(st.Code(), st.Message())
+}
+
+func tooLarge(code codes.Code, message string) bool {
+	return code == codes.ResourceExhausted && strings.Contains(message, "larger than max") ||
+		code == codes.Internal && strings.Contains(message, tooManyParts)
 }
 
 // unreadableMessage is what gRPC says of a message that is none.
@@ -145,15 +155,4 @@ func unwrapRPC(err error) error {
 		return se.err
 	}
 	return err
-}
-
-// IsRefused tells whether a write has failed for what it is: its writer may not
-// make it, it is too large, or it makes no sense. It was not made. Trying the same
-// again helps only once somebody has changed the roles, or the limits.
-func IsRefused(err error) bool {
-	if _, unfit := errors.AsType[unfitError](err); unfit || errors.Is(err, ErrPermissionDenied) || isTooLarge(err) {
-		return true
-	}
-	invalid := status.Code(unwrapRPC(err)) == codes.InvalidArgument && !errors.Is(err, ErrUnauthenticated)
-	return invalid && message(unwrapRPC(err)) != message(rpctypes.ErrGRPCAuthOldRevision)
 }

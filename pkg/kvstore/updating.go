@@ -2,6 +2,7 @@ package kvstore
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 )
@@ -25,7 +26,7 @@ func (w *writing) Update(ctx context.Context, writes []Write, opts ...Option) (r
 		}
 		res, kept, err = w.update(ctx, writes, leases, r)
 		w.settleAll(writes, leases, kept, outcomeOf(res.Met, err), res.At.Revision)
-		if !isLeaseGone(err) {
+		if !errors.Is(err, ErrLeaseNotFound) {
 			tellKept(writes, kept)
 			return res, err
 		}
@@ -41,15 +42,15 @@ func (w *writing) update(ctx context.Context, writes []Write, leases []int64, r 
 	if err != nil {
 		return Result{}, nil, err
 	}
-	resp, at, err := w.server.transact(ctx, t)
+	answer, at, err := w.engine.Transact(ctx, t)
 	if err != nil {
 		return Result{}, nil, err
 	}
-	res := result(resp, at)
-	if !resp.Succeeded {
+	res := result(answer, at)
+	if !answer.Succeeded {
 		return res, nil, nil
 	}
-	kept := keptBy(writes, resp)
+	kept := keptBy(writes, answer)
 	for _, one := range writes {
 		if leases == nil || !one.takesLease() {
 			w.leases.detach(one.Key, at.Revision)
@@ -109,7 +110,7 @@ func (w *writing) endGone(ctx context.Context, leases []int64) {
 	}
 	ids := slices.Sorted(maps.Keys(distinct))
 	if len(ids) > 1 {
-		alive, _ := w.server.keepAlive(ctx, ids)
+		alive, _ := w.engine.KeepAlive(ctx, ids)
 		ids = slices.DeleteFunc(ids, func(id int64) bool {
 			is, answered := alive[id]
 			return is || !answered

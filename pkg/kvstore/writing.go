@@ -9,10 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"golang.org/x/sync/errgroup"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -20,7 +17,7 @@ import (
 // writing is the writing side of a session, for whatever server: it implements
 // [Writer]'s methods by transactions.
 type writing struct {
-	server  server
+	engine  Engine
 	leases  *Leases // of keys
 	ours    bool    // leases end with the session
 	locks   *Leases // of locks; they always do
@@ -32,15 +29,6 @@ type writing struct {
 	proved atomic.Int64
 }
 
-// server is what writing needs of one. Calls have deadlines of their own.
-type server interface {
-	lessor
-	// transact makes a transaction. A lost lock is an error.
-	transact(ctx context.Context, t transaction) (*pb.TxnResponse, Position, error)
-	// openWatch is [Client.Watch] without limits.
-	openWatch(ctx context.Context, key string, after Position) (Stream, error)
-}
-
 // writeOptions are what a session's options say about writing.
 type writeOptions struct {
 	leaseTTL, lockTTL time.Duration
@@ -50,9 +38,9 @@ type writeOptions struct {
 	log               *slog.Logger
 }
 
-func newWriting(s server, shared *Leases, o writeOptions) *writing {
+func newWriting(e Engine, shared *Leases, o writeOptions) *writing {
 	w := &writing{
-		server: s, leases: shared, ours: shared == nil, locks: NewLeases(),
+		engine: e, leases: shared, ours: shared == nil, locks: NewLeases(),
 		paths: newPathLocks(), held: newLockTable(o.metrics), options: o,
 	}
 	w.locks.ended = w.held.leaseEnded
@@ -63,12 +51,12 @@ func newWriting(s server, shared *Leases, o writeOptions) *writing {
 }
 
 // transact makes a transaction, and notes that the quorum is there when it was answered.
-func (w *writing) transact(ctx context.Context, t transaction) (*pb.TxnResponse, Position, error) {
-	resp, at, err := w.server.transact(ctx, t)
+func (w *writing) transact(ctx context.Context, t Transaction) (TxnResult, Position, error) {
+	res, at, err := w.engine.Transact(ctx, t)
 	if err == nil {
 		w.proved.Store(time.Now().UnixNano())
 	}
-	return resp, at, err
+	return res, at, err
 }
 
 // quorumProof is for how long a quorum that was proved is not asked for again.
@@ -79,22 +67,22 @@ func (w *writing) proveQuorum(ctx context.Context, path string) error {
 	if since := time.Since(time.Unix(0, w.proved.Load())); since >= 0 && since < quorumProof {
 		return nil
 	}
-	_, _, err := w.transact(ctx, transaction{op: "lock", key: path, req: &pb.TxnRequest{Success: []*pb.RequestOp{readKey(wire.HeartbeatKey)}}})
+	_, _, err := w.transact(ctx, Transaction{Op: "lock", Key: path, Txn: Txn{Then: []TxnOp{readKey(wire.HeartbeatKey)}}})
 	return err
 }
 
 // begin joins the leases, once the server's cluster ID is known.
 func (w *writing) begin(clusterID uint64) {
 	o := w.options
-	w.leases.join(joined{lessor: w.server, clusterID: clusterID, ttl: o.leaseTTL, gauge: o.metrics.leasesOf("session"), log: o.log})
-	w.locks.join(joined{lessor: w.server, clusterID: clusterID, ttl: o.lockTTL, gauge: o.metrics.leasesOf("lock"), log: o.log})
+	w.leases.join(joined{lessor: w.engine, clusterID: clusterID, ttl: o.leaseTTL, gauge: o.metrics.leasesOf("session"), log: o.log})
+	w.locks.join(joined{lessor: w.engine, clusterID: clusterID, ttl: o.lockTTL, gauge: o.metrics.leasesOf("lock"), log: o.log})
 }
 
 // run keeps the leases alive and looks after the locks, until the context ends.
 func (w *writing) run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return w.leases.keep(ctx, w.server) })
-	g.Go(func() error { return w.locks.keep(ctx, w.server) })
+	g.Go(func() error { return w.leases.keep(ctx, w.engine) })
+	g.Go(func() error { return w.locks.keep(ctx, w.engine) })
 	g.Go(func() error { return w.watchLocks(ctx) })
 	return g.Wait()
 }
@@ -134,11 +122,11 @@ func (w *writing) put(ctx context.Context, key string, value []byte, lease int64
 		if err != nil {
 			return Result{}, false, err
 		}
-		resp, at, err := w.transact(ctx, t)
+		same, at, err := w.transact(ctx, t)
 		switch {
 		case err != nil:
 			return Result{}, false, err
-		case resp.Succeeded:
+		case same.Succeeded:
 			return Result{Met: true, At: at}, true, nil
 		}
 	}
@@ -162,7 +150,7 @@ func (w *writing) putLeased(ctx context.Context, key string, value []byte, r req
 		var met bool
 		res, met, err = w.put(ctx, key, value, lease, r)
 		w.leases.settle(key, lease, outcomeOf(met, err), res.At.Revision)
-		if !isLeaseGone(err) {
+		if !errors.Is(err, ErrLeaseNotFound) {
 			return res, err
 		}
 		w.leases.end([]int64{lease}, leaseUnknown)
@@ -216,12 +204,12 @@ func (w *writing) Owns(lease int64) bool { return w.leases.owns(lease) }
 func (w *writing) OnLeaseExpired(prefix string, f func(keys []string)) { w.leases.observe(prefix, f) }
 
 // write makes a write and tells whether its conditions were met.
-func (w *writing) write(ctx context.Context, t transaction) (res Result, met bool, err error) {
-	resp, at, err := w.transact(ctx, t)
+func (w *writing) write(ctx context.Context, t Transaction) (res Result, met bool, err error) {
+	answer, at, err := w.transact(ctx, t)
 	if err != nil {
 		return Result{}, false, err
 	}
-	return result(resp, at), resp.Succeeded, nil
+	return result(answer, at), answer.Succeeded, nil
 }
 
 // outcomeOf a write whose conditions were met, or not, or that has failed. A put
@@ -239,10 +227,7 @@ func outcomeOf(met bool, err error) outcome {
 
 // wasRefused tells that a server has seen a write and not made it.
 func wasRefused(err error) bool {
-	for _, is := range []error{ErrLockLeaseExpired, ErrPermissionDenied, ErrUnauthenticated} {
-		if errors.Is(err, is) {
-			return true
-		}
-	}
-	return slices.Contains([]codes.Code{codes.NotFound, codes.InvalidArgument}, status.Code(unwrapRPC(err)))
+	return slices.ContainsFunc([]error{
+		ErrLockLeaseExpired, ErrPermissionDenied, ErrUnauthenticated, ErrLeaseNotFound, ErrInvalidRequest, ErrRetryRequest,
+	}, func(is error) bool { return errors.Is(err, is) })
 }
