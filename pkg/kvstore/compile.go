@@ -39,7 +39,7 @@ func compileLook(key string, value []byte, lease int64, r request) (Transaction,
 // compileDelete makes the transaction of a Delete.
 func compileDelete(key string, r request) (Transaction, error) {
 	if err := r.forPutAlone(); err != nil {
-		return Transaction{}, &KeyError{"delete", key, err}
+		return Transaction{}, misused("delete", key, err)
 	}
 	return compile("delete", key, deletion(key, ""), r)
 }
@@ -48,16 +48,16 @@ func compileDelete(key string, r request) (Transaction, error) {
 func compileDeletePrefix(prefix string, r request) (Transaction, error) {
 	const op = "delete prefix"
 	if err := r.forPutAlone(); err != nil {
-		return Transaction{}, &KeyError{op, prefix, err}
+		return Transaction{}, misused(op, prefix, err)
 	}
 	if prefix != "" && !strings.HasSuffix(prefix, "/") {
-		return Transaction{}, &KeyError{op, prefix, unfitError(fmt.Sprintf(
-			"a prefix ends in /: give %q for all keys below it, or use Delete for the one key", prefix+"/"))}
+		return Transaction{}, misused(op, prefix, unfitError(fmt.Sprintf(
+			"a prefix ends in /: give %q for all keys below it, or use Delete for the one key", prefix+"/")))
 	}
 	if r.ifRevision != nil || r.ifValue != nil {
-		return Transaction{}, &KeyError{op, prefix, errors.New("IfRevision and IfValue are about one key")}
+		return Transaction{}, misused(op, prefix, errors.New("IfRevision and IfValue are about one key"))
 	}
-	return compile(op, prefix, deletion(prefix, selectionEnd(prefix)), r)
+	return compile(op, prefix, deletion(prefix, SelectionEnd(prefix)), r)
 }
 
 // compileUpdate makes the transaction of an Update. leases are those that the
@@ -126,6 +126,9 @@ func grouped(do []TxnOp) []TxnOp {
 	return groups
 }
 
+// misused is the error of an operation that was asked for wrongly.
+func misused(op, key string, err error) error { return &KeyError{Op: op, Key: key, Err: err} }
+
 // unfitError is why an Update is none, whatever the server.
 type unfitError string
 
@@ -134,9 +137,9 @@ func (e unfitError) Error() string { return string(e) }
 // checkUpdate tells what is wrong with the writes or the options of an Update.
 func checkUpdate(writes []Write, r request) error {
 	if len(writes) == 0 {
-		return &KeyError{"update", "", unfitError("there is nothing to write")}
+		return misused("update", "", unfitError("there is nothing to write"))
 	}
-	fail := func(key, why string) error { return &KeyError{"update", key, unfitError(why)} }
+	fail := func(key, why string) error { return misused("update", key, unfitError(why)) }
 	switch {
 	case r.ifAbsent || r.ifChanged || r.ifRevision != nil || r.ifValue != nil || r.ifOther != nil:
 		return fail(writes[0].Key, "an Update takes Leased and Holding alone")
@@ -165,7 +168,7 @@ func (r request) forPutAlone() error {
 
 func compile(op, key string, do TxnOp, r request) (Transaction, error) {
 	if key == "" {
-		return Transaction{}, &KeyError{op, key, errEmptyKey}
+		return Transaction{}, misused(op, key, errEmptyKey)
 	}
 	t := UnderLocks(r.holding)
 	t.Op, t.Key, t.Limited = op, key, true

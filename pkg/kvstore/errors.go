@@ -81,6 +81,9 @@ type KeyError struct {
 	Key string
 	// Err is what went wrong.
 	Err error
+	// Hint says in a few words what to do about it; empty where that is not known.
+	// Whoever makes the error sets it (package hint).
+	Hint string
 }
 
 // Error names the operation, the key, what went wrong, and what to do about it
@@ -92,8 +95,8 @@ func (e *KeyError) Error() string {
 	} else {
 		s = fmt.Sprintf("kvstore %s %q: %v", e.Op, e.Key, e.Err)
 	}
-	if h := Hint(e.Err); h != "" {
-		s += " (" + h + ")"
+	if e.Hint != "" {
+		s += " (" + e.Hint + ")"
 	}
 	return s
 }

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Leases are the leases that a writer ties its keys to, and what it tied to
@@ -38,8 +36,8 @@ type joined struct {
 	lessor    Lessor
 	clusterID uint64
 	ttl       time.Duration
-	gauge     prometheus.Gauge // nil for none
-	log       *slog.Logger     // nil for none
+	gauge     Gauge        // nil for none
+	log       *slog.Logger // nil for none
 }
 
 // NewLeases returns an empty Leases.

@@ -8,7 +8,7 @@ import (
 )
 
 // Update implements [Writer].
-func (w *writing) Update(ctx context.Context, writes []Write, opts ...Option) (res Result, err error) {
+func (w *EngineWriter) Update(ctx context.Context, writes []Write, opts ...Option) (res Result, err error) {
 	r := requested(opts)
 	if err := checkUpdate(writes, r); err != nil {
 		return Result{}, err
@@ -37,7 +37,7 @@ func (w *writing) Update(ctx context.Context, writes []Write, opts ...Option) (r
 
 // update makes one try, and returns what was kept. What is not tied to a lease
 // afterwards is detached.
-func (w *writing) update(ctx context.Context, writes []Write, leases []int64, r request) (Result, []*KeyValue, error) {
+func (w *EngineWriter) update(ctx context.Context, writes []Write, leases []int64, r request) (Result, []*KeyValue, error) {
 	t, err := compileUpdate(writes, leases, r)
 	if err != nil {
 		return Result{}, nil, err
@@ -69,7 +69,7 @@ func tellKept(writes []Write, kept []*KeyValue) {
 }
 
 // attachAll chooses a lease for each write that takes one, 0 for the others.
-func (w *writing) attachAll(ctx context.Context, writes []Write) ([]int64, error) {
+func (w *EngineWriter) attachAll(ctx context.Context, writes []Write) ([]int64, error) {
 	leases := make([]int64, len(writes))
 	for i, one := range writes {
 		if !one.takesLease() {
@@ -85,7 +85,7 @@ func (w *writing) attachAll(ctx context.Context, writes []Write) ([]int64, error
 	return leases, nil
 }
 
-func (w *writing) settleAll(writes []Write, leases []int64, kept []*KeyValue, o outcome, rev int64) {
+func (w *EngineWriter) settleAll(writes []Write, leases []int64, kept []*KeyValue, o outcome, rev int64) {
 	for i, one := range writes {
 		switch {
 		case !one.takesLease():
@@ -101,7 +101,7 @@ func (w *writing) settleAll(writes []Write, leases []int64, kept []*KeyValue, o 
 // endGone ends those of the leases that the server does not know any more, after
 // it said that of one of them. It did not say of which, so with several it is
 // asked; without an answer the next try asks again.
-func (w *writing) endGone(ctx context.Context, leases []int64) {
+func (w *EngineWriter) endGone(ctx context.Context, leases []int64) {
 	distinct := make(map[int64]bool)
 	for _, id := range leases {
 		if id != 0 {
