@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -36,7 +36,7 @@ func (r *report) meshDirectory(ctx context.Context) error {
 		return fmt.Errorf("the mesh directory cannot be read from here: %w", err)
 	}
 	var files, certificates strings.Builder
-	var named []kvstore.ClientFile
+	var named []clientfile.Shown
 	for _, e := range entries {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -94,19 +94,19 @@ func openRegular(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-func showClientFile(path string) (kvstore.ClientFile, error) {
+func showClientFile(path string) (clientfile.Shown, error) {
 	content, err := openRegular(path)
 	if err != nil {
-		return kvstore.ClientFile{}, err
+		return clientfile.Shown{}, err
 	}
-	shown, ok := kvstore.ShowFile(content)
+	shown, ok := clientfile.Show(content)
 	if !ok || !bytes.Contains(content, []byte("endpoints:")) {
-		return kvstore.ClientFile{}, errors.New("it is no client file that can be read, so nothing of it is shown")
+		return clientfile.Shown{}, errors.New("it is no client file that can be read, so nothing of it is shown")
 	}
 	return shown, nil
 }
 
-func certificatePaths(files []kvstore.ClientFile) []string {
+func certificatePaths(files []clientfile.Shown) []string {
 	keys := keyPaths(files)
 	var paths []string
 	for _, f := range files {
@@ -120,7 +120,7 @@ func certificatePaths(files []kvstore.ClientFile) []string {
 	return slices.Compact(paths)
 }
 
-func keyPaths(files []kvstore.ClientFile) []string {
+func keyPaths(files []clientfile.Shown) []string {
 	var paths []string
 	for _, f := range files {
 		if f.KeyFile != "" {
@@ -145,7 +145,7 @@ func describeCertificates(path string) string {
 			break
 		}
 		if block.Type != "CERTIFICATE" {
-			b.WriteString("  a block that is no certificate " + kvstore.LeftOut + "\n")
+			b.WriteString("  a block that is no certificate " + clientfile.LeftOut + "\n")
 			continue
 		}
 		cert, err := x509.ParseCertificate(block.Bytes)
@@ -164,7 +164,7 @@ func describeCertificates(path string) string {
 func writeCertificate(b *strings.Builder, c *x509.Certificate) {
 	names := slices.Concat(c.DNSNames, addressTexts(c.IPAddresses), c.EmailAddresses)
 	for _, u := range c.URIs {
-		names = append(names, kvstore.Redact(u.String()))
+		names = append(names, clientfile.Redact(u.String()))
 	}
 	for _, line := range [][2]string{
 		{"subject", c.Subject.String()},

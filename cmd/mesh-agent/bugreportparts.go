@@ -16,7 +16,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/safetext"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 )
 
 // part is something that a report has. What it adds before it fails stays in.
@@ -122,7 +122,7 @@ func (r *report) environment() error {
 			continue
 		}
 		flag := strings.ToLower(strings.ReplaceAll(setting, "_", "-"))
-		shown := kvstore.LeftOut
+		shown := clientfile.LeftOut
 		if r.flags[flag] {
 			shown = harmless(flag, value)
 		}

@@ -13,7 +13,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -124,17 +125,17 @@ const kvstoreOpt = "kvstore-opt"
 // harmless is the value of a flag without what may be a secret in it.
 func harmless(flag, value string) string {
 	if flag != kvstoreOpt || value == "" {
-		return kvstore.Redact(value)
+		return clientfile.Redact(value)
 	}
 	var options keyValues
 	if err := options.Set(value); err != nil {
-		return kvstore.LeftOut
+		return clientfile.LeftOut
 	}
 	for key, text := range options {
-		if _, err := kvstore.ParseOptions(map[string]string{key: text}); err != nil {
-			options[key] = kvstore.LeftOut
+		if _, err := etcd.ParseOptions(map[string]string{key: text}); err != nil {
+			options[key] = clientfile.LeftOut
 		} else {
-			options[key] = kvstore.Redact(text)
+			options[key] = clientfile.Redact(text)
 		}
 	}
 	return options.String()
@@ -168,7 +169,7 @@ func (c Config) Validate() error {
 	_, err = budget.Parse(c.RemoteBudget)
 	note(remoteBudget, err)
 	note(remoteMemory, c.checkRemoteMemory())
-	_, err = kvstore.ParseOptions(c.KVStoreOpt)
+	_, err = etcd.ParseOptions(c.KVStoreOpt)
 	note("kvstore-opt", err)
 	c.KVStore.validate(note)
 	c.Local.validate(note)

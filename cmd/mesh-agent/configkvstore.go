@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 )
 
 // KVStoreConfig are the settings of whoever writes to the own kvstore.
@@ -22,7 +22,7 @@ type KVStoreConfig struct {
 }
 
 func defaultKVStoreConfig() KVStoreConfig {
-	o := kvstore.DefaultOptions()
+	o := etcd.DefaultOptions()
 	return KVStoreConfig{
 		ConnectivityTimeout: 2 * time.Minute, LeaseTTL: o.LeaseTTL, PeriodicSync: 5 * time.Minute,
 		MaxConsecutiveQuorumErrors: uint32(o.MaxConsecutiveQuorumErrors), //nolint:gosec // small
@@ -40,20 +40,20 @@ func (c KVStoreConfig) validate(note func(flag string, err error)) {
 	if c.ConnectivityTimeout <= 0 {
 		note("kvstore-connectivity-timeout", fmt.Errorf("%s is not above zero", c.ConnectivityTimeout))
 	}
-	note("kvstore-lease-ttl", kvstore.CheckLeaseTTL(c.LeaseTTL))
+	note("kvstore-lease-ttl", etcd.CheckLeaseTTL(c.LeaseTTL))
 	if c.PeriodicSync <= 0 {
 		note("kvstore-periodic-sync", fmt.Errorf("%s is not above zero", c.PeriodicSync))
 	}
 }
 
 // kvstoreOptions are the options of all kvstore clients.
-func (c Config) kvstoreOptions() (kvstore.Options, error) {
-	o, err := kvstore.ParseOptions(c.KVStoreOpt)
+func (c Config) kvstoreOptions() (etcd.Options, error) {
+	o, err := etcd.ParseOptions(c.KVStoreOpt)
 	o.LeaseTTL = c.KVStore.LeaseTTL
 	o.Beat = waiting.NewBeat(time.Second)
 	o.MaxConsecutiveQuorumErrors = int(c.KVStore.MaxConsecutiveQuorumErrors)
 	o.ClusterSize = c.givenSize
-	o.Traces = kvstore.NewTraces()
+	o.Traces = etcd.NewTraces()
 	return o, err
 }
 

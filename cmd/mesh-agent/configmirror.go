@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/mirror"
 )
 
@@ -50,8 +50,8 @@ const mirrorQPS = 100
 // mirrorAsks is how often a mirror asks how full the own etcd is.
 const mirrorAsks = 5 * time.Second
 
-func mirrorLimits(o *kvstore.Options, given map[string]string) {
-	if _, has := given[kvstore.OptionQPS]; !has {
+func mirrorLimits(o *etcd.Options, given map[string]string) {
+	if _, has := given[etcd.OptionQPS]; !has {
 		o.QPS = mirrorQPS
 	}
 	o.Timings.StatusInterval, o.Timings.StatusRetry = mirrorAsks, mirrorAsks

@@ -23,6 +23,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/findings"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
@@ -102,9 +103,9 @@ func newRegistry() (*prometheus.Registry, prometheus.Registerer, prometheus.Gath
 }
 
 // newMetrics makes those of the packages that several cells use.
-func newMetrics(reg prometheus.Registerer) (*kvstore.Metrics, *store.Metrics, *store.SyncMetrics, error) {
+func newMetrics(reg prometheus.Registerer) (*etcd.Metrics, *store.Metrics, *store.SyncMetrics, error) {
 	reading, writing := store.NewMetrics(), store.NewSyncMetrics()
-	return kvstore.NewMetrics(reg), reading, writing, errors.Join(reg.Register(reading), reg.Register(writing))
+	return etcd.NewMetrics(reg), reading, writing, errors.Join(reg.Register(reading), reg.Register(writing))
 }
 
 // buildInfo is a series that says what this program is.

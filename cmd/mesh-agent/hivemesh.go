@@ -15,7 +15,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 )
@@ -39,7 +39,7 @@ func runs(jobs job.Group, name string, run func(context.Context) error) {
 }
 
 func newMesh(
-	c Config, v *clustermesh.View, granted *claims.Current, from *local.Cluster, size clusterSize, of *kvstore.Metrics, sources *store.Metrics,
+	c Config, v *clustermesh.View, granted *claims.Current, from *local.Cluster, size clusterSize, of *etcd.Metrics, sources *store.Metrics,
 	reg prometheus.Registerer, h cell.Health, log *slog.Logger,
 ) (*clustermesh.Mesh, error) {
 	opts, err := c.kvstoreOptions()

@@ -13,6 +13,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/identity"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/operate"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
@@ -88,7 +89,7 @@ func (c Config) ensureUsers(ctx context.Context, w *kvstore.Durable) error {
 	if err != nil {
 		return err
 	}
-	return w.Administer(ctx, func(ctx context.Context, e *kvstore.Etcd) error {
+	return etcd.Administer(ctx, w, func(ctx context.Context, e *etcd.Session) error {
 		return operate.Provision(ctx, e, c.ClusterName, cfg.UserName(), users)
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/cilium/hive/job"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 )
 
 // writerCell writes to the own cluster's kvstore, where it is needed.
@@ -39,7 +40,7 @@ func awaitKVStore(ctx context.Context, w *kvstore.Durable, timeout time.Duration
 
 // newWriter returns nil where nothing is written: there is no kvstore, or nothing
 // to say.
-func newWriter(m mode, c Config, size clusterSize, of *kvstore.Metrics, log *slog.Logger) (*kvstore.Durable, error) {
+func newWriter(m mode, c Config, size clusterSize, of *etcd.Metrics, log *slog.Logger) (*kvstore.Durable, error) {
 	opts, err := c.kvstoreOptions()
 	if err != nil {
 		return nil, fmt.Errorf("--kvstore-opt: %w", err)
@@ -52,7 +53,7 @@ func newWriter(m mode, c Config, size clusterSize, of *kvstore.Metrics, log *slo
 	}
 	opts.Metrics, opts.ClusterSize, opts.Log = of, size, log
 	own := opts
-	return kvstore.NewDurable(own.Config, opts), nil
+	return etcd.NewDurable(own.Config, opts), nil
 }
 
 // writes tells whether a mode writes to the own kvstore: an agent does when it

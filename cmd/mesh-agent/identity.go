@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mesh-agent/mesh-agent/pkg/identity"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -33,7 +33,7 @@ func (c *cli) identityCommand() *cobra.Command {
 // identities is a kvstore whose identities are looked at.
 type identities struct {
 	*kvTarget
-	client  *kvstore.Etcd
+	client  *etcd.Session
 	cluster identity.Cluster
 	place   identity.Place
 	cached  bool // it is a mirror's copy

@@ -18,6 +18,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/modes"
 	"github.com/mesh-agent/mesh-agent/pkg/identity"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -159,7 +161,7 @@ func (c *cli) allocationTarget(cmd *cobra.Command, k *kvChoice) (*kvTarget, erro
 func (t *kvTarget) allocating(caller context.Context, own identity.Cluster, log *slog.Logger, f func(*identityWriter) error) error {
 	w := &identityWriter{cluster: own}
 	if t.settled.Allocation.mode().InKVStore() {
-		w.client = kvstore.NewDurable(func() (*kvstore.Config, error) { return t.cfg, nil }, t.opts)
+		w.client = etcd.NewDurable(func() (*clientfile.Config, error) { return t.cfg, nil }, t.opts)
 	}
 	ids, err := w.prepare(t.settled, log)
 	if err != nil {

@@ -11,6 +11,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
 	"github.com/mesh-agent/mesh-agent/pkg/troubleshoot"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -74,7 +76,7 @@ func (c *cli) kvStatusCommand(k *kvChoice) *cobra.Command {
 func (t *kvTarget) status(ctx context.Context, now func() time.Time) (st *kvStatus, reached bool) {
 	st = &kvStatus{Name: t.name, ConfigFile: t.cfg.Path, Endpoints: []kvEndpoint{}, Problems: []string{}}
 	for attempt, url := range t.cfg.Endpoints {
-		client, err := kvstore.Connect(ctx, t.cfg, attempt, t.opts)
+		client, err := etcd.Connect(ctx, t.cfg, attempt, t.opts)
 		if err != nil {
 			st.Endpoints = append(st.Endpoints, kvEndpoint{Endpoint: url, Error: oneLine(err)})
 			st.Problems = append(st.Problems, withCode(err))
@@ -123,7 +125,7 @@ func (st *kvStatus) readHeartbeat(ctx context.Context, client kvstore.Client, no
 // withCode is an error on one line, with its code where it has one.
 func withCode(err error) string {
 	text := oneLine(err)
-	if code := kvstore.CodeOf(err); code != "" {
+	if code := hint.Code(err); code != "" {
 		text += " [" + string(code) + "]"
 	}
 	return text

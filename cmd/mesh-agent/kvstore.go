@@ -14,6 +14,8 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -44,8 +46,8 @@ func (c *cli) kvstoreCommand() *cobra.Command {
 type kvTarget struct {
 	name    string // for people
 	settled Config
-	cfg     *kvstore.Config
-	opts    kvstore.Options
+	cfg     *clientfile.Config
+	opts    etcd.Options
 }
 
 // target finds out which kvstore is meant, and how to connect to it.
@@ -88,7 +90,7 @@ func (c *cli) anyTarget(cmd *cobra.Command, k *kvChoice) (*kvTarget, error) {
 }
 
 // clusterConfig reads the client file of a cluster in the mesh directory.
-func clusterConfig(dir, cluster string) (*kvstore.Config, error) {
+func clusterConfig(dir, cluster string) (*clientfile.Config, error) {
 	if err := wire.ValidateClusterName(cluster); err != nil {
 		return nil, usagef("--cluster: %q %w", cluster, err)
 	}
@@ -100,7 +102,7 @@ func clusterConfig(dir, cluster string) (*kvstore.Config, error) {
 	if !ok {
 		return nil, noClientFile(dir, cluster, files)
 	}
-	cfg, err := kvstore.LoadConfig(file.Path)
+	cfg, err := clientfile.Load(file.Path)
 	if err != nil {
 		return nil, usagef("%s; 'mesh-agent config check' says more", oneLine(err))
 	}
@@ -127,10 +129,10 @@ func noClientFile(dir, cluster string, files map[string]clustermesh.File) error 
 
 // connect opens a session with the first endpoint that answers. The error tells
 // of every endpoint.
-func (t *kvTarget) connect(ctx context.Context) (*kvstore.Etcd, error) {
+func (t *kvTarget) connect(ctx context.Context) (*etcd.Session, error) {
 	var failed kvErrors
 	for attempt := range t.cfg.Endpoints {
-		client, err := kvstore.Connect(ctx, t.cfg, attempt, t.opts)
+		client, err := etcd.Connect(ctx, t.cfg, attempt, t.opts)
 		if err == nil {
 			return client, nil
 		}
@@ -155,7 +157,7 @@ func onePrefix(cmd *cobra.Command, args []string) error {
 
 // open connects and finds out what is meant by what a person gave, who is told
 // when it is taken as something else.
-func (t *kvTarget) open(ctx context.Context, given string, notes io.Writer) (*kvstore.Etcd, string, error) {
+func (t *kvTarget) open(ctx context.Context, given string, notes io.Writer) (*etcd.Session, string, error) {
 	client, err := t.connect(ctx)
 	if err != nil {
 		return nil, "", err

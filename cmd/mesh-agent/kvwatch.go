@@ -19,6 +19,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 )
 
@@ -105,7 +106,7 @@ func (w *kvWatch) run(ctx context.Context, t *kvTarget, given string) error {
 }
 
 // session watches until the session is over.
-func (w *kvWatch) session(ctx context.Context, client *kvstore.Etcd) error {
+func (w *kvWatch) session(ctx context.Context, client *etcd.Session) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return client.Run(ctx, nil) })
 	g.Go(func() error { return w.watch.Run(ctx, store.Session{Client: client, Prefix: w.selected}) })
@@ -113,7 +114,7 @@ func (w *kvWatch) session(ctx context.Context, client *kvstore.Etcd) error {
 }
 
 // again connects until it works or ctx ends. Then it returns the old client.
-func (w *kvWatch) again(ctx context.Context, t *kvTarget, old *kvstore.Etcd) (*kvstore.Etcd, error) {
+func (w *kvWatch) again(ctx context.Context, t *kvTarget, old *etcd.Session) (*etcd.Session, error) {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = 100*time.Millisecond, rewatchMax
 	said := ""

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 )
 
 // envPrefix begins the environment variables that are read.
@@ -180,9 +180,9 @@ func setFromEnvironment(flags *pflag.FlagSet, getenv func(string) string, skip f
 // options a text has that is none cannot be told, nor which of them are secret.
 func refused(f *pflag.Flag, value string) string {
 	if f.Name == kvstoreOpt {
-		return kvstore.LeftOut
+		return clientfile.LeftOut
 	}
-	return kvstore.Redact(value)
+	return clientfile.Redact(value)
 }
 
 // refusedFlag is the error for a flag of the command line, without what may be a
@@ -213,7 +213,7 @@ func wanted(f *pflag.Flag, err error) error {
 	case "duration":
 		return errors.New("want a duration with its unit, such as 30s or 5m")
 	default:
-		return errors.New(kvstore.Redact(err.Error()))
+		return errors.New(clientfile.Redact(err.Error()))
 	}
 }
 

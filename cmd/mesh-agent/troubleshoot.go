@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mesh-agent/mesh-agent/internal/printer"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/troubleshoot"
 )
 
@@ -111,7 +111,7 @@ func remoteTargets(settled Config, names []string) ([]troubleshoot.Target, error
 
 // localTarget is the own cluster's kvstore.
 func localTarget(settled Config, s *settings) (troubleshoot.Target, error) {
-	o, err := kvstore.ParseOptions(settled.KVStoreOpt)
+	o, err := etcd.ParseOptions(settled.KVStoreOpt)
 	if err != nil {
 		return troubleshoot.Target{}, usagef("%s", oneLine(errors.New(s.explain(&settingError{[]string{kvstoreOpt}, err}))))
 	}

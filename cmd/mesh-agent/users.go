@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mesh-agent/mesh-agent/internal/printer"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/operate"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -151,7 +151,7 @@ func rightsOf(cluster string, users []operate.User) []keyRight {
 }
 
 // keysOf shows a range: one key, PREFIX*, or FIRST up to the key after the last.
-func keysOf(a kvstore.Access) string {
+func keysOf(a etcd.Access) string {
 	switch {
 	case a.Whole:
 		return a.Prefix

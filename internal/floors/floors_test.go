@@ -30,6 +30,11 @@ func floors() map[string]int {
 		"pkg/allocator":     3,
 		"pkg/remotecluster": 4,
 
+		"pkg/kvstore/clientfile": 1,
+		"pkg/kvstore/hint":       2,
+		"pkg/kvstore/etcd":       3,
+		"pkg/kvstore/memory":     3,
+
 		"pkg/allocator/kvbackend":   4,
 		"pkg/allocator/doublewrite": 4,
 		"pkg/allocator/crdbackend":  4,

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	kvetcd "github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -20,15 +22,15 @@ func TestAgentsClientReadsASimulatedCluster(t *testing.T) {
 	if err := r.WriteClientFiles(dir); err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := kvstore.LoadConfig(filepath.Join(dir, "cluster2"))
+	cfg, err := clientfile.Load(filepath.Join(dir, "cluster2"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(testContext(t))
 	defer cancel()
-	o := kvstore.DefaultOptions()
+	o := kvetcd.DefaultOptions()
 	o.Timings.ProbeInterval = 20 * time.Millisecond
-	c, err := kvstore.Connect(ctx, cfg, 0, o)
+	c, err := kvetcd.Connect(ctx, cfg, 0, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
@@ -22,7 +22,7 @@ func TestAPasswordCannotBeTried(t *testing.T) {
 	if err := os.WriteFile(file, []byte("endpoints: ['https://c2:2379']\nusername: remote\npassword: geheim\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	hash, err := kvstore.Fingerprint(file)
+	hash, err := clientfile.Fingerprint(file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 )
 
 // tls examines what protects the sessions.
-func (f *File) tls(s kvstore.Security, now time.Time) {
+func (f *File) tls(s clientfile.Security, now time.Time) {
 	switch {
 	case s.SkipVerify:
-		f.add(codes.ServerNotVerified, "insecure-skip-tls-verify: "+kvstore.SkipVerifyRisk, "")
+		f.add(codes.ServerNotVerified, "insecure-skip-tls-verify: "+clientfile.SkipVerifyRisk, "")
 	case s.CAFile == "":
 		f.add(codes.SystemAuthorities, "no trusted-ca-file: the authorities that this system trusts are asked", "")
 	default:
@@ -36,7 +36,7 @@ func (f *File) tls(s kvstore.Security, now time.Time) {
 		if i > 0 {
 			what = "the authority " + cert.Subject.CommonName + " in it"
 		}
-		f.dates(s.CertFile, what, kvstore.ValidityOf(cert, now))
+		f.dates(s.CertFile, what, clientfile.ValidityOf(cert, now))
 	}
 }
 
@@ -48,7 +48,7 @@ func forClients(cert *x509.Certificate) bool {
 }
 
 // dates adds what the dates of the client certificate mean.
-func (f *File) dates(file, what string, v kvstore.Validity) {
+func (f *File) dates(file, what string, v clientfile.Validity) {
 	text := fmt.Sprintf("cert-file: %q: %s %s", file, what, v.Text)
 	switch {
 	case v.NotYet:
@@ -61,12 +61,12 @@ func (f *File) dates(file, what string, v kvstore.Validity) {
 }
 
 // authorities looks for one that can vouch for a server, now and soon.
-func (f *File) authorities(s kvstore.Security, now time.Time) {
+func (f *File) authorities(s clientfile.Security, now time.Time) {
 	if len(s.Authorities) == 0 {
 		return
 	}
 	last := slices.MaxFunc(s.Authorities, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) })
-	switch v := kvstore.ValidityOf(last, now); {
+	switch v := clientfile.ValidityOf(last, now); {
 	case v.Invalid:
 		f.add(codes.AuthoritiesExpired, fmt.Sprintf("trusted-ca-file: %q: its last authority %s: no server's certificate will be accepted", s.CAFile, v.Text), "")
 	case v.Soon:

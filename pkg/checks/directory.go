@@ -11,7 +11,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
 )
 
 // Directory examines every entry of a mesh directory at a moment, with the same
@@ -53,10 +54,10 @@ func examined(e clustermesh.Entry, own string, now time.Time) File {
 		f.add(codes.ClientFileMisnamed, f.Reason, "")
 	case clustermesh.EntryUnreadable:
 		f.Cluster, f.Verdict, f.Reason = e.Name, WouldFail, ""
-		f.add(cmp.Or(kvstore.CodeOf(e.Reason), codes.ClientFileUnreadable), e.Reason.Error(), kvstore.Hint(e.Reason))
+		f.add(cmp.Or(hint.Code(e.Reason), codes.ClientFileUnreadable), e.Reason.Error(), hint.Text(e.Reason))
 	case clustermesh.EntryClient:
 		f.Cluster, f.Verdict = e.Name, WouldConnect
-		f.contents = fmt.Sprintf("%x", kvstore.FingerprintContent(e.Content))
+		f.contents = fmt.Sprintf("%x", clientfile.FingerprintContent(e.Content))
 		f.client(e.Path, own, now)
 		if worst(f.Findings) == codes.Error {
 			f.Verdict = WouldFail

@@ -9,20 +9,20 @@ import (
 	"strings"
 
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 )
 
 // endpoint examines an endpoint without asking anybody.
-func (f *File) endpoint(cfg *kvstore.Config, endpoint string, tls bool) {
-	if !tls && !kvstore.OnThisMachine(endpoint) {
-		f.add(codes.EndpointPlain, fmt.Sprintf("endpoints: %s is not encrypted: %s", endpoint, kvstore.PlainRisk), "")
+func (f *File) endpoint(cfg *clientfile.Config, endpoint string, tls bool) {
+	if !tls && !clientfile.OnThisMachine(endpoint) {
+		f.add(codes.EndpointPlain, fmt.Sprintf("endpoints: %s is not encrypted: %s", endpoint, clientfile.PlainRisk), "")
 	}
 	host := hostOf(endpoint)
-	if host == "" || slices.ContainsFunc(cfg.HostAliases, func(a kvstore.HostAlias) bool { return a.Hostname == host }) {
+	if host == "" || slices.ContainsFunc(cfg.HostAliases, func(a clientfile.HostAlias) bool { return a.Hostname == host }) {
 		return
 	}
 	if _, err := netip.ParseAddr(host); err == nil {
-		if tls && !kvstore.OnThisMachine(endpoint) {
+		if tls && !clientfile.OnThisMachine(endpoint) {
 			f.add(codes.EndpointIsAddress, fmt.Sprintf("endpoints: %s has an address and no name: the server's certificate must be for %s", endpoint, host), "")
 		}
 		return

@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
 )
 
 // client examines a client file. What the agent's own reader refuses is an
 // error in its words; the rest is what the reader lets pass.
 func (f *File) client(path, own string, now time.Time) {
-	cfg, err := kvstore.LoadConfig(path)
+	cfg, err := clientfile.Load(path)
 	if err != nil {
 		f.refused(err)
 		return
@@ -49,11 +50,11 @@ func (f *File) client(path, own string, now time.Time) {
 // refused adds what makes the agent refuse the file.
 func (f *File) refused(err error) {
 	problems := []error{err}
-	if refused, ok := errors.AsType[*kvstore.ConfigError](err); ok {
+	if refused, ok := errors.AsType[*clientfile.Error](err); ok {
 		problems = refused.Problems
 	}
 	for _, p := range problems {
-		f.add(cmp.Or(kvstore.CodeOf(p), codes.ClientFileOption), strings.Join(strings.Fields(p.Error()), " "), kvstore.Hint(p))
+		f.add(cmp.Or(hint.Code(p), codes.ClientFileOption), strings.Join(strings.Fields(p.Error()), " "), hint.Text(p))
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/pki"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 )
 
 // world is a mesh directory, with an authority beside it.
@@ -295,7 +295,7 @@ func checkEntries(t *testing.T, all *gathered) {
 	all.add(r)
 	agent, check := map[string]string{}, map[string]string{}
 	for name, f := range files {
-		if sum, err := kvstore.Fingerprint(f.Path); err == nil {
+		if sum, err := clientfile.Fingerprint(f.Path); err == nil {
 			agent[name] = fmt.Sprintf("%x", sum)
 		} else {
 			agent[name] = "" // it cannot be read

@@ -14,7 +14,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/troubleshoot"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -121,16 +122,16 @@ func (f *File) audit(ctx context.Context, policy *claims.Policy, o troubleshoot.
 }
 
 // connect opens a session with the first endpoint that answers.
-func connect(ctx context.Context, file string, o troubleshoot.Options) (*kvstore.Etcd, error) {
-	cfg, err := kvstore.LoadConfig(file)
+func connect(ctx context.Context, file string, o troubleshoot.Options) (*etcd.Session, error) {
+	cfg, err := clientfile.Load(file)
 	if err != nil {
 		return nil, err
 	}
-	options := kvstore.DefaultOptions()
+	options := etcd.DefaultOptions()
 	options.Dial = o.Dial
 	var errs []error
 	for attempt := range cfg.Endpoints {
-		client, err := kvstore.Connect(ctx, cfg, attempt, options)
+		client, err := etcd.Connect(ctx, cfg, attempt, options)
 		if err == nil {
 			return client, nil
 		}
@@ -143,7 +144,7 @@ func connect(ctx context.Context, file string, o troubleshoot.Options) (*kvstore
 const configurationWithin = 15 * time.Second
 
 // expected is what the agent knows of a cluster when it reads it.
-func expected(ctx context.Context, client *kvstore.Etcd, cluster string, own wire.ClusterInfo) (wire.Expect, wire.Capabilities, error) {
+func expected(ctx context.Context, client *etcd.Session, cluster string, own wire.ClusterInfo) (wire.Expect, wire.Capabilities, error) {
 	ctx, cancel := context.WithTimeout(ctx, configurationWithin)
 	defer cancel()
 	kv, _, err := client.Get(ctx, wire.ClusterConfigKey(cluster))

@@ -15,7 +15,7 @@ import (
 
 // Lister lists keys, as [kvstore.Client] does.
 type Lister interface {
-	List(ctx context.Context, prefix string, page func(kvstore.Page) error, holding ...*kvstore.Lock) (kvstore.Position, error)
+	List(ctx context.Context, prefix string, page func(kvstore.Page) error, opts ...kvstore.ReadOption) (kvstore.Position, error)
 }
 
 // Audited is what a claim policy would make of one resource of a cluster.

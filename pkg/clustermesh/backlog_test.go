@@ -15,6 +15,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -26,7 +28,7 @@ import (
 // backlog is an etcd whose addresses change while nobody watches, and a source
 // that knows how they were before.
 type backlog struct {
-	client    *kvstore.Etcd
+	client    *etcd.Session
 	prefix    string
 	addresses int
 	ips       *ipcache.Cache
@@ -45,14 +47,14 @@ func newBacklog(tb testing.TB, addresses int) *backlog {
 			tb.Fatal(err)
 		}
 	}
-	etcd := etcdtest.StartProcess(tb)
-	cfg, err := kvstore.NewConfig(etcd.Endpoint())
+	server := etcdtest.StartProcess(tb)
+	cfg, err := clientfile.New(server.Endpoint())
 	ok(err)
-	client, err := kvstore.Connect(tb.Context(), cfg, 0, kvstore.DefaultOptions())
+	client, err := etcd.Connect(tb.Context(), cfg, 0, etcd.DefaultOptions())
 	ok(err)
 	tb.Cleanup(client.Close)
 	b := &backlog{client: client, prefix: wire.IPs.Prefix("c1", false), addresses: addresses, ips: ipcache.New()}
-	writer := etcd.Client(tb)
+	writer := server.Client(tb)
 	b.write = func(turn int) {
 		tb.Helper()
 		ops := make([]clientv3.Op, 0, 100)

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -64,7 +64,7 @@ func TestTheSeries(t *testing.T) {
 	sources := store.NewMetrics()
 	w := newWorldOn(t, sources, func(p *Params) {
 		policy := disconnect.DefaultPolicy()
-		p.KVStore.Metrics, p.Policy = kvstore.NewMetrics(reg), &policy
+		p.KVStore.Metrics, p.Policy = etcd.NewMetrics(reg), &policy
 	})
 	reg.MustRegister(NewCollector(w.mesh), sources)
 	c1, c2 := w.remote("c1", 1), w.remote("c2", 2)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
@@ -18,7 +18,7 @@ const localRescan = 2 * time.Second
 func (m *Mesh) newLocal() *remotecluster.Cluster {
 	p := m.params(m.Params.Local.Name)
 	p.Origin = remotecluster.OriginLocal
-	p.Load = func(string) (*kvstore.Config, error) {
+	p.Load = func(string) (*clientfile.Config, error) {
 		m.loaded.note(m.KVStore.ConfigPath)
 		return m.KVStore.Config()
 	}
@@ -39,13 +39,13 @@ func (m *Mesh) runLocal(ctx context.Context) error {
 // loadedFile is what a client file held when it was last loaded for a session.
 type loadedFile struct {
 	mu   sync.Mutex
-	hash [32]byte // kvstore.ContentHash; zero when there was none
+	hash [32]byte // clientfile.ContentHash; zero when there was none
 }
 
 // note notes what the file holds. It is called before the file is loaded: what changes in
 // between counts as a change.
 func (f *loadedFile) note(path string) {
-	hash, _ := kvstore.ContentHash(path) // zero when there is none
+	hash, _ := clientfile.ContentHash(path) // zero when there is none
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.hash = hash
@@ -66,7 +66,7 @@ func (f *loadedFile) outdated(ctx context.Context, path string) {
 		return
 	}
 	for waiting.Sleep(ctx, localRescan) == nil {
-		if now, err := kvstore.ContentHash(path); err == nil && !f.is(now) {
+		if now, err := clientfile.ContentHash(path); err == nil && !f.is(now) {
 			return
 		}
 	}

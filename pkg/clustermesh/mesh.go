@@ -17,7 +17,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -45,7 +46,7 @@ type Params struct {
 	Leftovers func(ctx context.Context) ([]string, error)
 	// KVStore are the options of the sessions. They may name the kvstore of the
 	// own cluster, which is then read like the others and counts as local.
-	KVStore kvstore.Options
+	KVStore etcd.Options
 	// Granted is what remote clusters may claim; nil is everything. A change of it
 	// is applied to what is there.
 	Granted *claims.Current
@@ -232,7 +233,7 @@ func (m *Mesh) params(name string) remotecluster.Params {
 		Name:  name,
 		Local: m.Params.Local,
 		IDs:   m.ids,
-		Connect: func(ctx context.Context, cfg *kvstore.Config) (remotecluster.Client, error) {
+		Connect: func(ctx context.Context, cfg *clientfile.Config) (remotecluster.Client, error) {
 			h, err := m.pool.join(ctx, name, cfg)
 			if err != nil {
 				return nil, err

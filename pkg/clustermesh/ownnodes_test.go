@@ -14,7 +14,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
@@ -27,14 +27,14 @@ type ownNodesWorld struct {
 	t      *testing.T
 	db     *statedb.DB
 	view   *View
-	mem    *kvstore.Memory
+	mem    *memory.Store
 	params remotecluster.Params
 	source remotecluster.Source
 }
 
 func newOwnNodes(t *testing.T, delay time.Duration) *ownNodesWorld {
 	t.Helper()
-	w := &ownNodesWorld{t: t, db: statedb.New(), mem: kvstore.NewMemory()}
+	w := &ownNodesWorld{t: t, db: statedb.New(), mem: memory.New()}
 	n, err := nodes.New(w.db)
 	must(t, err)
 	s, err := services.New(w.db)

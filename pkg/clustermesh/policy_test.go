@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -318,9 +318,9 @@ func TestThePolicyIsAsPatientAsItsProbes(t *testing.T) {
 	t.Parallel()
 	delays := disconnect.DefaultPolicy()
 	for size, want := range map[int]time.Duration{1: 30 * time.Second, 8000: 134 * time.Second} {
-		p := Params{Policy: &delays, Timings: remotecluster.DefaultTimings(), KVStore: kvstore.Options{ClusterSize: func() int { return size }}}
+		p := Params{Policy: &delays, Timings: remotecluster.DefaultTimings(), KVStore: etcd.Options{ClusterSize: func() int { return size }}}
 		patience := newPolicy(&p).patience()
-		probes := 3 * p.KVStore.Stretch(kvstore.DefaultTimings().ProbeInterval)
+		probes := 3 * p.KVStore.Stretch(etcd.DefaultTimings().ProbeInterval)
 		if patience < probes || patience.Truncate(time.Second) != want {
 			t.Errorf("with %d nodes it waits for %s, and three probes take %s", size, patience, probes)
 		}

@@ -11,6 +11,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/guard"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
@@ -30,10 +32,10 @@ type client interface {
 // has ended. The pause before the next attempt is shared too: however many
 // clusters come back at all times, the server is asked by one of them.
 type pool struct {
-	connect func(ctx context.Context, cfg *kvstore.Config, attempt int) (client, error)
+	connect func(ctx context.Context, cfg *clientfile.Config, attempt int) (client, error)
 	begin   func(*session) // runs the session's live; set before connect is used
 	// retryMin and retryMax bound a cluster's own pause between attempts, and
-	// stretch lengthens it ([kvstore.Options.Stretch]).
+	// stretch lengthens it ([etcd.Options.Stretch]).
 	retryMin, retryMax time.Duration
 	stretch            func(time.Duration) time.Duration
 
@@ -66,7 +68,7 @@ func (p *pool) newPause() backoff.BackOff {
 type session struct {
 	pool  *pool
 	place *place
-	cfg   *kvstore.Config
+	cfg   *clientfile.Config
 	// attempt chooses the endpoint.
 	attempt int
 	due     time.Time // when to connect
@@ -85,10 +87,10 @@ type session struct {
 	last    *kvstore.Probe // nil before the first
 }
 
-func newPool(o kvstore.Options, retryMin, retryMax time.Duration) *pool {
+func newPool(o etcd.Options, retryMin, retryMax time.Duration) *pool {
 	return &pool{
-		connect: func(ctx context.Context, cfg *kvstore.Config, attempt int) (client, error) {
-			return kvstore.Connect(ctx, cfg, attempt, o)
+		connect: func(ctx context.Context, cfg *clientfile.Config, attempt int) (client, error) {
+			return etcd.Connect(ctx, cfg, attempt, o)
 		},
 		retryMin: retryMin, retryMax: retryMax, stretch: o.Stretch,
 		places: make(map[[32]byte]*place),
@@ -113,7 +115,7 @@ func (p *pool) own(ctx context.Context, g *errgroup.Group) {
 
 // join gives the cluster a handle on the session of its configuration. It
 // returns when that is connected.
-func (p *pool) join(ctx context.Context, cluster string, cfg *kvstore.Config) (*handle, error) {
+func (p *pool) join(ctx context.Context, cluster string, cfg *clientfile.Config) (*handle, error) {
 	h := p.take(cluster, cfg)
 	select {
 	case <-ctx.Done():
@@ -135,7 +137,7 @@ func (p *pool) join(ctx context.Context, cluster string, cfg *kvstore.Config) (*
 }
 
 // take makes a handle, and begins a session when there is none to be joined.
-func (p *pool) take(cluster string, cfg *kvstore.Config) *handle {
+func (p *pool) take(cluster string, cfg *clientfile.Config) *handle {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at := p.move(cluster, cfg.Hash)

@@ -14,13 +14,16 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
 // basin is a pool on a kvstore in memory that notes what the pool does.
 type basin struct {
 	*pool
-	mem *kvstore.Memory
+	mem *memory.Store
 
 	mu       sync.Mutex
 	attempts []int
@@ -49,8 +52,8 @@ func (b *basin) tell(what string) {
 func inBasin(t *testing.T, f func(t *testing.T, b *basin)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &basin{pool: newPool(kvstore.DefaultOptions(), 500*time.Millisecond, 6*time.Second), mem: kvstore.NewMemory()}
-		b.connect = func(ctx context.Context, _ *kvstore.Config, attempt int) (client, error) {
+		b := &basin{pool: newPool(etcd.DefaultOptions(), 500*time.Millisecond, 6*time.Second), mem: memory.New()}
+		b.connect = func(ctx context.Context, _ *clientfile.Config, attempt int) (client, error) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			b.attempts = append(b.attempts, attempt)
@@ -82,9 +85,9 @@ func inBasin(t *testing.T, f func(t *testing.T, b *basin)) {
 	})
 }
 
-func content(n byte) *kvstore.Config { return &kvstore.Config{Hash: [32]byte{n}} }
+func content(n byte) *clientfile.Config { return &clientfile.Config{Hash: [32]byte{n}} }
 
-func (b *basin) mustJoin(t *testing.T, cluster string, cfg *kvstore.Config) *handle {
+func (b *basin) mustJoin(t *testing.T, cluster string, cfg *clientfile.Config) *handle {
 	t.Helper()
 	h, err := b.join(t.Context(), cluster, cfg)
 	if err != nil {
@@ -359,7 +362,7 @@ func TestTheSharedPauseGrowsWithTheOwnCluster(t *testing.T) {
 	inBasin(t, func(t *testing.T, b *basin) {
 		b.refuse = errors.New("refused")
 		nodes := 6
-		b.stretch = kvstore.Options{ClusterSize: func() int { return nodes }}.Stretch
+		b.stretch = etcd.Options{ClusterSize: func() int { return nodes }}.Stretch
 		attempts := func() (n int) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 			defer cancel()

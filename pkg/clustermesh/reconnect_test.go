@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mesh-agent/mesh-agent/internal/sim"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
@@ -41,7 +41,7 @@ func TestAReconnectWritesNothing(t *testing.T) {
 	must(t, err)
 	w := newWorld(t, func(p *Params) {
 		backoff := p.KVStore.Timings.BackoffMax
-		p.KVStore = kvstore.DefaultOptions()
+		p.KVStore = etcd.DefaultOptions()
 		p.KVStore.Timings.BackoffMax, p.KVStore.Timings.ProbeInterval = backoff, 500*time.Millisecond
 	})
 	must(t, c1.WriteClientFiles(w.dir))

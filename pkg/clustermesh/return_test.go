@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
@@ -17,7 +17,7 @@ func TestBackWithinTenSeconds(t *testing.T) {
 		t.Skip("long: make test-all")
 	}
 	w := newWorld(t, func(p *Params) {
-		p.KVStore, p.Timings = kvstore.DefaultOptions(), remotecluster.DefaultTimings()
+		p.KVStore, p.Timings = etcd.DefaultOptions(), remotecluster.DefaultTimings()
 	})
 	killed, frozen := w.remote("killed", 1), w.remote("frozen", 2)
 	killed.join()

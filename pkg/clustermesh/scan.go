@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 )
 
 // File is one client file of the mesh directory, as it was read.
@@ -76,7 +76,7 @@ func (l *listing) add(e Entry) {
 	case EntryMisnamed:
 		l.ignored = append(l.ignored, Ignored{File: e.Path, Reason: e.Reason.Error()})
 	case EntryClient:
-		sum, named := kvstore.Digest(e.Content)
+		sum, named := clientfile.Digest(e.Content)
 		l.files[e.Name] = File{Path: e.Path, Hash: sum}
 		l.follow(append(named, e.Path))
 	case EntryOwn, EntryOther:

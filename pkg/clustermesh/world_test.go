@@ -21,7 +21,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -62,7 +62,7 @@ func newWorldOn(t *testing.T, sources *store.Metrics, change ...func(*Params)) *
 	w.view, err = NewView(local, n, s, ids, ipcache.New())
 	must(t, err)
 	w.view.NodeDelay = 200 * time.Millisecond
-	opts := kvstore.DefaultOptions()
+	opts := etcd.DefaultOptions()
 	opts.QPS, opts.PageLimit = 0, 50
 	opts.Timings.ProbeInterval, opts.Timings.Probe = 150*time.Millisecond, time.Second
 	opts.Timings.Connect, opts.Timings.BackoffMax = 5*time.Second, 200*time.Millisecond

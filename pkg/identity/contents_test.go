@@ -11,7 +11,10 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/pkg/identity"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -21,17 +24,17 @@ func onBoth(t *testing.T, test func(t *testing.T, client kvstore.Writer, compact
 	t.Parallel()
 	t.Run("memory", func(t *testing.T) {
 		t.Parallel()
-		m := kvstore.NewMemory()
+		m := memory.New()
 		test(t, m, func() { m.Compact() })
 	})
 	t.Run("etcd", func(t *testing.T) {
 		t.Parallel()
 		server := etcdtest.Start(t)
-		cfg, err := kvstore.NewConfig(server.Endpoint())
+		cfg, err := clientfile.New(server.Endpoint())
 		if err != nil {
 			t.Fatal(err)
 		}
-		client, err := kvstore.Connect(t.Context(), cfg, 0, kvstore.DefaultOptions())
+		client, err := etcd.Connect(t.Context(), cfg, 0, etcd.DefaultOptions())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,9 +106,9 @@ type recorder struct {
 	asked []string
 }
 
-func (r *recorder) List(ctx context.Context, prefix string, page func(kvstore.Page) error, holding ...*kvstore.Lock) (kvstore.Position, error) {
+func (r *recorder) List(ctx context.Context, prefix string, page func(kvstore.Page) error, opts ...kvstore.ReadOption) (kvstore.Position, error) {
 	r.asked = append(r.asked, prefix)
-	return r.Client.List(ctx, prefix, page, holding...)
+	return r.Client.List(ctx, prefix, page, opts...)
 }
 
 func (r *recorder) Recall(ctx context.Context, prefix, from string, at kvstore.Position, limit int) (kvstore.Past, error) {
@@ -117,7 +120,7 @@ func TestNoMoreIsReadThanIsAskedFor(t *testing.T) {
 	t.Parallel()
 	all := []string{wire.IdentityAllocation.Mappings(), wire.IdentityAllocation.References(), wire.IPs.Prefix("", false), wire.HeartbeatKey}
 	for depth, want := range map[identity.Depth][]string{identity.Allocations: all[:2], identity.Addresses: all[:3], identity.History: all} {
-		r := &recorder{Client: kvstore.NewMemory()}
+		r := &recorder{Client: memory.New()}
 		if _, err := identity.Read(t.Context(), r, identity.OwnPlace(), depth); err != nil {
 			t.Fatal(err)
 		}

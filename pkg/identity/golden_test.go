@@ -13,7 +13,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/kvbackend"
 	"github.com/mesh-agent/mesh-agent/pkg/identity"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -57,11 +58,11 @@ func TestGoldenAllocation(t *testing.T) {
 		t.Fatalf("%d vectors, %v", len(vectors), err)
 	}
 	server := etcdtest.Start(t)
-	cfg, err := kvstore.NewConfig(server.Endpoint())
+	cfg, err := clientfile.New(server.Endpoint())
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := kvstore.Connect(t.Context(), cfg, 0, kvstore.DefaultOptions())
+	client, err := etcd.Connect(t.Context(), cfg, 0, etcd.DefaultOptions())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -104,9 +104,9 @@ type Batch struct {
 type Client interface {
 	// Get reads one key and waits for the quorum (a linearizable read). It
 	// returns nil without an error when the key is absent. The position is that
-	// of the read in either case. With a lock it is read only while the lock is
+	// of the read in either case. [Holding] a lock it is read only while the lock is
 	// held, in one transaction; otherwise the error is [ErrLockLeaseExpired].
-	Get(ctx context.Context, key string, holding ...*Lock) (*KeyValue, Position, error)
+	Get(ctx context.Context, key string, opts ...ReadOption) (*KeyValue, Position, error)
 
 	// List reads every key that the prefix selects, in pages, all at one
 	// revision: that of the first page, which is a linearizable read. A prefix
@@ -118,9 +118,9 @@ type Client interface {
 	// the function ends the list and is returned as it is. When the revision is
 	// compacted while listing the error is
 	// [ErrCompacted]; the list must then begin anew, and nothing may be
-	// concluded from what was missing in the pages so far. With a lock each page
+	// concluded from what was missing in the pages so far. [Holding] a lock each page
 	// is read only while the lock is held, as for Get.
-	List(ctx context.Context, prefix string, page func(Page) error, holding ...*Lock) (Position, error)
+	List(ctx context.Context, prefix string, page func(Page) error, opts ...ReadOption) (Position, error)
 
 	// Recall reads how things stood at an earlier position: of the keys that the
 	// prefix selects, as for List, those not before the key from (empty: all), as

@@ -5,99 +5,73 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
-
-// transaction is one write, compiled: what etcd is asked, and for whom.
-type transaction struct {
-	// op and key name the operation in errors, figures and traces.
-	op, key string
-	// limited operations wait for the limits of rate and of operations under way.
-	limited bool
-	// locks are those that must be held. The failure branch reads their keys
-	// first, one after another, to tell a lost lock from other conditions.
-	locks []*Lock
-	req   *pb.TxnRequest
-}
 
 var errEmptyKey = errors.New("the key is empty")
 
 // compilePut makes the transaction of a Put, with the lease that the key is to be
 // tied to, 0 for none.
-func compilePut(key string, value []byte, lease int64, r request) (transaction, error) {
-	put := &pb.PutRequest{Key: []byte(key), Value: value, Lease: lease}
-	t, err := compile("put", key, &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: put}}, r)
+func compilePut(key string, value []byte, lease int64, r request) (Transaction, error) {
+	t, err := compile("put", key, TxnOp{Kind: OpPut, Key: key, Value: value, Lease: lease}, r)
 	if err == nil && r.ifChanged {
-		t.req.Success = []*pb.RequestOp{{Request: &pb.RequestOp_RequestTxn{RequestTxn: unlessSame(put, t.req.Success)}}}
+		t.Then = []TxnOp{{Kind: OpTxn, Txn: &Txn{If: isSame(key, value, lease), Else: t.Then}}}
 	}
 	return t, err
 }
 
-// unlessSame does what it is given unless the key is already as the put would
-// make it.
-func unlessSame(put *pb.PutRequest, do []*pb.RequestOp) *pb.TxnRequest {
-	return &pb.TxnRequest{Compare: isSame(put), Failure: do}
-}
-
 // isSame tells whether the key is already as the put would make it.
-func isSame(put *pb.PutRequest) []*pb.Compare {
-	return []*pb.Compare{
-		compareValue(put.Key, put.Value),
-		{Key: put.Key, Target: pb.Compare_LEASE, TargetUnion: &pb.Compare_Lease{Lease: put.Lease}},
-	}
+func isSame(key string, value []byte, lease int64) []Condition {
+	return []Condition{{Kind: ValueIs, Key: key, Value: value}, {Kind: LeaseIs, Key: key, Number: lease}}
 }
 
 // compileLook makes the transaction that only looks whether a Put has nothing to do:
 // all its conditions hold, and the key is already as it would make it. It reads the
 // key, without its value: to etcd a transaction without any part is one that may be
 // answered from what a server that is left behind has.
-func compileLook(key string, value []byte, lease int64, r request) (transaction, error) {
-	look := &pb.RangeRequest{Key: []byte(key), KeysOnly: true}
-	t, err := compile("put", key, &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: look}}, r)
+func compileLook(key string, value []byte, lease int64, r request) (Transaction, error) {
+	t, err := compile("put", key, TxnOp{Kind: OpRead, Key: key, KeysOnly: true}, r)
 	if err == nil {
-		t.req.Compare = append(t.req.Compare, isSame(&pb.PutRequest{Key: []byte(key), Value: value, Lease: lease})...)
+		t.If = append(t.If, isSame(key, value, lease)...)
 	}
 	return t, err
 }
 
 // compileDelete makes the transaction of a Delete.
-func compileDelete(key string, r request) (transaction, error) {
+func compileDelete(key string, r request) (Transaction, error) {
 	if err := r.forPutAlone(); err != nil {
-		return transaction{}, &KeyError{"delete", key, err}
+		return Transaction{}, misused("delete", key, err)
 	}
 	return compile("delete", key, deletion(key, ""), r)
 }
 
 // compileDeletePrefix makes the transaction of a DeletePrefix.
-func compileDeletePrefix(prefix string, r request) (transaction, error) {
+func compileDeletePrefix(prefix string, r request) (Transaction, error) {
 	const op = "delete prefix"
 	if err := r.forPutAlone(); err != nil {
-		return transaction{}, &KeyError{op, prefix, err}
+		return Transaction{}, misused(op, prefix, err)
 	}
 	if prefix != "" && !strings.HasSuffix(prefix, "/") {
-		return transaction{}, &KeyError{op, prefix, unfitError(fmt.Sprintf(
-			"a prefix ends in /: give %q for all keys below it, or use Delete for the one key", prefix+"/"))}
+		return Transaction{}, misused(op, prefix, unfitError(fmt.Sprintf(
+			"a prefix ends in /: give %q for all keys below it, or use Delete for the one key", prefix+"/")))
 	}
 	if r.ifRevision != nil || r.ifValue != nil {
-		return transaction{}, &KeyError{op, prefix, errors.New("IfRevision and IfValue are about one key")}
+		return Transaction{}, misused(op, prefix, errors.New("IfRevision and IfValue are about one key"))
 	}
-	return compile(op, prefix, deletion(prefix, selectionEnd(prefix)), r)
+	return compile(op, prefix, deletion(prefix, SelectionEnd(prefix)), r)
 }
 
 // compileUpdate makes the transaction of an Update. leases are those that the
 // puts are to be tied to, one for each write; nil for none.
-func compileUpdate(writes []Write, leases []int64, r request) (transaction, error) {
-	do := make([]*pb.RequestOp, len(writes))
+func compileUpdate(writes []Write, leases []int64, r request) (Transaction, error) {
+	do := make([]TxnOp, len(writes))
 	for i, w := range writes {
 		if w.Delete {
 			do[i] = deletion(w.Key, "")
 		} else {
-			put := &pb.PutRequest{Key: []byte(w.Key), Value: w.Value}
+			do[i] = TxnOp{Kind: OpPut, Key: w.Key, Value: w.Value}
 			if leases != nil {
-				put.Lease = leases[i]
+				do[i].Lease = leases[i]
 			}
-			do[i] = &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: put}}
 		}
 		if w.Kept != nil {
 			do[i] = unlessUnleased(w.Key, do[i])
@@ -105,53 +79,55 @@ func compileUpdate(writes []Write, leases []int64, r request) (transaction, erro
 	}
 	t, err := compile("update", writes[0].Key, do[0], r)
 	if err == nil {
-		t.req.Success = grouped(do)
+		t.Then = grouped(do)
 	}
 	return t, err
 }
 
 // unlessUnleased makes a write unless the key exists and is tied to no lease: then it
 // is read. An absent key has the lease 0 as well.
-func unlessUnleased(key string, do *pb.RequestOp) *pb.RequestOp {
-	exists := compareCreated([]byte(key), pb.Compare_GREATER, 0)
-	unleased := &pb.Compare{Key: []byte(key), Target: pb.Compare_LEASE, TargetUnion: &pb.Compare_Lease{}}
-	return &pb.RequestOp{Request: &pb.RequestOp_RequestTxn{RequestTxn: &pb.TxnRequest{
-		Compare: []*pb.Compare{exists, unleased}, Success: []*pb.RequestOp{readKey(key)}, Failure: []*pb.RequestOp{do},
-	}}}
+func unlessUnleased(key string, do TxnOp) TxnOp {
+	return TxnOp{Kind: OpTxn, Txn: &Txn{
+		If:   []Condition{{Kind: Exists, Key: key}, {Kind: LeaseIs, Key: key}},
+		Then: []TxnOp{readKey(key)}, Else: []TxnOp{do},
+	}}
 }
 
 // keptBy returns what an Update has left alone, nil for each write that was made.
-func keptBy(writes []Write, resp *pb.TxnResponse) []*KeyValue {
-	answers := resp.Responses
+func keptBy(writes []Write, res TxnResult) []*KeyValue {
+	answers := res.Parts
 	if len(writes) > updateFlat {
 		answers = nil
-		for _, group := range resp.Responses {
-			answers = append(answers, group.GetResponseTxn().GetResponses()...)
+		for _, group := range res.Parts {
+			answers = append(answers, group.Txn.Parts...)
 		}
 	}
 	kept := make([]*KeyValue, len(writes))
 	for i, w := range writes {
-		if inner := answers[i].GetResponseTxn(); w.Kept != nil && inner.GetSucceeded() {
-			for _, kv := range inner.Responses[0].GetResponseRange().GetKvs() {
-				one := fromPB(kv)
-				kept[i] = &one
-			}
+		if w.Kept == nil || !answers[i].Txn.Succeeded {
+			continue
+		}
+		for _, found := range answers[i].Txn.Parts[0].Found {
+			kept[i] = &found.KeyValue
 		}
 	}
 	return kept
 }
 
 // grouped is how the parts of an Update fit into one transaction.
-func grouped(do []*pb.RequestOp) []*pb.RequestOp {
+func grouped(do []TxnOp) []TxnOp {
 	if len(do) <= updateFlat {
 		return do
 	}
-	groups := make([]*pb.RequestOp, 0, updateGroups)
+	groups := make([]TxnOp, 0, updateGroups)
 	for some := range slices.Chunk(do, groupWrites) {
-		groups = append(groups, &pb.RequestOp{Request: &pb.RequestOp_RequestTxn{RequestTxn: &pb.TxnRequest{Success: some}}})
+		groups = append(groups, TxnOp{Kind: OpTxn, Txn: &Txn{Then: some}})
 	}
 	return groups
 }
+
+// misused is the error of an operation that was asked for wrongly.
+func misused(op, key string, err error) error { return &KeyError{Op: op, Key: key, Err: err} }
 
 // unfitError is why an Update is none, whatever the server.
 type unfitError string
@@ -161,9 +137,9 @@ func (e unfitError) Error() string { return string(e) }
 // checkUpdate tells what is wrong with the writes or the options of an Update.
 func checkUpdate(writes []Write, r request) error {
 	if len(writes) == 0 {
-		return &KeyError{"update", "", unfitError("there is nothing to write")}
+		return misused("update", "", unfitError("there is nothing to write"))
 	}
-	fail := func(key, why string) error { return &KeyError{"update", key, unfitError(why)} }
+	fail := func(key, why string) error { return misused("update", key, unfitError(why)) }
 	switch {
 	case r.ifAbsent || r.ifChanged || r.ifRevision != nil || r.ifValue != nil || r.ifOther != nil:
 		return fail(writes[0].Key, "an Update takes Leased and Holding alone")
@@ -183,12 +159,6 @@ func checkUpdate(writes []Write, r request) error {
 	return nil
 }
 
-func deletion(key, end string) *pb.RequestOp {
-	return &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{
-		RequestDeleteRange: &pb.DeleteRangeRequest{Key: []byte(key), RangeEnd: []byte(end)},
-	}}
-}
-
 func (r request) forPutAlone() error {
 	if r.leased || r.ifAbsent || r.ifChanged {
 		return errors.New("Leased, IfAbsent and IfChanged are not for a deletion")
@@ -196,100 +166,56 @@ func (r request) forPutAlone() error {
 	return nil
 }
 
-func compile(op, key string, do *pb.RequestOp, r request) (transaction, error) {
+func compile(op, key string, do TxnOp, r request) (Transaction, error) {
 	if key == "" {
-		return transaction{}, &KeyError{op, key, errEmptyKey}
+		return Transaction{}, misused(op, key, errEmptyKey)
 	}
-	t := transaction{op: op, key: key, limited: true}
-	t.req = &pb.TxnRequest{Compare: r.conditions([]byte(key)), Success: []*pb.RequestOp{do}}
-	t.rely(r.holding)
+	t := UnderLocks(r.holding)
+	t.Op, t.Key, t.Limited = op, key, true
+	t.If, t.Then = append(t.If, r.conditions(key)...), []TxnOp{do}
 	return t, nil
 }
 
-// rely has the failure branch tell which of the locks are lost; nil locks are none.
-func (t *transaction) rely(locks []*Lock) {
-	for _, l := range locks {
-		if l != nil {
-			t.locks = append(t.locks, l)
-			t.req.Failure = append(t.req.Failure, readKey(l.Key))
-		}
-	}
-}
-
-func readKey(key string) *pb.RequestOp {
-	return &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: []byte(key)}}}
-}
-
-// conditions are all of them but IfChanged, which is no condition of the rest.
-func (r request) conditions(key []byte) []*pb.Compare {
-	all := heldLocks(r.holding)
+// conditions are those on keys, without IfChanged, which is no condition of the rest.
+func (r request) conditions(key string) (all []Condition) {
 	if r.ifAbsent {
-		all = append(all, compareCreated(key, pb.Compare_EQUAL, 0))
+		all = append(all, Condition{Kind: CreatedAt, Key: key})
 	}
 	if r.ifRevision != nil {
-		all = append(all, &pb.Compare{
-			Key: key, Target: pb.Compare_MOD, TargetUnion: &pb.Compare_ModRevision{ModRevision: *r.ifRevision},
-		})
+		all = append(all, Condition{Kind: ChangedAt, Key: key, Number: *r.ifRevision})
 	}
 	if r.ifValue != nil {
-		all = append(all, compareValue(key, r.ifValue))
+		all = append(all, Condition{Kind: ValueIs, Key: key, Value: r.ifValue})
 	}
 	for _, o := range r.ifOther {
-		all = append(all, compareValue([]byte(o.key), o.value))
+		all = append(all, Condition{Kind: ValueIs, Key: o.key, Value: o.value})
 	}
 	return all
 }
 
-// compareValue holds for no absent key.
-func compareValue(key, value []byte) *pb.Compare {
-	return &pb.Compare{Key: key, Target: pb.Compare_VALUE, TargetUnion: &pb.Compare_Value{Value: value}}
-}
-
-// compareCreated compares the revision at which the key was created, 0 for an
-// absent one.
-func compareCreated(key []byte, result pb.Compare_CompareResult, rev int64) *pb.Compare {
-	return &pb.Compare{
-		Key: key, Target: pb.Compare_CREATE, Result: result,
-		TargetUnion: &pb.Compare_CreateRevision{CreateRevision: rev},
-	}
-}
-
-// lost tells whether a lock is why the conditions did not hold.
-func (t transaction) lost(resp *pb.TxnResponse) error {
-	if resp.Succeeded {
-		return nil
-	}
-	for i, l := range t.locks {
-		kvs := resp.Responses[i].GetResponseRange().GetKvs()
-		if len(kvs) == 0 || kvs[0].CreateRevision != l.Revision {
-			l.isLost()
-			return lostBy(l)
-		}
-	}
-	return nil
-}
-
 // result reads the answer of a write whose locks were held.
-func result(resp *pb.TxnResponse, at Position) Result {
-	r := Result{Met: resp.Succeeded, At: at}
-	if resp.Succeeded {
-		r.count(resp)
+func result(res TxnResult, at Position) Result {
+	r := Result{Met: res.Succeeded, At: at}
+	if res.Succeeded {
+		r.count(res)
 	}
 	return r
 }
 
 // count counts what the parts of a transaction have done; those that are transactions
-// are groups of an Update, unlessUnleased or unlessSame. A read does nothing.
-func (r *Result) count(resp *pb.TxnResponse) {
-	for _, op := range resp.Responses {
-		switch {
-		case op.GetResponsePut() != nil:
+// are groups of an Update, unlessUnleased or a Put that is unless the key is the same. A
+// read does nothing.
+func (r *Result) count(res TxnResult) {
+	for _, part := range res.Parts {
+		switch part.Kind {
+		case OpPut:
 			r.Done = true
-		case op.GetResponseDeleteRange() != nil:
-			r.Deleted += op.GetResponseDeleteRange().Deleted
+		case OpDelete:
+			r.Deleted += part.Deleted
 			r.Done = r.Done || r.Deleted > 0
-		case op.GetResponseTxn() != nil:
-			r.count(op.GetResponseTxn())
+		case OpTxn:
+			r.count(*part.Txn)
+		case OpRead:
 		}
 	}
 }

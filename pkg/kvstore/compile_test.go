@@ -4,46 +4,32 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
 // inWords renders a transaction in words.
-func inWords(req *pb.TxnRequest) string {
-	var b strings.Builder
-	for i, c := range req.Compare {
-		if i > 0 {
-			b.WriteString(" and ")
-		}
-		fmt.Fprintf(&b, "%s %s %s", c.Key, c.Target, c.Result)
-		switch u := c.TargetUnion.(type) {
-		case *pb.Compare_Value:
-			fmt.Fprintf(&b, " %q", u.Value)
-		case *pb.Compare_CreateRevision:
-			fmt.Fprintf(&b, " %d", u.CreateRevision)
-		case *pb.Compare_ModRevision:
-			fmt.Fprintf(&b, " %d", u.ModRevision)
-		case *pb.Compare_Lease:
-			fmt.Fprintf(&b, " %x", u.Lease)
-		}
+func inWords(txn Txn) string {
+	conditions := make([]string, len(txn.If))
+	for i, c := range txn.If {
+		conditions[i] = c.Key + " " + map[ConditionKind]string{
+			ValueIs: fmt.Sprintf("VALUE EQUAL %q", c.Value), CreatedAt: fmt.Sprintf("CREATE EQUAL %d", c.Number),
+			ChangedAt: fmt.Sprintf("MOD EQUAL %d", c.Number), LeaseIs: fmt.Sprintf("LEASE EQUAL %x", c.Number), Exists: "exists",
+		}[c.Kind]
 	}
-	return fmt.Sprintf("if [%s] then [%s] else [%s]", b.String(), ops(req.Success), ops(req.Failure))
+	return fmt.Sprintf("if [%s] then [%s] else [%s]", strings.Join(conditions, " and "), ops(txn.Then), ops(txn.Else))
 }
 
-func ops(all []*pb.RequestOp) string {
-	var words []string
-	for _, op := range all {
-		switch {
-		case op.GetRequestPut() != nil:
-			p := op.GetRequestPut()
-			words = append(words, fmt.Sprintf("put %s=%s lease %x", p.Key, p.Value, p.Lease))
-		case op.GetRequestDeleteRange() != nil:
-			d := op.GetRequestDeleteRange()
-			words = append(words, fmt.Sprintf("delete %s..%s", d.Key, d.RangeEnd))
-		case op.GetRequestTxn() != nil:
-			words = append(words, inWords(op.GetRequestTxn()))
-		default:
-			words = append(words, fmt.Sprintf("get %s", op.GetRequestRange().Key))
+func ops(all []TxnOp) string {
+	words := make([]string, len(all))
+	for i, op := range all {
+		switch op.Kind {
+		case OpPut:
+			words[i] = fmt.Sprintf("put %s=%s lease %x", op.Key, op.Value, op.Lease)
+		case OpDelete:
+			words[i] = fmt.Sprintf("delete %s..%s", op.Key, op.End)
+		case OpTxn:
+			words[i] = inWords(*op.Txn)
+		case OpRead:
+			words[i] = "get " + op.Key
 		}
 	}
 	return strings.Join(words, ", ")
@@ -52,8 +38,8 @@ func ops(all []*pb.RequestOp) string {
 func TestWritesCompileToOneTransaction(t *testing.T) {
 	t.Parallel()
 	a, b := &Lock{Path: "l/a", Key: "l/a/1", Revision: 7}, &Lock{Path: "l/b", Key: "l/b/1", Revision: 8}
-	put := func(opts ...Option) func() (transaction, error) {
-		return func() (transaction, error) {
+	put := func(opts ...Option) func() (Transaction, error) {
+		return func() (Transaction, error) {
 			r, lease := requested(opts), int64(0)
 			if r.leased {
 				lease = 0x1f
@@ -61,18 +47,18 @@ func TestWritesCompileToOneTransaction(t *testing.T) {
 			return compilePut("k", []byte("v"), lease, r)
 		}
 	}
-	look := func(opts ...Option) func() (transaction, error) {
-		return func() (transaction, error) { return compileLook("k", []byte("v"), 0x1f, requested(opts)) }
+	look := func(opts ...Option) func() (Transaction, error) {
+		return func() (Transaction, error) { return compileLook("k", []byte("v"), 0x1f, requested(opts)) }
 	}
-	del := func(opts ...Option) func() (transaction, error) {
-		return func() (transaction, error) { return compileDelete("k", requested(opts)) }
+	del := func(opts ...Option) func() (Transaction, error) {
+		return func() (Transaction, error) { return compileDelete("k", requested(opts)) }
 	}
-	prefix := func(p string, opts ...Option) func() (transaction, error) {
-		return func() (transaction, error) { return compileDeletePrefix(p, requested(opts)) }
+	prefix := func(p string, opts ...Option) func() (Transaction, error) {
+		return func() (Transaction, error) { return compileDeletePrefix(p, requested(opts)) }
 	}
 	for _, c := range []struct {
 		name    string
-		compile func() (transaction, error)
+		compile func() (Transaction, error)
 		want    string // or the error
 	}{
 		{"put", put(), "if [] then [put k=v lease 0] else []"},
@@ -117,7 +103,7 @@ func TestWritesCompileToOneTransaction(t *testing.T) {
 		if err != nil {
 			text = err.Error()
 		} else {
-			text = inWords(got.req)
+			text = inWords(got.Txn)
 		}
 		if text != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, text, c.want)

@@ -1,6 +1,7 @@
 package kvstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,7 @@ import (
 // again, to the next endpoint, and the leases go on where the server is the
 // same. Whoever writes holds on to one Durable for as long as it lives; each call
 // is done in the session of the moment, and fails when that ends. Without a
-// session a call waits for one, for at most Timings.Connect.
+// session a call waits for one, for at most DurableOptions.Wait.
 //
 // A stream, a list and a lock belong to the session in which they began, and end with
 // its reason; the error is [ErrClosed] only when the Durable itself is closed or no
@@ -26,17 +27,48 @@ import (
 // (Watch.Follow, with NewRawWatch for keys of any kind): it has the keys that were
 // seen, which prove that a history is the same and tell what has vanished.
 type Durable struct {
-	load func() (*Config, error)
-	opts Options
-	log  *slog.Logger
+	open func(ctx context.Context, attempt int) (Session, error)
+	o    DurableOptions
 
 	mu      sync.Mutex
 	onProbe func(Probe)   // guarded by mu; nil: nobody wants them
 	synced  bool          // guarded by mu; the first sync is complete
-	session *Etcd         // guarded by mu; nil while there is none
+	session Session       // guarded by mu; nil while there is none
 	err     error         // guarded by mu; why there is none
 	closed  bool          // guarded by mu
 	changed chan struct{} // guarded by mu; closed and replaced with each change of the above
+}
+
+// Session is one session with a server, as a [Durable] uses it. The sessions of the
+// packages etcd and memory are some.
+type Session interface {
+	Writer
+	// Run watches over the session until it is over, and returns why; onProbe is
+	// given each linearizable read. It keeps leases alive.
+	Run(ctx context.Context, onProbe func(Probe)) error
+	// WaitConnected waits until Status().Connected is as wanted. It fails with the
+	// context, and when the session has ended while a connection is wanted.
+	WaitConnected(ctx context.Context, want bool) error
+	// BootstrapComplete tells the session that its first sync is complete.
+	BootstrapComplete()
+	// End ends what is under way with this reason. [Client.Close] follows.
+	End(why error)
+}
+
+// DurableOptions are those of a [Durable].
+type DurableOptions struct {
+	// Leases are those that open gives to each session.
+	Leases *Leases
+	// Wait is how long an operation waits for a session; 0: 15 s.
+	Wait time.Duration
+	// PauseMax is the longest pause between two attempts; 0: 3 s. Stretch lengthens
+	// each; nil: not at all.
+	PauseMax time.Duration
+	Stretch  func(time.Duration) time.Duration
+	// Hint says what to do about an error; nil when nobody does.
+	Hint func(error) string
+	// Log receives a warning for each session that ends or cannot be opened; nil for none.
+	Log *slog.Logger
 }
 
 var _ Writer = (*Durable)(nil)
@@ -44,27 +76,27 @@ var _ Writer = (*Durable)(nil)
 // errConnecting is why there is no session before the first attempt has ended.
 var errConnecting = errors.New("the first connection is under way")
 
-// NewDurable returns a writer that connects while [Durable.Run] runs. load is
-// called before each attempt, so that a changed client file counts.
-func NewDurable(load func() (*Config, error), o Options) *Durable {
-	if o.Timings == (Timings{}) {
-		o.Timings = DefaultTimings()
-	}
+// NewDurable returns a writer that connects while [Durable.Run] runs: open begins a
+// session with one of the endpoints, the one of this attempt, counted from 0.
+func NewDurable(open func(ctx context.Context, attempt int) (Session, error), o DurableOptions) *Durable {
+	o.Wait, o.PauseMax = cmp.Or(o.Wait, 15*time.Second), cmp.Or(o.PauseMax, 3*time.Second)
 	if o.Leases == nil {
 		o.Leases = NewLeases()
 	}
-	log := o.Log
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
+	if o.Stretch == nil {
+		o.Stretch = func(d time.Duration) time.Duration { return d }
 	}
-	return &Durable{load: load, opts: o, log: log, err: errConnecting, changed: make(chan struct{})}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Durable{open: open, o: o, err: errConnecting, changed: make(chan struct{})}
 }
 
 // Run keeps a session, until the context or [Durable.Close] ends it. It is called
-// once. The pauses between attempts grow with the own cluster ([Options.Stretch]).
+// once.
 func (d *Durable) Run(ctx context.Context) error {
 	pause := backoff.NewExponentialBackOff()
-	pause.InitialInterval, pause.MaxInterval = d.opts.Timings.BackoffMax/10, d.opts.Timings.BackoffMax
+	pause.InitialInterval, pause.MaxInterval = d.o.PauseMax/10, d.o.PauseMax
 	for attempt := 0; ; attempt++ {
 		connected, err := d.live(ctx, attempt)
 		switch {
@@ -73,12 +105,12 @@ func (d *Durable) Run(ctx context.Context) error {
 		case d.isClosed():
 			return ErrClosed
 		case connected:
-			d.log.Warn("The session with the kvstore is over, connecting again", "error", err)
+			d.o.Log.Warn("The session with the kvstore is over, connecting again", "error", err)
 			pause.Reset()
 		default:
-			d.log.Warn("Cannot connect to the kvstore, trying again", "error", err)
+			d.o.Log.Warn("Cannot connect to the kvstore, trying again", "error", err)
 		}
-		if err := waiting.Sleep(ctx, d.opts.Stretch(pause.NextBackOff())); err != nil {
+		if err := waiting.Sleep(ctx, d.o.Stretch(pause.NextBackOff())); err != nil {
 			return err
 		}
 	}
@@ -86,12 +118,7 @@ func (d *Durable) Run(ctx context.Context) error {
 
 // live is one session, from the attempt to connect to its end.
 func (d *Durable) live(ctx context.Context, attempt int) (connected bool, err error) {
-	cfg, err := d.load()
-	if err != nil {
-		d.set(nil, err)
-		return false, err
-	}
-	session, err := Connect(ctx, cfg, attempt, d.opts)
+	session, err := d.open(ctx, attempt)
 	if err != nil {
 		d.set(nil, err)
 		return false, err
@@ -103,13 +130,13 @@ func (d *Durable) live(ctx context.Context, attempt int) (connected bool, err er
 	err = session.Run(ctx, d.probed)
 	d.set(nil, err)
 	if ctx.Err() == nil && !d.isClosed() {
-		session.end(err) // what is under way ends with the reason, and not as closed
+		session.End(err) // what is under way ends with the reason, and not as closed
 	}
 	return true, err
 }
 
 // set changes the session, unless the writer is closed.
-func (d *Durable) set(session *Etcd, err error) bool {
+func (d *Durable) set(session Session, err error) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
@@ -162,7 +189,7 @@ func (d *Durable) WaitConnected(ctx context.Context) error {
 }
 
 // after waits until a session that is over is not the one of the moment any more.
-func (d *Durable) after(ctx context.Context, over *Etcd, why error) error {
+func (d *Durable) after(ctx context.Context, over Session, why error) error {
 	for {
 		d.mu.Lock()
 		session, changed := d.session, d.changed
@@ -190,8 +217,8 @@ func (d *Durable) WaitDisconnected(ctx context.Context) error {
 	return session.WaitConnected(ctx, false)
 }
 
-// OnProbe gives f the result of each linearizable read of the watchdog, as [Etcd.Run]
-// does, whatever the session: one after another, and f must not block. It takes the
+// OnProbe gives f the result of each linearizable read of the watchdog, as
+// [Session.Run] does, whatever the session: one after another, and f must not block. It takes the
 // place of an earlier one; nil is nobody. What is tried without a session is no probe.
 func (d *Durable) OnProbe(f func(Probe)) {
 	d.mu.Lock()
@@ -209,7 +236,7 @@ func (d *Durable) probed(p Probe) {
 }
 
 // current returns the session, once there is one.
-func (d *Durable) current(ctx context.Context) (*Etcd, error) {
+func (d *Durable) current(ctx context.Context) (Session, error) {
 	for {
 		d.mu.Lock()
 		session, err, closed, changed := d.session, d.err, d.closed, d.changed
@@ -229,8 +256,8 @@ func (d *Durable) current(ctx context.Context) (*Etcd, error) {
 }
 
 // use does one operation in the session of the moment.
-func use[T any](ctx context.Context, d *Durable, op, key string, f func(*Etcd) (T, error)) (T, error) {
-	wait, cancel := context.WithTimeout(ctx, d.opts.Timings.Connect)
+func use[T any](ctx context.Context, d *Durable, op, key string, f func(Session) (T, error)) (T, error) {
+	wait, cancel := context.WithTimeout(ctx, d.o.Wait)
 	defer cancel()
 	session, err := d.current(wait)
 	if err != nil {
@@ -238,54 +265,60 @@ func use[T any](ctx context.Context, d *Durable, op, key string, f func(*Etcd) (
 		if ctx.Err() != nil {
 			return none, ctx.Err()
 		}
-		return none, &KeyError{op, key, err}
+		return none, withHint(d.o.Hint, op, key, err)
 	}
 	return f(session)
 }
 
+// Do does something else with the session of the moment; op names it in errors.
+func (d *Durable) Do(ctx context.Context, op string, f func(Session) error) error {
+	_, err := use(ctx, d, op, "", func(s Session) (struct{}, error) { return struct{}{}, f(s) })
+	return err
+}
+
 // Get implements [Client].
-func (d *Durable) Get(ctx context.Context, key string, holding ...*Lock) (*KeyValue, Position, error) {
+func (d *Durable) Get(ctx context.Context, key string, opts ...ReadOption) (*KeyValue, Position, error) {
 	var at Position
-	kv, err := use(ctx, d, "get", key, func(e *Etcd) (kv *KeyValue, err error) {
-		kv, at, err = e.Get(ctx, key, holding...)
+	kv, err := use(ctx, d, "get", key, func(s Session) (kv *KeyValue, err error) {
+		kv, at, err = s.Get(ctx, key, opts...)
 		return kv, err
 	})
 	return kv, at, err
 }
 
 // List implements [Client].
-func (d *Durable) List(ctx context.Context, prefix string, page func(Page) error, holding ...*Lock) (Position, error) {
-	return use(ctx, d, "list", prefix, func(e *Etcd) (Position, error) { return e.List(ctx, prefix, page, holding...) })
+func (d *Durable) List(ctx context.Context, prefix string, page func(Page) error, opts ...ReadOption) (Position, error) {
+	return use(ctx, d, "list", prefix, func(s Session) (Position, error) { return s.List(ctx, prefix, page, opts...) })
 }
 
 // Recall implements [Client].
 func (d *Durable) Recall(ctx context.Context, prefix, from string, at Position, limit int) (Past, error) {
-	return use(ctx, d, "recall", prefix, func(e *Etcd) (Past, error) { return e.Recall(ctx, prefix, from, at, limit) })
+	return use(ctx, d, "recall", prefix, func(s Session) (Past, error) { return s.Recall(ctx, prefix, from, at, limit) })
 }
 
 // Watch implements [Client].
 func (d *Durable) Watch(ctx context.Context, prefix string, after Position) (Stream, error) {
-	return use(ctx, d, "watch", prefix, func(e *Etcd) (Stream, error) { return e.Watch(ctx, prefix, after) })
+	return use(ctx, d, "watch", prefix, func(s Session) (Stream, error) { return s.Watch(ctx, prefix, after) })
 }
 
 // Head implements [Client].
 func (d *Durable) Head(ctx context.Context) (Position, error) {
-	return use(ctx, d, "head", "", func(e *Etcd) (Position, error) { return e.Head(ctx) })
+	return use(ctx, d, "head", "", func(s Session) (Position, error) { return s.Head(ctx) })
 }
 
 // Put implements [Writer].
 func (d *Durable) Put(ctx context.Context, key string, value []byte, opts ...Option) (Result, error) {
-	return use(ctx, d, "put", key, func(e *Etcd) (Result, error) { return e.Put(ctx, key, value, opts...) })
+	return use(ctx, d, "put", key, func(s Session) (Result, error) { return s.Put(ctx, key, value, opts...) })
 }
 
 // Delete implements [Writer].
 func (d *Durable) Delete(ctx context.Context, key string, opts ...Option) (Result, error) {
-	return use(ctx, d, "delete", key, func(e *Etcd) (Result, error) { return e.Delete(ctx, key, opts...) })
+	return use(ctx, d, "delete", key, func(s Session) (Result, error) { return s.Delete(ctx, key, opts...) })
 }
 
 // DeletePrefix implements [Writer].
 func (d *Durable) DeletePrefix(ctx context.Context, prefix string, opts ...Option) (Result, error) {
-	return use(ctx, d, "delete prefix", prefix, func(e *Etcd) (Result, error) { return e.DeletePrefix(ctx, prefix, opts...) })
+	return use(ctx, d, "delete prefix", prefix, func(s Session) (Result, error) { return s.DeletePrefix(ctx, prefix, opts...) })
 }
 
 // Update implements [Writer].
@@ -294,20 +327,20 @@ func (d *Durable) Update(ctx context.Context, writes []Write, opts ...Option) (R
 	if len(writes) > 0 {
 		first = writes[0].Key
 	}
-	return use(ctx, d, "update", first, func(e *Etcd) (Result, error) { return e.Update(ctx, writes, opts...) })
+	return use(ctx, d, "update", first, func(s Session) (Result, error) { return s.Update(ctx, writes, opts...) })
 }
 
 // Owns implements [Writer].
-func (d *Durable) Owns(lease int64) bool { return d.opts.Leases.owns(lease) }
+func (d *Durable) Owns(lease int64) bool { return d.o.Leases.owns(lease) }
 
 // Lock implements [Writer].
 func (d *Durable) Lock(ctx context.Context, path string) (*Lock, error) {
-	return use(ctx, d, "lock", path, func(e *Etcd) (*Lock, error) { return e.Lock(ctx, path) })
+	return use(ctx, d, "lock", path, func(s Session) (*Lock, error) { return s.Lock(ctx, path) })
 }
 
 // OnLeaseExpired implements [Writer].
 func (d *Durable) OnLeaseExpired(prefix string, f func(keys []string)) {
-	d.opts.Leases.observe(prefix, f)
+	d.o.Leases.observe(prefix, f)
 }
 
 // Status implements [Client].

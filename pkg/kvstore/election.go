@@ -106,7 +106,7 @@ func guard(ctx context.Context, w Writer, lock *Lock) error {
 			return ctx.Err()
 		}
 		asked := time.Now()
-		switch _, _, err := w.Get(ctx, lock.Key, lock); {
+		switch _, _, err := w.Get(ctx, lock.Key, Holding(lock)); {
 		case err == nil:
 			held = asked
 		case errors.Is(err, ErrLockLeaseExpired):

@@ -54,6 +54,19 @@ var (
 	// more. Nothing was done.
 	ErrLockLeaseExpired = errors.New("the lock is not held any more: its lease has expired")
 
+	// ErrLeaseNotFound: the lease that a key was to be tied to has ended. Nothing was done.
+	ErrLeaseNotFound = errors.New("the lease does not exist")
+
+	// ErrInvalidRequest: the request makes no sense to the server. Nothing was done,
+	// and trying the same again does not help.
+	ErrInvalidRequest = errors.New("the server takes the request for invalid")
+
+	// ErrRetryRequest: the server has done nothing, and may do the same request later.
+	ErrRetryRequest = errors.New("the server has not done the request")
+
+	// ErrTooLarge: a request or its answer is larger than one side takes.
+	ErrTooLarge = errors.New("the message is too large")
+
 	// ErrClosed: the client or the stream has been closed by its owner.
 	ErrClosed = errors.New("the client is closed")
 )
@@ -68,6 +81,9 @@ type KeyError struct {
 	Key string
 	// Err is what went wrong.
 	Err error
+	// Hint says in a few words what to do about it; empty where that is not known.
+	// Whoever makes the error sets it (package hint).
+	Hint string
 }
 
 // Error names the operation, the key, what went wrong, and what to do about it
@@ -79,11 +95,19 @@ func (e *KeyError) Error() string {
 	} else {
 		s = fmt.Sprintf("kvstore %s %q: %v", e.Op, e.Key, e.Err)
 	}
-	if h := Hint(e.Err); h != "" {
-		s += " (" + h + ")"
+	if e.Hint != "" {
+		s += " (" + e.Hint + ")"
 	}
 	return s
 }
 
 // Unwrap returns Err.
 func (e *KeyError) Unwrap() error { return e.Err }
+
+// IsRefused tells whether a write has failed for what it is: its writer may not
+// make it, it is too large, or it makes no sense. It was not made. Trying the same
+// again helps only once somebody has changed the roles, or the limits.
+func IsRefused(err error) bool {
+	_, unfit := errors.AsType[unfitError](err)
+	return unfit || errors.Is(err, ErrPermissionDenied) || errors.Is(err, ErrTooLarge) || errors.Is(err, ErrInvalidRequest)
+}

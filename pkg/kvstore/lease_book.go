@@ -118,7 +118,7 @@ func (b *leaseBook) detach(key string, rev int64) {
 // detachAll is detach for all keys of a selection.
 func (b *leaseBook) detachAll(selection string, rev int64) {
 	for key := range b.of {
-		if selects(selection, key) {
+		if Selects(selection, key) {
 			b.detach(key, rev)
 		}
 	}

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Leases are the leases that a writer ties its keys to, and what it tied to
@@ -35,22 +33,11 @@ type Leases struct {
 
 // joined is the session that a Leases belongs to at present.
 type joined struct {
-	lessor    lessor
+	lessor    Lessor
 	clusterID uint64
 	ttl       time.Duration
-	gauge     prometheus.Gauge // nil for none
-	log       *slog.Logger     // nil for none
-}
-
-// lessor is a server that grants leases. Its calls have deadlines of their own.
-type lessor interface {
-	// grant asks for a lease, and tells how long it lasts: it may be longer.
-	grant(ctx context.Context, ttl time.Duration) (id int64, lasts time.Duration, err error)
-	// keepAlive prolongs leases, one after another, and tells of each that was
-	// answered whether it is alive.
-	keepAlive(ctx context.Context, ids []int64) (alive map[int64]bool, err error)
-	// revoke ends a lease and deletes its keys; one that has ended is fine.
-	revoke(ctx context.Context, id int64) error
+	gauge     Gauge        // nil for none
+	log       *slog.Logger // nil for none
 }
 
 // NewLeases returns an empty Leases.
@@ -113,7 +100,7 @@ func (l *Leases) grant(ctx context.Context) error {
 	j := l.joined
 	l.mu.Unlock()
 	asked := time.Now()
-	id, lasts, err := j.lessor.grant(ctx, j.ttl)
+	id, lasts, err := j.lessor.Grant(ctx, j.ttl)
 	if err != nil {
 		return err
 	}
@@ -203,7 +190,7 @@ func (l *Leases) end(ids []int64, why string) {
 }
 
 // keep keeps the leases alive until the context ends.
-func (l *Leases) keep(ctx context.Context, s lessor) error {
+func (l *Leases) keep(ctx context.Context, s Lessor) error {
 	for {
 		l.mu.Lock()
 		ids, next := l.book.due(time.Now())
@@ -236,9 +223,9 @@ func await(ctx context.Context, wake <-chan struct{}, moment time.Time) {
 }
 
 // ask prolongs leases, and draws the conclusions.
-func (l *Leases) ask(ctx context.Context, s lessor, ids []int64) {
+func (l *Leases) ask(ctx context.Context, s Lessor, ids []int64) {
 	asked := time.Now()
-	alive, err := s.keepAlive(ctx, ids)
+	alive, err := s.KeepAlive(ctx, ids)
 	var gone, silent []int64
 	l.mu.Lock()
 	for _, id := range ids {
@@ -276,7 +263,7 @@ func (l *Leases) Revoke(ctx context.Context) error {
 	l.mu.Unlock()
 	var errs []error
 	for _, id := range ids {
-		if err := j.lessor.revoke(ctx, id); err != nil {
+		if err := j.lessor.Revoke(ctx, id); err != nil {
 			errs = append(errs, err)
 		}
 	}

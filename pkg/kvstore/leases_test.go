@@ -29,7 +29,7 @@ type bank struct {
 
 func newBank() *bank { return &bank{until: make(map[int64]time.Time)} }
 
-func (b *bank) grant(_ context.Context, ttl time.Duration) (int64, time.Duration, error) {
+func (b *bank) Grant(_ context.Context, ttl time.Duration) (int64, time.Duration, error) {
 	<-time.After(b.delay)
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -42,7 +42,7 @@ func (b *bank) grant(_ context.Context, ttl time.Duration) (int64, time.Duration
 	return b.last, ttl, nil
 }
 
-func (b *bank) keepAlive(_ context.Context, ids []int64) (map[int64]bool, error) {
+func (b *bank) KeepAlive(_ context.Context, ids []int64) (map[int64]bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.asked++
@@ -58,7 +58,7 @@ func (b *bank) keepAlive(_ context.Context, ids []int64) (map[int64]bool, error)
 	return alive, nil
 }
 
-func (b *bank) revoke(_ context.Context, id int64) error {
+func (b *bank) Revoke(_ context.Context, id int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.until, id)

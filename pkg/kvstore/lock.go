@@ -5,8 +5,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
 // Lock is a lock that was acquired with [Writer.Lock]. Its methods may be called
@@ -39,11 +37,13 @@ type Lock struct {
 // Unlock does not close it.
 func (l *Lock) Lost() <-chan struct{} { return l.lost }
 
-// isLost notes that an operation that relied on the lock was refused.
-func (l *Lock) isLost() {
+// NotHeld is for engines: it notes that an operation that relied on the lock was
+// refused because it is not held any more, and returns the error of that.
+func (l *Lock) NotHeld() error {
 	if l.lose != nil { // nil until it is held, and of one that nobody took
 		l.lose()
 	}
+	return lostBy(l)
 }
 
 // lostBy is the error of who relies on a lock that is not held any more.
@@ -58,19 +58,18 @@ func (l *Lock) Lasting() { l.lasting.Store(true) }
 // reached, the lock ends there with its lease.
 func (l *Lock) Unlock() { l.unlock.Do(l.free) }
 
-// heldLocks are the comparisons that prove that the locks are held; nil locks
-// are none.
-func heldLocks(locks []*Lock) []*pb.Compare {
-	var compares []*pb.Compare
+// heldLocks are the conditions that prove that the locks are held; nil locks are none.
+func heldLocks(locks []*Lock) []Condition {
+	var held []Condition
 	for _, l := range locks {
 		if l != nil {
-			compares = append(compares, l.held())
+			held = append(held, l.held())
 		}
 	}
-	return compares
+	return held
 }
 
-// held is the comparison that proves that the lock is held.
-func (l *Lock) held() *pb.Compare {
-	return compareCreated([]byte(l.Key), pb.Compare_EQUAL, l.Revision)
+// held is the condition that proves that the lock is held.
+func (l *Lock) held() Condition {
+	return Condition{Kind: CreatedAt, Key: l.Key, Number: l.Revision}
 }

@@ -1,34 +1,37 @@
-package kvstore
+package kvstore_test
 
 import (
 	"context"
 	"testing"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 )
 
 // revoking does something before a lease is revoked.
 type revoking struct {
-	lessor
+	kvstore.Engine
 	before func()
 }
 
-func (r revoking) revoke(ctx context.Context, id int64) error {
+func (r revoking) Revoke(ctx context.Context, id int64) error {
 	r.before()
-	return r.lessor.revoke(ctx, id)
+	return r.Engine.Revoke(ctx, id)
 }
 
 // TestLocksAreLostBeforeOthersCanHaveThem: at the end of a session its holders are told
 // before the leases are revoked, which may take long.
 func TestLocksAreLostBeforeOthersCanHaveThem(t *testing.T) {
 	t.Parallel()
-	m := NewMemory()
+	m := memory.New()
 	lost, revoked := func() bool { return false }, 0
-	w := m.writing
-	w.locks.joined.lessor = revoking{w.locks.joined.lessor, func() {
+	w := kvstore.NewWriter(revoking{m, func() {
 		revoked++
 		if !lost() {
 			t.Error("the lock is revoked, and its holder does not know")
 		}
-	}}
+	}}, kvstore.WriterOptions{})
+	w.Join(m.Position().ClusterID)
 	lock, err := w.Lock(t.Context(), "locks/l")
 	if err != nil {
 		t.Fatal(err)
@@ -44,9 +47,10 @@ func TestLocksAreLostBeforeOthersCanHaveThem(t *testing.T) {
 	if lost() {
 		t.Error("the lock is lost while it is held")
 	}
-	w.end(t.Context())
-	if n := w.held.number(); revoked != 1 || !lost() || n != 0 {
-		t.Errorf("%d leases were revoked, lost %t, %d locks are held", revoked, lost(), n)
+	w.Release(t.Context())
+	var s kvstore.Status
+	if w.Count(&s); revoked != 1 || !lost() || s.Locks != 0 {
+		t.Errorf("%d leases were revoked, lost %t, %d locks are held", revoked, lost(), s.Locks)
 	}
 	lock.Unlock()
 }

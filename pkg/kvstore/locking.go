@@ -7,24 +7,22 @@ import (
 	"strings"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 )
 
 // Lock implements [Writer].
-func (w *writing) Lock(ctx context.Context, path string) (*Lock, error) {
+func (w *EngineWriter) Lock(ctx context.Context, path string) (*Lock, error) {
 	if path == "" {
-		return nil, &KeyError{"lock", path, errEmptyKey}
+		return nil, misused("lock", path, errEmptyKey)
 	}
 	caller := callerName()
-	bound, cancel := context.WithTimeout(ctx, w.options.timings.Lock)
+	bound, cancel := context.WithTimeout(ctx, w.o.LockWait)
 	defer cancel()
 	c := &contest{w: w, path: path}
 	l, err := c.win(bound)
 	switch {
 	case err == nil:
-		l.free, l.lose, l.TTL = func() { w.unlock(l) }, func() { w.held.lose(l) }, w.options.lockTTL
+		l.free, l.lose, l.TTL = func() { w.unlock(l) }, func() { w.held.lose(l) }, w.o.LockTTL
 		w.held.add(l, c.lease, caller, time.Now())
 		if !w.locks.owns(c.lease) {
 			l.lose() // it ended before anybody could be told of this lock
@@ -33,35 +31,37 @@ func (w *writing) Lock(ctx context.Context, path string) (*Lock, error) {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case bound.Err() != nil:
-		err = &lockTimeoutError{w.options.timings.Lock, c.holder}
+		err = &LockTimeoutError{w.o.LockWait, c.holder}
 	}
 	var ke *KeyError
 	if !errors.As(err, &ke) {
-		err = &KeyError{"lock", path, err}
+		err = w.failed("lock", path, err)
 	}
 	return nil, err
 }
 
-// lockTimeoutError is the end of Timings.Lock. It is a
+// LockTimeoutError tells that a lock was not free in time. It is a
 // [context.DeadlineExceeded].
-type lockTimeoutError struct {
-	after  time.Duration
-	holder string // empty when it is not known
+type LockTimeoutError struct {
+	After  time.Duration
+	Holder string // empty when it is not known
 }
 
-func (e *lockTimeoutError) Error() string {
-	s := fmt.Sprintf("not free within %s", e.after)
-	if e.holder != "" {
-		s += ", held by " + e.holder
+// Error says how long the wait was, and for whom.
+func (e *LockTimeoutError) Error() string {
+	s := fmt.Sprintf("not free within %s", e.After)
+	if e.Holder != "" {
+		s += ", held by " + e.Holder
 	}
 	return s
 }
 
-func (e *lockTimeoutError) Unwrap() error { return context.DeadlineExceeded }
+// Unwrap makes it a timeout.
+func (e *LockTimeoutError) Unwrap() error { return context.DeadlineExceeded }
 
 // contest is the way to a lock: first within this process, then among all.
 type contest struct {
-	w      *writing
+	w      *EngineWriter
 	path   string
 	key    string // ours, once it may exist
 	lease  int64  // that it is tied to
@@ -87,7 +87,7 @@ func (c *contest) win(ctx context.Context) (*Lock, error) {
 
 // winOutside begins anew when the key is lost on the way: its lease has ended.
 func (c *contest) winOutside(ctx context.Context) (*Lock, error) {
-	if c.w.options.checkQuorum {
+	if !c.w.o.NoQuorumCheck {
 		if err := c.w.proveQuorum(ctx, c.path); err != nil {
 			return nil, err
 		}
@@ -103,10 +103,8 @@ func (c *contest) winOutside(ctx context.Context) (*Lock, error) {
 	}
 }
 
-func (c *contest) transaction(compare []*pb.Compare, success *pb.RequestOp, failure ...*pb.RequestOp) transaction {
-	return transaction{op: "lock", key: c.path, req: &pb.TxnRequest{
-		Compare: compare, Success: []*pb.RequestOp{success}, Failure: failure,
-	}}
+func (c *contest) transaction(cond Condition, success []TxnOp, failure TxnOp) Transaction {
+	return Transaction{Op: "lock", Key: c.path, Txn: Txn{If: []Condition{cond}, Then: success, Else: []TxnOp{failure}}}
 }
 
 // enter creates our key, and returns who came last before us, empty for nobody:
@@ -120,24 +118,25 @@ func (c *contest) enter(ctx context.Context) (l *Lock, before string, err error)
 			return nil, "", err
 		}
 		c.key, c.lease = fmt.Sprintf("%s/%x", c.path, lease), lease
-		create := &pb.PutRequest{Key: []byte(c.key), Lease: lease}
 		t := c.transaction(
-			[]*pb.Compare{compareCreated(create.Key, pb.Compare_EQUAL, 0)},
-			c.others(0), // before the put, so that it does not see ours
+			Condition{Kind: CreatedAt, Key: c.key},
+			[]TxnOp{
+				c.others(0), // before the put, so that it does not see ours
+				{Kind: OpPut, Key: c.key, Lease: lease},
+			},
 			deletion(c.key, ""),
 		)
-		t.req.Success = append(t.req.Success, &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: create}})
-		resp, at, err := c.w.transact(ctx, t)
-		c.w.locks.settle(c.path, lease, outcomeOf(resp.GetSucceeded(), err), at.Revision)
+		res, at, err := c.w.transact(ctx, t)
+		c.w.locks.settle(c.path, lease, outcomeOf(res.Succeeded, err), at.Revision)
 		switch {
-		case isLeaseGone(err):
+		case errors.Is(err, ErrLeaseNotFound):
 			c.w.locks.end([]int64{lease}, leaseUnknown)
 		case err != nil:
 			return nil, "", err
-		case resp.Succeeded:
+		case res.Succeeded:
 			c.w.held.entered(c.path)
 			l := &Lock{Path: c.path, Key: c.key, Revision: at.Revision, At: at, lost: make(chan struct{})}
-			return l, c.latest(resp), nil
+			return l, c.latest(res), nil
 		}
 	}
 }
@@ -163,39 +162,37 @@ func (c *contest) await(ctx context.Context, l *Lock) error {
 // own key is still there is seen in the same transaction. Keys further below are
 // those of other paths.
 func (c *contest) before(ctx context.Context, l *Lock) (string, Position, error) {
-	t := c.transaction([]*pb.Compare{l.held()}, c.others(l.Revision-1), readKey(l.Key))
-	t.locks = []*Lock{l}
-	resp, at, err := c.w.transact(ctx, t)
+	t := c.transaction(l.held(), []TxnOp{c.others(l.Revision - 1)}, readKey(l.Key))
+	t.Locks = []*Lock{l}
+	res, at, err := c.w.transact(ctx, t)
 	if err != nil {
 		return "", at, err
 	}
-	return c.latest(resp), at, nil
+	return c.latest(res), at, nil
 }
 
 // others reads the keys of the path, and below, that were created up to a
 // revision; 0: whenever.
-func (c *contest) others(upTo int64) *pb.RequestOp {
+func (c *contest) others(upTo int64) TxnOp {
 	from := c.path + "/"
-	return &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{
-		Key: []byte(from), RangeEnd: []byte(selectionEnd(from)), KeysOnly: true, MaxCreateRevision: upTo,
-	}}}
+	return TxnOp{Kind: OpRead, Key: from, End: SelectionEnd(from), KeysOnly: true, MaxCreated: upTo}
 }
 
 // latest is the key of the path that was created last, of those that the first
 // part of an answer has; empty for none.
-func (c *contest) latest(resp *pb.TxnResponse) string {
+func (c *contest) latest(res TxnResult) string {
 	key, rev := "", int64(0)
-	for _, kv := range resp.Responses[0].GetResponseRange().GetKvs() {
-		if kv.CreateRevision > rev && !strings.Contains(string(kv.Key[len(c.path)+1:]), "/") {
-			key, rev = string(kv.Key), kv.CreateRevision
+	for _, kv := range res.Parts[0].Found {
+		if kv.Created > rev && !strings.Contains(string(kv.Key[len(c.path)+1:]), "/") {
+			key, rev = string(kv.Key), kv.Created
 		}
 	}
 	return key
 }
 
 // gone waits until a key is deleted, or somebody should look again.
-func (w *writing) gone(ctx context.Context, key string, after Position) error {
-	st, err := w.server.openWatch(ctx, key, after)
+func (w *EngineWriter) gone(ctx context.Context, key string, after Position) error {
+	st, err := w.engine.WatchNow(ctx, key, after)
 	if err == nil {
 		defer st.Close()
 		err = untilDeleted(st)
@@ -206,7 +203,7 @@ func (w *writing) gone(ctx context.Context, key string, after Position) error {
 	case ctx.Err() != nil, errors.Is(err, ErrClosed), errors.Is(err, ErrServerChanged), errors.Is(err, ErrPermissionDenied):
 		return err
 	default: // the stream broke; whether anybody answers is seen when asking again
-		return waiting.Sleep(ctx, backoffMin)
+		return waiting.Sleep(ctx, brokenPause)
 	}
 }
 
@@ -224,6 +221,9 @@ func untilDeleted(st Stream) error {
 	}
 }
 
+// brokenPause is before a lock is asked for again whose stream broke.
+const brokenPause = 50 * time.Millisecond
+
 // unlockTimeout bounds an unlock: who stops waits for it, and what is not deleted by
 // then is left behind, to be cleaned up, or ends with its lease.
 const unlockTimeout = 2 * time.Second
@@ -231,10 +231,10 @@ const unlockTimeout = 2 * time.Second
 // unlock gives a lock up. The local path goes first: whoever takes it now finds
 // our key and replaces it, so that our deletion, which is of this one alone, does
 // no harm.
-func (w *writing) unlock(l *Lock) {
+func (w *EngineWriter) unlock(l *Lock) {
 	w.held.remove(l)
 	w.paths.release(l.Path)
-	ctx, cancel := context.WithTimeout(context.Background(), min(unlockTimeout, w.options.timings.Write))
+	ctx, cancel := context.WithTimeout(context.Background(), min(unlockTimeout, w.o.Write))
 	defer cancel()
 	if err := w.deleteLock(ctx, l.Path, l.Key, l.held()); err != nil {
 		w.held.leave(l.Path, l.Key)
@@ -242,11 +242,9 @@ func (w *writing) unlock(l *Lock) {
 }
 
 // deleteLock deletes the key of a lock, if it is as it should be.
-func (w *writing) deleteLock(ctx context.Context, path, key string, as ...*pb.Compare) error {
-	resp, at, err := w.transact(ctx, transaction{op: "unlock", key: path, req: &pb.TxnRequest{
-		Compare: as, Success: []*pb.RequestOp{deletion(key, "")},
-	}})
-	if err == nil && resp.Succeeded {
+func (w *EngineWriter) deleteLock(ctx context.Context, path, key string, as ...Condition) error {
+	res, at, err := w.transact(ctx, Transaction{Op: "unlock", Key: path, Txn: Txn{If: as, Then: []TxnOp{deletion(key, "")}}})
+	if err == nil && res.Succeeded {
 		w.locks.detach(path, at.Revision)
 	}
 	return err

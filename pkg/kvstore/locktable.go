@@ -14,16 +14,16 @@ import (
 // lockTable has the locks that this session holds, and the keys of locks that it
 // has left behind because their deletion failed.
 type lockTable struct {
-	metrics *Metrics
+	gauge Gauge // nil for none
 
 	mu   sync.Mutex
-	held map[*Lock]*holding // guarded by mu
-	left map[string]string  // path to key; guarded by mu
-	wake chan struct{}      // guarded by mu; closed and replaced when something is left behind, and with the first lock
+	held map[*Lock]*held   // guarded by mu
+	left map[string]string // path to key; guarded by mu
+	wake chan struct{}     // guarded by mu; closed and replaced when something is left behind, and with the first lock
 }
 
-// holding is how a lock is held.
-type holding struct {
+// held is how a lock is held.
+type held struct {
 	since    time.Time
 	caller   string // who took it: file and line
 	reported bool
@@ -31,9 +31,16 @@ type holding struct {
 	lost     bool  // it is known not to be held any more, and was not given up
 }
 
-func newLockTable(m *Metrics) *lockTable {
+func newLockTable(gauge Gauge) *lockTable {
 	return &lockTable{
-		metrics: m, held: make(map[*Lock]*holding), left: make(map[string]string), wake: make(chan struct{}),
+		gauge: gauge, held: make(map[*Lock]*held), left: make(map[string]string), wake: make(chan struct{}),
+	}
+}
+
+// count keeps the gauge.
+func (h *lockTable) count(n float64) {
+	if h.gauge != nil {
+		h.gauge.Add(n)
 	}
 }
 
@@ -43,8 +50,8 @@ func (h *lockTable) add(l *Lock, lease int64, caller string, now time.Time) {
 	if len(h.held) == 0 {
 		h.awake()
 	}
-	h.held[l] = &holding{since: now, caller: caller, lease: lease}
-	h.metrics.lockHeld(1)
+	h.held[l] = &held{since: now, caller: caller, lease: lease}
+	h.count(1)
 }
 
 func (h *lockTable) remove(l *Lock) {
@@ -53,7 +60,7 @@ func (h *lockTable) remove(l *Lock) {
 	if how := h.held[l]; how != nil {
 		delete(h.held, l)
 		if !how.lost {
-			h.metrics.lockHeld(-1)
+			h.count(-1)
 		}
 	}
 }
@@ -80,11 +87,11 @@ func (h *lockTable) leaseEnded(lease int64) {
 
 // mark notes that a lock is lost; mu is held. It stays in the table until it is given
 // up: until then others of this process wait for that.
-func (h *lockTable) mark(l *Lock, how *holding) {
+func (h *lockTable) mark(l *Lock, how *held) {
 	if !how.lost {
 		how.lost = true
 		close(l.lost)
-		h.metrics.lockHeld(-1)
+		h.count(-1)
 	}
 }
 
@@ -155,10 +162,10 @@ func (h *lockTable) leftBehind() (left map[string]string, idle bool, wake <-chan
 
 // stale returns the locks that have been held for longer than limit, are not to be,
 // and were not returned before.
-func (h *lockTable) stale(now time.Time, limit time.Duration) map[*Lock]holding {
+func (h *lockTable) stale(now time.Time, limit time.Duration) map[*Lock]held {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	found := make(map[*Lock]holding)
+	found := make(map[*Lock]held)
 	for l, how := range h.held {
 		if !how.reported && !l.lasting.Load() && now.Sub(how.since) > limit {
 			how.reported = true
@@ -174,10 +181,10 @@ const cleanUpPause = time.Second
 
 // watchLocks deletes what was left behind and reports locks that are held for
 // long. It takes nothing away from anybody.
-func (w *writing) watchLocks(ctx context.Context) error {
+func (w *EngineWriter) watchLocks(ctx context.Context) error {
 	for ctx.Err() == nil {
 		left, idle, wake := w.held.leftBehind()
-		pause := w.options.timings.StaleLock / 3
+		pause := w.o.StaleLock / 3
 		for path, key := range left {
 			if !w.cleanUp(ctx, path, key) {
 				pause = min(pause, cleanUpPause)
@@ -195,7 +202,7 @@ func (w *writing) watchLocks(ctx context.Context) error {
 
 // cleanUp deletes a key that was left behind, and tells whether that is done. If
 // somebody is at the path again, it is left to them: who takes it deletes that key.
-func (w *writing) cleanUp(ctx context.Context, path, key string) bool {
+func (w *EngineWriter) cleanUp(ctx context.Context, path, key string) bool {
 	if !w.paths.try(path) {
 		return false
 	}
@@ -207,9 +214,9 @@ func (w *writing) cleanUp(ctx context.Context, path, key string) bool {
 	return true
 }
 
-func (w *writing) reportStale(now time.Time) {
-	for l, how := range w.held.stale(now, w.options.timings.StaleLock) {
-		if log := w.options.log; log != nil {
+func (w *EngineWriter) reportStale(now time.Time) {
+	for l, how := range w.held.stale(now, w.o.StaleLock) {
+		if log := w.o.Log; log != nil {
 			log.Warn("A kvstore lock has been held for long",
 				"path", l.Path, "held", now.Sub(how.since).Round(time.Millisecond), "by", how.caller)
 		}

@@ -8,17 +8,17 @@ import "strings"
 // "c10"), and a single key can be listed and watched by a user who may read no
 // more than that (spec wire.md, 0: the cluster configuration).
 
-// selects tells whether the selection covers the key.
-func selects(selection, key string) bool {
+// Selects tells whether the selection covers the key.
+func Selects(selection, key string) bool {
 	if strings.HasSuffix(selection, "/") {
 		return strings.HasPrefix(key, selection)
 	}
 	return key == selection
 }
 
-// selectionEnd returns the end of the range that etcd is asked for; empty for
+// SelectionEnd returns the end of the range that etcd is asked for; empty for
 // a single key.
-func selectionEnd(selection string) string {
+func SelectionEnd(selection string) string {
 	if below, ok := strings.CutSuffix(selection, "/"); ok {
 		return below + "0" // what follows the slash
 	}

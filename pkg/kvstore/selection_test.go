@@ -13,12 +13,12 @@ func TestSelectionIsARange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`[/0ab\xff]{1,4}`)
 		selection, key := text.Draw(t, "selection"), text.Draw(t, "key")
-		end := selectionEnd(selection)
+		end := SelectionEnd(selection)
 		inRange := key == selection
 		if end != "" {
 			inRange = selection <= key && key < end
 		}
-		if got := selects(selection, key); got != inRange {
+		if got := Selects(selection, key); got != inRange {
 			t.Fatalf("selected=%t, in [%q, %q): %t", got, selection, end, inRange)
 		}
 	})

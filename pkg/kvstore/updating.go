@@ -2,12 +2,13 @@ package kvstore
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 )
 
 // Update implements [Writer].
-func (w *writing) Update(ctx context.Context, writes []Write, opts ...Option) (res Result, err error) {
+func (w *EngineWriter) Update(ctx context.Context, writes []Write, opts ...Option) (res Result, err error) {
 	r := requested(opts)
 	if err := checkUpdate(writes, r); err != nil {
 		return Result{}, err
@@ -25,7 +26,7 @@ func (w *writing) Update(ctx context.Context, writes []Write, opts ...Option) (r
 		}
 		res, kept, err = w.update(ctx, writes, leases, r)
 		w.settleAll(writes, leases, kept, outcomeOf(res.Met, err), res.At.Revision)
-		if !isLeaseGone(err) {
+		if !errors.Is(err, ErrLeaseNotFound) {
 			tellKept(writes, kept)
 			return res, err
 		}
@@ -36,20 +37,20 @@ func (w *writing) Update(ctx context.Context, writes []Write, opts ...Option) (r
 
 // update makes one try, and returns what was kept. What is not tied to a lease
 // afterwards is detached.
-func (w *writing) update(ctx context.Context, writes []Write, leases []int64, r request) (Result, []*KeyValue, error) {
+func (w *EngineWriter) update(ctx context.Context, writes []Write, leases []int64, r request) (Result, []*KeyValue, error) {
 	t, err := compileUpdate(writes, leases, r)
 	if err != nil {
 		return Result{}, nil, err
 	}
-	resp, at, err := w.server.transact(ctx, t)
+	answer, at, err := w.engine.Transact(ctx, t)
 	if err != nil {
 		return Result{}, nil, err
 	}
-	res := result(resp, at)
-	if !resp.Succeeded {
+	res := result(answer, at)
+	if !answer.Succeeded {
 		return res, nil, nil
 	}
-	kept := keptBy(writes, resp)
+	kept := keptBy(writes, answer)
 	for _, one := range writes {
 		if leases == nil || !one.takesLease() {
 			w.leases.detach(one.Key, at.Revision)
@@ -68,7 +69,7 @@ func tellKept(writes []Write, kept []*KeyValue) {
 }
 
 // attachAll chooses a lease for each write that takes one, 0 for the others.
-func (w *writing) attachAll(ctx context.Context, writes []Write) ([]int64, error) {
+func (w *EngineWriter) attachAll(ctx context.Context, writes []Write) ([]int64, error) {
 	leases := make([]int64, len(writes))
 	for i, one := range writes {
 		if !one.takesLease() {
@@ -84,7 +85,7 @@ func (w *writing) attachAll(ctx context.Context, writes []Write) ([]int64, error
 	return leases, nil
 }
 
-func (w *writing) settleAll(writes []Write, leases []int64, kept []*KeyValue, o outcome, rev int64) {
+func (w *EngineWriter) settleAll(writes []Write, leases []int64, kept []*KeyValue, o outcome, rev int64) {
 	for i, one := range writes {
 		switch {
 		case !one.takesLease():
@@ -100,7 +101,7 @@ func (w *writing) settleAll(writes []Write, leases []int64, kept []*KeyValue, o 
 // endGone ends those of the leases that the server does not know any more, after
 // it said that of one of them. It did not say of which, so with several it is
 // asked; without an answer the next try asks again.
-func (w *writing) endGone(ctx context.Context, leases []int64) {
+func (w *EngineWriter) endGone(ctx context.Context, leases []int64) {
 	distinct := make(map[int64]bool)
 	for _, id := range leases {
 		if id != 0 {
@@ -109,7 +110,7 @@ func (w *writing) endGone(ctx context.Context, leases []int64) {
 	}
 	ids := slices.Sorted(maps.Keys(distinct))
 	if len(ids) > 1 {
-		alive, _ := w.server.keepAlive(ctx, ids)
+		alive, _ := w.engine.KeepAlive(ctx, ids)
 		ids = slices.DeleteFunc(ids, func(id int64) bool {
 			is, answered := alive[id]
 			return is || !answered

@@ -107,7 +107,18 @@ type Result struct {
 // Option is a condition of a write, or says how it is made. All conditions must
 // hold. Only that a lock is not held any more is an error, and an option that is
 // not for this kind of write.
-type Option func(*request)
+type Option interface{ apply(r *request) }
+
+// ReadOption is an [Option] that reads take too.
+type ReadOption interface {
+	Option
+	lock() *Lock
+}
+
+// writeOption is an Option of writes alone.
+type writeOption func(*request)
+
+func (f writeOption) apply(r *request) { f(r) }
 
 // request is what the options of one write amount to.
 type request struct {
@@ -123,39 +134,39 @@ type request struct {
 func requested(opts []Option) request {
 	var r request
 	for _, o := range opts {
-		o(&r)
+		o.apply(&r)
 	}
 	return r
 }
 
 // Leased ties the key to a lease of this writer, which is kept alive as long as
 // the writer is: a key whose owner is gone vanishes. It is for Put and Update.
-func Leased() Option { return func(r *request) { r.leased = true } }
+func Leased() Option { return writeOption(func(r *request) { r.leased = true }) }
 
 // IfAbsent creates: nothing is written when the key exists, with whatever value.
 // It is for Put alone.
-func IfAbsent() Option { return func(r *request) { r.ifAbsent = true } }
+func IfAbsent() Option { return writeOption(func(r *request) { r.ifAbsent = true }) }
 
 // IfChanged writes only what differs: nothing when the key has the value and is
 // tied to the lease that this write would tie it to. It looks first, so that what is
 // as it should be costs a server no write; a difference costs two requests. It is for
 // Put alone.
-func IfChanged() Option { return func(r *request) { r.ifChanged = true } }
+func IfChanged() Option { return writeOption(func(r *request) { r.ifChanged = true }) }
 
 // IfRevision writes only while the key's last change is the one of this
 // revision; 0: while the key is absent. It is not for DeletePrefix.
-func IfRevision(rev int64) Option { return func(r *request) { r.ifRevision = &rev } }
+func IfRevision(rev int64) Option { return writeOption(func(r *request) { r.ifRevision = &rev }) }
 
 // IfValue writes only while the key exists with this value. It is not for
 // DeletePrefix.
 func IfValue(value []byte) Option {
-	return func(r *request) { r.ifValue = append([]byte{}, value...) }
+	return writeOption(func(r *request) { r.ifValue = append([]byte{}, value...) })
 }
 
 // IfOther writes only while another key exists with this value. It may be given
 // several times.
 func IfOther(key string, value []byte) Option {
-	return func(r *request) { r.ifOther = append(r.ifOther, other{key, append([]byte{}, value...)}) }
+	return writeOption(func(r *request) { r.ifOther = append(r.ifOther, other{key, append([]byte{}, value...)}) })
 }
 
 // other is a condition on another key.
@@ -164,9 +175,23 @@ type other struct {
 	value []byte
 }
 
-// Holding writes only while the lock is held; otherwise the error is
+// Holding writes, or reads, only while the lock is held; otherwise the error is
 // [ErrLockLeaseExpired]. A nil lock is no condition. It may be given several
 // times.
-func Holding(l *Lock) Option {
-	return func(r *request) { r.holding = append(r.holding, l) }
+func Holding(l *Lock) ReadOption { return holding{l} }
+
+type holding struct{ of *Lock }
+
+func (h holding) apply(r *request) { r.holding = append(r.holding, h.of) }
+func (h holding) lock() *Lock      { return h.of }
+
+// HeldLocks are the locks that a read with these options relies on, for engines.
+func HeldLocks(opts []ReadOption) []*Lock {
+	var locks []*Lock
+	for _, o := range opts {
+		if l := o.lock(); l != nil {
+			locks = append(locks, l)
+		}
+	}
+	return locks
 }

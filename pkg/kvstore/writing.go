@@ -1,6 +1,7 @@
 package kvstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,51 +10,73 @@ import (
 	"sync/atomic"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"golang.org/x/sync/errgroup"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// writing is the writing side of a session, for whatever server: it implements
-// [Writer]'s methods by transactions.
-type writing struct {
-	server  server
-	leases  *Leases // of keys
-	ours    bool    // leases end with the session
-	locks   *Leases // of locks; they always do
-	paths   *pathLocks
-	held    *lockTable
-	options writeOptions
+// EngineWriter implements the methods of a [Writer] that write by transactions of an
+// [Engine]: conditions, leased keys, locks and observers. An engine embeds it, or it
+// is used with the engine beside it.
+type EngineWriter struct {
+	engine Engine
+	leases *Leases // of keys
+	ours   bool    // leases end with the session
+	locks  *Leases // of locks; they always do
+	paths  *pathLocks
+	held   *lockTable
+	o      WriterOptions
+
 	// proved is when a transaction was last answered, which needs the quorum, in
 	// nanoseconds of Unix time; 0 for never.
 	proved atomic.Int64
 }
 
-// server is what writing needs of one. Calls have deadlines of their own.
-type server interface {
-	lessor
-	// transact makes a transaction. A lost lock is an error.
-	transact(ctx context.Context, t transaction) (*pb.TxnResponse, Position, error)
-	// openWatch is [Client.Watch] without limits.
-	openWatch(ctx context.Context, key string, after Position) (Stream, error)
+// How long keys and locks outlive who is gone (spec wire.md, 5).
+const (
+	DefaultLeaseTTL = 15 * time.Minute
+	DefaultLockTTL  = 25 * time.Second
+)
+
+// WriterOptions are those of an [EngineWriter]. A duration of 0 is the default.
+type WriterOptions struct {
+	// LeaseTTL is how long keys outlive a writer that is gone; LockTTL is the same
+	// for locks.
+	LeaseTTL, LockTTL time.Duration
+	// LockWait bounds the wait for a lock (default: one minute), Write a single
+	// request about locks (10 s), and a lock that is held for longer than StaleLock is
+	// reported (30 s).
+	LockWait, Write, StaleLock time.Duration
+	// NoQuorumCheck leaves out the linearizable read before a lock is taken, which is
+	// done unless a transaction was answered just before.
+	NoQuorumCheck bool
+	// Leases are those of the keys, handed on from session to session. Nil makes
+	// some that end with the session.
+	Leases *Leases
+	// The gauges of leases that keys, and locks, are tied to, and of locks held; nil
+	// for none.
+	LeaseGauge, LockLeaseGauge, LockGauge Gauge
+	// Hint says what to do about an error; nil when nobody does.
+	Hint func(error) string
+	// Log receives warnings about leases and locks; nil for none.
+	Log *slog.Logger
 }
 
-// writeOptions are what a session's options say about writing.
-type writeOptions struct {
-	leaseTTL, lockTTL time.Duration
-	timings           Timings
-	checkQuorum       bool // before a lock is taken, unless it was proved just before
-	metrics           *Metrics
-	log               *slog.Logger
-}
+// Gauge is a number that goes up and down, as Prometheus has it.
+type Gauge interface{ Add(float64) }
 
-func newWriting(s server, shared *Leases, o writeOptions) *writing {
-	w := &writing{
-		server: s, leases: shared, ours: shared == nil, locks: NewLeases(),
-		paths: newPathLocks(), held: newLockTable(o.metrics), options: o,
+// NewWriter makes the writing side of a session with an engine. It writes without
+// leases and locks at once; with them from [EngineWriter.Join] on.
+func NewWriter(e Engine, o WriterOptions) *EngineWriter {
+	for d, usual := range map[*time.Duration]time.Duration{
+		&o.LeaseTTL: DefaultLeaseTTL, &o.LockTTL: DefaultLockTTL,
+		&o.LockWait: time.Minute, &o.Write: 10 * time.Second, &o.StaleLock: 30 * time.Second,
+	} {
+		*d = cmp.Or(*d, usual)
+	}
+	w := &EngineWriter{
+		engine: e, leases: o.Leases, ours: o.Leases == nil, locks: NewLeases(),
+		paths: newPathLocks(), held: newLockTable(o.LockGauge), o: o,
 	}
 	w.locks.ended = w.held.leaseEnded
 	if w.ours {
@@ -62,45 +85,65 @@ func newWriting(s server, shared *Leases, o writeOptions) *writing {
 	return w
 }
 
+// failed is the error of an operation, with its hint.
+func (w *EngineWriter) failed(op, key string, err error) error {
+	return withHint(w.o.Hint, op, key, err)
+}
+
+func withHint(hint func(error) string, op, key string, err error) error {
+	ke := &KeyError{Op: op, Key: key, Err: err}
+	if hint != nil {
+		ke.Hint = hint(err)
+	}
+	return ke
+}
+
 // transact makes a transaction, and notes that the quorum is there when it was answered.
-func (w *writing) transact(ctx context.Context, t transaction) (*pb.TxnResponse, Position, error) {
-	resp, at, err := w.server.transact(ctx, t)
+func (w *EngineWriter) transact(ctx context.Context, t Transaction) (TxnResult, Position, error) {
+	res, at, err := w.engine.Transact(ctx, t)
 	if err == nil {
 		w.proved.Store(time.Now().UnixNano())
 	}
-	return resp, at, err
+	return res, at, err
 }
 
 // quorumProof is for how long a quorum that was proved is not asked for again.
 const quorumProof = 5 * time.Second
 
 // proveQuorum asks for the quorum unless it has just been proved.
-func (w *writing) proveQuorum(ctx context.Context, path string) error {
+func (w *EngineWriter) proveQuorum(ctx context.Context, path string) error {
 	if since := time.Since(time.Unix(0, w.proved.Load())); since >= 0 && since < quorumProof {
 		return nil
 	}
-	_, _, err := w.transact(ctx, transaction{op: "lock", key: path, req: &pb.TxnRequest{Success: []*pb.RequestOp{readKey(wire.HeartbeatKey)}}})
+	_, _, err := w.transact(ctx, Transaction{Op: "lock", Key: path, Txn: Txn{Then: []TxnOp{readKey(wire.HeartbeatKey)}}})
 	return err
 }
 
-// begin joins the leases, once the server's cluster ID is known.
-func (w *writing) begin(clusterID uint64) {
-	o := w.options
-	w.leases.join(joined{lessor: w.server, clusterID: clusterID, ttl: o.leaseTTL, gauge: o.metrics.leasesOf("session"), log: o.log})
-	w.locks.join(joined{lessor: w.server, clusterID: clusterID, ttl: o.lockTTL, gauge: o.metrics.leasesOf("lock"), log: o.log})
+// Join begins the session, once the server's cluster ID is known: leases go on where
+// it is that of the session before.
+func (w *EngineWriter) Join(clusterID uint64) {
+	o := w.o
+	w.leases.join(joined{lessor: w.engine, clusterID: clusterID, ttl: o.LeaseTTL, gauge: o.LeaseGauge, log: o.Log})
+	w.locks.join(joined{lessor: w.engine, clusterID: clusterID, ttl: o.LockTTL, gauge: o.LockLeaseGauge, log: o.Log})
 }
 
-// run keeps the leases alive and looks after the locks, until the context ends.
-func (w *writing) run(ctx context.Context) error {
+// Count fills in how many leases and locks there are.
+func (w *EngineWriter) Count(s *Status) {
+	s.Leases, s.LockLeases, s.Locks = w.leases.number(), w.locks.number(), w.held.number()
+}
+
+// Keep keeps the leases alive and looks after the locks, until the context ends.
+func (w *EngineWriter) Keep(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return w.leases.keep(ctx, w.server) })
-	g.Go(func() error { return w.locks.keep(ctx, w.server) })
+	g.Go(func() error { return w.leases.keep(ctx, w.engine) })
+	g.Go(func() error { return w.locks.keep(ctx, w.engine) })
 	g.Go(func() error { return w.watchLocks(ctx) })
 	return g.Wait()
 }
 
-// end revokes the leases of the locks, within the context. The others run out.
-func (w *writing) end(ctx context.Context) {
+// Release ends the session: it revokes the leases of the locks, within the context.
+// The others run out.
+func (w *EngineWriter) Release(ctx context.Context) {
 	w.held.clear()          // before others can have the locks
 	_ = w.locks.Revoke(ctx) // what cannot be revoked runs out
 	w.held.clear()          // of those that were taken meanwhile
@@ -110,10 +153,10 @@ func (w *writing) end(ctx context.Context) {
 }
 
 // Put implements [Writer].
-func (w *writing) Put(ctx context.Context, key string, value []byte, opts ...Option) (Result, error) {
+func (w *EngineWriter) Put(ctx context.Context, key string, value []byte, opts ...Option) (Result, error) {
 	r := requested(opts)
 	if key == "" {
-		return Result{}, &KeyError{"put", key, errEmptyKey} // before a lease is asked for
+		return Result{}, misused("put", key, errEmptyKey) // before a lease is asked for
 	}
 	if r.leased {
 		return w.putLeased(ctx, key, value, r)
@@ -128,17 +171,17 @@ func (w *writing) Put(ctx context.Context, key string, value []byte, opts ...Opt
 // put makes one try, with the lease that the key is to be tied to, 0 for none. Under
 // IfChanged it looks first: a read takes neither raft nor the disk of a server, as a
 // transaction that might write does even when it does not.
-func (w *writing) put(ctx context.Context, key string, value []byte, lease int64, r request) (res Result, met bool, err error) {
+func (w *EngineWriter) put(ctx context.Context, key string, value []byte, lease int64, r request) (res Result, met bool, err error) {
 	if r.ifChanged {
 		t, err := compileLook(key, value, lease, r)
 		if err != nil {
 			return Result{}, false, err
 		}
-		resp, at, err := w.transact(ctx, t)
+		same, at, err := w.transact(ctx, t)
 		switch {
 		case err != nil:
 			return Result{}, false, err
-		case resp.Succeeded:
+		case same.Succeeded:
 			return Result{Met: true, At: at}, true, nil
 		}
 	}
@@ -153,7 +196,7 @@ func (w *writing) put(ctx context.Context, key string, value []byte, lease int64
 // replaced.
 const leaseAttempts = 3
 
-func (w *writing) putLeased(ctx context.Context, key string, value []byte, r request) (res Result, err error) {
+func (w *EngineWriter) putLeased(ctx context.Context, key string, value []byte, r request) (res Result, err error) {
 	for range leaseAttempts {
 		var lease int64
 		if lease, err = w.attach(ctx, w.leases, "put", key); err != nil {
@@ -162,7 +205,7 @@ func (w *writing) putLeased(ctx context.Context, key string, value []byte, r req
 		var met bool
 		res, met, err = w.put(ctx, key, value, lease, r)
 		w.leases.settle(key, lease, outcomeOf(met, err), res.At.Revision)
-		if !isLeaseGone(err) {
+		if !errors.Is(err, ErrLeaseNotFound) {
 			return res, err
 		}
 		w.leases.end([]int64{lease}, leaseUnknown)
@@ -171,7 +214,7 @@ func (w *writing) putLeased(ctx context.Context, key string, value []byte, r req
 }
 
 // attach is Leases.attach with the error of an operation.
-func (w *writing) attach(ctx context.Context, leases *Leases, op, key string) (int64, error) {
+func (w *EngineWriter) attach(ctx context.Context, leases *Leases, op, key string) (int64, error) {
 	id, err := leases.attach(ctx, key)
 	if err == nil || ctx.Err() != nil {
 		return id, err
@@ -180,11 +223,11 @@ func (w *writing) attach(ctx context.Context, leases *Leases, op, key string) (i
 	if errors.As(err, &ke) {
 		err = ke.Err // it is about the key
 	}
-	return 0, &KeyError{op, key, fmt.Errorf("asking for a lease: %w", err)}
+	return 0, w.failed(op, key, fmt.Errorf("asking for a lease: %w", err))
 }
 
 // Delete implements [Writer].
-func (w *writing) Delete(ctx context.Context, key string, opts ...Option) (Result, error) {
+func (w *EngineWriter) Delete(ctx context.Context, key string, opts ...Option) (Result, error) {
 	t, err := compileDelete(key, requested(opts))
 	if err != nil {
 		return Result{}, err
@@ -197,7 +240,7 @@ func (w *writing) Delete(ctx context.Context, key string, opts ...Option) (Resul
 }
 
 // DeletePrefix implements [Writer].
-func (w *writing) DeletePrefix(ctx context.Context, prefix string, opts ...Option) (Result, error) {
+func (w *EngineWriter) DeletePrefix(ctx context.Context, prefix string, opts ...Option) (Result, error) {
 	t, err := compileDeletePrefix(prefix, requested(opts))
 	if err != nil {
 		return Result{}, err
@@ -210,18 +253,20 @@ func (w *writing) DeletePrefix(ctx context.Context, prefix string, opts ...Optio
 }
 
 // Owns implements [Writer].
-func (w *writing) Owns(lease int64) bool { return w.leases.owns(lease) }
+func (w *EngineWriter) Owns(lease int64) bool { return w.leases.owns(lease) }
 
 // OnLeaseExpired implements [Writer].
-func (w *writing) OnLeaseExpired(prefix string, f func(keys []string)) { w.leases.observe(prefix, f) }
+func (w *EngineWriter) OnLeaseExpired(prefix string, f func(keys []string)) {
+	w.leases.observe(prefix, f)
+}
 
 // write makes a write and tells whether its conditions were met.
-func (w *writing) write(ctx context.Context, t transaction) (res Result, met bool, err error) {
-	resp, at, err := w.transact(ctx, t)
+func (w *EngineWriter) write(ctx context.Context, t Transaction) (res Result, met bool, err error) {
+	answer, at, err := w.transact(ctx, t)
 	if err != nil {
 		return Result{}, false, err
 	}
-	return result(resp, at), resp.Succeeded, nil
+	return result(answer, at), answer.Succeeded, nil
 }
 
 // outcomeOf a write whose conditions were met, or not, or that has failed. A put
@@ -239,10 +284,7 @@ func outcomeOf(met bool, err error) outcome {
 
 // wasRefused tells that a server has seen a write and not made it.
 func wasRefused(err error) bool {
-	for _, is := range []error{ErrLockLeaseExpired, ErrPermissionDenied, ErrUnauthenticated} {
-		if errors.Is(err, is) {
-			return true
-		}
-	}
-	return slices.Contains([]codes.Code{codes.NotFound, codes.InvalidArgument}, status.Code(unwrapRPC(err)))
+	return slices.ContainsFunc([]error{
+		ErrLockLeaseExpired, ErrPermissionDenied, ErrUnauthenticated, ErrLeaseNotFound, ErrInvalidRequest, ErrRetryRequest,
+	}, func(is error) bool { return errors.Is(err, is) })
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -26,7 +27,7 @@ type Params struct {
 	// Writer writes to the own cluster's kvstore.
 	Writer kvstore.Writer
 	// Remotes are the options of the sessions with the remote clusters.
-	Remotes kvstore.Options
+	Remotes etcd.Options
 	// Granted is what remote clusters may claim; nil is everything. Of it only which
 	// clusters are admitted, and their IDs, concern a mirror: it decodes no entries.
 	Granted *claims.Current

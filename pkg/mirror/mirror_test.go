@@ -16,7 +16,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/operate/operatetest"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
@@ -225,10 +226,10 @@ func TestWhatBecomesOfTheCopy(t *testing.T) {
 func (w *world) reader(prefix string) (known, changes *atomic.Int64) {
 	w.t.Helper()
 	known, changes = new(atomic.Int64), new(atomic.Int64)
-	opts := kvstore.DefaultOptions()
+	opts := etcd.DefaultOptions()
 	opts.QPS = 0
 	as := operatetest.As(w.t, w.etcd, "local-own")
-	d := kvstore.NewDurable(func() (*kvstore.Config, error) { return as, nil }, opts)
+	d := etcd.NewDurable(func() (*clientfile.Config, error) { return as, nil }, opts)
 	var all bool
 	watch := store.NewWatch(store.Kind[store.Raw]{
 		Resource: wire.IPs,

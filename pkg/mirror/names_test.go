@@ -12,6 +12,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -42,7 +43,7 @@ type hostile struct {
 	lists         int
 }
 
-func (h *hostile) List(_ context.Context, _ string, page func(kvstore.Page) error, _ ...*kvstore.Lock) (kvstore.Position, error) {
+func (h *hostile) List(_ context.Context, _ string, page func(kvstore.Page) error, _ ...kvstore.ReadOption) (kvstore.Position, error) {
 	items := h.listed
 	if h.lists++; h.lists > 1 {
 		items = h.again
@@ -107,7 +108,7 @@ func TestNothingIsWrittenOutside(t *testing.T) {
 
 // copied runs a copy of one family, and returns what is in our own kvstore then.
 func (h *hostile) copied(t *rapid.T, r wire.Resource, from string) (keys []string) {
-	own := kvstore.NewMemory()
+	own := memory.New()
 	defer own.Close()
 	log := slog.New(slog.DiscardHandler)
 	term := &term{Mirror: &Mirror{Params: Params{Log: log}}, outbox: store.NewOutbox(own, nil, nil, nil)}
@@ -155,23 +156,23 @@ func (h *hostile) everyName(from string) map[string]struct{} {
 
 // flaky is a remote's etcd of which some reads fail.
 type flaky struct {
-	*kvstore.Memory
+	*memory.Store
 	fails chan error // for each element a read does
 }
 
-func (f *flaky) Get(ctx context.Context, key string, holding ...*kvstore.Lock) (*kvstore.KeyValue, kvstore.Position, error) {
+func (f *flaky) Get(ctx context.Context, key string, opts ...kvstore.ReadOption) (*kvstore.KeyValue, kvstore.Position, error) {
 	select {
 	case err := <-f.fails:
 		return nil, kvstore.Position{}, err
 	default:
-		return f.Memory.Get(ctx, key, holding...)
+		return f.Store.Get(ctx, key, opts...)
 	}
 }
 
 // TestAReadThatFailsIsRepeated, and does not end the session of the remote.
 func TestAReadThatFailsIsRepeated(t *testing.T) {
 	t.Parallel()
-	own, remote := kvstore.NewMemory(), &flaky{Memory: kvstore.NewMemory(), fails: make(chan error, 2)}
+	own, remote := memory.New(), &flaky{Store: memory.New(), fails: make(chan error, 2)}
 	defer own.Close()
 	defer remote.Close()
 	log := slog.New(slog.DiscardHandler)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/guard"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -23,7 +24,7 @@ import (
 // process; the values at hand are not those of the names that come next.
 func TestAPanicOfACopyIsAnError(t *testing.T) {
 	t.Parallel()
-	own := kvstore.NewMemory()
+	own := memory.New()
 	defer own.Close()
 	log := slog.New(slog.DiscardHandler)
 	term := &term{Mirror: &Mirror{Params: Params{Log: log}}, outbox: store.NewOutbox(own, nil, nil, nil)}
@@ -43,22 +44,22 @@ func TestAPanicOfACopyIsAnError(t *testing.T) {
 
 // panicking is our own kvstore with a mistake in it: the first lists of addresses panic.
 type panicking struct {
-	*kvstore.Memory
+	*memory.Store
 	left atomic.Int64
 }
 
-func (p *panicking) List(ctx context.Context, prefix string, page func(kvstore.Page) error, holding ...*kvstore.Lock) (kvstore.Position, error) {
+func (p *panicking) List(ctx context.Context, prefix string, page func(kvstore.Page) error, opts ...kvstore.ReadOption) (kvstore.Position, error) {
 	if strings.Contains(prefix, "/ip/") && p.left.Add(-1) >= 0 {
 		panic("a mistake in the code")
 	}
-	return p.Memory.List(ctx, prefix, page, holding...)
+	return p.Store.List(ctx, prefix, page, opts...)
 }
 
 // TestACopyBeginsAnewAfterAPanic: within the term, after pauses.
 func TestACopyBeginsAnewAfterAPanic(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		own := &panicking{Memory: kvstore.NewMemory()}
+		own := &panicking{Store: memory.New()}
 		defer own.Close()
 		own.left.Store(3)
 		var text bytes.Buffer

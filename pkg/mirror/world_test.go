@@ -15,6 +15,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/sim"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/operate/operatetest"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -79,14 +81,14 @@ type running struct {
 // mirror starts a mirror.
 func (w *world) mirror(change ...func(*Params)) *running {
 	w.t.Helper()
-	opts := kvstore.DefaultOptions()
+	opts := etcd.DefaultOptions()
 	opts.QPS, opts.LockTTL = 0, 2*time.Second
 	opts.Timings.BackoffMax, opts.Timings.ProbeInterval = 200*time.Millisecond, 200*time.Millisecond
 	opts.Timings.StatusInterval, opts.Timings.StatusRetry = 200*time.Millisecond, 200*time.Millisecond
 	timings := remotecluster.DefaultTimings()
 	timings.RetryMin, timings.RetryMax = 20*time.Millisecond, 200*time.Millisecond
 	as := operatetest.As(w.t, w.etcd, "mirror")
-	d := kvstore.NewDurable(func() (*kvstore.Config, error) { return as, nil }, opts)
+	d := etcd.NewDurable(func() (*clientfile.Config, error) { return as, nil }, opts)
 	p := DefaultParams()
 	p.Directory, p.Local, p.Writer = w.dir, wire.ClusterInfo{Name: "own", ID: 250, MaxConnectedClusters: 255}, d
 	p.Remotes, p.Timings, p.DrainDelay, p.Log = opts, timings, 100*time.Millisecond, w.log

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -88,7 +89,7 @@ func CheckOwner(ctx context.Context, e kvstore.Client, cluster string) error {
 // role alone, and turns authentication on. Users that it does not name it leaves
 // alone. self is who the client of this session is, "" if that is not known: one
 // who would be shut out does not turn authentication on.
-func Provision(ctx context.Context, e *kvstore.Etcd, cluster, self string, users []User) error {
+func Provision(ctx context.Context, e *etcd.Session, cluster, self string, users []User) error {
 	roles := make(map[string]string, len(users))
 	for _, u := range users {
 		roles[u.Name] = u.Role

@@ -12,6 +12,8 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -29,18 +31,18 @@ func TestTheUsersOfAMesh(t *testing.T) {
 	} {
 		srv.Put(t, key, "{}")
 	}
-	as := func(user string) *kvstore.Etcd {
+	as := func(user string) *etcd.Session {
 		t.Helper()
 		cert, key := certs.Client(t, user)
 		file := filepath.Join(t.TempDir(), "east")
 		must(t, os.WriteFile(file, []byte(strings.Join([]string{
 			"endpoints: [" + srv.Endpoint() + "]", "trusted-ca-file: " + certs.CAFile, "cert-file: " + cert, "key-file: " + key,
 		}, "\n")), 0o600))
-		cfg, err := kvstore.LoadConfig(file)
+		cfg, err := clientfile.Load(file)
 		must(t, err)
-		o := kvstore.DefaultOptions()
+		o := etcd.DefaultOptions()
 		o.QPS = 0
-		e, err := kvstore.Reach(t.Context(), cfg, 0, o)
+		e, err := etcd.Reach(t.Context(), cfg, 0, o)
 		must(t, err)
 		t.Cleanup(e.Close)
 		return e

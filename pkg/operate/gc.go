@@ -39,7 +39,7 @@ func (o *Operator) collector(lock *kvstore.Lock) (*collector, error) {
 // leading tells whether this is still the leader's lock. The error is
 // [kvstore.ErrLockLeaseExpired] when it is not; another one proves nothing.
 func (o *Operator) leading(ctx context.Context, lock *kvstore.Lock) error {
-	_, _, err := o.Writer.Get(ctx, lock.Key, lock)
+	_, _, err := o.Writer.Get(ctx, lock.Key, kvstore.Holding(lock))
 	return err
 }
 

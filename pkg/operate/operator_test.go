@@ -214,7 +214,7 @@ type counting struct {
 	looks chan struct{}
 }
 
-func (c counting) Get(ctx context.Context, key string, held ...*kvstore.Lock) (*kvstore.KeyValue, kvstore.Position, error) {
+func (c counting) Get(ctx context.Context, key string, held ...kvstore.ReadOption) (*kvstore.KeyValue, kvstore.Position, error) {
 	if strings.HasPrefix(key, LockPath) {
 		select {
 		case c.looks <- struct{}{}:

@@ -1,7 +1,7 @@
 package operate
 
 import (
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -39,7 +39,7 @@ func Users(cluster string) []User {
 // without being given any.
 //
 // Every role reads the heartbeat, which is how a session is proved to be alive.
-func Rights(role, cluster string) []kvstore.Access {
+func Rights(role, cluster string) []etcd.Access {
 	switch role {
 	case RoleNode:
 		return append(readState(cluster), writeOwn(cluster, wire.Nodes, wire.IPs, wire.Identities)...)
@@ -50,7 +50,7 @@ func Rights(role, cluster string) []kvstore.Access {
 	case RoleRemote:
 		return readState(cluster)
 	case RoleLocal:
-		return []kvstore.Access{
+		return []etcd.Access{
 			read(wire.HeartbeatKey),
 			read(wire.CachePrefix + "/"),
 			read(wire.ClusterConfigPrefix + "/"),
@@ -61,8 +61,8 @@ func Rights(role, cluster string) []kvstore.Access {
 }
 
 // readState is what a cluster says of itself.
-func readState(cluster string) []kvstore.Access {
-	return []kvstore.Access{
+func readState(cluster string) []etcd.Access {
+	return []etcd.Access{
 		read(wire.HeartbeatKey),
 		read(wire.StatePrefix + "/"),
 		{Prefix: wire.ClusterConfigKey(cluster), Whole: true},
@@ -72,8 +72,8 @@ func readState(cluster string) []kvstore.Access {
 
 // writeOwn is the right to write resources of the cluster. Identities come with the
 // references of nodes and the locks under which they are given.
-func writeOwn(cluster string, resources ...wire.Resource) []kvstore.Access {
-	var rights []kvstore.Access
+func writeOwn(cluster string, resources ...wire.Resource) []etcd.Access {
+	var rights []etcd.Access
 	for _, r := range resources {
 		rights = append(rights, write(r.Prefix(cluster, false)))
 		if r == wire.Identities {
@@ -88,8 +88,8 @@ func writeOwn(cluster string, resources ...wire.Resource) []kvstore.Access {
 // those who allocate. Nodes and addresses are written there too, on request. References
 // of nodes are never the operator's. It follows the configurations of all clusters,
 // since its own is among them.
-func operatorRights(cluster string) []kvstore.Access {
-	return append([]kvstore.Access{
+func operatorRights(cluster string) []etcd.Access {
+	return append([]etcd.Access{
 		{Prefix: wire.HeartbeatKey, Whole: true, Write: true},
 		read(wire.HeartbeatKey),
 		read(wire.StatePrefix + "/"),
@@ -104,15 +104,15 @@ func operatorRights(cluster string) []kvstore.Access {
 
 // mirrorRights: the configuration and the canaries of every cluster but the own
 // one. Whatever a remote says, the mirror cannot speak for its own cluster.
-func mirrorRights(cluster string) []kvstore.Access {
-	rights := []kvstore.Access{
+func mirrorRights(cluster string) []etcd.Access {
+	rights := []etcd.Access{
 		read(wire.HeartbeatKey),
 		write(wire.CachePrefix + "/"),
 		read(wire.ClusterConfigPrefix + "/"),
 		read(wire.SyncedPrefix + "/"),
 		write(wire.KVStoreMeshLockPath + "/"),
 	}
-	own := kvstore.Access{Prefix: wire.ClusterConfigKey(cluster), Whole: true}
+	own := etcd.Access{Prefix: wire.ClusterConfigKey(cluster), Whole: true}
 	rights = append(rights, writeAround(wire.ClusterConfigPrefix+"/", own.Prefix, own.Prefix+"\x00")...)
 	canaries := read(wire.SyncedDir(cluster))
 	return append(rights, writeAround(wire.SyncedPrefix+"/", canaries.Prefix, canaries.End())...)
@@ -120,13 +120,13 @@ func mirrorRights(cluster string) []kvstore.Access {
 
 // writeAround is the right to write what begins with a prefix, without the keys from
 // one up to another.
-func writeAround(prefix, from, to string) []kvstore.Access {
-	return []kvstore.Access{
+func writeAround(prefix, from, to string) []etcd.Access {
+	return []etcd.Access{
 		{Prefix: prefix, Until: from, Write: true},
 		{Prefix: to, Until: read(prefix).End(), Write: true},
 	}
 }
 
-func read(prefix string) kvstore.Access { return kvstore.Access{Prefix: prefix} }
+func read(prefix string) etcd.Access { return etcd.Access{Prefix: prefix} }
 
-func write(prefix string) kvstore.Access { return kvstore.Access{Prefix: prefix, Write: true} }
+func write(prefix string) etcd.Access { return etcd.Access{Prefix: prefix, Write: true} }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -70,13 +72,13 @@ func newProtected(t *testing.T, more ...User) *protected {
 	return p
 }
 
-func (p *protected) as(t *testing.T, user string) *kvstore.Etcd {
+func (p *protected) as(t *testing.T, user string) *etcd.Session {
 	t.Helper()
-	cfg, err := kvstore.LoadConfig(p.etcd.ConfigFileOf(t, user))
+	cfg, err := clientfile.Load(p.etcd.ConfigFileOf(t, user))
 	must(t, err)
-	o := kvstore.DefaultOptions()
+	o := etcd.DefaultOptions()
 	o.QPS = 0
-	e, err := kvstore.Reach(t.Context(), cfg, 0, o)
+	e, err := etcd.Reach(t.Context(), cfg, 0, o)
 	must(t, err)
 	t.Cleanup(e.Close)
 	return e
@@ -119,7 +121,7 @@ func TestEachRoleHasItsRangesAlone(t *testing.T) {
 // caller is a user, with this project's client, and with etcd's where ours asks
 // less.
 type caller struct {
-	*kvstore.Etcd
+	*etcd.Session
 	raw *clientv3.Client
 }
 
@@ -182,7 +184,7 @@ func (c caller) checkAdministration(t *testing.T) {
 	ctx := t.Context()
 	for do, err := range map[string]error{
 		"make a user":         c.EnsureUser(ctx, "mallory", nil),
-		"make a role":         c.EnsureRole(ctx, "node", []kvstore.Access{write("")}),
+		"make a role":         c.EnsureRole(ctx, "node", []etcd.Access{write("")}),
 		"take another's role": c.EnsureUser(ctx, "remote", []string{RoleRoot}),
 		"remove a user":       c.RemoveUser(ctx, "remote"),
 	} {

@@ -13,7 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mesh-agent/mesh-agent/pkg/identity"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
@@ -35,9 +36,9 @@ type world struct {
 func newEtcd(t *testing.T, cluster string) *etcdtest.Process {
 	t.Helper()
 	p := etcdtest.StartProcess(t, etcdtest.WithTLS(etcdtest.NewCerts(t)))
-	cfg, err := kvstore.LoadConfig(p.ConfigFileOf(t, "root"))
+	cfg, err := clientfile.Load(p.ConfigFileOf(t, "root"))
 	must(t, err)
-	e, err := kvstore.Reach(t.Context(), cfg, 0, kvstore.DefaultOptions())
+	e, err := etcd.Reach(t.Context(), cfg, 0, etcd.DefaultOptions())
 	must(t, err)
 	defer e.Close()
 	must(t, Provision(t.Context(), e, cluster, "root", Users(cluster)))
@@ -90,12 +91,12 @@ type running struct {
 
 func (w *world) operator(change ...func(*Params)) *running {
 	w.t.Helper()
-	opts := kvstore.DefaultOptions()
+	opts := etcd.DefaultOptions()
 	opts.QPS, opts.LockTTL = 0, 2*time.Second
 	opts.Timings.BackoffMax, opts.Timings.ProbeInterval = 200*time.Millisecond, 200*time.Millisecond
-	as, err := kvstore.LoadConfig(w.etcd.ConfigFileOf(w.t, "operator"))
+	as, err := clientfile.Load(w.etcd.ConfigFileOf(w.t, "operator"))
 	must(w.t, err)
-	d := kvstore.NewDurable(func() (*kvstore.Config, error) { return as, nil }, opts)
+	d := etcd.NewDurable(func() (*clientfile.Config, error) { return as, nil }, opts)
 	layout, err := wire.NewLayout(255)
 	must(w.t, err)
 	p := Params{

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 	"github.com/mesh-agent/mesh-agent/pkg/local/manifests"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -18,7 +19,7 @@ import (
 var _ Target = (*store.Sync)(nil)
 
 // keys are the names below a prefix that a reader accepts.
-func keys(t *testing.T, from *kvstore.Memory, prefix string, accepts func(name string, value []byte) error) (names []string) {
+func keys(t *testing.T, from *memory.Store, prefix string, accepts func(name string, value []byte) error) (names []string) {
 	t.Helper()
 	_, err := from.List(t.Context(), prefix, func(p kvstore.Page) error {
 		for _, kv := range p.Items {
@@ -46,7 +47,7 @@ func TestFromManifestsToKeys(t *testing.T) {
 		"- {apiVersion: multicluster.x-k8s.io/v1alpha1, kind: ServiceExport, metadata: {namespace: prod, name: a}}\n"), 0o600))
 	must(t, os.WriteFile(filepath.Join(dir, "b.yaml"), []byte("{apiVersion: v1, kind: Service, "+globalService("b")[1:]), 0o600))
 
-	mem := kvstore.NewMemory()
+	mem := memory.New()
 	outbox := store.NewOutbox(mem, nil, nil, nil)
 	e := wire.Expect{Cluster: "cluster2", ClusterID: 2}
 	prefix := func(r wire.Resource) string { return r.Prefix("cluster2", false) }

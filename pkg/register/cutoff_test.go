@@ -16,7 +16,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/identity"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -45,11 +46,11 @@ func (l *lines) String() string {
 }
 
 // admin is a client that may everything.
-func (w *world) admin() *kvstore.Etcd {
+func (w *world) admin() *etcd.Session {
 	w.t.Helper()
-	cfg, err := kvstore.LoadConfig(w.etcd.ConfigFileOf(w.t, "root"))
+	cfg, err := clientfile.Load(w.etcd.ConfigFileOf(w.t, "root"))
 	must(w.t, err)
-	client, err := kvstore.Connect(w.t.Context(), cfg, 0, kvstore.DefaultOptions())
+	client, err := etcd.Connect(w.t.Context(), cfg, 0, etcd.DefaultOptions())
 	must(w.t, err)
 	w.t.Cleanup(client.Close)
 	return client

@@ -18,7 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/operate/operatetest"
@@ -74,11 +75,11 @@ func (w *world) listed() {
 // register runs the node until stop is called.
 func (w *world) register(change ...func(*Params)) (stop func()) {
 	w.t.Helper()
-	opts := kvstore.DefaultOptions()
+	opts := etcd.DefaultOptions()
 	opts.QPS = 0
 	opts.Timings.BackoffMax, opts.Timings.ProbeInterval = 200*time.Millisecond, 200*time.Millisecond
 	as := operatetest.As(w.t, w.etcd, "node")
-	d := kvstore.NewDurable(func() (*kvstore.Config, error) { return as, nil }, opts)
+	d := etcd.NewDurable(func() (*clientfile.Config, error) { return as, nil }, opts)
 	p := Params{
 		Own: wire.ClusterInfo{Name: "east", ID: 3, MaxConnectedClusters: 255}, Name: "node", Source: w.source, GlobalNamespaces: true,
 		Guess:  func() (netip.Addr, error) { return netip.Addr{}, errors.New("no address") },

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 )
 
 // How often the client certificate is read again: a session goes on when it
@@ -20,7 +20,7 @@ const (
 
 // followCertificate notes until when the client certificate is valid that the next
 // session would have, until ctx ends.
-func (c *Cluster) followCertificate(ctx context.Context, cfg *kvstore.Config) error {
+func (c *Cluster) followCertificate(ctx context.Context, cfg *clientfile.Config) error {
 	for {
 		var until time.Time
 		// What cannot be read is an error of the next session; this one needs it no more.

@@ -15,6 +15,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -100,11 +101,11 @@ type Params struct {
 	// ends with an error when ctx does: then nothing is drained.
 	Withdraw func(ctx context.Context) error
 	// Load reads the configuration of the connection, before each attempt; nil
-	// is [kvstore.LoadConfig] of the client file.
-	Load func(file string) (*kvstore.Config, error)
+	// is [clientfile.Load] of the client file.
+	Load func(file string) (*clientfile.Config, error)
 	// Connect opens a session, or joins one that others have. Each call that
 	// opens one tries the next endpoint.
-	Connect func(ctx context.Context, cfg *kvstore.Config) (Client, error)
+	Connect func(ctx context.Context, cfg *clientfile.Config) (Client, error)
 	// Lists and Batches bound the lists that run, and the batches of events that are
 	// applied, at once; shared by all clusters. Nil is no bound.
 	Lists, Batches *store.Turns
@@ -114,7 +115,7 @@ type Params struct {
 	Memory  *budget.Account
 	Timings Timings
 	// Stretch lengthens the pauses between attempts by the size of the own cluster
-	// ([kvstore.Options.Stretch]); nil does not.
+	// ([etcd.Options.Stretch]); nil does not.
 	Stretch func(time.Duration) time.Duration
 	// CacheTTL is how long the cluster's service backends are used without
 	// contact; 0 is for ever.
@@ -144,7 +145,7 @@ type Cluster struct {
 func New(p Params) *Cluster {
 	p.Log = p.Log.With("cluster", p.Name)
 	if p.Load == nil {
-		p.Load = kvstore.LoadConfig
+		p.Load = clientfile.Load
 	}
 	if p.Stretch == nil {
 		p.Stretch = func(d time.Duration) time.Duration { return d }

@@ -20,6 +20,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -63,7 +65,7 @@ func (x *idTable) Release(name string) {
 // nodes and ips as text.
 type bench struct {
 	t       *testing.T
-	mem     *kvstore.Memory
+	mem     *memory.Store
 	ids     *idTable
 	cluster *Cluster
 	file    string
@@ -82,7 +84,7 @@ const testCluster = "c2"
 func newBench(t *testing.T, change ...func(*Params)) *bench {
 	t.Helper()
 	b := &bench{
-		t: t, mem: kvstore.NewMemory(), entries: map[string]string{},
+		t: t, mem: memory.New(), entries: map[string]string{},
 		ids:  &idTable{taken: map[uint32]string{1: "own"}},
 		file: filepath.Join(t.TempDir(), testCluster),
 	}
@@ -145,7 +147,7 @@ func (b *bench) source(r wire.Resource, log *slog.Logger) Source {
 	}, log)
 }
 
-func (b *bench) connect(context.Context, *kvstore.Config) (Client, error) {
+func (b *bench) connect(context.Context, *clientfile.Config) (Client, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.refuse != nil {
@@ -252,7 +254,7 @@ func TestBetweenTheFirstListAndItsStreamNothingIsLost(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	may := make(chan struct{})
-	b.cluster.Connect = func(ctx context.Context, cfg *kvstore.Config) (Client, error) {
+	b.cluster.Connect = func(ctx context.Context, cfg *clientfile.Config) (Client, error) {
 		client, err := b.connect(ctx, cfg)
 		return slowToWatch{client, may}, err
 	}
@@ -580,7 +582,7 @@ func TestWhoNeverSyncsDoesNotBootstrapForEver(t *testing.T) {
 			var told atomic.Int32
 			b := newBench(t)
 			b.cluster.Timings.ConfigDeadline, b.cluster.Timings.CanaryDeadline = 30*time.Millisecond, 30*time.Millisecond
-			b.cluster.Connect = func(ctx context.Context, cfg *kvstore.Config) (Client, error) {
+			b.cluster.Connect = func(ctx context.Context, cfg *clientfile.Config) (Client, error) {
 				client, err := b.connect(ctx, cfg)
 				return countedClient{client, &told}, err
 			}

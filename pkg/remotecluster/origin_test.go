@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -135,12 +135,12 @@ func TestTheOwnCluster(t *testing.T) {
 	b := sliceBench(t, func(p *Params) {
 		p.Origin = OriginLocal
 		p.Local = wire.ClusterInfo{Name: testCluster, ID: 9, MaxConnectedClusters: 255}
-		p.Load = func(file string) (*kvstore.Config, error) {
+		p.Load = func(file string) (*clientfile.Config, error) {
 			select {
 			case loads <- file:
 			default:
 			}
-			return kvstore.NewConfig("http://127.0.0.1:1")
+			return clientfile.New("http://127.0.0.1:1")
 		}
 	})
 	b.ids.taken = map[uint32]string{9: "whoever"} // nothing is reserved

@@ -13,6 +13,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/guard"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -22,7 +23,7 @@ func (c *Cluster) session(ctx context.Context, file string, pause backoff.BackOf
 	c.track.phase(phaseConnect)
 	cfg, err := c.Load(file)
 	if err != nil {
-		hash, _ := kvstore.Fingerprint(file) // of one that cannot be read there is none
+		hash, _ := clientfile.Fingerprint(file) // of one that cannot be read there is none
 		c.track.unread(hash)
 		return &unusable{err}
 	}

@@ -99,7 +99,7 @@ type Status struct {
 	EtcdClusterID  string // hexadecimal; empty before the first session
 	AnsweredID     uint32 // what its configuration says in the present session, also when it cannot have it; 0 until that was read
 	ConfigFile     string
-	ConfigHash     string             // of the contents of that file and of those that it names (kvstore.Fingerprint), hexadecimal; empty when it cannot be read
+	ConfigHash     string             // of the contents of that file and of those that it names (clientfile.Fingerprint), hexadecimal; empty when it cannot be read
 	Capabilities   *wire.Capabilities // nil until its configuration was read
 	Sources        map[wire.Resource]SourceStatus
 	Failures       int // attempts and sessions that ended in an error, in all

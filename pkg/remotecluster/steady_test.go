@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 )
 
 // TestPausesGrowUntilASessionLasts: also when each session is synced before the server
@@ -21,7 +22,7 @@ func TestPausesGrowUntilASessionLasts(t *testing.T) {
 		var b *bench
 		b = newBench(t, func(p *Params) {
 			p.Timings = DefaultTimings()
-			p.Connect = func(ctx context.Context, cfg *kvstore.Config) (Client, error) {
+			p.Connect = func(ctx context.Context, cfg *clientfile.Config) (Client, error) {
 				sessions++
 				return b.connect(ctx, cfg)
 			}

@@ -7,7 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 )
 
 // TestPausesGrowWithTheOwnCluster: the pauses that are announced in the status, and
@@ -18,8 +19,8 @@ func TestPausesGrowWithTheOwnCluster(t *testing.T) {
 		nodes, attempts := 6, 0
 		b := newBench(t, func(p *Params) {
 			p.Timings = DefaultTimings()
-			p.Stretch = kvstore.Options{ClusterSize: func() int { return nodes }}.Stretch
-			p.Connect = func(context.Context, *kvstore.Config) (Client, error) {
+			p.Stretch = etcd.Options{ClusterSize: func() int { return nodes }}.Stretch
+			p.Connect = func(context.Context, *clientfile.Config) (Client, error) {
 				attempts++
 				return nil, errors.New("refused")
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -95,7 +96,7 @@ func (t *tracker) adopting(yes bool) {
 }
 
 // configured notes the client file that is in use from now on.
-func (t *tracker) configured(cfg *kvstore.Config) {
+func (t *tracker) configured(cfg *clientfile.Config) {
 	t.mu.Lock()
 	defer t.done()
 	t.eps, t.hash, t.unusable = cfg.Endpoints, hexadecimal(cfg.Fingerprint), nil

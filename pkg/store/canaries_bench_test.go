@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 )
 
 // BenchmarkCanary is how long a canary takes while everything changes without end, from
@@ -22,8 +23,8 @@ func BenchmarkCanary(b *testing.B) {
 		b.Run(fmt.Sprintf("%s/%d-changes/%d-requests", 2*is.away, is.changes, is.limit), func(b *testing.B) {
 			var bare, took time.Duration
 			for b.Loop() {
-				bare += bareCanary(b, newFar(kvstore.NewMemory(), is.away, is.limit), names)
-				took += busyCanary(b, names, func(mem *kvstore.Memory) *far { return newFar(mem, is.away, is.limit) }, is.changes)
+				bare += bareCanary(b, newFar(memory.New(), is.away, is.limit), names)
+				took += busyCanary(b, names, func(mem *memory.Store) *far { return newFar(mem, is.away, is.limit) }, is.changes)
 			}
 			b.ReportMetric(bare.Seconds()/float64(b.N), "s/bare")
 			b.ReportMetric(took.Seconds()/float64(b.N), "s/canary")
@@ -51,7 +52,7 @@ func bareCanary(b *testing.B, w *far, names int) time.Duration {
 	return time.Since(start)
 }
 
-func busyCanary(b *testing.B, names int, server func(*kvstore.Memory) *far, changes int) time.Duration {
+func busyCanary(b *testing.B, names int, server func(*memory.Store) *far, changes int) time.Duration {
 	b.Helper()
 	d := newDesk(b, nil)
 	defer d.stop()

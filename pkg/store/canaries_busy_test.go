@@ -12,17 +12,18 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 )
 
 // far is a writer whose server is away so far, each way, and takes so many requests a
 // second.
 type far struct {
-	*kvstore.Memory
+	*memory.Store
 	away  time.Duration
 	limit *rate.Limiter
 }
 
-func newFar(mem *kvstore.Memory, away time.Duration, limit int) *far {
+func newFar(mem *memory.Store, away time.Duration, limit int) *far {
 	f := &far{mem, away, rate.NewLimiter(rate.Inf, 1)}
 	if limit > 0 {
 		f.limit = rate.NewLimiter(rate.Limit(limit), limit)
@@ -45,7 +46,7 @@ func (f *far) Update(ctx context.Context, writes []kvstore.Write, opts ...kvstor
 		return kvstore.Result{}, err
 	}
 	defer f.back(ctx)
-	return f.Memory.Update(ctx, writes, opts...)
+	return f.Store.Update(ctx, writes, opts...)
 }
 
 func (f *far) Put(ctx context.Context, key string, value []byte, opts ...kvstore.Option) (kvstore.Result, error) {
@@ -53,7 +54,7 @@ func (f *far) Put(ctx context.Context, key string, value []byte, opts ...kvstore
 		return kvstore.Result{}, err
 	}
 	defer f.back(ctx)
-	return f.Memory.Put(ctx, key, value, opts...)
+	return f.Store.Put(ctx, key, value, opts...)
 }
 
 func (f *far) Head(ctx context.Context) (kvstore.Position, error) {
@@ -61,7 +62,7 @@ func (f *far) Head(ctx context.Context) (kvstore.Position, error) {
 		return kvstore.Position{}, err
 	}
 	defer f.back(ctx)
-	return f.Memory.Head(ctx)
+	return f.Store.Head(ctx)
 }
 
 // busy is an owner who changes something without end.

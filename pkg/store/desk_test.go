@@ -12,12 +12,13 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 )
 
 // desk is an outbox on a kvstore in memory, with whatever runs on it.
 type desk struct {
 	t      waittest.T
-	mem    *kvstore.Memory
+	mem    *memory.Store
 	outbox *Outbox
 	ctx    context.Context //nolint:containedctx // of one test
 	cancel context.CancelFunc
@@ -25,7 +26,7 @@ type desk struct {
 }
 
 func newDesk(t waittest.T, metrics *SyncMetrics) *desk {
-	d := &desk{t: t, mem: kvstore.NewMemory()}
+	d := &desk{t: t, mem: memory.New()}
 	d.mem.SetProbeInterval(time.Millisecond)
 	d.outbox = NewOutbox(d.mem, nil, metrics, nil)
 	d.ctx, d.cancel = context.WithCancel(context.Background())

@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 )
 
@@ -23,7 +24,7 @@ func ExampleWatch_Follow() {
 		fmt.Fprintln(os.Stderr, err)
 		return
 	}
-	client := kvstore.NewDurable(func() (*kvstore.Config, error) { return kvstore.NewConfig(first.Endpoint()) }, kvstore.DefaultOptions())
+	client := etcd.NewDurable(func() (*clientfile.Config, error) { return clientfile.New(first.Endpoint()) }, etcd.DefaultOptions())
 	changed := make(chan string)
 	watch := store.NewRawWatch(func(changes []store.Change[store.Raw]) {
 		for _, c := range changes {
@@ -65,13 +66,13 @@ func ExampleWatch_Follow() {
 func ExampleSync_unleased() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	etcd, err := start("127.0.0.1:0")
+	server, err := start("127.0.0.1:0")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return
 	}
-	defer etcd.Close()
-	client := kvstore.NewDurable(func() (*kvstore.Config, error) { return kvstore.NewConfig(etcd.Endpoint()) }, kvstore.DefaultOptions())
+	defer server.Close()
+	client := etcd.NewDurable(func() (*clientfile.Config, error) { return clientfile.New(server.Endpoint()) }, etcd.DefaultOptions())
 	defer client.Close()
 	outbox := store.NewOutbox(client, nil, nil, nil)
 	colors := store.NewSync(store.SyncParams{Prefix: "colors/", Outbox: outbox, Unleased: true})
@@ -86,7 +87,7 @@ func ExampleSync_unleased() {
 	cancel()
 	_ = running.Wait() // with the context's error
 
-	answer, _ := etcd.Local().Get(context.Background(), "colors/sky")
+	answer, _ := server.Local().Get(context.Background(), "colors/sky")
 	fmt.Println(err, string(answer.Kvs[0].Value), "lease", answer.Kvs[0].Lease)
 	// Output: <nil> blue lease 0
 }

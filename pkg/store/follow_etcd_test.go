@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 )
 
@@ -41,12 +43,12 @@ func followPast(t *testing.T) *past {
 	o := hurried()
 	o.MaxConsecutiveQuorumErrors = 0 // a session ends at once
 	o.Timings.Probe, o.Timings.Connect = o.Timings.Probe/4, o.Timings.Probe
-	p.d = kvstore.NewDurable(func() (*kvstore.Config, error) {
+	p.d = etcd.NewDurable(func() (*clientfile.Config, error) {
 		if p.away.Load() {
 			return nil, errAway
 		}
 		p.made.Add(1)
-		return kvstore.NewConfig(p.srv.Endpoint())
+		return clientfile.New(p.srv.Endpoint())
 	}, o)
 	return p
 }

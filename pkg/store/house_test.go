@@ -16,6 +16,8 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 )
 
 const (
@@ -36,8 +38,8 @@ type publisher struct {
 }
 
 // hurried are options for writers in tests.
-func hurried() kvstore.Options {
-	o := kvstore.DefaultOptions()
+func hurried() etcd.Options {
+	o := etcd.DefaultOptions()
 	o.QPS, o.BootstrapQPS = 0, 0
 	o.Timings.ProbeInterval, o.Timings.Probe = 50*time.Millisecond, 2*time.Second
 	o.Timings.BackoffMax = 100 * time.Millisecond
@@ -46,11 +48,11 @@ func hurried() kvstore.Options {
 }
 
 // publish starts a publisher on a server. change may change what it is made of.
-func publish(t testing.TB, o kvstore.Options, load func() (*kvstore.Config, error), change func(*SyncParams)) *publisher {
+func publish(t testing.TB, o etcd.Options, load func() (*clientfile.Config, error), change func(*SyncParams)) *publisher {
 	t.Helper()
 	p := &publisher{t: t, leases: kvstore.NewLeases()}
 	o.Leases = p.leases
-	p.w = kvstore.NewDurable(load, o)
+	p.w = etcd.NewDurable(load, o)
 	p.outbox = NewOutbox(p.w, nil, nil, nil)
 	params := SyncParams{Prefix: housePrefix, Outbox: p.outbox}
 	if change != nil {
@@ -81,8 +83,8 @@ func publish(t testing.TB, o kvstore.Options, load func() (*kvstore.Config, erro
 }
 
 // at is a configuration of an endpoint.
-func at(endpoint string) func() (*kvstore.Config, error) {
-	return func() (*kvstore.Config, error) { return kvstore.NewConfig(endpoint) }
+func at(endpoint string) func() (*clientfile.Config, error) {
+	return func() (*clientfile.Config, error) { return clientfile.New(endpoint) }
 }
 
 // put wants all of these, and completes.

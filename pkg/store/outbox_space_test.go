@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 )
 
 // lean starts a Sync that asks for values, which are those of an owner.
@@ -86,7 +87,7 @@ func (s *Sync) held() int {
 
 // fullStore refuses puts as an etcd does that is at its quota.
 type fullStore struct {
-	*kvstore.Memory
+	*memory.Store
 	full atomic.Bool
 }
 
@@ -96,7 +97,7 @@ func (f *fullStore) Update(ctx context.Context, writes []kvstore.Write, opts ...
 			return kvstore.Result{}, &kvstore.KeyError{Op: "update", Key: w.Key, Err: kvstore.ErrNoSpace}
 		}
 	}
-	return f.Memory.Update(ctx, writes, opts...)
+	return f.Store.Update(ctx, writes, opts...)
 }
 
 // TestAKVStoreWithoutSpaceTakesDeletions, and when somebody grants space, puts.
@@ -104,7 +105,7 @@ func TestAKVStoreWithoutSpaceTakesDeletions(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)
 	defer d.stop()
-	f := &fullStore{Memory: d.mem}
+	f := &fullStore{Store: d.mem}
 	f.full.Store(true)
 	d.outbox = NewOutbox(f, nil, nil, nil)
 	d.outbox.Grant(1 << 40)

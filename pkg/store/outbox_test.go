@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 )
 
 // errTooLarge is what etcd says of a transaction that is.
@@ -29,7 +30,7 @@ func TestRefusedWritesAreSplit(t *testing.T) {
 	reg.MustRegister(metrics)
 	d := newDesk(t, metrics)
 	defer d.stop()
-	w := &picky{Memory: d.mem}
+	w := &picky{Store: d.mem}
 	o := NewOutbox(w, nil, metrics, nil)
 	d.run(o.Run)
 	bad, good := map[string]string{}, map[string]string{}
@@ -95,7 +96,7 @@ func TestRefusedWritesAreSplit(t *testing.T) {
 }
 
 // picky refuses transactions with a bad value.
-type picky struct{ *kvstore.Memory }
+type picky struct{ *memory.Store }
 
 func (p *picky) Update(ctx context.Context, writes []kvstore.Write, opts ...kvstore.Option) (kvstore.Result, error) {
 	for _, w := range writes {
@@ -103,7 +104,7 @@ func (p *picky) Update(ctx context.Context, writes []kvstore.Write, opts ...kvst
 			return kvstore.Result{}, &kvstore.KeyError{Op: "update", Key: w.Key, Err: errTooLarge}
 		}
 	}
-	return p.Memory.Update(ctx, writes, opts...)
+	return p.Store.Update(ctx, writes, opts...)
 }
 
 // gatheredSync are the series of Syncs, each with its labels.

@@ -9,14 +9,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 )
 
 // TestRawValues: any bytes come as they are, and are kept apart from what the
 // kvstore lent.
 func TestRawValues(t *testing.T) {
 	t.Parallel()
-	mem := kvstore.NewMemory()
+	mem := memory.New()
 	mem.Set("x/a", "\x00\xff")
 	mem.Set("x/b", "")
 	events := make(chan string, 8)

@@ -20,7 +20,7 @@ type slow struct {
 	page time.Duration
 }
 
-func (s slow) List(ctx context.Context, prefix string, page func(kvstore.Page) error, _ ...*kvstore.Lock) (kvstore.Position, error) {
+func (s slow) List(ctx context.Context, prefix string, page func(kvstore.Page) error, _ ...kvstore.ReadOption) (kvstore.Position, error) {
 	for n := range int64(10) {
 		if err := waiting.Sleep(ctx, s.page); err != nil {
 			return kvstore.Position{}, err

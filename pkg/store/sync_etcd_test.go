@@ -16,6 +16,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 )
 
@@ -249,7 +251,7 @@ func TestADeniedKeyHoldsUpNobody(t *testing.T) {
 	}})
 	root := srv.ClientAs(t, "root", "root")
 	path := srv.ConfigFile(t, "username: w", "password: w")
-	p := publish(t, hurried(), func() (*kvstore.Config, error) { return kvstore.LoadConfig(path) }, nil)
+	p := publish(t, hurried(), func() (*clientfile.Config, error) { return clientfile.Load(path) }, nil)
 	want := some(300)
 	p.put(want)
 	p.sync.Put("bad", []byte("1"))
@@ -293,7 +295,7 @@ func TestADeniedKeyHoldsUpNobody(t *testing.T) {
 func TestALostLockEndsWriting(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)
-	w := kvstore.NewDurable(at(srv.Endpoint()), hurried())
+	w := etcd.NewDurable(at(srv.Endpoint()), hurried())
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan error, 3)

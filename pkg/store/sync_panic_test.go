@@ -4,13 +4,13 @@ import (
 	"testing"
 
 	"github.com/mesh-agent/mesh-agent/internal/guard"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 )
 
 // TestAPanicKeepsNoLock: whoever asks for the status afterwards is answered.
 func TestAPanicKeepsNoLock(t *testing.T) {
 	t.Parallel()
-	own := kvstore.NewMemory()
+	own := memory.New()
 	defer own.Close()
 	s := NewSync(SyncParams{Prefix: "p/", Outbox: NewOutbox(own, nil, nil, nil)})
 	if err := guard.Run(func() error { s.do(func(*ledger) { panic("a mistake in the code") }); return nil }); err == nil {

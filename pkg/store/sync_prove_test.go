@@ -9,17 +9,18 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 )
 
 // ahead is a writer whose first Head is of a history that ends right after it.
 type ahead struct {
-	*kvstore.Memory
+	*memory.Store
 	asked atomic.Bool
 	then  func() // what happens after it
 }
 
 func (a *ahead) Head(ctx context.Context) (kvstore.Position, error) {
-	at, err := a.Memory.Head(ctx)
+	at, err := a.Store.Head(ctx)
 	if !a.asked.Swap(true) {
 		at.Revision += 1000
 		a.then()
@@ -33,9 +34,9 @@ func TestACanaryWhoseHistoryEnds(t *testing.T) {
 	t.Parallel()
 	for name, ends := range map[string]struct {
 		within time.Duration
-		then   func(*kvstore.Memory)
+		then   func(*memory.Store)
 	}{
-		"which a list shows": {time.Hour, func(m *kvstore.Memory) {
+		"which a list shows": {time.Hour, func(m *memory.Store) {
 			m.SetFault(func(_ context.Context, op, _ string) error {
 				if op == "recall" {
 					return kvstore.ErrCompacted
@@ -44,13 +45,13 @@ func TestACanaryWhoseHistoryEnds(t *testing.T) {
 			})
 			m.Break(nil)
 		}},
-		"which nothing shows": {10 * time.Millisecond, func(*kvstore.Memory) {}},
+		"which nothing shows": {10 * time.Millisecond, func(*memory.Store) {}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newDesk(t, nil)
 			defer d.stop()
-			w := &ahead{Memory: d.mem, then: func() { ends.then(d.mem) }}
+			w := &ahead{Store: d.mem, then: func() { ends.then(d.mem) }}
 			o := NewOutbox(w, nil, nil, nil)
 			d.run(o.Run)
 			s := NewSync(SyncParams{Prefix: "p/", Outbox: o})

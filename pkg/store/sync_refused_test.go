@@ -8,11 +8,12 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 )
 
 // limited refuses transactions with a value that is too large.
 type limited struct {
-	*kvstore.Memory
+	*memory.Store
 	most atomic.Int64 // bytes of a value
 }
 
@@ -22,7 +23,7 @@ func (l *limited) Update(ctx context.Context, writes []kvstore.Write, opts ...kv
 			return kvstore.Result{}, &kvstore.KeyError{Op: "update", Key: w.Key, Err: errTooLarge}
 		}
 	}
-	return l.Memory.Update(ctx, writes, opts...)
+	return l.Store.Update(ctx, writes, opts...)
 }
 
 // TestRefusedValuesTakeNoRoom: an owner who is asked again does not wait for
@@ -32,7 +33,7 @@ func TestRefusedValuesTakeNoRoom(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)
 	defer d.stop()
-	w := &limited{Memory: d.mem}
+	w := &limited{Store: d.mem}
 	w.most.Store(roomFor / 8)
 	o := NewOutbox(w, nil, nil, nil)
 	d.run(o.Run)

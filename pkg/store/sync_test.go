@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 )
 
 // TestSyncMachine: whatever happens to the kvstore and the connection, it holds
@@ -88,7 +89,7 @@ func TestSyncMachine(t *testing.T) {
 			"trouble": func(t *rapid.T) {
 				err := errors.New("lost")
 				if rapid.Bool().Draw(t, "afterwards") {
-					err = kvstore.Afterwards(err)
+					err = memory.Afterwards(err)
 				}
 				var mu sync.Mutex
 				left := rapid.IntRange(1, 3).Draw(t, "times")

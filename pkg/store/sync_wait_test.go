@@ -19,7 +19,7 @@ func TestWaitingForOneName(t *testing.T) {
 			t.Parallel()
 			d := newDesk(t, nil)
 			defer d.stop()
-			o := NewOutbox(&picky{Memory: d.mem}, nil, nil, nil)
+			o := NewOutbox(&picky{Store: d.mem}, nil, nil, nil)
 			d.run(o.Run)
 			s := NewSync(SyncParams{Prefix: "p/", Shared: shared, Outbox: o})
 			await := func(name string) {

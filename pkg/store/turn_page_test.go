@@ -9,6 +9,8 @@ import (
 	"weak"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -20,11 +22,11 @@ type noting struct {
 	key  weak.Pointer[byte]
 }
 
-func (c *noting) List(ctx context.Context, prefix string, page func(kvstore.Page) error, holding ...*kvstore.Lock) (kvstore.Position, error) {
+func (c *noting) List(ctx context.Context, prefix string, page func(kvstore.Page) error, opts ...kvstore.ReadOption) (kvstore.Position, error) {
 	return c.Client.List(ctx, prefix, func(p kvstore.Page) error {
 		c.page, c.key = weak.Make(&p.Items[0]), weak.Make(&p.Items[0].Key[0])
 		return page(p)
-	}, holding...)
+	}, opts...)
 }
 
 // TestAListThatLetsOthersGoFirstHasNoPage: turns bound the pages in memory, so a list
@@ -33,17 +35,17 @@ func TestAListThatLetsOthersGoFirstHasNoPage(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)
 	srv.Put(t, testPrefix+"a", "1", testPrefix+"b", "2")
-	cfg, err := kvstore.NewConfig(srv.Endpoint())
+	cfg, err := clientfile.New(srv.Endpoint())
 	if err != nil {
 		t.Fatal(err)
 	}
-	etcd, err := kvstore.Connect(t.Context(), cfg, 0, kvstore.DefaultOptions())
+	session, err := etcd.Connect(t.Context(), cfg, 0, etcd.DefaultOptions())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer etcd.Close()
+	defer session.Close()
 
-	client, lists := &noting{Client: etcd}, NewTurns(1)
+	client, lists := &noting{Client: session}, NewTurns(1)
 	other := make(chan chan struct{}, 1)
 	w := NewWatch(Kind[string]{
 		Resource: "x",

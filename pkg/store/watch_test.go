@@ -20,6 +20,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -30,7 +31,7 @@ const testPrefix = "cilium/state/x/v1/c2/"
 // rig is a Watch on a kvstore in memory, and the table that it fills.
 type rig struct {
 	t   waittest.T
-	mem *kvstore.Memory
+	mem *memory.Store
 	w   *Watch[string]
 
 	mu      sync.Mutex
@@ -43,7 +44,7 @@ type rig struct {
 }
 
 func newRig(t waittest.T) *rig {
-	r := &rig{t: t, mem: kvstore.NewMemory(), table: view{}, wake: make(chan struct{}, 1)}
+	r := &rig{t: t, mem: memory.New(), table: view{}, wake: make(chan struct{}, 1)}
 	r.w = NewWatch(Kind[string]{
 		Resource: "x",
 		Decode:   func(wire.Expect) Decode[string] { return decodeText },
@@ -345,7 +346,7 @@ func TestBackToTheFirstServerAfterAnAbortedListOfAnother(t *testing.T) {
 	r.until(first)
 	_ = r.stop()
 
-	other := kvstore.NewMemory()
+	other := memory.New()
 	other.Replace() // now it has another cluster ID than the first
 	other = other.Connect()
 	other.SetPageSize(1)

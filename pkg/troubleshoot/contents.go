@@ -11,6 +11,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -50,7 +52,7 @@ func (c *check) contents(ctx context.Context, endpoints []*endpoint, to *Report)
 // reader reads what the agent needs.
 type reader struct {
 	*check
-	session *kvstore.Etcd
+	session *etcd.Session
 
 	heart, config reading
 	remote        *wire.ClusterConfig // nil when it is not known
@@ -167,10 +169,10 @@ func (r *reader) rights(s *Step) {
 		s.found("may read " + strings.Join(may, ", "))
 	}
 	if len(denied) > 0 {
-		s.tell(codes.RightsMissing, fmt.Sprintf("%s may not read %s", r.cfg.User(), strings.Join(denied, ", ")), kvstore.Hint(kvstore.ErrPermissionDenied))
+		s.tell(codes.RightsMissing, fmt.Sprintf("%s may not read %s", r.cfg.User(), strings.Join(denied, ", ")), hint.Text(kvstore.ErrPermissionDenied))
 	}
 	if aside != "" {
-		s.tell(codes.ExportsRightsMissing, fmt.Sprintf("%s may not read %s, which an agent does without", r.cfg.User(), aside), kvstore.Hint(kvstore.ErrPermissionDenied))
+		s.tell(codes.ExportsRightsMissing, fmt.Sprintf("%s may not read %s, which an agent does without", r.cfg.User(), aside), hint.Text(kvstore.ErrPermissionDenied))
 	}
 	if r.heart.err == nil && errors.Is(r.config.err, kvstore.ErrPermissionDenied) {
 		// A reader from outside may read the configuration of the etcd's own

@@ -14,6 +14,9 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
 )
 
 const (
@@ -35,7 +38,7 @@ type endpoint struct {
 	conn       net.Conn // to the first of them that answers
 	good       string   // that one
 	seen       handshake
-	session    *kvstore.Etcd // nil without one
+	session    *etcd.Session // nil without one
 }
 
 // run does the steps. What fails keeps those after it from being tried, except
@@ -103,7 +106,7 @@ func (e *endpoint) resolve(ctx context.Context, s *Step) {
 	e.network = "tcp"
 	ips, how, err := e.addresses(ctx)
 	switch {
-	case err != nil && kvstore.CodeOf(err) == codes.HostUnknown:
+	case err != nil && hint.Code(err) == codes.HostUnknown:
 		s.failed(err, "", "")
 		return
 	case err != nil:
@@ -129,7 +132,7 @@ func socketOf(url string) (path string, ok bool) {
 }
 
 func (e *endpoint) addresses(ctx context.Context) (ips []netip.Addr, how string, err error) {
-	if i := slices.IndexFunc(e.cfg.HostAliases, func(a kvstore.HostAlias) bool { return a.Hostname == e.host }); i >= 0 {
+	if i := slices.IndexFunc(e.cfg.HostAliases, func(a clientfile.HostAlias) bool { return a.Hostname == e.host }); i >= 0 {
 		return e.cfg.HostAliases[i].IPs, " (by cilium-host-aliases)", nil
 	}
 	if ip, err := netip.ParseAddr(e.host); err == nil {
@@ -175,16 +178,16 @@ func (e *endpoint) connect(ctx context.Context, s *Step) {
 		switch {
 		case err == nil:
 		case e.conn != nil:
-			s.tell(codes.SomeAddressesFail, err.Error(), cmp.Or(kvstore.Hint(err), remedyConnect))
+			s.tell(codes.SomeAddressesFail, err.Error(), cmp.Or(hint.Text(err), remedyConnect))
 		default:
-			s.tell(codeOfDial(err), err.Error(), cmp.Or(kvstore.Hint(err), remedyConnect))
+			s.tell(codeOfDial(err), err.Error(), cmp.Or(hint.Text(err), remedyConnect))
 		}
 	}
 }
 
 // codeOfDial is what it means that a connection cannot be made.
 func codeOfDial(err error) codes.Code {
-	switch code := kvstore.CodeOf(err); code {
+	switch code := hint.Code(err); code {
 	case codes.ConnectionRefused, codes.ConnectionNoRoute, codes.ConnectionUnanswered:
 		return code
 	}
@@ -206,12 +209,12 @@ func (e *endpoint) etcd(ctx context.Context, s *Step) {
 		s.after(e.refused)
 		return
 	}
-	o := kvstore.DefaultOptions()
+	o := etcd.DefaultOptions()
 	o.QPS, o.BootstrapQPS, o.PageLimit, o.Dial = 0, 0, 1, e.dial
 	o.Timings.Connect, o.Timings.Dial, o.Timings.Close = e.o.Timings.Etcd, e.o.Timings.Etcd*4/5, closing
 	o.Timings.Read, o.Timings.Page, o.Timings.Probe = e.o.Timings.Read, e.o.Timings.Read, e.o.Timings.Read
 	var err error
-	if e.session, err = kvstore.Reach(ctx, e.cfg, e.attempt, o); err != nil {
+	if e.session, err = etcd.Reach(ctx, e.cfg, e.attempt, o); err != nil {
 		if ke, ok := errors.AsType[*kvstore.KeyError](err); ok {
 			err = ke.Err // the endpoint and the remedy are said already
 		}

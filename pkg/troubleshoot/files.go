@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 )
 
 // What to do about files of which no more is known.
@@ -22,7 +22,7 @@ func (c *check) files() []Step {
 	file, authorities, certificate := c.clientFile(), c.authorities(), c.certificate()
 	if c.refused == "" {
 		// The agent's own word, should it see something that these did not.
-		cfg, err := c.load(kvstore.LoadConfig)
+		cfg, err := c.load(clientfile.Load)
 		if err != nil {
 			c.refuse(&file, err, codes.ClientFileOption, remedyFile)
 		} else {
@@ -33,9 +33,9 @@ func (c *check) files() []Step {
 }
 
 // load reads the configuration with a reader of client files.
-func (c *check) load(read func(path string) (*kvstore.Config, error)) (*kvstore.Config, error) {
+func (c *check) load(read func(path string) (*clientfile.Config, error)) (*clientfile.Config, error) {
 	if c.target.Path == "" {
-		return kvstore.NewConfig(c.target.Addresses...)
+		return clientfile.New(c.target.Addresses...)
 	}
 	cfg, err := read(c.target.Path)
 	if err != nil || len(c.target.Addresses) == 0 {
@@ -50,7 +50,7 @@ func (c *check) refuse(s *Step, err error, code codes.Code, remedy string) {
 		c.refused = s.Name
 	}
 	problems := []error{err}
-	if refused, ok := errors.AsType[*kvstore.ConfigError](err); ok {
+	if refused, ok := errors.AsType[*clientfile.Error](err); ok {
 		problems = refused.Problems // the file is named already
 	}
 	for _, p := range problems {
@@ -62,7 +62,7 @@ func (c *check) clientFile() Step {
 	s := Step{Name: StepFile, State: OK}
 	s.found(c.target.Path)
 	var err error
-	if c.cfg, err = c.load(kvstore.ParseConfig); err != nil {
+	if c.cfg, err = c.load(clientfile.Parse); err != nil {
 		c.refuse(&s, err, codes.ClientFileOption, remedyFile)
 		return s
 	}
@@ -136,7 +136,7 @@ type dates struct{ expired, notYet, soon codes.Code }
 
 // judgeDates adds what the dates of a certificate mean.
 func (c *check) judgeDates(s *Step, what string, cert *x509.Certificate, found dates) {
-	v := kvstore.ValidityOf(cert, c.o.Now)
+	v := clientfile.ValidityOf(cert, c.o.Now)
 	text := what + " " + v.Text
 	switch {
 	case v.NotYet:

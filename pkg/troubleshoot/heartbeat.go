@@ -7,6 +7,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -41,7 +42,7 @@ func HeartbeatOf(kv *kvstore.KeyValue, now time.Time) Heartbeat {
 	}
 	age := now.Sub(written)
 	h.Age = &age
-	limit := kvstore.DefaultTimings().HeartbeatLimit
+	limit := etcd.DefaultTimings().HeartbeatLimit
 	switch {
 	case age > limit:
 		h.Code = codes.HeartbeatOld

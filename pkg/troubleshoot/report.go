@@ -6,7 +6,8 @@ import (
 	"strings"
 
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
 )
 
 // State is what became of a step.
@@ -111,7 +112,7 @@ func (s *Step) tell(code codes.Code, cause, remedy string) {
 // failed adds an error, as the finding that it is known to be and with the remedy
 // that is known for it, or else as this one.
 func (s *Step) failed(err error, code codes.Code, remedy string) {
-	s.tell(cmp.Or(kvstore.CodeOf(err), code), err.Error(), cmp.Or(kvstore.Hint(err), remedy))
+	s.tell(cmp.Or(hint.Code(err), code), err.Error(), cmp.Or(hint.Text(err), remedy))
 }
 
 // skip says why the step is not tried.
@@ -130,7 +131,7 @@ func joined(text, more string) string {
 	for i, line := range lines {
 		lines[i] = strings.Join(strings.Fields(line), " ")
 	}
-	more = kvstore.Redact(strings.Join(lines, "; "))
+	more = clientfile.Redact(strings.Join(lines, "; "))
 	switch {
 	case text == "" || more == "":
 		return text + more

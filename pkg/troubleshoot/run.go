@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -112,7 +112,7 @@ type check struct {
 	o      Options
 
 	// cfg is the configuration as far as it can be read, nil when it cannot.
-	cfg *kvstore.Config
+	cfg *clientfile.Config
 	// refused is the step for which the agent refuses the whole configuration,
 	// empty when it does not: then cfg is good for a session.
 	refused string

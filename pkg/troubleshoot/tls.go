@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
 )
 
 const (
@@ -38,8 +40,8 @@ type handshake struct {
 func (e *endpoint) handshake(ctx context.Context, s *Step) {
 	if !e.cfg.UsesTLS(e.url) {
 		s.skip("plain text, as the endpoint says")
-		if !kvstore.OnThisMachine(e.url) {
-			s.tell(codes.EndpointPlain, "it is not encrypted: "+kvstore.PlainRisk, "")
+		if !clientfile.OnThisMachine(e.url) {
+			s.tell(codes.EndpointPlain, "it is not encrypted: "+clientfile.PlainRisk, "")
 		}
 		return
 	}
@@ -54,12 +56,12 @@ func (e *endpoint) handshake(ctx context.Context, s *Step) {
 	case err == nil:
 		e.seen.state = e.seen.conn.ConnectionState()
 	case e.seen.server && context.Cause(ctx) == nil: // it is us that the server does not like
-		e.seen.refusal = kvstore.RefusedError(raw.RemoteAddr(), err)
+		e.seen.refusal = etcd.RefusedError(raw.RemoteAddr(), err)
 	case strings.Contains(err.Error(), "remote error: tls:"):
-		s.tell(codes.HandshakeFails, kvstore.HandshakeError(ctx, e.host, raw, err).Error(), remedyTLS)
+		s.tell(codes.HandshakeFails, etcd.HandshakeError(ctx, e.host, raw, err).Error(), remedyTLS)
 		return
 	default:
-		s.failed(kvstore.HandshakeError(ctx, e.host, raw, err), codes.HandshakeFails, remedyTLS)
+		s.failed(etcd.HandshakeError(ctx, e.host, raw, err), codes.HandshakeFails, remedyTLS)
 		return
 	}
 	s.found(fmt.Sprintf("%s, %s", tls.VersionName(e.seen.state.Version), tls.CipherSuiteName(e.seen.state.CipherSuite)))
@@ -109,7 +111,7 @@ func (e *endpoint) verify(_ context.Context, s *Step) {
 	conf, err := e.cfg.ClientTLS()
 	switch {
 	case security.SkipVerify:
-		s.tell(codes.ServerNotVerified, "insecure-skip-tls-verify: "+kvstore.SkipVerifyRisk, "take it out, and name the authority in trusted-ca-file")
+		s.tell(codes.ServerNotVerified, "insecure-skip-tls-verify: "+clientfile.SkipVerifyRisk, "take it out, and name the authority in trusted-ca-file")
 		return
 	case err != nil:
 		s.after(StepAuthorities)
@@ -121,9 +123,9 @@ func (e *endpoint) verify(_ context.Context, s *Step) {
 		}
 	}
 	moment := e.o.Now
-	switch v := kvstore.ValidityOf(leaf, e.o.Now); {
+	switch v := clientfile.ValidityOf(leaf, e.o.Now); {
 	case v.Invalid:
-		s.tell(codes.ServerCertificateInvalid, "it "+v.Text, kvstore.Hint(x509.CertificateInvalidError{Cert: leaf, Reason: x509.Expired}))
+		s.tell(codes.ServerCertificateInvalid, "it "+v.Text, hint.Text(x509.CertificateInvalidError{Cert: leaf, Reason: x509.Expired}))
 		if moment = leaf.NotAfter; v.NotYet { // so that who signed it can be told all the same
 			moment = leaf.NotBefore
 		}
@@ -162,7 +164,7 @@ func (e *endpoint) accepted(_ context.Context, s *Step) {
 	err := e.seen.refusal
 	if err == nil {
 		if err = e.greet(); err != nil && !isTimeout(err) {
-			err = kvstore.RefusedError(e.conn.RemoteAddr(), err)
+			err = etcd.RefusedError(e.conn.RemoteAddr(), err)
 		}
 	}
 	switch {

@@ -19,7 +19,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
@@ -80,7 +80,7 @@ func emptyWorld(t testing.TB, tune func(*clustermesh.Params)) *world {
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		t.Fatal(err)
 	}
-	opts := kvstore.DefaultOptions()
+	opts := etcd.DefaultOptions()
 	opts.QPS, opts.PageLimit = 0, 10
 	opts.Timings.ProbeInterval, opts.Timings.Probe = 150*time.Millisecond, time.Second
 	opts.Timings.Connect, opts.Timings.BackoffMax = 5*time.Second, 200*time.Millisecond

@@ -17,6 +17,8 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 )
 
 // script is a server that answers what it was given, in turn, and is silent after that.
@@ -92,16 +94,16 @@ func (s *script) Watch(st pb.Watch_WatchServer) error {
 }
 
 // connect opens a session with the server.
-func (s *script) connect(tb testing.TB) *kvstore.Etcd {
+func (s *script) connect(tb testing.TB) *etcd.Session {
 	tb.Helper()
 	s.answers.Store(nil)
-	cfg, err := kvstore.NewConfig("http://script:2379")
+	cfg, err := clientfile.New("http://script:2379")
 	must(tb, err)
-	o := kvstore.DefaultOptions()
+	o := etcd.DefaultOptions()
 	o.QPS, o.BootstrapQPS, o.PageLimit = 0, 0, 3
 	o.Timings.Page, o.Timings.Read, o.Timings.Write = time.Second, time.Second, time.Second
 	o.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) { return s.pipe.DialContext(ctx) }
-	e, err := kvstore.Connect(context.Background(), cfg, 0, o)
+	e, err := etcd.Connect(context.Background(), cfg, 0, o)
 	must(tb, err)
 	return e
 }
@@ -123,7 +125,7 @@ const (
 func FuzzResponses(f *testing.F) {
 	seeds(f)
 	s := newScript(f)
-	var e *kvstore.Etcd
+	var e *etcd.Session
 	f.Cleanup(func() {
 		if e != nil {
 			e.Close()
@@ -147,7 +149,7 @@ func FuzzResponses(f *testing.F) {
 }
 
 // ask makes one call and judges what comes of it.
-func ask(ctx context.Context, t *testing.T, e *kvstore.Etcd, call uint8) error {
+func ask(ctx context.Context, t *testing.T, e *etcd.Session, call uint8) error {
 	t.Helper()
 	at := kvstore.Position{ClusterID: 0xf00, Revision: 5}
 	switch call {

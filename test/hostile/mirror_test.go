@@ -14,6 +14,8 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/mirror"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -58,15 +60,15 @@ func newCopies(tb testing.TB, change ...func(*mirror.Params)) *copies {
 }
 
 // newCopiesIn is newCopies with an own etcd that was made before.
-func newCopiesIn(tb testing.TB, etcd *etcdtest.Process, change ...func(*mirror.Params)) *copies {
+func newCopiesIn(tb testing.TB, server *etcdtest.Process, change ...func(*mirror.Params)) *copies {
 	tb.Helper()
 	m := &copies{
-		tb: tb, dir: tb.TempDir(), kv: etcd.Client(tb),
+		tb: tb, dir: tb.TempDir(), kv: server.Client(tb),
 		sizes: make(map[string]int64), shares: make(map[part]budget.Share), configs: make(map[string]uint32),
 	}
 	o := impatient()
 	o.LockTTL, o.Timings.StatusInterval, o.Timings.StatusRetry = 2*time.Second, time.Second, time.Second
-	d := kvstore.NewDurable(func() (*kvstore.Config, error) { return kvstore.NewConfig(etcd.Endpoint()) }, o)
+	d := etcd.NewDurable(func() (*clientfile.Config, error) { return clientfile.New(server.Endpoint()) }, o)
 	m.writer = d
 	p := mirror.DefaultParams()
 	p.Directory, p.Local, p.Writer, p.Remotes, p.Timings = m.dir, own(), d, impatient(), hasty()

@@ -26,7 +26,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
 	"github.com/mesh-agent/mesh-agent/pkg/findings"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -76,8 +76,8 @@ func own() wire.ClusterInfo {
 }
 
 // impatient are the options of sessions whose waits are short.
-func impatient() kvstore.Options {
-	o := kvstore.DefaultOptions()
+func impatient() etcd.Options {
+	o := etcd.DefaultOptions()
 	o.QPS, o.PageLimit = 0, 50
 	t := &o.Timings
 	t.Connect, t.Dial, t.Read, t.Page, t.WatchOpen, t.Probe = 5*time.Second, 5*time.Second, 5*time.Second, 5*time.Second, 5*time.Second, 5*time.Second

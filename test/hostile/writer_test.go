@@ -12,6 +12,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 )
 
 // writerRules are about what a server answers to writes, locks and leases.
@@ -98,13 +100,13 @@ func TestAnswersToWrites(t *testing.T) {
 const writeTime = 30 * time.Second
 
 // writer is a session with a lock.
-func writer(tb testing.TB, s *server, path string) (*kvstore.Etcd, *kvstore.Lock) {
+func writer(tb testing.TB, s *server, path string) (*etcd.Session, *kvstore.Lock) {
 	tb.Helper()
-	cfg, err := kvstore.NewConfig(s.endpoint())
+	cfg, err := clientfile.New(s.endpoint())
 	must(tb, err)
 	o := impatient()
 	o.Timings.Lock, o.Timings.Write, o.Timings.Close = writeTime, writeTime, 100*time.Millisecond
-	e, err := kvstore.Connect(tb.Context(), cfg, 0, o)
+	e, err := etcd.Connect(tb.Context(), cfg, 0, o)
 	must(tb, err)
 	lock, err := e.Lock(tb.Context(), path)
 	must(tb, err)
@@ -112,37 +114,37 @@ func writer(tb testing.TB, s *server, path string) (*kvstore.Etcd, *kvstore.Lock
 }
 
 // operations are all that a writer can do.
-func operations() map[string]func(context.Context, *kvstore.Etcd, *kvstore.Lock) error {
-	return map[string]func(context.Context, *kvstore.Etcd, *kvstore.Lock) error{
-		"put": func(ctx context.Context, e *kvstore.Etcd, l *kvstore.Lock) error {
+func operations() map[string]func(context.Context, *etcd.Session, *kvstore.Lock) error {
+	return map[string]func(context.Context, *etcd.Session, *kvstore.Lock) error{
+		"put": func(ctx context.Context, e *etcd.Session, l *kvstore.Lock) error {
 			_, err := e.Put(ctx, "k", []byte("v"), kvstore.Holding(l))
 			return err
 		},
-		"put with a lease": func(ctx context.Context, e *kvstore.Etcd, l *kvstore.Lock) error {
+		"put with a lease": func(ctx context.Context, e *etcd.Session, l *kvstore.Lock) error {
 			_, err := e.Put(ctx, "k", []byte("v"), kvstore.Leased(), kvstore.IfChanged(), kvstore.Holding(l))
 			return err
 		},
-		"delete": func(ctx context.Context, e *kvstore.Etcd, l *kvstore.Lock) error {
+		"delete": func(ctx context.Context, e *etcd.Session, l *kvstore.Lock) error {
 			_, err := e.Delete(ctx, "k", kvstore.Holding(l))
 			return err
 		},
-		"delete a prefix": func(ctx context.Context, e *kvstore.Etcd, l *kvstore.Lock) error {
+		"delete a prefix": func(ctx context.Context, e *etcd.Session, l *kvstore.Lock) error {
 			_, err := e.DeletePrefix(ctx, "k/", kvstore.Holding(l))
 			return err
 		},
-		"update": func(ctx context.Context, e *kvstore.Etcd, l *kvstore.Lock) error {
+		"update": func(ctx context.Context, e *etcd.Session, l *kvstore.Lock) error {
 			_, err := e.Update(ctx, []kvstore.Write{{Key: "k", Value: []byte("v")}, {Key: "a", Delete: true}}, kvstore.Leased(), kvstore.Holding(l))
 			return err
 		},
-		"get": func(ctx context.Context, e *kvstore.Etcd, l *kvstore.Lock) error {
-			_, _, err := e.Get(ctx, "a", l)
+		"get": func(ctx context.Context, e *etcd.Session, l *kvstore.Lock) error {
+			_, _, err := e.Get(ctx, "a", kvstore.Holding(l))
 			return err
 		},
-		"list": func(ctx context.Context, e *kvstore.Etcd, l *kvstore.Lock) error {
-			_, err := e.List(ctx, "a/", func(kvstore.Page) error { return nil }, l)
+		"list": func(ctx context.Context, e *etcd.Session, l *kvstore.Lock) error {
+			_, err := e.List(ctx, "a/", func(kvstore.Page) error { return nil }, kvstore.Holding(l))
 			return err
 		},
-		"lock": func(ctx context.Context, e *kvstore.Etcd, _ *kvstore.Lock) error {
+		"lock": func(ctx context.Context, e *etcd.Session, _ *kvstore.Lock) error {
 			ctx, cancel := context.WithTimeout(ctx, time.Second) // it is asked again and again
 			defer cancel()
 			l, err := e.Lock(ctx, "another lock")
@@ -151,8 +153,8 @@ func operations() map[string]func(context.Context, *kvstore.Etcd, *kvstore.Lock)
 			}
 			return err
 		},
-		"unlock": func(_ context.Context, _ *kvstore.Etcd, l *kvstore.Lock) error { l.Unlock(); return nil },
-		"keep alive": func(ctx context.Context, e *kvstore.Etcd, _ *kvstore.Lock) error {
+		"unlock": func(_ context.Context, _ *etcd.Session, l *kvstore.Lock) error { l.Unlock(); return nil },
+		"keep alive": func(ctx context.Context, e *etcd.Session, _ *kvstore.Lock) error {
 			ctx, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 			defer cancel()
 			return e.Run(ctx, nil)

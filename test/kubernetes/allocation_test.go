@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 
 	"golang.org/x/sync/errgroup"
@@ -33,7 +35,7 @@ func key(text string) allocator.Key {
 type stores struct {
 	*testing.T
 	api  *kubetest.Server
-	etcd *kvstore.Etcd
+	etcd *etcd.Session
 }
 
 func newStores(t *testing.T) *stores {
@@ -42,13 +44,13 @@ func newStores(t *testing.T) *stores {
 	s := &stores{T: t, api: kubetest.Start(t)}
 	s.api.Apply(t, manifest(t, "ciliumidentities.yaml")...)
 	server := etcdtest.Start(t)
-	cfg, err := kvstore.NewConfig(server.Endpoint())
+	cfg, err := clientfile.New(server.Endpoint())
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := kvstore.DefaultOptions()
+	o := etcd.DefaultOptions()
 	o.QPS, o.BootstrapQPS = 0, 0
-	if s.etcd, err = kvstore.Connect(t.Context(), cfg, 0, o); err != nil {
+	if s.etcd, err = etcd.Connect(t.Context(), cfg, 0, o); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.etcd.Close)

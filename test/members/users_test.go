@@ -12,6 +12,8 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -51,14 +53,14 @@ func TestOperateGivesEtcdItsUsers(t *testing.T) {
 		}
 	})
 	ctx := waittest.Context(t)
-	as := func(user string) (*kvstore.Etcd, error) {
-		cfg, err := kvstore.LoadConfig(file(user))
+	as := func(user string) (*etcd.Session, error) {
+		cfg, err := clientfile.Load(file(user))
 		if err != nil {
 			return nil, err
 		}
-		o := kvstore.DefaultOptions()
+		o := etcd.DefaultOptions()
 		o.QPS = 0
-		return kvstore.Connect(ctx, cfg, 0, o)
+		return etcd.Connect(ctx, cfg, 0, o)
 	}
 	for _, user := range []string{"remote", "remote-west", "local-east", "node"} {
 		waittest.Try(t, user+" to have his rights", func() error {

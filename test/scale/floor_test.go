@@ -20,7 +20,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -110,7 +110,7 @@ func runFloor(ctx context.Context, dir string) error {
 
 func list(ctx context.Context, c *clientv3.Client, prefix string) (n int, err error) {
 	from, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
-	page := int64(kvstore.DefaultOptions().PageLimit)
+	page := int64(etcd.DefaultOptions().PageLimit)
 	revision := int64(0)
 	for {
 		resp, err := c.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithRev(revision))

@@ -22,7 +22,8 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
@@ -88,7 +89,7 @@ func newHerd(b *testing.B, p programs, size int) *herd {
 		h.etcd.stop()
 	})
 	b.Cleanup(h.end)
-	options := kvstore.DefaultOptions()
+	options := etcd.DefaultOptions()
 	options.ClusterSize = func() int { return size }
 	options.Dial = h.dial
 	for i := range herdSize {
@@ -103,7 +104,7 @@ func newHerd(b *testing.B, p programs, size int) *herd {
 }
 
 // node reads the own cluster's nodes, as every agent does, and nothing else.
-func (h *herd) node(name string, o kvstore.Options) *remotecluster.Cluster {
+func (h *herd) node(name string, o etcd.Options) *remotecluster.Cluster {
 	log := slog.New(slog.DiscardHandler)
 	source := store.NewWatch(store.Kind[string]{
 		Resource: wire.Nodes,
@@ -115,8 +116,8 @@ func (h *herd) node(name string, o kvstore.Options) *remotecluster.Cluster {
 	return remotecluster.New(remotecluster.Params{
 		Name: herdCluster, Origin: remotecluster.OriginLocal, Local: wire.ClusterInfo{Name: herdCluster, ID: 1, MaxConnectedClusters: 255},
 		Sources: []remotecluster.Source{source}, Timings: remotecluster.DefaultTimings(), Stretch: o.Stretch, Changed: func() {},
-		Connect: func(ctx context.Context, cfg *kvstore.Config) (remotecluster.Client, error) {
-			return kvstore.Connect(ctx, cfg, 0, o)
+		Connect: func(ctx context.Context, cfg *clientfile.Config) (remotecluster.Client, error) {
+			return etcd.Connect(ctx, cfg, 0, o)
 		},
 		Log: log.With("node", name),
 	})

@@ -24,7 +24,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -140,7 +140,7 @@ func runCopy(ctx context.Context, argument string) error {
 func copyPrefix(ctx context.Context, from, to *clientv3.Client, prefix, into string) (n int, err error) {
 	start, end, revision := prefix, clientv3.GetPrefixRangeEnd(prefix), int64(0)
 	for {
-		resp, err := from.Get(ctx, start, clientv3.WithRange(end), clientv3.WithLimit(int64(kvstore.DefaultOptions().PageLimit)), clientv3.WithRev(revision))
+		resp, err := from.Get(ctx, start, clientv3.WithRange(end), clientv3.WithLimit(int64(etcd.DefaultOptions().PageLimit)), clientv3.WithRev(revision))
 		if err != nil {
 			return n, fmt.Errorf("list %s: %w", prefix, err)
 		}

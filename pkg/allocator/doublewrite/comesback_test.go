@@ -10,6 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/doublewrite"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -20,7 +21,7 @@ func TestANodeThatComesBackTakesTheNewerNumberOnBothSides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const key, self, other = text("a"), "10.0.0.1", "10.0.0.9"
 		was := wire.IdentityAllocation
-		primary, secondary := kvstore.NewMemory(), kvstore.NewMemory()
+		primary, secondary := memory.New(), memory.New()
 		defer primary.Close()
 		defer secondary.Close()
 		both := doublewrite.New(memoryBackend(t, primary, was), memoryBackend(t, secondary, newPaths), doublewrite.Primary, nil, nil)
@@ -50,7 +51,7 @@ func TestANodeThatComesBackTakesTheNewerNumberOnBothSides(t *testing.T) {
 		)
 		time.Sleep(2 * time.Minute) // of the bubble: a round of refreshing
 		synctest.Wait()
-		for side, at := range map[*kvstore.Memory]wire.AllocationPaths{primary: was, secondary: newPaths} {
+		for side, at := range map[*memory.Store]wire.AllocationPaths{primary: was, secondary: newPaths} {
 			if kv, _, err := side.Get(ctx, at.Reference("a", self)); err != nil || kv == nil || string(kv.Value) != fmt.Sprint(newer) {
 				t.Errorf("%s: %+v, %v; want %d", at.Reference("a", self), kv, err, newer)
 			}

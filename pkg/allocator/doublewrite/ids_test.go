@@ -8,7 +8,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/doublewrite"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -17,7 +17,7 @@ import (
 func TestIDsOfBothSides(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	primary, secondary := kvstore.NewMemory(), kvstore.NewMemory()
+	primary, secondary := memory.New(), memory.New()
 	defer primary.Close()
 	defer secondary.Close()
 	b := doublewrite.New(memoryBackend(t, primary, wire.IdentityAllocation), memoryBackend(t, secondary, newPaths), doublewrite.Primary, nil, nil)

@@ -17,7 +17,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/doublewrite"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/kvbackend"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -59,15 +60,15 @@ type migration struct {
 	numbers map[text]uint64 // of every key that was ever allocated
 }
 
-func (m *migration) connect() *kvstore.Etcd {
+func (m *migration) connect() *etcd.Session {
 	m.Helper()
-	cfg, err := kvstore.NewConfig(m.server.Endpoint())
+	cfg, err := clientfile.New(m.server.Endpoint())
 	if err != nil {
 		m.Fatal(err)
 	}
-	o := kvstore.DefaultOptions()
+	o := etcd.DefaultOptions()
 	o.QPS, o.BootstrapQPS = 0, 0
-	client, err := kvstore.Connect(m.Context(), cfg, 0, o)
+	client, err := etcd.Connect(m.Context(), cfg, 0, o)
 	if err != nil {
 		m.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func (m *migration) connect() *kvstore.Etcd {
 	return client
 }
 
-func (m *migration) backend(client *kvstore.Etcd, paths wire.AllocationPaths, n int) allocator.Backend {
+func (m *migration) backend(client *etcd.Session, paths wire.AllocationPaths, n int) allocator.Backend {
 	m.Helper()
 	b, err := kvbackend.New(client, kvbackend.Config{Paths: paths, Node: fmt.Sprint("10.0.0.", n), Keys: text("")})
 	if err != nil {
@@ -101,7 +102,7 @@ func (m *migration) seed() {
 }
 
 // start runs the nodes with the backends that make gives them.
-func (m *migration) start(backend func(client *kvstore.Etcd, n int) allocator.Backend) []*node {
+func (m *migration) start(backend func(client *etcd.Session, n int) allocator.Backend) []*node {
 	m.Helper()
 	var all []*node
 	for n := range nodes {
@@ -219,9 +220,9 @@ func TestNumbersSurviveAMigration(t *testing.T) {
 	}
 	t.Parallel()
 	m := &migration{T: t, server: etcdtest.Start(t), numbers: make(map[text]uint64)}
-	old := func(c *kvstore.Etcd, n int) allocator.Backend { return m.backend(c, wire.IdentityAllocation, n) }
-	both := func(read doublewrite.Side) func(c *kvstore.Etcd, n int) allocator.Backend {
-		return func(c *kvstore.Etcd, n int) allocator.Backend {
+	old := func(c *etcd.Session, n int) allocator.Backend { return m.backend(c, wire.IdentityAllocation, n) }
+	both := func(read doublewrite.Side) func(c *etcd.Session, n int) allocator.Backend {
+		return func(c *etcd.Session, n int) allocator.Backend {
 			return doublewrite.New(m.backend(c, wire.IdentityAllocation, n), m.backend(c, newPaths, n), read, nil, nil)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/doublewrite"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -15,7 +15,7 @@ import (
 func TestAKeyOfTheOtherSideKeepsItsNumber(t *testing.T) {
 	t.Parallel()
 	for _, read := range []doublewrite.Side{doublewrite.Primary, doublewrite.Secondary} {
-		primary, secondary := kvstore.NewMemory(), kvstore.NewMemory()
+		primary, secondary := memory.New(), memory.New()
 		defer primary.Close()
 		defer secondary.Close()
 		sides := []allocator.Backend{memoryBackend(t, primary, wire.IdentityAllocation), memoryBackend(t, secondary, newPaths)}

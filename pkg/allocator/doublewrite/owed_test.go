@@ -10,7 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/doublewrite"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/kvbackend"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -20,7 +20,7 @@ func TestAnOwedReleaseAndAnAllocation(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
-		primary, secondary := kvstore.NewMemory(), kvstore.NewMemory()
+		primary, secondary := memory.New(), memory.New()
 		defer primary.Close()
 		defer secondary.Close()
 		b := doublewrite.New(memoryBackend(t, primary, wire.IdentityAllocation), memoryBackend(t, secondary, newPaths), doublewrite.Primary, nil, nil)
@@ -77,7 +77,7 @@ func TestAnOwedReleaseAndAnAllocation(t *testing.T) {
 	})
 }
 
-func memoryBackend(t *testing.T, m *kvstore.Memory, paths wire.AllocationPaths) allocator.Backend {
+func memoryBackend(t *testing.T, m *memory.Store, paths wire.AllocationPaths) allocator.Backend {
 	t.Helper()
 	b, err := kvbackend.New(m, kvbackend.Config{Paths: paths, Node: "10.0.0.1", Keys: text("")})
 	if err != nil {

@@ -12,7 +12,10 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/kvbackend"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -53,7 +56,7 @@ func onBoth(t *testing.T, test func(s *site)) {
 	t.Parallel()
 	t.Run("memory", func(t *testing.T) {
 		t.Parallel()
-		test(&site{t, kvstore.NewMemory()})
+		test(&site{t, memory.New()})
 	})
 	t.Run("etcd", func(t *testing.T) {
 		t.Parallel()
@@ -61,15 +64,15 @@ func onBoth(t *testing.T, test func(s *site)) {
 	})
 }
 
-func connect(t testing.TB, server *etcdtest.Server) *kvstore.Etcd {
+func connect(t testing.TB, server *etcdtest.Server) *etcd.Session {
 	t.Helper()
-	cfg, err := kvstore.NewConfig(server.Endpoint())
+	cfg, err := clientfile.New(server.Endpoint())
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := kvstore.DefaultOptions()
+	o := etcd.DefaultOptions()
 	o.QPS = 0
-	client, err := kvstore.Connect(t.Context(), cfg, 0, o)
+	client, err := etcd.Connect(t.Context(), cfg, 0, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -372,7 +375,7 @@ func TestMappingsAreFollowedAndBadOnesSkipped(t *testing.T) {
 
 func TestWhatIsMissingForABackendIsSaid(t *testing.T) {
 	t.Parallel()
-	client := kvstore.NewMemory()
+	client := memory.New()
 	good := kvbackend.Config{Paths: paths, Node: "10.0.0.1", Keys: text("")}
 	for want, c := range map[string]kvbackend.Config{
 		"is no base":          {Node: good.Node, Keys: good.Keys},

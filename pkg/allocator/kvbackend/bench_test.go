@@ -11,7 +11,8 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/kvbackend"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 )
 
@@ -42,15 +43,15 @@ func spread(b *testing.B, n int, do func(ctx context.Context, node, i int) error
 	}
 }
 
-func benchClient(b *testing.B, server *etcdtest.Process) *kvstore.Etcd {
+func benchClient(b *testing.B, server *etcdtest.Process) *etcd.Session {
 	b.Helper()
-	cfg, err := kvstore.NewConfig(server.Endpoint())
+	cfg, err := clientfile.New(server.Endpoint())
 	if err != nil {
 		b.Fatal(err)
 	}
-	o := kvstore.DefaultOptions()
+	o := etcd.DefaultOptions()
 	o.QPS, o.BootstrapQPS, o.MaxInflight, o.NoLockQuorumCheck = 0, 0, 0, true
-	client, err := kvstore.Connect(b.Context(), cfg, 0, o)
+	client, err := etcd.Connect(b.Context(), cfg, 0, o)
 	if err != nil {
 		b.Fatal(err)
 	}

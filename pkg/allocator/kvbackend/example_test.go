@@ -9,7 +9,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/kvbackend"
 	"github.com/mesh-agent/mesh-agent/pkg/identity"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -17,7 +17,7 @@ import (
 // complete.
 func ExampleWatcher() {
 	const labels = "k8s:app=web;k8s:io.cilium.k8s.policy.cluster=west;"
-	client := kvstore.NewMemory() // or a kvstore.Durable
+	client := memory.New() // or a kvstore.Durable
 	defer client.Close()
 	west := wire.CachedIdentities("west")
 	client.Set(west.Mapping(196608), labels)

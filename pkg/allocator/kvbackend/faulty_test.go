@@ -48,19 +48,19 @@ func (f *faulty) Delete(ctx context.Context, key string, opts ...kvstore.Option)
 	return r, err
 }
 
-func (f *faulty) Get(ctx context.Context, key string, holding ...*kvstore.Lock) (kv *kvstore.KeyValue, at kvstore.Position, err error) {
+func (f *faulty) Get(ctx context.Context, key string, opts ...kvstore.ReadOption) (kv *kvstore.KeyValue, at kvstore.Position, err error) {
 	err = f.around("get "+kindOf(key), func() error {
-		kv, at, err = f.Writer.Get(ctx, key, holding...)
+		kv, at, err = f.Writer.Get(ctx, key, opts...)
 		return err
 	})
 	return kv, at, err
 }
 
 func (f *faulty) List(
-	ctx context.Context, prefix string, page func(kvstore.Page) error, holding ...*kvstore.Lock,
+	ctx context.Context, prefix string, page func(kvstore.Page) error, opts ...kvstore.ReadOption,
 ) (at kvstore.Position, err error) {
 	err = f.around("list "+kindOf(prefix), func() error {
-		at, err = f.Writer.List(ctx, prefix, page, holding...)
+		at, err = f.Writer.List(ctx, prefix, page, opts...)
 		return err
 	})
 	return at, err

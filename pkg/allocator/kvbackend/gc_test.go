@@ -15,6 +15,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/kvbackend"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 )
 
 // round is one of garbage collection over the IDs from 5 to 20; it returns what
@@ -213,7 +214,7 @@ func TestALockThatIsSeenTwiceIsStale(t *testing.T) {
 
 func TestWhatCannotBeCollectedIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	m := kvstore.NewMemory()
+	m := memory.New()
 	s := &site{t, m}
 	b := s.backend("10.0.0.1")
 	s.put(base+"/id/7", "k8s:a=1;", base+"/id/8", "k8s:b=1;", base+"/locks/x/1", "")

@@ -19,7 +19,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/kvbackend"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 )
 
@@ -77,13 +78,13 @@ func joinFor(t *testing.T, endpoint, name string, lease, lock time.Duration, opt
 	t.Helper()
 	m := &member{name: name, cable: &cable{}, ended: make(chan struct{})}
 	m.fault(noFault)
-	o := kvstore.DefaultOptions()
+	o := etcd.DefaultOptions()
 	o.QPS, o.BootstrapQPS, o.MaxInflight = 0, 0, 0
 	o.LeaseTTL, o.LockTTL, o.NoLockQuorumCheck = lease, lock, true
 	o.Timings.Close = 100 * time.Millisecond
 	o.Timings.BackoffMax = 200 * time.Millisecond
 	o.Dial = m.cable.dial
-	client := kvstore.NewDurable(func() (*kvstore.Config, error) { return kvstore.NewConfig(endpoint) }, o)
+	client := etcd.NewDurable(func() (*clientfile.Config, error) { return clientfile.New(endpoint) }, o)
 	b, err := kvbackend.New(&faulty{client, func(p string) error { return (*m.hook.Load())(p) }},
 		kvbackend.Config{Paths: paths, Node: name, Keys: text("")})
 	if err != nil {

@@ -19,7 +19,7 @@ func (b *Backend) Get(ctx context.Context, key allocator.Key, lock allocator.Loc
 	}
 	orphan := allocator.NoID
 	for _, id := range ids {
-		kv, _, err := b.client.Get(ctx, b.paths.Mapping(id), lockOf(lock))
+		kv, _, err := b.client.Get(ctx, b.paths.Mapping(id), kvstore.Holding(lockOf(lock)))
 		if err != nil {
 			return allocator.NoID, fmt.Errorf("looking up %s: %w", key, err)
 		}
@@ -75,7 +75,7 @@ func (b *Backend) eachReference(ctx context.Context, key string, lock allocator.
 			found(node, id)
 		}
 		return nil
-	}, lockOf(lock))
+	}, kvstore.Holding(lockOf(lock)))
 	if err != nil {
 		return fmt.Errorf("looking for references of %s: %w", key, err)
 	}

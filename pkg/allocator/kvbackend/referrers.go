@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
 // ReferencesOf implements [allocator.References].
@@ -24,7 +25,7 @@ func (b *Backend) ReferencesOf(ctx context.Context, key allocator.Key, lock allo
 		return who, err
 	}
 	for id, r := range who.Others {
-		kv, _, err := b.client.Get(ctx, b.paths.Mapping(id), lockOf(lock))
+		kv, _, err := b.client.Get(ctx, b.paths.Mapping(id), kvstore.Holding(lockOf(lock)))
 		switch {
 		case err != nil:
 			return who, fmt.Errorf("looking up %s: %w", key, err)

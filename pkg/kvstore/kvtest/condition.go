@@ -197,8 +197,9 @@ func writeHolding(e *env) {
 // guarded are all operations under locks.
 func (e *env) guarded(w kvstore.Writer, locks ...*kvstore.Lock) map[string]error {
 	var opts []kvstore.Option
+	var reads []kvstore.ReadOption
 	for _, l := range locks {
-		opts = append(opts, kvstore.Holding(l))
+		opts, reads = append(opts, kvstore.Holding(l)), append(reads, kvstore.Holding(l))
 	}
 	errs := make(map[string]error)
 	_, errs["put"] = w.Put(e.ctx, "k", []byte("new"), opts...)
@@ -210,8 +211,8 @@ func (e *env) guarded(w kvstore.Writer, locks ...*kvstore.Lock) map[string]error
 	_, errs["update"] = w.Update(e.ctx, []kvstore.Write{{Key: "k", Value: []byte("new")}, {Key: "absent", Value: []byte("new")}}, opts...)
 	_, errs["leased update"] = w.Update(e.ctx, []kvstore.Write{{Key: "absent", Delete: true}, {Key: "k", Delete: true}, {Key: "k2"}},
 		append(opts, kvstore.Leased())...)
-	_, _, errs["get"] = w.Get(e.ctx, "k", locks...)
-	_, errs["list"] = w.List(e.ctx, "k", func(kvstore.Page) error { return nil }, locks...)
+	_, _, errs["get"] = w.Get(e.ctx, "k", reads...)
+	_, errs["list"] = w.List(e.ctx, "k", func(kvstore.Page) error { return nil }, reads...)
 	return errs
 }
 
@@ -254,7 +255,7 @@ func readHolding(e *env) {
 	w := e.writer()
 	e.fill("p/", 2*PageSize)
 	l := e.lock(w, "locks/l")
-	kv, at, err := w.Get(e.ctx, "p/000", l)
+	kv, at, err := w.Get(e.ctx, "p/000", kvstore.Holding(l))
 	if err != nil || kv == nil || string(kv.Value) != "v0" {
 		e.Fatalf("get: %v, %v", kv, err)
 	}
@@ -262,7 +263,7 @@ func readHolding(e *env) {
 	listed, err := w.List(e.ctx, "p/", func(p kvstore.Page) error {
 		keys += len(p.Items)
 		return nil
-	}, l)
+	}, kvstore.Holding(l))
 	if err != nil || keys != 2*PageSize {
 		e.Errorf("list: %d keys, %v", keys, err)
 	}
@@ -272,6 +273,6 @@ func readHolding(e *env) {
 	_, err = w.List(e.ctx, "p/", func(kvstore.Page) error {
 		l.Unlock()
 		return nil
-	}, l)
+	}, kvstore.Holding(l))
 	e.wantErr("a list whose lock is lost after the first page", err, kvstore.ErrLockLeaseExpired)
 }

@@ -65,6 +65,23 @@ func Run(t *testing.T, start func(t *testing.T) Store) {
 	}
 }
 
+// KeepRunning runs a session until the end of the test, and closes it.
+func KeepRunning(t *testing.T, s interface {
+	kvstore.Client
+	Run(ctx context.Context, onProbe func(kvstore.Probe)) error
+},
+) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = s.Run(t.Context(), nil) // it ends with the session, or the test
+	}()
+	t.Cleanup(func() {
+		s.Close()
+		<-done
+	})
+}
+
 type testCase struct {
 	name string
 	run  func(*env)

@@ -307,9 +307,9 @@ func lockLostTold(e *env) {
 
 	for what, rely := range map[string]func(l *kvstore.Lock) error{
 		"put": func(l *kvstore.Lock) error { return second(w.Put(e.ctx, "k", nil, kvstore.Holding(l))) },
-		"get": func(l *kvstore.Lock) error { _, _, err := w.Get(e.ctx, "k", l); return err },
+		"get": func(l *kvstore.Lock) error { _, _, err := w.Get(e.ctx, "k", kvstore.Holding(l)); return err },
 		"list": func(l *kvstore.Lock) error {
-			return second(w.List(e.ctx, "p/", func(kvstore.Page) error { return nil }, l))
+			return second(w.List(e.ctx, "p/", func(kvstore.Page) error { return nil }, kvstore.Holding(l)))
 		},
 	} {
 		refused, other := e.lock(w, "locks/refused"), e.lock(w, "locks/other")
@@ -347,7 +347,7 @@ func lockWaiterLost(e *env) {
 
 // increment reads a counter and writes it, both under the lock.
 func increment(ctx context.Context, w kvstore.Writer, l *kvstore.Lock) error {
-	kv, _, err := w.Get(ctx, "counter", l)
+	kv, _, err := w.Get(ctx, "counter", kvstore.Holding(l))
 	if err != nil {
 		return err
 	}

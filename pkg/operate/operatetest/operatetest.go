@@ -5,7 +5,8 @@ package operatetest
 import (
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/operate"
 )
@@ -15,7 +16,7 @@ import (
 func StartProcess(t testing.TB, cluster string, options ...etcdtest.Option) *etcdtest.Process {
 	t.Helper()
 	p := etcdtest.StartProcess(t, append(options, etcdtest.WithTLS(etcdtest.NewCerts(t)))...)
-	e, err := kvstore.Reach(t.Context(), As(t, p, "root"), 0, kvstore.DefaultOptions())
+	e, err := etcd.Reach(t.Context(), As(t, p, "root"), 0, etcd.DefaultOptions())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,9 +28,9 @@ func StartProcess(t testing.TB, cluster string, options ...etcdtest.Option) *etc
 }
 
 // As is the client configuration of a user.
-func As(t testing.TB, p *etcdtest.Process, user string) *kvstore.Config {
+func As(t testing.TB, p *etcdtest.Process, user string) *clientfile.Config {
 	t.Helper()
-	cfg, err := kvstore.LoadConfig(p.ConfigFileOf(t, user))
+	cfg, err := clientfile.Load(p.ConfigFileOf(t, user))
 	if err != nil {
 		t.Fatal(err)
 	}

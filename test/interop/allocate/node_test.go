@@ -13,6 +13,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/kvbackend"
 	"github.com/mesh-agent/mesh-agent/pkg/identity"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 
 	"github.com/mesh-agent/mesh-agent/test/interop"
@@ -103,9 +105,9 @@ type ours struct {
 
 func startOurs(t testing.TB, endpoint, name string) *ours {
 	t.Helper()
-	o := kvstore.DefaultOptions()
+	o := etcd.DefaultOptions()
 	o.QPS, o.LeaseTTL, o.Leases = 0, leaseTTL, kvstore.NewLeases()
-	client := kvstore.NewDurable(func() (*kvstore.Config, error) { return kvstore.NewConfig(endpoint) }, o)
+	client := etcd.NewDurable(func() (*clientfile.Config, error) { return clientfile.New(endpoint) }, o)
 	backend, err := kvbackend.New(client, kvbackend.Config{Paths: paths, Node: name, Keys: identity.Key{}})
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 
@@ -37,7 +39,7 @@ type Publisher struct {
 // Publish publishes a cluster to the etcd of a client file until Close.
 func Publish(file string, config model.ClusterConfig, log *slog.Logger) *Publisher {
 	options := connection(log)
-	writer := kvstore.NewDurable(func() (*kvstore.Config, error) { return kvstore.LoadConfig(file) }, options)
+	writer := etcd.NewDurable(func() (*clientfile.Config, error) { return clientfile.Load(file) }, options)
 	outbox := store.NewOutbox(writer, nil, nil, log)
 	keep := func(prefix string, shared bool) *store.Sync {
 		return store.NewSync(store.SyncParams{Prefix: prefix, Shared: shared, Outbox: outbox, Cluster: config.Cluster, Log: log})
@@ -66,8 +68,8 @@ func Publish(file string, config model.ClusterConfig, log *slog.Logger) *Publish
 }
 
 // connection are the options of connections without limits.
-func connection(log *slog.Logger) kvstore.Options {
-	o := kvstore.DefaultOptions()
+func connection(log *slog.Logger) etcd.Options {
+	o := etcd.DefaultOptions()
 	o.QPS, o.BootstrapQPS, o.Log = 100_000, 100_000, log
 	return o
 }

@@ -9,6 +9,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 
@@ -32,7 +34,7 @@ type Reader struct {
 func Read(file string, e wire.Expect, cached bool, log *slog.Logger) *Reader {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &Reader{
-		client:  kvstore.NewDurable(func() (*kvstore.Config, error) { return kvstore.LoadConfig(file) }, connection(log)),
+		client:  etcd.NewDurable(func() (*clientfile.Config, error) { return clientfile.Load(file) }, connection(log)),
 		watch:   map[wire.Resource]*store.Watch[model.Objects]{},
 		cancel:  cancel,
 		objects: map[string]*model.Objects{},

@@ -24,6 +24,7 @@ import (
 	"github.com/cilium/cilium/pkg/option"
 	"github.com/cilium/cilium/pkg/time"
 
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/test/interop/model"
 )
 
@@ -80,7 +81,7 @@ func (r *reader) configuration(local cmtypes.ClusterInfo, args model.ReadArgs) c
 		ServiceModeV2Config: cmtypes.DefaultServiceModeV2Config,
 		TimeoutConfig:       wait.TimeoutConfigDefault,
 		ClusterInfo:         local,
-		RemoteClientFactory: common.DefaultRemoteClientFactory(kvstore.Config{
+		RemoteClientFactory: common.DefaultRemoteClientFactory(clientfile.Config{
 			KVStoreOpt:                        maps.Clone(args.Options),
 			KVStoreLeaseTTL:                   defaults.KVstoreLeaseTTL,
 			KVstoreMaxConsecutiveQuorumErrors: defaults.KVstoreMaxConsecutiveQuorumErrors,

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -26,7 +26,7 @@ func TestNodesOfACluster(t *testing.T) {
 	}
 	write("worker-1")
 
-	client := kvstore.NewDurable(func() (*kvstore.Config, error) { return kvstore.NewConfig(etcd.Endpoint()) }, kvstore.DefaultOptions())
+	client := etcd.NewDurable(func() (*clientfile.Config, error) { return clientfile.New(etcd.Endpoint()) }, etcd.DefaultOptions())
 	changed := make(chan string)
 	nodes := store.NewWatch(store.Kind[wire.Node]{
 		Resource: wire.Nodes,

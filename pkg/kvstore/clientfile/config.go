@@ -1,0 +1,258 @@
+package clientfile
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	clientyaml "go.etcd.io/etcd/client/v3/yaml"
+
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+)
+
+// Config is a parsed client file: where an etcd is and who we are to it. It is
+// immutable. It never shows the password.
+type Config struct {
+	// Path is the file, empty for a configuration made of addresses.
+	Path string
+	// Endpoints are the URLs in the order of the file, at least one, without
+	// user and password, which etcd's client ignores there.
+	Endpoints []string
+	// HostAliases resolve host names of this configuration.
+	HostAliases []HostAlias
+	// Hash is that of [ContentHash] when the file was read. Endpoints that did
+	// not come from the file have a part in it: configurations of equal hashes
+	// make equal sessions.
+	Hash [32]byte
+	// Fingerprint is that of [Fingerprint] when the file was read; without a file it
+	// is the Hash.
+	Fingerprint [32]byte
+
+	fields fields
+	// etcd is what etcd's own reader made of the file. Its TLS configuration is
+	// not used, because it has loaded the certificate once and for all.
+	etcd clientv3.Config
+}
+
+// Error says what is wrong with a client file: everything at once.
+type Error struct {
+	Path     string
+	Problems []error
+}
+
+// Error names the file and every problem, with its key and value.
+func (e *Error) Error() string {
+	texts := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		texts[i] = p.Error()
+	}
+	return fmt.Sprintf("client file %s: %s", e.Path, strings.Join(texts, "; "))
+}
+
+// Unwrap returns the problems.
+func (e *Error) Unwrap() []error { return e.Problems }
+
+// problem is something that is wrong with a client file, and the finding that it
+// is when its cause says nothing more exact (a file that is missing, say).
+type problem struct {
+	code codes.Code
+	err  error
+}
+
+func problemf(code codes.Code, format string, args ...any) error {
+	return &problem{code, fmt.Errorf(format, args...)}
+}
+
+func (p *problem) Error() string { return p.err.Error() }
+
+func (p *problem) Unwrap() error { return p.err }
+
+// Code is that of the finding, for package hint.
+func (p *problem) Code() codes.Code { return p.code }
+
+// Load reads an etcd client file in YAML (spec wire.md, 3.2): etcd's own
+// options and Cilium's host aliases. Unknown options, values of a wrong type
+// and files that are missing or unusable are errors that name the file, the key
+// and the value; they are of type *[Error].
+func Load(path string) (*Config, error) {
+	c, err := Parse(path)
+	if c == nil {
+		return nil, err
+	}
+	var problems []error
+	if refused, ok := errors.AsType[*Error](err); ok {
+		problems = refused.Problems
+	}
+	if problems = append(problems, c.fields.checkFiles()...); len(problems) > 0 {
+		return nil, &Error{path, problems}
+	}
+	ec, err := clientyaml.NewConfig(path)
+	if err != nil {
+		return nil, &Error{path, []error{&problem{codes.ClientFileOption, err}}}
+	}
+	c.etcd = *ec
+	return c, nil
+}
+
+// Parse reads a client file as [Load] does, and looks at none of the
+// files that it names: for those who want to know of each what is wrong with it.
+// The configuration is good for being looked at, not for connecting. It comes with
+// the error, a *[Error], when its options can be read and some are wrong.
+func Parse(path string) (*Config, error) {
+	content, err := readFile(path)
+	if err != nil {
+		return nil, &Error{path, []error{&problem{codes.ClientFileUnreadable, err}}}
+	}
+	aliases, err := parseHostAliases(content)
+	if err != nil {
+		return nil, &Error{path, []error{err}}
+	}
+	f, problems, readable := parseFields(content)
+	if !readable {
+		return nil, &Error{path, problems}
+	}
+	c := &Config{Path: path, Endpoints: f.Endpoints, HostAliases: aliases, Hash: HashContent(content), Fingerprint: FingerprintContent(content), fields: f}
+	if len(problems) > 0 {
+		return c, &Error{path, problems}
+	}
+	return c, nil
+}
+
+// NewConfig returns a configuration without a file: plain endpoints, no
+// certificate, no user.
+func New(endpoints ...string) (*Config, error) {
+	f := fields{Endpoints: withoutUser(endpoints)}
+	if problems := f.check(); len(problems) > 0 {
+		return nil, fmt.Errorf("kvstore addresses: %w", errors.Join(problems...))
+	}
+	hash := hashWith([32]byte{}, f.Endpoints)
+	return &Config{Endpoints: f.Endpoints, Hash: hash, Fingerprint: hash, fields: f}, nil
+}
+
+// WithEndpoints returns a copy with other endpoints.
+func (c *Config) WithEndpoints(endpoints ...string) (*Config, error) {
+	n := *c
+	n.Endpoints = withoutUser(endpoints)
+	n.fields.Endpoints = n.Endpoints
+	n.Hash, n.Fingerprint = hashWith(c.Hash, n.Endpoints), hashWith(c.Fingerprint, n.Endpoints)
+	if problems := n.fields.check(); len(problems) > 0 {
+		return nil, fmt.Errorf("kvstore addresses: %w", errors.Join(problems...))
+	}
+	return &n, nil
+}
+
+// Etcd is what etcd's own reader makes of the file, for a session: everything but the
+// endpoint and TLS, whose certificate it has loaded once and for all. It is zero without
+// a file.
+func (c *Config) Etcd() clientv3.Config { return c.etcd }
+
+// String returns the path and the endpoints, and no secret.
+func (c *Config) String() string {
+	return strings.TrimSpace(c.Path + " " + strings.Join(c.Endpoints, ","))
+}
+
+// LogValue keeps secrets out of logs.
+func (c *Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
+
+// check finds what is wrong with the values, whatever is in the files.
+func (f *fields) check() []error {
+	var problems []error
+	if len(f.Endpoints) == 0 {
+		problems = append(problems, problemf(codes.ClientFileEndpoints, "endpoints: at least one is needed"))
+	}
+	for _, ep := range f.Endpoints {
+		if err := CheckEndpoint(ep); err != nil {
+			problems = append(problems, problemf(codes.ClientFileEndpoints, "endpoints: %q: %w", ep, err))
+		}
+	}
+	if (f.Username == "") != (f.Password == "") {
+		problems = append(problems, problemf(codes.ClientFileUser, "username and password: one is given without the other"))
+	}
+	if f.InsecureTransport {
+		return problems // then these files are not looked at
+	}
+	return append(problems, f.checkPaths()...)
+}
+
+// checkPaths refuses what is no path and would stand in errors as one.
+func (f *fields) checkPaths() (problems []error) {
+	for _, p := range f.files() {
+		if pathOnly(p.path) != p.path {
+			problems = append(problems, problemf(codes.ClientFileOption, "%s: its value is no path; if it is the contents of a file, give the path of that file", p.key))
+		}
+	}
+	return problems
+}
+
+// namedFile is an option that names a file.
+type namedFile struct{ key, path string }
+
+func (f *fields) files() []namedFile {
+	return []namedFile{{"cert-file", f.CertFile}, {"key-file", f.KeyFile}, {"trusted-ca-file", f.TrustedCAFile}}
+}
+
+// checkFiles finds what is wrong with the files that the values name.
+func (f *fields) checkFiles() []error {
+	if f.InsecureTransport || len(f.checkPaths()) > 0 {
+		return nil
+	}
+	var problems []error
+	if _, err := f.pool(); err != nil {
+		problems = append(problems, err)
+	}
+	return append(problems, f.checkPair()...)
+}
+
+// checkPair finds what is wrong with the client certificate and its key.
+func (f *fields) checkPair() []error {
+	switch {
+	case f.CertFile == "" && f.KeyFile == "":
+		return nil
+	case f.CertFile == "":
+		return []error{problemf(codes.CertificateAlone, "key-file: %q: cert-file is needed with it", f.KeyFile)}
+	case f.KeyFile == "":
+		return []error{problemf(codes.CertificateAlone, "cert-file: %q: key-file is needed with it", f.CertFile)}
+	}
+	var problems []error
+	for _, p := range f.files()[:2] {
+		if _, err := readFile(p.path); err != nil {
+			problems = append(problems, problemf(codes.CertificateUnusable, "%s: %w", p.key, err))
+		}
+	}
+	if len(problems) > 0 {
+		return problems
+	}
+	if _, err := f.certificate(); err != nil {
+		problems = append(problems, err)
+	}
+	return problems
+}
+
+// certificate loads the client certificate as it is now.
+func (f *fields) certificate() (*tls.Certificate, error) {
+	cert, err := tls.LoadX509KeyPair(f.CertFile, f.KeyFile)
+	if err != nil {
+		return nil, problemf(codes.CertificateUnusable, "cert-file %q with key-file %q: %w", f.CertFile, f.KeyFile, err)
+	}
+	return &cert, nil
+}
+
+// pool loads the authorities to trust; nil means those of the system.
+func (f *fields) pool() (*x509.CertPool, error) {
+	if f.TrustedCAFile == "" {
+		return nil, nil
+	}
+	data, err := readFile(f.TrustedCAFile)
+	if err != nil {
+		return nil, problemf(codes.AuthoritiesUnusable, "trusted-ca-file: %q: %w", f.TrustedCAFile, err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(data) {
+		return nil, problemf(codes.AuthoritiesUnusable, "trusted-ca-file: %q: no certificate in it", f.TrustedCAFile)
+	}
+	return pool, nil
+}

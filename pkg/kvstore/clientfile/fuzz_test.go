@@ -1,0 +1,75 @@
+package clientfile
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// FuzzLoad: a client file that is accepted can be used, and shown, and is
+// what etcd's own reader takes, too.
+func FuzzLoad(f *testing.F) {
+	for _, text := range []string{
+		"endpoints: [\"https://a:1\"]\n",
+		"endpoints: [\"http://u:p@a:1\", b:2, \"unix:/s\"]\ninsecure-transport: true\nusername: root\npassword: secret\n",
+		"ENDPOINTS: [a:1]\ndial-timeout: 5\nMaxCallSendMsgSize: 1\nbackoff-jitter-fraction: .5\n",
+		"endpoints:\n- https://c2.mesh.cilium.io:2379\ncilium-host-aliases:\n- hostname: c2.mesh.cilium.io\n  ips: [192.0.2.1, \"fd00::1\"]\n",
+		"endpoints: [a:1]\ntrusted-ca-file: /nowhere\ncert-file: /nowhere\nkey-file: /nowhere\n",
+		"endpoints: &a [a:1]\nx: *a\n",
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		path := filepath.Join(t.TempDir(), "c2")
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := Load(path)
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), "client file "+path+": ") {
+				t.Fatalf("the file is not named: %v", err)
+			}
+			return
+		}
+		if len(c.Endpoints) == 0 || len(c.Endpoints) != len(c.etcd.Endpoints) {
+			t.Fatalf("%d endpoints, %d for etcd", len(c.Endpoints), len(c.etcd.Endpoints))
+		}
+		for _, e := range c.Endpoints {
+			if err := CheckEndpoint(e); err != nil {
+				t.Fatalf("%q is accepted: %v", e, err)
+			}
+		}
+		if hash, err := ContentHash(path); err != nil || hash != c.Hash {
+			t.Fatalf("another hash: %v", err)
+		}
+		shown, ok := Show(content)
+		if !ok {
+			t.Fatal("what is accepted cannot be shown")
+		}
+		if _, ok := Show(shown.Text); !ok {
+			t.Fatalf("what is shown is no client file: %q", shown.Text)
+		}
+	})
+}
+
+// FuzzRedact: nothing is left to cut out, and nothing is added.
+func FuzzRedact(f *testing.F) {
+	for _, text := range []string{"https://u:p@a:1", "http://a:1,https://u:p,w@b:2", "x@y", "://@://@", "https://u:p@a:1\nhttps://v:q@b:2"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		clean := Redact(text)
+		if again := Redact(clean); again != clean {
+			t.Fatalf("%q becomes %q, and that %q", text, clean, again)
+		}
+		rest := text
+		for _, b := range []byte(clean) {
+			at := strings.IndexByte(rest, b)
+			if at < 0 {
+				t.Fatalf("%q becomes %q", text, clean)
+			}
+			rest = rest[at+1:]
+		}
+	})
+}

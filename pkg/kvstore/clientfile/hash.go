@@ -1,0 +1,119 @@
+package clientfile
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"hash"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// ContentHash returns a hash of what makes a session: the client file, the
+// contents of the authorities that it names, and whether its certificate and
+// key can be read. What these two hold has no part in it: they are read again
+// on each handshake, so a rotated certificate needs no new session, and a new
+// authority does. The path of the client file has no influence either: files of
+// the same contents name the same session. It fails only when the file cannot
+// be read.
+func ContentHash(path string) ([32]byte, error) {
+	content, err := readFile(path)
+	if err != nil {
+		return [32]byte{}, err
+	}
+	return HashContent(content), nil
+}
+
+// HashContent is [ContentHash] for a client file that has been read already.
+func HashContent(content []byte) [32]byte {
+	sum, _ := Digest(content)
+	return sum
+}
+
+// Digest is HashContent with the paths of the authorities, certificate and key
+// that the file names: sorted, each once; none for a file that cannot be parsed.
+func Digest(content []byte) (sum [32]byte, files []string) {
+	h := sha256.New()
+	add(h, content)
+	f := namedFiles(content)
+	for _, path := range []string{f.TrustedCAFile, f.CertFile, f.KeyFile} {
+		data, err := readFile(path)
+		add(h, []byte(path))
+		switch {
+		case err != nil:
+			add(h, []byte("unreadable"))
+		case path == f.TrustedCAFile:
+			add(h, []byte("contents"))
+			add(h, data)
+		default:
+			add(h, []byte("readable"))
+		}
+		if strings.TrimSpace(path) != "" {
+			files = append(files, path)
+		}
+	}
+	slices.Sort(files)
+	return [32]byte(h.Sum(nil)), slices.Compact(files)
+}
+
+// Fingerprint returns a hash of everything that a client file says: what
+// [ContentHash] has, and what its certificate and key hold. Unlike that one it
+// changes when these are rotated. It is a hash of secrets: it is shown with a key
+// only. It fails only when the file cannot be read.
+func Fingerprint(path string) ([32]byte, error) {
+	content, err := readFile(path)
+	if err != nil {
+		return [32]byte{}, err
+	}
+	return FingerprintContent(content), nil
+}
+
+// FingerprintContent is [Fingerprint] for a client file that has been read already.
+func FingerprintContent(content []byte) [32]byte {
+	h := sha256.New()
+	sum := HashContent(content)
+	add(h, sum[:])
+	f := namedFiles(content)
+	for _, path := range []string{f.CertFile, f.KeyFile} {
+		data, err := readFile(path)
+		if err != nil {
+			data = nil // that it cannot be read is in the other hash
+		}
+		add(h, data)
+	}
+	return [32]byte(h.Sum(nil))
+}
+
+// hashWith adds endpoints to the hash of a file.
+func hashWith(file [32]byte, endpoints []string) [32]byte {
+	h := sha256.New()
+	add(h, file[:])
+	for _, e := range endpoints {
+		add(h, []byte(e))
+	}
+	return [32]byte(h.Sum(nil))
+}
+
+// add hashes the length too, so that no two sequences look alike.
+func add(h hash.Hash, data []byte) {
+	var n [8]byte
+	binary.BigEndian.PutUint64(n[:], uint64(len(data)))
+	h.Write(n[:])
+	h.Write(data)
+}
+
+// named are the files that a client file names.
+type named struct {
+	CertFile      string `json:"cert-file"`
+	KeyFile       string `json:"key-file"`
+	TrustedCAFile string `json:"trusted-ca-file"`
+}
+
+// namedFiles returns none for a file that cannot be parsed.
+func namedFiles(content []byte) (f named) {
+	if yaml.Unmarshal(content, &f) != nil {
+		return named{}
+	}
+	return f
+}

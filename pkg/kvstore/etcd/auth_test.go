@@ -1,0 +1,188 @@
+package etcd
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// reader is a user with the rights of a reader from another cluster.
+func reader(name, password string) etcdserver.User {
+	return etcdserver.User{Name: name, Password: password, Role: etcdserver.RemoteReader("c2")}
+}
+
+// passwordFile is a client file with a user and a password.
+func passwordFile(t *testing.T, endpoint, user, password string) *clientfile.Config {
+	t.Helper()
+	return configOf(t, etcdtest.ConfigFile(t, endpoint, nil, "username: "+user, "password: "+password))
+}
+
+func TestReaderMayReadWhatTheProtocolNeeds(t *testing.T) {
+	t.Parallel()
+	certs := etcdtest.NewCerts(t)
+	secure := etcdtest.Start(t, etcdtest.WithTLS(certs))
+	secure.Put(t, "cilium/cluster-config/c2", "{}")
+	secure.EnableAuth(t, reader("remote", ""))
+	plain := etcdtest.Start(t)
+	plain.Put(t, "cilium/cluster-config/c2", "{}")
+	plain.EnableAuth(t, reader("remote", "pw"))
+
+	cert, key := certs.Client(t, "remote")
+	for _, c := range []struct {
+		name string
+		cfg  *clientfile.Config
+	}{
+		{"known by certificate", clientFile(t, secure.Endpoint(), certs.CAFile, cert, key)},
+		{"known by password", passwordFile(t, plain.Endpoint(), "remote", "pw")},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			mayRead(t, connect(t, c.cfg, quick()))
+		})
+	}
+}
+
+func mayRead(t *testing.T, e *Session) {
+	t.Helper()
+	ctx := waittest.Context(t)
+	head, err := e.Head(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := wire.ClusterConfigPrefix + "/c2"
+	if kv, _, err := e.Get(ctx, config); err != nil || kv == nil {
+		t.Errorf("get the cluster configuration: %v, %v", kv, err)
+	}
+	for _, p := range []string{"cilium/state/nodes/v1/c2/", "cilium/synced/c2/", config, wire.HeartbeatKey} {
+		if _, err := e.List(ctx, p, func(kvstore.Page) error { return nil }); err != nil {
+			t.Errorf("list: %v", err)
+		}
+		st, err := e.Watch(ctx, p, head)
+		if err != nil {
+			t.Errorf("watch: %v", err)
+			continue
+		}
+		st.Close()
+	}
+	for _, p := range []string{"cilium/state", "cilium/cluster-config/", "cilium/synced/c3/", "cilium/cache/nodes/v1/c2/"} {
+		_, err := e.List(ctx, p, func(kvstore.Page) error { return nil })
+		denied(t, err, p)
+		_, err = e.Watch(ctx, p, head)
+		denied(t, err, p)
+		_, _, err = e.Get(ctx, p)
+		denied(t, err, p)
+	}
+	done := run(ctx, e, nil)
+	waittest.Until(t, "the watchdog is well", func() bool {
+		s := e.Status()
+		return s.Connected && s.Server.Version != "" && s.Server.Error == ""
+	})
+	e.Close()
+	wantErr(t, ends(t, done), kvstore.ErrClosed)
+}
+
+// TestReach: a user who may not even read the heartbeat has a session all the
+// same, and is told of each key.
+func TestReach(t *testing.T) {
+	t.Parallel()
+	srv := etcdtest.Start(t)
+	srv.Put(t, "k", "v")
+	srv.EnableAuth(t, etcdserver.User{Name: "few", Password: "pw", Role: []etcdserver.Range{{Key: "k"}}})
+	cfg := passwordFile(t, srv.Endpoint(), "few", "pw")
+	wantErr(t, refused(t, cfg, DefaultOptions()), kvstore.ErrPermissionDenied)
+	e, err := Reach(waittest.Context(t), cfg, 0, DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	kv, at, err := e.Get(waittest.Context(t), "k")
+	if err != nil || kv == nil || at.ClusterID != srv.ClusterID() {
+		t.Errorf("%v %+v %v", kv, at, err)
+	}
+	_, _, err = e.Get(waittest.Context(t), "other")
+	denied(t, err, "other")
+	if s := e.Status(); s.Connected || s.Endpoint != srv.Endpoint() {
+		t.Errorf("%+v", s)
+	}
+	if _, err := Reach(waittest.Context(t), passwordFile(t, srv.Endpoint(), "few", "nope"), 0, DefaultOptions()); err == nil {
+		t.Error("a wrong password is good enough")
+	}
+}
+
+func denied(t *testing.T, err error, key string) {
+	t.Helper()
+	wantErr(t, err, kvstore.ErrPermissionDenied)
+	contains(t, err, key, "permission denied", "role does not cover")
+}
+
+func TestWrongPassword(t *testing.T) {
+	t.Parallel()
+	srv := etcdtest.Start(t)
+	srv.EnableAuth(t, reader("remote", "pw"))
+	for _, c := range []struct {
+		name, user, password string
+	}{{"wrong password", "remote", "nope"}, {"unknown user", "nobody", "pw"}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			err := refused(t, passwordFile(t, srv.Endpoint(), c.user, c.password), DefaultOptions())
+			wantErr(t, err, kvstore.ErrUnauthenticated)
+			contains(t, err, "check username and password")
+		})
+	}
+	err := refused(t, addresses(t, srv.Endpoint()), DefaultOptions())
+	wantErr(t, err, kvstore.ErrUnauthenticated)
+	contains(t, err, "user name is empty")
+	// A password that nobody asks for does no harm.
+	connect(t, passwordFile(t, etcdtest.Start(t).Endpoint(), "remote", "pw"), DefaultOptions())
+}
+
+// TestTokenIsRenewed: a server that was restarted knows no token any more.
+func TestTokenIsRenewed(t *testing.T) {
+	t.Parallel()
+	p := etcdtest.StartProcess(t)
+	if err := etcdserver.EnableAuth(waittest.Context(t), p.Client(t), "root", reader("remote", "pw")); err != nil {
+		t.Fatal(err)
+	}
+	o := quick()
+	o.MaxConsecutiveQuorumErrors = 1000
+	e := connect(t, passwordFile(t, p.Endpoint(), "remote", "pw"), o)
+	done := run(t.Context(), e, nil)
+	p.Kill(t)
+	if err := e.WaitConnected(waittest.Context(t), false); err != nil {
+		t.Fatal(err)
+	}
+	p.Restart(t)
+	if err := e.WaitConnected(waittest.Context(t), true); err != nil {
+		t.Fatal(err)
+	}
+	st, err := e.Watch(waittest.Context(t), "cilium/state/ip/v1/default/", e.Status().Head)
+	if err != nil {
+		t.Error(err)
+	} else {
+		st.Close()
+	}
+	e.Close()
+	wantErr(t, ends(t, done), kvstore.ErrClosed)
+}
+
+// TestPasswordWithRefusedPort takes the way through authentication, which waits
+// for a connection.
+func TestPasswordWithRefusedPort(t *testing.T) {
+	t.Parallel()
+	err := refused(t, passwordFile(t, freeEndpoint(t), "remote", "pw"), DefaultOptions())
+	contains(t, err, "connection refused", "nothing listens there")
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	o := DefaultOptions()
+	o.Dial = silent
+	_, err = Connect(ctx, passwordFile(t, "http://192.0.2.1:2379", "remote", "pw"), 0, o)
+	wantErr(t, err, context.DeadlineExceeded)
+	contains(t, err, "still connecting to 192.0.2.1:2379")
+}

@@ -1,0 +1,126 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
+)
+
+// scope is the context of one call: it ends with the caller's context, with the
+// session, or by the call's deadline.
+type scope struct {
+	ctx    context.Context //nolint:containedctx // lives as long as the call
+	caller context.Context //nolint:containedctx // likewise
+	cancel context.CancelCauseFunc
+	unhook func() bool
+	limit  *noAnswerError
+	timer  *time.Timer
+}
+
+func (e *Session) scope(caller context.Context, what string, d time.Duration) *scope {
+	s := &scope{caller: caller, limit: &noAnswerError{what: what, after: d}}
+	s.ctx, s.cancel = context.WithCancelCause(caller)
+	s.unhook = context.AfterFunc(e.life, func() { s.cancel(e.over()) })
+	if over := e.over(); over != nil {
+		s.cancel(over) // now: the hook comes later, and a request could slip through
+	}
+	if d > 0 {
+		s.timer = time.AfterFunc(d, func() { s.cancel(s.limit) })
+	}
+	return s
+}
+
+// settle lifts the deadline and tells whether that was in time.
+func (s *scope) settle() bool { return s.timer.Stop() }
+
+// close frees what the scope holds, and ends what runs in it.
+func (s *scope) close() {
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	s.unhook()
+	s.cancel(context.Canceled)
+}
+
+// explain turns the error of a call into one that says what happened.
+func (e *Session) explain(s *scope, op, key string, err error) error {
+	if cerr := s.caller.Err(); cerr != nil {
+		return cerr
+	}
+	var ke *kvstore.KeyError
+	if errors.As(err, &ke) {
+		return err
+	}
+	switch cause := context.Cause(s.ctx); {
+	case e.over() != nil:
+		err = e.over()
+	case cause == error(s.limit):
+		err = s.limit.with(e.dialer.trouble())
+	case cause != nil && !errors.Is(cause, context.Canceled):
+		err = cause
+	default:
+		if err = fromRPC(err); errors.Is(err, kvstore.ErrProtocol) {
+			err = e.checked(err) // bytes that are no message
+		}
+	}
+	return hint.Failed(op, key, err)
+}
+
+// call does one request under the limit of operations under way and within a
+// deadline. The time taken excludes the wait.
+func (e *Session) call(caller context.Context, op, key string, d time.Duration, f func(context.Context) error) (time.Duration, error) {
+	wait := e.scope(caller, op, 0)
+	defer wait.close()
+	release, err := e.limit.acquire(wait.ctx)
+	if err != nil {
+		return 0, e.explain(wait, op, key, err)
+	}
+	defer release()
+	return e.within(caller, op, key, d, f)
+}
+
+// within does one request within a deadline and says how long it took.
+func (e *Session) within(caller context.Context, op, key string, d time.Duration, f func(context.Context) error) (time.Duration, error) {
+	s := e.scope(caller, op, d)
+	defer s.close()
+	start := time.Now()
+	if err := f(s.ctx); err != nil {
+		return time.Since(start), e.explain(s, op, key, err)
+	}
+	return time.Since(start), nil
+}
+
+// admit waits for the rate limit. An operation that does not get that far has
+// failed, and is counted.
+func (e *Session) admit(caller context.Context, op, key string) error {
+	s := e.scope(caller, op, 0)
+	defer s.close()
+	if err := e.limit.token(s.ctx); err != nil {
+		err = e.explain(s, op, key, err)
+		e.record(op, key, 0, err)
+		return err
+	}
+	return nil
+}
+
+// record counts and traces an operation that has ended.
+func (e *Session) record(op, key string, took time.Duration, err error) {
+	e.opts.Metrics.observe(op, key, took, err)
+	log := e.opts.Log
+	if log == nil || !log.Enabled(context.Background(), slog.LevelDebug) {
+		return
+	}
+	omitted, ok := e.opts.Traces.admit(time.Now(), err != nil)
+	if !ok {
+		return
+	}
+	of := []any{"op", op, "key", key, "endpoint", e.endpoint, "took", took, "error", err}
+	if omitted > 0 {
+		of = append(of, "notTraced", omitted)
+	}
+	log.Debug("Kvstore operation", of...)
+}

@@ -1,0 +1,235 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+)
+
+// dialer opens the connections of one session. It resolves the host aliases of
+// the configuration and remembers what went wrong last, because gRPC hides it
+// behind a deadline.
+type dialer struct {
+	aliases map[string][]netip.Addr
+	dial    func(ctx context.Context, network, addr string) (net.Conn, error)
+	timeout time.Duration // for a connection, with its TLS handshake
+
+	// spread is the time over which a lost connection is restored; 0 is at once.
+	spread func() time.Duration
+	// longest is the longest pause between two connections of which the first did not last.
+	longest time.Duration
+
+	received atomic.Int64 // bytes, on all connections
+
+	mu      sync.Mutex
+	good    map[string]netip.Addr // the address that last worked, by host name
+	lastErr error                 // why the last attempt failed; nil after one that worked
+	trying  string                // what is being attempted right now
+	notify  func(error)           // told of each failure; may be nil
+	before  bool                  // there was a connection before
+	pace    pace
+	until   time.Time // when the connection that is being made must be open
+}
+
+func newDialer(c *clientfile.Config, o Options) *dialer {
+	d := &dialer{
+		aliases: make(map[string][]netip.Addr),
+		dial:    o.Dial,
+		timeout: o.Timings.Dial,
+		spread:  o.reconnectSpread,
+		longest: o.Timings.BackoffMax,
+		good:    make(map[string]netip.Addr),
+	}
+	for _, a := range c.HostAliases {
+		d.aliases[a.Hostname] = a.IPs
+	}
+	if d.dial == nil {
+		d.dial = new(net.Dialer).DialContext
+	}
+	return d
+}
+
+// DialContext connects to an address as gRPC has it: host:port or unix:path. The
+// session's first connection is made at once; the others wait for their turn.
+func (d *dialer) DialContext(ctx context.Context, addr string) (net.Conn, error) {
+	if err := d.turn(ctx, addr); err != nil {
+		return nil, err
+	}
+	d.begun(addr)
+	ctx, cancel := d.bound(ctx)
+	defer cancel()
+	conn, err := d.connect(ctx, addr)
+	if err != nil {
+		d.failedUnlessCancelled(ctx, err)
+		return nil, err
+	}
+	d.begin("")
+	return conn, nil
+}
+
+// turn waits before a connection is made again. A server that was restarted has lost
+// those of all nodes at the same moment: each comes back at a moment of its own.
+// One that ends connections at once is asked ever less often.
+func (d *dialer) turn(ctx context.Context, addr string) error {
+	d.mu.Lock()
+	again, paced := d.before, d.pace.due(time.Now(), d.longest)
+	d.before = true
+	d.mu.Unlock()
+	spread := d.spread()
+	if deadline, ok := ctx.Deadline(); ok { // what is left of it is for connecting
+		left := time.Until(deadline) - d.timeout
+		spread, paced = min(spread, left), min(paced, max(left, paceMin))
+	}
+	wait := paced
+	if again && spread > 0 {
+		wait = max(paced, rand.N(spread))
+	}
+	switch {
+	case wait <= 0:
+		return nil
+	case wait == paced:
+		d.begin(fmt.Sprintf("waiting to connect to %s again, for %s, since the connection before did not last", addr, wait.Round(time.Millisecond)))
+	default:
+		d.begin(fmt.Sprintf("waiting to connect to %s again, at a moment within %s, so that all nodes do not come at once", addr, spread.Round(time.Second/10)))
+	}
+	return waiting.Sleep(ctx, wait)
+}
+
+// begun begins a connection.
+func (d *dialer) begun(addr string) {
+	d.begin("connecting to " + addr)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.pace.begun(time.Now())
+}
+
+// bound begins the time that a connection may take to be opened.
+func (d *dialer) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	d.mu.Lock()
+	d.until = time.Now().Add(d.timeout)
+	d.mu.Unlock()
+	return d.bounded(ctx)
+}
+
+// bounded is the context of what belongs to opening a connection, which bound began.
+func (d *dialer) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return context.WithDeadline(ctx, d.until)
+}
+
+func (d *dialer) connect(ctx context.Context, addr string) (net.Conn, error) {
+	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+		return d.dial(ctx, "unix", strings.TrimPrefix(path, "//"))
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, fmt.Errorf("dial %q: %w", addr, err)
+	}
+	if ips, ok := d.aliases[host]; ok {
+		return d.connectAny(ctx, host, port, ips)
+	}
+	return d.dial(ctx, "tcp", addr)
+}
+
+// connectAny tries the addresses of an alias: the one that last worked, then
+// the others in random order, each with its share of the time that is left.
+func (d *dialer) connectAny(ctx context.Context, host, port string, ips []netip.Addr) (net.Conn, error) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		deadline = time.Now().Add(d.timeout)
+	}
+	var errs []error
+	order := d.order(host, ips)
+	for i, ip := range order {
+		share := time.Until(deadline) / time.Duration(len(order)-i)
+		actx, cancel := context.WithTimeout(ctx, share)
+		conn, err := d.dial(actx, "tcp", net.JoinHostPort(ip.String(), port))
+		cancel()
+		if err == nil {
+			d.mu.Lock()
+			d.good[host] = ip
+			d.mu.Unlock()
+			return conn, nil
+		}
+		errs = append(errs, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, fmt.Errorf("host alias %s: %w", host, errors.Join(errs...))
+}
+
+func (d *dialer) order(host string, ips []netip.Addr) []netip.Addr {
+	order := slices.Clone(ips)
+	rand.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if i := slices.Index(order, d.good[host]); i > 0 {
+		order[0], order[i] = order[i], order[0]
+	}
+	return order
+}
+
+// begin notes what is being attempted; an empty text ends it.
+func (d *dialer) begin(what string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.trying = what
+}
+
+func (d *dialer) failed(err error) {
+	d.mu.Lock()
+	d.trying, d.lastErr = "", err
+	notify := d.notify
+	d.mu.Unlock()
+	if notify != nil {
+		notify(err)
+	}
+}
+
+// failedUnlessCancelled keeps what was being attempted when it was given up by
+// ourselves, since that is what a person wants to know then.
+func (d *dialer) failedUnlessCancelled(ctx context.Context, err error) {
+	if !errors.Is(ctx.Err(), context.Canceled) {
+		d.failed(err)
+	}
+}
+
+func (d *dialer) worked() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.trying, d.lastErr = "", nil
+}
+
+func (d *dialer) onFailure(f func(error)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.notify = f
+}
+
+// trouble returns why there is no connection, or what is being attempted; nil
+// when all is well as far as the dialer knows.
+func (d *dialer) trouble() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.trying != "" && d.lastErr != nil:
+		return fmt.Errorf("still %s; before: %w", d.trying, d.lastErr)
+	case d.trying != "":
+		return errors.New("still " + d.trying)
+	default:
+		return d.lastErr
+	}
+}

@@ -1,0 +1,215 @@
+package etcd
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
+)
+
+// increment reads a counter and writes it, both under the lock.
+func increment(ctx context.Context, w kvstore.Writer, l *kvstore.Lock) error {
+	kv, _, err := w.Get(ctx, "counter", kvstore.Holding(l))
+	if err != nil {
+		return err
+	}
+	n := 0
+	if kv != nil {
+		if n, err = strconv.Atoi(string(kv.Value)); err != nil {
+			return err
+		}
+	}
+	_, err = w.Put(ctx, "counter", []byte(strconv.Itoa(n+1)), kvstore.Holding(l))
+	return err
+}
+
+// TestLockOutlivesItsDeadHolder: one of several clients dies holding the lock. The
+// others go on when its lease has ended; back from the dead, it cannot write.
+func TestLockOutlivesItsDeadHolder(t *testing.T) {
+	t.Parallel()
+	clients, each := 16, 3
+	if testing.Short() {
+		clients = 4
+	}
+	srv := etcdtest.Start(t)
+	ctx := waittest.Context(t)
+	var net cutter
+	o := hasty()
+	o.Dial, o.LockTTL = net.dial, 3*time.Second
+	dead, kill := writer(t, srv.Endpoint(), o)
+	l, err := dead.Lock(ctx, "locks/counter")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := increment(ctx, dead, l); err != nil {
+		t.Fatal(err)
+	}
+	errs := make(chan error, clients)
+	for range clients - 1 {
+		e, _ := writer(t, srv.Endpoint(), hasty())
+		go func() {
+			for range each {
+				l, err := e.Lock(ctx, "locks/counter")
+				if err == nil {
+					err = increment(ctx, e, l)
+					l.Unlock()
+				}
+				if err != nil {
+					errs <- err
+					return
+				}
+			}
+			errs <- nil
+		}()
+	}
+	net.redirect(nowhere)
+	net.cut()
+	kill()
+	for range clients - 1 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	net.redirect("")
+	waittest.Until(t, "the dead one is connected again", func() bool { _, err := dead.Head(ctx); return err == nil })
+	wantErr(t, increment(ctx, dead, l), kvstore.ErrLockLeaseExpired)
+	kv, _, err := dead.Get(ctx, "counter")
+	if want := strconv.Itoa(1 + each*(clients-1)); err != nil || string(kv.Value) != want {
+		t.Errorf("the counter is %s, want %s; %v", kv.Value, want, err)
+	}
+}
+
+// TestUnlockWithoutConnection: the lock is free for others once the connection is
+// back, although its lease goes on.
+func TestUnlockWithoutConnection(t *testing.T) {
+	t.Parallel()
+	srv := etcdtest.Start(t)
+	ctx := waittest.Context(t)
+	var net cutter
+	o := hasty()
+	o.Dial, o.LockTTL = net.dial, time.Hour
+	o.Timings.Write, o.Timings.StaleLock = 300*time.Millisecond, 300*time.Millisecond
+	e, _ := writer(t, srv.Endpoint(), o)
+	l, err := e.Lock(ctx, "locks/l")
+	if err != nil {
+		t.Fatal(err)
+	}
+	net.redirect(nowhere)
+	net.cut()
+	l.Unlock()
+	if n := e.Status().Locks; n != 0 {
+		t.Errorf("%d locks held", n)
+	}
+	net.redirect("")
+	other, _ := writer(t, srv.Endpoint(), hasty())
+	again, err := other.Lock(ctx, "locks/l")
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.Unlock()
+	if again, err = e.Lock(ctx, "locks/l"); err != nil {
+		t.Fatal(err)
+	}
+	again.Unlock()
+}
+
+func TestLockTimesOut(t *testing.T) {
+	t.Parallel()
+	srv := etcdtest.Start(t)
+	ctx := waittest.Context(t)
+	o := hasty()
+	o.Timings.Lock = 500 * time.Millisecond
+	a, _ := writer(t, srv.Endpoint(), hasty())
+	b, _ := writer(t, srv.Endpoint(), o)
+	l, err := a.Lock(ctx, "locks/l")
+	if err != nil {
+		t.Fatal(err)
+	}
+	waittest.Until(t, "the waiter to learn who holds the lock before its time is up", func() bool {
+		_, err := b.Lock(ctx, "locks/l")
+		wantErr(t, err, context.DeadlineExceeded)
+		contains(t, err, `kvstore lock "locks/l": not free within 500ms`, "when its lease ends")
+		return strings.Contains(err.Error(), "held by "+l.Key)
+	})
+	waittest.Until(t, "the waiter's key is gone", func() bool {
+		keys := 0
+		_, err := a.List(ctx, "locks/l/", func(p kvstore.Page) error { keys += len(p.Items); return nil })
+		return err == nil && keys == 1
+	})
+	own, err := b.Lock(ctx, "locks/own")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = b.Lock(ctx, "locks/own")
+	wantErr(t, err, context.DeadlineExceeded)
+	contains(t, err, "held by this process, taken at etcd/locking_test.go:")
+	own.Unlock()
+	l.Unlock()
+}
+
+// lines collects what is logged.
+type lines struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+// with returns the lines that contain a text.
+func (l *lines) with(text string) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var found []string
+	for line := range strings.Lines(l.buf.String()) {
+		if strings.Contains(line, text) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+func TestLocksHeldForLongAreReportedOnce(t *testing.T) {
+	t.Parallel()
+	srv := etcdtest.Start(t)
+	var log lines
+	o := hasty()
+	o.Timings.StaleLock = 150 * time.Millisecond
+	o.Log = slog.New(slog.NewTextHandler(&log, nil))
+	e, _ := writer(t, srv.Endpoint(), o)
+	var w kvstore.Writer = e // as most callers have it
+	l, err := w.Lock(waittest.Context(t), "locks/long")
+	if err != nil {
+		t.Fatal(err)
+	}
+	waittest.Until(t, "the report", func() bool { return len(log.with("locks/long")) > 0 })
+	report := log.with("locks/long")[0]
+	if !regexp.MustCompile(`level=WARN .*held=\d+ms by=etcd/locking_test.go:\d+`).MatchString(report) {
+		t.Errorf("reported as %s", report)
+	}
+	second, err := w.Lock(waittest.Context(t), "locks/later")
+	if err != nil {
+		t.Fatal(err)
+	}
+	waittest.Until(t, "the other report", func() bool { return len(log.with("locks/later")) > 0 })
+	if n := len(log.with("locks/long")); n != 1 {
+		t.Errorf("reported %d times", n)
+	}
+	if _, err := w.Put(waittest.Context(t), "k", nil, kvstore.Holding(l), kvstore.Holding(second)); err != nil {
+		t.Errorf("a reported lock was taken away: %v", err)
+	}
+	l.Unlock()
+	second.Unlock()
+}

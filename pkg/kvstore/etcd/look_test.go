@@ -1,0 +1,70 @@
+package etcd
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
+)
+
+// TestWhatIsAsItShouldBeIsNoWrite: a put of what is there reaches neither raft nor the
+// disk of the server, and proves its lock all the same.
+func TestWhatIsAsItShouldBeIsNoWrite(t *testing.T) {
+	t.Parallel()
+	srv := etcdtest.Start(t)
+	ctx := waittest.Context(t)
+	e, _ := writer(t, srv.Endpoint(), hasty())
+	l, err := e.Lock(ctx, "lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(key, value string, opts ...kvstore.Option) kvstore.Result {
+		t.Helper()
+		r, err := e.Put(ctx, key, []byte(value), append(opts, kvstore.IfChanged(), kvstore.Holding(l))...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	index := func() uint64 {
+		t.Helper()
+		st, err := srv.Local().Status(ctx, srv.Endpoint())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st.RaftIndex
+	}
+	const n = 20
+	for i := range n {
+		put(fmt.Sprint("leased/", i), "v", kvstore.Leased())
+		put(fmt.Sprint("plain/", i), "v", kvstore.IfOther("leased/0", []byte("v")))
+	}
+	before := index()
+	for i := range n {
+		for _, r := range []kvstore.Result{put(fmt.Sprint("leased/", i), "v", kvstore.Leased()), put(fmt.Sprint("plain/", i), "v", kvstore.IfOther("leased/0", []byte("v")))} {
+			if r.Done || !r.Met || r.At.Revision == 0 {
+				t.Errorf("%d is put again: %+v", i, r)
+			}
+		}
+	}
+	if after := index(); after-before >= n {
+		t.Errorf("%d puts of what is there were %d proposals to raft", 2*n, after-before)
+	}
+	if r := put("plain/0", "v", kvstore.IfOther("leased/0", []byte("w"))); r.Met || r.Done {
+		t.Errorf("as it should be, and another condition does not hold: %+v", r)
+	}
+	for _, r := range []kvstore.Result{put("plain/0", "w"), put("leased/0", "v"), put("plain/1", "v", kvstore.Leased())} {
+		if !r.Done || !r.Met {
+			t.Errorf("another value or another lease is not written: %+v", r)
+		}
+	}
+	if _, err := srv.Local().Delete(ctx, l.Key); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Put(ctx, "leased/1", []byte("v"), kvstore.Leased(), kvstore.IfChanged(), kvstore.Holding(l)); !errors.Is(err, kvstore.ErrLockLeaseExpired) {
+		t.Errorf("the lock is lost, and a put of what is there ended with %v", err)
+	}
+}

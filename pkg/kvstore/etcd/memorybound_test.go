@@ -1,0 +1,178 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
+)
+
+// The tests of this file measure the heap, so they do not run beside others,
+// and their servers run in processes of their own.
+
+// heap returns the bytes in use after a collection.
+func heap() int {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
+// mib is a mebibyte.
+const mib = 1 << 20
+
+// load writes n keys of the given value size, several in a transaction.
+func load(t *testing.T, c *clientv3.Client, n, perTxn, size int) {
+	t.Helper()
+	g, ctx := errgroup.WithContext(waittest.Context(t))
+	g.SetLimit(8)
+	value := strings.Repeat("x", size)
+	for at := 0; at < n; at += perTxn {
+		g.Go(func() error {
+			var ops []clientv3.Op
+			for i := at; i < min(at+perTxn, n); i++ {
+				ops = append(ops, clientv3.OpPut(fmt.Sprintf("p/%06d", i), value))
+			}
+			_, err := c.Txn(ctx).Then(ops...).Commit()
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLargeListIsBounded(t *testing.T) { //nolint:paralleltest // see above
+	n, size := 200000, 200
+	if testing.Short() {
+		n, size = 60000, 400
+	}
+	p := etcdtest.StartProcess(t)
+	load(t, p.Client(t), n, 128, size)
+	e := connect(t, addresses(t, p.Endpoint()), DefaultOptions())
+	before, most, keys, pages, last := heap(), 0, 0, 0, ""
+	at, err := e.List(waittest.Context(t), "p/", func(p kvstore.Page) error {
+		if k := string(p.Items[0].Key); k <= last {
+			t.Errorf("page %d begins with %s, the one before ended with %s", pages, k, last)
+		}
+		last = string(p.Items[len(p.Items)-1].Key)
+		keys += len(p.Items)
+		if pages++; pages%5 == 0 {
+			most = max(most, heap()-before)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if keys != n || pages != n/5000 || at.Revision < int64(n/128) {
+		t.Errorf("%d keys in %d pages at %v, want %d in %d", keys, pages, at, n, n/5000)
+	}
+	t.Logf("%d keys of %d MiB, %d MiB of heap", n, n*size/mib, most/mib)
+	if most > 12*mib {
+		t.Errorf("listing holds %d MiB", most/mib)
+	}
+}
+
+// TestUnreadStreamIsBounded: what is not read stays in the server.
+func TestUnreadStreamIsBounded(t *testing.T) { //nolint:paralleltest // see above
+	n, size := 24000, 2048
+	if testing.Short() {
+		n = 8000
+	}
+	p := etcdtest.StartProcess(t)
+	e := connect(t, addresses(t, p.Endpoint()), DefaultOptions())
+	st, err := e.Watch(waittest.Context(t), "p/", e.Status().Head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	writer := p.Client(t)
+	before := heap()
+	load(t, writer, n, 8, size)
+	held := heap() - before
+	t.Logf("%d unread events of %d MiB, %d MiB of heap", n, n*size/mib, held/mib)
+	if held > 8*mib {
+		t.Errorf("an unread stream holds %d MiB", held/mib)
+	}
+	// The rest of the session is not held up.
+	head, err := e.Head(waittest.Context(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, batches, last := 0, 0, kvstore.Position{}
+	for last.Revision < head.Revision {
+		b, err := st.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, ev := range b.Events {
+			if ev.ModRevision < last.Revision || ev.ModRevision > last.Revision+1 && last.Revision > 0 {
+				t.Fatalf("revision %d after %d", ev.ModRevision, last.Revision)
+			}
+			last.Revision = ev.ModRevision
+		}
+		events += len(b.Events)
+		batches++
+	}
+	if events != n {
+		t.Errorf("%d events, want %d", events, n)
+	}
+	t.Logf("in %d batches", batches)
+}
+
+// TestFragments drains a backlog that does not fit into one message.
+func TestFragments(t *testing.T) {
+	t.Parallel()
+	const n = 600
+	p := etcdtest.StartProcess(t, etcdtest.WithMaxRequestBytes(64<<10))
+	o := DefaultOptions()
+	o.receive = mib
+	e := connect(t, addresses(t, p.Endpoint()), o)
+	at := e.Status().Head
+	load(t, p.Client(t), n, 1, 8<<10)
+	ctx := waittest.Context(t)
+	partial := 0
+	seen := make(map[int64]bool)
+	last, err := drainTo(ctx, e, at, at.Revision+n, func(b kvstore.Batch) {
+		if b.Partial {
+			partial++
+		}
+		for _, ev := range b.Events {
+			if seen[ev.ModRevision] {
+				t.Errorf("revision %d twice", ev.ModRevision)
+			}
+			seen[ev.ModRevision] = true
+		}
+	})
+	if err != nil || last.Revision != at.Revision+n || len(seen) != n || partial == 0 {
+		t.Errorf("%d revisions, %d fragments, at %v, error %v", len(seen), partial, last, err)
+	}
+}
+
+func drainTo(ctx context.Context, e *Session, from kvstore.Position, to int64, f func(kvstore.Batch)) (kvstore.Position, error) {
+	st, err := e.Watch(ctx, "p/", from)
+	if err != nil {
+		return from, err
+	}
+	defer st.Close()
+	for from.Revision < to {
+		b, err := st.Recv()
+		if err != nil {
+			return from, err
+		}
+		if f != nil {
+			f(b)
+		}
+		from = b.At
+	}
+	return from, nil
+}

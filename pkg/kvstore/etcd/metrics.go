@@ -1,0 +1,101 @@
+package etcd
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Metrics are the kvstore's, for all clients together (spec wire.md, 6.2).
+type Metrics struct {
+	operations   *prometheus.HistogramVec
+	quorumErrors *prometheus.CounterVec
+	leases       *prometheus.GaugeVec
+	locks        prometheus.Gauge
+}
+
+// NewMetrics makes the metrics and registers them, unless reg is nil.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		operations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "mesh_agent_kvstore_operations_duration_seconds",
+			Help:    "Time that operations on a kvstore took, without the time they were held back by limits.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
+		}, []string{"action", "kind", "outcome", "scope"}),
+		quorumErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mesh_agent_kvstore_quorum_errors_total",
+			Help: "Linearizable reads of the watchdog that failed, by reason.",
+		}, []string{"error"}),
+		leases: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "mesh_agent_kvstore_leases",
+			Help: "Leases that are kept alive, of keys (session) or of locks (lock).",
+		}, []string{"kind"}),
+		locks: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "mesh_agent_kvstore_locks",
+			Help: "Locks held.",
+		}),
+	}
+	if reg != nil {
+		reg.MustRegister(m.operations, m.quorumErrors, m.leases, m.locks)
+	}
+	return m
+}
+
+// observe counts one operation.
+func (m *Metrics) observe(op, key string, took time.Duration, err error) {
+	if m == nil {
+		return
+	}
+	outcome := "success"
+	if err != nil {
+		outcome = "fail"
+	}
+	m.operations.WithLabelValues(op, kindOfOp(op), outcome, scopeOf(key)).Observe(took.Seconds())
+}
+
+// kindOfOp is what an operation does to keys (spec wire.md, 6.2).
+func kindOfOp(op string) string {
+	switch op {
+	case "put", "update", "lock":
+		return "set"
+	case "delete", "delete prefix", "unlock":
+		return "delete"
+	default:
+		return "read"
+	}
+}
+
+// leasesOf counts the leases of a kind.
+func (m *Metrics) leasesOf(kind string) prometheus.Gauge {
+	return m.leases.WithLabelValues(kind)
+}
+
+func (m *Metrics) quorumError(err error) {
+	if m == nil {
+		return
+	}
+	reason := "other"
+	switch {
+	case errors.Is(err, kvstore.ErrServerChanged):
+		reason = "server changed"
+	case isTimeout(err):
+		reason = "timeout"
+	case isUnavailable(err):
+		reason = "unavailable"
+	}
+	m.quorumErrors.WithLabelValues(reason).Inc()
+}
+
+// scopeOf is the scope of a key, without the names of clusters: a removed one
+// must leave no series behind.
+func scopeOf(key string) string {
+	if strings.HasPrefix(key, wire.SyncedPrefix) {
+		return wire.SyncedPrefix
+	}
+	return wire.ScopeFromKey(key)
+}

@@ -1,0 +1,36 @@
+package etcd
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+)
+
+// TestRecallOfLargeValues: keys that are too large for one message are fewer.
+func TestRecallOfLargeValues(t *testing.T) {
+	t.Parallel()
+	e := respond(func(r *pb.RangeRequest) *pb.RangeResponse {
+		resp := &pb.RangeResponse{Header: header(10), Count: 64, More: r.Limit < 64}
+		for i := range r.Limit {
+			kv := key(fmt.Sprintf("p/%02d", i), 2)
+			kv.Value = bytes.Repeat([]byte("x"), 1<<20)
+			resp.Kvs = append(resp.Kvs, kv)
+		}
+		if r.CountOnly {
+			return &pb.RangeResponse{Header: header(10)}
+		}
+		return resp
+	}).start(t, quick())
+	past, err := e.Recall(waittest.Context(t), "p/", "", kvstore.Position{ClusterID: 0xf00, Revision: 10}, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(past.Items); n != 8 || past.Count != 64 {
+		t.Errorf("%d keys of %d", n, past.Count)
+	}
+}

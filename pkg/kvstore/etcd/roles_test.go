@@ -1,0 +1,68 @@
+package etcd
+
+import (
+	"testing"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// TestRoles: users see what their role says, no more and no less, also after the
+// role has changed; and before authentication is on everybody sees everything.
+func TestRoles(t *testing.T) {
+	t.Parallel()
+	certs := etcdtest.NewCerts(t)
+	srv := etcdtest.Start(t, etcdtest.WithTLS(certs))
+	srv.Put(t, "a/1", "x", "a/2", "x", "b/1", "x", "whole", "x", "wholesale", "x", ".beat", "x", ".beat2", "x")
+	ctx := waittest.Context(t)
+	as := func(user string) *Session {
+		cert, key := certs.Client(t, user)
+		return connect(t, clientFile(t, srv.Endpoint(), certs.CAFile, cert, key), quick())
+	}
+	root := as("root")
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(root.EnsureRole(ctx, "root", nil))
+	must(root.EnsureUser(ctx, "root", []string{"root"}))
+	for range 2 { // the second time there is nothing to do
+		must(root.EnsureRole(ctx, "reader", []Access{
+			{Prefix: "a/"}, {Prefix: "whole", Whole: true}, {Prefix: ".beat"}, {Prefix: wire.HeartbeatKey},
+		}))
+		must(root.EnsureUser(ctx, "reader", []string{"reader"}))
+	}
+	for range 2 {
+		must(root.EnableAuth(ctx))
+	}
+	reader := as("reader")
+	may := func(key string, want bool) {
+		t.Helper()
+		_, _, err := reader.Get(ctx, key)
+		if want && err != nil {
+			t.Errorf("%s: %v", key, err)
+		} else if !want {
+			wantErr(t, err, kvstore.ErrPermissionDenied)
+		}
+	}
+	for _, key := range []string{"a/1", "a/2", "whole", ".beat", ".beat2"} {
+		may(key, true)
+	}
+	for _, key := range []string{"b/1", "wholesale", "a"} {
+		may(key, false)
+	}
+	_, err := reader.Put(ctx, "a/1", nil)
+	wantErr(t, err, kvstore.ErrPermissionDenied)
+
+	must(root.EnsureRole(ctx, "reader", []Access{{Prefix: "b/", Write: true}, {Prefix: wire.HeartbeatKey}}))
+	may("a/1", false)
+	may("b/1", true)
+	if _, err := reader.Put(ctx, "b/1", nil); err != nil {
+		t.Error(err)
+	}
+	wantErr(t, reader.EnsureRole(ctx, "reader", nil), kvstore.ErrPermissionDenied)
+}

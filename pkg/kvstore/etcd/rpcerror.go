@@ -1,0 +1,162 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+)
+
+// noAnswerError is the end of a deadline of ours, with what was being waited
+// for. It is a [context.DeadlineExceeded].
+type noAnswerError struct {
+	what    string
+	after   time.Duration
+	trouble error // with the connection, nil when it seems well
+}
+
+// with returns a copy that also tells what is wrong with the connection.
+func (e *noAnswerError) with(trouble error) *noAnswerError {
+	return &noAnswerError{e.what, e.after, trouble}
+}
+
+func (e *noAnswerError) Error() string {
+	s := fmt.Sprintf("%s: no answer within %s", e.what, e.after)
+	if e.trouble != nil {
+		s += ": " + e.trouble.Error()
+	}
+	return s
+}
+
+func (e *noAnswerError) Unwrap() []error {
+	if e.trouble == nil {
+		return []error{context.DeadlineExceeded}
+	}
+	return []error{context.DeadlineExceeded, e.trouble}
+}
+
+// serverError is what the server or the transport said, in its own words and
+// without gRPC's decoration.
+type serverError struct {
+	text string
+	kind error // one of kvstore's errors, or nil
+	err  error // as it came
+}
+
+func (e *serverError) Error() string { return e.text }
+
+func (e *serverError) Unwrap() []error {
+	if e.kind == nil {
+		return []error{e.err}
+	}
+	return []error{e.kind, e.err}
+}
+
+// fromRPC makes an error of a call readable and gives it one of this package's
+// errors, where one fits.
+func fromRPC(err error) error {
+	var se *serverError
+	if errors.As(err, &se) {
+		return err
+	}
+	var ee rpctypes.EtcdError // what etcd's own client makes of some
+	if errors.As(err, &ee) {
+		return &serverError{text: cutText(ee.Error()), kind: kindOf(ee.Error(), ee.Code()), err: err}
+	}
+	st, ok := status.FromError(err)
+	if !ok {
+		return err
+	}
+	return &serverError{text: cutText(st.Message()), kind: kindOf(st.Message(), st.Code()), err: err}
+}
+
+// fromReason makes an error of the text with which a server cancels a watch:
+// the text of an error, of which the server has forgotten the code.
+func fromReason(reason string) error {
+	if reason == "" {
+		reason = "the server cancelled the watch without a reason"
+	}
+	if _, desc, ok := strings.Cut(reason, "desc = "); ok {
+		reason = desc
+	}
+	err := errors.New(cutText(reason))
+	return &serverError{text: err.Error(), kind: kindOf(reason, codes.Unknown), err: err}
+}
+
+// kindOf finds the error of this package that tells a caller what to do.
+func kindOf(message string, code codes.Code) error {
+	for _, k := range []struct {
+		is   error
+		kind error
+	}{
+		{rpctypes.ErrGRPCCompacted, kvstore.ErrCompacted},
+		{rpctypes.ErrGRPCFutureRev, kvstore.ErrServerChanged}, // we ask only for what was reached
+		{rpctypes.ErrGRPCPermissionDenied, kvstore.ErrPermissionDenied},
+		{rpctypes.ErrGRPCAuthFailed, kvstore.ErrUnauthenticated},
+		{rpctypes.ErrGRPCInvalidAuthToken, kvstore.ErrUnauthenticated},
+		{rpctypes.ErrGRPCUserEmpty, kvstore.ErrUnauthenticated},
+		{rpctypes.ErrGRPCUserNotFound, kvstore.ErrUserNotFound}, // never said of the user of the connection
+		{rpctypes.ErrGRPCRoleNotFound, kvstore.ErrRoleNotFound},
+		{rpctypes.ErrGRPCNoSpace, kvstore.ErrNoSpace},
+		{rpctypes.ErrGRPCLeaseNotFound, kvstore.ErrLeaseNotFound},
+		{rpctypes.ErrGRPCAuthOldRevision, kvstore.ErrRetryRequest},
+	} {
+		if message == status.Convert(k.is).Message() {
+			return k.kind
+		}
+	}
+	switch {
+	case tooLarge(code, message):
+		return kvstore.ErrTooLarge
+	case code == codes.Internal && strings.Contains(message, unreadableMessage):
+		return kvstore.ErrProtocol
+	}
+	switch code {
+	case codes.InvalidArgument:
+		return kvstore.ErrInvalidRequest
+	case codes.PermissionDenied:
+		return kvstore.ErrPermissionDenied
+	case codes.Unauthenticated:
+		return kvstore.ErrUnauthenticated
+	default:
+		return nil
+	}
+}
+
+func message(err error) string { return status.Convert(err).Message() }
+
+func isTimeout(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || status.Code(unwrapRPC(err)) == codes.DeadlineExceeded
+}
+
+func isUnavailable(err error) bool { return status.Code(unwrapRPC(err)) == codes.Unavailable }
+
+// isTooLarge tells that a message was beyond the receive limit, or beyond what
+// the server may send. (The same code also says that a server is busy.)
+func isTooLarge(err error) bool {
+	st := status.Convert(unwrapRPC(err))
+	return tooLarge(st.Code(), st.Message())
+}
+
+func tooLarge(code codes.Code, message string) bool {
+	return code == codes.ResourceExhausted && strings.Contains(message, "larger than max") ||
+		code == codes.Internal && strings.Contains(message, tooManyParts)
+}
+
+// unreadableMessage is what gRPC says of a message that is none.
+const unreadableMessage = "failed to unmarshal the received message"
+
+func unwrapRPC(err error) error {
+	var se *serverError
+	if errors.As(err, &se) {
+		return se.err
+	}
+	return err
+}

@@ -1,0 +1,195 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// backoffMin is the shortest pause before the heartbeat is tried again.
+const backoffMin = 50 * time.Millisecond
+
+// Run watches over the session until it is over, and returns why: it is
+// [kvstore.ErrServerChanged], [kvstore.ErrQuorumLost], [kvstore.ErrClosed], or the error of the context.
+// It is called once per session, beside whatever uses the session.
+//
+// It does a linearizable read at intervals and gives each result to onProbe,
+// one after another; onProbe must not block. It asks the endpoint about itself,
+// and follows the heartbeat; neither ends the session (design.md, better on
+// purpose 3). It keeps leases alive and reports locks that are held for long.
+// Intervals are stretched by the size of the own cluster (spec kvstore.md,
+// Status).
+func (e *Session) Run(ctx context.Context, onProbe func(kvstore.Probe)) error {
+	caller := ctx
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(e.life, cancel)()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return e.probeLoop(ctx, onProbe) })
+	g.Go(func() error { return e.statusLoop(ctx) })
+	g.Go(func() error { return e.heartbeatLoop(ctx) })
+	g.Go(func() error { return e.Keep(ctx) })
+	err := g.Wait()
+	if cerr := caller.Err(); cerr != nil {
+		return cerr
+	}
+	if over := e.over(); over != nil {
+		err = over
+	}
+	e.update((*health).closed)
+	return fmt.Errorf("the session with %s is over: %w", e.endpoint, err)
+}
+
+// lifeSign is how many bytes that come in while a probe gets no answer show that
+// the link is slow and busy, and the server alive: far more than pings are.
+const lifeSign = 16 << 10
+
+// probeLoop does the linearizable reads. A page of a list that comes over a slow
+// link delays them, and must not be lost for that.
+func (e *Session) probeLoop(ctx context.Context, onProbe func(kvstore.Probe)) error {
+	for {
+		p, before := kvstore.Probe{At: time.Now()}, e.dialer.received.Load()
+		p.Head, p.Err = e.head(ctx, e.opts.Timings.Probe)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		var failed int
+		e.update(func(h *health) { failed = h.probed(time.Now(), p) })
+		if p.Err != nil {
+			e.opts.Metrics.quorumError(p.Err)
+		}
+		if onProbe != nil {
+			onProbe(p)
+		}
+		slow := errors.Is(p.Err, context.DeadlineExceeded) && e.dialer.received.Load()-before > lifeSign
+		if failed > e.opts.MaxConsecutiveQuorumErrors && !slow {
+			return fmt.Errorf("%w, %d in a row: %w", kvstore.ErrQuorumLost, failed, p.Err)
+		}
+		if err := e.untilProbe(ctx, p.Err != nil); err != nil {
+			return err
+		}
+	}
+}
+
+// doubtPause is between a stream that breaks and the probe that this is reason
+// for: streams break in flocks.
+const doubtPause = 200 * time.Millisecond
+
+// untilProbe waits until the next probe is due. A stream that breaks is a reason
+// to ask at once: nobody shall be told for seconds that a dead endpoint is
+// connected. So is a sync that is complete. One that failed is repeated sooner.
+func (e *Session) untilProbe(ctx context.Context, failed bool) error {
+	interval := e.opts.probeInterval()
+	if failed {
+		interval /= 3
+	}
+	due := time.NewTimer(e.spread(interval))
+	defer due.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-due.C:
+		return nil
+	case <-e.doubts:
+		return waiting.Sleep(ctx, doubtPause)
+	}
+}
+
+// spread is an interval that is longer or shorter by up to a tenth, and ends on the
+// beat: hundreds that began at once do not ask at once.
+func (e *Session) spread(interval time.Duration) time.Duration {
+	return e.opts.Beat.Nearest(interval*9/10 + rand.N(interval/5))
+}
+
+// doubt makes the next probe due.
+func (e *Session) doubt() {
+	select {
+	case e.doubts <- struct{}{}:
+	default: // it is due already
+	}
+}
+
+// statusLoop asks the endpoint about itself. Connect has just done so.
+func (e *Session) statusLoop(ctx context.Context) error {
+	well := e.Status().Server.Version != ""
+	for {
+		if well && e.opts.NoEndpointChecks {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		interval := e.opts.Timings.StatusInterval
+		if !well || !e.Status().Connected {
+			interval = e.opts.Timings.StatusRetry
+		}
+		if err := waiting.Sleep(ctx, e.spread(e.opts.scaled(interval))); err != nil {
+			return err
+		}
+		well = e.askEndpoint(ctx)
+	}
+}
+
+// heartbeatLoop follows the heartbeat, whatever happens to the watch.
+func (e *Session) heartbeatLoop(ctx context.Context) error {
+	for pause := backoffMin; ; {
+		heard, err := e.followHeartbeat(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		e.update(func(h *health) { h.failed(time.Now(), err) })
+		if heard {
+			pause = backoffMin
+		}
+		if err := waiting.Sleep(ctx, pause); err != nil {
+			return err
+		}
+		pause = min(2*pause, e.opts.Timings.BackoffMax)
+	}
+}
+
+// followHeartbeat reads the heartbeat and follows it until the watch breaks. The
+// value does not matter, only that it is written.
+func (e *Session) followHeartbeat(ctx context.Context) (heard bool, err error) {
+	at, err := e.readHeartbeat(ctx)
+	if err != nil {
+		return false, err
+	}
+	st, err := e.openStream(ctx, wire.HeartbeatKey, at)
+	if err != nil {
+		return false, err
+	}
+	defer st.Close()
+	for {
+		b, err := st.Recv()
+		if err != nil {
+			return true, err
+		}
+		for _, ev := range b.Events {
+			if ev.Type == kvstore.EventPut {
+				e.update(func(h *health) { h.beat(time.Now(), ev.ModRevision) })
+			}
+		}
+	}
+}
+
+// readHeartbeat reads it without waiting for any limit.
+func (e *Session) readHeartbeat(ctx context.Context) (kvstore.Position, error) {
+	s := e.scope(ctx, "reading the heartbeat", e.opts.Timings.Read)
+	defer s.close()
+	resp, at, err := e.readNow(s.ctx, &pb.RangeRequest{Key: []byte(wire.HeartbeatKey)})
+	if err != nil {
+		return kvstore.Position{}, e.explain(s, "heartbeat", wire.HeartbeatKey, err)
+	}
+	for _, kv := range resp.Kvs {
+		e.update(func(h *health) { h.beat(time.Now(), kv.ModRevision) })
+	}
+	return at, nil
+}

@@ -1,0 +1,270 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// probes collects what Run reports.
+type probes struct {
+	mu  sync.Mutex
+	all []kvstore.Probe
+}
+
+func (p *probes) add(pr kvstore.Probe) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.all = append(p.all, pr)
+}
+
+func (p *probes) last() (last kvstore.Probe, n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n = len(p.all); n > 0 {
+		last = p.all[n-1]
+	}
+	return last, n
+}
+
+func TestRunProbes(t *testing.T) {
+	t.Parallel()
+	srv := etcdtest.Start(t)
+	e := connect(t, addresses(t, srv.Endpoint()), quick())
+	ctx, cancel := context.WithCancel(t.Context())
+	var got probes
+	start := time.Now()
+	done := run(ctx, e, got.add)
+	rev := srv.Put(t, "k", "v")
+	waittest.Until(t, "a probe sees the write", func() bool {
+		p, _ := got.last()
+		return p.Head == kvstore.Position{ClusterID: srv.ClusterID(), Revision: rev}
+	})
+	p, _ := got.last()
+	if p.Err != nil || p.At.Before(start) || p.At.After(time.Now()) {
+		t.Errorf("%+v", p)
+	}
+	waittest.Until(t, "the status has it", func() bool {
+		s := e.Status()
+		return s.Connected && s.Head == p.Head && s.Server.Leader && s.Server.DBSize > 0 && !s.LastSuccess.Before(p.At)
+	})
+	cancel()
+	if err := ends(t, done); !errors.Is(err, context.Canceled) {
+		t.Errorf("Run: %v", err)
+	}
+	if !e.Status().Connected {
+		t.Error("the end of Run's context has ended the session")
+	}
+}
+
+func TestFrozenServerEndsRun(t *testing.T) {
+	t.Parallel()
+	p := etcdtest.StartProcess(t)
+	o := quick()
+	o.Metrics = NewMetrics(nil)
+	e := connect(t, addresses(t, p.Endpoint()), o)
+	var got probes
+	done := run(t.Context(), e, got.add)
+	waittest.Until(t, "a probe", func() bool { _, n := got.last(); return n > 0 })
+	st, err := e.Watch(t.Context(), "p/", e.Status().Head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Freeze(t)
+	if err := e.WaitConnected(waittest.Context(t), false); err != nil {
+		t.Errorf("waiting for the connection to be lost: %v", err)
+	}
+	err = ends(t, done)
+	wantErr(t, err, kvstore.ErrQuorumLost)
+	contains(t, err, "3 in a row", "no answer within 1s", e.endpoint)
+	s := e.Status()
+	if s.Connected || s.Quorum || s.ConsecutiveErrors != 3 || !strings.Contains(s.LastError, "no answer") {
+		t.Errorf("%+v", s)
+	}
+	if n := testutil.ToFloat64(o.Metrics.quorumErrors.WithLabelValues("timeout")); n < 3 {
+		t.Errorf("%v quorum errors, want 3 or more", n)
+	}
+	st.Close()
+	_, err = st.Recv()
+	wantErr(t, err, kvstore.ErrClosed)
+}
+
+func TestSessionOutlivesARestart(t *testing.T) {
+	t.Parallel()
+	p := etcdtest.StartProcess(t)
+	o := quick()
+	o.MaxConsecutiveQuorumErrors = 1000
+	e := connect(t, addresses(t, p.Endpoint()), o)
+	done := run(t.Context(), e, nil)
+	st, err := e.Watch(t.Context(), "p/", e.Status().Head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Kill(t)
+	_, err = st.Recv()
+	if err == nil || errors.Is(err, kvstore.ErrServerChanged) {
+		t.Errorf("the stream of a killed server: %v", err)
+	}
+	if err := e.WaitConnected(waittest.Context(t), false); err != nil {
+		t.Error(err)
+	}
+	p.Restart(t)
+	if err := e.WaitConnected(waittest.Context(t), true); err != nil {
+		t.Error(err)
+	}
+	e.Close()
+	wantErr(t, ends(t, done), kvstore.ErrClosed)
+	if err := e.WaitConnected(t.Context(), true); !errors.Is(err, kvstore.ErrClosed) {
+		t.Errorf("waiting for a connection of a closed session: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := e.WaitConnected(ctx, false); err != nil {
+		t.Errorf("it is disconnected already: %v", err)
+	}
+}
+
+func TestKilledServerEndsRun(t *testing.T) {
+	t.Parallel()
+	p := etcdtest.StartProcess(t)
+	e := connect(t, addresses(t, p.Endpoint()), quick())
+	done := run(t.Context(), e, nil)
+	p.Kill(t)
+	err := ends(t, done)
+	wantErr(t, err, kvstore.ErrQuorumLost)
+	contains(t, err, "connection refused")
+}
+
+func TestAnotherServerEndsRun(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		restart func(*etcdtest.Process, *testing.T)
+		want    string
+	}{
+		{"wiped under the same token", func(p *etcdtest.Process, t *testing.T) { p.RestartEmpty(t) }, "went back"},
+		{"wiped under another token", func(p *etcdtest.Process, t *testing.T) { p.RestartAsOther(t) }, "cluster ID"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := etcdtest.StartProcess(t)
+			kv := p.Client(t)
+			for range 3 {
+				if _, err := kv.Put(waittest.Context(t), "k", "v"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			o := quick()
+			o.MaxConsecutiveQuorumErrors = 1000 // while it is down
+			e := connect(t, addresses(t, p.Endpoint()), o)
+			at := e.Status().Head
+			done := run(t.Context(), e, nil)
+			c.restart(p, t)
+			err := ends(t, done)
+			wantErr(t, err, kvstore.ErrServerChanged)
+			contains(t, err, c.want)
+
+			next := connect(t, addresses(t, p.Endpoint()), quick())
+			if head := next.Status().Head; head.ClusterID != p.ClusterID() || head.Revision >= at.Revision {
+				t.Errorf("the new session is at %v, the old one was at %v", head, at)
+			}
+		})
+	}
+}
+
+// TestReplicaBehindOneEndpoint: a load balancer sends the next connection to
+// another etcd, while the first one lives.
+func TestReplicaBehindOneEndpoint(t *testing.T) {
+	t.Parallel()
+	a, b := etcdtest.Start(t), etcdtest.Start(t)
+	b.Put(t, "p/k", "v")
+	var net cutter
+	net.redirect(a.Addr())
+	o := quick()
+	o.Dial = net.dial
+	e := connect(t, addresses(t, "http://apiserver:2379"), o)
+	done := run(t.Context(), e, nil)
+	if _, err := e.Head(waittest.Context(t)); err != nil {
+		t.Fatal(err)
+	}
+	net.redirect(b.Addr())
+	net.cut()
+	wantErr(t, ends(t, done), kvstore.ErrServerChanged)
+	_, err := e.List(waittest.Context(t), "p/", func(p kvstore.Page) error {
+		t.Errorf("a page of another server: %v", p)
+		return nil
+	})
+	wantErr(t, err, kvstore.ErrServerChanged)
+}
+
+func TestDeadHeartbeatOnlyDegrades(t *testing.T) {
+	t.Parallel()
+	srv := etcdtest.Start(t)
+	o := quick()
+	o.Timings.HeartbeatLimit = 200 * time.Millisecond
+	e := connect(t, addresses(t, srv.Endpoint()), o)
+	var got probes
+	done := run(t.Context(), e, got.add)
+	waittest.Until(t, "an absent heartbeat is stale", func() bool { return e.Status().Heartbeat.Stale })
+	s := e.Status()
+	if !s.Heartbeat.Seen.IsZero() || !s.Connected || !strings.Contains(s.String(), "heartbeat never seen") {
+		t.Errorf("%+v", s)
+	}
+	srv.Put(t, wire.HeartbeatKey, "whatever")
+	waittest.Until(t, "a heartbeat is seen", func() bool { return !e.Status().Heartbeat.Seen.IsZero() })
+	seen := e.Status().Heartbeat.Seen
+	srv.Delete(t, wire.HeartbeatKey)
+	srv.Put(t, "cilium/.heartbeatx", "another key")
+	waittest.Until(t, "it is stale again", func() bool { return e.Status().Heartbeat.Stale })
+	if s := e.Status(); s.Heartbeat.Seen != seen || !s.Connected || !strings.Contains(s.String(), "heartbeat stale") {
+		t.Errorf("%+v", s)
+	}
+	_, n := got.last()
+	waittest.Until(t, "more probes", func() bool { _, m := got.last(); return m > n+2 })
+	if p, _ := got.last(); p.Err != nil {
+		t.Errorf("a probe fails: %v", p.Err)
+	}
+	e.Close()
+	wantErr(t, ends(t, done), kvstore.ErrClosed)
+}
+
+// TestHeartbeatSurvivesBreaks: a broken watch on it is opened again, and what
+// was seen before does not count as a new beat.
+func TestHeartbeatSurvivesBreaks(t *testing.T) {
+	t.Parallel()
+	srv := etcdtest.Start(t)
+	srv.Put(t, wire.HeartbeatKey, "1")
+	var net cutter
+	o := quick()
+	o.Dial = net.dial
+	o.MaxConsecutiveQuorumErrors = 1000
+	e := connect(t, addresses(t, srv.Endpoint()), o)
+	done := run(t.Context(), e, nil)
+	waittest.Until(t, "the present heartbeat counts", func() bool { return !e.Status().Heartbeat.Seen.IsZero() })
+	seen := e.Status().Heartbeat.Seen
+	for range 3 {
+		n := net.count()
+		net.cut()
+		waittest.Until(t, "a new connection", func() bool { return net.count() > n })
+	}
+	if err := e.WaitConnected(waittest.Context(t), true); err != nil {
+		t.Fatal(err)
+	}
+	if s := e.Status(); s.Heartbeat.Seen != seen {
+		t.Error("an old heartbeat counts twice")
+	}
+	srv.Put(t, wire.HeartbeatKey, "2")
+	waittest.Until(t, "the next heartbeat", func() bool { return e.Status().Heartbeat.Seen.After(seen) })
+	e.Close()
+	wantErr(t, ends(t, done), kvstore.ErrClosed)
+}

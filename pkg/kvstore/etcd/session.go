@@ -1,0 +1,288 @@
+package etcd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
+)
+
+// receiveLimit is how large a message may be that we take. A larger page is asked
+// for again with fewer keys. Events come in fragments as large as the requests that
+// the server takes, of which etcd's documentation allows 10 MiB at the most.
+const receiveLimit = 12 << 20
+
+// headerLimit is how large the headers and trailers of an answer may be; the text
+// of an error is in them.
+const headerLimit = 64 << 10
+
+// Session is a [kvstore.Writer] of a real etcd: one session with one endpoint. It is made
+// by [Connect], watched over by [Session.Run], and ends with [Session.Close].
+type Session struct {
+	*kvstore.EngineWriter
+
+	opts     Options
+	endpoint string
+	limit    *limiter
+	dialer   *dialer
+
+	client *clientv3.Client
+	kv     pb.KVClient
+	watch  pb.WatchClient
+	maint  pb.MaintenanceClient
+	lease  pb.LeaseClient
+	auth   pb.AuthClient
+
+	// life ends with the session, its cause is why.
+	life context.Context //nolint:containedctx // the session is what it scopes
+	end  context.CancelCauseFunc
+
+	pinned   atomic.Uint64 // the etcd cluster ID of the first response; 0 before
+	highest  atomic.Int64  // the highest revision known to have been reached
+	progress atomic.Bool   // this version's progress answers can be trusted
+	doubts   chan struct{} // there is reason to ask: the next probe is due at once
+
+	closing sync.Once
+	mu      sync.Mutex
+	health  health        // guarded by mu
+	wake    chan struct{} // guarded by mu; closed and replaced when Connected changes
+}
+
+// Connect opens a session with one endpoint of the configuration: the one of
+// this attempt, counted from 0, in turn. It returns once a linearizable read has
+// succeeded, whose response pins the etcd cluster ID of the session. It fails
+// as soon as the endpoint refuses us, or by its deadline, with an error that
+// names the endpoint, what went wrong on the connection, and what to do.
+func Connect(ctx context.Context, cfg *clientfile.Config, attempt int, o Options) (*Session, error) {
+	return newSession(ctx, cfg, attempt, o, nil)
+}
+
+// Reach is [Connect] for those who want to know what a user may read: that the
+// linearizable read is answered with [kvstore.ErrPermissionDenied] is good enough for it.
+// Such a session is not connected, is pinned by its first response, and is good
+// for reads alone.
+func Reach(ctx context.Context, cfg *clientfile.Config, attempt int, o Options) (*Session, error) {
+	return newSession(ctx, cfg, attempt, o, kvstore.ErrPermissionDenied)
+}
+
+// newSession opens a session. The error enough of its first read is none.
+func newSession(ctx context.Context, cfg *clientfile.Config, attempt int, o Options, enough error) (*Session, error) {
+	if o.Timings == (Timings{}) {
+		o.Timings = DefaultTimings()
+	}
+	e := &Session{
+		opts:     o,
+		endpoint: cfg.Endpoints[uint(attempt)%uint(len(cfg.Endpoints))], //nolint:gosec // any bits will do
+		limit:    newLimiter(o),
+		dialer:   newDialer(cfg, o),
+		wake:     make(chan struct{}),
+		doubts:   make(chan struct{}, 1),
+	}
+	e.life, e.end = context.WithCancelCause(context.Background())
+	e.EngineWriter = kvstore.NewWriter(e, o.writerOptions())
+	err := e.connect(ctx, cfg, enough)
+	if err != nil {
+		e.Close()
+		return nil, hint.Failed("connect", e.endpoint, err)
+	}
+	return e, nil
+}
+
+// connect does the steps of Connect. Whatever the dialer reports ends them.
+func (e *Session) connect(ctx context.Context, cfg *clientfile.Config, enough error) error {
+	caller := ctx
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	e.dialer.onFailure(func(err error) { cancel(err) })
+	defer e.dialer.onFailure(nil)
+	limit := &noAnswerError{what: "connecting", after: e.opts.Timings.Connect}
+	ctx, stop := context.WithTimeoutCause(ctx, e.opts.Timings.Connect, limit)
+	defer stop()
+
+	err := e.open(ctx, cfg)
+	var at kvstore.Position
+	if err == nil {
+		at, err = e.head(ctx, e.opts.Timings.Connect)
+	}
+	if err == nil {
+		e.update(func(h *health) { h.begin(time.Now(), e.endpoint, at) })
+		e.Join(at.ClusterID)
+		e.askEndpoint(ctx)
+		return nil
+	}
+	if enough != nil && errors.Is(err, enough) {
+		e.askEndpoint(ctx)
+		e.update(func(h *health) { h.status.Endpoint, h.status.EtcdClusterID = e.endpoint, e.pinned.Load() })
+		return nil
+	}
+	var ke *kvstore.KeyError
+	switch cause := context.Cause(ctx); {
+	case caller.Err() != nil && e.dialer.trouble() != nil:
+		return fmt.Errorf("%w: %w", caller.Err(), e.dialer.trouble())
+	case cause == error(limit):
+		return limit.with(e.dialer.trouble())
+	case cause != nil:
+		return cause
+	case errors.As(err, &ke):
+		return ke.Err // the reader of the error asked to connect, not to read
+	default:
+		return err
+	}
+}
+
+// How much a server may send before we have taken it: enough for 40 MB/s over
+// 100 ms. They are fixed because gRPC, to find them by itself, answers whatever
+// comes in with a ping, and half of what an idle session costs is that.
+const (
+	streamWindow     = 4 << 20
+	connectionWindow = 8 << 20
+)
+
+// turnLimit is how long a connection may wait for its turn, besides the time that it
+// takes: enough for a million nodes.
+const turnLimit = 20 * time.Second
+
+// open makes the etcd client; with a user name, it also authenticates.
+func (e *Session) open(ctx context.Context, cfg *clientfile.Config) error {
+	transport, err := transport(cfg, e.endpoint, e.dialer)
+	if err != nil {
+		return err
+	}
+	ec := cfg.Etcd()
+	ec.Endpoints = []string{e.endpoint}
+	ec.AutoSyncInterval = 0 // one endpoint a session
+	ec.TLS = nil
+	ec.DialTimeout = e.opts.Timings.Connect
+	ec.DialKeepAliveTime = e.opts.KeepaliveHeartbeat
+	ec.DialKeepAliveTimeout = e.opts.KeepaliveTimeout
+	receive := cmp.Or(e.opts.receive, receiveLimit)
+	ec.MaxCallSendMsgSize, ec.MaxCallRecvMsgSize = 0, receive
+	ec.Context = e.life
+	ec.Logger = zap.NewNop()
+	ec.DialOptions = []grpc.DialOption{
+		grpc.WithTransportCredentials(transport),
+		grpc.WithContextDialer(e.dialer.DialContext),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(receive), grpc.ForceCodecV2(newAnswerCodec())),
+		grpc.WithMaxHeaderListSize(headerLimit),
+		grpc.WithStaticStreamWindowSize(streamWindow),
+		grpc.WithStaticConnWindowSize(connectionWindow),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff: backoff.Config{
+				BaseDelay: e.opts.Timings.BackoffMax / 10, Multiplier: 1.6, Jitter: 0.2, MaxDelay: e.opts.Timings.BackoffMax,
+			},
+			MinConnectTimeout: e.opts.Timings.Dial + turnLimit, // the dialer bounds each part
+		}),
+	}
+	ec.DialOptions = append(ec.DialOptions, e.opts.DialOptions...)
+	// New has no context but that of the whole session.
+	undo := context.AfterFunc(ctx, func() { e.end(context.Cause(ctx)) })
+	client, err := clientv3.New(ec)
+	if !undo() && err == nil {
+		_ = client.Close()
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		return fromRPC(err)
+	}
+	e.client = client
+	conn := client.ActiveConnection()
+	e.kv, e.watch, e.maint = pb.NewKVClient(conn), pb.NewWatchClient(conn), pb.NewMaintenanceClient(conn)
+	e.lease, e.auth = pb.NewLeaseClient(conn), pb.NewAuthClient(conn)
+	return nil
+}
+
+// BootstrapBegins tells the client that a first sync begins, as one does when
+// another user joins the session: until BootstrapComplete the limit for that
+// holds again. A new client begins that way.
+func (e *Session) BootstrapBegins() { e.limit.begin() }
+
+// BootstrapComplete tells the client that its first sync is complete: from now
+// on the everyday rate limit holds. What was read is worth being confirmed, so a
+// probe is due at once.
+func (e *Session) BootstrapComplete() {
+	e.limit.complete()
+	e.doubt()
+}
+
+// End implements [Session].
+func (e *Session) End(why error) { e.end(why) }
+
+// Close implements [kvstore.Client]. Locks are free at once, when etcd can be reached:
+// their lease is revoked. The leases of keys run out, so that a writer that comes
+// back in time withdraws nothing.
+func (e *Session) Close() {
+	e.end(kvstore.ErrClosed)
+	e.update((*health).closed)
+	e.closing.Do(e.closeClient)
+}
+
+// closeClient does not wait for ever: closing can block.
+func (e *Session) closeClient() {
+	if e.client == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), e.opts.Timings.Close)
+	defer cancel()
+	e.Release(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = e.client.Close()
+	}()
+	t := time.NewTimer(e.opts.Timings.Close)
+	defer t.Stop()
+	select {
+	case <-done:
+	case <-t.C:
+	}
+}
+
+// over returns why the session is over, nil while it is not.
+func (e *Session) over() error { return context.Cause(e.life) }
+
+// changed ends the session and returns why.
+func (e *Session) changed(why string) error {
+	e.end(&serverChangedError{why})
+	e.update((*health).closed)
+	return e.over()
+}
+
+// linearizable checks the revision of a linearizable read: it cannot be below
+// one that was known before the read began, unless the history is another one.
+func (e *Session) linearizable(before, rev int64) error {
+	if rev < before {
+		return e.changed(fmt.Sprintf("its revision went back from %d to %d", before, rev))
+	}
+	e.reached(rev)
+	return nil
+}
+
+// reached notes a revision that the server has reached.
+func (e *Session) reached(rev int64) {
+	for {
+		old := e.highest.Load()
+		if rev <= old || e.highest.CompareAndSwap(old, rev) {
+			return
+		}
+	}
+}
+
+// serverChangedError is an [kvstore.ErrServerChanged] that says how it was noticed.
+type serverChangedError struct{ why string }
+
+func (e *serverChangedError) Error() string { return kvstore.ErrServerChanged.Error() + ": " + e.why }
+
+func (e *serverChangedError) Is(target error) bool { return target == kvstore.ErrServerChanged } //nolint:errorlint // a sentinel

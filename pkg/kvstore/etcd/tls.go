@@ -1,0 +1,130 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
+)
+
+// transport makes the credentials for an endpoint, which tell the dialer what
+// goes wrong after the connection was made.
+func transport(cfg *clientfile.Config, endpoint string, d *dialer) (credentials.TransportCredentials, error) {
+	if !cfg.UsesTLS(endpoint) {
+		return &watchedCredentials{insecure.NewCredentials(), d, hint.OpeningPlain}, nil
+	}
+	c, err := cfg.ClientTLS()
+	if err != nil {
+		return nil, err
+	}
+	return &watchedCredentials{credentials.NewTLS(c), d, hint.OpeningTLS}, nil
+}
+
+// handshakeError names what a handshake was for, and that it had no answer.
+func handshakeError(ctx context.Context, what, authority string, raw net.Conn, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		err = fmt.Errorf(hint.NoAnswer+"%w", cause)
+	}
+	return fmt.Errorf("%s %s (%s): %w", what, authority, raw.RemoteAddr(), err)
+}
+
+func closedError(what string, by net.Addr, err error) error {
+	return fmt.Errorf("%s %s: closed by the server: %w", what, by, err)
+}
+
+// HandshakeError is the error of a TLS handshake with an endpoint, in the words
+// of [Connect] and known to [hint.Text].
+func HandshakeError(ctx context.Context, authority string, raw net.Conn, err error) error {
+	return handshakeError(ctx, hint.OpeningTLS, authority, raw, err)
+}
+
+// RefusedError is the error of the first read after a TLS handshake, in the words
+// of [Connect] and known to [hint.Text]: a TLS 1.3 server refuses a client certificate
+// only then.
+func RefusedError(by net.Addr, err error) error { return closedError(hint.OpeningTLS, by, err) }
+
+// watchedCredentials report failures of handshakes and of what comes right
+// after: a TLS 1.3 server refuses a client certificate only then.
+type watchedCredentials struct {
+	credentials.TransportCredentials
+	dialer *dialer
+	what   string
+}
+
+// ClientHandshake implements [credentials.TransportCredentials].
+func (w *watchedCredentials) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	w.dialer.begin(w.what + " " + authority)
+	ctx, cancel := w.dialer.bounded(ctx)
+	defer cancel()
+	conn, info, err := w.TransportCredentials.ClientHandshake(ctx, authority, raw)
+	if err != nil {
+		err = handshakeError(ctx, w.what, authority, raw, err)
+		w.dialer.failedUnlessCancelled(ctx, err)
+		return nil, nil, err
+	}
+	if deadline, ok := ctx.Deadline(); ok { // also for the first word of the server
+		_ = conn.SetReadDeadline(deadline)
+	}
+	return &watchedConn{Conn: conn, w: w, first: make(chan struct{})}, info, nil
+}
+
+// Clone implements [credentials.TransportCredentials].
+func (w *watchedCredentials) Clone() credentials.TransportCredentials {
+	return &watchedCredentials{w.TransportCredentials.Clone(), w.dialer, w.what}
+}
+
+// lastWords is how long a connection that is closed before anything was read
+// may take to say why.
+const lastWords = 200 * time.Millisecond
+
+// watchedConn reports an error of the first read, and that it succeeded.
+type watchedConn struct {
+	net.Conn
+	w     *watchedCredentials
+	once  sync.Once
+	first chan struct{} // closed once the first read has ended
+}
+
+// Read implements [net.Conn].
+func (c *watchedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.w.dialer.received.Add(int64(n))
+	c.once.Do(func() {
+		_ = c.SetReadDeadline(time.Time{})
+		c.report(n, err)
+		close(c.first)
+	})
+	return n, err
+}
+
+func (c *watchedConn) report(n int, err error) {
+	switch {
+	case n > 0:
+		c.w.dialer.worked()
+	case errors.Is(err, net.ErrClosed), errors.Is(err, os.ErrDeadlineExceeded): // by ourselves
+		c.w.dialer.failed(fmt.Errorf("%s %s: %s", c.w.what, c.RemoteAddr(), hint.NothingBack))
+	case err != nil:
+		c.w.dialer.failed(closedError(c.w.what, c.RemoteAddr(), err))
+	}
+}
+
+// Close implements [net.Conn]. gRPC closes a connection as soon as it cannot
+// write to it, when the reason is still to be read.
+func (c *watchedConn) Close() error {
+	t := time.NewTimer(lastWords)
+	defer t.Stop()
+	select {
+	case <-c.first:
+	case <-t.C:
+	}
+	return c.Conn.Close()
+}

@@ -1,0 +1,87 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
+)
+
+func TestUsers(t *testing.T) {
+	t.Parallel()
+	certs := etcdtest.NewCerts(t)
+	srv := etcdtest.Start(t, etcdtest.WithTLS(certs))
+	srv.Put(t, "cilium/cluster-config/c2", "{}")
+	srv.EnableAuth(t, reader("other", ""), etcdserver.User{Name: "writer", Role: []etcdserver.Range{{Key: "k", Write: true}}})
+	as := func(user string) *Session {
+		cert, key := certs.Client(t, user)
+		return connect(t, clientFile(t, srv.Endpoint(), certs.CAFile, cert, key), quick())
+	}
+	ctx, root := waittest.Context(t), as("root")
+	refused := func(user string) {
+		t.Helper()
+		cert, key := certs.Client(t, user)
+		_, err := Connect(ctx, clientFile(t, srv.Endpoint(), certs.CAFile, cert, key), 0, quick())
+		if !errors.Is(err, kvstore.ErrPermissionDenied) && !errors.Is(err, kvstore.ErrUnauthenticated) {
+			t.Errorf("%s is let in: %v", user, err)
+		}
+	}
+	roles := func(want ...string) {
+		t.Helper()
+		for range 2 { // the second time there is nothing to do
+			if err := root.EnsureUser(ctx, "new", want); err != nil {
+				t.Fatal(err)
+			}
+		}
+		resp, err := srv.Client(t).UserGet(ctx, "new")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.Sorted(slices.Values(resp.Roles)); !slices.Equal(got, want) {
+			t.Errorf("roles %q, want %q", got, want)
+		}
+	}
+	refused("new")
+	roles("other")
+	e := as("new")
+	if _, _, err := e.Get(ctx, "cilium/cluster-config/c2"); err != nil {
+		t.Error(err)
+	}
+	roles("other", "writer")
+	if _, err := e.Put(ctx, "k", nil); err != nil {
+		t.Error(err)
+	}
+	roles("writer")
+	_, _, err := e.Get(ctx, "cilium/cluster-config/c2")
+	wantErr(t, err, kvstore.ErrPermissionDenied)
+	roles()
+	_, err = e.Put(ctx, "k", nil)
+	wantErr(t, err, kvstore.ErrPermissionDenied)
+
+	wantErr(t, e.EnsureUser(ctx, "another", nil), kvstore.ErrPermissionDenied)
+	err = root.EnsureUser(ctx, "new", []string{"no such role"})
+	contains(t, err, "new", "no such role", "role name not found", "create the role first")
+	wantErr(t, err, kvstore.ErrRoleNotFound)
+	for range 2 {
+		if err := root.RemoveUser(ctx, "new"); err != nil {
+			t.Error(err)
+		}
+	}
+	refused("new")
+	removed := root.administer(ctx, "ensure user", "new", func(ctx context.Context) error {
+		return root.setRoles(ctx, "new", nil, []string{"other"}) // as when somebody else has just removed the user
+	})
+	wantErr(t, removed, kvstore.ErrUserNotFound)
+	if errors.Is(removed, kvstore.ErrUnauthenticated) || hint.Code(removed) != "" {
+		t.Errorf("a user who does not exist is taken for who asks: %v", removed)
+	}
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	wantErr(t, root.RemoveUser(gone, "new"), context.Canceled)
+}

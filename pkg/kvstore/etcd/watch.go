@@ -1,0 +1,232 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
+)
+
+// Watch implements [kvstore.Client].
+func (e *Session) Watch(ctx context.Context, prefix string, after kvstore.Position) (kvstore.Stream, error) {
+	if after.ClusterID != e.pinned.Load() {
+		return nil, hint.Failed("watch", prefix, e.foreign(after))
+	}
+	if err := e.admit(ctx, "watch", prefix); err != nil {
+		return nil, err
+	}
+	var st *stream
+	// The place among the operations under way is given back once the watch is
+	// open.
+	took, err := e.call(ctx, "watch", prefix, 0, func(context.Context) error {
+		var err error
+		st, err = e.openStream(ctx, prefix, after)
+		return err
+	})
+	e.record("watch", prefix, took, err)
+	if err != nil {
+		return nil, err
+	}
+	return st, nil
+}
+
+// stream is a raw watch: one gRPC stream for one watcher. It reads from the
+// network only in Recv.
+type stream struct {
+	e      *Session
+	prefix string
+	scope  *scope
+	grpc   pb.Watch_WatchClient
+	send   sync.Mutex // one sender at a time
+
+	id   int64            // of the watch, as confirmed
+	at   kvstore.Position // reached; only Recv uses it
+	last int64            // revision of the latest event; likewise
+	err  error            // sticky; likewise
+}
+
+// openStream opens a watch and waits for its confirmation, which can take until
+// the context ends when nothing bounds it.
+func (e *Session) openStream(ctx context.Context, prefix string, after kvstore.Position) (*stream, error) {
+	st := &stream{e: e, prefix: prefix, at: after}
+	st.scope = e.scope(ctx, "opening the watch", e.opts.Timings.WatchOpen)
+	err := st.open(after.Revision + 1)
+	if err == nil && !st.scope.settle() {
+		err = context.DeadlineExceeded
+	}
+	if err != nil {
+		err = e.explain(st.scope, "watch", prefix, err)
+		st.scope.close()
+		return nil, err
+	}
+	return st, nil
+}
+
+func (s *stream) open(from int64) error {
+	ctx := metadata.AppendToOutgoingContext(s.scope.ctx, rpctypes.MetadataRequireLeaderKey, rpctypes.MetadataHasLeader)
+	var err error
+	if s.grpc, err = s.e.watch.Watch(ctx); err != nil {
+		return err
+	}
+	err = s.grpc.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
+		Key: []byte(s.prefix), RangeEnd: []byte(kvstore.SelectionEnd(s.prefix)), StartRevision: from, Fragment: true,
+	}}})
+	if err != nil {
+		// Send says io.EOF; the reason is to be received.
+		if _, rerr := s.grpc.Recv(); rerr != nil {
+			err = rerr
+		}
+		return err
+	}
+	resp, err := s.grpc.Recv()
+	if err != nil {
+		return s.e.atLeast("the confirmation of a watch", err)
+	}
+	if err := s.refused(resp); err != nil {
+		return err
+	}
+	if !resp.GetCreated() || len(resp.Events) > 0 {
+		return s.e.checked(violated("a watch was answered with something else than a confirmation (watch ID %d)", resp.GetWatchId()))
+	}
+	s.id = resp.WatchId
+	return s.reaches(from-1, resp.GetHeader().GetRevision())
+}
+
+// reaches makes sure that the server's history includes a revision, when there
+// is a doubt: the member that answers may be behind, but a linearizable read is
+// not.
+func (s *stream) reaches(rev, member int64) error {
+	if rev <= s.e.highest.Load() && rev <= member {
+		return nil
+	}
+	at, err := s.e.head(s.scope.ctx, s.e.opts.Timings.Read)
+	var ke *kvstore.KeyError
+	if errors.As(err, &ke) {
+		return ke.Err // it is about the watch
+	}
+	if err != nil {
+		return err
+	}
+	if at.Revision < rev {
+		return s.e.changed(fmt.Sprintf("it is at revision %d and has never reached %d", at.Revision, rev))
+	}
+	return nil
+}
+
+// refused tells why a response is the end of the watch, if it is.
+func (s *stream) refused(r *pb.WatchResponse) error {
+	if err := s.e.check(r.GetHeader()); err != nil {
+		return err
+	}
+	switch {
+	case r.GetCompactRevision() != 0:
+		return &serverError{
+			text: fmt.Sprintf("%v up to %d, and revision %d is wanted", kvstore.ErrCompacted, r.GetCompactRevision(), s.at.Revision+1),
+			kind: kvstore.ErrCompacted, err: rpctypes.ErrCompacted,
+		}
+	case r.GetCanceled():
+		return fromReason(r.GetCancelReason())
+	default:
+		return s.e.checkRevision(r.GetHeader()) // that of a watch that is compacted has none
+	}
+}
+
+// Recv implements [kvstore.Stream].
+func (s *stream) Recv() (kvstore.Batch, error) {
+	if s.err != nil {
+		return kvstore.Batch{}, s.err
+	}
+	b, err := s.recv()
+	if err != nil {
+		if s.scope.ctx.Err() == nil {
+			s.e.doubt()
+		}
+		s.err = s.e.explain(s.scope, "watch", s.prefix, err)
+		s.scope.close()
+		return kvstore.Batch{}, s.err
+	}
+	return b, nil
+}
+
+func (s *stream) recv() (kvstore.Batch, error) {
+	resp, err := s.grpc.Recv()
+	if err != nil {
+		return kvstore.Batch{}, s.e.atLeast("a fragment of a watch", err)
+	}
+	if err := s.refused(resp); err != nil {
+		return kvstore.Batch{}, err
+	}
+	if err := s.e.checked(s.checkBatch(resp)); err != nil {
+		return kvstore.Batch{}, err
+	}
+	return s.batch(resp), nil
+}
+
+// checkBatch checks a response of a watch that was confirmed. An answer about
+// progress is for all watches of a stream.
+func (s *stream) checkBatch(r *pb.WatchResponse) error {
+	switch {
+	case r.Created:
+		return violated("a watch was confirmed twice")
+	case len(r.Events) > 0 && r.WatchId != s.id:
+		return violated("an event is of watch ID %d, this one has %d", r.WatchId, s.id)
+	}
+	return checkEvents(r.Events, []byte(s.prefix), []byte(kvstore.SelectionEnd(s.prefix)), s.at.Revision, s.last, r.Header.Revision)
+}
+
+// batch advances the position. The header's revision counts in an answer about
+// progress alone: while a watcher catches up, it is ahead of the events.
+func (s *stream) batch(r *pb.WatchResponse) kvstore.Batch {
+	b := kvstore.Batch{Events: make([]kvstore.Event, len(r.Events)), Partial: r.GetFragment()}
+	for i, ev := range r.Events {
+		b.Events[i] = fromPBEvent(ev)
+	}
+	reached := r.GetHeader().GetRevision()
+	if n := len(b.Events); n > 0 {
+		reached = b.Events[n-1].ModRevision
+		s.last = reached
+	}
+	s.e.reached(reached)
+	if !b.Partial && reached > s.at.Revision {
+		s.at.Revision = reached
+	}
+	b.At = s.at
+	return b
+}
+
+func fromPBEvent(ev *mvccpb.Event) kvstore.Event {
+	e := kvstore.Event{KeyValue: fromPB(ev.Kv), Created: ev.IsCreate()}
+	if ev.Type == mvccpb.Event_DELETE {
+		e.Type, e.Value, e.Lease = kvstore.EventDelete, nil, 0
+	}
+	return e
+}
+
+// RequestProgress implements [kvstore.Stream].
+func (s *stream) RequestProgress() error {
+	if !s.e.progress.Load() {
+		return hint.Failed("progress", s.prefix, kvstore.ErrProgressUnreliable)
+	}
+	s.send.Lock()
+	defer s.send.Unlock()
+	err := s.grpc.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}})
+	if err != nil {
+		return s.e.explain(s.scope, "progress", s.prefix, err)
+	}
+	return nil
+}
+
+// Close implements [kvstore.Stream].
+func (s *stream) Close() {
+	s.scope.cancel(kvstore.ErrClosed)
+	s.scope.close()
+}

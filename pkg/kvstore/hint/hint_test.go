@@ -1,0 +1,58 @@
+package hint
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+)
+
+// TestCode: the cause says more exactly what is wrong than where it was found.
+func TestCode(t *testing.T) {
+	t.Parallel()
+	pair := []string{"cert-file: /nonexistent/c", "key-file: /nonexistent/k"}
+	for name, c := range map[string]struct {
+		lines []string
+		want  []codes.Code
+	}{
+		"no YAML":               {[]string{"endpoints: [x"}, []codes.Code{codes.ClientFileNoYAML}},
+		"an option twice":       {[]string{"endpoints: ['http://a:1']", "username: a", "username: b"}, []codes.Code{codes.ClientFileNoYAML}},
+		"a list":                {[]string{"- endpoints: x"}, []codes.Code{codes.ClientFileNoYAML}},
+		"an unknown option":     {[]string{"endpoints: ['http://a:1']", "x: 1"}, []codes.Code{codes.ClientFileOption}},
+		"a wrong type":          {[]string{"endpoints: ['http://a:1']", "username: [x]"}, []codes.Code{codes.ClientFileOption}},
+		"an alias of no name":   {[]string{"endpoints: ['http://a:1']", "cilium-host-aliases: [{ips: ['::1']}]"}, []codes.Code{codes.ClientFileOption}},
+		"no endpoints, no user": {[]string{"endpoints: []", "password: x"}, []codes.Code{codes.ClientFileEndpoints, codes.ClientFileUser}},
+		"missing files":         {append(pair, "endpoints: ['https://a:1']", "trusted-ca-file: /nonexistent/a"), []codes.Code{codes.FileMissing, codes.FileMissing, codes.FileMissing}},
+		"no files":              {[]string{"endpoints: ['https://a:1']", "trusted-ca-file: /"}, []codes.Code{codes.AuthoritiesUnusable}},
+		"a key alone":           {append(pair[1:2:2], "endpoints: ['https://a:1']"), []codes.Code{codes.CertificateAlone}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "c")
+			if err := os.WriteFile(path, []byte(strings.Join(c.lines, "\n")), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, err := clientfile.Load(path)
+			refused, ok := errors.AsType[*clientfile.Error](err)
+			if !ok || Code(err) != c.want[0] {
+				t.Fatalf("%q: %v", Code(err), err)
+			}
+			var got []codes.Code
+			for _, p := range refused.Problems {
+				got = append(got, Code(p))
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%q, want %q: %v", got, c.want, err)
+			}
+		})
+	}
+	if got := Code(Failed("get", "k", kvstore.ErrPermissionDenied)); got != codes.RightsMissing {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,308 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
+)
+
+var errBroken = errors.New("the connection was lost")
+
+// Get implements [kvstore.Client].
+func (m *Store) Get(ctx context.Context, key string, opts ...kvstore.ReadOption) (*kvstore.KeyValue, kvstore.Position, error) {
+	var kv *kvstore.KeyValue
+	pos, err := m.operate(ctx, "get", key, func(s *contents) error {
+		if err := s.holds(kvstore.HeldLocks(opts)); err != nil {
+			return err
+		}
+		if v, ok := s.items[key]; ok {
+			v = clone(v)
+			kv = &v
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, kvstore.Position{}, err
+	}
+	return kv, pos, nil
+}
+
+// Head implements [kvstore.Client].
+func (m *Store) Head(ctx context.Context) (kvstore.Position, error) {
+	return m.operate(ctx, "head", "", func(*contents) error { return nil })
+}
+
+// List implements [kvstore.Client].
+func (m *Store) List(ctx context.Context, prefix string, page func(kvstore.Page) error, opts ...kvstore.ReadOption) (kvstore.Position, error) {
+	var items []kvstore.KeyValue
+	var size int
+	at, err := m.operate(ctx, "list", prefix, func(s *contents) error {
+		if err := s.holds(kvstore.HeldLocks(opts)); err != nil {
+			return err
+		}
+		items, size = s.snapshot(prefix), m.addr.pageSize
+		return nil
+	})
+	if err != nil {
+		return kvstore.Position{}, err
+	}
+	for len(items) > 0 {
+		n := min(size, len(items))
+		if err := page(kvstore.Page{Items: items[:n:n], At: at, Left: int64(len(items) - n)}); err != nil {
+			return kvstore.Position{}, err
+		}
+		if items = items[n:]; len(items) == 0 {
+			break
+		}
+		_, err := m.operate(ctx, "page", prefix, func(s *contents) error {
+			if err := s.holds(kvstore.HeldLocks(opts)); err != nil {
+				return err
+			}
+			if s.compacted > at.Revision {
+				return kvstore.ErrCompacted
+			}
+			return nil
+		})
+		if err != nil {
+			return kvstore.Position{}, err
+		}
+	}
+	return at, nil
+}
+
+// Recall implements [kvstore.Client].
+func (m *Store) Recall(ctx context.Context, prefix, from string, at kvstore.Position, limit int) (kvstore.Past, error) {
+	if at.ClusterID != m.pinned {
+		return kvstore.Past{}, hint.Failed("recall", prefix, kvstore.ErrServerChanged)
+	}
+	var past kvstore.Past
+	_, err := m.operate(ctx, "recall", prefix, func(s *contents) error {
+		switch {
+		case at.Revision > s.rev:
+			return kvstore.ErrServerChanged
+		case at.Revision < s.compacted:
+			return kvstore.ErrCompacted
+		}
+		items := s.at(at.Revision).snapshot(prefix)
+		items = slices.DeleteFunc(items, func(kv kvstore.KeyValue) bool { return string(kv.Key) < from })
+		past = kvstore.Past{Items: items[:min(limit, len(items))], Count: int64(len(items))}
+		return nil
+	})
+	if err != nil {
+		return kvstore.Past{}, err
+	}
+	return past, nil
+}
+
+// Watch implements [kvstore.Client].
+func (m *Store) Watch(ctx context.Context, prefix string, after kvstore.Position) (kvstore.Stream, error) {
+	if after.ClusterID != m.pinned {
+		return nil, hint.Failed("watch", prefix, kvstore.ErrServerChanged)
+	}
+	s := &stream{m: m, ctx: ctx, prefix: prefix, next: after.Revision + 1}
+	_, err := m.operate(ctx, "watch", prefix, func(st *contents) error {
+		s.broken = m.addr.broken
+		switch {
+		case after.Revision > st.rev:
+			m.lose()
+			return kvstore.ErrServerChanged
+		case s.next < st.compacted:
+			return kvstore.ErrCompacted
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Status implements [kvstore.Client].
+func (m *Store) Status() kvstore.Status {
+	m.addr.mu.Lock()
+	defer m.addr.mu.Unlock()
+	s := m.status
+	m.Count(&s)
+	return s
+}
+
+// Close implements [kvstore.Client]. The leases of locks are revoked.
+func (m *Store) Close() {
+	if m.closed() {
+		m.Release(context.Background())
+	}
+}
+
+// closed ends the session and tells whether it had not been closed before.
+func (m *Store) closed() bool {
+	m.addr.mu.Lock()
+	defer m.addr.mu.Unlock()
+	if errors.Is(m.over, kvstore.ErrClosed) {
+		return false
+	}
+	m.over = kvstore.ErrClosed
+	m.status.Connected = false
+	m.addr.changed()
+	return true
+}
+
+// BootstrapBegins does nothing: a memory has no rate limit.
+func (m *Store) BootstrapBegins() {}
+
+// BootstrapComplete does nothing either.
+func (m *Store) BootstrapComplete() {}
+
+// Run probes the server as [kvstore.Session.Run] does, with a fixed interval, until the
+// context or the session ends. Three failures in a row end it. It also keeps
+// leases alive.
+func (m *Store) Run(ctx context.Context, onProbe func(kvstore.Probe)) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return m.probeLoop(ctx, onProbe) })
+	g.Go(func() error { return m.Keep(ctx) })
+	return g.Wait()
+}
+
+// maxFailures is how many probes may fail in a row.
+const maxFailures = 2
+
+func (m *Store) probeLoop(ctx context.Context, onProbe func(kvstore.Probe)) error {
+	for failures := 0; ; {
+		p := kvstore.Probe{At: time.Now()}
+		p.Head, p.Err = m.operate(ctx, "probe", "", func(*contents) error { return nil })
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		m.note(p)
+		if onProbe != nil {
+			onProbe(p)
+		}
+		if failures++; p.Err == nil {
+			failures = 0
+		}
+		switch {
+		case errors.Is(p.Err, kvstore.ErrServerChanged), errors.Is(p.Err, kvstore.ErrClosed):
+			return p.Err
+		case failures > maxFailures:
+			return hint.Failed("probe", "", errors.Join(kvstore.ErrQuorumLost, p.Err))
+		}
+		m.addr.mu.Lock()
+		interval := m.addr.interval
+		m.addr.mu.Unlock()
+		if err := waiting.Sleep(ctx, interval); err != nil {
+			return err
+		}
+	}
+}
+
+func (m *Store) note(p kvstore.Probe) {
+	m.addr.mu.Lock()
+	defer m.addr.mu.Unlock()
+	m.status.Quorum = p.Err == nil
+	m.status.Connected = p.Err == nil
+	if p.Err != nil {
+		m.status.ConsecutiveErrors++
+		m.status.LastError, m.status.LastErrorAt = p.Err.Error(), time.Now()
+		return
+	}
+	m.status.ConsecutiveErrors = 0
+	m.status.Head, m.status.LastSuccess = p.Head, time.Now()
+}
+
+// operate does one operation under the lock, after the fault and the checks that
+// each response of a server undergoes.
+func (m *Store) operate(ctx context.Context, op, key string, f func(*contents) error) (kvstore.Position, error) {
+	pos, err := m.tryOperate(ctx, op, key, f)
+	if err != nil {
+		if cerr := ctx.Err(); cerr != nil {
+			return kvstore.Position{}, cerr
+		}
+		return kvstore.Position{}, hint.Failed(op, key, err)
+	}
+	return pos, nil
+}
+
+func (m *Store) tryOperate(ctx context.Context, op, key string, f func(*contents) error) (kvstore.Position, error) {
+	a := m.addr
+	a.mu.Lock()
+	fault := a.fault
+	a.mu.Unlock()
+	var later error
+	if fault != nil {
+		err := fault(ctx, op, key)
+		if err != nil && !comesAfter(err) {
+			return kvstore.Position{}, err
+		}
+		later = err
+	}
+	if err := ctx.Err(); err != nil {
+		return kvstore.Position{}, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if m.over == nil && (a.store.id != m.pinned || a.store.rev < m.highest) {
+		m.lose()
+	}
+	if m.over != nil {
+		return kvstore.Position{}, m.over
+	}
+	err := f(a.store)
+	m.highest = a.store.rev
+	return kvstore.Position{ClusterID: a.store.id, Revision: a.store.rev}, cmp.Or(err, later)
+}
+
+// lose ends the session because another server answers. The lock is held.
+func (m *Store) lose() {
+	m.over = kvstore.ErrServerChanged
+	m.status.Connected, m.status.Quorum = false, false
+	m.status.LastError, m.status.LastErrorAt = kvstore.ErrServerChanged.Error(), time.Now()
+}
+
+// holds returns an error unless the locks are held.
+func (s *contents) holds(locks []*kvstore.Lock) error {
+	for _, l := range locks {
+		if s.created[l.Key] != l.Revision {
+			return l.NotHeld()
+		}
+	}
+	return nil
+}
+
+// at returns the contents at an earlier revision that is not compacted.
+func (s *contents) at(rev int64) *contents {
+	then := &contents{items: make(map[string]kvstore.KeyValue)}
+	for _, e := range s.history {
+		switch {
+		case e.ModRevision > rev:
+		case e.Type == kvstore.EventDelete:
+			delete(then.items, string(e.Key))
+		default:
+			then.items[string(e.Key)] = e.KeyValue
+		}
+	}
+	return then
+}
+
+func (s *contents) snapshot(prefix string) []kvstore.KeyValue {
+	var items []kvstore.KeyValue
+	for k, v := range s.items {
+		if kvstore.Selects(prefix, k) {
+			items = append(items, clone(v))
+		}
+	}
+	slices.SortFunc(items, func(a, b kvstore.KeyValue) int { return strings.Compare(string(a.Key), string(b.Key)) })
+	return items
+}
+
+func clone(kv kvstore.KeyValue) kvstore.KeyValue {
+	kv.Key, kv.Value = slices.Clone(kv.Key), slices.Clone(kv.Value)
+	return kv
+}

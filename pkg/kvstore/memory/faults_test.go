@@ -1,0 +1,99 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+)
+
+// TestLockWithFaults: whichever step fails, before or after it was done, the lock
+// is free afterwards.
+func TestLockWithFaults(t *testing.T) {
+	t.Parallel()
+	boom := errors.New("boom")
+	for step := 1; step <= 3; step++ {
+		for _, after := range []bool{false, true} {
+			m := New()
+			done := make(chan error, 1)
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() { done <- m.Run(ctx, nil) }()
+			var mu sync.Mutex
+			n := 0
+			m.SetFault(func(_ context.Context, op, _ string) error {
+				if op != "lock" && op != "unlock" {
+					return nil
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				switch n++; {
+				case n != step:
+					return nil
+				case after:
+					return Afterwards(boom)
+				default:
+					return boom
+				}
+			})
+			l, err := m.Lock(ctx, "l")
+			if (err == nil) != (step == 3) {
+				t.Errorf("step %d: %v", step, err)
+			}
+			if err == nil {
+				l.Unlock()
+			}
+			waittest.Until(t, fmt.Sprintf("step %d, afterwards %t: no key is left", step, after), func() bool {
+				_, err := m.List(ctx, "l/", func(kvstore.Page) error { return boom })
+				return err == nil
+			})
+			cancel()
+			<-done
+			m.Close()
+		}
+	}
+}
+
+func TestMemoryFailsAfterwards(t *testing.T) {
+	t.Parallel()
+	ctx, boom := t.Context(), errors.New("boom")
+	for _, c := range []struct {
+		op    string
+		write func(m *Store) error
+		want  string // the value afterwards
+	}{
+		{"put", func(m *Store) error { return second(m.Put(ctx, "d/k", []byte("new"))) }, "new"},
+		{"delete", func(m *Store) error { return second(m.Delete(ctx, "d/k")) }, ""},
+		{"delete prefix", func(m *Store) error { return second(m.DeletePrefix(ctx, "d/")) }, ""},
+	} {
+		for _, after := range []bool{false, true} {
+			m := New()
+			m.Set("d/k", "old")
+			m.SetFault(func(_ context.Context, op, _ string) error {
+				switch {
+				case op != c.op:
+					return nil
+				case after:
+					return Afterwards(boom)
+				default:
+					return boom
+				}
+			})
+			wantErr(t, c.write(m), boom)
+			kv, _, err := m.Get(ctx, "d/k")
+			got, want := "", "old"
+			if kv != nil {
+				got = string(kv.Value)
+			}
+			if after {
+				want = c.want
+			}
+			if err != nil || got != want {
+				t.Errorf("%s, afterwards %t: the value is %q, want %q; %v", c.op, after, got, want, err)
+			}
+		}
+	}
+}

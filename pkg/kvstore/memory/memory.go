@@ -1,0 +1,262 @@
+package memory
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
+)
+
+// Fault is called before each operation of a [Store] and decides its fate: it
+// may return an error, which the operation then ends with, or block until the
+// context ends or the test wants it to go on. With an error made by [Afterwards]
+// the operation is done, and fails nevertheless. Operations are "get", "list" (the
+// first page), "page" (a further one), "recall", "watch", "recv", "progress",
+// "head", "probe"; "put", "delete", "delete prefix", "update"; "lock" (several for each),
+// "unlock"; "grant lease" and "keep leases alive". It is called without any lock.
+type Fault func(ctx context.Context, op, key string) error
+
+// Store is a kvstore in memory: at once the server, with methods to do what
+// others do to it, and a [kvstore.Writer] of it, one session that began with [New]
+// or [Store.Connect]. It behaves as an etcd does, history, compaction and
+// replacement by another server included, and can be told to fail. All methods
+// may be called from any number of goroutines.
+type Store struct {
+	*kvstore.EngineWriter
+
+	addr *address
+
+	// Guarded by addr.mu.
+	pinned  uint64 // the cluster ID that the session began with
+	highest int64  // the highest revision that this session has seen
+	over    error  // why the session is over; sticky
+	status  kvstore.Status
+}
+
+// address is where a server can be reached: it outlives the server.
+type address struct {
+	mu    sync.Mutex
+	wake  chan struct{} // closed and replaced at each change of anything below
+	store *contents     // the server that is here now
+	// broken counts how often all connections were cut, and why the last time.
+	broken   int
+	breakErr error
+	fault    Fault
+	pageSize int
+	interval time.Duration // between two probes of Run
+	nextID   uint64
+	// nextLease is the ID of the latest lease.
+	nextLease int64
+}
+
+// contents is the contents of one server.
+type contents struct {
+	id        uint64
+	rev       int64
+	compacted int64
+	items     map[string]kvstore.KeyValue
+	created   map[string]int64 // the revision at which each key of items was created
+	leases    map[int64]bool   // those that have not ended
+	// history is ascending by ModRevision, and complete from compacted on. From
+	// before that it has what was in force then.
+	history []kvstore.Event
+}
+
+// New starts an empty server and connects to it.
+func New() *Store {
+	a := &address{wake: make(chan struct{}), pageSize: 100, interval: 100 * time.Millisecond, nextID: 0xc1}
+	a.install(a.nextID)
+	return (&Store{addr: a}).Connect()
+}
+
+// Connect begins a new session with the server that is there now.
+func (m *Store) Connect() *Store {
+	return m.ConnectWith(nil)
+}
+
+// ConnectWith begins a new session whose keys are tied to these leases; nil for
+// some that end with the session.
+func (m *Store) ConnectWith(leases *kvstore.Leases) *Store {
+	n := &Store{addr: m.addr}
+	m.addr.mu.Lock()
+	n.start()
+	m.addr.mu.Unlock()
+	n.EngineWriter = kvstore.NewWriter(n, kvstore.WriterOptions{LeaseTTL: leaseTTL, LockTTL: leaseTTL, Leases: leases, Hint: hint.Text})
+	n.Join(n.pinned)
+	return n
+}
+
+func (m *Store) start() {
+	m.pinned = m.addr.store.id
+	m.highest = m.addr.store.rev
+	now := time.Now()
+	m.status = kvstore.Status{
+		Endpoint: "memory", EtcdClusterID: m.pinned, Connected: true, Quorum: true,
+		ConnectedSince: now, LastSuccess: now, Head: kvstore.Position{ClusterID: m.pinned, Revision: m.highest},
+		Server:    kvstore.ServerStatus{Version: "memory", AskedAt: now},
+		Heartbeat: kvstore.HeartbeatStatus{Seen: now},
+	}
+}
+
+func (a *address) install(id uint64) {
+	a.store = &contents{
+		id: id, rev: 1, items: make(map[string]kvstore.KeyValue), created: make(map[string]int64), leases: make(map[int64]bool),
+	}
+}
+
+// changed wakes up everybody who waits. The lock is held.
+func (a *address) changed() {
+	close(a.wake)
+	a.wake = make(chan struct{})
+}
+
+// Set writes a key, as somebody else, and returns the position of the write.
+func (m *Store) Set(key, value string) kvstore.Position {
+	return m.Write(kvstore.Event{Type: kvstore.EventPut, KeyValue: kvstore.KeyValue{Key: []byte(key), Value: []byte(value)}})
+}
+
+// Unset deletes a key, as somebody else. Deleting an absent one changes nothing, not even the
+// revision.
+func (m *Store) Unset(key string) kvstore.Position {
+	return m.Write(kvstore.Event{Type: kvstore.EventDelete, KeyValue: kvstore.KeyValue{Key: []byte(key)}})
+}
+
+// UnsetPrefix deletes all keys that begin with prefix, at one revision.
+func (m *Store) UnsetPrefix(prefix string) kvstore.Position {
+	var events []kvstore.Event
+	m.addr.mu.Lock()
+	for k := range m.addr.store.items {
+		if strings.HasPrefix(k, prefix) {
+			events = append(events, kvstore.Event{Type: kvstore.EventDelete, KeyValue: kvstore.KeyValue{Key: []byte(k)}})
+		}
+	}
+	m.addr.mu.Unlock()
+	slices.SortFunc(events, func(a, b kvstore.Event) int { return strings.Compare(string(a.Key), string(b.Key)) })
+	return m.Write(events...)
+}
+
+// Write makes several changes at one revision, as a transaction does, and
+// returns the position. Of each event the type, key, value and lease count.
+func (m *Store) Write(events ...kvstore.Event) kvstore.Position {
+	a := m.addr
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.store.write(events)
+	a.changed()
+	return kvstore.Position{ClusterID: a.store.id, Revision: a.store.rev}
+}
+
+// write makes changes at one revision.
+func (s *contents) write(events []kvstore.Event) {
+	rev := s.rev + 1
+	for _, e := range events {
+		key := string(e.Key)
+		if e.Type == kvstore.EventDelete {
+			if _, ok := s.items[key]; !ok {
+				continue
+			}
+			delete(s.items, key)
+			delete(s.created, key)
+			e.Value, e.Lease = nil, 0
+		}
+		e.Created = false
+		e.Key, e.Value, e.ModRevision = slices.Clone(e.Key), slices.Clone(e.Value), rev
+		if e.Type == kvstore.EventPut {
+			if _, ok := s.items[key]; !ok {
+				s.created[key] = rev
+				e.Created = true
+			}
+			s.items[key] = e.KeyValue
+		}
+		s.history = append(s.history, e)
+		s.rev = rev
+	}
+}
+
+// Compact drops the history before the present revision. Streams that have
+// already been given everything do not notice.
+func (m *Store) Compact() kvstore.Position {
+	a := m.addr
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := a.store
+	s.compacted = s.rev
+	s.history = slices.DeleteFunc(s.history, func(e kvstore.Event) bool {
+		return e.ModRevision < s.compacted && s.items[string(e.Key)].ModRevision != e.ModRevision
+	})
+	a.changed()
+	return kvstore.Position{ClusterID: s.id, Revision: s.rev}
+}
+
+// Replace puts another, empty server behind the address. Open streams break;
+// the sessions of the old server end with [kvstore.ErrServerChanged] at their next
+// operation.
+func (m *Store) Replace() {
+	a := m.addr
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.nextID++
+	a.install(a.nextID)
+	a.cut(errBroken)
+}
+
+// Wipe empties the server and starts its revisions anew under the same cluster
+// ID, as an etcd does that lost its data and kept its token. Open streams break.
+func (m *Store) Wipe() {
+	a := m.addr
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.install(a.store.id)
+	a.cut(errBroken)
+}
+
+// Break ends all open streams with the error, or with one that says that the
+// connection was lost when it is nil. The sessions go on.
+func (m *Store) Break(err error) {
+	if err == nil {
+		err = errBroken
+	}
+	m.addr.mu.Lock()
+	defer m.addr.mu.Unlock()
+	m.addr.cut(err)
+}
+
+func (a *address) cut(err error) {
+	a.broken++
+	a.breakErr = err
+	a.changed()
+}
+
+// SetFault installs a fault for all sessions; nil removes it.
+func (m *Store) SetFault(f Fault) {
+	m.addr.mu.Lock()
+	defer m.addr.mu.Unlock()
+	m.addr.fault = f
+}
+
+// SetPageSize sets how many keys a page of a list has, at most; 100 at first.
+func (m *Store) SetPageSize(n int) {
+	m.addr.mu.Lock()
+	defer m.addr.mu.Unlock()
+	m.addr.pageSize = max(n, 1)
+}
+
+// SetProbeInterval sets the time between two probes of [Store.Run]; 100 ms at
+// first.
+func (m *Store) SetProbeInterval(d time.Duration) {
+	m.addr.mu.Lock()
+	defer m.addr.mu.Unlock()
+	m.addr.interval = d
+}
+
+// Position returns where the server stands, without being an operation of the
+// session.
+func (m *Store) Position() kvstore.Position {
+	m.addr.mu.Lock()
+	defer m.addr.mu.Unlock()
+	return kvstore.Position{ClusterID: m.addr.store.id, Revision: m.addr.store.rev}
+}

@@ -1,0 +1,151 @@
+package memory
+
+import (
+	"context"
+	"sort"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
+)
+
+// batchRevisions is how many revisions are put into one batch, at most.
+const batchRevisions = 100
+
+// stream is a watch on a Store. It pulls from the server's history.
+type stream struct {
+	m      *Store
+	ctx    context.Context
+	prefix string
+	broken int // the value of addr.broken when the stream was opened
+
+	// Guarded by addr.mu.
+	next     int64 // the first revision that was not yet delivered
+	progress bool  // an answer is owed
+	err      error // why the stream is over; sticky
+}
+
+// Recv implements [kvstore.Stream].
+func (s *stream) Recv() (kvstore.Batch, error) {
+	b, err := s.recv()
+	if err == nil {
+		return b, nil
+	}
+	a := s.m.addr
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if s.err == nil {
+		if s.err = s.ctx.Err(); s.err == nil {
+			s.err = hint.Failed("watch", s.prefix, err)
+		}
+	}
+	return kvstore.Batch{}, s.err
+}
+
+func (s *stream) recv() (kvstore.Batch, error) {
+	a := s.m.addr
+	a.mu.Lock()
+	fault := a.fault
+	a.mu.Unlock()
+	if fault != nil {
+		if err := fault(s.ctx, "recv", s.prefix); err != nil {
+			return kvstore.Batch{}, err
+		}
+	}
+	for {
+		a.mu.Lock()
+		b, ok, err := s.take()
+		wake := a.wake
+		a.mu.Unlock()
+		if ok || err != nil {
+			return b, err
+		}
+		select {
+		case <-wake:
+		case <-s.ctx.Done():
+			return kvstore.Batch{}, s.ctx.Err()
+		}
+	}
+}
+
+// take returns the next batch, if there is one. The lock is held.
+func (s *stream) take() (kvstore.Batch, bool, error) {
+	a := s.m.addr
+	switch {
+	case s.err != nil:
+		return kvstore.Batch{}, false, s.err
+	case s.ctx.Err() != nil:
+		return kvstore.Batch{}, false, s.ctx.Err()
+	case s.m.over != nil:
+		return kvstore.Batch{}, false, s.m.over
+	case s.broken != a.broken:
+		return kvstore.Batch{}, false, a.breakErr
+	case s.next < a.store.compacted:
+		return kvstore.Batch{}, false, kvstore.ErrCompacted
+	}
+	if b, ok := s.events(a.store); ok {
+		return b, true, nil
+	}
+	s.next = a.store.rev + 1
+	if s.progress {
+		s.progress = false
+		return kvstore.Batch{At: kvstore.Position{ClusterID: a.store.id, Revision: a.store.rev}}, true, nil
+	}
+	return kvstore.Batch{}, false, nil
+}
+
+func (s *stream) events(st *contents) (kvstore.Batch, bool) {
+	first := sort.Search(len(st.history), func(i int) bool { return st.history[i].ModRevision >= s.next })
+	var b kvstore.Batch
+	revs, last := 0, int64(0)
+	for _, e := range st.history[first:] {
+		if !kvstore.Selects(s.prefix, string(e.Key)) {
+			continue
+		}
+		if e.ModRevision != last {
+			if revs == batchRevisions {
+				break
+			}
+			revs, last = revs+1, e.ModRevision
+		}
+		b.Events = append(b.Events, kvstore.Event{Type: e.Type, Created: e.Created, KeyValue: clone(e.KeyValue)})
+	}
+	if len(b.Events) == 0 {
+		return b, false
+	}
+	s.next = last + 1
+	b.At = kvstore.Position{ClusterID: st.id, Revision: last}
+	s.m.highest = max(s.m.highest, last)
+	return b, true
+}
+
+// RequestProgress implements [kvstore.Stream].
+func (s *stream) RequestProgress() error {
+	a := s.m.addr
+	a.mu.Lock()
+	fault := a.fault
+	a.mu.Unlock()
+	if fault != nil {
+		if err := fault(s.ctx, "progress", s.prefix); err != nil {
+			return hint.Failed("progress", s.prefix, err)
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if s.err != nil {
+		return s.err
+	}
+	s.progress = true
+	a.changed()
+	return nil
+}
+
+// Close implements [kvstore.Stream].
+func (s *stream) Close() {
+	a := s.m.addr
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if s.err == nil {
+		s.err = hint.Failed("watch", s.prefix, kvstore.ErrClosed)
+		a.changed()
+	}
+}

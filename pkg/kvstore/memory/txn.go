@@ -1,0 +1,143 @@
+package memory
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+)
+
+// Transact implements [kvstore.Engine].
+func (m *Store) Transact(ctx context.Context, t kvstore.Transaction) (kvstore.TxnResult, kvstore.Position, error) {
+	var res kvstore.TxnResult
+	at, err := m.operate(ctx, t.Op, t.Key, func(s *contents) error {
+		if err := s.mayApply(t.Txn); err != nil {
+			return err
+		}
+		var events []kvstore.Event
+		res, events = s.apply(t.Txn)
+		if len(events) > 0 {
+			s.write(events)
+			m.addr.changed()
+		}
+		return t.Lost(res)
+	})
+	if err != nil {
+		return kvstore.TxnResult{}, kvstore.Position{}, err
+	}
+	return res, at, nil
+}
+
+// mayApply checks that all leases exist, before anything is done.
+func (s *contents) mayApply(txn kvstore.Txn) error {
+	for _, op := range slices.Concat(txn.Then, txn.Else) {
+		if op.Kind == kvstore.OpPut && op.Lease != 0 && !s.leases[op.Lease] {
+			return kvstore.ErrLeaseNotFound
+		}
+		if op.Kind == kvstore.OpTxn {
+			if err := s.mayApply(*op.Txn); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// apply evaluates a transaction; the events are what it is to change.
+func (s *contents) apply(txn kvstore.Txn) (kvstore.TxnResult, []kvstore.Event) {
+	res := kvstore.TxnResult{Succeeded: true}
+	for _, c := range txn.If {
+		res.Succeeded = res.Succeeded && s.meets(c)
+	}
+	ops := txn.Then
+	if !res.Succeeded {
+		ops = txn.Else
+	}
+	var events []kvstore.Event
+	for _, op := range ops {
+		part, changes := s.do(op)
+		res.Parts = append(res.Parts, part)
+		events = append(events, changes...)
+	}
+	return res, events
+}
+
+func (s *contents) do(op kvstore.TxnOp) (kvstore.PartResult, []kvstore.Event) {
+	res := kvstore.PartResult{Kind: op.Kind}
+	var events []kvstore.Event
+	switch op.Kind {
+	case kvstore.OpPut:
+		events = []kvstore.Event{{KeyValue: kvstore.KeyValue{Key: []byte(op.Key), Value: op.Value, Lease: op.Lease}}}
+	case kvstore.OpDelete:
+		for _, key := range s.between(op.Key, op.End) {
+			events = append(events, kvstore.Event{Type: kvstore.EventDelete, KeyValue: kvstore.KeyValue{Key: []byte(key)}})
+		}
+		res.Deleted = int64(len(events))
+	case kvstore.OpTxn:
+		inner, changes := s.apply(*op.Txn)
+		res.Txn, events = &inner, changes
+	case kvstore.OpRead:
+		for _, key := range s.between(op.Key, op.End) {
+			if created := s.created[key]; op.MaxCreated == 0 || created <= op.MaxCreated {
+				res.Found = append(res.Found, kvstore.Found{KeyValue: s.items[key], Created: created})
+			}
+		}
+	}
+	return res, events
+}
+
+// between returns the keys from one to before another, in order; with an empty
+// end the one key.
+func (s *contents) between(key, end string) []string {
+	if end == "" {
+		if _, ok := s.items[key]; ok {
+			return []string{key}
+		}
+		return nil
+	}
+	var keys []string
+	for k := range s.items {
+		if k >= key && k < end {
+			keys = append(keys, k)
+		}
+	}
+	slices.SortFunc(keys, strings.Compare)
+	return keys
+}
+
+// meets tells whether a condition holds. All numbers of an absent key are 0.
+func (s *contents) meets(c kvstore.Condition) bool {
+	kv, exists := s.items[c.Key]
+	switch c.Kind {
+	case kvstore.ValueIs:
+		return exists && bytes.Equal(kv.Value, c.Value)
+	case kvstore.CreatedAt:
+		return s.created[c.Key] == c.Number
+	case kvstore.ChangedAt:
+		return kv.ModRevision == c.Number
+	case kvstore.LeaseIs:
+		return kv.Lease == c.Number
+	case kvstore.Exists:
+		return exists
+	default:
+		panic(fmt.Sprintf("a memory knows no condition %d", c.Kind))
+	}
+}
+
+// Afterwards makes the error of a [Fault] one that comes after the operation has
+// been done: who asked for it does not know the outcome.
+func Afterwards(err error) error { return &afterwards{err} }
+
+type afterwards struct{ error }
+
+func (a *afterwards) Unwrap() error { return a.error }
+
+// comesAfter tells whether a fault's error comes after the operation.
+func comesAfter(err error) bool {
+	var a *afterwards
+	return errors.As(err, &a)
+}
