@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"net/netip"
@@ -25,6 +24,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/view"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -91,7 +91,8 @@ func newAgent(t *testing.T, clusters ...remotecluster.Status) *agent {
 func (m *testMesh) serve(t *testing.T) *agent {
 	t.Helper()
 	a := &agent{mesh: m}
-	s, err := api.NewServer(a.sources(t), slog.New(slog.DiscardHandler))
+	sources := a.sources(t)
+	s, err := api.NewServer(sources, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,6 +103,7 @@ func (m *testMesh) serve(t *testing.T) *agent {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx) }()
+	go func() { _ = sources.View.Run(ctx) }()
 	a.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -114,19 +116,15 @@ func (m *testMesh) serve(t *testing.T) *agent {
 
 func (a *agent) sources(t *testing.T) api.Sources {
 	t.Helper()
-	db := statedb.New()
-	n, err1 := nodes.New(db)
-	s, err2 := services.New(db)
-	i, err3 := allocator.New(db)
-	found, err4 := findings.New(db)
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
+	tables, err := view.NewTables(statedb.New(), ipcache.New())
+	if err != nil {
 		t.Fatal(err)
 	}
+	n, s, i, ips := tables.Nodes, tables.Services, tables.Identities, tables.IPs
 	_, level, err := logging.New(io.Discard, "info", "text")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ips := ipcache.New()
 	a.nodes = n
 	n.Apply([]store.Change[nodes.Node]{{New: &nodes.Node{
 		Cluster: "c2", ClusterID: 2, Name: "n1", Source: wire.SourceClusterMesh, EncryptionKey: 3,
@@ -157,9 +155,9 @@ func (a *agent) sources(t *testing.T) api.Sources {
 		})}
 	}
 	ips.Apply([]ipcache.Op{host(c2, 131072, "web-0"), host(c3, 196608, "other")})
-	watch, err := findings.NewWatch(found, findings.Sources{
-		DB: db, Mesh: a.mesh, IPs: ips, Nodes: n.Table(), Services: s.Global(), Exports: s.ServiceExports(), Identities: i.Table(), Log: slog.New(slog.DiscardHandler),
-	})
+	derived := tables.Derived()
+	derived.Remotes, derived.Local, derived.Ignored = a.mesh, a.mesh, a.mesh.Ignored
+	watch, err := findings.NewWatch(tables.Findings, derived)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,10 +165,16 @@ func (a *agent) sources(t *testing.T) api.Sources {
 	watch.Look(time.Now())
 	reg := health.New()
 	reg.NewScope("clustermesh").OK("fine")
+	sources := tables.Sources()
+	sources.Remotes, sources.Own, sources.Readiness, sources.Scopes = a.mesh, a.mesh, a.mesh, reg
+	seen, err := view.New(sources)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(seen.Close)
 	return api.Sources{
 		Agent: api.AgentInfo{Version: "v1.2.3", Cluster: "c1", ClusterID: 1, Node: "node-1", Started: time.Now().Add(-time.Hour), Mode: "run"},
-		DB:    db, Mesh: a.mesh, Nodes: n.Table(), Exported: s.Exported(), Slices: s.Slices(), ServiceExports: s.ServiceExports(), Services: s.Global(), Identities: i.Table(),
-		Conflicts: found.Conflicts(), Events: found.Events(), IPs: ips, Health: reg, Gatherer: prometheus.NewRegistry(), LogLevel: level,
+		View:  seen, Directory: a.mesh, Keys: a.mesh, Gatherer: prometheus.NewRegistry(), LogLevel: level,
 		Settings: api.Settings{"cluster-name": "c1"},
 	}
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
 
 // stopTimeout is how long a clean stop may take.
@@ -121,11 +122,12 @@ func viewCell() cell.Cell {
 	return cell.Module(
 		"view", "The merged view of all clusters",
 		cell.Provide(
-			nodes.New,
-			services.New,
-			allocator.New,
 			newIPs,
-			findings.New,
+			view.NewTables,
+			func(t *view.Tables) (*nodes.Nodes, *services.Services, *allocator.Identities) {
+				return t.Nodes, t.Services, t.Identities
+			},
+			newView,
 			newClusterSize,
 			func(c Config, n *nodes.Nodes, s *services.Services, i *allocator.Identities, ips *ipcache.Cache) (*clustermesh.View, error) {
 				return clustermesh.NewView(c.local(), n, s, i, ips)
@@ -134,7 +136,37 @@ func viewCell() cell.Cell {
 		),
 		cell.Invoke(showClusterSize),
 		cell.Invoke(func(jobs job.Group, ips *ipcache.Cache) { runs(jobs, "addresses", ips.Run) }),
+		cell.Invoke(followView),
 	)
+}
+
+// meshReaders are what a mode knows of clusters; nil for what it does not read.
+type meshReaders struct {
+	cell.Out
+
+	Remotes   clustermesh.Clusters
+	Own       clustermesh.OwnCluster
+	Directory clustermesh.MeshDirectory
+	Readiness view.Readiness
+	Keys      api.Keys
+	Missing   missing
+}
+
+// missing says by cluster what is not synced of those without which an agent became
+// ready.
+type missing func() map[string]string
+
+// newView is what everybody reads: the API, and whoever else follows the clusters.
+func newView(t *view.Tables, remotes clustermesh.Clusters, own clustermesh.OwnCluster, ready view.Readiness, scopes *health.Registry) (*view.View, error) {
+	sources := t.Sources()
+	sources.Remotes, sources.Own, sources.Readiness, sources.Scopes = remotes, own, ready, scopes
+	return view.New(sources)
+}
+
+// followView follows what changes as long as the program runs.
+func followView(lc cell.Lifecycle, jobs job.Group, v *view.View) {
+	runs(jobs, "changes", v.Run)
+	lc.Append(cell.Hook{OnStop: func(cell.HookContext) error { v.Close(); return nil }})
 }
 
 // findingsCell derives conflicts and events from the view and the clusters.
@@ -142,7 +174,7 @@ func findingsCell() cell.Cell {
 	return cell.Module(
 		"findings", "Conflicts and recent events",
 		cell.Invoke(func(jobs job.Group, p findingsParams, reg prometheus.Registerer) error {
-			w, err := findings.NewWatch(p.Findings, p.sources())
+			w, err := findings.NewWatch(p.Tables.Findings, p.sources())
 			if err != nil {
 				return err
 			}
@@ -150,7 +182,7 @@ func findingsCell() cell.Cell {
 				h.OK("watching")
 				return w.Run(ctx)
 			}, job.WithShutdown()))
-			return reg.Register(findings.NewCollector(p.Findings))
+			return reg.Register(findings.NewCollector(p.Tables.Findings))
 		}),
 	)
 }
@@ -158,24 +190,22 @@ func findingsCell() cell.Cell {
 type findingsParams struct {
 	cell.In
 
-	Config     Config
-	DB         *statedb.DB
-	Findings   *findings.Findings
-	Mesh       api.Mesh
-	Leader     leader
-	Own        *local.Cluster `optional:"true"`
-	Nodes      *nodes.Nodes
-	Services   *services.Services
-	Identities *allocator.Identities
-	IPs        *ipcache.Cache
-	Level      *logging.Level
-	Log        *slog.Logger
+	Config    Config
+	Tables    *view.Tables
+	Remotes   clustermesh.Clusters
+	Local     clustermesh.OwnCluster
+	Directory clustermesh.MeshDirectory
+	Leader    leader
+	Own       *local.Cluster `optional:"true"`
+	Level     *logging.Level
+	Log       *slog.Logger
 }
 
 func (p findingsParams) sources() findings.Sources {
-	s := findings.Sources{
-		DB: p.DB, Mesh: p.Mesh, IPs: p.IPs, Nodes: p.Nodes.Table(), Services: p.Services.Global(), Exports: p.Services.ServiceExports(),
-		Identities: p.Identities.Table(), LogLevel: p.Level, Log: p.Log,
+	s := p.Tables.Derived()
+	s.Remotes, s.Local, s.LogLevel, s.Log = p.Remotes, p.Local, p.Level, p.Log
+	if p.Directory != nil {
+		s.Ignored = p.Directory.Ignored
 	}
 	if p.Leader != nil {
 		s.Leads = p.Leader.Leads
@@ -198,23 +228,19 @@ func apiCell() cell.Cell {
 type apiParams struct {
 	cell.In
 
-	Config     Config
-	DB         *statedb.DB
-	Mode       mode
-	Mesh       api.Mesh
-	Leader     leader
-	Writer     *kvstore.Durable
-	Writing    *store.SyncMetrics
-	Own        *local.Cluster `optional:"true"`
-	Nodes      *nodes.Nodes
-	Services   *services.Services
-	Identities *allocator.Identities
-	IPs        *ipcache.Cache
-	Findings   *findings.Findings
-	Health     *health.Registry
-	Gatherer   prometheus.Gatherer
-	Level      *logging.Level
-	Log        *slog.Logger
+	Config    Config
+	Mode      mode
+	View      *view.View
+	Directory clustermesh.MeshDirectory
+	Keys      api.Keys
+	Missing   missing
+	Leader    leader
+	Writer    *kvstore.Durable
+	Writing   *store.SyncMetrics
+	Own       *local.Cluster `optional:"true"`
+	Gatherer  prometheus.Gatherer
+	Level     *logging.Level
+	Log       *slog.Logger
 }
 
 func newAPI(p apiParams) (*api.Server, error) {
@@ -226,26 +252,18 @@ func newAPI(p apiParams) (*api.Server, error) {
 		options = append(options, api.WithTLS(files))
 	}
 	sources := api.Sources{
-		DB: p.DB,
 		Agent: api.AgentInfo{
 			Version: version(), Cluster: p.Config.ClusterName, ClusterID: p.Config.ClusterID,
 			Node: p.Config.NodeName, Started: time.Now(), Mode: string(p.Mode),
 			MeshDirectory: p.Mode.meshDirectory(p.Config),
 		},
-		Mesh:           p.Mesh,
-		Nodes:          p.Nodes.Table(),
-		Exported:       p.Services.Exported(),
-		Slices:         p.Services.Slices(),
-		ServiceExports: p.Services.ServiceExports(),
-		Services:       p.Services.Global(),
-		Identities:     p.Identities.Table(),
-		Conflicts:      p.Findings.Conflicts(),
-		Events:         p.Findings.Events(),
-		IPs:            p.IPs,
-		Health:         p.Health,
-		Gatherer:       p.Gatherer,
-		LogLevel:       p.Level,
-		Settings:       p.Config.settings(),
+		View:      p.View,
+		Directory: p.Directory,
+		Keys:      p.Keys,
+		Missing:   p.Missing,
+		Gatherer:  p.Gatherer,
+		LogLevel:  p.Level,
+		Settings:  p.Config.settings(),
 	}
 	if p.Leader != nil {
 		sources.Leads = p.Leader.Leads
@@ -253,7 +271,7 @@ func newAPI(p apiParams) (*api.Server, error) {
 	if p.Writer != nil {
 		sources.Writer, sources.Written = p.Writer, p.Writing.Written
 	}
-	if s, stops := p.Mesh.(stopping); stops {
+	if s, stops := p.Leader.(stopping); stops {
 		sources.Stopped = s.Stopped
 	}
 	if described := p.Config.Local.describedBy(); described != "" && p.Mode != modeMirror {

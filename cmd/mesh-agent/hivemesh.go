@@ -10,7 +10,6 @@ import (
 	"github.com/cilium/hive/job"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
@@ -24,7 +23,9 @@ import (
 func meshCell() cell.Cell {
 	return cell.Module(
 		"clustermesh", "The mesh directory and one controller per remote cluster",
-		cell.Provide(newMesh, func(m *clustermesh.Mesh) (api.Mesh, leader) { return m, nil }),
+		cell.Provide(newMesh, func(m *clustermesh.Mesh) (meshReaders, leader) {
+			return meshReaders{Remotes: m, Own: m, Directory: m, Readiness: m, Keys: m, Missing: m.Missing}, nil
+		}),
 		cell.Invoke(tellUnknownNetworks, followClaims),
 		cell.Invoke(func(jobs job.Group, m *clustermesh.Mesh) { runs(jobs, "mesh", m.Run) }),
 	)

@@ -10,7 +10,6 @@ import (
 	"github.com/cilium/hive/job"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
@@ -25,7 +24,9 @@ import (
 func mirrorCell() cell.Cell {
 	return cell.Module(
 		"mirror", "Copies the remote clusters into the own kvstore",
-		cell.Provide(newMirror, func(m *mirror.Mirror) (api.Mesh, leader) { return m, m }),
+		cell.Provide(newMirror, func(m *mirror.Mirror) (meshReaders, leader) {
+			return meshReaders{Remotes: m, Directory: m, Readiness: m, Keys: m}, m
+		}),
 		cell.Invoke(followClaims),
 		cell.Invoke(func(jobs job.Group, m *mirror.Mirror) { runs(jobs, "lead", m.Run) }),
 	)

@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
-	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/identity"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
@@ -24,7 +23,7 @@ import (
 func operateCell() cell.Cell {
 	return cell.Module(
 		"operate", "What only one process per cluster may do",
-		cell.Provide(newOperator, func(o *operate.Operator) (api.Mesh, leader) { return o, o }),
+		cell.Provide(newOperator, func(o *operate.Operator) (meshReaders, leader) { return meshReaders{Readiness: o}, o }),
 		cell.Invoke(func(jobs job.Group, o *operate.Operator) { runs(jobs, "lead", o.Run) }),
 	)
 }

@@ -51,11 +51,12 @@ func floors() map[string]int {
 		"pkg/findings":              6,
 		"pkg/reasons":               6,
 		"pkg/troubleshoot":          6,
-		"pkg/api":                   7,
-		"pkg/api/client":            8, // speaks with pkg/api's types, from the other side
-		"pkg/checks":                8,
-		"cmd/mesh-agent":            9,
-		"cmd/mesh-sim":              9,
+		"pkg/view":                  7,
+		"pkg/api":                   8,
+		"pkg/api/client":            9, // speaks with pkg/api's types, from the other side
+		"pkg/checks":                9,
+		"cmd/mesh-agent":            10,
+		"cmd/mesh-sim":              10,
 	}
 }
 

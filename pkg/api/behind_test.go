@@ -16,6 +16,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/view"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -62,7 +63,7 @@ func (s *storm) blow(n int) {
 			s.f.ips.Apply([]ipcache.Op{op})
 		}
 	}
-	s.f.feed.advance(s.f.now())
+	s.f.View.Position()
 }
 
 // TestASteadyReaderGetsThere, however slow it is: while it reads the state, and as
@@ -83,7 +84,7 @@ func TestASteadyReaderGetsThere(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				const objects, ring = 300, 128
-				f := newFixture(t, func(s *Server) { s.feedSize = ring })
+				f := newFixtureOf(t, ring)
 				f.now, f.heartbeat = time.Now, 100*time.Millisecond
 				m.f = f
 				s := newStorm(f, objects)
@@ -122,7 +123,7 @@ func TestASteadyReaderGetsThere(t *testing.T) {
 // TestASlowReaderOverTCPGetsThere is the same over a real connection.
 func TestASlowReaderOverTCPGetsThere(t *testing.T) {
 	t.Parallel()
-	f, _, _ := served(t, func(s *Server) { s.feedSize, s.heartbeat = 1<<10, 100*time.Millisecond })
+	f, _, _ := serve(t, newFixtureOf(t, 1<<10, func(s *Server) { s.heartbeat = 100 * time.Millisecond }))
 	note := map[string]string{"note": strings.Repeat("x", 4<<10)}
 	var all []*nodes.Node
 	for i := range 3000 { // more than the buffers of a connection take
@@ -193,7 +194,7 @@ func TestASlowReaderGivesWay(t *testing.T) {
 				if others {
 					waiting(true) // its time is not up
 				}
-				time.Sleep(stateTime + time.Second)
+				time.Sleep(view.TurnTime + time.Second)
 				m.readUpTo(1000)
 				ended := m.trouble()
 				if !others {

@@ -15,6 +15,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/view"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -167,6 +168,25 @@ func toFreshness(from remotecluster.Freshness, now time.Time) Freshness {
 	return f
 }
 
+// toFreshnesses keeps nil: a list of what does not come from clusters has none.
+func toFreshnesses(from map[string]remotecluster.Freshness, now time.Time) map[string]Freshness {
+	if from == nil {
+		return nil
+	}
+	all := make(map[string]Freshness, len(from))
+	for cluster, f := range from {
+		all[cluster] = toFreshness(f, now)
+	}
+	return all
+}
+
+func toHealth(h view.HealthItem) Health {
+	return Health{
+		Name: h.Name, Cluster: h.Cluster, State: h.State, Message: h.Message,
+		LastSuccess: timeOrNull(h.LastSuccess), LastFailure: timeOrNull(h.LastFailure), ConsecutiveFailures: h.ConsecutiveFailures,
+	}
+}
+
 func toNode(n *nodes.Node) Node {
 	addresses := make([]NodeAddress, len(n.Addresses))
 	for i, a := range n.Addresses {
@@ -181,7 +201,7 @@ func toNode(n *nodes.Node) Node {
 	}
 }
 
-func toService(_ *Server, _ *view, g *services.Global) Service {
+func toService(_ *Server, _ *view.Snapshot, g *services.Global) Service {
 	out := Service{
 		Namespace: g.Namespace, Name: g.Name, Global: g.Shared(), Affinity: g.Affinity(),
 		Clusters: make([]ServiceCluster, len(g.Parts)),
@@ -208,10 +228,10 @@ func toService(_ *Server, _ *view, g *services.Global) Service {
 }
 
 // doubtService says of each cluster why what it brings may not be what it has now.
-func doubtService(v *view, service *Service) {
+func doubtService(v *view.Snapshot, service *Service) {
 	for i := range service.Clusters {
 		c := &service.Clusters[i]
-		if doubt := cmp.Or(v.doubt(c.Cluster, wire.Services), v.doubt(c.Cluster, wire.EndpointSlices)); doubt != "" {
+		if doubt := cmp.Or(v.Doubt(c.Cluster, wire.Services), v.Doubt(c.Cluster, wire.EndpointSlices)); doubt != "" {
 			c.Reason += "; " + doubt
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/cilium/statedb"
 
 	"github.com/mesh-agent/mesh-agent/pkg/services"
-	"github.com/mesh-agent/mesh-agent/pkg/wire"
+	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
 
 // ServiceExport is what a cluster says of a service that it exports through the MCS
@@ -24,28 +24,25 @@ type ServiceExport struct {
 	Created                       time.Time `json:"created" doc:"Of exports that disagree the oldest counts."`
 }
 
-func exportResource() resource[*services.Export, ServiceExport] {
-	return resource[*services.Export, ServiceExport]{
-		name: "serviceexports", summary: "What clusters say of the services that they export through the MCS API.",
+func exportResource() *resource[*services.Export, ServiceExport] {
+	return &resource[*services.Export, ServiceExport]{
+		name: view.ServiceExports, summary: "What clusters say of the services that they export through the MCS API.",
 		filters: []string{byCluster, byNamespace, byName},
-		from: func(s *Server, v *view, q *query) (iter.Seq[*services.Export], error) {
+		from: func(s *Server, v *view.Snapshot, q *query) (iter.Seq[*services.Export], error) {
 			parts := strings.SplitN(q.after, "/", 3)
 			if q.after != "" && len(parts) != 3 {
 				return nil, errCursor()
 			}
 			query := func() statedb.Query[*services.Export] { return services.ExportByKey(parts[0], parts[1], parts[2]) }
-			return after(s.ServiceExports, v.txn, q.after, (*services.Export).Key, query), nil
+			return after(s.View.ServiceExports, v.Txn, q.after, (*services.Export).Key, query), nil
 		},
 		fixed: func(q *query, e *services.Export) bool {
 			return passes(q.cluster, e.Cluster) && passes(q.namespace, e.Namespace) && passes(q.name, e.Name)
 		},
-		follow:   func(s *Server) (follower, error) { return followTable(s.DB, s.ServiceExports) },
-		of:       []wire.Resource{wire.ServiceExports},
-		key:      (*services.Export).Key,
-		convert:  func(_ *Server, _ *view, e *services.Export) ServiceExport { return toServiceExport(e) },
+		convert:  func(_ *Server, _ *view.Snapshot, e *services.Export) ServiceExport { return toServiceExport(e) },
 		onePaths: []string{"/{cluster}/{namespace}/{name}"},
-		one: func(s *Server, v *view, path func(string) string) (*services.Export, error) {
-			e, _, found := s.ServiceExports.Get(v.txn, services.ExportByKey(path("cluster"), path("namespace"), path("name")))
+		one: func(s *Server, v *view.Snapshot, path func(string) string) (*services.Export, error) {
+			e, _, found := s.View.ServiceExports.Get(v.Txn, services.ExportByKey(path("cluster"), path("namespace"), path("name")))
 			if !found {
 				return nil, notFound("cluster %q exports no service %q in namespace %q through the MCS API", path("cluster"), path("name"), path("namespace"))
 			}

@@ -7,28 +7,27 @@ import (
 	"github.com/cilium/statedb"
 
 	"github.com/mesh-agent/mesh-agent/pkg/findings"
+	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
 
-func conflictResource() resource[*findings.Conflict, Conflict] {
-	return resource[*findings.Conflict, Conflict]{
-		name: "conflicts", summary: "What clusters disagree on.", filters: []string{byCluster, byKind, byName},
-		from: func(s *Server, v *view, q *query) (iter.Seq[*findings.Conflict], error) {
+func conflictResource() *resource[*findings.Conflict, Conflict] {
+	return &resource[*findings.Conflict, Conflict]{
+		name: view.Conflicts, summary: "What clusters disagree on.", filters: []string{byCluster, byKind, byName},
+		from: func(s *Server, v *view.Snapshot, q *query) (iter.Seq[*findings.Conflict], error) {
 			query := func() statedb.Query[*findings.Conflict] { return findings.ConflictByKey(q.after) }
-			return after(s.Conflicts, v.txn, q.after, (*findings.Conflict).Key, query), nil
+			return after(s.View.Conflicts, v.Txn, q.after, (*findings.Conflict).Key, query), nil
 		},
 		fixed: func(q *query, c *findings.Conflict) bool {
 			return passes(q.kind, string(c.Kind)) && passes(q.name, c.Subject)
 		},
-		match: func(_ *Server, _ *view, q *query, c *findings.Conflict) bool {
+		match: func(_ *Server, _ *view.Snapshot, q *query, c *findings.Conflict) bool {
 			return q.cluster == "" || c.Involves(q.cluster)
 		},
-		key:      (*findings.Conflict).Key,
-		convert:  func(_ *Server, _ *view, c *findings.Conflict) Conflict { return toConflict(c) },
-		follow:   func(s *Server) (follower, error) { return followTable(s.DB, s.Conflicts) },
+		convert:  func(_ *Server, _ *view.Snapshot, c *findings.Conflict) Conflict { return toConflict(c) },
 		onePaths: []string{"/{kind}/{subject...}"},
-		one: func(s *Server, v *view, path func(string) string) (*findings.Conflict, error) {
+		one: func(s *Server, v *view.Snapshot, path func(string) string) (*findings.Conflict, error) {
 			key := path("kind") + "/" + path("subject")
-			c, _, found := s.Conflicts.Get(v.txn, findings.ConflictByKey(key))
+			c, _, found := s.View.Conflicts.Get(v.Txn, findings.ConflictByKey(key))
 			if !found {
 				return nil, notFound("there is no conflict %q", key)
 			}
@@ -37,30 +36,28 @@ func conflictResource() resource[*findings.Conflict, Conflict] {
 	}
 }
 
-func eventResource() resource[*findings.Event, Event] {
-	return resource[*findings.Event, Event]{
-		name: "events", summary: "What happened lately, the oldest first.", filters: []string{byCluster, byKind, byName},
-		from: func(s *Server, v *view, q *query) (iter.Seq[*findings.Event], error) {
+func eventResource() *resource[*findings.Event, Event] {
+	return &resource[*findings.Event, Event]{
+		name: view.Events, summary: "What happened lately, the oldest first.", filters: []string{byCluster, byKind, byName},
+		from: func(s *Server, v *view.Snapshot, q *query) (iter.Seq[*findings.Event], error) {
 			id, err := strconv.ParseUint(q.after, 10, 64)
 			if q.after != "" && err != nil {
 				return nil, errCursor()
 			}
 			query := func() statedb.Query[*findings.Event] { return findings.EventByID(id) }
-			return after(s.Events, v.txn, q.after, eventKey, query), nil
+			return after(s.View.Events, v.Txn, q.after, view.EventKey, query), nil
 		},
 		fixed: func(q *query, e *findings.Event) bool {
 			return passes(q.kind, e.Kind) && passes(q.name, e.Name) && (q.cluster == "" || e.Involves(q.cluster))
 		},
-		key:      eventKey,
-		convert:  func(_ *Server, _ *view, e *findings.Event) Event { return toEvent(e) },
-		follow:   func(s *Server) (follower, error) { return followTable(s.DB, s.Events) },
+		convert:  func(_ *Server, _ *view.Snapshot, e *findings.Event) Event { return toEvent(e) },
 		onePaths: []string{"/{id}"},
-		one: func(s *Server, v *view, path func(string) string) (*findings.Event, error) {
+		one: func(s *Server, v *view.Snapshot, path func(string) string) (*findings.Event, error) {
 			id, err := strconv.ParseUint(path("id"), 10, 64)
 			if err != nil {
 				return nil, badRequest("event %q: want a number", path("id"))
 			}
-			e, _, found := s.Events.Get(v.txn, findings.EventByID(id))
+			e, _, found := s.View.Events.Get(v.Txn, findings.EventByID(id))
 			if !found {
 				return nil, notFound("there is no event %d: there never was, or it is too old", id)
 			}
@@ -68,8 +65,6 @@ func eventResource() resource[*findings.Event, Event] {
 		},
 	}
 }
-
-func eventKey(e *findings.Event) string { return strconv.FormatUint(e.ID, 10) }
 
 func toConflict(c *findings.Conflict) Conflict {
 	return Conflict{

@@ -27,6 +27,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/view"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -112,35 +113,36 @@ type fixture struct {
 
 func newFixture(t testing.TB, options ...Option) *fixture {
 	t.Helper()
-	db := statedb.New()
-	f := &fixture{
-		mesh: &fakeMesh{ready: true}, ips: ipcache.New(), scopes: health.New(), registry: prometheus.NewPedanticRegistry(),
-	}
-	var err error
+	return newFixtureOf(t, view.RingSize, options...)
+}
+
+// newFixtureOf keeps so many changes.
+func newFixtureOf(t testing.TB, ring uint64, options ...Option) *fixture {
+	t.Helper()
+	tables, err := view.NewTables(statedb.New(), ipcache.New())
 	must := func(err error) {
 		if err != nil {
 			t.Helper()
 			t.Fatal(err)
 		}
 	}
-	f.nodes, err = nodes.New(db)
 	must(err)
-	f.services, err = services.New(db)
-	must(err)
-	f.identities, err = allocator.New(db)
-	must(err)
-	f.findings, err = findings.New(db)
-	must(err)
-	f.watch, err = findings.NewWatch(f.findings, findings.Sources{
-		DB: db, Mesh: f.mesh, IPs: f.ips, Nodes: f.nodes.Table(), Services: f.services.Global(), Exports: f.services.ServiceExports(), Identities: f.identities.Table(),
-		Log: slog.New(slog.DiscardHandler),
-	})
+	f := &fixture{
+		mesh: &fakeMesh{ready: true}, scopes: health.New(), registry: prometheus.NewPedanticRegistry(),
+		nodes: tables.Nodes, services: tables.Services, identities: tables.Identities, ips: tables.IPs, findings: tables.Findings,
+	}
+	derived := tables.Derived()
+	derived.Remotes, derived.Local, derived.Ignored = f.mesh, f.mesh, f.mesh.Ignored
+	f.watch, err = findings.NewWatch(f.findings, derived)
 	must(err)
 	t.Cleanup(f.watch.Close)
+	sources := tables.Sources()
+	sources.Remotes, sources.Own, sources.Readiness, sources.Scopes = f.mesh, f.mesh, f.mesh, f.scopes
+	seen, err := view.New(sources, view.WithRing(ring), view.WithClock(func() time.Time { return f.now() }))
+	must(err)
 	f.Server, err = NewServer(Sources{
 		Agent: AgentInfo{Version: "v1.2.3", Cluster: "c1", ClusterID: 1, Node: "node-1", Started: epoch.Add(-time.Hour), Mode: "run"},
-		DB:    db, Mesh: f.mesh, Nodes: f.nodes.Table(), Exported: f.services.Exported(), Slices: f.services.Slices(), ServiceExports: f.services.ServiceExports(), Services: f.services.Global(),
-		Identities: f.identities.Table(), Conflicts: f.findings.Conflicts(), Events: f.findings.Events(), IPs: f.ips, Health: f.scopes, Gatherer: f.registry,
+		View:  seen, Directory: f.mesh, Keys: f.mesh, Missing: f.mesh.Missing, Gatherer: f.registry,
 		LogLevel: logLevel(t), Settings: Settings{"cluster-name": "c1"},
 	}, slog.New(slog.DiscardHandler), options...)
 	must(err)
@@ -148,6 +150,12 @@ func newFixture(t testing.TB, options ...Option) *fixture {
 	f.configKey = "key" // for golden files
 	f.now = func() time.Time { return epoch }
 	return f
+}
+
+// Close ends everything.
+func (f *fixture) Close() {
+	f.Server.Close()
+	f.View.Close()
 }
 
 // logLevel is the level of a log that nobody reads.

@@ -27,6 +27,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/view"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -93,13 +94,12 @@ func (m *mirror) connect(t *testing.T) {
 	in, out := io.Pipe()
 	ctx, cancel := context.WithCancel(m.f.stopping)
 	c := &connection{pipe: in, cancel: cancel, allow: make(chan int), ended: make(chan struct{})}
-	session := &watching{s: m.f.Server, subs: subs, token: token, from: origin{local: !m.peer.IsValid(), peer: m.peer}}
-	session.position, session.resumes = session.resume()
-	session.out = sseWriter{w: out, pool: &m.f.buffers, wrote: time.Now()}
-	go func() {
-		defer session.out.release()
-		out.CloseWithError(session.run(ctx))
-	}()
+	session := m.f.newWatching(subs, token)
+	var turns view.Turns
+	if m.peer.IsValid() {
+		turns = &peerTurns{states: m.f.states, peer: m.peer}
+	}
+	go func() { out.CloseWithError(session.run(ctx, out, turns)) }()
 	m.conn = c
 	go m.read(c)
 }
@@ -495,14 +495,14 @@ func TestWhatIsFollowedIsWhatIsListed(t *testing.T) {
 
 func followsTheLists(t *testing.T, rt *rapid.T) {
 	// With the small rings nearly everybody falls behind at some time.
-	ring := rapid.SampledFrom([]uint64{12, 40, feedSize}).Draw(rt, "ring")
-	f := newFixture(t, func(s *Server) { s.feedSize = ring })
+	ring := rapid.SampledFrom([]uint64{12, 40, view.RingSize}).Draw(rt, "ring")
+	f := newFixtureOf(t, ring)
 	f.now, f.heartbeat = time.Now, 100*time.Millisecond
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = f.feed.run(ctx) // it ends with ctx
+		_ = f.View.Run(ctx) // it ends with ctx
 	}()
 	every := someFollowers(f, rt, 12)
 	defer func() {
@@ -556,7 +556,7 @@ func followsTheLists(t *testing.T, rt *rapid.T) {
 		}
 	}
 	rt.Repeat(actions)
-	time.Sleep(2 * polledInterval)
+	time.Sleep(10 * time.Second)
 	for _, m := range every {
 		m.settle()
 		if err := cmp.Or(m.trouble(), m.differs(t)); err != nil {

@@ -3,8 +3,6 @@ package api
 import (
 	"errors"
 	"net/netip"
-	"strconv"
-	"strings"
 	"testing"
 )
 
@@ -68,30 +66,6 @@ func FuzzJustBefore(f *testing.F) {
 		}
 		if next := start.Addr().Next(); next.IsValid() && next != p.Addr() || !next.IsValid() && p.Addr() != netip.IPv6Unspecified() {
 			t.Fatalf("there is room between %s and %s", start, p)
-		}
-	})
-}
-
-// FuzzPosition: a token leads to the position that it was made of, and none of
-// another agent is taken for ours.
-func FuzzPosition(f *testing.F) {
-	f.Add("-5", uint64(5))
-	f.Add("x-5", uint64(0))
-	f.Add("-", ^uint64(0))
-	f.Add("-partial", uint64(1))
-	f.Fuzz(func(t *testing.T, token string, position uint64) {
-		ours, theirs := newFeed(nil, nil, nil, feedSize), newFeed(nil, nil, nil, feedSize)
-		if got, known := ours.position(ours.token(position)); !known || got != position {
-			t.Fatalf("position %d becomes %d, %v", position, got, known)
-		}
-		for _, foreign := range []string{theirs.token(position), ours.partial(), token} {
-			if got, known := ours.position(foreign); known {
-				t.Fatalf("%q is taken for position %d", foreign, got)
-			}
-		}
-		number, dash := strings.CutPrefix(token, "-")
-		if got, known := ours.position(ours.boot + token); known && (!dash || strings.TrimLeft(number, "0") != strings.TrimLeft(strconv.FormatUint(got, 10), "0")) {
-			t.Fatalf("%q is taken for position %d", token, got)
 		}
 	})
 }

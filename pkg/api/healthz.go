@@ -20,7 +20,7 @@ func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) error {
 
 // readyz answers 503 with the reasons until the mesh is ready.
 func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) error {
-	ready, reasons := s.Mesh.Ready()
+	ready, reasons := s.View.Ready()
 	if ready {
 		writeJSON(w, s.readyWithout())
 		return nil
@@ -39,22 +39,14 @@ func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) error {
 // sync timeout has passed and some are missing.
 func (s *Server) readyWithout() Readiness {
 	answer := Readiness{Ready: true, Reasons: map[string]string{}, Without: map[string]string{}}
-	mesh, may := s.Mesh.(incomplete)
-	if !may {
+	if s.Missing == nil {
 		return answer
 	}
-	if maps.Copy(answer.Without, mesh.Missing()); len(answer.Without) > 0 {
+	if maps.Copy(answer.Without, s.Missing()); len(answer.Without) > 0 {
 		answer.Code = string(codes.ReadyWithout)
 		answer.Detail = "ready since the sync timeout has passed, without " + listed(answer.Without)
 	}
 	return answer
-}
-
-// incomplete is a mesh that may be ready without some clusters.
-type incomplete interface {
-	// Missing says by cluster what is not synced yet of those without which it became
-	// ready.
-	Missing() map[string]string
 }
 
 // listed writes reasons on one line.

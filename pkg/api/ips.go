@@ -9,28 +9,26 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/view"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-func ipResource() resource[*ipcache.Entry, IP] {
-	return resource[*ipcache.Entry, IP]{
-		name: "ips", summary: "The winning claim of every prefix.",
+func ipResource() *resource[*ipcache.Entry, IP] {
+	return &resource[*ipcache.Entry, IP]{
+		name: view.IPs, summary: "The winning claim of every prefix.",
 		filters:  []string{byCluster, byNamespace, byName, byIdentity, byPrefix, byLabels},
 		from:     ipsFrom,
 		fixed:    func(q *query, e *ipcache.Entry) bool { return !q.prefix.IsValid() || within(q.prefix, e.Prefix()) },
 		match:    ipPasses,
-		follow:   func(s *Server) (follower, error) { return followIPs(s.IPs), nil },
 		leans:    leansOnIdentities,
 		touched:  withIdentities,
-		of:       []wire.Resource{wire.IPs, wire.Nodes},
-		key:      func(e *ipcache.Entry) string { return e.Prefix().String() },
-		convert:  func(_ *Server, v *view, e *ipcache.Entry) IP { return toIP(e, v.ips.Claims(e)) },
+		convert:  func(_ *Server, v *view.Snapshot, e *ipcache.Entry) IP { return toIP(e, v.IPs.Claims(e)) },
 		onePaths: []string{"/{address}", "/{address}/{length}"},
 		one:      oneIP,
 	}
 }
 
-func ipPasses(s *Server, v *view, q *query, e *ipcache.Entry) bool {
+func ipPasses(s *Server, v *view.Snapshot, q *query, e *ipcache.Entry) bool {
 	return passes(q.cluster, e.Cluster().Name) && passes(q.namespace, e.Namespace()) &&
 		(q.name == "" || q.name == e.Pod() || q.name == e.NodeName()) &&
 		(q.identity == nil || *q.identity == e.Identity()) &&
@@ -39,21 +37,21 @@ func ipPasses(s *Server, v *view, q *query, e *ipcache.Entry) bool {
 
 // leansOnIdentities: the labels of an address are those of its identity, which
 // may come later, or go first (wire.md §3.7).
-func leansOnIdentities(q *query) string {
+func leansOnIdentities(q *query) view.Kind {
 	if q.labels == nil {
 		return ""
 	}
-	return "identities"
+	return view.Identities
 }
 
 // withIdentities gives the addresses that have one of the identities.
-func withIdentities(v *view, identities []any) iter.Seq[*ipcache.Entry] {
+func withIdentities(v *view.Snapshot, identities []any) iter.Seq[*ipcache.Entry] {
 	ids := make(map[uint32]bool, len(identities))
 	for _, object := range identities {
 		ids[object.(*allocator.Identity).ID] = true
 	}
 	return func(yield func(*ipcache.Entry) bool) {
-		for e := range v.ips.From(netip.Prefix{}) {
+		for e := range v.IPs.From(netip.Prefix{}) {
 			if ids[e.Identity()] && !yield(e) {
 				return
 			}
@@ -62,8 +60,8 @@ func withIdentities(v *view, identities []any) iter.Seq[*ipcache.Entry] {
 }
 
 // hasLabels tells whether the identity of the address has them.
-func hasLabels(s *Server, v *view, labels selector, e *ipcache.Entry) bool {
-	id := s.identityOf(v, e)
+func hasLabels(s *Server, v *view.Snapshot, labels selector, e *ipcache.Entry) bool {
+	id := identityOf(e, s.View.IdentityOf(v.Txn, e))
 	return id != nil && labels.matches(maps.All(id.Labels))
 }
 
@@ -75,7 +73,7 @@ const maxIndexed = 8192
 // ipsFrom leaves out what is outside the query's prefix, which is one range of
 // the snapshot, and where few addresses have the query's identities those that
 // have others.
-func ipsFrom(s *Server, v *view, q *query) (iter.Seq[*ipcache.Entry], error) {
+func ipsFrom(s *Server, v *view.Snapshot, q *query) (iter.Seq[*ipcache.Entry], error) {
 	var last netip.Prefix
 	if q.after != "" {
 		var err error
@@ -88,9 +86,9 @@ func ipsFrom(s *Server, v *view, q *query) (iter.Seq[*ipcache.Entry], error) {
 			last = start
 		}
 	}
-	all := v.ips.From(last)
+	all := v.IPs.From(last)
 	if q.identity != nil || q.labels != nil {
-		if found, ok := s.byIdentity.Find(v.ips, identitiesOf(s, v, q), maxIndexed); ok {
+		if found, ok := s.View.WithIdentities(v, identitiesOf(s, v, q), maxIndexed); ok {
 			i, seen := slices.BinarySearchFunc(found, last, func(e *ipcache.Entry, last netip.Prefix) int { return comparePrefixes(e.Prefix(), last) })
 			if seen {
 				i++
@@ -112,7 +110,7 @@ func ipsFrom(s *Server, v *view, q *query) (iter.Seq[*ipcache.Entry], error) {
 
 // identitiesOf are the numbers that the addresses of a query may have: some
 // cluster's identity with the number passes, or a reserved one.
-func identitiesOf(s *Server, v *view, q *query) []uint32 {
+func identitiesOf(s *Server, v *view.Snapshot, q *query) []uint32 {
 	if q.identity != nil {
 		return []uint32{*q.identity}
 	}
@@ -126,7 +124,7 @@ func identitiesOf(s *Server, v *view, q *query) []uint32 {
 			ids = append(ids, id)
 		}
 	}
-	for i := range s.Identities.All(v.txn) {
+	for i := range s.View.Identities.All(v.Txn) {
 		if q.labels.matches(maps.All(i.Map())) {
 			ids = append(ids, i.ID)
 		}
@@ -155,7 +153,7 @@ func comparePrefixes(a, b netip.Prefix) int {
 
 // oneIP finds the winner of a prefix: exactly that prefix, not one that
 // contains it.
-func oneIP(s *Server, _ *view, path func(string) string) (*ipcache.Entry, error) {
+func oneIP(s *Server, _ *view.Snapshot, path func(string) string) (*ipcache.Entry, error) {
 	text := path("address")
 	if length := path("length"); length != "" {
 		text += "/" + length
@@ -164,7 +162,7 @@ func oneIP(s *Server, _ *view, path func(string) string) (*ipcache.Entry, error)
 	if err != nil {
 		return nil, err
 	}
-	around := s.IPs.Lookup(prefix.Addr()).Claims
+	around := s.View.IPs.Lookup(prefix.Addr()).Claims
 	for _, e := range around {
 		if e.Prefix() == prefix {
 			return e, nil

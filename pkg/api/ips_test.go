@@ -111,10 +111,10 @@ func BenchmarkIPsOfAnIdentity(b *testing.B) {
 		addrs = append(addrs, netip.AddrFrom4([4]byte{10, 200, 0, byte(i)}))
 	}
 	f.claim(131073, addrs...)
-	v := f.view(b.Context())
+	v := f.View.Snapshot(b.Context())
 	b.Run("floor", func(b *testing.B) {
 		for b.Loop() {
-			if found, _ := f.byIdentity.Find(v.ips, []uint32{131073}, maxIndexed); len(found) != len(addrs) {
+			if found, _ := f.View.WithIdentities(v, []uint32{131073}, maxIndexed); len(found) != len(addrs) {
 				b.Fatal("not found")
 			}
 		}

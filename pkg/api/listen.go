@@ -98,13 +98,12 @@ func (s *Server) Address() string { return s.listeners.address() }
 // Socket is the path of the unix socket in use; empty without one.
 func (s *Server) Socket() string { return s.listeners.socket() }
 
-// Close closes what Listen opened, ends every watch and follows the tables no
-// more. It may be called twice, and after Serve.
+// Close closes what Listen opened and ends every watch. It may be called twice, and
+// after Serve.
 func (s *Server) Close() {
 	s.stop()
 	s.listeners.close()
 	s.streams.close()
-	s.feed.close()
 }
 
 func (s *Server) warnOfStrangers(a net.Addr) {

@@ -16,13 +16,18 @@ import (
 // test, and a client of each.
 func served(t *testing.T, options ...Option) (f *fixture, tcp, unix *http.Client) {
 	t.Helper()
-	f = newFixture(t, options...)
+	return serve(t, newFixture(t, options...))
+}
+
+func serve(t *testing.T, f *fixture) (_ *fixture, tcp, unix *http.Client) {
+	t.Helper()
 	if err := f.Listen("127.0.0.1:0", filepath.Join(t.TempDir(), "a.sock"), false); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
+	done, taken := make(chan error, 1), make(chan error, 1)
 	go func() { done <- f.Serve(ctx) }()
+	go func() { taken <- f.View.Run(ctx) }()
 	over := func(network, address string) *http.Client {
 		return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, network, address)
@@ -33,6 +38,7 @@ func served(t *testing.T, options ...Option) (f *fixture, tcp, unix *http.Client
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
+		<-taken
 	})
 	return f, over("tcp", f.Address()), over("unix", f.Socket())
 }

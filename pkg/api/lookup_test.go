@@ -10,6 +10,7 @@ import (
 	"github.com/cilium/statedb"
 
 	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/view"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -29,9 +30,16 @@ func (w *walked) All(txn statedb.ReadTxn) iter.Seq2[*services.Global, statedb.Re
 func TestALookupDoesNotLookAtEveryService(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	table := &walked{Table: f.Sources.Services}
+	table := &walked{Table: f.View.Services}
+	tables := f.View.Sources
+	tables.Services = table
+	v, err := view.New(tables)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(v.Close)
 	sources := f.Sources
-	sources.Services = table
+	sources.View = v
 	server, err := NewServer(sources, f.log)
 	if err != nil {
 		t.Fatal(err)

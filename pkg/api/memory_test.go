@@ -112,7 +112,7 @@ func TestAListForASlowReaderNeedsNoMemory(t *testing.T) {
 	const n = 200_000
 	f := newFixture(t)
 	f.fillIPs(n)
-	f.view(context.Background()) // makes the snapshot
+	f.View.Snapshot(context.Background()) // makes the snapshot
 	var h heap
 	h.measure()
 	size := f.readSlowly(t, &h, 4<<20)
@@ -129,7 +129,7 @@ func TestAWalkByPagesNeedsNoMemory(t *testing.T) {
 	const n = 100_000
 	f := newFixture(t)
 	f.fillIPs(n)
-	f.view(context.Background())
+	f.View.Snapshot(context.Background())
 	var h heap
 	h.measure()
 	if items := f.walk(t, &h, 1000); items != n {
@@ -146,7 +146,7 @@ func BenchmarkListMillion(b *testing.B) {
 	const n = 1_000_000
 	f := newFixture(b)
 	f.fillIPs(n)
-	f.view(context.Background())
+	f.View.Snapshot(context.Background())
 	measure := func(name string, read func(b *testing.B, h *heap)) {
 		b.Run(name, func(b *testing.B) {
 			var h heap

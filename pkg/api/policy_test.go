@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
-	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
 func TestThePolicyOfACluster(t *testing.T) {
@@ -24,29 +23,5 @@ func TestThePolicyOfACluster(t *testing.T) {
 	p := toPolicy(&disconnect.Outlook{Next: disconnect.Withdraw, NextAt: epoch, Held: epoch.Add(time.Second)})
 	if p.Next != PolicyWithdraw || !p.NextAt.Equal(epoch) || !p.Held.Equal(epoch.Add(time.Second)) {
 		t.Errorf("%+v", p)
-	}
-}
-
-// TestEvidenceMakesNoEvents: it moves with each probe, and the state does not.
-func TestEvidenceMakesNoEvents(t *testing.T) {
-	t.Parallel()
-	clusters := []remotecluster.Status{readyCluster("c2", 2)}
-	p := &polled[remotecluster.Status]{all: func() []remotecluster.Status { return clusters }, name: clusterName, settled: settledCluster}
-	look := func() (n int) {
-		p.looked = time.Time{}
-		p.drain(look{now: epoch}, func(feedEntry) { n++ })
-		return n
-	}
-	look()
-	clusters = []remotecluster.Status{readyCluster("c2", 2)}
-	clusters[0].Outlook.Evidence.AsOf = epoch
-	clusters[0].Outlook.Evidence.Heartbeat = epoch
-	if n := look(); n != 0 {
-		t.Errorf("%d events for evidence", n)
-	}
-	clusters = []remotecluster.Status{readyCluster("c2", 2)}
-	clusters[0].Outlook.State = disconnect.Demote
-	if n := look(); n != 1 {
-		t.Errorf("%d events for a state", n)
 	}
 }

@@ -2,11 +2,15 @@ package api
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/mesh-agent/mesh-agent/internal/safetext"
+	"github.com/mesh-agent/mesh-agent/pkg/view"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // problemf returns a problem document with the status' own title.
@@ -50,4 +54,17 @@ func newEncoder(w io.Writer) *json.Encoder {
 	e := json.NewEncoder(safetext.Writer(w))
 	e.SetEscapeHTML(false)
 	return e
+}
+
+// withDoubt adds to the news that something does not exist which clusters may have it
+// all the same.
+func withDoubt(err error, v *view.Snapshot, of []wire.Resource) error {
+	p, is := errors.AsType[*Problem](err)
+	if !is || p.Status != http.StatusNotFound {
+		return err
+	}
+	if names := v.Unconfirmed(of...); len(names) > 0 {
+		p.Detail += fmt.Sprintf("; what these clusters have is not known as of now: %s", strings.Join(names, ", "))
+	}
+	return p
 }

@@ -12,67 +12,61 @@ import (
 
 	"github.com/cilium/statedb"
 
-	"github.com/mesh-agent/mesh-agent/pkg/wire"
+	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
 
 // resource describes one kind of object: how to list the D that the domain
 // holds and how to show one as the J of the contract.
 type resource[D, J any] struct {
-	name    string   // as in the path: "nodes"
-	summary string   // what the list holds
-	filters []string // the filters that it has
+	name    view.Kind // as in the path: "nodes"
+	summary string    // what the list holds
+	filters []string  // the filters that it has
 	// from iterates in the order of the keys, strictly after a key; from the
 	// start when that is empty. A key that cannot be one is an error. It may use
 	// the query to leave out what match would refuse.
-	from func(s *Server, v *view, q *query) (iter.Seq[D], error)
+	from func(s *Server, v *view.Snapshot, q *query) (iter.Seq[D], error)
 	// fixed applies the filters that are about what an object is called: an
 	// object passes them always or never.
 	fixed func(q *query, d D) bool
 	// match applies the others; nil when there are none.
-	match   func(s *Server, v *view, q *query, d D) bool
-	key     func(d D) string
-	convert func(s *Server, v *view, d D) J
+	match   func(s *Server, v *view.Snapshot, q *query, d D) bool
+	convert func(s *Server, v *view.Snapshot, d D) J
 	// alone adds to an object that is shown by itself what a list says once for all of
 	// it; settle leaves out what moves all the time, for those who are told of changes.
 	// Nil: nothing.
-	alone  func(v *view, j *J)
+	alone  func(v *view.Snapshot, j *J)
 	settle func(j *J)
-	follow func(s *Server) (follower, error) // brings the changes
 	// leans names the resource that the filters of a query look at beside this
 	// one, empty for none; touched gives what changes of that one may have let in
 	// or out. Both are nil when there is never one.
-	leans   func(q *query) string
-	touched func(v *view, changed []any) iter.Seq[D]
-	// of are the key families that it comes from: what is absent may be there
-	// where they are not known as of now.
-	of []wire.Resource
-
+	leans   func(q *query) view.Kind
+	touched func(v *view.Snapshot, changed []any) iter.Seq[D]
 	// one finds the single object of a path with these wildcards.
 	onePaths []string
-	one      func(s *Server, v *view, path func(string) string) (D, error)
+	one      func(s *Server, v *view.Snapshot, path func(string) string) (D, error)
 }
 
 // routes returns the routes of the list and of its single objects.
-func (res resource[D, J]) routes(s *Server) []route {
+func (res *resource[D, J]) routes(s *Server) []route {
 	all := []route{{
-		path: "/v1/" + res.name, id: "list-" + res.name,
+		path: "/v1/" + string(res.name), id: "list-" + string(res.name),
 		summary: res.summary, parameters: append(res.filters, "limit", "cursor"),
 		answer: reflect.TypeFor[List[J]](), errors: []int{http.StatusBadRequest},
 		handle: func(w http.ResponseWriter, r *http.Request) error { return res.list(s, w, r) },
 	}}
 	for i, path := range res.onePaths {
-		id := "get-" + res.name
+		id := "get-" + string(res.name)
 		if i > 0 {
 			id += "-by-parts"
 		}
 		all = append(all, route{
-			path: "/v1/" + res.name + path, id: id, summary: "One of the " + res.name + ".",
+			path: "/v1/" + string(res.name) + path, id: id, summary: "One of the " + string(res.name) + ".",
 			answer: reflect.TypeFor[J](), errors: []int{http.StatusBadRequest, http.StatusNotFound},
 			handle: func(w http.ResponseWriter, r *http.Request) error {
-				v := s.datedView(r.Context()) // for what is not there, too
+				v := s.View.DatedSnapshot(r.Context()) // for what is not there, too
 				d, err := res.one(s, v, r.PathValue)
 				if err != nil {
-					return v.doubtful(err, res.of)
+					return withDoubt(err, v, view.Families(res.name))
 				}
 				j := res.convert(s, v, d)
 				if res.alone != nil {
@@ -87,24 +81,24 @@ func (res resource[D, J]) routes(s *Server) []route {
 }
 
 // passes applies the filters whose answer may change.
-func (res resource[D, J]) passes(s *Server, v *view, q *query, d D) bool {
+func (res *resource[D, J]) passes(s *Server, v *view.Snapshot, q *query, d D) bool {
 	return res.match == nil || res.match(s, v, q, d)
 }
 
-func (res resource[D, J]) view(s *Server, r *http.Request) *view {
-	if len(res.of) > 0 {
-		return s.datedView(r.Context(), res.name)
+func (res *resource[D, J]) snapshot(s *Server, r *http.Request) *view.Snapshot {
+	if len(view.Families(res.name)) > 0 {
+		return s.View.DatedSnapshot(r.Context(), res.name)
 	}
-	return s.view(r.Context(), res.name)
+	return s.View.Snapshot(r.Context(), res.name)
 }
 
 // list streams the items that match, up to the limit.
-func (res resource[D, J]) list(s *Server, w http.ResponseWriter, r *http.Request) error {
-	q, err := parseQuery(res.name, res.filters, r.URL.RawQuery)
+func (res *resource[D, J]) list(s *Server, w http.ResponseWriter, r *http.Request) error {
+	q, err := parseQuery(string(res.name), res.filters, r.URL.RawQuery)
 	if err != nil {
 		return err
 	}
-	v := res.view(s, r)
+	v := res.snapshot(s, r)
 	items, err := res.from(s, v, &q)
 	if err != nil {
 		return err
@@ -113,7 +107,7 @@ func (res resource[D, J]) list(s *Server, w http.ResponseWriter, r *http.Request
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	out := newListWriter(r.Context(), w, v.position, v.freshness(res.of, s.now()))
+	out := newListWriter(r.Context(), w, v.Position, toFreshnesses(v.Freshness(view.Families(res.name)...), s.now()))
 	n, last := 0, ""
 	for d := range items {
 		if out.err() != nil {
@@ -123,12 +117,12 @@ func (res resource[D, J]) list(s *Server, w http.ResponseWriter, r *http.Request
 			continue
 		}
 		if q.limit > 0 && n == q.limit {
-			out.close(encodeCursor(res.name, last))
+			out.close(encodeCursor(string(res.name), last))
 			return nil
 		}
 		out.item(res.convert(s, v, d))
 		if n++; n == q.limit {
-			last = res.key(d)
+			last = s.View.Key(res.name, d)
 		}
 	}
 	out.close("")

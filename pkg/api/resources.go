@@ -1,46 +1,38 @@
 package api
 
 import (
-	"cmp"
 	"iter"
 	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/cilium/statedb"
 
-	"github.com/mesh-agent/mesh-agent/internal/health"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/view"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-func clusterResource() resource[remotecluster.Status, Cluster] {
-	return resource[remotecluster.Status, Cluster]{
-		name: "clusters", summary: "The remote clusters.", filters: []string{byCluster, byName},
-		from: func(s *Server, v *view, q *query) (iter.Seq[remotecluster.Status], error) {
-			return afterName(shown[remotecluster.Status](s, v, "clusters"), q.after, clusterName), nil
+func clusterResource() *resource[remotecluster.Status, Cluster] {
+	return &resource[remotecluster.Status, Cluster]{
+		name: view.Clusters, summary: "The remote clusters.", filters: []string{byCluster, byName},
+		from: func(s *Server, v *view.Snapshot, q *query) (iter.Seq[remotecluster.Status], error) {
+			return afterName(v.Clusters(), q.after, view.ClusterKey), nil
 		},
 		fixed: func(q *query, c remotecluster.Status) bool {
 			return passes(q.cluster, c.Name) && passes(q.name, c.Name)
 		},
-		follow: func(s *Server) (follower, error) {
-			return &polled[remotecluster.Status]{
-				all: s.Mesh.Clusters, name: clusterName, settled: settledCluster, revision: s.Mesh.Revision,
-			}, nil
-		},
-		key:      clusterName,
-		convert:  func(s *Server, _ *view, c remotecluster.Status) Cluster { return s.cluster(c, s.now()) },
+		convert:  func(s *Server, _ *view.Snapshot, c remotecluster.Status) Cluster { return s.cluster(c, s.now()) },
 		settle:   settleCluster,
 		onePaths: []string{"/{name}"},
-		one: func(s *Server, _ *view, path func(string) string) (remotecluster.Status, error) {
+		one: func(s *Server, _ *view.Snapshot, path func(string) string) (remotecluster.Status, error) {
 			name := path("name")
-			for _, c := range s.Mesh.Clusters() {
+			for _, c := range s.View.Clusters() {
 				if c.Name == name {
 					return c, nil
 				}
@@ -50,16 +42,7 @@ func clusterResource() resource[remotecluster.Status, Cluster] {
 	}
 }
 
-func clusterName(c remotecluster.Status) string { return c.Name }
-
-// settledCluster is a cluster without what moves all the time.
-func settledCluster(c remotecluster.Status) any {
-	settled := toCluster(c, time.Time{})
-	settleCluster(&settled)
-	return settled
-}
-
-// settleCluster leaves out what moves all the time: also until when a copy is
+// settleCluster leaves out what moves all the time, as the view does: also until when a copy is
 // confirmed, while it is.
 func settleCluster(c *Cluster) {
 	c.LastEvent, c.HeartbeatAgeSeconds, c.Policy = nil, nil, c.Policy.settled()
@@ -71,24 +54,21 @@ func settleCluster(c *Cluster) {
 	}
 }
 
-func nodeResource() resource[*nodes.Node, Node] {
-	return resource[*nodes.Node, Node]{
-		name: "nodes", summary: "The nodes of the clusters.", filters: []string{byCluster, byName, byPrefix, byLabels},
-		from: func(s *Server, v *view, q *query) (iter.Seq[*nodes.Node], error) {
+func nodeResource() *resource[*nodes.Node, Node] {
+	return &resource[*nodes.Node, Node]{
+		name: view.Nodes, summary: "The nodes of the clusters.", filters: []string{byCluster, byName, byPrefix, byLabels},
+		from: func(s *Server, v *view.Snapshot, q *query) (iter.Seq[*nodes.Node], error) {
 			query := func() statedb.Query[*nodes.Node] { return nodes.ByKey(q.after) }
-			return after(s.Nodes, v.txn, q.after, (*nodes.Node).Key, query), nil
+			return after(s.View.Nodes, v.Txn, q.after, (*nodes.Node).Key, query), nil
 		},
 		fixed: func(q *query, n *nodes.Node) bool { return passes(q.cluster, n.Cluster) && passes(q.name, n.Name) },
-		match: func(_ *Server, _ *view, q *query, n *nodes.Node) bool {
+		match: func(_ *Server, _ *view.Snapshot, q *query, n *nodes.Node) bool {
 			return nodePasses(q.prefix, n) && q.labels.matches(maps.All(n.Labels))
 		},
-		follow:   func(s *Server) (follower, error) { return followTable(s.DB, s.Nodes) },
-		of:       []wire.Resource{wire.Nodes},
-		key:      (*nodes.Node).Key,
-		convert:  func(_ *Server, _ *view, n *nodes.Node) Node { return toNode(n) },
+		convert:  func(_ *Server, _ *view.Snapshot, n *nodes.Node) Node { return toNode(n) },
 		onePaths: []string{"/{cluster}/{name}"},
-		one: func(s *Server, v *view, path func(string) string) (*nodes.Node, error) {
-			n, _, found := s.Nodes.Get(v.txn, nodes.ByName(path("cluster"), path("name")))
+		one: func(s *Server, v *view.Snapshot, path func(string) string) (*nodes.Node, error) {
+			n, _, found := s.View.Nodes.Get(v.Txn, nodes.ByName(path("cluster"), path("name")))
 			if !found {
 				return nil, notFound("there is no node %q in cluster %q", path("name"), path("cluster"))
 			}
@@ -107,35 +87,32 @@ func nodePasses(p netip.Prefix, n *nodes.Node) bool {
 		slices.ContainsFunc(n.PodCIDRs, func(c netip.Prefix) bool { return within(p, c) })
 }
 
-func serviceResource() resource[*services.Global, Service] {
-	return resource[*services.Global, Service]{
-		name: "services", summary: "The services that clusters share, and the own cluster's.",
+func serviceResource() *resource[*services.Global, Service] {
+	return &resource[*services.Global, Service]{
+		name: view.Services, summary: "The services that clusters share, and the own cluster's.",
 		filters: []string{byCluster, byNamespace, byName, byLabels},
-		from: func(s *Server, v *view, q *query) (iter.Seq[*services.Global], error) {
+		from: func(s *Server, v *view.Snapshot, q *query) (iter.Seq[*services.Global], error) {
 			namespace, name, ok := strings.Cut(q.after, "/")
 			if q.after != "" && !ok {
 				return nil, errCursor()
 			}
 			query := func() statedb.Query[*services.Global] { return services.GlobalByName(namespace, name) }
-			return after(s.Services, v.txn, q.after, (*services.Global).FullName, query), nil
+			return after(s.View.Services, v.Txn, q.after, (*services.Global).FullName, query), nil
 		},
 		fixed: func(q *query, g *services.Global) bool {
 			return passes(q.namespace, g.Namespace) && passes(q.name, g.Name)
 		},
 		// One cluster's part has to pass everything.
-		match: func(_ *Server, _ *view, q *query, g *services.Global) bool {
+		match: func(_ *Server, _ *view.Snapshot, q *query, g *services.Global) bool {
 			return slices.ContainsFunc(g.Parts, func(p *services.Service) bool {
 				return passes(q.cluster, p.Cluster) && q.labels.matches(maps.All(p.Labels))
 			})
 		},
-		follow:   func(s *Server) (follower, error) { return followTable(s.DB, s.Services) },
-		of:       []wire.Resource{wire.Services, wire.EndpointSlices},
-		key:      (*services.Global).FullName,
 		convert:  toService,
 		alone:    doubtService,
 		onePaths: []string{"/{namespace}/{name}"},
-		one: func(s *Server, v *view, path func(string) string) (*services.Global, error) {
-			g, _, found := s.Services.Get(v.txn, services.GlobalByName(path("namespace"), path("name")))
+		one: func(s *Server, v *view.Snapshot, path func(string) string) (*services.Global, error) {
+			g, _, found := s.View.Services.Get(v.Txn, services.GlobalByName(path("namespace"), path("name")))
 			if !found {
 				return nil, notFound("no cluster shares a service %q in namespace %q", path("name"), path("namespace"))
 			}
@@ -144,28 +121,25 @@ func serviceResource() resource[*services.Global, Service] {
 	}
 }
 
-func identityResource() resource[*allocator.Identity, Identity] {
-	return resource[*allocator.Identity, Identity]{
-		name: "identities", summary: "The identities of the clusters.",
+func identityResource() *resource[*allocator.Identity, Identity] {
+	return &resource[*allocator.Identity, Identity]{
+		name: view.Identities, summary: "The identities of the clusters.",
 		filters: []string{byCluster, byNamespace, byIdentity, byLabels},
 		from:    identitiesFrom,
 		fixed: func(q *query, i *allocator.Identity) bool {
 			return passes(q.cluster, i.Cluster) && (q.identity == nil || *q.identity == i.ID)
 		},
-		match: func(_ *Server, _ *view, q *query, i *allocator.Identity) bool {
+		match: func(_ *Server, _ *view.Snapshot, q *query, i *allocator.Identity) bool {
 			return (q.namespace == "" || hasNamespace(i, q.namespace)) && q.labels.matches(labelsOf(i))
 		},
-		follow:   func(s *Server) (follower, error) { return followTable(s.DB, s.Identities) },
-		of:       []wire.Resource{wire.Identities},
-		key:      identityKey,
-		convert:  func(_ *Server, _ *view, i *allocator.Identity) Identity { return toIdentity(i) },
+		convert:  func(_ *Server, _ *view.Snapshot, i *allocator.Identity) Identity { return toIdentity(i) },
 		onePaths: []string{"/{id}"},
-		one: func(s *Server, v *view, path func(string) string) (*allocator.Identity, error) {
+		one: func(s *Server, v *view.Snapshot, path func(string) string) (*allocator.Identity, error) {
 			id, err := parseIdentity(path("id"))
 			if err != nil {
 				return nil, err
 			}
-			for i := range allocator.ByID(v.txn, s.Identities, *id) {
+			for i := range allocator.ByID(v.Txn, s.View.Identities, *id) {
 				return i, nil
 			}
 			return nil, notFound("there is no identity %d", *id)
@@ -173,18 +147,14 @@ func identityResource() resource[*allocator.Identity, Identity] {
 	}
 }
 
-func identitiesFrom(s *Server, v *view, q *query) (iter.Seq[*allocator.Identity], error) {
+func identitiesFrom(s *Server, v *view.Snapshot, q *query) (iter.Seq[*allocator.Identity], error) {
 	number, cluster, ok := strings.Cut(q.after, "/")
 	id, err := strconv.ParseUint(number, 10, 32)
 	if q.after != "" && (!ok || err != nil) {
 		return nil, errCursor()
 	}
 	query := func() statedb.Query[*allocator.Identity] { return allocator.ByKey(uint32(id), cluster) }
-	return after(s.Identities, v.txn, q.after, identityKey, query), nil
-}
-
-func identityKey(i *allocator.Identity) string {
-	return strconv.FormatUint(uint64(i.ID), 10) + "/" + i.Cluster
+	return after(s.View.Identities, v.Txn, q.after, view.IdentityKey, query), nil
 }
 
 // labelsOf iterates over the labels as they are shown, with their sources.
@@ -207,75 +177,25 @@ func hasNamespace(i *allocator.Identity, namespace string) bool {
 	return false
 }
 
-func healthResource() resource[Health, Health] {
-	return resource[Health, Health]{
-		name: "health", summary: "What modules, background tasks and cluster connections say of themselves.",
+func healthResource() *resource[view.HealthItem, Health] {
+	return &resource[view.HealthItem, Health]{
+		name: view.Health, summary: "What modules, background tasks and cluster connections say of themselves.",
 		filters: []string{byCluster, byName},
-		from: func(s *Server, v *view, q *query) (iter.Seq[Health], error) {
-			return afterName(shown[Health](s, v, "health"), q.after, healthName), nil
+		from: func(s *Server, v *view.Snapshot, q *query) (iter.Seq[view.HealthItem], error) {
+			return afterName(v.Health(), q.after, view.HealthKey), nil
 		},
-		fixed: func(q *query, h Health) bool { return passes(q.cluster, h.Cluster) && passes(q.name, h.Name) },
-		follow: func(s *Server) (follower, error) {
-			return &polled[Health]{all: s.healthItems, name: healthName, settled: func(h Health) any {
-				settleHealth(&h)
-				return h
-			}}, nil
-		},
-		settle:   settleHealth,
-		key:      healthName,
-		convert:  func(_ *Server, _ *view, h Health) Health { return h },
+		fixed:    func(q *query, h view.HealthItem) bool { return passes(q.cluster, h.Cluster) && passes(q.name, h.Name) },
+		settle:   func(h *Health) { h.LastSuccess = nil },
+		convert:  func(_ *Server, _ *view.Snapshot, h view.HealthItem) Health { return toHealth(h) },
 		onePaths: []string{"/{name}"},
-		one: func(s *Server, _ *view, path func(string) string) (Health, error) {
-			for _, h := range s.healthItems() {
+		one: func(s *Server, _ *view.Snapshot, path func(string) string) (view.HealthItem, error) {
+			for _, h := range s.View.HealthItems() {
 				if h.Name == path("name") {
 					return h, nil
 				}
 			}
-			return Health{}, notFound("nothing with the name %q reports its health", path("name"))
+			return view.HealthItem{}, notFound("nothing with the name %q reports its health", path("name"))
 		},
-	}
-}
-
-func healthName(h Health) string { return h.Name }
-
-// settleHealth leaves out what moves all the time.
-func settleHealth(h *Health) { h.LastSuccess = nil }
-
-// healthItems returns the registry's scopes and one item for each cluster.
-func (s *Server) healthItems() []Health {
-	clusters, scopes := s.Mesh.Clusters(), s.Health.List()
-	items := make([]Health, 0, len(scopes)+len(clusters))
-	for _, h := range scopes {
-		items = append(items, Health{
-			Name: h.Name, State: string(h.State), Message: h.Message, ConsecutiveFailures: h.ConsecutiveFailures,
-			LastSuccess: timeOrNull(h.LastSuccess), LastFailure: timeOrNull(h.LastFailure),
-		})
-	}
-	for _, c := range clusters {
-		items = append(items, connectionHealth("remote-cluster."+c.Name, c))
-	}
-	if own, has := s.Mesh.Local(); has {
-		items = append(items, connectionHealth("local-kvstore", own))
-	}
-	slices.SortStableFunc(items, func(a, b Health) int { return cmp.Compare(a.Name, b.Name) })
-	return items
-}
-
-func connectionHealth(name string, c remotecluster.Status) Health {
-	return Health{
-		Name: name, Cluster: c.Name, State: string(clusterHealth(c.State)), Message: c.Message,
-		LastSuccess: timeOrNull(c.LastSuccess), LastFailure: timeOrNull(c.LastFailure), ConsecutiveFailures: c.ConsecFailures,
-	}
-}
-
-func clusterHealth(state remotecluster.State) health.State {
-	switch state {
-	case remotecluster.Ready:
-		return health.OK
-	case remotecluster.Removing:
-		return health.Stopped
-	default:
-		return health.Degraded
 	}
 }
 

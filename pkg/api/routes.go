@@ -48,7 +48,7 @@ func (s *Server) allRoutes() []route {
 	all = append(all, s.configKeyRoute())
 	all = append(all, s.debugRoutes()...)
 	all = append(all, s.whyRoutes()...)
-	for _, res := range allResources() {
+	for _, res := range s.resources {
 		all = append(all, res.routes(s)...)
 	}
 	return all

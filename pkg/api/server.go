@@ -14,9 +14,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-
-	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
-	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
 
 // Limits of a connection.
@@ -36,23 +33,18 @@ type Server struct {
 	now       func() time.Time
 	heartbeat time.Duration // between signs of life of a watch
 	firstWait time.Duration // for the peer's turn of a first state, before the watch is refused
-	feedSize  uint64        // changes that are kept for watches
 	routes    []route
+	resources []described // everything that can be listed and watched
 	mux       *http.ServeMux
 	openAPI   func() ([]byte, error) // made when it is first asked for
-
-	byAddress  *services.AddressIndex
-	byIdentity *ipcache.IdentityIndex
 
 	listeners *listeners // set by Listen, before Serve
 	profiles  bool       // serve profiles of the process
 
-	feed       *feed
-	watchables []watchable // in the feed's order
-	buffers    bufferPool  // of watches
-	streams    streams
-	configKey  string     // of the hashes of client files
-	tls        *serverTLS // nil: TCP is plain
+	buffers   bufferPool // of watches
+	streams   streams
+	configKey string     // of the hashes of client files
+	tls       *serverTLS // nil: TCP is plain
 
 	limits                        Limits
 	connections, watches, answers *gate
@@ -101,18 +93,13 @@ func NewServer(sources Sources, log *slog.Logger, options ...Option) (*Server, e
 	if err := sources.validate(); err != nil {
 		return nil, err
 	}
-	s := &Server{Sources: sources, log: log, now: time.Now, heartbeat: watchHeartbeat, firstWait: firstStateWait, feedSize: feedSize, mux: http.NewServeMux(), listeners: new(listeners), limits: DefaultLimits(), configKey: NewConfigKey()}
+	s := &Server{Sources: sources, log: log, now: time.Now, resources: allResources(), heartbeat: watchHeartbeat, firstWait: firstStateWait, mux: http.NewServeMux(), listeners: new(listeners), limits: DefaultLimits(), configKey: NewConfigKey()}
 	for _, o := range options {
 		o(s)
 	}
 	s.connections, s.watches, s.answers = newGate(s.limits.Connections), newGate(s.limits.Watches), newGate(s.limits.Answers)
 	s.states = newStates(s.limits.States)
-	s.byAddress, s.byIdentity = services.NewAddressIndex(s.DB, s.Services), ipcache.NewIdentityIndex(s.IPs)
 	s.stopping, s.stop = context.WithCancel(context.Background())
-	if err := s.openFeed(); err != nil {
-		s.stop()
-		return nil, err
-	}
 	s.routes = s.allRoutes()
 	for i := range s.routes {
 		s.routes[i].method = cmp.Or(s.routes[i].method, http.MethodGet)
@@ -165,22 +152,6 @@ func (s *Server) admit(rt route, r *http.Request) error {
 		return problemf(http.StatusForbidden, "%s %s is answered on the unix socket only, and this agent has none: start it with --socket", r.Method, r.URL.Path)
 	}
 	return problemf(http.StatusForbidden, "%s %s is answered on the unix socket only: use %s", r.Method, r.URL.Path, socket)
-}
-
-// openFeed begins to follow all resources.
-func (s *Server) openFeed() error {
-	var followers []follower
-	for _, res := range allResources() {
-		f, err := res.followIn(s)
-		if err != nil {
-			newFeed(s.DB, s.IPs, followers, s.feedSize).close()
-			return err
-		}
-		followers = append(followers, f)
-		s.watchables = append(s.watchables, res)
-	}
-	s.feed = newFeed(s.DB, s.IPs, followers, s.feedSize)
-	return nil
 }
 
 // Handler returns the whole API as one handler.
@@ -335,10 +306,6 @@ func (s *Server) Serve(ctx context.Context) error {
 		ConnContext:       markOrigin,
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error {
-		_ = s.feed.run(ctx) // it ends with ctx alone
-		return nil
-	})
 	for _, one := range s.listeners.all() {
 		g.Go(func() error {
 			if err := server.Serve(one); !errors.Is(err, http.ErrServerClosed) {

@@ -20,7 +20,6 @@ type eventBuffers struct {
 	enc  *json.Encoder // into data
 	data bytes.Buffer  // the event that is being encoded
 	out  bytes.Buffer  // events that were not written yet
-	page []feedEntry   // what is being delivered
 }
 
 // bufferPool lends eventBuffers to watches. The zero value is empty.
@@ -30,18 +29,16 @@ func (p *bufferPool) get() *eventBuffers {
 	if b, ok := p.pool.Get().(*eventBuffers); ok {
 		return b
 	}
-	b := &eventBuffers{page: make([]feedEntry, 0, watchPage)}
+	b := new(eventBuffers)
 	b.enc = newEncoder(&b.data)
 	return b
 }
 
-// put takes buffers back, unless an unusual object has made them large. The page
-// lets go of its objects.
+// put takes buffers back, unless an unusual object has made them large.
 func (p *bufferPool) put(b *eventBuffers) {
 	if b.data.Cap() > 4*eventChunk || b.out.Cap() > 4*eventChunk {
 		return
 	}
-	clear(b.page[:cap(b.page)])
 	b.data.Reset()
 	b.out.Reset()
 	p.pool.Put(b)

@@ -133,6 +133,37 @@ func (s *states) leave(peer netip.Addr, p *turns) {
 	}
 }
 
+// peerTurns are the turns of one watch: its peer's, and one of all. It implements
+// [view.Turns].
+type peerTurns struct {
+	states *states
+	peer   netip.Addr
+	first  func() // ends the peer's part of the first turn; nil: it is not taken yet
+}
+
+// Take implements [view.Turns]. The first state has its peer's part already.
+func (t *peerTurns) Take(ctx context.Context) (end func(), err error) {
+	ofPeer := t.first
+	t.first = nil
+	if ofPeer == nil {
+		if ofPeer, err = t.states.ofPeer(ctx, t.peer); err != nil {
+			return nil, err
+		}
+	}
+	ofAll, err := t.states.ofAll(ctx)
+	if err != nil {
+		ofPeer()
+		return nil, err
+	}
+	return func() { ofAll(); ofPeer() }, nil
+}
+
+// Try implements [view.Turns].
+func (t *peerTurns) Try() (end func(), ok bool) { return t.states.try(t.peer) }
+
+// Wanted implements [view.Turns].
+func (t *peerTurns) Wanted() bool { return t.states.wanted(t.peer) }
+
 // tooLate counts who was not given a turn in time. Who went away was not refused.
 func tooLate(count *atomic.Uint64, err error) {
 	if errors.Is(err, context.DeadlineExceeded) {

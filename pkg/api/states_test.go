@@ -109,7 +109,7 @@ func TestSlowReadersOfOnePeerLeaveRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	fmt.Fprintf(c, "GET /v1/watch?since=%s HTTP/1.1\r\nHost: localhost\r\n\r\n", f.feed.token(f.feed.advance(time.Now())))
+	fmt.Fprintf(c, "GET /v1/watch?since=%s HTTP/1.1\r\nHost: localhost\r\n\r\n", f.View.Token(f.View.Position()))
 	if resp, err = http.ReadResponse(bufio.NewReader(c), nil); err != nil || resp.StatusCode != http.StatusOK { //nolint:bodyclose // it ends with the connection
 		t.Errorf("who goes on from a token: %v %v", resp, err)
 	}

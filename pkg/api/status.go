@@ -19,24 +19,31 @@ const (
 
 func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 	// What the mesh says comes first: what it calls synced is then in the view.
-	ready, _ := s.Mesh.Ready()
-	fresh := s.Mesh.Announced() // first: a cluster that is taken up meanwhile is not missed
-	clusters := announced(s.Mesh.Clusters(), fresh)
-	v := s.view(r.Context())
+	ready, _ := s.View.Ready()
+	var fresh []remotecluster.Status
+	ignored := []clustermesh.Ignored{}
+	if s.Directory != nil {
+		fresh = s.Directory.Announced() // first: a cluster that is taken up meanwhile is not missed
+	}
+	clusters := announced(s.View.Clusters(), fresh)
+	if s.Directory != nil {
+		ignored = append(ignored, s.Directory.Ignored()...)
+	}
+	v := s.View.Snapshot(r.Context())
 	answer := Status{
 		Agent: s.Agent, Ready: ready, State: StateReady,
 		Clusters: make([]Cluster, len(clusters)),
-		Ignored:  append([]clustermesh.Ignored{}, s.Mesh.Ignored()...),
+		Ignored:  ignored,
 		Summary: Summary{
 			Clusters:   len(clusters),
-			Nodes:      s.Nodes.NumObjects(v.txn),
-			Services:   s.Services.NumObjects(v.txn),
-			Identities: s.Identities.NumObjects(v.txn),
-			IPs:        v.ips.Len(),
-			Conflicts:  findings.Count(s.Conflicts.All(v.txn)),
+			Nodes:      s.View.Nodes.NumObjects(v.Txn),
+			Services:   s.View.Services.NumObjects(v.Txn),
+			Identities: s.View.Identities.NumObjects(v.Txn),
+			IPs:        v.IPs.Len(),
+			Conflicts:  findings.Count(s.View.Conflicts.All(v.Txn)),
 		},
 	}
-	for g := range s.Services.All(v.txn) {
+	for g := range s.View.Services.All(v.Txn) {
 		if g.Shared() {
 			answer.Summary.GlobalServices++
 		}
@@ -51,7 +58,7 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 			answer.State = StateDegraded
 		}
 	}
-	if own, has := s.Mesh.Local(); has {
+	if own, has := s.View.OwnCluster(); has {
 		answer.KVStore = toKVStore(own, now)
 	} else if s.Writer != nil {
 		answer.KVStore = writtenKVStore(s.Writer.Status())

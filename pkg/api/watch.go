@@ -9,24 +9,22 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
 
 // The events of a watch.
 const (
-	WatchUpsert     = "upsert"     // the object is there, as it is now
-	WatchDelete     = "delete"     // the object, as it was, is gone
-	WatchReset      = "reset"      // forget everything: the state follows from the beginning
-	WatchSynced     = "synced"     // the state of this resource is complete; changes follow
-	WatchDisconnect = "disconnect" // the agent ends the watch, and says why
+	WatchUpsert     = string(view.Upsert) // the object is there, as it is now
+	WatchDelete     = string(view.Delete) // the object, as it was, is gone
+	WatchReset      = string(view.Reset)  // forget everything: the state follows from the beginning
+	WatchSynced     = string(view.Synced) // the state of this resource is complete; changes follow
+	WatchDisconnect = "disconnect"        // the agent ends the watch, and says why
 )
 
 // Limits of a watch.
 const (
-	watchPage      = 256              // changes taken from the feed at a time
 	watchHeartbeat = 15 * time.Second // between signs of life of an idle watch
-	watchRestarts  = 3                // states in a row after which too much may have changed at once
-	stateWait      = 30 * time.Second // for the turn of a state
-	stateTime      = 10 * time.Minute // for a state and what changes meanwhile, before others have their turn
 	firstStateWait = 2 * time.Second  // for the peer's turn of a first state, before the watch is refused
 )
 
@@ -41,62 +39,48 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) error {
 		w.WriteHeader(http.StatusOK)
 		return nil
 	}
-	session := &watching{s: s, subs: subs, token: token, from: originOf(r.Context())}
-	session.position, session.resumes = session.resume()
-	leave, err := session.admit(r.Context())
+	from := originOf(r.Context())
+	session := s.newWatching(subs, token)
+	turns, leave, err := s.admitWatch(r.Context(), from, session.stream.Resumes())
 	if err != nil {
 		return err
 	}
 	return s.stream(w, leave, func(ctx context.Context, out io.Writer) {
-		session.out = sseWriter{w: out, pool: &s.buffers, wrote: time.Now()}
-		defer session.out.release()
 		// The client is gone, or the server stops: nobody is left to tell.
-		_ = session.run(ctx)
+		_ = session.run(ctx, out, turns)
 	})
 }
 
-// admit enters one more watch, with its turn for the first state if it needs one:
+// admitWatch enters one more watch, with its turn for the first state if it needs one:
 // a reader that takes its state slowly keeps a snapshot alive, so that a peer has few
-// of them.
-func (c *watching) admit(ctx context.Context) (leave func(), err error) {
-	if c.from.local {
-		return func() {}, nil
+// of them. Over the unix socket there are no turns.
+func (s *Server) admitWatch(ctx context.Context, from origin, resumes bool) (_ view.Turns, leave func(), err error) {
+	if from.local {
+		return nil, func() {}, nil
 	}
-	leaveWatches, ok := c.s.watches.enter(c.from.peer)
+	leaveWatches, ok := s.watches.enter(from.peer)
 	if !ok {
-		return nil, busy("there are too many watches")
+		return nil, nil, busy("there are too many watches")
 	}
-	if c.resumes {
-		return leaveWatches, nil
+	turns := &peerTurns{states: s.states, peer: from.peer}
+	if resumes {
+		return turns, leaveWatches, nil
 	}
-	wait, cancel := context.WithTimeout(ctx, c.s.firstWait)
+	wait, cancel := context.WithTimeout(ctx, s.firstWait)
 	defer cancel()
-	endTurn, err := c.s.states.ofPeer(wait, c.from.peer)
+	endTurn, err := s.states.ofPeer(wait, from.peer)
 	if err != nil {
 		leaveWatches()
-		return nil, busy("too many watches of this address are being sent their first state")
+		return nil, nil, busy("too many watches of this address are being sent their first state")
 	}
-	c.turn.ofPeer = endTurn
-	return func() { endTurn(); leaveWatches() }, nil
+	turns.first = endTurn
+	return turns, func() { endTurn(); leaveWatches() }, nil
 }
 
 // subscription is one resource of a watch.
 type subscription struct {
-	index int // of the resource in the feed
 	res   watchable
 	query query
-	// sent holds what the client has, when that depends on another resource; nil when
-	// it follows from the changes.
-	sent map[string]struct{}
-}
-
-// leans names the resource whose changes may change what passes the filters;
-// empty when there is none.
-func (sub *subscription) leans() string { return sub.res.leansOn(&sub.query) }
-
-// indexOf is the resource's place in the feed.
-func (s *Server) indexOf(title string) int {
-	return slices.IndexFunc(s.watchables, func(res watchable) bool { return res.title() == title })
 }
 
 // subscriptions reads the request. Without a resource it is about all of them.
@@ -112,24 +96,24 @@ func (s *Server) subscriptions(r *http.Request) ([]*subscription, string, error)
 		token = last
 	}
 	var subs []*subscription
-	for i, res := range s.watchables {
-		if len(names) > 0 && !slices.Contains(names, res.title()) {
+	for _, res := range s.resources {
+		if len(names) > 0 && !slices.Contains(names, string(res.kind())) {
 			continue
 		}
-		sub := &subscription{index: i, res: res}
+		sub := &subscription{res: res}
 		for name, given := range values {
 			if name == "limit" || name == "cursor" {
 				return nil, "", badRequest("%s: a watch has no pages", name)
 			}
-			if err := sub.query.set(res.title(), res.filterNames(), name, given); err != nil {
+			if err := sub.query.set(string(res.kind()), res.filterNames(), name, given); err != nil {
 				return nil, "", err
 			}
 		}
 		subs = append(subs, sub)
 	}
 	for _, name := range names {
-		if !slices.ContainsFunc(s.watchables, func(res watchable) bool { return res.title() == name }) {
-			return nil, "", badRequest("resource %q: want one of %s", name, strings.Join(s.watchTitles(), ", "))
+		if titles := watchTitles(); !slices.Contains(titles, name) {
+			return nil, "", badRequest("resource %q: want one of %s", name, strings.Join(titles, ", "))
 		}
 	}
 	return subs, token, nil
@@ -148,140 +132,59 @@ func watchParameters() []string {
 	return names
 }
 
-func (s *Server) watchTitles() []string {
-	titles := make([]string, len(s.watchables))
-	for i, res := range s.watchables {
-		titles[i] = res.title()
+func watchTitles() []string {
+	var titles []string
+	for _, k := range view.Kinds() {
+		titles = append(titles, string(k))
 	}
 	return titles
 }
 
-// watching is one client's watch.
+// watching is one client's watch: what takes the events of its stream.
 type watching struct {
-	s     *Server
-	subs  []*subscription
-	token string // of the request
-	from  origin
-	// position is where to go on if resumes is set; else a state comes first.
-	position uint64
-	resumes  bool
-	turn     turn
-	out      sseWriter
-	limbo    int // states in a row after which too much had changed at once
-	// has is what the client has, at position, while it is behind; nil once it keeps up.
-	has *view
+	s      *Server
+	subs   []*subscription
+	stream *view.Stream
+	out    sseWriter
 }
 
-// leaning tells whether what the client has depends on more than the changes say.
-func (c *watching) leaning() bool {
-	return slices.ContainsFunc(c.subs, func(sub *subscription) bool { return sub.leans() != "" })
+func (s *Server) newWatching(subs []*subscription, token string) *watching {
+	chosen := make([]view.Subscription, len(subs))
+	for i, sub := range subs {
+		chosen[i] = view.Subscription{Kind: sub.res.kind(), Filter: sub.res.filter(s, &sub.query)}
+	}
+	return &watching{s: s, subs: subs, stream: s.View.Stream(token, chosen...)}
 }
 
-// resume returns where the client goes on; false when it needs a state first.
-func (c *watching) resume() (uint64, bool) {
-	position, known := c.s.feed.position(c.token)
-	if c.leaning() {
-		return 0, false // nobody knows what was sent
-	}
-	if known {
-		c.s.feed.advance(c.s.now())
-		_, known = c.s.feed.lag(position, c.resources())
-	}
-	return position, known
-}
-
-// run sends the state, unless the client has a token that is known, and then
-// the changes, until nobody reads any more.
-func (c *watching) run(ctx context.Context) error {
-	defer c.s.feed.reading()()
-	defer c.keepUp()
-	var err error
-	if !c.resumes {
-		err = c.begin(ctx, c.whyAgain())
-	}
-	for err == nil {
-		err = c.step(ctx)
-	}
-	if end, ended := errors.AsType[endedError](err); ended {
+// run writes the events until nobody reads any more.
+func (c *watching) run(ctx context.Context, out io.Writer, turns view.Turns) error {
+	c.out = sseWriter{w: out, pool: &c.s.buffers, wrote: time.Now()}
+	defer c.out.release()
+	err := c.stream.Run(ctx, c, turns)
+	if end, ended := errors.AsType[view.Ended](err); ended {
 		return c.out.send("", WatchDisconnect, map[string]string{"reason": end.Error()})
 	}
 	return err
 }
 
-// endedError says why the agent ends a watch.
-type endedError string
-
-func (e endedError) Error() string { return string(e) }
-
-// whyAgain is why a client that has a token needs a state; empty for those without one.
-func (c *watching) whyAgain() string {
-	switch {
-	case c.token == "":
-		return ""
-	case c.leaning():
-		return "addresses that are chosen by labels always begin again"
+// Event implements [view.Receiver].
+func (c *watching) Event(e view.Event) error {
+	switch e.Type {
+	case view.Reset:
+		return c.out.send(e.Token(), WatchReset, map[string]string{"reason": e.Reason})
+	case view.Synced:
+		return c.out.send(e.Token(), WatchSynced, WatchEvent{string(e.Kind), nil, e.Position})
+	case view.Reached:
+		return c.out.beat(e.Token())
+	case view.Page:
+		return errors.Join(c.out.flush(), c.live(e))
 	}
-	return "the token is not known here: the agent was started since, or too much has changed"
+	i := slices.IndexFunc(c.subs, func(sub *subscription) bool { return sub.res.kind() == e.Kind })
+	return c.out.put(e.Token(), string(e.Type), WatchEvent{string(e.Kind), c.subs[i].res.show(c.s, e.Snapshot, e.Object), e.Position})
 }
 
-// step sends a page of changes, or everything that the client lacks when it has
-// fallen behind.
-func (c *watching) step(ctx context.Context) error {
-	lag, held := c.s.feed.lag(c.position, c.resources())
-	switch {
-	case !held && c.has == nil:
-		if c.limbo++; c.limbo > watchRestarts {
-			return endedError("too slow: more changed than could be sent, several times in a row")
-		}
-		return c.begin(ctx, "too slow: more has changed than is kept")
-	case held && lag <= c.s.feed.size/2:
-		c.keepUp()
-		return c.follow(ctx)
-	case c.has == nil && !c.tryTurn():
-		return c.follow(ctx) // perhaps it is fast enough
-	}
-	return c.catchUp(ctx)
-}
-
-// follow sends the next page of changes, or waits for one.
-func (c *watching) follow(ctx context.Context) error {
-	entries, reached, more, held := c.s.feed.after(c.position, c.resources(), c.out.buffers().page)
-	switch {
-	case !held:
-		return nil // the next step sees to it
-	case len(entries) == 0:
-		c.limbo = 0
-		return c.idle(ctx, more)
-	}
-	if err := c.deliver(ctx, c.s.view(ctx), entries); err != nil {
-		return err
-	}
-	c.position = reached
-	return c.live()
-}
-
-// view is one that shows all resources.
-func (c *watching) view(ctx context.Context) *view {
-	titles := make([]string, len(c.subs))
-	for i, sub := range c.subs {
-		titles[i] = sub.res.title()
-	}
-	return c.s.view(ctx, titles...)
-}
-
-func (c *watching) resources() []int {
-	var indexes []int
-	for _, sub := range c.subs {
-		indexes = append(indexes, sub.index)
-		if other := sub.leans(); other != "" {
-			indexes = append(indexes, c.s.indexOf(other))
-		}
-	}
-	return indexes
-}
-
-// idle waits for more, or until a sign of life is due.
-func (c *watching) idle(ctx context.Context, more <-chan struct{}) error {
+// Idle implements [view.Receiver]: it waits for more, or until a sign of life is due.
+func (c *watching) Idle(ctx context.Context, at view.Event, more <-chan struct{}) error {
 	c.out.release()
 	due := time.NewTimer(c.s.heartbeat - time.Since(c.out.wrote))
 	defer due.Stop()
@@ -291,15 +194,15 @@ func (c *watching) idle(ctx context.Context, more <-chan struct{}) error {
 	case <-more:
 		return nil
 	case <-due.C:
-		return c.live()
+		return c.live(at)
 	}
 }
 
 // live gives a sign of life if nothing was written for long, whatever happened
 // that is of no interest to the client.
-func (c *watching) live() error {
+func (c *watching) live(at view.Event) error {
 	if time.Since(c.out.wrote) < c.s.heartbeat {
 		return nil
 	}
-	return c.out.beat(c.s.feed.token(c.position))
+	return c.out.beat(at.Token())
 }

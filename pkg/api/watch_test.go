@@ -6,15 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
@@ -22,6 +20,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/view"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -67,7 +66,7 @@ func serving(t testing.TB, f *fixture) string {
 	server := httptest.NewServer(f.Handler())
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- f.feed.run(ctx) }()
+	go func() { done <- f.View.Run(ctx) }()
 	t.Cleanup(func() {
 		f.stop()
 		cancel()
@@ -211,11 +210,11 @@ func TestWatchThatFallsBehind(t *testing.T) {
 	token := w.last
 	w.body.Close()
 	own := &ipcache.Cluster{Name: "c2", ID: 2}
-	for i := range feedSize + 10 {
+	for i := range view.RingSize + 10 {
 		a := netip.AddrFrom4([4]byte{10, 0, 0, byte(i % 2)})
 		f.ips.Apply(claimed(ipcache.Spec{Prefix: netip.PrefixFrom(a, 32), Cluster: own, Identity: uint32(i)}))
 		if i%1000 == 0 {
-			f.feed.advance(epoch)
+			f.View.Position()
 		}
 	}
 	again := openWatch(t, base, "resource=ips", token)
@@ -255,129 +254,6 @@ func TestWatchEndsWithTheServer(t *testing.T) {
 	}
 }
 
-// TestFeedIsTheState: the state at one position and the changes behind it make
-// the state at a later one (a follower that knows nothing else agrees with the
-// lists), whatever happens.
-func TestFeedIsTheState(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
-		f := newFixture(t)
-		known := make(map[string]uint32)
-		var position uint64
-		page := make([]feedEntry, 0, 3)
-		rt.Repeat(map[string]func(*rapid.T){
-			"address": func(rt *rapid.T) {
-				a := netip.AddrFrom4([4]byte{10, 0, 0, byte(rapid.IntRange(0, 3).Draw(rt, "address"))})
-				e := ipcache.NewEntry(ipcache.Spec{
-					Prefix: netip.PrefixFrom(a, 32), Cluster: &ipcache.Cluster{Name: "c", ID: uint32(rapid.IntRange(1, 3).Draw(rt, "cluster"))},
-					Identity: uint32(rapid.IntRange(1, 3).Draw(rt, "identity")),
-				})
-				if rapid.Bool().Draw(rt, "withdraw") {
-					f.ips.Apply([]ipcache.Op{{Old: e}})
-				} else {
-					f.ips.Apply([]ipcache.Op{{New: e}})
-				}
-			},
-			"advance": func(*rapid.T) { f.feed.advance(epoch) },
-			"": func(rt *rapid.T) {
-				at := f.feed.advance(epoch)
-				for position < at {
-					entries, reached, _, held := f.feed.after(position, nil, page)
-					if !held || reached == position {
-						rt.Fatalf("changes behind %d of %d are not held", position, at)
-					}
-					for _, e := range entries {
-						entry, is := e.object.(*ipcache.Entry)
-						if !is {
-							continue
-						}
-						if known[entry.Prefix().String()] = entry.Identity(); e.deleted {
-							delete(known, entry.Prefix().String())
-						}
-					}
-					position = reached
-				}
-				state := make(map[string]uint32)
-				for _, ip := range list[IP](t, f, "/v1/ips").Items {
-					state[ip.Prefix] = ip.Identity
-				}
-				if !maps.Equal(known, state) {
-					rt.Fatalf("the changes make %v, the list %v", known, state)
-				}
-			},
-		})
-		f.Close()
-	})
-}
-
-// TestPolledResourcesSayWhatChanged, and only that: a fresher copy is no change.
-func TestPolledResourcesSayWhatChanged(t *testing.T) {
-	t.Parallel()
-	clusters := []remotecluster.Status{readyCluster("c2", 2)}
-	p := &polled[remotecluster.Status]{all: func() []remotecluster.Status { return clusters }, name: clusterName, settled: settledCluster}
-	now := epoch
-	drain := func() (names []string) {
-		now = now.Add(2 * polledInterval)
-		p.drain(look{now: now}, func(e feedEntry) {
-			c := e.object.(remotecluster.Status)
-			names = append(names, fmt.Sprintf("%s %s %t", c.Name, c.State, e.deleted))
-		})
-		return names
-	}
-	check := func(what string, want ...string) {
-		t.Helper()
-		if got := drain(); fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("%s: %v, want %v", what, got, want)
-		}
-	}
-	check("first", "c2 ready false")
-	clusters = []remotecluster.Status{readyCluster("c2", 2)}
-	clusters[0].LastEvent = now
-	source := clusters[0].Sources[wire.IPs]
-	source.Freshness.AsOf = now.Add(time.Second)
-	clusters[0].Sources[wire.IPs] = source
-	check("fresher")
-	clusters = []remotecluster.Status{readyCluster("c2", 2), connectingCluster("c3")}
-	clusters[0].State = remotecluster.Degraded
-	check("worse", "c2 degraded false", "c3 connecting false")
-	clusters = clusters[1:]
-	check("gone", "c2 degraded true")
-}
-
-// TestWhoWasShownSomethingIsToldWhenItEnds, though nobody looked before or for as
-// long as it lasted, and nothing but time made it so.
-func TestWhoWasShownSomethingIsToldWhenItEnds(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	set := func(s remotecluster.FreshnessState) {
-		c := readyCluster("c2", 2)
-		for r, src := range c.Sources {
-			src.Freshness.State = s
-			c.Sources[r] = src
-		}
-		f.mesh.mu.Lock()
-		defer f.mesh.mu.Unlock()
-		f.mesh.clusters = []remotecluster.Status{c} // without another revision
-	}
-	set(remotecluster.FreshnessSynced)
-	f.feed.advance(epoch)
-	set(remotecluster.FreshnessStale)
-	shown := list[Cluster](t, f, "/v1/clusters")
-	if got := shown.Items[0].Freshness.IPs.State; got != string(remotecluster.FreshnessStale) {
-		t.Fatalf("shown is %q", got)
-	}
-	set(remotecluster.FreshnessSynced)
-	f.feed.advance(f.now().Add(2 * polledInterval))
-	entries, _, _, held := f.feed.after(shown.Revision, []int{f.indexOf("clusters")}, make([]feedEntry, 0, 10))
-	if !held || len(entries) == 0 {
-		t.Fatalf("nothing was told since (held %t)", held)
-	}
-	last := entries[len(entries)-1].object.(remotecluster.Status)
-	if got := last.Sources[wire.IPs].Freshness.State; got != remotecluster.FreshnessSynced {
-		t.Errorf("told last is %q", got)
-	}
-}
-
 // TestAQuietWatchOnABusyAgentLives: what is of no interest to a client does not
 // keep it from hearing that the agent is there, and from moving on.
 func TestAQuietWatchOnABusyAgentLives(t *testing.T) {
@@ -387,7 +263,7 @@ func TestAQuietWatchOnABusyAgentLives(t *testing.T) {
 	base := serving(t, f)
 	w := openWatch(t, base, "resource=clusters", "")
 	w.expect("synced clusters")
-	before := f.feed.advance(epoch)
+	before := f.View.Position()
 	done := make(chan struct{})
 	defer func() { <-done }()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -396,7 +272,7 @@ func TestAQuietWatchOnABusyAgentLives(t *testing.T) {
 		defer close(done)
 		for i := 0; ctx.Err() == nil; i++ {
 			f.nodes.Apply(created(&nodes.Node{Cluster: "c9", Name: "n", BootID: fmt.Sprint(i)}))
-			f.feed.advance(epoch)
+			f.View.Position()
 		}
 	}()
 	beats := 0
@@ -406,8 +282,9 @@ func TestAQuietWatchOnABusyAgentLives(t *testing.T) {
 			t.Fatal(err)
 		}
 		if id, is := strings.CutPrefix(strings.TrimSpace(line), "id: "); is {
-			position, ok := f.feed.position(id)
-			if !ok {
+			_, number, _ := strings.Cut(id, "-")
+			position, err := strconv.ParseUint(number, 10, 64)
+			if err != nil || id != f.View.Token(position) {
 				t.Fatalf("a sign of life at %q", id)
 			}
 			if position > before { // the first ones may come before anything has changed
@@ -428,7 +305,7 @@ func TestWatchByLabelsOfIdentities(t *testing.T) {
 	web := &allocator.Identity{ID: 131072, ClusterID: 2, Cluster: "c2", Labels: allocator.NewLabels(wire.ParseLabels("k8s:app=web;"))}
 	spec := ipcache.Spec{Prefix: prefix("10.0.0.1/32"), Cluster: &ipcache.Cluster{Name: "c2", ID: 2}, Source: wire.SourceClusterMesh, Identity: 131072}
 	f.ips.Apply(claimed(spec))
-	f.feed.advance(epoch)
+	f.View.Position()
 	f.identities.Apply(created(web))
 	w.expect("upsert ips 10.0.0.1/32")
 	f.identities.Apply([]store.Change[allocator.Identity]{{Name: "0", Old: web}})
@@ -483,7 +360,8 @@ func TestWhatIsNotThereMayBe(t *testing.T) {
 func TestWatchOfAddressesThatMoveOn(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	base := serving(t, f)
+	server := httptest.NewServer(f.Handler()) // nothing is taken in until somebody asks
+	t.Cleanup(func() { f.stop(); server.Close() })
 	in := func(namespace, pod, cluster string, id uint32) ipcache.Op {
 		return ipcache.Op{New: ipcache.NewEntry(ipcache.Spec{
 			Prefix: prefix("10.0.0.1/32"), Cluster: &ipcache.Cluster{Name: cluster, ID: 2}, Source: wire.SourceClusterMesh, Namespace: namespace, Name: pod, Identity: id,
@@ -492,18 +370,18 @@ func TestWatchOfAddressesThatMoveOn(t *testing.T) {
 	f.ips.Apply([]ipcache.Op{in("x", "p1", "c2", 70001)})
 	var all []*watcher
 	for _, filter := range []string{"namespace=x", "name=p1", "identity=70001"} {
-		w := openWatch(t, base, "resource=ips&"+filter, "")
+		w := openWatch(t, server.URL, "resource=ips&"+filter, "")
 		w.expect("upsert ips 10.0.0.1/32", "synced ips")
 		all = append(all, w)
 	}
-	f.feed.mu.Lock() // both changes come in one page
 	f.ips.Apply([]ipcache.Op{in("y", "p2", "c2", 70002)})
 	f.ips.Apply([]ipcache.Op{in("z", "p3", "c2", 70003)})
-	f.feed.mu.Unlock()
+	f.View.Position() // both changes come in one page
 	for _, w := range all {
 		w.expect("delete ips 10.0.0.1/32")
 	}
 	f.ips.Apply([]ipcache.Op{in("x", "p1", "c2", 70001)})
+	f.View.Position()
 	for _, w := range all {
 		w.expect("upsert ips 10.0.0.1/32")
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/reasons"
+	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
 
 // whyRoutes explain things, also those that are not there.
@@ -16,7 +17,7 @@ func (s *Server) whyRoutes() []route {
 			path: "/v1/why/" + path, id: "why-" + what, summary: "Why one of the " + what + " is as it is, or is not there.",
 			answer: reflect.TypeFor[reasons.Explanation](), errors: []int{http.StatusBadRequest, http.StatusNotFound},
 			handle: func(w http.ResponseWriter, r *http.Request) error {
-				x, err := explain(s.reasonsView(s.datedView(r.Context())), r.PathValue)
+				x, err := explain(s.reasonsView(s.View.DatedSnapshot(r.Context())), r.PathValue)
 				if err != nil {
 					return err
 				}
@@ -62,15 +63,15 @@ func explainAddress(v *reasons.View, addr netip.Addr) reasons.Explanation {
 }
 
 // reasonsView is what explanations look at, of a dated view.
-func (s *Server) reasonsView(v *view) *reasons.View {
+func (s *Server) reasonsView(v *view.Snapshot) *reasons.View {
 	own := s.Agent.Cluster
 	if s.Agent.ClusterID == 0 {
 		own = ""
 	}
 	described := s.description()
 	return &reasons.View{
-		Txn: v.txn, Nodes: s.Nodes, Exported: s.Exported, Slices: s.Slices, Exports: s.ServiceExports, Services: s.Services,
-		Identities: s.Identities, IPs: s.IPs, Clusters: v.clusters, Own: own, Described: described != nil && described.Error == "", Find: s.Mesh.Find,
+		Txn: v.Txn, Nodes: s.View.Nodes, Exported: s.View.Exported, Slices: s.View.Slices, Exports: s.View.ServiceExports, Services: s.View.Services,
+		Identities: s.View.Identities, IPs: s.View.IPs, Clusters: v.Known, Own: own, Described: described != nil && described.Error == "", Find: s.find,
 	}
 }
 

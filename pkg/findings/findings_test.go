@@ -99,7 +99,7 @@ func newWorld(t testing.TB) *world {
 	w.own, errs[4] = local.New(w.db)
 	log, w.level, errs[5] = logging.New(&w.log, "info", "text")
 	w.watch, errs[6] = NewWatch(w.found, Sources{
-		DB: w.db, Mesh: w.mesh, IPs: w.ips, Nodes: w.nodes.Table(), Services: w.services.Global(), Exports: w.services.ServiceExports(), Identities: w.identities.Table(),
+		DB: w.db, Remotes: w.mesh, Local: w.mesh, Ignored: w.mesh.Ignored, IPs: w.ips, Nodes: w.nodes.Table(), Services: w.services.Global(), Exports: w.services.ServiceExports(), Identities: w.identities.Table(),
 		Described: w.own, LogLevel: w.level, Log: log,
 	})
 	if err := errors.Join(errs[:]...); err != nil {

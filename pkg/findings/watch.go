@@ -1,6 +1,7 @@
 package findings
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -23,22 +24,12 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
 
-// Mesh is what a Watch asks about the clusters. Its methods answer at once.
-type Mesh interface {
-	// Clusters describes every cluster at this moment, sorted by name.
-	Clusters() []remotecluster.Status
-	// Local describes the own cluster, when its kvstore is read.
-	Local() (remotecluster.Status, bool)
-	// Ignored lists what of the mesh directory is ignored, sorted by file.
-	Ignored() []clustermesh.Ignored
-	// Revision grows with every change of a cluster's state.
-	Revision() uint64
-}
-
 // Sources is what a Watch reads.
 type Sources struct {
 	DB         *statedb.DB
-	Mesh       Mesh
+	Remotes    clustermesh.Clusters         // nil: no remote cluster is read
+	Local      clustermesh.OwnCluster       // nil: the own cluster is not read
+	Ignored    func() []clustermesh.Ignored // what of the mesh directory is ignored, sorted by file; nil: no directory is read
 	IPs        *ipcache.Cache
 	Nodes      statedb.Table[*nodes.Node]
 	Services   statedb.Table[*services.Global]
@@ -47,7 +38,7 @@ type Sources struct {
 	Leads      func() bool    // nil: there is nothing to lead; while it is false, clusters are unknown, not gone
 	Described  *local.Cluster // nil: nobody describes the own cluster
 	LogLevel   *logging.Level // nil: nobody changes it
-	Log        *slog.Logger   // each event is a line of it
+	Log        *slog.Logger   // each event is a line of it; nil: nobody reads it
 }
 
 // How often a Watch looks.
@@ -91,6 +82,7 @@ type Watch struct {
 // NewWatch returns a watch that has not looked yet. It fails when a table is none
 // of the database's.
 func NewWatch(f *Findings, s Sources) (*Watch, error) {
+	s.Log = cmp.Or(s.Log, slog.New(slog.DiscardHandler))
 	w := &Watch{
 		findings: f, Sources: s,
 		claims: newClaims(s.IPs), strays: newStrays(s.IPs), backends: newBackends(), networks: newNetworks(), ports: newPorts(), names: newClusterNames(), states: newBook(), more: newBook(),
@@ -204,18 +196,24 @@ func (w *Watch) nodesOf(cluster string) []*nodes.Node {
 
 // meshChanges tells what became of the clusters since the last look.
 func (w *Watch) meshChanges(now time.Time, v *verdicts) (happened []Event) {
-	revision := w.Mesh.Revision()
+	var revision uint64
+	if w.Remotes != nil {
+		revision = w.Remotes.Revision()
+	}
 	around := w.surroundings()
 	if revision == w.seen && now.Sub(w.looked) < statesInterval && around.level == w.around.level && around.mistakes == w.around.mistakes {
 		return nil
 	}
-	clusters := w.Mesh.Clusters()
+	var clusters []remotecluster.Status
+	if w.Remotes != nil {
+		clusters = w.Remotes.Clusters()
+	}
 	if w.Leads != nil && !w.Leads() { // asked last: a term may have ended meanwhile
 		w.clusters, clusters, around.ignored = nil, nil, w.around.ignored
 	}
 	happened = clusterEvents(w.clusters, clusters)
 	all := clusters
-	if own, is := w.Mesh.Local(); is {
+	if own, is := w.ownCluster(); is {
 		happened = append(happened, ownEvents(w.own, own)...)
 		w.own = []remotecluster.Status{own}
 		all = append(clusters[:len(clusters):len(clusters)], own)
@@ -227,8 +225,17 @@ func (w *Watch) meshChanges(now time.Time, v *verdicts) (happened []Event) {
 	return happened
 }
 
-func (w *Watch) surroundings() surroundings {
-	s := surroundings{ignored: w.Mesh.Ignored()}
+func (w *Watch) ownCluster() (remotecluster.Status, bool) {
+	if w.Local == nil {
+		return remotecluster.Status{}, false
+	}
+	return w.Local.Local()
+}
+
+func (w *Watch) surroundings() (s surroundings) {
+	if w.Ignored != nil {
+		s.ignored = w.Ignored()
+	}
 	if w.Described != nil {
 		st := w.Described.State()
 		s.mistakes = mistakes(st.Err, st.Refused)

@@ -190,9 +190,6 @@ func (m *Mirror) Find(cluster string, r wire.Resource, name string) (store.Found
 	return store.Found{}, false
 }
 
-// Local is for readers of the own cluster, which a mirror is not.
-func (m *Mirror) Local() (remotecluster.Status, bool) { return remotecluster.Status{}, false }
-
 // Revision grows with every change of a cluster's state, and with every term.
 func (m *Mirror) Revision() uint64 {
 	m.mu.Lock()

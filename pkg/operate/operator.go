@@ -14,11 +14,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/modes"
-	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/identity"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
-	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -87,7 +85,6 @@ type Operator struct {
 	leads     bool          // guarded by mu
 	published bool          // guarded by mu; sticky: everything was published once, or another one leads
 	bootstrap time.Duration // guarded by mu; of this term, until everything was published; 0: it is not
-	revision  uint64        // guarded by mu
 }
 
 // New returns an operator that does nothing yet. The error is about the cluster.
@@ -140,7 +137,6 @@ func (o *Operator) set(change func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	change()
-	o.revision++
 }
 
 // provision gives etcd its users, again until it succeeds.
@@ -220,28 +216,4 @@ func (o *Operator) Ready() (bool, map[string]string) {
 		return true, nil
 	}
 	return false, map[string]string{"election": fmt.Sprintf("nobody leads yet, or another process does: ready as a standby after %s", standbyAfter)}
-}
-
-// Clusters is for readers of other clusters, which an operator is not.
-func (o *Operator) Clusters() []remotecluster.Status { return nil }
-
-// Local is for readers of the own cluster, which an operator is not.
-func (o *Operator) Local() (remotecluster.Status, bool) { return remotecluster.Status{}, false }
-
-// Announced is for readers of a mesh directory, which an operator is not.
-func (o *Operator) Announced() []remotecluster.Status { return nil }
-
-// Find is for readers of remote clusters, which an operator is not.
-func (o *Operator) Find(string, wire.Resource, string) (store.Found, bool) {
-	return store.Found{}, false
-}
-
-// Ignored is for readers of a mesh directory, which an operator is not.
-func (o *Operator) Ignored() []clustermesh.Ignored { return nil }
-
-// Revision grows with every change of state.
-func (o *Operator) Revision() uint64 {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.revision
 }

@@ -17,21 +17,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/mesh-agent/mesh-agent/internal/health"
 	"github.com/mesh-agent/mesh-agent/internal/logging"
-	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
-	"github.com/mesh-agent/mesh-agent/pkg/findings"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
-	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
-	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/view"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -108,16 +104,9 @@ func newWorld(tb testing.TB, change ...func(*clustermesh.Params)) *world {
 func newMesh(tb testing.TB, change ...func(*clustermesh.Params)) *world {
 	tb.Helper()
 	w := &world{tb: tb, dir: tb.TempDir(), db: statedb.New(), codes: make(map[string]map[codes.Code]string)}
-	n, err := nodes.New(w.db)
+	tables, err := view.NewTables(w.db, ipcache.New())
 	must(tb, err)
-	s, err := services.New(w.db)
-	must(tb, err)
-	ids, err := allocator.New(w.db)
-	must(tb, err)
-	ips := ipcache.New()
-	w.view, err = clustermesh.NewView(own(), n, s, ids, ips)
-	must(tb, err)
-	found, err := findings.New(w.db)
+	w.view, err = clustermesh.NewView(own(), tables.Nodes, tables.Services, tables.Identities, tables.IPs)
 	must(tb, err)
 	policy, err := disconnect.ParsePolicy(nil)
 	must(tb, err)
@@ -131,10 +120,14 @@ func newMesh(tb testing.TB, change ...func(*clustermesh.Params)) *world {
 		f(&p)
 	}
 	w.mesh = clustermesh.New(p)
+	sources := tables.Sources()
+	sources.Remotes, sources.Own, sources.Readiness = w.mesh, w.mesh, w.mesh
+	seen, err := view.New(sources)
+	must(tb, err)
+	tb.Cleanup(seen.Close)
 	w.sources = api.Sources{
-		DB: w.db, Mesh: w.mesh, Nodes: n.Table(), Exported: s.Exported(), Slices: s.Slices(), ServiceExports: s.ServiceExports(),
-		Services: s.Global(), Identities: ids.Table(), Conflicts: found.Conflicts(), Events: found.Events(), IPs: ips,
-		Health: health.New(), Gatherer: prometheus.NewRegistry(), LogLevel: new(logging.Level), Settings: api.Settings{},
+		View: seen, Directory: w.mesh, Keys: w.mesh, Missing: w.mesh.Missing,
+		Gatherer: prometheus.NewRegistry(), LogLevel: new(logging.Level), Settings: api.Settings{},
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

@@ -1,4 +1,4 @@
-package api
+package view
 
 import (
 	"context"
@@ -47,16 +47,16 @@ func TestAViewIsOneMoment(t *testing.T) {
 	}
 	known := make(map[string]any)
 	var position uint64
-	page := make([]feedEntry, 0, watchPage)
+	page := make([]feedEntry, 0, pageSize)
 	for i := range 200 {
 		if i%10 == 0 {
 			writers.Wait() // no more changes than are kept
 			writers.Go(changeNodes)
 			writers.Go(changeAddresses)
 		}
-		v := f.view(ctx)
-		for position < v.position {
-			entries, reached, _, held := f.feed.after(position, nil, page[:0:min(watchPage, v.position-position)])
+		v := f.Snapshot(ctx)
+		for position < v.Position {
+			entries, reached, _, held := f.feed.after(position, nil, page[:0:min(pageSize, v.Position-position)])
 			if !held {
 				t.Fatal("changes are missing")
 			}
@@ -80,10 +80,10 @@ func TestAViewIsOneMoment(t *testing.T) {
 			position = reached
 		}
 		there := make(map[string]any)
-		for n := range f.Nodes.All(v.txn) {
+		for n := range f.Nodes.All(v.Txn) {
 			there[fmt.Sprintf("%T", n)+n.Key()] = n
 		}
-		for e := range v.ips.From(netip.Prefix{}) {
+		for e := range v.IPs.From(netip.Prefix{}) {
 			there[fmt.Sprintf("%T", e)+e.Prefix().String()] = e
 		}
 		if !maps.Equal(known, there) {

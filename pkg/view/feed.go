@@ -1,4 +1,4 @@
-package api
+package view
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 )
 
-// feedSize is how many changes are kept for those who follow. Who falls further
-// behind is sent what differs between two moments; see [watching.catchUp].
-const feedSize uint64 = 1 << 15
+// RingSize is how many changes are kept for those who follow. Who falls further
+// behind is sent what differs between two moments; see [Stream.catchUp].
+const RingSize uint64 = 1 << 15
 
 // How often the feed looks.
 const (
@@ -55,16 +55,6 @@ type feedEntry struct {
 	before   any // what it was at the position before this one; nil for nothing
 }
 
-// moment is the state of everything at one position: what the changes up to there have
-// made of it, neither more nor less. Who was shown it and goes on from there knows of
-// each change what became of what he has.
-type moment struct {
-	position uint64
-	txn      statedb.ReadTxn
-	ips      *ipcache.Snapshot
-	polled   map[int]any // what no table holds, by resource, of those that were asked for
-}
-
 // look is what followers take their changes from.
 type look struct {
 	now time.Time
@@ -82,10 +72,10 @@ type follower interface {
 	// polls tells whether each drain looks at everything there is: while nobody
 	// reads, that is left out.
 	polls() bool
-	// match returns the object of the same name in another view, nil when it has
-	// none, and whether both views show the same of it. The object is one of the first
-	// view, and of the resource with this index.
-	match(resource int, object any, from, in *view) (found any, same bool)
+	// match returns the object of the same name in another snapshot, nil when it has
+	// none, and whether both show the same of it. The object is one of the first
+	// snapshot, and of the resource with this index.
+	match(resource int, object any, from, in *Snapshot) (found any, same bool)
 	// changed returns a channel that is closed once there is more; nil when
 	// nothing tells.
 	changed() <-chan struct{}
@@ -151,11 +141,11 @@ func (f *feed) take(now time.Time, asked bool) uint64 {
 	return f.seq
 }
 
-// at is advance up to a moment, which it returns: one that has everything that was in
-// the address cache at a revision, with what no table holds of some resources. It is
-// false when the latest snapshot of the cache is not of that moment: there will be
-// another one in a few milliseconds.
-func (f *feed) at(now time.Time, revision uint64, polled []int) (moment, bool) {
+// at is advance up to the moment of the snapshot that it returns: one that has
+// everything that was in the address cache at a revision, with what no table holds of
+// some resources. It is false when the latest snapshot of the cache is not of that
+// moment: there will be another one in a few milliseconds.
+func (f *feed) at(now time.Time, revision uint64, polled []int) (*Snapshot, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	at := look{now: now, txn: f.db.ReadTxn(), ips: f.ips.Snapshot()}
@@ -165,7 +155,7 @@ func (f *feed) at(now time.Time, revision uint64, polled []int) (moment, bool) {
 			fits = false
 		}
 	}
-	m := moment{txn: at.txn, ips: at.ips}
+	m := &Snapshot{Txn: at.txn, IPs: at.ips}
 	if fits {
 		f.taking(func() {
 			for i := range f.followers {
@@ -180,7 +170,7 @@ func (f *feed) at(now time.Time, revision uint64, polled []int) (moment, bool) {
 		}
 		m.polled[i] = f.followers[i].(interface{ shown() any }).shown()
 	}
-	m.position = f.seq
+	m.Position = f.seq
 	return m, fits
 }
 

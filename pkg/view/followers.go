@@ -1,4 +1,4 @@
-package api
+package view
 
 import (
 	"reflect"
@@ -51,8 +51,8 @@ func (f *tableFollower[T]) find(txn statedb.ReadTxn, object T) any {
 }
 
 // match compares pointers: objects of tables do not change.
-func (f *tableFollower[T]) match(_ int, object any, _, in *view) (any, bool) {
-	found := f.find(in.txn, object.(T))
+func (f *tableFollower[T]) match(_ int, object any, _, in *Snapshot) (any, bool) {
+	found := f.find(in.Txn, object.(T))
 	return found, found == object
 }
 
@@ -105,10 +105,10 @@ func orNil(e *ipcache.Entry) any {
 	return e
 }
 
-func (f *ipFollower) match(_ int, object any, from, in *view) (any, bool) {
+func (f *ipFollower) match(_ int, object any, from, in *Snapshot) (any, bool) {
 	e := object.(*ipcache.Entry)
-	found := in.ips.At(e)
-	return orNil(found), found == e && from.ips.Claims(e) == in.ips.Claims(e)
+	found := in.IPs.At(e)
+	return orNil(found), found == e && from.IPs.Claims(e) == in.IPs.Claims(e)
 }
 
 func (f *ipFollower) polls() bool { return false }
@@ -175,7 +175,7 @@ func (f *polled[D]) take(now time.Time, all []D, emit func(feedEntry)) {
 	f.latest, f.known, f.looked = all, known, now
 }
 
-func (f *polled[D]) match(resource int, object any, _, in *view) (any, bool) {
+func (f *polled[D]) match(resource int, object any, _, in *Snapshot) (any, bool) {
 	d := object.(D)
 	all, _ := in.polled[resource].([]D)
 	i := slices.IndexFunc(all, func(o D) bool { return f.name(o) == f.name(d) })
@@ -192,9 +192,3 @@ func (f *polled[D]) polls() bool { return true }
 func (f *polled[D]) changed() <-chan struct{} { return nil }
 
 func (f *polled[D]) close() {}
-
-// shown is what no table holds, as it was when the view was taken.
-func shown[D any](s *Server, v *view, resource string) []D {
-	all, _ := v.polled[s.indexOf(resource)].([]D)
-	return all
-}

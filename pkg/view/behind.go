@@ -1,0 +1,198 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// A reader that is behind has a moment: what it was sent is exactly what one view shows,
+// at one position. While it reads, more changes than the ring keeps. Then another
+// view is taken, and the reader is sent what differs between the two: the newest of each
+// object that changed, once, however often it did. With that it has the later
+// moment, and so on until the ring reaches back far enough. So whoever reads at a
+// steady speed gets through the state and on from there, and nobody is sent again what
+// has not changed.
+//
+// It is a comparison of views, not a log by object, since a filter needs to know what an
+// object was at the position of each reader: a view knows that of all objects. What it
+// costs is bounded by the number of objects, as that of the state itself, and by the
+// turns of those who may have one; a reader that keeps up has none.
+
+// turn lets a stream keep a snapshot. The zero value has none.
+type turn struct {
+	end   func()    // nil: it has none
+	until time.Time // then it gives way to those who wait
+}
+
+// whyGiveWay is what a reader is told whose turn goes to another.
+const whyGiveWay = Ended("time is up: the state took more than 10 minutes, and others wait for their turn")
+
+// begin sends the whole state, after a reset when there is a reason for one. The reader
+// has the moment of the state then.
+func (s *Stream) begin(ctx context.Context, reason string) error {
+	if err := s.takeTurn(ctx); err != nil {
+		return err
+	}
+	now := s.snapshot(ctx)
+	if err := ctx.Err(); err != nil {
+		return err // the snapshot need not be of its position then
+	}
+	if reason != "" {
+		if err := s.to.Event(Event{Type: Reset, Position: now.Position, Reason: reason, feed: s.v.feed, partial: true}); err != nil {
+			return err
+		}
+	}
+	for i, sub := range s.subs {
+		if sub.Filter.Uses() != "" {
+			sub.sent = make(map[string]struct{})
+		}
+		err := sub.Filter.Each(now, func(object any) error {
+			return s.put(ctx, sub, s.partly(now, Upsert, object, nil))
+		})
+		if err != nil {
+			return err
+		}
+		last := i == len(s.subs)-1
+		if err := s.to.Event(Event{Type: Synced, Kind: sub.Kind, Position: now.Position, feed: s.v.feed, partial: !last}); err != nil {
+			return err
+		}
+	}
+	s.has, s.position = now, now.Position
+	return nil
+}
+
+// partly is an event on the way to a snapshot.
+func (s *Stream) partly(now *Snapshot, t EventType, object, before any) Event {
+	return Event{Type: t, Position: now.Position, Object: object, Before: before, Snapshot: now, feed: s.v.feed, partial: true}
+}
+
+// catchUp brings a reader that is far behind to the present moment: by the changes, if
+// all are there, else by what differs from the moment that it has.
+func (s *Stream) catchUp(ctx context.Context) error {
+	now := s.snapshot(ctx)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	size := min(now.Position-s.position, s.v.feed.size)
+	entries, reached, _, held := s.v.feed.after(s.position, s.kinds(), make([]feedEntry, 0, size))
+	var err error
+	switch {
+	case held:
+		err = s.deliver(ctx, now, entries)
+	case s.has == nil:
+		return nil // the next step begins again
+	default:
+		reached, err = now.Position, s.deliverDifferences(ctx, now)
+	}
+	if err != nil {
+		return err
+	}
+	s.restarts, s.has, s.position = 0, now, reached
+	return s.to.Event(s.at(Reached))
+}
+
+// deliverDifferences sends what makes the moment that the reader has a later one. Who is cut
+// off meanwhile has neither, and begins again.
+func (s *Stream) deliverDifferences(ctx context.Context, now *Snapshot) error {
+	for _, sub := range s.subs {
+		if err := s.deliverNew(ctx, sub, now); err != nil {
+			return err
+		}
+		if err := s.deliverGone(ctx, sub, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deliverNew sends the objects that the reader does not have, or has as they were.
+func (s *Stream) deliverNew(ctx context.Context, sub *Subscription, now *Snapshot) error {
+	follower := s.v.feed.followers[sub.index]
+	return sub.Filter.Each(now, func(object any) error {
+		old, same := follower.match(sub.index, object, now, s.has)
+		had := s.had(s.has, sub, old, sub.kind.key(object))
+		if same && had {
+			return ctx.Err()
+		}
+		if !had {
+			old = nil
+		}
+		return s.put(ctx, sub, s.partly(now, Upsert, object, old))
+	})
+}
+
+// deliverGone sends the end of the objects that the reader has, and would not be shown
+// any more.
+func (s *Stream) deliverGone(ctx context.Context, sub *Subscription, now *Snapshot) error {
+	follower := s.v.feed.followers[sub.index]
+	return sub.Filter.Each(s.has, func(object any) error {
+		is, _ := follower.match(sub.index, object, s.has, now)
+		if is != nil && sub.Filter.Passes(now, is) {
+			return ctx.Err()
+		}
+		e := s.partly(now, Delete, object, object)
+		if is != nil {
+			e.Object = is
+		}
+		return s.put(ctx, sub, e)
+	})
+}
+
+// put sends one event about an object, unless others have waited long enough.
+func (s *Stream) put(ctx context.Context, sub *Subscription, e Event) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if s.turn.end != nil && time.Now().After(s.turn.until) && s.turns.Wanted() {
+		return whyGiveWay
+	}
+	if sub.sent != nil {
+		if key := sub.kind.key(e.Object); e.Type == Upsert {
+			sub.sent[key] = struct{}{}
+		} else {
+			delete(sub.sent, key)
+		}
+	}
+	e.Kind = sub.Kind
+	return s.to.Event(e)
+}
+
+// keepUp ends what a reader needs that is behind.
+func (s *Stream) keepUp() {
+	if s.has = nil; s.turn.end != nil {
+		s.turn.end()
+		s.turn = turn{}
+	}
+}
+
+// takeTurn waits for the turn of this stream, if it needs one.
+func (s *Stream) takeTurn(ctx context.Context) error {
+	if s.turns == nil || s.turn.end != nil {
+		return nil
+	}
+	wait, cancel := context.WithTimeout(ctx, turnWait)
+	defer cancel()
+	end, err := s.turns.Take(wait)
+	if err != nil {
+		return errors.Join(err, Ended("too many states are being sent to others: come again"))
+	}
+	s.haveTurn(end)
+	return nil
+}
+
+// tryTurn is takeTurn that does not wait; false when none is free.
+func (s *Stream) tryTurn() bool {
+	if s.turns == nil || s.turn.end != nil {
+		return true
+	}
+	end, ok := s.turns.Try()
+	if ok {
+		s.haveTurn(end)
+	}
+	return ok
+}
+
+func (s *Stream) haveTurn(end func()) {
+	s.turn = turn{end: end, until: time.Now().Add(TurnTime)}
+}

@@ -1,0 +1,119 @@
+package view
+
+import "context"
+
+// deliver sends what became of each object since the reader's position, change by
+// change, with a view that is not older: where the reader is cut
+// off, what it has is the state of the last token that it was sent. Only that something
+// changes which the reader has, and will have a newer version of at once, is left out.
+func (s *Stream) deliver(ctx context.Context, now *Snapshot, entries []feedEntry) error {
+	bySub := make(map[int]*Subscription, len(s.subs))
+	for _, sub := range s.subs {
+		bySub[sub.index] = sub
+	}
+	names := make([]name, len(entries))
+	newest := make(map[name]int, len(entries))
+	for i, e := range entries {
+		if sub := bySub[e.resource]; sub != nil && e.object != nil {
+			names[i] = name{e.resource, sub.kind.key(e.object)}
+			newest[names[i]] = i
+		}
+	}
+	var left map[name]any // what the reader has of objects of which a change was left out
+	for i, e := range entries {
+		sub := bySub[e.resource]
+		if sub == nil || e.object == nil {
+			continue
+		}
+		had, has := s.changes(now, sub, e, names[i].key)
+		if has && had && newest[names[i]] != i {
+			if _, earlier := left[names[i]]; !earlier {
+				if left == nil {
+					left = make(map[name]any)
+				}
+				left[names[i]] = e.before
+			}
+			continue
+		}
+		if earlier, is := left[names[i]]; is {
+			e.before = earlier
+			delete(left, names[i])
+		}
+		if err := s.deliverOne(ctx, now, sub, e, had, has, s.position+uint64(i)+1); err != nil {
+			return err
+		}
+	}
+	for _, sub := range s.subs {
+		if err := s.lookAgain(ctx, now, sub, entries, s.position+uint64(len(entries))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// name tells the objects of all kinds apart.
+type name struct {
+	kind int
+	key  string
+}
+
+// lookAgain sends what passes the filters, or does not any more, since an object
+// of another kind changed.
+func (s *Stream) lookAgain(ctx context.Context, now *Snapshot, sub *Subscription, entries []feedEntry, position uint64) error {
+	other := sub.Filter.Uses()
+	if other == "" {
+		return nil
+	}
+	var changed []any
+	for _, e := range entries {
+		if e.resource == indexOf(other) && e.object != nil {
+			changed = append(changed, e.object)
+		}
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	for object := range sub.Filter.Touched(now, changed) {
+		had, has := s.changes(now, sub, feedEntry{object: object}, sub.kind.key(object))
+		if had == has {
+			continue
+		}
+		if err := s.deliverOne(ctx, now, sub, feedEntry{object: object, before: object}, had, has, position); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// changes tells whether the reader has the object of a change, and whether it will have
+// it afterwards. What never passes by its name it has neither before nor after.
+func (s *Stream) changes(now *Snapshot, sub *Subscription, e feedEntry, key string) (had, has bool) {
+	if !sub.Filter.Named(e.object) {
+		return false, false
+	}
+	return s.had(now, sub, e.before, key), !e.deleted && sub.Filter.Passes(now, e.object)
+}
+
+// deliverOne sends one change, if it is one for the reader.
+func (s *Stream) deliverOne(ctx context.Context, now *Snapshot, sub *Subscription, e feedEntry, had, has bool, position uint64) error {
+	if !had && !has {
+		return nil
+	}
+	out := Event{Type: Upsert, Position: position, Object: e.object, Snapshot: now, feed: s.v.feed}
+	if !has {
+		out.Type = Delete
+	}
+	if had {
+		out.Before = e.before
+	}
+	return s.put(ctx, sub, out)
+}
+
+// had tells whether the reader has an object, which was this before.
+func (s *Stream) had(now *Snapshot, sub *Subscription, before any, key string) bool {
+	if sub.Filter.Uses() != "" {
+		_, sent := sub.sent[key]
+		return sent
+	}
+	return before != nil && sub.Filter.Passes(now, before)
+}

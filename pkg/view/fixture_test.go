@@ -1,0 +1,140 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/cilium/statedb"
+	"go.uber.org/goleak"
+
+	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/nodes"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// epoch is what the tests' views take for the present time.
+var epoch = time.Date(2026, 11, 21, 1, 2, 3, 0, time.UTC)
+
+// fakeMesh is a mesh that is as the test says.
+type fakeMesh struct {
+	clusters []remotecluster.Status
+	waits    int // how often it is not ready
+}
+
+func (m *fakeMesh) Clusters() []remotecluster.Status { return m.clusters }
+func (m *fakeMesh) Revision() uint64                 { return 0 }
+
+func (m *fakeMesh) Ready() (bool, map[string]string) {
+	m.waits--
+	return m.waits < 0, map[string]string{"c2": "connecting"}
+}
+
+// fixture is a view of real tables and a fake mesh.
+type fixture struct {
+	*View
+	mesh  *fakeMesh
+	nodes *nodes.Nodes
+	ips   *ipcache.Cache
+}
+
+func newFixture(t testing.TB, options ...Option) *fixture {
+	t.Helper()
+	tables, err := NewTables(statedb.New(), ipcache.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{mesh: new(fakeMesh), nodes: tables.Nodes, ips: tables.IPs}
+	sources := tables.Sources()
+	sources.Remotes, sources.Readiness = f.mesh, f.mesh
+	if f.View, err = New(sources, append([]Option{WithClock(func() time.Time { return epoch })}, options...)...); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.Close)
+	return f
+}
+
+func readyCluster(name string, id uint32) remotecluster.Status {
+	c := remotecluster.Status{
+		Name: name, ID: id, State: remotecluster.Ready, Ready: true, Connected: true, Sources: make(map[wire.Resource]remotecluster.SourceStatus),
+		LastEvent: epoch.Add(-2 * time.Second), LastSuccess: epoch.Add(-time.Second),
+		Outlook: &disconnect.Outlook{Since: epoch.Add(-time.Hour), Evidence: disconnect.Evidence{AsOf: epoch.Add(-time.Second), Heartbeat: epoch.Add(-time.Minute)}},
+	}
+	for i, r := range wire.Resources() {
+		c.Sources[r] = remotecluster.SourceStatus{
+			Synced: true, Count: i, Freshness: remotecluster.Freshness{State: remotecluster.FreshnessSynced, AsOf: epoch.Add(-time.Second)},
+		}
+	}
+	return c
+}
+
+func connectingCluster(name string) remotecluster.Status {
+	return remotecluster.Status{Name: name, State: remotecluster.Connecting, Message: "connection refused"}
+}
+
+func become(old, now *nodes.Node) []store.Change[nodes.Node] {
+	return []store.Change[nodes.Node]{{Name: "n", Old: old, New: now}}
+}
+
+// TestChangesHaveBeforeAndAfter, also where changes in between are left out, and a
+// stream goes on after the token of any of its events.
+func TestChangesHaveBeforeAndAfter(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	boot := func(id string) *nodes.Node { return &nodes.Node{Cluster: "c2", Name: "n", BootID: id} }
+	var token string
+	read := func(want ...string) {
+		t.Helper()
+		for e, err := range f.Changes(t.Context(), token, Nodes) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := string(e.Type)
+			for _, object := range []any{e.Before, e.Object} {
+				if n, is := object.(*nodes.Node); is {
+					got += " " + n.BootID
+				} else {
+					got += " -"
+				}
+			}
+			token = e.Token()
+			if got != want[0] {
+				t.Fatalf("came %q, want %q", got, want[0])
+			}
+			if want = want[1:]; len(want) == 0 {
+				return
+			}
+		}
+	}
+	f.nodes.Apply(become(nil, boot("1")))
+	read("upsert - 1", "synced - -")
+	f.nodes.Apply(become(nil, boot("2")))
+	f.Position()
+	f.nodes.Apply(become(nil, boot("3")))
+	read("upsert 1 3")
+	f.nodes.Apply(become(boot("3"), nil))
+	read("delete 3 3")
+	token = "of another process"
+	read("reset - -", "synced - -")
+}
+
+func TestWaitReady(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.mesh.waits = 2
+	if err := f.WaitReady(t.Context()); err != nil {
+		t.Error(err)
+	}
+	f.mesh.waits = 1000
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if err := f.WaitReady(ctx); !errors.Is(err, context.DeadlineExceeded) || err.Error() != "not ready: c2: connecting: context deadline exceeded" {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,187 @@
+package view
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// TestFeedIsTheState: the state at one position and the changes behind it make
+// the state at a later one (a follower that knows nothing else agrees with the
+// lists), whatever happens.
+func TestFeedIsTheState(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		f := newFixture(t)
+		known := make(map[string]uint32)
+		var position uint64
+		page := make([]feedEntry, 0, 3)
+		rt.Repeat(map[string]func(*rapid.T){
+			"address": func(rt *rapid.T) {
+				a := netip.AddrFrom4([4]byte{10, 0, 0, byte(rapid.IntRange(0, 3).Draw(rt, "address"))})
+				e := ipcache.NewEntry(ipcache.Spec{
+					Prefix: netip.PrefixFrom(a, 32), Cluster: &ipcache.Cluster{Name: "c", ID: uint32(rapid.IntRange(1, 3).Draw(rt, "cluster"))},
+					Identity: uint32(rapid.IntRange(1, 3).Draw(rt, "identity")),
+				})
+				if rapid.Bool().Draw(rt, "withdraw") {
+					f.ips.Apply([]ipcache.Op{{Old: e}})
+				} else {
+					f.ips.Apply([]ipcache.Op{{New: e}})
+				}
+			},
+			"advance": func(*rapid.T) { f.Position() },
+			"": func(rt *rapid.T) {
+				at := f.Position()
+				for position < at {
+					entries, reached, _, held := f.feed.after(position, nil, page)
+					if !held || reached == position {
+						rt.Fatalf("changes behind %d of %d are not held", position, at)
+					}
+					for _, e := range entries {
+						entry, is := e.object.(*ipcache.Entry)
+						if !is {
+							continue
+						}
+						if known[entry.Prefix().String()] = entry.Identity(); e.deleted {
+							delete(known, entry.Prefix().String())
+						}
+					}
+					position = reached
+				}
+				state := make(map[string]uint32)
+				for e := range f.Snapshot(t.Context()).IPs.From(netip.Prefix{}) {
+					state[e.Prefix().String()] = e.Identity()
+				}
+				if !maps.Equal(known, state) {
+					rt.Fatalf("the changes make %v, the list %v", known, state)
+				}
+			},
+		})
+		f.Close()
+	})
+}
+
+// TestPolledResourcesSayWhatChanged, and only that: a fresher copy is no change.
+func TestPolledResourcesSayWhatChanged(t *testing.T) {
+	t.Parallel()
+	clusters := []remotecluster.Status{readyCluster("c2", 2)}
+	p := &polled[remotecluster.Status]{all: func() []remotecluster.Status { return clusters }, name: ClusterKey, settled: settledCluster}
+	now := epoch
+	drain := func() (names []string) {
+		now = now.Add(2 * polledInterval)
+		p.drain(look{now: now}, func(e feedEntry) {
+			c := e.object.(remotecluster.Status)
+			names = append(names, fmt.Sprintf("%s %s %t", c.Name, c.State, e.deleted))
+		})
+		return names
+	}
+	check := func(what string, want ...string) {
+		t.Helper()
+		if got := drain(); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	check("first", "c2 ready false")
+	clusters = []remotecluster.Status{readyCluster("c2", 2)}
+	clusters[0].LastEvent = now
+	source := clusters[0].Sources[wire.IPs]
+	source.Freshness.AsOf = now.Add(time.Second)
+	clusters[0].Sources[wire.IPs] = source
+	check("fresher")
+	clusters = []remotecluster.Status{readyCluster("c2", 2), connectingCluster("c3")}
+	clusters[0].State = remotecluster.Degraded
+	check("worse", "c2 degraded false", "c3 connecting false")
+	clusters = clusters[1:]
+	check("gone", "c2 degraded true")
+}
+
+// TestEvidenceMakesNoEvents: it moves with each probe, and the state does not.
+func TestEvidenceMakesNoEvents(t *testing.T) {
+	t.Parallel()
+	clusters := []remotecluster.Status{readyCluster("c2", 2)}
+	p := &polled[remotecluster.Status]{all: func() []remotecluster.Status { return clusters }, name: ClusterKey, settled: settledCluster}
+	look := func() (n int) {
+		p.looked = time.Time{}
+		p.drain(look{now: epoch}, func(feedEntry) { n++ })
+		return n
+	}
+	look()
+	clusters = []remotecluster.Status{readyCluster("c2", 2)}
+	clusters[0].Outlook.Evidence.AsOf = epoch
+	clusters[0].Outlook.Evidence.Heartbeat = epoch
+	if n := look(); n != 0 {
+		t.Errorf("%d events for evidence", n)
+	}
+	clusters = []remotecluster.Status{readyCluster("c2", 2)}
+	clusters[0].Outlook.State = disconnect.Demote
+	if n := look(); n != 1 {
+		t.Errorf("%d events for a state", n)
+	}
+}
+
+// TestWhoWasShownSomethingIsToldWhenItEnds, though nobody looked before or for as
+// long as it lasted, and nothing but time made it so.
+func TestWhoWasShownSomethingIsToldWhenItEnds(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	set := func(s remotecluster.FreshnessState) {
+		c := readyCluster("c2", 2)
+		for r, src := range c.Sources {
+			src.Freshness.State = s
+			c.Sources[r] = src
+		}
+		f.mesh.clusters = []remotecluster.Status{c} // without another revision
+	}
+	set(remotecluster.FreshnessSynced)
+	f.Position()
+	set(remotecluster.FreshnessStale)
+	shown := f.Snapshot(t.Context(), Clusters)
+	if got := shown.Clusters()[0].Sources[wire.IPs].Freshness.State; got != remotecluster.FreshnessStale {
+		t.Fatalf("shown is %q", got)
+	}
+	set(remotecluster.FreshnessSynced)
+	f.feed.advance(f.now().Add(2 * polledInterval))
+	entries, _, _, held := f.feed.after(shown.Position, []int{indexOf(Clusters)}, make([]feedEntry, 0, 10))
+	if !held || len(entries) == 0 {
+		t.Fatalf("nothing was told since (held %t)", held)
+	}
+	last := entries[len(entries)-1].object.(remotecluster.Status)
+	if got := last.Sources[wire.IPs].Freshness.State; got != remotecluster.FreshnessSynced {
+		t.Errorf("told last is %q", got)
+	}
+}
+
+// FuzzPosition: a token leads to the position that it was made of, and none of
+// another agent is taken for ours.
+func FuzzPosition(f *testing.F) {
+	f.Add("-5", uint64(5))
+	f.Add("x-5", uint64(0))
+	f.Add("-", ^uint64(0))
+	f.Add("-partial", uint64(1))
+	f.Fuzz(func(t *testing.T, token string, position uint64) {
+		ours, theirs := newFeed(nil, nil, nil, RingSize), newFeed(nil, nil, nil, RingSize)
+		if got, known := ours.position(ours.token(position)); !known || got != position {
+			t.Fatalf("position %d becomes %d, %v", position, got, known)
+		}
+		for _, foreign := range []string{theirs.token(position), ours.partial(), token} {
+			if got, known := ours.position(foreign); known {
+				t.Fatalf("%q is taken for position %d", foreign, got)
+			}
+		}
+		number, dash := strings.CutPrefix(token, "-")
+		if got, known := ours.position(ours.boot + token); known && (!dash || strings.TrimLeft(number, "0") != strings.TrimLeft(strconv.FormatUint(got, 10), "0")) {
+			t.Fatalf("%q is taken for position %d", token, got)
+		}
+	})
+}

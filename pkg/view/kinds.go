@@ -1,0 +1,180 @@
+package view
+
+import (
+	"iter"
+	"net/netip"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/cilium/statedb"
+
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
+	"github.com/mesh-agent/mesh-agent/pkg/findings"
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/nodes"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Kind is one kind of object that a view has.
+type Kind string
+
+// The kinds, with the type of their objects.
+const (
+	Clusters       Kind = "clusters"       // remotecluster.Status
+	Nodes          Kind = "nodes"          // *nodes.Node
+	Services       Kind = "services"       // *services.Global
+	ServiceExports Kind = "serviceexports" // *services.Export
+	Identities     Kind = "identities"     // *allocator.Identity
+	IPs            Kind = "ips"            // *ipcache.Entry, the winning claim of a prefix
+	Conflicts      Kind = "conflicts"      // *findings.Conflict
+	Events         Kind = "events"         // *findings.Event
+	Health         Kind = "health"         // HealthItem
+)
+
+// Kinds are all kinds, in the order in which a stream sends their states.
+func Kinds() []Kind {
+	return []Kind{Clusters, Nodes, Services, ServiceExports, Identities, IPs, Conflicts, Events, Health}
+}
+
+func indexOf(k Kind) int { return slices.Index(Kinds(), k) }
+
+// Families are the key families that a kind comes from: an object that is absent may be
+// there in a cluster of which they are not known as of now. Empty: it comes from none.
+func Families(k Kind) []wire.Resource {
+	switch k {
+	case Nodes:
+		return []wire.Resource{wire.Nodes}
+	case Services:
+		return []wire.Resource{wire.Services, wire.EndpointSlices}
+	case ServiceExports:
+		return []wire.Resource{wire.ServiceExports}
+	case Identities:
+		return []wire.Resource{wire.Identities}
+	case IPs:
+		return []wire.Resource{wire.IPs, wire.Nodes}
+	}
+	return nil
+}
+
+// kind is what a view does with one kind.
+type kind struct {
+	name   Kind
+	follow func(v *View) (follower, error) // brings its changes
+	key    func(object any) string         // names an object among those of its kind
+	all    func(v *View, s *Snapshot) iter.Seq[any]
+}
+
+// allKinds has the order of [Kinds].
+func allKinds() []kind {
+	return []kind{
+		polledKind(Clusters, ClusterKey, func(v *View) *polled[remotecluster.Status] {
+			f := &polled[remotecluster.Status]{all: v.Clusters, name: ClusterKey, settled: settledCluster}
+			if v.Remotes != nil {
+				f.revision = v.Remotes.Revision
+			}
+			return f
+		}),
+		tableKind(Nodes, (*nodes.Node).Key, func(v *View) statedb.Table[*nodes.Node] { return v.Nodes }),
+		tableKind(Services, (*services.Global).FullName, func(v *View) statedb.Table[*services.Global] { return v.Services }),
+		tableKind(ServiceExports, (*services.Export).Key, func(v *View) statedb.Table[*services.Export] { return v.ServiceExports }),
+		tableKind(Identities, IdentityKey, func(v *View) statedb.Table[*allocator.Identity] { return v.Identities }),
+		{
+			name:   IPs,
+			follow: func(v *View) (follower, error) { return followIPs(v.IPs), nil },
+			key:    func(object any) string { return object.(*ipcache.Entry).Prefix().String() },
+			all:    func(_ *View, s *Snapshot) iter.Seq[any] { return boxed(s.IPs.From(netip.Prefix{})) },
+		},
+		tableKind(Conflicts, (*findings.Conflict).Key, func(v *View) statedb.Table[*findings.Conflict] { return v.Conflicts }),
+		tableKind(Events, EventKey, func(v *View) statedb.Table[*findings.Event] { return v.Events }),
+		polledKind(Health, HealthKey, func(v *View) *polled[HealthItem] {
+			return &polled[HealthItem]{all: v.HealthItems, name: HealthKey, settled: settledHealth}
+		}),
+	}
+}
+
+// tableKind is a kind whose objects are in a table, in the order of their keys.
+func tableKind[T any](name Kind, key func(T) string, table func(v *View) statedb.Table[T]) kind {
+	return kind{
+		name:   name,
+		follow: func(v *View) (follower, error) { return followTable(v.DB, table(v)) },
+		key:    func(object any) string { return key(object.(T)) },
+		all: func(v *View, s *Snapshot) iter.Seq[any] {
+			return func(yield func(any) bool) {
+				for object := range table(v).All(s.Txn) {
+					if !yield(object) {
+						return
+					}
+				}
+			}
+		},
+	}
+}
+
+// polledKind is a kind that no table holds.
+func polledKind[T any](name Kind, key func(T) string, follow func(v *View) *polled[T]) kind {
+	return kind{
+		name:   name,
+		follow: func(v *View) (follower, error) { return follow(v), nil },
+		key:    func(object any) string { return key(object.(T)) },
+		all:    func(_ *View, s *Snapshot) iter.Seq[any] { return boxed(slices.Values(shown[T](s, name))) },
+	}
+}
+
+func boxed[T any](from iter.Seq[T]) iter.Seq[any] {
+	return func(yield func(any) bool) {
+		for object := range from {
+			if !yield(object) {
+				return
+			}
+		}
+	}
+}
+
+// ClusterKey names a cluster.
+func ClusterKey(c remotecluster.Status) string { return c.Name }
+
+// IdentityKey names an identity: its number and its cluster.
+func IdentityKey(i *allocator.Identity) string {
+	return strconv.FormatUint(uint64(i.ID), 10) + "/" + i.Cluster
+}
+
+// EventKey names an event: its number.
+func EventKey(e *findings.Event) string { return strconv.FormatUint(e.ID, 10) }
+
+// settledCluster is what of a cluster is compared to find out whether it has changed:
+// without what moves all the time, such as the time until which a copy is confirmed.
+func settledCluster(c remotecluster.Status) any {
+	settled := remotecluster.Status{
+		Name: c.Name, ID: c.ID, State: c.State, Ready: c.Ready, Connected: c.Connected, Cached: c.Cached, Message: c.Message, Code: c.Code,
+		EtcdClusterID: c.EtcdClusterID, ConfigFile: c.ConfigFile, ConfigHash: c.ConfigHash, Capabilities: c.Capabilities,
+		Failures: c.Failures, LastFailure: c.LastFailure, LastError: c.LastError, ConnectedSince: c.ConnectedSince, Certificate: c.Certificate,
+		Sources: make(map[wire.Resource]remotecluster.SourceStatus, len(c.Sources)),
+	}
+	settled.Endpoints = append(settled.Endpoints, c.Endpoints...) // empty is as none
+	if c.Outlook != nil {
+		o := *c.Outlook
+		o.Evidence = disconnect.Evidence{Connected: o.Evidence.Connected, Error: o.Evidence.Error}
+		settled.Outlook = &o
+	}
+	for r, src := range c.Sources {
+		kept := remotecluster.SourceStatus{Synced: src.Synced, Count: src.Count, Rejected: src.Rejected, Freshness: src.Freshness, Why: src.Why}
+		switch kept.Freshness.State {
+		case remotecluster.FreshnessSynced:
+			kept.Freshness.AsOf = time.Time{}
+		case remotecluster.FreshnessUnknown:
+			kept.Freshness.State = ""
+		}
+		if src.Rejected > 0 {
+			kept.Rejections, kept.Example = src.Rejections, src.Example
+		}
+		settled.Sources[r] = kept
+	}
+	return settled
+}
+
+// Key names an object among those of its kind.
+func (v *View) Key(k Kind, object any) string { return v.kinds[indexOf(k)].key(object) }

@@ -1,0 +1,99 @@
+package view
+
+import (
+	"net/netip"
+
+	"github.com/cilium/statedb"
+
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/nodes"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Found is what is known of an address.
+type Found struct {
+	// Found has the claims, the winning one first; without any, nobody claims the
+	// address.
+	ipcache.Found
+	// Identity and Node are those of the winning claim; nil when they are not known, or
+	// the identity is a reserved one.
+	Identity *allocator.Identity
+	Node     *nodes.Node
+	// Services have the address as a backend in use.
+	Services []*services.Global
+	// Freshness is that of what the winning claim came from; its zero value when nobody
+	// knows.
+	Freshness remotecluster.Freshness
+	// Snapshot has the tables that this was found in, and what is known of the clusters;
+	// it has no position and no addresses.
+	Snapshot *Snapshot
+}
+
+// Winner is the claim that counts; nil when nobody claims the address.
+func (f *Found) Winner() *ipcache.Entry {
+	if len(f.Claims) == 0 {
+		return nil
+	}
+	return f.Claims[0]
+}
+
+// Lookup finds whose address this is.
+func (v *View) Lookup(addr netip.Addr) Found {
+	addr = addr.Unmap()
+	known := v.ClustersByName() // before the claims: as fresh as they are said to be, they are at least
+	f := Found{Found: v.IPs.Lookup(addr)}
+	txn, with := v.byAddress.Find(addr) // not older than the claims: what they refer to is in it, once it was published
+	f.Services, f.Snapshot = with, &Snapshot{Txn: txn, Known: known}
+	winner := f.Winner()
+	if winner == nil {
+		return f
+	}
+	f.Identity, f.Node = v.IdentityOf(txn, winner), v.nodeOf(txn, winner)
+	if c, is := known[winner.Cluster().Name]; is {
+		f.Freshness = c.Sources[FamilyOf(winner)].Freshness
+	}
+	return f
+}
+
+// IdentityOf finds the identity of an entry: in its own cluster, or else the one that
+// has the number at all. Reserved ones are in no table.
+func (v *View) IdentityOf(txn statedb.ReadTxn, e *ipcache.Entry) *allocator.Identity {
+	if _, reserved := wire.ReservedIdentityName(e.Identity()); reserved {
+		return nil
+	}
+	var found *allocator.Identity
+	for i := range allocator.ByID(txn, v.Identities, e.Identity()) {
+		if found == nil || i.Cluster == e.Cluster().Name {
+			found = i
+		}
+	}
+	return found
+}
+
+// nodeOf finds the node that hosts an entry.
+func (v *View) nodeOf(txn statedb.ReadTxn, e *ipcache.Entry) *nodes.Node {
+	cluster := e.Cluster().Name
+	if name := e.NodeName(); name != "" {
+		if n, _, found := v.Nodes.Get(txn, nodes.ByName(cluster, name)); found {
+			return n
+		}
+	}
+	if !e.HostIP().IsValid() {
+		return nil
+	}
+	for n := range v.Nodes.List(txn, nodes.ByAddress(e.HostIP())) {
+		if n.Cluster == cluster {
+			return n
+		}
+	}
+	return nil
+}
+
+// WithIdentities returns the addresses of a snapshot that have one of these identities,
+// in their order; false when there are more than limit.
+func (v *View) WithIdentities(s *Snapshot, identities []uint32, limit int) ([]*ipcache.Entry, bool) {
+	return v.byIdentity.Find(s.IPs, identities, limit)
+}

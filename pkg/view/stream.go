@@ -1,0 +1,349 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+)
+
+// EventType says what an [Event] tells.
+type EventType string
+
+// The events of a stream.
+const (
+	Upsert EventType = "upsert" // the object is there, as it is now
+	Delete EventType = "delete" // the object is gone, or passes the filter no more
+	Reset  EventType = "reset"  // forget everything: the state follows from the beginning; Reason says why
+	Synced EventType = "synced" // the state of this kind is complete; changes follow
+	// Page ends some changes, and Reached what was sent to a reader that was behind:
+	// nothing of what came before the token is missing.
+	Page    EventType = "page"
+	Reached EventType = "reached"
+)
+
+// Event is one thing that a stream tells.
+type Event struct {
+	Type     EventType
+	Kind     Kind   // of Upsert, Delete and Synced
+	Position uint64 // of the change, or of the state
+	// Object is the object as it is now, of a Delete as it was last. Before is what the
+	// reader of the stream had of it; nil: nothing.
+	Object, Before any
+	Reason         string // of a Reset
+
+	// Snapshot is not older than the event, of Upsert and Delete.
+	Snapshot *Snapshot
+
+	feed    *feed
+	partial bool
+}
+
+// Token is where to go on after this event. That of an event of a state that is not
+// complete is no position: to go on there means to begin again.
+func (e Event) Token() string {
+	if e.partial {
+		return e.feed.partial()
+	}
+	return e.feed.token(e.Position)
+}
+
+// Receiver takes what a stream tells. Its methods are called by the goroutine that runs
+// the stream; an error ends the stream.
+type Receiver interface {
+	// Event takes one event. While it does not return, nothing is buffered for it.
+	Event(e Event) error
+	// Idle is called when there is nothing to tell, and returns when more is closed, or
+	// earlier. The event is a Page.
+	Idle(ctx context.Context, at Event, more <-chan struct{}) error
+}
+
+// Filter chooses objects of one kind. Its methods are called by the goroutine that runs
+// the stream.
+type Filter interface {
+	// Named applies what is about the name of an object, which always passes or never;
+	// Passes applies the rest, as of a snapshot.
+	Named(object any) bool
+	Passes(s *Snapshot, object any) bool
+	// Each calls give with every object of a snapshot that passes both, until that
+	// fails.
+	Each(s *Snapshot, give func(object any) error) error
+	// Uses names the kind that Passes looks at beside its own, empty for none. Touched are
+	// the objects that changes of that kind may have let in or out.
+	Uses() Kind
+	Touched(s *Snapshot, changed []any) iter.Seq[any]
+}
+
+// Turns bounds how many streams may keep a snapshot while they are behind.
+type Turns interface {
+	// Take waits for a turn until ctx ends; Try does not wait. The turn ends with end.
+	Take(ctx context.Context) (end func(), err error)
+	Try() (end func(), ok bool)
+	// Wanted tells whether somebody else waits for a turn, or did so in vain.
+	Wanted() bool
+}
+
+// Ended is why a stream ends that was not asked to.
+type Ended string
+
+// Error implements error.
+func (e Ended) Error() string { return string(e) }
+
+// Limits of a stream.
+const (
+	pageSize    = 256              // changes taken from the feed at a time
+	maxRestarts = 3                // states in a row after which too much may have changed at once
+	turnWait    = 30 * time.Second // for the turn of a state
+	// TurnTime is how long a reader may take for a state and what changes meanwhile, before
+	// others have their turn.
+	TurnTime = 10 * time.Minute
+)
+
+// Subscription is what a stream tells of one kind.
+type Subscription struct {
+	Kind   Kind
+	Filter Filter // nil: everything
+
+	index int // of the kind
+	kind  *kind
+	// sent holds what the reader has, when that depends on another kind; nil when it
+	// follows from the changes.
+	sent map[string]struct{}
+}
+
+// Stream is one reader's stream. It belongs to one goroutine.
+type Stream struct {
+	v     *View
+	subs  []*Subscription
+	to    Receiver
+	turns Turns // nil: nobody waits
+	token string
+	// position is where to go on if resumes is set; else a state comes first.
+	position uint64
+	resumes  bool
+	turn     turn
+	page     []feedEntry // lent while there is something to tell
+	restarts int         // states in a row after which too much had changed at once
+	// has is what the reader has, at position, while it is behind; nil once it keeps up.
+	has *Snapshot
+}
+
+// Stream returns a stream of some kinds, all of them when none is named, that goes on
+// after a token; an empty one begins with the state.
+func (v *View) Stream(token string, subscriptions ...Subscription) *Stream {
+	if len(subscriptions) == 0 {
+		for _, k := range Kinds() {
+			subscriptions = append(subscriptions, Subscription{Kind: k})
+		}
+	}
+	s := &Stream{v: v, token: token}
+	for _, sub := range subscriptions {
+		sub.index = indexOf(sub.Kind)
+		sub.kind = &v.kinds[sub.index]
+		if sub.Filter == nil {
+			sub.Filter = everything{v, sub.kind}
+		}
+		s.subs = append(s.subs, &sub)
+	}
+	s.position, s.resumes = s.resume()
+	return s
+}
+
+// Resumes tells whether the stream goes on after its token, without a state first.
+func (s *Stream) Resumes() bool { return s.resumes }
+
+// everything is the filter that lets everything pass.
+type everything struct {
+	v    *View
+	kind *kind
+}
+
+func (everything) Named(any) bool                             { return true }
+func (everything) Passes(*Snapshot, any) bool                 { return true }
+func (everything) Uses() Kind                                 { return "" }
+func (everything) Touched(*Snapshot, []any) (n iter.Seq[any]) { return n }
+
+func (f everything) Each(s *Snapshot, give func(any) error) error {
+	for object := range f.kind.all(f.v, s) {
+		if err := give(object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// uses tells whether what the reader has depends on more than the changes say.
+func (s *Stream) uses() bool {
+	return slices.ContainsFunc(s.subs, func(sub *Subscription) bool { return sub.Filter.Uses() != "" })
+}
+
+// resume returns where the reader goes on; false when it needs a state first.
+func (s *Stream) resume() (uint64, bool) {
+	position, known := s.v.feed.position(s.token)
+	if s.uses() {
+		return 0, false // nobody knows what was sent
+	}
+	if known {
+		s.v.Position()
+		_, known = s.v.feed.lag(position, s.kinds())
+	}
+	return position, known
+}
+
+// Run sends the state, unless the stream goes on after a token, and then the changes,
+// until ctx ends or the receiver fails. Its error is that of ctx, that of the receiver,
+// or an [Ended]. It is called once. Turns may be nil.
+func (s *Stream) Run(ctx context.Context, to Receiver, turns Turns) error {
+	s.to, s.turns = to, turns
+	defer s.v.feed.reading()()
+	defer s.release()
+	defer s.keepUp()
+	var err error
+	if !s.resumes {
+		err = s.begin(ctx, s.whyAgain())
+	}
+	for err == nil {
+		err = s.step(ctx)
+	}
+	return err
+}
+
+// whyAgain is why a reader that has a token needs a state; empty for those without one.
+func (s *Stream) whyAgain() string {
+	switch {
+	case s.token == "":
+		return ""
+	case s.uses():
+		return "addresses that are chosen by labels always begin again"
+	}
+	return "the token is not known here: the agent was started since, or too much has changed"
+}
+
+// step sends a page of changes, or everything that the reader lacks when it has
+// fallen behind.
+func (s *Stream) step(ctx context.Context) error {
+	lag, held := s.v.feed.lag(s.position, s.kinds())
+	switch {
+	case !held && s.has == nil:
+		if s.restarts++; s.restarts > maxRestarts {
+			return Ended("too slow: more changed than could be sent, several times in a row")
+		}
+		return s.begin(ctx, "too slow: more has changed than is kept")
+	case held && lag <= s.v.feed.size/2:
+		s.keepUp()
+		return s.follow(ctx)
+	case s.has == nil && !s.tryTurn():
+		return s.follow(ctx) // perhaps it is fast enough
+	}
+	return s.catchUp(ctx)
+}
+
+// follow sends the next page of changes, or waits for one.
+func (s *Stream) follow(ctx context.Context) error {
+	if s.page == nil {
+		s.page = s.v.pages.get()
+	}
+	entries, reached, more, held := s.v.feed.after(s.position, s.kinds(), s.page)
+	switch {
+	case !held:
+		return nil // the next step sees to it
+	case len(entries) == 0:
+		s.restarts = 0
+		s.release()
+		return s.to.Idle(ctx, s.at(Page), more)
+	}
+	if err := s.deliver(ctx, s.snapshot(ctx), entries); err != nil {
+		return err
+	}
+	s.position = reached
+	return s.to.Event(s.at(Page))
+}
+
+// at is an event about the position of the reader.
+func (s *Stream) at(t EventType) Event { return Event{Type: t, Position: s.position, feed: s.v.feed} }
+
+// snapshot is one that shows all kinds.
+func (s *Stream) snapshot(ctx context.Context) *Snapshot {
+	kinds := make([]Kind, len(s.subs))
+	for i, sub := range s.subs {
+		kinds[i] = sub.Kind
+	}
+	return s.v.Snapshot(ctx, kinds...)
+}
+
+// kinds are the indexes of those that the stream is about, or depends on.
+func (s *Stream) kinds() []int {
+	var indexes []int
+	for _, sub := range s.subs {
+		indexes = append(indexes, sub.index)
+		if other := sub.Filter.Uses(); other != "" {
+			indexes = append(indexes, indexOf(other))
+		}
+	}
+	return indexes
+}
+
+// release gives the page back: an idle stream has none.
+func (s *Stream) release() {
+	if s.page != nil {
+		s.v.pages.put(s.page)
+		s.page = nil
+	}
+}
+
+// pagePool lends pages to streams. The zero value is empty.
+type pagePool struct{ pool sync.Pool }
+
+func (p *pagePool) get() []feedEntry {
+	if page, ok := p.pool.Get().(*[]feedEntry); ok {
+		return *page
+	}
+	return make([]feedEntry, 0, pageSize)
+}
+
+// put takes a page back, which lets go of its objects.
+func (p *pagePool) put(page []feedEntry) {
+	clear(page[:cap(page)])
+	page = page[:0]
+	p.pool.Put(&page)
+}
+
+// Changes is a stream of some kinds, all of them when none is named, without filters:
+// first the state, then every change, until ctx ends; the last error is that of ctx. With
+// the token of an earlier event it goes on there. Event by event, Before and Object are
+// the object before and after; while the body of the loop runs, nothing is buffered.
+func (v *View) Changes(ctx context.Context, token string, kinds ...Kind) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		subs := make([]Subscription, len(kinds))
+		for i, k := range kinds {
+			subs[i].Kind = k
+		}
+		err := v.Stream(token, subs...).Run(ctx, yielding(yield), nil)
+		if !errors.Is(err, errStopped) {
+			yield(Event{}, err)
+		}
+	}
+}
+
+// yielding is the receiver of a loop.
+type yielding func(Event, error) bool
+
+var errStopped = errors.New("the loop has ended")
+
+func (y yielding) Event(e Event) error {
+	if e.Type != Page && !y(e, nil) {
+		return errStopped
+	}
+	return nil
+}
+
+func (y yielding) Idle(ctx context.Context, _ Event, more <-chan struct{}) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-more:
+		return nil
+	}
+}

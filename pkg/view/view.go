@@ -1,0 +1,181 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cilium/statedb"
+
+	"github.com/mesh-agent/mesh-agent/internal/health"
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/findings"
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/nodes"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/services"
+)
+
+// Readiness tells whether everything that is waited for is visible.
+type Readiness interface {
+	// Ready is true once every configured cluster was synced, or the sync timeout has
+	// passed. Once true it stays true. The reasons say by cluster what is waited for.
+	Ready() (bool, map[string]string)
+}
+
+// Sources is what a view is made of. The tables and the cache are required.
+type Sources struct {
+	DB             *statedb.DB
+	Nodes          statedb.Table[*nodes.Node]
+	Exported       statedb.Table[*services.Service]
+	Slices         statedb.Table[*services.Slice]
+	ServiceExports statedb.Table[*services.Export]
+	Services       statedb.Table[*services.Global]
+	Identities     statedb.Table[*allocator.Identity]
+	Conflicts      statedb.Table[*findings.Conflict]
+	Events         statedb.Table[*findings.Event]
+	IPs            *ipcache.Cache
+
+	// Remotes describes the remote clusters; nil: none is read.
+	Remotes clustermesh.Clusters
+	// Own describes the own cluster as it is read from its kvstore; nil: it is not read.
+	Own clustermesh.OwnCluster
+	// Readiness is nil when nothing is waited for.
+	Readiness Readiness
+	// Scopes has what modules and tasks say of themselves; nil: they say nothing.
+	Scopes *health.Registry
+}
+
+func (s *Sources) validate() error {
+	if s.DB == nil || s.Nodes == nil || s.Exported == nil || s.Slices == nil || s.ServiceExports == nil ||
+		s.Services == nil || s.Identities == nil || s.Conflicts == nil || s.Events == nil || s.IPs == nil {
+		return errors.New("view: a table is missing")
+	}
+	return nil
+}
+
+// View is the one place from which everything is read.
+type View struct {
+	Sources
+	now      func() time.Time
+	ringSize uint64
+	kinds    []kind // in the feed's order
+	feed     *feed
+	pages    pagePool
+
+	byAddress  *services.AddressIndex
+	byIdentity *ipcache.IdentityIndex
+}
+
+// Option changes how a view works.
+type Option func(*View)
+
+// WithRing sets how many changes are kept for streams, instead of [RingSize].
+func WithRing(changes uint64) Option { return func(v *View) { v.ringSize = changes } }
+
+// WithClock sets what the present time is, for tests.
+func WithClock(now func() time.Time) Option { return func(v *View) { v.now = now } }
+
+// New returns a view, which follows its tables until Close.
+func New(sources Sources, options ...Option) (*View, error) {
+	if err := sources.validate(); err != nil {
+		return nil, err
+	}
+	v := &View{
+		Sources: sources, now: time.Now, ringSize: RingSize, kinds: allKinds(),
+		byAddress: services.NewAddressIndex(sources.DB, sources.Services), byIdentity: ipcache.NewIdentityIndex(sources.IPs),
+	}
+	for _, o := range options {
+		o(v)
+	}
+	followers := make([]follower, 0, len(v.kinds))
+	for _, k := range v.kinds {
+		f, err := k.follow(v)
+		if err != nil {
+			newFeed(v.DB, v.IPs, followers, v.ringSize).close()
+			return nil, err
+		}
+		followers = append(followers, f)
+	}
+	v.feed = newFeed(v.DB, v.IPs, followers, v.ringSize)
+	return v, nil
+}
+
+// Run takes changes into the ring until ctx ends, whose error it returns.
+func (v *View) Run(ctx context.Context) error { return v.feed.run(ctx) }
+
+// Close lets go of the tables: nothing is taken into the ring any more. Streams are
+// not ended. It may be called twice.
+func (v *View) Close() { v.feed.close() }
+
+// Position takes in what has changed until now, and returns the position after it.
+// What is read afterwards is not older.
+func (v *View) Position() uint64 { return v.feed.advance(v.now()) }
+
+// Token names a position, for [View.Stream].
+func (v *View) Token(position uint64) string { return v.feed.token(position) }
+
+// Ready tells whether everything that is waited for is visible, and if not, by cluster
+// what is missing.
+func (v *View) Ready() (bool, map[string]string) {
+	if v.Readiness == nil {
+		return true, nil
+	}
+	return v.Readiness.Ready()
+}
+
+// readyInterval is how often WaitReady asks: readiness also comes by time alone.
+const readyInterval = 50 * time.Millisecond
+
+// WaitReady waits until Ready. When ctx ends before, the error says what is missing.
+func (v *View) WaitReady(ctx context.Context) error {
+	for {
+		ready, reasons := v.Ready()
+		if ready {
+			return nil
+		}
+		if err := waiting.Sleep(ctx, readyInterval); err != nil {
+			var missing []string
+			for _, cluster := range slices.Sorted(maps.Keys(reasons)) {
+				missing = append(missing, cluster+": "+reasons[cluster])
+			}
+			return fmt.Errorf("not ready: %s: %w", strings.Join(missing, "; "), err)
+		}
+	}
+}
+
+// Clusters describes the remote clusters at this moment, sorted by name.
+func (v *View) Clusters() []remotecluster.Status {
+	if v.Remotes == nil {
+		return nil
+	}
+	return v.Remotes.Clusters()
+}
+
+// OwnCluster describes the own cluster as it is read from its kvstore; false when it
+// is not read.
+func (v *View) OwnCluster() (remotecluster.Status, bool) {
+	if v.Own == nil {
+		return remotecluster.Status{}, false
+	}
+	return v.Own.Local()
+}
+
+// ClustersByName is what is said at this moment of every cluster that is read, the own
+// one included.
+func (v *View) ClustersByName() map[string]remotecluster.Status {
+	clusters := make(map[string]remotecluster.Status)
+	for _, c := range v.Clusters() {
+		clusters[c.Name] = c
+	}
+	if own, has := v.OwnCluster(); has {
+		clusters[own.Name] = own
+	}
+	return clusters
+}
