@@ -3,6 +3,9 @@
 //
 // It is the last of several defences: answers are checked before they are believed,
 // and what values cost is bounded. What still panics is a mistake in this program.
+//
+// What was known and what was applied may differ after a panic, so everything is
+// listed and applied anew.
 package guard
 
 import (

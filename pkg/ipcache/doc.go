@@ -16,4 +16,11 @@
 // Concurrency: everything may be called by any goroutine. [Cache.Apply] holds
 // its lock for at most 256 changes at a time, so lookups get in between.
 // Entries and snapshots are immutable. Nothing fails.
+//
+// # Design
+//
+// The winners of all prefixes are in an ordered tree and a routing table, the
+// losers in a second tree next to them, so that nearly every entry pays nothing
+// for the rare contest. A conflict is a prefix that two clusters claim; one
+// cluster may claim it in several ways.
 package ipcache
