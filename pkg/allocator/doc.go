@@ -80,4 +80,7 @@
 //	WithCacheValidator             WithValidator, and accept of WatchRemoteKVStore
 //	Delete                         the end of Run's context, and waiting for Run
 //	ErrIdentityNonExistent         the same
+//	RemoteIDCache                  RemoteCache; Identities is the table of all clusters
+//	RemoteIdentityWatcher,         store.Watch feeding Identities.Apply (package
+//	WatchRemoteIdentities          clustermesh); WatchRemoteKVStore for an Allocator
 package allocator

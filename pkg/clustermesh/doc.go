@@ -33,4 +33,22 @@
 //
 // Files that cannot be clusters (their names are no cluster names) are ignored as
 // in Cilium, and shown in status.
+//
+// # Names
+//
+// What Cilium calls these things, and where they are here:
+//
+//	ClusterMesh, common.ClusterMesh      Mesh
+//	Configuration                        Params
+//	configDirectoryWatcher               Mesh.Run, with internal/dirwatch
+//	RemoteClusterCreatorFunc             Params, which say what each controller gets
+//	ClusterIDsManager,                   the owners of cluster IDs: the first valid configuration
+//	ReserveClusterID, ReleaseClusterID   reserves, the end of Drain releases
+//	NumReadyClusters                     Mesh.Clusters
+//	NodesSynced, ServicesSynced,         Mesh.Ready, by resource in remotecluster.Status
+//	IPIdentitiesSynced
+//	Status                               Mesh.Clusters, Mesh.Local
+//	GlobalServices                       services.Services.Global
+//	RemoteIdentityWatcher                View: identities of each cluster are a source that
+//	(WatchRemoteIdentities)              fills allocator.Identities
 package clustermesh

@@ -70,4 +70,23 @@
 // copies them like everything else). A canary that does not come, rights that do
 // not cover them or entries that are refused show in the freshness and the counts
 // of the resource, and do not change the cluster's state.
+//
+// # Names
+//
+// What Cilium calls these things, and where they are here:
+//
+//	remoteCluster, RemoteCluster         Cluster
+//	restartRemoteConnection              Cluster.Run, one loop for all sessions
+//	Run(ctx, backend, config, ready)     a Source for each key family, which Run starts
+//	Stop                                 the end of Run's context
+//	Remove                               Cluster.Drain
+//	RevokeCache, clustermesh-cache-ttl   Params.CacheTTL
+//	GetClusterConfig                     a watch of the cluster configuration
+//	WatchStoreManagerSync                sources wait for their canaries
+//	WatchStoreManagerImmediate           the same without the capability syncedCanaries
+//	ClusterSynced, SyncedWaitFn          Status: synced by resource
+//	models.RemoteCluster                 Status
+//	StatusFunc                           Cluster.Status
+//	ClusterIDsManager                    IDs
+//	remoteConnectionControllerGroup      Cluster.Run
 package remotecluster

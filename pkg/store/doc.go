@@ -85,4 +85,27 @@
 // written after all its keys, and again when all of them had to be written again:
 // what counts are the names that were not acknowledged when it was due, each once,
 // so changes without end do not delay it.
+//
+// # Names
+//
+// What Cilium calls these things, and where they are here:
+//
+//	Observer (OnUpdate, OnDelete)        the function that a Watch hands its changes to
+//	WatchStore, RestartableWatchStore    Watch; it lists again and drains by itself
+//	WatchStore.Watch(ctx, backend, …)    Watch.Run in a session, Watch.Follow across sessions
+//	WatchStore.Synced, NumEntries        Watch.Status
+//	WatchStore.Drain                     Watch.Drain
+//	RWSWithOnSyncCallback                Watch.Status (synced), Watch.Reach
+//	RWSWithEntriesMetric                 Metrics, and the counts of Watch.Status
+//	KVPair, Key, KeyCreator              Raw; Kind, whose Decode makes the objects
+//	WatchStoreManager, Register          package remotecluster: sources wait for their canaries
+//	SyncStore, NewWorkqueueSyncStore     Sync
+//	UpsertKey, DeleteKey                 Sync.Put, Sync.Delete
+//	SyncStore.Synced                     Sync.Complete, then Canaries
+//	WSSWithSyncedKeyOverride             Canaries.Add
+//	WSSWithRateLimiter, work queue       Outbox: transactions instead of one write for each key
+//	SharedStore, JoinSharedStore         Sync with SyncParams.Shared for the own keys, and Watch
+//	UpdateLocalKeySync, DeleteLocalKey   Sync.Put and Sync.WaitName, Sync.Delete
+//	SharedKeyDeleteDelay                 Delayed
+//	SharedStore.SharedKeysMap            the table that the changes are applied to
 package store
