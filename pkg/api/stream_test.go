@@ -102,7 +102,7 @@ func BenchmarkLookup(b *testing.B) {
 	b.Run("answer", func(b *testing.B) {
 		handler := f.Handler()
 		handler.ServeHTTP(&discard{header: make(http.Header)}, request(http.MethodGet, "/v1/lookup/10.0.0.0")) // makes the index of services
-		asks := make([]*http.Request, 10_000) // what a client does is not measured
+		asks := make([]*http.Request, 10_000)                                                                  // what a client does is not measured
 		for i := range asks {
 			asks[i] = request(http.MethodGet, "/v1/lookup/"+addr(i*7919%n).String())
 		}
