@@ -129,7 +129,7 @@ func TestWaitForAnAgentThatSaysNothing(t *testing.T) {
 	}
 	defer l.Close()
 	got := with(nil, "", "").run("status", "--wait", "--timeout", "50ms", "--socket", l.Addr().String())
-	if got.code != exitUsage || !strings.Contains(got.err, "has not answered once") || got.out != "" {
+	if got.code != exitUsage || !strings.Contains(got.err, "gave up after 50ms") || !strings.Contains(got.err, "has not answered once") || got.out != "" {
 		t.Errorf("%+v", got)
 	}
 }

@@ -481,7 +481,7 @@ func (c *contract) testCommands(t *testing.T) {
 		args, code, says := row[:len(row)-2], row[len(row)-2], strings.ReplaceAll(row[len(row)-1], "_", " ")
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			t.Parallel()
-			out, errs, got := c.execute(args...)
+			out, errs, got := c.patiently(c.execute, args...)
 			if strconv.Itoa(got) != code {
 				t.Errorf("exit %d, not %s", got, code)
 			}

@@ -147,6 +147,16 @@ func (a *process) listening() string {
 	return found[1]
 }
 
+// patiently is patient for what calls or executes.
+func (a *process) patiently(run func(args ...string) (stdout, stderr string, code int), args ...string) (stdout, stderr string, code int) {
+	a.t.Helper()
+	got := patient(func(args ...string) result {
+		out, errs, code := run(args...)
+		return result{code, out, errs}
+	}, args...)
+	return got.out, got.err, got.code
+}
+
 func (a *process) until(what string, ok func() bool) {
 	a.t.Helper()
 	waittest.Until(a.t, what, ok, func() string {

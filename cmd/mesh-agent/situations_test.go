@@ -78,7 +78,7 @@ func TestWaitRightAfterAFileWasDroppedIn(t *testing.T) {
 	}
 	// One that can never be ready is waited for in vain.
 	must(t, os.WriteFile(filepath.Join(dir, "nobody"), []byte("endpoints: [\"http://127.0.0.1:1\"]\n"), 0o600))
-	if out, errs, code := a.call("status", "--wait", "--timeout", "1s"); code != exitUnwell || !strings.Contains(out+errs, "nobody") {
+	if out, errs, code := a.patiently(a.call, "status", "--wait", "--timeout", "1s"); code != exitUnwell || !strings.Contains(out+errs, "nobody") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
 }

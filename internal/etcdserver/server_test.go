@@ -4,19 +4,19 @@ import (
 	"context"
 	"os"
 	"testing"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func testContext(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	t.Cleanup(cancel)
-	return ctx
+	t.Helper()
+	return waittest.Context(t)
 }
 
 func start(t *testing.T, cfg Config) *Server {

@@ -95,9 +95,15 @@ type follower struct {
 
 func follow(t *testing.T, dir string) *follower {
 	t.Helper()
+	return followFor(t, dir, 200*time.Millisecond)
+}
+
+// followFor is follow with how long a file must be gone before that is believed.
+func followFor(t *testing.T, dir string, confirm time.Duration) *follower {
+	t.Helper()
 	f := &follower{t: t, dir: dir, changed: make(chan struct{}, 1)}
 	d := newDirectory(dir, "own", slog.New(slog.DiscardHandler))
-	d.Settle, d.Confirm = 10*time.Millisecond, 200*time.Millisecond
+	d.Settle, d.Confirm = 10*time.Millisecond, confirm
 	d.Rescan = time.Hour // events alone must do
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -272,7 +278,7 @@ func TestAFileRewrittenInPlaceIsNeverGone(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a")
 	write(t, path, configText(0))
-	f := follow(t, dir)
+	f := followFor(t, dir, time.Hour)
 	last := f.untilNames("a")["a"]
 	for n := 1; n <= 5; n++ {
 		// Truncated and half-written for longer than the directory settles.

@@ -24,8 +24,8 @@ func patient() Options {
 	return Options{
 		Now: began,
 		Timings: Timings{
-			Resolve: 20 * time.Second, Dial: 20 * time.Second, TLS: 20 * time.Second,
-			Etcd: 20 * time.Second, Read: 20 * time.Second, Total: time.Minute,
+			Resolve: time.Hour, Dial: time.Hour, TLS: time.Hour,
+			Etcd: time.Hour, Read: time.Hour, Total: time.Hour,
 		},
 		Resolve: func(_ context.Context, host string) ([]netip.Addr, error) {
 			if host == "localhost" {

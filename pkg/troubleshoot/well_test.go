@@ -254,17 +254,16 @@ func TestTheWorstCase(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := patient()
-			o.Timings.Total = 300 * time.Millisecond
 			c.with(&o)
-			start := time.Now()
-			r := Run(t.Context(), Target{Cluster: "c2", Path: c.path}, o)
-			if took := time.Since(start); took > o.Timings.Etcd/2 {
-				t.Errorf("it took %s", took)
+			// Twice as long each time: a slow machine may need all of it for the steps before.
+			for o.Timings.Total = 300 * time.Millisecond; o.Timings.Total < o.Timings.Etcd/2; o.Timings.Total *= 2 {
+				r := Run(t.Context(), Target{Cluster: "c2", Path: c.path}, o)
+				whole(t, &r)
+				if got := r.In(Failed); len(got) == 1 && got[0] == name {
+					return
+				}
 			}
-			if got := r.In(Failed); len(got) != 1 || got[0] != name {
-				t.Errorf("failed %q", got)
-			}
-			whole(t, &r)
+			t.Error("another step failed, or none in time")
 		})
 	}
 }

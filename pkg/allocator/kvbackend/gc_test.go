@@ -167,7 +167,7 @@ func TestDeletionsAreLimited(t *testing.T) {
 		b := s.backend("10.0.0.1")
 		s.put(base+"/id/7", "k8s:a=1;", base+"/id/8", "k8s:b=1;")
 		stale := s.round(b, nil, 2, 0)
-		ctx, cancel := context.WithTimeout(s.Context(), time.Second)
+		ctx, cancel := context.WithTimeout(s.Context(), 30*time.Minute) // less than the limiter asks for
 		defer cancel()
 		again, stats, err := b.RunGC(ctx, rate.NewLimiter(rate.Every(time.Hour), 1), stale, 5, 20)
 		if err == nil || stats.Deleted != 1 {
