@@ -50,8 +50,6 @@ var (
 	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
 	number  = regexp.MustCompile(`^([0-9A-Z](?:[0-9A-Z.]*[0-9A-Z])?)(?:\.| |$)`)
 	item    = regexp.MustCompile(`^(\d+)\. `)
-	// A citation may go on in the next line of a comment.
-	wrapped = regexp.MustCompile(`[ \t]*\n[ \t]*(?:// ?)?`)
 	// A document, its section, or a section of the document that was named last.
 	cited    = regexp.MustCompile(`([\w-][\w./-]*\.md)\b(?: §([0-9A-Z](?:[0-9A-Z.]*[0-9A-Z])?))?|§([0-9A-Z](?:[0-9A-Z.]*[0-9A-Z])?)`)
 	link     = regexp.MustCompile(`\]\(([^()\s]+)\)`)
@@ -89,6 +87,19 @@ func anchors(text string) []string {
 	return all
 }
 
+// citing returns the lines of a text that may cite something. A citation may go on in
+// the next line of a comment.
+func citing(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, "§") || strings.Contains(line, ".md") {
+			b.WriteString(strings.Trim(line, "/ \t\n"))
+			b.WriteByte(' ')
+		}
+	}
+	return b.String()
+}
+
 // find returns the document that a file cites: one beside it, of the root, of docs,
 // or of the specification.
 func find(from, name string) (string, bool) {
@@ -109,7 +120,7 @@ func TestWhatIsCitedIsThere(t *testing.T) {
 		if strings.HasPrefix(from, filepath.Join("internal", "notices")) || strings.HasPrefix(from, filepath.Join("internal", "citations")) {
 			continue
 		}
-		text := wrapped.ReplaceAllString(read(t, from), " ")
+		text := citing(read(t, from))
 		document := "" // the one that sections are cited of: a document of the specification cites itself
 		if filepath.Dir(from) == filepath.Join("docs", "spec") {
 			document = from

@@ -22,9 +22,28 @@ var update = flag.Bool("update", false, "lower the numbers in allowed.txt to wha
 var (
 	root   = filepath.Join("..", "..")
 	quoted = regexp.MustCompile("`([^`]+)`")
-	// A part of a name or of a text: "lastBeat" has "last" and "Beat".
-	part = regexp.MustCompile(`[A-Z]+(?:[a-z]*)|[a-z]+`)
 )
+
+func isUpper(c byte) bool { return 'A' <= c && c <= 'Z' }
+func isLower(c byte) bool { return 'a' <= c && c <= 'z' }
+
+// parts calls visit with the parts of the names and words in a text: "lastBeat" has
+// "last" and "Beat".
+func parts(text string, visit func(string)) {
+	for i := 0; i < len(text); i++ {
+		start := i
+		for i < len(text) && isUpper(text[i]) {
+			i++
+		}
+		for i < len(text) && isLower(text[i]) {
+			i++
+		}
+		if i > start {
+			visit(text[start:i])
+			i--
+		}
+	}
+}
 
 // rules are the words that are ruled out: parts of names and of texts in lower case, and
 // whole names.
@@ -70,11 +89,11 @@ type found map[string][]string
 // text looks for words in a text that begins at that line.
 func (r rules) text(in found, file string, line int, text string) {
 	for l := range strings.Lines(text) {
-		for _, word := range part.FindAllString(l, -1) {
+		parts(l, func(word string) {
 			if word = strings.ToLower(word); r.words[word] {
 				in[word] = append(in[word], fmt.Sprintf("%s:%d", file, line))
 			}
-		}
+		})
 		line++
 	}
 }
@@ -86,16 +105,14 @@ func (r rules) source(in found, file string, source []byte) {
 	s.Init(set.AddFile(file, -1, len(source)), source, nil, scanner.ScanComments)
 	for {
 		at, kind, text := s.Scan()
-		line := set.Position(at).Line
 		switch kind {
 		case token.EOF:
 			return
-		case token.IDENT:
-			if r.names[text] {
+		case token.IDENT, token.COMMENT, token.STRING:
+			line := set.Position(at).Line
+			if kind == token.IDENT && r.names[text] {
 				in[text] = append(in[text], fmt.Sprintf("%s:%d", file, line))
 			}
-			r.text(in, file, line, text)
-		case token.COMMENT, token.STRING:
 			r.text(in, file, line, text)
 		}
 	}
