@@ -3,7 +3,7 @@
 // An event only ever says "look again": what counts is what a scan finds. So
 // lost, merged and reordered events do no harm, and a periodic scan catches what
 // no event told. A file that is gone for a moment, because it is being rewritten
-// or a link is being swapped, is not believed to be gone.
+// or a link is being swapped, does not count as gone.
 //
 // Concurrency: a [Directory] belongs to the goroutine that runs it.
 package dirwatch
@@ -45,7 +45,7 @@ type Directory[F comparable] struct {
 	// SettleMax how long a restless one may put that off.
 	Settle, SettleMax time.Duration
 	// Confirm is how long a file must be gone, or be in a state that is doubted,
-	// before that is believed: one that is being rewritten in place is empty for
+	// before that counts: one that is being rewritten in place is empty for
 	// a moment, and the price of a wrong guess is what it said being withdrawn.
 	Confirm time.Duration
 	// Rescan is the period of the scans that need no event; where there are events
@@ -75,7 +75,7 @@ const (
 	Keep                  // what is known counts
 )
 
-// doubt is a state of a known file that is not believed yet.
+// doubt is a state of a known file that does not count yet.
 type doubt[F comparable] struct {
 	found F
 	there bool // false: the file is not found
@@ -166,7 +166,7 @@ func (d *Directory[F]) warn(err error) {
 }
 
 // merge takes what a scan found into known, and returns after how long to look
-// again for files whose state is not believed yet; 0 is never.
+// again for files whose state does not count yet; 0 is never.
 func (d *Directory[F]) merge(files map[string]F, now time.Time) (again time.Duration) {
 	for name, f := range files {
 		switch known, was := d.known[name]; d.judge(known, f, was) {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// What is believed of a file whose state goes through these steps. A state that
+// What counts of a file whose state goes through these steps. A state that
 // begins with "?" is doubted, with "!" refused, "" is none.
 func TestWhatIsBelieved(t *testing.T) {
 	t.Parallel()

@@ -27,7 +27,7 @@ type User struct {
 }
 
 // RemoteReader is what a reader from another cluster may read of the cluster of
-// that name (spec wire.md, 0).
+// that name (spec wire.md §0).
 func RemoteReader(cluster string) []Range {
 	return []Range{
 		Prefix("cilium/.heartbeat"),

@@ -71,7 +71,7 @@ func leaves() map[string]bool {
 }
 
 func beside() map[string]bool {
-	return map[string]bool{"internal/sim": true, "internal/recorded": true, "internal/members": true, "internal/notices/collect": true, "internal/sbom": true, "test/members": true, "pkg/kvstore/kvtest": true, "pkg/operate/operatetest": true, "pkg/codes/codestest": true, "test/scale": true, "test/faults": true, "test/kubernetes": true, "internal/floors": true, "deploy": true, "test/hostile": true}
+	return map[string]bool{"internal/sim": true, "internal/recorded": true, "internal/members": true, "internal/notices/collect": true, "internal/sbom": true, "test/members": true, "pkg/kvstore/kvtest": true, "pkg/operate/operatetest": true, "pkg/codes/codestest": true, "test/scale": true, "test/faults": true, "test/kubernetes": true, "internal/floors": true, "internal/citations": true, "internal/words": true, "deploy": true, "test/hostile": true}
 }
 
 // list returns, for each package of the project, what it imports outside tests.

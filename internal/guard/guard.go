@@ -1,8 +1,11 @@
 // Package guard turns a panic into an error, so that what goes wrong with one
 // cluster ends with that cluster and not with the process.
 //
-// It is the last of several defences: answers are checked before they are believed,
+// It is the last of several defences: answers are checked before they are used,
 // and what values cost is bounded. What still panics is a mistake in this program.
+//
+// What was known and what was applied may differ after a panic, so everything is
+// listed and applied anew.
 package guard
 
 import (

@@ -1,4 +1,4 @@
-// Package kubetest gives real Kubernetes API servers to tests, each a process of
+// Package kubetest gives real Kubernetes API servers to tests (kubernetes.md), each a process of
 // its own over an etcd of its own (pkg/kvstore/etcdtest, whose Main the package's
 // TestMain must call). `make kubernetes` builds the program and runs the tests
 // that use it; without it they are skipped.

@@ -123,7 +123,7 @@ func (a *Allocator) abandon(ctx context.Context, text string, err error) {
 }
 
 // attempt tries once to get an ID for the key, under the key's lock; when it
-// succeeds it ends the turn (spec wire.md, 5).
+// succeeds it ends the turn (spec wire.md §5).
 func (a *Allocator) attempt(ctx context.Context, key Key, text string) (id uint64, isNew bool, err error) {
 	lock, err := a.backend.Lock(ctx, key)
 	if err != nil {

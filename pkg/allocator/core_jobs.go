@@ -31,7 +31,7 @@ type job struct {
 	instead Key // jobRestore: what the mapping says
 }
 
-// The pauses after failures (spec wire.md, 5). The longest is our own: an
+// The pauses after failures (spec wire.md §5). The longest is our own: an
 // allocation with 16 attempts would else take 11 minutes.
 const (
 	pauseFirst = 20 * time.Millisecond

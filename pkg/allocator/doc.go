@@ -35,6 +35,19 @@
 // this node uses, puts back what others deleted, and deletes node references
 // whose deletion failed. Everything else may be called by any goroutine.
 //
+// # Design
+//
+// The allocator's state is a pure core (core.go: uses, mappings, pool, who works
+// on a key, what is owed), and around it are the calls of the backend in a
+// straight line. At most one works on a key at a time, an allocation or a job, so
+// an allocation never meets the deletion of its own reference. Under the key's
+// lock a reference in the store decides, then a mapping that was seen, then a new
+// ID; an ID whose creation had no answer is tried again before another, so that no
+// twin is left. A node that was cut off for longer than its leases may find its
+// key under another ID: it takes that, and republishes its pods, when nobody else
+// refers to the earlier one; else both stay and are reported (MESH-4211) until
+// 'identity heal' withdraws one.
+//
 // # Names
 //
 // What people of this field look for is found under these names.
@@ -67,4 +80,7 @@
 //	WithCacheValidator             WithValidator, and accept of WatchRemoteKVStore
 //	Delete                         the end of Run's context, and waiting for Run
 //	ErrIdentityNonExistent         the same
+//	RemoteIDCache                  RemoteCache; Identities is the table of all clusters
+//	RemoteIdentityWatcher,         store.Watch feeding Identities.Apply (package
+//	WatchRemoteIdentities          clustermesh); WatchRemoteKVStore for an Allocator
 package allocator

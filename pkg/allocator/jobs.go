@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// jobTimeout bounds one try of a job (spec wire.md, 5).
+	// jobTimeout bounds one try of a job (spec wire.md §5).
 	jobTimeout = 10 * time.Second
 	// jobsAtOnce is how many jobs run in the background at the same time.
 	jobsAtOnce = 8

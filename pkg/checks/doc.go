@@ -15,4 +15,13 @@
 // # Failure
 //
 // Only a directory that cannot be read is an error; everything else is a finding.
+//
+// # Design
+//
+// What can be checked offline is checked with the agent's own code: the
+// directory's scan and the client file's reader; this package adds only what they
+// let pass (dates, modes, plain text). Connect is package troubleshoot for each
+// file, and Compare compares with what /v1/status says: contents by the hash that
+// the agent gives of the file and of those that it names, as it has read them
+// (configHash), with a key that it gives over the unix socket only.
 package checks

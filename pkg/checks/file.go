@@ -68,7 +68,7 @@ func (f *File) secret(what, path string) {
 
 // user notes a name that Cilium gives no reader. The servers that it makes have
 // "remote", or one user for each cluster that reads, and "local-" with the own
-// cluster's name for its copies of others (spec wire.md, 0).
+// cluster's name for its copies of others (spec wire.md §0).
 func (f *File) user(name, own string) {
 	if slices.Contains([]string{"", "remote", "remote-" + own, "local", "local-" + own}, name) {
 		return

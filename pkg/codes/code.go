@@ -8,13 +8,19 @@
 // 2 services, 3 addresses, 4 identities, 5 nodes, 6 configurations, 7 the agent
 // itself.
 //
-// The registry is data without state: each call makes it anew.
+// The registry is the text in codes.txt. The constants and docs/codes.md are
+// generated from it; a test fails when they are out of date.
 package codes
 
 import (
+	_ "embed"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 )
+
+//go:generate go test . -run TestGenerated -update
 
 // Code names a finding for good, as in MESH-2104.
 type Code string
@@ -29,13 +35,10 @@ const (
 	Error   Severity = "error"   // something does not work until somebody acts
 )
 
-// Owner is the part of the program that finds something. Its tests prove that
-// each of its codes is reached.
-type Owner string
-
 // Entry is one finding.
 type Entry struct {
 	Code     Code     `json:"code"`
+	Name     string   `json:"-"`     // of its constant
 	Title    string   `json:"title"` // what is so, in a few words
 	Severity Severity `json:"severity"`
 	Owner    Owner    `json:"-"`
@@ -44,37 +47,57 @@ type Entry struct {
 }
 
 // All returns every finding, sorted by code.
-func All() []Entry {
-	var all []Entry
-	for owner, entries := range owners() {
-		for _, e := range entries {
-			e.Owner = owner
-			all = append(all, e)
-		}
-	}
-	slices.SortFunc(all, func(a, b Entry) int { return strings.Compare(string(a.Code), string(b.Code)) })
-	return all
-}
+func All() []Entry { return slices.Clone(registry()) }
 
 // Find returns a finding. The code may be written in any case, and without the
 // letters before its number.
 func Find(code string) (Entry, bool) {
-	number := strings.TrimPrefix(strings.ToUpper(strings.TrimSpace(code)), prefix)
-	for _, e := range All() {
-		if string(e.Code) == prefix+number {
-			return e, true
-		}
+	full := Code(prefix + strings.TrimPrefix(strings.ToUpper(strings.TrimSpace(code)), prefix))
+	all := registry()
+	i, found := slices.BinarySearchFunc(all, full, func(e Entry, code Code) int { return strings.Compare(string(e.Code), string(code)) })
+	if !found {
+		return Entry{}, false
 	}
-	return Entry{}, false
+	return all[i], true
 }
 
 // Severities returns how bad each finding is. Who asks often keeps it.
 func Severities() map[Code]Severity {
 	all := make(map[Code]Severity)
-	for _, e := range All() {
+	for _, e := range registry() {
 		all[e.Code] = e.Severity
 	}
 	return all
 }
 
 const prefix = "MESH-"
+
+//go:embed codes.txt
+var text string
+
+// registry is what codes.txt says, read when it is asked for first. Nobody changes it.
+var registry = sync.OnceValue(func() []Entry {
+	all, err := parse(text)
+	if err != nil {
+		panic(err) // the text is part of the program, and a test reads it
+	}
+	return all
+})
+
+// parse reads the form that codes.txt describes.
+func parse(text string) ([]Entry, error) {
+	_, text, _ = strings.Cut(text, "\n-- ")
+	var all []Entry
+	for entry := range strings.SplitSeq(text, "\n-- ") {
+		lines := strings.Split(strings.TrimSpace(entry), "\n")
+		header := strings.Fields(lines[0])
+		if len(header) != 5 || header[4] != "--" || len(lines) != 4 {
+			return nil, fmt.Errorf("codes.txt: %q is no entry", entry)
+		}
+		all = append(all, Entry{
+			Code: Code(header[0]), Name: header[1], Severity: Severity(header[2]), Owner: Owner(header[3]),
+			Title: lines[1], Cause: lines[2], Remedy: lines[3],
+		})
+	}
+	return all, nil
+}

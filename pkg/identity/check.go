@@ -62,7 +62,7 @@ type Report struct {
 // soon is when a range that runs full is worth a warning.
 const soon = 30 * 24 * time.Hour
 
-// shortest is over how short a time a rate is believed.
+// shortest is over how short a time a rate is accepted.
 const shortest = time.Minute
 
 // Check says what is wrong with the identities of a cluster. It is pure: equal

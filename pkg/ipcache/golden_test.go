@@ -108,14 +108,14 @@ func (p *player) show(changes [2]change) []string {
 // differences are the steps at which we differ on purpose from the recording,
 // by trace and number of the step, with what we make visible instead.
 var differences = map[string]map[int][]string{
-	// design.md, better on purpose 1: every claim is kept; the lower cluster ID
+	// design.md §1.1: every claim is kept; the lower cluster ID
 	// wins whenever it came, and the loser's deletion is invisible.
 	"two clusters claim one IP: last writer wins, first deleter removes": {
 		1: nil,
 		2: nil,
 		3: {"Delete prefix=10.0.0.1/32 old=none new=131172/clustermesh oldHost=192.168.2.1 newHost=<nil> key=0"},
 	},
-	// design.md, better on purpose 2: a mesh entry displaced by a local one
+	// design.md §1.2: a mesh entry displaced by a local one
 	// comes back when the local one goes.
 	"clustermesh entry is displaced by local CRD and is not restored": {
 		2: {"Upsert prefix=10.0.0.1/32 old=70000/custom-resource new=131172/clustermesh oldHost=192.168.1.1 newHost=192.168.2.1 key=0"},

@@ -51,6 +51,43 @@
 // often in a row. A heartbeat that is missing degrades the status and nothing
 // else.
 //
+// # Design
+//
+// Leases outlive sessions. Keys that a writer ties to its life belong to a
+// [Leases], which its owner hands from one session to the next. While the same
+// etcd answers (by its cluster ID) the same leases go on, so a lost connection
+// withdraws nothing. Another etcd, a lease that the server does not know any more,
+// or silence for longer than its TTL end it: the observer of the prefix is
+// notified once of each of its keys, and puts it back under a new lease. Closing a
+// session revokes the leases of its locks, and leaves those of keys to run out, so
+// a writer that returns in time causes no change.
+//
+// A write is one transaction, on every engine. Options compile to one etcd
+// transaction, by a pure function. What is above that (leases, locks, outcomes) is
+// the same code on etcd and in memory; a [Memory] evaluates the transaction
+// itself.
+//
+// A writer outlives its sessions. [Durable] connects again, to the next endpoint,
+// with the same Leases. A call is done in the current session and never repeated:
+// the caller knows what may be repeated. Everything that writes uses it. A watch
+// goes on across its sessions in store.Watch.Follow, which has the keys that prove
+// a history.
+//
+// A client file is its contents and its authorities. A rotated certificate or key
+// is read at the next handshake and needs no new session; a new authority makes
+// one.
+//
+// Answers are checked before they are used, in one place: keys within the range
+// and in order, pages within their limit, possible revisions, events of the watch.
+// A violation ([ErrProtocol]) ends the session. Messages are bounded, and their
+// parts are counted before they are built.
+//
+// A link may be slow: a probe without an answer while kilobytes come in waits
+// behind a page of a list, and ends no session.
+//
+// An error knows its code: for what [Hint] recognises, [CodeOf] gives the code,
+// for everything that shows errors.
+//
 // # Names
 //
 // What people of this field look for is found under these names (spec

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// keysPerLease is how many keys a lease is given, at most (spec wire.md, 5).
+// keysPerLease is how many keys a lease is given, at most (spec wire.md §5).
 const keysPerLease = 1000
 
 // leaseBook is the pure core of [Leases]: which key is tied to which lease, when

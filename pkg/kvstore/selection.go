@@ -6,7 +6,7 @@ import "strings"
 // in "/" selects every key below it, anything else is a whole key and selects
 // that key alone. So no prefix can match a sibling by accident ("c1" and
 // "c10"), and a single key can be listed and watched by a user who may read no
-// more than that (spec wire.md, 0: the cluster configuration).
+// more than that (spec wire.md §0: the cluster configuration).
 
 // Selects tells whether the selection covers the key.
 func Selects(selection, key string) bool {

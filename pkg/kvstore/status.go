@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Status describes a session at one moment (spec kvstore.md, Status). Times are
+// Status describes a session at one moment (spec kvstore.md §2.6). Times are
 // zero when the thing has not happened yet.
 type Status struct {
 	// Endpoint is the one that this session uses, as it stands in the

@@ -36,7 +36,7 @@ type Writer interface {
 
 	// Lock waits until nobody else holds the lock of this path, in this process
 	// and in the whole cluster, and holds it. Others may lock the same way (spec
-	// wire.md, 5): the lock's key is PATH/LEASE, the lease in hexadecimal, with an
+	// wire.md §5): the lock's key is PATH/LEASE, the lease in hexadecimal, with an
 	// empty value; who created the oldest one holds the lock. Within one process
 	// waiters are served in the order of their calls. It fails with ctx, or by
 	// Timings.Lock.

@@ -32,7 +32,7 @@ type EngineWriter struct {
 	proved atomic.Int64
 }
 
-// How long keys and locks outlive who is gone (spec wire.md, 5).
+// How long keys and locks outlive who is gone (spec wire.md §5).
 const (
 	DefaultLeaseTTL = 15 * time.Minute
 	DefaultLockTTL  = 25 * time.Second

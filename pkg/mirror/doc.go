@@ -23,4 +23,11 @@
 //
 // Concurrency: [Mirror.Run] owns every goroutine. All other methods may be called
 // by any, at any time.
+//
+// # Design
+//
+// A copy keeps no values. A value goes from the watch of the remote to the Sync of
+// the copy and is forgotten. When it has to be written again, because it was
+// deleted or the own etcd was lost, the remote is asked again. A copy is as fresh
+// as its remote was when the last of its entries was written.
 package mirror

@@ -8,6 +8,14 @@
 //
 // Concurrency: a [View] is read by one goroutine at a time; the functions have no
 // state and cannot fail. What nobody has is explained, too.
+//
+// # Design
+//
+// An explanation asks the rules of the packages that own them, and adds which key
+// was read, at which revision, and when at the latest: a store.Set knows the
+// revision of each key, and its follower when its latest revisions came. What is
+// not there is explained as well; that a cluster does not have something is said
+// only of a cluster that is known as of now.
 package reasons
 
 import (

@@ -44,8 +44,8 @@ type Client interface {
 	kvstore.Client
 	// Run watches over the session and returns why it is over.
 	Run(ctx context.Context, onProbe func(kvstore.Probe)) error
-	// BootstrapComplete tells it that the first sync is over (kvstore.md, rate
-	// limits).
+	// BootstrapComplete tells it that the first sync is over (kvstore.md §1,
+	// bootstrapQps).
 	BootstrapComplete()
 }
 

@@ -32,6 +32,22 @@
 // may be called by several goroutines, transactions queue. Readers take snapshots of the
 // tables and never wait. Nothing here can fail: what is not acceptable was refused
 // when it was decoded.
+//
+// # Names
+//
+// What Cilium calls these things, and where they are here:
+//
+//	clustermesh/store ClusterService     wire.Service; Service here
+//	ClusterEndpointSlice                 wire.EndpointSlice; Slice here
+//	MCSAPIServiceSpec                    wire.ServiceExport; Export here
+//	GlobalService                        Global
+//	GlobalServiceCache                   Services.Global, a table
+//	OnUpdate, OnDelete                   Services.Apply, ApplySlices, ApplyExports
+//	MergeExternalServiceUpdate, …Delete  Merge
+//	loadbalancer.Backend                 Backend
+//	service affinity                     Global.Selection
+//	shared, global annotations           Service.Shared, Service.IncludeExternal
+//	RevokeCache                          Services.Withhold
 package services
 
 import (

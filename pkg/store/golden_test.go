@@ -85,8 +85,8 @@ func replay[T any](tr trace, decode Decode[T], show func(Change[T]) string) (cal
 }
 
 // The recorded relists, with the one difference that is on purpose: a value
-// that the relist brings unchanged is not delivered again (design.md,
-// invariant 8: reconnecting with unchanged contents causes no event). The sync
+// that the relist brings unchanged is not delivered again (design.md
+// §2.8: reconnecting with unchanged contents causes no event). The sync
 // callback is the Watch's business, not the Set's.
 func TestGoldenRelist(t *testing.T) {
 	t.Parallel()
@@ -139,7 +139,7 @@ func TestGoldenBadUpdates(t *testing.T) {
 }
 
 // The recorded IP watcher, with the differences that are on purpose
-// (interface.md, counts; design.md, invariant 3): an entry whose identity is
+// (interface.md §2.2; design.md §2.3): an entry whose identity is
 // out of the cluster's range is rejected and not counted, so its deletion
 // withdraws nothing; and an entry without an address is rejected as well.
 func TestGoldenIPWatcher(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 type Raw []byte
 
 // NewRawWatch returns a watch of any keys, whatever their values mean: list and
-// watch for tools and tests (kvstore.md, Who does it). It keeps every value. As
+// watch for tools and tests (kvstore.md §2.1). It keeps every value. As
 // in any Watch, a write of an equal value is no change.
 func NewRawWatch(apply func([]Change[Raw]), log *slog.Logger) *Watch[Raw] {
 	return NewWatch(Kind[Raw]{Resource: "raw", Decode: decodeRaw, Apply: apply}, log)

@@ -176,7 +176,7 @@ func (r *reader) rights(s *Step) {
 	}
 	if r.heart.err == nil && errors.Is(r.config.err, kvstore.ErrPermissionDenied) {
 		// A reader from outside may read the configuration of the etcd's own
-		// cluster and of no other (spec wire.md, 0).
+		// cluster and of no other (spec wire.md §0).
 		s.tell(codes.EtcdOfOther, "this may be the etcd of another cluster than "+r.target.Cluster, remotecluster.WhoseEtcd)
 	}
 	if r.remote == nil && !r.target.Local {

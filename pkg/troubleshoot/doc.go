@@ -1,6 +1,6 @@
 // Package troubleshoot checks one configuration of a kvstore step by step, from
 // the client file to what the cluster says of itself, and says of each step that
-// fails why, and what to do (spec kvstore.md, Troubleshoot). It needs no running
+// fails why, and what to do (spec kvstore.md §2.9). It needs no running
 // agent, reads only, and never shows a secret.
 //
 // The steps look with the agent's own eyes: the client file's reader, the host

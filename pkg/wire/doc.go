@@ -37,4 +37,10 @@
 // slice that is the message, before it is compressed. Two releases of the compressor
 // may make different frames of one message ([SliceEncoder.Encode]), so whoever
 // compares what two writers have written unpacks it first.
+//
+// # Whole keys
+//
+// What is listed and watched ends in a slash, or is one whole key: a reader's
+// rights end exactly there, and c1 never sees c10. The cluster configuration is
+// watched as a single key.
 package wire

@@ -18,4 +18,11 @@
 // the other side has keeps its number. So nothing is handed out twice during step 4.
 //
 // Concurrency: as for any [allocator.Backend].
+//
+// # Design
+//
+// Garbage collection asks the other place, under the key's lock, before it deletes
+// (docs/identity-migration.md). CiliumIdentities that this program writes carry a
+// label and are no description of the cluster: agents never treat them as
+// Cilium's, and an operator publishes them in the mode crd alone.
 package doublewrite

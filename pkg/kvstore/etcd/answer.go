@@ -61,7 +61,7 @@ func (e *Session) checked(err error) error {
 }
 
 // check looks at the header of a response, as every one must be
-// (spec wire.md, 3.4).
+// (spec wire.md §3.4).
 func (e *Session) check(h *pb.ResponseHeader) error {
 	if h == nil {
 		return e.checked(violated("a response came without a header"))

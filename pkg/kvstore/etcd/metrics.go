@@ -11,7 +11,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Metrics are the kvstore's, for all clients together (spec wire.md, 6.2).
+// Metrics are the kvstore's, for all clients together (spec wire.md §6.2).
 type Metrics struct {
 	operations   *prometheus.HistogramVec
 	quorumErrors *prometheus.CounterVec
@@ -58,7 +58,7 @@ func (m *Metrics) observe(op, key string, took time.Duration, err error) {
 	m.operations.WithLabelValues(op, kindOfOp(op), outcome, scopeOf(key)).Observe(took.Seconds())
 }
 
-// kindOfOp is what an operation does to keys (spec wire.md, 6.2).
+// kindOfOp is what an operation does to keys (spec wire.md §6.2).
 func kindOfOp(op string) string {
 	switch op {
 	case "put", "update", "lock":

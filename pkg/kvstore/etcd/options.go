@@ -164,7 +164,7 @@ func DefaultTimings() Timings {
 	}
 }
 
-// DefaultOptions are those of the table in spec kvstore.md, Configuration.
+// DefaultOptions are those of the table in spec kvstore.md §1.
 func DefaultOptions() Options {
 	return Options{
 		KeepaliveHeartbeat:         15 * time.Second,

@@ -24,10 +24,8 @@ const backoffMin = 50 * time.Millisecond
 //
 // It does a linearizable read at intervals and gives each result to onProbe,
 // one after another; onProbe must not block. It asks the endpoint about itself,
-// and follows the heartbeat; neither ends the session (design.md, better on
-// purpose 3). It keeps leases alive and reports locks that are held for long.
-// Intervals are stretched by the size of the own cluster (spec kvstore.md,
-// Status).
+// and follows the heartbeat; neither ends the session (design.md §1.3). It keeps leases alive and reports locks that are held for long.
+// Intervals are stretched by the size of the own cluster (spec kvstore.md §2.6).
 func (e *Session) Run(ctx context.Context, onProbe func(kvstore.Probe)) error {
 	caller := ctx
 	ctx, cancel := context.WithCancel(ctx)

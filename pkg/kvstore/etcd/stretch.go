@@ -23,7 +23,7 @@ func (o Options) reconnectSpread() time.Duration {
 }
 
 // scaled stretches an interval by the size of the own cluster as Cilium does (spec
-// kvstore.md, Status).
+// kvstore.md §2.6).
 func (o Options) scaled(d time.Duration) time.Duration {
 	n := 1
 	if o.ClusterSize != nil {

@@ -13,7 +13,7 @@ import (
 
 func TestIntervalsGrowWithTheCluster(t *testing.T) {
 	t.Parallel()
-	for nodes, want := range map[int]time.Duration{ // spec kvstore.md, Status
+	for nodes, want := range map[int]time.Duration{ // spec kvstore.md §2.6
 		0: 20 * time.Second, 1: 20 * time.Second, 128: 2*time.Minute + 25*time.Second, 8192: 4*time.Minute + 30*time.Second,
 	} {
 		o := Options{ClusterSize: func() int { return nodes }}

@@ -1,8 +1,10 @@
 package codes
 
-import "slices"
+// Owner is the part of the program that finds something. Its tests prove that
+// each of its codes is reached.
+type Owner string
 
-// Who finds something.
+// The owners.
 const (
 	Events    Owner = "events"    // pkg/findings: what became of the clusters
 	Conflicts Owner = "conflicts" // pkg/findings: what clusters disagree on
@@ -18,22 +20,3 @@ const (
 	Operate       Owner = "operate"       // pkg/operate: what its cluster's objects say
 	Agent         Owner = "agent"         // pkg/findings: what became of the agent's surroundings
 )
-
-// owners are the parts of the registry, by who finds what is in them.
-func owners() map[Owner][]Entry {
-	return map[Owner][]Entry{
-		Events:    events(),
-		Conflicts: conflicts(),
-		States:    append(states(), admissionStates()...),
-		Reasons:   slices.Concat(serviceReasons(), addressReasons(), claimReasons(), identityReasons(), nodeReasons(), clusterReasons()),
-		Policy:    policy(),
-
-		Checks:        checks(),
-		Troubleshoot:  troubles(),
-		IdentityCheck: identityCheck(),
-		API:           ofAPI(),
-		Mirror:        mirror(),
-		Operate:       operate(),
-		Agent:         agent(),
-	}
-}
