@@ -27,6 +27,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 )
 
 // stopTimeout is how long a clean stop may take.
@@ -102,8 +103,8 @@ func newRegistry() (*prometheus.Registry, prometheus.Registerer, prometheus.Gath
 }
 
 // newMetrics makes those of the packages that several cells use.
-func newMetrics(reg prometheus.Registerer) (*kvstore.Metrics, *store.Metrics, *store.SyncMetrics, error) {
-	reading, writing := store.NewMetrics(), store.NewSyncMetrics()
+func newMetrics(reg prometheus.Registerer) (*kvstore.Metrics, *store.Metrics, *syncstore.Metrics, error) {
+	reading, writing := store.NewMetrics(), syncstore.NewMetrics()
 	return kvstore.NewMetrics(reg), reading, writing, errors.Join(reg.Register(reading), reg.Register(writing))
 }
 
@@ -203,7 +204,7 @@ type apiParams struct {
 	Mesh       api.Mesh
 	Leader     leader
 	Writer     *kvstore.Durable
-	Writing    *store.SyncMetrics
+	Writing    *syncstore.Metrics
 	Own        *local.Cluster `optional:"true"`
 	Nodes      *nodes.Nodes
 	Services   *services.Services

@@ -21,6 +21,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -59,7 +60,7 @@ type Writer interface {
 type Sources struct {
 	Leads       func() bool                          // nil: there is nothing to lead
 	Writer      Writer                               // nil: nothing is written
-	Written     func() []store.Written               // nil: as without a Writer
+	Written     func() []syncstore.Written           // nil: as without a Writer
 	Stopped     func() (why codes.Code, text string) // why nothing is written for want of space, empty when it is; nil: it always is
 	Described   Described                            // nil: nobody describes the own cluster
 	DescribedBy string                               // who does, in a person's words

@@ -20,6 +20,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -63,7 +64,7 @@ type Params struct {
 	// nobody.
 	Published func()
 	// Metrics are those of what is written; nil is none.
-	Metrics *store.SyncMetrics
+	Metrics *syncstore.Metrics
 	// Collected are those of the identities that are collected; nil is none.
 	Collected *allocator.Metrics
 	Log       *slog.Logger
