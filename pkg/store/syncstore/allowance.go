@@ -79,7 +79,7 @@ func (a *Allowance) spend(now time.Time, parts []part, prefix int) {
 	}
 	size := 0
 	for i := range parts {
-		if !parts[i].gone {
+		if !parts[i].deletes {
 			size += parts[i].size() + prefix
 		}
 	}

@@ -130,25 +130,25 @@ func BenchmarkSyncMemory(b *testing.B) {
 		before := liveHeap()
 		l := newLedger(false, true, false)
 		l.beginList()
-		l.doneList(1, owns)
-		l.follow(true)
-		l.completed(time.Now())
+		l.endList(1, owns)
+		l.following = true
+		l.markComplete(time.Now())
 		for _, name := range names {
 			l.put(name, value, time.Now())
 		}
 		rev := int64(1)
 		for l.backlog() > 0 {
-			parts, _ := l.take(kvstore.MaxWrites, transactionBytes, 40, true)
+			parts, _ := l.takeWrites(kvstore.MaxWrites, transactionBytes, 40, true)
 			rev++
 			for _, one := range parts {
-				l.settle(one, made, rev, nil, time.Now())
-				l.event([]byte(one.name), &kvstore.Event{KeyValue: kvstore.KeyValue{
+				l.finish(one, acknowledged, rev, nil, time.Now())
+				l.applyEvent([]byte(one.name), &kvstore.Event{KeyValue: kvstore.KeyValue{
 					Value: value, ModRevision: rev, Lease: 1 + rev/8,
 				}}, owns)
 			}
 		}
 		b.ReportMetric(float64(liveHeap()-before)/n, "B/key")
-		if !l.clean() || l.wanted != n {
+		if !l.isClean() || l.wanted != n {
 			b.Fatalf("%d wanted, %d dirty", l.wanted, l.dirty)
 		}
 	}

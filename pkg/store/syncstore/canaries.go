@@ -37,12 +37,12 @@ type Canaries struct {
 	p   CanariesParams
 	log *slog.Logger
 
-	running  chan struct{} // filled by Run and Drain
+	running  exclusive // held by Run and Drain
 	follower follow.Follower
 
-	mu    sync.Mutex
-	all   []*canary     // guarded by mu
-	moved chan struct{} // guarded by mu; closed and replaced with each change of a canary, or of their number
+	mu      sync.Mutex
+	all     []*canary     // guarded by mu
+	changed chan struct{} // guarded by mu; closed and replaced with each change of a canary, or of their number
 }
 
 // canary is one of them.
@@ -52,7 +52,7 @@ type canary struct {
 
 	// Guarded by Canaries.mu.
 	written bool  // in this Run
-	there   bool  // it is there, and tied to a lease of ours
+	present bool  // in the kvstore, and tied to a lease of ours
 	rev     int64 // of its last write or event; 0 from the begin of a list on until it is met
 }
 
@@ -63,7 +63,7 @@ func NewCanaries(p CanariesParams) *Canaries {
 		log = slog.New(slog.DiscardHandler)
 	}
 	return &Canaries{
-		p: p, log: log, running: make(chan struct{}, 1), moved: make(chan struct{}),
+		p: p, log: log, running: newExclusive(), changed: make(chan struct{}),
 		follower: follow.Follower{Log: log},
 	}
 }
@@ -74,23 +74,23 @@ func (c *Canaries) Add(name string, s *Sync) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.all = append(c.all, &canary{name: name, of: s})
-	c.tell()
+	c.notify()
 }
 
-// tell wakes up who waits for a change. The lock is held.
-func (c *Canaries) tell() {
-	close(c.moved)
-	c.moved = make(chan struct{})
+// notify wakes up who waits for a change. The lock is held.
+func (c *Canaries) notify() {
+	close(c.changed)
+	c.changed = make(chan struct{})
 }
 
 // Run writes the canaries and keeps them, until ctx ends, or a lock is lost: then
 // the error wraps [kvstore.ErrLockLeaseExpired]. It writes each once, whoever
 // wrote it before.
 func (c *Canaries) Run(ctx context.Context) error {
-	if err := c.lock(ctx); err != nil {
+	if err := c.running.lock(ctx); err != nil {
 		return err
 	}
-	defer c.unlock()
+	defer c.running.unlock()
 	c.mu.Lock()
 	for _, one := range c.all {
 		one.written = false
@@ -106,29 +106,18 @@ func (c *Canaries) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-func (c *Canaries) lock(ctx context.Context) error {
-	select {
-	case c.running <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (c *Canaries) unlock() { <-c.running }
-
 // keepAll keeps each canary, those that are added included.
 func (c *Canaries) keepAll(ctx context.Context, g *errgroup.Group) error {
 	for n := 0; ; {
 		c.mu.Lock()
-		added, moved := c.all[n:], c.moved
+		added, changed := c.all[n:], c.changed
 		n = len(c.all)
 		c.mu.Unlock()
 		for _, one := range added {
 			g.Go(guard.Func(func() error { return c.keep(ctx, one) }))
 		}
 		select {
-		case <-moved:
+		case <-changed:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -140,7 +129,7 @@ func (c *Canaries) keep(ctx context.Context, one *canary) error {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = 5*time.Millisecond, follow.RetryMax
 	for {
-		if err := c.missing(ctx, one); err != nil {
+		if err := c.awaitMissing(ctx, one); err != nil {
 			return err
 		}
 		err := c.write(ctx, one)
@@ -160,17 +149,17 @@ func (c *Canaries) keep(ctx context.Context, one *canary) error {
 	}
 }
 
-// missing waits until a canary has to be written.
-func (c *Canaries) missing(ctx context.Context, one *canary) error {
+// awaitMissing waits until a canary has to be written.
+func (c *Canaries) awaitMissing(ctx context.Context, one *canary) error {
 	for {
 		c.mu.Lock()
-		there, moved := one.written && one.there, c.moved
+		present, changed := one.written && one.present, c.changed
 		c.mu.Unlock()
-		if !there {
+		if !present {
 			return nil
 		}
 		select {
-		case <-moved:
+		case <-changed:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -184,11 +173,7 @@ func (c *Canaries) write(ctx context.Context, one *canary) error {
 			return err
 		}
 	}
-	opts := []kvstore.Option{kvstore.Leased()}
-	if c.p.Holding != nil {
-		opts = append(opts, kvstore.Holding(c.p.Holding()))
-	}
-	res, err := c.p.Writer.Put(ctx, c.p.Dir+one.name, []byte(time.Now().Format(time.RFC3339)), opts...)
+	res, err := c.p.Writer.Put(ctx, c.p.Dir+one.name, []byte(time.Now().Format(time.RFC3339)), append(holding(c.p.Holding), kvstore.Leased())...)
 	if err != nil {
 		return err
 	}
@@ -196,7 +181,7 @@ func (c *Canaries) write(ctx context.Context, one *canary) error {
 	defer c.mu.Unlock()
 	one.written = true
 	if res.At.Revision > one.rev { // else something newer is known
-		one.there, one.rev = true, res.At.Revision
+		one.present, one.rev = true, res.At.Revision
 	}
 	return nil
 }
@@ -204,15 +189,11 @@ func (c *Canaries) write(ctx context.Context, one *canary) error {
 // Drain deletes the whole directory and forgets all canaries. It waits for a Run
 // to end first.
 func (c *Canaries) Drain(ctx context.Context) error {
-	if err := c.lock(ctx); err != nil {
+	if err := c.running.lock(ctx); err != nil {
 		return err
 	}
-	defer c.unlock()
-	var opts []kvstore.Option
-	if c.p.Holding != nil {
-		opts = append(opts, kvstore.Holding(c.p.Holding()))
-	}
-	if _, err := c.p.Writer.DeletePrefix(ctx, c.p.Dir, opts...); err != nil {
+	defer c.running.unlock()
+	if _, err := c.p.Writer.DeletePrefix(ctx, c.p.Dir, holding(c.p.Holding)...); err != nil {
 		return fmt.Errorf("withdrawing the canaries %s: %w", c.p.Dir, err)
 	}
 	c.mu.Lock()

@@ -7,23 +7,23 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/store/internal/follow"
 )
 
-// This file is what Canaries learn of the kvstore: whether they are there.
+// This file is what Canaries learn of the kvstore: whether they are present.
 
-// change changes canaries and tells who waits for them.
+// change changes canaries and notifies who waits for them.
 func (c *Canaries) change(f func(one *canary)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, one := range c.all {
 		f(one)
 	}
-	c.tell()
+	c.notify()
 }
 
-// leasesLost is told of keys whose lease has ended, in order.
+// leasesLost takes the keys whose lease has ended, in order.
 func (c *Canaries) leasesLost(keys []string) {
 	c.change(func(one *canary) {
 		if _, is := slices.BinarySearch(keys, c.p.Dir+one.name); is {
-			one.there = false
+			one.present = false
 		}
 	})
 }
@@ -42,7 +42,7 @@ func (c canaryKeeper) Page(p kvstore.Page) {
 func (c canaryKeeper) Done(at kvstore.Position) {
 	c.change(func(one *canary) {
 		if one.rev == 0 {
-			one.there, one.rev = false, at.Revision
+			one.present, one.rev = false, at.Revision
 		}
 	})
 }
@@ -53,7 +53,7 @@ func (c canaryKeeper) Apply(b kvstore.Batch) {
 		c.change(func(one *canary) {
 			if c.p.Dir+one.name == string(e.Key) && e.ModRevision > one.rev {
 				one.rev = e.ModRevision
-				one.there = e.Type == kvstore.EventPut && c.p.Writer.Owns(e.Lease)
+				one.present = e.Type == kvstore.EventPut && c.p.Writer.Owns(e.Lease)
 			}
 		})
 	}

@@ -74,10 +74,10 @@ func TestCanaries(t *testing.T) {
 
 	// Each run writes each once.
 	cancel()
-	if err := c.lock(d.ctx); err != nil { // it has ended
+	if err := c.running.lock(d.ctx); err != nil { // it has ended
 		t.Fatal(err)
 	}
-	c.unlock()
+	c.running.unlock()
 	before := d.mem.Position().Revision
 	ctx, cancel = context.WithCancel(d.ctx)
 	d.runIn(ctx, c.Run)

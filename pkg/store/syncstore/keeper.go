@@ -7,42 +7,42 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/store/internal/follow"
 )
 
-// This file is what a Sync learns of the kvstore: what is there, and what came of
+// This file is what a Sync learns: what is present in the kvstore, and the outcomes of
 // its writes.
 
 // keeper is a Sync as its follower sees it.
 type keeper struct{ *Sync }
 
-func (s keeper) Begin() { s.do((*ledger).beginList) }
+func (s keeper) Begin() { s.update((*ledger).beginList) }
 
 func (s keeper) Page(p kvstore.Page) {
-	s.do(func(l *ledger) {
+	s.update(func(l *ledger) {
 		for i := range p.Items {
-			l.list(follow.NameOf(p.Items[i].Key, s.p.Prefix), &p.Items[i], s.owns)
+			l.listItem(follow.NameOf(p.Items[i].Key, s.p.Prefix), &p.Items[i], s.owns)
 		}
 	})
 }
 
 func (s keeper) Done(at kvstore.Position) {
-	s.do(func(l *ledger) { l.doneList(at.Revision, s.owns) })
+	s.update(func(l *ledger) { l.endList(at.Revision, s.owns) })
 }
 
 func (s keeper) Apply(b kvstore.Batch) {
 	if len(b.Events) == 0 {
 		return
 	}
-	s.do(func(l *ledger) {
+	s.update(func(l *ledger) {
 		for i := range b.Events {
-			l.event(follow.NameOf(b.Events[i].Key, s.p.Prefix), &b.Events[i], s.owns)
+			l.applyEvent(follow.NameOf(b.Events[i].Key, s.p.Prefix), &b.Events[i], s.owns)
 		}
 	})
 }
 
-// leasesEnded looks again at which leases are ours.
-func (s *Sync) leasesEnded() { s.do(func(l *ledger) { l.leasesEnded(s.owns) }) }
+// refreshLeases looks again at which leases are ours.
+func (s *Sync) refreshLeases() { s.update(func(l *ledger) { l.refreshLeases(s.owns) }) }
 
 func (s keeper) Proof() (p follow.Proof, ok bool) {
-	s.do(func(l *ledger) { p, ok = l.proof(s.p.Prefix) })
+	s.update(func(l *ledger) { p, ok = l.proof(s.p.Prefix) })
 	return p, ok
 }
 
@@ -53,65 +53,65 @@ func (s keeper) Agrees(p follow.Proof, past kvstore.Past) (is bool) {
 			past.Items[i].Key = []byte(p.Name)
 		}
 	}
-	s.do(func(l *ledger) { is = l.agrees(p, past) })
+	s.update(func(l *ledger) { is = l.agrees(p, past) })
 	return is
 }
 
-// take gives work to the outbox: writes, so many at most and of so many bytes in
-// all, but for the first one of a transaction. It tells how many bytes are left,
-// and whether there is more.
-func (s *Sync) take(most, bytes int, first bool) (parts []part, left int, more bool) {
-	s.do(func(l *ledger) {
-		parts, left = l.take(most, bytes, len(s.p.Prefix), first)
+// takeWrites gives the outbox at most so many writes of so many bytes in all, except for
+// the first one of a transaction. It returns how many bytes are left, and whether there
+// are more writes.
+func (s *Sync) takeWrites(most, bytes int, first bool) (parts []part, left int, more bool) {
+	s.update(func(l *ledger) {
+		parts, left = l.takeWrites(most, bytes, len(s.p.Prefix), first)
 		more = l.backlog() > 0
 	})
 	return parts, left, more
 }
 
-// takeFailed gives a write that was refused before and is due.
-func (s *Sync) takeFailed(now time.Time) (one part, ok bool) {
-	s.do(func(l *ledger) { one, ok = l.takeFailed(now) })
+// takeRetry gives the outbox a write that was refused before and is due.
+func (s *Sync) takeRetry(now time.Time) (one part, ok bool) {
+	s.update(func(l *ledger) { one, ok = l.takeRetry(now) })
 	return one, ok
 }
 
-// backlog is how much there is to take.
+// backlog is how many writes could be taken.
 func (s *Sync) backlog() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ledger.backlog()
 }
 
-// window is how many writes of this Sync a transaction may have: more the more are
-// made, and less than enough, the fewer the more are refused, so that a prefix which
-// may not be written does not hold up others.
+// window is how many writes of this Sync a transaction may have: more after each that is
+// acknowledged, and less than minWrites after refusals, so that a prefix which may not be
+// written does not hold up others.
 func (s *Sync) window() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.most
+	return s.maxWrites
 }
 
-// settle notes what came of some parts; err is why they were refused.
-func (s *Sync) settle(parts []part, o outcome, rev int64, err error) {
+// finish notes the outcome of some parts; err is why they were refused.
+func (s *Sync) finish(parts []part, o outcome, rev int64, err error) {
 	if o == refused {
 		s.errors.Add(int64(len(parts)))
 	}
-	s.do(func(l *ledger) {
+	s.update(func(l *ledger) {
 		switch o {
 		case refused:
 			s.lastErr = err.Error()
-			if !l.failures.has(parts[0].at) { // else it was tried by itself
-				s.most = max(min(s.most, enough)/2, 1)
+			if !l.failures.has(parts[0].at) { // else it was a retry
+				s.maxWrites = max(min(s.maxWrites, minWrites)/2, 1)
 			}
-		case made:
-			s.most = min(s.most*2, kvstore.MaxWrites)
-		case unmade:
+		case acknowledged:
+			s.maxWrites = min(s.maxWrites*2, kvstore.MaxWrites)
+		case unknown:
 		}
 		now := time.Now()
 		for _, one := range parts {
-			if o == made && one.kept != nil {
-				l.settleKept(one, one.kept, s.owns, now)
+			if o == acknowledged && one.kept != nil {
+				l.finishKept(one, one.kept, s.owns, now)
 			} else {
-				l.settle(one, o, rev, err, now)
+				l.finish(one, o, rev, err, now)
 			}
 		}
 	})

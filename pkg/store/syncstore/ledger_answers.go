@@ -8,36 +8,30 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/store/internal/records"
 )
 
-// This file is what a ledger says of what it has.
+// This file is what a ledger tells of its state.
 
-// clean tells whether everything is known to be as wanted.
-func (l *ledger) clean() bool {
-	return l.listed && l.complete && l.dirty == 0 && l.flying == 0 && len(l.awaited) == 0
+// isClean tells whether everything is known to be as wanted.
+func (l *ledger) isClean() bool {
+	return l.isLoaded() && l.dirty == 0 && l.inFlight == 0 && len(l.awaited) == 0
 }
 
-// mark is called after each step, and notes that everything was written once.
-func (l *ledger) mark() {
+// updateSynced is called after each step, and notes that everything was written once.
+func (l *ledger) updateSynced() {
 	if l.synced {
 		return
 	}
-	if l.first == nil || l.first.void {
-		l.first = l.checkpoint()
+	if l.first == nil || l.first.invalid {
+		l.first = l.newCheckpoint()
 	}
-	if l.first != nil && l.first.reached() {
-		l.leave(l.first)
+	if l.first != nil && l.first.isReached() {
+		l.dropCheckpoint(l.first)
 		l.first, l.synced = nil, true
 	}
 }
 
-// told tells whether who waits for a checkpoint is to be told of something.
-func (l *ledger) told() (news bool) {
-	news, l.news = l.news, false
-	return news
-}
-
-// settled tells whether a name is known to be as wanted. One that is not wanted
-// has to be gone.
-func (l *ledger) settled(name string) bool {
+// isWritten tells whether a name is known to be as wanted. One that is not wanted
+// has to be absent.
+func (l *ledger) isWritten(name string) bool {
 	if !l.listed {
 		return false
 	}
@@ -46,10 +40,7 @@ func (l *ledger) settled(name string) bool {
 		return true
 	}
 	r := l.records.At(p)
-	if r.Obj.is.has(isDirty | isFlying | isAwaited) {
-		return false
-	}
-	return r.Obj.is.has(isWanted) || !r.Obj.is.has(isThere)
+	return !isPending(r) && (r.Obj.marks.has(isWanted) || !r.Obj.marks.has(isPresent))
 }
 
 // refusal is why the write of a name was refused the last time; nil when it was not.
@@ -65,11 +56,11 @@ func (l *ledger) refusal(name string) error {
 // one written last is the proof, if there is any.
 func (l *ledger) proof(prefix string) (p follow.Proof, ok bool) {
 	p = follow.Proof{Prefix: prefix}
-	if l.shared && l.there == 0 {
+	if l.shared && l.present == 0 {
 		return p, false
 	}
-	if l.shared || l.there > follow.ProofKeys {
-		p.Name = l.records.Newest(thereLine)
+	if l.shared || l.present > follow.ProofKeys {
+		p.Name = l.records.Newest(isPresentLine)
 		p.From = prefix + p.Name
 	}
 	if l.shared {
@@ -89,11 +80,11 @@ func (l *ledger) agrees(p follow.Proof, past kvstore.Past) bool {
 			return false
 		}
 		r := l.records.At(at)
-		if !thereLine(r) || r.Rev != kv.ModRevision || r.Hash != maphash.Bytes(l.seed, kv.Value) {
+		if !isPresentLine(r) || r.Rev != kv.ModRevision || r.Hash != maphash.Bytes(l.seed, kv.Value) {
 			return false
 		}
 	}
-	return l.shared || l.records.Agrees(p.Name, past, thereLine)
+	return l.shared || l.records.Agrees(p.Name, past, isPresentLine)
 }
 
-func thereLine(r *records.Record[line]) bool { return r.Obj.is.has(isThere) }
+func isPresentLine(r *records.Record[line]) bool { return r.Obj.marks.has(isPresent) }

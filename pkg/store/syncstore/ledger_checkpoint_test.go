@@ -16,9 +16,9 @@ type checkpointRig struct {
 func newCheckpointRig() *checkpointRig {
 	r := &checkpointRig{l: newLedger(false, false, false), rev: 1}
 	r.l.beginList()
-	r.l.doneList(r.rev, ownsSeven)
-	r.l.follow(true)
-	r.l.completed(time.Time{})
+	r.l.endList(r.rev, ownsSeven)
+	r.l.following = true
+	r.l.markComplete(time.Time{})
 	return r
 }
 
@@ -31,15 +31,15 @@ func (r *checkpointRig) put(value string, names ...string) {
 }
 
 func (r *checkpointRig) take() []part {
-	parts, _ := r.l.take(100, 1<<20, 0, true)
+	parts, _ := r.l.takeWrites(100, 1<<20, 0, true)
 	return parts
 }
 
-// make has writes be made, at one revision, and acknowledged.
+// make has writes be acknowledged, at one revision, and acknowledged.
 func (r *checkpointRig) make(parts []part) (rev int64) {
 	r.rev++
 	for _, one := range parts {
-		r.l.settle(one, made, r.rev, nil, time.Time{})
+		r.l.finish(one, acknowledged, r.rev, nil, time.Time{})
 	}
 	return r.rev
 }
@@ -48,10 +48,10 @@ func (r *checkpointRig) make(parts []part) (rev int64) {
 func (r *checkpointRig) tell(rev int64, parts []part) {
 	for _, one := range parts {
 		e := kvstore.Event{KeyValue: kvstore.KeyValue{Value: one.value, ModRevision: rev, Lease: 7}}
-		if one.gone {
+		if one.deletes {
 			e = kvstore.Event{Type: kvstore.EventDelete, KeyValue: kvstore.KeyValue{ModRevision: rev}}
 		}
-		r.l.event([]byte(one.name), &e, ownsSeven)
+		r.l.applyEvent([]byte(one.name), &e, ownsSeven)
 	}
 }
 
@@ -62,7 +62,7 @@ func (r *checkpointRig) somebody(name, value string) {
 	if value == "" {
 		e.Type = kvstore.EventDelete
 	}
-	r.l.event([]byte(name), &e, ownsSeven)
+	r.l.applyEvent([]byte(name), &e, ownsSeven)
 }
 
 // TestACheckpointUnderChanges: everything changes faster than it is written. Each name
@@ -73,32 +73,32 @@ func TestACheckpointUnderChanges(t *testing.T) {
 	r.put("1", "a", "b")
 	older := r.take()
 	r.put("2", "a", "b")
-	c := r.l.checkpoint()
+	c := r.l.newCheckpoint()
 	r.tell(r.make(older), older)
-	if c.reached() {
+	if c.isReached() {
 		t.Fatal("reached by writes of what was wanted before")
 	}
 	parts := r.take()
 	r.put("3", "a", "b", "c")
 	rev := r.make(parts)
-	if c.reached() {
+	if c.isReached() {
 		t.Fatal("reached before it was heard of")
 	}
-	another := r.l.checkpoint()
+	another := r.l.newCheckpoint()
 	following := r.take() // while the events of the ones before are on their way
 	r.tell(rev, parts)
 	switch {
-	case !c.reached():
+	case !c.isReached():
 		t.Errorf("%d names are not written", c.n)
-	case r.l.clean():
+	case r.l.isClean():
 		t.Error("it is clean: that proves nothing")
-	case another.reached():
+	case another.isReached():
 		t.Error("a later one is reached by writes of what was wanted before")
 	}
 	rev = r.make(following)
 	r.put("4", "a", "b", "c")
 	r.tell(rev, following)
-	if !another.reached() {
+	if !another.isReached() {
 		t.Errorf("%d names of the later one are not written", another.n)
 	}
 }
@@ -112,18 +112,18 @@ func TestACheckpointBesideAnAwaitedWrite(t *testing.T) {
 	older := r.take()
 	rev := r.make(older)
 	r.put("2", "a")
-	c := r.l.checkpoint()
+	c := r.l.newCheckpoint()
 	parts := r.take()
 	r.tell(rev, older)
-	if c.reached() {
+	if c.isReached() {
 		t.Fatal("reached by the event of an older value")
 	}
 	r.put("3", "a")
 	r.tell(r.rev+1, parts) // before it is acknowledged
-	if c.reached() {
+	if c.isReached() {
 		t.Fatal("reached before it was acknowledged")
 	}
-	if r.make(parts); !c.reached() {
+	if r.make(parts); !c.isReached() {
 		t.Error("it is not reached")
 	}
 }
@@ -138,7 +138,7 @@ func TestACheckpointAndLosses(t *testing.T) {
 		r.put("1", "a", "b")
 		parts := r.take()
 		r.tell(r.make(parts), parts)
-		return r, r.l.checkpoint()
+		return r, r.l.newCheckpoint()
 	}
 	for name, lost := range map[string]func(*checkpointRig){
 		"deleted":                     func(r *checkpointRig) { r.somebody("a", "") },
@@ -155,22 +155,22 @@ func TestACheckpointAndLosses(t *testing.T) {
 		"perhaps": func(r *checkpointRig) {
 			r.put("2", "a")
 			for _, one := range r.take() {
-				r.l.settle(one, unmade, 0, nil, time.Time{})
+				r.l.finish(one, unknown, 0, nil, time.Time{})
 			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, c := written()
-			if !c.reached() {
+			if !c.isReached() {
 				t.Fatal("it is not reached at once")
 			}
-			if lost(r); c.reached() {
+			if lost(r); c.isReached() {
 				t.Fatal("it is reached although a name was lost")
 			}
 			parts := r.take()
 			r.put("3", "a", "b")
-			if r.tell(r.make(parts), parts); !c.reached() {
+			if r.tell(r.make(parts), parts); !c.isReached() {
 				t.Errorf("written again, and %d names are not", c.n)
 			}
 		})
@@ -178,17 +178,17 @@ func TestACheckpointAndLosses(t *testing.T) {
 	r, c := written()
 	r.put("2", "b", "c")
 	r.somebody("nobody's", "x")
-	if !c.reached() {
+	if !c.isReached() {
 		t.Error("what has changed since is waited for")
 	}
 	for name, end := range map[string]func(*ledger){
 		"a list":         (*ledger).beginList,
-		"leases":         func(l *ledger) { l.leasesEnded(func(int64) bool { return false }) },
-		"all given anew": (*ledger).beginAnew,
+		"leases":         func(l *ledger) { l.refreshLeases(func(int64) bool { return false }) },
+		"all given anew": (*ledger).markIncomplete,
 	} {
 		r, c := written()
-		if end(&r.l); c.reached() || !c.void || !r.l.told() {
-			t.Errorf("%s: reached %t, void %t", name, c.reached(), c.void)
+		if end(&r.l); c.isReached() || !c.invalid {
+			t.Errorf("%s: reached %t, invalid %t", name, c.isReached(), c.invalid)
 		}
 	}
 }

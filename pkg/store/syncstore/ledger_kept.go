@@ -14,7 +14,7 @@ import (
 
 // isKept tells whether what is there is another's and stays as it is.
 func (l *ledger) isKept(r *records.Record[line]) bool {
-	return l.keep && r.Obj.is.has(isThere) && r.Obj.lease == noLease
+	return l.keep && r.Obj.marks.has(isPresent) && r.Obj.lease == noLease
 }
 
 // noteKept keeps what another has.
@@ -23,19 +23,19 @@ func (l *ledger) noteKept(p records.Place, r *records.Record[line], value []byte
 		l.forgetKept(p)
 		return
 	}
-	l.kept[p], l.keptNews = bytes.Clone(value), true
+	l.kept[p], l.keptChanged = bytes.Clone(value), true
 }
 
 func (l *ledger) forgetKept(p records.Place) {
 	if _, is := l.kept[p]; is {
 		delete(l.kept, p)
-		l.keptNews = true
+		l.keptChanged = true
 	}
 }
 
-// newsOfKept tells whether anything has changed of what contradicts.
-func (l *ledger) newsOfKept() (news bool) {
-	news, l.keptNews = l.keptNews, false
+// takeKeptChanged tells whether anything has changed of what contradicts.
+func (l *ledger) takeKeptChanged() (news bool) {
+	news, l.keptChanged = l.keptChanged, false
 	return news
 }
 
@@ -43,23 +43,23 @@ func (l *ledger) newsOfKept() (news bool) {
 // that is wanted.
 func (l *ledger) contradictions() (all []Contradiction) {
 	for p, theirs := range l.kept {
-		if r := l.records.At(p); r.Obj.is.has(isWanted) && r.Hash != r.Obj.want {
+		if r := l.records.At(p); r.Obj.marks.has(isWanted) && r.Hash != r.Obj.want {
 			all = append(all, Contradiction{Name: r.Name, Wanted: r.Obj.value, Theirs: theirs})
 		}
 	}
 	return all
 }
 
-// settleKept notes that a write was not made, since this is there.
-func (l *ledger) settleKept(one part, kv *kvstore.KeyValue, owns func(int64) bool, now time.Time) {
+// finishKept notes that a write was not made, since this is there.
+func (l *ledger) finishKept(one part, kv *kvstore.KeyValue, owns func(int64) bool, now time.Time) {
 	r := l.records.At(one.at)
 	if one.epoch == l.epoch {
-		if !r.Obj.is.has(isAwaited) {
-			r.Obj.is &^= isDoubtful
+		if !r.Obj.marks.has(isAwaited) {
+			r.Obj.marks &^= isUncertain
 		}
 		if kv.ModRevision > r.Rev {
-			l.isThere(one.at, kv, owns)
+			l.setPresent(one.at, kv, owns)
 		}
 	}
-	l.settle(one, unmade, 0, nil, now)
+	l.finish(one, unknown, 0, nil, now)
 }

@@ -70,25 +70,25 @@ func (r *ledgerRig) write(name, value string, lease int64) int64 {
 func (r *ledgerRig) deliver(n int) {
 	for _, e := range r.events[:n] {
 		if e.ModRevision <= r.values[string(e.Key)].ModRevision { // it was heard of by a write that was not made
-			r.l.event(e.Key, &e, r.owns)
+			r.l.applyEvent(e.Key, &e, r.owns)
 			continue
 		}
 		if r.heard[string(e.Key)] = e.ModRevision; e.Type == kvstore.EventDelete {
 			delete(r.heard, string(e.Key))
 		}
 		r.values[string(e.Key)] = e
-		r.l.event(e.Key, &e, r.owns)
+		r.l.applyEvent(e.Key, &e, r.owns)
 	}
 	r.events = r.events[n:]
 }
 
 func (r *ledgerRig) take(n int) {
-	parts, _ := r.l.take(n, 1<<20, 10, true)
-	if one, ok := r.l.takeFailed(r.now); ok {
+	parts, _ := r.l.takeWrites(n, 1<<20, 10, true)
+	if one, ok := r.l.takeRetry(r.now); ok {
 		parts = append(parts, one)
 	}
 	for _, one := range parts {
-		if r.l.stopped && !one.gone {
+		if r.l.stopped && !one.deletes {
 			r.t.Fatalf("%s is put, and puts are stopped", one.name)
 		}
 		r.sent = append(r.sent, flight{part: one})
@@ -102,7 +102,7 @@ func (r *ledgerRig) make(f *flight) {
 	case f.rev != 0:
 	case r.l.keep && there && is.Lease == 0:
 		f.kept, f.rev = &is.KeyValue, r.rev
-	case f.gone:
+	case f.deletes:
 		f.rev = r.write(f.name, "", 0)
 	default:
 		f.rev = r.write(f.name, string(f.value), r.lease)
@@ -115,9 +115,9 @@ func (r *ledgerRig) acknowledge(f *flight) {
 		if f.epoch == r.l.epoch && f.kept.ModRevision > r.values[f.name].ModRevision {
 			r.heard[f.name], r.values[f.name] = f.kept.ModRevision, kvstore.Event{KeyValue: *f.kept}
 		}
-		r.l.settleKept(f.part, f.kept, r.owns, r.now)
+		r.l.finishKept(f.part, f.kept, r.owns, r.now)
 	} else {
-		r.l.settle(f.part, made, f.rev, nil, r.now)
+		r.l.finish(f.part, acknowledged, f.rev, nil, r.now)
 	}
 }
 
@@ -131,13 +131,13 @@ func (r *ledgerRig) list() {
 	for _, name := range names {
 		e := r.items[name]
 		r.heard[name], r.values[name] = e.ModRevision, e
-		r.l.list([]byte(name), &e.KeyValue, r.owns)
+		r.l.listItem([]byte(name), &e.KeyValue, r.owns)
 	}
 }
 
 // relist lists everything, while other things happen.
 func (r *ledgerRig) relist(meanwhile func()) {
-	r.l.follow(false)
+	r.l.following = false
 	r.l.beginList()
 	r.events = nil
 	at := r.rev
@@ -145,8 +145,8 @@ func (r *ledgerRig) relist(meanwhile func()) {
 	clear(r.values)
 	r.list()
 	meanwhile()
-	r.l.doneList(at, r.owns)
-	r.l.follow(true)
+	r.l.endList(at, r.owns)
+	r.l.following = true
 }
 
 func (r *ledgerRig) expireLease() {
@@ -180,14 +180,14 @@ func (r *ledgerRig) put(name, value string) {
 
 // rest lets everything come to its end.
 func (r *ledgerRig) rest() {
-	r.l.stop(false)
+	r.l.setStopped(false)
 	for range 1000 {
 		r.ask()
 		r.answer()
 		r.deliver(len(r.events))
 		r.now = r.now.Add(retryLatest)
 		r.take(3)
-		if len(r.sent) == 0 && len(r.events) == 0 && len(r.asked) == 0 && len(r.l.asks) == 0 && r.l.dirty == 0 {
+		if len(r.sent) == 0 && len(r.events) == 0 && len(r.asked) == 0 && len(r.l.missing) == 0 && r.l.dirty == 0 {
 			return
 		}
 		for i := range r.sent {
@@ -198,11 +198,11 @@ func (r *ledgerRig) rest() {
 		}
 		r.sent = nil
 	}
-	r.t.Fatalf("it does not come to rest: %d dirty, %d flying, %v asked", r.l.dirty, r.l.flying, r.asked)
+	r.t.Fatalf("it does not come to rest: %d dirty, %d flying, %v asked", r.l.dirty, r.l.inFlight, r.asked)
 }
 
 func (r *ledgerRig) ask() {
-	for _, name := range r.l.asked() {
+	for _, name := range r.l.takeMissing() {
 		if r.asked[name] {
 			r.t.Fatalf("%s is asked for twice", name)
 		}
@@ -246,10 +246,10 @@ func (r *ledgerRig) check() {
 	if diff := cmp.Diff(want, got); diff != "" {
 		r.t.Fatalf("at rest (-want +kvstore):\n%s", diff)
 	}
-	if r.l.clean() != r.l.complete {
-		r.t.Fatalf("at rest, and clean is %t", r.l.clean())
+	if r.l.isClean() != r.l.complete {
+		r.t.Fatalf("at rest, and clean is %t", r.l.isClean())
 	}
-	if c := r.checkpoint; c != nil && !c.void && c.n > 0 {
+	if c := r.checkpoint; c != nil && !c.invalid && c.n > 0 {
 		r.t.Fatalf("at rest, and %d names of a checkpoint are not", c.n)
 	}
 }
@@ -259,29 +259,29 @@ func (r *ledgerRig) counts() {
 	var wanted, there, dirty, flying, awaits, bytes int
 	for p := range r.l.records.All() {
 		line := r.l.records.At(p)
-		is := line.Obj.is
+		is := line.Obj.marks
 		for _, c := range []struct {
 			n    *int
 			mark mark
-		}{{&wanted, isWanted}, {&there, isThere}, {&dirty, isDirty}, {&flying, isFlying}, {&awaits, isAwaited}} {
+		}{{&wanted, isWanted}, {&there, isPresent}, {&dirty, isDirty}, {&flying, isInFlight}, {&awaits, isAwaited}} {
 			if is.has(c.mark) {
 				*c.n++
 			}
 		}
 		bytes += len(line.Obj.value)
-		if rev, heard := r.heard[line.Name]; is.has(isThere) != heard && (!r.l.shared || !heard) || heard && is.has(isThere) && rev != line.Rev {
-			r.t.Fatalf("%s is noted as there (%t) at %d, heard of at %d", line.Name, is.has(isThere), line.Rev, rev)
+		if rev, heard := r.heard[line.Name]; is.has(isPresent) != heard && (!r.l.shared || !heard) || heard && is.has(isPresent) && rev != line.Rev {
+			r.t.Fatalf("%s is noted as there (%t) at %d, heard of at %d", line.Name, is.has(isPresent), line.Rev, rev)
 		}
-		if is.has(isDirty) != r.l.needs(line) {
+		if is.has(isDirty) != r.l.differs(line) {
 			r.t.Fatalf("%s is marked wrongly: %b", line.Name, is)
 		}
 		if is.has(isWanted) && line.Obj.want != maphash.String(r.l.seed, r.wanted[line.Name]) {
 			r.t.Fatalf("%s is wanted otherwise", line.Name)
 		}
-		if r.l.lean && !is.has(isDirty|isFlying|isAwaited) && line.Obj.value != nil {
+		if r.l.lean && !is.has(isDirty|isInFlight|isAwaited) && line.Obj.value != nil {
 			r.t.Fatalf("the value of %s is kept", line.Name)
 		}
-		if r.l.lean && r.l.stopped && is.has(isDirty) && !is.has(isFlying|isAwaited) && line.Obj.value != nil {
+		if r.l.lean && r.l.stopped && is.has(isDirty) && !is.has(isInFlight|isAwaited) && line.Obj.value != nil {
 			r.t.Fatalf("the value of %s is kept although puts are stopped", line.Name)
 		}
 	}
@@ -295,9 +295,9 @@ func (r *ledgerRig) counts() {
 		r.t.Fatalf("%d bytes are held, %d noted; %d awaited, %d noted; %d there, %d heard of", bytes, r.l.bytes, awaits, len(r.l.awaited),
 			there, len(r.heard))
 	}
-	if l := &r.l; wanted != l.wanted || there != l.there || dirty != l.dirty || flying != l.flying || sent != flying || wanted != len(r.wanted) {
+	if l := &r.l; wanted != l.wanted || there != l.present || dirty != l.dirty || flying != l.inFlight || sent != flying || wanted != len(r.wanted) {
 		r.t.Fatalf("counted %d wanted, %d there, %d dirty, %d flying, %d sent; noted %d, %d, %d, %d; model %d", wanted, there, dirty,
-			flying, sent, l.wanted, l.there, l.dirty, l.flying, len(r.wanted))
+			flying, sent, l.wanted, l.present, l.dirty, l.inFlight, len(r.wanted))
 	}
 }
 
@@ -315,9 +315,9 @@ func (r *ledgerRig) note(name string) {
 // begin makes a checkpoint, or leaves the one there is.
 func (r *ledgerRig) begin() {
 	if r.checkpoint != nil {
-		r.l.leave(r.checkpoint)
+		r.l.dropCheckpoint(r.checkpoint)
 	}
-	r.checkpoint = r.l.checkpoint()
+	r.checkpoint = r.l.newCheckpoint()
 	if (r.checkpoint != nil) != (r.l.listed && r.l.complete) {
 		r.t.Fatalf("a checkpoint: %t; listed %t, complete %t", r.checkpoint != nil, r.l.listed, r.l.complete)
 	}
@@ -331,11 +331,11 @@ func (r *ledgerRig) begin() {
 // is there was wanted then or later, and is tied to our lease. What a write under way
 // has done is not known.
 func (r *ledgerRig) reached() {
-	if r.checkpoint == nil || !r.checkpoint.reached() {
+	if r.checkpoint == nil || !r.checkpoint.isReached() {
 		return
 	}
 	for name, wants := range r.since {
-		if p, known := r.l.records.FindString(name); known && r.l.records.At(p).Obj.is.has(isFlying) {
+		if p, known := r.l.records.FindString(name); known && r.l.records.At(p).Obj.marks.has(isInFlight) {
 			continue
 		}
 		is := r.values[name]

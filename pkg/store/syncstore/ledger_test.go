@@ -61,21 +61,21 @@ func ledgerMachine(t *rapid.T) {
 			delete(r.wanted, name)
 			delete(r.given, name)
 			r.note(name)
-			r.l.drop(name, r.now)
+			r.l.remove(name, r.now)
 		},
 		"complete": func(*rapid.T) {
 			maps.DeleteFunc(r.wanted, func(name, _ string) bool { return !r.given[name] })
 			for name := range r.since {
 				r.note(name)
 			}
-			r.l.completed(r.now)
+			r.l.markComplete(r.now)
 		},
-		"begin anew":     func(*rapid.T) { clear(r.given); r.l.beginAnew() },
+		"begin anew":     func(*rapid.T) { clear(r.given); r.l.markIncomplete() },
 		"somebody else":  foreign,
-		"lease ends":     func(*rapid.T) { r.expireLease(); r.l.leasesEnded(r.owns) },
+		"lease ends":     func(*rapid.T) { r.expireLease(); r.l.refreshLeases(r.owns) },
 		"deliver":        func(t *rapid.T) { r.deliver(rapid.IntRange(0, len(r.events)).Draw(t, "events")) },
 		"take":           func(t *rapid.T) { r.take(rapid.IntRange(1, 3).Draw(t, "most")) },
-		"stop or go":     func(t *rapid.T) { r.l.stop(rapid.Bool().Draw(t, "stop")) },
+		"stop or go":     func(t *rapid.T) { r.l.setStopped(rapid.Bool().Draw(t, "stop")) },
 		"ask and answer": func(*rapid.T) { r.ask(); r.answer() },
 		"make": func(t *rapid.T) {
 			if f := someFlight(t, false); f != nil {
@@ -93,16 +93,16 @@ func ledgerMachine(t *rapid.T) {
 			switch {
 			case f == nil:
 			case r.l.shared && f.rev == 0: // made later it would leave a key that nobody knows
-				r.l.settle(f.part, unmade, 0, nil, r.now)
+				r.l.finish(f.part, unknown, 0, nil, r.now)
 				land(f)
 			default:
-				r.l.settle(f.part, unmade, 0, nil, r.now)
+				r.l.finish(f.part, unknown, 0, nil, r.now)
 				f.lost = true
 			}
 		},
 		"refuse": func(t *rapid.T) {
 			if f := someFlight(t, true); f != nil && f.rev == 0 {
-				r.l.settle(f.part, refused, 0, errTooLarge, r.now)
+				r.l.finish(f.part, refused, 0, errTooLarge, r.now)
 				if line := r.l.records.At(f.at); r.l.lean && line.Obj.value != nil {
 					t.Fatalf("the refused value of %s is kept", line.Name)
 				}
@@ -114,8 +114,8 @@ func ledgerMachine(t *rapid.T) {
 		},
 		"list": func(t *rapid.T) { r.relist(func() { foreign(t) }) },
 		"break and resume": func(*rapid.T) {
-			r.l.follow(false)
-			r.l.follow(r.l.listed)
+			r.l.following = false
+			r.l.following = r.l.listed
 		},
 		"list of another kvstore": func(t *rapid.T) {
 			clear(r.items)
@@ -133,7 +133,7 @@ func ledgerMachine(t *rapid.T) {
 			r.relist(func() {})
 		},
 		"at rest": func(*rapid.T) {
-			if !r.l.open {
+			if !r.l.following {
 				r.relist(func() {})
 			}
 			r.rest()
@@ -142,7 +142,7 @@ func ledgerMachine(t *rapid.T) {
 		"checkpoint": func(*rapid.T) { r.begin() },
 		"":           func(*rapid.T) { r.counts(); r.reached() },
 	})
-	if !r.l.open {
+	if !r.l.following {
 		r.relist(func() {})
 	}
 	r.rest()

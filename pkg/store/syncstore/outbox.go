@@ -28,28 +28,29 @@ type Outbox struct {
 
 	warnings *rate.Limiter // of writes that are refused
 
-	running chan struct{} // filled by Run
+	running exclusive
 	wake    chan struct{} // filled when there is something to do
 
 	mu    sync.Mutex
 	syncs map[*Sync]struct{} // guarded by mu; those that run
 	queue []*Sync            // guarded by mu; those of them with something to write
-	fault error              // guarded by mu; why nothing can be written; nil when it can
+	err   error              // guarded by mu; why nothing can be written; nil when it can
 
 	space
 }
 
 // What a transaction may be, beside [kvstore.MaxWrites], and how many may be under way
-// at once: more than one only while there is enough for it. (Of 1, 2, 4 and 8 at once,
+// at once: more than one only while there are minWrites for it. (Of 1, 2, 4 and 8 at once,
 // with an etcd on the same machine, all publish 10,000 keys in 0.23 to 0.26 s; over a
 // link that is slow several are worth it.)
 //
-// A Sync has enough writes in its first transaction, and twice as many after each that
-// was made, so that a prefix which may not be written costs few requests.
+// minWrites is how many writes are enough for a second transaction. A Sync may have so
+// many in its first transaction, and twice as many after each that is acknowledged, so
+// that a prefix which may not be written costs few requests.
 const (
 	transactionBytes = 512 << 10
-	transactions     = 4
-	enough           = 128 // writes
+	maxInFlight      = 4
+	minWrites        = 128
 )
 
 // NewOutbox returns an Outbox of a writer. holding gives the lock under which
@@ -61,18 +62,21 @@ func NewOutbox(w kvstore.Writer, holding func() *kvstore.Lock, metrics *Metrics,
 	}
 	o := &Outbox{
 		writer: w, holding: holding, metrics: metrics, log: log, warnings: rate.NewLimiter(rate.Every(time.Second), 10),
-		running: make(chan struct{}, 1), wake: make(chan struct{}, 1), syncs: make(map[*Sync]struct{}),
+		running: newExclusive(), wake: make(chan struct{}, 1), syncs: make(map[*Sync]struct{}),
 	}
 	o.granted.Store(Unbounded)
 	return o
 }
 
-// held are the conditions of all writes.
-func (o *Outbox) held() []kvstore.Option {
-	if o.holding == nil {
+// conditions are those of all writes.
+func (o *Outbox) conditions() []kvstore.Option { return holding(o.holding) }
+
+// holding is the condition that a lock is held; nil for none.
+func holding(lock func() *kvstore.Lock) []kvstore.Option {
+	if lock == nil {
 		return nil
 	}
-	return []kvstore.Option{kvstore.Holding(o.holding())}
+	return []kvstore.Option{kvstore.Holding(lock())}
 }
 
 // add has a Sync take part, until it is removed.
@@ -81,7 +85,7 @@ func (o *Outbox) add(s *Sync) {
 	o.syncs[s] = struct{}{}
 	o.mu.Unlock()
 	o.metrics.add(s)
-	s.stopOrGo()
+	s.updateStopped()
 }
 
 func (o *Outbox) remove(s *Sync) {
@@ -89,19 +93,26 @@ func (o *Outbox) remove(s *Sync) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.syncs, s)
-	s.ready = false
+	s.queued = false
 	o.queue = slices.DeleteFunc(o.queue, func(q *Sync) bool { return q == s })
 }
 
 // offer notes that a Sync has something to write.
 func (o *Outbox) offer(s *Sync) {
-	o.mu.Lock()
-	if _, runs := o.syncs[s]; runs && !s.ready {
-		s.ready = true
-		o.queue = append(o.queue, s)
-	}
-	o.mu.Unlock()
+	o.enqueue(s)
 	o.signal()
+}
+
+// enqueue queues Syncs that have something to write.
+func (o *Outbox) enqueue(syncs ...*Sync) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, s := range syncs {
+		if _, runs := o.syncs[s]; runs && !s.queued {
+			s.queued = true
+			o.queue = append(o.queue, s)
+		}
+	}
 }
 
 func (o *Outbox) signal() {
@@ -111,51 +122,39 @@ func (o *Outbox) signal() {
 	}
 }
 
-// trouble is why nothing can be written at present.
-func (o *Outbox) trouble() error {
+// lastError is why nothing can be written at present.
+func (o *Outbox) lastError() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.fault
+	return o.err
 }
 
-func (o *Outbox) note(trouble error) {
+func (o *Outbox) setError(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.fault = trouble
+	o.err = err
 }
 
-// load is a transaction to be: the parts of each Sync.
-type load []cargo
-
-type cargo struct {
-	of    *Sync
-	parts []part
-}
-
-// collect makes a transaction of what there is: unless that is enough, only if a few
-// writes are wanted as well. A Sync of which writes were refused has one by
-// itself, if that is wanted: alone tells. One whose allowance is used up waits: due
-// is when the first of them has some again, zero when there is none.
-func (o *Outbox) collect(few, suspects bool) (l load, alone bool, due time.Time) {
+// collect makes a batch of what there is. Without small there is none of fewer than
+// minWrites. A Sync of which writes were refused has a batch by itself, and only if
+// retries are wanted: then retry is true. A Sync whose allowance is used up waits: due
+// is when the first of them may write again, zero when there is none.
+func (o *Outbox) collect(small, retries bool) (b batch, retry bool, due time.Time) {
 	now := time.Now()
-	if !few && !o.hasEnough(now) {
+	if !small && !o.hasMinWrites(now) {
 		return nil, false, due
 	}
 	var later []*Sync
-	defer func() { o.putBack(later) }()
-	most, bytes := kvstore.MaxWrites, o.fits()
-	for most > 0 && bytes > 0 && !alone {
+	defer func() { o.enqueue(later...) }()
+	writes, bytes := kvstore.MaxWrites, o.maxBytes()
+	for writes > 0 && bytes > 0 && !retry {
 		s, others := o.next()
 		if s == nil {
 			break
 		}
 		window := s.window()
-		if window < enough && (!suspects || len(l) > 0) {
-			later = append(later, s)
-			continue
-		}
-		room := window - l.writesOf(s)
-		if room <= 0 {
+		room := window - b.count(s)
+		if room <= 0 || window < minWrites && (!retries || len(b) > 0) {
 			later = append(later, s)
 			continue
 		}
@@ -165,43 +164,21 @@ func (o *Outbox) collect(few, suspects bool) (l load, alone bool, due time.Time)
 			later = append(later, s)
 			continue
 		}
-		parts, left, more := s.take(min(room, max(most/(others+1), 1), allowed), bytes, len(l) == 0)
+		parts, left, more := s.takeWrites(min(room, max(writes/(others+1), 1), allowed), bytes, len(b) == 0)
 		s.p.Allowance.spend(now, parts, len(s.p.Prefix))
-		o.charge(s, parts)
+		o.countPuts(s, parts)
 		if more {
 			o.offer(s)
 		}
 		if len(parts) > 0 {
-			l = append(l, cargo{s, parts})
-			alone = window < enough
+			b = append(b, syncWrites{s, parts})
+			retry = window < minWrites
 		} else if more {
 			break // it does not fit
 		}
-		most, bytes = most-len(parts), left
+		writes, bytes = writes-len(parts), left
 	}
-	return l, alone, due
-}
-
-// writesOf is how many writes of a Sync there are.
-func (l load) writesOf(s *Sync) (n int) {
-	for _, c := range l {
-		if c.of == s {
-			n += len(c.parts)
-		}
-	}
-	return n
-}
-
-// putBack puts Syncs back that have not had their turn.
-func (o *Outbox) putBack(later []*Sync) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, s := range later {
-		if _, runs := o.syncs[s]; runs && !s.ready {
-			s.ready = true
-			o.queue = append(o.queue, s)
-		}
-	}
+	return b, retry, due
 }
 
 // next takes the first Sync from the queue, and tells how many others there are.
@@ -213,27 +190,27 @@ func (o *Outbox) next() (s *Sync, others int) {
 	}
 	s = o.queue[0]
 	o.queue = o.queue[1:]
-	s.ready = false
+	s.queued = false
 	return s, len(o.queue)
 }
 
-// hasEnough tells whether there is enough for one more transaction.
-func (o *Outbox) hasEnough(now time.Time) bool {
+// hasMinWrites tells whether there are enough writes for one more transaction.
+func (o *Outbox) hasMinWrites(now time.Time) bool {
 	o.mu.Lock()
 	queue := slices.Clone(o.queue)
 	o.mu.Unlock()
 	n := 0
 	for _, s := range queue {
-		if n += min(s.backlog(), s.p.Allowance.left(now)); n >= enough {
+		if n += min(s.backlog(), s.p.Allowance.left(now)); n >= minWrites {
 			return true
 		}
 	}
 	return false
 }
 
-// failed gives a write that was refused before and is due, and tells when the
-// next one is.
-func (o *Outbox) failed(now time.Time) (l load, next time.Time) {
+// collectRetry makes a batch of a write that was refused before and is due, and tells
+// when the next one is.
+func (o *Outbox) collectRetry(now time.Time) (b batch, next time.Time) {
 	o.mu.Lock()
 	var due *Sync
 	for s := range o.syncs {
@@ -249,11 +226,11 @@ func (o *Outbox) failed(now time.Time) (l load, next time.Time) {
 	if due == nil {
 		return nil, next
 	}
-	one, ok := due.takeFailed(now)
+	one, ok := due.takeRetry(now)
 	if !ok {
 		return nil, now // another one may be due
 	}
 	parts := []part{one}
-	o.charge(due, parts)
-	return load{{due, parts}}, next
+	o.countPuts(due, parts)
+	return batch{{due, parts}}, next
 }

@@ -2,7 +2,9 @@ package syncstore
 
 import (
 	"errors"
+	"maps"
 	"math"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -38,12 +40,12 @@ func (o *Outbox) Grant(bytes int64) {
 	if bytes > 0 {
 		o.full.Store(false)
 	}
-	o.stop(bytes <= 0)
+	o.setStopped(bytes <= 0)
 }
 
-// fits is how large a transaction may be. What is granted is not exceeded by much; where
+// maxBytes is how large a transaction may be. What is granted is not exceeded by much; where
 // nothing is, there are deletions alone.
-func (o *Outbox) fits() int {
+func (o *Outbox) maxBytes() int {
 	const least = 16 << 10
 	left := o.granted.Load()
 	if left <= 0 {
@@ -67,10 +69,10 @@ func (o *Outbox) FullAt() time.Time {
 	return time.Unix(0, at)
 }
 
-// noSpace notes that the kvstore has no space. Where somebody grants some, there are
-// no puts until he does again, so that deletions are made; else they are tried again
+// handleNoSpace is called when the kvstore has no space. Where space is granted there are
+// no puts until the next Grant, so that deletions are made; else they are tried again
 // like all others.
-func (o *Outbox) noSpace() {
+func (o *Outbox) handleNoSpace() {
 	o.fullAt.Store(time.Now().UnixNano())
 	if o.granted.Load() == Unbounded {
 		return
@@ -78,39 +80,37 @@ func (o *Outbox) noSpace() {
 	o.granted.Store(0)
 	o.stopped.Store(true)
 	o.full.Store(true)
-	o.tellStopped()
+	o.notifyStopped()
 }
 
-// charge counts puts.
-func (o *Outbox) charge(s *Sync, parts []part) {
+// countPuts counts puts against the grant.
+func (o *Outbox) countPuts(s *Sync, parts []part) {
 	var cost int64
 	for i := range parts {
-		if !parts[i].gone {
+		if !parts[i].deletes {
 			cost += parts[i].cost(len(s.p.Prefix))
 		}
 	}
 	o.spent.Add(cost)
 	if cost > 0 && o.granted.Load() != Unbounded && o.granted.Add(-cost) <= 0 {
-		o.stop(true)
+		o.setStopped(true)
 	}
 }
 
-// stop has all Syncs stop their puts, or go on.
-func (o *Outbox) stop(puts bool) {
+// setStopped has all Syncs stop their puts, or go on.
+func (o *Outbox) setStopped(puts bool) {
 	if o.stopped.Swap(puts) != puts {
-		o.tellStopped()
+		o.notifyStopped()
 	}
 }
 
-// tellStopped has all Syncs look whether they stop. Whoever comes last sees what is so.
-func (o *Outbox) tellStopped() {
+// notifyStopped has all Syncs look whether puts are stopped. The last of several calls at
+// once sees the final state.
+func (o *Outbox) notifyStopped() {
 	o.mu.Lock()
-	syncs := make([]*Sync, 0, len(o.syncs))
-	for s := range o.syncs {
-		syncs = append(syncs, s)
-	}
+	syncs := slices.Collect(maps.Keys(o.syncs))
 	o.mu.Unlock()
 	for _, s := range syncs {
-		s.stopOrGo()
+		s.updateStopped()
 	}
 }

@@ -31,7 +31,7 @@ func (d *desk) lean(prefix string, owner map[string]string, p Params) *Sync {
 }
 
 // TestNothingIsPutBeyondTheGrant: what is granted is used up, then only deletions and
-// vital puts are made, no value is held, and when there is a grant again all is put.
+// vital puts are acknowledged, no value is held, and when there is a grant again all is put.
 func TestNothingIsPutBeyondTheGrant(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)

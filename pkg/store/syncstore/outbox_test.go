@@ -21,7 +21,7 @@ import (
 // errTooLarge is what etcd says of a transaction that is.
 var errTooLarge = status.Error(codes.InvalidArgument, "etcdserver: request is too large")
 
-// TestRefusedWritesAreSplit: the good ones are made, however many bad ones are
+// TestRefusedWritesAreSplit: the good ones are acknowledged, however many bad ones are
 // among them, and the other Sync is not held up.
 func TestRefusedWritesAreSplit(t *testing.T) {
 	t.Parallel()
@@ -154,11 +154,11 @@ func TestTurns(t *testing.T) {
 		for i := range 20 * kvstore.MaxWrites {
 			long.Put(fmt.Sprint(i), []byte("1"))
 		}
-		if synctest.Wait(); len(under) != transactions {
-			t.Fatalf("%d transactions are under way", len(under))
+		if synctest.Wait(); len(under) != maxInFlight {
+			t.Fatalf("%d maxInFlight are under way", len(under))
 		}
 		short.Put("a", []byte("1"))
-		for range transactions + 1 {
+		for range maxInFlight + 1 {
 			close(<-under)
 			synctest.Wait()
 		}

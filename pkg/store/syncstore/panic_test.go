@@ -13,7 +13,7 @@ func TestAPanicKeepsNoLock(t *testing.T) {
 	own := kvstore.NewMemory()
 	defer own.Close()
 	s := New(Params{Prefix: "p/", Outbox: NewOutbox(own, nil, nil, nil)})
-	if err := guard.Run(func() error { s.do(func(*ledger) { panic("a mistake in the code") }); return nil }); err == nil {
+	if err := guard.Run(func() error { s.update(func(*ledger) { panic("a mistake in the code") }); return nil }); err == nil {
 		t.Fatal("no error")
 	}
 	if !s.mu.TryLock() {

@@ -33,10 +33,10 @@ func TestRefusedValuesTakeNoRoom(t *testing.T) {
 	d := newDesk(t, nil)
 	defer d.stop()
 	w := &limited{Memory: d.mem}
-	w.most.Store(roomFor / 8)
+	w.most.Store(maxHeld / 8)
 	o := NewOutbox(w, nil, nil, nil)
 	d.run(o.Run)
-	large := make([]byte, roomFor/4)
+	large := make([]byte, maxHeld/4)
 	var s *Sync
 	var asked atomic.Int64
 	s = New(Params{Prefix: "p/", Outbox: o, Again: func(names []string) {
@@ -66,10 +66,10 @@ func TestRefusedValuesTakeNoRoom(t *testing.T) {
 		}
 		return nil
 	})
-	w.most.Store(roomFor)
+	w.most.Store(maxHeld)
 	d.clean(s)
 	d.until("p/", want)
-	s.do(func(l *ledger) {
+	s.update(func(l *ledger) {
 		if l.bytes != 0 || len(l.failures.of) != 0 {
 			t.Errorf("%d bytes are held, %d are noted as refused", l.bytes, len(l.failures.of))
 		}

@@ -19,51 +19,38 @@ import (
 // closed ([kvstore.ErrClosed]). It withdraws nothing when it ends: keys with leases go
 // when those run out, the others stay. A panic is its error; it may be called again.
 func (s *Sync) Run(ctx context.Context) error {
-	if err := s.lock(ctx); err != nil {
+	if err := s.running.lock(ctx); err != nil {
 		return err
 	}
-	defer s.unlock()
+	defer s.running.unlock()
 	o := s.p.Outbox
 	o.add(s)
-	defer s.land()
+	defer s.awaitResponses()
 	defer o.remove(s)
-	o.writer.OnLeaseExpired(s.p.Prefix, func([]string) { s.leasesEnded() })
+	o.writer.OnLeaseExpired(s.p.Prefix, func([]string) { s.refreshLeases() })
 	defer o.writer.OnLeaseExpired(s.p.Prefix, nil)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(guard.Func(func() error {
 		return s.follower.Sessions(ctx, keeper{s}, follow.Session{Client: o.writer, Prefix: s.p.Prefix})
 	}))
 	if s.p.Shared && s.p.Reassert > 0 {
-		g.Go(guard.Func(func() error { return s.lookAgain(ctx) }))
+		g.Go(guard.Func(func() error { return s.reassert(ctx) }))
 	}
 	return g.Wait()
 }
 
-// land waits for the writes that are under way. They have deadlines.
-func (s *Sync) land() {
-	if landed := s.wait(&s.landed, func(l *ledger) bool { return l.flying == 0 }); landed != nil {
-		<-landed
-	}
+// awaitResponses waits for the writes in flight. They have deadlines.
+func (s *Sync) awaitResponses() {
+	_ = s.wait(context.Background(), func(l *ledger) bool { return l.inFlight == 0 })
 }
 
-func (s *Sync) lock(ctx context.Context) error {
-	select {
-	case s.running <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (s *Sync) unlock() { <-s.running }
-
-// lookAgain reads the own keys of a shared prefix from time to time.
-func (s *Sync) lookAgain(ctx context.Context) error {
+// reassert reads the own keys of a shared prefix from time to time.
+func (s *Sync) reassert(ctx context.Context) error {
 	for {
 		if err := waiting.Sleep(ctx, s.p.Reassert); err != nil {
 			return err
 		}
-		s.leasesEnded() // perhaps
+		s.refreshLeases() // perhaps
 		for _, name := range s.names() {
 			key := s.p.Prefix + name
 			kv, at, err := s.p.Outbox.writer.Get(ctx, key)
@@ -78,7 +65,7 @@ func (s *Sync) lookAgain(ctx context.Context) error {
 			if kv != nil {
 				seen = kvstore.Event{Type: kvstore.EventPut, KeyValue: *kv}
 			}
-			s.do(func(l *ledger) { l.event([]byte(name), &seen, s.owns) })
+			s.update(func(l *ledger) { l.applyEvent([]byte(name), &seen, s.owns) })
 		}
 	}
 }
@@ -98,10 +85,10 @@ func (s *Sync) names() []string {
 // one transaction, and forgets everything. It waits for a Run to end first. After
 // an error it may be called again.
 func (s *Sync) Drain(ctx context.Context) error {
-	if err := s.lock(ctx); err != nil {
+	if err := s.running.lock(ctx); err != nil {
 		return err
 	}
-	defer s.unlock()
+	defer s.running.unlock()
 	if err := s.withdraw(ctx); err != nil {
 		return fmt.Errorf("withdrawing %s: %w", s.p.Prefix, err)
 	}
@@ -112,7 +99,7 @@ func (s *Sync) Drain(ctx context.Context) error {
 func (s *Sync) withdraw(ctx context.Context) error {
 	o := s.p.Outbox
 	if !s.p.Shared && !s.p.CreateOnly {
-		_, err := o.writer.DeletePrefix(ctx, s.p.Prefix, o.held()...)
+		_, err := o.writer.DeletePrefix(ctx, s.p.Prefix, o.conditions()...)
 		return err
 	}
 	var writes []kvstore.Write
@@ -125,7 +112,7 @@ func (s *Sync) withdraw(ctx context.Context) error {
 	}
 	for len(writes) > 0 {
 		n := min(len(writes), kvstore.MaxWrites)
-		if _, err := o.writer.Update(ctx, writes[:n], o.held()...); err != nil {
+		if _, err := o.writer.Update(ctx, writes[:n], o.conditions()...); err != nil {
 			return err
 		}
 		writes = writes[n:]
@@ -137,17 +124,17 @@ func (s *Sync) withdraw(ctx context.Context) error {
 // first.
 func (s *Sync) Forget() {
 	s.running <- struct{}{}
-	defer s.unlock()
+	defer s.running.unlock()
 	s.forget()
 }
 
 func (s *Sync) forget() {
-	s.do(func(l *ledger) {
+	s.update(func(l *ledger) {
 		stopped := l.stopped
-		l.voidCheckpoints()
+		l.invalidateCheckpoints()
 		*l = s.p.newLedger()
-		l.stopped, l.news = stopped, true
-		s.lastErr, s.most = "", enough
+		l.stopped = stopped
+		s.lastErr, s.maxWrites = "", minWrites
 	})
 	s.follower.Reset()
 }
@@ -159,17 +146,17 @@ const reachWithin = 5 * time.Second
 // errNotYet is why nothing is proved although everything seemed to be written.
 var errNotYet = errors.New("the keys have changed meanwhile")
 
-// prove waits until everything that was wanted when it was asked is written, and
+// prove waits until everything that was wanted when it was takeMissing is written, and
 // shows that it is so in the server that answers now: what it says, after that, that
 // it has come to, has been followed, and nothing of it was lost. What the owner
 // changes meanwhile is not waited for. When another server takes its place meanwhile
 // that may never be so: it ends, and is to be tried again.
 func (s *Sync) prove(ctx context.Context) error {
-	c, err := s.checkpoint(ctx)
+	c, err := s.newCheckpoint(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.leave(c)
+	defer s.dropCheckpoint(c)
 	for {
 		if written, err := s.reach(ctx, c); err != nil || !written {
 			return cmp.Or(err, errNotYet)

@@ -21,7 +21,7 @@ type Params struct {
 	// Again asks the owner for the values of names that have to be written again:
 	// somebody has changed or deleted them, their lease has ended, or the kvstore
 	// has refused them and they are due to be tried again. He supplies them
-	// ([Sync.Supply]) in his own time, at once if he likes; each name is asked for
+	// ([Sync.Supply]) in his own time, at once if he likes; each name is takeMissing for
 	// once. It must not block, and may be called by several goroutines. With it the
 	// Sync holds a value only until it is written or refused; without it, always.
 	Again func(names []string)
@@ -104,23 +104,19 @@ type Sync struct {
 
 	reachWithin time.Duration // see the constant
 
-	running  chan struct{} // filled by Run, Drain and Forget, which own the follower
+	running  exclusive // held by Run, Drain and Forget, which own the follower
 	follower follow.Follower
 
 	errors  atomic.Int64 // refused writes of keys
 	retryAt atomic.Int64 // when the next refused write is due, in Unix nanoseconds; 0: none
 
-	mu      sync.Mutex
-	ledger  ledger        // guarded by mu
-	lastErr string        // guarded by mu; the latest refusal
-	most    int           // guarded by mu; how many writes it may have in a transaction: more the more are made, fewer after refusals
-	changed chan struct{} // guarded by mu; closed when there is news of checkpoints; nil when nobody waits
-	given   chan struct{} // guarded by mu; closed when everything is given; likewise
-	landed  chan struct{} // guarded by mu; closed when no write is under way; likewise
-	roomy   chan struct{} // guarded by mu; closed when there is room for values; likewise
-	moved   chan struct{} // guarded by mu; closed when something was done; likewise
+	mu        sync.Mutex
+	ledger    ledger    // guarded by mu
+	lastErr   string    // guarded by mu; the latest refusal
+	maxWrites int       // guarded by mu; see window
+	waiters   []*waiter // guarded by mu
 
-	ready bool // guarded by the outbox's mu: in its queue
+	queued bool // guarded by the outbox's mu: in its queue
 }
 
 // New returns a Sync that wants nothing yet.
@@ -134,10 +130,10 @@ func New(p Params) *Sync {
 	}
 	log = log.With("prefix", p.Prefix)
 	s := &Sync{
-		p: p, log: log, reachWithin: reachWithin, running: make(chan struct{}, 1), ledger: p.newLedger(), most: enough,
+		p: p, log: log, reachWithin: reachWithin, running: newExclusive(), ledger: p.newLedger(), maxWrites: minWrites,
 		follower: follow.Follower{Log: log},
 	}
-	s.follower.Streams = func(open bool) { s.do(func(l *ledger) { l.follow(open) }) }
+	s.follower.Streams = func(open bool) { s.update(func(l *ledger) { l.following = open }) }
 	if !p.Shared { // else the own keys are read instead
 		s.follower.Relist = p.Reassert
 	}
@@ -152,60 +148,55 @@ func (p *Params) newLedger() ledger {
 
 // Put wants a name with a value. The value is kept and must not be changed.
 func (s *Sync) Put(name string, value []byte) {
-	s.do(func(l *ledger) { l.put(name, value, time.Now()) })
+	s.update(func(l *ledger) { l.put(name, value, time.Now()) })
 }
 
-// Supply gives the value of a name again that was asked for. One that is not
+// Supply gives the value of a name again that was takeMissing for. One that is not
 // wanted any more, because there is a newer one, is passed over.
 func (s *Sync) Supply(name string, value []byte) {
-	s.do(func(l *ledger) { l.supply(name, value, time.Now()) })
+	s.update(func(l *ledger) { l.supply(name, value, time.Now()) })
 }
 
 // Delete does not want a name any more.
-func (s *Sync) Delete(name string) { s.do(func(l *ledger) { l.drop(name, time.Now()) }) }
+func (s *Sync) Delete(name string) { s.update(func(l *ledger) { l.remove(name, time.Now()) }) }
 
 // Complete tells that everything known at start was given: from now on keys that
 // nobody wants are deleted, those of a shared prefix only if they were wanted
 // before.
-func (s *Sync) Complete() { s.do(func(l *ledger) { l.completed(time.Now()) }) }
+func (s *Sync) Complete() { s.update(func(l *ledger) { l.markComplete(time.Now()) }) }
 
 // Incomplete tells that the owner begins anew: he will give everything that he
 // wants once more. Until Complete nothing is deleted but what he deletes, and
 // what he wanted before stays wanted; then goes what he has not given again. An
 // owner who computes differences by himself does not need it.
-func (s *Sync) Incomplete() { s.do((*ledger).beginAnew) }
+func (s *Sync) Incomplete() { s.update((*ledger).markIncomplete) }
 
-// do does something to the ledger, and what follows from it.
-func (s *Sync) do(f func(*ledger)) {
-	asks, work, kept := s.change(f)
+// update changes the ledger, and does what follows from that.
+func (s *Sync) update(f func(*ledger)) {
+	missing, work, contradicted := s.change(f)
 	if work {
 		s.p.Outbox.offer(s)
 	}
-	if kept && s.p.Contradicted != nil {
+	if contradicted && s.p.Contradicted != nil {
 		s.p.Contradicted()
 	}
-	if len(asks) > 0 {
-		s.p.Again(asks)
+	if len(missing) > 0 {
+		s.p.Again(missing)
 	}
 }
 
-// change is the part of do that has the lock, which a panic does not keep. It returns
-// the names that are to be asked for again, whether there is something to write, and
-// whether there is news of what others have.
-func (s *Sync) change(f func(*ledger)) (asks []string, work, kept bool) {
+// change is the part of update that holds the lock, also when f panics. It returns the
+// names whose values have to be requested, whether there is something to write, and
+// whether contradictions may have changed.
+func (s *Sync) change(f func(*ledger)) (missing []string, work, contradicted bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := &s.ledger
 	f(l)
-	l.mark()
-	tell(&s.changed, l.told())
-	tell(&s.given, l.given())
-	tell(&s.landed, l.flying == 0)
-	tell(&s.roomy, l.bytes < roomFor)
-	tell(&s.moved, true)
-	asks, work, kept = l.asked(), l.backlog() > 0, l.newsOfKept()
-	s.noteRetry(l)
-	return asks, work, kept
+	l.updateSynced()
+	s.wake()
+	s.updateRetryAt(l)
+	return l.takeMissing(), l.backlog() > 0, l.takeKeptChanged()
 }
 
 // Contradictions are the wanted names that others have with other values, in no
@@ -216,10 +207,10 @@ func (s *Sync) Contradictions() []Contradiction {
 	return s.ledger.contradictions()
 }
 
-// noteRetry keeps retryAt. The lock is held.
-func (s *Sync) noteRetry(l *ledger) {
+// updateRetryAt keeps retryAt up to date. The lock is held.
+func (s *Sync) updateRetryAt(l *ledger) {
 	var at int64
-	if next, ok := l.failures.next(); ok && l.open {
+	if next, ok := l.failures.next(); ok && l.following {
 		at = next.UnixNano()
 	}
 	if s.retryAt.Swap(at) != at && at != 0 {
@@ -229,7 +220,7 @@ func (s *Sync) noteRetry(l *ledger) {
 
 // Status returns a copy of what is known.
 func (s *Sync) Status() Status {
-	follower, trouble := s.follower.Status(), s.p.Outbox.trouble()
+	follower, writeErr := s.follower.Status(), s.p.Outbox.lastError()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := &s.ledger
@@ -241,16 +232,16 @@ func (s *Sync) Status() Status {
 		st.Err = s.lastErr
 	case follower.Err != nil && !errors.Is(follower.Err, context.Canceled):
 		st.Err = follower.Err.Error()
-	case trouble != nil && st.Pending > 0:
-		st.Err = trouble.Error()
+	case writeErr != nil && st.Pending > 0:
+		st.Err = writeErr.Error()
 	}
 	return st
 }
 
-// stopOrGo stops the puts while the outbox does.
-func (s *Sync) stopOrGo() {
+// updateStopped stops the puts while the outbox has stopped them, or lets them go on.
+func (s *Sync) updateStopped() {
 	o := s.p.Outbox
-	s.do(func(l *ledger) { l.stop(o.Stopped() && (!s.p.Vital || o.full.Load())) })
+	s.update(func(l *ledger) { l.setStopped(o.Stopped() && (!s.p.Vital || o.full.Load())) })
 }
 
 // owns tells whether a key with this lease may be ours.

@@ -130,7 +130,7 @@ func TestASharedPrefix(t *testing.T) {
 	d.mem.ExpireLeases()
 	d.until("p/", map[string]string{"mine": "1", "another": "1"})
 	d.clean(s)
-	s.do(func(l *ledger) {
+	s.update(func(l *ledger) {
 		if l.records.Len() != 1 || l.wanted != 1 {
 			t.Errorf("%d names are known, %d wanted", l.records.Len(), l.wanted)
 		}
@@ -256,7 +256,7 @@ func TestDrainAndForget(t *testing.T) {
 			}
 			d.until("p/", left)
 			if rev := d.mem.Position().Revision; rev != before+took {
-				t.Errorf("it took %d transactions, not %d", rev-before, took)
+				t.Errorf("it took %d maxInFlight, not %d", rev-before, took)
 			}
 			if st := s.Status(); st != (Status{}) {
 				t.Errorf("%+v", st)
@@ -274,7 +274,7 @@ func TestWaitRoom(t *testing.T) {
 	defer d.stop()
 	s := New(Params{Prefix: "p/", Outbox: d.outbox, Again: func([]string) {}})
 	s.Complete()
-	value := make([]byte, roomFor/4)
+	value := make([]byte, maxHeld/4)
 	for i := range 4 {
 		if err := s.WaitRoom(d.ctx); err != nil {
 			t.Fatal(err)
@@ -291,7 +291,7 @@ func TestWaitRoom(t *testing.T) {
 		t.Error(err)
 	}
 	d.clean(s)
-	s.do(func(l *ledger) {
+	s.update(func(l *ledger) {
 		if l.bytes != 0 {
 			t.Errorf("%d bytes are still held", l.bytes)
 		}
@@ -321,7 +321,7 @@ func TestASyncResumes(t *testing.T) {
 				s.Complete()
 				d.clean(s)
 				lists := func() (n uint) {
-					s.do(func(l *ledger) { n = l.epoch })
+					s.update(func(l *ledger) { n = l.epoch })
 					return n
 				}
 				caughtUp := func() {

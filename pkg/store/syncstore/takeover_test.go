@@ -96,7 +96,7 @@ func TestARefusedPrefixTakesFewRequests(t *testing.T) {
 	good.Put("a", []byte("1"))
 	good.Complete()
 	d.clean(good)
-	if got, most := refusals.Load(), int64(2*transactions*2*enough); got > most {
+	if got, most := refusals.Load(), int64(2*maxInFlight*2*minWrites); got > most {
 		t.Errorf("another prefix waited for %d requests that were refused, not %d at most", got, most)
 	}
 }
