@@ -8,7 +8,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/mirror"
-	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 )
 
 // MirrorQuota is what the copies may take of the own etcd.
@@ -44,7 +44,7 @@ func (c MirrorQuota) validate(note func(flag string, err error)) {
 }
 
 // rate is that of one remote. What is validated is a number.
-func (c MirrorConfig) rate() store.Rate {
+func (c MirrorConfig) rate() syncstore.Rate {
 	r := mirror.DefaultRate()
 	r.Writes = c.Quota.Writes
 	r.Bytes, _ = budget.ParseSize(c.Quota.Bytes)

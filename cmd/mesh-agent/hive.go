@@ -28,6 +28,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
 
@@ -104,8 +105,8 @@ func newRegistry() (*prometheus.Registry, prometheus.Registerer, prometheus.Gath
 }
 
 // newMetrics makes those of the packages that several cells use.
-func newMetrics(reg prometheus.Registerer) (*etcd.Metrics, *store.Metrics, *store.SyncMetrics, error) {
-	reading, writing := store.NewMetrics(), store.NewSyncMetrics()
+func newMetrics(reg prometheus.Registerer) (*etcd.Metrics, *store.Metrics, *syncstore.Metrics, error) {
+	reading, writing := store.NewMetrics(), syncstore.NewMetrics()
 	return etcd.NewMetrics(reg), reading, writing, errors.Join(reg.Register(reading), reg.Register(writing))
 }
 
@@ -236,7 +237,7 @@ type apiParams struct {
 	Missing   missing
 	Leader    leader
 	Writer    *kvstore.Durable
-	Writing   *store.SyncMetrics
+	Writing   *syncstore.Metrics
 	Own       *local.Cluster `optional:"true"`
 	Gatherer  prometheus.Gatherer
 	Level     *logging.Level

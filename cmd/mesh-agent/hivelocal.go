@@ -21,6 +21,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/publish"
 	"github.com/mesh-agent/mesh-agent/pkg/register"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -120,7 +121,7 @@ func showLocal(c Config, from *local.Cluster, v *clustermesh.View, jobs job.Grou
 }
 
 func registerNode(
-	c Config, from *local.Cluster, w *kvstore.Durable, writing *store.SyncMetrics, reg prometheus.Registerer, jobs job.Group, log *slog.Logger,
+	c Config, from *local.Cluster, w *kvstore.Durable, writing *syncstore.Metrics, reg prometheus.Registerer, jobs job.Group, log *slog.Logger,
 ) error {
 	if w == nil {
 		return nil

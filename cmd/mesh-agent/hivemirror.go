@@ -18,6 +18,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/mirror"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 )
 
 // mirrorCell copies the remote clusters into the own kvstore.
@@ -38,7 +39,7 @@ type stopping interface {
 }
 
 func newMirror(
-	c Config, granted *claims.Current, size clusterSize, w *kvstore.Durable, of *etcd.Metrics, sources *store.Metrics, writing *store.SyncMetrics,
+	c Config, granted *claims.Current, size clusterSize, w *kvstore.Durable, of *etcd.Metrics, sources *store.Metrics, writing *syncstore.Metrics,
 	reg prometheus.Registerer, h cell.Health, log *slog.Logger,
 ) (*mirror.Mirror, error) {
 	opts, err := c.kvstoreOptions()

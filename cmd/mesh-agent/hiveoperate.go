@@ -15,7 +15,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/operate"
-	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -29,7 +29,7 @@ func operateCell() cell.Cell {
 }
 
 func newOperator(
-	c Config, from *local.Cluster, w *kvstore.Durable, writing *store.SyncMetrics, reg prometheus.Registerer, h cell.Health, log *slog.Logger,
+	c Config, from *local.Cluster, w *kvstore.Durable, writing *syncstore.Metrics, reg prometheus.Registerer, h cell.Health, log *slog.Logger,
 ) (*operate.Operator, error) {
 	layout, err := wire.NewLayout(c.MaxConnectedClusters)
 	if err != nil {

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/local"
-	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 )
 
 // Described is the description of the own cluster.
@@ -49,7 +49,7 @@ func (s *Server) description() *Description {
 	return d
 }
 
-func toWritten(from []store.Written) []Written {
+func toWritten(from []syncstore.Written) []Written {
 	all := make([]Written, len(from))
 	for i, w := range from {
 		all[i] = Written{Prefix: w.Prefix, Cluster: w.Cluster, Entries: w.Wanted, Pending: w.Pending, Refused: w.Failed, LastError: w.Err}

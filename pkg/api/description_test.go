@@ -11,7 +11,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
-	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 )
 
 // ownCluster is a description in one state.
@@ -41,11 +41,11 @@ func TestTheStatusOfWhoPublishes(t *testing.T) {
 		t.Errorf("of an agent alone: %+v, %v", s.Description, s.Agent.Leads)
 	}
 	d := &ownCluster{local.State{Listed: true, AsOf: epoch}}
-	written := []store.Written{{Prefix: "cilium/state/services/v1/c1/", Cluster: "c1", SyncStatus: store.SyncStatus{Wanted: 5, Pending: 2}}}
+	written := []syncstore.Written{{Prefix: "cilium/state/services/v1/c1/", Cluster: "c1", Status: syncstore.Status{Wanted: 5, Pending: 2}}}
 	f.Described, f.DescribedBy = d, "/manifests"
 	f.Leads = func() bool { return true }
 	f.Writer = writer{kvstore.Status{Connected: true, Endpoint: "https://own:2379"}}
-	f.Written = func() []store.Written { return written }
+	f.Written = func() []syncstore.Written { return written }
 	s := status()
 	if diff := cmp.Diff(&Description{Source: "/manifests", Listed: true, AsOf: timeOrNull(epoch), Objects: map[string]int{"services": 3}, Refused: []string{}}, s.Description); diff != "" {
 		t.Error(diff)

@@ -9,6 +9,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -46,7 +47,7 @@ type Sources struct {
 	Keys        Keys                                 // nil: nothing is known of single keys
 	Leads       func() bool                          // nil: there is nothing to lead
 	Writer      Writer                               // nil: nothing is written
-	Written     func() []store.Written               // nil: as without a Writer
+	Written     func() []syncstore.Written           // nil: as without a Writer
 	Stopped     func() (why codes.Code, text string) // why nothing is written for want of space, empty when it is; nil: it always is
 	Missing     func() map[string]string             // by cluster, what is not synced of those without which it became ready; nil: nothing
 	Described   Described                            // nil: nobody describes the own cluster

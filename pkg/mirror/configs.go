@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
-	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -15,7 +15,7 @@ import (
 // get an ID while the copy of who had it before is still there, for he changes his,
 // may have it no more, or was copied by an earlier term. That copy goes first.
 type configs struct {
-	sync   *store.Sync
+	sync   *syncstore.Sync
 	writer kvstore.Writer
 	lock   *kvstore.Lock
 	own    string // our own cluster, whose configuration is not ours to write

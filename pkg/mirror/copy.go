@@ -12,7 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/guard"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
-	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -21,16 +21,16 @@ type copyOf struct {
 	*term
 	name     string
 	families []*family
-	canaries *store.Canaries
+	canaries *syncstore.Canaries
 	log      *slog.Logger
 }
 
 func (t *term) newCopy(name string) *copyOf {
 	c := &copyOf{term: t, name: name, log: t.Log.With("cluster", name)}
-	c.canaries = store.NewCanaries(store.CanariesParams{
+	c.canaries = syncstore.NewCanaries(syncstore.CanariesParams{
 		Dir: wire.SyncedDir(name), Writer: t.Writer, Holding: t.holding, Log: c.log,
 	})
-	allowed := store.NewAllowance(t.Rate)
+	allowed := syncstore.NewAllowance(t.Rate)
 	for _, r := range wire.Resources() {
 		f := c.newFamily(r, allowed)
 		c.families = append(c.families, f)

@@ -5,7 +5,7 @@
 // For each client file there is a controller (remotecluster) as in an agent. What
 // it fills are no tables but the cache prefixes of our own kvstore (wire.md §1.1):
 // each key family is a [store.Watch] of the remote, which hands its changes to a
-// [store.Sync] of the cache. Values are copied byte for byte; none is decoded,
+// [syncstore.Sync] of the cache. Values are copied byte for byte; none is decoded,
 // kept, or judged. Names are checked: what is written is below the prefixes of its
 // cluster, whatever a remote says. The remote's configuration is validated as an
 // agent does it, and written with "cached" and "syncedCanaries" before anything else, and the canary of a family when it is

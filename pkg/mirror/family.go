@@ -20,6 +20,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -29,7 +30,7 @@ import (
 type family struct {
 	resource wire.Resource
 	watch    *store.Watch[present]
-	sync     *store.Sync
+	sync     *syncstore.Sync
 	log      *slog.Logger
 	stopped  func() verdict // why nothing is put
 	values   [][]byte       // of the changes of the batch at hand, in their order; the watch's goroutine owns it
@@ -48,11 +49,11 @@ var _ remotecluster.Source = (*family)(nil)
 // present is all that is kept of a value.
 type present struct{}
 
-func (c *copyOf) newFamily(r wire.Resource, allowed *store.Allowance) *family {
+func (c *copyOf) newFamily(r wire.Resource, allowed *syncstore.Allowance) *family {
 	f := &family{
 		resource: r, log: c.log, stopped: c.stopped, again: make(map[string]struct{}), asked: make(chan struct{}, 1),
 	}
-	f.sync = store.NewSync(store.SyncParams{
+	f.sync = syncstore.New(syncstore.Params{
 		Prefix: r.Prefix(c.name, true), Again: f.askAgain, Allowance: allowed, Outbox: c.outbox, Cluster: c.name, Log: c.log,
 	})
 	f.watch = store.NewWatch(store.Kind[present]{
@@ -145,7 +146,7 @@ func (f *family) Status() store.Status {
 	st.Synced = st.Synced && written.Synced
 	st.Pending = written.Pending
 	if written.Stopped {
-		st.Err = fmt.Errorf("%w: %s", store.ErrStopped, f.stopped().why)
+		st.Err = fmt.Errorf("%w: %s", syncstore.ErrStopped, f.stopped().why)
 	} else if st.Err == nil && written.Err != "" {
 		st.Err = errors.New("writing the copy to our own kvstore: " + written.Err)
 	}

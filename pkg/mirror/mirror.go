@@ -15,6 +15,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -50,7 +51,7 @@ type Params struct {
 	// copied of them, the size of a value, events a second, duration of a list.
 	Budgets budget.Budgets
 	// Rate is how fast the copy of one remote cluster may be written.
-	Rate store.Rate
+	Rate syncstore.Rate
 	// Room is how full our own etcd may become by copying.
 	Room Room
 	// Lists bounds how many lists run at once, Batches how many batches of events are
@@ -66,7 +67,7 @@ type Params struct {
 	// Metrics are those of the watches of the remotes, Writing those of what is
 	// written; nil is none.
 	Metrics *store.Metrics
-	Writing *store.SyncMetrics
+	Writing *syncstore.Metrics
 	Log     *slog.Logger
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -111,7 +112,7 @@ func (h *hostile) copied(t *rapid.T, r wire.Resource, from string) (keys []strin
 	own := memory.New()
 	defer own.Close()
 	log := slog.New(slog.DiscardHandler)
-	term := &term{Mirror: &Mirror{Params: Params{Log: log}}, outbox: store.NewOutbox(own, nil, nil, nil)}
+	term := &term{Mirror: &Mirror{Params: Params{Log: log}}, outbox: syncstore.NewOutbox(own, nil, nil, nil)}
 	f := (&copyOf{term: term, name: "c1", log: log}).newFamily(r, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -176,7 +177,7 @@ func TestAReadThatFailsIsRepeated(t *testing.T) {
 	defer own.Close()
 	defer remote.Close()
 	log := slog.New(slog.DiscardHandler)
-	term := &term{Mirror: &Mirror{Params: Params{Log: log}}, outbox: store.NewOutbox(own, nil, nil, nil)}
+	term := &term{Mirror: &Mirror{Params: Params{Log: log}}, outbox: syncstore.NewOutbox(own, nil, nil, nil)}
 	f := (&copyOf{term: term, name: "c1", log: log}).newFamily(wire.Nodes, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	g, ctx := errgroup.WithContext(ctx)

@@ -17,6 +17,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -27,7 +28,7 @@ func TestAPanicOfACopyIsAnError(t *testing.T) {
 	own := memory.New()
 	defer own.Close()
 	log := slog.New(slog.DiscardHandler)
-	term := &term{Mirror: &Mirror{Params: Params{Log: log}}, outbox: store.NewOutbox(own, nil, nil, nil)}
+	term := &term{Mirror: &Mirror{Params: Params{Log: log}}, outbox: syncstore.NewOutbox(own, nil, nil, nil)}
 	f := (&copyOf{term: term, name: "c1", log: log}).newFamily(wire.IPs, nil)
 	prefix := wire.IPs.Prefix("c1", false)
 	f.values = [][]byte{[]byte("left over")}
@@ -64,7 +65,7 @@ func TestACopyBeginsAnewAfterAPanic(t *testing.T) {
 		own.left.Store(3)
 		var text bytes.Buffer
 		log := slog.New(slog.NewTextHandler(&text, nil))
-		term := &term{Mirror: &Mirror{Params: Params{Log: log, Writer: own}}, outbox: store.NewOutbox(own, nil, nil, nil)}
+		term := &term{Mirror: &Mirror{Params: Params{Log: log, Writer: own}}, outbox: syncstore.NewOutbox(own, nil, nil, nil)}
 		c := term.newCopy("c1")
 		ctx, cancel := context.WithCancel(t.Context())
 		g, running := errgroup.WithContext(ctx)

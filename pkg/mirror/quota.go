@@ -4,7 +4,7 @@ import (
 	"maps"
 
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
-	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -35,6 +35,6 @@ func DefaultBudgets() budget.Budgets { return budget.Budgets{Budget: DefaultBudg
 // DefaultRate is how fast the copy of one remote cluster may be written: a large one
 // at once, and then more than a large one changes. What a remote writes again and
 // again takes space as well, until our own etcd is compacted, every 5 minutes or so.
-func DefaultRate() store.Rate {
-	return store.Rate{Writes: 1000, WritesAtOnce: 500_000, Bytes: 1 * mib, BytesAtOnce: 256 * mib}
+func DefaultRate() syncstore.Rate {
+	return syncstore.Rate{Writes: 1000, WritesAtOnce: 500_000, Bytes: 1 * mib, BytesAtOnce: 256 * mib}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
-	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 )
 
 // This file keeps the copies from filling our own etcd: at its quota etcd takes no
@@ -77,17 +77,17 @@ func (g *gauge) judge(s kvstore.ServerStatus, fullAt, now time.Time) (grant int6
 	refused := fullAt.After(s.AskedAt)
 	switch unknown := s.AskedAt.IsZero() || s.DBSize == 0; {
 	case g.StopAt == 0:
-		return store.Unbounded
+		return syncstore.Unbounded
 	case slices.ContainsFunc(s.Alarms, func(a string) bool { return strings.Contains(a, "NOSPACE") }):
 		return g.stop("it has raised the alarm NOSPACE")
 	case refused && (!unknown || now.Sub(fullAt) < retryFull):
 		return g.stop("it says that it has no space left")
 	case unknown:
 		g.full, g.verdict = false, verdict{codes.OwnEtcdUnknown, "our own etcd does not tell how full it is: " + s.Error}
-		return store.Unbounded
+		return syncstore.Unbounded
 	case quota == 0:
 		g.full, g.verdict = false, verdict{codes.OwnEtcdRoom, ""}
-		return store.Unbounded
+		return syncstore.Unbounded
 	case s.DBSize >= percent(fileMost):
 		return g.stop(fmt.Sprintf("its file has %s of %s; defragment it", mebibytes(s.DBSize), mebibytes(quota)))
 	}
@@ -135,7 +135,7 @@ func (t *term) watchRoom(ctx context.Context) error {
 		if answered := !s.AskedAt.IsZero() || s.Error != ""; answered && (!s.AskedAt.Equal(said) || !fullAt.Equal(full) || s.AskedAt.IsZero()) {
 			said, full = s.AskedAt, fullAt
 			was, is, grant := t.room.judge(s, fullAt)
-			if grant != store.Unbounded {
+			if grant != syncstore.Unbounded {
 				grant -= spent - past.until(s.AskedAt.Add(-uncounted))
 			}
 			t.outbox.Grant(max(grant, 0))

@@ -21,7 +21,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
-	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -48,9 +48,9 @@ func TestWhatFollowsFromTheSize(t *testing.T) {
 		code   codes.Code
 		why    string
 	}{
-		{kvstore.ServerStatus{Error: "permission denied"}, time.Time{}, store.Unbounded, codes.OwnEtcdUnknown, "permission denied"},
+		{kvstore.ServerStatus{Error: "permission denied"}, time.Time{}, syncstore.Unbounded, codes.OwnEtcdUnknown, "permission denied"},
 		{kvstore.ServerStatus{Error: "permission denied"}, now.Add(-time.Second), 0, codes.OwnEtcdFull, "no space left"},
-		{kvstore.ServerStatus{Error: "permission denied"}, now.Add(-time.Hour), store.Unbounded, codes.OwnEtcdUnknown, "permission denied"},
+		{kvstore.ServerStatus{Error: "permission denied"}, now.Add(-time.Hour), syncstore.Unbounded, codes.OwnEtcdUnknown, "permission denied"},
 		{says(700, 600), time.Time{}, 200 << 20, codes.OwnEtcdRoom, ""},
 		{says(700, 700, untold), time.Time{}, 0, codes.OwnEtcdFull, "its file has 700 MiB of 500 MiB"},
 		{says(400, 300, untold), time.Time{}, 100 << 20, codes.OwnEtcdRoom, ""},
@@ -75,7 +75,7 @@ func TestWhatFollowsFromTheSize(t *testing.T) {
 	}
 	codestest.Reached(t, codes.Mirror, reached...)
 	g = gauge{Room: Room{Quota: quota}}
-	if grant := g.judge(says(999, 999), time.Time{}, now); grant != store.Unbounded {
+	if grant := g.judge(says(999, 999), time.Time{}, now); grant != syncstore.Unbounded {
 		t.Error("it stops although it shall not")
 	}
 }
@@ -191,7 +191,7 @@ func TestARemotesChurnLeavesOthersAlone(t *testing.T) {
 	m := w.mirror(func(p *Params) {
 		budgets, err := budget.ParseOn(DefaultBudget(), map[string]string{"a.nodes.keys": strconv.Itoa(share)})
 		must(t, err)
-		p.Budgets, p.Rate = budgets, store.Rate{Writes: 200, WritesAtOnce: 300}
+		p.Budgets, p.Rate = budgets, syncstore.Rate{Writes: 200, WritesAtOnce: 300}
 	})
 	defer m.stop()
 	nodes := func() int { return len(w.cache(wire.Nodes.Prefix("a", true))) }

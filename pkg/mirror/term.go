@@ -12,7 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
-	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -25,7 +25,7 @@ type term struct {
 	*Mirror
 	began   time.Time
 	lock    *kvstore.Lock
-	outbox  *store.Outbox
+	outbox  *syncstore.Outbox
 	room    room
 	configs *configs
 	mesh    *clustermesh.Mesh
@@ -35,10 +35,10 @@ type term struct {
 
 func newTerm(m *Mirror, lock *kvstore.Lock) *term {
 	t := &term{Mirror: m, began: time.Now(), lock: lock}
-	t.outbox = store.NewOutbox(m.Writer, t.holding, m.Writing, m.Log)
+	t.outbox = syncstore.NewOutbox(m.Writer, t.holding, m.Writing, m.Log)
 	t.room.gauge.Room = m.Room
 	t.configs = &configs{
-		sync: store.NewSync(store.SyncParams{
+		sync: syncstore.New(syncstore.Params{
 			Prefix: wire.ClusterConfigPrefix + "/", Shared: true, Vital: true, // one small key for each remote
 			Outbox: t.outbox, Cluster: m.Params.Local.Name,
 			Reassert: reassert, Log: m.Log,

@@ -21,6 +21,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/operate/operatetest"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -92,7 +93,7 @@ func (w *world) mirror(change ...func(*Params)) *running {
 	p := DefaultParams()
 	p.Directory, p.Local, p.Writer = w.dir, wire.ClusterInfo{Name: "own", ID: 250, MaxConnectedClusters: 255}, d
 	p.Remotes, p.Timings, p.DrainDelay, p.Log = opts, timings, 100*time.Millisecond, w.log
-	p.Metrics, p.Writing = store.NewMetrics(), store.NewSyncMetrics()
+	p.Metrics, p.Writing = store.NewMetrics(), syncstore.NewMetrics()
 	for _, f := range change {
 		f(&p)
 	}

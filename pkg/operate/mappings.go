@@ -9,17 +9,17 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
-	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 )
 
 // mappings says which identities of the description are not published, because an
 // allocator gave their numbers to other labels: its mappings have no lease and are
 // never replaced, since whoever holds such a number would become somebody else
-// ([store.SyncParams.CreateOnly]). A mapping that says the same is as good as ours.
+// ([syncstore.Params.CreateOnly]). A mapping that says the same is as good as ours.
 type mappings struct {
-	again  time.Duration                // between two reports at most
-	all    func() []store.Contradiction // what contradicts
-	report func(error)                  // told of it; nil is that nothing does
+	again  time.Duration                    // between two reports at most
+	all    func() []syncstore.Contradiction // what contradicts
+	report func(error)                      // told of it; nil is that nothing does
 	log    *slog.Logger
 	wake   chan struct{}
 	known  map[string]struct{} // that were said, by name
@@ -55,7 +55,7 @@ func (m *mappings) run(ctx context.Context) error {
 // judge says what contradicts: in one warning for all that are new.
 func (m *mappings) judge() {
 	all := m.all()
-	slices.SortFunc(all, func(a, b store.Contradiction) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b syncstore.Contradiction) int { return cmp.Compare(a.Name, b.Name) })
 	known, skipped := make(map[string]struct{}, len(all)), 0
 	var first error
 	for _, c := range all {
@@ -75,12 +75,12 @@ func (m *mappings) judge() {
 	m.report(trouble(all))
 }
 
-func against(c store.Contradiction) error {
+func against(c syncstore.Contradiction) error {
 	return fmt.Errorf("the number %s is that of a CiliumIdentity with the labels %s, but an allocator gave it to %s", c.Name, c.Wanted, c.Theirs)
 }
 
 // trouble is what contradicts, in words; nil when nothing does.
-func trouble(all []store.Contradiction) error {
+func trouble(all []syncstore.Contradiction) error {
 	switch len(all) {
 	case 0:
 		return nil

@@ -17,7 +17,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/identity"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
-	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -61,7 +61,7 @@ type Params struct {
 	// nobody.
 	Published func()
 	// Metrics are those of what is written; nil is none.
-	Metrics *store.SyncMetrics
+	Metrics *syncstore.Metrics
 	// Collected are those of the identities that are collected; nil is none.
 	Collected *allocator.Metrics
 	Log       *slog.Logger

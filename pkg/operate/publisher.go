@@ -9,7 +9,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/publish"
-	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -17,19 +17,19 @@ import (
 type publisher struct {
 	*Operator
 	began    time.Time
-	outbox   *store.Outbox
-	config   *store.Sync // of our configuration, beside those of copied clusters
-	services map[wire.Resource]*store.Sync
+	outbox   *syncstore.Outbox
+	config   *syncstore.Sync // of our configuration, beside those of copied clusters
+	services map[wire.Resource]*syncstore.Sync
 	// nodes and addresses are nil unless they are published here.
-	nodes, addresses *store.Sync
+	nodes, addresses *syncstore.Sync
 	// identities are those of the description: of a cluster where Cilium keeps them
 	// as objects of Kubernetes, so that no agent of ours writes their mappings. Agents
 	// allocate below the same prefix, while there is no Cilium, which is why it is
 	// shared, what they have allocated stays, and no canary stands for it unless nodes
 	// and addresses are published here too. mappings tells of that.
-	identities *store.Sync
+	identities *syncstore.Sync
 	mappings   *mappings
-	canaries   *store.Canaries
+	canaries   *syncstore.Canaries
 }
 
 // serviceResources are those that follow from the description's services.
@@ -38,13 +38,13 @@ func serviceResources() []wire.Resource {
 }
 
 func (o *Operator) newPublisher(lock *kvstore.Lock) *publisher {
-	p := &publisher{Operator: o, began: time.Now(), services: make(map[wire.Resource]*store.Sync)}
+	p := &publisher{Operator: o, began: time.Now(), services: make(map[wire.Resource]*syncstore.Sync)}
 	holding := func() *kvstore.Lock { return lock }
-	p.outbox = store.NewOutbox(o.Writer, holding, o.Metrics, o.Log)
+	p.outbox = syncstore.NewOutbox(o.Writer, holding, o.Metrics, o.Log)
 	p.config = p.newSync(wire.ClusterConfigPrefix+"/", true)
 	p.config.Put(o.Own.Name, o.Config().Encode())
 	p.config.Complete()
-	p.canaries = store.NewCanaries(store.CanariesParams{Dir: wire.SyncedDir(o.Own.Name), Writer: o.Writer, Holding: holding, Log: o.Log})
+	p.canaries = syncstore.NewCanaries(syncstore.CanariesParams{Dir: wire.SyncedDir(o.Own.Name), Writer: o.Writer, Holding: holding, Log: o.Log})
 	if o.Source == nil {
 		return p
 	}
@@ -56,7 +56,7 @@ func (o *Operator) newPublisher(lock *kvstore.Lock) *publisher {
 	// They may be very many to be read one by one from time to time: what happens
 	// to them is heard of.
 	p.mappings = newMappings(o.finds("mappings", codes.NumberGivenAway), o.Log)
-	p.identities = store.NewSync(store.SyncParams{
+	p.identities = syncstore.New(syncstore.Params{
 		Prefix: wire.Identities.Prefix(o.Own.Name, false), Shared: true, Outbox: p.outbox, Cluster: o.Own.Name, Log: o.Log,
 		CreateOnly: true, Contradicted: p.mappings.look,
 	})
@@ -71,8 +71,8 @@ func (o *Operator) newPublisher(lock *kvstore.Lock) *publisher {
 	return p
 }
 
-func (p *publisher) newSync(prefix string, shared bool) *store.Sync {
-	return store.NewSync(store.SyncParams{
+func (p *publisher) newSync(prefix string, shared bool) *syncstore.Sync {
+	return syncstore.New(syncstore.Params{
 		Prefix: prefix, Shared: shared, Outbox: p.outbox, Cluster: p.Own.Name, Reassert: configReassert, Log: p.Log,
 	})
 }
@@ -129,8 +129,8 @@ func (p *publisher) awaitPublished(ctx context.Context) error {
 }
 
 // all are the syncs of the term that run from its begin.
-func (p *publisher) all() []*store.Sync {
-	all := []*store.Sync{p.config}
+func (p *publisher) all() []*syncstore.Sync {
+	all := []*syncstore.Sync{p.config}
 	if p.Source != nil {
 		all = append(all, p.identities)
 	}

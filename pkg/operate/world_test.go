@@ -18,6 +18,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -102,7 +103,7 @@ func (w *world) operator(change ...func(*Params)) *running {
 	p := Params{
 		Own: own(), Writer: d, Source: w.source, GlobalNamespaces: true,
 		Identities: identity.Cluster{Name: "east", ID: 3, Layout: layout},
-		Metrics:    store.NewSyncMetrics(), Log: slog.New(slog.NewTextHandler(w.t.Output(), nil)),
+		Metrics:    syncstore.NewMetrics(), Log: slog.New(slog.NewTextHandler(w.t.Output(), nil)),
 	}
 	for _, f := range change {
 		f(&p)

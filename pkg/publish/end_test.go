@@ -12,11 +12,11 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 	"github.com/mesh-agent/mesh-agent/pkg/local/manifests"
-	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-var _ Target = (*store.Sync)(nil)
+var _ Target = (*syncstore.Sync)(nil)
 
 // keys are the names below a prefix that a reader accepts.
 func keys(t *testing.T, from *memory.Store, prefix string, accepts func(name string, value []byte) error) (names []string) {
@@ -48,12 +48,12 @@ func TestFromManifestsToKeys(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(dir, "b.yaml"), []byte("{apiVersion: v1, kind: Service, "+globalService("b")[1:]), 0o600))
 
 	mem := memory.New()
-	outbox := store.NewOutbox(mem, nil, nil, nil)
+	outbox := syncstore.NewOutbox(mem, nil, nil, nil)
 	e := wire.Expect{Cluster: "cluster2", ClusterID: 2}
 	prefix := func(r wire.Resource) string { return r.Prefix("cluster2", false) }
-	sync := func(r wire.Resource) *store.Sync {
+	sync := func(r wire.Resource) *syncstore.Sync {
 		mem.Set(prefix(r)+"prod/left-behind", "by another process")
-		s := store.NewSync(store.SyncParams{Prefix: prefix(r), Outbox: outbox})
+		s := syncstore.New(syncstore.Params{Prefix: prefix(r), Outbox: outbox})
 		w.start(s.Run)
 		return s
 	}
@@ -80,7 +80,7 @@ func TestFromManifestsToKeys(t *testing.T) {
 		return all
 	}
 	ctx := waittest.Context(t)
-	for _, s := range []*store.Sync{services, slices, exports} {
+	for _, s := range []*syncstore.Sync{services, slices, exports} {
 		must(t, s.WaitClean(ctx))
 	}
 	if d := cmp.Diff([3][]string{{"prod/a", "prod/b"}, {"prod/a-1"}, {"prod/a"}}, published()); d != "" {

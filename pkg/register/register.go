@@ -23,7 +23,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/publish"
-	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -57,7 +57,7 @@ type Params struct {
 	// PeriodicSync is how often identities in use are written again if missing.
 	PeriodicSync time.Duration
 	// Metrics are those of what is written; nil is none.
-	Metrics *store.SyncMetrics
+	Metrics *syncstore.Metrics
 	// Identities are those of the allocation of identities; nil is none.
 	Identities *allocator.Metrics
 	// Allocation says where identities are allocated; what is the node's own in it is
@@ -88,7 +88,7 @@ func New(p Params) (*Node, error) {
 
 // Run keeps the node registered, until ctx ends. Nothing is withdrawn then.
 func (n *Node) Run(ctx context.Context) error {
-	outbox := store.NewOutbox(n.Writer, nil, n.Metrics, n.Log)
+	outbox := syncstore.NewOutbox(n.Writer, nil, n.Metrics, n.Log)
 	nodes := n.newSync(outbox, wire.Nodes.Prefix(n.Own.Name, false), nodeReassert)
 	addresses := n.newSync(outbox, wire.IPs.Prefix(n.Own.Name, false), addressReassert)
 	n.pods = publish.NewPods(n.Source, n.Own, publish.PodsParams{
@@ -171,8 +171,8 @@ func (n *Node) suffix(ctx context.Context) (string, error) {
 	return identity.NodeSuffix(guess)
 }
 
-func (n *Node) newSync(outbox *store.Outbox, prefix string, reassert time.Duration) *store.Sync {
-	return store.NewSync(store.SyncParams{
+func (n *Node) newSync(outbox *syncstore.Outbox, prefix string, reassert time.Duration) *syncstore.Sync {
+	return syncstore.New(syncstore.Params{
 		Prefix: prefix, Shared: true, Outbox: outbox, Cluster: n.Own.Name, Reassert: reassert, Log: n.Log,
 	})
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/operate/operatetest"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -83,7 +84,7 @@ func (w *world) register(change ...func(*Params)) (stop func()) {
 	p := Params{
 		Own: wire.ClusterInfo{Name: "east", ID: 3, MaxConnectedClusters: 255}, Name: "node", Source: w.source, GlobalNamespaces: true,
 		Guess:  func() (netip.Addr, error) { return netip.Addr{}, errors.New("no address") },
-		Writer: d, PeriodicSync: time.Second, Metrics: store.NewSyncMetrics(), Log: slog.New(slog.NewTextHandler(w.t.Output(), nil)),
+		Writer: d, PeriodicSync: time.Second, Metrics: syncstore.NewMetrics(), Log: slog.New(slog.NewTextHandler(w.t.Output(), nil)),
 	}
 	for _, f := range change {
 		f(&p)

@@ -11,6 +11,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes/codestest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -78,7 +79,7 @@ func TestEveryStateIsReached(t *testing.T) {
 		},
 		codes.StreamBroken: func(_ *Cluster, s *fixed) { s.status.Err = broken },
 		codes.CopyStopped: func(_ *Cluster, s *fixed) {
-			s.status.AsOf, s.status.Pending, s.status.Err = now.Add(-time.Hour), 3, fmt.Errorf("%w: full", store.ErrStopped)
+			s.status.AsOf, s.status.Pending, s.status.Err = now.Add(-time.Hour), 3, fmt.Errorf("%w: full", syncstore.ErrStopped)
 		},
 		codes.CopyBehind:   func(_ *Cluster, s *fixed) { s.status.AsOf, s.status.Pending = now.Add(-time.Hour), 3 },
 		codes.NotConfirmed: func(_ *Cluster, s *fixed) { s.status.AsOf = now.Add(-time.Hour) },

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -255,7 +256,7 @@ func (c *Cluster) behind(r wire.Resource, st standing) reason {
 			r, wire.SyncedKey(c.Name, r, t.canaries.cached), WriterRuns)
 	case errors.Is(st.Err, store.ErrListTooLong):
 		return c.listTooLong(r, st.Err)
-	case errors.Is(st.Err, store.ErrStopped):
+	case errors.Is(st.Err, syncstore.ErrStopped):
 		return because(codes.CopyStopped, "copying %s: %d of %d so far: %v", r, max(st.Count-st.Pending, 0), st.Count, st.Err)
 	case st.Err != nil && st.Synced:
 		return because(codes.StreamBroken, "following %s: %v", r, st.Err)
@@ -308,7 +309,7 @@ func (c *Cluster) sourceProblem(src Source, is SourceStatus) reason {
 			wire.SyncedKey(c.Name, r, c.track.canaries.cached), r, WriterRuns)
 	case errors.Is(st.Err, store.ErrListTooLong):
 		return c.listTooLong(r, st.Err)
-	case errors.Is(st.Err, store.ErrStopped):
+	case errors.Is(st.Err, syncstore.ErrStopped):
 		return because(codes.CopyStopped, "the copy of its %s is behind since %s: %v", r, at(is.Freshness.AsOf), st.Err)
 	case st.Err != nil:
 		return because(codes.StreamBroken, "%s: %v", r, st.Err)

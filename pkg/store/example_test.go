@@ -62,36 +62,6 @@ func ExampleWatch_Follow() {
 	// sky is gone
 }
 
-// Keys without a lease stay when their writer has ended.
-func ExampleSync_unleased() {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	server, err := start("127.0.0.1:0")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return
-	}
-	defer server.Close()
-	client := etcd.NewDurable(func() (*clientfile.Config, error) { return clientfile.New(server.Endpoint()) }, etcd.DefaultOptions())
-	defer client.Close()
-	outbox := store.NewOutbox(client, nil, nil, nil)
-	colors := store.NewSync(store.SyncParams{Prefix: "colors/", Outbox: outbox, Unleased: true})
-	colors.Put("sky", []byte("blue"))
-	colors.Complete() // whatever else is below the prefix is deleted
-
-	var running errgroup.Group
-	running.Go(func() error { return client.Run(ctx) })
-	running.Go(func() error { return outbox.Run(ctx) })
-	running.Go(func() error { return colors.Run(ctx) })
-	err = colors.WaitClean(ctx)
-	cancel()
-	_ = running.Wait() // with the context's error
-
-	answer, _ := server.Local().Get(context.Background(), "colors/sky")
-	fmt.Println(err, string(answer.Kvs[0].Value), "lease", answer.Kvs[0].Lease)
-	// Output: <nil> blue lease 0
-}
-
 // start runs an etcd that has these keys and values.
 func start(addr string, contents ...string) (*etcdserver.Server, error) {
 	srv, err := etcdserver.Start(etcdserver.Config{Addr: addr})

@@ -10,9 +10,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
@@ -40,9 +42,11 @@ var errAway = errors.New("away")
 func followPast(t *testing.T) *past {
 	t.Helper()
 	p := &past{t: t, srv: etcdtest.StartProcess(t), table: map[string]string{}}
-	o := hurried()
+	o := etcd.DefaultOptions()
+	o.QPS, o.BootstrapQPS = 0, 0
+	o.Timings.ProbeInterval, o.Timings.Probe, o.Timings.Connect = 50*time.Millisecond, time.Second/2, 2*time.Second
+	o.Timings.BackoffMax = 100 * time.Millisecond
 	o.MaxConsecutiveQuorumErrors = 0 // a session ends at once
-	o.Timings.Probe, o.Timings.Connect = o.Timings.Probe/4, o.Timings.Probe
 	p.d = etcd.NewDurable(func() (*clientfile.Config, error) {
 		if p.away.Load() {
 			return nil, errAway
@@ -94,7 +98,7 @@ func (p *past) listed() {
 // until waits until just this is known, and returns what was told since the last call.
 func (p *past) until(want map[string]string) (told string, lists int) {
 	p.t.Helper()
-	eventually(p.t, func() error {
+	waittest.Try(p.t, "this", func() error {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if !maps.Equal(want, p.table) {
@@ -129,7 +133,7 @@ func (p *past) between(end func(testing.TB), then func()) {
 	p.away.Store(true)
 	before := p.made.Load()
 	end(p.t)
-	eventually(p.t, func() error {
+	waittest.Try(p.t, "this", func() error {
 		if s := p.d.Status(); !strings.Contains(s.LastError, errAway.Error()) {
 			return fmt.Errorf("the session is not over: %+v", s)
 		}
@@ -137,7 +141,7 @@ func (p *past) between(end func(testing.TB), then func()) {
 	})
 	then()
 	p.away.Store(false)
-	eventually(p.t, func() error {
+	waittest.Try(p.t, "this", func() error {
 		if p.made.Load() == before || !p.d.Status().Connected {
 			return errors.New("there is no other session")
 		}

@@ -31,27 +31,20 @@ func (w *Watch[T]) Find(name string) (Found, bool) {
 	if !known {
 		return Found{}, false
 	}
-	if f.Key = w.below; strings.HasSuffix(w.below, "/") {
+	if f.Key = w.prefix; strings.HasSuffix(w.prefix, "/") {
 		f.Key += name
 	}
-	f.Read = w.state.arrived(f.Revision)
+	f.Read = w.follower.ReadBy(f.Revision)
 	return f, true
 }
 
 // Find tells what is known of a key: its revision, and whether it counts.
 func (s *Set[T]) Find(name string) (Found, bool) {
-	p, known := s.records.findText(name)
+	p, known := s.records.FindString(name)
 	if !known {
 		return Found{}, false
 	}
-	r := s.records.at(p)
+	r := s.records.At(p)
 	refused := s.rejected[name]
-	return Found{Revision: r.rev, InForce: r.obj != nil, Reason: refused.reason, Why: s.examples[name]}, true
-}
-
-// arrived is when a revision had been read at the latest.
-func (s *followState) arrived(revision int64) time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.arrivals.of(revision)
+	return Found{Revision: r.Rev, InForce: r.Obj != nil, Reason: refused.reason, Why: s.examples[name]}, true
 }

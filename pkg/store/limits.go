@@ -10,6 +10,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
+	"github.com/mesh-agent/mesh-agent/pkg/store/internal/records"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -96,8 +97,8 @@ func (s *Set[T]) admit(name, value []byte) error {
 		return &wire.RejectError{Reason: wire.ReasonTooLarge, Err: fmt.Errorf("the name has %d bytes, there may be %d", len(name), wire.MaxName)}
 	}
 	switch {
-	case l.Keys > 0 && s.records.n >= l.Keys:
-		return overBudget(OverKeys, "there are %d keys already", s.records.n)
+	case l.Keys > 0 && s.records.Len() >= l.Keys:
+		return overBudget(OverKeys, "there are %d keys already", s.records.Len())
 	case l.Bytes > 0 && s.size+int64(len(name)+len(value)) > l.Bytes:
 		return overBudget(OverBytes, "%d bytes more than the %d that there are", len(name)+len(value), s.size)
 	}
@@ -105,31 +106,31 @@ func (s *Set[T]) admit(name, value []byte) error {
 }
 
 // decode decodes a value that fits into the limits, and counts it.
-func (s *Set[T]) decode(r *record[*T], value []byte, decode Decode[T]) (*T, error) {
-	size, l := uint32(len(r.name)+len(value)), s.limits
-	grows := s.size + int64(size) - int64(r.size)
+func (s *Set[T]) decode(r *records.Record[*T], value []byte, decode Decode[T]) (*T, error) {
+	size, l := uint32(len(r.Name)+len(value)), s.limits
+	grows := s.size + int64(size) - int64(r.Size)
 	switch {
 	case l.Value > 0 && int64(len(value)) > l.Value:
 		return nil, overBudget(OverValue, "the value has %d bytes, there may be %d", len(value), l.Value)
-	case l.Bytes > 0 && grows > l.Bytes && size > r.size:
+	case l.Bytes > 0 && grows > l.Bytes && size > r.Size:
 		return nil, overBudget(OverBytes, "with it there would be %d bytes, there may be %d", grows, l.Bytes)
 	}
-	s.size, r.size = grows, size
+	s.size, r.Size = grows, size
 	if l.Memory == nil {
-		return decode(r.name, value)
+		return decode(r.Name, value)
 	}
-	if !l.Memory.Fits(int64(size) - int64(r.cost)) { // it takes more than its bytes: that need not be read to know
+	if !l.Memory.Fits(int64(size) - int64(r.Cost)) { // it takes more than its bytes: that need not be read to know
 		return nil, overMemory(size)
 	}
-	obj, err := decode(r.name, value)
+	obj, err := decode(r.Name, value)
 	if err != nil {
 		return nil, err
 	}
 	cost := costOf(obj, size)
-	if !l.Memory.Add(int64(cost) - int64(r.cost)) {
+	if !l.Memory.Add(int64(cost) - int64(r.Cost)) {
 		return nil, overMemory(cost)
 	}
-	r.cost = cost
+	r.Cost = cost
 	return obj, nil
 }
 
@@ -138,9 +139,9 @@ func overMemory(n uint32) error {
 }
 
 // release gives back the memory of a value that is not in force any more.
-func (s *Set[T]) release(r *record[*T]) {
-	s.limits.Memory.Add(-int64(r.cost))
-	r.cost = 0
+func (s *Set[T]) release(r *records.Record[*T]) {
+	s.limits.Memory.Add(-int64(r.Cost))
+	r.Cost = 0
 }
 
 // Refused keys are remembered up to a bound, so that an equal value is not decoded
@@ -156,15 +157,15 @@ func (s *Set[T]) mayRemember() bool {
 	if s.limits.Keys > 0 {
 		most = max(minRefused, s.limits.Keys/refusedPerKeys)
 	}
-	return s.records.n-s.inForce <= most
+	return s.records.Len()-s.inForce <= most
 }
 
 // refuse notes that the value of a key is refused. A key without a value in force
 // is not remembered when there are too many of its kind.
-func (s *Set[T]) refuse(p place, r rejection, err error) {
-	rec := s.records.at(p)
-	if rec.obj != nil || s.mayRemember() {
-		s.reject(rec.name, r, err)
+func (s *Set[T]) refuse(p records.Place, r rejection, err error) {
+	rec := s.records.At(p)
+	if rec.Obj != nil || s.mayRemember() {
+		s.reject(rec.Name, r, err)
 		return
 	}
 	s.forget(p)

@@ -99,13 +99,13 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestDoubt: everything is new once more, in the next list.
-func TestDoubt(t *testing.T) {
+// TestRecheck: everything is new once more, in the next list.
+func TestRecheck(t *testing.T) {
 	t.Parallel()
 	s := NewSet[string]()
 	put(s, "a", "one", 1)
 	put(s, "b", "bad", 2)
-	s.Doubt()
+	s.Recheck()
 	s.Begin()
 	if got := put(s, "a", "one", 1); got != "change" {
 		t.Errorf("a: %s", got)
@@ -154,11 +154,11 @@ func TestAWatchOverItsLimitsListsAgain(t *testing.T) {
 	w := newRig(t).w
 	w.set.Limit(Limits{Share: budget.Share{Keys: 1}})
 	put(w.set, "a", "one", 1)
-	if _, ok := w.proof(); !ok {
+	if _, ok := (keeper[string]{w}).Proof(); !ok {
 		t.Error("nothing is missing, and there is no proof")
 	}
 	put(w.set, "b", "two", 2)
-	if _, ok := w.proof(); ok {
+	if _, ok := (keeper[string]{w}).Proof(); ok {
 		t.Error("a key is missing, and the server is asked to agree")
 	}
 }

@@ -2,12 +2,14 @@ package store
 
 import (
 	"context"
-	"fmt"
-	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/store/internal/follow"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
+
+// ErrListTooLong ends a list that takes longer than [Limits].List.
+var ErrListTooLong = follow.ErrListTooLong
 
 // Session is what a Watch needs of one connection to one cluster.
 type Session struct {
@@ -28,48 +30,23 @@ type Session struct {
 	Room func(context.Context) error
 }
 
-// List hands over the pages of all keys, outside of a Watch, within Limits.List.
+// List hands over the pages of all keys, outside of a Watch, within Limits.List. It
+// takes no turn.
 func (s Session) List(ctx context.Context, page func(kvstore.Page) error) error {
-	spent, n := stopwatch{since: time.Now()}, 0
-	_, err := s.Client.List(ctx, s.Prefix, func(p kvstore.Page) error {
-		spent.stop()
-		if err := s.waitRoom(ctx); err != nil {
-			return err
-		}
-		spent.start()
-		if err := page(p); err != nil {
-			return err
-		}
-		n += len(p.Items)
-		spent.stop()
-		if err := s.timely(spent.total, n, p.Left); err != nil {
-			return err
-		}
-		spent.start()
-		return ctx.Err()
-	})
+	_, err := s.bounded().List(ctx, follow.NoTurn{}, page)
 	return err
 }
 
-// timely ends a list that has taken too long and is not complete.
-func (s Session) timely(spent time.Duration, read int, left int64) error {
-	if limit := s.Limits.List; limit > 0 && spent > limit && left > 0 {
-		return fmt.Errorf("%w: %d keys in %s, and %d are left", ErrListTooLong, read, limit, left)
+// bounded is the session as a follower takes it.
+func (s Session) bounded() follow.Session {
+	f := follow.Session{Client: s.Client, Prefix: s.Prefix, ListTime: s.Limits.List, Events: s.Limits.Events, Room: s.Room}
+	if s.Lists != nil {
+		f.Lists = func(ctx context.Context) (follow.Turn, error) { return takeTurn(ctx, s.Lists, s.Expect.Cluster) }
 	}
-	return nil
-}
-
-func (s Session) waitRoom(ctx context.Context) error {
-	if s.Room == nil {
-		return nil
+	if s.Batches != nil {
+		f.Batches = func(ctx context.Context) (func(), error) {
+			return func() { s.Batches.Give(s.Expect.Cluster) }, s.Batches.Take(ctx, s.Expect.Cluster)
+		}
 	}
-	return s.Room(ctx)
-}
-
-// recv returns the next batch of a stream.
-func (s Session) recv(ctx context.Context, of kvstore.Stream) (kvstore.Batch, error) {
-	if err := s.waitRoom(ctx); err != nil {
-		return kvstore.Batch{}, err
-	}
-	return of.Recv()
+	return f
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/store/internal/records"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -28,7 +29,7 @@ const maxExamples = 8
 // Set is the pure core: no I/O, no clock, no goroutine, no lock.
 type Set[T any] struct {
 	seed     maphash.Seed
-	records  *records[*T]
+	records  *records.Table[*T]
 	rejected map[string]rejection // by name: keys whose present value is refused
 	reasons  map[wire.Reason]int  // how many of them for each reason; no zeros
 	examples map[string]string    // why, in words, for some of the rejected names
@@ -45,7 +46,7 @@ func NewSet[T any]() *Set[T] {
 	seed := maphash.MakeSeed()
 	return &Set[T]{
 		seed:     seed,
-		records:  newRecords[*T](seed),
+		records:  records.New[*T](seed),
 		rejected: make(map[string]rejection),
 		reasons:  make(map[wire.Reason]int),
 		examples: make(map[string]string),
@@ -54,14 +55,15 @@ func NewSet[T any]() *Set[T] {
 	}
 }
 
-// Recheck forgets which values are known, so that the next list decodes all of
-// them. What is in force stays until then.
+// Recheck makes every value new: the next list decodes each again, and each is a change.
+// What is in force stays until then. It is for when a decoder has changed, or when it is
+// unknown whether all changes were applied.
 func (s *Set[T]) Recheck() { s.seed = maphash.MakeSeed() }
 
 // Begin starts a list. A list that was begun and not done is thereby given up:
 // what it brought stays, and nothing is swept for it.
 func (s *Set[T]) Begin() {
-	s.records.forgetSeen()
+	s.records.ForgetSeen()
 	s.listing = true
 	s.leaving = newLeftOut()
 }
@@ -73,26 +75,26 @@ func (s *Set[T]) Begin() {
 // other revisions for the same keys. ok tells whether ch is a change. err is
 // the decoder's, for a value that is refused for the first time.
 func (s *Set[T]) Upsert(name, value []byte, rev int64, decode Decode[T]) (ch Change[T], ok bool, err error) {
-	p, known := s.records.find(name)
+	p, known := s.records.Find(name)
 	hash := maphash.Bytes(s.seed, value)
 	if !known {
 		if err := s.admit(name, value); err != nil {
 			s.leaveOut(err)
 			return ch, false, err
 		}
-		p = s.records.add(string(name))
-	} else if r := s.records.at(p); !s.listing && rev <= r.rev {
+		p = s.records.Add(string(name))
+	} else if r := s.records.At(p); !s.listing && rev <= r.Rev {
 		return ch, false, nil
 	} else if s.knownValue(r, hash) {
-		s.records.see(p)
-		r.rev = rev
+		s.records.MarkSeen(p)
+		r.Rev = rev
 		return ch, false, nil
 	}
-	s.records.see(p)
-	r := s.records.at(p)
-	r.rev = rev
-	if r.obj != nil && r.hash == hash {
-		s.accept(r.name) // back to the value in force after one that was refused
+	s.records.MarkSeen(p)
+	r := s.records.At(p)
+	r.Rev = rev
+	if r.Obj != nil && r.Hash == hash {
+		s.accept(r.Name) // back to the value in force after one that was refused
 		return ch, false, nil
 	}
 	obj, err := s.decode(r, value, decode)
@@ -100,48 +102,48 @@ func (s *Set[T]) Upsert(name, value []byte, rev int64, decode Decode[T]) (ch Cha
 		s.refuse(p, rejection{reason: reasonOf(err), over: overOf(err), hash: hash}, err)
 		return ch, false, err
 	}
-	s.accept(r.name)
-	if r.obj == nil {
+	s.accept(r.Name)
+	if r.Obj == nil {
 		s.inForce++
 	}
-	ch = Change[T]{Name: r.name, Old: r.obj, New: obj}
-	r.hash, r.obj = hash, obj
+	ch = Change[T]{Name: r.Name, Old: r.Obj, New: obj}
+	r.Hash, r.Obj = hash, obj
 	return ch, true, nil
 }
 
 // knownValue tells whether the key had this value when it was seen last.
-func (s *Set[T]) knownValue(r *record[*T], hash uint64) bool {
-	if refused, bad := s.rejected[r.name]; bad {
+func (s *Set[T]) knownValue(r *records.Record[*T], hash uint64) bool {
+	if refused, bad := s.rejected[r.Name]; bad {
 		return refused.hash == hash && refused.over == 0 // there may be room now
 	}
-	return r.obj != nil && r.hash == hash
+	return r.Obj != nil && r.Hash == hash
 }
 
 // Delete takes a deletion. One that is older than what is known of the key, or
 // of an unknown key, causes nothing.
 func (s *Set[T]) Delete(name []byte, rev int64) (ch Change[T], ok bool) {
-	p, known := s.records.find(name)
+	p, known := s.records.Find(name)
 	if !known {
 		s.left.less()
 		return ch, false
 	}
-	if rev <= s.records.at(p).rev {
+	if rev <= s.records.At(p).Rev {
 		return ch, false
 	}
 	return s.forget(p)
 }
 
-func (s *Set[T]) forget(p place) (ch Change[T], ok bool) {
-	s.release(s.records.at(p))
-	r := *s.records.at(p)
-	s.size -= int64(r.size)
-	s.records.remove(p)
-	s.accept(r.name)
-	if r.obj == nil {
+func (s *Set[T]) forget(p records.Place) (ch Change[T], ok bool) {
+	s.release(s.records.At(p))
+	r := *s.records.At(p)
+	s.size -= int64(r.Size)
+	s.records.Remove(p)
+	s.accept(r.Name)
+	if r.Obj == nil {
 		return ch, false
 	}
 	s.inForce--
-	return Change[T]{Name: r.name, Old: r.obj}, true
+	return Change[T]{Name: r.Name, Old: r.Obj}, true
 }
 
 // Done ends a complete list. It gives the deletions: of the keys that the list
@@ -151,7 +153,7 @@ func (s *Set[T]) Done() iter.Seq[Change[T]] {
 	return func(yield func(Change[T]) bool) {
 		s.listing = false
 		s.left = s.leaving
-		for p := range s.records.all() {
+		for p := range s.records.All() {
 			ch, ok := s.sweep(p)
 			if ok && !yield(ch) {
 				return
@@ -160,16 +162,16 @@ func (s *Set[T]) Done() iter.Seq[Change[T]] {
 	}
 }
 
-func (s *Set[T]) sweep(p place) (ch Change[T], ok bool) {
-	if !s.records.seen.has(p) {
+func (s *Set[T]) sweep(p records.Place) (ch Change[T], ok bool) {
+	if !s.records.IsSeen(p) {
 		return s.forget(p)
 	}
-	r := s.records.at(p)
-	if _, bad := s.rejected[r.name]; !bad || r.obj == nil {
+	r := s.records.At(p)
+	if _, bad := s.rejected[r.Name]; !bad || r.Obj == nil {
 		return ch, false
 	}
-	ch = Change[T]{Name: r.name, Old: r.obj}
-	r.obj = nil
+	ch = Change[T]{Name: r.Name, Old: r.Obj}
+	r.Obj = nil
 	s.release(r)
 	s.inForce--
 	return ch, true
@@ -180,13 +182,13 @@ func (s *Set[T]) sweep(p place) (ch Change[T], ok bool) {
 func (s *Set[T]) Drain() iter.Seq[Change[T]] {
 	return func(yield func(Change[T]) bool) {
 		s.listing = false
-		for p := range s.records.all() {
+		for p := range s.records.All() {
 			ch, ok := s.forget(p)
 			if ok && !yield(ch) {
 				return
 			}
 		}
-		s.records = newRecords[*T](s.seed)
+		s.records = records.New[*T](s.seed)
 		s.left, s.leaving = newLeftOut(), newLeftOut()
 	}
 }
@@ -209,10 +211,6 @@ func (s *Set[T]) Rejections() map[wire.Reason]int {
 	}
 	return all
 }
-
-// Doubt makes every value new: each is decoded again, and is a change, when the next
-// list brings it. It is for who cannot tell whether all changes were applied.
-func (s *Set[T]) Doubt() { s.seed = maphash.MakeSeed() }
 
 // Example returns a key whose present value is refused, and why; nothing when
 // there is none, or none of those left is known in words.
@@ -250,13 +248,13 @@ func (s *Set[T]) accept(name string) {
 }
 
 // Known is the number of keys, those whose value is refused included.
-func (s *Set[T]) Known() int { return s.records.n }
+func (s *Set[T]) Known() int { return s.records.Len() }
 
 // Newest is the name of the key that was written last; empty when there is none.
-func (s *Set[T]) Newest() string { return s.records.newest(every) }
+func (s *Set[T]) Newest() string { return s.records.Newest(every) }
 
 // every is a condition that all records meet.
-func every[T any](*record[T]) bool { return true }
+func every[T any](*records.Record[T]) bool { return true }
 
 // Agrees tells whether the set knows just what a kvstore had: of the keys from
 // a name on (all, when it is empty) the first ones, by name and in ascending
@@ -264,22 +262,22 @@ func every[T any](*record[T]) bool { return true }
 // takes one pass over the set, and no more than the given keys are compared.
 func (s *Set[T]) Agrees(from string, past kvstore.Past) bool {
 	for _, kv := range past.Items {
-		p, known := s.records.find(kv.Key)
+		p, known := s.records.Find(kv.Key)
 		if !known {
 			return false
 		}
-		if r := s.records.at(p); r.rev != kv.ModRevision || !s.knownValue(r, maphash.Bytes(s.seed, kv.Value)) {
+		if r := s.records.At(p); r.Rev != kv.ModRevision || !s.knownValue(r, maphash.Bytes(s.seed, kv.Value)) {
 			return false
 		}
 	}
-	return s.records.first(from, past, every)
+	return s.records.Agrees(from, past, every)
 }
 
 // All iterates over the objects in force, by name, in no order.
 func (s *Set[T]) All() iter.Seq2[string, *T] {
 	return func(yield func(string, *T) bool) {
-		for p := range s.records.all() {
-			if r := s.records.at(p); r.obj != nil && !yield(r.name, r.obj) {
+		for p := range s.records.All() {
+			if r := s.records.At(p); r.Obj != nil && !yield(r.Name, r.Obj) {
 				return
 			}
 		}

@@ -18,7 +18,7 @@ const (
 // server that does not answer does neither, and gives its place to others; one that
 // has handled a page lets others go first.
 type turn struct {
-	of      *Turns // nil: no bound
+	of      *Turns
 	cluster string
 
 	mu       sync.Mutex
@@ -31,15 +31,12 @@ type turn struct {
 // takeTurn waits for a place.
 func takeTurn(ctx context.Context, of *Turns, cluster string) (*turn, error) {
 	t := &turn{of: of, cluster: cluster, patience: turnPatience}
-	return t, t.resume(ctx)
+	return t, t.Resume(ctx)
 }
 
-// resume is called when there is work to do. It waits for a place when that was
+// Resume is called when there is work to do. It waits for a place when that was
 // given up meanwhile.
-func (t *turn) resume(ctx context.Context) error {
-	if t.of == nil {
-		return nil
-	}
+func (t *turn) Resume(ctx context.Context) error {
 	if t.stopWaiting() {
 		return nil
 	}
@@ -73,20 +70,17 @@ func (t *turn) endWait() bool {
 	return true
 }
 
-// yield is called between two pages: others who wait go first.
-func (t *turn) yield(ctx context.Context) error {
-	if t.of == nil || !t.of.Wanted(t.cluster) {
+// Yield is called between two pages: others who wait go first.
+func (t *turn) Yield(ctx context.Context) error {
+	if !t.of.Wanted(t.cluster) {
 		return nil
 	}
 	t.giveUp()
-	return t.resume(ctx)
+	return t.Resume(ctx)
 }
 
-// wait is called when the list begins to wait for the server.
-func (t *turn) wait() {
-	if t.of == nil {
-		return
-	}
+// Wait is called when the list begins to wait for the server.
+func (t *turn) Wait() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.waits++
@@ -120,11 +114,8 @@ func (t *turn) release() {
 	}
 }
 
-// end gives everything back.
-func (t *turn) end() {
-	if t.of == nil {
-		return
-	}
+// End gives everything back.
+func (t *turn) End() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.endWait()

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"weak"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
@@ -58,7 +59,7 @@ func TestAListThatLetsOthersGoFirstHasNoPage(t *testing.T) {
 		ended <- w.Run(ctx, Session{Client: client, Prefix: testPrefix, Expect: wire.Expect{Cluster: "c2"}, Lists: lists})
 	}()
 	<-<-other // the list gave its place to the other one, and waits for it
-	eventually(t, func() error {
+	waittest.Try(t, "this", func() error {
 		runtime.GC()
 		if client.page.Value() != nil || client.key.Value() != nil {
 			return errors.New("the list that waits keeps the page that it has handled")

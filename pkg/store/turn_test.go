@@ -33,7 +33,7 @@ func TestAListThatWaitsGivesItsPlaceToOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := NewTurns(1)
 		stuck := take(t, of, "stuck")
-		stuck.wait() // for a server that does not answer
+		stuck.Wait() // for a server that does not answer
 		began := time.Now()
 		other := take(t, of, "other")
 		if took := time.Since(began); took != turnPatience {
@@ -42,22 +42,22 @@ func TestAListThatWaitsGivesItsPlaceToOthers(t *testing.T) {
 		// When the answer comes, the first waits for a place again.
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if err := stuck.resume(ctx); err == nil {
+		if err := stuck.Resume(ctx); err == nil {
 			t.Error("two lists have the one place")
 		}
-		other.end()
-		if err := stuck.resume(t.Context()); err != nil {
+		other.End()
+		if err := stuck.Resume(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		// Who lets others wait has less patience the next time.
-		stuck.wait()
+		stuck.Wait()
 		began = time.Now()
 		other = take(t, of, "other")
 		if took := time.Since(began); took != turnPatience/2 {
 			t.Errorf("the second time the other list waited %s, want %s", took, turnPatience/2)
 		}
-		other.end()
-		stuck.end()
+		other.End()
+		stuck.End()
 		if !free(of) {
 			t.Error("a place was not given back")
 		}
@@ -70,24 +70,24 @@ func TestAListThatIsQuickKeepsItsPlace(t *testing.T) {
 		of := NewTurns(1)
 		quick := take(t, of, "quick")
 		for range 10 {
-			quick.wait()
+			quick.Wait()
 			<-time.After(turnPatience / 2)
 			if free(of) {
 				t.Fatal("the place was free in the middle of a list")
 			}
-			if err := quick.resume(t.Context()); err != nil {
+			if err := quick.Resume(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			<-time.After(10 * turnPatience) // work takes as long as it takes
 			if free(of) {
 				t.Fatal("the place was free in the middle of a page")
 			}
-			if err := quick.yield(t.Context()); err != nil {
+			if err := quick.Yield(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		quick.end()
-		quick.end()
+		quick.End()
+		quick.End()
 		if !free(of) {
 			t.Error("the place was not given back")
 		}
@@ -100,21 +100,21 @@ func TestATimerThatFiredEndsNoLaterTurn(t *testing.T) {
 	t.Parallel()
 	of := NewTurns(1)
 	l := take(t, of, "a")
-	l.wait()
+	l.Wait()
 	during := l.waits
-	if err := l.resume(t.Context()); err != nil { // the answer has come first
+	if err := l.Resume(t.Context()); err != nil { // the answer has come first
 		t.Fatal(err)
 	}
 	l.ranOut(during)
 	if free(of) {
 		t.Error("a timer of a wait that is over gave the place away")
 	}
-	l.wait()
+	l.Wait()
 	l.ranOut(during)
 	if free(of) {
 		t.Error("a timer of an earlier wait gave the place away")
 	}
-	l.end()
+	l.End()
 }
 
 // TestListsTakeTurnsPageByPage: a cluster that never comes to an end, with many
@@ -129,29 +129,29 @@ func TestListsTakeTurnsPageByPage(t *testing.T) {
 				go func() {
 					l, err := takeTurn(ctx, of, fmt.Sprint("endless", i))
 					for err == nil && ctx.Err() == nil {
-						l.wait()
+						l.Wait()
 						<-time.After(600 * time.Millisecond) // until there is a page
-						if err = l.resume(ctx); err == nil {
-							err = l.yield(ctx)
+						if err = l.Resume(ctx); err == nil {
+							err = l.Yield(ctx)
 						}
 					}
-					l.end()
+					l.End()
 				}()
 			}
 		}
 		began := time.Now()
 		l := take(t, of, "honest")
 		for range 20 { // pages
-			l.wait()
+			l.Wait()
 			<-time.After(time.Millisecond)
-			if err := l.resume(t.Context()); err != nil {
+			if err := l.Resume(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if err := l.yield(t.Context()); err != nil {
+			if err := l.Yield(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		l.end()
+		l.End()
 		// Before each page at most the three others have a turn of a page, two at once; each page takes a millisecond by itself.
 		if took := time.Since(began); took > 21*2*600*time.Millisecond+20*time.Millisecond {
 			t.Errorf("20 pages took %s", took)

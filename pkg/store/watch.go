@@ -11,6 +11,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/store/internal/follow"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -36,29 +37,25 @@ type Watch[T any] struct {
 	kind Kind[T]
 	log  *slog.Logger
 
-	run    sync.Mutex   // held by Run, Follow and Drain, which own decode and what follower owns
-	mu     sync.RWMutex // held to change set and below, by who holds run, and by others to read them
+	run       sync.Mutex // held by Run, Follow and Drain, which own decode, unapplied and the follower
+	follower  *follow.Follower
+	decode    Decode[T]   // of the present Run or Follow
+	unapplied []Change[T] // deletions whose Apply has ended in a panic
+
+	mu     sync.RWMutex // held to change set and prefix, by who holds run, and by others to read them
 	set    *Set[T]
-	below  string      // where the keys are: the prefix of the last Run or Follow
-	decode Decode[T]   // of the present Run or Follow
-	owed   []Change[T] // deletions that are yet to be applied; owned by who holds run
+	prefix string // of the last Run or Follow
 
+	counts   counts
 	warnings *rate.Limiter // of refused entries
-
-	follower
 }
 
 // NewWatch returns a watch that knows nothing yet.
 func NewWatch[T any](kind Kind[T], log *slog.Logger) *Watch[T] {
 	log = log.With("resource", string(kind.Resource))
-	return &Watch[T]{
-		kind: kind,
-		log:  log,
-		set:  NewSet[T](),
-
-		warnings: rate.NewLimiter(rate.Every(time.Second), 10),
-		follower: follower{log: log},
-	}
+	w := &Watch[T]{kind: kind, log: log, set: NewSet[T](), warnings: rate.NewLimiter(rate.Every(time.Second), 10)}
+	w.follower = &follow.Follower{Log: log, Hooks: follow.Hooks{Listed: w.listed, Incomplete: w.set.Lacks}}
+	return w
 }
 
 // Resource names the key family.
@@ -67,7 +64,7 @@ func (w *Watch[T]) Resource() wire.Resource { return w.kind.Resource }
 // Run follows the prefix until ctx ends or the session cannot serve any more,
 // and says why. What is known is kept: the next Run resumes where it can.
 func (w *Watch[T]) Run(ctx context.Context, s Session) error {
-	return w.with(s, func() error { return w.follower.run(ctx, w, s) })
+	return w.with(s, func() error { return w.follower.Run(ctx, keeper[T]{w}, s.bounded()) })
 }
 
 // Follow follows the prefix session after session of a client that connects again by
@@ -82,7 +79,7 @@ func (w *Watch[T]) Run(ctx context.Context, s Session) error {
 // follows from the keys that were known. Only a Set has them, a client keeps nothing.
 // Over a client that does not connect again, Run tells when its session is over.
 func (w *Watch[T]) Follow(ctx context.Context, s Session) error {
-	return w.with(s, func() error { return w.sessions(ctx, w, s) })
+	return w.with(s, func() error { return w.follower.Sessions(ctx, keeper[T]{w}, s.bounded()) })
 }
 
 // with follows what the session says.
@@ -94,10 +91,10 @@ func (w *Watch[T]) with(s Session, follow func() error) error {
 	certain := false
 	defer func() {
 		if !certain { // a panic: what is known and what was applied may differ
-			w.doubt()
+			w.decodeAgain()
 		}
 	}()
-	w.settle()
+	w.applyAgain()
 	err := follow()
 	certain = true
 	return err
@@ -106,16 +103,8 @@ func (w *Watch[T]) with(s Session, follow func() error) error {
 func (w *Watch[T]) limit(s Session) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.below = s.Prefix
+	w.prefix = s.Prefix
 	w.set.Limit(s.Limits)
-}
-
-// doubt has the next Run list everything and apply it anew.
-func (w *Watch[T]) doubt() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.set.Doubt()
-	w.pos = kvstore.Position{}
 }
 
 // Recheck has the next Run list everything and decode each value again, also those
@@ -124,19 +113,27 @@ func (w *Watch[T]) doubt() {
 func (w *Watch[T]) Recheck() {
 	w.run.Lock()
 	defer w.run.Unlock()
-	w.pos = kvstore.Position{}
+	w.decodeAgain()
+}
+
+// decodeAgain has the next run list everything and decode it anew.
+func (w *Watch[T]) decodeAgain() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.set.Recheck()
+	w.follower.ListAgain()
 }
 
-func (w *Watch[T]) begin() {
+// keeper is a Watch as its follower sees it.
+type keeper[T any] struct{ *Watch[T] }
+
+func (w keeper[T]) Begin() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.set.Begin()
 }
 
-func (w *Watch[T]) page(p kvstore.Page) {
+func (w keeper[T]) Page(p kvstore.Page) {
 	w.commit(w.takePage(p))
 }
 
@@ -150,39 +147,36 @@ func (w *Watch[T]) takePage(p kvstore.Page) []Change[T] {
 	return changes
 }
 
-func (w *Watch[T]) done(kvstore.Position) { w.sweep(w.set.Done()) }
+func (w keeper[T]) Done(kvstore.Position) { w.sweep(w.set.Done()) }
 
+// Proof is all that the set has, or the keys behind the one written last. A set that
+// was left without some of the keys has none: it could not agree with the server.
+func (w keeper[T]) Proof() (follow.Proof, bool) {
+	p := follow.Proof{Prefix: w.prefix}
+	if w.set.Lacks() {
+		return p, false
+	}
+	if w.set.Known() > follow.ProofKeys {
+		p.Name = w.set.Newest()
+		p.From = w.prefix + p.Name
+	}
+	return p, true
+}
+
+func (w keeper[T]) Agrees(p follow.Proof, past kvstore.Past) bool {
+	for i := range past.Items {
+		past.Items[i].Key = follow.NameOf(past.Items[i].Key, w.prefix)
+	}
+	return w.set.Agrees(p.Name, past)
+}
+
+// listed is called when a list is complete and applied.
 func (w *Watch[T]) listed() {
 	if w.kind.Listed != nil {
 		w.kind.Listed()
 	}
 	w.log.Debug("A list is applied", "prefix", w.prefix, "entries", w.set.Len(), "rejected", w.set.Rejected())
 }
-
-// proof is all that the set has, or the keys behind the one written last. A set that
-// was left without some of the keys has none: it could not agree with the server.
-func (w *Watch[T]) proof() (proof, bool) {
-	p := proof{prefix: w.prefix}
-	if w.set.Lacks() {
-		return p, false
-	}
-	if w.set.Known() > proofKeys {
-		p.name = w.set.Newest()
-		p.from = w.prefix + p.name
-	}
-	return p, true
-}
-
-func (w *Watch[T]) agrees(p proof, past kvstore.Past) bool {
-	for i := range past.Items {
-		past.Items[i].Key = nameOf(past.Items[i].Key, w.prefix)
-	}
-	return w.set.Agrees(p.name, past)
-}
-
-func (w *Watch[T]) follows(bool) {}
-
-func (w *Watch[T]) lacks() bool { return w.set.Lacks() }
 
 // sweepBatch bounds how many deletions are applied at once.
 const sweepBatch = 5000
@@ -212,12 +206,12 @@ func (w *Watch[T]) some(next func() (Change[T], bool)) (batch []Change[T]) {
 	return batch
 }
 
-func (w *Watch[T]) apply(b kvstore.Batch) {
+func (w keeper[T]) Apply(b kvstore.Batch) {
 	received := time.Now()
 	defer w.kind.Metrics.received(w.kind.Resource, len(b.Events))()
 	w.commit(w.take(b))
 	if len(b.Events) > 0 {
-		w.state.lagged(time.Since(received))
+		w.counts.noteLag(time.Since(received))
 	}
 }
 
@@ -229,7 +223,7 @@ func (w *Watch[T]) take(b kvstore.Batch) (changes []Change[T]) {
 		e := &b.Events[i]
 		if e.Type != kvstore.EventDelete {
 			changes = w.upsert(changes, &e.KeyValue)
-		} else if ch, ok := w.set.Delete(nameOf(e.Key, w.prefix), e.ModRevision); ok {
+		} else if ch, ok := w.set.Delete(follow.NameOf(e.Key, w.prefix), e.ModRevision); ok {
 			changes = append(changes, ch)
 		}
 	}
@@ -237,7 +231,7 @@ func (w *Watch[T]) take(b kvstore.Batch) (changes []Change[T]) {
 }
 
 func (w *Watch[T]) upsert(to []Change[T], kv *kvstore.KeyValue) []Change[T] {
-	ch, ok, err := w.set.Upsert(nameOf(kv.Key, w.prefix), kv.Value, kv.ModRevision, w.decode)
+	ch, ok, err := w.set.Upsert(follow.NameOf(kv.Key, w.prefix), kv.Value, kv.ModRevision, w.decode)
 	if err != nil {
 		level := slog.LevelDebug
 		// What is over the budget is told of the cluster, not of each key.
@@ -255,36 +249,36 @@ func (w *Watch[T]) upsert(to []Change[T], kv *kvstore.KeyValue) []Change[T] {
 
 func (w *Watch[T]) commit(changes []Change[T]) {
 	if len(changes) > 0 {
-		w.tell(changes)
+		w.apply(changes)
 	}
-	if w.state.counts(w.set.Len(), w.set.Rejected(), w.set.Over(), w.refused) && w.kind.Refused != nil {
+	if w.counts.update(w.set.Len(), w.set.Rejected(), w.set.Over(), w.refused) && w.kind.Refused != nil {
 		w.kind.Refused()
 	}
 }
 
-// tell applies changes. Deletions whose telling ends in a panic are owed: nothing
-// else would bring them again, as a list does with what is there.
-func (w *Watch[T]) tell(changes []Change[T]) {
-	told := false
+// apply applies changes. Deletions whose Apply panics are kept for the next run:
+// nothing else would bring them again, as a list does with what is there.
+func (w *Watch[T]) apply(changes []Change[T]) {
+	applied := false
 	defer func() {
-		if told {
+		if applied {
 			return
 		}
 		for _, ch := range changes {
 			if ch.New == nil {
-				w.owed = append(w.owed, ch)
+				w.unapplied = append(w.unapplied, ch)
 			}
 		}
 	}()
 	w.kind.Apply(changes)
-	told = true
+	applied = true
 }
 
-// settle applies the deletions that are owed.
-func (w *Watch[T]) settle() {
-	if owed := w.owed; len(owed) > 0 {
-		w.owed = nil
-		w.tell(owed)
+// applyAgain applies the deletions whose Apply has panicked.
+func (w *Watch[T]) applyAgain() {
+	if deletions := w.unapplied; len(deletions) > 0 {
+		w.unapplied = nil
+		w.apply(deletions)
 	}
 }
 
@@ -305,8 +299,8 @@ func (w *Watch[T]) refused() (map[wire.Reason]int, Refusal) {
 func (w *Watch[T]) Drain() {
 	w.run.Lock()
 	defer w.run.Unlock()
-	w.settle()
+	w.applyAgain()
 	w.sweep(w.set.Drain())
-	w.pos = kvstore.Position{}
-	w.state.reset()
+	w.follower.Reset()
+	w.counts.reset()
 }

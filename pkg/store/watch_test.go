@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
+
 	"github.com/google/go-cmp/cmp"
 
 	"pgregory.net/rapid"
@@ -20,7 +22,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
+	"github.com/mesh-agent/mesh-agent/pkg/store/internal/follow"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -247,7 +249,7 @@ func (r *rig) overtaken(keys map[string]string) {
 // before, and go on without an event for what is unchanged.
 func TestWipedAndOvertaken(t *testing.T) {
 	t.Parallel()
-	for _, n := range []int{1, 2, proofKeys, 10 * proofKeys} {
+	for _, n := range []int{1, 2, follow.ProofKeys, 10 * follow.ProofKeys} {
 		t.Run(fmt.Sprint(n, " keys"), func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)

@@ -20,6 +20,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/mirror"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -72,7 +73,7 @@ func newCopiesIn(tb testing.TB, server *etcdtest.Process, change ...func(*mirror
 	m.writer = d
 	p := mirror.DefaultParams()
 	p.Directory, p.Local, p.Writer, p.Remotes, p.Timings = m.dir, own(), d, impatient(), hasty()
-	p.DrainDelay, p.Metrics, p.Writing = 50*time.Millisecond, store.NewMetrics(), store.NewSyncMetrics()
+	p.DrainDelay, p.Metrics, p.Writing = 50*time.Millisecond, store.NewMetrics(), syncstore.NewMetrics()
 	p.Lists = places()
 	p.Log = slog.New(slog.DiscardHandler)
 	for _, f := range change {

@@ -21,7 +21,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/mirror"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
-	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -154,7 +154,7 @@ func TestMirrorQuota(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
 			etcd := etcdtest.StartProcess(t, etcdtest.WithConfig(etcdserver.Config{QuotaBytes: quota}))
-			m := newCopiesIn(t, etcd, func(p *mirror.Params) { p.Rate = store.Rate{} })
+			m := newCopiesIn(t, etcd, func(p *mirror.Params) { p.Rate = syncstore.Rate{} })
 			m.ownWrites(t)
 			c, s := m.remote(t, r)
 			m.until(t, "the copy to stop", func() bool {

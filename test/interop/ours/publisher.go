@@ -14,7 +14,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
-	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 
 	"github.com/mesh-agent/mesh-agent/test/interop/model"
@@ -29,9 +29,9 @@ const heartbeatEvery = 30 * time.Second
 type Publisher struct {
 	cluster  string
 	writer   *kvstore.Durable
-	syncs    map[wire.Resource]*store.Sync
-	config   *store.Sync
-	canaries *store.Canaries
+	syncs    map[wire.Resource]*syncstore.Sync
+	config   *syncstore.Sync
+	canaries *syncstore.Canaries
 	cancel   context.CancelFunc
 	group    *errgroup.Group
 }
@@ -40,15 +40,15 @@ type Publisher struct {
 func Publish(file string, config model.ClusterConfig, log *slog.Logger) *Publisher {
 	options := connection(log)
 	writer := etcd.NewDurable(func() (*clientfile.Config, error) { return clientfile.Load(file) }, options)
-	outbox := store.NewOutbox(writer, nil, nil, log)
-	keep := func(prefix string, shared bool) *store.Sync {
-		return store.NewSync(store.SyncParams{Prefix: prefix, Shared: shared, Outbox: outbox, Cluster: config.Cluster, Log: log})
+	outbox := syncstore.NewOutbox(writer, nil, nil, log)
+	keep := func(prefix string, shared bool) *syncstore.Sync {
+		return syncstore.New(syncstore.Params{Prefix: prefix, Shared: shared, Outbox: outbox, Cluster: config.Cluster, Log: log})
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Publisher{
-		cluster: config.Cluster, writer: writer, syncs: map[wire.Resource]*store.Sync{}, cancel: cancel,
+		cluster: config.Cluster, writer: writer, syncs: map[wire.Resource]*syncstore.Sync{}, cancel: cancel,
 		config:   keep(wire.ClusterConfigPrefix+"/", true),
-		canaries: store.NewCanaries(store.CanariesParams{Dir: wire.SyncedDir(config.Cluster), Writer: writer, Log: log}),
+		canaries: syncstore.NewCanaries(syncstore.CanariesParams{Dir: wire.SyncedDir(config.Cluster), Writer: writer, Log: log}),
 	}
 	p.group, ctx = errgroup.WithContext(ctx)
 	p.group.Go(func() error { return writer.Run(ctx) })
@@ -90,15 +90,15 @@ func (p *Publisher) beat(ctx context.Context, log *slog.Logger) error {
 
 // Put creates or updates objects.
 func (p *Publisher) Put(o model.Objects) error {
-	return p.each(o, func(s *store.Sync, name string, value []byte) { s.Put(name, value) })
+	return p.each(o, func(s *syncstore.Sync, name string, value []byte) { s.Put(name, value) })
 }
 
 // Delete deletes objects, of which only the names matter.
 func (p *Publisher) Delete(o model.Objects) error {
-	return p.each(o, func(s *store.Sync, name string, _ []byte) { s.Delete(name) })
+	return p.each(o, func(s *syncstore.Sync, name string, _ []byte) { s.Delete(name) })
 }
 
-func (p *Publisher) each(o model.Objects, do func(*store.Sync, string, []byte)) error {
+func (p *Publisher) each(o model.Objects, do func(*syncstore.Sync, string, []byte)) error {
 	for _, e := range Encode(o) {
 		s, name := p.syncOf(e.Key)
 		if s == nil {
@@ -109,7 +109,7 @@ func (p *Publisher) each(o model.Objects, do func(*store.Sync, string, []byte)) 
 	return nil
 }
 
-func (p *Publisher) syncOf(key string) (*store.Sync, string) {
+func (p *Publisher) syncOf(key string) (*syncstore.Sync, string) {
 	for r, s := range p.syncs {
 		if name, ok := strings.CutPrefix(key, r.Prefix(p.cluster, false)); ok {
 			return s, name

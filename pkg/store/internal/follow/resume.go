@@ -1,0 +1,65 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+)
+
+// ProofKeys is how many keys must agree before a stream is resumed.
+const ProofKeys = 64
+
+// resumable tells whether the position belongs to the history of the etcd that
+// answers. Its cluster ID and a revision that was reached do not prove that: a
+// server that was wiped, or restored from a backup, under its old token has the
+// same cluster ID, and in time it overtakes every position (kvstore.md,
+// ListAndWatch). What must hold for a stream to bring everything is that at the
+// position the server had what the keeper has. So it is asked, in one request,
+// what it had then: up to ProofKeys keys with their revisions and values, and how
+// many there were.
+//
+// For a keeper of no more keys than that this compares everything, so it is proof
+// whatever happened to the server. For a larger one the comparison begins at the
+// key that was written last: its revision is the one that a history which
+// departed from ours before it cannot have but by chance, and then the keys
+// behind it would have to agree by chance as well. Left is one that departed
+// after it: a backup that is newer than the last change here, restored, overtaken
+// in revisions, and with as many keys, of which others changed than are compared.
+func (f *Follower) resumable(ctx context.Context, k Keeper, s Session) (bool, error) {
+	if f.pos.Revision == 0 {
+		return false, nil
+	}
+	proof, provable := k.Proof()
+	if !provable {
+		return false, nil
+	}
+	past, err := s.Client.Recall(ctx, proof.Prefix, proof.From, f.pos, ProofKeys)
+	switch {
+	case errors.Is(err, kvstore.ErrCompacted):
+		return false, nil
+	case errors.Is(err, kvstore.ErrServerChanged):
+		_, err := s.Client.Head(ctx) // if that is the end of the session, the position may serve the next one
+		return false, err
+	case err != nil:
+		return false, err
+	case proof.From == "" && int64(len(past.Items)) < past.Count:
+		return false, nil // all were to be compared, and they do not fit into one answer
+	}
+	if !k.Agrees(proof, past) {
+		f.Log.Warn("The server's history is not the one that was followed: it was emptied or restored; listing again",
+			"prefix", s.Prefix, "revision", f.pos.Revision)
+		return false, nil
+	}
+	return true, nil
+}
+
+// NameOf is the key without its prefix; for a watch of one whole key it is the
+// last element of that key.
+func NameOf(key []byte, prefix string) []byte {
+	if len(key) == len(prefix) {
+		return key[strings.LastIndexByte(prefix, '/')+1:]
+	}
+	return key[len(prefix):]
+}

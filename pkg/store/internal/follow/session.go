@@ -1,0 +1,120 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+)
+
+// ErrListTooLong ends a list that takes longer than [Session].ListTime.
+var ErrListTooLong = errors.New("the list takes longer than it may")
+
+// Session is one connection to a kvstore, and what bounds reading from it. The zero
+// value of each bound is none.
+type Session struct {
+	Client kvstore.Client
+	// Prefix is where the keys are; it ends in "/", or is one whole key.
+	Prefix string
+	// ListTime bounds how long a list may take, without the time in which it waits for
+	// its turn and for room. Events bounds the rate of events.
+	ListTime time.Duration
+	Events   *rate.Limiter
+	// Room waits until there is room for another page or batch.
+	Room func(context.Context) error
+	// Lists waits until a list may begin. Batches waits until a batch of events may be
+	// applied; done is called when it is.
+	Lists   func(context.Context) (Turn, error)
+	Batches func(context.Context) (done func(), err error)
+}
+
+// Turn is a list's place among those that run at the same time.
+type Turn interface {
+	// Wait is called when the list begins to wait for a page, Resume when one has come,
+	// Yield when that is handled. Resume and Yield wait until the list may go on.
+	Wait()
+	Resume(context.Context) error
+	Yield(context.Context) error
+	// End is called when the list has ended.
+	End()
+}
+
+// NoTurn is the place of a list that waits for no others.
+type NoTurn struct{}
+
+// Wait implements [Turn].
+func (NoTurn) Wait() {}
+
+// Resume implements [Turn].
+func (NoTurn) Resume(context.Context) error { return nil }
+
+// Yield implements [Turn].
+func (NoTurn) Yield(context.Context) error { return nil }
+
+// End implements [Turn].
+func (NoTurn) End() {}
+
+func (s Session) takeTurn(ctx context.Context) (Turn, error) {
+	if s.Lists == nil {
+		return NoTurn{}, nil
+	}
+	return s.Lists(ctx)
+}
+
+// List hands over the pages of all keys, within the bounds of the session.
+func (s Session) List(ctx context.Context, turn Turn, page func(kvstore.Page) error) (kvstore.Position, error) {
+	spent, read := stopwatch{since: time.Now()}, 0
+	turn.Wait()
+	return s.Client.List(ctx, s.Prefix, func(p kvstore.Page) error {
+		spent.stop()
+		if err := s.waitRoom(ctx); err != nil {
+			return err
+		}
+		if err := turn.Resume(ctx); err != nil {
+			return err
+		}
+		spent.start()
+		if err := page(p); err != nil {
+			return err
+		}
+		read += len(p.Items)
+		spent.stop()
+		if s.ListTime > 0 && spent.total > s.ListTime && p.Left > 0 {
+			return fmt.Errorf("%w: %d keys in %s, and %d are left", ErrListTooLong, read, s.ListTime, p.Left)
+		}
+		if err := turn.Yield(ctx); err != nil {
+			return err
+		}
+		spent.start()
+		turn.Wait()
+		return ctx.Err()
+	})
+}
+
+func (s Session) waitRoom(ctx context.Context) error {
+	if s.Room == nil {
+		return nil
+	}
+	return s.Room(ctx)
+}
+
+// recv returns the next batch of a stream.
+func (s Session) recv(ctx context.Context, of kvstore.Stream) (kvstore.Batch, error) {
+	if err := s.waitRoom(ctx); err != nil {
+		return kvstore.Batch{}, err
+	}
+	return of.Recv()
+}
+
+// stopwatch adds up times.
+type stopwatch struct {
+	since time.Time
+	total time.Duration
+}
+
+func (w *stopwatch) start() { w.since = time.Now() }
+func (w *stopwatch) stop()  { w.total += time.Since(w.since) }

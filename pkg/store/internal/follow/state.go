@@ -1,0 +1,254 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+)
+
+// Status describes a [Follower] at one moment.
+type Status struct {
+	// Synced: a list was complete, since the last reset. Listing: one is under way.
+	Synced, Listing bool
+	// Read and Total are how many keys the list under way has brought so far, and
+	// how many there were in all at its revision; both 0 before its first page, and
+	// while none is under way.
+	Read, Total int
+	// Following: a stream is open. Followed: one has been, since the first complete list.
+	Following, Followed bool
+	// Paced is when events last had to wait for the bound of their rate.
+	Paced time.Time
+	// AsOf: what was applied is known to equal the kvstore's as of this time; zero when
+	// it never was (kvstore.md, Freshness).
+	AsOf time.Time
+	// LastEvent is when the last event arrived; zero when none has.
+	LastEvent time.Time
+	// Err is why there is no stream; nil while there is one, and before the
+	// first failure.
+	Err error
+	// SyncDuration is how long the first complete list took.
+	SyncDuration time.Duration
+}
+
+// state is what a follower shows to others while it works.
+type state struct {
+	mu       sync.Mutex
+	status   Status
+	applied  kvstore.Position
+	lists    int // how many were begun
+	arrivals arrivals
+	stream   kvstore.Stream // nil when none is open
+	// pending are probes whose revision has not been applied yet: the oldest
+	// and the newest. Two suffice to make progress under any rate of probes.
+	pending []kvstore.Probe
+	// advanced is closed when applied changes; nil when nobody waits.
+	advanced chan struct{}
+}
+
+// Status returns a copy of what is known.
+func (f *Follower) Status() Status {
+	f.state.mu.Lock()
+	defer f.state.mu.Unlock()
+	return f.state.status
+}
+
+// ReadBy is when a revision had been read at the latest; zero when it has not, or that
+// is not remembered.
+func (f *Follower) ReadBy(revision int64) time.Time {
+	f.state.mu.Lock()
+	defer f.state.mu.Unlock()
+	return f.state.arrivals.of(revision)
+}
+
+// Observe takes the result of a linearizable read on the session's connection.
+// The entries equal the kvstore's as of the time before that read once
+// everything up to its revision was applied. When that is not yet so, the
+// stream is asked where it stands: revisions of other keys do not show in it.
+func (f *Follower) Observe(p kvstore.Probe) {
+	if stream := f.state.observe(p); stream != nil {
+		// An error ends the stream as well, which Run sees.
+		_ = stream.RequestProgress()
+	}
+}
+
+// askAgain is how often a stream is asked where it stands while somebody waits
+// for it: the question may go unanswered (kvstore.md, Freshness).
+const askAgain = 20 * time.Millisecond
+
+// AnyLists stands for any number of lists.
+const AnyLists = -1
+
+// errListed is why a position may never be applied: what is followed after a list
+// may be another history.
+var errListed = errors.New("a list has begun meanwhile")
+
+// Progress is up to where everything has been applied, and how many lists were begun.
+type Progress struct {
+	Applied kvstore.Position
+	Lists   int
+}
+
+// Progress tells how far the follower is.
+func (f *Follower) Progress() Progress {
+	f.state.mu.Lock()
+	defer f.state.mu.Unlock()
+	return Progress{f.state.applied, f.state.lists}
+}
+
+// Reach waits until everything up to a position has been applied to what. Its error is
+// that of ctx, or another one when another number of lists than this has begun.
+func (f *Follower) Reach(ctx context.Context, at kvstore.Position, lists int, what string) error {
+	return f.state.reach(ctx, at, lists, what)
+}
+
+func (s *state) reach(ctx context.Context, at kvstore.Position, lists int, what string) error {
+	again := time.NewTicker(askAgain)
+	defer again.Stop()
+	for {
+		is, stream, advanced := s.progress()
+		switch {
+		case lists != AnyLists && lists != is.Lists:
+			return fmt.Errorf("waiting until revision %d of %s is applied: %w", at.Revision, what, errListed)
+		case is.Applied.ClusterID == at.ClusterID && is.Applied.Revision >= at.Revision:
+			return nil
+		case stream != nil:
+			_ = stream.RequestProgress() // an error ends the stream as well, which Run sees
+		}
+		select {
+		case <-advanced:
+		case <-again.C:
+		case <-ctx.Done():
+			return fmt.Errorf("waiting until revision %d of %s is applied: %w", at.Revision, what, ctx.Err())
+		}
+	}
+}
+
+// progress is how far the follower is, its stream (nil when none is open), and what is
+// closed when it has advanced.
+func (s *state) progress() (Progress, kvstore.Stream, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.advanced == nil {
+		s.advanced = make(chan struct{})
+	}
+	return Progress{s.applied, s.lists}, s.stream, s.advanced
+}
+
+// setApplied notes what has been applied, and wakes up who waits for it. The lock is held.
+func (s *state) setApplied(to kvstore.Position) {
+	s.applied = to
+	if s.advanced != nil {
+		close(s.advanced)
+		s.advanced = nil
+	}
+}
+
+func (s *state) observe(p kvstore.Probe) kvstore.Stream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.Err != nil || s.stream == nil {
+		return nil // without a stream nobody has checked that this is still our history
+	}
+	s.pending = append(s.pending, p)
+	if len(s.pending) > 2 {
+		s.pending = append(s.pending[:1], p)
+	}
+	s.updateAsOf()
+	if len(s.pending) == 0 {
+		return nil
+	}
+	return s.stream
+}
+
+// updateAsOf advances AsOf by the probes that are covered by what was applied.
+func (s *state) updateAsOf() {
+	keep := s.pending[:0]
+	for _, p := range s.pending {
+		switch {
+		case p.Head.ClusterID != s.applied.ClusterID:
+		case p.Head.Revision > s.applied.Revision:
+			keep = append(keep, p)
+		case p.At.After(s.status.AsOf):
+			s.status.AsOf = p.At
+		}
+	}
+	s.pending = keep
+}
+
+func (s *state) advance(to kvstore.Position, events bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.setApplied(to)
+	if events {
+		s.status.LastEvent = time.Now()
+		s.arrivals.batch(to.Revision, s.status.LastEvent)
+	}
+	s.updateAsOf()
+}
+
+// listed notes a complete list that was begun at start: its contents are not
+// older than that.
+func (s *state) listed(start time.Time, at kvstore.Position) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.status.Synced {
+		s.status.Synced, s.status.SyncDuration = true, time.Since(start)
+	}
+	s.setApplied(at)
+	s.arrivals.list(at.Revision, time.Now())
+	s.pending, s.status.AsOf = nil, start
+}
+
+// listing notes the begin and the end of a list. From its begin on no probe
+// proves anything, until the list is complete.
+func (s *state) listing(now bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status.Read, s.status.Total = 0, 0
+	if s.status.Listing = now; now {
+		s.lists++
+		s.setApplied(kvstore.Position{})
+		s.arrivals = arrivals{} // it may be another history
+		s.pending = nil
+	}
+}
+
+// read notes a page of the list under way, and how many keys come after it.
+func (s *state) read(n int, left int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status.Read += n
+	s.status.Total = s.status.Read + int(left)
+}
+
+func (s *state) following(stream kvstore.Stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stream, s.status.Following, s.pending = stream, stream != nil, nil
+	if stream != nil {
+		s.status.Followed, s.status.Err = true, nil
+	}
+}
+
+func (s *state) broken(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status.Err = err
+}
+
+// paced notes that events wait, and that they have waited.
+func (s *state) paced() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status.Paced = time.Now()
+}
+
+func (s *state) reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status, s.applied, s.pending = Status{}, kvstore.Position{}, nil
+}

@@ -1,0 +1,36 @@
+package follow
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+)
+
+// TestWhoWaitsForAPositionLearnsOfAList: as soon as it begins.
+func TestWhoWaitsForAPositionLearnsOfAList(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var s state
+		s.listing(true)
+		s.listed(time.Now(), kvstore.Position{ClusterID: 1, Revision: 10})
+		ended := make(chan error, 1)
+		at := kvstore.Position{ClusterID: 1, Revision: 20}
+		go func() { ended <- s.reach(t.Context(), at, 1, "all") }()
+		s.advance(kvstore.Position{ClusterID: 1, Revision: 15}, true)
+		synctest.Wait()
+		if len(ended) > 0 {
+			t.Fatalf("it ended with %v", <-ended)
+		}
+		s.listing(true)
+		synctest.Wait() // no time passes
+		if len(ended) == 0 {
+			t.Fatal("it still waits")
+		}
+		if err := <-ended; !errors.Is(err, errListed) {
+			t.Errorf("it ended with %v", err)
+		}
+	})
+}

@@ -1,0 +1,199 @@
+// Package records keeps what is known of each key below a prefix, by name, in little
+// memory: the keys of a mesh are many. It is the common table of a reader and of a
+// writer of a prefix. A Table belongs to one goroutine.
+package records
+
+import (
+	"hash/maphash"
+	"iter"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+)
+
+// Record is what is known of one key.
+type Record[T any] struct {
+	Name string
+	Rev  int64  // mod revision of the value seen last
+	Hash uint64 // of the value in force
+	Size uint32 // bytes of the name and of the value seen last; only readers count them
+	Cost uint32 // about what the value in force takes in memory; likewise
+	Obj  T      // what else there is; for a reader the value in force, nil when there is none
+}
+
+// blockSize is how many records are allocated at once: with the allocator's own
+// 8 bytes those of a Set take 2,048, which is a size that it has.
+const blockSize = 42
+
+// Place is where a record is, as long as it exists.
+type Place uint32
+
+// Table has the records of one prefix, by name. There is one for each key of a mesh, so
+// they are the largest thing in memory beside the objects themselves. They lie in
+// blocks that never move. A hash table with open addressing finds them: it has 32 bits
+// for each slot, is at most three quarters full, and is all that is copied when it
+// grows. A Go map takes half as much memory again, and searches twice for a change.
+type Table[T any] struct {
+	seed   maphash.Seed
+	index  []Place // linear probing from the name's hash: 1 + the place; 0 is free. A power of two
+	blocks []*[blockSize]Record[T]
+	used   Bitset  // places with a record
+	seen   Bitset  // those of them that were marked since the last ForgetSeen
+	free   []Place // places that had one
+	n      int
+}
+
+// New returns an empty table, whose names are hashed with this seed.
+func New[T any](seed maphash.Seed) *Table[T] {
+	return &Table[T]{seed: seed, index: make([]Place, 8)}
+}
+
+// At returns the record at a place. It stays where it is until it is removed.
+func (s *Table[T]) At(p Place) *Record[T] { return &s.blocks[p/blockSize][p%blockSize] }
+
+// Find returns the place of the record with a name.
+func (s *Table[T]) Find(name []byte) (p Place, known bool) {
+	for i := s.home(maphash.Bytes(s.seed, name)); s.index[i] != 0; i = s.next(i) {
+		if p := s.index[i] - 1; s.At(p).Name == string(name) {
+			return p, true
+		}
+	}
+	return 0, false
+}
+
+// FindString is [Table.Find] for a name that is a string.
+func (s *Table[T]) FindString(name string) (p Place, known bool) {
+	for i := s.home(maphash.String(s.seed, name)); s.index[i] != 0; i = s.next(i) {
+		if p := s.index[i] - 1; s.At(p).Name == name {
+			return p, true
+		}
+	}
+	return 0, false
+}
+
+// home is where the search for a name with this hash begins.
+func (s *Table[T]) home(hash uint64) int { return int(hash & uint64(len(s.index)-1)) }
+func (s *Table[T]) next(i int) int       { return (i + 1) & (len(s.index) - 1) }
+
+// Add makes a record for a name that has none.
+func (s *Table[T]) Add(name string) Place {
+	if s.n++; 4*s.n > 3*len(s.index) {
+		s.grow()
+	}
+	p := s.room()
+	s.At(p).Name = name
+	s.used.Set(p)
+	s.enter(p)
+	return p
+}
+
+// room is a place without a record.
+func (s *Table[T]) room() Place {
+	if last := len(s.free) - 1; last >= 0 {
+		p := s.free[last]
+		s.free = s.free[:last]
+		return p
+	}
+	p := Place(s.n - 1) // none is free, so all before it are used
+	if int(p)/blockSize == len(s.blocks) {
+		s.blocks = append(s.blocks, new([blockSize]Record[T]))
+	}
+	return p
+}
+
+// enter puts a record into the index.
+func (s *Table[T]) enter(p Place) {
+	i := s.home(maphash.String(s.seed, s.At(p).Name))
+	for s.index[i] != 0 {
+		i = s.next(i)
+	}
+	s.index[i] = p + 1
+}
+
+func (s *Table[T]) grow() {
+	s.index = make([]Place, 2*len(s.index))
+	for p := range s.used.All() {
+		s.enter(p)
+	}
+}
+
+// Remove forgets a record.
+func (s *Table[T]) Remove(p Place) {
+	i := s.home(maphash.String(s.seed, s.At(p).Name))
+	for s.index[i] != p+1 {
+		i = s.next(i)
+	}
+	s.close(i)
+	*s.At(p) = Record[T]{}
+	s.used.Clear(p)
+	s.seen.Clear(p)
+	s.free = append(s.free, p)
+	s.n--
+}
+
+// close frees a slot of the index and moves those behind it up, so that each is
+// still found from its home: up to the next free slot, whatever has its home at
+// or before the gap goes into it, and leaves a gap itself.
+func (s *Table[T]) close(gap int) {
+	for i := s.next(gap); s.index[i] != 0; i = s.next(i) {
+		home := s.home(maphash.String(s.seed, s.At(s.index[i]-1).Name))
+		mask := len(s.index) - 1
+		if (i-home)&mask >= (i-gap)&mask {
+			s.index[gap] = s.index[i]
+			gap = i
+		}
+	}
+	s.index[gap] = 0
+}
+
+// All iterates over the places of all records, in no order. The one at hand may
+// be removed meanwhile.
+func (s *Table[T]) All() iter.Seq[Place] { return s.used.All() }
+
+// Newest is the name of the key that was written last, of the records that meet a
+// condition; empty when there is none.
+func (s *Table[T]) Newest(is func(*Record[T]) bool) string {
+	var newest string
+	var rev int64
+	for p := range s.All() {
+		if r := s.At(p); is(r) && (r.Rev > rev || r.Rev == rev && r.Name < newest) {
+			newest, rev = r.Name, r.Rev
+		}
+	}
+	return newest
+}
+
+// Agrees tells whether a past names the same keys as the records that meet a condition:
+// as many from a name on up to the past's last item, and as many from that name on in all.
+func (s *Table[T]) Agrees(from string, past kvstore.Past, is func(*Record[T]) bool) bool {
+	last := ""
+	if n := len(past.Items); n > 0 {
+		last = string(past.Items[n-1].Key)
+	}
+	first, all := 0, int64(0)
+	for p := range s.All() {
+		r := s.At(p)
+		if r.Name < from || !is(r) {
+			continue
+		}
+		all++
+		if r.Name <= last {
+			first++
+		}
+	}
+	return all == past.Count && first == len(past.Items)
+}
+
+// Len is the number of records.
+func (s *Table[T]) Len() int { return s.n }
+
+// Has tells whether there is a record at a place.
+func (s *Table[T]) Has(p Place) bool { return s.used.Has(p) }
+
+// MarkSeen notes that a list had the key of a record.
+func (s *Table[T]) MarkSeen(p Place) { s.seen.Set(p) }
+
+// IsSeen tells whether a record was marked.
+func (s *Table[T]) IsSeen(p Place) bool { return s.seen.Has(p) }
+
+// ForgetSeen removes all marks.
+func (s *Table[T]) ForgetSeen() { clear(s.seen) }

@@ -1,0 +1,163 @@
+package syncstore
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
+)
+
+// payload is so many values of 300 to 600 bytes, as services have.
+func payload(n int) (names []string, values [][]byte) {
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a benchmark
+	for i := range n {
+		value := make([]byte, 300+random.IntN(301))
+		for k := range value {
+			value[k] = byte(' ' + random.IntN(90))
+		}
+		names, values = append(names, fmt.Sprintf("namespace-%d/service-%06d", i%50, i)), append(values, value)
+	}
+	return names, values
+}
+
+// BenchmarkPublish is how long it takes to publish 10,000 services, from the
+// first Put until all are acknowledged; and then to change one. The floors are a
+// bare client's puts of the same, one after another and 8 at once.
+func BenchmarkPublish(b *testing.B) {
+	const n = 10_000
+	names, values := payload(n)
+	for b.Loop() {
+		srv := etcdtest.StartProcess(b)
+		c := srv.Client(b)
+		one := barePuts(b, c, "bare1/", names[:n/10], values, 1) * 10
+		eight := barePuts(b, c, "bare8/", names, values, 8)
+		p := publish(b, hurried(), at(srv.Endpoint()), nil)
+		p.sync.Complete()
+		p.clean()
+		start := time.Now()
+		for i, name := range names {
+			p.sync.Put(name, values[i])
+		}
+		p.clean()
+		took := time.Since(start)
+		b.ReportMetric(took.Seconds(), "s/sync")
+		b.ReportMetric(one.Seconds(), "s/bare-1")
+		b.ReportMetric(eight.Seconds(), "s/bare-8")
+		b.ReportMetric(float64(took)/float64(eight), "of-bare-8")
+		b.ReportMetric(float64(changeOne(p, names, values[0]).Microseconds()), "µs/change")
+		p.stop()
+	}
+}
+
+// changeOne is the median time of a single change until it is acknowledged.
+func changeOne(p *publisher, names []string, value []byte) time.Duration {
+	var all []time.Duration
+	for i := range 200 {
+		start := time.Now()
+		p.sync.Put(names[i], append(slices.Clone(value), 'x'))
+		p.clean()
+		all = append(all, time.Since(start))
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+// barePuts is how long a bare client takes, with so many puts under way.
+func barePuts(b *testing.B, c *clientv3.Client, prefix string, names []string, values [][]byte, at int) time.Duration {
+	b.Helper()
+	start := time.Now()
+	g, ctx := errgroup.WithContext(context.Background())
+	for w := range at {
+		g.Go(func() error {
+			for i := w; i < len(names); i += at {
+				if _, err := c.Put(ctx, prefix+names[i], string(values[i])); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		b.Fatal(err)
+	}
+	return time.Since(start)
+}
+
+// bareTransactions is how long a bare client takes with transactions of 128 puts, 8 of
+// them under way.
+func bareTransactions(b *testing.B, c *clientv3.Client, prefix string, names []string, values [][]byte) time.Duration {
+	b.Helper()
+	start := time.Now()
+	g, ctx := errgroup.WithContext(context.Background())
+	g.SetLimit(8)
+	for from := 0; from < len(names); from += 128 {
+		g.Go(func() error {
+			var puts []clientv3.Op
+			for i := from; i < min(from+128, len(names)); i++ {
+				puts = append(puts, clientv3.OpPut(prefix+names[i], string(values[i])))
+			}
+			_, err := c.Txn(ctx).Then(puts...).Commit()
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		b.Fatal(err)
+	}
+	return time.Since(start)
+}
+
+// BenchmarkSyncMemory is what a Sync takes for each key beside the bytes of its
+// name, which is its owner's, when it holds no values: all written, and all
+// heard of.
+func BenchmarkSyncMemory(b *testing.B) {
+	const n = 400_000
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255)
+	}
+	value := []byte("some value")
+	owns := func(int64) bool { return true }
+	for b.Loop() {
+		before := liveHeap()
+		l := newLedger(false, true, false)
+		l.beginList()
+		l.endList(1, owns)
+		l.following = true
+		l.markComplete(time.Now())
+		for _, name := range names {
+			l.put(name, value, time.Now())
+		}
+		rev := int64(1)
+		for l.backlog() > 0 {
+			parts, _ := l.takeWrites(kvstore.MaxWrites, transactionBytes, 40, true)
+			rev++
+			for _, one := range parts {
+				l.finish(one, acknowledged, rev, nil, time.Now())
+				l.applyEvent([]byte(one.name), &kvstore.Event{KeyValue: kvstore.KeyValue{
+					Value: value, ModRevision: rev, Lease: 1 + rev/8,
+				}}, owns)
+			}
+		}
+		b.ReportMetric(float64(liveHeap()-before)/n, "B/key")
+		if !l.isClean() || l.wanted != n {
+			b.Fatalf("%d wanted, %d dirty", l.wanted, l.dirty)
+		}
+	}
+}
+
+func liveHeap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}

@@ -1,0 +1,203 @@
+package syncstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mesh-agent/mesh-agent/internal/guard"
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/store/internal/follow"
+)
+
+// CanariesParams say where canaries are written.
+type CanariesParams struct {
+	// Dir is their prefix, [wire.SyncedDir] of the cluster.
+	Dir    string
+	Writer kvstore.Writer
+	// Holding gives the lock under which they are written; nil for none.
+	Holding func() *kvstore.Lock
+	// Log receives what happens; nil for nowhere.
+	Log *slog.Logger
+}
+
+// Canaries are the keys that tell readers that everything else is there (spec
+// wire.md §1.9). Each is written once everything that its Sync wanted when the canary
+// was due is known to be in the server that answers now, and again, under the same
+// condition, when somebody has deleted it or its lease has ended: never before the
+// keys. What changes meanwhile does not delay it.
+type Canaries struct {
+	p   CanariesParams
+	log *slog.Logger
+
+	running  exclusive // held by Run and Drain
+	follower follow.Follower
+
+	mu      sync.Mutex
+	all     []*canary     // guarded by mu
+	changed chan struct{} // guarded by mu; closed and replaced with each change of a canary, or of their number
+}
+
+// canary is one of them.
+type canary struct {
+	name string
+	of   *Sync // nil: of nothing
+
+	// Guarded by Canaries.mu.
+	written bool  // in this Run
+	present bool  // in the kvstore, and tied to a lease of ours
+	rev     int64 // of its last write or event; 0 from the begin of a list on until it is met
+}
+
+// NewCanaries returns canaries without any.
+func NewCanaries(p CanariesParams) *Canaries {
+	log := p.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Canaries{
+		p: p, log: log, running: newExclusive(), changed: make(chan struct{}),
+		follower: follow.Follower{Log: log},
+	}
+}
+
+// Add adds a canary of this name below the directory, for the keys of a Sync;
+// with a nil one it is written at once. It may be called at any time.
+func (c *Canaries) Add(name string, s *Sync) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all = append(c.all, &canary{name: name, of: s})
+	c.notify()
+}
+
+// notify wakes up who waits for a change. The lock is held.
+func (c *Canaries) notify() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// Run writes the canaries and keeps them, until ctx ends, or a lock is lost: then
+// the error wraps [kvstore.ErrLockLeaseExpired]. It writes each once, whoever
+// wrote it before.
+func (c *Canaries) Run(ctx context.Context) error {
+	if err := c.running.lock(ctx); err != nil {
+		return err
+	}
+	defer c.running.unlock()
+	c.mu.Lock()
+	for _, one := range c.all {
+		one.written = false
+	}
+	c.mu.Unlock()
+	c.p.Writer.OnLeaseExpired(c.p.Dir, c.leasesLost)
+	defer c.p.Writer.OnLeaseExpired(c.p.Dir, nil)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(guard.Func(func() error {
+		return c.follower.Sessions(ctx, canaryKeeper{c}, follow.Session{Client: c.p.Writer, Prefix: c.p.Dir})
+	}))
+	g.Go(guard.Func(func() error { return c.keepAll(ctx, g) }))
+	return g.Wait()
+}
+
+// keepAll keeps each canary, those that are added included.
+func (c *Canaries) keepAll(ctx context.Context, g *errgroup.Group) error {
+	for n := 0; ; {
+		c.mu.Lock()
+		added, changed := c.all[n:], c.changed
+		n = len(c.all)
+		c.mu.Unlock()
+		for _, one := range added {
+			g.Go(guard.Func(func() error { return c.keep(ctx, one) }))
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// keep writes a canary whenever it is not there.
+func (c *Canaries) keep(ctx context.Context, one *canary) error {
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval = 5*time.Millisecond, follow.RetryMax
+	for {
+		if err := c.awaitMissing(ctx, one); err != nil {
+			return err
+		}
+		err := c.write(ctx, one)
+		switch {
+		case err == nil:
+			pause.Reset()
+			continue
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, kvstore.ErrLockLeaseExpired):
+			return fmt.Errorf("writing the canary %s%s: %w", c.p.Dir, one.name, err)
+		}
+		c.log.Debug("Cannot write a canary yet", "key", c.p.Dir+one.name, "error", err)
+		if err := waiting.Sleep(ctx, pause.NextBackOff()); err != nil {
+			return err
+		}
+	}
+}
+
+// awaitMissing waits until a canary has to be written.
+func (c *Canaries) awaitMissing(ctx context.Context, one *canary) error {
+	for {
+		c.mu.Lock()
+		present, changed := one.written && one.present, c.changed
+		c.mu.Unlock()
+		if !present {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// write writes a canary, once its keys are there.
+func (c *Canaries) write(ctx context.Context, one *canary) error {
+	if one.of != nil {
+		if err := one.of.prove(ctx); err != nil {
+			return err
+		}
+	}
+	res, err := c.p.Writer.Put(ctx, c.p.Dir+one.name, []byte(time.Now().Format(time.RFC3339)), append(holding(c.p.Holding), kvstore.Leased())...)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	one.written = true
+	if res.At.Revision > one.rev { // else something newer is known
+		one.present, one.rev = true, res.At.Revision
+	}
+	return nil
+}
+
+// Drain deletes the whole directory and forgets all canaries. It waits for a Run
+// to end first.
+func (c *Canaries) Drain(ctx context.Context) error {
+	if err := c.running.lock(ctx); err != nil {
+		return err
+	}
+	defer c.running.unlock()
+	if _, err := c.p.Writer.DeletePrefix(ctx, c.p.Dir, holding(c.p.Holding)...); err != nil {
+		return fmt.Errorf("withdrawing the canaries %s: %w", c.p.Dir, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all = nil
+	return nil
+}

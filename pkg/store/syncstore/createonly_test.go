@@ -1,0 +1,168 @@
+package syncstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// TestOfTwoCreatorsOneHasTheKey: somebody else creates the same keys at the same
+// time, without a lease. What he has made stays as he made it, to the end, and the
+// owner of the Sync is told; what he gives up becomes ours.
+func TestOfTwoCreatorsOneHasTheKey(t *testing.T) {
+	t.Parallel()
+	for _, shared := range []bool{false, true} {
+		t.Run(fmt.Sprintf("shared=%t", shared), func(t *testing.T) {
+			t.Parallel()
+			srv := etcdtest.Start(t)
+			want := some(2000)
+			names := slices.Sorted(maps.Keys(want))
+			p := publish(t, hurried(), at(srv.Endpoint()), func(params *Params) { params.Shared, params.CreateOnly = shared, true })
+			theirs := make(map[string]int64) // revisions
+			created := make(chan error, 1)
+			go func() {
+				for i, name := range slices.Backward(names) {
+					value := "theirs"
+					if i%2 == 0 {
+						value = want[name] // which is as good
+					}
+					key := housePrefix + name
+					resp, err := srv.Local().Txn(t.Context()).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).
+						Then(clientv3.OpPut(key, value)).Commit()
+					if err != nil {
+						created <- err
+						return
+					}
+					if resp.Succeeded {
+						theirs[name] = resp.Header.Revision
+					}
+				}
+				created <- nil
+			}()
+			p.put(want)
+			if err := <-created; err != nil {
+				t.Fatal(err)
+			}
+			p.clean()
+			if len(theirs) == 0 || len(theirs) == len(want) {
+				t.Logf("the two have not met: %d of %d are theirs", len(theirs), len(want))
+			}
+			contradicts := map[string]string{}
+			for name := range theirs {
+				if i, _ := slices.BinarySearch(names, name); i%2 != 0 {
+					contradicts[name] = "theirs"
+				}
+			}
+			untouched := func() {
+				t.Helper()
+				resp, err := srv.Local().Get(t.Context(), housePrefix, clientv3.WithPrefix())
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, kv := range resp.Kvs {
+					name := string(kv.Key[len(housePrefix):])
+					if rev, is := theirs[name]; is && (kv.ModRevision != rev || kv.Lease != 0) {
+						t.Errorf("%s was created by the other at %d and is now of %d, with the lease %x and the value %s", name, rev, kv.ModRevision, kv.Lease, kv.Value)
+					}
+					if _, is := theirs[name]; !is && (kv.Lease == 0 || string(kv.Value) != want[name]) {
+						t.Errorf("%s is %s with the lease %x", name, kv.Value, kv.Lease)
+					}
+				}
+				told := map[string]string{}
+				for _, c := range p.sync.Contradictions() {
+					if told[c.Name] = string(c.Theirs); string(c.Wanted) != want[c.Name] {
+						t.Errorf("%s is said to be wanted as %s", c.Name, c.Wanted)
+					}
+				}
+				if !maps.Equal(told, contradicts) {
+					t.Errorf("%d contradictions are told, there are %d", len(told), len(contradicts))
+				}
+			}
+			untouched()
+
+			// One of ours becomes theirs; one of theirs is given up; some are not wanted.
+			ours := nameWithout(want, theirs)
+			rev := srv.Put(t, housePrefix+ours, "theirs")
+			theirs[ours], contradicts[ours] = rev, "theirs"
+			until(t, func() bool { return len(p.sync.Contradictions()) == len(contradicts) })
+			for name := range contradicts {
+				if name == ours {
+					continue
+				}
+				srv.Delete(t, housePrefix+name)
+				delete(theirs, name)
+				delete(contradicts, name)
+				break
+			}
+			until(t, func() bool { return len(p.sync.Contradictions()) == len(contradicts) })
+			p.clean()
+			untouched()
+			for name := range theirs {
+				p.sync.Delete(name)
+				delete(contradicts, name)
+			}
+			p.clean()
+			untouched()
+		})
+	}
+}
+
+// nameWithout returns a name that only the first has.
+func nameWithout(all map[string]string, without map[string]int64) string {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if _, is := without[name]; !is {
+			return name
+		}
+	}
+	return ""
+}
+
+// TestAWriteThatIsUnderWayReplacesNothing: the other creates the key after the
+// Sync has seen that there is none, and before its write arrives.
+func TestAWriteThatIsUnderWayReplacesNothing(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, nil)
+	defer d.stop()
+	arrives, goes := make(chan struct{}), make(chan struct{})
+	first := true
+	d.mem.SetFault(func(ctx context.Context, op, _ string) error {
+		if op == "update" && first {
+			first = false
+			close(arrives)
+			<-goes
+		}
+		return nil
+	})
+	s := d.sync(Params{Prefix: "p/", Shared: true, CreateOnly: true})
+	s.Put("a", []byte("ours"))
+	s.Put("b", []byte("ours"))
+	s.Complete()
+	<-arrives
+	d.mem.Set("p/a", "theirs")
+	close(goes)
+	d.clean(s)
+	d.until("p/", map[string]string{"a": "theirs", "b": "ours"})
+	if all := s.Contradictions(); len(all) != 1 || all[0].Name != "a" || string(all[0].Wanted) != "ours" || string(all[0].Theirs) != "theirs" {
+		t.Errorf("%+v", all)
+	}
+	d.mem.Unset("p/a")
+	d.until("p/", map[string]string{"a": "ours", "b": "ours"})
+	until(t, func() bool { return len(s.Contradictions()) == 0 })
+}
+
+func until(t testing.TB, cond func() bool) {
+	t.Helper()
+	eventually(t, func() error {
+		if cond() {
+			return nil
+		}
+		return errors.New("not yet")
+	})
+}

@@ -1,0 +1,88 @@
+package syncstore
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
+)
+
+// desk is an outbox on a kvstore in memory, with whatever runs on it.
+type desk struct {
+	t      waittest.T
+	mem    *memory.Store
+	outbox *Outbox
+	ctx    context.Context //nolint:containedctx // of one test
+	cancel context.CancelFunc
+	ended  sync.WaitGroup
+}
+
+func newDesk(t waittest.T, metrics *Metrics) *desk {
+	d := &desk{t: t, mem: memory.New()}
+	d.mem.SetProbeInterval(time.Millisecond)
+	d.outbox = NewOutbox(d.mem, nil, metrics, nil)
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	d.run(func(ctx context.Context) error { return d.mem.Run(ctx, nil) })
+	d.run(d.outbox.Run)
+	return d
+}
+
+func (d *desk) run(f func(context.Context) error) { d.runIn(d.ctx, f) }
+
+func (d *desk) runIn(ctx context.Context, f func(context.Context) error) {
+	d.ended.Go(func() { _ = f(ctx) }) // it ends with the test
+}
+
+func (d *desk) stop() {
+	d.cancel()
+	d.ended.Wait()
+	d.mem.Close()
+}
+
+func (d *desk) sync(p Params) *Sync {
+	p.Outbox = d.outbox
+	s := New(p)
+	d.run(s.Run)
+	return s
+}
+
+func (d *desk) clean(s *Sync) {
+	d.t.Helper()
+	if err := s.WaitClean(d.ctx); err != nil {
+		d.t.Fatalf("%v", err)
+	}
+}
+
+// has returns what is below a prefix.
+func (d *desk) has(prefix string) map[string]string {
+	all := map[string]string{}
+	_, err := d.mem.Connect().List(context.Background(), prefix, func(p kvstore.Page) error {
+		for _, kv := range p.Items {
+			all[strings.TrimPrefix(string(kv.Key), prefix)] = string(kv.Value)
+		}
+		return nil
+	})
+	if err != nil {
+		d.t.Fatalf("list: %v", err)
+	}
+	return all
+}
+
+// until waits until these are below the prefix.
+func (d *desk) until(prefix string, want map[string]string) {
+	d.t.Helper()
+	waittest.Try(d.t, prefix, func() error {
+		if got := d.has(prefix); !maps.Equal(got, want) {
+			return errors.New("(-want +got)\n" + cmp.Diff(want, got))
+		}
+		return nil
+	})
+}

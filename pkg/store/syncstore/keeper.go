@@ -1,0 +1,118 @@
+package syncstore
+
+import (
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/store/internal/follow"
+)
+
+// This file is what a Sync learns: what is present in the kvstore, and the outcomes of
+// its writes.
+
+// keeper is a Sync as its follower sees it.
+type keeper struct{ *Sync }
+
+func (s keeper) Begin() { s.update((*ledger).beginList) }
+
+func (s keeper) Page(p kvstore.Page) {
+	s.update(func(l *ledger) {
+		for i := range p.Items {
+			l.listItem(follow.NameOf(p.Items[i].Key, s.p.Prefix), &p.Items[i], s.owns)
+		}
+	})
+}
+
+func (s keeper) Done(at kvstore.Position) {
+	s.update(func(l *ledger) { l.endList(at.Revision, s.owns) })
+}
+
+func (s keeper) Apply(b kvstore.Batch) {
+	if len(b.Events) == 0 {
+		return
+	}
+	s.update(func(l *ledger) {
+		for i := range b.Events {
+			l.applyEvent(follow.NameOf(b.Events[i].Key, s.p.Prefix), &b.Events[i], s.owns)
+		}
+	})
+}
+
+// refreshLeases looks again at which leases are ours.
+func (s *Sync) refreshLeases() { s.update(func(l *ledger) { l.refreshLeases(s.owns) }) }
+
+func (s keeper) Proof() (p follow.Proof, ok bool) {
+	s.update(func(l *ledger) { p, ok = l.proof(s.p.Prefix) })
+	return p, ok
+}
+
+func (s keeper) Agrees(p follow.Proof, past kvstore.Past) (is bool) {
+	for i := range past.Items {
+		past.Items[i].Key = follow.NameOf(past.Items[i].Key, s.p.Prefix)
+		if s.p.Shared {
+			past.Items[i].Key = []byte(p.Name)
+		}
+	}
+	s.update(func(l *ledger) { is = l.agrees(p, past) })
+	return is
+}
+
+// takeWrites gives the outbox at most so many writes of so many bytes in all, except for
+// the first one of a transaction. It returns how many bytes are left, and whether there
+// are more writes.
+func (s *Sync) takeWrites(most, bytes int, first bool) (parts []part, left int, more bool) {
+	s.update(func(l *ledger) {
+		parts, left = l.takeWrites(most, bytes, len(s.p.Prefix), first)
+		more = l.backlog() > 0
+	})
+	return parts, left, more
+}
+
+// takeRetry gives the outbox a write that was refused before and is due.
+func (s *Sync) takeRetry(now time.Time) (one part, ok bool) {
+	s.update(func(l *ledger) { one, ok = l.takeRetry(now) })
+	return one, ok
+}
+
+// backlog is how many writes could be taken.
+func (s *Sync) backlog() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ledger.backlog()
+}
+
+// window is how many writes of this Sync a transaction may have: more after each that is
+// acknowledged, and less than minWrites after refusals, so that a prefix which may not be
+// written does not hold up others.
+func (s *Sync) window() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.maxWrites
+}
+
+// finish notes the outcome of some parts; err is why they were refused.
+func (s *Sync) finish(parts []part, o outcome, rev int64, err error) {
+	if o == refused {
+		s.errors.Add(int64(len(parts)))
+	}
+	s.update(func(l *ledger) {
+		switch o {
+		case refused:
+			s.lastErr = err.Error()
+			if !l.failures.has(parts[0].at) { // else it was a retry
+				s.maxWrites = max(min(s.maxWrites, minWrites)/2, 1)
+			}
+		case acknowledged:
+			s.maxWrites = min(s.maxWrites*2, kvstore.MaxWrites)
+		case unknown:
+		}
+		now := time.Now()
+		for _, one := range parts {
+			if o == acknowledged && one.kept != nil {
+				l.finishKept(one, one.kept, s.owns, now)
+			} else {
+				l.finish(one, o, rev, err, now)
+			}
+		}
+	})
+}

@@ -1,0 +1,255 @@
+package syncstore
+
+import (
+	"hash/maphash"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/store/internal/records"
+)
+
+// ledger is the pure core of a [Sync]: no I/O, no clock, no goroutine, no lock.
+// It has one line for each name that is wanted or present, and says what has to be
+// written so that what is present becomes what is wanted.
+//
+// What is present is known from lists and events alone, so that it is exactly what
+// the kvstore had at the position that was followed. The event of an acknowledged write
+// is awaited; until it arrives nothing is written for the name but another value. A list
+// may come from another etcd: its contents count, whatever their revisions, and the
+// events of writes that were begun before it are not awaited.
+type ledger struct {
+	shared bool // others have keys here too: only names that were wanted have a line
+	lean   bool // values are held only until they are written or refused
+	keep   bool // keys without a lease belong to others and are not changed
+
+	seed    maphash.Seed
+	records *records.Table[line] // Rev and Hash are those of what is present
+	leases  leaseNames
+
+	queue    workQueue
+	missing  []records.Place // lines marked isMissing
+	failures failures
+
+	stopped   bool // nothing is written but deletions
+	complete  bool // the owner has given everything
+	listed    bool // a list is complete, and no other one under way
+	following bool // events are followed, after the list
+	synced    bool // everything that was given was written once, since the owner began
+	epoch     uint // counts the lists
+	awaited   map[records.Place]awaited
+
+	kept        map[records.Place][]byte // the values of others, with keep
+	keptChanged bool                     // contradictions may have changed
+
+	checkpoints []*checkpoint // those in use; seldom more than two
+	first       *checkpoint   // when it is reached everything is synced; nil before everything is given, and after it
+
+	wanted, present, dirty, inFlight int // how many lines are that
+	bytes                            int // of the values that are held
+}
+
+// awaited is an acknowledged write whose event has not arrived.
+type awaited struct {
+	rev     int64
+	hash    uint64 // of the value
+	deletes bool
+}
+
+// line is what is noted of a name beside what is present.
+type line struct {
+	want  uint64 // hash of the wanted value
+	value []byte // the wanted value, while it is held
+	lease leaseName
+	marks mark
+}
+
+// mark is a set of properties of a line.
+type mark uint16
+
+const (
+	isWanted    mark = 1 << iota
+	isGiven          // wanted, and given since the owner began
+	isWithdrawn      // not wanted any more, and to be deleted whether complete or not
+	isPresent        // in the kvstore
+	isUncertain      // shared: a write of ours may make it present, and without a line its event would be ignored
+	isDirty          // what is present is not what is wanted
+	isHeld           // value is the wanted one
+	isQueued         // in the queue
+	isInFlight       // a write has been sent and not been answered
+	isAwaited        // the event of a write is awaited
+	isMissing        // in missing: the owner has to be asked for the value
+	isRequested      // the owner was asked for the value
+	isDeleting       // the write in flight is a deletion
+)
+
+func (m mark) has(some mark) bool { return m&some != 0 }
+
+func newLedger(shared, lean, keep bool) ledger {
+	seed := maphash.MakeSeed()
+	return ledger{
+		shared: shared, lean: lean, keep: keep, seed: seed, records: records.New[line](seed),
+		leases: newLeaseNames(), failures: newFailures(), awaited: make(map[records.Place]awaited), kept: make(map[records.Place][]byte),
+	}
+}
+
+// put makes a value the wanted one.
+func (l *ledger) put(name string, value []byte, now time.Time) {
+	p, known := l.records.FindString(name)
+	if !known {
+		p = l.records.Add(name)
+	}
+	r := l.records.At(p)
+	r.Name = name // the owner has it in memory in any case
+	hash := maphash.Bytes(l.seed, value)
+	wanted := r.Obj.marks.has(isWanted)
+	changed := !wanted || r.Obj.want != hash
+	if !wanted {
+		l.wanted++
+	}
+	try := changed || r.Obj.marks.has(isMissing|isRequested)
+	if try {
+		l.failures.renew(p, now)
+	}
+	l.keptChanged = l.keptChanged || changed && l.isKept(r)
+	r.Obj.want = hash
+	if try || !l.lean || !l.failures.has(p) { // else it was refused, and is requested when it is due
+		l.holdValue(r, value)
+	}
+	r.Obj.marks |= isWanted | isGiven
+	r.Obj.marks &^= isWithdrawn | isMissing | isRequested
+	l.update(p)
+}
+
+// supply takes a requested value, if it is still the wanted one. The name does not
+// count as given by that.
+func (l *ledger) supply(name string, value []byte, now time.Time) {
+	p, known := l.records.FindString(name)
+	if !known {
+		return
+	}
+	r := l.records.At(p)
+	if !r.Obj.marks.has(isWanted) || r.Obj.want != maphash.Bytes(l.seed, value) {
+		return
+	}
+	given := r.Obj.marks & isGiven
+	l.put(name, value, now)
+	r.Obj.marks = r.Obj.marks&^isGiven | given
+}
+
+func (l *ledger) holdValue(r *records.Record[line], value []byte) {
+	l.bytes += len(value) - len(r.Obj.value)
+	r.Obj.value = value
+	r.Obj.marks |= isHeld
+}
+
+func (l *ledger) releaseValue(r *records.Record[line]) {
+	l.bytes -= len(r.Obj.value)
+	r.Obj.value = nil
+	r.Obj.marks &^= isHeld
+}
+
+// remove makes a name unwanted.
+func (l *ledger) remove(name string, now time.Time) {
+	if p, known := l.records.FindString(name); known {
+		l.withdraw(p, now)
+	}
+}
+
+func (l *ledger) withdraw(p records.Place, now time.Time) {
+	r := l.records.At(p)
+	l.failures.renew(p, now)
+	if r.Obj.marks.has(isWanted) {
+		l.wanted--
+	}
+	l.releaseValue(r)
+	l.keptChanged = l.keptChanged || l.isKept(r)
+	r.Obj.marks &^= isWanted | isGiven | isMissing | isRequested
+	r.Obj.marks |= isWithdrawn
+	l.update(p)
+}
+
+// markIncomplete notes that the owner begins to give everything anew.
+func (l *ledger) markIncomplete() {
+	l.complete, l.synced = false, false
+	l.invalidateCheckpoints()
+	for p := range l.records.All() {
+		l.records.At(p).Obj.marks &^= isGiven
+		l.update(p)
+	}
+}
+
+// markComplete notes that the owner has given everything: what was not given is not
+// wanted.
+func (l *ledger) markComplete(now time.Time) {
+	l.complete = true
+	for p := range l.records.All() {
+		if is := l.records.At(p).Obj.marks; is.has(isWanted) && !is.has(isGiven) {
+			l.withdraw(p, now)
+		} else {
+			l.update(p)
+		}
+	}
+}
+
+// isPending tells whether a line is not known to be as wanted.
+func isPending(r *records.Record[line]) bool {
+	return r.Obj.marks.has(isDirty | isInFlight | isAwaited)
+}
+
+// differs tells whether what is present is not what is wanted.
+func (l *ledger) differs(r *records.Record[line]) bool {
+	if l.isKept(r) {
+		return !r.Obj.marks.has(isWanted) && r.Obj.marks.has(isUncertain)
+	}
+	if r.Obj.marks.has(isWanted) {
+		return !r.Obj.marks.has(isPresent) || r.Hash != r.Obj.want || !l.leases.ours(r.Obj.lease)
+	}
+	return r.Obj.marks.has(isUncertain) || r.Obj.marks.has(isPresent) && (l.complete || r.Obj.marks.has(isWithdrawn))
+}
+
+// willMatch tells whether the write whose event is awaited makes what is wanted.
+func (l *ledger) willMatch(p records.Place, r *records.Record[line]) bool {
+	if !r.Obj.marks.has(isAwaited) {
+		return false
+	}
+	a := l.awaited[p]
+	if r.Obj.marks.has(isWanted) {
+		return !a.deletes && a.hash == r.Obj.want
+	}
+	return a.deletes
+}
+
+// update draws the conclusions after any change of a line.
+func (l *ledger) update(p records.Place) {
+	r := l.records.At(p)
+	differs := l.differs(r)
+	if differs != r.Obj.marks.has(isDirty) {
+		r.Obj.marks ^= isDirty
+		if differs {
+			l.dirty++
+		} else {
+			l.dirty--
+		}
+	}
+	if !isPending(r) {
+		l.markDone(p)
+	}
+	switch {
+	case r.Obj.marks.has(isInFlight) || l.willMatch(p, r):
+	case differs:
+		l.schedule(p, r)
+	case r.Obj.marks.has(isAwaited):
+	case !r.Obj.marks.has(isWanted | isPresent | isUncertain), l.shared && l.isKept(r) && !r.Obj.marks.has(isWanted):
+		if r.Obj.marks.has(isPresent) {
+			l.present--
+		}
+		l.failures.forget(p)
+		l.forgetKept(p)
+		l.records.Remove(p)
+	default:
+		l.failures.forget(p)
+		r.Obj.marks &^= isMissing | isRequested
+		if l.lean {
+			l.releaseValue(r)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package syncstore
+
+import (
+	"hash/maphash"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/store/internal/follow"
+	"github.com/mesh-agent/mesh-agent/pkg/store/internal/records"
+)
+
+// This file is what a ledger tells of its state.
+
+// isClean tells whether everything is known to be as wanted.
+func (l *ledger) isClean() bool {
+	return l.isLoaded() && l.dirty == 0 && l.inFlight == 0 && len(l.awaited) == 0
+}
+
+// updateSynced is called after each step, and notes that everything was written once.
+func (l *ledger) updateSynced() {
+	if l.synced {
+		return
+	}
+	if l.first == nil || l.first.invalid {
+		l.first = l.newCheckpoint()
+	}
+	if l.first != nil && l.first.isReached() {
+		l.dropCheckpoint(l.first)
+		l.first, l.synced = nil, true
+	}
+}
+
+// isWritten tells whether a name is known to be as wanted. One that is not wanted
+// has to be absent.
+func (l *ledger) isWritten(name string) bool {
+	if !l.listed {
+		return false
+	}
+	p, known := l.records.FindString(name)
+	if !known {
+		return true
+	}
+	r := l.records.At(p)
+	return !isPending(r) && (r.Obj.marks.has(isWanted) || !r.Obj.marks.has(isPresent))
+}
+
+// refusal is why the write of a name was refused the last time; nil when it was not.
+func (l *ledger) refusal(name string) error {
+	p, known := l.records.FindString(name)
+	if !known {
+		return nil
+	}
+	return l.failures.of[p].why
+}
+
+// proof is what to recall of the past. Of shared keys only our own are known: the
+// one written last is the proof, if there is any.
+func (l *ledger) proof(prefix string) (p follow.Proof, ok bool) {
+	p = follow.Proof{Prefix: prefix}
+	if l.shared && l.present == 0 {
+		return p, false
+	}
+	if l.shared || l.present > follow.ProofKeys {
+		p.Name = l.records.Newest(isPresentLine)
+		p.From = prefix + p.Name
+	}
+	if l.shared {
+		p.Prefix = p.From
+	}
+	return p, true
+}
+
+// agrees tells whether the past is the one that is known.
+func (l *ledger) agrees(p follow.Proof, past kvstore.Past) bool {
+	if l.shared && len(past.Items) != 1 {
+		return false
+	}
+	for _, kv := range past.Items {
+		at, known := l.records.Find(kv.Key)
+		if !known {
+			return false
+		}
+		r := l.records.At(at)
+		if !isPresentLine(r) || r.Rev != kv.ModRevision || r.Hash != maphash.Bytes(l.seed, kv.Value) {
+			return false
+		}
+	}
+	return l.shared || l.records.Agrees(p.Name, past, isPresentLine)
+}
+
+func isPresentLine(r *records.Record[line]) bool { return r.Obj.marks.has(isPresent) }

@@ -1,0 +1,158 @@
+package syncstore
+
+import (
+	"slices"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/store/internal/records"
+)
+
+// checkpoint is what a ledger had not yet written when it was made. It is reached
+// when each of these names was written once, with the value that was wanted then or
+// with a later one, and the event of that write has arrived. What the owner changes after
+// that moment does not delay it, so it is reached under any rate of changes.
+//
+// A wanted name that is found lost meanwhile has to be written as well.
+type checkpoint struct {
+	pending records.Bitset // places that are not done
+	n       int            // how many these are
+	// sent are those of them whose write is in flight and counts, awaited those with
+	// such a write that was acknowledged, and whose event has not arrived.
+	sent, awaited records.Bitset
+	// invalid: it cannot be reached any more. A list has begun, leases have ended, or the
+	// owner gives everything anew.
+	invalid bool
+}
+
+func (c *checkpoint) isReached() bool { return !c.invalid && c.n == 0 }
+
+// add notes that a place is not done.
+func (c *checkpoint) add(p records.Place) {
+	if !c.pending.Has(p) {
+		c.pending.Set(p)
+		c.n++
+	}
+	c.sent.Clear(p)
+	c.awaited.Clear(p)
+}
+
+// markDone notes that a place is done.
+func (c *checkpoint) markDone(p records.Place) {
+	if c.pending.Has(p) {
+		c.pending.Clear(p)
+		c.sent.Clear(p)
+		c.awaited.Clear(p)
+		c.n--
+	}
+}
+
+// markSent notes that a write was sent, of what is wanted now: it counts.
+func (c *checkpoint) markSent(p records.Place) {
+	if c.pending.Has(p) {
+		c.sent.Set(p)
+	}
+}
+
+// markAnswered notes the outcome of a write. The event of one that was acknowledged is
+// awaited.
+func (c *checkpoint) markAnswered(p records.Place, o outcome) {
+	counts := c.sent.Has(p)
+	c.sent.Clear(p)
+	switch {
+	case o != acknowledged:
+	case counts:
+		c.awaited.Set(p)
+	default:
+		c.awaited.Clear(p)
+	}
+}
+
+// isLoaded tells whether it is known what is present and what is wanted.
+func (l *ledger) isLoaded() bool { return l.listed && l.complete }
+
+// newCheckpoint makes one of this moment; nil while not everything is known. It is kept
+// up to date until it is dropped.
+func (l *ledger) newCheckpoint() *checkpoint {
+	if !l.isLoaded() {
+		return nil
+	}
+	c := &checkpoint{}
+	l.checkpoints = append(l.checkpoints, c)
+	if l.isClean() {
+		return c
+	}
+	for p := range l.records.All() {
+		r := l.records.At(p)
+		if !isPending(r) {
+			continue
+		}
+		c.add(p)
+		if !r.Obj.marks.has(isInFlight) && l.willMatch(p, r) {
+			c.awaited.Set(p)
+		}
+	}
+	return c
+}
+
+// dropCheckpoint ends a checkpoint that nobody waits for any more.
+func (l *ledger) dropCheckpoint(c *checkpoint) {
+	if i := slices.Index(l.checkpoints, c); i >= 0 {
+		l.checkpoints = slices.Delete(l.checkpoints, i, i+1)
+	}
+}
+
+// invalidateCheckpoints ends all of them.
+func (l *ledger) invalidateCheckpoints() {
+	for _, c := range l.checkpoints {
+		c.invalid = true
+	}
+	l.checkpoints = nil
+}
+
+// markDone notes that a name is as wanted now.
+func (l *ledger) markDone(p records.Place) {
+	for _, c := range l.checkpoints {
+		c.markDone(p)
+	}
+}
+
+// markEventArrived notes that the event of a write has arrived.
+func (l *ledger) markEventArrived(p records.Place) {
+	for _, c := range l.checkpoints {
+		if c.awaited.Has(p) {
+			c.markDone(p)
+		}
+	}
+}
+
+// markLost notes that a wanted name is not present as it was, and that its owner has not
+// caused that.
+func (l *ledger) markLost(p records.Place) {
+	if len(l.checkpoints) == 0 || !l.records.Has(p) {
+		return
+	}
+	if is := l.records.At(p).Obj.marks; !is.has(isWanted) || !is.has(isDirty) {
+		return
+	}
+	for _, c := range l.checkpoints {
+		c.add(p)
+	}
+}
+
+// isOwn tells whether an event is that of a write of ours, as far as is known while
+// the write is in flight. Leases that are not ours are those of others. Only checkpoints
+// need the answer: without one it is true.
+func (l *ledger) isOwn(p records.Place, e *kvstore.Event, owns func(int64) bool) bool {
+	if len(l.checkpoints) == 0 {
+		return true
+	}
+	deletes := e.Type == kvstore.EventDelete
+	if !deletes && !owns(e.Lease) {
+		return false
+	}
+	if a, is := l.awaited[p]; is && e.ModRevision <= a.rev {
+		return true
+	}
+	is := l.records.At(p).Obj.marks
+	return is.has(isInFlight) && is.has(isDeleting) == deletes
+}

@@ -1,0 +1,194 @@
+package syncstore
+
+import (
+	"testing"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+)
+
+// checkpointRig is a ledger that was listed, whose writes land when the test says so.
+type checkpointRig struct {
+	l   ledger
+	rev int64
+}
+
+func newCheckpointRig() *checkpointRig {
+	r := &checkpointRig{l: newLedger(false, false, false), rev: 1}
+	r.l.beginList()
+	r.l.endList(r.rev, ownsSeven)
+	r.l.following = true
+	r.l.markComplete(time.Time{})
+	return r
+}
+
+func ownsSeven(lease int64) bool { return lease == 7 }
+
+func (r *checkpointRig) put(value string, names ...string) {
+	for _, name := range names {
+		r.l.put(name, []byte(value), time.Time{})
+	}
+}
+
+func (r *checkpointRig) take() []part {
+	parts, _ := r.l.takeWrites(100, 1<<20, 0, true)
+	return parts
+}
+
+// make has writes be acknowledged, at one revision, and acknowledged.
+func (r *checkpointRig) make(parts []part) (rev int64) {
+	r.rev++
+	for _, one := range parts {
+		r.l.finish(one, acknowledged, r.rev, nil, time.Time{})
+	}
+	return r.rev
+}
+
+// tell tells of writes at a revision.
+func (r *checkpointRig) tell(rev int64, parts []part) {
+	for _, one := range parts {
+		e := kvstore.Event{KeyValue: kvstore.KeyValue{Value: one.value, ModRevision: rev, Lease: 7}}
+		if one.deletes {
+			e = kvstore.Event{Type: kvstore.EventDelete, KeyValue: kvstore.KeyValue{ModRevision: rev}}
+		}
+		r.l.applyEvent([]byte(one.name), &e, ownsSeven)
+	}
+}
+
+// somebody is an event of a write of somebody else's; an empty value deletes.
+func (r *checkpointRig) somebody(name, value string) {
+	r.rev++
+	e := kvstore.Event{KeyValue: kvstore.KeyValue{Value: []byte(value), ModRevision: r.rev}}
+	if value == "" {
+		e.Type = kvstore.EventDelete
+	}
+	r.l.applyEvent([]byte(name), &e, ownsSeven)
+}
+
+// TestACheckpointUnderChanges: everything changes faster than it is written. Each name
+// counts once, and is reached with the first write that was begun after it was asked.
+func TestACheckpointUnderChanges(t *testing.T) {
+	t.Parallel()
+	r := newCheckpointRig()
+	r.put("1", "a", "b")
+	older := r.take()
+	r.put("2", "a", "b")
+	c := r.l.newCheckpoint()
+	r.tell(r.make(older), older)
+	if c.isReached() {
+		t.Fatal("reached by writes of what was wanted before")
+	}
+	parts := r.take()
+	r.put("3", "a", "b", "c")
+	rev := r.make(parts)
+	if c.isReached() {
+		t.Fatal("reached before it was heard of")
+	}
+	another := r.l.newCheckpoint()
+	following := r.take() // while the events of the ones before are on their way
+	r.tell(rev, parts)
+	switch {
+	case !c.isReached():
+		t.Errorf("%d names are not written", c.n)
+	case r.l.isClean():
+		t.Error("it is clean: that proves nothing")
+	case another.isReached():
+		t.Error("a later one is reached by writes of what was wanted before")
+	}
+	rev = r.make(following)
+	r.put("4", "a", "b", "c")
+	r.tell(rev, following)
+	if !another.isReached() {
+		t.Errorf("%d names of the later one are not written", another.n)
+	}
+}
+
+// TestACheckpointBesideAnAwaitedWrite: the event that comes is that of an older value,
+// and the write of the wanted one is under way.
+func TestACheckpointBesideAnAwaitedWrite(t *testing.T) {
+	t.Parallel()
+	r := newCheckpointRig()
+	r.put("1", "a")
+	older := r.take()
+	rev := r.make(older)
+	r.put("2", "a")
+	c := r.l.newCheckpoint()
+	parts := r.take()
+	r.tell(rev, older)
+	if c.isReached() {
+		t.Fatal("reached by the event of an older value")
+	}
+	r.put("3", "a")
+	r.tell(r.rev+1, parts) // before it is acknowledged
+	if c.isReached() {
+		t.Fatal("reached before it was acknowledged")
+	}
+	if r.make(parts); !c.isReached() {
+		t.Error("it is not reached")
+	}
+}
+
+// TestACheckpointAndLosses: what somebody else does to a name that is wanted has to be
+// repaired first; what the owner does not want does not count; and what becomes of
+// everything at once ends it.
+func TestACheckpointAndLosses(t *testing.T) {
+	t.Parallel()
+	written := func() (*checkpointRig, *checkpoint) {
+		r := newCheckpointRig()
+		r.put("1", "a", "b")
+		parts := r.take()
+		r.tell(r.make(parts), parts)
+		return r, r.l.newCheckpoint()
+	}
+	for name, lost := range map[string]func(*checkpointRig){
+		"deleted":                     func(r *checkpointRig) { r.somebody("a", "") },
+		"changed":                     func(r *checkpointRig) { r.somebody("a", "x") },
+		"taken over by another lease": func(r *checkpointRig) { r.somebody("a", "1") },
+		"deleted while it is written": func(r *checkpointRig) {
+			r.put("2", "a")
+			parts := r.take()
+			r.somebody("a", "")
+			r.rev -= 2 // ours was made before that
+			r.make(parts)
+			r.rev++
+		},
+		"perhaps": func(r *checkpointRig) {
+			r.put("2", "a")
+			for _, one := range r.take() {
+				r.l.finish(one, unknown, 0, nil, time.Time{})
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, c := written()
+			if !c.isReached() {
+				t.Fatal("it is not reached at once")
+			}
+			if lost(r); c.isReached() {
+				t.Fatal("it is reached although a name was lost")
+			}
+			parts := r.take()
+			r.put("3", "a", "b")
+			if r.tell(r.make(parts), parts); !c.isReached() {
+				t.Errorf("written again, and %d names are not", c.n)
+			}
+		})
+	}
+	r, c := written()
+	r.put("2", "b", "c")
+	r.somebody("nobody's", "x")
+	if !c.isReached() {
+		t.Error("what has changed since is waited for")
+	}
+	for name, end := range map[string]func(*ledger){
+		"a list":         (*ledger).beginList,
+		"leases":         func(l *ledger) { l.refreshLeases(func(int64) bool { return false }) },
+		"all given anew": (*ledger).markIncomplete,
+	} {
+		r, c := written()
+		if end(&r.l); c.isReached() || !c.invalid {
+			t.Errorf("%s: reached %t, invalid %t", name, c.isReached(), c.invalid)
+		}
+	}
+}

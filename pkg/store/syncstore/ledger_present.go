@@ -1,0 +1,126 @@
+package syncstore
+
+import (
+	"hash/maphash"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/store/internal/records"
+)
+
+// This file is what a ledger learns of what is present in the kvstore.
+
+// beginList begins a list of what is present.
+func (l *ledger) beginList() {
+	l.invalidateCheckpoints()
+	l.records.ForgetSeen()
+	l.epoch++
+	l.listed = false
+}
+
+// listItem takes an item of a list.
+func (l *ledger) listItem(name []byte, kv *kvstore.KeyValue, owns func(int64) bool) {
+	if p, ok := l.lineFor(name); ok {
+		l.records.MarkSeen(p)
+		l.setPresent(p, kv, owns)
+	}
+}
+
+// endList ends a complete list, made at this revision.
+func (l *ledger) endList(rev int64, owns func(int64) bool) {
+	l.leases.refresh(owns)
+	l.listed = true
+	for p := range l.awaited {
+		l.eventArrived(p)
+	}
+	for p := range l.records.All() {
+		if l.records.IsSeen(p) {
+			l.update(p)
+		} else {
+			l.setAbsent(p, rev)
+		}
+	}
+}
+
+// applyEvent takes an event.
+func (l *ledger) applyEvent(name []byte, e *kvstore.Event, owns func(int64) bool) {
+	deletes := e.Type == kvstore.EventDelete
+	find := l.lineFor
+	if deletes {
+		find = l.records.Find
+	}
+	p, known := find(name)
+	if !known || e.ModRevision <= l.records.At(p).Rev {
+		return
+	}
+	own := l.isOwn(p, e, owns)
+	if a, is := l.awaited[p]; is && (e.ModRevision >= a.rev || deletes && a.deletes) {
+		l.eventArrived(p)
+	}
+	if deletes {
+		l.setAbsent(p, e.ModRevision)
+	} else {
+		l.setPresent(p, &e.KeyValue, owns)
+	}
+	if !own {
+		l.markLost(p)
+	}
+}
+
+// lineFor is the line of a key that is present; not ok: it is another's, in a shared
+// prefix.
+func (l *ledger) lineFor(name []byte) (p records.Place, ok bool) {
+	p, known := l.records.Find(name)
+	if known || l.shared {
+		return p, known
+	}
+	return l.records.Add(string(name)), true
+}
+
+// eventArrived notes that an event is not awaited any more.
+func (l *ledger) eventArrived(p records.Place) {
+	delete(l.awaited, p)
+	r := l.records.At(p)
+	r.Obj.marks &^= isAwaited
+	if !r.Obj.marks.has(isInFlight) { // else that write is uncertain
+		r.Obj.marks &^= isUncertain
+	}
+	l.markEventArrived(p)
+}
+
+// setPresent notes what is present.
+func (l *ledger) setPresent(p records.Place, kv *kvstore.KeyValue, owns func(int64) bool) {
+	lease := l.leases.name(kv.Lease, owns) // first: it may be the one that is forgotten
+	r := l.records.At(p)
+	if !r.Obj.marks.has(isPresent) {
+		r.Obj.marks |= isPresent
+		l.present++
+	}
+	l.leases.forget(r.Obj.lease)
+	r.Rev, r.Hash, r.Obj.lease = kv.ModRevision, maphash.Bytes(l.seed, kv.Value), lease
+	l.noteKept(p, r, kv.Value)
+	l.update(p)
+}
+
+// setAbsent notes that a name is not present.
+func (l *ledger) setAbsent(p records.Place, rev int64) {
+	r := l.records.At(p)
+	if r.Obj.marks.has(isPresent) {
+		r.Obj.marks &^= isPresent
+		l.present--
+	}
+	l.leases.forget(r.Obj.lease)
+	r.Rev, r.Hash, r.Obj.lease = rev, 0, noLease
+	l.noteKept(p, r, nil)
+	l.update(p)
+}
+
+// refreshLeases looks again at who owns the leases.
+func (l *ledger) refreshLeases(owns func(int64) bool) {
+	if !l.leases.refresh(owns) {
+		return
+	}
+	l.invalidateCheckpoints()
+	for p := range l.records.All() {
+		l.update(p)
+	}
+}

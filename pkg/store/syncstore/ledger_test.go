@@ -1,0 +1,150 @@
+package syncstore
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// TestLedgerMachine: whatever happens, in whatever order it is heard of, the
+// kvstore at rest is as the owner wants it.
+func TestLedgerMachine(t *testing.T) {
+	t.Parallel()
+	for range 50 { // some sequences are rare, and each is short
+		rapid.Check(t, ledgerMachine)
+	}
+}
+
+func ledgerMachine(t *rapid.T) {
+	unleased := rapid.Bool().Draw(t, "unleased")
+	keep := !unleased && rapid.Bool().Draw(t, "keep")
+	r := newLedgerRig(t, rapid.Bool().Draw(t, "shared"), rapid.Bool().Draw(t, "lean"), keep)
+	if unleased {
+		r.lease, r.l.leases.none = 0, true
+	}
+	names := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"})
+	values := rapid.SampledFrom([]string{"own1", "own2", "own3"})
+	others := rapid.SampledFrom([]string{"own1", "other1", "other2"})
+	someFlight := func(t *rapid.T, live bool) *flight {
+		var of []*flight
+		for i := range r.sent {
+			if !live || !r.sent[i].lost {
+				of = append(of, &r.sent[i])
+			}
+		}
+		if len(of) == 0 {
+			return nil
+		}
+		return rapid.SampledFrom(of).Draw(t, "flight")
+	}
+	land := func(f *flight) {
+		i := slices.IndexFunc(r.sent, func(o flight) bool { return o.name == f.name && o.rev == f.rev && o.lost == f.lost })
+		r.sent = slices.Delete(r.sent, i, i+1)
+	}
+	foreign := func(t *rapid.T) {
+		name, value := names.Draw(t, "name"), others.Draw(t, "value")
+		if r.l.shared {
+			value = "other"
+		}
+		if rapid.Bool().Draw(t, "delete") {
+			value = ""
+		}
+		r.write(name, value, rapid.SampledFrom([]int64{0, 7, r.lease}).Draw(t, "lease"))
+	}
+	t.Repeat(map[string]func(*rapid.T){
+		"put": func(t *rapid.T) { r.put(names.Draw(t, "name"), values.Draw(t, "value")) },
+		"delete": func(t *rapid.T) {
+			name := names.Draw(t, "name")
+			delete(r.wanted, name)
+			delete(r.given, name)
+			r.note(name)
+			r.l.remove(name, r.now)
+		},
+		"complete": func(*rapid.T) {
+			maps.DeleteFunc(r.wanted, func(name, _ string) bool { return !r.given[name] })
+			for name := range r.since {
+				r.note(name)
+			}
+			r.l.markComplete(r.now)
+		},
+		"begin anew":     func(*rapid.T) { clear(r.given); r.l.markIncomplete() },
+		"somebody else":  foreign,
+		"lease ends":     func(*rapid.T) { r.expireLease(); r.l.refreshLeases(r.owns) },
+		"deliver":        func(t *rapid.T) { r.deliver(rapid.IntRange(0, len(r.events)).Draw(t, "events")) },
+		"take":           func(t *rapid.T) { r.take(rapid.IntRange(1, 3).Draw(t, "most")) },
+		"stop or go":     func(t *rapid.T) { r.l.setStopped(rapid.Bool().Draw(t, "stop")) },
+		"ask and answer": func(*rapid.T) { r.ask(); r.answer() },
+		"make": func(t *rapid.T) {
+			if f := someFlight(t, false); f != nil {
+				r.make(f)
+			}
+		},
+		"acknowledge": func(t *rapid.T) {
+			if f := someFlight(t, true); f != nil {
+				r.acknowledge(f)
+				land(f)
+			}
+		},
+		"lose the answer": func(t *rapid.T) {
+			f := someFlight(t, true)
+			switch {
+			case f == nil:
+			case r.l.shared && f.rev == 0: // made later it would leave a key that nobody knows
+				r.l.finish(f.part, unknown, 0, nil, r.now)
+				land(f)
+			default:
+				r.l.finish(f.part, unknown, 0, nil, r.now)
+				f.lost = true
+			}
+		},
+		"refuse": func(t *rapid.T) {
+			if f := someFlight(t, true); f != nil && f.rev == 0 {
+				r.l.finish(f.part, refused, 0, errTooLarge, r.now)
+				if line := r.l.records.At(f.at); r.l.lean && line.Obj.value != nil {
+					t.Fatalf("the refused value of %s is kept", line.Name)
+				}
+				land(f)
+			}
+		},
+		"time passes": func(t *rapid.T) {
+			r.now = r.now.Add(time.Duration(rapid.IntRange(1, 20).Draw(t, "ms")) * time.Millisecond)
+		},
+		"list": func(t *rapid.T) { r.relist(func() { foreign(t) }) },
+		"break and resume": func(*rapid.T) {
+			r.l.following = false
+			r.l.following = r.l.listed
+		},
+		"list of another kvstore": func(t *rapid.T) {
+			clear(r.items)
+			r.sent = slices.DeleteFunc(r.sent, func(f flight) bool { return f.lost })
+			if !r.l.leases.none {
+				r.lease++
+			}
+			r.rev = rapid.SampledFrom([]int64{1, r.rev}).Draw(t, "revision")
+			for i := range r.sent {
+				r.sent[i].rev, r.sent[i].kept = 0, nil
+			}
+			for range rapid.IntRange(0, 3).Draw(t, "writes") {
+				foreign(t)
+			}
+			r.relist(func() {})
+		},
+		"at rest": func(*rapid.T) {
+			if !r.l.following {
+				r.relist(func() {})
+			}
+			r.rest()
+			r.check()
+		},
+		"checkpoint": func(*rapid.T) { r.begin() },
+		"":           func(*rapid.T) { r.counts(); r.reached() },
+	})
+	if !r.l.following {
+		r.relist(func() {})
+	}
+	r.rest()
+	r.check()
+}

@@ -1,0 +1,261 @@
+package syncstore
+
+import (
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/store/internal/records"
+)
+
+// part is one write of a transaction.
+type part struct {
+	at      records.Place
+	epoch   uint
+	hash    uint64 // of the value
+	name    string
+	value   []byte
+	deletes bool
+
+	kept *kvstore.KeyValue // another's key, because of which it was not made; nil when it was made
+}
+
+// outcome is what is known of a part that was sent.
+type outcome uint8
+
+const (
+	acknowledged outcome = iota // made, at a known revision
+	unknown                     // made or not
+	refused                     // for its key or its value
+)
+
+// partSize is what a write adds to a transaction beside key and value, about.
+const partSize = 24
+
+// size is about how many bytes of a transaction a part takes, without the prefix.
+func (p *part) size() int { return len(p.name) + len(p.value) + partSize }
+
+// schedule queues a line that differs for writing, or has its value requested.
+func (l *ledger) schedule(p records.Place, r *records.Record[line]) {
+	switch {
+	case l.isStopped(r):
+		if l.lean {
+			l.releaseValue(r) // it is requested when puts go on
+		}
+	case l.failures.has(p): // until it is due
+	case r.Obj.marks.has(isWanted) && !r.Obj.marks.has(isHeld):
+		l.requestValue(p, r)
+	case r.Obj.marks.has(isQueued):
+	default:
+		r.Obj.marks |= isQueued
+		l.queue.push(p)
+	}
+}
+
+// requestValue has the owner asked for a value, once.
+func (l *ledger) requestValue(p records.Place, r *records.Record[line]) {
+	if !r.Obj.marks.has(isMissing | isRequested) {
+		r.Obj.marks |= isMissing
+		l.missing = append(l.missing, p)
+	}
+}
+
+// takeMissing returns the names whose values have to be requested, each once until it
+// is given.
+func (l *ledger) takeMissing() []string {
+	if len(l.missing) == 0 {
+		return nil
+	}
+	names := make([]string, 0, len(l.missing))
+	for _, p := range l.missing {
+		if !l.records.Has(p) {
+			continue
+		}
+		if r := l.records.At(p); r.Obj.marks.has(isMissing) {
+			r.Obj.marks ^= isMissing | isRequested
+			names = append(names, r.Name)
+		}
+	}
+	l.missing = nil
+	return names
+}
+
+// takeWrites takes at most so many writes of so many bytes in all, each with a prefix of
+// this length, and returns how many bytes are left. The first one of a transaction may be
+// larger. Each is in flight until finish is called for it.
+func (l *ledger) takeWrites(most, bytes, prefix int, first bool) (parts []part, left int) {
+	for l.following && most > 0 {
+		p, ok := l.queue.first()
+		if !ok {
+			break
+		}
+		if !l.records.Has(p) || !l.records.At(p).Obj.marks.has(isQueued) {
+			l.queue.pop()
+			continue
+		}
+		r := l.records.At(p)
+		if !l.writable(p, r) {
+			r.Obj.marks &^= isQueued
+			l.queue.pop()
+			continue
+		}
+		one := l.partFor(p, r)
+		size := one.size() + prefix
+		if size > bytes && !first {
+			break
+		}
+		bytes, first = bytes-size, false
+		l.queue.pop()
+		l.markSent(one, r)
+		parts = append(parts, one)
+		most--
+	}
+	return parts, bytes
+}
+
+// takeRetry takes one write that was refused before and is due to be tried again. A
+// value that is not held is requested; the write is tried when it comes.
+func (l *ledger) takeRetry(now time.Time) (part, bool) {
+	for l.following {
+		p, ok := l.failures.due(now)
+		if !ok {
+			break
+		}
+		r := l.records.At(p)
+		switch {
+		case l.isStopped(r):
+			l.failures.forget(p) // all are scheduled when puts go on
+		case l.writable(p, r):
+			one := l.partFor(p, r)
+			l.markSent(one, r)
+			return one, true
+		case l.needsWrite(p, r):
+			l.requestValue(p, r)
+		default:
+			l.failures.forget(p) // until it differs again
+		}
+	}
+	return part{}, false
+}
+
+// writable tells whether there is something to write for a line, and it can be.
+func (l *ledger) writable(p records.Place, r *records.Record[line]) bool {
+	return l.needsWrite(p, r) && !l.isStopped(r) && (!r.Obj.marks.has(isWanted) || r.Obj.marks.has(isHeld))
+}
+
+// isStopped tells whether a line needs a put, and there are none at present.
+func (l *ledger) isStopped(r *records.Record[line]) bool {
+	return l.stopped && r.Obj.marks.has(isWanted)
+}
+
+// setStopped stops all puts, or has them go on.
+func (l *ledger) setStopped(stopped bool) {
+	if l.stopped == stopped {
+		return
+	}
+	l.stopped = stopped
+	for p := range l.records.All() {
+		l.update(p)
+	}
+}
+
+// needsWrite tells whether a line needs a write that is neither acknowledged nor in flight.
+func (l *ledger) needsWrite(p records.Place, r *records.Record[line]) bool {
+	return r.Obj.marks.has(isDirty) && !r.Obj.marks.has(isInFlight) && !l.willMatch(p, r)
+}
+
+func (l *ledger) partFor(p records.Place, r *records.Record[line]) part {
+	if !r.Obj.marks.has(isWanted) {
+		return part{at: p, epoch: l.epoch, name: r.Name, deletes: true}
+	}
+	return part{at: p, epoch: l.epoch, name: r.Name, hash: r.Obj.want, value: r.Obj.value}
+}
+
+// markSent notes that a write is in flight.
+func (l *ledger) markSent(one part, r *records.Record[line]) {
+	r.Obj.marks &^= isQueued
+	r.Obj.marks |= isInFlight
+	if one.deletes {
+		r.Obj.marks |= isDeleting
+	}
+	for _, c := range l.checkpoints {
+		c.markSent(one.at)
+	}
+	if l.shared && !one.deletes {
+		r.Obj.marks |= isUncertain
+	}
+	l.inFlight++
+}
+
+// finish notes the outcome of a part. rev is the revision of a transaction that was
+// acknowledged, why the reason of a refusal.
+func (l *ledger) finish(one part, o outcome, rev int64, why error, now time.Time) {
+	r := l.records.At(one.at)
+	r.Obj.marks &^= isInFlight | isDeleting
+	l.inFlight--
+	for _, c := range l.checkpoints {
+		c.markAnswered(one.at, o)
+	}
+	switch {
+	case o == refused:
+		l.failures.add(one.at, now, why)
+		if l.lean {
+			l.releaseValue(r)
+		}
+	case o == acknowledged && one.epoch == l.epoch:
+		l.failures.forget(one.at)
+		l.awaitEvent(one, r, rev)
+	default:
+		l.failures.renew(one.at, now)
+		l.markLost(one.at) // perhaps
+	}
+	l.update(one.at)
+}
+
+// awaitEvent awaits the event of a write of this epoch, unless it has arrived.
+func (l *ledger) awaitEvent(one part, r *records.Record[line], rev int64) {
+	switch {
+	case rev < r.Rev: // and what came after it is not ours
+		l.eventArrived(one.at)
+		l.markLost(one.at)
+	case rev == r.Rev || one.deletes && !r.Obj.marks.has(isPresent):
+		l.eventArrived(one.at)
+	default:
+		l.awaited[one.at] = awaited{rev: rev, hash: one.hash, deletes: one.deletes}
+		r.Obj.marks |= isAwaited
+	}
+}
+
+// backlog is how many writes could be taken, at most.
+func (l *ledger) backlog() int {
+	if !l.following {
+		return 0
+	}
+	return l.queue.len()
+}
+
+// workQueue is a queue of places, first in first out.
+type workQueue struct {
+	places []records.Place
+	head   int
+}
+
+func (q *workQueue) push(p records.Place) { q.places = append(q.places, p) }
+
+func (q *workQueue) len() int { return len(q.places) - q.head }
+
+func (q *workQueue) first() (records.Place, bool) {
+	if q.len() == 0 {
+		return 0, false
+	}
+	return q.places[q.head], true
+}
+
+// pop removes the first one. What was popped is given back when it is most.
+func (q *workQueue) pop() {
+	if q.head++; q.head == len(q.places) {
+		*q = workQueue{}
+	} else if q.head > 1024 && 2*q.head > len(q.places) {
+		q.places = append([]records.Place(nil), q.places[q.head:]...)
+		q.head = 0
+	}
+}

@@ -1,0 +1,105 @@
+package syncstore
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Metrics tell how far Syncs are, for all of them together, by scope and
+// cluster (spec wire.md §6.2). It is a [prometheus.Collector]; a nil one counts
+// nothing. A Sync has series while it runs.
+type Metrics struct {
+	queue, errors, synced *prometheus.Desc
+
+	mu    sync.Mutex
+	syncs map[*Sync]struct{} // guarded by mu
+}
+
+// NewMetrics returns metrics that are not registered yet.
+func NewMetrics() *Metrics {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("mesh_agent_kvstore_"+name, help, append([]string{"scope", "source_cluster"}, labels...), nil)
+	}
+	return &Metrics{
+		queue:  desc("sync_queue_size", "Keys that are not in the kvstore as they should be."),
+		errors: desc("sync_errors_total", "Writes of keys that the kvstore has refused."),
+		synced: desc("initial_sync_completed", "Whether all keys were in the kvstore as they should be once.", "action"),
+		syncs:  make(map[*Sync]struct{}),
+	}
+}
+
+func (m *Metrics) add(s *Sync) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.syncs[s] = struct{}{}
+}
+
+func (m *Metrics) remove(s *Sync) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.syncs, s)
+}
+
+// Written is a [Sync] that runs, at one moment: what it keeps, and how far it is.
+type Written struct {
+	Prefix  string // of its keys
+	Cluster string // whose entries they are
+	Status
+}
+
+// Written describes every Sync that runs, sorted by prefix.
+func (m *Metrics) Written() []Written {
+	if m == nil {
+		return nil
+	}
+	m.mu.Lock()
+	all := make([]Written, 0, len(m.syncs))
+	for s := range m.syncs {
+		all = append(all, Written{s.p.Prefix, s.p.Cluster, s.Status()})
+	}
+	m.mu.Unlock()
+	slices.SortFunc(all, func(a, b Written) int { return strings.Compare(a.Prefix, b.Prefix) })
+	return all
+}
+
+// Describe implements [prometheus.Collector].
+func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
+	ch <- m.queue
+	ch <- m.errors
+	ch <- m.synced
+}
+
+// Collect implements [prometheus.Collector]. Syncs of one scope and cluster show
+// as one.
+func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
+	type labels struct{ scope, cluster string }
+	sums := make(map[labels]Status)
+	for _, w := range m.Written() {
+		of := labels{wire.ScopeFromKey(w.Prefix), w.Cluster}
+		sum, others := sums[of]
+		sum.Pending += w.Pending
+		sum.Errors += w.Errors
+		sum.Synced = w.Synced && (sum.Synced || !others)
+		sums[of] = sum
+	}
+	for of, sum := range sums {
+		synced := 0.0
+		if sum.Synced {
+			synced = 1
+		}
+		ch <- prometheus.MustNewConstMetric(m.queue, prometheus.GaugeValue, float64(sum.Pending), of.scope, of.cluster)
+		ch <- prometheus.MustNewConstMetric(m.errors, prometheus.CounterValue, float64(sum.Errors), of.scope, of.cluster)
+		ch <- prometheus.MustNewConstMetric(m.synced, prometheus.GaugeValue, synced, of.scope, of.cluster, "write")
+	}
+}

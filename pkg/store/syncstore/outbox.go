@@ -1,0 +1,236 @@
+package syncstore
+
+import (
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+)
+
+// Outbox collects what all Syncs of one writer have to write, and writes it in
+// transactions: at once what comes when nothing is under way, and else what has
+// come meanwhile. Each Sync with something to write has its turn.
+//
+// When the kvstore cannot be reached everything waits, and is tried again. What a
+// kvstore refuses for what it is, because of missing rights or of its size, is
+// tried again by itself, less and less often, and holds up nothing else.
+//
+// All methods may be called from any goroutine.
+type Outbox struct {
+	writer  kvstore.Writer
+	holding func() *kvstore.Lock // nil: no lock is needed
+	metrics *Metrics
+	log     *slog.Logger
+
+	warnings *rate.Limiter // of writes that are refused
+
+	running exclusive
+	wake    chan struct{} // filled when there is something to do
+
+	mu    sync.Mutex
+	syncs map[*Sync]struct{} // guarded by mu; those that run
+	queue []*Sync            // guarded by mu; those of them with something to write
+	err   error              // guarded by mu; why nothing can be written; nil when it can
+
+	space
+}
+
+// What a transaction may be, beside [kvstore.MaxWrites], and how many may be under way
+// at once: more than one only while there are minWrites for it. (Of 1, 2, 4 and 8 at once,
+// with an etcd on the same machine, all publish 10,000 keys in 0.23 to 0.26 s; over a
+// link that is slow several are worth it.)
+//
+// minWrites is how many writes are enough for a second transaction. A Sync may have so
+// many in its first transaction, and twice as many after each that is acknowledged, so
+// that a prefix which may not be written costs few requests.
+const (
+	transactionBytes = 512 << 10
+	maxInFlight      = 4
+	minWrites        = 128
+)
+
+// NewOutbox returns an Outbox of a writer. holding gives the lock under which
+// everything is written, at the time of each write; nil for none. A lock that is
+// lost ends Run. metrics may be nil, and log as well.
+func NewOutbox(w kvstore.Writer, holding func() *kvstore.Lock, metrics *Metrics, log *slog.Logger) *Outbox {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	o := &Outbox{
+		writer: w, holding: holding, metrics: metrics, log: log, warnings: rate.NewLimiter(rate.Every(time.Second), 10),
+		running: newExclusive(), wake: make(chan struct{}, 1), syncs: make(map[*Sync]struct{}),
+	}
+	o.granted.Store(Unbounded)
+	return o
+}
+
+// conditions are those of all writes.
+func (o *Outbox) conditions() []kvstore.Option { return holding(o.holding) }
+
+// holding is the condition that a lock is held; nil for none.
+func holding(lock func() *kvstore.Lock) []kvstore.Option {
+	if lock == nil {
+		return nil
+	}
+	return []kvstore.Option{kvstore.Holding(lock())}
+}
+
+// add has a Sync take part, until it is removed.
+func (o *Outbox) add(s *Sync) {
+	o.mu.Lock()
+	o.syncs[s] = struct{}{}
+	o.mu.Unlock()
+	o.metrics.add(s)
+	s.updateStopped()
+}
+
+func (o *Outbox) remove(s *Sync) {
+	o.metrics.remove(s)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.syncs, s)
+	s.queued = false
+	o.queue = slices.DeleteFunc(o.queue, func(q *Sync) bool { return q == s })
+}
+
+// offer notes that a Sync has something to write.
+func (o *Outbox) offer(s *Sync) {
+	o.enqueue(s)
+	o.signal()
+}
+
+// enqueue queues Syncs that have something to write.
+func (o *Outbox) enqueue(syncs ...*Sync) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, s := range syncs {
+		if _, runs := o.syncs[s]; runs && !s.queued {
+			s.queued = true
+			o.queue = append(o.queue, s)
+		}
+	}
+}
+
+func (o *Outbox) signal() {
+	select {
+	case o.wake <- struct{}{}:
+	default: // it is awake
+	}
+}
+
+// lastError is why nothing can be written at present.
+func (o *Outbox) lastError() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err
+}
+
+func (o *Outbox) setError(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.err = err
+}
+
+// collect makes a batch of what there is. Without small there is none of fewer than
+// minWrites. A Sync of which writes were refused has a batch by itself, and only if
+// retries are wanted: then retry is true. A Sync whose allowance is used up waits: due
+// is when the first of them may write again, zero when there is none.
+func (o *Outbox) collect(small, retries bool) (b batch, retry bool, due time.Time) {
+	now := time.Now()
+	if !small && !o.hasMinWrites(now) {
+		return nil, false, due
+	}
+	var later []*Sync
+	defer func() { o.enqueue(later...) }()
+	writes, bytes := kvstore.MaxWrites, o.maxBytes()
+	for writes > 0 && bytes > 0 && !retry {
+		s, others := o.next()
+		if s == nil {
+			break
+		}
+		window := s.window()
+		room := window - b.count(s)
+		if room <= 0 || window < minWrites && (!retries || len(b) > 0) {
+			later = append(later, s)
+			continue
+		}
+		allowed := s.p.Allowance.left(now)
+		if allowed == 0 {
+			due = earlier(due, s.p.Allowance.again(now))
+			later = append(later, s)
+			continue
+		}
+		parts, left, more := s.takeWrites(min(room, max(writes/(others+1), 1), allowed), bytes, len(b) == 0)
+		s.p.Allowance.spend(now, parts, len(s.p.Prefix))
+		o.countPuts(s, parts)
+		if more {
+			o.offer(s)
+		}
+		if len(parts) > 0 {
+			b = append(b, syncWrites{s, parts})
+			retry = window < minWrites
+		} else if more {
+			break // it does not fit
+		}
+		writes, bytes = writes-len(parts), left
+	}
+	return b, retry, due
+}
+
+// next takes the first Sync from the queue, and tells how many others there are.
+func (o *Outbox) next() (s *Sync, others int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.queue) == 0 {
+		return nil, 0
+	}
+	s = o.queue[0]
+	o.queue = o.queue[1:]
+	s.queued = false
+	return s, len(o.queue)
+}
+
+// hasMinWrites tells whether there are enough writes for one more transaction.
+func (o *Outbox) hasMinWrites(now time.Time) bool {
+	o.mu.Lock()
+	queue := slices.Clone(o.queue)
+	o.mu.Unlock()
+	n := 0
+	for _, s := range queue {
+		if n += min(s.backlog(), s.p.Allowance.left(now)); n >= minWrites {
+			return true
+		}
+	}
+	return false
+}
+
+// collectRetry makes a batch of a write that was refused before and is due, and tells
+// when the next one is.
+func (o *Outbox) collectRetry(now time.Time) (b batch, next time.Time) {
+	o.mu.Lock()
+	var due *Sync
+	for s := range o.syncs {
+		switch at := s.retryAt.Load(); {
+		case at == 0:
+		case at <= now.UnixNano():
+			due = s
+		case next.IsZero() || at < next.UnixNano():
+			next = time.Unix(0, at)
+		}
+	}
+	o.mu.Unlock()
+	if due == nil {
+		return nil, next
+	}
+	one, ok := due.takeRetry(now)
+	if !ok {
+		return nil, now // another one may be due
+	}
+	parts := []part{one}
+	o.countPuts(due, parts)
+	return batch{{due, parts}}, next
+}

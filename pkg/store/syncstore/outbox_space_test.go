@@ -1,0 +1,173 @@
+package syncstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
+)
+
+// lean starts a Sync that asks for values, which are those of an owner.
+func (d *desk) lean(prefix string, owner map[string]string, p Params) *Sync {
+	var s *Sync
+	ready := make(chan struct{})
+	p.Prefix = prefix
+	p.Again = func(names []string) {
+		go func() {
+			<-ready
+			for _, name := range names {
+				s.Supply(name, []byte(owner[name]))
+			}
+		}()
+	}
+	s = d.sync(p)
+	close(ready)
+	return s
+}
+
+// TestNothingIsPutBeyondTheGrant: what is granted is used up, then only deletions and
+// vital puts are acknowledged, no value is held, and when there is a grant again all is put.
+func TestNothingIsPutBeyondTheGrant(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, nil)
+	defer d.stop()
+	const prefix, keys = "cilium/state/x/v1/c1/", 2000
+	d.mem.Set(prefix+"old", "x")
+	all := map[string]string{}
+	value := strings.Repeat("v", 1000)
+	one := part{name: "0000", value: []byte(value)}
+	grant := 300 * one.cost(len(prefix))
+	d.outbox.Grant(grant)
+	s := d.lean(prefix, all, Params{})
+	vital := d.sync(Params{Prefix: "cilium/state/y/v1/c1/", Vital: true})
+	for i := range keys {
+		all[fmt.Sprintf("%04d", i)] = value
+	}
+	for name := range all {
+		s.Put(name, []byte(value))
+	}
+	s.Complete()
+	eventually(t, func() error {
+		if n, st := len(d.has(prefix)), s.Status(); n < 300 || !st.Stopped || st.Pending != keys-n || s.WaitRoom(d.ctx) != nil || s.held() != 0 {
+			return fmt.Errorf("%d keys, %+v, %d bytes are held", n, st, s.held())
+		}
+		return nil
+	})
+	if over := d.outbox.Spent() - grant; over > 2*transactionBytes+kvstore.MaxWrites*one.cost(len(prefix)) {
+		t.Errorf("%d bytes more were put than granted", over)
+	}
+	vital.Put("v", []byte("1"))
+	vital.Complete()
+	d.until("cilium/state/y/v1/c1/", map[string]string{"v": "1"})
+	for name := range d.has(prefix) {
+		s.Delete(name)
+		delete(all, name)
+	}
+	d.until(prefix, map[string]string{})
+	d.outbox.Grant(Unbounded)
+	d.until(prefix, all)
+	d.clean(s)
+	if st := s.Status(); st.Stopped || st.Pending != 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// held is how many bytes of values are.
+func (s *Sync) held() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ledger.bytes
+}
+
+// fullStore refuses puts as an etcd does that is at its quota.
+type fullStore struct {
+	*memory.Store
+	full atomic.Bool
+}
+
+func (f *fullStore) Update(ctx context.Context, writes []kvstore.Write, opts ...kvstore.Option) (kvstore.Result, error) {
+	for _, w := range writes {
+		if f.full.Load() && !w.Delete {
+			return kvstore.Result{}, &kvstore.KeyError{Op: "update", Key: w.Key, Err: kvstore.ErrNoSpace}
+		}
+	}
+	return f.Store.Update(ctx, writes, opts...)
+}
+
+// TestAKVStoreWithoutSpaceTakesDeletions, and when somebody grants space, puts.
+func TestAKVStoreWithoutSpaceTakesDeletions(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, nil)
+	defer d.stop()
+	f := &fullStore{Store: d.mem}
+	f.full.Store(true)
+	d.outbox = NewOutbox(f, nil, nil, nil)
+	d.outbox.Grant(1 << 40)
+	d.run(d.outbox.Run)
+	const prefix = "cilium/state/x/v1/c1/"
+	d.mem.Set(prefix+"old", "x")
+	s := d.sync(Params{Prefix: prefix, Vital: true})
+	s.Put("a", []byte("1"))
+	eventually(t, func() error {
+		if !s.Status().Stopped || d.outbox.FullAt().IsZero() {
+			return errors.New("it goes on putting")
+		}
+		return nil
+	})
+	s.Delete("old")
+	d.until(prefix, map[string]string{})
+	f.full.Store(false)
+	d.outbox.Grant(1 << 40)
+	d.until(prefix, map[string]string{"a": "1"})
+}
+
+// TestAnAllowanceIsKept: of one owner's many writes no more are made than its rate
+// allows, and another one's are made at once.
+func TestAnAllowanceIsKept(t *testing.T) {
+	t.Parallel()
+	const each = 250
+	for name, r := range map[string]Rate{
+		"writes": {Writes: 100, WritesAtOnce: 300},
+		"bytes":  {Bytes: 100 * each, BytesAtOnce: 300 * each},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t, nil)
+			defer d.stop()
+			began := time.Now()
+			limited := NewAllowance(r)
+			const busy, quiet = "cilium/state/x/v1/busy/", "cilium/state/x/v1/quiet/"
+			churn := d.sync(Params{Prefix: busy, Allowance: limited})
+			other := d.sync(Params{Prefix: quiet})
+			value := strings.Repeat("v", each-len(busy)-4-partSize)
+			for i := range 2000 {
+				churn.Put(fmt.Sprintf("%04d", i), []byte(value))
+			}
+			eventually(t, func() error {
+				if n := len(d.has(busy)); n < 300 {
+					return fmt.Errorf("%d keys", n)
+				}
+				return nil
+			})
+			other.Put("a", []byte("1"))
+			other.Complete()
+			d.clean(other) // beside one that waits
+			eventually(t, func() error {
+				if n := len(d.has(busy)); n < 350 { // it goes on
+					return fmt.Errorf("%d keys", n)
+				}
+				return nil
+			})
+			n := len(d.has(busy))
+			if most := 300 + int(100*time.Since(began).Seconds()) + kvstore.MaxWrites; n > most {
+				t.Errorf("%d writes were made where %d may be", n, most)
+			}
+		})
+	}
+}

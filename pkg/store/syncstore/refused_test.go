@@ -1,0 +1,78 @@
+package syncstore
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
+)
+
+// limited refuses transactions with a value that is too large.
+type limited struct {
+	*memory.Store
+	most atomic.Int64 // bytes of a value
+}
+
+func (l *limited) Update(ctx context.Context, writes []kvstore.Write, opts ...kvstore.Option) (kvstore.Result, error) {
+	for _, w := range writes {
+		if int64(len(w.Value)) > l.most.Load() {
+			return kvstore.Result{}, &kvstore.KeyError{Op: "update", Key: w.Key, Err: errTooLarge}
+		}
+	}
+	return l.Store.Update(ctx, writes, opts...)
+}
+
+// TestRefusedValuesTakeNoRoom: an owner who is asked again does not wait for
+// values that are refused, however many bytes they have. They are asked for when
+// they are tried again, and written as soon as they may be.
+func TestRefusedValuesTakeNoRoom(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, nil)
+	defer d.stop()
+	w := &limited{Store: d.mem}
+	w.most.Store(maxHeld / 8)
+	o := NewOutbox(w, nil, nil, nil)
+	d.run(o.Run)
+	large := make([]byte, maxHeld/4)
+	var s *Sync
+	var asked atomic.Int64
+	s = New(Params{Prefix: "p/", Outbox: o, Again: func(names []string) {
+		for _, name := range names {
+			asked.Add(1)
+			s.Supply(name, large)
+		}
+	}})
+	d.run(s.Run)
+	want := map[string]string{"good": "1"}
+	for i := range 8 {
+		name := fmt.Sprint(i)
+		want[name] = string(large)
+		s.Put(name, large)
+		if err := s.WaitRoom(waittest.Context(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Put("good", []byte("1"))
+	s.Complete()
+	if err := s.WaitName(d.ctx, "good"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		if st := s.Status(); st.Failed != 8 || st.Pending != 8 || asked.Load() < 16 {
+			return fmt.Errorf("asked %d times: %+v", asked.Load(), st)
+		}
+		return nil
+	})
+	w.most.Store(maxHeld)
+	d.clean(s)
+	d.until("p/", want)
+	s.update(func(l *ledger) {
+		if l.bytes != 0 || len(l.failures.of) != 0 {
+			t.Errorf("%d bytes are held, %d are noted as refused", l.bytes, len(l.failures.of))
+		}
+	})
+}

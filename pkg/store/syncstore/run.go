@@ -1,0 +1,192 @@
+package syncstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mesh-agent/mesh-agent/internal/guard"
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/store/internal/follow"
+)
+
+// Run follows the prefix, and has what differs written, until ctx ends or the writer is
+// closed ([kvstore.ErrClosed]). It withdraws nothing when it ends: keys with leases go
+// when those run out, the others stay. A panic is its error; it may be called again.
+func (s *Sync) Run(ctx context.Context) error {
+	if err := s.running.lock(ctx); err != nil {
+		return err
+	}
+	defer s.running.unlock()
+	o := s.p.Outbox
+	o.add(s)
+	defer s.awaitResponses()
+	defer o.remove(s)
+	o.writer.OnLeaseExpired(s.p.Prefix, func([]string) { s.refreshLeases() })
+	defer o.writer.OnLeaseExpired(s.p.Prefix, nil)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(guard.Func(func() error {
+		return s.follower.Sessions(ctx, keeper{s}, follow.Session{Client: o.writer, Prefix: s.p.Prefix})
+	}))
+	if s.p.Shared && s.p.Reassert > 0 {
+		g.Go(guard.Func(func() error { return s.reassert(ctx) }))
+	}
+	return g.Wait()
+}
+
+// awaitResponses waits for the writes in flight. They have deadlines.
+func (s *Sync) awaitResponses() {
+	_ = s.wait(context.Background(), func(l *ledger) bool { return l.inFlight == 0 })
+}
+
+// reassert reads the own keys of a shared prefix from time to time.
+func (s *Sync) reassert(ctx context.Context) error {
+	for {
+		if err := waiting.Sleep(ctx, s.p.Reassert); err != nil {
+			return err
+		}
+		s.refreshLeases() // perhaps
+		for _, name := range s.names() {
+			key := s.p.Prefix + name
+			kv, at, err := s.p.Outbox.writer.Get(ctx, key)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil {
+				s.log.Debug("Cannot look at a key again", "key", key, "error", err)
+				break
+			}
+			seen := kvstore.Event{Type: kvstore.EventDelete, KeyValue: kvstore.KeyValue{ModRevision: at.Revision}}
+			if kv != nil {
+				seen = kvstore.Event{Type: kvstore.EventPut, KeyValue: *kv}
+			}
+			s.update(func(l *ledger) { l.applyEvent([]byte(name), &seen, s.owns) })
+		}
+	}
+}
+
+// names are those of all lines.
+func (s *Sync) names() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	names := make([]string, 0, s.ledger.records.Len())
+	for p := range s.ledger.records.All() {
+		names = append(names, s.ledger.records.At(p).Name)
+	}
+	return names
+}
+
+// Drain withdraws all keys of the owner, those of a prefix that is not shared in
+// one transaction, and forgets everything. It waits for a Run to end first. After
+// an error it may be called again.
+func (s *Sync) Drain(ctx context.Context) error {
+	if err := s.running.lock(ctx); err != nil {
+		return err
+	}
+	defer s.running.unlock()
+	if err := s.withdraw(ctx); err != nil {
+		return fmt.Errorf("withdrawing %s: %w", s.p.Prefix, err)
+	}
+	s.forget()
+	return nil
+}
+
+func (s *Sync) withdraw(ctx context.Context) error {
+	o := s.p.Outbox
+	if !s.p.Shared && !s.p.CreateOnly {
+		_, err := o.writer.DeletePrefix(ctx, s.p.Prefix, o.conditions()...)
+		return err
+	}
+	var writes []kvstore.Write
+	for _, name := range s.names() {
+		one := kvstore.Write{Key: s.p.Prefix + name, Delete: true}
+		if s.p.CreateOnly {
+			one.Kept = func(kvstore.KeyValue) {} // it is not ours
+		}
+		writes = append(writes, one)
+	}
+	for len(writes) > 0 {
+		n := min(len(writes), kvstore.MaxWrites)
+		if _, err := o.writer.Update(ctx, writes[:n], o.conditions()...); err != nil {
+			return err
+		}
+		writes = writes[n:]
+	}
+	return nil
+}
+
+// Forget forgets everything, and withdraws nothing. It waits for a Run to end
+// first.
+func (s *Sync) Forget() {
+	s.running <- struct{}{}
+	defer s.running.unlock()
+	s.forget()
+}
+
+func (s *Sync) forget() {
+	s.update(func(l *ledger) {
+		stopped := l.stopped
+		l.invalidateCheckpoints()
+		*l = s.p.newLedger()
+		l.stopped = stopped
+		s.lastErr, s.maxWrites = "", minWrites
+	})
+	s.follower.Reset()
+}
+
+// reachWithin is how long a position may take to be applied: the stream may be of
+// a history that never gets there.
+const reachWithin = 5 * time.Second
+
+// errNotYet is why nothing is proved although everything seemed to be written.
+var errNotYet = errors.New("the keys have changed meanwhile")
+
+// prove waits until everything that was wanted when it was takeMissing is written, and
+// shows that it is so in the server that answers now: what it says, after that, that
+// it has come to, has been followed, and nothing of it was lost. What the owner
+// changes meanwhile is not waited for. When another server takes its place meanwhile
+// that may never be so: it ends, and is to be tried again.
+func (s *Sync) prove(ctx context.Context) error {
+	c, err := s.newCheckpoint(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.dropCheckpoint(c)
+	for {
+		if written, err := s.reach(ctx, c); err != nil || !written {
+			return cmp.Or(err, errNotYet)
+		}
+		if err := s.catchUp(ctx); err != nil {
+			return err
+		}
+		if !s.follower.Status().Following {
+			return errNotYet
+		}
+		if s.isReached(c) {
+			return nil
+		} // else something was lost, and is written again
+	}
+}
+
+// catchUp waits until everything that the server has now has been followed.
+func (s *Sync) catchUp(ctx context.Context) error {
+	before := s.follower.Progress()
+	at, err := s.p.Outbox.writer.Head(ctx)
+	if err != nil {
+		return err
+	}
+	if at.ClusterID != before.Applied.ClusterID || at.Revision < before.Applied.Revision {
+		return fmt.Errorf("%w: another server answers", errNotYet)
+	}
+	within, cancel := context.WithTimeout(ctx, s.reachWithin)
+	defer cancel()
+	if err := s.follower.Reach(within, at, before.Lists, s.p.Prefix); err != nil {
+		return fmt.Errorf("%w: %w", errNotYet, err)
+	}
+	return nil
+}

@@ -1,0 +1,411 @@
+package syncstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
+
+	"pgregory.net/rapid"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/store/internal/follow"
+)
+
+// TestSyncMachine: whatever happens to the kvstore and the connection, it holds
+// what several owners want.
+func TestSyncMachine(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		d := newDesk(t, nil)
+		defer d.stop()
+		d.mem.SetPageSize(rapid.IntRange(1, 4).Draw(t, "page"))
+		type owner struct {
+			prefix string
+			s      *Sync
+			want   map[string]string
+			mu     sync.Mutex // guards want
+		}
+		var owners []*owner
+		for i := range 3 {
+			o := &owner{prefix: fmt.Sprint("p", i, "/"), want: map[string]string{}}
+			p := Params{Prefix: o.prefix}
+			if i > 0 {
+				p.Again = func(names []string) {
+					o.mu.Lock()
+					defer o.mu.Unlock()
+					for _, name := range names {
+						if value, wanted := o.want[name]; wanted {
+							o.s.Put(name, []byte(value))
+						}
+					}
+				}
+			}
+			p.Outbox = d.outbox
+			o.s = New(p)
+			d.run(o.s.Run)
+			o.s.Complete()
+			owners = append(owners, o)
+		}
+		some := func(t *rapid.T) (*owner, string) {
+			return rapid.SampledFrom(owners).Draw(t, "owner"), rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}).Draw(t, "name")
+		}
+		values := rapid.SampledFrom([]string{"1", "2", "3"})
+		rest := func() {
+			for _, o := range owners {
+				d.clean(o.s)
+				d.until(o.prefix, o.want)
+			}
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"put": func(t *rapid.T) {
+				o, name := some(t)
+				o.mu.Lock()
+				defer o.mu.Unlock()
+				o.want[name] = values.Draw(t, "value")
+				o.s.Put(name, []byte(o.want[name]))
+			},
+			"delete": func(t *rapid.T) {
+				o, name := some(t)
+				o.mu.Lock()
+				defer o.mu.Unlock()
+				delete(o.want, name)
+				o.s.Delete(name)
+			},
+			"somebody else puts": func(t *rapid.T) {
+				o, name := some(t)
+				d.mem.Set(o.prefix+name, values.Draw(t, "value"))
+			},
+			"somebody else deletes": func(t *rapid.T) {
+				o, name := some(t)
+				d.mem.Unset(o.prefix + name)
+			},
+			"leases end": func(*rapid.T) { d.mem.ExpireLeases() },
+			"break":      func(*rapid.T) { d.mem.Break(nil) },
+			"compact":    func(*rapid.T) { d.mem.Compact() },
+			"trouble": func(t *rapid.T) {
+				err := errors.New("lost")
+				if rapid.Bool().Draw(t, "afterwards") {
+					err = memory.Afterwards(err)
+				}
+				var mu sync.Mutex
+				left := rapid.IntRange(1, 3).Draw(t, "times")
+				d.mem.SetFault(func(_ context.Context, op, _ string) error {
+					mu.Lock()
+					defer mu.Unlock()
+					if left--; left < 0 || op != "update" {
+						return nil
+					}
+					return err
+				})
+			},
+			"at rest": func(*rapid.T) { rest() },
+		})
+		rest()
+	})
+}
+
+// TestASharedPrefix: others' keys are neither touched nor remembered.
+func TestASharedPrefix(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, nil)
+	defer d.stop()
+	d.mem.Set("p/other", "1")
+	d.mem.Set("p/mine", "of an earlier process")
+	s := d.sync(Params{Prefix: "p/", Shared: true})
+	s.Put("mine", []byte("1"))
+	s.Put("short", []byte("1"))
+	s.Complete()
+	d.clean(s)
+	d.mem.Set("p/another", "1")
+	d.mem.Set("p/mine", "changed")
+	d.mem.Unset("p/other")
+	d.until("p/", map[string]string{"mine": "1", "short": "1", "another": "1"})
+	s.Delete("short")
+	s.Delete("another") // it is not ours
+	d.until("p/", map[string]string{"mine": "1", "another": "1"})
+	d.mem.ExpireLeases()
+	d.until("p/", map[string]string{"mine": "1", "another": "1"})
+	d.clean(s)
+	s.update(func(l *ledger) {
+		if l.records.Len() != 1 || l.wanted != 1 {
+			t.Errorf("%d names are known, %d wanted", l.records.Len(), l.wanted)
+		}
+	})
+	d.mem.Break(nil) // it resumes
+	s.Put("more", []byte("1"))
+	d.until("p/", map[string]string{"mine": "1", "another": "1", "more": "1"})
+	d.stop()
+	if err := s.Drain(context.Background()); err == nil {
+		t.Error("drained through a closed connection")
+	}
+}
+
+// TestReassert: a change of which nobody hears is found out.
+func TestReassert(t *testing.T) {
+	t.Parallel()
+	for name, shared := range map[string]bool{"own prefix": false, "shared prefix": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t, nil)
+			defer d.stop()
+			s := d.sync(Params{Prefix: "p/", Shared: shared, Reassert: 10 * time.Millisecond})
+			want := map[string]string{"a": "1", "b": "1"}
+			for name, value := range want {
+				s.Put(name, []byte(value))
+			}
+			s.Complete()
+			d.clean(s)
+			deaf := make(chan struct{})
+			d.mem.SetFault(func(ctx context.Context, op, _ string) error {
+				if op != "recv" {
+					return nil
+				}
+				select {
+				case <-deaf:
+				case <-ctx.Done():
+				}
+				return nil
+			})
+			d.mem.Unset("p/a")
+			d.until("p/", want)
+			close(deaf)
+		})
+	}
+}
+
+// TestBeginningAnew: what is not given again goes when all is given, and not
+// before.
+func TestBeginningAnew(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, nil)
+	defer d.stop()
+	s := d.sync(Params{Prefix: "p/"})
+	s.Put("a", []byte("1"))
+	s.Put("b", []byte("1"))
+	s.Complete()
+	d.clean(s)
+	s.Incomplete()
+	s.Put("b", []byte("2"))
+	d.mem.Unset("p/a")
+	d.until("p/", map[string]string{"a": "1", "b": "2"})
+	if st := s.Status(); st.Synced {
+		t.Errorf("%+v", st)
+	}
+	ctx, cancel := context.WithTimeout(d.ctx, 10*time.Millisecond)
+	defer cancel()
+	if err := s.WaitClean(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "p/") {
+		t.Errorf("clean, although not all is given: %v", err)
+	}
+	s.Complete()
+	d.until("p/", map[string]string{"b": "2"})
+	d.clean(s)
+}
+
+// TestDrainAndForget: the one withdraws, the other does not, and both forget.
+func TestDrainAndForget(t *testing.T) {
+	t.Parallel()
+	for name, shared := range map[string]bool{"own prefix": false, "shared prefix": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t, nil)
+			defer d.stop()
+			d.mem.Set("p/other", "1")
+			d.mem.Set("q", "1")
+			ctx, cancel := context.WithCancel(d.ctx)
+			s := New(Params{Prefix: "p/", Shared: shared, Outbox: d.outbox})
+			d.runIn(ctx, s.Run)
+			all := map[string]string{}
+			for i := range kvstore.MaxWrites + 300 {
+				name := fmt.Sprint(i)
+				s.Put(name, []byte("1"))
+				all[name] = "1"
+			}
+			if shared {
+				all["other"] = "1"
+			}
+			s.Complete()
+			d.clean(s)
+			d.until("p/", all)
+			cancel()
+			s.Forget()
+			if st := s.Status(); st != (Status{}) {
+				t.Errorf("%+v", st)
+			}
+			d.until("p/", all)
+			ctx, cancel = context.WithCancel(d.ctx)
+			d.runIn(ctx, s.Run)
+			for name := range all {
+				if name != "other" {
+					s.Put(name, []byte("1"))
+				}
+			}
+			s.Complete()
+			d.clean(s)
+			before := d.mem.Position().Revision
+			cancel()
+			if err := s.Drain(d.ctx); err != nil {
+				t.Fatal(err)
+			}
+			left, took := map[string]string{}, int64(1)
+			if shared {
+				left["other"], took = "1", 2
+			}
+			d.until("p/", left)
+			if rev := d.mem.Position().Revision; rev != before+took {
+				t.Errorf("it took %d maxInFlight, not %d", rev-before, took)
+			}
+			if st := s.Status(); st != (Status{}) {
+				t.Errorf("%+v", st)
+			}
+			d.until("q", map[string]string{"": "1"})
+		})
+	}
+}
+
+// TestWaitRoom: an owner who gives many values at once waits until some of them
+// are written.
+func TestWaitRoom(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, nil)
+	defer d.stop()
+	s := New(Params{Prefix: "p/", Outbox: d.outbox, Again: func([]string) {}})
+	s.Complete()
+	value := make([]byte, maxHeld/4)
+	for i := range 4 {
+		if err := s.WaitRoom(d.ctx); err != nil {
+			t.Fatal(err)
+		}
+		s.Put(fmt.Sprint(i), value)
+	}
+	soon, cancel := context.WithTimeout(d.ctx, 10*time.Millisecond)
+	defer cancel()
+	if err := s.WaitRoom(soon); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("there is room: %v", err)
+	}
+	d.run(s.Run)
+	if err := s.WaitRoom(d.ctx); err != nil {
+		t.Error(err)
+	}
+	d.clean(s)
+	s.update(func(l *ledger) {
+		if l.bytes != 0 {
+			t.Errorf("%d bytes are still held", l.bytes)
+		}
+	})
+}
+
+// TestASyncResumes: after a lost connection nothing is listed.
+func TestASyncResumes(t *testing.T) {
+	t.Parallel()
+	for name, shared := range map[string]bool{"own prefix": false, "shared prefix": true} {
+		for _, n := range []int{3, 3 * follow.ProofKeys} {
+			t.Run(fmt.Sprint(name, " with ", n), func(t *testing.T) {
+				t.Parallel()
+				d := newDesk(t, nil)
+				defer d.stop()
+				s := New(Params{Prefix: "p/", Shared: shared, Outbox: d.outbox})
+				want := map[string]string{}
+				for i := range n {
+					want[fmt.Sprint(i)] = "1"
+					s.Put(fmt.Sprint(i), []byte("1"))
+				}
+				if shared {
+					d.mem.Set("p/other", "1")
+					want["other"] = "1"
+				}
+				d.run(s.Run)
+				s.Complete()
+				d.clean(s)
+				lists := func() (n uint) {
+					s.update(func(l *ledger) { n = l.epoch })
+					return n
+				}
+				caughtUp := func() {
+					t.Helper()
+					if err := s.follower.Reach(d.ctx, d.mem.Position(), follow.AnyLists, "all"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				caughtUp()
+				d.mem.Break(nil)
+				d.mem.Unset("p/0")
+				d.mem.Set("p/1", "changed")
+				s.Put("2", []byte("2"))
+				want["2"] = "2"
+				d.until("p/", want)
+				d.clean(s)
+				caughtUp()
+				if lists() != 1 {
+					t.Errorf("listed %d times", lists())
+				}
+			})
+		}
+	}
+}
+
+// TestRefusedWritesAreTriedLessAndLessOften follows one key over its tries.
+func TestRefusedWritesAreTriedLessAndLessOften(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(0, 0)
+	f := newFailures()
+	var waits []time.Duration
+	for range 20 {
+		f.add(7, now, errTooLarge)
+		next, ok := f.next()
+		if !ok {
+			t.Fatal("nothing is due")
+		}
+		if _, ok := f.due(next.Add(-1)); ok {
+			t.Fatal("it is due too early")
+		}
+		waits = append(waits, next.Sub(now))
+		now = next
+		if p, ok := f.due(now); !ok || p != 7 {
+			t.Fatal("it is not due")
+		}
+	}
+	if waits[0] != retryFirst || waits[1] != 2*retryFirst || waits[10] != 1024*retryFirst || waits[19] != retryLatest {
+		t.Errorf("the pauses are %v", waits)
+	}
+	f.add(7, now, errTooLarge)
+	f.renew(7, now.Add(time.Second)) // another value
+	if next, _ := f.next(); !next.Equal(now.Add(time.Second)) {
+		t.Errorf("due at %v, want %v", next, now)
+	}
+	f.forget(7)
+	if _, ok := f.next(); ok || f.has(7) {
+		t.Error("it is not forgotten")
+	}
+}
+
+// TestCleanWhileNothingCanBeReadAgain: a read that fails says nothing of the keys.
+func TestCleanWhileNothingCanBeReadAgain(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, nil)
+	defer d.stop()
+	s := d.sync(Params{Prefix: "p/", Shared: true, Reassert: 10 * time.Millisecond})
+	s.Put("a", []byte("1"))
+	s.Complete()
+	d.clean(s)
+	reads := make(chan struct{})
+	d.mem.SetFault(func(ctx context.Context, op, _ string) error {
+		if op != "get" {
+			return nil
+		}
+		select {
+		case reads <- struct{}{}:
+		case <-ctx.Done():
+		}
+		return errors.New("lost")
+	})
+	for range 2 {
+		<-reads
+		d.clean(s)
+	}
+}

@@ -1,0 +1,129 @@
+package syncstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
+)
+
+// entryOf is an entry as mirrors copy them, of 250 bytes about.
+func entryOf(i int) (name string, value []byte) {
+	return fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255), fmt.Appendf(nil, `{"IP":"10.%d.%d.%d","Mask":null,"HostIP":"192.168.0.1",`+
+		`"ID":%d,"Key":0,"Metadata":"cilium-global:cluster1:node-%d","K8sNamespace":"namespace-%d","K8sPodName":"pod-%08x"}`,
+		i>>16, i>>8&255, i&255, 65536+i, i%5000, i%50, i)
+}
+
+// requestsOf is how many requests a takeover may need: each has MaxWrites writes, or
+// half a MiB of them.
+func requestsOf(keys int) int64 {
+	_, value := entryOf(0)
+	most := min(kvstore.MaxWrites, transactionBytes/(len(value)+80))
+	return int64((keys + most - 1) / most)
+}
+
+// TestATakeoverTakesFewRequests: another process writes what is there already, each key
+// once, for the lease.
+func TestATakeoverTakesFewRequests(t *testing.T) {
+	t.Parallel()
+	const n = 20_000
+	d := newDesk(t, nil)
+	defer d.stop()
+	d.mem.SetPageSize(5000)
+	s := New(Params{Prefix: "cilium/cache/ip/v1/cluster1/", Outbox: d.outbox})
+	var events []kvstore.Event
+	for i := range n {
+		name, value := entryOf(i)
+		events = append(events, kvstore.Event{KeyValue: kvstore.KeyValue{Key: []byte(s.p.Prefix + name), Value: value, Lease: 99}})
+		s.Put(name, value)
+	}
+	d.mem.Write(events...)
+	s.Complete()
+	var updates atomic.Int64
+	d.mem.SetFault(func(_ context.Context, op, _ string) error {
+		if op == "update" {
+			updates.Add(1)
+		}
+		return nil
+	})
+	d.run(s.Run)
+	d.clean(s)
+	t.Logf("%d keys, %d requests", n, updates.Load())
+	if got, most := updates.Load(), requestsOf(n)+8; got > most { // the first ones are smaller
+		t.Errorf("%d keys took %d requests, not %d at most", n, got, most)
+	}
+	if s := requestsOf(464_000) / 100; s >= 10 {
+		t.Errorf("a mirror of 464,000 keys takes over within %d s at 100 requests a second", s)
+	}
+	if spent, least := d.outbox.Spent(), int64(n); spent < least {
+		t.Errorf("not every key was written: %d bytes", spent)
+	}
+}
+
+// TestARefusedPrefixTakesFewRequests: whoever may not write below a prefix learns that
+// with small transactions, and others are written meanwhile.
+func TestARefusedPrefixTakesFewRequests(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, nil)
+	defer d.stop()
+	var refusals atomic.Int64
+	d.mem.SetFault(func(_ context.Context, op, key string) error {
+		if op != "update" || !strings.HasPrefix(key, "bad/") {
+			return nil
+		}
+		refusals.Add(1)
+		return errTooLarge
+	})
+	bad := New(Params{Prefix: "bad/", Outbox: d.outbox})
+	for i := range 20 * kvstore.MaxWrites {
+		bad.Put(fmt.Sprint(i), []byte("1"))
+	}
+	bad.Complete()
+	d.run(bad.Run)
+	eventually(t, func() error {
+		if refusals.Load() == 0 {
+			return errors.New("nothing is refused")
+		}
+		return nil
+	})
+	good := d.sync(Params{Prefix: "good/"})
+	good.Put("a", []byte("1"))
+	good.Complete()
+	d.clean(good)
+	if got, most := refusals.Load(), int64(2*maxInFlight*2*minWrites); got > most {
+		t.Errorf("another prefix waited for %d requests that were refused, not %d at most", got, most)
+	}
+}
+
+// BenchmarkTakeover is how long the takeover of 100,000 keys takes under the limit of a
+// mirror, 100 requests a second. The floor is one bare client that writes the same, 8
+// transactions of 128 puts at once, without a limit.
+func BenchmarkTakeover(b *testing.B) {
+	const n = 100_000
+	names, values := make([]string, n), make([][]byte, n)
+	for i := range n {
+		names[i], values[i] = entryOf(i)
+	}
+	for b.Loop() {
+		srv := etcdtest.StartProcess(b)
+		bare := bareTransactions(b, srv.Client(b), housePrefix, names, values)
+		o := hurried()
+		o.QPS, o.BootstrapQPS = 100, 100
+		start := time.Now()
+		p := publish(b, o, at(srv.Endpoint()), nil)
+		for i, name := range names {
+			p.sync.Put(name, values[i])
+		}
+		p.sync.Complete()
+		p.clean()
+		b.ReportMetric(time.Since(start).Seconds(), "s/takeover")
+		b.ReportMetric(bare.Seconds(), "s/bare")
+		p.stop()
+	}
+}

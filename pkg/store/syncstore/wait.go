@@ -1,0 +1,156 @@
+package syncstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// This file is what owners wait for.
+
+// WaitClean waits until everything was given (Complete), and everything that is
+// wanted then is there and acknowledged, and nothing unwanted. Each name counts once:
+// what the owner changes after that is not waited for, so that changes without end
+// do not keep it from ending. The error is the context's, with what is missing.
+func (s *Sync) WaitClean(ctx context.Context) error {
+	for {
+		written, err := s.awaitCheckpoint(ctx)
+		if err != nil {
+			st := s.Status()
+			return fmt.Errorf("waiting until %s is as wanted: %w (pending %d, failed %d) %s", s.p.Prefix, err, st.Pending, st.Failed, st.Err)
+		}
+		if written {
+			return nil
+		}
+	}
+}
+
+// awaitCheckpoint waits for one checkpoint, and tells whether it was reached.
+func (s *Sync) awaitCheckpoint(ctx context.Context) (bool, error) {
+	c, err := s.newCheckpoint(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer s.dropCheckpoint(c)
+	return s.reach(ctx, c)
+}
+
+// newCheckpoint waits until everything was given, and makes a checkpoint then. It has to
+// be dropped.
+func (s *Sync) newCheckpoint(ctx context.Context) (c *checkpoint, err error) {
+	err = s.wait(ctx, func(l *ledger) bool {
+		c = l.newCheckpoint()
+		return c != nil
+	})
+	return c, err
+}
+
+func (s *Sync) dropCheckpoint(c *checkpoint) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ledger.dropCheckpoint(c)
+}
+
+func (s *Sync) isReached(c *checkpoint) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return c.isReached()
+}
+
+// reach waits until a checkpoint is reached; false: it is invalid.
+func (s *Sync) reach(ctx context.Context, c *checkpoint) (bool, error) {
+	err := s.wait(ctx, func(*ledger) bool { return c.invalid || c.isReached() })
+	return err == nil && s.isReached(c), err
+}
+
+// maxHeld is how many bytes of values may wait to be written before an owner who
+// asks should wait.
+const maxHeld = 8 << 20
+
+// WaitRoom waits while many values, 8 MiB, are held that are to be written. A
+// Sync with Again bounds its memory that way, if its owner calls this before a
+// page or a batch: Put itself never blocks. Without Again there is always room.
+func (s *Sync) WaitRoom(ctx context.Context) error {
+	if s.p.Again == nil {
+		return nil
+	}
+	if err := s.wait(ctx, func(l *ledger) bool { return l.bytes < maxHeld }); err != nil {
+		return fmt.Errorf("waiting for values of %s to be written: %w", s.p.Prefix, err)
+	}
+	return nil
+}
+
+// WaitName waits until one name is as it is wanted, whatever others are and whether
+// everything was given or not: there with the wanted value, acknowledged and tied
+// to a lease of the writer; or gone, if it is not wanted; or another's
+// ([Params.CreateOnly]). The error is the
+// context's, with why the kvstore refused the key the last time, if it did.
+func (s *Sync) WaitName(ctx context.Context, name string) error {
+	err := s.wait(ctx, func(l *ledger) bool { return l.isWritten(name) })
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("waiting until %s%s is as wanted: %w", s.p.Prefix, name, err)
+	if why := s.refusal(name); why != nil {
+		err = fmt.Errorf("%w; the latest try: %w", err, why)
+	}
+	return err
+}
+
+// refusal is why the write of a name was refused the last time; nil when it was not.
+func (s *Sync) refusal(name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ledger.refusal(name)
+}
+
+// waiter waits for a condition.
+type waiter struct {
+	met  func(*ledger) bool
+	done chan struct{} // closed when met was true
+}
+
+// wait waits until a condition is met, which is called with the lock held until it is
+// true, then never again. The error is the context's.
+func (s *Sync) wait(ctx context.Context, met func(*ledger) bool) error {
+	w := s.addWaiter(met)
+	if w == nil {
+		return nil
+	}
+	select {
+	case <-w.done:
+		return nil
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.Index(s.waiters, w)
+	if i < 0 {
+		return nil // it was met at the same time
+	}
+	s.waiters = slices.Delete(s.waiters, i, i+1)
+	return ctx.Err()
+}
+
+// addWaiter adds one, unless its condition is met already.
+func (s *Sync) addWaiter(met func(*ledger) bool) *waiter {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if met(&s.ledger) {
+		return nil
+	}
+	w := &waiter{met, make(chan struct{})}
+	s.waiters = append(s.waiters, w)
+	return w
+}
+
+// wake ends the waiting of those whose condition is met. The lock is held.
+func (s *Sync) wake() {
+	s.waiters = slices.DeleteFunc(s.waiters, func(w *waiter) bool {
+		met := w.met(&s.ledger)
+		if met {
+			close(w.done)
+		}
+		return met
+	})
+}
