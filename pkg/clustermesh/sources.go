@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
@@ -43,18 +44,51 @@ func (v *View) equipOwn(p *remotecluster.Params, m *store.Metrics, log *slog.Log
 	}
 }
 
-// sources are the key families of a cluster, in the order in which they are
-// drained (wire.md §3.6). A further resource is its format, its table and one
-// more line.
-func (v *View) sources(refused func(), m *store.Metrics, log *slog.Logger) []remotecluster.Source {
-	return []remotecluster.Source{
-		watch(wire.Nodes, granted(v, decodeNode, grantNode), v.ApplyNodes(), refused, m, log),
-		watch(wire.Services, granted(v, decodeService, grantService), v.Services.Apply, refused, m, log),
-		watch(wire.EndpointSlices, granted(v, v.decodeSlice, grantSlice), v.Services.ApplySlices, refused, m, log),
-		watch(wire.ServiceExports, granted(v, decodeExport, grantExport), v.Services.ApplyExports, refused, m, log),
-		watch(wire.IPs, granted(v, decodeIP, grantIP), v.applyIPs, refused, m, log),
-		watch(wire.Identities, granted(v, decodeIdentity, grantIdentity), v.Identities.Apply, refused, m, log),
+// feed is how one resource of a cluster comes into the view.
+type feed struct {
+	resource wire.Resource
+	// source reads it from a cluster.
+	source func(refused func(), m *store.Metrics, log *slog.Logger) remotecluster.Source
+	// check judges one entry as a source would.
+	check func(e wire.Expect) func(name string, value []byte) error
+}
+
+// feeds are all resources, in the order in which they are drained (wire.md §3.6). A
+// further resource is its format, its table and one more line.
+func (v *View) feeds() []feed {
+	return []feed{
+		feedOf(v, wire.Nodes, decodeNode, grantNode, v.ApplyNodes()),
+		feedOf(v, wire.Services, decodeService, grantService, v.Services.Apply),
+		feedOf(v, wire.EndpointSlices, v.decodeSlice, grantSlice, v.Services.ApplySlices),
+		feedOf(v, wire.ServiceExports, decodeExport, grantExport, v.Services.ApplyExports),
+		feedOf(v, wire.IPs, decodeIP, grantIP, v.applyIPs),
+		feedOf(v, wire.Identities, decodeIdentity, grantIdentity, v.Identities.Apply),
 	}
+}
+
+func feedOf[T any](v *View, r wire.Resource, decode func(wire.Expect) store.Decode[T], check func(*claims.Grant, *T) error, apply func([]store.Change[T])) feed {
+	decode = granted(v, decode, check)
+	return feed{
+		resource: r,
+		source: func(refused func(), m *store.Metrics, log *slog.Logger) remotecluster.Source {
+			return watch(r, decode, apply, refused, m, log)
+		},
+		check: func(e wire.Expect) func(string, []byte) error {
+			judge := decode(e)
+			return func(name string, value []byte) error {
+				_, err := judge(name, value)
+				return err
+			}
+		},
+	}
+}
+
+func (v *View) sources(refused func(), m *store.Metrics, log *slog.Logger) []remotecluster.Source {
+	var all []remotecluster.Source
+	for _, f := range v.feeds() {
+		all = append(all, f.source(refused, m, log))
+	}
+	return all
 }
 
 // described stands for a resource of the own cluster that comes from its

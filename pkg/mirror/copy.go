@@ -136,8 +136,7 @@ func (c *copyOf) withhold(yes bool) {
 		return
 	}
 	for _, f := range c.families {
-		switch f.resource {
-		case wire.Services, wire.EndpointSlices, wire.ServiceExports:
+		if f.resource.Describe().OfServices {
 			f.withhold()
 		}
 	}
