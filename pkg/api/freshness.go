@@ -58,40 +58,10 @@ func (v *view) freshness(of []wire.Resource, now time.Time) map[string]Freshness
 	}
 	all := make(map[string]Freshness, len(v.clusters))
 	for name, c := range v.clusters {
-		all[name] = toFreshness(worst(c, of), now)
+		f, _ := c.FreshnessOf(of...)
+		all[name] = toFreshness(f, now)
 	}
 	return all
-}
-
-// worst is how fresh all of some resources are that the cluster exports: in the
-// least good state, and as of the earliest time.
-func worst(c remotecluster.Status, of []wire.Resource) remotecluster.Freshness {
-	var w remotecluster.Freshness
-	for _, r := range of {
-		src, has := c.Sources[r]
-		if !has || !src.Exported && src.Count == 0 && w.State != "" {
-			continue
-		}
-		f := src.Freshness
-		switch {
-		case w.State == "":
-			w = f
-			continue
-		case doubtful(f.State) > doubtful(w.State):
-			w.State = f.State
-		}
-		if f.AsOf.Before(w.AsOf) {
-			w.AsOf = f.AsOf
-		}
-	}
-	return w
-}
-
-// doubtful orders the states of freshness.
-func doubtful(s remotecluster.FreshnessState) int {
-	return slices.Index([]remotecluster.FreshnessState{
-		remotecluster.FreshnessSynced, remotecluster.FreshnessStale, remotecluster.FreshnessSyncing, remotecluster.FreshnessUnknown,
-	}, s)
 }
 
 // resourceOf is the key family that a claim came from.

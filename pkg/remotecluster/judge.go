@@ -108,7 +108,7 @@ func (c *Cluster) addSources(s *Status) (synced, serving bool) {
 			Exported: t.capabilities == nil || t.capabilities.Exports(r), Late: st.late, Lag: st.Lag, SyncDuration: st.SyncDuration,
 			Synced: st.Synced, Read: st.Read, Total: st.Total, Count: st.Count, Rejected: st.Rejected, Rejections: st.Rejections, Example: st.Example, Over: st.Over,
 			// What is aside may never be listed.
-			Freshness: Freshness{AsOf: st.AsOf, State: freshness(st.Status, s.Connected && (st.Synced || !aside), stale)},
+			Freshness: Freshness{AsOf: st.AsOf, State: freshness(st.Status, s.Connected && (st.Synced || !aside), stale, time.Now())},
 		}
 		if aside && t.canaries != nil {
 			is := s.Sources[r]
@@ -130,19 +130,6 @@ func (c *Cluster) staleAfter() time.Duration {
 		return c.Timings.StaleAfter
 	}
 	return max(c.Timings.StaleAfter, 3*c.track.client.Status().ProbeInterval)
-}
-
-// freshness classifies the copy. Without a stream nothing confirms it.
-func freshness(st store.Status, connected bool, stale time.Duration) FreshnessState {
-	switch {
-	case !st.Synced && (st.Listing || connected):
-		return FreshnessSyncing
-	case st.AsOf.IsZero():
-		return FreshnessUnknown
-	case !connected || !st.Following || time.Since(st.AsOf) > stale:
-		return FreshnessStale
-	}
-	return FreshnessSynced
 }
 
 // judge names the state and says why it is not ready. The tracker's mu is held.

@@ -32,24 +32,6 @@ const (
 	Removing State = "removing"
 )
 
-// FreshnessState classifies what is known about the age of a resource's copy.
-type FreshnessState string
-
-// The states of freshness.
-const (
-	FreshnessUnknown FreshnessState = "unknown" // nothing was ever read
-	FreshnessSyncing FreshnessState = "syncing" // the first list is under way
-	FreshnessSynced  FreshnessState = "synced"  // proved equal to the remote as of AsOf, recently
-	FreshnessStale   FreshnessState = "stale"   // kept from before; the remote may have moved on since AsOf
-)
-
-// Freshness tells until when a resource's copy is known to equal the remote
-// (kvstore.md, Freshness). AsOf is zero when it never was.
-type Freshness struct {
-	State FreshnessState
-	AsOf  time.Time
-}
-
 // SourceStatus describes one resource of one cluster.
 type SourceStatus struct {
 	// Exported is false when the cluster says that it does not export the
