@@ -36,9 +36,8 @@ type Params struct {
 	Local wire.ClusterInfo
 	// SyncTimeout is how long readiness waits for clusters that do not answer.
 	SyncTimeout time.Duration
-	// Equip gives the controller of a cluster its sources, and what else becomes
-	// of what the cluster says: see [View.Equip].
-	Equip func(*remotecluster.Params)
+	// Consumer returns what takes what is read of a cluster: see [View.Consumer].
+	Consumer func(Target) remotecluster.Consumer
 	// Leftovers names the clusters of which something is there before any of them
 	// runs. It is asked once the directory has been read, a look that fails is none:
 	// those without a file are drained. Its error ends Run. Nil is none.
@@ -73,6 +72,14 @@ type Params struct {
 	// nobody.
 	Report func(error)
 	Log    *slog.Logger
+}
+
+// Target is a cluster that is about to be read.
+type Target struct {
+	Name    string
+	Own     bool   // it is our own, read from its kvstore
+	Changed func() // to be called when what is shown of it has changed
+	Log     *slog.Logger
 }
 
 // Mesh is the set of remote clusters: one controller for each client file.
@@ -222,16 +229,23 @@ func (m *Mesh) want(files map[string]File, ignored []Ignored, read bool) (added 
 func (m *Mesh) newCluster(name string) *remotecluster.Cluster {
 	p := m.params(name)
 	p.CacheTTL, p.Budget, p.Memory = m.CacheTTL, m.Budgets.Of(name), m.Memory.Account(name)
-	m.Equip(&p)
+	return m.newController(p)
+}
+
+// newController returns a controller with its consumer.
+func (m *Mesh) newController(p remotecluster.Params) *remotecluster.Cluster {
+	p.Consumer = m.Consumer(Target{Name: p.Name, Own: p.Origin == remotecluster.OriginLocal, Changed: p.Changed, Log: p.Log})
 	return remotecluster.New(p)
 }
 
 // params are what all controllers have in common.
 func (m *Mesh) params(name string) remotecluster.Params {
+	layout, _ := wire.NewLayout(m.Params.Local.MaxConnectedClusters) // as it was validated; else the zero layout
 	return remotecluster.Params{
-		Name:  name,
-		Local: m.Params.Local,
-		IDs:   m.ids,
+		Name:   name,
+		Local:  m.Params.Local,
+		Layout: layout,
+		IDs:    m.ids,
 		Connect: func(ctx context.Context, cfg *kvstore.Config) (remotecluster.Client, error) {
 			h, err := m.pool.join(ctx, name, cfg)
 			if err != nil {

@@ -17,31 +17,54 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Equip returns what makes a cluster fill the view, for [Params].
-func (v *View) Equip(m *store.Metrics) func(*remotecluster.Params) {
-	return func(p *remotecluster.Params) {
-		p.Layout = v.layout
-		log := p.Log.With("cluster", p.Name)
-		p.Sources, p.Aside = v.sources(p.Changed, m, log), wire.ServiceExports
-		if p.Origin == remotecluster.OriginLocal {
-			v.equipOwn(p, m, log)
+// Consumer returns what takes a cluster into the view, for [Params].
+func (v *View) Consumer(m *store.Metrics) func(Target) remotecluster.Consumer {
+	return func(t Target) remotecluster.Consumer {
+		log := t.Log.With("cluster", t.Name)
+		if t.Own {
+			return v.ownReader(t, m, log)
 		}
-		p.Withhold = func(yes bool) { v.Services.Withhold(p.Name, yes) }
+		return &reader{view: v, cluster: t.Name, sources: v.sources(t.Changed, m, log)}
 	}
 }
 
-// equipOwn changes what is otherwise with our own cluster.
-func (v *View) equipOwn(p *remotecluster.Params, m *store.Metrics, log *slog.Logger) {
-	own := v.ownNodes(p.Changed, m, log)
-	p.Beside = own.believe
-	for i, s := range p.Sources {
-		switch r := s.Resource(); {
-		case r == wire.Nodes:
-			p.Sources[i] = own
-		case v.Described != nil && (r == wire.Services || r == wire.EndpointSlices):
-			p.Sources[i] = described{r, v.Described}
+// reader fills the view with one cluster.
+type reader struct {
+	view    *View
+	cluster string
+	sources []remotecluster.Source
+	nodes   *ownNodes // of the own cluster; nil otherwise
+}
+
+// Sources implements [remotecluster.Consumer].
+func (r *reader) Sources() []remotecluster.Source { return r.sources }
+
+// SkipOptional implements [remotecluster.Consumer]: an agent works without them.
+func (r *reader) SkipOptional() bool { return true }
+
+// Follow implements [remotecluster.Consumer].
+func (r *reader) Follow(ctx context.Context) {
+	if r.nodes != nil {
+		r.nodes.believe(ctx)
+	}
+}
+
+// Withhold implements [remotecluster.Consumer].
+func (r *reader) Withhold(yes bool) { r.view.Services.Withhold(r.cluster, yes) }
+
+// ownReader is a reader with what is otherwise with our own cluster.
+func (v *View) ownReader(t Target, m *store.Metrics, log *slog.Logger) *reader {
+	own := v.ownNodes(t.Changed, m, log)
+	r := &reader{view: v, cluster: t.Name, sources: v.sources(t.Changed, m, log), nodes: &own}
+	for i, s := range r.sources {
+		switch of := s.Resource(); {
+		case of == wire.Nodes:
+			r.sources[i] = own
+		case v.Described != nil && (of == wire.Services || of == wire.EndpointSlices):
+			r.sources[i] = described{of, v.Described}
 		}
 	}
+	return r
 }
 
 // feed is how one resource of a cluster comes into the view.
