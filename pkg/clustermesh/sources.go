@@ -6,13 +6,10 @@ import (
 	"log/slog"
 	"net/netip"
 
-	"github.com/mesh-agent/mesh-agent/pkg/allocator"
-	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
-	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -67,45 +64,6 @@ func (v *View) ownReader(t Target, m *store.Metrics, log *slog.Logger) *reader {
 	return r
 }
 
-// feed is how one resource of a cluster comes into the view.
-type feed struct {
-	resource wire.Resource
-	// source reads it from a cluster.
-	source func(refused func(), m *store.Metrics, log *slog.Logger) remotecluster.Source
-	// check judges one entry as a source would.
-	check func(e wire.Expect) func(name string, value []byte) error
-}
-
-// feeds are all resources, in the order in which they are drained (wire.md §3.6). A
-// further resource is its format, its table and one more line.
-func (v *View) feeds() []feed {
-	return []feed{
-		feedOf(v, wire.Nodes, decodeNode, grantNode, v.ApplyNodes()),
-		feedOf(v, wire.Services, decodeService, grantService, v.Services.Apply),
-		feedOf(v, wire.EndpointSlices, v.decodeSlice, grantSlice, v.Services.ApplySlices),
-		feedOf(v, wire.ServiceExports, decodeExport, grantExport, v.Services.ApplyExports),
-		feedOf(v, wire.IPs, decodeIP, grantIP, v.applyIPs),
-		feedOf(v, wire.Identities, decodeIdentity, grantIdentity, v.Identities.Apply),
-	}
-}
-
-func feedOf[T any](v *View, r wire.Resource, decode func(wire.Expect) store.Decode[T], check func(*claims.Grant, *T) error, apply func([]store.Change[T])) feed {
-	decode = granted(v, decode, check)
-	return feed{
-		resource: r,
-		source: func(refused func(), m *store.Metrics, log *slog.Logger) remotecluster.Source {
-			return watch(r, decode, apply, refused, m, log)
-		},
-		check: func(e wire.Expect) func(string, []byte) error {
-			judge := decode(e)
-			return func(name string, value []byte) error {
-				_, err := judge(name, value)
-				return err
-			}
-		},
-	}
-}
-
 func (v *View) sources(refused func(), m *store.Metrics, log *slog.Logger) []remotecluster.Source {
 	var all []remotecluster.Source
 	for _, f := range v.feeds() {
@@ -135,85 +93,6 @@ func (d described) Run(ctx context.Context, _ store.Session) error {
 
 func watch[T any](r wire.Resource, decode func(wire.Expect) store.Decode[T], apply func([]store.Change[T]), refused func(), m *store.Metrics, log *slog.Logger) remotecluster.Source {
 	return store.NewWatch(store.Kind[T]{Resource: r, Decode: decode, Apply: apply, Refused: refused, Metrics: m}, log)
-}
-
-// sourceOf says where entries come from: the own cluster's own word, or a
-// remote's.
-func sourceOf(e wire.Expect) wire.Source {
-	if e.Own {
-		return wire.SourceKVStore
-	}
-	return wire.SourceClusterMesh
-}
-
-func decodeNode(e wire.Expect) store.Decode[nodes.Node] {
-	return func(name string, value []byte) (*nodes.Node, error) {
-		n, err := wire.DecodeNode(name, value, e)
-		if err != nil {
-			return nil, err
-		}
-		return nodes.FromWire(n, sourceOf(e)), nil
-	}
-}
-
-func decodeService(e wire.Expect) store.Decode[services.Service] {
-	return func(name string, value []byte) (*services.Service, error) {
-		s, err := wire.DecodeService(name, value, e)
-		if err != nil {
-			return nil, err
-		}
-		return services.FromWire(s, sourceOf(e)), nil
-	}
-}
-
-func (v *View) decodeSlice(e wire.Expect) store.Decode[services.Slice] {
-	return func(name string, value []byte) (*services.Slice, error) {
-		s, err := v.slices.Decode(name, value, e)
-		if err != nil {
-			return nil, err
-		}
-		return services.SliceFromWire(s, sourceOf(e)), nil
-	}
-}
-
-func decodeExport(e wire.Expect) store.Decode[services.Export] {
-	return func(name string, value []byte) (*services.Export, error) {
-		x, err := wire.DecodeServiceExport(name, value, e)
-		if err != nil {
-			return nil, err
-		}
-		return services.ExportFromWire(x), nil
-	}
-}
-
-func decodeIdentity(e wire.Expect) store.Decode[allocator.Identity] {
-	return func(name string, value []byte) (*allocator.Identity, error) {
-		id, err := wire.DecodeIdentity(name, value, e)
-		if err != nil {
-			return nil, err
-		}
-		return allocator.FromWire(id, e.Cluster, e.ClusterID), nil
-	}
-}
-
-func decodeIP(e wire.Expect) store.Decode[ipcache.Entry] {
-	cluster := &ipcache.Cluster{Name: e.Cluster, ID: e.ClusterID}
-	decoder, source := wire.IPDecoder{Expect: e}, sourceOf(e)
-	return func(name string, value []byte) (*ipcache.Entry, error) {
-		ip, err := decoder.Decode(name, value)
-		if err != nil {
-			return nil, err
-		}
-		kind := ipcache.KindCIDR
-		if ip.Host {
-			kind = ipcache.KindHost
-		}
-		return ipcache.NewEntry(ipcache.Spec{
-			Prefix: ip.Prefix, Cluster: cluster, Kind: kind, Source: source,
-			Identity: ip.Identity, EncryptionKey: ip.EncryptionKey, HostIP: ip.HostIP,
-			Namespace: ip.Namespace, Name: ip.Pod, Ports: ip.Ports,
-		}), nil
-	}
 }
 
 func (v *View) applyIPs(changes []store.Change[ipcache.Entry]) {

@@ -252,9 +252,16 @@ func (p *play) text(j judgment) string {
 		yes  bool
 		text string
 	}{
-		{s.Ready, "ready"}, {s.Connected, "connected"}, {s.ID != 0, fmt.Sprint("id=", s.ID)}, {s.Failures > 0, fmt.Sprint("failures=", s.Failures)},
-		{s.ConsecFailures > 0, fmt.Sprint("in-a-row=", s.ConsecFailures)}, {!s.Withheld.IsZero(), "withheld"}, {s.Revocations > 0, fmt.Sprint("revocations=", s.Revocations)},
-		{s.IDConflict != nil, "conflict"}, {j.state.inVain, "in-vain"}, {s.LastLoss != "", fmt.Sprintf("loss=%q", s.LastLoss)},
+		{s.Ready, "ready"},
+		{s.Connected, "connected"},
+		{s.ID != 0, fmt.Sprint("id=", s.ID)},
+		{s.Failures > 0, fmt.Sprint("failures=", s.Failures)},
+		{s.ConsecFailures > 0, fmt.Sprint("in-a-row=", s.ConsecFailures)},
+		{!s.Withheld.IsZero(), "withheld"},
+		{s.Revocations > 0, fmt.Sprint("revocations=", s.Revocations)},
+		{s.IDConflict != nil, "conflict"},
+		{j.state.inVain, "in-vain"},
+		{s.LastLoss != "", fmt.Sprintf("loss=%q", s.LastLoss)},
 	} {
 		if flag.yes {
 			b.WriteString(" " + flag.text)
