@@ -70,7 +70,7 @@ func newMesh(
 		CacheTTL:    c.ClustermeshCacheTTL,
 		Policy:      &policy,
 		Stand:       v.Stand,
-		Equip:       v.Equip(sources),
+		Consumer:    v.Consumer(sources),
 		KVStore:     opts,
 		Lists:       listsAtOnce(),
 		Batches:     store.NewTurns(runtime.GOMAXPROCS(0)),

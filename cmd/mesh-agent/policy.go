@@ -137,10 +137,9 @@ func (s *seen) notes() []string {
 }
 
 func (s *seen) cluster(c api.Cluster) {
-	sy, refused := c.Synced, c.Rejected
-	one := &claims.Seen{
-		Name: c.Name, ID: c.ID, Complete: c.ID != 0 && sy.Nodes && sy.Services && sy.Identities && sy.IPs,
-		Refused: refused.Nodes + refused.Services + refused.EndpointSlices + refused.ServiceExports + refused.Identities + refused.IPs,
+	one := &claims.Seen{Name: c.Name, ID: c.ID, Complete: c.ID != 0, Refused: sum(c.Rejected)}
+	for r, synced := range c.Synced.All() {
+		one.Complete = one.Complete && (*synced || !r.Describe().Required())
 	}
 	s.of[c.Name] = one
 	if !one.Complete {

@@ -3,14 +3,11 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
-	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // pageCluster shows everything that the status has about one cluster.
@@ -100,6 +97,7 @@ func moment(t *time.Time, now time.Time) string {
 // row is one resource of a cluster.
 type row struct {
 	name     string
+	optional bool
 	synced   bool
 	n, wrong int
 	fresh    api.Freshness
@@ -109,25 +107,16 @@ type row struct {
 // doubt itself.
 func resourceRows(c *api.Cluster) []row {
 	var rows []row
-	synced, counts, refused := maps.Collect(c.Synced.All()), maps.Collect(c.Counts.All()), maps.Collect(c.Rejected.All())
-	for name, f := range c.Freshness.All() {
+	for r, f := range c.Freshness.All() {
 		if f.State == "" { // an agent of before, which does not read it
 			continue
 		}
-		if exports(c, name) || f.State == "syncing" || f.State == "stale" {
-			rows = append(rows, row{name, *synced[name], *counts[name], *refused[name], *f})
+		if c.Exports(r) || f.State == "syncing" || f.State == "stale" {
+			d := r.Describe()
+			rows = append(rows, row{d.Field, d.Optional, *c.Synced.Of(r), *c.Counts.Of(r), *c.Rejected.Of(r), *f})
 		}
 	}
 	return rows
-}
-
-// exports tells whether a cluster writes a resource at all, as far as it says.
-func exports(c *api.Cluster, resource string) bool {
-	says := wire.Capabilities{ServiceExportsEnabled: c.Capabilities.ServiceExportsEnabled}
-	if mode := c.Capabilities.EndpointSlicesExportMode; mode != nil {
-		says.EndpointSlicesExportMode = *mode
-	}
-	return says.Exports(wire.Resource(strings.ToLower(resource)))
 }
 
 func resourceTable(now time.Time) printer.Table[row] {

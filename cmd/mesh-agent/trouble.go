@@ -99,12 +99,12 @@ func (t trouble) remedy() string {
 }
 
 // freshness sums up the freshness of a cluster: the worst of its resources but
-// service exports, which nobody waits for, and the greatest age, empty when nothing
+// the optional ones, and the greatest age, empty when nothing
 // was ever known.
 func freshness(c api.Cluster) (state, age string) {
 	worst, oldest := "synced", -1.0
 	for _, r := range resourceRows(&c) {
-		if r.name == "serviceExports" {
+		if r.optional {
 			continue
 		}
 		if severity(r.fresh.State) > severity(worst) {

@@ -116,33 +116,37 @@ func (r *Running) withSlot(o op) op {
 
 // configOp is the cluster configuration as its writer of 1.20 writes it.
 func (r *Running) configOp() op {
+	cfg := wire.ClusterConfig{ID: r.c.ID, Capabilities: r.capabilities()}
+	return op{key: wire.ClusterConfigKey(r.c.Name), value: cfg.Encode()}
+}
+
+func (r *Running) capabilities() wire.Capabilities {
 	exports := r.c.ServiceExports
-	cfg := wire.ClusterConfig{ID: r.c.ID, Capabilities: wire.Capabilities{
+	caps := wire.Capabilities{
 		SyncedCanaries:        r.c.Mode != Local,
 		Cached:                r.c.Mode == Cached,
 		MaxConnectedClusters:  r.c.MaxConnectedClusters,
 		ServiceExportsEnabled: &exports,
-	}}
+	}
 	switch {
 	case r.c.SlicesOnly:
-		cfg.Capabilities.EndpointSlicesExportMode = wire.EndpointSlicesOnly
+		caps.EndpointSlicesExportMode = wire.EndpointSlicesOnly
 	case r.c.EndpointSlices:
-		cfg.Capabilities.EndpointSlicesExportMode = wire.EndpointSlicesBoth
+		caps.EndpointSlicesExportMode = wire.EndpointSlicesBoth
 	}
-	return op{key: wire.ClusterConfigKey(r.c.Name), value: cfg.Encode()}
+	return caps
 }
 
-// canaries are the resources that are announced as synced, disabled ones too.
+// canaries are the resources that are announced as synced, optional ones also when they are disabled.
 func (r *Running) canaries() []wire.Resource {
 	if r.c.Mode == Local {
 		return nil
 	}
-	all := []wire.Resource{wire.Nodes, wire.ServiceExports, wire.Identities, wire.IPs}
-	if !r.c.SlicesOnly {
-		all = append(all, wire.Services)
-	}
-	if r.c.EndpointSlices {
-		all = append(all, wire.EndpointSlices)
+	var all []wire.Resource
+	for _, resource := range wire.Resources() {
+		if resource.Describe().Optional || r.capabilities().Exports(resource) {
+			all = append(all, resource)
+		}
 	}
 	return all
 }

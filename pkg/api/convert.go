@@ -47,20 +47,14 @@ func toCluster(st remotecluster.Status, now time.Time) Cluster {
 func bySource(sources map[wire.Resource]remotecluster.SourceStatus, now time.Time) (
 	synced ByResource[bool], counts, rejected ByResource[int], freshness ByResource[Freshness],
 ) {
-	set := func(r wire.Resource, s *bool, n, refused *int, f *Freshness) {
-		src := sources[r]
-		*s, *n, *refused, *f = src.Synced, src.Count, src.Rejected, toFreshness(src.Freshness, now)
+	for _, r := range wire.Resources() {
+		src, f := sources[r], toFreshness(sources[r].Freshness, now)
 		f.Read, f.Total, f.Message = src.Read, src.Total, src.Why
 		if lag := src.Lag; lag.Batches > 0 {
 			f.Lag = &Lag{MedianSeconds: lag.Median.Seconds(), P99Seconds: lag.P99.Seconds(), MaxSeconds: lag.Most.Seconds(), Batches: lag.Batches}
 		}
+		*synced.Of(r), *counts.Of(r), *rejected.Of(r), *freshness.Of(r) = src.Synced, src.Count, src.Rejected, f
 	}
-	set(wire.Nodes, &synced.Nodes, &counts.Nodes, &rejected.Nodes, &freshness.Nodes)
-	set(wire.Services, &synced.Services, &counts.Services, &rejected.Services, &freshness.Services)
-	set(wire.EndpointSlices, &synced.EndpointSlices, &counts.EndpointSlices, &rejected.EndpointSlices, &freshness.EndpointSlices)
-	set(wire.ServiceExports, &synced.ServiceExports, &counts.ServiceExports, &rejected.ServiceExports, &freshness.ServiceExports)
-	set(wire.Identities, &synced.Identities, &counts.Identities, &rejected.Identities, &freshness.Identities)
-	set(wire.IPs, &synced.IPs, &counts.IPs, &rejected.IPs, &freshness.IPs)
 	return synced, counts, rejected, freshness
 }
 

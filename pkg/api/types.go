@@ -147,12 +147,33 @@ type ByResource[T any] struct {
 	IPs            T `json:"ips"`
 }
 
-// All yields every resource's name, as in JSON, with its value, which may be
-// changed in place.
-func (b *ByResource[T]) All() iter.Seq2[string, *T] {
-	return func(yield func(string, *T) bool) {
-		_ = yield("nodes", &b.Nodes) && yield("services", &b.Services) && yield("endpointSlices", &b.EndpointSlices) &&
-			yield("serviceExports", &b.ServiceExports) && yield("identities", &b.Identities) && yield("ips", &b.IPs)
+// Of returns where the value of a resource is; nil for an unknown one.
+func (b *ByResource[T]) Of(r wire.Resource) *T {
+	switch r {
+	case wire.Nodes:
+		return &b.Nodes
+	case wire.Services:
+		return &b.Services
+	case wire.EndpointSlices:
+		return &b.EndpointSlices
+	case wire.ServiceExports:
+		return &b.ServiceExports
+	case wire.Identities:
+		return &b.Identities
+	case wire.IPs:
+		return &b.IPs
+	}
+	return nil
+}
+
+// All yields every resource with its value, which may be changed in place.
+func (b *ByResource[T]) All() iter.Seq2[wire.Resource, *T] {
+	return func(yield func(wire.Resource, *T) bool) {
+		for _, r := range wire.Resources() {
+			if !yield(r, b.Of(r)) {
+				return
+			}
+		}
 	}
 }
 
@@ -195,30 +216,36 @@ func (c *Cluster) Well() bool { return c.Ready && c.State == "ready" && c.Fresh(
 // the use of its service backends.
 func (c *Cluster) Kept() bool { return c.Policy == nil || c.Policy.State == PolicyKeep }
 
-// Fresh tells whether every resource is known to equal the remote; service exports,
-// which nobody waits for, are not asked.
+// Fresh tells whether every resource is known to equal the remote that is not
+// optional.
 func (c *Cluster) Fresh() bool { return fresh(&c.Freshness) }
 
-// fresh tells whether every resource is that a cluster is used for; service exports
-// are none of these. An agent that knows nothing of endpoint slices says nothing
-// of them.
-func fresh(f *ByResource[Freshness]) bool {
-	for _, one := range []Freshness{f.Nodes, f.Services, f.Identities, f.IPs} {
-		if one.State != "synced" {
+// fresh tells whether every resource is that a cluster is used for. Details may be
+// unknown: an agent that does not know the resource says nothing of them.
+func fresh(all *ByResource[Freshness]) bool {
+	for r, f := range all.All() {
+		switch d := r.Describe(); {
+		case d.Optional || f.State == "synced":
+		case d.Required() || f.State != "unknown" && f.State != "":
 			return false
 		}
 	}
-	return f.EndpointSlices.State == "synced" || f.EndpointSlices.State == "unknown" || f.EndpointSlices.State == ""
+	return true
 }
 
-// Complete tells whether every resource has been listed completely. Endpoint
-// slices only add to the services of a cluster that exports both, and nobody waits
-// for service exports.
+// Complete tells whether every resource has been listed completely that is neither
+// optional nor a detail of another.
 func (c *Cluster) Complete() bool {
-	mode := c.Capabilities.EndpointSlicesExportMode
-	return c.Synced.Nodes && c.Synced.Services && c.Synced.Identities && c.Synced.IPs &&
-		(c.Synced.EndpointSlices || mode == nil || *mode != wire.EndpointSlicesOnly)
+	for r, synced := range c.Synced.All() {
+		if !*synced && !r.Describe().Optional && !c.Capabilities.wire().Details(r) {
+			return false
+		}
+	}
+	return true
 }
+
+// Exports tells whether the cluster writes a resource at all, as far as it says.
+func (c *Cluster) Exports(r wire.Resource) bool { return c.Capabilities.wire().Exports(r) }
 
 // Refusal says which entries of a resource are refused, and why.
 type Refusal struct {
@@ -237,6 +264,15 @@ type Capabilities struct {
 	MaxConnectedClusters     *uint32 `json:"maxConnectedClusters,omitempty"`
 	ServiceExportsEnabled    *bool   `json:"serviceExportsEnabled,omitempty"`
 	EndpointSlicesExportMode *string `json:"endpointSlicesExportMode,omitempty"`
+}
+
+// wire is what decides about resources, in the form of the configuration.
+func (c Capabilities) wire() wire.Capabilities {
+	caps := wire.Capabilities{ServiceExportsEnabled: c.ServiceExportsEnabled}
+	if c.EndpointSlicesExportMode != nil {
+		caps.EndpointSlicesExportMode = *c.EndpointSlicesExportMode
+	}
+	return caps
 }
 
 // Freshness tells until when a copy is known to equal the remote.

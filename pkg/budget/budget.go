@@ -38,18 +38,16 @@ const (
 // Default is the budget of a cluster without settings of its own. A cluster with
 // 5,000 nodes and 250,000 addresses fits into it four times.
 func Default() Budget {
+	shares := make(map[wire.Resource]Share)
+	for _, r := range wire.Resources() {
+		d := r.Describe()
+		shares[r] = Share{d.Keys, d.Bytes}
+	}
 	return Budget{
-		Resources: map[wire.Resource]Share{
-			wire.Nodes:          {20_000, 128 * mib},     // 1 to 3 KiB each
-			wire.Services:       {50_000, 512 * mib},     // with their backends, 100 bytes each
-			wire.EndpointSlices: {100_000, 256 * mib},    // compressed, up to 100 endpoints each
-			wire.ServiceExports: {50_000, 64 * mib},      // a few hundred bytes each
-			wire.Identities:     {65_536, 256 * mib},     // all numbers of a cluster
-			wire.IPs:            {1_000_000, 1024 * mib}, // about 300 bytes each
-		},
-		Value:  1536 * kib, // the limit of etcd itself for one request
-		Events: 10_000,
-		List:   10 * time.Minute,
+		Resources: shares,
+		Value:     1536 * kib, // the limit of etcd itself for one request
+		Events:    10_000,
+		List:      10 * time.Minute,
 	}
 }
 

@@ -123,12 +123,9 @@ func orNone(urls []string) string { return cmp.Or(strings.Join(urls, ", "), "non
 func (d *Diff) total() {
 	for _, c := range d.Changes {
 		if c.Vanish != nil {
-			d.Vanish.Nodes += c.Vanish.Nodes
-			d.Vanish.Services += c.Vanish.Services
-			d.Vanish.EndpointSlices += c.Vanish.EndpointSlices
-			d.Vanish.ServiceExports += c.Vanish.ServiceExports
-			d.Vanish.Identities += c.Vanish.Identities
-			d.Vanish.IPs += c.Vanish.IPs
+			for r, n := range c.Vanish.All() {
+				*d.Vanish.Of(r) += *n
+			}
 		}
 	}
 }
@@ -136,23 +133,13 @@ func (d *Diff) total() {
 // Entries writes counts for people, without what there is none of.
 func Entries(counts *api.ByResource[int]) string {
 	var texts []string
-	for _, one := range []struct {
-		n          int
-		name, more string
-	}{
-		{counts.Nodes, "node", "nodes"},
-		{counts.Services, "service", "services"},
-		{counts.EndpointSlices, "endpoint slice", "endpoint slices"},
-		{counts.ServiceExports, "service export", "service exports"},
-		{counts.Identities, "identity", "identities"},
-		{counts.IPs, "address", "addresses"},
-	} {
-		switch one.n {
+	for r, n := range counts.All() {
+		switch *n {
 		case 0:
 		case 1:
-			texts = append(texts, "1 "+one.name)
+			texts = append(texts, "1 "+r.Describe().One)
 		default:
-			texts = append(texts, fmt.Sprintf("%d %s", one.n, one.more))
+			texts = append(texts, fmt.Sprintf("%d %s", *n, r.Describe().Many))
 		}
 	}
 	return cmp.Or(strings.Join(texts, ", "), "no entries")

@@ -9,7 +9,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
-	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -37,30 +36,12 @@ func Audit(ctx context.Context, client Lister, policy *claims.Policy, e wire.Exp
 	v := &View{Granted: new(claims.Current), layout: e.Layout, slices: wire.NewSliceDecoder()}
 	v.Granted.Set(policy)
 	var all []Audited
-	for _, a := range []struct {
-		resource wire.Resource
-		check    func(name string, value []byte) error
-	}{
-		{wire.Nodes, checked(v, e, decodeNode, grantNode)},
-		{wire.Services, checked(v, e, decodeService, grantService)},
-		{wire.EndpointSlices, checked(v, e, v.decodeSlice, grantSlice)},
-		{wire.ServiceExports, checked(v, e, decodeExport, grantExport)},
-		{wire.IPs, checked(v, e, decodeIP, grantIP)},
-		{wire.Identities, checked(v, e, decodeIdentity, grantIdentity)},
-	} {
-		if caps.Exports(a.resource) {
-			all = append(all, audit(ctx, client, a.resource, a.resource.Prefix(e.Cluster, caps.Cached), a.check, b))
+	for _, f := range v.feeds() {
+		if caps.Exports(f.resource) {
+			all = append(all, audit(ctx, client, f.resource, f.resource.Prefix(e.Cluster, caps.Cached), f.check(e), b))
 		}
 	}
 	return all
-}
-
-func checked[T any](v *View, e wire.Expect, decode func(wire.Expect) store.Decode[T], check func(*claims.Grant, *T) error) func(string, []byte) error {
-	judge := granted(v, decode, check)(e)
-	return func(name string, value []byte) error {
-		_, err := judge(name, value)
-		return err
-	}
 }
 
 func audit(ctx context.Context, client Lister, r wire.Resource, prefix string, check func(string, []byte) error, b budget.Budget) Audited {

@@ -22,8 +22,7 @@ func (m *Mesh) newLocal() *remotecluster.Cluster {
 		m.loaded.note(m.KVStore.ConfigPath)
 		return m.KVStore.Config()
 	}
-	m.Equip(&p)
-	return remotecluster.New(p)
+	return m.newController(p)
 }
 
 // runLocal runs the own cluster: again for each change of its client file,

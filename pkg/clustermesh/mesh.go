@@ -2,79 +2,17 @@ package clustermesh
 
 import (
 	"context"
-	"fmt"
-	"log/slog"
-	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/mesh-agent/mesh-agent/pkg/budget"
-	"github.com/mesh-agent/mesh-agent/pkg/claims"
-	"github.com/mesh-agent/mesh-agent/pkg/codes"
-	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
-	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
-
-// ListsPerCore is how many lists are best run at once for each core: one keeps
-// it busy with decoding while another waits, and more of them only hold more
-// pages in memory.
-const ListsPerCore = 2
-
-// Params is what a Mesh is made of.
-type Params struct {
-	// Directory is the mesh directory: one client file per remote cluster.
-	Directory string
-	// Local is the own cluster.
-	Local wire.ClusterInfo
-	// SyncTimeout is how long readiness waits for clusters that do not answer.
-	SyncTimeout time.Duration
-	// Equip gives the controller of a cluster its sources, and what else becomes
-	// of what the cluster says: see [View.Equip].
-	Equip func(*remotecluster.Params)
-	// Leftovers names the clusters of which something is there before any of them
-	// runs. It is asked once the directory has been read, a look that fails is none:
-	// those without a file are drained. Its error ends Run. Nil is none.
-	Leftovers func(ctx context.Context) ([]string, error)
-	// KVStore are the options of the sessions. They may name the kvstore of the
-	// own cluster, which is then read like the others and counts as local.
-	KVStore etcd.Options
-	// Granted is what remote clusters may claim; nil is everything. A change of it
-	// is applied to what is there.
-	Granted *claims.Current
-	// StateDir is where the cluster IDs are remembered over restarts; empty is
-	// nowhere.
-	StateDir string
-	// CacheTTL is how long a remote cluster's service backends are used without
-	// contact; 0 is for ever.
-	CacheTTL time.Duration
-	// Policy is what becomes of the service backends of remote clusters that go
-	// quiet; nil is nothing.
-	Policy *disconnect.Policy
-	// Stand makes it so: see [View.Stand]. It is needed with a Policy.
-	Stand func(cluster string, to disconnect.State)
-	// Lists and Batches bound how many lists run, and how many batches of events are
-	// applied, at once; nil is no bound.
-	Lists, Batches *store.Turns
-	// Budgets is what remote clusters may cost; the zero value is no bound.
-	Budgets budget.Budgets
-	// Memory bounds what the entries of all remote clusters take together; nil does not.
-	Memory *budget.Memory
-	// Timings are those of the controllers; the zero value is the default.
-	Timings remotecluster.Timings
-	// Report is told whether the directory can be read, again and again; nil is
-	// nobody.
-	Report func(error)
-	Log    *slog.Logger
-}
 
 // Mesh is the set of remote clusters: one controller for each client file.
 type Mesh struct {
@@ -223,16 +161,23 @@ func (m *Mesh) want(files map[string]File, ignored []Ignored, read bool) (added 
 func (m *Mesh) newCluster(name string) *remotecluster.Cluster {
 	p := m.params(name)
 	p.CacheTTL, p.Budget, p.Memory = m.CacheTTL, m.Budgets.Of(name), m.Memory.Account(name)
-	m.Equip(&p)
+	return m.newController(p)
+}
+
+// newController returns a controller with its consumer.
+func (m *Mesh) newController(p remotecluster.Params) *remotecluster.Cluster {
+	p.Consumer = m.Consumer(Target{Name: p.Name, Own: p.Origin == remotecluster.OriginLocal, Changed: p.Changed, Log: p.Log})
 	return remotecluster.New(p)
 }
 
 // params are what all controllers have in common.
 func (m *Mesh) params(name string) remotecluster.Params {
+	layout, _ := wire.NewLayout(m.Params.Local.MaxConnectedClusters) // as it was validated; else the zero layout
 	return remotecluster.Params{
-		Name:  name,
-		Local: m.Params.Local,
-		IDs:   m.ids,
+		Name:   name,
+		Local:  m.Params.Local,
+		Layout: layout,
+		IDs:    m.ids,
 		Connect: func(ctx context.Context, cfg *clientfile.Config) (remotecluster.Client, error) {
 			h, err := m.pool.join(ctx, name, cfg)
 			if err != nil {
@@ -338,167 +283,4 @@ func (m *Mesh) forget(name string) bool {
 	delete(m.members, name)
 	m.Memory.Close(name)
 	return true
-}
-
-// Clusters describes every cluster at this moment, sorted by name.
-func (m *Mesh) Clusters() []remotecluster.Status {
-	all := m.statuses()
-	for i := range all {
-		all[i].Outlook = m.policy.outlook(all[i].Name)
-	}
-	return all
-}
-
-// statuses is what the controllers say.
-func (m *Mesh) statuses() []remotecluster.Status {
-	m.mu.Lock()
-	clusters := make(map[*remotecluster.Cluster]member, len(m.members))
-	for _, mb := range m.members {
-		clusters[mb.cluster] = *mb
-	}
-	m.mu.Unlock()
-	all := make([]remotecluster.Status, 0, len(clusters))
-	for c, mb := range clusters {
-		st := c.Status()
-		if st.LastLoss == "" && mb.regrant {
-			st.LastLoss = "the claim policy file has changed: everything that it says is judged again"
-		}
-		if mb.wanted && st.State == remotecluster.Removing {
-			st.Message = "its file was gone and is back; it is taken up again when the entries of before are withdrawn"
-		}
-		all = append(all, st)
-	}
-	slices.SortFunc(all, func(a, b remotecluster.Status) int { return strings.Compare(a.Name, b.Name) })
-	return all
-}
-
-// Find tells what is known of one key of a cluster, the own one included, by its
-// name below the resource's prefix; false for nothing.
-func (m *Mesh) Find(cluster string, r wire.Resource, name string) (store.Found, bool) {
-	m.mu.Lock()
-	mb := m.members[cluster]
-	m.mu.Unlock()
-	switch {
-	case mb != nil:
-		return mb.cluster.Find(r, name)
-	case m.local != nil && cluster == m.Params.Local.Name:
-		return m.local.Find(r, name)
-	}
-	return store.Found{}, false
-}
-
-// Announced describes the clusters whose client files are in the directory at this
-// moment otherwise than the controllers know: new ones, and those whose file was
-// changed. It reads the directory; when that cannot be read, there are none.
-func (m *Mesh) Announced() []remotecluster.Status {
-	l, err := scan(m.Directory, m.Params.Local.Name)
-	if err != nil {
-		return nil
-	}
-	var all []remotecluster.Status
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(l.files)) {
-		file, mb := l.files[name], m.members[name]
-		text := "its client file was just put there, and is about to be read"
-		switch {
-		case mb != nil && mb.wanted && (file.unreadable || mb.file == file):
-			continue
-		case mb != nil:
-			text = "its client file was just changed, and is about to be read"
-		}
-		all = append(all, remotecluster.Status{
-			Name: name, ConfigFile: file.Path, State: remotecluster.Connecting, Code: codes.NotConnectedYet, Message: text,
-		})
-	}
-	return all
-}
-
-// Sessions counts the connections, the clusters that use them, and all the
-// connections that were ever opened.
-func (m *Mesh) Sessions() (open, users, opened int) { return m.pool.counts() }
-
-// Ignored lists the entries of the directory that look like client files but
-// cannot be used, and why.
-func (m *Mesh) Ignored() []Ignored {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.Clone(m.ignored)
-}
-
-// Revision grows with every change of a cluster's state; counts and freshness
-// move without it.
-func (m *Mesh) Revision() uint64 { return m.revision.Load() }
-
-// Ready tells whether the view may be used: every cluster was synced once, or
-// the sync timeout has passed since the start. It never may before the mesh
-// directory was read once, whatever the timeout: without it an empty view would
-// pass for that of a mesh without clusters. Once true it stays true. The reasons
-// say by cluster what is waited for.
-func (m *Mesh) Ready() (ok bool, reasons map[string]string) {
-	if m.ready.Load() {
-		return true, nil
-	}
-	if why := m.Unread(); why != "" {
-		return false, map[string]string{Directory: why}
-	}
-	reasons = m.unready()
-	if len(reasons) > 0 && time.Since(m.started) < m.SyncTimeout {
-		return false, reasons
-	}
-	if !m.ready.Swap(true) && len(reasons) > 0 {
-		m.readyWithout(reasons)
-		m.Log.Warn("Ready without some clusters: they did not answer within the sync timeout",
-			"clusters", slices.Sorted(maps.Keys(reasons)), "timeout", m.SyncTimeout)
-	}
-	return true, nil
-}
-
-// Directory is the subject of [Mesh.Unread] among the reasons of [Mesh.Ready]. It is
-// no name of a cluster.
-const Directory = "mesh directory"
-
-// Unread says why nothing is known of the mesh directory yet; empty once it was
-// read.
-func (m *Mesh) Unread() string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.scanned {
-		return ""
-	}
-	text := m.Params.Directory + " was not read yet"
-	for _, i := range m.ignored {
-		if i.Directory {
-			text += ": " + i.Reason
-		}
-	}
-	return text
-}
-
-func (m *Mesh) unready() map[string]string {
-	reasons := make(map[string]string)
-	note := func(subject string, c remotecluster.Status) {
-		if missing := unsynced(c); len(missing) > 0 {
-			reasons[subject] = fmt.Sprintf("not synced: %s: %s", strings.Join(missing, ", "), c.Message)
-		}
-	}
-	for _, c := range m.Clusters() {
-		note(c.Name, c)
-	}
-	if c, has := m.Local(); has {
-		note("local kvstore", c)
-	}
-	return reasons
-}
-
-// unsynced lists the resources that have not been listed completely yet and
-// are needed, sorted.
-func unsynced(c remotecluster.Status) (missing []string) {
-	for r, s := range c.Sources {
-		if !s.Synced && !s.Late {
-			missing = append(missing, string(r))
-		}
-	}
-	slices.Sort(missing)
-	return missing
 }

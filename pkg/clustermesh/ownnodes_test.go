@@ -27,8 +27,8 @@ type ownNodesWorld struct {
 	t      *testing.T
 	db     *statedb.DB
 	view   *View
-	mem    *memory.Store
-	params remotecluster.Params
+	mem    *kvstore.Memory
+	reader remotecluster.Consumer
 	source remotecluster.Source
 }
 
@@ -47,9 +47,8 @@ func newOwnNodes(t *testing.T, delay time.Duration) *ownNodesWorld {
 		t.Errorf("the delay is %s unless it is set", w.view.NodeDelay)
 	}
 	w.view.NodeDelay = delay
-	w.params = remotecluster.Params{Name: "own", Origin: remotecluster.OriginLocal, Log: slog.New(slog.DiscardHandler)}
-	w.view.Equip(nil)(&w.params)
-	w.source = w.params.Sources[0]
+	w.reader = w.view.Consumer(nil)(Target{Name: "own", Own: true, Log: slog.New(slog.DiscardHandler)})
+	w.source = w.reader.Sources()[0]
 	return w
 }
 
@@ -63,7 +62,7 @@ func (w *ownNodesWorld) run() (stop func()) {
 			Expect: wire.Expect{Cluster: "own", ClusterID: 250, LocalID: 250, Own: true},
 		})
 	})
-	g.Go(func() error { w.params.Beside(ctx); return nil })
+	g.Go(func() error { w.reader.Follow(ctx); return nil })
 	return func() {
 		cancel()
 		_ = g.Wait()

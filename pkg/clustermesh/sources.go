@@ -6,55 +6,70 @@ import (
 	"log/slog"
 	"net/netip"
 
-	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
-	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Equip returns what makes a cluster fill the view, for [Params].
-func (v *View) Equip(m *store.Metrics) func(*remotecluster.Params) {
-	return func(p *remotecluster.Params) {
-		p.Layout = v.layout
-		log := p.Log.With("cluster", p.Name)
-		p.Sources, p.Aside = v.sources(p.Changed, m, log), wire.ServiceExports
-		if p.Origin == remotecluster.OriginLocal {
-			v.equipOwn(p, m, log)
+// Consumer returns what takes a cluster into the view, for [Params].
+func (v *View) Consumer(m *store.Metrics) func(Target) remotecluster.Consumer {
+	return func(t Target) remotecluster.Consumer {
+		log := t.Log.With("cluster", t.Name)
+		if t.Own {
+			return v.ownReader(t, m, log)
 		}
-		p.Withhold = func(yes bool) { v.Services.Withhold(p.Name, yes) }
+		return &reader{view: v, cluster: t.Name, sources: v.sources(t.Changed, m, log)}
 	}
 }
 
-// equipOwn changes what is otherwise with our own cluster.
-func (v *View) equipOwn(p *remotecluster.Params, m *store.Metrics, log *slog.Logger) {
-	own := v.ownNodes(p.Changed, m, log)
-	p.Beside = own.believe
-	for i, s := range p.Sources {
-		switch r := s.Resource(); {
-		case r == wire.Nodes:
-			p.Sources[i] = own
-		case v.Described != nil && (r == wire.Services || r == wire.EndpointSlices):
-			p.Sources[i] = described{r, v.Described}
-		}
+// reader fills the view with one cluster.
+type reader struct {
+	view    *View
+	cluster string
+	sources []remotecluster.Source
+	nodes   *ownNodes // of the own cluster; nil otherwise
+}
+
+// Sources implements [remotecluster.Consumer].
+func (r *reader) Sources() []remotecluster.Source { return r.sources }
+
+// SkipOptional implements [remotecluster.Consumer]: an agent works without them.
+func (r *reader) SkipOptional() bool { return true }
+
+// Follow implements [remotecluster.Consumer].
+func (r *reader) Follow(ctx context.Context) {
+	if r.nodes != nil {
+		r.nodes.believe(ctx)
 	}
 }
 
-// sources are the key families of a cluster, in the order in which they are
-// drained (wire.md §3.6). A further resource is its format, its table and one
-// more line.
+// Withhold implements [remotecluster.Consumer].
+func (r *reader) Withhold(yes bool) { r.view.Services.Withhold(r.cluster, yes) }
+
+// ownReader is a reader with what is otherwise with our own cluster.
+func (v *View) ownReader(t Target, m *store.Metrics, log *slog.Logger) *reader {
+	own := v.ownNodes(t.Changed, m, log)
+	r := &reader{view: v, cluster: t.Name, sources: v.sources(t.Changed, m, log), nodes: &own}
+	for i, s := range r.sources {
+		switch of := s.Resource(); {
+		case of == wire.Nodes:
+			r.sources[i] = own
+		case v.Described != nil && (of == wire.Services || of == wire.EndpointSlices):
+			r.sources[i] = described{of, v.Described}
+		}
+	}
+	return r
+}
+
 func (v *View) sources(refused func(), m *store.Metrics, log *slog.Logger) []remotecluster.Source {
-	return []remotecluster.Source{
-		watch(wire.Nodes, granted(v, decodeNode, grantNode), v.ApplyNodes(), refused, m, log),
-		watch(wire.Services, granted(v, decodeService, grantService), v.Services.Apply, refused, m, log),
-		watch(wire.EndpointSlices, granted(v, v.decodeSlice, grantSlice), v.Services.ApplySlices, refused, m, log),
-		watch(wire.ServiceExports, granted(v, decodeExport, grantExport), v.Services.ApplyExports, refused, m, log),
-		watch(wire.IPs, granted(v, decodeIP, grantIP), v.applyIPs, refused, m, log),
-		watch(wire.Identities, granted(v, decodeIdentity, grantIdentity), v.Identities.Apply, refused, m, log),
+	var all []remotecluster.Source
+	for _, f := range v.feeds() {
+		all = append(all, f.source(refused, m, log))
 	}
+	return all
 }
 
 // described stands for a resource of the own cluster that comes from its
@@ -78,85 +93,6 @@ func (d described) Run(ctx context.Context, _ store.Session) error {
 
 func watch[T any](r wire.Resource, decode func(wire.Expect) store.Decode[T], apply func([]store.Change[T]), refused func(), m *store.Metrics, log *slog.Logger) remotecluster.Source {
 	return store.NewWatch(store.Kind[T]{Resource: r, Decode: decode, Apply: apply, Refused: refused, Metrics: m}, log)
-}
-
-// sourceOf says where entries come from: the own cluster's own word, or a
-// remote's.
-func sourceOf(e wire.Expect) wire.Source {
-	if e.Own {
-		return wire.SourceKVStore
-	}
-	return wire.SourceClusterMesh
-}
-
-func decodeNode(e wire.Expect) store.Decode[nodes.Node] {
-	return func(name string, value []byte) (*nodes.Node, error) {
-		n, err := wire.DecodeNode(name, value, e)
-		if err != nil {
-			return nil, err
-		}
-		return nodes.FromWire(n, sourceOf(e)), nil
-	}
-}
-
-func decodeService(e wire.Expect) store.Decode[services.Service] {
-	return func(name string, value []byte) (*services.Service, error) {
-		s, err := wire.DecodeService(name, value, e)
-		if err != nil {
-			return nil, err
-		}
-		return services.FromWire(s, sourceOf(e)), nil
-	}
-}
-
-func (v *View) decodeSlice(e wire.Expect) store.Decode[services.Slice] {
-	return func(name string, value []byte) (*services.Slice, error) {
-		s, err := v.slices.Decode(name, value, e)
-		if err != nil {
-			return nil, err
-		}
-		return services.SliceFromWire(s, sourceOf(e)), nil
-	}
-}
-
-func decodeExport(e wire.Expect) store.Decode[services.Export] {
-	return func(name string, value []byte) (*services.Export, error) {
-		x, err := wire.DecodeServiceExport(name, value, e)
-		if err != nil {
-			return nil, err
-		}
-		return services.ExportFromWire(x), nil
-	}
-}
-
-func decodeIdentity(e wire.Expect) store.Decode[allocator.Identity] {
-	return func(name string, value []byte) (*allocator.Identity, error) {
-		id, err := wire.DecodeIdentity(name, value, e)
-		if err != nil {
-			return nil, err
-		}
-		return allocator.FromWire(id, e.Cluster, e.ClusterID), nil
-	}
-}
-
-func decodeIP(e wire.Expect) store.Decode[ipcache.Entry] {
-	cluster := &ipcache.Cluster{Name: e.Cluster, ID: e.ClusterID}
-	decoder, source := wire.IPDecoder{Expect: e}, sourceOf(e)
-	return func(name string, value []byte) (*ipcache.Entry, error) {
-		ip, err := decoder.Decode(name, value)
-		if err != nil {
-			return nil, err
-		}
-		kind := ipcache.KindCIDR
-		if ip.Host {
-			kind = ipcache.KindHost
-		}
-		return ipcache.NewEntry(ipcache.Spec{
-			Prefix: ip.Prefix, Cluster: cluster, Kind: kind, Source: source,
-			Identity: ip.Identity, EncryptionKey: ip.EncryptionKey, HostIP: ip.HostIP,
-			Namespace: ip.Namespace, Name: ip.Pod, Ports: ip.Ports,
-		}), nil
-	}
 }
 
 func (v *View) applyIPs(changes []store.Change[ipcache.Entry]) {

@@ -121,7 +121,7 @@ func rangeConflicts(clusters []remotecluster.Status) []*Conflict {
 		c := &clusters[i]
 		var texts []string
 		example := ""
-		for _, r := range []wire.Resource{wire.Identities, wire.IPs} {
+		for _, r := range wire.Resources() {
 			s := c.Sources[r]
 			if n := s.Rejections[wire.ReasonRange]; n > 0 {
 				texts = append(texts, fmt.Sprintf("%d of its %s", n, r))

@@ -12,6 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/guard"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -24,6 +25,8 @@ type copyOf struct {
 	canaries *syncstore.Canaries
 	log      *slog.Logger
 }
+
+var _ remotecluster.Copier = (*copyOf)(nil)
 
 func (t *term) newCopy(name string) *copyOf {
 	c := &copyOf{term: t, name: name, log: t.Log.With("cluster", name)}
@@ -39,24 +42,36 @@ func (t *term) newCopy(name string) *copyOf {
 	return c
 }
 
-// adopted writes the cluster's configuration as that of a copy (wire.md §2.1),
-// before anything is read that it describes.
-func (c *copyOf) adopted(ctx context.Context, cfg wire.ClusterConfig) error {
+// Sources implements [remotecluster.Consumer].
+func (c *copyOf) Sources() []remotecluster.Source {
+	sources := make([]remotecluster.Source, len(c.families))
+	for i, f := range c.families {
+		sources[i] = f
+	}
+	return sources
+}
+
+// SkipOptional implements [remotecluster.Consumer]: everything is copied.
+func (c *copyOf) SkipOptional() bool { return false }
+
+// Adopt writes the cluster's configuration as that of a copy (wire.md §2.1),
+// before anything is read that it describes; see [remotecluster.Copier].
+func (c *copyOf) Adopt(ctx context.Context, cfg wire.ClusterConfig) error {
 	cfg.Capabilities.Cached, cfg.Capabilities.SyncedCanaries = true, true
 	return c.configs.put(ctx, c.name, cfg)
 }
 
-// disowned withdraws the configuration of a cluster that comes with another ID, or may
+// Disown withdraws the configuration of a cluster that comes with another ID, or may
 // not be read any more, before anybody else can have the ID. It goes on until it is
 // done.
-func (c *copyOf) disowned(ctx context.Context) error {
+func (c *copyOf) Disown(ctx context.Context) error {
 	return c.insist(ctx, func(ctx context.Context) error { return c.configs.disown(ctx, c.name) })
 }
 
-// follow keeps the copy as the remote has it, until ctx ends. What goes wrong, a panic
+// Follow keeps the copy as the remote has it, until ctx ends. What goes wrong, a panic
 // too, ends it for that remote alone: after a pause it begins anew, with a list of what
 // is there. Without its lock the term is over, and so is this.
-func (c *copyOf) follow(ctx context.Context) {
+func (c *copyOf) Follow(ctx context.Context) {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = 2*time.Second, time.Minute
 	for {
@@ -87,10 +102,10 @@ func (c *copyOf) follow(ctx context.Context) {
 	}
 }
 
-// withdraw takes a removed cluster out of the cache (wire.md §3.6): first its
+// Withdraw takes a removed cluster out of the cache (wire.md §3.6): first its
 // configuration, and after a pause, in which its readers drain it themselves, the
 // canaries and the keys. It goes on until it is done.
-func (c *copyOf) withdraw(ctx context.Context) error {
+func (c *copyOf) Withdraw(ctx context.Context) error {
 	for _, f := range c.families {
 		f.detach()
 	}
@@ -129,15 +144,14 @@ func (c *copyOf) insist(ctx context.Context, step func(context.Context) error) e
 	}
 }
 
-// withhold takes what agents would send traffic to out of the cache, for want of
+// Withhold takes what agents would send traffic to out of the cache, for want of
 // contact. It comes back with the next complete list.
-func (c *copyOf) withhold(yes bool) {
+func (c *copyOf) Withhold(yes bool) {
 	if !yes {
 		return
 	}
 	for _, f := range c.families {
-		switch f.resource {
-		case wire.Services, wire.EndpointSlices, wire.ServiceExports:
+		if f.resource.Describe().OfServices {
 			f.withhold()
 		}
 	}

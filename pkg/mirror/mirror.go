@@ -82,7 +82,6 @@ func DefaultParams() Params {
 // Mirror copies the remote clusters while it leads.
 type Mirror struct {
 	Params
-	layout  wire.Layout
 	started time.Time
 
 	mu       sync.Mutex
@@ -97,11 +96,7 @@ func New(p Params) (*Mirror, error) {
 	if err := p.Local.ValidateStrict(); err != nil {
 		return nil, err
 	}
-	layout, err := wire.NewLayout(p.Local.MaxConnectedClusters)
-	if err != nil {
-		return nil, err
-	}
-	return &Mirror{Params: p, layout: layout, started: time.Now()}, nil
+	return &Mirror{Params: p, started: time.Now()}, nil
 }
 
 // Run copies whenever it leads, until ctx ends. Nothing is withdrawn then.

@@ -71,7 +71,7 @@ func TestACopyBeginsAnewAfterAPanic(t *testing.T) {
 		g, running := errgroup.WithContext(ctx)
 		g.Go(func() error { return own.Run(running, nil) })
 		g.Go(func() error { return term.outbox.Run(running) })
-		g.Go(func() error { c.follow(running); return nil })
+		g.Go(func() error { c.Follow(running); return nil })
 		f := c.families[len(c.families)-1]
 		if f.resource != wire.IPs {
 			t.Fatalf("the last family is %s", f.resource)

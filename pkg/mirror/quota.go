@@ -1,11 +1,8 @@
 package mirror
 
 import (
-	"maps"
-
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
-	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 const mib = 1 << 20
@@ -17,13 +14,8 @@ const mib = 1 << 20
 // agent; what all clusters have together is bounded by [Room].
 func DefaultBudget() budget.Budget {
 	b := budget.Default()
-	b.Resources = maps.Clone(b.Resources)
-	for r, bytes := range map[wire.Resource]int64{
-		wire.Nodes: 64 * mib, wire.Services: 64 * mib, wire.EndpointSlices: 64 * mib,
-		wire.ServiceExports: 16 * mib, wire.Identities: 64 * mib, wire.IPs: 320 * mib,
-	} {
-		share := b.Resources[r]
-		share.Bytes = bytes
+	for r, share := range b.Resources {
+		share.Bytes = r.Describe().CopyBytes
 		b.Resources[r] = share
 	}
 	return b

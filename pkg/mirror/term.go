@@ -47,7 +47,7 @@ func newTerm(m *Mirror, lock *kvstore.Lock) *term {
 	}
 	t.configs.sync.Complete()
 	t.mesh = clustermesh.New(clustermesh.Params{
-		Directory: m.Directory, Local: m.Params.Local, SyncTimeout: m.SyncTimeout, Equip: t.equip, Leftovers: t.leftovers,
+		Directory: m.Directory, Local: m.Params.Local, SyncTimeout: m.SyncTimeout, Consumer: func(to clustermesh.Target) remotecluster.Consumer { return t.newCopy(to.Name) }, Leftovers: t.leftovers,
 		Granted: m.Granted, StateDir: m.StateDir, Budgets: m.Budgets, Batches: m.Batches, KVStore: m.Remotes, CacheTTL: m.CacheTTL, Lists: m.Lists, Timings: m.Timings, Report: m.Report, Log: m.Log,
 	})
 	return t
@@ -125,14 +125,4 @@ func copied(c remotecluster.Status) bool {
 		}
 	}
 	return len(c.Sources) > 0
-}
-
-// equip makes a cluster's controller copy.
-func (t *term) equip(p *remotecluster.Params) {
-	c := t.newCopy(p.Name)
-	p.Layout = t.layout
-	for _, f := range c.families {
-		p.Sources = append(p.Sources, f)
-	}
-	p.Adopted, p.Disowned, p.Beside, p.Withdraw, p.Withhold = c.adopted, c.disowned, c.follow, c.withdraw, c.withhold
 }

@@ -137,27 +137,15 @@ func (v *View) asOf(cluster string, of ...wire.Resource) (at *time.Time, now boo
 	if !known {
 		return nil, cluster == v.Own && v.Described && slices.Contains(of, wire.Services)
 	}
-	now = true
-	var earliest time.Time
-	for _, r := range of {
-		src, has := c.Sources[r]
-		if !has || !src.Exported && src.Count == 0 {
-			continue
-		}
-		f := src.Freshness
-		now = now && f.State == remotecluster.FreshnessSynced
-		switch {
-		case f.AsOf.IsZero():
-			return nil, false
-		case earliest.IsZero() || f.AsOf.Before(earliest):
-			earliest = f.AsOf
-		}
+	f, exported := c.FreshnessOf(of...)
+	switch {
+	case !exported:
+		return nil, true
+	case f.AsOf.IsZero():
+		return nil, false
 	}
-	if earliest.IsZero() {
-		return nil, now
-	}
-	earliest = earliest.UTC()
-	return &earliest, now
+	earliest := f.AsOf.UTC()
+	return &earliest, f.State == remotecluster.FreshnessSynced
 }
 
 // unconfirmed says since when something is not known, and why.

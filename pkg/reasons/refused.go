@@ -10,19 +10,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// noun is what the entries of a resource are in a sentence.
-func noun(r wire.Resource) string {
-	switch r {
-	case wire.IPs:
-		return "addresses"
-	case wire.EndpointSlices:
-		return "endpoint slices"
-	case wire.ServiceExports:
-		return "service exports"
-	}
-	return string(r)
-}
-
 // refusedOf says how many entries of some resources of a cluster are refused, and
 // why; empty for none. A copy that is known as of now lacks them, so that what it
 // does not have the cluster may have all the same.
@@ -36,7 +23,7 @@ func (v *View) refusedBut(leaveOut []wire.Reason, cluster string, of ...wire.Res
 	for _, r := range of {
 		if text := refusedText(v.Clusters[cluster].Sources[r], leaveOut...); text != "" {
 			n, why, _ := strings.Cut(text, " ")
-			texts = append(texts, fmt.Sprintf("%s of its %s are refused: %s", n, noun(r), why))
+			texts = append(texts, fmt.Sprintf("%s of its %s are refused: %s", n, r.Describe().Many, why))
 		}
 	}
 	return strings.Join(texts, "; ")

@@ -17,7 +17,7 @@ func (e *Inadmissible) Error() string { return e.Why }
 // Recheck has the sources list everything and decode it again in the next session:
 // what they refuse has changed. No session may run.
 func (c *Cluster) Recheck() {
-	for _, s := range c.Sources {
+	for _, s := range c.sources {
 		if r, can := s.(interface{ Recheck() }); can {
 			r.Recheck()
 		}

@@ -113,12 +113,18 @@ func (c *canaries) gateOf(r wire.Resource) <-chan struct{} {
 	return c.gate(r.StorePrefix(c.cached))
 }
 
-// seen tells whether the resource may start.
-func (c *canaries) seen(r wire.Resource) bool {
-	select {
-	case <-c.gateOf(r):
-		return true
-	default:
-		return false
+// facts tells which canaries were seen; nil for none, while there is no configuration.
+func (c *canaries) facts() *canaryFacts {
+	if c == nil {
+		return nil
 	}
+	f := &canaryFacts{cached: c.cached, seen: make(map[wire.Resource]bool)}
+	for _, r := range wire.Resources() {
+		select {
+		case <-c.gateOf(r):
+			f.seen[r] = true
+		default:
+		}
+	}
+	return f
 }

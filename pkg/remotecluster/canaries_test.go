@@ -58,7 +58,7 @@ func TestGoldenCanaries(t *testing.T) {
 			c.apply([]store.Change[struct{}]{ch})
 		}
 		for _, r := range registered {
-			if c.seen(r) {
+			if c.facts().seen[r] {
 				started = append(started, "start "+r.StorePrefix(false))
 			}
 		}
@@ -78,11 +78,11 @@ func TestCanariesOfAMirror(t *testing.T) {
 		{Name: "cilium/cache/nodes/v1", New: new(struct{})},
 		{Name: "cilium/state/ip/v1", New: new(struct{})}, // the state's, which a mirror does not write
 	})
-	if !c.seen(wire.Nodes) || c.seen(wire.IPs) {
-		t.Errorf("nodes %t, ips %t; want true, false", c.seen(wire.Nodes), c.seen(wire.IPs))
+	if !c.facts().seen[wire.Nodes] || c.facts().seen[wire.IPs] {
+		t.Errorf("nodes %t, ips %t; want true, false", c.facts().seen[wire.Nodes], c.facts().seen[wire.IPs])
 	}
 	c.allowAll()
-	if !c.seen(wire.IPs) {
+	if !c.facts().seen[wire.IPs] {
 		t.Error("all were allowed, ips does not start")
 	}
 }

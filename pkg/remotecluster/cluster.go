@@ -20,25 +20,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Source fills the tables with one resource of one cluster. Run is never
-// called twice at once; what a source holds outlives the sessions it is run on.
-type Source interface {
-	// Resource names what it brings.
-	Resource() wire.Resource
-	// Run follows the resource until ctx ends or the session cannot serve any
-	// more, and says why.
-	Run(ctx context.Context, s store.Session) error
-	// Observe takes the result of a linearizable read on the connection.
-	Observe(p kvstore.Probe)
-	// Drain withdraws everything the source brought.
-	Drain()
-	// Status describes it at this moment.
-	Status() store.Status
-	// Find tells what is known of a key, by its name below the resource's prefix;
-	// false for nothing.
-	Find(name string) (store.Found, bool)
-}
-
 // Client is a session with one endpoint: kvstore's client and its watchdog.
 type Client interface {
 	kvstore.Client
@@ -76,30 +57,15 @@ func DefaultTimings() Timings {
 
 // Params is what a controller is made of.
 type Params struct {
-	Name    string
-	Origin  Origin
-	Local   wire.ClusterInfo
-	Layout  wire.Layout
-	Sources []Source // drained in this order
-	// Aside is a resource of the sources that nobody waits for: how it is makes the
-	// cluster neither ready nor less than that. Empty is none.
-	Aside wire.Resource
+	Name   string
+	Origin Origin
+	Local  wire.ClusterInfo
+	Layout wire.Layout
+	// Consumer takes what is read.
+	Consumer Consumer
 	// IDs hands out cluster IDs. Nil: the cluster's configuration is taken as it
 	// is, by who uses neither its ID nor what its entries say.
 	IDs IDs
-	// Adopted is told each configuration before anything is read as it says; an
-	// error ends the session. Nil is nobody.
-	Adopted func(ctx context.Context, cfg wire.ClusterConfig) error
-	// Disowned is called before the cluster's ID is given back, or that of an earlier
-	// process, while its file is there: it comes with another one, or may not be read.
-	// It is called again while that is so. What it does is done when it returns without
-	// an error, which is that of ctx otherwise. Nil is nothing.
-	Disowned func(ctx context.Context) error
-	// Beside runs beside the sessions, for as long as Run does; nil is nothing.
-	Beside func(ctx context.Context)
-	// Withdraw is what comes before the sources are drained; nil is nothing. It
-	// ends with an error when ctx does: then nothing is drained.
-	Withdraw func(ctx context.Context) error
 	// Load reads the configuration of the connection, before each attempt; nil
 	// is [clientfile.Load] of the client file.
 	Load func(file string) (*clientfile.Config, error)
@@ -120,9 +86,6 @@ type Params struct {
 	// CacheTTL is how long the cluster's service backends are used without
 	// contact; 0 is for ever.
 	CacheTTL time.Duration
-	// Withhold takes the cluster's service backends out of use, and back. It is
-	// needed with a CacheTTL.
-	Withhold func(yes bool)
 	// Changed is called after each change of state, with no lock held by the
 	// caller that Status needs. It must not block.
 	Changed func()
@@ -132,9 +95,15 @@ type Params struct {
 // Cluster is the controller of one cluster.
 type Cluster struct {
 	Params
-	track   tracker
 	events  *rate.Limiter // of all resources; nil is no bound
+	sources []Source      // of the consumer
 	holding sync.Mutex    // held while the backends are withheld or taken back
+	places  *places       // of panics that were logged
+
+	mu      sync.Mutex    // never held while Changed is called
+	state   state         // guarded by mu
+	session session       // guarded by mu; of no meaning while the state has none open
+	moved   chan struct{} // guarded by mu; closed and replaced when the state's contact changes
 
 	// A configuration may change as often as the cluster likes; not each is a line.
 	changes int            // of the configuration, in all sessions
@@ -150,7 +119,7 @@ func New(p Params) *Cluster {
 	if p.Stretch == nil {
 		p.Stretch = func(d time.Duration) time.Duration { return d }
 	}
-	c := &Cluster{Params: p, track: newTracker(p.Changed), telling: rate.Sometimes{First: 10, Interval: time.Minute}}
+	c := &Cluster{Params: p, sources: p.Consumer.Sources(), places: newPlaces(), moved: make(chan struct{}), telling: rate.Sometimes{First: 10, Interval: time.Minute}}
 	if n := p.Budget.Events; n > 0 {
 		c.events = rate.NewLimiter(rate.Limit(n), n)
 	}
@@ -167,21 +136,19 @@ func (c *Cluster) Run(ctx context.Context, file string) {
 	if c.CacheTTL > 0 {
 		g.Go(c.contained(func() { c.expire(ctx) }))
 	}
-	if c.Beside != nil {
-		g.Go(c.contained(func() { c.Beside(ctx) }))
-	}
+	g.Go(c.contained(func() { c.Consumer.Follow(ctx) }))
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = c.Timings.RetryMin, c.Timings.RetryMax
-	c.track.begin(file)
+	c.step(started{file})
 	for {
-		err := guard.Run(func() error { return c.session(ctx, file, pause) })
+		err := guard.Run(func() error { return c.runSession(ctx, file, pause) })
 		if ctx.Err() != nil {
 			return
 		}
 		c.report(err)
 		wait := c.Stretch(pause.NextBackOff())
 		if !errors.Is(err, context.Canceled) { // otherwise whoever owns the session stops, and so shall we in a moment
-			c.track.failed(err, wait)
+			c.step(attemptFailed{err, wait})
 			c.Log.Debug("Not connected; what is known of the cluster is kept", "error", err, "retryIn", wait.Round(time.Millisecond))
 		}
 		if waiting.Sleep(ctx, wait) != nil {
@@ -192,9 +159,9 @@ func (c *Cluster) Run(ctx context.Context, file string) {
 
 // Drain withdraws everything the cluster brought and gives its ID back, in
 // this order: nobody may take the ID while entries carry it. The error is that of
-// Params.Withdraw, or that of ctx.
+// [Copier].Withdraw, or that of ctx.
 func (c *Cluster) Drain(ctx context.Context) error {
-	c.track.removing()
+	c.step(removalBegun{})
 	for {
 		err := guard.Run(func() error { return c.drain(ctx) })
 		if !c.report(err) {
@@ -207,8 +174,8 @@ func (c *Cluster) Drain(ctx context.Context) error {
 }
 
 func (c *Cluster) drain(ctx context.Context) error {
-	if c.Withdraw != nil {
-		if err := c.Withdraw(ctx); err != nil {
+	if copier, is := c.Consumer.(Copier); is {
+		if err := copier.Withdraw(ctx); err != nil {
 			return err
 		}
 	}
@@ -221,8 +188,22 @@ func (c *Cluster) drain(ctx context.Context) error {
 }
 
 func (c *Cluster) drainSources() {
-	for _, s := range c.Sources {
+	for _, s := range c.sources {
 		s.Drain()
 	}
-	c.track.forgetID()
+	c.step(drained{})
+}
+
+// Status describes the cluster at this moment.
+func (c *Cluster) Status() Status { return c.look().status }
+
+// Find tells what is known of one key of a resource, by its name below the
+// resource's prefix; false for nothing.
+func (c *Cluster) Find(r wire.Resource, name string) (store.Found, bool) {
+	for _, s := range c.sources {
+		if s.Resource() == r {
+			return s.Find(name)
+		}
+	}
+	return store.Found{}, false
 }

@@ -81,6 +81,21 @@ type bench struct {
 
 const testCluster = "c2"
 
+// consumer has what a test gives it.
+type consumer struct {
+	sources      []Source
+	skipOptional bool
+	withhold     func(bool)
+}
+
+func (c *consumer) Sources() []Source      { return c.sources }
+func (c *consumer) SkipOptional() bool     { return c.skipOptional }
+func (c *consumer) Follow(context.Context) {}
+func (c *consumer) Withhold(yes bool)      { c.withhold(yes) }
+
+// consumerOf is that of the parameters.
+func consumerOf(p *Params) *consumer { return p.Consumer.(*consumer) }
+
 func newBench(t *testing.T, change ...func(*Params)) *bench {
 	t.Helper()
 	b := &bench{
@@ -102,12 +117,12 @@ func newBench(t *testing.T, change ...func(*Params)) *bench {
 	timings.ConflictRetry = 20 * time.Millisecond
 	p := Params{
 		Name: testCluster, Local: wire.ClusterInfo{Name: "own", ID: 1, MaxConnectedClusters: 255}, Layout: layout,
-		Sources: []Source{b.source(wire.Nodes, log), b.source(wire.IPs, log)},
-		IDs:     b.ids,
-		Connect: b.connect,
-		Timings: timings,
-		Changed: func() {},
-		Log:     log,
+		Consumer: &consumer{sources: []Source{b.source(wire.Nodes, log), b.source(wire.IPs, log)}},
+		IDs:      b.ids,
+		Connect:  b.connect,
+		Timings:  timings,
+		Changed:  func() {},
+		Log:      log,
 	}
 	for _, f := range change {
 		f(&p)

@@ -68,49 +68,22 @@ func (c *configWatch) current() (*wire.ClusterConfig, <-chan struct{}) {
 	return c.cfg, c.changed
 }
 
-// problem says what is wrong with the configuration that is in force; empty
-// when nothing is, and for nil: the own cluster has none.
-func (c *configWatch) problem() string {
+// facts describes the watch at this moment; nil for none, as the own cluster has.
+func (c *configWatch) facts() *configFacts {
 	if c == nil {
-		return ""
+		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case c.watch.Status().Rejected > 0:
-		return fmt.Sprintf("%s; the one before stays in force", c.unreadable())
-	case c.vanished:
-		who := "the cluster's writer may be gone"
-		if c.cfg != nil && c.cfg.Capabilities.Cached {
-			who = "the mirror withdraws its copy, as when its client file there is gone"
-		}
-		return fmt.Sprintf("the cluster configuration %s was deleted while connected; %s", c.key, who)
+	return &configFacts{
+		Status: c.watch.Status(), key: c.key, vanished: c.vanished,
+		cached: c.cfg != nil && c.cfg.Capabilities.Cached,
 	}
-	return ""
-}
-
-// unreadable says what is wrong with a value that is no configuration.
-func (c *configWatch) unreadable() string {
-	return fmt.Sprintf("the value of %s cannot be read as a cluster configuration (%s): %s",
-		c.key, c.watch.Status().Example.Why, CheckWriter)
-}
-
-// pending says what keeps the configuration from being known; empty when it
-// is merely not there.
-func (c *configWatch) pending() string {
-	st := c.watch.Status()
-	switch {
-	case st.Rejected > 0:
-		return c.unreadable()
-	case st.Err != nil:
-		return fmt.Sprintf("reading the cluster configuration %s: %v", c.key, st.Err)
-	}
-	return ""
 }
 
 // missing says why there is no configuration after all that time.
 func (c *configWatch) missing(waited time.Duration) error {
-	if problem := c.pending(); problem != "" {
+	if problem := c.facts().pending(); problem != "" {
 		return errors.New(problem)
 	}
 	return fmt.Errorf("no cluster configuration at %s after %s: %s", c.key, waited, WhoseEtcd)

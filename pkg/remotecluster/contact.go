@@ -52,12 +52,12 @@ func (k *contact) takeBack() (was bool) {
 	return was
 }
 
-// expire withholds the backends when their time has come, until ctx ends.
+// expire has the backends withheld when their time has come, until ctx ends.
 func (c *Cluster) expire(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		due, moved := c.track.nextExpiry(c.CacheTTL)
+		due, moved := c.nextExpiry()
 		timer.Stop()
 		if !due.IsZero() {
 			timer.Reset(time.Until(due))
@@ -72,20 +72,28 @@ func (c *Cluster) expire(ctx context.Context) {
 	}
 }
 
-// withhold takes the backends out of use, unless there is contact again.
-func (c *Cluster) withhold() {
-	c.holding.Lock()
-	defer c.holding.Unlock()
-	if c.track.contacted(func(k *contact) bool { return k.expire(c.CacheTTL, time.Now()) }) {
-		c.Withhold(true)
-	}
+// nextExpiry returns when the backends are to be withheld, zero for never, and a
+// channel that is closed when that may have changed.
+func (c *Cluster) nextExpiry() (time.Time, <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state.contact.due(c.CacheTTL), c.moved
 }
 
+// withhold takes the backends out of use, unless there is contact again.
+func (c *Cluster) withhold() { c.holdBack(timePassed{c.CacheTTL}) }
+
 // takeBack makes withheld backends usable again.
-func (c *Cluster) takeBack() {
+func (c *Cluster) takeBack() { c.holdBack(allSynced{}) }
+
+// holdBack takes in an event, and has the consumer follow when the backends are withheld
+// by it, or not any longer.
+func (c *Cluster) holdBack(e event) {
 	c.holding.Lock()
 	defer c.holding.Unlock()
-	if c.track.contacted((*contact).takeBack) {
-		c.Withhold(false)
+	before, after := c.note(e)
+	c.Changed()
+	if withheld := !after.contact.withheld.IsZero(); withheld == before.contact.withheld.IsZero() {
+		c.Consumer.Withhold(withheld)
 	}
 }

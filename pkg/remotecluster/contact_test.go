@@ -16,39 +16,6 @@ var errNoAnswer = errors.New("no answer")
 
 func noAnswer(context.Context, string, string) error { return errNoAnswer }
 
-func TestContact(t *testing.T) {
-	t.Parallel()
-	start := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
-	at := func(minute int) time.Time { return start.Add(time.Duration(minute) * time.Minute) }
-	const ttl = 10 * time.Minute
-	var k contact
-	expires := func(minute int, want bool) {
-		t.Helper()
-		if got := k.expire(ttl, at(minute)); got != want {
-			t.Errorf("minute %d: %t", minute, got)
-		}
-	}
-	k.broke(at(0)) // a session in which nothing was ever read
-	expires(100, false)
-	k.made()
-	expires(200, false)
-	k.broke(at(200))
-	k.broke(at(205)) // another one, without contact: the first counts
-	expires(209, false)
-	expires(210, true)
-	expires(220, false) // once
-	k.made()
-	k.broke(at(230)) // read, but not synced: still withheld
-	expires(250, false)
-	if !k.takeBack() || k.takeBack() {
-		t.Error("it is taken back once")
-	}
-	expires(250, true)
-	if k.times != 2 {
-		t.Errorf("%d times", k.times)
-	}
-}
-
 // told is what Withhold was called with.
 type told struct {
 	mu    sync.Mutex
@@ -70,7 +37,7 @@ func (w *told) was(want ...bool) bool {
 func TestWithoutContactTheBackendsAreWithheld(t *testing.T) {
 	t.Parallel()
 	var w told
-	b := sliceBench(t, func(p *Params) { p.CacheTTL, p.Withhold = 50*time.Millisecond, w.withhold })
+	b := sliceBench(t, func(p *Params) { p.CacheTTL, consumerOf(p).withhold = 50*time.Millisecond, w.withhold })
 	b.configure(exporting(wire.EndpointSlicesBoth))
 	b.run()
 	b.inState(Ready)
@@ -99,7 +66,7 @@ func TestWithoutContactTheBackendsAreWithheld(t *testing.T) {
 func TestARemovedClusterIsNotWithheldAnyMore(t *testing.T) {
 	t.Parallel()
 	var w told
-	b := sliceBench(t, func(p *Params) { p.CacheTTL, p.Withhold = time.Millisecond, w.withhold })
+	b := sliceBench(t, func(p *Params) { p.CacheTTL, consumerOf(p).withhold = time.Millisecond, w.withhold })
 	b.configure(exporting(wire.EndpointSlicesBoth))
 	b.run()
 	b.inState(Ready)

@@ -34,9 +34,9 @@ func TestACopySaysHowFarItIs(t *testing.T) {
 	t.Parallel()
 	var c *copying
 	b := newBench(t, func(p *Params) {
-		c = &copying{Source: p.Sources[1]}
+		c = &copying{Source: consumerOf(p).sources[1]}
 		c.pending.Store(1)
-		p.Sources[1] = c
+		consumerOf(p).sources[1] = c
 	})
 	b.configure(plain(2))
 	b.put(wire.IPs, false, "10.0.0.1", "x")

@@ -13,6 +13,15 @@
 // file changed, nothing is withdrawn. A session ending: everything is kept and
 // its age is shown. [Cluster.Drain]: the file is gone, everything is withdrawn.
 //
+// What is read goes to a [Consumer]: the view of pkg/clustermesh, or the copy of
+// pkg/mirror.
+//
+// What is said of a cluster is pure: events make one immutable state of another
+// (state.go), and a judgment follows from the settings, the state, what the sources and
+// the session say of themselves at that moment (facts.go), and the time (judge.go,
+// problems.go). The rules are in testdata as scripts of events, with what is said after
+// them.
+//
 // Staying away has one consequence, if wanted: after [Params].CacheTTL without
 // contact the cluster's service backends are taken out of use (contact.go).
 //

@@ -2,6 +2,7 @@ package remotecluster
 
 import (
 	"errors"
+	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -43,7 +44,7 @@ func (f fault) reason() reason {
 // whether the error is one.
 func (c *Cluster) report(err error) bool {
 	p, panicked := errors.AsType[*guard.Panic](err)
-	if panicked && c.track.panicked(p) {
+	if panicked && c.panicked(p) {
 		c.Log.Error("An internal error ended the work on this cluster; it is begun again",
 			"code", string(codes.InternalError), "error", p.Error(), "stack", p.Stack)
 	}
@@ -68,16 +69,19 @@ const (
 // places are where in the code panics were, whatever their texts: these may have
 // numbers that differ each time.
 type places struct {
+	mu     sync.Mutex
 	known  map[string]struct{}
 	others rate.Sometimes
 }
 
-func newPlaces() places {
-	return places{known: make(map[string]struct{}), others: rate.Sometimes{Interval: otherPlaces}}
+func newPlaces() *places {
+	return &places{known: make(map[string]struct{}), others: rate.Sometimes{Interval: otherPlaces}}
 }
 
-// tells whether a panic at a place is to be logged.
+// tells answers whether a panic at a place is to be logged.
 func (s *places) tells(place string) (yes bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if _, known := s.known[place]; known {
 		return false
 	}
@@ -90,9 +94,7 @@ func (s *places) tells(place string) (yes bool) {
 }
 
 // panicked counts a panic, and tells whether it is to be logged.
-func (t *tracker) panicked(p *guard.Panic) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.panics++
-	return t.places.tells(p.Place)
+func (c *Cluster) panicked(p *guard.Panic) bool {
+	c.note(panicked{})
+	return c.places.tells(p.Place)
 }

@@ -3,7 +3,6 @@ package remotecluster
 import (
 	"fmt"
 
-	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -27,50 +26,6 @@ func ownConfig(local wire.ClusterInfo) wire.ClusterConfig {
 	return wire.ClusterConfig{ID: local.ID, Capabilities: wire.Capabilities{
 		MaxConnectedClusters: local.MaxConnectedClusters, EndpointSlicesExportMode: wire.EndpointSlicesBoth, ServiceExportsEnabled: &exports,
 	}}
-}
-
-// details tells whether the resource only adds to what another one brings: the
-// slices of a cluster that exports services as well.
-func details(caps wire.Capabilities, r wire.Resource) bool {
-	return r == wire.EndpointSlices && caps.Exports(wire.Services)
-}
-
-// standing is what a source contributes at this moment.
-type standing struct {
-	store.Status
-	// late: its canary is overdue, or it is aside and not followed; the cluster is
-	// used without it.
-	late bool
-	// left: it is not exported any more, and what it had brought is kept until
-	// the other sources are synced.
-	left bool
-}
-
-// stand describes a source; the tracker's mu is held. That a resource is not
-// exported is known from the configuration: the copy, which is empty, is as
-// good as that one is.
-func (c *Cluster) stand(s Source) standing {
-	t, r := &c.track, s.Resource()
-	switch {
-	case t.capabilities == nil:
-	case !t.capabilities.Exports(r):
-		if st := s.Status(); st.Count > 0 {
-			st.Synced, st.Followed = true, true
-			return standing{Status: st, left: true}
-		}
-		st := store.Status{Synced: true, Followed: true, AsOf: t.configAsOf}
-		if t.config != nil {
-			cfg := t.config.watch.Status()
-			st.Following, st.AsOf, st.Err = cfg.Following, cfg.AsOf, cfg.Err
-		}
-		return standing{Status: st}
-	case r == c.Aside:
-		st := s.Status()
-		return standing{Status: st, late: !st.Synced || !st.Following}
-	case details(*t.capabilities, r):
-		return standing{Status: s.Status(), late: t.late[r]}
-	}
-	return standing{Status: s.Status()}
 }
 
 // IDs hands out cluster IDs: one owner each (wire.md §2.3).

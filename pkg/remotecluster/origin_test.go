@@ -15,7 +15,7 @@ func sliceBench(t *testing.T, change ...func(*Params)) *bench {
 	t.Helper()
 	b := newBench(t, change...)
 	log := slog.New(slog.DiscardHandler)
-	b.cluster.Sources = []Source{b.source(wire.Nodes, log), b.source(wire.Services, log), b.source(wire.EndpointSlices, log)}
+	b.cluster.sources = []Source{b.source(wire.Nodes, log), b.source(wire.Services, log), b.source(wire.EndpointSlices, log)}
 	b.put(wire.Nodes, false, "n", "x")
 	b.put(wire.Services, false, "ns/s", "x")
 	b.put(wire.EndpointSlices, false, "ns/s-1", "x")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -18,16 +19,16 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// session is one connection, from the file to the reason of its end.
-func (c *Cluster) session(ctx context.Context, file string, pause backoff.BackOff) (err error) {
-	c.track.phase(phaseConnect)
+// runSession is one connection, from the file to the reason of its end.
+func (c *Cluster) runSession(ctx context.Context, file string, pause backoff.BackOff) (err error) {
+	c.step(entered{phaseConnect})
 	cfg, err := c.Load(file)
 	if err != nil {
 		hash, _ := clientfile.Fingerprint(file) // of one that cannot be read there is none
-		c.track.unread(hash)
+		c.note(fileUnread{hash})
 		return &unusable{err}
 	}
-	c.track.configured(cfg)
+	c.step(fileRead{cfg.Endpoints, cfg.Fingerprint})
 	client, err := c.Connect(ctx, cfg)
 	if err != nil {
 		return err
@@ -37,10 +38,10 @@ func (c *Cluster) session(ctx context.Context, file string, pause backoff.BackOf
 	if c.Origin == OriginRemote {
 		config = newConfigWatch(c.Name, c.Log)
 	}
-	c.track.connected(client, config)
-	defer func() { c.track.disconnected(err) }()
+	c.open(client, config)
+	defer func() { c.end(err) }()
 
-	if c.track.waitedInVain() {
+	if c.current().inVain {
 		client.BootstrapComplete()
 	}
 	g, ctx := errgroup.WithContext(ctx)
@@ -69,11 +70,11 @@ func (o *overdue) Unwrap() error { return o.error }
 
 // observe takes a linearizable read of the session to all that follow it.
 func (c *Cluster) observe(p kvstore.Probe, config *configWatch) {
-	c.track.probed(p)
+	c.note(probed{p})
 	if config != nil {
 		config.watch.Observe(p)
 	}
-	for _, s := range c.Sources {
+	for _, s := range c.sources {
 		s.Observe(p)
 	}
 }
@@ -81,7 +82,7 @@ func (c *Cluster) observe(p kvstore.Probe, config *configWatch) {
 // discover runs the sources as the cluster's configuration says, again for
 // each configuration, until the session ends.
 func (c *Cluster) discover(ctx context.Context, client Client, config *configWatch, pause backoff.BackOff) error {
-	c.track.phase(phaseConfig)
+	c.step(entered{phaseConfig})
 	deadline := time.NewTimer(c.Timings.ConfigDeadline)
 	defer deadline.Stop()
 	for {
@@ -109,28 +110,28 @@ func (c *Cluster) serve(ctx context.Context, client Client, cfg wire.ClusterConf
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		c.track.refused(err)
+		c.step(configRefused{err})
 		client.BootstrapComplete() // nothing is listed, for who knows how long
 		return waitChange(ctx, changed, c.Timings.ConflictRetry)
 	}
-	if c.Adopted != nil {
-		c.track.adopting(true)
-		err := c.Adopted(ctx, cfg)
-		c.track.adopting(false)
+	if copier, is := c.Consumer.(Copier); is {
+		c.step(handing(true))
+		err := copier.Adopt(ctx, cfg)
+		c.step(handing(false))
 		if err != nil {
 			return err
 		}
 	}
-	c.track.adopted(cfg)
+	c.step(configAdopted{cfg})
 	g, ctx := errgroup.WithContext(ctx)
 	canaries := newCanaries(c.Name, cfg.Capabilities.Cached, c.Log)
-	c.track.gated(canaries)
+	c.setCanaries(canaries)
 	if cfg.Capabilities.SyncedCanaries {
 		g.Go(guard.Func(func() error { return canaries.run(ctx, client) }))
 	} else {
 		canaries.allowAll()
 	}
-	for _, s := range c.Sources {
+	for _, s := range c.sources {
 		g.Go(guard.Func(func() error { return c.feed(ctx, client, cfg, s, canaries) }))
 	}
 	g.Go(guard.Func(func() error { return c.awaitSync(ctx, client, cfg.Capabilities, pause) }))
@@ -169,7 +170,7 @@ func (c *Cluster) adopt(ctx context.Context, cfg wire.ClusterConfig) error {
 		}
 		return err
 	}
-	if id := c.track.id(); id != 0 && id != cfg.ID {
+	if id := c.current().clusterID; id != 0 && id != cfg.ID {
 		// Keeping it until the new one is had, as Cilium does (wire.md §2.3), would let
 		// two clusters that swap their IDs block each other for ever.
 		if err := c.disown(ctx); err != nil {
@@ -181,8 +182,8 @@ func (c *Cluster) adopt(ctx context.Context, cfg wire.ClusterConfig) error {
 
 // disown gives the ID back, when nothing carries it any more.
 func (c *Cluster) disown(ctx context.Context) error {
-	if c.Disowned != nil {
-		if err := c.Disowned(ctx); err != nil {
+	if copier, is := c.Consumer.(Copier); is {
+		if err := copier.Disown(ctx); err != nil {
 			return err
 		}
 	}
@@ -249,17 +250,17 @@ func (c *Cluster) limits(r wire.Resource) store.Limits {
 
 // gate waits for the resource's canary. One that does not come ends the
 // session, unless the resource has only details of what others bring: then the
-// cluster is used without it, and says so. That of one aside may stay away.
+// cluster is used without it, and says so. That of an optional one may stay away.
 func (c *Cluster) gate(ctx context.Context, caps wire.Capabilities, r wire.Resource, canaries *canaries) error {
 	switch {
-	case r == c.Aside:
+	case c.rules().optional(r):
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-canaries.gateOf(r):
 			return nil
 		}
-	case !details(caps, r):
+	case !caps.Details(r):
 		return canaries.wait(ctx, r, c.Timings.CanaryDeadline)
 	}
 	err := canaries.wait(ctx, r, c.Timings.DetailDeadline)
@@ -267,14 +268,14 @@ func (c *Cluster) gate(ctx context.Context, caps wire.Capabilities, r wire.Resou
 		return ctx.Err()
 	}
 	if err != nil {
-		c.track.overdue(r, true)
+		c.step(canaryOverdue{r, true})
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-canaries.gateOf(r):
 		}
 	}
-	c.track.overdue(r, false)
+	c.step(canaryOverdue{r, false})
 	return nil
 }
 
@@ -289,7 +290,7 @@ func (c *Cluster) awaitSync(ctx context.Context, client Client, caps wire.Capabi
 			return err
 		}
 	}
-	for _, s := range c.Sources {
+	for _, s := range c.sources {
 		if !caps.Exports(s.Resource()) {
 			s.Drain()
 		}
@@ -308,12 +309,6 @@ func (c *Cluster) awaitSync(ctx context.Context, client Client, caps wire.Capabi
 
 // following tells whether every source that is needed is synced and follows.
 func (c *Cluster) following() bool {
-	c.track.mu.Lock()
-	defer c.track.mu.Unlock()
-	for _, s := range c.Sources {
-		if st := c.stand(s); !st.late && !st.left && (!st.Synced || !st.Following) {
-			return false
-		}
-	}
-	return true
+	j := c.look()
+	return !slices.ContainsFunc(j.sources, func(s contribution) bool { return s.waiting() })
 }

@@ -32,24 +32,6 @@ const (
 	Removing State = "removing"
 )
 
-// FreshnessState classifies what is known about the age of a resource's copy.
-type FreshnessState string
-
-// The states of freshness.
-const (
-	FreshnessUnknown FreshnessState = "unknown" // nothing was ever read
-	FreshnessSyncing FreshnessState = "syncing" // the first list is under way
-	FreshnessSynced  FreshnessState = "synced"  // proved equal to the remote as of AsOf, recently
-	FreshnessStale   FreshnessState = "stale"   // kept from before; the remote may have moved on since AsOf
-)
-
-// Freshness tells until when a resource's copy is known to equal the remote
-// (kvstore.md §2.3). AsOf is zero when it never was.
-type Freshness struct {
-	State FreshnessState
-	AsOf  time.Time
-}
-
 // SourceStatus describes one resource of one cluster.
 type SourceStatus struct {
 	// Exported is false when the cluster says that it does not export the
@@ -58,7 +40,7 @@ type SourceStatus struct {
 	Exported bool
 	// Late: the canary is overdue, and the cluster is used without the
 	// resource, which has only details of what others bring; or the resource
-	// is aside (Params), and is not followed now.
+	// is optional, and is not followed now.
 	Late bool
 	// Synced tells whether a complete list has been applied since the cluster
 	// was added. It does not go back when the connection is lost.
@@ -76,8 +58,8 @@ type SourceStatus struct {
 	// Over says which limits of the budget the keys exceed.
 	Over      store.Over
 	Freshness Freshness
-	// Why is what stands in the way of a resource that is aside (Params), in a
-	// person's words; empty for all others, about which the cluster's message is.
+	// Why is what stands in the way of an optional resource, in a person's words; empty
+	// for all others, about which the cluster's message is.
 	Why string
 	// Lag is how long events took from their receipt until they were visible.
 	Lag store.Lag

@@ -45,9 +45,7 @@ func TestPausesGrowUntilASessionLasts(t *testing.T) {
 				<-time.After(time.Millisecond)
 			}
 			synctest.Wait()
-			b.cluster.track.mu.Lock()
-			defer b.cluster.track.mu.Unlock()
-			return time.Until(b.cluster.track.retryAt)
+			return time.Until(b.cluster.current().retryAt)
 		}
 		begin := time.Now()
 		var pause time.Duration

@@ -67,6 +67,8 @@ type reading struct {
 	kv   *kvstore.KeyValue // of a key; nil when there is none
 	n    int64             // how many keys there are, -1 when that is not known
 	err  error
+	// optional: an agent does without the right to read it.
+	optional bool
 }
 
 func (r *reader) read(ctx context.Context) {
@@ -120,7 +122,7 @@ func (r *reader) prefixes() []reading {
 	}
 	for _, res := range wire.Resources() {
 		if caps.Exports(res) {
-			list = append(list, reading{what: string(res), key: res.Prefix(r.target.Cluster, caps.Cached)})
+			list = append(list, reading{what: string(res), key: res.Prefix(r.target.Cluster, caps.Cached), optional: res.Describe().Optional})
 		}
 	}
 	return list
@@ -150,11 +152,11 @@ func (r *reader) rights(s *Step) {
 		readings = append(readings, r.config)
 	}
 	var may, denied []string
-	aside := "" // of what an agent does without
+	optional := "" // a prefix that an agent does without
 	for _, read := range append(readings, r.rest...) {
 		switch {
-		case errors.Is(read.err, kvstore.ErrPermissionDenied) && read.what == string(wire.ServiceExports):
-			aside = read.key
+		case errors.Is(read.err, kvstore.ErrPermissionDenied) && read.optional:
+			optional = read.key
 		case errors.Is(read.err, kvstore.ErrPermissionDenied):
 			denied = append(denied, read.key)
 		case read.err != nil:
@@ -171,8 +173,8 @@ func (r *reader) rights(s *Step) {
 	if len(denied) > 0 {
 		s.tell(codes.RightsMissing, fmt.Sprintf("%s may not read %s", r.cfg.User(), strings.Join(denied, ", ")), hint.Text(kvstore.ErrPermissionDenied))
 	}
-	if aside != "" {
-		s.tell(codes.ExportsRightsMissing, fmt.Sprintf("%s may not read %s, which an agent does without", r.cfg.User(), aside), hint.Text(kvstore.ErrPermissionDenied))
+	if optional != "" {
+		s.tell(codes.ExportsRightsMissing, fmt.Sprintf("%s may not read %s, which an agent does without", r.cfg.User(), optional), hint.Text(kvstore.ErrPermissionDenied))
 	}
 	if r.heart.err == nil && errors.Is(r.config.err, kvstore.ErrPermissionDenied) {
 		// A reader from outside may read the configuration of the etcd's own

@@ -37,38 +37,9 @@ func (s *Snapshot) Freshness(of ...wire.Resource) map[string]remotecluster.Fresh
 	}
 	all := make(map[string]remotecluster.Freshness, len(s.Known))
 	for name, c := range s.Known {
-		all[name] = worst(c, of)
+		all[name], _ = c.FreshnessOf(of...)
 	}
 	return all
-}
-
-func worst(c remotecluster.Status, of []wire.Resource) remotecluster.Freshness {
-	var w remotecluster.Freshness
-	for _, r := range of {
-		src, has := c.Sources[r]
-		if !has || !src.Exported && src.Count == 0 && w.State != "" {
-			continue
-		}
-		f := src.Freshness
-		switch {
-		case w.State == "":
-			w = f
-			continue
-		case doubtful(f.State) > doubtful(w.State):
-			w.State = f.State
-		}
-		if f.AsOf.Before(w.AsOf) {
-			w.AsOf = f.AsOf
-		}
-	}
-	return w
-}
-
-// doubtful orders the states of freshness.
-func doubtful(state remotecluster.FreshnessState) int {
-	return slices.Index([]remotecluster.FreshnessState{
-		remotecluster.FreshnessSynced, remotecluster.FreshnessStale, remotecluster.FreshnessSyncing, remotecluster.FreshnessUnknown,
-	}, state)
 }
 
 // FamilyOf is the key family that a claim came from.

@@ -1,49 +1,10 @@
 package wire
 
 import (
-	"fmt"
 	"net"
 	"net/netip"
 	"testing"
 )
-
-func TestGoldenAddressesWithClusters(t *testing.T) {
-	t.Parallel()
-	type output struct {
-		Cluster uint32
-		String  string
-		Single  bool
-	}
-	v := golden[struct {
-		Addr, Prefix []rule[string, output]
-		Annotate     map[string]string
-	}](t, "addr_cluster.json")
-	for _, c := range v.Addr {
-		a, err := ParseAddrCluster(c.Input)
-		checkOutcome(t, err, c.OK, c.Error)
-		if err == nil && (a.ClusterID != c.Output.Cluster || a.String() != c.Output.String) {
-			t.Errorf("%s reads as %s", c.Input, a)
-		}
-	}
-	for _, c := range v.Prefix {
-		p, err := ParsePrefixCluster(c.Input)
-		checkOutcome(t, err, c.OK, c.Error)
-		if err == nil && (p.ClusterID != c.Output.Cluster || p.String() != c.Output.String || p.IsSingleIP() != c.Output.Single) {
-			t.Errorf("%s reads as %s", c.Input, p)
-		}
-	}
-	for sum, want := range v.Annotate {
-		var text string
-		var id uint32
-		if _, err := fmt.Sscanf(sum, "%s + %d", &text, &id); err != nil {
-			t.Fatal(err)
-		}
-		same(t, sum, AnnotateCluster(text, id), want)
-	}
-	if _, err := ParseAddrCluster("fe80::1%eth0@2"); err == nil {
-		t.Error("an address with a zone is accepted")
-	}
-}
 
 func TestPodCIDRs(t *testing.T) {
 	t.Parallel()

@@ -104,20 +104,6 @@ type Capabilities struct {
 	EndpointSlicesExportMode string `json:"endpointSlicesExportMode,omitempty"`
 }
 
-// Exports tells whether the cluster writes the resource at all.
-func (c Capabilities) Exports(r Resource) bool {
-	switch r {
-	case Services:
-		return c.EndpointSlicesExportMode != EndpointSlicesOnly
-	case EndpointSlices:
-		return c.EndpointSlicesExportMode != EndpointSlicesServicesOnly
-	case ServiceExports:
-		return c.ServiceExportsEnabled != nil && *c.ServiceExportsEnabled
-	default:
-		return true
-	}
-}
-
 // DecodeClusterConfig reads a configuration without judging it. The error is a
 // [*RejectError].
 func DecodeClusterConfig(value []byte) (ClusterConfig, error) {

@@ -2,8 +2,6 @@ package wire
 
 import (
 	"encoding/json"
-	"net"
-	"net/netip"
 	"reflect"
 	"testing"
 )
@@ -154,67 +152,4 @@ func TestStringsOfIPsAreInterned(t *testing.T) {
 			t.Errorf("%s: %+v, asked for %q", path, ip, asked)
 		}
 	}
-}
-
-// FuzzScanAddr compares the parser of addresses with those of the standard
-// library, which decide what encoding/json accepts.
-func FuzzScanAddr(f *testing.F) {
-	for _, s := range []string{
-		"10.0.0.1", "0.0.0.0", "255.255.255.255", "256.0.0.1", "1.2.3", "1.2.3.4.5", "01.2.3.4", "1..2.3", "1.2.3.", "00.1.2.3",
-		"::", "::1", "1::", "fd02::11", "1:2:3:4:5:6:7:8", "1:2:3:4:5:6:7::", "::2:3:4:5:6:7:8", "1:2:3:4:5:6:7:8::",
-		"1:2:3:4:5:6:7:8:9", "1::2::3", ":::", "1:", ":1", "12345::", "00001::", "g::", "FD02::A", "::ffff:10.0.0.1",
-		"::ffff:a00:1", "fe80::1%eth0", "::/0", "",
-	} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		got, ok := scanAddr(b)
-		if !ok {
-			return
-		}
-		want, err := netip.ParseAddr(string(b))
-		if err != nil || got != want.Unmap() {
-			t.Fatalf("%q is read as %s, want %s (%v)", b, got, want, err)
-		}
-		if ip := net.ParseIP(string(b)); addrOf(ip) != got {
-			t.Fatalf("%q is read as %s, want %s", b, got, ip)
-		}
-	})
-}
-
-// FuzzScanText compares the reader of plain strings with encoding/json.
-func FuzzScanText(f *testing.F) {
-	for _, s := range []string{`""`, `"12345678"`, `"1234567"`, `"123456789\""`, `"` + "\x1f" + `"`, `"é"`, `"1234567` + "\x00" + `"`, `"`} {
-		f.Add([]byte(s), true)
-		f.Add([]byte(s), false)
-	}
-	f.Fuzz(func(t *testing.T, b []byte, padded bool) {
-		input := b
-		if padded { // so that all of it is read by the word
-			input = append(append([]byte{}, b...), "        "...)
-		}
-		s := scanner{b: input}
-		text, ok := s.text()
-		var want string
-		valid := json.Unmarshal(input[:s.i], &want) == nil
-		if ok && (!valid || string(text) != want) {
-			t.Fatalf("%q is read as %q, encoding/json reads %q", input, text, want)
-		}
-		if plain := json.Unmarshal(b, &want) == nil && isPlain(b); plain && !ok {
-			t.Fatalf("%q is not read", b)
-		}
-	})
-}
-
-// isPlain tells whether b is a string of nothing but plain characters.
-func isPlain(b []byte) bool {
-	if len(b) < 2 || b[0] != '"' || b[len(b)-1] != '"' {
-		return false
-	}
-	for _, c := range b[1 : len(b)-1] {
-		if c < ' ' || c >= 0x80 || c == '\\' || c == '"' {
-			return false
-		}
-	}
-	return true
 }

@@ -7,11 +7,13 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+
+	"github.com/mesh-agent/mesh-agent/internal/plainjson"
 )
 
 // fastIP is what the fast path found in a value.
 type fastIP struct {
-	scanner
+	plainjson.Scanner
 	addr, hostIP, namespace, pod []byte
 
 	mask    [18]byte // its first maskLen bytes; what three more bytes of base64 need
@@ -29,7 +31,7 @@ type fastIP struct {
 // Where it reports true, decodeSlow would have returned the same; a fuzz test
 // watches over that.
 func (d *IPDecoder) decodeFast(name string, value []byte) (ip IP, ok bool) {
-	f := fastIP{scanner: scanner{b: value}}
+	f := fastIP{Scanner: plainjson.NewScanner(value)}
 	if !f.object(d) {
 		return IP{}, false
 	}
@@ -37,7 +39,7 @@ func (d *IPDecoder) decodeFast(name string, value []byte) (ip IP, ok bool) {
 		return IP{}, false
 	}
 	if len(f.hostIP) > 0 {
-		if ip.HostIP, ok = scanAddr(f.hostIP); !ok {
+		if ip.HostIP, ok = plainjson.Addr(f.hostIP); !ok {
 			return IP{}, false
 		}
 	}
@@ -64,36 +66,36 @@ func (d *IPDecoder) intern(b []byte) string {
 // object reads the whole value: six fields that are always there, and four that
 // are left out when they are empty.
 func (f *fastIP) object(d *IPDecoder) bool {
-	return f.literal(`{"IP":`) && f.readText(&f.addr) &&
-		f.literal(`,"Mask":`) && f.readMask() &&
-		f.literal(`,"HostIP":`) && f.readText(&f.hostIP) &&
-		f.literal(`,"ID":`) && f.readNumber(&f.id, math.MaxUint32) &&
-		f.literal(`,"Key":`) && f.readNumber(&f.key, math.MaxUint8) &&
-		f.literal(`,"Metadata":`) && f.readText(&f.ignored) &&
-		(!f.literal(`,"K8sNamespace":`) || f.readText(&f.namespace)) &&
-		(!f.literal(`,"K8sPodName":`) || f.readText(&f.pod)) &&
-		(!f.literal(`,"K8sServiceAccount":`) || f.readText(&f.ignored)) &&
-		(!f.literal(`,"NamedPorts":`) || f.readPorts(d)) &&
-		f.literal(`}`) && f.done()
+	return f.Literal(`{"IP":`) && f.readText(&f.addr) &&
+		f.Literal(`,"Mask":`) && f.readMask() &&
+		f.Literal(`,"HostIP":`) && f.readText(&f.hostIP) &&
+		f.Literal(`,"ID":`) && f.readNumber(&f.id, math.MaxUint32) &&
+		f.Literal(`,"Key":`) && f.readNumber(&f.key, math.MaxUint8) &&
+		f.Literal(`,"Metadata":`) && f.readText(&f.ignored) &&
+		(!f.Literal(`,"K8sNamespace":`) || f.readText(&f.namespace)) &&
+		(!f.Literal(`,"K8sPodName":`) || f.readText(&f.pod)) &&
+		(!f.Literal(`,"K8sServiceAccount":`) || f.readText(&f.ignored)) &&
+		(!f.Literal(`,"NamedPorts":`) || f.readPorts(d)) &&
+		f.Literal(`}`) && f.Done()
 }
 
 func (f *fastIP) readText(to *[]byte) (ok bool) {
-	*to, ok = f.text()
+	*to, ok = f.Text()
 	return ok
 }
 
 func (f *fastIP) readNumber(to *uint64, max uint64) (ok bool) {
-	*to, ok = f.number(max)
+	*to, ok = f.Number(max)
 	return ok
 }
 
 // readMask reads null or a mask in base64.
 func (f *fastIP) readMask() bool {
-	if f.literal("null") {
+	if f.Literal("null") {
 		f.maskLen = -1
 		return true
 	}
-	text, ok := f.text()
+	text, ok := f.Text()
 	if !ok || len(text) > base64.StdEncoding.EncodedLen(net.IPv6len) {
 		return false
 	}
@@ -104,15 +106,15 @@ func (f *fastIP) readMask() bool {
 
 // readPorts reads the array of named ports.
 func (f *fastIP) readPorts(d *IPDecoder) bool {
-	if !f.literal("[") {
+	if !f.Literal("[") {
 		return false
 	}
-	if f.literal("]") {
+	if f.Literal("]") {
 		return true
 	}
 	for n := 1; n <= maxNamedPorts && f.readPort(d); n++ {
-		if !f.literal(",") {
-			return f.literal("]")
+		if !f.Literal(",") {
+			return f.Literal("]")
 		}
 	}
 	return false
@@ -125,9 +127,9 @@ const minNamedPort = len(`{"Name":"","Port":1,"Protocol":""},`)
 func (f *fastIP) readPort(d *IPDecoder) bool {
 	var name, protocol []byte
 	var port uint64
-	if !(f.literal(`{"Name":`) && f.readText(&name) &&
-		f.literal(`,"Port":`) && f.readNumber(&port, math.MaxUint16) &&
-		f.literal(`,"Protocol":`) && f.readText(&protocol) && f.literal("}")) {
+	if !(f.Literal(`{"Name":`) && f.readText(&name) &&
+		f.Literal(`,"Port":`) && f.readNumber(&port, math.MaxUint16) &&
+		f.Literal(`,"Protocol":`) && f.readText(&protocol) && f.Literal("}")) {
 		return false
 	}
 	if len(name) > maxPortName || len(protocol) > maxPortName {
@@ -140,7 +142,7 @@ func (f *fastIP) readPort(d *IPDecoder) bool {
 	if f.ports == nil {
 		// As many as there can be: this one, and one for each bracket that follows. A
 		// bracket may be within a string, but a port has more bytes than that.
-		rest := f.b[f.i:]
+		rest := f.Rest()
 		more := min(bytes.Count(rest, []byte("{")), len(rest)/minNamedPort, maxNamedPorts)
 		f.ports = make([]NamedPort, 0, 1+more)
 	}
@@ -155,7 +157,7 @@ func (f *fastIP) prefix(name string) (netip.Prefix, bool) {
 	if n == 0 || len(name) < n || name[:n] != string(f.addr) {
 		return netip.Prefix{}, false
 	}
-	addr, ok := scanAddr(f.addr)
+	addr, ok := plainjson.Addr(f.addr)
 	if !ok {
 		return netip.Prefix{}, false
 	}

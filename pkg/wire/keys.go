@@ -28,32 +28,6 @@ const (
 // name would in the keys of IPs outside the cache.
 const AddressSpace = "default"
 
-// Resource is a kind of entry that clusters exchange.
-type Resource string
-
-// The resources, in the order of wire.md.
-const (
-	Nodes          Resource = "nodes"
-	Services       Resource = "services"
-	EndpointSlices Resource = "endpointslices"
-	ServiceExports Resource = "serviceexports"
-	Identities     Resource = "identities"
-	IPs            Resource = "ips"
-)
-
-// Resources returns every resource.
-func Resources() []Resource {
-	return []Resource{Nodes, Services, EndpointSlices, ServiceExports, Identities, IPs}
-}
-
-// path returns the resource's part of a key with its version.
-func (r Resource) path() string {
-	if r == IPs {
-		return "ip/v1"
-	}
-	return string(r) + "/v1"
-}
-
 func root(cached bool) string {
 	if cached {
 		return CachePrefix
@@ -65,7 +39,7 @@ func root(cached bool) string {
 // trailing slash, as canaries name it: cilium/state/ip/v1 (wire.md §1.9). It is
 // not what a reader watches, see [Resource.Prefix].
 func (r Resource) StorePrefix(cached bool) string {
-	return root(cached) + "/" + r.path()
+	return root(cached) + "/" + r.Describe().Path
 }
 
 // Prefix returns what a reader lists and watches to see the resource of one

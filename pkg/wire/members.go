@@ -3,6 +3,8 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+
+	"github.com/mesh-agent/mesh-agent/internal/plainjson"
 )
 
 // members reads the members of a JSON object one by one, without building
@@ -81,8 +83,8 @@ const costUnquote = 200
 
 // unquote returns the text of a JSON string.
 func (m *meter) unquote(quoted []byte) (string, error) {
-	s := scanner{b: quoted}
-	if text, ok := s.text(); ok && s.done() {
+	s := plainjson.NewScanner(quoted)
+	if text, ok := s.Text(); ok && s.Done() {
 		return string(text), nil
 	}
 	if err := m.take(costUnquote + 4*len(quoted)); err != nil {

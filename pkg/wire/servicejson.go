@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+
+	"github.com/mesh-agent/mesh-agent/internal/plainjson"
 )
 
 // serviceJSON is what is read of a service. Its maps charge what they build, and
@@ -164,20 +166,20 @@ func usualPorts(all members, n int) Ports {
 
 // usualPort reads the port that m stands at.
 func usualPort(m members) (name []byte, port L4, ok bool) {
-	key, value := scanner{b: m.key}, scanner{b: m.value}
-	if name, ok = key.text(); !ok || !value.literal(`{"Protocol":`) {
+	key, value := plainjson.NewScanner(m.key), plainjson.NewScanner(m.value)
+	if name, ok = key.Text(); !ok || !value.Literal(`{"Protocol":`) {
 		return nil, L4{}, false
 	}
-	text, ok := value.text()
-	if !ok || !value.literal(`,"Port":`) {
+	text, ok := value.Text()
+	if !ok || !value.Literal(`,"Port":`) {
 		return nil, L4{}, false
 	}
 	protocol, ok := knownProtocol(text)
 	if !ok {
 		return nil, L4{}, false
 	}
-	number, ok := value.number(math.MaxUint16)
-	if !ok || !value.literal("}") || !value.done() {
+	number, ok := value.Number(math.MaxUint16)
+	if !ok || !value.Literal("}") || !value.Done() {
 		return nil, L4{}, false
 	}
 	return name, L4{Protocol: protocol, Port: uint16(number)}, true

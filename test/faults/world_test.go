@@ -88,7 +88,7 @@ func emptyWorld(t testing.TB, tune func(*clustermesh.Params)) *world {
 	timings := remotecluster.DefaultTimings()
 	timings.RetryMin, timings.RetryMax, timings.ConflictRetry = 20*time.Millisecond, 200*time.Millisecond, 50*time.Millisecond
 	p := clustermesh.Params{
-		Directory: w.dir, Local: local, SyncTimeout: time.Hour, Equip: w.view.Equip(nil),
+		Directory: w.dir, Local: local, SyncTimeout: time.Hour, Consumer: w.view.Consumer(nil),
 		KVStore: opts, Timings: timings, Log: slog.New(slog.DiscardHandler),
 	}
 	if tune != nil {

@@ -112,7 +112,7 @@ func newMesh(tb testing.TB, change ...func(*clustermesh.Params)) *world {
 	must(tb, err)
 	p := clustermesh.Params{
 		Directory: w.dir, Local: own(), SyncTimeout: time.Hour, Policy: &policy, Stand: w.view.Stand,
-		Equip: w.view.Equip(store.NewMetrics()), KVStore: impatient(), Timings: hasty(),
+		Consumer: w.view.Consumer(store.NewMetrics()), KVStore: impatient(), Timings: hasty(),
 		Log: slog.New(slog.DiscardHandler),
 	}
 	share(&p)

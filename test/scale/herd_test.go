@@ -115,13 +115,21 @@ func (h *herd) node(name string, o etcd.Options) *remotecluster.Cluster {
 	}, log)
 	return remotecluster.New(remotecluster.Params{
 		Name: herdCluster, Origin: remotecluster.OriginLocal, Local: wire.ClusterInfo{Name: herdCluster, ID: 1, MaxConnectedClusters: 255},
-		Sources: []remotecluster.Source{source}, Timings: remotecluster.DefaultTimings(), Stretch: o.Stretch, Changed: func() {},
-		Connect: func(ctx context.Context, cfg *clientfile.Config) (remotecluster.Client, error) {
-			return etcd.Connect(ctx, cfg, 0, o)
+		Consumer: only{source}, Timings: remotecluster.DefaultTimings(), Stretch: o.Stretch, Changed: func() {},
+		Connect: func(ctx context.Context, cfg *kvstore.Config) (remotecluster.Client, error) {
+			return kvstore.Connect(ctx, cfg, 0, o)
 		},
 		Log: log.With("node", name),
 	})
 }
+
+// only is a consumer of one source.
+type only struct{ remotecluster.Source }
+
+func (o only) Sources() []remotecluster.Source { return []remotecluster.Source{o.Source} }
+func (only) SkipOptional() bool                { return false }
+func (only) Follow(context.Context)            {}
+func (only) Withhold(bool)                     {}
 
 // dial notes each connection that is made: what follows is a handshake.
 func (h *herd) dial(ctx context.Context, network, addr string) (net.Conn, error) {

@@ -13,16 +13,16 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// exportsBench has service exports aside, and waits for what it waits for at all
+// exportsBench has optional service exports, and waits for what it waits for at all
 // longer than the test lasts.
 func exportsBench(t *testing.T, change ...func(*Params)) *bench {
 	t.Helper()
 	b := newBench(t, append(change, func(p *Params) {
-		p.Aside = wire.ServiceExports
+		consumerOf(p).skipOptional = true
 		p.Timings.DetailDeadline, p.Timings.CanaryDeadline = time.Hour, time.Hour
 	})...)
 	log := slog.New(slog.DiscardHandler)
-	b.cluster.Sources = []Source{b.source(wire.Nodes, log), b.source(wire.ServiceExports, log)}
+	b.cluster.sources = []Source{b.source(wire.Nodes, log), b.source(wire.ServiceExports, log)}
 	b.put(wire.Nodes, false, "n", "x")
 	b.put(wire.ServiceExports, false, "ns/s", "x")
 	return b
@@ -55,7 +55,7 @@ func (b *bench) stays(what string) (st Status) {
 	})
 }
 
-func TestNobodyWaitsForWhatIsAside(t *testing.T) {
+func TestOptionalResourcesAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	b := exportsBench(t)
 	cfg := withExports(true)
@@ -86,8 +86,8 @@ func TestNobodyWaitsForWhatIsAside(t *testing.T) {
 	b.stays("with nothing but a refused export")
 }
 
-// TestACanaryOfWhatIsAsideEndsNoSession, however long it stays away.
-func TestACanaryOfWhatIsAsideEndsNoSession(t *testing.T) {
+// TestTheCanaryOfAnOptionalResourceEndsNoSession, however long it stays away.
+func TestTheCanaryOfAnOptionalResourceEndsNoSession(t *testing.T) {
 	t.Parallel()
 	b := exportsBench(t)
 	b.cluster.Timings.CanaryDeadline, b.cluster.Timings.DetailDeadline = 20*time.Millisecond, 20*time.Millisecond
@@ -107,8 +107,8 @@ func TestACanaryOfWhatIsAsideEndsNoSession(t *testing.T) {
 	}
 }
 
-// TestWhatIsAsideMayBeForbidden: the rights of our user may not cover it.
-func TestWhatIsAsideMayBeForbidden(t *testing.T) {
+// TestOptionalResourcesMayBeForbidden: the rights of our user may not cover it.
+func TestOptionalResourcesMayBeForbidden(t *testing.T) {
 	t.Parallel()
 	b := exportsBench(t)
 	b.configure(withExports(true))
@@ -121,7 +121,7 @@ func TestWhatIsAsideMayBeForbidden(t *testing.T) {
 	b.mem.SetFault(forbidden)
 	b.run()
 	b.inState(Ready)
-	b.eventually("the refusal", func(Status) bool { return errors.Is(b.cluster.Sources[1].Status().Err, kvstore.ErrPermissionDenied) })
+	b.eventually("the refusal", func(Status) bool { return errors.Is(b.cluster.sources[1].Status().Err, kvstore.ErrPermissionDenied) })
 	if s := b.stays("forbidden").Sources[wire.ServiceExports]; !strings.Contains(s.Why, kvstore.ErrPermissionDenied.Error()) {
 		t.Errorf("why not: %q", s.Why)
 	}
@@ -133,7 +133,7 @@ func TestWhatIsAsideMayBeForbidden(t *testing.T) {
 	}
 	b.mem.SetFault(forbidden)
 	b.mem.Break(nil) // all streams
-	b.eventually("the refusal again", func(Status) bool { return errors.Is(b.cluster.Sources[1].Status().Err, kvstore.ErrPermissionDenied) })
+	b.eventually("the refusal again", func(Status) bool { return errors.Is(b.cluster.sources[1].Status().Err, kvstore.ErrPermissionDenied) })
 	mark := time.Now()
 	b.eventually("all but the exports to be well", func(st Status) bool {
 		return st.State == Ready && st.Sources[wire.ServiceExports].Late && st.Sources[wire.Nodes].Freshness.AsOf.After(mark)
@@ -191,8 +191,8 @@ func TestOurOwnExports(t *testing.T) {
 	b.holds(map[string]string{theNode: "x of 9", theExport: "x of 9"})
 }
 
-// TestWhatIsAsideIsWithdrawnWithTheCluster: as everything else.
-func TestWhatIsAsideIsWithdrawnWithTheCluster(t *testing.T) {
+// TestOptionalResourcesAreWithdrawnWithTheCluster: as everything else.
+func TestOptionalResourcesAreWithdrawnWithTheCluster(t *testing.T) {
 	t.Parallel()
 	b := exportsBench(t)
 	b.configure(withExports(true))

@@ -1,11 +1,11 @@
-package wire
+package plainjson
 
 import "net/netip"
 
-// scanAddr reads an address from bytes, without making a string of them. It
+// Addr reads an address from bytes, without making a string of them. It
 // reports false for what it does not understand (IPv4 inside IPv6, zones) as
 // for what is wrong. IPv4 is only understood in its canonical form.
-func scanAddr(b []byte) (netip.Addr, bool) {
+func Addr(b []byte) (netip.Addr, bool) {
 	for _, c := range b[:min(len(b), 5)] {
 		switch c {
 		case '.':

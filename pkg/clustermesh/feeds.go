@@ -1,0 +1,229 @@
+package clustermesh
+
+import (
+	"errors"
+	"log/slog"
+
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/claims"
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/nodes"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// feed is how one resource of a cluster comes into the view.
+type feed struct {
+	resource wire.Resource
+	// source reads it from a cluster.
+	source func(refused func(), m *store.Metrics, log *slog.Logger) remotecluster.Source
+	// check judges one entry as a source would.
+	check func(e wire.Expect) func(name string, value []byte) error
+}
+
+// feeds are all resources, in the order in which they are drained (wire.md §3.6). A
+// further resource is one more of them, with what follows for the others: how its values
+// become objects, and what of them the claim policy has to grant.
+func (v *View) feeds() []feed {
+	return []feed{
+		feedOf(v, wire.Nodes, decodeNode, grantNode, v.ApplyNodes()),
+		feedOf(v, wire.Services, decodeService, grantService, v.Services.Apply),
+		feedOf(v, wire.EndpointSlices, v.decodeSlice, grantSlice, v.Services.ApplySlices),
+		feedOf(v, wire.ServiceExports, decodeExport, grantExport, v.Services.ApplyExports),
+		feedOf(v, wire.IPs, decodeIP, grantIP, v.applyIPs),
+		feedOf(v, wire.Identities, decodeIdentity, grantIdentity, v.Identities.Apply),
+	}
+}
+
+func feedOf[T any](v *View, r wire.Resource, decode func(wire.Expect) store.Decode[T], check func(*claims.Grant, *T) error, apply func([]store.Change[T])) feed {
+	decode = granted(v, decode, check)
+	return feed{
+		resource: r,
+		source: func(refused func(), m *store.Metrics, log *slog.Logger) remotecluster.Source {
+			return watch(r, decode, apply, refused, m, log)
+		},
+		check: func(e wire.Expect) func(string, []byte) error {
+			judge := decode(e)
+			return func(name string, value []byte) error {
+				_, err := judge(name, value)
+				return err
+			}
+		},
+	}
+}
+
+// granted refuses what the policy file does not grant to a remote cluster. The
+// policy is that of the moment at which a session begins to decode: a change of it
+// begins another one.
+func granted[T any](v *View, decode func(wire.Expect) store.Decode[T], check func(*claims.Grant, *T) error) func(wire.Expect) store.Decode[T] {
+	return func(e wire.Expect) store.Decode[T] {
+		plain := decode(e)
+		grant, admitted := v.Granted.Policy().Of(e.Cluster)
+		if e.Own || admitted && grant == nil {
+			return plain
+		}
+		return func(name string, value []byte) (*T, error) {
+			object, err := plain(name, value)
+			switch {
+			case err != nil:
+				return nil, err
+			case !admitted:
+				err = errors.New("the policy file has no entry for the cluster")
+			default:
+				err = check(grant, object)
+			}
+			if err != nil {
+				return nil, &wire.RejectError{Reason: wire.ReasonPolicy, Err: err}
+			}
+			return object, nil
+		}
+	}
+}
+
+// sourceOf says where entries come from: the own cluster's own word, or a
+// remote's.
+func sourceOf(e wire.Expect) wire.Source {
+	if e.Own {
+		return wire.SourceKVStore
+	}
+	return wire.SourceClusterMesh
+}
+
+func decodeNode(e wire.Expect) store.Decode[nodes.Node] {
+	return func(name string, value []byte) (*nodes.Node, error) {
+		n, err := wire.DecodeNode(name, value, e)
+		if err != nil {
+			return nil, err
+		}
+		return nodes.FromWire(n, sourceOf(e)), nil
+	}
+}
+
+func grantNode(g *claims.Grant, n *nodes.Node) error {
+	for _, c := range n.Claims() {
+		if err := first(g.Address(c.Prefix), g.Host(c.HostIP)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func decodeService(e wire.Expect) store.Decode[services.Service] {
+	return func(name string, value []byte) (*services.Service, error) {
+		s, err := wire.DecodeService(name, value, e)
+		if err != nil {
+			return nil, err
+		}
+		return services.FromWire(s, sourceOf(e)), nil
+	}
+}
+
+func grantService(g *claims.Grant, s *services.Service) error {
+	if err := g.Service(s.Namespace, s.Name); err != nil {
+		return err
+	}
+	for _, b := range s.Backends {
+		if err := g.Host(b.IP); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *View) decodeSlice(e wire.Expect) store.Decode[services.Slice] {
+	return func(name string, value []byte) (*services.Slice, error) {
+		s, err := v.slices.Decode(name, value, e)
+		if err != nil {
+			return nil, err
+		}
+		return services.SliceFromWire(s, sourceOf(e)), nil
+	}
+}
+
+func grantSlice(g *claims.Grant, s *services.Slice) error {
+	if err := g.Namespace(s.Namespace); err != nil {
+		return err
+	}
+	if s.Service != "" {
+		if err := g.Service(s.Namespace, s.Service); err != nil {
+			return err
+		}
+	}
+	for a := range s.Addresses() {
+		if err := g.Host(a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func decodeExport(e wire.Expect) store.Decode[services.Export] {
+	return func(name string, value []byte) (*services.Export, error) {
+		x, err := wire.DecodeServiceExport(name, value, e)
+		if err != nil {
+			return nil, err
+		}
+		return services.ExportFromWire(x), nil
+	}
+}
+
+func grantExport(g *claims.Grant, x *services.Export) error { return g.Service(x.Namespace, x.Name) }
+
+func decodeIP(e wire.Expect) store.Decode[ipcache.Entry] {
+	cluster := &ipcache.Cluster{Name: e.Cluster, ID: e.ClusterID}
+	decoder, source := wire.IPDecoder{Expect: e}, sourceOf(e)
+	return func(name string, value []byte) (*ipcache.Entry, error) {
+		ip, err := decoder.Decode(name, value)
+		if err != nil {
+			return nil, err
+		}
+		kind := ipcache.KindCIDR
+		if ip.Host {
+			kind = ipcache.KindHost
+		}
+		return ipcache.NewEntry(ipcache.Spec{
+			Prefix: ip.Prefix, Cluster: cluster, Kind: kind, Source: source,
+			Identity: ip.Identity, EncryptionKey: ip.EncryptionKey, HostIP: ip.HostIP,
+			Namespace: ip.Namespace, Name: ip.Pod, Ports: ip.Ports,
+		}), nil
+	}
+}
+
+func grantIP(g *claims.Grant, e *ipcache.Entry) error {
+	return first(g.Address(e.Prefix()), g.Host(e.HostIP()), g.Namespace(e.Namespace()), g.Identity(e.Identity()))
+}
+
+func decodeIdentity(e wire.Expect) store.Decode[allocator.Identity] {
+	return func(name string, value []byte) (*allocator.Identity, error) {
+		id, err := wire.DecodeIdentity(name, value, e)
+		if err != nil {
+			return nil, err
+		}
+		return allocator.FromWire(id, e.Cluster, e.ClusterID), nil
+	}
+}
+
+func grantIdentity(g *claims.Grant, i *allocator.Identity) error {
+	if err := g.Identity(i.ID); err != nil {
+		return err
+	}
+	for l := range i.Labels.All() {
+		if l.Key == wire.LabelNamespace {
+			if err := g.Namespace(l.Value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func first(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,197 @@
+package remotecluster
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// progress says what a session that does not serve yet waits for.
+func (j *judgment) progress() reason {
+	t := &j.state
+	switch {
+	case t.handing:
+		return because(codes.Copying, "its configuration is to be written into the own kvstore first")
+	case j.facts.canaries != nil && t.phase > phaseConfig:
+	case j.facts.config == nil:
+		return because(codes.Copying, "connected") // about to list
+	default:
+		if problem := j.facts.config.pending(); problem != "" {
+			return because(codes.NoConfiguration, "%s", problem)
+		}
+		return because(codes.NoConfiguration, "waiting for the cluster configuration %s: %s", wire.ClusterConfigKey(j.rules.name), WhoseEtcd)
+	}
+	for i := range j.sources {
+		if st := &j.sources[i]; st.waiting() {
+			return j.behind(st)
+		}
+	}
+	return because(codes.Copying, "finishing")
+}
+
+// behind says what a source waits for that is not followed in a session with
+// canaries.
+func (j *judgment) behind(st *contribution) reason {
+	r := st.resource
+	switch {
+	case !j.facts.canaries.seen[r]:
+		return because(codes.NoCanary, "waiting for the remote cluster to have written its %s (%s): %s",
+			r, wire.SyncedKey(j.rules.name, r, j.facts.canaries.cached), WriterRuns)
+	case errors.Is(st.Err, store.ErrListTooLong):
+		return j.listTooLong(r, st.Err)
+	case errors.Is(st.Err, syncstore.ErrStopped):
+		return because(codes.CopyStopped, "copying %s: %d of %d so far: %v", r, max(st.Count-st.Pending, 0), st.Count, st.Err)
+	case st.Err != nil && st.Synced:
+		return because(codes.StreamBroken, "following %s: %v", r, st.Err)
+	case st.Err != nil:
+		return because(codes.ListFails, "listing %s: %v", r, st.Err)
+	case st.Pending > 0:
+		return because(codes.Copying, "copying %s: %d of %d so far", r, max(st.Count-st.Pending, 0), st.Count)
+	case st.Synced && !st.Listing:
+		return because(codes.NotFollowed, "following %s: all %d are listed, and their stream is not open yet", r, st.Count)
+	case st.Total > 0:
+		return because(codes.Copying, "listing %s: %d of %d so far", r, st.Read, st.Total)
+	}
+	return because(codes.Copying, "listing %s: %d so far", r, st.Count)
+}
+
+// problem says what is wrong with a session that serves; without words when
+// nothing is.
+func (j *judgment) problem() reason {
+	s := &j.status
+	if j.state.fault.recent(j.now) {
+		return j.state.fault.reason()
+	}
+	if problem := j.facts.config.problem(); problem != "" {
+		return because(codes.ConfigurationGone, "%s", problem)
+	}
+	for i := range j.sources {
+		if j.rules.optional(j.sources[i].resource) {
+			continue
+		}
+		if problem := j.sourceProblem(&j.sources[i]); problem.text != "" {
+			return problem
+		}
+	}
+	if !s.Certificate.IsZero() && j.now.After(s.Certificate) {
+		return because(codes.SessionOutlivesCertificate, "the client certificate expired at %s: the session goes on, but the server will refuse a new one; renew the certificate before the connection is lost", at(s.Certificate))
+	}
+	if hb := s.Heartbeat; hb.Stale {
+		return because(codes.NoHeartbeat, "no heartbeat at %s since %s: etcd answers, but the cluster's writer may be gone; %s",
+			wire.HeartbeatKey, at(latest(hb.Seen, j.state.since)), WriterRuns)
+	}
+	return reason{}
+}
+
+// sourceProblem says what is wrong with one resource; without words when nothing is.
+func (j *judgment) sourceProblem(st *contribution) reason {
+	r, is := st.resource, j.status.Sources[st.resource]
+	fresh := is.Freshness.State == FreshnessSynced
+	switch {
+	case st.late:
+		return because(codes.DetailsMissing, "no canary %s: its %s are not read, so details of its backends are missing (nodes, zones, conditions); %s",
+			wire.SyncedKey(j.rules.name, r, j.facts.canaries.cached), r, WriterRuns)
+	case errors.Is(st.Err, store.ErrListTooLong):
+		return j.listTooLong(r, st.Err)
+	case errors.Is(st.Err, syncstore.ErrStopped):
+		return because(codes.CopyStopped, "the copy of its %s is behind since %s: %v", r, at(is.Freshness.AsOf), st.Err)
+	case st.Err != nil:
+		return because(codes.StreamBroken, "%s: %v", r, st.Err)
+	case !fresh && st.Pending > 0:
+		return because(codes.CopyBehind, "the copy of its %s is behind since %s: %d are still to be written to our own kvstore", r, at(is.Freshness.AsOf), st.Pending)
+	case !fresh:
+		return because(codes.NotConfirmed, "%s could not be confirmed since %s", r, at(is.Freshness.AsOf))
+	case is.Rejections[wire.ReasonBudget] > 0:
+		return j.overBudget(r, is)
+	case j.now.Sub(st.Paced) < pacedShown:
+		return because(codes.EventsPaced, "it sends more than %d events a second (%s): they are read more slowly than they come; --remote-budget %s.events=N allows more",
+			j.rules.budget.Events, r, j.rules.name)
+	case is.Rejected > 0 && is.Count == 0:
+		return because(codes.AllRefused, "every one of its %d %s is refused: %s%s: check what writes them in that cluster", is.Rejected, r, reasons(is.Rejections), suchAs(st.Example))
+	}
+	return reason{}
+}
+
+// listedForRoom says what is over its budget while nothing else is wrong but that it is
+// listed again, which is done every few minutes for what has room by then: the cluster
+// does not change its state for that.
+func (j *judgment) listedForRoom() (over reason) {
+	for i := range j.sources {
+		st := &j.sources[i]
+		switch is := j.status.Sources[st.resource]; {
+		case st.late || st.Synced && st.Following:
+		case !st.Synced || st.Err != nil || is.Rejections[wire.ReasonBudget] == 0:
+			return reason{}
+		case over.text == "":
+			over = j.overBudget(st.resource, is)
+		}
+	}
+	return over
+}
+
+// pacedShown is for how long it is shown that events had to wait.
+const pacedShown = 30 * time.Second
+
+// overBudget says how much of a resource is refused because the cluster may not
+// have more, and how to let it.
+func (j *judgment) overBudget(r wire.Resource, is SourceStatus) reason {
+	share := j.rules.budget.Share(r)
+	limit := map[string]string{
+		"keys": fmt.Sprintf("%s.%s.keys=%d", j.rules.name, r, share.Keys), "bytes": fmt.Sprintf("%s.%s.bytes=%d", j.rules.name, r, share.Bytes),
+		"value": fmt.Sprintf("%s.value=%d", j.rules.name, j.rules.budget.Value),
+	}
+	if is.Over&store.OverMemory != 0 {
+		return because(codes.OverMemory, "some of its %s are refused: the entries of all remote clusters together take as much memory as they may, and its own about %d MiB; --remote-memory, or the memory limit, raises it",
+			r, j.facts.memory>>20)
+	}
+	var exceeded []string
+	for _, name := range is.Over.Names() {
+		exceeded = append(exceeded, limit[name])
+	}
+	return because(codes.OverBudget, "it has more %s than its budget %s; the rest is refused; --remote-budget raises it", r, strings.Join(exceeded, ", "))
+}
+
+func (j *judgment) listTooLong(r wire.Resource, err error) reason {
+	return because(codes.ListTooLong, "listing %s: %v; --remote-budget %s.list=DURATION allows more", r, err, j.rules.name)
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// at names a moment. Messages have no durations, which would make another text
+// of the same state each second.
+func at(moment time.Time) string {
+	if moment.IsZero() {
+		return "the start"
+	}
+	return moment.UTC().Format(time.RFC3339)
+}
+
+// suchAs names one of the entries that are refused, if one is known.
+func suchAs(r store.Refusal) string {
+	if text := r.String(); text != "" {
+		return ", such as " + text
+	}
+	return ""
+}
+
+// reasons lists why entries are refused.
+func reasons(by map[wire.Reason]int) string {
+	var texts []string
+	for _, reason := range slices.Sorted(maps.Keys(by)) {
+		texts = append(texts, fmt.Sprintf("%d for %s", by[reason], reason))
+	}
+	return strings.Join(texts, ", ")
+}

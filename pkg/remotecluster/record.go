@@ -1,0 +1,101 @@
+package remotecluster
+
+import (
+	"strconv"
+	"time"
+)
+
+// What follows is between the controller, which works, and the pure core, which knows
+// what has happened.
+
+// session is what a cluster uses of the session that is open.
+type session struct {
+	client   Client
+	config   *configWatch // nil for the own cluster
+	canaries *canaries    // nil before there is a configuration
+}
+
+// step takes in an event, and tells so.
+func (c *Cluster) step(e event) {
+	c.note(e)
+	c.Changed()
+}
+
+// note takes in an event, and returns the states before and after it.
+func (c *Cluster) note(e event) (before, after state) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before, after = c.state, e.apply(c.state, time.Now())
+	if c.state = after; before.contact != after.contact {
+		close(c.moved)
+		c.moved = make(chan struct{})
+	}
+	return before, after
+}
+
+// current returns the state.
+func (c *Cluster) current() state {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state
+}
+
+// open notes the session that is used from now on.
+func (c *Cluster) open(client Client, config *configWatch) {
+	c.mu.Lock()
+	c.session = session{client: client, config: config}
+	c.mu.Unlock()
+	st, e := client.Status(), opened{}
+	if e.answered = st.LastSuccess; st.EtcdClusterID != 0 {
+		e.etcd = strconv.FormatUint(st.EtcdClusterID, 16)
+	}
+	c.step(e)
+}
+
+// end notes that the session is over.
+func (c *Cluster) end(why error) {
+	c.mu.Lock()
+	s := c.session
+	c.mu.Unlock()
+	e := ended{why: why, heartbeat: s.client.Status().Heartbeat.Seen, configAsOf: c.current().configAsOf}
+	if s.config != nil {
+		e.configAsOf = s.config.watch.Status().AsOf
+	}
+	c.note(e)
+	c.mu.Lock()
+	c.session = session{}
+	c.mu.Unlock()
+	c.Changed()
+}
+
+// setCanaries notes whose canaries hold back the sources from now on.
+func (c *Cluster) setCanaries(canaries *canaries) {
+	c.mu.Lock()
+	c.session.canaries = canaries
+	c.mu.Unlock()
+	c.Changed()
+}
+
+// rules are the settings of the cluster.
+func (c *Cluster) rules() rules {
+	return rules{
+		name: c.Name, skipOptional: c.Consumer.SkipOptional(), staleAfter: c.Timings.StaleAfter, cacheTTL: c.CacheTTL, budget: c.Budget,
+	}
+}
+
+// look returns the judgment of this moment.
+func (c *Cluster) look() judgment {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f := facts{memory: c.Memory.Used()}
+	for _, s := range c.sources {
+		f.sources = append(f.sources, sourceFacts{s.Resource(), s.Status()})
+	}
+	if s := c.session; c.state.open {
+		st := s.client.Status()
+		f.heartbeat, f.probeInterval = st.Heartbeat, st.ProbeInterval
+		f.config = s.config.facts()
+		f.canaries = s.canaries.facts()
+	}
+	return judge(c.rules(), c.state, f, time.Now())
+}

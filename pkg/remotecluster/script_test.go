@@ -1,0 +1,358 @@
+package remotecluster
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/guard"
+	"github.com/mesh-agent/mesh-agent/pkg/budget"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/codes/codestest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+var update = flag.Bool("update", false, "write what the scripts of testdata come to into them")
+
+// TestScripts runs the scripts of testdata, which testdata/README.md explains. Together
+// they reach every state.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal(err, files)
+	}
+	var reached []codes.Code
+	for _, file := range files {
+		before, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, codes := runScript(t, file, string(before))
+		reached = append(reached, codes...)
+		switch {
+		case *update:
+			if err := os.WriteFile(file, []byte(after), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		case after != string(before):
+			t.Errorf("%s comes to something else (go test ./pkg/remotecluster -update writes it; see git diff):\n%s", file, after)
+		}
+	}
+	codestest.Reached(t, codes.States, reached...)
+}
+
+// runScript returns the script with what its blocks come to, and the codes among that.
+func runScript(t *testing.T, file, text string) (after string, reached []codes.Code) {
+	t.Helper()
+	var out strings.Builder
+	p := newPlay()
+	expected := false // the lines are what the block before came to
+	for i, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+		switch {
+		case line == "":
+			expected = false
+		case expected:
+			continue
+		case line == "----":
+			expected = true
+			j := judge(p.rules, p.state, p.facts, p.now)
+			reached = append(reached, j.status.Code)
+			fmt.Fprintf(&out, "----\n%s", p.text(j))
+			continue
+		case !strings.HasPrefix(line, "#"):
+			if err := p.do(line); err != nil {
+				t.Fatalf("%s:%d: %v", file, i+1, err)
+			}
+		}
+		out.WriteString(line + "\n")
+	}
+	return out.String(), reached
+}
+
+// play is what happens in a script.
+type play struct {
+	rules rules
+	state state
+	facts facts
+	now   time.Time
+}
+
+func newPlay() *play {
+	return &play{
+		rules: rules{name: "c2", staleAfter: 30 * time.Second, budget: budget.Default()},
+		now:   time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+	}
+}
+
+func (p *play) happens(e event) { p.state = e.apply(p.state, p.now) }
+
+// do takes one line of a script: a word, and what follows as NAME, NAME=VALUE or "text".
+func (p *play) do(line string) error {
+	verb, rest, _ := strings.Cut(line, " ")
+	a, err := parseArguments(rest)
+	if err != nil {
+		return err
+	}
+	switch verb {
+	case "new":
+		*p = *newPlay()
+		p.rules.skipOptional = a.is("skip-optional")
+		p.rules.cacheTTL = a.span("cache-ttl")
+	case "wait":
+		p.now = p.now.Add(a.span("for"))
+		if p.rules.cacheTTL > 0 {
+			p.happens(timePassed{p.rules.cacheTTL})
+		}
+	case "file":
+		p.happens(started{"/mesh/c2"})
+		p.happens(fileRead{endpoints: []string{"https://c2:2379"}})
+	case "open":
+		p.happens(entered{phaseConnect})
+		p.happens(opened{answered: p.now, etcd: "e7cd"})
+		p.happens(entered{phaseConfig})
+		p.facts = facts{config: &configFacts{key: wire.ClusterConfigKey("c2"), Status: store.Status{Following: true, AsOf: p.now}}, sources: p.facts.sources}
+	case "end":
+		p.end(a)
+	case "failed":
+		p.happens(attemptFailed{a.error(), a.span("pause")})
+	case "probe":
+		p.probe(a.error())
+	case "certificate":
+		p.happens(certificateRead{p.now.Add(a.span("left"))})
+	case "heartbeat":
+		p.facts.heartbeat = kvstore.HeartbeatStatus{Seen: p.now, Stale: a.is("stale")}
+	case "config":
+		return p.config(a)
+	case "canary":
+		for _, r := range a.words {
+			p.facts.canaries.seen[wire.Resource(r)] = true
+		}
+	case "overdue":
+		p.happens(canaryOverdue{wire.Resource(a.words[0]), true})
+	case "source":
+		return p.source(wire.Resource(a.words[0]), a)
+	case "synced":
+		p.happens(allSynced{})
+	case "removed":
+		p.happens(removalBegun{})
+	case "drained":
+		p.happens(drained{})
+	default:
+		return fmt.Errorf("there is no event %q", verb)
+	}
+	return nil
+}
+
+func (p *play) end(a arguments) {
+	why := a.error()
+	if a.is("overdue") {
+		why = &overdue{why}
+	}
+	p.happens(ended{why: why, heartbeat: p.facts.heartbeat.Seen, configAsOf: p.facts.config.AsOf})
+	p.facts = facts{sources: p.facts.sources}
+	for i := range p.facts.sources {
+		p.facts.sources[i].Following = false
+	}
+	if !errors.Is(why, context.Canceled) {
+		p.happens(attemptFailed{why, a.span("pause")})
+	}
+}
+
+// probe is a read that confirms what is followed, or fails.
+func (p *play) probe(err error) {
+	p.happens(probed{kvstore.Probe{At: p.now, Err: err}})
+	if err != nil {
+		return
+	}
+	p.facts.config.AsOf = p.now
+	for i := range p.facts.sources {
+		if s := &p.facts.sources[i]; s.Following {
+			s.AsOf = p.now
+		}
+	}
+}
+
+// config is what becomes of the cluster configuration.
+func (p *play) config(a arguments) error {
+	if read := !a.is("malformed") && !a.is("deleted"); read {
+		p.facts.config.Rejected, p.facts.config.vanished = 0, false
+	}
+	switch {
+	case a.is("handed"):
+		p.happens(handing(true))
+	case a.is("malformed"):
+		p.facts.config.Rejected, p.facts.config.Example = 1, store.Refusal{Key: p.facts.config.key, Why: "malformed: " + a.text}
+	case a.is("deleted"):
+		p.facts.config.vanished = true
+	case a.is("refused"):
+		p.happens(configRefused{a.error()})
+	case a.is("conflict"):
+		p.happens(configRefused{&IDConflict{ID: uint32(a.number("id")), Holder: a.values["holder"], Remembered: a.is("remembered")}})
+	case a.is("inadmissible"):
+		p.happens(configRefused{&Inadmissible{Code: codes.Code(a.values["code"]), Why: a.text}})
+	default:
+		exports := a.is("exports")
+		cfg := wire.ClusterConfig{ID: uint32(a.number("id")), Capabilities: wire.Capabilities{
+			Cached: a.is("cached"), SyncedCanaries: a.is("canaries"), ServiceExportsEnabled: &exports, EndpointSlicesExportMode: a.values["slices"],
+		}}
+		p.happens(handing(false))
+		p.happens(configAdopted{cfg})
+		p.facts.config.cached = cfg.Capabilities.Cached
+		p.facts.canaries = &canaryFacts{cached: cfg.Capabilities.Cached, seen: make(map[wire.Resource]bool)}
+		for _, r := range wire.Resources() {
+			p.facts.canaries.seen[r] = !cfg.Capabilities.SyncedCanaries
+		}
+	}
+	return a.unread()
+}
+
+// source says what a source says of itself from now on.
+func (p *play) source(r wire.Resource, a arguments) error {
+	st := store.Status{
+		Synced: a.is("synced") || a.is("follows"), Following: a.is("follows"), Followed: a.is("follows") || a.is("followed"), Listing: a.is("lists"),
+		Count: a.number("count"), Rejected: a.number("rejected"), Read: a.number("read"), Total: a.number("total"), Pending: a.number("pending"),
+		Err: a.error(),
+	}
+	if st.Synced {
+		st.AsOf = p.now.Add(-a.span("age"))
+	}
+	if reason, told := a.values["for"]; told {
+		st.Rejections = map[wire.Reason]int{wire.Reason(reason): st.Rejected}
+		st.Over = map[string]store.Over{"keys": store.OverKeys, "memory": store.OverMemory}[a.values["over"]]
+	}
+	if a.is("paced") {
+		st.Paced = p.now
+	}
+	f := sourceFacts{r, st}
+	if i := slices.IndexFunc(p.facts.sources, func(s sourceFacts) bool { return s.resource == r }); i >= 0 {
+		p.facts.sources[i] = f
+	} else {
+		p.facts.sources = append(p.facts.sources, f)
+	}
+	return a.unread()
+}
+
+// text shows what a cluster is said to be.
+func (p *play) text(j judgment) string {
+	var b strings.Builder
+	s := j.status
+	fmt.Fprintf(&b, "%s %s", s.State, s.Code)
+	for _, flag := range []struct {
+		yes  bool
+		text string
+	}{
+		{s.Ready, "ready"},
+		{s.Connected, "connected"},
+		{s.ID != 0, fmt.Sprint("id=", s.ID)},
+		{s.Failures > 0, fmt.Sprint("failures=", s.Failures)},
+		{s.ConsecFailures > 0, fmt.Sprint("in-a-row=", s.ConsecFailures)},
+		{!s.Withheld.IsZero(), "withheld"},
+		{s.Revocations > 0, fmt.Sprint("revocations=", s.Revocations)},
+		{s.IDConflict != nil, "conflict"},
+		{j.state.inVain, "in-vain"},
+		{s.LastLoss != "", fmt.Sprintf("loss=%q", s.LastLoss)},
+	} {
+		if flag.yes {
+			b.WriteString(" " + flag.text)
+		}
+	}
+	b.WriteString("\n")
+	if s.Message != "" {
+		fmt.Fprintf(&b, "  %s\n", s.Message)
+	}
+	for _, src := range j.sources {
+		is := s.Sources[src.resource]
+		fmt.Fprintf(&b, "  %s: %d, %s", src.resource, is.Count, is.Freshness.State)
+		if !is.Freshness.AsOf.IsZero() {
+			fmt.Fprintf(&b, " as of %s", is.Freshness.AsOf.Format(time.TimeOnly))
+		}
+		for text, yes := range map[string]bool{", not exported": !is.Exported, ", late": is.Late} {
+			if yes {
+				b.WriteString(text)
+			}
+		}
+		if is.Why != "" {
+			b.WriteString(": " + is.Why)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// arguments are what follows the word of a line.
+type arguments struct {
+	words  []string
+	values map[string]string
+	text   string // in quotes
+	wrong  *error // the first mistake
+}
+
+func parseArguments(line string) (arguments, error) {
+	a := arguments{values: make(map[string]string), wrong: new(error)}
+	if before, quoted, found := strings.Cut(line, `"`); found {
+		text, err := strconv.Unquote(`"` + quoted)
+		if err != nil {
+			return a, fmt.Errorf("%s: %w", line, err)
+		}
+		line, a.text = before, text
+	}
+	for _, word := range strings.Fields(line) {
+		if name, value, found := strings.Cut(word, "="); found {
+			a.values[name] = value
+		} else {
+			a.words = append(a.words, word)
+		}
+	}
+	return a, nil
+}
+
+func (a arguments) is(word string) bool { return slices.Contains(a.words, word) }
+func (a arguments) unread() error       { return *a.wrong }
+
+func (a arguments) number(name string) int {
+	n, err := strconv.Atoi(a.values[name])
+	if a.values[name] != "" && err != nil {
+		*a.wrong = err
+	}
+	return n
+}
+
+func (a arguments) span(name string) time.Duration {
+	d, err := time.ParseDuration(a.values[name])
+	if a.values[name] != "" && err != nil {
+		*a.wrong = err
+	}
+	return d
+}
+
+// error is the text as an error; nil without one.
+func (a arguments) error() error {
+	kinds := map[string]error{
+		"protocol": kvstore.ErrProtocol, "too-long": store.ErrListTooLong, "stopped": syncstore.ErrStopped, "cancelled": context.Canceled,
+	}
+	switch kind := a.values["kind"]; {
+	case kind == "panic":
+		return guard.Run(func() error { panic(a.text) })
+	case kind == "unusable":
+		return &unusable{errors.New(a.text)}
+	case kind != "" && a.text == "":
+		return kinds[kind]
+	case kind != "":
+		return fmt.Errorf("%w: %s", kinds[kind], a.text)
+	case a.text == "":
+		return nil
+	}
+	return errors.New(a.text)
+}
