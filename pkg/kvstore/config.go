@@ -71,7 +71,7 @@ func (p *problem) Error() string { return p.err.Error() }
 
 func (p *problem) Unwrap() error { return p.err }
 
-// LoadConfig reads an etcd client file in YAML (spec wire.md §3.2): etcd's own
+// LoadConfig reads an etcd client file in YAML (spec wire.md, 3.2): etcd's own
 // options and Cilium's host aliases. Unknown options, values of a wrong type
 // and files that are missing or unusable are errors that name the file, the key
 // and the value; they are of type *[ConfigError].

@@ -59,7 +59,7 @@ func (e *Etcd) checked(err error) error {
 }
 
 // check looks at the header of a response, as every one must be
-// (spec wire.md §3.4).
+// (spec wire.md, 3.4).
 func (e *Etcd) check(h *pb.ResponseHeader) error {
 	if h == nil {
 		return e.checked(violated("a response came without a header"))

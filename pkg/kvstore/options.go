@@ -20,7 +20,7 @@ import (
 // defaultMaxQuorumErrors is how many linearizable reads may fail in a row.
 const defaultMaxQuorumErrors = 2
 
-// How long keys and locks outlive who is gone (spec wire.md §5).
+// How long keys and locks outlive who is gone (spec wire.md, 5).
 const (
 	defaultLeaseTTL = 15 * time.Minute
 	defaultLockTTL  = 25 * time.Second
@@ -164,7 +164,7 @@ func DefaultTimings() Timings {
 	}
 }
 
-// DefaultOptions are those of the table in spec kvstore.md §1.
+// DefaultOptions are those of the table in spec kvstore.md, Configuration.
 func DefaultOptions() Options {
 	return Options{
 		KeepaliveHeartbeat:         15 * time.Second,

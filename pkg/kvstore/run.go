@@ -23,9 +23,10 @@ const backoffMin = 50 * time.Millisecond
 //
 // It does a linearizable read at intervals and gives each result to onProbe,
 // one after another; onProbe must not block. It asks the endpoint about itself,
-// and follows the heartbeat; neither ends the session (design.md §1.3). It
-// keeps leases alive and reports locks that are held for long. Intervals are
-// stretched by the size of the own cluster (spec kvstore.md §2.6).
+// and follows the heartbeat; neither ends the session (design.md, better on
+// purpose 3). It keeps leases alive and reports locks that are held for long.
+// Intervals are stretched by the size of the own cluster (spec kvstore.md,
+// Status).
 func (e *Etcd) Run(ctx context.Context, onProbe func(Probe)) error {
 	caller := ctx
 	ctx, cancel := context.WithCancel(ctx)

@@ -13,7 +13,7 @@ import (
 
 // EnsureUser makes sure that a user exists who has these roles and no others. A
 // user that is created has no password: it is known by the common name of its
-// client certificate (spec wire.md §0). One that exists keeps its password. The
+// client certificate (spec wire.md, 0). One that exists keeps its password. The
 // roles must exist: the error is [ErrRoleNotFound] otherwise, and [ErrUserNotFound]
 // when somebody else removes the user meanwhile. It takes several requests, and may
 // be repeated; the rights of etcd's root are needed.

@@ -44,7 +44,7 @@ const (
 )
 
 // Freshness tells until when a resource's copy is known to equal the remote
-// (kvstore.md §2.3). AsOf is zero when it never was.
+// (kvstore.md, Freshness). AsOf is zero when it never was.
 type Freshness struct {
 	State FreshnessState
 	AsOf  time.Time

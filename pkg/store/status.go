@@ -48,7 +48,7 @@ type Status struct {
 	Over  Over
 	Paced time.Time
 	// AsOf: the entries are known to equal the kvstore's as of this time; zero
-	// when they never were (kvstore.md §2.3).
+	// when they never were (kvstore.md, Freshness).
 	AsOf time.Time
 	// LastEvent is when the last event arrived; zero when none has.
 	LastEvent time.Time
@@ -111,7 +111,7 @@ func (w *Watch[T]) Observe(p kvstore.Probe) {
 }
 
 // askAgain is how often a stream is asked where it stands while somebody waits
-// for it: the question may go unanswered (kvstore.md §2.3).
+// for it: the question may go unanswered (kvstore.md, Freshness).
 const askAgain = 20 * time.Millisecond
 
 // Reach waits until everything up to the position has been applied. It does not
