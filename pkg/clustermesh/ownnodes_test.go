@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+
 	"github.com/cilium/statedb"
 	"golang.org/x/sync/errgroup"
 

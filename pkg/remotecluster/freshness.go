@@ -25,7 +25,7 @@ func (s FreshnessState) doubt() int {
 }
 
 // Freshness tells until when a resource's copy is known to equal the remote
-// (kvstore.md, Freshness). AsOf is zero when it never was.
+// (kvstore.md §2.3). AsOf is zero when it never was.
 type Freshness struct {
 	State FreshnessState
 	AsOf  time.Time

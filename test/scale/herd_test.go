@@ -17,12 +17,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"

@@ -14,8 +14,8 @@ const ProofKeys = 64
 // resumable tells whether the position belongs to the history of the etcd that
 // answers. Its cluster ID and a revision that was reached do not prove that: a
 // server that was wiped, or restored from a backup, under its old token has the
-// same cluster ID, and in time it overtakes every position (kvstore.md,
-// ListAndWatch). What must hold for a stream to bring everything is that at the
+// same cluster ID, and in time it overtakes every position (kvstore.md
+// §2.2). What must hold for a stream to bring everything is that at the
 // position the server had what the keeper has. So it is asked, in one request,
 // what it had then: up to ProofKeys keys with their revisions and values, and how
 // many there were.

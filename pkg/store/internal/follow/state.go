@@ -23,7 +23,7 @@ type Status struct {
 	// Paced is when events last had to wait for the bound of their rate.
 	Paced time.Time
 	// AsOf: what was applied is known to equal the kvstore's as of this time; zero when
-	// it never was (kvstore.md, Freshness).
+	// it never was (kvstore.md §2.3).
 	AsOf time.Time
 	// LastEvent is when the last event arrived; zero when none has.
 	LastEvent time.Time
@@ -76,7 +76,7 @@ func (f *Follower) Observe(p kvstore.Probe) {
 }
 
 // askAgain is how often a stream is asked where it stands while somebody waits
-// for it: the question may go unanswered (kvstore.md, Freshness).
+// for it: the question may go unanswered (kvstore.md §2.3).
 const askAgain = 20 * time.Millisecond
 
 // AnyLists stands for any number of lists.
