@@ -85,7 +85,7 @@ func (m *Store) ConnectWith(leases *kvstore.Leases) *Store {
 	m.addr.mu.Lock()
 	n.start()
 	m.addr.mu.Unlock()
-	n.EngineWriter = kvstore.NewWriter(n, kvstore.WriterOptions{LeaseTTL: leaseTTL, LockTTL: leaseTTL, Leases: leases, Hint: hint.Text})
+	n.EngineWriter = kvstore.NewWriter(n, kvstore.WriterOptions{LeaseTTL: LeaseTTL, LockTTL: LeaseTTL, Leases: leases, Hint: hint.Text})
 	n.Join(n.pinned)
 	return n
 }
