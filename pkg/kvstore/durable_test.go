@@ -26,8 +26,8 @@ func TestDurableOfAnyEngine(t *testing.T) {
 			}
 			return m.ConnectWith(leases), nil
 		}, kvstore.DurableOptions{Leases: leases, Wait: time.Second})
-		var told []string
-		d.OnLeaseExpired("", func(keys []string) { told = append(told, keys...) })
+		var lost []string
+		d.OnLeaseExpired("", func(keys []string) { lost = append(lost, keys...) })
 		ended := make(chan error, 1)
 		go func() { ended <- d.Run(t.Context()) }()
 		put := func(key string) {
@@ -51,8 +51,8 @@ func TestDurableOfAnyEngine(t *testing.T) {
 		}
 		m.SetFault(nil)
 		put("b")
-		if len(told) != 0 {
-			t.Errorf("the same server is there, and %q are said to be lost", told)
+		if len(lost) != 0 {
+			t.Errorf("the same server is there, and %q are said to be lost", lost)
 		}
 		m.Replace()
 		if _, err := d.Head(t.Context()); !errors.Is(err, kvstore.ErrServerChanged) {
@@ -63,7 +63,7 @@ func TestDurableOfAnyEngine(t *testing.T) {
 		}
 		<-time.After(time.Minute)
 		put("c")
-		if diff := cmp.Diff([]string{"a", "b"}, told); diff != "" {
+		if diff := cmp.Diff([]string{"a", "b"}, lost); diff != "" {
 			t.Error(diff)
 		}
 		d.Close()

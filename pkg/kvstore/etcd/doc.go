@@ -7,6 +7,6 @@
 //
 // All of a session may be used by any number of goroutines. gRPC reconnects by itself
 // after a lost connection, with at most a few seconds between attempts; until then calls
-// fail at once with the reason. Answers are checked before anything of them is believed
+// fail at once with the reason. Answers are checked before anything of them is used
 // (answer.go); one that breaks the rules of etcd's protocol ends the session.
 package etcd
