@@ -1,13 +1,18 @@
-// Package kvstore is the one place that talks to etcd. It reads: single keys,
-// lists in pages at one revision, streams of events from a position, and how
-// far the server has come. It writes: keys under conditions, tied to leases,
+// Package kvstore is the contract of a key-value store with revisions, as etcd is one. It
+// reads: single keys, lists in pages at one revision, streams of events from a position,
+// and how far the server has come. It writes: keys under conditions, tied to leases,
 // under locks. Everything above it sees a [Client], or a [Writer].
 //
-// A client is a value and not global; several live side by side. [Connect]
-// makes one of a [Config], which [LoadConfig] reads from a client file, and of
-// [Options]. It is a session: one endpoint, one connection, one etcd whose
-// cluster ID is checked in every response. [Etcd.Run] watches over it. When it
-// is over its owner connects again, to the next endpoint.
+// Package etcd is the engine that talks to etcd, package memory one in memory for tests;
+// package clientfile reads etcd client files, and package hint says of an error which
+// finding it is and what to do.
+//
+// # Engines
+//
+// An [Engine] reads, makes transactions ([Transaction]) and grants leases. [NewWriter]
+// adds what is the same for all engines: conditions, leased keys, locks and observers. So
+// an engine can be written anywhere; it passes kvtest.Run. [NewDurable] makes a Writer
+// that outlives its sessions, of any function that opens them.
 //
 // # Positions
 //
@@ -24,15 +29,15 @@
 // fails may have been made nevertheless; whoever must know asks again.
 //
 // Leased keys vanish when their writer is gone. Their leases belong to [Leases],
-// which outlives sessions: as long as the same etcd answers, a new session goes
+// which outlives sessions: as long as the same server answers, a new session goes
 // on with them, and nothing is withdrawn. When a lease has ended, the owner of
-// each key is told (OnLeaseExpired) and puts it back. [Etcd.Run] keeps leases
+// each key is told (OnLeaseExpired) and puts it back. [Session.Run] keeps leases
 // alive, those of locks too: who writes or locks runs its session.
 //
 // A lock is lost when its lease ends, and nobody can know in time. So it proves
-// nothing to hold one: what relies on it is written, and read, with it (Holding),
+// nothing to hold one: what relies on it is written, and read, with it ([Holding]),
 // and fails with [ErrLockLeaseExpired] when it is lost. Who holds one is told once
-// that is known ([Lock.Lost]).
+// that is known ([Lock.Lost]). [Lead] elects a leader by a lock.
 //
 // # Concurrency
 //
@@ -44,12 +49,9 @@
 //
 // # Failure
 //
-// Errors are [*KeyError]: operation, key, what went wrong, what to do. gRPC
-// reconnects by itself after a lost connection, with at most a few seconds
-// between attempts; until then calls fail at once with the reason. A session is
-// over when another server answers or when the watchdog's reads have failed too
-// often in a row. A heartbeat that is missing degrades the status and nothing
-// else.
+// Errors are [*KeyError]: operation, key, what went wrong, what to do. A session is over
+// when another server answers or when the watchdog's reads have failed too often in a
+// row. A heartbeat that is missing degrades the status and nothing else.
 //
 // # Design
 //
@@ -93,8 +95,8 @@
 // What people of this field look for is found under these names (spec
 // kvstore.md).
 //
-//	BackendOperations             Client, Writer, and Etcd for all of it
-//	connected, disconnected       Etcd.WaitConnected, Durable.WaitConnected and WaitDisconnected
+//	BackendOperations             Client, Writer, and etcd.Session for all of it
+//	connected, disconnected       Session.WaitConnected, Durable.WaitConnected and WaitDisconnected
 //	status, status-check errors   Status; Run's result; onProbe of Run, Durable.OnProbe
 //	get, list prefix              Client.Get, Client.List
 //	list and watch                Client.List and Client.Watch; store.Watch resumes them, in a
@@ -104,28 +106,29 @@
 //	update-if-different           Put with IfChanged; Result.Done tells whether it wrote
 //	create-only                   Put with IfAbsent; likewise
 //	delete, delete prefix         Writer.Delete, Writer.DeletePrefix
-//	... if locked                 the option Holding, and the last arguments of Get and List
+//	... if locked                 the option Holding, of writes, Get and List
 //	lease (an argument there)     the option Leased; Write.Unleased within an Update
 //	lock, KVLocker, LockPath      Writer.Lock gives a Lock
 //	Comparator                    Holding; Lock.Key and Lock.Revision for others
-//	RunLockGC, stale locks        Run reports locks held for longer than Timings.StaleLock
+//	RunLockGC, stale locks        Run reports locks held for longer than WriterOptions.StaleLock
 //	lease-expired observer        Writer.OnLeaseExpired; Writer.Owns
 //	session, lock session         Leases; ErrLockLeaseExpired
-//	BackendOperationsUserMgmt     Etcd.EnsureUser, Etcd.RemoveUser
+//	BackendOperationsUserMgmt     etcd.Session.EnsureUser, RemoveUser
 //	close                         Client.Close; Leases.Revoke withdraws what was leased
 //	encode/decode of keys         none: keys are text as they are (package wire)
-//	NewClient, Setup, Cell        Connect with Options.Config
-//	ExtraOptions                  Options (Dial, DialOptions, ClusterSize, NoLockQuorumCheck,
+//	NewClient, Setup, Cell        etcd.Connect with etcd.Options.Config
+//	NewInMemoryClient             memory.New
+//	ExtraOptions                  etcd.Options (Dial, DialOptions, ClusterSize, NoLockQuorumCheck,
 //	                              NoEndpointChecks)
-//	names of options              OptionAddress and the others
-//	bootstrap complete            Etcd.BootstrapComplete
+//	names of options              etcd.OptionAddress and the others
+//	bootstrap complete            Session.BootstrapComplete
 //	Value, KeyValueEvent          KeyValue, Event in a Batch
 //	session ID of a value         KeyValue.Lease
 //	EventType                     EventType; create and modify are puts, which Event.Created tells apart; list done is the return of List
 //	Watcher                       Stream
-//	Hint                          Hint
-//	EtcdDbg                       package troubleshoot, with ParseConfig and Reach
-//	Trace, EnableTracing          Options.Log at debug level, with Options.Traces
+//	Hint                          hint.Text; KeyError.Hint
+//	EtcdDbg                       package troubleshoot, with clientfile.Parse and etcd.Reach
+//	Trace, EnableTracing          etcd.Options.Log at debug level, with etcd.Options.Traces
 //	GetScopeFromKey               wire.ScopeFromKey
 //	StateToCachePrefix            wire.StateToCache
 package kvstore

@@ -16,16 +16,14 @@ import (
 
 // Durable is a [Writer] that outlives its sessions: when one is over it connects
 // again, to the next endpoint, and the leases go on where the server is the
-// same. Whoever writes holds on to one Durable for as long as it lives; each call
-// is done in the session of the moment, and fails when that ends. Without a
-// session a call waits for one, for at most DurableOptions.Wait.
+// same. Each call is done in the session of the moment, and fails when that ends. Without
+// a session a call waits for one, for at most DurableOptions.Wait.
 //
 // A stream, a list and a lock belong to the session in which they began, and end with
 // its reason; the error is [ErrClosed] only when the Durable itself is closed or no
 // longer run. Nothing is tried a second time: whoever called knows what may be
 // repeated. A list and watch that goes on across sessions is that of package store
-// (Watch.Follow, with NewRawWatch for keys of any kind): it has the keys that were
-// seen, which prove that a history is the same and tell what has vanished.
+// (Watch.Follow, with NewRawWatch for keys of any kind).
 type Durable struct {
 	open func(ctx context.Context, attempt int) (Session, error)
 	o    DurableOptions
@@ -37,22 +35,6 @@ type Durable struct {
 	err     error         // guarded by mu; why there is none
 	closed  bool          // guarded by mu
 	changed chan struct{} // guarded by mu; closed and replaced with each change of the above
-}
-
-// Session is one session with a server, as a [Durable] uses it. The sessions of the
-// packages etcd and memory are some.
-type Session interface {
-	Writer
-	// Run watches over the session until it is over, and returns why; onProbe is
-	// given each linearizable read. It keeps leases alive.
-	Run(ctx context.Context, onProbe func(Probe)) error
-	// WaitConnected waits until Status().Connected is as wanted. It fails with the
-	// context, and when the session has ended while a connection is wanted.
-	WaitConnected(ctx context.Context, want bool) error
-	// BootstrapComplete tells the session that its first sync is complete.
-	BootstrapComplete()
-	// End ends what is under way with this reason. [Client.Close] follows.
-	End(why error)
 }
 
 // DurableOptions are those of a [Durable].

@@ -36,3 +36,19 @@ type Lessor interface {
 	// also serves a session that was closed.
 	Revoke(ctx context.Context, id int64) error
 }
+
+// Session is one session with a server, as a [Durable] uses it. The sessions of the
+// packages etcd and memory are some.
+type Session interface {
+	Writer
+	// Run watches over the session until it is over, and returns why; onProbe is
+	// given each linearizable read. It keeps leases alive.
+	Run(ctx context.Context, onProbe func(Probe)) error
+	// WaitConnected waits until Status().Connected is as wanted. It fails with the
+	// context, and when the session has ended while a connection is wanted.
+	WaitConnected(ctx context.Context, want bool) error
+	// BootstrapComplete tells the session that its first sync is complete.
+	BootstrapComplete()
+	// End ends what is under way with this reason. [Client.Close] follows.
+	End(why error)
+}

@@ -146,13 +146,44 @@ func (m *Store) Close() {
 func (m *Store) closed() bool {
 	m.addr.mu.Lock()
 	defer m.addr.mu.Unlock()
-	if errors.Is(m.over, kvstore.ErrClosed) {
+	if m.shut {
 		return false
 	}
-	m.over = kvstore.ErrClosed
+	m.shut, m.over = true, cmp.Or(m.over, kvstore.ErrClosed)
 	m.status.Connected = false
 	m.addr.changed()
 	return true
+}
+
+// End implements [kvstore.Session].
+func (m *Store) End(why error) {
+	m.addr.mu.Lock()
+	defer m.addr.mu.Unlock()
+	if m.over == nil {
+		m.over = why
+	}
+	m.status.Connected = false
+	m.addr.changed()
+}
+
+// WaitConnected implements [kvstore.Session].
+func (m *Store) WaitConnected(ctx context.Context, want bool) error {
+	for {
+		m.addr.mu.Lock()
+		is, over, wake := m.status.Connected, m.over, m.addr.wake
+		m.addr.mu.Unlock()
+		switch {
+		case is == want, !want && over != nil:
+			return nil
+		case over != nil:
+			return over
+		}
+		select {
+		case <-wake:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // BootstrapBegins does nothing: a memory has no rate limit.
@@ -206,8 +237,11 @@ func (m *Store) probeLoop(ctx context.Context, onProbe func(kvstore.Probe)) erro
 func (m *Store) note(p kvstore.Probe) {
 	m.addr.mu.Lock()
 	defer m.addr.mu.Unlock()
+	if connected := p.Err == nil; connected != m.status.Connected {
+		m.status.Connected = connected
+		m.addr.changed()
+	}
 	m.status.Quorum = p.Err == nil
-	m.status.Connected = p.Err == nil
 	if p.Err != nil {
 		m.status.ConsecutiveErrors++
 		m.status.LastError, m.status.LastErrorAt = p.Err.Error(), time.Now()
@@ -263,6 +297,7 @@ func (m *Store) tryOperate(ctx context.Context, op, key string, f func(*contents
 func (m *Store) lose() {
 	m.over = kvstore.ErrServerChanged
 	m.status.Connected, m.status.Quorum = false, false
+	m.addr.changed()
 	m.status.LastError, m.status.LastErrorAt = kvstore.ErrServerChanged.Error(), time.Now()
 }
 

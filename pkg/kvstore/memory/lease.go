@@ -9,9 +9,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// leaseTTL makes a Store's sessions ask about their leases three times a
+// LeaseTTL makes a Store's sessions ask about their leases three times a
 // second. The server itself ends none by the clock.
-const leaseTTL = time.Second
+const LeaseTTL = time.Second
 
 // WatchNow implements [kvstore.Engine].
 func (m *Store) WatchNow(ctx context.Context, key string, after kvstore.Position) (kvstore.Stream, error) {

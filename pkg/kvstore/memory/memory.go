@@ -1,3 +1,7 @@
+// Package memory is an engine of a kvstore in memory, for tests and examples. It behaves as
+// an etcd does: revisions, history, compaction, leases and locks, and the replacement by
+// another server. Tests do to it what others do to a server, and have it fail ([Fault]).
+// The conformance suite (kvtest) holds it to what etcd does.
 package memory
 
 import (
@@ -34,8 +38,14 @@ type Store struct {
 	pinned  uint64 // the cluster ID that the session began with
 	highest int64  // the highest revision that this session has seen
 	over    error  // why the session is over; sticky
+	shut    bool   // it has been closed
 	status  kvstore.Status
 }
+
+var (
+	_ kvstore.Engine  = (*Store)(nil)
+	_ kvstore.Session = (*Store)(nil)
+)
 
 // address is where a server can be reached: it outlives the server.
 type address struct {
@@ -85,7 +95,7 @@ func (m *Store) ConnectWith(leases *kvstore.Leases) *Store {
 	m.addr.mu.Lock()
 	n.start()
 	m.addr.mu.Unlock()
-	n.EngineWriter = kvstore.NewWriter(n, kvstore.WriterOptions{LeaseTTL: leaseTTL, LockTTL: leaseTTL, Leases: leases, Hint: hint.Text})
+	n.EngineWriter = kvstore.NewWriter(n, kvstore.WriterOptions{LeaseTTL: LeaseTTL, LockTTL: LeaseTTL, Leases: leases, Hint: hint.Text})
 	n.Join(n.pinned)
 	return n
 }

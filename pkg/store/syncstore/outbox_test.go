@@ -12,15 +12,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 )
 
 // errTooLarge is what etcd says of a transaction that is.
-var errTooLarge = status.Error(codes.InvalidArgument, "etcdserver: request is too large")
+var errTooLarge = fmt.Errorf("etcdserver: request is too large: %w", kvstore.ErrInvalidRequest)
 
 // TestRefusedWritesAreSplit: the good ones are acknowledged, however many bad ones are
 // among them, and the other Sync is not held up.

@@ -24,7 +24,6 @@ import (
 	"github.com/cilium/cilium/pkg/option"
 	"github.com/cilium/cilium/pkg/time"
 
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/test/interop/model"
 )
 
@@ -81,7 +80,7 @@ func (r *reader) configuration(local cmtypes.ClusterInfo, args model.ReadArgs) c
 		ServiceModeV2Config: cmtypes.DefaultServiceModeV2Config,
 		TimeoutConfig:       wait.TimeoutConfigDefault,
 		ClusterInfo:         local,
-		RemoteClientFactory: common.DefaultRemoteClientFactory(clientfile.Config{
+		RemoteClientFactory: common.DefaultRemoteClientFactory(kvstore.Config{
 			KVStoreOpt:                        maps.Clone(args.Options),
 			KVStoreLeaseTTL:                   defaults.KVstoreLeaseTTL,
 			KVstoreMaxConsecutiveQuorumErrors: defaults.KVstoreMaxConsecutiveQuorumErrors,

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -15,18 +16,18 @@ import (
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
 func TestNodesOfACluster(t *testing.T) {
-	etcd := etcdtest.StartProcess(t)
+	server := etcdtest.StartProcess(t)
 	prefix := wire.Nodes.Prefix("east", false)
 	write := func(name string) {
 		t.Helper()
 		node := `{"Name":"` + name + `","Cluster":"east","ClusterID":1,"IPAddresses":[{"Type":"InternalIP","IP":"10.0.0.1"}]}`
-		if _, err := etcd.Client(t).Put(t.Context(), prefix+name, node); err != nil {
+		if _, err := server.Client(t).Put(t.Context(), prefix+name, node); err != nil {
 			t.Fatal(err)
 		}
 	}
 	write("worker-1")
 
-	client := etcd.NewDurable(func() (*clientfile.Config, error) { return clientfile.New(etcd.Endpoint()) }, etcd.DefaultOptions())
+	client := etcd.NewDurable(func() (*clientfile.Config, error) { return clientfile.New(server.Endpoint()) }, etcd.DefaultOptions())
 	changed := make(chan string)
 	nodes := store.NewWatch(store.Kind[wire.Node]{
 		Resource: wire.Nodes,
@@ -56,7 +57,7 @@ func TestNodesOfACluster(t *testing.T) {
 		}
 	}
 	wants("+worker-1")
-	etcd.RestartAsOther(t)
+	server.RestartAsOther(t)
 	write("worker-2")
 	wants("+worker-2")
 	wants("-worker-1")

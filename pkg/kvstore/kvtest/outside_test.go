@@ -1,0 +1,15 @@
+package kvtest
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/mesh-agent/mesh-agent/internal/othermodule"
+)
+
+// TestAnEngineOutside: an engine in somebody else's module passes the suite.
+func TestAnEngineOutside(t *testing.T) {
+	t.Parallel()
+	checkout := filepath.Join("..", "..", "..")
+	othermodule.Test(t, filepath.Join(checkout, "test", "engine"), checkout)
+}
