@@ -47,6 +47,7 @@ func floors() map[string]int {
 		"pkg/reasons":               6,
 		"pkg/troubleshoot":          6,
 		"pkg/view":                  7,
+		"pkg/mesh":                  8,
 		"pkg/api":                   8,
 		"pkg/api/client":            9, // speaks with pkg/api's types, from the other side
 		"pkg/checks":                9,

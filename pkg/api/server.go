@@ -88,12 +88,12 @@ type route struct {
 	handle     func(w http.ResponseWriter, r *http.Request) error // a *Problem is the answer
 }
 
-// NewServer returns a server. It fails when a source is missing.
+// NewServer returns a server. It fails when a source is missing. A nil log is silence.
 func NewServer(sources Sources, log *slog.Logger, options ...Option) (*Server, error) {
 	if err := sources.validate(); err != nil {
 		return nil, err
 	}
-	s := &Server{Sources: sources, log: log, now: time.Now, resources: allResources(), heartbeat: watchHeartbeat, firstWait: firstStateWait, mux: http.NewServeMux(), listeners: new(listeners), limits: DefaultLimits(), configKey: NewConfigKey()}
+	s := &Server{Sources: sources, log: cmp.Or(log, slog.New(slog.DiscardHandler)), now: time.Now, resources: allResources(), heartbeat: watchHeartbeat, firstWait: firstStateWait, mux: http.NewServeMux(), listeners: new(listeners), limits: DefaultLimits(), configKey: NewConfigKey()}
 	for _, o := range options {
 		o(s)
 	}

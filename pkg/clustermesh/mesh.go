@@ -1,6 +1,7 @@
 package clustermesh
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -72,7 +73,7 @@ type Params struct {
 	// Report is told whether the directory can be read, again and again; nil is
 	// nobody.
 	Report func(error)
-	Log    *slog.Logger
+	Log    *slog.Logger // nil is silence
 }
 
 // Mesh is the set of remote clusters: one controller for each client file.
@@ -108,6 +109,7 @@ type member struct {
 
 // New returns a mesh that watches nothing yet.
 func New(p Params) *Mesh {
+	p.Log = cmp.Or(p.Log, slog.New(slog.DiscardHandler))
 	if p.Timings == (remotecluster.Timings{}) {
 		p.Timings = remotecluster.DefaultTimings()
 	}

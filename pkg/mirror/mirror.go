@@ -99,6 +99,7 @@ func New(p Params) (*Mirror, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.Log = cmp.Or(p.Log, slog.New(slog.DiscardHandler))
 	return &Mirror{Params: p, layout: layout, started: time.Now()}, nil
 }
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"log/slog"
@@ -50,7 +51,7 @@ type Watch[T any] struct {
 
 // NewWatch returns a watch that knows nothing yet.
 func NewWatch[T any](kind Kind[T], log *slog.Logger) *Watch[T] {
-	log = log.With("resource", string(kind.Resource))
+	log = cmp.Or(log, slog.New(slog.DiscardHandler)).With("resource", string(kind.Resource))
 	return &Watch[T]{
 		kind: kind,
 		log:  log,
