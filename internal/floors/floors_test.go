@@ -48,6 +48,7 @@ func floors() map[string]int {
 		"pkg/troubleshoot":          6,
 		"pkg/view":                  7,
 		"pkg/mesh":                  8,
+		"pkg/api/transport":         7,
 		"pkg/api":                   8,
 		"pkg/api/client":            9, // speaks with pkg/api's types, from the other side
 		"pkg/checks":                9,
@@ -61,7 +62,7 @@ func floors() map[string]int {
 // cmd/mesh-sim use them.
 func leaves() map[string]bool {
 	return map[string]bool{
-		"internal/logging": true, "internal/health": true, "internal/printer": true, "internal/notices": true, "internal/safetext": true,
+		"internal/logging": true, "internal/health": true, "internal/printer": true, "internal/notices": true, "internal/safetext": true, "internal/selector": true,
 		"internal/pki": true, "internal/tables": true, "internal/waiting": true, "internal/waiting/waittest": true, "internal/guard": true, "internal/dirwatch": true, "internal/children": true, "internal/etcdserver": true, "pkg/kvstore/etcdtest": true, "internal/kubetest": true,
 	}
 }

@@ -18,6 +18,7 @@ func Example() {
 	east.put("10.1.0.7", "web-0")
 
 	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
 	m, err := mesh.New(mesh.Config{Directory: east.directory})
 	if err != nil {
 		panic(err)
