@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 )
 
 // result is what a command line did.
@@ -342,7 +343,7 @@ func TestErrorsToExitCodes(t *testing.T) {
 		"a failure":             {errors.New("no"), 1},
 		"wrong usage":           {usagef("no"), 2},
 		"wrong usage, wrapped":  {fmt.Errorf("run: %w", usageError{errors.New("no")}), 2},
-		"a socket in use":       {fmt.Errorf("start: %w", &api.ListenError{Place: "/x", Err: api.ErrSocketInUse}), 2},
+		"a socket in use":       {fmt.Errorf("start: %w", &transport.ListenError{Place: "/x", Err: transport.ErrSocketInUse}), 2},
 		"an unknown object":     {&api.Problem{Status: 404, Detail: "no"}, 1},
 		"a bad request":         {&api.Problem{Status: 400, Detail: "no"}, 2},
 		"an error of the agent": {&api.Problem{Status: 500, Detail: "no"}, 1},

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 )
 
 // ListenLimits bound what those who come over TCP may have at once, in all and of one
@@ -22,7 +22,7 @@ type ListenLimits struct {
 }
 
 func defaultListenLimits() ListenLimits {
-	d := api.DefaultLimits()
+	d := transport.DefaultLimits()
 	return ListenLimits{
 		Connections: uint32(d.Connections.All), ConnectionsPerPeer: uint32(d.Connections.Peer),
 		Watches: uint32(d.Watches.All), WatchesPerPeer: uint32(d.Watches.Peer),
@@ -32,9 +32,9 @@ func defaultListenLimits() ListenLimits {
 }
 
 // limits are those of the server.
-func (c ListenLimits) limits() api.Limits {
-	limit := func(all, peer uint32) api.Limit { return api.Limit{All: int(all), Peer: int(peer)} }
-	return api.Limits{
+func (c ListenLimits) limits() transport.Limits {
+	limit := func(all, peer uint32) transport.Limit { return transport.Limit{All: int(all), Peer: int(peer)} }
+	return transport.Limits{
 		Connections: limit(c.Connections, c.ConnectionsPerPeer),
 		Watches:     limit(c.Watches, c.WatchesPerPeer),
 		Answers:     limit(c.Answers, c.AnswersPerPeer),

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 )
 
 // ListenConfig is who may ask over TCP, and how.
@@ -32,8 +32,8 @@ func (c ListenConfig) flags(f *pflag.FlagSet) {
 }
 
 // tls are the files of the API; false when it is plain.
-func (c ListenConfig) tls() (api.TLSFiles, bool) {
-	return api.TLSFiles{Cert: c.TLSCert, Key: c.TLSKey, ClientCA: c.TLSClientCA}, c.TLSCert != ""
+func (c ListenConfig) tls() (transport.TLSFiles, bool) {
+	return transport.TLSFiles{Cert: c.TLSCert, Key: c.TLSKey, ClientCA: c.TLSClientCA}, c.TLSCert != ""
 }
 
 func (c ListenConfig) validate(note func(flag string, err error), listen string) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"runtime"
 
 	"github.com/cilium/hive/cell"
 	"github.com/cilium/hive/job"
@@ -16,6 +15,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
+	"github.com/mesh-agent/mesh-agent/pkg/mesh"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 )
 
@@ -60,31 +60,12 @@ func newMesh(
 	if c.Local.given() {
 		v.Described = describedBy(from)
 	}
-	v.Granted = granted
-	m := clustermesh.New(clustermesh.Params{
-		Granted:     granted,
-		StateDir:    c.Claims.StateDir,
-		Directory:   c.ClustermeshConfig,
-		Local:       c.local(),
-		SyncTimeout: c.ClustermeshSyncTimeout,
-		CacheTTL:    c.ClustermeshCacheTTL,
-		Policy:      &policy,
-		Stand:       v.Stand,
-		Consumer:    v.Consumer(sources),
-		KVStore:     opts,
-		Lists:       listsAtOnce(),
-		Batches:     store.NewTurns(runtime.GOMAXPROCS(0)),
-		Budgets:     budgets,
-		Memory:      budget.NewMemory(c.remoteMemory()),
-		Report:      reportDirectory(h, c.ClustermeshConfig),
-		Log:         log,
-	})
+	m := mesh.Config{
+		Directory: c.ClustermeshConfig, ClusterName: c.ClusterName, ClusterID: c.ClusterID, MaxConnectedClusters: c.MaxConnectedClusters,
+		SyncTimeout: c.ClustermeshSyncTimeout, CacheTTL: c.ClustermeshCacheTTL, Policy: &policy, Budgets: &budgets, Memory: budget.NewMemory(c.remoteMemory()),
+		Granted: granted, StateDir: c.Claims.StateDir, KVStore: &opts, Report: reportDirectory(h, c.ClustermeshConfig), Log: log,
+	}.Clusters(v, sources)
 	return m, reg.Register(clustermesh.NewCollector(m))
-}
-
-// listsAtOnce bounds the lists that run at once in this process.
-func listsAtOnce() *store.Turns {
-	return store.NewTurns(clustermesh.ListsPerCore * runtime.GOMAXPROCS(0))
 }
 
 // reportDirectory shows in the health whether the mesh directory can be read.

@@ -16,6 +16,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
+	"github.com/mesh-agent/mesh-agent/pkg/mesh"
 	"github.com/mesh-agent/mesh-agent/pkg/mirror"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
@@ -57,7 +58,7 @@ func newMirror(
 		ReadyTimeout: c.Mirror.ReadyTimeout, SyncTimeout: c.Mirror.SyncTimeout,
 		DrainDelay: c.Mirror.DrainDelay, KeepRemoved: c.Mirror.KeepRemoved,
 		Budgets: budgets, Batches: store.NewTurns(runtime.GOMAXPROCS(0)), Rate: c.Mirror.rate(), Room: c.Mirror.room(),
-		Lists: listsAtOnce(), Report: reportDirectory(h, c.ClustermeshConfig), Copied: w.BootstrapComplete, Metrics: sources, Writing: writing, Log: log,
+		Lists: mesh.ListsAtOnce(), Report: reportDirectory(h, c.ClustermeshConfig), Copied: w.BootstrapComplete, Metrics: sources, Writing: writing, Log: log,
 	})
 	if err != nil {
 		return nil, err

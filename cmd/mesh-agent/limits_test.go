@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 )
 
 func TestLimitsOfTheAPI(t *testing.T) {
@@ -14,7 +14,7 @@ func TestLimitsOfTheAPI(t *testing.T) {
 	c := defaultConfig()
 	c.ClustermeshConfig = t.TempDir()
 	must(t, c.Validate())
-	if got := c.Listening.Limits.limits(); got != api.DefaultLimits() {
+	if got := c.Listening.Limits.limits(); got != transport.DefaultLimits() {
 		t.Errorf("%+v", got)
 	}
 	limits := reflect.ValueOf(&c.Listening.Limits).Elem()
@@ -46,7 +46,7 @@ func TestLimitsOfTheAPIAreKept(t *testing.T) {
 		}
 	}
 	got := series(t, a, "mesh_agent_api_refused_total")
-	if got[`mesh_agent_api_refused_total{limit="watches"}`] != "1" || len(got) != 2*reflect.TypeFor[api.Limits]().NumField() {
+	if got[`mesh_agent_api_refused_total{limit="watches"}`] != "1" || len(got) != 2*reflect.TypeFor[transport.Limits]().NumField() {
 		t.Errorf("%v", got)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
+	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/troubleshoot"
 )
@@ -103,7 +104,7 @@ func exitCode(err error) int {
 	if _, ok := errors.AsType[usageError](err); ok {
 		return exitUsage
 	}
-	if _, ok := errors.AsType[*api.ListenError](err); ok {
+	if _, ok := errors.AsType[*transport.ListenError](err); ok {
 		return exitUsage
 	}
 	if p, ok := errors.AsType[*api.Problem](err); ok && p.Status == http.StatusBadRequest {

@@ -9,6 +9,7 @@
 package dirwatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -92,7 +93,7 @@ const (
 // New returns a directory with the usual times, that nobody follows yet.
 func New[F comparable](path, what string, scan func() (Listing[F], error), log *slog.Logger) *Directory[F] {
 	return &Directory[F]{
-		Path: filepath.Clean(path), What: what, Scan: scan, Log: log,
+		Path: filepath.Clean(path), What: what, Scan: scan, Log: cmp.Or(log, slog.New(slog.DiscardHandler)),
 		Settle: 200 * time.Millisecond, SettleMax: 2 * time.Second,
 		Confirm: 500 * time.Millisecond, Rescan: 30 * time.Second,
 		known: make(map[string]F), doubts: make(map[string]doubt[F]),

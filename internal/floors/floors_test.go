@@ -53,6 +53,8 @@ func floors() map[string]int {
 		"pkg/reasons":               6,
 		"pkg/troubleshoot":          6,
 		"pkg/view":                  7,
+		"pkg/mesh":                  8,
+		"pkg/api/transport":         7,
 		"pkg/api":                   8,
 		"pkg/api/client":            9, // speaks with pkg/api's types, from the other side
 		"pkg/checks":                9,
@@ -67,7 +69,7 @@ func floors() map[string]int {
 func leaves() map[string]bool {
 	return map[string]bool{
 		"internal/logging": true, "internal/health": true, "internal/printer": true, "internal/notices": true, "internal/safetext": true,
-		"internal/pki": true, "internal/tables": true, "internal/waiting": true, "internal/waiting/waittest": true, "internal/guard": true, "internal/dirwatch": true, "internal/children": true, "internal/etcdserver": true, "pkg/kvstore/etcdtest": true, "internal/kubetest": true, "internal/plainjson": true, "internal/othermodule": true,
+		"internal/pki": true, "internal/tables": true, "internal/waiting": true, "internal/waiting/waittest": true, "internal/guard": true, "internal/dirwatch": true, "internal/children": true, "internal/etcdserver": true, "pkg/kvstore/etcdtest": true, "internal/kubetest": true, "internal/plainjson": true, "internal/selector": true, "internal/othermodule": true,
 	}
 }
 

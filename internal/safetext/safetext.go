@@ -167,3 +167,10 @@ func newStandIn(text []byte) standIn {
 func (s standIn) name(n int) string { return fmt.Sprintf("%s%dx", string(s), n) }
 
 func (s standIn) pattern() *regexp.Regexp { return regexp.MustCompile(string(s) + `\d+x`) }
+
+// Encoder writes JSON values through a [Writer], a line each, and leaves HTML as it is.
+func Encoder(w io.Writer) *json.Encoder {
+	e := json.NewEncoder(Writer(w))
+	e.SetEscapeHTML(false)
+	return e
+}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
@@ -110,7 +111,7 @@ func TestASteadyReaderGetsThere(t *testing.T) {
 					t.Errorf("it was reset %d times", m.resets)
 				}
 				// Now that it keeps up it needs nothing any more.
-				if turns := len(f.states.peers); turns != 0 {
+				if turns := f.states.Peers(); turns != 0 {
 					t.Errorf("%d peers have turns", turns)
 				}
 				m.cut()
@@ -172,8 +173,8 @@ func TestASlowReaderGivesWay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				limits := DefaultLimits()
-				limits.States = Limit{All: 1, Peer: 1}
+				limits := transport.DefaultLimits()
+				limits.States = transport.Limit{All: 1, Peer: 1}
 				f := newFixture(t, WithLimits(limits))
 				f.now, f.heartbeat = time.Now, time.Minute
 				newStorm(f, 200).blow(200)
@@ -183,7 +184,7 @@ func TestASlowReaderGivesWay(t *testing.T) {
 				waiting := func(refused bool) {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 					defer cancel()
-					leave, err := f.states.ofAll(ctx)
+					leave, err := f.states.OfAll(ctx)
 					if (err != nil) != refused {
 						t.Errorf("a turn for another: %v", err)
 					}

@@ -1,6 +1,10 @@
 package api
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
+)
 
 // collector tells what the bounds have refused.
 type collector struct {
@@ -20,11 +24,11 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) { ch <- c.refused }
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	s := c.server
-	for limit, counts := range map[string]*refused{
-		"connections": &s.connections.refused, "watches": &s.watches.refused,
-		"answers": &s.answers.refused, "states": &s.states.refused,
+	for limit, counts := range map[string]*transport.Refusals{
+		"connections": &s.connections.Refused, "watches": &s.watches.Refused,
+		"answers": &s.answers.Refused, "states": &s.states.Refused,
 	} {
-		ch <- prometheus.MustNewConstMetric(c.refused, prometheus.CounterValue, float64(counts.all.Load()), limit)
-		ch <- prometheus.MustNewConstMetric(c.refused, prometheus.CounterValue, float64(counts.peer.Load()), limit+"-per-peer")
+		ch <- prometheus.MustNewConstMetric(c.refused, prometheus.CounterValue, float64(counts.All.Load()), limit)
+		ch <- prometheus.MustNewConstMetric(c.refused, prometheus.CounterValue, float64(counts.Peer.Load()), limit+"-per-peer")
 	}
 }

@@ -20,7 +20,7 @@
 // (its log's level, its profiles) is answered on the unix socket only.
 //
 // Concurrency: a [Server] may be used by any number of goroutines. Handlers hold
-// no lock while they write; a client that does not read for [writeTimeout] is
+// no lock while they write; a client that does not read for [transport.WriteTimeout] is
 // disconnected, so that it cannot keep a snapshot alive.
 //
 // # Design

@@ -21,7 +21,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/mesh-agent/mesh-agent/internal/safetext"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -97,7 +99,7 @@ func (m *mirror) connect(t *testing.T) {
 	session := m.f.newWatching(subs, token)
 	var turns view.Turns
 	if m.peer.IsValid() {
-		turns = &peerTurns{states: m.f.states, peer: m.peer}
+		turns = &transport.PeerTurns{States: m.f.states, Peer: m.peer}
 	}
 	go func() { out.CloseWithError(session.run(ctx, out, turns)) }()
 	m.conn = c
@@ -329,7 +331,7 @@ func unmoved(t testing.TB, resource string, object []byte) []byte {
 		return object
 	}
 	var text bytes.Buffer
-	if err := newEncoder(&text).Encode(still); err != nil {
+	if err := safetext.Encoder(&text).Encode(still); err != nil {
 		t.Fatal(err)
 	}
 	return bytes.TrimSpace(text.Bytes())

@@ -8,53 +8,11 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 	"testing"
+
+	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 )
-
-func TestGate(t *testing.T) {
-	t.Parallel()
-	g := newGate(Limit{All: 4, Peer: 2})
-	a, b, own := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("127.0.0.1")
-	enter := func(peer netip.Addr, want bool) func() {
-		t.Helper()
-		leave, ok := g.enter(peer)
-		if ok != want {
-			t.Fatalf("%s: %v", peer, ok)
-		}
-		return leave
-	}
-	first := enter(a, true)
-	enter(a, true)
-	enter(a, false) // as many as one may have
-	first()
-	first() // counts once
-	enter(a, true)
-	enter(a, false)
-	leaveOwn := enter(own, true)
-	enter(own, true)
-	enter(b, false) // as many as all may have
-	leaveOwn()
-	enter(own, true)
-	if g.all != 4 || len(g.peers) != 1 {
-		t.Errorf("%d, %v", g.all, g.peers)
-	}
-	if peer, all := g.refused.peer.Load(), g.refused.all.Load(); peer != 2 || all != 1 {
-		t.Errorf("%d and %d refusals were counted", peer, all)
-	}
-}
-
-func TestPeers(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{
-		"10.0.0.1": "10.0.0.1", "::ffff:10.0.0.1": "10.0.0.1", "2001:db8:1:2:3:4:5:6": "2001:db8:1:2::", "fe80::1%eth0": "fe80::", "::1": "::1",
-	} {
-		if got := peerOf(netip.MustParseAddr(text)); got != netip.MustParseAddr(want) {
-			t.Errorf("%s: %s", text, got)
-		}
-	}
-}
 
 // wantBusy wants a refusal that says when to come again.
 func wantBusy(t *testing.T, status int, header http.Header, body string) {
@@ -85,7 +43,7 @@ func eventuallyServed(t *testing.T, address, path string) {
 
 func TestConnectionsAreBounded(t *testing.T) {
 	t.Parallel()
-	limits := DefaultLimits()
+	limits := transport.DefaultLimits()
 	limits.Connections.All = 2
 	f, _, unix := served(t, WithLimits(limits))
 	var open []net.Conn
@@ -113,14 +71,14 @@ func TestConnectionsAreBounded(t *testing.T) {
 		t.Errorf("over the unix socket: %d", resp.StatusCode)
 	}
 	// Those who are refused and stay are not kept without bound either.
-	for range spareConnections {
+	for range transport.SpareConnections {
 		dial()
 	}
 	last := dial()
 	if _, err := last.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("a connection beyond all limits: %v", err)
 	}
-	if got := refusals(t, f, "connections"); got != spareConnections+2 { // one was told so before, and the last one not at all
+	if got := refusals(t, f, "connections"); got != transport.SpareConnections+2 { // one was told so before, and the last one not at all
 		t.Errorf("%v refusals of connections were counted", got)
 	}
 	open[0].Close()
@@ -130,7 +88,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 
 func TestWatchesAreBounded(t *testing.T) {
 	t.Parallel()
-	limits := DefaultLimits()
+	limits := transport.DefaultLimits()
 	limits.Watches.All, limits.States.All = 3, 1
 	f, _, unix := served(t, WithLimits(limits))
 	f.fill()
@@ -159,7 +117,7 @@ func TestWatchesAreBounded(t *testing.T) {
 
 func TestAnswersAreBounded(t *testing.T) {
 	t.Parallel()
-	limits := DefaultLimits()
+	limits := transport.DefaultLimits()
 	limits.Answers.All = 1
 	f, _, unix := served(t, WithLimits(limits))
 	started, finish := make(chan struct{}), make(chan struct{})

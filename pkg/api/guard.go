@@ -6,17 +6,19 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+
+	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 )
 
 // guard refuses what a page in somebody's browser sends under a name that leads to
 // this machine (DNS rebinding), what pages of other origins send, and what comes on
 // a connection too many. The unix socket is out of the reach of browsers.
 func (s *Server) guard(r *http.Request) error {
-	from := originOf(r.Context())
+	from := transport.OriginOf(r.Context())
 	switch {
-	case from.local:
+	case from.Local:
 		return nil
-	case from.over:
+	case from.Over:
 		return busy("there are too many connections to this agent")
 	case !s.isOwnName(r.Host):
 		return problemf(http.StatusMisdirectedRequest,
@@ -44,7 +46,7 @@ func (s *Server) isOwnName(host string) bool {
 	if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
 		return true
 	}
-	return s.tls != nil && s.tls.names(name)
+	return s.tls != nil && s.tls.Names(name)
 }
 
 // retryAfter is after how many seconds it is worth asking a busy agent again.

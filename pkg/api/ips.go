@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/mesh-agent/mesh-agent/internal/selector"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/view"
@@ -60,9 +61,9 @@ func withIdentities(v *view.Snapshot, identities []any) iter.Seq[*ipcache.Entry]
 }
 
 // hasLabels tells whether the identity of the address has them.
-func hasLabels(s *Server, v *view.Snapshot, labels selector, e *ipcache.Entry) bool {
+func hasLabels(s *Server, v *view.Snapshot, labels selector.Selector, e *ipcache.Entry) bool {
 	id := identityOf(e, s.View.IdentityOf(v.Txn, e))
-	return id != nil && labels.matches(maps.All(id.Labels))
+	return id != nil && labels.Matches(maps.All(id.Labels))
 }
 
 // maxIndexed is how many addresses with an identity are looked up one by one.
@@ -120,12 +121,12 @@ func identitiesOf(s *Server, v *view.Snapshot, q *query) []uint32 {
 		if !reserved {
 			break
 		}
-		if q.labels.matches(maps.All(map[string]string{wire.LabelSourceReserved + ":" + name: ""})) {
+		if q.labels.Matches(maps.All(map[string]string{wire.LabelSourceReserved + ":" + name: ""})) {
 			ids = append(ids, id)
 		}
 	}
 	for i := range s.View.Identities.All(v.Txn) {
-		if q.labels.matches(maps.All(i.Map())) {
+		if q.labels.Matches(maps.All(i.Map())) {
 			ids = append(ids, i.ID)
 		}
 	}

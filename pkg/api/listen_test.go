@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 )
 
 // listening returns a fixture that listens, and what it logged. It is closed
@@ -76,10 +77,10 @@ func TestLiveSocketIsLeftAlone(t *testing.T) {
 	}
 	for _, optional := range []bool{false, true} {
 		_, _, err := listening(t, "127.0.0.1:0", path, optional)
-		if !errors.Is(err, ErrSocketInUse) {
+		if !errors.Is(err, transport.ErrSocketInUse) {
 			t.Errorf("optional %v: %v", optional, err)
 		}
-		if e, ok := errors.AsType[*ListenError](err); !ok || e.Place != path {
+		if e, ok := errors.AsType[*transport.ListenError](err); !ok || e.Place != path {
 			t.Errorf("optional %v: %v", optional, err)
 		}
 	}
@@ -151,7 +152,7 @@ func TestAddressInUse(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "agent.sock")
 	_, _, err = listening(t, first.Address(), path, true)
-	if !errors.Is(err, ErrAddressInUse) || !strings.Contains(err.Error(), first.Address()) {
+	if !errors.Is(err, transport.ErrAddressInUse) || !strings.Contains(err.Error(), first.Address()) {
 		t.Errorf("listens twice: %v", err)
 	}
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -163,7 +164,7 @@ func TestAddressesThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"nonsense", "127.0.0.1:99999", "203.0.113.1:0"} {
 		_, _, err := listening(t, address, "", false)
-		if e, ok := errors.AsType[*ListenError](err); !ok || e.Place != address {
+		if e, ok := errors.AsType[*transport.ListenError](err); !ok || e.Place != address {
 			t.Errorf("%s: %v", address, err)
 		}
 	}

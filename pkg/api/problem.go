@@ -1,10 +1,8 @@
 package api
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 
@@ -47,13 +45,7 @@ func writeBody(w http.ResponseWriter, kind string, status int, v any) {
 	w.WriteHeader(status)
 	// The types are ours and can be encoded: what fails is the connection, and
 	// there is nobody left to tell.
-	_ = newEncoder(w).Encode(v)
-}
-
-func newEncoder(w io.Writer) *json.Encoder {
-	e := json.NewEncoder(safetext.Writer(w))
-	e.SetEscapeHTML(false)
-	return e
+	_ = safetext.Encoder(w).Encode(v)
 }
 
 // withDoubt adds to the news that something does not exist which clusters may have it

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/mesh-agent/mesh-agent/internal/selector"
 )
 
 // The filters of lists. Each resource has some of them.
@@ -25,7 +27,7 @@ type query struct {
 	// Empty filters let everything pass.
 	cluster, namespace, name string
 	kind                     string
-	labels                   selector
+	labels                   selector.Selector
 	identity                 *uint32
 	prefix                   netip.Prefix // masked; invalid: everything passes
 	limit                    int          // 0: no limit, else 1..MaxLimit
@@ -73,7 +75,9 @@ func (q *query) set(resource string, filters []string, name string, given []stri
 	case byPrefix:
 		q.prefix, err = parsePrefix(value)
 	case byLabels:
-		q.labels, err = parseSelector(value)
+		if q.labels, err = selector.Parse(value); err != nil {
+			err = badRequest("labels %q: %v", value, err)
+		}
 	case byKind:
 		q.kind = value
 	case "limit":

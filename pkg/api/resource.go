@@ -12,6 +12,7 @@ import (
 
 	"github.com/cilium/statedb"
 
+	"github.com/mesh-agent/mesh-agent/internal/safetext"
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
 
@@ -145,7 +146,7 @@ const chunkSize = 64 << 10
 
 func newListWriter(ctx context.Context, w io.Writer, revision uint64, freshness map[string]Freshness) *listWriter {
 	l := &listWriter{done: ctx.Done(), out: bufio.NewWriterSize(w, chunkSize)}
-	l.enc = newEncoder(&l.buf)
+	l.enc = safetext.Encoder(&l.buf)
 	l.print(`{"revision":`)
 	l.encode(revision)
 	if freshness != nil {

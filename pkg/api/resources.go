@@ -63,7 +63,7 @@ func nodeResource() *resource[*nodes.Node, Node] {
 		},
 		fixed: func(q *query, n *nodes.Node) bool { return passes(q.cluster, n.Cluster) && passes(q.name, n.Name) },
 		match: func(_ *Server, _ *view.Snapshot, q *query, n *nodes.Node) bool {
-			return nodePasses(q.prefix, n) && q.labels.matches(maps.All(n.Labels))
+			return nodePasses(q.prefix, n) && q.labels.Matches(maps.All(n.Labels))
 		},
 		convert:  func(_ *Server, _ *view.Snapshot, n *nodes.Node) Node { return toNode(n) },
 		onePaths: []string{"/{cluster}/{name}"},
@@ -105,7 +105,7 @@ func serviceResource() *resource[*services.Global, Service] {
 		// One cluster's part has to pass everything.
 		match: func(_ *Server, _ *view.Snapshot, q *query, g *services.Global) bool {
 			return slices.ContainsFunc(g.Parts, func(p *services.Service) bool {
-				return passes(q.cluster, p.Cluster) && q.labels.matches(maps.All(p.Labels))
+				return passes(q.cluster, p.Cluster) && q.labels.Matches(maps.All(p.Labels))
 			})
 		},
 		convert:  toService,
@@ -130,7 +130,7 @@ func identityResource() *resource[*allocator.Identity, Identity] {
 			return passes(q.cluster, i.Cluster) && (q.identity == nil || *q.identity == i.ID)
 		},
 		match: func(_ *Server, _ *view.Snapshot, q *query, i *allocator.Identity) bool {
-			return (q.namespace == "" || hasNamespace(i, q.namespace)) && q.labels.matches(labelsOf(i))
+			return (q.namespace == "" || hasNamespace(i, q.namespace)) && q.labels.Matches(labelsOf(i))
 		},
 		convert:  func(_ *Server, _ *view.Snapshot, i *allocator.Identity) Identity { return toIdentity(i) },
 		onePaths: []string{"/{id}"},

@@ -14,12 +14,13 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 )
 
 // Limits of a connection.
 const (
 	headerTimeout = 10 * time.Second // for the client to send its request
-	writeTimeout  = 30 * time.Second // for the client to take each piece of the answer
 	idleTimeout   = 2 * time.Minute  // between requests
 	stopTimeout   = 3 * time.Second  // for requests under way when the server stops
 	answerTimeout = 10 * time.Minute // for a whole answer over TCP, since a snapshot is kept for it
@@ -38,17 +39,17 @@ type Server struct {
 	mux       *http.ServeMux
 	openAPI   func() ([]byte, error) // made when it is first asked for
 
-	listeners *listeners // set by Listen, before Serve
-	profiles  bool       // serve profiles of the process
+	listeners *transport.Listeners // set by Listen, before Serve
+	profiles  bool                 // serve profiles of the process
 
-	buffers   bufferPool // of watches
-	streams   streams
-	configKey string     // of the hashes of client files
-	tls       *serverTLS // nil: TCP is plain
+	buffers   transport.BufferPool // of watches
+	streams   *transport.Streams
+	configKey string         // of the hashes of client files
+	tls       *transport.TLS // nil: TCP is plain
 
-	limits                        Limits
-	connections, watches, answers *gate
-	states                        *states
+	limits                        transport.Limits
+	connections, watches, answers *transport.Gate
+	states                        *transport.States
 	// stopping ends when the server stops: what would never end by itself ends
 	// then.
 	stopping context.Context
@@ -63,12 +64,12 @@ type Option func(*Server)
 func WithProfiles() Option { return func(s *Server) { s.profiles = true } }
 
 // WithLimits bounds what those who come over TCP may have at once, instead of
-// [DefaultLimits].
-func WithLimits(l Limits) Option { return func(s *Server) { s.limits = l } }
+// [transport.DefaultLimits].
+func WithLimits(l transport.Limits) Option { return func(s *Server) { s.limits = l } }
 
 // WithTLS makes the server speak TLS where it listens on TCP.
-func WithTLS(files TLSFiles) Option {
-	return func(s *Server) { s.tls = &serverTLS{files: files, log: s.log} }
+func WithTLS(files transport.TLSFiles) Option {
+	return func(s *Server) { s.tls = transport.NewTLS(files, s.log) }
 }
 
 // route is one path of the API with one method: what serves it and what
@@ -88,18 +89,19 @@ type route struct {
 	handle     func(w http.ResponseWriter, r *http.Request) error // a *Problem is the answer
 }
 
-// NewServer returns a server. It fails when a source is missing.
+// NewServer returns a server. It fails when a source is missing. A nil log is silence.
 func NewServer(sources Sources, log *slog.Logger, options ...Option) (*Server, error) {
 	if err := sources.validate(); err != nil {
 		return nil, err
 	}
-	s := &Server{Sources: sources, log: log, now: time.Now, resources: allResources(), heartbeat: watchHeartbeat, firstWait: firstStateWait, mux: http.NewServeMux(), listeners: new(listeners), limits: DefaultLimits(), configKey: NewConfigKey()}
+	s := &Server{Sources: sources, log: cmp.Or(log, slog.New(slog.DiscardHandler)), now: time.Now, resources: allResources(), heartbeat: watchHeartbeat, firstWait: firstStateWait, mux: http.NewServeMux(), listeners: new(transport.Listeners), limits: transport.DefaultLimits(), configKey: NewConfigKey()}
 	for _, o := range options {
 		o(s)
 	}
-	s.connections, s.watches, s.answers = newGate(s.limits.Connections), newGate(s.limits.Watches), newGate(s.limits.Answers)
-	s.states = newStates(s.limits.States)
+	s.connections, s.watches, s.answers = transport.NewGate(s.limits.Connections), transport.NewGate(s.limits.Watches), transport.NewGate(s.limits.Answers)
+	s.states = transport.NewStates(s.limits.States)
 	s.stopping, s.stop = context.WithCancel(context.Background())
+	s.streams = transport.NewStreams(s.stopping, s.log)
 	s.routes = s.allRoutes()
 	for i := range s.routes {
 		s.routes[i].method = cmp.Or(s.routes[i].method, http.MethodGet)
@@ -124,11 +126,11 @@ func (s *Server) serve(rt route) {
 
 // answer lets the route answer, within its bounds.
 func (s *Server) answer(rt route, w http.ResponseWriter, r *http.Request) error {
-	from := originOf(r.Context())
-	if rt.unbounded || from.local {
+	from := transport.OriginOf(r.Context())
+	if rt.unbounded || from.Local {
 		return rt.handle(w, r)
 	}
-	leave, ok := s.answers.enter(from.peer)
+	leave, ok := s.answers.Enter(from.Peer)
 	if !ok {
 		return busy("too many answers are under way")
 	}
@@ -144,7 +146,7 @@ func (s *Server) answer(rt route, w http.ResponseWriter, r *http.Request) error 
 // admit refuses strangers where only those who come over the unix socket may:
 // its file's mode says who they are, and over TCP nobody is asked.
 func (s *Server) admit(rt route, r *http.Request) error {
-	if originOf(r.Context()).local || !rt.local {
+	if transport.OriginOf(r.Context()).Local || !rt.local {
 		return nil
 	}
 	socket := s.Socket()
@@ -161,7 +163,7 @@ func (s *Server) Handler() http.Handler {
 		defer s.recover(w, r)
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		if r.ContentLength != 0 && !originOf(r.Context()).local { // nothing that is sent over TCP is of use, and it is not waited for
+		if r.ContentLength != 0 && !transport.OriginOf(r.Context()).Local { // nothing that is sent over TCP is of use, and it is not waited for
 			_ = w.control.SetReadDeadline(time.Now().Add(headerTimeout)) // as in extend
 		}
 		if err := s.guard(r); err != nil {
@@ -203,7 +205,7 @@ func (w *response) extend() {
 }
 
 func (w *response) deadline(now time.Time) time.Time {
-	next := now.Add(writeTimeout)
+	next := now.Add(transport.WriteTimeout)
 	if !w.until.IsZero() && w.until.Before(next) {
 		return w.until
 	}
@@ -303,10 +305,10 @@ func (s *Server) Serve(ctx context.Context) error {
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		BaseContext:       func(net.Listener) context.Context { return base },
-		ConnContext:       markOrigin,
+		ConnContext:       transport.MarkOrigin,
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	for _, one := range s.listeners.all() {
+	for _, one := range s.listeners.All() {
 		g.Go(func() error {
 			if err := server.Serve(one); !errors.Is(err, http.ErrServerClosed) {
 				return err

@@ -2,60 +2,17 @@ package api
 
 import (
 	"bufio"
-	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-)
 
-func TestStatesTakeTurns(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := newStates(Limit{All: 3, Peer: 2})
-		a, b := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("127.0.0.1")
-		take := func(peer netip.Addr) (func(), error) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			return s.ofPeer(ctx, peer)
-		}
-		for _, peer := range []netip.Addr{a, b} { // this machine is a peer, too
-			first, err := take(peer)
-			second, err2 := take(peer)
-			if err = errors.Join(err, err2); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := take(peer); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("a third turn of %s: %v", peer, err)
-			}
-			time.AfterFunc(time.Second/2, first)
-			third, err := take(peer) // it is waited for
-			if err != nil {
-				t.Fatal(err)
-			}
-			first() // again: it changes nothing
-			gone, cancel := context.WithCancel(t.Context())
-			cancel()
-			if _, err := s.ofPeer(gone, peer); !errors.Is(err, context.Canceled) {
-				t.Errorf("a turn of somebody who is gone: %v", err)
-			}
-			second()
-			third()
-		}
-		if len(s.peers) != 0 {
-			t.Errorf("peers are kept: %v", s.peers)
-		}
-		if peer, all := s.refused.peer.Load(), s.refused.all.Load(); peer != 2 || all != 0 {
-			t.Errorf("%d and %d were counted", peer, all)
-		}
-	})
-}
+	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
+)
 
 // readSlow opens a watch, waits for its first event and reads nothing more.
 func readSlow(t *testing.T, address string) net.Conn {
@@ -80,7 +37,7 @@ func readSlow(t *testing.T, address string) net.Conn {
 // sent a whole state.
 func TestSlowReadersOfOnePeerLeaveRoom(t *testing.T) {
 	t.Parallel()
-	limits := DefaultLimits()
+	limits := transport.DefaultLimits()
 	f, _, unix := served(t, func(s *Server) { s.firstWait = 50 * time.Millisecond })
 	f.fillIPs(100_000) // more than the buffers of a connection take
 	var slow net.Conn
@@ -93,7 +50,7 @@ func TestSlowReadersOfOnePeerLeaveRoom(t *testing.T) {
 		t.Errorf("%v refusals were counted", got)
 	}
 	// Others have their turn: in all there are more than one peer may have.
-	leave, err := f.states.ofPeer(t.Context(), netip.MustParseAddr("10.0.0.1"))
+	leave, err := f.states.OfPeer(t.Context(), netip.MustParseAddr("10.0.0.1"))
 	if err != nil {
 		t.Fatal(err)
 	}

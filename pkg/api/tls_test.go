@@ -11,10 +11,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/mesh-agent/mesh-agent/internal/pki"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 )
 
 // authority is a CA whose files are in dir.
@@ -34,7 +36,7 @@ func newAuthority(t *testing.T, dir string) authority {
 
 // serves writes a certificate for these hosts, and the authority, as files of a
 // server.
-func (a authority) serves(t *testing.T, hosts ...string) TLSFiles {
+func (a authority) serves(t *testing.T, hosts ...string) transport.TLSFiles {
 	t.Helper()
 	pair, err := a.Server(hosts)
 	if err != nil {
@@ -48,7 +50,7 @@ func (a authority) serves(t *testing.T, hosts ...string) TLSFiles {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return TLSFiles{Cert: cert, Key: key, ClientCA: ca}
+	return transport.TLSFiles{Cert: cert, Key: key, ClientCA: ca}
 }
 
 // client is one with a certificate of signer, or without one, that trusts a.
@@ -141,9 +143,9 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	before, after := newAuthority(t, dir), newAuthority(t, dir)
-	var log bytes.Buffer
-	f, _, _ := served(t, WithTLS(before.serves(t, "127.0.0.1")))
-	f.tls.log = slog.New(slog.NewTextHandler(&log, nil))
+	var log lines
+	logs := func(s *Server) { s.log = slog.New(slog.NewTextHandler(&log, nil)) }
+	f, _, _ := served(t, logs, WithTLS(before.serves(t, "127.0.0.1")))
 	url := "https://" + f.Address() + "/healthz"
 	want := func(what string, a authority, ok bool) {
 		t.Helper()
@@ -160,11 +162,27 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 	after.serves(t, "127.0.0.1", "new.example")
 	want("the second", after, true)
 	want("the first, after that", before, false)
-	f.tls.mu.Lock()
-	defer f.tls.mu.Unlock()
-	if n := strings.Count(log.String(), "level=WARN"); n != 1 {
-		t.Errorf("%d warnings: %s", n, log.String())
+	if text := log.String(); strings.Count(text, "cannot be read again") != 1 {
+		t.Errorf("want one warning: %s", text)
 	}
+}
+
+// lines is a log that is read while it is written.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 func TestTLSFilesThatCannotBeUsed(t *testing.T) {
@@ -172,7 +190,7 @@ func TestTLSFilesThatCannotBeUsed(t *testing.T) {
 	dir := t.TempDir()
 	good := newAuthority(t, dir).serves(t, "127.0.0.1")
 	none := filepath.Join(dir, "none")
-	for what, files := range map[string]TLSFiles{
+	for what, files := range map[string]transport.TLSFiles{
 		"no certificate":  {Cert: none, Key: good.Key},
 		"another file":    {Cert: good.Key, Key: good.Key},
 		"no authorities":  {Cert: good.Cert, Key: good.Key, ClientCA: none},
@@ -180,7 +198,7 @@ func TestTLSFilesThatCannotBeUsed(t *testing.T) {
 	} {
 		f := newFixture(t, WithTLS(files))
 		err := f.Listen("127.0.0.1:0", "", false)
-		if e, ok := errors.AsType[*ListenError](err); !ok || !strings.Contains(e.Error(), dir) {
+		if e, ok := errors.AsType[*transport.ListenError](err); !ok || !strings.Contains(e.Error(), dir) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

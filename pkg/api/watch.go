@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
 
@@ -39,13 +40,13 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) error {
 		w.WriteHeader(http.StatusOK)
 		return nil
 	}
-	from := originOf(r.Context())
+	from := transport.OriginOf(r.Context())
 	session := s.newWatching(subs, token)
 	turns, leave, err := s.admitWatch(r.Context(), from, session.stream.Resumes())
 	if err != nil {
 		return err
 	}
-	return s.stream(w, leave, func(ctx context.Context, out io.Writer) {
+	return s.streams.Answer(w, leave, func(ctx context.Context, out io.Writer) {
 		// The client is gone, or the server stops: nobody is left to tell.
 		_ = session.run(ctx, out, turns)
 	})
@@ -54,26 +55,26 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) error {
 // admitWatch enters one more watch, with its turn for the first state if it needs one:
 // a reader that takes its state slowly keeps a snapshot alive, so that a peer has few
 // of them. Over the unix socket there are no turns.
-func (s *Server) admitWatch(ctx context.Context, from origin, resumes bool) (_ view.Turns, leave func(), err error) {
-	if from.local {
+func (s *Server) admitWatch(ctx context.Context, from transport.Origin, resumes bool) (_ view.Turns, leave func(), err error) {
+	if from.Local {
 		return nil, func() {}, nil
 	}
-	leaveWatches, ok := s.watches.enter(from.peer)
+	leaveWatches, ok := s.watches.Enter(from.Peer)
 	if !ok {
 		return nil, nil, busy("there are too many watches")
 	}
-	turns := &peerTurns{states: s.states, peer: from.peer}
+	turns := &transport.PeerTurns{States: s.states, Peer: from.Peer}
 	if resumes {
 		return turns, leaveWatches, nil
 	}
 	wait, cancel := context.WithTimeout(ctx, s.firstWait)
 	defer cancel()
-	endTurn, err := s.states.ofPeer(wait, from.peer)
+	endTurn, err := s.states.OfPeer(wait, from.Peer)
 	if err != nil {
 		leaveWatches()
 		return nil, nil, busy("too many watches of this address are being sent their first state")
 	}
-	turns.first = endTurn
+	turns.First = endTurn
 	return turns, func() { endTurn(); leaveWatches() }, nil
 }
 
@@ -145,7 +146,7 @@ type watching struct {
 	s      *Server
 	subs   []*subscription
 	stream *view.Stream
-	out    sseWriter
+	out    *transport.Events
 }
 
 func (s *Server) newWatching(subs []*subscription, token string) *watching {
@@ -158,11 +159,11 @@ func (s *Server) newWatching(subs []*subscription, token string) *watching {
 
 // run writes the events until nobody reads any more.
 func (c *watching) run(ctx context.Context, out io.Writer, turns view.Turns) error {
-	c.out = sseWriter{w: out, pool: &c.s.buffers, wrote: time.Now()}
-	defer c.out.release()
+	c.out = transport.NewEvents(out, &c.s.buffers)
+	defer c.out.Release()
 	err := c.stream.Run(ctx, c, turns)
 	if end, ended := errors.AsType[view.Ended](err); ended {
-		return c.out.send("", WatchDisconnect, map[string]string{"reason": end.Error()})
+		return c.out.Send("", WatchDisconnect, map[string]string{"reason": end.Error()})
 	}
 	return err
 }
@@ -171,22 +172,22 @@ func (c *watching) run(ctx context.Context, out io.Writer, turns view.Turns) err
 func (c *watching) Event(e view.Event) error {
 	switch e.Type {
 	case view.Reset:
-		return c.out.send(e.Token(), WatchReset, map[string]string{"reason": e.Reason})
+		return c.out.Send(e.Token(), WatchReset, map[string]string{"reason": e.Reason})
 	case view.Synced:
-		return c.out.send(e.Token(), WatchSynced, WatchEvent{string(e.Kind), nil, e.Position})
+		return c.out.Send(e.Token(), WatchSynced, WatchEvent{string(e.Kind), nil, e.Position})
 	case view.Reached:
-		return c.out.beat(e.Token())
+		return c.out.Beat(e.Token())
 	case view.Page:
-		return errors.Join(c.out.flush(), c.live(e))
+		return errors.Join(c.out.Flush(), c.live(e))
 	}
 	i := slices.IndexFunc(c.subs, func(sub *subscription) bool { return sub.res.kind() == e.Kind })
-	return c.out.put(e.Token(), string(e.Type), WatchEvent{string(e.Kind), c.subs[i].res.show(c.s, e.Snapshot, e.Object), e.Position})
+	return c.out.Put(e.Token(), string(e.Type), WatchEvent{string(e.Kind), c.subs[i].res.show(c.s, e.Snapshot, e.Object), e.Position})
 }
 
 // Idle implements [view.Receiver]: it waits for more, or until a sign of life is due.
 func (c *watching) Idle(ctx context.Context, at view.Event, more <-chan struct{}) error {
-	c.out.release()
-	due := time.NewTimer(c.s.heartbeat - time.Since(c.out.wrote))
+	c.out.Release()
+	due := time.NewTimer(c.s.heartbeat - c.out.Quiet())
 	defer due.Stop()
 	select {
 	case <-ctx.Done():
@@ -201,8 +202,8 @@ func (c *watching) Idle(ctx context.Context, at view.Event, more <-chan struct{}
 // live gives a sign of life if nothing was written for long, whatever happened
 // that is of no interest to the client.
 func (c *watching) live(at view.Event) error {
-	if time.Since(c.out.wrote) < c.s.heartbeat {
+	if c.out.Quiet() < c.s.heartbeat {
 		return nil
 	}
-	return c.out.beat(at.Token())
+	return c.out.Beat(at.Token())
 }

@@ -1,6 +1,7 @@
 package claims
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -53,6 +54,7 @@ const rescan = 2 * time.Second
 // until ctx ends. What cannot be used changes nothing, and is reported, nil when
 // all is well again.
 func (c *Current) Follow(ctx context.Context, file string, report func(error), log *slog.Logger) error {
+	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	content, known := "", false
 	var failed error // of the contents that were read last
 	away := false

@@ -1,7 +1,9 @@
 package clustermesh
 
 import (
+	"cmp"
 	"context"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -47,6 +49,7 @@ type member struct {
 
 // New returns a mesh that watches nothing yet.
 func New(p Params) *Mesh {
+	p.Log = cmp.Or(p.Log, slog.New(slog.DiscardHandler))
 	if p.Timings == (remotecluster.Timings{}) {
 		p.Timings = remotecluster.DefaultTimings()
 	}

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
-
 	"github.com/cilium/statedb"
 	"golang.org/x/sync/errgroup"
 
@@ -29,7 +27,7 @@ type ownNodesWorld struct {
 	t      *testing.T
 	db     *statedb.DB
 	view   *View
-	mem    *kvstore.Memory
+	mem    *memory.Store
 	reader remotecluster.Consumer
 	source remotecluster.Source
 }

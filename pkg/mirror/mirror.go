@@ -96,6 +96,7 @@ func New(p Params) (*Mirror, error) {
 	if err := p.Local.ValidateStrict(); err != nil {
 		return nil, err
 	}
+	p.Log = cmp.Or(p.Log, slog.New(slog.DiscardHandler))
 	return &Mirror{Params: p, started: time.Now()}, nil
 }
 

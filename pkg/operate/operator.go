@@ -95,6 +95,7 @@ func New(p Params) (*Operator, error) {
 	if p.Report == nil {
 		p.Report = func(string, error) {}
 	}
+	p.Log = cmp.Or(p.Log, slog.New(slog.DiscardHandler))
 	return &Operator{Params: p, started: time.Now()}, nil
 }
 

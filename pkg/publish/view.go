@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"strings"
@@ -39,7 +40,7 @@ type View struct {
 // own cluster.
 func NewView(cluster *local.Cluster, own wire.ClusterInfo, defaultGlobalNamespace bool, to *services.Services, log *slog.Logger) *View {
 	return &View{
-		cluster: cluster, own: own, defaultGlobal: defaultGlobalNamespace, to: to, log: log,
+		cluster: cluster, own: own, defaultGlobal: defaultGlobalNamespace, to: to, log: cmp.Or(log, slog.New(slog.DiscardHandler)),
 		members: newMembers(cluster), odd: make(map[string]string),
 	}
 }

@@ -7,6 +7,7 @@
 package register
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,6 +77,7 @@ type Node struct {
 
 // New returns a node that is not registered yet. The error is about the cluster.
 func New(p Params) (*Node, error) {
+	p.Log = cmp.Or(p.Log, slog.New(slog.DiscardHandler))
 	if err := p.Own.ValidateStrict(); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package remotecluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -89,7 +90,7 @@ type Params struct {
 	// Changed is called after each change of state, with no lock held by the
 	// caller that Status needs. It must not block.
 	Changed func()
-	Log     *slog.Logger
+	Log     *slog.Logger // nil is silence
 }
 
 // Cluster is the controller of one cluster.
@@ -112,7 +113,7 @@ type Cluster struct {
 
 // New returns a controller that does nothing yet.
 func New(p Params) *Cluster {
-	p.Log = p.Log.With("cluster", p.Name)
+	p.Log = cmp.Or(p.Log, slog.New(slog.DiscardHandler)).With("cluster", p.Name)
 	if p.Load == nil {
 		p.Load = clientfile.Load
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"log/slog"
@@ -52,7 +53,7 @@ type Watch[T any] struct {
 
 // NewWatch returns a watch that knows nothing yet.
 func NewWatch[T any](kind Kind[T], log *slog.Logger) *Watch[T] {
-	log = log.With("resource", string(kind.Resource))
+	log = cmp.Or(log, slog.New(slog.DiscardHandler)).With("resource", string(kind.Resource))
 	w := &Watch[T]{kind: kind, log: log, set: NewSet[T](), warnings: rate.NewLimiter(rate.Every(time.Second), 10)}
 	w.follower = &follow.Follower{Log: log, Hooks: follow.Hooks{Listed: w.listed, Incomplete: w.set.Lacks}}
 	return w

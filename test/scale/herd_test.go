@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sync/errgroup"
@@ -117,8 +117,8 @@ func (h *herd) node(name string, o etcd.Options) *remotecluster.Cluster {
 	return remotecluster.New(remotecluster.Params{
 		Name: herdCluster, Origin: remotecluster.OriginLocal, Local: wire.ClusterInfo{Name: herdCluster, ID: 1, MaxConnectedClusters: 255},
 		Consumer: only{source}, Timings: remotecluster.DefaultTimings(), Stretch: o.Stretch, Changed: func() {},
-		Connect: func(ctx context.Context, cfg *kvstore.Config) (remotecluster.Client, error) {
-			return kvstore.Connect(ctx, cfg, 0, o)
+		Connect: func(ctx context.Context, cfg *clientfile.Config) (remotecluster.Client, error) {
+			return etcd.Connect(ctx, cfg, 0, o)
 		},
 		Log: log.With("node", name),
 	})

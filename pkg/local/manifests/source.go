@@ -73,6 +73,7 @@ func (p Problem) String() string {
 
 // New returns a source that reads nothing yet. It is the one writer of the tables.
 func New(dir string, into *local.Cluster, log *slog.Logger) *Source {
+	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	into.Doubt()
 	s := &Source{log: log, into: into, sinks: sinks(into), good: make(map[string]*file), scanner: scanner{dir: dir}}
 	s.dir = dirwatch.New[*file](dir, "directory of manifests", nil, log)

@@ -1,4 +1,4 @@
-package api
+package selector
 
 import (
 	"maps"
@@ -34,15 +34,15 @@ func TestSelector(t *testing.T) {
 		"reserved:host": true,
 		"io.cilium.k8s.namespace.labels.kubernetes.io/metadata.name=default": true,
 	} {
-		s, err := parseSelector(text)
+		s, err := Parse(text)
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
-		} else if got := s.matches(maps.All(labels)); got != want {
+		} else if got := s.Matches(maps.All(labels)); got != want {
 			t.Errorf("%q: %t, want %t", text, got, want)
 		}
 	}
 	for _, text := range []string{"", ",", "app,", "=web", "!=web", "app in web", "app in (web", "app out (web)", "in (a)", "a b", "!", "a in (b),(c)", "!a=b", "a>1", "a<1"} {
-		if s, err := parseSelector(text); err == nil {
+		if s, err := Parse(text); err == nil {
 			t.Errorf("%q is taken for %+v", text, s)
 		}
 	}
@@ -53,7 +53,7 @@ func FuzzSelector(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		s, err := parseSelector(text)
+		s, err := Parse(text)
 		if err != nil {
 			return
 		}
@@ -62,6 +62,6 @@ func FuzzSelector(f *testing.F) {
 				t.Fatalf("%q: a requirement without a key", text)
 			}
 		}
-		s.matches(maps.All(map[string]string{"a": "b"}))
+		s.Matches(maps.All(map[string]string{"a": "b"}))
 	})
 }

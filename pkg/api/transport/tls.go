@@ -1,4 +1,4 @@
-package api
+package transport
 
 import (
 	"crypto/tls"
@@ -19,9 +19,9 @@ type TLSFiles struct {
 	ClientCA string
 }
 
-// serverTLS is what the files held when all of them could be used last. It is safe
+// TLS is what the files held when all of them could be used last. It is safe
 // for concurrent use.
-type serverTLS struct {
+type TLS struct {
 	files TLSFiles
 	log   *slog.Logger
 
@@ -32,8 +32,11 @@ type serverTLS struct {
 	config *tls.Config // for a connection; not changed once it is there
 }
 
+// NewTLS returns what reads the files when it listens.
+func NewTLS(files TLSFiles, log *slog.Logger) *TLS { return &TLS{files: files, log: log} }
+
 // listenConfig reads the files and returns what a listener needs.
-func (t *serverTLS) listenConfig() (*tls.Config, error) {
+func (t *TLS) listenConfig() (*tls.Config, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.changed()
@@ -47,7 +50,7 @@ func (t *serverTLS) listenConfig() (*tls.Config, error) {
 
 // current is the configuration of now. Files that cannot be used change nothing:
 // while they are replaced, a certificate and a key may not belong together.
-func (t *serverTLS) current() *tls.Config {
+func (t *TLS) current() *tls.Config {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.changed() {
@@ -66,7 +69,7 @@ func (t *serverTLS) current() *tls.Config {
 
 // changed tells whether a file is another one than when it was looked at last; mu
 // is held.
-func (t *serverTLS) changed() bool {
+func (t *TLS) changed() bool {
 	changed := false
 	for i, path := range []string{t.files.Cert, t.files.Key, t.files.ClientCA} {
 		if path == "" {
@@ -85,7 +88,7 @@ func (t *serverTLS) changed() bool {
 }
 
 // load reads the files; mu is held.
-func (t *serverTLS) load() error {
+func (t *TLS) load() error {
 	pair, err := tls.LoadX509KeyPair(t.files.Cert, t.files.Key)
 	if err != nil {
 		return fmt.Errorf("the certificate %s with the key %s: %w", t.files.Cert, t.files.Key, err)
@@ -109,8 +112,8 @@ func (t *serverTLS) load() error {
 	return nil
 }
 
-// names tells whether the certificate has this name.
-func (t *serverTLS) names(name string) bool {
+// Names tells whether the certificate has this name.
+func (t *TLS) Names(name string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.pair.Leaf != nil && t.pair.Leaf.VerifyHostname(name) == nil

@@ -1,4 +1,4 @@
-package api
+package transport
 
 import (
 	"net/netip"
@@ -45,33 +45,34 @@ func peerOf(a netip.Addr) netip.Addr {
 	return a
 }
 
-// refused counts what a [Limit] has refused. It is safe for concurrent use.
-type refused struct{ all, peer atomic.Uint64 }
+// Refusals counts what a [Limit] has refused. It is safe for concurrent use.
+type Refusals struct{ All, Peer atomic.Uint64 }
 
-// gate counts what there is, in all and of each peer. It is safe for concurrent use.
-type gate struct {
+// Gate counts what there is, in all and of each peer. It is safe for concurrent use.
+type Gate struct {
 	limit   Limit
-	refused refused
+	Refused Refusals
 
 	mu    sync.Mutex
 	all   int
 	peers map[netip.Addr]int // without those that have none, and loopback
 }
 
-func newGate(l Limit) *gate { return &gate{limit: l, peers: make(map[netip.Addr]int)} }
+// NewGate returns a gate that nothing has entered.
+func NewGate(l Limit) *Gate { return &Gate{limit: l, peers: make(map[netip.Addr]int)} }
 
-// enter counts one more until leave is called, which may be called again; false
+// Enter counts one more until leave is called, which may be called again; false
 // when a limit is reached.
-func (g *gate) enter(peer netip.Addr) (leave func(), ok bool) {
+func (g *Gate) Enter(peer netip.Addr) (leave func(), ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	counted := peer.IsValid() && !peer.IsLoopback()
 	switch {
 	case counted && g.peers[peer] >= g.limit.Peer:
-		g.refused.peer.Add(1)
+		g.Refused.Peer.Add(1)
 		return nil, false
 	case g.all >= g.limit.All:
-		g.refused.all.Add(1)
+		g.Refused.All.Add(1)
 		return nil, false
 	}
 	g.all++
@@ -81,7 +82,7 @@ func (g *gate) enter(peer netip.Addr) (leave func(), ok bool) {
 	return sync.OnceFunc(func() { g.left(peer, counted) }), true
 }
 
-func (g *gate) left(peer netip.Addr, counted bool) {
+func (g *Gate) left(peer netip.Addr, counted bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.all--

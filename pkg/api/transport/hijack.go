@@ -1,10 +1,11 @@
-package api
+package transport
 
 import (
 	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"runtime/debug"
@@ -12,17 +13,24 @@ import (
 	"time"
 )
 
-// streams are the answers that have no end, each on a connection that was taken
+// Streams are the answers that have no end, each on a connection that was taken
 // over from net/http: its buffers and its goroutine would cost more than an idle
 // watch does.
-type streams struct {
-	mu    sync.Mutex
-	over  bool
-	group sync.WaitGroup
+type Streams struct {
+	log      *slog.Logger
+	stopping context.Context
+	mu       sync.Mutex
+	over     bool
+	group    sync.WaitGroup
+}
+
+// NewStreams returns the place of streams that end with a context.
+func NewStreams(stopping context.Context, log *slog.Logger) *Streams {
+	return &Streams{stopping: stopping, log: log}
 }
 
 // start runs what serves a stream, unless the server stops.
-func (st *streams) start(run func()) bool {
+func (st *Streams) start(run func()) bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if !st.over {
@@ -31,19 +39,19 @@ func (st *streams) start(run func()) bool {
 	return !st.over
 }
 
-// close waits for those that run; no more are started.
-func (st *streams) close() {
+// Close waits for those that run; no more are started.
+func (st *Streams) Close() {
 	st.mu.Lock()
 	st.over = true
 	st.mu.Unlock()
 	st.group.Wait()
 }
 
-// stream answers with the headers of w and whatever feed writes, until feed
+// Answer answers with the headers of w and whatever feed writes, until feed
 // returns. The context of feed ends when the client is gone or the server stops;
-// feed runs on after stream has returned, and done is called in the end. An error
+// feed runs on after Answer has returned, and done is called in the end. An error
 // means that nothing was written.
-func (s *Server) stream(w http.ResponseWriter, done func(), feed func(context.Context, io.Writer)) error {
+func (st *Streams) Answer(w http.ResponseWriter, done func(), feed func(context.Context, io.Writer)) error {
 	header := w.Header()
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -51,9 +59,9 @@ func (s *Server) stream(w http.ResponseWriter, done func(), feed func(context.Co
 		return fmt.Errorf("streaming an answer: %w", err)
 	}
 	header.Set("Connection", "close") // its end is the answer's
-	started := s.streams.start(func() {
+	started := st.start(func() {
 		defer done()
-		s.feedStream(conn, header, feed)
+		st.feed(conn, header, feed)
 	})
 	if !started {
 		_ = conn.Close()
@@ -62,14 +70,14 @@ func (s *Server) stream(w http.ResponseWriter, done func(), feed func(context.Co
 	return nil
 }
 
-// feedStream serves one stream to its end.
-func (s *Server) feedStream(conn net.Conn, header http.Header, feed func(context.Context, io.Writer)) {
-	ctx, cancel := context.WithCancel(s.stopping)
+// feed serves one stream to its end.
+func (st *Streams) feed(conn net.Conn, header http.Header, feed func(context.Context, io.Writer)) {
+	ctx, cancel := context.WithCancel(st.stopping)
 	var reader sync.WaitGroup
 	defer reader.Wait()
 	defer conn.Close()
 	defer cancel()
-	defer s.recoverStream()
+	defer st.recover()
 	// A client that takes nothing any more is not waited for when the server stops.
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	reader.Go(func() {
@@ -87,9 +95,9 @@ func (s *Server) feedStream(conn net.Conn, header http.Header, feed func(context
 	feed(ctx, out)
 }
 
-func (s *Server) recoverStream() {
+func (st *Streams) recover() {
 	if cause := recover(); cause != nil {
-		s.log.Error("A watch panicked", "error", cause, "stack", string(debug.Stack()))
+		st.log.Error("A watch panicked", "error", cause, "stack", string(debug.Stack()))
 	}
 }
 
@@ -102,11 +110,14 @@ func head(header http.Header) []byte {
 	return b.Bytes()
 }
 
+// WriteTimeout is how long a client may take for each piece of an answer.
+const WriteTimeout = 30 * time.Second
+
 // deadlined gives the client a new deadline for each piece.
 type deadlined struct{ net.Conn }
 
 func (d deadlined) Write(b []byte) (int, error) {
-	if err := d.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+	if err := d.SetWriteDeadline(time.Now().Add(WriteTimeout)); err != nil {
 		return 0, err
 	}
 	return d.Conn.Write(b)

@@ -1,4 +1,4 @@
-package api
+package transport
 
 import (
 	"bytes"
@@ -8,6 +8,8 @@ import (
 	"io"
 	"sync"
 	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/safetext"
 )
 
 // eventChunk is how much of a watch is gathered before it goes to the connection.
@@ -22,20 +24,20 @@ type eventBuffers struct {
 	out  bytes.Buffer  // events that were not written yet
 }
 
-// bufferPool lends eventBuffers to watches. The zero value is empty.
-type bufferPool struct{ pool sync.Pool }
+// BufferPool lends eventBuffers to watches. The zero value is empty.
+type BufferPool struct{ pool sync.Pool }
 
-func (p *bufferPool) get() *eventBuffers {
+func (p *BufferPool) get() *eventBuffers {
 	if b, ok := p.pool.Get().(*eventBuffers); ok {
 		return b
 	}
 	b := new(eventBuffers)
-	b.enc = newEncoder(&b.data)
+	b.enc = safetext.Encoder(&b.data)
 	return b
 }
 
 // put takes buffers back, unless an unusual object has made them large.
-func (p *bufferPool) put(b *eventBuffers) {
+func (p *BufferPool) put(b *eventBuffers) {
 	if b.data.Cap() > 4*eventChunk || b.out.Cap() > 4*eventChunk {
 		return
 	}
@@ -44,32 +46,40 @@ func (p *bufferPool) put(b *eventBuffers) {
 	p.pool.Put(b)
 }
 
-// sseWriter writes Server-Sent Events.
-type sseWriter struct {
+// Events writes Server-Sent Events. It belongs to one goroutine.
+type Events struct {
 	w     io.Writer
-	pool  *bufferPool
+	pool  *BufferPool
 	lent  *eventBuffers // nil while there is nothing to write
 	wrote time.Time     // when something was last written
 }
 
-// buffers are those of this watch until release.
-func (o *sseWriter) buffers() *eventBuffers {
+// NewEvents writes to w, with buffers that are lent.
+func NewEvents(w io.Writer, pool *BufferPool) *Events {
+	return &Events{w: w, pool: pool, wrote: time.Now()}
+}
+
+// Quiet is how long nothing was written.
+func (o *Events) Quiet() time.Duration { return time.Since(o.wrote) }
+
+// buffers are those of this watch until Release.
+func (o *Events) buffers() *eventBuffers {
 	if o.lent == nil {
 		o.lent = o.pool.get()
 	}
 	return o.lent
 }
 
-// release gives the buffers back, with everything written or of no use any more.
-func (o *sseWriter) release() {
+// Release gives the buffers back, with everything written or of no use any more.
+func (o *Events) Release() {
 	if o.lent != nil {
 		o.pool.put(o.lent)
 		o.lent = nil
 	}
 }
 
-// put adds an event, and writes when there is enough.
-func (o *sseWriter) put(id, event string, data any) error {
+// Put adds an event, and writes when there is enough.
+func (o *Events) Put(id, event string, data any) error {
 	b := o.buffers()
 	b.data.Reset()
 	if err := b.enc.Encode(data); err != nil {
@@ -84,21 +94,22 @@ func (o *sseWriter) put(id, event string, data any) error {
 	if b.out.Len() < eventChunk {
 		return nil
 	}
-	return o.flush()
+	return o.Flush()
 }
 
-// send puts an event and writes everything.
-func (o *sseWriter) send(id, event string, data any) error {
-	return errors.Join(o.put(id, event, data), o.flush())
+// Send puts an event and writes everything.
+func (o *Events) Send(id, event string, data any) error {
+	return errors.Join(o.Put(id, event, data), o.Flush())
 }
 
-// beat writes a sign of life that no event comes from. It moves the position
+// Beat writes a sign of life that no event comes from. It moves the position
 // from which the client would go on.
-func (o *sseWriter) beat(id string) error {
-	return errors.Join(o.flush(), o.write([]byte(": heartbeat\nid: "+id+"\n\n")))
+func (o *Events) Beat(id string) error {
+	return errors.Join(o.Flush(), o.write([]byte(": heartbeat\nid: "+id+"\n\n")))
 }
 
-func (o *sseWriter) flush() error {
+// Flush writes what was put.
+func (o *Events) Flush() error {
 	if o.lent == nil || o.lent.out.Len() == 0 {
 		return nil
 	}
@@ -107,7 +118,7 @@ func (o *sseWriter) flush() error {
 	return err
 }
 
-func (o *sseWriter) write(text []byte) error {
+func (o *Events) write(text []byte) error {
 	_, err := o.w.Write(text)
 	o.wrote = time.Now()
 	return err

@@ -1,4 +1,5 @@
-package api
+// Package selector chooses objects by their labels, as kubectl does.
+package selector
 
 import (
 	"fmt"
@@ -7,10 +8,10 @@ import (
 	"strings"
 )
 
-// selector chooses objects by their labels, as kubectl's does: requirements
+// Selector chooses objects by their labels, as kubectl's does: requirements
 // with commas between, all of which must hold. Kubernetes' own parser refuses
 // the keys of identities, which have a source: "k8s:app".
-type selector []requirement
+type Selector []requirement
 
 // requirement is one condition on the label with that key.
 type requirement struct {
@@ -19,14 +20,14 @@ type requirement struct {
 	negate bool
 }
 
-// parseSelector reads "key", "!key", "key=value", "key==value", "key!=value",
+// Parse reads "key", "!key", "key=value", "key==value", "key!=value",
 // "key in (a,b)" and "key notin (a,b)".
-func parseSelector(text string) (selector, error) {
-	var s selector
+func Parse(text string) (Selector, error) {
+	var s Selector
 	for _, part := range splitRequirements(text) {
 		r, err := parseRequirement(strings.TrimSpace(part))
 		if err != nil {
-			return nil, badRequest("labels %q: %v", text, err)
+			return nil, err
 		}
 		s = append(s, r)
 	}
@@ -91,9 +92,9 @@ func parseSet(before []string, set string) (requirement, error) {
 	return r, nil
 }
 
-// matches tells whether the labels fulfil every requirement. As in Kubernetes,
+// Matches tells whether the labels fulfil every requirement. As in Kubernetes,
 // "not this value" holds for what has no such label at all.
-func (s selector) matches(labels iter.Seq2[string, string]) bool {
+func (s Selector) Matches(labels iter.Seq2[string, string]) bool {
 	for _, r := range s {
 		if r.holds(labels) == r.negate {
 			return false

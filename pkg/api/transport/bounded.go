@@ -1,4 +1,4 @@
-package api
+package transport
 
 import (
 	"context"
@@ -7,14 +7,14 @@ import (
 	"net/netip"
 )
 
-// spareConnections is how many connections beyond the limit are kept for the moment
+// SpareConnections is how many connections beyond the limit are kept for the moment
 // that it takes to say so. What comes on top is closed at once.
-const spareConnections = 64
+const SpareConnections = 64
 
 // boundedListener bounds the connections that it accepts.
 type boundedListener struct {
 	net.Listener
-	connections, spare *gate
+	connections, spare *Gate
 }
 
 // Accept implements [net.Listener].
@@ -25,10 +25,10 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		peer := addressOf(conn)
-		if leave, ok := l.connections.enter(peer); ok {
+		if leave, ok := l.connections.Enter(peer); ok {
 			return &boundedConn{Conn: conn, peer: peer, leave: leave}, nil
 		}
-		if leave, ok := l.spare.enter(netip.Addr{}); ok {
+		if leave, ok := l.spare.Enter(netip.Addr{}); ok {
 			return &boundedConn{Conn: conn, peer: peer, over: true, leave: leave}, nil
 		}
 		_ = conn.Close()
@@ -61,29 +61,30 @@ func (c *boundedConn) Close() error {
 // originKey is the key of a request's origin in its context.
 type originKey struct{}
 
-// origin is where a request comes from. The zero value, of requests that did not
+// Origin is where a request comes from. The zero value, of requests that did not
 // come over a listener of the server, is a stranger.
-type origin struct {
-	local bool // over the unix socket
-	peer  netip.Addr
-	over  bool // on a connection beyond the limit
+type Origin struct {
+	Local bool // over the unix socket
+	Peer  netip.Addr
+	Over  bool // on a connection beyond the limit
 }
 
-// markOrigin is for [net/http.Server.ConnContext].
-func markOrigin(ctx context.Context, c net.Conn) context.Context {
+// MarkOrigin is for [net/http.Server.ConnContext].
+func MarkOrigin(ctx context.Context, c net.Conn) context.Context {
 	if secure, ok := c.(*tls.Conn); ok {
 		c = secure.NetConn()
 	}
 	switch c := c.(type) {
 	case *net.UnixConn:
-		return context.WithValue(ctx, originKey{}, origin{local: true})
+		return context.WithValue(ctx, originKey{}, Origin{Local: true})
 	case *boundedConn:
-		return context.WithValue(ctx, originKey{}, origin{peer: c.peer, over: c.over})
+		return context.WithValue(ctx, originKey{}, Origin{Peer: c.peer, Over: c.over})
 	}
 	return ctx
 }
 
-func originOf(ctx context.Context) origin {
-	o, _ := ctx.Value(originKey{}).(origin)
+// OriginOf is where the request with this context comes from.
+func OriginOf(ctx context.Context) Origin {
+	o, _ := ctx.Value(originKey{}).(Origin)
 	return o
 }

@@ -1,0 +1,95 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestGate(t *testing.T) {
+	t.Parallel()
+	g := NewGate(Limit{All: 4, Peer: 2})
+	a, b, own := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("127.0.0.1")
+	enter := func(peer netip.Addr, want bool) func() {
+		t.Helper()
+		leave, ok := g.Enter(peer)
+		if ok != want {
+			t.Fatalf("%s: %v", peer, ok)
+		}
+		return leave
+	}
+	first := enter(a, true)
+	enter(a, true)
+	enter(a, false) // as many as one may have
+	first()
+	first() // counts once
+	enter(a, true)
+	enter(a, false)
+	leaveOwn := enter(own, true)
+	enter(own, true)
+	enter(b, false) // as many as all may have
+	leaveOwn()
+	enter(own, true)
+	if g.all != 4 || len(g.peers) != 1 {
+		t.Errorf("%d, %v", g.all, g.peers)
+	}
+	if peer, all := g.Refused.Peer.Load(), g.Refused.All.Load(); peer != 2 || all != 1 {
+		t.Errorf("%d and %d refusals were counted", peer, all)
+	}
+}
+
+func TestPeers(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"10.0.0.1": "10.0.0.1", "::ffff:10.0.0.1": "10.0.0.1", "2001:db8:1:2:3:4:5:6": "2001:db8:1:2::", "fe80::1%eth0": "fe80::", "::1": "::1",
+	} {
+		if got := peerOf(netip.MustParseAddr(text)); got != netip.MustParseAddr(want) {
+			t.Errorf("%s: %s", text, got)
+		}
+	}
+}
+
+func TestStatesTakeTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := NewStates(Limit{All: 3, Peer: 2})
+		a, b := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("127.0.0.1")
+		take := func(peer netip.Addr) (func(), error) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			return s.OfPeer(ctx, peer)
+		}
+		for _, peer := range []netip.Addr{a, b} { // this machine is a peer, too
+			first, err := take(peer)
+			second, err2 := take(peer)
+			if err = errors.Join(err, err2); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := take(peer); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("a third turn of %s: %v", peer, err)
+			}
+			time.AfterFunc(time.Second/2, first)
+			third, err := take(peer) // it is waited for
+			if err != nil {
+				t.Fatal(err)
+			}
+			first() // again: it changes nothing
+			gone, cancel := context.WithCancel(t.Context())
+			cancel()
+			if _, err := s.OfPeer(gone, peer); !errors.Is(err, context.Canceled) {
+				t.Errorf("a turn of somebody who is gone: %v", err)
+			}
+			second()
+			third()
+		}
+		if len(s.peers) != 0 {
+			t.Errorf("peers are kept: %v", s.peers)
+		}
+		if peer, all := s.Refused.Peer.Load(), s.Refused.All.Load(); peer != 2 || all != 0 {
+			t.Errorf("%d and %d were counted", peer, all)
+		}
+	})
+}

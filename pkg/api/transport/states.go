@@ -1,0 +1,180 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// States lends turns to watches that are behind: the view that they are sent is kept
+// meanwhile, for as long as the reader takes. Other than at a [Gate], who is beyond a
+// limit may wait, and this machine is a peer as any other. It is safe for concurrent use.
+type States struct {
+	limit   Limit
+	Refused Refusals
+
+	mu    sync.Mutex
+	all   *turns
+	peers map[netip.Addr]*turns // of those that have or want a turn
+}
+
+// turns are those of one peer, or of all. What is not free is guarded by mu of States.
+type turns struct {
+	free    *semaphore.Weighted
+	users   int // that have or want one
+	waiting int
+	missed  bool // somebody had none in time, and none was given back since
+}
+
+func newTurns(n int) *turns { return &turns{free: semaphore.NewWeighted(int64(n))} }
+
+// NewStates returns turns that are all free.
+func NewStates(l Limit) *States {
+	return &States{limit: l, all: newTurns(l.All), peers: make(map[netip.Addr]*turns)}
+}
+
+// OfAll waits until fewer than all turns are taken, or ctx ends. It returns how to end
+// the turn, which may be called again.
+func (s *States) OfAll(ctx context.Context) (leave func(), err error) {
+	err = s.wait(ctx, s.all)
+	if err != nil {
+		tooLate(&s.Refused.All, err)
+		return nil, err
+	}
+	return sync.OnceFunc(func() { s.release(s.all) }), nil
+}
+
+// OfPeer is OfAll for what one peer may have.
+func (s *States) OfPeer(ctx context.Context, peer netip.Addr) (leave func(), err error) {
+	p := s.join(peer)
+	if err := s.wait(ctx, p); err != nil {
+		s.leave(peer, p)
+		tooLate(&s.Refused.Peer, err)
+		return nil, err
+	}
+	return sync.OnceFunc(func() { s.leavePeer(peer, p) }), nil
+}
+
+// Try is OfPeer and OfAll for somebody who does not wait.
+func (s *States) Try(peer netip.Addr) (leave func(), ok bool) {
+	p := s.join(peer)
+	if !p.free.TryAcquire(1) {
+		s.leave(peer, p)
+		return nil, false
+	}
+	if !s.all.free.TryAcquire(1) {
+		s.leavePeer(peer, p)
+		return nil, false
+	}
+	return sync.OnceFunc(func() { s.release(s.all); s.leavePeer(peer, p) }), true
+}
+
+// Wanted tells whether somebody waits for a turn that this peer has, or did so in vain.
+func (s *States) Wanted(peer netip.Addr) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range []*turns{s.all, s.peers[peer]} {
+		if t != nil && (t.waiting > 0 || t.missed) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *States) wait(ctx context.Context, t *turns) error {
+	if t.free.TryAcquire(1) {
+		return nil
+	}
+	s.change(func() { t.waiting++ })
+	err := t.free.Acquire(ctx, 1)
+	s.change(func() {
+		t.waiting--
+		t.missed = t.missed || errors.Is(err, context.DeadlineExceeded)
+	})
+	return err
+}
+
+func (s *States) release(t *turns) {
+	s.change(func() { t.missed = false })
+	t.free.Release(1)
+}
+
+func (s *States) leavePeer(peer netip.Addr, p *turns) {
+	s.release(p)
+	s.leave(peer, p)
+}
+
+func (s *States) change(what func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	what()
+}
+
+func (s *States) join(peer netip.Addr) *turns {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.peers[peer]
+	if p == nil {
+		p = newTurns(s.limit.Peer)
+		s.peers[peer] = p
+	}
+	p.users++
+	return p
+}
+
+func (s *States) leave(peer netip.Addr, p *turns) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.users--; p.users == 0 {
+		delete(s.peers, peer)
+	}
+}
+
+// Peers is how many peers have or want a turn.
+func (s *States) Peers() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.peers)
+}
+
+// PeerTurns are the turns of one watch, its peer's and one of all, as a stream of the
+// view asks for them.
+type PeerTurns struct {
+	States *States
+	Peer   netip.Addr
+	First  func() // ends the peer's part of the first turn; nil: it is not taken yet
+}
+
+// Take waits for a turn. The first state has its peer's part already.
+func (t *PeerTurns) Take(ctx context.Context) (end func(), err error) {
+	ofPeer := t.First
+	t.First = nil
+	if ofPeer == nil {
+		if ofPeer, err = t.States.OfPeer(ctx, t.Peer); err != nil {
+			return nil, err
+		}
+	}
+	ofAll, err := t.States.OfAll(ctx)
+	if err != nil {
+		ofPeer()
+		return nil, err
+	}
+	return func() { ofAll(); ofPeer() }, nil
+}
+
+// Try takes a turn if one is free.
+func (t *PeerTurns) Try() (end func(), ok bool) { return t.States.Try(t.Peer) }
+
+// Wanted tells whether somebody else waits.
+func (t *PeerTurns) Wanted() bool { return t.States.Wanted(t.Peer) }
+
+// tooLate counts who was not given a turn in time. Who went away was not refused.
+func tooLate(count *atomic.Uint64, err error) {
+	if errors.Is(err, context.DeadlineExceeded) {
+		count.Add(1)
+	}
+}

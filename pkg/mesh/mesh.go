@@ -1,0 +1,226 @@
+// Package mesh is the whole reading side in one piece, for programs that embed it: the
+// database with its tables, the clusters of a mesh directory that fill them, and the
+// view from which everything is read.
+//
+//	m, err := mesh.New(mesh.Config{Directory: dir})
+//	go m.Run(ctx)
+//	err = m.WaitReady(ctx)
+//	found := m.Lookup(addr)
+//
+// docs/embedding.md has the rest. Nothing is written to any kvstore.
+//
+// Concurrency: [Mesh.Run] is called once and owns all goroutines; it returns when they
+// have ended, and nothing is withdrawn then. Everything else may be called by any
+// goroutine, before, during and after it.
+package mesh
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"time"
+
+	"github.com/cilium/statedb"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mesh-agent/mesh-agent/pkg/budget"
+	"github.com/mesh-agent/mesh-agent/pkg/claims"
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
+	"github.com/mesh-agent/mesh-agent/pkg/findings"
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/view"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Config is what a mesh is made of. Only Directory is needed; the zero value of every
+// other field is what an agent has by default.
+type Config struct {
+	// Directory is the mesh directory: one etcd client file for each remote cluster,
+	// named as the cluster. It is watched, and waited for.
+	Directory string
+	// ClusterName and ClusterID are the own cluster's: "default" and 0, an observer of no
+	// cluster, when they are empty. MaxConnectedClusters is 255 or 511, 0 means 255.
+	ClusterName          string
+	ClusterID            uint32
+	MaxConnectedClusters uint32
+	// SyncTimeout is how long readiness waits for clusters that do not answer; 0 means one
+	// minute.
+	SyncTimeout time.Duration
+	// CacheTTL is how long a cluster's service backends are used without contact; 0 is for
+	// ever.
+	CacheTTL time.Duration
+	// Policy is what becomes of the service backends of clusters that go quiet; nil means
+	// [disconnect.DefaultPolicy].
+	Policy *disconnect.Policy
+	// Budgets are what each cluster may cost; nil means [budget.Defaults]. Memory bounds
+	// what the entries of all take together; nil does not.
+	Budgets *budget.Budgets
+	Memory  *budget.Memory
+	// Rules are about the addresses that remote clusters may have, Granted about what they
+	// may claim: everything, unless it is set.
+	Rules   ipcache.Rules
+	Granted *claims.Current
+	// StateDir is where cluster IDs are remembered over restarts; empty is nowhere.
+	StateDir string
+	// KVStore are the options of the connections; nil means [etcd.DefaultOptions]. With
+	// the own cluster's kvstore in them, that is read as well.
+	KVStore *etcd.Options
+	// Report is told whether the directory can be read, again and again; nil is nobody.
+	Report func(error)
+	// Metrics takes the metrics; nil: there are none.
+	Metrics prometheus.Registerer
+	// Log is nil for silence.
+	Log *slog.Logger
+}
+
+// withDefaults has no zero values but those that mean nothing.
+func (c Config) withDefaults() Config {
+	c.ClusterName = cmp.Or(c.ClusterName, wire.DefaultClusterName)
+	c.MaxConnectedClusters = cmp.Or(c.MaxConnectedClusters, defaultMaxClusters)
+	c.SyncTimeout = cmp.Or(c.SyncTimeout, defaultSyncTimeout)
+	if c.Policy == nil {
+		policy := disconnect.DefaultPolicy()
+		c.Policy = &policy
+	}
+	if c.Budgets == nil {
+		budgets := budget.Defaults()
+		c.Budgets = &budgets
+	}
+	if c.KVStore == nil {
+		options := etcd.DefaultOptions()
+		c.KVStore = &options
+	}
+	c.Granted = cmp.Or(c.Granted, new(claims.Current))
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	return c
+}
+
+const (
+	defaultMaxClusters = 255
+	defaultSyncTimeout = time.Minute
+)
+
+// validate reports every mistake, by field.
+func (c Config) validate() error {
+	var errs []error
+	mistake := func(field string, err error) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("mesh: Config.%s: %w", field, err))
+		}
+	}
+	if c.Directory == "" {
+		mistake("Directory", errors.New("is missing"))
+	}
+	layout, err := wire.NewLayout(c.MaxConnectedClusters)
+	mistake("MaxConnectedClusters", err)
+	if err == nil && c.ClusterID > layout.Max() {
+		mistake("ClusterID", fmt.Errorf("%d is greater than %d", c.ClusterID, layout.Max()))
+	}
+	mistake("ClusterName", wire.ValidateClusterName(c.ClusterName))
+	if c.ClusterID != 0 && c.ClusterName == wire.DefaultClusterName {
+		mistake("ClusterName", fmt.Errorf("a cluster with a ClusterID needs a name other than %q", wire.DefaultClusterName))
+	}
+	return errors.Join(errs...)
+}
+
+// own is the own cluster.
+func (c Config) own() wire.ClusterInfo {
+	return wire.ClusterInfo{Name: c.ClusterName, ID: c.ClusterID, MaxConnectedClusters: c.MaxConnectedClusters}
+}
+
+// Clusters returns the clusters of the directory, which fill the view once they run. It
+// takes the configuration as it is, without defaults: what puts itself together, as the
+// agent does, calls it, everybody else [New].
+func (c Config) Clusters(to *clustermesh.View, metrics *store.Metrics) *clustermesh.Mesh {
+	to.Granted = c.Granted
+	return clustermesh.New(clustermesh.Params{
+		Directory: c.Directory, Local: c.own(), StateDir: c.StateDir, Granted: c.Granted,
+		SyncTimeout: c.SyncTimeout, CacheTTL: c.CacheTTL, Policy: c.Policy, Stand: to.Stand, Consumer: to.Consumer(metrics),
+		KVStore: *c.KVStore, Budgets: *c.Budgets, Memory: c.Memory,
+		Lists: ListsAtOnce(), Batches: store.NewTurns(runtime.GOMAXPROCS(0)),
+		Report: c.Report, Log: c.Log,
+	})
+}
+
+// ListsAtOnce bounds the lists that run at once in this process.
+func ListsAtOnce() *store.Turns {
+	return store.NewTurns(clustermesh.ListsPerCore * runtime.GOMAXPROCS(0))
+}
+
+// Mesh is a view of the clusters of a directory, with what fills it.
+type Mesh struct {
+	*view.View
+	// Mesh are the clusters, Tables what they fill.
+	Mesh   *clustermesh.Mesh
+	Tables *view.Tables
+
+	watch *findings.Watch
+}
+
+// New returns a mesh that knows nothing until it runs. The error names every field that
+// is wrong. Who does not run it closes it.
+func New(c Config) (*Mesh, error) {
+	c = c.withDefaults()
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	tables, err := view.NewTables(statedb.New(), ipcache.NewWith(c.Rules))
+	if err != nil {
+		return nil, err
+	}
+	filled, err := clustermesh.NewView(c.own(), tables.Nodes, tables.Services, tables.Identities, tables.IPs)
+	if err != nil {
+		return nil, err
+	}
+	options := *c.KVStore
+	options.Log = cmp.Or(options.Log, c.Log)
+	c.KVStore = &options
+	metrics := store.NewMetrics()
+	if c.Metrics != nil {
+		options.Metrics = etcd.NewMetrics(c.Metrics)
+	}
+	m := &Mesh{Mesh: c.Clusters(filled, metrics), Tables: tables}
+	derived := tables.Derived()
+	derived.Remotes, derived.Local, derived.Ignored, derived.Log = m.Mesh, m.Mesh, m.Mesh.Ignored, c.Log
+	if m.watch, err = findings.NewWatch(tables.Findings, derived); err != nil {
+		return nil, err
+	}
+	sources := tables.Sources()
+	sources.Remotes, sources.Own, sources.Readiness = m.Mesh, m.Mesh, m.Mesh
+	if m.View, err = view.New(sources); err != nil {
+		m.watch.Close()
+		return nil, err
+	}
+	if c.Metrics == nil {
+		return m, nil
+	}
+	if err := errors.Join(c.Metrics.Register(metrics), c.Metrics.Register(clustermesh.NewCollector(m.Mesh)), c.Metrics.Register(findings.NewCollector(tables.Findings))); err != nil {
+		m.Close()
+		return nil, fmt.Errorf("mesh: Config.Metrics: %w", err)
+	}
+	return m, nil
+}
+
+// Run connects to the clusters and follows them until ctx ends, whose error it returns,
+// or says why it cannot go on. It closes the mesh: what is known can still be read.
+func (m *Mesh) Run(ctx context.Context) error {
+	defer m.View.Close()
+	g, ctx := errgroup.WithContext(ctx)
+	for _, run := range []func(context.Context) error{m.Mesh.Run, m.Tables.IPs.Run, m.watch.Run, m.View.Run} {
+		g.Go(func() error { return run(ctx) })
+	}
+	return g.Wait()
+}
+
+// Close lets go of the tables of a mesh that is not run.
+func (m *Mesh) Close() {
+	m.watch.Close()
+	m.View.Close()
+}
