@@ -1,0 +1,76 @@
+package clustermesh
+
+import (
+	"context"
+
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+)
+
+// handle is one cluster's use of a session. It implements
+// [remotecluster.Client]; whoever closes it has ended his own streams before.
+type handle struct {
+	kvstore.Client // the session's; set once it is connected
+
+	session *session
+	onProbe func(kvstore.Probe) // guarded by the session's probing
+	// complete: its first sync is over. Guarded by the pool's mu.
+	complete bool
+}
+
+// Run waits until the session is over and returns why, or until ctx ends. It
+// gives the probes to onProbe meanwhile, the latest one at once; none after it
+// has returned.
+func (h *handle) Run(ctx context.Context, onProbe func(kvstore.Probe)) error {
+	h.follow(onProbe)
+	defer h.unfollow()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-h.session.over:
+		h.session.pool.mu.Lock()
+		defer h.session.pool.mu.Unlock()
+		return h.session.err
+	}
+}
+
+func (h *handle) follow(onProbe func(kvstore.Probe)) {
+	h.session.probing.Lock()
+	defer h.session.probing.Unlock()
+	h.onProbe = onProbe
+	if h.session.last != nil {
+		onProbe(*h.session.last)
+	}
+}
+
+func (h *handle) unfollow() {
+	h.session.probing.Lock()
+	defer h.session.probing.Unlock()
+	h.onProbe = nil
+}
+
+// BootstrapComplete takes effect when all present handles have said so. That the
+// session is of use to one of them ends the growth of the pauses.
+func (h *handle) BootstrapComplete() {
+	h.session.pool.mu.Lock()
+	defer h.session.pool.mu.Unlock()
+	h.complete = true
+	h.session.place.pause.Reset()
+	h.session.settle()
+}
+
+// Close gives the handle back. The last one closes the session.
+func (h *handle) Close() {
+	s := h.session
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	if _, present := s.handles[h]; !present {
+		return
+	}
+	delete(s.handles, h)
+	if len(s.handles) > 0 {
+		s.settle()
+		return
+	}
+	s.retire()
+	s.stop()
+}
