@@ -66,7 +66,7 @@ type Follower struct {
 	pos    kvstore.Position
 	prefix string
 
-	state state
+	state
 }
 
 // ListAgain has the next run make a list.
@@ -105,13 +105,13 @@ func (f *Follower) Run(ctx context.Context, k Keeper, s Session) error {
 		case errors.Is(err, kvstore.ErrCompacted):
 			f.Log.Debug("Compacted beyond what is known, listing again", "prefix", s.Prefix)
 			f.ListAgain()
-			f.state.broken(err)
+			f.broken(err)
 		case errors.Is(err, kvstore.ErrPermissionDenied):
 			f.Log.Debug("Refused", "prefix", s.Prefix, "error", err)
-			f.state.broken(fmt.Errorf("%w; it is tried again within a minute", err))
+			f.broken(fmt.Errorf("%w; it is tried again within a minute", err))
 		default:
 			f.Log.Debug("Stream ended", "prefix", s.Prefix, "error", err)
-			f.state.broken(err)
+			f.broken(err)
 		}
 		if err := waiting.Sleep(ctx, pause.after(err)); err != nil {
 			return err
@@ -137,8 +137,8 @@ func (f *Follower) attempt(ctx context.Context, k Keeper, s Session, pause pause
 		return err
 	}
 	defer stream.Close()
-	f.state.following(stream)
-	defer f.state.following(nil)
+	f.following(stream)
+	defer f.following(nil)
 	if f.Streams != nil {
 		f.Streams(true)
 		defer f.Streams(false)
@@ -179,12 +179,12 @@ func (f *Follower) list(ctx context.Context, k Keeper, s Session) error {
 	// From the first page until the list is complete the keeper has a mixture, of
 	// two servers perhaps: no position describes it, and nothing may be resumed.
 	f.ListAgain()
-	f.state.listing(true)
-	defer f.state.listing(false)
+	f.listing(true)
+	defer f.listing(false)
 	k.Begin()
-	at, err := s.List(ctx, turn, func(p kvstore.Page) error {
+	at, err := s.list(ctx, turn, func(p kvstore.Page) error {
 		k.Page(p)
-		f.state.read(len(p.Items), p.Left)
+		f.read(len(p.Items), p.Left)
 		return nil
 	})
 	if err != nil {
@@ -234,7 +234,7 @@ func (f *Follower) Sessions(ctx context.Context, k Keeper, s Session) error {
 			return err
 		}
 		f.Log.Debug("The session is over", "prefix", s.Prefix, "error", err)
-		f.state.broken(err)
+		f.broken(err)
 		if time.Since(started) > RetryMax {
 			pause.Reset()
 		}
@@ -263,7 +263,7 @@ func (f *Follower) take(ctx context.Context, k Keeper, s Session, batch kvstore.
 	if !batch.Partial {
 		f.pos = batch.At
 	}
-	f.state.advance(f.pos, len(batch.Events) > 0)
+	f.advance(f.pos, len(batch.Events) > 0)
 	return nil
 }
 
@@ -272,11 +272,11 @@ func (f *Follower) pace(ctx context.Context, limit *rate.Limiter, n int) error {
 	for limit != nil && n > 0 {
 		some := min(n, max(limit.Burst(), 1))
 		if !limit.AllowN(time.Now(), some) {
-			f.state.paced()
+			f.paced()
 			if err := limit.WaitN(ctx, some); err != nil {
 				return err
 			}
-			f.state.paced()
+			f.paced()
 		}
 		n -= some
 	}

@@ -50,26 +50,26 @@ type state struct {
 }
 
 // Status returns a copy of what is known.
-func (f *Follower) Status() Status {
-	f.state.mu.Lock()
-	defer f.state.mu.Unlock()
-	return f.state.status
+func (s *state) Status() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.status
 }
 
 // ReadBy is when a revision had been read at the latest; zero when it has not, or that
 // is not remembered.
-func (f *Follower) ReadBy(revision int64) time.Time {
-	f.state.mu.Lock()
-	defer f.state.mu.Unlock()
-	return f.state.arrivals.of(revision)
+func (s *state) ReadBy(revision int64) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.arrivals.of(revision)
 }
 
 // Observe takes the result of a linearizable read on the session's connection.
 // The entries equal the kvstore's as of the time before that read once
 // everything up to its revision was applied. When that is not yet so, the
 // stream is asked where it stands: revisions of other keys do not show in it.
-func (f *Follower) Observe(p kvstore.Probe) {
-	if stream := f.state.observe(p); stream != nil {
+func (s *state) Observe(p kvstore.Probe) {
+	if stream := s.observe(p); stream != nil {
 		// An error ends the stream as well, which Run sees.
 		_ = stream.RequestProgress()
 	}
@@ -93,19 +93,15 @@ type Progress struct {
 }
 
 // Progress tells how far the follower is.
-func (f *Follower) Progress() Progress {
-	f.state.mu.Lock()
-	defer f.state.mu.Unlock()
-	return Progress{f.state.applied, f.state.lists}
+func (s *state) Progress() Progress {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Progress{s.applied, s.lists}
 }
 
 // Reach waits until everything up to a position has been applied to what. Its error is
 // that of ctx, or another one when another number of lists than this has begun.
-func (f *Follower) Reach(ctx context.Context, at kvstore.Position, lists int, what string) error {
-	return f.state.reach(ctx, at, lists, what)
-}
-
-func (s *state) reach(ctx context.Context, at kvstore.Position, lists int, what string) error {
+func (s *state) Reach(ctx context.Context, at kvstore.Position, lists int, what string) error {
 	again := time.NewTicker(askAgain)
 	defer again.Stop()
 	for {
