@@ -27,24 +27,16 @@ type Found struct {
 func (w *Watch[T]) Find(name string) (Found, bool) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	f, known := w.set.Find(name)
+	p, known := w.set.records.FindString(name)
 	if !known {
 		return Found{}, false
 	}
-	if f.Key = w.prefix; strings.HasSuffix(w.prefix, "/") {
-		f.Key += name
+	r, key := w.set.records.At(p), w.prefix
+	if strings.HasSuffix(key, "/") { // else it is one whole key
+		key += name
 	}
-	f.Read = w.follower.ReadBy(f.Revision)
-	return f, true
-}
-
-// Find tells what is known of a key: its revision, and whether it counts.
-func (s *Set[T]) Find(name string) (Found, bool) {
-	p, known := s.records.FindString(name)
-	if !known {
-		return Found{}, false
-	}
-	r := s.records.At(p)
-	refused := s.rejected[name]
-	return Found{Revision: r.Rev, InForce: r.Obj != nil, Reason: refused.reason, Why: s.examples[name]}, true
+	return Found{
+		Key: key, Revision: r.Rev, Read: w.follower.ReadBy(r.Rev),
+		InForce: r.Obj != nil, Reason: w.set.rejected[name].reason, Why: w.set.examples[name],
+	}, true
 }

@@ -28,7 +28,7 @@ type CanariesParams struct {
 	Log *slog.Logger
 }
 
-// Canaries are the keys that tell readers that everything else is there (spec
+// Canaries are the keys that tell readers that everything else is present (spec
 // wire.md §1.9). Each is written once everything that its Sync wanted when the canary
 // was due is known to be in the server that answers now, and again, under the same
 // condition, when somebody has deleted it or its lease has ended: never before the

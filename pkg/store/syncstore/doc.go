@@ -20,7 +20,7 @@
 //     restart of the kvstore with its data none;
 //   - a key that is not wanted is deleted only once everything that is wanted was given;
 //   - a refused write delays no other, and what was not acknowledged is tried again;
-//   - a canary is never written before the keys that it stands for.
+//   - a canary is never written before the keys that it is for.
 //
 // # Concurrency
 //

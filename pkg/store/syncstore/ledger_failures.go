@@ -39,10 +39,7 @@ func (f *failures) has(p records.Place) bool {
 // add notes another refusal, and why.
 func (f *failures) add(p records.Place, now time.Time, why error) {
 	one := f.of[p]
-	pause := retryLatest
-	if one.tries < 18 { // 5 ms << 18 is more than that
-		pause = min(pause, retryFirst<<one.tries)
-	}
+	pause := min(retryLatest, retryFirst<<min(one.tries, 18)) // 5 ms << 18 is more than the latest
 	f.set(p, failure{tries: one.tries + 1, due: now.Add(pause), why: why})
 }
 

@@ -84,12 +84,12 @@ func (o *Outbox) add(s *Sync) {
 	o.mu.Lock()
 	o.syncs[s] = struct{}{}
 	o.mu.Unlock()
-	o.metrics.add(s)
+	o.metrics.setRunning(s, true)
 	s.updateStopped()
 }
 
 func (o *Outbox) remove(s *Sync) {
-	o.metrics.remove(s)
+	o.metrics.setRunning(s, false)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.syncs, s)

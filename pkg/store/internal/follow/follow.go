@@ -94,6 +94,7 @@ func (f *Follower) Run(ctx context.Context, k Keeper, s Session) error {
 	pause := newPauses()
 	for {
 		err := f.attempt(ctx, k, s, pause)
+		why := err
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -105,14 +106,13 @@ func (f *Follower) Run(ctx context.Context, k Keeper, s Session) error {
 		case errors.Is(err, kvstore.ErrCompacted):
 			f.Log.Debug("Compacted beyond what is known, listing again", "prefix", s.Prefix)
 			f.ListAgain()
-			f.broken(err)
 		case errors.Is(err, kvstore.ErrPermissionDenied):
 			f.Log.Debug("Refused", "prefix", s.Prefix, "error", err)
-			f.broken(fmt.Errorf("%w; it is tried again within a minute", err))
+			why = fmt.Errorf("%w; it is tried again within a minute", err)
 		default:
 			f.Log.Debug("Stream ended", "prefix", s.Prefix, "error", err)
-			f.broken(err)
 		}
+		f.set(func(st *Status) { st.Err = why })
 		if err := waiting.Sleep(ctx, pause.after(err)); err != nil {
 			return err
 		}
@@ -146,17 +146,25 @@ func (f *Follower) attempt(ctx context.Context, k Keeper, s Session, pause pause
 	if resumable {
 		f.Log.Debug("Resumed", "prefix", s.Prefix, "revision", f.pos.Revision)
 	}
-	again := relist{end: func() { end(errAgain) }}
-	defer again.stop()
-	again.after(f.Relist)
+	var relist *time.Timer
+	relistAfter := func(d time.Duration) { // unless it is set; 0 is never
+		if relist == nil && d > 0 {
+			relist = time.AfterFunc(d, func() { end(errAgain) })
+		}
+	}
+	defer func() {
+		if relist != nil {
+			relist.Stop()
+		}
+	}()
+	relistAfter(f.Relist)
 	for {
 		if f.Incomplete != nil && f.Incomplete() {
-			again.after(relistIncomplete)
+			relistAfter(relistIncomplete)
 		}
-		batch, err := s.recv(ctx, stream)
+		err := s.waitRoom(ctx)
 		if err == nil {
-			pause.reset()
-			err = f.take(ctx, k, s, batch)
+			err = f.receive(ctx, k, s, stream, pause)
 		}
 		if errors.Is(context.Cause(ctx), errAgain) {
 			return errAgain
@@ -170,9 +178,12 @@ func (f *Follower) attempt(ctx context.Context, k Keeper, s Session, pause pause
 // list reads the whole prefix at one revision. When it is complete, the keeper removes
 // what it did not have.
 func (f *Follower) list(ctx context.Context, k Keeper, s Session) error {
-	turn, err := s.takeTurn(ctx)
-	if err != nil {
-		return err
+	var turn Turn = noTurn{}
+	if s.Lists != nil {
+		var err error
+		if turn, err = s.Lists(ctx); err != nil {
+			return err
+		}
 	}
 	defer turn.End()
 	start := time.Now()
@@ -184,7 +195,10 @@ func (f *Follower) list(ctx context.Context, k Keeper, s Session) error {
 	k.Begin()
 	at, err := s.list(ctx, turn, func(p kvstore.Page) error {
 		k.Page(p)
-		f.read(len(p.Items), p.Left)
+		f.set(func(st *Status) {
+			st.Read += len(p.Items)
+			st.Total = st.Read + int(p.Left)
+		})
 		return nil
 	})
 	if err != nil {
@@ -198,25 +212,6 @@ func (f *Follower) list(ctx context.Context, k Keeper, s Session) error {
 	}
 	f.Log.Debug("Listed", "prefix", s.Prefix, "revision", at.Revision, "took", time.Since(start))
 	return nil
-}
-
-// relist ends a stream after a while, once.
-type relist struct {
-	end   func()
-	timer *time.Timer
-}
-
-// after sets the time, unless there is one; 0 is never.
-func (r *relist) after(d time.Duration) {
-	if r.timer == nil && d > 0 {
-		r.timer = time.AfterFunc(d, r.end)
-	}
-}
-
-func (r *relist) stop() {
-	if r.timer != nil {
-		r.timer.Stop()
-	}
 }
 
 // Sessions runs in one session of a client after another, until ctx ends or the client
@@ -234,7 +229,7 @@ func (f *Follower) Sessions(ctx context.Context, k Keeper, s Session) error {
 			return err
 		}
 		f.Log.Debug("The session is over", "prefix", s.Prefix, "error", err)
-		f.broken(err)
+		f.set(func(st *Status) { st.Err = err })
 		if time.Since(started) > RetryMax {
 			pause.Reset()
 		}
@@ -244,9 +239,14 @@ func (f *Follower) Sessions(ctx context.Context, k Keeper, s Session) error {
 	}
 }
 
-// take gives a batch to the keeper, at the pace that the cluster may have and when
-// it is its turn.
-func (f *Follower) take(ctx context.Context, k Keeper, s Session, batch kvstore.Batch) error {
+// receive gives the next batch of a stream to the keeper, when the bounds of the session
+// allow it.
+func (f *Follower) receive(ctx context.Context, k Keeper, s Session, stream kvstore.Stream, pause pauses) error {
+	batch, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	pause.reset()
 	if n := len(batch.Events); n > 0 {
 		if err := f.pace(ctx, s.Events, n); err != nil {
 			return err
@@ -272,11 +272,11 @@ func (f *Follower) pace(ctx context.Context, limit *rate.Limiter, n int) error {
 	for limit != nil && n > 0 {
 		some := min(n, max(limit.Burst(), 1))
 		if !limit.AllowN(time.Now(), some) {
-			f.paced()
+			f.set(func(st *Status) { st.Paced = time.Now() })
 			if err := limit.WaitN(ctx, some); err != nil {
 				return err
 			}
-			f.paced()
+			f.set(func(st *Status) { st.Paced = time.Now() })
 		}
 		n -= some
 	}

@@ -51,13 +51,6 @@ func (noTurn) Resume(context.Context) error { return nil }
 func (noTurn) Yield(context.Context) error  { return nil }
 func (noTurn) End()                         {}
 
-func (s Session) takeTurn(ctx context.Context) (Turn, error) {
-	if s.Lists == nil {
-		return noTurn{}, nil
-	}
-	return s.Lists(ctx)
-}
-
 // List hands over the pages of all keys, within the bounds of the session. It takes no
 // turn.
 func (s Session) List(ctx context.Context, page func(kvstore.Page) error) error {
@@ -99,14 +92,6 @@ func (s Session) waitRoom(ctx context.Context) error {
 		return nil
 	}
 	return s.Room(ctx)
-}
-
-// recv returns the next batch of a stream.
-func (s Session) recv(ctx context.Context, of kvstore.Stream) (kvstore.Batch, error) {
-	if err := s.waitRoom(ctx); err != nil {
-		return kvstore.Batch{}, err
-	}
-	return of.Recv()
 }
 
 // stopwatch adds up times.
