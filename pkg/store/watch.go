@@ -54,7 +54,7 @@ type Watch[T any] struct {
 func NewWatch[T any](kind Kind[T], log *slog.Logger) *Watch[T] {
 	log = log.With("resource", string(kind.Resource))
 	w := &Watch[T]{kind: kind, log: log, set: NewSet[T](), warnings: rate.NewLimiter(rate.Every(time.Second), 10)}
-	w.follower = &follow.Follower{Log: log, Hooks: follow.Hooks{Listed: w.listed, Incomplete: w.set.Lacks}}
+	w.follower = &follow.Follower{Log: log, Listed: w.listed, Incomplete: w.set.Lacks}
 	return w
 }
 
@@ -74,10 +74,9 @@ func (w *Watch[T]) Run(ctx context.Context, s Session) error {
 // differences, with the deletions of what is gone. So nothing is missed between two
 // sessions, and nothing is applied twice.
 //
-// It is not a property of the Durable's own streams: whether a history is the same is
-// proved with keys and revisions that were seen, and a deletion that nobody watched
-// follows from the keys that were known. Only a Set has them, a client keeps nothing.
-// Over a client that does not connect again, Run tells when its session is over.
+// A Durable's own streams could not do that: a history is proved with keys and revisions
+// that were seen, and only a Set has them. Over a client that does not connect again, Run
+// returns when its session is over.
 func (w *Watch[T]) Follow(ctx context.Context, s Session) error {
 	return w.with(s, func() error { return w.follower.Sessions(ctx, keeper[T]{w}, s.bounded()) })
 }

@@ -97,7 +97,7 @@ func (s *Sync) Drain(ctx context.Context) error {
 func (s *Sync) withdraw(ctx context.Context) error {
 	o := s.p.Outbox
 	if !s.p.Shared && !s.p.CreateOnly {
-		_, err := o.writer.DeletePrefix(ctx, s.p.Prefix, o.conditions()...)
+		_, err := o.writer.DeletePrefix(ctx, s.p.Prefix, holding(o.holding)...)
 		return err
 	}
 	var writes []kvstore.Write
@@ -110,7 +110,7 @@ func (s *Sync) withdraw(ctx context.Context) error {
 	}
 	for len(writes) > 0 {
 		n := min(len(writes), kvstore.MaxWrites)
-		if _, err := o.writer.Update(ctx, writes[:n], o.conditions()...); err != nil {
+		if _, err := o.writer.Update(ctx, writes[:n], holding(o.holding)...); err != nil {
 			return err
 		}
 		writes = writes[n:]

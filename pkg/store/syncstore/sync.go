@@ -130,7 +130,7 @@ func New(p Params) *Sync {
 	}
 	log = log.With("prefix", p.Prefix)
 	s := &Sync{
-		p: p, log: log, reachWithin: reachWithin, running: newExclusive(), ledger: p.newLedger(), maxWrites: minWrites,
+		p: p, log: log, reachWithin: reachWithin, running: make(exclusive, 1), ledger: p.newLedger(), maxWrites: minWrites,
 		follower: follow.Follower{Log: log},
 	}
 	s.follower.Streams = func(open bool) { s.update(func(l *ledger) { l.following = open }) }

@@ -153,8 +153,6 @@ func (s *Sync) wake() {
 // exclusive is a lock that can be waited for with a context.
 type exclusive chan struct{}
 
-func newExclusive() exclusive { return make(exclusive, 1) }
-
 func (e exclusive) lock(ctx context.Context) error {
 	select {
 	case e <- struct{}{}:

@@ -38,17 +38,6 @@ type Keeper interface {
 	Agrees(p Proof, past kvstore.Past) bool
 }
 
-// Hooks are what a keeper may want to know beside; each may be nil.
-type Hooks struct {
-	// Listed is called after Done, when Status shows that the list is complete.
-	Listed func()
-	// Streams is called when a stream is opened, and when it has ended.
-	Streams func(open bool)
-	// Incomplete tells whether the keeper has refused keys for want of room, so that
-	// a later list may bring what a stream does not.
-	Incomplete func() bool
-}
-
 // Proof is a question about the past: how the first keys were that Prefix
 // selects, from the key From on. Name is that key's.
 type Proof struct{ Prefix, From, Name string }
@@ -56,7 +45,13 @@ type Proof struct{ Prefix, From, Name string }
 // Follower follows one prefix. It is ready to use with its exported fields set.
 type Follower struct {
 	Log *slog.Logger
-	Hooks
+	// Listed, which may be nil, is called when Status shows that a list is complete.
+	Listed func()
+	// Streams, which may be nil, is called when a stream is opened, and when it has ended.
+	Streams func(open bool)
+	// Incomplete, which may be nil, tells whether the keeper has refused keys for want of
+	// room, so that a later list may bring what a stream does not.
+	Incomplete func() bool
 	// Relist is after how long of following a list is made although nothing
 	// demands it; 0 is never.
 	Relist time.Duration
