@@ -8,8 +8,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 )
 
-// Delayed stands between a [Watch] of keys that other nodes own and the function
-// that applies its changes: it believes a deletion only after a while, since a
+// Delayed is a filter between a [Watch] of keys that other nodes own and the function
+// that applies its changes: it passes a deletion on only after a while, since a
 // node that restarts, or loses its lease, puts its keys back soon (spec wire.md
 // §5: 30 s for nodes). A key that comes back in time is a modification of what
 // was, or nothing where its value is the same object.
@@ -86,8 +86,8 @@ func (d *Delayed[T]) Run(ctx context.Context) error {
 	}
 }
 
-// heldBack is the pure core of [Delayed]: the deletions that are not believed
-// yet.
+// heldBack is the pure core of [Delayed]: the deletions that are not passed
+// on yet.
 type heldBack[T any] struct {
 	of    map[string]deletion[T]
 	since []waitingFor // in the order of due; some are outdated
@@ -106,7 +106,7 @@ type waitingFor struct {
 func newHeldBack[T any]() heldBack[T] { return heldBack[T]{of: make(map[string]deletion[T])} }
 
 // change takes a change, and gives what is to be applied for it now. due is when a
-// deletion is to be believed; it never goes back.
+// deletion is to be passed on; it never decreases.
 func (h *heldBack[T]) change(ch Change[T], due time.Time) (Change[T], bool) {
 	if ch.New == nil {
 		h.of[ch.Name] = deletion[T]{ch.Old, due}
@@ -120,7 +120,7 @@ func (h *heldBack[T]) change(ch Change[T], due time.Time) (Change[T], bool) {
 	return ch, ch.Old != ch.New
 }
 
-// due gives the deletions that are to be believed at a time.
+// due returns the deletions that are to be passed on at a time.
 func (h *heldBack[T]) due(now time.Time) (gone []Change[T]) {
 	for {
 		next, more := h.next()
@@ -134,7 +134,7 @@ func (h *heldBack[T]) due(now time.Time) (gone []Change[T]) {
 	}
 }
 
-// next tells when the next deletion is to be believed.
+// next tells when the next deletion is to be passed on.
 func (h *heldBack[T]) next() (due time.Time, more bool) {
 	for len(h.since) > 0 {
 		first := h.since[0]

@@ -1,18 +1,20 @@
-// Package store keeps what is known of a key family, the keys below one kvstore
-// prefix, and keeps a key family as its owner wants it.
+// Package store reads a key family, the keys below one kvstore prefix, and tells what
+// changes. Package syncstore writes one.
 //
-// # Reading
+// [Set] is the pure core: it takes keys and values in any order of lists and events and
+// returns what changed. It owns the only set of keys; relists, sweeps, counts and drains
+// all read it. [Watch] feeds a Set from a kvstore, resumes where that is proved to be safe,
+// lists again otherwise, and hands every batch of changes to one function. [Watch.Run] does
+// so for one session, [Watch.Follow] for all sessions of a client that connects again by
+// itself. [Delayed] holds deletions back for a while. [Limits] bound what a cluster may
+// cost, [Turns] how many lists and batches run at once. [Metrics] measure how long events
+// take from their receipt until they are visible, and how many are being applied.
 //
-// [Set] is the pure core: it takes keys and values in any order of lists and
-// events and says what changed. It owns the only set of keys there is: relists,
-// sweeps, counts and drains all read it. [Watch] feeds a Set from a kvstore,
-// resumes where it can, lists again where it must, and hands every batch of
-// changes to one function. [Watch.Run] does so for one session, [Watch.Follow] for
-// all sessions of a client that connects again by itself.
+// # Guarantees
 //
-// Guarantees to whoever applies the changes:
+// To the function that applies the changes:
 //   - changes come in the order of the kvstore, one call at a time;
-//   - a key that vanished while nobody watched comes as a deletion, after the
+//   - a key that vanished while nothing was followed comes as a deletion, after the
 //     upserts of the same list, and only when that list was complete;
 //   - an unchanged value causes no change, however often it is listed, also
 //     when another etcd with the same contents answers;
@@ -20,41 +22,10 @@
 //     finds it refused again (wire.md §1);
 //   - nothing is withdrawn because a connection was lost.
 //
-// [Metrics] tell how long events take from their receipt until they are visible,
-// and how many are under way.
-//
-// # Writing
-//
-// A [Sync] makes the keys below a prefix what its owner wants, and keeps them so,
-// whatever others, the end of leases and the loss of the server do to them. Its
-// pure core, the ledger, has one line for each name that is wanted or there, and
-// compares. What it finds to write goes through the [Outbox] of its writer, which
-// makes transactions of what all Syncs have to write. [Canaries] say to readers
-// that all is there, and are written last.
-//
-// Guarantees to whoever owns the keys:
-//   - only what differs is written, and nothing before it is known what is there:
-//     a change costs one write, a restart with equal contents one for each key
-//     (the lease is another one) or none without leases (SyncParams.Unleased), a
-//     restart of the kvstore with its data none;
-//   - a key that nobody wants is deleted only once everything that is wanted was
-//     given;
-//   - what a kvstore refuses holds up nothing else, and what was not acknowledged
-//     is tried again;
-//   - a canary is never written before the keys that it stands for.
-//
-// # Sharing
-//
-// A prefix below which each node owns some keys, such as that of nodes or of IPs
-// where agents write them, is a shared store: a Sync with SyncParams.Shared writes
-// the own keys, and a Watch observes all, with a [Delayed] between it and the
-// tables, so that the keys of a node that restarts do not come and go.
-//
 // # Concurrency
 //
-// A Set belongs to one goroutine. The methods of all others may be called by any;
-// Run, Drain and Forget exclude each other. One mechanism follows a prefix for a
-// Watch, a Sync and Canaries: the follower, which tells a keeper what it learns.
+// A Set belongs to one goroutine. The methods of all other types may be called from any.
+// Run, Follow, Recheck and Drain of a Watch exclude each other.
 //
 // # Design
 //
@@ -74,38 +45,16 @@
 // after half a minute without proof, or three probes where the size of the own
 // cluster stretches these.
 //
-// Only what differs is written. A [Sync] is given what should be there and follows
-// the prefix like any reader; its ledger, a pure core, says what is to be written.
-// A change costs one write, a take-over one for each key, for the lease. All Syncs
-// of a writer share one [Outbox], which makes transactions of what they have; what
-// the kvstore refuses delays nothing else. For the limits of requests a
-// transaction counts as one, whatever is in it: 1,760 writes or 512 KiB at most,
-// in groups, since etcd takes 128 parts at once (--max-txn-ops). So a take-over of
-// 464,000 keys is about 300 requests: 3 s of a mirror's 100 a second. A canary is
-// written after all its keys, and again when all of them had to be written again:
-// what counts are the names that were not acknowledged when it was due, each once,
-// so changes without end do not delay it.
+// # Equivalents in Cilium
 //
-// # Names
-//
-// What Cilium calls these things, and where they are here:
-//
-//	Observer (OnUpdate, OnDelete)        the function that a Watch hands its changes to
-//	WatchStore, RestartableWatchStore    Watch; it lists again and drains by itself
-//	WatchStore.Watch(ctx, backend, …)    Watch.Run in a session, Watch.Follow across sessions
-//	WatchStore.Synced, NumEntries        Watch.Status
-//	WatchStore.Drain                     Watch.Drain
-//	RWSWithOnSyncCallback                Watch.Status (synced), Watch.Reach
-//	RWSWithEntriesMetric                 Metrics, and the counts of Watch.Status
-//	KVPair, Key, KeyCreator              Raw; Kind, whose Decode makes the objects
-//	WatchStoreManager, Register          package remotecluster: sources wait for their canaries
-//	SyncStore, NewWorkqueueSyncStore     Sync
-//	UpsertKey, DeleteKey                 Sync.Put, Sync.Delete
-//	SyncStore.Synced                     Sync.Complete, then Canaries
-//	WSSWithSyncedKeyOverride             Canaries.Add
-//	WSSWithRateLimiter, work queue       Outbox: transactions instead of one write for each key
-//	SharedStore, JoinSharedStore         Sync with SyncParams.Shared for the own keys, and Watch
-//	UpdateLocalKeySync, DeleteLocalKey   Sync.Put and Sync.WaitName, Sync.Delete
-//	SharedKeyDeleteDelay                 Delayed
-//	SharedStore.SharedKeysMap            the table that the changes are applied to
+//	Cilium (pkg/kvstore/store)      here
+//	WatchStore, restartable or not  Watch, always restartable
+//	WatchStore.Watch                Watch.Run, Watch.Follow
+//	WatchStore.Drain, Synced        Watch.Drain, Status.Synced
+//	Observer.OnUpdate, OnDelete     Kind.Apply, with batches of Change
+//	KeyCreator, Key.Unmarshal       Kind.Decode
+//	RWSWithOnSyncCallback           Kind.Listed
+//	SharedStore, keys of all nodes  Watch, with Delayed in front of the tables
+//	SharedStore, own keys           syncstore.Sync
+//	SyncStore                       syncstore.Sync
 package store

@@ -25,15 +25,15 @@ type Limits struct {
 	Memory *budget.Account
 }
 
-// Costs is what a value may tell: how many bytes it takes in memory, and what follows
-// from it in the tables, about. One that does not tell is taken for what its key and
-// its value have on the wire, three times.
+// Costs is implemented by values that know about how many bytes they take in memory, with
+// what follows from them in the tables. For others three times the bytes of the key and the
+// encoded value are assumed.
 type Costs interface{ Cost() int }
 
 // costOf is what a record with a value takes.
 func costOf(value any, size uint32) uint32 {
 	const least = 128 // the record
-	if c, tells := value.(Costs); tells {
+	if c, is := value.(Costs); is {
 		return uint32(min(least+c.Cost(), math.MaxInt32)) //nolint:gosec // in the range
 	}
 	return min(least+3*size, math.MaxInt32)
@@ -145,14 +145,14 @@ func (s *Set[T]) release(r *records.Record[*T]) {
 }
 
 // Refused keys are remembered up to a bound, so that an equal value is not decoded
-// again and a deletion can be told. The others are counted.
+// again and a deletion is a change. The others are only counted.
 const (
 	minRefused     = 1024
 	refusedPerKeys = 32 // one for so many keys that there may be
 	maxRefused     = 1 << 16
 )
 
-func (s *Set[T]) mayRemember() bool {
+func (s *Set[T]) canRemember() bool {
 	most := maxRefused
 	if s.limits.Keys > 0 {
 		most = max(minRefused, s.limits.Keys/refusedPerKeys)
@@ -164,7 +164,7 @@ func (s *Set[T]) mayRemember() bool {
 // is not remembered when there are too many of its kind.
 func (s *Set[T]) refuse(p records.Place, r rejection, err error) {
 	rec := s.records.At(p)
-	if rec.Obj != nil || s.mayRemember() {
+	if rec.Obj != nil || s.canRemember() {
 		s.reject(rec.Name, r, err)
 		return
 	}

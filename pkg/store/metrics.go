@@ -9,7 +9,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Metrics tell how fast events become visible, for all watches together, by
+// Metrics measure how fast events become visible, for all watches together, by
 // resource. It is a [prometheus.Collector]; a nil one counts nothing.
 //
 // A batch becomes visible at once, so its events have one age and are counted

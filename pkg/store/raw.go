@@ -7,7 +7,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Raw is a value as it stands in the kvstore.
+// Raw is an undecoded value.
 type Raw []byte
 
 // NewRawWatch returns a watch of any keys, whatever their values mean: list and

@@ -33,8 +33,7 @@ type Session struct {
 // List hands over the pages of all keys, outside of a Watch, within Limits.List. It
 // takes no turn.
 func (s Session) List(ctx context.Context, page func(kvstore.Page) error) error {
-	_, err := s.bounded().List(ctx, follow.NoTurn{}, page)
-	return err
+	return s.bounded().List(ctx, page)
 }
 
 // bounded is the session as a follower takes it.

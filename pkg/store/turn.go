@@ -75,7 +75,9 @@ func (t *turn) Yield(ctx context.Context) error {
 	if !t.of.Wanted(t.cluster) {
 		return nil
 	}
-	t.giveUp()
+	t.mu.Lock()
+	t.release()
+	t.mu.Unlock()
 	return t.Resume(ctx)
 }
 
@@ -99,14 +101,7 @@ func (t *turn) ranOut(during int) {
 	t.release()
 }
 
-// giveUp gives the place back, if it is held.
-func (t *turn) giveUp() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.release()
-}
-
-// release is giveUp; mu is held.
+// release gives the place back, if it is held; mu is held.
 func (t *turn) release() {
 	if t.held {
 		t.held = false

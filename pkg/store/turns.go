@@ -53,7 +53,7 @@ func (t *Turns) Take(ctx context.Context, cluster string) error {
 func (t *Turns) ask(cluster string) chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.may(cluster) && t.free > 0 {
+	if t.isFree(cluster) && t.free > 0 {
 		t.take(cluster)
 		return nil
 	}
@@ -66,8 +66,8 @@ func (t *Turns) ask(cluster string) chan struct{} {
 	return ready
 }
 
-// may tells whether the cluster has no place.
-func (t *Turns) may(cluster string) bool {
+// isFree tells whether the cluster has no place.
+func (t *Turns) isFree(cluster string) bool {
 	_, has := t.busy[cluster]
 	return !has
 }
@@ -88,7 +88,7 @@ func (t *Turns) Give(cluster string) {
 	defer t.mu.Unlock()
 	t.free++
 	delete(t.busy, cluster)
-	i := slices.IndexFunc(t.lines, func(l *queued) bool { return t.may(l.cluster) })
+	i := slices.IndexFunc(t.lines, func(l *queued) bool { return t.isFree(l.cluster) })
 	if i < 0 {
 		return
 	}
@@ -106,7 +106,7 @@ func (t *Turns) Give(cluster string) {
 func (t *Turns) Wanted(cluster string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.ContainsFunc(t.lines, func(l *queued) bool { return l.cluster == cluster || t.may(l.cluster) })
+	return slices.ContainsFunc(t.lines, func(l *queued) bool { return l.cluster == cluster || t.isFree(l.cluster) })
 }
 
 // leave ends waiting; false when there is a place already.

@@ -16,7 +16,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Kind describes one key family: how its values are read, and who is told.
+// Kind describes one key family: how its values are decoded, and which functions are called.
 type Kind[T any] struct {
 	// Resource names the family in logs and status.
 	Resource wire.Resource
@@ -24,10 +24,10 @@ type Kind[T any] struct {
 	Decode func(e wire.Expect) Decode[T]
 	// Apply makes a batch of changes visible. It returns when they are.
 	Apply func([]Change[T])
-	// Listed is told whenever a list is complete and applied; nil is nobody.
+	// Listed is called whenever a list is complete and applied; nil: nothing is.
 	Listed func()
-	// Refused is told whenever the number of keys whose value is refused has changed,
-	// after Apply; nil is nobody. It must not block.
+	// Refused is called whenever the number of keys whose value is refused has changed,
+	// after Apply; nil: nothing is. It must not block.
 	Refused func()
 	// Metrics are those of all watches together; nil is none.
 	Metrics *Metrics
@@ -55,7 +55,7 @@ type Watch[T any] struct {
 func NewWatch[T any](kind Kind[T], log *slog.Logger) *Watch[T] {
 	log = cmp.Or(log, slog.New(slog.DiscardHandler)).With("resource", string(kind.Resource))
 	w := &Watch[T]{kind: kind, log: log, set: NewSet[T](), warnings: rate.NewLimiter(rate.Every(time.Second), 10)}
-	w.follower = &follow.Follower{Log: log, Hooks: follow.Hooks{Listed: w.listed, Incomplete: w.set.Lacks}}
+	w.follower = &follow.Follower{Log: log, Listed: w.listed, Incomplete: w.set.Lacks}
 	return w
 }
 
@@ -75,10 +75,9 @@ func (w *Watch[T]) Run(ctx context.Context, s Session) error {
 // differences, with the deletions of what is gone. So nothing is missed between two
 // sessions, and nothing is applied twice.
 //
-// It is not a property of the Durable's own streams: whether a history is the same is
-// proved with keys and revisions that were seen, and a deletion that nobody watched
-// follows from the keys that were known. Only a Set has them, a client keeps nothing.
-// Over a client that does not connect again, Run tells when its session is over.
+// A Durable's own streams could not do that: a history is proved with keys and revisions
+// that were seen, and only a Set has them. Over a client that does not connect again, Run
+// returns when its session is over.
 func (w *Watch[T]) Follow(ctx context.Context, s Session) error {
 	return w.with(s, func() error { return w.follower.Sessions(ctx, keeper[T]{w}, s.bounded()) })
 }
@@ -88,7 +87,10 @@ func (w *Watch[T]) with(s Session, follow func() error) error {
 	w.run.Lock()
 	defer w.run.Unlock()
 	w.decode = w.kind.Decode(s.Expect)
-	w.limit(s)
+	w.locked(func() {
+		w.prefix = s.Prefix
+		w.set.Limit(s.Limits)
+	})
 	certain := false
 	defer func() {
 		if !certain { // a panic: what is known and what was applied may differ
@@ -99,13 +101,6 @@ func (w *Watch[T]) with(s Session, follow func() error) error {
 	err := follow()
 	certain = true
 	return err
-}
-
-func (w *Watch[T]) limit(s Session) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.prefix = s.Prefix
-	w.set.Limit(s.Limits)
 }
 
 // Recheck has the next Run list everything and decode each value again, also those
@@ -119,33 +114,30 @@ func (w *Watch[T]) Recheck() {
 
 // decodeAgain has the next run list everything and decode it anew.
 func (w *Watch[T]) decodeAgain() {
+	w.locked(w.set.Recheck)
+	w.follower.ListAgain()
+}
+
+// locked changes what mu guards.
+func (w *Watch[T]) locked(change func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.set.Recheck()
-	w.follower.ListAgain()
+	change()
 }
 
 // keeper is a Watch as its follower sees it.
 type keeper[T any] struct{ *Watch[T] }
 
-func (w keeper[T]) Begin() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.set.Begin()
-}
+func (w keeper[T]) Begin() { w.locked(w.set.Begin) }
 
 func (w keeper[T]) Page(p kvstore.Page) {
-	w.commit(w.takePage(p))
-}
-
-func (w *Watch[T]) takePage(p kvstore.Page) []Change[T] {
 	changes := make([]Change[T], 0, len(p.Items))
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for i := range p.Items {
-		changes = w.upsert(changes, &p.Items[i])
-	}
-	return changes
+	w.locked(func() {
+		for i := range p.Items {
+			changes = w.upsert(changes, &p.Items[i])
+		}
+	})
+	w.commit(changes)
 }
 
 func (w keeper[T]) Done(kvstore.Position) { w.sweep(w.set.Done()) }
@@ -185,57 +177,49 @@ const sweepBatch = 5000
 func (w *Watch[T]) sweep(deletions iter.Seq[Change[T]]) {
 	next, stop := iter.Pull(deletions)
 	defer stop()
-	for batch := w.some(next); ; batch = w.some(next) {
-		w.commit(batch) // without the lock: who is told may take long
+	for {
+		var batch []Change[T]
+		w.locked(func() {
+			for len(batch) < sweepBatch {
+				ch, more := next()
+				if !more {
+					break
+				}
+				batch = append(batch, ch)
+			}
+		})
+		w.commit(batch) // without the lock: Apply may take long
 		if len(batch) < sweepBatch {
 			return
 		}
 	}
 }
 
-// some takes the next deletions off the iteration.
-func (w *Watch[T]) some(next func() (Change[T], bool)) (batch []Change[T]) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for len(batch) < sweepBatch {
-		ch, more := next()
-		if !more {
-			break
-		}
-		batch = append(batch, ch)
-	}
-	return batch
-}
-
 func (w keeper[T]) Apply(b kvstore.Batch) {
 	received := time.Now()
 	defer w.kind.Metrics.received(w.kind.Resource, len(b.Events))()
-	w.commit(w.take(b))
+	var changes []Change[T]
+	w.locked(func() {
+		for i := range b.Events {
+			e := &b.Events[i]
+			if e.Type != kvstore.EventDelete {
+				changes = w.upsert(changes, &e.KeyValue)
+			} else if ch, ok := w.set.Delete(follow.NameOf(e.Key, w.prefix), e.ModRevision); ok {
+				changes = append(changes, ch)
+			}
+		}
+	})
+	w.commit(changes)
 	if len(b.Events) > 0 {
 		w.counts.noteLag(time.Since(received))
 	}
-}
-
-// take learns from a batch what has changed.
-func (w *Watch[T]) take(b kvstore.Batch) (changes []Change[T]) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for i := range b.Events {
-		e := &b.Events[i]
-		if e.Type != kvstore.EventDelete {
-			changes = w.upsert(changes, &e.KeyValue)
-		} else if ch, ok := w.set.Delete(follow.NameOf(e.Key, w.prefix), e.ModRevision); ok {
-			changes = append(changes, ch)
-		}
-	}
-	return changes
 }
 
 func (w *Watch[T]) upsert(to []Change[T], kv *kvstore.KeyValue) []Change[T] {
 	ch, ok, err := w.set.Upsert(follow.NameOf(kv.Key, w.prefix), kv.Value, kv.ModRevision, w.decode)
 	if err != nil {
 		level := slog.LevelDebug
-		// What is over the budget is told of the cluster, not of each key.
+		// What exceeds the budget is reported for the cluster, not for each key.
 		if reasonOf(err) != wire.ReasonBudget && w.warnings.Allow() {
 			level = slog.LevelWarn
 		}

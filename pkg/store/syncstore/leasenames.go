@@ -1,6 +1,6 @@
 package syncstore
 
-// leaseName stands for the lease of a key, in few bytes.
+// leaseName is a short number for the lease of a key.
 type leaseName uint32
 
 const (

@@ -25,7 +25,7 @@ type ledger struct {
 	records *records.Table[line] // Rev and Hash are those of what is present
 	leases  leaseNames
 
-	queue    workQueue
+	queue    []records.Place // lines marked isQueued, and some that were
 	missing  []records.Place // lines marked isMissing
 	failures failures
 

@@ -7,7 +7,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// checkpointRig is a ledger that was listed, whose writes land when the test says so.
+// checkpointRig is a ledger that was listed, whose writes are answered when the test says so.
 type checkpointRig struct {
 	l   ledger
 	rev int64

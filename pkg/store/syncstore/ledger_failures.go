@@ -1,8 +1,9 @@
 package syncstore
 
 import (
-	"container/heap"
 	"time"
+
+	"github.com/tidwall/btree"
 
 	"github.com/mesh-agent/mesh-agent/pkg/store/internal/records"
 )
@@ -11,7 +12,7 @@ import (
 // the time at which it is tried again (spec wire.md §5).
 type failures struct {
 	of    map[records.Place]failure
-	order retries
+	order *btree.BTreeG[retry] // those that are not in flight
 }
 
 type failure struct {
@@ -26,7 +27,9 @@ const (
 	retryLatest = 1000 * time.Second
 )
 
-func newFailures() failures { return failures{of: make(map[records.Place]failure)} }
+func newFailures() failures {
+	return failures{of: make(map[records.Place]failure), order: btree.NewBTreeGOptions(retry.before, btree.Options{NoLocks: true})}
+}
 
 func (f *failures) has(p records.Place) bool {
 	_, has := f.of[p]
@@ -36,10 +39,7 @@ func (f *failures) has(p records.Place) bool {
 // add notes another refusal, and why.
 func (f *failures) add(p records.Place, now time.Time, why error) {
 	one := f.of[p]
-	pause := retryLatest
-	if one.tries < 18 { // 5 ms << 18 is more than that
-		pause = min(pause, retryFirst<<one.tries)
-	}
+	pause := min(retryLatest, retryFirst<<min(one.tries, 18)) // 5 ms << 18 is more than the latest
 	f.set(p, failure{tries: one.tries + 1, due: now.Add(pause), why: why})
 }
 
@@ -52,14 +52,15 @@ func (f *failures) renew(p records.Place, now time.Time) {
 }
 
 func (f *failures) set(p records.Place, one failure) {
+	f.forget(p)
 	f.of[p] = one
-	heap.Push(&f.order, retry{p, one.due})
+	f.order.Set(retry{p, one.due})
 }
 
 func (f *failures) forget(p records.Place) {
-	delete(f.of, p)
-	if len(f.of) == 0 {
-		f.order = nil
+	if one, has := f.of[p]; has {
+		f.order.Delete(retry{p, one.due})
+		delete(f.of, p)
 	}
 }
 
@@ -69,19 +70,14 @@ func (f *failures) due(now time.Time) (records.Place, bool) {
 	if !ok || next.After(now) {
 		return 0, false
 	}
-	return heap.Pop(&f.order).(retry).at, true //nolint:forcetypeassert // it has no others
+	first, _ := f.order.PopMin()
+	return first.at, true
 }
 
 // next tells when the next one is due.
 func (f *failures) next() (time.Time, bool) {
-	for len(f.order) > 0 {
-		first := f.order[0]
-		if one, has := f.of[first.at]; has && one.due.Equal(first.due) {
-			return first.due, true
-		}
-		heap.Pop(&f.order) // it succeeded, or is due at another time
-	}
-	return time.Time{}, false
+	first, ok := f.order.Min()
+	return first.due, ok
 }
 
 type retry struct {
@@ -89,15 +85,9 @@ type retry struct {
 	due time.Time
 }
 
-// retries is a heap, by time.
-type retries []retry
-
-func (r retries) Len() int           { return len(r) }
-func (r retries) Less(i, j int) bool { return r[i].due.Before(r[j].due) }
-func (r retries) Swap(i, j int)      { r[i], r[j] = r[j], r[i] }
-func (r *retries) Push(x any)        { *r = append(*r, x.(retry)) } //nolint:forcetypeassert // it has no others
-func (r *retries) Pop() any {
-	last := (*r)[len(*r)-1]
-	*r = (*r)[:len(*r)-1]
-	return last
+func (r retry) before(other retry) bool {
+	if c := r.due.Compare(other.due); c != 0 {
+		return c < 0
+	}
+	return r.at < other.at
 }

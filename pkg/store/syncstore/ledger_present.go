@@ -19,7 +19,7 @@ func (l *ledger) beginList() {
 
 // listItem takes an item of a list.
 func (l *ledger) listItem(name []byte, kv *kvstore.KeyValue, owns func(int64) bool) {
-	if p, ok := l.lineFor(name); ok {
+	if p, ok := l.lineFor(name, true); ok {
 		l.records.MarkSeen(p)
 		l.setPresent(p, kv, owns)
 	}
@@ -44,11 +44,7 @@ func (l *ledger) endList(rev int64, owns func(int64) bool) {
 // applyEvent takes an event.
 func (l *ledger) applyEvent(name []byte, e *kvstore.Event, owns func(int64) bool) {
 	deletes := e.Type == kvstore.EventDelete
-	find := l.lineFor
-	if deletes {
-		find = l.records.Find
-	}
-	p, known := find(name)
+	p, known := l.lineFor(name, !deletes)
 	if !known || e.ModRevision <= l.records.At(p).Rev {
 		return
 	}
@@ -66,11 +62,11 @@ func (l *ledger) applyEvent(name []byte, e *kvstore.Event, owns func(int64) bool
 	}
 }
 
-// lineFor is the line of a key that is present; not ok: it is another's, in a shared
-// prefix.
-func (l *ledger) lineFor(name []byte) (p records.Place, ok bool) {
+// lineFor is the line of a key, which is added if that is wanted; not ok: there is none,
+// as for the keys of others in a shared prefix.
+func (l *ledger) lineFor(name []byte, add bool) (p records.Place, ok bool) {
 	p, known := l.records.Find(name)
-	if known || l.shared {
+	if known || l.shared || !add {
 		return p, known
 	}
 	return l.records.Add(string(name)), true

@@ -26,7 +26,7 @@ type ledgerRig struct {
 	events []kvstore.Event
 	heard  map[string]int64         // what is there as far as it was heard, by revision
 	values map[string]kvstore.Event // the same, all of it
-	sent   []flight
+	sent   []sentPart
 
 	wanted map[string]string // what the owner wants
 	given  map[string]bool   // that he has given since he began
@@ -36,8 +36,8 @@ type ledgerRig struct {
 	since      map[string]map[string]bool // what was wanted of each name since then, of those that always were
 }
 
-// flight is a write that was taken.
-type flight struct {
+// sentPart is a write that was taken.
+type sentPart struct {
 	part
 	rev  int64 // at which it was made; 0: not yet
 	lost bool  // the ledger was told that nobody knows
@@ -91,12 +91,12 @@ func (r *ledgerRig) take(n int) {
 		if r.l.stopped && !one.deletes {
 			r.t.Fatalf("%s is put, and puts are stopped", one.name)
 		}
-		r.sent = append(r.sent, flight{part: one})
+		r.sent = append(r.sent, sentPart{part: one})
 	}
 }
 
 // make has a write reach the kvstore.
-func (r *ledgerRig) make(f *flight) {
+func (r *ledgerRig) make(f *sentPart) {
 	is, there := r.items[f.name]
 	switch {
 	case f.rev != 0:
@@ -110,7 +110,7 @@ func (r *ledgerRig) make(f *flight) {
 }
 
 // acknowledge tells the ledger what has become of a write.
-func (r *ledgerRig) acknowledge(f *flight) {
+func (r *ledgerRig) acknowledge(f *sentPart) {
 	if r.make(f); f.kept != nil {
 		if f.epoch == r.l.epoch && f.kept.ModRevision > r.values[f.name].ModRevision {
 			r.heard[f.name], r.values[f.name] = f.kept.ModRevision, kvstore.Event{KeyValue: *f.kept}

@@ -28,8 +28,8 @@ func ledgerMachine(t *rapid.T) {
 	names := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"})
 	values := rapid.SampledFrom([]string{"own1", "own2", "own3"})
 	others := rapid.SampledFrom([]string{"own1", "other1", "other2"})
-	someFlight := func(t *rapid.T, live bool) *flight {
-		var of []*flight
+	someSent := func(t *rapid.T, live bool) *sentPart {
+		var of []*sentPart
 		for i := range r.sent {
 			if !live || !r.sent[i].lost {
 				of = append(of, &r.sent[i])
@@ -38,10 +38,10 @@ func ledgerMachine(t *rapid.T) {
 		if len(of) == 0 {
 			return nil
 		}
-		return rapid.SampledFrom(of).Draw(t, "flight")
+		return rapid.SampledFrom(of).Draw(t, "sent part")
 	}
-	land := func(f *flight) {
-		i := slices.IndexFunc(r.sent, func(o flight) bool { return o.name == f.name && o.rev == f.rev && o.lost == f.lost })
+	answer := func(f *sentPart) {
+		i := slices.IndexFunc(r.sent, func(o sentPart) bool { return o.name == f.name && o.rev == f.rev && o.lost == f.lost })
 		r.sent = slices.Delete(r.sent, i, i+1)
 	}
 	foreign := func(t *rapid.T) {
@@ -78,35 +78,35 @@ func ledgerMachine(t *rapid.T) {
 		"stop or go":     func(t *rapid.T) { r.l.setStopped(rapid.Bool().Draw(t, "stop")) },
 		"ask and answer": func(*rapid.T) { r.ask(); r.answer() },
 		"make": func(t *rapid.T) {
-			if f := someFlight(t, false); f != nil {
+			if f := someSent(t, false); f != nil {
 				r.make(f)
 			}
 		},
 		"acknowledge": func(t *rapid.T) {
-			if f := someFlight(t, true); f != nil {
+			if f := someSent(t, true); f != nil {
 				r.acknowledge(f)
-				land(f)
+				answer(f)
 			}
 		},
 		"lose the answer": func(t *rapid.T) {
-			f := someFlight(t, true)
+			f := someSent(t, true)
 			switch {
 			case f == nil:
 			case r.l.shared && f.rev == 0: // made later it would leave a key that nobody knows
 				r.l.finish(f.part, unknown, 0, nil, r.now)
-				land(f)
+				answer(f)
 			default:
 				r.l.finish(f.part, unknown, 0, nil, r.now)
 				f.lost = true
 			}
 		},
 		"refuse": func(t *rapid.T) {
-			if f := someFlight(t, true); f != nil && f.rev == 0 {
+			if f := someSent(t, true); f != nil && f.rev == 0 {
 				r.l.finish(f.part, refused, 0, errTooLarge, r.now)
 				if line := r.l.records.At(f.at); r.l.lean && line.Obj.value != nil {
 					t.Fatalf("the refused value of %s is kept", line.Name)
 				}
-				land(f)
+				answer(f)
 			}
 		},
 		"time passes": func(t *rapid.T) {
@@ -119,7 +119,7 @@ func ledgerMachine(t *rapid.T) {
 		},
 		"list of another kvstore": func(t *rapid.T) {
 			clear(r.items)
-			r.sent = slices.DeleteFunc(r.sent, func(f flight) bool { return f.lost })
+			r.sent = slices.DeleteFunc(r.sent, func(f sentPart) bool { return f.lost })
 			if !r.l.leases.none {
 				r.lease++
 			}

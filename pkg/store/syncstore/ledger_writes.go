@@ -47,7 +47,7 @@ func (l *ledger) schedule(p records.Place, r *records.Record[line]) {
 	case r.Obj.marks.has(isQueued):
 	default:
 		r.Obj.marks |= isQueued
-		l.queue.push(p)
+		l.queue = append(l.queue, p)
 	}
 }
 
@@ -83,19 +83,14 @@ func (l *ledger) takeMissing() []string {
 // this length, and returns how many bytes are left. The first one of a transaction may be
 // larger. Each is in flight until finish is called for it.
 func (l *ledger) takeWrites(most, bytes, prefix int, first bool) (parts []part, left int) {
-	for l.following && most > 0 {
-		p, ok := l.queue.first()
-		if !ok {
-			break
-		}
+	for ; l.following && most > 0 && len(l.queue) > 0; l.queue = l.queue[1:] {
+		p := l.queue[0]
 		if !l.records.Has(p) || !l.records.At(p).Obj.marks.has(isQueued) {
-			l.queue.pop()
 			continue
 		}
 		r := l.records.At(p)
 		if !l.writable(p, r) {
 			r.Obj.marks &^= isQueued
-			l.queue.pop()
 			continue
 		}
 		one := l.partFor(p, r)
@@ -104,10 +99,12 @@ func (l *ledger) takeWrites(most, bytes, prefix int, first bool) (parts []part, 
 			break
 		}
 		bytes, first = bytes-size, false
-		l.queue.pop()
 		l.markSent(one, r)
 		parts = append(parts, one)
 		most--
+	}
+	if len(l.queue) == 0 {
+		l.queue = nil
 	}
 	return parts, bytes
 }
@@ -230,32 +227,5 @@ func (l *ledger) backlog() int {
 	if !l.following {
 		return 0
 	}
-	return l.queue.len()
-}
-
-// workQueue is a queue of places, first in first out.
-type workQueue struct {
-	places []records.Place
-	head   int
-}
-
-func (q *workQueue) push(p records.Place) { q.places = append(q.places, p) }
-
-func (q *workQueue) len() int { return len(q.places) - q.head }
-
-func (q *workQueue) first() (records.Place, bool) {
-	if q.len() == 0 {
-		return 0, false
-	}
-	return q.places[q.head], true
-}
-
-// pop removes the first one. What was popped is given back when it is most.
-func (q *workQueue) pop() {
-	if q.head++; q.head == len(q.places) {
-		*q = workQueue{}
-	} else if q.head > 1024 && 2*q.head > len(q.places) {
-		q.places = append([]records.Place(nil), q.places[q.head:]...)
-		q.head = 0
-	}
+	return len(l.queue)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Metrics tell how far Syncs are, for all of them together, by scope and
+// Metrics show how far Syncs are, for all of them together, by scope and
 // cluster (spec wire.md §6.2). It is a [prometheus.Collector]; a nil one counts
 // nothing. A Sync has series while it runs.
 type Metrics struct {
@@ -33,22 +33,15 @@ func NewMetrics() *Metrics {
 	}
 }
 
-func (m *Metrics) add(s *Sync) {
+func (m *Metrics) setRunning(s *Sync, runs bool) {
 	if m == nil {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.syncs[s] = struct{}{}
-}
-
-func (m *Metrics) remove(s *Sync) {
-	if m == nil {
-		return
+	if delete(m.syncs, s); runs {
+		m.syncs[s] = struct{}{}
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.syncs, s)
 }
 
 // Written is a [Sync] that runs, at one moment: what it keeps, and how far it is.

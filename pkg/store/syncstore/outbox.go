@@ -62,14 +62,11 @@ func NewOutbox(w kvstore.Writer, holding func() *kvstore.Lock, metrics *Metrics,
 	}
 	o := &Outbox{
 		writer: w, holding: holding, metrics: metrics, log: log, warnings: rate.NewLimiter(rate.Every(time.Second), 10),
-		running: newExclusive(), wake: make(chan struct{}, 1), syncs: make(map[*Sync]struct{}),
+		running: make(exclusive, 1), wake: make(chan struct{}, 1), syncs: make(map[*Sync]struct{}),
 	}
 	o.granted.Store(Unbounded)
 	return o
 }
-
-// conditions are those of all writes.
-func (o *Outbox) conditions() []kvstore.Option { return holding(o.holding) }
 
 // holding is the condition that a lock is held; nil for none.
 func holding(lock func() *kvstore.Lock) []kvstore.Option {
@@ -84,12 +81,12 @@ func (o *Outbox) add(s *Sync) {
 	o.mu.Lock()
 	o.syncs[s] = struct{}{}
 	o.mu.Unlock()
-	o.metrics.add(s)
+	o.metrics.setRunning(s, true)
 	s.updateStopped()
 }
 
 func (o *Outbox) remove(s *Sync) {
-	o.metrics.remove(s)
+	o.metrics.setRunning(s, false)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.syncs, s)

@@ -153,7 +153,7 @@ func (o *Outbox) write(ctx context.Context, b batch) error {
 	for todo := []batch{b}; len(todo) > 0; todo = todo[1:] {
 		b := todo[0]
 		writes := b.writes()
-		res, err := o.writer.Update(ctx, writes, append(o.conditions(), kvstore.Leased())...)
+		res, err := o.writer.Update(ctx, writes, append(holding(o.holding), kvstore.Leased())...)
 		switch {
 		case err == nil:
 			b.finish(acknowledged, res.At.Revision, nil)

@@ -126,7 +126,7 @@ func gatheredSync(t *testing.T, reg prometheus.Gatherer) map[string]float64 {
 }
 
 // TestTurns: a Sync with one change does not wait for the backlog of another. It is
-// written with the first transaction that departs after it came, behind those that are
+// written with the first transaction that is sent after it came, behind those that are
 // under way then.
 func TestTurns(t *testing.T) {
 	t.Parallel()

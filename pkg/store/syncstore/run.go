@@ -1,9 +1,7 @@
 package syncstore
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -99,7 +97,7 @@ func (s *Sync) Drain(ctx context.Context) error {
 func (s *Sync) withdraw(ctx context.Context) error {
 	o := s.p.Outbox
 	if !s.p.Shared && !s.p.CreateOnly {
-		_, err := o.writer.DeletePrefix(ctx, s.p.Prefix, o.conditions()...)
+		_, err := o.writer.DeletePrefix(ctx, s.p.Prefix, holding(o.holding)...)
 		return err
 	}
 	var writes []kvstore.Write
@@ -112,7 +110,7 @@ func (s *Sync) withdraw(ctx context.Context) error {
 	}
 	for len(writes) > 0 {
 		n := min(len(writes), kvstore.MaxWrites)
-		if _, err := o.writer.Update(ctx, writes[:n], o.conditions()...); err != nil {
+		if _, err := o.writer.Update(ctx, writes[:n], holding(o.holding)...); err != nil {
 			return err
 		}
 		writes = writes[n:]
@@ -143,34 +141,28 @@ func (s *Sync) forget() {
 // a history that never gets there.
 const reachWithin = 5 * time.Second
 
-// errNotYet is why nothing is proved although everything seemed to be written.
-var errNotYet = errors.New("the keys have changed meanwhile")
-
 // prove waits until everything that was wanted when it was takeMissing is written, and
-// shows that it is so in the server that answers now: what it says, after that, that
-// it has come to, has been followed, and nothing of it was lost. What the owner
+// shows that the server which answers now has it: everything up to the revision that it
+// reports after that has been followed, and nothing of it was lost. What the owner
 // changes meanwhile is not waited for. When another server takes its place meanwhile
 // that may never be so: it ends, and is to be tried again.
 func (s *Sync) prove(ctx context.Context) error {
-	c, err := s.newCheckpoint(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.dropCheckpoint(c)
-	for {
-		if written, err := s.reach(ctx, c); err != nil || !written {
-			return cmp.Or(err, errNotYet)
+	return s.withCheckpoint(ctx, func(c *checkpoint) error {
+		for {
+			if err := s.reach(ctx, c); err != nil {
+				return err
+			}
+			if err := s.catchUp(ctx); err != nil {
+				return err
+			}
+			if !s.follower.Status().Following {
+				return errNotYet
+			}
+			if s.isReached(c) {
+				return nil
+			} // else something was lost, and is written again
 		}
-		if err := s.catchUp(ctx); err != nil {
-			return err
-		}
-		if !s.follower.Status().Following {
-			return errNotYet
-		}
-		if s.isReached(c) {
-			return nil
-		} // else something was lost, and is written again
-	}
+	})
 }
 
 // catchUp waits until everything that the server has now has been followed.

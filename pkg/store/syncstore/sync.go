@@ -38,7 +38,7 @@ type Params struct {
 	// transaction: of two who create a key at once only one does. A name that another
 	// has counts as written. Contradicted is called when there may be news for
 	// [Sync.Contradictions]; it must not block, and may be called by several
-	// goroutines. nil is nobody. It is not for an Unleased Sync, which could not tell
+	// goroutines. nil is nobody. It is not for an Unleased Sync, which could not distinguish
 	// its own keys from those of others.
 	CreateOnly   bool
 	Contradicted func()
@@ -47,7 +47,7 @@ type Params struct {
 	// Allowance bounds the rate of the writes; nil does not. Several Syncs may share
 	// one.
 	Allowance *Allowance
-	// Outbox is where the writes go. Its writer is also who is followed.
+	// Outbox is where the writes go. Its writer is also followed.
 	Outbox *Outbox
 	// Log receives what happens; nil for nowhere.
 	Log *slog.Logger
@@ -130,7 +130,7 @@ func New(p Params) *Sync {
 	}
 	log = log.With("prefix", p.Prefix)
 	s := &Sync{
-		p: p, log: log, reachWithin: reachWithin, running: newExclusive(), ledger: p.newLedger(), maxWrites: minWrites,
+		p: p, log: log, reachWithin: reachWithin, running: make(exclusive, 1), ledger: p.newLedger(), maxWrites: minWrites,
 		follower: follow.Follower{Log: log},
 	}
 	s.follower.Streams = func(open bool) { s.update(func(l *ledger) { l.following = open }) }

@@ -2,6 +2,7 @@ package syncstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -14,53 +15,52 @@ import (
 // do not keep it from ending. The error is the context's, with what is missing.
 func (s *Sync) WaitClean(ctx context.Context) error {
 	for {
-		written, err := s.awaitCheckpoint(ctx)
-		if err != nil {
+		err := s.withCheckpoint(ctx, func(c *checkpoint) error { return s.reach(ctx, c) })
+		if ctx.Err() != nil && err != nil {
 			st := s.Status()
-			return fmt.Errorf("waiting until %s is as wanted: %w (pending %d, failed %d) %s", s.p.Prefix, err, st.Pending, st.Failed, st.Err)
+			return fmt.Errorf("waiting until %s is as wanted: %w (pending %d, failed %d) %s", s.p.Prefix, ctx.Err(), st.Pending, st.Failed, st.Err)
 		}
-		if written {
+		if err == nil {
 			return nil
 		}
 	}
 }
 
-// awaitCheckpoint waits for one checkpoint, and tells whether it was reached.
-func (s *Sync) awaitCheckpoint(ctx context.Context) (bool, error) {
-	c, err := s.newCheckpoint(ctx)
-	if err != nil {
-		return false, err
-	}
-	defer s.dropCheckpoint(c)
-	return s.reach(ctx, c)
-}
-
-// newCheckpoint waits until everything was given, and makes a checkpoint then. It has to
-// be dropped.
-func (s *Sync) newCheckpoint(ctx context.Context) (c *checkpoint, err error) {
-	err = s.wait(ctx, func(l *ledger) bool {
+// withCheckpoint waits until everything was given, and calls f with a checkpoint of then.
+func (s *Sync) withCheckpoint(ctx context.Context, f func(*checkpoint) error) error {
+	var c *checkpoint
+	err := s.wait(ctx, func(l *ledger) bool {
 		c = l.newCheckpoint()
 		return c != nil
 	})
-	return c, err
+	if err != nil {
+		return err
+	}
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.ledger.dropCheckpoint(c)
+	}()
+	return f(c)
 }
 
-func (s *Sync) dropCheckpoint(c *checkpoint) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ledger.dropCheckpoint(c)
+// errNotYet is why nothing is proved although everything seemed to be written.
+var errNotYet = errors.New("the keys have changed meanwhile")
+
+// reach waits until a checkpoint is reached. The error is that of ctx, or errNotYet when
+// it is invalid.
+func (s *Sync) reach(ctx context.Context, c *checkpoint) error {
+	err := s.wait(ctx, func(*ledger) bool { return c.invalid || c.isReached() })
+	if err == nil && !s.isReached(c) {
+		return errNotYet
+	}
+	return err
 }
 
 func (s *Sync) isReached(c *checkpoint) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return c.isReached()
-}
-
-// reach waits until a checkpoint is reached; false: it is invalid.
-func (s *Sync) reach(ctx context.Context, c *checkpoint) (bool, error) {
-	err := s.wait(ctx, func(*ledger) bool { return c.invalid || c.isReached() })
-	return err == nil && s.isReached(c), err
 }
 
 // maxHeld is how many bytes of values may wait to be written before an owner who
@@ -91,17 +91,12 @@ func (s *Sync) WaitName(ctx context.Context, name string) error {
 		return nil
 	}
 	err = fmt.Errorf("waiting until %s%s is as wanted: %w", s.p.Prefix, name, err)
-	if why := s.refusal(name); why != nil {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if why := s.ledger.refusal(name); why != nil {
 		err = fmt.Errorf("%w; the latest try: %w", err, why)
 	}
 	return err
-}
-
-// refusal is why the write of a name was refused the last time; nil when it was not.
-func (s *Sync) refusal(name string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.ledger.refusal(name)
 }
 
 // waiter waits for a condition.
@@ -154,3 +149,17 @@ func (s *Sync) wake() {
 		return met
 	})
 }
+
+// exclusive is a lock that can be waited for with a context.
+type exclusive chan struct{}
+
+func (e exclusive) lock(ctx context.Context) error {
+	select {
+	case e <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (e exclusive) unlock() { <-e }

@@ -20,7 +20,7 @@ type arrival struct {
 }
 
 // maxArrivals bounds what is remembered of one prefix; the time of what came
-// before is then told too late, by the time of the oldest.
+// before is then the time of the oldest, which is later.
 const maxArrivals = 32
 
 // list forgets everything: a list at a revision was complete.
@@ -36,7 +36,7 @@ func (a *arrivals) batch(revision int64, at time.Time) {
 	a.latest = append(a.latest, arrival{revision, at})
 }
 
-// of is when a revision had come at the latest; zero when it has not, or that was
+// of is when a revision had arrived at the latest; zero when it has not, or that was
 // before everything that is remembered.
 func (a *arrivals) of(revision int64) time.Time {
 	if revision <= a.listed.revision {

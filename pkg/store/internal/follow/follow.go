@@ -38,17 +38,6 @@ type Keeper interface {
 	Agrees(p Proof, past kvstore.Past) bool
 }
 
-// Hooks are what a keeper may want to know beside; each may be nil.
-type Hooks struct {
-	// Listed is called after Done, when Status shows that the list is complete.
-	Listed func()
-	// Streams is called when a stream is opened, and when it has ended.
-	Streams func(open bool)
-	// Incomplete tells whether the keeper has refused keys for want of room, so that
-	// a later list may bring what a stream does not.
-	Incomplete func() bool
-}
-
 // Proof is a question about the past: how the first keys were that Prefix
 // selects, from the key From on. Name is that key's.
 type Proof struct{ Prefix, From, Name string }
@@ -56,7 +45,13 @@ type Proof struct{ Prefix, From, Name string }
 // Follower follows one prefix. It is ready to use with its exported fields set.
 type Follower struct {
 	Log *slog.Logger
-	Hooks
+	// Listed, which may be nil, is called when Status shows that a list is complete.
+	Listed func()
+	// Streams, which may be nil, is called when a stream is opened, and when it has ended.
+	Streams func(open bool)
+	// Incomplete, which may be nil, tells whether the keeper has refused keys for want of
+	// room, so that a later list may bring what a stream does not.
+	Incomplete func() bool
 	// Relist is after how long of following a list is made although nothing
 	// demands it; 0 is never.
 	Relist time.Duration
@@ -66,7 +61,7 @@ type Follower struct {
 	pos    kvstore.Position
 	prefix string
 
-	state state
+	state
 }
 
 // ListAgain has the next run make a list.
@@ -94,6 +89,7 @@ func (f *Follower) Run(ctx context.Context, k Keeper, s Session) error {
 	pause := newPauses()
 	for {
 		err := f.attempt(ctx, k, s, pause)
+		why := err
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -105,14 +101,13 @@ func (f *Follower) Run(ctx context.Context, k Keeper, s Session) error {
 		case errors.Is(err, kvstore.ErrCompacted):
 			f.Log.Debug("Compacted beyond what is known, listing again", "prefix", s.Prefix)
 			f.ListAgain()
-			f.state.broken(err)
 		case errors.Is(err, kvstore.ErrPermissionDenied):
 			f.Log.Debug("Refused", "prefix", s.Prefix, "error", err)
-			f.state.broken(fmt.Errorf("%w; it is tried again within a minute", err))
+			why = fmt.Errorf("%w; it is tried again within a minute", err)
 		default:
 			f.Log.Debug("Stream ended", "prefix", s.Prefix, "error", err)
-			f.state.broken(err)
 		}
+		f.set(func(st *Status) { st.Err = why })
 		if err := waiting.Sleep(ctx, pause.after(err)); err != nil {
 			return err
 		}
@@ -137,8 +132,8 @@ func (f *Follower) attempt(ctx context.Context, k Keeper, s Session, pause pause
 		return err
 	}
 	defer stream.Close()
-	f.state.following(stream)
-	defer f.state.following(nil)
+	f.following(stream)
+	defer f.following(nil)
 	if f.Streams != nil {
 		f.Streams(true)
 		defer f.Streams(false)
@@ -146,17 +141,25 @@ func (f *Follower) attempt(ctx context.Context, k Keeper, s Session, pause pause
 	if resumable {
 		f.Log.Debug("Resumed", "prefix", s.Prefix, "revision", f.pos.Revision)
 	}
-	again := relist{end: func() { end(errAgain) }}
-	defer again.stop()
-	again.after(f.Relist)
+	var relist *time.Timer
+	relistAfter := func(d time.Duration) { // unless it is set; 0 is never
+		if relist == nil && d > 0 {
+			relist = time.AfterFunc(d, func() { end(errAgain) })
+		}
+	}
+	defer func() {
+		if relist != nil {
+			relist.Stop()
+		}
+	}()
+	relistAfter(f.Relist)
 	for {
 		if f.Incomplete != nil && f.Incomplete() {
-			again.after(relistIncomplete)
+			relistAfter(relistIncomplete)
 		}
-		batch, err := s.recv(ctx, stream)
+		err := s.waitRoom(ctx)
 		if err == nil {
-			pause.reset()
-			err = f.take(ctx, k, s, batch)
+			err = f.receive(ctx, k, s, stream, pause)
 		}
 		if errors.Is(context.Cause(ctx), errAgain) {
 			return errAgain
@@ -170,21 +173,27 @@ func (f *Follower) attempt(ctx context.Context, k Keeper, s Session, pause pause
 // list reads the whole prefix at one revision. When it is complete, the keeper removes
 // what it did not have.
 func (f *Follower) list(ctx context.Context, k Keeper, s Session) error {
-	turn, err := s.takeTurn(ctx)
-	if err != nil {
-		return err
+	var turn Turn = noTurn{}
+	if s.Lists != nil {
+		var err error
+		if turn, err = s.Lists(ctx); err != nil {
+			return err
+		}
 	}
 	defer turn.End()
 	start := time.Now()
 	// From the first page until the list is complete the keeper has a mixture, of
 	// two servers perhaps: no position describes it, and nothing may be resumed.
 	f.ListAgain()
-	f.state.listing(true)
-	defer f.state.listing(false)
+	f.listing(true)
+	defer f.listing(false)
 	k.Begin()
-	at, err := s.List(ctx, turn, func(p kvstore.Page) error {
+	at, err := s.list(ctx, turn, func(p kvstore.Page) error {
 		k.Page(p)
-		f.state.read(len(p.Items), p.Left)
+		f.set(func(st *Status) {
+			st.Read += len(p.Items)
+			st.Total = st.Read + int(p.Left)
+		})
 		return nil
 	})
 	if err != nil {
@@ -198,25 +207,6 @@ func (f *Follower) list(ctx context.Context, k Keeper, s Session) error {
 	}
 	f.Log.Debug("Listed", "prefix", s.Prefix, "revision", at.Revision, "took", time.Since(start))
 	return nil
-}
-
-// relist ends a stream after a while, once.
-type relist struct {
-	end   func()
-	timer *time.Timer
-}
-
-// after sets the time, unless there is one; 0 is never.
-func (r *relist) after(d time.Duration) {
-	if r.timer == nil && d > 0 {
-		r.timer = time.AfterFunc(d, r.end)
-	}
-}
-
-func (r *relist) stop() {
-	if r.timer != nil {
-		r.timer.Stop()
-	}
 }
 
 // Sessions runs in one session of a client after another, until ctx ends or the client
@@ -234,7 +224,7 @@ func (f *Follower) Sessions(ctx context.Context, k Keeper, s Session) error {
 			return err
 		}
 		f.Log.Debug("The session is over", "prefix", s.Prefix, "error", err)
-		f.state.broken(err)
+		f.set(func(st *Status) { st.Err = err })
 		if time.Since(started) > RetryMax {
 			pause.Reset()
 		}
@@ -244,9 +234,14 @@ func (f *Follower) Sessions(ctx context.Context, k Keeper, s Session) error {
 	}
 }
 
-// take gives a batch to the keeper, at the pace that the cluster may have and when
-// it is its turn.
-func (f *Follower) take(ctx context.Context, k Keeper, s Session, batch kvstore.Batch) error {
+// receive gives the next batch of a stream to the keeper, when the bounds of the session
+// allow it.
+func (f *Follower) receive(ctx context.Context, k Keeper, s Session, stream kvstore.Stream, pause pauses) error {
+	batch, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	pause.reset()
 	if n := len(batch.Events); n > 0 {
 		if err := f.pace(ctx, s.Events, n); err != nil {
 			return err
@@ -263,7 +258,7 @@ func (f *Follower) take(ctx context.Context, k Keeper, s Session, batch kvstore.
 	if !batch.Partial {
 		f.pos = batch.At
 	}
-	f.state.advance(f.pos, len(batch.Events) > 0)
+	f.advance(f.pos, len(batch.Events) > 0)
 	return nil
 }
 
@@ -272,11 +267,11 @@ func (f *Follower) pace(ctx context.Context, limit *rate.Limiter, n int) error {
 	for limit != nil && n > 0 {
 		some := min(n, max(limit.Burst(), 1))
 		if !limit.AllowN(time.Now(), some) {
-			f.state.paced()
+			f.set(func(st *Status) { st.Paced = time.Now() })
 			if err := limit.WaitN(ctx, some); err != nil {
 				return err
 			}
-			f.state.paced()
+			f.set(func(st *Status) { st.Paced = time.Now() })
 		}
 		n -= some
 	}

@@ -43,30 +43,22 @@ type Turn interface {
 	End()
 }
 
-// NoTurn is the place of a list that waits for no others.
-type NoTurn struct{}
+// noTurn is the place of a list that waits for no others.
+type noTurn struct{}
 
-// Wait implements [Turn].
-func (NoTurn) Wait() {}
+func (noTurn) Wait()                        {}
+func (noTurn) Resume(context.Context) error { return nil }
+func (noTurn) Yield(context.Context) error  { return nil }
+func (noTurn) End()                         {}
 
-// Resume implements [Turn].
-func (NoTurn) Resume(context.Context) error { return nil }
-
-// Yield implements [Turn].
-func (NoTurn) Yield(context.Context) error { return nil }
-
-// End implements [Turn].
-func (NoTurn) End() {}
-
-func (s Session) takeTurn(ctx context.Context) (Turn, error) {
-	if s.Lists == nil {
-		return NoTurn{}, nil
-	}
-	return s.Lists(ctx)
+// List hands over the pages of all keys, within the bounds of the session. It takes no
+// turn.
+func (s Session) List(ctx context.Context, page func(kvstore.Page) error) error {
+	_, err := s.list(ctx, noTurn{}, page)
+	return err
 }
 
-// List hands over the pages of all keys, within the bounds of the session.
-func (s Session) List(ctx context.Context, turn Turn, page func(kvstore.Page) error) (kvstore.Position, error) {
+func (s Session) list(ctx context.Context, turn Turn, page func(kvstore.Page) error) (kvstore.Position, error) {
 	spent, read := stopwatch{since: time.Now()}, 0
 	turn.Wait()
 	return s.Client.List(ctx, s.Prefix, func(p kvstore.Page) error {
@@ -100,14 +92,6 @@ func (s Session) waitRoom(ctx context.Context) error {
 		return nil
 	}
 	return s.Room(ctx)
-}
-
-// recv returns the next batch of a stream.
-func (s Session) recv(ctx context.Context, of kvstore.Stream) (kvstore.Batch, error) {
-	if err := s.waitRoom(ctx); err != nil {
-		return kvstore.Batch{}, err
-	}
-	return of.Recv()
 }
 
 // stopwatch adds up times.

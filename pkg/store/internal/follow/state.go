@@ -10,28 +10,16 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// Status describes a [Follower] at one moment.
+// Status describes a [Follower] at one moment. The fields are those of a store.Status, for
+// what a follower knows.
 type Status struct {
-	// Synced: a list was complete, since the last reset. Listing: one is under way.
-	Synced, Listing bool
-	// Read and Total are how many keys the list under way has brought so far, and
-	// how many there were in all at its revision; both 0 before its first page, and
-	// while none is under way.
-	Read, Total int
-	// Following: a stream is open. Followed: one has been, since the first complete list.
+	Synced, Listing     bool
+	Read, Total         int
 	Following, Followed bool
-	// Paced is when events last had to wait for the bound of their rate.
-	Paced time.Time
-	// AsOf: what was applied is known to equal the kvstore's as of this time; zero when
-	// it never was (kvstore.md §2.3).
-	AsOf time.Time
-	// LastEvent is when the last event arrived; zero when none has.
-	LastEvent time.Time
-	// Err is why there is no stream; nil while there is one, and before the
-	// first failure.
-	Err error
-	// SyncDuration is how long the first complete list took.
-	SyncDuration time.Duration
+	Paced               time.Time
+	AsOf, LastEvent     time.Time
+	Err                 error
+	SyncDuration        time.Duration
 }
 
 // state is what a follower shows to others while it works.
@@ -50,76 +38,59 @@ type state struct {
 }
 
 // Status returns a copy of what is known.
-func (f *Follower) Status() Status {
-	f.state.mu.Lock()
-	defer f.state.mu.Unlock()
-	return f.state.status
+func (s *state) Status() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.status
 }
 
 // ReadBy is when a revision had been read at the latest; zero when it has not, or that
 // is not remembered.
-func (f *Follower) ReadBy(revision int64) time.Time {
-	f.state.mu.Lock()
-	defer f.state.mu.Unlock()
-	return f.state.arrivals.of(revision)
+func (s *state) ReadBy(revision int64) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.arrivals.of(revision)
 }
 
 // Observe takes the result of a linearizable read on the session's connection.
 // The entries equal the kvstore's as of the time before that read once
 // everything up to its revision was applied. When that is not yet so, the
-// stream is asked where it stands: revisions of other keys do not show in it.
-func (f *Follower) Observe(p kvstore.Probe) {
-	if stream := f.state.observe(p); stream != nil {
+// stream is asked for its progress: it does not show revisions of other keys.
+func (s *state) Observe(p kvstore.Probe) {
+	if stream := s.observe(p); stream != nil {
 		// An error ends the stream as well, which Run sees.
 		_ = stream.RequestProgress()
 	}
 }
 
-// askAgain is how often a stream is asked where it stands while somebody waits
-// for it: the question may go unanswered (kvstore.md §2.3).
+// askAgain is how often a stream is asked for its progress while somebody waits
+// for it: a request may go unanswered (kvstore.md, Freshness).
 const askAgain = 20 * time.Millisecond
 
-// AnyLists stands for any number of lists.
+// AnyLists is any number of lists.
 const AnyLists = -1
 
 // errListed is why a position may never be applied: what is followed after a list
 // may be another history.
 var errListed = errors.New("a list has begun meanwhile")
 
-// Progress is up to where everything has been applied, and how many lists were begun.
-type Progress struct {
-	Applied kvstore.Position
-	Lists   int
-}
-
-// Progress tells how far the follower is.
-func (f *Follower) Progress() Progress {
-	f.state.mu.Lock()
-	defer f.state.mu.Unlock()
-	return Progress{f.state.applied, f.state.lists}
-}
-
 // Reach waits until everything up to a position has been applied to what. Its error is
 // that of ctx, or another one when another number of lists than this has begun.
-func (f *Follower) Reach(ctx context.Context, at kvstore.Position, lists int, what string) error {
-	return f.state.reach(ctx, at, lists, what)
-}
-
-func (s *state) reach(ctx context.Context, at kvstore.Position, lists int, what string) error {
+func (s *state) Reach(ctx context.Context, at kvstore.Position, lists int, what string) error {
 	again := time.NewTicker(askAgain)
 	defer again.Stop()
 	for {
-		is, stream, advanced := s.progress()
+		is := s.Progress()
 		switch {
 		case lists != AnyLists && lists != is.Lists:
 			return fmt.Errorf("waiting until revision %d of %s is applied: %w", at.Revision, what, errListed)
 		case is.Applied.ClusterID == at.ClusterID && is.Applied.Revision >= at.Revision:
 			return nil
-		case stream != nil:
-			_ = stream.RequestProgress() // an error ends the stream as well, which Run sees
+		case is.stream != nil:
+			_ = is.stream.RequestProgress() // an error ends the stream as well, which Run sees
 		}
 		select {
-		case <-advanced:
+		case <-is.advanced:
 		case <-again.C:
 		case <-ctx.Done():
 			return fmt.Errorf("waiting until revision %d of %s is applied: %w", at.Revision, what, ctx.Err())
@@ -127,15 +98,22 @@ func (s *state) reach(ctx context.Context, at kvstore.Position, lists int, what 
 	}
 }
 
-// progress is how far the follower is, its stream (nil when none is open), and what is
-// closed when it has advanced.
-func (s *state) progress() (Progress, kvstore.Stream, <-chan struct{}) {
+// Progress is up to where everything has been applied, and how many lists were begun.
+type Progress struct {
+	Applied  kvstore.Position
+	Lists    int
+	stream   kvstore.Stream  // nil when none is open
+	advanced <-chan struct{} // closed when Applied has changed
+}
+
+// Progress tells how far the follower is.
+func (s *state) Progress() Progress {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.advanced == nil {
 		s.advanced = make(chan struct{})
 	}
-	return Progress{s.applied, s.lists}, s.stream, s.advanced
+	return Progress{s.applied, s.lists, s.stream, s.advanced}
 }
 
 // setApplied notes what has been applied, and wakes up who waits for it. The lock is held.
@@ -217,14 +195,6 @@ func (s *state) listing(now bool) {
 	}
 }
 
-// read notes a page of the list under way, and how many keys come after it.
-func (s *state) read(n int, left int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.status.Read += n
-	s.status.Total = s.status.Read + int(left)
-}
-
 func (s *state) following(stream kvstore.Stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -234,17 +204,11 @@ func (s *state) following(stream kvstore.Stream) {
 	}
 }
 
-func (s *state) broken(err error) {
+// set changes the status.
+func (s *state) set(change func(*Status)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.status.Err = err
-}
-
-// paced notes that events wait, and that they have waited.
-func (s *state) paced() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.status.Paced = time.Now()
+	change(&s.status)
 }
 
 func (s *state) reset() {

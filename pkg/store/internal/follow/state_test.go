@@ -18,7 +18,7 @@ func TestWhoWaitsForAPositionLearnsOfAList(t *testing.T) {
 		s.listed(time.Now(), kvstore.Position{ClusterID: 1, Revision: 10})
 		ended := make(chan error, 1)
 		at := kvstore.Position{ClusterID: 1, Revision: 20}
-		go func() { ended <- s.reach(t.Context(), at, 1, "all") }()
+		go func() { ended <- s.Reach(t.Context(), at, 1, "all") }()
 		s.advance(kvstore.Position{ClusterID: 1, Revision: 15}, true)
 		synctest.Wait()
 		if len(ended) > 0 {
