@@ -2,7 +2,6 @@ package view
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"slices"
 	"sync"
@@ -124,8 +123,9 @@ type Stream struct {
 	position uint64
 	resumes  bool
 	turn     turn
-	page     []feedEntry // lent while there is something to tell
-	restarts int         // states in a row after which too much had changed at once
+	page     []feedEntry     // lent while there is something to tell
+	more     <-chan struct{} // of what there is to wait for; nil while there is something to tell
+	restarts int             // states in a row after which too much had changed at once
 	// has is what the reader has, at position, while it is behind; nil once it keeps up.
 	has *Snapshot
 }
@@ -205,7 +205,12 @@ func (s *Stream) Run(ctx context.Context, to Receiver, turns Turns) error {
 		err = s.begin(ctx, s.whyAgain())
 	}
 	for err == nil {
-		err = s.step(ctx)
+		if err = s.step(ctx); err == nil && s.more != nil {
+			// Here, not deeper: idle streams are many, and each has a stack.
+			more := s.more
+			s.more = nil
+			err = to.Idle(ctx, s.at(Page), more)
+		}
 	}
 	return err
 }
@@ -240,7 +245,7 @@ func (s *Stream) step(ctx context.Context) error {
 	return s.catchUp(ctx)
 }
 
-// follow sends the next page of changes, or waits for one.
+// follow sends the next page of changes, or says what to wait for.
 func (s *Stream) follow(ctx context.Context) error {
 	if s.page == nil {
 		s.page = s.v.pages.get()
@@ -252,7 +257,8 @@ func (s *Stream) follow(ctx context.Context) error {
 	case len(entries) == 0:
 		s.restarts = 0
 		s.release()
-		return s.to.Idle(ctx, s.at(Page), more)
+		s.more = more
+		return nil
 	}
 	if err := s.deliver(ctx, s.snapshot(ctx), entries); err != nil {
 		return err
@@ -308,42 +314,4 @@ func (p *pagePool) put(page []feedEntry) {
 	clear(page[:cap(page)])
 	page = page[:0]
 	p.pool.Put(&page)
-}
-
-// Changes is a stream of some kinds, all of them when none is named, without filters:
-// first the state, then every change, until ctx ends; the last error is that of ctx. With
-// the token of an earlier event it goes on there. Event by event, Before and Object are
-// the object before and after; while the body of the loop runs, nothing is buffered.
-func (v *View) Changes(ctx context.Context, token string, kinds ...Kind) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
-		subs := make([]Subscription, len(kinds))
-		for i, k := range kinds {
-			subs[i].Kind = k
-		}
-		err := v.Stream(token, subs...).Run(ctx, yielding(yield), nil)
-		if !errors.Is(err, errStopped) {
-			yield(Event{}, err)
-		}
-	}
-}
-
-// yielding is the receiver of a loop.
-type yielding func(Event, error) bool
-
-var errStopped = errors.New("the loop has ended")
-
-func (y yielding) Event(e Event) error {
-	if e.Type != Page && !y(e, nil) {
-		return errStopped
-	}
-	return nil
-}
-
-func (y yielding) Idle(ctx context.Context, _ Event, more <-chan struct{}) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-more:
-		return nil
-	}
 }

@@ -1,0 +1,166 @@
+package api
+
+import (
+	"iter"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// ByResource holds one value for each resource of a cluster.
+type ByResource[T any] struct {
+	Nodes          T `json:"nodes"`
+	Services       T `json:"services"`
+	EndpointSlices T `json:"endpointSlices"`
+	ServiceExports T `json:"serviceExports"`
+	Identities     T `json:"identities"`
+	IPs            T `json:"ips"`
+}
+
+// Of returns where the value of a resource is; nil for an unknown one.
+func (b *ByResource[T]) Of(r wire.Resource) *T {
+	switch r {
+	case wire.Nodes:
+		return &b.Nodes
+	case wire.Services:
+		return &b.Services
+	case wire.EndpointSlices:
+		return &b.EndpointSlices
+	case wire.ServiceExports:
+		return &b.ServiceExports
+	case wire.Identities:
+		return &b.Identities
+	case wire.IPs:
+		return &b.IPs
+	}
+	return nil
+}
+
+// All yields every resource with its value, which may be changed in place.
+func (b *ByResource[T]) All() iter.Seq2[wire.Resource, *T] {
+	return func(yield func(wire.Resource, *T) bool) {
+		for _, r := range wire.Resources() {
+			if !yield(r, b.Of(r)) {
+				return
+			}
+		}
+	}
+}
+
+// Cluster is one remote cluster.
+type Cluster struct {
+	Name           string                `json:"name"`
+	ID             uint32                `json:"id" doc:"0 until its configuration was read."`
+	State          string                `json:"state" enum:"connecting,syncing,ready,degraded,failed,removing"`
+	Ready          bool                  `json:"ready"`
+	Connected      bool                  `json:"connected"`
+	Cached         bool                  `json:"cached" doc:"Read from a copy that a mirror keeps."`
+	Message        string                `json:"message" doc:"Why it is not ready, in a person's words."`
+	Code           string                `json:"code" doc:"The stable code of what the message says."`
+	Endpoints      []string              `json:"endpoints"`
+	EtcdClusterID  string                `json:"etcdClusterID" doc:"Hexadecimal; empty before the first connection."`
+	ConfigFile     string                `json:"configFile"`
+	ConfigHash     string                `json:"configHash" doc:"A hash of the client file and of the authorities, certificate and key that it names, as they were read for the present connection, with a key of this process (/v1/config-key); empty when they cannot be."`
+	Capabilities   Capabilities          `json:"capabilities" doc:"What the cluster says it can do; empty until its configuration was read."`
+	Synced         ByResource[bool]      `json:"synced" doc:"Whether a complete list has been applied."`
+	Counts         ByResource[int]       `json:"counts" doc:"Accepted keys of the kvstore."`
+	Rejected       ByResource[int]       `json:"rejected" doc:"Keys whose present value was refused."`
+	Refusals       []Refusal             `json:"refusals" doc:"The same in words: one for each resource with refused keys."`
+	Freshness      ByResource[Freshness] `json:"freshness" doc:"Until when the copy is known to equal the remote."`
+	Failures       int                   `json:"failures" doc:"Attempts and sessions that ended in an error."`
+	LastFailure    *time.Time            `json:"lastFailure"`
+	LastError      string                `json:"lastError"`
+	ConnectedSince *time.Time            `json:"connectedSince"`
+	LastEvent      *time.Time            `json:"lastEvent"`
+
+	HeartbeatAgeSeconds *float64       `json:"heartbeatAgeSeconds" doc:"Since the heartbeat was last seen to be written, or since the connection began; null when there never was one."`
+	CertificateExpires  *time.Time     `json:"certificateExpires" doc:"Until when the client certificate is valid that a new session would have; null without one."`
+	Policy              *ClusterPolicy `json:"policy" doc:"What the disconnect policy makes of it; null where there is none, or before its first look."`
+}
+
+// Well tells whether the cluster is ready, its data fresh, and its service
+// backends used as those of any other.
+func (c *Cluster) Well() bool { return c.Ready && c.State == "ready" && c.Fresh() && c.Kept() }
+
+// Kept tells whether the disconnect policy, if there is one, has nothing against
+// the use of its service backends.
+func (c *Cluster) Kept() bool { return c.Policy == nil || c.Policy.State == PolicyKeep }
+
+// Fresh tells whether every resource is known to equal the remote that is not
+// optional.
+func (c *Cluster) Fresh() bool { return fresh(&c.Freshness) }
+
+// fresh tells whether every resource is that a cluster is used for. Details may be
+// unknown: an agent that does not know the resource says nothing of them.
+func fresh(all *ByResource[Freshness]) bool {
+	for r, f := range all.All() {
+		switch d := r.Describe(); {
+		case d.Optional || f.State == "synced":
+		case d.Required() || f.State != "unknown" && f.State != "":
+			return false
+		}
+	}
+	return true
+}
+
+// Complete tells whether every resource has been listed completely that is neither
+// optional nor a detail of another.
+func (c *Cluster) Complete() bool {
+	for r, synced := range c.Synced.All() {
+		if !*synced && !r.Describe().Optional && !c.Capabilities.wire().Details(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// Exports tells whether the cluster writes a resource at all, as far as it says.
+func (c *Cluster) Exports(r wire.Resource) bool { return c.Capabilities.wire().Exports(r) }
+
+// Refusal says which entries of a resource are refused, and why.
+type Refusal struct {
+	Resource string         `json:"resource"`
+	Count    int            `json:"count" doc:"Keys whose present value is refused."`
+	Reasons  map[string]int `json:"reasons" doc:"How many for each reason."`
+	Key      string         `json:"key" doc:"One of them; empty when none is known in words any more."`
+	Message  string         `json:"message" doc:"What is wrong with the value of that key."`
+}
+
+// Capabilities are the abilities that a cluster advertises (wire.md §2.1). A
+// nil field was not advertised.
+type Capabilities struct {
+	SyncedCanaries           *bool   `json:"syncedCanaries,omitempty"`
+	Cached                   *bool   `json:"cached,omitempty"`
+	MaxConnectedClusters     *uint32 `json:"maxConnectedClusters,omitempty"`
+	ServiceExportsEnabled    *bool   `json:"serviceExportsEnabled,omitempty"`
+	EndpointSlicesExportMode *string `json:"endpointSlicesExportMode,omitempty"`
+}
+
+// wire is what decides about resources, in the form of the configuration.
+func (c Capabilities) wire() wire.Capabilities {
+	caps := wire.Capabilities{ServiceExportsEnabled: c.ServiceExportsEnabled}
+	if c.EndpointSlicesExportMode != nil {
+		caps.EndpointSlicesExportMode = *c.EndpointSlicesExportMode
+	}
+	return caps
+}
+
+// Freshness tells until when a copy is known to equal the remote.
+type Freshness struct {
+	State      string     `json:"state" enum:"unknown,syncing,synced,stale"`
+	AsOf       *time.Time `json:"asOf" doc:"null when it never was."`
+	AgeSeconds *float64   `json:"ageSeconds" doc:"The age of asOf at the time of the answer."`
+	Read       int        `json:"read,omitempty" doc:"While a list runs: how many keys it has brought so far."`
+	Total      int        `json:"total,omitempty" doc:"While a list runs: how many keys there are at its revision."`
+	Message    string     `json:"message,omitempty" doc:"Of service exports, which nobody waits for: why they are not read. The cluster's message tells of the others."`
+	Lag        *Lag       `json:"lag,omitempty" doc:"Of a cluster's resource: how long events took lately; absent when none came."`
+}
+
+// Lag is how long the latest batches of events took from their receipt until they
+// were visible.
+type Lag struct {
+	MedianSeconds float64 `json:"medianSeconds"`
+	P99Seconds    float64 `json:"p99Seconds" doc:"Of 100 batches 99 took no longer."`
+	MaxSeconds    float64 `json:"maxSeconds"`
+	Batches       int     `json:"batches" doc:"How many it is of."`
+}
