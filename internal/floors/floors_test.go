@@ -49,8 +49,29 @@ func floors() map[string]int {
 		"pkg/api":                   7,
 		"pkg/api/client":            8, // speaks with pkg/api's types, from the other side
 		"pkg/checks":                8,
-		"cmd/mesh-agent":            9,
 		"cmd/mesh-sim":              9,
+
+		"internal/agent/config":     8,
+		"internal/agent":            9,
+		"internal/cli/run":          10,
+		"internal/cli/command":      9,
+		"internal/cli/explain":      10,
+		"internal/cli/target":       10,
+		"internal/cli/clustertext":  11,
+		"internal/cli/configcheck":  11,
+		"internal/cli/kvstore":      11,
+		"internal/cli/identity":     11,
+		"internal/cli/users":        11,
+		"internal/cli/troubleshoot": 11,
+		"internal/cli/resource":     12,
+		"internal/cli/lookup":       13,
+		"internal/cli/policy":       13,
+		"internal/cli/get":          13,
+		"internal/cli/describe":     14,
+		"internal/cli/status":       13,
+		"internal/cli/bugreport":    14,
+		"internal/cli":              15,
+		"cmd/mesh-agent":            16,
 	}
 }
 
@@ -59,13 +80,13 @@ func floors() map[string]int {
 // cmd/mesh-sim use them.
 func leaves() map[string]bool {
 	return map[string]bool{
-		"internal/logging": true, "internal/health": true, "internal/printer": true, "internal/notices": true, "internal/safetext": true,
+		"internal/exit": true, "internal/version": true, "internal/logging": true, "internal/health": true, "internal/printer": true, "internal/notices": true, "internal/safetext": true,
 		"internal/pki": true, "internal/tables": true, "internal/waiting": true, "internal/waiting/waittest": true, "internal/guard": true, "internal/dirwatch": true, "internal/children": true, "internal/etcdserver": true, "pkg/kvstore/etcdtest": true, "internal/kubetest": true,
 	}
 }
 
 func beside() map[string]bool {
-	return map[string]bool{"internal/sim": true, "internal/recorded": true, "internal/members": true, "internal/notices/collect": true, "internal/sbom": true, "test/members": true, "pkg/kvstore/kvtest": true, "pkg/operate/operatetest": true, "pkg/codes/codestest": true, "test/scale": true, "test/faults": true, "test/kubernetes": true, "internal/floors": true, "deploy": true, "test/hostile": true}
+	return map[string]bool{"internal/agent/agenttest": true, "internal/cli/clitest": true, "internal/cli/samples": true, "internal/sim": true, "internal/recorded": true, "internal/members": true, "internal/notices/collect": true, "internal/sbom": true, "test/members": true, "pkg/kvstore/kvtest": true, "pkg/operate/operatetest": true, "pkg/codes/codestest": true, "test/scale": true, "test/faults": true, "test/kubernetes": true, "internal/floors": true, "deploy": true, "test/hostile": true}
 }
 
 // list returns, for each package of the project, what it imports outside tests.
