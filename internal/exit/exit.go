@@ -27,10 +27,13 @@ const (
 // UsageError is a mistake of whoever called the command.
 type UsageError struct{ Err error }
 
+// Error implements error.
 func (e UsageError) Error() string { return e.Err.Error() }
 
+// Unwrap returns the mistake.
 func (e UsageError) Unwrap() error { return e.Err }
 
+// Usagef returns a UsageError.
 func Usagef(format string, args ...any) error { return UsageError{Err: fmt.Errorf(format, args...)} }
 
 // ErrUnwell ends a command whose answer, which was printed, is not a good one.
@@ -42,6 +45,8 @@ var ErrFaulty = errors.New("faulty")
 // ReportedError ends a command whose error was told already.
 type ReportedError struct{ Err error }
 
+// Error implements error.
 func (e ReportedError) Error() string { return e.Err.Error() }
 
+// Unwrap returns the error that was reported.
 func (e ReportedError) Unwrap() error { return e.Err }

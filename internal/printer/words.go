@@ -22,6 +22,7 @@ func OrText(texts []string, text string) []string {
 	return texts
 }
 
+// SortedLabels lists labels as KEY=VALUE, by key.
 func SortedLabels(labels map[string]string) []string {
 	texts := make([]string, 0, len(labels))
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
@@ -33,6 +34,7 @@ func SortedLabels(labels map[string]string) []string {
 // Labels lists labels on one line, labelLines each on its own.
 func Labels(m map[string]string) string { return strings.Join(LabelLines(m), ",") }
 
+// LabelLines lists labels, by key; those without a value have no equals sign.
 func LabelLines(m map[string]string) []string {
 	texts := make([]string, 0, len(m))
 	for _, key := range slices.Sorted(maps.Keys(m)) {
@@ -45,6 +47,7 @@ func LabelLines(m map[string]string) []string {
 	return texts
 }
 
+// Ago is how long ago a moment was; empty for none.
 func Ago(t *time.Time) string {
 	if t == nil {
 		return ""
@@ -52,6 +55,7 @@ func Ago(t *time.Time) string {
 	return Duration(time.Since(*t)) + " ago"
 }
 
+// YesNo is a truth in a word.
 func YesNo(b bool) string {
 	if b {
 		return "yes"
@@ -107,6 +111,7 @@ func Seconds(n float64) string { return Duration(time.Duration(n * float64(time.
 // Count writes a number with its noun.
 func Count(n int, noun string) string { return Counted(n, noun, noun+"s") }
 
+// Counted writes a number with its noun in the singular or the plural.
 func Counted(n int, one, more string) string {
 	if n == 1 {
 		return "1 " + one

@@ -22,6 +22,7 @@ func Main(m *testing.M) {
 	etcdtest.Main(m)
 }
 
+// Must fails the test on an error.
 func Must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -154,6 +154,7 @@ func StartMode(t *testing.T, m config.Mode, env []string, args ...string) *Proce
 	return a
 }
 
+// Stop ends the agent as Kubernetes does, and returns its exit code.
 func (a *Process) Stop() (code int) {
 	a.T.Helper()
 	_ = a.cmd.Process.Signal(syscall.SIGTERM)
@@ -186,6 +187,7 @@ func (a *Process) Listening() string {
 	return found[1]
 }
 
+// Until waits for something that is to become so.
 func (a *Process) Until(what string, ok func() bool) {
 	a.T.Helper()
 	waittest.Until(a.T, what, ok, func() string {

@@ -17,11 +17,13 @@ type watcher struct {
 	out, err *bufio.Scanner
 }
 
+// StartWatch starts `kvstore watch` with these arguments.
 func StartWatch(t *testing.T, args ...string) *watcher {
 	t.Helper()
 	return StartCommand(t, append([]string{"kvstore", "watch"}, args...)...)
 }
 
+// StartCommand starts a command line of the real program.
 func StartCommand(t *testing.T, args ...string) *watcher {
 	t.Helper()
 	w := &watcher{t: t, cmd: Program(t, args...)}

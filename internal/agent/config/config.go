@@ -50,6 +50,7 @@ type Config struct {
 	LogFormat              string
 }
 
+// Default is the configuration without any setting.
 func Default() Config {
 	node, err := os.Hostname()
 	if err != nil {

@@ -21,6 +21,7 @@ type ListenLimits struct {
 	StatesPerPeer      uint32 `mapstructure:"listen-max-states-per-peer"`
 }
 
+// DefaultListenLimits are the limits without any setting.
 func DefaultListenLimits() ListenLimits {
 	d := api.DefaultLimits()
 	return ListenLimits{

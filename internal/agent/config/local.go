@@ -46,6 +46,7 @@ func (c LocalConfig) validate(note func(flag string, err error)) {
 	note("labels", err)
 }
 
+// FromKubernetes tells whether the Kubernetes API is the source.
 func (c LocalConfig) FromKubernetes() bool { return c.Kubernetes || c.Kubeconfig != "" }
 
 // Given tells whether there is a source at all.

@@ -50,6 +50,7 @@ const mirrorQPS = 100
 // mirrorAsks is how often a mirror asks how full the own etcd is.
 const mirrorAsks = 5 * time.Second
 
+// MirrorLimits sets the limits of a mirror's kvstore client where none are given.
 func MirrorLimits(o *kvstore.Options, given map[string]string) {
 	if _, has := given[kvstore.OptionQPS]; !has {
 		o.QPS = mirrorQPS

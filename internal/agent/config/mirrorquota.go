@@ -51,6 +51,7 @@ func (c MirrorConfig) Rate() store.Rate {
 	return r
 }
 
+// Room is how full the own etcd may become.
 func (c MirrorConfig) Room() mirror.Room {
 	quota, _ := budget.ParseSize(c.Quota.Quota)
 	return mirror.Room{Quota: quota, StopAt: c.Quota.StopAt}

@@ -43,6 +43,7 @@ type Settings struct {
 	from  map[string]string // the place of a flag's value, by flag; none for a default
 }
 
+// NewSettings returns the settings with their defaults.
 func NewSettings() *Settings {
 	s := &Settings{flags: pflag.NewFlagSet("settings", pflag.ContinueOnError), from: make(map[string]string)}
 	Default().Flags(s.flags)
@@ -149,10 +150,12 @@ type SettingError struct {
 	Err   error
 }
 
+// Error implements error: it names the flags.
 func (e *SettingError) Error() string {
 	return fmt.Sprintf("--%s: %v", strings.Join(e.Flags, " and --"), e.Err)
 }
 
+// Unwrap returns what is wrong.
 func (e *SettingError) Unwrap() error { return e.Err }
 
 // unjoin takes apart what [errors.Join] has put together.

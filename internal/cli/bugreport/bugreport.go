@@ -30,6 +30,7 @@ type reportOptions struct {
 	timeout  time.Duration
 }
 
+// New returns the command.
 func New(c *command.Env) *cobra.Command {
 	var o reportOptions
 	cmd := &cobra.Command{

@@ -36,12 +36,14 @@ type TestMesh struct {
 	starting   bool
 }
 
+// Clusters implements api.Mesh.
 func (m *TestMesh) Clusters() []remotecluster.Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.Known
 }
 
+// Local implements api.Mesh.
 func (m *TestMesh) Local() (remotecluster.Status, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -51,22 +53,28 @@ func (m *TestMesh) Local() (remotecluster.Status, bool) {
 	return *m.OwnCluster, true
 }
 
+// Ready implements api.Mesh.
 func (m *TestMesh) Ready() (bool, map[string]string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return !m.starting, map[string]string{}
 }
 
+// Announced implements api.Mesh.
 func (m *TestMesh) Announced() []remotecluster.Status { return nil }
 
+// Find implements api.Mesh.
 func (m *TestMesh) Find(string, wire.Resource, string) (store.Found, bool) {
 	return store.Found{}, false
 }
 
+// Ignored implements api.Mesh.
 func (m *TestMesh) Ignored() []clustermesh.Ignored { return nil }
 
+// Revision implements api.Mesh.
 func (m *TestMesh) Revision() uint64 { return 1 }
 
+// Set changes the clusters.
 func (m *TestMesh) Set(clusters ...remotecluster.Status) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -112,6 +120,7 @@ func (m *TestMesh) Serve(t *testing.T) *Agent {
 	return a
 }
 
+// Sources are what the agent serves.
 func (a *Agent) Sources(t *testing.T) api.Sources {
 	t.Helper()
 	db := statedb.New()

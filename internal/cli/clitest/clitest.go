@@ -89,6 +89,7 @@ func pairs(env map[string]string) []string {
 	return list
 }
 
+// Run runs a command line.
 func (c Command) Run(args ...string) Result {
 	var out, errs bytes.Buffer
 	root := cli.Root(c.Cli, &cobra.Command{Use: "run", RunE: func(*cobra.Command, []string) error { return nil }})
@@ -150,6 +151,7 @@ func CheckResult(t *testing.T, args string, got, want Result) {
 	}
 }
 
+// Want compares lines.
 func Want(t *testing.T, got []string, want ...string) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {

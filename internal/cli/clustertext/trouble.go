@@ -57,6 +57,7 @@ func TroubleOf(c *api.Cluster) Trouble {
 	}
 }
 
+// Title is the heading of clusters with this trouble.
 func (t Trouble) Title() string {
 	switch t {
 	case troubleFailed:
@@ -86,6 +87,7 @@ func (t Trouble) Word() string {
 	}[t]
 }
 
+// Remedy says what to do about it.
 func (t Trouble) Remedy() string {
 	const checkPath = "'mesh-agent troubleshoot CLUSTER' finds out from this node which step fails: DNS, firewall, TLS, the certificates " +
 		"of both sides, rights, the etcd itself. "
@@ -150,6 +152,7 @@ func severity(freshness string) int {
 	}
 }
 
+// Sum adds up the counts of all resources.
 func Sum(of api.ByResource[int]) int {
 	total := 0
 	for _, n := range of.All() {
@@ -177,6 +180,7 @@ func capabilities(c api.Capabilities) []string {
 	return parts
 }
 
+// ClusterColor is the color of a cluster's state.
 func ClusterColor(c api.Cluster) printer.Color {
 	switch c.State {
 	case "ready":
@@ -188,6 +192,7 @@ func ClusterColor(c api.Cluster) printer.Color {
 	}
 }
 
+// AgentColor is the color of an agent's state.
 func AgentColor(st *api.Status) printer.Color {
 	switch st.State {
 	case api.StateReady:

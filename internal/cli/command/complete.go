@@ -13,6 +13,7 @@ const NoFiles = cobra.ShellCompDirectiveNoFileComp
 // Completer completes one word, or one flag.
 type Completer func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective)
 
+// StartingWith keeps the names that start with what was typed.
 func StartingWith(begun string, names []string) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, begun) })
 }

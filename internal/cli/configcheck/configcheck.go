@@ -17,6 +17,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/checks"
 )
 
+// New returns the command.
 func New(c *command.Env) *cobra.Command {
 	return command.Group("config", "Look at the configuration without a running agent", configCheckCommand(c))
 }

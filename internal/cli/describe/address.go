@@ -188,7 +188,7 @@ func (d *identityDescription) page(p *printer.Page, now time.Time) {
 	)
 	if len(d.First) > 0 {
 		p.Section("The first of them")
-		printer.Rows(p, resource.IpTable(), d.First)
+		printer.Rows(p, resource.IPTable(), d.First)
 		p.End()
 	}
 	if len(d.Others) > 0 {

@@ -24,6 +24,7 @@ type description interface {
 	page(p *printer.Page, now time.Time)
 }
 
+// New returns the command.
 func New(c *command.Env) *cobra.Command {
 	var query client.Query
 	format := printer.NewFormat(printer.Text, printer.JSON, printer.YAML)

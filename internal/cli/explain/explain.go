@@ -12,6 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
+// New returns the command.
 func New(c *command.Env) *cobra.Command {
 	format := printer.NewFormat(printer.Text, printer.JSON, printer.YAML)
 	cmd := &cobra.Command{
@@ -89,6 +90,7 @@ func RemedyOf(code string) string {
 	return e.Remedy
 }
 
+// SeverityColor is the color of a finding.
 func SeverityColor(s codes.Severity) printer.Color {
 	switch s {
 	case codes.Error:

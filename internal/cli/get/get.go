@@ -14,6 +14,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 )
 
+// New returns the command.
 func New(c *command.Env) *cobra.Command {
 	var (
 		query  client.Query

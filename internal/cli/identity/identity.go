@@ -18,6 +18,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
+// New returns the command.
 func New(c *command.Env) *cobra.Command {
 	k := &target.Choice{Settings: config.NewSettings()}
 	cmd := command.Group("identity", "Look after the identities in a kvstore, without a running agent",

@@ -11,6 +11,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/cli/target"
 )
 
+// New returns the command.
 func New(c *command.Env) *cobra.Command {
 	k := &target.Choice{Settings: config.NewSettings()}
 	cmd := command.Group("kvstore", "Read a cluster's kvstore, without a running agent",

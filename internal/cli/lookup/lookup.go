@@ -18,6 +18,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
+// New returns the command.
 func New(c *command.Env) *cobra.Command {
 	format := printer.NewFormat(printer.Text, printer.JSON, printer.YAML)
 	cmd := &cobra.Command{
@@ -50,6 +51,7 @@ func New(c *command.Env) *cobra.Command {
 	return cmd
 }
 
+// Write shows whose address it is, or that nobody claims it.
 func Write(p *printer.Page, l *api.Lookup, now time.Time) {
 	defer func() { explain.WriteWhy(p, &l.Why, now) }()
 	if l.Match == nil {
@@ -146,6 +148,7 @@ func node(l *api.Lookup) string {
 	return fmt.Sprintf("%s/%s (%s)", l.Node.Cluster, l.Node.Name, l.Match.HostIP)
 }
 
+// Candidates is the table of all claims on an address.
 func Candidates() printer.Table[api.Candidate] {
 	entry := func(title string, text func(api.IP) string) printer.Column[api.Candidate] {
 		return printer.Column[api.Candidate]{Title: title, Text: func(c api.Candidate) string { return text(c.Entry) }}

@@ -22,6 +22,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
+// New returns the command.
 func New(c *command.Env) *cobra.Command {
 	return command.Group("policy", "Work on the file that says what each cluster may claim", policySuggestCommand(c))
 }

@@ -39,6 +39,7 @@ func exportParts(name string, q *client.Query) []string {
 
 func exportName(e api.ServiceExport) string { return e.Cluster + "/" + e.Namespace + "/" + e.Name }
 
+// ExportTable shows exports, with their age.
 func ExportTable(since func(time.Time) time.Duration) printer.Table[api.ServiceExport] {
 	return printer.Table[api.ServiceExport]{
 		{Title: "NAMESPACE", Text: func(e api.ServiceExport) string { return e.Namespace }},
@@ -51,6 +52,7 @@ func ExportTable(since func(time.Time) time.Duration) printer.Table[api.ServiceE
 	}
 }
 
+// SessionAffinityText is the session affinity with its timeout.
 func SessionAffinityText(e api.ServiceExport) string {
 	if e.SessionAffinity != wire.SessionAffinityClientIP {
 		return e.SessionAffinity

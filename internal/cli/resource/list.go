@@ -33,6 +33,7 @@ func Every[T any](ctx context.Context, cl *client.Client, resource string, q cli
 	return items, err
 }
 
+// IsNotFound tells whether the agent has no such object.
 func IsNotFound(err error) bool {
 	p, ok := errors.AsType[*api.Problem](err)
 	return ok && p.Status == http.StatusNotFound

@@ -80,6 +80,7 @@ func (res Kind[T]) Is(name string) bool {
 	return slices.Contains(res.names(), strings.ToLower(name))
 }
 
+// Get implements Resource.
 func (res Kind[T]) Get(ctx context.Context, r Request) error {
 	if r.Watch {
 		return res.watch(ctx, r)
@@ -143,6 +144,7 @@ func (res Kind[T]) Fetch(ctx context.Context, r Request) (*T, error) {
 	return v, err
 }
 
+// Exists implements Resource.
 func (res Kind[T]) Exists(ctx context.Context, cl *client.Client, name string) (bool, error) {
 	_, err := res.Fetch(ctx, Request{Client: cl, Name: name})
 	if IsNotFound(err) {
@@ -151,6 +153,7 @@ func (res Kind[T]) Exists(ctx context.Context, cl *client.Client, name string) (
 	return err == nil, err
 }
 
+// Find returns the kind that has this name.
 func Find(name string) (Resource, error) {
 	for _, k := range All() {
 		if k.Is(name) {
@@ -160,6 +163,7 @@ func Find(name string) (Resource, error) {
 	return nil, exit.Usagef("unknown resource %q: want one of %s", name, strings.Join(Names(), ", "))
 }
 
+// Names are the plurals of all kinds.
 func Names() []string {
 	var names []string
 	for _, k := range All() {

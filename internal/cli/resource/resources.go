@@ -67,7 +67,7 @@ func Identities() Kind[api.Identity] {
 func IPs() Kind[api.IP] {
 	return Kind[api.IP]{
 		Plural: "ips", Explained: true, singular: "ip", form: "PREFIX or ADDRESS",
-		name: func(i api.IP) string { return i.Prefix }, table: IpTable(), Parts: whole,
+		name: func(i api.IP) string { return i.Prefix }, table: IPTable(), Parts: whole,
 		narrow: func(parts []string, q *client.Query) { q.Prefix = parts[0] }, matches: isPrefix,
 	}
 }
@@ -99,6 +99,7 @@ func Health() Kind[api.Health] {
 	}
 }
 
+// Help lists the kinds with the forms of their names.
 func Help() string {
 	var b strings.Builder
 	for _, line := range [][2]string{

@@ -9,6 +9,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
 
+// ClusterTable shows clusters.
 func ClusterTable() printer.Table[api.Cluster] {
 	number := func(title string, of func(api.Cluster) int) printer.Column[api.Cluster] {
 		return printer.Column[api.Cluster]{Title: title, Right: true, Text: func(c api.Cluster) string { return strconv.Itoa(of(c)) }}
@@ -88,6 +89,7 @@ func serviceTable() printer.Table[api.Service] {
 	}
 }
 
+// IdentityTable shows identities.
 func IdentityTable() printer.Table[api.Identity] {
 	return printer.Table[api.Identity]{
 		{Title: "ID", Right: true, Text: func(i api.Identity) string { return strconv.Itoa(int(i.ID)) }},
@@ -96,7 +98,8 @@ func IdentityTable() printer.Table[api.Identity] {
 	}
 }
 
-func IpTable() printer.Table[api.IP] {
+// IPTable shows addresses.
+func IPTable() printer.Table[api.IP] {
 	return printer.Table[api.IP]{
 		{Title: "PREFIX", Text: func(i api.IP) string { return i.Prefix }},
 		{Title: "CLUSTER", Text: func(i api.IP) string { return i.Cluster }},
@@ -151,6 +154,7 @@ func healthTable() printer.Table[api.Health] {
 	}
 }
 
+// Pod names the pod of an address; empty for none.
 func Pod(i api.IP) string {
 	if i.Pod == "" {
 		return ""

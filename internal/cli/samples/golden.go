@@ -14,6 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
+// Golden compares a text with the golden file of this name, or writes it with -update.
 func Golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name+".golden")

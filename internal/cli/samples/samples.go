@@ -12,6 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
 
+// AConflict is a conflict about an address.
 func AConflict() api.Conflict {
 	return api.Conflict{
 		Kind: "ip", Code: "MESH-3101", Subject: "10.2.1.10/32", Rule: "cluster ID 2 precedes 3", Clusters: []string{"c2", "c3"}, Since: Now.Add(-time.Hour),
@@ -19,6 +20,7 @@ func AConflict() api.Conflict {
 	}
 }
 
+// SomeEvents are two events.
 func SomeEvents() []api.Event {
 	return []api.Event{
 		{ID: 7, Time: Now.Add(-time.Hour), Cluster: "c2", Kind: "cluster-connected", Message: "connected to https://c2:2379", Evidence: map[string]string{}},
@@ -36,8 +38,10 @@ func SettingsFile(t *testing.T, text string) string {
 	return path
 }
 
+// Now is what time it is in all samples.
 var Now = time.Date(2026, 11, 21, 1, 2, 3, 0, time.UTC)
 
+// Before is a moment before now.
 func Before(d time.Duration) *time.Time {
 	t := Now.Add(-d)
 	return &t
@@ -59,6 +63,7 @@ func GoodCluster(name string, id uint32) api.Cluster {
 	}
 }
 
+// StaleBy is the cluster with nothing confirmed for this long.
 func StaleBy(c api.Cluster, d time.Duration) api.Cluster {
 	age := d.Seconds()
 	f := api.Freshness{State: "stale", AsOf: Before(d), AgeSeconds: &age}
@@ -66,12 +71,14 @@ func StaleBy(c api.Cluster, d time.Duration) api.Cluster {
 	return c
 }
 
+// Failing is the cluster in a state that is not good, with why.
 func Failing(c api.Cluster, state, message string) api.Cluster {
 	c.State, c.Ready, c.Connected, c.ConnectedSince, c.Message = state, false, false, nil, message
 	c.Failures, c.LastFailure, c.LastError = 23, Before(5*time.Second), message
 	return c
 }
 
+// NeverSeen is a cluster that was never connected.
 func NeverSeen(name, state, message string) api.Cluster {
 	c := Failing(api.Cluster{Name: name}, state, message)
 	f := api.Freshness{State: "unknown"}
@@ -147,6 +154,7 @@ func HeldClusters() []api.Cluster {
 	return clusters
 }
 
+// StatusOf is the status of an agent with these clusters.
 func StatusOf(clusters []api.Cluster) *api.Status {
 	st := &api.Status{
 		Agent: api.AgentInfo{Version: "v1.2.3", Cluster: "home", ClusterID: 1, Node: "node-1", Started: *Before(3*time.Hour + 12*time.Minute), Mode: "run"},

@@ -39,6 +39,7 @@ const (
 	GoalFresh  = "fresh"  // it is ready, and all of it is known to equal the remote
 )
 
+// New returns the command.
 func New(c *command.Env) *cobra.Command {
 	o := statusOptions{
 		failOn: allFailures(),

@@ -26,6 +26,7 @@ type troubles struct {
 	Clusters  []troubleshoot.Report `json:"clusters"`
 }
 
+// New returns the command.
 func New(c *command.Env) *cobra.Command {
 	var (
 		s      = config.NewSettings()
