@@ -6,9 +6,11 @@ import (
 	"fmt"
 )
 
-// Verdict ends a command whose answer was printed.
-func Verdict(faulty, unwell bool) error {
+// Verdict ends a command whose answer was printed, unless printing failed.
+func Verdict(err error, faulty, unwell bool) error {
 	switch {
+	case err != nil:
+		return err
 	case faulty:
 		return ErrFaulty
 	case unwell:

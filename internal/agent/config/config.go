@@ -118,16 +118,16 @@ func (c Config) InForce() api.Settings {
 	flags.VisitAll(func(f *pflag.Flag) { settings[f.Name] = Harmless(f.Name, f.Value.String()) })
 	policy, budgets, kv := keyValues(c.DisconnectPolicy), keyValues(c.RemoteBudget), keyValues(c.KVStoreOpt)
 	settings[DisconnectPolicy], settings[RemoteBudget] = policy.String(), budgets.String()
-	settings[KvstoreOpt] = Harmless(KvstoreOpt, kv.String())
+	settings[KVStoreFlag] = Harmless(KVStoreFlag, kv.String())
 	return settings
 }
 
-// KvstoreOpt is the flag whose value has options of its own.
-const KvstoreOpt = "kvstore-opt"
+// KVStoreFlag is the flag whose value has options of its own.
+const KVStoreFlag = "kvstore-opt"
 
 // Harmless is the value of a flag without what may be a secret in it.
 func Harmless(flag, value string) string {
-	if flag != KvstoreOpt || value == "" {
+	if flag != KVStoreFlag || value == "" {
 		return kvstore.Redact(value)
 	}
 	var options keyValues
@@ -149,7 +149,7 @@ func (c Config) Validate() error {
 	var errs []error
 	note := func(flag string, err error) {
 		if err != nil {
-			errs = append(errs, &SettingError{strings.Split(flag, "/"), err})
+			errs = append(errs, &settingError{strings.Split(flag, "/"), err})
 		}
 	}
 	if err := wire.ValidateMaxConnectedClusters(c.MaxConnectedClusters); err != nil {

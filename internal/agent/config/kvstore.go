@@ -46,8 +46,8 @@ func (c KVStoreConfig) validate(note func(flag string, err error)) {
 	}
 }
 
-// KvstoreOptions are the options of all kvstore clients.
-func (c Config) KvstoreOptions() (kvstore.Options, error) {
+// KVStoreOptionions are the options of all kvstore clients.
+func (c Config) KVStoreOptionions() (kvstore.Options, error) {
 	o, err := kvstore.ParseOptions(c.KVStoreOpt)
 	o.LeaseTTL = c.KVStore.LeaseTTL
 	o.Beat = waiting.NewBeat(time.Second)
@@ -87,3 +87,13 @@ func (c Config) NodeAddress() (netip.Addr, error) {
 	}
 	return six, nil
 }
+
+// ClusterSizeFlag is the flag for the size of the own cluster.
+const (
+	ClusterSizeFlag = "cluster-size"
+	clusterSizeHelp = "number of nodes of the own cluster: the more there are, the less often each asks a kvstore whether it is well, and the longer it waits " +
+		"before it connects again (docs/performance.md); 0 counts them, in the own kvstore or in what describes the own cluster, and without both there is one"
+)
+
+// GivenSize is the size of the own cluster that a person gave; 0 for none.
+func (c Config) GivenSize() int { return int(c.ClusterSize) }

@@ -107,9 +107,14 @@ func (s *Settings) Validate(c Config) error {
 	}
 	var texts []string
 	for _, one := range unjoin(err) {
-		texts = append(texts, s.Explain(one))
+		texts = append(texts, s.explain(one))
 	}
 	return exit.Usagef("%s", printer.OneLine(errors.New(strings.Join(texts, "; "))))
+}
+
+// Mistake is wrong usage: a mistake in the values of flags, with their places.
+func (s *Settings) Mistake(err error, flags ...string) error {
+	return exit.Usagef("%s", printer.OneLine(errors.New(s.explain(&settingError{Flags: flags, Err: err}))))
 }
 
 // ValidateOwn checks the settings that say which cluster is the own one.
@@ -122,13 +127,13 @@ func (s *Settings) ValidateOwn(c Config) error {
 	if err == nil {
 		return nil
 	}
-	return exit.Usagef("%s", s.Explain(&SettingError{Flags: flags, Err: err}))
+	return s.Mistake(err, flags...)
 }
 
-// Explain names the places of the values that a mistake is about; those of the
+// explain names the places of the values that a mistake is about; those of the
 // flags when all have their defaults.
-func (s *Settings) Explain(err error) string {
-	mistake, ok := errors.AsType[*SettingError](err)
+func (s *Settings) explain(err error) string {
+	mistake, ok := errors.AsType[*settingError](err)
 	if !ok {
 		return err.Error()
 	}
@@ -144,19 +149,19 @@ func (s *Settings) Explain(err error) string {
 	return fmt.Sprintf("%s: %v", strings.Join(places, " and "), mistake.Err)
 }
 
-// SettingError is a mistake in the values of flags, wherever they came from.
-type SettingError struct {
+// settingError is a mistake in the values of flags, wherever they came from.
+type settingError struct {
 	Flags []string
 	Err   error
 }
 
 // Error implements error: it names the flags.
-func (e *SettingError) Error() string {
+func (e *settingError) Error() string {
 	return fmt.Sprintf("--%s: %v", strings.Join(e.Flags, " and --"), e.Err)
 }
 
 // Unwrap returns what is wrong.
-func (e *SettingError) Unwrap() error { return e.Err }
+func (e *settingError) Unwrap() error { return e.Err }
 
 // unjoin takes apart what [errors.Join] has put together.
 func unjoin(err error) []error {
@@ -192,7 +197,7 @@ func SetFromEnvironment(flags *pflag.FlagSet, getenv func(string) string, skip f
 // refused is what a message may show of a value that a flag does not take: which
 // options a text has that is none cannot be told, nor which of them are secret.
 func refused(f *pflag.Flag, value string) string {
-	if f.Name == KvstoreOpt {
+	if f.Name == KVStoreFlag {
 		return kvstore.LeftOut
 	}
 	return kvstore.Redact(value)

@@ -57,58 +57,53 @@ func TroubleOf(c *api.Cluster) Trouble {
 	}
 }
 
-// Title is the heading of clusters with this trouble.
-func (t Trouble) Title() string {
-	switch t {
-	case troubleFailed:
-		return "Cannot be used as configured"
-	case troubleConnecting:
-		return "No connection yet"
-	case troubleLost:
-		return "Connection lost"
-	case TroubleDegraded:
-		return "Connected, but not well"
-	case troubleStale:
-		return "Not known to be up to date"
-	case troubleSyncing:
-		return "First copy under way"
-	case troubleRemoving:
-		return "Being removed"
-	default:
-		return "Well"
-	}
-}
-
-// Word is the kind in one word.
-func (t Trouble) Word() string {
-	return [...]string{
-		troubleFailed: "failed", troubleConnecting: "connecting", troubleLost: "lost", TroubleDegraded: "degraded",
-		troubleStale: "stale", troubleSyncing: "syncing", troubleRemoving: "removing", NoTrouble: "well",
-	}[t]
-}
-
-// Remedy says what to do about it.
-func (t Trouble) Remedy() string {
+// text is what is said of a kind of trouble.
+func (t Trouble) text() (title, word, remedy string) {
 	const checkPath = "'mesh-agent troubleshoot CLUSTER' finds out from this node which step fails: DNS, firewall, TLS, the certificates " +
 		"of both sides, rights, the etcd itself. "
 	switch t {
 	case troubleFailed:
-		return "Correct what the message names, here or in that cluster. The agent tries again by itself, and at once when the client file changes."
+		return "Cannot be used as configured", "failed",
+			"Correct what the message names, here or in that cluster. The agent tries again by itself, and at once when the client file changes."
 	case troubleConnecting:
-		return checkPath + "The agent keeps trying."
+		return "No connection yet", "connecting",
+			checkPath + "The agent keeps trying."
 	case troubleLost:
-		return checkPath + "The agent keeps trying; meanwhile what was known is kept and served."
+		return "Connection lost", "lost",
+			checkPath + "The agent keeps trying; meanwhile what was known is kept and served."
 	case TroubleDegraded:
-		return "Look at the etcd of that cluster and at what writes there: clustermesh-apiserver, mesh-agent operate, or the mirror of a copy. What is known is served meanwhile."
+		return "Connected, but not well", "degraded",
+			"Look at the etcd of that cluster and at what writes there: clustermesh-apiserver, mesh-agent operate, or the mirror of a copy. What is known is served meanwhile."
 	case troubleStale:
-		return "What is known is served, but the remote may have moved on. If it stays so, look at the load and the latency of that etcd."
+		return "Not known to be up to date", "stale",
+			"What is known is served, but the remote may have moved on. If it stays so, look at the load and the latency of that etcd."
 	case troubleSyncing:
-		return "Wait: 'mesh-agent status --wait --for=synced' follows it. If it does not move on, look at what publishes that cluster's state (clustermesh-apiserver, mesh-agent operate) or copies it (mesh-agent mirror)."
+		return "First copy under way", "syncing",
+			"Wait: 'mesh-agent status --wait --for=synced' follows it. If it does not move on, look at what publishes that cluster's state (clustermesh-apiserver, mesh-agent operate) or copies it (mesh-agent mirror)."
 	case troubleRemoving:
-		return "Nothing to do: it disappears when all its entries are withdrawn."
+		return "Being removed", "removing",
+			"Nothing to do: it disappears when all its entries are withdrawn."
 	default:
-		return "Nothing to do."
+		return "Well", "well", "Nothing to do."
 	}
+}
+
+// Title is the heading of clusters with this trouble.
+func (t Trouble) Title() string {
+	title, _, _ := t.text()
+	return title
+}
+
+// Word is the kind in one word.
+func (t Trouble) Word() string {
+	_, word, _ := t.text()
+	return word
+}
+
+// Remedy says what to do about it.
+func (t Trouble) Remedy() string {
+	_, _, remedy := t.text()
+	return remedy
 }
 
 // Freshness sums up the freshness of a cluster: the worst of its resources but

@@ -51,6 +51,18 @@ func (c *Env) Connect(cmd *cobra.Command) (*client.Client, error) {
 	return cl, nil
 }
 
+// Asking is what a command runs that asks the agent.
+func (c *Env) Asking(ask func(cmd *cobra.Command, args []string, cl *client.Client) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		cl, err := c.Connect(cmd)
+		if err != nil {
+			return err
+		}
+		defer cl.Close()
+		return ask(cmd, args, cl)
+	}
+}
+
 // tlsFiles are the certificates for a --server. Where the environment has them for
 // all commands, one that asks elsewhere does without.
 func (c *Env) tlsFiles() client.TLSFiles {

@@ -3,7 +3,6 @@ package configcheck
 
 import (
 	"errors"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -108,10 +107,7 @@ func check(c *command.Env, cmd *cobra.Command, args []string, k configCheck) err
 	if agent != nil {
 		report.Compare(agent, key)
 	}
-	if err := writeChecked(c, cmd.OutOrStdout(), report, k); err != nil {
-		return err
-	}
-	return exit.Verdict(report.Errors > 0, k.strict && report.Warnings > 0)
+	return exit.Verdict(writeChecked(c, cmd, report, k), report.Errors > 0, k.strict && report.Warnings > 0)
 }
 
 // agentStatus asks the agent that the flags choose, and for the key of its
@@ -136,9 +132,9 @@ func agentStatus(c *command.Env, cmd *cobra.Command) (st *api.Status, key string
 	return st, given.Key, nil
 }
 
-func writeChecked(c *command.Env, out io.Writer, r *checks.Report, k configCheck) error {
+func writeChecked(c *command.Env, cmd *cobra.Command, r *checks.Report, k configCheck) error {
 	if k.format.String() == junit {
-		return r.JUnit(out, k.strict)
+		return r.JUnit(cmd.OutOrStdout(), k.strict)
 	}
-	return command.Answer(out, printer.StyleFor(out, c.Getenv), k.format, r, func(p *printer.Page) { pageChecked(p, r) })
+	return c.Answer(cmd, k.format, r, func(p *printer.Page) { pageChecked(p, r) })
 }

@@ -34,12 +34,11 @@ func New(c *command.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			out := cmd.OutOrStdout()
 			page := func(p *printer.Page) { pageEntries(p, entries, len(args) == 0) }
 			if len(args) == 1 {
-				return command.Answer(out, printer.StyleFor(out, c.Getenv), format, entries[0], page)
+				return c.Answer(cmd, format, entries[0], page)
 			}
-			return command.Answer(out, printer.StyleFor(out, c.Getenv), format, entries, page)
+			return c.Answer(cmd, format, entries, page)
 		},
 	}
 	cmd.Flags().VarP(format, "output", "o", "form of the output")

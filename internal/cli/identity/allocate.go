@@ -150,7 +150,7 @@ func allocationTarget(c *command.Env, cmd *cobra.Command, k *target.Choice) (*ta
 	}
 	t.Settled.ValidateAllocation(func(flag string, problem error) {
 		if err == nil && problem != nil {
-			err = exit.Usagef("%s", k.Settings.Explain(&config.SettingError{Flags: []string{flag}, Err: problem}))
+			err = k.Settings.Mistake(problem, flag)
 		}
 	})
 	if err == nil && t.Settled.Allocation.Place().InKVStore() && t.Cfg == nil {

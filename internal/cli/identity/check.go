@@ -26,12 +26,7 @@ func identityCheckCommand(c *command.Env, k *target.Choice) *cobra.Command {
 			"is that of the time over which the kvstore still has its history, which is the time since its last compaction.\n\n" +
 			"Exit code 0: nothing is wrong. 1: there are errors. 2: wrong usage, or the kvstore does not answer.",
 		Args: command.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			i, err := open(c, cmd, k)
-			if err != nil {
-				return err
-			}
-			defer i.client.Close()
+		RunE: reading(c, k, func(cmd *cobra.Command, _ []string, i *identities) error {
 			if i.cached {
 				return exit.Usagef("%s is the copy that a mirror keeps of it, which has no references to check; ask the cluster's own kvstore", i.Name)
 			}
@@ -40,13 +35,9 @@ func identityCheckCommand(c *command.Env, k *target.Choice) *cobra.Command {
 				return err
 			}
 			report := identity.Check(i.cluster, contents)
-			out := cmd.OutOrStdout()
 			page := func(p *printer.Page) { pageIdentityCheck(p, &report, verbose) }
-			if err := command.Answer(out, printer.StyleFor(out, c.Getenv), format, report, page); err != nil {
-				return err
-			}
-			return exit.Verdict(false, report.Count(codes.Error) > 0)
-		},
+			return exit.Verdict(c.Answer(cmd, format, report, page), false, report.Count(codes.Error) > 0)
+		}),
 	}
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show also what is no fault, such as each mapping that nobody uses")
 	cmd.Flags().VarP(format, "output", "o", "form of the output")

@@ -58,15 +58,7 @@ func identityCompareCommand(c *command.Env, k *target.Choice) *cobra.Command {
 		Example: "  mesh-agent identity compare --kvstore-opt etcd.address=http://127.0.0.1:2379 --kubeconfig admin.conf --copy\n" +
 			"  mesh-agent identity compare --kvstore-opt etcd.address=http://127.0.0.1:2379 cilium/state/identities/v2",
 		Args: command.Arguments(0, 1, "one PREFIX, or none for the Kubernetes API"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := local(k); err != nil {
-				return err
-			}
-			i, err := open(c, cmd, k)
-			if err != nil {
-				return err
-			}
-			defer i.client.Close()
+		RunE: writing(c, k, func(cmd *cobra.Command, args []string, i *identities) error {
 			sides, err := i.sides(args)
 			if err != nil {
 				return err
@@ -75,12 +67,8 @@ func identityCompareCommand(c *command.Env, k *target.Choice) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			out := cmd.OutOrStdout()
-			if err := command.Answer(out, printer.StyleFor(out, c.Getenv), format, done, done.page); err != nil {
-				return err
-			}
-			return exit.Verdict(false, len(done.Differences) > 0)
-		},
+			return exit.Verdict(c.Answer(cmd, format, done, done.page), false, len(done.Differences) > 0)
+		}),
 	}
 	cmd.Flags().BoolVar(&fill, "copy", false, "copy to the secondary place what it has not")
 	cmd.Flags().BoolVar(&back, "copy-back", false, "copy to the primary place what it has not, to go back in a migration")

@@ -76,16 +76,15 @@ func identityGCCommand(c *command.Env, k *target.Choice) *cobra.Command {
 				return exit.Usagef("--between: %s is shorter than --kvstore-periodic-sync=%s: a node whose reference was lost may not have put it back by then",
 					s.between, sync)
 			}
-			i, err := openOn(t, cmd.Context(), k)
+			i, err := openOn(cmd.Context(), t, k)
 			if err != nil {
 				return err
 			}
 			defer i.client.Close()
 			done, err := i.collect(cmd.Context(), s, cmd.ErrOrStderr())
 			if done != nil {
-				out := cmd.OutOrStdout()
 				page := func(p *printer.Page) { done.page(p) }
-				if err := command.Answer(out, printer.StyleFor(out, c.Getenv), format, done, page); err != nil {
+				if err := c.Answer(cmd, format, done, page); err != nil {
 					return err
 				}
 			}

@@ -28,15 +28,7 @@ func identityHealCommand(c *command.Env, k *target.Choice) *cobra.Command {
 			"Nothing is written without --apply: it shows which number would be kept.",
 		Example: "  mesh-agent identity heal --kvstore-opt etcd.address=http://127.0.0.1:2379 --cluster-name east --cluster-id 1 --apply",
 		Args:    command.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := local(k); err != nil {
-				return err
-			}
-			i, err := open(c, cmd, k)
-			if err != nil {
-				return err
-			}
-			defer i.client.Close()
+		RunE: writing(c, k, func(cmd *cobra.Command, _ []string, i *identities) error {
 			contents, err := identity.Read(cmd.Context(), i.client, i.place, identity.Allocations)
 			if err != nil {
 				return err
@@ -55,9 +47,8 @@ func identityHealCommand(c *command.Env, k *target.Choice) *cobra.Command {
 				}
 				done.Twins = append(done.Twins, t)
 			}
-			out := cmd.OutOrStdout()
-			return command.Answer(out, printer.StyleFor(out, c.Getenv), format, done, done.page)
-		},
+			return c.Answer(cmd, format, done, done.page)
+		}),
 	}
 	cmd.Flags().BoolVar(&apply, "apply", false, "withdraw the references; else only show which")
 	cmd.Flags().VarP(format, "output", "o", "form of the output")

@@ -52,10 +52,32 @@ func open(c *command.Env, cmd *cobra.Command, k *target.Choice) (*identities, er
 	if err != nil {
 		return nil, err
 	}
-	return openOn(t, cmd.Context(), k)
+	return openOn(cmd.Context(), t, k)
 }
 
-func openOn(t *target.Target, ctx context.Context, k *target.Choice) (*identities, error) {
+// reading is what a command runs that looks at identities, of any cluster.
+func reading(c *command.Env, k *target.Choice, f func(cmd *cobra.Command, args []string, i *identities) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		i, err := open(c, cmd, k)
+		if err != nil {
+			return err
+		}
+		defer i.client.Close()
+		return f(cmd, args, i)
+	}
+}
+
+// writing is [reading] for a command that writes, so of the own cluster alone.
+func writing(c *command.Env, k *target.Choice, f func(cmd *cobra.Command, args []string, i *identities) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := local(k); err != nil {
+			return err
+		}
+		return reading(c, k, f)(cmd, args)
+	}
+}
+
+func openOn(ctx context.Context, t *target.Target, k *target.Choice) (*identities, error) {
 	own, err := ownCluster(t, k)
 	if err != nil {
 		return nil, err

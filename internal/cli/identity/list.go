@@ -32,12 +32,7 @@ func identityListCommand(c *command.Env, k *target.Choice) *cobra.Command {
 		Short:   "List the identities with their labels and the nodes that use them",
 		Example: "  mesh-agent identity list --kvstore-opt etcd.address=http://127.0.0.1:2379\n  mesh-agent identity list --cluster c2 -o json",
 		Args:    command.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			i, err := open(c, cmd, k)
-			if err != nil {
-				return err
-			}
-			defer i.client.Close()
+		RunE: reading(c, k, func(cmd *cobra.Command, _ []string, i *identities) error {
 			contents, err := identity.Read(cmd.Context(), i.client, i.place, identity.Allocations)
 			if err != nil {
 				return err
@@ -53,7 +48,7 @@ func identityListCommand(c *command.Env, k *target.Choice) *cobra.Command {
 				command.Tell(cmd.ErrOrStderr(), "No identities in "+i.Name+".")
 			}
 			return p.Flush()
-		},
+		}),
 	}
 	cmd.Flags().VarP(format, "output", "o", "form of the output")
 	return cmd

@@ -62,11 +62,7 @@ func kvStatusCommand(c *command.Env, k *target.Choice) *cobra.Command {
 				return err
 			}
 			st, reached := status(t, cmd.Context(), c.Now)
-			out := cmd.OutOrStdout()
-			if err := command.Answer(out, printer.StyleFor(out, c.Getenv), format, st, st.page); err != nil {
-				return err
-			}
-			return exit.Verdict(!reached, len(st.Problems) > 0)
+			return exit.Verdict(c.Answer(cmd, format, st, st.page), !reached, len(st.Problems) > 0)
 		},
 	}
 	cmd.Flags().VarP(format, "output", "o", "form of the output")

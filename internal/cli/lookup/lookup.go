@@ -15,6 +15,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/exit"
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
@@ -29,23 +30,14 @@ func New(c *command.Env) *cobra.Command {
 			"cannot be ruled out.",
 		Example: "  mesh-agent lookup 10.0.1.5",
 		Args:    command.Arguments(1, 1, "one ADDRESS"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cl, err := c.Connect(cmd)
-			if err != nil {
-				return err
-			}
-			defer cl.Close()
+		RunE: c.Asking(func(cmd *cobra.Command, args []string, cl *client.Client) error {
 			l, err := cl.Lookup(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			out := cmd.OutOrStdout()
 			page := func(p *printer.Page) { Write(p, l, time.Now()) }
-			if err := command.Answer(out, printer.StyleFor(out, c.Getenv), format, l, page); err != nil {
-				return err
-			}
-			return exit.Verdict(false, l.Match == nil || l.Why.Verdict.Code == codes.AddressUnknown)
-		},
+			return exit.Verdict(c.Answer(cmd, format, l, page), false, l.Match == nil || l.Why.Verdict.Code == codes.AddressUnknown)
+		}),
 	}
 	cmd.Flags().VarP(format, "output", "o", "form of the output")
 	return cmd

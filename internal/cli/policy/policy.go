@@ -37,12 +37,7 @@ func policySuggestCommand(c *command.Env) *cobra.Command {
 			"named with the code. It is a beginning, to be reviewed: what else a cluster should not have is granted too.",
 		Example: "  mesh-agent policy suggest > claims.yaml\n  mesh-agent config check --connect --claim-policy-file claims.yaml",
 		Args:    command.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cl, err := c.Connect(cmd)
-			if err != nil {
-				return err
-			}
-			defer cl.Close()
+		RunE: c.Asking(func(cmd *cobra.Command, _ []string, cl *client.Client) error {
 			seen, err := see(cmd.Context(), cl)
 			if err != nil {
 				return err
@@ -51,7 +46,7 @@ func policySuggestCommand(c *command.Env) *cobra.Command {
 				fmt.Fprintln(cmd.ErrOrStderr(), note)
 			}
 			return writeNew(file, claims.Suggest(seen.clusters(), seen.own), cmd.OutOrStdout())
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&file, "output-file", "", "write to this file, which must not be there yet, and not to the standard output")
 	return cmd

@@ -45,6 +45,7 @@ func NewRequest(c *command.Env, cmd *cobra.Command, name string, query client.Qu
 type Resource interface {
 	names() []string // plural, singular, then others
 	Is(name string) bool
+	help() string // the form of a name
 	Get(ctx context.Context, r Request) error
 	// Exists tells whether there is an object of this name now.
 	Exists(ctx context.Context, cl *client.Client, name string) (bool, error)
@@ -59,6 +60,7 @@ type Kind[T any] struct {
 	// form is how one is named, for people; parts splits such a name into the
 	// Parts of a path, and may complete it from the query.
 	form  string
+	hint  string // what the help says behind the form
 	Parts func(name string, q *client.Query) []string
 	// narrow makes the parts of a name filters of a watch; nil when one object
 	// is nothing to watch.
@@ -79,6 +81,8 @@ func (res Kind[T]) names() []string {
 func (res Kind[T]) Is(name string) bool {
 	return slices.Contains(res.names(), strings.ToLower(name))
 }
+
+func (res Kind[T]) help() string { return res.form + res.hint }
 
 // Get implements Resource.
 func (res Kind[T]) Get(ctx context.Context, r Request) error {

@@ -28,7 +28,7 @@ func Clusters() Kind[api.Cluster] {
 // Nodes are nodes.
 func Nodes() Kind[api.Node] {
 	return Kind[api.Node]{
-		Plural: "nodes", Explained: true, singular: "node", form: "CLUSTER/NAME",
+		Plural: "nodes", Explained: true, singular: "node", form: "CLUSTER/NAME", hint: ", or NAME with -c",
 		name: func(n api.Node) string { return n.Cluster + "/" + n.Name }, table: nodeTable(),
 		Parts:  func(name string, q *client.Query) []string { return pair(name, &q.Cluster) },
 		narrow: func(parts []string, q *client.Query) { q.Cluster, q.Name = parts[0], parts[1] },
@@ -38,7 +38,7 @@ func Nodes() Kind[api.Node] {
 // Services are services.
 func Services() Kind[api.Service] {
 	return Kind[api.Service]{
-		Plural: "services", Explained: true, singular: "service", others: []string{"svc"}, form: "NAMESPACE/NAME",
+		Plural: "services", Explained: true, singular: "service", others: []string{"svc"}, form: "NAMESPACE/NAME", hint: ", or NAME with -n",
 		name: func(s api.Service) string { return s.Namespace + "/" + s.Name }, table: serviceTable(),
 		Parts:  func(name string, q *client.Query) []string { return pair(name, &q.Namespace) },
 		narrow: func(parts []string, q *client.Query) { q.Namespace, q.Name = parts[0], parts[1] },
@@ -48,7 +48,7 @@ func Services() Kind[api.Service] {
 // ServiceExports are exports of services.
 func ServiceExports() Kind[api.ServiceExport] {
 	return Kind[api.ServiceExport]{
-		Plural: "serviceexports", singular: "serviceexport", form: "CLUSTER/NAMESPACE/NAME",
+		Plural: "serviceexports", singular: "serviceexport", form: "CLUSTER/NAMESPACE/NAME", hint: ", or what of it is not given with -c and -n",
 		name: exportName, table: ExportTable(time.Since), Parts: exportParts,
 		narrow: func(parts []string, q *client.Query) { q.Cluster, q.Namespace, q.Name = parts[0], parts[1], parts[2] },
 	}
@@ -75,7 +75,7 @@ func IPs() Kind[api.IP] {
 // Conflicts are conflicts.
 func Conflicts() Kind[api.Conflict] {
 	return Kind[api.Conflict]{
-		Plural: "conflicts", singular: "conflict", form: "KIND/SUBJECT",
+		Plural: "conflicts", singular: "conflict", form: "KIND/SUBJECT", hint: ", such as ip/10.0.0.1/32",
 		name: conflictName, table: conflictTable(),
 		Parts:  func(name string, _ *client.Query) []string { return pair(name, new(string)) },
 		narrow: func(parts []string, q *client.Query) { q.Kind, q.Name = parts[0], parts[1] },
@@ -102,18 +102,8 @@ func Health() Kind[api.Health] {
 // Help lists the kinds with the forms of their names.
 func Help() string {
 	var b strings.Builder
-	for _, line := range [][2]string{
-		{"clusters", "CLUSTER"},
-		{"nodes", "CLUSTER/NAME, or NAME with -c"},
-		{"services", "NAMESPACE/NAME, or NAME with -n"},
-		{"serviceexports", "CLUSTER/NAMESPACE/NAME, or what of it is not given with -c and -n"},
-		{"identities", "ID"},
-		{"ips", "PREFIX or ADDRESS"},
-		{"conflicts", "KIND/SUBJECT, such as ip/10.0.0.1/32"},
-		{"events", "ID"},
-		{"health", "NAME"},
-	} {
-		fmt.Fprintf(&b, "  %-16s%s\n", line[0], line[1])
+	for _, kind := range All() {
+		fmt.Fprintf(&b, "  %-16s%s\n", kind.names()[0], kind.help())
 	}
 	return b.String()
 }

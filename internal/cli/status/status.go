@@ -141,7 +141,7 @@ func showStatus(c *command.Env, cmd *cobra.Command, cl *client.Client, o *status
 		clustertext.WritePage(p, cluster, time.Now())
 		writeExit(p, found)
 	}
-	return command.Answer(out, printer.StyleFor(out, c.Getenv), o.format, cluster, page)
+	return c.Answer(cmd, o.format, cluster, page)
 }
 
 func findCluster(st *api.Status, name string) *api.Cluster { return ClusterNamed(st.Clusters, name) }

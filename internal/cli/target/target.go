@@ -4,7 +4,6 @@ package target
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"time"
 
@@ -56,8 +55,8 @@ func ChooseAny(c *command.Env, cmd *cobra.Command, k *Choice) (*Target, error) {
 		return nil, exit.Usagef("--timeout: %s is not above zero", k.Timeout)
 	}
 	t := &Target{Name: "the local kvstore", Settled: settled}
-	if t.Opts, err = settled.KvstoreOptions(); err != nil {
-		return nil, exit.Usagef("%s", printer.OneLine(errors.New(k.Settings.Explain(&config.SettingError{Flags: []string{"kvstore-opt"}, Err: err}))))
+	if t.Opts, err = settled.KVStoreOptionions(); err != nil {
+		return nil, k.Settings.Mistake(err, config.KVStoreFlag)
 	}
 	t.Opts.Timings.Connect, t.Opts.Timings.Read, t.Opts.Timings.Probe = k.Timeout, k.Timeout, k.Timeout
 	if k.Cluster != "" {

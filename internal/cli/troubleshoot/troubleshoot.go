@@ -62,11 +62,7 @@ func New(c *command.Env) *cobra.Command {
 			if err := cmd.Context().Err(); err != nil {
 				return err
 			}
-			out := cmd.OutOrStdout()
-			if err := command.Answer(out, printer.StyleFor(out, c.Getenv), format, found, found.page); err != nil {
-				return err
-			}
-			return exit.Verdict(false, found.Failed > 0)
+			return exit.Verdict(c.Answer(cmd, format, found, found.page), false, found.Failed > 0)
 		},
 	}
 	s.Register(cmd.Flags(), "clustermesh-config", "cluster-name", "cluster-id", "max-connected-clusters", "kvstore-opt")
@@ -119,7 +115,7 @@ func remoteTargets(settled config.Config, names []string) ([]troubleshoot.Target
 func localTarget(settled config.Config, s *config.Settings) (troubleshoot.Target, error) {
 	o, err := kvstore.ParseOptions(settled.KVStoreOpt)
 	if err != nil {
-		return troubleshoot.Target{}, exit.Usagef("%s", printer.OneLine(errors.New(s.Explain(&config.SettingError{Flags: []string{config.KvstoreOpt}, Err: err}))))
+		return troubleshoot.Target{}, s.Mistake(err, config.KVStoreFlag)
 	}
 	if !o.HasLocal() {
 		return troubleshoot.Target{}, exit.Usagef("--include-local: which kvstore? Give --kvstore-opt etcd.config=FILE or etcd.address=URL")
