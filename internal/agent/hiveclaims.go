@@ -26,7 +26,7 @@ func newIPs(c config.Config) (*ipcache.Cache, error) {
 // tellUnknownNetworks says which networks nobody guards, because this agent is not
 // told them: where it reads its own nodes these announce the pod networks.
 func tellUnknownNetworks(c config.Config, log *slog.Logger) error {
-	opts, err := c.KVStoreOptionions()
+	opts, err := c.KVStoreOptions()
 	if err != nil {
 		return err
 	}

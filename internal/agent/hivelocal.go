@@ -112,7 +112,7 @@ func showLocal(c config.Config, from *local.Cluster, v *clustermesh.View, jobs j
 	if !c.Local.Given() {
 		return
 	}
-	opts, err := c.KVStoreOptionions()
+	opts, err := c.KVStoreOptions()
 	alone := err == nil && !opts.HasLocal()
 	services := publish.NewView(from, c.Own(), c.Local.GlobalNamespaces, v.Services, log)
 	services.Exports = alone

@@ -59,7 +59,7 @@ func newMesh(
 	c config.Config, v *clustermesh.View, granted *claims.Current, from *local.Cluster, size clusterSize, of *kvstore.Metrics, sources *store.Metrics,
 	reg prometheus.Registerer, h cell.Health, log *slog.Logger,
 ) (*clustermesh.Mesh, error) {
-	opts, err := c.KVStoreOptionions()
+	opts, err := c.KVStoreOptions()
 	if err != nil {
 		return nil, fmt.Errorf("--kvstore-opt: %w", err)
 	}

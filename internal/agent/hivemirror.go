@@ -40,7 +40,7 @@ func newMirror(
 	c config.Config, granted *claims.Current, size clusterSize, w *kvstore.Durable, of *kvstore.Metrics, sources *store.Metrics, writing *store.SyncMetrics,
 	reg prometheus.Registerer, h cell.Health, log *slog.Logger,
 ) (*mirror.Mirror, error) {
-	opts, err := c.KVStoreOptionions()
+	opts, err := c.KVStoreOptions()
 	if err != nil {
 		return nil, fmt.Errorf("--kvstore-opt: %w", err)
 	}

@@ -82,7 +82,7 @@ func ensureUsers(c config.Config, ctx context.Context, w *kvstore.Durable) error
 	if err != nil {
 		return err
 	}
-	opts, err := c.KVStoreOptionions()
+	opts, err := c.KVStoreOptions()
 	if err != nil {
 		return err
 	}

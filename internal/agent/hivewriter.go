@@ -43,7 +43,7 @@ func awaitKVStore(ctx context.Context, w *kvstore.Durable, timeout time.Duration
 // newWriter returns nil where nothing is written: there is no kvstore, or nothing
 // to say.
 func newWriter(m config.Mode, c config.Config, size clusterSize, of *kvstore.Metrics, log *slog.Logger) (*kvstore.Durable, error) {
-	opts, err := c.KVStoreOptionions()
+	opts, err := c.KVStoreOptions()
 	if err != nil {
 		return nil, fmt.Errorf("--kvstore-opt: %w", err)
 	}
@@ -61,7 +61,7 @@ func newWriter(m config.Mode, c config.Config, size clusterSize, of *kvstore.Met
 // writes tells whether a mode writes to the own kvstore: an agent does when it
 // knows what to say about its node, and for which cluster.
 func writes(c config.Config, m config.Mode) bool {
-	opts, err := c.KVStoreOptionions()
+	opts, err := c.KVStoreOptions()
 	if err != nil || !opts.HasLocal() {
 		return false
 	}

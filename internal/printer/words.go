@@ -31,7 +31,7 @@ func SortedLabels(labels map[string]string) []string {
 	return texts
 }
 
-// Labels lists labels on one line, labelLines each on its own.
+// Labels lists labels on one line, LabelLines each on its own.
 func Labels(m map[string]string) string { return strings.Join(LabelLines(m), ",") }
 
 // LabelLines lists labels, by key; those without a value have no equals sign.

@@ -52,7 +52,7 @@ func (c Config) ValidateAllocation(note func(flag string, err error)) {
 	if !c.Local.FromKubernetes() {
 		note(AllocationMode, fmt.Errorf("%s keeps identities in the Kubernetes API: say how to reach it with --kubernetes (in a pod) or --kubeconfig=FILE", m))
 	}
-	if opts, err := c.KVStoreOptionions(); m.InKVStore() && err == nil && !opts.HasLocal() {
+	if opts, err := c.KVStoreOptions(); m.InKVStore() && err == nil && !opts.HasLocal() {
 		note(AllocationMode, fmt.Errorf("%s keeps identities in the own cluster's kvstore too: say which with --kvstore-opt etcd.config=FILE or etcd.address=URL", m))
 	}
 }

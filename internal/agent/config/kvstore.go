@@ -46,8 +46,8 @@ func (c KVStoreConfig) validate(note func(flag string, err error)) {
 	}
 }
 
-// KVStoreOptionions are the options of all kvstore clients.
-func (c Config) KVStoreOptionions() (kvstore.Options, error) {
+// KVStoreOptions are the options of all kvstore clients.
+func (c Config) KVStoreOptions() (kvstore.Options, error) {
 	o, err := kvstore.ParseOptions(c.KVStoreOpt)
 	o.LeaseTTL = c.KVStore.LeaseTTL
 	o.Beat = waiting.NewBeat(time.Second)

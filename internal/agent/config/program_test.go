@@ -43,7 +43,7 @@ func TestThePageOfTheMigration(t *testing.T) {
 	}
 }
 
-// TestEverySettingIsInTheConfig: a flag of the agent that newSettings does not
+// TestEverySettingIsInTheConfig: a flag of the agent that config.NewSettings does not
 // know could come from no file.
 func TestEverySettingIsInTheConfig(t *testing.T) {
 	t.Parallel()

@@ -44,7 +44,7 @@ func Choose(c *command.Env, cmd *cobra.Command, k *Choice) (*Target, error) {
 	return t, nil
 }
 
-// ChooseAny is [cli.target] for who may do without a kvstore: then it has no
+// ChooseAny is [Choose] for who may do without a kvstore: then it has no
 // configuration.
 func ChooseAny(c *command.Env, cmd *cobra.Command, k *Choice) (*Target, error) {
 	settled, err := c.Settle(cmd, k.Settings)
@@ -55,7 +55,7 @@ func ChooseAny(c *command.Env, cmd *cobra.Command, k *Choice) (*Target, error) {
 		return nil, exit.Usagef("--timeout: %s is not above zero", k.Timeout)
 	}
 	t := &Target{Name: "the local kvstore", Settled: settled}
-	if t.Opts, err = settled.KVStoreOptionions(); err != nil {
+	if t.Opts, err = settled.KVStoreOptions(); err != nil {
 		return nil, k.Settings.Mistake(err, config.KVStoreFlag)
 	}
 	t.Opts.Timings.Connect, t.Opts.Timings.Read, t.Opts.Timings.Probe = k.Timeout, k.Timeout, k.Timeout
