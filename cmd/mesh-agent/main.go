@@ -3,22 +3,13 @@
 package main
 
 import (
-	"io"
 	"os"
 
-	"google.golang.org/grpc/grpclog"
+	"github.com/mesh-agent/mesh-agent/internal/cli"
 )
 
-func main() {
-	silenceGRPC()
-	os.Exit(execute(newRootCommand(newRunCommand(), newOperateCommand(), newMirrorCommand(), newHiveCommand()), os.Args[1:]))
-}
+// release is set by the linker (-X main.release=v1.2.3) and never changed by the
+// program.
+var release string
 
-// silenceGRPC keeps gRPC's own log off stderr: it is beside ours in another form, and
-// a remote decides how much of it there is and has its texts in it. Why a connection
-// fails is in the errors of its calls. Who asks for gRPC's log gets it.
-func silenceGRPC() {
-	if os.Getenv("GRPC_GO_LOG_SEVERITY_LEVEL") == "" {
-		grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard))
-	}
-}
+func main() { os.Exit(cli.Main(release, os.Args[1:])) }

@@ -58,8 +58,29 @@ func floors() map[string]int {
 		"pkg/api":                   8,
 		"pkg/api/client":            9, // speaks with pkg/api's types, from the other side
 		"pkg/checks":                9,
-		"cmd/mesh-agent":            10,
 		"cmd/mesh-sim":              10,
+
+		"internal/agent/config":     9,
+		"internal/agent":            10,
+		"internal/cli/run":          11,
+		"internal/cli/command":      10,
+		"internal/cli/explain":      11,
+		"internal/cli/target":       11,
+		"internal/cli/clustertext":  12,
+		"internal/cli/configcheck":  12,
+		"internal/cli/kvstore":      12,
+		"internal/cli/identity":     12,
+		"internal/cli/users":        12,
+		"internal/cli/troubleshoot": 12,
+		"internal/cli/resource":     13,
+		"internal/cli/lookup":       14,
+		"internal/cli/policy":       14,
+		"internal/cli/get":          14,
+		"internal/cli/describe":     15,
+		"internal/cli/status":       14,
+		"internal/cli/bugreport":    15,
+		"internal/cli":              16,
+		"cmd/mesh-agent":            17,
 	}
 }
 
@@ -68,13 +89,13 @@ func floors() map[string]int {
 // cmd/mesh-sim use them.
 func leaves() map[string]bool {
 	return map[string]bool{
-		"internal/logging": true, "internal/health": true, "internal/printer": true, "internal/notices": true, "internal/safetext": true,
+		"internal/exit": true, "internal/version": true, "internal/logging": true, "internal/health": true, "internal/printer": true, "internal/notices": true, "internal/safetext": true,
 		"internal/pki": true, "internal/tables": true, "internal/waiting": true, "internal/waiting/waittest": true, "internal/guard": true, "internal/dirwatch": true, "internal/children": true, "internal/etcdserver": true, "pkg/kvstore/etcdtest": true, "internal/kubetest": true, "internal/plainjson": true, "internal/selector": true, "internal/othermodule": true,
 	}
 }
 
 func beside() map[string]bool {
-	return map[string]bool{"internal/sim": true, "internal/recorded": true, "internal/members": true, "internal/notices/collect": true, "internal/sbom": true, "test/members": true, "pkg/kvstore/kvtest": true, "pkg/operate/operatetest": true, "pkg/codes/codestest": true, "test/scale": true, "test/faults": true, "test/kubernetes": true, "internal/floors": true, "internal/citations": true, "internal/words": true, "deploy": true, "test/hostile": true}
+	return map[string]bool{"internal/agent/agenttest": true, "internal/cli/clitest": true, "internal/cli/samples": true, "internal/sim": true, "internal/recorded": true, "internal/members": true, "internal/notices/collect": true, "internal/sbom": true, "test/members": true, "pkg/kvstore/kvtest": true, "pkg/operate/operatetest": true, "pkg/codes/codestest": true, "test/scale": true, "test/faults": true, "test/kubernetes": true, "internal/floors": true, "internal/citations": true, "internal/words": true, "deploy": true, "test/hostile": true}
 }
 
 // list returns, for each package of the project, what it imports outside tests.

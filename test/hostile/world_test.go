@@ -49,7 +49,7 @@ const freshBound = 5 * time.Second
 // patience is of all waits.
 var patience = flag.Duration("hostile.patience", 5*time.Minute, "how long anything may take on a busy machine")
 
-// world is a mesh that runs as in cmd/mesh-agent, with two honest clusters on real
+// world is a mesh that runs as in internal/agent, with two honest clusters on real
 // etcds.
 type world struct {
 	tb      testing.TB

@@ -1,0 +1,108 @@
+package agent_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
+	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/sim"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+)
+
+// Nothing is global: two agents in one process have nothing in common.
+func TestTwoAgentsInOneProcess(t *testing.T) {
+	t.Parallel()
+	one := agenttest.SimulateAll(t, []sim.Cluster{sim.Default("a1", 1), sim.Default("a2", 2)})
+	two := agenttest.SimulateAll(t, []sim.Cluster{sim.Default("b1", 1)}) // the same ID, in another mesh
+	first, stopFirst := agenttest.InProcess(t, map[string]string{"clustermesh-config": one.Dir(), "cluster-name": "x", "cluster-id": "10"})
+	second, _ := agenttest.InProcess(t, map[string]string{"clustermesh-config": two.Dir(), "cluster-name": "y", "cluster-id": "2"})
+	first.Until("the first to have its clusters", func() bool { return slices.Equal(first.ReadyClusters(), []string{"a1", "a2"}) })
+	second.Until("the second to have its cluster", func() bool { return slices.Equal(second.ReadyClusters(), []string{"b1"}) })
+	for a, of := range map[*agenttest.Process]*sim.Mesh{first: one, second: two} {
+		want := agenttest.Expected(t, of)
+		got := a.Shown()
+		if len(got) != len(want) {
+			t.Errorf("%d lines shown, want %d", len(got), len(want))
+		}
+		for key, text := range want {
+			if got[key] != text {
+				t.Errorf("%s: %q, want %q", key, got[key], text)
+			}
+		}
+	}
+	stopFirst()
+	if _, _, code := first.Call("status"); code != exit.Usage {
+		t.Errorf("the first is stopped: exit %d", code)
+	}
+	if _, err := two.Clusters()[0].Churn(t.Context(), 50); err != nil {
+		t.Fatal(err)
+	}
+	want := agenttest.Expected(t, two)
+	second.Until("the second to go on", func() bool { return len(second.Shown()) == len(want) && shows(second, want) })
+}
+
+// shows tells whether the agent shows all of that.
+func shows(a *agenttest.Process, want map[string]string) bool {
+	a.T.Helper()
+	got := a.Shown()
+	for key, text := range want {
+		if got[key] != text {
+			return false
+		}
+	}
+	return true
+}
+
+// The mesh directory may come later than the agent, and be made anew.
+func TestADirectoryThatComesAndGoes(t *testing.T) {
+	t.Parallel()
+	m := agenttest.Simulate(t, 2)
+	dir := filepath.Join(t.TempDir(), "later")
+	a := agenttest.StartAgent(t, dir, "--cluster-name", "own", "--cluster-id", "250")
+	if out, _, code := a.Call("status"); code != exit.Unwell || !strings.Contains(out, dir) {
+		t.Errorf("without a directory: exit %d\n%s", code, out)
+	}
+	for _, resource := range []string{"clusters", "nodes", "services", "serviceexports", "identities", "ips", "conflicts"} {
+		if items := agenttest.List[any](a, resource); len(items) != 0 {
+			t.Errorf("%s of no cluster: %v", resource, items)
+		}
+	}
+	fill := func(names ...string) {
+		t.Helper()
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			data, err := os.ReadFile(filepath.Join(m.Dir(), name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	fill("cluster1")
+	a.Until("cluster1", func() bool { return slices.Equal(a.ReadyClusters(), []string{"cluster1"}) })
+
+	// Gone: nobody can tell what was removed, so everything is kept.
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	a.Until("the missing directory to be told", func() bool {
+		out, _, _ := a.Call("status")
+		return strings.Contains(out, "the directory itself cannot be read; what is known is kept")
+	})
+	if got := a.ReadyClusters(); !slices.Equal(got, []string{"cluster1"}) {
+		t.Errorf("without the directory: %v", got)
+	}
+	fill("cluster2")
+	a.Until("cluster2 instead", func() bool { return slices.Equal(a.ReadyClusters(), []string{"cluster2"}) })
+	a.Until("nothing of cluster1", func() bool {
+		return !slices.ContainsFunc(agenttest.List[api.Node](a, "nodes"), func(n api.Node) bool { return n.Cluster == "cluster1" })
+	})
+}

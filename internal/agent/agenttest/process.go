@@ -1,0 +1,347 @@
+package agenttest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/agent/config"
+	"github.com/mesh-agent/mesh-agent/internal/cli/clitest"
+	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/sim"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Conflicts are those that the agent lists, with code, key and clusters.
+func (a *Process) Conflicts() (all []string) {
+	a.T.Helper()
+	resp, err := UnixClient(a.Socket).Get("http://agent/v1/conflicts") // starting a program takes longer than what is measured
+	if err != nil {
+		a.T.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var answer api.List[api.Conflict]
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+		a.T.Fatal(err)
+	}
+	for _, c := range answer.Items {
+		all = append(all, fmt.Sprintf("%s %s/%s %s", c.Code, c.Kind, c.Subject, strings.Join(c.Clusters, ",")))
+	}
+	return all
+}
+
+// Status gets the whole status.
+func (a *Process) Status() (s api.Status) {
+	a.T.Helper()
+	out, errs, _ := a.Call("status", "-o", "json")
+	if err := json.Unmarshal([]byte(out), &s); err != nil {
+		a.T.Fatalf("status: %v, %s%s", err, out, errs)
+	}
+	return s
+}
+
+// Lookup asks whose address it is.
+func (a *Process) Lookup(address string) (l api.Lookup) {
+	a.T.Helper()
+	out, errs, _ := a.Call("lookup", address, "-o", "json")
+	if err := json.Unmarshal([]byte(out), &l); err != nil {
+		a.T.Fatalf("lookup %s: %v, %s%s", address, err, out, errs)
+	}
+	return l
+}
+
+// Program is a command line of the real program, in a process of its own.
+func Program(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe, args...)
+	cmd.Env = append(os.Environ(), AsAgent+"=1", "GORACE=exitcode=66")
+	return cmd
+}
+
+// Call runs a command line to its end.
+func Call(t *testing.T, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	cmd := Program(t, args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	giveUp := time.AfterFunc(10*time.Minute, func() { _ = cmd.Process.Signal(syscall.SIGQUIT) })
+	_ = cmd.Run() // the code says it
+	giveUp.Stop()
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// Process is a running agent.
+type Process struct {
+	T      *testing.T
+	Socket string
+	cmd    *exec.Cmd
+	Log    *syncBuffer
+}
+
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// StartAgent runs the agent on a directory, until the end of the test.
+func StartAgent(t *testing.T, dir string, args ...string) *Process {
+	t.Helper()
+	return StartProgram(t, dir, nil, args...)
+}
+
+// StartProgram is startAgent with more variables in the environment.
+func StartProgram(t *testing.T, dir string, env []string, args ...string) *Process {
+	t.Helper()
+	return StartMode(t, config.ModeRun, env, append([]string{"--clustermesh-config", dir}, args...)...)
+}
+
+// StartMode runs the program in a mode, until the end of the test.
+func StartMode(t *testing.T, m config.Mode, env []string, args ...string) *Process {
+	t.Helper()
+	tmp, err := os.MkdirTemp("", "agent") // short: the path of a socket has a limit
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &Process{T: t, Socket: filepath.Join(tmp, "a.sock"), Log: new(syncBuffer)}
+	a.cmd = Program(t, append([]string{string(m), "--listen", "127.0.0.1:0", "--socket", a.Socket}, args...)...)
+	a.cmd.Env = append(a.cmd.Env, env...)
+	a.cmd.Stderr = a.Log
+	if err := a.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if a.cmd.ProcessState == nil {
+			a.Stop()
+		}
+		_ = os.RemoveAll(tmp)
+		if t.Failed() {
+			t.Logf("the agent's log:\n%s", a.Log)
+		}
+	})
+	a.Until("the agent to answer", func() bool { _, _, code := a.Call("get", "clusters"); return code == exit.OK })
+	return a
+}
+
+// Stop ends the agent as Kubernetes does, and returns its exit code.
+func (a *Process) Stop() (code int) {
+	a.T.Helper()
+	_ = a.cmd.Process.Signal(syscall.SIGTERM)
+	_ = a.cmd.Wait()
+	return a.cmd.ProcessState.ExitCode()
+}
+
+// Call asks the agent with a command line, in this process: hundreds of processes
+// with the race detector in them cost more than what they are about.
+func (a *Process) Call(args ...string) (stdout, stderr string, code int) {
+	a.T.Helper()
+	asks := clitest.With(nil, "", "")
+	asks.Cli.Poll = 50 * time.Millisecond
+	r := asks.Run(append(args, "--socket", a.Socket)...)
+	return r.Out, r.Err, r.Code
+}
+
+// Execute runs a command line of the real program against the agent.
+func (a *Process) Execute(args ...string) (stdout, stderr string, code int) {
+	a.T.Helper()
+	return Call(a.T, append(args, "--socket", a.Socket)...)
+}
+
+// Listening waits for the address of its TCP listener, which may open later than the socket.
+func (a *Process) Listening() string {
+	a.T.Helper()
+	said := regexp.MustCompile(`msg=Listening address="([^"]*:\d+)"`)
+	var found []string
+	a.Until("its TCP listener", func() bool { found = said.FindStringSubmatch(a.Log.String()); return found != nil })
+	return found[1]
+}
+
+// Patiently is [clitest.Patient] for Call or Execute.
+func (a *Process) Patiently(run func(args ...string) (stdout, stderr string, code int), args ...string) (stdout, stderr string, code int) {
+	a.T.Helper()
+	got := clitest.Patient(func(args ...string) clitest.Result {
+		out, errs, code := run(args...)
+		return clitest.Result{Code: code, Out: out, Err: errs}
+	}, args...)
+	return got.Out, got.Err, got.Code
+}
+
+// Until waits for something that is to become so.
+func (a *Process) Until(what string, ok func() bool) {
+	a.T.Helper()
+	waittest.Until(a.T, what, ok, func() string {
+		out, errs, _ := a.Call("status")
+		return out + errs
+	})
+}
+
+// List gets a resource as JSON.
+func List[T any](a *Process, args ...string) []T {
+	a.T.Helper()
+	out, errs, code := a.Call(append([]string{"get", "-o", "json"}, args...)...)
+	var page struct{ Items []T }
+	if err := json.Unmarshal([]byte(out), &page); err != nil || code != exit.OK {
+		a.T.Fatalf("get %v: exit %d, %v, %s", args, code, err, errs)
+	}
+	return page.Items
+}
+
+// Simulate runs clusters in this process until the end of the test.
+func Simulate(t *testing.T, n int) *sim.Mesh {
+	t.Helper()
+	var clusters []sim.Cluster
+	for i := range n {
+		clusters = append(clusters, sim.Default(fmt.Sprint("cluster", i+1), uint32(i+1)))
+	}
+	return SimulateAll(t, clusters)
+}
+
+// SimulateAll runs these clusters until the end of the test.
+func SimulateAll(t *testing.T, clusters []sim.Cluster) *sim.Mesh {
+	t.Helper()
+	m, err := sim.OpenMesh(t.Context(), clusters, sim.MeshOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Load(t.Context(), func(*sim.Running, sim.Loaded) {}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- m.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return m
+}
+
+// Shown is what the agent shows of the clusters' contents: one line per key.
+func (a *Process) Shown() map[string]string {
+	a.T.Helper()
+	got := map[string]string{}
+	for _, n := range List[api.Node](a, "nodes") {
+		got["node "+n.Cluster+"/"+n.Name] = fmt.Sprint(n.ClusterID, n.Addresses, n.PodCIDRs, n.Labels)
+	}
+	for _, id := range List[api.Identity](a, "identities") {
+		got[fmt.Sprint("identity ", id.ID)] = fmt.Sprint(id.Cluster, id.Labels)
+	}
+	for _, ip := range List[api.IP](a, "ips") {
+		if ip.Kind == "endpoint" {
+			got["ip "+ip.Prefix] = fmt.Sprint(ip.Cluster, ip.Identity, ip.HostIP, ip.Namespace, ip.Pod)
+		}
+	}
+	for _, s := range List[api.Service](a, "services") {
+		for _, b := range s.Backends {
+			got[fmt.Sprintf("backend %s/%s %s %s", s.Namespace, s.Name, b.Cluster, b.IP)] = portsText(len(b.Ports), func(i int) uint16 { return b.Ports[i].Port })
+		}
+	}
+	return got
+}
+
+// Expected brings the simulated contents into the same form.
+func Expected(t *testing.T, m *sim.Mesh) map[string]string {
+	t.Helper()
+	want := map[string]string{}
+	for _, r := range m.Clusters() {
+		name := r.Cluster().Name
+		for key, value := range r.Contents() {
+			kind := strings.Split(key, "/")
+			switch {
+			case len(kind) < 3 || kind[1] != "state":
+			case kind[2] == "nodes":
+				var n wire.Node
+				decode(t, value, &n)
+				var addrs []api.NodeAddress
+				for _, a := range n.IPAddresses {
+					addrs = append(addrs, api.NodeAddress{Type: a.Type, IP: a.IP.String()})
+				}
+				var cidrs []string
+				for _, c := range append([]*wire.CIDR{n.IPv4AllocCIDR}, n.IPv6AllocCIDR) {
+					if c != nil {
+						p, _ := c.Prefix()
+						cidrs = append(cidrs, p.String())
+					}
+				}
+				want["node "+name+"/"+n.Name] = fmt.Sprint(n.ClusterID, addrs, cidrs, n.Labels)
+			case kind[2] == "identities":
+				want["identity "+kind[len(kind)-1]] = fmt.Sprint(name, wire.ParseLabels(value).Map())
+			case kind[2] == "ip":
+				var p wire.IPIdentityPair
+				decode(t, value, &p)
+				want["ip "+p.IP.String()+"/32"] = fmt.Sprint(name, p.Identity, p.HostIP.String(), p.Namespace, p.Pod)
+			case kind[2] == "services":
+				var s wire.Service
+				decode(t, value, &s)
+				for ip, ports := range s.Backends {
+					all := slices.Collect(maps.Values(ports))
+					want[fmt.Sprintf("backend %s/%s %s %s", s.Namespace, s.Name, name, ip)] = portsText(len(all), func(i int) uint16 { return all[i].Port })
+				}
+			}
+		}
+	}
+	return want
+}
+
+// portsText lists the numbers of ports in their order.
+func portsText(n int, port func(int) uint16) string {
+	ports := make([]uint16, n)
+	for i := range n {
+		ports[i] = port(i)
+	}
+	slices.Sort(ports)
+	return fmt.Sprint(ports)
+}
+
+func decode(t *testing.T, value string, into any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(value), into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// UnixClient asks over a socket.
+func UnixClient(socket string) *http.Client {
+	return &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
+		},
+	}}
+}

@@ -1,0 +1,89 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/mesh-agent/mesh-agent/pkg/allocator/modes"
+	"github.com/mesh-agent/mesh-agent/pkg/local/kubernetes"
+)
+
+// AllocationMode is the flag that says where identities are allocated.
+const AllocationMode = "identity-allocation-mode"
+
+// AllocationConfig says where identities are allocated.
+type AllocationConfig struct {
+	Mode      string `mapstructure:"identity-allocation-mode"`
+	Namespace string `mapstructure:"k8s-namespace"`
+}
+
+func defaultAllocationConfig() AllocationConfig {
+	return AllocationConfig{Mode: string(modes.KVStore), Namespace: "kube-system"}
+}
+
+func (c AllocationConfig) flags(f *pflag.FlagSet) {
+	f.String(AllocationMode, c.Mode, "run, operate: where identities are allocated: kvstore, crd (CiliumIdentities of the Kubernetes API), or both while they move: doublewrite-readkvstore, doublewrite-readcrd")
+	f.String("k8s-namespace", c.Namespace, "namespace of the Leases in which nodes say which identities of the Kubernetes API they use")
+}
+
+// Place is valid once the configuration is.
+func (c AllocationConfig) Place() modes.Mode { return modes.Mode(c.Mode) }
+
+// ValidateAllocation says what the mode of the identities is missing.
+func (c Config) ValidateAllocation(note func(flag string, err error)) {
+	m, err := modes.Parse(c.Allocation.Mode)
+	if err != nil {
+		note(AllocationMode, err)
+		return
+	}
+	if !m.InKubernetes() {
+		return
+	}
+	if c.Operate.NodesAndAddresses {
+		note("publish-nodes-and-addresses", fmt.Errorf("with --%s=%s the cluster's agents write their own nodes and addresses: it is for clusters whose agents are Cilium's", AllocationMode, m))
+	}
+	if c.Allocation.Namespace == "" {
+		note("k8s-namespace", errors.New("must not be empty"))
+	}
+	if !c.Local.FromKubernetes() {
+		note(AllocationMode, fmt.Errorf("%s keeps identities in the Kubernetes API: say how to reach it with --kubernetes (in a pod) or --kubeconfig=FILE", m))
+	}
+	if opts, err := c.KVStoreOptions(); m.InKVStore() && err == nil && !opts.HasLocal() {
+		note(AllocationMode, fmt.Errorf("%s keeps identities in the own cluster's kvstore too: say which with --kvstore-opt etcd.config=FILE or etcd.address=URL", m))
+	}
+}
+
+// AllocationBackend is where identities are allocated; what belongs to a node or to a
+// collection is left to whoever does it. Metrics are registered unless reg is nil.
+func (c Config) AllocationBackend(reg prometheus.Registerer) (modes.Config, error) {
+	a := modes.Config{Mode: c.Allocation.Place(), Namespace: c.Allocation.Namespace, TTL: c.KVStore.LeaseTTL, Registerer: reg}
+	if !a.Mode.InKubernetes() {
+		return a, nil
+	}
+	var err error
+	if a.Kubernetes, err = c.Local.Client(); err != nil {
+		return a, fmt.Errorf("--%s=%s: %w", AllocationMode, a.Mode, err)
+	}
+	return a, nil
+}
+
+// What a node asks of the Kubernetes API in a second, on average and at once. An
+// allocation is six requests.
+const (
+	kubernetesQPS   = 100
+	kubernetesBurst = 200
+)
+
+// Client writes to the Kubernetes API. Nobody is asked yet.
+func (c LocalConfig) Client() (dynamic.Interface, error) {
+	config, err := kubernetes.Configuration(c.Kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	config.QPS, config.Burst = kubernetesQPS, kubernetesBurst
+	return dynamic.NewForConfig(config)
+}

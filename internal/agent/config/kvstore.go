@@ -1,0 +1,99 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
+)
+
+// KVStoreConfig are the settings of whoever writes to the own kvstore.
+type KVStoreConfig struct {
+	ConnectivityTimeout        time.Duration `mapstructure:"kvstore-connectivity-timeout"`
+	LeaseTTL                   time.Duration `mapstructure:"kvstore-lease-ttl"`
+	PeriodicSync               time.Duration `mapstructure:"kvstore-periodic-sync"`
+	MaxConsecutiveQuorumErrors uint32        `mapstructure:"kvstore-max-consecutive-quorum-errors"`
+}
+
+func defaultKVStoreConfig() KVStoreConfig {
+	o := etcd.DefaultOptions()
+	return KVStoreConfig{
+		ConnectivityTimeout: 2 * time.Minute, LeaseTTL: o.LeaseTTL, PeriodicSync: 5 * time.Minute,
+		MaxConsecutiveQuorumErrors: uint32(o.MaxConsecutiveQuorumErrors), //nolint:gosec // small
+	}
+}
+
+func (c KVStoreConfig) flags(f *pflag.FlagSet) {
+	f.Duration("kvstore-connectivity-timeout", c.ConnectivityTimeout, "how long a writer waits for the own cluster's kvstore before it gives up")
+	f.Duration("kvstore-lease-ttl", c.LeaseTTL, "how long what this node has written outlives it: 25s to 24h")
+	f.Duration("kvstore-periodic-sync", c.PeriodicSync, "how often what this node uses is written again if it is missing")
+	f.Uint32("kvstore-max-consecutive-quorum-errors", c.MaxConsecutiveQuorumErrors, "how many reads of the watchdog may fail in a row before it connects again")
+}
+
+func (c KVStoreConfig) validate(note func(flag string, err error)) {
+	if c.ConnectivityTimeout <= 0 {
+		note("kvstore-connectivity-timeout", fmt.Errorf("%s is not above zero", c.ConnectivityTimeout))
+	}
+	note("kvstore-lease-ttl", etcd.CheckLeaseTTL(c.LeaseTTL))
+	if c.PeriodicSync <= 0 {
+		note("kvstore-periodic-sync", fmt.Errorf("%s is not above zero", c.PeriodicSync))
+	}
+}
+
+// KVStoreOptions are the options of all kvstore clients.
+func (c Config) KVStoreOptions() (etcd.Options, error) {
+	o, err := etcd.ParseOptions(c.KVStoreOpt)
+	o.LeaseTTL = c.KVStore.LeaseTTL
+	o.Beat = waiting.NewBeat(time.Second)
+	o.MaxConsecutiveQuorumErrors = int(c.KVStore.MaxConsecutiveQuorumErrors)
+	o.ClusterSize = c.GivenSize
+	o.Traces = etcd.NewTraces()
+	return o, err
+}
+
+// NodeAddress is the address of this node: the one given, else the first global one,
+// IPv4 before IPv6.
+func (c Config) NodeAddress() (netip.Addr, error) {
+	if c.NodeIP != "" {
+		a, err := netip.ParseAddr(c.NodeIP)
+		if err != nil || a.Zone() != "" || a.IsUnspecified() {
+			return netip.Addr{}, fmt.Errorf("%q is not the address of a node", c.NodeIP)
+		}
+		return a.Unmap(), nil
+	}
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("looking for this node's address, which --node-ip gives: %w", err)
+	}
+	var six netip.Addr
+	for _, a := range addrs {
+		p, err := netip.ParsePrefix(a.String())
+		switch a := p.Addr(); {
+		case err != nil || !a.IsGlobalUnicast():
+		case a.Is4():
+			return a, nil
+		case !six.IsValid():
+			six = a
+		}
+	}
+	if !six.IsValid() {
+		return six, errors.New("this node has no global address that could name it; give one with --node-ip")
+	}
+	return six, nil
+}
+
+// ClusterSizeFlag is the flag for the size of the own cluster.
+const (
+	ClusterSizeFlag = "cluster-size"
+	clusterSizeHelp = "number of nodes of the own cluster: the more there are, the less often each asks a kvstore whether it is well, and the longer it waits " +
+		"before it connects again (docs/performance.md); 0 counts them, in the own kvstore or in what describes the own cluster, and without both there is one"
+)
+
+// GivenSize is the size of the own cluster that a person gave; 0 for none.
+func (c Config) GivenSize() int { return int(c.ClusterSize) }

@@ -1,0 +1,110 @@
+package config
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+	quantities "k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/mesh-agent/mesh-agent/pkg/budget"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
+	"github.com/mesh-agent/mesh-agent/pkg/mirror"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
+)
+
+// MirrorConfig are the settings of `mirror`.
+type MirrorConfig struct {
+	ReadyTimeout time.Duration `mapstructure:"per-cluster-ready-timeout"`
+	SyncTimeout  time.Duration `mapstructure:"global-ready-timeout"`
+	DrainDelay   time.Duration `mapstructure:"drain-delay"`
+	KeepRemoved  bool          `mapstructure:"disable-drain-on-disconnection"`
+	Quota        MirrorQuota   `mapstructure:",squash"`
+}
+
+func defaultMirrorConfig() MirrorConfig {
+	p := mirror.DefaultParams()
+	return MirrorConfig{ReadyTimeout: p.ReadyTimeout, SyncTimeout: p.SyncTimeout, DrainDelay: p.DrainDelay, Quota: defaultMirrorQuota(p)}
+}
+
+func (c MirrorConfig) flags(f *pflag.FlagSet) {
+	f.Duration("per-cluster-ready-timeout", c.ReadyTimeout, "mirror: how long readiness waits for a cluster that cannot be connected")
+	f.Duration("global-ready-timeout", c.SyncTimeout, "mirror: how long readiness waits until all clusters are copied")
+	f.Duration("drain-delay", c.DrainDelay, "mirror: time between the withdrawal of a removed cluster's configuration and that of its entries; agents drain it meanwhile")
+	f.Bool("disable-drain-on-disconnection", c.KeepRemoved, "mirror: leave the copies of clusters whose client file is gone; they end with the mirror's leases")
+	c.Quota.flags(f)
+}
+
+func (c MirrorConfig) validate(note func(flag string, err error)) {
+	for flag, d := range map[string]time.Duration{
+		"per-cluster-ready-timeout": c.ReadyTimeout, "global-ready-timeout": c.SyncTimeout, "drain-delay": c.DrainDelay,
+	} {
+		if d < 0 {
+			note(flag, fmt.Errorf("%s is negative", d))
+		}
+	}
+	c.Quota.validate(note)
+}
+
+// mirrorQPS is a mirror's limit of operations a second where none is given
+// (wire.md §5).
+const mirrorQPS = 100
+
+// mirrorAsks is how often a mirror asks how full the own etcd is.
+const mirrorAsks = 5 * time.Second
+
+// MirrorLimits sets the limits of a mirror's kvstore client where none are given.
+func MirrorLimits(o *etcd.Options, given map[string]string) {
+	if _, has := given[etcd.OptionQPS]; !has {
+		o.QPS = mirrorQPS
+	}
+	o.Timings.StatusInterval, o.Timings.StatusRetry = mirrorAsks, mirrorAsks
+}
+
+// MirrorQuota is what the copies may take of the own etcd.
+type MirrorQuota struct {
+	Writes int    `mapstructure:"remote-write-rate"`
+	Bytes  string `mapstructure:"remote-byte-rate"`
+	Quota  string `mapstructure:"own-kvstore-quota"`
+	StopAt int    `mapstructure:"own-kvstore-stop-at"`
+}
+
+func defaultMirrorQuota(p mirror.Params) MirrorQuota {
+	return MirrorQuota{Writes: p.Rate.Writes, Bytes: quantity(p.Rate.Bytes), Quota: quantity(p.Room.Quota), StopAt: p.Room.StopAt}
+}
+
+func (c MirrorQuota) flags(f *pflag.FlagSet) {
+	f.Int("remote-write-rate", c.Writes, "mirror: how many keys a second are written of one remote cluster in the long run; 500,000 at once are always; 0 is no bound")
+	f.String("remote-byte-rate", c.Bytes, "mirror: how many bytes a second are written of one remote cluster in the long run; 256Mi at once are always; 0 is no bound")
+	f.String("own-kvstore-quota", c.Quota, "mirror: the own etcd's --quota-backend-bytes, where it does not tell by itself (before 3.6)")
+	f.Int("own-kvstore-stop-at", c.StopAt, "mirror: percentage of the own etcd's quota from which on only deletions are copied; 0 never stops")
+}
+
+func (c MirrorQuota) validate(note func(flag string, err error)) {
+	if c.Writes < 0 {
+		note("remote-write-rate", fmt.Errorf("%d is negative", c.Writes))
+	}
+	_, err := budget.ParseSize(c.Bytes)
+	note("remote-byte-rate", err)
+	_, err = budget.ParseSize(c.Quota)
+	note("own-kvstore-quota", err)
+	if c.StopAt != 0 && (c.StopAt < 10 || c.StopAt > 90) {
+		note("own-kvstore-stop-at", fmt.Errorf("%d is not in 10..90, nor 0", c.StopAt))
+	}
+}
+
+// Rate is that of one remote. What is validated is a number.
+func (c MirrorConfig) Rate() syncstore.Rate {
+	r := mirror.DefaultRate()
+	r.Writes = c.Quota.Writes
+	r.Bytes, _ = budget.ParseSize(c.Quota.Bytes)
+	return r
+}
+
+// Room is how full the own etcd may become.
+func (c MirrorConfig) Room() mirror.Room {
+	quota, _ := budget.ParseSize(c.Quota.Quota)
+	return mirror.Room{Quota: quota, StopAt: c.Quota.StopAt}
+}
+
+func quantity(bytes int64) string { return quantities.NewQuantity(bytes, quantities.BinarySI).String() }

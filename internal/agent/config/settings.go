@@ -1,0 +1,275 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/cilium/hive"
+	"github.com/cilium/hive/cell"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// EnvPrefix begins the environment variables that are read.
+const EnvPrefix = "MESH_AGENT_"
+
+// SettingsHelp says where settings come from.
+const SettingsHelp = `Settings come from flags, environment variables and a file; a flag wins over its variable, a variable over the file.
+A variable is called as its flag: ` + EnvPrefix + `CLUSTER_NAME for --cluster-name. The file (--config, or ` + EnvPrefix + `CONFIG)
+is YAML, its keys are the names of the flags:
+
+  cluster-name: east
+  cluster-id: 1
+  clustermesh-sync-timeout: 30s
+  kvstore-opt:
+    etcd.qps: 100
+
+What is set in several places is taken from one of them, never mixed. A mistake in any of them ends the command
+before anything starts.`
+
+// Settings are the flags of run, wherever their values come from. Other
+// commands show some of them, and take the values of all.
+type Settings struct {
+	flags *pflag.FlagSet
+	file  string            // --config
+	from  map[string]string // the place of a flag's value, by flag; none for a default
+}
+
+// NewSettings returns the settings with their defaults.
+func NewSettings() *Settings {
+	s := &Settings{flags: pflag.NewFlagSet("settings", pflag.ContinueOnError), from: make(map[string]string)}
+	Default().Flags(s.flags)
+	return s
+}
+
+// Register adds --config and the flags of these names to a command, all of them
+// when none is named.
+func (s *Settings) Register(to *pflag.FlagSet, names ...string) {
+	s.flags.VisitAll(func(f *pflag.Flag) {
+		if len(names) == 0 || slices.Contains(names, f.Name) {
+			to.AddFlag(f)
+		}
+	})
+	to.StringVar(&s.file, "config", "", "YAML file with settings; flags and environment variables win over it")
+}
+
+// Load gives the flags that the command line did not set their values from the
+// environment and the file. The error is a usage error, on one line.
+func (s *Settings) Load(getenv func(string) string) (Config, error) {
+	s.flags.VisitAll(func(f *pflag.Flag) {
+		if f.Changed {
+			s.from[f.Name] = "--" + f.Name
+		}
+	})
+	err := SetFromEnvironment(s.flags, getenv, func(f *pflag.Flag) bool { return s.from[f.Name] != "" }, s.from)
+	if s.file == "" {
+		s.file, s.from["config"] = getenv(Variable("config")), Variable("config")
+	} else {
+		s.from["config"] = "--config"
+	}
+	if s.file != "" {
+		err = errors.Join(err, s.readFile())
+	}
+	if err != nil {
+		return Config{}, exit.Usagef("%s", printer.OneLine(err))
+	}
+	return s.decode()
+}
+
+// Set gives a flag a value.
+func (s *Settings) Set(flag, value string) error { return s.flags.Set(flag, value) }
+
+// decode reads the flags' values into a Config.
+func (s *Settings) decode() (c Config, err error) {
+	h := hive.New(cell.Config(Default()), cell.Invoke(func(decoded Config) { c = decoded }))
+	s.Give(h)
+	return c, h.Populate(slog.New(slog.DiscardHandler))
+}
+
+// Give makes a hive take the values, whatever it would find by itself.
+func (s *Settings) Give(to *hive.Hive) {
+	s.flags.VisitAll(func(f *pflag.Flag) { to.Viper().Set(f.Name, f.Value.String()) })
+}
+
+// Validate finds what is wrong with the values, and says where they came from.
+func (s *Settings) Validate(c Config) error {
+	err := c.Validate()
+	if err == nil {
+		return nil
+	}
+	var texts []string
+	for _, one := range unjoin(err) {
+		texts = append(texts, s.explain(one))
+	}
+	return exit.Usagef("%s", printer.OneLine(errors.New(strings.Join(texts, "; "))))
+}
+
+// Mistake is wrong usage: a mistake in the values of flags, with their places.
+func (s *Settings) Mistake(err error, flags ...string) error {
+	return exit.Usagef("%s", printer.OneLine(errors.New(s.explain(&settingError{Flags: flags, Err: err}))))
+}
+
+// ValidateOwn checks the settings that say which cluster is the own one.
+func (s *Settings) ValidateOwn(c Config) error {
+	err := wire.ValidateMaxConnectedClusters(c.MaxConnectedClusters)
+	flags := []string{"max-connected-clusters"}
+	if err == nil {
+		err, flags = c.Own().Validate(), []string{"cluster-name", "cluster-id"}
+	}
+	if err == nil {
+		return nil
+	}
+	return s.Mistake(err, flags...)
+}
+
+// explain names the places of the values that a mistake is about; those of the
+// flags when all have their defaults.
+func (s *Settings) explain(err error) string {
+	mistake, ok := errors.AsType[*settingError](err)
+	if !ok {
+		return err.Error()
+	}
+	var places []string
+	for _, flag := range mistake.Flags {
+		if s.from[flag] != "" {
+			places = append(places, s.from[flag])
+		}
+	}
+	if len(places) == 0 {
+		return err.Error()
+	}
+	return fmt.Sprintf("%s: %v", strings.Join(places, " and "), mistake.Err)
+}
+
+// settingError is a mistake in the values of flags, wherever they came from.
+type settingError struct {
+	Flags []string
+	Err   error
+}
+
+// Error implements error: it names the flags.
+func (e *settingError) Error() string {
+	return fmt.Sprintf("--%s: %v", strings.Join(e.Flags, " and --"), e.Err)
+}
+
+// Unwrap returns what is wrong.
+func (e *settingError) Unwrap() error { return e.Err }
+
+// unjoin takes apart what [errors.Join] has put together.
+func unjoin(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	return []error{err}
+}
+
+// Variable is the environment variable of a flag.
+func Variable(flag string) string {
+	return EnvPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// SetFromEnvironment sets flags from their variables, except those to skip, and
+// notes in from which. An empty variable is as good as none.
+func SetFromEnvironment(flags *pflag.FlagSet, getenv func(string) string, skip func(*pflag.Flag) bool, from map[string]string) error {
+	var errs []error
+	flags.VisitAll(func(f *pflag.Flag) {
+		name := Variable(f.Name)
+		value := getenv(name)
+		if value == "" || skip(f) {
+			return
+		}
+		from[f.Name] = name
+		if err := setFlag(f, value); err != nil {
+			errs = append(errs, fmt.Errorf("%s=%q: %w", name, refused(f, value), err))
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// refused is what a message may show of a value that a flag does not take: which
+// options a text has that is none cannot be told, nor which of them are secret.
+func refused(f *pflag.Flag, value string) string {
+	if f.Name == KVStoreFlag {
+		return clientfile.LeftOut
+	}
+	return clientfile.Redact(value)
+}
+
+// RefusedFlag is the error for a flag of the command line, without what may be a
+// secret.
+func RefusedFlag(_ *cobra.Command, err error) error {
+	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		f := invalid.GetFlag()
+		err = fmt.Errorf("--%s=%q: %w", f.Name, refused(f, invalid.GetValue()), wanted(f, invalid.Unwrap()))
+	}
+	return exit.UsageError{Err: err}
+}
+
+// setFlag sets a flag's value without making it a flag that was given.
+func setFlag(f *pflag.Flag, text string) error {
+	if err := f.Value.Set(text); err != nil {
+		return wanted(f, err)
+	}
+	return nil
+}
+
+// wanted says what a flag takes instead of what it has refused.
+func wanted(f *pflag.Flag, err error) error {
+	switch f.Value.Type() {
+	case "uint32":
+		return errors.New("want a whole number, not negative")
+	case "bool":
+		return errors.New("want true or false")
+	case "duration":
+		return errors.New("want a duration with its unit, such as 30s or 5m")
+	default:
+		return errors.New(clientfile.Redact(err.Error()))
+	}
+}
+
+// Strangers returns the variables with our prefix that no command reads.
+func Strangers(environ []string, root *cobra.Command) []string {
+	known := make(map[string]bool)
+	VisitFlags(root, func(f *pflag.Flag) { known[Variable(f.Name)] = true })
+	var unknown []string
+	for _, pair := range environ {
+		name, _, _ := strings.Cut(pair, "=")
+		if strings.HasPrefix(name, EnvPrefix) && !known[name] && !serviceLink(name) {
+			unknown = append(unknown, name)
+		}
+	}
+	slices.Sort(unknown)
+	return unknown
+}
+
+// FlagNames are the names of all flags of a program. None of them takes a
+// secret.
+func FlagNames(root *cobra.Command) map[string]bool {
+	names := make(map[string]bool)
+	VisitFlags(root, func(f *pflag.Flag) { names[f.Name] = true })
+	return names
+}
+
+// VisitFlags visits the flags of a command and of all that are below it.
+func VisitFlags(cmd *cobra.Command, visit func(*pflag.Flag)) {
+	cmd.Flags().VisitAll(visit)
+	cmd.PersistentFlags().VisitAll(visit)
+	for _, sub := range cmd.Commands() {
+		VisitFlags(sub, visit)
+	}
+}
+
+// serviceLink recognises what Kubernetes sets in every container beside a
+// service of the name mesh-agent.
+func serviceLink(name string) bool {
+	rest := strings.TrimPrefix(name, EnvPrefix)
+	return rest == "PORT" || strings.HasPrefix(rest, "PORT_") || strings.HasPrefix(rest, "SERVICE_")
+}

@@ -1,0 +1,130 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/yaml"
+)
+
+// readFile sets what the file says and no other place has said. Its mistakes
+// count also where another place wins: the file is to be mended anyway.
+func (s *Settings) readFile() error {
+	content, err := os.ReadFile(s.file)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.from["config"], err)
+	}
+	values, err := parseSettings(content)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.file, err)
+	}
+	var errs []error
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if err := s.setFromFile(key, values[key]); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %s: %w", s.file, key, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// parseSettings takes a settings file apart.
+func parseSettings(content []byte) (map[string]json.RawMessage, error) {
+	text, err := yaml.YAMLToJSONStrict(content)
+	if err != nil {
+		return nil, fmt.Errorf("no valid YAML: %w", err)
+	}
+	var values map[string]json.RawMessage
+	if err := json.Unmarshal(text, &values); err != nil {
+		return nil, errors.New("it is not a mapping of settings to values, such as cluster-name: east")
+	}
+	return values, nil
+}
+
+func (s *Settings) setFromFile(key string, raw json.RawMessage) error {
+	f := s.flags.Lookup(key)
+	if f == nil {
+		return errors.New("unknown setting; the keys are the names of the flags of 'mesh-agent run'")
+	}
+	text, err := settingText(f, raw)
+	if err != nil {
+		return err
+	}
+	if s.from[key] != "" {
+		// Another place wins: a flag of its own tells whether the value is good.
+		spare := NewSettings()
+		f = spare.flags.Lookup(key)
+	} else {
+		s.from[key] = s.file + ": " + key
+	}
+	if err := setFlag(f, text); err != nil {
+		return fmt.Errorf("%s: %w", refused(f, string(raw)), err)
+	}
+	return nil
+}
+
+// settingText turns a value of the file into what a flag of this type takes. A
+// value of another type is refused: YAML makes a number of 1e3, a truth of no.
+func settingText(f *pflag.Flag, raw json.RawMessage) (string, error) {
+	kind := f.Value.Type()
+	var v any
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		return "", err
+	}
+	switch v := v.(type) {
+	case string:
+		if kind != "uint32" && kind != "bool" {
+			return v, nil
+		}
+	case bool:
+		if kind == "bool" {
+			return string(raw), nil
+		}
+	case json.Number:
+		if kind == "uint32" || kind == "duration" {
+			return v.String(), nil
+		}
+	case map[string]any:
+		if kind == new(keyValues).Type() {
+			return mapText(v)
+		}
+	}
+	return "", fmt.Errorf("%s is not %s", refused(f, string(raw)), wantedText(kind))
+}
+
+func wantedText(kind string) string {
+	switch kind {
+	case "uint32":
+		return "a whole number"
+	case "bool":
+		return "true or false"
+	case "duration":
+		return "a duration with its unit, such as 30s"
+	case new(keyValues).Type():
+		return "a map of options to values, nor text like key=value"
+	default:
+		return "text; put it in quotes"
+	}
+}
+
+// mapText writes a map as the JSON map of texts that the flag takes.
+func mapText(m map[string]any) (string, error) {
+	texts := make(map[string]string, len(m))
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		switch v := m[key].(type) {
+		case string, bool, json.Number:
+			texts[key] = fmt.Sprint(v)
+		default:
+			return "", fmt.Errorf("%s: its value is not a text or a number", key)
+		}
+	}
+	text, err := json.Marshal(texts)
+	return string(text), err
+}

@@ -1,0 +1,291 @@
+// Package agent puts the program that stays together from cells, by mode (run, operate,
+// mirror). The hive of a mode makes everything and starts it; it ends with the first
+// part that fails.
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime"
+	"time"
+
+	"github.com/cilium/hive"
+	"github.com/cilium/hive/cell"
+	"github.com/cilium/hive/job"
+	"github.com/cilium/statedb"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/mesh-agent/mesh-agent/internal/agent/config"
+	"github.com/mesh-agent/mesh-agent/internal/health"
+	"github.com/mesh-agent/mesh-agent/internal/logging"
+	"github.com/mesh-agent/mesh-agent/internal/version"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/claims"
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/findings"
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
+	"github.com/mesh-agent/mesh-agent/pkg/local"
+	"github.com/mesh-agent/mesh-agent/pkg/nodes"
+	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
+	"github.com/mesh-agent/mesh-agent/pkg/view"
+)
+
+// stopTimeout is how long a clean stop may take.
+const stopTimeout = 9 * time.Second
+
+// cells are what a mode has beside what all have.
+func cells(m config.Mode) cell.Cell {
+	switch m {
+	case config.ModeOperate:
+		return cell.Group(localCell(config.ModeOperate), operateCell())
+	case config.ModeMirror:
+		return mirrorCell()
+	default:
+		return cell.Group(localCell(config.ModeRun), meshCell(), memberCell())
+	}
+}
+
+// meshDirectory is where a mode looks for client files; empty for one that does not.
+func meshDirectory(m config.Mode, c config.Config) string {
+	if m == config.ModeOperate {
+		return ""
+	}
+	return c.ClustermeshConfig
+}
+
+// NewHive describes the program in a mode: who makes what, and who needs it. The
+// level is that of its log.
+func NewHive(v version.Info, m config.Mode, level *logging.Level) *hive.Hive {
+	opts := hive.DefaultOptions()
+	opts.EnvPrefix = config.EnvPrefix
+	opts.StopTimeout = stopTimeout
+	opts.LogThreshold = time.Second
+	opts.ModulePrivateProviders = cell.ModulePrivateProviders{
+		func(reg *health.Registry, id cell.FullModuleID) cell.Health { return reg.NewScope(id.String()) },
+		func(jobs job.Registry, h cell.Health, log *slog.Logger, lc cell.Lifecycle) job.Group {
+			return jobs.NewGroup(h, job.WithLogger(log))
+		},
+	}
+	return hive.NewWithOptions(
+		opts,
+		cell.Config(config.Default()),
+		cell.Provide(health.New, newRegistry, newMetrics, func() *logging.Level { return level }, func() config.Mode { return m }, func() version.Info { return v }),
+		job.Cell,
+		statedb.Cell,
+		viewCell(),
+		findingsCell(),
+		apiCell(), // listens before anything runs: an address in use ends it all
+		writerCell(),
+		cell.Invoke(showLeader),
+		cells(m),
+	)
+}
+
+func newRegistry(v version.Info) (*prometheus.Registry, prometheus.Registerer, prometheus.Gatherer) {
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		collectors.NewBuildInfoCollector(),
+		buildInfo(v),
+	)
+	return reg, reg, reg
+}
+
+// newMetrics makes those of the packages that several cells use.
+func newMetrics(reg prometheus.Registerer) (*etcd.Metrics, *store.Metrics, *syncstore.Metrics, error) {
+	reading, writing := store.NewMetrics(), syncstore.NewMetrics()
+	return etcd.NewMetrics(reg), reading, writing, errors.Join(reg.Register(reading), reg.Register(writing))
+}
+
+// buildInfo is a series that says what this program is.
+func buildInfo(v version.Info) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "mesh_agent_build_info", Help: "1, with the version of the program and of Go.",
+		ConstLabels: prometheus.Labels{"version": v.Version, "goversion": runtime.Version()},
+	}, func() float64 { return 1 })
+}
+
+// viewCell makes the tables, and the view that the clusters fill.
+func viewCell() cell.Cell {
+	return cell.Module(
+		"view", "The merged view of all clusters",
+		cell.Provide(
+			newIPs,
+			view.NewTables,
+			func(t *view.Tables) (*nodes.Nodes, *services.Services, *allocator.Identities) {
+				return t.Nodes, t.Services, t.Identities
+			},
+			newView,
+			newClusterSize,
+			func(c config.Config, n *nodes.Nodes, s *services.Services, i *allocator.Identities, ips *ipcache.Cache) (*clustermesh.View, error) {
+				return clustermesh.NewView(c.Own(), n, s, i, ips)
+			},
+			func() *claims.Current { return new(claims.Current) },
+		),
+		cell.Invoke(showClusterSize),
+		cell.Invoke(func(jobs job.Group, ips *ipcache.Cache) { runs(jobs, "addresses", ips.Run) }),
+		cell.Invoke(followView),
+	)
+}
+
+// meshReaders are what a mode knows of clusters; nil for what it does not read.
+type meshReaders struct {
+	cell.Out
+
+	Remotes   clustermesh.Clusters
+	Own       clustermesh.OwnCluster
+	Directory clustermesh.MeshDirectory
+	Readiness view.Readiness
+	Keys      api.Keys
+	Missing   missing
+}
+
+// missing says by cluster what is not synced of those without which an agent became
+// ready.
+type missing func() map[string]string
+
+// newView is what everybody reads: the API, and whoever else follows the clusters.
+func newView(t *view.Tables, remotes clustermesh.Clusters, own clustermesh.OwnCluster, ready view.Readiness, scopes *health.Registry) (*view.View, error) {
+	sources := t.Sources()
+	sources.Remotes, sources.Own, sources.Readiness, sources.Scopes = remotes, own, ready, scopes
+	return view.New(sources)
+}
+
+// followView follows what changes as long as the program runs.
+func followView(lc cell.Lifecycle, jobs job.Group, v *view.View) {
+	runs(jobs, "changes", v.Run)
+	lc.Append(cell.Hook{OnStop: func(cell.HookContext) error { v.Close(); return nil }})
+}
+
+// findingsCell derives conflicts and events from the view and the clusters.
+func findingsCell() cell.Cell {
+	return cell.Module(
+		"findings", "Conflicts and recent events",
+		cell.Invoke(func(jobs job.Group, p findingsParams, reg prometheus.Registerer) error {
+			w, err := findings.NewWatch(p.Tables.Findings, p.sources())
+			if err != nil {
+				return err
+			}
+			jobs.Add(job.OneShot("watch", func(ctx context.Context, h cell.Health) error {
+				h.OK("watching")
+				return w.Run(ctx)
+			}, job.WithShutdown()))
+			return reg.Register(findings.NewCollector(p.Tables.Findings))
+		}),
+	)
+}
+
+type findingsParams struct {
+	cell.In
+
+	Config    config.Config
+	Tables    *view.Tables
+	Remotes   clustermesh.Clusters
+	Local     clustermesh.OwnCluster
+	Directory clustermesh.MeshDirectory
+	Leader    leader
+	Own       *local.Cluster `optional:"true"`
+	Level     *logging.Level
+	Log       *slog.Logger
+}
+
+func (p findingsParams) sources() findings.Sources {
+	s := p.Tables.Derived()
+	s.Remotes, s.Local, s.LogLevel, s.Log = p.Remotes, p.Local, p.Level, p.Log
+	if p.Directory != nil {
+		s.Ignored = p.Directory.Ignored
+	}
+	if p.Leader != nil {
+		s.Leads = p.Leader.Leads
+	}
+	if p.Config.Local.Given() {
+		s.Described = p.Own
+	}
+	return s
+}
+
+// apiCell serves the view.
+func apiCell() cell.Cell {
+	return cell.Module(
+		"api", "HTTP over a unix socket and TCP",
+		cell.Provide(newAPI),
+		cell.Invoke(serveAPI),
+	)
+}
+
+type apiParams struct {
+	cell.In
+
+	Config    config.Config
+	Version   version.Info
+	Mode      config.Mode
+	View      *view.View
+	Directory clustermesh.MeshDirectory
+	Keys      api.Keys
+	Missing   missing
+	Leader    leader
+	Writer    *kvstore.Durable
+	Writing   *syncstore.Metrics
+	Own       *local.Cluster `optional:"true"`
+	Gatherer  prometheus.Gatherer
+	Level     *logging.Level
+	Log       *slog.Logger
+}
+
+func newAPI(p apiParams) (*api.Server, error) {
+	options := []api.Option{api.WithLimits(p.Config.Listening.Limits.OfServer())}
+	if p.Config.DebugPprof {
+		options = append(options, api.WithProfiles())
+	}
+	if files, secure := p.Config.Listening.TLS(); secure {
+		options = append(options, api.WithTLS(files))
+	}
+	sources := api.Sources{
+		Agent: api.AgentInfo{
+			Version: p.Version.Version, Cluster: p.Config.ClusterName, ClusterID: p.Config.ClusterID,
+			Node: p.Config.NodeName, Started: time.Now(), Mode: string(p.Mode),
+			MeshDirectory: meshDirectory(p.Mode, p.Config),
+		},
+		View:      p.View,
+		Directory: p.Directory,
+		Keys:      p.Keys,
+		Missing:   p.Missing,
+		Gatherer:  p.Gatherer,
+		LogLevel:  p.Level,
+		Settings:  p.Config.InForce(),
+	}
+	if p.Leader != nil {
+		sources.Leads = p.Leader.Leads
+	}
+	if p.Writer != nil {
+		sources.Writer, sources.Written = p.Writer, p.Writing.Written
+	}
+	if s, stops := p.Leader.(stopping); stops {
+		sources.Stopped = s.Stopped
+	}
+	if described := p.Config.Local.DescribedBy(); described != "" && p.Mode != config.ModeMirror {
+		sources.Described, sources.DescribedBy = p.Own, described
+	}
+	return api.NewServer(sources, p.Log, options...)
+}
+
+// serveAPI opens the sockets when the program starts, so that an address in use
+// ends it, and serves until it stops.
+func serveAPI(c config.Config, s *api.Server, lc cell.Lifecycle, jobs job.Group, reg prometheus.Registerer) error {
+	lc.Append(cell.Hook{OnStart: func(cell.HookContext) error {
+		return s.Listen(c.Listen, c.Socket, c.Socket == api.DefaultSocket)
+	}})
+	jobs.Add(job.OneShot("serve", func(ctx context.Context, h cell.Health) error {
+		h.OK("serving")
+		return s.Serve(ctx)
+	}, job.WithShutdown()))
+	return reg.Register(s.Collector())
+}

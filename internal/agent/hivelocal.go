@@ -1,0 +1,156 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+
+	"github.com/cilium/hive/cell"
+	"github.com/cilium/hive/job"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/mesh-agent/mesh-agent/internal/agent/config"
+	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator/crdbackend"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator/modes"
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/local"
+	"github.com/mesh-agent/mesh-agent/pkg/local/kubernetes"
+	"github.com/mesh-agent/mesh-agent/pkg/local/manifests"
+	"github.com/mesh-agent/mesh-agent/pkg/publish"
+	"github.com/mesh-agent/mesh-agent/pkg/register"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// localCell is the description of the own cluster, and its source. Each mode reads
+// what it needs: an agent no more pods than its own, an operator none at all.
+func localCell(m config.Mode) cell.Cell {
+	return cell.Module(
+		"local", "What the own cluster says of itself",
+		cell.Provide(local.New),
+		cell.Invoke(func(c config.Config, into *local.Cluster, h cell.Health, jobs job.Group, log *slog.Logger) error {
+			run, err := newSource(c, m, into, h.NewScope("source"), log)
+			if err == nil && run != nil {
+				runs(jobs, "source", run)
+			}
+			return err
+		}),
+	)
+}
+
+// newSource returns what fills the description; nil when there is no source.
+func newSource(c config.Config, m config.Mode, into *local.Cluster, h cell.Health, log *slog.Logger) (func(context.Context) error, error) {
+	report := func(err error) {
+		into.Report(err)
+		switch refused := into.Refused(); {
+		case err != nil:
+			h.Degraded("what is known of the own cluster is kept", err)
+		case len(refused) > 0:
+			h.Degraded("not everything counts that the source says", errors.New(printer.Some(refused, 3)))
+		default:
+			h.OK("following " + c.Local.DescribedBy())
+		}
+	}
+	switch {
+	case c.Local.FromKubernetes():
+		kubernetes.LogThrough(log)
+		s, err := kubernetes.New(kubernetes.Options{
+			Kubeconfig: c.Local.Kubeconfig, NodeName: c.NodeName,
+			OwnPodsOnly: m == config.ModeRun, ServicesOnly: m == config.ModeOperate, Without: withoutIdentities(c, m), CiliumToo: c.Operate.NodesAndAddresses, Report: report,
+		}, into, log)
+		if err != nil {
+			return nil, exit.UsageError{Err: err}
+		}
+		return s.Run, nil
+	case c.Local.Manifests != "":
+		s := manifests.New(c.Local.Manifests, into, log)
+		s.Report = report
+		return s.Run, nil
+	}
+	return nil, nil
+}
+
+// withoutIdentities is the label of CiliumIdentities that are no description of the
+// cluster: those that this program allocates. An operator publishes them where
+// nobody else writes them to the kvstore.
+func withoutIdentities(c config.Config, m config.Mode) string {
+	if m == config.ModeOperate && c.Allocation.Place() == modes.CRD {
+		return ""
+	}
+	return crdbackend.ManagedBy + "=" + crdbackend.Manager
+}
+
+// describedBy says how well services and slices are known from the description.
+func describedBy(from *local.Cluster) func(wire.Resource) store.Status {
+	return func(r wire.Resource) store.Status {
+		st := from.State()
+		count := from.Services.Len()
+		if r == wire.EndpointSlices {
+			count = from.EndpointSlices.Len()
+		}
+		return store.Status{Synced: st.Listed, Followed: st.Listed, Following: st.Err == nil, Count: count, AsOf: st.AsOf, Err: st.Err}
+	}
+}
+
+// memberCell makes the own cluster a part of the view, and this node a member of
+// the cluster's kvstore.
+func memberCell() cell.Cell {
+	return cell.Module(
+		"member", "This node as its cluster sees it",
+		cell.Invoke(showLocal, registerNode),
+	)
+}
+
+// showLocal lets the description drive the view: services always, exports and nodes
+// where no kvstore tells of them.
+func showLocal(c config.Config, from *local.Cluster, v *clustermesh.View, jobs job.Group, log *slog.Logger) {
+	if !c.Local.Given() {
+		return
+	}
+	opts, err := c.KVStoreOptions()
+	alone := err == nil && !opts.HasLocal()
+	services := publish.NewView(from, c.Own(), c.Local.GlobalNamespaces, v.Services, log)
+	services.Exports = alone
+	runs(jobs, "services", services.Run)
+	if alone {
+		runs(jobs, "nodes", publish.NewNodes(from, c.Own(), publish.NodesParams{View: v.ApplyNodes(), Log: log}).Run)
+	}
+}
+
+func registerNode(
+	c config.Config, from *local.Cluster, w *kvstore.Durable, writing *syncstore.Metrics, reg prometheus.Registerer, jobs job.Group, log *slog.Logger,
+) error {
+	if w == nil {
+		return nil
+	}
+	labels, err := publish.NewLabelFilter(c.Local.Labels)
+	if err != nil {
+		return err
+	}
+	var address netip.Addr
+	if c.NodeIP != "" {
+		if address, err = c.NodeAddress(); err != nil {
+			return exit.Usagef("--node-ip: %w", err)
+		}
+	}
+	allocation, err := c.AllocationBackend(reg)
+	if err != nil {
+		return exit.UsageError{Err: err}
+	}
+	n, err := register.New(register.Params{
+		Own: c.Own(), Name: c.NodeName, Address: address, Guess: c.NodeAddress, Source: from, GlobalNamespaces: c.Local.GlobalNamespaces, Labels: labels,
+		Writer: w, Registered: w.BootstrapComplete, PeriodicSync: c.KVStore.PeriodicSync, Metrics: writing, Identities: allocator.NewMetrics(reg),
+		Allocation: allocation, Log: log,
+	})
+	if err != nil {
+		return err
+	}
+	runs(jobs, "register", n.Run)
+	return nil
+}

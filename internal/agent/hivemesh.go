@@ -1,0 +1,98 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/cilium/hive/cell"
+	"github.com/cilium/hive/job"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/mesh-agent/mesh-agent/internal/agent/config"
+	"github.com/mesh-agent/mesh-agent/pkg/budget"
+	"github.com/mesh-agent/mesh-agent/pkg/claims"
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
+	"github.com/mesh-agent/mesh-agent/pkg/local"
+	"github.com/mesh-agent/mesh-agent/pkg/mesh"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+)
+
+// warnOfBudgets logs which clusters have a budget of their own and no client file:
+// their names may be misspelled.
+func warnOfBudgets(b budget.Budgets, directory string, log *slog.Logger) {
+	for _, name := range slices.Sorted(maps.Keys(b.Clusters)) {
+		if _, err := os.Stat(filepath.Join(directory, name)); errors.Is(err, fs.ErrNotExist) {
+			log.Warn("--remote-budget names a cluster that has no client file; is its name right?", "cluster", name, "directory", directory)
+		}
+	}
+}
+
+// meshCell watches the mesh directory and runs the clusters.
+func meshCell() cell.Cell {
+	return cell.Module(
+		"clustermesh", "The mesh directory and one controller per remote cluster",
+		cell.Provide(newMesh, func(m *clustermesh.Mesh) (meshReaders, leader) {
+			return meshReaders{Remotes: m, Own: m, Directory: m, Readiness: m, Keys: m, Missing: m.Missing}, nil
+		}),
+		cell.Invoke(tellUnknownNetworks, followClaims),
+		cell.Invoke(func(jobs job.Group, m *clustermesh.Mesh) { runs(jobs, "mesh", m.Run) }),
+	)
+}
+
+// runs adds what is to run as long as the program does.
+func runs(jobs job.Group, name string, run func(context.Context) error) {
+	jobs.Add(job.OneShot(name, func(ctx context.Context, h cell.Health) error {
+		h.OK("running")
+		return run(ctx)
+	}, job.WithShutdown()))
+}
+
+func newMesh(
+	c config.Config, v *clustermesh.View, granted *claims.Current, from *local.Cluster, size clusterSize, of *etcd.Metrics, sources *store.Metrics,
+	reg prometheus.Registerer, h cell.Health, log *slog.Logger,
+) (*clustermesh.Mesh, error) {
+	opts, err := c.KVStoreOptions()
+	if err != nil {
+		return nil, fmt.Errorf("--kvstore-opt: %w", err)
+	}
+	policy, err := disconnect.ParsePolicy(c.DisconnectPolicy)
+	if err != nil {
+		return nil, fmt.Errorf("--%s: %w", config.DisconnectPolicy, err)
+	}
+	budgets, err := budget.Parse(c.RemoteBudget)
+	if err != nil {
+		return nil, fmt.Errorf("--%s: %w", config.RemoteBudget, err)
+	}
+	warnOfBudgets(budgets, c.ClustermeshConfig, log)
+	opts.Metrics, opts.ClusterSize, opts.Log = of, size, log
+	if c.Local.Given() {
+		v.Described = describedBy(from)
+	}
+	m := mesh.Config{
+		Directory: c.ClustermeshConfig, ClusterName: c.ClusterName, ClusterID: c.ClusterID, MaxConnectedClusters: c.MaxConnectedClusters,
+		SyncTimeout: c.ClustermeshSyncTimeout, CacheTTL: c.ClustermeshCacheTTL, Policy: &policy, Budgets: &budgets, Memory: budget.NewMemory(c.RemoteMemoryLimit()),
+		Granted: granted, StateDir: c.Claims.StateDir, KVStore: &opts, Report: reportDirectory(h, c.ClustermeshConfig), Log: log,
+	}.Clusters(v, sources)
+	return m, reg.Register(clustermesh.NewCollector(m))
+}
+
+// reportDirectory shows in the health whether the mesh directory can be read.
+func reportDirectory(h cell.Health, path string) func(error) {
+	directory := h.NewScope("directory")
+	return func(err error) {
+		if err != nil {
+			directory.Degraded("waiting for the mesh directory; what is known is kept", err)
+			return
+		}
+		directory.OK("watching " + path)
+	}
+}

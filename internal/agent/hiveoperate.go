@@ -1,0 +1,96 @@
+package agent
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"github.com/cilium/hive/cell"
+	"github.com/cilium/hive/job"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/mesh-agent/mesh-agent/internal/agent/config"
+	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/identity"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
+	"github.com/mesh-agent/mesh-agent/pkg/local"
+	"github.com/mesh-agent/mesh-agent/pkg/operate"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// operateCell does what one process per cluster does.
+func operateCell() cell.Cell {
+	return cell.Module(
+		"operate", "What only one process per cluster may do",
+		cell.Provide(newOperator, func(o *operate.Operator) (meshReaders, leader) { return meshReaders{Readiness: o}, o }),
+		cell.Invoke(func(jobs job.Group, o *operate.Operator) { runs(jobs, "lead", o.Run) }),
+	)
+}
+
+func newOperator(
+	c config.Config, from *local.Cluster, w *kvstore.Durable, writing *syncstore.Metrics, reg prometheus.Registerer, h cell.Health, log *slog.Logger,
+) (*operate.Operator, error) {
+	layout, err := wire.NewLayout(c.MaxConnectedClusters)
+	if err != nil {
+		return nil, err
+	}
+	allocation, err := c.AllocationBackend(nil)
+	if err != nil {
+		return nil, exit.UsageError{Err: err}
+	}
+	p := operate.Params{
+		Allocation: allocation,
+		Own:        c.Own(), Writer: w, GlobalNamespaces: c.Local.GlobalNamespaces, ServiceExports: c.Operate.ServiceExports,
+		NodesAndAddresses: c.Operate.NodesAndAddresses,
+		Identities:        identity.Cluster{Name: c.ClusterName, ID: c.ClusterID, Layout: layout},
+		GCInterval:        c.Operate.GCInterval, GCPerMinute: c.Operate.GCPerMinute, LocksGCInterval: operate.DefaultLocksGCInterval,
+		Report: reportTasks(h), Published: w.BootstrapComplete, Metrics: writing, Collected: allocator.NewMetrics(reg), Log: log,
+	}
+	if c.Local.Given() {
+		p.Source = from
+	}
+	if c.Operate.EnsureUsers {
+		p.Provision = func(ctx context.Context) error { return ensureUsers(c, ctx, w) }
+	}
+	return operate.New(p)
+}
+
+// reportTasks shows in the health how the operator's tasks fare.
+func reportTasks(h cell.Health) func(task string, err error) {
+	var mu sync.Mutex
+	scopes := make(map[string]cell.Health)
+	return func(task string, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if scopes[task] == nil {
+			scopes[task] = h.NewScope(task)
+		}
+		if err != nil {
+			scopes[task].Degraded("tried again", err)
+			return
+		}
+		scopes[task].OK("done")
+	}
+}
+
+// ensureUsers gives the own etcd its users. The file is read each time.
+func ensureUsers(c config.Config, ctx context.Context, w *kvstore.Durable) error {
+	users, err := c.Users()
+	if err != nil {
+		return err
+	}
+	opts, err := c.KVStoreOptions()
+	if err != nil {
+		return err
+	}
+	cfg, err := opts.Config()
+	if err != nil {
+		return err
+	}
+	return etcd.Administer(ctx, w, func(ctx context.Context, e *etcd.Session) error {
+		return operate.Provision(ctx, e, c.ClusterName, cfg.UserName(), users)
+	})
+}

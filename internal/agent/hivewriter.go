@@ -1,0 +1,84 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/cilium/hive/cell"
+	"github.com/cilium/hive/job"
+
+	"github.com/mesh-agent/mesh-agent/internal/agent/config"
+	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
+)
+
+// writerCell writes to the own cluster's kvstore, where it is needed.
+func writerCell() cell.Cell {
+	return cell.Module(
+		"kvstore", "The writer to the kvstore of the own cluster",
+		cell.Provide(newWriter),
+		cell.Invoke(func(c config.Config, jobs job.Group, w *kvstore.Durable) {
+			if w != nil {
+				runs(jobs, "session", w.Run)
+				runs(jobs, "connect", func(ctx context.Context) error { return awaitKVStore(ctx, w, c.KVStore.ConnectivityTimeout) })
+			}
+		}),
+	)
+}
+
+// awaitKVStore fails when there is no connection at the start for too long. One
+// that is lost later is waited for.
+func awaitKVStore(ctx context.Context, w *kvstore.Durable, timeout time.Duration) error {
+	bound, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if err := w.WaitConnected(bound); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("no connection to the own cluster's kvstore within %s (--kvstore-connectivity-timeout): %w", timeout, err)
+	}
+	return nil
+}
+
+// newWriter returns nil where nothing is written: there is no kvstore, or nothing
+// to say.
+func newWriter(m config.Mode, c config.Config, size clusterSize, of *etcd.Metrics, log *slog.Logger) (*kvstore.Durable, error) {
+	opts, err := c.KVStoreOptions()
+	if err != nil {
+		return nil, fmt.Errorf("--kvstore-opt: %w", err)
+	}
+	if !writes(c, m) {
+		return nil, nil
+	}
+	if m == config.ModeMirror {
+		config.MirrorLimits(&opts, c.KVStoreOpt)
+	}
+	opts.Metrics, opts.ClusterSize, opts.Log = of, size, log
+	own := opts
+	return etcd.NewDurable(own.Config, opts), nil
+}
+
+// writes tells whether a mode writes to the own kvstore: an agent does when it
+// knows what to say about its node, and for which cluster.
+func writes(c config.Config, m config.Mode) bool {
+	opts, err := c.KVStoreOptions()
+	if err != nil || !opts.HasLocal() {
+		return false
+	}
+	return m != config.ModeRun || c.Local.Given() && c.ClusterID != 0
+}
+
+// NeedsKVStore says what a mode that only writes is missing.
+func NeedsKVStore(c config.Config, m config.Mode) error {
+	if m == config.ModeRun {
+		return nil
+	}
+	if err := c.Own().ValidateStrict(); err != nil {
+		return exit.Usagef("%s needs the name and the ID of the own cluster (--cluster-name, --cluster-id): %s", m, printer.OneLine(err))
+	}
+	if !writes(c, m) {
+		return exit.Usagef("%s needs the own cluster's kvstore: give its client file with --kvstore-opt etcd.config=FILE, or etcd.address=URL", m)
+	}
+	return nil
+}

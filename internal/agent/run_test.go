@@ -1,0 +1,189 @@
+package agent_test
+
+import (
+	"bytes"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
+	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+)
+
+func TestTheWholeProgramOnSimulatedClusters(t *testing.T) {
+	t.Parallel()
+	m := agenttest.Simulate(t, 3)
+	a := agenttest.StartAgent(t, m.Dir(), "--cluster-name", "own", "--cluster-id", "250")
+	if out, errs, code := a.Call("status", "--wait", "--for=fresh", "--timeout", "10m"); code != exit.OK {
+		t.Fatalf("status --wait: exit %d\n%s%s", code, out, errs)
+	}
+	if diff := cmp.Diff(agenttest.Expected(t, m), a.Shown()); diff != "" {
+		t.Fatalf("the view differs from the clusters (-want +got):\n%s", diff)
+	}
+	for _, r := range m.Clusters() {
+		if _, err := r.Churn(t.Context(), 300); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := agenttest.Expected(t, m)
+	a.Until("the view to follow the churn", func() bool { return cmp.Equal(want, a.Shown()) })
+
+	sample := m.Clusters()[0].Sample()
+	for address, says := range map[string]string{
+		sample.Pod.String():  "is pod " + sample.PodName + " in cluster cluster1",
+		sample.Node.String(): "is an address of node cluster1/",
+	} {
+		if out, errs, code := a.Call("lookup", address); code != exit.OK || !strings.Contains(out, says) {
+			t.Errorf("lookup %s: exit %d, want %q in\n%s%s", address, code, says, out, errs)
+		}
+	}
+	if out, _, code := a.Call("lookup", "192.0.2.1"); code != exit.Unwell || !strings.Contains(out, "192.0.2.1") {
+		t.Errorf("lookup of an address nobody claims: exit %d, %q", code, out)
+	}
+
+	// One file goes: its cluster does, and nothing else.
+	if err := os.Remove(filepath.Join(m.Dir(), "cluster3")); err != nil {
+		t.Fatal(err)
+	}
+	for key, value := range want {
+		if strings.Contains(value, "cluster3") || strings.Contains(key, "cluster3") {
+			delete(want, key)
+		}
+	}
+	a.Until("cluster3 to be gone", func() bool { return len(agenttest.List[api.Cluster](a, "clusters")) == 2 && cmp.Equal(want, a.Shown()) })
+
+	if code := a.Stop(); code != exit.OK {
+		t.Errorf("SIGTERM: exit %d", code)
+	}
+	if _, err := os.Stat(a.Socket); !os.IsNotExist(err) {
+		t.Errorf("the socket is left behind: %v", err)
+	}
+	if _, _, code := a.Call("status"); code != exit.Usage {
+		t.Errorf("status without an agent: exit %d", code)
+	}
+}
+
+func TestABadFileHurtsNobodyElse(t *testing.T) {
+	t.Parallel()
+	m := agenttest.Simulate(t, 1)
+	a := agenttest.StartAgent(t, m.Dir())
+	a.Until("cluster1 to be ready", func() bool { _, _, code := a.Call("status"); return code == exit.OK })
+	bad := filepath.Join(m.Dir(), "broken")
+	if err := os.WriteFile(bad, []byte("endpoints: [unterminated\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a.Until("the broken file to be told", func() bool {
+		out, _, code := a.Call("status")
+		return code == exit.Unwell && strings.Contains(out, "broken") && strings.Contains(out, "failed")
+	})
+	if out, _, code := a.Call("status", "cluster1"); code != exit.OK {
+		t.Errorf("cluster1 suffers: exit %d\n%s", code, out)
+	}
+	// Mended, it is tried again.
+	good, err := os.ReadFile(filepath.Join(m.Dir(), "cluster1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(bad, good, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a.Until("the mended file to be tried", func() bool {
+		out, _, _ := a.Call("status", "broken")
+		return strings.Contains(out, "cilium/cluster-config/broken")
+	})
+}
+
+func TestADirectoryThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	a := agenttest.StartAgent(t, filepath.Join(t.TempDir(), "later"))
+	if out, _, code := a.Call("status"); code != exit.Unwell || !strings.Contains(out, "The mesh directory cannot be read") {
+		t.Errorf("status: exit %d\n%s", code, out)
+	}
+	a.Until("the warning", func() bool { return strings.Contains(a.Log.String(), "does not exist") })
+	c := agenttest.UnixClient(a.Socket)
+	for path, want := range map[string]string{"/healthz": "", "/readyz": "mesh directory", "/metrics": "mesh_agent_clustermesh_remote_clusters 0"} {
+		resp, err := c.Get("http://agent" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var body bytes.Buffer
+		_, _ = body.ReadFrom(resp.Body)
+		resp.Body.Close()
+		// Nothing is known of the clusters before their directory was read once.
+		wantCode := http.StatusOK
+		if path == "/readyz" {
+			wantCode = http.StatusServiceUnavailable
+		}
+		if resp.StatusCode != wantCode || !strings.Contains(body.String(), want) {
+			t.Errorf("%s: %d, %q not found", path, resp.StatusCode, want)
+		}
+	}
+}
+
+func TestBadInputEndsBeforeAnythingStarts(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = busy.Close() }) // after the parallel tests below
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"an unknown flag":            {[]string{"--nope"}, "unknown flag"},
+		"a name that is none":        {[]string{"--cluster-name", "Bad_Name"}, "lower case"},
+		"an ID out of range":         {[]string{"--cluster-name", "a", "--cluster-id", "256"}, "0..255"},
+		"an ID without a name":       {[]string{"--cluster-id", "1"}, "default cluster name"},
+		"a mesh of another size":     {[]string{"--max-connected-clusters", "256"}, "[255, 511]"},
+		"a directory that is a file": {[]string{"--clustermesh-config", file}, "not a directory"},
+		"an unknown kvstore option":  {[]string{"--kvstore-opt", "etcd.nope=1"}, "etcd.nope"},
+		"a kvstore without a port":   {[]string{"--kvstore-opt", "etcd.address=http://127.0.0.1"}, "host and port"},
+		"a rate that is none":        {[]string{"--kvstore-opt", "etcd.qps=many"}, "etcd.qps"},
+		"a time that runs backwards": {[]string{"--clustermesh-cache-ttl", "-1s"}, "clustermesh-cache-ttl"},
+		"no address":                 {[]string{"--listen", "nonsense"}, "no address with a port"},
+		"an address in use":          {[]string{"--listen", busy.Addr().String()}, "another process listens"},
+		"an unknown level":           {[]string{"--log-level", "loud"}, "loud"},
+		"an argument":                {[]string{"please"}, "unexpected argument"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, errs, code := agenttest.Call(t, append([]string{"run", "--listen", "127.0.0.1:0", "--socket", filepath.Join(t.TempDir(), "s")}, c.args...)...)
+			lines := strings.Split(strings.TrimSpace(errs), "\n")
+			if last := lines[len(lines)-1]; code != exit.Usage || !strings.HasPrefix(last, "Error: ") || !strings.Contains(last, c.want) {
+				t.Errorf("exit %d, want %q in %s", code, c.want, errs)
+			}
+			if len(lines) != 1 && name != "an address in use" {
+				t.Errorf("more than one line: %s", errs)
+			}
+		})
+	}
+}
+
+func TestSettingsFromTheEnvironment(t *testing.T) {
+	t.Parallel()
+	cmd := agenttest.Program(t, "run", "--listen", "127.0.0.1:0")
+	cmd.Env = append(cmd.Env, "MESH_AGENT_CLUSTER_NAME=a", "MESH_AGENT_CLUSTER_ID=many")
+	out, _ := cmd.CombinedOutput()
+	if cmd.ProcessState.ExitCode() != exit.Usage || !strings.Contains(string(out), `MESH_AGENT_CLUSTER_ID="many"`) {
+		t.Errorf("exit %d, %s", cmd.ProcessState.ExitCode(), out)
+	}
+}
+
+func TestTheObjectGraph(t *testing.T) {
+	t.Parallel()
+	out, errs, code := agenttest.Call(t, "hive")
+	if code != exit.OK || !strings.Contains(out, "clustermesh") || !strings.Contains(out, "api") {
+		t.Errorf("hive: exit %d\n%s%s", code, out, errs)
+	}
+}

@@ -1,0 +1,159 @@
+package agent_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
+	"github.com/mesh-agent/mesh-agent/internal/cli/samples"
+	"github.com/mesh-agent/mesh-agent/internal/exit"
+)
+
+// TestMistakesTellNoSecrets: a value that cannot be taken may be a password with
+// a slip beside it.
+func TestMistakesTellNoSecrets(t *testing.T) {
+	t.Parallel()
+	const secret = "hunter2"
+	const url = "https://user:" + secret + "@host:2379"
+	for name, test := range map[string]struct {
+		env  map[string]string
+		args []string
+		want string
+	}{
+		"a variable of options":       {map[string]string{"MESH_AGENT_KVSTORE_OPT": "etcd.qps=5,etcd.address " + url}, nil, `MESH_AGENT_KVSTORE_OPT="(left out)": option 2 of 2`},
+		"a variable with a password":  {map[string]string{"MESH_AGENT_KVSTORE_OPT": "=" + secret}, nil, "option 1 of 1"},
+		"a variable of broken JSON":   {map[string]string{"MESH_AGENT_KVSTORE_OPT": `{"etcd.password":"` + secret + `"`}, nil, "not a JSON map"},
+		"a variable of another kind":  {map[string]string{"MESH_AGENT_CLUSTERMESH_SYNC_TIMEOUT": url}, nil, `MESH_AGENT_CLUSTERMESH_SYNC_TIMEOUT="https://host:2379"`},
+		"a flag of options":           {nil, []string{"--kvstore-opt", secret}, `--kvstore-opt="(left out)": option 1 of 1`},
+		"a flag of another kind":      {nil, []string{"--clustermesh-sync-timeout", url}, `--clustermesh-sync-timeout="https://host:2379"`},
+		"options of the file":         {nil, []string{"--config", samples.SettingsFile(t, "kvstore-opt: "+secret)}, "kvstore-opt: (left out): option 1 of 1"},
+		"a list of the file":          {nil, []string{"--config", samples.SettingsFile(t, "kvstore-opt: [etcd.password="+secret+"]")}, "kvstore-opt: (left out) is not a map"},
+		"a value of the file":         {nil, []string{"--config", samples.SettingsFile(t, "cluster-id: '"+url+"'")}, `cluster-id: "https://host:2379" is not a whole number`},
+		"a duration that is none":     {nil, []string{"--config", samples.SettingsFile(t, "clustermesh-sync-timeout: "+url)}, `"https://host:2379": want a duration`},
+		"a map in a map of the file":  {nil, []string{"--config", samples.SettingsFile(t, "kvstore-opt: {a: {b: "+secret+"}}")}, "kvstore-opt: a: its value"},
+		"a text that is for a number": {nil, []string{"--cluster-id", url}, `--cluster-id="https://host:2379"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cmd := agenttest.Program(t, append([]string{"run"}, test.args...)...)
+			for name, value := range test.env {
+				cmd.Env = append(cmd.Env, name+"="+value)
+			}
+			text, _ := cmd.CombinedOutput()
+			if code := cmd.ProcessState.ExitCode(); code != exit.Usage || !strings.Contains(string(text), test.want) || strings.Contains(string(text), secret) {
+				t.Errorf("exit %d, want %q without the secret: %s", code, test.want, text)
+			}
+		})
+	}
+}
+
+func TestFilesThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for path, want := range map[string]string{
+		filepath.Join(dir, "nope.yaml"): "no such file",
+		dir:                             "is a directory",
+	} {
+		out, errs, code := agenttest.Call(t, "run", "--config", path)
+		if code != exit.Usage || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "--config: ") || !strings.Contains(errs, path) || !strings.Contains(errs, want) {
+			t.Errorf("exit %d: %s", code, errs)
+		}
+		cmd := agenttest.Program(t, "run")
+		cmd.Env = append(cmd.Env, "MESH_AGENT_CONFIG="+path)
+		text, _ := cmd.CombinedOutput()
+		if cmd.ProcessState.ExitCode() != exit.Usage || !strings.HasPrefix(string(text), "Error: MESH_AGENT_CONFIG: ") {
+			t.Errorf("exit %d: %s", cmd.ProcessState.ExitCode(), text)
+		}
+	}
+}
+
+func TestPrecedenceIsDocumented(t *testing.T) {
+	t.Parallel()
+	out, _, code := agenttest.Call(t, "run", "--help")
+	if code != exit.OK || !strings.Contains(out, "a flag wins over its variable, a variable over the file") || !strings.Contains(out, "--config") {
+		t.Errorf("exit %d: %s", code, out)
+	}
+}
+
+// TestTheWholeProgramWithAFile runs the agent with settings from everywhere and
+// a JSON log, and changes its level.
+func TestTheWholeProgramWithAFile(t *testing.T) {
+	t.Parallel()
+	file := samples.SettingsFile(t, "cluster-name: from-file\ncluster-id: 9\nlog-format: json\ndebug-pprof: true\n")
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "broken"), []byte("endpoints: [\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := agenttest.StartProgram(t, dir, []string{
+		"MESH_AGENT_CLUSTER_ID=10", "MESH_AGENT_CLUSTR_NAME=typo", "MESH_AGENT_PORT_9979_TCP=tcp://10.0.0.1:9979", "MESH_AGENT_OUTPUT=json",
+	}, "--config", file)
+	out, _, _ := a.Call("status", "-o", "json")
+	var st struct {
+		Agent struct {
+			Cluster   string
+			ClusterID uint32
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &st); err != nil || st.Agent.Cluster != "from-file" || st.Agent.ClusterID != 10 {
+		t.Errorf("%v: %s", err, out)
+	}
+	for _, step := range [][2]string{{"", "info\n"}, {"debug", "debug\n"}, {"", "debug\n"}} {
+		args := append([]string{"log-level"}, strings.Fields(step[0])...)
+		if out, errs, code := a.Call(args...); code != exit.OK || out != step[1] {
+			t.Errorf("%v: exit %d, %q %s", args, code, out, errs)
+		}
+	}
+	if _, errs, code := a.Call("log-level", "loud"); code != exit.Usage || !strings.Contains(errs, "use one of") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+	over := agenttest.UnixClient(a.Socket)
+	resp, err := over.Get("http://agent/debug/pprof/goroutine?debug=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Errorf("profiles: %d", resp.StatusCode)
+	}
+	if code := a.Stop(); code != exit.OK {
+		t.Errorf("exit %d", code)
+	}
+	seen := map[string]bool{}
+	var warned []any
+	for line := range strings.Lines(a.Log.String()) {
+		var m map[string]any
+		if err := json.Unmarshal([]byte(line), &m); err != nil || m["msg"] == "" || m["time"] == nil {
+			t.Errorf("%v: %s", err, line)
+		}
+		seen[m["level"].(string)] = true
+		if m["variable"] != nil {
+			warned = append(warned, m["variable"])
+		}
+	}
+	if !seen["info"] || !seen["debug"] {
+		t.Errorf("levels: %v", seen)
+	}
+	if diff := cmp.Diff([]any{"MESH_AGENT_CLUSTR_NAME", agenttest.AsAgent}, warned); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestAnAgentThatFailsInJSON: the last words of a log are a line of it, too.
+func TestAnAgentThatFailsInJSON(t *testing.T) {
+	t.Parallel()
+	_, errs, code := agenttest.Call(t, "run", "--log-format=json", "--listen", "127.0.0.1:0", "--clustermesh-config", t.TempDir(), "--socket", samples.SettingsFile(t, "no socket"))
+	if code != exit.Usage || !strings.Contains(errs, "is not a socket") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+	for line := range strings.Lines(errs) {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("no JSON: %s", line)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package agent_test
+
+import (
+	"fmt"
+	"math"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
+	"github.com/mesh-agent/mesh-agent/internal/agent/config"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// probes are the seconds between two probes of the own kvstore and of cluster1, and
+// the size of the own cluster, as the program shows them.
+func probes(a *agenttest.Process) (own, remote, size float64) {
+	a.T.Helper()
+	if k := a.Status().KVStore; k != nil {
+		own = k.ProbeInterval
+	}
+	now := metrics(a)
+	return own, now[`mesh_agent_clustermesh_remote_cluster_probe_interval_seconds{target_cluster="cluster1"}`], now["mesh_agent_cluster_size"]
+}
+
+// stretched is the interval between probes in a cluster of so many nodes.
+func stretched(nodes float64) float64 { return max(10, 10*math.Log1p(nodes)/2) }
+
+func near(a, b float64) bool { return math.Abs(a-b) < 0.01 }
+
+// TestTheSizeOfTheClusterReachesEverySession: a size that is given holds in each mode,
+// for the sessions with remote clusters and with the own kvstore, read and written.
+func TestTheSizeOfTheClusterReachesEverySession(t *testing.T) {
+	t.Parallel()
+	remote, etcd := agenttest.Simulate(t, 1), etcdtest.Start(t)
+	own := []string{"--cluster-name", "own", "--cluster-id", "9", "--cluster-size", "8000", "--kvstore-opt", "etcd.address=" + etcd.Endpoint()}
+	remotes := []string{"--clustermesh-config", remote.Dir()}
+	for _, m := range []config.Mode{config.ModeRun, config.ModeMirror, config.ModeOperate} {
+		args := own
+		if m != config.ModeOperate {
+			args = append(remotes, own...)
+		}
+		a := agenttest.StartMode(t, m, nil, args...)
+		a.Until("intervals of "+string(m)+" for 8,000 nodes", func() bool {
+			own, far, size := probes(a)
+			return near(own, stretched(8000)) && (near(far, stretched(8000)) || m == config.ModeOperate) && size == 8000
+		})
+	}
+}
+
+// TestTheNodesOfTheOwnClusterAreCounted: those of its description, which come and go.
+func TestTheNodesOfTheOwnClusterAreCounted(t *testing.T) {
+	t.Parallel()
+	remote, manifests := agenttest.Simulate(t, 1), t.TempDir()
+	write := func(nodes int) {
+		var text strings.Builder
+		for i := range nodes {
+			fmt.Fprintf(&text, "---\napiVersion: v1\nkind: Node\nmetadata: {name: n%d}\nstatus: {addresses: [{type: InternalIP, address: 10.7.%d.%d}]}\n", i, i/250, 1+i%250)
+		}
+		agenttest.Must(t, os.WriteFile(filepath.Join(manifests, "nodes.yaml"), []byte(text.String()), 0o600))
+	}
+	write(300)
+	a := agenttest.StartAgent(t, remote.Dir(), "--cluster-name", "own", "--cluster-id", "9", "--local-manifests", manifests)
+	for _, nodes := range []float64{300, 3} {
+		write(int(nodes))
+		a.Until(fmt.Sprint("intervals for ", nodes, " nodes"), func() bool {
+			_, far, size := probes(a)
+			return near(far, stretched(nodes)) && size == nodes
+		})
+	}
+}
+
+// TestTheCountedNodesReachEverySession: an agent that reads 8,000 own nodes from its
+// own kvstore stretches the intervals of all sessions, of that one too, and the bound
+// beyond which a copy is stale.
+func TestTheCountedNodesReachEverySession(t *testing.T) {
+	t.Parallel()
+	const nodes = 8000
+	remote, etcd := agenttest.Simulate(t, 1), etcdtest.Start(t)
+	client := etcd.Client(t)
+	var puts []clientv3.Op
+	for i := range nodes {
+		n := wire.Node{Cluster: "own", ClusterID: 9, Name: fmt.Sprint("n", i), IPAddresses: []wire.NodeAddress{{Type: "InternalIP", IP: net.IPv4(10, 7, byte(i/250), byte(1+i%250))}}}
+		if puts = append(puts, clientv3.OpPut(n.Key(), string(n.Encode()))); len(puts) == 100 || i == nodes-1 {
+			_, err := client.Txn(t.Context()).Then(puts...).Commit()
+			agenttest.Must(t, err)
+			puts = nil
+		}
+	}
+	a := agenttest.StartAgent(t, remote.Dir(), "--cluster-name", "own", "--cluster-id", "9", "--kvstore-opt", "etcd.address="+etcd.Endpoint())
+	a.Until("intervals for 8,000 nodes", func() bool {
+		own, far, size := probes(a)
+		return near(own, stretched(nodes)) && near(far, stretched(nodes)) && size == nodes
+	})
+}
+
+// TestOperationsOnRemoteKVStoresAreTraced, at debug level.
+func TestOperationsOnRemoteKVStoresAreTraced(t *testing.T) {
+	t.Parallel()
+	a := agenttest.StartAgent(t, agenttest.Simulate(t, 1).Dir(), "--log-level", "debug")
+	a.Until("the cluster", func() bool { return len(a.ReadyClusters()) == 1 })
+	endpoint := agenttest.List[api.Cluster](a, "clusters")[0].Endpoints[0]
+	_, address, _ := strings.Cut(endpoint, "://")
+	a.Until("an operation on the remote kvstore in the log", func() bool {
+		return slices.ContainsFunc(strings.Split(a.Log.String(), "\n"), func(line string) bool {
+			return strings.Contains(line, "Kvstore operation") && strings.Contains(line, address)
+		})
+	})
+}

@@ -1,0 +1,177 @@
+// Package bugreport puts everything that explains an agent's state into one archive,
+// without secrets.
+package bugreport
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mesh-agent/mesh-agent/internal/agent/config"
+	"github.com/mesh-agent/mesh-agent/internal/cli/command"
+	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/internal/version"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/api/client"
+)
+
+// reportOptions is what bugreport was asked for.
+type reportOptions struct {
+	file     string // empty: a name made of node and time; "-": stdout
+	maxItems int    // of each list
+	timeout  time.Duration
+}
+
+// New returns the command.
+func New(c *command.Env) *cobra.Command {
+	var o reportOptions
+	cmd := &cobra.Command{
+		Use:   "bugreport",
+		Short: "Put everything that explains the agent's state into one archive",
+		Long: "Put everything that explains the agent's state into one .tar.gz: status, lists, health, conflicts, events, metrics,\n" +
+			"goroutines, settings, and the mesh directory's client files when they are on this machine.\n\n" +
+			"Private keys are never opened. Passwords, tokens, users in URLs and every value that is not known to be harmless\n" +
+			"are left out. What cannot be collected is told in the archive's errors.txt and keeps nothing else out.",
+		Example: "  mesh-agent bugreport\n  kubectl exec POD -- mesh-agent bugreport -f - > report.tar.gz",
+		Args:    command.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return bugreport(c, cmd, o) },
+	}
+	f := cmd.Flags()
+	f.StringVarP(&o.file, "file", "f", "", "the archive; - is stdout (default mesh-agent-bugreport-NODE-TIME.tar.gz)")
+	f.IntVar(&o.maxItems, "max-items", 100_000, "how many items of each list")
+	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "how long each part may take")
+	return cmd
+}
+
+func bugreport(c *command.Env, cmd *cobra.Command, o reportOptions) error {
+	cl, err := c.Connect(cmd)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	if o.maxItems < 1 || o.timeout <= 0 {
+		return exit.Usagef("--max-items and --timeout must be above zero")
+	}
+	r := &report{options: o, client: cl, now: time.Now().UTC().Truncate(time.Second), flags: config.FlagNames(cmd.Root()), environ: c.Environ, program: c.Version}
+	r.status, r.statusErr = r.askStatus(cmd.Context())
+	if o.file == "-" {
+		err = r.write(cmd.Context(), cmd.OutOrStdout())
+	} else {
+		err = r.writeFile(cmd.Context(), cmp.Or(o.file, r.name()+".tar.gz"), cmd.OutOrStdout())
+	}
+	if err != nil {
+		return err
+	}
+	if n := len(r.failures); n > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s could not be collected: errors.txt in the archive says why.\n", printer.Count(n, "part"))
+	}
+	if errors.Is(r.statusErr, client.ErrUnreachable) {
+		return r.statusErr
+	}
+	return nil
+}
+
+// report is an archive that is being made.
+type report struct {
+	options   reportOptions
+	client    *client.Client
+	now       time.Time
+	flags     map[string]bool // names of the program's flags
+	environ   func() []string
+	program   version.Info
+	status    *api.Status // nil when it cannot be had
+	statusErr error
+	archive   *archive
+	failures  []string
+}
+
+func (r *report) askStatus(ctx context.Context) (*api.Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.options.timeout)
+	defer cancel()
+	return r.client.Status(ctx)
+}
+
+// name is what the archive, and the folder in it, are called.
+func (r *report) name() string {
+	node := "unknown"
+	if r.status != nil {
+		node = r.status.Agent.Node
+	} else if host, err := os.Hostname(); err == nil {
+		node = host
+	}
+	return fmt.Sprintf("mesh-agent-bugreport-%s-%s", fileName(node), r.now.Format("20060102T150405Z"))
+}
+
+// fileName leaves of a text what is good in the name of a file.
+func fileName(text string) string {
+	return strings.Map(func(c rune) rune {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_', c == '.':
+			return c
+		}
+		return '_'
+	}, text)
+}
+
+// writeFile makes the archive as a file that only its owner may read, and
+// prints its name. A file that is there already is kept.
+func (r *report) writeFile(ctx context.Context, path string, out io.Writer) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("the archive cannot be created, -f names another place: %w", err)
+	}
+	err = r.write(ctx, f)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		_ = os.Remove(path) // half an archive is none
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	_, err = fmt.Fprintln(out, path)
+	return err
+}
+
+// write makes the archive. It fails only when that cannot be written: a part
+// that fails is a line of errors.txt.
+func (r *report) write(ctx context.Context, w io.Writer) error {
+	r.archive = newArchive(w, r.name(), r.now)
+	for _, part := range r.parts() {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err := r.collect(ctx, part); err != nil {
+			r.fail(part.name, err)
+		}
+	}
+	failures := "Everything was collected.\n"
+	if len(r.failures) > 0 {
+		failures = strings.Join(r.failures, "\n") + "\n"
+	}
+	r.archive.add("errors.txt", "what could not be collected", []byte(failures))
+	r.archive.add(ManifestName, "this list", nil)
+	return r.archive.close()
+}
+
+func (r *report) collect(ctx context.Context, p part) error {
+	ctx, cancel := context.WithTimeout(ctx, r.options.timeout)
+	defer cancel()
+	err := p.collect(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("not complete after %s (--timeout gives it more): %w", r.options.timeout, err)
+	}
+	return err
+}
+
+// fail notes what is missing, on one line.
+func (r *report) fail(what string, err error) {
+	r.failures = append(r.failures, what+": "+strings.ReplaceAll(err.Error(), "\n", "; "))
+}

@@ -1,0 +1,191 @@
+package bugreport
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/agent/config"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// meshDirectory adds what may be shown of the client files and of the
+// certificates that they name. It reads them itself, so it needs to be on the
+// agent's machine and in its file system.
+func (r *report) meshDirectory(ctx context.Context) error {
+	if r.status != nil && r.status.Agent.Mode == string(config.ModeOperate) {
+		return nil // it reads no client files
+	}
+	dir := config.Default().ClustermeshConfig
+	if r.status != nil {
+		dir = cmp.Or(r.status.Agent.MeshDirectory, dir)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("the mesh directory cannot be read from here: %w", err)
+	}
+	var files, certificates strings.Builder
+	var named []clientfile.Shown
+	for _, e := range entries {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		path := filepath.Join(dir, e.Name())
+		files.WriteString(fileLine(path))
+		// Keys and certificates may be beside the client files, which are named as
+		// clusters. Nothing else is opened.
+		if wire.ValidateClusterName(e.Name()) != nil {
+			continue
+		}
+		shown, err := showClientFile(path)
+		if err != nil {
+			r.fail("mesh/"+e.Name(), err)
+			continue
+		}
+		r.archive.add("mesh/"+e.Name()+".yaml", "what may be shown of a client file", shown.Text)
+		named = append(named, shown)
+	}
+	for _, path := range certificatePaths(named) {
+		fmt.Fprintf(&certificates, "%s%s\n\n", fileLine(path), strings.TrimRight(describeCertificates(path), "\n"))
+	}
+	for _, path := range keyPaths(named) {
+		fmt.Fprintf(&certificates, "%s  a private key, not opened\n\n", fileLine(path))
+	}
+	r.archive.add("mesh/files.txt", "the files of "+dir, []byte(files.String()))
+	r.archive.add("mesh/certificates.txt", "the public parts of the certificates in use", []byte(certificates.String()))
+	return nil
+}
+
+// fileLine tells of a file without opening it.
+func fileLine(path string) string {
+	info, err := os.Stat(path)
+	if err != nil {
+		return fmt.Sprintf("%s: %v\n", path, err)
+	}
+	target := ""
+	if real, err := filepath.EvalSymlinks(path); err == nil && real != path {
+		target = " -> " + real
+	}
+	return fmt.Sprintf("%s%s: %s, %d bytes, changed %s\n", path, target, info.Mode(), info.Size(), info.ModTime().UTC().Format(time.RFC3339))
+}
+
+// maxOpened bounds the files that are opened, in bytes.
+const maxOpened = 1 << 20
+
+func openRegular(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxOpened {
+		return nil, fmt.Errorf("%s is no regular file of at most %d bytes", path, maxOpened)
+	}
+	return os.ReadFile(path)
+}
+
+func showClientFile(path string) (clientfile.Shown, error) {
+	content, err := openRegular(path)
+	if err != nil {
+		return clientfile.Shown{}, err
+	}
+	shown, ok := clientfile.Show(content)
+	if !ok || !bytes.Contains(content, []byte("endpoints:")) {
+		return clientfile.Shown{}, errors.New("it is no client file that can be read, so nothing of it is shown")
+	}
+	return shown, nil
+}
+
+func certificatePaths(files []clientfile.Shown) []string {
+	keys := keyPaths(files)
+	var paths []string
+	for _, f := range files {
+		for _, path := range []string{f.TrustedCAFile, f.CertFile} {
+			if path != "" && !slices.Contains(keys, path) {
+				paths = append(paths, path)
+			}
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
+func keyPaths(files []clientfile.Shown) []string {
+	var paths []string
+	for _, f := range files {
+		if f.KeyFile != "" {
+			paths = append(paths, f.KeyFile)
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
+// describeCertificates tells the public parts of the certificates of a file.
+// Other blocks are left out: their type alone is told.
+func describeCertificates(path string) string {
+	rest, err := openRegular(path)
+	if err != nil {
+		return fmt.Sprintf("  cannot be read: %v\n", err)
+	}
+	var b strings.Builder
+	for {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			b.WriteString("  a block that is no certificate " + clientfile.LeftOut + "\n")
+			continue
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			fmt.Fprintf(&b, "  a certificate that cannot be parsed: %v\n", err)
+			continue
+		}
+		writeCertificate(&b, cert)
+	}
+	if b.Len() == 0 {
+		return "  no certificate in it\n"
+	}
+	return b.String()
+}
+
+func writeCertificate(b *strings.Builder, c *x509.Certificate) {
+	names := slices.Concat(c.DNSNames, addressTexts(c.IPAddresses), c.EmailAddresses)
+	for _, u := range c.URIs {
+		names = append(names, clientfile.Redact(u.String()))
+	}
+	for _, line := range [][2]string{
+		{"subject", c.Subject.String()},
+		{"issuer", c.Issuer.String()},
+		{"serial number", c.SerialNumber.Text(16)},
+		{"valid", c.NotBefore.UTC().Format(time.RFC3339) + " to " + c.NotAfter.UTC().Format(time.RFC3339)},
+		{"names", cmp.Or(strings.Join(names, ", "), "-")},
+		{"authority", printer.YesNo(c.IsCA)},
+		{"sha256", fmt.Sprintf("%x", sha256.Sum256(c.Raw))},
+	} {
+		fmt.Fprintf(b, "  %-14s%s\n", line[0], line[1])
+	}
+	b.WriteString("\n")
+}
+
+func addressTexts(ips []net.IP) []string {
+	texts := make([]string, len(ips))
+	for i, ip := range ips {
+		texts[i] = ip.String()
+	}
+	return texts
+}

@@ -1,0 +1,134 @@
+package bugreport
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/mesh-agent/mesh-agent/internal/agent/config"
+	"github.com/mesh-agent/mesh-agent/internal/cli/resource"
+	"github.com/mesh-agent/mesh-agent/internal/cli/status"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/internal/safetext"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/api/client"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+)
+
+// part is something that a report has. What it adds before it fails stays in.
+type part struct {
+	name    string
+	collect func(context.Context) error
+}
+
+// parts are all of them, the most telling first.
+func (r *report) parts() []part {
+	parts := []part{
+		{"version.json", func(context.Context) error { return r.object("version.json", "this program", r.program) }},
+		{"environment.txt", func(context.Context) error { return r.environment() }},
+		{"status", func(context.Context) error { return r.addStatus() }},
+		{"config.json", func(ctx context.Context) error {
+			v, err := client.Get[api.Settings](ctx, r.client, "v1", "debug", "config")
+			if err != nil {
+				return err
+			}
+			return r.object("config.json", "the agent's settings in force", v)
+		}},
+		r.text("metrics.txt", "the agent's metrics", "text/plain", "metrics"),
+		r.text("goroutines.txt", "the stacks of the agent's goroutines", "text/plain", "v1", "debug", "goroutines"),
+		r.text("openapi.json", "the description of the API, with its version", "application/openapi+json", "openapi.json"),
+		{"mesh", func(ctx context.Context) error { return r.meshDirectory(ctx) }},
+	}
+	for _, name := range resource.Names() {
+		parts = append(parts, part{"lists/" + name, func(ctx context.Context) error { return r.list(ctx, name) }})
+	}
+	return parts
+}
+
+func (r *report) object(name, about string, v any) error {
+	text, err := safetext.JSON(v, "  ")
+	if err == nil {
+		r.archive.add(name, about, append(text, '\n'))
+	}
+	return err
+}
+
+// addStatus adds the status as data and as a person sees it.
+func (r *report) addStatus() error {
+	if r.statusErr != nil {
+		return r.statusErr
+	}
+	var text bytes.Buffer
+	if err := status.Write(&text, printer.Style{}, status.View{Status: r.status, Now: r.now}); err != nil {
+		return err
+	}
+	r.archive.add("status.txt", "the status of the mesh, for a person", text.Bytes())
+	return r.object("status.json", "the same as data", r.status)
+}
+
+// text is a part that the agent answers with as it is.
+func (r *report) text(name, about, media string, path ...string) part {
+	return part{name, func(ctx context.Context) error {
+		body, err := r.client.Text(ctx, media, path...)
+		if err != nil {
+			return err
+		}
+		defer body.Close()
+		text, err := io.ReadAll(body)
+		if len(text) > 0 {
+			r.archive.add(name, about, text)
+		}
+		return err
+	}}
+}
+
+// list adds a list, a file for each page: only one is held at a time.
+func (r *report) list(ctx context.Context, name string) error {
+	q, format := client.Query{}, printer.NewFormat(printer.JSON)
+	for file, total := 1, 0; ; file++ {
+		q.Limit = min(api.MaxLimit, r.options.maxItems-total)
+		page, err := client.List[json.RawMessage](ctx, r.client, name, q)
+		if err != nil {
+			return err
+		}
+		var text bytes.Buffer
+		n, err := printer.Structured(&text, format, printer.Listing[json.RawMessage]{Revision: page.Revision, Items: page.All(ctx), Next: page.Next})
+		if err != nil {
+			return err
+		}
+		total += n
+		about, cut := printer.Counted(n, "item", "items"), page.Next() != "" && total >= r.options.maxItems
+		if cut {
+			about += ", cut: there are more (--max-items)"
+		}
+		r.archive.add(fmt.Sprintf("lists/%s-%03d.json", name, file), about, text.Bytes())
+		if q.Cursor = page.Next(); q.Cursor == "" || cut {
+			return nil
+		}
+	}
+}
+
+// environment adds the variables that are the program's settings.
+func (r *report) environment() error {
+	var lines []string
+	for _, pair := range r.environ() {
+		name, value, _ := strings.Cut(pair, "=")
+		setting, ours := strings.CutPrefix(name, "MESH_AGENT_")
+		if !ours {
+			continue
+		}
+		flag := strings.ToLower(strings.ReplaceAll(setting, "_", "-"))
+		shown := clientfile.LeftOut
+		if r.flags[flag] {
+			shown = config.Harmless(flag, value)
+		}
+		lines = append(lines, name+"="+shown+"\n")
+	}
+	slices.Sort(lines)
+	r.archive.add("environment.txt", "variables of this command that are settings", []byte(strings.Join(lines, "")))
+	return nil
+}

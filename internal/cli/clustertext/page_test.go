@@ -1,0 +1,93 @@
+package clustertext
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/cli/command"
+	"github.com/mesh-agent/mesh-agent/internal/cli/samples"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// TestExportsAreNoTroubleOfACluster: they are shown where it has any, and a cluster
+// is no less fresh while they are not there.
+func TestExportsAreNoTroubleOfACluster(t *testing.T) {
+	t.Parallel()
+	c, yes := samples.GoodCluster("c2", 2), true
+	names := func() (all []string) {
+		for _, r := range resourceRows(&c) {
+			all = append(all, r.name)
+		}
+		return all
+	}
+	c.Freshness.ServiceExports = api.Freshness{State: "synced", AsOf: samples.Before(time.Second)}
+	if all := names(); slices.Contains(all, "serviceExports") {
+		t.Errorf("a cluster without exports shows %v", all)
+	}
+	c.Capabilities.ServiceExportsEnabled, c.Freshness.ServiceExports = &yes, api.Freshness{State: "unknown", Message: "the canary is missing"}
+	if all := names(); !slices.Contains(all, "serviceExports") {
+		t.Errorf("a cluster with exports shows %v", all)
+	}
+	var out strings.Builder
+	p := printer.NewPage(&out, printer.Style{})
+	WritePage(p, &c, time.Now())
+	if err := p.Flush(); err != nil || !strings.Contains(out.String(), "serviceExports: the canary is missing") {
+		t.Errorf("%v: not said why there are none:\n%s", err, out.String())
+	}
+	if text := FreshnessText(c); text != "synced 0.4s" || !c.Well() || !c.Fresh() || !c.Complete() {
+		t.Errorf("freshness %q, well %t, fresh %t, complete %t", text, c.Well(), c.Fresh(), c.Complete())
+	}
+}
+
+func TestClusterText(t *testing.T) {
+	t.Parallel()
+	text := printer.NewFormat(printer.Text)
+	held := samples.HeldClusters()[2]
+	held.Name = "held"
+	for _, c := range append(append(samples.OneOfEach(), samples.Policed()[1:]...), held) {
+		t.Run(c.Name, func(t *testing.T) {
+			t.Parallel()
+			var out bytes.Buffer
+			if err := command.Answer(&out, printer.Style{}, text, &c, func(p *printer.Page) { WritePage(p, &c, samples.Now) }); err != nil {
+				t.Fatal(err)
+			}
+			samples.Golden(t, "cluster-"+c.Name, out.String())
+		})
+	}
+}
+
+// TestEndpointSlicesAreShown wherever the resources of a cluster are listed, and
+// are no row for a cluster that has none.
+func TestEndpointSlicesAreShown(t *testing.T) {
+	t.Parallel()
+	age := 95.0
+	stale := api.Freshness{State: "stale", AsOf: samples.Before(95 * time.Second), AgeSeconds: &age}
+	c := samples.Exporting("kyoto", wire.EndpointSlicesBoth, samples.GoodCluster("", 0).Freshness.Services, stale)
+	c.Counts.EndpointSlices, c.Rejected.EndpointSlices = 77, 5
+	if got := FreshnessText(c); got != "stale 1m35s" {
+		t.Errorf("freshness %q", got)
+	}
+	if got := Sum(c.Counts); got != 3+40+77+200+1200 {
+		t.Errorf("%d entries", got)
+	}
+	named := func(c *api.Cluster) (names []string) {
+		for _, r := range resourceRows(c) {
+			names = append(names, r.name)
+		}
+		return names
+	}
+	if got := strings.Join(named(&c), " "); got != "nodes services endpointSlices identities ips" {
+		t.Errorf("rows: %s", got)
+	}
+	for _, state := range []string{"", "unknown", "synced"} {
+		none := samples.Exporting("kyoto", wire.EndpointSlicesServicesOnly, c.Freshness.Services, api.Freshness{State: state})
+		if got := strings.Join(named(&none), " "); got != "nodes services identities ips" || FreshnessText(none) != "synced 0.4s" {
+			t.Errorf("slices %q: rows %s, %s", state, got, FreshnessText(none))
+		}
+	}
+}

@@ -1,0 +1,87 @@
+// Package command holds what the commands share: how the agent is chosen and asked,
+// how answers are written, and how errors become messages and exit codes.
+package command
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/mesh-agent/mesh-agent/internal/agent/config"
+	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/version"
+	"github.com/mesh-agent/mesh-agent/pkg/api/client"
+	"github.com/mesh-agent/mesh-agent/pkg/troubleshoot"
+)
+
+// Settle returns the settings of a command that has some of run's flags.
+func (c *Env) Settle(cmd *cobra.Command, s *config.Settings) (config.Config, error) {
+	if err := c.environment(cmd.Flags()); err != nil {
+		return config.Config{}, err
+	}
+	return s.Load(c.Getenv)
+}
+
+// Env makes the commands. It holds what tests replace.
+type Env struct {
+	Getenv                       func(string) string
+	Environ                      func() []string  // all variables, as os.Environ
+	DefaultSocket, DefaultServer string           // where an agent is looked for
+	Poll                         time.Duration    // between two looks at the status while waiting
+	Now                          func() time.Time // by which a heartbeat is judged
+	Server, Socket               string           // the flags that choose the agent
+	ServerTLS                    client.TLSFiles  // and with what it is asked
+	Troubleshooting              troubleshoot.Options
+	Version                      version.Info // of this program
+}
+
+// Connect returns a client for the agent that flags and environment choose.
+func (c *Env) Connect(cmd *cobra.Command) (*client.Client, error) {
+	if err := c.environment(cmd.Flags()); err != nil {
+		return nil, err
+	}
+	cl, err := client.New(client.Options{
+		Server: c.Server, Socket: c.Socket, TLS: c.tlsFiles(),
+		DefaultServer: c.DefaultServer, DefaultSocket: c.DefaultSocket,
+	})
+	if err != nil {
+		return nil, exit.UsageError{Err: err}
+	}
+	return cl, nil
+}
+
+// Asking is what a command runs that asks the agent.
+func (c *Env) Asking(ask func(cmd *cobra.Command, args []string, cl *client.Client) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		cl, err := c.Connect(cmd)
+		if err != nil {
+			return err
+		}
+		defer cl.Close()
+		return ask(cmd, args, cl)
+	}
+}
+
+// tlsFiles are the certificates for a --server. Where the environment has them for
+// all commands, one that asks elsewhere does without.
+func (c *Env) tlsFiles() client.TLSFiles {
+	if c.Server == "" {
+		return client.TLSFiles{}
+	}
+	return c.ServerTLS
+}
+
+// environment sets the flags that were not given from variables such as
+// MESH_AGENT_SERVER.
+func (c *Env) environment(flags *pflag.FlagSet) error {
+	chosen := flags.Changed("server") || flags.Changed("socket")
+	skip := func(f *pflag.Flag) bool {
+		isTarget := f.Name == "server" || f.Name == "socket"
+		return f.Changed || f.Name == "help" || isTarget && chosen
+	}
+	if err := config.SetFromEnvironment(flags, c.Getenv, skip, make(map[string]string)); err != nil {
+		return exit.UsageError{Err: err}
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/api/client"
+	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+)
+
+// Execute runs a command line and returns its exit code. Errors become a line
+// on stderr.
+func Execute(root *cobra.Command, args []string) int {
+	root.SetArgs(args)
+	root.InitDefaultCompletionCmd() // which takes the output that root has now
+	if cmd, _, err := root.Find([]string{"completion"}); err == nil {
+		cmd.Args, cmd.RunE = cobra.ArbitraryArgs, HelpOrUnknown // an unknown shell is wrong usage
+	}
+	cmd, err := root.ExecuteC()
+	if err == nil {
+		return exit.OK
+	}
+	if errors.Is(err, exit.ErrUnwell) {
+		return exit.Unwell
+	}
+	if errors.Is(err, exit.ErrFaulty) {
+		return exit.Usage
+	}
+	if _, said := errors.AsType[exit.ReportedError](err); said {
+		return exitCode(err)
+	}
+	hint := ""
+	if _, ok := errors.AsType[exit.UsageError](err); ok {
+		hint = fmt.Sprintf(" (see '%s --help')", cmd.CommandPath())
+	} else if errors.Is(err, client.ErrUnreachable) {
+		hint = unreachableHint(err)
+	}
+	fmt.Fprintf(root.ErrOrStderr(), "Error: %s%s\n", printer.CleanLines(err.Error()), hint)
+	return exitCode(err)
+}
+
+// unreachableHint says what to do about an agent that does not answer.
+func unreachableHint(err error) string {
+	if errors.Is(err, fs.ErrPermission) {
+		return "; its socket is for its owner and group only: become one of them (root, mostly), or ask over TCP with --server"
+	}
+	return "; is it running? --server or --socket choose another one"
+}
+
+// exitCode maps an error to an exit code.
+func exitCode(err error) int {
+	if _, ok := errors.AsType[exit.UsageError](err); ok {
+		return exit.Usage
+	}
+	if _, ok := errors.AsType[*transport.ListenError](err); ok {
+		return exit.Usage
+	}
+	if p, ok := errors.AsType[*api.Problem](err); ok && p.Status == http.StatusBadRequest {
+		return exit.Usage
+	}
+	if errors.Is(err, client.ErrUnreachable) {
+		return exit.Usage
+	}
+	if _, ok := errors.AsType[*kvstore.KeyError](err); ok {
+		return exit.Usage // the kvstore does not answer, or not us
+	}
+	return exit.Unwell
+}

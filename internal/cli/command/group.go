@@ -1,0 +1,49 @@
+package command
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mesh-agent/mesh-agent/internal/exit"
+)
+
+// HelpOrUnknown is for a command that only has others below it.
+func HelpOrUnknown(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	similar := ""
+	if names := cmd.SuggestionsFor(args[0]); len(names) > 0 {
+		similar = "; did you mean " + strings.Join(names, " or ") + "?"
+	}
+	return exit.Usagef("unknown command %q%s", args[0], similar)
+}
+
+// Group returns a command that only has others below it.
+func Group(name, short string, commands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: name, Short: short, Args: cobra.ArbitraryArgs, RunE: HelpOrUnknown,
+		SuggestionsMinimumDistance: 2,
+	}
+	cmd.AddCommand(commands...)
+	return cmd
+}
+
+// Arguments returns a check of the number of arguments.
+func Arguments(atLeast, atMost int, form string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) < atLeast || len(args) > atMost {
+			return exit.Usagef("want %s, not %d arguments", form, len(args))
+		}
+		return nil
+	}
+}
+
+// NoArgs refuses arguments.
+func NoArgs(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return exit.Usagef("unexpected argument %q", args[0])
+	}
+	return nil
+}

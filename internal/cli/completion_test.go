@@ -1,0 +1,128 @@
+package cli_test
+
+import (
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
+	"github.com/mesh-agent/mesh-agent/internal/cli"
+	"github.com/mesh-agent/mesh-agent/internal/cli/clitest"
+	"github.com/mesh-agent/mesh-agent/internal/cli/command"
+	"github.com/mesh-agent/mesh-agent/internal/cli/resource"
+	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/pkg/api/client"
+)
+
+func TestCompletion(t *testing.T) {
+	t.Parallel()
+	a := clitest.NewAgent(t, clitest.Well("c2", 2), clitest.Well("c30", 30), clitest.Well("d4", 4))
+	dir := clitest.MeshDirectory(t, map[string]string{"c2": "endpoints: [x]", "d5": "endpoints: [x]", "ca.crt": ""})
+	here, nowhere := clitest.With(nil, a.Socket, a.Address), clitest.With(nil, "/nonexistent/agent.sock", "127.0.0.1:1")
+	for _, test := range []struct {
+		of    clitest.Command
+		words string // the last one is being written; _ for none
+		want  []string
+	}{
+		{nowhere, "get clus", []string{"clusters"}},
+		{nowhere, "get _", resource.Names()},
+		{nowhere, "get clusters _", nil},
+		{here, "get clusters _", []string{"c2", "c30", "d4"}},
+		{here, "get cluster c", []string{"c2", "c30"}},
+		{here, "get nodes _", []string{"c2/n1"}},
+		{here, "get svc def", []string{"default/web"}},
+		{here, "get health cl", []string{"clustermesh"}},
+		{here, "get ips _", nil},
+		{here, "get gremlins _", nil},
+		{here, "describe nodes _", []string{"c2/n1"}},
+		{here, "get nodes c2/n1 _", nil},
+		{here, "get nodes -c d", []string{"d4"}},
+		{here, "get nodes -o j", []string{"json"}},
+		{here, "status d", []string{"d4"}},
+		{here, "status c2 _", nil},
+		{here, "status --for s", []string{"synced"}},
+		{nowhere, "status _", nil},
+		{here, "log-level w", []string{"warn"}},
+		{here, "kvstore st", []string{"status"}},
+		{here, "kvstore get --clustermesh-config " + dir + " --cluster _", []string{"c2", "d5"}},
+		{here, "kvstore list -o p", []string{"plain"}},
+		{here, "config check -o y", []string{"yaml"}},
+		{here, "conf", []string{"config"}},
+		{here, "describe no", []string{"nodes"}},
+		{here, "completion z", []string{"zsh"}},
+	} {
+		words := strings.Fields(test.words)
+		if last := len(words) - 1; words[last] == "_" {
+			words[last] = ""
+		}
+		if got := clitest.Complete(test.of, words...); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q, want %q", test.words, got, test.want)
+		}
+	}
+	real := agenttest.Program(t, "__complete", "run", "--log-format", "")
+	out, err := real.Output()
+	if err != nil || !strings.HasPrefix(string(out), "text\njson\n") {
+		t.Errorf("run --log-format: %v %s", err, out)
+	}
+}
+
+func TestCompletionScripts(t *testing.T) {
+	t.Parallel()
+	for shell, parts := range map[string][]string{
+		"bash":       {"__start_mesh-agent", "complete -o default -F __start_mesh-agent mesh-agent", "__complete"},
+		"zsh":        {"#compdef mesh-agent", "_mesh-agent", "__complete"},
+		"fish":       {"complete -c mesh-agent", "__complete"},
+		"powershell": {"Register-ArgumentCompleter -CommandName 'mesh-agent'", "__complete"},
+	} {
+		out, errs, code := agenttest.Call(t, "completion", shell)
+		if code != exit.OK || errs != "" {
+			t.Errorf("%s: exit %d, %s", shell, code, errs)
+		}
+		for _, part := range parts {
+			if !strings.Contains(out, part) {
+				t.Errorf("%s: %q is not in the script", shell, part)
+			}
+		}
+	}
+}
+
+// TestASocketOfOthers: whoever may not open the socket is told why.
+func TestASocketOfOthers(t *testing.T) {
+	t.Parallel()
+	denied := &net.OpError{Op: "dial", Net: "unix", Err: os.NewSyscallError("connect", fs.ErrPermission)}
+	for name, test := range map[string]struct {
+		err  error
+		want string
+	}{
+		"denied": {fmt.Errorf("%w: %w", client.ErrUnreachable, denied), "owner and group"},
+		"gone":   {fmt.Errorf("%w: %w", client.ErrUnreachable, fs.ErrNotExist), "is it running?"},
+	} {
+		var errs strings.Builder
+		root := cli.Root(&command.Env{Getenv: func(string) string { return "" }}, &cobra.Command{Use: "run", RunE: func(*cobra.Command, []string) error { return test.err }})
+		root.SetErr(&errs)
+		if code := command.Execute(root, []string{"run"}); code != exit.Usage || !strings.Contains(errs.String(), test.want) {
+			t.Errorf("%s: exit %d, %s", name, code, &errs)
+		}
+	}
+}
+
+// TestWaitForAnAgentThatSaysNothing: to accept a connection is no answer.
+func TestWaitForAnAgentThatSaysNothing(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	got := clitest.With(nil, "", "").Run("status", "--wait", "--timeout", "50ms", "--socket", l.Addr().String())
+	if got.Code != exit.Usage || !strings.Contains(got.Err, "gave up after 50ms") || !strings.Contains(got.Err, "has not answered once") || got.Out != "" {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,140 @@
+// Package configcheck checks a mesh directory before it is applied.
+package configcheck
+
+import (
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mesh-agent/mesh-agent/internal/agent/config"
+	"github.com/mesh-agent/mesh-agent/internal/cli/command"
+	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/budget"
+	"github.com/mesh-agent/mesh-agent/pkg/checks"
+)
+
+// New returns the command.
+func New(c *command.Env) *cobra.Command {
+	return command.Group("config", "Look at the configuration without a running agent", configCheckCommand(c))
+}
+
+// junit is the form of output for programs that collect the results of tests.
+const junit = "junit"
+
+// configCheck is what the command was asked for.
+type configCheck struct {
+	settings              *config.Settings
+	strict, connect, diff bool
+	format                *printer.Format
+}
+
+func configCheckCommand(c *command.Env) *cobra.Command {
+	k := configCheck{settings: config.NewSettings(), format: printer.NewFormat(printer.Text, printer.JSON, printer.YAML, junit)}
+	cmd := &cobra.Command{
+		Use:   "check [DIR]",
+		Short: "Check a mesh directory: which clusters would be connected, what would be ignored, and why",
+		Long: "Check a mesh directory before it is applied: which clusters would be connected, what would be ignored, and why. It\n" +
+			"connects to nothing and needs no running agent. DIR is that of --clustermesh-config when it is not given.\n\n" +
+			"With --connect it asks the servers too, as 'mesh-agent troubleshoot' does, and compares what they say: cluster IDs, and\n" +
+			"files that lead to one etcd. With --diff it asks the running agent (--server, --socket) what the directory would add,\n" +
+			"change and remove there, and how many entries would vanish; contents of client files are compared over the socket only.\n\n" +
+			"With --claim-policy-file it checks that file too, and with --connect tells what it would refuse of what the clusters have.\n\n" +
+			"Every finding has a code, which 'mesh-agent explain CODE' explains.\n\n" +
+			"Exit code 0: nothing is wrong, or there are notes and warnings. 1: there are warnings, with --strict only. 2: there are\n" +
+			"errors, the usage is wrong, the directory cannot be read, or with --diff no agent answers.",
+		Example: "  mesh-agent config check\n  mesh-agent config check ./clustermesh --cluster-name east --strict\n" +
+			"  mesh-agent config check ./clustermesh --cluster-name east --cluster-id 7 --connect --diff\n" +
+			"  mesh-agent config check ./clustermesh -o junit > config-check.xml",
+		Args: command.Arguments(0, 1, "at most one DIR"),
+		RunE: func(cmd *cobra.Command, args []string) error { return check(c, cmd, args, k) },
+	}
+	k.settings.Register(cmd.Flags(), "clustermesh-config", "cluster-name", "cluster-id", "max-connected-clusters", "claim-policy-file", config.RemoteBudget)
+	cmd.Flags().BoolVar(&k.strict, "strict", false, "exit with 1 when there are warnings")
+	cmd.Flags().BoolVar(&k.connect, "connect", false, "ask the servers too; each takes 15 seconds at the most")
+	cmd.Flags().BoolVar(&k.diff, "diff", false, "compare with the running agent")
+	cmd.Flags().VarP(k.format, "output", "o", "form of the output")
+	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	}
+	return cmd
+}
+
+func check(c *command.Env, cmd *cobra.Command, args []string, k configCheck) error {
+	settled, err := c.Settle(cmd, k.settings)
+	if err != nil {
+		return err
+	}
+	if err := k.settings.ValidateOwn(settled); err != nil {
+		return err
+	}
+	dir := settled.ClustermeshConfig
+	if len(args) == 1 {
+		dir = args[0]
+	}
+	report, err := checks.Directory(dir, settled.ClusterName, time.Now())
+	if err != nil {
+		return exit.UsageError{Err: err}
+	}
+	var agent *api.Status
+	var key string
+	if k.diff { // before the servers, which take longer
+		if agent, key, err = agentStatus(c, cmd); err != nil {
+			return err
+		}
+	}
+	if k.connect {
+		o := c.Troubleshooting
+		o.Own = settled.Own()
+		if report.Connect(cmd.Context(), o); cmd.Context().Err() != nil {
+			return cmd.Context().Err()
+		}
+	}
+	budgets, err := budget.Parse(settled.RemoteBudget)
+	if err != nil {
+		return exit.Usagef("--%s: %w", config.RemoteBudget, err)
+	}
+	report.Budgets(budgets)
+	if file := settled.Claims.ClaimPolicyFile; file != "" {
+		o := c.Troubleshooting
+		o.Own = settled.Own()
+		if report.Policy(cmd.Context(), file, o, budgets); cmd.Context().Err() != nil {
+			return cmd.Context().Err()
+		}
+	}
+	if agent != nil {
+		report.Compare(agent, key)
+	}
+	return exit.Verdict(writeChecked(c, cmd, report, k), report.Errors > 0, k.strict && report.Warnings > 0)
+}
+
+// agentStatus asks the agent that the flags choose, and for the key of its
+// configHash, which not all agents give, and not to all.
+func agentStatus(c *command.Env, cmd *cobra.Command) (st *api.Status, key string, err error) {
+	cl, err := c.Connect(cmd)
+	if err != nil {
+		return nil, "", err
+	}
+	defer cl.Close()
+	st, err = cl.Status(cmd.Context())
+	if err != nil {
+		return nil, "", err
+	}
+	given, err := cl.ConfigKey(cmd.Context())
+	if _, refused := errors.AsType[*api.Problem](err); refused {
+		return st, "", nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	return st, given.Key, nil
+}
+
+func writeChecked(c *command.Env, cmd *cobra.Command, r *checks.Report, k configCheck) error {
+	if k.format.String() == junit {
+		return r.JUnit(cmd.OutOrStdout(), k.strict)
+	}
+	return c.Answer(cmd, k.format, r, func(p *printer.Page) { pageChecked(p, r) })
+}

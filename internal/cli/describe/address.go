@@ -1,0 +1,262 @@
+package describe
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/cli/clustertext"
+	"github.com/mesh-agent/mesh-agent/internal/cli/explain"
+	"github.com/mesh-agent/mesh-agent/internal/cli/lookup"
+	"github.com/mesh-agent/mesh-agent/internal/cli/resource"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/api/client"
+	"github.com/mesh-agent/mesh-agent/pkg/reasons"
+)
+
+// addressCount is a number of addresses. Counting stops after a page.
+type addressCount struct {
+	Count int `json:"count"`
+	// AtLeast: there are more than were counted.
+	AtLeast bool `json:"atLeast"`
+}
+
+func (n addressCount) String() string {
+	text := printer.Counted(n.Count, "address", "addresses")
+	if n.AtLeast {
+		return "at least " + text
+	}
+	return text
+}
+
+// nodeDescription is a node with what is known of its addresses.
+type nodeDescription struct {
+	Node      *api.Node    `json:"node"`
+	Cluster   *api.Cluster `json:"cluster"` // null when it is no remote one
+	Addresses []ownAddress `json:"addresses"`
+	// Endpoints counts the pods' addresses in its pod CIDRs; null without any.
+	Endpoints *addressCount `json:"endpoints"`
+
+	Why *reasons.Explanation `json:"why"`
+}
+
+// ownAddress is an address of a node and who has it in the view.
+type ownAddress struct {
+	api.NodeAddress
+	Entry *api.IP `json:"entry"` // null when no cluster's claim is in the view
+}
+
+func describeNode(ctx context.Context, cl *client.Client, n *api.Node) (description, error) {
+	d := &nodeDescription{Node: n, Addresses: []ownAddress{}}
+	var err error
+	if d.Why, err = why(ctx, cl, "nodes", n.Cluster, n.Name); err != nil {
+		return nil, err
+	}
+	if d.Cluster, err = clusterOf(ctx, cl, n.Cluster); err != nil {
+		return nil, err
+	}
+	for _, a := range n.Addresses {
+		entry, err := client.Get[api.IP](ctx, cl, "v1", "ips", a.IP)
+		if err != nil && !resource.IsNotFound(err) {
+			return nil, err
+		}
+		d.Addresses = append(d.Addresses, ownAddress{a, entry})
+	}
+	d.Endpoints, err = endpointsOn(ctx, cl, n)
+	return d, err
+}
+
+// endpointsOn counts the addresses in the node's pod CIDRs that the node hosts:
+// each CIDR is one range of the view.
+func endpointsOn(ctx context.Context, cl *client.Client, n *api.Node) (*addressCount, error) {
+	if len(n.PodCIDRs) == 0 {
+		return nil, nil
+	}
+	hosts := func(ip api.IP) bool {
+		return ip.Kind == "endpoint" && slices.ContainsFunc(n.Addresses, func(a api.NodeAddress) bool { return a.IP == ip.HostIP })
+	}
+	sum := new(addressCount)
+	for _, cidr := range n.PodCIDRs {
+		ips, cut, err := resource.Collect[api.IP](ctx, cl, "ips", client.Query{Cluster: n.Cluster, Prefix: cidr}, api.MaxLimit)
+		if err != nil {
+			return nil, err
+		}
+		sum.AtLeast = sum.AtLeast || cut
+		for _, ip := range ips {
+			if hosts(ip) {
+				sum.Count++
+			}
+		}
+	}
+	return sum, nil
+}
+
+func (d *nodeDescription) page(p *printer.Page, now time.Time) {
+	n := d.Node
+	p.Line("Node %s", printer.Painted{Text: n.Cluster + "/" + n.Name, Color: printer.Bold})
+	p.Blank()
+	endpoints := "not counted: it has no pod CIDRs"
+	if d.Endpoints != nil {
+		endpoints = d.Endpoints.String()
+	}
+	p.Fields(printer.Present(
+		printer.F("Cluster", printer.OrText(clusterLine(d.Cluster), fmt.Sprintf("%s (ID %d)", n.Cluster, n.ClusterID))...),
+		printer.F("Known as of", freshnessOf(d.Cluster, func(c *api.Cluster) *api.Freshness { return &c.Freshness.Nodes })),
+		printer.F("Pod CIDRs", n.PodCIDRs...),
+		printer.F("Pods in them", endpoints),
+		printer.F("Health addresses", n.HealthIPs...),
+		printer.F("Ingress addresses", n.IngressIPs...),
+		printer.F("Identity", strconv.Itoa(int(n.Identity))),
+		printer.F("Encryption key", printer.Number(uint32(n.EncryptionKey))),
+		printer.F("WireGuard key", n.WireguardPublicKey),
+		printer.F("Boot ID", n.BootID),
+		printer.F("Labels", printer.LabelLines(n.Labels)...),
+		printer.F("Annotations", printer.LabelLines(n.Annotations)...),
+	)...)
+	if len(d.Addresses) > 0 {
+		p.Section("Addresses")
+		printer.Rows(p, ownAddressTable(n), d.Addresses)
+		p.End()
+	}
+	explain.WriteWhy(p, d.Why, now)
+}
+
+func ownAddressTable(n *api.Node) printer.Table[ownAddress] {
+	return printer.Table[ownAddress]{
+		{Title: "TYPE", Text: func(a ownAddress) string { return a.Type }},
+		{Title: "ADDRESS", Text: func(a ownAddress) string { return a.IP }},
+		{Title: "IN THE VIEW", Text: func(a ownAddress) string {
+			switch e := a.Entry; {
+			case e == nil:
+				return "not claimed"
+			case e.Cluster != n.Cluster:
+				return fmt.Sprintf("belongs to cluster %s, see 'mesh-agent lookup %s'", e.Cluster, a.IP)
+			case e.Claims > 1:
+				return fmt.Sprintf("%s, one of %d claims, see 'mesh-agent lookup %s'", e.Kind, e.Claims, a.IP)
+			default:
+				return e.Kind
+			}
+		}},
+	}
+}
+
+// identityDescription is an identity with those who have it.
+type identityDescription struct {
+	Identity *api.Identity `json:"identity"`
+	// Others have the same number in other clusters.
+	Others  []api.Identity `json:"others"`
+	Cluster *api.Cluster   `json:"cluster"` // null when it is no remote one
+	Users   addressCount   `json:"users"`
+	First   []api.IP       `json:"first"` // some of the users
+
+	Why *reasons.Explanation `json:"why"`
+}
+
+func describeIdentity(ctx context.Context, cl *client.Client, i *api.Identity) (description, error) {
+	d := &identityDescription{Identity: i}
+	var err error
+	if d.Why, err = why(ctx, cl, "identities", strconv.Itoa(int(i.ID))); err != nil {
+		return nil, err
+	}
+	number := client.Query{Identity: strconv.Itoa(int(i.ID))}
+	others, err := resource.Every[api.Identity](ctx, cl, "identities", number)
+	if err != nil {
+		return nil, err
+	}
+	d.Others = slices.DeleteFunc(others, func(o api.Identity) bool { return o.Cluster == i.Cluster })
+	if d.Cluster, err = clusterOf(ctx, cl, i.Cluster); err != nil {
+		return nil, err
+	}
+	ips, cut, err := resource.Collect[api.IP](ctx, cl, "ips", number, api.MaxLimit)
+	d.Users, d.First = addressCount{len(ips), cut}, ips[:min(len(ips), explain.Few)]
+	return d, err
+}
+
+func (d *identityDescription) page(p *printer.Page, now time.Time) {
+	i := d.Identity
+	p.Line("Identity %d of cluster %s", i.ID, i.Cluster)
+	p.Blank()
+	p.Fields(
+		printer.F("Labels", printer.LabelLines(i.Labels)...),
+		printer.F("Cluster", printer.OrText(clusterLine(d.Cluster), fmt.Sprintf("%s (ID %d)", i.Cluster, i.ClusterID))...),
+		printer.F("Known as of", freshnessOf(d.Cluster, func(c *api.Cluster) *api.Freshness { return &c.Freshness.Identities })),
+		printer.F("Used by", d.Users.String()),
+	)
+	if len(d.First) > 0 {
+		p.Section("The first of them")
+		printer.Rows(p, resource.IPTable(), d.First)
+		p.End()
+	}
+	if len(d.Others) > 0 {
+		p.Section("The same number in other clusters")
+		printer.Rows(p, resource.IdentityTable(), d.Others)
+		p.End()
+	}
+	explain.WriteWhy(p, d.Why, now)
+}
+
+// ipDescription is the winner of a prefix with what a lookup finds at its first
+// address.
+type ipDescription struct {
+	IP        *api.IP        `json:"ip"`
+	Lookup    *api.Lookup    `json:"lookup"`
+	Conflicts []api.Conflict `json:"conflicts"`
+}
+
+func describeIP(ctx context.Context, cl *client.Client, ip *api.IP) (description, error) {
+	d := &ipDescription{IP: ip}
+	address, ok := addressOf(ip.Prefix)
+	if !ok {
+		return nil, fmt.Errorf("the agent answers with the prefix %q, which is none", ip.Prefix)
+	}
+	var err error
+	if d.Lookup, err = cl.Lookup(ctx, address); err != nil {
+		return nil, err
+	}
+	d.Conflicts, err = resource.Every[api.Conflict](ctx, cl, "conflicts", client.Query{Name: ip.Prefix})
+	return d, err
+}
+
+func (d *ipDescription) page(p *printer.Page, now time.Time) {
+	ip := d.IP
+	if m := d.Lookup.Match; m != nil && m.Prefix == ip.Prefix {
+		lookup.Write(p, d.Lookup, now)
+	} else {
+		p.Line("%s belongs to cluster %s", ip.Prefix, ip.Cluster)
+		p.Blank()
+		p.Fields(
+			printer.F("Kind", ip.Kind),
+			printer.F("Identity", strconv.Itoa(int(ip.Identity))),
+			printer.F("Node", ip.HostIP),
+			printer.F("Source", ip.Source),
+			printer.F("Claims", strconv.Itoa(ip.Claims)),
+		)
+		p.Section("Who claims %s, its first address", d.Lookup.IP)
+		printer.Rows(p, lookup.Candidates(), d.Lookup.Candidates)
+		p.End()
+		lookup.WriteUnconfirmed(p, d.Lookup)
+		explain.WriteWhy(p, &d.Lookup.Why, now)
+	}
+	pageConflicts(p, d.Conflicts)
+}
+
+// addressOf is the first address of a prefix, or the address itself.
+func addressOf(text string) (string, bool) {
+	if p, err := netip.ParsePrefix(text); err == nil {
+		return p.Masked().Addr().String(), true
+	}
+	a, err := netip.ParseAddr(text)
+	return a.String(), err == nil
+}
+
+// freshnessOf says until when something of a cluster is known to be so.
+func freshnessOf(c *api.Cluster, of func(*api.Cluster) *api.Freshness) string {
+	if c == nil {
+		return "the cluster is no remote one: see 'mesh-agent status'"
+	}
+	return clustertext.KnownAsOf(of(c))
+}

@@ -1,0 +1,198 @@
+// Package describe shows one object with everything that led to it.
+package describe
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mesh-agent/mesh-agent/internal/cli/clustertext"
+	"github.com/mesh-agent/mesh-agent/internal/cli/command"
+	"github.com/mesh-agent/mesh-agent/internal/cli/explain"
+	"github.com/mesh-agent/mesh-agent/internal/cli/resource"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/api/client"
+)
+
+// description is one object with what led to it. Programs get it as it is.
+type description interface {
+	page(p *printer.Page, now time.Time)
+}
+
+// New returns the command.
+func New(c *command.Env) *cobra.Command {
+	var query client.Query
+	format := printer.NewFormat(printer.Text, printer.JSON, printer.YAML)
+	cmd := &cobra.Command{
+		Use:   "describe RESOURCE NAME",
+		Short: "Show one object with everything that led to it",
+		Long: "Show one object with everything that led to it: where it comes from, how fresh that is, what belongs to it and\n" +
+			"what disagrees with it. The parts are asked for one after the other, so they may be some milliseconds apart.\n\n" +
+			"RESOURCE, in the singular or the plural, and the form of NAME:\n" + resource.Help(),
+		Example:           "  mesh-agent describe service default/web\n  mesh-agent describe ip 10.0.1.5 -o yaml",
+		Args:              command.Arguments(2, 2, "RESOURCE NAME"),
+		ValidArgsFunction: resource.CompleteObject(c),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			of, err := findSubject(args[0])
+			if err != nil {
+				return err
+			}
+			r, err := resource.NewRequest(c, cmd, args[1], query, format)
+			if err != nil {
+				return err
+			}
+			defer r.Client.Close()
+			return of.describe(cmd.Context(), r)
+		},
+	}
+	cmd.Flags().StringVarP(&query.Cluster, "cluster", "c", "", "the cluster of a node or an export that is given without it")
+	cmd.Flags().StringVarP(&query.Namespace, "namespace", "n", "", "the namespace of a service or an export that is given without it")
+	cmd.Flags().VarP(format, "output", "o", "form of the output")
+	return cmd
+}
+
+// subject is a kind of object that can be described.
+type subject interface {
+	Is(name string) bool
+	// describe shows one object, which has a name in the request, with what led
+	// to it.
+	describe(ctx context.Context, r resource.Request) error
+}
+
+// subjectOf is a subject whose objects are T.
+type subjectOf[T any] struct {
+	kind resource.Kind[T]
+	// gather asks for what belongs to an object.
+	gather func(ctx context.Context, cl *client.Client, v *T) (description, error)
+}
+
+func subjects() []subject {
+	return []subject{
+		subjectOf[api.Cluster]{resource.Clusters(), describeCluster},
+		subjectOf[api.Node]{resource.Nodes(), describeNode},
+		subjectOf[api.Service]{resource.Services(), describeService},
+		subjectOf[api.ServiceExport]{resource.ServiceExports(), describeExport},
+		subjectOf[api.Identity]{resource.Identities(), describeIdentity},
+		subjectOf[api.IP]{resource.IPs(), describeIP},
+		subjectOf[api.Conflict]{resource.Conflicts(), describeConflict},
+		subjectOf[api.Event]{resource.Events(), describeEvent},
+		subjectOf[api.Health]{resource.Health(), describeHealth},
+	}
+}
+
+func findSubject(name string) (subject, error) {
+	if _, err := resource.Find(name); err != nil {
+		return nil, err
+	}
+	all := subjects()
+	return all[slices.IndexFunc(all, func(s subject) bool { return s.Is(name) })], nil
+}
+
+func (s subjectOf[T]) Is(name string) bool { return s.kind.Is(name) }
+
+func (s subjectOf[T]) describe(ctx context.Context, r resource.Request) error {
+	v, err := s.kind.Fetch(ctx, r)
+	if resource.IsNotFound(err) {
+		return s.describeNothing(ctx, r, err)
+	}
+	if err != nil {
+		return err
+	}
+	d, err := s.gather(ctx, r.Client, v)
+	if err != nil {
+		return err
+	}
+	return command.Answer(r.Out, r.Style, r.Format, d, func(p *printer.Page) { d.page(p, time.Now()) })
+}
+
+// describeNothing says why there is no such object, where that can be said, and
+// returns the error that it is not there.
+func (s subjectOf[T]) describeNothing(ctx context.Context, r resource.Request, missing error) error {
+	if !s.kind.Explained {
+		return missing
+	}
+	x, err := why(ctx, r.Client, s.kind.Plural, s.kind.Parts(r.Name, &r.Query)...)
+	if err != nil {
+		return missing
+	}
+	d := &nothing{x}
+	to := r.Err // there is no object to show, but for a program that wants to know why
+	if r.Format.Structured() {
+		to = r.Out
+	}
+	if err := command.Answer(to, r.Style, r.Format, d, func(p *printer.Page) { d.page(p, time.Now()) }); err != nil {
+		return err
+	}
+	return missing
+}
+
+// mostEvents is how many events of a cluster a description shows.
+const mostEvents = 10
+
+// recentEvents are the latest events of a cluster, the newest first.
+func recentEvents(ctx context.Context, cl *client.Client, cluster string) ([]api.Event, error) {
+	events, err := resource.Every[api.Event](ctx, cl, "events", client.Query{Cluster: cluster})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(events, func(a, b api.Event) int { return cmp.Compare(b.ID, a.ID) })
+	return events[:min(len(events), mostEvents)], nil
+}
+
+// clusterOf finds a cluster; nil when there is none of that name.
+func clusterOf(ctx context.Context, cl *client.Client, name string) (*api.Cluster, error) {
+	if name == "" {
+		return nil, nil
+	}
+	found, err := resource.Every[api.Cluster](ctx, cl, "clusters", client.Query{Cluster: name})
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return &found[0], nil
+}
+
+// clusterLine says how a cluster is, with why it is not well.
+func clusterLine(c *api.Cluster) []string {
+	if c == nil {
+		return nil
+	}
+	line := []string{fmt.Sprintf("%s (ID %d), %s, %s", c.Name, c.ID, c.State, clustertext.FreshnessText(*c))}
+	if c.Message != "" {
+		line = append(line, explain.Coded(c.Code, c.Message))
+	}
+	return line
+}
+
+func pageConflicts(p *printer.Page, conflicts []api.Conflict) {
+	if len(conflicts) == 0 {
+		return
+	}
+	atLeast := ""
+	if len(conflicts) >= api.MaxLimit { // a page, which is all that was asked for
+		atLeast = "at least "
+	}
+	p.Section("Conflicts (%s%d)", atLeast, len(conflicts))
+	for _, c := range conflicts[:min(len(conflicts), explain.Few)] {
+		p.Item(c.Kind+"  ", "%s", c.Message)
+	}
+	if n := len(conflicts) - explain.Few; n > 0 {
+		p.Line("… and %s%d more: 'mesh-agent get conflicts' lists them", atLeast, n)
+	}
+	p.End()
+}
+
+func pageEvents(p *printer.Page, events []api.Event, now time.Time) {
+	if len(events) == 0 {
+		return
+	}
+	p.Section("Recent events")
+	for _, e := range events {
+		p.Item(fmt.Sprintf("%7s ago  ", printer.Duration(now.Sub(e.Time))), "%s: %s", explain.Coded(e.Code, e.Kind), e.Message)
+	}
+	p.End()
+}

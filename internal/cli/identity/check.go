@@ -1,0 +1,77 @@
+package identity
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mesh-agent/mesh-agent/internal/cli/command"
+	"github.com/mesh-agent/mesh-agent/internal/cli/explain"
+	"github.com/mesh-agent/mesh-agent/internal/cli/target"
+	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/identity"
+)
+
+func identityCheckCommand(c *command.Env, k *target.Choice) *cobra.Command {
+	var verbose bool
+	format := printer.NewFormat(printer.Text, printer.JSON, printer.YAML)
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Check the identities of a cluster: range, mappings, references, equal labels, how long the range lasts",
+		Long: "Check the identities of a cluster: numbers that are used out of the cluster's range, references without a mapping,\n" +
+			"mappings without a reference, labels with several numbers, and when the range is full at the present rate. The rate\n" +
+			"is that of the time over which the kvstore still has its history, which is the time since its last compaction.\n\n" +
+			"Exit code 0: nothing is wrong. 1: there are errors. 2: wrong usage, or the kvstore does not answer.",
+		Args: command.NoArgs,
+		RunE: reading(c, k, func(cmd *cobra.Command, _ []string, i *identities) error {
+			if i.cached {
+				return exit.Usagef("%s is the copy that a mirror keeps of it, which has no references to check; ask the cluster's own kvstore", i.Name)
+			}
+			contents, err := identity.Read(cmd.Context(), i.client, i.place, identity.History)
+			if err != nil {
+				return err
+			}
+			report := identity.Check(i.cluster, contents)
+			page := func(p *printer.Page) { pageIdentityCheck(p, &report, verbose) }
+			return exit.Verdict(c.Answer(cmd, format, report, page), false, report.Count(codes.Error) > 0)
+		}),
+	}
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show also what is no fault, such as each mapping that nobody uses")
+	cmd.Flags().VarP(format, "output", "o", "form of the output")
+	return cmd
+}
+
+func pageIdentityCheck(p *printer.Page, r *identity.Report, verbose bool) {
+	p.Line("cluster %s: %s, %s, %s", r.Cluster,
+		printer.Painted{Text: printer.Count(r.Count(codes.Error), "error"), Color: printer.WellColor(r.Count(codes.Error) == 0)},
+		printer.Count(r.Count(codes.Warning), "warning"), printer.Count(r.Count(codes.Info), "note"))
+	p.Blank()
+	p.Fields(
+		printer.F("Range", fmt.Sprintf("%d to %d", r.First, r.Last)),
+		printer.F("Identities", fmt.Sprintf("%d, %d of them in use by %s", r.Mappings, r.InUse, printer.Count(r.References, "node reference"))),
+		printer.F("Free", strconv.Itoa(r.Free)),
+		printer.F("Rate", rateText(r)))
+	for _, f := range r.Findings {
+		if f.Severity == codes.Info && !verbose {
+			continue
+		}
+		p.Blank()
+		p.Line("%s %s: %s", printer.Painted{Text: string(f.Severity) + ":", Color: explain.SeverityColor(f.Severity)}, f.Kind, f.Subject)
+		p.Text("%s [%s]", f.Message, string(f.Code))
+		p.Advice("%s", f.Remedy)
+	}
+}
+
+func rateText(r *identity.Report) string {
+	switch {
+	case r.PerDay == nil:
+		return "not known: the kvstore's history has no two heartbeats a minute apart"
+	case r.DaysLeft == nil:
+		return "none was made in the last " + r.RateOver
+	default:
+		return fmt.Sprintf("%.0f a day, as seen over the last %s: the range lasts for %.0f days", *r.PerDay, r.RateOver, *r.DaysLeft)
+	}
+}

@@ -1,0 +1,196 @@
+package identity
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/time/rate"
+
+	"github.com/mesh-agent/mesh-agent/internal/agent/config"
+	"github.com/mesh-agent/mesh-agent/internal/cli/command"
+	"github.com/mesh-agent/mesh-agent/internal/cli/target"
+	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator/kvbackend"
+	"github.com/mesh-agent/mesh-agent/pkg/identity"
+)
+
+// collection is what garbage collection has done, or would do.
+type collection struct {
+	DryRun     bool         `json:"dryRun"`
+	Identities []unusedItem `json:"identities"` // unused in the first round
+	Deleted    int          `json:"deleted"`
+	Alive      int          `json:"alive"`     // what is left, unused or not
+	LocksGone  int          `json:"locksGone"` // whose holder of the first round is gone
+}
+
+// unusedItem is an identity that no node uses.
+type unusedItem struct {
+	ID       uint64            `json:"id"`
+	Labels   map[string]string `json:"labels"`
+	Revision int64             `json:"revision"`
+	Reason   string            `json:"reason"`
+}
+
+// gcSettings say how to collect.
+type gcSettings struct {
+	dryRun    bool
+	between   time.Duration
+	perMinute int
+}
+
+func identityGCCommand(c *command.Env, k *target.Choice) *cobra.Command {
+	var s gcSettings
+	format := printer.NewFormat(printer.Text, printer.JSON, printer.YAML)
+	cmd := &cobra.Command{
+		Use:   "gc",
+		Short: "Delete the identities that no node uses, and locks that were left behind",
+		Long: "Delete the identities of the cluster that no node uses, and locks that were left behind. It is done in two rounds:\n" +
+			"what the first one finds unused is deleted by the second one if it is still unused and was not touched in between.\n" +
+			"A lock is deleted when its holder is the same in both rounds; --between has to be longer than any lock is held.\n\n" +
+			"With --dry-run nothing is written: it shows what the first round finds, which is what the second one would delete.",
+		Example: "  mesh-agent identity gc --kvstore-opt etcd.address=http://127.0.0.1:2379 --cluster-name east --cluster-id 1 --dry-run",
+		Args:    command.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if s.between <= 0 || s.perMinute < 0 {
+				return exit.Usagef("--between must be above zero, and --per-minute not below it")
+			}
+			if err := local(k); err != nil {
+				return err
+			}
+			t, err := target.Choose(c, cmd, k)
+			if err != nil {
+				return err
+			}
+			if m := t.Settled.Allocation.Place(); m.InKubernetes() {
+				return exit.Usagef("--%s=%s: this command collects in the kvstore alone; 'mesh-agent operate' in that mode collects on both sides", config.AllocationMode, m)
+			}
+			if sync := t.Settled.KVStore.PeriodicSync; s.between < sync && !s.dryRun {
+				return exit.Usagef("--between: %s is shorter than --kvstore-periodic-sync=%s: a node whose reference was lost may not have put it back by then",
+					s.between, sync)
+			}
+			i, err := openOn(cmd.Context(), t, k)
+			if err != nil {
+				return err
+			}
+			defer i.client.Close()
+			done, err := i.collect(cmd.Context(), s, cmd.ErrOrStderr())
+			if done != nil {
+				page := func(p *printer.Page) { done.page(p) }
+				if err := c.Answer(cmd, format, done, page); err != nil {
+					return err
+				}
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&s.dryRun, "dry-run", false, "delete nothing, show what would be deleted and why")
+	cmd.Flags().DurationVar(&s.between, "between", 10*time.Minute, "time between the two rounds, not below --kvstore-periodic-sync of the agents")
+	cmd.Flags().IntVar(&s.perMinute, "per-minute", 2500, "at most this many deletions a minute; 0: no limit")
+	cmd.Flags().VarP(format, "output", "o", "form of the output")
+	return cmd
+}
+
+// local refuses a remote cluster, whose kvstore is not written to.
+func local(k *target.Choice) error {
+	if k.Cluster != "" {
+		return exit.Usagef("--cluster %s: the kvstore of a remote cluster is only read; leave it out to write to the own one", k.Cluster)
+	}
+	return nil
+}
+
+func (i *identities) collect(ctx context.Context, s gcSettings, log io.Writer) (*collection, error) {
+	contents, err := identity.Read(ctx, i.client, i.place, identity.Addresses)
+	if err != nil {
+		return nil, err
+	}
+	done := &collection{DryRun: s.dryRun, Identities: []unusedItem{}}
+	first, last := i.cluster.Range()
+	if err := contents.Collectable(i.cluster); err != nil {
+		return nil, fmt.Errorf("nothing was deleted: %w", err)
+	}
+	for _, item := range listed(i.cluster, contents) {
+		if uint64(first) > item.ID || item.ID > uint64(last) {
+			continue
+		}
+		if done.Alive++; len(item.Nodes) == 0 {
+			done.Identities = append(done.Identities, unusedItem{
+				item.ID, item.Labels, item.Revision,
+				fmt.Sprintf("no node holds a reference, and it was not written since revision %d", item.Revision),
+			})
+		}
+	}
+	if s.dryRun {
+		return done, nil
+	}
+	return done, i.collectTwice(ctx, s, log, done)
+}
+
+// collectTwice does both rounds. What is deleted is told as it is deleted.
+func (i *identities) collectTwice(ctx context.Context, s gcSettings, log io.Writer, done *collection) error {
+	b, err := kvbackend.New(i.client, kvbackend.Config{
+		Paths: i.place.Paths, Node: "gc", Keys: identity.Key{}, Log: slog.New(slog.NewTextHandler(log, nil)),
+	})
+	if err != nil {
+		return err
+	}
+	limiter := rate.NewLimiter(rate.Inf, 1)
+	if s.perMinute > 0 {
+		limiter = rate.NewLimiter(rate.Limit(float64(s.perMinute)/60), s.perMinute)
+	}
+	first, last := i.cluster.Range()
+	stale, stats, err := b.RunGC(ctx, limiter, nil, uint64(first), uint64(last))
+	if err != nil {
+		return err
+	}
+	locks, err := b.RunLocksGC(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if done.Alive = stats.Alive; len(stale) == 0 && len(locks) == 0 {
+		return nil
+	}
+	fmt.Fprintf(log, "%s and %s; looking again in %s.\n",
+		printer.Counted(len(stale), "unused identity", "unused identities"), printer.Count(len(locks), "held lock"), s.between)
+	if err := waiting.Sleep(ctx, s.between); err != nil {
+		return err
+	}
+	_, stats, err = b.RunGC(ctx, limiter, stale, uint64(first), uint64(last))
+	done.Alive, done.Deleted = stats.Alive, stats.Deleted
+	if err != nil {
+		return err
+	}
+	left, err := b.RunLocksGC(ctx, locks)
+	for path := range locks {
+		if left[path] != locks[path] {
+			done.LocksGone++
+		}
+	}
+	return err
+}
+
+func (done *collection) page(p *printer.Page) {
+	if done.DryRun {
+		p.Line("%s of %d would be deleted, if they are still unused in the next round.",
+			printer.Counted(len(done.Identities), "identity", "identities"), done.Alive)
+		p.Blank()
+		printer.Rows(p, unusedTable(), done.Identities)
+		return
+	}
+	p.Line("%s deleted, %d left; %s gone.", printer.Counted(done.Deleted, "identity", "identities"), done.Alive, printer.Count(done.LocksGone, "lock"))
+}
+
+func unusedTable() printer.Table[unusedItem] {
+	return printer.Table[unusedItem]{
+		{Title: "ID", Right: true, Text: func(u unusedItem) string { return strconv.FormatUint(u.ID, 10) }},
+		{Title: "WHY", Text: func(u unusedItem) string { return u.Reason }},
+		{Title: "LABELS", Text: func(u unusedItem) string { return strings.Join(printer.SortedLabels(u.Labels), " ") }},
+	}
+}

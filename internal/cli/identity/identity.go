@@ -1,0 +1,140 @@
+// Package identity looks after the identities of a cluster, without an agent.
+package identity
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mesh-agent/mesh-agent/internal/agent/config"
+	"github.com/mesh-agent/mesh-agent/internal/cli/command"
+	"github.com/mesh-agent/mesh-agent/internal/cli/target"
+	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/pkg/identity"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// New returns the command.
+func New(c *command.Env) *cobra.Command {
+	k := &target.Choice{Settings: config.NewSettings()}
+	cmd := command.Group("identity", "Look after the identities in a kvstore, without a running agent",
+		identityListCommand(c, k), identityAllocateCommand(c, k), identityReleaseCommand(c, k), identityDeleteCommand(c, k), identityGCCommand(c, k), identityCheckCommand(c, k), identityHealCommand(c, k), identityCompareCommand(c, k))
+	cmd.Long = "Look after the identities of a cluster, in its kvstore and without a running agent: the numbers, the labels that\n" +
+		"they stand for, and the nodes that use them. It is the own cluster's, by --kvstore-opt, or to read from that of\n" +
+		"--cluster, by its client file in the mesh directory.\n\n" +
+		"Exit code 0: there is an answer. 1: it is not a good one. 2: wrong usage, or the kvstore does not answer."
+	f := cmd.PersistentFlags()
+	k.Settings.Register(f, "clustermesh-config", "kvstore-opt", "cluster-name", "cluster-id", "max-connected-clusters", config.ClusterSizeFlag,
+		"node-ip", "kvstore-connectivity-timeout", "kvstore-lease-ttl", "kvstore-periodic-sync", config.AllocationMode, "k8s-namespace", "kubernetes", "kubeconfig")
+	f.StringVar(&k.Cluster, "cluster", "", "read the kvstore of this remote cluster")
+	f.DurationVar(&k.Timeout, "timeout", 10*time.Second, "how long to wait for each endpoint, and for each answer")
+	_ = cmd.RegisterFlagCompletionFunc("cluster", target.CompleteClientFile(c, k.Settings)) // the flag is there
+	return cmd
+}
+
+// identities is a kvstore whose identities are looked at.
+type identities struct {
+	*target.Target
+	client  *etcd.Session
+	cluster identity.Cluster
+	place   identity.Place
+	cached  bool // it is a mirror's copy
+}
+
+// open connects to the kvstore that is meant and finds out whose it is.
+// The caller closes the client.
+func open(c *command.Env, cmd *cobra.Command, k *target.Choice) (*identities, error) {
+	t, err := target.Choose(c, cmd, k)
+	if err != nil {
+		return nil, err
+	}
+	return openOn(cmd.Context(), t, k)
+}
+
+// reading is what a command runs that looks at identities, of any cluster.
+func reading(c *command.Env, k *target.Choice, f func(cmd *cobra.Command, args []string, i *identities) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		i, err := open(c, cmd, k)
+		if err != nil {
+			return err
+		}
+		defer i.client.Close()
+		return f(cmd, args, i)
+	}
+}
+
+// writing is [reading] for a command that writes, so of the own cluster alone.
+func writing(c *command.Env, k *target.Choice, f func(cmd *cobra.Command, args []string, i *identities) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := local(k); err != nil {
+			return err
+		}
+		return reading(c, k, f)(cmd, args)
+	}
+}
+
+func openOn(ctx context.Context, t *target.Target, k *target.Choice) (*identities, error) {
+	own, err := ownCluster(t, k)
+	if err != nil {
+		return nil, err
+	}
+	client, err := t.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	i := &identities{Target: t, client: client, cluster: own, place: identity.OwnPlace()}
+	if k.Cluster != "" {
+		err = i.remote(ctx, k.Cluster)
+	}
+	if err != nil {
+		client.Close()
+		return nil, err
+	}
+	return i, nil
+}
+
+// ownCluster is the cluster of the settings.
+func ownCluster(t *target.Target, k *target.Choice) (identity.Cluster, error) {
+	if k.Cluster == "" {
+		if err := k.Settings.ValidateOwn(t.Settled); err != nil {
+			return identity.Cluster{}, err
+		}
+	}
+	layout, err := wire.NewLayout(t.Settled.MaxConnectedClusters)
+	if err != nil {
+		return identity.Cluster{}, exit.Usagef("%w", err)
+	}
+	return identity.Cluster{Name: t.Settled.ClusterName, ID: t.Settled.ClusterID, Layout: layout}, nil
+}
+
+// remote reads what a remote cluster says of itself.
+func (i *identities) remote(ctx context.Context, name string) error {
+	key := wire.ClusterConfigKey(name)
+	kv, _, err := i.client.Get(ctx, key)
+	switch {
+	case err != nil:
+		return err
+	case kv == nil:
+		return fmt.Errorf("cluster %s has no configuration %s, so the range of its identities is not known", name, key)
+	}
+	config, err := wire.DecodeClusterConfig(kv.Value)
+	if err != nil {
+		return fmt.Errorf("the configuration %s of cluster %s: %w", key, name, err)
+	}
+	layout, err := wire.NewLayout(cmp.Or(config.Capabilities.MaxConnectedClusters, wire.MaxConnectedClusters255))
+	if err == nil {
+		err = layout.ValidateClusterID(config.ID)
+	}
+	if err != nil {
+		return fmt.Errorf("the configuration %s of cluster %s: %w", key, name, err)
+	}
+	i.cluster = identity.Cluster{Name: name, ID: config.ID, Layout: layout}
+	if i.cached = config.Capabilities.Cached; i.cached {
+		i.place = identity.CachedPlace(name)
+	}
+	return nil
+}

@@ -1,0 +1,180 @@
+package kvstore
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mesh-agent/mesh-agent/internal/cli/command"
+	"github.com/mesh-agent/mesh-agent/internal/cli/target"
+	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/internal/safetext"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+)
+
+func kvGetCommand(c *command.Env, k *target.Choice) *cobra.Command {
+	format := printer.NewFormat(command.Plain, printer.JSON)
+	cmd := &cobra.Command{
+		Use:   "get KEY",
+		Short: "Show the value of one key",
+		Long: "Show the value of one key, by a linearizable read. A value that is no printable text is shown decoded when its\n" +
+			"kind is known (endpoint slices), or else quoted or in base64.",
+		Example: "  mesh-agent kvstore get --cluster c2 cilium/cluster-config/c2\n" +
+			"  mesh-agent kvstore get --kvstore-opt etcd.address=http://127.0.0.1:2379 cilium/.heartbeat -o json",
+		Args: command.Arguments(1, 1, "one KEY"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := target.Choose(c, cmd, k)
+			if err != nil {
+				return err
+			}
+			t.Opts.PageLimit = 1
+			client, err := t.Connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			kv, _, err := client.Get(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if kv == nil {
+				return absent(t, cmd.Context(), client, args[0])
+			}
+			shown := show(*kv).withValue(args[0], kv.Value)
+			if format.Structured() {
+				return format.Object(cmd.OutOrStdout(), shown)
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), shown.text())
+			return err
+		},
+	}
+	cmd.Flags().VarP(format, "output", "o", "form of the output")
+	return cmd
+}
+
+// absent says that there is no such key, and what there is instead.
+func absent(t *target.Target, ctx context.Context, client kvstore.Client, key string) error {
+	prefix := strings.TrimSuffix(key, "/") + "/"
+	if found, err := below(ctx, client, prefix); err == nil && found {
+		return fmt.Errorf("%s has no key %q, but there are keys below it: 'mesh-agent kvstore list %s'", t.Name, key, prefix)
+	}
+	return fmt.Errorf("%s has no key %q", t.Name, key)
+}
+
+func kvListCommand(c *command.Env, k *target.Choice) *cobra.Command {
+	var (
+		l      kvList
+		format = printer.NewFormat(command.Plain, printer.JSON)
+	)
+	cmd := &cobra.Command{
+		Use:   "list PREFIX",
+		Short: "List keys and values, in the order of the keys",
+		Long: "List keys and values, in the order of the keys, all as of one revision. A PREFIX that ends in a slash is every key\n" +
+			"below it. Anything else is one whole key, or, without such a key, what is below it.\n\n" +
+			"plain: a line for each key, with a tab before the value. json: an object on a line for each key.",
+		Example: "  mesh-agent kvstore list --cluster c2 cilium/state/nodes/v1/\n  mesh-agent kvstore list --cluster c2 cilium/state/ --keys-only",
+		Args:    onePrefix,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if l.limit < 0 {
+				return exit.Usagef("--limit: %d is negative", l.limit)
+			}
+			t, err := target.Choose(c, cmd, k)
+			if err != nil {
+				return err
+			}
+			if l.limit > 0 && (t.Opts.PageLimit == 0 || t.Opts.PageLimit > l.limit) {
+				t.Opts.PageLimit = l.limit + 1
+			}
+			client, selected, err := open(t, cmd.Context(), args[0], cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			l.out, l.json = cmd.OutOrStdout(), format.Structured()
+			err = l.run(cmd.Context(), client, selected)
+			command.Tell(cmd.ErrOrStderr(), l.rest(selected, err))
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&l.keysOnly, "keys-only", false, "leave the values out")
+	cmd.Flags().IntVar(&l.limit, "limit", 0, "at most this many keys; 0: all")
+	cmd.Flags().VarP(format, "output", "o", "form of the output")
+	return cmd
+}
+
+// kvList prints keys as they come, a page in memory at a time.
+type kvList struct {
+	keysOnly, json bool
+	limit          int // 0: none
+	out            io.Writer
+
+	n    int  // keys printed
+	more bool // there are others
+}
+
+func (l *kvList) run(ctx context.Context, client kvstore.Client, selected string) error {
+	out := bufio.NewWriter(l.out)
+	_, err := client.List(ctx, selected, func(p kvstore.Page) error {
+		for _, kv := range p.Items {
+			if l.more = l.limit > 0 && l.n == l.limit; l.more {
+				return errEnough
+			}
+			if err := l.print(out, kv); err != nil {
+				return err
+			}
+			l.n++
+		}
+		return out.Flush()
+	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return errors.Join(err, out.Flush())
+}
+
+func (l *kvList) print(out *bufio.Writer, kv kvstore.KeyValue) error {
+	shown := show(kv)
+	if !l.keysOnly {
+		shown = shown.withValue(shown.Key, kv.Value)
+	}
+	return printKey(out, shown, l.json)
+}
+
+// printKey writes one line.
+func printKey(out *bufio.Writer, s ShownKey, asJSON bool) error {
+	if asJSON {
+		e := json.NewEncoder(safetext.Writer(out))
+		e.SetEscapeHTML(false)
+		return e.Encode(s)
+	}
+	if s.Event != "" {
+		fmt.Fprintf(out, "%s\t", s.Event)
+	}
+	_, err := out.WriteString(printer.Clean(s.Key))
+	if s.Value != nil || s.Base64 != "" {
+		_, err = fmt.Fprintf(out, "\t%s", s.text())
+	}
+	return errors.Join(err, out.WriteByte('\n'))
+}
+
+// rest says what a list has not shown.
+func (l *kvList) rest(selected string, err error) string {
+	switch {
+	case err != nil && l.n > 0:
+		return "The list is not complete."
+	case l.more:
+		return fmt.Sprintf("There are more: the list ended after %s (--limit).", printer.Count(l.n, "key"))
+	case err == nil && l.n == 0 && strings.HasSuffix(selected, "/"):
+		return fmt.Sprintf("No keys below %q.", selected)
+	case err == nil && l.n == 0:
+		return fmt.Sprintf("There is neither a key %q nor one below it.", selected)
+	}
+	return ""
+}

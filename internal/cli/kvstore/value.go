@@ -1,0 +1,92 @@
+package kvstore
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// ShownKey is a key and its value for programs. Of Value, Base64 and Decoded it
+// has what applies: text as it is, other bytes in base64, and what those mean
+// when they are of a kind that we know.
+type ShownKey struct {
+	Event       string  `json:"event,omitempty"` // of a watch
+	Key         string  `json:"key"`
+	KeyBase64   string  `json:"keyBase64,omitempty"` // of a key that is no text
+	Value       *string `json:"value,omitempty"`
+	Base64      string  `json:"base64,omitempty"`
+	Decoded     any     `json:"decoded,omitempty"`
+	ModRevision int64   `json:"modRevision,omitempty"`
+	Lease       string  `json:"lease,omitempty"` // in hexadecimal
+}
+
+// show describes a key without its value.
+func show(kv kvstore.KeyValue) ShownKey {
+	s := ShownKey{Key: string(kv.Key), ModRevision: kv.ModRevision}
+	if !utf8.Valid(kv.Key) {
+		s.KeyBase64 = base64.StdEncoding.EncodeToString(kv.Key)
+	}
+	if kv.Lease != 0 {
+		s.Lease = strconv.FormatInt(kv.Lease, 16)
+	}
+	return s
+}
+
+// withValue adds the value.
+func (s ShownKey) withValue(key string, value []byte) ShownKey {
+	if utf8.Valid(value) {
+		text := string(value)
+		s.Value = &text
+		return s
+	}
+	s.Base64 = base64.StdEncoding.EncodeToString(value)
+	if slice := decodeSlice(key, value); slice != nil {
+		s.Decoded = slice
+	}
+	return s
+}
+
+// text writes a value on one line: printable text as it is, an endpoint slice
+// as JSON, other text quoted, other bytes in base64.
+func (s ShownKey) text() string {
+	switch {
+	case s.Value != nil && printer.Clean(*s.Value) == *s.Value:
+		return *s.Value
+	case s.Value != nil:
+		return strconv.Quote(*s.Value)
+	case s.Decoded != nil:
+		text, err := json.Marshal(s.Decoded)
+		if err == nil {
+			return printer.Clean(string(text))
+		}
+	}
+	return "base64:" + s.Base64
+}
+
+// decodeSlice reads an endpoint slice; nil when the key is of another kind, or
+// when the value is not what its key says.
+func decodeSlice(key string, value []byte) *wire.EndpointSlice {
+	for _, cached := range []bool{false, true} {
+		rest, ok := strings.CutPrefix(key, wire.EndpointSlices.StorePrefix(cached)+"/")
+		if !ok {
+			continue
+		}
+		cluster, name, _ := strings.Cut(rest, "/")
+		layout, err := wire.NewLayout(wire.MaxConnectedClusters511)
+		if err != nil {
+			return nil
+		}
+		slice, err := wire.DecodeEndpointSlice(name, value, wire.Expect{Cluster: cluster, Layout: layout})
+		if err != nil {
+			return nil
+		}
+		return slice
+	}
+	return nil
+}

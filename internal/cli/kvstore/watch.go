@@ -1,0 +1,166 @@
+package kvstore
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mesh-agent/mesh-agent/internal/cli/command"
+	"github.com/mesh-agent/mesh-agent/internal/cli/target"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+)
+
+// The events of a watch.
+const (
+	eventHave   = "have" // it was there when the watch began
+	EventPut    = "put"
+	eventDelete = "delete"
+)
+
+// rewatchMax bounds the pause between two tries to connect again.
+const rewatchMax = 10 * time.Second
+
+func kvWatchCommand(c *command.Env, k *target.Choice) *cobra.Command {
+	var (
+		w      kvWatch
+		format = printer.NewFormat(command.Plain, printer.JSON)
+	)
+	cmd := &cobra.Command{
+		Use:   "watch PREFIX",
+		Short: "Print what is there, and then every change, until interrupted",
+		Long: "Print what is there (have), and then every change (put, delete), until interrupted. PREFIX is as for list.\n" +
+			"After a lost connection it goes on where it was: what changed meanwhile is printed then. A write of an equal\n" +
+			"value is no change.",
+		Example: "  mesh-agent kvstore watch --cluster c2 cilium/.heartbeat\n  mesh-agent kvstore watch --cluster c2 cilium/state/ --from-now -o json",
+		Args:    onePrefix,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := target.Choose(c, cmd, k)
+			if err != nil {
+				return err
+			}
+			w.out, w.err, w.json = bufio.NewWriter(cmd.OutOrStdout()), cmd.ErrOrStderr(), format.Structured()
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			return w.run(ctx, t, args[0])
+		},
+	}
+	cmd.Flags().BoolVar(&w.fromNow, "from-now", false, "leave out what is there already")
+	cmd.Flags().VarP(format, "output", "o", "form of the output")
+	return cmd
+}
+
+// kvWatch prints the changes of keys.
+type kvWatch struct {
+	fromNow, json bool
+	out           *bufio.Writer
+	err           io.Writer
+
+	selected string
+	watch    *store.Watch[store.Raw]
+	broken   context.CancelCauseFunc // of the whole watch: nobody reads any more
+}
+
+// run prints until ctx ends, which is no error. It fails when the kvstore cannot
+// be asked in the beginning; later it tries again for ever.
+func (w *kvWatch) run(ctx context.Context, t *target.Target, given string) error {
+	client, selected, err := open(t, ctx, given, w.err)
+	if err != nil {
+		return err
+	}
+	defer func() { client.Close() }()
+	command.Tell(w.err, fmt.Sprintf("Watching %q of %s at %s.", selected, t.Name, client.Status().Endpoint))
+	caller := ctx
+	ctx, w.broken = context.WithCancelCause(ctx)
+	defer w.broken(nil)
+	w.selected = selected
+	w.watch = store.NewRawWatch(w.apply, slog.New(slog.DiscardHandler))
+	for {
+		err := w.session(ctx, client)
+		client.Close()
+		if ctx.Err() == nil {
+			command.Tell(w.err, "Interrupted, trying again: "+printer.OneLine(err))
+			client, err = w.again(ctx, t, client)
+		}
+		switch {
+		case caller.Err() != nil:
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err == nil:
+			command.Tell(w.err, "Going on at "+client.Status().Endpoint+".")
+		}
+	}
+}
+
+// session watches until the session is over.
+func (w *kvWatch) session(ctx context.Context, client *etcd.Session) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return client.Run(ctx, nil) })
+	g.Go(func() error { return w.watch.Run(ctx, store.Session{Client: client, Prefix: w.selected}) })
+	return g.Wait()
+}
+
+// again connects until it works or ctx ends. Then it returns the old client.
+func (w *kvWatch) again(ctx context.Context, t *target.Target, old *etcd.Session) (*etcd.Session, error) {
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval = 100*time.Millisecond, rewatchMax
+	said := ""
+	for {
+		client, err := t.Connect(ctx)
+		if err == nil {
+			return client, nil
+		}
+		if text := printer.OneLine(err); text != said && ctx.Err() == nil {
+			command.Tell(w.err, "Still trying: "+text)
+			said = text
+		}
+		if err := waiting.Sleep(ctx, pause.NextBackOff()); err != nil {
+			return old, err
+		}
+	}
+}
+
+// apply prints a batch of changes.
+func (w *kvWatch) apply(changes []store.Change[store.Raw]) {
+	first := !w.watch.Status().Synced
+	if first && w.fromNow {
+		return
+	}
+	var err error
+	for _, ch := range changes {
+		key := w.selected
+		if strings.HasSuffix(key, "/") {
+			key += ch.Name
+		}
+		shown := show(kvstore.KeyValue{Key: []byte(key)})
+		switch {
+		case ch.New == nil:
+			shown.Event = eventDelete
+		case first:
+			shown.Event = eventHave
+			shown = shown.withValue(key, *ch.New)
+		default:
+			shown.Event = EventPut
+			shown = shown.withValue(key, *ch.New)
+		}
+		err = errors.Join(err, printKey(w.out, shown, w.json))
+	}
+	if err = errors.Join(err, w.out.Flush()); err != nil {
+		w.broken(fmt.Errorf("writing: %w", err))
+	}
+}

@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mesh-agent/mesh-agent/internal/cli/command"
+	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/logging"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+)
+
+func logLevelCommand(c *command.Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "log-level [LEVEL]",
+		Short: "Show how much the agent's log tells, or change it while it runs",
+		Long: "Show how much the agent's log tells, or change it at once and until the agent ends.\n" +
+			"The agent takes a change over its unix socket only.",
+		Example:   "  mesh-agent log-level\n  mesh-agent log-level debug",
+		Args:      command.Arguments(0, 1, "at most one LEVEL"),
+		ValidArgs: logging.Levels(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				if err := logging.CheckLevel(args[0]); err != nil {
+					return exit.UsageError{Err: err}
+				}
+			}
+			cl, err := c.Connect(cmd)
+			if err != nil {
+				return err
+			}
+			defer cl.Close()
+			var level *api.LogLevel
+			if len(args) == 1 {
+				level, err = cl.SetLogLevel(cmd.Context(), args[0])
+			} else {
+				level, err = cl.LogLevel(cmd.Context())
+			}
+			if err == nil {
+				fmt.Fprintln(cmd.OutOrStdout(), level.Level)
+			}
+			return err
+		},
+	}
+}

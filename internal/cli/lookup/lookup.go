@@ -1,0 +1,155 @@
+// Package lookup shows whose address this is.
+package lookup
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mesh-agent/mesh-agent/internal/cli/clustertext"
+	"github.com/mesh-agent/mesh-agent/internal/cli/command"
+	"github.com/mesh-agent/mesh-agent/internal/cli/explain"
+	"github.com/mesh-agent/mesh-agent/internal/cli/resource"
+	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/api/client"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+)
+
+// New returns the command.
+func New(c *command.Env) *cobra.Command {
+	format := printer.NewFormat(printer.Text, printer.JSON, printer.YAML)
+	cmd := &cobra.Command{
+		Use:   "lookup ADDRESS",
+		Short: "Show whose address this is",
+		Long: "Show whose address this is: prefix, identity with labels, pod, node and cluster; and which other claims lost,\n" +
+			"by which rule. Exit code 1 when nobody claims it, or when it is in a network and that somebody claims it\n" +
+			"cannot be ruled out.",
+		Example: "  mesh-agent lookup 10.0.1.5",
+		Args:    command.Arguments(1, 1, "one ADDRESS"),
+		RunE: c.Asking(func(cmd *cobra.Command, args []string, cl *client.Client) error {
+			l, err := cl.Lookup(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			page := func(p *printer.Page) { Write(p, l, time.Now()) }
+			return exit.Verdict(c.Answer(cmd, format, l, page), false, l.Match == nil || l.Why.Verdict.Code == codes.AddressUnknown)
+		}),
+	}
+	cmd.Flags().VarP(format, "output", "o", "form of the output")
+	return cmd
+}
+
+// Write shows whose address it is, or that nobody claims it.
+func Write(p *printer.Page, l *api.Lookup, now time.Time) {
+	defer func() { explain.WriteWhy(p, &l.Why, now) }()
+	if l.Match == nil {
+		claims := "claims"
+		if l.Why.Verdict.Code == codes.AddressUnknown {
+			claims = "is known to claim"
+		}
+		p.Line("Nobody %s %s.", claims, l.IP)
+		for _, s := range l.Services {
+			p.Line("It is a backend of the service %s/%s.", s.Namespace, s.Name)
+		}
+		WriteUnconfirmed(p, l)
+		return
+	}
+	m := l.Match
+	p.Line("%s is %s", l.IP, printer.Painted{Text: owner(l), Color: printer.Bold})
+	p.Blank()
+	names := make([]string, len(l.Services))
+	for i, s := range l.Services {
+		names[i] = s.Namespace + "/" + s.Name
+	}
+	p.Fields(
+		printer.F("Prefix", m.Prefix),
+		printer.F("Cluster", fmt.Sprintf("%s (ID %d)", m.Cluster, m.ClusterID)),
+		printer.F("Kind", m.Kind),
+		printer.F("Identity", lookedUpIdentity(l)),
+		printer.F("Pod", resource.Pod(*m)),
+		printer.F("Node", node(l)),
+		printer.F("Encryption key", printer.Number(uint32(m.EncryptionKey))),
+		printer.F("Source", m.Source),
+		printer.F("Services", strings.Join(names, ", ")),
+		printer.F("Known as of", clustertext.KnownAsOf(l.Freshness)),
+	)
+	WriteUnconfirmed(p, l)
+	if len(l.Candidates) > 1 {
+		p.Blank()
+		printer.Rows(p, Candidates(), l.Candidates)
+	}
+}
+
+// WriteUnconfirmed warns of clusters that may know otherwise by now.
+func WriteUnconfirmed(p *printer.Page, l *api.Lookup) {
+	if len(l.Unconfirmed) > 0 {
+		p.Blank()
+		p.Text("Not known as of now, so this may have changed there: %s. See 'mesh-agent status'.", strings.Join(l.Unconfirmed, ", "))
+	}
+}
+
+func owner(l *api.Lookup) string {
+	m := l.Match
+	switch {
+	case m.Pod != "":
+		return fmt.Sprintf("pod %s in cluster %s", resource.Pod(*m), m.Cluster)
+	case m.Kind == "endpoint":
+		return "in cluster " + m.Cluster
+	case m.Kind == "pod-cidr":
+		return "in the pod network of " + node(l)
+	case l.Node != nil:
+		return fmt.Sprintf("%s of node %s/%s", kindText(m.Kind), l.Node.Cluster, l.Node.Name)
+	}
+	return fmt.Sprintf("%s in cluster %s", kindText(m.Kind), m.Cluster)
+}
+
+func kindText(kind string) string {
+	switch kind {
+	case "node":
+		return "an address"
+	case "health":
+		return "the health address"
+	case "ingress":
+		return "the ingress address"
+	default:
+		return kind
+	}
+}
+
+func lookedUpIdentity(l *api.Lookup) string {
+	text := fmt.Sprint(l.Match.Identity)
+	if l.Identity == nil {
+		return text + " (its labels are not known)"
+	}
+	return text + " " + printer.Labels(l.Identity.Labels)
+}
+
+func node(l *api.Lookup) string {
+	switch {
+	case l.Node == nil && l.Match.HostIP == "":
+		return ""
+	case l.Node == nil:
+		return l.Match.HostIP
+	case l.Match.HostIP == "":
+		return l.Node.Cluster + "/" + l.Node.Name
+	}
+	return fmt.Sprintf("%s/%s (%s)", l.Node.Cluster, l.Node.Name, l.Match.HostIP)
+}
+
+// Candidates is the table of all claims on an address.
+func Candidates() printer.Table[api.Candidate] {
+	entry := func(title string, text func(api.IP) string) printer.Column[api.Candidate] {
+		return printer.Column[api.Candidate]{Title: title, Text: func(c api.Candidate) string { return text(c.Entry) }}
+	}
+	return printer.Table[api.Candidate]{
+		entry("CLAIM", func(i api.IP) string { return i.Prefix }),
+		entry("CLUSTER", func(i api.IP) string { return i.Cluster }),
+		entry("KIND", func(i api.IP) string { return i.Kind }),
+		entry("IDENTITY", func(i api.IP) string { return fmt.Sprint(i.Identity) }),
+		{Title: "WHY", Text: func(c api.Candidate) string { return c.Reason }},
+	}
+}

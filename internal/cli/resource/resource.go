@@ -1,0 +1,177 @@
+// Package resource describes the kinds of objects that an agent shows: their names,
+// their tables, and how they are asked for, listed and watched.
+package resource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mesh-agent/mesh-agent/internal/cli/command"
+	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/api/client"
+)
+
+// Request is what get or describe was asked for.
+type Request struct {
+	Client   *client.Client
+	Query    client.Query
+	Name     string // empty: the list
+	Watch    bool
+	Format   *printer.Format
+	Out, Err io.Writer
+	Style    printer.Style
+}
+
+// NewRequest is what a NAME, which may be empty, asks of the agent, whose client the
+// caller closes.
+func NewRequest(c *command.Env, cmd *cobra.Command, name string, query client.Query, format *printer.Format) (Request, error) {
+	r := Request{Query: query, Name: name, Format: format, Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr()}
+	r.Style = printer.StyleFor(r.Out, c.Getenv)
+	var err error
+	r.Client, err = c.Connect(cmd)
+	return r, err
+}
+
+// Resource is one kind of object that can be shown.
+type Resource interface {
+	names() []string // plural, singular, then others
+	Is(name string) bool
+	help() string // the form of a name
+	Get(ctx context.Context, r Request) error
+	// Exists tells whether there is an object of this name now.
+	Exists(ctx context.Context, cl *client.Client, name string) (bool, error)
+}
+
+// Kind is a kind whose objects are T.
+type Kind[T any] struct {
+	Plural, singular string
+	others           []string
+	table            printer.Table[T]
+	name             func(T) string
+	// form is how one is named, for people; parts splits such a name into the
+	// Parts of a path, and may complete it from the query.
+	form  string
+	hint  string // what the help says behind the form
+	Parts func(name string, q *client.Query) []string
+	// narrow makes the parts of a name filters of a watch; nil when one object
+	// is nothing to watch.
+	narrow func(parts []string, q *client.Query)
+	// matches tells whether the name is an object's; nil when narrow leaves no other.
+	matches func(name string, v T) bool
+	// Explained: the agent says why there is none of a name.
+	Explained bool
+	// fades: what goes has only grown old, so a watch for people does not show it.
+	fades bool
+}
+
+func (res Kind[T]) names() []string {
+	return append([]string{res.Plural, res.singular}, res.others...)
+}
+
+// Is tells whether a person means this kind by a name.
+func (res Kind[T]) Is(name string) bool {
+	return slices.Contains(res.names(), strings.ToLower(name))
+}
+
+func (res Kind[T]) help() string { return res.form + res.hint }
+
+// Get implements Resource.
+func (res Kind[T]) Get(ctx context.Context, r Request) error {
+	if r.Watch {
+		return res.watch(ctx, r)
+	}
+	if r.Name != "" {
+		return res.one(ctx, r)
+	}
+	list, err := client.List[T](ctx, r.Client, res.Plural, r.Query)
+	if err != nil {
+		return err
+	}
+	items := list.All(ctx)
+	var n int
+	switch {
+	case r.Format.Structured():
+		_, err := printer.Structured(r.Out, r.Format, printer.Listing[T]{Revision: list.Revision, Items: items, Next: list.Next})
+		return err
+	case r.Format.String() == printer.Name:
+		_, err := printer.Lines(r.Out, items, res.name)
+		return err
+	default:
+		n, err = res.table.Print(r.Out, items, r.Style)
+	}
+	if err == nil && n == 0 {
+		fmt.Fprintf(r.Err, "No %s found.\n", res.Plural)
+	}
+	return err
+}
+
+func (res Kind[T]) one(ctx context.Context, r Request) error {
+	v, err := res.Fetch(ctx, r)
+	if err != nil {
+		return err
+	}
+	if r.Format.Structured() {
+		return r.Format.Object(r.Out, v)
+	}
+	one := func(yield func(T, error) bool) { yield(*v, nil) }
+	if r.Format.String() == printer.Name {
+		_, err = printer.Lines(r.Out, one, res.name)
+	} else {
+		_, err = res.table.Print(r.Out, one, r.Style)
+	}
+	return err
+}
+
+// Fetch asks for the object that has the request's name.
+func (res Kind[T]) Fetch(ctx context.Context, r Request) (*T, error) {
+	parts := res.Parts(r.Name, &r.Query)
+	if r.Query != (client.Query{}) {
+		return nil, exit.Usagef("give either the NAME of one of the %s or filters", res.Plural)
+	}
+	if parts == nil {
+		return nil, fmt.Errorf("there is no %s %q: they are named %s", res.singular, r.Name, res.form)
+	}
+	v, err := client.Get[T](ctx, r.Client, append([]string{"v1", res.Plural}, parts...)...)
+	if p, ok := errors.AsType[*api.Problem](err); ok && p.Status == http.StatusBadRequest {
+		// What cannot be a name is the name of nothing.
+		return nil, errors.New(p.Detail)
+	}
+	return v, err
+}
+
+// Exists implements Resource.
+func (res Kind[T]) Exists(ctx context.Context, cl *client.Client, name string) (bool, error) {
+	_, err := res.Fetch(ctx, Request{Client: cl, Name: name})
+	if IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Find returns the kind that has this name.
+func Find(name string) (Resource, error) {
+	for _, k := range All() {
+		if k.Is(name) {
+			return k, nil
+		}
+	}
+	return nil, exit.Usagef("unknown resource %q: want one of %s", name, strings.Join(Names(), ", "))
+}
+
+// Names are the plurals of all kinds.
+func Names() []string {
+	var names []string
+	for _, k := range All() {
+		names = append(names, k.names()[0])
+	}
+	return names
+}

@@ -1,0 +1,163 @@
+package resource
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/mesh-agent/mesh-agent/internal/cli/clustertext"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+)
+
+// ClusterTable shows clusters.
+func ClusterTable() printer.Table[api.Cluster] {
+	number := func(title string, of func(api.Cluster) int) printer.Column[api.Cluster] {
+		return printer.Column[api.Cluster]{Title: title, Right: true, Text: func(c api.Cluster) string { return strconv.Itoa(of(c)) }}
+	}
+	return printer.Table[api.Cluster]{
+		{Title: "CLUSTER", Text: func(c api.Cluster) string { return c.Name }},
+		{Title: "STATE", Text: func(c api.Cluster) string { return c.State }, Color: clustertext.ClusterColor},
+		{Title: "ID", Right: true, Text: func(c api.Cluster) string { return printer.Number(c.ID) }},
+		number("NODES", func(c api.Cluster) int { return c.Counts.Nodes }),
+		number("SERVICES", func(c api.Cluster) int { return c.Counts.Services }),
+		number("IDENTITIES", func(c api.Cluster) int { return c.Counts.Identities }),
+		number("IPS", func(c api.Cluster) int { return c.Counts.IPs }),
+		{Title: "FRESHNESS", Text: clustertext.FreshnessText, Color: func(c api.Cluster) printer.Color { return printer.WellColor(c.Fresh()) }},
+		{Title: "REJECTED", Right: true, Wide: true, Text: func(c api.Cluster) string { return strconv.Itoa(clustertext.Sum(c.Rejected)) }},
+		{Title: "FAILURES", Right: true, Wide: true, Text: func(c api.Cluster) string { return strconv.Itoa(c.Failures) }},
+		{Title: "HEARTBEAT", Wide: true, Text: func(c api.Cluster) string { return clustertext.HeartbeatText(c.HeartbeatAgeSeconds) }},
+		{Title: "CONNECTED", Wide: true, Text: func(c api.Cluster) string { return printer.Ago(c.ConnectedSince) }},
+		{Title: "ENDPOINTS", Wide: true, Text: func(c api.Cluster) string { return strings.Join(c.Endpoints, ",") }},
+		{Title: "CODE", Wide: true, Text: func(c api.Cluster) string { return c.Code }},
+		{Title: "MESSAGE", Wide: true, Text: func(c api.Cluster) string { return c.Message }},
+	}
+}
+
+func nodeTable() printer.Table[api.Node] {
+	return printer.Table[api.Node]{
+		{Title: "CLUSTER", Text: func(n api.Node) string { return n.Cluster }},
+		{Title: "NAME", Text: func(n api.Node) string { return n.Name }},
+		{Title: "ADDRESS", Text: nodeAddress},
+		{Title: "POD CIDRS", Text: func(n api.Node) string { return strings.Join(n.PodCIDRs, ",") }},
+		{Title: "KEY", Right: true, Text: func(n api.Node) string { return printer.Number(uint32(n.EncryptionKey)) }},
+		{Title: "ADDRESSES", Wide: true, Text: func(n api.Node) string {
+			texts := make([]string, len(n.Addresses))
+			for i, a := range n.Addresses {
+				texts[i] = a.Type + "=" + a.IP
+			}
+			return strings.Join(texts, ",")
+		}},
+		{Title: "HEALTH", Wide: true, Text: func(n api.Node) string { return strings.Join(n.HealthIPs, ",") }},
+		{Title: "INGRESS", Wide: true, Text: func(n api.Node) string { return strings.Join(n.IngressIPs, ",") }},
+	}
+}
+
+// nodeAddress is the first internal address, or else the first of all.
+func nodeAddress(n api.Node) string {
+	for _, a := range n.Addresses {
+		if a.Type == "InternalIP" {
+			return a.IP
+		}
+	}
+	if len(n.Addresses) > 0 {
+		return n.Addresses[0].IP
+	}
+	return ""
+}
+
+func serviceTable() printer.Table[api.Service] {
+	return printer.Table[api.Service]{
+		{Title: "NAMESPACE", Text: func(s api.Service) string { return s.Namespace }},
+		{Title: "NAME", Text: func(s api.Service) string { return s.Name }},
+		{Title: "GLOBAL", Text: func(s api.Service) string { return printer.YesNo(s.Global) }},
+		{Title: "BACKENDS", Right: true, Text: func(s api.Service) string { return strconv.Itoa(len(s.Backends)) }},
+		{Title: "CLUSTERS", Text: func(s api.Service) string {
+			texts := make([]string, len(s.Clusters))
+			for i, c := range s.Clusters {
+				texts[i] = c.Cluster
+			}
+			return strings.Join(texts, ",")
+		}},
+		{Title: "AFFINITY", Wide: true, Text: func(s api.Service) string { return s.Affinity }},
+		{Title: "ADDRESSES", Wide: true, Text: func(s api.Service) string {
+			texts := make([]string, len(s.Backends))
+			for i, b := range s.Backends {
+				texts[i] = b.Cluster + "=" + b.IP
+			}
+			return strings.Join(texts, ",")
+		}},
+	}
+}
+
+// IdentityTable shows identities.
+func IdentityTable() printer.Table[api.Identity] {
+	return printer.Table[api.Identity]{
+		{Title: "ID", Right: true, Text: func(i api.Identity) string { return strconv.Itoa(int(i.ID)) }},
+		{Title: "CLUSTER", Text: func(i api.Identity) string { return i.Cluster }},
+		{Title: "LABELS", Text: func(i api.Identity) string { return printer.Labels(i.Labels) }},
+	}
+}
+
+// IPTable shows addresses.
+func IPTable() printer.Table[api.IP] {
+	return printer.Table[api.IP]{
+		{Title: "PREFIX", Text: func(i api.IP) string { return i.Prefix }},
+		{Title: "CLUSTER", Text: func(i api.IP) string { return i.Cluster }},
+		{Title: "IDENTITY", Right: true, Text: func(i api.IP) string { return strconv.Itoa(int(i.Identity)) }},
+		{Title: "KIND", Text: func(i api.IP) string { return i.Kind }},
+		{Title: "HOST", Text: func(i api.IP) string { return i.HostIP }},
+		{Title: "POD", Text: Pod},
+		{Title: "KEY", Right: true, Wide: true, Text: func(i api.IP) string { return printer.Number(uint32(i.EncryptionKey)) }},
+		{Title: "CLAIMS", Right: true, Wide: true, Text: func(i api.IP) string { return strconv.Itoa(i.Claims) }},
+		{Title: "SOURCE", Wide: true, Text: func(i api.IP) string { return i.Source }},
+	}
+}
+
+func conflictTable() printer.Table[api.Conflict] {
+	return printer.Table[api.Conflict]{
+		{Title: "KIND", Text: func(c api.Conflict) string { return c.Kind }},
+		{Title: "CODE", Text: func(c api.Conflict) string { return c.Code }},
+		{Title: "SUBJECT", Text: func(c api.Conflict) string { return c.Subject }},
+		{Title: "CLUSTERS", Text: func(c api.Conflict) string { return strings.Join(c.Clusters, ",") }},
+		{Title: "SINCE", Text: func(c api.Conflict) string { return printer.Ago(&c.Since) }},
+		{Title: "RULE", Wide: true, Text: func(c api.Conflict) string { return c.Rule }},
+		{Title: "MESSAGE", Text: func(c api.Conflict) string { return c.Message }},
+	}
+}
+
+func conflictName(c api.Conflict) string { return c.Kind + "/" + c.Subject }
+
+func eventTable() printer.Table[api.Event] {
+	return printer.Table[api.Event]{
+		{Title: "ID", Right: true, Wide: true, Text: func(e api.Event) string { return strconv.FormatUint(e.ID, 10) }},
+		{Title: "TIME", Text: func(e api.Event) string { return printer.Ago(&e.Time) }},
+		{Title: "CLUSTER", Text: func(e api.Event) string { return e.Cluster }},
+		{Title: "KIND", Text: func(e api.Event) string { return e.Kind }},
+		{Title: "CODE", Text: func(e api.Event) string { return e.Code }},
+		{Title: "OBJECT", Wide: true, Text: EventObject},
+		{Title: "MESSAGE", Text: func(e api.Event) string { return e.Message }},
+	}
+}
+
+// EventObject is what an event is about, in the form that get and describe take.
+func EventObject(e api.Event) string { return strings.TrimSpace(e.Resource + " " + e.Name) }
+
+func healthTable() printer.Table[api.Health] {
+	return printer.Table[api.Health]{
+		{Title: "NAME", Text: func(h api.Health) string { return h.Name }},
+		{Title: "STATE", Text: func(h api.Health) string { return h.State }, Color: func(h api.Health) printer.Color { return printer.WellColor(h.State == "ok") }},
+		{Title: "CLUSTER", Wide: true, Text: func(h api.Health) string { return h.Cluster }},
+		{Title: "LAST SUCCESS", Text: func(h api.Health) string { return printer.Ago(h.LastSuccess) }},
+		{Title: "LAST FAILURE", Text: func(h api.Health) string { return printer.Ago(h.LastFailure) }},
+		{Title: "FAILURES", Right: true, Wide: true, Text: func(h api.Health) string { return strconv.Itoa(h.ConsecutiveFailures) }},
+		{Title: "MESSAGE", Text: func(h api.Health) string { return h.Message }},
+	}
+}
+
+// Pod names the pod of an address; empty for none.
+func Pod(i api.IP) string {
+	if i.Pod == "" {
+		return ""
+	}
+	return i.Namespace + "/" + i.Pod
+}

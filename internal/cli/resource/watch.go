@@ -1,0 +1,165 @@
+package resource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/internal/safetext"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/api/client"
+)
+
+// watch shows the state of the resource and then its changes, until ctx ends.
+func (res Kind[T]) watch(ctx context.Context, r Request) error {
+	if r.Name != "" {
+		if _, err := res.Fetch(ctx, r); err != nil {
+			return err // what does not exist is not waited for
+		}
+		if err := res.narrowTo(&r); err != nil {
+			return err
+		}
+	}
+	show := res.Shower(r)
+	if r.Name != "" && res.matches != nil {
+		show = only(func(v T) bool { return res.matches(r.Name, v) }, show)
+	}
+	lost := func(err error) {
+		fmt.Fprintf(r.Err, "Lost the agent, going on when it answers: %s\n", printer.CleanLines(err.Error()))
+	}
+	for e, err := range client.Watch[T](ctx, r.Client, res.Plural, r.Query, lost) {
+		if err == nil {
+			err = show(e)
+		}
+		switch {
+		case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+			return nil // interrupted: that is how it ends
+		case err != nil:
+			return err
+		}
+		if e.Kind == api.WatchReset {
+			fmt.Fprintf(r.Err, "Everything again: %s\n", printer.Clean(e.Reason))
+		}
+	}
+	return nil
+}
+
+// narrowTo makes the name that was given the filters of the watch.
+func (res Kind[T]) narrowTo(r *Request) error {
+	if res.narrow == nil {
+		return exit.Usagef("one of the %s does not change: watch all of them", res.Plural)
+	}
+	parts := res.Parts(r.Name, &r.Query)
+	if r.Query != (client.Query{}) {
+		return exit.Usagef("give either the NAME of one of the %s or filters", res.Plural)
+	}
+	if parts == nil {
+		return exit.Usagef("%q is no name of one of the %s: they are named %s", r.Name, res.Plural, res.form)
+	}
+	res.narrow(parts, &r.Query)
+	return nil
+}
+
+// only shows what passes, and what is about no object.
+func only[T any](passes func(T) bool, show func(client.Event[T]) error) func(client.Event[T]) error {
+	return func(e client.Event[T]) error {
+		if e.Object != nil && !passes(*e.Object) {
+			return nil
+		}
+		return show(e)
+	}
+}
+
+// Shower returns what writes one event in the form that was asked for.
+func (res Kind[T]) Shower(r Request) func(client.Event[T]) error {
+	switch r.Format.String() {
+	case printer.JSON:
+		return func(e client.Event[T]) error { return writeEvent(r.Out, e, jsonLine, "", "\n") }
+	case printer.YAML:
+		return func(e client.Event[T]) error { return writeEvent(r.Out, e, safetext.YAML, "---\n", "") }
+	}
+	show := res.rows(r)
+	if r.Format.String() == printer.Name {
+		show = func(e client.Event[T]) error { return res.writeName(r.Out, e) }
+	}
+	if !res.fades {
+		return show
+	}
+	return func(e client.Event[T]) error {
+		if e.Kind == api.WatchDelete {
+			return nil
+		}
+		return show(e)
+	}
+}
+
+// jsonLine is v as JSON on one line.
+func jsonLine(v any) ([]byte, error) { return safetext.JSON(v, "") }
+
+// writeEvent writes one event as a whole, so that a program can read them one
+// by one.
+func writeEvent(w io.Writer, e any, marshal func(any) ([]byte, error), before, after string) error {
+	text, err := marshal(e)
+	if err == nil {
+		_, err = io.WriteString(w, before+string(text)+after)
+	}
+	return err
+}
+
+func (res Kind[T]) writeName(w io.Writer, e client.Event[T]) error {
+	if e.Object == nil {
+		return nil
+	}
+	line := printer.Clean(res.name(*e.Object))
+	if e.Kind == api.WatchDelete {
+		line += " deleted"
+	}
+	_, err := fmt.Fprintln(w, line)
+	return err
+}
+
+// change is a row of the table of a watch.
+type change[T any] struct {
+	what   string
+	object T
+}
+
+// rows writes the events as a table: the state first, then each change at once.
+func (res Kind[T]) rows(r Request) func(client.Event[T]) error {
+	table := printer.Table[change[T]]{{Title: "EVENT", Text: func(c change[T]) string { return c.what }, Color: func(c change[T]) printer.Color {
+		if c.what == api.WatchDelete {
+			return printer.Red
+		}
+		return printer.NoColor
+	}}}
+	for _, column := range res.table {
+		wrapped := printer.Column[change[T]]{
+			Title: column.Title, Wide: column.Wide, Right: column.Right,
+			Text: func(c change[T]) string { return column.Text(c.object) },
+		}
+		if column.Color != nil {
+			wrapped.Color = func(c change[T]) printer.Color { return column.Color(c.object) }
+		}
+		table = append(table, wrapped)
+	}
+	live, synced := table.Live(r.Out, r.Style), false
+	return func(e client.Event[T]) error {
+		switch {
+		case e.Kind == api.WatchReset:
+			synced = false
+		case e.Kind == api.WatchSynced:
+			synced = true
+			return live.Flush()
+		case e.Object == nil:
+			return nil
+		case !synced:
+			return live.Row(change[T]{"state", *e.Object})
+		default:
+			return errors.Join(live.Row(change[T]{e.Kind, *e.Object}), live.Flush())
+		}
+		return nil
+	}
+}

@@ -1,0 +1,81 @@
+// Package cli is the command line of the program. Each subject has a package of its
+// own below this one.
+package cli
+
+import (
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc/grpclog"
+
+	"github.com/mesh-agent/mesh-agent/internal/agent/config"
+	"github.com/mesh-agent/mesh-agent/internal/cli/bugreport"
+	"github.com/mesh-agent/mesh-agent/internal/cli/command"
+	"github.com/mesh-agent/mesh-agent/internal/cli/configcheck"
+	"github.com/mesh-agent/mesh-agent/internal/cli/describe"
+	"github.com/mesh-agent/mesh-agent/internal/cli/explain"
+	"github.com/mesh-agent/mesh-agent/internal/cli/get"
+	"github.com/mesh-agent/mesh-agent/internal/cli/identity"
+	"github.com/mesh-agent/mesh-agent/internal/cli/kvstore"
+	"github.com/mesh-agent/mesh-agent/internal/cli/lookup"
+	"github.com/mesh-agent/mesh-agent/internal/cli/policy"
+	"github.com/mesh-agent/mesh-agent/internal/cli/run"
+	"github.com/mesh-agent/mesh-agent/internal/cli/status"
+	"github.com/mesh-agent/mesh-agent/internal/cli/troubleshoot"
+	"github.com/mesh-agent/mesh-agent/internal/cli/users"
+	"github.com/mesh-agent/mesh-agent/internal/version"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+)
+
+// Main runs a command line of the program that has this release, and returns
+// its exit code.
+func Main(release string, args []string) int {
+	silenceGRPC()
+	return command.Execute(New(release), args)
+}
+
+// New is the whole command line of the program.
+func New(release string) *cobra.Command {
+	v := version.Of(release)
+	c := &command.Env{Getenv: os.Getenv, Environ: os.Environ, Poll: 500 * time.Millisecond, Now: time.Now, Version: v}
+	return Root(c, run.Commands(v)...)
+}
+
+// silenceGRPC keeps gRPC's own log off stderr: it is beside ours in another form, and
+// a remote decides how much of it there is and has its texts in it. Why a connection
+// fails is in the errors of its calls. Who asks for gRPC's log gets it.
+func silenceGRPC() {
+	if os.Getenv("GRPC_GO_LOG_SEVERITY_LEVEL") == "" {
+		grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard))
+	}
+}
+
+// Root is the whole command line: the commands that ask a running agent or a
+// kvstore, and others.
+func Root(c *command.Env, others ...*cobra.Command) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "mesh-agent",
+		Short: "Sees all clusters of a mesh as one",
+		Long: "mesh-agent reads what the clusters of a mesh publish in their key-value stores and shows it as one:\n" +
+			"nodes, services, identities and addresses, each with how fresh it is.",
+		Args:          cobra.ArbitraryArgs, // an unknown command is answered below, as wrong usage
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE:          command.HelpOrUnknown,
+	}
+	root.Version = c.Version.Version
+	root.SuggestionsMinimumDistance = 2
+	root.SetFlagErrorFunc(config.RefusedFlag)
+	flags := root.PersistentFlags()
+	flags.StringVar(&c.Server, "server", "", "URL of the agent to ask, such as http://127.0.0.1:9979")
+	flags.StringVar(&c.Socket, "socket", "", "unix socket of the agent to ask; default: "+api.DefaultSocket+", then "+api.DefaultListen)
+	flags.StringVar(&c.ServerTLS.CA, "server-ca-file", "", "authorities of a --server that is https://...; default: those of the system")
+	flags.StringVar(&c.ServerTLS.Cert, "server-cert-file", "", "certificate to show to it")
+	flags.StringVar(&c.ServerTLS.Key, "server-key-file", "", "key of that certificate")
+	root.AddCommand(others...)
+	root.AddCommand(status.New(c), get.New(c), describe.New(c), lookup.New(c), explain.New(c), bugreport.New(c), logLevelCommand(c), configcheck.New(c), policy.New(c), kvstore.New(c), identity.New(c), users.New(c), troubleshoot.New(c), newVersionCommand(c.Version))
+	completeFlags(c, root)
+	return root
+}

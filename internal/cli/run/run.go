@@ -1,0 +1,119 @@
+// Package run has the commands that stay: one for each mode of the agent, and the one
+// that prints their object graphs.
+package run
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/mesh-agent/mesh-agent/internal/agent"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mesh-agent/mesh-agent/internal/agent/config"
+	"github.com/mesh-agent/mesh-agent/internal/cli/command"
+	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/logging"
+	"github.com/mesh-agent/mesh-agent/internal/version"
+)
+
+// Commands are those of the modes, and the one that prints their object graphs, of
+// this version of the program.
+func Commands(v version.Info) []*cobra.Command {
+	return []*cobra.Command{newRunCommand(v), newOperateCommand(v), newMirrorCommand(v), newHiveCommand(v)}
+}
+
+// newRunCommand is the agent itself.
+func newRunCommand(v version.Info) *cobra.Command {
+	return newModeCommand(v, config.ModeRun, "Run the agent: connect to the clusters of the mesh directory and serve one view of them",
+		"With a description of the own cluster (--local-manifests, --kubernetes) its services take part and come first. With the own\n"+
+			"cluster's kvstore as well (--kvstore-opt etcd.config=FILE) this node and its pods become known there to all clusters.")
+}
+
+// newOperateCommand is what one process per cluster does.
+func newOperateCommand(v version.Info) *cobra.Command {
+	return newModeCommand(v, config.ModeOperate, "Publish what one process per cluster says of it: its configuration, heartbeat and services",
+		"It also deletes identities that nobody uses and locks that were left behind, and with --kvstore-ensure-users it gives etcd\n"+
+			"the users of a mesh. Run two: one leads, the other one takes over within the lease of a lock (25 s).")
+}
+
+// newMirrorCommand is KVStoreMesh.
+func newMirrorCommand(v version.Info) *cobra.Command {
+	return newModeCommand(v, config.ModeMirror, "Copy every remote cluster into the own kvstore, for the agents of this cluster to read there",
+		"Agents then have files in their mesh directories that lead to the own kvstore, one named as each remote cluster. Run two: one\n"+
+			"leads, the other one takes over within the lease of a lock (25 s).")
+}
+
+func newModeCommand(v version.Info, m config.Mode, short, more string) *cobra.Command {
+	s := config.NewSettings()
+	cmd := &cobra.Command{
+		Use:   string(m),
+		Short: short,
+		Long:  short + ".\n" + more + "\n\n" + config.SettingsHelp,
+		Args:  command.NoArgs,
+	}
+	s.Register(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, err := s.Load(os.Getenv)
+		if err != nil {
+			return err
+		}
+		if err := s.Validate(c); err != nil {
+			return err
+		}
+		if err := agent.NeedsKVStore(c, m); err != nil {
+			return err
+		}
+		log, level, err := logging.New(cmd.ErrOrStderr(), c.LogLevel, c.LogFormat)
+		if err != nil {
+			return exit.UsageError{Err: err}
+		}
+		for _, name := range config.Strangers(os.Environ(), cmd.Root()) {
+			log.Warn("An environment variable that nothing reads; the names of variables follow the flags", "variable", name)
+		}
+		log.Info("Starting", "mode", string(m), "version", v.Version, "pid", os.Getpid())
+		agent.LimitMemory(log)
+		h := agent.NewHive(v, m, level)
+		s.Give(h)
+		if err := h.Run(log); err != nil {
+			return ended(log, c, err)
+		}
+		log.Info("Stopped")
+		return nil
+	}
+	return cmd
+}
+
+// ended says why the agent ended: as a line of the log where programs read it,
+// or else as every command does.
+func ended(log *slog.Logger, c config.Config, err error) error {
+	err = fmt.Errorf("the agent ended: %w", err)
+	if c.LogFormat != "json" {
+		return err
+	}
+	log.Error("The agent ended", "error", err)
+	return exit.ReportedError{Err: err}
+}
+
+// newHiveCommand prints the object graph of the program in a mode: a command
+// below it for each of the others.
+func newHiveCommand(v version.Info) *cobra.Command {
+	cmd := graphCommand(v, config.ModeRun)
+	cmd.Use, cmd.Short = "hive", "Print the object graph of the program"
+	for _, m := range []config.Mode{config.ModeOperate, config.ModeMirror} {
+		below := graphCommand(v, m)
+		for flag, value := range map[string]string{"cluster-name": "own", "cluster-id": "1"} { // no mode but run goes without
+			_ = below.PersistentFlags().Set(flag, value) // both are there, and take these
+		}
+		cmd.AddCommand(below)
+	}
+	return cmd
+}
+
+func graphCommand(v version.Info, m config.Mode) *cobra.Command {
+	cmd := agent.NewHive(v, m, new(logging.Level)).Command()
+	cmd.Args = command.NoArgs
+	cmd.Use, cmd.Short = string(m), "Print the object graph of `"+string(m)+"`"
+	return cmd
+}

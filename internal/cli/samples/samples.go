@@ -1,0 +1,203 @@
+// Package samples has statuses and clusters as an agent answers with them, for the
+// tests of what commands print, and compares that with golden files.
+package samples
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+)
+
+// AConflict is a conflict about an address.
+func AConflict() api.Conflict {
+	return api.Conflict{
+		Kind: "ip", Code: "MESH-3101", Subject: "10.2.1.10/32", Rule: "cluster ID 2 precedes 3", Clusters: []string{"c2", "c3"}, Since: Now.Add(-time.Hour),
+		Message: "two clusters claim 10.2.1.10/32: give their pods different ranges",
+	}
+}
+
+// SomeEvents are two events.
+func SomeEvents() []api.Event {
+	return []api.Event{
+		{ID: 7, Time: Now.Add(-time.Hour), Cluster: "c2", Kind: "cluster-connected", Message: "connected to https://c2:2379", Evidence: map[string]string{}},
+		{ID: 8, Time: Now.Add(-time.Minute), Cluster: "c2", Kind: "conflict", Code: "MESH-1203", Message: "two clusters claim 10.2.1.10/32", Resource: "ips", Name: "10.2.1.10/32", Evidence: map[string]string{"winner": "c2"}},
+	}
+}
+
+// SettingsFile writes a settings file and returns its path.
+func SettingsFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "settings.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Now is what time it is in all samples.
+var Now = time.Date(2026, 11, 21, 1, 2, 3, 0, time.UTC)
+
+// Before is a moment before now.
+func Before(d time.Duration) *time.Time {
+	t := Now.Add(-d)
+	return &t
+}
+
+// GoodCluster is a cluster with nothing wrong.
+func GoodCluster(name string, id uint32) api.Cluster {
+	age, fresh := 0.4, api.Freshness{State: "synced", AsOf: Before(400 * time.Millisecond)}
+	fresh.AgeSeconds = &age
+	yes, max := true, uint32(255)
+	return api.Cluster{
+		Name: name, ID: id, State: "ready", Ready: true, Connected: true,
+		Endpoints: []string{"https://" + name + ".mesh:2379"}, EtcdClusterID: "cdf818194e3a8c32", ConfigFile: "/var/lib/cilium/clustermesh/" + name,
+		Capabilities:   api.Capabilities{SyncedCanaries: &yes, MaxConnectedClusters: &max},
+		Synced:         api.ByResource[bool]{Nodes: true, Services: true, Identities: true, IPs: true},
+		Counts:         api.ByResource[int]{Nodes: 3, Services: 40, Identities: 200, IPs: 1200},
+		Freshness:      api.ByResource[api.Freshness]{Nodes: fresh, Services: fresh, Identities: fresh, IPs: fresh},
+		ConnectedSince: Before(time.Hour), LastEvent: Before(2 * time.Second),
+	}
+}
+
+// StaleBy is the cluster with nothing confirmed for this long.
+func StaleBy(c api.Cluster, d time.Duration) api.Cluster {
+	age := d.Seconds()
+	f := api.Freshness{State: "stale", AsOf: Before(d), AgeSeconds: &age}
+	c.Freshness = api.ByResource[api.Freshness]{Nodes: f, Services: f, Identities: f, IPs: f}
+	return c
+}
+
+// Failing is the cluster in a state that is not good, with why.
+func Failing(c api.Cluster, state, message string) api.Cluster {
+	c.State, c.Ready, c.Connected, c.ConnectedSince, c.Message = state, false, false, nil, message
+	c.Failures, c.LastFailure, c.LastError = 23, Before(5*time.Second), message
+	return c
+}
+
+// NeverSeen is a cluster that was never connected.
+func NeverSeen(name, state, message string) api.Cluster {
+	c := Failing(api.Cluster{Name: name}, state, message)
+	f := api.Freshness{State: "unknown"}
+	c.Freshness = api.ByResource[api.Freshness]{Nodes: f, Services: f, Identities: f, IPs: f}
+	return c
+}
+
+// OneOfEach is a mesh in which everything goes wrong that can.
+func OneOfEach() []api.Cluster {
+	syncing := NeverSeen("berlin", "syncing", "listing ips: 4711 so far")
+	syncing.Connected, syncing.ID, syncing.Failures = true, 4, 0
+	rejecting := GoodCluster("osaka", 7)
+	rejecting.Rejected = api.ByResource[int]{Nodes: 1, IPs: 12}
+	rejecting.Refusals = []api.Refusal{
+		{Resource: "ips", Count: 12, Reasons: map[string]int{"key": 12}},
+		{
+			Resource: "nodes", Count: 1, Reasons: map[string]int{"malformed": 1},
+			Key: "cilium/state/nodes/v1/osaka/n1", Message: "malformed: unexpected end of JSON input",
+		},
+	}
+	weak := GoodCluster("oslo", 8)
+	weak.State, weak.Message = "degraded", "no heartbeat for 3m10s: etcd answers, but the cluster's writer may be gone"
+	removing := GoodCluster("quito", 10)
+	removing.State, removing.Ready, removing.Message = "removing", false, "its file is gone; its entries are being withdrawn"
+	return []api.Cluster{
+		GoodCluster("accra", 2),
+		syncing,
+		NeverSeen("cairo", "connecting", "dial tcp 10.0.0.1:2379: connect: connection refused"),
+		StaleBy(Failing(GoodCluster("dakar", 5), "degraded", "not connected since 00:52: EOF"), 10*time.Minute),
+		NeverSeen("delhi", "failed", "the client file cannot be used: endpoints are missing"),
+		rejecting,
+		weak,
+		StaleBy(GoodCluster("paris", 9), 95*time.Second),
+		removing,
+		GoodCluster("zagreb", 12),
+	}
+}
+
+// Policed are clusters of which the policy says something.
+func Policed() []api.Cluster {
+	with := func(c api.Cluster, p api.ClusterPolicy) api.Cluster {
+		p.Judged = 4
+		c.Policy = &p
+		return c
+	}
+	away := func(name string, id uint32, d time.Duration) api.Cluster {
+		return StaleBy(Failing(GoodCluster(name, id), "degraded", "not connected: connection refused"), d)
+	}
+	const doubt = "its services could not be confirmed since 2026-11-21T00:52:03Z: connection refused"
+	in := func(d time.Duration) *time.Time { return Before(-d) }
+	return []api.Cluster{
+		with(GoodCluster("accra", 2), api.ClusterPolicy{State: api.PolicyKeep, Since: *Before(time.Hour)}),
+		with(away("bergen", 3, time.Minute), api.ClusterPolicy{
+			State: api.PolicyKeep, Since: *Before(time.Hour), Doubtful: true, Reason: doubt, Next: api.PolicyDemote, NextAt: in(time.Minute),
+		}),
+		with(away("colombo", 4, 10*time.Minute), api.ClusterPolicy{
+			State: api.PolicyDemote, Since: *Before(8 * time.Minute), Code: "MESH-1018", Doubtful: true, Reason: doubt, Next: api.PolicyWithdraw, NextAt: in(5 * time.Minute),
+		}),
+		with(GoodCluster("denver", 5), api.ClusterPolicy{
+			State: api.PolicyWithdraw, Since: *Before(20 * time.Minute), Code: "MESH-1019",
+			Reason: "confirmed again without a break since 2026-11-21T01:01:43Z", Next: api.PolicyKeep, NextAt: in(10 * time.Second),
+		}),
+	}
+}
+
+// HeldClusters are three of four in doubt at once.
+func HeldClusters() []api.Cluster {
+	clusters := Policed()
+	for i := range clusters {
+		p := clusters[i].Policy
+		p.Held, p.InDoubt, p.Next, p.NextAt = Before(30*time.Second), 3, "", nil
+	}
+	return clusters
+}
+
+// StatusOf is the status of an agent with these clusters.
+func StatusOf(clusters []api.Cluster) *api.Status {
+	st := &api.Status{
+		Agent: api.AgentInfo{Version: "v1.2.3", Cluster: "home", ClusterID: 1, Node: "node-1", Started: *Before(3*time.Hour + 12*time.Minute), Mode: "run"},
+		State: "ready", Ready: true, Clusters: clusters,
+		Summary: api.Summary{Clusters: len(clusters), Nodes: 12, Services: 40, GlobalServices: 38, Identities: 1, IPs: 10234, Conflicts: 2},
+	}
+	for i := range clusters {
+		if clusters[i].Ready {
+			st.Summary.ClustersReady++
+		}
+		if !clusters[i].Well() {
+			st.State = "degraded"
+		}
+	}
+	return st
+}
+
+// KvstoreOf is the local kvstore of an own cluster that is like this one.
+func KvstoreOf(c api.Cluster, heartbeat *float64) *api.KVStore {
+	k := &api.KVStore{
+		State: c.State, Ready: c.Ready, Connected: c.Connected, Message: c.Message, Endpoints: []string{"https://etcd:2379"},
+		HeartbeatAgeSeconds: heartbeat, Synced: c.Synced, Freshness: c.Freshness,
+		Failures: 23, LastFailure: Before(5 * time.Second), LastError: "an error of long ago",
+	}
+	k.Synced.EndpointSlices, k.Freshness.EndpointSlices = k.Synced.Services, k.Freshness.Services
+	return k
+}
+
+// ManyClusters is a mesh of 254, some of which are as the function says.
+func ManyClusters(name string, change func(i int, c api.Cluster) api.Cluster) []api.Cluster {
+	clusters := make([]api.Cluster, 254)
+	for i := range clusters {
+		clusters[i] = change(i, GoodCluster(fmt.Sprintf(name, i), uint32(i+2)))
+	}
+	return clusters
+}
+
+// Exporting is a cluster that exports services in this form, and both of which
+// are as given.
+func Exporting(name, mode string, services, slices api.Freshness) api.Cluster {
+	c := GoodCluster(name, 20)
+	c.Capabilities.EndpointSlicesExportMode = &mode
+	c.Freshness.Services, c.Freshness.EndpointSlices = services, slices
+	c.Synced.Services, c.Synced.EndpointSlices = services.State != "syncing", slices.State != "syncing"
+	return c
+}

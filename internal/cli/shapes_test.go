@@ -1,0 +1,292 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// shapes are objects by name, each with the types of its fields. A type is
+// string, number, bool, time (RFC 3339), object, texts (an object of strings),
+// the possible strings (a|b), or a shape; []T is an array, T? may be null. List:T is
+// a page of a list. Other fields may be there, too.
+type shapes struct {
+	fields map[string]map[string]string
+	mu     sync.Mutex
+	seen   map[string]bool // guarded by mu
+}
+
+// readShapes reads one shape a line; one that has several is all of them.
+func readShapes(text string) *shapes {
+	s := &shapes{fields: map[string]map[string]string{}, seen: map[string]bool{}}
+	for line := range strings.Lines(strings.TrimSpace(text)) {
+		words := strings.Fields(line)
+		if s.fields[words[0]] == nil {
+			s.fields[words[0]] = map[string]string{}
+		}
+		for _, word := range words[1:] {
+			name, kind, _ := strings.Cut(word, ":")
+			s.fields[words[0]][name] = kind
+		}
+	}
+	return s
+}
+
+// unseen are the shapes that nothing was compared with.
+func (s *shapes) unseen() (names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name := range s.fields {
+		if !s.seen[name] {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// check compares a value, as encoding/json makes it, with a type.
+func (s *shapes) check(kind string, v any) error {
+	if item, ok := strings.CutPrefix(kind, "List:"); ok {
+		return s.checkFields(map[string]string{"revision": "number", "items": "[]" + item, "next": "string"}, v)
+	}
+	if item, ok := strings.CutPrefix(kind, "[]"); ok {
+		list, ok := v.([]any)
+		if !ok {
+			return fmt.Errorf("%v is no array", v)
+		}
+		for i, one := range list {
+			if err := s.check(item, one); err != nil {
+				return fmt.Errorf("%d: %w", i, err)
+			}
+		}
+		return nil
+	}
+	if nullable, ok := strings.CutSuffix(kind, "?"); ok {
+		if v == nil {
+			return nil
+		}
+		kind = nullable
+	}
+	if fields := s.fields[kind]; fields != nil {
+		s.mu.Lock()
+		s.seen[kind] = true
+		s.mu.Unlock()
+		return s.checkFields(fields, v)
+	}
+	text, isText := v.(string)
+	ok := false
+	switch kind {
+	case "string":
+		ok = isText
+	case "number":
+		_, ok = v.(float64)
+	case "bool":
+		_, ok = v.(bool)
+	case "object":
+		_, ok = v.(map[string]any)
+	case "time":
+		_, err := time.Parse(time.RFC3339Nano, text)
+		ok = err == nil
+	case "texts":
+		var texts map[string]any
+		if texts, ok = v.(map[string]any); ok {
+			for _, value := range texts {
+				_, isText := value.(string)
+				ok = ok && isText
+			}
+		}
+	default:
+		ok = isText && slices.Contains(strings.Split(kind, "|"), text)
+	}
+	if !ok {
+		return fmt.Errorf("%v is no %s", v, kind)
+	}
+	return nil
+}
+
+func (s *shapes) checkFields(fields map[string]string, v any) error {
+	object, ok := v.(map[string]any)
+	if !ok {
+		return fmt.Errorf("%v is no object", v)
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		value, has := object[name]
+		if !has {
+			return fmt.Errorf("there is no %q", name)
+		}
+		if err := s.check(fields[name], value); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// openAPI is what is needed of an OpenAPI document to hold answers to it.
+type openAPI struct {
+	Paths map[string]map[string]struct {
+		Responses map[string]struct {
+			Content map[string]struct{ Schema map[string]any }
+		}
+	}
+	Components struct{ Schemas map[string]map[string]any }
+}
+
+// validate compares an answer with the document. What it does not document is
+// an error, but for paths that are none and methods that are not allowed.
+func (d openAPI) validate(method, path string, status int, media string, body []byte) error {
+	documented := d.find(path)
+	operation, ok := d.Paths[documented][strings.ToLower(method)]
+	if !ok {
+		if documented == "" && status == 404 || documented != "" && status == 405 {
+			return nil
+		}
+		return fmt.Errorf("%s %q is not there, and answers %d", method, documented, status)
+	}
+	content, ok := operation.Responses[strconv.Itoa(status)].Content[media]
+	if !ok {
+		return fmt.Errorf("%d with %q is not there", status, media)
+	}
+	if content.Schema["type"] == "string" { // text
+		return nil
+	}
+	var v any
+	if err := json.Unmarshal(body, &v); err != nil {
+		return err
+	}
+	return d.check(content.Schema, v)
+}
+
+// find returns the documented path that a path is of; the one with the fewest
+// parameters when there are several.
+func (d openAPI) find(path string) (best string) {
+	for candidate := range d.Paths {
+		pattern := regexp.QuoteMeta(candidate)
+		pattern = regexp.MustCompile(`\\\{\w+\\\.\\\.\\\.\\\}`).ReplaceAllString(pattern, `.+`)
+		pattern = regexp.MustCompile(`\\\{\w+\\\}`).ReplaceAllString(pattern, `[^/]+`)
+		if regexp.MustCompile("^"+pattern+"$").MatchString(path) && (best == "" || strings.Count(candidate, "{") < strings.Count(best, "{")) {
+			best = candidate
+		}
+	}
+	return best
+}
+
+// check compares a value with a JSON Schema. A word of the schema that it does
+// not know is an error, so that nothing is passed over.
+func (d openAPI) check(schema map[string]any, v any) error {
+	for word, arg := range schema {
+		if err := d.checkWord(word, arg, schema, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d openAPI) checkWord(word string, arg any, schema map[string]any, v any) error {
+	switch word {
+	case "description":
+		return nil
+	case "$ref":
+		name := strings.TrimPrefix(arg.(string), "#/components/schemas/")
+		if err := d.check(d.Components.Schemas[name], v); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		return nil
+	case "anyOf":
+		var errs []error
+		for _, one := range arg.([]any) {
+			err := d.check(one.(map[string]any), v)
+			if err == nil {
+				return nil
+			}
+			errs = append(errs, err)
+		}
+		return errors.Join(errs...)
+	case "type":
+		kinds, several := arg.([]any)
+		if !several {
+			kinds = []any{arg}
+		}
+		if !slices.ContainsFunc(kinds, func(kind any) bool { return isOfType(kind, v) }) {
+			return fmt.Errorf("%v is not %v", v, arg)
+		}
+		return nil
+	case "enum":
+		if !slices.Contains(arg.([]any), v) {
+			return fmt.Errorf("%v is none of %v", v, arg)
+		}
+		return nil
+	case "minimum":
+		if n, ok := v.(float64); ok && n < arg.(float64) {
+			return fmt.Errorf("%v is below %v", v, arg)
+		}
+		return nil
+	case "format":
+		if text, ok := v.(string); ok && arg == "date-time" {
+			_, err := time.Parse(time.RFC3339Nano, text)
+			return err
+		}
+		return nil
+	case "required":
+		object, _ := v.(map[string]any)
+		for _, name := range arg.([]any) {
+			if _, has := object[name.(string)]; !has {
+				return fmt.Errorf("there is no %q", name)
+			}
+		}
+		return nil
+	case "items":
+		list, _ := v.([]any)
+		for i, one := range list {
+			if err := d.check(arg.(map[string]any), one); err != nil {
+				return fmt.Errorf("%d: %w", i, err)
+			}
+		}
+		return nil
+	case "properties", "additionalProperties":
+		return d.checkProperties(schema, v)
+	}
+	return fmt.Errorf("the schema's %q is unknown to this test", word)
+}
+
+// checkProperties checks the fields that the schema names, and the others when
+// it has something to say of them.
+func (d openAPI) checkProperties(schema map[string]any, v any) error {
+	object, _ := v.(map[string]any)
+	properties, _ := schema["properties"].(map[string]any)
+	others, _ := schema["additionalProperties"].(map[string]any)
+	for name, value := range object {
+		property, named := properties[name].(map[string]any)
+		if !named {
+			property = others
+		}
+		if err := d.check(property, value); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// isOfType tells whether a value has one of JSON Schema's types.
+func isOfType(kind, v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return kind == "null"
+	case string:
+		return kind == "string"
+	case bool:
+		return kind == "boolean"
+	case float64:
+		return kind == "number" || kind == "integer" && v == float64(int64(v))
+	case []any:
+		return kind == "array"
+	}
+	return kind == "object"
+}

@@ -1,0 +1,155 @@
+package status
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/mesh-agent/mesh-agent/internal/agent/config"
+	"github.com/mesh-agent/mesh-agent/internal/cli/clustertext"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+)
+
+// This file is what the status says of the own cluster: its description, and its
+// kvstore with what is written to it.
+
+// standsBy tells whether the process waits for another one to end.
+func (v *View) standsBy() bool { return v.Agent.Leads != nil && !*v.Agent.Leads }
+
+// operates tells whether the process publishes, and looks for no clusters.
+func (v *View) operates() bool { return v.Agent.Mode == string(config.ModeOperate) }
+
+// leads says what a process that others stand by for does.
+func leads(yes bool) string {
+	if yes {
+		return "leading"
+	}
+	return "standing by; another process leads, which its own status tells, or nobody can"
+}
+
+// writeKVStore says how the local kvstore is, and when it is not well, why and
+// what to do, as for a cluster.
+func (v *View) writeKVStore(p *printer.Page) {
+	k, own := v.KVStore, ownCluster(v.Status)
+	rest := "not connected"
+	if k.Connected {
+		rest = "connected"
+	}
+	if len(k.Endpoints) > 0 {
+		rest += " to " + strings.Join(k.Endpoints, ", ")
+	}
+	if k.Lease != "" {
+		rest += "; lease " + k.Lease
+	}
+	if k.HeartbeatAgeSeconds != nil {
+		rest += "; heartbeat " + printer.Seconds(*k.HeartbeatAgeSeconds) + " ago"
+	}
+	if k.WriteOnly {
+		p.Text("local kvstore: written to, %s", rest)
+		if k.Message != "" {
+			p.Item("  ", "%s", withCodeOf(k.Message, k.Code))
+		}
+		v.writeWritten(p)
+		return
+	}
+	p.Text("local kvstore: %s, %s", printer.Painted{Text: k.State, Color: clustertext.ClusterColor(*own)}, rest)
+	if kind := clustertext.TroubleOf(own); kind != clustertext.NoTrouble {
+		p.Item("  ", "%s", clustertext.Story(own, v.Now))
+		p.Advice("%s", kind.Remedy())
+	}
+	v.writeWritten(p)
+}
+
+// withCodeOf is a text with its code behind it, if it has one.
+func withCodeOf(text, code string) string {
+	if code == "" {
+		return text
+	}
+	return text + " [" + code + "]"
+}
+
+// writeWritten says what the process keeps in the kvstore: all of it where that is
+// all that it does, else what is not as it should be.
+func (v *View) writeWritten(p *printer.Page) {
+	refused := false
+	for _, w := range v.KVStore.Written {
+		if !v.KVStore.Connected {
+			w.LastError = "" // which is told already
+		}
+		if w.Pending > 0 || w.Refused > 0 || v.wide || v.operates() {
+			p.Item("  ", "%s", writtenText(w))
+		}
+		refused = refused || w.Refused > 0
+	}
+	if refused {
+		p.Advice("What the kvstore refuses is tried again, and holds up nothing else. Most often the user of the client file has no right to write there.")
+	}
+}
+
+func writtenText(w api.Written) string {
+	text := fmt.Sprintf("%s  %s", w.Prefix, printer.Counted(w.Entries, "entry", "entries"))
+	if w.Pending > 0 {
+		text += fmt.Sprintf(", %d still to be written", w.Pending)
+	}
+	if w.Refused > 0 {
+		text += fmt.Sprintf(", %d refused", w.Refused)
+	}
+	if w.LastError != "" {
+		text += ": " + w.LastError
+	}
+	return text
+}
+
+// objectsText says how many objects a description has of each kind.
+func objectsText(d *api.Description) string {
+	var parts []string
+	for _, kind := range slices.Sorted(maps.Keys(d.Objects)) {
+		parts = append(parts, fmt.Sprintf("%d %s", d.Objects[kind], kind))
+	}
+	switch {
+	case !d.Listed:
+		return "nothing is known yet"
+	case len(parts) == 0:
+		return "nothing that is read"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// writeDoubts tells what is wrong with the description.
+func (v *View) writeDoubts(p *printer.Page) {
+	d := v.Description
+	if d == nil || d.Error == "" && len(d.Refused) == 0 {
+		return
+	}
+	if d.Error != "" {
+		p.Section("The description of the own cluster cannot be followed")
+		p.Line("%s", d.Error)
+		p.Advice("What is known of it is kept, as of %s. It is tried again all the time.", orNever(printer.Moment(d.AsOf, v.Now)))
+		p.End()
+	}
+	if len(d.Refused) == 0 {
+		return
+	}
+	shown, rest := d.Refused, 0
+	if !v.all && len(shown) > mostStories {
+		shown, rest = shown[:mostStories], len(shown)-mostStories
+	}
+	p.Section("Not everything in the description of the own cluster counts (%s)", printer.Count(len(d.Refused), "mistake"))
+	for _, line := range shown {
+		p.Item("", "%s", line)
+	}
+	if rest > 0 {
+		p.Line("… and %d more (--all lists them)", rest)
+	}
+	p.Advice("Correct them: what is refused is not published as it is written there. It counts as soon as the file is right.")
+	p.End()
+}
+
+func orNever(text string) string {
+	if text == "" {
+		return "no time yet"
+	}
+	return text
+}

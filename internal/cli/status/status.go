@@ -1,0 +1,275 @@
+// Package status shows the health of the mesh at a glance, and waits for it.
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mesh-agent/mesh-agent/internal/cli/clustertext"
+	"github.com/mesh-agent/mesh-agent/internal/cli/command"
+	"github.com/mesh-agent/mesh-agent/internal/cli/resource"
+	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/api/client"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// statusOptions is what status was asked for.
+type statusOptions struct {
+	cluster string // empty: all
+	wait    bool
+	goal    *printer.Format
+	timeout time.Duration
+	format  *printer.Format
+	all     bool // a line for each cluster, also on a terminal
+	failOn  failures
+}
+
+// What status can wait for, of every cluster.
+const (
+	GoalReady  = "ready"  // it is ready
+	GoalSynced = "synced" // all of it was listed once
+	GoalFresh  = "fresh"  // it is ready, and all of it is known to equal the remote
+)
+
+// New returns the command.
+func New(c *command.Env) *cobra.Command {
+	o := statusOptions{
+		failOn: allFailures(),
+		goal:   printer.NewFormat(GoalFresh, GoalReady, GoalSynced),
+		format: printer.NewFormat(printer.Text, printer.Wide, printer.JSON, printer.YAML),
+	}
+	cmd := &cobra.Command{
+		Use:   "status [CLUSTER]",
+		Short: "Show the health of the mesh at a glance",
+		Long: "Show the health of the mesh at a glance: one line for each cluster, what is wrong first, then what is wrong\n" +
+			"and what to do about it. On a terminal, a large mesh is cut to a screen: --all or -o wide shows everything.\n" +
+			"With CLUSTER, everything about one.\n\n" +
+			"Exit code 0: every cluster is ready and fresh, no conflict is known and no entry is refused, or what was waited for has\n" +
+			"come. 1: it is not so; --fail-on chooses what counts.\n" +
+			"2: the agent cannot be reached.",
+		Example: "  mesh-agent status\n  mesh-agent status --wait --for=ready --timeout 2m",
+		Args:    command.Arguments(0, 1, "at most one CLUSTER"),
+
+		ValidArgsFunction: resource.CompleteArgument(c),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				o.cluster = args[0]
+			}
+			return status(c, cmd, &o)
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&o.wait, "wait", false, "wait until every cluster, and the local kvstore, is as --for says")
+	f.Var(o.goal, "for", "what to wait for")
+	f.Var(&o.failOn, "fail-on", "what makes the exit code 1, without --wait: some of conflicts, refusals and degraded, or none")
+	f.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait")
+	f.BoolVar(&o.all, "all", false, "a line for each cluster, also on a terminal")
+	f.VarP(o.format, "output", "o", "form of the output")
+	return cmd
+}
+
+func status(c *command.Env, cmd *cobra.Command, o *statusOptions) error {
+	cl, err := c.Connect(cmd)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	for _, name := range []string{"for", "timeout"} {
+		if cmd.Flags().Changed(name) && !o.wait {
+			return exit.Usagef("--%s needs --wait", name)
+		}
+	}
+	ctx := cmd.Context()
+	var st *api.Status
+	var late error
+	if o.wait {
+		st, late = wait(c, ctx, cmd, cl, o)
+	} else {
+		st, err = cl.Status(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if st == nil {
+		return late
+	}
+	if o.cluster != "" && findCluster(st, o.cluster) == nil {
+		return fmt.Errorf("there is no cluster %q", o.cluster)
+	}
+	var found []string
+	if !o.wait {
+		found = o.failOn.found(st, o.cluster)
+	}
+	if err := showStatus(c, cmd, cl, o, st, found); err != nil {
+		return err
+	}
+	switch {
+	case late != nil:
+		return late
+	case len(found) > 0:
+		return exit.ErrUnwell
+	}
+	return nil
+}
+
+// showStatus prints the status, or that of one cluster, and in a text what makes
+// the exit code 1.
+func showStatus(c *command.Env, cmd *cobra.Command, cl *client.Client, o *statusOptions, st *api.Status, found []string) error {
+	out := cmd.OutOrStdout()
+	if o.cluster == "" {
+		if o.format.Structured() {
+			return o.format.Object(out, st)
+		}
+		conflicts, err := firstConflicts(cmd.Context(), cl, st)
+		if err != nil {
+			return err
+		}
+		style := printer.StyleFor(out, c.Getenv)
+		style.Wide = o.format.String() == printer.Wide
+		return Write(out, style, View{Status: st, Now: time.Now(), all: o.all, conflicts: conflicts, exit: found})
+	}
+	cluster := findCluster(st, o.cluster)
+	page := func(p *printer.Page) {
+		clustertext.WritePage(p, cluster, time.Now())
+		writeExit(p, found)
+	}
+	return c.Answer(cmd, o.format, cluster, page)
+}
+
+func findCluster(st *api.Status, name string) *api.Cluster { return ClusterNamed(st.Clusters, name) }
+
+func ClusterNamed(clusters []api.Cluster, name string) *api.Cluster {
+	i := slices.IndexFunc(clusters, func(c api.Cluster) bool { return c.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &clusters[i]
+}
+
+// ownCluster is the own cluster, as its kvstore shows it, in the form of the
+// others; nil without a kvstore that is read. It may hold services in both formats, and exports.
+func ownCluster(st *api.Status) *api.Cluster {
+	k := st.KVStore
+	if k == nil || k.WriteOnly {
+		return nil
+	}
+	mode, exports := wire.EndpointSlicesBoth, true
+	return &api.Cluster{
+		Name: st.Agent.Cluster, ID: st.Agent.ClusterID, State: k.State, Ready: k.Ready, Connected: k.Connected, Message: k.Message,
+		Code: k.Code, HeartbeatAgeSeconds: k.HeartbeatAgeSeconds,
+		Endpoints: k.Endpoints, EtcdClusterID: k.EtcdClusterID, ConfigFile: k.ConfigFile,
+		Capabilities: api.Capabilities{EndpointSlicesExportMode: &mode, ServiceExportsEnabled: &exports},
+		Synced:       k.Synced, Counts: k.Counts, Rejected: k.Rejected, Freshness: k.Freshness,
+		Failures: k.Failures, LastFailure: k.LastFailure, LastError: k.LastError, ConnectedSince: k.ConnectedSince, LastEvent: k.LastEvent,
+	}
+}
+
+// wellOn tells whether everything is well, or one cluster is.
+func wellOn(st *api.Status, cluster string) bool {
+	if cluster != "" {
+		return findCluster(st, cluster).Well()
+	}
+	return st.State == api.StateReady && !slices.ContainsFunc(st.Clusters, func(c api.Cluster) bool { return !c.Well() })
+}
+
+// wait asks for the status until the goal is reached. It returns the last
+// status, nil if there was none, and why the goal was not reached.
+func wait(c *command.Env, ctx context.Context, cmd *cobra.Command, cl *client.Client, o *statusOptions) (*api.Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	line := newProgress(cmd.ErrOrStderr())
+	defer line.end()
+	tick := time.NewTicker(c.Poll)
+	defer tick.Stop()
+	var last *api.Status
+	missing := "the first answer"
+	var unreachable error
+	for {
+		st, err := cl.Status(ctx)
+		switch {
+		case err == nil:
+			last, unreachable = st, nil
+			if missing = missingFor(st, o.goal.String(), o.cluster); missing == "" {
+				return last, nil
+			}
+		case errors.Is(err, client.ErrUnreachable):
+			unreachable, missing = err, "the agent"
+		case ctx.Err() == nil:
+			return nil, err
+		}
+		line.show("Waiting for " + missing)
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+			continue
+		}
+		if unreachable != nil {
+			return nil, fmt.Errorf("gave up after %s: %w", o.timeout, unreachable)
+		}
+		if last == nil {
+			return nil, fmt.Errorf("gave up after %s: %w: it has not answered once", o.timeout, client.ErrUnreachable)
+		}
+		return last, fmt.Errorf("gave up after %s waiting for %s", o.timeout, missing)
+	}
+}
+
+// missingFor says what the goal lacks; empty when it is reached.
+func missingFor(st *api.Status, goal, cluster string) string {
+	clusters := st.Clusters
+	if cluster != "" {
+		one := findCluster(st, cluster)
+		if one == nil {
+			return fmt.Sprintf("a cluster %s", cluster)
+		}
+		clusters = []api.Cluster{*one}
+	}
+	var late, missing []string
+	for i := range clusters {
+		if clusters[i].State == "removing" {
+			continue // it is not in the directory any more
+		}
+		if !Reached(&clusters[i], goal) {
+			late = append(late, fmt.Sprintf("%s (%s)", clusters[i].Name, stateText(&clusters[i])))
+		}
+	}
+	if len(late) > 0 {
+		missing = append(missing, fmt.Sprintf("%d of %s to be %s: %s", len(late), printer.Count(len(clusters), "cluster"), goal, printer.Some(late, 5)))
+	}
+	if own := ownCluster(st); own != nil && cluster == "" && !Reached(own, goal) {
+		missing = append(missing, fmt.Sprintf("the local kvstore to be %s (%s)", goal, stateText(own)))
+	}
+	if len(missing) == 0 && cluster == "" && !st.Ready {
+		return "the agent to be ready"
+	}
+	return strings.Join(missing, " and ")
+}
+
+func Reached(c *api.Cluster, goal string) bool {
+	switch goal {
+	case GoalReady:
+		return c.Ready
+	case GoalSynced:
+		return c.Complete()
+	default:
+		return c.Well()
+	}
+}
+
+// stateText is the state, or what is missing beside a good one.
+func stateText(c *api.Cluster) string {
+	if c.State == "ready" && !c.Fresh() {
+		return "not fresh"
+	}
+	if c.State == "ready" && !c.Kept() {
+		return "its service backends are not used as usual yet"
+	}
+	return c.State
+}

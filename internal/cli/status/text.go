@@ -1,0 +1,262 @@
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/cli/clustertext"
+	"github.com/mesh-agent/mesh-agent/internal/cli/explain"
+	"github.com/mesh-agent/mesh-agent/internal/cli/resource"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+)
+
+// noClusters is what to do about an empty mesh.
+const noClusters = "No remote clusters. For each of them put an etcd client file, named like the cluster, into the mesh directory: %s"
+
+// What a screen takes, in lines. A list that is longer is cut on a terminal,
+// unless everything is asked for; a pipe gets everything.
+const (
+	mostRows    = 15 // of the table
+	mostStories = 3  // of one kind of trouble
+)
+
+// View is the status as a person wants to see it.
+type View struct {
+	*api.Status
+	Now  time.Time
+	all  bool // a line for each cluster, also on a terminal
+	wide bool // everything about each
+
+	conflicts []api.Conflict // the first ones
+	exit      []string       // why the exit code is 1; none where it is not, or is nobody's concern
+}
+
+// Write prints the whole status for a person: a summary, the clusters
+// with what is wrong first, and then what is wrong.
+func Write(w io.Writer, style printer.Style, v View) error {
+	v.all, v.wide = v.all || style.Wide || style.Width == 0, style.Wide
+	p := printer.NewPage(w, style)
+	v.writeSummary(p)
+	v.writeConflicts(p)
+	v.writeClusters(p)
+	v.writeDoubts(p)
+	writeExit(p, v.exit)
+	return p.Flush()
+}
+
+// writeClusters tells of the clusters, where there are to be any.
+func (v *View) writeClusters(p *printer.Page) {
+	if v.operates() || v.standsBy() {
+		return
+	}
+	p.Blank()
+	if len(v.Clusters) == 0 {
+		p.Text(noClusters, v.Agent.MeshDirectory)
+	} else {
+		clusters := worstFirst(v.Clusters)
+		v.writeTable(p, clusters)
+		v.writeTroubles(p, clusters)
+		v.writePolicy(p, clusters)
+		v.writeRejected(p, clusters)
+	}
+	writeIgnored(p, v.Agent.MeshDirectory, v.Ignored)
+}
+
+func (v *View) writeSummary(p *printer.Page) {
+	a := v.Agent
+	p.Text("mesh-agent %s on %s, cluster %s (ID %d), up %s: %s", a.Version, a.Node, a.Cluster, a.ClusterID,
+		printer.Duration(v.Now.Sub(a.Started)), printer.Painted{Text: v.State, Color: clustertext.AgentColor(v.Status)})
+	if a.Leads != nil {
+		p.Text("%s: %s", a.Mode, leads(*a.Leads))
+	}
+	if !v.standsBy() {
+		v.writeCounts(p)
+	}
+	if v.Description != nil {
+		p.Text("described by %s: %s", v.Description.Source, objectsText(v.Description))
+	}
+	if v.KVStore != nil {
+		v.writeKVStore(p)
+	}
+}
+
+// writeCounts says how many of everything there are: what an agent shows, what a
+// mirror copies. An operator has neither.
+func (v *View) writeCounts(p *printer.Page) {
+	if v.operates() {
+		return
+	}
+	s, troubles := v.Summary, ""
+	if byKind := byTrouble(v.Clusters); len(byKind) > 0 {
+		texts := make([]string, 0, len(byKind))
+		for _, kind := range slices.Sorted(maps.Keys(byKind)) {
+			texts = append(texts, fmt.Sprintf("%d %s", len(byKind[kind]), kind.Word()))
+		}
+		troubles = " (" + strings.Join(texts, ", ") + ")"
+	}
+	p.Text("%d/%d clusters ready%s", s.ClustersReady, s.Clusters, troubles)
+	if v.Agent.Leads != nil {
+		entries := 0
+		for _, c := range v.Clusters {
+			entries += clustertext.Sum(c.Counts)
+		}
+		p.Text("%s of remote clusters; what is still to be copied stands below", printer.Counted(entries, "entry", "entries"))
+		return
+	}
+	p.Text("%s, %s (%d global), %s, %s, %s",
+		printer.Count(s.Nodes, "node"), printer.Count(s.Services, "service"), s.GlobalServices,
+		printer.Counted(s.Identities, "identity", "identities"), printer.Counted(s.IPs, "address", "addresses"), printer.Count(s.Conflicts, "conflict"))
+}
+
+// writeTable writes a line for each cluster. On a terminal it leaves out those
+// that are well when there are too many of them, and says so.
+func (v *View) writeTable(p *printer.Page, clusters []api.Cluster) {
+	shown := clusters
+	unwell := slices.IndexFunc(clusters, func(c api.Cluster) bool { return clustertext.TroubleOf(&c) == clustertext.NoTrouble })
+	if unwell < 0 {
+		unwell = len(clusters)
+	}
+	if !v.all && len(clusters) > mostRows {
+		shown = clusters[:min(unwell, mostRows)]
+	}
+	if v.wide {
+		printer.Rows(p, resource.ClusterTable(), shown)
+	} else {
+		printer.Rows(p, statusTable(), shown)
+	}
+	if len(shown) == len(clusters) {
+		return
+	}
+	var more []string
+	if n := unwell - len(shown); n > 0 {
+		more = append(more, fmt.Sprintf("%d more that are not well", n))
+	}
+	if n := len(clusters) - unwell; n > 0 {
+		more = append(more, fmt.Sprintf("%s ready and fresh", printer.Count(n, "cluster")))
+	}
+	mark := ""
+	if len(shown) > 0 {
+		mark = "… and "
+	}
+	p.Text("%s%s (--all lists them)", mark, strings.Join(more, ", "))
+}
+
+// statusTable fits into 80 columns with names of up to 32 characters.
+func statusTable() printer.Table[api.Cluster] {
+	return printer.Table[api.Cluster]{
+		{Title: "CLUSTER", Text: func(c api.Cluster) string { return c.Name }},
+		{Title: "STATE", Text: func(c api.Cluster) string { return c.State }, Color: clustertext.ClusterColor},
+		{Title: "ID", Right: true, Text: func(c api.Cluster) string { return printer.Number(c.ID) }},
+		{Title: "ENTRIES", Right: true, Text: func(c api.Cluster) string { return strconv.Itoa(clustertext.Sum(c.Counts)) }},
+		{Title: "FRESHNESS", Text: func(c api.Cluster) string { state, _ := clustertext.Freshness(c); return state }, Color: func(c api.Cluster) printer.Color { return printer.WellColor(c.Fresh()) }},
+		{Title: "AGE", Text: func(c api.Cluster) string { _, age := clustertext.Freshness(c); return age }},
+	}
+}
+
+// writeIgnored tells of files that an operator may have meant as clusters, and of
+// a directory that is not there.
+func writeIgnored(p *printer.Page, directory string, ignored []clustermesh.Ignored) {
+	if len(ignored) == 0 {
+		return
+	}
+	if i := slices.IndexFunc(ignored, func(i clustermesh.Ignored) bool { return filepath.Clean(i.File) == filepath.Clean(directory) }); i >= 0 {
+		p.Section("The mesh directory cannot be read")
+		p.Line("%s  %s", directory, ignored[i].Reason)
+		p.Advice("What is known of the clusters is kept. Make the directory again, or choose it with --clustermesh-config.")
+		p.End()
+		if ignored = slices.Delete(slices.Clone(ignored), i, i+1); len(ignored) == 0 {
+			return
+		}
+	}
+	p.Section("Files of the mesh directory that are ignored (%s)", printer.Count(len(ignored), "file"))
+	for _, i := range ignored {
+		p.Line("%s  %s", i.File, i.Reason)
+	}
+	p.Advice("A client file is named as its cluster. Rename these, or move them out of the directory.")
+	p.End()
+}
+
+// worstFirst sorts by how bad it is, then by name.
+func worstFirst(clusters []api.Cluster) []api.Cluster {
+	sorted := slices.Clone(clusters)
+	slices.SortStableFunc(sorted, func(a, b api.Cluster) int {
+		return cmp.Or(cmp.Compare(clustertext.TroubleOf(&a), clustertext.TroubleOf(&b)), cmp.Compare(a.Name, b.Name))
+	})
+	return sorted
+}
+
+// byTrouble groups the clusters that are not well by what is wrong.
+func byTrouble(clusters []api.Cluster) map[clustertext.Trouble][]api.Cluster {
+	byKind := make(map[clustertext.Trouble][]api.Cluster)
+	for _, c := range clusters {
+		if kind := clustertext.TroubleOf(&c); kind != clustertext.NoTrouble {
+			byKind[kind] = append(byKind[kind], c)
+		}
+	}
+	return byKind
+}
+
+// writeTroubles says what is wrong, by kind, and what to do about each kind.
+func (v *View) writeTroubles(p *printer.Page, clusters []api.Cluster) {
+	byKind := byTrouble(clusters)
+	for _, kind := range slices.Sorted(maps.Keys(byKind)) {
+		p.Section("%s (%s)", kind.Title(), printer.Count(len(byKind[kind]), "cluster"))
+		v.writeStories(p, byKind[kind], func(c *api.Cluster) string { return clustertext.Story(c, v.Now) })
+		for _, remedy := range v.remedies(kind, byKind[kind]) {
+			p.Advice("%s", remedy)
+		}
+	}
+	p.End()
+}
+
+// remedies are what to do about clusters with a kind of trouble: what the registry
+// says of their codes, each once and the first ones of many, or else of the kind.
+func (v *View) remedies(kind clustertext.Trouble, clusters []api.Cluster) []string {
+	general := v.remedy(kind)
+	if general != kind.Remedy() {
+		return []string{general} // one cause for all
+	}
+	var all []string
+	for i := range clusters {
+		remedy := cmp.Or(explain.RemedyOf(clusters[i].Code), general)
+		if !slices.Contains(all, remedy) {
+			all = append(all, remedy)
+		}
+	}
+	return all[:min(len(all), mostStories)]
+}
+
+// remedy is what to do about a kind of trouble. Copies may not get on for want of
+// our own kvstore.
+func (v *View) remedy(kind clustertext.Trouble) string {
+	if kind == clustertext.TroubleDegraded && v.Agent.Leads != nil && v.KVStore != nil && !v.KVStore.Connected {
+		return "The local kvstore, where the copies go, cannot be reached: see above. They go on by themselves when it is back."
+	}
+	return kind.Remedy()
+}
+
+// writeStories writes a line for each cluster, fewer on a terminal.
+func (v *View) writeStories(p *printer.Page, clusters []api.Cluster, story func(*api.Cluster) string) {
+	width, rest := 0, 0
+	if !v.all && len(clusters) > mostStories {
+		clusters, rest = clusters[:mostStories], len(clusters)-mostStories
+	}
+	for _, c := range clusters {
+		width = max(width, len(c.Name))
+	}
+	for i := range clusters {
+		p.Item(fmt.Sprintf("%-*s  ", width, clusters[i].Name), "%s", story(&clusters[i]))
+	}
+	if rest > 0 {
+		p.Line("… and %d more (--all lists them)", rest)
+	}
+}

@@ -1,0 +1,160 @@
+package status
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/cli/clustertext"
+	"github.com/mesh-agent/mesh-agent/internal/cli/command"
+	"github.com/mesh-agent/mesh-agent/internal/cli/lookup"
+	"github.com/mesh-agent/mesh-agent/internal/cli/samples"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+)
+
+// TestWaitingHasTheKVStore: whatever is waited for, the own cluster is waited
+// for too, unless another one was named.
+func TestWaitingHasTheKVStore(t *testing.T) {
+	t.Parallel()
+	st := samples.StatusOf([]api.Cluster{samples.GoodCluster("accra", 2)})
+	for goal, c := range map[string]api.Cluster{
+		GoalReady: samples.OneOfEach()[2], GoalSynced: samples.OneOfEach()[1], GoalFresh: samples.StaleBy(samples.GoodCluster("home", 1), time.Minute),
+	} {
+		st.KVStore = samples.KvstoreOf(c, nil)
+		want := fmt.Sprintf("the local kvstore to be %s (%s)", goal, stateText(&c))
+		if got := missingFor(st, goal, ""); got != want {
+			t.Errorf("%s: waits for %q, want %q", goal, got, want)
+		}
+		if got := missingFor(st, goal, "accra"); got != "" {
+			t.Errorf("%s of accra: waits for %q", goal, got)
+		}
+		st.KVStore = samples.KvstoreOf(samples.GoodCluster("home", 1), nil)
+		if got := missingFor(st, goal, ""); got != "" {
+			t.Errorf("%s: waits for %q, though all is well", goal, got)
+		}
+	}
+}
+
+// TestWhoIsNotKeptIsNotWell: it may be ready and fresh, and yet get no traffic.
+func TestWhoIsNotKeptIsNotWell(t *testing.T) {
+	t.Parallel()
+	for _, c := range samples.Policed() {
+		if got, want := c.Well(), c.Name == "accra"; got != want {
+			t.Errorf("%s is well: %t, want %t", c.Name, got, want)
+		}
+	}
+	want := "1 of 1 cluster to be fresh: denver (its service backends are not used as usual yet)"
+	if got := missingFor(samples.StatusOf(samples.Policed()[3:]), GoalFresh, ""); got != want {
+		t.Errorf("waits for %q, want %q", got, want)
+	}
+}
+
+func TestStatusText(t *testing.T) {
+	t.Parallel()
+	away := func(c api.Cluster) api.Cluster {
+		return samples.StaleBy(samples.Failing(c, "degraded", "not connected: connection refused"), time.Hour)
+	}
+	many := samples.ManyClusters("cluster-%03d", func(i int, c api.Cluster) api.Cluster {
+		if i%100 == 50 {
+			return away(c)
+		}
+		return c
+	})
+	// Names of 32 characters, and numbers as large as they come.
+	wide := samples.ManyClusters("a-cluster-with-quite-a-long-n%03d", func(i int, c api.Cluster) api.Cluster {
+		c.Counts.IPs, c.State = 12345678, "connecting"
+		return samples.StaleBy(samples.Failing(c, "connecting", "not connected: connection refused"), 364*24*time.Hour+time.Duration(i)*time.Hour)
+	})
+	three := []api.Cluster{samples.GoodCluster("accra", 2), samples.GoodCluster("cairo", 3), samples.NeverSeen("delhi", "connecting", "dial tcp 10.0.0.1:2379: connect: connection refused")}
+	terminal := printer.Style{Width: 80}
+	heartbeat := 3.2
+	tests := map[string]struct {
+		clusters []api.Cluster
+		style    printer.Style
+		all      bool
+		kvstore  *api.KVStore
+	}{
+		"status-none":           {clusters: nil},
+		"status-one":            {clusters: three[:1]},
+		"status-well":           {clusters: three[:2], kvstore: samples.KvstoreOf(samples.GoodCluster("home", 1), &heartbeat)},
+		"status-three":          {clusters: three, kvstore: samples.KvstoreOf(samples.NeverSeen("home", "connecting", "dial tcp 10.0.0.9:2379: connect: connection refused"), nil)},
+		"status-kvstore-stale":  {clusters: three[:1], kvstore: samples.KvstoreOf(samples.StaleBy(samples.GoodCluster("home", 1), time.Minute), &heartbeat)},
+		"status-kvstore-weak":   {clusters: three[:1], style: terminal, kvstore: samples.KvstoreOf(samples.OneOfEach()[6], &heartbeat)},
+		"status-each":           {clusters: samples.OneOfEach()},
+		"status-terminal":       {clusters: three, style: printer.Style{Color: true, Width: 80}},
+		"status-each-terminal":  {clusters: samples.OneOfEach(), style: terminal},
+		"status-policy":         {clusters: samples.Policed()},
+		"status-policy-held":    {clusters: samples.HeldClusters(), style: terminal},
+		"status-254":            {clusters: many},
+		"status-254-terminal":   {clusters: many, style: terminal},
+		"status-254-all":        {clusters: many, style: terminal, all: true},
+		"status-254-down":       {clusters: wide, style: terminal},
+		"status-254-well":       {clusters: samples.ManyClusters("c%03d", func(_ int, c api.Cluster) api.Cluster { return c }), style: terminal},
+		"status-254-well-piped": {clusters: samples.ManyClusters("c%03d", func(_ int, c api.Cluster) api.Cluster { return c })},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var out bytes.Buffer
+			st := samples.StatusOf(test.clusters)
+			st.KVStore = test.kvstore
+			if err := Write(&out, test.style, View{Status: st, Now: samples.Now, all: test.all}); err != nil {
+				t.Fatal(err)
+			}
+			samples.Golden(t, name, out.String())
+			samples.Fits(t, out.String(), test.style, test.all)
+		})
+	}
+}
+
+// TestTextsOfOthersAreHarmless: nothing that a remote wrote reaches a terminal
+// as it is.
+func TestTextsOfOthersAreHarmless(t *testing.T) {
+	t.Parallel()
+	text := printer.NewFormat(printer.Text)
+	const evil = "a\x1b[2Jb"
+	c := samples.NeverSeen(evil, "connecting", evil)
+	c.Endpoints, c.EtcdClusterID, c.ConfigFile, c.LastError = []string{evil}, evil, evil, evil
+	st := samples.StatusOf([]api.Cluster{c})
+	st.Agent.Node, st.Agent.Version, st.State = evil, evil, evil
+	l := &api.Lookup{
+		IP:       "10.0.0.1",
+		Match:    &api.IP{Prefix: "10.0.0.1/32", Cluster: evil, Namespace: evil, Pod: evil, Kind: "endpoint"},
+		Identity: &api.Identity{Labels: map[string]string{evil: evil}},
+		Node:     &api.Node{Cluster: evil, Name: evil},
+		Services: []api.ServiceName{{Namespace: evil, Name: evil}},
+	}
+	nobodys := &api.Lookup{IP: "10.0.0.2", Services: l.Services}
+	var out bytes.Buffer
+	for _, err := range []error{
+		Write(&out, printer.Style{}, View{Status: st, Now: samples.Now}),
+		command.Answer(&out, printer.Style{}, text, &c, func(p *printer.Page) { clustertext.WritePage(p, &c, samples.Now) }),
+		command.Answer(&out, printer.Style{}, text, l, func(p *printer.Page) { lookup.Write(p, l, samples.Now) }),
+		command.Answer(&out, printer.Style{}, text, nobodys, func(p *printer.Page) { lookup.Write(p, nobodys, samples.Now) }),
+	} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	p := newProgress(&out)
+	p.show(evil)
+	p.end()
+	if strings.Contains(out.String(), "\x1b") {
+		t.Errorf("%q", out.String())
+	}
+}
+
+// TestAMissingMeshDirectoryIsNoFileToRename.
+func TestAMissingMeshDirectoryIsNoFileToRename(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	p := printer.NewPage(&out, printer.Style{})
+	writeIgnored(p, "/mesh/", []clustermesh.Ignored{{File: "/mesh", Reason: "it does not exist"}})
+	if err := p.Flush(); err != nil || !strings.Contains(out.String(), "The mesh directory cannot be read") || strings.Contains(out.String(), "Rename") {
+		t.Errorf("%v %s", err, out.String())
+	}
+}

@@ -1,0 +1,102 @@
+// Package target chooses the kvstore that a command asks without an agent, and
+// connects to it.
+package target
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mesh-agent/mesh-agent/internal/agent/config"
+	"github.com/mesh-agent/mesh-agent/internal/cli/command"
+	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
+)
+
+// Choice says which kvstore is asked.
+type Choice struct {
+	Settings *config.Settings
+	Cluster  string // empty: the local kvstore
+	Timeout  time.Duration
+}
+
+// Target is a kvstore that can be asked.
+type Target struct {
+	Name    string // for people
+	Settled config.Config
+	Cfg     *clientfile.Config
+	Opts    etcd.Options
+}
+
+// Choose finds out which kvstore is meant, and how to connect to it.
+func Choose(c *command.Env, cmd *cobra.Command, k *Choice) (*Target, error) {
+	t, err := ChooseAny(c, cmd, k)
+	if err == nil && t.Cfg == nil {
+		err = exit.Usagef("which kvstore? Give --cluster NAME for that of a remote cluster, " +
+			"or --kvstore-opt etcd.config=FILE or etcd.address=URL for the local one")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// ChooseAny is [Choose] for who may do without a kvstore: then it has no
+// configuration.
+func ChooseAny(c *command.Env, cmd *cobra.Command, k *Choice) (*Target, error) {
+	settled, err := c.Settle(cmd, k.Settings)
+	if err != nil {
+		return nil, err
+	}
+	if k.Timeout <= 0 {
+		return nil, exit.Usagef("--timeout: %s is not above zero", k.Timeout)
+	}
+	t := &Target{Name: "the local kvstore", Settled: settled}
+	if t.Opts, err = settled.KVStoreOptions(); err != nil {
+		return nil, k.Settings.Mistake(err, config.KVStoreFlag)
+	}
+	t.Opts.Timings.Connect, t.Opts.Timings.Read, t.Opts.Timings.Probe = k.Timeout, k.Timeout, k.Timeout
+	if k.Cluster != "" {
+		t.Name = "cluster " + k.Cluster
+		t.Cfg, err = clusterConfig(settled.ClustermeshConfig, k.Cluster)
+		return t, err
+	}
+	if t.Cfg, err = t.Opts.Config(); err != nil {
+		return nil, exit.Usagef("%s", printer.OneLine(err))
+	}
+	return t, nil
+}
+
+// Connect opens a session with the first endpoint that answers. The error tells
+// of every endpoint.
+func (t *Target) Connect(ctx context.Context) (*etcd.Session, error) {
+	var failed kvErrors
+	for attempt := range t.Cfg.Endpoints {
+		client, err := etcd.Connect(ctx, t.Cfg, attempt, t.Opts)
+		if err == nil {
+			return client, nil
+		}
+		failed = append(failed, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, failed
+}
+
+// kvErrors is like [errors.Join], on one line.
+type kvErrors []error
+
+func (e kvErrors) Error() string {
+	texts := make([]string, len(e))
+	for i, err := range e {
+		texts[i] = printer.OneLine(err)
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (e kvErrors) Unwrap() []error { return e }

@@ -1,0 +1,138 @@
+// Package troubleshoot checks step by step why a cluster cannot be connected.
+package troubleshoot
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mesh-agent/mesh-agent/internal/agent/config"
+	"github.com/mesh-agent/mesh-agent/internal/cli/command"
+	"github.com/mesh-agent/mesh-agent/internal/cli/target"
+	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
+	"github.com/mesh-agent/mesh-agent/pkg/troubleshoot"
+)
+
+// troubles is what troubleshoot answers.
+type troubles struct {
+	Directory string                `json:"directory"` // the mesh directory
+	Failed    int                   `json:"failed"`    // clusters with a step that failed
+	Warnings  int                   `json:"warnings"`  // others, with a warning
+	Clusters  []troubleshoot.Report `json:"clusters"`
+}
+
+// New returns the command.
+func New(c *command.Env) *cobra.Command {
+	var (
+		s      = config.NewSettings()
+		local  bool
+		format = printer.NewFormat(printer.Text, printer.JSON, printer.YAML)
+	)
+	cmd := &cobra.Command{
+		Use:   "troubleshoot [CLUSTER...]",
+		Short: "Check step by step why a cluster cannot be connected, without a running agent",
+		Long: "Check step by step whether the clusters of the mesh directory can be connected: client file, certificates, names,\n" +
+			"TCP, TLS, etcd, what its user may read, heartbeat and cluster configuration. Each step that fails says why, and what\n" +
+			"to do. It needs no running agent, and writes nothing. Without a CLUSTER it checks all of them; each takes 15 seconds\n" +
+			"at the most.\n\n" +
+			"Exit code 0: every step is well, though there may be warnings. 1: a step failed. 2: wrong usage.",
+		Example: "  mesh-agent troubleshoot\n" +
+			"  mesh-agent troubleshoot c2 --cluster-name east --cluster-id 1\n" +
+			"  mesh-agent troubleshoot --include-local --kvstore-opt etcd.config=/etc/mesh/own.yaml -o json",
+		RunE: func(cmd *cobra.Command, names []string) error {
+			settled, err := c.Settle(cmd, s)
+			if err != nil {
+				return err
+			}
+			if err := s.ValidateOwn(settled); err != nil {
+				return err
+			}
+			targets, err := allTargets(settled, s, names, local)
+			if err != nil {
+				return err
+			}
+			o := c.Troubleshooting
+			o.Own = settled.Own()
+			found := newTroubles(settled.ClustermeshConfig, troubleshoot.All(cmd.Context(), targets, o))
+			if err := cmd.Context().Err(); err != nil {
+				return err
+			}
+			return exit.Verdict(c.Answer(cmd, format, found, found.page), false, found.Failed > 0)
+		},
+	}
+	s.Register(cmd.Flags(), "clustermesh-config", "cluster-name", "cluster-id", "max-connected-clusters", "kvstore-opt")
+	cmd.Flags().BoolVar(&local, "include-local", false, "check the own cluster's kvstore too, that of --kvstore-opt")
+	cmd.Flags().VarP(format, "output", "o", "form of the output")
+	names := target.CompleteClientFile(c, s)
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		offered, directive := names(cmd, args, begun)
+		return slices.DeleteFunc(offered, func(name string) bool { return slices.Contains(args, name) }), directive
+	}
+	return cmd
+}
+
+// allTargets are the clusters of these names, and the own one if wanted. For that
+// alone the mesh directory, for which the agent would wait, may be absent.
+func allTargets(settled config.Config, s *config.Settings, names []string, local bool) ([]troubleshoot.Target, error) {
+	targets, err := remoteTargets(settled, names)
+	if err != nil && !(local && len(names) == 0 && errors.Is(err, fs.ErrNotExist)) || !local {
+		return targets, err
+	}
+	own, err := localTarget(settled, s)
+	return append(targets, own), err
+}
+
+// remoteTargets are the clusters of the mesh directory with these names, all of
+// them without any. The own one is among them only when it is named.
+func remoteTargets(settled config.Config, names []string) ([]troubleshoot.Target, error) {
+	files, err := target.ClientFiles(settled.ClustermeshConfig)
+	if err != nil {
+		return nil, err
+	}
+	if len(names) == 0 {
+		names = slices.Sorted(maps.Keys(files))
+		names = slices.DeleteFunc(names, func(name string) bool { return name == settled.ClusterName })
+	}
+	var targets []troubleshoot.Target
+	for _, name := range names {
+		file, ok := files[name]
+		if !ok {
+			return nil, target.NoClientFile(settled.ClustermeshConfig, name, files)
+		}
+		if t := (troubleshoot.Target{Cluster: name, Path: file.Path}); !slices.ContainsFunc(targets, func(other troubleshoot.Target) bool { return other.Path == t.Path }) {
+			targets = append(targets, t)
+		}
+	}
+	return targets, nil
+}
+
+// localTarget is the own cluster's kvstore.
+func localTarget(settled config.Config, s *config.Settings) (troubleshoot.Target, error) {
+	o, err := etcd.ParseOptions(settled.KVStoreOpt)
+	if err != nil {
+		return troubleshoot.Target{}, s.Mistake(err, config.KVStoreFlag)
+	}
+	if !o.HasLocal() {
+		return troubleshoot.Target{}, exit.Usagef("--include-local: which kvstore? Give --kvstore-opt etcd.config=FILE or etcd.address=URL")
+	}
+	return troubleshoot.Target{Cluster: settled.ClusterName, Local: true, Path: o.ConfigPath, Addresses: o.Addresses}, nil
+}
+
+func newTroubles(dir string, reports []troubleshoot.Report) *troubles {
+	t := &troubles{Directory: dir, Clusters: reports}
+	for _, r := range reports {
+		switch r.State {
+		case troubleshoot.Failed:
+			t.Failed++
+		case troubleshoot.Warning:
+			t.Warnings++
+		case troubleshoot.OK, troubleshoot.Skipped:
+		}
+	}
+	return t
+}

@@ -1,0 +1,153 @@
+// Package users shows and makes the users of the own cluster's etcd.
+package users
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mesh-agent/mesh-agent/internal/agent/config"
+	"github.com/mesh-agent/mesh-agent/internal/cli/command"
+	"github.com/mesh-agent/mesh-agent/internal/cli/target"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
+	"github.com/mesh-agent/mesh-agent/pkg/operate"
+)
+
+// New is about the users of the own cluster's etcd.
+func New(c *command.Env) *cobra.Command {
+	k := &target.Choice{Settings: config.NewSettings()}
+	cmd := command.Group("users", "Show and make the users of the own cluster's etcd", usersShowCommand(c, k), usersEnsureCommand(c, k))
+	cmd.Long = "Show and make the users of the own cluster's etcd, their roles, and what each role may read and write. A user has no\n" +
+		"password: etcd takes the user from the common name of the client certificate.\n\n" +
+		"Exit code 0: it is done. 1: etcd did not do it. 2: wrong usage, or etcd does not answer."
+	k.Settings.Register(cmd.PersistentFlags(), "cluster-name", "kvstore-opt", "kvstore-users-file")
+	return cmd
+}
+
+func usersShowCommand(c *command.Env, k *target.Choice) *cobra.Command {
+	format := printer.NewFormat(printer.Text, printer.JSON, printer.YAML)
+	cmd := &cobra.Command{
+		Use:     "show",
+		Short:   "Show the users, their roles and rights; asks nobody",
+		Example: "  mesh-agent users show --cluster-name east",
+		Args:    command.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			settled, err := c.Settle(cmd, k.Settings)
+			if err != nil {
+				return err
+			}
+			users, err := settled.Users()
+			if err != nil {
+				return err
+			}
+			rights := rightsOf(settled.ClusterName, users)
+			if format.Structured() {
+				return format.Object(cmd.OutOrStdout(), rights)
+			}
+			p := printer.NewPage(cmd.OutOrStdout(), printer.Style{})
+			printer.Rows(p, rightsTable(), rights)
+			return p.Flush()
+		},
+	}
+	cmd.Flags().VarP(format, "output", "o", "form of the output")
+	return cmd
+}
+
+// usersEnsureCommand is for a job that has the certificate of etcd's root, so that
+// nothing that keeps running has to have it.
+func usersEnsureCommand(c *command.Env, k *target.Choice) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "ensure",
+		Short: "Give the own cluster's etcd its users and roles, and turn authentication on",
+		Long: "Give the own cluster's etcd the users and roles of 'users show', each user that role alone, and turn authentication\n" +
+			"on. Other users and roles stay as they are. It may be repeated; `operate --kvstore-ensure-users` does the same.\n" +
+			"The client certificate must be that of root or admin-CLUSTER.",
+		Example: "  mesh-agent users ensure --cluster-name east --kvstore-opt etcd.config=/etc/mesh/root.yaml",
+		Args:    command.NoArgs,
+	}
+	cmd.Flags().DurationVar(&k.Timeout, "timeout", 10*time.Second, "how long to wait for each endpoint, and for each answer")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		t, err := target.Choose(c, cmd, k)
+		if err != nil {
+			return err
+		}
+		users, err := t.Settled.Users()
+		if err != nil {
+			return err
+		}
+		client, err := t.Connect(cmd.Context())
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		if err := operate.CheckOwner(cmd.Context(), client, t.Settled.ClusterName); err != nil {
+			return err
+		}
+		if err := operate.Provision(cmd.Context(), client, t.Settled.ClusterName, t.Cfg.UserName(), users); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "The etcd of cluster %s has %d users of %d roles, and authentication is on.\n",
+			t.Settled.ClusterName, len(users), len(operate.Roles()))
+		return err
+	}
+	return cmd
+}
+
+// keyRight is one right of a role.
+type keyRight struct {
+	Role  string   `json:"role"`
+	Users []string `json:"users"`
+	Right string   `json:"right"` // "all", "read" or "readwrite"
+	// From is the first key of the range, Until the first one after it; without
+	// Until it is the one key.
+	From  string `json:"from"`
+	Until string `json:"until,omitempty"`
+	Keys  string `json:"keys"` // the same, as people read it
+}
+
+func rightsOf(cluster string, users []operate.User) []keyRight {
+	var all []keyRight
+	for _, role := range operate.Roles() {
+		var names []string
+		for _, u := range users {
+			if u.Role == role && !slices.Contains(names, u.Name) {
+				names = append(names, u.Name)
+			}
+		}
+		if role == operate.RoleRoot {
+			all = append(all, keyRight{Role: role, Users: names, Right: "all", Keys: "every key, users and roles"})
+		}
+		for _, a := range operate.Rights(role, cluster) {
+			right := keyRight{Role: role, Users: names, Right: "read", From: a.Prefix, Until: a.End(), Keys: keysOf(a)}
+			if a.Write {
+				right.Right = "readwrite"
+			}
+			all = append(all, right)
+		}
+	}
+	return all
+}
+
+// keysOf shows a range: one key, PREFIX*, or FIRST up to the key after the last.
+func keysOf(a etcd.Access) string {
+	switch {
+	case a.Whole:
+		return a.Prefix
+	case a.Until == "":
+		return a.Prefix + "*"
+	}
+	return fmt.Sprintf("from %q up to %q", a.Prefix, a.Until)
+}
+
+func rightsTable() printer.Table[keyRight] {
+	return printer.Table[keyRight]{
+		{Title: "ROLE", Text: func(r keyRight) string { return r.Role }},
+		{Title: "USERS", Text: func(r keyRight) string { return strings.Join(r.Users, ", ") }},
+		{Title: "RIGHT", Text: func(r keyRight) string { return r.Right }},
+		{Title: "KEYS", Text: func(r keyRight) string { return r.Keys }},
+	}
+}

@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mesh-agent/mesh-agent/internal/cli/command"
+	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/notices"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/internal/version"
+)
+
+func newVersionCommand(v version.Info) *cobra.Command {
+	var licenses bool
+	format := printer.NewFormat(printer.Text, printer.JSON, printer.YAML)
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Show the version of this program",
+		Args:  command.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if licenses && cmd.Flags().Changed("output") {
+				return exit.Usagef("--notices is a text: -o does not go with it")
+			}
+			if licenses {
+				_, err := io.WriteString(cmd.OutOrStdout(), notices.Text())
+				return err
+			}
+			if format.Structured() {
+				return format.Object(cmd.OutOrStdout(), v)
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "mesh-agent %s", v.Version)
+			if v.Commit != "" {
+				fmt.Fprintf(cmd.OutOrStdout(), " (commit %.12s of %s)", v.Commit, v.Date)
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), " %s %s\n", v.Go, v.Platform)
+			return nil
+		},
+	}
+	cmd.Flags().VarP(format, "output", "o", "form of the output")
+	cmd.Flags().BoolVar(&licenses, "notices", false, "show the licenses and notices of everything that is linked into this program, instead")
+	return cmd
+}
