@@ -64,7 +64,7 @@ func (s *state) Observe(p kvstore.Probe) {
 }
 
 // askAgain is how often a stream is asked for its progress while somebody waits
-// for it: a request may go unanswered (kvstore.md, Freshness).
+// for it: a request may go unanswered (kvstore.md §2.3).
 const askAgain = 20 * time.Millisecond
 
 // AnyLists is any number of lists.
