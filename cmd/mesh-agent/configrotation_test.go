@@ -31,7 +31,7 @@ func TestConfigCheckSeesARotatedCertificate(t *testing.T) {
 	a.until("the cluster", connected)
 	changes := func() []checks.Change {
 		t.Helper()
-		got := checker(dir, "--diff", "--socket", a.socket, "-o", "json", "--cluster-name=own", "--cluster-id=250")
+		got := checkerNow(dir, "--diff", "--socket", a.socket, "-o", "json", "--cluster-name=own", "--cluster-id=250")
 		var r checks.Report
 		if err := json.Unmarshal([]byte(got.out), &r); err != nil || r.Diff == nil {
 			t.Fatalf("%v: %+v", err, got)

@@ -88,7 +88,7 @@ func TestWhatIsSuggestedRefusesOnlyWhatBreaksARule(t *testing.T) {
 	}
 
 	check := func() result {
-		return checker(m.Dir(), "--connect", "--claim-policy-file", file, "--cluster-name=own", "--cluster-id=250")
+		return checkerNow(m.Dir(), "--connect", "--claim-policy-file", file, "--cluster-name=own", "--cluster-id=250")
 	}
 	if got := check(); strings.Count(got.out, "MESH-632") != 1 || !strings.Contains(got.out, "would refuse 1 of the 201 ips of cluster2") {
 		t.Errorf("a check of what is suggested: %+v", got)
