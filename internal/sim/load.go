@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sync/errgroup"
 
@@ -233,8 +234,14 @@ func commit(ctx context.Context, kv *clientv3.Client, ops []clientv3.Op) error {
 	if len(ops) == 0 {
 		return nil
 	}
-	if _, err := kv.Txn(ctx).Then(ops...).Commit(); err != nil {
-		return fmt.Errorf("commit %d operations, the first on %s: %w", len(ops), ops[0].KeyBytes(), err)
+	for {
+		_, err := kv.Txn(ctx).Then(ops...).Commit()
+		switch {
+		case errors.Is(err, rpctypes.ErrTimeout): // of a server that is too busy; again does no harm
+		case err != nil:
+			return fmt.Errorf("commit %d operations, the first on %s: %w", len(ops), ops[0].KeyBytes(), err)
+		default:
+			return nil
+		}
 	}
-	return nil
 }

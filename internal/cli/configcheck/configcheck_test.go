@@ -119,7 +119,7 @@ func TestConfigCheckAgainstAnAgent(t *testing.T) {
 	vanish := agenttest.List[api.Cluster](a, "clusters")[1].Counts
 	check := func(args ...string) (clitest.Result, checks.Report) {
 		t.Helper()
-		got := clitest.Checker(append(args, "--diff", "--socket", a.Socket, "-o", "json", "--cluster-name=own", "--cluster-id=250")...)
+		got := clitest.CheckerNow(append(args, "--diff", "--socket", a.Socket, "-o", "json", "--cluster-name=own", "--cluster-id=250")...)
 		var r checks.Report
 		if err := json.Unmarshal([]byte(got.Out), &r); err != nil || r.Diff == nil {
 			t.Fatalf("%v: %+v", err, got)
@@ -171,7 +171,7 @@ func TestConfigCheckAgainstAnAgent(t *testing.T) {
 	if got.Code != exit.OK || r.Diff.Vanish.IPs == 0 {
 		t.Errorf("cluster1 is another one there: %+v", got)
 	}
-	text := clitest.Checker(moved, "--diff", "--connect", "--socket", a.Socket)
+	text := clitest.CheckerNow(moved, "--diff", "--connect", "--socket", a.Socket)
 	for _, part := range []string{"~ cluster1  ", "cluster ID 7 instead of 1", "contents of the client file", `the running agent is of the cluster "own", and the check is for "default" [MESH-6305]`} {
 		if text.Code != exit.OK || !strings.Contains(text.Out, part) {
 			t.Errorf("%q is not in %d %s", part, text.Code, text.Out)

@@ -33,7 +33,7 @@ func TestConfigCheckSeesARotatedCertificate(t *testing.T) {
 	a.Until("the cluster", connected)
 	changes := func() []checks.Change {
 		t.Helper()
-		got := clitest.Checker(dir, "--diff", "--socket", a.Socket, "-o", "json", "--cluster-name=own", "--cluster-id=250")
+		got := clitest.CheckerNow(dir, "--diff", "--socket", a.Socket, "-o", "json", "--cluster-name=own", "--cluster-id=250")
 		var r checks.Report
 		if err := json.Unmarshal([]byte(got.Out), &r); err != nil || r.Diff == nil {
 			t.Fatalf("%v: %+v", err, got)

@@ -91,7 +91,7 @@ func TestWhatIsSuggestedRefusesOnlyWhatBreaksARule(t *testing.T) {
 	}
 
 	check := func() clitest.Result {
-		return clitest.Checker(m.Dir(), "--connect", "--claim-policy-file", file, "--cluster-name=own", "--cluster-id=250")
+		return clitest.CheckerNow(m.Dir(), "--connect", "--claim-policy-file", file, "--cluster-name=own", "--cluster-id=250")
 	}
 	if got := check(); strings.Count(got.Out, "MESH-632") != 1 || !strings.Contains(got.Out, "would refuse 1 of the 201 ips of cluster2") {
 		t.Errorf("a check of what is suggested: %+v", got)

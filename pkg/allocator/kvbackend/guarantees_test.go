@@ -217,10 +217,10 @@ func TestTheDeadLeaveNothing(t *testing.T) {
 		}
 	}
 	died := make(chan struct{})
+	die := sync.OnceFunc(func() { m.kill(); close(died) })
 	m.fault(func(point string) error { // it dies holding a lock
 		if point == "after lock" {
-			m.kill()
-			close(died)
+			die()
 		}
 		return nil
 	})
