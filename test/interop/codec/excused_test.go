@@ -11,8 +11,8 @@ import (
 // excuse is why we may refuse a spoilt entry that they read.
 type excuse struct {
 	kind   model.Kind // empty is all
-	before string // releases before this one; empty is all
-	ours   string // part of our error; there is no case in which only they refuse it
+	before string     // releases before this one; empty is all
+	ours   string     // part of our error; there is no case in which only they refuse it
 	reason string
 }
 
