@@ -97,7 +97,7 @@ func TestUnlockWithoutConnection(t *testing.T) {
 	var net cutter
 	o := hasty()
 	o.Dial, o.LockTTL = net.dial, time.Hour
-	o.Timings.Write, o.Timings.StaleLock = 300*time.Millisecond, 300*time.Millisecond
+	o.Timings.Write, o.Timings.StaleLock = 15*time.Second, 15*time.Second
 	e, _ := writer(t, srv.Endpoint(), o)
 	l, err := e.Lock(ctx, "locks/l")
 	if err != nil {
