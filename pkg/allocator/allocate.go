@@ -28,7 +28,7 @@ func (a *Allocator) Allocate(ctx context.Context, key Key) (id uint64, isNew, fi
 	id, ok := a.core.hit(text)
 	a.mu.Unlock()
 	if ok {
-		a.options.metrics.hit()
+		a.options.metrics.hits.Inc()
 		return id, false, false, nil
 	}
 	if a.forGC {
@@ -42,7 +42,7 @@ func (a *Allocator) Allocate(ctx context.Context, key Key) (id uint64, isNew, fi
 	case err != nil:
 		err = fmt.Errorf("allocating an ID for %s: %w", key, err)
 	case whose == turnInUse:
-		a.options.metrics.hit()
+		a.options.metrics.hits.Inc()
 		return id, false, false, nil
 	default:
 		id, isNew, err = a.allocate(ctx, key, text)
@@ -85,7 +85,7 @@ func (a *Allocator) allocate(ctx context.Context, key Key, text string) (id uint
 			err = a.pause(ctx, n)
 		}
 		if err == nil {
-			a.options.metrics.attempt()
+			a.options.metrics.attempts.Inc()
 			id, isNew, last = a.attempt(ctx, key, text)
 			if last == nil {
 				return id, isNew, nil
@@ -109,8 +109,8 @@ func (a *Allocator) allocate(ctx context.Context, key Key, text string) (id uint
 	return NoID, false, err
 }
 
-// abandon ends a turn that did not lead to an ID. Who waited for it fails as
-// well, unless the reason was this caller's own.
+// abandon ends a turn that did not lead to an ID. Who waited for it fails as well, unless the
+// reason was this caller's own.
 func (a *Allocator) abandon(ctx context.Context, text string, err error) {
 	if ctx.Err() != nil {
 		err = nil
@@ -122,8 +122,8 @@ func (a *Allocator) abandon(ctx context.Context, text string, err error) {
 	a.jobsDue()
 }
 
-// attempt tries once to get an ID for the key, under the key's lock; when it
-// succeeds it ends the turn (spec wire.md §5).
+// attempt tries once to get an ID for the key, under its lock; when it succeeds it ends the turn
+// (spec wire.md §5).
 func (a *Allocator) attempt(ctx context.Context, key Key, text string) (id uint64, isNew bool, err error) {
 	lock, err := a.backend.Lock(ctx, key)
 	if err != nil {
@@ -165,8 +165,7 @@ func (a *Allocator) attempt(ctx context.Context, key Key, text string) (id uint6
 	return try.id, isNew, nil
 }
 
-// concluded takes in what became of the candidate. If it became the key's ID,
-// the turn is over.
+// concluded takes in what became of the candidate. If it became the key's ID, the turn is over.
 func (a *Allocator) concluded(text string, tried candidate, held bool) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -180,7 +180,7 @@ func TestAllocateGivesUp(t *testing.T) {
 		if took := time.Since(start); b.count("lock") != 16 || took < 40*time.Second || took > 81*time.Second {
 			t.Errorf("%d attempts in %s", b.count("lock"), took)
 		}
-		if n := a.core.pool.Available(); n != 3 || len(a.core.uses) != 0 || len(a.turns) != 0 {
+		if n := a.core.pool.free; n != 3 || len(a.core.uses) != 0 || len(a.turns) != 0 {
 			t.Errorf("%d of 3 IDs are available, %d keys in use", n, len(a.core.uses))
 		}
 		wantContents(t, s, "")
@@ -224,7 +224,7 @@ func TestAllocateCancelled(t *testing.T) {
 				mustRelease(t, a, "k")
 				mustRelease(t, a, "k")
 				synctest.Wait()
-				if n := a.core.pool.Available(); n != 2 || len(a.core.uses) != 0 {
+				if n := a.core.pool.free; n != 2 || len(a.core.uses) != 0 {
 					t.Errorf("%d of 3 IDs are available, %d keys in use", n, len(a.core.uses))
 				}
 				if strings.Contains(s.contents(), "/") {
@@ -376,7 +376,7 @@ func TestAllocateAfterFailure(t *testing.T) {
 					if len(s.mappings) != 1 || s.mappings[id] != "k" || s.refs["k"]["n"] != id || !failed {
 						t.Errorf("%s, after it %v: got %d, store %s", op, after, id, s.contents())
 					}
-					if n := a.core.pool.Available(); n != 1 {
+					if n := a.core.pool.free; n != 1 {
 						t.Errorf("%s, after it %v: %d of 2 IDs are available", op, after, n)
 					}
 					mustRelease(t, a, "k")

@@ -33,8 +33,7 @@ type Allocator struct {
 
 	mu   sync.Mutex
 	core *core
-	// turns has, for each key that somebody works on, what ends with that.
-	turns map[string]*work
+	turns map[string]*work // of the keys that somebody works on
 
 	remotes remotes
 }
@@ -109,7 +108,7 @@ func (a *Allocator) Run(ctx context.Context) error {
 // WaitForInitialSync returns when the first list is complete. It fails with ctx,
 // when the list takes longer than the list timeout, and when Run has ended.
 func (a *Allocator) WaitForInitialSync(ctx context.Context) error {
-	if a.hasStopped() {
+	if isClosed(a.stopped) {
 		return ErrStopped
 	}
 	timeout := time.NewTimer(a.options.listTimeout)
@@ -126,9 +125,9 @@ func (a *Allocator) WaitForInitialSync(ctx context.Context) error {
 	}
 }
 
-func (a *Allocator) hasStopped() bool {
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-a.stopped:
+	case <-c:
 		return true
 	default:
 		return false
@@ -137,8 +136,8 @@ func (a *Allocator) hasStopped() bool {
 
 // GetEvents returns the channel of events if the allocator was made with
 // [WithEvents], else nil. Who reads too slowly, or not at all, holds up nothing:
-// of several events of one ID that wait only one is kept, which tells the
-// difference to what was told before. The channel is closed when Run ends.
+// of several events of one ID that wait only one is kept, which is the
+// difference to what was sent before. The channel is closed when Run ends.
 func (a *Allocator) GetEvents() <-chan AllocatorEvent {
 	if a.events == nil {
 		return nil
@@ -160,8 +159,8 @@ func (a *Allocator) pause(ctx context.Context, failures int) error {
 	}
 }
 
-// endTurn ends somebody's turn at a key; the caller holds a.mu. An error that is
-// not nil is that of everybody who waited for it.
+// endTurn ends somebody's turn at a key; the caller holds a.mu. An error is that of everybody
+// who waited for it.
 func (a *Allocator) endTurn(text string, err error) {
 	w := a.turns[text]
 	delete(a.turns, text)

@@ -54,10 +54,9 @@ type Backend interface {
 
 	// Lock waits for the lock of the key.
 	Lock(ctx context.Context, key Key) (Lock, error)
-	// CatchUp waits until the handler of ListAndWatch has been told of every
-	// mapping that was there when the lock was acquired. A mapping without a
-	// reference is found by nobody else, and without it a key could get a second
-	// number.
+	// CatchUp waits until the handler of ListAndWatch has received every mapping that was
+	// there when the lock was acquired. Nothing else finds a mapping without a reference, and
+	// without it a key could get a second number.
 	CatchUp(ctx context.Context, lock Lock) error
 
 	// ListAndWatch tells the handler of every mapping there is, then that the
@@ -95,8 +94,8 @@ type Backend interface {
 // Lock is a lock of a [Backend]. Unlock may be called twice.
 type Lock interface{ Unlock() }
 
-// CacheMutations is told, by one goroutine and in the order of the store, what
-// happens to mappings. The methods must not call the backend, and do not block.
+// CacheMutations receives, from one goroutine and in the order of the store, what happens to
+// mappings. The methods must not call the backend, and do not block.
 type CacheMutations interface {
 	// OnUpsert: the mapping was made, or its key is another one.
 	OnUpsert(id uint64, key Key)

@@ -111,9 +111,9 @@ func BenchmarkRefresh(b *testing.B) {
 	}
 	for b.Loop() {
 		watcher{a}.OnReferencesLost()
-		for owed := keys; owed > 0; runtime.Gosched() {
+		for left := keys; left > 0; runtime.Gosched() {
 			a.mu.Lock()
-			owed = len(a.core.todo)
+			left = len(a.core.todo)
 			a.mu.Unlock()
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// errWithoutGC is the error of an allocator that was made with [WithoutGC].
 var errWithoutGC = errors.New("this allocator was made without garbage collection")
 
 // RunGC does one round of garbage collection: mappings that nobody refers to,

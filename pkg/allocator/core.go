@@ -40,14 +40,13 @@ type core struct {
 type use struct {
 	key  Key
 	text string
-	id   uint64 // what it is used as, or was, when refs > 0 or a job is owed
+	id   uint64 // what it is used as, or was, when refs > 0 or a job is due
 	refs int    // uses on this node
 	busy bool   // somebody works on it
 
 	attempt attempt // of the allocation that works on it
 
-	// A use in core.todo owes a job. again: what has happened since the job
-	// began is another reason for one.
+	// A use in core.todo needs a job; again: it needs another one after that.
 	again    bool
 	failures int       // of the job, in a row
 	due      time.Time // of the job
@@ -59,8 +58,7 @@ type attempt struct {
 	gone   uint64 // the ID whose mapping was not there
 	taken  uint64 // the ID that turned out to be another key's
 	unsure bool   // a reference may have been taken
-	// changed: a mapping of the key was deleted meanwhile.
-	changed bool
+	changed bool // a mapping of the key was deleted meanwhile
 }
 
 func newCore(min, max uint64, protect bool) *core {
@@ -191,7 +189,7 @@ func (c *core) abandon(text string, now time.Time) {
 	c.endLease(u, NoID)
 	u.busy = false
 	if u.attempt.unsure {
-		c.owe(u, now)
+		c.addJob(u, now)
 	}
 	c.forget(u)
 }
@@ -208,9 +206,9 @@ func (c *core) endLease(u *use, used uint64) {
 	u.attempt.lease = NoID
 }
 
-// forget drops what there is to know of a key if it is nothing.
+// forget drops a key of which nothing needs to be known.
 func (c *core) forget(u *use) {
-	if _, owes := c.todo[u]; !owes && !u.busy && u.refs == 0 {
+	if _, due := c.todo[u]; !due && !u.busy && u.refs == 0 {
 		delete(c.uses, u.text)
 	}
 }
@@ -229,6 +227,6 @@ func (c *core) release(text string, now time.Time) (lastUse bool, err error) {
 		c.pool.Insert(u.id)
 	}
 	u.due = now // whatever it waited for
-	c.owe(u, now)
+	c.addJob(u, now)
 	return true, nil
 }

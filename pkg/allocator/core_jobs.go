@@ -21,8 +21,7 @@ func (k jobKind) String() string {
 	return [...]string{"drop", "refresh", "put back", "restore"}[k]
 }
 
-// job is something to do in the backend for a key, whose turn it has: it ends
-// with done.
+// job is something to do in the backend for a key, whose turn it has: it ends with done.
 type job struct {
 	kind    jobKind
 	key     Key
@@ -48,13 +47,12 @@ func pause(failures int, jitter float64) time.Duration {
 	return d/2 + time.Duration(jitter*float64(d/2))
 }
 
-// owe makes a job due, unless one is already. What the job is, is decided when
-// it begins.
-func (c *core) owe(u *use, now time.Time) {
+// addJob makes a job due, unless one is. Its kind is decided when it begins.
+func (c *core) addJob(u *use, now time.Time) {
 	if u.busy {
 		u.again = true
 	}
-	if _, owes := c.todo[u]; !owes {
+	if _, due := c.todo[u]; !due {
 		c.todo[u] = struct{}{}
 		u.failures, u.due = 0, now
 	}
@@ -63,14 +61,14 @@ func (c *core) owe(u *use, now time.Time) {
 // disturbed: others changed the mapping of a key in use.
 func (c *core) disturbed(u *use, now time.Time) {
 	if c.protect {
-		c.owe(u, now)
+		c.addJob(u, now)
 	}
 }
 
 // refreshAll makes a refresh due of every key in use.
 func (c *core) refreshAll(now time.Time) {
 	for _, u := range c.byID {
-		c.owe(u, now)
+		c.addJob(u, now)
 	}
 }
 
@@ -88,13 +86,10 @@ func (c *core) next(now time.Time, n int) []job {
 	return jobs
 }
 
-// take begins the job of one key, if it is owed and nobody works on the key.
+// take begins the job of one key, if there is one and nobody works on the key.
 func (c *core) take(text string) (job, bool) {
 	u := c.uses[text]
-	if u == nil || u.busy {
-		return job{}, false
-	}
-	if _, owes := c.todo[u]; !owes {
+	if _, due := c.todo[u]; !due || u.busy {
 		return job{}, false
 	}
 	return c.beginJob(u), true
@@ -146,9 +141,9 @@ func (c *core) wake(now time.Time) (at time.Time, ok bool) {
 	return at, ok
 }
 
-// upsert takes in a mapping that was seen, and returns what it was before. It
-// tells whether the key has another ID besides.
-func (c *core) upsert(id uint64, key Key, now time.Time) (old Key, twin bool) {
+// upsert takes in a mapping that was seen. It returns what it was before, and whether the key
+// has another ID besides.
+func (c *core) upsert(id uint64, key Key, now time.Time) (old Key, duplicate bool) {
 	text := key.GetKey()
 	delete(c.rejected, id)
 	if c.mappings.says(id, text) {
@@ -156,9 +151,7 @@ func (c *core) upsert(id uint64, key Key, now time.Time) (old Key, twin bool) {
 	}
 	old = c.mappings.set(id, key)
 	c.pool.Remove(id)
-	if old != nil {
-		c.noticed(old.GetKey())
-	}
+	c.noticed(old)
 	if u := c.byID[id]; u != nil && u.text != text {
 		c.disturbed(u, now)
 	}
@@ -178,9 +171,7 @@ func (c *core) there(id uint64) Key {
 func (c *core) reject(id uint64, key Key, now time.Time) {
 	c.rejected[id] = key
 	c.pool.Remove(id)
-	if old := c.mappings.key(id); old != nil {
-		c.noticed(old.GetKey())
-	}
+	c.noticed(c.mappings.key(id))
 	if u := c.byID[id]; u != nil && u.text != key.GetKey() {
 		c.disturbed(u, now)
 	}
@@ -193,9 +184,7 @@ func (c *core) delete(id uint64, now time.Time) (old Key) {
 		return nil
 	}
 	delete(c.rejected, id)
-	if old != nil {
-		c.noticed(old.GetKey())
-	}
+	c.noticed(old)
 	if u := c.byID[id]; u != nil {
 		c.disturbed(u, now)
 	} else {
@@ -204,11 +193,13 @@ func (c *core) delete(id uint64, now time.Time) (old Key) {
 	return old
 }
 
-// noticed tells an allocation of the key that a mapping of it is gone. It may
-// be older than what the allocation has done, but if it is not, then it is never
-// told again.
-func (c *core) noticed(text string) {
-	if u := c.uses[text]; u != nil && u.busy && u.refs == 0 {
+// noticed notes for an allocation of the key, if there is one, that a mapping of it is gone. That
+// may be older than what the allocation has done, but if it is not, it is never seen again.
+func (c *core) noticed(gone Key) {
+	if gone == nil {
+		return
+	}
+	if u := c.uses[gone.GetKey()]; u != nil && u.busy && u.refs == 0 {
 		u.attempt.changed = true
 	}
 }

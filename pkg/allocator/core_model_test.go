@@ -30,7 +30,7 @@ type coreModel struct {
 	refs     map[string]int
 	ids      map[string]uint64 // of used keys
 	working  map[string]*modelWork
-	owed     map[string]*modelDebt
+	pending  map[string]*modelDebt
 }
 
 // modelWork is an allocation, or a job if kind is not nil.
@@ -54,12 +54,12 @@ type modelDebt struct {
 // a naive model says.
 func TestCoreAgainstModel(t *testing.T) {
 	t.Parallel()
-	const rounds = 100 // as rapid does them, unless told otherwise
+	const rounds = 100 // as rapid does them, unless set otherwise
 	rapid.Check(t, func(t *rapid.T) {
 		m := &coreModel{
 			core: newCore(1, modelMax, rapid.Bool().Draw(t, "protect")), now: time.Unix(1000, 0),
 			mappings: make(map[uint64]string), rejected: make(map[uint64]string), refs: make(map[string]int), ids: make(map[string]uint64),
-			working: make(map[string]*modelWork), owed: make(map[string]*modelDebt),
+			working: make(map[string]*modelWork), pending: make(map[string]*modelDebt),
 		}
 		m.core.pool.random = func(below uint64) uint64 { return rapid.Uint64Range(0, below-1).Draw(t, "random") }
 		steps := map[string]func(*rapid.T){
@@ -129,11 +129,11 @@ func (m *coreModel) least(text string) uint64 {
 }
 
 func (m *coreModel) owe(text string) {
-	if w := m.working[text]; w != nil && m.owed[text] != nil {
-		m.owed[text].again = true
+	if w := m.working[text]; w != nil && m.pending[text] != nil {
+		m.pending[text].again = true
 	}
-	if m.owed[text] == nil {
-		m.owed[text] = &modelDebt{due: m.now}
+	if m.pending[text] == nil {
+		m.pending[text] = &modelDebt{due: m.now}
 	}
 }
 
@@ -260,7 +260,7 @@ func (m *coreModel) used(t *rapid.T) {
 		return
 	}
 	delete(m.working, text)
-	delete(m.owed, text)
+	delete(m.pending, text)
 	m.refs[text], m.ids[text] = 1, id
 	if w.changed || m.there(id) != "" && m.there(id) != text {
 		m.disturbed(text)
@@ -295,7 +295,7 @@ func (m *coreModel) release(t *rapid.T) {
 	if last {
 		delete(m.ids, text)
 		m.owe(text)
-		m.owed[text].due = m.now
+		m.pending[text].due = m.now
 	}
 }
 
@@ -309,7 +309,7 @@ func (m *coreModel) gone(text string) {
 func (m *coreModel) upsert(t *rapid.T) {
 	id, text := rapid.Uint64Range(1, modelAll).Draw(t, "id"), m.key(t)
 	before := m.mappings[id]
-	old, twin := m.core.upsert(id, textKey(text), m.now)
+	old, duplicate := m.core.upsert(id, textKey(text), m.now)
 	if (old == nil) != (before == "") || old != nil && old.GetKey() != before {
 		t.Fatalf("%d was %q, got %v", id, before, old)
 	}
@@ -324,8 +324,8 @@ func (m *coreModel) upsert(t *rapid.T) {
 			several++
 		}
 	}
-	if twin != (several > 1) {
-		t.Fatalf("%s has %d IDs, twin: %v", text, several, twin)
+	if duplicate != (several > 1) {
+		t.Fatalf("%s has %d IDs, duplicate: %v", text, several, duplicate)
 	}
 	m.gone(before)
 	if m.user(id) != text {
@@ -376,13 +376,13 @@ func (m *coreModel) began(t *rapid.T, j job) {
 		t.Fatalf("got job %+v, want it to %s %d", j, want, m.ids[j.text])
 	}
 	m.working[j.text] = &modelWork{kind: &j.kind}
-	m.owed[j.text].again = false
+	m.pending[j.text].again = false
 }
 
 func (m *coreModel) next(t *rapid.T) {
 	n := rapid.IntRange(1, 3).Draw(t, "n")
 	due := make(map[string]bool)
-	for text, debt := range m.owed {
+	for text, debt := range m.pending {
 		if m.working[text] == nil && !debt.due.After(m.now) {
 			due[text] = true
 		}
@@ -402,7 +402,7 @@ func (m *coreModel) next(t *rapid.T) {
 func (m *coreModel) take(t *rapid.T) {
 	text := m.key(t)
 	j, ok := m.core.take(text)
-	if ok != (m.owed[text] != nil && m.working[text] == nil) {
+	if ok != (m.pending[text] != nil && m.working[text] == nil) {
 		t.Fatalf("took the job of %s: %v", text, ok)
 	}
 	if ok {
@@ -418,7 +418,7 @@ func (m *coreModel) done(t *rapid.T) {
 		failed := rapid.Bool().Draw(t, "failed")
 		m.core.done(text, failed, m.now, 0)
 		delete(m.working, text)
-		switch debt := m.owed[text]; {
+		switch debt := m.pending[text]; {
 		case failed:
 			debt.failures++
 			wait := 10 * time.Millisecond
@@ -429,7 +429,7 @@ func (m *coreModel) done(t *rapid.T) {
 		case debt.again:
 			*debt = modelDebt{due: m.now}
 		default:
-			delete(m.owed, text)
+			delete(m.pending, text)
 		}
 		return
 	}
@@ -462,7 +462,7 @@ func (m *coreModel) check(t *rapid.T) {
 	}
 	var first *time.Time
 	for _, text := range modelKeys() {
-		u, debt := m.core.uses[text], m.owed[text]
+		u, debt := m.core.uses[text], m.pending[text]
 		if (u == nil) != (m.refs[text] == 0 && m.working[text] == nil && debt == nil) {
 			t.Fatalf("there is %+v of %s, uses %d", u, text, m.refs[text])
 		}
@@ -479,7 +479,7 @@ func (m *coreModel) check(t *rapid.T) {
 	if at, ok := m.core.wake(m.now); ok != (first != nil) || ok && !at.Equal(*first) {
 		t.Fatalf("next job at %v, %v, want %v", at, ok, first)
 	}
-	if len(m.core.todo) != len(m.owed) || len(m.core.byID) != len(m.ids) {
-		t.Fatalf("%d jobs owed, want %d; %d IDs in use, want %d", len(m.core.todo), len(m.owed), len(m.core.byID), len(m.ids))
+	if len(m.core.todo) != len(m.pending) || len(m.core.byID) != len(m.ids) {
+		t.Fatalf("%d jobs pending, want %d; %d IDs in use, want %d", len(m.core.todo), len(m.pending), len(m.core.byID), len(m.ids))
 	}
 }

@@ -60,8 +60,8 @@ func (e *events) push(ev AllocatorEvent) {
 	if before := e.waiting[ev.ID]; before != nil && ev.Type != EventListDone {
 		e.queue.Remove(before)
 		delete(e.waiting, ev.ID)
-		var tell bool
-		if ev.Type, tell = merge(before.Value.(AllocatorEvent).Type, ev.Type); !tell {
+		var left bool
+		if ev.Type, left = merge(before.Value.(AllocatorEvent).Type, ev.Type); !left {
 			return
 		}
 	}
@@ -75,9 +75,8 @@ func (e *events) push(ev AllocatorEvent) {
 	}
 }
 
-// merge makes one event of two of one ID; tell is false when there is nothing
-// left to tell.
-func merge(before, now EventType) (merged EventType, tell bool) {
+// merge makes one event of two of one ID; left is false when they cancel each other out.
+func merge(before, now EventType) (merged EventType, left bool) {
 	switch {
 	case before == EventCreate && now == EventDelete:
 		return now, false

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func told(ev AllocatorEvent) string {
+func text(ev AllocatorEvent) string {
 	if ev.Type == EventListDone {
 		return ev.Type.String()
 	}
@@ -29,7 +29,7 @@ func TestEvents(t *testing.T) {
 		wants := func(want ...string) {
 			t.Helper()
 			for _, w := range want {
-				if got := told(<-a.GetEvents()); got != w {
+				if got := text(<-a.GetEvents()); got != w {
 					t.Errorf("got %q, want %q", got, w)
 				}
 			}
@@ -39,23 +39,23 @@ func TestEvents(t *testing.T) {
 		wants("create 9 c")
 		s.behind(func() { s.set(3, "d") })
 		wants("modify 3 d")
-		watcher{a}.OnUpsert(3, textKey("d")) // told again
+		watcher{a}.OnUpsert(3, textKey("d")) // seen again
 		s.behind(func() { s.set(3, "") })
 		wants("delete 3 d")
 		stop()
 		if ev, ok := <-a.GetEvents(); ok {
-			t.Errorf("after the end: %s", told(ev))
+			t.Errorf("after the end: %s", text(ev))
 		}
 	})
 }
 
 // TestEventsUnread: nobody reads, and the watch goes on; who reads then learns
-// the difference to what was told.
+// the difference to what was sent.
 func TestEventsUnread(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newMemoryStore()
 		a := running(t, s.backend("n"), WithEvents())
-		if got := told(<-a.GetEvents()); got != "list done" {
+		if got := text(<-a.GetEvents()); got != "list done" {
 			t.Errorf("got %q", got)
 		}
 		s.behind(func() { s.set(1, "first") })
@@ -73,7 +73,7 @@ func TestEventsUnread(t *testing.T) {
 		if id, err := a.Get(t.Context(), textKey(fmt.Sprint("key", rounds-2))); err != nil || id != 9 {
 			t.Errorf("the watch has not gone on: %d, %v", id, err)
 		}
-		if got := told(<-a.GetEvents()); got != "create 1 first" {
+		if got := text(<-a.GetEvents()); got != "create 1 first" {
 			t.Errorf("got %q", got)
 		}
 		for n := uint64(1); n <= 9; n++ {
@@ -82,14 +82,14 @@ func TestEventsUnread(t *testing.T) {
 				what = "modify"
 			}
 			want := fmt.Sprintf("%s %d key%d", what, n, rounds-11+int(n))
-			if got := told(<-a.GetEvents()); got != want {
+			if got := text(<-a.GetEvents()); got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}
 		}
 		synctest.Wait()
 		select {
 		case ev := <-a.GetEvents():
-			t.Errorf("one more: %s", told(ev))
+			t.Errorf("one more: %s", text(ev))
 		default:
 		}
 	})
@@ -104,7 +104,7 @@ func TestNoEvents(t *testing.T) {
 	}
 }
 
-// TestEventsAgainstModel: however slow the reader is, what it was told adds up
+// TestEventsAgainstModel: however slow the reader is, what it was sent adds up
 // to what there is, each event is possible for who knows those before it, and at
 // most one of each ID waits.
 func TestEventsAgainstModel(t *testing.T) {
@@ -118,9 +118,9 @@ func TestEventsAgainstModel(t *testing.T) {
 			if !ok {
 				return false
 			}
-			_, had := known[ev.ID]
-			if had != (ev.Type != EventCreate) {
-				t.Fatalf("%s, and the reader knows %v", told(ev), known)
+			_, exists := known[ev.ID]
+			if exists != (ev.Type != EventCreate) {
+				t.Fatalf("%s, and the reader knows %v", text(ev), known)
 			}
 			if known[ev.ID] = ev.Key; ev.Type == EventDelete {
 				delete(known, ev.ID)

@@ -197,9 +197,9 @@ func (w *world) endure(seed uint64, steps int, beside func(context.Context)) []*
 	return allocators
 }
 
-// settled looks whether the store has exactly what is held, and each pool what
+// checkContents looks whether the store has exactly what is held, and each pool what
 // is free.
-func (w *world) settled(allocators []*Allocator) {
+func (w *world) checkContents(allocators []*Allocator) {
 	w.store.rightly(w.t)
 	for text, nodes := range w.held {
 		for node, id := range nodes {
@@ -212,8 +212,8 @@ func (w *world) settled(allocators []*Allocator) {
 		}
 	}
 	for n, a := range allocators {
-		if free := w.max - uint64(len(w.store.mappings)); a.core.pool.Available() != free || len(a.turns) != 0 || len(a.core.todo) != 0 {
-			w.t.Errorf("node %d: %d IDs are available, %d are free; %d turns, %d jobs", n, a.core.pool.Available(), free, len(a.turns), len(a.core.todo))
+		if free := w.max - uint64(len(w.store.mappings)); a.core.pool.free != free || len(a.turns) != 0 || len(a.core.todo) != 0 {
+			w.t.Errorf("node %d: %d IDs are available, %d are free; %d turns, %d jobs", n, a.core.pool.free, free, len(a.turns), len(a.core.todo))
 		}
 	}
 }
@@ -228,7 +228,7 @@ func TestOneKeyOneID(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				w := newWorld(t, seed, 8, 6, 20)
-				w.settled(w.endure(seed, 60, w.collect))
+				w.checkContents(w.endure(seed, 60, w.collect))
 			})
 		})
 	}
@@ -244,7 +244,7 @@ func TestProtectionUnderFaults(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				w := newWorld(t, seed, 4, 6, 1<<40)
-				w.settled(w.endure(seed, 60, func(ctx context.Context) { w.vandalise(ctx, seed) }))
+				w.checkContents(w.endure(seed, 60, func(ctx context.Context) { w.vandalise(ctx, seed) }))
 			})
 		})
 	}

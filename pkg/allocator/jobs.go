@@ -139,22 +139,15 @@ func (a *Allocator) putBack(ctx context.Context, j job) error {
 		return err
 	}
 	defer lock.Unlock()
-	if by, can := a.backend.(References); can {
-		moved, err := a.move(ctx, j, by, lock)
-		switch {
-		case errors.Is(err, errors.ErrUnsupported):
-		case moved || err != nil:
-			return err
-		default:
-			return a.backend.UpdateKey(ctx, j.id, j.key, false, lock)
+	moved, err := a.move(ctx, j, lock)
+	if errors.Is(err, errors.ErrUnsupported) {
+		var other uint64
+		if other, err = a.backend.Get(ctx, j.key, lock); err == nil && other != NoID && other != j.id {
+			a.report(slog.LevelWarn, "Another node has a key under another ID, since mapping and reference were gone for a while", "key", j.key, "id", j.id, "other", other)
 		}
 	}
-	other, err := a.backend.Get(ctx, j.key, lock)
-	if err != nil {
+	if moved || err != nil {
 		return err
-	}
-	if other != NoID && other != j.id {
-		a.report(slog.LevelWarn, "Another node has a key under another ID, since mapping and reference were gone for a while", "key", j.key, "id", j.id, "other", other)
 	}
 	return a.backend.UpdateKey(ctx, j.id, j.key, false, lock)
 }

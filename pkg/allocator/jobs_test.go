@@ -80,16 +80,16 @@ func TestReleaseCancelled(t *testing.T) {
 }
 
 // TestAllocateWhileReleasing: a key that is used again while the deletion of its
-// reference is still owed, or under way, keeps its reference.
+// reference is still pending, or under way, keeps its reference.
 func TestAllocateWhileReleasing(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		for _, under := range []string{"owed", "under way", "under way, and fails"} {
+		for _, under := range []string{"pending", "under way", "under way, and fails"} {
 			s := newMemoryStore()
 			b := s.backend("n")
 			a, stop := started(t, b, WithMin(5), WithMax(5))
 			mustAllocate(t, a, "k")
 			goOn := make(chan struct{})
-			if under == "owed" {
+			if under == "pending" {
 				b.setFault(failOn("release", false, errAway))
 				mustRelease(t, a, "k")
 			} else {
@@ -157,7 +157,7 @@ func TestProtection(t *testing.T) {
 		}
 		s.behind(func() { s.set(11-id, "") })
 		synctest.Wait()
-		if got := s.contents(); strings.Contains(got, "unused") || a.core.pool.Available() != 1 {
+		if got := s.contents(); strings.Contains(got, "unused") || a.core.pool.free != 1 {
 			t.Errorf("a mapping that is not in use was put back: %s", got)
 		}
 	})
@@ -212,7 +212,7 @@ func TestProtectionWithinAllocation(t *testing.T) {
 }
 
 // TestConflict: what others made of a mapping is left alone when it is in use,
-// and told.
+// and is reported.
 func TestConflict(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newMemoryStore()
@@ -238,7 +238,7 @@ func TestConflict(t *testing.T) {
 }
 
 // TestConflictOfIDs: a key that another node got under another ID, while mapping
-// and reference were gone, is told.
+// and reference were gone, is reported.
 func TestConflictOfIDs(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newMemoryStore()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// watcher is what the allocator's watch tells.
+// watcher receives what the allocator's watch reads.
 type watcher struct{ a *Allocator }
 
 func (w watcher) OnUpsert(id uint64, key Key) {
@@ -17,7 +17,7 @@ func (w watcher) OnUpsert(id uint64, key Key) {
 		return
 	}
 	a.mu.Lock()
-	old, twin := a.core.upsert(id, key, time.Now())
+	old, duplicate := a.core.upsert(id, key, time.Now())
 	least := a.core.mappings.id(key.GetKey())
 	a.mu.Unlock()
 	ev := AllocatorEvent{Type: EventCreate, ID: id, Key: key}
@@ -29,8 +29,8 @@ func (w watcher) OnUpsert(id uint64, key Key) {
 		a.jobsDue()
 	}
 	a.events.push(ev)
-	if twin {
-		a.options.metrics.twin()
+	if duplicate {
+		a.options.metrics.duplicates.Inc()
 		a.report(slog.LevelWarn, "A key has several IDs; the least is taken where none is in use", "key", key, "id", id, "least", least)
 	}
 }
@@ -41,7 +41,7 @@ func (a *Allocator) refuse(id uint64, key Key, why error) {
 	a.core.reject(id, key, time.Now())
 	a.mu.Unlock()
 	a.jobsDue()
-	a.options.metrics.refuse("own")
+	a.options.metrics.refusedOwn.Inc()
 	a.report(slog.LevelWarn, "Refused a mapping of the own cluster; one before it stays in force", "id", id, "key", key, "error", why)
 }
 

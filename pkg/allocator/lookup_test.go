@@ -258,7 +258,7 @@ func TestRemoteCaches(t *testing.T) {
 }
 
 // TestRemoteListThatNeverEnds: nothing of what an earlier cache knew goes by a list
-// that is not complete, and what that list has told comes first.
+// that is not complete, and what that list has brought comes first.
 func TestRemoteListThatNeverEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		far := newMemoryStore()

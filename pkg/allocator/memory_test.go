@@ -148,8 +148,8 @@ type memoryBackend struct {
 	store *memoryStore
 	node  string
 
-	told  int           // of the store's log; guarded by the store's mu
-	moved chan struct{} // closed and replaced when told grows; guarded likewise
+	applied  int           // of the store's log; guarded by the store's mu
+	moved chan struct{} // closed and replaced when applied grows; guarded likewise
 	blind bool          // it cannot catch up, and says it has
 
 	mu     sync.Mutex
@@ -299,9 +299,9 @@ func (b *memoryBackend) Lock(ctx context.Context, key Key) (Lock, error) {
 func (b *memoryBackend) CatchUp(ctx context.Context, lock Lock) error {
 	for {
 		b.store.mu.Lock()
-		told, moved := b.told, b.moved
+		applied, moved := b.applied, b.moved
 		b.store.mu.Unlock()
-		if b.blind || told >= lock.(*memoryLock).at {
+		if b.blind || applied >= lock.(*memoryLock).at {
 			return nil
 		}
 		select {
@@ -312,11 +312,11 @@ func (b *memoryBackend) CatchUp(ctx context.Context, lock Lock) error {
 	}
 }
 
-// tell notes how much of the log the handler has been told of.
-func (b *memoryBackend) tell(told int) {
+// tell notes how much of the log the handler has received.
+func (b *memoryBackend) tell(applied int) {
 	b.store.mu.Lock()
 	defer b.store.mu.Unlock()
-	b.told = told
+	b.applied = applied
 	close(b.moved)
 	b.moved = make(chan struct{})
 }
@@ -325,7 +325,7 @@ func (b *memoryBackend) ListAndWatch(ctx context.Context, h CacheMutations) erro
 	s := b.store
 	s.mu.Lock()
 	known := maps.Clone(s.mappings)
-	told := len(s.log)
+	applied := len(s.log)
 	s.mu.Unlock()
 	if err := b.failing(ctx, "list", false); err != nil {
 		<-ctx.Done()
@@ -335,10 +335,10 @@ func (b *memoryBackend) ListAndWatch(ctx context.Context, h CacheMutations) erro
 		h.OnUpsert(id, textKey(known[id]))
 	}
 	h.OnListDone()
-	b.tell(told)
+	b.tell(applied)
 	for {
 		s.mu.Lock()
-		news, changed := s.log[told:], s.changed
+		news, changed := s.log[applied:], s.changed
 		s.mu.Unlock()
 		if len(news) == 0 {
 			select {
@@ -359,8 +359,8 @@ func (b *memoryBackend) ListAndWatch(ctx context.Context, h CacheMutations) erro
 			}
 			known[ev.id] = ev.key
 		}
-		told += len(news)
-		b.tell(told)
+		applied += len(news)
+		b.tell(applied)
 	}
 }
 

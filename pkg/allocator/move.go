@@ -2,6 +2,7 @@ package allocator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -36,7 +37,7 @@ type Referrer struct {
 // newer is the ID of the others whose mapping was made last, of several that miss
 // theirs the least; NoID when there is none.
 func (r Referrers) newer() (newest uint64) {
-	for _, id := range slices.Sorted(maps.Keys(r.Others)) {
+	for _, id := range r.numbers() {
 		if newest == NoID || r.Others[id].Revision > r.Others[newest].Revision {
 			newest = id
 		}
@@ -46,9 +47,14 @@ func (r Referrers) newer() (newest uint64) {
 
 // move gives a key in use here the number that others have given to it, under its
 // lock: when this node's reference was gone, and nobody else refers to the number
-// that it had. Where somebody does, the two numbers stay, which is told: whoever has
-// one of them cannot be made to have the other from here.
-func (a *Allocator) move(ctx context.Context, j job, by References, lock Lock) (moved bool, err error) {
+// that it had. Where somebody does, the two numbers stay, which is reported: whoever has
+// one of them cannot be made to have the other from here. The error is
+// [errors.ErrUnsupported] without [References].
+func (a *Allocator) move(ctx context.Context, j job, lock Lock) (moved bool, err error) {
+	by, can := a.backend.(References)
+	if !can {
+		return false, errors.ErrUnsupported
+	}
 	who, err := by.ReferencesOf(ctx, j.key, lock)
 	if err != nil {
 		return false, err
@@ -59,7 +65,7 @@ func (a *Allocator) move(ctx context.Context, j job, by References, lock Lock) (
 	}
 	_, shared := who.Others[j.id]
 	a.mu.Lock()
-	can := a.core.canMove(id)
+	can = a.core.canMove(id)
 	a.mu.Unlock()
 	if shared || who.Own == j.id || !can {
 		a.report(slog.LevelWarn, "Nodes use a key under two IDs, since a reference and its mapping were gone for a while; see 'mesh-agent identity heal'",
@@ -92,7 +98,6 @@ func (a *Allocator) move(ctx context.Context, j job, by References, lock Lock) (
 	return true, nil
 }
 
-// numbers are the IDs with which others refer to the key.
 func (r Referrers) numbers() []uint64 { return slices.Sorted(maps.Keys(r.Others)) }
 
 // canMove tells whether a key in use here could have this ID.

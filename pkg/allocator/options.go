@@ -1,6 +1,7 @@
 package allocator
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -36,7 +37,7 @@ func defaults() options {
 		min: 1, max: math.MaxUint64,
 		accept:      func(uint64, Key) error { return nil },
 		maxAttempts: 16, syncInterval: 5 * time.Minute, listTimeout: 3 * time.Minute,
-		log: slog.New(slog.DiscardHandler),
+		log: slog.New(slog.DiscardHandler), metrics: NewMetrics(nil),
 	}
 }
 
@@ -86,9 +87,9 @@ func WithMasterKeyProtection() Option { return func(o *options) { o.protect = tr
 // in use here is refreshed all the same.
 func WithoutGC() Option { return func(o *options) { o.withoutGC = true } }
 
-// WithMoved sets who is told that a key which is in use here has another ID now
-// ([References]): what it was, and what it is. The uses count on. It must not block,
-// and may be called before an Allocate that has returned the earlier ID is seen to.
+// WithMoved has f called when a key which is in use here gets another ID ([References]): what it
+// was, and what it is. The uses count on. It must not block, and may be called before an
+// Allocate that has returned the earlier ID is seen to.
 func WithMoved(f func(key Key, from, to uint64)) Option { return func(o *options) { o.moved = f } }
 
 // WithMaxAttempts sets how often an allocation is tried. It is 16 unless set.
@@ -106,7 +107,7 @@ func WithListTimeout(d time.Duration) Option { return func(o *options) { o.listT
 func WithLogger(log *slog.Logger) Option { return func(o *options) { o.log = log } }
 
 // WithMetrics sets what counts. Nothing does, unless set.
-func WithMetrics(m *Metrics) Option { return func(o *options) { o.metrics = m } }
+func WithMetrics(m *Metrics) Option { return func(o *options) { o.metrics = cmp.Or(m, o.metrics) } }
 
 // idRange returns the first and the last ID, with the mask.
 func (o *options) idRange() (from, to uint64) { return o.min | o.mask, o.max | o.mask }

@@ -32,7 +32,7 @@ func TestOptions(t *testing.T) {
 		"no attempt":                     {[]Option{WithMaxAttempts(0)}, 0, 0, []string{"0 attempts"}},
 		"no interval":                    {[]Option{WithSyncInterval(0)}, 0, 0, []string{"must be positive"}},
 		"no time for the list":           {[]Option{WithListTimeout(-1)}, 0, 0, []string{"must be positive"}},
-		"several mistakes, told at once": {[]Option{WithMin(0), WithMaxAttempts(-1)}, 0, 0, []string{"no ID", "-1 attempts"}},
+		"several mistakes, reported at once": {[]Option{WithMin(0), WithMaxAttempts(-1)}, 0, 0, []string{"no ID", "-1 attempts"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

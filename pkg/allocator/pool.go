@@ -67,7 +67,7 @@ func (p *IDPool) Use(id uint64) {
 func (p *IDPool) Release(id uint64) {
 	switch p.taken[id-p.min] {
 	case takenLeased:
-		p.put(id - p.min)
+		p.add(id - p.min)
 	case takenGone:
 		p.taken[id-p.min] = takenUsed
 	}
@@ -78,7 +78,7 @@ func (p *IDPool) Insert(id uint64) {
 	switch {
 	case !p.inRange(id) || p.available(id):
 	case p.taken[id-p.min] == takenUsed:
-		p.put(id - p.min)
+		p.add(id - p.min)
 	default:
 		p.taken[id-p.min] = takenLeased
 	}
@@ -96,9 +96,6 @@ func (p *IDPool) Remove(id uint64) {
 	}
 }
 
-// Available is how many IDs can be leased.
-func (p *IDPool) Available() uint64 { return p.free }
-
 func (p *IDPool) inRange(id uint64) bool { return id >= p.min && id-p.min < p.size }
 
 func (p *IDPool) available(id uint64) bool {
@@ -112,20 +109,20 @@ func (p *IDPool) take(n uint64, why taken) {
 	place := at(p.places, n)
 	p.free--
 	last := at(p.row, p.free)
-	p.stand(n, n) // nowhere: its own place is behind the row, or is overwritten
+	p.put(n, n) // nowhere: its own place is behind the row, or is overwritten
 	delete(p.row, p.free)
 	if last != n {
-		p.stand(place, last)
+		p.put(place, last)
 	}
 }
 
-// put appends an ID to the row. Then those whose own places have come into the
+// add appends an ID to the row. Then those whose own places have come into the
 // row go there: the one of the new place, and the new one.
-func (p *IDPool) put(n uint64) {
+func (p *IDPool) add(n uint64) {
 	delete(p.taken, n)
 	end := p.free
 	p.free++
-	p.stand(end, n)
+	p.put(end, n)
 	p.goHome(end)
 	p.goHome(n)
 }
@@ -136,13 +133,13 @@ func (p *IDPool) goHome(n uint64) {
 		return
 	}
 	if place, other := at(p.places, n), at(p.row, n); place != n {
-		p.stand(n, n)
-		p.stand(place, other)
+		p.put(n, n)
+		p.put(place, other)
 	}
 }
 
-// stand notes the ID's place.
-func (p *IDPool) stand(place, n uint64) {
+// put notes the ID's place.
+func (p *IDPool) put(place, n uint64) {
 	if place == n {
 		delete(p.row, place)
 		delete(p.places, n)

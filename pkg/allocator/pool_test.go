@@ -78,8 +78,8 @@ func TestPoolAgainstModel(t *testing.T) {
 						available++
 					}
 				}
-				if p.Available() != available || p.available(lowest-1) || p.available(lowest+size) {
-					t.Fatalf("%d are available, want %d of the range", p.Available(), available)
+				if p.free != available || p.available(lowest-1) || p.available(lowest+size) {
+					t.Fatalf("%d are available, want %d of the range", p.free, available)
 				}
 				if uint64(len(p.taken)) != size-available || len(p.row) > len(p.taken) || len(p.row) != len(p.places) {
 					t.Fatalf("of %d available IDs %d are stored, and %d others", available, len(p.row), len(p.taken))
@@ -98,8 +98,8 @@ func TestPoolAgainstModel(t *testing.T) {
 func TestPoolOfAllNumbers(t *testing.T) {
 	t.Parallel()
 	p := NewIDPool(1, math.MaxUint64)
-	if p.Available() != math.MaxUint64 {
-		t.Errorf("%d are available", p.Available())
+	if p.free != math.MaxUint64 {
+		t.Errorf("%d are available", p.free)
 	}
 	seen := make(map[uint64]bool)
 	for range 1000 {

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -27,10 +28,8 @@ type RemoteCache struct {
 	onSync func()
 	owner  *Allocator
 
-	synced chan struct{} // closed when the first list is complete
-
-	// Guarded by owner.remotes.mu.
-	watched bool
+	synced  chan struct{} // closed when the first list is complete
+	watched atomic.Bool
 }
 
 // RemoteOption changes what a [RemoteCache] does.
@@ -52,8 +51,8 @@ type remotes struct {
 // remote is what is known of a cluster. No ID is in both mappings.
 type remote struct {
 	cache    *RemoteCache // the latest; only it may change the mappings
-	mappings mappings     // what it was told
-	before   mappings     // what earlier caches were told; empty once the list of the latest one is complete
+	mappings mappings     // what it has received
+	before   mappings     // what earlier caches had; empty once the list of the latest one is complete
 }
 
 func (r *remote) id(text string) uint64 { return cmp.Or(r.mappings.id(text), r.before.id(text)) }
@@ -84,7 +83,7 @@ func (r *remote) replaced(by *RemoteCache) {
 // come when [RemoteCache.Watch] runs. A cache of the same name is replaced: what
 // it knew stays until the new one's first list is complete, and then goes unless
 // the list has it. From an unfinished list nothing is concluded: as long as it is not
-// complete, what it has told comes first, and the rest is as it was last, as with
+// complete, what it has brought comes first, and the rest is as it was last, as with
 // any cluster that is away. When that lasts for longer than the list timeout it is
 // logged; [RemoteCache.Close] withdraws everything.
 //
@@ -92,9 +91,10 @@ func (r *remote) replaced(by *RemoteCache) {
 // cluster's range or whose labels name another cluster (wire.md §1.6); what was
 // before it stays in force. A nil one accepts all.
 func (a *Allocator) WatchRemoteKVStore(name string, source RemoteMappings, accept func(id uint64, key Key) error, opts ...RemoteOption) *RemoteCache {
-	rc := &RemoteCache{
-		name: name, source: source, accept: accept, onSync: func() {}, owner: a, synced: make(chan struct{}),
+	if accept == nil {
+		accept = func(uint64, Key) error { return nil }
 	}
+	rc := &RemoteCache{name: name, source: source, accept: accept, onSync: func() {}, owner: a, synced: make(chan struct{})}
 	for _, o := range opts {
 		o(rc)
 	}
@@ -116,19 +116,14 @@ func (a *Allocator) WatchRemoteKVStore(name string, source RemoteMappings, accep
 // Watch follows the mappings until ctx ends, and returns its error. What is
 // known stays.
 func (rc *RemoteCache) Watch(ctx context.Context) error {
-	r := &rc.owner.remotes
-	r.mu.Lock()
-	again := rc.watched
-	rc.watched = true
-	r.mu.Unlock()
-	if again {
+	if rc.watched.Swap(true) {
 		return errors.New("a remote cache is watched only once; replace it to connect again")
 	}
 	defer time.AfterFunc(rc.owner.options.listTimeout, rc.late).Stop()
 	return rc.source.ListAndWatch(ctx, remoteWatcher{rc})
 }
 
-// late tells that the first list takes too long.
+// late reports that the first list takes too long.
 func (rc *RemoteCache) late() {
 	r := &rc.owner.remotes
 	r.mu.RLock()
@@ -144,14 +139,7 @@ func (rc *RemoteCache) late() {
 }
 
 // Synced tells whether the first list is complete.
-func (rc *RemoteCache) Synced() bool {
-	select {
-	case <-rc.synced:
-		return true
-	default:
-		return false
-	}
-}
+func (rc *RemoteCache) Synced() bool { return isClosed(rc.synced) }
 
 // NumEntries is how many mappings are known under the cache's name; 0 after it
 // was replaced or closed.
@@ -186,17 +174,13 @@ func (rc *RemoteCache) current() *remote {
 	return nil
 }
 
-// remoteWatcher is what the watch of a remote cache tells.
+// remoteWatcher receives what the watch of a remote cache reads.
 type remoteWatcher struct{ rc *RemoteCache }
 
 func (w remoteWatcher) OnUpsert(id uint64, key Key) {
 	rc, a := w.rc, w.rc.owner
-	var err error
-	if rc.accept != nil {
-		err = rc.accept(id, key)
-	}
-	if err != nil {
-		a.options.metrics.refuse("remote")
+	if err := rc.accept(id, key); err != nil {
+		a.options.metrics.refusedRemote.Inc()
 		a.report(slog.LevelWarn, "Refused a mapping of a remote cluster", "cluster", rc.name, "id", id, "key", key, "error", err)
 		return
 	}
@@ -263,21 +247,23 @@ func (r *remotes) key(id uint64) Key {
 	return nil
 }
 
+// all is what is known under a name.
+func (r *remotes) all(name string) iter.Seq2[uint64, Key] {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if known := r.byName[name]; known != nil {
+		return known.all()
+	}
+	return func(func(uint64, Key) bool) {}
+}
+
 // forEach calls yield for all of them, without the lock.
 func (r *remotes) forEach(yield func(uint64, Key) bool) {
 	r.mu.RLock()
 	names := r.order
 	r.mu.RUnlock()
 	for _, name := range names {
-		r.mu.RLock()
-		known := r.byName[name]
-		if known == nil {
-			r.mu.RUnlock()
-			continue
-		}
-		all := known.all()
-		r.mu.RUnlock()
-		for id, key := range all {
+		for id, key := range r.all(name) {
 			if !yield(id, key) {
 				return
 			}

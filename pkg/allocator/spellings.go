@@ -36,8 +36,8 @@ func (s spellings) set(k identityKey, name string, value, current *Identity) *Id
 	} else {
 		delete(names, name)
 	}
-	winner, settled := best(names, plainName(k.id))
-	if settled {
+	winner, done := best(names, plainName(k.id))
+	if done {
 		delete(s, k)
 	}
 	return winner
@@ -45,7 +45,7 @@ func (s spellings) set(k identityKey, name string, value, current *Identity) *Id
 
 // best returns the winning value, and whether nothing has to be remembered any
 // more: only the plain name is left, or none.
-func best(names map[string]*Identity, plain string) (winner *Identity, settled bool) {
+func best(names map[string]*Identity, plain string) (winner *Identity, done bool) {
 	if v, ok := names[plain]; ok {
 		return v, len(names) == 1
 	}

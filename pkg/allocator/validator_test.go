@@ -82,14 +82,14 @@ func TestRefusedOwnMappings(t *testing.T) {
 		}
 		s.behind(func() { s.set(1, "") })
 		wants("deleted after it was altered", "2=another 3=new", 3)
-		var told []string
-		for len(a.GetEvents()) > 0 || len(told) < 4 {
+		var seen []string
+		for len(a.GetEvents()) > 0 || len(seen) < 4 {
 			ev := <-a.GetEvents()
-			told = append(told, fmt.Sprint(ev.Type, " ", ev.ID, " ", ev.Key))
+			seen = append(seen, fmt.Sprint(ev.Type, " ", ev.ID, " ", ev.Key))
 		}
-		for _, ev := range told {
+		for _, ev := range seen {
 			if strings.Contains(ev, "bad") {
-				t.Errorf("told %q", told)
+				t.Errorf("seen %q", seen)
 			}
 		}
 	})

@@ -82,7 +82,7 @@ func Check(c Cluster, contents *Contents) Report {
 			"nothing, but never collect garbage here: identities that are in use would be deleted")
 	}
 	r.mappings(byID, used, published)
-	r.twins(FindTwins(contents))
+	r.duplicates(FindDuplicates(contents))
 	r.equalLabels(contents)
 	r.uses(contents.Uses)
 	for _, m := range contents.Malformed {
@@ -167,8 +167,8 @@ func (r *Report) mappings(mappings map[uint64]Mapping, used map[uint64]bool, pub
 	r.Free = int(r.Last) - int(r.First) + 1 - r.Mappings
 }
 
-// twins tells of labels that are in use under several numbers.
-func (r *Report) twins(all []Twins) {
+// duplicates adds labels that are in use under several numbers.
+func (r *Report) duplicates(all []Duplicates) {
 	for _, t := range all {
 		text := t.Keep.String()
 		for _, u := range t.Withdraw {
@@ -184,7 +184,7 @@ func (r *Report) twins(all []Twins) {
 func (r *Report) equalLabels(contents *Contents) {
 	numbers := make(map[string][]uint64)
 	told := make(map[string]bool)
-	for _, t := range FindTwins(contents) {
+	for _, t := range FindDuplicates(contents) {
 		told[wire.ParseLabels(t.Labels).Encode()] = true
 	}
 	for _, m := range contents.Mappings {

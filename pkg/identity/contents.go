@@ -134,7 +134,7 @@ func Read(ctx context.Context, client kvstore.Client, place Place, depth Depth) 
 			return nil, err
 		}
 	}
-	if err := r.settle(ctx); err != nil {
+	if err := r.addMissing(ctx); err != nil {
 		return nil, err
 	}
 	if depth >= History {
@@ -211,9 +211,9 @@ func (r *reader) use(name string, kv *kvstore.KeyValue) error {
 	return nil
 }
 
-// settle adds the mappings that references have and the list had not, since they
+// addMissing adds the mappings that references have and the list had not, since they
 // were made meanwhile.
-func (r *reader) settle(ctx context.Context) error {
+func (r *reader) addMissing(ctx context.Context) error {
 	known := make(map[uint64]bool, len(r.c.Mappings))
 	for _, m := range r.c.Mappings {
 		known[m.ID] = true

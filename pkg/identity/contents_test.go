@@ -145,7 +145,7 @@ func TestAMirrorsCopyIsRead(t *testing.T) {
 func TestThePaceIsThatOfTheKnownHistory(t *testing.T) {
 	onBoth(t, func(t *testing.T, client kvstore.Writer, compact func()) {
 		now := time.Now().Truncate(time.Second)
-		beat := func(ago time.Duration) {
+		heartbeat := func(ago time.Duration) {
 			t.Helper()
 			put(t, client, wire.HeartbeatKey, string(wire.EncodeTimestamp(now.Add(-ago))))
 		}
@@ -163,16 +163,16 @@ func TestThePaceIsThatOfTheKnownHistory(t *testing.T) {
 		}
 		mapping()
 		pace(0, 0) // no heartbeat, no time
-		beat(10 * time.Minute)
+		heartbeat(10 * time.Minute)
 		mapping()
 		pace(0, 0) // one is not enough
-		beat(5 * time.Minute)
+		heartbeat(5 * time.Minute)
 		mapping()
-		beat(4 * time.Minute)
+		heartbeat(4 * time.Minute)
 		pace(2, 6*time.Minute)
 		compact()
 		mapping()
-		beat(0)
+		heartbeat(0)
 		pace(1, 4*time.Minute)
 		put(t, client, wire.HeartbeatKey, "now")
 		pace(0, 0)

@@ -12,8 +12,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Twins are labels that nodes use under several numbers.
-type Twins struct {
+// Duplicates are labels that nodes use under several numbers.
+type Duplicates struct {
 	Labels string `json:"labels"`
 	// Keep is the number that most nodes use, of several the newest one.
 	Keep Used `json:"keep"`
@@ -29,10 +29,10 @@ type Used struct {
 	revision int64
 }
 
-// FindTwins returns the labels that nodes use under several numbers, in order. It is
+// FindDuplicates returns the labels that nodes use under several numbers, in order. It is
 // pure. Labels that are written in several orders are keys of their own, whose
-// writers do not look for each other's: they are no twins.
-func FindTwins(contents *Contents) []Twins {
+// writers do not look for each other's: they are no duplicates.
+func FindDuplicates(contents *Contents) []Duplicates {
 	mappings := make(map[uint64]Mapping, len(contents.Mappings))
 	for _, m := range contents.Mappings {
 		mappings[m.ID] = m
@@ -50,16 +50,16 @@ func FindTwins(contents *Contents) []Twins {
 		u.ID, u.revision, u.Nodes = ref.ID, m.Revision, append(u.Nodes, ref.Node)
 		used[m.Key][ref.ID] = u
 	}
-	var all []Twins
+	var all []Duplicates
 	for _, labels := range slices.Sorted(maps.Keys(used)) {
 		if of := used[labels]; len(of) > 1 {
-			all = append(all, twins(labels, of))
+			all = append(all, duplicatesOf(labels, of))
 		}
 	}
 	return all
 }
 
-func twins(labels string, used map[uint64]Used) Twins {
+func duplicatesOf(labels string, used map[uint64]Used) Duplicates {
 	all := slices.SortedFunc(maps.Values(used), func(a, b Used) int {
 		return cmp.Or(cmp.Compare(len(b.Nodes), len(a.Nodes)), cmp.Compare(b.revision, a.revision))
 	})
@@ -67,15 +67,15 @@ func twins(labels string, used map[uint64]Used) Twins {
 		slices.Sort(u.Nodes)
 	}
 	slices.SortFunc(all[1:], func(a, b Used) int { return cmp.Compare(a.ID, b.ID) })
-	return Twins{Labels: labels, Keep: all[0], Withdraw: all[1:]}
+	return Duplicates{Labels: labels, Keep: all[0], Withdraw: all[1:]}
 }
 
 // Heal withdraws the references of labels to all numbers but the one that is kept,
-// under the lock with which numbers are given, and returns what it did: the twins as
+// under the lock with which numbers are given, and returns what it did: the duplicates as
 // they are then, nil when there are none any more. A node whose reference is gone
 // takes the number that others have, when it refreshes its keys; the mappings stay
 // until nobody uses them, for garbage collection.
-func Heal(ctx context.Context, w kvstore.Writer, paths wire.AllocationPaths, labels string) (*Twins, error) {
+func Heal(ctx context.Context, w kvstore.Writer, paths wire.AllocationPaths, labels string) (*Duplicates, error) {
 	lock, err := w.Lock(ctx, paths.Lock(labels))
 	if err != nil {
 		return nil, err
@@ -90,10 +90,10 @@ func Heal(ctx context.Context, w kvstore.Writer, paths wire.AllocationPaths, lab
 	}); err != nil {
 		return nil, err
 	}
-	if err := r.settle(ctx); err != nil {
+	if err := r.addMissing(ctx); err != nil {
 		return nil, err
 	}
-	for _, t := range FindTwins(r.c) {
+	for _, t := range FindDuplicates(r.c) {
 		if t.Labels == labels {
 			return &t, withdraw(ctx, w, paths, t, lock)
 		}
@@ -101,7 +101,7 @@ func Heal(ctx context.Context, w kvstore.Writer, paths wire.AllocationPaths, lab
 	return nil, nil
 }
 
-func withdraw(ctx context.Context, w kvstore.Writer, paths wire.AllocationPaths, t Twins, lock *kvstore.Lock) error {
+func withdraw(ctx context.Context, w kvstore.Writer, paths wire.AllocationPaths, t Duplicates, lock *kvstore.Lock) error {
 	var writes []kvstore.Write
 	for _, u := range t.Withdraw {
 		for _, node := range u.Nodes {

@@ -117,9 +117,9 @@ func TestANodeThatWasCutOffTakesTheNewerNumber(t *testing.T) {
 	}
 }
 
-// TestTwoNumbersInUseAreTold and healed: another node uses the earlier number too.
+// TestTwoNumbersInUseAreReported and healed: another node uses the earlier number too.
 // The node goes on with it, until the references to it are withdrawn.
-func TestTwoNumbersInUseAreTold(t *testing.T) {
+func TestTwoNumbersInUseAreReported(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.pod("web", "node", "10.3.0.1")

@@ -51,7 +51,7 @@ func TestHeldBackMachine(t *testing.T) {
 					return
 				}
 				if _, ok := h.change(Change[string]{Name: name, Old: there[name]}, now.Add(delay)); ok {
-					t.Fatalf("the deletion of %s is believed at once", name)
+					t.Fatalf("the deletion of %s is applied at once", name)
 				}
 				delete(there, name)
 				gone[name] = now

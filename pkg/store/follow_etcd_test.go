@@ -33,7 +33,7 @@ type past struct {
 
 	mu    sync.Mutex
 	table map[string]string
-	told  []string
+	reported  []string
 	lists int
 }
 
@@ -81,10 +81,10 @@ func (p *past) apply(changes []Change[Raw]) {
 	for _, ch := range changes {
 		if ch.New == nil {
 			delete(p.table, ch.Name)
-			p.told = append(p.told, "-"+ch.Name)
+			p.reported = append(p.reported, "-"+ch.Name)
 		} else {
 			p.table[ch.Name] = string(*ch.New)
-			p.told = append(p.told, "+"+ch.Name)
+			p.reported = append(p.reported, "+"+ch.Name)
 		}
 	}
 }
@@ -95,8 +95,8 @@ func (p *past) listed() {
 	p.lists++
 }
 
-// until waits until just this is known, and returns what was told since the last call.
-func (p *past) until(want map[string]string) (told string, lists int) {
+// until waits until just this is known, and returns what was reported since the last call.
+func (p *past) until(want map[string]string) (reported string, lists int) {
 	p.t.Helper()
 	waittest.Try(p.t, "this", func() error {
 		p.mu.Lock()
@@ -104,10 +104,10 @@ func (p *past) until(want map[string]string) (told string, lists int) {
 		if !maps.Equal(want, p.table) {
 			return errors.New(cmp.Diff(want, p.table))
 		}
-		told, lists, p.told = strings.Join(p.told, " "), p.lists, nil
+		reported, lists, p.reported = strings.Join(p.reported, " "), p.lists, nil
 		return nil
 	})
-	return told, lists
+	return reported, lists
 }
 
 // put writes keys with these values and deletes those whose value is empty.
@@ -171,34 +171,34 @@ func TestFollowGoesOnAcrossSessions(t *testing.T) {
 		change    map[string]string
 		after     func(*etcdtest.Process, testing.TB)
 		want      map[string]string
-		told      []string // one of these
+		reported      []string // one of these
 		lists     int
 	}{
 		"the same server, frozen": {
 			end: freeze, back: (*etcdtest.Process).Thaw, change: map[string]string{"b": "2"},
-			want: map[string]string{"a": "1", "b": "2", "c": "1"}, told: []string{"+b"}, lists: 1,
+			want: map[string]string{"a": "1", "b": "2", "c": "1"}, reported: []string{"+b"}, lists: 1,
 		},
 		"the same server, restarted": {
 			end: kill, back: (*etcdtest.Process).Restart, change: map[string]string{"a": "2", "b": ""},
-			want: map[string]string{"a": "2", "c": "1"}, told: []string{"+a -b", "-b +a"}, lists: 1,
+			want: map[string]string{"a": "2", "c": "1"}, reported: []string{"+a -b", "-b +a"}, lists: 1,
 		},
 		"compacted": {
 			end: kill, back: (*etcdtest.Process).Restart, change: map[string]string{"a": "2", "b": ""}, after: compact,
-			want: map[string]string{"a": "2", "c": "1"}, told: []string{"+a -b"}, lists: 2,
+			want: map[string]string{"a": "2", "c": "1"}, reported: []string{"+a -b"}, lists: 2,
 		},
 		"wiped": {
 			end: kill, back: (*etcdtest.Process).RestartEmpty, change: map[string]string{"a": "1", "d": "1"},
-			want: map[string]string{"a": "1", "d": "1"}, told: []string{"+d -b -c", "+d -c -b"}, lists: 2,
+			want: map[string]string{"a": "1", "d": "1"}, reported: []string{"+d -b -c", "+d -c -b"}, lists: 2,
 		},
 		"wiped, and written again beyond the position": {
 			end: kill, back: (*etcdtest.Process).RestartEmpty, change: map[string]string{"a": "1", "d": "1", "e": "1", "f": "1", "g": "1", "h": "1"},
 			want:  map[string]string{"a": "1", "d": "1", "e": "1", "f": "1", "g": "1", "h": "1"},
-			told:  []string{"+d +e +f +g +h -b -c", "+d +e +f +g +h -c -b"},
+			reported:  []string{"+d +e +f +g +h -b -c", "+d +e +f +g +h -c -b"},
 			lists: 2,
 		},
 		"replaced by another": {
 			end: kill, back: (*etcdtest.Process).RestartAsOther, change: map[string]string{"a": "1", "b": "2"},
-			want: map[string]string{"a": "1", "b": "2"}, told: []string{"+b -c"}, lists: 2,
+			want: map[string]string{"a": "1", "b": "2"}, reported: []string{"+b -c"}, lists: 2,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -214,21 +214,21 @@ func TestFollowGoesOnAcrossSessions(t *testing.T) {
 					c.after(p.srv, t)
 				}
 			})
-			told, lists := p.until(c.want)
+			reported, lists := p.until(c.want)
 			if lists != c.lists {
 				t.Errorf("%d lists, want %d", lists, c.lists)
 			}
 			is := false
-			for _, want := range c.told {
-				is = is || told == want
+			for _, want := range c.reported {
+				is = is || reported == want
 			}
 			if !is {
-				t.Errorf("told %q, want one of %q", told, c.told)
+				t.Errorf("reported %q, want one of %q", reported, c.reported)
 			}
 			p.put(map[string]string{"z": "1"}) // and it is followed
 			c.want["z"] = "1"
-			if told, _ := p.until(c.want); told != "+z" {
-				t.Errorf("then told %q", told)
+			if reported, _ := p.until(c.want); reported != "+z" {
+				t.Errorf("then reported %q", reported)
 			}
 		})
 	}

@@ -26,18 +26,18 @@ func decodeText(_ string, value []byte) (*string, error) {
 type view map[string]string
 
 func (v view) apply(t interface{ Fatalf(string, ...any) }, ch Change[string]) {
-	old, had := v[ch.Name]
-	if had != (ch.Old != nil) || (had && old != *ch.Old) {
-		t.Fatalf("change %s says old is %v, the table has %q (%t)", ch.Name, ch.Old, old, had)
+	old, known := v[ch.Name]
+	if known != (ch.Old != nil) || (known && old != *ch.Old) {
+		t.Fatalf("change %s says old is %v, the table has %q (%t)", ch.Name, ch.Old, old, known)
 	}
 	if ch.New == nil {
-		if !had {
+		if !known {
 			t.Fatalf("deletion of %s, which the table does not have", ch.Name)
 		}
 		delete(v, ch.Name)
 		return
 	}
-	if had && old == *ch.New {
+	if known && old == *ch.New {
 		t.Fatalf("change of %s to the value it has", ch.Name)
 	}
 	v[ch.Name] = *ch.New

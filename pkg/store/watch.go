@@ -112,7 +112,7 @@ func (w *Watch[T]) Recheck() {
 	w.decodeAgain()
 }
 
-// decodeAgain has the next run list everything and decode it anew.
+// decodeAgain has the next run list everything and decode it again.
 func (w *Watch[T]) decodeAgain() {
 	w.locked(w.set.Recheck)
 	w.follower.ListAgain()

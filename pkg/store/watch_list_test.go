@@ -95,7 +95,7 @@ func TestBackToTheFirstServerAfterAnAbortedListOfAnother(t *testing.T) {
 	r.until(first)
 }
 
-func TestAnotherPrefixIsListedAnew(t *testing.T) {
+func TestAnotherPrefixIsListedAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.put("a", "1")

@@ -50,7 +50,7 @@ func (c KVStoreConfig) validate(note func(flag string, err error)) {
 func (c Config) KVStoreOptions() (etcd.Options, error) {
 	o, err := etcd.ParseOptions(c.KVStoreOpt)
 	o.LeaseTTL = c.KVStore.LeaseTTL
-	o.Beat = waiting.NewBeat(time.Second)
+	o.Schedule = waiting.NewSchedule(time.Second)
 	o.MaxConsecutiveQuorumErrors = int(c.KVStore.MaxConsecutiveQuorumErrors)
 	o.ClusterSize = c.GivenSize
 	o.Traces = etcd.NewTraces()

@@ -12,7 +12,7 @@ import (
 // healed is what healing has done, or would do.
 type healed struct {
 	Applied bool             `json:"applied"`
-	Twins   []identity.Twins `json:"twins"`
+	Duplicates   []identity.Duplicates `json:"twins"`
 }
 
 func identityHealCommand(c *command.Env, k *target.Choice) *cobra.Command {
@@ -33,8 +33,8 @@ func identityHealCommand(c *command.Env, k *target.Choice) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			done := &healed{Applied: apply, Twins: []identity.Twins{}}
-			for _, t := range identity.FindTwins(contents) {
+			done := &healed{Applied: apply, Duplicates: []identity.Duplicates{}}
+			for _, t := range identity.FindDuplicates(contents) {
 				if apply {
 					now, err := identity.Heal(cmd.Context(), i.client, i.place.Paths, t.Labels)
 					if err != nil {
@@ -45,7 +45,7 @@ func identityHealCommand(c *command.Env, k *target.Choice) *cobra.Command {
 					}
 					t = *now
 				}
-				done.Twins = append(done.Twins, t)
+				done.Duplicates = append(done.Duplicates, t)
 			}
 			return c.Answer(cmd, format, done, done.page)
 		}),
@@ -56,7 +56,7 @@ func identityHealCommand(c *command.Env, k *target.Choice) *cobra.Command {
 }
 
 func (done *healed) page(p *printer.Page) {
-	if len(done.Twins) == 0 {
+	if len(done.Duplicates) == 0 {
 		p.Line("No labels are in use under several numbers.")
 		return
 	}
@@ -64,7 +64,7 @@ func (done *healed) page(p *printer.Page) {
 	if done.Applied {
 		would = ""
 	}
-	for _, t := range done.Twins {
+	for _, t := range done.Duplicates {
 		p.Line("%s", t.Labels)
 		p.Line("  %skept: %s", would, t.Keep.String())
 		for _, u := range t.Withdraw {

@@ -53,7 +53,7 @@ type Config struct {
 	// Elsewhere tells of a mapping that is about to be collected whether it has to
 	// stay nevertheless; an error keeps it for this time. Nil is never.
 	Elsewhere func(ctx context.Context, id uint64, key allocator.Key) (bool, error)
-	// Log is told what cannot be read and what is deleted; nil is nobody.
+	// Log receives what cannot be read and what is deleted; nil is nobody.
 	Log *slog.Logger
 }
 

@@ -45,16 +45,16 @@ type Backend struct {
 	staleLocks allocator.StaleLocks
 
 	mu sync.Mutex
-	// owed are references that are released here and could not be on the other
+	// pending are releases of references that are released here and could not be on the other
 	// side, by the texts of their keys. Guarded by mu.
-	owed map[string]owed
+	pending map[string]pendingRelease
 	// busy are the keys whose references are written on the other side, by their
 	// texts; each is closed when that is done. Guarded by mu.
 	busy map[string]chan struct{}
 }
 
-// owed is a release that is still to be made.
-type owed struct {
+// pendingRelease is one that is still to be made.
+type pendingRelease struct {
 	id  uint64
 	key allocator.Key
 }
@@ -68,7 +68,7 @@ func New(primary, secondary allocator.Backend, read Side, log *slog.Logger, reg 
 		log = slog.New(slog.DiscardHandler)
 	}
 	b := &Backend{
-		sides: [2]allocator.Backend{primary, secondary}, read: read, log: log, owed: make(map[string]owed), busy: make(map[string]chan struct{}),
+		sides: [2]allocator.Backend{primary, secondary}, read: read, log: log, pending: make(map[string]pendingRelease), busy: make(map[string]chan struct{}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mesh_agent_allocator_doublewrite_failures_total",
 			Help: "Operations of a migration that failed on the side that is not read.",
@@ -84,14 +84,14 @@ func (b *Backend) reading() allocator.Backend { return b.sides[b.read] }
 
 func (b *Backend) other() allocator.Backend { return b.sides[1-b.read] }
 
-// aside is how long an operation on the side that is not read may take: while
+// otherTimeout is how long an operation on the side that is not read may take: while
 // that is away, the other one has to go on.
-const aside = 3 * time.Second
+const otherTimeout = 3 * time.Second
 
 // onOther does something on the side that is not read. What fails there is noted
 // and does no harm.
 func (b *Backend) onOther(ctx context.Context, operation string, id uint64, key allocator.Key, do func(context.Context, allocator.Backend) error) bool {
-	brief, cancel := context.WithTimeout(ctx, aside)
+	brief, cancel := context.WithTimeout(ctx, otherTimeout)
 	defer cancel()
 	err := do(brief, b.other())
 	b.spare(ctx, operation, id, key, err)
@@ -207,7 +207,7 @@ func (b *Backend) ReferencesOf(ctx context.Context, key allocator.Key, lock allo
 }
 
 // begin waits until nobody else writes the reference of a key on the other side, and
-// has others wait until end. A release that is owed is made whenever there is time
+// has others wait until end. A release that is pending is made whenever there is time
 // for it, so it may meet an allocation of the same key.
 func (b *Backend) begin(ctx context.Context, key string) (end func(), err error) {
 	for {
@@ -234,10 +234,10 @@ func (b *Backend) begin(ctx context.Context, key string) (end func(), err error)
 }
 
 // refreshOther makes mapping and reference what they should be on the other side.
-// Nothing is owed of the key from now on; a release that is under way ends before.
+// Nothing is pending for the key from now on; a release that is under way ends before.
 func (b *Backend) refreshOther(ctx context.Context, operation string, id uint64, key allocator.Key, lock allocator.Lock) {
 	b.mu.Lock()
-	delete(b.owed, key.GetKey())
+	delete(b.pending, key.GetKey())
 	b.mu.Unlock()
 	end, err := b.begin(ctx, key.GetKey())
 	if err != nil {
@@ -259,27 +259,27 @@ func (b *Backend) Release(ctx context.Context, id uint64, key allocator.Key) err
 	if err == nil {
 		defer end()
 	}
-	released := err == nil && b.releaseOther(ctx, owed{id, key})
+	released := err == nil && b.releaseOther(ctx, pendingRelease{id, key})
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if released {
-		delete(b.owed, key.GetKey())
+		delete(b.pending, key.GetKey())
 	} else {
-		b.owed[key.GetKey()] = owed{id, key}
+		b.pending[key.GetKey()] = pendingRelease{id, key}
 	}
 	return nil
 }
 
-func (b *Backend) releaseOther(ctx context.Context, o owed) bool {
+func (b *Backend) releaseOther(ctx context.Context, o pendingRelease) bool {
 	return b.onOther(ctx, "release", o.id, o.key, func(ctx context.Context, side allocator.Backend) error {
 		return side.Release(ctx, o.id, o.key)
 	})
 }
 
-// releaseOwed tries again what could not be released on the other side.
-func (b *Backend) releaseOwed(ctx context.Context) {
+// releasePending tries again what could not be released on the other side.
+func (b *Backend) releasePending(ctx context.Context) {
 	b.mu.Lock()
-	all := slices.Collect(maps.Values(b.owed))
+	all := slices.Collect(maps.Values(b.pending))
 	b.mu.Unlock()
 	for _, o := range all {
 		if !b.releaseOne(ctx, o) {
@@ -288,22 +288,22 @@ func (b *Backend) releaseOwed(ctx context.Context) {
 	}
 }
 
-// releaseOne releases what is still owed: the key may have been taken again since it
+// releaseOne releases what is still pending: the key may have been taken again since it
 // was looked at. It tells whether to go on.
-func (b *Backend) releaseOne(ctx context.Context, o owed) bool {
+func (b *Backend) releaseOne(ctx context.Context, o pendingRelease) bool {
 	end, err := b.begin(ctx, o.key.GetKey())
 	if err != nil {
 		return false
 	}
 	defer end()
 	b.mu.Lock()
-	is, still := b.owed[o.key.GetKey()]
+	is, still := b.pending[o.key.GetKey()]
 	b.mu.Unlock()
 	if still && is.id == o.id && b.releaseOther(ctx, o) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		if is, still := b.owed[o.key.GetKey()]; still && is.id == o.id {
-			delete(b.owed, o.key.GetKey())
+		if is, still := b.pending[o.key.GetKey()]; still && is.id == o.id {
+			delete(b.pending, o.key.GetKey())
 		}
 	}
 	return true
@@ -315,7 +315,7 @@ func (b *Backend) UpdateKey(ctx context.Context, id uint64, key allocator.Key, r
 	reading, other := b.split(lock)
 	err := b.reading().UpdateKey(ctx, id, key, reliablyMissing, reading)
 	b.refreshOther(ctx, "update", id, key, other)
-	b.releaseOwed(ctx)
+	b.releasePending(ctx)
 	return err
 }
 
@@ -371,7 +371,7 @@ func (b *Backend) RunGC(
 ) (allocator.StaleIDs, allocator.GCStats, error) {
 	b.collecting.Lock()
 	defer b.collecting.Unlock()
-	b.releaseOwed(ctx)
+	b.releasePending(ctx)
 	next, _, err := b.other().RunGC(ctx, limiter, b.staleIDs, lo, hi)
 	b.staleIDs = next
 	b.spare(ctx, "collect", allocator.NoID, nil, err)

@@ -325,23 +325,23 @@ func TestEverythingIsDeleted(t *testing.T) {
 	})
 }
 
-// recorder writes down what it is told, and hands it over at each list's end.
+// recorder writes down each call, and hands it over at each list's end.
 type recorder struct {
-	told chan string
+	calls chan string
 }
 
-func (r *recorder) OnUpsert(id uint64, key allocator.Key) { r.told <- fmt.Sprintf("%d=%s", id, key) }
+func (r *recorder) OnUpsert(id uint64, key allocator.Key) { r.calls <- fmt.Sprintf("%d=%s", id, key) }
 
-func (r *recorder) OnDelete(id uint64, key allocator.Key) { r.told <- fmt.Sprintf("-%d=%s", id, key) }
-func (r *recorder) OnListDone()                           { r.told <- "listed" }
-func (r *recorder) OnReferencesLost()                     { r.told <- "lost" }
+func (r *recorder) OnDelete(id uint64, key allocator.Key) { r.calls <- fmt.Sprintf("-%d=%s", id, key) }
+func (r *recorder) OnListDone()                           { r.calls <- "listed" }
+func (r *recorder) OnReferencesLost()                     { r.calls <- "lost" }
 
 func (r *recorder) next(s *site, n int) []string {
 	s.Helper()
 	var got []string
 	for range n {
 		select {
-		case x := <-r.told:
+		case x := <-r.calls:
 			got = append(got, x)
 		case <-s.Context().Done():
 			s.Fatalf("only %q", got)

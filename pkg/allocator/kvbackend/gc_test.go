@@ -74,7 +74,7 @@ func TestWhatIsUnusedInTwoRoundsIsDeleted(t *testing.T) {
 	})
 }
 
-func TestAMappingThatIsMadeAnewIsYoungAgain(t *testing.T) {
+func TestAMappingThatIsMadeAgainIsYoungAgain(t *testing.T) {
 	onBoth(t, func(s *site) {
 		b := s.backend("10.0.0.1")
 		s.put(base+"/id/7", "k8s:a=1;")
@@ -205,7 +205,7 @@ func TestALockThatIsSeenTwiceIsStale(t *testing.T) {
 		}
 		stale := round(nil, "id/7/2", "k8s:a=1;/1", "k8s:b=1;/3")
 		s.delete(locks + "k8s:b=1;/3")
-		s.put(locks+"k8s:b=1;/3", "") // the same holder, anew
+		s.put(locks+"k8s:b=1;/3", "") // the same holder, again
 		stale = round(stale, "k8s:b=1;/3")
 		s.want("locks/k8s:a=1;/0", "", "locks/k8s:b=1;/3", "")
 		round(stale, "k8s:a=1;/0")

@@ -130,7 +130,7 @@ func (h *history) reference(e *clientv3.Event, key, node, id string, gone bool) 
 	if h.refs[key] == nil {
 		h.refs[key] = map[string]string{}
 	}
-	if _, had := h.refs[key][node]; !had {
+	if _, held := h.refs[key][node]; !held {
 		h.references++
 	}
 	h.refs[key][node] = id

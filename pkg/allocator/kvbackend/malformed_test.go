@@ -55,9 +55,9 @@ func counted(reg prometheus.Gatherer, mappings, references int) error {
 	`, mappings, references)), "mesh_agent_allocator_malformed_total")
 }
 
-// TestWhatCannotBeReadIsToldOnce: by whoever meets it first, garbage collection or a
+// TestWhatCannotBeReadIsReportedOnce: by whoever meets it first, garbage collection or a
 // reader, and once more when its value is another one.
-func TestWhatCannotBeReadIsToldOnce(t *testing.T) {
+func TestWhatCannotBeReadIsReportedOnce(t *testing.T) {
 	onBoth(t, func(s *site) {
 		var log lines
 		reg := prometheus.NewPedanticRegistry()
@@ -118,7 +118,7 @@ func TestWhatCannotBeReadIsToldOnce(t *testing.T) {
 			s.Error(err)
 		}
 		if n := log.count("id/12"); n != 1 {
-			s.Errorf("what the watch has told is logged %d times", n)
+			s.Errorf("what the watch has reported is logged %d times", n)
 		}
 	})
 }

@@ -99,9 +99,9 @@ type Options struct {
 	// connections ([Options.Stretch]). It is called often, by any goroutine. Nil,
 	// or less than one, means one node.
 	ClusterSize func() int
-	// Beat has the watchdogs of all sessions with these options ask at the same
+	// Schedule has the watchdogs of all sessions with these options ask at the same
 	// moments; nil: each when it likes.
-	Beat *waiting.Beat
+	Schedule *waiting.Schedule
 	// Timings are the watchdog's intervals and everybody's deadlines. All zero
 	// means the defaults.
 	Timings Timings

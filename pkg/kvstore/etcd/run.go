@@ -105,7 +105,7 @@ func (e *Session) untilProbe(ctx context.Context, failed bool) error {
 // spread is an interval that is longer or shorter by up to a tenth, and ends on the
 // beat: hundreds that began at once do not ask at once.
 func (e *Session) spread(interval time.Duration) time.Duration {
-	return e.opts.Beat.Nearest(interval*9/10 + rand.N(interval/5))
+	return e.opts.Schedule.Nearest(interval*9/10 + rand.N(interval/5))
 }
 
 // doubt makes the next probe due.

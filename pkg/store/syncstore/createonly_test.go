@@ -15,7 +15,7 @@ import (
 
 // TestOfTwoCreatorsOneHasTheKey: somebody else creates the same keys at the same
 // time, without a lease. What he has made stays as he made it, to the end, and the
-// owner of the Sync is told; what he gives up becomes ours.
+// owner of the Sync is notified; what he gives up becomes ours.
 func TestOfTwoCreatorsOneHasTheKey(t *testing.T) {
 	t.Parallel()
 	for _, shared := range []bool{false, true} {
@@ -33,7 +33,7 @@ func TestOfTwoCreatorsOneHasTheKey(t *testing.T) {
 					if i%2 == 0 {
 						value = want[name] // which is as good
 					}
-					key := housePrefix + name
+					key := testPrefix + name
 					resp, err := srv.Local().Txn(t.Context()).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).
 						Then(clientv3.OpPut(key, value)).Commit()
 					if err != nil {
@@ -62,12 +62,12 @@ func TestOfTwoCreatorsOneHasTheKey(t *testing.T) {
 			}
 			untouched := func() {
 				t.Helper()
-				resp, err := srv.Local().Get(t.Context(), housePrefix, clientv3.WithPrefix())
+				resp, err := srv.Local().Get(t.Context(), testPrefix, clientv3.WithPrefix())
 				if err != nil {
 					t.Fatal(err)
 				}
 				for _, kv := range resp.Kvs {
-					name := string(kv.Key[len(housePrefix):])
+					name := string(kv.Key[len(testPrefix):])
 					if rev, is := theirs[name]; is && (kv.ModRevision != rev || kv.Lease != 0) {
 						t.Errorf("%s was created by the other at %d and is now of %d, with the lease %x and the value %s", name, rev, kv.ModRevision, kv.Lease, kv.Value)
 					}
@@ -75,28 +75,28 @@ func TestOfTwoCreatorsOneHasTheKey(t *testing.T) {
 						t.Errorf("%s is %s with the lease %x", name, kv.Value, kv.Lease)
 					}
 				}
-				told := map[string]string{}
+				reported := map[string]string{}
 				for _, c := range p.sync.Contradictions() {
-					if told[c.Name] = string(c.Theirs); string(c.Wanted) != want[c.Name] {
+					if reported[c.Name] = string(c.Theirs); string(c.Wanted) != want[c.Name] {
 						t.Errorf("%s is said to be wanted as %s", c.Name, c.Wanted)
 					}
 				}
-				if !maps.Equal(told, contradicts) {
-					t.Errorf("%d contradictions are told, there are %d", len(told), len(contradicts))
+				if !maps.Equal(reported, contradicts) {
+					t.Errorf("%d contradictions are reported, there are %d", len(reported), len(contradicts))
 				}
 			}
 			untouched()
 
 			// One of ours becomes theirs; one of theirs is given up; some are not wanted.
 			ours := nameWithout(want, theirs)
-			rev := srv.Put(t, housePrefix+ours, "theirs")
+			rev := srv.Put(t, testPrefix+ours, "theirs")
 			theirs[ours], contradicts[ours] = rev, "theirs"
 			until(t, func() bool { return len(p.sync.Contradictions()) == len(contradicts) })
 			for name := range contradicts {
 				if name == ours {
 					continue
 				}
-				srv.Delete(t, housePrefix+name)
+				srv.Delete(t, testPrefix+name)
 				delete(theirs, name)
 				delete(contradicts, name)
 				break

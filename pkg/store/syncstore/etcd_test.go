@@ -40,14 +40,14 @@ func TestWhatOthersDoIsUndone(t *testing.T) {
 				}
 			})
 			p.put(want)
-			p.settled(srv.Local(), want).last(t)
+			p.await(srv.Local(), want).last(t)
 			names := slices.Sorted(maps.Keys(want))
-			srv.Put(t, housePrefix+"foreign", "1", housePrefix+names[0], "changed", housePrefix+names[1], want[names[1]])
-			srv.Delete(t, housePrefix+names[2])
-			if _, err := srv.Local().Delete(t.Context(), housePrefix+"ns3/", clientv3.WithPrefix()); err != nil {
+			srv.Put(t, testPrefix+"foreign", "1", testPrefix+names[0], "changed", testPrefix+names[1], want[names[1]])
+			srv.Delete(t, testPrefix+names[2])
+			if _, err := srv.Local().Delete(t.Context(), testPrefix+"ns3/", clientv3.WithPrefix()); err != nil {
 				t.Fatal(err)
 			}
-			p.settled(srv.Local(), want)
+			p.await(srv.Local(), want)
 		})
 	}
 }
@@ -59,7 +59,7 @@ func TestAllComesBackAfterTheLeases(t *testing.T) {
 	want := some(2500)
 	p := publish(t, hurried(), at(srv.Endpoint()), nil)
 	p.put(want)
-	before := p.settled(srv.Local(), want)
+	before := p.await(srv.Local(), want)
 	before.last(t)
 	if len(before.leases) < 3 {
 		t.Errorf("%d keys have %d leases", len(want), len(before.leases))
@@ -75,7 +75,7 @@ func TestAllComesBackAfterTheLeases(t *testing.T) {
 		}
 		return nil
 	})
-	p.settled(srv.Local(), want).last(t)
+	p.await(srv.Local(), want).last(t)
 }
 
 // TestAllComesBackAfterTheLeasesRanOut: the writer cannot reach the server for as
@@ -93,7 +93,7 @@ func TestAllComesBackAfterTheLeasesRanOut(t *testing.T) {
 	want := some(300)
 	p := publish(t, o, at("http://"+gate.Addr()), nil)
 	p.put(want)
-	before := p.settled(srv.Local(), want)
+	before := p.await(srv.Local(), want)
 	gate.Shut()
 	eventually(t, func() error {
 		if is := read(t, srv.Local()); len(is.values) > 0 || is.canary != nil {
@@ -104,7 +104,7 @@ func TestAllComesBackAfterTheLeasesRanOut(t *testing.T) {
 	if err := gate.Open(srv.Addr()); err != nil {
 		t.Fatal(err)
 	}
-	after := p.settled(srv.Local(), want)
+	after := p.await(srv.Local(), want)
 	after.last(t)
 	if after.canary.ModRevision == before.canary.ModRevision {
 		t.Error("the canary is the one of before")
@@ -126,7 +126,7 @@ func TestAllComesBackAfterTheServer(t *testing.T) {
 			want := some(1000)
 			p := publish(t, hurried(), at(srv.Endpoint()), nil)
 			p.put(want)
-			p.settled(srv.Client(t), want)
+			p.await(srv.Client(t), want)
 			names := slices.Sorted(maps.Keys(want))
 			srv.Kill(t)
 			for i, name := range names[:100] { // life goes on
@@ -136,7 +136,7 @@ func TestAllComesBackAfterTheServer(t *testing.T) {
 			p.sync.Delete(names[100])
 			delete(want, names[100])
 			restart(srv, t)
-			is := p.settled(srv.Client(t), want)
+			is := p.await(srv.Client(t), want)
 			if name != "with its data" {
 				is.last(t)
 			}
@@ -152,11 +152,11 @@ func TestARestartWithEqualContents(t *testing.T) {
 	want := some(1000)
 	p := publish(t, hurried(), at(srv.Endpoint()), nil)
 	p.put(want)
-	before := p.settled(srv.Local(), want)
+	before := p.await(srv.Local(), want)
 	p.stop()
 	p = publish(t, hurried(), at(srv.Endpoint()), nil)
 	p.put(want)
-	p.settled(srv.Local(), want).last(t)
+	p.await(srv.Local(), want).last(t)
 	h := history(t, srv.Local(), before.rev)
 	if h.deletes != 0 || len(h.puts) != len(want) || h.canary != 1 {
 		t.Errorf("%d keys were written, %d deletions, the canary %d times", len(h.puts), h.deletes, h.canary)
@@ -176,7 +176,7 @@ func TestARestartWithOtherContents(t *testing.T) {
 	want := some(500)
 	p := publish(t, hurried(), at(srv.Endpoint()), nil)
 	p.put(want)
-	before := p.settled(srv.Local(), want)
+	before := p.await(srv.Local(), want)
 	p.stop()
 	names := slices.Sorted(maps.Keys(want))
 	for _, name := range names[:50] {
@@ -198,7 +198,7 @@ func TestARestartWithOtherContents(t *testing.T) {
 		t.Errorf("%d keys before everything is known", len(is.values))
 	}
 	p.put(want)
-	p.settled(srv.Local(), want).last(t)
+	p.await(srv.Local(), want).last(t)
 	h := history(t, srv.Local(), before.rev)
 	if h.deletes != 50 || len(h.puts) != len(want) {
 		t.Errorf("%d keys were written, of %d, and %d deleted, of 50", len(h.puts), len(want), h.deletes)
@@ -213,7 +213,7 @@ func TestAChangeIsOneWrite(t *testing.T) {
 	want := some(100)
 	p := publish(t, hurried(), at(srv.Endpoint()), nil)
 	p.put(want)
-	rev := p.settled(srv.Local(), want).rev
+	rev := p.await(srv.Local(), want).rev
 	names := slices.Sorted(maps.Keys(want))
 	for i := range 20 {
 		name := names[i]
@@ -241,13 +241,13 @@ func TestAChangeIsOneWrite(t *testing.T) {
 func TestADeniedKeyHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)
-	bad := housePrefix + "bad"
+	bad := testPrefix + "bad"
 	srv.EnableAuth(t, etcdserver.User{Name: "w", Password: "w", Role: []etcdserver.Range{
-		{Key: housePrefix, End: bad, Write: true},
-		{Key: bad + "\x00", End: clientv3.GetPrefixRangeEnd(housePrefix), Write: true},
+		{Key: testPrefix, End: bad, Write: true},
+		{Key: bad + "\x00", End: clientv3.GetPrefixRangeEnd(testPrefix), Write: true},
 		{Key: bad},
 		etcdserver.Prefix("cilium/.heartbeat"),
-		{Key: houseDir, End: clientv3.GetPrefixRangeEnd(houseDir), Write: true},
+		{Key: testDir, End: clientv3.GetPrefixRangeEnd(testDir), Write: true},
 	}})
 	root := srv.ClientAs(t, "root", "root")
 	path := srv.ConfigFile(t, "username: w", "password: w")
@@ -285,7 +285,7 @@ func TestADeniedKeyHoldsUpNobody(t *testing.T) {
 	}
 	p.sync.Put("bad", []byte("2")) // another value is tried at once
 	want["bad"] = "2"
-	p.settled(root, want).last(t)
+	p.await(root, want).last(t)
 	if st := p.sync.Status(); st.Failed != 0 || st.Pending != 0 || st.Err != "" || !st.Synced {
 		t.Errorf("%+v", st)
 	}
@@ -307,17 +307,17 @@ func TestALostLockEndsWriting(t *testing.T) {
 	o := NewOutbox(w, func() *kvstore.Lock { return lock }, nil, nil)
 	written := make(chan error, 1)
 	go func() { written <- o.Run(ctx) }()
-	s := New(Params{Prefix: housePrefix, Outbox: o})
+	s := New(Params{Prefix: testPrefix, Outbox: o})
 	go func() { done <- s.Run(ctx) }()
-	c := NewCanaries(CanariesParams{Dir: houseDir, Writer: w, Holding: func() *kvstore.Lock { return lock }})
-	c.Add(houseCanary, s)
+	c := NewCanaries(CanariesParams{Dir: testDir, Writer: w, Holding: func() *kvstore.Lock { return lock }})
+	c.Add(testCanary, s)
 	canaries := make(chan error, 1)
 	go func() { canaries <- c.Run(ctx) }()
 	p := &publisher{t: t, w: w, sync: s}
 	p.put(some(10))
-	p.settled(srv.Local(), some(10))
+	p.await(srv.Local(), some(10))
 	srv.Delete(t, lock.Key)
-	rev := srv.Delete(t, houseDir+houseCanary)
+	rev := srv.Delete(t, testDir+testCanary)
 	ends := func(what string, ended <-chan error) {
 		t.Helper()
 		if err := waittest.Receive(t, what+" to end", ended); !errors.Is(err, kvstore.ErrLockLeaseExpired) {

@@ -167,7 +167,7 @@ func (l *ledger) withdraw(p records.Place, now time.Time) {
 	l.update(p)
 }
 
-// markIncomplete notes that the owner begins to give everything anew.
+// markIncomplete notes that the owner begins to give everything again.
 func (l *ledger) markIncomplete() {
 	l.complete, l.synced = false, false
 	l.invalidateCheckpoints()

@@ -20,7 +20,7 @@ type checkpoint struct {
 	// such a write that was acknowledged, and whose event has not arrived.
 	sent, awaited records.Bitset
 	// invalid: it cannot be reached any more. A list has begun, leases have ended, or the
-	// owner gives everything anew.
+	// owner gives everything again.
 	invalid bool
 }
 

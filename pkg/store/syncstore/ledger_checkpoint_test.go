@@ -184,7 +184,7 @@ func TestACheckpointAndLosses(t *testing.T) {
 	for name, end := range map[string]func(*ledger){
 		"a list":         (*ledger).beginList,
 		"leases":         func(l *ledger) { l.refreshLeases(func(int64) bool { return false }) },
-		"all given anew": (*ledger).markIncomplete,
+		"all given again": (*ledger).markIncomplete,
 	} {
 		r, c := written()
 		if end(&r.l); c.isReached() || !c.invalid {

@@ -40,7 +40,7 @@ type ledgerRig struct {
 type sentPart struct {
 	part
 	rev  int64 // at which it was made; 0: not yet
-	lost bool  // the ledger was told that nobody knows
+	lost bool  // the ledger was informed that nobody knows
 }
 
 func newLedgerRig(t *rapid.T, shared, lean, keep bool) *ledgerRig {
@@ -198,7 +198,7 @@ func (r *ledgerRig) rest() {
 		}
 		r.sent = nil
 	}
-	r.t.Fatalf("it does not come to rest: %d dirty, %d flying, %v asked", r.l.dirty, r.l.inFlight, r.asked)
+	r.t.Fatalf("it does not come to rest: %d dirty, %d inFlight, %v asked", r.l.dirty, r.l.inFlight, r.asked)
 }
 
 func (r *ledgerRig) ask() {
@@ -256,14 +256,14 @@ func (r *ledgerRig) check() {
 
 // counts compares the counters with the lines.
 func (r *ledgerRig) counts() {
-	var wanted, there, dirty, flying, awaits, bytes int
+	var wanted, there, dirty, inFlight, awaits, bytes int
 	for p := range r.l.records.All() {
 		line := r.l.records.At(p)
 		is := line.Obj.marks
 		for _, c := range []struct {
 			n    *int
 			mark mark
-		}{{&wanted, isWanted}, {&there, isPresent}, {&dirty, isDirty}, {&flying, isInFlight}, {&awaits, isAwaited}} {
+		}{{&wanted, isWanted}, {&there, isPresent}, {&dirty, isDirty}, {&inFlight, isInFlight}, {&awaits, isAwaited}} {
 			if is.has(c.mark) {
 				*c.n++
 			}
@@ -295,9 +295,9 @@ func (r *ledgerRig) counts() {
 		r.t.Fatalf("%d bytes are held, %d noted; %d awaited, %d noted; %d there, %d heard of", bytes, r.l.bytes, awaits, len(r.l.awaited),
 			there, len(r.heard))
 	}
-	if l := &r.l; wanted != l.wanted || there != l.present || dirty != l.dirty || flying != l.inFlight || sent != flying || wanted != len(r.wanted) {
-		r.t.Fatalf("counted %d wanted, %d there, %d dirty, %d flying, %d sent; noted %d, %d, %d, %d; model %d", wanted, there, dirty,
-			flying, sent, l.wanted, l.present, l.dirty, l.inFlight, len(r.wanted))
+	if l := &r.l; wanted != l.wanted || there != l.present || dirty != l.dirty || inFlight != l.inFlight || sent != inFlight || wanted != len(r.wanted) {
+		r.t.Fatalf("counted %d wanted, %d there, %d dirty, %d inFlight, %d sent; noted %d, %d, %d, %d; model %d", wanted, there, dirty,
+			inFlight, sent, l.wanted, l.present, l.dirty, l.inFlight, len(r.wanted))
 	}
 }
 

@@ -165,7 +165,7 @@ func (s *Sync) Delete(name string) { s.update(func(l *ledger) { l.remove(name, t
 // before.
 func (s *Sync) Complete() { s.update(func(l *ledger) { l.markComplete(time.Now()) }) }
 
-// Incomplete tells that the owner begins anew: he will give everything that he
+// Incomplete tells that the owner begins again: he will give everything that he
 // wants once more. Until Complete nothing is deleted but what he deletes, and
 // what he wanted before stays wanted; then goes what he has not given again. An
 // owner who computes differences by himself does not need it.

@@ -178,9 +178,9 @@ func TestReassert(t *testing.T) {
 	}
 }
 
-// TestBeginningAnew: what is not given again goes when all is given, and not
+// TestBeginningAgain: what is not given again goes when all is given, and not
 // before.
-func TestBeginningAnew(t *testing.T) {
+func TestBeginningAgain(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)
 	defer d.stop()

@@ -116,7 +116,7 @@ func BenchmarkTakeover(b *testing.B) {
 	}
 	for b.Loop() {
 		srv := etcdtest.StartProcess(b)
-		bare := bareTransactions(b, srv.Client(b), housePrefix, names, values)
+		bare := bareTransactions(b, srv.Client(b), testPrefix, names, values)
 		o := hurried()
 		o.QPS, o.BootstrapQPS = 100, 100
 		start := time.Now()

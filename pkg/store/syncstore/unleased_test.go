@@ -16,8 +16,8 @@ import (
 
 func unleased(p *Params) { p.Unleased = true }
 
-// settledUnleased waits until an etcd holds just these, of which none has a lease.
-func (p *publisher) settledUnleased(c *clientv3.Client, want map[string]string) contents {
+// awaitUnleased waits until an etcd holds just these, of which none has a lease.
+func (p *publisher) awaitUnleased(c *clientv3.Client, want map[string]string) contents {
 	p.t.Helper()
 	p.clean()
 	is := read(p.t, c)
@@ -46,7 +46,7 @@ func TestUnleasedKeysStay(t *testing.T) {
 	go func() { ended <- other.Run(ctx) }()
 	want := some(300)
 	p.put(want) // with those of the other Sync in one transaction
-	p.settledUnleased(srv.Local(), want)
+	p.awaitUnleased(srv.Local(), want)
 	there := func() bool {
 		resp, err := srv.Local().Get(t.Context(), leased)
 		if err != nil {
@@ -79,7 +79,7 @@ func TestUnleasedKeysStay(t *testing.T) {
 	p = publish(t, hurried(), at(srv.Endpoint()), unleased)
 	maps.DeleteFunc(want, func(name, _ string) bool { return name == "ns0/service-0000" })
 	p.put(want)
-	p.settledUnleased(srv.Local(), want)
+	p.awaitUnleased(srv.Local(), want)
 	if h := history(t, srv.Local(), before.rev); len(h.puts) != 0 || h.deletes != 1 {
 		t.Errorf("the next writer has written %v and deleted %d", h.puts, h.deletes)
 	}
@@ -97,9 +97,9 @@ func TestLeasesAreGivenAndTaken(t *testing.T) {
 		p.put(want)
 		var is contents
 		if change == nil {
-			is = p.settled(srv.Local(), want)
+			is = p.await(srv.Local(), want)
 		} else {
-			is = p.settledUnleased(srv.Local(), want)
+			is = p.awaitUnleased(srv.Local(), want)
 		}
 		p.stop()
 		if i == 0 {
@@ -127,15 +127,15 @@ func TestUnleasedKeysAreKept(t *testing.T) {
 	want := some(20)
 	p := publish(t, hurried(), at(srv.Endpoint()), func(s *Params) { s.Unleased, s.Shared = true, true })
 	p.put(want)
-	p.settledUnleased(srv.Local(), want)
+	p.awaitUnleased(srv.Local(), want)
 	lease, err := srv.Local().Grant(t.Context(), 60)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := srv.Local().Put(t.Context(), housePrefix+"ns0/service-0000", want["ns0/service-0000"], clientv3.WithLease(lease.ID)); err != nil {
+	if _, err := srv.Local().Put(t.Context(), testPrefix+"ns0/service-0000", want["ns0/service-0000"], clientv3.WithLease(lease.ID)); err != nil {
 		t.Fatal(err)
 	}
-	srv.Delete(t, housePrefix+"ns1/service-0001")
+	srv.Delete(t, testPrefix+"ns1/service-0001")
 	eventually(t, func() error {
 		is := read(t, srv.Local())
 		if diff := cmp.Diff(want, is.values); diff != "" || is.leases[0] != len(want) {
@@ -145,7 +145,7 @@ func TestUnleasedKeysAreKept(t *testing.T) {
 	})
 	p.stop()
 	p = publish(t, hurried(), at(srv.Endpoint()), nil)
-	drained := New(Params{Prefix: housePrefix, Outbox: p.outbox, Unleased: true})
+	drained := New(Params{Prefix: testPrefix, Outbox: p.outbox, Unleased: true})
 	if err := drained.Drain(waittest.Context(t)); err != nil {
 		t.Error(err)
 	}

@@ -26,8 +26,8 @@ const ProofKeys = 64
 // For a keeper of no more keys than that this compares everything, so it is proof
 // whatever happened to the server. For a larger one the comparison begins at the
 // key that was written last: its revision is the one that a history which
-// departed from ours before it cannot have but by chance, and then the keys
-// behind it would have to agree by chance as well. Left is one that departed
+// differs from ours before it cannot have but by chance, and then the keys
+// behind it would have to agree by chance as well. Left is one that differs
 // after it: a backup that is newer than the last change here, restored, overtaken
 // in revisions, and with as many keys, of which others changed than are compared.
 func (f *Follower) resumable(ctx context.Context, k Keeper, s Session) (bool, error) {
@@ -96,7 +96,7 @@ func (p pauses) after(err error) time.Duration {
 	return p.broken.NextBackOff()
 }
 
-// reset begins anew: a stream has brought something.
+// reset starts over: a stream has brought something.
 func (p pauses) reset() {
 	p.broken.Reset()
 	p.refused.Reset()

@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	housePrefix = "cilium/state/x/v1/c2/"
-	houseDir    = "cilium/synced/c2/"
-	houseCanary = "cilium/state/x/v1"
+	testPrefix = "cilium/state/x/v1/c2/"
+	testDir    = "cilium/synced/c2/"
+	testCanary = "cilium/state/x/v1"
 )
 
 // publisher is a writer with an outbox, one Sync and its canary, all running.
@@ -54,13 +54,13 @@ func publish(t testing.TB, o etcd.Options, load func() (*clientfile.Config, erro
 	o.Leases = p.leases
 	p.w = etcd.NewDurable(load, o)
 	p.outbox = NewOutbox(p.w, nil, nil, nil)
-	params := Params{Prefix: housePrefix, Outbox: p.outbox}
+	params := Params{Prefix: testPrefix, Outbox: p.outbox}
 	if change != nil {
 		change(&params)
 	}
 	p.sync = New(params)
-	p.canaries = NewCanaries(CanariesParams{Dir: houseDir, Writer: p.w})
-	p.canaries.Add(houseCanary, p.sync)
+	p.canaries = NewCanaries(CanariesParams{Dir: testDir, Writer: p.w})
+	p.canaries.Add(testCanary, p.sync)
 	ctx, cancel := context.WithCancel(t.Context())
 	g, ctx := errgroup.WithContext(ctx)
 	for _, run := range []func(context.Context) error{p.w.Run, p.outbox.Run, p.sync.Run, p.canaries.Run} {
@@ -115,13 +115,13 @@ type contents struct {
 func read(t testing.TB, c *clientv3.Client) contents {
 	t.Helper()
 	ctx := waittest.Context(t)
-	resp, err := c.Txn(ctx).Then(clientv3.OpGet(housePrefix, clientv3.WithPrefix()), clientv3.OpGet(houseDir+houseCanary)).Commit()
+	resp, err := c.Txn(ctx).Then(clientv3.OpGet(testPrefix, clientv3.WithPrefix()), clientv3.OpGet(testDir+testCanary)).Commit()
 	if err != nil {
 		t.Fatal(err)
 	}
 	is := contents{values: map[string]string{}, leases: map[int64]int{}, rev: resp.Header.Revision}
 	for _, kv := range resp.Responses[0].GetResponseRange().Kvs {
-		is.values[strings.TrimPrefix(string(kv.Key), housePrefix)] = string(kv.Value)
+		is.values[strings.TrimPrefix(string(kv.Key), testPrefix)] = string(kv.Value)
 		is.newest = max(is.newest, kv.ModRevision)
 		is.leases[kv.Lease]++
 	}
@@ -131,8 +131,8 @@ func read(t testing.TB, c *clientv3.Client) contents {
 	return is
 }
 
-// settled waits until an etcd holds just these and a canary, all leased.
-func (p *publisher) settled(c *clientv3.Client, want map[string]string) contents {
+// await waits until an etcd holds just these and a canary, all leased.
+func (p *publisher) await(c *clientv3.Client, want map[string]string) contents {
 	p.t.Helper()
 	var is contents
 	eventually(p.t, func() error {
@@ -198,11 +198,11 @@ func history(t testing.TB, c *clientv3.Client, after int64) events {
 			t.Fatal(err)
 		}
 		for _, e := range r.Events {
-			name, below := strings.CutPrefix(string(e.Kv.Key), housePrefix)
+			name, below := strings.CutPrefix(string(e.Kv.Key), testPrefix)
 			switch {
 			case e.Kv.ModRevision == end.Header.Revision:
 				return h
-			case string(e.Kv.Key) == houseDir+houseCanary:
+			case string(e.Kv.Key) == testDir+testCanary:
 				h.canary++
 			case !below:
 			case e.Type == clientv3.EventTypeDelete:

@@ -14,9 +14,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// TestAnOwedReleaseAndAnAllocation: keys are taken again while their releases, which
+// TestAPendingReleaseAndAnAllocation: keys are taken again while their releases, which
 // have failed before, are made good on the other side. Their references stay.
-func TestAnOwedReleaseAndAnAllocation(t *testing.T) {
+func TestAPendingReleaseAndAnAllocation(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
