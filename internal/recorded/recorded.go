@@ -6,11 +6,15 @@ package recorded
 import (
 	"embed"
 	"encoding/json"
+	"path"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -28,7 +32,7 @@ type Vector struct {
 	Message []byte `json:"uncompressed_base64"`
 }
 
-// The files of vectors.
+// The files of vectors. Those of objects have the same names.
 const (
 	ClusterConfigs = "clusterconfigs"
 	EndpointSlices = "endpointslices"
@@ -42,15 +46,20 @@ const (
 // Vectors are those of a file.
 func Vectors(t testing.TB, file string) []Vector {
 	t.Helper()
-	data, err := files.ReadFile("golden/" + file + ".json")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var all []Vector
-	if err := json.Unmarshal(data, &all); err != nil {
+	read(t, file+".json", func(data []byte) error { return json.Unmarshal(data, &all) })
+	return all
+}
+
+func read(t testing.TB, file string, parse func([]byte) error) {
+	t.Helper()
+	data, err := files.ReadFile("golden/" + file)
+	if err == nil {
+		err = parse(data)
+	}
+	if err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
-	return all
 }
 
 // Cluster2 is the cluster of most vectors.
@@ -73,14 +82,45 @@ func Object[T any](t testing.TB, text string) *T {
 	return o
 }
 
-// replaced is the vector with what its objects cannot say as it was recorded: in
-// the value the first text of each pair is replaced by the second.
-func (v Vector) replaced(t testing.TB, pairs []string) Vector {
+// Entry is a recorded vector with the objects behind it: those of its kind.
+type Entry struct {
+	Vector  `json:"-"`
+	Cluster wire.ClusterInfo `json:"cluster"` // [Cluster2] unless the file says another one
+	// Skip is how many vectors before this one have no objects, Replace what the objects cannot
+	// say as it was recorded: in the value the first text of each pair is replaced by the second.
+	Skip    int      `json:"skip"`
+	Replace []string `json:"replace"`
+
+	Node     *local.CiliumNode            `json:"node"`
+	Service  *corev1.Service              `json:"service"`
+	Slices   []*discoveryv1.EndpointSlice `json:"slices"` // of a service
+	Slice    *discoveryv1.EndpointSlice   `json:"slice"`
+	Export   *local.ServiceExport         `json:"export"`
+	Identity *local.CiliumIdentity        `json:"identity"`
+}
+
+// Entries are the vectors of a file that have objects.
+func Entries(t testing.TB, file string) (all []Entry) {
 	t.Helper()
-	value := strings.NewReplacer(pairs...).Replace(string(v.Value))
-	if len(pairs) > 0 && value == string(v.Value) {
-		t.Errorf("%q is not in the vector %s", pairs[0], v.Key)
+	read(t, file+".yaml", func(data []byte) error { return yaml.UnmarshalStrict(data, &all) })
+	vectors := Vectors(t, file)
+	for i := range all {
+		e := &all[i]
+		e.Vector, vectors = vectors[e.Skip], vectors[e.Skip+1:]
+		if e.Cluster.ID == 0 {
+			e.Cluster = Cluster2()
+		}
+		value := strings.NewReplacer(e.Replace...).Replace(string(e.Value))
+		if len(e.Replace) > 0 && value == string(e.Value) {
+			t.Errorf("%q is not in the vector %s", e.Replace[0], e.Key)
+		}
+		e.Value = []byte(value)
+		if e.Identity != nil {
+			e.Identity.Name = path.Base(e.Key)
+		}
 	}
-	v.Value = []byte(value)
-	return v
+	if len(vectors) > 0 && file != Services { // whose last one has none
+		t.Errorf("%d vectors have no objects", len(vectors))
+	}
+	return all
 }

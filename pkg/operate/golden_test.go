@@ -58,7 +58,7 @@ func TestGoldenServicesInEtcd(t *testing.T) {
 		t.Run(cluster.Name, func(t *testing.T) {
 			t.Parallel()
 			w, want := newWorldOf(t, cluster.Name), make(map[string]string)
-			for _, v := range recorded.ServicesOf(t) {
+			for _, v := range recorded.Entries(t, recorded.Services) {
 				if v.Cluster != cluster {
 					continue
 				}
@@ -91,7 +91,7 @@ func TestGoldenEndpointSlicesInEtcd(t *testing.T) {
 				return string(message)
 			}
 			w, want := newWorldOf(t, cluster.Name), make(map[string]string)
-			for _, v := range recorded.EndpointSlicesOf(t) {
+			for _, v := range recorded.Entries(t, recorded.EndpointSlices) {
 				if v.Cluster != cluster {
 					continue
 				}
@@ -118,7 +118,7 @@ func TestGoldenServiceExportsInEtcd(t *testing.T) {
 		t.Run(cluster.Name, func(t *testing.T) {
 			t.Parallel()
 			w, want := newWorldOf(t, cluster.Name), make(map[string]string)
-			for _, v := range recorded.ServiceExportsOf(t) {
+			for _, v := range recorded.Entries(t, recorded.ServiceExports) {
 				if v.Cluster != cluster {
 					continue
 				}
@@ -135,7 +135,7 @@ func TestGoldenServiceExportsInEtcd(t *testing.T) {
 func TestGoldenIdentitiesInEtcd(t *testing.T) {
 	t.Parallel()
 	w, want := newWorldOf(t, recorded.Cluster2().Name), make(map[string]string)
-	for _, v := range recorded.IdentitiesOf(t) {
+	for _, v := range recorded.Entries(t, recorded.Identities) {
 		if v.Cluster == recorded.Cluster2() {
 			want[v.Key] = string(v.Value)
 			w.source.CiliumIdentities.Apply([]store.Change[local.CiliumIdentity]{{New: v.Identity}})

@@ -43,7 +43,7 @@ func cluster2() wire.ClusterInfo { return recorded.Cluster2() }
 
 func TestGoldenServicesArePublishedAsCiliumDoes(t *testing.T) {
 	t.Parallel()
-	for _, s := range recorded.ServicesOf(t) {
+	for _, s := range recorded.Entries(t, recorded.Services) {
 		t.Run(s.Note, func(t *testing.T) {
 			t.Parallel()
 			compare(t, Service(s.Cluster, s.Service, s.Slices), s.Vector)
@@ -53,7 +53,7 @@ func TestGoldenServicesArePublishedAsCiliumDoes(t *testing.T) {
 
 func TestGoldenEndpointSlicesArePublishedAsCiliumDoes(t *testing.T) {
 	t.Parallel()
-	for _, v := range recorded.EndpointSlicesOf(t) {
+	for _, v := range recorded.Entries(t, recorded.EndpointSlices) {
 		t.Run(v.Note, func(t *testing.T) {
 			t.Parallel()
 			s := EndpointSlice(v.Cluster, v.Slice)
@@ -74,7 +74,7 @@ func TestGoldenEndpointSlicesArePublishedAsCiliumDoes(t *testing.T) {
 
 func TestGoldenServiceExportsArePublishedAsCiliumDoes(t *testing.T) {
 	t.Parallel()
-	for _, e := range recorded.ServiceExportsOf(t) {
+	for _, e := range recorded.Entries(t, recorded.ServiceExports) {
 		t.Run(e.Note, func(t *testing.T) {
 			t.Parallel()
 			compare(t, ServiceExport(e.Cluster, e.Export, e.Service), e.Vector)
@@ -84,7 +84,7 @@ func TestGoldenServiceExportsArePublishedAsCiliumDoes(t *testing.T) {
 
 func TestGoldenNodesArePublishedAsCiliumDoes(t *testing.T) {
 	t.Parallel()
-	for _, n := range recorded.NodesOf(t) {
+	for _, n := range recorded.Entries(t, recorded.Nodes) {
 		t.Run(n.Note, func(t *testing.T) {
 			t.Parallel()
 			node, err := CiliumNode(n.Cluster, n.Node)

@@ -32,7 +32,7 @@ func namespace(name, global string) string {
 
 func TestGoldenIdentitiesArePublishedAsCiliumDoes(t *testing.T) {
 	t.Parallel()
-	for _, v := range recorded.IdentitiesOf(t) {
+	for _, v := range recorded.Entries(t, recorded.Identities) {
 		t.Run(v.Note, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
