@@ -2,7 +2,6 @@ package identity
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 
@@ -60,43 +59,6 @@ func (a *Allocator) Release(ctx context.Context, labels wire.Labels) (last bool,
 		return false, err
 	}
 	return a.ids.Release(ctx, KeyOf(own))
-}
-
-// Lookup returns the identity of the labels, in the own cluster or in a remote
-// one whose identities are followed; 0 for none. The label that names the
-// cluster is added if it is missing.
-func (a *Allocator) Lookup(ctx context.Context, labels wire.Labels) (uint32, error) {
-	id, reserved, err := a.cluster.Reserved(labels)
-	if reserved || err != nil {
-		return id, err
-	}
-	if _, named := labels.Get(wire.LabelCluster); !named {
-		if labels, err = a.cluster.Own(labels); err != nil {
-			return 0, err
-		}
-	}
-	n, err := a.ids.GetIncludeRemoteCaches(ctx, KeyOf(labels))
-	return uint32(n), err //nolint:gosec // what is outside the ranges was refused
-}
-
-// LabelsOf returns the labels of an identity, in the own cluster or in a remote
-// one whose identities are followed; nil for none.
-func (a *Allocator) LabelsOf(ctx context.Context, id uint32) (wire.Labels, error) {
-	if name, ok := wire.ReservedIdentityName(id); ok && id != wire.IdentityUnknown {
-		return wire.Labels{{Source: wire.LabelSourceReserved, Key: name}}, nil
-	}
-	if name, ok := a.cluster.Fixed[id]; ok {
-		return wire.Labels{{Source: wire.LabelSourceReserved, Key: name}}, nil
-	}
-	key, err := a.ids.GetByIDIncludeRemoteCaches(ctx, uint64(id))
-	if err != nil || key == nil {
-		return nil, err
-	}
-	k, ok := key.(Key)
-	if !ok {
-		return nil, errors.New("the allocator hands out numbers for something other than labels")
-	}
-	return k.Labels(), nil
 }
 
 // AcceptOwn refuses, of the mappings in the own cluster's kvstore, those outside its range

@@ -82,8 +82,7 @@ func Check(c Cluster, contents *Contents) Report {
 			"nothing, but never collect garbage here: identities that are in use would be deleted")
 	}
 	r.mappings(byID, used, published)
-	r.duplicates(FindDuplicates(contents))
-	r.equalLabels(contents)
+	r.equalLabels(contents, r.duplicates(FindDuplicates(contents)))
 	r.uses(contents.Uses)
 	for _, m := range contents.Malformed {
 		r.add(Unreadable, codes.IdentityUnreadable, m.Key, m.Why, "nobody can use it; delete the key if no writer of today needs it")
@@ -167,9 +166,11 @@ func (r *Report) mappings(mappings map[uint64]Mapping, used map[uint64]bool, pub
 	r.Free = int(r.Last) - int(r.First) + 1 - r.Mappings
 }
 
-// duplicates adds labels that are in use under several numbers.
-func (r *Report) duplicates(all []Duplicates) {
+// duplicates adds labels that are in use under several numbers, and returns them.
+func (r *Report) duplicates(all []Duplicates) map[string]bool {
+	inUse := make(map[string]bool)
 	for _, t := range all {
+		inUse[wire.ParseLabels(t.Labels).Encode()] = true
 		text := t.Keep.String()
 		for _, u := range t.Withdraw {
 			text += "; " + u.String()
@@ -177,23 +178,20 @@ func (r *Report) duplicates(all []Duplicates) {
 		r.add(EqualLabels, codes.LabelsInUseTwice, t.Labels, "nodes use them under several numbers: "+text,
 			"'mesh-agent identity heal' keeps one of them; restart agents of Cilium that refer to another one first")
 	}
+	return inUse
 }
 
-// equalLabels finds labels with several numbers, in whatever order they stand. Those
-// in use under several are told already.
-func (r *Report) equalLabels(contents *Contents) {
+// equalLabels finds labels with several numbers, in whatever order they stand, except for those
+// in use under several.
+func (r *Report) equalLabels(contents *Contents, inUse map[string]bool) {
 	numbers := make(map[string][]uint64)
-	told := make(map[string]bool)
-	for _, t := range FindDuplicates(contents) {
-		told[wire.ParseLabels(t.Labels).Encode()] = true
-	}
 	for _, m := range contents.Mappings {
 		labels := wire.ParseLabels(m.Key).Encode()
 		numbers[labels] = append(numbers[labels], m.ID)
 	}
 	for _, labels := range slices.Sorted(maps.Keys(numbers)) {
 		ids := slices.Sorted(slices.Values(numbers[labels]))
-		if len(ids) < 2 || told[labels] {
+		if len(ids) < 2 || inUse[labels] {
 			continue
 		}
 		texts := make([]string, len(ids))

@@ -27,7 +27,7 @@ const (
 	lastFixed  = wire.IdentityReservedEnd - 1
 )
 
-// Validate says everything that is wrong, nil for nothing.
+// Validate says everything that is wrong.
 func (c Cluster) Validate() error {
 	var errs []error
 	if err := wire.ValidateClusterName(c.Name); err != nil {

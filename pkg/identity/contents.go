@@ -95,7 +95,6 @@ func CachedPlace(cluster string) Place {
 	return Place{wire.CachedIdentities(cluster), wire.IPs.Prefix(cluster, true)}
 }
 
-// reader collects contents.
 type reader struct {
 	client kvstore.Client
 	paths  wire.AllocationPaths

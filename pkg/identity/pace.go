@@ -15,7 +15,7 @@ import (
 // every minute, holds the time (wire.md §1.10). The time is 0 when there are not
 // two heartbeats to compare.
 func history(ctx context.Context, client kvstore.Client, at kvstore.Position) (revision int64, span time.Duration, err error) {
-	last, err := heartbeat(ctx, client, at)
+	last, err := readHeartbeat(ctx, client, at)
 	if err != nil || last.when.IsZero() {
 		return 0, 0, err
 	}
@@ -24,37 +24,36 @@ func history(ctx context.Context, client kvstore.Client, at kvstore.Position) (r
 	first := last
 	for lo+1 < hi {
 		mid := lo + (hi-lo)/2
-		beat, err := heartbeat(ctx, client, kvstore.Position{ClusterID: at.ClusterID, Revision: mid})
+		earlier, err := readHeartbeat(ctx, client, kvstore.Position{ClusterID: at.ClusterID, Revision: mid})
 		switch {
 		case errors.Is(err, kvstore.ErrCompacted):
 			lo = mid
 		case err != nil:
 			return 0, 0, err
-		case beat.when.IsZero():
+		case earlier.when.IsZero():
 			lo = mid // nobody wrote it yet
 		default:
-			hi, first = mid, beat
+			hi, first = mid, earlier
 		}
 	}
 	return first.revision, last.when.Sub(first.when), nil
 }
 
-// beat is a heartbeat; its time is zero when there was none, or none that can be
-// read.
-type beat struct {
+// heartbeat has a zero time when there was none, or none that can be read.
+type heartbeat struct {
 	revision int64
 	when     time.Time
 }
 
-func heartbeat(ctx context.Context, client kvstore.Client, at kvstore.Position) (beat, error) {
+func readHeartbeat(ctx context.Context, client kvstore.Client, at kvstore.Position) (h heartbeat, err error) {
 	past, err := client.Recall(ctx, wire.HeartbeatKey, "", at, 1)
 	if err != nil {
-		return beat{}, fmt.Errorf("reading earlier heartbeats: %w", err)
+		return h, fmt.Errorf("reading earlier heartbeats: %w", err)
 	}
 	for _, kv := range past.Items {
 		if when, err := time.Parse(time.RFC3339Nano, string(kv.Value)); err == nil {
-			return beat{kv.ModRevision, when}, nil
+			return heartbeat{kv.ModRevision, when}, nil
 		}
 	}
-	return beat{}, nil
+	return h, nil
 }

@@ -27,7 +27,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// allocated is an identity that was allocated.
+// releaseTimeout bounds what is done after an interrupt.
+const releaseTimeout = 10 * time.Second
+
 type allocated struct {
 	ID     uint32            `json:"id"`
 	Labels map[string]string `json:"labels"`
@@ -53,15 +55,25 @@ func identityAllocateCommand(c *command.Env, k *target.Choice) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			done := allocated{id, w.shown(labels), isNew, w.node}
-			if err := done.print(cmd, format); err != nil || once {
+			if own, err := w.cluster.Own(labels); err == nil {
+				labels = own // as they were stored
+			}
+			if format.Structured() {
+				err = format.Object(cmd.OutOrStdout(), allocated{id, labels.Map(), isNew, w.node})
+			} else {
+				_, err = fmt.Fprintln(cmd.OutOrStdout(), id)
+			}
+			if err != nil || once {
 				return err
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
 			command.Tell(cmd.ErrOrStderr(), fmt.Sprintf("Holding the reference of %s; interrupt to give it back.", w.node))
 			<-ctx.Done()
-			return w.release(labels)
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+			defer cancel()
+			_, err = w.ids.Release(ctx, labels)
+			return err
 		}),
 	}
 	cmd.Flags().BoolVar(&once, "once", false, "end at once, and let the reference go with its lease")
@@ -69,16 +81,8 @@ func identityAllocateCommand(c *command.Env, k *target.Choice) *cobra.Command {
 	return cmd
 }
 
-func (a allocated) print(cmd *cobra.Command, format *printer.Format) error {
-	if format.Structured() {
-		return format.Object(cmd.OutOrStdout(), a)
-	}
-	_, err := fmt.Fprintln(cmd.OutOrStdout(), a.ID)
-	return err
-}
-
 func identityReleaseCommand(c *command.Env, k *target.Choice) *cobra.Command {
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "release LABEL...",
 		Short: "Delete a node's reference of an identity",
 		Long: "Delete the reference of this node (--node-ip) of the identity of some labels, written SOURCE:KEY=VALUE, such as one\n" +
@@ -95,10 +99,8 @@ func identityReleaseCommand(c *command.Env, k *target.Choice) *cobra.Command {
 			return err
 		}),
 	}
-	return cmd
 }
 
-// parseLabels reads labels as they are written on a command line.
 func parseLabels(args []string) (wire.Labels, error) {
 	var labels wire.Labels
 	for _, arg := range args {
@@ -111,7 +113,7 @@ func parseLabels(args []string) (wire.Labels, error) {
 	return labels, nil
 }
 
-// identityWriter allocates identities in the own kvstore.
+// identityWriter allocates identities where the settings say.
 type identityWriter struct {
 	node    string
 	cluster identity.Cluster
@@ -120,8 +122,7 @@ type identityWriter struct {
 	ids     *identity.Allocator
 }
 
-// onLabels is what a command runs that does something with an allocator, for the
-// labels of its arguments.
+// onLabels is what a command runs that uses an allocator for the labels of its arguments.
 func onLabels(c *command.Env, k *target.Choice, f func(*cobra.Command, *identityWriter, wire.Labels) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		labels, err := parseLabels(args)
@@ -191,7 +192,6 @@ func allocating(t *target.Target, caller context.Context, own identity.Cluster, 
 	return err
 }
 
-// prepare makes the allocator of the settings.
 func (w *identityWriter) prepare(c config.Config, log *slog.Logger) (*allocator.Allocator, error) {
 	if err := w.cluster.Validate(); err != nil {
 		return nil, exit.Usagef("%s", printer.OneLine(err))
@@ -242,17 +242,6 @@ func (w *identityWriter) connected(ctx context.Context, timeout time.Duration) e
 	return nil
 }
 
-// releaseTimeout bounds what is done after an interrupt.
-const releaseTimeout = 10 * time.Second
-
-// release gives back what was allocated here.
-func (w *identityWriter) release(labels wire.Labels) error {
-	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
-	defer cancel()
-	_, err := w.ids.Release(ctx, labels)
-	return err
-}
-
 // forget deletes this node's reference, whoever has taken it.
 func (w *identityWriter) forget(ctx context.Context, labels wire.Labels) (uint64, error) {
 	own, err := w.cluster.Own(labels)
@@ -277,10 +266,3 @@ func (w *identityWriter) forget(ctx context.Context, labels wire.Labels) (uint64
 	return id, w.backend.KVStore.Release(ctx, id, key)
 }
 
-// shown is the labels as they were stored.
-func (w *identityWriter) shown(labels wire.Labels) map[string]string {
-	if own, err := w.cluster.Own(labels); err == nil {
-		labels = own
-	}
-	return labels.Map()
-}

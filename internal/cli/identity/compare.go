@@ -23,7 +23,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// compared is what differs between two places for identities.
 type compared struct {
 	Primary     string       `json:"primary"`
 	Secondary   string       `json:"secondary"`
@@ -122,19 +121,6 @@ func (i *identities) inKubernetes() (allocator.Backend, error) {
 	})
 }
 
-// fill copies what is missing, either way.
-func (p *places) fill(ctx context.Context, to, back bool) (copied int, err error) {
-	if to {
-		copied, err = doublewrite.Copy(ctx, p.sides[0], p.sides[1])
-	}
-	if back && err == nil {
-		var n int
-		n, err = doublewrite.Copy(ctx, p.sides[1], p.sides[0])
-		copied += n
-	}
-	return copied, err
-}
-
 func (p *places) compare(ctx context.Context, fill, back bool) (*compared, error) {
 	done := &compared{Primary: p.names[0], Secondary: p.names[1], Differences: []difference{}}
 	sides := p.sides
@@ -143,9 +129,15 @@ func (p *places) compare(ctx context.Context, fill, back bool) (*compared, error
 			return nil, err
 		}
 	}
-	var err error
-	if done.Copied, err = p.fill(ctx, fill, back); err != nil {
-		return nil, err
+	for i, wanted := range []bool{fill, back} {
+		if !wanted {
+			continue
+		}
+		n, err := doublewrite.Copy(ctx, sides[i], sides[1-i])
+		if err != nil {
+			return nil, err
+		}
+		done.Copied += n
 	}
 	first, _, err := doublewrite.Compare(ctx, sides[0], sides[1])
 	if err == nil && len(first) > 0 {

@@ -32,21 +32,14 @@ func identityDeleteCommand(c *command.Env, k *target.Choice) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := local(k); err != nil {
-				return err
-			}
-			i, err := open(c, cmd, k)
-			if err != nil {
-				return err
-			}
-			defer i.client.Close()
-			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-			return i.delete(cmd.Context(), ids, log, func(text string) { command.Tell(cmd.ErrOrStderr(), text) })
+			return writing(c, k, func(cmd *cobra.Command, _ []string, i *identities) error {
+				log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+				return i.delete(cmd.Context(), ids, log, func(text string) { command.Tell(cmd.ErrOrStderr(), text) })
+			})(cmd, args)
 		},
 	}
 }
 
-// parseIDs reads numbers of identities.
 func parseIDs(args []string) ([]uint64, error) {
 	var ids []uint64
 	for _, arg := range args {
@@ -59,7 +52,7 @@ func parseIDs(args []string) ([]uint64, error) {
 	return ids, nil
 }
 
-// delete deletes identities, as far as it may, and tells of each that is gone.
+// delete deletes identities, as far as it may, and calls done with a text for each that is gone.
 func (i *identities) delete(ctx context.Context, ids []uint64, log *slog.Logger, done func(string)) error {
 	b, err := kvbackend.New(i.client, kvbackend.Config{Paths: i.place.Paths, Node: "delete", Keys: identity.Key{}, Log: log})
 	if err != nil {

@@ -31,7 +31,6 @@ type collection struct {
 	LocksGone  int          `json:"locksGone"` // whose holder of the first round is gone
 }
 
-// unusedItem is an identity that no node uses.
 type unusedItem struct {
 	ID       uint64            `json:"id"`
 	Labels   map[string]string `json:"labels"`
@@ -39,7 +38,6 @@ type unusedItem struct {
 	Reason   string            `json:"reason"`
 }
 
-// gcSettings say how to collect.
 type gcSettings struct {
 	dryRun    bool
 	between   time.Duration
@@ -76,15 +74,14 @@ func identityGCCommand(c *command.Env, k *target.Choice) *cobra.Command {
 				return exit.Usagef("--between: %s is shorter than --kvstore-periodic-sync=%s: a node whose reference was lost may not have put it back by then",
 					s.between, sync)
 			}
-			i, err := openOn(cmd.Context(), t, k)
+			i, err := open(cmd.Context(), t, k)
 			if err != nil {
 				return err
 			}
 			defer i.client.Close()
 			done, err := i.collect(cmd.Context(), s, cmd.ErrOrStderr())
 			if done != nil {
-				page := func(p *printer.Page) { done.page(p) }
-				if err := c.Answer(cmd, format, done, page); err != nil {
+				if err := c.Answer(cmd, format, done, done.page); err != nil {
 					return err
 				}
 			}
@@ -133,7 +130,7 @@ func (i *identities) collect(ctx context.Context, s gcSettings, log io.Writer) (
 	return done, i.collectTwice(ctx, s, log, done)
 }
 
-// collectTwice does both rounds. What is deleted is told as it is deleted.
+// collectTwice does both rounds. What is deleted is logged at once.
 func (i *identities) collectTwice(ctx context.Context, s gcSettings, log io.Writer, done *collection) error {
 	b, err := kvbackend.New(i.client, kvbackend.Config{
 		Paths: i.place.Paths, Node: "gc", Keys: identity.Key{}, Log: slog.New(slog.NewTextHandler(log, nil)),

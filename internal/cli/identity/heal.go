@@ -9,7 +9,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/identity"
 )
 
-// healed is what healing has done, or would do.
 type healed struct {
 	Applied bool             `json:"applied"`
 	Duplicates   []identity.Duplicates `json:"twins"`

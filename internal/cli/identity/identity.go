@@ -45,20 +45,14 @@ type identities struct {
 	cached  bool // it is a mirror's copy
 }
 
-// open connects to the kvstore that is meant and finds out whose it is.
-// The caller closes the client.
-func open(c *command.Env, cmd *cobra.Command, k *target.Choice) (*identities, error) {
-	t, err := target.Choose(c, cmd, k)
-	if err != nil {
-		return nil, err
-	}
-	return openOn(cmd.Context(), t, k)
-}
-
 // reading is what a command runs that looks at identities, of any cluster.
 func reading(c *command.Env, k *target.Choice, f func(cmd *cobra.Command, args []string, i *identities) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		i, err := open(c, cmd, k)
+		t, err := target.Choose(c, cmd, k)
+		if err != nil {
+			return err
+		}
+		i, err := open(cmd.Context(), t, k)
 		if err != nil {
 			return err
 		}
@@ -77,7 +71,8 @@ func writing(c *command.Env, k *target.Choice, f func(cmd *cobra.Command, args [
 	}
 }
 
-func openOn(ctx context.Context, t *target.Target, k *target.Choice) (*identities, error) {
+// open connects to a kvstore and finds out whose it is. The caller closes the client.
+func open(ctx context.Context, t *target.Target, k *target.Choice) (*identities, error) {
 	own, err := ownCluster(t, k)
 	if err != nil {
 		return nil, err
@@ -97,7 +92,6 @@ func openOn(ctx context.Context, t *target.Target, k *target.Choice) (*identitie
 	return i, nil
 }
 
-// ownCluster is the cluster of the settings.
 func ownCluster(t *target.Target, k *target.Choice) (identity.Cluster, error) {
 	if k.Cluster == "" {
 		if err := k.Settings.ValidateOwn(t.Settled); err != nil {

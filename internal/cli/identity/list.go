@@ -15,7 +15,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// listedIdentity is a mapping with the nodes that use it.
 type listedIdentity struct {
 	ID        uint64            `json:"id"`
 	Cluster   string            `json:"cluster"`
