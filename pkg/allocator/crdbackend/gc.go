@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
 	"golang.org/x/time/rate"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -21,7 +21,7 @@ import (
 func (b *Backend) RunGC(
 	ctx context.Context, limiter *rate.Limiter, stale allocator.StaleIDs, lo, hi uint64,
 ) (allocator.StaleIDs, allocator.GCStats, error) {
-	list, err := b.listMappings(ctx)
+	list, err := b.list(ctx, ManagedBy+"="+Manager)
 	if err != nil {
 		return stale, allocator.GCStats{}, fmt.Errorf("collecting unused CiliumIdentities: %w", err)
 	}
@@ -63,11 +63,10 @@ func (b *Backend) RunGC(
 	return next, stats, errors.Join(append(errs, b.collectReferences(ctx))...)
 }
 
-// listMappings returns the mappings that were made here.
-func (b *Backend) listMappings(ctx context.Context) (*unstructured.UnstructuredList, error) {
+func (b *Backend) list(ctx context.Context, selector string) (*unstructured.UnstructuredList, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	return b.identities.List(ctx, metav1.ListOptions{LabelSelector: ManagedBy + "=" + Manager})
+	return b.identities.List(ctx, metav1.ListOptions{LabelSelector: selector})
 }
 
 // revisionOf tells one state of an object from another.
@@ -114,22 +113,16 @@ func (b *Backend) deleteUnused(ctx context.Context, o *unstructured.Unstructured
 	if used {
 		return false, fmt.Errorf("deleting the CiliumIdentity %d: %w", id, allocator.ErrIDInUse)
 	}
-	uid, version := o.GetUID(), o.GetResourceVersion()
-	err = b.identities.Delete(ctx, o.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
-	switch {
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("deleting the CiliumIdentity %d: %w", id, err)
+	deleted, err := deleteIf(ctx, b.identities, o.GetName(), stateOf(o))
+	if err != nil {
+		err = fmt.Errorf("deleting the CiliumIdentity %d: %w", id, err)
 	}
-	return true, nil
+	return deleted, err
 }
 
 // ListIDs implements [allocator.Backend]: also those that others made.
 func (b *Backend) ListIDs(ctx context.Context) ([]uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, listTimeout)
-	defer cancel()
-	list, err := b.identities.List(ctx, metav1.ListOptions{})
+	list, err := b.list(ctx, "")
 	if err != nil {
 		return nil, fmt.Errorf("listing the CiliumIdentities: %w", err)
 	}
@@ -177,19 +170,13 @@ func (b *Backend) collectReferences(ctx context.Context) error {
 			there[o.GetName()] = true
 			continue
 		}
-		uid, version := o.GetUID(), o.GetResourceVersion()
-		err := b.leases.Delete(ctx, o.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		if _, err := deleteIf(ctx, b.leases, o.GetName(), stateOf(o)); err != nil {
 			return fmt.Errorf("deleting the Lease %s of a process that has ended: %w", o.GetName(), err)
 		}
 	}
 	b.collecting.Lock()
 	defer b.collecting.Unlock()
-	for name := range b.seen {
-		if !there[name] {
-			delete(b.seen, name)
-		}
-	}
+	maps.DeleteFunc(b.seen, func(name string, _ sighting) bool { return !there[name] })
 	return nil
 }
 

@@ -4,13 +4,14 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
@@ -35,26 +36,14 @@ const (
 type lease struct {
 	until time.Time
 	free  func()
-
-	once sync.Once
-	mu   sync.Mutex
-	gone bool // guarded by mu
+	gone  atomic.Bool
 }
 
 // Unlock implements [allocator.Lock].
 func (l *lease) Unlock() {
-	l.once.Do(func() {
-		l.mu.Lock()
-		l.gone = true
-		l.mu.Unlock()
+	if !l.gone.Swap(true) {
 		l.free()
-	})
-}
-
-func (l *lease) holds() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return !l.gone && time.Now().Before(l.until)
+	}
 }
 
 // under bounds what is done while a lock is held; nil is no lock.
@@ -63,7 +52,7 @@ func under(ctx context.Context, lock allocator.Lock) (context.Context, context.C
 	if !is {
 		return ctx, func() {}, nil
 	}
-	if !l.holds() {
+	if l.gone.Load() || !time.Now().Before(l.until) {
 		return nil, nil, fmt.Errorf("%w: a lock in the Kubernetes API", kvstore.ErrLockLeaseExpired)
 	}
 	ctx, cancel := context.WithDeadline(ctx, l.until)
@@ -143,11 +132,23 @@ func (b *Backend) expire(ctx context.Context, name string, held sighting) (sight
 
 // deleteLease deletes a Lease if it is still this one.
 func (b *Backend) deleteLease(ctx context.Context, name string, uid types.UID) error {
-	err := b.leases.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil
-	}
+	_, err := deleteIf(ctx, b.leases, name, metav1.Preconditions{UID: &uid})
 	return err
+}
+
+// deleteIf deletes an object, and reports false when it is gone or not what it was.
+func deleteIf(ctx context.Context, in dynamic.ResourceInterface, name string, is metav1.Preconditions) (bool, error) {
+	err := in.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &is})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// stateOf is the condition that an object has not changed.
+func stateOf(o *unstructured.Unstructured) metav1.Preconditions {
+	uid, version := o.GetUID(), o.GetResourceVersion()
+	return metav1.Preconditions{UID: &uid, ResourceVersion: &version}
 }
 
 func (b *Backend) unlock(name string, uid types.UID) {

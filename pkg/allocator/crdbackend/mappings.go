@@ -16,8 +16,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 )
 
-// securityLabels is the field of a CiliumIdentity that has the key.
-const securityLabels = "security-labels"
+const securityLabels = "security-labels" // the field of a CiliumIdentity that has the key
 
 func idName(id uint64) string { return strconv.FormatUint(id, 10) }
 
@@ -27,9 +26,9 @@ func hash(key allocator.Key) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// newMapping is the object of a mapping.
 func newMapping(id uint64, key allocator.Key) *unstructured.Unstructured {
-	o := &unstructured.Unstructured{Object: map[string]any{securityLabels: anyMap(key.GetAsMap())}}
+	o := &unstructured.Unstructured{Object: map[string]any{}}
+	_ = unstructured.SetNestedStringMap(o.Object, key.GetAsMap(), securityLabels) // nothing else is there
 	o.SetAPIVersion(identityResource().GroupVersion().String())
 	o.SetKind("CiliumIdentity")
 	o.SetName(idName(id))
@@ -37,32 +36,21 @@ func newMapping(id uint64, key allocator.Key) *unstructured.Unstructured {
 	return o
 }
 
-func anyMap(m map[string]string) map[string]any {
-	all := make(map[string]any, len(m))
-	for k, v := range m {
-		all[k] = v
-	}
-	return all
-}
-
-// read returns what a CiliumIdentity says.
 func (b *Backend) read(o *unstructured.Unstructured) (uint64, allocator.Key, error) {
 	id, err := strconv.ParseUint(o.GetName(), 10, 64)
 	if err != nil || idName(id) != o.GetName() || id == allocator.NoID {
 		return allocator.NoID, nil, fmt.Errorf("the name %q of a CiliumIdentity is no number", o.GetName())
 	}
 	labels, _, err := unstructured.NestedStringMap(o.Object, securityLabels)
-	if err != nil {
-		return id, nil, fmt.Errorf("the CiliumIdentity %d: %w", id, err)
+	if err == nil {
+		var key allocator.Key
+		if key, err = b.Keys.PutKeyFromMap(labels); err == nil {
+			return id, key, nil
+		}
 	}
-	key, err := b.Keys.PutKeyFromMap(labels)
-	if err != nil {
-		return id, nil, fmt.Errorf("the CiliumIdentity %d: %w", id, err)
-	}
-	return id, key, nil
+	return id, nil, fmt.Errorf("the CiliumIdentity %d: %w", id, err)
 }
 
-// says tells whether an object has this key.
 func (b *Backend) says(o *unstructured.Unstructured, key allocator.Key) bool {
 	_, is, err := b.read(o)
 	return err == nil && maps.Equal(is.GetAsMap(), key.GetAsMap())
@@ -110,7 +98,7 @@ func (b *Backend) AcquireReference(ctx context.Context, id uint64, key allocator
 		return false, err
 	}
 	defer done()
-	if err := b.hold(ctx, id); err != nil {
+	if err := b.setHeld(ctx, id, true); err != nil {
 		return false, fmt.Errorf("taking the reference of %s, %d: %w", key, id, err)
 	}
 	o, err := b.object(ctx, id)
@@ -118,14 +106,14 @@ func (b *Backend) AcquireReference(ctx context.Context, id uint64, key allocator
 		return false, err
 	}
 	if o == nil || !b.says(o, key) {
-		return false, b.unhold(ctx, id)
+		return false, b.setHeld(ctx, id, false)
 	}
 	return true, nil
 }
 
 // Release implements [allocator.Backend].
 func (b *Backend) Release(ctx context.Context, id uint64, key allocator.Key) error {
-	if err := b.unhold(ctx, id); err != nil {
+	if err := b.setHeld(ctx, id, false); err != nil {
 		return fmt.Errorf("deleting the reference of %s, %d: %w", key, id, err)
 	}
 	return nil
@@ -154,7 +142,7 @@ func (b *Backend) UpdateKey(ctx context.Context, id uint64, key allocator.Key, _
 		err = allocator.ErrTaken
 	}
 	if err == nil {
-		err = b.hold(ctx, id)
+		err = b.setHeld(ctx, id, true)
 	}
 	if err != nil {
 		return fmt.Errorf("refreshing %d for %s: %w", id, key, err)

@@ -22,7 +22,6 @@ import (
 // usesAnnotation of a Lease of references lists the numbers, with commas.
 const usesAnnotation = "mesh-agent.io/identities"
 
-// listTimeout is how long a list may take.
 const listTimeout = time.Minute
 
 // renewals is how often a Lease is renewed within its TTL.
@@ -53,24 +52,16 @@ func (b *Backend) Run(ctx context.Context) error {
 	}
 }
 
-// hold writes that a number is in use here.
-func (b *Backend) hold(ctx context.Context, id uint64) error {
+// setHeld writes whether a number is in use here.
+func (b *Backend) setHeld(ctx context.Context, id uint64, held bool) error {
 	b.mu.Lock()
-	if _, is := b.held[id]; !is {
-		b.held[id] = struct{}{}
+	if _, is := b.held[id]; is != held {
 		b.version++
 	}
-	want := b.version
-	b.mu.Unlock()
-	return b.flush(ctx, want)
-}
-
-// unhold writes that a number is in use here no more.
-func (b *Backend) unhold(ctx context.Context, id uint64) error {
-	b.mu.Lock()
-	if _, is := b.held[id]; is {
+	if held {
+		b.held[id] = struct{}{}
+	} else {
 		delete(b.held, id)
-		b.version++
 	}
 	want := b.version
 	b.mu.Unlock()
@@ -172,8 +163,7 @@ func (b *Backend) listLeases(ctx context.Context, kind string) ([]unstructured.U
 	return list.Items, nil
 }
 
-// used are the numbers that anybody refers to. A Lease that was not renewed in time
-// does not count.
+// used are the numbers that anybody refers to, but for Leases that were not renewed in time.
 func (b *Backend) used(ctx context.Context) (map[uint64]bool, error) {
 	leases, err := b.listLeases(ctx, kindNode)
 	if err != nil {
@@ -193,8 +183,8 @@ func (b *Backend) used(ctx context.Context) (map[uint64]bool, error) {
 	return all, nil
 }
 
-// isVoid tells whether a Lease of references was not renewed for as long as it lasts,
-// since it was first seen like this.
+// isVoid tells whether a Lease of references was not renewed for as long as it lasts, since it was
+// first seen like this.
 func (b *Backend) isVoid(o *unstructured.Unstructured) bool {
 	b.collecting.Lock()
 	defer b.collecting.Unlock()

@@ -35,8 +35,8 @@ func (b *Backend) ListAndWatch(ctx context.Context, handler allocator.CacheMutat
 	}
 	logger := logr.Discard() // what fails is returned
 	ctx = klog.NewContext(ctx, logger)
-	told := &telling{Backend: b, handler: handler, known: make(map[uint64]allocator.Key)}
-	r := cache.NewReflectorWithOptions(lw, nil, told, cache.ReflectorOptions{
+	cached := &mappingStore{Backend: b, handler: handler, known: make(map[uint64]allocator.Key)}
+	r := cache.NewReflectorWithOptions(lw, nil, cached, cache.ReflectorOptions{
 		Name: identityResource().Resource, TypeDescription: identityResource().Resource, Logger: &logger,
 	})
 	failing := false
@@ -64,9 +64,9 @@ func plain(err error) error {
 	return errors.New(err.Error())
 }
 
-// telling is what a reflector writes to: it tells the handler what differs. The
-// reflector calls it from one goroutine.
-type telling struct {
+// mappingStore is what a reflector writes to, from one goroutine: it reports to the handler what
+// differs.
+type mappingStore struct {
 	*Backend
 	handler allocator.CacheMutations
 	known   map[uint64]allocator.Key
@@ -74,68 +74,68 @@ type telling struct {
 }
 
 // Add is called for an object that is new.
-func (t *telling) Add(o any) error { return t.Update(o) }
+func (s *mappingStore) Add(o any) error { return s.Update(o) }
 
 // Update is called for an object that may be new or other than before. One that
 // cannot be read is as good as none.
-func (t *telling) Update(o any) error {
+func (s *mappingStore) Update(o any) error {
 	one, is := o.(*unstructured.Unstructured)
 	if !is {
 		return nil
 	}
-	id, key, err := t.read(one)
+	id, key, err := s.read(one)
 	if err != nil {
-		t.Log.Warn("A CiliumIdentity cannot be read, it is skipped", "error", err)
+		s.Log.Warn("A CiliumIdentity cannot be read, it is skipped", "error", err)
 		if id != allocator.NoID {
-			t.gone(id)
+			s.gone(id)
 		}
 		return nil
 	}
-	if before := t.known[id]; before == nil || before.GetKey() != key.GetKey() {
-		t.known[id] = key
-		t.handler.OnUpsert(id, key)
+	if before := s.known[id]; before == nil || before.GetKey() != key.GetKey() {
+		s.known[id] = key
+		s.handler.OnUpsert(id, key)
 	}
 	return nil
 }
 
 // Delete is called for an object that is gone.
-func (t *telling) Delete(o any) error {
+func (s *mappingStore) Delete(o any) error {
 	if one, is := o.(*unstructured.Unstructured); is {
-		if id, _, _ := t.read(one); id != allocator.NoID {
-			t.gone(id)
+		if id, _, _ := s.read(one); id != allocator.NoID {
+			s.gone(id)
 		}
 	}
 	return nil
 }
 
-func (t *telling) gone(id uint64) {
-	if key, was := t.known[id]; was {
-		delete(t.known, id)
-		t.handler.OnDelete(id, key)
+func (s *mappingStore) gone(id uint64) {
+	if key, was := s.known[id]; was {
+		delete(s.known, id)
+		s.handler.OnDelete(id, key)
 	}
 }
 
 // Replace is called with a complete list.
-func (t *telling) Replace(list []any, _ string) error {
+func (s *mappingStore) Replace(list []any, _ string) error {
 	there := make(map[uint64]bool, len(list))
 	for _, o := range list {
 		if one, is := o.(*unstructured.Unstructured); is {
-			id, _, _ := t.read(one)
+			id, _, _ := s.read(one)
 			there[id] = true
 		}
-		_ = t.Update(o) // never fails
+		_ = s.Update(o) // never fails
 	}
-	for id := range t.known {
+	for id := range s.known {
 		if !there[id] {
-			t.gone(id)
+			s.gone(id)
 		}
 	}
-	if !t.listed {
-		t.listed = true
-		t.handler.OnListDone()
+	if !s.listed {
+		s.listed = true
+		s.handler.OnListDone()
 	}
 	return nil
 }
 
 // Resync is never called: nothing has to be said twice.
-func (t *telling) Resync() error { return nil }
+func (s *mappingStore) Resync() error { return nil }

@@ -1,6 +1,7 @@
 package kvbackend
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,12 +21,9 @@ type Backend struct {
 	keys   allocator.Key // of the type that is stored here
 	log    *slog.Logger
 	bad    *malformed
-	// collecting is what each deletion of garbage collection relies on too; nil is
-	// nothing.
-	collecting *kvstore.Lock
+	collecting *kvstore.Lock // nil is none
 	elsewhere  func(ctx context.Context, id uint64, key allocator.Key) (bool, error)
-
-	watcher *Watcher
+	watcher    *Watcher
 }
 
 var _ allocator.Backend = (*Backend)(nil)
@@ -34,8 +32,7 @@ var _ allocator.Backend = (*Backend)(nil)
 type Config struct {
 	// Paths is where: [wire.IdentityAllocation].
 	Paths wire.AllocationPaths
-	// Node tells this node's references from those of the others: its address.
-	// It has no slash.
+	// Node distinguishes this node's references from those of others: its address, without a slash.
 	Node string
 	// Keys is any key of the type that is stored here.
 	Keys allocator.Key
@@ -47,8 +44,7 @@ type Config struct {
 	// nevertheless; an error keeps it for this time. The key is nil when it cannot be
 	// read. Nil is never.
 	Elsewhere func(ctx context.Context, id uint64, key allocator.Key) (bool, error)
-	// Log is told what cannot be read, of each value once; nil is nobody. Metrics count
-	// it; likewise.
+	// Log receives what cannot be read, each value once, and Metrics count it; nil for neither.
 	Log     *slog.Logger
 	Metrics *allocator.Metrics
 }
@@ -71,10 +67,7 @@ func New(client kvstore.Writer, c Config) (*Backend, error) {
 	if len(errs) > 0 {
 		return nil, fmt.Errorf("allocator in the kvstore at %q: %w", c.Paths, errors.Join(errs...))
 	}
-	log := c.Log
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+	log := cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	bad := newMalformed(log, c.Metrics)
 	return &Backend{
 		paths: c.Paths, node: c.Node, client: client, keys: c.Keys, log: log, bad: bad, collecting: c.Collecting, elsewhere: c.Elsewhere,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"maps"
 	"slices"
 
 	"golang.org/x/time/rate"
@@ -34,13 +35,19 @@ func (b *Backend) RunGC(
 	}
 	next, stats := make(allocator.StaleIDs), allocator.GCStats{}
 	var errs []error
-	for _, id := range slices.Sorted(unused(mappings)) {
+	if limiter == nil {
+		limiter = rate.NewLimiter(rate.Inf, 0)
+	}
+	for _, id := range slices.Sorted(maps.Keys(mappings)) {
 		revision := mappings[id].revision
-		if stale[id] != revision {
+		switch {
+		case mappings[id].used:
+			continue
+		case stale[id] != revision:
 			next[id] = revision
 			continue
 		}
-		if err := wait(ctx, limiter); err != nil {
+		if err := limiter.Wait(ctx); err != nil {
 			return stale, stats, err
 		}
 		deleted, err := b.collect(ctx, id, revision)
@@ -59,63 +66,34 @@ func (b *Backend) RunGC(
 	return next, stats, errors.Join(errs...)
 }
 
-func wait(ctx context.Context, limiter *rate.Limiter) error {
-	if limiter == nil {
-		return ctx.Err()
-	}
-	return limiter.Wait(ctx)
-}
-
-func unused(mappings map[uint64]found) func(func(uint64) bool) {
-	return func(yield func(uint64) bool) {
-		for id, m := range mappings {
-			if !m.used && !yield(id) {
-				return
-			}
-		}
-	}
-}
-
 // survey reads the mappings of the range and notes which are in use.
 func (b *Backend) survey(ctx context.Context, lo, hi uint64) (map[uint64]found, error) {
 	mappings, seed := make(map[uint64]found), maphash.MakeSeed()
-	_, err := b.client.List(ctx, b.paths.Mappings(), func(p kvstore.Page) error {
-		for i := range p.Items {
-			kv := &p.Items[i]
-			id, err := mappingID(string(kv.Key[len(b.paths.Mappings()):]))
-			unnamed := err != nil
-			if !unnamed {
-				_, err = readMapping(b.keys, kv.Value)
-			}
-			if err != nil {
-				b.bad.found(badMapping, string(kv.Key), kv.Value, err)
-			}
-			if unnamed || id < lo || id > hi {
-				continue // not ours to delete
-			}
-			path := maphash.String(seed, b.paths.ReferencesOf(string(kv.Value)))
-			mappings[id] = found{revision: kv.ModRevision, path: path}
+	err := b.list(ctx, b.paths.Mappings(), func(name string, kv *kvstore.KeyValue) {
+		id, err := mappingID(name)
+		unnamed := err != nil
+		if !unnamed {
+			_, err = readMapping(b.keys, kv.Value)
 		}
-		return nil
+		if err != nil {
+			b.bad.found(badMapping, string(kv.Key), kv.Value, err)
+		}
+		if unnamed || id < lo || id > hi {
+			return // not ours to delete
+		}
+		path := maphash.String(seed, b.paths.ReferencesOf(string(kv.Value)))
+		mappings[id] = found{revision: kv.ModRevision, path: path}
 	})
 	if err != nil {
 		return nil, err
 	}
-	_, err = b.client.List(ctx, b.paths.References(), func(p kvstore.Page) error {
-		for i := range p.Items {
-			kv := &p.Items[i]
-			id, err := readReference(string(kv.Key[len(b.paths.References()):]), kv.Value)
-			if err != nil {
-				b.bad.found(badReference, string(kv.Key), kv.Value, err)
-				continue
-			}
-			m, known := mappings[id]
-			if known && m.path == maphash.Bytes(seed, kv.Key[:bytes.LastIndexByte(kv.Key, '/')+1]) {
-				m.used = true
-				mappings[id] = m
-			}
+	err = b.list(ctx, b.paths.References(), func(_ string, kv *kvstore.KeyValue) {
+		id, ok := b.reference(kv)
+		m, known := mappings[id]
+		if ok && known && m.path == maphash.Bytes(seed, kv.Key[:bytes.LastIndexByte(kv.Key, '/')+1]) {
+			m.used = true
+			mappings[id] = m
 		}
-		return nil
 	})
 	return mappings, err
 }
@@ -123,17 +101,12 @@ func (b *Backend) survey(ctx context.Context, lo, hi uint64) (map[uint64]found, 
 // ListIDs implements [allocator.Backend].
 func (b *Backend) ListIDs(ctx context.Context) ([]uint64, error) {
 	var ids []uint64
-	_, err := b.client.List(ctx, b.paths.Mappings(), func(p kvstore.Page) error {
-		for i := range p.Items {
-			kv := &p.Items[i]
-			id, err := mappingID(string(kv.Key[len(b.paths.Mappings()):]))
-			if err != nil {
-				b.bad.found(badMapping, string(kv.Key), kv.Value, err)
-				continue
-			}
+	err := b.list(ctx, b.paths.Mappings(), func(name string, kv *kvstore.KeyValue) {
+		if id, err := mappingID(name); err != nil {
+			b.bad.found(badMapping, string(kv.Key), kv.Value, err)
+		} else {
 			ids = append(ids, id)
 		}
-		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing the IDs at %s: %w", b.paths, err)
@@ -188,7 +161,11 @@ func (b *Backend) deleteUnused(ctx context.Context, id uint64, kv *kvstore.KeyVa
 	case slices.Contains(users, id):
 		return false, fmt.Errorf("deleting the mapping from %d to %s: %w", id, key, allocator.ErrIDInUse)
 	}
-	stays, err := b.staysElsewhere(ctx, id, kv.Value)
+	stays := false
+	if b.elsewhere != nil {
+		of, _ := readMapping(b.keys, kv.Value) // nil when it cannot be read
+		stays, err = b.elsewhere(ctx, id, of)
+	}
 	if err != nil {
 		return false, err
 	}
@@ -206,31 +183,15 @@ func (b *Backend) deleteUnused(ctx context.Context, id uint64, kv *kvstore.KeyVa
 	return r.Done, nil
 }
 
-// staysElsewhere asks whoever else may need the mapping.
-func (b *Backend) staysElsewhere(ctx context.Context, id uint64, value []byte) (bool, error) {
-	if b.elsewhere == nil {
-		return false, nil
-	}
-	key, err := readMapping(b.keys, value)
-	if err != nil {
-		key = nil
-	}
-	return b.elsewhere(ctx, id, key)
-}
-
 // RunLocksGC implements [allocator.Backend].
 func (b *Backend) RunLocksGC(ctx context.Context, stale allocator.StaleLocks) (allocator.StaleLocks, error) {
 	held := make(allocator.StaleLocks)
-	_, err := b.client.List(ctx, b.paths.Locks(), func(p kvstore.Page) error {
-		for i := range p.Items {
-			kv := &p.Items[i]
-			path := string(kv.Key[:bytes.LastIndexByte(kv.Key, '/')])
-			// A lock's key is never written again, so this is when it was made.
-			if h, ok := held[path]; !ok || kv.ModRevision < h.Revision {
-				held[path] = allocator.LockHolder{Key: string(kv.Key), Revision: kv.ModRevision, Lease: kv.Lease}
-			}
+	err := b.list(ctx, b.paths.Locks(), func(_ string, kv *kvstore.KeyValue) {
+		path := string(kv.Key[:bytes.LastIndexByte(kv.Key, '/')])
+		// A lock's key is never written again, so this is when it was made.
+		if h, ok := held[path]; !ok || kv.ModRevision < h.Revision {
+			held[path] = allocator.LockHolder{Key: string(kv.Key), Revision: kv.ModRevision, Lease: kv.Lease}
 		}
-		return nil
 	})
 	if err != nil {
 		return stale, fmt.Errorf("collecting stale locks at %s: %w", b.paths, err)

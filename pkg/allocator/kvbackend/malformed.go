@@ -12,7 +12,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// What cannot be read, in the figures and in the log.
 const (
 	badMapping   = "mapping"
 	badReference = "reference"
@@ -21,9 +20,8 @@ const (
 // maxMalformed bounds how many entries that cannot be read are remembered.
 const maxMalformed = 1000
 
-// malformed tells of entries that cannot be read: of each value of each key once,
-// whoever meets it. Of what is more than it remembers it tells nothing but that there
-// is more, and counts it each time.
+// malformed reports entries that cannot be read: each value of each key once, whoever meets it.
+// Of what is more than it remembers it only logs that there is more, and counts it each time.
 type malformed struct {
 	log     *slog.Logger
 	metrics *allocator.Metrics
@@ -31,17 +29,13 @@ type malformed struct {
 
 	mu   sync.Mutex
 	seen map[uint64]struct{} // hashes of keys with their values; guarded by mu
-	more bool                // it was told that there is more; guarded by mu
+	more bool                // it was logged that there is more; guarded by mu
 }
 
 func newMalformed(log *slog.Logger, metrics *allocator.Metrics) *malformed {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
 	return &malformed{log: log, metrics: metrics, seed: maphash.MakeSeed(), seen: make(map[uint64]struct{})}
 }
 
-// found counts an entry, and logs it.
 func (m *malformed) found(kind, key string, value []byte, err error) {
 	isNew, more := m.add(kind, key, value)
 	switch {
@@ -52,11 +46,7 @@ func (m *malformed) found(kind, key string, value []byte, err error) {
 	}
 }
 
-// count counts one that somebody else logs.
-func (m *malformed) count(kind, key string, value []byte) { m.add(kind, key, value) }
-
-// add notes an entry and tells whether it is a new one, or the first that is one too
-// many.
+// add counts an entry, and tells whether it is a new one, or the first that is one too many.
 func (m *malformed) add(kind, key string, value []byte) (isNew, more bool) {
 	var h maphash.Hash
 	h.SetSeed(m.seed)
@@ -78,7 +68,6 @@ func (m *malformed) add(kind, key string, value []byte) (isNew, more bool) {
 	return true, false
 }
 
-// mappingID reads the name of a mapping.
 func mappingID(name string) (uint64, error) {
 	id, err := wire.DecodeAllocatedID(name)
 	if err == nil && name != string(wire.EncodeAllocatedID(id)) {
@@ -90,7 +79,6 @@ func mappingID(name string) (uint64, error) {
 	return id, err
 }
 
-// readMapping reads the key of a mapping.
 func readMapping(keys allocator.Key, value []byte) (allocator.Key, error) {
 	if len(value) == 0 {
 		return nil, &wire.RejectError{Reason: wire.ReasonMissing, Err: errors.New("the mapping has no key")}
@@ -104,8 +92,8 @@ func readMapping(keys allocator.Key, value []byte) (allocator.Key, error) {
 
 var errNoReference = errors.New("this is no node reference: KEY/NODE is expected below the prefix")
 
-// readReference reads a node reference, whose name is its key without the prefix of all
-// of them: the number in it.
+// readReference reads the number in a node reference, whose name is its key without the prefix of
+// all of them.
 func readReference(name string, value []byte) (uint64, error) {
 	if _, _, ok := wire.ParseReferenceName(name); !ok || strings.HasPrefix(name, "/") {
 		return 0, errNoReference

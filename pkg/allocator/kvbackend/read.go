@@ -31,8 +31,8 @@ func (b *Backend) Get(ctx context.Context, key allocator.Key, lock allocator.Loc
 		}
 	}
 	// Somebody uses a number whose mapping is gone, and puts it back, or the next
-	// one who needs the key does. It is not told from one of a key that shares the
-	// path; then it has to be waited for.
+	// one who needs the key does. It cannot be distinguished from one of a key that
+	// shares the path; then it has to be waited for.
 	if orphan != allocator.NoID && strings.Contains(key.GetKey(), "//") {
 		return allocator.NoID, fmt.Errorf("looking up %s: the mapping of %d, which is in use for it or for a key like it, is missing", key, orphan)
 	}
@@ -60,26 +60,38 @@ func (b *Backend) references(ctx context.Context, key string, lock allocator.Loc
 // its path.
 func (b *Backend) eachReference(ctx context.Context, key string, lock allocator.Lock, found func(node string, id uint64)) error {
 	prefix := b.paths.ReferencesOf(key)
-	_, err := b.client.List(ctx, prefix, func(p kvstore.Page) error {
-		for i := range p.Items {
-			kv := &p.Items[i]
-			node := string(kv.Key[len(prefix):])
-			if strings.Contains(node, "/") {
-				continue // of a longer key
-			}
-			id, err := readReference(string(kv.Key[len(b.paths.References()):]), kv.Value)
-			if err != nil {
-				b.bad.found(badReference, string(kv.Key), kv.Value, err)
-				continue
-			}
+	err := b.list(ctx, prefix, func(node string, kv *kvstore.KeyValue) {
+		if strings.Contains(node, "/") {
+			return // of a longer key
+		}
+		if id, ok := b.reference(kv); ok {
 			found(node, id)
 		}
-		return nil
 	}, kvstore.Holding(lockOf(lock)))
 	if err != nil {
 		return fmt.Errorf("looking for references of %s: %w", key, err)
 	}
 	return nil
+}
+
+// list calls each for every entry below a prefix.
+func (b *Backend) list(ctx context.Context, prefix string, each func(name string, kv *kvstore.KeyValue), opts ...kvstore.ReadOption) error {
+	_, err := b.client.List(ctx, prefix, func(p kvstore.Page) error {
+		for i := range p.Items {
+			each(string(p.Items[i].Key[len(prefix):]), &p.Items[i])
+		}
+		return nil
+	}, opts...)
+	return err
+}
+
+// reference reads a node reference.
+func (b *Backend) reference(kv *kvstore.KeyValue) (id uint64, ok bool) {
+	id, err := readReference(string(kv.Key[len(b.paths.References()):]), kv.Value)
+	if err != nil {
+		b.bad.found(badReference, string(kv.Key), kv.Value, err)
+	}
+	return id, err == nil
 }
 
 // GetByID implements [allocator.Backend].

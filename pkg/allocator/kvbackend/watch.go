@@ -1,11 +1,13 @@
 package kvbackend
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
@@ -28,46 +30,45 @@ type Watcher struct {
 	// Paths and Keys are as in [Config].
 	Paths wire.AllocationPaths
 	Keys  allocator.Key
-	// Log is told what cannot be read; nil is nobody. Metrics count it; likewise.
+	// Log receives what cannot be read, and Metrics count it; nil for neither.
 	Log     *slog.Logger
 	Metrics *allocator.Metrics
 
-	mu      sync.Mutex
-	running *store.Watch[mapping] // guarded by mu; nil while nothing is followed
-	bad     *malformed            // set with a Backend, or by the first ListAndWatch under mu
+	running atomic.Pointer[store.Watch[mapping]] // nil while nothing is followed
+	init    sync.Once
+	bad     *malformed // set with a Backend, or by init
 }
 
-// ListAndWatch tells the handler of the mappings, as [allocator.Backend] says.
+// ListAndWatch reports the mappings to the handler, as [allocator.Backend] says.
 func (w *Watcher) ListAndWatch(ctx context.Context, handler allocator.CacheMutations) error {
-	log := w.Log
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	w.mu.Lock()
-	if w.bad == nil {
-		w.bad = newMalformed(log, w.Metrics)
-	}
-	w.mu.Unlock()
+	log := cmp.Or(w.Log, slog.New(slog.DiscardHandler))
+	w.init.Do(func() { w.bad = cmp.Or(w.bad, newMalformed(log, w.Metrics)) })
 	var listed sync.Once // a list after a break is none for the handler
 	watch := store.NewWatch(store.Kind[mapping]{
 		Resource: wire.Identities,
-		Decode:   w.decode,
-		Apply:    func(changes []store.Change[mapping]) { tell(handler, changes) },
-		Listed:   func() { listed.Do(handler.OnListDone) },
+		Decode:   func(wire.Expect) store.Decode[mapping] { return w.decode },
+		Apply: func(changes []store.Change[mapping]) {
+			for _, ch := range changes {
+				if ch.New == nil {
+					handler.OnDelete(ch.Old.id, ch.Old.key)
+				} else {
+					handler.OnUpsert(ch.New.id, ch.New.key)
+				}
+			}
+		},
+		Listed: func() { listed.Do(handler.OnListDone) },
 	}, log)
-	w.run(watch)
-	defer w.run(nil)
+	w.running.Store(watch)
+	defer w.running.Store(nil)
 	return watch.Follow(ctx, store.Session{Client: w.Client, Prefix: w.Paths.Mappings()})
 }
 
-func (w *Watcher) decode(wire.Expect) store.Decode[mapping] {
-	return func(name string, value []byte) (*mapping, error) {
-		m, err := w.read(name, value)
-		if err != nil {
-			w.bad.count(badMapping, w.Paths.Mappings()+name, value) // the watch logs it
-		}
-		return m, err
+func (w *Watcher) decode(name string, value []byte) (*mapping, error) {
+	m, err := w.read(name, value)
+	if err != nil {
+		w.bad.add(badMapping, w.Paths.Mappings()+name, value) // the watch logs it
 	}
+	return m, err
 }
 
 func (w *Watcher) read(name string, value []byte) (*mapping, error) {
@@ -80,34 +81,6 @@ func (w *Watcher) read(name string, value []byte) (*mapping, error) {
 		return nil, err
 	}
 	return &mapping{id, key}, nil
-}
-
-func tell(handler allocator.CacheMutations, changes []store.Change[mapping]) {
-	for _, ch := range changes {
-		switch {
-		case ch.New == nil:
-			handler.OnDelete(ch.Old.id, ch.Old.key)
-		default:
-			handler.OnUpsert(ch.New.id, ch.New.key)
-		}
-	}
-}
-
-func (w *Watcher) run(watch *store.Watch[mapping]) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.running = watch
-}
-
-// reach waits until the handler has been told of everything up to the position.
-func (w *Watcher) reach(ctx context.Context, at kvstore.Position) error {
-	w.mu.Lock()
-	watch := w.running
-	w.mu.Unlock()
-	if watch == nil {
-		return errors.New("nobody follows the mappings")
-	}
-	return watch.Reach(ctx, at)
 }
 
 // ListAndWatch implements [allocator.Backend].
@@ -125,8 +98,11 @@ const behind = 10 * time.Second
 func (b *Backend) CatchUp(ctx context.Context, lock allocator.Lock) error {
 	ctx, cancel := context.WithTimeout(ctx, behind)
 	defer cancel()
-	l := lockOf(lock)
-	if err := b.watcher.reach(ctx, l.At); err != nil {
+	l, err := lockOf(lock), errors.New("nobody follows the mappings")
+	if watch := b.watcher.running.Load(); watch != nil {
+		err = watch.Reach(ctx, l.At)
+	}
+	if err != nil {
 		return fmt.Errorf("before anything is created under the lock %s: %w", l.Path, err)
 	}
 	return nil
