@@ -94,7 +94,9 @@ func describedBy(from *local.Cluster) func(wire.Resource) store.Status {
 		if r == wire.EndpointSlices {
 			count = from.EndpointSlices.Len()
 		}
-		return store.Status{Synced: st.Listed, Followed: st.Listed, Following: st.Err == nil, Count: count, AsOf: st.AsOf, Err: st.Err}
+		return store.Status{Count: count, FollowStatus: store.FollowStatus{
+			Synced: st.Listed, Followed: st.Listed, Following: st.Err == nil, AsOf: st.AsOf, Err: st.Err,
+		}}
 	}
 }
 

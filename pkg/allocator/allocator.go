@@ -31,8 +31,8 @@ type Allocator struct {
 	events  *events       // nil: nobody wants them
 	reports *rate.Limiter
 
-	mu   sync.Mutex
-	core *core
+	mu    sync.Mutex
+	core  *core
 	turns map[string]*work // of the keys that somebody works on
 
 	remotes remotes

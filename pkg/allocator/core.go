@@ -54,11 +54,11 @@ type use struct {
 
 // attempt is what an allocation has learnt so far.
 type attempt struct {
-	lease  uint64 // the ID that it has leased
-	gone   uint64 // the ID whose mapping was not there
-	taken  uint64 // the ID that turned out to be another key's
-	unsure bool   // a reference may have been taken
-	changed bool // a mapping of the key was deleted meanwhile
+	lease   uint64 // the ID that it has leased
+	gone    uint64 // the ID whose mapping was not there
+	taken   uint64 // the ID that turned out to be another key's
+	unsure  bool   // a reference may have been taken
+	changed bool   // a mapping of the key was deleted meanwhile
 }
 
 func newCore(min, max uint64, protect bool) *core {

@@ -148,9 +148,9 @@ type memoryBackend struct {
 	store *memoryStore
 	node  string
 
-	applied  int           // of the store's log; guarded by the store's mu
-	moved chan struct{} // closed and replaced when applied grows; guarded likewise
-	blind bool          // it cannot catch up, and says it has
+	applied int           // of the store's log; guarded by the store's mu
+	moved   chan struct{} // closed and replaced when applied grows; guarded likewise
+	blind   bool          // it cannot catch up, and says it has
 
 	mu     sync.Mutex
 	fault  func(ctx context.Context, op string, after bool) error

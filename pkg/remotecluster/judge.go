@@ -117,7 +117,7 @@ func (j *judgment) contribution(src sourceFacts) contribution {
 	case !caps.Exports(r) && c.Count > 0:
 		c.Synced, c.Followed, c.left = true, true, true
 	case !caps.Exports(r):
-		c.Status = store.Status{Synced: true, Followed: true, AsOf: j.state.configAsOf}
+		c.Status = store.Status{FollowStatus: store.FollowStatus{Synced: true, Followed: true, AsOf: j.state.configAsOf}}
 		if cfg := j.facts.config; cfg != nil {
 			c.Following, c.AsOf, c.Err = cfg.Following, cfg.AsOf, cfg.Err
 		}

@@ -122,7 +122,7 @@ func (p *play) do(line string) error {
 		p.happens(entered{phaseConnect})
 		p.happens(opened{answered: p.now, etcd: "e7cd"})
 		p.happens(entered{phaseConfig})
-		p.facts = facts{config: &configFacts{key: wire.ClusterConfigKey("c2"), Status: store.Status{Following: true, AsOf: p.now}}, sources: p.facts.sources}
+		p.facts = facts{config: &configFacts{key: wire.ClusterConfigKey("c2"), Status: store.Status{FollowStatus: store.FollowStatus{Following: true, AsOf: p.now}}}, sources: p.facts.sources}
 	case "end":
 		p.end(a)
 	case "failed":
@@ -220,11 +220,10 @@ func (p *play) config(a arguments) error {
 
 // source says what a source says of itself from now on.
 func (p *play) source(r wire.Resource, a arguments) error {
-	st := store.Status{
+	st := store.Status{Count: a.number("count"), Rejected: a.number("rejected"), Pending: a.number("pending"), FollowStatus: store.FollowStatus{
 		Synced: a.is("synced") || a.is("follows"), Following: a.is("follows"), Followed: a.is("follows") || a.is("followed"), Listing: a.is("lists"),
-		Count: a.number("count"), Rejected: a.number("rejected"), Read: a.number("read"), Total: a.number("total"), Pending: a.number("pending"),
-		Err: a.error(),
-	}
+		Read: a.number("read"), Total: a.number("total"), Err: a.error(),
+	}}
 	if st.Synced {
 		st.AsOf = p.now.Add(-a.span("age"))
 	}

@@ -31,10 +31,10 @@ type past struct {
 	away atomic.Bool // no session can be made
 	made atomic.Int64
 
-	mu    sync.Mutex
-	table map[string]string
-	reported  []string
-	lists int
+	mu       sync.Mutex
+	table    map[string]string
+	reported []string
+	lists    int
 }
 
 var errAway = errors.New("away")
@@ -171,7 +171,7 @@ func TestFollowGoesOnAcrossSessions(t *testing.T) {
 		change    map[string]string
 		after     func(*etcdtest.Process, testing.TB)
 		want      map[string]string
-		reported      []string // one of these
+		reported  []string // one of these
 		lists     int
 	}{
 		"the same server, frozen": {
@@ -192,9 +192,9 @@ func TestFollowGoesOnAcrossSessions(t *testing.T) {
 		},
 		"wiped, and written again beyond the position": {
 			end: kill, back: (*etcdtest.Process).RestartEmpty, change: map[string]string{"a": "1", "d": "1", "e": "1", "f": "1", "g": "1", "h": "1"},
-			want:  map[string]string{"a": "1", "d": "1", "e": "1", "f": "1", "g": "1", "h": "1"},
-			reported:  []string{"+d +e +f +g +h -b -c", "+d +e +f +g +h -c -b"},
-			lists: 2,
+			want:     map[string]string{"a": "1", "d": "1", "e": "1", "f": "1", "g": "1", "h": "1"},
+			reported: []string{"+d +e +f +g +h -b -c", "+d +e +f +g +h -c -b"},
+			lists:    2,
 		},
 		"replaced by another": {
 			end: kill, back: (*etcdtest.Process).RestartAsOther, change: map[string]string{"a": "1", "b": "2"},

@@ -12,7 +12,7 @@ type Lag struct {
 	Batches                int // of how many, at most [maxLags]
 }
 
-// maxLags is how many batches a lag is of.
+// maxLags is of how many batches a lag is.
 const maxLags = 128
 
 // lags remembers the lag of the latest batches. It is pure.

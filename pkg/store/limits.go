@@ -17,12 +17,11 @@ import (
 // Limits is what the keys below one prefix may cost (pkg/budget). In each field the
 // zero value is no bound.
 type Limits struct {
-	budget.Share               // keys and bytes
-	Value        int64         // bytes of a value
-	List         time.Duration // that a list may take, without the time in which it waits for others
-	Events       *rate.Limiter // of the events of all resources of a cluster
-	// Memory counts what the values in force take, as [Costs] says; nil does not.
-	Memory *budget.Account
+	budget.Share                 // keys and bytes
+	Value        int64           // bytes of a value
+	List         time.Duration   // that a list may take, without the time in which it waits for others
+	Events       *rate.Limiter   // of the events of all resources of a cluster
+	Memory       *budget.Account // counts what the values in force take, as [Costs] says; nil does not
 }
 
 // Costs is implemented by values that know about how many bytes they take in memory, with
@@ -30,7 +29,6 @@ type Limits struct {
 // encoded value are assumed.
 type Costs interface{ Cost() int }
 
-// costOf is what a record with a value takes.
 func costOf(value any, size uint32) uint32 {
 	const least = 128 // the record
 	if c, is := value.(Costs); is {
@@ -70,7 +68,6 @@ func (o Over) Names() []string {
 // String lists them.
 func (o Over) String() string { return strings.Join(o.Names(), ", ") }
 
-// overError is why a key is beyond the limits.
 type overError struct {
 	over Over
 	text string
@@ -181,7 +178,6 @@ type leftOut struct {
 
 func newLeftOut() leftOut { return leftOut{reasons: make(map[wire.Reason]int)} }
 
-// leaveOut counts one.
 func (s *Set[T]) leaveOut(err error) {
 	to := &s.left
 	if s.listing {
@@ -192,8 +188,8 @@ func (s *Set[T]) leaveOut(err error) {
 	to.over |= overOf(err)
 }
 
-// less takes one off: a key that is not known was deleted. Which one that was is not
-// known either; it counts as one of those for which there was no room.
+// less takes one off: a key that is not known was deleted. It counts as one of those for which
+// there was no room.
 func (l *leftOut) less() {
 	if l.reasons[wire.ReasonBudget] == 0 {
 		return
@@ -205,8 +201,7 @@ func (l *leftOut) less() {
 	}
 }
 
-// leftOut is what is known at this moment: the larger one of the list under way and
-// the last complete one.
+// leftOut counts keys that are refused and not remembered.
 func (s *Set[T]) leftOut() *leftOut {
 	if s.listing && s.leaving.n > s.left.n {
 		return &s.leaving

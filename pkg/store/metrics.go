@@ -20,7 +20,6 @@ type Metrics struct {
 	propagation, queued *prometheus.Desc
 }
 
-// flow is what is counted of one resource.
 type flow struct {
 	queued  atomic.Int64 // received and not applied yet
 	buckets [buckets]atomic.Uint64
@@ -28,11 +27,9 @@ type flow struct {
 	nanos   atomic.Int64 // the sum of all ages
 }
 
-// buckets is how many buckets the histogram has.
-const buckets = 16
+const buckets = 16 // of the histogram
 
-// bounds are their upper bounds in seconds.
-func bounds() [buckets]float64 {
+func bounds() [buckets]float64 { // in seconds
 	return [...]float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10}
 }
 
@@ -64,7 +61,6 @@ func (m *Metrics) received(r wire.Resource, events int) (visible func()) {
 	}
 }
 
-// observe counts so many events of one age.
 func (f *flow) observe(age time.Duration, events int) {
 	for i, bound := range bounds() {
 		if age.Seconds() <= bound {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
 
@@ -25,43 +24,24 @@ func (r Refusal) String() string {
 	return r.Key + ": " + r.Why
 }
 
+// FollowStatus is the part of a [Status] that says how far a prefix is followed.
+type FollowStatus = follow.Status
+
 // Status describes a Watch at one moment.
 type Status struct {
-	// Synced: a complete list has been applied, and not been drained since.
-	Synced bool
-	// Listing: a list is under way.
-	Listing bool
-	// Read and Total are how many keys the list under way has brought so far, and
-	// how many there were in all at its revision; both 0 before its first page, and
-	// while none is under way.
-	Read, Total int
-	// Following: a stream is open. Followed: one has been, since the first complete list.
-	Following, Followed bool
+	FollowStatus
 	// Count is the number of entries in force, Rejected that of keys whose
 	// present value is refused, Rejections the same by reason.
 	Count, Rejected int
 	Rejections      map[wire.Reason]int
 	// Example is one of the refused keys; its zero value is none.
 	Example Refusal
-	// Over says which limits of keys are exceeded; Paced is when events last had to
-	// wait because there were more than the cluster may send, zero when they never had.
-	Over  Over
-	Paced time.Time
-	// AsOf: the entries are known to equal the kvstore's as of this time; zero
-	// when they never were (kvstore.md §2.3).
-	AsOf time.Time
-	// LastEvent is when the last event arrived; zero when none has.
-	LastEvent time.Time
+	Over    Over // which limits of keys are exceeded
 	// Pending is how many entries a copy of ours has yet to take over; always 0
 	// where nothing is copied.
 	Pending int
-	// Err is why there is no stream; nil while there is one, and before the
-	// first failure.
-	Err error
 	// Lag is how long events took to become visible lately.
 	Lag Lag
-	// SyncDuration is how long the first complete list took.
-	SyncDuration time.Duration
 }
 
 // counts is what a Watch counts of the values that it knows.
@@ -77,8 +57,7 @@ func (w *Watch[T]) Status() Status {
 	w.counts.mu.Lock()
 	defer w.counts.mu.Unlock()
 	st := w.counts.status
-	st.Synced, st.Listing, st.Read, st.Total, st.Following, st.Followed = f.Synced, f.Listing, f.Read, f.Total, f.Following, f.Followed
-	st.Paced, st.AsOf, st.LastEvent, st.Err, st.SyncDuration = f.Paced, f.AsOf, f.LastEvent, f.Err, f.SyncDuration
+	st.FollowStatus = f
 	st.Lag = w.counts.lags.lag()
 	return st
 }
@@ -94,15 +73,14 @@ func (w *Watch[T]) Reach(ctx context.Context, at kvstore.Position) error {
 	return w.follower.Reach(ctx, at, follow.AnyLists, string(w.kind.Resource))
 }
 
-// noteLag notes how long a batch took to become visible.
 func (c *counts) noteLag(lag time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lags.note(lag)
 }
 
-// update notes the numbers; refused gives the rest, when there is any. It tells
-// whether another number of keys is refused than before.
+// update notes the numbers; refused gives the rest. It tells whether another number of keys is
+// refused than before.
 func (c *counts) update(n, rejected int, over Over, refused func() (map[wire.Reason]int, Refusal)) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -144,12 +122,9 @@ func (w *Watch[T]) Find(name string) (Found, bool) {
 	if !known {
 		return Found{}, false
 	}
-	r, key := w.set.records.At(p), w.prefix
-	if strings.HasSuffix(key, "/") { // else it is one whole key
-		key += name
-	}
+	r := w.set.records.At(p)
 	return Found{
-		Key: key, Revision: r.Rev, Read: w.follower.ReadBy(r.Rev),
+		Key: w.key(name), Revision: r.Rev, Read: w.follower.ReadBy(r.Rev),
 		InForce: r.Obj != nil, Reason: w.set.rejected[name].reason, Why: w.set.examples[name],
 	}, true
 }

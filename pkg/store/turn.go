@@ -28,7 +28,6 @@ type turn struct {
 	waiting  *time.Timer // gives the place up when it fires during the wait that set it
 }
 
-// takeTurn waits for a place.
 func takeTurn(ctx context.Context, of *Turns, cluster string) (*turn, error) {
 	t := &turn{of: of, cluster: cluster, patience: turnPatience}
 	return t, t.Resume(ctx)
@@ -49,7 +48,7 @@ func (t *turn) Resume(ctx context.Context) error {
 	return nil
 }
 
-// stopWaiting tells whether the place is still held.
+// stopWaiting ends a wait, and tells whether the place is still held.
 func (t *turn) stopWaiting() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -66,8 +66,7 @@ func (t *Turns) ask(cluster string) chan struct{} {
 	return ready
 }
 
-// isFree tells whether the cluster has no place.
-func (t *Turns) isFree(cluster string) bool {
+func (t *Turns) isFree(cluster string) bool { // it has no place
 	_, has := t.busy[cluster]
 	return !has
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"iter"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -112,13 +113,11 @@ func (w *Watch[T]) Recheck() {
 	w.decodeAgain()
 }
 
-// decodeAgain has the next run list everything and decode it again.
 func (w *Watch[T]) decodeAgain() {
 	w.locked(w.set.Recheck)
 	w.follower.ListAgain()
 }
 
-// locked changes what mu guards.
 func (w *Watch[T]) locked(change func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -163,7 +162,6 @@ func (w keeper[T]) Agrees(p follow.Proof, past kvstore.Past) bool {
 	return w.set.Agrees(p.Name, past)
 }
 
-// listed is called when a list is complete and applied.
 func (w *Watch[T]) listed() {
 	if w.kind.Listed != nil {
 		w.kind.Listed()
@@ -246,13 +244,8 @@ func (w *Watch[T]) commit(changes []Change[T]) {
 func (w *Watch[T]) apply(changes []Change[T]) {
 	applied := false
 	defer func() {
-		if applied {
-			return
-		}
-		for _, ch := range changes {
-			if ch.New == nil {
-				w.unapplied = append(w.unapplied, ch)
-			}
+		if !applied {
+			w.unapplied = append(w.unapplied, slices.DeleteFunc(slices.Clone(changes), func(ch Change[T]) bool { return ch.New != nil })...)
 		}
 	}()
 	w.kind.Apply(changes)
@@ -273,11 +266,15 @@ func (w *Watch[T]) refused() (map[wire.Reason]int, Refusal) {
 	if why == "" {
 		return w.set.Rejections(), Refusal{}
 	}
-	key := w.prefix
-	if strings.HasSuffix(key, "/") { // else it is one whole key
-		key += name
+	return w.set.Rejections(), Refusal{Key: w.key(name), Why: why}
+}
+
+// key is the whole key of a name.
+func (w *Watch[T]) key(name string) string {
+	if !strings.HasSuffix(w.prefix, "/") { // it is one whole key
+		return w.prefix
 	}
-	return w.set.Rejections(), Refusal{Key: key, Why: why}
+	return w.prefix + name
 }
 
 // Drain withdraws everything. It waits for a Run to end first.

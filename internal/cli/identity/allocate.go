@@ -265,4 +265,3 @@ func (w *identityWriter) forget(ctx context.Context, labels wire.Labels) (uint64
 	}
 	return id, w.backend.KVStore.Release(ctx, id, key)
 }
-

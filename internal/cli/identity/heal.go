@@ -10,8 +10,8 @@ import (
 )
 
 type healed struct {
-	Applied bool             `json:"applied"`
-	Duplicates   []identity.Duplicates `json:"twins"`
+	Applied    bool                  `json:"applied"`
+	Duplicates []identity.Duplicates `json:"twins"`
 }
 
 func identityHealCommand(c *command.Env, k *target.Choice) *cobra.Command {

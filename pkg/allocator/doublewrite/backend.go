@@ -45,15 +45,12 @@ type Backend struct {
 	staleLocks allocator.StaleLocks
 
 	mu sync.Mutex
-	// pending are releases of references that are released here and could not be on the other
-	// side, by the texts of their keys. Guarded by mu.
+	// Guarded by mu, by the texts of the keys: references that are released here and could not
+	// be on the other side, and keys whose references are written there, closed when that is done.
 	pending map[string]pendingRelease
-	// busy are the keys whose references are written on the other side, by their
-	// texts; each is closed when that is done. Guarded by mu.
-	busy map[string]chan struct{}
+	busy    map[string]chan struct{}
 }
 
-// pendingRelease is one that is still to be made.
 type pendingRelease struct {
 	id  uint64
 	key allocator.Key

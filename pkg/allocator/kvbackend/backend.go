@@ -15,12 +15,12 @@ import (
 
 // Backend is an [allocator.Backend] in a kvstore.
 type Backend struct {
-	paths  wire.AllocationPaths
-	node   string
-	client kvstore.Writer
-	keys   allocator.Key // of the type that is stored here
-	log    *slog.Logger
-	bad    *malformed
+	paths      wire.AllocationPaths
+	node       string
+	client     kvstore.Writer
+	keys       allocator.Key // of the type that is stored here
+	log        *slog.Logger
+	bad        *malformed
 	collecting *kvstore.Lock // nil is none
 	elsewhere  func(ctx context.Context, id uint64, key allocator.Key) (bool, error)
 	watcher    *Watcher

@@ -182,8 +182,8 @@ func TestACheckpointAndLosses(t *testing.T) {
 		t.Error("what has changed since is waited for")
 	}
 	for name, end := range map[string]func(*ledger){
-		"a list":         (*ledger).beginList,
-		"leases":         func(l *ledger) { l.refreshLeases(func(int64) bool { return false }) },
+		"a list":          (*ledger).beginList,
+		"leases":          func(l *ledger) { l.refreshLeases(func(int64) bool { return false }) },
 		"all given again": (*ledger).markIncomplete,
 	} {
 		r, c := written()

@@ -70,7 +70,7 @@ func ledgerMachine(t *rapid.T) {
 			}
 			r.l.markComplete(r.now)
 		},
-		"begin again":     func(*rapid.T) { clear(r.given); r.l.markIncomplete() },
+		"begin again":    func(*rapid.T) { clear(r.given); r.l.markIncomplete() },
 		"somebody else":  foreign,
 		"lease ends":     func(*rapid.T) { r.expireLease(); r.l.refreshLeases(r.owns) },
 		"deliver":        func(t *rapid.T) { r.deliver(rapid.IntRange(0, len(r.events)).Draw(t, "events")) },

@@ -77,7 +77,6 @@ func (f *Follower) Reset() {
 // want of room.
 const relistIncomplete = 5 * time.Minute
 
-// errAgain ends a stream because it is time to list again.
 var errAgain = errors.New("it is time to list again")
 
 // Run follows the prefix until ctx ends or the session cannot serve any more,
@@ -267,11 +266,12 @@ func (f *Follower) pace(ctx context.Context, limit *rate.Limiter, n int) error {
 	for limit != nil && n > 0 {
 		some := min(n, max(limit.Burst(), 1))
 		if !limit.AllowN(time.Now(), some) {
-			f.set(func(st *Status) { st.Paced = time.Now() })
+			paced := func(st *Status) { st.Paced = time.Now() }
+			f.set(paced)
 			if err := limit.WaitN(ctx, some); err != nil {
 				return err
 			}
-			f.set(func(st *Status) { st.Paced = time.Now() })
+			f.set(paced)
 		}
 		n -= some
 	}

@@ -10,16 +10,24 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// Status describes a [Follower] at one moment. The fields are those of a store.Status, for
-// what a follower knows.
+// Status describes a [Follower] at one moment.
 type Status struct {
-	Synced, Listing     bool
-	Read, Total         int
+	Synced  bool // a complete list has been applied, and not been drained since
+	Listing bool // a list is under way
+	// Read and Total are how many keys the list under way has brought so far, and how many there
+	// were in all at its revision; both 0 before its first page, and while none is under way.
+	Read, Total int
+	// Following: a stream is open. Followed: one has been, since the first complete list.
 	Following, Followed bool
-	Paced               time.Time
-	AsOf, LastEvent     time.Time
-	Err                 error
-	SyncDuration        time.Duration
+	// Paced is when events last had to wait because there were more than the cluster may send;
+	// zero when they never had.
+	Paced time.Time
+	// AsOf: the entries are known to equal the kvstore's as of this time; zero when they never
+	// were (kvstore.md §2.3).
+	AsOf         time.Time
+	LastEvent    time.Time     // when the last event arrived; zero when none has
+	Err          error         // why there is no stream; nil while there is one, and before the first failure
+	SyncDuration time.Duration // of the first complete list
 }
 
 // state is what a follower shows to others while it works.
@@ -32,9 +40,8 @@ type state struct {
 	stream   kvstore.Stream // nil when none is open
 	// pending are probes whose revision has not been applied yet: the oldest
 	// and the newest. Two suffice to make progress under any rate of probes.
-	pending []kvstore.Probe
-	// advanced is closed when applied changes; nil when nobody waits.
-	advanced chan struct{}
+	pending  []kvstore.Probe
+	advanced chan struct{} // closed when applied changes; nil when nobody waits
 }
 
 // Status returns a copy of what is known.
@@ -52,14 +59,12 @@ func (s *state) ReadBy(revision int64) time.Time {
 	return s.arrivals.of(revision)
 }
 
-// Observe takes the result of a linearizable read on the session's connection.
-// The entries equal the kvstore's as of the time before that read once
-// everything up to its revision was applied. When that is not yet so, the
-// stream is asked for its progress: it does not show revisions of other keys.
+// Observe takes the result of a linearizable read on the session's connection. The entries equal
+// the kvstore's as of the time before that read once everything up to its revision was applied.
+// Until then the stream is asked for its progress: it does not show revisions of other keys.
 func (s *state) Observe(p kvstore.Probe) {
 	if stream := s.observe(p); stream != nil {
-		// An error ends the stream as well, which Run sees.
-		_ = stream.RequestProgress()
+		_ = stream.RequestProgress() // an error ends the stream as well, which Run sees
 	}
 }
 
@@ -168,8 +173,7 @@ func (s *state) advance(to kvstore.Position, events bool) {
 	s.updateAsOf()
 }
 
-// listed notes a complete list that was begun at start: its contents are not
-// older than that.
+// listed notes a complete list. Its contents are not older than its start.
 func (s *state) listed(start time.Time, at kvstore.Position) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,8 +185,7 @@ func (s *state) listed(start time.Time, at kvstore.Position) {
 	s.pending, s.status.AsOf = nil, start
 }
 
-// listing notes the begin and the end of a list. From its begin on no probe
-// proves anything, until the list is complete.
+// listing notes the begin and the end of a list. Meanwhile no probe proves anything.
 func (s *state) listing(now bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -204,7 +207,6 @@ func (s *state) following(stream kvstore.Stream) {
 	}
 }
 
-// set changes the status.
 func (s *state) set(change func(*Status)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
