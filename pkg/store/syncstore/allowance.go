@@ -48,7 +48,6 @@ func (a *Allowance) left(now time.Time) int {
 	return int(tokens(a.writes, now))
 }
 
-// tokens is how much of a limit is left, at least 0; without a limit much.
 func tokens(l *rate.Limiter, now time.Time) float64 {
 	if l.Limit() == rate.Inf {
 		return math.MaxInt32
@@ -56,8 +55,7 @@ func tokens(l *rate.Limiter, now time.Time) float64 {
 	return min(max(l.TokensAt(now), 0), math.MaxInt32)
 }
 
-// oftenAtMost is how often it is looked whether a used up allowance has some again, so
-// that small transactions are few.
+// oftenAtMost is how often a used up allowance is looked at, so that small transactions are few.
 const oftenAtMost = 100 * time.Millisecond
 
 // again is when something is left again.

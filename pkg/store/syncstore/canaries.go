@@ -1,6 +1,7 @@
 package syncstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,7 +47,6 @@ type Canaries struct {
 	changed chan struct{} // guarded by mu; closed and replaced with each change of a canary, or of their number
 }
 
-// canary is one of them.
 type canary struct {
 	name string
 	of   *Sync // nil: of nothing
@@ -59,10 +59,7 @@ type canary struct {
 
 // NewCanaries returns canaries without any.
 func NewCanaries(p CanariesParams) *Canaries {
-	log := p.Log
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+	log := cmp.Or(p.Log, slog.New(slog.DiscardHandler))
 	return &Canaries{
 		p: p, log: log, running: make(exclusive, 1), changed: make(chan struct{}),
 		follower: follow.Follower{Log: log},
@@ -107,7 +104,6 @@ func (c *Canaries) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// keepAll keeps each canary, those that are added included.
 func (c *Canaries) keepAll(ctx context.Context, g *errgroup.Group) error {
 	for n := 0; ; {
 		c.mu.Lock()
@@ -150,7 +146,6 @@ func (c *Canaries) keep(ctx context.Context, one *canary) error {
 	}
 }
 
-// awaitMissing waits until a canary has to be written.
 func (c *Canaries) awaitMissing(ctx context.Context, one *canary) error {
 	for {
 		c.mu.Lock()
@@ -167,7 +162,6 @@ func (c *Canaries) awaitMissing(ctx context.Context, one *canary) error {
 	}
 }
 
-// write writes a canary, once its keys are there.
 func (c *Canaries) write(ctx context.Context, one *canary) error {
 	if one.of != nil {
 		if err := one.of.prove(ctx); err != nil {
@@ -203,7 +197,6 @@ func (c *Canaries) Drain(ctx context.Context) error {
 	return nil
 }
 
-// change changes canaries and notifies who waits for them.
 func (c *Canaries) change(f func(one *canary)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -222,8 +215,7 @@ func (c *Canaries) leasesLost(keys []string) {
 	})
 }
 
-// canaryKeeper is Canaries as their follower sees them.
-type canaryKeeper struct{ *Canaries }
+type canaryKeeper struct{ *Canaries } // as their follower sees them
 
 func (c canaryKeeper) Begin() { c.change(func(one *canary) { one.rev = 0 }) }
 

@@ -7,9 +7,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/store/internal/follow"
 )
 
-// This file is what a Sync learns: what is present in the kvstore, and the outcomes of
-// its writes.
-
 // keeper is a Sync as its follower sees it.
 type keeper struct{ *Sync }
 
@@ -38,7 +35,6 @@ func (s keeper) Apply(b kvstore.Batch) {
 	})
 }
 
-// refreshLeases looks again at which leases are ours.
 func (s *Sync) refreshLeases() { s.update(func(l *ledger) { l.refreshLeases(s.owns) }) }
 
 func (s keeper) Proof() (p follow.Proof, ok bool) {
@@ -68,13 +64,11 @@ func (s *Sync) takeWrites(most, bytes int, first bool) (parts []part, left int, 
 	return parts, left, more
 }
 
-// takeRetry gives the outbox a write that was refused before and is due.
 func (s *Sync) takeRetry(now time.Time) (one part, ok bool) {
 	s.update(func(l *ledger) { one, ok = l.takeRetry(now) })
 	return one, ok
 }
 
-// backlog is how many writes could be taken.
 func (s *Sync) backlog() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,7 +24,6 @@ type namedLease struct {
 
 func newLeaseNames() leaseNames { return leaseNames{byID: make(map[int64]leaseName)} }
 
-// name returns the name of a lease for one key more.
 func (n *leaseNames) name(id int64, owns func(int64) bool) leaseName {
 	if id == 0 {
 		return noLease
@@ -46,7 +45,6 @@ func (n *leaseNames) name(id int64, owns func(int64) bool) leaseName {
 
 func (n *leaseNames) of(name leaseName) *namedLease { return &n.all[name-firstLease] }
 
-// forget takes one key off a lease.
 func (n *leaseNames) forget(name leaseName) {
 	if name < firstLease {
 		return

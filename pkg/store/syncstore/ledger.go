@@ -91,7 +91,6 @@ func newLedger(shared, lean, keep bool) ledger {
 	}
 }
 
-// put makes a value the wanted one.
 func (l *ledger) put(name string, value []byte, now time.Time) {
 	p, known := l.records.FindString(name)
 	if !known {

@@ -8,9 +8,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/store/internal/records"
 )
 
-// This file is what a ledger tells of its state.
-
-// isClean tells whether everything is known to be as wanted.
 func (l *ledger) isClean() bool {
 	return l.isLoaded() && l.dirty == 0 && l.inFlight == 0 && len(l.awaited) == 0
 }

@@ -26,7 +26,6 @@ type checkpoint struct {
 
 func (c *checkpoint) isReached() bool { return !c.invalid && c.n == 0 }
 
-// add notes that a place is not done.
 func (c *checkpoint) add(p records.Place) {
 	if !c.pending.Has(p) {
 		c.pending.Set(p)
@@ -36,7 +35,6 @@ func (c *checkpoint) add(p records.Place) {
 	c.awaited.Clear(p)
 }
 
-// markDone notes that a place is done.
 func (c *checkpoint) markDone(p records.Place) {
 	if c.pending.Has(p) {
 		c.pending.Clear(p)
@@ -94,14 +92,12 @@ func (l *ledger) newCheckpoint() *checkpoint {
 	return c
 }
 
-// dropCheckpoint ends a checkpoint that nobody waits for any more.
 func (l *ledger) dropCheckpoint(c *checkpoint) {
 	if i := slices.Index(l.checkpoints, c); i >= 0 {
 		l.checkpoints = slices.Delete(l.checkpoints, i, i+1)
 	}
 }
 
-// invalidateCheckpoints ends all of them.
 func (l *ledger) invalidateCheckpoints() {
 	for _, c := range l.checkpoints {
 		c.invalid = true
@@ -109,14 +105,12 @@ func (l *ledger) invalidateCheckpoints() {
 	l.checkpoints = nil
 }
 
-// markDone notes that a name is as wanted now.
 func (l *ledger) markDone(p records.Place) {
 	for _, c := range l.checkpoints {
 		c.markDone(p)
 	}
 }
 
-// markEventArrived notes that the event of a write has arrived.
 func (l *ledger) markEventArrived(p records.Place) {
 	for _, c := range l.checkpoints {
 		if c.awaited.Has(p) {

@@ -36,7 +36,6 @@ func (f *failures) has(p records.Place) bool {
 	return has
 }
 
-// add notes another refusal, and why.
 func (f *failures) add(p records.Place, now time.Time, why error) {
 	one := f.of[p]
 	pause := min(retryLatest, retryFirst<<min(one.tries, 18)) // 5 ms << 18 is more than the latest
@@ -74,7 +73,6 @@ func (f *failures) due(now time.Time) (records.Place, bool) {
 	return first.at, true
 }
 
-// next tells when the next one is due.
 func (f *failures) next() (time.Time, bool) {
 	first, ok := f.order.Min()
 	return first.due, ok

@@ -8,16 +8,12 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/store/internal/records"
 )
 
-// This file is what a ledger with keep knows of the keys of others: those that are
-// tied to no lease. A write never replaces or deletes one, since its transaction
-// looks once more.
-
-// isKept tells whether what is there is another's and stays as it is.
+// isKept tells whether what is there is another's, tied to no lease, and stays as it is. A write
+// never replaces or deletes one, since its transaction looks once more.
 func (l *ledger) isKept(r *records.Record[line]) bool {
 	return l.keep && r.Obj.marks.has(isPresent) && r.Obj.lease == noLease
 }
 
-// noteKept keeps what another has.
 func (l *ledger) noteKept(p records.Place, r *records.Record[line], value []byte) {
 	if !l.isKept(r) {
 		l.forgetKept(p)
@@ -33,14 +29,12 @@ func (l *ledger) forgetKept(p records.Place) {
 	}
 }
 
-// takeKeptChanged tells whether anything has changed of what contradicts.
 func (l *ledger) takeKeptChanged() (news bool) {
 	news, l.keptChanged = l.keptChanged, false
 	return news
 }
 
-// contradictions are the names that another has with another value than the one
-// that is wanted.
+// contradictions are the wanted names that another has with another value.
 func (l *ledger) contradictions() (all []Contradiction) {
 	for p, theirs := range l.kept {
 		if r := l.records.At(p); r.Obj.marks.has(isWanted) && r.Hash != r.Obj.want {

@@ -7,9 +7,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/store/internal/records"
 )
 
-// This file is what a ledger learns of what is present in the kvstore.
-
-// beginList begins a list of what is present.
+// beginList begins a list of what is present in the kvstore.
 func (l *ledger) beginList() {
 	l.invalidateCheckpoints()
 	l.records.ForgetSeen()
@@ -17,7 +15,6 @@ func (l *ledger) beginList() {
 	l.listed = false
 }
 
-// listItem takes an item of a list.
 func (l *ledger) listItem(name []byte, kv *kvstore.KeyValue, owns func(int64) bool) {
 	if p, ok := l.lineFor(name, true); ok {
 		l.records.MarkSeen(p)
@@ -41,7 +38,6 @@ func (l *ledger) endList(rev int64, owns func(int64) bool) {
 	}
 }
 
-// applyEvent takes an event.
 func (l *ledger) applyEvent(name []byte, e *kvstore.Event, owns func(int64) bool) {
 	deletes := e.Type == kvstore.EventDelete
 	p, known := l.lineFor(name, !deletes)
@@ -72,7 +68,6 @@ func (l *ledger) lineFor(name []byte, add bool) (p records.Place, ok bool) {
 	return l.records.Add(string(name)), true
 }
 
-// eventArrived notes that an event is not awaited any more.
 func (l *ledger) eventArrived(p records.Place) {
 	delete(l.awaited, p)
 	r := l.records.At(p)
@@ -83,7 +78,6 @@ func (l *ledger) eventArrived(p records.Place) {
 	l.markEventArrived(p)
 }
 
-// setPresent notes what is present.
 func (l *ledger) setPresent(p records.Place, kv *kvstore.KeyValue, owns func(int64) bool) {
 	lease := l.leases.name(kv.Lease, owns) // first: it may be the one that is forgotten
 	r := l.records.At(p)
@@ -97,7 +91,6 @@ func (l *ledger) setPresent(p records.Place, kv *kvstore.KeyValue, owns func(int
 	l.update(p)
 }
 
-// setAbsent notes that a name is not present.
 func (l *ledger) setAbsent(p records.Place, rev int64) {
 	r := l.records.At(p)
 	if r.Obj.marks.has(isPresent) {
@@ -110,7 +103,6 @@ func (l *ledger) setAbsent(p records.Place, rev int64) {
 	l.update(p)
 }
 
-// refreshLeases looks again at who owns the leases.
 func (l *ledger) refreshLeases(owns func(int64) bool) {
 	if !l.leases.refresh(owns) {
 		return

@@ -28,10 +28,8 @@ const (
 	refused                     // for its key or its value
 )
 
-// partSize is what a write adds to a transaction beside key and value, about.
-const partSize = 24
+const partSize = 24 // what a write adds to a transaction beside key and value, about
 
-// size is about how many bytes of a transaction a part takes, without the prefix.
 func (p *part) size() int { return len(p.name) + len(p.value) + partSize }
 
 // schedule queues a line that differs for writing, or has its value requested.
@@ -144,7 +142,6 @@ func (l *ledger) isStopped(r *records.Record[line]) bool {
 	return l.stopped && r.Obj.marks.has(isWanted)
 }
 
-// setStopped stops all puts, or has them go on.
 func (l *ledger) setStopped(stopped bool) {
 	if l.stopped == stopped {
 		return
@@ -167,7 +164,6 @@ func (l *ledger) partFor(p records.Place, r *records.Record[line]) part {
 	return part{at: p, epoch: l.epoch, name: r.Name, hash: r.Obj.want, value: r.Obj.value}
 }
 
-// markSent notes that a write is in flight.
 func (l *ledger) markSent(one part, r *records.Record[line]) {
 	r.Obj.marks &^= isQueued
 	r.Obj.marks |= isInFlight
@@ -222,7 +218,6 @@ func (l *ledger) awaitEvent(one part, r *records.Record[line], rev int64) {
 	}
 }
 
-// backlog is how many writes could be taken, at most.
 func (l *ledger) backlog() int {
 	if !l.following {
 		return 0

@@ -1,6 +1,7 @@
 package syncstore
 
 import (
+	"cmp"
 	"log/slog"
 	"slices"
 	"sync"
@@ -57,11 +58,8 @@ const (
 // everything is written, at the time of each write; nil for none. A lock that is
 // lost ends Run. metrics may be nil, and log as well.
 func NewOutbox(w kvstore.Writer, holding func() *kvstore.Lock, metrics *Metrics, log *slog.Logger) *Outbox {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
 	o := &Outbox{
-		writer: w, holding: holding, metrics: metrics, log: log, warnings: rate.NewLimiter(rate.Every(time.Second), 10),
+		writer: w, holding: holding, metrics: metrics, log: cmp.Or(log, slog.New(slog.DiscardHandler)), warnings: rate.NewLimiter(rate.Every(time.Second), 10),
 		running: make(exclusive, 1), wake: make(chan struct{}, 1), syncs: make(map[*Sync]struct{}),
 	}
 	o.granted.Store(Unbounded)
@@ -100,7 +98,6 @@ func (o *Outbox) offer(s *Sync) {
 	o.signal()
 }
 
-// enqueue queues Syncs that have something to write.
 func (o *Outbox) enqueue(syncs ...*Sync) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -119,7 +116,6 @@ func (o *Outbox) signal() {
 	}
 }
 
-// lastError is why nothing can be written at present.
 func (o *Outbox) lastError() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -178,7 +174,6 @@ func (o *Outbox) collect(small, retries bool) (b batch, retry bool, due time.Tim
 	return b, retry, due
 }
 
-// next takes the first Sync from the queue, and tells how many others there are.
 func (o *Outbox) next() (s *Sync, others int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -191,7 +186,6 @@ func (o *Outbox) next() (s *Sync, others int) {
 	return s, len(o.queue)
 }
 
-// hasMinWrites tells whether there are enough writes for one more transaction.
 func (o *Outbox) hasMinWrites(now time.Time) bool {
 	o.mu.Lock()
 	queue := slices.Clone(o.queue)

@@ -105,7 +105,6 @@ func (s *sender) await(ctx context.Context, next time.Time) error {
 	return nil
 }
 
-// handle draws the conclusions from a response.
 func (s *sender) handle(ctx context.Context, r response) error {
 	s.inFlight--
 	if r.retry {
@@ -185,7 +184,6 @@ type syncWrites struct {
 	parts []part
 }
 
-// count is how many writes of a Sync there are.
 func (b batch) count(s *Sync) (n int) {
 	for _, w := range b {
 		if w.of == s {

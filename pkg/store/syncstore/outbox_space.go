@@ -9,8 +9,6 @@ import (
 	"time"
 )
 
-// This file is how much space the puts of an [Outbox] may take.
-
 // Unbounded is a grant without a bound.
 const Unbounded = math.MaxInt64
 
@@ -83,7 +81,6 @@ func (o *Outbox) handleNoSpace() {
 	o.notifyStopped()
 }
 
-// countPuts counts puts against the grant.
 func (o *Outbox) countPuts(s *Sync, parts []part) {
 	var cost int64
 	for i := range parts {

@@ -68,7 +68,6 @@ func (s *Sync) reassert(ctx context.Context) error {
 	}
 }
 
-// names are those of all lines.
 func (s *Sync) names() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,7 +140,7 @@ func (s *Sync) forget() {
 // a history that never gets there.
 const reachWithin = 5 * time.Second
 
-// prove waits until everything that was wanted when it was takeMissing is written, and
+// prove waits until everything that was wanted when it was called is written, and
 // shows that the server which answers now has it: everything up to the revision that it
 // reports after that has been followed, and nothing of it was lost. What the owner
 // changes meanwhile is not waited for. When another server takes its place meanwhile
@@ -165,7 +164,6 @@ func (s *Sync) prove(ctx context.Context) error {
 	})
 }
 
-// catchUp waits until everything that the server has now has been followed.
 func (s *Sync) catchUp(ctx context.Context) error {
 	before := s.follower.Progress()
 	at, err := s.p.Outbox.writer.Head(ctx)

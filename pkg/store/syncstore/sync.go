@@ -1,6 +1,7 @@
 package syncstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -21,7 +22,7 @@ type Params struct {
 	// Again asks the owner for the values of names that have to be written again:
 	// somebody has changed or deleted them, their lease has ended, or the kvstore
 	// has refused them and they are due to be tried again. He supplies them
-	// ([Sync.Supply]) in his own time, at once if he likes; each name is takeMissing for
+	// ([Sync.Supply]) in his own time, at once if he likes; each name is asked for
 	// once. It must not block, and may be called by several goroutines. With it the
 	// Sync holds a value only until it is written or refused; without it, always.
 	Again func(names []string)
@@ -124,11 +125,7 @@ func New(p Params) *Sync {
 	if p.CreateOnly && p.Unleased {
 		panic("syncstore.New: CreateOnly and Unleased exclude each other")
 	}
-	log := p.Log
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	log = log.With("prefix", p.Prefix)
+	log := cmp.Or(p.Log, slog.New(slog.DiscardHandler)).With("prefix", p.Prefix)
 	s := &Sync{
 		p: p, log: log, reachWithin: reachWithin, running: make(exclusive, 1), ledger: p.newLedger(), maxWrites: minWrites,
 		follower: follow.Follower{Log: log},
@@ -151,7 +148,7 @@ func (s *Sync) Put(name string, value []byte) {
 	s.update(func(l *ledger) { l.put(name, value, time.Now()) })
 }
 
-// Supply gives the value of a name again that was takeMissing for. One that is not
+// Supply gives the value of a name again that was asked for. One that is not
 // wanted any more, because there is a newer one, is passed over.
 func (s *Sync) Supply(name string, value []byte) {
 	s.update(func(l *ledger) { l.supply(name, value, time.Now()) })

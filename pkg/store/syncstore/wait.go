@@ -7,8 +7,6 @@ import (
 	"slices"
 )
 
-// This file is what owners wait for.
-
 // WaitClean waits until everything was given (Complete), and everything that is
 // wanted then is there and acknowledged, and nothing unwanted. Each name counts once:
 // what the owner changes after that is not waited for, so that changes without end
@@ -99,7 +97,6 @@ func (s *Sync) WaitName(ctx context.Context, name string) error {
 	return err
 }
 
-// waiter waits for a condition.
 type waiter struct {
 	met  func(*ledger) bool
 	done chan struct{} // closed when met was true
@@ -127,7 +124,6 @@ func (s *Sync) wait(ctx context.Context, met func(*ledger) bool) error {
 	return ctx.Err()
 }
 
-// addWaiter adds one, unless its condition is met already.
 func (s *Sync) addWaiter(met func(*ledger) bool) *waiter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
