@@ -84,12 +84,19 @@ func failOn(op string, after bool, err error) func(context.Context, string, bool
 }
 
 // blockOn makes a fault that blocks one operation until its context ends.
-func blockOn(op string) func(context.Context, string, bool) error {
+func blockOn(op string) func(context.Context, string, bool) error { return holdOn(op, nil) }
+
+// holdOn makes a fault that blocks one operation until a channel is closed, or its context ends.
+func holdOn(op string, until <-chan struct{}) func(context.Context, string, bool) error {
 	return func(ctx context.Context, o string, after bool) error {
 		if o != op || after {
 			return nil
 		}
-		<-ctx.Done()
-		return ctx.Err()
+		select {
+		case <-until:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }

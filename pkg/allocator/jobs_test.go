@@ -324,12 +324,7 @@ func TestReleaseWhileRefreshing(t *testing.T) {
 		a := running(t, b, WithMin(5), WithMax(5))
 		mustAllocate(t, a, "k")
 		goOn := make(chan struct{})
-		b.setFault(func(_ context.Context, op string, _ bool) error {
-			if op == "update" {
-				<-goOn
-			}
-			return nil
-		})
+		b.setFault(holdOn("update", goOn))
 		watcher{a}.OnReferencesLost()
 		synctest.Wait()
 		if !mustRelease(t, a, "k") {

@@ -1,0 +1,134 @@
+package kvbackend_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator/kvbackend"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
+)
+
+// member is one node: an allocator over a kvstore of its own, which may be
+// faulty and may be killed.
+type member struct {
+	*allocator.Allocator
+	name  string
+	cable *cable
+	hook  atomic.Pointer[func(point string) error]
+	stop  context.CancelFunc
+	ended chan struct{}
+}
+
+// fault sets what happens at each point from now on.
+func (m *member) fault(hook func(point string) error) { m.hook.Store(&hook) }
+
+// kill takes the node away as kill -9 does: nothing is released, and nothing
+// reaches the kvstore any more.
+func (m *member) kill() {
+	m.cable.sever()
+	m.stop()
+}
+
+// gone waits until all of the node has ended.
+func (m *member) gone() { <-m.ended }
+
+func noFault(string) error { return nil }
+
+// join starts a node. It ends with the test.
+func join(t *testing.T, endpoint, name string, opts ...allocator.Option) *member {
+	t.Helper()
+	return joinFor(t, endpoint, name, leaseTTL, lockTTL, opts...)
+}
+
+// joinForGood is join with leases that do not end on a slow machine.
+func joinForGood(t *testing.T, endpoint, name string, opts ...allocator.Option) *member {
+	t.Helper()
+	return joinFor(t, endpoint, name, 0, 0, opts...)
+}
+
+func joinFor(t *testing.T, endpoint, name string, lease, lock time.Duration, opts ...allocator.Option) *member {
+	t.Helper()
+	m := &member{name: name, cable: &cable{}, ended: make(chan struct{})}
+	m.fault(noFault)
+	o := etcd.DefaultOptions()
+	o.QPS, o.BootstrapQPS, o.MaxInflight = 0, 0, 0
+	o.LeaseTTL, o.LockTTL, o.NoLockQuorumCheck = lease, lock, true
+	o.Timings.Close = 100 * time.Millisecond
+	o.Timings.BackoffMax = 200 * time.Millisecond
+	o.Dial = m.cable.dial
+	client := etcd.NewDurable(func() (*clientfile.Config, error) { return clientfile.New(endpoint) }, o)
+	b, err := kvbackend.New(&faulty{client, func(p string) error { return (*m.hook.Load())(p) }},
+		kvbackend.Config{Paths: paths, Node: name, Keys: text("")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Allocator, err = allocator.NewAllocator(b, append([]allocator.Option{
+		allocator.WithMin(firstID), allocator.WithMax(lastID), allocator.WithMasterKeyProtection(), allocator.WithSyncInterval(10 * time.Second),
+	}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	m.stop = cancel
+	go func() {
+		defer close(m.ended)
+		var g errgroup.Group
+		g.Go(func() error { return client.Run(ctx) })
+		g.Go(func() error { return m.Run(ctx) })
+		_ = g.Wait() // both end with the context
+		client.Close()
+	}()
+	t.Cleanup(func() {
+		m.stop()
+		m.gone()
+	})
+	if err := m.WaitForInitialSync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// count is how many keys there are below a part of the base.
+func count(t *testing.T, client *clientv3.Client, part string) int64 {
+	t.Helper()
+	resp, err := client.Get(t.Context(), base+"/"+part+"/", clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.Count
+}
+
+// points runs an allocation and a release and returns the points that it passed.
+func points(t *testing.T, endpoint string) []string {
+	t.Helper()
+	m := joinForGood(t, endpoint, "10.0.9.9")
+	var mu sync.Mutex
+	var passed []string
+	m.fault(func(point string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		passed = append(passed, point)
+		return nil
+	})
+	if _, _, _, err := m.Allocate(t.Context(), text("k8s:points=1;")); err != nil {
+		t.Fatal(err)
+	}
+	m.fault(noFault)
+	mu.Lock()
+	defer mu.Unlock()
+	passed = slices.Clone(passed)
+	if len(passed) < 8 {
+		t.Fatalf("an allocation passes only %q", passed)
+	}
+	return passed
+}

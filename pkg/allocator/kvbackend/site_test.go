@@ -1,0 +1,107 @@
+package kvbackend_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mesh-agent/mesh-agent/pkg/allocator/kvbackend"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
+)
+
+// site is a kvstore that is looked at and changed from behind.
+type site struct {
+	*testing.T
+	client kvstore.Writer
+}
+
+// onBoth runs a test on the kvstore in memory and on a real etcd.
+func onBoth(t *testing.T, test func(s *site)) {
+	t.Helper()
+	t.Parallel()
+	t.Run("memory", func(t *testing.T) {
+		t.Parallel()
+		test(&site{t, memory.New()})
+	})
+	t.Run("etcd", func(t *testing.T) {
+		t.Parallel()
+		test(&site{t, connect(t, etcdtest.Start(t))})
+	})
+}
+
+func connect(t testing.TB, server *etcdtest.Server) *etcd.Session {
+	t.Helper()
+	cfg, err := clientfile.New(server.Endpoint())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := etcd.DefaultOptions()
+	o.QPS = 0
+	client, err := etcd.Connect(t.Context(), cfg, 0, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return client
+}
+
+// backend is that of a node.
+func (s *site) backend(node string) *kvbackend.Backend {
+	s.Helper()
+	b, err := kvbackend.New(s.client, kvbackend.Config{Paths: paths, Node: node, Keys: text("")})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return b
+}
+
+func (s *site) put(kvs ...string) {
+	s.Helper()
+	for i := 0; i < len(kvs); i += 2 {
+		if _, err := s.client.Put(s.Context(), kvs[i], []byte(kvs[i+1])); err != nil {
+			s.Fatal(err)
+		}
+	}
+}
+
+func (s *site) delete(key string) {
+	s.Helper()
+	if _, err := s.client.Delete(s.Context(), key); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// want compares everything below the base, without it, with keys and values in
+// turn.
+func (s *site) want(kvs ...string) {
+	s.Helper()
+	want, got := make(map[string]string), make(map[string]string)
+	for i := 0; i < len(kvs); i += 2 {
+		want[kvs[i]] = kvs[i+1]
+	}
+	_, err := s.client.List(s.Context(), base+"/", func(p kvstore.Page) error {
+		for _, kv := range p.Items {
+			got[strings.TrimPrefix(string(kv.Key), base+"/")] = string(kv.Value)
+		}
+		return nil
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		s.Error(diff)
+	}
+}
+
+// good fails the test on an error, or when what was done is not as wanted.
+func (s *site) good(done bool, err error, want bool) {
+	s.Helper()
+	if err != nil || done != want {
+		s.Errorf("%v, %v; want %v", done, err, want)
+	}
+}
