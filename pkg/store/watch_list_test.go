@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 )
@@ -20,28 +21,13 @@ func TestAnAbortedListDeletesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.mem.SetPageSize(2)
-	all := map[string]string{}
-	for i := range 10 {
-		all[fmt.Sprint("k", i)] = "1"
-		r.put(fmt.Sprint("k", i), "1")
-	}
-	r.start(r.mem)
-	r.until(all)
+	r.follow(numbered(10)...)
 	_ = r.stop()
 	r.mem.Wipe()
-	r.put("k0", "1")
-	r.put("k1", "1")
-	r.put("k2", "1")
-	failed := make(chan struct{})
-	var once sync.Once
-	r.mem.SetFault(func(_ context.Context, op, _ string) error {
-		if op == "page" {
-			once.Do(func() { close(failed) })
-			return errors.New("lost in the middle")
-		}
-		return nil
-	})
-	r.happened()
+	for _, name := range numbered(3) {
+		r.put(name, "1")
+	}
+	failed := failPages(r.mem)
 	r.start(r.mem.Connect())
 	<-failed
 	_ = r.stop()
@@ -49,7 +35,21 @@ func TestAnAbortedListDeletesNothing(t *testing.T) {
 	r.mem.SetFault(nil)
 	r.start(r.mem.Connect())
 	defer r.stop()
-	r.until(map[string]string{"k0": "1", "k1": "1", "k2": "1"})
+	r.until(map[string]string{"k0000": "1", "k0001": "1", "k0002": "1"})
+}
+
+// failPages fails lists in the middle, and says when one has failed.
+func failPages(of *memory.Store) <-chan struct{} {
+	failed := make(chan struct{})
+	var once sync.Once
+	of.SetFault(func(_ context.Context, op, _ string) error {
+		if op == "page" {
+			once.Do(func() { close(failed) })
+			return errors.New("lost in the middle")
+		}
+		return nil
+	})
+	return failed
 }
 
 // A list that another server began and did not finish leaves a mixture: going
@@ -57,12 +57,7 @@ func TestAnAbortedListDeletesNothing(t *testing.T) {
 func TestBackToTheFirstServerAfterAnAbortedListOfAnother(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	first := map[string]string{"a": "1", "b": "1", "c": "1"}
-	for name, value := range first {
-		r.put(name, value)
-	}
-	r.start(r.mem)
-	r.until(first)
+	first := r.follow("a", "b", "c")
 	_ = r.stop()
 
 	other := memory.New()
@@ -73,15 +68,7 @@ func TestBackToTheFirstServerAfterAnAbortedListOfAnother(t *testing.T) {
 		other.Set(testPrefix+"a", "other")
 	}
 	other.Set(testPrefix+"b", "other")
-	failed := make(chan struct{})
-	var once sync.Once
-	other.SetFault(func(_ context.Context, op, _ string) error {
-		if op == "page" {
-			once.Do(func() { close(failed) })
-			return errors.New("lost in the middle")
-		}
-		return nil
-	})
+	failed := failPages(other)
 	r.start(other)
 	<-failed
 	_ = r.stop()
@@ -98,10 +85,8 @@ func TestBackToTheFirstServerAfterAnAbortedListOfAnother(t *testing.T) {
 func TestAnotherPrefixIsListedAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.put("a", "1")
 	r.mem.Set("cilium/cache/x/v1/c2/b", "1")
-	r.start(r.mem)
-	r.until(map[string]string{"a": "1"})
+	r.follow("a")
 	_ = r.stop()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -114,10 +99,7 @@ func TestAnotherPrefixIsListedAgain(t *testing.T) {
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.put("a", "1")
-	r.put("b", "1")
-	r.start(r.mem)
-	r.until(map[string]string{"a": "1", "b": "1"})
+	r.follow("a", "b")
 	_ = r.stop()
 	r.w.Drain()
 	r.until(map[string]string{})
@@ -134,11 +116,9 @@ func TestDrain(t *testing.T) {
 func TestFreshness(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.put("a", "1")
 	before := time.Now()
-	r.start(r.mem)
+	r.follow("a")
 	defer r.stop()
-	r.until(map[string]string{"a": "1"})
 	r.awaitStatus("following", func(s Status) bool { return s.Following })
 	if asOf := r.w.Status().AsOf; asOf.Before(before) {
 		t.Errorf("after the list the entries are as of %v, which is before the start at %v", asOf, before)
@@ -160,17 +140,7 @@ func TestFreshness(t *testing.T) {
 
 func (r *rig) awaitStatus(what string, ok func(Status) bool) {
 	r.t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
-	defer deadline.Stop()
-	poll := time.NewTicker(time.Millisecond)
-	defer poll.Stop()
-	for !ok(r.w.Status()) {
-		select {
-		case <-poll.C:
-		case <-deadline.C:
-			r.t.Fatalf("waited in vain for: %s; status %+v", what, r.w.Status())
-		}
-	}
+	waittest.Until(r.t, what, func() bool { return ok(r.w.Status()) }, func() string { return fmt.Sprintf("status %+v", r.w.Status()) })
 }
 
 // TestWatchMachine: whatever happens to the kvstore and the connection, the
@@ -186,6 +156,11 @@ func TestWatchMachine(t *testing.T) {
 		session := r.mem
 		r.start(session)
 		put := func(name, value string) { r.put(name, value); want[name] = value }
+		reconnect := func() {
+			_ = r.stop()
+			session = r.mem.Connect()
+			r.start(session)
+		}
 		actions := map[string]func(*rapid.T){
 			"put": func(t *rapid.T) { put(names.Draw(t, "name"), values.Draw(t, "value")) },
 			"delete": func(t *rapid.T) {
@@ -211,16 +186,10 @@ func TestWatchMachine(t *testing.T) {
 				for range rapid.IntRange(0, 4).Draw(t, "writes") {
 					put(names.Draw(t, "name"), values.Draw(t, "value"))
 				}
-				_ = r.stop()
-				session = r.mem.Connect()
-				r.start(session)
+				reconnect()
 			},
-			"reconnect": func(t *rapid.T) {
-				_ = r.stop()
-				session = r.mem.Connect()
-				r.start(session)
-			},
-			"at rest": func(t *rapid.T) { r.until(want) },
+			"reconnect": func(*rapid.T) { reconnect() },
+			"at rest":   func(*rapid.T) { r.until(want) },
 		}
 		t.Repeat(actions)
 		r.until(want)

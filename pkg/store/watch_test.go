@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -81,6 +82,28 @@ func (r *rig) stop() error {
 
 func (r *rig) put(name, value string) { r.mem.Set(testPrefix+name, value) }
 
+// follow starts a run that knows these keys, each with the value 1.
+func (r *rig) follow(names ...string) map[string]string {
+	r.t.Helper()
+	all := map[string]string{}
+	for _, name := range names {
+		all[name] = "1"
+		r.put(name, "1")
+	}
+	r.start(r.mem)
+	r.until(all)
+	r.happened()
+	return all
+}
+
+// numbered are so many names.
+func numbered(n int) (names []string) {
+	for i := range n {
+		names = append(names, fmt.Sprintf("k%04d", i))
+	}
+	return names
+}
+
 // until waits for the table to hold just these.
 func (r *rig) until(want map[string]string) {
 	r.t.Helper()
@@ -136,19 +159,12 @@ func TestListThenEvents(t *testing.T) {
 func TestABrokenStreamResumes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.put("a", "1")
-	r.put("b", "1")
-	r.start(r.mem)
+	r.follow("a", "b")
 	defer r.stop()
-	r.until(map[string]string{"a": "1", "b": "1"})
-	r.happened()
-	lists := 0
-	var mu sync.Mutex
+	var lists atomic.Int64
 	r.mem.SetFault(func(_ context.Context, op, key string) error {
-		mu.Lock()
-		defer mu.Unlock()
 		if op == "list" && key == testPrefix {
-			lists++
+			lists.Add(1)
 		}
 		return nil
 	})
@@ -157,10 +173,8 @@ func TestABrokenStreamResumes(t *testing.T) {
 	r.put("c", "1")
 	r.until(map[string]string{"a": "1", "c": "1"})
 	r.expect("-b +c=1")
-	mu.Lock()
-	defer mu.Unlock()
-	if lists != 0 {
-		t.Errorf("listed %d times, although it could resume", lists)
+	if n := lists.Load(); n != 0 {
+		t.Errorf("listed %d times, although it could resume", n)
 	}
 }
 
@@ -175,13 +189,8 @@ func (r *rig) away(f func()) {
 func TestCompactedWhileAway(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.put("a", "1")
-	r.put("b", "1")
-	r.put("c", "1")
-	r.start(r.mem)
+	r.follow("a", "b", "c")
 	defer r.stop()
-	r.until(map[string]string{"a": "1", "b": "1", "c": "1"})
-	r.happened()
 	r.away(func() {
 		r.mem.Unset(testPrefix + "b")
 		r.put("c", "2")
@@ -196,19 +205,10 @@ func TestCompactedWhileAway(t *testing.T) {
 func TestWipedUnderTheSameClusterID(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	for i := range 20 {
-		r.put(fmt.Sprint("k", i), "1")
-	}
-	all := map[string]string{}
-	for i := range 20 {
-		all[fmt.Sprint("k", i)] = "1"
-	}
-	r.start(r.mem)
-	r.until(all)
-	r.happened()
+	r.follow(numbered(20)...)
 	r.away(func() {
 		r.mem.Wipe()
-		r.put("k3", "1") // as before, at another revision
+		r.put("k0003", "1") // as before, at another revision
 		r.put("new", "1")
 	})
 	if err := <-r.ended; !errors.Is(err, kvstore.ErrServerChanged) {
@@ -217,9 +217,9 @@ func TestWipedUnderTheSameClusterID(t *testing.T) {
 	r.expect("")
 	r.start(r.mem.Connect())
 	defer r.stop()
-	r.until(map[string]string{"k3": "1", "new": "1"})
-	if h := r.happened(); strings.Contains(h, "k3") {
-		t.Errorf("the unchanged k3 caused an event: %s", h)
+	r.until(map[string]string{"k0003": "1", "new": "1"})
+	if h := r.happened(); strings.Contains(h, "k0003") {
+		t.Errorf("the unchanged k0003 caused an event: %s", h)
 	}
 }
 
@@ -248,17 +248,10 @@ func TestWipedAndOvertaken(t *testing.T) {
 		t.Run(fmt.Sprint(n, " keys"), func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
-			keys := map[string]string{}
-			for i := range n {
-				keys[fmt.Sprintf("k%04d", i)] = "1"
-			}
-			for _, name := range slices.Sorted(maps.Keys(keys)) {
-				r.put(name, keys[name])
-			}
+			keys := r.follow(numbered(n)...)
+			defer r.stop()
 			r.put("k0000", "2") // the one written last
 			keys["k0000"] = "2"
-			r.start(r.mem)
-			defer r.stop()
 			r.until(keys)
 			r.awaitStatus("following", func(s Status) bool { return s.Following })
 			r.happened()
@@ -276,11 +269,7 @@ func TestWipedAndOvertaken(t *testing.T) {
 func TestAnotherServerEndsTheSessionAndTheNextOneSweeps(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.put("a", "1")
-	r.put("b", "1")
-	r.start(r.mem)
-	r.until(map[string]string{"a": "1", "b": "1"})
-	r.happened()
+	r.follow("a", "b")
 	r.mem.Replace()
 	r.put("a", "1")
 	if err := <-r.ended; !errors.Is(err, kvstore.ErrServerChanged) {
