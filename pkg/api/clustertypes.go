@@ -2,8 +2,11 @@ package api
 
 import (
 	"iter"
+	"slices"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -49,29 +52,31 @@ func (b *ByResource[T]) All() iter.Seq2[wire.Resource, *T] {
 
 // Cluster is one remote cluster.
 type Cluster struct {
-	Name           string                `json:"name"`
-	ID             uint32                `json:"id" doc:"0 until its configuration was read."`
-	State          string                `json:"state" enum:"connecting,syncing,ready,degraded,failed,removing"`
-	Ready          bool                  `json:"ready"`
-	Connected      bool                  `json:"connected"`
-	Cached         bool                  `json:"cached" doc:"Read from a copy that a mirror keeps."`
-	Message        string                `json:"message" doc:"Why it is not ready, in a person's words."`
-	Code           string                `json:"code" doc:"The stable code of what the message says."`
-	Endpoints      []string              `json:"endpoints"`
-	EtcdClusterID  string                `json:"etcdClusterID" doc:"Hexadecimal; empty before the first connection."`
-	ConfigFile     string                `json:"configFile"`
-	ConfigHash     string                `json:"configHash" doc:"A hash of the client file and of the authorities, certificate and key that it names, as they were read for the present connection, with a key of this process (/v1/config-key); empty when they cannot be."`
-	Capabilities   Capabilities          `json:"capabilities" doc:"What the cluster says it can do; empty until its configuration was read."`
-	Synced         ByResource[bool]      `json:"synced" doc:"Whether a complete list has been applied."`
-	Counts         ByResource[int]       `json:"counts" doc:"Accepted keys of the kvstore."`
-	Rejected       ByResource[int]       `json:"rejected" doc:"Keys whose present value was refused."`
-	Refusals       []Refusal             `json:"refusals" doc:"The same in words: one for each resource with refused keys."`
-	Freshness      ByResource[Freshness] `json:"freshness" doc:"Until when the copy is known to equal the remote."`
-	Failures       int                   `json:"failures" doc:"Attempts and sessions that ended in an error."`
-	LastFailure    *time.Time            `json:"lastFailure"`
-	LastError      string                `json:"lastError"`
-	ConnectedSince *time.Time            `json:"connectedSince"`
-	LastEvent      *time.Time            `json:"lastEvent"`
+	Name           string           `json:"name"`
+	ID             uint32           `json:"id" doc:"0 until its configuration was read."`
+	State          string           `json:"state" enum:"connecting,syncing,ready,degraded,failed,removing"`
+	Ready          bool             `json:"ready"`
+	Connected      bool             `json:"connected"`
+	Cached         bool             `json:"cached" doc:"Read from a copy that a mirror keeps."`
+	Message        string           `json:"message" doc:"Why it is not ready, in a person's words."`
+	Code           string           `json:"code" doc:"The stable code of what the message says."`
+	Remedy         string           `json:"remedy" doc:"What to do about the code; empty without one."`
+	Trouble        *Trouble         `json:"trouble" doc:"What kind of thing is wrong with it, the worst; null when nothing is."`
+	Endpoints      []string         `json:"endpoints"`
+	EtcdClusterID  string           `json:"etcdClusterID" doc:"Hexadecimal; empty before the first connection."`
+	ConfigFile     string           `json:"configFile"`
+	ConfigHash     string           `json:"configHash" doc:"A hash of the client file and of the authorities, certificate and key that it names, as they were read for the present connection, with a key of this process (/v1/config-key); empty when they cannot be."`
+	Capabilities   Capabilities     `json:"capabilities" doc:"What the cluster says it can do; empty until its configuration was read."`
+	Synced         ByResource[bool] `json:"synced" doc:"Whether a complete list has been applied."`
+	Counts         ByResource[int]  `json:"counts" doc:"Accepted keys of the kvstore."`
+	Rejected       ByResource[int]  `json:"rejected" doc:"Keys whose present value was refused."`
+	Refusals       []Refusal        `json:"refusals" doc:"The same in words: one for each resource with refused keys."`
+	Freshness      ClusterFreshness `json:"freshness" doc:"Until when the copy is known to equal the remote."`
+	Failures       int              `json:"failures" doc:"Attempts and sessions that ended in an error."`
+	LastFailure    *time.Time       `json:"lastFailure"`
+	LastError      string           `json:"lastError"`
+	ConnectedSince *time.Time       `json:"connectedSince"`
+	LastEvent      *time.Time       `json:"lastEvent"`
 
 	HeartbeatAgeSeconds *float64       `json:"heartbeatAgeSeconds" doc:"Since the heartbeat was last seen to be written, or since the connection began; null when there never was one."`
 	CertificateExpires  *time.Time     `json:"certificateExpires" doc:"Until when the client certificate is valid that a new session would have; null without one."`
@@ -88,7 +93,7 @@ func (c *Cluster) Kept() bool { return c.Policy == nil || c.Policy.State == Poli
 
 // Fresh tells whether every resource is known to equal the remote that is not
 // optional.
-func (c *Cluster) Fresh() bool { return fresh(&c.Freshness) }
+func (c *Cluster) Fresh() bool { return fresh(&c.Freshness.ByResource) }
 
 // fresh tells whether every resource is that a cluster is used for. Details may be
 // unknown: an agent that does not know the resource says nothing of them.
@@ -114,16 +119,55 @@ func (c *Cluster) Complete() bool {
 	return true
 }
 
-// Exports tells whether the cluster writes a resource at all, as far as it says.
-func (c *Cluster) Exports(r wire.Resource) bool { return c.Capabilities.wire().Exports(r) }
+// Has tells whether a resource is shown of the cluster: as far as it says it writes
+// it, or that is in doubt.
+func (c *Cluster) Has(r wire.Resource) bool {
+	state := c.Freshness.Of(r).State
+	return state != "" && (c.Capabilities.wire().Exports(r) || state == "syncing" || state == "stale")
+}
+
+// Assess fills in what follows from the other fields: what to do about the code, the
+// trouble, and the worst freshness.
+func (c *Cluster) Assess() {
+	e, _ := codes.Find(c.Code)
+	c.Remedy, c.Trouble, c.Freshness.Worst = e.Remedy, nil, Freshness{State: "synced"}
+	if kind := remotecluster.TroubleOf(remotecluster.State(c.State), c.Ready, c.Connected, c.Fresh()); kind != "" {
+		c.Trouble = &Trouble{Kind: string(kind), Remedy: kind.Remedy()}
+	}
+	worst, severity := &c.Freshness.Worst, []string{"synced", "syncing", "stale", "unknown"}
+	for r, f := range c.Freshness.All() {
+		if r.Describe().Optional || !c.Has(r) {
+			continue
+		}
+		if slices.Index(severity, f.State) > slices.Index(severity, worst.State) {
+			worst.State = f.State
+		}
+		if f.AgeSeconds != nil && (worst.AgeSeconds == nil || *f.AgeSeconds > *worst.AgeSeconds) {
+			worst.AsOf, worst.AgeSeconds = f.AsOf, f.AgeSeconds
+		}
+	}
+}
+
+// Trouble is a kind of thing that is wrong with a cluster.
+type Trouble struct {
+	Kind   string `json:"kind" enum:"failed,connecting,lost,degraded,stale,syncing,removing"`
+	Remedy string `json:"remedy" doc:"What to do about clusters with such trouble."`
+}
+
+// ClusterFreshness is that of all resources of a cluster.
+type ClusterFreshness struct {
+	ByResource[Freshness]
+	Worst Freshness `json:"worst" doc:"The worst state of those that are not optional, and the greatest age."`
+}
 
 // Refusal says which entries of a resource are refused, and why.
 type Refusal struct {
-	Resource string         `json:"resource"`
-	Count    int            `json:"count" doc:"Keys whose present value is refused."`
-	Reasons  map[string]int `json:"reasons" doc:"How many for each reason."`
-	Key      string         `json:"key" doc:"One of them; empty when none is known in words any more."`
-	Message  string         `json:"message" doc:"What is wrong with the value of that key."`
+	Resource string            `json:"resource"`
+	Count    int               `json:"count" doc:"Keys whose present value is refused."`
+	Reasons  map[string]int    `json:"reasons" doc:"How many for each reason."`
+	Remedies map[string]string `json:"remedies" doc:"What to do, by reason."`
+	Key      string            `json:"key" doc:"One of them; empty when none is known in words any more."`
+	Message  string            `json:"message" doc:"What is wrong with the value of that key."`
 }
 
 // Capabilities are the abilities that a cluster advertises (wire.md §2.1). A

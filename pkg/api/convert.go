@@ -21,25 +21,19 @@ import (
 
 // cluster is what is shown of a cluster.
 func (s *Server) cluster(st remotecluster.Status, now time.Time) Cluster {
-	c := toCluster(st, now)
-	c.ConfigHash = KeyedHash(s.configKey, c.ConfigHash)
-	return c
-}
-
-// toCluster is cluster with a hash that may not be shown.
-func toCluster(st remotecluster.Status, now time.Time) Cluster {
 	c := Cluster{
 		Name: st.Name, ID: st.ID, State: string(st.State),
 		Ready: st.Ready, Connected: st.Connected, Cached: st.Cached, Message: st.Message, Code: string(st.Code),
-		Endpoints: orEmpty(st.Endpoints), EtcdClusterID: st.EtcdClusterID, ConfigFile: st.ConfigFile, ConfigHash: st.ConfigHash,
+		Endpoints: orEmpty(st.Endpoints), EtcdClusterID: st.EtcdClusterID, ConfigFile: st.ConfigFile, ConfigHash: KeyedHash(s.configKey, st.ConfigHash),
 		Capabilities: toCapabilities(st.Capabilities),
 		Failures:     st.Failures, LastFailure: timeOrNull(st.LastFailure), LastError: st.LastError,
 		ConnectedSince: timeOrNull(st.ConnectedSince), LastEvent: timeOrNull(st.LastEvent),
 		Policy: toPolicy(st.Outlook),
 	}
-	c.Synced, c.Counts, c.Rejected, c.Freshness = bySource(st.Sources, now)
-	c.Refusals = toRefusals(st.Sources)
+	c.Synced, c.Counts, c.Rejected, c.Freshness.ByResource = bySource(st.Sources, now)
+	c.Refusals = toRefusals(st)
 	c.HeartbeatAgeSeconds, c.CertificateExpires = heartbeatAge(st), timeOrNull(st.Certificate)
+	c.Assess()
 	return c
 }
 
@@ -59,33 +53,42 @@ func bySource(sources map[wire.Resource]remotecluster.SourceStatus, now time.Tim
 }
 
 // toRefusals is sorted by resource.
-func toRefusals(sources map[wire.Resource]remotecluster.SourceStatus) []Refusal {
+func toRefusals(st remotecluster.Status) []Refusal {
 	all := []Refusal{}
-	for _, r := range slices.Sorted(maps.Keys(sources)) {
-		s := sources[r]
+	for _, r := range slices.Sorted(maps.Keys(st.Sources)) {
+		s := st.Sources[r]
 		if s.Rejected == 0 {
 			continue
 		}
-		reasons := make(map[string]int, len(s.Rejections))
-		for reason, n := range s.Rejections {
-			reasons[string(reason)] = n
+		one := Refusal{
+			Resource: string(r), Count: s.Rejected, Reasons: make(map[string]int), Remedies: make(map[string]string),
+			Key: s.Example.Key, Message: s.Example.Why,
 		}
-		all = append(all, Refusal{Resource: string(r), Count: s.Rejected, Reasons: reasons, Key: s.Example.Key, Message: s.Example.Why})
+		for reason, n := range s.Rejections {
+			one.Reasons[string(reason)], one.Remedies[string(reason)] = n, remotecluster.RefusalRemedy(st.Name, r, reason)
+		}
+		all = append(all, one)
 	}
 	return all
 }
 
-func toKVStore(st remotecluster.Status, now time.Time) *KVStore {
-	k := &KVStore{
-		State: string(st.State), Ready: st.Ready, Connected: st.Connected, Message: st.Message, Code: string(st.Code),
-		Endpoints: orEmpty(st.Endpoints), EtcdClusterID: st.EtcdClusterID, ConfigFile: st.ConfigFile,
-		Failures: st.Failures, LastFailure: timeOrNull(st.LastFailure), LastError: st.LastError,
-		ConnectedSince: timeOrNull(st.ConnectedSince), LastEvent: timeOrNull(st.LastEvent),
+// own is the own cluster in the form of the others, and with what is particular to its
+// kvstore. It may hold services in both formats, and exports.
+func (s *Server) own(st remotecluster.Status, now time.Time) (*Cluster, *KVStore) {
+	caps, exports := new(wire.Capabilities), true
+	if st.Capabilities != nil {
+		*caps = *st.Capabilities
 	}
-	k.HeartbeatAgeSeconds, k.ProbeInterval = heartbeatAge(st), st.ProbeInterval.Seconds()
-	k.Synced, k.Counts, k.Rejected, k.Freshness = bySource(st.Sources, now)
-	k.Refusals = toRefusals(st.Sources)
-	return k
+	caps.EndpointSlicesExportMode, caps.ServiceExportsEnabled = wire.EndpointSlicesBoth, &exports
+	st.Capabilities = caps
+	c := s.cluster(st, now)
+	return &c, &KVStore{
+		State: c.State, Ready: c.Ready, Connected: c.Connected, Message: c.Message, Code: c.Code,
+		Endpoints: c.Endpoints, EtcdClusterID: c.EtcdClusterID, ConfigFile: c.ConfigFile,
+		HeartbeatAgeSeconds: c.HeartbeatAgeSeconds, ProbeInterval: st.ProbeInterval.Seconds(),
+		Synced: c.Synced, Counts: c.Counts, Rejected: c.Rejected, Refusals: c.Refusals, Freshness: c.Freshness.ByResource,
+		Failures: c.Failures, LastFailure: c.LastFailure, LastError: c.LastError, ConnectedSince: c.ConnectedSince, LastEvent: c.LastEvent,
+	}
 }
 
 // heartbeatAge is since when no heartbeat was seen, null when nothing is known of it.

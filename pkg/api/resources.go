@@ -46,6 +46,7 @@ func clusterResource() *resource[remotecluster.Status, Cluster] {
 // confirmed, while it is.
 func settleCluster(c *Cluster) {
 	c.LastEvent, c.HeartbeatAgeSeconds, c.Policy = nil, nil, c.Policy.settled()
+	c.Freshness.Worst = Freshness{State: c.Freshness.Worst.State}
 	for _, f := range c.Freshness.All() {
 		*f = Freshness{State: f.State, AsOf: f.AsOf, Message: f.Message}
 		if f.State == string(remotecluster.FreshnessSynced) {

@@ -59,7 +59,7 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	if own, has := s.View.OwnCluster(); has {
-		answer.KVStore = toKVStore(own, now)
+		answer.OwnCluster, answer.KVStore = s.own(own, now)
 	} else if s.Writer != nil {
 		answer.KVStore = writtenKVStore(s.Writer.Status())
 	}

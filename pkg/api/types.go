@@ -68,6 +68,8 @@ type Status struct {
 	// cannot be one.
 	Ignored []clustermesh.Ignored `json:"ignored" doc:"Files of the mesh directory that are no cluster's, and why."`
 	KVStore *KVStore              `json:"kvstore" doc:"The local kvstore; null when the agent only observes."`
+	// OwnCluster is the own cluster as its kvstore shows it.
+	OwnCluster *Cluster `json:"ownCluster" doc:"The own cluster as its kvstore shows it, in the form of the others; null where nothing of it is read."`
 	// Description is what a source says of the own cluster.
 	Description *Description `json:"description,omitempty" doc:"What manifests or the Kubernetes API say of the own cluster; absent without such a source."`
 }

@@ -34,8 +34,8 @@ func WritePage(p *printer.Page, c *api.Cluster, now time.Time) {
 	if c.Message != "" {
 		p.Text("%s", explain.Coded(c.Code, c.Message))
 	}
-	if kind := TroubleOf(c); kind != NoTrouble {
-		p.Advice("%s", cmp.Or(explain.RemedyOf(c.Code), kind.Remedy()))
+	if c.Trouble != nil {
+		p.Advice("%s", cmp.Or(c.Remedy, c.Trouble.Remedy))
 	}
 	p.Blank()
 	connected := "no"
@@ -71,10 +71,29 @@ func WritePage(p *printer.Page, c *api.Cluster, now time.Time) {
 	if len(c.Refusals) > 0 {
 		p.Blank()
 		p.Text("Refused: %s", RefusedText(c.Refusals))
-		for _, remedy := range RefusalRemedies([]api.Cluster{*c}) {
+		for _, remedy := range RefusalRemedies(*c) {
 			p.Advice("%s", remedy)
 		}
 	}
+}
+
+func capabilities(c api.Capabilities) []string {
+	var parts []string
+	flag := func(name string, on *bool) {
+		if on != nil {
+			parts = append(parts, name+"="+strconv.FormatBool(*on))
+		}
+	}
+	flag("syncedCanaries", c.SyncedCanaries)
+	flag("cached", c.Cached)
+	if c.MaxConnectedClusters != nil {
+		parts = append(parts, fmt.Sprintf("maxConnectedClusters=%d", *c.MaxConnectedClusters))
+	}
+	flag("serviceExportsEnabled", c.ServiceExportsEnabled)
+	if c.EndpointSlicesExportMode != nil && *c.EndpointSlicesExportMode != "" {
+		parts = append(parts, "endpointSlicesExportMode="+*c.EndpointSlicesExportMode)
+	}
+	return parts
 }
 
 // copyText is the state of a copy, with how far it is while it is made.
@@ -107,7 +126,6 @@ func HeartbeatText(age *float64) string {
 // row is one resource of a cluster.
 type row struct {
 	name     string
-	optional bool
 	synced   bool
 	n, wrong int
 	fresh    api.Freshness
@@ -118,12 +136,8 @@ type row struct {
 func resourceRows(c *api.Cluster) []row {
 	var rows []row
 	for r, f := range c.Freshness.All() {
-		if f.State == "" { // an agent of before, which does not read it
-			continue
-		}
-		if c.Exports(r) || f.State == "syncing" || f.State == "stale" {
-			d := r.Describe()
-			rows = append(rows, row{d.Field, d.Optional, *c.Synced.Of(r), *c.Counts.Of(r), *c.Rejected.Of(r), *f})
+		if c.Has(r) {
+			rows = append(rows, row{r.Describe().Field, *c.Synced.Of(r), *c.Counts.Of(r), *c.Rejected.Of(r), *f})
 		}
 	}
 	return rows
@@ -152,4 +166,13 @@ func resourceTable(now time.Time) printer.Table[row] {
 			return printer.Moment(r.fresh.AsOf, now)
 		}},
 	}
+}
+
+// Sum adds up the counts of all resources.
+func Sum(of api.ByResource[int]) int {
+	total := 0
+	for _, n := range of.All() {
+		total += *n
+	}
+	return total
 }

@@ -35,6 +35,7 @@ func TestExportsAreNoTroubleOfACluster(t *testing.T) {
 	}
 	var out strings.Builder
 	p := printer.NewPage(&out, printer.Style{})
+	c.Assess()
 	WritePage(p, &c, time.Now())
 	if err := p.Flush(); err != nil || !strings.Contains(out.String(), "serviceExports: the canary is missing") {
 		t.Errorf("%v: not said why there are none:\n%s", err, out.String())
@@ -53,6 +54,7 @@ func TestClusterText(t *testing.T) {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
+			c.Assess()
 			if err := command.Answer(&out, printer.Style{}, text, &c, func(p *printer.Page) { WritePage(p, &c, samples.Now) }); err != nil {
 				t.Fatal(err)
 			}
@@ -69,6 +71,7 @@ func TestEndpointSlicesAreShown(t *testing.T) {
 	stale := api.Freshness{State: "stale", AsOf: samples.Before(95 * time.Second), AgeSeconds: &age}
 	c := samples.Exporting("kyoto", wire.EndpointSlicesBoth, samples.GoodCluster("", 0).Freshness.Services, stale)
 	c.Counts.EndpointSlices, c.Rejected.EndpointSlices = 77, 5
+	c.Assess()
 	if got := FreshnessText(c); got != "stale 1m35s" {
 		t.Errorf("freshness %q", got)
 	}
@@ -86,6 +89,7 @@ func TestEndpointSlicesAreShown(t *testing.T) {
 	}
 	for _, state := range []string{"", "unknown", "synced"} {
 		none := samples.Exporting("kyoto", wire.EndpointSlicesServicesOnly, c.Freshness.Services, api.Freshness{State: state})
+		none.Assess()
 		if got := strings.Join(named(&none), " "); got != "nodes services identities ips" || FreshnessText(none) != "synced 0.4s" {
 			t.Errorf("slices %q: rows %s, %s", state, got, FreshnessText(none))
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/cli/samples"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // TestRefusalRemedies: what to do depends on why, and our own file and flags are
@@ -19,8 +20,8 @@ func TestRefusalRemedies(t *testing.T) {
 		"malformed": "Whatever writes them in that cluster has to correct them",
 	} {
 		c := samples.GoodCluster("osaka", 7)
-		c.Refusals = []api.Refusal{{Resource: "ips", Count: 176, Reasons: map[string]int{reason: 176}}}
-		got := RefusalRemedies([]api.Cluster{c})
+		c.Refusals = []api.Refusal{samples.Refused("osaka", wire.IPs, map[string]int{reason: 176})}
+		got := RefusalRemedies(c)
 		if len(got) != 1 || !strings.Contains(got[0], want) {
 			t.Errorf("%s: %q, want %q", reason, got, want)
 		}
@@ -29,8 +30,8 @@ func TestRefusalRemedies(t *testing.T) {
 		}
 	}
 	c := samples.GoodCluster("osaka", 7)
-	c.Refusals = []api.Refusal{{Resource: "ips", Count: 3, Reasons: map[string]int{"policy": 1, "budget": 1, "key": 1}}}
-	if got := RefusalRemedies([]api.Cluster{c, c}); len(got) != 3 {
+	c.Refusals = []api.Refusal{samples.Refused("osaka", wire.IPs, map[string]int{"policy": 1, "budget": 1, "key": 1})}
+	if got := RefusalRemedies(c, c); len(got) != 3 {
 		t.Errorf("several reasons: %q", got)
 	}
 }

@@ -92,8 +92,8 @@ func (d *healthDescription) page(p *printer.Page, now time.Time) {
 	if d.Cluster != nil {
 		p.Section("Cluster")
 		p.Fields(printer.F("Cluster", clusterLine(d.Cluster)...), printer.F("Last error", d.Cluster.LastError))
-		if kind := clustertext.TroubleOf(d.Cluster); kind != clustertext.NoTrouble {
-			p.Advice("%s", kind.Remedy())
+		if d.Cluster.Trouble != nil {
+			p.Advice("%s", d.Cluster.Trouble.Remedy)
 		}
 		p.End()
 	}

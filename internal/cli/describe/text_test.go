@@ -17,6 +17,8 @@ import (
 // descriptions has one description of each kind.
 func descriptions() map[string]description {
 	c2, c3 := samples.GoodCluster("c2", 2), samples.StaleBy(samples.Failing(samples.GoodCluster("c3", 3), "degraded", "not connected since 00:52: EOF"), 10*time.Minute)
+	c2.Assess()
+	c3.Assess()
 	conflict, events := samples.AConflict(), samples.SomeEvents()
 	node := &api.Node{
 		Cluster: "c2", ClusterID: 2, Name: "n1", PodCIDRs: []string{"10.2.1.0/24"}, HealthIPs: []string{"10.2.1.2"}, Identity: 6, EncryptionKey: 3,

@@ -83,12 +83,6 @@ func pageEntries(p *printer.Page, entries []codes.Entry, list bool) {
 // Coded puts the code of a finding before its text.
 func Coded(code, text string) string { return strings.TrimSpace(code + " " + text) }
 
-// RemedyOf is what the registry says to do about a code; empty for none.
-func RemedyOf(code string) string {
-	e, _ := codes.Find(code)
-	return e.Remedy
-}
-
 // SeverityColor is the color of a finding.
 func SeverityColor(s codes.Severity) printer.Color {
 	switch s {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // AConflict is a conflict about an address.
@@ -58,7 +60,7 @@ func GoodCluster(name string, id uint32) api.Cluster {
 		Capabilities:   api.Capabilities{SyncedCanaries: &yes, MaxConnectedClusters: &max},
 		Synced:         api.ByResource[bool]{Nodes: true, Services: true, Identities: true, IPs: true},
 		Counts:         api.ByResource[int]{Nodes: 3, Services: 40, Identities: 200, IPs: 1200},
-		Freshness:      api.ByResource[api.Freshness]{Nodes: fresh, Services: fresh, Identities: fresh, IPs: fresh},
+		Freshness:      ofAll(fresh),
 		ConnectedSince: Before(time.Hour), LastEvent: Before(2 * time.Second),
 	}
 }
@@ -66,9 +68,12 @@ func GoodCluster(name string, id uint32) api.Cluster {
 // StaleBy is the cluster with nothing confirmed for this long.
 func StaleBy(c api.Cluster, d time.Duration) api.Cluster {
 	age := d.Seconds()
-	f := api.Freshness{State: "stale", AsOf: Before(d), AgeSeconds: &age}
-	c.Freshness = api.ByResource[api.Freshness]{Nodes: f, Services: f, Identities: f, IPs: f}
+	c.Freshness = ofAll(api.Freshness{State: "stale", AsOf: Before(d), AgeSeconds: &age})
 	return c
+}
+
+func ofAll(f api.Freshness) api.ClusterFreshness {
+	return api.ClusterFreshness{ByResource: api.ByResource[api.Freshness]{Nodes: f, Services: f, Identities: f, IPs: f}}
 }
 
 // Failing is the cluster in a state that is not good, with why.
@@ -81,8 +86,7 @@ func Failing(c api.Cluster, state, message string) api.Cluster {
 // NeverSeen is a cluster that was never connected.
 func NeverSeen(name, state, message string) api.Cluster {
 	c := Failing(api.Cluster{Name: name}, state, message)
-	f := api.Freshness{State: "unknown"}
-	c.Freshness = api.ByResource[api.Freshness]{Nodes: f, Services: f, Identities: f, IPs: f}
+	c.Freshness = ofAll(api.Freshness{State: "unknown"})
 	return c
 }
 
@@ -92,13 +96,8 @@ func OneOfEach() []api.Cluster {
 	syncing.Connected, syncing.ID, syncing.Failures = true, 4, 0
 	rejecting := GoodCluster("osaka", 7)
 	rejecting.Rejected = api.ByResource[int]{Nodes: 1, IPs: 12}
-	rejecting.Refusals = []api.Refusal{
-		{Resource: "ips", Count: 12, Reasons: map[string]int{"key": 12}},
-		{
-			Resource: "nodes", Count: 1, Reasons: map[string]int{"malformed": 1},
-			Key: "cilium/state/nodes/v1/osaka/n1", Message: "malformed: unexpected end of JSON input",
-		},
-	}
+	rejecting.Refusals = []api.Refusal{Refused("osaka", wire.IPs, map[string]int{"key": 12}), Refused("osaka", wire.Nodes, map[string]int{"malformed": 1})}
+	rejecting.Refusals[1].Key, rejecting.Refusals[1].Message = "cilium/state/nodes/v1/osaka/n1", "malformed: unexpected end of JSON input"
 	weak := GoodCluster("oslo", 8)
 	weak.State, weak.Message = "degraded", "no heartbeat for 3m10s: etcd answers, but the cluster's writer may be gone"
 	removing := GoodCluster("quito", 10)
@@ -115,6 +114,16 @@ func OneOfEach() []api.Cluster {
 		removing,
 		GoodCluster("zagreb", 12),
 	}
+}
+
+// Refused are entries of a cluster that are refused for these reasons.
+func Refused(cluster string, r wire.Resource, reasons map[string]int) api.Refusal {
+	refusal := api.Refusal{Resource: string(r), Reasons: reasons, Remedies: make(map[string]string)}
+	for reason, n := range reasons {
+		refusal.Count += n
+		refusal.Remedies[reason] = remotecluster.RefusalRemedy(cluster, r, wire.Reason(reason))
+	}
+	return refusal
 }
 
 // Policed are clusters of which the policy says something.
@@ -162,6 +171,7 @@ func StatusOf(clusters []api.Cluster) *api.Status {
 		Summary: api.Summary{Clusters: len(clusters), Nodes: 12, Services: 40, GlobalServices: 38, Identities: 1, IPs: 10234, Conflicts: 2},
 	}
 	for i := range clusters {
+		clusters[i].Assess()
 		if clusters[i].Ready {
 			st.Summary.ClustersReady++
 		}
@@ -172,15 +182,16 @@ func StatusOf(clusters []api.Cluster) *api.Status {
 	return st
 }
 
-// KvstoreOf is the local kvstore of an own cluster that is like this one.
-func KvstoreOf(c api.Cluster, heartbeat *float64) *api.KVStore {
-	k := &api.KVStore{
-		State: c.State, Ready: c.Ready, Connected: c.Connected, Message: c.Message, Endpoints: []string{"https://etcd:2379"},
-		HeartbeatAgeSeconds: heartbeat, Synced: c.Synced, Freshness: c.Freshness,
-		Failures: 23, LastFailure: Before(5 * time.Second), LastError: "an error of long ago",
+// AddOwn makes a cluster like this one the own one of the status, as its kvstore shows it.
+func AddOwn(st *api.Status, c api.Cluster) {
+	mode, exports := wire.EndpointSlicesBoth, true
+	c.Capabilities = api.Capabilities{EndpointSlicesExportMode: &mode, ServiceExportsEnabled: &exports}
+	c.Synced.EndpointSlices, c.Freshness.EndpointSlices = c.Synced.Services, c.Freshness.Services
+	c.Failures, c.LastFailure = 23, Before(5*time.Second)
+	c.Assess()
+	st.OwnCluster, st.KVStore = &c, &api.KVStore{
+		State: c.State, Ready: c.Ready, Connected: c.Connected, Message: c.Message, Endpoints: []string{"https://etcd:2379"}, HeartbeatAgeSeconds: c.HeartbeatAgeSeconds,
 	}
-	k.Synced.EndpointSlices, k.Freshness.EndpointSlices = k.Synced.Services, k.Freshness.Services
-	return k
 }
 
 // ManyClusters is a mesh of 254, some of which are as the function says.

@@ -32,7 +32,7 @@ func leads(yes bool) string {
 // writeKVStore says how the local kvstore is, and when it is not well, why and
 // what to do, as for a cluster.
 func (v *View) writeKVStore(p *printer.Page) {
-	k, own := v.KVStore, ownCluster(v.Status)
+	k := v.KVStore
 	rest := "not connected"
 	if k.Connected {
 		rest = "connected"
@@ -54,10 +54,10 @@ func (v *View) writeKVStore(p *printer.Page) {
 		v.writeWritten(p)
 		return
 	}
-	p.Text("local kvstore: %s, %s", printer.Painted{Text: k.State, Color: clustertext.ClusterColor(*own)}, rest)
-	if kind := clustertext.TroubleOf(own); kind != clustertext.NoTrouble {
+	p.Text("local kvstore: %s, %s", printer.Painted{Text: k.State, Color: clustertext.ClusterColor(api.Cluster{State: k.State})}, rest)
+	if own := v.OwnCluster; own != nil && own.Trouble != nil {
 		p.Item("  ", "%s", clustertext.Story(own, v.Now))
-		p.Advice("%s", kind.Remedy())
+		p.Advice("%s", own.Trouble.Remedy)
 	}
 	v.writeWritten(p)
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
-	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // statusOptions is what status was asked for.
@@ -154,24 +153,6 @@ func ClusterNamed(clusters []api.Cluster, name string) *api.Cluster {
 	return &clusters[i]
 }
 
-// ownCluster is the own cluster, as its kvstore shows it, in the form of the
-// others; nil without a kvstore that is read. It may hold services in both formats, and exports.
-func ownCluster(st *api.Status) *api.Cluster {
-	k := st.KVStore
-	if k == nil || k.WriteOnly {
-		return nil
-	}
-	mode, exports := wire.EndpointSlicesBoth, true
-	return &api.Cluster{
-		Name: st.Agent.Cluster, ID: st.Agent.ClusterID, State: k.State, Ready: k.Ready, Connected: k.Connected, Message: k.Message,
-		Code: k.Code, HeartbeatAgeSeconds: k.HeartbeatAgeSeconds,
-		Endpoints: k.Endpoints, EtcdClusterID: k.EtcdClusterID, ConfigFile: k.ConfigFile,
-		Capabilities: api.Capabilities{EndpointSlicesExportMode: &mode, ServiceExportsEnabled: &exports},
-		Synced:       k.Synced, Counts: k.Counts, Rejected: k.Rejected, Freshness: k.Freshness,
-		Failures: k.Failures, LastFailure: k.LastFailure, LastError: k.LastError, ConnectedSince: k.ConnectedSince, LastEvent: k.LastEvent,
-	}
-}
-
 // wellOn tells whether everything is well, or one cluster is.
 func wellOn(st *api.Status, cluster string) bool {
 	if cluster != "" {
@@ -243,7 +224,7 @@ func missingFor(st *api.Status, goal, cluster string) string {
 	if len(late) > 0 {
 		missing = append(missing, fmt.Sprintf("%d of %s to be %s: %s", len(late), printer.Count(len(clusters), "cluster"), goal, printer.Some(late, 5)))
 	}
-	if own := ownCluster(st); own != nil && cluster == "" && !Reached(own, goal) {
+	if own := st.OwnCluster; own != nil && cluster == "" && !Reached(own, goal) {
 		missing = append(missing, fmt.Sprintf("the local kvstore to be %s (%s)", goal, stateText(own)))
 	}
 	if len(missing) == 0 && cluster == "" && !st.Ready {

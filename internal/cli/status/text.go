@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/cli/clustertext"
-	"github.com/mesh-agent/mesh-agent/internal/cli/explain"
 	"github.com/mesh-agent/mesh-agent/internal/cli/resource"
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
@@ -36,14 +34,18 @@ type View struct {
 	all  bool // a line for each cluster, also on a terminal
 	wide bool // everything about each
 
-	conflicts []api.Conflict // the first ones
-	exit      []string       // why the exit code is 1; none where it is not, or is nobody's concern
+	worstFirst []api.Cluster
+	conflicts  []api.Conflict // the first ones
+	exit       []string       // why the exit code is 1; none where it is not, or is nobody's concern
 }
 
 // Write prints the whole status for a person: a summary, the clusters
 // with what is wrong first, and then what is wrong.
 func Write(w io.Writer, style printer.Style, v View) error {
-	v.all, v.wide = v.all || style.Wide || style.Width == 0, style.Wide
+	v.all, v.wide, v.worstFirst = v.all || style.Wide || style.Width == 0, style.Wide, slices.Clone(v.Clusters)
+	slices.SortStableFunc(v.worstFirst, func(a, b api.Cluster) int {
+		return cmp.Or(cmp.Compare(severity(&a), severity(&b)), cmp.Compare(a.Name, b.Name))
+	})
 	p := printer.NewPage(w, style)
 	v.writeSummary(p)
 	v.writeConflicts(p)
@@ -62,11 +64,10 @@ func (v *View) writeClusters(p *printer.Page) {
 	if len(v.Clusters) == 0 {
 		p.Text(noClusters, v.Agent.MeshDirectory)
 	} else {
-		clusters := worstFirst(v.Clusters)
-		v.writeTable(p, clusters)
-		v.writeTroubles(p, clusters)
-		v.writePolicy(p, clusters)
-		v.writeRejected(p, clusters)
+		v.writeTable(p)
+		v.writeTroubles(p)
+		v.writePolicy(p)
+		v.writeRejected(p)
 	}
 	writeIgnored(p, v.Agent.MeshDirectory, v.Ignored)
 }
@@ -74,7 +75,7 @@ func (v *View) writeClusters(p *printer.Page) {
 func (v *View) writeSummary(p *printer.Page) {
 	a := v.Agent
 	p.Text("mesh-agent %s on %s, cluster %s (ID %d), up %s: %s", a.Version, a.Node, a.Cluster, a.ClusterID,
-		printer.Duration(v.Now.Sub(a.Started)), printer.Painted{Text: v.State, Color: clustertext.AgentColor(v.Status)})
+		printer.Duration(v.Now.Sub(a.Started)), printer.Painted{Text: v.State, Color: agentColor(v.State)})
 	if a.Leads != nil {
 		p.Text("%s: %s", a.Mode, leads(*a.Leads))
 	}
@@ -96,10 +97,10 @@ func (v *View) writeCounts(p *printer.Page) {
 		return
 	}
 	s, troubles := v.Summary, ""
-	if byKind := byTrouble(v.Clusters); len(byKind) > 0 {
-		texts := make([]string, 0, len(byKind))
-		for _, kind := range slices.Sorted(maps.Keys(byKind)) {
-			texts = append(texts, fmt.Sprintf("%d %s", len(byKind[kind]), kind.Word()))
+	if kinds := v.troubled(); len(kinds) > 0 {
+		texts := make([]string, len(kinds))
+		for i, clusters := range kinds {
+			texts[i] = fmt.Sprintf("%d %s", len(clusters), clusters[0].Trouble.Kind)
 		}
 		troubles = " (" + strings.Join(texts, ", ") + ")"
 	}
@@ -119,9 +120,9 @@ func (v *View) writeCounts(p *printer.Page) {
 
 // writeTable writes a line for each cluster. On a terminal it leaves out those
 // that are well when there are too many of them, and says so.
-func (v *View) writeTable(p *printer.Page, clusters []api.Cluster) {
-	shown := clusters
-	unwell := slices.IndexFunc(clusters, func(c api.Cluster) bool { return clustertext.TroubleOf(&c) == clustertext.NoTrouble })
+func (v *View) writeTable(p *printer.Page) {
+	clusters, shown := v.worstFirst, v.worstFirst
+	unwell := slices.IndexFunc(clusters, func(c api.Cluster) bool { return c.Trouble == nil })
 	if unwell < 0 {
 		unwell = len(clusters)
 	}
@@ -157,8 +158,8 @@ func statusTable() printer.Table[api.Cluster] {
 		{Title: "STATE", Text: func(c api.Cluster) string { return c.State }, Color: clustertext.ClusterColor},
 		{Title: "ID", Right: true, Text: func(c api.Cluster) string { return printer.Number(c.ID) }},
 		{Title: "ENTRIES", Right: true, Text: func(c api.Cluster) string { return strconv.Itoa(clustertext.Sum(c.Counts)) }},
-		{Title: "FRESHNESS", Text: func(c api.Cluster) string { state, _ := clustertext.Freshness(c); return state }, Color: func(c api.Cluster) printer.Color { return printer.WellColor(c.Fresh()) }},
-		{Title: "AGE", Text: func(c api.Cluster) string { _, age := clustertext.Freshness(c); return age }},
+		{Title: "FRESHNESS", Text: func(c api.Cluster) string { return c.Freshness.Worst.State }, Color: func(c api.Cluster) printer.Color { return printer.WellColor(c.Fresh()) }},
+		{Title: "AGE", Text: clustertext.AgeText},
 	}
 }
 
@@ -185,63 +186,67 @@ func writeIgnored(p *printer.Page, directory string, ignored []clustermesh.Ignor
 	p.End()
 }
 
-// worstFirst sorts by how bad it is, then by name.
-func worstFirst(clusters []api.Cluster) []api.Cluster {
-	sorted := slices.Clone(clusters)
-	slices.SortStableFunc(sorted, func(a, b api.Cluster) int {
-		return cmp.Or(cmp.Compare(clustertext.TroubleOf(&a), clustertext.TroubleOf(&b)), cmp.Compare(a.Name, b.Name))
-	})
-	return sorted
+// kinds of trouble, the worst first, each with the heading of the clusters that have it.
+func kinds() [][2]string {
+	return [][2]string{
+		{"failed", "Cannot be used as configured"},
+		{"connecting", "No connection yet"},
+		{"lost", "Connection lost"},
+		{"degraded", "Connected, but not well"},
+		{"stale", "Not known to be up to date"},
+		{"syncing", "First copy under way"},
+		{"removing", "Being removed"},
+	}
 }
 
-// byTrouble groups the clusters that are not well by what is wrong.
-func byTrouble(clusters []api.Cluster) map[clustertext.Trouble][]api.Cluster {
-	byKind := make(map[clustertext.Trouble][]api.Cluster)
-	for _, c := range clusters {
-		if kind := clustertext.TroubleOf(&c); kind != clustertext.NoTrouble {
-			byKind[kind] = append(byKind[kind], c)
-		}
+// severity is the place of a cluster's trouble among the kinds.
+func severity(c *api.Cluster) int {
+	if c.Trouble == nil {
+		return len(kinds())
 	}
-	return byKind
+	return max(0, slices.IndexFunc(kinds(), func(kind [2]string) bool { return kind[0] == c.Trouble.Kind }))
+}
+
+// troubled are the clusters that are not well, together by the kind of their trouble.
+func (v *View) troubled() [][]api.Cluster {
+	var all [][]api.Cluster
+	for i, c := range v.worstFirst {
+		if c.Trouble == nil {
+			break
+		}
+		if i == 0 || c.Trouble.Kind != v.worstFirst[i-1].Trouble.Kind {
+			all = append(all, nil)
+		}
+		all[len(all)-1] = append(all[len(all)-1], c)
+	}
+	return all
 }
 
 // writeTroubles says what is wrong, by kind, and what to do about each kind.
-func (v *View) writeTroubles(p *printer.Page, clusters []api.Cluster) {
-	byKind := byTrouble(clusters)
-	for _, kind := range slices.Sorted(maps.Keys(byKind)) {
-		p.Section("%s (%s)", kind.Title(), printer.Count(len(byKind[kind]), "cluster"))
-		v.writeStories(p, byKind[kind], func(c *api.Cluster) string { return clustertext.Story(c, v.Now) })
-		for _, remedy := range v.remedies(kind, byKind[kind]) {
+func (v *View) writeTroubles(p *printer.Page) {
+	for _, clusters := range v.troubled() {
+		p.Section("%s (%s)", kinds()[severity(&clusters[0])][1], printer.Count(len(clusters), "cluster"))
+		v.writeStories(p, clusters, func(c *api.Cluster) string { return clustertext.Story(c, v.Now) })
+		for _, remedy := range v.remedies(clusters) {
 			p.Advice("%s", remedy)
 		}
 	}
 	p.End()
 }
 
-// remedies are what to do about clusters with a kind of trouble: what the registry
-// says of their codes, each once and the first ones of many, or else of the kind.
-func (v *View) remedies(kind clustertext.Trouble, clusters []api.Cluster) []string {
-	general := v.remedy(kind)
-	if general != kind.Remedy() {
-		return []string{general} // one cause for all
+// remedies are what to do about clusters with one kind of trouble, each once and the
+// first ones of many. Copies may not get on for want of our own kvstore.
+func (v *View) remedies(clusters []api.Cluster) []string {
+	if clusters[0].Trouble.Kind == "degraded" && v.Agent.Leads != nil && v.KVStore != nil && !v.KVStore.Connected {
+		return []string{"The local kvstore, where the copies go, cannot be reached: see above. They go on by themselves when it is back."}
 	}
 	var all []string
-	for i := range clusters {
-		remedy := cmp.Or(explain.RemedyOf(clusters[i].Code), general)
-		if !slices.Contains(all, remedy) {
+	for _, c := range clusters {
+		if remedy := cmp.Or(c.Remedy, c.Trouble.Remedy); !slices.Contains(all, remedy) {
 			all = append(all, remedy)
 		}
 	}
 	return all[:min(len(all), mostStories)]
-}
-
-// remedy is what to do about a kind of trouble. Copies may not get on for want of
-// our own kvstore.
-func (v *View) remedy(kind clustertext.Trouble) string {
-	if kind == clustertext.TroubleDegraded && v.Agent.Leads != nil && v.KVStore != nil && !v.KVStore.Connected {
-		return "The local kvstore, where the copies go, cannot be reached: see above. They go on by themselves when it is back."
-	}
-	return kind.Remedy()
 }
 
 // writeStories writes a line for each cluster, fewer on a terminal.
@@ -259,4 +264,14 @@ func (v *View) writeStories(p *printer.Page, clusters []api.Cluster, story func(
 	if rest > 0 {
 		p.Line("… and %d more (--all lists them)", rest)
 	}
+}
+
+func agentColor(state string) printer.Color {
+	switch state {
+	case api.StateReady:
+		return printer.Green
+	case api.StateStarting:
+		return printer.Yellow
+	}
+	return printer.Red
 }

@@ -24,7 +24,7 @@ func TestWaitingHasTheKVStore(t *testing.T) {
 	for goal, c := range map[string]api.Cluster{
 		GoalReady: samples.OneOfEach()[2], GoalSynced: samples.OneOfEach()[1], GoalFresh: samples.StaleBy(samples.GoodCluster("home", 1), time.Minute),
 	} {
-		st.KVStore = samples.KvstoreOf(c, nil)
+		samples.AddOwn(st, c)
 		want := fmt.Sprintf("the local kvstore to be %s (%s)", goal, stateText(&c))
 		if got := missingFor(st, goal, ""); got != want {
 			t.Errorf("%s: waits for %q, want %q", goal, got, want)
@@ -32,7 +32,7 @@ func TestWaitingHasTheKVStore(t *testing.T) {
 		if got := missingFor(st, goal, "accra"); got != "" {
 			t.Errorf("%s of accra: waits for %q", goal, got)
 		}
-		st.KVStore = samples.KvstoreOf(samples.GoodCluster("home", 1), nil)
+		samples.AddOwn(st, samples.GoodCluster("home", 1))
 		if got := missingFor(st, goal, ""); got != "" {
 			t.Errorf("%s: waits for %q, though all is well", goal, got)
 		}
@@ -71,19 +71,22 @@ func TestStatusText(t *testing.T) {
 	})
 	three := []api.Cluster{samples.GoodCluster("accra", 2), samples.GoodCluster("cairo", 3), samples.NeverSeen("delhi", "connecting", "dial tcp 10.0.0.1:2379: connect: connection refused")}
 	terminal := printer.Style{Width: 80}
-	heartbeat := 3.2
+	heartbeat, home := 3.2, samples.GoodCluster("home", 1)
+	home.HeartbeatAgeSeconds = &heartbeat
+	stale, weak, nowhere := samples.StaleBy(home, time.Minute), samples.OneOfEach()[6], samples.NeverSeen("home", "connecting", "dial tcp 10.0.0.9:2379: connect: connection refused")
+	weak.HeartbeatAgeSeconds = &heartbeat
 	tests := map[string]struct {
 		clusters []api.Cluster
 		style    printer.Style
 		all      bool
-		kvstore  *api.KVStore
+		own      *api.Cluster
 	}{
 		"status-none":           {clusters: nil},
 		"status-one":            {clusters: three[:1]},
-		"status-well":           {clusters: three[:2], kvstore: samples.KvstoreOf(samples.GoodCluster("home", 1), &heartbeat)},
-		"status-three":          {clusters: three, kvstore: samples.KvstoreOf(samples.NeverSeen("home", "connecting", "dial tcp 10.0.0.9:2379: connect: connection refused"), nil)},
-		"status-kvstore-stale":  {clusters: three[:1], kvstore: samples.KvstoreOf(samples.StaleBy(samples.GoodCluster("home", 1), time.Minute), &heartbeat)},
-		"status-kvstore-weak":   {clusters: three[:1], style: terminal, kvstore: samples.KvstoreOf(samples.OneOfEach()[6], &heartbeat)},
+		"status-well":           {clusters: three[:2], own: &home},
+		"status-three":          {clusters: three, own: &nowhere},
+		"status-kvstore-stale":  {clusters: three[:1], own: &stale},
+		"status-kvstore-weak":   {clusters: three[:1], style: terminal, own: &weak},
 		"status-each":           {clusters: samples.OneOfEach()},
 		"status-terminal":       {clusters: three, style: printer.Style{Color: true, Width: 80}},
 		"status-each-terminal":  {clusters: samples.OneOfEach(), style: terminal},
@@ -101,7 +104,9 @@ func TestStatusText(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
 			st := samples.StatusOf(test.clusters)
-			st.KVStore = test.kvstore
+			if test.own != nil {
+				samples.AddOwn(st, *test.own)
+			}
 			if err := Write(&out, test.style, View{Status: st, Now: samples.Now, all: test.all}); err != nil {
 				t.Fatal(err)
 			}

@@ -1,0 +1,98 @@
+package status
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/mesh-agent/mesh-agent/internal/cli/clustertext"
+	"github.com/mesh-agent/mesh-agent/internal/cli/explain"
+	"github.com/mesh-agent/mesh-agent/internal/cli/resource"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/api/client"
+)
+
+// mostConflicts is how many conflicts status shows.
+const mostConflicts = 5
+
+// firstConflicts are the first ones, where there are any.
+func firstConflicts(ctx context.Context, cl *client.Client, st *api.Status) ([]api.Conflict, error) {
+	if st.Summary.Conflicts == 0 {
+		return nil, nil
+	}
+	conflicts, _, err := resource.Collect[api.Conflict](ctx, cl, "conflicts", client.Query{}, mostConflicts)
+	return conflicts, err
+}
+
+// writeConflicts tells of what clusters disagree on: they may be ready all the same.
+func (v *View) writeConflicts(p *printer.Page) {
+	if len(v.conflicts) == 0 {
+		return
+	}
+	p.Section("Conflicts (%d)", max(v.Summary.Conflicts, len(v.conflicts)))
+	shown := v.conflicts[:min(len(v.conflicts), mostConflicts)]
+	for _, c := range shown {
+		p.Item(c.Kind+"  ", "%s", explain.Coded(c.Code, c.Message))
+	}
+	if n := v.Summary.Conflicts - len(shown); n > 0 {
+		p.Advice("%d more: 'mesh-agent get conflicts' lists them, 'mesh-agent describe conflict NAME' says what to do.", n)
+	} else {
+		p.Advice("'mesh-agent describe conflict NAME' says what to do; 'mesh-agent get conflicts' has the names.")
+	}
+	p.End()
+}
+
+// writeExit says why the exit code is 1, where it is.
+func writeExit(p *printer.Page, why []string) {
+	if len(why) > 0 {
+		p.Blank()
+		p.Text("exit 1: %s (--fail-on chooses what counts)", strings.Join(why, ", "))
+	}
+}
+
+// writePolicy tells of the clusters whose service backends are not used as usual,
+// or soon will not be, and whether the policy is held.
+func (v *View) writePolicy(p *printer.Page) {
+	var concerned []api.Cluster
+	var held *api.ClusterPolicy
+	for _, c := range v.worstFirst {
+		if c.Policy == nil {
+			continue
+		}
+		if c.Policy.State != api.PolicyKeep || c.Policy.NextAt != nil {
+			concerned = append(concerned, c)
+		}
+		if c.Policy.Held != nil {
+			held = c.Policy
+		}
+	}
+	if held != nil {
+		p.Section("The disconnect policy is held")
+		p.Text("%s", clustertext.HeldText(held, v.Now))
+		p.Advice("Look at the network, the DNS and the clock of this node first. Remove the client files of clusters that are gone for good: they count.")
+	}
+	if len(concerned) > 0 {
+		p.Section("Service backends in doubt (%s)", printer.Count(len(concerned), "cluster"))
+		v.writeStories(p, concerned, func(c *api.Cluster) string {
+			return strings.TrimSuffix(clustertext.PolicyState(c.Policy, v.Now)+"; "+clustertext.PolicyNext(c.Policy), "; ")
+		})
+		p.Advice("Nodes, identities and addresses are kept, and so are the last usable backends of a service. 'mesh-agent describe cluster NAME' has the evidence.")
+	}
+	p.End()
+}
+
+// writeRejected tells of entries that were refused: the cluster may be ready
+// all the same.
+func (v *View) writeRejected(p *printer.Page) {
+	refusing := slices.DeleteFunc(slices.Clone(v.worstFirst), func(c api.Cluster) bool { return len(c.Refusals) == 0 })
+	if len(refusing) == 0 {
+		return
+	}
+	p.Section("Entries that were refused (%s)", printer.Count(len(refusing), "cluster"))
+	v.writeStories(p, refusing, func(c *api.Cluster) string { return clustertext.RefusedText(c.Refusals) })
+	for _, remedy := range clustertext.RefusalRemedies(refusing...) {
+		p.Advice("%s", remedy)
+	}
+	p.End()
+}
