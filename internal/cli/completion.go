@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,7 +13,7 @@ import (
 
 // completeFlags makes the values of a command's flags complete, and those of
 // all commands below it.
-func completeFlags(c *command.Env, cmd *cobra.Command) {
+func completeFlags(cmd *cobra.Command) {
 	note := func(f *pflag.Flag) {
 		var values []string
 		switch format, isFormat := f.Value.(*printer.Format); {
@@ -28,12 +27,10 @@ func completeFlags(c *command.Env, cmd *cobra.Command) {
 			return
 		}
 		// It fails for a flag that has one already, which then knows better.
-		_ = cmd.RegisterFlagCompletionFunc(f.Name, func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-			return command.StartingWith(begun, slices.Clone(values)), command.NoFiles
-		})
+		_ = cmd.RegisterFlagCompletionFunc(f.Name, command.Complete(func(*cobra.Command, []string) []string { return values }))
 	}
 	cmd.LocalFlags().VisitAll(note)
 	for _, sub := range cmd.Commands() {
-		completeFlags(c, sub)
+		completeFlags(sub)
 	}
 }

@@ -75,7 +75,8 @@ func Root(c *command.Env, others ...*cobra.Command) *cobra.Command {
 	flags.StringVar(&c.ServerTLS.Cert, "server-cert-file", "", "certificate to show to it")
 	flags.StringVar(&c.ServerTLS.Key, "server-key-file", "", "key of that certificate")
 	root.AddCommand(others...)
-	root.AddCommand(status.New(c), get.New(c), describe.New(c), lookup.New(c), explain.New(c), bugreport.New(c), logLevelCommand(c), configcheck.New(c), policy.New(c), kvstore.New(c), identity.New(c), users.New(c), troubleshoot.New(c), newVersionCommand(c.Version))
-	completeFlags(c, root)
+	root.AddCommand(status.New(c), get.New(c), describe.New(c), lookup.New(c), explain.New(c), bugreport.New(c), logLevelCommand(c), configcheck.New(c),
+		policy.New(c), kvstore.New(c), identity.New(c), users.New(c), troubleshoot.New(c), newVersionCommand(c.Version))
+	completeFlags(root)
 	return root
 }

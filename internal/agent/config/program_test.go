@@ -67,7 +67,7 @@ func TestEverySettingIsInTheConfig(t *testing.T) {
 func TestVariablesOfOthers(t *testing.T) {
 	t.Parallel()
 	root := cli.New("")
-	got := config.Strangers([]string{
+	got := config.UnknownVariables([]string{
 		"HOME=/", "MESH_AGENT_CLUSTER_NAME=a", "MESH_AGENT_CONFIG=x", "MESH_AGENT_SERVER=y", "MESH_AGENT_WAIT=true",
 		"MESH_AGENT_PORT=tcp://x", "MESH_AGENT_SERVICE_HOST=x", "MESH_AGENT_X=1", "MESH_AGENT_=2",
 	}, root)

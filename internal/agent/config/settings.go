@@ -235,8 +235,8 @@ func wanted(f *pflag.Flag, err error) error {
 	}
 }
 
-// Strangers returns the variables with our prefix that no command reads.
-func Strangers(environ []string, root *cobra.Command) []string {
+// UnknownVariables are the variables with our prefix that no command reads.
+func UnknownVariables(environ []string, root *cobra.Command) []string {
 	known := make(map[string]bool)
 	VisitFlags(root, func(f *pflag.Flag) { known[Variable(f.Name)] = true })
 	var unknown []string

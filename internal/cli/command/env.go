@@ -3,6 +3,8 @@
 package command
 
 import (
+	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -10,13 +12,14 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
 	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/internal/version"
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 	"github.com/mesh-agent/mesh-agent/pkg/troubleshoot"
 )
 
-// Settle returns the settings of a command that has some of run's flags.
-func (c *Env) Settle(cmd *cobra.Command, s *config.Settings) (config.Config, error) {
+// Resolve returns the settings of a command that has some of run's flags.
+func (c *Env) Resolve(cmd *cobra.Command, s *config.Settings) (config.Config, error) {
 	if err := c.environment(cmd.Flags()); err != nil {
 		return config.Config{}, err
 	}
@@ -41,9 +44,12 @@ func (c *Env) Connect(cmd *cobra.Command) (*client.Client, error) {
 	if err := c.environment(cmd.Flags()); err != nil {
 		return nil, err
 	}
+	files := c.ServerTLS
+	if c.Server == "" { // the environment has them for all commands, also for one that asks elsewhere
+		files = client.TLSFiles{}
+	}
 	cl, err := client.New(client.Options{
-		Server: c.Server, Socket: c.Socket, TLS: c.tlsFiles(),
-		DefaultServer: c.DefaultServer, DefaultSocket: c.DefaultSocket,
+		Server: c.Server, Socket: c.Socket, TLS: files, DefaultServer: c.DefaultServer, DefaultSocket: c.DefaultSocket,
 	})
 	if err != nil {
 		return nil, exit.UsageError{Err: err}
@@ -63,15 +69,6 @@ func (c *Env) Asking(ask func(cmd *cobra.Command, args []string, cl *client.Clie
 	}
 }
 
-// tlsFiles are the certificates for a --server. Where the environment has them for
-// all commands, one that asks elsewhere does without.
-func (c *Env) tlsFiles() client.TLSFiles {
-	if c.Server == "" {
-		return client.TLSFiles{}
-	}
-	return c.ServerTLS
-}
-
 // environment sets the flags that were not given from variables such as
 // MESH_AGENT_SERVER.
 func (c *Env) environment(flags *pflag.FlagSet) error {
@@ -84,4 +81,30 @@ func (c *Env) environment(flags *pflag.FlagSet) error {
 		return exit.UsageError{Err: err}
 	}
 	return nil
+}
+
+// Answer writes what was asked for, as data or as a page for a person.
+func Answer(w io.Writer, style printer.Style, format *printer.Format, v any, page func(*printer.Page)) error {
+	if format.Structured() {
+		return format.Object(w, v)
+	}
+	p := printer.NewPage(w, style)
+	page(p)
+	return p.Flush()
+}
+
+// Plain is the form of output of keys and values for people.
+const Plain = "plain"
+
+// Answer writes what a command answers to its output.
+func (c *Env) Answer(cmd *cobra.Command, format *printer.Format, v any, page func(*printer.Page)) error {
+	out := cmd.OutOrStdout()
+	return Answer(out, printer.StyleFor(out, c.Getenv), format, v, page)
+}
+
+// Tell writes a message, if there is one.
+func Tell(w io.Writer, message string) {
+	if message != "" {
+		fmt.Fprintln(w, printer.Clean(message))
+	}
 }

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -46,4 +47,14 @@ func NoArgs(_ *cobra.Command, args []string) error {
 		return exit.Usagef("unexpected argument %q", args[0])
 	}
 	return nil
+}
+
+// Completer completes one word, or one flag.
+type Completer func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective)
+
+// Complete offers those of some names that start with what was typed.
+func Complete(names func(cmd *cobra.Command, args []string) []string) Completer {
+	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		return slices.DeleteFunc(slices.Clone(names(cmd, args)), func(name string) bool { return !strings.HasPrefix(name, begun) }), cobra.ShellCompDirectiveNoFileComp
+	}
 }

@@ -63,7 +63,7 @@ func configCheckCommand(c *command.Env) *cobra.Command {
 }
 
 func check(c *command.Env, cmd *cobra.Command, args []string, k configCheck) error {
-	settled, err := c.Settle(cmd, k.settings)
+	settled, err := c.Resolve(cmd, k.settings)
 	if err != nil {
 		return err
 	}

@@ -50,49 +50,38 @@ type ownAddress struct {
 	Entry *api.IP `json:"entry"` // null when no cluster's claim is in the view
 }
 
-func describeNode(ctx context.Context, cl *client.Client, n *api.Node) (description, error) {
-	d := &nodeDescription{Node: n, Addresses: []ownAddress{}}
-	var err error
-	if d.Why, err = why(ctx, cl, "nodes", n.Cluster, n.Name); err != nil {
-		return nil, err
-	}
-	if d.Cluster, err = clusterOf(ctx, cl, n.Cluster); err != nil {
-		return nil, err
-	}
+func describeNode(ctx context.Context, g *gatherer, n *api.Node) description {
+	d := &nodeDescription{Node: n, Addresses: []ownAddress{}, Why: g.why(ctx, "nodes", n.Cluster, n.Name), Cluster: g.cluster(ctx, n.Cluster)}
 	for _, a := range n.Addresses {
-		entry, err := client.Get[api.IP](ctx, cl, "v1", "ips", a.IP)
-		if err != nil && !resource.IsNotFound(err) {
-			return nil, err
+		if g.err != nil {
+			break
 		}
-		d.Addresses = append(d.Addresses, ownAddress{a, entry})
+		d.Addresses = append(d.Addresses, ownAddress{a, get[api.IP](ctx, g, "ips", a.IP)})
+		if resource.IsNotFound(g.err) {
+			g.err = nil
+		}
 	}
-	d.Endpoints, err = endpointsOn(ctx, cl, n)
-	return d, err
+	d.Endpoints = endpointsOn(ctx, g, n)
+	return d
 }
 
 // endpointsOn counts the addresses in the node's pod CIDRs that the node hosts:
-// each CIDR is one range of the view.
-func endpointsOn(ctx context.Context, cl *client.Client, n *api.Node) (*addressCount, error) {
+// each CIDR is one range of the view. It is nil without any.
+func endpointsOn(ctx context.Context, g *gatherer, n *api.Node) *addressCount {
 	if len(n.PodCIDRs) == 0 {
-		return nil, nil
-	}
-	hosts := func(ip api.IP) bool {
-		return ip.Kind == "endpoint" && slices.ContainsFunc(n.Addresses, func(a api.NodeAddress) bool { return a.IP == ip.HostIP })
+		return nil
 	}
 	sum := new(addressCount)
 	for _, cidr := range n.PodCIDRs {
-		ips, cut, err := resource.Collect[api.IP](ctx, cl, "ips", client.Query{Cluster: n.Cluster, Prefix: cidr}, api.MaxLimit)
-		if err != nil {
-			return nil, err
-		}
+		ips, cut := list[api.IP](ctx, g, "ips", client.Query{Cluster: n.Cluster, Prefix: cidr, Limit: api.MaxLimit})
 		sum.AtLeast = sum.AtLeast || cut
 		for _, ip := range ips {
-			if hosts(ip) {
+			if ip.Kind == "endpoint" && slices.ContainsFunc(n.Addresses, func(a api.NodeAddress) bool { return a.IP == ip.HostIP }) {
 				sum.Count++
 			}
 		}
 	}
-	return sum, nil
+	return sum
 }
 
 func (d *nodeDescription) page(p *printer.Page, now time.Time) {
@@ -156,24 +145,15 @@ type identityDescription struct {
 	Why *reasons.Explanation `json:"why"`
 }
 
-func describeIdentity(ctx context.Context, cl *client.Client, i *api.Identity) (description, error) {
-	d := &identityDescription{Identity: i}
-	var err error
-	if d.Why, err = why(ctx, cl, "identities", strconv.Itoa(int(i.ID))); err != nil {
-		return nil, err
-	}
-	number := client.Query{Identity: strconv.Itoa(int(i.ID))}
-	others, err := resource.Every[api.Identity](ctx, cl, "identities", number)
-	if err != nil {
-		return nil, err
-	}
+func describeIdentity(ctx context.Context, g *gatherer, i *api.Identity) description {
+	number := strconv.Itoa(int(i.ID))
+	d := &identityDescription{Identity: i, Why: g.why(ctx, "identities", number)}
+	others, _ := list[api.Identity](ctx, g, "identities", client.Query{Identity: number})
 	d.Others = slices.DeleteFunc(others, func(o api.Identity) bool { return o.Cluster == i.Cluster })
-	if d.Cluster, err = clusterOf(ctx, cl, i.Cluster); err != nil {
-		return nil, err
-	}
-	ips, cut, err := resource.Collect[api.IP](ctx, cl, "ips", number, api.MaxLimit)
+	d.Cluster = g.cluster(ctx, i.Cluster)
+	ips, cut := list[api.IP](ctx, g, "ips", client.Query{Identity: number, Limit: api.MaxLimit})
 	d.Users, d.First = addressCount{len(ips), cut}, ips[:min(len(ips), explain.Few)]
-	return d, err
+	return d
 }
 
 func (d *identityDescription) page(p *printer.Page, now time.Time) {
@@ -207,18 +187,15 @@ type ipDescription struct {
 	Conflicts []api.Conflict `json:"conflicts"`
 }
 
-func describeIP(ctx context.Context, cl *client.Client, ip *api.IP) (description, error) {
+func describeIP(ctx context.Context, g *gatherer, ip *api.IP) description {
 	d := &ipDescription{IP: ip}
-	address, ok := addressOf(ip.Prefix)
-	if !ok {
-		return nil, fmt.Errorf("the agent answers with the prefix %q, which is none", ip.Prefix)
+	if address, ok := addressOf(ip.Prefix); ok {
+		d.Lookup = g.lookup(ctx, address)
+	} else {
+		g.err = fmt.Errorf("the agent answers with the prefix %q, which is none", ip.Prefix)
 	}
-	var err error
-	if d.Lookup, err = cl.Lookup(ctx, address); err != nil {
-		return nil, err
-	}
-	d.Conflicts, err = resource.Every[api.Conflict](ctx, cl, "conflicts", client.Query{Name: ip.Prefix})
-	return d, err
+	d.Conflicts = g.conflicts(ctx, ip.Prefix)
+	return d
 }
 
 func (d *ipDescription) page(p *printer.Page, now time.Time) {

@@ -25,20 +25,12 @@ type clusterDescription struct {
 	Events    []api.Event          `json:"events"`    // the latest, the newest first
 }
 
-func describeCluster(ctx context.Context, cl *client.Client, c *api.Cluster) (description, error) {
-	d := &clusterDescription{Cluster: c}
-	var err error
-	if d.Why, err = why(ctx, cl, "clusters", c.Name); err != nil {
-		return nil, err
-	}
-	if d.Health, err = resource.Every[api.Health](ctx, cl, "health", client.Query{Cluster: c.Name}); err != nil {
-		return nil, err
-	}
-	if d.Conflicts, _, err = resource.Collect[api.Conflict](ctx, cl, "conflicts", client.Query{Cluster: c.Name}, api.MaxLimit); err != nil {
-		return nil, err
-	}
-	d.Events, err = recentEvents(ctx, cl, c.Name)
-	return d, err
+func describeCluster(ctx context.Context, g *gatherer, c *api.Cluster) description {
+	d := &clusterDescription{Cluster: c, Why: g.why(ctx, "clusters", c.Name)}
+	d.Health, _ = list[api.Health](ctx, g, "health", client.Query{Cluster: c.Name})
+	d.Conflicts, _ = list[api.Conflict](ctx, g, "conflicts", client.Query{Cluster: c.Name, Limit: api.MaxLimit})
+	d.Events = g.events(ctx, c.Name)
+	return d
 }
 
 func (d *clusterDescription) page(p *printer.Page, now time.Time) {
@@ -72,17 +64,11 @@ type healthDescription struct {
 	Events  []api.Event  `json:"events"`  // of the cluster
 }
 
-func describeHealth(ctx context.Context, cl *client.Client, h *api.Health) (description, error) {
-	d := &healthDescription{Health: h, Events: []api.Event{}}
-	var err error
+func describeHealth(ctx context.Context, g *gatherer, h *api.Health) description {
 	if h.Cluster == "" {
-		return d, nil
+		return &healthDescription{Health: h, Events: []api.Event{}}
 	}
-	if d.Cluster, err = clusterOf(ctx, cl, h.Cluster); err != nil {
-		return nil, err
-	}
-	d.Events, err = recentEvents(ctx, cl, h.Cluster)
-	return d, err
+	return &healthDescription{Health: h, Cluster: g.cluster(ctx, h.Cluster), Events: g.events(ctx, h.Cluster)}
 }
 
 func (d *healthDescription) page(p *printer.Page, now time.Time) {
@@ -107,22 +93,17 @@ type conflictDescription struct {
 	Lookup   *api.Lookup   `json:"lookup"`   // null when it is about no address
 }
 
-func describeConflict(ctx context.Context, cl *client.Client, c *api.Conflict) (description, error) {
+func describeConflict(ctx context.Context, g *gatherer, c *api.Conflict) description {
 	d := &conflictDescription{Conflict: c, Clusters: []api.Cluster{}}
 	for _, name := range c.Clusters {
-		cluster, err := clusterOf(ctx, cl, name)
-		if err != nil {
-			return nil, err
-		}
-		if cluster != nil {
+		if cluster := g.cluster(ctx, name); cluster != nil {
 			d.Clusters = append(d.Clusters, *cluster)
 		}
 	}
-	var err error
 	if address, ok := addressOf(c.Subject); ok {
-		d.Lookup, err = cl.Lookup(ctx, address)
+		d.Lookup = g.lookup(ctx, address)
 	}
-	return d, err
+	return d
 }
 
 func (d *conflictDescription) page(p *printer.Page, now time.Time) {
@@ -160,16 +141,12 @@ type eventDescription struct {
 	Exists  bool         `json:"exists"`  // whether the object that it is about is there now
 }
 
-func describeEvent(ctx context.Context, cl *client.Client, e *api.Event) (description, error) {
-	d := &eventDescription{Event: e}
-	var err error
-	if d.Cluster, err = clusterOf(ctx, cl, e.Cluster); err != nil {
-		return nil, err
+func describeEvent(ctx context.Context, g *gatherer, e *api.Event) description {
+	d := &eventDescription{Event: e, Cluster: g.cluster(ctx, e.Cluster)}
+	if about, none := resource.Find(e.Resource); none == nil && e.Name != "" && g.err == nil {
+		d.Exists, g.err = about.Exists(ctx, g.cl, e.Name)
 	}
-	if about, none := resource.Find(e.Resource); none == nil && e.Name != "" {
-		d.Exists, err = about.Exists(ctx, cl, e.Name)
-	}
-	return d, err
+	return d
 }
 
 func (d *eventDescription) page(p *printer.Page, now time.Time) {

@@ -17,6 +17,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
+	"github.com/mesh-agent/mesh-agent/pkg/reasons"
 )
 
 // description is one object with what led to it. Programs get it as it is.
@@ -67,8 +68,8 @@ type subject interface {
 // subjectOf is a subject whose objects are T.
 type subjectOf[T any] struct {
 	kind resource.Kind[T]
-	// gather asks for what belongs to an object.
-	gather func(ctx context.Context, cl *client.Client, v *T) (description, error)
+	// describeOne asks for what belongs to an object.
+	describeOne func(ctx context.Context, g *gatherer, v *T) description
 }
 
 func subjects() []subject {
@@ -103,9 +104,10 @@ func (s subjectOf[T]) describe(ctx context.Context, r resource.Request) error {
 	if err != nil {
 		return err
 	}
-	d, err := s.gather(ctx, r.Client, v)
-	if err != nil {
-		return err
+	g := &gatherer{cl: r.Client}
+	d := s.describeOne(ctx, g, v)
+	if g.err != nil {
+		return g.err
 	}
 	return command.Answer(r.Out, r.Style, r.Format, d, func(p *printer.Page) { d.page(p, time.Now()) })
 }
@@ -116,11 +118,11 @@ func (s subjectOf[T]) describeNothing(ctx context.Context, r resource.Request, m
 	if !s.kind.Explained {
 		return missing
 	}
-	x, err := why(ctx, r.Client, s.kind.Plural, s.kind.Parts(r.Name, &r.Query)...)
-	if err != nil {
+	g := &gatherer{cl: r.Client}
+	d := &nothing{g.why(ctx, s.kind.Plural, s.kind.Parts(r.Name, &r.Query)...)}
+	if g.err != nil {
 		return missing
 	}
-	d := &nothing{x}
 	to := r.Err // there is no object to show, but for a program that wants to know why
 	if r.Format.Structured() {
 		to = r.Out
@@ -131,29 +133,73 @@ func (s subjectOf[T]) describeNothing(ctx context.Context, r resource.Request, m
 	return missing
 }
 
+// nothing is the description of what is not there.
+type nothing struct {
+	Why *reasons.Explanation `json:"why"`
+}
+
+func (n *nothing) page(p *printer.Page, now time.Time) { explain.WriteWhy(p, n.Why, now) }
+
+// gatherer asks for the parts of a description one after the other. After an error it
+// asks for no more.
+type gatherer struct {
+	cl  *client.Client
+	err error
+}
+
+// why asks why something is as it is, or is not there.
+func (g *gatherer) why(ctx context.Context, plural string, parts ...string) *reasons.Explanation {
+	return get[reasons.Explanation](ctx, g, append([]string{"why", plural}, parts...)...)
+}
+
+// lookup asks whose address it is.
+func (g *gatherer) lookup(ctx context.Context, address string) *api.Lookup {
+	return get[api.Lookup](ctx, g, "lookup", address)
+}
+
+// cluster finds a cluster; nil when there is none of that name.
+func (g *gatherer) cluster(ctx context.Context, name string) *api.Cluster {
+	if name == "" {
+		return nil
+	}
+	found, _ := list[api.Cluster](ctx, g, "clusters", client.Query{Cluster: name})
+	if len(found) == 0 {
+		return nil
+	}
+	return &found[0]
+}
+
 // mostEvents is how many events of a cluster a description shows.
 const mostEvents = 10
 
-// recentEvents are the latest events of a cluster, the newest first.
-func recentEvents(ctx context.Context, cl *client.Client, cluster string) ([]api.Event, error) {
-	events, err := resource.Every[api.Event](ctx, cl, "events", client.Query{Cluster: cluster})
-	if err != nil {
-		return nil, err
-	}
+// events are the latest of a cluster, the newest first.
+func (g *gatherer) events(ctx context.Context, cluster string) []api.Event {
+	events, _ := list[api.Event](ctx, g, "events", client.Query{Cluster: cluster})
 	slices.SortFunc(events, func(a, b api.Event) int { return cmp.Compare(b.ID, a.ID) })
-	return events[:min(len(events), mostEvents)], nil
+	return events[:min(len(events), mostEvents)]
 }
 
-// clusterOf finds a cluster; nil when there is none of that name.
-func clusterOf(ctx context.Context, cl *client.Client, name string) (*api.Cluster, error) {
-	if name == "" {
-		return nil, nil
+// conflicts are those about something.
+func (g *gatherer) conflicts(ctx context.Context, subject string) []api.Conflict {
+	found, _ := list[api.Conflict](ctx, g, "conflicts", client.Query{Name: subject})
+	return found
+}
+
+// get asks for one object.
+func get[T any](ctx context.Context, g *gatherer, path ...string) (v *T) {
+	if g.err == nil {
+		v, g.err = client.Get[T](ctx, g.cl, append([]string{"v1"}, path...)...)
 	}
-	found, err := resource.Every[api.Cluster](ctx, cl, "clusters", client.Query{Cluster: name})
-	if err != nil || len(found) == 0 {
-		return nil, err
+	return v
+}
+
+// list asks for objects, or for as many as the query limits it to; cut tells whether
+// there are more.
+func list[T any](ctx context.Context, g *gatherer, plural string, q client.Query) (items []T, cut bool) {
+	if g.err == nil {
+		items, cut, g.err = resource.Collect[T](ctx, g.cl, plural, q)
 	}
-	return &found[0], nil
+	return items, cut
 }
 
 // clusterLine says how a cluster is, with why it is not well.

@@ -21,13 +21,8 @@ type serviceDescription struct {
 	Conflicts []api.Conflict       `json:"conflicts"`
 }
 
-func describeService(ctx context.Context, cl *client.Client, s *api.Service) (description, error) {
-	x, err := why(ctx, cl, "services", s.Namespace, s.Name)
-	if err != nil {
-		return nil, err
-	}
-	conflicts, err := resource.Every[api.Conflict](ctx, cl, "conflicts", client.Query{Name: s.Namespace + "/" + s.Name})
-	return &serviceDescription{Service: s, Why: x, Conflicts: conflicts}, err
+func describeService(ctx context.Context, g *gatherer, s *api.Service) description {
+	return &serviceDescription{Service: s, Why: g.why(ctx, "services", s.Namespace, s.Name), Conflicts: g.conflicts(ctx, s.Namespace+"/"+s.Name)}
 }
 
 func (d *serviceDescription) page(p *printer.Page, now time.Time) {
@@ -93,4 +88,37 @@ func backendTable(affinity string) printer.Table[api.Backend] {
 		t = append(t, printer.Column[api.Backend]{Title: "PREFERRED", Text: func(b api.Backend) string { return printer.YesNo(b.Preferred) }})
 	}
 	return append(t, printer.Column[api.Backend]{Title: "HOST NAME", Text: func(b api.Backend) string { return b.Hostname }})
+}
+
+// exportDescription is an export with what all clusters say of the same service.
+type exportDescription struct {
+	Export    *api.ServiceExport  `json:"export"`
+	Exports   []api.ServiceExport `json:"exports"` // with the one that is described
+	Cluster   *api.Cluster        `json:"cluster"` // null for the own one
+	Conflicts []api.Conflict      `json:"conflicts"`
+}
+
+func describeExport(ctx context.Context, g *gatherer, e *api.ServiceExport) description {
+	d := &exportDescription{Export: e}
+	d.Exports, _ = list[api.ServiceExport](ctx, g, "serviceexports", client.Query{Namespace: e.Namespace, Name: e.Name})
+	d.Cluster, d.Conflicts = g.cluster(ctx, e.Cluster), g.conflicts(ctx, e.Namespace+"/"+e.Name)
+	return d
+}
+
+func (d *exportDescription) page(p *printer.Page, now time.Time) {
+	e := d.Export
+	p.Line("Export of the service %s by %s", printer.Painted{Text: e.Namespace + "/" + e.Name, Color: printer.Bold}, e.Cluster)
+	p.Blank()
+	p.Fields(printer.Present(
+		printer.F("Type", e.Type),
+		printer.F("Session affinity", resource.SessionAffinityText(*e)),
+		printer.F("Ports", resource.PortTexts(e.Ports)),
+		printer.F("Created", printer.Moment(&e.Created, now)),
+		printer.F("Cluster", clusterLine(d.Cluster)...),
+		printer.F("Known as of", freshnessOf(d.Cluster, func(c *api.Cluster) *api.Freshness { return &c.Freshness.ServiceExports })),
+	)...)
+	p.Section("Who exports it (%d)", len(d.Exports))
+	printer.Rows(p, resource.ExportTable(now.Sub), d.Exports)
+	p.End()
+	pageConflicts(p, d.Conflicts)
 }

@@ -151,12 +151,12 @@ func allocationTarget(c *command.Env, cmd *cobra.Command, k *target.Choice) (*ta
 	if err != nil {
 		return nil, err
 	}
-	t.Settled.ValidateAllocation(func(flag string, problem error) {
+	t.Settings.ValidateAllocation(func(flag string, problem error) {
 		if err == nil && problem != nil {
 			err = k.Settings.Mistake(problem, flag)
 		}
 	})
-	if err == nil && t.Settled.Allocation.Place().InKVStore() && t.Cfg == nil {
+	if err == nil && t.Settings.Allocation.Place().InKVStore() && t.Cfg == nil {
 		return target.Choose(c, cmd, k) // which says what is missing
 	}
 	return t, err
@@ -165,10 +165,10 @@ func allocationTarget(c *command.Env, cmd *cobra.Command, k *target.Choice) (*ta
 // allocating runs an allocator for as long as f does.
 func allocating(t *target.Target, caller context.Context, own identity.Cluster, log *slog.Logger, f func(*identityWriter) error) error {
 	w := &identityWriter{cluster: own}
-	if t.Settled.Allocation.Place().InKVStore() {
+	if t.Settings.Allocation.Place().InKVStore() {
 		w.client = etcd.NewDurable(func() (*clientfile.Config, error) { return t.Cfg, nil }, t.Opts)
 	}
-	ids, err := w.prepare(t.Settled, log)
+	ids, err := w.prepare(t.Settings, log)
 	if err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ func allocating(t *target.Target, caller context.Context, own identity.Cluster, 
 	}
 	running.Go(func() error { return ids.Run(ctx) })
 	running.Go(func() error { return w.backend.Run(ctx) })
-	if err = w.connected(caller, t.Settled.KVStore.ConnectivityTimeout); err == nil {
+	if err = w.connected(caller, t.Settings.KVStore.ConnectivityTimeout); err == nil {
 		err = f(w)
 	}
 	cancel()

@@ -89,7 +89,7 @@ func (i *identities) sides(args []string) (*places, error) {
 		return nil, err
 	}
 	if len(args) == 0 {
-		if !i.Settled.Local.FromKubernetes() {
+		if !i.Settings.Local.FromKubernetes() {
 			return nil, exit.Usagef("compare with what? Give --kubernetes (in a pod) or --kubeconfig=FILE for the CiliumIdentities of the Kubernetes API, or another PREFIX of the kvstore")
 		}
 		p.sides[1], err = i.inKubernetes()
@@ -112,12 +112,12 @@ func (i *identities) below(paths wire.AllocationPaths) (allocator.Backend, error
 }
 
 func (i *identities) inKubernetes() (allocator.Backend, error) {
-	client, err := i.Settled.Local.Client()
+	client, err := i.Settings.Local.Client()
 	if err != nil {
 		return nil, exit.UsageError{Err: err}
 	}
 	return crdbackend.New(client, crdbackend.Config{
-		Namespace: i.Settled.Allocation.Namespace, Node: "compare", Keys: identity.Key{}, TTL: i.Settled.KVStore.LeaseTTL,
+		Namespace: i.Settings.Allocation.Namespace, Node: "compare", Keys: identity.Key{}, TTL: i.Settings.KVStore.LeaseTTL,
 	})
 }
 

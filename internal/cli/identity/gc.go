@@ -67,10 +67,10 @@ func identityGCCommand(c *command.Env, k *target.Choice) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if m := t.Settled.Allocation.Place(); m.InKubernetes() {
+			if m := t.Settings.Allocation.Place(); m.InKubernetes() {
 				return exit.Usagef("--%s=%s: this command collects in the kvstore alone; 'mesh-agent operate' in that mode collects on both sides", config.AllocationMode, m)
 			}
-			if sync := t.Settled.KVStore.PeriodicSync; s.between < sync && !s.dryRun {
+			if sync := t.Settings.KVStore.PeriodicSync; s.between < sync && !s.dryRun {
 				return exit.Usagef("--between: %s is shorter than --kvstore-periodic-sync=%s: a node whose reference was lost may not have put it back by then",
 					s.between, sync)
 			}

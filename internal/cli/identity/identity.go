@@ -94,15 +94,15 @@ func open(ctx context.Context, t *target.Target, k *target.Choice) (*identities,
 
 func ownCluster(t *target.Target, k *target.Choice) (identity.Cluster, error) {
 	if k.Cluster == "" {
-		if err := k.Settings.ValidateOwn(t.Settled); err != nil {
+		if err := k.Settings.ValidateOwn(t.Settings); err != nil {
 			return identity.Cluster{}, err
 		}
 	}
-	layout, err := wire.NewLayout(t.Settled.MaxConnectedClusters)
+	layout, err := wire.NewLayout(t.Settings.MaxConnectedClusters)
 	if err != nil {
 		return identity.Cluster{}, exit.Usagef("%w", err)
 	}
-	return identity.Cluster{Name: t.Settled.ClusterName, ID: t.Settled.ClusterID, Layout: layout}, nil
+	return identity.Cluster{Name: t.Settings.ClusterName, ID: t.Settings.ClusterID, Layout: layout}, nil
 }
 
 // remote reads what a remote cluster says of itself.

@@ -18,12 +18,11 @@ const (
 
 // complete asks an agent for the names of a resource. Addresses and identities
 // are too many for that.
-func (res Kind[T]) complete(ctx context.Context, cl *client.Client, q client.Query) []string {
+func (res Kind[T]) complete(ctx context.Context, cl *client.Client) []string {
 	if res.Plural == "ips" || res.Plural == "identities" {
 		return nil
 	}
-	q.Limit = completionLimit
-	list, err := client.List[T](ctx, cl, res.Plural, q)
+	list, err := client.List[T](ctx, cl, res.Plural, client.Query{Limit: completionLimit})
 	if err != nil {
 		return nil
 	}
@@ -39,48 +38,36 @@ func (res Kind[T]) complete(ctx context.Context, cl *client.Client, q client.Que
 
 // CompleteObject completes RESOURCE [NAME].
 func CompleteObject(c *command.Env) command.Completer {
-	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	return command.Complete(func(cmd *cobra.Command, args []string) []string {
 		switch len(args) {
 		case 0:
-			return command.StartingWith(begun, Names()), command.NoFiles
+			return Names()
 		case 1:
-			res, err := Find(args[0])
-			if err != nil {
-				return nil, command.NoFiles
-			}
-			return command.StartingWith(begun, askNames(c, cmd, res)), command.NoFiles
+			return askNames(c, cmd, args[0])
 		}
-		return nil, command.NoFiles
-	}
+		return nil
+	})
 }
 
 // CompleteArgument completes the name of a cluster as the only argument.
 func CompleteArgument(c *command.Env) command.Completer {
-	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	return command.Complete(func(cmd *cobra.Command, args []string) []string {
 		if len(args) > 0 {
-			return nil, command.NoFiles
+			return nil
 		}
-		return CompleteCluster(c)(cmd, args, begun)
-	}
+		return askNames(c, cmd, "clusters")
+	})
 }
 
 // CompleteCluster completes the name of a cluster.
 func CompleteCluster(c *command.Env) command.Completer {
-	return func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-		clusters, err := Find("clusters")
-		if err != nil {
-			return nil, command.NoFiles
-		}
-		return command.StartingWith(begun, askNames(c, cmd, clusters)), command.NoFiles
-	}
+	return command.Complete(func(cmd *cobra.Command, _ []string) []string { return askNames(c, cmd, "clusters") })
 }
 
-// askNames asks the agent that the command line chooses.
-func askNames(c *command.Env, cmd *cobra.Command, res any) []string {
-	named, ok := res.(interface {
-		complete(context.Context, *client.Client, client.Query) []string
-	})
-	if !ok {
+// askNames asks the agent that the command line chooses for the names of a resource.
+func askNames(c *command.Env, cmd *cobra.Command, resource string) []string {
+	res, err := Find(resource)
+	if err != nil {
 		return nil
 	}
 	cl, err := c.Connect(cmd)
@@ -90,5 +77,5 @@ func askNames(c *command.Env, cmd *cobra.Command, res any) []string {
 	defer cl.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), completionTimeout)
 	defer cancel()
-	return named.complete(ctx, cl, client.Query{})
+	return res.complete(ctx, cl)
 }

@@ -9,10 +9,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 )
 
-// Collect reads a list, or at most this many items of it; cut tells whether
-// there are more. The result is never nil.
-func Collect[T any](ctx context.Context, cl *client.Client, resource string, q client.Query, most int) (items []T, cut bool, err error) {
-	q.Limit = most
+// Collect reads a list, or as many items of it as the query limits it to; cut tells
+// whether there are more. The result is never nil without an error.
+func Collect[T any](ctx context.Context, cl *client.Client, resource string, q client.Query) (items []T, cut bool, err error) {
 	l, err := client.List[T](ctx, cl, resource, q)
 	if err != nil {
 		return nil, false, err
@@ -25,12 +24,6 @@ func Collect[T any](ctx context.Context, cl *client.Client, resource string, q c
 		items = append(items, v)
 	}
 	return items, l.Next() != "", nil
-}
-
-// Every reads a list that is bounded by what it holds.
-func Every[T any](ctx context.Context, cl *client.Client, resource string, q client.Query) ([]T, error) {
-	items, _, err := Collect[T](ctx, cl, resource, q, 0)
-	return items, err
 }
 
 // IsNotFound tells whether the agent has no such object.

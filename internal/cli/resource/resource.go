@@ -46,6 +46,7 @@ type Resource interface {
 	names() []string // plural, singular, then others
 	Is(name string) bool
 	help() string // the form of a name
+	complete(ctx context.Context, cl *client.Client) []string
 	Get(ctx context.Context, r Request) error
 	// Exists tells whether there is an object of this name now.
 	Exists(ctx context.Context, cl *client.Client, name string) (bool, error)
@@ -57,15 +58,13 @@ type Kind[T any] struct {
 	others           []string
 	table            printer.Table[T]
 	name             func(T) string
-	// form is how one is named, for people; parts splits such a name into the
-	// Parts of a path, and may complete it from the query.
-	form  string
-	hint  string // what the help says behind the form
-	Parts func(name string, q *client.Query) []string
-	// narrow makes the parts of a name filters of a watch; nil when one object
-	// is nothing to watch.
-	narrow func(parts []string, q *client.Query)
-	// matches tells whether the name is an object's; nil when narrow leaves no other.
+	form             string // how one is named, for people
+	hint             string // what the help says behind the form
+	// fields are the filters for the parts of a name; nil when one object is nothing to
+	// watch.
+	fields func(q *client.Query) []*string
+	// matches tells whether the name is an object's; nil when its parts as filters leave
+	// no other.
 	matches func(name string, v T) bool
 	// Explained: the agent says why there is none of a name.
 	Explained bool
@@ -83,6 +82,30 @@ func (res Kind[T]) Is(name string) bool {
 }
 
 func (res Kind[T]) help() string { return res.form + res.hint }
+
+// Parts splits a name at its slashes into the parts of a path. What is missing at its
+// beginning is taken from the query, in which that is no filter then, and neither is
+// one that says the same. Nil: it is no such name.
+func (res Kind[T]) Parts(name string, q *client.Query) []string {
+	if res.fields == nil {
+		return []string{name}
+	}
+	fields := res.fields(q)
+	parts := strings.SplitN(name, "/", len(fields))
+	for i := len(fields) - len(parts); i > 0; i-- {
+		parts = slices.Insert(parts, 0, *fields[i-1])
+	}
+	last := len(parts) - 1
+	for i := range last {
+		if parts[i] == *fields[i] {
+			*fields[i] = ""
+		}
+	}
+	if slices.Contains(parts, "") || last == 2 && strings.Contains(parts[last], "/") {
+		return nil
+	}
+	return parts
+}
 
 // Get implements Resource.
 func (res Kind[T]) Get(ctx context.Context, r Request) error {

@@ -20,8 +20,7 @@ func All() []Resource {
 func Clusters() Kind[api.Cluster] {
 	return Kind[api.Cluster]{
 		Plural: "clusters", singular: "cluster", form: "CLUSTER",
-		name: func(c api.Cluster) string { return c.Name }, table: ClusterTable(), Parts: whole,
-		narrow: func(parts []string, q *client.Query) { q.Name = parts[0] },
+		name: func(c api.Cluster) string { return c.Name }, table: ClusterTable(), fields: onlyName,
 	}
 }
 
@@ -30,8 +29,7 @@ func Nodes() Kind[api.Node] {
 	return Kind[api.Node]{
 		Plural: "nodes", Explained: true, singular: "node", form: "CLUSTER/NAME", hint: ", or NAME with -c",
 		name: func(n api.Node) string { return n.Cluster + "/" + n.Name }, table: nodeTable(),
-		Parts:  func(name string, q *client.Query) []string { return pair(name, &q.Cluster) },
-		narrow: func(parts []string, q *client.Query) { q.Cluster, q.Name = parts[0], parts[1] },
+		fields: func(q *client.Query) []*string { return []*string{&q.Cluster, &q.Name} },
 	}
 }
 
@@ -40,8 +38,7 @@ func Services() Kind[api.Service] {
 	return Kind[api.Service]{
 		Plural: "services", Explained: true, singular: "service", others: []string{"svc"}, form: "NAMESPACE/NAME", hint: ", or NAME with -n",
 		name: func(s api.Service) string { return s.Namespace + "/" + s.Name }, table: serviceTable(),
-		Parts:  func(name string, q *client.Query) []string { return pair(name, &q.Namespace) },
-		narrow: func(parts []string, q *client.Query) { q.Namespace, q.Name = parts[0], parts[1] },
+		fields: func(q *client.Query) []*string { return []*string{&q.Namespace, &q.Name} },
 	}
 }
 
@@ -49,8 +46,8 @@ func Services() Kind[api.Service] {
 func ServiceExports() Kind[api.ServiceExport] {
 	return Kind[api.ServiceExport]{
 		Plural: "serviceexports", singular: "serviceexport", form: "CLUSTER/NAMESPACE/NAME", hint: ", or what of it is not given with -c and -n",
-		name: exportName, table: ExportTable(time.Since), Parts: exportParts,
-		narrow: func(parts []string, q *client.Query) { q.Cluster, q.Namespace, q.Name = parts[0], parts[1], parts[2] },
+		name: func(e api.ServiceExport) string { return e.Cluster + "/" + e.Namespace + "/" + e.Name }, table: ExportTable(time.Since),
+		fields: func(q *client.Query) []*string { return []*string{&q.Cluster, &q.Namespace, &q.Name} },
 	}
 }
 
@@ -58,8 +55,8 @@ func ServiceExports() Kind[api.ServiceExport] {
 func Identities() Kind[api.Identity] {
 	return Kind[api.Identity]{
 		Plural: "identities", Explained: true, singular: "identity", form: "ID",
-		name: func(i api.Identity) string { return strconv.Itoa(int(i.ID)) }, table: IdentityTable(), Parts: whole,
-		narrow: func(parts []string, q *client.Query) { q.Identity = parts[0] },
+		name: func(i api.Identity) string { return strconv.Itoa(int(i.ID)) }, table: IdentityTable(),
+		fields: func(q *client.Query) []*string { return []*string{&q.Identity} },
 	}
 }
 
@@ -67,8 +64,8 @@ func Identities() Kind[api.Identity] {
 func IPs() Kind[api.IP] {
 	return Kind[api.IP]{
 		Plural: "ips", Explained: true, singular: "ip", form: "PREFIX or ADDRESS",
-		name: func(i api.IP) string { return i.Prefix }, table: IPTable(), Parts: whole,
-		narrow: func(parts []string, q *client.Query) { q.Prefix = parts[0] }, matches: isPrefix,
+		name: func(i api.IP) string { return i.Prefix }, table: IPTable(), matches: isPrefix,
+		fields: func(q *client.Query) []*string { return []*string{&q.Prefix} },
 	}
 }
 
@@ -76,9 +73,8 @@ func IPs() Kind[api.IP] {
 func Conflicts() Kind[api.Conflict] {
 	return Kind[api.Conflict]{
 		Plural: "conflicts", singular: "conflict", form: "KIND/SUBJECT", hint: ", such as ip/10.0.0.1/32",
-		name: conflictName, table: conflictTable(),
-		Parts:  func(name string, _ *client.Query) []string { return pair(name, new(string)) },
-		narrow: func(parts []string, q *client.Query) { q.Kind, q.Name = parts[0], parts[1] },
+		name: func(c api.Conflict) string { return c.Kind + "/" + c.Subject }, table: conflictTable(),
+		fields: func(q *client.Query) []*string { return []*string{&q.Kind, &q.Name} },
 	}
 }
 
@@ -86,7 +82,7 @@ func Conflicts() Kind[api.Conflict] {
 func Events() Kind[api.Event] {
 	return Kind[api.Event]{
 		Plural: "events", singular: "event", form: "ID", fades: true,
-		name: func(e api.Event) string { return strconv.FormatUint(e.ID, 10) }, table: eventTable(), Parts: whole,
+		name: func(e api.Event) string { return strconv.FormatUint(e.ID, 10) }, table: eventTable(),
 	}
 }
 
@@ -94,8 +90,7 @@ func Events() Kind[api.Event] {
 func Health() Kind[api.Health] {
 	return Kind[api.Health]{
 		Plural: "health", singular: "health", form: "NAME",
-		name: func(h api.Health) string { return h.Name }, table: healthTable(), Parts: whole,
-		narrow: func(parts []string, q *client.Query) { q.Name = parts[0] },
+		name: func(h api.Health) string { return h.Name }, table: healthTable(), fields: onlyName,
 	}
 }
 
@@ -108,8 +103,7 @@ func Help() string {
 	return b.String()
 }
 
-// whole takes the name as it is.
-func whole(name string, _ *client.Query) []string { return []string{name} }
+func onlyName(q *client.Query) []*string { return []*string{&q.Name} }
 
 // isPrefix tells whether a prefix, or an address, is exactly that of the claim.
 func isPrefix(name string, i api.IP) bool {
@@ -121,20 +115,4 @@ func isPrefix(name string, i api.IP) bool {
 		p = netip.PrefixFrom(a.Unmap(), p.Bits()-(a.BitLen()-a.Unmap().BitLen()))
 	}
 	return err == nil && p.Masked().String() == i.Prefix
-}
-
-// pair splits "A/B". A name without A takes it from the flag, which then is no
-// filter any more, and neither is one that says the same. Nil: not such a name.
-func pair(name string, flag *string) []string {
-	a, b, ok := strings.Cut(name, "/")
-	if !ok {
-		a, b = *flag, name
-	}
-	if a == *flag {
-		*flag = ""
-	}
-	if a == "" || b == "" {
-		return nil
-	}
-	return []string{a, b}
 }

@@ -3,10 +3,12 @@ package resource
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/cli/clustertext"
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // ClusterTable shows clusters.
@@ -125,8 +127,6 @@ func conflictTable() printer.Table[api.Conflict] {
 	}
 }
 
-func conflictName(c api.Conflict) string { return c.Kind + "/" + c.Subject }
-
 func eventTable() printer.Table[api.Event] {
 	return printer.Table[api.Event]{
 		{Title: "ID", Right: true, Wide: true, Text: func(e api.Event) string { return strconv.FormatUint(e.ID, 10) }},
@@ -160,4 +160,37 @@ func Pod(i api.IP) string {
 		return ""
 	}
 	return i.Namespace + "/" + i.Pod
+}
+
+// ExportTable shows exports, with their age.
+func ExportTable(since func(time.Time) time.Duration) printer.Table[api.ServiceExport] {
+	return printer.Table[api.ServiceExport]{
+		{Title: "NAMESPACE", Text: func(e api.ServiceExport) string { return e.Namespace }},
+		{Title: "NAME", Text: func(e api.ServiceExport) string { return e.Name }},
+		{Title: "CLUSTER", Text: func(e api.ServiceExport) string { return e.Cluster }},
+		{Title: "TYPE", Text: func(e api.ServiceExport) string { return e.Type }},
+		{Title: "AFFINITY", Text: SessionAffinityText},
+		{Title: "PORTS", Text: func(e api.ServiceExport) string { return PortTexts(e.Ports) }},
+		{Title: "AGE", Right: true, Text: func(e api.ServiceExport) string { return printer.Duration(since(e.Created)) }},
+	}
+}
+
+// SessionAffinityText is the session affinity with its timeout.
+func SessionAffinityText(e api.ServiceExport) string {
+	if e.SessionAffinity != wire.SessionAffinityClientIP {
+		return e.SessionAffinity
+	}
+	return e.SessionAffinity + " " + strconv.Itoa(e.SessionAffinityTimeoutSeconds) + "s"
+}
+
+// PortTexts lists ports as in http=80/TCP.
+func PortTexts(ports []api.Port) string {
+	texts := make([]string, len(ports))
+	for i, port := range ports {
+		texts[i] = strconv.Itoa(int(port.Port)) + "/" + port.Protocol
+		if port.Name != "" {
+			texts[i] = port.Name + "=" + texts[i]
+		}
+	}
+	return strings.Join(texts, ",")
 }

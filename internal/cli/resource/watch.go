@@ -49,17 +49,13 @@ func (res Kind[T]) watch(ctx context.Context, r Request) error {
 
 // narrowTo makes the name that was given the filters of the watch.
 func (res Kind[T]) narrowTo(r *Request) error {
-	if res.narrow == nil {
+	if res.fields == nil {
 		return exit.Usagef("one of the %s does not change: watch all of them", res.Plural)
 	}
-	parts := res.Parts(r.Name, &r.Query)
-	if r.Query != (client.Query{}) {
-		return exit.Usagef("give either the NAME of one of the %s or filters", res.Plural)
+	parts := res.Parts(r.Name, &r.Query) // as Fetch has found it
+	for i, field := range res.fields(&r.Query) {
+		*field = parts[i]
 	}
-	if parts == nil {
-		return exit.Usagef("%q is no name of one of the %s: they are named %s", r.Name, res.Plural, res.form)
-	}
-	res.narrow(parts, &r.Query)
 	return nil
 }
 

@@ -69,7 +69,7 @@ func newModeCommand(v version.Info, m config.Mode, short, more string) *cobra.Co
 		if err != nil {
 			return exit.UsageError{Err: err}
 		}
-		for _, name := range config.Strangers(os.Environ(), cmd.Root()) {
+		for _, name := range config.UnknownVariables(os.Environ(), cmd.Root()) {
 			log.Warn("An environment variable that nothing reads; the names of variables follow the flags", "variable", name)
 		}
 		log.Info("Starting", "mode", string(m), "version", v.Version, "pid", os.Getpid())

@@ -21,7 +21,7 @@ func firstConflicts(ctx context.Context, cl *client.Client, st *api.Status) ([]a
 	if st.Summary.Conflicts == 0 {
 		return nil, nil
 	}
-	conflicts, _, err := resource.Collect[api.Conflict](ctx, cl, "conflicts", client.Query{}, mostConflicts)
+	conflicts, _, err := resource.Collect[api.Conflict](ctx, cl, "conflicts", client.Query{Limit: mostConflicts})
 	return conflicts, err
 }
 

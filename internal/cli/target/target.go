@@ -4,6 +4,9 @@ package target
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,8 +16,10 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
 	"github.com/mesh-agent/mesh-agent/internal/exit"
 	"github.com/mesh-agent/mesh-agent/internal/printer"
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // Choice says which kvstore is asked.
@@ -26,10 +31,10 @@ type Choice struct {
 
 // Target is a kvstore that can be asked.
 type Target struct {
-	Name    string // for people
-	Settled config.Config
-	Cfg     *clientfile.Config
-	Opts    etcd.Options
+	Name     string // for people
+	Settings config.Config
+	Cfg      *clientfile.Config
+	Opts     etcd.Options
 }
 
 // Choose finds out which kvstore is meant, and how to connect to it.
@@ -48,21 +53,21 @@ func Choose(c *command.Env, cmd *cobra.Command, k *Choice) (*Target, error) {
 // ChooseAny is [Choose] for who may do without a kvstore: then it has no
 // configuration.
 func ChooseAny(c *command.Env, cmd *cobra.Command, k *Choice) (*Target, error) {
-	settled, err := c.Settle(cmd, k.Settings)
+	settings, err := c.Resolve(cmd, k.Settings)
 	if err != nil {
 		return nil, err
 	}
 	if k.Timeout <= 0 {
 		return nil, exit.Usagef("--timeout: %s is not above zero", k.Timeout)
 	}
-	t := &Target{Name: "the local kvstore", Settled: settled}
-	if t.Opts, err = settled.KVStoreOptions(); err != nil {
+	t := &Target{Name: "the local kvstore", Settings: settings}
+	if t.Opts, err = settings.KVStoreOptions(); err != nil {
 		return nil, k.Settings.Mistake(err, config.KVStoreFlag)
 	}
 	t.Opts.Timings.Connect, t.Opts.Timings.Read, t.Opts.Timings.Probe = k.Timeout, k.Timeout, k.Timeout
 	if k.Cluster != "" {
 		t.Name = "cluster " + k.Cluster
-		t.Cfg, err = clusterConfig(settled.ClustermeshConfig, k.Cluster)
+		t.Cfg, err = clusterConfig(settings.ClustermeshConfig, k.Cluster)
 		return t, err
 	}
 	if t.Cfg, err = t.Opts.Config(); err != nil {
@@ -100,3 +105,53 @@ func (e kvErrors) Error() string {
 }
 
 func (e kvErrors) Unwrap() []error { return e }
+
+// CompleteClientFile completes the name of a cluster of the mesh directory.
+func CompleteClientFile(c *command.Env, s *config.Settings) command.Completer {
+	return command.Complete(func(cmd *cobra.Command, _ []string) []string {
+		settings, err := c.Resolve(cmd, s)
+		if err != nil {
+			return nil
+		}
+		files, _ := clustermesh.Files(settings.ClustermeshConfig)
+		return slices.Sorted(maps.Keys(files))
+	})
+}
+
+// clusterConfig reads the client file of a cluster in the mesh directory.
+func clusterConfig(dir, cluster string) (*clientfile.Config, error) {
+	if err := wire.ValidateClusterName(cluster); err != nil {
+		return nil, exit.Usagef("--cluster: %q %w", cluster, err)
+	}
+	files, err := ClientFiles(dir)
+	if err != nil {
+		return nil, err
+	}
+	file, ok := files[cluster]
+	if !ok {
+		return nil, NoClientFile(dir, cluster, files)
+	}
+	cfg, err := clientfile.Load(file.Path)
+	if err != nil {
+		return nil, exit.Usagef("%s; 'mesh-agent config check' says more", printer.OneLine(err))
+	}
+	return cfg, nil
+}
+
+// ClientFiles are those of the mesh directory, by cluster.
+func ClientFiles(dir string) (map[string]clustermesh.File, error) {
+	files, err := clustermesh.Files(dir)
+	if err != nil {
+		return nil, exit.Usagef("%w; --clustermesh-config says where it is", err)
+	}
+	return files, nil
+}
+
+// NoClientFile says that a cluster has none, and which have.
+func NoClientFile(dir, cluster string, files map[string]clustermesh.File) error {
+	there := "none at all"
+	if len(files) > 0 {
+		there = printer.Some(slices.Sorted(maps.Keys(files)), 10)
+	}
+	return fmt.Errorf("there is no client file of the cluster %q in %s; there are: %s", cluster, dir, there)
+}

@@ -45,7 +45,7 @@ func New(c *command.Env) *cobra.Command {
 			"  mesh-agent troubleshoot c2 --cluster-name east --cluster-id 1\n" +
 			"  mesh-agent troubleshoot --include-local --kvstore-opt etcd.config=/etc/mesh/own.yaml -o json",
 		RunE: func(cmd *cobra.Command, names []string) error {
-			settled, err := c.Settle(cmd, s)
+			settled, err := c.Resolve(cmd, s)
 			if err != nil {
 				return err
 			}

@@ -36,15 +36,15 @@ func usersShowCommand(c *command.Env, k *target.Choice) *cobra.Command {
 		Example: "  mesh-agent users show --cluster-name east",
 		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			settled, err := c.Settle(cmd, k.Settings)
+			settings, err := c.Resolve(cmd, k.Settings)
 			if err != nil {
 				return err
 			}
-			users, err := settled.Users()
+			users, err := settings.Users()
 			if err != nil {
 				return err
 			}
-			rights := rightsOf(settled.ClusterName, users)
+			rights := rightsOf(settings.ClusterName, users)
 			if format.Structured() {
 				return format.Object(cmd.OutOrStdout(), rights)
 			}
@@ -75,7 +75,7 @@ func usersEnsureCommand(c *command.Env, k *target.Choice) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		users, err := t.Settled.Users()
+		users, err := t.Settings.Users()
 		if err != nil {
 			return err
 		}
@@ -84,14 +84,14 @@ func usersEnsureCommand(c *command.Env, k *target.Choice) *cobra.Command {
 			return err
 		}
 		defer client.Close()
-		if err := operate.CheckOwner(cmd.Context(), client, t.Settled.ClusterName); err != nil {
+		if err := operate.CheckOwner(cmd.Context(), client, t.Settings.ClusterName); err != nil {
 			return err
 		}
-		if err := operate.Provision(cmd.Context(), client, t.Settled.ClusterName, t.Cfg.UserName(), users); err != nil {
+		if err := operate.Provision(cmd.Context(), client, t.Settings.ClusterName, t.Cfg.UserName(), users); err != nil {
 			return err
 		}
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "The etcd of cluster %s has %d users of %d roles, and authentication is on.\n",
-			t.Settled.ClusterName, len(users), len(operate.Roles()))
+			t.Settings.ClusterName, len(users), len(operate.Roles()))
 		return err
 	}
 	return cmd
