@@ -4,10 +4,7 @@
 package agent
 
 import (
-	"context"
-	"errors"
 	"log/slog"
-	"runtime"
 	"time"
 
 	"github.com/cilium/hive"
@@ -15,7 +12,6 @@ import (
 	"github.com/cilium/hive/job"
 	"github.com/cilium/statedb"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
 	"github.com/mesh-agent/mesh-agent/internal/health"
@@ -28,11 +24,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/findings"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
-	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
@@ -86,31 +80,6 @@ func NewHive(v version.Info, m config.Mode, level *logging.Level) *hive.Hive {
 		cell.Invoke(showLeader),
 		cells(m),
 	)
-}
-
-func newRegistry(v version.Info) (*prometheus.Registry, prometheus.Registerer, prometheus.Gatherer) {
-	reg := prometheus.NewRegistry()
-	reg.MustRegister(
-		collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		collectors.NewBuildInfoCollector(),
-		buildInfo(v),
-	)
-	return reg, reg, reg
-}
-
-// newMetrics makes those of the packages that several cells use.
-func newMetrics(reg prometheus.Registerer) (*etcd.Metrics, *store.Metrics, *syncstore.Metrics, error) {
-	reading, writing := store.NewMetrics(), syncstore.NewMetrics()
-	return etcd.NewMetrics(reg), reading, writing, errors.Join(reg.Register(reading), reg.Register(writing))
-}
-
-// buildInfo is a series that says what this program is.
-func buildInfo(v version.Info) prometheus.Collector {
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "mesh_agent_build_info", Help: "1, with the version of the program and of Go.",
-		ConstLabels: prometheus.Labels{"version": v.Version, "goversion": runtime.Version()},
-	}, func() float64 { return 1 })
 }
 
 // viewCell makes the tables, and the view that the clusters fill.
@@ -174,10 +143,7 @@ func findingsCell() cell.Cell {
 			if err != nil {
 				return err
 			}
-			jobs.Add(job.OneShot("watch", func(ctx context.Context, h cell.Health) error {
-				h.OK("watching")
-				return w.Run(ctx)
-			}, job.WithShutdown()))
+			saying(jobs, "watch", "watching", w.Run)
 			return reg.Register(findings.NewCollector(p.Tables.Findings))
 		}),
 	)
@@ -283,9 +249,6 @@ func serveAPI(c config.Config, s *api.Server, lc cell.Lifecycle, jobs job.Group,
 	lc.Append(cell.Hook{OnStart: func(cell.HookContext) error {
 		return s.Listen(c.Listen, c.Socket, c.Socket == api.DefaultSocket)
 	}})
-	jobs.Add(job.OneShot("serve", func(ctx context.Context, h cell.Health) error {
-		h.OK("serving")
-		return s.Serve(ctx)
-	}, job.WithShutdown()))
+	saying(jobs, "serve", "serving", s.Serve)
 	return reg.Register(s.Collector())
 }

@@ -50,8 +50,13 @@ func meshCell() cell.Cell {
 
 // runs adds what is to run as long as the program does.
 func runs(jobs job.Group, name string, run func(context.Context) error) {
+	saying(jobs, name, "running", run)
+}
+
+// saying is runs with another message in the health.
+func saying(jobs job.Group, name, message string, run func(context.Context) error) {
 	jobs.Add(job.OneShot(name, func(ctx context.Context, h cell.Health) error {
-		h.OK("running")
+		h.OK(message)
 		return run(ctx)
 	}, job.WithShutdown()))
 }

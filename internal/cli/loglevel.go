@@ -9,6 +9,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/exit"
 	"github.com/mesh-agent/mesh-agent/internal/logging"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 )
 
 func logLevelCommand(c *command.Env) *cobra.Command {
@@ -20,27 +21,19 @@ func logLevelCommand(c *command.Env) *cobra.Command {
 		Example:   "  mesh-agent log-level\n  mesh-agent log-level debug",
 		Args:      command.Arguments(0, 1, "at most one LEVEL"),
 		ValidArgs: logging.Levels(),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				if err := logging.CheckLevel(args[0]); err != nil {
-					return exit.UsageError{Err: err}
-				}
-			}
-			cl, err := c.Connect(cmd)
-			if err != nil {
-				return err
-			}
-			defer cl.Close()
+		RunE: c.Asking(func(cmd *cobra.Command, args []string, cl *client.Client) (err error) {
 			var level *api.LogLevel
-			if len(args) == 1 {
-				level, err = cl.SetLogLevel(cmd.Context(), args[0])
-			} else {
+			if len(args) == 0 {
 				level, err = cl.LogLevel(cmd.Context())
+			} else if err = logging.CheckLevel(args[0]); err != nil {
+				return exit.UsageError{Err: err}
+			} else {
+				level, err = cl.SetLogLevel(cmd.Context(), args[0])
 			}
 			if err == nil {
 				fmt.Fprintln(cmd.OutOrStdout(), level.Level)
 			}
 			return err
-		},
+		}),
 	}
 }

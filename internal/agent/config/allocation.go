@@ -21,10 +21,6 @@ type AllocationConfig struct {
 	Namespace string `mapstructure:"k8s-namespace"`
 }
 
-func defaultAllocationConfig() AllocationConfig {
-	return AllocationConfig{Mode: string(modes.KVStore), Namespace: "kube-system"}
-}
-
 func (c AllocationConfig) flags(f *pflag.FlagSet) {
 	f.String(AllocationMode, c.Mode, "run, operate: where identities are allocated: kvstore, crd (CiliumIdentities of the Kubernetes API), or both while they move: doublewrite-readkvstore, doublewrite-readcrd")
 	f.String("k8s-namespace", c.Namespace, "namespace of the Leases in which nodes say which identities of the Kubernetes API they use")

@@ -21,8 +21,6 @@ type ClaimsConfig struct {
 	StateDir        string `mapstructure:"state-dir"`
 }
 
-func defaultClaimsConfig() ClaimsConfig { return ClaimsConfig{ClaimPolicy: string(claims.Report)} }
-
 func (c ClaimsConfig) flags(f *pflag.FlagSet) {
 	f.String("pod-cidr", c.PodCIDR, "pod networks of the own cluster, beside those that its nodes announce: no remote can have an address in them; separated by commas")
 	f.String("service-cidr", c.ServiceCIDR, "service networks of the own cluster: no remote can have an address in them; separated by commas")

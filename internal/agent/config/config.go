@@ -13,12 +13,26 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/mesh-agent/mesh-agent/internal/logging"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator/modes"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
+	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
+	"github.com/mesh-agent/mesh-agent/pkg/mirror"
+	"github.com/mesh-agent/mesh-agent/pkg/operate"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Mode is what the program does.
+type Mode string
+
+// The modes; each is a command.
+const (
+	ModeRun     Mode = "run"
+	ModeOperate Mode = "operate"
+	ModeMirror  Mode = "mirror"
 )
 
 // Config is what `run`, `operate` and `mirror` take from flags, environment
@@ -57,23 +71,30 @@ func Default() Config {
 	if err != nil {
 		node = "localhost"
 	}
+	kv, mirrored := etcd.DefaultOptions(), mirror.DefaultParams()
 	return Config{
 		ClusterName:            wire.DefaultClusterName,
 		MaxConnectedClusters:   255,
 		NodeName:               node,
 		ClustermeshConfig:      "/var/lib/cilium/clustermesh/",
 		ClustermeshSyncTimeout: time.Minute,
-		KVStore:                defaultKVStoreConfig(),
-		Local:                  defaultLocalConfig(),
-		Operate:                defaultOperateConfig(),
-		Allocation:             defaultAllocationConfig(),
-		Mirror:                 defaultMirrorConfig(),
-		Claims:                 defaultClaimsConfig(),
-		Listen:                 api.DefaultListen,
-		Listening:              ListenConfig{Limits: DefaultListenLimits()},
-		Socket:                 api.DefaultSocket,
-		LogLevel:               "info",
-		LogFormat:              "text",
+		KVStore: KVStoreConfig{
+			ConnectivityTimeout: 2 * time.Minute, LeaseTTL: kv.LeaseTTL, PeriodicSync: 5 * time.Minute,
+			MaxConsecutiveQuorumErrors: uint32(kv.MaxConsecutiveQuorumErrors), //nolint:gosec // small
+		},
+		Local:      LocalConfig{GlobalNamespaces: true},
+		Operate:    OperateConfig{GCInterval: operate.DefaultGCInterval, GCPerMinute: operate.DefaultGCPerMinute},
+		Allocation: AllocationConfig{Mode: string(modes.KVStore), Namespace: "kube-system"},
+		Mirror: MirrorConfig{
+			ReadyTimeout: mirrored.ReadyTimeout, SyncTimeout: mirrored.SyncTimeout, DrainDelay: mirrored.DrainDelay,
+			Writes: mirrored.Rate.Writes, Bytes: quantity(mirrored.Rate.Bytes), Quota: quantity(mirrored.Room.Quota), StopAt: mirrored.Room.StopAt,
+		},
+		Claims:    ClaimsConfig{ClaimPolicy: string(claims.Report)},
+		Listen:    api.DefaultListen,
+		Listening: ListenConfig{Limits: DefaultListenLimits()},
+		Socket:    api.DefaultSocket,
+		LogLevel:  "info",
+		LogFormat: "text",
 	}
 }
 
@@ -162,9 +183,7 @@ func (c Config) Validate() error {
 		note("node-name", errors.New("must not be empty"))
 	}
 	note("clustermesh-config", checkDirectory(c.ClustermeshConfig))
-	if c.ClustermeshSyncTimeout < 0 {
-		note("clustermesh-sync-timeout", fmt.Errorf("%s is negative", c.ClustermeshSyncTimeout))
-	}
+	note("clustermesh-sync-timeout", notNegative(c.ClustermeshSyncTimeout))
 	if c.ClustermeshCacheTTL < 0 {
 		note("clustermesh-cache-ttl", fmt.Errorf("%s is negative: give a duration such as 10m, or 0 to keep the backends", c.ClustermeshCacheTTL))
 	}
@@ -188,6 +207,20 @@ func (c Config) Validate() error {
 	note("log-level", logging.CheckLevel(c.LogLevel))
 	note("log-format", logging.CheckFormat(c.LogFormat))
 	return errors.Join(errs...)
+}
+
+func notNegative[T int | time.Duration](n T) error {
+	if n < 0 {
+		return fmt.Errorf("%v is negative", n)
+	}
+	return nil
+}
+
+func aboveZero(d time.Duration) error {
+	if d <= 0 {
+		return fmt.Errorf("%s is not above zero", d)
+	}
+	return nil
 }
 
 // checkDirectory accepts what can be watched, now or once it exists.

@@ -21,14 +21,6 @@ type KVStoreConfig struct {
 	MaxConsecutiveQuorumErrors uint32        `mapstructure:"kvstore-max-consecutive-quorum-errors"`
 }
 
-func defaultKVStoreConfig() KVStoreConfig {
-	o := etcd.DefaultOptions()
-	return KVStoreConfig{
-		ConnectivityTimeout: 2 * time.Minute, LeaseTTL: o.LeaseTTL, PeriodicSync: 5 * time.Minute,
-		MaxConsecutiveQuorumErrors: uint32(o.MaxConsecutiveQuorumErrors), //nolint:gosec // small
-	}
-}
-
 func (c KVStoreConfig) flags(f *pflag.FlagSet) {
 	f.Duration("kvstore-connectivity-timeout", c.ConnectivityTimeout, "how long a writer waits for the own cluster's kvstore before it gives up")
 	f.Duration("kvstore-lease-ttl", c.LeaseTTL, "how long what this node has written outlives it: 25s to 24h")
@@ -37,13 +29,9 @@ func (c KVStoreConfig) flags(f *pflag.FlagSet) {
 }
 
 func (c KVStoreConfig) validate(note func(flag string, err error)) {
-	if c.ConnectivityTimeout <= 0 {
-		note("kvstore-connectivity-timeout", fmt.Errorf("%s is not above zero", c.ConnectivityTimeout))
-	}
+	note("kvstore-connectivity-timeout", aboveZero(c.ConnectivityTimeout))
 	note("kvstore-lease-ttl", etcd.CheckLeaseTTL(c.LeaseTTL))
-	if c.PeriodicSync <= 0 {
-		note("kvstore-periodic-sync", fmt.Errorf("%s is not above zero", c.PeriodicSync))
-	}
+	note("kvstore-periodic-sync", aboveZero(c.PeriodicSync))
 }
 
 // KVStoreOptions are the options of all kvstore clients.

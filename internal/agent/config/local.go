@@ -20,8 +20,6 @@ type LocalConfig struct {
 	GlobalNamespaces bool   `mapstructure:"clustermesh-default-global-namespace"`
 }
 
-func defaultLocalConfig() LocalConfig { return LocalConfig{GlobalNamespaces: true} }
-
 func (c LocalConfig) flags(f *pflag.FlagSet) {
 	f.String("local-manifests", c.Manifests, "a directory of Kubernetes manifests that describe the own cluster, watched")
 	f.Bool("kubernetes", c.Kubernetes, "the Kubernetes API describes the own cluster")

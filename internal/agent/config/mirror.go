@@ -19,12 +19,11 @@ type MirrorConfig struct {
 	SyncTimeout  time.Duration `mapstructure:"global-ready-timeout"`
 	DrainDelay   time.Duration `mapstructure:"drain-delay"`
 	KeepRemoved  bool          `mapstructure:"disable-drain-on-disconnection"`
-	Quota        MirrorQuota   `mapstructure:",squash"`
-}
-
-func defaultMirrorConfig() MirrorConfig {
-	p := mirror.DefaultParams()
-	return MirrorConfig{ReadyTimeout: p.ReadyTimeout, SyncTimeout: p.SyncTimeout, DrainDelay: p.DrainDelay, Quota: defaultMirrorQuota(p)}
+	// What the copies may take of the own etcd.
+	Writes int    `mapstructure:"remote-write-rate"`
+	Bytes  string `mapstructure:"remote-byte-rate"`
+	Quota  string `mapstructure:"own-kvstore-quota"`
+	StopAt int    `mapstructure:"own-kvstore-stop-at"`
 }
 
 func (c MirrorConfig) flags(f *pflag.FlagSet) {
@@ -32,18 +31,24 @@ func (c MirrorConfig) flags(f *pflag.FlagSet) {
 	f.Duration("global-ready-timeout", c.SyncTimeout, "mirror: how long readiness waits until all clusters are copied")
 	f.Duration("drain-delay", c.DrainDelay, "mirror: time between the withdrawal of a removed cluster's configuration and that of its entries; agents drain it meanwhile")
 	f.Bool("disable-drain-on-disconnection", c.KeepRemoved, "mirror: leave the copies of clusters whose client file is gone; they end with the mirror's leases")
-	c.Quota.flags(f)
+	f.Int("remote-write-rate", c.Writes, "mirror: how many keys a second are written of one remote cluster in the long run; 500,000 at once are always; 0 is no bound")
+	f.String("remote-byte-rate", c.Bytes, "mirror: how many bytes a second are written of one remote cluster in the long run; 256Mi at once are always; 0 is no bound")
+	f.String("own-kvstore-quota", c.Quota, "mirror: the own etcd's --quota-backend-bytes, where it does not tell by itself (before 3.6)")
+	f.Int("own-kvstore-stop-at", c.StopAt, "mirror: percentage of the own etcd's quota from which on only deletions are copied; 0 never stops")
 }
 
 func (c MirrorConfig) validate(note func(flag string, err error)) {
-	for flag, d := range map[string]time.Duration{
-		"per-cluster-ready-timeout": c.ReadyTimeout, "global-ready-timeout": c.SyncTimeout, "drain-delay": c.DrainDelay,
-	} {
-		if d < 0 {
-			note(flag, fmt.Errorf("%s is negative", d))
-		}
+	note("per-cluster-ready-timeout", notNegative(c.ReadyTimeout))
+	note("global-ready-timeout", notNegative(c.SyncTimeout))
+	note("drain-delay", notNegative(c.DrainDelay))
+	note("remote-write-rate", notNegative(c.Writes))
+	_, err := budget.ParseSize(c.Bytes)
+	note("remote-byte-rate", err)
+	_, err = budget.ParseSize(c.Quota)
+	note("own-kvstore-quota", err)
+	if c.StopAt != 0 && (c.StopAt < 10 || c.StopAt > 90) {
+		note("own-kvstore-stop-at", fmt.Errorf("%d is not in 10..90, nor 0", c.StopAt))
 	}
-	c.Quota.validate(note)
 }
 
 // mirrorQPS is a mirror's limit of operations a second where none is given
@@ -61,50 +66,18 @@ func MirrorLimits(o *etcd.Options, given map[string]string) {
 	o.Timings.StatusInterval, o.Timings.StatusRetry = mirrorAsks, mirrorAsks
 }
 
-// MirrorQuota is what the copies may take of the own etcd.
-type MirrorQuota struct {
-	Writes int    `mapstructure:"remote-write-rate"`
-	Bytes  string `mapstructure:"remote-byte-rate"`
-	Quota  string `mapstructure:"own-kvstore-quota"`
-	StopAt int    `mapstructure:"own-kvstore-stop-at"`
-}
-
-func defaultMirrorQuota(p mirror.Params) MirrorQuota {
-	return MirrorQuota{Writes: p.Rate.Writes, Bytes: quantity(p.Rate.Bytes), Quota: quantity(p.Room.Quota), StopAt: p.Room.StopAt}
-}
-
-func (c MirrorQuota) flags(f *pflag.FlagSet) {
-	f.Int("remote-write-rate", c.Writes, "mirror: how many keys a second are written of one remote cluster in the long run; 500,000 at once are always; 0 is no bound")
-	f.String("remote-byte-rate", c.Bytes, "mirror: how many bytes a second are written of one remote cluster in the long run; 256Mi at once are always; 0 is no bound")
-	f.String("own-kvstore-quota", c.Quota, "mirror: the own etcd's --quota-backend-bytes, where it does not tell by itself (before 3.6)")
-	f.Int("own-kvstore-stop-at", c.StopAt, "mirror: percentage of the own etcd's quota from which on only deletions are copied; 0 never stops")
-}
-
-func (c MirrorQuota) validate(note func(flag string, err error)) {
-	if c.Writes < 0 {
-		note("remote-write-rate", fmt.Errorf("%d is negative", c.Writes))
-	}
-	_, err := budget.ParseSize(c.Bytes)
-	note("remote-byte-rate", err)
-	_, err = budget.ParseSize(c.Quota)
-	note("own-kvstore-quota", err)
-	if c.StopAt != 0 && (c.StopAt < 10 || c.StopAt > 90) {
-		note("own-kvstore-stop-at", fmt.Errorf("%d is not in 10..90, nor 0", c.StopAt))
-	}
-}
-
 // Rate is that of one remote. What is validated is a number.
 func (c MirrorConfig) Rate() syncstore.Rate {
 	r := mirror.DefaultRate()
-	r.Writes = c.Quota.Writes
-	r.Bytes, _ = budget.ParseSize(c.Quota.Bytes)
+	r.Writes = c.Writes
+	r.Bytes, _ = budget.ParseSize(c.Bytes)
 	return r
 }
 
 // Room is how full the own etcd may become.
 func (c MirrorConfig) Room() mirror.Room {
-	quota, _ := budget.ParseSize(c.Quota.Quota)
-	return mirror.Room{Quota: quota, StopAt: c.Quota.StopAt}
+	quota, _ := budget.ParseSize(c.Quota)
+	return mirror.Room{Quota: quota, StopAt: c.StopAt}
 }
 
 func quantity(bytes int64) string { return quantities.NewQuantity(bytes, quantities.BinarySI).String() }

@@ -2,7 +2,6 @@ package config
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -23,10 +22,6 @@ type OperateConfig struct {
 	UsersFile         string `mapstructure:"kvstore-users-file"`
 }
 
-func defaultOperateConfig() OperateConfig {
-	return OperateConfig{GCInterval: operate.DefaultGCInterval, GCPerMinute: operate.DefaultGCPerMinute}
-}
-
 func (c OperateConfig) flags(f *pflag.FlagSet) {
 	f.Duration("identity-gc-interval", c.GCInterval, "operate: time between two rounds that delete identities which nobody uses in both; 0 never does")
 	f.Int("identity-gc-rate-limit", c.GCPerMinute, "operate: how many identities are deleted in a minute at most; 0 is no limit")
@@ -41,12 +36,8 @@ func (c OperateConfig) validate(note func(flag string, err error), cluster strin
 	if c.NodesAndAddresses && !described {
 		note("publish-nodes-and-addresses", errors.New("there is no description of the own cluster: give --kubernetes, --kubeconfig or --local-manifests"))
 	}
-	if c.GCInterval < 0 {
-		note("identity-gc-interval", fmt.Errorf("%s is negative", c.GCInterval))
-	}
-	if c.GCPerMinute < 0 {
-		note("identity-gc-rate-limit", fmt.Errorf("%d is negative", c.GCPerMinute))
-	}
+	note("identity-gc-interval", notNegative(c.GCInterval))
+	note("identity-gc-rate-limit", notNegative(c.GCPerMinute))
 	if c.UsersFile == "" {
 		return
 	}

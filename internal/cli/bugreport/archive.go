@@ -29,14 +29,13 @@ func newArchive(w io.Writer, folder string, now time.Time) *archive {
 // ManifestName is the file that lists all files, written last.
 const ManifestName = "manifest.txt"
 
-// add writes a file, with a line about it in the manifest. That one's own
-// content is the manifest.
+// add writes a file, with a line about it in the manifest.
 func (a *archive) add(name, about string, content []byte) {
-	if name != ManifestName {
-		fmt.Fprintf(&a.manifest, "%-40s %9d  %s\n", name, len(content), about)
-	} else {
-		content = a.manifest.Bytes()
-	}
+	fmt.Fprintf(&a.manifest, "%-40s %9d  %s\n", name, len(content), about)
+	a.write(name, content)
+}
+
+func (a *archive) write(name string, content []byte) {
 	if a.err != nil {
 		return
 	}
@@ -48,8 +47,9 @@ func (a *archive) add(name, about string, content []byte) {
 	}
 }
 
-// close ends the archive and tells what went wrong with it.
+// close ends the archive, with the manifest, and returns what went wrong with it.
 func (a *archive) close() error {
+	a.write(ManifestName, a.manifest.Bytes())
 	if a.err != nil {
 		return a.err
 	}

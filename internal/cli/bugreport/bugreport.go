@@ -42,7 +42,7 @@ func New(c *command.Env) *cobra.Command {
 			"are left out. What cannot be collected is told in the archive's errors.txt and keeps nothing else out.",
 		Example: "  mesh-agent bugreport\n  kubectl exec POD -- mesh-agent bugreport -f - > report.tar.gz",
 		Args:    command.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return bugreport(c, cmd, o) },
+		RunE:    c.Asking(func(cmd *cobra.Command, _ []string, cl *client.Client) error { return bugreport(c, cmd, cl, o) }),
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.file, "file", "f", "", "the archive; - is stdout (default mesh-agent-bugreport-NODE-TIME.tar.gz)")
@@ -51,17 +51,14 @@ func New(c *command.Env) *cobra.Command {
 	return cmd
 }
 
-func bugreport(c *command.Env, cmd *cobra.Command, o reportOptions) error {
-	cl, err := c.Connect(cmd)
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
+func bugreport(c *command.Env, cmd *cobra.Command, cl *client.Client, o reportOptions) (err error) {
 	if o.maxItems < 1 || o.timeout <= 0 {
 		return exit.Usagef("--max-items and --timeout must be above zero")
 	}
 	r := &report{options: o, client: cl, now: time.Now().UTC().Truncate(time.Second), flags: config.FlagNames(cmd.Root()), environ: c.Environ, program: c.Version}
-	r.status, r.statusErr = r.askStatus(cmd.Context())
+	ctx, cancel := context.WithTimeout(cmd.Context(), o.timeout)
+	r.status, r.statusErr = cl.Status(ctx)
+	cancel()
 	if o.file == "-" {
 		err = r.write(cmd.Context(), cmd.OutOrStdout())
 	} else {
@@ -87,16 +84,10 @@ type report struct {
 	flags     map[string]bool // names of the program's flags
 	environ   func() []string
 	program   version.Info
-	status    *api.Status // nil when it cannot be had
+	status    *api.Status // nil when there is none
 	statusErr error
 	archive   *archive
 	failures  []string
-}
-
-func (r *report) askStatus(ctx context.Context) (*api.Status, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.options.timeout)
-	defer cancel()
-	return r.client.Status(ctx)
 }
 
 // name is what the archive, and the folder in it, are called.
@@ -157,7 +148,6 @@ func (r *report) write(ctx context.Context, w io.Writer) error {
 		failures = strings.Join(r.failures, "\n") + "\n"
 	}
 	r.archive.add("errors.txt", "what could not be collected", []byte(failures))
-	r.archive.add(ManifestName, "this list", nil)
 	return r.archive.close()
 }
 

@@ -58,10 +58,11 @@ func (r *report) meshDirectory(ctx context.Context) error {
 		r.archive.add("mesh/"+e.Name()+".yaml", "what may be shown of a client file", shown.Text)
 		named = append(named, shown)
 	}
-	for _, path := range certificatePaths(named) {
+	certs, keys := paths(named)
+	for _, path := range certs {
 		fmt.Fprintf(&certificates, "%s%s\n\n", fileLine(path), strings.TrimRight(describeCertificates(path), "\n"))
 	}
-	for _, path := range keyPaths(named) {
+	for _, path := range keys {
 		fmt.Fprintf(&certificates, "%s  a private key, not opened\n\n", fileLine(path))
 	}
 	r.archive.add("mesh/files.txt", "the files of "+dir, []byte(files.String()))
@@ -108,33 +109,20 @@ func showClientFile(path string) (clientfile.Shown, error) {
 	return shown, nil
 }
 
-func certificatePaths(files []clientfile.Shown) []string {
-	keys := keyPaths(files)
-	var paths []string
+// paths are the files that client files name, sorted: a key is never a certificate too.
+func paths(files []clientfile.Shown) (certs, keys []string) {
 	for _, f := range files {
-		for _, path := range []string{f.TrustedCAFile, f.CertFile} {
-			if path != "" && !slices.Contains(keys, path) {
-				paths = append(paths, path)
-			}
-		}
+		keys = append(keys, f.KeyFile)
+		certs = append(certs, f.TrustedCAFile, f.CertFile)
 	}
-	slices.Sort(paths)
-	return slices.Compact(paths)
+	slices.Sort(keys)
+	slices.Sort(certs)
+	keys = slices.DeleteFunc(slices.Compact(keys), func(path string) bool { return path == "" })
+	return slices.DeleteFunc(slices.Compact(certs), func(path string) bool { return path == "" || slices.Contains(keys, path) }), keys
 }
 
-func keyPaths(files []clientfile.Shown) []string {
-	var paths []string
-	for _, f := range files {
-		if f.KeyFile != "" {
-			paths = append(paths, f.KeyFile)
-		}
-	}
-	slices.Sort(paths)
-	return slices.Compact(paths)
-}
-
-// describeCertificates tells the public parts of the certificates of a file.
-// Other blocks are left out: their type alone is told.
+// describeCertificates shows the public parts of the certificates of a file.
+// Other blocks are left out: only their type is named.
 func describeCertificates(path string) string {
 	rest, err := openRegular(path)
 	if err != nil {

@@ -7,10 +7,9 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/mesh-agent/mesh-agent/internal/agent"
-
 	"github.com/spf13/cobra"
 
+	"github.com/mesh-agent/mesh-agent/internal/agent"
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
 	"github.com/mesh-agent/mesh-agent/internal/exit"
@@ -21,28 +20,18 @@ import (
 // Commands are those of the modes, and the one that prints their object graphs, of
 // this version of the program.
 func Commands(v version.Info) []*cobra.Command {
-	return []*cobra.Command{newRunCommand(v), newOperateCommand(v), newMirrorCommand(v), newHiveCommand(v)}
-}
-
-// newRunCommand is the agent itself.
-func newRunCommand(v version.Info) *cobra.Command {
-	return newModeCommand(v, config.ModeRun, "Run the agent: connect to the clusters of the mesh directory and serve one view of them",
-		"With a description of the own cluster (--local-manifests, --kubernetes) its services take part and come first. With the own\n"+
-			"cluster's kvstore as well (--kvstore-opt etcd.config=FILE) this node and its pods become known there to all clusters.")
-}
-
-// newOperateCommand is what one process per cluster does.
-func newOperateCommand(v version.Info) *cobra.Command {
-	return newModeCommand(v, config.ModeOperate, "Publish what one process per cluster says of it: its configuration, heartbeat and services",
-		"It also deletes identities that nobody uses and locks that were left behind, and with --kvstore-ensure-users it gives etcd\n"+
-			"the users of a mesh. Run two: one leads, the other one takes over within the lease of a lock (25 s).")
-}
-
-// newMirrorCommand is KVStoreMesh.
-func newMirrorCommand(v version.Info) *cobra.Command {
-	return newModeCommand(v, config.ModeMirror, "Copy every remote cluster into the own kvstore, for the agents of this cluster to read there",
-		"Agents then have files in their mesh directories that lead to the own kvstore, one named as each remote cluster. Run two: one\n"+
-			"leads, the other one takes over within the lease of a lock (25 s).")
+	return []*cobra.Command{
+		newModeCommand(v, config.ModeRun, "Run the agent: connect to the clusters of the mesh directory and serve one view of them",
+			"With a description of the own cluster (--local-manifests, --kubernetes) its services take part and come first. With the own\n"+
+				"cluster's kvstore as well (--kvstore-opt etcd.config=FILE) this node and its pods become known there to all clusters."),
+		newModeCommand(v, config.ModeOperate, "Publish what one process per cluster says of it: its configuration, heartbeat and services",
+			"It also deletes identities that nobody uses and locks that were left behind, and with --kvstore-ensure-users it gives etcd\n"+
+				"the users of a mesh. Run two: one leads, the other one takes over within the lease of a lock (25 s)."),
+		newModeCommand(v, config.ModeMirror, "Copy every remote cluster into the own kvstore, for the agents of this cluster to read there",
+			"Agents then have files in their mesh directories that lead to the own kvstore, one named as each remote cluster. Run two: one\n"+
+				"leads, the other one takes over within the lease of a lock (25 s)."),
+		newHiveCommand(v),
+	}
 }
 
 func newModeCommand(v version.Info, m config.Mode, short, more string) *cobra.Command {

@@ -58,7 +58,7 @@ func (f *failures) Set(text string) error {
 func (f failures) found(st *api.Status, cluster string) []string {
 	clusters := st.Clusters
 	if cluster != "" {
-		clusters = []api.Cluster{*findCluster(st, cluster)}
+		clusters = []api.Cluster{*ClusterNamed(st.Clusters, cluster)}
 	}
 	refuses := func(c api.Cluster) bool { return len(c.Refusals) > 0 }
 	is := map[string]bool{

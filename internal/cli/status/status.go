@@ -58,12 +58,12 @@ func New(c *command.Env) *cobra.Command {
 		Args:    command.Arguments(0, 1, "at most one CLUSTER"),
 
 		ValidArgsFunction: resource.CompleteArgument(c),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: c.Asking(func(cmd *cobra.Command, args []string, cl *client.Client) error {
 			if len(args) == 1 {
 				o.cluster = args[0]
 			}
-			return status(c, cmd, &o)
-		},
+			return status(c, cmd, cl, &o)
+		}),
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.wait, "wait", false, "wait until every cluster, and the local kvstore, is as --for says")
@@ -75,12 +75,7 @@ func New(c *command.Env) *cobra.Command {
 	return cmd
 }
 
-func status(c *command.Env, cmd *cobra.Command, o *statusOptions) error {
-	cl, err := c.Connect(cmd)
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
+func status(c *command.Env, cmd *cobra.Command, cl *client.Client, o *statusOptions) (err error) {
 	for _, name := range []string{"for", "timeout"} {
 		if cmd.Flags().Changed(name) && !o.wait {
 			return exit.Usagef("--%s needs --wait", name)
@@ -100,7 +95,7 @@ func status(c *command.Env, cmd *cobra.Command, o *statusOptions) error {
 	if st == nil {
 		return late
 	}
-	if o.cluster != "" && findCluster(st, o.cluster) == nil {
+	if o.cluster != "" && ClusterNamed(st.Clusters, o.cluster) == nil {
 		return fmt.Errorf("there is no cluster %q", o.cluster)
 	}
 	var found []string
@@ -122,41 +117,40 @@ func status(c *command.Env, cmd *cobra.Command, o *statusOptions) error {
 // showStatus prints the status, or that of one cluster, and in a text what makes
 // the exit code 1.
 func showStatus(c *command.Env, cmd *cobra.Command, cl *client.Client, o *statusOptions, st *api.Status, found []string) error {
+	if o.cluster != "" {
+		cluster := ClusterNamed(st.Clusters, o.cluster)
+		return c.Answer(cmd, o.format, cluster, func(p *printer.Page) {
+			clustertext.WritePage(p, cluster, time.Now())
+			writeExit(p, found)
+		})
+	}
 	out := cmd.OutOrStdout()
-	if o.cluster == "" {
-		if o.format.Structured() {
-			return o.format.Object(out, st)
-		}
-		conflicts, err := firstConflicts(cmd.Context(), cl, st)
-		if err != nil {
-			return err
-		}
-		style := printer.StyleFor(out, c.Getenv)
-		style.Wide = o.format.String() == printer.Wide
-		return Write(out, style, View{Status: st, Now: time.Now(), all: o.all, conflicts: conflicts, exit: found})
+	if o.format.Structured() {
+		return o.format.Object(out, st)
 	}
-	cluster := findCluster(st, o.cluster)
-	page := func(p *printer.Page) {
-		clustertext.WritePage(p, cluster, time.Now())
-		writeExit(p, found)
+	conflicts, err := firstConflicts(cmd.Context(), cl, st)
+	if err != nil {
+		return err
 	}
-	return c.Answer(cmd, o.format, cluster, page)
+	style := printer.StyleFor(out, c.Getenv)
+	style.Wide = o.format.String() == printer.Wide
+	return Write(out, style, View{Status: st, Now: time.Now(), all: o.all, conflicts: conflicts, exit: found})
 }
 
-func findCluster(st *api.Status, name string) *api.Cluster { return ClusterNamed(st.Clusters, name) }
-
+// ClusterNamed is the cluster of this name; nil for none.
 func ClusterNamed(clusters []api.Cluster, name string) *api.Cluster {
-	i := slices.IndexFunc(clusters, func(c api.Cluster) bool { return c.Name == name })
-	if i < 0 {
-		return nil
+	for i := range clusters {
+		if clusters[i].Name == name {
+			return &clusters[i]
+		}
 	}
-	return &clusters[i]
+	return nil
 }
 
 // wellOn tells whether everything is well, or one cluster is.
 func wellOn(st *api.Status, cluster string) bool {
 	if cluster != "" {
-		return findCluster(st, cluster).Well()
+		return ClusterNamed(st.Clusters, cluster).Well()
 	}
 	return st.State == api.StateReady && !slices.ContainsFunc(st.Clusters, func(c api.Cluster) bool { return !c.Well() })
 }
@@ -206,7 +200,7 @@ func wait(c *command.Env, ctx context.Context, cmd *cobra.Command, cl *client.Cl
 func missingFor(st *api.Status, goal, cluster string) string {
 	clusters := st.Clusters
 	if cluster != "" {
-		one := findCluster(st, cluster)
+		one := ClusterNamed(st.Clusters, cluster)
 		if one == nil {
 			return fmt.Sprintf("a cluster %s", cluster)
 		}
@@ -233,6 +227,7 @@ func missingFor(st *api.Status, goal, cluster string) string {
 	return strings.Join(missing, " and ")
 }
 
+// Reached tells whether a cluster is as a goal says.
 func Reached(c *api.Cluster, goal string) bool {
 	switch goal {
 	case GoalReady:

@@ -1,0 +1,104 @@
+package agent
+
+import (
+	"errors"
+	"runtime"
+	"time"
+
+	"github.com/cilium/hive/cell"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/mesh-agent/mesh-agent/internal/agent/config"
+	"github.com/mesh-agent/mesh-agent/internal/version"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
+	"github.com/mesh-agent/mesh-agent/pkg/local"
+	"github.com/mesh-agent/mesh-agent/pkg/nodes"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
+)
+
+func newRegistry(v version.Info) (*prometheus.Registry, prometheus.Registerer, prometheus.Gatherer) {
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		collectors.NewBuildInfoCollector(),
+		buildInfo(v),
+	)
+	return reg, reg, reg
+}
+
+// newMetrics makes those of the packages that several cells use.
+func newMetrics(reg prometheus.Registerer) (*etcd.Metrics, *store.Metrics, *syncstore.Metrics, error) {
+	reading, writing := store.NewMetrics(), syncstore.NewMetrics()
+	return etcd.NewMetrics(reg), reading, writing, errors.Join(reg.Register(reading), reg.Register(writing))
+}
+
+// buildInfo is a series that says what this program is.
+func buildInfo(v version.Info) prometheus.Collector {
+	return gauge("mesh_agent_build_info", "1, with the version of the program and of Go.", prometheus.Labels{"version": v.Version, "goversion": runtime.Version()}, func() float64 { return 1 })
+}
+
+func gauge(name, help string, labels prometheus.Labels, value func() float64) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, value)
+}
+
+// leader is who does the work of a mode while all others stand by; nil in a mode
+// without one.
+type leader interface {
+	// Leads tells whether this process does it.
+	Leads() bool
+	// Bootstrap is how long it took in this term until everything was written; 0
+	// before that, and while another process leads.
+	Bootstrap() time.Duration
+}
+
+// showLeader registers who leads, and how long it took, as metrics (wire.md §6.2).
+func showLeader(m config.Mode, l leader, reg prometheus.Registerer) error {
+	if l == nil {
+		return nil
+	}
+	leads := gauge("mesh_agent_leader_election_master_status", "1 while this process leads, of those that stand by for each other.", prometheus.Labels{"name": string(m)}, func() float64 {
+		if l.Leads() {
+			return 1
+		}
+		return 0
+	})
+	bootstrap := gauge("mesh_agent_"+string(m)+"_bootstrap_seconds", "How long it took from the lead until everything was written; 0 before that, and while another process leads.", nil,
+		func() float64 { return l.Bootstrap().Seconds() })
+	return errors.Join(reg.Register(leads), reg.Register(bootstrap))
+}
+
+// clusterSize returns the number of nodes of the own cluster at this moment, 0 while
+// nobody knows it.
+type clusterSize func() int
+
+type clusterSizeParams struct {
+	cell.In
+
+	Config config.Config
+	Nodes  *nodes.Nodes
+	Own    *local.Cluster `optional:"true"`
+}
+
+// newClusterSize counts the nodes unless their number is given: those of the view,
+// or those of the description where the view has none of them.
+func newClusterSize(p clusterSizeParams) clusterSize {
+	if p.Config.ClusterSize > 0 {
+		return p.Config.GivenSize
+	}
+	return func() int {
+		n := p.Nodes.Count(p.Config.ClusterName)
+		if n == 0 && p.Own != nil {
+			n = max(p.Own.Nodes.Len(), p.Own.CiliumNodes.Len())
+		}
+		return n
+	}
+}
+
+// showClusterSize makes the size a metric.
+func showClusterSize(size clusterSize, reg prometheus.Registerer) error {
+	return reg.Register(gauge("mesh_agent_cluster_size", "Nodes of the own cluster, given or counted, with which the intervals and pauses of connections grow; 0 when nobody knows.", nil,
+		func() float64 { return float64(size()) }))
+}
