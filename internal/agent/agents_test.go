@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
 	"github.com/mesh-agent/mesh-agent/internal/exit"
 	"github.com/mesh-agent/mesh-agent/internal/sim"
@@ -23,15 +25,8 @@ func TestTwoAgentsInOneProcess(t *testing.T) {
 	first.Until("the first to have its clusters", func() bool { return slices.Equal(first.ReadyClusters(), []string{"a1", "a2"}) })
 	second.Until("the second to have its cluster", func() bool { return slices.Equal(second.ReadyClusters(), []string{"b1"}) })
 	for a, of := range map[*agenttest.Process]*sim.Mesh{first: one, second: two} {
-		want := agenttest.Expected(t, of)
-		got := a.Shown()
-		if len(got) != len(want) {
-			t.Errorf("%d lines shown, want %d", len(got), len(want))
-		}
-		for key, text := range want {
-			if got[key] != text {
-				t.Errorf("%s: %q, want %q", key, got[key], text)
-			}
+		if diff := cmp.Diff(agenttest.Expected(t, of), a.Shown()); diff != "" {
+			t.Error(diff)
 		}
 	}
 	stopFirst()
@@ -42,22 +37,10 @@ func TestTwoAgentsInOneProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := agenttest.Expected(t, two)
-	second.Until("the second to go on", func() bool { return len(second.Shown()) == len(want) && shows(second, want) })
+	second.Until("the second to go on", func() bool { return cmp.Equal(want, second.Shown()) })
 }
 
-// shows tells whether the agent shows all of that.
-func shows(a *agenttest.Process, want map[string]string) bool {
-	a.T.Helper()
-	got := a.Shown()
-	for key, text := range want {
-		if got[key] != text {
-			return false
-		}
-	}
-	return true
-}
-
-// The mesh directory may come later than the agent, and be made anew.
+// The mesh directory may come later than the agent, and be made again.
 func TestADirectoryThatComesAndGoes(t *testing.T) {
 	t.Parallel()
 	m := agenttest.Simulate(t, 2)
@@ -73,27 +56,19 @@ func TestADirectoryThatComesAndGoes(t *testing.T) {
 	}
 	fill := func(names ...string) {
 		t.Helper()
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		agenttest.Must(t, os.Mkdir(dir, 0o700))
 		for _, name := range names {
 			data, err := os.ReadFile(filepath.Join(m.Dir(), name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			agenttest.Must(t, err)
+			agenttest.Must(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
 		}
 	}
 	fill("cluster1")
 	a.Until("cluster1", func() bool { return slices.Equal(a.ReadyClusters(), []string{"cluster1"}) })
 
 	// Gone: nobody can tell what was removed, so everything is kept.
-	if err := os.RemoveAll(dir); err != nil {
-		t.Fatal(err)
-	}
-	a.Until("the missing directory to be told", func() bool {
+	agenttest.Must(t, os.RemoveAll(dir))
+	a.Until("the missing directory to be reported", func() bool {
 		out, _, _ := a.Call("status")
 		return strings.Contains(out, "the directory itself cannot be read; what is known is kept")
 	})

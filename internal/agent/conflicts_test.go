@@ -99,13 +99,9 @@ func TestEachKindOfConflictIsSeen(t *testing.T) {
 	dir := t.TempDir()
 	file := func(from *etcdtest.Server, name string) func() {
 		text, err := os.ReadFile(from.ConfigFile(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		agenttest.Must(t, err)
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		agenttest.Must(t, os.WriteFile(path, text, 0o600))
 		return func() { _ = os.Remove(path) }
 	}
 	s2, s3 := etcdtest.Start(t), etcdtest.Start(t)
@@ -158,9 +154,7 @@ func TestANameThatTwoClustersAnswerTo(t *testing.T) {
 		etcdOf{t, s.Client(t), "c2", id}.configure()
 	}
 	text := fmt.Sprintf("endpoints:\n- %s\n- %s\n", one.Endpoint(), other.Endpoint())
-	if err := os.WriteFile(filepath.Join(dir, "c2"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	agenttest.Must(t, os.WriteFile(filepath.Join(dir, "c2"), []byte(text), 0o600))
 	a, _ := agenttest.InProcess(t, map[string]string{"clustermesh-config": dir, "cluster-name": "own", "cluster-id": "250"})
 	// Which etcd answers, once it has done so for longer than a look takes: what
 	// is over before that is not seen.

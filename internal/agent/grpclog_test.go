@@ -19,9 +19,7 @@ import (
 func TestGRPCDoesNotLog(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	agenttest.Must(t, err)
 	var met atomic.Int64
 	ended := make(chan struct{})
 	go func() {
@@ -40,9 +38,7 @@ func TestGRPCDoesNotLog(t *testing.T) {
 	}()
 	t.Cleanup(func() { _ = l.Close(); <-ended })
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "c1"), fmt.Appendf(nil, "endpoints:\n- http://%s\n", l.Addr()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	agenttest.Must(t, os.WriteFile(filepath.Join(dir, "c1"), fmt.Appendf(nil, "endpoints:\n- http://%s\n", l.Addr()), 0o600))
 	a := agenttest.StartAgent(t, dir)
 	a.Until("the agent to try again and again", func() bool { return met.Load() > 3 })
 	a.Stop()

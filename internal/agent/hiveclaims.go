@@ -23,8 +23,8 @@ func newIPs(c config.Config) (*ipcache.Cache, error) {
 	return ipcache.NewWith(rules), nil
 }
 
-// tellUnknownNetworks says which networks nobody guards, because this agent is not
-// told them: where it reads its own nodes these announce the pod networks.
+// tellUnknownNetworks logs which networks nobody guards, because this agent does not
+// know them: where it reads its own nodes these announce the pod networks.
 func tellUnknownNetworks(c config.Config, log *slog.Logger) error {
 	opts, err := c.KVStoreOptions()
 	if err != nil {

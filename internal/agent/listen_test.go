@@ -53,7 +53,7 @@ func TestWhereAnAgentMayListen(t *testing.T) {
 }
 
 // TestAskingAnAgentOverTLS: the command line shows its certificate, and without one
-// it is told that the agent cannot be reached.
+// it says that the agent cannot be reached.
 func TestAskingAnAgentOverTLS(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -28,13 +28,11 @@ func TestTheLocalClusterAndTwoRemotes(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "etcd.config")
 	a := agenttest.StartAgent(t, m.Dir(), "--cluster-name", "cluster3", "--cluster-id", "3", "--kvstore-opt", "etcd.config="+file)
-	a.Until("the missing file to be told", func() bool {
+	a.Until("the missing file to be reported", func() bool {
 		s := a.Status()
 		return s.KVStore != nil && strings.Contains(s.KVStore.Message, file) && s.State == api.StateStarting && !s.Ready
 	})
-	if err := os.Rename(filepath.Join(m.Dir(), "cluster3"), file); err != nil {
-		t.Fatal(err)
-	}
+	agenttest.Must(t, os.Rename(filepath.Join(m.Dir(), "cluster3"), file))
 	a.Until("everything to be well", func() bool { return a.Status().State == api.StateReady })
 	want := agenttest.Expected(t, m)
 	a.Until("the view of all three", func() bool { return cmp.Equal(want, a.Shown()) })

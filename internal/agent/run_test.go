@@ -1,9 +1,7 @@
 package agent_test
 
 import (
-	"bytes"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,9 +46,7 @@ func TestTheWholeProgramOnSimulatedClusters(t *testing.T) {
 	}
 
 	// One file goes: its cluster does, and nothing else.
-	if err := os.Remove(filepath.Join(m.Dir(), "cluster3")); err != nil {
-		t.Fatal(err)
-	}
+	agenttest.Must(t, os.Remove(filepath.Join(m.Dir(), "cluster3")))
 	for key, value := range want {
 		if strings.Contains(value, "cluster3") || strings.Contains(key, "cluster3") {
 			delete(want, key)
@@ -75,10 +71,8 @@ func TestABadFileHurtsNobodyElse(t *testing.T) {
 	a := agenttest.StartAgent(t, m.Dir())
 	a.Until("cluster1 to be ready", func() bool { _, _, code := a.Call("status"); return code == exit.OK })
 	bad := filepath.Join(m.Dir(), "broken")
-	if err := os.WriteFile(bad, []byte("endpoints: [unterminated\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	a.Until("the broken file to be told", func() bool {
+	agenttest.Must(t, os.WriteFile(bad, []byte("endpoints: [unterminated\n"), 0o600))
+	a.Until("the broken file to be reported", func() bool {
 		out, _, code := a.Call("status")
 		return code == exit.Unwell && strings.Contains(out, "broken") && strings.Contains(out, "failed")
 	})
@@ -87,12 +81,8 @@ func TestABadFileHurtsNobodyElse(t *testing.T) {
 	}
 	// Mended, it is tried again.
 	good, err := os.ReadFile(filepath.Join(m.Dir(), "cluster1"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(bad, good, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	agenttest.Must(t, err)
+	agenttest.Must(t, os.WriteFile(bad, good, 0o600))
 	a.Until("the mended file to be tried", func() bool {
 		out, _, _ := a.Call("status", "broken")
 		return strings.Contains(out, "cilium/cluster-config/broken")
@@ -106,22 +96,10 @@ func TestADirectoryThatIsNotThere(t *testing.T) {
 		t.Errorf("status: exit %d\n%s", code, out)
 	}
 	a.Until("the warning", func() bool { return strings.Contains(a.Log.String(), "does not exist") })
-	c := agenttest.UnixClient(a.Socket)
-	for path, want := range map[string]string{"/healthz": "", "/readyz": "mesh directory", "/metrics": "mesh_agent_clustermesh_remote_clusters 0"} {
-		resp, err := c.Get("http://agent" + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var body bytes.Buffer
-		_, _ = body.ReadFrom(resp.Body)
-		resp.Body.Close()
-		// Nothing is known of the clusters before their directory was read once.
-		wantCode := http.StatusOK
-		if path == "/readyz" {
-			wantCode = http.StatusServiceUnavailable
-		}
-		if resp.StatusCode != wantCode || !strings.Contains(body.String(), want) {
-			t.Errorf("%s: %d, %q not found", path, resp.StatusCode, want)
+	// Nothing is known of the clusters before their directory was read once.
+	for path, want := range map[string][2]string{"/healthz": {"200 ", ""}, "/readyz": {"503 ", "mesh directory"}, "/metrics": {"200 ", "mesh_agent_clustermesh_remote_clusters 0"}} {
+		if got := get(t, a, path); !strings.HasPrefix(got, want[0]) || !strings.Contains(got, want[1]) {
+			t.Errorf("%s: want %q in %.2000s", path, want, got)
 		}
 	}
 }
@@ -129,13 +107,9 @@ func TestADirectoryThatIsNotThere(t *testing.T) {
 func TestBadInputEndsBeforeAnythingStarts(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	agenttest.Must(t, os.WriteFile(file, nil, 0o600))
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	agenttest.Must(t, err)
 	t.Cleanup(func() { _ = busy.Close() }) // after the parallel tests below
 	for name, c := range map[string]struct {
 		args []string

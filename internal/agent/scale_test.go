@@ -1,11 +1,8 @@
 package agent_test
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
@@ -29,18 +26,11 @@ func smallClusters(n, own int) []sim.Cluster {
 	return all
 }
 
-// metrics reads the series without labels.
+// metrics are the series with their values.
 func metrics(a *agenttest.Process) map[string]float64 {
 	a.T.Helper()
-	resp, err := agenttest.UnixClient(a.Socket).Get("http://agent/metrics")
-	if err != nil {
-		a.T.Fatal(err)
-	}
-	defer resp.Body.Close()
 	values := map[string]float64{}
-	lines := bufio.NewScanner(resp.Body)
-	for lines.Scan() {
-		name, text, _ := strings.Cut(lines.Text(), " ")
+	for name, text := range series(a.T, a, "") {
 		if v, err := strconv.ParseFloat(text, 64); err == nil {
 			values[name] = v
 		}
@@ -60,19 +50,13 @@ func TestAsManyClustersAsThereAreIDs(t *testing.T) {
 	if out, errs, code := a.Call("status", "--wait", "--for=fresh", "--timeout", "10m"); code != exit.OK {
 		t.Fatalf("status --wait: exit %d\n%s%s", code, out, errs)
 	}
-	out, _, _ := a.Call("status", "-o", "json")
-	var st api.Status
-	if err := json.Unmarshal([]byte(out), &st); err != nil {
-		t.Fatal(err)
-	}
+	st := a.Status()
 	if s := st.Summary; s.Clusters != clusters || s.ClustersReady != clusters || s.Nodes != clusters || s.Identities != 4*clusters || st.State != api.StateReady {
 		t.Errorf("%s: %+v", st.State, st.Summary)
 	}
 	for _, c := range st.Clusters {
 		r, err := m.Cluster(c.Name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		agenttest.Must(t, err)
 		want := r.Cluster()
 		if c.ID != want.ID || c.Cached != (want.Mode == sim.Cached) || c.Failures != 0 || c.Counts.Nodes != 1 || c.Counts.Services != 2 || c.Counts.Identities != 4 || c.Counts.IPs != 8 {
 			t.Errorf("%+v", c)

@@ -2,7 +2,6 @@ package agent_test
 
 import (
 	"encoding/json"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
+	"github.com/mesh-agent/mesh-agent/internal/agent/config"
 	"github.com/mesh-agent/mesh-agent/internal/cli/samples"
 	"github.com/mesh-agent/mesh-agent/internal/exit"
 )
@@ -87,21 +87,12 @@ func TestTheWholeProgramWithAFile(t *testing.T) {
 	t.Parallel()
 	file := samples.SettingsFile(t, "cluster-name: from-file\ncluster-id: 9\nlog-format: json\ndebug-pprof: true\n")
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "broken"), []byte("endpoints: [\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	a := agenttest.StartProgram(t, dir, []string{
+	agenttest.Must(t, os.WriteFile(filepath.Join(dir, "broken"), []byte("endpoints: [\n"), 0o600))
+	a := agenttest.StartMode(t, config.ModeRun, []string{
 		"MESH_AGENT_CLUSTER_ID=10", "MESH_AGENT_CLUSTR_NAME=typo", "MESH_AGENT_PORT_9979_TCP=tcp://10.0.0.1:9979", "MESH_AGENT_OUTPUT=json",
-	}, "--config", file)
-	out, _, _ := a.Call("status", "-o", "json")
-	var st struct {
-		Agent struct {
-			Cluster   string
-			ClusterID uint32
-		}
-	}
-	if err := json.Unmarshal([]byte(out), &st); err != nil || st.Agent.Cluster != "from-file" || st.Agent.ClusterID != 10 {
-		t.Errorf("%v: %s", err, out)
+	}, "--clustermesh-config", dir, "--config", file)
+	if st := a.Status(); st.Agent.Cluster != "from-file" || st.Agent.ClusterID != 10 {
+		t.Errorf("%+v", st.Agent)
 	}
 	for _, step := range [][2]string{{"", "info\n"}, {"debug", "debug\n"}, {"", "debug\n"}} {
 		args := append([]string{"log-level"}, strings.Fields(step[0])...)
@@ -112,14 +103,8 @@ func TestTheWholeProgramWithAFile(t *testing.T) {
 	if _, errs, code := a.Call("log-level", "loud"); code != exit.Usage || !strings.Contains(errs, "use one of") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
-	over := agenttest.UnixClient(a.Socket)
-	resp, err := over.Get("http://agent/debug/pprof/goroutine?debug=1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		t.Errorf("profiles: %d", resp.StatusCode)
+	if got := get(t, a, "/debug/pprof/goroutine?debug=1"); !strings.HasPrefix(got, "200 ") {
+		t.Errorf("profiles: %.300s", got)
 	}
 	if code := a.Stop(); code != exit.OK {
 		t.Errorf("exit %d", code)

@@ -65,9 +65,7 @@ func TestWaitRightAfterAFileWasDroppedIn(t *testing.T) {
 			for _, goal := range []string{status.GoalReady, status.GoalSynced, status.GoalFresh} {
 				out, errs, code := a.Call("status", "-o", "json", "--wait", "--for", goal, "--timeout", "10m")
 				var st api.Status
-				if err := json.Unmarshal([]byte(out), &st); err != nil {
-					t.Fatal(err)
-				}
+				agenttest.Must(t, json.Unmarshal([]byte(out), &st))
 				c := status.ClusterNamed(st.Clusters, name)
 				if code != exit.OK || c == nil || !status.Reached(c, goal) {
 					t.Fatalf("round %d, %s of %s: exit %d, %+v %s", round, goal, name, code, c, errs)

@@ -117,9 +117,7 @@ func TestASocketOfOthers(t *testing.T) {
 func TestWaitForAnAgentThatSaysNothing(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	agenttest.Must(t, err)
 	defer l.Close()
 	got := clitest.With(nil, "", "").Run("status", "--wait", "--timeout", "50ms", "--socket", l.Addr().String())
 	if got.Code != exit.Usage || !strings.Contains(got.Err, "gave up after 50ms") || !strings.Contains(got.Err, "has not answered once") || got.Out != "" {

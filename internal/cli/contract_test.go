@@ -251,12 +251,8 @@ func openContract(t *testing.T) *contract {
 		}
 	}
 	file := filepath.Join(t.TempDir(), "etcd.config")
-	if err := os.Rename(filepath.Join(m.Dir(), "cluster3"), file); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(m.Dir(), "away"), []byte(`endpoints: ["https://127.0.0.1:1"]`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	agenttest.Must(t, os.Rename(filepath.Join(m.Dir(), "cluster3"), file))
+	agenttest.Must(t, os.WriteFile(filepath.Join(m.Dir(), "away"), []byte(`endpoints: ["https://127.0.0.1:1"]`), 0o600))
 	a := agenttest.StartAgent(t, m.Dir(), "--cluster-name", "cluster3", "--cluster-id", "3", "--kvstore-opt", "etcd.config="+file, "--clustermesh-sync-timeout", "1s")
 	a.Until("all but one cluster", func() bool {
 		s := a.Status()
@@ -278,9 +274,7 @@ func (c *contract) name(t *testing.T, dir string, sample sim.Sample, claimed str
 		t.Fatalf("%+v has no identity", pod)
 	}
 	hostname, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
+	agenttest.Must(t, err)
 	c.names = strings.NewReplacer(
 		"{dir}", dir, "{hostname}", hostname, "{claimed}", claimed,
 		"{service}", sample.Service, "{namespace}", namespace, "{servicename}", service,
@@ -302,18 +296,12 @@ func (c *contract) rows(table string) (rows [][]string) {
 func (c *contract) Get(t *testing.T, method, path string, into any) (status int, media string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, "http://agent"+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	agenttest.Must(t, err)
 	resp, err := c.http.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	agenttest.Must(t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	agenttest.Must(t, err)
 	media, _, _ = mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if c.api.Paths != nil {
 		if err := c.api.validate(method, r.URL.Path, resp.StatusCode, media, body); err != nil {
@@ -435,13 +423,9 @@ func (c *contract) testWatch(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://agent/v1/watch?resource=ips&resource=services", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	agenttest.Must(t, err)
 	resp, err := c.http.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	agenttest.Must(t, err)
 	defer resp.Body.Close()
 	shape := map[string]string{"ips": "IP", "services": "Service"}
 	seen, synced, event, id := map[string]int{}, 0, "", ""
@@ -536,9 +520,7 @@ func (c *contract) testResources(t *testing.T) {
 			}
 			c.holdText(t, "List:"+shape, []byte(ok("get", singular, "-o", "json")))
 			asJSON, err := yaml.YAMLToJSON([]byte(ok("get", plural, "-o", "yaml")))
-			if err != nil {
-				t.Fatal(err)
-			}
+			agenttest.Must(t, err)
 			c.holdText(t, "List:"+shape, asJSON)
 			names := strings.Fields(ok("get", plural, "-o", "name"))
 			if rows := strings.Count(table, "\n") - 1; rows == 0 || len(names) < rows || len(names) > rows && plural != "events" {

@@ -31,7 +31,7 @@ func wantHarmless(t *testing.T, what, text string) {
 }
 
 // TestNamesThatDoSomething: such a name comes from a remote cluster, and must not
-// break what is told of the others.
+// break what is shown of the others.
 func TestNamesThatDoSomething(t *testing.T) {
 	t.Parallel()
 	a := clitest.NewAgent(t, clitest.Well("c2", 2))

@@ -44,7 +44,7 @@ var ErrUnwell = errors.New("not well")
 // ErrFaulty ends a command that has printed what can never work.
 var ErrFaulty = errors.New("faulty")
 
-// ReportedError ends a command whose error was told already.
+// ReportedError ends a command whose error was reported already.
 type ReportedError struct{ Err error }
 
 // Error implements error.

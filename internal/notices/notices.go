@@ -1,5 +1,5 @@
 // Package notices has the licenses of everything that is linked into mesh-agent,
-// whose authors want them to go with it. `make notices` writes them anew after a
+// whose authors want them to go with it. `make notices` writes them again after a
 // change of the dependencies; a test of the package collect tells when it is due.
 package notices
 

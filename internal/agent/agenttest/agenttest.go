@@ -3,10 +3,23 @@
 package agenttest
 
 import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
 	"os"
+	"path/filepath"
+	"slices"
+	"sync"
 	"testing"
 
+	"github.com/mesh-agent/mesh-agent/internal/agent"
+	"github.com/mesh-agent/mesh-agent/internal/agent/config"
 	"github.com/mesh-agent/mesh-agent/internal/cli"
+	"github.com/mesh-agent/mesh-agent/internal/logging"
+	"github.com/mesh-agent/mesh-agent/internal/version"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 )
 
@@ -28,4 +41,44 @@ func Must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// InProcess runs a whole agent in the test's process, until stop is called or the
+// test ends. What is returned asks it from the command line.
+func InProcess(t *testing.T, flags map[string]string) (a *Process, stop func()) {
+	t.Helper()
+	tmp, err := os.MkdirTemp("", "agent") // short: the path of a socket has a limit
+	Must(t, err)
+	_, level, err := logging.New(io.Discard, "info", "text")
+	Must(t, err)
+	a = &Process{T: t, Socket: filepath.Join(tmp, "a.sock"), Log: new(waittest.Output)}
+	s := config.NewSettings()
+	Must(t, errors.Join(s.Set("listen", "127.0.0.1:0"), s.Set("socket", a.Socket)))
+	for name, value := range flags {
+		Must(t, s.Set(name, value))
+	}
+	h := agent.NewHive(version.Info{}, config.ModeRun, level)
+	s.Give(h)
+	log := slog.New(slog.NewTextHandler(a.Log, nil))
+	Must(t, h.Start(log, t.Context()))
+	stop = sync.OnceFunc(func() {
+		if err := h.Stop(log, context.Background()); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+		_ = os.RemoveAll(tmp)
+	})
+	t.Cleanup(stop)
+	return a, stop
+}
+
+// ReadyClusters are the names of those that the agent shows as ready, sorted.
+func (a *Process) ReadyClusters() (names []string) {
+	a.T.Helper()
+	for _, c := range List[api.Cluster](a, "clusters") {
+		if c.Ready {
+			names = append(names, c.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }

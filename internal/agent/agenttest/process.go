@@ -14,7 +14,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -32,47 +31,43 @@ import (
 func (a *Process) Conflicts() (all []string) {
 	a.T.Helper()
 	resp, err := UnixClient(a.Socket).Get("http://agent/v1/conflicts") // starting a program takes longer than what is measured
-	if err != nil {
-		a.T.Fatal(err)
-	}
+	Must(a.T, err)
 	defer resp.Body.Close()
 	var answer api.List[api.Conflict]
-	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
-		a.T.Fatal(err)
-	}
+	Must(a.T, json.NewDecoder(resp.Body).Decode(&answer))
 	for _, c := range answer.Items {
 		all = append(all, fmt.Sprintf("%s %s/%s %s", c.Code, c.Kind, c.Subject, strings.Join(c.Clusters, ",")))
 	}
 	return all
 }
 
-// Status gets the whole status.
-func (a *Process) Status() (s api.Status) {
+// ask decodes what a command line prints as JSON, whatever its exit code is.
+func ask[T any](a *Process, args ...string) (answer T) {
 	a.T.Helper()
-	out, errs, _ := a.Call("status", "-o", "json")
-	if err := json.Unmarshal([]byte(out), &s); err != nil {
-		a.T.Fatalf("status: %v, %s%s", err, out, errs)
+	out, errs, code := a.Call(append(args, "-o", "json")...)
+	if err := json.Unmarshal([]byte(out), &answer); err != nil {
+		a.T.Fatalf("%v: exit %d, %v, %s%s", args, code, err, out, errs)
 	}
-	return s
+	return answer
 }
 
+// Status gets the whole status.
+func (a *Process) Status() api.Status { return ask[api.Status](a, "status") }
+
 // Lookup asks whose address it is.
-func (a *Process) Lookup(address string) (l api.Lookup) {
+func (a *Process) Lookup(address string) api.Lookup { return ask[api.Lookup](a, "lookup", address) }
+
+// List gets a resource.
+func List[T any](a *Process, args ...string) []T {
 	a.T.Helper()
-	out, errs, _ := a.Call("lookup", address, "-o", "json")
-	if err := json.Unmarshal([]byte(out), &l); err != nil {
-		a.T.Fatalf("lookup %s: %v, %s%s", address, err, out, errs)
-	}
-	return l
+	return ask[api.List[T]](a, append([]string{"get"}, args...)...).Items
 }
 
 // Program is a command line of the real program, in a process of its own.
 func Program(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	cmd := exec.Command(exe, args...)
 	cmd.Env = append(os.Environ(), AsAgent+"=1", "GORACE=exitcode=66")
 	return cmd
@@ -95,52 +90,25 @@ type Process struct {
 	T      *testing.T
 	Socket string
 	cmd    *exec.Cmd
-	Log    *syncBuffer
-}
-
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
+	Log    *waittest.Output
 }
 
 // StartAgent runs the agent on a directory, until the end of the test.
 func StartAgent(t *testing.T, dir string, args ...string) *Process {
 	t.Helper()
-	return StartProgram(t, dir, nil, args...)
+	return StartMode(t, config.ModeRun, nil, append([]string{"--clustermesh-config", dir}, args...)...)
 }
 
-// StartProgram is startAgent with more variables in the environment.
-func StartProgram(t *testing.T, dir string, env []string, args ...string) *Process {
-	t.Helper()
-	return StartMode(t, config.ModeRun, env, append([]string{"--clustermesh-config", dir}, args...)...)
-}
-
-// StartMode runs the program in a mode, until the end of the test.
+// StartMode runs the program in a mode, with these variables, until the end of the test.
 func StartMode(t *testing.T, m config.Mode, env []string, args ...string) *Process {
 	t.Helper()
 	tmp, err := os.MkdirTemp("", "agent") // short: the path of a socket has a limit
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := &Process{T: t, Socket: filepath.Join(tmp, "a.sock"), Log: new(syncBuffer)}
+	Must(t, err)
+	a := &Process{T: t, Socket: filepath.Join(tmp, "a.sock"), Log: new(waittest.Output)}
 	a.cmd = Program(t, append([]string{string(m), "--listen", "127.0.0.1:0", "--socket", a.Socket}, args...)...)
 	a.cmd.Env = append(a.cmd.Env, env...)
 	a.cmd.Stderr = a.Log
-	if err := a.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, a.cmd.Start())
 	t.Cleanup(func() {
 		if a.cmd.ProcessState == nil {
 			a.Stop()
@@ -206,17 +174,6 @@ func (a *Process) Until(what string, ok func() bool) {
 	})
 }
 
-// List gets a resource as JSON.
-func List[T any](a *Process, args ...string) []T {
-	a.T.Helper()
-	out, errs, code := a.Call(append([]string{"get", "-o", "json"}, args...)...)
-	var page struct{ Items []T }
-	if err := json.Unmarshal([]byte(out), &page); err != nil || code != exit.OK {
-		a.T.Fatalf("get %v: exit %d, %v, %s", args, code, err, errs)
-	}
-	return page.Items
-}
-
 // Simulate runs clusters in this process until the end of the test.
 func Simulate(t *testing.T, n int) *sim.Mesh {
 	t.Helper()
@@ -231,12 +188,8 @@ func Simulate(t *testing.T, n int) *sim.Mesh {
 func SimulateAll(t *testing.T, clusters []sim.Cluster) *sim.Mesh {
 	t.Helper()
 	m, err := sim.OpenMesh(t.Context(), clusters, sim.MeshOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Load(t.Context(), func(*sim.Running, sim.Loaded) {}); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
+	Must(t, m.Load(t.Context(), func(*sim.Running, sim.Loaded) {}))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- m.Run(ctx) }()
@@ -287,7 +240,7 @@ func Expected(t *testing.T, m *sim.Mesh) map[string]string {
 			case len(kind) < 3 || kind[1] != "state":
 			case kind[2] == "nodes":
 				var n wire.Node
-				decode(t, value, &n)
+				Must(t, json.Unmarshal([]byte(value), &n))
 				var addrs []api.NodeAddress
 				for _, a := range n.IPAddresses {
 					addrs = append(addrs, api.NodeAddress{Type: a.Type, IP: a.IP.String()})
@@ -304,11 +257,11 @@ func Expected(t *testing.T, m *sim.Mesh) map[string]string {
 				want["identity "+kind[len(kind)-1]] = fmt.Sprint(name, wire.ParseLabels(value).Map())
 			case kind[2] == "ip":
 				var p wire.IPIdentityPair
-				decode(t, value, &p)
+				Must(t, json.Unmarshal([]byte(value), &p))
 				want["ip "+p.IP.String()+"/32"] = fmt.Sprint(name, p.Identity, p.HostIP.String(), p.Namespace, p.Pod)
 			case kind[2] == "services":
 				var s wire.Service
-				decode(t, value, &s)
+				Must(t, json.Unmarshal([]byte(value), &s))
 				for ip, ports := range s.Backends {
 					all := slices.Collect(maps.Values(ports))
 					want[fmt.Sprintf("backend %s/%s %s %s", s.Namespace, s.Name, name, ip)] = portsText(len(all), func(i int) uint16 { return all[i].Port })
@@ -327,13 +280,6 @@ func portsText(n int, port func(int) uint16) string {
 	}
 	slices.Sort(ports)
 	return fmt.Sprint(ports)
-}
-
-func decode(t *testing.T, value string, into any) {
-	t.Helper()
-	if err := json.Unmarshal([]byte(value), into); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // UnixClient asks over a socket.

@@ -29,15 +29,11 @@ func StartCommand(t *testing.T, args ...string) *watcher {
 	w := &watcher{t: t, cmd: Program(t, args...)}
 	pipe := func(open func() (io.ReadCloser, error)) *bufio.Scanner {
 		r, err := open()
-		if err != nil {
-			t.Fatal(err)
-		}
+		Must(t, err)
 		return bufio.NewScanner(r)
 	}
 	w.out, w.err = pipe(w.cmd.StdoutPipe), pipe(w.cmd.StderrPipe)
-	if err := w.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, w.cmd.Start())
 	giveUp := time.AfterFunc(10*time.Minute, func() { _ = w.cmd.Process.Signal(syscall.SIGQUIT) })
 	t.Cleanup(func() {
 		giveUp.Stop()
@@ -78,9 +74,7 @@ func (w *watcher) Says(part string) {
 // Interrupt ends it as Ctrl-C does.
 func (w *watcher) Interrupt() {
 	w.t.Helper()
-	if err := w.cmd.Process.Signal(syscall.SIGINT); err != nil {
-		w.t.Fatal(err)
-	}
+	Must(w.t, w.cmd.Process.Signal(syscall.SIGINT))
 	if w.out.Scan() {
 		w.t.Errorf("one more line: %s", w.out.Text())
 	}

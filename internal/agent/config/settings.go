@@ -195,7 +195,7 @@ func SetFromEnvironment(flags *pflag.FlagSet, getenv func(string) string, skip f
 }
 
 // refused is what a message may show of a value that a flag does not take: which
-// options a text has that is none cannot be told, nor which of them are secret.
+// options it has, and which of them are secret, is not known then.
 func refused(f *pflag.Flag, value string) string {
 	if f.Name == KVStoreFlag {
 		return clientfile.LeftOut

@@ -26,31 +26,19 @@ func plantedMesh(t *testing.T) (dir string, secrets []string) {
 	t.Helper()
 	dir = t.TempDir()
 	certs := filepath.Join(dir, "..", filepath.Base(dir)+"-certs")
-	if err := os.Mkdir(certs, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	agenttest.Must(t, os.Mkdir(certs, 0o700))
 	t.Cleanup(func() { _ = os.RemoveAll(certs) })
 	ca, err := pki.NewCA("planted authority")
-	if err != nil {
-		t.Fatal(err)
-	}
+	agenttest.Must(t, err)
 	pair, err := ca.Client("planted-client")
-	if err != nil {
-		t.Fatal(err)
-	}
+	agenttest.Must(t, err)
 	certFile, keyFile, err := pair.Write(certs, "client")
-	if err != nil {
-		t.Fatal(err)
-	}
+	agenttest.Must(t, err)
 	caFile, err := ca.Write(certs, "ca")
-	if err != nil {
-		t.Fatal(err)
-	}
+	agenttest.Must(t, err)
 	both := filepath.Join(certs, "both.pem")
 	write := func(path, content string) {
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		agenttest.Must(t, os.WriteFile(path, []byte(content), 0o600))
 	}
 	write(both, string(pair.Cert)+string(pair.Key))
 	key := string(pair.Key)
@@ -171,9 +159,7 @@ func TestBugreportIsAFile(t *testing.T) {
 		t.Errorf("%v %v", info, err)
 	}
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	agenttest.Must(t, err)
 	files := clitest.Unpack(t, content)
 	var names []string
 	for name := range files {

@@ -151,7 +151,7 @@ func TestGetSelects(t *testing.T) {
 }
 
 // TestEventsThatGrewOldAreNoNews: the ring of events lets the oldest go, which nobody
-// who reads along needs to see; programs are told.
+// who reads along needs to see; programs are.
 func TestEventsThatGrewOldAreNoNews(t *testing.T) {
 	t.Parallel()
 	for format, want := range map[string]int{printer.Name: 0, "table": 0, printer.JSON: 1} {

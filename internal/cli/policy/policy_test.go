@@ -26,9 +26,7 @@ func suggested(t *testing.T, a *agenttest.Process) (file, text string) {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
 	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	agenttest.Must(t, err)
 	if _, err := claims.Parse(content); err != nil {
 		t.Fatalf("%v\n%s", err, content)
 	}
@@ -70,9 +68,7 @@ func TestWhatIsSuggestedRefusesOnlyWhatBreaksARule(t *testing.T) {
 		t.Errorf("over a file: exit %d, %s", code, errs)
 	}
 	stop()
-	if err := os.WriteFile(file, []byte(strings.Replace(text, "default: allow", "default: deny", 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	agenttest.Must(t, os.WriteFile(file, []byte(strings.Replace(text, "default: allow", "default: deny", 1)), 0o600))
 	flags["claim-policy-file"] = file
 	b, _ := agenttest.InProcess(t, flags)
 	b.Until("both clusters with the file", ready(b))

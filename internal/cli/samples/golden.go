@@ -12,7 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files")
 
 // Golden compares a text with the golden file of this name, or writes it with -update.
 func Golden(t *testing.T, name, got string) {

@@ -76,7 +76,7 @@ func (v *View) writeWritten(p *printer.Page) {
 	refused := false
 	for _, w := range v.KVStore.Written {
 		if !v.KVStore.Connected {
-			w.LastError = "" // which is told already
+			w.LastError = "" // which is said already
 		}
 		if w.Pending > 0 || w.Refused > 0 || v.wide || v.operates() {
 			p.Item("  ", "%s", writtenText(w))

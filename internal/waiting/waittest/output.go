@@ -1,0 +1,26 @@
+package waittest
+
+import (
+	"bytes"
+	"sync"
+)
+
+// Output takes what others write, such as a log, while a test reads it.
+type Output struct {
+	mu   sync.Mutex
+	text bytes.Buffer // guarded by mu
+}
+
+// Write implements io.Writer.
+func (o *Output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+// String is everything so far.
+func (o *Output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
