@@ -311,7 +311,7 @@ func unmoved(t testing.TB, resource string, object []byte) []byte {
 		if err := json.Unmarshal(object, &c); err != nil {
 			t.Fatal(err)
 		}
-		c.LastEvent, c.HeartbeatAgeSeconds = nil, nil
+		c.LastEvent, c.HeartbeatAgeSeconds, c.Freshness.Worst = nil, nil, Freshness{State: c.Freshness.Worst.State}
 		for _, f := range c.Freshness.All() {
 			if f.AgeSeconds, f.Read, f.Total, f.Lag = nil, 0, 0, nil; f.State == "synced" {
 				f.AsOf = nil
