@@ -13,6 +13,41 @@ import (
 	"time"
 )
 
+// contractShapes are the objects: their fields and the types of these.
+const contractShapes = `
+Status         agent:Agent state:starting|ready|degraded ready:bool summary:Summary clusters:[]Cluster kvstore:KVStore? ownCluster:Cluster?
+Agent          version:string cluster:string clusterID:number node:string started:time mode:run|operate|mirror
+Summary        clusters:number clustersReady:number nodes:number services:number globalServices:number identities:number ips:number conflicts:number
+KVStore        connected:bool endpoints:[]string lease:string heartbeatAgeSeconds:number? lastError:string
+Cluster        name:string id:number state:connecting|syncing|ready|degraded|failed|removing ready:bool connected:bool cached:bool message:string
+Cluster        endpoints:[]string etcdClusterID:string configFile:string capabilities:object synced:Synced counts:Counts rejected:Counts
+Cluster        freshness:Freshnesses failures:number lastFailure:time? lastError:string connectedSince:time? lastEvent:time?
+Cluster        code:string remedy:string trouble:Trouble?
+Trouble        kind:failed|connecting|lost|degraded|stale|syncing|removing remedy:string
+Synced         nodes:bool services:bool identities:bool ips:bool
+Counts         nodes:number services:number identities:number ips:number
+Freshnesses    nodes:Freshness services:Freshness identities:Freshness ips:Freshness worst:Freshness
+Freshness      state:string asOf:time? ageSeconds:number?
+Node           cluster:string clusterID:number name:string addresses:[]NodeAddress podCIDRs:[]string healthIPs:[]string ingressIPs:[]string
+Node           encryptionKey:number wireguardPublicKey:string identity:number bootID:string labels:texts annotations:texts
+NodeAddress    type:string ip:string
+Service        namespace:string name:string global:bool affinity:string clusters:[]ServiceCluster backends:[]Backend
+ServiceCluster cluster:string shared:bool includeExternal:bool backends:number reason:string
+Backend        ip:string cluster:string ports:[]Port hostname:string zone:string preferred:bool local:bool
+Port           name:string protocol:string port:number
+Identity       id:number cluster:string clusterID:number labels:texts
+IP             prefix:string cluster:string clusterID:number identity:number hostIP:string encryptionKey:number namespace:string pod:string
+IP             source:string kind:endpoint|node|pod-cidr|health|ingress claims:number
+Lookup         ip:string match:IP? identity:Identity? node:Node? services:[]ServiceName candidates:[]Candidate
+ServiceName    namespace:string name:string
+Candidate      entry:IP won:bool reason:string
+Conflict       kind:cluster-id|cluster-name|pod-cidr|ip|node-ip|claim|identity|service-port|service-affinity subject:string clusters:[]string message:string since:time
+Event          time:time cluster:string kind:string code:string message:string resource:string name:string evidence:texts
+Health         name:string cluster:string state:string message:string lastSuccess:time? lastFailure:time? consecutiveFailures:number
+Problem        type:string title:string status:number detail:string
+Ready          ready:bool reasons:texts
+`
+
 // shapes are objects by name, each with the types of its fields. A type is
 // string, number, bool, time (RFC 3339), object, texts (an object of strings),
 // the possible strings (a|b), or a shape; []T is an array, T? may be null. List:T is

@@ -142,7 +142,7 @@ func relax(schema string, s *huma.Schema) {
 // nullable names the fields, by their schemas, that hold an object or null.
 func nullable(field string) bool {
 	switch field {
-	case "Status.kvstore", "Status.ownCluster", "Cluster.trouble", "Lookup.match", "Lookup.identity", "Lookup.node", "Lookup.freshness":
+	case "Status.kvstore", "Status.ownCluster", "Cluster.trouble", "Cluster.policy", "Lookup.match", "Lookup.identity", "Lookup.node", "Lookup.freshness":
 		return true
 	}
 	return false
