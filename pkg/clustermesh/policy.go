@@ -166,7 +166,7 @@ func evidenceOf(st *remotecluster.Status) disconnect.Evidence {
 
 // Stand has the services follow the disconnect policy, for [Params].
 func (v *View) Stand(cluster string, to disconnect.State) {
-	v.Services.SetStanding(cluster, map[disconnect.State]services.Standing{
+	v.Services.SetUse(cluster, map[disconnect.State]services.BackendUse{
 		disconnect.Keep: services.Full, disconnect.Demote: services.Demoted, disconnect.Withdraw: services.Withdrawn,
 	}[to])
 }

@@ -114,10 +114,7 @@ func compareClaims(a, b Claim) int {
 // pod network (wire.md §4.3). A node without one of that family is reached at
 // its address of the other family. Invalid when it has none at all.
 func (n *Node) HostIP(ipv6 bool) netip.Addr {
-	if ip := n.familyIP(ipv6); ip.IsValid() {
-		return ip
-	}
-	return n.familyIP(!ipv6)
+	return cmp.Or(n.familyIP(ipv6), n.familyIP(!ipv6))
 }
 
 func (n *Node) familyIP(ipv6 bool) netip.Addr {
@@ -133,10 +130,7 @@ func (n *Node) familyIP(ipv6 bool) netip.Addr {
 			other = a.IP
 		}
 	}
-	if external.IsValid() {
-		return external
-	}
-	return other
+	return cmp.Or(external, other)
 }
 
 // isName tells whether addresses of the type are host names.

@@ -1,11 +1,9 @@
 package nodes
 
 import (
-	"fmt"
 	"iter"
 	"net/netip"
-	"strconv"
-	"strings"
+	"sync"
 
 	"github.com/cilium/statedb"
 	"github.com/cilium/statedb/index"
@@ -19,13 +17,7 @@ const TableName = "nodes"
 
 var (
 	// A cluster's name has no slash, so its nodes are a range of this index.
-	primaryIndex = statedb.Index[*Node, string]{
-		Name:       "name",
-		FromObject: func(n *Node) index.KeySet { return index.NewKeySet(tables.TextKey(n.Key())) },
-		FromKey:    tables.TextKey,
-		FromString: tables.TextKeyFromString,
-		Unique:     true,
-	}
+	primaryIndex = tables.TextIndex("name", true, (*Node).Key)
 	addressIndex = statedb.Index[*Node, netip.Addr]{
 		Name:       "address",
 		FromObject: addressKeys,
@@ -59,18 +51,17 @@ func ByCluster(txn statedb.ReadTxn, t statedb.Table[*Node], cluster string) iter
 
 // Nodes is the one writer of the nodes table.
 type Nodes struct {
-	db     *statedb.DB
-	table  statedb.RWTable[*Node]
-	counts counts
+	db    *statedb.DB
+	table statedb.RWTable[*Node]
+
+	mu     sync.Mutex
+	counts map[string]int // guarded by mu; nodes of each cluster that has some
 }
 
 // New registers the table. It fails when the database has one of that name.
 func New(db *statedb.DB) (*Nodes, error) {
-	t, err := statedb.NewTable(db, TableName, primaryIndex, addressIndex)
-	if err != nil {
-		return nil, fmt.Errorf("creating the table of nodes: %w", err)
-	}
-	return &Nodes{db: db, table: t}, nil
+	t, err := tables.New(db, TableName, (*Node).Key, primaryIndex, addressIndex)
+	return &Nodes{db: db, table: t, counts: make(map[string]int)}, err
 }
 
 // Table is the readers' side.
@@ -90,57 +81,37 @@ func (s *Nodes) Apply(changes []store.Change[Node]) {
 	for _, ch := range changes {
 		switch {
 		case ch.New != nil:
-			more[ch.New.Cluster] += s.put(txn, ch.New)
+			old, _, found := s.table.Get(txn, ByKey(ch.New.Key()))
+			if found && (old.Equal(ch.New) || !ch.New.Source.MayReplace(old.Source)) {
+				continue
+			}
+			_, _, err := s.table.Insert(txn, ch.New)
+			tables.Must(err)
+			if !found {
+				more[ch.New.Cluster]++
+			}
 		case ch.Old != nil:
-			more[ch.Old.Cluster] -= s.remove(txn, ch.Old)
+			if old, _, found := s.table.Get(txn, ByKey(ch.Old.Key())); found && old.Source == ch.Old.Source {
+				_, _, err := s.table.Delete(txn, old)
+				tables.Must(err)
+				more[old.Cluster]--
+			}
 		}
 	}
 	txn.Commit()
-	s.counts.add(more)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for cluster, n := range more {
+		if s.counts[cluster] += n; s.counts[cluster] == 0 {
+			delete(s.counts, cluster)
+		}
+	}
 }
 
-// put returns how many nodes it has added.
-func (s *Nodes) put(txn statedb.WriteTxn, n *Node) int {
-	old, _, found := s.table.Get(txn, ByKey(n.Key()))
-	if found && (old.Equal(n) || !n.Source.MayReplace(old.Source)) {
-		return 0
-	}
-	_, _, err := s.table.Insert(txn, n)
-	tables.Must(err)
-	if found {
-		return 0
-	}
-	return 1
-}
-
-// remove returns how many nodes it has removed.
-func (s *Nodes) remove(txn statedb.WriteTxn, n *Node) int {
-	old, _, found := s.table.Get(txn, ByKey(n.Key()))
-	if !found || old.Source != n.Source {
-		return 0
-	}
-	_, _, err := s.table.Delete(txn, n)
-	tables.Must(err)
-	return 1
-}
-
-// TableHeader implements [statedb.TableWritable].
-func (*Node) TableHeader() []string {
-	return []string{"Cluster", "Name", "Addresses", "PodCIDRs", "EncryptionKey", "Source"}
-}
-
-// TableRow implements [statedb.TableWritable].
-func (n *Node) TableRow() []string {
-	addresses := make([]string, len(n.Addresses))
-	for i, a := range n.Addresses {
-		addresses[i] = a.Type + ":" + a.IP.String()
-	}
-	cidrs := make([]string, len(n.PodCIDRs))
-	for i, p := range n.PodCIDRs {
-		cidrs[i] = p.String()
-	}
-	return []string{
-		n.Cluster, n.Name, strings.Join(addresses, ", "), strings.Join(cidrs, ", "),
-		strconv.Itoa(int(n.EncryptionKey)), n.Source.String(),
-	}
+// Count returns how many nodes of the cluster are in the table. It costs next to
+// nothing, since every session asks often, and may be called by any goroutine.
+func (s *Nodes) Count(cluster string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.counts[cluster]
 }

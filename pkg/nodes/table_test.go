@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"runtime"
 	"strings"
@@ -143,6 +144,9 @@ func TestApply(t *testing.T) {
 				if diff := cmp.Diff(tc.want, got, netipTypes); diff != "" {
 					t.Errorf("batched %v: %s", batched, diff)
 				}
+				if n := s.Count("c"); n != s.Table().NumObjects(txn) || s.Count("other") != 0 {
+					t.Errorf("batched %v: %d nodes are counted", batched, n)
+				}
 				if writes := s.Table().Revision(txn); writes != tc.writes {
 					t.Errorf("batched %v: %d writes, want %d", batched, writes, tc.writes)
 				}
@@ -190,23 +194,19 @@ func TestApplyAgainstModel(t *testing.T) {
 				if got := s.Table().NumObjects(txn); got != len(model) {
 					rt.Fatalf("%d nodes, want %d", got, len(model))
 				}
+				counts := make(map[string]int)
 				for n := range s.Table().All(txn) {
 					if model[n.Key()] != n {
 						rt.Fatalf("%s is not the node that was applied", n.Key())
 					}
+					counts[n.Cluster]++
+				}
+				if !maps.Equal(counts, s.counts) {
+					rt.Fatalf("counted are %v, there are %v", s.counts, counts)
 				}
 			},
 		})
 	})
-}
-
-func TestTableRow(t *testing.T) {
-	t.Parallel()
-	n := goldenNodes(t)["cluster2/node1"]
-	want := []string{"cluster2", "node1", "InternalIP:192.168.2.10, CiliumInternalIP:10.2.0.5", "10.2.0.0/24", "0", "clustermesh"}
-	if diff := cmp.Diff(want, n.TableRow()); diff != "" || len(n.TableHeader()) != len(want) {
-		t.Error(diff)
-	}
 }
 
 // BenchmarkApply applies nodes of the usual shape in batches of 5,000. The

@@ -225,17 +225,17 @@ func situations() []situation {
 		{"withdrawn", func(w *world) {
 			w.exports("c1", same)
 			w.exports("c2", same)
-			w.services.SetStanding("c2", services.Withdrawn)
+			w.services.SetUse("c2", services.Withdrawn)
 		}, web, codes.BackendsWithheldBy, "global: shared by c2; the backends of c2 are not used as usual", have{"c2": codes.PartWithheld}},
 		{"demoted", func(w *world) {
 			w.exports("c1", same)
 			w.exports("c2", same)
-			w.services.SetStanding("c2", services.Demoted)
+			w.services.SetUse("c2", services.Demoted)
 		}, web, codes.BackendsWithheldBy, "global: shared by c2; the backends of c2 are not used as usual", have{"c2": codes.PartDemoted}},
 		{"the last ones", func(w *world) {
 			w.exports("c1", empty)
 			w.exports("c2", same)
-			w.services.SetStanding("c2", services.Withdrawn)
+			w.services.SetUse("c2", services.Withdrawn)
 		}, web, codes.BackendsWithheldBy, "global: shared by c2; the backends of c2 are not used as usual", have{"c2": codes.PartKept}},
 
 		{"backends that no remote can have", func(w *world) {

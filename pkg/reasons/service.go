@@ -132,9 +132,9 @@ func (s *serviceChain) partCode(part *services.Service) codes.Code {
 		return codes.PartEmpty
 	}
 	switch selected := s.global.Selection().Selects(part); {
-	case part.Standing != services.Full && selected:
+	case part.Use != services.Full && selected:
 		return codes.PartKept
-	case part.Standing != services.Full:
+	case part.Use != services.Full:
 		return codes.PartDemoted
 	case !selected:
 		return codes.PartStandsBy

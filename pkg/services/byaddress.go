@@ -18,7 +18,7 @@ import (
 // backend, and 100 for each service.
 //
 // It says where an address may be, and the table whether it is: so what is gone
-// needs no deletion, and is left behind when the index is made anew for want of
+// needs no deletion, and is left behind when the index is made again for want of
 // room.
 //
 // Its methods may be called by any goroutine; one at a time is answered.
@@ -84,16 +84,6 @@ func (x *AddressIndex) Find(addr netip.Addr) (statedb.ReadTxn, []*Global) {
 	return txn, found
 }
 
-// HasBackend tells whether the address is a backend in use.
-func (g *Global) HasBackend(addr netip.Addr) bool {
-	for _, part := range g.Parts {
-		if _, ok := part.Backend(addr); ok && g.InUse(part) {
-			return true
-		}
-	}
-	return false
-}
-
 // update takes in what has changed since the last one.
 func (x *AddressIndex) update(txn statedb.ReadTxn) {
 	now := x.table.Revision(txn)
@@ -112,8 +102,7 @@ func (x *AddressIndex) update(txn statedb.ReadTxn) {
 	x.revision = now
 }
 
-// rebuild makes the index anew, with room for as many places as there are
-// backends.
+// rebuild makes the index again, with room for as many places as there are backends.
 func (x *AddressIndex) rebuild(txn statedb.ReadTxn) {
 	backends := 0
 	for g := range x.table.All(txn) {

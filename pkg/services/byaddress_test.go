@@ -33,7 +33,7 @@ func findNames(x *AddressIndex, addr netip.Addr) (names []string) {
 
 // TestAddressIndexFindsWhatAWalkFinds changes services at random, with backends
 // that several of them have, that move, and that are withheld, until the index
-// has been made anew several times.
+// has been made again several times.
 func TestAddressIndexFindsWhatAWalkFinds(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(8) {

@@ -8,9 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cilium/statedb"
-
-	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -90,22 +87,4 @@ func SortExports(of []*Export) {
 // affinities of sessions.
 func AffinitiesDiffer(of []*Export) bool {
 	return slices.ContainsFunc(of, func(e *Export) bool { return e.Affinity != of[0].Affinity || e.Timeout != of[0].Timeout })
-}
-
-// ServiceExports is the table of services as each cluster exports them through the
-// MCS API.
-func (s *Services) ServiceExports() statedb.Table[*Export] { return s.exports }
-
-// ApplyExports makes the changes of exports visible at once. What the table already
-// has is not written again.
-func (s *Services) ApplyExports(changes []store.Change[Export]) {
-	if len(changes) == 0 {
-		return
-	}
-	txn := s.db.WriteTxn(s.exports)
-	defer txn.Abort()
-	for _, ch := range changes {
-		replace(txn, s.exports, exportIndex, ch)
-	}
-	txn.Commit()
 }

@@ -1,7 +1,6 @@
 package services
 
 import (
-	"iter"
 	"slices"
 	"strings"
 )
@@ -47,41 +46,11 @@ func (g *Global) Local() *Service { return g.local }
 // Part is what a cluster brings to the service; nil when it has no part in it,
 // or there is no service.
 func (g *Global) Part(cluster string) *Service {
-	if g == nil {
-		return nil
-	}
-	i, found := slices.BinarySearchFunc(g.Parts, cluster, func(p *Service, cluster string) int { return strings.Compare(p.Cluster, cluster) })
-	if !found {
-		return nil
-	}
-	return g.Parts[i]
-}
-
-// Backends iterates over the backends in use with the parts that they come
-// from, by cluster and then by address. Each address comes once for a cluster.
-func (g *Global) Backends() iter.Seq2[*Service, Backend] {
-	return func(yield func(*Service, Backend) bool) {
-		reach := g.reach()
-		for _, p := range g.Parts {
-			if !p.listed(reach) {
-				continue
-			}
-			for _, b := range p.Backends {
-				if !yield(p, b) {
-					return
-				}
-			}
+	if g != nil {
+		i, found := slices.BinarySearchFunc(g.Parts, cluster, func(p *Service, cluster string) int { return strings.Compare(p.Cluster, cluster) })
+		if found {
+			return g.Parts[i]
 		}
 	}
-}
-
-// NumBackends is the number of backends in use.
-func (g *Global) NumBackends() int {
-	n, reach := 0, g.reach()
-	for _, p := range g.Parts {
-		if p.listed(reach) {
-			n += len(p.Backends)
-		}
-	}
-	return n
+	return nil
 }

@@ -27,10 +27,10 @@ func local(s *Service, affinity wire.Affinity) *Service {
 	return s
 }
 
-func withheld(s *Service) *Service { return standingAt(s, Withheld) }
+func withheld(s *Service) *Service { return usedAs(s, Withheld) }
 
-func standingAt(s *Service, to Standing) *Service {
-	s.Standing = to
+func usedAs(s *Service, to BackendUse) *Service {
+	s.Use = to
 	return s
 }
 
@@ -133,14 +133,14 @@ func TestMerge(t *testing.T) {
 			}, []string{"c3 10.0.0.2"}},
 		},
 		"demoted ones stand by while another cluster has a usable one": {
-			[]*Service{standingAt(svc("c2", true, "10.0.0.1"), Demoted), svc("c3", true, "10.0.0.2")},
+			[]*Service{usedAs(svc("c2", true, "10.0.0.1"), Demoted), svc("c3", true, "10.0.0.2")},
 			&view{true, "none", []string{
 				"shared by c2 with 1 backend; standing by: c2 is demoted because it is in doubt, and another cluster has a usable backend",
 				"shared by c3 with 1 backend",
 			}, []string{"c2 10.0.0.1 stands by", "c3 10.0.0.2"}},
 		},
 		"demoted ones are used where nobody else has any": {
-			[]*Service{standingAt(svc("c2", true, "10.0.0.1"), Demoted), svc("c3", true), svc("c4", false, "10.0.0.2")},
+			[]*Service{usedAs(svc("c2", true, "10.0.0.1"), Demoted), svc("c3", true), svc("c4", false, "10.0.0.2")},
 			&view{true, "none", []string{
 				"shared by c2 with 1 backend; c2 is demoted because it is in doubt, and no other cluster has a usable backend: its are used",
 				"shared by c3 with no backends",
@@ -148,21 +148,21 @@ func TestMerge(t *testing.T) {
 			}, []string{"c2 10.0.0.1"}},
 		},
 		"withdrawn ones are gone while another cluster has a usable one": {
-			[]*Service{standingAt(svc("c2", true, "10.0.0.1"), Withdrawn), standingAt(svc("c3", true, "10.0.0.2"), Demoted)},
+			[]*Service{usedAs(svc("c2", true, "10.0.0.1"), Withdrawn), usedAs(svc("c3", true, "10.0.0.2"), Demoted)},
 			&view{true, "none", []string{
 				"shared by c2 with 1 backend; withdrawn because c2 was in doubt for too long, and another cluster has a usable backend",
 				"shared by c3 with 1 backend; c3 is demoted because it is in doubt, and no other cluster has a usable backend: its are used",
 			}, []string{"c3 10.0.0.2"}},
 		},
 		"withdrawn ones stay where nobody else has any": {
-			[]*Service{standingAt(svc("c2", true, "10.0.0.1"), Withdrawn), withheld(svc("c3", true, "10.0.0.2"))},
+			[]*Service{usedAs(svc("c2", true, "10.0.0.1"), Withdrawn), withheld(svc("c3", true, "10.0.0.2"))},
 			&view{true, "none", []string{
 				"shared by c2 with 1 backend; c2 is withdrawn because it was in doubt for too long, and no other cluster has a usable backend: its are used",
 				"shared by c3 with 1 backend; withheld because c3 has not answered for too long",
 			}, []string{"c2 10.0.0.1"}},
 		},
 		"the own cluster's are another cluster's, too": {
-			[]*Service{local(svc("c1", true, "10.0.0.3"), wire.AffinityRemote), standingAt(svc("c2", true, "10.0.0.1"), Demoted)},
+			[]*Service{local(svc("c1", true, "10.0.0.3"), wire.AffinityRemote), usedAs(svc("c2", true, "10.0.0.1"), Demoted)},
 			&view{true, "remote", []string{
 				"the local service of c1 with 1 backend, shared with other clusters",
 				"shared by c2 with 1 backend; standing by: c2 is demoted because it is in doubt, and another cluster has a usable backend",
@@ -222,7 +222,7 @@ func drawService(t *rapid.T) *Service {
 		s.Source = wire.SourceLocal
 	}
 	if s.Cluster != "c" {
-		s.Standing = rapid.SampledFrom([]Standing{Full, Full, Full, Demoted, Withdrawn, Withheld}).Draw(t, "standing")
+		s.Use = rapid.SampledFrom([]BackendUse{Full, Full, Full, Demoted, Withdrawn, Withheld}).Draw(t, "use")
 	}
 	s.IncludeExternal = rapid.Bool().Draw(t, "includeExternal")
 	s.Affinity = rapid.SampledFrom([]wire.Affinity{wire.AffinityNone, wire.AffinityLocal, wire.AffinityRemote}).Draw(t, "affinity")
@@ -233,149 +233,6 @@ func drawService(t *rapid.T) *Service {
 		})
 	}
 	return s
-}
-
-// naive is the rule as one would read it aloud.
-func naive(parts []*Service) *view {
-	v := &view{Affinity: "none"}
-	exists := false
-	byCluster := slices.SortedFunc(slices.Values(parts), func(a, b *Service) int {
-		if a.Cluster < b.Cluster {
-			return -1
-		}
-		return 1
-	})
-	counts := naiveStanding(byCluster)
-	selected := naiveSelection(byCluster, counts)
-	for _, p := range byCluster {
-		reason := brings(p)
-		if p.Sliced {
-			reason += ", known from its endpoint slices alone"
-		}
-		v.Reasons = append(v.Reasons, reason)
-		v.Shared = v.Shared || p.Shared
-		if p.Cluster == "c" && (p.Shared || p.IncludeExternal) && p.Affinity != "" {
-			v.Affinity = string(p.Affinity)
-		}
-		if !p.Shared && p.Cluster != "c" {
-			continue
-		}
-		exists = true
-		if p.Standing == Withheld || p.Standing == Withdrawn && !counts(p) {
-			continue
-		}
-		for _, b := range p.Backends {
-			v.Backends = append(v.Backends, backendText(p, b, counts(p) && selected[p.Cluster == "c"]))
-		}
-	}
-	if !exists {
-		return nil
-	}
-	return v
-}
-
-// naiveStanding tells who may get traffic: those of full standing; where these
-// have nothing usable those that are demoted, too; and where nobody has those
-// that are withdrawn, too.
-func naiveStanding(parts []*Service) func(*Service) bool {
-	usable := map[Standing]bool{}
-	for _, p := range parts {
-		for _, b := range p.Backends {
-			if (p.Shared || p.Cluster == "c") && (b.Ready() || b.Serving()) {
-				usable[p.Standing] = true
-			}
-		}
-	}
-	return func(p *Service) bool {
-		switch p.Standing {
-		case Full:
-			return true
-		case Demoted:
-			return !usable[Full]
-		case Withdrawn:
-			return !usable[Full] && !usable[Demoted]
-		default:
-			return false
-		}
-	}
-}
-
-// naiveSelection tells for the local backends (true) and for those of the
-// others (false) whether they get traffic; "c" is the local cluster.
-func naiveSelection(parts []*Service, counts func(*Service) bool) map[bool]bool {
-	var local *Service
-	active, healthy := map[bool]int{}, map[bool]int{}
-	shared := false
-	for _, p := range parts {
-		if p.Cluster == "c" {
-			local = p
-		}
-		shared = shared || p.Shared
-		if !counts(p) || !p.Shared && p.Cluster != "c" {
-			continue
-		}
-		for _, b := range p.Backends {
-			if !b.Ready() && !b.Serving() {
-				continue
-			}
-			healthy[p.Cluster == "c"]++
-			if !b.Terminating() {
-				active[p.Cluster == "c"]++
-			}
-		}
-	}
-	switch {
-	case local == nil:
-		return map[bool]bool{true: true, false: true}
-	case !local.Shared && !local.IncludeExternal, !shared:
-		return map[bool]bool{true: true, false: false}
-	case local.Affinity == wire.AffinityLocal:
-		return map[bool]bool{true: true, false: active[true] == 0 && healthy[false] > 0}
-	case local.Affinity == wire.AffinityRemote:
-		return map[bool]bool{false: true, true: healthy[false] == 0 && healthy[true] > 0}
-	}
-	return map[bool]bool{true: true, false: true}
-}
-
-// takenByPolicy compares a service with what it is without demoted and withdrawn
-// clusters: nothing may lack of which there is no more.
-func takenByPolicy(parts []*Service) string {
-	without := make([]*Service, len(parts))
-	for i, p := range parts {
-		one := *p
-		if one.Standing != Withheld {
-			one.Standing = Full
-		}
-		without[i] = &one
-	}
-	with, full := Merge(parts), Merge(without)
-	if with == nil {
-		return ""
-	}
-	for what, n := range map[string]func(*Global) int{
-		"backends": (*Global).NumBackends,
-		"usable backends": func(g *Global) int {
-			return countOf(g, func(_ *Service, b Backend) bool { return b.Usable() })
-		},
-		"usable backends that get traffic": func(g *Global) int {
-			s := g.Selection()
-			return countOf(g, func(p *Service, b Backend) bool { return b.Usable() && s.Selects(p) })
-		},
-	} {
-		if n(full) > 0 && n(with) == 0 {
-			return fmt.Sprintf("the policy took the last of %d %s", n(full), what)
-		}
-	}
-	return ""
-}
-
-func countOf(g *Global, is func(*Service, Backend) bool) (n int) {
-	for p, b := range g.Backends() {
-		if is(p, b) {
-			n++
-		}
-	}
-	return n
 }
 
 func TestMergeProperties(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 // whose slices are still to go. So a service that such a cluster deletes lives on
 // until the stream of its slices has caught up; the freshness of that resource
 // says until when it is known.
-func part(entry *Service, of []*Slice, standing Standing) *Service {
+func part(entry *Service, of []*Slice, use BackendUse) *Service {
 	slices.SortFunc(of, func(a, b *Slice) int { return strings.Compare(a.Name, b.Name) })
 	p := entry
 	switch {
@@ -27,11 +27,11 @@ func part(entry *Service, of []*Slice, standing Standing) *Service {
 	default:
 		p = detailed(entry, of)
 	}
-	if p == nil || standing == Full {
+	if p == nil || use == Full {
 		return p
 	}
 	w := *p
-	w.Standing = standing
+	w.Use = use
 	return &w
 }
 

@@ -19,7 +19,7 @@ func (g *Global) Reason(part *Service) string {
 		text += fmt.Sprintf("; %s: %s, such as %s: %s", but, backendCount(stray.Backends), stray.Example, stray.Why)
 	}
 	s := g.Selection()
-	if by := standing(part, s.Reach); by != "" {
+	if by := useReason(part, s.Reach); by != "" {
 		text += "; " + by
 	}
 	if len(part.Backends) > 0 && part.listed(s.Reach) && !s.side(part) {
@@ -28,20 +28,20 @@ func (g *Global) Reason(part *Service) string {
 	return text
 }
 
-// standing says what the standing of a part's cluster does to it; empty for
+// useReason says what the use of its cluster's backends does to a part; empty for
 // nothing.
-func standing(part *Service, reach Standing) string {
+func useReason(part *Service, reach BackendUse) string {
 	const last = ", and no other cluster has a usable backend: its are used"
 	switch {
-	case part.Standing == Withheld:
+	case part.Use == Withheld:
 		return fmt.Sprintf("withheld because %s has not answered for too long", part.Cluster)
-	case part.Standing == Full || len(part.Backends) == 0:
+	case part.Use == Full || len(part.Backends) == 0:
 		return ""
-	case part.Standing == Demoted && part.Standing > reach:
+	case part.Use == Demoted && part.Use > reach:
 		return fmt.Sprintf("standing by: %s is demoted because it is in doubt, and another cluster has a usable backend", part.Cluster)
-	case part.Standing == Demoted:
+	case part.Use == Demoted:
 		return fmt.Sprintf("%s is demoted because it is in doubt", part.Cluster) + last
-	case part.Standing > reach:
+	case part.Use > reach:
 		return fmt.Sprintf("withdrawn because %s was in doubt for too long, and another cluster has a usable backend", part.Cluster)
 	default:
 		return fmt.Sprintf("%s is withdrawn because it was in doubt for too long", part.Cluster) + last
@@ -57,13 +57,15 @@ func brings(part *Service) string {
 		return fmt.Sprintf("the local service of %s with %s, not shared with other clusters", part.Cluster, n)
 	case part.Shared:
 		return fmt.Sprintf("shared by %s with %s", part.Cluster, n)
-	case len(part.Backends) == 0:
-		return fmt.Sprintf("not shared: %s publishes it with shared=false", part.Cluster)
-	case len(part.Backends) == 1:
-		return fmt.Sprintf("not shared: %s publishes it with shared=false, so its 1 backend is not used", part.Cluster)
-	default:
-		return fmt.Sprintf("not shared: %s publishes it with shared=false, so its %s are not used", part.Cluster, n)
 	}
+	text := fmt.Sprintf("not shared: %s publishes it with shared=false", part.Cluster)
+	switch len(part.Backends) {
+	case 0:
+		return text
+	case 1:
+		return text + ", so its 1 backend is not used"
+	}
+	return text + fmt.Sprintf(", so its %s are not used", n)
 }
 
 func backendCount(n int) string {

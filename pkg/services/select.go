@@ -1,20 +1,24 @@
 package services
 
-import "github.com/mesh-agent/mesh-agent/pkg/wire"
+import (
+	"slices"
+
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
 
 // Selection says to which of the backends in use traffic goes now. Affinity
 // divides them into two sides only: those of the local cluster, and the others.
-// Standing divides them once more: those of demoted clusters stand by while others
-// are usable.
+// Their use divides them once more: those of demoted clusters are a standby while
+// others are usable.
 type Selection struct {
 	Local, Remote bool
-	Why           string   // why one side gets no traffic; empty when both do
-	Reach         Standing // a worse standing gets no traffic
+	Why           string     // why one side gets no traffic; empty when both do
+	Reach         BackendUse // a worse use gets no traffic
 }
 
 // Selects tells whether traffic goes to the backends of a part that is in use.
 func (s Selection) Selects(part *Service) bool {
-	return part.Standing <= s.Reach && s.side(part)
+	return part.Use <= s.Reach && s.side(part)
 }
 
 // side tells whether the part's side gets traffic.
@@ -41,58 +45,32 @@ func (g *Global) Affinity() string {
 	return "none"
 }
 
-// Selection applies the affinity (wire.md §4.4) to what the standings leave. For
-// an observer, a cluster that has no service of that name, every backend is
-// selected.
+// Selection applies the affinity (wire.md §4.4) to what the uses of backends leave. For
+// an observer, a cluster that has no service of that name, every backend is selected.
 func (g *Global) Selection() Selection {
 	s := Selection{Local: true, Remote: true, Reach: g.reach()}
 	if g.local == nil {
 		return s
 	}
-	if !g.local.UsesRemotes() || !g.Shared() { // when nobody shares it, the others have nothing in use
-		return s.onlyLocal("not used: the local service is not global")
+	affinity := wire.Affinity(g.Affinity())
+	switch {
+	case !g.local.UsesRemotes() || !g.Shared(): // when nobody shares it, the others have nothing in use
+		s.Remote, s.Why = false, "not used: the local service is not global"
+	case affinity == wire.AffinityLocal && g.has(true, s.Reach, Conditions.Active): // a terminating one does not hold the others off
+		s.Remote, s.Why = false, "standing by: the affinity is local and a local backend is active"
+	case affinity == wire.AffinityLocal && !g.has(false, s.Reach, Conditions.Usable):
+		s.Remote, s.Why = false, "standing by: the affinity is local and no remote backend is healthy"
+	case affinity == wire.AffinityRemote && g.has(false, s.Reach, Conditions.Usable):
+		s.Local, s.Why = false, "standing by: the affinity is remote and a remote backend is healthy"
+	case affinity == wire.AffinityRemote && !g.has(true, s.Reach, Conditions.Usable):
+		s.Local, s.Why = false, "standing by: the affinity is remote and no local backend is healthy"
 	}
-	switch wire.Affinity(g.Affinity()) {
-	case wire.AffinityLocal:
-		// A terminating local backend is healthy but does not hold the others off.
-		if g.has(true, s.Reach, Conditions.Active) {
-			return s.onlyLocal("standing by: the affinity is local and a local backend is active")
-		}
-		if !g.has(false, s.Reach, Conditions.Usable) {
-			return s.onlyLocal("standing by: the affinity is local and no remote backend is healthy")
-		}
-	case wire.AffinityRemote:
-		if g.has(false, s.Reach, Conditions.Usable) {
-			return s.onlyRemote("standing by: the affinity is remote and a remote backend is healthy")
-		}
-		if !g.has(true, s.Reach, Conditions.Usable) {
-			return s.onlyRemote("standing by: the affinity is remote and no local backend is healthy")
-		}
-	}
-	return s
-}
-
-func (s Selection) onlyLocal(why string) Selection {
-	s.Remote, s.Why = false, why
-	return s
-}
-
-func (s Selection) onlyRemote(why string) Selection {
-	s.Local, s.Why = false, why
 	return s
 }
 
 // has tells whether one side has a backend that counts and is in such a state.
-func (g *Global) has(local bool, reach Standing, state func(Conditions) bool) bool {
-	for _, p := range g.Parts {
-		if p.Local() != local || !p.Offers() || p.Standing > reach {
-			continue
-		}
-		for i := range p.Backends {
-			if state(p.Backends[i].Conditions) {
-				return true
-			}
-		}
-	}
-	return false
+func (g *Global) has(local bool, reach BackendUse, state func(Conditions) bool) bool {
+	return slices.ContainsFunc(g.Parts, func(p *Service) bool {
+		return p.Local() == local && p.Offers() && p.Use <= reach && p.has(state)
+	})
 }

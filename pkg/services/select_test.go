@@ -56,10 +56,10 @@ func TestSelection(t *testing.T) {
 		"remote: only a broken one":                        {[]*Service{own("remote", active), at("c2", broken)}, both},
 		"remote: none, a terminating local one":            {[]*Service{own("remote", stopping), at("c2")}, both},
 		"remote: withheld":                                 {[]*Service{own("remote", active), withheld(at("c2", active))}, both},
-		"remote: demoted":                                  {[]*Service{own("remote", active), standingAt(at("c2", active), Demoted)}, both},
-		"remote: one of two demoted":                       {[]*Service{own("remote", active), standingAt(at("c2", active), Demoted), at("c3", active)}, remoteHealthy},
-		"local: none, and the remote's are demoted":        {[]*Service{own("local", broken), standingAt(at("c2", active), Demoted)}, both},
-		"local: terminating, and the remote's are demoted": {[]*Service{own("local", stopping), standingAt(at("c2", active), Demoted)}, noRemote},
+		"remote: demoted":                                  {[]*Service{own("remote", active), usedAs(at("c2", active), Demoted)}, both},
+		"remote: one of two demoted":                       {[]*Service{own("remote", active), usedAs(at("c2", active), Demoted), at("c3", active)}, remoteHealthy},
+		"local: none, and the remote's are demoted":        {[]*Service{own("local", broken), usedAs(at("c2", active), Demoted)}, both},
+		"local: terminating, and the remote's are demoted": {[]*Service{own("local", stopping), usedAs(at("c2", active), Demoted)}, noRemote},
 		"remote: nothing healthy anywhere":                 {[]*Service{own("remote", broken), at("c2", broken)}, noLocal},
 		"not global":                                       {[]*Service{private(own("", active), false), at("c2", active)}, notGlobal},
 		"not global, so its affinity is ignored":           {[]*Service{private(own("remote", active), false), at("c2", active)}, notGlobal},
@@ -75,7 +75,7 @@ func TestSelection(t *testing.T) {
 				t.Errorf("%+v, want %+v", got, tc.want)
 			}
 			for _, p := range g.Parts {
-				if p.Standing == Full && g.Selection().Selects(p) != (p.Local() && tc.want.Local || !p.Local() && tc.want.Remote) {
+				if p.Use == Full && g.Selection().Selects(p) != (p.Local() && tc.want.Local || !p.Local() && tc.want.Remote) {
 					t.Errorf("the part of %s", p.Cluster)
 				}
 			}

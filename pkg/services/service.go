@@ -20,15 +20,14 @@
 //
 // [Services] owns the tables of services, of slices, of exports and of global
 // services. It changes them in one write transaction for each batch, merges each
-// service that the batch touches once, makes anew only the parts of the clusters
-// that changed, and writes nothing for what it already has. Clusters have a
-// [Standing]: their backends may be demoted or withdrawn ([Services.SetStanding]),
-// where others have usable ones, or withheld ([Services.Withhold]), which asks for
-// nobody's. Backends of remote clusters may break a rule ([Services.JudgeBackends]):
+// service that the batch touches once, makes only the parts of the clusters that
+// changed, and writes nothing for what it already has. A [BackendUse] says how the
+// backends of a cluster are used: demoted or withdrawn ([Services.SetUse]) where
+// others have usable ones, or withheld ([Services.Withhold]) in any case. Backends of remote clusters may break a rule ([Services.JudgeBackends]):
 // they are counted, and left out of the parts where that is enforced. These are
 // filters on merging and leave the tables of services and slices alone.
 //
-// Concurrency: Apply, ApplySlices, ApplyExports, SetStanding, Withhold and JudgeAgain
+// Concurrency: Apply, ApplySlices, ApplyExports, SetUse, Withhold and JudgeAgain
 // may be called by several goroutines, transactions queue. Readers take snapshots of the
 // tables and never wait. Nothing here can fail: what is not acceptable was refused
 // when it was decoded.
@@ -68,7 +67,7 @@ type Service struct {
 	Shared          bool        // false: as if the cluster did not export it
 	IncludeExternal bool        // of a local service: it uses other clusters' backends; a remote's means nothing here
 	Sliced          bool        // of a part: it is known from endpoint slices alone
-	Standing        Standing    // of a part: how its backends are used ([Services.SetStanding], [Services.Withhold])
+	Use             BackendUse  // of a part: how its backends are used ([Services.SetUse], [Services.Withhold])
 	Namespace, Name string
 	Backends        []Backend // sorted by address, one for each
 	Labels          map[string]string
@@ -112,12 +111,12 @@ func (s *Service) Offers() bool { return s.Shared || s.Local() }
 // Backend finds the backend with this address.
 func (s *Service) Backend(ip netip.Addr) (Backend, bool) { return find(s.Backends, ip.Unmap()) }
 
-func find(sorted []Backend, ip netip.Addr) (Backend, bool) {
+func find(sorted []Backend, ip netip.Addr) (b Backend, found bool) {
 	i, found := slices.BinarySearchFunc(sorted, ip, func(b Backend, ip netip.Addr) int { return b.IP.Compare(ip) })
-	if !found {
-		return Backend{}, false
+	if found {
+		b = sorted[i]
 	}
-	return sorted[i], true
+	return b, found
 }
 
 // Equal tells whether both say the same.
@@ -125,7 +124,7 @@ func (s *Service) Equal(o *Service) bool {
 	return s == o ||
 		s.Cluster == o.Cluster && s.ClusterID == o.ClusterID && s.Source == o.Source &&
 			s.Shared == o.Shared && s.IncludeExternal == o.IncludeExternal &&
-			s.Sliced == o.Sliced && s.Standing == o.Standing &&
+			s.Sliced == o.Sliced && s.Use == o.Use &&
 			s.Namespace == o.Namespace && s.Name == o.Name && s.Affinity == o.Affinity &&
 			slices.EqualFunc(s.Backends, o.Backends, Backend.Equal) &&
 			maps.Equal(s.Labels, o.Labels) && slices.Equal(s.Strays(), o.Strays())

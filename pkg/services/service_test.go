@@ -202,7 +202,7 @@ func TestEqual(t *testing.T) {
 		"source":           func(s *Service) { s.Source = wire.SourceLocal },
 		"affinity":         func(s *Service) { s.Affinity = wire.AffinityLocal },
 		"slices alone":     func(s *Service) { s.Sliced = true },
-		"standing":         func(s *Service) { s.Standing = Withheld },
+		"use":              func(s *Service) { s.Use = Withheld },
 		"labels":           func(s *Service) { s.Labels = nil },
 		"backends":         func(s *Service) { s.Backends = s.Backends[1:] },
 		"backend address":  func(s *Service) { s.Backends[0].IP = ip("10.2.0.1") },

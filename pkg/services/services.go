@@ -1,7 +1,7 @@
 package services
 
 import (
-	"fmt"
+	"errors"
 	"slices"
 
 	"github.com/cilium/statedb"
@@ -17,33 +17,20 @@ type Services struct {
 	slices   statedb.RWTable[*Slice]
 	exports  statedb.RWTable[*Export]
 	global   statedb.RWTable[*Global]
-	withheld map[string]struct{} // clusters; the write transaction guards it
-	standing map[string]Standing // of clusters, by the policy, without those of full standing; guarded likewise
-	judge    Judge               // of the backends of remote clusters; nil for none
+	withheld map[string]struct{}   // clusters; the write transaction guards it
+	use      map[string]BackendUse // of clusters, by the policy, without those in full use; guarded likewise
+	judge    Judge                 // of the backends of remote clusters; nil for none
 }
 
 // New registers the tables. It fails when the database has one of the names.
 func New(db *statedb.DB) (*Services, error) {
-	exported, err := statedb.NewTable(db, TableName, primaryIndex, nameIndex)
-	if err != nil {
-		return nil, fmt.Errorf("creating the table of services: %w", err)
-	}
-	slices, err := statedb.NewTable(db, SliceTableName, sliceIndex, sliceServiceIndex)
-	if err != nil {
-		return nil, fmt.Errorf("creating the table of endpoint slices: %w", err)
-	}
-	exports, err := statedb.NewTable(db, ExportTableName, exportIndex, exportNameIndex)
-	if err != nil {
-		return nil, fmt.Errorf("creating the table of service exports: %w", err)
-	}
-	global, err := statedb.NewTable(db, GlobalTableName, globalIndex)
-	if err != nil {
-		return nil, fmt.Errorf("creating the table of global services: %w", err)
-	}
-	return &Services{
-		db: db, exported: exported, slices: slices, exports: exports, global: global,
-		withheld: make(map[string]struct{}), standing: make(map[string]Standing),
-	}, nil
+	s := &Services{db: db, withheld: make(map[string]struct{}), use: make(map[string]BackendUse)}
+	var errs [4]error
+	s.exported, errs[0] = tables.New(db, TableName, (*Service).Key, primaryIndex, nameIndex)
+	s.slices, errs[1] = tables.New(db, SliceTableName, (*Slice).Key, sliceIndex, sliceServiceIndex)
+	s.exports, errs[2] = tables.New(db, ExportTableName, (*Export).Key, exportIndex, exportNameIndex)
+	s.global, errs[3] = tables.New(db, GlobalTableName, (*Global).FullName, globalIndex)
+	return s, errors.Join(errs[:]...)
 }
 
 // Exported is the table of services as each cluster exports them in the older
@@ -52,6 +39,10 @@ func (s *Services) Exported() statedb.Table[*Service] { return s.exported }
 
 // Slices is the table of endpoint slices as each cluster exports them.
 func (s *Services) Slices() statedb.Table[*Slice] { return s.slices }
+
+// ServiceExports is the table of services as each cluster exports them through the
+// MCS API.
+func (s *Services) ServiceExports() statedb.Table[*Export] { return s.exports }
 
 // Global is the table of global services.
 func (s *Services) Global() statedb.Table[*Global] { return s.global }
@@ -91,11 +82,24 @@ func (s *Services) ApplySlices(changes []store.Change[Slice]) {
 	})
 }
 
-// Withhold takes the backends of a cluster out of use, or back into it. It is
-// a filter on merging: the tables of services and of slices do not change, and
-// what changes in them meanwhile is merged when it ends. The cluster's parts stay
-// listed with the reason. It lasts until it is taken back, also when the cluster
-// has no services for a while.
+// ApplyExports makes the changes of exports visible at once. What the table already
+// has is not written again.
+func (s *Services) ApplyExports(changes []store.Change[Export]) {
+	if len(changes) == 0 {
+		return
+	}
+	txn := s.db.WriteTxn(s.exports)
+	defer txn.Abort()
+	for _, ch := range changes {
+		replace(txn, s.exports, exportIndex, ch)
+	}
+	txn.Commit()
+}
+
+// Withhold takes the backends of a cluster out of use, or back into it. It is a
+// filter on merging: the tables of services and of slices do not change, and the
+// cluster's parts stay listed with the reason. It lasts until it is taken back, also
+// when the cluster has no services for a while.
 func (s *Services) Withhold(cluster string, yes bool) {
 	s.write(func(txn statedb.WriteTxn, t *touched) {
 		if _, already := s.withheld[cluster]; already == yes {
@@ -110,16 +114,16 @@ func (s *Services) Withhold(cluster string, yes bool) {
 	})
 }
 
-// SetStanding says how the backends of a cluster are used: [Full], [Demoted] or
-// [Withdrawn]. It is a filter on merging, as [Services.Withhold] is, which is
-// stronger while it lasts; like that, it lasts until it is taken back.
-func (s *Services) SetStanding(cluster string, to Standing) {
+// SetUse says how the backends of a cluster are used: [Full], [Demoted] or
+// [Withdrawn]. It is a filter as [Services.Withhold] is, which is stronger while it
+// lasts.
+func (s *Services) SetUse(cluster string, to BackendUse) {
 	s.write(func(txn statedb.WriteTxn, t *touched) {
-		if s.standing[cluster] == to {
+		if s.use[cluster] == to {
 			return
 		}
-		if s.standing[cluster] = to; to == Full {
-			delete(s.standing, cluster)
+		if s.use[cluster] = to; to == Full {
+			delete(s.use, cluster)
 		}
 		s.touchAll(txn, t, cluster)
 	})
@@ -229,11 +233,7 @@ func (s *Services) merge(txn statedb.WriteTxn, of service) {
 func (s *Services) parts(txn statedb.WriteTxn, of service, old *Global) []*Service {
 	var parts []*Service
 	if old != nil {
-		for _, p := range old.Parts {
-			if !slices.Contains(of.clusters, p.Cluster) {
-				parts = append(parts, p)
-			}
-		}
+		parts = slices.DeleteFunc(slices.Clone(old.Parts), func(p *Service) bool { return slices.Contains(of.clusters, p.Cluster) })
 	} else {
 		for e := range s.exported.List(txn, ByName(of.namespace, of.name)) {
 			if !slices.Contains(of.clusters, e.Cluster) {
@@ -256,13 +256,9 @@ func (s *Services) parts(txn statedb.WriteTxn, of service, old *Global) []*Servi
 
 func (s *Services) part(txn statedb.WriteTxn, cluster string, of service) *Service {
 	entry, _, _ := s.exported.Get(txn, ByKey(cluster, of.namespace, of.name))
-	standing := s.standing[cluster]
+	use := s.use[cluster]
 	if _, withheld := s.withheld[cluster]; withheld {
-		standing = Withheld
+		use = Withheld
 	}
-	p := part(entry, statedb.Collect(s.slices.List(txn, SlicesByService(cluster, of.namespace, of.name))), standing)
-	if p == nil {
-		return nil
-	}
-	return s.judged(p)
+	return s.judged(part(entry, statedb.Collect(s.slices.List(txn, SlicesByService(cluster, of.namespace, of.name))), use))
 }

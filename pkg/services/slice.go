@@ -171,6 +171,14 @@ func orEmpty(s *string) string {
 // Key is "cluster/namespace/name".
 func (s *Slice) Key() string { return key(s.Cluster, s.Namespace, s.Name) }
 
+// serviceKey is the key of the slice's service; empty when it belongs to none.
+func (s *Slice) serviceKey() string {
+	if s.Service == "" {
+		return ""
+	}
+	return key(s.Cluster, s.Namespace, s.Service)
+}
+
 // NumEndpoints is the number of addresses.
 func (s *Slice) NumEndpoints() int { return len(s.endpoints) }
 

@@ -68,7 +68,7 @@ func (s *Services) JudgeAgain() {
 	})
 }
 
-// judged is a part with what the judge says of its backends.
+// judged is a part with what the judge says of its backends; nil stays nil.
 func (s *Services) judged(p *Service) *Service {
 	strays := s.strays(p)
 	if strays == nil {
@@ -90,7 +90,7 @@ func (s *Services) judged(p *Service) *Service {
 
 // strays counts the backends of a part that break a rule; nil when none does.
 func (s *Services) strays(p *Service) (found []Stray) {
-	if s.judge == nil || p.Local() || !p.Shared || len(p.Backends) == 0 {
+	if s.judge == nil || p == nil || p.Local() || !p.Shared || len(p.Backends) == 0 {
 		return nil
 	}
 	s.breaches(p, func(a netip.Addr, rule uint8, what fmt.Stringer) {

@@ -1,0 +1,107 @@
+package services
+
+import (
+	"iter"
+	"net/netip"
+)
+
+// BackendUse says how the backends of a cluster are used. It is a filter on merging:
+// the tables of services and of slices do not know it.
+type BackendUse uint8
+
+// The uses, each worse than the one before.
+const (
+	Full      BackendUse = iota // as those of any cluster
+	Demoted                     // only where no cluster in full use has a usable one
+	Withdrawn                   // not at all, unless no other cluster has a usable one
+	Withheld                    // not at all, whatever others have
+)
+
+// String returns a word.
+func (u BackendUse) String() string {
+	return [...]string{"full", "demoted", "withdrawn", "withheld"}[u]
+}
+
+// reach is the worst use that counts: up to the best one in which a cluster has a usable
+// backend. Without any usable backend all count but what is withheld, so that a policy
+// takes nobody's last ones.
+func (g *Global) reach() BackendUse {
+	best, worst := Withdrawn, Full
+	for _, p := range g.Parts {
+		if p.Offers() && p.Use < best && p.has(Conditions.Usable) {
+			best = p.Use
+		}
+		worst = max(worst, p.Use)
+		if best == Full {
+			break
+		}
+	}
+	if worst == Full { // nobody is anything else, as nearly always
+		return Full
+	}
+	return best
+}
+
+// has tells whether the cluster has a backend in such a state.
+func (s *Service) has(state func(Conditions) bool) bool {
+	for i := range s.Backends {
+		if state(s.Backends[i].Conditions) {
+			return true
+		}
+	}
+	return false
+}
+
+// listed tells whether the backends of a part are in use while uses count up to reach:
+// those of a demoted cluster always are, as a standby.
+func (s *Service) listed(reach BackendUse) bool {
+	return s.Offers() && s.Use <= max(reach, Demoted)
+}
+
+// InUse tells whether the backends of a part are in use: offered, and neither
+// withheld nor withdrawn.
+func (g *Global) InUse(part *Service) bool { return part.listed(g.reach()) }
+
+// inUse iterates over the parts whose backends are in use.
+func (g *Global) inUse() iter.Seq[*Service] {
+	return func(yield func(*Service) bool) {
+		reach := g.reach()
+		for _, p := range g.Parts {
+			if p.listed(reach) && !yield(p) {
+				return
+			}
+		}
+	}
+}
+
+// Backends iterates over the backends in use with the parts that they come
+// from, by cluster and then by address. Each address comes once for a cluster.
+func (g *Global) Backends() iter.Seq2[*Service, Backend] {
+	return func(yield func(*Service, Backend) bool) {
+		for p := range g.inUse() {
+			for _, b := range p.Backends {
+				if !yield(p, b) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// NumBackends is the number of backends in use.
+func (g *Global) NumBackends() (n int) {
+	for p := range g.inUse() {
+		n += len(p.Backends)
+	}
+	return n
+}
+
+// HasBackend tells whether the address is a backend in use.
+func (g *Global) HasBackend(addr netip.Addr) bool {
+	for p := range g.inUse() {
+		if _, ok := p.Backend(addr); ok {
+			return true
+		}
+	}
+	return false
+}
