@@ -72,7 +72,7 @@ func (d *affinities) count(service string, says uint64, n int) {
 // these differ or did.
 func (d *affinities) look(v *verdicts) {
 	for name, e := range d.touched {
-		d.book.settle(key(KindServiceAffinity, name), affinityConflict(d.find(e.Namespace, e.Name)), v)
+		d.book.set(key(KindServiceAffinity, name), affinityConflict(d.find(e.Namespace, e.Name)), v)
 	}
 	clear(d.touched)
 	d.book.judgeMore(func(key string) {

@@ -66,14 +66,10 @@ func fileEvents(before, now []clustermesh.Ignored) []Event {
 
 // agentEvent is one that is about no cluster; evidence is name, value, name, value.
 func agentEvent(kind string, code codes.Code, message, resource, name string, evidence ...string) Event {
-	e := Event{Kind: kind, Code: code, Message: message, Resource: resource, Name: name, Evidence: make(map[string]string)}
-	for i := 0; i+1 < len(evidence); i += 2 {
-		e.Evidence[evidence[i]] = evidence[i+1]
-	}
-	return e
+	return Event{Kind: kind, Code: code, Message: message, Resource: resource, Name: name, Evidence: pairs(evidence)}
 }
 
-// maxMistakes is how many mistakes of the description are told.
+// maxMistakes is how many mistakes of the description are named.
 const maxMistakes = 3
 
 // mistakes says what is wrong with the description; empty when nothing is.

@@ -77,7 +77,7 @@ func (d *backends) look(v *verdicts) {
 		i := slices.IndexFunc(d.of[t.example], func(s strayBackends) bool { return s.cluster == key.cluster && s.Rule == key.rule })
 		all = append(all, backendConflict(d.of[t.example][i], t.example, t.backends, t.services))
 	}
-	d.book.settleAll(all, v)
+	d.book.setAll(all, v)
 }
 
 // backendConflict is the conflict that backends of a cluster make which break a rule.

@@ -28,11 +28,11 @@ func BenchmarkIdentities(b *testing.B) {
 		all[i] = &allocator.Identity{ID: 2<<16 + uint32(i), Cluster: "c2", ClusterID: 2, Labels: allocator.NewLabels(wire.ParseLabels(fmt.Sprintf(
 			"k8s:app=app-%d;k8s:io.cilium.k8s.policy.cluster=c2;k8s:io.kubernetes.pod.namespace=ns-%d;k8s:tier=front;k8s:version=v1;", i, i%100)))}
 	}
-	var d *twins
+	var d *duplicates
 	before := heap()
 	b.ReportAllocs()
 	for b.Loop() {
-		d = newTwins(func(string, uint32) *allocator.Identity { return nil })
+		d = newDuplicates(func(string, uint32) *allocator.Identity { return nil })
 		for _, i := range all {
 			d.set(i, false)
 		}

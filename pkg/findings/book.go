@@ -21,7 +21,7 @@ type book struct {
 	listed map[string]*Conflict       // by key
 	room   map[inPart]int             // how many are listed
 	hidden map[Kind]map[string]*crowd // those that are not, by their clusters
-	dirty  bool                       // hidden has changed since it was told
+	dirty  bool                       // hidden has changed since the last look
 }
 
 // inPart is a cluster's part in the conflicts of a kind.
@@ -40,14 +40,14 @@ func newBook() *book {
 	return &book{listed: make(map[string]*Conflict), room: make(map[inPart]int), hidden: make(map[Kind]map[string]*crowd)}
 }
 
-// settle notes what is so of a subject now: its conflict, nil for none.
-func (b *book) settle(key string, c *Conflict, v *verdicts) {
+// set notes what is so of a subject now: its conflict, nil for none.
+func (b *book) set(key string, c *Conflict, v *verdicts) {
 	old := b.listed[key]
 	if old == nil && len(b.hidden) > 0 {
 		b.forget(key)
 	}
 	switch {
-	case c != nil && old == nil && !b.admits(c):
+	case c != nil && old == nil && b.free(c.Kind, c.Clusters) <= 0:
 		b.hide(key, c)
 	case c != nil && (old == nil || !old.says(c)):
 		b.count(old, -1)
@@ -61,16 +61,16 @@ func (b *book) settle(key string, c *Conflict, v *verdicts) {
 	}
 }
 
-// settleAll notes all the conflicts that there are: the others are over.
-func (b *book) settleAll(all []*Conflict, v *verdicts) {
+// setAll notes all the conflicts that there are: the others are over.
+func (b *book) setAll(all []*Conflict, v *verdicts) {
 	are := make(map[string]bool, len(all))
 	for _, c := range all {
 		are[c.Key()] = true
-		b.settle(c.Key(), c, v)
+		b.set(c.Key(), c, v)
 	}
 	for _, key := range b.keys() {
 		if !are[key] {
-			b.settle(key, nil, v)
+			b.set(key, nil, v)
 		}
 	}
 }
@@ -88,9 +88,6 @@ func (b *book) keys() []string {
 
 // has tells whether there is such a conflict.
 func (b *book) has(key string) bool { return b.listed[key] != nil || b.crowdOf(key) != nil }
-
-// admits tells whether one of those in the conflict has room for it.
-func (b *book) admits(c *Conflict) bool { return b.free(c.Kind, c.Clusters) > 0 }
 
 // free is the most room that one of the clusters has.
 func (b *book) free(k Kind, clusters []string) int {

@@ -77,9 +77,9 @@ func (d *claims) judge(prefixes iter.Seq[netip.Prefix], v *verdicts) {
 		}
 		for _, kind := range []Kind{KindIP, KindNodeIP} {
 			if now != nil && now.Kind == kind {
-				d.book.settle(now.Key(), now, v)
+				d.book.set(now.Key(), now, v)
 			} else {
-				d.book.settle(key(kind, p.String()), nil, v)
+				d.book.set(key(kind, p.String()), nil, v)
 			}
 		}
 	}

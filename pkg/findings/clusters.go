@@ -3,13 +3,13 @@ package findings
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
-	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // clusterEvents tells what became of the clusters between two looks at them,
@@ -122,26 +122,16 @@ func withoutPorts(text string) string {
 }
 
 func stateCode(s remotecluster.State) codes.Code {
-	switch s {
-	case remotecluster.Ready:
-		return codes.ClusterReady
-	case remotecluster.Syncing:
-		return codes.ClusterSyncing
-	case remotecluster.Degraded:
-		return codes.ClusterDegraded
-	case remotecluster.Failed:
-		return codes.ClusterFailed
-	case remotecluster.Removing:
-		return codes.ClusterRemoving
-	default:
-		return codes.ClusterConnecting
-	}
+	return cmp.Or(map[remotecluster.State]codes.Code{
+		remotecluster.Ready: codes.ClusterReady, remotecluster.Syncing: codes.ClusterSyncing, remotecluster.Degraded: codes.ClusterDegraded,
+		remotecluster.Failed: codes.ClusterFailed, remotecluster.Removing: codes.ClusterRemoving,
+	}[s], codes.ClusterConnecting)
 }
 
 // rejections tells when entries begin and cease to be refused.
 func rejections(old, c *remotecluster.Status) []Event {
 	var events []Event
-	for _, r := range resourcesOf(c) {
+	for _, r := range slices.Sorted(maps.Keys(c.Sources)) {
 		before, now := old.Sources[r].Rejected, c.Sources[r].Rejected
 		switch {
 		case before == 0 && now > 0:
@@ -161,20 +151,16 @@ func rejections(old, c *remotecluster.Status) []Event {
 	return events
 }
 
-func resourcesOf(c *remotecluster.Status) []wire.Resource {
-	var names []wire.Resource
-	for r := range c.Sources {
-		names = append(names, r)
-	}
-	slices.Sort(names)
-	return names
-}
-
 // event is one about a cluster; evidence is name, value, name, value.
 func event(c *remotecluster.Status, kind string, code codes.Code, message string, evidence ...string) Event {
-	e := Event{Clusters: []string{c.Name}, Kind: kind, Code: code, Message: message, Resource: "clusters", Name: c.Name, Evidence: make(map[string]string)}
-	for i := 0; i+1 < len(evidence); i += 2 {
-		e.Evidence[evidence[i]] = evidence[i+1]
+	return Event{Clusters: []string{c.Name}, Kind: kind, Code: code, Message: message, Resource: "clusters", Name: c.Name, Evidence: pairs(evidence)}
+}
+
+// pairs makes a map of name, value, name, value.
+func pairs(texts []string) map[string]string {
+	m := make(map[string]string)
+	for pair := range slices.Chunk(texts, 2) {
+		m[pair[0]] = pair[1]
 	}
-	return e
+	return m
 }

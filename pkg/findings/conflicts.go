@@ -28,7 +28,7 @@ type move struct {
 // resolved is the kind of the event that a conflict is over.
 const resolved = "conflict-resolved"
 
-// maxMoves is how many conflicts of a kind are told one by one. When two
+// maxMoves is how many conflicts of a kind have events of their own. When two
 // clusters are given the same network at once, one line says it all; the
 // conflicts themselves are listed anyway.
 const maxMoves = 10
@@ -90,20 +90,21 @@ func summary(verb string, all []*Conflict) Event {
 		Evidence: map[string]string{"kind": string(first.Kind), "count": strconv.Itoa(len(all)), "first": first.Subject, "last": all[len(all)-1].Subject},
 	}
 	for _, c := range all {
-		for _, name := range c.Clusters {
-			if !e.Involves(name) {
-				e.Clusters = append(e.Clusters, name)
-			}
-		}
+		e.Clusters = union(e.Clusters, c.Clusters)
 	}
 	return e
 }
 
 // idConflicts are the cluster IDs that several clusters have. The one who holds an
 // ID counts; the others are left out.
-func idConflicts(clusters []remotecluster.Status) []*Conflict {
-	var all []*Conflict
-	for id, names := range sharedIDs(clusters) {
+func idConflicts(clusters []remotecluster.Status) (all []*Conflict) {
+	ids := make(map[uint32][]string) // each with its holder and then the others
+	for i := range clusters {
+		if c := clusters[i].IDConflict; c != nil {
+			ids[c.ID] = union(ids[c.ID], []string{c.Holder, clusters[i].Name})
+		}
+	}
+	for id, names := range ids {
 		all = append(all, &Conflict{
 			Kind: KindClusterID, Code: codes.ClusterIDConflict, Subject: strconv.Itoa(int(id)), Clusters: names,
 			Rule:    "who had it first keeps it until its client file is gone; the own cluster always has its own",
@@ -115,8 +116,7 @@ func idConflicts(clusters []remotecluster.Status) []*Conflict {
 
 // rangeConflicts are the clusters with entries that are refused because their
 // identities are outside of the cluster's range.
-func rangeConflicts(clusters []remotecluster.Status) []*Conflict {
-	var all []*Conflict
+func rangeConflicts(clusters []remotecluster.Status) (all []*Conflict) {
 	for i := range clusters {
 		c := &clusters[i]
 		var texts []string
@@ -141,19 +141,4 @@ func rangeConflicts(clusters []remotecluster.Status) []*Conflict {
 		})
 	}
 	return all
-}
-
-// sharedIDs are the IDs that several clusters have, each with its holder and
-// then the others.
-func sharedIDs(clusters []remotecluster.Status) map[uint32][]string {
-	ids := make(map[uint32][]string)
-	for i := range clusters {
-		if c := clusters[i].IDConflict; c != nil {
-			if ids[c.ID] == nil {
-				ids[c.ID] = []string{c.Holder}
-			}
-			ids[c.ID] = append(ids[c.ID], clusters[i].Name)
-		}
-	}
-	return ids
 }

@@ -342,7 +342,7 @@ func TestWhoDoesNotLeadKnowsNoClusters(t *testing.T) {
 	w.expectEvents("again", "c2 cluster-added: ", "c2 cluster-connected", "c2 cluster-ready")
 }
 
-// TestAClusterThatBeginsBadly: what has gone wrong before the first look is told.
+// TestAClusterThatBeginsBadly: what has gone wrong before the first look is reported.
 func TestAClusterThatBeginsBadly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

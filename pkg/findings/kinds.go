@@ -16,7 +16,7 @@ const (
 	KindPodCIDR         Kind = "pod-cidr"         // networks: a pod network that is, or contains, another cluster's
 	KindNodeIP          Kind = "node-ip"          // claims and networks: a node's address that another cluster has, as a node's or among its pods'
 	KindClaim           Kind = "claim"            // strays: a remote cluster with claims that break a rule
-	KindIdentity        Kind = "identity"         // clusters and twins: numbers out of range, or several for equal labels
+	KindIdentity        Kind = "identity"         // clusters and duplicates: numbers out of range, or several for equal labels
 	KindServicePort     Kind = "service-port"     // ports: a service whose ports have other names or protocols in another cluster
 	KindServiceAffinity Kind = "service-affinity" // affinities: a service that clusters export with different affinities of sessions
 )

@@ -411,7 +411,7 @@ func TestTheOrderMakesNoDifference(t *testing.T) {
 	if found < rounds {
 		t.Errorf("only %d conflicts: the test shows little", found)
 	}
-	if n := len(w.watch.twins.hashes) + len(w.watch.twins.several) + len(w.watch.twins.cluster) + len(w.watch.twins.subject) + len(w.watch.networks.stakes) + len(w.watch.affinities.said) + len(w.watch.affinities.tally) + len(w.watch.affinities.touched) + len(w.watch.backends.of) + w.watch.networks.pods.Size() + w.watch.networks.machines.Size(); n > 0 {
+	if n := len(w.watch.duplicates.hashes) + len(w.watch.duplicates.several) + len(w.watch.duplicates.cluster) + len(w.watch.duplicates.subject) + len(w.watch.networks.stakes) + len(w.watch.affinities.said) + len(w.watch.affinities.tally) + len(w.watch.affinities.touched) + len(w.watch.backends.of) + w.watch.networks.pods.Size() + w.watch.networks.machines.Size(); n > 0 {
 		t.Errorf("%d things are remembered of what is gone", n)
 	}
 }
@@ -455,7 +455,7 @@ mesh_agent_conflicts{kind="service-port"} 1
 }
 
 // TestOnlyTheNumberChanges: what is within a pod network may become more and less
-// all the time; that is told, but is no event.
+// all the time; that is shown, but is no event.
 func TestOnlyTheNumberChanges(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -489,7 +489,7 @@ func TestAServiceThatIsNotGlobalHasItsOwnPorts(t *testing.T) {
 }
 
 // TestWhoCountsOfExportsFollowsTheirAge: also when an older one comes later, or the
-// oldest is made anew.
+// oldest is made again.
 func TestWhoCountsOfExportsFollowsTheirAge(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -502,7 +502,7 @@ func TestWhoCountsOfExportsFollowsTheirAge(t *testing.T) {
 	w.expectConflicts("an older one", "service-affinity/ns/web c4,c3,c2 since 1s")
 	export("c4", "web", 400, 0).set(w, true)
 	w.look()
-	w.expectConflicts("made anew", "service-affinity/ns/web c3,c2,c4 since 1s")
+	w.expectConflicts("made again", "service-affinity/ns/web c3,c2,c4 since 1s")
 	export("c3", "web", 200, 0).set(w, true)
 	w.look()
 	w.expectConflicts("all agree")

@@ -201,8 +201,8 @@ func nameConflict(name string, sightings []sighting) *Conflict {
 	}
 }
 
-// minNodes is how many nodes an answer must list to be told from another one by
-// them.
+// minNodes is how many nodes an answer must list to be distinguished by them from
+// another one.
 const minNodes = 3
 
 // sketch stands for the nodes of an answer: the smallest of their hashes. Where

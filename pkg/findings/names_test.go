@@ -43,7 +43,7 @@ func TestNamesWithSeveralClusters(t *testing.T) {
 		"two write into one etcd":                       {"0m a 2 xyz", "0m a 3 xyz", "1m a 2 xyz", "1m a 3 xyz !", "12m a 3 xyz"},
 		"it goes on and on":                             {"0m a 2 xyz", "1m b 3 pqr", "2m a 2 xyz !", "9m a 2 xyz !", "9m b 3 pqr !", "14m a 2 xyz !", "25m a 2 xyz"},
 		"another etcd, with an ID that somebody has":    {"0m a 2 xyz", "1m b taken -", "2m a 2 xyz !"},
-		"lost in between, and the old ID is still told": {"0m a 2 xyz", "1m b lost -", "2m a 2 xyz"},
+		"lost in between, and the old ID is still said": {"0m a 2 xyz", "1m b lost -", "2m a 2 xyz"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -90,8 +90,8 @@ func nodesNamed(letters string) []*nodes.Node {
 	return all
 }
 
-// TestANameConflictIsToldInTheSameWords whoever answers.
-func TestANameConflictIsToldInTheSameWords(t *testing.T) {
+// TestANameConflictHasTheSameWords whoever answers.
+func TestANameConflictHasTheSameWords(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	answer := func(etcd string, id uint32) {
@@ -106,14 +106,14 @@ func TestANameConflictIsToldInTheSameWords(t *testing.T) {
 	if c := w.conflicts()[0]; !strings.Contains(c.Message, "cluster ID 2 in etcd aa and cluster ID 3 in etcd bb") {
 		t.Error(c.Message)
 	}
-	told := 0
+	events := 0
 	for e := range w.found.Events().All(w.db.ReadTxn()) {
 		if strings.HasPrefix(e.Kind, "conflict") {
-			told++
+			events++
 		}
 	}
-	if told != 1 {
-		t.Errorf("%d events about it, want 1", told)
+	if events != 1 {
+		t.Errorf("%d events about it, want 1", events)
 	}
 	w.mesh.set()
 	w.look()

@@ -132,8 +132,8 @@ func (d *networks) look(v *verdicts) {
 		}
 		delete(d.touched, p)
 		subject := p.String()
-		d.book.settle(key(KindPodCIDR, subject), d.overlap(p), v)
-		d.book.settle(key(KindNodeIP, subject), d.intrusion(p), v)
+		d.book.set(key(KindPodCIDR, subject), d.overlap(p), v)
+		d.book.set(key(KindNodeIP, subject), d.intrusion(p), v)
 	}
 	d.book.judgeMore(func(key string) {
 		if p, err := netip.ParsePrefix(subjectOf(key)); err == nil {
@@ -161,7 +161,7 @@ func (d *networks) overlap(p netip.Prefix) *Conflict {
 	}
 	if len(inner) > 0 {
 		texts = append(texts, fmt.Sprintf("the pod network %s of %s contains %s; the longest prefix counts", p, list(names(owners)), tell(inner, "pod networks")))
-		c.Clusters = union(c.Clusters, clustersOf(inner), names(owners))
+		c.Clusters = union(c.Clusters, names(inner), names(owners))
 	}
 	c.Message = strings.Join(texts, "; ") + ". Give each cluster a pod network of its own"
 	return c
@@ -178,7 +178,7 @@ func (d *networks) intrusion(p netip.Prefix) *Conflict {
 		return nil
 	}
 	return &Conflict{
-		Kind: KindNodeIP, Code: codes.NodeIPConflict, Subject: p.String(), Clusters: union(nil, clustersOf(inner), names(owners)),
+		Kind: KindNodeIP, Code: codes.NodeIPConflict, Subject: p.String(), Clusters: union(names(inner), names(owners)),
 		Rule: "the longest prefix counts, which is the node's address",
 		Message: fmt.Sprintf("the pod network %s of %s contains %s; traffic for a pod with such an address goes to the node. Give nodes addresses outside of all pod networks",
 			p, list(names(owners)), tell(inner, "node addresses")),
@@ -187,7 +187,7 @@ func (d *networks) intrusion(p netip.Prefix) *Conflict {
 
 // inside is what one cluster has within another one's pod network.
 type inside struct {
-	party *stake
+	*stake
 	first netip.Prefix
 	n     int
 }
@@ -212,7 +212,7 @@ func (d *networks) within(t *bart.Table[[]*stake], p netip.Prefix, owners []*sta
 			last = s.cluster
 			in := by[s.cluster]
 			if in == nil {
-				in = &inside{party: s, first: q}
+				in = &inside{stake: s, first: q}
 				by[s.cluster] = in
 			}
 			in.n++
@@ -222,7 +222,7 @@ func (d *networks) within(t *bart.Table[[]*stake], p netip.Prefix, owners []*sta
 	for _, in := range by {
 		all = append(all, *in)
 	}
-	slices.SortFunc(all, func(a, b inside) int { return a.party.compare(b.party) })
+	slices.SortFunc(all, func(a, b inside) int { return a.compare(b.stake) })
 	return all
 }
 
@@ -241,28 +241,23 @@ func rule(winner, other *stake) string {
 	return fmt.Sprintf("cluster %s precedes %s", winner.cluster, other.cluster)
 }
 
-func names(all []*stake) []string {
+// names are those of the clusters that have the stakes.
+func names[S interface{ clusterName() string }](all []S) []string {
 	names := make([]string, len(all))
 	for i, s := range all {
-		names[i] = s.cluster
+		names[i] = s.clusterName()
 	}
 	return names
 }
 
-func clustersOf(all []inside) []string {
-	names := make([]string, len(all))
-	for i, in := range all {
-		names[i] = in.party.cluster
-	}
-	return names
-}
+func (s *stake) clusterName() string { return s.cluster }
 
 // tell is "3 pod networks of b such as 10.0.1.0/24, and 10.0.9.0/24 of c".
 func tell(all []inside, what string) string {
 	texts := make([]string, len(all))
 	for i, in := range all {
-		if texts[i] = fmt.Sprintf("%s of %s", in.first, in.party.cluster); in.n > 1 {
-			texts[i] = fmt.Sprintf("%d %s of %s such as %s", in.n, what, in.party.cluster, in.first)
+		if texts[i] = fmt.Sprintf("%s of %s", in.first, in.cluster); in.n > 1 {
+			texts[i] = fmt.Sprintf("%d %s of %s such as %s", in.n, what, in.cluster, in.first)
 		}
 	}
 	return list(texts)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -13,7 +14,7 @@ import (
 // policyEvents tells what the disconnect policy did to one cluster between two
 // looks at it.
 func policyEvents(old, c *remotecluster.Status) []Event {
-	if c.Outlook == nil || standing(old) == c.Outlook.State {
+	if c.Outlook == nil || policyState(old) == c.Outlook.State {
 		return nil
 	}
 	o, evidence := c.Outlook, policyEvidence(c.Outlook)
@@ -29,8 +30,8 @@ func policyEvents(old, c *remotecluster.Status) []Event {
 	}
 }
 
-// standing is the state of a cluster; that of one without a policy is to keep.
-func standing(c *remotecluster.Status) disconnect.State {
+// policyState is what the policy does to a cluster; without a policy that is to keep.
+func policyState(c *remotecluster.Status) disconnect.State {
 	if c.Outlook == nil {
 		return disconnect.Keep
 	}
@@ -71,7 +72,7 @@ func holdEvents(before, now []remotecluster.Status) []Event {
 		return []Event{{
 			Clusters: failing, Kind: "policy-held", Code: codes.PolicyHeld, Resource: "clusters",
 			Message: fmt.Sprintf("%d of %d clusters are in doubt at the same time (%s): it is probably us, and no cluster is demoted or withdrawn until that is over",
-				is.Failing, is.Judged, some(failing)),
+				is.Failing, is.Judged, printer.Some(failing, 5)),
 			Evidence: map[string]string{"inDoubt": strings.Join(failing, ","), "since": is.Held.UTC().Format(time.RFC3339)},
 		}}
 	case was != nil && is == nil && len(now) > 0:
@@ -82,15 +83,6 @@ func holdEvents(before, now []remotecluster.Status) []Event {
 		}}
 	}
 	return nil
-}
-
-// some names the first few.
-func some(names []string) string {
-	const few = 5
-	if len(names) <= few {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
 }
 
 // held is what a cluster says of the policy while it is held; nil while it is not.

@@ -38,7 +38,7 @@ func TestEveryEventOfThePolicyIsReached(t *testing.T) {
 	codestest.Reached(t, codes.Policy, reached...)
 }
 
-func TestWhatThePolicyDoesIsToldOnceWithItsEvidence(t *testing.T) {
+func TestWhatThePolicyDoesIsReportedOnceWithItsEvidence(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	step := func(what string, c1, c2 disconnect.Outlook, want ...string) {

@@ -25,7 +25,7 @@ func (d *ports) set(g *services.Global, deleted bool, v *verdicts) {
 	if !deleted {
 		c = portConflict(g)
 	}
-	d.book.settle(key(KindServicePort, g.FullName()), c, v)
+	d.book.set(key(KindServicePort, g.FullName()), c, v)
 }
 
 // offer is which ports a cluster has in a service.
@@ -80,13 +80,13 @@ func offersOf(g *services.Global) []offer {
 		}
 	}
 	slices.SortStableFunc(offers, func(a, b offer) int {
-		if a.part.Local() != b.part.Local() {
-			if a.part.Local() {
-				return -1
-			}
-			return 1
+		switch {
+		case a.part.Local() == b.part.Local():
+			return cmp.Compare(a.part.ClusterID, b.part.ClusterID)
+		case a.part.Local():
+			return -1
 		}
-		return cmp.Compare(a.part.ClusterID, b.part.ClusterID)
+		return 1
 	})
 	return offers
 }
@@ -109,7 +109,7 @@ func portsOf(backends []services.Backend) []portName {
 	return all
 }
 
-// maxDifferences is how many ports of one service are told of.
+// maxDifferences is how many ports of one service are named.
 const maxDifferences = 3
 
 // differences tells which ports only some of the clusters have.

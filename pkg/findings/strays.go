@@ -26,7 +26,7 @@ func (d *strays) look(v *verdicts) {
 	for i, t := range tallies {
 		all[i] = strayConflict(t)
 	}
-	d.book.settleAll(all, v)
+	d.book.setAll(all, v)
 }
 
 // strayConflict is the conflict that the claims of a cluster make which break a

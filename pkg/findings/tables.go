@@ -1,16 +1,15 @@
 package findings
 
 import (
-	"fmt"
+	"errors"
 	"iter"
-	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/cilium/statedb"
 	"github.com/cilium/statedb/index"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mesh-agent/mesh-agent/internal/tables"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
@@ -83,14 +82,8 @@ type Event struct {
 func (e *Event) Involves(cluster string) bool { return slices.Contains(e.Clusters, cluster) }
 
 var (
-	conflictIndex = statedb.Index[*Conflict, string]{
-		Name:       "key",
-		FromObject: func(c *Conflict) index.KeySet { return index.NewKeySet(tables.TextKey(c.Key())) },
-		FromKey:    tables.TextKey,
-		FromString: tables.TextKeyFromString,
-		Unique:     true,
-	}
-	eventIndex = statedb.Index[*Event, uint64]{
+	conflictIndex = tables.TextIndex("key", true, (*Conflict).Key)
+	eventIndex    = statedb.Index[*Event, uint64]{
 		Name:       "id",
 		FromObject: func(e *Event) index.KeySet { return index.NewKeySet(index.Uint64(e.ID)) },
 		FromKey:    index.Uint64,
@@ -111,20 +104,16 @@ type Findings struct {
 	conflicts statedb.RWTable[*Conflict]
 	events    statedb.RWTable[*Event]
 	lastID    uint64  // guarded by the events' write transaction
-	sparing   sparing // of the one goroutine that applies
+	limiter   limiter // of the one goroutine that applies
 }
 
 // New registers the tables. It fails when the database has one of the names.
 func New(db *statedb.DB) (*Findings, error) {
-	conflicts, err := statedb.NewTable(db, ConflictTableName, conflictIndex)
-	if err != nil {
-		return nil, fmt.Errorf("creating the table of conflicts: %w", err)
-	}
-	events, err := statedb.NewTable(db, EventTableName, eventIndex)
-	if err != nil {
-		return nil, fmt.Errorf("creating the table of events: %w", err)
-	}
-	return &Findings{db: db, conflicts: conflicts, events: events}, nil
+	f := &Findings{db: db}
+	var errs [2]error
+	f.conflicts, errs[0] = tables.New(db, ConflictTableName, (*Conflict).Key, conflictIndex)
+	f.events, errs[1] = tables.New(db, EventTableName, func(e *Event) string { return strconv.FormatUint(e.ID, 10) }, eventIndex)
+	return f, errors.Join(errs[:]...)
 }
 
 // Conflicts is the table of conflicts.
@@ -136,9 +125,9 @@ func (f *Findings) Events() statedb.Table[*Event] { return f.events }
 // apply makes conflicts come and go, and adds events for that and for whatever
 // else happened, all at once. A conflict that was there before keeps the time
 // at which it began. The events are returned as they are in the table; what comes
-// and goes too often is told sparingly (see sparing).
+// and goes too often is limited (see limiter).
 func (f *Findings) apply(now time.Time, v verdicts, happened []Event) []Event {
-	if len(v.came)+len(v.gone)+len(happened) == 0 && !f.sparing.due(now) {
+	if len(v.came)+len(v.gone)+len(happened) == 0 && !f.limiter.due(now) {
 		return nil
 	}
 	txn := f.db.WriteTxn(f.conflicts, f.events)
@@ -168,9 +157,9 @@ func (f *Findings) apply(now time.Time, v verdicts, happened []Event) []Event {
 		tables.Must(err)
 		moves = append(moves, move{old: old})
 	}
-	told := f.add(txn, now, f.sparing.pick(now, append(conflictEvents(moves), happened...)))
+	events := f.add(txn, now, f.limiter.pick(now, append(conflictEvents(moves), happened...)))
 	txn.Commit()
-	return told
+	return events
 }
 
 // add takes events into the ring and drops the oldest ones.
@@ -193,31 +182,27 @@ func (f *Findings) add(txn statedb.WriteTxn, now time.Time, happened []Event) []
 	return happened
 }
 
-// TableHeader implements [statedb.TableWritable].
-func (*Conflict) TableHeader() []string {
-	return []string{"Kind", "Code", "Subject", "Clusters", "Since", "Message", "Rule"}
+// collector counts the conflicts when it is asked.
+type collector struct {
+	findings  *Findings
+	conflicts *prometheus.Desc
 }
 
-// TableRow implements [statedb.TableWritable].
-func (c *Conflict) TableRow() []string {
-	return []string{
-		string(c.Kind), string(c.Code), c.Subject, strings.Join(c.Clusters, ", "), c.Since.UTC().Format(time.RFC3339), c.Message, c.Rule,
+// NewCollector returns the metrics of the findings, to be registered once.
+func NewCollector(f *Findings) prometheus.Collector {
+	return &collector{f, prometheus.NewDesc("mesh_agent_conflicts", "What clusters disagree on at present.", []string{"kind"}, nil)}
+}
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(ch chan<- *prometheus.Desc) { ch <- c.conflicts }
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	counts := make(map[Kind]int)
+	for conflict := range c.findings.Conflicts().All(c.findings.db.ReadTxn()) {
+		counts[conflict.Kind] += conflict.count()
 	}
-}
-
-// TableHeader implements [statedb.TableWritable].
-func (*Event) TableHeader() []string {
-	return []string{"ID", "Time", "Clusters", "Kind", "Code", "Message", "Object", "Evidence"}
-}
-
-// TableRow implements [statedb.TableWritable].
-func (e *Event) TableRow() []string {
-	evidence := make([]string, 0, len(e.Evidence))
-	for _, key := range slices.Sorted(maps.Keys(e.Evidence)) {
-		evidence = append(evidence, key+"="+e.Evidence[key])
-	}
-	return []string{
-		strconv.FormatUint(e.ID, 10), e.Time.UTC().Format(time.RFC3339), strings.Join(e.Clusters, ", "), e.Kind, string(e.Code),
-		e.Message, strings.Trim(e.Resource+"/"+e.Name, "/"), strings.Join(evidence, ", "),
+	for _, kind := range Kinds() { // those without any as well
+		ch <- prometheus.MustNewConstMetric(c.conflicts, prometheus.GaugeValue, float64(counts[kind]), string(kind))
 	}
 }

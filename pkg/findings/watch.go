@@ -59,12 +59,13 @@ type Watch struct {
 	strays     *strays
 	backends   *backends
 	networks   *networks
-	twins      *twins
+	duplicates *duplicates
 	ports      *ports
 	affinities *affinities
 	names      *clusterNames
-	states     *book // what follows from the clusters' states
-	more       *book // what the others do not list
+	states     *book   // what follows from the clusters' states
+	more       *book   // what the others do not list
+	books      []*book // all others
 	severities map[codes.Code]codes.Severity
 
 	nodes      *tables.Follower[*nodes.Node]
@@ -88,7 +89,8 @@ func NewWatch(f *Findings, s Sources) (*Watch, error) {
 		claims: newClaims(s.IPs), strays: newStrays(s.IPs), backends: newBackends(), networks: newNetworks(), ports: newPorts(), names: newClusterNames(), states: newBook(), more: newBook(),
 		severities: codes.Severities(),
 	}
-	w.twins, w.affinities = newTwins(w.identity), newAffinities(w.exportsOf)
+	w.duplicates, w.affinities = newDuplicates(w.identity), newAffinities(w.exportsOf)
+	w.books = []*book{w.claims.book, w.strays.book, w.backends.book, w.networks.book, w.duplicates.book, w.ports.book, w.affinities.book, w.states}
 	var errs [4]error
 	w.nodes, errs[0] = tables.Follow(s.DB, s.Nodes)
 	w.services, errs[1] = tables.Follow(s.DB, s.Services)
@@ -159,8 +161,8 @@ func (w *Watch) Look(now time.Time) {
 	w.strays.look(&v)
 	w.nodes.Drain(w.networks.set)
 	w.networks.look(&v)
-	w.identities.Drain(w.twins.set)
-	w.twins.look(&v)
+	w.identities.Drain(w.duplicates.set)
+	w.duplicates.look(&v)
 	w.services.Drain(func(g *services.Global, deleted bool) {
 		w.ports.set(g, deleted, &v)
 		w.backends.set(g, deleted)
@@ -213,23 +215,18 @@ func (w *Watch) meshChanges(now time.Time, v *verdicts) (happened []Event) {
 	}
 	happened = clusterEvents(w.clusters, clusters)
 	all := clusters
-	if own, is := w.ownCluster(); is {
-		happened = append(happened, ownEvents(w.own, own)...)
-		w.own = []remotecluster.Status{own}
-		all = append(clusters[:len(clusters):len(clusters)], own)
+	if w.Local != nil {
+		if own, is := w.Local.Local(); is {
+			happened = append(happened, ownEvents(w.own, own)...)
+			w.own = []remotecluster.Status{own}
+			all = append(clusters[:len(clusters):len(clusters)], own)
+		}
 	}
 	found := append(idConflicts(clusters), rangeConflicts(all)...)
-	w.states.settleAll(append(found, w.names.look(now, clusters, w.nodesOf)...), v)
+	w.states.setAll(append(found, w.names.look(now, clusters, w.nodesOf)...), v)
 	happened = append(happened, agentEvents(w.around, around)...)
 	w.clusters, w.around, w.seen, w.looked = clusters, around, revision, now
 	return happened
-}
-
-func (w *Watch) ownCluster() (remotecluster.Status, bool) {
-	if w.Local == nil {
-		return remotecluster.Status{}, false
-	}
-	return w.Local.Local()
 }
 
 func (w *Watch) surroundings() (s surroundings) {
@@ -261,13 +258,12 @@ func (w *Watch) tell(now time.Time, v verdicts, happened []Event) {
 
 // tellMore tells how many conflicts are not listed.
 func (w *Watch) tellMore(v *verdicts) {
-	books := []*book{w.claims.book, w.strays.book, w.backends.book, w.networks.book, w.twins.book, w.ports.book, w.affinities.book, w.states}
 	dirty := false
-	for _, b := range books {
+	for _, b := range w.books {
 		dirty, b.dirty = dirty || b.dirty, false
 	}
 	if dirty {
-		w.more.settleAll(unlisted(books...), v)
+		w.more.setAll(unlisted(w.books...), v)
 	}
 }
 

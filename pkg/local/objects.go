@@ -6,41 +6,32 @@ import (
 	"iter"
 
 	"github.com/cilium/statedb"
-	"github.com/cilium/statedb/index"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mesh-agent/mesh-agent/internal/tables"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 )
 
-// Objects are those of one kind. Each is immutable once it was handed to Apply.
-type Objects[T any, P interface {
+// Object is a pointer to an object of Kubernetes.
+type Object[T any] interface {
 	*T
 	metav1.Object
-}] struct {
+}
+
+// Objects are those of one kind. Each is immutable once it was handed to Apply.
+type Objects[T any, P Object[T]] struct {
 	db    *statedb.DB
 	table statedb.RWTable[P]
 	named statedb.Index[P, string]
 	done  func(statedb.WriteTxn) // notes that the table is complete
 }
 
-func newObjects[T any, P interface {
-	*T
-	metav1.Object
-}](db *statedb.DB, kind string) (*Objects[T, P], error) {
-	named := statedb.Index[P, string]{
-		Name:       "name",
-		FromObject: func(o P) index.KeySet { return index.NewKeySet(tables.TextKey(Name(o))) },
-		FromKey:    tables.TextKey,
-		FromString: tables.TextKeyFromString,
-		Unique:     true,
-	}
-	table, err := statedb.NewTableAny(db, "local-"+kind,
-		func() []string { return []string{"Namespace", "Name"} },
-		func(o P) []string { return []string{o.GetNamespace(), o.GetName()} },
-		named)
+func newObjects[T any, P Object[T]](db *statedb.DB, kind string) (*Objects[T, P], error) {
+	name := func(o P) string { return Name(o) }
+	named := tables.TextIndex("name", true, name)
+	table, err := tables.New(db, "local-"+kind, name, named)
 	if err != nil {
-		return nil, fmt.Errorf("creating the table of the own cluster's %s: %w", kind, err)
+		return nil, err
 	}
 	txn := db.WriteTxn(table)
 	defer txn.Commit()
@@ -103,12 +94,12 @@ func (o *Objects[T, P]) Apply(changes []store.Change[T]) {
 	txn := o.db.WriteTxn(o.table)
 	defer txn.Commit()
 	for _, ch := range changes {
+		var err error
 		if ch.New == nil {
-			_, _, err := o.table.Delete(txn, P(ch.Old))
-			tables.Must(err)
-			continue
+			_, _, err = o.table.Delete(txn, P(ch.Old))
+		} else {
+			_, _, err = o.table.Insert(txn, P(ch.New))
 		}
-		_, _, err := o.table.Insert(txn, P(ch.New))
 		tables.Must(err)
 	}
 }

@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"testing"
+	"time"
 
 	"github.com/cilium/statedb"
 
@@ -29,16 +30,13 @@ func TestAKilledServerComesBack(t *testing.T) {
 	w := newWorld(t)
 	before := w.contents(t)
 	w.Kill(t)
-	w.until(t, "the server is known to be away", func() bool { return !w.source.Status().Reachable })
-	current := w.kind("services").Current
-	if current.IsZero() || w.source.Status().Since.Before(current) || w.source.Status().Error == "" {
-		t.Errorf("away since %v, services current at %v: %s", w.source.Status().Since, current, w.source.Status().Error)
+	w.until(t, "the server is known to be away", w.away)
+	current := w.tables.State().AsOf
+	if current.IsZero() || current.After(time.Now()) {
+		t.Errorf("services current at %v", current)
 	}
 	w.Restart(t)
-	w.until(t, "all is well", func() bool {
-		s := w.source.Status()
-		return s.Reachable && s.Error == "" && w.kind("services").Current.After(current)
-	})
+	w.until(t, "all is well", func() bool { return w.well() && w.tables.State().AsOf.After(current) })
 	if after := w.revisions(); after != before {
 		t.Errorf("tables at %v, before at %v, although nothing changed", after, before)
 	}
@@ -52,7 +50,7 @@ func TestWhatChangedWhileWeWereCutOffFollows(t *testing.T) {
 	before := w.contents(t)
 	kept := get(w.tables.Services, "default/kept")
 	w.gate.Shut()
-	w.until(t, "the server is known to be away", func() bool { return !w.source.Status().Reachable })
+	w.until(t, "the server is known to be away", w.away)
 	w.Apply(t, service("changed", 81), service("new", 80))
 	w.Delete(t, service("deleted", 80))
 	if after := w.revisions(); after != before {
@@ -60,7 +58,7 @@ func TestWhatChangedWhileWeWereCutOffFollows(t *testing.T) {
 	}
 	w.open(t)
 	awaitNames(t, w, w.tables.Services, "default/changed", "default/kept", "default/kubernetes", "default/new")
-	w.until(t, "all is well", func() bool { s := w.source.Status(); return s.Reachable && s.Error == "" })
+	w.until(t, "all is well", w.well)
 	if port := get(w.tables.Services, "default/changed").Spec.Ports[0].Port; port != 81 {
 		t.Errorf("port %d", port)
 	}
@@ -76,7 +74,7 @@ func TestASilentServerIsNoticed(t *testing.T) {
 	w := newWorld(t)
 	before := w.contents(t)
 	w.gate.Freeze()
-	w.until(t, "the server is known to be away", func() bool { return !w.source.Status().Reachable })
+	w.until(t, "the server is known to be away", w.away)
 	w.Delete(t, service("deleted", 80))
 	w.open(t)
 	awaitNames(t, w, w.tables.Services, "default/changed", "default/kept", "default/kubernetes")

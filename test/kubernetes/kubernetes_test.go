@@ -111,17 +111,13 @@ func TestTheRoleSuffices(t *testing.T) {
 	token := w.Token(t, "kube-system", "mesh-agent")
 
 	w.follow(t, kubernetes.Options{Kubeconfig: w.Kubeconfig(t, w.gate.Addr(), token)})
-	w.until(t, "every kind is refused", func() bool {
-		for _, k := range w.source.Status().Kinds {
-			if !strings.Contains(k.Error, "forbidden") || k.Listed {
-				return false
-			}
-		}
-		return w.source.Status().Reachable
-	})
+	w.until(t, "the kinds are refused", func() bool { return strings.Contains(w.wrong(), "forbidden") })
+	if n := w.tables.Counts(); len(n) > 0 || w.tables.State().Listed {
+		t.Errorf("without a right there are %v", n)
+	}
 	w.Apply(t, role...)
 	w.awaitListed(t)
-	w.until(t, "nothing is refused", func() bool { return w.source.Status().Error == "" })
+	w.until(t, "nothing is refused", w.well)
 	awaitNames(t, w, w.tables.Services, "default/kubernetes", "default/web")
 	awaitNames(t, w, w.tables.ServiceExports, "default/web")
 	awaitNames(t, w, w.tables.CiliumNodes, "node-1")
@@ -140,14 +136,14 @@ func TestTheRoleOfAnOperatorSuffices(t *testing.T) {
 	token := w.Token(t, "kube-system", "mesh-agent-operate")
 	w.follow(t, kubernetes.Options{Kubeconfig: w.Kubeconfig(t, w.gate.Addr(), token), ServicesOnly: true, CiliumToo: true})
 	w.awaitListed(t)
-	w.until(t, "nothing is refused", func() bool { return w.source.Status().Error == "" })
+	w.until(t, "nothing is refused", w.well)
 	awaitNames(t, w, w.tables.Services, "default/kubernetes", "default/web")
 	awaitNames(t, w, w.tables.ServiceExports, "default/web")
 	awaitNames(t, w, w.tables.CiliumIdentities, "4711")
 	awaitNames(t, w, w.tables.CiliumNodes, "node-1")
 	awaitNames(t, w, w.tables.CiliumEndpoints, "default/one")
-	if n := len(w.source.Status().Kinds); n != 7 {
-		t.Errorf("it reads %d kinds", n)
+	if listed, _ := w.tables.Pods.Table().Initialized(w.tables.ReadTxn()); listed {
+		t.Error("it reads pods")
 	}
 }
 

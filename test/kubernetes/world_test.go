@@ -3,14 +3,14 @@ package kubernetes
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/cilium/statedb"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
 	"github.com/mesh-agent/mesh-agent/internal/kubetest"
@@ -30,7 +30,11 @@ type world struct {
 	*kubetest.Server
 	gate   *etcdserver.Gate
 	tables *local.Cluster
-	source *kubernetes.Source
+	// operator: it reads what an operator does, neither nodes nor pods.
+	operator bool
+
+	mu      sync.Mutex
+	trouble string // guarded by mu; what the source reported last
 }
 
 // newWorld starts an API server. A source comes with follow.
@@ -60,13 +64,22 @@ func (w *world) follow(t *testing.T, o kubernetes.Options) {
 	if w.tables, err = local.New(statedb.New()); err != nil {
 		t.Fatal(err)
 	}
+	w.operator = o.ServicesOnly
+	o.Report = func(err error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.trouble = ""; err != nil {
+			w.trouble = err.Error()
+		}
+	}
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
-	if w.source, err = kubernetes.New(o, w.tables, log); err != nil {
+	source, err := kubernetes.New(o, w.tables, log)
+	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error)
-	go func() { ended <- w.source.Run(ctx) }()
+	go func() { ended <- source.Run(ctx) }()
 	t.Cleanup(func() {
 		stop()
 		asked := time.Now()
@@ -82,42 +95,47 @@ func (w *world) follow(t *testing.T, o kubernetes.Options) {
 // awaitListed waits until every table is complete.
 func (w *world) awaitListed(t *testing.T) {
 	t.Helper()
-	w.until(t, "everything is listed", func() bool {
-		return !slices.ContainsFunc(w.source.Status().Kinds, func(k kubernetes.KindStatus) bool { return !k.Listed })
-	})
+	all := []func(context.Context) error{
+		w.tables.Services.WaitListed, w.tables.EndpointSlices.WaitListed, w.tables.Namespaces.WaitListed, w.tables.ServiceExports.WaitListed,
+		w.tables.CiliumIdentities.WaitListed, w.tables.CiliumNodes.WaitListed, w.tables.CiliumEndpoints.WaitListed,
+	}
+	if !w.operator {
+		all = append(all, w.tables.Nodes.WaitListed, w.tables.Pods.WaitListed)
+	}
+	for _, wait := range all {
+		if err := wait(waittest.Context(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
+
+// wrong is what the source says is wrong; empty when nothing is.
+func (w *world) wrong() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.trouble
+}
+
+// away tells whether the source knows that the API server does not answer.
+func (w *world) away() bool { return strings.Contains(w.wrong(), "the Kubernetes API does not answer") }
+
+// well tells whether nothing is wrong.
+func (w *world) well() bool { return w.wrong() == "" }
 
 // until waits for a condition.
 func (w *world) until(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	waittest.Until(t, what, is, func() string {
-		if w.source == nil {
-			return "nothing is read"
-		}
-		return fmt.Sprintf("%+v", w.source.Status())
-	})
-}
-
-// kind is the status of one kind.
-func (w *world) kind(resource string) kubernetes.KindStatus {
-	kinds := w.source.Status().Kinds
-	return kinds[slices.IndexFunc(kinds, func(k kubernetes.KindStatus) bool { return k.Resource == resource })]
-}
-
-// object is a pointer to an object of one kind.
-type object[T any] interface {
-	*T
-	metav1.Object
+	waittest.Until(t, what, is, w.wrong)
 }
 
 // get is the object of a name, nil when there is none.
-func get[T any, P object[T]](o *local.Objects[T, P], name string) P {
+func get[T any, P local.Object[T]](o *local.Objects[T, P], name string) P {
 	one, _ := o.Get(o.Snapshot(), name)
 	return one
 }
 
 // names are those of all objects of a kind, in order.
-func names[T any, P object[T]](o *local.Objects[T, P]) (all []string) {
+func names[T any, P local.Object[T]](o *local.Objects[T, P]) (all []string) {
 	for one := range o.Table().All(o.Snapshot()) {
 		all = append(all, local.Name(one))
 	}
@@ -126,12 +144,12 @@ func names[T any, P object[T]](o *local.Objects[T, P]) (all []string) {
 }
 
 // revision moves with each change of a table.
-func revision[T any, P object[T]](o *local.Objects[T, P]) statedb.Revision {
+func revision[T any, P local.Object[T]](o *local.Objects[T, P]) statedb.Revision {
 	return o.Table().Revision(o.Snapshot())
 }
 
 // awaitNames waits until the objects of a kind have these names, in order.
-func awaitNames[T any, P object[T]](t *testing.T, w *world, o *local.Objects[T, P], want ...string) {
+func awaitNames[T any, P local.Object[T]](t *testing.T, w *world, o *local.Objects[T, P], want ...string) {
 	t.Helper()
 	w.until(t, "these are the "+o.Table().Name(), func() bool { return slices.Equal(names(o), want) })
 }

@@ -6,8 +6,8 @@
 // are compared, so that a node's heartbeat or a new resource version is no change.
 // A list changes only what differs.
 //
-// While the API server is away everything is kept, and [Source.Status] says until
-// when it was current. When it is back, the watches go on where they were; what
+// While the API server is away everything is kept, and [local.Cluster.State] says until
+// when services were current. When it is back, the watches go on where they were; what
 // was deleted meanwhile goes then.
 //
 // The custom resources need not exist. A kind without a definition counts as

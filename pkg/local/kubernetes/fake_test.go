@@ -179,7 +179,13 @@ func (f *following) expect(t *testing.T, when string, d time.Duration, want map[
 	}
 }
 
-func (f *following) status() KindStatus { return f.health.status().Kinds[0] }
+// status is how far the kind is known.
+func (f *following) status() (s kindHealth, listed bool) {
+	f.health.mu.Lock()
+	defer f.health.mu.Unlock()
+	listed, _ = f.objects.Table().Initialized(f.objects.Snapshot())
+	return *f.kind, listed
+}
 
 var (
 	errUndefined = apierrors.NewGenericServerResponse(404, "list", schema.GroupResource{Resource: "ciliumidentities"}, "", "", 0, true)

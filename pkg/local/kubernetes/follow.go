@@ -23,8 +23,8 @@ import (
 )
 
 // confirm is after how long a kind that had objects and has no definition is
-// looked for again, before that is believed: of several API servers one may have
-// just begun.
+// looked for again before they are removed: of several API servers one may have just
+// begun.
 const confirm = 10 * time.Second
 
 // common is what followers have in common.
@@ -50,7 +50,7 @@ type objectStore interface {
 	count() int
 }
 
-func newFollower[T any, P object[T]](c common, into *local.Objects[T, P], read func(any) (P, error), r requests) *follower {
+func newFollower[T any, P local.Object[T]](c common, into *local.Objects[T, P], read func(any) (P, error), r requests) *follower {
 	c.log = c.log.With("resource", r.resource)
 	kind := c.health.add(r.resource)
 	heard := func(at time.Time) { c.health.heard(kind, at) }
@@ -86,7 +86,7 @@ func (f *follower) withdraw() {
 		f.log.Info("A kind of objects has no definition any more, its objects are gone", "objects", n)
 	}
 	_ = f.store.Replace(nil, "") // never fails
-	f.health.absent(f.kind)
+	f.health.succeeded(f.kind)
 }
 
 // follow lists and watches until ctx ends or the kind has no definition.

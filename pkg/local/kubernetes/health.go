@@ -9,60 +9,30 @@ import (
 	"time"
 )
 
-// Status is what there is to say of a source at one moment.
-type Status struct {
-	// Server is where the API server is.
-	Server string `json:"server"`
-	// Reachable tells whether the API server answered the latest request, and
-	// Since since when that is so, or not; zero before the first one.
-	Reachable bool      `json:"reachable"`
-	Since     time.Time `json:"since,omitzero"`
-	// Error says what is wrong first; empty when nothing is.
-	Error string       `json:"error,omitempty"`
-	Kinds []KindStatus `json:"kinds"`
-}
-
-// KindStatus is how far one kind of objects is known.
-type KindStatus struct {
-	// Resource is what the kind is called: "services".
-	Resource string `json:"resource"`
-	// Listed: everything that was there at the start is known.
-	Listed bool `json:"listed"`
-	// Absent: the kind has no definition, and so no objects.
-	Absent  bool `json:"absent,omitempty"`
-	Objects int  `json:"objects"`
-	// Current is when the API server was last heard to say what changed, or that
-	// nothing did: it knew of nothing else then. It does so at least about once a
-	// minute. Zero before the first list.
-	Current time.Time `json:"current,omitzero"`
-	// Error says why the kind is not followed now; empty while it is.
-	Error string `json:"error,omitempty"`
-}
-
 // health gathers how the followers are doing.
 type health struct {
 	log    *slog.Logger
 	report func(error)
-	now    func() time.Time
 
 	mu       sync.Mutex // guards everything below, and held while reporting
 	kinds    []*kindHealth
-	noAnswer error     // why the API server did not answer the latest request; nil when it did
-	since    time.Time // since when it does, or does not; zero before the first request
+	asked    bool  // some request was made
+	noAnswer error // why the API server did not answer the latest one; nil when it did
 	reported string
 }
 
 // kindHealth is how one follower is doing. Guarded by health.mu.
 type kindHealth struct {
 	resource string
-	listed   bool
-	absent   bool
-	current  time.Time
-	err      error // why the latest request did not succeed
+	// current is when the API server was last heard to say what changed, or that nothing
+	// did: it knew of nothing else then. It does so at least about once a minute. Zero
+	// before the first list.
+	current time.Time
+	err     error // why the latest request did not succeed; nil when it did, or the kind does not exist
 }
 
 func newHealth(log *slog.Logger, report func(error)) *health {
-	return &health{log: log, report: report, now: time.Now}
+	return &health{log: log, report: report}
 }
 
 // add is called for each follower before any of them runs.
@@ -76,12 +46,11 @@ func (h *health) add(resource string) *kindHealth {
 func (h *health) reached(noAnswer error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	changed := h.since.IsZero() || (noAnswer == nil) != (h.noAnswer == nil)
-	h.noAnswer = noAnswer
+	changed := !h.asked || (noAnswer == nil) != (h.noAnswer == nil)
+	h.asked, h.noAnswer = true, noAnswer
 	if !changed {
 		return
 	}
-	h.since = h.now()
 	if noAnswer == nil {
 		h.log.Info("The Kubernetes API answers")
 	} else {
@@ -90,11 +59,11 @@ func (h *health) reached(noAnswer error) {
 	h.tell()
 }
 
-// succeeded notes that a request for a kind did.
+// succeeded notes that a request for a kind did, or that the kind does not exist.
 func (h *health) succeeded(k *kindHealth) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	k.absent, k.err = false, nil
+	k.err = nil
 	h.tell()
 }
 
@@ -109,7 +78,7 @@ func (h *health) failed(k *kindHealth, err error) {
 		h.log.Warn("A kind of objects is refused by the Kubernetes API; what is known of it is kept",
 			"resource", k.resource, "error", err)
 	}
-	k.absent, k.err = false, err
+	k.err = err
 	h.tell()
 }
 
@@ -117,7 +86,7 @@ func (h *health) failed(k *kindHealth, err error) {
 func (h *health) heard(k *kindHealth, until time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	k.listed, k.current = true, until
+	k.current = until
 }
 
 // current is until when all of these kinds are known to be what the API server has;
@@ -133,14 +102,6 @@ func (h *health) current(resources ...string) (least time.Time) {
 		}
 	}
 	return least
-}
-
-// absent notes that the kind does not exist.
-func (h *health) absent(k *kindHealth) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	k.absent, k.err = true, nil
-	h.tell()
 }
 
 // tell reports what is wrong, if that is other than before.
@@ -167,19 +128,4 @@ func (h *health) trouble() error {
 		}
 	}
 	return nil
-}
-
-// status is all but the address and the numbers of objects.
-func (h *health) status() Status {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s := Status{Reachable: h.noAnswer == nil && !h.since.IsZero(), Since: h.since, Error: h.reported}
-	for _, k := range h.kinds {
-		one := KindStatus{Resource: k.resource, Listed: k.listed, Absent: k.absent, Current: k.current}
-		if k.err != nil {
-			one.Error = k.err.Error()
-		}
-		s.Kinds = append(s.Kinds, one)
-	}
-	return s
 }

@@ -1,12 +1,10 @@
 package kubernetes
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,16 +13,10 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 )
 
-// kind is a follower of one kind of objects.
-type kind interface {
-	run(ctx context.Context)
-	count() int
-}
-
 // kinds returns a follower for each table that is to be filled. A role must allow these
 // resources to be listed and watched, and nothing else: for an agent
 // deploy/kubernetes.yaml, for an operator, with ServicesOnly, deploy/operate.yaml.
-func kinds(o Options, into *local.Cluster, c connection, h *health, log *slog.Logger) ([]kind, error) {
+func kinds(o Options, into *local.Cluster, c connection, h *health, log *slog.Logger) ([]*follower, error) {
 	clients, err := c.clients()
 	if err != nil {
 		return nil, err
@@ -39,7 +31,7 @@ func kinds(o Options, into *local.Cluster, c connection, h *health, log *slog.Lo
 		cilium = schema.GroupVersion{Group: "cilium.io", Version: "v2"}
 		with   = common{health: h, lookAgain: o.LookAgain, log: log}
 	)
-	list := []kind{
+	list := []*follower{
 		newFollower(with, into.Services, typed(stripService), clients.core("services", all)),
 		newFollower(with, into.EndpointSlices, typed(stripEndpointSlice), clients.discovery("endpointslices", all)),
 		newFollower(with, into.Namespaces, typed(stripNamespace), clients.core("namespaces", all)),
@@ -74,7 +66,7 @@ func without(label string) string {
 
 // typed reads an object of a kind that Kubernetes itself has. The object is
 // changed: nobody else has it yet.
-func typed[T any, P object[T]](strip func(P)) func(any) (P, error) {
+func typed[T any, P local.Object[T]](strip func(P)) func(any) (P, error) {
 	return func(from any) (P, error) {
 		o, ok := from.(P)
 		if !ok {
@@ -88,7 +80,7 @@ func typed[T any, P object[T]](strip func(P)) func(any) (P, error) {
 
 // custom reads an object of a kind with a definition. An unknown field is no
 // error, one of another type is.
-func custom[T any, P object[T]](from any) (P, error) {
+func custom[T any, P local.Object[T]](from any) (P, error) {
 	if done, ok := from.(P); ok {
 		return done, nil
 	}
@@ -102,10 +94,4 @@ func custom[T any, P object[T]](from any) (P, error) {
 	}
 	stripMeta(o)
 	return o, nil
-}
-
-// object is a pointer to an object of one kind.
-type object[T any] interface {
-	*T
-	metav1.Object
 }

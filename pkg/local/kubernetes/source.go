@@ -38,16 +38,15 @@ type Options struct {
 	// LookAgain is how often a kind without a definition is looked for, a minute
 	// when 0. Every agent of a cluster does it, so it should not be much shorter.
 	LookAgain time.Duration
-	// Report is told what is wrong whenever that changes, nil when all is well.
+	// Report is called with what is wrong whenever that changes, nil when all is well.
 	// It must not block. It may be nil.
 	Report func(error)
 }
 
 // Source reads the Kubernetes API.
 type Source struct {
-	server string
 	client *http.Client
-	kinds  []kind
+	kinds  []*follower
 	health *health
 }
 
@@ -69,7 +68,7 @@ func New(o Options, into *local.Cluster, log *slog.Logger) (*Source, error) {
 		return nil, err
 	}
 	log = log.With("server", config.Host)
-	s := &Source{server: config.Host, health: newHealth(log, o.Report)}
+	s := &Source{health: newHealth(log, o.Report)}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return transport{next, s.health.reached} })
 	if s.client, err = rest.HTTPClientFor(config); err != nil {
 		return nil, fmt.Errorf("the Kubernetes API at %s: %w", config.Host, err)
@@ -77,13 +76,8 @@ func New(o Options, into *local.Cluster, log *slog.Logger) (*Source, error) {
 	if s.kinds, err = kinds(o, into, connection{config, s.client}, s.health, log); err != nil {
 		return nil, fmt.Errorf("the Kubernetes API at %s: %w", config.Host, err)
 	}
-	into.Confirmed(s.confirmed)
+	into.Confirmed(func() time.Time { return s.health.current("services", "endpointslices") }) // both are known until then
 	return s, nil
-}
-
-// confirmed is until when services and their slices are known: both.
-func (s *Source) confirmed() time.Time {
-	return s.health.current("services", "endpointslices")
 }
 
 // Configuration reads where the API server is and who we are; from an empty name, as a
@@ -120,14 +114,4 @@ func (s *Source) Run(ctx context.Context) error {
 	wg.Wait()
 	utilnet.CloseIdleConnectionsFor(s.client.Transport)
 	return ctx.Err()
-}
-
-// Status is how the source is doing.
-func (s *Source) Status() Status {
-	status := s.health.status()
-	status.Server = s.server
-	for i, k := range s.kinds {
-		status.Kinds[i].Objects = k.count()
-	}
-	return status
 }

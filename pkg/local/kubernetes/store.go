@@ -21,7 +21,7 @@ const maxPending = 1000
 // batches is what a reflector writes to: it changes the table where the objects
 // differ. Events come one by one; those that come while others are being applied
 // are applied together.
-type batches[T any, P object[T]] struct {
+type batches[T any, P local.Object[T]] struct {
 	objects *local.Objects[T, P]
 	read    func(any) (P, error) // of a fresh object; it is ours
 	log     *slog.Logger
@@ -35,7 +35,7 @@ type batches[T any, P object[T]] struct {
 	said    time.Time    // when something was said last
 }
 
-func newBatches[T any, P object[T]](objects *local.Objects[T, P], read func(any) (P, error), heard func(time.Time), log *slog.Logger) *batches[T, P] {
+func newBatches[T any, P local.Object[T]](objects *local.Objects[T, P], read func(any) (P, error), heard func(time.Time), log *slog.Logger) *batches[T, P] {
 	return &batches[T, P]{
 		objects: objects, read: read, log: log, heard: heard,
 		wake: make(chan struct{}, 1), pending: make(map[string]P),

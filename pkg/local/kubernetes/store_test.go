@@ -99,7 +99,7 @@ func TestWhatIsPendingIsBounded(t *testing.T) {
 	for i := range maxPending { // nobody runs it
 		_ = b.Update(labelled(strconv.Itoa(i), "1", i))
 	}
-	if n := b.count(); n != maxPending || len(b.pending) != 0 {
+	if n := objects.Len(); n != maxPending || len(b.pending) != 0 {
 		t.Errorf("%d applied, %d pending", n, len(b.pending))
 	}
 }

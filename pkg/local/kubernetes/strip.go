@@ -27,7 +27,7 @@ func stripMeta(o metav1.Object) {
 func stripService(s *corev1.Service) { s.Status.Conditions = nil }
 
 // stripEndpointSlice keeps everything but the objects that endpoints stand for,
-// which other clusters are not told either (wire.md §1.4).
+// which other clusters do not get either (wire.md §1.4).
 func stripEndpointSlice(s *discoveryv1.EndpointSlice) {
 	for i := range s.Endpoints {
 		s.Endpoints[i].TargetRef = nil

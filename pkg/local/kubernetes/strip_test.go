@@ -30,7 +30,7 @@ func keptMeta() metav1.ObjectMeta {
 	}
 }
 
-func checkRead[T any, P object[T]](t *testing.T, read func(any) (P, error), from any, want P) {
+func checkRead[T any, P local.Object[T]](t *testing.T, read func(any) (P, error), from any, want P) {
 	t.Helper()
 	got, err := read(from)
 	if err != nil {

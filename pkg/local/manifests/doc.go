@@ -18,5 +18,4 @@
 // the first file by name.
 //
 // Concurrency: Run is one goroutine, which is the one writer of the tables.
-// Status may be called by any.
 package manifests

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mesh-agent/mesh-agent/pkg/local"
@@ -19,22 +17,30 @@ type kind struct {
 	versions   []string // that are understood, the usual one first
 	namespaced bool
 	decode     func(value []byte) (metav1.Object, error)
+	sink       sink
 }
 
-// kinds are those that are read.
-func kinds() []kind {
-	v1, v2 := []string{"v1"}, []string{"v2"}
+// kinds are those that are read, with where their objects go.
+func kinds(into *local.Cluster) []kind {
 	return []kind{
-		{"Service", "", v1, true, decodeAs[corev1.Service]},
-		{"EndpointSlice", "discovery.k8s.io", v1, true, decodeAs[discoveryv1.EndpointSlice]},
-		{"Node", "", v1, false, decodeAs[corev1.Node]},
-		{"Pod", "", v1, true, decodeAs[corev1.Pod]},
-		{"Namespace", "", v1, false, decodeAs[corev1.Namespace]},
-		{"ServiceExport", "multicluster.x-k8s.io", []string{"v1alpha1", "v1beta1", "v1"}, true, decodeAs[local.ServiceExport]},
-		{"CiliumNode", "cilium.io", v2, false, decodeAs[local.CiliumNode]},
-		{"CiliumEndpoint", "cilium.io", v2, true, decodeAs[local.CiliumEndpoint]},
-		{"CiliumIdentity", "cilium.io", v2, false, decodeAs[local.CiliumIdentity]},
+		newKind(into.Services, "Service", "", true, "v1"),
+		newKind(into.EndpointSlices, "EndpointSlice", "discovery.k8s.io", true, "v1"),
+		newKind(into.Nodes, "Node", "", false, "v1"),
+		newKind(into.Pods, "Pod", "", true, "v1"),
+		newKind(into.Namespaces, "Namespace", "", false, "v1"),
+		newKind(into.ServiceExports, "ServiceExport", "multicluster.x-k8s.io", true, "v1alpha1", "v1beta1", "v1"),
+		newKind(into.CiliumNodes, "CiliumNode", "cilium.io", false, "v2"),
+		newKind(into.CiliumEndpoints, "CiliumEndpoint", "cilium.io", true, "v2"),
+		newKind(into.CiliumIdentities, "CiliumIdentity", "cilium.io", false, "v2"),
 	}
+}
+
+func newKind[T any, P local.Object[T]](objects *local.Objects[T, P], name, group string, namespaced bool, versions ...string) kind {
+	decode := func(value []byte) (metav1.Object, error) {
+		o := P(new(T))
+		return o, json.Unmarshal(value, o)
+	}
+	return kind{name, group, versions, namespaced, decode, &table[T, P]{store.NewSet[T](), objects}}
 }
 
 // apiVersion is how manifests name the kind's usual version.
@@ -45,50 +51,16 @@ func (k kind) apiVersion() string {
 	return k.group + "/" + k.versions[0]
 }
 
-func decodeAs[T any, P interface {
-	*T
-	metav1.Object
-}](value []byte) (metav1.Object, error) {
-	o := new(T)
-	err := json.Unmarshal(value, o)
-	return P(o), err
-}
-
 // sink takes the objects of one kind.
 type sink interface {
 	apply(docs []document)
 	listed()
 }
 
-// sinks are those of the kinds, by their names.
-func sinks(into *local.Cluster) map[string]sink {
-	return map[string]sink{
-		"Service":        newTable(into.Services),
-		"EndpointSlice":  newTable(into.EndpointSlices),
-		"Node":           newTable(into.Nodes),
-		"Pod":            newTable(into.Pods),
-		"Namespace":      newTable(into.Namespaces),
-		"ServiceExport":  newTable(into.ServiceExports),
-		"CiliumNode":     newTable(into.CiliumNodes),
-		"CiliumEndpoint": newTable(into.CiliumEndpoints),
-		"CiliumIdentity": newTable(into.CiliumIdentities),
-	}
-}
-
 // table is the sink that finds out what changed and fills a table.
-type table[T any, P interface {
-	*T
-	metav1.Object
-}] struct {
+type table[T any, P local.Object[T]] struct {
 	set     *store.Set[T]
 	objects *local.Objects[T, P]
-}
-
-func newTable[T any, P interface {
-	*T
-	metav1.Object
-}](objects *local.Objects[T, P]) sink {
-	return &table[T, P]{store.NewSet[T](), objects}
 }
 
 // apply makes these the objects of the kind, all at once. Those that are as they

@@ -31,7 +31,7 @@ type document struct {
 type contents struct {
 	documents []document
 	unknown   []string  // kinds that are not read, each once
-	bad       []Problem // without the name of the file
+	bad       []problem // without the name of the file
 }
 
 // reader reads the documents of one file.
@@ -40,9 +40,10 @@ type reader struct {
 	contents
 }
 
-// read reads a file: YAML documents, or JSON ones. It is a pure function.
-func read(content []byte, isJSON bool) contents {
-	r := reader{kinds: kinds()}
+// read reads the objects of these kinds in a file of YAML documents, or JSON ones. It is
+// a pure function.
+func read(kinds []kind, content []byte, isJSON bool) contents {
+	r := reader{kinds: kinds}
 	next := yamlDocuments(content)
 	if isJSON {
 		next = jsonDocuments(content)
@@ -63,7 +64,7 @@ func read(content []byte, isJSON bool) contents {
 	}
 }
 
-// errSplit: where the next document begins cannot be told.
+// errSplit: where the next document begins is not known.
 var errSplit = errors.New("the rest of the file cannot be read")
 
 // yamlDocuments returns a function that gives the documents as JSON, and io.EOF
@@ -99,7 +100,7 @@ func jsonDocuments(content []byte) func() ([]byte, error) {
 }
 
 func (r *reader) fail(number int, err error) {
-	r.bad = append(r.bad, Problem{Document: number, Reason: err.Error()})
+	r.bad = append(r.bad, problem{document: number, reason: err.Error()})
 }
 
 // head is what all objects have.

@@ -107,16 +107,16 @@ items:
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := read([]byte(c.text), c.json)
+			got := read(kinds(new(local.Cluster)), []byte(c.text), c.json)
 			if d := cmp.Diff(c.want, named(got.documents)); d != "" {
 				t.Errorf("documents (-want +got):\n%s", d)
 			}
 			if d := cmp.Diff(c.unknown, got.unknown); d != "" {
 				t.Errorf("unknown (-want +got):\n%s", d)
 			}
-			if !slices.EqualFunc(got.bad, c.bad, func(p Problem, want string) bool {
+			if !slices.EqualFunc(got.bad, c.bad, func(p problem, want string) bool {
 				number, reason, _ := strings.Cut(want, " ")
-				return fmt.Sprint(p.Document) == number && strings.Contains(p.Reason, reason)
+				return fmt.Sprint(p.document) == number && strings.Contains(p.reason, reason)
 			}) {
 				t.Errorf("bad: %v, want %v", got.bad, c.bad)
 			}
@@ -127,7 +127,7 @@ items:
 // Each kind with the fields that are used, as tools print them.
 func TestObjectsAreReadWithTheirFields(t *testing.T) {
 	t.Parallel()
-	got := read([]byte(`
+	got := read(kinds(new(local.Cluster)), []byte(`
 apiVersion: v1
 kind: Service
 metadata: {name: web, creationTimestamp: "2026-03-04T05:06:07Z", annotations: {service.cilium.io/global: "true"}}
@@ -196,11 +196,11 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}{}`), true)
 	f.Add([]byte("a: &a [*a, *a]\n"), false)
 	f.Fuzz(func(t *testing.T, content []byte, isJSON bool) {
-		for _, d := range read(content, isJSON).documents {
+		for _, d := range read(kinds(new(local.Cluster)), content, isJSON).documents {
 			if d.name != local.Name(d.object) || d.object.GetName() == "" || strings.Count(d.name, "/") > 1 {
 				t.Fatalf("%q is named %q", content, d.name)
 			}
-			again := read(d.value, true)
+			again := read(kinds(new(local.Cluster)), d.value, true)
 			for _, same := range again.documents {
 				if same.kind != d.kind || same.name != d.name {
 					t.Fatalf("%q: %s %s is %s %s by itself", content, d.kind, d.name, same.kind, same.name)

@@ -29,8 +29,9 @@ type file struct {
 
 // scanner looks at the directory, and remembers what it read for the next time.
 type scanner struct {
-	dir  string
-	last map[string]*file
+	dir   string
+	kinds []kind
+	last  map[string]*file
 	// modified is when the directory, or a manifest in it, was modified last.
 	modified time.Time
 }
@@ -88,7 +89,7 @@ func (s *scanner) look(name, path string) *file {
 	case errors.Is(err, fs.ErrNotExist), err == nil && len(content) == 0:
 		return nil
 	case err != nil:
-		bad := contents{bad: []Problem{{Reason: err.Error()}}}
+		bad := contents{bad: []problem{{reason: err.Error()}}}
 		if last != nil && last.info == nil && slices.Equal(last.bad, bad.bad) {
 			return last
 		}
@@ -97,7 +98,7 @@ func (s *scanner) look(name, path string) *file {
 	hash := sha256.Sum256(content)
 	switch {
 	case last == nil || last.info == nil || last.hash != hash:
-		return &file{info: info, hash: hash, contents: read(content, filepath.Ext(name) == ".json")}
+		return &file{info: info, hash: hash, contents: read(s.kinds, content, filepath.Ext(name) == ".json")}
 	case !os.SameFile(last.info, info):
 		return &file{info: info, hash: hash, contents: last.contents}
 	}

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/dirwatch"
@@ -18,67 +17,47 @@ import (
 
 // Source keeps the tables of the own cluster as the directory says.
 type Source struct {
-	// Report is told whether the directory can be read, again and again; nil is
+	// Report is called again and again with whether the directory can be read; nil is
 	// nobody. It must be set before Run.
 	Report func(error)
 
-	dir   *dirwatch.Directory[*file]
-	log   *slog.Logger
-	into  *local.Cluster
-	sinks map[string]sink
-
+	dir     *dirwatch.Directory[*file]
+	log     *slog.Logger
+	into    *local.Cluster
+	kinds   []kind
 	scanner scanner
 
 	// What follows belongs to the goroutine of Run.
-	seen  map[string]*file // as the directory was when it was taken over
-	good  map[string]*file // each file when nothing in it was bad last
-	whole bool             // each file was good once
-
-	mu     sync.Mutex
-	status Status
+	seen     map[string]*file // as the directory was when it was taken over
+	good     map[string]*file // each file when nothing in it was bad last
+	whole    bool             // each file was good once, so what is missing is not there
+	problems []problem        // what does not count of the files; sorted by file and document
 }
 
-// Status is what there is to say of the source at one moment.
-type Status struct {
-	Directory string `json:"directory"`
-	// Listed: everything was read at least once. Whole: each file was once, since
-	// the start, without a mistake, so what is missing is not there; until then
-	// nothing is withdrawn.
-	Listed bool `json:"listed"`
-	Whole  bool `json:"whole"`
-	// Error says why the directory cannot be read; what is known is kept.
-	Error string `json:"error,omitempty"`
-	// Objects are how many objects of each kind there are.
-	Objects map[string]int `json:"objects,omitempty"`
-	// Problems are what does not count, and why; sorted by file and document.
-	Problems []Problem `json:"problems,omitempty"`
-}
-
-// Problem is a file, or a document in it, that does not count.
-type Problem struct {
-	File     string `json:"file"`
-	Document int    `json:"document,omitempty"` // from 1; 0 is the whole file
-	Reason   string `json:"reason"`
-	// Ignored: nobody needs what does not count, so it is no mistake.
-	Ignored bool `json:"ignored,omitempty"`
+// problem is a file, or a document in it, that does not count.
+type problem struct {
+	file     string
+	document int // from 1; 0 is the whole file
+	reason   string
+	ignored  bool // nobody needs what does not count, so it is no mistake
 }
 
 // String is the problem in a line.
-func (p Problem) String() string {
-	if p.Document == 0 {
-		return p.File + ": " + p.Reason
+func (p problem) String() string {
+	if p.document == 0 {
+		return p.file + ": " + p.reason
 	}
-	return fmt.Sprintf("%s, document %d: %s", p.File, p.Document, p.Reason)
+	return fmt.Sprintf("%s, document %d: %s", p.file, p.document, p.reason)
 }
 
 // New returns a source that reads nothing yet. It is the one writer of the tables.
 func New(dir string, into *local.Cluster, log *slog.Logger) *Source {
 	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	into.Doubt()
-	s := &Source{log: log, into: into, sinks: sinks(into), good: make(map[string]*file), scanner: scanner{dir: dir}}
+	s := &Source{log: log, into: into, kinds: kinds(into), good: make(map[string]*file)}
+	s.scanner = scanner{dir: dir, kinds: s.kinds}
 	s.dir = dirwatch.New[*file](dir, "directory of manifests", nil, log)
 	s.dir.Judge = judge
-	s.status.Directory = s.dir.Path
 	return s
 }
 
@@ -92,31 +71,12 @@ func (s *Source) Run(ctx context.Context) error {
 	return s.dir.Run(ctx, s.found)
 }
 
-// Status says how the source is doing.
-func (s *Source) Status() Status {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	status := s.status
-	status.Objects = maps.Clone(status.Objects)
-	status.Problems = slices.Clone(status.Problems)
-	return status
-}
-
 // found takes over what the directory says now.
 func (s *Source) found(files map[string]*file, err error) {
-	if err != nil {
-		s.mu.Lock()
-		s.status.Error = err.Error()
-		s.mu.Unlock()
-		return
-	}
-	if s.seen == nil || !maps.Equal(s.seen, files) {
+	if err == nil && (s.seen == nil || !maps.Equal(s.seen, files)) {
 		s.take(files)
 		s.seen = files
 	}
-	s.mu.Lock()
-	s.status.Error = ""
-	s.mu.Unlock()
 }
 
 // take fills the tables from the files.
@@ -126,26 +86,19 @@ func (s *Source) take(files map[string]*file) {
 	objects, twice := gather(counts)
 	problems = append(problems, twice...)
 	for i := range problems {
-		problems[i].File = s.path(problems[i].File)
+		problems[i].file = s.dir.Path + "/" + problems[i].file
 	}
-	numbers := make(map[string]int)
-	for kind, sink := range s.sinks {
-		sink.apply(objects[kind])
-		if n := len(objects[kind]); n > 0 {
-			numbers[kind] = n
-		}
+	for _, k := range s.kinds {
+		k.sink.apply(objects[k.name])
 	}
-	for _, sink := range s.sinks {
-		sink.listed()
+	for _, k := range s.kinds {
+		k.sink.listed()
 	}
-	s.say(problems, numbers)
+	s.report(problems)
 	if !s.whole && len(s.good) == len(files) {
 		s.whole = true
 		s.into.Whole()
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.status.Whole = s.whole
 }
 
 // firstLooks bounds how often the first look at a directory that changes is put
@@ -165,10 +118,8 @@ func (s *Source) scan(ctx context.Context) (dirwatch.Listing[*file], error) {
 	return l, err
 }
 
-func (s *Source) path(name string) string { return s.dir.Path + "/" + name }
-
 // judge decides what counts of each file, and says what does not.
-func (s *Source) judge(files map[string]*file) (counts map[string]*file, problems []Problem) {
+func (s *Source) judge(files map[string]*file) (counts map[string]*file, problems []problem) {
 	counts = make(map[string]*file, len(files))
 	var unknown []string
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -184,12 +135,12 @@ func (s *Source) judge(files map[string]*file) (counts map[string]*file, problem
 			}
 		}
 		for _, p := range f.bad {
-			problems = append(problems, Problem{File: name, Document: p.Document, Reason: p.Reason + "; " + rest})
+			problems = append(problems, problem{file: name, document: p.document, reason: p.reason + "; " + rest})
 		}
 		for _, kind := range f.unknown {
 			if !slices.Contains(unknown, kind) {
 				unknown = append(unknown, kind)
-				problems = append(problems, Problem{File: name, Ignored: true, Reason: "objects of the kind " + kind + " are ignored, here and elsewhere: nothing is published of them"})
+				problems = append(problems, problem{file: name, ignored: true, reason: "objects of the kind " + kind + " are ignored, here and elsewhere: nothing is published of them"})
 			}
 		}
 	}
@@ -198,7 +149,7 @@ func (s *Source) judge(files map[string]*file) (counts map[string]*file, problem
 
 // gather lists the objects by kind. Of those that are there twice the first
 // counts, by file and document.
-func gather(files map[string]*file) (objects map[string][]document, problems []Problem) {
+func gather(files map[string]*file) (objects map[string][]document, problems []problem) {
 	objects = make(map[string][]document)
 	type identity struct{ kind, name string }
 	in := make(map[identity]string)
@@ -206,7 +157,7 @@ func gather(files map[string]*file) (objects map[string][]document, problems []P
 		for _, d := range files[name].documents {
 			id := identity{d.kind, d.name}
 			if first, twice := in[id]; twice {
-				problems = append(problems, Problem{File: name, Document: d.number, Reason: fmt.Sprintf(
+				problems = append(problems, problem{file: name, document: d.number, reason: fmt.Sprintf(
 					"the %s %s is also in %s, which counts because it comes first; remove one of them", d.kind, d.name, first)})
 				continue
 			}
@@ -217,31 +168,28 @@ func gather(files map[string]*file) (objects map[string][]document, problems []P
 	return objects, problems
 }
 
-// say notes and logs what was found.
-func (s *Source) say(problems []Problem, objects map[string]int) {
-	slices.SortFunc(problems, func(a, b Problem) int {
-		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Document, b.Document), strings.Compare(a.Reason, b.Reason))
+// report logs what does not count, once, and notes the mistakes.
+func (s *Source) report(problems []problem) {
+	slices.SortFunc(problems, func(a, b problem) int {
+		return cmp.Or(strings.Compare(a.file, b.file), cmp.Compare(a.document, b.document), strings.Compare(a.reason, b.reason))
 	})
-	before := s.Status().Problems
 	for _, p := range problems {
-		if !slices.Contains(before, p) {
-			s.log.Warn("Not everything in the manifests counts", "file", p.File, "document", p.Document, "reason", p.Reason)
+		if !slices.Contains(s.problems, p) {
+			s.log.Warn("Not everything in the manifests counts", "file", p.file, "document", p.document, "reason", p.reason)
 		}
 	}
 	now := mistakes(problems)
-	if len(now) == 0 && len(mistakes(before)) > 0 {
+	if len(now) == 0 && len(mistakes(s.problems)) > 0 {
 		s.log.Info("Everything in the manifests counts again", "directory", s.dir.Path)
 	}
+	s.problems = problems
 	s.into.Refuse(now)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.status.Listed, s.status.Problems, s.status.Objects = true, problems, objects
 }
 
 // mistakes are the problems that somebody should do something about.
-func mistakes(problems []Problem) (lines []string) {
+func mistakes(problems []problem) (lines []string) {
 	for _, p := range problems {
-		if !p.Ignored {
+		if !p.ignored {
 			lines = append(lines, p.String())
 		}
 	}

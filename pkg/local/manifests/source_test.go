@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -59,7 +61,8 @@ type running struct {
 	cluster *local.Cluster
 	source  *Source
 	log     *log
-	looks   chan struct{} // one for a look, unless one is waiting
+	looks   chan struct{}         // one for a look, unless one is waiting
+	err     atomic.Pointer[error] // that of the last look
 }
 
 func run(t *testing.T, dir string) *running {
@@ -71,7 +74,8 @@ func run(t *testing.T, dir string) *running {
 	r.source = New(dir, r.cluster, slog.New(slog.NewTextHandler(r.log, nil)))
 	r.source.dir.Settle, r.source.dir.Confirm = 10*time.Millisecond, 200*time.Millisecond
 	r.source.dir.Rescan = time.Hour // events alone must do
-	r.source.Report = func(error) {
+	r.source.Report = func(err error) {
+		r.err.Store(&err)
 		select {
 		case r.looks <- struct{}{}:
 		default:
@@ -120,7 +124,7 @@ func (r *running) until(what string, ok func() bool) {
 		case <-r.looks:
 		case <-changed:
 		case <-end:
-			r.t.Fatalf("waited in vain for %s; services %q, status %+v", what, r.services(), r.source.Status())
+			r.t.Fatalf("waited in vain for %s; services %q, refused %q", what, r.services(), r.cluster.Refused())
 		}
 	}
 }
@@ -130,13 +134,11 @@ func (r *running) untilServices(want string) {
 	r.until(want, func() bool { return r.services() == want })
 }
 
-// untilProblems waits until there are just these problems, by parts of their texts.
+// untilProblems waits until there are just these mistakes, by parts of their texts.
 func (r *running) untilProblems(parts ...string) {
 	r.t.Helper()
 	r.until(fmt.Sprintf("the problems %q", parts), func() bool {
-		return slices.EqualFunc(r.source.Status().Problems, parts, func(p Problem, part string) bool {
-			return strings.Contains(p.String(), part)
-		})
+		return slices.EqualFunc(r.cluster.Refused(), parts, strings.Contains)
 	})
 }
 
@@ -159,10 +161,7 @@ func TestManifestsThatComeChangeAndGo(t *testing.T) {
 	r.untilServices("b=2 c= d=1")
 	must(t, os.Remove(filepath.Join(dir, "d.yml")))
 	r.untilServices("b=2 c=")
-	r.until("the status", func() bool {
-		s := r.source.Status()
-		return s.Listed && s.Error == "" && s.Objects["Service"] == 2 && len(s.Problems) == 0
-	})
+	r.untilProblems()
 }
 
 func TestAnUnchangedObjectCausesNothing(t *testing.T) {
@@ -200,7 +199,7 @@ func TestABadDocumentLeavesItsFileAsItWas(t *testing.T) {
 	r.untilServices("a=3 m=2 z=2")
 	r.untilProblems()
 	if n := r.log.count("Everything in the manifests counts again"); n != 1 {
-		t.Errorf("%d times it was told that all is well again", n)
+		t.Errorf("%d times it was logged that all is well again", n)
 	}
 	if n := r.log.count("document=2"); n != 2 {
 		t.Errorf("%d warnings about bad documents, want each once", n)
@@ -242,7 +241,11 @@ func TestKindsThatNobodyReadsAreSaidOnce(t *testing.T) {
 	r.replace("b.yaml", deployment)
 	r.replace("z.yaml", service("z", "1"))
 	r.untilServices("z=1")
-	r.untilProblems("objects of the kind Deployment (apps/v1) are ignored")
+	r.until("the warning", func() bool { return r.log.count("objects of the kind Deployment (apps/v1) are ignored") > 0 })
+	r.replace("z.yaml", service("z", "2"))
+	r.untilServices("z=2")
+	r.replace("z.yaml", "kind: [\n")
+	r.untilProblems("what the file said before")
 	if n := r.log.count("Deployment"); n != 1 {
 		t.Errorf("said %d times", n)
 	}
@@ -258,7 +261,7 @@ func TestAFileThatIsWrittenInPlaceCountsWhenItIsComplete(t *testing.T) {
 	defer changes.Close()
 	for n := range 3 {
 		label := fmt.Sprint(n + 1)
-		// Empty, half of it, with an error, for longer than the directory settles.
+		// Empty, half of it, with an error, for longer than the directory waits.
 		for _, part := range []string{"", service("a", label), service("a", label) + "apiVer"} {
 			r.write("a.yaml", part)
 			<-r.looks
@@ -307,16 +310,17 @@ func TestADirectoryOfManifestsThatIsNotThereYet(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "later")
 	r := run(t, dir)
-	r.until("the error", func() bool { return strings.Contains(r.source.Status().Error, "no such file") })
-	if r.source.Status().Listed || r.log.count("does not exist; waiting for it") != 1 {
-		t.Errorf("status %+v", r.source.Status())
+	failed := func() bool { e := r.err.Load(); return e != nil && errors.Is(*e, fs.ErrNotExist) }
+	r.until("the error", failed)
+	if r.cluster.State().Listed || r.log.count("does not exist; waiting for it") != 1 {
+		t.Errorf("state %+v", r.cluster.State())
 	}
 	must(t, os.Mkdir(dir, 0o700))
 	r.replace("a.yaml", service("a", "1"))
 	r.untilServices("a=1")
 	// Gone again: what is known stays, since nothing can be read.
 	must(t, os.RemoveAll(dir))
-	r.until("the error", func() bool { return r.source.Status().Error != "" })
+	r.until("the error", failed)
 	if got := r.services(); got != "a=1" {
 		t.Errorf("without the directory there are %q", got)
 	}
@@ -346,17 +350,17 @@ func TestMistakesAtTheStart(t *testing.T) {
 	}
 	r.replace("a.yaml", service("a", "2"))
 	r.untilServices("a=2 b=1")
-	if r.isWhole() || r.source.Status().Whole {
+	if r.isWhole() {
 		t.Error("whole although a file was never read")
 	}
 	r.replace("b.yaml", "kind: [\n") // which was good before
 	r.replace("c.yaml", service("c", "1"))
 	r.untilServices("a=2 b=1 c=1")
-	r.until("the status", func() bool { return r.isWhole() && r.source.Status().Whole })
+	r.until("the whole", r.isWhole)
 	r.replace("d.yaml", service("d", "1")+"kind: [\n")
 	r.untilProblems("what the file said before stays in force", "the rest of the file counts")
-	if !r.isWhole() || strings.Contains(r.source.Status().Problems[1].Reason, "withdrawn") {
-		t.Errorf("problems %v", r.source.Status().Problems)
+	if refused := r.cluster.Refused(); !r.isWhole() || strings.Contains(refused[1], "withdrawn") {
+		t.Errorf("refused is %q", refused)
 	}
 }
 

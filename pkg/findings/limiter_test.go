@@ -12,8 +12,8 @@ import (
 
 const flaps = 1500
 
-// told counts the events after a number that concern a cluster, and has the last.
-func (w *world) told(since uint64, cluster string) (n int, last *Event) {
+// eventsOf counts the events after a number that concern a cluster, and has the last.
+func (w *world) eventsOf(since uint64, cluster string) (n int, last *Event) {
 	for e := range w.found.Events().All(w.db.ReadTxn()) {
 		if e.ID > since && e.Involves(cluster) {
 			n, last = n+1, e
@@ -22,9 +22,9 @@ func (w *world) told(since uint64, cluster string) (n int, last *Event) {
 	return n, last
 }
 
-// TestAConflictThatFlapsIsToldSparingly: one that comes and goes 1,500 times, each
+// TestAConflictThatFlapsIsLimited: one that comes and goes 1,500 times, each
 // within half a second.
-func TestAConflictThatFlapsIsToldSparingly(t *testing.T) {
+func TestAConflictThatFlapsIsLimited(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.claims(claim("10.0.0.1/32", 2), claim("10.0.0.9/32", 4))
@@ -39,14 +39,14 @@ func TestAConflictThatFlapsIsToldSparingly(t *testing.T) {
 	}
 	for i := range flaps {
 		flap(true)
-		if i == flaps/2 { // what others disagree on is told all the while
+		if i == flaps/2 { // what others disagree on is reported all the while
 			w.claims(claim("10.0.0.9/32", 5))
 		}
 		flap(false)
 	}
 	minutes := int(w.now.Sub(epoch)/time.Minute) + 1
-	most := 2 * (sparingBurst + minutes) // two clusters
-	n, last := w.told(0, "c3")
+	most := 2 * (eventBurst + minutes) // two clusters
+	n, last := w.eventsOf(0, "c3")
 	if n == 0 || n > most {
 		t.Errorf("%d events of %d flaps within %d minutes, want %d at the most", n, flaps, minutes, most)
 	}
@@ -56,33 +56,33 @@ func TestAConflictThatFlapsIsToldSparingly(t *testing.T) {
 	if last.Evidence["untold"] == "" || !strings.Contains(last.Message, "such events of these clusters were not told before") {
 		t.Errorf("the last event does not say what was left out: %+v", last)
 	}
-	if n, _ := w.told(0, "c5"); n != 1 {
+	if n, _ := w.eventsOf(0, "c5"); n != 1 {
 		t.Errorf("%d events of the conflict of two others", n)
 	}
 
-	// At rest, the end of it is told once there is room, and nothing after that.
+	// At rest, the end of it is reported once there is room, and nothing after that.
 	flap(true)
 	before := w.found.lastID
 	for range 10 {
 		w.now = w.now.Add(time.Minute)
 		w.watch.Look(w.now)
 	}
-	if n, last := w.told(before, "c3"); n > 1 || n == 1 && last.Kind != "conflict" {
+	if n, last := w.eventsOf(before, "c3"); n > 1 || n == 1 && last.Kind != "conflict" {
 		t.Errorf("%d events at rest, the last %+v", n, last)
 	}
-	if _, last := w.told(0, "c3"); last.Kind != "conflict" {
-		t.Errorf("it ended as a conflict, and what was told last is %+v", last)
+	if _, last := w.eventsOf(0, "c3"); last.Kind != "conflict" {
+		t.Errorf("it ended as a conflict, and what was reported last is %+v", last)
 	}
 	w.now = w.now.Add(time.Hour)
 	w.claims(claim("10.0.0.9/32", 6))
 	w.watch.Look(w.now)
-	if n := len(w.found.sparing.of); n > 3 {
+	if n := len(w.found.limiter.of); n > 3 {
 		t.Errorf("%d allowances are kept", n)
 	}
 }
 
-// TestAnIDThatFlapsIsToldSparingly, and so are entries that are refused in turns.
-func TestAnIDThatFlapsIsToldSparingly(t *testing.T) {
+// TestAnIDThatFlapsIsLimited, and so are entries that are refused in turns.
+func TestAnIDThatFlapsIsLimited(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for i := range flaps {
@@ -94,18 +94,18 @@ func TestAnIDThatFlapsIsToldSparingly(t *testing.T) {
 		w.look()
 	}
 	minutes := flaps/60 + 1
-	if n := strings.Count(w.log.String(), "\n"); n > 6*(sparingBurst+minutes)+sparingBurst {
+	if n := strings.Count(w.log.String(), "\n"); n > 6*(eventBurst+minutes)+eventBurst {
 		t.Errorf("%d lines of %d flips:\n%s", n, flaps, w.log.String()[:2000])
 	}
-	if n, _ := w.told(0, "c2"); n < sparingBurst {
+	if n, _ := w.eventsOf(0, "c2"); n < eventBurst {
 		t.Errorf("%d events", n)
 	}
 }
 
-// TestSessionsThatFlapAreToldSparingly: a server that works until the cluster is synced
+// TestSessionsThatFlapAreLimited: a server that works until the cluster is synced
 // and then breaks a rule, 1,500 times. What others did is kept, and so is what the
-// cluster itself does beside, and the end is told.
-func TestSessionsThatFlapAreToldSparingly(t *testing.T) {
+// cluster itself does beside, and the end is reported.
+func TestSessionsThatFlapAreLimited(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	other := remotecluster.Status{Name: "c3", ID: 3, State: remotecluster.Ready, Connected: true, ConnectedSince: epoch}
@@ -131,8 +131,8 @@ func TestSessionsThatFlapAreToldSparingly(t *testing.T) {
 		step(remotecluster.Degraded, false)
 	}
 	minutes := int(w.now.Sub(epoch)/time.Minute) + 1
-	n, last := w.told(0, "c2")
-	if most := sparingBurst + minutes + 2; n < sparingBurst || n > most { // added, and the conflict
+	n, last := w.eventsOf(0, "c2")
+	if most := eventBurst + minutes + 2; n < eventBurst || n > most { // added, and the conflict
 		t.Errorf("%d events of %d sessions within %d minutes, want %d at the most", n, flaps, minutes, most)
 	}
 	if last.Evidence["untold"] == "" {
@@ -163,6 +163,6 @@ func TestSessionsThatFlapAreToldSparingly(t *testing.T) {
 		}
 	}
 	if state.Kind != "cluster-ready" {
-		t.Errorf("it is ready, and what was told last is %+v", state)
+		t.Errorf("it is ready, and what was reported last is %+v", state)
 	}
 }

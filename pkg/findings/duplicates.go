@@ -7,16 +7,17 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// twins finds label sets that have several numbers in one cluster. There may be a
+// duplicates finds label sets that have several numbers in one cluster. There may be a
 // million identities, so of each only a hash is kept, and the table is asked for
 // what it stands for when two of them are equal. The order of labels makes no
 // difference.
-type twins struct {
+type duplicates struct {
 	find    func(cluster string, id uint32) *allocator.Identity // nil when there is none
 	seed    maphash.Seed
 	hashes  map[uint64]uint64   // of each identity, by cluster ID and number
@@ -28,8 +29,8 @@ type twins struct {
 	book    *book
 }
 
-func newTwins(find func(cluster string, id uint32) *allocator.Identity) *twins {
-	return &twins{
+func newDuplicates(find func(cluster string, id uint32) *allocator.Identity) *duplicates {
+	return &duplicates{
 		find: find, seed: maphash.MakeSeed(),
 		hashes: make(map[uint64]uint64), numbers: make(map[uint64]uint32), several: make(map[uint64][]uint32),
 		cluster: make(map[uint64]string), subject: make(map[uint64]string), touched: make(map[uint64]bool), book: newBook(),
@@ -37,7 +38,7 @@ func newTwins(find func(cluster string, id uint32) *allocator.Identity) *twins {
 }
 
 // set takes in an identity as it is now, or that it was deleted.
-func (d *twins) set(i *allocator.Identity, deleted bool) {
+func (d *duplicates) set(i *allocator.Identity, deleted bool) {
 	at, hash := uint64(i.ClusterID)<<32|uint64(i.ID), d.hash(i)
 	old, known := d.hashes[at]
 	if known && (deleted || old != hash) {
@@ -51,7 +52,7 @@ func (d *twins) set(i *allocator.Identity, deleted bool) {
 }
 
 // hash is that of the cluster and the labels, in whatever order.
-func (d *twins) hash(i *allocator.Identity) uint64 {
+func (d *duplicates) hash(i *allocator.Identity) uint64 {
 	sum := maphash.String(d.seed, i.Cluster)
 	for l := range i.Labels.All() {
 		sum += maphash.Comparable(d.seed, l)
@@ -59,7 +60,7 @@ func (d *twins) hash(i *allocator.Identity) uint64 {
 	return sum
 }
 
-func (d *twins) add(hash uint64, i *allocator.Identity) {
+func (d *duplicates) add(hash uint64, i *allocator.Identity) {
 	all := d.several[hash]
 	if all == nil {
 		first, taken := d.numbers[hash]
@@ -76,7 +77,7 @@ func (d *twins) add(hash uint64, i *allocator.Identity) {
 	d.several[hash], d.cluster[hash], d.touched[hash] = all, i.Cluster, true
 }
 
-func (d *twins) remove(hash uint64, id uint32) {
+func (d *duplicates) remove(hash uint64, id uint32) {
 	all := d.several[hash]
 	if all == nil {
 		delete(d.numbers, hash)
@@ -93,16 +94,16 @@ func (d *twins) remove(hash uint64, id uint32) {
 }
 
 // look judges what was touched.
-func (d *twins) look(v *verdicts) {
+func (d *duplicates) look(v *verdicts) {
 	for hash := range d.touched {
 		c := d.twice(d.cluster[hash], d.several[hash])
 		old := d.subject[hash]
 		if old != "" && (c == nil || c.Key() != old) {
-			d.book.settle(old, nil, v)
+			d.book.set(old, nil, v)
 			delete(d.subject, hash)
 		}
 		if c != nil {
-			d.book.settle(c.Key(), c, v)
+			d.book.set(c.Key(), c, v)
 			d.subject[hash] = c.Key()
 		}
 		if d.several[hash] == nil {
@@ -114,7 +115,7 @@ func (d *twins) look(v *verdicts) {
 }
 
 // touch has the numbers judged again of which a conflict was found.
-func (d *twins) touch(key string) {
+func (d *duplicates) touch(key string) {
 	cluster, number, _ := strings.Cut(subjectOf(key), "/")
 	id, _ := strconv.ParseUint(number, 10, 32)
 	if i := d.find(cluster, uint32(id)); i != nil {
@@ -132,7 +133,7 @@ const (
 
 // twice is the conflict that some numbers of a cluster make; nil when those that
 // there are do not have equal labels after all.
-func (d *twins) twice(cluster string, numbers []uint32) *Conflict {
+func (d *duplicates) twice(cluster string, numbers []uint32) *Conflict {
 	var labels string
 	var equal []string
 	for n, id := range numbers {
@@ -153,14 +154,14 @@ func (d *twins) twice(cluster string, numbers []uint32) *Conflict {
 	if len(equal) < 2 {
 		return nil
 	}
-	told := list(equal)
-	if n := len(equal) - maxNumbers; n > 0 {
-		told = fmt.Sprintf("%s and %d more", strings.Join(equal[:maxNumbers], ", "), n)
+	named := list(equal)
+	if len(equal) > maxNumbers {
+		named = printer.Some(equal, maxNumbers)
 	}
 	return &Conflict{
 		Kind: KindIdentity, Code: codes.IdentityTwice, Subject: cluster + "/" + equal[0], Clusters: []string{cluster},
 		Message: fmt.Sprintf("%s has given %d numbers to equal labels: %s, for %s. Each of them counts, with the same policies; that should pass when the unused ones are collected",
-			cluster, len(equal), told, shortened(labels)),
+			cluster, len(equal), named, shortened(labels)),
 	}
 }
 
@@ -173,7 +174,7 @@ func sorted(ls allocator.Labels) string {
 	return all.String()
 }
 
-// maxLabels is how much of a label set is told, in bytes.
+// maxLabels is how much of a label set is shown, in bytes.
 const maxLabels = 200
 
 func shortened(text string) string {

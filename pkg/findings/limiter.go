@@ -14,17 +14,17 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
-// Of what a remote can make come and go as often as it likes, only so much is told
-// of each cluster: a number at once, then one in each interval, with how many were
-// left out. What is so now is in the conflicts and the status all the time.
+// Events that a remote can cause as often as it likes are limited for each cluster: a
+// number at once, then one in each interval, with how many were left out. What is so now
+// is in the conflicts and the status all the time.
 const (
-	sparingBurst    = 20
-	sparingInterval = time.Minute
+	eventBurst    = 20
+	eventInterval = time.Minute
 )
 
-// sparing bounds the events that a cluster can cause at will. Its zero value is
+// limiter bounds the events that a cluster can cause at will. Its zero value is
 // ready to use; it belongs to one goroutine.
-type sparing struct {
+type limiter struct {
 	of map[party]*allowance
 }
 
@@ -47,11 +47,11 @@ const (
 	used                   // whether its service backends are used
 )
 
-// allowance is what may still be told of a party.
+// allowance is how many events of a party may still be reported.
 type allowance struct {
-	left   *rate.Limiter
-	untold int   // since something was told last
-	latest Event // of the untold ones, or the latest of a state among them
+	left    *rate.Limiter
+	omitted int   // since an event was reported last
+	latest  Event // of the omitted ones, or the latest of a state among them
 }
 
 // topic tells what the event is about.
@@ -84,102 +84,94 @@ func (e *Event) state() bool {
 	return false
 }
 
-// pick returns those of the events that are to be told, and after them the latest
-// of those that were left out before, where there is room for it by now.
-func (s *sparing) pick(now time.Time, happened []Event) []Event {
-	var told []Event
+// pick returns the events that are reported, and after them the latest of those that
+// were left out before, where there is room for it by now.
+func (l *limiter) pick(now time.Time, happened []Event) []Event {
+	var reported []Event
 	for _, e := range happened {
 		if e.topic() == unbounded {
-			told = append(told, e)
-			continue
-		}
-		if untold, yes := s.allows(now, &e); yes {
-			told = append(told, e.after(untold))
+			reported = append(reported, e)
+		} else if omitted, yes := l.allows(now, &e); yes {
+			reported = append(reported, e.after(omitted))
 		}
 	}
-	return append(told, s.overdue(now)...)
+	return append(reported, l.overdue(now)...)
 }
 
-// allows tells whether the event is to be told, and how many were not before it.
+// allows tells whether the event is reported, and how many were left out before it.
 // The allowance of one of the clusters that it concerns is enough: a cluster that
 // disagrees with all others uses up its own, and none of theirs.
-func (s *sparing) allows(now time.Time, e *Event) (untold int, yes bool) {
-	concerned := s.concerned(e)
+func (l *limiter) allows(now time.Time, e *Event) (omitted int, yes bool) {
+	concerned := l.concerned(e)
 	for _, a := range concerned {
 		yes = a.left.AllowN(now, 1) || yes
 	}
 	if !yes {
-		concerned[0].omit(e)
+		// The state of a cluster is more than how it came to it.
+		if a := concerned[0]; e.state() || !a.latest.state() {
+			a.latest = *e
+		}
+		concerned[0].omitted++
 		return 0, false
 	}
 	for _, a := range concerned {
-		untold += a.untold
-		a.untold, a.latest = 0, Event{}
+		omitted += a.omitted
+		a.omitted, a.latest = 0, Event{}
 	}
-	return untold, true
+	return omitted, true
 }
 
-// omit notes an event that is not told. The state of a cluster is more than how it
-// came to it.
-func (a *allowance) omit(e *Event) {
-	a.untold++
-	if e.state() || !a.latest.state() {
-		a.latest = *e
-	}
-}
-
-func (s *sparing) concerned(e *Event) []*allowance {
-	if s.of == nil {
-		s.of = make(map[party]*allowance)
+func (l *limiter) concerned(e *Event) []*allowance {
+	if l.of == nil {
+		l.of = make(map[party]*allowance)
 	}
 	all := make([]*allowance, len(e.Clusters))
 	for i, name := range e.Clusters {
 		p := party{name, len(e.Clusters) > 1, e.topic()}
-		if s.of[p] == nil {
-			s.of[p] = &allowance{left: rate.NewLimiter(rate.Every(sparingInterval), sparingBurst)}
+		if l.of[p] == nil {
+			l.of[p] = &allowance{left: rate.NewLimiter(rate.Every(eventInterval), eventBurst)}
 		}
-		all[i] = s.of[p]
+		all[i] = l.of[p]
 	}
 	return all
 }
 
 // due tells whether overdue has anything.
-func (s *sparing) due(now time.Time) bool {
-	for _, a := range s.of {
-		if a.untold > 0 && a.left.TokensAt(now) >= 1 {
+func (l *limiter) due(now time.Time) bool {
+	for _, a := range l.of {
+		if a.omitted > 0 && a.left.TokensAt(now) >= 1 {
 			return true
 		}
 	}
 	return false
 }
 
-// overdue is the latest of what was not told of each cluster, where there is room:
-// what comes to rest is told, as it is then. What has its whole allowance again is
+// overdue is the latest event that was left out of each party, where there is room: what
+// comes to rest is reported as it is then. What has its whole allowance again is
 // forgotten.
-func (s *sparing) overdue(now time.Time) []Event {
-	var told []Event
-	for p, a := range s.of {
-		if a.untold > 0 && a.left.AllowN(now, 1) {
-			told = append(told, a.latest.after(a.untold-1))
-			a.untold, a.latest = 0, Event{}
+func (l *limiter) overdue(now time.Time) []Event {
+	var events []Event
+	for p, a := range l.of {
+		if a.omitted > 0 && a.left.AllowN(now, 1) {
+			events = append(events, a.latest.after(a.omitted-1))
+			a.omitted, a.latest = 0, Event{}
 		}
-		if a.untold == 0 && a.left.TokensAt(now) >= sparingBurst {
-			delete(s.of, p)
+		if a.omitted == 0 && a.left.TokensAt(now) >= eventBurst {
+			delete(l.of, p)
 		}
 	}
-	slices.SortFunc(told, func(a, b Event) int {
+	slices.SortFunc(events, func(a, b Event) int {
 		return cmp.Or(slices.Compare(a.Clusters, b.Clusters), strings.Compare(a.Kind, b.Kind))
 	})
-	return told
+	return events
 }
 
-// after is the event with how many were not told before it.
-func (e Event) after(untold int) Event {
-	if untold > 0 {
-		e.Message += fmt.Sprintf(" (%d such events of these clusters were not told before)", untold)
-		evidence := maps.Clone(e.Evidence)
-		evidence["untold"] = strconv.Itoa(untold)
-		e.Evidence = evidence
+// after is the event with how many were left out before it.
+func (e Event) after(omitted int) Event {
+	if omitted > 0 {
+		e.Message += fmt.Sprintf(" (%d such events of these clusters were not told before)", omitted)
+		e.Evidence = maps.Clone(e.Evidence)
+		e.Evidence["untold"] = strconv.Itoa(omitted)
 	}
 	return e
 }
