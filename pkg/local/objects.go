@@ -2,7 +2,6 @@ package local
 
 import (
 	"context"
-	"fmt"
 	"iter"
 
 	"github.com/cilium/statedb"
@@ -71,17 +70,9 @@ func (o *Objects[T, P]) InNamespace(txn statedb.ReadTxn, namespace string) iter.
 	}
 }
 
-// Changes returns an iterator over what is in the table and every change of it
-// from now on. It must be closed: until then what was deleted is kept for it.
-func (o *Objects[T, P]) Changes() (statedb.ChangeIterator[P], error) {
-	txn := o.db.WriteTxn(o.table)
-	defer txn.Commit()
-	changes, err := o.table.Changes(txn)
-	if err != nil {
-		return nil, fmt.Errorf("following the table %s: %w", o.table.Name(), err)
-	}
-	return changes, nil
-}
+// Follow returns a follower of the table. It must be closed: until then what was
+// deleted is kept for it.
+func (o *Objects[T, P]) Follow() (*tables.Follower[P], error) { return tables.Follow(o.db, o.table) }
 
 // Len is the number of objects.
 func (o *Objects[T, P]) Len() int { return o.table.NumObjects(o.db.ReadTxn()) }

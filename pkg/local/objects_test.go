@@ -55,24 +55,19 @@ func TestObjectsAreFoundByNameAndNamespace(t *testing.T) {
 	}
 }
 
-func TestChangesAreEverythingAndThenWhatChanges(t *testing.T) {
+func TestAFollowerHasEverythingAndThenWhatChanges(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.Services.Apply([]store.Change[corev1.Service]{{New: service("prod", "a")}})
-	changes, err := c.Services.Changes()
+	changes, err := c.Services.Follow()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer changes.Close()
 	next := func() (out []string) {
-		seq, _ := changes.Next(c.ReadTxn())
-		for ch := range seq {
-			what := "+"
-			if ch.Deleted {
-				what = "-"
-			}
-			out = append(out, what+Name(ch.Object))
-		}
+		changes.Drain(func(o *corev1.Service, deleted bool) {
+			out = append(out, map[bool]string{true: "-", false: "+"}[deleted]+Name(o))
+		})
 		return out
 	}
 	if got := next(); !slices.Equal(got, []string{"+prod/a"}) {

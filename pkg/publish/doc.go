@@ -1,9 +1,9 @@
 // Package publish translates what the own cluster says of itself
-// ([local.Cluster]) into what other clusters are told, and keeps the two together.
+// ([local.Cluster]) into what other clusters read, and keeps the two together.
 //
 // [Service], [EndpointSlice], [ServiceExport], [Node] and [CiliumNode] are pure
 // functions from objects to values, by the rules of spec wire.md §1.2 to §1.5;
-// [Exported] says which services are told of at all. [Services], [Nodes], [Pods],
+// [Exported] says which services are published. [Services], [Nodes], [Pods],
 // [Endpoints] and [Identities] follow the tables and say of each name what is to be published,
 // to a [Target]. [View] does the same for our own view: which backends of its own
 // cluster the merge of services knows.

@@ -25,8 +25,8 @@ type EndpointsParams struct {
 	DefaultGlobalNamespace bool
 	// To is where they are published.
 	To Target
-	// Report is told which objects are refused, and why, whenever that changes; nil
-	// is nobody.
+	// Report is called with the objects that are refused, and why, whenever that
+	// changes; nil is nobody.
 	Report func(error)
 	Log    *slog.Logger
 }
@@ -72,13 +72,7 @@ func (e *Endpoints) apply(txn statedb.ReadTxn, names []string) {
 		if e.judge(name, err) {
 			e.Log.Warn("A CiliumEndpoint is refused: none of its addresses is published", "code", codes.AddressesRefused, "endpoint", name, "error", err)
 		}
-		for _, one := range e.core.want(name, w) {
-			if one.value == nil {
-				e.To.Delete(one.address)
-			} else {
-				e.To.Put(one.address, one.value)
-			}
-		}
+		publish(e.To, e.core.want(name, w))
 	}
 	e.tell()
 }

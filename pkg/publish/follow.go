@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/cilium/statedb"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mesh-agent/mesh-agent/internal/tables"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 )
 
@@ -23,66 +23,74 @@ type Target interface {
 	Complete()
 }
 
+// output is what is published of one kind.
+type output struct {
+	to    Target              // nil: it is not published
+	names map[string]struct{} // that are published
+}
+
+func newOutput(to Target) output { return output{to, make(map[string]struct{})} }
+
+// set publishes a value under a name; nil withdraws what is published there.
+func (o output) set(name string, value []byte) {
+	_, published := o.names[name]
+	switch {
+	case o.to == nil:
+	case value != nil:
+		o.names[name] = struct{}{}
+		o.to.Put(name, value)
+	case published:
+		delete(o.names, name)
+		o.to.Delete(name)
+	}
+}
+
+func (o output) complete() {
+	if o.to != nil {
+		o.to.Complete()
+	}
+}
+
 // touch notes that something has to be looked at again: a service, a node, a pod.
 type touch func(name string)
 
 // table is one that is followed.
 type table interface {
-	waitListed(ctx context.Context) error
+	WaitListed(ctx context.Context) error
 	open() error
-	// drain says of everything that changed what it touches, and returns a
-	// channel that is closed when there is more.
-	drain(txn statedb.ReadTxn, t touch) <-chan struct{}
-	close()
+	// drain says of everything that changed what it touches.
+	drain(txn statedb.ReadTxn, t touch)
+	// Changed returns a channel that is closed when there is more.
+	Changed() <-chan struct{}
+	Close()
 }
+
+// touches says what a change of an object touches.
+type touches[O any] func(txn statedb.ReadTxn, o O, deleted bool, t touch)
 
 // followed is a table with what its changes mean.
-type followed[T any, P interface {
-	*T
-	metav1.Object
-}] struct {
-	objects *local.Objects[T, P]
-	touches func(txn statedb.ReadTxn, o P, deleted bool, t touch)
-	changes statedb.ChangeIterator[P]
+type followed[T any, P local.Object[T]] struct {
+	*local.Objects[T, P]
+	*tables.Follower[P]
+	touches touches[P]
 }
 
-// tableOf returns a table to follow. touches says what a change of an object
-// touches; nil is the name of the object.
-func tableOf[T any, P interface {
-	*T
-	metav1.Object
-}](objects *local.Objects[T, P], touches func(txn statedb.ReadTxn, o P, deleted bool, t touch)) table {
+// tableOf returns a table to follow. Without touches a change touches the name of the
+// object.
+func tableOf[T any, P local.Object[T]](objects *local.Objects[T, P], touches touches[P]) table {
 	if touches == nil {
 		touches = func(_ statedb.ReadTxn, o P, _ bool, t touch) { t(local.Name(o)) }
 	}
-	return &followed[T, P]{objects: objects, touches: touches}
+	return &followed[T, P]{Objects: objects, touches: touches}
 }
 
-func (f *followed[T, P]) waitListed(ctx context.Context) error { return f.objects.WaitListed(ctx) }
-
 func (f *followed[T, P]) open() (err error) {
-	f.changes, err = f.objects.Changes()
+	f.Follower, err = f.Objects.Follow()
 	return err
 }
 
-func (f *followed[T, P]) drain(txn statedb.ReadTxn, t touch) <-chan struct{} {
-	for {
-		changes, more := f.changes.Next(txn)
-		n := 0
-		for ch := range changes {
-			f.touches(txn, ch.Object, ch.Deleted, t)
-			n++
-		}
-		if n == 0 {
-			return more
-		}
-	}
-}
-
-func (f *followed[T, P]) close() {
-	if f.changes != nil {
-		f.changes.Close()
-	}
+func (f *followed[T, P]) drain(txn statedb.ReadTxn, t touch) {
+	f.DrainTo(txn, func(o P, deleted bool) { f.touches(txn, o, deleted, t) })
 }
 
 // follow calls apply with the names that were touched, sorted, and a snapshot
@@ -92,15 +100,15 @@ func (f *followed[T, P]) close() {
 // ([local.Cluster.IsWhole]). It ends with ctx.
 func follow(ctx context.Context, cluster *local.Cluster, tables []table, apply func(txn statedb.ReadTxn, names []string), complete func()) error {
 	for _, t := range tables {
-		if err := t.waitListed(ctx); err != nil {
+		if err := t.WaitListed(ctx); err != nil {
 			return err
 		}
 	}
 	for _, t := range tables {
-		defer t.close()
 		if err := t.open(); err != nil {
 			return err
 		}
+		defer t.Close()
 	}
 	done := false
 	for first := true; ; first = false {
@@ -112,7 +120,8 @@ func follow(ctx context.Context, cluster *local.Cluster, tables []table, apply f
 			more.Add(becomesWhole)
 		}
 		for _, t := range tables {
-			more.Add(t.drain(txn, func(name string) { names[name] = struct{}{} }))
+			t.drain(txn, func(name string) { names[name] = struct{}{} })
+			more.Add(t.Changed())
 		}
 		if first || len(names) > 0 {
 			apply(txn, slices.Sorted(maps.Keys(names)))

@@ -41,16 +41,6 @@ func compare(t *testing.T, got published, v recorded.Vector) {
 
 func cluster2() wire.ClusterInfo { return recorded.Cluster2() }
 
-func TestGoldenServicesArePublishedAsCiliumDoes(t *testing.T) {
-	t.Parallel()
-	for _, s := range recorded.Entries(t, recorded.Services) {
-		t.Run(s.Note, func(t *testing.T) {
-			t.Parallel()
-			compare(t, Service(s.Cluster, s.Service, s.Slices), s.Vector)
-		})
-	}
-}
-
 func TestGoldenEndpointSlicesArePublishedAsCiliumDoes(t *testing.T) {
 	t.Parallel()
 	for _, v := range recorded.Entries(t, recorded.EndpointSlices) {
@@ -72,21 +62,16 @@ func TestGoldenEndpointSlicesArePublishedAsCiliumDoes(t *testing.T) {
 	}
 }
 
-func TestGoldenServiceExportsArePublishedAsCiliumDoes(t *testing.T) {
+func TestGoldenValuesArePublishedAsCiliumDoes(t *testing.T) {
 	t.Parallel()
-	for _, e := range recorded.Entries(t, recorded.ServiceExports) {
-		t.Run(e.Note, func(t *testing.T) {
-			t.Parallel()
-			compare(t, ServiceExport(e.Cluster, e.Export, e.Service), e.Vector)
-		})
+	for _, s := range recorded.Entries(t, recorded.Services) {
+		t.Run("service: "+s.Note, func(t *testing.T) { compare(t, Service(s.Cluster, s.Service, s.Slices), s.Vector) })
 	}
-}
-
-func TestGoldenNodesArePublishedAsCiliumDoes(t *testing.T) {
-	t.Parallel()
+	for _, e := range recorded.Entries(t, recorded.ServiceExports) {
+		t.Run("export: "+e.Note, func(t *testing.T) { compare(t, ServiceExport(e.Cluster, e.Export, e.Service), e.Vector) })
+	}
 	for _, n := range recorded.Entries(t, recorded.Nodes) {
-		t.Run(n.Note, func(t *testing.T) {
-			t.Parallel()
+		t.Run("node: "+n.Note, func(t *testing.T) {
 			node, err := CiliumNode(n.Cluster, n.Node)
 			must(t, err)
 			compare(t, node, n.Vector)

@@ -34,18 +34,16 @@ type Identities struct {
 	cluster *local.Cluster
 	expect  wire.Expect
 
-	published map[string]struct{}
-	namespace map[string]string              // of each identity that has one
-	within    map[string]map[string]struct{} // the identities of each namespace that has any
-	bad       map[string]struct{}            // those that cannot be published: each is said once
+	output
+	namespaces groups              // of identities
+	bad        map[string]struct{} // those that cannot be published: each is logged once
 }
 
 // NewIdentities returns what publishes identities.
 func NewIdentities(cluster *local.Cluster, own wire.ClusterInfo, p IdentitiesParams) *Identities {
 	return &Identities{
 		IdentitiesParams: p, cluster: cluster, expect: wire.Expect{Cluster: own.Name, ClusterID: own.ID, Layout: p.Layout},
-		published: make(map[string]struct{}), namespace: make(map[string]string),
-		within: make(map[string]map[string]struct{}), bad: make(map[string]struct{}),
+		output: newOutput(p.To), namespaces: newGroups(), bad: make(map[string]struct{}),
 	}
 }
 
@@ -53,41 +51,20 @@ func NewIdentities(cluster *local.Cluster, own wire.ClusterInfo, p IdentitiesPar
 func (i *Identities) Run(ctx context.Context) error {
 	tables := []table{
 		tableOf(i.cluster.CiliumIdentities, func(_ statedb.ReadTxn, o *local.CiliumIdentity, deleted bool, t touch) {
-			i.note(o, deleted)
+			namespace := ""
+			if !deleted {
+				namespace = o.SecurityLabels[wire.LabelSourceKubernetes+":"+labelNamespace]
+			}
+			i.namespaces.set(o.Name, namespace)
 			t(o.Name)
 		}),
 		tableOf(i.cluster.Namespaces, func(_ statedb.ReadTxn, n *corev1.Namespace, _ bool, t touch) {
-			for name := range i.within[n.Name] {
+			for name := range i.namespaces.members[n.Name] {
 				t(name)
 			}
 		}),
 	}
 	return follow(ctx, i.cluster, tables, i.apply, i.To.Complete)
-}
-
-// note keeps which identities belong to which namespace.
-func (i *Identities) note(o *local.CiliumIdentity, deleted bool) {
-	now := ""
-	if !deleted {
-		now = o.SecurityLabels[wire.LabelSourceKubernetes+":"+labelNamespace]
-	}
-	before := i.namespace[o.Name]
-	if before == now {
-		return
-	}
-	delete(i.namespace, o.Name)
-	delete(i.within[before], o.Name)
-	if len(i.within[before]) == 0 {
-		delete(i.within, before)
-	}
-	if now == "" {
-		return
-	}
-	i.namespace[o.Name] = now
-	if i.within[now] == nil {
-		i.within[now] = make(map[string]struct{})
-	}
-	i.within[now][o.Name] = struct{}{}
 }
 
 // apply brings the identities of these names up to date. Those that cannot be
@@ -108,11 +85,7 @@ func (i *Identities) apply(txn statedb.ReadTxn, names []string) {
 				first = err
 			}
 		}
-		if value == nil {
-			withdraw(i.To, i.published, name)
-		} else {
-			put(i.To, i.published, name, value)
-		}
+		i.set(name, value)
 	}
 	if skipped > 0 {
 		i.Log.Warn("CiliumIdentities are skipped that no other cluster would accept; compare --cluster-id with that of Cilium",
@@ -137,7 +110,7 @@ func (i *Identities) value(txn statedb.ReadTxn, name string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the CiliumIdentity %s: %w", name, err)
 	}
-	if namespace, has := i.namespace[name]; has {
+	if namespace, has := i.namespaces.of[name]; has {
 		one, _ := i.cluster.Namespaces.Get(txn, namespace)
 		if !global(one, i.DefaultGlobalNamespace) {
 			return nil, nil

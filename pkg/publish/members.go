@@ -13,17 +13,44 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
+// groups knows which names belong to which group.
+type groups struct {
+	of      map[string]string              // the group of each name that has one
+	members map[string]map[string]struct{} // the names in each group that has any
+}
+
+func newGroups() groups {
+	return groups{make(map[string]string), make(map[string]map[string]struct{})}
+}
+
+// set puts a name into a group, empty for none, and returns the one that it was in.
+func (g groups) set(name, group string) (before string) {
+	before = g.of[name]
+	if before == group {
+		return before
+	}
+	delete(g.of, name)
+	if delete(g.members[before], name); len(g.members[before]) == 0 {
+		delete(g.members, before)
+	}
+	if group != "" {
+		g.of[name] = group
+		if g.members[group] == nil {
+			g.members[group] = make(map[string]struct{})
+		}
+		g.members[group][name] = struct{}{}
+	}
+	return before
+}
+
 // members knows which slices belong to which service. The names are
 // "namespace/name".
 type members struct {
 	cluster *local.Cluster
-	service map[string]string              // of each slice that has one
-	slices  map[string]map[string]struct{} // of each service that has any
+	slices  groups
 }
 
-func newMembers(cluster *local.Cluster) *members {
-	return &members{cluster, make(map[string]string), make(map[string]map[string]struct{})}
-}
+func newMembers(cluster *local.Cluster) *members { return &members{cluster, newGroups()} }
 
 // serviceOf is the service that a slice belongs to; empty when it has none.
 func serviceOf(slice *discoveryv1.EndpointSlice) string {
@@ -36,33 +63,22 @@ func serviceOf(slice *discoveryv1.EndpointSlice) string {
 
 // take notes a change of a slice. It touches its service, and the one that it
 // belonged to before.
-func (m *members) take(slice *discoveryv1.EndpointSlice, deleted bool, t touch) {
-	name, now := local.Name(slice), serviceOf(slice)
+func (m *members) take(_ statedb.ReadTxn, slice *discoveryv1.EndpointSlice, deleted bool, t touch) {
+	now := serviceOf(slice)
 	if deleted {
 		now = ""
 	}
-	before := m.service[name]
-	if before != "" && before != now {
-		delete(m.slices[before], name)
-		if len(m.slices[before]) == 0 {
-			delete(m.slices, before)
+	before := m.slices.set(local.Name(slice), now)
+	for _, service := range []string{before, now} {
+		if service != "" {
+			t(service)
 		}
-		delete(m.service, name)
-		t(before)
-	}
-	if now != "" {
-		if m.slices[now] == nil {
-			m.slices[now] = make(map[string]struct{})
-		}
-		m.slices[now][name] = struct{}{}
-		m.service[name] = now
-		t(now)
 	}
 }
 
 // of are the slices of a service, by name.
 func (m *members) of(txn statedb.ReadTxn, service string) (out []*discoveryv1.EndpointSlice) {
-	for _, name := range slices.Sorted(maps.Keys(m.slices[service])) {
+	for _, name := range slices.Sorted(maps.Keys(m.slices.members[service])) {
 		if s, found := m.cluster.EndpointSlices.Get(txn, name); found {
 			out = append(out, s)
 		}
@@ -79,7 +95,7 @@ func namespaceOf(txn statedb.ReadTxn, cluster *local.Cluster, name string) *core
 }
 
 // inNamespace touches all services of a namespace that changed.
-func inNamespace(cluster *local.Cluster) func(statedb.ReadTxn, *corev1.Namespace, bool, touch) {
+func inNamespace(cluster *local.Cluster) touches[*corev1.Namespace] {
 	return func(txn statedb.ReadTxn, namespace *corev1.Namespace, _ bool, t touch) {
 		for svc := range cluster.Services.InNamespace(txn, namespace.Name) {
 			t(local.Name(svc))

@@ -15,7 +15,7 @@ import (
 
 // NodesParams say where nodes go.
 type NodesParams struct {
-	// Only is the one node that is told of; empty is all of them.
+	// Only is the one node that is published; empty is all of them.
 	Only string
 	// CiliumOnly leaves out machines without a CiliumNode, and does not read Nodes.
 	CiliumOnly bool
@@ -23,8 +23,8 @@ type NodesParams struct {
 	To Target
 	// View takes them for our own view ([nodes.Nodes.Apply]); nil is nobody.
 	View func([]store.Change[nodes.Node])
-	// Report is told which objects cannot be published, and why, whenever that
-	// changes; nil is nobody.
+	// Report is called with the objects that cannot be published, and why, whenever
+	// that changes; nil is nobody.
 	Report func(error)
 	Log    *slog.Logger
 }
@@ -36,8 +36,8 @@ type Nodes struct {
 	cluster *local.Cluster
 	own     wire.ClusterInfo
 
-	published map[string]struct{}
-	seen      map[string]*nodes.Node // what the view was told
+	output
+	seen map[string]*nodes.Node // what the view has
 	refusals
 }
 
@@ -45,7 +45,7 @@ type Nodes struct {
 func NewNodes(cluster *local.Cluster, own wire.ClusterInfo, p NodesParams) *Nodes {
 	return &Nodes{
 		NodesParams: p, cluster: cluster, own: own,
-		published: make(map[string]struct{}), seen: make(map[string]*nodes.Node),
+		output: newOutput(p.To), seen: make(map[string]*nodes.Node),
 		refusals: refusals{report: p.Report, why: make(map[string]string)},
 	}
 }
@@ -67,11 +67,7 @@ func (n *Nodes) Run(ctx context.Context) error {
 		if n.View != nil {
 			n.View(changes)
 		}
-	}, func() {
-		if n.To != nil {
-			n.To.Complete()
-		}
-	})
+	}, n.complete)
 }
 
 func (n *Nodes) touch(name string, t touch) {
@@ -90,14 +86,10 @@ func (n *Nodes) node(txn statedb.ReadTxn, name string, changes []store.Change[no
 	case err != nil:
 		return changes
 	case value == nil:
-		if n.To != nil {
-			withdraw(n.To, n.published, name)
-		}
+		n.set(name, nil)
 		return n.view(name, nil, changes)
 	}
-	if n.To != nil {
-		put(n.To, n.published, name, value.Encode())
-	}
+	n.set(name, value.Encode())
 	return n.view(name, nodes.FromWire(value, wire.ParseSource(value.Source)), changes)
 }
 
@@ -112,7 +104,7 @@ func (n *Nodes) value(txn statedb.ReadTxn, name string) (*wire.Node, error) {
 	return nil, nil
 }
 
-// view adds what the view is told of a node, nil for one that is gone. What comes
+// view adds what becomes of a node in the view, nil for one that is gone. What comes
 // from a weaker source than before could not replace that (spec wire.md §4.1): it
 // takes its place.
 func (n *Nodes) view(name string, now *nodes.Node, changes []store.Change[nodes.Node]) []store.Change[nodes.Node] {

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -32,7 +33,7 @@ type podState struct {
 	want      *wantedPod  // nil: nothing is to be published of it
 	identity  uint32      // in force; 0 is none
 	held      *reference  // that it uses; nil when it has none
-	owed      []reference // that it has and does not use
+	pending   []reference // that it has, does not use, and gives up
 	addresses []string    // that it claims
 }
 
@@ -58,6 +59,17 @@ type podJob struct {
 type entry struct {
 	address string
 	value   []byte
+}
+
+// publish publishes what changed.
+func publish(to Target, changes []entry) {
+	for _, e := range changes {
+		if e.value == nil {
+			to.Delete(e.address)
+		} else {
+			to.Put(e.address, e.value)
+		}
+	}
 }
 
 func newPodCore() *podCore {
@@ -111,9 +123,9 @@ func (c *podCore) want(name string, w *wantedPod) []entry {
 	return changes
 }
 
-// forget is for a pod of which nothing is left.
+// forget deletes a pod of which nothing is left.
 func (c *podCore) forget(name string, p *podState) {
-	if p.want == nil && len(p.owed) == 0 {
+	if p.want == nil && len(p.pending) == 0 {
 		delete(c.pods, name)
 	}
 }
@@ -121,7 +133,7 @@ func (c *podCore) forget(name string, p *podState) {
 // giveUp is when the pod has no use any more for the identity that it had.
 func (p *podState) giveUp() {
 	if p.held != nil {
-		p.owed = append(p.owed, *p.held)
+		p.pending = append(p.pending, *p.held)
 	}
 	p.held, p.identity = nil, 0
 }
@@ -140,7 +152,7 @@ func (c *podCore) needs(name string) bool {
 // due tells whether something has to be done for a pod.
 func (c *podCore) due(name string) bool {
 	p := c.pods[name]
-	return p != nil && (len(p.owed) > 0 || p.needs())
+	return p != nil && (len(p.pending) > 0 || p.needs())
 }
 
 // next is what has to be done for a pod; false when there is nothing. What a pod
@@ -150,9 +162,9 @@ func (c *podCore) next(name string) (podJob, bool) {
 	switch {
 	case p == nil:
 		return podJob{}, false
-	case len(p.owed) > 0:
-		r := p.owed[0]
-		p.owed = slices.Delete(p.owed, 0, 1)
+	case len(p.pending) > 0:
+		r := p.pending[0]
+		p.pending = slices.Delete(p.pending, 0, 1)
 		c.forget(name, p)
 		return podJob{release: true, reference: r}, true
 	case p.needs():
@@ -168,7 +180,7 @@ func (c *podCore) wants(name string, r reference) bool {
 }
 
 // allocated takes a reference that was made for a pod. One that is not needed any
-// more, perhaps because the pod is gone, is owed.
+// more, perhaps because the pod is gone, is given up.
 func (c *podCore) allocated(name string, r reference, identity uint32) []entry {
 	p := c.pods[name]
 	if !c.wants(name, r) {
@@ -176,7 +188,7 @@ func (c *podCore) allocated(name string, r reference, identity uint32) []entry {
 			p = new(podState)
 			c.pods[name] = p
 		}
-		p.owed = append(p.owed, r)
+		p.pending = append(p.pending, r)
 		return nil
 	}
 	p.giveUp()
@@ -194,13 +206,13 @@ func (c *podCore) claim(name string, p *podState) (changes []entry) {
 			address := pair.Name()
 			p.addresses = append(p.addresses, address)
 			c.put(address, claim{p.want.created, name, string(pair.Encode())})
-			changes = c.settle(address, changes)
+			changes = c.queueAddress(address, changes)
 		}
 	}
 	for _, address := range before {
 		if !slices.Contains(p.addresses, address) {
 			c.drop(address, name)
-			changes = c.settle(address, changes)
+			changes = c.queueAddress(address, changes)
 		}
 	}
 	return changes
@@ -209,12 +221,7 @@ func (c *podCore) claim(name string, p *podState) (changes []entry) {
 func (c *podCore) put(address string, one claim) {
 	c.drop(address, one.pod)
 	all := append(c.claims[address], one)
-	slices.SortFunc(all, func(a, b claim) int {
-		if order := a.created.Compare(b.created); order != 0 {
-			return order
-		}
-		return strings.Compare(a.pod, b.pod)
-	})
+	slices.SortFunc(all, func(a, b claim) int { return cmp.Or(a.created.Compare(b.created), strings.Compare(a.pod, b.pod)) })
 	c.claims[address] = all
 }
 
@@ -222,9 +229,9 @@ func (c *podCore) drop(address, pod string) {
 	c.claims[address] = slices.DeleteFunc(c.claims[address], func(o claim) bool { return o.pod == pod })
 }
 
-// settle adds the change of an address to those that are to be published, if the
-// claims ask for one.
-func (c *podCore) settle(address string, changes []entry) []entry {
+// queueAddress adds the change of an address to those that are to be published, if
+// the claims ask for one.
+func (c *podCore) queueAddress(address string, changes []entry) []entry {
 	was, published := c.published[address]
 	all := c.claims[address]
 	switch {

@@ -21,7 +21,7 @@ type podModel struct {
 	wants     map[string]*wantedPod
 	under     map[string]podJob         // what somebody does for a pod right now
 	uses      map[string]map[string]int // references, by pod and text
-	published map[string]string         // what was told
+	published map[string]string         // what was published
 }
 
 // apply takes what the core tells to publish.
@@ -114,7 +114,7 @@ func (m *podModel) end(t *rapid.T, name string, well bool) {
 // one has it.
 func (m *podModel) check(t *rapid.T) {
 	if !maps.Equal(m.published, m.core.published) {
-		t.Fatalf("told %v, published %v", m.published, m.core.published)
+		t.Fatalf("got %v, published %v", m.published, m.core.published)
 	}
 	want := make(map[string]string)
 	first := make(map[string]*wantedPod)
@@ -194,22 +194,22 @@ func TestPodsAndTheirIdentities(t *testing.T) {
 func TestTheOldIdentityStaysUntilThereIsTheNewOne(t *testing.T) {
 	t.Parallel()
 	c := newPodCore()
-	var told []string
+	var steps []string
 	pair := wire.NewHostPair(netip.MustParseAddr("10.0.0.1"))
 	tell := func(changes []entry) {
 		for _, e := range changes {
 			_, rest, _ := strings.Cut(string(e.value), `"ID":`)
 			identity, _, _ := strings.Cut(rest, ",")
-			told = append(told, e.address+"="+identity)
+			steps = append(steps, e.address+"="+identity)
 		}
 	}
 	do := func() {
 		for job, due := c.next("p"); due; job, due = c.next("p") {
 			if job.release {
-				told = append(told, "release "+job.text)
+				steps = append(steps, "release "+job.text)
 				continue
 			}
-			told = append(told, "allocate "+job.text)
+			steps = append(steps, "allocate "+job.text)
 			tell(c.allocated("p", job.reference, id(job.text)))
 		}
 	}
@@ -232,8 +232,8 @@ func TestTheOldIdentityStaysUntilThereIsTheNewOne(t *testing.T) {
 		"10.0.0.1=", "release z", "allocate w", "10.0.0.1=70119",
 		"10.0.0.1=", "release w",
 	}
-	if !slices.Equal(told, want) {
-		t.Errorf("told %q\nwant %q", told, want)
+	if !slices.Equal(steps, want) {
+		t.Errorf("got %q\nwant %q", steps, want)
 	}
 }
 

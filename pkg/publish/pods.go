@@ -3,7 +3,6 @@ package publish
 import (
 	"context"
 	"log/slog"
-	"maps"
 	"sync"
 	"time"
 
@@ -57,7 +56,7 @@ type Pods struct {
 	mu      sync.Mutex
 	core    *podCore
 	working map[string]*work
-	failed  map[string]string // why a pod has no identity yet
+	failed  map[string]bool // pods whose last try to get an identity failed
 	// starting are the pods that were there at the start and whose first try is
 	// not over.
 	starting map[string]struct{}
@@ -77,7 +76,7 @@ func NewPods(cluster *local.Cluster, own wire.ClusterInfo, p PodsParams) *Pods {
 		PodsParams: p, cluster: cluster,
 		rules:    podRules{own: own, node: p.Node, defaultGlobal: p.DefaultGlobalNamespace, labels: p.Labels},
 		retryMin: retryMin, retryMax: retryMax,
-		core: newPodCore(), working: make(map[string]*work), failed: make(map[string]string),
+		core: newPodCore(), working: make(map[string]*work), failed: make(map[string]bool),
 		starting: make(map[string]struct{}),
 	}
 }
@@ -110,7 +109,7 @@ func (p *Pods) areKnown() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.whole = true
-	p.settle()
+	p.completeStart()
 }
 
 // lookForCilium touches all pods when Cilium has come to the cluster, or has gone.
@@ -130,26 +129,18 @@ func (p *Pods) lookForCilium(txn statedb.ReadTxn, t touch) {
 	}
 }
 
-// Waiting says of the pods that have no identity although they need one why the
-// last try failed, by "namespace/name".
-func (p *Pods) Waiting() map[string]string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return maps.Clone(p.failed)
-}
-
 // apply brings the pods of these names up to date.
 func (p *Pods) apply(ctx context.Context, txn statedb.ReadTxn, names []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, name := range names {
-		p.publish(p.core.want(name, p.wanted(txn, name)))
+		publish(p.To, p.core.want(name, p.wanted(txn, name)))
 		if !p.whole && p.core.needs(name) {
 			p.starting[name] = struct{}{}
 		}
 		p.attend(ctx, name)
 	}
-	p.settle()
+	p.completeStart()
 }
 
 func (p *Pods) wanted(txn statedb.ReadTxn, name string) *wantedPod {
@@ -166,18 +157,7 @@ func (p *Pods) wanted(txn statedb.ReadTxn, name string) *wantedPod {
 func (p *Pods) Renumber(labels string, from, to uint32) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.publish(p.core.renumber(labels, from, to))
-}
-
-// publish says what changed; mu is held.
-func (p *Pods) publish(changes []entry) {
-	for _, e := range changes {
-		if e.value == nil {
-			p.To.Delete(e.address)
-		} else {
-			p.To.Put(e.address, e.value)
-		}
-	}
+	publish(p.To, p.core.renumber(labels, from, to))
 }
 
 // attend sees to it that somebody does what is due for a pod: it starts a
@@ -201,14 +181,14 @@ func (p *Pods) attend(ctx context.Context, name string) {
 	p.workers.Go(func() { p.work(ctx, name, w) })
 }
 
-// settle tells the target when all pods of the start have had their try; mu is
-// held.
-func (p *Pods) settle() {
+// completeStart completes the target when all pods of the start have had their try; mu
+// is held.
+func (p *Pods) completeStart() {
 	if p.complete || !p.whole {
 		return
 	}
 	for name := range p.starting {
-		if !p.core.needs(name) || p.failed[name] != "" {
+		if !p.core.needs(name) || p.failed[name] {
 			delete(p.starting, name)
 		}
 	}
@@ -268,19 +248,19 @@ func (p *Pods) allocate(ctx context.Context, name string, r reference) bool {
 	identity, err := p.Allocate(ctx, r.labels)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	defer p.settle()
+	defer p.completeStart()
 	if err == nil {
-		p.publish(p.core.allocated(name, r, identity))
+		publish(p.To, p.core.allocated(name, r, identity))
 		if !p.core.needs(name) {
 			delete(p.failed, name)
 		}
 		return true
 	}
 	if ctx.Err() == nil { // else nobody waits for it any more
-		if p.failed[name] == "" {
+		if !p.failed[name] {
 			p.Log.Warn("A pod is not published: it has no identity yet; trying again and again", "pod", name, "labels", r.text, "error", err)
 		}
-		p.failed[name] = err.Error()
+		p.failed[name] = true
 	}
 	return false
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -155,6 +157,16 @@ func (n *node) untilPublished(t *testing.T, want ...string) {
 	})
 }
 
+// expectFailed compares the pods whose last try to get an identity failed.
+func (n *node) expectFailed(t *testing.T, want ...string) {
+	t.Helper()
+	n.pods.mu.Lock()
+	defer n.pods.mu.Unlock()
+	if got := slices.Sorted(maps.Keys(n.pods.failed)); !slices.Equal(got, want) {
+		t.Errorf("without an identity are %q, want %q", got, want)
+	}
+}
+
 func TestPodsComeChangeAndGo(t *testing.T) {
 	t.Parallel()
 	n := newNode1(t)
@@ -228,9 +240,7 @@ func TestOnePodWithoutIdentityHoldsUpNoOther(t *testing.T) {
 	close(stuck)
 	n.untilPublished(t, "10.0.0.1 stuck a", "10.0.0.2 bad b", "10.0.0.3 x c")
 	n.to.until(t, "completeness", func(map[string]string) bool { return n.to.isComplete() })
-	if w := n.pods.Waiting(); len(w) != 0 {
-		t.Errorf("waiting: %v", w)
-	}
+	n.expectFailed(t)
 }
 
 func TestAPodThatGetsNoIdentityIsShownAndNotWaitedFor(t *testing.T) {
@@ -240,18 +250,14 @@ func TestAPodThatGetsNoIdentityIsShownAndNotWaitedFor(t *testing.T) {
 	set(t, n.cluster.Pods, pod("a", "bad", "10.0.0.1"))
 	n.listed()
 	n.to.until(t, "completeness", func(map[string]string) bool { return n.to.isComplete() })
-	if d := cmp.Diff(map[string]string{"prod/a": "no identity today"}, n.pods.Waiting()); d != "" {
-		t.Error(d)
-	}
+	n.expectFailed(t, "prod/a")
 	for range 5 { // it is tried again
 		<-n.ids.asked
 	}
 	// Cilium gives it one.
 	set(t, n.cluster.CiliumEndpoints, "{metadata: {namespace: prod, name: a}, status: {identity: {id: 131999}, networking: {addressing: [{ipv4: 10.0.0.9}]}}}")
 	n.to.until(t, "the endpoint", func(v map[string]string) bool { return strings.Contains(v["10.0.0.9"], `"ID":131999,`) })
-	if w := n.pods.Waiting(); len(w) != 0 {
-		t.Errorf("waiting: %v", w)
-	}
+	n.expectFailed(t)
 }
 
 // What is not needed any more is not waited for, and what comes of it all the

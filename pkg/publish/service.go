@@ -12,8 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Exported tells whether other clusters are told of the service: it is global,
-// not withheld by its annotations, and in a namespace that is global (spec
+// Exported tells whether the service is published to other clusters: it is global, not withheld by its annotations, and in a namespace that is global (spec
 // wire.md §1.3, §4.5). The namespace is nil when nothing is known of it, which
 // is as one without annotations.
 func Exported(svc *corev1.Service, namespace *corev1.Namespace, defaultGlobal bool) bool {
@@ -21,7 +20,7 @@ func Exported(svc *corev1.Service, namespace *corev1.Namespace, defaultGlobal bo
 	return a.Shared && global(namespace, defaultGlobal)
 }
 
-// global tells whether what is in the namespace is told to other clusters.
+// global tells whether what is in the namespace is published to other clusters.
 func global(namespace *corev1.Namespace, byDefault bool) bool {
 	if namespace == nil {
 		return byDefault

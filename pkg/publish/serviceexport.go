@@ -58,7 +58,7 @@ func exportOf(txn statedb.ReadTxn, from *local.Cluster, own wire.ClusterInfo, na
 	return ServiceExport(own, export, svc)
 }
 
-// exportedSince is when the export was created. The clusters settle conflicts by
+// exportedSince is when the export was created. The clusters decide conflicts by
 // it, the oldest wins. A manifest may not say it; then the service's age counts,
 // and without that the export is as old as can be: it was there before anybody
 // asked, and a restart makes it no younger.

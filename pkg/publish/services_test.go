@@ -29,6 +29,7 @@ func slice(name, service, address string) string {
 func servicesAt(w *world) (services, slices, exports *target) {
 	services, slices, exports = newTarget(), newTarget(), newTarget()
 	w.start(NewServices(w.cluster, cluster2(), true, ServiceTargets{services, slices, exports}).Run)
+	w.start(NewServices(w.cluster, cluster2(), true, ServiceTargets{}).Run) // without targets nothing is published
 	return services, slices, exports
 }
 
@@ -97,38 +98,6 @@ func TestAServiceThatQualifiesNoMoreGoesWithItsSlices(t *testing.T) {
 	exports.untilNames(t)
 }
 
-func TestASliceThatMovesToAnotherService(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	services, slices, _ := servicesAt(w)
-	w.listed()
-	for _, name := range []string{"a", "b"} {
-		set(t, w.cluster.Services, globalService(name))
-	}
-	set(t, w.cluster.Services, "metadata: {namespace: prod, name: c}")
-	has := func(name string) func(map[string]string) bool {
-		return func(v map[string]string) bool {
-			for _, service := range []string{"prod/a", "prod/b"} {
-				if strings.Contains(v[service], "10.1.0.1") != (service == name) {
-					return false
-				}
-			}
-			return true
-		}
-	}
-	for _, to := range []string{"b", "a", "b"} { // up and down in the order of names
-		set(t, w.cluster.EndpointSlices, slice("s", to, "10.1.0.1"))
-		services.until(t, "the backend in "+to, has("prod/"+to))
-		slices.until(t, "the slice of "+to, func(v map[string]string) bool {
-			s, err := wire.DecodeEndpointSlice("prod/s", []byte(v["prod/s"]), wire.Expect{Cluster: "cluster2", ClusterID: 2})
-			return err == nil && s.Labels[wire.LabelServiceName] == to
-		})
-	}
-	set(t, w.cluster.EndpointSlices, slice("s", "c", "10.1.0.1"))
-	services.until(t, "the backend nowhere", has(""))
-	slices.untilNames(t)
-}
-
 func TestASliceThatStaysIsNotPublishedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -143,18 +112,6 @@ func TestASliceThatStaysIsNotPublishedAgain(t *testing.T) {
 	if slices.puts != 2 {
 		t.Errorf("%d slices were published", slices.puts)
 	}
-}
-
-func TestWhatHasNoTargetIsNotPublished(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	set(t, w.cluster.Services, globalService("a"))
-	set(t, w.cluster.EndpointSlices, slice("a-1", "a", "10.1.0.1"))
-	set(t, w.cluster.ServiceExports, "metadata: {namespace: prod, name: a}")
-	w.listed()
-	services := newTarget()
-	w.start(NewServices(w.cluster, cluster2(), true, ServiceTargets{Services: services}).Run)
-	services.untilNames(t, "prod/a")
 }
 
 // Whatever happens to the objects, in any order: what is published in the end
@@ -209,10 +166,7 @@ func TestWhatIsPublishedFollowsFromTheObjects(t *testing.T) {
 }
 
 // toggle puts an object into a table, or removes the one of its name.
-func toggle[T any, P interface {
-	*T
-	metav1.Object
-}](rt *rapid.T, w *world, to *local.Objects[T, P], o P) {
+func toggle[T any, P local.Object[T]](rt *rapid.T, w *world, to *local.Objects[T, P], o P) {
 	old, found := to.Get(w.db.ReadTxn(), local.Name(o))
 	if found && rapid.Bool().Draw(rt, "remove") {
 		to.Apply([]store.Change[T]{{Old: (*T)(old)}})

@@ -8,7 +8,6 @@ import (
 
 	"github.com/cilium/statedb"
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
@@ -50,9 +49,7 @@ func (v *View) Run(ctx context.Context) error {
 	tables := []table{
 		tableOf(v.cluster.Services, nil),
 		tableOf(v.cluster.Namespaces, inNamespace(v.cluster)),
-		tableOf(v.cluster.EndpointSlices, func(_ statedb.ReadTxn, slice *discoveryv1.EndpointSlice, deleted bool, t touch) {
-			v.members.take(slice, deleted, t)
-		}),
+		tableOf(v.cluster.EndpointSlices, v.members.take),
 	}
 	if v.Exports {
 		tables = append(tables, tableOf(v.cluster.ServiceExports, nil))
@@ -80,8 +77,8 @@ func (v *View) change(txn statedb.ReadTxn, name string) store.Change[services.Se
 	return store.Change[services.Service]{Name: name, New: v.service(txn, name, svc)}
 }
 
-// exports is what became of the exports of these names: what other clusters would be
-// told of them.
+// exports is what became of the exports of these names: what other clusters would
+// read of them.
 func (v *View) exports(txn statedb.ReadTxn, names []string) []store.Change[services.Export] {
 	changes := make([]store.Change[services.Export], 0, len(names))
 	for _, name := range names {

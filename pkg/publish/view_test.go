@@ -199,7 +199,7 @@ func TestACiliumNodeIsBeforeTheNodeOfItsName(t *testing.T) {
 	from := func(source string) {
 		t.Helper()
 		to.until(t, source, func(v map[string]string) bool { return strings.Contains(v["n1"], `"Source":"`+source+`"`) })
-		for { // the view is told right after the target
+		for { // the view gets it right after the target
 			n, _, changed, found := view.Table().GetWatch(w.db.ReadTxn(), nodes.ByName("cluster2", "n1"))
 			if found && n.Source.String() == source {
 				return

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/cilium/statedb"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
@@ -65,19 +64,13 @@ func background(t testing.TB, run func(context.Context) error) (stop func()) {
 }
 
 // set puts an object that is written in YAML into its table.
-func set[T any, P interface {
-	*T
-	metav1.Object
-}](t *testing.T, to *local.Objects[T, P], text string) {
+func set[T any, P local.Object[T]](t *testing.T, to *local.Objects[T, P], text string) {
 	t.Helper()
 	to.Apply([]store.Change[T]{{New: object[T](t, text)}})
 }
 
 // remove takes an object out of its table.
-func remove[T any, P interface {
-	*T
-	metav1.Object
-}](w *world, from *local.Objects[T, P], name string) {
+func remove[T any, P local.Object[T]](w *world, from *local.Objects[T, P], name string) {
 	w.t.Helper()
 	o, found := from.Get(w.db.ReadTxn(), name)
 	if !found {

@@ -256,7 +256,7 @@ func TestAFileThatIsWrittenInPlaceCountsWhenItIsComplete(t *testing.T) {
 	r := run(t, t.TempDir())
 	r.write("a.yaml", service("a", "0")+service("b", "0"))
 	r.untilServices("a=0 b=0")
-	changes, err := r.cluster.Services.Changes()
+	changes, err := r.cluster.Services.Follow()
 	must(t, err)
 	defer changes.Close()
 	for n := range 3 {
@@ -269,12 +269,11 @@ func TestAFileThatIsWrittenInPlaceCountsWhenItIsComplete(t *testing.T) {
 		r.write("a.yaml", service("a", label)+service("b", label))
 		r.untilServices("a=" + label + " b=" + label)
 	}
-	seq, _ := changes.Next(r.db.ReadTxn())
-	for ch := range seq {
-		if ch.Deleted {
-			t.Errorf("%s was withdrawn on the way", ch.Object.Name)
+	changes.Drain(func(s *corev1.Service, deleted bool) {
+		if deleted {
+			t.Errorf("%s was withdrawn on the way", s.Name)
 		}
-	}
+	})
 	r.untilProblems()
 	// What is removed in place is withdrawn when it stays removed.
 	r.write("a.yaml", service("b", "3"))
