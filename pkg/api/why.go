@@ -82,7 +82,7 @@ func toCandidates(found ipcache.Found, why reasons.Explanation) []Candidate {
 	for _, e := range found.Claims {
 		claims[e.Prefix()]++
 	}
-	for _, u := range found.Untold {
+	for _, u := range found.Unreported {
 		claims[u.Prefix] += u.Claims
 	}
 	candidates := make([]Candidate, 0, len(found.Claims))

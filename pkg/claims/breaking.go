@@ -10,16 +10,16 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
-// rulebook tells which of the claims that were seen break a rule (docs/claims.md):
+// rules tells which of the claims that were seen break a rule (docs/claims.md):
 // what an agent reports, a suggestion does not grant.
-type rulebook struct {
+type rules struct {
 	all       []Seen
 	own       bart.Table[struct{}]
 	announced bart.Table[[]int] // by which clusters
 }
 
-func newRulebook(all []Seen, own []netip.Prefix) *rulebook {
-	r := &rulebook{all: all}
+func newRules(all []Seen, own []netip.Prefix) *rules {
+	r := &rules{all: all}
 	for _, p := range own {
 		r.own.Insert(p, struct{}{})
 	}
@@ -50,7 +50,7 @@ func SaysWhose(p netip.Prefix) bool {
 // judge returns those of a cluster's networks that break no rule, and notes the
 // others. Claims of endpoints are judged as such; what nodes have may be anywhere but in
 // the own networks.
-func (r *rulebook) judge(i int, networks []netip.Prefix, ofEndpoints bool, note func(why string, p netip.Prefix)) []netip.Prefix {
+func (r *rules) judge(i int, networks []netip.Prefix, ofEndpoints bool, note func(why string, p netip.Prefix)) []netip.Prefix {
 	return slices.DeleteFunc(slices.Clone(networks), func(p netip.Prefix) bool {
 		why := r.breach(i, p, ofEndpoints)
 		if why != "" {
@@ -61,7 +61,7 @@ func (r *rulebook) judge(i int, networks []netip.Prefix, ofEndpoints bool, note 
 }
 
 // breach says which rule a claim breaks; empty for none.
-func (r *rulebook) breach(i int, p netip.Prefix, ofEndpoint bool) string {
+func (r *rules) breach(i int, p netip.Prefix, ofEndpoint bool) string {
 	if r.own.OverlapsPrefix(p) {
 		return fmt.Sprintf("%s, in a network of the own cluster", codes.OwnNetworkClaimed)
 	}
@@ -84,7 +84,7 @@ func (r *rulebook) breach(i int, p netip.Prefix, ofEndpoint bool) string {
 }
 
 // whose tells whether a network is, in part, a pod network that somebody announces.
-func (r *rulebook) whose(p netip.Prefix) bool {
+func (r *rules) whose(p netip.Prefix) bool {
 	return r.own.OverlapsPrefix(p) || r.announced.OverlapsPrefix(p)
 }
 

@@ -12,6 +12,24 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
+// Mode says what becomes of claims that break a rule, other than those inside the
+// own networks, which never count.
+type Mode string
+
+// The modes.
+const (
+	Report  Mode = "report"  // they count as with Cilium, and are findings
+	Enforce Mode = "enforce" // they are findings and never count
+)
+
+// ParseMode reads a mode.
+func ParseMode(text string) (Mode, error) {
+	if m := Mode(text); m == Report || m == Enforce {
+		return m, nil
+	}
+	return "", fmt.Errorf("%q is no mode: want %s or %s", text, Report, Enforce)
+}
+
 // Policy is what a policy file says.
 type Policy struct {
 	deny   bool // a cluster without an entry is refused

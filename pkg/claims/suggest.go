@@ -51,7 +51,7 @@ clusters:`)
 		b.WriteString(" {}")
 	}
 	b.WriteString("\n")
-	rules := newRulebook(all, own.Pods)
+	rules := newRules(all, own.Pods)
 	for i, s := range all {
 		s.write(&b, rules, i, func(p netip.Prefix) bool {
 			if own.has(p) {
@@ -74,7 +74,7 @@ func (s *Seen) has(p netip.Prefix) bool {
 		slices.ContainsFunc(s.Claims, p.Overlaps) || slices.ContainsFunc(s.Other, p.Overlaps)
 }
 
-func (s *Seen) write(b *bytes.Buffer, rules *rulebook, i int, taken func(netip.Prefix) bool) {
+func (s *Seen) write(b *bytes.Buffer, rules *rules, i int, taken func(netip.Prefix) bool) {
 	if s.ID == 0 {
 		fmt.Fprintf(b, "  # %s has no ID yet: nothing is known of it, and it is not restricted\n  %q: {}\n", s.Name, s.Name)
 		return
@@ -91,7 +91,7 @@ func (s *Seen) write(b *bytes.Buffer, rules *rulebook, i int, taken func(netip.P
 	s.writeNames(b)
 }
 
-func (s *Seen) writeNetworks(b *bytes.Buffer, rules *rulebook, i int, taken func(netip.Prefix) bool) {
+func (s *Seen) writeNetworks(b *bytes.Buffer, rules *rules, i int, taken func(netip.Prefix) bool) {
 	breaking, breaks := make(map[string][]netip.Prefix), make(map[netip.Prefix]bool) // by the rule
 	note := func(why string, p netip.Prefix) { breaking[why], breaks[p] = append(breaking[why], p), true }
 	pods := Collapse(rules.judge(i, s.Pods, false, note))
@@ -137,7 +137,7 @@ func writeList(b *bytes.Buffer, what string, networks []netip.Prefix) {
 	}
 }
 
-// maxNamed is how many are named of what is told in a comment only.
+// maxNamed is how many are named of what is in a comment only.
 const maxNamed = 20
 
 func writeLeftOut[T any](b *bytes.Buffer, why string, all []T) {

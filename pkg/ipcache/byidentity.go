@@ -13,7 +13,7 @@ import (
 // prefix, and 16 for each identity.
 //
 // It says where an identity may be, and the snapshot whether it is: so what is
-// gone needs no deletion, and is left behind when the index is made anew.
+// gone needs no deletion, and is left behind when the index is made again.
 //
 // Its methods may be called by any goroutine; one at a time is answered.
 type IdentityIndex struct {

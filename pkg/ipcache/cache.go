@@ -36,10 +36,10 @@ func New() *Cache { return NewWith(Rules{}) }
 // NewWith returns an empty cache with rules.
 func NewWith(r Rules) *Cache {
 	c := &Cache{core: newCore(), left: make(chan struct{}, 1)}
-	c.core.territory.enforce = r.Enforce
+	c.core.networks.enforce = r.Enforce
 	for _, o := range r.Own {
 		o.Prefix = o.Prefix.Masked()
-		c.core.territory.occupy(o)
+		c.core.networks.countOwn(o, +1)
 	}
 	c.snapshot.Store(c.core.copy(time.Time{}))
 	return c
@@ -96,7 +96,7 @@ func (c *Cache) leave() {
 	if any {
 		select {
 		case c.left <- struct{}{}:
-		default: // it was told already
+		default: // it knows already
 		}
 	}
 }

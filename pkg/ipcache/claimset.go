@@ -64,19 +64,19 @@ func (e *Entry) behindGroup() *Entry {
 	return &Entry{at: p.at, bits: p.bits, source: e.source, kind: e.kind, cluster: next}
 }
 
-// Told is how many claims on one prefix are told one by one. Of more there are told
-// the strongest of each cluster, of each source and kind.
-const Told = 128
+// MaxReported is how many claims on one prefix are reported one by one. Of more the
+// strongest of each cluster, of each source and kind, is reported.
+const MaxReported = 128
 
-// told calls visit with the claims at a place that are told, and returns how many
+// report calls visit with the claims at a place that are reported, and returns how many
 // those are, and whether these are all.
-func (s *claimSet[T]) told(p place, visit func(T)) (n int, all bool) {
+func (s *claimSet[T]) report(p place, visit func(T)) (n int, all bool) {
 	first := make([]T, 0, 4)
 	s.at(strongest(p), func(one T) bool {
 		first = append(first, one)
-		return len(first) <= Told
+		return len(first) <= MaxReported
 	})
-	if all = len(first) <= Told; all {
+	if all = len(first) <= MaxReported; all {
 		for _, one := range first {
 			visit(one)
 		}

@@ -29,9 +29,9 @@ type core struct {
 	revision uint64 // grows with every change that a reader could see
 	recent   ring   // the latest changes, one for each revision
 
-	territory territory
-	strays    strays
-	reviews   reviews
+	networks networks
+	strays   strays
+	reviews  reviews
 }
 
 func newCore() *core {
@@ -75,7 +75,7 @@ func (e *Entry) again(o *Entry) bool { return e.place() == o.place() && e.same(o
 // applyStray does an op whose new claim breaks a rule. One that does not count
 // takes with it what was claimed before.
 func (c *core) applyStray(old, add *Entry, b Breach) (changes [2]change) {
-	bars := c.territory.bars(b)
+	bars := c.networks.bars(b)
 	if was, known := c.strays.find(add); known && was.Entry.equal(add) {
 		add = was.Entry // unchanged: keep the one that readers have
 	}
@@ -121,7 +121,7 @@ func (c *core) update(p place, old, add *Entry) change {
 		if add != nil {
 			c.claims++
 			c.install(nil, add, false)
-			c.joins(add)
+			c.counted(add, +1)
 		}
 		return change{nil, add}
 	}
@@ -143,12 +143,14 @@ func (c *core) contend(at contest, winner, old, add *Entry) change {
 	if old != nil && !(add != nil && old.same(add)) {
 		if gone, changed = c.rivals.tree.Delete(old); changed {
 			at.claims--
+			c.claims--
 		}
 	}
 	if add != nil {
 		switch was, known := c.rivals.tree.Get(add); {
 		case !known:
 			at.claims++
+			c.claims++
 			came, changed = add, true
 			c.rivals.tree.Set(add)
 		case !was.equal(add): // otherwise unchanged: keep the one that readers have
@@ -159,26 +161,20 @@ func (c *core) contend(at contest, winner, old, add *Entry) change {
 	if !changed {
 		return change{winner, winner}
 	}
-	if gone != nil {
-		c.claims--
-	}
-	if came != nil {
-		c.claims++
-	}
-	after, conflict := c.settle(at)
+	after, conflict := c.updateWinner(at)
 	if after != winner {
 		c.install(winner, after, conflict)
 	} else {
 		c.note(winner, after, conflict) // others lost or left
 	}
-	c.leaves(gone)
-	c.joins(came)
+	c.counted(gone, -1)
+	c.counted(came, +1)
 	return change{winner, after}
 }
 
-// settle notes how many claims a prefix has now, and finds the winner. conflict: there
-// is one now, or was one before.
-func (c *core) settle(at contest) (winner *Entry, conflict bool) {
+// updateWinner notes how many claims a prefix has now, and finds the winner. conflict:
+// there is one now, or was one before.
+func (c *core) updateWinner(at contest) (winner *Entry, conflict bool) {
 	was := at.conflict
 	at.conflict = false
 	c.rivals.groups(at.place, func(e *Entry) bool {
@@ -197,8 +193,8 @@ func (c *core) settle(at contest) (winner *Entry, conflict bool) {
 	return winner, was || at.conflict
 }
 
-// replaceOnly is update for the usual case: the winner is alone, and stays or
-// goes or is made anew.
+// replaceOnly is update for the usual case: the winner is alone, and stays,
+// goes or is made again.
 func (c *core) replaceOnly(p place, winner, old, add *Entry) change {
 	switch {
 	case add == nil && (old == nil || !winner.same(old)):
@@ -206,25 +202,13 @@ func (c *core) replaceOnly(p place, winner, old, add *Entry) change {
 	case add == nil:
 		c.claims--
 		c.remove(p, winner, false)
-		c.leaves(winner)
+		c.counted(winner, -1)
 		return change{winner, nil}
 	case add.equal(winner):
 		return change{winner, winner}
 	}
 	c.install(winner, add, false)
 	return change{winner, add}
-}
-
-func (c *core) joins(e *Entry) {
-	if e != nil && e.kind >= KindNode {
-		c.joined(e)
-	}
-}
-
-func (c *core) leaves(e *Entry) {
-	if e != nil && e.kind >= KindNode {
-		c.left(e)
-	}
 }
 
 func (c *core) install(before, e *Entry, conflict bool) {

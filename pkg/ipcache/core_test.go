@@ -9,7 +9,7 @@ import (
 )
 
 // TestALoserIsNoEventButShows: a claim that loses changes no winner, but the
-// number of claims, so the snapshot has to be made anew.
+// number of claims, so the snapshot has to be made again.
 func TestALoserIsNoEventButShows(t *testing.T) {
 	t.Parallel()
 	p := netip.MustParsePrefix("10.0.0.1/32")

@@ -208,34 +208,6 @@ func (e *Entry) compare(o *Entry) (int, Rule) {
 	return 0, RuleOwner
 }
 
-// Rule names what decided between two claims on one prefix, or which rule a claim
-// breaks.
-type Rule uint8
-
-// The rules that decide between two claims, in the order in which they are asked.
-const (
-	_           Rule = iota
-	RuleSource       // the stronger source
-	RuleKind         // the kind of the claim
-	RuleCluster      // the lower cluster ID
-	RuleOwner        // the owner within a cluster
-)
-
-// The rules that a remote claim may break, in the order in which they are asked,
-// before those that decide between claims (docs/claims.md).
-const (
-	RuleOwnNetwork       Rule = iota + RuleOwner + 1 // networks of the own cluster are its own
-	RuleSpecialUse                                   // nobody has addresses for special use
-	RuleForeignNetwork                               // what a cluster's nodes announce is that cluster's
-	RuleReservedIdentity                             // remotes do not vouch for privileged identities
-)
-
-// Lost says why the claim lost against the winner of its prefix.
-func (e *Entry) Lost(winner *Entry) Rule {
-	_, rule := winner.compare(e)
-	return rule
-}
-
 // same tells whether both are one claim: who makes it, and of what kind.
 func (e *Entry) same(o *Entry) bool {
 	return e.Compare(o) == 0
@@ -248,3 +220,13 @@ func (e *Entry) equal(o *Entry) bool {
 	a.ports, b.ports = nil, nil
 	return a == b && *e.cluster == *o.cluster && slices.Equal(e.Ports(), o.Ports())
 }
+
+// What an entry takes in memory, about: itself, and its places in the indexes.
+const (
+	costEntry = 112 + 128
+	costPort  = 48
+)
+
+// Cost is how many bytes the entry takes in memory, with its places in the cache,
+// about.
+func (e *Entry) Cost() int { return costEntry + len(e.name) + costPort*len(e.Ports()) }

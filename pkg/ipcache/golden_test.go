@@ -121,12 +121,12 @@ var differences = map[string]map[int][]string{
 		2: {"Upsert prefix=10.0.0.1/32 old=70000/custom-resource new=131172/clustermesh oldHost=192.168.1.1 newHost=192.168.2.1 key=0"},
 	},
 	// Equal claims of two kinds are still two entries: the change of the winner
-	// is told, since its kind and pod changed.
+	// is reported, since its kind and pod changed.
 	"host equal to /32 (same identity and host): silent": {
 		1: {"Upsert prefix=10.0.0.1/32 old=131172/clustermesh new=131172/clustermesh oldHost=192.168.2.1 newHost=192.168.2.1 key=0"},
 		2: {"Upsert prefix=10.0.0.1/32 old=131172/clustermesh new=131172/clustermesh oldHost=192.168.2.1 newHost=192.168.2.1 key=0"},
 	},
-	// An identical upsert is never told again, with or without pod metadata.
+	// An identical upsert is never reported again, with or without pod metadata.
 	"an identical upsert without pod metadata notifies again": {1: nil},
 	// Host bits mean nothing: the prefix is shown without them.
 	"invalid addresses": {

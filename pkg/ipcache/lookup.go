@@ -2,7 +2,7 @@ package ipcache
 
 import "net/netip"
 
-// Found is what a lookup tells of an address.
+// Found is what a lookup reports of an address.
 type Found struct {
 	// Claims have the address, the longest prefix first, and for each prefix the
 	// winner before those that lost, in their order. The first one is the answer.
@@ -10,14 +10,13 @@ type Found struct {
 	// Strays are the claims that have the address and break a rule, the longest prefix
 	// first. Those that count are among Claims too.
 	Strays []Stray
-	// Untold are the prefixes of which not every claim is told: they have more than
-	// [Told]. Nil mostly.
-	Untold []Untold
+	// Unreported are for the prefixes with more than [MaxReported] claims. Nil mostly.
+	Unreported []Unreported
 }
 
-// Untold are claims on one prefix that a lookup does not tell one by one. Each is of a
-// cluster, of a source and of a kind of which the strongest is told.
-type Untold struct {
+// Unreported are claims on one prefix that a lookup does not report one by one. Each is
+// of a cluster, of a source and of a kind of which the strongest is reported.
+type Unreported struct {
 	Prefix netip.Prefix
 	Claims int  // how many; 0 for those that are barred, which nobody counts
 	Barred bool // they do not count
@@ -31,33 +30,33 @@ func (c *Cache) Lookup(addr netip.Addr) (found Found) {
 	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	c.core.routes.covering(addr, func(p place, winner *Entry) { c.core.tell(p, winner, &found) })
-	c.core.strays.covering(pack(addr), func(p place) { c.core.strays.tell(p, &found) })
+	c.core.routes.covering(addr, func(p place, winner *Entry) { c.core.report(p, winner, &found) })
+	c.core.strays.covering(pack(addr), func(p place) { c.core.strays.report(p, &found) })
 	return found
 }
 
-// tell adds the claims that count at a place.
-func (c *core) tell(p place, winner *Entry, found *Found) {
+// report adds the claims that count at a place.
+func (c *core) report(p place, winner *Entry, found *Found) {
 	at, contested := c.contests.Get(contest{place: p})
 	if !contested {
 		found.Claims = append(found.Claims, winner)
 		return
 	}
-	n, all := c.rivals.told(p, func(e *Entry) { found.Claims = append(found.Claims, e) })
+	n, all := c.rivals.report(p, func(e *Entry) { found.Claims = append(found.Claims, e) })
 	if !all {
-		found.Untold = append(found.Untold, Untold{Prefix: p.prefix(), Claims: at.claims - n})
+		found.Unreported = append(found.Unreported, Unreported{Prefix: p.prefix(), Claims: at.claims - n})
 	}
 }
 
-// tell adds the claims at a place that break a rule.
-func (s *strays) tell(p place, found *Found) {
+// report adds the claims at a place that break a rule.
+func (s *strays) report(p place, found *Found) {
 	barred := false
-	_, all := s.all.told(p, func(one Stray) {
+	_, all := s.all.report(p, func(one Stray) {
 		found.Strays = append(found.Strays, one)
 		barred = barred || one.Barred
 	})
 	if !all && barred {
-		found.Untold = append(found.Untold, Untold{Prefix: p.prefix(), Barred: true})
+		found.Unreported = append(found.Unreported, Unreported{Prefix: p.prefix(), Barred: true})
 	}
 }
 

@@ -23,12 +23,12 @@ func manyClaims(n int, p netip.Prefix, clusters ...*Cluster) []*Entry {
 }
 
 // TestManyClaimsOnOneAddress: all count, the strongest of each cluster and kind are
-// told, every node finds its own, and nothing is left of them.
+// reported, every node finds its own, and nothing is left of them.
 func TestManyClaimsOnOneAddress(t *testing.T) {
 	t.Parallel()
 	p := netip.MustParsePrefix("192.168.0.1/32")
 	a, b := &Cluster{"a", 1}, &Cluster{"b", 2}
-	all := manyClaims(4*Told, p, a, b)
+	all := manyClaims(4*MaxReported, p, a, b)
 	pod := NewEntry(Spec{Prefix: p, Cluster: b, Kind: KindHost, Source: wire.SourceClusterMesh, Identity: wire.IdentityRemoteNode})
 	r := rand.New(rand.NewPCG(1, 1))
 	c := New()
@@ -38,10 +38,10 @@ func TestManyClaimsOnOneAddress(t *testing.T) {
 	c.Apply([]Op{{New: pod}})
 	found := c.Lookup(p.Addr())
 	if want := []*Entry{pod, all[0], all[1]}; !slices.Equal(found.Claims, want) {
-		t.Errorf("told are %+v", found.Claims)
+		t.Errorf("reported are %+v", found.Claims)
 	}
-	if want := []Untold{{Prefix: p, Claims: len(all) - 2}}; !slices.Equal(found.Untold, want) {
-		t.Errorf("not told are %+v, want %+v", found.Untold, want)
+	if want := []Unreported{{Prefix: p, Claims: len(all) - 2}}; !slices.Equal(found.Unreported, want) {
+		t.Errorf("not reported are %+v, want %+v", found.Unreported, want)
 	}
 	if len(found.Strays) != 0 {
 		t.Errorf("the nodes' own cluster vouches for them: %+v", found.Strays)
@@ -80,7 +80,7 @@ func TestManyClaimsOnOneAddress(t *testing.T) {
 	}
 }
 
-// TestManyStraysOnOneAddress: also of those that do not count the strongest are told,
+// TestManyStraysOnOneAddress: also of those that do not count the strongest are reported,
 // and all come back when they may.
 func TestManyStraysOnOneAddress(t *testing.T) {
 	t.Parallel()
@@ -98,8 +98,8 @@ func TestManyStraysOnOneAddress(t *testing.T) {
 		if len(found.Claims) != 1 || found.Claims[0] != own || c.Claims() != 1 {
 			t.Fatalf("claims in the own network count: %+v", found.Claims)
 		}
-		if len(found.Strays) != 2 || !slices.Equal(found.Untold, []Untold{{Prefix: p, Barred: true}}) {
-			t.Fatalf("told are %+v; not told %+v", found.Strays, found.Untold)
+		if len(found.Strays) != 2 || !slices.Equal(found.Unreported, []Unreported{{Prefix: p, Barred: true}}) {
+			t.Fatalf("reported are %+v; not reported %+v", found.Strays, found.Unreported)
 		}
 		if tallies, _ := c.Tallies(0); len(tallies) != 2 || tallies[0].Claims+tallies[1].Claims != len(all) {
 			t.Fatalf("counted are %+v", tallies)

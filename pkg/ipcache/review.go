@@ -7,22 +7,13 @@ func (p place) inside(outer place) bool {
 	return p.bits >= outer.bits && p.at.masked(outer.bits) == outer.at
 }
 
-// joined and left note that a claim is among those of its prefix, or not any more.
-func (c *core) joined(e *Entry) {
+// counted notes that a claim of a node is among those of its prefix (+1), or not any
+// more (-1). Endpoints have nothing to do with that.
+func (c *core) counted(e *Entry, by int) {
 	switch {
-	case e.shapes():
-		if c.territory.joins(e) {
-			c.moved(e)
-		}
-	case e.kind == KindNode && c.atStake(e.place()):
-		c.reviews.ask(e, task{e.place(), reachEndpoints}) // the identities that these may have depend on it
-	}
-}
-
-func (c *core) left(e *Entry) {
-	switch {
-	case e.shapes():
-		if c.territory.leaves(e) {
+	case e == nil || e.kind < KindNode:
+	case e.announces():
+		if c.networks.count(e, by) {
 			c.moved(e)
 		}
 	case e.kind == KindNode && c.atStake(e.place()):
@@ -153,7 +144,7 @@ func (c *core) claimsFrom(from *Entry, visit func(*Entry) bool) {
 // judgeAgain judges a claim that may count now or not any more.
 func (c *core) judgeAgain(e *Entry, counts bool) {
 	b := c.judge(e)
-	bars := c.territory.bars(b)
+	bars := c.networks.bars(b)
 	if b.broken() {
 		c.strays.put(Stray{e, b, bars})
 	} else {
@@ -169,7 +160,7 @@ func (c *core) judgeAgain(e *Entry, counts bool) {
 
 // judge says which rule a claim breaks.
 func (c *core) judge(e *Entry) Breach {
-	return c.territory.judge(e, func() (found bool) {
+	return c.networks.judge(e, func() (found bool) {
 		c.groupsAt(e.place(), func(o *Entry) bool {
 			found = o.kind == KindNode && same(o.cluster, e.cluster)
 			return !found

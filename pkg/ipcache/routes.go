@@ -67,8 +67,6 @@ func without[K comparable](m map[K]*Entry, key K) map[K]*Entry {
 	return m
 }
 
-func (r *routes) len() int { return len(r.four) + len(r.six) + r.shorter.Size() }
-
 // longest is the winner of the longest prefix that covers the address, or nil.
 func (r *routes) longest(a netip.Addr) *Entry {
 	if e := r.host(pack(a)); e != nil {

@@ -18,7 +18,7 @@ type Stray struct {
 func (s Stray) claim() *Entry { return s.Entry }
 
 // strays are the claims that break a rule. They may be as many as a hostile
-// cluster likes, so that what is told of them is counted here.
+// cluster likes, so that they are counted here.
 type strays struct {
 	all      claimSet[Stray]
 	lengths  [hostBits + 1]int // claims on prefixes of each length

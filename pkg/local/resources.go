@@ -22,7 +22,7 @@ type CiliumNode struct {
 	Spec              CiliumNodeSpec `json:"spec"`
 }
 
-// CiliumNodeSpec is the part of a [CiliumNode] that other clusters are told.
+// CiliumNodeSpec is the part of a [CiliumNode] that other clusters read.
 type CiliumNodeSpec struct {
 	BootID    string              `json:"bootid"`
 	Addresses []CiliumNodeAddress `json:"addresses"`
@@ -56,8 +56,8 @@ type CiliumEndpoint struct {
 	Status            CiliumEndpointStatus `json:"status"`
 }
 
-// CiliumEndpointStatus is the part of a [CiliumEndpoint] that other clusters are
-// told.
+// CiliumEndpointStatus is the part of a [CiliumEndpoint] that other clusters
+// read.
 type CiliumEndpointStatus struct {
 	ID       int64 `json:"id"` // of the endpoint on its node; 0 is none
 	Identity *struct {

@@ -16,7 +16,7 @@ func (c *Cluster) Refuse(lines []string) {
 
 // Doubt notes that what the source lists first may lack what was there: only
 // after [Cluster.Whole] may be withdrawn what is not in the tables. A source that
-// never doubts is believed when its tables are listed. It is called before the
+// never doubts is whole when its tables are listed. It is called before the
 // source runs.
 func (c *Cluster) Doubt() {
 	c.reports.mu.Lock()

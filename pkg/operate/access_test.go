@@ -68,7 +68,7 @@ func TestTheUsersOfAMesh(t *testing.T) {
 	}
 	common := []string{wire.ClusterConfigKey("east"), wire.SyncedDir("east"), wire.HeartbeatKey}
 	all := append(append([]string{"other"}, state...), cache...)
-	for user, may := range map[string][]string{
+	for user, allowed := range map[string][]string{
 		"remote": state, "remote-west": state, "local-east": append(append([]string{}, cache...), common...), "admin-east": all, "root": all,
 	} {
 		e := as(user)
@@ -76,12 +76,12 @@ func TestTheUsersOfAMesh(t *testing.T) {
 		must(t, err)
 		for _, prefix := range all {
 			_, err := e.List(ctx, prefix, func(kvstore.Page) error { return nil })
-			if want := slices.Contains(may, prefix); want && err != nil {
+			if want := slices.Contains(allowed, prefix); want && err != nil {
 				t.Errorf("%s cannot list %s: %v", user, prefix, err)
 			} else if !want && !errors.Is(err, kvstore.ErrPermissionDenied) {
 				t.Errorf("%s, who may not, lists %s: %v", user, prefix, err)
 			}
-			if slices.Contains(may, prefix) {
+			if slices.Contains(allowed, prefix) {
 				continue
 			}
 			stream, err := e.Watch(ctx, prefix, at)

@@ -2,11 +2,9 @@ package operate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 
-	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/modes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -24,24 +22,15 @@ func (o *Operator) adopt(ctx context.Context, lock *kvstore.Lock) error {
 	if err != nil {
 		return err
 	}
-	for {
+	return untilDone(ctx, func() error {
 		n, err := o.adoptAll(ctx, b, lock)
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case errors.Is(err, kvstore.ErrLockLeaseExpired):
-			return err
-		case err == nil:
-			if n > 0 {
-				o.Log.Info("Published identities belong to the allocators again", "number", n)
-			}
-			return nil
+		if err == nil && n > 0 {
+			o.Log.Info("Published identities belong to the allocators again", "number", n)
 		}
+		return err
+	}, func(err error) {
 		o.Log.Warn("Published identities cannot be given to the allocators, trying again", "error", err)
-		if err := waiting.Sleep(ctx, heartbeatInterval); err != nil {
-			return err
-		}
-	}
+	})
 }
 
 func (o *Operator) adoptAll(ctx context.Context, b *collector, lock *kvstore.Lock) (adopted int, err error) {

@@ -77,7 +77,7 @@ func (o *Operator) collect(ctx context.Context, lock *kvstore.Lock) error {
 			// Whoever deletes such an object ends the identity, and nobody holds
 			// references of it. Numbers that allocators gave away before there was
 			// Cilium are no such objects and could be collected. They stay: of a mapping
-			// alone it cannot be told whether an object for it is about to be heard of,
+			// alone it is not known whether an object for it is about to be heard of,
 			// and an unused one does no harm but to a CiliumIdentity of its number, which
 			// is reported (mappings).
 			if stale = nil; !said {

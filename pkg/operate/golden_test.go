@@ -45,7 +45,7 @@ func (w *world) leaves(cluster wire.ClusterInfo, r wire.Resource, want map[strin
 
 func asItIs(value string) string { return value }
 
-// global makes a service one that other clusters are told of.
+// global makes a service one that is published.
 func global(svc *corev1.Service) *corev1.Service {
 	svc = svc.DeepCopy()
 	metav1.SetMetaDataAnnotation(&svc.ObjectMeta, wire.AnnotationGlobal, "true")

@@ -19,7 +19,7 @@ import (
 type mappings struct {
 	again  time.Duration                    // between two reports at most
 	all    func() []syncstore.Contradiction // what contradicts
-	report func(error)                      // told of it; nil is that nothing does
+	report func(error)                      // gets it; nil is that nothing does
 	log    *slog.Logger
 	wake   chan struct{}
 	known  map[string]struct{} // that were said, by name

@@ -7,7 +7,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/publish"
@@ -21,19 +20,12 @@ var errEnough = errors.New("enough was listed")
 // whose agents do not write to its kvstore (CRD mode). It does not begin while agents
 // do: each would take the other's keys away.
 func (p *publisher) membership(ctx context.Context) error {
-	for {
-		err := p.alone(ctx)
-		if err == nil {
-			break
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
+	err := untilDone(ctx, func() error { return p.alone(ctx) }, func(err error) {
 		p.Report("nodes and addresses", err)
 		p.Log.Warn("Nodes and addresses are not published yet, looking again", "error", err)
-		if err := waiting.Sleep(ctx, heartbeatInterval); err != nil {
-			return err
-		}
+	})
+	if err != nil {
+		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return p.nodes.Run(ctx) })

@@ -48,13 +48,13 @@ func (w *world) endpoint(name string, created int, id int, ip string) *local.Cil
 	return o
 }
 
-// told is what an operator reports of its tasks.
-type told struct {
+// tasks is what an operator reports of its tasks.
+type tasks struct {
 	mu  sync.Mutex
 	now map[string]string
 }
 
-func (r *told) report(task string, err error) {
+func (r *tasks) report(task string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.now[task] = ""
@@ -64,7 +64,7 @@ func (r *told) report(task string, err error) {
 }
 
 // says tells whether the last report of a task has this text in it; empty: no error.
-func (r *told) says(task, part string) func() bool {
+func (r *tasks) says(task, part string) func() bool {
 	return func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -76,10 +76,10 @@ func (r *told) says(task, part string) func() bool {
 // TestNodesAndAddressesOfAClusterWhoseAgentsDoNotWrite: they are published with
 // leases and canaries, follow their objects, and what nobody has any more is
 // withdrawn, also when the one who wrote it is gone. What is wrong with an object is
-// told with its name, and stays its own matter.
+// reported with its name, and stays its own matter.
 func TestNodesAndAddressesOfAClusterWhoseAgentsDoNotWrite(t *testing.T) {
 	t.Parallel()
-	w, r := newWorld(t), &told{now: make(map[string]string)}
+	w, r := newWorld(t), &tasks{now: make(map[string]string)}
 	const id = 196701
 	w.ciliumNode("n1", "192.168.0.1", "10.1.0.0/24")
 	gone := w.ciliumNode("n2", "192.168.0.2", "10.2.0.0/24")
@@ -161,7 +161,7 @@ func TestNodesAndAddressesOfAClusterWhoseAgentsDoNotWrite(t *testing.T) {
 // TestNodesAndAddressesAreLeftToAgents that write them: they refer to identities.
 func TestNodesAndAddressesAreLeftToAgents(t *testing.T) {
 	t.Parallel()
-	w, r := newWorld(t), &told{now: make(map[string]string)}
+	w, r := newWorld(t), &tasks{now: make(map[string]string)}
 	w.ciliumNode("n1", "192.168.0.1", "10.1.0.0/24")
 	w.listed()
 	c := w.etcd.Client(t)
@@ -171,7 +171,7 @@ func TestNodesAndAddressesAreLeftToAgents(t *testing.T) {
 	}
 	o := w.operator(func(p *Params) { p.NodesAndAddresses, p.Report = true, r.report })
 	defer o.stop()
-	waittest.Until(t, "it to be told", r.says("nodes and addresses", "192.168.0.1"))
+	waittest.Until(t, "it to be reported", r.says("nodes and addresses", "192.168.0.1"))
 	waittest.Until(t, "its code", r.says("nodes and addresses", string(codes.AgentsWriteToo)))
 	waittest.Until(t, "a service", func() bool { return w.value("cilium/cluster-config/east") != "" })
 	if w.value(addresses+"10.9.9.9") == "" || w.value(nodesOfEast+"n1") != "" {

@@ -52,7 +52,7 @@ type Params struct {
 	Allocation modes.Config
 	// Provision gives etcd its users at the begin of each term; nil is nothing.
 	Provision func(ctx context.Context) error
-	// Report is told of a task whether it was done, again and again: of users,
+	// Report is called with a task and whether it was done, again and again: users,
 	// heartbeat, mappings (of the description's identities), nodes and addresses (of
 	// the description, with NodesAndAddresses), identities and locks (those that are
 	// collected); nil is nobody.
@@ -127,7 +127,7 @@ func (o *Operator) lead(ctx context.Context, lock *kvstore.Lock) error {
 	}
 	p := o.newPublisher(lock)
 	g.Go(func() error { return p.run(ctx) })
-	g.Go(func() error { return o.beat(ctx, lock) })
+	g.Go(func() error { return o.heartbeat(ctx, lock) })
 	g.Go(func() error { return o.adopt(ctx, lock) })
 	g.Go(func() error { return o.collect(ctx, lock) })
 	g.Go(func() error { return o.collectLocks(ctx, lock) })
@@ -142,27 +142,41 @@ func (o *Operator) set(change func()) {
 
 // provision gives etcd its users, again until it succeeds.
 func (o *Operator) provision(ctx context.Context) error {
-	for {
+	err := untilDone(ctx, func() error {
 		err := o.Provision(ctx)
 		if ctx.Err() == nil {
 			o.Report("users", err)
 		}
-		if err == nil {
-			o.Log.Info("The users and roles of etcd are as they should be")
-			return nil
-		}
-		if ctx.Err() != nil {
+		return err
+	}, func(err error) {
+		o.Log.Error("The users and roles of etcd are not as they should be, trying again", "error", err)
+	})
+	if err == nil {
+		o.Log.Info("The users and roles of etcd are as they should be")
+	}
+	return err
+}
+
+// untilDone does something again and again until it succeeds, or ctx or the leader's lock
+// ends. It calls failed with each error.
+func untilDone(ctx context.Context, do func() error, failed func(error)) error {
+	for {
+		err := do()
+		switch {
+		case err == nil, errors.Is(err, kvstore.ErrLockLeaseExpired):
+			return err
+		case ctx.Err() != nil:
 			return ctx.Err()
 		}
-		o.Log.Error("The users and roles of etcd are not as they should be, trying again", "error", err)
+		failed(err)
 		if err := waiting.Sleep(ctx, heartbeatInterval); err != nil {
 			return err
 		}
 	}
 }
 
-// beat writes the heartbeat.
-func (o *Operator) beat(ctx context.Context, lock *kvstore.Lock) error {
+// heartbeat writes the heartbeat again and again.
+func (o *Operator) heartbeat(ctx context.Context, lock *kvstore.Lock) error {
 	for {
 		_, err := o.Writer.Put(ctx, wire.HeartbeatKey, []byte(time.Now().Format(time.RFC3339)), kvstore.Leased(), kvstore.Holding(lock))
 		wait := heartbeatInterval

@@ -126,7 +126,7 @@ type caller struct {
 }
 
 // check tries every way to read and to write a range.
-func (c caller) check(t *testing.T, name, may string) {
+func (c caller) check(t *testing.T, name, rights string) {
 	t.Helper()
 	ctx := waittest.Context(t)
 	key := name
@@ -134,13 +134,13 @@ func (c caller) check(t *testing.T, name, may string) {
 	if strings.HasSuffix(name, "/") {
 		key, whole = name+"probe of "+t.Name(), []clientv3.OpOption{clientv3.WithPrefix()}
 	}
-	expect := func(do string, allowed bool, err error) {
+	expect := func(do string, rights bool, err error) {
 		t.Helper()
-		if denied := errors.Is(err, kvstore.ErrPermissionDenied) || err != nil && strings.Contains(err.Error(), "permission denied"); allowed && err != nil || !allowed && !denied {
-			t.Errorf("%s %s, where %q is right: %v", do, name, may, err)
+		if denied := errors.Is(err, kvstore.ErrPermissionDenied) || err != nil && strings.Contains(err.Error(), "permission denied"); rights && err != nil || !rights && !denied {
+			t.Errorf("%s %s, where %q is right: %v", do, name, rights, err)
 		}
 	}
-	reads, writes := strings.Contains(may, "r"), strings.Contains(may, "w")
+	reads, writes := strings.Contains(rights, "r"), strings.Contains(rights, "w")
 	_, err := c.raw.Get(ctx, name, append(whole, clientv3.WithKeysOnly())...)
 	expect("read", reads, err)
 	expect("watch", reads, c.watches(ctx, name))
@@ -148,7 +148,7 @@ func (c caller) check(t *testing.T, name, may string) {
 		_, err = c.raw.Delete(ctx, name, clientv3.WithPrefix())
 		expect("delete all of", writes, err)
 	}
-	if strings.HasSuffix(may, "+") {
+	if strings.HasSuffix(rights, "+") {
 		return
 	}
 	_, err = c.Put(ctx, key, []byte("{}"))

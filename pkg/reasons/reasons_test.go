@@ -272,13 +272,13 @@ func situations() []situation {
 		}, address("10.0.0.1"), codes.AddressUnclaimed, "nobody claims 10.0.0.1", have{"c2": codes.ClaimReservedIdentity}},
 		{"a claim that is refused", func(w *world) { w.knows("c2", wire.IPs, "10.0.0.1", "policy: not granted") }, address("10.0.0.1"), codes.AddressUnclaimed, "nobody claims 10.0.0.1", have{"c2": codes.ClaimRefused}},
 		{"more claims than are told", func(w *world) {
-			for i := range 3 * ipcache.Told {
+			for i := range 3 * ipcache.MaxReported {
 				w.claims([]string{"c2", "c3"}[i%2], "10.0.0.1/32", ipcache.KindNode, fmt.Sprint("n", i))
 			}
 		}, address("10.0.0.1"), codes.AddressContested, "10.0.0.1/32 is claimed by c2 and c3; c2 counts", have{"c2": codes.ClaimWon, "c3": codes.ClaimLost, "": codes.ClaimsUntold}},
 		{"more barred claims than are told", func(w *world) {
 			w.ips = ipcache.NewWith(ipcache.Rules{Own: []ipcache.Own{{Prefix: netip.MustParsePrefix("10.0.0.0/8"), What: "pod network"}}})
-			for i := range 2 * ipcache.Told {
+			for i := range 2 * ipcache.MaxReported {
 				w.claims("c2", "10.0.0.1/32", ipcache.KindNode, fmt.Sprint("n", i))
 			}
 		}, address("10.0.0.1"), codes.AddressUnclaimed, "nobody claims 10.0.0.1", have{"c2": codes.ClaimInOwnNetwork, "": codes.ClaimsUntold}},

@@ -23,7 +23,7 @@ func (v *View) barred(strays []ipcache.Stray) []Step {
 }
 
 // untold are the steps about claims of which there are too many to tell each.
-func untold(all []ipcache.Untold) []Step {
+func untold(all []ipcache.Unreported) []Step {
 	var steps []Step
 	for _, u := range all {
 		step := Step{Code: codes.ClaimsUntold, Keys: []Key{}}

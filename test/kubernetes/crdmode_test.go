@@ -78,7 +78,7 @@ spec: {addresses: [{type: InternalIP, ip: 192.168.0.1}], ipam: {podCIDRs: [10.1.
 	operator := filepath.Join(p.dir, "operate.sock")
 	out, _ := exec.Command(p.program, "get", "health", "-o", "wide", "--socket", operator).CombinedOutput()
 	if !strings.Contains(string(out), "default/foreign: the identity 4711") {
-		t.Errorf("nothing is told of the endpoint that is refused:\n%s", out)
+		t.Errorf("nothing is said of the endpoint that is refused:\n%s", out)
 	}
 	p.Delete(t, withCilium("two", "10.1.0.2", 196702)...)
 	p.until(t, "an address goes", func() bool { return !strings.Contains(shows("get", "ips"), "10.1.0.2/32") })

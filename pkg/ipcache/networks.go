@@ -2,6 +2,7 @@ package ipcache
 
 import (
 	"fmt"
+	"iter"
 	"net/netip"
 	"slices"
 
@@ -27,9 +28,9 @@ type Rules struct {
 	Enforce bool
 }
 
-// territory says whose a network is: what the nodes of the clusters announce, and
-// what is known of the own cluster.
-type territory struct {
+// networks says whose a network is: what the nodes of the clusters announce, and what
+// is known of the own cluster.
+type networks struct {
 	enforce   bool
 	own       bart.Table[owned]
 	announced bart.Table[[]holder] // by remote clusters; lists are replaced, never changed
@@ -87,19 +88,19 @@ func (b Breach) String() string {
 }
 
 // bars tells whether a claim with the breach does not count.
-func (t *territory) bars(b Breach) bool {
-	return b.Rule == RuleOwnNetwork || b.broken() && t.enforce
+func (n *networks) bars(b Breach) bool {
+	return b.Rule == RuleOwnNetwork || b.broken() && n.enforce
 }
 
 // judge says which rule a claim breaks, the first one in their order. atNode tells
 // whether the claim's cluster has a node with that address.
-func (t *territory) judge(e *Entry, atNode func() bool) Breach {
+func (n *networks) judge(e *Entry, atNode func() bool) Breach {
 	if !e.remote() {
 		return Breach{}
 	}
 	p := e.place()
-	if t.own.Size() > 0 {
-		if b := t.inOwn(p); b.broken() {
+	if n.own.Size() > 0 {
+		if b := n.inOwn(p); b.broken() {
 			return b
 		}
 	}
@@ -110,8 +111,8 @@ func (t *territory) judge(e *Entry, atNode func() bool) Breach {
 	}
 	// A pod network is announced by itself. A node has the address that its own network
 	// gives it, and one of a pod there precedes it by its kind.
-	if t.announced.Size() > 0 && e.kind != KindPodCIDR && e.kind != KindNode {
-		if b := t.foreign(p, e.cluster); b.broken() {
+	if n.announced.Size() > 0 && e.kind != KindPodCIDR && e.kind != KindNode {
+		if b := n.foreign(p, e.cluster); b.broken() {
 			return b
 		}
 	}
@@ -124,15 +125,15 @@ func (t *territory) judge(e *Entry, atNode func() bool) Breach {
 
 // inOwn finds the network of the own cluster that a place is in, or contains: a
 // shorter prefix has what is free in the network, and all of it when it is large.
-func (t *territory) inOwn(p place) Breach {
-	if _, inside := lookup(&t.own, p); inside {
-		network, is, _ := t.own.LookupPrefixLPM(p.prefix())
+func (n *networks) inOwn(p place) Breach {
+	if _, inside := lookup(&n.own, p); inside {
+		network, is, _ := n.own.LookupPrefixLPM(p.prefix())
 		return Breach{Rule: RuleOwnNetwork, Network: network, Whose: is.what}
 	}
 	if p.host() {
 		return Breach{}
 	}
-	for network, is := range t.own.Subnets(p.prefix()) {
+	for network, is := range n.own.Subnets(p.prefix()) {
 		return Breach{Rule: RuleOwnNetwork, Network: network, Around: true, Whose: is.what}
 	}
 	return Breach{}
@@ -149,13 +150,13 @@ func lookup[V any](t *bart.Table[V], p place) (V, bool) {
 
 // foreign finds the pod network of other clusters that a place is in. There is
 // none when the cluster announces one itself that the place is in.
-func (t *territory) foreign(at place, cluster *Cluster) Breach {
-	holders, inside := lookup(&t.announced, at)
+func (n *networks) foreign(at place, cluster *Cluster) Breach {
+	holders, inside := lookup(&n.announced, at)
 	if !inside || slices.ContainsFunc(holders, func(h holder) bool { return same(h.cluster, cluster) }) {
 		return Breach{}
 	}
 	b := Breach{Rule: RuleForeignNetwork}
-	for network, holders := range t.announced.Supernets(at.prefix()) { // the longest first
+	for network, holders := range n.announced.Supernets(at.prefix()) { // the longest first
 		for _, h := range holders {
 			if same(h.cluster, cluster) {
 				return Breach{}
@@ -188,9 +189,9 @@ func special(p netip.Prefix) Breach {
 	return Breach{}
 }
 
-// shapes tells whether the claim says whose a network is. A network that is too
+// announces tells whether the claim says whose a network is. A network that is too
 // large to be one, or for special use, says nothing, also not of the own cluster.
-func (e *Entry) shapes() bool {
+func (e *Entry) announces() bool {
 	if e.kind != KindPodCIDR {
 		return false
 	}
@@ -201,61 +202,75 @@ func (e *Entry) shapes() bool {
 	return !maybeSpecial(p) || !special(p.prefix()).broken()
 }
 
-// joins takes in a claim that shapes the territory, and tells whether that changed
-// it.
-func (t *territory) joins(e *Entry) (changed bool) {
+// count notes that a claim that says whose a network is came (+1) or went (-1), and
+// tells whether the network has another owner now.
+func (n *networks) count(e *Entry, by int) (changed bool) {
 	p := e.place().prefix()
 	if !e.remote() {
-		return t.occupy(Own{p, "pod network"})
+		return n.countOwn(Own{p, "pod network"}, by)
 	}
-	holders, _ := t.announced.Get(p)
+	holders, _ := n.announced.Get(p)
 	holders = slices.Clone(holders)
-	if i := slices.IndexFunc(holders, func(h holder) bool { return same(h.cluster, e.cluster) }); i >= 0 {
-		holders[i].nodes++
-	} else {
-		holders, changed = append(holders, holder{e.cluster, 1}), true
-		slices.SortFunc(holders, func(a, b holder) int { return a.cluster.compare(b.cluster) })
+	i := slices.IndexFunc(holders, func(h holder) bool { return same(h.cluster, e.cluster) })
+	if changed = i < 0; changed {
+		i, holders = len(holders), append(holders, holder{cluster: e.cluster})
 	}
-	t.announced.Insert(p, holders)
+	if holders[i].nodes += by; holders[i].nodes == 0 {
+		holders, changed = slices.Delete(holders, i, i+1), true
+	}
+	if len(holders) == 0 {
+		n.announced.Delete(p)
+		return true
+	}
+	slices.SortFunc(holders, func(a, b holder) int { return a.cluster.compare(b.cluster) })
+	n.announced.Insert(p, holders)
 	return changed
 }
 
-// occupy notes a network of the own cluster.
-func (t *territory) occupy(o Own) (changed bool) {
-	is, known := t.own.Get(o.Prefix)
+// countOwn is count for a network of the own cluster.
+func (n *networks) countOwn(o Own, by int) (changed bool) {
+	is, known := n.own.Get(o.Prefix)
 	if !known {
 		is.what = o.What
-		t.ownRevision++
 	}
-	is.n++
-	t.own.Insert(o.Prefix, is)
-	return !known
+	if is.n += by; is.n == 0 {
+		n.own.Delete(o.Prefix)
+	} else {
+		n.own.Insert(o.Prefix, is)
+	}
+	if changed = !known || is.n == 0; changed {
+		n.ownRevision++
+	}
+	return changed
 }
 
-// leaves forgets what a claim said that had joined.
-func (t *territory) leaves(e *Entry) (changed bool) {
-	p := e.place().prefix()
-	if !e.remote() {
-		is, _ := t.own.Get(p)
-		if is.n--; is.n > 0 {
-			t.own.Insert(p, is)
-			return false
+// Breaches calls visit with those of the addresses that no remote cluster can have:
+// inside the own networks (RuleOwnNetwork), or for special use (RuleSpecialUse).
+// Neither addrs nor visit may call the cache.
+func (c *Cache) Breaches(addrs iter.Seq[netip.Addr], visit func(netip.Addr, Breach)) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	n := &c.core.networks
+	for a := range addrs {
+		var b Breach
+		switch p := (place{pack(a), hostBits}); {
+		case n.own.Size() > 0 && n.own.Contains(a.Unmap()):
+			b = n.inOwn(p)
+		case maybeSpecial(p):
+			b = special(p.prefix())
 		}
-		t.own.Delete(p)
-		t.ownRevision++
-		return true
+		if b.broken() {
+			visit(a, b)
+		}
 	}
-	holders, _ := t.announced.Get(p)
-	holders = slices.Clone(holders)
-	i := slices.IndexFunc(holders, func(h holder) bool { return same(h.cluster, e.cluster) })
-	if holders[i].nodes--; holders[i].nodes > 0 {
-		t.announced.Insert(p, holders)
-		return false
-	}
-	if holders = slices.Delete(holders, i, i+1); len(holders) > 0 {
-		t.announced.Insert(p, holders)
-	} else {
-		t.announced.Delete(p)
-	}
-	return true
 }
+
+// OwnRevision grows with every change of the own networks.
+func (c *Cache) OwnRevision() uint64 {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.core.networks.ownRevision
+}
+
+// Enforces tells whether what breaks a rule does not count ([Rules.Enforce]).
+func (c *Cache) Enforces() bool { return c.core.networks.enforce }

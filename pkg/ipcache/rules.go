@@ -1,0 +1,112 @@
+package ipcache
+
+import (
+	"fmt"
+
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+)
+
+// Rule names what decided between two claims on one prefix, or which rule a claim
+// breaks.
+type Rule uint8
+
+// The rules that decide between two claims, in the order in which they are asked.
+const (
+	_           Rule = iota
+	RuleSource       // the stronger source
+	RuleKind         // the kind of the claim
+	RuleCluster      // the lower cluster ID
+	RuleOwner        // the owner within a cluster
+)
+
+// The rules that a remote claim may break, in the order in which they are asked,
+// before those that decide between claims (docs/claims.md).
+const (
+	RuleOwnNetwork       Rule = iota + RuleOwner + 1 // networks of the own cluster are its own
+	RuleSpecialUse                                   // nobody has addresses for special use
+	RuleForeignNetwork                               // what a cluster's nodes announce is that cluster's
+	RuleReservedIdentity                             // remotes do not vouch for privileged identities
+)
+
+// RuleInfo describes a rule that what a remote says may break.
+type RuleInfo struct {
+	Conflict codes.Code // of the conflict that claims of a cluster make
+	Claim    codes.Code // of one claim, in an explanation
+	Backends codes.Code // of the conflict that service backends of a cluster make; empty when they are not judged by it
+	Topic    string     // the rule's name within the subject of a conflict
+	Are      string     // what is so of what breaks it
+	Text     string     // the rule itself
+}
+
+// Info describes a rule from RuleOwnNetwork on.
+func (r Rule) Info() RuleInfo {
+	switch r {
+	case RuleOwnNetwork:
+		return RuleInfo{
+			codes.OwnNetworkClaimed, codes.ClaimInOwnNetwork, codes.OwnNetworkBackends,
+			"own-network", "are inside the own networks", "the own networks are never a remote's",
+		}
+	case RuleSpecialUse:
+		return RuleInfo{
+			codes.SpecialUseClaimed, codes.ClaimSpecialUse, codes.SpecialUseBackends,
+			"special-use", "are on addresses for special use", "nobody has addresses for special use",
+		}
+	case RuleForeignNetwork:
+		return RuleInfo{
+			codes.ForeignNetworkClaimed, codes.ClaimInForeignNetwork, "",
+			"foreign-network", "are inside pod networks of other clusters", "an address in a pod network is of a cluster whose nodes announce it",
+		}
+	default:
+		return RuleInfo{
+			codes.ReservedIdentityClaimed, codes.ClaimReservedIdentity, "",
+			"reserved-identity", "have privileged identities", "a remote does not vouch for privileged identities",
+		}
+	}
+}
+
+// Lost says why the claim lost against the winner of its prefix.
+func (e *Entry) Lost(winner *Entry) Rule {
+	_, rule := winner.compare(e)
+	return rule
+}
+
+// Weakness says in words by which rule a claim is weaker than another one to
+// the same prefix.
+func (e *Entry) Weakness(strong *Entry) string {
+	switch e.Lost(strong) {
+	case RuleSource:
+		return fmt.Sprintf("weaker source: %s precedes %s", strong.Source(), e.Source())
+	case RuleKind:
+		return fmt.Sprintf("%s precedes %s", strong.Kind().phrase(), e.Kind().phrase())
+	case RuleCluster:
+		if a, b := strong.Cluster(), e.Cluster(); a.ID == b.ID {
+			return fmt.Sprintf("cluster %s precedes %s", a.Name, b.Name)
+		}
+		return fmt.Sprintf("cluster ID %d precedes %d", strong.Cluster().ID, e.Cluster().ID)
+	default:
+		if strong.NodeName() == "" {
+			return "the same cluster claims it twice, with other host bits"
+		}
+		return fmt.Sprintf("node %s precedes %s", strong.NodeName(), e.NodeName())
+	}
+}
+
+// phrase names the kind within a sentence.
+func (k Kind) phrase() string {
+	switch k {
+	case KindHost:
+		return "a host entry"
+	case KindCIDR:
+		return "a CIDR"
+	case KindNode:
+		return "a node's address"
+	case KindPodCIDR:
+		return "a pod CIDR"
+	case KindHealth:
+		return "a health address"
+	case KindIngress:
+		return "an ingress address"
+	default:
+		return "a " + k.String()
+	}
+}
