@@ -22,12 +22,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/mesh-agent/mesh-agent/internal/children"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 )
 
@@ -36,9 +36,6 @@ const Program = "KUBE_APISERVER"
 
 // Admin is the token of a user who may do everything.
 const Admin = "admin-token"
-
-// startTimeout bounds the start of a server, which takes some seconds.
-const startTimeout = 2 * time.Minute
 
 // Server is an API server. Its methods are for the test that started it.
 type Server struct {
@@ -133,34 +130,19 @@ func (s *Server) start(t testing.TB) {
 	ended := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(ended) }()
 	s.cmd, s.ended = cmd, ended
-	s.awaitReady(t)
-}
-
-// awaitReady waits until the server says that it is ready.
-func (s *Server) awaitReady(t testing.TB) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
-	defer cancel()
 	client, err := rest.HTTPClientFor(s.Config(Admin))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.CloseIdleConnections()
-	poll := time.NewTicker(100 * time.Millisecond)
-	defer poll.Stop()
-	for {
-		err := ready(ctx, client, "https://"+s.addr+"/readyz")
-		if err == nil {
-			return
-		}
+	waittest.Try(t, s.program+" to be ready", func() error {
 		select {
-		case <-poll.C:
 		case <-s.ended:
 			t.Fatalf("%s has ended:\n%s", s.program, s.Log())
-		case <-ctx.Done():
-			t.Fatalf("%s is not ready: %v\n%s", s.program, err, s.Log())
+		default:
 		}
-	}
+		return ready(t.Context(), client, "https://"+s.addr+"/readyz")
+	}, s.Log)
 }
 
 func ready(ctx context.Context, client *http.Client, url string) error {

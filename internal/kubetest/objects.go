@@ -3,7 +3,6 @@ package kubetest
 import (
 	"context"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,11 +12,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
-	"github.com/mesh-agent/mesh-agent/internal/waiting"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
-
-// requestTimeout bounds one operation.
-const requestTimeout = 30 * time.Second
 
 // Apply makes objects as they are given, in YAML, as the administrator. An object
 // that exists becomes as it is given. The status counts also of kinds that have
@@ -44,31 +40,25 @@ func apply(t testing.TB, o *unstructured.Unstructured,
 	do func(context.Context, string, *unstructured.Unstructured, metav1.ApplyOptions, ...string) (*unstructured.Unstructured, error),
 ) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
-	defer cancel()
-	for {
-		_, err := do(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: "test", Force: true})
-		if err == nil {
-			return
-		}
-		if !apierrors.IsNotFound(err) || waiting.Sleep(ctx, 50*time.Millisecond) != nil {
+	waittest.Try(t, "the kind "+o.GetKind(), func() error {
+		_, err := do(t.Context(), o.GetName(), o, metav1.ApplyOptions{FieldManager: "test", Force: true})
+		if err != nil && !apierrors.IsNotFound(err) {
 			t.Fatalf("apply %s %s: %v", o.GetKind(), o.GetName(), err)
 		}
-	}
+		return err
+	})
 }
 
 // Delete deletes objects at once; their names are looked for in YAML. Of a
 // namespace nothing is left either, as nobody else would finish that.
 func (s *Server) Delete(t testing.TB, texts ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
-	defer cancel()
 	client := s.Client(t)
 	for _, text := range texts {
 		o, in := parse(t, client, text)
-		err := in.Delete(ctx, o.GetName(), metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
+		err := in.Delete(t.Context(), o.GetName(), metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
 		if err == nil && o.GetKind() == "Namespace" {
-			_, err = in.Update(ctx, o, metav1.UpdateOptions{}, "finalize")
+			_, err = in.Update(t.Context(), o, metav1.UpdateOptions{}, "finalize")
 		}
 		if err != nil {
 			t.Fatalf("delete %s %s: %v", o.GetKind(), o.GetName(), err)
@@ -79,14 +69,12 @@ func (s *Server) Delete(t testing.TB, texts ...string) {
 // Token returns a token of a service account, good for an hour.
 func (s *Server) Token(t testing.TB, namespace, account string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
-	defer cancel()
 	request := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
 		"metadata": map[string]any{"name": account}, "spec": map[string]any{"expirationSeconds": int64(3600)},
 	}}
 	accounts := s.Client(t).Resource(corev1.SchemeGroupVersion.WithResource("serviceaccounts")).Namespace(namespace)
-	granted, err := accounts.Create(ctx, request, metav1.CreateOptions{}, "token")
+	granted, err := accounts.Create(t.Context(), request, metav1.CreateOptions{}, "token")
 	if err != nil {
 		t.Fatalf("a token of %s/%s: %v", namespace, account, err)
 	}

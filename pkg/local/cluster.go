@@ -22,6 +22,7 @@ type Cluster struct {
 	CiliumEndpoints  *Objects[CiliumEndpoint, *CiliumEndpoint]
 	CiliumIdentities *Objects[CiliumIdentity, *CiliumIdentity]
 
+	all     map[string]kind // by name
 	reports reports
 }
 
@@ -39,22 +40,36 @@ func New(db *statedb.DB) (*Cluster, error) {
 	c.CiliumNodes, errs[6] = newObjects[CiliumNode](db, "ciliumnodes")
 	c.CiliumEndpoints, errs[7] = newObjects[CiliumEndpoint](db, "ciliumendpoints")
 	c.CiliumIdentities, errs[8] = newObjects[CiliumIdentity](db, "ciliumidentities")
+	c.all = map[string]kind{
+		"services": c.Services, "endpointslices": c.EndpointSlices, "nodes": c.Nodes, "pods": c.Pods, "namespaces": c.Namespaces,
+		"serviceexports": c.ServiceExports, "ciliumnodes": c.CiliumNodes, "ciliumendpoints": c.CiliumEndpoints, "ciliumidentities": c.CiliumIdentities,
+	}
 	return c, errors.Join(errs[:]...)
+}
+
+// kind is the objects of any kind.
+type kind interface {
+	Len() int
+	Listed()
 }
 
 // Counts is how many objects there are of each kind that there are any of.
 func (c *Cluster) Counts() map[string]int {
 	counts := make(map[string]int)
-	for kind, n := range map[string]int{
-		"services": c.Services.Len(), "endpointslices": c.EndpointSlices.Len(), "nodes": c.Nodes.Len(), "pods": c.Pods.Len(),
-		"namespaces": c.Namespaces.Len(), "serviceexports": c.ServiceExports.Len(), "ciliumnodes": c.CiliumNodes.Len(),
-		"ciliumendpoints": c.CiliumEndpoints.Len(), "ciliumidentities": c.CiliumIdentities.Len(),
-	} {
-		if n > 0 {
-			counts[kind] = n
+	for name, objects := range c.all {
+		if n := objects.Len(); n > 0 {
+			counts[name] = n
 		}
 	}
 	return counts
+}
+
+// Listed notes that all objects that were there at the start are in the tables. It may
+// be called again.
+func (c *Cluster) Listed() {
+	for _, objects := range c.all {
+		objects.Listed()
+	}
 }
 
 // ReadTxn returns a snapshot of all the tables.

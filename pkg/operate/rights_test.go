@@ -134,9 +134,9 @@ func (c caller) check(t *testing.T, name, rights string) {
 	if strings.HasSuffix(name, "/") {
 		key, whole = name+"probe of "+t.Name(), []clientv3.OpOption{clientv3.WithPrefix()}
 	}
-	expect := func(do string, rights bool, err error) {
+	expect := func(do string, allowed bool, err error) {
 		t.Helper()
-		if denied := errors.Is(err, kvstore.ErrPermissionDenied) || err != nil && strings.Contains(err.Error(), "permission denied"); rights && err != nil || !rights && !denied {
+		if denied := errors.Is(err, kvstore.ErrPermissionDenied) || err != nil && strings.Contains(err.Error(), "permission denied"); allowed && err != nil || !allowed && !denied {
 			t.Errorf("%s %s, where %q is right: %v", do, name, rights, err)
 		}
 	}

@@ -57,18 +57,7 @@ func newWorldOf(t *testing.T, cluster string) *world {
 }
 
 // listed ends the first reading of the description.
-func (w *world) listed() {
-	s := w.source
-	s.Services.Listed()
-	s.EndpointSlices.Listed()
-	s.Nodes.Listed()
-	s.Pods.Listed()
-	s.Namespaces.Listed()
-	s.ServiceExports.Listed()
-	s.CiliumNodes.Listed()
-	s.CiliumEndpoints.Listed()
-	s.CiliumIdentities.Listed()
-}
+func (w *world) listed() { w.source.Listed() }
 
 // service adds a global service with one backend.
 func (w *world) service(name, ip string) {

@@ -34,15 +34,7 @@ func newWorld(t testing.TB) *world {
 }
 
 // listed makes all tables complete.
-func (w *world) listed() {
-	c := w.cluster
-	for _, listed := range []func(){
-		c.Services.Listed, c.EndpointSlices.Listed, c.Nodes.Listed, c.Pods.Listed, c.Namespaces.Listed,
-		c.ServiceExports.Listed, c.CiliumNodes.Listed, c.CiliumEndpoints.Listed, c.CiliumIdentities.Listed,
-	} {
-		listed()
-	}
-}
+func (w *world) listed() { w.cluster.Listed() }
 
 // start runs something until the test ends.
 func (w *world) start(run func(context.Context) error) {

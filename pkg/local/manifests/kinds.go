@@ -17,7 +17,7 @@ type kind struct {
 	versions   []string // that are understood, the usual one first
 	namespaced bool
 	decode     func(value []byte) (metav1.Object, error)
-	sink       sink
+	apply      func(docs []document)
 }
 
 // kinds are those that are read, with where their objects go.
@@ -40,7 +40,7 @@ func newKind[T any, P local.Object[T]](objects *local.Objects[T, P], name, group
 		o := P(new(T))
 		return o, json.Unmarshal(value, o)
 	}
-	return kind{name, group, versions, namespaced, decode, &table[T, P]{store.NewSet[T](), objects}}
+	return kind{name, group, versions, namespaced, decode, (&table[T, P]{store.NewSet[T](), objects}).apply}
 }
 
 // apiVersion is how manifests name the kind's usual version.
@@ -51,13 +51,7 @@ func (k kind) apiVersion() string {
 	return k.group + "/" + k.versions[0]
 }
 
-// sink takes the objects of one kind.
-type sink interface {
-	apply(docs []document)
-	listed()
-}
-
-// table is the sink that finds out what changed and fills a table.
+// table finds out what changed and fills a table.
 type table[T any, P local.Object[T]] struct {
 	set     *store.Set[T]
 	objects *local.Objects[T, P]
@@ -77,5 +71,3 @@ func (t *table[T, P]) apply(docs []document) {
 	}
 	t.objects.Apply(slices.AppendSeq(changes, t.set.Done()))
 }
-
-func (t *table[T, P]) listed() { t.objects.Listed() }

@@ -89,11 +89,9 @@ func (s *Source) take(files map[string]*file) {
 		problems[i].file = s.dir.Path + "/" + problems[i].file
 	}
 	for _, k := range s.kinds {
-		k.sink.apply(objects[k.name])
+		k.apply(objects[k.name])
 	}
-	for _, k := range s.kinds {
-		k.sink.listed()
-	}
+	s.into.Listed()
 	s.report(problems)
 	if !s.whole && len(s.good) == len(files) {
 		s.whole = true
