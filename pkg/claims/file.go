@@ -95,7 +95,11 @@ func parse(content []byte) (*Policy, []error) {
 		said = true
 		switch key {
 		case "default":
-			r.byDefault(value)
+			n := resolved(value)
+			if n.Kind != yaml.ScalarNode || n.Value != "allow" && n.Value != "deny" {
+				r.note(n, "default", "%s: want allow or deny", shown(n))
+			}
+			r.policy.deny = n.Value == "deny"
 		case "clusters":
 			r.fields(value, "clusters", "a name with an entry for each cluster", r.cluster)
 		default:
@@ -155,13 +159,6 @@ func (r *reader) fields(n *yaml.Node, field, want string, take func(key string, 
 		seen[key.Value] = true
 		take(key.Value, key, value)
 	}
-}
-
-func (r *reader) byDefault(n *yaml.Node) {
-	if n = resolved(n); n.Kind != yaml.ScalarNode || n.Value != "allow" && n.Value != "deny" {
-		r.note(n, "default", "%s: want allow or deny", shown(n))
-	}
-	r.policy.deny = n.Value == "deny"
 }
 
 // cluster reads an entry.

@@ -62,12 +62,11 @@ func Special(p netip.Prefix) (Range, bool) {
 	return Range{}, false
 }
 
-// Privileged tells whether policies trust the reserved identity in a way that only
-// the reader's own cluster can vouch for, or whether it means no single endpoint:
-// a host, a node, the API server, the world, the aggregates. A remote publishes
-// remote-node for the addresses of its nodes alone (see atNode). What Cilium does
-// publish for endpoints is not privileged: health, ingress, init, unmanaged, the
-// well-known identities, and those that users reserve (wire.md §1.7, §2.3).
+// Privileged tells whether policies trust the reserved identity in a way that only the
+// reader's own cluster can vouch for, or whether it means no single endpoint: a host, a
+// node, the API server, the world, the aggregates. A remote publishes remote-node for the
+// addresses of its nodes alone (atNode). All others, which Cilium does publish for
+// endpoints, are not privileged (wire.md §1.7, §2.3).
 func Privileged(identity uint32, atNode bool) bool {
 	switch identity {
 	case wire.IdentityHost, wire.IdentityRemoteNode:

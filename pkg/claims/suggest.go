@@ -95,7 +95,11 @@ func (s *Seen) writeNetworks(b *bytes.Buffer, rules *rules, i int, taken func(ne
 	breaking, breaks := make(map[string][]netip.Prefix), make(map[netip.Prefix]bool) // by the rule
 	note := func(why string, p netip.Prefix) { breaking[why], breaks[p] = append(breaking[why], p), true }
 	pods := Collapse(rules.judge(i, s.Pods, false, note))
-	hosted := rules.judge(i, hosts(s.Nodes), false, note)
+	hosts := make([]netip.Prefix, len(s.Nodes))
+	for i, a := range s.Nodes {
+		hosts[i] = netip.PrefixFrom(a, a.BitLen())
+	}
+	hosted := rules.judge(i, hosts, false, note)
 	claimed := rules.judge(i, without(slices.Clone(s.Claims), slices.Concat(pods, hosted)), true, note)
 	reserved := without(s.reserved(), pods)
 	for _, p := range reserved {
@@ -183,14 +187,6 @@ func isLabel(name string) bool {
 		}
 	}
 	return name != "" && len(name) <= 63 && ends(name[0]) && ends(name[len(name)-1])
-}
-
-func hosts(addresses []netip.Addr) []netip.Prefix {
-	all := make([]netip.Prefix, len(addresses))
-	for i, a := range addresses {
-		all[i] = netip.PrefixFrom(a, a.BitLen())
-	}
-	return all
 }
 
 // without returns those that are in none of the networks. There may be a hundred

@@ -22,10 +22,6 @@ type strayBackends struct {
 	services.Stray
 }
 
-func newBackends() *backends {
-	return &backends{of: make(map[string][]strayBackends), book: newBook()}
-}
-
 // set notes a service as it is now.
 func (d *backends) set(g *services.Global, deleted bool) {
 	name := g.FullName()

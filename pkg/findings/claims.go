@@ -20,10 +20,6 @@ type claims struct {
 	book     *book
 }
 
-func newClaims(ips *ipcache.Cache) *claims {
-	return &claims{ips: ips, page: make([]ipcache.Change, 0, 1024), book: newBook()}
-}
-
 // look judges the prefixes at which something has changed since the last look.
 func (d *claims) look(v *verdicts) {
 	touched := make(map[netip.Prefix]bool)

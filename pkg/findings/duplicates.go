@@ -129,6 +129,7 @@ func (d *duplicates) touch(key string) {
 const (
 	maxNumbers = 4
 	maxAsked   = 16
+	maxLabels  = 200 // how much of a label set is shown, in bytes
 )
 
 // twice is the conflict that some numbers of a cluster make; nil when those that
@@ -154,6 +155,9 @@ func (d *duplicates) twice(cluster string, numbers []uint32) *Conflict {
 	if len(equal) < 2 {
 		return nil
 	}
+	if len(labels) > maxLabels {
+		labels = strings.ToValidUTF8(labels[:maxLabels], "") + "…"
+	}
 	named := list(equal)
 	if len(equal) > maxNumbers {
 		named = printer.Some(equal, maxNumbers)
@@ -161,7 +165,7 @@ func (d *duplicates) twice(cluster string, numbers []uint32) *Conflict {
 	return &Conflict{
 		Kind: KindIdentity, Code: codes.IdentityTwice, Subject: cluster + "/" + equal[0], Clusters: []string{cluster},
 		Message: fmt.Sprintf("%s has given %d numbers to equal labels: %s, for %s. Each of them counts, with the same policies; that should pass when the unused ones are collected",
-			cluster, len(equal), named, shortened(labels)),
+			cluster, len(equal), named, labels),
 	}
 }
 
@@ -172,14 +176,4 @@ func sorted(ls allocator.Labels) string {
 		return strings.Compare(a.Key+"="+a.Source+"="+a.Value, b.Key+"="+b.Source+"="+b.Value)
 	})
 	return all.String()
-}
-
-// maxLabels is how much of a label set is shown, in bytes.
-const maxLabels = 200
-
-func shortened(text string) string {
-	if len(text) <= maxLabels {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxLabels], "") + "…"
 }

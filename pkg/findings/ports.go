@@ -17,8 +17,6 @@ import (
 // nothing to do with those of other clusters.
 type ports struct{ book *book }
 
-func newPorts() *ports { return &ports{book: newBook()} }
-
 // set judges a service as it is now, or that it was deleted.
 func (d *ports) set(g *services.Global, deleted bool, v *verdicts) {
 	var c *Conflict

@@ -14,8 +14,6 @@ type strays struct {
 	book     *book
 }
 
-func newStrays(ips *ipcache.Cache) *strays { return &strays{ips: ips, book: newBook()} }
-
 func (d *strays) look(v *verdicts) {
 	tallies, revision := d.ips.Tallies(d.revision)
 	if revision == d.revision {

@@ -86,7 +86,9 @@ func NewWatch(f *Findings, s Sources) (*Watch, error) {
 	s.Log = cmp.Or(s.Log, slog.New(slog.DiscardHandler))
 	w := &Watch{
 		findings: f, Sources: s,
-		claims: newClaims(s.IPs), strays: newStrays(s.IPs), backends: newBackends(), networks: newNetworks(), ports: newPorts(), names: newClusterNames(), states: newBook(), more: newBook(),
+		claims: &claims{ips: s.IPs, page: make([]ipcache.Change, 0, 1024), book: newBook()}, strays: &strays{ips: s.IPs, book: newBook()},
+		backends: &backends{of: make(map[string][]strayBackends), book: newBook()}, networks: newNetworks(), ports: &ports{newBook()},
+		names: newClusterNames(), states: newBook(), more: newBook(),
 		severities: codes.Severities(),
 	}
 	w.duplicates, w.affinities = newDuplicates(w.identity), newAffinities(w.exportsOf)
@@ -142,7 +144,7 @@ func (w *Watch) idle(ctx context.Context) {
 			// address would have all of them looked at.
 			var v verdicts
 			w.claims.look(&v)
-			w.tell(time.Now(), v, nil)
+			w.report(time.Now(), v, nil)
 		}
 		if len(changed) > 0 {
 			set.Clear()
@@ -168,24 +170,21 @@ func (w *Watch) Look(now time.Time) {
 		w.backends.set(g, deleted)
 	})
 	w.backends.look(&v)
-	w.ports.book.judgeMore(func(key string) { w.judgePorts(key, &v) })
+	w.ports.book.judgeMore(func(key string) {
+		namespace, name, _ := strings.Cut(subjectOf(key), "/")
+		if g, _, found := w.Services.Get(w.DB.ReadTxn(), services.GlobalByName(namespace, name)); found {
+			w.ports.set(g, false, &v)
+		}
+	})
 	w.exports.Drain(w.affinities.set)
 	w.affinities.look(&v)
-	w.tell(now, v, w.meshChanges(now, &v))
+	w.report(now, v, w.meshChanges(now, &v))
 }
 
 // identity asks the table.
 func (w *Watch) identity(cluster string, id uint32) *allocator.Identity {
 	i, _, _ := w.Identities.Get(w.DB.ReadTxn(), allocator.ByKey(id, cluster))
 	return i
-}
-
-// judgePorts judges a service again of whose ports a conflict was found.
-func (w *Watch) judgePorts(key string, v *verdicts) {
-	namespace, name, _ := strings.Cut(subjectOf(key), "/")
-	if g, _, found := w.Services.Get(w.DB.ReadTxn(), services.GlobalByName(namespace, name)); found {
-		w.ports.set(g, false, v)
-	}
 }
 
 func (w *Watch) exportsOf(namespace, name string) []*services.Export {
@@ -243,9 +242,15 @@ func (w *Watch) surroundings() (s surroundings) {
 	return s
 }
 
-// tell takes what was found to the tables and to the log.
-func (w *Watch) tell(now time.Time, v verdicts, happened []Event) {
-	w.tellMore(&v)
+// report takes what was found to the tables and to the log.
+func (w *Watch) report(now time.Time, v verdicts, happened []Event) {
+	dirty := false
+	for _, b := range w.books {
+		dirty, b.dirty = dirty || b.dirty, false
+	}
+	if dirty {
+		w.more.setAll(unlisted(w.books...), &v)
+	}
 	v.sort()
 	for _, e := range w.findings.apply(now, v, happened) {
 		attributes := []any{"code", string(e.Code)}
@@ -253,17 +258,6 @@ func (w *Watch) tell(now time.Time, v verdicts, happened []Event) {
 			attributes = append(attributes, "cluster", e.Clusters[0])
 		}
 		w.Log.Log(context.Background(), w.level(&e), e.Message, attributes...)
-	}
-}
-
-// tellMore tells how many conflicts are not listed.
-func (w *Watch) tellMore(v *verdicts) {
-	dirty := false
-	for _, b := range w.books {
-		dirty, b.dirty = dirty || b.dirty, false
-	}
-	if dirty {
-		w.more.setAll(unlisted(w.books...), v)
 	}
 }
 

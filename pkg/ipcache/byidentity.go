@@ -6,14 +6,13 @@ import (
 	"sync"
 )
 
-// IdentityIndex finds the prefixes that have an identity, without looking at the
-// others. It is made when it is asked for the first time, and each time it is
-// asked it takes in first what has changed since: a cache that nobody asks pays
-// nothing for it. It takes 4 bytes for each IPv4 address, 24 for each other
-// prefix, and 16 for each identity.
+// IdentityIndex finds the prefixes that have an identity, without looking at the others.
+// It is made with the first query, and each query first takes in what has changed since:
+// a cache without queries pays nothing for it. It takes 4 bytes for each IPv4 address, 24
+// for each other prefix, and 16 for each identity.
 //
-// It says where an identity may be, and the snapshot whether it is: so what is
-// gone needs no deletion, and is left behind when the index is made again.
+// It says where an identity may be, and the snapshot whether it is: so what is gone needs
+// no deletion, and is left behind when the index is made again.
 //
 // Its methods may be called by any goroutine; one at a time is answered.
 type IdentityIndex struct {

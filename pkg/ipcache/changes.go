@@ -65,18 +65,14 @@ func (c *Cache) Changed(revision uint64) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.core.revision > revision {
-		return closed()
+		now := make(chan struct{})
+		close(now)
+		return now
 	}
 	if c.awaited == nil {
 		c.awaited = make(chan struct{})
 	}
 	return c.awaited
-}
-
-func closed() <-chan struct{} {
-	ch := make(chan struct{})
-	close(ch)
-	return ch
 }
 
 // wake tells those who wait for a change; mu is held for writing.

@@ -37,13 +37,16 @@ type core struct {
 func newCore() *core {
 	opts := btree.Options{NoLocks: true}
 	return &core{
-		strays: newStrays(), reviews: newReviews(),
-		routes: newRoutes(),
-		winners: btree.NewBTreeGOptions(func(a, b *Entry) bool {
-			return a.place().before(b.place())
-		}, opts),
+		winners:  btree.NewBTreeGOptions(func(a, b *Entry) bool { return a.place().before(b.place()) }, opts),
 		contests: btree.NewBTreeGOptions(func(a, b contest) bool { return a.place.before(b.place) }, opts),
 		rivals:   newClaimSet(func(e *Entry) *Entry { return e }),
+		routes:   routes{four: make(map[uint32]*Entry), six: make(map[address]*Entry)},
+		strays: strays{
+			all:     newClaimSet(func(e *Entry) Stray { return Stray{Entry: e} }),
+			tallies: make(map[tallyKey]*Tally),
+			sorted:  btree.NewBTreeGOptions(func(a, b Stray) bool { return a.compare(b) < 0 }, opts),
+		},
+		reviews: newReviews(),
 	}
 }
 

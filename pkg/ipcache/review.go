@@ -13,21 +13,15 @@ func (c *core) counted(e *Entry, by int) {
 	switch {
 	case e == nil || e.kind < KindNode:
 	case e.announces():
-		if c.networks.count(e, by) {
-			c.moved(e)
+		if !c.networks.count(e, by) {
+			return
+		}
+		c.reviews.ask(e, task{e.place(), reachInside}) // the network has another owner
+		if !e.remote() {                               // that matters also to what contains one of the own cluster
+			c.askAround(e)
 		}
 	case e.kind == KindNode && c.atStake(e.place()):
 		c.reviews.ask(e, task{e.place(), reachEndpoints}) // the identities that these may have depend on it
-	}
-}
-
-// moved notes that a network has another owner. Of the own cluster's it matters also
-// to what contains it.
-func (c *core) moved(e *Entry) {
-	p := e.place()
-	c.reviews.ask(e, task{p, reachInside})
-	if !e.remote() {
-		c.askAround(e)
 	}
 }
 

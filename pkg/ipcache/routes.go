@@ -16,10 +16,6 @@ type routes struct {
 	shorter bart.Table[*Entry]
 }
 
-func newRoutes() routes {
-	return routes{four: make(map[uint32]*Entry), six: make(map[address]*Entry)}
-}
-
 func (r *routes) host(a address) *Entry {
 	if a.is4() {
 		return r.four[uint32(a.lo)]

@@ -41,14 +41,6 @@ type Tally struct {
 	Example Stray // the first one of them
 }
 
-func newStrays() strays {
-	return strays{
-		all:     newClaimSet(func(e *Entry) Stray { return Stray{Entry: e} }),
-		tallies: make(map[tallyKey]*Tally),
-		sorted:  btree.NewBTreeGOptions(func(a, b Stray) bool { return a.compare(b) < 0 }, btree.Options{NoLocks: true}),
-	}
-}
-
 // compare orders strays by cluster and rule, then by place.
 func (s Stray) compare(o Stray) int {
 	return cmp.Or(

@@ -119,24 +119,19 @@ func (c *Cluster) State() State {
 	txn := c.db.ReadTxn()
 	services, _ := c.Services.table.Initialized(txn)
 	slices, _ := c.EndpointSlices.table.Initialized(txn)
-	s, asOf := c.reports.state(services && slices)
-	if s.Listed && asOf != nil {
-		s.AsOf = asOf() // without the lock: the source reports under its own
-	}
-	return s
-}
-
-// state is that by the reports alone, and who knows better until when it was so.
-func (r *reports) state(listed bool) (State, func() time.Time) {
+	r := &c.reports
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	s := State{Listed: listed, Err: r.err, Refused: r.refused}
+	s, asOf := State{Listed: services && slices, Err: r.err, Refused: r.refused}, r.asOf
 	switch {
-	case !listed:
+	case !s.Listed:
 	case r.made && r.err == nil:
 		s.AsOf = time.Now()
 	default:
 		s.AsOf = r.well
 	}
-	return s, r.asOf
+	r.mu.Unlock()
+	if s.Listed && asOf != nil {
+		s.AsOf = asOf() // without the lock: the source reports under its own
+	}
+	return s
 }

@@ -66,22 +66,11 @@ type Node struct {
 // with an empty or non-contiguous mask) is left out. The maps are shared with n.
 func FromWire(n *wire.Node, source wire.Source) *Node {
 	out := &Node{
-		Cluster:   n.Cluster,
-		ClusterID: n.ClusterID,
-		Name:      n.Name,
-
-		Addresses:  addresses(n.IPAddresses),
-		HealthIPs:  validAddrs(n.IPv4HealthIP, n.IPv6HealthIP),
-		IngressIPs: validAddrs(n.IPv4IngressIP, n.IPv6IngressIP),
-
-		EncryptionKey:      n.EncryptionKey,
-		WireguardPublicKey: n.WireguardPubKey,
-		BootID:             n.BootID,
-
-		Labels:      unlessEmpty(n.Labels),
-		Annotations: unlessEmpty(n.Annotations),
-
-		Source: source,
+		Cluster: n.Cluster, ClusterID: n.ClusterID, Name: n.Name, Source: source,
+		Addresses: addresses(n.IPAddresses),
+		HealthIPs: validAddrs(n.IPv4HealthIP, n.IPv6HealthIP), IngressIPs: validAddrs(n.IPv4IngressIP, n.IPv6IngressIP),
+		EncryptionKey: n.EncryptionKey, WireguardPublicKey: n.WireguardPubKey, BootID: n.BootID,
+		Labels: unlessEmpty(n.Labels), Annotations: unlessEmpty(n.Annotations),
 	}
 	out.PodCIDRs = appendCIDR(out.PodCIDRs, n.IPv4AllocCIDR)
 	out.PodCIDRs = appendCIDRs(out.PodCIDRs, n.IPv4SecondaryAllocCIDRs...)
@@ -113,14 +102,12 @@ func (n *Node) Equal(o *Node) bool {
 func addresses(from []wire.NodeAddress) []Address {
 	var out []Address
 	for i := range from {
-		ip := from[i].Addr()
-		if !ip.IsValid() {
-			continue
+		if ip := from[i].Addr(); ip.IsValid() {
+			if out == nil {
+				out = make([]Address, 0, len(from)-i)
+			}
+			out = append(out, Address{Type: addressType(from[i].Type), IP: ip})
 		}
-		if out == nil {
-			out = make([]Address, 0, len(from)-i)
-		}
-		out = append(out, Address{Type: addressType(from[i].Type), IP: ip})
 	}
 	return out
 }

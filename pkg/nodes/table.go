@@ -19,20 +19,18 @@ var (
 	// A cluster's name has no slash, so its nodes are a range of this index.
 	primaryIndex = tables.TextIndex("name", true, (*Node).Key)
 	addressIndex = statedb.Index[*Node, netip.Addr]{
-		Name:       "address",
-		FromObject: addressKeys,
+		Name: "address",
+		FromObject: func(n *Node) index.KeySet {
+			keys := make([]index.Key, len(n.Addresses))
+			for i := range n.Addresses {
+				keys[i] = index.NetIPAddr(n.Addresses[i].IP)
+			}
+			return index.NewKeySet(keys...)
+		},
 		FromKey:    index.NetIPAddr,
 		FromString: index.NetIPAddrString,
 	}
 )
-
-func addressKeys(n *Node) index.KeySet {
-	keys := make([]index.Key, len(n.Addresses))
-	for i := range n.Addresses {
-		keys[i] = index.NetIPAddr(n.Addresses[i].IP)
-	}
-	return index.NewKeySet(keys...)
-}
 
 // ByName finds the node of a cluster.
 func ByName(cluster, name string) statedb.Query[*Node] { return ByKey(key(cluster, name)) }

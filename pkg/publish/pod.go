@@ -130,9 +130,11 @@ func pairsOfPod(pod *corev1.Pod) []wire.IPIdentityPair {
 	for _, ip := range pod.Status.HostIPs {
 		hosts = append(hosts, ip.IP)
 	}
-	base := wire.IPIdentityPair{
-		Namespace: pod.Namespace, Pod: pod.Name, ServiceAccount: pod.Spec.ServiceAccountName,
-		NamedPorts: portsOfPod(pod),
+	base := wire.IPIdentityPair{Namespace: pod.Namespace, Pod: pod.Name, ServiceAccount: pod.Spec.ServiceAccountName}
+	for i := range pod.Spec.Containers {
+		for _, p := range pod.Spec.Containers[i].Ports {
+			base.NamedPorts = addNamedPort(base.NamedPorts, p.Name, string(p.Protocol), p.ContainerPort)
+		}
 	}
 	return pairs(base, texts, hosts)
 }
@@ -197,16 +199,6 @@ func hostOf(ip netip.Addr, hosts []string) (first netip.Addr) {
 		}
 	}
 	return first
-}
-
-// portsOfPod are the ports with a name of the pod's containers.
-func portsOfPod(pod *corev1.Pod) (out []wire.NamedPort) {
-	for i := range pod.Spec.Containers {
-		for _, p := range pod.Spec.Containers[i].Ports {
-			out = addNamedPort(out, p.Name, string(p.Protocol), p.ContainerPort)
-		}
-	}
-	return out
 }
 
 // addNamedPort adds a port, unless a reader would leave it out or another one has

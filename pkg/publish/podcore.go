@@ -205,7 +205,9 @@ func (c *podCore) claim(name string, p *podState) (changes []entry) {
 			pair.Identity = p.identity
 			address := pair.Name()
 			p.addresses = append(p.addresses, address)
-			c.put(address, claim{p.want.created, name, string(pair.Encode())})
+			c.drop(address, name)
+			c.claims[address] = append(c.claims[address], claim{p.want.created, name, string(pair.Encode())})
+			slices.SortFunc(c.claims[address], func(a, b claim) int { return cmp.Or(a.created.Compare(b.created), strings.Compare(a.pod, b.pod)) })
 			changes = c.queueAddress(address, changes)
 		}
 	}
@@ -216,13 +218,6 @@ func (c *podCore) claim(name string, p *podState) (changes []entry) {
 		}
 	}
 	return changes
-}
-
-func (c *podCore) put(address string, one claim) {
-	c.drop(address, one.pod)
-	all := append(c.claims[address], one)
-	slices.SortFunc(all, func(a, b claim) int { return cmp.Or(a.created.Compare(b.created), strings.Compare(a.pod, b.pod)) })
-	c.claims[address] = all
 }
 
 func (c *podCore) drop(address, pod string) {

@@ -101,15 +101,12 @@ func (p *Pods) Run(ctx context.Context) error {
 			}
 		}),
 	}
-	return follow(ctx, p.cluster, tables, func(txn statedb.ReadTxn, names []string) { p.apply(ctx, txn, names) }, p.areKnown)
-}
-
-// areKnown is called when all pods of the start are known.
-func (p *Pods) areKnown() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.whole = true
-	p.completeStart()
+	return follow(ctx, p.cluster, tables, func(txn statedb.ReadTxn, names []string) { p.apply(ctx, txn, names) }, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.whole = true
+		p.completeStart()
+	})
 }
 
 // lookForCilium touches all pods when Cilium has come to the cluster, or has gone.

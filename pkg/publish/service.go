@@ -32,7 +32,7 @@ func global(namespace *corev1.Namespace, byDefault bool) bool {
 // addresses, and the endpoints of its slices that are ready or serving (spec
 // wire.md §1.3). Whether it is published at all is for [Exported] to say. The
 // maps of labels and of the selector are shared with svc.
-func Service(cluster wire.ClusterInfo, svc *corev1.Service, slices []*discoveryv1.EndpointSlice) *wire.Service {
+func Service(cluster wire.ClusterInfo, svc *corev1.Service, of []*discoveryv1.EndpointSlice) *wire.Service {
 	s := &wire.Service{
 		Cluster: cluster.Name, ClusterID: cluster.ID,
 		Namespace: svc.Namespace, Name: svc.Name,
@@ -41,16 +41,11 @@ func Service(cluster wire.ClusterInfo, svc *corev1.Service, slices []*discoveryv
 		Labels: orEmpty(svc.Labels), Selector: orEmpty(svc.Spec.Selector),
 		IncludeExternal: true, Shared: true,
 	}
-	for _, slice := range sorted(slices) {
+	// By name, so that what two of them say of one address does not depend on chance.
+	for _, slice := range slices.SortedFunc(slices.Values(of), func(a, b *discoveryv1.EndpointSlice) int { return strings.Compare(a.Name, b.Name) }) {
 		addBackends(s, slice)
 	}
 	return s
-}
-
-// sorted are the slices by name, so that what two of them say of one address
-// does not depend on chance.
-func sorted(unsorted []*discoveryv1.EndpointSlice) []*discoveryv1.EndpointSlice {
-	return slices.SortedFunc(slices.Values(unsorted), func(a, b *discoveryv1.EndpointSlice) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // headless tells whether the service has no address of its own.
@@ -123,7 +118,7 @@ func addBackends(to *wire.Service, slice *discoveryv1.EndpointSlice) {
 	}
 	for i := range slice.Endpoints {
 		e := &slice.Endpoints[i]
-		if !usable(e.Conditions) {
+		if c := e.Conditions; c.Ready != nil && !*c.Ready && !value(c.Serving) { // unset is ready, and serving as far as ready
 			continue
 		}
 		for _, text := range e.Addresses {
@@ -147,12 +142,6 @@ func addBackend(to *wire.Service, ip string, ports wire.Ports, e *discoveryv1.En
 	if zone := value(e.Zone); zone != "" {
 		to.Zones[ip] = wire.Zone{Zone: zone, ForZones: forZones(e.Hints)}
 	}
-}
-
-// usable tells whether an endpoint is ready or serving. What is not said has the
-// meaning that Kubernetes gives it: ready, and serving as far as ready.
-func usable(c discoveryv1.EndpointConditions) bool {
-	return c.Ready == nil || *c.Ready || value(c.Serving)
 }
 
 func forZones(hints *discoveryv1.EndpointHints) []wire.ForZone {

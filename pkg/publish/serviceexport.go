@@ -23,7 +23,6 @@ func ServiceExport(cluster wire.ClusterInfo, export *local.ServiceExport, svc *c
 		Cluster: cluster.Name, Namespace: export.Namespace, Name: export.Name,
 		Annotations: export.Spec.ExportedAnnotations, Labels: export.Spec.ExportedLabels,
 		ExportCreationTimestamp: exportedSince(export, svc),
-		Ports:                   exportedPorts(svc),
 		Type:                    wire.ServiceExportClusterSetIP,
 		SessionAffinity:         wire.SessionAffinityNone,
 		InternalTrafficPolicy:   known((*string)(svc.Spec.InternalTrafficPolicy), wire.InternalTrafficCluster, wire.InternalTrafficLocal),
@@ -40,6 +39,10 @@ func ServiceExport(cluster wire.ClusterInfo, export *local.ServiceExport, svc *c
 		if c.ClientIP != nil {
 			out.SessionAffinityConfig.ClientIP = &wire.ClientIPConfig{TimeoutSeconds: c.ClientIP.TimeoutSeconds}
 		}
+	}
+	out.Ports = make([]wire.ServiceExportPort, 0, len(svc.Spec.Ports))
+	for _, p := range svc.Spec.Ports {
+		out.Ports = append(out.Ports, wire.ServiceExportPort{Name: p.Name, Protocol: string(p.Protocol), AppProtocol: p.AppProtocol, Port: p.Port})
 	}
 	for _, family := range svc.Spec.IPFamilies {
 		out.IPFamilies = append(out.IPFamilies, string(family))
@@ -69,16 +72,6 @@ func exportedSince(export *local.ServiceExport, svc *corev1.Service) time.Time {
 		}
 	}
 	return time.Unix(0, 0)
-}
-
-func exportedPorts(svc *corev1.Service) []wire.ServiceExportPort {
-	out := make([]wire.ServiceExportPort, 0, len(svc.Spec.Ports))
-	for _, p := range svc.Spec.Ports {
-		out = append(out, wire.ServiceExportPort{
-			Name: p.Name, Protocol: string(p.Protocol), AppProtocol: p.AppProtocol, Port: p.Port,
-		})
-	}
-	return out
 }
 
 // known is the value, nil unless it is one of those that readers know.

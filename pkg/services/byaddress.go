@@ -11,15 +11,13 @@ import (
 	"github.com/cilium/statedb"
 )
 
-// AddressIndex finds the global services that have an address as a backend in
-// use, without looking at the others. It is made when it is asked for the first
-// time, and each time it is asked it takes in first what has changed since: an
-// agent that nobody asks pays nothing for it. It takes about 20 bytes for each
-// backend, and 100 for each service.
+// AddressIndex finds the global services that have an address as a backend in use,
+// without looking at the others. It is made with the first query, and each query first
+// takes in what has changed since: an agent without queries pays nothing for it. It takes
+// about 20 bytes for each backend, and 100 for each service.
 //
-// It says where an address may be, and the table whether it is: so what is gone
-// needs no deletion, and is left behind when the index is made again for want of
-// room.
+// It says where an address may be, and the table whether it is: so what is gone needs no
+// deletion, and is left behind when the index is made again for want of room.
 //
 // Its methods may be called by any goroutine; one at a time is answered.
 type AddressIndex struct {
@@ -46,9 +44,8 @@ type backendPlace struct {
 
 const (
 	minPlaces = 1024
-	// recentPlaces is how many of the newest places are looked at so that a service
-	// that changes often is not noted again each time. Beyond them it may be noted
-	// twice, which costs room only.
+	// recentPlaces is how many of the newest places are searched so that a service that
+	// changes often is not noted each time. Beyond them it may be noted twice.
 	recentPlaces = 32
 )
 
@@ -106,7 +103,9 @@ func (x *AddressIndex) update(txn statedb.ReadTxn) {
 func (x *AddressIndex) rebuild(txn statedb.ReadTxn) {
 	backends := 0
 	for g := range x.table.All(txn) {
-		backends += g.numPlaces()
+		for _, part := range g.Parts { // also those not in use, which may change with another part
+			backends += len(part.Backends)
+		}
 	}
 	room := max(minPlaces, backends+backends/4)
 	x.heads = make([]uint32, 1<<bits.Len(uint(room/2)))
@@ -116,16 +115,6 @@ func (x *AddressIndex) rebuild(txn statedb.ReadTxn) {
 		x.add(g)
 	}
 	x.revision = x.table.Revision(txn)
-}
-
-// numPlaces is how many backends the parts have, those not in use included: which
-// of them are may change with another part.
-func (g *Global) numPlaces() int {
-	n := 0
-	for _, part := range g.Parts {
-		n += len(part.Backends)
-	}
-	return n
 }
 
 // add notes the backends of a service; false when there is no room for all.

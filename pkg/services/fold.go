@@ -26,29 +26,19 @@ func fold[T any](sorted []T, sameAddress func(a, b *T) bool, usable func(T) bool
 			out = append(out, same[0])
 			continue
 		}
-		out = append(out, merge(alone(same, usable)))
+		if slices.ContainsFunc(same, usable) { // these alone count
+			same = slices.DeleteFunc(same, func(one T) bool { return !usable(one) })
+		}
+		out = append(out, merge(same))
 	}
 	return out
 }
 
-// alone are those of one address that count: the usable ones, or all.
-func alone[T any](same []T, usable func(T) bool) []T {
-	if !slices.ContainsFunc(same, usable) {
-		return same
-	}
-	return slices.DeleteFunc(same, func(one T) bool { return !usable(one) })
-}
-
-// foldBackends makes one backend of those with one address. It takes memory for ports
-// alone: lists of ports that differ become one, which addresses share as far as a pool
-// goes.
+// foldBackends makes one backend of those with one address. Only lists of ports that
+// differ take memory.
 func foldBackends(sorted []Backend) []Backend {
 	var u union
-	return fold(sorted,
-		func(a, b *Backend) bool { return a.IP == b.IP },
-		Backend.Usable,
-		u.merge,
-	)
+	return fold(sorted, func(a, b *Backend) bool { return a.IP == b.IP }, Backend.Usable, u.merge)
 }
 
 // foldEndpoints makes one endpoint of those with one address.
@@ -56,17 +46,15 @@ func foldEndpoints(sorted []endpoint) []endpoint {
 	return fold(sorted,
 		func(a, b *endpoint) bool { return a.ip == b.ip },
 		func(e endpoint) bool { return e.conditions.Usable() },
-		mergeEndpoints,
+		func(same []endpoint) endpoint {
+			e := same[0]
+			for _, o := range same[1:] {
+				e.node, e.zone, e.hostname = cmp.Or(e.node, o.node), cmp.Or(e.zone, o.zone), cmp.Or(e.hostname, o.hostname)
+				e.conditions = e.conditions.and(o.conditions)
+			}
+			return e
+		},
 	)
-}
-
-func mergeEndpoints(same []endpoint) endpoint {
-	e := same[0]
-	for _, o := range same[1:] {
-		e.node, e.zone, e.hostname = cmp.Or(e.node, o.node), cmp.Or(e.zone, o.zone), cmp.Or(e.hostname, o.hostname)
-		e.conditions = e.conditions.and(o.conditions)
-	}
-	return e
 }
 
 // union makes one list of several lists of ports.

@@ -2,6 +2,7 @@ package services
 
 import (
 	"cmp"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -13,14 +14,8 @@ import (
 // become one backend with the ports of both. The labels are shared with w.
 func FromWire(w *wire.Service, source wire.Source) *Service {
 	s := &Service{
-		Cluster:         w.Cluster,
-		ClusterID:       w.ClusterID,
-		Source:          source,
-		Shared:          w.Shared,
-		IncludeExternal: w.IncludeExternal,
-		Namespace:       w.Namespace,
-		Name:            w.Name,
-		Backends:        backends(w),
+		Cluster: w.Cluster, ClusterID: w.ClusterID, Source: source, Shared: w.Shared, IncludeExternal: w.IncludeExternal,
+		Namespace: w.Namespace, Name: w.Name, Backends: backends(w),
 	}
 	if len(w.Labels) > 0 {
 		s.Labels = w.Labels
@@ -32,10 +27,7 @@ func backends(w *wire.Service) []Backend {
 	if len(w.Backends) == 0 {
 		return nil
 	}
-	texts := make([]string, 0, len(w.Backends))
-	for text := range w.Backends {
-		texts = append(texts, text)
-	}
+	texts := slices.AppendSeq(make([]string, 0, len(w.Backends)), maps.Keys(w.Backends))
 	slices.Sort(texts) // which of two spellings comes first must not depend on chance
 	out := make([]Backend, 0, len(texts))
 	var seen pool
@@ -99,15 +91,10 @@ func (p *pool) list(sorted []Port) []Port {
 }
 
 func (p *pool) zone(z string) string {
-	if z == "" {
-		return ""
+	if i := slices.Index(p.zones, z); i >= 0 {
+		return p.zones[i]
 	}
-	for _, known := range p.zones {
-		if known == z {
-			return known
-		}
-	}
-	if len(p.zones) < poolSize {
+	if len(p.zones) < poolSize && z != "" {
 		p.zones = append(p.zones, z)
 	}
 	return z

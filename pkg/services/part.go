@@ -6,17 +6,14 @@ import (
 	"strings"
 )
 
-// part is what a cluster brings to a service: its entry of the older form, nil
-// when it has none, with its slices, which come in any order and are sorted in
-// place. It is nil when there is neither. What the slices do not change is not
-// copied: the part may be the entry itself, and shares ports and texts with both.
+// part is what a cluster brings to a service: its entry of the older form, nil when it
+// has none, with its slices, which are sorted in place. It is nil when there is neither.
+// It may be the entry itself, and shares ports and texts with both.
 //
-// The entry rules while there is one. When it goes, slices that are left count as
-// those of a cluster that exports slices alone: the two formats come as two
-// streams, and an entry that is not written any more looks no different from one
-// whose slices are still to go. So a service that such a cluster deletes lives on
-// until the stream of its slices has caught up; the freshness of that resource
-// says until when it is known.
+// The entry rules while there is one. When it goes, slices that are left count as those
+// of a cluster that exports slices alone: the two formats are two streams. So a service
+// that is deleted in both lives on until the stream of slices has caught up; the
+// freshness of that resource says until when it is known.
 func part(entry *Service, of []*Slice, use BackendUse) *Service {
 	slices.SortFunc(of, func(a, b *Slice) int { return strings.Compare(a.Name, b.Name) })
 	p := entry
@@ -35,9 +32,8 @@ func part(entry *Service, of []*Slice, use BackendUse) *Service {
 	return &w
 }
 
-// WithSlices returns the service with what its slices know of its backends:
-// conditions, nodes, and the zones and host names that it does not have. Their
-// order does not matter; they are sorted in place.
+// WithSlices returns the service with what its slices know of its backends: conditions,
+// nodes, and the zones and host names that it does not have. They are sorted in place.
 func (s *Service) WithSlices(of []*Slice) *Service { return part(s, of, Full) }
 
 // fromSlices is the part of a cluster that exports slices alone. Only slices of

@@ -29,15 +29,13 @@ func (s Selection) side(part *Service) bool {
 	return s.Remote
 }
 
-// UsesRemotes tells whether a local service is a global one: whether it uses the
-// backends of other clusters. It is when it is annotated as global; what it
-// shares itself, and whether its namespace exports anything, is another matter
-// (wire.md §4.4, §4.5), except that only a global service can be shared.
+// UsesRemotes tells whether a local service is a global one, which uses the backends of
+// other clusters (wire.md §4.4, §4.5). What it shares itself is another matter, except
+// that only a global service can be shared.
 func (s *Service) UsesRemotes() bool { return s.Shared || s.IncludeExternal }
 
-// Affinity says which backends the local cluster's service prefers: "none",
-// "local" or "remote". It is a matter of that service alone, so without one it
-// is "none", and so it is when that service is not a global one.
+// Affinity says which backends the local cluster's service prefers: "none", "local" or
+// "remote". Without such a service, or when that is not a global one, it is "none".
 func (g *Global) Affinity() string {
 	if l := g.local; l != nil && l.UsesRemotes() && l.Affinity != wire.AffinityNone {
 		return string(l.Affinity)

@@ -139,9 +139,9 @@ func (s *Services) touchAll(txn statedb.WriteTxn, t *touched, cluster string) {
 	}
 }
 
-// write runs one transaction on all tables but that of exports. Only after all changes it merges
-// what they touched: reading an index in between would cost the transaction its
-// right to change nodes in place.
+// write runs one transaction on all tables but that of exports. It merges what the
+// changes touched after all of them: reading an index in between would cost the
+// transaction its right to change nodes in place.
 func (s *Services) write(change func(statedb.WriteTxn, *touched)) {
 	txn := s.db.WriteTxn(s.exported, s.slices, s.global)
 	defer txn.Abort()
@@ -226,10 +226,9 @@ func (s *Services) merge(txn statedb.WriteTxn, of service) {
 	}
 }
 
-// parts makes the parts of the clusters in which the service changed, and takes
-// the others from the old global service. When there is none, no other cluster
-// offers the service: they have at most entries that are not shared, since one
-// without entry, with slices alone, offers it.
+// parts makes the parts of the clusters in which the service changed, and takes the
+// others from the old global service. Without one no other cluster offers the service:
+// they have at most entries that are not shared.
 func (s *Services) parts(txn statedb.WriteTxn, of service, old *Global) []*Service {
 	var parts []*Service
 	if old != nil {

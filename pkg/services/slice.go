@@ -182,8 +182,8 @@ func (s *Slice) serviceKey() string {
 // NumEndpoints is the number of addresses.
 func (s *Slice) NumEndpoints() int { return len(s.endpoints) }
 
-// Endpoints iterates over the addresses in their order, those that are neither
-// ready nor serving included. They share their ports.
+// Endpoints iterates over the addresses in their order, also over those that are
+// neither ready nor serving. They share their ports.
 func (s *Slice) Endpoints() iter.Seq[Backend] {
 	return func(yield func(Backend) bool) {
 		for i := range s.endpoints {
@@ -206,7 +206,7 @@ func (s *Slice) Equal(o *Slice) bool {
 func (s *Slice) Addresses() iter.Seq[netip.Addr] {
 	return func(yield func(netip.Addr) bool) {
 		for _, e := range s.endpoints {
-			if !yield(netip.AddrFrom16(e.ip).Unmap()) {
+			if !yield(e.addr()) {
 				return
 			}
 		}
