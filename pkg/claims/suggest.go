@@ -34,11 +34,10 @@ type Claim struct {
 	Identity uint32
 }
 
-// Suggest writes a policy file that grants each cluster what was seen of it, for a
-// person to review. Claims that break a rule are left out, with the code of the
-// rule, and names that are none of Kubernetes. own is the own cluster: its pod
-// networks are nobody else's, and nothing is made wider than what was seen where that
-// would reach into what it has.
+// Suggest writes a policy file that grants each cluster what was seen of it, for a person to
+// review. Claims that break a rule are left out, with the code of the rule, and names that
+// are none of Kubernetes. Nothing is made wider than what was seen where that would reach
+// into what others have; own is the own cluster.
 func Suggest(all []Seen, own Seen) []byte {
 	var b bytes.Buffer
 	b.WriteString(`# Suggested from what the clusters claim now. REVIEW IT: what breaks no rule is granted, also where a

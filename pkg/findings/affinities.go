@@ -10,11 +10,10 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
 
-// affinities finds services that clusters export with different affinities of
-// sessions. Only exports through the MCS API tell it (wire.md §1.5); of the older
-// services and the slices each cluster judges by its own service alone. Hundreds of
-// clusters may export the same services, so of each export only a hash is kept,
-// and the table is asked for the exports of a service when these are not all equal.
+// affinities finds services that clusters export with different affinities of sessions,
+// which only exports through the MCS API have (wire.md §1.5). Hundreds of clusters may
+// export the same services, so of each export only a hash is kept, and the table is asked
+// for the exports of a service when these are not all equal.
 type affinities struct {
 	find    func(namespace, name string) []*services.Export // those of all clusters, in any order
 	seed    maphash.Seed

@@ -10,10 +10,9 @@ import (
 )
 
 // Listed is how many conflicts of one kind are listed of a cluster. A cluster can claim
-// every address of another one: all of that is one mistake, or one attack, and
-// hundreds of thousands of conflicts would cost more than the addresses do. One that
-// has other clusters in it of which fewer are listed is listed too. Of the others the
-// keys are kept; when there is room they are listed.
+// every address of another one: that is one mistake, or one attack. A conflict with a
+// cluster of which fewer are listed is listed too. Of the others the keys are kept; when
+// there is room they are listed.
 const Listed = 200
 
 // book is which conflicts a detector has found.

@@ -12,10 +12,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
-// clusterEvents tells what became of the clusters between two looks at them,
-// each sorted by name. What came and went in between shows in the counters and
-// times that it left behind. The looks are the caller's own: what the next one
-// has to know of a cluster is kept in now, its last ID while it has none.
+// clusterEvents tells what became of the clusters between two looks at them, each sorted
+// by name. What came and went in between shows in the counters and times that it left
+// behind. The last ID of a cluster without one is kept in now, for the next look.
 func clusterEvents(before, now []remotecluster.Status) []Event {
 	var events []Event
 	was := byName(before)

@@ -28,9 +28,8 @@ type move struct {
 // resolved is the kind of the event that a conflict is over.
 const resolved = "conflict-resolved"
 
-// maxMoves is how many conflicts of a kind have events of their own. When two
-// clusters are given the same network at once, one line says it all; the
-// conflicts themselves are listed anyway.
+// maxMoves is how many conflicts of a kind have events of their own: when two clusters are
+// given the same network, one line says it all, and the conflicts are listed anyway.
 const maxMoves = 10
 
 // conflictEvents are the events of some conflicts' moves.

@@ -13,10 +13,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// duplicates finds label sets that have several numbers in one cluster. There may be a
-// million identities, so of each only a hash is kept, and the table is asked for
-// what it stands for when two of them are equal. The order of labels makes no
-// difference.
+// duplicates finds label sets, in whatever order, that have several numbers in one cluster.
+// There may be a million identities, so of each only a hash is kept, and the table is asked
+// for what it stands for when two of them are equal.
 type duplicates struct {
 	find    func(cluster string, id uint32) *allocator.Identity // nil when there is none
 	seed    maphash.Seed

@@ -22,31 +22,26 @@ const (
 // maxSightings bounds what is kept of one name.
 const maxSightings = 32
 
-// clusterNames finds names to which several clusters answer: the endpoints of one
-// client file that lead to different ones, or two that write into one etcd. The
-// evidence is that the answers alternate, in whatever order and at whatever interval:
-// one answer came, then one of another cluster, then the first one again, so that
-// both are there. Answers are of different clusters when their configurations have
-// different cluster IDs, or when they list some nodes each and not one in common. In
-// one etcd, where the ID may have been set wrongly for a moment, it takes one
-// alternation more, and so it does when the cluster comes back with another etcd.
+// clusterNames finds names to which several clusters answer: the endpoints of one client
+// file lead to different ones, or two write into one etcd. The evidence is that the answers
+// alternate: one answer came, then one of another cluster, then the first one again.
+// Answers are of different clusters when their cluster IDs differ, or when they list some
+// nodes each and not one in common. In one etcd, where the ID may have been set wrongly for
+// a moment, it takes one alternation more, and so it does when the cluster comes back with
+// another etcd.
 //
-// What is healthy and no conflict: replicas of one clustermesh-apiserver (other
-// etcds, the same ID and nodes), an etcd that was rebuilt or restored, and an ID that
-// was changed: none of these goes back to the answer of before. A move to another
-// cluster that is taken back looks like a conflict for as long as it counts.
+// What is healthy and no conflict: replicas of one clustermesh-apiserver (other etcds, the
+// same ID and nodes), an etcd that was rebuilt or restored, and an ID that was changed: none
+// of these goes back to the answer of before. A move to another cluster that is taken back
+// looks like a conflict for as long as it counts.
 //
-// What is not seen: a second cluster as long as the connection stays with the first
-// (nobody asks the other endpoints), an answer that is over before the next look,
-// and clones with equal IDs of fewer than [minNodes] nodes. Nor are heartbeats counted: a mirror and an apiserver may both
-// write that of one etcd, and a writer that restarts writes at once, so a heartbeat
-// more often than once a minute proves nothing. Two names for one cluster have one ID,
-// and are a conflict of that kind. Of an etcd nothing is read but what is below the
-// name that was asked for: other names in it, also our own, are not seen, and an entry
-// there that names another cluster is refused with that reason.
+// What is not seen: a second cluster as long as the connection stays with the first, an
+// answer that is over before the next look, and clones with equal IDs of fewer than
+// [minNodes] nodes. Heartbeats prove nothing: a mirror and an apiserver may both write that
+// of one etcd, and a writer that restarts writes at once.
 //
-// It ends when no answer has come back for as long as it counts, or when the client
-// file has other endpoints.
+// It ends when no answer has come back for as long as it counts, or when the client file
+// has other endpoints.
 type clusterNames struct {
 	seed   maphash.Seed
 	trails map[string]*trail

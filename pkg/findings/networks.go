@@ -15,14 +15,12 @@ import (
 )
 
 // networks finds pod networks that overlap with another cluster's, and nodes whose
-// addresses are in one. It knows only what nodes say of themselves, which is a
-// few prefixes for each: the addresses of pods never come here.
+// addresses are in one, by what nodes say of themselves: a few prefixes each.
 //
-// There is one conflict for each pod network that is also another cluster's or
-// contains something of it, however much that is: a network that is too large is
-// one mistake. The addresses that a node has within the pod network of its own
-// cluster (those of Cilium itself, health, ingress) say nothing new when that
-// overlaps, and are left out.
+// There is one conflict for each pod network that is also another cluster's or contains
+// something of it, however much that is: a network that is too large is one mistake. The
+// addresses that a node has within the pod network of its own cluster say nothing new when
+// that overlaps, and are left out.
 type networks struct {
 	stakes   map[string]*stake // by the node's key
 	pods     bart.Table[[]*stake]

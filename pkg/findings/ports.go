@@ -10,11 +10,10 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
 
-// ports finds services on whose ports the clusters disagree. What is compared is
-// names and protocols: that is how backends are joined to a port of a service
-// (wire.md §4.4). Numbers are each pod's own and may differ. A cluster without
-// backends says nothing of ports, and neither does a service of our own that has
-// nothing to do with those of other clusters.
+// ports finds services on whose ports the clusters disagree: on names and protocols, by
+// which backends are joined to a port of a service (wire.md §4.4). Numbers are each pod's
+// own. A cluster without backends says nothing of ports, and neither does a service of our
+// own that has nothing to do with those of other clusters.
 type ports struct{ book *book }
 
 // set judges a service as it is now, or that it was deleted.

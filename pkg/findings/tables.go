@@ -122,10 +122,9 @@ func (f *Findings) Conflicts() statedb.Table[*Conflict] { return f.conflicts }
 // Events is the table of events.
 func (f *Findings) Events() statedb.Table[*Event] { return f.events }
 
-// apply makes conflicts come and go, and adds events for that and for whatever
-// else happened, all at once. A conflict that was there before keeps the time
-// at which it began. The events are returned as they are in the table; what comes
-// and goes too often is limited (see limiter).
+// apply makes conflicts come and go, and adds events for that and for whatever else
+// happened, all at once. A conflict that was there before keeps its time. It returns the
+// events as they are in the table; what comes and goes too often is limited (see limiter).
 func (f *Findings) apply(now time.Time, v verdicts, happened []Event) []Event {
 	if len(v.came)+len(v.gone)+len(happened) == 0 && !f.limiter.due(now) {
 		return nil

@@ -65,10 +65,9 @@ func (c *Cluster) Refused() []string {
 	return c.reports.refused
 }
 
-// Confirmed makes the source say itself until when it knows services and their
-// slices to be what is in the tables, zero for never. Without it they are taken to
-// be that at any moment at which nothing is wrong. It is called before the source
-// runs; asOf may be called by any goroutine, but not while the source reports.
+// Confirmed makes the source say itself until when it knows services and their slices to be
+// what is in the tables, zero for never; without it they are that while nothing is wrong. It
+// is called before the source runs; asOf is not called while the source reports.
 func (c *Cluster) Confirmed(asOf func() time.Time) {
 	c.reports.mu.Lock()
 	defer c.reports.mu.Unlock()

@@ -74,12 +74,10 @@ func (o *Operator) collect(ctx context.Context, lock *kvstore.Lock) error {
 		switch {
 		case err != nil:
 		case o.Allocation.Mode != modes.CRD && o.Source != nil && o.Source.CiliumIdentities.Len() > 0:
-			// Whoever deletes such an object ends the identity, and nobody holds
-			// references of it. Numbers that allocators gave away before there was
-			// Cilium are no such objects and could be collected. They stay: of a mapping
-			// alone it is not known whether an object for it is about to be heard of,
-			// and an unused one does no harm but to a CiliumIdentity of its number, which
-			// is reported (mappings).
+			// Whoever deletes such an object ends the identity, and nobody holds references of
+			// it. Numbers that allocators gave away before there was Cilium stay: of a mapping
+			// alone it is not known whether an object for it is about to be heard of, and an
+			// unused one does no harm but to a CiliumIdentity of its number (mappings).
 			if stale = nil; !said {
 				o.Log.Info("Unused identities are not collected as long as there are CiliumIdentities; those that agents allocated before stay in the kvstore")
 			}

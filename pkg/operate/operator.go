@@ -38,8 +38,7 @@ type Params struct {
 	// ServiceExports: service exports are published, not only their canary.
 	ServiceExports bool
 	// NodesAndAddresses: the nodes and addresses of the description are published too
-	// (wire.md §0, CRD mode), since nobody else does: the agents of the cluster do not
-	// write to its kvstore.
+	// (wire.md §0, CRD mode), since the agents of the cluster do not write to its kvstore.
 	NodesAndAddresses bool
 	// Identities is whose identities are collected. GCInterval is the time between
 	// two rounds, 0 for never; GCPerMinute bounds the deletions, 0 is no bound;

@@ -22,11 +22,10 @@ type publisher struct {
 	services map[wire.Resource]*syncstore.Sync
 	// nodes and addresses are nil unless they are published here.
 	nodes, addresses *syncstore.Sync
-	// identities are those of the description: of a cluster where Cilium keeps them
-	// as objects of Kubernetes, so that no agent of ours writes their mappings. Agents
-	// allocate below the same prefix, while there is no Cilium, which is why it is
-	// shared, what they have allocated stays, and no canary stands for it unless nodes
-	// and addresses are published here too. mappings tells of that.
+	// identities are those of the description, where Cilium keeps them as objects of
+	// Kubernetes. Agents allocate below the same prefix while there is no Cilium, so it is
+	// shared, what they have allocated stays, and no canary stands for it unless nodes and
+	// addresses are published here too. mappings reports what that keeps from being published.
 	identities *syncstore.Sync
 	mappings   *mappings
 	canaries   *syncstore.Canaries

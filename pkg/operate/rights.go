@@ -83,11 +83,10 @@ func writeOwn(cluster string, resources ...wire.Resource) []etcd.Access {
 	return rights
 }
 
-// operatorRights: mappings of identities are written where Cilium keeps identities
-// as objects of Kubernetes, and deleted when nobody uses them, under the locks of
-// those who allocate. Nodes and addresses are written there too, on request. References
-// of nodes are never the operator's. It follows the configurations of all clusters,
-// since its own is among them.
+// operatorRights: mappings of identities are written where Cilium keeps identities as objects
+// of Kubernetes, and deleted when nobody uses them, under the locks of those who allocate.
+// References of nodes are never the operator's. It follows the configurations of all
+// clusters, since its own is among them.
 func operatorRights(cluster string) []etcd.Access {
 	return append([]etcd.Access{
 		{Prefix: wire.HeartbeatKey, Whole: true, Write: true},

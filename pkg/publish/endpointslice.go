@@ -8,11 +8,10 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// EndpointSlice is what the cluster publishes of a slice: everything but what
-// its endpoints stand for, those that are not ready included (spec wire.md §1.4).
-// It is nil for a slice of names, which are not published. An address that is
-// none is left out, since a reader would refuse the whole slice for it. Maps and
-// pointers are shared with the slice.
+// EndpointSlice is what the cluster publishes of a slice: everything but the objects of its
+// endpoints, those that are not ready included (spec wire.md §1.4); nil for a slice of
+// names. What is no address is left out, since a reader would refuse the whole slice for
+// it. Maps and pointers are shared with the slice.
 func EndpointSlice(cluster wire.ClusterInfo, slice *discoveryv1.EndpointSlice) *wire.EndpointSlice {
 	if !publishable(slice) {
 		return nil

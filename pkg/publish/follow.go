@@ -93,11 +93,10 @@ func (f *followed[T, P]) drain(txn statedb.ReadTxn, t touch) {
 	f.DrainTo(txn, func(o P, deleted bool) { f.touches(txn, o, deleted, t) })
 }
 
-// follow calls apply with the names that were touched, sorted, and a snapshot
-// with all of what touched them: first with everything, once all tables are
-// listed (also when that is nothing), and then after each change. It calls
-// complete once, when everything was applied that the cluster had at the start
-// ([local.Cluster.IsWhole]). It ends with ctx.
+// follow calls apply with the names that were touched, sorted, and a snapshot with all of
+// what touched them: first with everything, once all tables are listed, and then after each
+// change. It calls complete once, when everything was applied that the cluster had at the
+// start ([local.Cluster.IsWhole]). It ends with ctx.
 func follow(ctx context.Context, cluster *local.Cluster, tables []table, apply func(txn statedb.ReadTxn, names []string), complete func()) error {
 	for _, t := range tables {
 		if err := t.WaitListed(ctx); err != nil {

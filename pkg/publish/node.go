@@ -21,10 +21,9 @@ const (
 	annotationWireguardAlias = "io.cilium.network.wg-pub-key"
 )
 
-// Node is what the cluster publishes of a machine of which only Kubernetes
-// knows (spec wire.md §1.2): its addresses (not its names, which are no use to
-// anybody else) and the networks of its pods. The error is for networks that
-// cannot be read. The maps are shared with the node.
+// Node is what the cluster publishes of a machine of which only Kubernetes knows (spec
+// wire.md §1.2): its addresses, without names, and the networks of its pods. The error is
+// for networks that cannot be read. The maps are shared with the node.
 func Node(cluster wire.ClusterInfo, node *corev1.Node) (*wire.Node, error) {
 	out := newNode(cluster, wire.SourceKubernetes, node.Name, node.Labels, node.Annotations)
 	for _, a := range node.Status.Addresses {

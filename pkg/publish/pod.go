@@ -48,12 +48,10 @@ type podRules struct {
 	labels        *LabelFilter
 }
 
-// wanted says what is to be published of a pod, nil for nothing: it runs on
-// another node, is on the host's network, has ended, has no address yet, or its
-// namespace is not global (spec wire.md §4.5). Namespace and endpoint are nil when
-// there is none. A pod with an endpoint has the identity and the addresses of
-// that, and nothing before it has them. In a cluster with Cilium every pod is to
-// have one.
+// wanted says what is to be published of a pod, nil for nothing: it runs on another node, is
+// on the host's network, has ended, has no address yet, or its namespace is not global (spec
+// wire.md §4.5). Namespace and endpoint may be nil. A pod with an endpoint has the identity
+// and the addresses of that; in a cluster with Cilium every pod is to have one.
 func (r podRules) wanted(pod *corev1.Pod, namespace *corev1.Namespace, endpoint *local.CiliumEndpoint, hasCilium bool) *wantedPod {
 	ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 	if pod.Spec.NodeName != r.node || pod.Spec.HostNetwork || ended || !global(namespace, r.defaultGlobal) {

@@ -157,9 +157,8 @@ func (p *Pods) Renumber(labels string, from, to uint32) {
 	publish(p.To, p.core.renumber(labels, from, to))
 }
 
-// attend sees to it that somebody does what is due for a pod: it starts a
-// goroutine, or turns the one there is away from what is not needed any more. mu
-// is held.
+// attend starts a goroutine for what is due for a pod, or turns the one there is away from
+// what is not needed any more. mu is held.
 func (p *Pods) attend(ctx context.Context, name string) {
 	if !p.core.needs(name) {
 		delete(p.failed, name)

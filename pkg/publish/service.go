@@ -12,9 +12,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Exported tells whether the service is published to other clusters: it is global, not withheld by its annotations, and in a namespace that is global (spec
-// wire.md §1.3, §4.5). The namespace is nil when nothing is known of it, which
-// is as one without annotations.
+// Exported tells whether the service is published to other clusters: it is global, not
+// withheld by its annotations, and in a namespace that is global (spec wire.md §1.3, §4.5).
+// The namespace is nil when nothing is known of it, which is as one without annotations.
 func Exported(svc *corev1.Service, namespace *corev1.Namespace, defaultGlobal bool) bool {
 	a, _ := wire.ParseServiceAnnotations(svc.Annotations) // it is valid beside an unknown affinity
 	return a.Shared && global(namespace, defaultGlobal)
@@ -28,10 +28,9 @@ func global(namespace *corev1.Namespace, byDefault bool) bool {
 	return wire.NamespaceIsGlobal(namespace.Annotations, byDefault)
 }
 
-// Service is what the cluster publishes of a service in the older format: its
-// addresses, and the endpoints of its slices that are ready or serving (spec
-// wire.md §1.3). Whether it is published at all is for [Exported] to say. The
-// maps of labels and of the selector are shared with svc.
+// Service is what the cluster publishes of a service in the older format: its addresses, and
+// the endpoints of its slices that are ready or serving (spec wire.md §1.3), whether or not
+// it is [Exported]. The maps of labels and of the selector are shared with svc.
 func Service(cluster wire.ClusterInfo, svc *corev1.Service, of []*discoveryv1.EndpointSlice) *wire.Service {
 	s := &wire.Service{
 		Cluster: cluster.Name, ClusterID: cluster.ID,

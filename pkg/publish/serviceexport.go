@@ -61,10 +61,9 @@ func exportOf(txn statedb.ReadTxn, from *local.Cluster, own wire.ClusterInfo, na
 	return ServiceExport(own, export, svc)
 }
 
-// exportedSince is when the export was created. The clusters decide conflicts by
-// it, the oldest wins. A manifest may not say it; then the service's age counts,
-// and without that the export is as old as can be: it was there before anybody
-// asked, and a restart makes it no younger.
+// exportedSince is when the export was created: of clusters in conflict the oldest counts. A
+// manifest may not say it; then the service's age counts, and without that the export is as
+// old as can be, which a restart does not change.
 func exportedSince(export *local.ServiceExport, svc *corev1.Service) time.Time {
 	for _, t := range []time.Time{export.CreationTimestamp.Time, svc.CreationTimestamp.Time} {
 		if !t.IsZero() {

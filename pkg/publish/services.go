@@ -17,9 +17,8 @@ type ServiceTargets struct {
 	Services, EndpointSlices, ServiceExports Target
 }
 
-// Services publishes the cluster's services: those that are exported, with their
-// slices, and those that a ServiceExport marks. One that does not qualify any
-// more is withdrawn.
+// Services publishes the cluster's services: those that are exported, with their slices, and
+// those that a ServiceExport marks.
 type Services struct {
 	cluster       *local.Cluster
 	own           wire.ClusterInfo

@@ -15,11 +15,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// View tells the merged view of services what our own cluster has: all of its
-// services, exported or not, with everything that is known of their backends.
-// What our annotations say of affinity takes effect through it (spec wire.md
-// §4.4). Where nobody else does, it also tells which of them are exported through
-// the MCS API.
+// View gives the merged view of services what our own cluster has: all of its services,
+// exported or not, with everything that is known of their backends and with the affinity of
+// their annotations (spec wire.md §4.4); on request also its exports through the MCS API.
 type View struct {
 	// Exports: there is no kvstore from which the view has our own exports. It is set
 	// before Run.

@@ -8,11 +8,10 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// LogThrough makes the libraries of Kubernetes write to this log what they would
-// write to standard error, for debugging: what an operator has to know is said by
-// us, once, in our words. They have one log for the whole process (klog), so this
-// is not done by a [Source]: main does it once, before anything of this package
-// runs. Most of what they say reaches the log of the source without it.
+// LogThrough makes the libraries of Kubernetes write to this log, for debugging, what they
+// would write to standard error. They have one log for the whole process (klog), so main
+// does it once, before anything of this package runs. Most of what they say reaches the log
+// of the source without it.
 func LogThrough(log *slog.Logger) { klog.SetSlogLogger(slog.New(debug{log.Handler()})) }
 
 // clientLogger is a log for the libraries of Kubernetes.

@@ -57,9 +57,8 @@ func (b *batches[T, P]) run(ctx context.Context) {
 // Add is called for an object that is new.
 func (b *batches[T, P]) Add(o any) error { return b.Update(o) }
 
-// Update is called for an object that may be new or other than before. One that
-// cannot be read is passed over, with a warning: what it was stays in force
-// until the next list.
+// Update is called for an object that may be new or other than before. What cannot be read
+// is passed over, with a warning, and stays as it was until the next list.
 func (b *batches[T, P]) Update(o any) error {
 	one, err := b.read(o)
 	if err != nil {

@@ -8,11 +8,9 @@ import (
 // errNoAnswer is what a request without an answer fails with.
 var errNoAnswer = errors.New("no answer from the API server")
 
-// transport notes of each request whether the API server answered it.
-//
-// The reason why it did not is not passed on. The client of Kubernetes would act
-// on it: for some it tries again by itself, ten times, a second apart, and then
-// calls a watch open that never was. Who tries again is [ask].
+// transport notes of each request whether the API server answered it. It does not pass on
+// why it did not: the client of Kubernetes would try again by itself for some reasons, ten
+// times, and then call a watch open that never was. Who tries again is [ask].
 type transport struct {
 	next    http.RoundTripper
 	reached func(noAnswer error)
