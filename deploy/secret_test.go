@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/mesh-agent/mesh-agent/internal/sim"
+	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
@@ -196,7 +197,7 @@ func clientFile(t *testing.T, n node, r *sim.Running, mesh, certificate string) 
 // its own and comes while the agent runs.
 func serveSecret(t *testing.T, im image, m *manifest) {
 	ctx := t.Context()
-	clusters := []sim.Cluster{sim.Default("cluster1", 1), sim.Default("cluster2", 2)}
+	clusters := []contents.Cluster{contents.Default("cluster1", 1), contents.Default("cluster2", 2)}
 	mesh, err := sim.OpenMesh(ctx, clusters, sim.MeshOptions{})
 	check(t, err)
 	t.Cleanup(func() { check(t, mesh.Close()) })

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/internal/sim"
+	"github.com/mesh-agent/mesh-agent/internal/sim/program"
 )
 
 // controlFlags are those of all commands of ctl.
@@ -49,16 +50,16 @@ simulator.`,
 			return cmd.Help()
 		},
 	}
-	cmd.PersistentFlags().StringVar(&f.socket, "socket", "", "control socket of the simulator (default: $"+sim.SocketVariable+", else the one that runs)")
+	cmd.PersistentFlags().StringVar(&f.socket, "socket", "", "control socket of the simulator (default: $"+program.SocketVariable+", else the one that runs)")
 	cmd.PersistentFlags().VarP(f.format, "output", "o", "form of the output")
-	for _, c := range sim.Commands() {
+	for _, c := range program.Commands() {
 		cmd.AddCommand(f.command(c))
 	}
 	return cmd
 }
 
 // command makes the command line of one request.
-func (f *controlFlags) command(c sim.Command) *cobra.Command {
+func (f *controlFlags) command(c program.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   c.Usage(),
 		Short: c.Help,
@@ -78,7 +79,7 @@ func (f *controlFlags) command(c sim.Command) *cobra.Command {
 		}
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		q := sim.Request{Command: c.Name, Args: args, Flags: map[string][]string{}}
+		q := program.Request{Command: c.Name, Args: args, Flags: map[string][]string{}}
 		for name, set := range switches {
 			if *set {
 				q.Flags[name] = []string{""}
@@ -98,8 +99,8 @@ func (f *controlFlags) command(c sim.Command) *cobra.Command {
 }
 
 // readValue replaces a value of "-" by standard input.
-func readValue(c sim.Command, args []string, in io.Reader) error {
-	i := slices.Index(c.Args, sim.ArgValue)
+func readValue(c program.Command, args []string, in io.Reader) error {
+	i := slices.Index(c.Args, program.ArgValue)
 	if i < 0 {
 		return nil
 	}
@@ -116,18 +117,18 @@ func readValue(c sim.Command, args []string, in io.Reader) error {
 	return nil
 }
 
-func (f *controlFlags) ask(cmd *cobra.Command, q sim.Request) error {
+func (f *controlFlags) ask(cmd *cobra.Command, q program.Request) error {
 	socket := f.socket
 	if socket == "" {
-		socket = os.Getenv(sim.SocketVariable)
+		socket = os.Getenv(program.SocketVariable)
 	}
 	if socket == "" {
 		var err error
-		if socket, err = sim.FindSocket(); err != nil {
+		if socket, err = program.FindSocket(); err != nil {
 			return err
 		}
 	}
-	a, err := sim.Ask(cmd.Context(), socket, q)
+	a, err := program.Ask(cmd.Context(), socket, q)
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mesh-agent/mesh-agent/internal/sim"
+	"github.com/mesh-agent/mesh-agent/internal/sim/program"
 )
 
 // Exit codes.
@@ -50,7 +51,7 @@ func run(args []string) int {
 	fmt.Fprintln(os.Stderr, "mesh-sim: "+strings.ReplaceAll(err.Error(), "\n", "; "))
 	var usage usageError
 	var directory *sim.DirectoryError
-	var nobody *sim.NoSimulatorError
+	var nobody *program.NoSimulatorError
 	var refused *sim.RefusedError
 	var exit *exec.ExitError
 	switch {
@@ -64,7 +65,7 @@ func run(args []string) int {
 }
 
 func newCommand() *cobra.Command {
-	s := sim.DefaultSettings()
+	s := program.DefaultSettings()
 	var podRange string
 	cmd := &cobra.Command{
 		Use:   "mesh-sim [flags] [-- COMMAND [ARGUMENT...]]",
@@ -90,7 +91,7 @@ While it runs, "mesh-sim ctl" breaks things and mends them.`,
 			if err := complete(cmd, &s, podRange, args); err != nil {
 				return usageError{err}
 			}
-			return sim.Simulate(cmd.Context(), s, cmd.OutOrStdout())
+			return program.Simulate(cmd.Context(), s, cmd.OutOrStdout())
 		},
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
@@ -100,7 +101,7 @@ While it runs, "mesh-sim ctl" breaks things and mends them.`,
 	return cmd
 }
 
-func addFlags(cmd *cobra.Command, s *sim.Settings, podRange *string) {
+func addFlags(cmd *cobra.Command, s *program.Settings, podRange *string) {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.IntVar(&s.Clusters, "clusters", s.Clusters, "how many clusters")
@@ -132,7 +133,7 @@ func addFlags(cmd *cobra.Command, s *sim.Settings, podRange *string) {
 }
 
 // complete adds what flags alone do not say, and checks everything.
-func complete(cmd *cobra.Command, s *sim.Settings, podRange string, args []string) error {
+func complete(cmd *cobra.Command, s *program.Settings, podRange string, args []string) error {
 	if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
 		return fmt.Errorf("unexpected argument %q: a command to run goes after --", args[0])
 	}

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func program(t *testing.T, args ...string) *exec.Cmd {
+func simulator(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -64,7 +64,7 @@ func TestBadFlagsExitWithTwoAndOneLine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cmd := program(t, args...)
+			cmd := simulator(t, args...)
 			var stdout, stderr bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
 			_ = cmd.Run()
@@ -94,7 +94,7 @@ func TestSignalsEndItCleanly(t *testing.T) {
 			t.Parallel()
 			base := t.TempDir()
 			args := append([]string{"--churn", "20", "--dir", base + "/mesh", "--data-dir", base + "/data"}, tc.args...)
-			cmd := program(t, args...)
+			cmd := simulator(t, args...)
 			temp := t.TempDir()
 			cmd.Env = append(cmd.Env, "TMPDIR="+temp)
 			var stderr bytes.Buffer
@@ -148,7 +148,7 @@ func waitReady(t *testing.T, stdout io.Reader, dir string) io.Reader {
 func TestExitCodeOfTheCommand(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"0", "7"} {
-		cmd := program(t, "--clusters", "1", "--quiet", "--", "sh", "-c", "exit "+code)
+		cmd := simulator(t, "--clusters", "1", "--quiet", "--", "sh", "-c", "exit "+code)
 		var stdout bytes.Buffer
 		cmd.Stdout = &stdout
 		_ = cmd.Run()
@@ -164,7 +164,7 @@ func TestExitCodeOfTheCommand(t *testing.T) {
 // ctl runs a ctl command of a simulator that uses this temporary directory.
 func ctl(t *testing.T, temp string, env []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	cmd := program(t, append([]string{"ctl"}, args...)...)
+	cmd := simulator(t, append([]string{"ctl"}, args...)...)
 	cmd.Env = append(append(cmd.Env, "TMPDIR="+temp), env...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
@@ -176,7 +176,7 @@ func ctl(t *testing.T, temp string, env []string, args ...string) (stdout, stder
 // printed until it was ready.
 func startSimulator(t *testing.T, temp string, args ...string) (output string) {
 	t.Helper()
-	like := program(t, args...)
+	like := simulator(t, args...)
 	cmd := exec.Command(like.Path, args...) // which ends in order, not with the test's context
 	cmd.Env = append(like.Env, "TMPDIR="+temp)
 	stdout, err := cmd.StdoutPipe()
@@ -263,7 +263,7 @@ func TestCommandFindsItsSimulator(t *testing.T) {
 		t.Fatal(err)
 	}
 	script := `test -S "$1" && test "$1" = "$MESH_SIM_SOCKET" && test -f "$2" && "$0" ctl kill cluster1 && "$0" ctl list`
-	cmd := program(t, "--clusters", "1", "--quiet", "--local", "home", "--", "sh", "-c", script, self, "{ctl}", "{local}")
+	cmd := simulator(t, "--clusters", "1", "--quiet", "--local", "home", "--", "sh", "-c", script, self, "{ctl}", "{local}")
 	out, err := cmd.Output()
 	if err != nil || !strings.Contains(string(out), "killed") {
 		t.Errorf("%v: %s", err, out)

@@ -12,14 +12,15 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
 	"github.com/mesh-agent/mesh-agent/internal/exit"
 	"github.com/mesh-agent/mesh-agent/internal/sim"
+	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
 
 // Nothing is global: two agents in one process have nothing in common.
 func TestTwoAgentsInOneProcess(t *testing.T) {
 	t.Parallel()
-	one := agenttest.SimulateAll(t, []sim.Cluster{sim.Default("a1", 1), sim.Default("a2", 2)})
-	two := agenttest.SimulateAll(t, []sim.Cluster{sim.Default("b1", 1)}) // the same ID, in another mesh
+	one := agenttest.SimulateAll(t, []contents.Cluster{contents.Default("a1", 1), contents.Default("a2", 2)})
+	two := agenttest.SimulateAll(t, []contents.Cluster{contents.Default("b1", 1)}) // the same ID, in another mesh
 	first, stopFirst := agenttest.InProcess(t, map[string]string{"clustermesh-config": one.Dir(), "cluster-name": "x", "cluster-id": "10"})
 	second, _ := agenttest.InProcess(t, map[string]string{"clustermesh-config": two.Dir(), "cluster-name": "y", "cluster-id": "2"})
 	first.Until("the first to have its clusters", func() bool { return slices.Equal(first.ReadyClusters(), []string{"a1", "a2"}) })

@@ -7,7 +7,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
-	"github.com/mesh-agent/mesh-agent/internal/sim"
+	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -25,7 +25,7 @@ func TestAMirrorKeepsToTheClaimPolicy(t *testing.T) {
 	}
 	of := func(name string) string {
 		t.Helper()
-		content, err := os.ReadFile(filepath.Join(agenttest.SimulateAll(t, []sim.Cluster{sim.Default(name, 3)}).Dir(), name))
+		content, err := os.ReadFile(filepath.Join(agenttest.SimulateAll(t, []contents.Cluster{contents.Default(name, 3)}).Dir(), name))
 		agenttest.Must(t, err)
 		return string(content)
 	}

@@ -7,19 +7,19 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
 	"github.com/mesh-agent/mesh-agent/internal/exit"
-	"github.com/mesh-agent/mesh-agent/internal/sim"
+	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
 
 // smallClusters describes clusters that hold a little of everything. The last
 // ones have an etcd of their own each, the others share one.
-func smallClusters(n, own int) []sim.Cluster {
-	all := make([]sim.Cluster, n)
+func smallClusters(n, own int) []contents.Cluster {
+	all := make([]contents.Cluster, n)
 	for i := range all {
-		c := sim.Default(fmt.Sprint("c", i+1), uint32(i+1))
+		c := contents.Default(fmt.Sprint("c", i+1), uint32(i+1))
 		c.Nodes, c.Services, c.Backends, c.Identities, c.Addresses = 1, 2, 2, 4, 8
 		if i < n-own {
-			c.Mode = sim.Cached
+			c.Mode = contents.Cached
 		}
 		all[i] = c
 	}
@@ -58,7 +58,7 @@ func TestAsManyClustersAsThereAreIDs(t *testing.T) {
 		r, err := m.Cluster(c.Name)
 		agenttest.Must(t, err)
 		want := r.Cluster()
-		if c.ID != want.ID || c.Cached != (want.Mode == sim.Cached) || c.Failures != 0 || c.Counts.Nodes != 1 || c.Counts.Services != 2 || c.Counts.Identities != 4 || c.Counts.IPs != 8 {
+		if c.ID != want.ID || c.Cached != (want.Mode == contents.Cached) || c.Failures != 0 || c.Counts.Nodes != 1 || c.Counts.Services != 2 || c.Counts.Identities != 4 || c.Counts.IPs != 8 {
 			t.Errorf("%+v", c)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
 	"github.com/mesh-agent/mesh-agent/internal/sim"
+	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
 
@@ -140,7 +141,7 @@ func openContract(t *testing.T) *contract {
 }
 
 // name finds names for the words in the tables.
-func (c *contract) name(t *testing.T, dir string, sample sim.Sample, claimed string) {
+func (c *contract) name(t *testing.T, dir string, sample contents.Sample, claimed string) {
 	t.Helper()
 	namespace, service, _ := strings.Cut(sample.Service, "/")
 	podNamespace, _, _ := strings.Cut(sample.PodName, "/")

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"testing"
+
+	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 )
 
 // BenchmarkLoad reports how fast a cluster is written, mostly IP entries as in
@@ -11,7 +13,7 @@ import (
 func BenchmarkLoad(b *testing.B) {
 	for _, addresses := range []int{20_000, 200_000, 1_000_000} {
 		b.Run(fmt.Sprintf("addresses=%d", addresses), func(b *testing.B) {
-			c := Default("cluster1", 1)
+			c := contents.Default("cluster1", 1)
 			c.Nodes, c.Services, c.Backends, c.Identities, c.Addresses = 1000, 2000, 5, 10_000, addresses
 			c.PodRange = netip.MustParsePrefix("10.0.0.0/8")
 			keys, seconds := 0, 0.0
@@ -41,7 +43,7 @@ func BenchmarkLoad(b *testing.B) {
 // BenchmarkChurn reports how many keys per second churn can change, in
 // transactions as Run makes them at a high rate.
 func BenchmarkChurn(b *testing.B) {
-	c := Default("cluster1", 1)
+	c := contents.Default("cluster1", 1)
 	c.Nodes, c.Services, c.Identities, c.Addresses = 100, 500, 1000, 10_000
 	r, err := Open(b.Context(), c, Options{})
 	if err != nil {

@@ -2,14 +2,15 @@ package sim
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"net/netip"
+	"slices"
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -26,7 +27,7 @@ func (r *Running) Put(ctx context.Context, key string, value []byte) error {
 	if value == nil {
 		value = []byte{}
 	}
-	return r.override(ctx, op{key: key, value: value})
+	return r.override(ctx, contents.Op{Key: key, Value: value})
 }
 
 // Delete deletes any key that there is.
@@ -43,7 +44,7 @@ func (r *Running) Delete(ctx context.Context, key string) error {
 	if resp.Count == 0 {
 		return refuse("cluster %s has no key %s", r.c.Name, key)
 	}
-	return r.override(ctx, op{key: key})
+	return r.override(ctx, contents.Op{Key: key})
 }
 
 func (r *Running) mayChange(key string) error {
@@ -58,16 +59,10 @@ func (r *Running) mayChange(key string) error {
 	return r.up()
 }
 
-// malformed is no value of any kind: no JSON, no compressed slice, and as the
-// labels of an identity without a cluster.
-const malformed = "malformed by mesh-sim"
-
-// configKind stands for the cluster configuration among the kinds of keys.
-const configKind = "config"
-
-// Kinds are the kinds of keys that Malform knows.
+// Kinds are the kinds of keys that Malform knows: the cluster configuration, and the
+// resources.
 func Kinds() []string {
-	kinds := []string{configKind}
+	kinds := []string{"config"}
 	for _, resource := range wire.Resources() {
 		kinds = append(kinds, string(resource))
 	}
@@ -86,35 +81,25 @@ func (r *Running) Malform(ctx context.Context, kind string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return key, r.override(ctx, op{key: key, value: []byte(malformed)})
+	return key, r.override(ctx, contents.Op{Key: key, Value: []byte(contents.Malformed)})
 }
 
-// errFound ends a walk over all keys.
-var errFound = errors.New("found")
-
 func (r *Running) firstOf(kind string) (string, error) {
-	prefix := wire.ClusterConfigKey(r.c.Name)
-	for _, resource := range wire.Resources() {
-		if string(resource) == kind {
-			prefix = resource.Prefix(r.c.Name, r.c.Mode == Cached)
-			kind = ""
-		}
-	}
-	if kind != "" && kind != configKind {
+	prefix := ""
+	switch i := slices.Index(Kinds(), kind); i {
+	case -1:
 		return "", misuse("no kind of key is called %q: use one of %s", kind, strings.Join(Kinds(), ", "))
+	case 0:
+		prefix = wire.ClusterConfigKey(r.c.Name)
+	default:
+		prefix = wire.Resource(kind).Prefix(r.c.Name, r.c.Mode == contents.Cached)
 	}
-	found := ""
-	err := r.each(func(o op) error {
-		if _, changed := r.overrides[o.key]; !changed && strings.HasPrefix(o.key, prefix) {
-			found = o.key
-			return errFound
+	for o := range r.all() {
+		if _, changed := r.overrides[o.Key]; !changed && strings.HasPrefix(o.Key, prefix) {
+			return o.Key, nil
 		}
-		return nil
-	})
-	if !errors.Is(err, errFound) {
-		return "", refuse("cluster %s has no key %s… with its right value", r.c.Name, prefix)
 	}
-	return found, nil
+	return "", refuse("cluster %s has no key %s… with its right value", r.c.Name, prefix)
 }
 
 // SetChurn changes the rate of changes, in keys per second; 0 for none.
@@ -125,10 +110,7 @@ func (r *Running) SetChurn(rate float64) error {
 	r.etcd.mu.Lock()
 	defer r.etcd.mu.Unlock()
 	r.rate = rate
-	select {
-	case r.rateChanged <- struct{}{}:
-	default:
-	}
+	wake(r.rateChanged)
 	return nil
 }
 
@@ -139,11 +121,11 @@ func (r *Running) holds(addr netip.Addr) bool {
 	r.etcd.mu.Lock()
 	defer r.etcd.mu.Unlock()
 	pair := wire.NewHostPair(addr)
-	o := r.place(op{key: pair.Key()})
-	if v, ok := r.overrides[o.key]; ok {
+	o := r.place(contents.Op{Key: pair.Key()})
+	if v, ok := r.overrides[o.Key]; ok {
 		return v.value != nil
 	}
-	return !r.empty && r.model.hasPod(addr)
+	return !r.empty && r.model.HasPod(addr)
 }
 
 // claim says that a pod of this cluster has the address.
@@ -153,13 +135,10 @@ func (r *Running) claim(ctx context.Context, addr netip.Addr) (string, error) {
 	if err := r.up(); err != nil {
 		return "", err
 	}
-	if len(r.model.nodes) == 0 || len(r.model.workloads) == 0 {
+	claim, possible := r.model.Claim(addr)
+	if !possible {
 		return "", refuse("cluster %s has no node or no identity for an address", r.c.Name)
 	}
-	pair := wire.NewHostPair(addr)
-	pair.HostIP = r.model.plan.nodeIP(0).AsSlice()
-	pair.Identity = r.model.workloads[0].identity
-	pair.Namespace, pair.Pod = workloadNamespace(0), "claimed-by-"+r.c.Name
-	o := r.place(op{key: pair.Key(), value: pair.Encode()})
-	return o.key, r.override(ctx, o)
+	o := r.place(claim)
+	return o.Key, r.override(ctx, o)
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
+	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 )
 
 // Churn does not write more often than this; faster rates write several
@@ -34,15 +34,15 @@ func (r *Running) change(ctx context.Context, n int) (int, error) {
 	}
 	done := 0
 	for done < n && ctx.Err() == nil {
-		var ops []op
+		var ops []contents.Op
 		for done+len(ops) < n && len(ops) < churnOps {
-			more := r.model.step()
+			more := r.model.Step()
 			if len(more) == 0 {
 				break
 			}
 			for _, o := range more {
 				o = r.place(o)
-				r.forget(o.key) // whoever writes last is right
+				r.forget(o.Key) // whoever writes last is right
 				ops = append(ops, o)
 			}
 		}
@@ -61,7 +61,7 @@ func (r *Running) change(ctx context.Context, n int) (int, error) {
 
 // apply commits what steps of the model returned. The end of ctx does not
 // interrupt it, so that the model stays equal to etcd.
-func (r *Running) apply(ctx context.Context, ops []op) (int, error) {
+func (r *Running) apply(ctx context.Context, ops []contents.Op) (int, error) {
 	ctx = context.WithoutCancel(ctx)
 	if err := r.grant(ctx, r.etcd.client); err != nil {
 		return 0, err
@@ -72,37 +72,18 @@ func (r *Running) apply(ctx context.Context, ops []op) (int, error) {
 
 // latest keeps the last operation on each key, as a transaction may name a key
 // only once.
-func latest(ops []op) []op {
+func latest(ops []contents.Op) []contents.Op {
 	last := make(map[string]int, len(ops))
 	for i, o := range ops {
-		last[o.key] = i
+		last[o.Key] = i
 	}
 	out := ops[:0]
 	for i, o := range ops {
-		if last[o.key] == i {
+		if last[o.Key] == i {
 			out = append(out, o)
 		}
 	}
 	return out
-}
-
-// commitOps writes any number of operations in transactions of a good size.
-func (r *Running) commitOps(ctx context.Context, kv *clientv3.Client, ops []op) error {
-	for len(ops) > 0 {
-		n, size := 0, 0
-		for n < len(ops) && n < churnOps && size < txnBytes {
-			size += len(ops[n].key) + len(ops[n].value) + txnOverhead
-			n++
-		}
-		limited, cancel := context.WithTimeout(ctx, commitTimeout)
-		err := r.write(limited, kv, ops[:n])
-		cancel()
-		if err != nil {
-			return err
-		}
-		ops = ops[n:]
-	}
-	return nil
 }
 
 // churn makes changes at the present rate.

@@ -1,10 +1,12 @@
 package sim
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"strings"
 
+	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -34,7 +36,7 @@ func (r *Running) Configure(ctx context.Context, c ConfigChange) error {
 	}
 	key := wire.ClusterConfigKey(r.c.Name)
 	if c.Delete {
-		return r.override(ctx, op{key: key})
+		return r.override(ctx, contents.Op{Key: key})
 	}
 	cfg, err := r.presentConfig().with(c.Capabilities)
 	if err != nil {
@@ -44,7 +46,7 @@ func (r *Running) Configure(ctx context.Context, c ConfigChange) error {
 		cfg.ID = c.ID
 		return r.renumber(ctx, cfg)
 	}
-	return r.override(ctx, op{key: key, value: wire.ClusterConfig(cfg).Encode()})
+	return r.override(ctx, contents.Op{Key: key, Value: wire.ClusterConfig(cfg).Encode()})
 }
 
 func (c ConfigChange) validate(maximum uint32) error {
@@ -63,14 +65,14 @@ type config wire.ClusterConfig
 
 // presentConfig is what readers see, or the right one if they see none.
 func (r *Running) presentConfig() config {
-	right := r.configOp()
-	value := right.value
-	if v, ok := r.overrides[right.key]; ok && v.value != nil {
+	right := r.c.Config()
+	value := right.Value
+	if v, ok := r.overrides[right.Key]; ok && v.value != nil {
 		value = v.value
 	}
 	cfg, err := wire.DecodeClusterConfig(value)
 	if err != nil { // malformed
-		cfg, _ = wire.DecodeClusterConfig(right.value) // our own encoding
+		cfg, _ = wire.DecodeClusterConfig(right.Value) // our own encoding
 	}
 	return config(cfg)
 }
@@ -99,19 +101,18 @@ func (c config) with(capabilities map[string]string) (config, error) {
 // that carries it.
 func (r *Running) renumber(ctx context.Context, cfg config) error {
 	stale := r.forgetAll()
-	identities := wire.Identities.Prefix(r.c.Name, r.c.Mode == Cached)
-	_ = r.eachOfState(func(o op) error {
-		if strings.HasPrefix(o.key, identities) {
-			stale[o.key] = true
+	identities := wire.Identities.Prefix(r.c.Name, r.c.Mode == contents.Cached)
+	for o := range r.state() {
+		if strings.HasPrefix(o.Key, identities) {
+			stale[o.Key] = true
 		}
-		return nil
-	})
+	}
 	r.c.ID = cfg.ID
-	r.model.renumber(cfg.ID)
-	right := r.configOp()
-	r.fixed[0].value = right.value
-	if value := wire.ClusterConfig(cfg).Encode(); string(value) != string(right.value) {
-		r.overrides[right.key] = override{value: value, slot: r.model.slots.take()}
+	r.model.Renumber(cfg.ID)
+	right := r.c.Config()
+	r.fixed[0].Value = right.Value
+	if value := wire.ClusterConfig(cfg).Encode(); !bytes.Equal(value, right.Value) {
+		r.overrides[right.Key] = override{value: value, slot: r.model.Slots.Take()}
 	}
 	_, err := r.mend(ctx, stale)
 	return err

@@ -82,13 +82,14 @@ func (d *directory) mkdir(name string) (string, error) {
 }
 
 // place lets a file appear at once under its name, complete. It is written
-// aside first, in a directory of the same file system.
-func (d *directory) place(aside, name string, data []byte, mode fs.FileMode) error {
-	temp := filepath.Join(aside, name)
-	if err := os.WriteFile(temp, data, mode); err != nil {
-		return fmt.Errorf("write a client file: %w", err)
+// to a temporary directory first, in the same file system.
+func (d *directory) place(temp, name string, data []byte, mode fs.FileMode) error {
+	written := filepath.Join(temp, name)
+	err := os.WriteFile(written, data, mode)
+	if err == nil {
+		err = os.Rename(written, d.file(name))
 	}
-	if err := os.Rename(temp, d.file(name)); err != nil {
+	if err != nil {
 		return fmt.Errorf("write a client file: %w", err)
 	}
 	d.disown(name)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
 	"github.com/mesh-agent/mesh-agent/internal/pki"
+	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 )
 
 // etcd is a server with the clusters that it holds: one that is its own, or
@@ -37,22 +38,22 @@ type etcd struct {
 
 	changed chan struct{} // wakes supervise; holds at most one
 
-	mu        sync.Mutex         // guards what follows, and the contents of the clusters
-	server    *etcdserver.Server // nil while killed
-	config    etcdserver.Config  // of the latest server
-	id        uint64             // its etcd cluster ID
-	client    *clientv3.Client   // may write everything, also under authentication
-	servers   int                // how many there were: each has a directory
-	beating   bool
-	beatLease clientv3.LeaseID // 0: none
-	thawAt    time.Time        // zero: when told to
+	mu             sync.Mutex         // guards what follows, and the contents of the clusters
+	server         *etcdserver.Server // nil while killed
+	config         etcdserver.Config  // of the latest server
+	id             uint64             // its etcd cluster ID
+	client         *clientv3.Client   // may write everything, also under authentication
+	servers        int                // how many there were: each has a directory
+	heartbeats     bool
+	heartbeatLease clientv3.LeaseID // 0: none
+	thawAt         time.Time        // zero: at a call of Thaw
 }
 
 // openEtcd starts the server of these clusters, empty. On failure too, what is
 // returned must be closed.
-func openEtcd(ctx context.Context, clusters []Cluster, o Options) (*etcd, error) {
+func openEtcd(ctx context.Context, clusters []contents.Cluster, o Options) (*etcd, error) {
 	e := &etcd{
-		name: clusters[0].Name, o: o, gate: etcdserver.NewGate("127.0.0.1:0"), beating: true,
+		name: clusters[0].Name, o: o, gate: etcdserver.NewGate("127.0.0.1:0"), heartbeats: true,
 		heartbeatEvery: heartbeatInterval, ttl: leaseTTL, changed: make(chan struct{}, 1),
 	}
 	for _, c := range clusters {
@@ -73,7 +74,7 @@ func openEtcd(ctx context.Context, clusters []Cluster, o Options) (*etcd, error)
 
 func (e *etcd) open(ctx context.Context) error {
 	if e.o.WorkDir == "" {
-		dir, err := os.MkdirTemp("", tempPrefix)
+		dir, err := os.MkdirTemp("", TempPrefix)
 		if err != nil {
 			return fmt.Errorf("make a working directory: %w", err)
 		}
@@ -127,7 +128,7 @@ func (e *etcd) adopt(ctx context.Context, s *etcdserver.Server) error {
 	e.server, e.client, e.id, e.config = s, c, s.ClusterID(), s.Config()
 	e.config.Addr = "" // any free port will do again: the gate's stays
 	e.thawAt = time.Time{}
-	e.wake()
+	wake(e.changed)
 	return nil
 }
 
@@ -140,12 +141,13 @@ func (e *etcd) end() {
 		e.server.Kill()
 	}
 	e.server, e.client = nil, nil
-	e.wake()
+	wake(e.changed)
 }
 
-func (e *etcd) wake() {
+// wake wakes who waits for a channel that holds at most one.
+func wake(c chan<- struct{}) {
 	select {
-	case e.changed <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -162,7 +164,9 @@ func (e *etcd) endpoint() string {
 func (e *etcd) run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return e.keepLeases(ctx) })
-	g.Go(func() error { return e.beat(ctx) })
+	g.Go(func() error {
+		return every(ctx, e.heartbeatEvery, func(now time.Time) error { return e.heartbeat(ctx, now) })
+	})
 	g.Go(func() error { return e.supervise(ctx) })
 	for _, r := range e.clusters {
 		g.Go(func() error { return r.churn(ctx) })
@@ -226,7 +230,7 @@ func (e *etcd) close() error {
 	e.gate.Close()
 	e.end()
 	for _, r := range e.clusters {
-		r.model.slices.Close()
+		r.model.Close()
 	}
 	if e.tempDir != "" {
 		if err := os.RemoveAll(e.tempDir); err != nil {

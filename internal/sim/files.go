@@ -66,20 +66,18 @@ func clientFileNames(clusters []string) []string {
 // write adds the files to d, the configuration last, so that whoever watches
 // the directory finds everything that it names.
 func (f clientFiles) write(d *directory) (err error) {
-	aside, err := os.MkdirTemp(d.path, ".mesh-sim-") // a directory is never taken for a configuration
+	temp, err := os.MkdirTemp(d.path, ".mesh-sim-") // a directory is never taken for a configuration
 	if err != nil {
 		return fmt.Errorf("client files of %s: %w", f.name, err)
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(aside)) }()
+	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
 	cfg := clientConfig{Endpoints: []string{f.endpoint}}
 	if len(f.key) > 0 {
-		if err := d.place(aside, caFile(f.owner), f.ca, 0o644); err != nil {
-			return err
-		}
-		if err := d.place(aside, keyFile(f.owner), f.key, 0o600); err != nil {
-			return err
-		}
-		if err := d.place(aside, certFile(f.owner), f.cert, 0o644); err != nil {
+		err := errors.Join(
+			d.place(temp, caFile(f.owner), f.ca, 0o644),
+			d.place(temp, keyFile(f.owner), f.key, 0o600),
+			d.place(temp, certFile(f.owner), f.cert, 0o644))
+		if err != nil {
 			return err
 		}
 		cfg.TrustedCAFile, cfg.CertFile, cfg.KeyFile = d.file(caFile(f.owner)), d.file(certFile(f.owner)), d.file(keyFile(f.owner))
@@ -88,5 +86,5 @@ func (f clientFiles) write(d *directory) (err error) {
 	if err != nil {
 		return fmt.Errorf("client configuration of %s: %w", f.name, err)
 	}
-	return d.place(aside, f.name, text, 0o600)
+	return d.place(temp, f.name, text, 0o600)
 }

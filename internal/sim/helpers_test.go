@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -19,7 +21,7 @@ func testContext(t *testing.T) context.Context {
 	return waittest.Context(t)
 }
 
-func openCluster(t *testing.T, c Cluster, o Options) *Running {
+func openCluster(t *testing.T, c contents.Cluster, o Options) *Running {
 	t.Helper()
 	r, err := Open(testContext(t), c, o)
 	if err != nil {
@@ -33,7 +35,7 @@ func openCluster(t *testing.T, c Cluster, o Options) *Running {
 	return r
 }
 
-func loadCluster(t *testing.T, c Cluster, o Options) *Running {
+func loadCluster(t *testing.T, c contents.Cluster, o Options) *Running {
 	t.Helper()
 	r := openCluster(t, c, o)
 	if _, err := r.Load(testContext(t)); err != nil {
@@ -67,8 +69,8 @@ func announced(key string) bool {
 	return key == wire.HeartbeatKey || strings.HasPrefix(key, wire.SyncedPrefix+"/")
 }
 
-// checkContents compares etcd with the model, and decodes everything.
-func checkContents(t *testing.T, r *Running) map[string]kv {
+// checkEqual compares etcd with what the simulator says that it holds.
+func checkEqual(t *testing.T, r *Running) map[string]kv {
 	t.Helper()
 	all := readAll(t, r.Client())
 	got := map[string]string{}
@@ -77,62 +79,16 @@ func checkContents(t *testing.T, r *Running) map[string]kv {
 			got[key] = e.value
 		}
 	}
-	want := r.Contents()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("etcd differs from the model (-model +etcd):\n%s", diff)
+	if diff := cmp.Diff(r.Contents(), got); diff != "" {
+		t.Errorf("etcd differs from what the simulator says (-simulator +etcd):\n%s", diff)
 	}
-	decodeAll(t, r.Cluster(), got)
-	checkLeases(t, r, all)
 	return all
 }
 
-// decodeAll reads every key as a reader of another cluster would.
-func decodeAll(t *testing.T, c Cluster, contents map[string]string) map[wire.Resource]int {
+// checkContents also checks that every key is on a lease, and not too many on one.
+func checkContents(t *testing.T, r *Running) map[string]kv {
 	t.Helper()
-	layout, err := wire.NewLayout(c.MaxConnectedClusters)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := wire.Expect{Cluster: c.Name, ClusterID: c.ID, LocalID: c.ID%c.MaxConnectedClusters + 1, Layout: layout}
-	decoders := map[wire.Resource]func(string, []byte) error{
-		wire.Nodes:          func(n string, v []byte) error { _, err := wire.DecodeNode(n, v, e); return err },
-		wire.Services:       func(n string, v []byte) error { _, err := wire.DecodeService(n, v, e); return err },
-		wire.EndpointSlices: func(n string, v []byte) error { _, err := wire.DecodeEndpointSlice(n, v, e); return err },
-		wire.ServiceExports: func(n string, v []byte) error { _, err := wire.DecodeServiceExport(n, v, e); return err },
-		wire.Identities:     func(n string, v []byte) error { _, err := wire.DecodeIdentity(n, v, e); return err },
-		wire.IPs:            func(n string, v []byte) error { _, err := wire.DecodeIP(n, v, e); return err },
-	}
-	counts := map[wire.Resource]int{}
-	for key, value := range contents {
-		if key == wire.ClusterConfigKey(c.Name) {
-			cfg, err := wire.DecodeClusterConfig([]byte(value))
-			if err == nil {
-				err = cfg.Validate(wire.ClusterInfo{Name: "reader", ID: e.LocalID, MaxConnectedClusters: c.MaxConnectedClusters})
-			}
-			if err != nil {
-				t.Errorf("%s: %v", key, err)
-			}
-			continue
-		}
-		found := false
-		for resource, decode := range decoders {
-			if name, ok := strings.CutPrefix(key, resource.Prefix(c.Name, false)); ok {
-				found = true
-				counts[resource]++
-				if err := decode(name, []byte(value)); err != nil {
-					t.Errorf("%s: %v", key, err)
-				}
-			}
-		}
-		if !found {
-			t.Errorf("%s belongs to no resource", key)
-		}
-	}
-	return counts
-}
-
-func checkLeases(t *testing.T, r *Running, all map[string]kv) {
-	t.Helper()
+	all := checkEqual(t, r)
 	keys := map[int64]int{}
 	for key, e := range all {
 		if e.lease == 0 {
@@ -140,7 +96,69 @@ func checkLeases(t *testing.T, r *Running, all map[string]kv) {
 		}
 		keys[e.lease]++
 	}
-	if most := slices.Max(slices.Collect(maps.Values(keys))); most > r.Cluster().keysPerLease() {
-		t.Errorf("%d keys on one lease, at most %d are allowed", most, r.Cluster().keysPerLease())
+	allowed := r.Cluster().KeysPerLease
+	if allowed == 0 {
+		allowed = contents.DefaultKeysPerLease
+	}
+	if most := slices.Max(slices.Collect(maps.Values(keys))); most > allowed {
+		t.Errorf("%d keys on one lease, at most %d are allowed", most, allowed)
+	}
+	return all
+}
+
+// asAgent connects with the agent's certificate, through the gate.
+func asAgent(t *testing.T, r *Running) *clientv3.Client {
+	t.Helper()
+	c, err := r.etcd.dialAs(testContext(t), r.Endpoint(), r.etcd.reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// read waits until the server answers, and returns what the agent may read of a
+// resource.
+func read(t *testing.T, r *Running, c *clientv3.Client, resource wire.Resource) (map[string]string, *clientv3.GetResponse) {
+	t.Helper()
+	ctx := testContext(t)
+	for {
+		resp, err := c.Get(ctx, resource.Prefix(r.c.Name, r.c.Mode == contents.Cached), clientv3.WithPrefix())
+		if err != nil {
+			if ctx.Err() != nil {
+				t.Fatal(err)
+			}
+			continue // the connection was cut
+		}
+		out := map[string]string{}
+		for _, kv := range resp.Kvs {
+			out[string(kv.Key)] = string(kv.Value)
+		}
+		return out, resp
+	}
+}
+
+// of picks the keys of a resource.
+func of(r *Running, resource wire.Resource) map[string]string {
+	all := r.Contents()
+	maps.DeleteFunc(all, func(key, _ string) bool {
+		return !strings.HasPrefix(key, resource.Prefix(r.c.Name, r.c.Mode == contents.Cached))
+	})
+	return all
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantRefused checks that something was refused, and that the reason says why.
+func wantRefused(t *testing.T, err error, usage bool, reason string) {
+	t.Helper()
+	var refused *RefusedError
+	if !errors.As(err, &refused) || refused.Usage != usage || !strings.Contains(refused.Reason, reason) {
+		t.Errorf("refused with %v (usage %t), want %q", err, usage, reason)
 	}
 }

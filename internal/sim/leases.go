@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -22,7 +24,7 @@ const (
 // grant asks for the leases of all slots that have none. The caller holds mu.
 func (r *Running) grant(ctx context.Context, c *clientv3.Client) error {
 	first := len(r.leases)
-	missing := make([]clientv3.LeaseID, r.model.slots.count()-first)
+	missing := make([]clientv3.LeaseID, r.model.Slots.Count()-first)
 	ctx, cancel := context.WithTimeout(ctx, grantTimeout)
 	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
@@ -49,17 +51,27 @@ func (e *etcd) leaseSeconds() int64 { return int64(e.ttl / time.Second) }
 // keepLeases renews every lease three times in its life. One request after the
 // other is cheap: a thousand leases take a fraction of a second every 5 minutes.
 func (e *etcd) keepLeases(ctx context.Context) error {
-	tick := time.NewTicker(e.ttl / 3)
+	return every(ctx, e.ttl/3, func(time.Time) error {
+		for _, r := range e.clusters {
+			if err := r.renew(ctx); err != nil {
+				return fmt.Errorf("leases of cluster %s: %w", r.c.Name, err)
+			}
+		}
+		return nil
+	})
+}
+
+// every calls f at each tick until ctx ends, which is no error, or f fails.
+func every(ctx context.Context, interval time.Duration, f func(time.Time) error) error {
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-tick.C:
-		}
-		for _, r := range e.clusters {
-			if err := r.renew(ctx); err != nil && ctx.Err() == nil {
-				return fmt.Errorf("leases of cluster %s: %w", r.c.Name, err)
+		case now := <-tick.C:
+			if err := f(now); err != nil && ctx.Err() == nil {
+				return err
 			}
 		}
 	}
@@ -92,7 +104,7 @@ func (r *Running) renewLease(ctx context.Context, slot int) (more bool, err erro
 	return true, nil
 }
 
-// replaceLease grants a lost lease anew and writes its keys again, as Cilium
+// replaceLease grants a lost lease again and writes its keys again, as Cilium
 // does. The caller holds mu.
 func (r *Running) replaceLease(ctx context.Context, slot int) error {
 	resp, err := r.etcd.client.Grant(ctx, r.etcd.leaseSeconds())
@@ -100,71 +112,52 @@ func (r *Running) replaceLease(ctx context.Context, slot int) error {
 		return fmt.Errorf("grant a lease: %w", err)
 	}
 	r.leases[slot] = resp.ID
-	var lost []op
-	_ = r.each(func(o op) error {
-		if int(o.slot) == slot {
+	var lost []contents.Op
+	for o := range r.all() {
+		if int(o.Slot) == slot {
 			lost = append(lost, o)
 		}
-		return nil
-	})
-	return r.commitOps(ctx, r.etcd.client, lost)
-}
-
-// beat repeats the heartbeat.
-func (e *etcd) beat(ctx context.Context) error {
-	tick := time.NewTicker(e.heartbeatEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case now := <-tick.C:
-			if err := e.heartbeat(ctx, now); err != nil && ctx.Err() == nil {
-				return fmt.Errorf("heartbeat of cluster %s: %w", e.name, err)
-			}
-		}
 	}
+	return r.commitOps(ctx, r.etcd.client, lost)
 }
 
 // heartbeat writes the time, unless there is nobody who would.
 func (e *etcd) heartbeat(ctx context.Context, now time.Time) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.server == nil || !e.beating || e.lost() {
+	if e.server == nil || !e.heartbeats || e.lost() {
 		return nil
 	}
-	return e.writeHeartbeat(ctx, e.client, now)
+	if err := e.writeHeartbeat(ctx, e.client, now); err != nil {
+		return fmt.Errorf("heartbeat of cluster %s: %w", e.name, err)
+	}
+	return nil
 }
 
 // lost tells whether the server lost the contents of all clusters.
 func (e *etcd) lost() bool {
-	for _, r := range e.clusters {
-		if !r.empty {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(e.clusters, func(r *Running) bool { return !r.empty })
 }
 
-// writeHeartbeat writes the heartbeat, on a lease that lives as long as it beats.
+// writeHeartbeat writes the heartbeat, on a lease of its own.
 func (e *etcd) writeHeartbeat(ctx context.Context, kv *clientv3.Client, now time.Time) error {
-	if e.beatLease != 0 {
-		if _, err := kv.KeepAliveOnce(ctx, e.beatLease); errors.Is(err, rpctypes.ErrLeaseNotFound) {
-			e.beatLease = 0
+	if e.heartbeatLease != 0 {
+		if _, err := kv.KeepAliveOnce(ctx, e.heartbeatLease); errors.Is(err, rpctypes.ErrLeaseNotFound) {
+			e.heartbeatLease = 0
 		} else if err != nil {
 			return fmt.Errorf("renew the lease of the heartbeat: %w", err)
 		}
 	}
-	if e.beatLease == 0 {
+	if e.heartbeatLease == 0 {
 		resp, err := kv.Grant(ctx, e.leaseSeconds())
 		if err != nil {
 			return fmt.Errorf("grant a lease: %w", err)
 		}
-		e.beatLease = resp.ID
+		e.heartbeatLease = resp.ID
 	}
 	for _, r := range e.clusters {
 		r.forget(wire.HeartbeatKey)
 	}
-	put := clientv3.OpPut(wire.HeartbeatKey, string(wire.EncodeTimestamp(now)), clientv3.WithLease(e.beatLease))
+	put := clientv3.OpPut(wire.HeartbeatKey, string(wire.EncodeTimestamp(now)), clientv3.WithLease(e.heartbeatLease))
 	return commit(ctx, kv, []clientv3.Op{put})
 }

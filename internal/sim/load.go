@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -59,7 +62,7 @@ func (e *etcd) load(ctx context.Context, r *Running, l *Loaded) error {
 		return errors.New("its server was killed")
 	}
 	kv := e.server.Local()
-	if e.beatLease == 0 {
+	if e.heartbeatLease == 0 {
 		if err := e.writeHeartbeat(ctx, kv, time.Now()); err != nil {
 			return err
 		}
@@ -83,22 +86,18 @@ func (e *etcd) load(ctx context.Context, r *Running, l *Loaded) error {
 // returns how many keys that were.
 func (r *Running) fill(ctx context.Context, kv *clientv3.Client) (int, error) {
 	if len(r.fixed) == 0 {
-		r.fixed = append(r.fixed, r.withSlot(r.configOp()))
-		for _, resource := range r.canaries() {
-			r.fixed = append(r.fixed, r.withSlot(op{key: wire.SyncedKey(r.c.Name, resource, r.c.Mode == Cached)}))
+		r.fixed = append(r.fixed, r.withSlot(r.c.Config()))
+		for _, resource := range r.c.Canaries() {
+			r.fixed = append(r.fixed, r.withSlot(contents.Op{Key: wire.SyncedKey(r.c.Name, resource, r.c.Mode == contents.Cached)}))
 		}
 	}
 	for i := range r.fixed[1:] {
-		r.fixed[1+i].value = wire.EncodeTimestamp(time.Now())
+		r.fixed[1+i].Value = wire.EncodeTimestamp(time.Now())
 	}
 	if err := r.grant(ctx, kv); err != nil {
 		return 0, err
 	}
-	first, last := r.overridden(), []op(nil)
-	if !r.empty {
-		first = append(first, r.unbroken(r.fixed[:1])...)
-		last = r.unbroken(r.fixed[1:])
-	}
+	first, last := append(r.overridden(), r.unbroken(r.fixed[:1])...), r.unbroken(r.fixed[1:])
 	if err := r.commitOps(ctx, kv, first); err != nil {
 		return 0, err
 	}
@@ -110,130 +109,78 @@ func (r *Running) fill(ctx context.Context, kv *clientv3.Client) (int, error) {
 }
 
 // withSlot gives a key that is not of the model its place on a lease.
-func (r *Running) withSlot(o op) op {
-	o.slot = r.model.slots.take()
+func (r *Running) withSlot(o contents.Op) contents.Op {
+	o.Slot = r.model.Slots.Take()
 	return o
 }
 
-// configOp is the cluster configuration as its writer of 1.20 writes it.
-func (r *Running) configOp() op {
-	cfg := wire.ClusterConfig{ID: r.c.ID, Capabilities: r.capabilities()}
-	return op{key: wire.ClusterConfigKey(r.c.Name), value: cfg.Encode()}
-}
-
-func (r *Running) capabilities() wire.Capabilities {
-	exports := r.c.ServiceExports
-	caps := wire.Capabilities{
-		SyncedCanaries:        r.c.Mode != Local,
-		Cached:                r.c.Mode == Cached,
-		MaxConnectedClusters:  r.c.MaxConnectedClusters,
-		ServiceExportsEnabled: &exports,
-	}
-	switch {
-	case r.c.SlicesOnly:
-		caps.EndpointSlicesExportMode = wire.EndpointSlicesOnly
-	case r.c.EndpointSlices:
-		caps.EndpointSlicesExportMode = wire.EndpointSlicesBoth
-	}
-	return caps
-}
-
-// canaries are the resources that are announced as synced, optional ones also when they are disabled.
-func (r *Running) canaries() []wire.Resource {
-	if r.c.Mode == Local {
-		return nil
-	}
-	var all []wire.Resource
-	for _, resource := range wire.Resources() {
-		if resource.Describe().Optional || r.capabilities().Exports(resource) {
-			all = append(all, resource)
+// writeState writes the state in large transactions, some of them at a time.
+func (r *Running) writeState(ctx context.Context, kv *clientv3.Client) (keys int, err error) {
+	g, all := errgroup.WithContext(ctx)
+	g.SetLimit(inFlight)
+	for batch := range r.batches(r.state(), maxTxnOps) {
+		if all.Err() != nil {
+			break
 		}
+		keys += len(batch)
+		g.Go(func() error { return commit(all, kv, batch) })
 	}
-	return all
-}
-
-// writeState writes the state in large transactions: one goroutine encodes,
-// some commit.
-func (r *Running) writeState(ctx context.Context, kv *clientv3.Client) (int, error) {
-	g, ctx := errgroup.WithContext(ctx)
-	batches := make(chan []clientv3.Op, 1)
-	keys := 0
-	g.Go(func() error {
-		defer close(batches)
-		var err error
-		keys, err = r.encodeState(ctx, batches)
-		return err
-	})
-	for range inFlight {
-		g.Go(func() error {
-			for ops := range batches {
-				if err := commit(ctx, kv, ops); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-	return keys, g.Wait()
-}
-
-func (r *Running) encodeState(ctx context.Context, batches chan<- []clientv3.Op) (keys int, err error) {
-	var batch []clientv3.Op
-	size := 0
-	flush := func() error {
-		if len(batch) == 0 {
-			return nil
-		}
-		select {
-		case batches <- batch:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		batch, size = make([]clientv3.Op, 0, len(batch)), 0
-		return nil
-	}
-	err = r.eachOfState(func(o op) error {
-		n := len(o.key) + len(o.value) + txnOverhead
-		if len(batch) == maxTxnOps || size+n > txnBytes {
-			if err := flush(); err != nil {
-				return err
-			}
-		}
-		batch = append(batch, r.etcdOp(o))
-		size += n
-		keys++
-		return nil
-	})
-	if err != nil {
+	if err := g.Wait(); err != nil {
 		return keys, err
 	}
-	return keys, flush()
+	return keys, ctx.Err()
 }
 
-// etcdOp attaches a write to its lease, which must have been granted.
-func (r *Running) etcdOp(o op) clientv3.Op {
-	if o.deletes() {
-		return clientv3.OpDelete(o.key)
+// commitOps writes any number of operations in transactions of a good size, one after
+// the other.
+func (r *Running) commitOps(ctx context.Context, kv *clientv3.Client, ops []contents.Op) error {
+	for batch := range r.batches(slices.Values(ops), churnOps) {
+		limited, cancel := context.WithTimeout(ctx, commitTimeout)
+		err := commit(limited, kv, batch)
+		cancel()
+		if err != nil {
+			return err
+		}
 	}
-	if o.slot == noLease {
-		return clientv3.OpPut(o.key, string(o.value))
-	}
-	return clientv3.OpPut(o.key, string(o.value), clientv3.WithLease(r.leases[o.slot]))
+	return nil
 }
 
-// write commits some operations at once.
-func (r *Running) write(ctx context.Context, kv *clientv3.Client, ops []op) error {
-	out := make([]clientv3.Op, len(ops))
-	for i, o := range ops {
-		out[i] = r.etcdOp(o)
+// batches divides operations into transactions of a good size, with so many of them at
+// the most. Their leases must have been granted.
+func (r *Running) batches(ops iter.Seq[contents.Op], most int) iter.Seq[[]clientv3.Op] {
+	return func(yield func([]clientv3.Op) bool) {
+		var batch []clientv3.Op
+		size := 0
+		for o := range ops {
+			n := len(o.Key) + len(o.Value) + txnOverhead
+			if len(batch) == most || len(batch) > 0 && size+n > txnBytes {
+				if !yield(batch) {
+					return
+				}
+				batch, size = make([]clientv3.Op, 0, len(batch)), 0
+			}
+			batch = append(batch, r.etcdOp(o))
+			size += n
+		}
+		if len(batch) > 0 {
+			yield(batch)
+		}
 	}
-	return commit(ctx, kv, out)
 }
 
+// etcdOp attaches a write to its lease.
+func (r *Running) etcdOp(o contents.Op) clientv3.Op {
+	if o.Deletes() {
+		return clientv3.OpDelete(o.Key)
+	}
+	if o.Slot == contents.NoLease {
+		return clientv3.OpPut(o.Key, string(o.Value))
+	}
+	return clientv3.OpPut(o.Key, string(o.Value), clientv3.WithLease(r.leases[o.Slot]))
+}
+
+// commit commits at least one operation at once.
 func commit(ctx context.Context, kv *clientv3.Client, ops []clientv3.Op) error {
-	if len(ops) == 0 {
-		return nil
-	}
 	for {
 		_, err := kv.Txn(ctx).Then(ops...).Commit()
 		switch {

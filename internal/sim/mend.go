@@ -9,6 +9,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -31,19 +32,19 @@ func (r *Running) Mend(ctx context.Context) (int, error) {
 // mend writes what differs, and in any case the given keys. The caller holds mu.
 func (r *Running) mend(ctx context.Context, keys map[string]bool) (int, error) {
 	e := r.etcd
-	beats := e.beating && (r.empty || keys[wire.HeartbeatKey])
+	heartbeat := e.heartbeats && (r.empty || keys[wire.HeartbeatKey])
 	r.empty = false
 	has, err := r.readBack(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("read cluster %s back: %w", r.c.Name, err)
 	}
 	for i := range r.fixed[1:] {
-		if _, ok := has.values[r.fixed[1+i].key]; !ok {
-			r.fixed[1+i].value = wire.EncodeTimestamp(time.Now())
+		if _, ok := has.values[r.fixed[1+i].Key]; !ok {
+			r.fixed[1+i].Value = wire.EncodeTimestamp(time.Now())
 		}
 	}
 	n, err := r.writeMended(ctx, has, keys)
-	if err == nil && beats {
+	if err == nil && heartbeat {
 		err = e.writeHeartbeat(ctx, e.client, time.Now())
 	}
 	return n, err
@@ -51,34 +52,33 @@ func (r *Running) mend(ctx context.Context, keys map[string]bool) (int, error) {
 
 // writeMended commits the differences: the configuration first, the canaries last.
 func (r *Running) writeMended(ctx context.Context, has readBack, keys map[string]bool) (int, error) {
-	var first, ops, last []op
-	_ = r.each(func(o op) error {
-		hash, ok := has.values[o.key]
-		wanted := keys[o.key] || !ok || hash != maphash.Bytes(has.seed, o.value)
-		delete(has.values, o.key)
-		delete(keys, o.key)
+	var first, ops, last []contents.Op
+	for o := range r.all() {
+		hash, ok := has.values[o.Key]
+		wanted := keys[o.Key] || !ok || hash != maphash.Bytes(has.seed, o.Value)
+		delete(has.values, o.Key)
+		delete(keys, o.Key)
 		switch {
 		case !wanted:
-		case strings.HasPrefix(o.key, wire.ClusterConfigPrefix):
+		case strings.HasPrefix(o.Key, wire.ClusterConfigPrefix):
 			first = append(first, o)
-		case strings.HasPrefix(o.key, wire.SyncedPrefix):
+		case strings.HasPrefix(o.Key, wire.SyncedPrefix):
 			last = append(last, o)
 		default:
 			ops = append(ops, o)
 		}
-		return nil
-	})
-	if r.c.Mode != Local { // into which the agent writes too
+	}
+	if r.c.Mode != contents.Local { // into which the agent writes too
 		for key := range has.values {
 			keys[key] = true
 		}
 	}
 	delete(keys, wire.HeartbeatKey)
 	for key := range keys {
-		ops = append(ops, op{key: key})
+		ops = append(ops, contents.Op{Key: key})
 	}
 	n := 0
-	for _, part := range [][]op{first, ops, last} {
+	for _, part := range [][]contents.Op{first, ops, last} {
 		written, err := r.apply(ctx, part)
 		n += written
 		if err != nil {
@@ -97,7 +97,7 @@ type readBack struct {
 // readBack reads everything that is the cluster's own.
 func (r *Running) readBack(ctx context.Context) (readBack, error) {
 	out := readBack{seed: maphash.MakeSeed(), values: map[string]uint64{}}
-	if r.c.Mode != Cached {
+	if r.c.Mode != contents.Cached {
 		return out, r.readRange(ctx, "\x00", "\x00", out)
 	}
 	config := wire.ClusterConfigKey(r.c.Name)

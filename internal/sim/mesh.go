@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,7 +18,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mesh-agent/mesh-agent/internal/pki"
+	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 )
+
+// TempPrefix is how the names of temporary directories begin.
+const TempPrefix = "mesh-sim-"
 
 // MeshOptions say how a mesh is run.
 type MeshOptions struct {
@@ -49,8 +55,8 @@ type Mesh struct {
 // OpenMesh starts the servers, all empty, and makes the directories. Client
 // files are written by Load. The error says what is wrong with the
 // descriptions or with a directory, before anything is started.
-func OpenMesh(ctx context.Context, clusters []Cluster, o MeshOptions) (*Mesh, error) {
-	if err := ValidateMesh(clusters); err != nil {
+func OpenMesh(ctx context.Context, clusters []contents.Cluster, o MeshOptions) (*Mesh, error) {
+	if err := contents.Validate(clusters); err != nil {
 		return nil, err
 	}
 	m := &Mesh{}
@@ -60,33 +66,7 @@ func OpenMesh(ctx context.Context, clusters []Cluster, o MeshOptions) (*Mesh, er
 	return m, nil
 }
 
-// ValidateMesh checks each description, that names and IDs differ, and that at most one
-// is the local one.
-func ValidateMesh(clusters []Cluster) error {
-	var errs []error
-	local := ""
-	names, ids := map[string]bool{}, map[uint32]string{}
-	for _, c := range clusters {
-		if err := c.Validate(); err != nil {
-			errs = append(errs, fmt.Errorf("cluster %s: %w", c.Name, err))
-		}
-		if names[c.Name] {
-			errs = append(errs, fmt.Errorf("two clusters are named %s", c.Name))
-		}
-		if other, ok := ids[c.ID]; ok {
-			errs = append(errs, fmt.Errorf("clusters %s and %s have the same ID %d", other, c.Name, c.ID))
-		}
-		names[c.Name], ids[c.ID] = true, c.Name
-		if c.Mode == Local && local != "" {
-			errs = append(errs, fmt.Errorf("clusters %s and %s are both the local one", local, c.Name))
-		} else if c.Mode == Local {
-			local = c.Name
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func (m *Mesh) open(ctx context.Context, clusters []Cluster, o MeshOptions) error {
+func (m *Mesh) open(ctx context.Context, clusters []contents.Cluster, o MeshOptions) error {
 	names := make([]string, len(clusters))
 	for i, c := range clusters {
 		names[i] = c.Name
@@ -121,29 +101,26 @@ func (m *Mesh) open(ctx context.Context, clusters []Cluster, o MeshOptions) erro
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	for _, name := range names {
-		for _, e := range m.etcds {
-			for _, r := range e.clusters {
-				if r.c.Name == name {
-					m.clusters = append(m.clusters, r)
-				}
-			}
-		}
+	for _, e := range m.etcds {
+		m.clusters = append(m.clusters, e.clusters...)
 	}
+	slices.SortFunc(m.clusters, func(a, b *Running) int {
+		return cmp.Compare(slices.Index(names, a.c.Name), slices.Index(names, b.c.Name))
+	})
 	return m.makeLocal()
 }
 
 // groupByEtcd puts clusters together that are in one etcd.
-func groupByEtcd(clusters []Cluster) [][]Cluster {
-	var groups [][]Cluster
+func groupByEtcd(clusters []contents.Cluster) [][]contents.Cluster {
+	var groups [][]contents.Cluster
 	cached := -1
 	for _, c := range clusters {
 		switch {
-		case c.Mode != Cached:
-			groups = append(groups, []Cluster{c})
+		case c.Mode != contents.Cached:
+			groups = append(groups, []contents.Cluster{c})
 		case cached < 0:
 			cached = len(groups)
-			groups = append(groups, []Cluster{c})
+			groups = append(groups, []contents.Cluster{c})
 		default:
 			groups[cached] = append(groups[cached], c)
 		}
@@ -162,7 +139,7 @@ func (m *Mesh) makeLocal() (err error) {
 
 func (m *Mesh) makeDirectories(names []string, o MeshOptions) error {
 	var err error
-	if m.temp, err = os.MkdirTemp("", tempPrefix); err != nil {
+	if m.temp, err = os.MkdirTemp("", TempPrefix); err != nil {
 		return fmt.Errorf("make a temporary directory: %w", err)
 	}
 	for name, d := range map[string]*string{"clustermesh": &o.Dir, "data": &o.DataDir} {
@@ -207,17 +184,16 @@ func (m *Mesh) Cluster(name string) (*Running, error) {
 
 // Local returns the local cluster, if there is one.
 func (m *Mesh) Local() (*Running, bool) {
-	for _, r := range m.clusters {
-		if r.c.Mode == Local {
-			return r, true
-		}
+	i := slices.IndexFunc(m.clusters, func(r *Running) bool { return r.c.Mode == contents.Local })
+	if i < 0 {
+		return nil, false
 	}
-	return nil, false
+	return m.clusters[i], true
 }
 
 // directoryOf is where the client file of a cluster goes.
 func (m *Mesh) directoryOf(r *Running) *directory {
-	if r.c.Mode == Local {
+	if r.c.Mode == contents.Local {
 		return m.local
 	}
 	return m.dir

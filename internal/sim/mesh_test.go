@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -16,6 +15,7 @@ import (
 	"go.uber.org/zap"
 	"sigs.k8s.io/yaml"
 
+	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -42,7 +42,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-func openMesh(t *testing.T, o MeshOptions, clusters ...Cluster) *Mesh {
+func openMesh(t *testing.T, o MeshOptions, clusters ...contents.Cluster) *Mesh {
 	t.Helper()
 	m, err := OpenMesh(testContext(t), clusters, o)
 	if err != nil {
@@ -60,7 +60,7 @@ func TestMeshWritesClientFilesAndRemovesThem(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	o := MeshOptions{Dir: filepath.Join(base, "a", "mesh"), DataDir: filepath.Join(base, "data"), Churn: 100}
-	m := openMesh(t, o, Default("cluster1", 1), Default("cluster2", 2))
+	m := openMesh(t, o, contents.Default("cluster1", 1), contents.Default("cluster2", 2))
 	var reported []string
 	err := m.Load(testContext(t), func(r *Running, l Loaded) {
 		reported = append(reported, l.Cluster)
@@ -145,8 +145,8 @@ func TestFilesOfOthersAreLeftAlone(t *testing.T) {
 	if err := os.WriteFile(other, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	first := openMesh(t, MeshOptions{Dir: dir, Plain: true}, Default("cluster1", 1))
-	second := openMesh(t, MeshOptions{Dir: dir}, Default("cluster2", 2))
+	first := openMesh(t, MeshOptions{Dir: dir, Plain: true}, contents.Default("cluster1", 1))
+	second := openMesh(t, MeshOptions{Dir: dir}, contents.Default("cluster2", 2))
 	for _, m := range []*Mesh{first, second} {
 		if err := m.Load(testContext(t), nil); err != nil {
 			t.Fatal(err)
@@ -155,7 +155,7 @@ func TestFilesOfOthersAreLeftAlone(t *testing.T) {
 	if got := len(list(t, dir)); got != 1+1+4 {
 		t.Errorf("%d files in the directory", got)
 	}
-	_, err := OpenMesh(testContext(t), []Cluster{Default("cluster1", 9)}, MeshOptions{Dir: dir})
+	_, err := OpenMesh(testContext(t), []contents.Cluster{contents.Default("cluster1", 9)}, MeshOptions{Dir: dir})
 	var unusable *DirectoryError
 	if !errors.As(err, &unusable) || !strings.Contains(err.Error(), "cluster1 exists already") {
 		t.Errorf("a third simulator got %v", err)
@@ -174,7 +174,7 @@ func TestDirectoryThatWasMadeGoesWithEverything(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	dir := filepath.Join(base, "parent", "new")
-	m := openMesh(t, MeshOptions{Dir: dir}, Default("cluster1", 1))
+	m := openMesh(t, MeshOptions{Dir: dir}, contents.Default("cluster1", 1))
 	for _, file := range []string{filepath.Join(dir, "cluster9"), filepath.Join(base, "parent", "theirs")} {
 		if err := os.WriteFile(file, nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -199,7 +199,7 @@ func TestUnusableDirectories(t *testing.T) {
 		"client directory under a file": {Dir: filepath.Join(file, "x")},
 		"data directory is a file":      {DataDir: file},
 	} {
-		_, err := OpenMesh(testContext(t), []Cluster{Default("cluster1", 1)}, o)
+		_, err := OpenMesh(testContext(t), []contents.Cluster{contents.Default("cluster1", 1)}, o)
 		var unusable *DirectoryError
 		if !errors.As(err, &unusable) {
 			t.Errorf("%s: %v", name, err)
@@ -207,19 +207,9 @@ func TestUnusableDirectories(t *testing.T) {
 	}
 }
 
-func TestMeshesAreValidated(t *testing.T) {
-	t.Parallel()
-	_, err := OpenMesh(t.Context(), []Cluster{Default("a", 1), Default("a", 2), Default("b", 2), Default("c", 300)}, MeshOptions{})
-	for _, want := range []string{"two clusters are named a", "clusters a and b have the same ID 2", "ID 300"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q is not in %v", want, err)
-		}
-	}
-}
-
 func TestWriteClientFiles(t *testing.T) {
 	t.Parallel()
-	r := loadCluster(t, Default("cluster4", 4), Options{})
+	r := loadCluster(t, contents.Default("cluster4", 4), Options{})
 	dir := t.TempDir()
 	for range 2 { // the second time replaces
 		if err := r.WriteClientFiles(dir); err != nil {
@@ -230,58 +220,4 @@ func TestWriteClientFiles(t *testing.T) {
 		t.Errorf("files: %v", got)
 	}
 	readThrough(t, filepath.Join(dir, "cluster4"), "cluster4")
-}
-
-func TestSimulateRunsACommand(t *testing.T) {
-	t.Parallel()
-	s := DefaultSettings()
-	s.Clusters = 1
-	s.Mesh.Dir = filepath.Join(t.TempDir(), "mesh")
-	s.Command = []string{"/bin/sh", "-c", `test -f "$1/cluster1" && test -d "$2" && test -z "$3"`, "sh", "{dir}", "{tmp}"}
-	var out bytes.Buffer
-	if err := Simulate(testContext(t), s, &out); err != nil {
-		t.Errorf("%v\n%s", err, out.String())
-	}
-	for _, want := range []string{"cluster1: id 1, https://127.0.0.1:", "ready: 1 clusters, ", s.Mesh.Dir, "/bin/sh lookup 192.0.2.1"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("%q is not in:\n%s", want, out.String())
-		}
-	}
-	if exists(s.Mesh.Dir) {
-		t.Error("the client directory is left")
-	}
-}
-
-func TestSettings(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		change func(*Settings)
-		want   string // names and IDs
-		err    string
-	}{
-		"default":          {func(*Settings) {}, "cluster1=1 cluster2=2 cluster3=3", ""},
-		"prefix, first ID": {func(s *Settings) { s.Prefix, s.FirstID = "east-", 7 }, "east-7=7 east-8=8 east-9=9", ""},
-		"names":            {func(s *Settings) { s.Names = []string{"a", "b"} }, "a=1 b=2", ""},
-		"none":             {func(s *Settings) { s.Clusters = 0 }, "", "must be in 1..511"},
-		"too many":         {func(s *Settings) { s.Clusters = 256 }, "", "256"},
-		"negative churn":   {func(s *Settings) { s.Mesh.Churn = -1 }, "", "churn"},
-		"no such command":  {func(s *Settings) { s.Command = []string{"/no/such"} }, "cluster1=1 cluster2=2 cluster3=3", "command to run"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := DefaultSettings()
-			tc.change(&s)
-			if err := s.Validate(); (err != nil) != (tc.err != "") || err != nil && !strings.Contains(err.Error(), tc.err) {
-				t.Errorf("error is %v", err)
-			}
-			clusters, _ := s.Descriptions()
-			var words []string
-			for _, c := range clusters {
-				words = append(words, c.Name+"="+thousands(int(c.ID)))
-			}
-			if got := strings.Join(words, " "); tc.want != "" && got != tc.want {
-				t.Errorf("clusters are %s", got)
-			}
-		})
-	}
 }

@@ -3,25 +3,25 @@ package sim
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-func inMode(m Mode, c Cluster) Cluster {
+func inMode(m contents.Mode, c contents.Cluster) contents.Cluster {
 	c.Mode = m
 	return c
 }
 
 func TestCachedClustersShareAnEtcd(t *testing.T) {
 	t.Parallel()
-	own := Default("cluster1", 1)
-	two, three := inMode(Cached, Default("cluster2", 2)), inMode(Cached, Default("cluster3", 3))
+	own := contents.Default("cluster1", 1)
+	two, three := inMode(contents.Cached, contents.Default("cluster2", 2)), inMode(contents.Cached, contents.Default("cluster3", 3))
 	three.ServiceExports = true
 	m := openMesh(t, MeshOptions{}, own, two, three)
 	ctx := testContext(t)
@@ -121,7 +121,7 @@ func overridden(r *Running, key string) bool { _, ok := r.overrides[key]; return
 
 func TestLocalCluster(t *testing.T) {
 	t.Parallel()
-	m := openMesh(t, MeshOptions{}, Default("cluster1", 1), inMode(Local, Default("home", 2)))
+	m := openMesh(t, MeshOptions{}, contents.Default("cluster1", 1), inMode(contents.Local, contents.Default("home", 2)))
 	ctx := testContext(t)
 	must(t, m.Load(ctx, nil))
 	home, ok := m.Local()
@@ -155,69 +155,5 @@ func TestLocalCluster(t *testing.T) {
 	}
 	if n, err := home.Mend(ctx); n != 1 || err != nil {
 		t.Errorf("%d keys mended, also the agent's: %v", n, err)
-	}
-}
-
-func TestServicesAsSlicesOnly(t *testing.T) {
-	t.Parallel()
-	c := Default("cluster2", 2)
-	c.SlicesOnly = true
-	r := loadCluster(t, c, Options{Plain: true})
-	if _, err := r.Churn(testContext(t), 300); err != nil {
-		t.Error(err)
-	}
-	all := checkContents(t, r)
-	counts := decodeAll(t, c, r.Contents())
-	if counts[wire.Services] != 0 || counts[wire.EndpointSlices] != c.Services {
-		t.Errorf("%d services and %d slices", counts[wire.Services], counts[wire.EndpointSlices])
-	}
-	if _, ok := all[wire.SyncedKey("cluster2", wire.Services, false)]; ok {
-		t.Error("services are announced as synced")
-	}
-	cfg, err := wire.DecodeClusterConfig([]byte(r.Contents()[wire.ClusterConfigKey("cluster2")]))
-	if err != nil || cfg.Capabilities.EndpointSlicesExportMode != wire.EndpointSlicesOnly {
-		t.Errorf("configuration %+v, %v", cfg, err)
-	}
-	c.EndpointSlices = false
-	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "slices") {
-		t.Errorf("no slices at all: %v", err)
-	}
-}
-
-func TestSettingsForModes(t *testing.T) {
-	t.Parallel()
-	s := DefaultSettings()
-	s.Clusters, s.Cached, s.Local = 4, 2, "home"
-	clusters, err := s.Descriptions()
-	must(t, err)
-	var got []string
-	for _, c := range clusters {
-		got = append(got, c.Name+" "+c.Mode.String()+" "+thousands(int(c.ID)))
-	}
-	want := []string{"cluster1 remote 1", "cluster2 remote 2", "cluster3 cached 3", "cluster4 cached 4", "home local 5"}
-	if !slices.Equal(got, want) {
-		t.Errorf("clusters are %q", got)
-	}
-	s.LocalID = 99
-	if clusters, err = s.Descriptions(); err != nil || clusters[4].ID != 99 {
-		t.Errorf("the local cluster's ID is %d: %v", clusters[4].ID, err)
-	}
-	for _, bad := range []struct {
-		change func(*Settings)
-		want   string
-	}{
-		{func(s *Settings) { s.Cached = 5 }, "0..4"},
-		{func(s *Settings) { s.Local, s.LocalID = "", 9 }, "needs the name"},
-		{func(s *Settings) { s.LocalID = 2 }, "same ID 2"},
-		{func(s *Settings) { s.Local = "cluster2" }, "two clusters are named cluster2"},
-	} {
-		broken := s
-		bad.change(&broken)
-		if err := broken.Validate(); err == nil || !strings.Contains(err.Error(), bad.want) {
-			t.Errorf("want %q, got %v", bad.want, err)
-		}
-	}
-	if err := ValidateMesh([]Cluster{inMode(Local, Default("a", 1)), inMode(Local, Default("b", 2))}); err == nil {
-		t.Error("two local clusters are accepted")
 	}
 }

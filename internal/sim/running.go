@@ -3,13 +3,13 @@ package sim
 import (
 	"context"
 	"errors"
-	"net/netip"
 	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/mesh-agent/mesh-agent/internal/pki"
+	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -46,37 +46,42 @@ type Running struct {
 
 	rateChanged chan struct{} // wakes churn; holds at most one
 
-	c         Cluster
-	model     *model
-	leases    []clientv3.LeaseID // by slot of the model
-	fixed     []op               // the configuration, then the canaries, as last written
-	loaded    bool
+	c       contents.Cluster
+	model   *contents.Model
+	fixed   []contents.Op // the configuration, then the canaries, as last written
+	loaded  bool
+	rate    float64 // of changes, in keys per second
+	changes uint64  // keys written or deleted by churn
+	written
+}
+
+// written is what a server has of a cluster.
+type written struct {
+	leases    []clientv3.LeaseID  // by slot of the model
 	empty     bool                // the server lost everything, and nothing was written since
 	overrides map[string]override // what is otherwise than the model says
-	rate      float64             // of changes, in keys per second
-	changes   uint64              // keys written or deleted by churn
 }
 
 // Open makes the contents of c in memory and starts its server, empty. The
 // error says what is wrong with the description or with the start.
-func Open(ctx context.Context, c Cluster, o Options) (*Running, error) {
-	e, err := openEtcd(ctx, []Cluster{c}, o)
+func Open(ctx context.Context, c contents.Cluster, o Options) (*Running, error) {
+	e, err := openEtcd(ctx, []contents.Cluster{c}, o)
 	if err != nil {
 		return nil, errors.Join(err, e.close())
 	}
 	return e.clusters[0], nil
 }
 
-func newRunning(e *etcd, c Cluster) (*Running, error) {
-	m, err := newModel(c)
+func newRunning(e *etcd, c contents.Cluster) (*Running, error) {
+	m, err := contents.New(c)
 	if err != nil {
 		return nil, err
 	}
 	r := &Running{
 		etcd: e, c: c, model: m, rate: e.o.Churn,
-		overrides: map[string]override{}, rateChanged: make(chan struct{}, 1),
+		written: written{overrides: map[string]override{}}, rateChanged: make(chan struct{}, 1),
 	}
-	if c.Mode == Cached {
+	if c.Mode == contents.Cached {
 		for _, resource := range wire.Resources() {
 			r.moves = append(r.moves, [2]string{resource.Prefix(c.Name, false), resource.Prefix(c.Name, true)})
 		}
@@ -85,7 +90,7 @@ func newRunning(e *etcd, c Cluster) (*Running, error) {
 }
 
 // Cluster returns the description, with the present ID.
-func (r *Running) Cluster() Cluster {
+func (r *Running) Cluster() contents.Cluster {
 	r.etcd.mu.Lock()
 	defer r.etcd.mu.Unlock()
 	return r.c
@@ -112,12 +117,11 @@ func (r *Running) Contents() map[string]string {
 	r.etcd.mu.Lock()
 	defer r.etcd.mu.Unlock()
 	out := make(map[string]string, r.c.Keys()+1)
-	_ = r.each(func(o op) error {
-		if o.key != wire.HeartbeatKey && !strings.HasPrefix(o.key, wire.SyncedPrefix+"/") {
-			out[o.key] = string(o.value)
+	for o := range r.all() {
+		if o.Key != wire.HeartbeatKey && !strings.HasPrefix(o.Key, wire.SyncedPrefix+"/") {
+			out[o.Key] = string(o.Value)
 		}
-		return nil
-	})
+	}
 	return out
 }
 
@@ -128,32 +132,11 @@ func (r *Running) Changes() uint64 {
 	return r.changes
 }
 
-// Sample names one object of each kind, for showing how to look it up. Fields
-// are zero when the cluster has no such object.
-type Sample struct {
-	Pod      netip.Addr
-	PodName  string // namespace/name
-	Node     netip.Addr
-	NodeName string
-	Service  string // namespace/name of a service that every cluster has
-}
-
 // Sample picks objects that churn leaves alone.
-func (r *Running) Sample() Sample {
+func (r *Running) Sample() contents.Sample {
 	r.etcd.mu.Lock()
 	defer r.etcd.mu.Unlock()
-	var s Sample
-	if len(r.model.nodes) > 0 {
-		s.Node, s.NodeName = r.model.plan.nodeIP(0), r.model.nodeName(0)
-	}
-	if len(r.model.services) > 0 { // the first one is common to all
-		s.Service = workloadNamespace(0) + "/" + serviceName(r.c, 0, 0)
-	}
-	if len(r.model.pods) > 0 {
-		s.Pod = r.model.podIP(0)
-		s.PodName = workloadNamespace(int(r.model.pods[0].workload)) + "/" + r.model.podName(0)
-	}
-	return s
+	return r.model.Sample()
 }
 
 // Run keeps a loaded cluster alive until ctx ends, which is no error: it renews

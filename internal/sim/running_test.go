@@ -11,28 +11,29 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 func TestEtcdHoldsTheContents(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*Cluster){
-		"default":                func(*Cluster) {},
-		"service exports":        func(c *Cluster) { c.ServiceExports = true },
-		"like 1.19":              func(c *Cluster) { c.EndpointSlices = false },
-		"IPv6":                   func(c *Cluster) { c.PodRange = netip.MustParsePrefix("fd00:1234::/48") },
-		"511 clusters":           func(c *Cluster) { c.MaxConnectedClusters, c.ID = 511, 300 },
-		"few keys on a lease":    func(c *Cluster) { c.KeysPerLease = 7 },
-		"more than one lease":    func(c *Cluster) { c.Addresses = 2500 },
-		"more than one slice":    func(c *Cluster) { c.Addresses, c.Backends, c.Services = 400, 120, 2 },
-		"services share pods":    func(c *Cluster) { c.Identities = 3 },
-		"fewer pods than wanted": func(c *Cluster) { c.Addresses = 7 },
-		"nodes only":             func(c *Cluster) { c.Services, c.Identities, c.Addresses = 0, 0, 0 },
-		"empty":                  func(c *Cluster) { *c = Cluster{Name: c.Name, ID: c.ID, MaxConnectedClusters: 255} },
+	for name, change := range map[string]func(*contents.Cluster){
+		"default":                func(*contents.Cluster) {},
+		"service exports":        func(c *contents.Cluster) { c.ServiceExports = true },
+		"like 1.19":              func(c *contents.Cluster) { c.EndpointSlices = false },
+		"IPv6":                   func(c *contents.Cluster) { c.PodRange = netip.MustParsePrefix("fd00:1234::/48") },
+		"511 clusters":           func(c *contents.Cluster) { c.MaxConnectedClusters, c.ID = 511, 300 },
+		"few keys on a lease":    func(c *contents.Cluster) { c.KeysPerLease = 7 },
+		"more than one lease":    func(c *contents.Cluster) { c.Addresses = 2500 },
+		"more than one slice":    func(c *contents.Cluster) { c.Addresses, c.Backends, c.Services = 400, 120, 2 },
+		"services share pods":    func(c *contents.Cluster) { c.Identities = 3 },
+		"fewer pods than wanted": func(c *contents.Cluster) { c.Addresses = 7 },
+		"nodes only":             func(c *contents.Cluster) { c.Services, c.Identities, c.Addresses = 0, 0, 0 },
+		"empty":                  func(c *contents.Cluster) { *c = contents.Cluster{Name: c.Name, ID: c.ID, MaxConnectedClusters: 255} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := Default("cluster7", 7)
+			c := contents.Default("cluster7", 7)
 			change(&c)
 			r := openCluster(t, c, Options{Plain: true})
 			l, err := r.Load(testContext(t))
@@ -53,7 +54,7 @@ func TestEtcdHoldsTheContents(t *testing.T) {
 
 func TestConfigurationComesFirstAndCanariesLast(t *testing.T) {
 	t.Parallel()
-	r := loadCluster(t, Default("cluster2", 2), Options{Plain: true})
+	r := loadCluster(t, contents.Default("cluster2", 2), Options{Plain: true})
 	all := readAll(t, r.Client())
 	config := all[wire.ClusterConfigKey("cluster2")]
 	const want = `{"id":2,"capabilities":{"syncedCanaries":true,"maxConnectedClusters":255,"serviceExportsEnabled":false,"endpointSlicesExportMode":"services-and-endpointslices"}}`
@@ -89,7 +90,7 @@ func TestConfigurationComesFirstAndCanariesLast(t *testing.T) {
 
 func TestLeasesLastFifteenMinutes(t *testing.T) {
 	t.Parallel()
-	r := loadCluster(t, Default("cluster2", 2), Options{})
+	r := loadCluster(t, contents.Default("cluster2", 2), Options{})
 	for _, id := range r.leases {
 		resp, err := r.Client().TimeToLive(testContext(t), id)
 		if err != nil || resp.GrantedTTL != 900 {
@@ -100,7 +101,7 @@ func TestLeasesLastFifteenMinutes(t *testing.T) {
 
 func TestLostLeasesAreReplaced(t *testing.T) {
 	t.Parallel()
-	c := Default("cluster2", 2)
+	c := contents.Default("cluster2", 2)
 	c.KeysPerLease = 50
 	r := loadCluster(t, c, Options{})
 	ctx := testContext(t)
@@ -123,7 +124,7 @@ func TestLostLeasesAreReplaced(t *testing.T) {
 
 func TestRunBeatsRenewsAndChurns(t *testing.T) {
 	t.Parallel()
-	r := openCluster(t, Default("cluster2", 2), Options{Churn: 500})
+	r := openCluster(t, contents.Default("cluster2", 2), Options{Churn: 500})
 	r.etcd.heartbeatEvery, r.etcd.ttl = 20*time.Millisecond, 60*time.Second
 	if _, err := r.Load(testContext(t)); err != nil {
 		t.Fatal(err)
@@ -160,7 +161,7 @@ func TestRunBeatsRenewsAndChurns(t *testing.T) {
 
 func TestRunEndsWithTheServer(t *testing.T) {
 	t.Parallel()
-	r := openCluster(t, Default("cluster2", 2), Options{Churn: 100})
+	r := openCluster(t, contents.Default("cluster2", 2), Options{Churn: 100})
 	if _, err := r.Load(testContext(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +173,7 @@ func TestRunEndsWithTheServer(t *testing.T) {
 
 func TestLoadEndsWithTheContext(t *testing.T) {
 	t.Parallel()
-	r := openCluster(t, Default("cluster2", 2), Options{})
+	r := openCluster(t, contents.Default("cluster2", 2), Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := r.Load(ctx); err == nil {
@@ -182,7 +183,7 @@ func TestLoadEndsWithTheContext(t *testing.T) {
 
 func TestReadersHaveTheRightsOfRemoteClusters(t *testing.T) {
 	t.Parallel()
-	r := loadCluster(t, Default("cluster2", 2), Options{})
+	r := loadCluster(t, contents.Default("cluster2", 2), Options{})
 	ctx := testContext(t)
 	c, err := r.etcd.dialAs(ctx, r.Endpoint(), r.etcd.reader)
 	if err != nil {
@@ -221,12 +222,12 @@ func TestReadersHaveTheRightsOfRemoteClusters(t *testing.T) {
 
 func TestServersDemandClientCertificates(t *testing.T) {
 	t.Parallel()
-	r := loadCluster(t, Default("cluster2", 2), Options{})
+	r := loadCluster(t, contents.Default("cluster2", 2), Options{})
 	cfg := r.Client()
 	if cfg == nil || !strings.HasPrefix(r.Endpoint(), "https://127.0.0.1:") {
 		t.Fatalf("endpoint is %s", r.Endpoint())
 	}
-	stranger := loadCluster(t, Default("cluster3", 3), Options{})
+	stranger := loadCluster(t, contents.Default("cluster3", 3), Options{})
 	for what, client := range map[string]func() (*clientv3.Client, error){
 		"no certificate": func() (*clientv3.Client, error) { return dialWithout(t, r) },
 		"another authority's": func() (*clientv3.Client, error) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
 	"github.com/mesh-agent/mesh-agent/internal/pki"
+	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 )
 
 // userRoot is the simulator's own etcd user: the common name of its certificate.
@@ -22,9 +23,9 @@ const userRoot = "root"
 func (e *etcd) user() etcdserver.User {
 	c := e.clusters[0].c
 	switch c.Mode {
-	case Cached:
+	case contents.Cached:
 		return etcdserver.User{Name: "local", Role: etcdserver.LocalReader()}
-	case Local:
+	case contents.Local:
 		all := etcdserver.Prefix("cilium/")
 		all.Write = true
 		return etcdserver.User{Name: "admin-" + c.Name, Role: []etcdserver.Range{all}}
@@ -104,7 +105,7 @@ func (e *etcd) enableAuth(ctx context.Context, s *etcdserver.Server) error {
 	return etcdserver.EnableAuth(ctx, s.Local(), rand.Text(), e.user())
 }
 
-// certify issues the agent's certificate anew.
+// certify issues another certificate for the agent.
 func (r *Running) certify(valid time.Duration) error {
 	e := r.etcd
 	if e.o.Plain {

@@ -92,7 +92,7 @@ func (r *Running) Freeze(d time.Duration) error {
 	if d > 0 {
 		e.thawAt = time.Now().Add(d)
 	}
-	e.wake()
+	wake(e.changed)
 	return nil
 }
 
@@ -137,7 +137,11 @@ func (r *Running) swap(ctx context.Context, token string, prepare func(*etcd, co
 	e := r.etcd
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	before := e.written()
+	lease := e.heartbeatLease
+	var before []written
+	for _, r := range e.clusters {
+		before = append(before, r.written)
+	}
 	old := e.config.DataDir
 	cfg := e.fresh(token)
 	s, err := etcdserver.Start(cfg)
@@ -153,7 +157,7 @@ func (r *Running) swap(ctx context.Context, token string, prepare func(*etcd, co
 		err = e.adopt(ctx, s) // which closes it, should it fail
 	}
 	if err != nil {
-		e.restore(before)
+		e.restore(lease, before)
 		return errors.Join(err, os.RemoveAll(cfg.DataDir))
 	}
 	if err := os.RemoveAll(old); err != nil {
@@ -162,24 +166,11 @@ func (r *Running) swap(ctx context.Context, token string, prepare func(*etcd, co
 	return nil
 }
 
-// written is what is known of an etcd's contents.
-type written struct {
-	beatLease clientv3.LeaseID
-	clusters  []Running // leases, empty, overrides
-}
-
-func (e *etcd) written() written {
-	w := written{beatLease: e.beatLease}
-	for _, r := range e.clusters {
-		w.clusters = append(w.clusters, Running{leases: r.leases, empty: r.empty, overrides: r.overrides})
-	}
-	return w
-}
-
-func (e *etcd) restore(w written) {
-	e.beatLease = w.beatLease
+// restore takes back what preparing another server changed.
+func (e *etcd) restore(heartbeatLease clientv3.LeaseID, clusters []written) {
+	e.heartbeatLease = heartbeatLease
 	for i, r := range e.clusters {
-		r.leases, r.empty, r.overrides = w.clusters[i].leases, w.clusters[i].empty, w.clusters[i].overrides
+		r.written = clusters[i]
 	}
 }
 
@@ -194,8 +185,8 @@ func (e *etcd) refill(ctx context.Context, s *etcdserver.Server) error {
 	if _, err := kv.Delete(ctx, wire.InitLockPath); err != nil {
 		return fmt.Errorf("write to the new server: %w", err)
 	}
-	e.beatLease = 0
-	if e.beating && !e.lost() {
+	e.heartbeatLease = 0
+	if e.heartbeats && !e.lost() {
 		if err := e.writeHeartbeat(ctx, kv, time.Now()); err != nil {
 			return err
 		}
@@ -211,9 +202,9 @@ func (e *etcd) refill(ctx context.Context, s *etcdserver.Server) error {
 
 // lose writes nothing into another server.
 func (e *etcd) lose(context.Context, *etcdserver.Server) error {
-	e.beatLease = 0
+	e.heartbeatLease = 0
 	for _, r := range e.clusters {
-		r.leases, r.empty, r.overrides = nil, true, map[string]override{}
+		r.written = written{empty: true, overrides: map[string]override{}}
 	}
 	return nil
 }
@@ -236,7 +227,7 @@ func (r *Running) SetHeartbeat(ctx context.Context, on bool) error {
 	e := r.etcd
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.beating == on {
+	if e.heartbeats == on {
 		return refuse("the heartbeat of cluster %s is %s already", r.c.Name, onOff(on))
 	}
 	if on && e.server != nil && !e.lost() {
@@ -244,7 +235,7 @@ func (r *Running) SetHeartbeat(ctx context.Context, on bool) error {
 			return err
 		}
 	}
-	e.beating = on
+	e.heartbeats = on
 	return nil
 }
 

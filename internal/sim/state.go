@@ -7,6 +7,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 )
 
 // State is what a cluster and its server are at present.
@@ -43,9 +45,9 @@ func (r *Running) State(ctx context.Context) (State, error) {
 	defer e.mu.Unlock()
 	s := State{
 		Cluster: r.c.Name, ID: r.c.ID, Mode: r.c.Mode.String(), Endpoint: e.endpoint(), State: "running",
-		EtcdClusterID: strconv.FormatUint(e.id, 16), Heartbeat: e.beating, Churn: r.rate, Changed: len(r.overrides),
+		EtcdClusterID: strconv.FormatUint(e.id, 16), Heartbeat: e.heartbeats, Churn: r.rate, Changed: len(r.overrides),
 	}
-	if r.c.Mode == Cached {
+	if r.c.Mode == contents.Cached {
 		s.CachedIn = e.name
 	}
 	switch {
@@ -71,14 +73,14 @@ func (r *Running) State(ctx context.Context) (State, error) {
 
 // countKeys asks etcd.
 func (r *Running) countKeys(ctx context.Context) (int64, error) {
-	if r.c.Mode != Cached {
+	if r.c.Mode != contents.Cached {
 		resp, err := r.etcd.client.Get(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithCountOnly())
 		if err != nil {
 			return 0, err
 		}
 		return resp.Count, nil
 	}
-	ops := []clientv3.Op{clientv3.OpGet(r.fixed[0].key, clientv3.WithCountOnly())}
+	ops := []clientv3.Op{clientv3.OpGet(r.fixed[0].Key, clientv3.WithCountOnly())}
 	for _, p := range r.prefixes() {
 		ops = append(ops, clientv3.OpGet(p, clientv3.WithPrefix(), clientv3.WithCountOnly()))
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mesh-agent/mesh-agent/internal/sim"
+	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
@@ -29,7 +30,7 @@ func (w *world) revisions() map[string]uint64 {
 // continues where it was, nor when all of it has to be listed from another one.
 func TestAReconnectWritesNothing(t *testing.T) {
 	t.Parallel()
-	c := sim.Default("c1", 1)
+	c := contents.Default("c1", 1)
 	c.Nodes, c.Services, c.Identities, c.Addresses = 100, 100, 500, 50_000
 	if testing.Short() {
 		c.Addresses /= 10

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/sim"
+	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -12,10 +12,10 @@ import (
 // they have in a cluster.
 func TestALargeClusterFitsFourTimes(t *testing.T) {
 	t.Parallel()
-	contents := newWorld(t).remote("a", 1, func(c *sim.Cluster) { c.Nodes, c.Addresses = 50, 500 }).Contents()
+	entries := newWorld(t).remote("a", 1, func(c *contents.Cluster) { c.Nodes, c.Addresses = 50, 500 }).Contents()
 	for r, wanted := range map[wire.Resource]int{wire.Nodes: 4 * 5000, wire.IPs: 4 * 250_000} {
 		n, bytes, prefix := 0, 0, r.Prefix("a", false)
-		for key, value := range contents {
+		for key, value := range entries {
 			if name, of := strings.CutPrefix(key, prefix); of {
 				n++
 				bytes += len(name) + len(value)

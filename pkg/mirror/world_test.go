@@ -13,6 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/mesh-agent/mesh-agent/internal/sim"
+	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
@@ -39,9 +40,9 @@ func newWorld(t *testing.T, own ...etcdtest.Option) *world {
 }
 
 // remote runs a cluster.
-func (w *world) remote(name string, id uint32, change ...func(*sim.Cluster)) *sim.Running {
+func (w *world) remote(name string, id uint32, change ...func(*contents.Cluster)) *sim.Running {
 	w.t.Helper()
-	c := sim.Default(name, id)
+	c := contents.Default(name, id)
 	c.Nodes, c.Services, c.Identities, c.Addresses, c.ServiceExports = 3, 5, 10, 50, true
 	for _, f := range change {
 		f(&c)

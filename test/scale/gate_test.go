@@ -3,7 +3,7 @@ package scale
 import (
 	"testing"
 
-	"github.com/mesh-agent/mesh-agent/internal/sim"
+	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 )
 
 // TestNoRegression measures a mesh that is small enough for every run of the
@@ -23,7 +23,7 @@ func TestNoRegression(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: make test-all")
 	}
-	s := scenario{"gate", 4, sim.Remote, cluster(250, 500, 10, 1250, 12_500), bounds{ratio: 8, cpuRatio: 10, heap: 800}}
+	s := scenario{"gate", 4, contents.Remote, cluster(250, 500, 10, 1250, 12_500), bounds{ratio: 8, cpuRatio: 10, heap: 800}}
 	p := build(t)
 	dir := p.clusters(t, s)
 	p.floor(t, dir) // the servers' caches are warm for everybody

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/sim"
+	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 )
 
@@ -21,7 +21,7 @@ const (
 // nothing has. It fails when that is more than the bound.
 func BenchmarkIdle(b *testing.B) {
 	p := build(b)
-	s := scenario{clusters: 254, mode: sim.Remote, each: cluster(2, 5, 1, 5, 20)}
+	s := scenario{clusters: 254, mode: contents.Remote, each: cluster(2, 5, 1, 5, 20)}
 	a, end := p.start(b, "run", "--clustermesh-config", p.clusters(b, s), "--clustermesh-sync-timeout", "1h")
 	defer end()
 	if err := a.ready(b.Context()); err != nil {

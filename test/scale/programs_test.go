@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/mesh-agent/mesh-agent/internal/sim"
+	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 )
 
 // The test binary is one of the other processes when it is told so by role, and
@@ -84,7 +85,7 @@ func (p programs) as(name, arg string) *exec.Cmd {
 
 // served is what the process of the simulated clusters is told.
 type served struct {
-	Clusters []sim.Cluster
+	Clusters []contents.Cluster
 	Churn    float64 // changed keys per second and cluster
 }
 

@@ -5,15 +5,15 @@ import (
 	"math"
 	"slices"
 
-	"github.com/mesh-agent/mesh-agent/internal/sim"
+	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 )
 
 // scenario is a mesh, and what the agent may need for it.
 type scenario struct {
 	name     string
 	clusters int
-	mode     sim.Mode
-	each     sim.Cluster
+	mode     contents.Mode
+	each     contents.Cluster
 	bounds   bounds
 }
 
@@ -31,17 +31,17 @@ func scenarios() []scenario {
 	ofM := bounds{ratio: 3, cpu: 8, heap: 500, peak: 450}
 	m := cluster(1000, 2000, 10, 5000, 50_000)
 	return []scenario{
-		{"M-etcd-each", 8, sim.Remote, m, ofM},
-		{"M-one-etcd", 8, sim.Cached, m, ofM},
-		{"64-clusters", 64, sim.Remote, cluster(100, 200, 5, 500, 2000), bounds{ratio: 3, peak: 350}},
-		{"254-clusters", 254, sim.Remote, cluster(20, 50, 3, 100, 500), bounds{ratio: 3}},
+		{"M-etcd-each", 8, contents.Remote, m, ofM},
+		{"M-one-etcd", 8, contents.Cached, m, ofM},
+		{"64-clusters", 64, contents.Remote, cluster(100, 200, 5, 500, 2000), bounds{ratio: 3, peak: 350}},
+		{"254-clusters", 254, contents.Remote, cluster(20, 50, 3, 100, 500), bounds{ratio: 3}},
 	}
 }
 
 // cluster is one in the form of Cilium 1.19, whose keys are the mix that others
 // measure: without endpoint slices.
-func cluster(nodes, services, backends, identities, addresses int) sim.Cluster {
-	c := sim.Default("", 0)
+func cluster(nodes, services, backends, identities, addresses int) contents.Cluster {
+	c := contents.Default("", 0)
 	c.Nodes, c.Services, c.Backends, c.Identities, c.Addresses = nodes, services, backends, identities, addresses
 	c.EndpointSlices, c.ServiceExports = false, false
 	return c
@@ -51,8 +51,8 @@ func (s scenario) keys() int      { return s.clusters * s.each.Keys() }
 func (s scenario) addresses() int { return s.clusters * s.each.Addresses }
 
 // descriptions are the clusters themselves.
-func (s scenario) descriptions() []sim.Cluster {
-	all := make([]sim.Cluster, s.clusters)
+func (s scenario) descriptions() []contents.Cluster {
+	all := make([]contents.Cluster, s.clusters)
 	for i := range all {
 		c := s.each
 		c.Name, c.ID, c.Mode = fmt.Sprint("cluster", i+1), uint32(i+1), s.mode

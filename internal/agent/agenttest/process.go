@@ -22,6 +22,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/cli/clitest"
 	"github.com/mesh-agent/mesh-agent/internal/exit"
 	"github.com/mesh-agent/mesh-agent/internal/sim"
+	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -177,15 +178,15 @@ func (a *Process) Until(what string, ok func() bool) {
 // Simulate runs clusters in this process until the end of the test.
 func Simulate(t *testing.T, n int) *sim.Mesh {
 	t.Helper()
-	var clusters []sim.Cluster
+	var clusters []contents.Cluster
 	for i := range n {
-		clusters = append(clusters, sim.Default(fmt.Sprint("cluster", i+1), uint32(i+1)))
+		clusters = append(clusters, contents.Default(fmt.Sprint("cluster", i+1), uint32(i+1)))
 	}
 	return SimulateAll(t, clusters)
 }
 
 // SimulateAll runs these clusters until the end of the test.
-func SimulateAll(t *testing.T, clusters []sim.Cluster) *sim.Mesh {
+func SimulateAll(t *testing.T, clusters []contents.Cluster) *sim.Mesh {
 	t.Helper()
 	m, err := sim.OpenMesh(t.Context(), clusters, sim.MeshOptions{})
 	Must(t, err)

@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,7 +13,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
 	"github.com/mesh-agent/mesh-agent/internal/cli/clitest"
 	"github.com/mesh-agent/mesh-agent/internal/exit"
-	"github.com/mesh-agent/mesh-agent/internal/sim"
+	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -38,9 +39,10 @@ func suggested(t *testing.T, a *agenttest.Process) (file, text string) {
 // claims.
 func TestWhatIsSuggestedRefusesOnlyWhatBreaksARule(t *testing.T) {
 	t.Parallel()
-	one, two := sim.Default("cluster1", 1), sim.Default("cluster2", 2)
+	one, two := contents.Default("cluster1", 1), contents.Default("cluster2", 2)
 	one.ServiceExports = true
-	m := agenttest.SimulateAll(t, []sim.Cluster{one, two})
+	m := agenttest.SimulateAll(t, []contents.Cluster{one, two})
+	second := m.Clusters()[1]
 	flags := map[string]string{"clustermesh-config": m.Dir(), "cluster-name": "own", "cluster-id": "250"}
 	a, stop := agenttest.InProcess(t, flags)
 	ready := func(p *agenttest.Process) func() bool {
@@ -55,7 +57,7 @@ func TestWhatIsSuggestedRefusesOnlyWhatBreaksARule(t *testing.T) {
 		}
 	}
 	address, _, _ := strings.Cut(contested, "/")
-	if _, err := m.Do(t.Context(), sim.Request{Command: "claim", Args: []string{"cluster2", address}}); err != nil {
+	if _, _, err := m.Claim(t.Context(), second, netip.MustParseAddr(address)); err != nil {
 		t.Fatal(err)
 	}
 	a.Until("a conflict", func() bool {
@@ -95,7 +97,7 @@ func TestWhatIsSuggestedRefusesOnlyWhatBreaksARule(t *testing.T) {
 
 	// The file does restrict: what is outside of it is refused.
 	outside := wire.IPIdentityPair{IP: net.IPv4(203, 0, 113, 7), Identity: 2<<16 + 1}
-	if _, err := m.Do(t.Context(), sim.Request{Command: "put", Args: []string{"cluster2", outside.Key(), string(outside.Encode())}}); err != nil {
+	if err := second.Put(t.Context(), outside.Key(), outside.Encode()); err != nil {
 		t.Fatal(err)
 	}
 	b.Until("a refusal", func() bool { return agenttest.List[api.Cluster](b, "clusters")[1].Rejected.IPs == 2 })

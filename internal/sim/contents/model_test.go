@@ -1,4 +1,4 @@
-package sim
+package contents
 
 import (
 	"maps"
@@ -14,19 +14,18 @@ import (
 
 func contentsOf(t testing.TB, c Cluster) map[string]string {
 	t.Helper()
-	m, err := newModel(c)
+	m, err := New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return encodeModel(m)
 }
 
-func encodeModel(m *model) map[string]string {
+func encodeModel(m *Model) map[string]string {
 	out := map[string]string{}
-	_ = m.each(func(o op) error {
-		out[o.key] = string(o.value)
-		return nil
-	})
+	for o := range m.All() {
+		out[o.Key] = string(o.Value)
+	}
 	return out
 }
 
@@ -45,10 +44,10 @@ func TestSameSeedSameContents(t *testing.T) {
 
 func TestSameSeedSameChanges(t *testing.T) {
 	t.Parallel()
-	a, _ := newModel(Default("cluster2", 2))
-	b, _ := newModel(Default("cluster2", 2))
+	a, _ := New(Default("cluster2", 2))
+	b, _ := New(Default("cluster2", 2))
 	for i := range 200 {
-		if diff := cmp.Diff(a.step(), b.step(), cmp.AllowUnexported(op{})); diff != "" {
+		if diff := cmp.Diff(a.Step(), b.Step()); diff != "" {
 			t.Fatalf("change %d differs:\n%s", i, diff)
 		}
 	}
@@ -134,20 +133,20 @@ func TestChangesKeepTheModelConsistent(t *testing.T) {
 		c.ServiceExports = rapid.Bool().Draw(t, "exports")
 		c.EndpointSlices = rapid.Bool().Draw(t, "slices")
 		c.Seed = rapid.Uint64().Draw(t, "seed")
-		m, err := newModel(c)
+		m, err := New(c)
 		if err != nil {
 			t.Fatal(err)
 		}
 		naive := encodeModel(m)
 		for range rapid.IntRange(0, 100).Draw(t, "steps") {
-			for _, o := range m.step() {
-				if o.deletes() {
-					if _, ok := naive[o.key]; !ok {
-						t.Fatalf("%s is deleted but was not there", o.key)
+			for _, o := range m.Step() {
+				if o.Deletes() {
+					if _, ok := naive[o.Key]; !ok {
+						t.Fatalf("%s is deleted but was not there", o.Key)
 					}
-					delete(naive, o.key)
+					delete(naive, o.Key)
 				} else {
-					naive[o.key] = string(o.value)
+					naive[o.Key] = string(o.Value)
 				}
 			}
 		}
@@ -158,15 +157,14 @@ func TestChangesKeepTheModelConsistent(t *testing.T) {
 	})
 }
 
-func checkModel(t *rapid.T, m *model) {
+func checkModel(t *rapid.T, m *Model) {
 	perSlot := map[int32]int{}
-	_ = m.each(func(o op) error {
-		perSlot[o.slot]++
-		return nil
-	})
-	for slot, used := range m.slots.used {
-		if used != perSlot[int32(slot)] || used > m.slots.limit {
-			t.Fatalf("slot %d: %d keys taken, %d written, limit %d", slot, used, perSlot[int32(slot)], m.slots.limit)
+	for o := range m.All() {
+		perSlot[o.Slot]++
+	}
+	for slot, used := range m.Slots.used {
+		if used != perSlot[int32(slot)] || used > m.Slots.limit {
+			t.Fatalf("slot %d: %d keys taken, %d written, limit %d", slot, used, perSlot[int32(slot)], m.Slots.limit)
 		}
 	}
 	live, seen := 0, map[netip.Addr]bool{}
@@ -197,12 +195,12 @@ func TestLongChurnStaysNearTheSizes(t *testing.T) {
 	t.Parallel()
 	c := Default("cluster2", 2)
 	c.EndpointSlices = false // they cost most of the time and add nothing here
-	m, err := newModel(c)
+	m, err := New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 20_000 {
-		if len(m.step()) == 0 {
+		if len(m.Step()) == 0 {
 			t.Fatal("a step changed nothing")
 		}
 		if m.live < c.Addresses*3/4 || m.live > c.Addresses*5/4 {
@@ -216,8 +214,7 @@ func TestLongChurnStaysNearTheSizes(t *testing.T) {
 	if want := c.Services * c.Backends; backends < want/2 || backends > want {
 		t.Errorf("%d backends, %d were asked for", backends, want)
 	}
-	sampled := Running{etcd: &etcd{}, c: c, model: m}
-	if s := sampled.Sample(); encodeModel(m)[wire.IPs.Prefix("", false)+s.Pod.String()] == "" {
+	if s := m.Sample(); encodeModel(m)[wire.IPs.Prefix("", false)+s.Pod.String()] == "" {
 		t.Errorf("the pod to look up, %s, is gone", s.Pod)
 	}
 }

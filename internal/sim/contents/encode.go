@@ -1,8 +1,9 @@
-package sim
+package contents
 
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"iter"
 	"net/netip"
 	"strconv"
 	"time"
@@ -10,68 +11,77 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// op is one key to write or to delete.
-type op struct {
-	key   string
-	value []byte // nil for a deletion
-	slot  int32  // of the lease, for a write, or noLease
+// Op is one key to write or to delete.
+type Op struct {
+	Key   string
+	Value []byte // nil for a deletion
+	Slot  int32  // of the lease, for a write, or NoLease
 }
 
-// noLease stands for a key that stays when its writer goes.
-const noLease = -1
+// Malformed is no value of any kind: no JSON, no compressed slice, and as the labels of
+// an identity without a cluster.
+const Malformed = "malformed by mesh-sim"
 
-func (o op) deletes() bool { return o.value == nil }
+// NoLease stands for a key that stays when its writer goes.
+const NoLease = -1
 
-// each calls f with every key of the cluster's state, until f fails.
-func (m *model) each(f func(op) error) error {
-	for i := range m.nodes {
-		if err := f(m.nodeOp(i)); err != nil {
-			return err
+// Deletes tells whether the key is deleted.
+func (o Op) Deletes() bool { return o.Value == nil }
+
+// All are the keys of the cluster's state.
+func (m *Model) All() iter.Seq[Op] {
+	return func(yield func(Op) bool) {
+		for i := range m.nodes {
+			if !yield(m.nodeOp(i)) {
+				return
+			}
 		}
-	}
-	for s := range m.services {
-		for _, o := range m.serviceOps(int32(s), true) {
-			if err := f(o); err != nil {
-				return err
+		for s := range m.services {
+			for _, o := range m.serviceOps(int32(s), true) {
+				if !yield(o) {
+					return
+				}
+			}
+		}
+		for w := range m.workloads {
+			if !yield(m.identityOp(w)) {
+				return
+			}
+		}
+		for _, s := range m.spares {
+			if !yield(m.spareOp(s)) {
+				return
+			}
+		}
+		for i := range m.podsByNode() {
+			if !yield(m.podOp(i)) {
+				return
 			}
 		}
 	}
-	for w := range m.workloads {
-		if err := f(m.identityOp(w)); err != nil {
-			return err
-		}
-	}
-	for _, s := range m.spares {
-		if err := f(m.spareOp(s)); err != nil {
-			return err
-		}
-	}
-	return m.eachPod(f)
 }
 
-// eachPod goes from node to node, as nodeOf placed the pods: neighbouring keys
+// podsByNode goes from node to node, as nodeOf placed the pods: neighbouring keys
 // are cheaper to write.
-func (m *model) eachPod(f func(op) error) error {
-	count := len(m.nodes)
-	for n := range m.nodes {
-		for k := 0; k*count < len(m.pods); k++ {
-			i := k*count + (n-k%count+count)%count
-			if i >= len(m.pods) || m.pods[i].workload == gone {
-				continue
-			}
-			if err := f(m.podOp(int32(i))); err != nil {
-				return err
+func (m *Model) podsByNode() iter.Seq[int32] {
+	return func(yield func(int32) bool) {
+		count := len(m.nodes)
+		for n := range m.nodes {
+			for k := 0; k*count < len(m.pods); k++ {
+				i := k*count + (n-k%count+count)%count
+				if i < len(m.pods) && m.pods[i].workload != gone && !yield(int32(i)) {
+					return
+				}
 			}
 		}
 	}
-	return nil
 }
 
-func (m *model) nodeName(i int) string { return m.c.Name + "-worker-" + strconv.Itoa(i+1) }
+func (m *Model) nodeName(i int) string { return m.c.Name + "-worker-" + strconv.Itoa(i+1) }
 
-func (m *model) zone(i int) string { return pick(zones(), i) }
+func (m *Model) zone(i int) string { return pick(zones(), i) }
 
-func (m *model) nodeOp(i int) op {
+func (m *Model) nodeOp(i int) Op {
 	router, health, ingress := m.plan.at(i, offsetRouter), m.plan.at(i, offsetHealth), m.plan.at(i, offsetIngress)
 	cidr := wire.NewCIDR(m.plan.podCIDR(i))
 	n := wire.Node{
@@ -89,10 +99,10 @@ func (m *model) nodeOp(i int) op {
 	} else {
 		n.IPv6AllocCIDR, n.IPv6HealthIP, n.IPv6IngressIP = &cidr, health.AsSlice(), ingress.AsSlice()
 	}
-	return op{key: n.Key(), value: n.Encode(), slot: m.nodes[i].slot}
+	return Op{Key: n.Key(), Value: n.Encode(), Slot: m.nodes[i].slot}
 }
 
-func (m *model) nodeLabels(i int) map[string]string {
+func (m *Model) nodeLabels(i int) map[string]string {
 	labels := map[string]string{
 		"kubernetes.io/arch":               "amd64",
 		"kubernetes.io/os":                 "linux",
@@ -107,21 +117,21 @@ func (m *model) nodeLabels(i int) map[string]string {
 	return labels
 }
 
-func (m *model) identityOp(w int) op {
+func (m *Model) identityOp(w int) Op {
 	id := wire.Identity{ID: m.workloads[w].identity, Labels: m.labels(workloadNamespace(w), workloadApp(w))}
-	return op{key: id.Key(), value: id.Encode(), slot: m.workloads[w].slot}
+	return Op{Key: id.Key(), Value: id.Encode(), Slot: m.workloads[w].slot}
 }
 
-func (m *model) spareOp(s spare) op {
+func (m *Model) spareOp(s spare) Op {
 	id := wire.Identity{
 		ID:     s.identity,
 		Labels: m.labels(workloadNamespace(s.serial), "job-"+strconv.Itoa(s.serial+1)),
 	}
-	return op{key: id.Key(), value: id.Encode(), slot: s.slot}
+	return Op{Key: id.Key(), Value: id.Encode(), Slot: s.slot}
 }
 
 // labels are those of a pod's identity.
-func (m *model) labels(namespace, app string) wire.Labels {
+func (m *Model) labels(namespace, app string) wire.Labels {
 	k8s := func(key, value string) wire.Label {
 		return wire.Label{Source: wire.LabelSourceKubernetes, Key: key, Value: value}
 	}
@@ -134,21 +144,21 @@ func (m *model) labels(namespace, app string) wire.Labels {
 	}
 }
 
-func (m *model) podIP(i int32) netip.Addr {
+func (m *Model) podIP(i int32) netip.Addr {
 	return m.plan.at(int(m.pods[i].node), m.pods[i].offset)
 }
 
-func (m *model) podName(i int32) string {
+func (m *Model) podName(i int32) string {
 	p := m.pods[i]
 	return workloadApp(int(p.workload)) + "-" + suffix(m.hash("set", uint64(p.workload)), 8) + "-" + suffix(uint64(p.serial), 5)
 }
 
-func (m *model) podKey(i int32) string {
+func (m *Model) podKey(i int32) string {
 	pair := wire.NewHostPair(m.podIP(i))
 	return pair.Key()
 }
 
-func (m *model) podOp(i int32) op {
+func (m *Model) podOp(i int32) Op {
 	p := m.pods[i]
 	w := int(p.workload)
 	pair := wire.NewHostPair(m.podIP(i))
@@ -164,14 +174,14 @@ func (m *model) podOp(i int32) op {
 			}
 		}
 	}
-	return op{key: pair.Key(), value: pair.Encode(), slot: p.slot}
+	return Op{Key: pair.Key(), Value: pair.Encode(), Slot: p.slot}
 }
 
 // serviceOps writes service s with its slices and, when complete, its export,
 // which churn does not change.
-func (m *model) serviceOps(s int32, complete bool) []op {
+func (m *Model) serviceOps(s int32, complete bool) []Op {
 	sv := &m.services[s]
-	ops := make([]op, 0, 3)
+	ops := make([]Op, 0, 3)
 	if !m.c.SlicesOnly {
 		ops = append(ops, m.legacyOp(int(s), sv))
 	}
@@ -187,7 +197,7 @@ func (m *model) serviceOps(s int32, complete bool) []op {
 // headless tells whether a service has no cluster IP.
 func headless(s int) bool { return s%10 == 9 }
 
-func (m *model) legacyOp(s int, sv *service) op {
+func (m *Model) legacyOp(s int, sv *service) Op {
 	w := int(sv.workload)
 	ports := workloadPorts(w)
 	backends := m.workloads[w].backends
@@ -215,7 +225,7 @@ func (m *model) legacyOp(s int, sv *service) op {
 			out.Hostnames[ip] = m.podName(b)
 		}
 	}
-	return op{key: out.Key(), value: out.Encode(), slot: sv.slot}
+	return Op{Key: out.Key(), Value: out.Encode(), Slot: sv.slot}
 }
 
 func l4(ports []port, number func(port) uint16) wire.Ports {
@@ -226,17 +236,17 @@ func l4(ports []port, number func(port) uint16) wire.Ports {
 	return out
 }
 
-func (m *model) sliceName(s, i int) string {
+func (m *Model) sliceName(s, i int) string {
 	name := serviceName(m.c, s, int(m.services[s].workload))
 	return name + "-" + suffix(m.hash("slice", uint64(s)<<16|uint64(i)), 5)
 }
 
-func (m *model) sliceKey(s, i int) string {
+func (m *Model) sliceKey(s, i int) string {
 	slice := wire.EndpointSlice{Cluster: m.c.Name, Namespace: workloadNamespace(int(m.services[s].workload)), Name: m.sliceName(s, i)}
 	return slice.Key()
 }
 
-func (m *model) sliceOp(s int, sv *service, i int, slot int32) op {
+func (m *Model) sliceOp(s int, sv *service, i int, slot int32) Op {
 	w := int(sv.workload)
 	out := wire.EndpointSlice{
 		Cluster: m.c.Name, ClusterID: m.id,
@@ -262,10 +272,10 @@ func (m *model) sliceOp(s int, sv *service, i int, slot int32) op {
 	for _, b := range backends[min(i*endpointsPerSlice, len(backends)):min((i+1)*endpointsPerSlice, len(backends))] {
 		out.Endpoints = append(out.Endpoints, m.endpoint(b, headless(s)))
 	}
-	return op{key: out.Key(), value: m.slices.Encode(&out), slot: slot}
+	return Op{Key: out.Key(), Value: m.slices.Encode(&out), Slot: slot}
 }
 
-func (m *model) endpoint(i int32, withHostname bool) wire.Endpoint {
+func (m *Model) endpoint(i int32, withHostname bool) wire.Endpoint {
 	yes, no := true, false
 	n := int(m.pods[i].node)
 	nodeName, zone := m.nodeName(n), m.zone(n)
@@ -281,7 +291,7 @@ func (m *model) endpoint(i int32, withHostname bool) wire.Endpoint {
 	return e
 }
 
-func (m *model) exportOp(s int, sv *service) op {
+func (m *Model) exportOp(s int, sv *service) Op {
 	w := int(sv.workload)
 	out := wire.ServiceExport{
 		Cluster: m.c.Name, Namespace: workloadNamespace(w), Name: serviceName(m.c, s, w),
@@ -296,12 +306,12 @@ func (m *model) exportOp(s int, sv *service) op {
 	for _, p := range workloadPorts(w) {
 		out.Ports = append(out.Ports, wire.ServiceExportPort{Name: p.name, Protocol: p.protocol, Port: int32(p.service)})
 	}
-	return op{key: out.Key(), value: out.Encode(), slot: sv.exportSlot}
+	return Op{Key: out.Key(), Value: out.Encode(), Slot: sv.exportSlot}
 }
 
 // hash derives a number from the seed, the cluster and what it is for: a
 // property of an object that does not change while other objects do.
-func (m *model) hash(what string, n uint64) uint64 {
+func (m *Model) hash(what string, n uint64) uint64 {
 	h := m.c.Seed ^ uint64(m.c.ID)<<40 ^ n*0x9e3779b97f4a7c15
 	for _, b := range []byte(what) {
 		h = (h ^ uint64(b)) * 0x100000001b3

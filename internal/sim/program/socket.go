@@ -1,4 +1,4 @@
-package sim
+package program
 
 import (
 	"errors"
@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/sim"
 )
 
 // SocketVariable is the environment variable that names the control socket. It is
@@ -19,10 +21,7 @@ const SocketVariable = "MESH_SIM_SOCKET"
 
 // The control socket of a simulator is in its temporary directory, unless asked
 // otherwise, so that it can be found.
-const (
-	tempPrefix = "mesh-sim-"
-	socketName = "ctl.sock"
-)
+const socketName = "ctl.sock"
 
 // probeTimeout bounds the look whether somebody listens on a socket.
 const probeTimeout = time.Second
@@ -36,7 +35,7 @@ func (e *NoSimulatorError) Unwrap() error { return e.Err }
 // FindSocket returns the control socket of the one simulator of this user that
 // runs. A *NoSimulatorError says that there is none, or which ones there are.
 func FindSocket() (string, error) {
-	candidates, err := filepath.Glob(filepath.Join(os.TempDir(), tempPrefix+"*", socketName))
+	candidates, err := filepath.Glob(filepath.Join(os.TempDir(), sim.TempPrefix+"*", socketName))
 	if err != nil {
 		return "", fmt.Errorf("look for a simulator: %w", err)
 	}
@@ -70,13 +69,13 @@ func listens(path string) bool {
 }
 
 // controlSocket is the absolute path of the control socket.
-func (m *Mesh) controlSocket(asked string) (string, error) {
+func (m mesh) controlSocket(asked string) (string, error) {
 	if asked == "" {
-		return filepath.Join(m.temp, socketName), nil
+		return filepath.Join(m.Temp(), socketName), nil
 	}
 	path, err := filepath.Abs(asked)
 	if err != nil {
-		return "", &DirectoryError{fmt.Errorf("control socket %s: %w", asked, err)}
+		return "", &sim.DirectoryError{Err: fmt.Errorf("control socket %s: %w", asked, err)}
 	}
 	return path, nil
 }
@@ -84,28 +83,35 @@ func (m *Mesh) controlSocket(asked string) (string, error) {
 // listenControl listens on a unix socket that only its owner may use. A socket
 // that nobody listens on any more is replaced. Closing removes it.
 func listenControl(path string) (net.Listener, error) {
-	if err := freeSocket(path); err != nil {
-		return nil, &DirectoryError{err}
+	err := freeSocket(path)
+	if err == nil {
+		var l net.Listener
+		if l, err = listenPrivately(path); err == nil {
+			return l, nil
+		}
 	}
-	// Nobody else may connect before the mode is set: it is made where only the
-	// owner comes, and then moved.
+	return nil, &sim.DirectoryError{Err: fmt.Errorf("control socket %s: %w", path, err)}
+}
+
+// listenPrivately makes the socket where only the owner comes, and then moves it: nobody
+// else may connect before the mode is set.
+func listenPrivately(path string) (net.Listener, error) {
 	private, err := os.MkdirTemp(filepath.Dir(path), ".")
 	if err != nil {
-		return nil, &DirectoryError{fmt.Errorf("control socket %s: %w", path, err)}
+		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(private) }()
-	aside := filepath.Join(private, "s")
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: aside})
+	made := filepath.Join(private, "s")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: made})
 	if err != nil {
-		return nil, &DirectoryError{fmt.Errorf("control socket %s: %w", path, err)}
+		return nil, err
 	}
 	l.SetUnlinkOnClose(false)
-	err = os.Chmod(aside, 0o600)
-	if err == nil {
-		err = os.Rename(aside, path)
+	if err = os.Chmod(made, 0o600); err == nil {
+		err = os.Rename(made, path)
 	}
 	if err != nil {
-		return nil, errors.Join(&DirectoryError{fmt.Errorf("control socket %s: %w", path, err)}, l.Close())
+		return nil, errors.Join(err, l.Close())
 	}
 	return &socketListener{l, path}, nil
 }
@@ -115,15 +121,15 @@ func freeSocket(path string) error {
 	info, err := os.Lstat(path)
 	switch {
 	case len(path)+len("/.0123456789") > len(syscall.RawSockaddrUnix{}.Path): // with room for where it is made
-		return fmt.Errorf("control socket %s: the path is too long for a socket: choose a shorter one with --ctl-socket", path)
+		return errors.New("the path is too long for a socket: choose a shorter one with --ctl-socket")
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return fmt.Errorf("control socket: %w", err)
+		return err
 	case info.Mode().Type() != fs.ModeSocket:
-		return fmt.Errorf("control socket %s: there is something else of that name: remove it, or choose another with --ctl-socket", path)
+		return errors.New("there is something else of that name: remove it, or choose another with --ctl-socket")
 	case listens(path):
-		return fmt.Errorf("control socket %s: another simulator uses it: choose another with --ctl-socket", path)
+		return errors.New("another simulator uses it: choose another with --ctl-socket")
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package sim
+package contents
 
 import (
 	"net/netip"
@@ -40,6 +40,18 @@ func TestDescriptionsAreValidated(t *testing.T) {
 				t.Errorf("error is %v, expected one with %q", err, tc.want)
 			}
 		})
+	}
+}
+
+func TestMeshesAreValidated(t *testing.T) {
+	t.Parallel()
+	one, two := Default("x", 5), Default("y", 6)
+	one.Mode, two.Mode = Local, Local
+	err := Validate([]Cluster{Default("a", 1), Default("a", 2), Default("b", 2), Default("c", 300), one, two})
+	for _, want := range []string{"two clusters are named a", "clusters a and b have the same ID 2", "ID 300", "clusters x and y are both the local one"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in %v", want, err)
+		}
 	}
 }
 

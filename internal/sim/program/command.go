@@ -1,4 +1,4 @@
-package sim
+package program
 
 import (
 	"context"
@@ -17,12 +17,12 @@ import (
 // before it is killed.
 const commandGrace = 12 * time.Second
 
-// RunCommand runs a program with the simulator's standard output and error, and
+// runCommand runs a program with the simulator's standard output and error, and
 // with more environment variables ("NAME=value"), until it ends. When ctx ends, the program and its children get SIGTERM, and after
 // a while SIGKILL; that it ended then is no error, whatever its exit code.
 // The program has a process group of its own, so that a Ctrl-C in the terminal
 // reaches it once, through the simulator.
-func RunCommand(ctx context.Context, command, env []string) error {
+func runCommand(ctx context.Context, command, env []string) error {
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -45,7 +45,7 @@ func RunCommand(ctx context.Context, command, env []string) error {
 // expand fills in where the client files are ({dir}), the local cluster's client
 // file ({local}), the control socket ({ctl}), and a directory for sockets and the
 // like ({tmp}).
-func (m *Mesh) expand(command []string, socket string) []string {
+func (m mesh) expand(command []string, socket string) []string {
 	words := []string{"{dir}", m.Dir(), "{tmp}", m.Temp(), "{ctl}", socket}
 	if local, ok := m.Local(); ok {
 		words = append(words, "{local}", m.ClientFile(local))
@@ -59,9 +59,9 @@ func (m *Mesh) expand(command []string, socket string) []string {
 }
 
 // hints tells what to try on an agent that was started by the command.
-func (m *Mesh) hints(command []string) string {
-	first := m.clusters[0].Cluster().Name
-	sample := m.clusters[0].Sample()
+func (m mesh) hints(command []string) string {
+	first := m.Clusters()[0].Cluster().Name
+	sample := m.Clusters()[0].Sample()
 	agent, flags := command[0]+" ", agentFlags(command)
 	lines := [][2]string{
 		{agent + "status" + flags, "the clusters, and what is wrong if anything"},

@@ -1,9 +1,11 @@
-package sim
+package contents
 
 import (
+	"cmp"
 	"hash/fnv"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -11,17 +13,17 @@ import (
 // endpointsPerSlice is where Kubernetes begins another slice.
 const endpointsPerSlice = 100
 
-// model is the content of one cluster and how it changes: a state machine
-// without I/O, clock, goroutine or lock. What it returns are operations for the
-// kvstore.
-type model struct {
+// Model is what one cluster holds and how it changes: a pure state machine, whose
+// answers are operations for the kvstore.
+type Model struct {
 	c      Cluster
 	id     uint32 // of the cluster at present; names and addresses stay those of c.ID
 	plan   addressPlan
 	layout wire.Layout
 	rng    *rand.Rand
-	slots  *slots
-	slices *wire.SliceEncoder // of endpoint slices
+	slices *wire.SliceEncoder
+	// Slots are the leases' room, also for keys that are not of the model.
+	Slots Slots
 
 	nodes     []node
 	workloads []workload
@@ -80,13 +82,14 @@ type pod struct {
 
 const gone = -1
 
-// newModel makes the contents of c, which must be valid.
-func newModel(c Cluster) (*model, error) {
+// New makes the contents of c, which must be valid.
+func New(c Cluster) (*Model, error) {
 	layout, err := wire.NewLayout(c.MaxConnectedClusters)
 	if err != nil {
 		return nil, err
 	}
-	m := &model{c: c, id: c.ID, layout: layout, slots: newSlots(c.keysPerLease()), slices: wire.NewSliceEncoder()}
+	m := &Model{c: c, id: c.ID, layout: layout, slices: wire.NewSliceEncoder()}
+	m.Slots.limit = cmp.Or(c.KeysPerLease, DefaultKeysPerLease)
 	if c.Nodes > 0 {
 		if m.plan, err = planAddresses(c); err != nil {
 			return nil, err
@@ -102,17 +105,20 @@ func newModel(c Cluster) (*model, error) {
 	return m, nil
 }
 
-func (m *model) makeNodes() {
+// Close frees the encoder.
+func (m *Model) Close() { m.slices.Close() }
+
+func (m *Model) makeNodes() {
 	m.nodes = make([]node, m.c.Nodes)
 	for i := range m.nodes {
-		m.nodes[i] = node{slot: m.slots.take(), nextOffset: reservedAddresses}
+		m.nodes[i] = node{slot: m.Slots.Take(), nextOffset: reservedAddresses}
 	}
 }
 
-func (m *model) makeWorkloads() {
+func (m *Model) makeWorkloads() {
 	m.workloads = make([]workload, m.c.Identities)
 	for w := range m.workloads {
-		m.workloads[w] = workload{slot: m.slots.take(), identity: m.identityNumber(w)}
+		m.workloads[w] = workload{slot: m.Slots.Take(), identity: m.identityNumber(w)}
 	}
 	for s := range m.c.Services {
 		w := &m.workloads[s%m.c.Identities]
@@ -122,16 +128,16 @@ func (m *model) makeWorkloads() {
 
 // identityNumber is the n-th identity that the cluster allocates: scattered over
 // its range, without repetition for as long as the range lasts.
-func (m *model) identityNumber(n int) uint32 {
+func (m *Model) identityNumber(n int) uint32 {
 	first, last := m.layout.Range(m.id)
 	size := uint64(last - first + 1) // a power of two, so that any odd stride visits all
 	start := m.c.Seed*7919 + uint64(m.id)
 	return first + uint32((start+uint64(n)*10_007)%size)
 }
 
-// renumber gives the cluster another ID, and so other identities, as they are cut
+// Renumber gives the cluster another ID, and so other identities, as they are cut
 // from the cluster's range. Names and addresses stay.
-func (m *model) renumber(id uint32) {
+func (m *Model) Renumber(id uint32) {
 	m.id = id
 	for w := range m.workloads {
 		m.workloads[w].identity = m.identityNumber(w)
@@ -141,8 +147,8 @@ func (m *model) renumber(id uint32) {
 	}
 }
 
-// hasPod tells whether a pod has the address.
-func (m *model) hasPod(addr netip.Addr) bool {
+// HasPod tells whether a pod has the address.
+func (m *Model) HasPod(addr netip.Addr) bool {
 	for i := range m.pods {
 		if m.pods[i].workload != gone && m.podIP(int32(i)) == addr {
 			return true
@@ -153,7 +159,7 @@ func (m *model) hasPod(addr netip.Addr) bool {
 
 // makePods first gives every service its backends, then the other workloads the
 // remaining pods.
-func (m *model) makePods() {
+func (m *Model) makePods() {
 	m.pods = make([]pod, 0, m.c.Addresses)
 	served := min(m.c.Services, m.c.Identities)
 	for i := range m.c.Addresses {
@@ -172,25 +178,25 @@ func (m *model) makePods() {
 
 // nodeOf is the node of the i-th pod: evenly, and so that the backends of a
 // service are on different nodes.
-func (m *model) nodeOf(i int) int { return (i + i/m.c.Nodes) % m.c.Nodes }
+func (m *Model) nodeOf(i int) int { return (i + i/m.c.Nodes) % m.c.Nodes }
 
-func (m *model) makeServices() {
+func (m *Model) makeServices() {
 	m.services = make([]service, m.c.Services)
 	for s := range m.services {
 		sv := &m.services[s]
 		sv.workload = int32(s % m.c.Identities)
-		sv.slot = m.slots.take()
+		sv.slot = m.Slots.Take()
 		if m.c.ServiceExports {
-			sv.exportSlot = m.slots.take()
+			sv.exportSlot = m.Slots.Take()
 		}
 		for range m.sliceCount(sv) {
-			sv.sliceSlots = append(sv.sliceSlots, m.slots.take())
+			sv.sliceSlots = append(sv.sliceSlots, m.Slots.Take())
 		}
 	}
 }
 
 // sliceCount is how many slices the service has: one even without backends.
-func (m *model) sliceCount(s *service) int {
+func (m *Model) sliceCount(s *service) int {
 	if !m.c.EndpointSlices {
 		return 0
 	}
@@ -200,9 +206,9 @@ func (m *model) sliceCount(s *service) int {
 
 // place adds a pod of workload w to node n, which must have room, and returns
 // its index.
-func (m *model) place(w, n int32, serves bool) int32 {
+func (m *Model) place(w, n int32, serves bool) int32 {
 	m.serial++
-	p := pod{node: n, offset: m.takeOffset(n), workload: w, serial: m.serial, slot: m.slots.take(), serves: serves}
+	p := pod{node: n, offset: m.takeOffset(n), workload: w, serial: m.serial, slot: m.Slots.Take(), serves: serves}
 	var i int32
 	if k := len(m.freePods); k > 0 {
 		i = m.freePods[k-1]
@@ -221,7 +227,7 @@ func (m *model) place(w, n int32, serves bool) int32 {
 
 // takeOffset prefers addresses that were never used, as Cilium's IPAM does by
 // going round, so that an address is not reused at once.
-func (m *model) takeOffset(n int32) uint32 {
+func (m *Model) takeOffset(n int32) uint32 {
 	nd := &m.nodes[n]
 	nd.pods++
 	if nd.nextOffset < reservedAddresses+m.plan.perNode {
@@ -234,32 +240,28 @@ func (m *model) takeOffset(n int32) uint32 {
 }
 
 // hasRoom tells whether another pod fits on node n.
-func (m *model) hasRoom(n int32) bool { return m.nodes[n].pods < m.plan.perNode }
+func (m *Model) hasRoom(n int32) bool { return m.nodes[n].pods < m.plan.perNode }
 
-// remove takes pod i away. Its workload is not told: see unserve.
-func (m *model) remove(i int32) {
+// remove takes pod i away; unserve takes it off its workload.
+func (m *Model) remove(i int32) {
 	p := &m.pods[i]
 	nd := &m.nodes[p.node]
 	nd.pods--
 	nd.offsets = append(nd.offsets, p.offset)
-	m.slots.give(p.slot)
+	m.Slots.Give(p.slot)
 	p.workload = gone
 	m.freePods = append(m.freePods, i)
 	m.live--
 }
 
 // unserve takes pod i off the backends of its workload.
-func (m *model) unserve(i int32) {
+func (m *Model) unserve(i int32) {
 	if !m.pods[i].serves {
 		return
 	}
 	m.pods[i].serves = false
 	w := &m.workloads[m.pods[i].workload]
-	for k, b := range w.backends {
-		if b == i {
-			w.backends[k] = w.backends[len(w.backends)-1]
-			w.backends = w.backends[:len(w.backends)-1]
-			return
-		}
-	}
+	last := len(w.backends) - 1
+	w.backends[slices.Index(w.backends, i)] = w.backends[last]
+	w.backends = w.backends[:last]
 }

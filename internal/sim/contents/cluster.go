@@ -1,9 +1,10 @@
-package sim
+package contents
 
 import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -72,7 +73,7 @@ type Cluster struct {
 	ServiceExports bool
 
 	// PodRange replaces the default range of pod addresses; the zero value is
-	// the default (see the package comment).
+	// the default (see the comment of the package).
 	PodRange netip.Prefix
 	// KeysPerLease is how many keys share one lease; 0 is DefaultKeysPerLease.
 	KeysPerLease int
@@ -92,24 +93,20 @@ func Default(name string, id uint32) Cluster {
 
 // Validate reports everything that is wrong with the description, in words.
 func (c Cluster) Validate() error {
-	return errors.Join(c.validateIdentity(), c.validateSizes(), c.validateRelations())
-}
-
-func (c Cluster) validateIdentity() error {
 	var errs []error
+	refuse := func(wrong bool, format string, args ...any) {
+		if wrong {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
 	if err := wire.ValidateClusterName(c.Name); err != nil {
-		errs = append(errs, fmt.Errorf("cluster name %q: %w", c.Name, err))
+		refuse(true, "cluster name %q: %w", c.Name, err)
 	}
 	if err := wire.ValidateMaxConnectedClusters(c.MaxConnectedClusters); err != nil {
 		errs = append(errs, err)
-	} else if c.ID < 1 || c.ID > c.MaxConnectedClusters {
-		errs = append(errs, fmt.Errorf("cluster ID %d is not in 1..%d", c.ID, c.MaxConnectedClusters))
+	} else {
+		refuse(c.ID < 1 || c.ID > c.MaxConnectedClusters, "cluster ID %d is not in 1..%d", c.ID, c.MaxConnectedClusters)
 	}
-	return errors.Join(errs...)
-}
-
-func (c Cluster) validateSizes() error {
-	var errs []error
 	for _, size := range []struct {
 		what     string
 		got, max int
@@ -121,31 +118,40 @@ func (c Cluster) validateSizes() error {
 		{"addresses", c.Addresses, maxPods},
 		{"keys per lease", c.KeysPerLease, maxPods},
 	} {
-		if size.got < 0 || size.got > size.max {
-			errs = append(errs, fmt.Errorf("%s: %d is not in 0..%d", size.what, size.got, size.max))
-		}
+		refuse(size.got < 0 || size.got > size.max, "%s: %d is not in 0..%d", size.what, size.got, size.max)
+	}
+	refuse(c.Addresses > 0 && c.Nodes < 1, "addresses need at least one node")
+	refuse(c.Addresses > 0 && c.Identities < 1, "addresses need at least one identity")
+	refuse(c.Services > 0 && c.Identities < 1, "services need at least one identity")
+	refuse(c.SlicesOnly && !c.EndpointSlices, "services as slices only need endpoint slices")
+	if len(errs) == 0 && c.Nodes > 0 {
+		_, err := planAddresses(c)
+		refuse(err != nil, "%w", err)
 	}
 	return errors.Join(errs...)
 }
 
-// validateRelations checks what one size asks of another.
-func (c Cluster) validateRelations() error {
+// Validate checks each description, that names and IDs differ, and that at most one
+// is the local one.
+func Validate(clusters []Cluster) error {
 	var errs []error
-	if c.Addresses > 0 && c.Nodes < 1 {
-		errs = append(errs, errors.New("addresses need at least one node"))
-	}
-	if c.Addresses > 0 && c.Identities < 1 {
-		errs = append(errs, errors.New("addresses need at least one identity"))
-	}
-	if c.Services > 0 && c.Identities < 1 {
-		errs = append(errs, errors.New("services need at least one identity"))
-	}
-	if c.SlicesOnly && !c.EndpointSlices {
-		errs = append(errs, errors.New("services as slices only need endpoint slices"))
-	}
-	if len(errs) == 0 && c.Nodes > 0 && c.Nodes <= maxNodes {
-		if _, err := planAddresses(c); err != nil {
-			errs = append(errs, err)
+	local := ""
+	names, ids := map[string]bool{}, map[uint32]string{}
+	for _, c := range clusters {
+		if err := c.Validate(); err != nil {
+			errs = append(errs, fmt.Errorf("cluster %s: %w", c.Name, err))
+		}
+		if names[c.Name] {
+			errs = append(errs, fmt.Errorf("two clusters are named %s", c.Name))
+		}
+		if other, ok := ids[c.ID]; ok {
+			errs = append(errs, fmt.Errorf("clusters %s and %s have the same ID %d", other, c.Name, c.ID))
+		}
+		names[c.Name], ids[c.ID] = true, c.Name
+		if c.Mode == Local && local != "" {
+			errs = append(errs, fmt.Errorf("clusters %s and %s are both the local one", local, c.Name))
+		} else if c.Mode == Local {
+			local = c.Name
 		}
 	}
 	return errors.Join(errs...)
@@ -176,9 +182,35 @@ func (c Cluster) Keys() int {
 	return keys
 }
 
-func (c Cluster) keysPerLease() int {
-	if c.KeysPerLease == 0 {
-		return DefaultKeysPerLease
+// Config is the cluster configuration as its writer of 1.20 writes it.
+func (c Cluster) Config() Op {
+	cfg := wire.ClusterConfig{ID: c.ID, Capabilities: c.capabilities()}
+	return Op{Key: wire.ClusterConfigKey(c.Name), Value: cfg.Encode()}
+}
+
+func (c Cluster) capabilities() wire.Capabilities {
+	caps := wire.Capabilities{
+		SyncedCanaries:        c.Mode != Local,
+		Cached:                c.Mode == Cached,
+		MaxConnectedClusters:  c.MaxConnectedClusters,
+		ServiceExportsEnabled: &c.ServiceExports,
 	}
-	return c.KeysPerLease
+	switch {
+	case c.SlicesOnly:
+		caps.EndpointSlicesExportMode = wire.EndpointSlicesOnly
+	case c.EndpointSlices:
+		caps.EndpointSlicesExportMode = wire.EndpointSlicesBoth
+	}
+	return caps
+}
+
+// Canaries are the resources that are announced as synced, optional ones also when
+// they are disabled.
+func (c Cluster) Canaries() []wire.Resource {
+	if c.Mode == Local {
+		return nil
+	}
+	return slices.DeleteFunc(wire.Resources(), func(r wire.Resource) bool {
+		return !r.Describe().Optional && !c.capabilities().Exports(r)
+	})
 }

@@ -2,9 +2,11 @@ package sim
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"strings"
 
+	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -15,72 +17,71 @@ type override struct {
 	slot  int32
 }
 
-// each calls f with every key that the cluster has in etcd, heartbeat excepted,
-// until f fails.
-func (r *Running) each(f func(op) error) error {
-	for _, o := range r.overridden() {
-		if err := f(o); err != nil {
-			return err
+// all are the keys that the cluster has in etcd, heartbeat excepted.
+func (r *Running) all() iter.Seq[contents.Op] {
+	return func(yield func(contents.Op) bool) {
+		for _, o := range slices.Concat(r.overridden(), r.unbroken(r.fixed)) {
+			if !yield(o) {
+				return
+			}
+		}
+		for o := range r.state() {
+			if !yield(o) {
+				return
+			}
 		}
 	}
-	if r.empty {
-		return nil
-	}
-	for _, o := range r.unbroken(r.fixed) {
-		if err := f(o); err != nil {
-			return err
-		}
-	}
-	return r.eachOfState(f)
 }
 
-// eachOfState calls f with the keys of the model, where readers look for them and
-// as far as they are not overridden.
-func (r *Running) eachOfState(f func(op) error) error {
-	if r.empty {
-		return nil
-	}
-	return r.model.each(func(o op) error {
-		o = r.place(o)
-		if _, ok := r.overrides[o.key]; ok {
-			return nil
+// state are the keys of the model, where readers look for them and as far as they are
+// not overridden.
+func (r *Running) state() iter.Seq[contents.Op] {
+	return func(yield func(contents.Op) bool) {
+		if r.empty {
+			return
 		}
-		return f(o)
-	})
+		for o := range r.model.All() {
+			o = r.place(o)
+			if _, ok := r.overrides[o.Key]; !ok && !yield(o) {
+				return
+			}
+		}
+	}
 }
 
 // place puts a key where readers look for it, and decides whether it has a lease.
-func (r *Running) place(o op) op {
+func (r *Running) place(o contents.Op) contents.Op {
 	switch r.c.Mode {
-	case Cached:
+	case contents.Cached:
 		for _, move := range r.moves {
-			if name, ok := strings.CutPrefix(o.key, move[0]); ok {
-				o.key = move[1] + name
+			if name, ok := strings.CutPrefix(o.Key, move[0]); ok {
+				o.Key = move[1] + name
 				break
 			}
 		}
-	case Local:
-		if strings.HasPrefix(o.key, wire.Identities.StorePrefix(false)) {
-			o.slot = noLease // spec wire.md §1.1
+	case contents.Local:
+		if strings.HasPrefix(o.Key, wire.Identities.StorePrefix(false)) {
+			o.Slot = contents.NoLease // spec wire.md §1.1
 		}
 	}
 	return o
 }
 
-// unbroken leaves out the keys that are overridden.
-func (r *Running) unbroken(ops []op) []op {
-	return slices.DeleteFunc(slices.Clone(ops), func(o op) bool {
-		_, ok := r.overrides[o.key]
-		return ok
+// unbroken leaves out the keys that are overridden, and all of them while the server has
+// lost everything.
+func (r *Running) unbroken(ops []contents.Op) []contents.Op {
+	return slices.DeleteFunc(slices.Clone(ops), func(o contents.Op) bool {
+		_, ok := r.overrides[o.Key]
+		return ok || r.empty
 	})
 }
 
 // overridden returns the keys that have another value than the model's.
-func (r *Running) overridden() []op {
-	var ops []op
+func (r *Running) overridden() []contents.Op {
+	var ops []contents.Op
 	for key, v := range r.overrides {
 		if v.value != nil {
-			ops = append(ops, op{key: key, value: v.value, slot: v.slot})
+			ops = append(ops, contents.Op{Key: key, Value: v.value, Slot: v.slot})
 		}
 	}
 	return ops
@@ -88,22 +89,22 @@ func (r *Running) overridden() []op {
 
 // override commits operations that the model knows nothing of, at once, and
 // remembers them. After an error nothing has changed.
-func (r *Running) override(ctx context.Context, ops ...op) error {
+func (r *Running) override(ctx context.Context, ops ...contents.Op) error {
 	for i, o := range ops {
-		ops[i].slot = noLease
-		if !o.deletes() {
+		ops[i].Slot = contents.NoLease
+		if !o.Deletes() {
 			ops[i] = r.withSlot(o)
 		}
 	}
 	if _, err := r.apply(ctx, ops); err != nil {
 		for _, o := range ops {
-			r.release(o.slot)
+			r.release(o.Slot)
 		}
 		return err
 	}
 	for _, o := range ops {
-		r.forget(o.key)
-		r.overrides[o.key] = override{value: o.value, slot: o.slot}
+		r.forget(o.Key)
+		r.overrides[o.Key] = override{value: o.Value, slot: o.Slot}
 	}
 	return nil
 }
@@ -127,8 +128,8 @@ func (r *Running) forgetAll() map[string]bool {
 }
 
 func (r *Running) release(slot int32) {
-	if slot != noLease {
-		r.model.slots.give(slot)
+	if slot != contents.NoLease {
+		r.model.Slots.Give(slot)
 	}
 }
 

@@ -1,15 +1,15 @@
-package sim
+package contents
 
-// step makes one change of the kind that real clusters see, and returns what
+// Step makes one change of the kind that real clusters see, and returns what
 // has to be written: mostly pods that come, go, or give their address to
-// another pod, with the services that they stand behind; now and then an
+// another pod, with the services that they serve; now and then an
 // identity or a label of a node. It returns nothing when the cluster is too
 // small for any change.
-func (m *model) step() []op {
+func (m *Model) Step() []Op {
 	kind := m.rng.IntN(100)
 	for _, try := range []struct {
 		below int
-		do    func() []op
+		do    func() []Op
 	}{
 		{68, m.movePods},
 		{88, m.replacePod},
@@ -29,7 +29,7 @@ func (m *model) step() []op {
 }
 
 // movePods adds or removes a pod, staying near the number that was asked for.
-func (m *model) movePods() []op {
+func (m *Model) movePods() []Op {
 	slack := m.c.Addresses/10 + 2
 	add := m.rng.IntN(2) == 0
 	if m.live < m.c.Addresses-slack {
@@ -48,21 +48,21 @@ func (m *model) movePods() []op {
 
 // addPod brings back a pod of a workload that lost one, as a Deployment does;
 // when none did, some workload grows.
-func (m *model) addPod() []op {
+func (m *Model) addPod() []Op {
 	n := int32(m.rng.IntN(len(m.nodes)))
 	if !m.hasRoom(n) {
 		return nil
 	}
 	w := m.nextWorkload()
 	i := m.place(w, n, len(m.workloads[w].backends) < m.c.Backends && len(m.workloads[w].services) > 0)
-	ops := []op{m.podOp(i)}
+	ops := []Op{m.podOp(i)}
 	if m.pods[i].serves {
 		ops = append(ops, m.changedServices(w)...)
 	}
 	return ops
 }
 
-func (m *model) nextWorkload() int32 {
+func (m *Model) nextWorkload() int32 {
 	if k := len(m.missing); k > 0 {
 		at := m.rng.IntN(k)
 		w := m.missing[at]
@@ -73,13 +73,13 @@ func (m *model) nextWorkload() int32 {
 	return int32(m.rng.IntN(len(m.workloads)))
 }
 
-func (m *model) removePod() []op {
+func (m *Model) removePod() []Op {
 	i, ok := m.anyPod()
 	if !ok {
 		return nil
 	}
 	w, served := m.pods[i].workload, m.pods[i].serves
-	ops := []op{{key: m.podKey(i)}}
+	ops := []Op{{Key: m.podKey(i)}}
 	m.unserve(i)
 	m.remove(i)
 	m.missing = append(m.missing, w)
@@ -90,7 +90,7 @@ func (m *model) removePod() []op {
 }
 
 // replacePod gives the address of a pod to a new one, mostly of the same workload.
-func (m *model) replacePod() []op {
+func (m *Model) replacePod() []Op {
 	i, ok := m.anyPod()
 	if !ok {
 		return nil
@@ -109,7 +109,7 @@ func (m *model) replacePod() []op {
 		p.serves = true
 		w.backends = append(w.backends, i)
 	}
-	ops := []op{m.podOp(i)}
+	ops := []Op{m.podOp(i)}
 	if served {
 		ops = append(ops, m.changedServices(old)...)
 	}
@@ -121,7 +121,7 @@ func (m *model) replacePod() []op {
 
 // anyPod picks a live pod, but never the first one, which stays for people to
 // look up.
-func (m *model) anyPod() (int32, bool) {
+func (m *Model) anyPod() (int32, bool) {
 	if m.live <= 1 {
 		return 0, false
 	}
@@ -133,18 +133,18 @@ func (m *model) anyPod() (int32, bool) {
 	}
 }
 
-func (m *model) relabelNode() []op {
+func (m *Model) relabelNode() []Op {
 	if len(m.nodes) == 0 {
 		return nil
 	}
 	i := m.rng.IntN(len(m.nodes))
 	m.nodes[i].cordoned = !m.nodes[i].cordoned
-	return []op{m.nodeOp(i)}
+	return []Op{m.nodeOp(i)}
 }
 
 // changeIdentity allocates an identity that no pod has, as a job that is over
 // leaves behind, or removes the oldest of them.
-func (m *model) changeIdentity() []op {
+func (m *Model) changeIdentity() []Op {
 	if m.c.Identities == 0 {
 		return nil
 	}
@@ -154,28 +154,28 @@ func (m *model) changeIdentity() []op {
 		free := int(last-first+1) - m.c.Identities
 		serial := m.c.Identities + m.spareSeen%free
 		m.spareSeen++
-		s := spare{slot: m.slots.take(), identity: m.identityNumber(serial), serial: serial}
+		s := spare{slot: m.Slots.Take(), identity: m.identityNumber(serial), serial: serial}
 		m.spares = append(m.spares, s)
-		return []op{m.spareOp(s)}
+		return []Op{m.spareOp(s)}
 	}
 	s := m.spares[0]
 	m.spares = m.spares[1:]
-	m.slots.give(s.slot)
-	return []op{{key: m.spareOp(s).key}}
+	m.Slots.Give(s.slot)
+	return []Op{{Key: m.spareOp(s).Key}}
 }
 
 // changedServices writes the services of workload w again, after its backends
 // changed.
-func (m *model) changedServices(w int32) []op {
-	var ops []op
+func (m *Model) changedServices(w int32) []Op {
+	var ops []Op
 	for _, s := range m.workloads[w].services {
 		sv := &m.services[s]
 		for len(sv.sliceSlots) < m.sliceCount(sv) {
-			sv.sliceSlots = append(sv.sliceSlots, m.slots.take())
+			sv.sliceSlots = append(sv.sliceSlots, m.Slots.Take())
 		}
 		for k := len(sv.sliceSlots); k > m.sliceCount(sv); k-- {
-			ops = append(ops, op{key: m.sliceKey(int(s), k-1)})
-			m.slots.give(sv.sliceSlots[k-1])
+			ops = append(ops, Op{Key: m.sliceKey(int(s), k-1)})
+			m.Slots.Give(sv.sliceSlots[k-1])
 			sv.sliceSlots = sv.sliceSlots[:k-1]
 		}
 		ops = append(ops, m.serviceOps(s, false)...)

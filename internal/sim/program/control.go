@@ -1,4 +1,4 @@
-package sim
+package program
 
 import (
 	"bytes"
@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/mesh-agent/mesh-agent/internal/sim"
 )
 
 // The control socket speaks HTTP: a POST with a Request in JSON is answered by an
@@ -29,7 +31,7 @@ type fault struct {
 }
 
 // serveControl answers requests until ctx ends, which is no error.
-func (m *Mesh) serveControl(ctx context.Context, l net.Listener) error {
+func (m mesh) serveControl(ctx context.Context, l net.Listener) error {
 	s := &http.Server{Handler: http.HandlerFunc(m.control), ReadHeaderTimeout: controlGrace}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
@@ -50,10 +52,10 @@ func (m *Mesh) serveControl(ctx context.Context, l net.Listener) error {
 	return g.Wait()
 }
 
-func (m *Mesh) control(w http.ResponseWriter, r *http.Request) {
+func (m mesh) control(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	a, err := m.answer(w, r)
-	var refused *RefusedError
+	var refused *sim.RefusedError
 	switch {
 	case err == nil:
 		_ = json.NewEncoder(w).Encode(a) // a client that is gone needs no answer
@@ -69,7 +71,7 @@ func (m *Mesh) control(w http.ResponseWriter, r *http.Request) {
 }
 
 // answer reads the request and does it. Whoever goes away does not stop it halfway.
-func (m *Mesh) answer(w http.ResponseWriter, r *http.Request) (Answer, error) {
+func (m mesh) answer(w http.ResponseWriter, r *http.Request) (Answer, error) {
 	if r.Method != http.MethodPost || r.URL.Path != "/" {
 		return Answer{}, misuse("%s %s: requests are sent with POST /", r.Method, r.URL.Path)
 	}
@@ -79,10 +81,10 @@ func (m *Mesh) answer(w http.ResponseWriter, r *http.Request) (Answer, error) {
 	if err := d.Decode(&q); err != nil {
 		return Answer{}, misuse("the request cannot be read: %v", err)
 	}
-	return m.Do(context.WithoutCancel(r.Context()), q)
+	return m.do(context.WithoutCancel(r.Context()), q)
 }
 
-// Ask sends a request to the simulator on a control socket. A *RefusedError says
+// Ask sends a request to the simulator on a control socket. A *sim.RefusedError says
 // that it was not done, and why; a *NoSimulatorError that there is nobody.
 func Ask(ctx context.Context, socket string, q Request) (Answer, error) {
 	text, err := json.Marshal(q)
@@ -134,7 +136,7 @@ func readAnswer(status int, body []byte) (a Answer, err error) {
 	case http.StatusBadRequest:
 		return a, misuse("%s", f.Error)
 	case http.StatusConflict:
-		return a, refuse("%s", f.Error)
+		return a, &sim.RefusedError{Reason: f.Error}
 	}
 	return a, errors.New(f.Error)
 }

@@ -1,4 +1,4 @@
-package sim
+package program
 
 import (
 	"errors"
@@ -7,6 +7,9 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+
+	"github.com/mesh-agent/mesh-agent/internal/sim"
+	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 )
 
 // maxClusters bounds a mesh: the highest cluster ID there is.
@@ -31,10 +34,10 @@ type Settings struct {
 	// LocalID is its ID; 0 for the one after the others.
 	LocalID uint32
 	// Each is what they have in common. A PodRange in it is divided among them.
-	Each Cluster
-	Mesh MeshOptions
+	Each contents.Cluster
+	Mesh sim.MeshOptions
 	// Command is a program to run on the mesh, with its arguments; see
-	// RunCommand. Empty: none.
+	// runCommand. Empty: none.
 	Command []string
 	// ControlSocket is where to listen for Requests. Empty: in the temporary
 	// directory.
@@ -45,12 +48,12 @@ type Settings struct {
 
 // DefaultSettings are three small clusters.
 func DefaultSettings() Settings {
-	return Settings{Clusters: 3, Prefix: "cluster", FirstID: 1, Each: Default("", 0)}
+	return Settings{Clusters: 3, Prefix: "cluster", FirstID: 1, Each: contents.Default("", 0)}
 }
 
 // Descriptions returns the clusters that the settings ask for. The error says
 // everything that is wrong with them.
-func (s Settings) Descriptions() ([]Cluster, error) {
+func (s Settings) Descriptions() ([]contents.Cluster, error) {
 	n := s.Clusters
 	if len(s.Names) > 0 {
 		n = len(s.Names)
@@ -74,11 +77,11 @@ func (s Settings) Descriptions() ([]Cluster, error) {
 	var ranges []netip.Prefix
 	if s.Each.PodRange.IsValid() {
 		var err error
-		if ranges, err = Divide(s.Each.PodRange, n); err != nil {
+		if ranges, err = contents.Divide(s.Each.PodRange, n); err != nil {
 			return nil, err
 		}
 	}
-	clusters := make([]Cluster, n)
+	clusters := make([]contents.Cluster, n)
 	for i := range clusters {
 		c := s.Each
 		c.ID = s.FirstID + uint32(i)
@@ -87,10 +90,10 @@ func (s Settings) Descriptions() ([]Cluster, error) {
 			c.Name = s.Names[i]
 		}
 		if i >= remotes-s.Cached {
-			c.Mode = Cached
+			c.Mode = contents.Cached
 		}
 		if i == remotes {
-			c.Name, c.Mode = s.Local, Local
+			c.Name, c.Mode = s.Local, contents.Local
 			if s.LocalID != 0 {
 				c.ID = s.LocalID
 			}
@@ -100,7 +103,7 @@ func (s Settings) Descriptions() ([]Cluster, error) {
 		}
 		clusters[i] = c
 	}
-	return clusters, ValidateMesh(clusters)
+	return clusters, contents.Validate(clusters)
 }
 
 // Validate reports what is wrong, before anything is started.

@@ -1,4 +1,4 @@
-package sim
+package program
 
 import (
 	"context"
@@ -7,17 +7,18 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
 func TestCommandsExitCodeIsReported(t *testing.T) {
 	t.Parallel()
-	err := RunCommand(t.Context(), []string{"/bin/sh", "-c", "exit 3"}, nil)
+	err := runCommand(t.Context(), []string{"/bin/sh", "-c", "exit 3"}, nil)
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != 3 {
 		t.Errorf("error is %v", err)
 	}
-	if err := RunCommand(t.Context(), []string{"/bin/true"}, nil); err != nil {
+	if err := runCommand(t.Context(), []string{"/bin/true"}, nil); err != nil {
 		t.Error(err)
 	}
 }
@@ -29,19 +30,16 @@ func TestCommandEndsWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- RunCommand(ctx, []string{"/bin/sh", "-c", script, "sh", started, ended}, nil) }()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for range tick.C {
-		if _, err := os.Stat(started); err == nil {
-			break
-		}
-	}
+	go func() { done <- runCommand(ctx, []string{"/bin/sh", "-c", script, "sh", started, ended}, nil) }()
+	waittest.Until(t, "the command to start", func() bool {
+		_, err := os.Stat(started)
+		return err == nil
+	})
 	cancel()
 	if err := <-done; err != nil {
 		t.Errorf("ended with %v", err)
 	}
-	if !exists(ended) {
+	if _, err := os.Stat(ended); err != nil {
 		t.Error("the command was not asked to end")
 	}
 }

@@ -1,4 +1,4 @@
-package sim
+package contents
 
 import (
 	"encoding/binary"
@@ -58,7 +58,7 @@ func podBlocks(c Cluster) []netip.Prefix {
 	if c.ID <= 255 {
 		blocks = append(blocks, netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(c.ID), 0, 0}), 16))
 	}
-	reserved := addOffset(netip.AddrFrom4([4]byte{240}), uint64(c.ID)<<19)
+	reserved := plus(netip.AddrFrom4([4]byte{240}), uint64(c.ID), 19)
 	var six [16]byte
 	copy(six[:], []byte{0xfd, 0x00, 0x00, 0x10, byte(c.ID >> 8), byte(c.ID)})
 	return append(blocks, netip.PrefixFrom(reserved, 13), netip.PrefixFrom(netip.AddrFrom16(six), 48))
@@ -82,45 +82,43 @@ func hostBits(block netip.Prefix, wanted, count int) int {
 
 func nodeBase(c Cluster) netip.Addr {
 	if c.Nodes <= 1<<11-2 {
-		return addOffset(netip.AddrFrom4([4]byte{172, 16}), uint64(c.ID)<<11)
+		return plus(netip.AddrFrom4([4]byte{172, 16}), uint64(c.ID), 11)
 	}
-	return addOffset(netip.AddrFrom4([4]byte{100, 64}), uint64(c.ID)<<13)
+	return plus(netip.AddrFrom4([4]byte{100, 64}), uint64(c.ID), 13)
 }
 
 // nodeIP is the InternalIP of node i.
-func (p addressPlan) nodeIP(i int) netip.Addr { return addOffset(p.nodes, uint64(i)+1) }
+func (p addressPlan) nodeIP(i int) netip.Addr { return plus(p.nodes, uint64(i)+1, 0) }
 
 // podCIDR is the pod range of node i.
 func (p addressPlan) podCIDR(i int) netip.Prefix {
 	shift := p.pods.Addr().BitLen() - p.nodeBits
-	if shift == 64 {
-		raw := p.pods.Addr().As16()
-		high := binary.BigEndian.Uint64(raw[:8]) + uint64(i)
-		binary.BigEndian.PutUint64(raw[:8], high)
-		return netip.PrefixFrom(netip.AddrFrom16(raw), 64)
-	}
-	return netip.PrefixFrom(addOffset(p.pods.Addr(), uint64(i)<<shift), p.nodeBits)
+	return netip.PrefixFrom(plus(p.pods.Addr(), uint64(i), shift), p.nodeBits)
 }
 
 // at is the address with the given offset in the pod range of node i.
 func (p addressPlan) at(i int, offset uint32) netip.Addr {
-	return addOffset(p.podCIDR(i).Addr(), uint64(offset))
+	return plus(p.podCIDR(i).Addr(), uint64(offset), 0)
 }
 
 // frontendIP is the cluster IP of service s.
 func frontendIP(s int) netip.Addr {
-	return addOffset(netip.AddrFrom4([4]byte{198, 18}), uint64(s)+1)
+	return plus(netip.AddrFrom4([4]byte{198, 18}), uint64(s)+1, 0)
 }
 
-// addOffset adds n to the address; in IPv6 to its lower half.
-func addOffset(a netip.Addr, n uint64) netip.Addr {
+// plus adds n<<shift to an address; in IPv6 to one of its halves, without carry.
+func plus(a netip.Addr, n uint64, shift int) netip.Addr {
 	if a.Is4() {
 		raw := a.As4()
-		binary.BigEndian.PutUint32(raw[:], binary.BigEndian.Uint32(raw[:])+uint32(n))
+		binary.BigEndian.PutUint32(raw[:], binary.BigEndian.Uint32(raw[:])+uint32(n<<shift))
 		return netip.AddrFrom4(raw)
 	}
 	raw := a.As16()
-	binary.BigEndian.PutUint64(raw[8:], binary.BigEndian.Uint64(raw[8:])+n)
+	half := raw[8:]
+	if shift >= 64 {
+		half, shift = raw[:8], shift-64
+	}
+	binary.BigEndian.PutUint64(half, binary.BigEndian.Uint64(half)+n<<shift)
 	return netip.AddrFrom16(raw)
 }
 
@@ -134,15 +132,7 @@ func Divide(whole netip.Prefix, n int) ([]netip.Prefix, error) {
 	}
 	parts := make([]netip.Prefix, n)
 	for i := range parts {
-		addr := whole.Addr()
-		if shift >= 64 {
-			raw := addr.As16()
-			binary.BigEndian.PutUint64(raw[:8], binary.BigEndian.Uint64(raw[:8])+uint64(i)<<(shift-64))
-			addr = netip.AddrFrom16(raw)
-		} else {
-			addr = addOffset(addr, uint64(i)<<shift)
-		}
-		parts[i] = netip.PrefixFrom(addr, length)
+		parts[i] = netip.PrefixFrom(plus(whole.Addr(), uint64(i), shift), length)
 	}
 	return parts, nil
 }

@@ -1,4 +1,4 @@
-package sim
+package program
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/sim"
 )
 
 // Request asks a running mesh for something: one of the Commands.
@@ -24,7 +26,7 @@ type Answer struct {
 	// Keys were written or deleted by name.
 	Keys []string `json:"keys,omitempty"`
 	// Clusters are those that the request was about, as they are now.
-	Clusters []State `json:"clusters"`
+	Clusters []sim.State `json:"clusters"`
 }
 
 // Command is one thing that can be asked of a running mesh.
@@ -56,10 +58,10 @@ const (
 
 // call is a request whose form is right.
 type call struct {
-	mesh    *Mesh
-	cluster *Running // nil without argument
-	name    string   // the cluster's
-	args    []string // after the cluster
+	mesh    mesh
+	cluster *sim.Running // nil without argument
+	name    string       // the cluster's
+	args    []string     // after the cluster
 	flags   map[string][]string
 }
 
@@ -77,13 +79,23 @@ func (c call) value(flag string) string {
 // done is the answer to most requests.
 func done(format string, args ...any) Answer { return Answer{Message: fmt.Sprintf(format, args...)} }
 
+// changed is the answer to a request that writes or deletes one key.
+func changed(key, format string, args ...any) Answer {
+	return Answer{Message: fmt.Sprintf(format, args...), Keys: []string{key}}
+}
+
+// misuse is for requests that are wrong in themselves.
+func misuse(format string, args ...any) error {
+	return &sim.RefusedError{Usage: true, Reason: fmt.Sprintf(format, args...)}
+}
+
 // Commands returns everything that can be asked of a running mesh.
 func Commands() []Command {
 	return slices.Concat(serverCommands(), contentCommands(), meshCommands())
 }
 
 // simple is a command on a cluster that can only succeed or not.
-func simple(f func(*Running, context.Context) error, message string) func(context.Context, call) (Answer, error) {
+func simple(f func(*sim.Running, context.Context) error, message string) func(context.Context, call) (Answer, error) {
 	return func(ctx context.Context, c call) (Answer, error) {
 		return done("%s: %s", c.name, message), f(c.cluster, ctx)
 	}
@@ -94,18 +106,18 @@ func serverCommands() []Command {
 	return []Command{
 		{Name: "list", Help: "the clusters and their servers", run: runList},
 		{Name: "kill", Args: cluster, Help: "end the server as kill -9 does; its data stay", run: simple(
-			func(r *Running, _ context.Context) error { return r.Kill() }, "killed")},
-		{Name: "start", Args: cluster, Help: "start a killed server on its data", run: simple((*Running).Start, "started")},
-		{Name: "restart", Args: cluster, Help: "kill and start", run: simple((*Running).Restart, "restarted")},
+			func(r *sim.Running, _ context.Context) error { return r.Kill() }, "killed")},
+		{Name: "start", Args: cluster, Help: "start a killed server on its data", run: simple((*sim.Running).Start, "started")},
+		{Name: "restart", Args: cluster, Help: "kill and start", run: simple((*sim.Running).Restart, "restarted")},
 		{Name: "freeze", Args: cluster, Help: "the server keeps its connections and says nothing", Flags: []Flag{
 			{Name: "for", Help: "thaw by itself after this `DURATION`, such as 30s"},
 		}, run: runFreeze},
 		{Name: "thaw", Args: cluster, Help: "let a frozen server go on", run: simple(
-			func(r *Running, _ context.Context) error { return r.Thaw() }, "thawed")},
+			func(r *sim.Running, _ context.Context) error { return r.Thaw() }, "thawed")},
 		{Name: "replace", Args: cluster, Help: "another etcd at the same endpoint: another etcd cluster ID, other revisions, the same data", Flags: []Flag{
 			{Name: "empty", Switch: true, Help: "without the data, until mend"},
 		}, run: runReplace},
-		{Name: "wipe", Args: cluster, Help: "the same etcd cluster ID without data, until mend; revisions start again", run: simple((*Running).Wipe, "wiped")},
+		{Name: "wipe", Args: cluster, Help: "the same etcd cluster ID without data, until mend; revisions start again", run: simple((*sim.Running).Wipe, "wiped")},
 		{Name: "compact", Args: cluster, Help: "drop the history", run: runCompact},
 		{Name: "certificate", Args: []string{argCluster, "DURATION"}, Help: "give the agent another client certificate, which is valid for so long", run: runCertificate},
 		{Name: "heartbeat", Args: []string{argCluster, "on|off"}, Help: "begin or stop to write the heartbeat", run: runHeartbeat},
@@ -116,7 +128,7 @@ func contentCommands() []Command {
 	return []Command{
 		{Name: "put", Args: []string{argCluster, "KEY", ArgValue}, Help: "write a key; - reads the value from standard input", run: runPut},
 		{Name: "delete", Args: []string{argCluster, "KEY"}, Help: "delete a key", run: runDelete},
-		{Name: "malform", Args: []string{argCluster, strings.Join(Kinds(), "|")}, Help: "write a malformed value over a key of this kind", run: runMalform},
+		{Name: "malform", Args: []string{argCluster, strings.Join(sim.Kinds(), "|")}, Help: "write a malformed value over a key of this kind", run: runMalform},
 		{Name: "config", Args: []string{argCluster}, Help: "change the cluster configuration", Flags: []Flag{
 			{Name: "id", Help: "another cluster `ID`, in all entries too"},
 			{Name: "capability", Repeated: true, Help: "`NAME=VALUE` of a capability, such as syncedCanaries=false (repeatable)"},
@@ -169,22 +181,16 @@ func runHeartbeat(ctx context.Context, c call) (Answer, error) {
 }
 
 func runPut(ctx context.Context, c call) (Answer, error) {
-	a := done("%s: wrote %s", c.name, c.args[0])
-	a.Keys = c.args[:1]
-	return a, c.cluster.Put(ctx, c.args[0], []byte(c.args[1]))
+	return changed(c.args[0], "%s: wrote %s", c.name, c.args[0]), c.cluster.Put(ctx, c.args[0], []byte(c.args[1]))
 }
 
 func runDelete(ctx context.Context, c call) (Answer, error) {
-	a := done("%s: deleted %s", c.name, c.args[0])
-	a.Keys = c.args[:1]
-	return a, c.cluster.Delete(ctx, c.args[0])
+	return changed(c.args[0], "%s: deleted %s", c.name, c.args[0]), c.cluster.Delete(ctx, c.args[0])
 }
 
 func runMalform(ctx context.Context, c call) (Answer, error) {
 	key, err := c.cluster.Malform(ctx, c.args[0])
-	a := done("%s: malformed %s", c.name, key)
-	a.Keys = []string{key}
-	return a, err
+	return changed(key, "%s: malformed %s", c.name, key), err
 }
 
 func runMend(ctx context.Context, c call) (Answer, error) {
@@ -193,7 +199,7 @@ func runMend(ctx context.Context, c call) (Answer, error) {
 }
 
 func runConfig(ctx context.Context, c call) (Answer, error) {
-	change := ConfigChange{Delete: c.has("delete"), Capabilities: map[string]string{}}
+	change := sim.ConfigChange{Delete: c.has("delete"), Capabilities: map[string]string{}}
 	if text := c.value("id"); text != "" {
 		id, err := strconv.ParseUint(text, 10, 32)
 		if err != nil || id == 0 {
@@ -217,9 +223,7 @@ func runClaim(ctx context.Context, c call) (Answer, error) {
 		return Answer{}, misuse("%q is no IP address", c.args[0])
 	}
 	key, other, err := c.mesh.Claim(ctx, c.cluster, addr)
-	a := done("%s: claims %s, which %s has", c.name, addr, other)
-	a.Keys = []string{key}
-	return a, err
+	return changed(key, "%s: claims %s, which %s has", c.name, addr, other), err
 }
 
 func runChurn(_ context.Context, c call) (Answer, error) {
@@ -246,8 +250,8 @@ func runAdd(_ context.Context, c call) (Answer, error) {
 	return done("%s: wrote %s", c.name, c.mesh.ClientFile(c.cluster)), c.mesh.Add(c.cluster)
 }
 
-// Do answers a request. A *RefusedError says that it was not done, and why.
-func (m *Mesh) Do(ctx context.Context, q Request) (Answer, error) {
+// do answers a request. A *sim.RefusedError says that it was not done, and why.
+func (m mesh) do(ctx context.Context, q Request) (Answer, error) {
 	all := Commands()
 	i := slices.IndexFunc(all, func(c Command) bool { return c.Name == q.Command })
 	if i < 0 {
@@ -261,13 +265,13 @@ func (m *Mesh) Do(ctx context.Context, q Request) (Answer, error) {
 		return Answer{}, err
 	}
 	c := call{mesh: m, flags: q.Flags}
-	about := m.clusters
+	about := m.Clusters()
 	if len(q.Args) > 0 {
 		var err error
 		if c.cluster, err = m.Cluster(q.Args[0]); err != nil {
 			return Answer{}, err
 		}
-		c.name, c.args, about = q.Args[0], q.Args[1:], []*Running{c.cluster}
+		c.name, c.args, about = q.Args[0], q.Args[1:], []*sim.Running{c.cluster}
 	}
 	a, err := all[i].run(ctx, c)
 	if err != nil {

@@ -1,4 +1,4 @@
-package sim
+package program
 
 import (
 	"context"
@@ -13,14 +13,34 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/meshtest"
+	"github.com/mesh-agent/mesh-agent/internal/sim"
+	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantRefused checks that something was refused, and that the reason says why.
+func wantRefused(t *testing.T, err error, usage bool, reason string) {
+	t.Helper()
+	var refused *sim.RefusedError
+	if !errors.As(err, &refused) || refused.Usage != usage || !strings.Contains(refused.Reason, reason) {
+		t.Errorf("refused with %v (usage %t), want %q", err, usage, reason)
+	}
+}
 
 // served runs a mesh of two clusters with its control socket, and returns the
 // socket.
-func served(t *testing.T) (*Mesh, string) {
+func served(t *testing.T) (mesh, string) {
 	t.Helper()
-	m := openMesh(t, MeshOptions{Plain: true}, Default("cluster1", 1), Default("cluster2", 2))
-	must(t, m.Load(testContext(t), nil))
+	m := mesh{meshtest.Mesh(t, sim.MeshOptions{Plain: true}, meshtest.Clusters(2)...)}
 	socket, err := m.controlSocket("")
 	must(t, err)
 	l, err := listenControl(socket)
@@ -33,7 +53,7 @@ func served(t *testing.T) (*Mesh, string) {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		if exists(socket) {
+		if _, err := os.Lstat(socket); err == nil {
 			t.Error("the socket is left")
 		}
 	})
@@ -43,17 +63,17 @@ func served(t *testing.T) (*Mesh, string) {
 func TestRequestsOverTheSocket(t *testing.T) {
 	t.Parallel()
 	m, socket := served(t)
-	ctx := testContext(t)
+	ctx := waittest.Context(t)
 	info, err := os.Lstat(socket)
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the socket is %v: %v", info.Mode(), err)
 	}
 	a, err := Ask(ctx, socket, Request{Command: "list"})
-	if err != nil || len(a.Clusters) != 2 || *a.Clusters[1].Keys != 293 || a.Clusters[1].ClientFile != m.ClientFile(m.clusters[1]) {
+	if err != nil || len(a.Clusters) != 2 || *a.Clusters[1].Keys != 293 || a.Clusters[1].ClientFile != m.ClientFile(m.Clusters()[1]) {
 		t.Errorf("list: %+v, %v", a, err)
 	}
 	a, err = Ask(ctx, socket, Request{Command: "malform", Args: []string{"cluster2", "nodes"}})
-	if err != nil || len(a.Keys) != 1 || m.clusters[1].Contents()[a.Keys[0]] != malformed || a.Clusters[0].Changed != 1 {
+	if err != nil || len(a.Keys) != 1 || m.Clusters()[1].Contents()[a.Keys[0]] != contents.Malformed || a.Clusters[0].Changed != 1 {
 		t.Errorf("malform: %+v, %v", a, err)
 	}
 	if _, err := Ask(ctx, filepath.Join(t.TempDir(), "none"), Request{Command: "list"}); !errors.As(err, new(*NoSimulatorError)) {
@@ -65,7 +85,7 @@ func TestRequestsOverTheSocket(t *testing.T) {
 func TestEveryCommand(t *testing.T) {
 	t.Parallel()
 	m, socket := served(t)
-	ctx := testContext(t)
+	ctx := waittest.Context(t)
 	untried := map[string]bool{}
 	for _, c := range Commands() {
 		untried[c.Name] = true
@@ -98,7 +118,7 @@ func TestEveryCommand(t *testing.T) {
 		{"config", nil, flag("id", "7"), "running"},
 		{"config", nil, map[string][]string{"capability": {"syncedCanaries=false", "cached=true"}}, "running"},
 		{"config", nil, flag("delete", ""), "running"},
-		{"claim", []string{m.clusters[1].Sample().Pod.String()}, nil, "running"},
+		{"claim", []string{m.Clusters()[1].Sample().Pod.String()}, nil, "running"},
 		{"churn", []string{"2.5"}, nil, "running"},
 		{"mend", nil, nil, "running"},
 		{"remove", nil, nil, "running"},
@@ -117,27 +137,27 @@ func TestEveryCommand(t *testing.T) {
 			t.Errorf("%s: %q, then %+v", tc.command, a.Message, s)
 		}
 		if a.Clusters[0].State != "killed" {
-			checkEqual(t, m.clusters[0])
+			meshtest.Equal(t, m.Clusters()[0])
 		}
 		delete(untried, tc.command)
 	}
 	if len(untried) > 0 {
 		t.Errorf("not tried: %v", untried)
 	}
-	checkContents(t, m.clusters[0])
+	meshtest.Equal(t, m.Clusters()[0])
 }
 
 // TestACertificateThatEnds is in the place of the agent's, and lets it in until then.
 func TestACertificateThatEnds(t *testing.T) {
 	t.Parallel()
-	m := openMesh(t, MeshOptions{}, Default("cluster1", 1))
+	m := mesh{meshtest.Mesh(t, sim.MeshOptions{}, meshtest.Clusters(1)...)}
 	ends := func(valid string) time.Time {
 		t.Helper()
-		a, err := m.Do(testContext(t), Request{Command: "certificate", Args: []string{"cluster1", valid}})
+		a, err := m.do(waittest.Context(t), Request{Command: "certificate", Args: []string{"cluster1", valid}})
 		if err != nil || !strings.HasPrefix(a.Message, "cluster1: ") {
 			t.Fatalf("%+v, %v", a, err)
 		}
-		text, err := os.ReadFile(filepath.Join(m.Dir(), certFile("cluster1")))
+		text, err := os.ReadFile(filepath.Join(m.Dir(), "cluster1.etcd-client.crt"))
 		must(t, err)
 		block, _ := pem.Decode(text)
 		cert, err := x509.ParseCertificate(block.Bytes)
@@ -155,8 +175,8 @@ func TestACertificateThatEnds(t *testing.T) {
 func TestWrongRequestsChangeNothing(t *testing.T) {
 	t.Parallel()
 	m, socket := served(t)
-	ctx := testContext(t)
-	before, err := m.State(ctx, m.clusters...)
+	ctx := waittest.Context(t)
+	before, err := m.State(ctx, m.Clusters()...)
 	must(t, err)
 	one := func(args ...string) []string { return append([]string{"cluster1"}, args...) }
 	for _, tc := range []struct {
@@ -189,19 +209,19 @@ func TestWrongRequestsChangeNothing(t *testing.T) {
 		_, err := Ask(ctx, socket, tc.q)
 		wantRefused(t, err, tc.usage, tc.want)
 	}
-	after, err := m.State(ctx, m.clusters...)
+	after, err := m.State(ctx, m.Clusters()...)
 	must(t, err)
 	for i := range before {
 		if *before[i].Keys != *after[i].Keys || before[i].State != after[i].State || after[i].Changed != 0 {
 			t.Errorf("before %+v, after %+v", before[i], after[i])
 		}
 	}
-	checkContents(t, m.clusters[0])
+	meshtest.Equal(t, m.Clusters()[0])
 }
 
 func TestControlRefusesWhatIsNoRequest(t *testing.T) {
 	t.Parallel()
-	var m Mesh
+	var m mesh
 	for _, tc := range []struct{ method, path, body string }{
 		{http.MethodGet, "/", ""},
 		{http.MethodPost, "/list", "{}"},
@@ -244,7 +264,7 @@ func TestPathsOfSockets(t *testing.T) {
 		filepath.Join(dir, strings.Repeat("x", 99)): "too long",
 	} {
 		_, err := listenControl(path)
-		var unusable *DirectoryError
+		var unusable *sim.DirectoryError
 		if !errors.As(err, &unusable) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", path, err)
 		}

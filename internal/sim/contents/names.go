@@ -1,4 +1,4 @@
-package sim
+package contents
 
 import "strconv"
 
@@ -40,42 +40,21 @@ func workloadApp(w int) string {
 	return name
 }
 
-// serviceName is the name of service s of a cluster in front of workload w:
-// of four services two are common to all clusters, one to every second cluster,
-// one to none.
+// serviceName is the name of service s of a cluster in front of workload w: of four
+// services two are common to all clusters, one to every second cluster, one to none,
+// so that every namespace has services of each kind.
 func serviceName(c Cluster, s, w int) string {
 	name := workloadApp(w)
 	if round := s / max(c.Identities, 1); round > 0 {
 		name += "-v" + strconv.Itoa(round+1)
 	}
-	switch shareOf(s) {
-	case shareAll:
-		return name
-	case shareHalf:
-		return name + "-" + pick([]string{"even", "odd"}, int(c.ID))
-	default:
-		return name + "-" + c.Name
-	}
-}
-
-type share int
-
-const (
-	shareAll share = iota
-	shareHalf
-	shareNone
-)
-
-// shareOf mixes the index so that every namespace has services of each kind.
-func shareOf(s int) share {
 	switch (s + s/len(namespaces())) % 4 {
 	case 1:
-		return shareHalf
+		return name + "-" + pick([]string{"even", "odd"}, int(c.ID))
 	case 3:
-		return shareNone
-	default:
-		return shareAll
+		return name + "-" + c.Name
 	}
+	return name
 }
 
 // podAlphabet is what Kubernetes makes random names of.

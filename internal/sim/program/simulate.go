@@ -1,4 +1,4 @@
-package sim
+package program
 
 import (
 	"context"
@@ -10,7 +10,12 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/mesh-agent/mesh-agent/internal/sim"
 )
+
+// mesh is what the commands are about.
+type mesh struct{ *sim.Mesh }
 
 // Simulate does everything that the settings ask for, says on out what is
 // ready, and returns when ctx ends, which is no error, or when the command
@@ -24,21 +29,21 @@ func Simulate(ctx context.Context, s Settings, out io.Writer) error {
 	if s.Quiet {
 		out = io.Discard
 	}
-	mesh, err := OpenMesh(ctx, clusters, s.Mesh)
+	m, err := sim.OpenMesh(ctx, clusters, s.Mesh)
 	if err != nil {
 		return err
 	}
-	err = mesh.simulate(ctx, s, out)
+	err = mesh{m}.run(ctx, s, out)
 	if ctx.Err() != nil { // whatever was interrupted is no failure
 		err = nil
 	}
-	return errors.Join(err, mesh.Close())
+	return errors.Join(err, m.Close())
 }
 
 // errCommandEnded ends the clusters when the command has ended well.
 var errCommandEnded = errors.New("the command has ended")
 
-func (m *Mesh) simulate(ctx context.Context, s Settings, out io.Writer) error {
+func (m mesh) run(ctx context.Context, s Settings, out io.Writer) error {
 	socket, err := m.controlSocket(s.ControlSocket)
 	if err != nil {
 		return err
@@ -48,7 +53,7 @@ func (m *Mesh) simulate(ctx context.Context, s Settings, out io.Writer) error {
 		return err
 	}
 	defer func() { _ = control.Close() }() // when it was not served; else it is closed
-	if err := m.loadAndTell(ctx, out); err != nil {
+	if err := m.loadAndReport(ctx, out); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "control socket: %s (%s ctl --help)\n", socket, os.Args[0])
@@ -59,7 +64,7 @@ func (m *Mesh) simulate(ctx context.Context, s Settings, out io.Writer) error {
 		command := m.expand(s.Command, socket)
 		fmt.Fprint(out, m.hints(command))
 		g.Go(func() error {
-			if err := RunCommand(ctx, command, []string{SocketVariable + "=" + socket}); err != nil {
+			if err := runCommand(ctx, command, []string{SocketVariable + "=" + socket}); err != nil {
 				return err
 			}
 			return errCommandEnded
@@ -71,10 +76,10 @@ func (m *Mesh) simulate(ctx context.Context, s Settings, out io.Writer) error {
 	return nil
 }
 
-func (m *Mesh) loadAndTell(ctx context.Context, out io.Writer) error {
+func (m mesh) loadAndReport(ctx context.Context, out io.Writer) error {
 	start := time.Now()
 	keys := 0
-	err := m.Load(ctx, func(r *Running, l Loaded) {
+	err := m.Load(ctx, func(r *sim.Running, l sim.Loaded) {
 		keys += l.Keys
 		c := r.Cluster()
 		fmt.Fprintf(out, "%s: id %d, %s, %s keys in %s%s\n",
@@ -84,9 +89,9 @@ func (m *Mesh) loadAndTell(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(out, "ready: %d clusters, %s keys in %s, client files in %s\n",
-		len(m.clusters), thousands(keys), short(time.Since(start)), m.Dir())
+		len(m.Clusters()), thousands(keys), short(time.Since(start)), m.Dir())
 	if r, ok := m.Local(); ok {
-		fmt.Fprintf(out, "local cluster: %s, id %d, client file %s\n", r.c.Name, r.Cluster().ID, m.ClientFile(r))
+		fmt.Fprintf(out, "local cluster: %s, id %d, client file %s\n", r.Cluster().Name, r.Cluster().ID, m.ClientFile(r))
 	}
 	return nil
 }
@@ -94,7 +99,7 @@ func (m *Mesh) loadAndTell(ctx context.Context, out io.Writer) error {
 func short(d time.Duration) string { return d.Round(time.Millisecond).String() }
 
 // rate tells how fast loading was, when that means anything.
-func rate(l Loaded) string {
+func rate(l sim.Loaded) string {
 	if l.Keys < 10_000 {
 		return ""
 	}

@@ -1,0 +1,46 @@
+package contents
+
+import (
+	"net/netip"
+
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Sample names one object of each kind, for showing how to look it up. Fields
+// are zero when the cluster has no such object.
+type Sample struct {
+	Pod      netip.Addr
+	PodName  string // namespace/name
+	Node     netip.Addr
+	NodeName string
+	Service  string // namespace/name of a service that every cluster has
+}
+
+// Sample picks objects that changes leave alone.
+func (m *Model) Sample() Sample {
+	var s Sample
+	if len(m.nodes) > 0 {
+		s.Node, s.NodeName = m.plan.nodeIP(0), m.nodeName(0)
+	}
+	if len(m.services) > 0 { // the first one is common to all
+		s.Service = workloadNamespace(0) + "/" + serviceName(m.c, 0, 0)
+	}
+	if len(m.pods) > 0 {
+		s.Pod = m.podIP(0)
+		s.PodName = workloadNamespace(int(m.pods[0].workload)) + "/" + m.podName(0)
+	}
+	return s
+}
+
+// Claim is the entry by which the cluster says that a pod of its own has the address,
+// unless there is no node or no identity for it.
+func (m *Model) Claim(addr netip.Addr) (claim Op, possible bool) {
+	if len(m.nodes) == 0 || len(m.workloads) == 0 {
+		return Op{}, false
+	}
+	pair := wire.NewHostPair(addr)
+	pair.HostIP = m.plan.nodeIP(0).AsSlice()
+	pair.Identity = m.workloads[0].identity
+	pair.Namespace, pair.Pod = workloadNamespace(0), "claimed-by-"+m.c.Name
+	return Op{Key: pair.Key(), Value: pair.Encode()}, true
+}
