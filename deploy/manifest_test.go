@@ -249,7 +249,7 @@ func flagsOf(help string) (known []string) {
 	return known
 }
 
-// memoryLimit is what Go's runtime is told.
+// memoryLimit is what Go's runtime is given.
 const memoryLimit = "GOMEMLIMIT"
 
 // checkMemory wants the runtime to know 90 % of the container's limit, so that the

@@ -143,7 +143,7 @@ const restartAfter = 45 * time.Second
 
 // Wait waits until ctx ends, which is no error, or a process ends by itself. One
 // that somebody kills is started again after a while, as Kubernetes would, and long
-// enough for another one to lead; say is told of both.
+// enough for another one to lead; say gets both as text.
 func (m *Mesh) Wait(ctx context.Context, say func(string)) error {
 	away := make(map[*Process]time.Time) // since when
 	for waiting.Sleep(ctx, time.Second) == nil {

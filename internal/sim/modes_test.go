@@ -53,7 +53,7 @@ func TestCachedClustersShareAnEtcd(t *testing.T) {
 	wantRefused(t, a.Put(ctx, wire.Nodes.Key("cluster3", true, "n"), nil), false, "belongs to cluster cluster3")
 	must(t, a.Wipe(ctx))
 	if n := len(a.Contents()) + len(b.Contents()); n != 0 {
-		t.Errorf("%d keys believed after a wipe", n)
+		t.Errorf("%d keys expected after a wipe", n)
 	}
 	for _, r := range []*Running{a, b} {
 		if s, err := r.State(ctx); err != nil || s.State != "empty" || s.CachedIn != "cluster2" || *s.Keys != 0 {
@@ -68,7 +68,7 @@ func TestCachedClustersShareAnEtcd(t *testing.T) {
 	checkShared(t, a, b)
 }
 
-// checkShared compares an etcd with what its two clusters are believed to have,
+// checkShared compares an etcd with what its two clusters should have,
 // through the agent's eyes, and that everything is where KVStoreMesh puts it.
 func checkShared(t *testing.T, a, b *Running) {
 	t.Helper()

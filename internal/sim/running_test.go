@@ -122,7 +122,7 @@ func TestLostLeasesAreReplaced(t *testing.T) {
 	}
 }
 
-func TestRunBeatsRenewsAndChurns(t *testing.T) {
+func TestRunWritesHeartbeatsAndChurns(t *testing.T) {
 	t.Parallel()
 	r := openCluster(t, contents.Default("cluster2", 2), Options{Churn: 500})
 	r.etcd.heartbeatEvery, r.etcd.ttl = 20*time.Millisecond, 60*time.Second
@@ -134,12 +134,12 @@ func TestRunBeatsRenewsAndChurns(t *testing.T) {
 	watch := r.Client().Watch(ctx, wire.HeartbeatKey)
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()
-	for beats := 0; beats < 3; {
+	for heartbeats := 0; heartbeats < 3; {
 		resp, ok := <-watch
 		if !ok {
 			t.Fatal("the watch ended")
 		}
-		beats += len(resp.Events)
+		heartbeats += len(resp.Events)
 	}
 	changed := r.Client().Watch(ctx, wire.IPs.Prefix("", false), clientv3.WithPrefix())
 	for events := 0; events < 50; {
@@ -227,11 +227,11 @@ func TestServersDemandClientCertificates(t *testing.T) {
 	if cfg == nil || !strings.HasPrefix(r.Endpoint(), "https://127.0.0.1:") {
 		t.Fatalf("endpoint is %s", r.Endpoint())
 	}
-	stranger := loadCluster(t, contents.Default("cluster3", 3), Options{})
+	other := loadCluster(t, contents.Default("cluster3", 3), Options{})
 	for what, client := range map[string]func() (*clientv3.Client, error){
 		"no certificate": func() (*clientv3.Client, error) { return dialWithout(t, r) },
 		"another authority's": func() (*clientv3.Client, error) {
-			return r.etcd.dialAs(t.Context(), r.Endpoint(), stranger.etcd.reader)
+			return r.etcd.dialAs(t.Context(), r.Endpoint(), other.etcd.reader)
 		},
 	} {
 		c, err := client()

@@ -18,16 +18,16 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// cluster is one remote cluster: a server, two doors to it, and what is known
+// cluster is one remote cluster: a server, two proxies to it, and what is known
 // of its contents that the server cannot tell.
 type cluster struct {
-	w     *world
-	index int
-	name  string
-	etcd  *etcdtest.Process
-	doors [2]*door
-	open  int  // the door that the client file leads to
-	gone  bool // it has no client file
+	w       *world
+	index   int
+	name    string
+	etcd    *etcdtest.Process
+	proxies [2]*proxy
+	open    int  // the proxy that the client file leads to
+	gone    bool // it has no client file
 
 	backup string // of the server, if one was made
 
@@ -86,8 +86,8 @@ func emptyCluster(w *world, index int) *cluster {
 		w: w, index: index, name: fmt.Sprint("c", index+1), id: uint32(index + 1), //nolint:gosec // small
 		etcd: etcdtest.StartProcess(w.t), accepted: map[string][]byte{}, refused: map[string]refusal{}, touched: map[string]bool{},
 	}
-	for i := range c.doors {
-		c.doors[i] = newDoor(w.t, strings.TrimPrefix(c.etcd.Endpoint(), "http://"))
+	for i := range c.proxies {
+		c.proxies[i] = newProxy(w.t, strings.TrimPrefix(c.etcd.Endpoint(), "http://"))
 	}
 	c.connect()
 	return c
@@ -114,7 +114,7 @@ func (c *cluster) file() string { return filepath.Join(c.w.dir, c.name) }
 
 // writeFile writes the client file; the text behind it makes another file of it.
 func (c *cluster) writeFile(more string) error {
-	text := fmt.Sprintf("endpoints:\n- http://%s\n%s", c.doors[c.open].addr(), more)
+	text := fmt.Sprintf("endpoints:\n- http://%s\n%s", c.proxies[c.open].addr(), more)
 	if err := os.WriteFile(c.file()+".tmp", []byte(text), 0o600); err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (c *cluster) configure(cfg wire.ClusterConfig) error {
 	return c.put(change{wire.ClusterConfigKey(c.name), cfg.Encode()})
 }
 
-// put writes in one transaction, past the doors.
+// put writes in one transaction, past the proxies.
 func (c *cluster) put(changes ...change) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -185,14 +185,14 @@ func (c *cluster) operate(s step) error {
 
 func (c *cluster) note(ch change) {
 	c.touched[plainKey(ch.key)] = true
-	switch old, had := c.accepted[ch.key]; {
+	switch old, accepted := c.accepted[ch.key]; {
 	case ch.value == nil:
 		delete(c.accepted, ch.key)
 		delete(c.refused, ch.key)
 	case acceptable(ch.key, ch.value, expect(c.name, c.id)):
 		c.accepted[ch.key] = ch.value
 		delete(c.refused, ch.key)
-	case had:
+	case accepted:
 		c.refused[ch.key] = refusal{old, c.refused[ch.key].doubtful}
 	}
 }
@@ -254,9 +254,9 @@ func (c *cluster) mayMove(key string) bool {
 	return c.frozen == nil && (c.moved || c.touched[key])
 }
 
-// settled is called when view and model agree, and tells whether the view has
+// agreed is called when view and model agree, and tells whether the view has
 // seen everything that was written.
-func (c *cluster) settled(seen sight, caughtUp bool) {
+func (c *cluster) agreed(seen sight, caughtUp bool) {
 	if c.frozen != nil {
 		return
 	}
@@ -326,17 +326,17 @@ func (s source) inForce(seen sight) contents {
 	return in
 }
 
-// beat writes canaries and the heartbeat all the time.
-func (c *cluster) beat(ctx context.Context) error {
+// heartbeats writes canaries and the heartbeat all the time.
+func (c *cluster) heartbeats(ctx context.Context) error {
 	for waiting.Sleep(ctx, 50*time.Millisecond) == nil {
-		if err := c.beatOnce(); err != nil && ctx.Err() == nil {
+		if err := c.writeHeartbeat(); err != nil && ctx.Err() == nil {
 			return err
 		}
 	}
 	return ctx.Err()
 }
 
-func (c *cluster) beatOnce() error {
+func (c *cluster) writeHeartbeat() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.paused {
@@ -357,7 +357,7 @@ func (c *cluster) beatOnce() error {
 // barrier writes a canary, after everything that was written so far, and returns
 // its number; 0 when there can be none, or nobody sees it.
 func (c *cluster) barrier() int {
-	if c.frozen != nil || c.gone || c.beatOnce() != nil {
+	if c.frozen != nil || c.gone || c.writeHeartbeat() != nil {
 		return 0
 	}
 	c.mu.Lock()

@@ -17,7 +17,7 @@ import (
 )
 
 // listing says what a fault makes of the mesh's knowledge: whether it must be
-// listed anew.
+// listed again.
 type listing int
 
 const (
@@ -46,8 +46,8 @@ type fault struct {
 
 // faults are all kinds.
 func faults() []fault {
-	locked := func(c *cluster, _ step) { c.doors[c.open].lock() }
-	unlocked := func(c *cluster, _ step) { c.doors[c.open].unlock() }
+	locked := func(c *cluster, _ step) { c.proxies[c.open].lock() }
+	unlocked := func(c *cluster, _ step) { c.proxies[c.open].unlock() }
 	return []fault{
 		{
 			name: "kill", away: true, down: true, listed: mayBeListed,
@@ -61,40 +61,40 @@ func faults() []fault {
 		},
 		{
 			name: "reset", away: true, listed: mayBeListed,
-			begin: func(c *cluster, _ step) { c.doors[c.open].spoil("reset_peer", nil) },
-			end:   func(c *cluster, _ step) { c.doors[c.open].relieve() },
+			begin: func(c *cluster, _ step) { c.proxies[c.open].spoil("reset_peer", nil) },
+			end:   func(c *cluster, _ step) { c.proxies[c.open].relieve() },
 		},
 		{
 			name: "black-hole", away: true, listed: mayBeListed,
-			begin: func(c *cluster, _ step) { c.doors[c.open].spoil("timeout", nil) },
-			end:   func(c *cluster, _ step) { c.doors[c.open].relieve() },
+			begin: func(c *cluster, _ step) { c.proxies[c.open].spoil("timeout", nil) },
+			end:   func(c *cluster, _ step) { c.proxies[c.open].relieve() },
 		},
 		{name: "refuse", away: true, listed: mayBeListed, begin: locked, end: unlocked},
 		{
 			name: "slow", listed: mayBeListed,
 			begin: func(c *cluster, _ step) {
-				c.doors[c.open].spoil("latency", map[string]int{"latency": 40, "jitter": 30})
-				c.doors[c.open].spoil("bandwidth", map[string]int{"rate": 200})
+				c.proxies[c.open].spoil("latency", map[string]int{"latency": 40, "jitter": 30})
+				c.proxies[c.open].spoil("bandwidth", map[string]int{"rate": 200})
 			},
-			end: func(c *cluster, _ step) { c.doors[c.open].relieve() },
+			end: func(c *cluster, _ step) { c.proxies[c.open].relieve() },
 		},
 		{
 			name: "slicer", listed: mayBeListed,
 			begin: func(c *cluster, _ step) {
-				c.doors[c.open].spoil("slicer", map[string]int{"average_size": 100, "size_variation": 50, "delay": 100})
+				c.proxies[c.open].spoil("slicer", map[string]int{"average_size": 100, "size_variation": 50, "delay": 100})
 			},
-			end: func(c *cluster, _ step) { c.doors[c.open].relieve() },
+			end: func(c *cluster, _ step) { c.proxies[c.open].relieve() },
 		},
 		{
 			name: "slow-close", away: true, down: true, listed: mayBeListed,
 			begin: func(c *cluster, _ step) {
-				c.doors[c.open].spoil("slow_close", map[string]int{"delay": 700})
+				c.proxies[c.open].spoil("slow_close", map[string]int{"delay": 700})
 				c.etcd.Kill(c.w.t)
 			},
 			end: func(c *cluster, _ step) {
 				c.etcd.Restart(c.w.t)
 				c.connect()
-				c.doors[c.open].relieve()
+				c.proxies[c.open].relieve()
 			},
 		},
 		{
@@ -154,10 +154,10 @@ func faults() []fault {
 			},
 			end: func(c *cluster, s step) {
 				c.unpause()
-				c.doors[c.open].spoil("latency", map[string]int{"latency": 30, "jitter": 10})
+				c.proxies[c.open].spoil("latency", map[string]int{"latency": 30, "jitter": 10})
 				unlocked(c, s)
 				c.must(c.w.until(c.name+" to be listed slowly", c.well))
-				c.doors[c.open].relieve()
+				c.proxies[c.open].relieve()
 			},
 		},
 		{ // emptied while the mesh looks on: without a configuration it believes nothing
@@ -173,7 +173,7 @@ func faults() []fault {
 				return st.Name == "" // nobody speaks of it any more
 			},
 		},
-		{ // rewritten with the same contents, and then with those of another door
+		{ // rewritten with the same contents, and then with those of another proxy
 			name: "rewrite-file", listed: mayBeListed,
 			begin: func(c *cluster, _ step) { c.must(c.writeFile("")) },
 			end: func(c *cluster, _ step) {
@@ -293,7 +293,7 @@ func (c *cluster) heal(s step) error {
 func (c *cluster) well() bool {
 	st := c.w.status(c)
 	return st.State == remotecluster.Ready && st.ID == c.id && reflect.DeepEqual(*st.Capabilities, c.config().Capabilities) &&
-		slices.Equal(st.Endpoints, []string{"http://" + c.doors[c.open].addr()})
+		slices.Equal(st.Endpoints, []string{"http://" + c.proxies[c.open].addr()})
 }
 
 func (c *cluster) revision() int64 {

@@ -184,7 +184,7 @@ func (h *history) spans() func(asOf, taken time.Time) span {
 }
 
 // had are the versions of a key within a span, one after another.
-func (h *history) had(key string, s span) []version {
+func (h *history) between(key string, s span) []version {
 	all := h.versions[key]
 	from := sort.Search(len(all), func(i int) bool { return all[i].from > s.low })
 	to := sort.Search(len(all), func(i int) bool { return all[i].from > s.high })

@@ -40,10 +40,10 @@ func judge(claims []asOfClaim) (lies []error) {
 func (c asOfClaim) judge(within span) error {
 	for i, number := range c.shown {
 		key := c.of.keys[c.resource][i]
-		had := c.of.had(key, within)
-		if !slices.ContainsFunc(had, func(v version) bool { return v.number == number }) {
+		versions := c.of.between(key, within)
+		if !slices.ContainsFunc(versions, func(v version) bool { return v.number == number }) {
 			return fmt.Errorf("%s of %s (%s) are said to be known as of %s, and %s after that %s shows %d; from position %d to %d it had %v",
-				c.resource, c.of.name, c.State, c.AsOf.Format(time.StampMicro), c.taken.Sub(c.AsOf), key, number, within.low, within.high, had)
+				c.resource, c.of.name, c.State, c.AsOf.Format(time.StampMicro), c.taken.Sub(c.AsOf), key, number, within.low, within.high, versions)
 		}
 	}
 	for _, s := range c.of.struck {
@@ -126,8 +126,8 @@ func TestJudge(t *testing.T) {
 		claim := asOfClaim{of: h, resource: wire.Nodes, asked: at(c.taken), taken: at(c.taken), shown: []int{c.shows}}
 		claim.Freshness = remotecluster.Freshness{State: remotecluster.FreshnessSynced, AsOf: at(c.asOf)}
 		lies := judge([]asOfClaim{claim})
-		if told := fmt.Sprint(lies); (c.lie == "") != (len(lies) == 0) || !strings.Contains(told, c.lie) {
-			t.Errorf("%d as of %g, taken at %g: %s, want %q", c.shows, c.asOf, c.taken, told, c.lie)
+		if said := fmt.Sprint(lies); (c.lie == "") != (len(lies) == 0) || !strings.Contains(said, c.lie) {
+			t.Errorf("%d as of %g, taken at %g: %s, want %q", c.shows, c.asOf, c.taken, said, c.lie)
 		}
 	}
 	put(9, 1, "1")

@@ -80,12 +80,12 @@ func (s *sampler) take(txn statedb.ReadTxn, c asOfClaim) {
 		s.lie = fmt.Errorf("%s of %s are said to be synced, and were confirmed %s before", c.resource, c.of.name, age)
 	}
 	where := c.of.name + " " + string(c.resource)
-	before, had := s.before[where]
+	before, sampled := s.before[where]
 	if c.AsOf.IsZero() {
 		delete(s.before, where)
 		return
 	}
-	if c.revision = s.w.tableRevision(txn, c.resource); had && c.revision == before.revision {
+	if c.revision = s.w.tableRevision(txn, c.resource); sampled && c.revision == before.revision {
 		c.shown = before.shown
 	} else {
 		for _, at := range c.of.spots {
@@ -93,7 +93,7 @@ func (s *sampler) take(txn statedb.ReadTxn, c asOfClaim) {
 		}
 	}
 	c.taken = time.Now()
-	if same := had && slices.Equal(c.shown, before.shown); !same || c.Freshness != before.Freshness {
+	if same := sampled && slices.Equal(c.shown, before.shown); !same || c.Freshness != before.Freshness {
 		if same {
 			c.shown = before.shown
 		}

@@ -31,14 +31,14 @@ func (h *witness) strikes() []fault {
 		}
 		all = append(all, f)
 	}
-	lock := func(c *cluster) { c.doors[c.open].lock() }
-	unlock := func(c *cluster) { c.doors[c.open].unlock() }
+	lock := func(c *cluster) { c.proxies[c.open].lock() }
+	unlock := func(c *cluster) { c.proxies[c.open].unlock() }
 	return append(all, fault{
 		name: "delay",
 		begin: func(c *cluster, s step) {
-			c.doors[c.open].spoil("latency", map[string]int{"latency": 50 + s.rng().IntN(250), "jitter": 30})
+			c.proxies[c.open].spoil("latency", map[string]int{"latency": 50 + s.rng().IntN(250), "jitter": 30})
 		},
-		end: func(c *cluster, _ step) { c.doors[c.open].relieve() },
+		end: func(c *cluster, _ step) { c.proxies[c.open].relieve() },
 	}, fault{
 		name: "compact", away: true,
 		begin: func(c *cluster, _ step) { lock(c) },

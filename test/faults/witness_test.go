@@ -25,7 +25,7 @@ const writePatience = 300 * time.Millisecond
 
 // witness is a cluster of which is known what it had at each revision. One
 // goroutine writes to it all the time, and another one records, both past the
-// doors.
+// proxies.
 type witness struct {
 	*cluster
 	*history
@@ -170,7 +170,7 @@ func (h *witness) forget() {
 }
 
 // wipe takes another etcd, or the same with nothing in it, and perhaps with more
-// revisions than before. No door is open.
+// revisions than before. No proxy is open.
 func (h *witness) wipe(another, overtaken bool) {
 	h.writing.Lock()
 	defer h.writing.Unlock()

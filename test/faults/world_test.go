@@ -60,7 +60,7 @@ func newWorld(t testing.TB) *world {
 	}
 	jobs := []func(context.Context) error{w.watchClaims}
 	for _, c := range w.clusters {
-		jobs = append(jobs, c.beat)
+		jobs = append(jobs, c.heartbeats)
 	}
 	w.start(jobs...)
 	return w
@@ -177,9 +177,9 @@ func (w *world) states() string {
 	return b.String()
 }
 
-// settling is how long a view that equals the model may take to have seen
+// seenWithin is how long a view that equals the model may take to have seen
 // everything as well.
-const settling = 2 * time.Second
+const seenWithin = 2 * time.Second
 
 // agree waits until the view equals the model, and then checks that what nobody
 // wrote to is what it was. A view may equal the model before it has seen
@@ -198,7 +198,7 @@ func (w *world) agree() error {
 	var want picture
 	var got sight
 	caughtUp := make([]bool, len(w.clusters))
-	deadline := time.Now().Add(settling)
+	deadline := time.Now().Add(seenWithin)
 	err := w.until("the view to equal the model", func() bool {
 		behind := false
 		for i, c := range w.clusters {
@@ -216,7 +216,7 @@ func (w *world) agree() error {
 		return err
 	}
 	for i, c := range w.clusters {
-		c.settled(got, caughtUp[i])
+		c.agreed(got, caughtUp[i])
 	}
 	w.before = got.marks
 	w.mu.Lock()

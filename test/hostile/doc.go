@@ -1,5 +1,5 @@
 // Package hostile runs agents and mirrors against a remote cluster whose etcd is
-// an enemy: a fake one, at gRPC, that is honest by itself and breaks one rule of
+// hostile: a fake one, at gRPC, that is honest by itself and breaks one rule of
 // the protocol, or many at random. It has tests only.
 //
 // The remote stands beside honest clusters on real etcds. Whatever it does, the

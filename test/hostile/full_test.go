@@ -9,16 +9,16 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// hoard is what a cluster has that is valid and within its budget, and more than there
+// oversizedCluster is what a cluster has that is valid and within its budget, and more than there
 // is memory for.
-type hoard struct {
+type oversizedCluster struct {
 	name string
 	keys int
 	one  func(c *cluster, i int) (r wire.Resource, name, value string)
 }
 
-func hoards() []hoard {
-	return []hoard{
+func oversized() []oversizedCluster {
+	return []oversizedCluster{
 		{"services of 60,000 backends", 60, func(c *cluster, i int) (wire.Resource, string, string) {
 			var b strings.Builder
 			for n := range 60_000 {
@@ -65,7 +65,7 @@ func TestFull(t *testing.T) {
 		t.Skip("long: make test-all, where it runs without the race detector")
 	}
 	program := buildAgent(t)
-	for _, of := range hoards() {
+	for _, of := range oversized() {
 		t.Run(of.name, func(t *testing.T) {
 			w := &world{tb: t, dir: t.TempDir()}
 			c1, e1 := w.honestCluster("c1", 1)

@@ -18,7 +18,7 @@ type heap struct {
 }
 
 // watchHeap measures until the end of the test, which shares the heap with no other
-// one. The collector is told of the bound as GOMEMLIMIT would.
+// one. The collector knows the bound as GOMEMLIMIT would.
 func watchHeap(tb testing.TB) *heap {
 	tb.Helper()
 	runtime.GC()

@@ -193,7 +193,7 @@ func TestMirrorRules(t *testing.T) {
 		})
 		for _, res := range wire.Resources() {
 			for name := range m.has(t, c.name, res) {
-				if !s.everHad(res.Key(c.name, false, name)) && !strings.HasPrefix(r.name, "endless") && !strings.HasPrefix(r.name, "list: ") {
+				if !s.everWritten(res.Key(c.name, false, name)) && !strings.HasPrefix(r.name, "endless") && !strings.HasPrefix(r.name, "list: ") {
 					t.Errorf("the copy has %q of the %s, which the remote never had", name, res)
 				}
 			}
@@ -206,12 +206,12 @@ func TestMirrorRules(t *testing.T) {
 	heap.check(t)
 }
 
-// everHad tells whether the core ever had a key.
-func (c *core) everHad(key string) bool {
+// everWritten tells whether a key was ever written.
+func (c *core) everWritten(key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, had := c.versions[key]
-	return had
+	_, written := c.versions[key]
+	return written
 }
 
 // TestMirrorKeys: who may only write in its own etcd chooses the names of keys. They
@@ -242,7 +242,7 @@ func TestMirrorKeys(t *testing.T) {
 	m.fairCopied(t, c, len(names))
 	for _, r := range wire.Resources() {
 		for name := range m.has(t, c.name, r) {
-			if !s.everHad(r.Key(c.name, false, name)) && !s.everHad(r.Prefix(c.name, false)+name) {
+			if !s.everWritten(r.Key(c.name, false, name)) && !s.everWritten(r.Prefix(c.name, false)+name) {
 				t.Errorf("the copy has %q of the %s, which the remote never had", name, r)
 			}
 		}

@@ -241,7 +241,7 @@ func TestMirrorConfigurations(t *testing.T) {
 	m := newCopies(t)
 	claim := func(c *cluster, id uint32) { c.write(map[string][]byte{wire.ClusterConfigKey(c.name): configOf(id)}) }
 	refused := []codes.Code{codes.ClusterIDTaken, codes.ConfigurationRefused, codes.ClusterIDRemembered}
-	settles := func(c *cluster, id uint32) {
+	resolves := func(c *cluster, id uint32) {
 		t.Helper()
 		m.until(t, fmt.Sprintf("%s with the ID %d to be refused", c.name, id), func() bool {
 			st, _ := m.status(c.name)
@@ -264,7 +264,7 @@ func TestMirrorConfigurations(t *testing.T) {
 	}
 	for _, id := range bad {
 		c := with(id)
-		settles(c, id)
+		resolves(c, id)
 		all = append(all, c)
 	}
 	for n := range 200 { // faster than anybody follows
@@ -274,14 +274,14 @@ func TestMirrorConfigurations(t *testing.T) {
 	}
 	for i, c := range all {
 		claim(c, bad[i])
-		settles(c, bad[i])
+		resolves(c, bad[i])
 	}
 	for i := range 3 { // an ID that its owner gives up for one that he cannot have goes to the next one
 		id := uint32(50 + i) //nolint:gosec // small
 		first := with(id)
 		m.copied(t, first)
 		claim(first, m.honest.id)
-		settles(first, m.honest.id)
+		resolves(first, m.honest.id)
 		m.copied(t, with(id))
 	}
 	for i, c := range all { // and none of them is remembered for it

@@ -91,7 +91,7 @@ func (m *mixture) step(tb testing.TB, i int) {
 	case k < 80:
 		m.s.compact()
 	case k < 85:
-		m.s.door.cut()
+		m.s.proxy.cut()
 	case k < 87:
 		m.s.become(m.rng.Uint64N(1<<40) + 1)
 	case k < 97:

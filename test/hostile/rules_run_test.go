@@ -27,7 +27,7 @@ func TestAnHonestFakeIsSynced(t *testing.T) {
 	}
 	ready()
 	s.compact()
-	s.door.cut()
+	s.proxy.cut()
 	c.show(0, 3)
 	ready()
 	s.breaks(nil)
@@ -38,7 +38,7 @@ func TestAnHonestFakeIsSynced(t *testing.T) {
 	ready()
 	s.delete(wire.HeartbeatKey)
 	s.become(77)
-	s.door.cut()
+	s.proxy.cut()
 	c.show(1, 5)
 	ready()
 }

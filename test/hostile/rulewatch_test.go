@@ -62,7 +62,7 @@ func watchRules() []*rule {
 	revised := func(f func(h, own int64) int64) func(*server, *watched, *pb.WatchResponse) {
 		return event(func(a *pb.WatchResponse, e *mvccpb.Event) { e.Kv.ModRevision = f(a.Header.Revision, e.Kv.ModRevision) })
 	}
-	// Nobody needs to ask for progress: it is told.
+	// Nobody needs to ask for progress: it is sent.
 	future := func(name string, want []codes.Code, by func(int64) int64) *rule {
 		return answers(name, want, func(s *server, _ *watched, a *pb.WatchResponse) []any {
 			if !a.Created {

@@ -27,7 +27,7 @@ type server struct {
 	*core
 	rule   atomic.Pointer[rule] // nil: it is honest
 	broken atomic.Int64         // answers that a rule has spoilt
-	door   *door
+	proxy  *proxy
 	grpc   *grpc.Server
 	leases atomic.Int64
 }
@@ -38,7 +38,7 @@ func serve(tb testing.TB, clusterID uint64) *server {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(tb, err)
 	s := &server{core: newCore(clusterID)}
-	s.door = &door{Listener: l, rule: &s.rule, broken: &s.broken, conns: make(map[net.Conn]struct{})}
+	s.proxy = &proxy{Listener: l, rule: &s.rule, broken: &s.broken, conns: make(map[net.Conn]struct{})}
 	s.grpc = grpc.NewServer(
 		grpc.MaxSendMsgSize(1<<30), grpc.ForceServerCodecV2(codec{encoding.GetCodecV2("proto")}), grpc.UnaryInterceptor(s.spoil),
 	)
@@ -48,18 +48,18 @@ func serve(tb testing.TB, clusterID uint64) *server {
 	pb.RegisterLeaseServer(s.grpc, s)
 	pb.RegisterAuthServer(s.grpc, s)
 	ended := make(chan struct{})
-	go func() { defer close(ended); _ = s.grpc.Serve(s.door) }()
-	tb.Cleanup(func() { s.door.cut(); s.grpc.Stop(); <-ended; s.door.wait() })
+	go func() { defer close(ended); _ = s.grpc.Serve(s.proxy) }()
+	tb.Cleanup(func() { s.proxy.cut(); s.grpc.Stop(); <-ended; s.proxy.wait() })
 	return s
 }
 
 // endpoint is where clients find it.
-func (s *server) endpoint() string { return "http://" + s.door.Addr().String() }
+func (s *server) endpoint() string { return "http://" + s.proxy.Addr().String() }
 
 // breaks has it break a rule from now on, nil for none, on new connections.
 func (s *server) breaks(r *rule) {
 	s.rule.Store(r)
-	s.door.cut()
+	s.proxy.cut()
 }
 
 // spoil has the rule change the answers of single calls.
@@ -255,9 +255,9 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	return out, nil
 }
 
-// door is where connections come in: they are given to gRPC, or to a rule that
+// proxy is where connections come in: they are given to gRPC, or to a rule that
 // speaks otherwise.
-type door struct {
+type proxy struct {
 	net.Listener
 	rule   *atomic.Pointer[rule]
 	broken *atomic.Int64
@@ -268,7 +268,7 @@ type door struct {
 }
 
 // Accept implements [net.Listener] for gRPC.
-func (d *door) Accept() (net.Conn, error) {
+func (d *proxy) Accept() (net.Conn, error) {
 	for {
 		c, err := d.Listener.Accept()
 		if err != nil {
@@ -287,10 +287,10 @@ func (d *door) Accept() (net.Conn, error) {
 	}
 }
 
-// kept is a connection that the door can cut.
+// kept is a connection that the proxy can cut.
 type kept struct {
 	net.Conn
-	d *door
+	d *proxy
 }
 
 func (k *kept) Close() error {
@@ -301,7 +301,7 @@ func (k *kept) Close() error {
 }
 
 // cut ends all connections.
-func (d *door) cut() {
+func (d *proxy) cut() {
 	d.mu.Lock()
 	var all []net.Conn
 	for c := range d.conns {
@@ -313,7 +313,7 @@ func (d *door) cut() {
 	}
 }
 
-func (d *door) wait() { d.wg.Wait() }
+func (d *proxy) wait() { d.wg.Wait() }
 
 // drain reads until the connection ends.
 func drain(c net.Conn) { _, _ = io.Copy(io.Discard, c) }

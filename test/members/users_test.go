@@ -19,7 +19,7 @@ import (
 )
 
 // TestOperateGivesEtcdItsUsers: from the moment on, a remote reader reads what the
-// cluster publishes and nothing else, writes nothing, and a stranger is nobody;
+// cluster publishes and nothing else, writes nothing, and an unknown client is nobody;
 // while what operates the cluster goes on.
 func TestOperateGivesEtcdItsUsers(t *testing.T) {
 	t.Parallel()
@@ -85,9 +85,9 @@ func TestOperateGivesEtcdItsUsers(t *testing.T) {
 			return nil
 		})
 	}
-	if e, err := as("stranger"); err == nil {
+	if e, err := as("unknown"); err == nil {
 		e.Close()
-		t.Error("a stranger is let in")
+		t.Error("an unknown client is let in")
 	}
 	if _, err := srv.Client(t).Delete(ctx, wire.ClusterConfigKey("east")); err != nil {
 		t.Fatal(err)

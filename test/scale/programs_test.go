@@ -18,7 +18,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 )
 
-// The test binary is one of the other processes when it is told so by role, and
+// The test binary is one of the other processes when it has a role, and
 // then argument says on what.
 const (
 	role     = "MESH_SCALE_ROLE"
@@ -83,7 +83,7 @@ func (p programs) as(name, arg string) *exec.Cmd {
 	return cmd
 }
 
-// served is what the process of the simulated clusters is told.
+// served is what the process of the simulated clusters gets.
 type served struct {
 	Clusters []contents.Cluster
 	Churn    float64 // changed keys per second and cluster

@@ -43,7 +43,7 @@ func BenchmarkScenario(b *testing.B) {
 			b.ReportMetric(f.floorCPU, "floor-µs-CPU/key")
 			b.ReportMetric(f.heap, "heap-B/address")
 			b.ReportMetric(f.peak, "peak-MiB")
-			b.ReportMetric(f.settled, "resident-MiB")
+			b.ReportMetric(f.resident, "resident-MiB")
 			b.Log(s.row(f))
 			for _, text := range s.bounds.exceeded(f) {
 				b.Error(text)

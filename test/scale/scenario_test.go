@@ -63,11 +63,11 @@ func (s scenario) descriptions() []contents.Cluster {
 
 // figures are what came of some runs.
 type figures struct {
-	agent, floor             times
-	ratio                    float64 // the median of the turns', as in one turn both had the same disturbance
-	cpu, floorCPU, cpuRatio  float64 // µs for each key, the least of all runs
-	heap                     float64 // live bytes for each address, the most of all runs
-	peak, floorPeak, settled float64 // MiB resident, the most of all runs
+	agent, floor              times
+	ratio                     float64 // the median of the turns', as in one turn both had the same disturbance
+	cpu, floorCPU, cpuRatio   float64 // µs for each key, the least of all runs
+	heap                      float64 // live bytes for each address, the most of all runs
+	peak, floorPeak, resident float64 // MiB resident, the most of all runs
 }
 
 // times are seconds.
@@ -91,7 +91,7 @@ func (s scenario) figures(agent, floor []result) figures {
 		heap:      most(agent, func(r result) float64 { return r.Heap }) / float64(s.addresses()),
 		peak:      most(agent, func(r result) float64 { return r.Peak }) / (1 << 20),
 		floorPeak: most(floor, func(r result) float64 { return r.Peak }) / (1 << 20),
-		settled:   most(agent, func(r result) float64 { return r.Resident }) / (1 << 20),
+		resident:  most(agent, func(r result) float64 { return r.Resident }) / (1 << 20),
 	}
 	f.cpuRatio = f.cpu / f.floorCPU
 	return f
@@ -120,5 +120,5 @@ func (b bounds) exceeded(f figures) (out []string) {
 func (s scenario) row(f figures) string {
 	return fmt.Sprintf("| %s | %.2f (%.2f) | %.2f (%.2f) | %.1f | %.1f | %.1f | %.0f | %.0f | %.0f | %.0f |", s.name,
 		f.floor.least, f.floor.median, f.agent.least, f.agent.median, f.ratio,
-		f.floorCPU, f.cpu, f.heap, f.floorPeak, f.peak, f.settled)
+		f.floorCPU, f.cpu, f.heap, f.floorPeak, f.peak, f.resident)
 }

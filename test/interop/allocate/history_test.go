@@ -16,7 +16,7 @@ import (
 
 // history is everything that ever happened below the base, looked at revision by
 // revision: what held at each is what anybody could have read. What the guarantees
-// rule out is told with who did it (spec allocator.md).
+// rule out is reported with who did it (spec allocator.md).
 type history struct {
 	ids  map[string]string            // the mappings: ID to key
 	keys map[string][]string          // key to its IDs
@@ -221,7 +221,7 @@ func (h *history) by(side string) map[string]int {
 }
 
 // judge fails the test for what we have done, or nobody knows who. Cilium's doings
-// are its own, and told.
+// are its own, and reported.
 func (h *history) judge(t *testing.T) {
 	t.Helper()
 	for _, w := range h.wrong {

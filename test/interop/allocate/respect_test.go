@@ -11,11 +11,11 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 )
 
-// directions are who does something, and who must respect it.
+// directions are who allocates something, and who must respect it.
 var directions = [][2]string{{"theirs", "ours"}, {"ours", "theirs"}}
 
-// pair starts a node of each side on one etcd, the one who does something first.
-func pair(t *testing.T, d [2]string) (client *clientv3.Client, does, respects node) {
+// pair starts a node of each side on one etcd, the one who allocates something first.
+func pair(t *testing.T, d [2]string) (client *clientv3.Client, allocates, respects node) {
 	t.Helper()
 	server := etcdtest.StartProcess(t)
 	return server.Client(t), start(t, d[0], server.Endpoint(), "10.0.0.1"), start(t, d[1], server.Endpoint(), "10.0.0.2")
@@ -32,7 +32,7 @@ func acquiring(t *testing.T, n node, key string) <-chan error {
 }
 
 // TestALockOfOneSideHoldsTheOther: while one side holds the lock of a key, the other
-// one queues behind it and allocates nothing, and does as soon as it is free.
+// one queues behind it and allocates nothing, and allocates as soon as it is free.
 func TestALockOfOneSideHoldsTheOther(t *testing.T) {
 	t.Parallel()
 	for _, d := range directions {
@@ -234,7 +234,7 @@ func dump(t *testing.T, client *clientv3.Client, part string, id uint64) []strin
 		if strings.HasPrefix(key, base+"/locks/") {
 			lease := key[strings.LastIndexByte(key, '/')+1:]
 			if lease != fmt.Sprintf("%x", kv.Lease) {
-				t.Errorf("%q does not end in its lease %x", key, kv.Lease)
+				t.Errorf("%q allocates not end in its lease %x", key, kv.Lease)
 			}
 			key = strings.TrimSuffix(key, lease) + "LEASE"
 		}

@@ -52,7 +52,7 @@ func empty(ctx context.Context, a *interop.Agent) error {
 }
 
 // TestWhatChangedWhileCiliumsEtcdWasAway is seen when it is back: killed and started
-// again, frozen, and replaced by an empty one, where Cilium begins anew. (It would
+// again, frozen, and replaced by an empty one, where Cilium begins again. (It would
 // write its configuration again by itself, after 5 minutes: it does not notice that
 // another etcd answers.)
 func TestWhatChangedWhileCiliumsEtcdWasAway(t *testing.T) {

@@ -30,5 +30,5 @@ type RemoteCluster struct {
 	Status           string         // of the connection, in words
 	Entries          map[Kind]int64 // that it counts
 	Synced           map[Kind]bool
-	Config           *ClusterConfig // nil before it was read; how many clusters may be connected is not told
+	Config           *ClusterConfig // nil before it was read; how many clusters may be connected is not said
 }

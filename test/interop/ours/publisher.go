@@ -63,7 +63,7 @@ func Publish(file string, config model.ClusterConfig, log *slog.Logger) *Publish
 		p.group.Go(func() error { return s.Run(ctx) })
 	}
 	p.group.Go(func() error { return p.canaries.Run(ctx) })
-	p.group.Go(func() error { return p.beat(ctx, log) })
+	p.group.Go(func() error { return p.heartbeats(ctx, log) })
 	return p
 }
 
@@ -74,7 +74,7 @@ func connection(log *slog.Logger) etcd.Options {
 	return o
 }
 
-func (p *Publisher) beat(ctx context.Context, log *slog.Logger) error {
+func (p *Publisher) heartbeats(ctx context.Context, log *slog.Logger) error {
 	for {
 		_, err := p.writer.Put(ctx, wire.HeartbeatKey, []byte(time.Now().Format(time.RFC3339)), kvstore.Leased())
 		pause := heartbeatEvery

@@ -13,30 +13,30 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 )
 
-// door is a TCP proxy in front of a server, through which the mesh reaches it.
-type door struct {
+// proxy is a TCP proxy in front of a server, through which the mesh reaches it.
+type proxy struct {
 	t     testing.TB
 	proxy *toxiproxy.Proxy
 }
 
-// newDoor opens a door. It is shut at the end of the test.
-func newDoor(t testing.TB, upstream string) *door {
+// newProxy opens a proxy. It is shut at the end of the test.
+func newProxy(t testing.TB, upstream string) *proxy {
 	t.Helper()
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
-	d := &door{t, toxiproxy.NewProxy(server, upstream, "127.0.0.1:0", upstream)}
+	d := &proxy{t, toxiproxy.NewProxy(server, upstream, "127.0.0.1:0", upstream)}
 	d.unlock()
 	t.Cleanup(d.lock)
 	return d
 }
 
-func (d *door) addr() string { return d.proxy.Listen }
+func (d *proxy) addr() string { return d.proxy.Listen }
 
 // lock cuts all connections and lets nobody in any more.
-func (d *door) lock() { d.proxy.Stop() }
+func (d *proxy) lock() { d.proxy.Stop() }
 
 // unlock lets connections in again. Somebody may have got the port meanwhile;
 // it is an ephemeral one, so not for long.
-func (d *door) unlock() {
+func (d *proxy) unlock() {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -52,7 +52,7 @@ func (d *door) unlock() {
 }
 
 // spoil makes what passes suffer in both directions; each kind once.
-func (d *door) spoil(kind string, attributes map[string]int) {
+func (d *proxy) spoil(kind string, attributes map[string]int) {
 	d.t.Helper()
 	for _, direction := range []string{"upstream", "downstream"} {
 		text, err := json.Marshal(map[string]any{"type": kind, "stream": direction, "attributes": attributes})
@@ -66,4 +66,4 @@ func (d *door) spoil(kind string, attributes map[string]int) {
 }
 
 // relieve takes all of that away. Connections that were only slowed down live on.
-func (d *door) relieve() { d.proxy.Toxics.ResetToxics(context.Background()) }
+func (d *proxy) relieve() { d.proxy.Toxics.ResetToxics(context.Background()) }
