@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/mesh-agent/mesh-agent/internal/sim"
 	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 )
@@ -26,12 +28,13 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv(role) == "" {
+		goleak.VerifyTestMain(m) // which ends the program
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var err error
 	switch name := os.Getenv(role); name {
-	case "":
-		os.Exit(m.Run())
 	case "clusters":
 		err = serveClusters(ctx)
 	case "floor":
