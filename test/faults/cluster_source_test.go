@@ -1,0 +1,65 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// values are what the server has now, without the canaries.
+func (c *cluster) values() (map[string][]byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	resp, err := c.kv.Get(ctx, wire.StatePrefix+"/", clientv3.WithPrefix())
+	if err != nil {
+		return nil, fmt.Errorf("reading the contents of %s: %w", c.name, err)
+	}
+	all := map[string][]byte{}
+	for _, kv := range resp.Kvs {
+		if key := string(kv.Key); !isCanary(key) {
+			all[key] = kv.Value
+		}
+	}
+	return all, nil
+}
+
+// source is what the mesh can see of a cluster.
+type source struct {
+	there   bool
+	name    string
+	id      uint32
+	values  map[string][]byte
+	refused map[string]refusal
+}
+
+// read returns what the mesh can see now.
+func (c *cluster) read() (source, error) {
+	switch {
+	case c.gone:
+		return source{}, nil
+	case c.frozen != nil:
+		return *c.frozen, nil
+	}
+	values, err := c.values()
+	return source{true, c.name, c.id, values, maps.Clone(c.refused)}, err
+}
+
+// inForce is what counts of it: acceptable values, and under a refused one the
+// one before, unless that was in doubt and is not seen.
+func (s source) inForce(seen sight) contents {
+	in := contents{s.name, s.id, map[string][]byte{}}
+	for key, value := range s.values {
+		r, over := s.refused[key]
+		switch {
+		case acceptable(key, value, expect(s.name, s.id)):
+			in.values[key] = value
+		case over && (!r.doubtful || seen.has(s.name, key)):
+			in.values[key] = r.old
+		}
+	}
+	return in
+}

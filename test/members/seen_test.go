@@ -1,0 +1,162 @@
+package members
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mesh-agent/mesh-agent/internal/members"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/api/client"
+)
+
+// ask asks a process.
+func ask[T any](t *testing.T, p *members.Process, path ...string) (*T, error) {
+	t.Helper()
+	c, err := client.New(client.Options{Socket: p.Socket})
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	ctx := waittest.Context(t)
+	return client.Get[T](ctx, c, path...)
+}
+
+func items[T any](t *testing.T, p *members.Process, resource string) ([]T, error) {
+	t.Helper()
+	c, err := client.New(client.Options{Socket: p.Socket})
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	ctx := waittest.Context(t)
+	it, err := client.List[T](ctx, c, resource, client.Query{})
+	if err != nil {
+		return nil, err
+	}
+	defer it.Close()
+	var all []T
+	for one, err := range it.All(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// same compares what was seen with what there must be.
+func same(what string, got, want map[string]bool) error {
+	for name := range want {
+		if !got[name] {
+			return fmt.Errorf("%s: %s is missing, there are %v", what, name, slices.Sorted(maps.Keys(got)))
+		}
+	}
+	for name := range got {
+		if !want[name] {
+			return fmt.Errorf("%s: %s should not be there", what, name)
+		}
+	}
+	return nil
+}
+
+// sees tells whether an agent sees every cluster's nodes, pods and their
+// identities, and all is well.
+func sees(t *testing.T, m *members.Mesh, agent *members.Process) error {
+	t.Helper()
+	wantNodes, wantPods, wantApps := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, c := range m.Clusters {
+		for n := range m.Nodes {
+			wantNodes[c.Name+"/"+c.Node(n)+" "+c.NodeAddress(n)] = true
+			for s, service := range c.Describe(m.Nodes).Services {
+				wantPods[fmt.Sprintf("%s/32 %s %s/%s %s", c.PodAddress(s, n), c.Name, members.Namespace, c.Pod(service.Name, n), c.NodeAddress(n))] = true
+				wantApps[c.Name+" "+service.Name] = true
+			}
+		}
+	}
+	nodes, err := items[api.Node](t, agent, "nodes")
+	if err != nil {
+		return err
+	}
+	got := map[string]bool{}
+	for _, n := range nodes {
+		got[n.Cluster+"/"+n.Name+" "+n.Addresses[0].IP] = true
+	}
+	if err := same("nodes", got, wantNodes); err != nil {
+		return err
+	}
+	ids, err := items[api.Identity](t, agent, "identities")
+	if err != nil {
+		return err
+	}
+	got = map[string]bool{}
+	numbers := map[uint32]string{}
+	for _, id := range ids {
+		app := id.Cluster + " " + id.Labels["k8s:app"]
+		got[app], numbers[id.ID] = true, app
+	}
+	if err := same("identities", got, wantApps); err != nil {
+		return err
+	}
+	ips, err := items[api.IP](t, agent, "ips")
+	if err != nil {
+		return err
+	}
+	got = map[string]bool{}
+	for _, ip := range ips {
+		if ip.Kind != "endpoint" {
+			continue
+		}
+		got[fmt.Sprintf("%s %s %s/%s %s", ip.Prefix, ip.Cluster, ip.Namespace, ip.Pod, ip.HostIP)] = true
+		if app := numbers[ip.Identity]; !strings.HasPrefix(ip.Pod, strings.TrimPrefix(app, ip.Cluster+" ")+"-") {
+			return fmt.Errorf("%s of pod %s has identity %d, which is that of %q", ip.Prefix, ip.Pod, ip.Identity, app)
+		}
+	}
+	if err := same("addresses", got, wantPods); err != nil {
+		return err
+	}
+	st, err := ask[api.Status](t, agent, "v1", "status")
+	if err == nil && st.State != api.StateReady {
+		err = fmt.Errorf("the agent is %s", st.State)
+	}
+	return err
+}
+
+// backends are the clusters whose backends of a service an agent uses, preferred
+// ones in upper case.
+func backends(t *testing.T, agent *members.Process, service string) (string, error) {
+	t.Helper()
+	s, err := ask[api.Service](t, agent, "v1", "services", members.Namespace, service)
+	if err != nil {
+		return "", err
+	}
+	var clusters []string
+	for _, b := range s.Backends {
+		name := b.Cluster
+		if b.Preferred {
+			name = strings.ToUpper(name)
+		}
+		if !slices.Contains(clusters, name) {
+			clusters = append(clusters, name)
+		}
+	}
+	slices.SortFunc(clusters, func(a, b string) int { return strings.Compare(strings.ToLower(a), strings.ToLower(b)) })
+	return strings.Join(clusters, " "), nil
+}
+
+func uses(t *testing.T, agent *members.Process, service, want string) {
+	t.Helper()
+	waittest.Try(t, fmt.Sprintf("%s of %s to be %q", service, agent.Name, want), func() error {
+		got, err := backends(t, agent, service)
+		if err == nil && got != want {
+			err = fmt.Errorf("it is %q", got)
+		}
+		return err
+	})
+}
+
+// TestThreeClustersWithoutCilium: every agent sees every cluster, through the
+// mirrors; and global services fail over as their affinity says when backends go,
