@@ -19,6 +19,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/cli/clitest"
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
 	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/meshtest/fakemesh"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 )
@@ -219,7 +220,7 @@ func TestWaitEndsWhenTheGoalIsReached(t *testing.T) {
 	if err != nil || line != "Waiting for 1 of 1 cluster to be fresh: c3 (degraded)\n" {
 		t.Errorf("does not say what it waits for: %q %v", line, err)
 	}
-	a.Mesh.Set(clitest.Well("c3", 3))
+	a.Mesh.SetClusters(clitest.Well("c3", 3))
 	rest, err := io.ReadAll(lines)
 	if got := <-code; got != exit.OK || err != nil || len(rest) > 0 || !strings.Contains(out.String(), "ready") {
 		t.Errorf("exit %d, %s, then %q %v", got, &out, rest, err)
@@ -244,7 +245,7 @@ func TestWaitForTheAgent(t *testing.T) {
 	if line, err := lines.ReadString('\n'); err != nil || line != "Waiting for the agent\n" {
 		t.Errorf("does not say what it waits for: %q %v", line, err)
 	}
-	a := &clitest.Agent{Mesh: &clitest.TestMesh{}}
+	a := &clitest.Agent{Mesh: new(fakemesh.Mesh)}
 	s, err := api.NewServer(a.Sources(t), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -98,7 +98,7 @@ func leaves() map[string]bool {
 
 // forTests are packages that use the others, and that tests and cmd/mesh-sim alone use.
 func forTests() map[string]bool {
-	return map[string]bool{"internal/agent/agenttest": true, "internal/cli/clitest": true, "internal/cli/samples": true, "internal/sim": true, "internal/sim/contents": true, "internal/sim/program": true, "internal/meshtest": true, "internal/recorded": true, "internal/members": true, "internal/notices/collect": true, "internal/sbom": true, "test/members": true, "pkg/kvstore/kvtest": true, "pkg/operate/operatetest": true, "pkg/codes/codestest": true, "test/scale": true, "test/faults": true, "test/kubernetes": true, "internal/floors": true, "internal/citations": true, "internal/words": true, "deploy": true, "test/hostile": true}
+	return map[string]bool{"internal/agent/agenttest": true, "internal/cli/clitest": true, "internal/cli/samples": true, "internal/sim": true, "internal/sim/contents": true, "internal/sim/program": true, "internal/meshtest": true, "internal/meshtest/fakemesh": true, "internal/recorded": true, "internal/members": true, "internal/notices/collect": true, "internal/sbom": true, "test/members": true, "pkg/kvstore/kvtest": true, "pkg/operate/operatetest": true, "pkg/codes/codestest": true, "test/scale": true, "test/faults": true, "test/kubernetes": true, "internal/floors": true, "internal/citations": true, "internal/words": true, "deploy": true, "test/hostile": true}
 }
 
 // list returns, for each package of the project, what it imports outside tests.

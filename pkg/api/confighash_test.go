@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
-	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
 // TestAPasswordCannotBeTried: who sees a configHash over TCP, and knows everything
@@ -33,7 +32,7 @@ func TestAPasswordCannotBeTried(t *testing.T) {
 		f.configKey = NewConfigKey() // as the server has it, were it not for golden files
 		c := readyCluster("c2", 2)
 		c.ConfigHash = plain
-		f.mesh.set(func() { f.mesh.clusters = []remotecluster.Status{c, connectingCluster("c3")} })
+		f.mesh.SetClusters(c, connectingCluster("c3"))
 		var st Status
 		_, body := ask(t, tcp, http.MethodGet, "/v1/status", "")
 		if err := json.Unmarshal([]byte(body), &st); err != nil || len(st.Clusters) != 2 {

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/health"
 	"github.com/mesh-agent/mesh-agent/internal/logging"
+	"github.com/mesh-agent/mesh-agent/internal/meshtest/fakemesh"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
@@ -36,71 +36,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // epoch is what the tests' servers take for the present time.
 var epoch = time.Date(2026, 11, 21, 1, 2, 3, 0, time.UTC)
 
-// fakeMesh is a mesh that is as the test says.
-type fakeMesh struct {
-	mu       sync.Mutex
-	clusters []remotecluster.Status
-	local    *remotecluster.Status
-	ready    bool
-	reasons  map[string]string
-	missing  map[string]string
-	revision uint64
-}
-
-func (m *fakeMesh) Clusters() []remotecluster.Status {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.clusters
-}
-
-func (m *fakeMesh) Local() (remotecluster.Status, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.local == nil {
-		return remotecluster.Status{}, false
-	}
-	return *m.local, true
-}
-
-func (m *fakeMesh) Ready() (bool, map[string]string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.ready, m.reasons
-}
-
-func (m *fakeMesh) Missing() map[string]string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.missing
-}
-
-func (m *fakeMesh) Announced() []remotecluster.Status { return nil }
-
-func (m *fakeMesh) Find(string, wire.Resource, string) (store.Found, bool) {
-	return store.Found{}, false
-}
-
-func (m *fakeMesh) Ignored() []clustermesh.Ignored {
-	return []clustermesh.Ignored{{File: "/mesh/Bad_Name", Reason: "the file's name is no valid cluster name"}}
-}
-
-func (m *fakeMesh) Revision() uint64 {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.revision
-}
-
-func (m *fakeMesh) set(change func()) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	change()
-	m.revision++
-}
-
 // fixture is a server over real tables and a fake mesh.
 type fixture struct {
 	*Server
-	mesh       *fakeMesh
+	mesh       *fakemesh.Mesh
 	nodes      *nodes.Nodes
 	services   *services.Services
 	identities *allocator.Identities
@@ -128,9 +67,10 @@ func newFixtureOf(t testing.TB, ring uint64, options ...Option) *fixture {
 	}
 	must(err)
 	f := &fixture{
-		mesh: &fakeMesh{ready: true}, scopes: health.New(), registry: prometheus.NewPedanticRegistry(),
+		mesh: new(fakemesh.Mesh), scopes: health.New(), registry: prometheus.NewPedanticRegistry(),
 		nodes: tables.Nodes, services: tables.Services, identities: tables.Identities, ips: tables.IPs, findings: tables.Findings,
 	}
+	f.mesh.Is.Ignored = []clustermesh.Ignored{{File: "/mesh/Bad_Name", Reason: "the file's name is no valid cluster name"}}
 	derived := tables.Derived()
 	derived.Remotes, derived.Local, derived.Ignored = f.mesh, f.mesh, f.mesh.Ignored
 	f.watch, err = findings.NewWatch(f.findings, derived)
@@ -246,7 +186,7 @@ func connectingCluster(name string) remotecluster.Status {
 
 // fill puts a little of everything into the tables.
 func (f *fixture) fill() {
-	f.mesh.set(func() { f.mesh.clusters = []remotecluster.Status{readyCluster("c2", 2), connectingCluster("c3")} })
+	f.mesh.SetClusters(readyCluster("c2", 2), connectingCluster("c3"))
 	f.nodes.Apply(created(
 		&nodes.Node{
 			Cluster: "c2", ClusterID: 2, Name: "n1", Source: wire.SourceClusterMesh,

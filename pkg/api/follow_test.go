@@ -21,6 +21,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/mesh-agent/mesh-agent/internal/meshtest/fakemesh"
 	"github.com/mesh-agent/mesh-agent/internal/safetext"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
@@ -450,15 +451,17 @@ func (c *churn) cluster(t *rapid.T) {
 		now.Sources[r] = src
 	}
 	there, silent := rapid.IntRange(0, 2).Draw(t, "there") > 0, rapid.Bool().Draw(t, "silent")
-	c.f.mesh.set(func() {
-		all := slices.DeleteFunc(slices.Clone(c.f.mesh.clusters), func(s remotecluster.Status) bool { return s.Name == name })
+	change := c.f.mesh.Set
+	if silent {
+		change = c.f.mesh.SetUnnoticed
+	}
+	change(func(is *fakemesh.Facts) {
+		all := slices.DeleteFunc(slices.Clone(is.Clusters), func(s remotecluster.Status) bool { return s.Name == name })
 		if there {
 			all = append(all, now)
 		}
 		slices.SortFunc(all, func(a, b remotecluster.Status) int { return strings.Compare(a.Name, b.Name) })
-		if c.f.mesh.clusters = all; silent {
-			c.f.mesh.revision--
-		}
+		is.Clusters = all
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/meshtest/fakemesh"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -23,13 +24,13 @@ func TestTheLocalKVStoreInTheStatus(t *testing.T) {
 		}
 		return s
 	}
-	f.mesh.set(func() { f.mesh.clusters = []remotecluster.Status{readyCluster("c2", 2)} })
+	f.mesh.SetClusters(readyCluster("c2", 2))
 	if s := status(); s.KVStore != nil || s.State != StateReady {
 		t.Errorf("without one: %s, %+v", s.State, s.KVStore)
 	}
 	own := readyCluster("c1", 1)
 	own.Heartbeat.Age = 7 * time.Second
-	f.mesh.set(func() { f.mesh.local = &own })
+	f.mesh.Set(func(is *fakemesh.Facts) { is.Own = &own })
 	s := status()
 	if k := s.KVStore; k == nil || !k.Connected || *k.HeartbeatAgeSeconds != 7 || k.Counts.IPs != 40 || k.Counts.EndpointSlices != 50 || k.LastError != "connection refused" || k.Lease != "" {
 		t.Errorf("kvstore %+v", s.KVStore)
@@ -42,7 +43,7 @@ func TestTheLocalKVStoreInTheStatus(t *testing.T) {
 	lost.Sources = maps.Clone(own.Sources)
 	stale := remotecluster.Freshness{State: remotecluster.FreshnessStale, AsOf: epoch.Add(-time.Hour)}
 	lost.Sources[wire.IPs] = remotecluster.SourceStatus{Synced: true, Freshness: stale}
-	f.mesh.set(func() { f.mesh.local = &lost })
+	f.mesh.Set(func(is *fakemesh.Facts) { is.Own = &lost })
 	if s = status(); s.State != StateDegraded || s.KVStore.HeartbeatAgeSeconds != nil || s.KVStore.Message != "not connected" {
 		t.Errorf("lost: %s, %+v", s.State, s.KVStore)
 	}

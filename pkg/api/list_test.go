@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mesh-agent/mesh-agent/internal/meshtest/fakemesh"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
@@ -207,7 +208,7 @@ func TestPagingWhileWritersChurn(t *testing.T) {
 		f.ips.Apply(claimed(ipcache.Spec{Prefix: keptPrefix(i), Cluster: c2, Source: wire.SourceClusterMesh, Name: "keep"}))
 		clusters = append(clusters, readyCluster(fmt.Sprintf("keep-%02d", i), 2))
 	}
-	f.mesh.set(func() { f.mesh.clusters = clusters })
+	f.mesh.SetClusters(clusters...)
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -298,8 +299,10 @@ func TestRevisionGrowsWithEveryChange(t *testing.T) {
 	f.fill()
 	last := list[Node](t, f, "/v1/nodes").Revision
 	for name, change := range map[string]func(){
-		"cluster": func() { f.mesh.set(func() { f.mesh.clusters = append(f.mesh.clusters, readyCluster("c4", 4)) }) },
-		"node":    func() { f.nodes.Apply(created(&nodes.Node{Cluster: "c9", Name: "n"})) },
+		"cluster": func() {
+			f.mesh.Set(func(is *fakemesh.Facts) { is.Clusters = append(is.Clusters, readyCluster("c4", 4)) })
+		},
+		"node": func() { f.nodes.Apply(created(&nodes.Node{Cluster: "c9", Name: "n"})) },
 		"service": func() {
 			f.services.Apply(created(&services.Service{Cluster: "c9", Namespace: "n", Name: "n", Shared: true}))
 		},

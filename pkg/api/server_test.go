@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/mesh-agent/mesh-agent/internal/meshtest/fakemesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/codes/codestest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -141,9 +142,8 @@ func TestHead(t *testing.T) {
 func TestReadiness(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.mesh.set(func() {
-		f.mesh.ready = false
-		f.mesh.reasons = map[string]string{"c3": "connecting", "c2": "ips not synced"}
+	f.mesh.Set(func(is *fakemesh.Facts) {
+		is.NotReady = map[string]string{"c3": "connecting", "c2": "ips not synced"}
 	})
 	w := f.get("/readyz")
 	var answer Readiness
@@ -164,7 +164,7 @@ func TestReadiness(t *testing.T) {
 	if err := json.Unmarshal(f.get("/v1/status").Body.Bytes(), &st); err != nil || st.State != StateStarting || st.Ready {
 		t.Errorf("status %q, ready %v: %v", st.State, st.Ready, err)
 	}
-	f.mesh.set(func() { f.mesh.ready = true })
+	f.mesh.Set(func(is *fakemesh.Facts) { is.NotReady = nil })
 	if w := f.get("/readyz"); w.Code != http.StatusOK {
 		t.Errorf("not ready: %d", w.Code)
 	}
@@ -186,7 +186,7 @@ func TestReadyWithoutSomeClusters(t *testing.T) {
 		t.Error(diff)
 	}
 	missing := map[string]string{"c3": "not synced: nodes: connection refused", "c2": "not synced: ips"}
-	f.mesh.set(func() { f.mesh.missing = missing })
+	f.mesh.Set(func(is *fakemesh.Facts) { is.Missing = missing })
 	answer := ask()
 	want := Readiness{
 		Ready: true, Code: "MESH-7011", Reasons: map[string]string{}, Without: missing,
@@ -209,7 +209,7 @@ func TestStatusIsDegradedByAnythingStale(t *testing.T) {
 		return st.State
 	}
 	c := readyCluster("c2", 2)
-	f.mesh.set(func() { f.mesh.clusters = append(f.mesh.clusters, c) })
+	f.mesh.Set(func(is *fakemesh.Facts) { is.Clusters = append(is.Clusters, c) })
 	if s := state(); s != StateReady {
 		t.Errorf("state %q of a cluster that is well", s)
 	}

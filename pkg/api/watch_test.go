@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/meshtest/fakemesh"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
-	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/view"
@@ -148,7 +148,7 @@ func TestWatch(t *testing.T) {
 	w.expect("upsert nodes c9")
 	f.nodes.Apply([]store.Change[nodes.Node]{{Old: &nodes.Node{Cluster: "c9", Name: "n"}}})
 	w.expect("delete nodes c9")
-	f.mesh.set(func() { f.mesh.clusters = f.mesh.clusters[:1] })
+	f.mesh.Set(func(is *fakemesh.Facts) { is.Clusters = is.Clusters[:1] })
 	w.expect("delete clusters c3")
 
 	// Whoever went away goes on where it was, and misses nothing.
@@ -346,7 +346,7 @@ func TestWatchShowsTheClaimsOfNow(t *testing.T) {
 func TestWhatIsNotThereMayBe(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.mesh.set(func() { f.mesh.clusters = []remotecluster.Status{readyCluster("c2", 2), connectingCluster("c3")} })
+	f.mesh.SetClusters(readyCluster("c2", 2), connectingCluster("c3"))
 	for _, target := range []string{"/v1/nodes/c3/n", "/v1/services/a/b", "/v1/identities/77", "/v1/ips/10.0.0.1"} {
 		w := f.get(target)
 		if body := w.Body.String(); w.Code != http.StatusNotFound || !strings.Contains(body, "is not known as of now: c3") {

@@ -5,16 +5,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mesh-agent/mesh-agent/internal/meshtest/fakemesh"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/codes/codestest"
 )
 
-func (m *mesh) ignore(ignored ...clustermesh.Ignored) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.ignored = ignored
-	m.revision++
+func (w *world) ignore(ignored ...clustermesh.Ignored) {
+	w.mesh.Set(func(is *fakemesh.Facts) { is.Ignored = ignored })
 }
 
 // TestTheSurroundingsHaveAHistory follows what the agent is configured with.
@@ -32,13 +30,13 @@ func TestTheSurroundingsHaveAHistory(t *testing.T) {
 	bad := clustermesh.Ignored{File: "/mesh/Bad", Reason: "no name"}
 	other := clustermesh.Ignored{File: "/mesh/Bad", Reason: "no contents"}
 	unreadable := clustermesh.Ignored{File: "/mesh", Reason: "it does not exist", Directory: true}
-	step("a bad file", func() { w.mesh.ignore(bad) }, " file-ignored: /mesh/Bad in the mesh directory is ignored: no name")
-	step("still", func() { w.mesh.ignore(bad) })
-	step("for another reason", func() { w.mesh.ignore(other) }, " file-ignored: /mesh/Bad in the mesh directory is ignored: no contents")
-	step("no directory", func() { w.mesh.ignore(unreadable) }, " directory-unreadable: the mesh directory /mesh: it does not exist")
-	step("it is back", func() { w.mesh.ignore() }, " directory-readable: the mesh directory /mesh can be read again")
-	step("a bad file again", func() { w.mesh.ignore(bad) }, " file-ignored: ")
-	step("it is good", func() { w.mesh.ignore() }, " file-taken: /mesh/Bad in the mesh directory is not ignored any more")
+	step("a bad file", func() { w.ignore(bad) }, " file-ignored: /mesh/Bad in the mesh directory is ignored: no name")
+	step("still", func() { w.ignore(bad) })
+	step("for another reason", func() { w.ignore(other) }, " file-ignored: /mesh/Bad in the mesh directory is ignored: no contents")
+	step("no directory", func() { w.ignore(unreadable) }, " directory-unreadable: the mesh directory /mesh: it does not exist")
+	step("it is back", func() { w.ignore() }, " directory-readable: the mesh directory /mesh can be read again")
+	step("a bad file again", func() { w.ignore(bad) }, " file-ignored: ")
+	step("it is good", func() { w.ignore() }, " file-taken: /mesh/Bad in the mesh directory is not ignored any more")
 	step("mistakes", func() { w.own.Refuse([]string{"a", "b", "c", "d"}) }, " description-broken: not everything counts that describes the own cluster, what was known before stays: a; b; c; and 1 more")
 	step("the same", func() {})
 	step("not even that", func() { w.own.Report(errors.New("dial 10.0.0.1:1234: refused")) }, " description-broken: ")

@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mesh-agent/mesh-agent/internal/logging"
+	"github.com/mesh-agent/mesh-agent/internal/meshtest/fakemesh"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
@@ -33,47 +33,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var epoch = time.Date(2026, 11, 21, 1, 2, 3, 0, time.UTC)
 
-// mesh is as the test says.
-type mesh struct {
-	mu       sync.Mutex
-	clusters []remotecluster.Status
-	own      remotecluster.Status // no name: it is not read
-	ignored  []clustermesh.Ignored
-	revision uint64
-}
-
-func (m *mesh) Clusters() []remotecluster.Status {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.Clone(m.clusters)
-}
-
-func (m *mesh) Ignored() []clustermesh.Ignored {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.Clone(m.ignored)
-}
-
-func (m *mesh) Local() (remotecluster.Status, bool) { return m.own, m.own.Name != "" }
-
-func (m *mesh) Revision() uint64 {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.revision
-}
-
-func (m *mesh) set(clusters ...remotecluster.Status) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.clusters = clusters
-	m.revision++
-}
-
 // world is a watch over a real cache, real tables and a mesh.
 type world struct {
 	t          testing.TB
 	db         *statedb.DB
-	mesh       *mesh
+	mesh       *fakemesh.Mesh
 	ips        *ipcache.Cache
 	nodes      *nodes.Nodes
 	services   *services.Services
@@ -89,7 +53,7 @@ type world struct {
 }
 
 func newWorld(t testing.TB) *world {
-	w := &world{t: t, db: statedb.New(), mesh: &mesh{}, ips: ipcache.New(), now: epoch}
+	w := &world{t: t, db: statedb.New(), mesh: new(fakemesh.Mesh), ips: ipcache.New(), now: epoch}
 	var errs [7]error
 	var log *slog.Logger
 	w.found, errs[0] = New(w.db)
@@ -258,7 +222,7 @@ func TestClustersHaveAHistory(t *testing.T) {
 	step := func(what string, change func(), want ...string) {
 		t.Helper()
 		change()
-		w.mesh.set(c)
+		w.mesh.SetClusters(c)
 		w.look()
 		w.expectEvents(what, want...)
 	}
@@ -299,7 +263,7 @@ func TestClustersHaveAHistory(t *testing.T) {
 		"c2 cluster-disconnected: timeout", "c2 cluster-degraded: degraded, was ready: not connected")
 	step("too long", func() { c.Withheld = epoch }, "c2 backends-withheld: ")
 	step("back", func() { c.Withheld = time.Time{} }, "c2 backends-back: ")
-	w.mesh.set()
+	w.mesh.SetClusters()
 	w.look()
 	w.expectEvents("the file is gone", "c2 cluster-removed: ")
 }
@@ -309,10 +273,10 @@ func TestClusterIDConflicts(t *testing.T) {
 	w := newWorld(t)
 	holder := remotecluster.Status{Name: "c2", ID: 2, State: remotecluster.Ready}
 	second := remotecluster.Status{Name: "c5", State: remotecluster.Failed, IDConflict: &remotecluster.IDConflict{ID: 2, Holder: "c2"}}
-	w.mesh.set(holder, second)
+	w.mesh.SetClusters(holder, second)
 	w.look()
 	w.expectConflicts("two clusters with ID 2", "cluster-id/2 c2,c5 since 1s")
-	w.mesh.set(holder)
+	w.mesh.SetClusters(holder)
 	w.look()
 	w.expectConflicts("one is gone")
 }
@@ -324,20 +288,20 @@ func TestWhoDoesNotLeadKnowsNoClusters(t *testing.T) {
 	leads := true
 	w.watch.Leads = func() bool { return leads }
 	c := remotecluster.Status{Name: "c2", State: remotecluster.Ready, Connected: true}
-	w.mesh.set(c, remotecluster.Status{Name: "c5", State: remotecluster.Connecting, Connected: true, IDConflict: &remotecluster.IDConflict{ID: 2, Holder: "c2"}})
-	w.mesh.ignore(clustermesh.Ignored{File: "/mesh/Bad", Reason: "no name"})
+	w.mesh.SetClusters(c, remotecluster.Status{Name: "c5", State: remotecluster.Connecting, Connected: true, IDConflict: &remotecluster.IDConflict{ID: 2, Holder: "c2"}})
+	w.ignore(clustermesh.Ignored{File: "/mesh/Bad", Reason: "no name"})
 	w.look()
 	w.expectConflicts("leading", "cluster-id/2 c2,c5 since 1s")
 	w.expectEvents("leading", "c2,c5 conflict: ", "c2 cluster-added: ", "c2 cluster-connected", "c2 cluster-ready", "c5 cluster-added: ", "c5 cluster-connected", " file-ignored")
 	leads = false
-	w.mesh.set()
-	w.mesh.ignore()
+	w.mesh.SetClusters()
+	w.ignore()
 	w.look()
 	w.expectConflicts("not any more")
 	w.expectEvents("not any more", "c2,c5 conflict-resolved: ")
 	leads = true
-	w.mesh.set(c)
-	w.mesh.ignore(clustermesh.Ignored{File: "/mesh/Bad", Reason: "no name"})
+	w.mesh.SetClusters(c)
+	w.ignore(clustermesh.Ignored{File: "/mesh/Bad", Reason: "no name"})
 	w.look()
 	w.expectEvents("again", "c2 cluster-added: ", "c2 cluster-connected", "c2 cluster-ready")
 }
@@ -346,7 +310,7 @@ func TestWhoDoesNotLeadKnowsNoClusters(t *testing.T) {
 func TestAClusterThatBeginsBadly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.mesh.set(
+	w.mesh.SetClusters(
 		remotecluster.Status{Name: "c2", State: remotecluster.Failed, Message: "no YAML", LastError: "no YAML", Failures: 1},
 		remotecluster.Status{Name: "c3", State: remotecluster.Connecting, LastError: "refused", Failures: 2},
 	)
@@ -357,8 +321,9 @@ func TestAClusterThatBeginsBadly(t *testing.T) {
 func TestTheOwnClusterHasAHistoryToo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.mesh.own = remotecluster.Status{Name: "own", ID: 9, State: remotecluster.Connecting, ConfigFile: "/etc/own"}
-	w.mesh.set(remotecluster.Status{Name: "zone", State: remotecluster.Connecting, ConfigFile: "/mesh/zone"})
+	own := remotecluster.Status{Name: "own", ID: 9, State: remotecluster.Connecting, ConfigFile: "/etc/own"}
+	w.mesh.Set(func(is *fakemesh.Facts) { is.Own = &own })
+	w.mesh.SetClusters(remotecluster.Status{Name: "zone", State: remotecluster.Connecting, ConfigFile: "/mesh/zone"})
 	w.look()
 	w.expectEvents("both", "zone cluster-added: client file /mesh/zone", "own cluster-added: the own cluster is read from its kvstore, client file /etc/own")
 }
@@ -367,7 +332,7 @@ func TestOldEventsGo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for i := range MaxEvents + 50 {
-		w.mesh.set(remotecluster.Status{Name: fmt.Sprint("c", i), State: remotecluster.Connecting})
+		w.mesh.SetClusters(remotecluster.Status{Name: fmt.Sprint("c", i), State: remotecluster.Connecting})
 		w.look()
 	}
 	txn := w.db.ReadTxn()
@@ -389,7 +354,7 @@ func TestRunLooks(t *testing.T) {
 	ctx, cancel := contextOf(t)
 	go func() { done <- w.watch.Run(ctx) }()
 	w.claims(claim("10.0.0.1/32", 2), claim("10.0.0.1/32", 3))
-	w.mesh.set(remotecluster.Status{Name: "c2", State: remotecluster.Connecting})
+	w.mesh.SetClusters(remotecluster.Status{Name: "c2", State: remotecluster.Connecting})
 	for {
 		txn := w.db.ReadTxn()
 		_, conflict := w.found.Conflicts().AllWatch(txn)

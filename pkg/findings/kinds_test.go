@@ -95,7 +95,7 @@ func (f aState) set(w *world, yes bool) {
 		all = append(all, f.Status)
 		slices.SortFunc(all, func(a, b remotecluster.Status) int { return strings.Compare(a.Name, b.Name) })
 	}
-	w.mesh.set(all...)
+	w.mesh.SetClusters(all...)
 }
 
 // node is one of cluster "cID", with pod networks and, without a slash, addresses.

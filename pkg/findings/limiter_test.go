@@ -90,7 +90,7 @@ func TestAnIDThatFlapsIsLimited(t *testing.T) {
 		if i%3 == 0 {
 			c.IDConflict = &remotecluster.IDConflict{ID: 7, Holder: fmt.Sprint("c", 3+i%5)}
 		}
-		w.mesh.set(c)
+		w.mesh.SetClusters(c)
 		w.look()
 	}
 	minutes := flaps/60 + 1
@@ -118,7 +118,7 @@ func TestSessionsThatFlapAreLimited(t *testing.T) {
 			c.Failures++
 			c.LastError = fmt.Sprintf("error %c", 'a'+rune(c.Failures%26))
 		}
-		w.mesh.set(c, other)
+		w.mesh.SetClusters(c, other)
 		w.look()
 	}
 	step(remotecluster.Connecting, false)
@@ -151,7 +151,7 @@ func TestSessionsThatFlapAreLimited(t *testing.T) {
 	step(remotecluster.Syncing, true)
 	step(remotecluster.Ready, true)
 	c.ConnectedSince = c.ConnectedSince.Add(time.Second) // a reconnect between two looks
-	w.mesh.set(c, other)
+	w.mesh.SetClusters(c, other)
 	for range 10 {
 		w.now = w.now.Add(time.Minute)
 		w.watch.Look(w.now)

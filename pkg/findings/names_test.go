@@ -95,7 +95,7 @@ func TestANameConflictHasTheSameWords(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	answer := func(etcd string, id uint32) {
-		w.mesh.set(remotecluster.Status{Name: "c2", Connected: true, Ready: true, State: remotecluster.Ready, EtcdClusterID: etcd, AnsweredID: id})
+		w.mesh.SetClusters(remotecluster.Status{Name: "c2", Connected: true, Ready: true, State: remotecluster.Ready, EtcdClusterID: etcd, AnsweredID: id})
 		w.look()
 	}
 	for range 20 {
@@ -115,7 +115,7 @@ func TestANameConflictHasTheSameWords(t *testing.T) {
 	if events != 1 {
 		t.Errorf("%d events about it, want 1", events)
 	}
-	w.mesh.set()
+	w.mesh.SetClusters()
 	w.look()
 	w.expectConflicts("its file is gone")
 }

@@ -43,12 +43,12 @@ func TestWhatThePolicyDoesIsReportedOnceWithItsEvidence(t *testing.T) {
 	w := newWorld(t)
 	step := func(what string, c1, c2 disconnect.Outlook, want ...string) {
 		t.Helper()
-		w.mesh.set(policed(c1, c2)...)
+		w.mesh.SetClusters(policed(c1, c2)...)
 		w.look()
 		w.expectEvents(what, want...)
 	}
 	kept := disconnect.Outlook{}
-	w.mesh.set(policed(kept, kept)...)
+	w.mesh.SetClusters(policed(kept, kept)...)
 	w.look()
 	w.expectEvents("two clusters", "c1 cluster-added: ", "c1 cluster-ready: ", "c2 cluster-added: ", "c2 cluster-ready: ")
 	doubt := disconnect.Outlook{

@@ -15,9 +15,9 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/health"
 	"github.com/mesh-agent/mesh-agent/internal/logging"
+	"github.com/mesh-agent/mesh-agent/internal/meshtest/fakemesh"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
-	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/findings"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
@@ -28,62 +28,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// TestMesh is a mesh that is as the test says.
-type TestMesh struct {
-	mu         sync.Mutex
-	Known      []remotecluster.Status
-	OwnCluster *remotecluster.Status
-	starting   bool
-}
-
-// Clusters implements clustermesh.Clusters.
-func (m *TestMesh) Clusters() []remotecluster.Status {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.Known
-}
-
-// Local implements clustermesh.OwnCluster.
-func (m *TestMesh) Local() (remotecluster.Status, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.OwnCluster == nil {
-		return remotecluster.Status{}, false
-	}
-	return *m.OwnCluster, true
-}
-
-// Ready implements view.Readiness.
-func (m *TestMesh) Ready() (bool, map[string]string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return !m.starting, map[string]string{}
-}
-
-// Announced implements clustermesh.MeshDirectory.
-func (m *TestMesh) Announced() []remotecluster.Status { return nil }
-
-// Find implements api.Keys.
-func (m *TestMesh) Find(string, wire.Resource, string) (store.Found, bool) {
-	return store.Found{}, false
-}
-
-// Ignored implements clustermesh.MeshDirectory.
-func (m *TestMesh) Ignored() []clustermesh.Ignored { return nil }
-
-// Revision implements clustermesh.Clusters.
-func (m *TestMesh) Revision() uint64 { return 1 }
-
-// Set changes the clusters.
-func (m *TestMesh) Set(clusters ...remotecluster.Status) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.Known = clusters
-}
-
 // Agent is a server over real tables, on real sockets.
 type Agent struct {
-	Mesh                    *TestMesh
+	Mesh                    *fakemesh.Mesh
 	Nodes                   *nodes.Nodes
 	Address, Socket, Server string
 	stop                    func()
@@ -92,13 +39,13 @@ type Agent struct {
 // NewAgent starts an agent that knows a little of everything.
 func NewAgent(t *testing.T, clusters ...remotecluster.Status) *Agent {
 	t.Helper()
-	return (&TestMesh{Known: clusters}).Serve(t)
+	return Serve(t, fakemesh.Facts{Clusters: clusters})
 }
 
-// Serve starts an agent of this mesh.
-func (m *TestMesh) Serve(t *testing.T) *Agent {
+// Serve starts an agent of a mesh that is so.
+func Serve(t *testing.T, is fakemesh.Facts) *Agent {
 	t.Helper()
-	a := &Agent{Mesh: m}
+	a := &Agent{Mesh: &fakemesh.Mesh{Is: is}}
 	sources := a.Sources(t)
 	s, err := api.NewServer(sources, slog.New(slog.DiscardHandler))
 	if err != nil {

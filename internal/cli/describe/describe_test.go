@@ -9,6 +9,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/cli/clitest"
 	"github.com/mesh-agent/mesh-agent/internal/cli/resource"
 	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/meshtest/fakemesh"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
@@ -79,7 +80,7 @@ func TestDescribe(t *testing.T) {
 func TestDescribeEventOffersWhatWorks(t *testing.T) {
 	t.Parallel()
 	own := clitest.Lost("c1")
-	a := (&clitest.TestMesh{Known: []remotecluster.Status{clitest.Lost("c3")}, OwnCluster: &own}).Serve(t)
+	a := clitest.Serve(t, fakemesh.Facts{Clusters: []remotecluster.Status{clitest.Lost("c3")}, Own: &own})
 	offers := 0
 	var events struct{ Items []api.Event }
 	if err := json.Unmarshal([]byte(a.Ask("get", "events", "-o", "json").Out), &events); err != nil {

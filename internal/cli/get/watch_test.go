@@ -73,7 +73,7 @@ func TestGetWatches(t *testing.T) {
 	if state, end := structured.next(), structured.next(); !strings.Contains(state, `"event":"upsert"`) || !strings.Contains(end, `"event":"synced"`) {
 		t.Errorf("%s\n%s", state, end)
 	}
-	a.Mesh.Set(clitest.Lost("c3"))
+	a.Mesh.SetClusters(clitest.Lost("c3"))
 	rows := table.next() + "\n" + table.next()
 	if !strings.Contains(rows, "upsert c3 degraded") || !strings.Contains(rows, "delete c2") {
 		t.Errorf("rows %s", rows)

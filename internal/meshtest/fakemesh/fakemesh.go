@@ -1,0 +1,103 @@
+// Package fakemesh has a mesh that is as a test says.
+package fakemesh
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// Facts are what there is to know of a mesh.
+type Facts struct {
+	Clusters []remotecluster.Status
+	Own      *remotecluster.Status // nil: it is not read
+	NotReady map[string]string     // nil: it is ready
+	Missing  map[string]string
+	Ignored  []clustermesh.Ignored
+}
+
+// Mesh is as the test says: it implements whatever reads the state of a
+// [clustermesh.Mesh].
+type Mesh struct {
+	Is Facts // guarded by mu as soon as somebody reads it: see Set
+
+	mu       sync.Mutex
+	revision uint64 // guarded by mu; how often it was changed
+}
+
+// Set changes what the mesh is.
+func (m *Mesh) Set(change func(*Facts)) {
+	m.SetUnnoticed(func(is *Facts) {
+		change(is)
+		m.revision++
+	})
+}
+
+// SetUnnoticed is Set without another revision.
+func (m *Mesh) SetUnnoticed(change func(*Facts)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	change(&m.Is)
+}
+
+// SetClusters replaces the clusters.
+func (m *Mesh) SetClusters(clusters ...remotecluster.Status) {
+	m.Set(func(is *Facts) { is.Clusters = clusters })
+}
+
+func (m *Mesh) facts() (Facts, uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.Is, m.revision
+}
+
+// Clusters are those that were set.
+func (m *Mesh) Clusters() []remotecluster.Status {
+	is, _ := m.facts()
+	return slices.Clone(is.Clusters)
+}
+
+// Local is the own cluster, if it is read.
+func (m *Mesh) Local() (remotecluster.Status, bool) {
+	is, _ := m.facts()
+	if is.Own == nil {
+		return remotecluster.Status{}, false
+	}
+	return *is.Own, true
+}
+
+// Ready tells whether the mesh is ready, or why not.
+func (m *Mesh) Ready() (bool, map[string]string) {
+	is, _ := m.facts()
+	return is.NotReady == nil, is.NotReady
+}
+
+// Missing are the clusters without which it is ready.
+func (m *Mesh) Missing() map[string]string {
+	is, _ := m.facts()
+	return is.Missing
+}
+
+// Ignored are the files that are ignored.
+func (m *Mesh) Ignored() []clustermesh.Ignored {
+	is, _ := m.facts()
+	return slices.Clone(is.Ignored)
+}
+
+// Revision is how often the mesh was changed.
+func (m *Mesh) Revision() uint64 {
+	_, revision := m.facts()
+	return revision
+}
+
+// Announced are the clusters that the mesh directory has and the mesh not yet: none.
+func (m *Mesh) Announced() []remotecluster.Status { return nil }
+
+// Find finds no key.
+func (m *Mesh) Find(string, wire.Resource, string) (store.Found, bool) {
+	return store.Found{}, false
+}
