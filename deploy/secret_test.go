@@ -19,8 +19,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/mesh-agent/mesh-agent/internal/meshtest"
 	"github.com/mesh-agent/mesh-agent/internal/sim"
-	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
@@ -196,12 +196,7 @@ func clientFile(t *testing.T, n node, r *sim.Running, mesh, certificate string) 
 // mesh: the certificate of the first cluster is the common one, the second has
 // its own and comes while the agent runs.
 func serveSecret(t *testing.T, im image, m *manifest) {
-	ctx := t.Context()
-	clusters := []contents.Cluster{contents.Default("cluster1", 1), contents.Default("cluster2", 2)}
-	mesh, err := sim.OpenMesh(ctx, clusters, sim.MeshOptions{})
-	check(t, err)
-	t.Cleanup(func() { check(t, mesh.Close()) })
-	check(t, mesh.Load(ctx, func(*sim.Running, sim.Loaded) {}))
+	mesh := meshtest.Mesh(t, sim.MeshOptions{}, meshtest.Clusters(2)...)
 
 	n := node{im: im, m: m, confined: os.Geteuid() == 0}
 	mounts := map[bool]corev1.VolumeMount{}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
 	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/meshtest"
 	"github.com/mesh-agent/mesh-agent/internal/sim"
 	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
@@ -19,8 +20,8 @@ import (
 // Nothing is global: two agents in one process have nothing in common.
 func TestTwoAgentsInOneProcess(t *testing.T) {
 	t.Parallel()
-	one := agenttest.SimulateAll(t, []contents.Cluster{contents.Default("a1", 1), contents.Default("a2", 2)})
-	two := agenttest.SimulateAll(t, []contents.Cluster{contents.Default("b1", 1)}) // the same ID, in another mesh
+	one := meshtest.Run(t, contents.Default("a1", 1), contents.Default("a2", 2))
+	two := meshtest.Run(t, contents.Default("b1", 1)) // the same ID, in another mesh
 	first, stopFirst := agenttest.InProcess(t, map[string]string{"clustermesh-config": one.Dir(), "cluster-name": "x", "cluster-id": "10"})
 	second, _ := agenttest.InProcess(t, map[string]string{"clustermesh-config": two.Dir(), "cluster-name": "y", "cluster-id": "2"})
 	first.Until("the first to have its clusters", func() bool { return slices.Equal(first.ReadyClusters(), []string{"a1", "a2"}) })
@@ -44,7 +45,7 @@ func TestTwoAgentsInOneProcess(t *testing.T) {
 // The mesh directory may come later than the agent, and be made again.
 func TestADirectoryThatComesAndGoes(t *testing.T) {
 	t.Parallel()
-	m := agenttest.Simulate(t, 2)
+	m := meshtest.Run(t, meshtest.Clusters(2)...)
 	dir := filepath.Join(t.TempDir(), "later")
 	a := agenttest.StartAgent(t, dir, "--cluster-name", "own", "--cluster-id", "250")
 	if out, _, code := a.Call("status"); code != exit.Unwell || !strings.Contains(out, dir) {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
+	"github.com/mesh-agent/mesh-agent/internal/meshtest"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -19,7 +20,7 @@ import (
 // first claims one of its addresses.
 func TestTheLocalClusterAndTwoRemotes(t *testing.T) {
 	t.Parallel()
-	m := agenttest.Simulate(t, 3)
+	m := meshtest.Run(t, meshtest.Clusters(3)...)
 	thief, own := m.Clusters()[0], m.Clusters()[2]
 	address := own.Sample().Pod
 	claim := wire.IPIdentityPair{IP: net.IP(address.AsSlice()), Identity: 1<<16 + 1, Pod: "thief", Namespace: "ns"}

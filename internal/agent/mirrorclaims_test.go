@@ -7,6 +7,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
+	"github.com/mesh-agent/mesh-agent/internal/meshtest"
 	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
@@ -25,7 +26,7 @@ func TestAMirrorKeepsToTheClaimPolicy(t *testing.T) {
 	}
 	of := func(name string) string {
 		t.Helper()
-		content, err := os.ReadFile(filepath.Join(agenttest.SimulateAll(t, []contents.Cluster{contents.Default(name, 3)}).Dir(), name))
+		content, err := os.ReadFile(filepath.Join(meshtest.Run(t, contents.Default(name, 3)).Dir(), name))
 		agenttest.Must(t, err)
 		return string(content)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
 	"github.com/mesh-agent/mesh-agent/internal/cli/clitest"
 	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/meshtest"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -49,7 +50,7 @@ endpoints:
 // a second mirror stands by. All of them answer as an agent does, and end cleanly.
 func TestAClusterOfItsOwn(t *testing.T) {
 	t.Parallel()
-	remote, etcd, manifests := agenttest.Simulate(t, 1), etcdtest.Start(t), t.TempDir()
+	remote, etcd, manifests := meshtest.Run(t, meshtest.Clusters(1)...), etcdtest.Start(t), t.TempDir()
 	agenttest.Must(t, os.WriteFile(filepath.Join(manifests, "web.yaml"), []byte(web), 0o600))
 	own := []string{"--cluster-name", "own", "--cluster-id", "9", "--kvstore-opt", "etcd.address=" + etcd.Endpoint()}
 	operates := agenttest.StartMode(t, config.ModeOperate, nil, append([]string{"--local-manifests", manifests}, own...)...)

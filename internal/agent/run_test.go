@@ -11,12 +11,13 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
 	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/meshtest"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
 
 func TestTheWholeProgramOnSimulatedClusters(t *testing.T) {
 	t.Parallel()
-	m := agenttest.Simulate(t, 3)
+	m := meshtest.Run(t, meshtest.Clusters(3)...)
 	a := agenttest.StartAgent(t, m.Dir(), "--cluster-name", "own", "--cluster-id", "250")
 	if out, errs, code := a.Call("status", "--wait", "--for=fresh", "--timeout", "10m"); code != exit.OK {
 		t.Fatalf("status --wait: exit %d\n%s%s", code, out, errs)
@@ -67,7 +68,7 @@ func TestTheWholeProgramOnSimulatedClusters(t *testing.T) {
 
 func TestABadFileHurtsNobodyElse(t *testing.T) {
 	t.Parallel()
-	m := agenttest.Simulate(t, 1)
+	m := meshtest.Run(t, meshtest.Clusters(1)...)
 	a := agenttest.StartAgent(t, m.Dir())
 	a.Until("cluster1 to be ready", func() bool { _, _, code := a.Call("status"); return code == exit.OK })
 	bad := filepath.Join(m.Dir(), "broken")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
 	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/meshtest"
 	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
@@ -45,7 +46,7 @@ func TestAsManyClustersAsThereAreIDs(t *testing.T) {
 		t.Skip("long: make test-all")
 	}
 	const clusters, own = 254, 8
-	m := agenttest.SimulateAll(t, smallClusters(clusters, own))
+	m := meshtest.Run(t, smallClusters(clusters, own)...)
 	a := agenttest.StartAgent(t, m.Dir(), "--cluster-name", "own", "--cluster-id", "255")
 	if out, errs, code := a.Call("status", "--wait", "--for=fresh", "--timeout", "10m"); code != exit.OK {
 		t.Fatalf("status --wait: exit %d\n%s%s", code, out, errs)

@@ -12,6 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
 	"github.com/mesh-agent/mesh-agent/internal/cli/status"
 	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/meshtest"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/reasons"
@@ -24,7 +25,7 @@ import (
 // within 45 seconds, with the timings of production, and status says so.
 func TestAServerThatFreezesWhileTheConnectionStaysOpen(t *testing.T) {
 	t.Parallel()
-	m := agenttest.Simulate(t, 2)
+	m := meshtest.Run(t, meshtest.Clusters(2)...)
 	a := agenttest.StartAgent(t, m.Dir())
 	if out, errs, code := a.Call("status", "--wait", "--timeout", "10m"); code != exit.OK {
 		t.Fatalf("exit %d\n%s%s", code, out, errs)
@@ -49,7 +50,7 @@ func TestAServerThatFreezesWhileTheConnectionStaysOpen(t *testing.T) {
 // never takes the mesh without the cluster for the whole.
 func TestWaitRightAfterAFileWasDroppedIn(t *testing.T) {
 	t.Parallel()
-	m := agenttest.Simulate(t, 3)
+	m := meshtest.Run(t, meshtest.Clusters(3)...)
 	files := make(map[string][]byte)
 	dir := t.TempDir()
 	for _, r := range m.Clusters() {
@@ -106,7 +107,7 @@ endpoints: [{addresses: [10.250.0.1], conditions: {ready: true}}]
 // with its code.
 func TestWhyAServiceIsNotGlobal(t *testing.T) {
 	t.Parallel()
-	m, manifests := agenttest.Simulate(t, 1), t.TempDir()
+	m, manifests := meshtest.Run(t, meshtest.Clusters(1)...), t.TempDir()
 	a := agenttest.StartAgent(t, m.Dir(), "--cluster-name", "own", "--cluster-id", "9", "--local-manifests", manifests)
 	var theirs []api.Service
 	a.Until("their services", func() bool { theirs = agenttest.List[api.Service](a, "services"); return len(theirs) >= 3 })
@@ -151,7 +152,7 @@ func TestWhyAServiceIsNotGlobal(t *testing.T) {
 // its cluster stands beside it.
 func TestEveryFormOfOutputNamesTheClusterOfABackend(t *testing.T) {
 	t.Parallel()
-	m := agenttest.Simulate(t, 2)
+	m := meshtest.Run(t, meshtest.Clusters(2)...)
 	a := agenttest.StartAgent(t, m.Dir())
 	var s api.Service
 	a.Until("a service with backends of both clusters", func() bool {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
+	"github.com/mesh-agent/mesh-agent/internal/meshtest"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -39,7 +40,7 @@ func near(a, b float64) bool { return math.Abs(a-b) < 0.01 }
 // for the sessions with remote clusters and with the own kvstore, read and written.
 func TestTheSizeOfTheClusterReachesEverySession(t *testing.T) {
 	t.Parallel()
-	remote, etcd := agenttest.Simulate(t, 1), etcdtest.Start(t)
+	remote, etcd := meshtest.Run(t, meshtest.Clusters(1)...), etcdtest.Start(t)
 	own := []string{"--cluster-name", "own", "--cluster-id", "9", "--cluster-size", "8000", "--kvstore-opt", "etcd.address=" + etcd.Endpoint()}
 	remotes := []string{"--clustermesh-config", remote.Dir()}
 	for _, m := range []config.Mode{config.ModeRun, config.ModeMirror, config.ModeOperate} {
@@ -58,7 +59,7 @@ func TestTheSizeOfTheClusterReachesEverySession(t *testing.T) {
 // TestTheNodesOfTheOwnClusterAreCounted: those of its description, which come and go.
 func TestTheNodesOfTheOwnClusterAreCounted(t *testing.T) {
 	t.Parallel()
-	remote, manifests := agenttest.Simulate(t, 1), t.TempDir()
+	remote, manifests := meshtest.Run(t, meshtest.Clusters(1)...), t.TempDir()
 	write := func(nodes int) {
 		var text strings.Builder
 		for i := range nodes {
@@ -83,7 +84,7 @@ func TestTheNodesOfTheOwnClusterAreCounted(t *testing.T) {
 func TestTheCountedNodesReachEverySession(t *testing.T) {
 	t.Parallel()
 	const nodes = 8000
-	remote, etcd := agenttest.Simulate(t, 1), etcdtest.Start(t)
+	remote, etcd := meshtest.Run(t, meshtest.Clusters(1)...), etcdtest.Start(t)
 	client := etcd.Client(t)
 	var puts []clientv3.Op
 	for i := range nodes {
@@ -104,7 +105,7 @@ func TestTheCountedNodesReachEverySession(t *testing.T) {
 // TestOperationsOnRemoteKVStoresAreTraced, at debug level.
 func TestOperationsOnRemoteKVStoresAreTraced(t *testing.T) {
 	t.Parallel()
-	a := agenttest.StartAgent(t, agenttest.Simulate(t, 1).Dir(), "--log-level", "debug")
+	a := agenttest.StartAgent(t, meshtest.Run(t, meshtest.Clusters(1)...).Dir(), "--log-level", "debug")
 	a.Until("the cluster", func() bool { return len(a.ReadyClusters()) == 1 })
 	endpoint := agenttest.List[api.Cluster](a, "clusters")[0].Endpoints[0]
 	_, address, _ := strings.Cut(endpoint, "://")

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
+	"github.com/mesh-agent/mesh-agent/internal/meshtest"
 	"github.com/mesh-agent/mesh-agent/internal/sim"
 	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
@@ -115,7 +116,7 @@ func TestTheContract(t *testing.T) {
 
 func openContract(t *testing.T) *contract {
 	t.Helper()
-	m := agenttest.Simulate(t, 3)
+	m := meshtest.Run(t, meshtest.Clusters(3)...)
 	first, second, own := m.Clusters()[0], m.Clusters()[1], m.Clusters()[2]
 	claimed := second.Sample().Pod
 	for _, claim := range []struct {

@@ -4,6 +4,7 @@ package meshtest
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -20,7 +21,7 @@ func Clusters(n int) []contents.Cluster {
 	var all []contents.Cluster
 	for i := range n {
 		id := uint32(i + 1)
-		all = append(all, contents.Default("cluster"+string(rune('0'+id)), id))
+		all = append(all, contents.Default(fmt.Sprint("cluster", id), id))
 	}
 	return all
 }
@@ -64,9 +65,9 @@ func Mesh(t testing.TB, o sim.MeshOptions, clusters ...contents.Cluster) *sim.Me
 }
 
 // Run starts clusters as Mesh does, and keeps them alive until the end of the test.
-func Run(t testing.TB, o sim.MeshOptions, clusters ...contents.Cluster) *sim.Mesh {
+func Run(t testing.TB, clusters ...contents.Cluster) *sim.Mesh {
 	t.Helper()
-	m := Mesh(t, o, clusters...)
+	m := Mesh(t, sim.MeshOptions{}, clusters...)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- m.Run(ctx) }()

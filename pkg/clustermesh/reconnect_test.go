@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mesh-agent/mesh-agent/internal/meshtest"
 	"github.com/mesh-agent/mesh-agent/internal/sim"
-	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
@@ -30,16 +30,13 @@ func (w *world) revisions() map[string]uint64 {
 // continues where it was, nor when all of it has to be listed from another one.
 func TestAReconnectWritesNothing(t *testing.T) {
 	t.Parallel()
-	c := contents.Default("c1", 1)
+	c := meshtest.Clusters(1)[0]
+	c.Name = "c1"
 	c.Nodes, c.Services, c.Identities, c.Addresses = 100, 100, 500, 50_000
 	if testing.Short() {
 		c.Addresses /= 10
 	}
-	c1, err := sim.Open(t.Context(), c, sim.Options{Plain: true})
-	must(t, err)
-	t.Cleanup(func() { must(t, c1.Close()) })
-	_, err = c1.Load(t.Context())
-	must(t, err)
+	c1 := meshtest.Open(t, c, sim.Options{Plain: true})
 	w := newWorld(t, func(p *Params) {
 		backoff := p.KVStore.Timings.BackoffMax
 		p.KVStore = etcd.DefaultOptions()
@@ -89,7 +86,7 @@ func TestAReconnectWritesNothing(t *testing.T) {
 	}
 
 	// A change is seen: the revisions tell.
-	_, err = c1.Churn(t.Context(), 200)
+	_, err := c1.Churn(t.Context(), 200)
 	must(t, err)
 	synced(time.Now())
 	if after := w.revisions(); before["addresses"] == after["addresses"] {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/mesh-agent/mesh-agent/internal/meshtest"
 	"github.com/mesh-agent/mesh-agent/internal/sim"
 	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
@@ -47,12 +48,7 @@ func (w *world) remote(name string, id uint32, change ...func(*contents.Cluster)
 	for _, f := range change {
 		f(&c)
 	}
-	r, err := sim.Open(w.t.Context(), c, sim.Options{Plain: true})
-	must(w.t, err)
-	w.t.Cleanup(func() { must(w.t, r.Close()) })
-	_, err = r.Load(w.t.Context())
-	must(w.t, err)
-	return r
+	return meshtest.Open(w.t, c, sim.Options{Plain: true})
 }
 
 // join puts the cluster's client file into the mesh directory.

@@ -22,7 +22,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/cli/clitest"
 	"github.com/mesh-agent/mesh-agent/internal/exit"
 	"github.com/mesh-agent/mesh-agent/internal/sim"
-	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -173,37 +172,6 @@ func (a *Process) Until(what string, ok func() bool) {
 		out, errs, _ := a.Call("status")
 		return out + errs
 	})
-}
-
-// Simulate runs clusters in this process until the end of the test.
-func Simulate(t *testing.T, n int) *sim.Mesh {
-	t.Helper()
-	var clusters []contents.Cluster
-	for i := range n {
-		clusters = append(clusters, contents.Default(fmt.Sprint("cluster", i+1), uint32(i+1)))
-	}
-	return SimulateAll(t, clusters)
-}
-
-// SimulateAll runs these clusters until the end of the test.
-func SimulateAll(t *testing.T, clusters []contents.Cluster) *sim.Mesh {
-	t.Helper()
-	m, err := sim.OpenMesh(t.Context(), clusters, sim.MeshOptions{})
-	Must(t, err)
-	Must(t, m.Load(t.Context(), func(*sim.Running, sim.Loaded) {}))
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- m.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		if err := m.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return m
 }
 
 // Shown is what the agent shows of the clusters' contents: one line per key.

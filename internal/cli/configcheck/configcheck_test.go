@@ -13,6 +13,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/cli/clitest"
 	"github.com/mesh-agent/mesh-agent/internal/cli/samples"
 	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/meshtest"
 	"github.com/mesh-agent/mesh-agent/internal/sim"
 	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
@@ -107,7 +108,7 @@ func TestConfigCheckAsksTheServers(t *testing.T) {
 
 func TestConfigCheckAgainstAnAgent(t *testing.T) {
 	t.Parallel()
-	m, other := agenttest.Simulate(t, 2), agenttest.SimulateAll(t, []contents.Cluster{contents.Default("cluster1", 7)})
+	m, other := meshtest.Run(t, meshtest.Clusters(2)...), meshtest.Run(t, contents.Default("cluster1", 7))
 	a, _ := agenttest.InProcess(t, map[string]string{"clustermesh-config": m.Dir(), "cluster-name": "own", "cluster-id": "250"})
 	a.Until("both clusters", func() bool { return slices.Equal(a.ReadyClusters(), []string{"cluster1", "cluster2"}) })
 	read := func(m *sim.Mesh, name string) string {

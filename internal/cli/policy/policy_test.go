@@ -13,6 +13,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
 	"github.com/mesh-agent/mesh-agent/internal/cli/clitest"
 	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/meshtest"
 	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
@@ -41,7 +42,7 @@ func TestWhatIsSuggestedRefusesOnlyWhatBreaksARule(t *testing.T) {
 	t.Parallel()
 	one, two := contents.Default("cluster1", 1), contents.Default("cluster2", 2)
 	one.ServiceExports = true
-	m := agenttest.SimulateAll(t, []contents.Cluster{one, two})
+	m := meshtest.Run(t, one, two)
 	second := m.Clusters()[1]
 	flags := map[string]string{"clustermesh-config": m.Dir(), "cluster-name": "own", "cluster-id": "250"}
 	a, stop := agenttest.InProcess(t, flags)
