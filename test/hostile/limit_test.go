@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -201,12 +202,12 @@ func (a *agent) until(what string, ok func() bool) {
 	}
 }
 
-// ready waits until a cluster is ready with so many nodes.
+// ready waits until a cluster is ready with at least so many nodes.
 func (a *agent) ready(c *cluster, nodes int) {
 	a.tb.Helper()
 	a.until(c.name+" to be ready", func() bool {
 		is := a.clusters()[c.name]
-		return is.State == "ready" && is.Counts.Nodes == nodes
+		return is.State == "ready" && is.Counts.Nodes >= nodes
 	})
 }
 
@@ -224,7 +225,7 @@ func resident(pid int, figure string) int64 {
 
 // TestLimit: an agent with 512 MiB, two honest clusters, and a hostile one that wants
 // all of it. The agent lives, answers, stays within its limit, and the honest clusters
-// are followed.
+// are followed. Some such agents run at once.
 func TestLimit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: make test-all")
@@ -234,25 +235,37 @@ func TestLimit(t *testing.T) {
 	c1, e1 := w.honestCluster("c1", 1)
 	c2, e2 := w.honestCluster("c2", 2)
 	nodes := 60
-	for _, b := range bombs() {
-		t.Run(b.name, func(t *testing.T) {
-			w := &world{tb: t, dir: t.TempDir()}
-			w.join(c1, e1)
-			w.join(c2, e2)
-			a := startAgent(t, program, w.dir)
-			a.ready(c1, nodes)
-			a.ready(c2, nodes)
-			h, s := w.hostileCluster(t)
-			b.fill(h, s)
-			s.breaks(b.rule)
-			w.join(h, s.endpoint())
-			b.lasts(t, a, h, s)
-			nodes++
-			c1.show(nodes-1, 1)
-			c2.show(nodes-1, 1)
-			if !a.failed() {
-				a.ready(c1, nodes)
-				a.ready(c2, nodes)
+	var mu sync.Mutex // guards nodes
+	change := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		nodes++
+		c1.show(nodes-1, 1)
+		c2.show(nodes-1, 1)
+		return nodes
+	}
+	for group := range slices.Chunk(bombs(), 3) {
+		t.Run("group", func(t *testing.T) {
+			for _, b := range group {
+				t.Run(b.name, func(t *testing.T) {
+					t.Parallel()
+					w := &world{tb: t, dir: t.TempDir()}
+					w.join(c1, e1)
+					w.join(c2, e2)
+					a := startAgent(t, program, w.dir)
+					a.ready(c1, 60)
+					a.ready(c2, 60)
+					h, s := w.hostileCluster(t)
+					b.fill(h, s)
+					s.breaks(b.rule)
+					w.join(h, s.endpoint())
+					b.lasts(t, a, h, s)
+					now := change()
+					if !a.failed() {
+						a.ready(c1, now)
+						a.ready(c2, now)
+					}
+				})
 			}
 		})
 	}

@@ -175,9 +175,6 @@ func TestMirrorRules(t *testing.T) {
 	m := newCopies(t)
 	heap := watchHeap(t)
 	tried := append(rules(), endless(0), endless(600*time.Millisecond))
-	if testing.Short() {
-		tried = everyOther(tried, 16) // an agent meets more of them
-	}
 	inGroups(t, tried, func(t *testing.T, r *rule) {
 		c, s := m.hostile(t)
 		s.breaks(r)

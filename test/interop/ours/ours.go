@@ -84,44 +84,34 @@ func decodeResource(e wire.Expect, r wire.Resource, name string, value []byte, i
 	switch r {
 	case wire.Nodes:
 		n, err := wire.DecodeNode(name, value, e)
-		if err != nil {
-			return err
-		}
-		into.Nodes = append(into.Nodes, ModelNode(n))
+		return collect(&into.Nodes, n, err, ModelNode)
 	case wire.Services:
 		s, err := wire.DecodeService(name, value, e)
 		if err != nil {
 			return err
 		}
 		service, err := ModelService(s)
-		if err != nil {
-			return err
-		}
-		into.Services = append(into.Services, service)
+		return collect(&into.Services, service, err, func(s model.Service) model.Service { return s })
 	case wire.EndpointSlices:
 		s, err := wire.DecodeEndpointSlice(name, value, e)
-		if err != nil {
-			return err
-		}
-		into.EndpointSlices = append(into.EndpointSlices, ModelEndpointSlice(s))
+		return collect(&into.EndpointSlices, s, err, ModelEndpointSlice)
 	case wire.ServiceExports:
 		s, err := wire.DecodeServiceExport(name, value, e)
-		if err != nil {
-			return err
-		}
-		into.ServiceExports = append(into.ServiceExports, ModelServiceExport(s))
+		return collect(&into.ServiceExports, s, err, ModelServiceExport)
 	case wire.Identities:
 		i, err := wire.DecodeIdentity(name, value, e)
-		if err != nil {
-			return err
-		}
-		into.Identities = append(into.Identities, ModelIdentity(e.Cluster, i))
+		return collect(&into.Identities, i, err, func(i wire.Identity) model.Identity { return ModelIdentity(e.Cluster, i) })
 	case wire.IPs:
 		ip, err := wire.DecodeIP(name, value, e)
-		if err != nil {
-			return err
-		}
-		into.Addresses = append(into.Addresses, ModelAddress(e.Cluster, ip))
+		return collect(&into.Addresses, ip, err, func(ip wire.IP) model.Address { return ModelAddress(e.Cluster, ip) })
 	}
 	return nil
+}
+
+// collect adds what was decoded.
+func collect[F, T any](into *[]T, from F, err error, translate func(F) T) error {
+	if err == nil {
+		*into = append(*into, translate(from))
+	}
+	return err
 }
