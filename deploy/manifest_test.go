@@ -207,9 +207,7 @@ func TestProbesAskWhereTheAgentListens(t *testing.T) {
 func (w workload) checkProbes(t *testing.T) int32 {
 	t.Helper()
 	host, text, err := net.SplitHostPort(w.flag(t, "listen"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	port, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || !net.ParseIP(host).IsLoopback() {
 		t.Fatalf("it listens on %s: %v", host, err)

@@ -27,9 +27,7 @@ func TestMain(m *testing.M) {
 func simulator(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd := exec.CommandContext(t.Context(), self, args...)
 	cmd.Env = append(os.Environ(), asProgram+"=1")
 	return cmd
@@ -38,9 +36,7 @@ func simulator(t *testing.T, args ...string) *exec.Cmd {
 func TestBadFlagsExitWithTwoAndOneLine(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, nil, 0o600))
 	for name, args := range map[string][]string{
 		"unknown flag":          {"--nonsense"},
 		"not a number":          {"--nodes", "many"},
@@ -102,16 +98,10 @@ func TestSignalsEndItCleanly(t *testing.T) {
 			var stderr bytes.Buffer
 			cmd.Stderr = &stderr
 			stdout, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
+			must(t, cmd.Start())
 			rest := waitReady(t, stdout, base+"/mesh")
-			if err := cmd.Process.Signal(tc.signal); err != nil {
-				t.Fatal(err)
-			}
+			must(t, cmd.Process.Signal(tc.signal))
 			_, _ = io.Copy(io.Discard, rest)
 			if err := cmd.Wait(); err != nil {
 				t.Errorf("%v: %s", err, stderr.String())
@@ -182,12 +172,8 @@ func startSimulator(t *testing.T, temp string, args ...string) (output string) {
 	cmd := exec.Command(like.Path, args...) // which ends in order, not with the test's context
 	cmd.Env = append(like.Env, "TMPDIR="+temp)
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	lines := bufio.NewReader(stdout)
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
@@ -209,9 +195,7 @@ func startSimulator(t *testing.T, temp string, args ...string) (output string) {
 func TestControlFromTheCommandLine(t *testing.T) {
 	t.Parallel()
 	temp, err := os.MkdirTemp("", "sim") // short: the path of a socket has a limit
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(temp) })
 	if _, errs, code := ctl(t, temp, nil, "list"); code != 2 || !strings.Contains(errs, "start mesh-sim") {
 		t.Errorf("without a simulator: exit %d, %s", code, errs)
@@ -261,13 +245,19 @@ func TestControlFromTheCommandLine(t *testing.T) {
 func TestCommandFindsItsSimulator(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	script := `test -S "$1" && test "$1" = "$MESH_SIM_SOCKET" && test -f "$2" && "$0" ctl kill cluster1 && "$0" ctl list`
 	cmd := simulator(t, "--clusters", "1", "--quiet", "--local", "home", "--", "sh", "-c", script, self, "{ctl}", "{local}")
 	out, err := cmd.Output()
 	if err != nil || !strings.Contains(string(out), "killed") {
 		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// must fails the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

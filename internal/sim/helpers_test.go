@@ -24,9 +24,7 @@ func testContext(t *testing.T) context.Context {
 func openCluster(t *testing.T, c contents.Cluster, o Options) *Running {
 	t.Helper()
 	r, err := Open(testContext(t), c, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := r.Close(); err != nil {
 			t.Error(err)
@@ -48,9 +46,7 @@ func loadCluster(t *testing.T, c contents.Cluster, o Options) *Running {
 func readAll(t *testing.T, c *clientv3.Client) map[string]kv {
 	t.Helper()
 	resp, err := c.Get(testContext(t), "\x00", clientv3.WithFromKey())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all := map[string]kv{}
 	for _, e := range resp.Kvs {
 		all[string(e.Key)] = kv{value: string(e.Value), lease: e.Lease, created: e.CreateRevision}
@@ -110,9 +106,7 @@ func checkContents(t *testing.T, r *Running) map[string]kv {
 func asAgent(t *testing.T, r *Running) *clientv3.Client {
 	t.Helper()
 	c, err := r.etcd.dialAs(testContext(t), r.Endpoint(), r.etcd.reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }

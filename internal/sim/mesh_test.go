@@ -23,15 +23,11 @@ import (
 func list(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out := map[string]string{}
 	for _, e := range entries {
 		info, err := e.Info()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		out[e.Name()] = info.Mode().String()
 	}
 	return out
@@ -45,9 +41,7 @@ func exists(path string) bool {
 func openMesh(t *testing.T, o MeshOptions, clusters ...contents.Cluster) *Mesh {
 	t.Helper()
 	m, err := OpenMesh(testContext(t), clusters, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := m.Close(); err != nil {
 			t.Error(err)
@@ -105,31 +99,21 @@ func TestMeshWritesClientFilesAndRemovesThem(t *testing.T) {
 func readThrough(t *testing.T, path, cluster string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var cfg clientConfig
-	if err := yaml.UnmarshalStrict(text, &cfg); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.UnmarshalStrict(text, &cfg))
 	ca, err := os.ReadFile(cfg.TrustedCAFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(ca)
 	pair, err := tls.LoadX509KeyPair(cfg.CertFile, cfg.KeyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, name := range []string{"", cluster + ".mesh.cilium.io", "localhost"} {
 		c, err := clientv3.New(clientv3.Config{
 			Endpoints: cfg.Endpoints, Logger: zap.NewNop(),
 			TLS: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool, Certificates: []tls.Certificate{pair}, ServerName: name},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		resp, err := c.Get(testContext(t), wire.ClusterConfigKey(cluster))
 		if err != nil || resp.Count != 1 {
 			t.Errorf("server name %q: %v", name, err)
@@ -142,15 +126,11 @@ func TestFilesOfOthersAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	other := filepath.Join(dir, "theirs")
-	if err := os.WriteFile(other, []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(other, []byte("x"), 0o600))
 	first := openMesh(t, MeshOptions{Dir: dir, Plain: true}, contents.Default("cluster1", 1))
 	second := openMesh(t, MeshOptions{Dir: dir}, contents.Default("cluster2", 2))
 	for _, m := range []*Mesh{first, second} {
-		if err := m.Load(testContext(t), nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, m.Load(testContext(t), nil))
 	}
 	if got := len(list(t, dir)); got != 1+1+4 {
 		t.Errorf("%d files in the directory", got)
@@ -176,9 +156,7 @@ func TestDirectoryThatWasMadeGoesWithEverything(t *testing.T) {
 	dir := filepath.Join(base, "parent", "new")
 	m := openMesh(t, MeshOptions{Dir: dir}, contents.Default("cluster1", 1))
 	for _, file := range []string{filepath.Join(dir, "cluster9"), filepath.Join(base, "parent", "theirs")} {
-		if err := os.WriteFile(file, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, nil, 0o600))
 	}
 	if err := m.Close(); err != nil {
 		t.Error(err)
@@ -191,9 +169,7 @@ func TestDirectoryThatWasMadeGoesWithEverything(t *testing.T) {
 func TestUnusableDirectories(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, nil, 0o600))
 	for name, o := range map[string]MeshOptions{
 		"client directory is a file":    {Dir: file},
 		"client directory under a file": {Dir: filepath.Join(file, "x")},
@@ -212,9 +188,7 @@ func TestWriteClientFiles(t *testing.T) {
 	r := loadCluster(t, contents.Default("cluster4", 4), Options{})
 	dir := t.TempDir()
 	for range 2 { // the second time replaces
-		if err := r.WriteClientFiles(dir); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.WriteClientFiles(dir))
 	}
 	if got := list(t, dir); len(got) != 4 {
 		t.Errorf("files: %v", got)

@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 	"crypto/tls"
-	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -20,13 +19,8 @@ func TestEtcdHoldsTheContents(t *testing.T) {
 	for name, change := range map[string]func(*contents.Cluster){
 		"default":                func(*contents.Cluster) {},
 		"service exports":        func(c *contents.Cluster) { c.ServiceExports = true },
-		"like 1.19":              func(c *contents.Cluster) { c.EndpointSlices = false },
-		"IPv6":                   func(c *contents.Cluster) { c.PodRange = netip.MustParsePrefix("fd00:1234::/48") },
-		"511 clusters":           func(c *contents.Cluster) { c.MaxConnectedClusters, c.ID = 511, 300 },
 		"few keys on a lease":    func(c *contents.Cluster) { c.KeysPerLease = 7 },
 		"more than one lease":    func(c *contents.Cluster) { c.Addresses = 2500 },
-		"more than one slice":    func(c *contents.Cluster) { c.Addresses, c.Backends, c.Services = 400, 120, 2 },
-		"services share pods":    func(c *contents.Cluster) { c.Identities = 3 },
 		"fewer pods than wanted": func(c *contents.Cluster) { c.Addresses = 7 },
 		"nodes only":             func(c *contents.Cluster) { c.Services, c.Identities, c.Addresses = 0, 0, 0 },
 		"empty":                  func(c *contents.Cluster) { *c = contents.Cluster{Name: c.Name, ID: c.ID, MaxConnectedClusters: 255} },
@@ -37,9 +31,7 @@ func TestEtcdHoldsTheContents(t *testing.T) {
 			change(&c)
 			r := openCluster(t, c, Options{Plain: true})
 			l, err := r.Load(testContext(t))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			all := checkContents(t, r)
 			if len(all) != l.Keys || l.Leases != len(r.leases) {
 				t.Errorf("%d keys in etcd, %d reported; %d leases of %d reported", len(all), l.Keys, l.Leases, len(r.leases))
@@ -114,9 +106,7 @@ func TestLostLeasesAreReplaced(t *testing.T) {
 	if got := len(readAll(t, r.Client())); got >= before {
 		t.Fatalf("no key went with its lease: %d of %d are left", got, before)
 	}
-	if err := r.renew(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.renew(ctx))
 	if got := len(checkContents(t, r)); got != before {
 		t.Errorf("%d keys, there were %d", got, before)
 	}
@@ -186,9 +176,7 @@ func TestReadersHaveTheRightsOfRemoteClusters(t *testing.T) {
 	r := loadCluster(t, contents.Default("cluster2", 2), Options{})
 	ctx := testContext(t)
 	c, err := r.etcd.dialAs(ctx, r.Endpoint(), r.etcd.reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = c.Close() }()
 	for _, read := range []struct {
 		what, key string
@@ -235,9 +223,7 @@ func TestServersDemandClientCertificates(t *testing.T) {
 		},
 	} {
 		c, err := client()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		if _, err := c.Get(ctx, wire.HeartbeatKey); err == nil {
 			t.Errorf("%s: the server answered", what)

@@ -84,9 +84,9 @@ func (c *cluster) show(i, n int) {
 	pair := wire.NewHostPair(c.addr(i))
 	pair.Identity, pair.Pod, pair.Namespace = id, fmt.Sprint("pod", n), "ns"
 	kvs[pair.Key()] = pair.Encode()
-	c.mu.Lock()
+	c.mu.Lock() // also while it is written: the last one wins in both
+	defer c.mu.Unlock()
 	c.objects[i] = n
-	c.mu.Unlock()
 	c.write(kvs)
 }
 

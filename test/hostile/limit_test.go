@@ -244,7 +244,7 @@ func TestLimit(t *testing.T) {
 		c2.show(nodes-1, 1)
 		return nodes
 	}
-	for group := range slices.Chunk(bombs(), 3) {
+	for group := range slices.Chunk(bombs(), 4) {
 		t.Run("group", func(t *testing.T) {
 			for _, b := range group {
 				t.Run(b.name, func(t *testing.T) {

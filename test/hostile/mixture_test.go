@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	steps = flag.Int("hostile.steps", 0, "steps of the mixture; 0: 10,000, 2,000 with the race detector, or 200 with -short")
+	steps = flag.Int("hostile.steps", 0, "steps of the mixture; 0: 4,000, 1,000 with the race detector, or 200 with -short")
 	seed  = flag.Uint64("hostile.seed", 0, "seed of the mixture; 0: a random one, which is printed")
 )
 
@@ -33,9 +33,9 @@ func TestMixture(t *testing.T) {
 	case testing.Short():
 		n = 200
 	case raced:
-		n = 2000
+		n = 1000
 	default:
-		n = 10_000
+		n = 4000
 	}
 	if *seed == 0 {
 		*seed = rand.Uint64()

@@ -30,6 +30,14 @@ func program(t *testing.T) string {
 	return path
 }
 
+// must fails the test on an error.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func start(t *testing.T, change func(*members.Settings)) *members.Mesh {
 	t.Helper()
 	s := members.DefaultSettings()
@@ -49,9 +57,7 @@ func start(t *testing.T, change func(*members.Settings)) *members.Mesh {
 			logs(t, m)
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return m
 }
 
@@ -132,9 +138,7 @@ func noneIsRefused(t *testing.T, m *members.Mesh) {
 
 func write(t *testing.T, c *members.Cluster, d *members.Description) {
 	t.Helper()
-	if err := d.Write(c.Manifests()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Write(c.Manifests()))
 }
 
 // leader finds the process that leads.
@@ -239,9 +243,7 @@ func TestTheStandbysTakeOver(t *testing.T) {
 func rootOf(t *testing.T, c *members.Cluster) *clientv3.Client {
 	t.Helper()
 	client, err := c.Client()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = client.Close() })
 	return client
 }
@@ -249,9 +251,7 @@ func rootOf(t *testing.T, c *members.Cluster) *clientv3.Client {
 func head(t *testing.T, c *members.Cluster) int64 {
 	t.Helper()
 	resp, err := rootOf(t, c).Get(t.Context(), "x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return resp.Header.Revision
 }
 

@@ -30,22 +30,16 @@ func TestOperateGivesEtcdItsUsers(t *testing.T) {
 		cert, key := certs.Client(t, user)
 		path := filepath.Join(dir, user+".yaml")
 		text := fmt.Sprintf("endpoints: [%s]\ntrusted-ca-file: %s\ncert-file: %s\nkey-file: %s\n", srv.Endpoint(), certs.CAFile, cert, key)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	users := filepath.Join(dir, "users.yaml")
-	if err := os.WriteFile(users, []byte("users: [{name: remote-west, role: remote}]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(users, []byte("users: [{name: remote-west, role: remote}]\n"), 0o600))
 	cmd := exec.Command(program(t), "operate", "--cluster-name", "east", "--cluster-id", "3",
 		"--kvstore-opt", "etcd.config="+file("admin-east"), "--kvstore-ensure-users", "--kvstore-users-file", users,
 		"--listen", "127.0.0.1:0", "--socket", filepath.Join(dir, "s"))
 	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended, which Wait says
 		if err := cmd.Wait(); err != nil {

@@ -78,9 +78,7 @@ func TestRangesFitAndDiffer(t *testing.T) {
 			c := Default("c", tc.id)
 			c.MaxConnectedClusters, c.Nodes, c.Addresses = tc.maximum, tc.nodes, tc.addresses
 			p, err := planAddresses(c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if p.pods.String() != tc.pods || p.podCIDR(1).String() != tc.node || p.nodeIP(1).String() != tc.ip {
 				t.Errorf("pods %s, second node %s with %s", p.pods, p.podCIDR(1), p.nodeIP(1))
 			}
@@ -154,5 +152,13 @@ func TestNamesAreUnique(t *testing.T) {
 	}
 	if len(suffixes) != 200_000 {
 		t.Errorf("%d suffixes of 200,000", len(suffixes))
+	}
+}
+
+// must fails the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -12,9 +12,7 @@ import (
 func decoders(t *testing.T, c Cluster) map[wire.Resource]func(string, []byte) error {
 	t.Helper()
 	layout, err := wire.NewLayout(c.MaxConnectedClusters)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	e := wire.Expect{Cluster: c.Name, ClusterID: c.ID, LocalID: c.ID%c.MaxConnectedClusters + 1, Layout: layout}
 	reader := wire.ClusterInfo{Name: "reader", ID: e.LocalID, MaxConnectedClusters: c.MaxConnectedClusters}
 	return map[wire.Resource]func(string, []byte) error{
@@ -80,9 +78,7 @@ func TestReadersAcceptTheContents(t *testing.T) {
 			c := Default("cluster7", 7)
 			change(&c)
 			m, err := New(c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer m.Close()
 			counts := decodeAll(t, c, encodeModel(m))
 			if c.SlicesOnly && (counts[wire.Services] != 0 || counts[wire.EndpointSlices] != c.Services) {

@@ -15,9 +15,7 @@ import (
 func contentsOf(t testing.TB, c Cluster) map[string]string {
 	t.Helper()
 	m, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return encodeModel(m)
 }
 
@@ -80,9 +78,7 @@ func decodeServices(t testing.TB, c Cluster, contents map[string]string) map[str
 	for key, value := range contents {
 		if name, ok := strings.CutPrefix(key, wire.Services.Prefix(c.Name, false)); ok {
 			s, err := wire.DecodeService(name, []byte(value), wire.Expect{Cluster: c.Name, ClusterID: c.ID})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			out[name] = s
 		}
 	}
@@ -196,9 +192,7 @@ func TestLongChurnStaysNearTheSizes(t *testing.T) {
 	c := Default("cluster2", 2)
 	c.EndpointSlices = false // they cost most of the time and add nothing here
 	m, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for range 20_000 {
 		if len(m.Step()) == 0 {
 			t.Fatal("a step changed nothing")

@@ -72,9 +72,7 @@ func replay(t *testing.T, client *clientv3.Client) *history {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(t.Context()))
 	defer cancel()
 	for resp := range client.Watch(ctx, base+"/", clientv3.WithPrefix(), clientv3.WithRev(1), clientv3.WithPrevKV()) {
-		if err := resp.Err(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, resp.Err())
 		for _, e := range resp.Events {
 			if string(e.Kv.Key) == end {
 				h.name()

@@ -54,9 +54,7 @@ func meet(t *testing.T, collects, uses string) {
 		if _, err := user.acquire(ctx, key); err != nil {
 			t.Fatal(err)
 		}
-		if err := user.release(ctx, key); err != nil {
-			t.Fatal(err)
-		}
+		must(t, user.release(ctx, key))
 		if _, err := collector.gc(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -72,16 +70,12 @@ func meet(t *testing.T, collects, uses string) {
 			id, err = user.acquire(ctx, key)
 			return err
 		})
-		if err := g.Wait(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, g.Wait())
 		until(t, "the mapping to be there", func() bool {
 			resp, err := client.Get(ctx, fmt.Sprintf("%s/id/%d", base, id))
 			return err == nil && len(resp.Kvs) == 1 && string(resp.Kvs[0].Value) == key
 		})
-		if err := user.release(ctx, key); err != nil {
-			t.Fatal(err)
-		}
+		must(t, user.release(ctx, key))
 	}
 	h := replay(t, client)
 	h.judge(t)
@@ -100,3 +94,11 @@ func meet(t *testing.T, collects, uses string) {
 
 // people are the sides as the report names them.
 var people = map[string]string{"theirs": "Cilium", "ours": "mesh-agent"}
+
+// must fails the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -55,9 +55,7 @@ func startTheirs(t testing.TB, endpoint, name string) *theirs {
 	_, err := interop.Call[struct{}](ctx, p, "Allocate.Open", model.AllocateOpen{
 		Endpoint: endpoint, Node: name, ClusterID: clusterID, LeaseTTL: leaseTTL, Sync: syncEvery,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &theirs{t, p}
 }
 
@@ -109,15 +107,11 @@ func startOurs(t testing.TB, endpoint, name string) *ours {
 	o.QPS, o.LeaseTTL, o.Leases = 0, leaseTTL, kvstore.NewLeases()
 	client := etcd.NewDurable(func() (*clientfile.Config, error) { return clientfile.New(endpoint) }, o)
 	backend, err := kvbackend.New(client, kvbackend.Config{Paths: paths, Node: name, Keys: identity.Key{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n := &ours{backend: backend, ended: make(chan struct{})}
 	n.Allocator, err = allocator.NewAllocator(backend, allocator.WithCluster(wire.Layout{}, clusterID),
 		allocator.WithMasterKeyProtection(), allocator.WithSyncInterval(syncEvery))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	n.cancel = cancel
 	go func() {
@@ -129,9 +123,7 @@ func startOurs(t testing.TB, endpoint, name string) *ours {
 		client.Close()
 	}()
 	t.Cleanup(n.gone)
-	if err := n.WaitForInitialSync(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, n.WaitForInitialSync(t.Context()))
 	return n
 }
 
@@ -193,9 +185,7 @@ func start(t testing.TB, side, endpoint, name string) node {
 func count(t testing.TB, client *clientv3.Client, part string) int64 {
 	t.Helper()
 	resp, err := client.Get(t.Context(), base+"/"+part, clientv3.WithPrefix(), clientv3.WithCountOnly())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return resp.Count
 }
 

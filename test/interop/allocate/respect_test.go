@@ -41,9 +41,7 @@ func TestALockOfOneSideHoldsTheOther(t *testing.T) {
 			client, holder, waiter := pair(t, d)
 			const key = "k8s:a=1;"
 			unlock, err := holder.lock(t.Context(), key)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			done := acquiring(t, waiter, key)
 			until(t, "the other side to queue", func() bool { return count(t, client, "locks/"+key+"/") == 2 })
 			select {
@@ -88,9 +86,7 @@ func TestCollectionKeepsWhatTheOtherSideUses(t *testing.T) {
 					continue
 				}
 				for i := range keys {
-					if err := user.release(t.Context(), fmt.Sprintf("k8s:n=%d;", i)); err != nil {
-						t.Fatal(err)
-					}
+					must(t, user.release(t.Context(), fmt.Sprintf("k8s:n=%d;", i)))
 				}
 				until(t, "the references to be gone", func() bool { return count(t, client, "value/") == 0 })
 			}
@@ -107,13 +103,9 @@ func TestCollectionOfLocksTakesWhatTheOtherSideHolds(t *testing.T) {
 			t.Parallel()
 			client, holder, collector := pair(t, d)
 			unlock, err := holder.lock(t.Context(), "k8s:a=1;")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for round, want := range []int64{1, 0} {
-				if err := collector.locksGC(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				must(t, collector.locksGC(t.Context()))
 				if n := count(t, client, "locks/"); n != want {
 					t.Errorf("%d locks after round %d, want %d", n, round, want)
 				}
@@ -146,9 +138,7 @@ func TestAWaiterOutlivesTheCollectionOfLocks(t *testing.T) {
 				done := acquiring(t, waiter, key)
 				until(t, "the waiter to queue", func() bool { return count(t, client, "locks/"+key+"/") == 2 })
 				for range 2 {
-					if err := collector.locksGC(t.Context()); err != nil {
-						t.Fatal(err)
-					}
+					must(t, collector.locksGC(t.Context()))
 				}
 				select {
 				case err := <-done:
@@ -193,9 +183,7 @@ func TestBothWriteTheSame(t *testing.T) {
 		var all strings.Builder
 		for _, key := range odd {
 			unlock, err := n.lock(t.Context(), key)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			fmt.Fprintln(&all, strings.Join(dump(t, client, "locks/", 0), "\n"))
 			unlock()
 			id, err := n.acquire(t.Context(), key)
@@ -206,9 +194,7 @@ func TestBothWriteTheSame(t *testing.T) {
 				t.Errorf("%q: %d is none of cluster %d", key, id, clusterID)
 			}
 			fmt.Fprintln(&all, strings.Join(dump(t, client, "", id), "\n"))
-			if err := n.release(t.Context(), key); err != nil {
-				t.Fatal(err)
-			}
+			must(t, n.release(t.Context(), key))
 			if _, err := client.Delete(t.Context(), base+"/", clientv3.WithPrefix()); err != nil {
 				t.Fatal(err)
 			}
@@ -225,9 +211,7 @@ func TestBothWriteTheSame(t *testing.T) {
 func dump(t *testing.T, client *clientv3.Client, part string, id uint64) []string {
 	t.Helper()
 	resp, err := client.Get(t.Context(), base+"/"+part, clientv3.WithPrefix())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var lines []string
 	for _, kv := range resp.Kvs {
 		key := string(kv.Key)
