@@ -25,9 +25,6 @@ func NewMemory(bound int64) *Memory {
 	return &Memory{bound: bound, accounts: make(map[string]*Account)}
 }
 
-// Bound is how many bytes the entries may take; 0 is no bound.
-func (m *Memory) Bound() int64 { return m.bound }
-
 // Account is that of a cluster: the same one each time; nil where there is no bound.
 func (m *Memory) Account(cluster string) *Account {
 	if m == nil || m.bound == 0 {

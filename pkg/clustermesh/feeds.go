@@ -173,9 +173,9 @@ func grantExport(g *claims.Grant, x *services.Export) error { return g.Service(x
 
 func decodeIP(e wire.Expect) store.Decode[ipcache.Entry] {
 	cluster := &ipcache.Cluster{Name: e.Cluster, ID: e.ClusterID}
-	decoder, source := wire.IPDecoder{Expect: e}, sourceOf(e)
+	source := sourceOf(e)
 	return func(name string, value []byte) (*ipcache.Entry, error) {
-		ip, err := decoder.Decode(name, value)
+		ip, err := wire.DecodeIP(name, value, e)
 		if err != nil {
 			return nil, err
 		}

@@ -130,5 +130,5 @@
 //	EtcdDbg                       package troubleshoot, with clientfile.Parse and etcd.Reach
 //	Trace, EnableTracing          etcd.Options.Log at debug level, with etcd.Options.Traces
 //	GetScopeFromKey               wire.ScopeFromKey
-//	StateToCachePrefix            wire.StateToCache
+//	StateToCachePrefix            wire.Resource.Prefix of a copy
 package kvstore

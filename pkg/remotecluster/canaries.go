@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strings"
+	"math"
 	"sync"
 	"time"
 
@@ -21,13 +21,15 @@ type canaries struct {
 	cached bool
 	watch  *store.Watch[struct{}]
 
-	mu   sync.Mutex
-	open map[string]chan struct{} // by name below dir; closed once its canary was seen
-	all  bool
+	closing sync.Mutex                      // held while one is closed
+	seen    map[wire.Resource]chan struct{} // closed once its canary was seen
 }
 
 func newCanaries(cluster string, cached bool, log *slog.Logger) *canaries {
-	c := &canaries{dir: wire.SyncedDir(cluster), cached: cached, open: make(map[string]chan struct{})}
+	c := &canaries{dir: wire.SyncedDir(cluster), cached: cached, seen: make(map[wire.Resource]chan struct{})}
+	for _, r := range wire.Resources() {
+		c.seen[r] = make(chan struct{})
+	}
 	c.watch = store.NewWatch(store.Kind[struct{}]{
 		Resource: "synced",
 		Decode: func(wire.Expect) store.Decode[struct{}] {
@@ -44,73 +46,50 @@ func fewKeys() store.Limits {
 	return store.Limits{Share: budget.Share{Keys: 256, Bytes: 1 << 20}, Value: 64 << 10}
 }
 
-func (c *canaries) run(ctx context.Context, client Client) error {
-	return c.watch.Run(ctx, store.Session{Client: client, Prefix: c.dir, Limits: fewKeys()})
-}
-
 func (c *canaries) apply(changes []store.Change[struct{}]) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	for _, ch := range changes {
-		if _, _, known := wire.ParseSyncedName(ch.Name); known && ch.Old == nil {
-			c.allow(ch.Name)
+		if r, cached, known := wire.ParseSyncedName(ch.Name); known && cached == c.cached && ch.Old == nil {
+			c.allow(r)
 		}
 	}
 }
 
-// allow lets the family start; mu is held.
-func (c *canaries) allow(name string) {
-	gate := c.gate(name)
+// allow lets resources start: all of clusters that write no canaries.
+func (c *canaries) allow(resources ...wire.Resource) {
+	c.closing.Lock()
+	defer c.closing.Unlock()
+	for _, r := range resources {
+		if !isClosed(c.seen[r]) {
+			close(c.seen[r])
+		}
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-gate:
+	case <-c:
+		return true
 	default:
-		close(gate)
+		return false
 	}
 }
 
-func (c *canaries) gate(name string) chan struct{} {
-	gate, ok := c.open[name]
-	if !ok {
-		gate = make(chan struct{})
-		if c.all {
-			close(gate)
-		}
-		c.open[strings.Clone(name)] = gate
-	}
-	return gate
-}
-
-// allowAll is for clusters that write no canaries.
-func (c *canaries) allowAll() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.all = true
-	for name := range c.open {
-		c.allow(name)
-	}
-}
+// forever is the wait for a canary that may stay away.
+const forever time.Duration = math.MaxInt64
 
 // wait returns when the resource's canary was seen, or says that it was not.
 func (c *canaries) wait(ctx context.Context, r wire.Resource, atMost time.Duration) error {
-	gate := c.gateOf(r)
 	t := time.NewTimer(atMost)
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-gate:
+	case <-c.seen[r]:
 		return nil
 	case <-t.C:
 		return &overdue{fmt.Errorf("no canary %s%s after %s: the cluster says that it writes one when all %s are written; %s",
 			c.dir, r.StorePrefix(c.cached), atMost, r, WriterRuns)}
 	}
-}
-
-// gateOf returns a channel that is closed once the resource's canary was seen.
-func (c *canaries) gateOf(r wire.Resource) <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.gate(r.StorePrefix(c.cached))
 }
 
 // facts tells which canaries were seen; nil for none, while there is no configuration.
@@ -119,12 +98,8 @@ func (c *canaries) facts() *canaryFacts {
 		return nil
 	}
 	f := &canaryFacts{cached: c.cached, seen: make(map[wire.Resource]bool)}
-	for _, r := range wire.Resources() {
-		select {
-		case <-c.gateOf(r):
-			f.seen[r] = true
-		default:
-		}
+	for r, gate := range c.seen {
+		f.seen[r] = isClosed(gate)
 	}
 	return f
 }

@@ -81,7 +81,7 @@ func TestCanariesOfAMirror(t *testing.T) {
 	if !c.facts().seen[wire.Nodes] || c.facts().seen[wire.IPs] {
 		t.Errorf("nodes %t, ips %t; want true, false", c.facts().seen[wire.Nodes], c.facts().seen[wire.IPs])
 	}
-	c.allowAll()
+	c.allow(wire.Resources()...)
 	if !c.facts().seen[wire.IPs] {
 		t.Error("all were allowed, ips does not start")
 	}

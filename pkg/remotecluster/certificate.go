@@ -27,7 +27,7 @@ func (c *Cluster) followCertificate(ctx context.Context, cfg *clientfile.Config)
 		if s, err := cfg.Security(); err == nil && len(s.Chain) > 0 {
 			until = s.Chain[0].NotAfter
 		}
-		if before, after := c.note(certificateRead{until}); !before.certificate.Equal(after.certificate) {
+		if before, after := c.note(certificateRead(until)); !before.certificate.Equal(after.certificate) {
 			c.Changed()
 		}
 		if err := waiting.Sleep(ctx, untilCertificate(time.Until(until))); err != nil {

@@ -140,7 +140,7 @@ func (c *Cluster) Run(ctx context.Context, file string) {
 	g.Go(c.contained(func() { c.Consumer.Follow(ctx) }))
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = c.Timings.RetryMin, c.Timings.RetryMax
-	c.step(started{file})
+	c.step(started(file))
 	for {
 		err := guard.Run(func() error { return c.runSession(ctx, file, pause) })
 		if ctx.Err() != nil {
@@ -149,7 +149,7 @@ func (c *Cluster) Run(ctx context.Context, file string) {
 		c.report(err)
 		wait := c.Stretch(pause.NextBackOff())
 		if !errors.Is(err, context.Canceled) { // otherwise whoever owns the session stops, and so shall we in a moment
-			c.step(attemptFailed{err, wait})
+			c.step(attemptFailed(err, wait))
 			c.Log.Debug("Not connected; what is known of the cluster is kept", "error", err, "retryIn", wait.Round(time.Millisecond))
 		}
 		if waiting.Sleep(ctx, wait) != nil {
@@ -162,7 +162,7 @@ func (c *Cluster) Run(ctx context.Context, file string) {
 // this order: nobody may take the ID while entries carry it. The error is that of
 // [Copier].Withdraw, or that of ctx.
 func (c *Cluster) Drain(ctx context.Context) error {
-	c.step(removalBegun{})
+	c.step(removalBegun)
 	for {
 		err := guard.Run(func() error { return c.drain(ctx) })
 		if !c.report(err) {
@@ -181,7 +181,7 @@ func (c *Cluster) drain(ctx context.Context) error {
 		}
 	}
 	c.drainSources()
-	c.takeBack()
+	c.holdBack(allSynced)
 	if c.IDs != nil {
 		c.IDs.Release(c.Name)
 	}
@@ -192,7 +192,17 @@ func (c *Cluster) drainSources() {
 	for _, s := range c.sources {
 		s.Drain()
 	}
-	c.step(drained{})
+	c.step(drained)
+}
+
+// Recheck has the sources list everything and decode it again in the next session:
+// what they refuse has changed. No session may run.
+func (c *Cluster) Recheck() {
+	for _, s := range c.sources {
+		if r, can := s.(interface{ Recheck() }); can {
+			r.Recheck()
+		}
+	}
 }
 
 // Status describes the cluster at this moment.

@@ -2,7 +2,6 @@ package remotecluster
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -38,11 +37,6 @@ func newConfigWatch(cluster string, log *slog.Logger) *configWatch {
 		Apply: c.apply,
 	}, log)
 	return c
-}
-
-// run follows the key on one session.
-func (c *configWatch) run(ctx context.Context, client Client) error {
-	return c.watch.Run(ctx, store.Session{Client: client, Prefix: c.key, Limits: fewKeys()})
 }
 
 func (c *configWatch) apply(changes []store.Change[wire.ClusterConfig]) {

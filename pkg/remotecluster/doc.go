@@ -7,11 +7,11 @@
 //	file → connect → cluster configuration → validate → canaries → sources
 //	          ↑________________ session over, with the reason ________|
 //
-// A [Cluster] outlives its sessions, and so do its sources: what they hold is
-// kept over a lost connection and never withdrawn for it. Three endings are
-// told apart. Run ending because its context did: the process stops or the
-// file changed, nothing is withdrawn. A session ending: everything is kept and
-// its age is shown. [Cluster.Drain]: the file is gone, everything is withdrawn.
+// A [Cluster] outlives its sessions, and so do its sources: what they hold is kept over
+// a lost connection. When the context of Run ends, because the process stops or the file
+// changed, nothing is withdrawn. When a session ends, everything is kept, its age is
+// shown, and the disconnect policy says whether its service backends are used. When the
+// file is gone, [Cluster.Drain] withdraws everything; then the cluster ID is free.
 //
 // What is read goes to a [Consumer]: the view of pkg/clustermesh, or the copy of
 // pkg/mirror.
@@ -31,11 +31,10 @@
 //
 // # Design
 //
-// A session is one connection to one endpoint and ends with a reason. A source
-// (one key family of one cluster) outlives sessions: its store.Set is the only
-// record of which keys are known and of the position in etcd's history. On a new
-// session it resumes where the history allows, else it lists again and applies
-// only the differences.
+// A session is one connection to one endpoint and ends with a reason. The store.Set of a
+// source is the only record of which keys are known and of the position in etcd's
+// history. On a new session the source resumes where the history allows, else it lists
+// again and applies only the differences.
 //
 // The origin is a parameter. The own cluster is read from its kvstore
 // (etcd.config, etcd.address) by the same controller and the same sources. For it
@@ -44,11 +43,6 @@
 // as wire.Expect.Own: the decoders know from it what to ask of an entry, and the
 // sources what to write. The own cluster is no item of /v1/clusters; status has it
 // under kvstore.
-//
-// Removed, stopped and disconnected are three things. File gone: everything is
-// withdrawn, then the cluster ID is free. Process stopping: nothing is withdrawn.
-// Connection lost: everything stays, its age is shown, and the disconnect policy
-// says whether its service backends are used.
 //
 // States are computed when they are read. Counts and freshness change with every
 // batch, so a cluster's status is put together when it is asked for, from the

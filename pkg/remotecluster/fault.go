@@ -40,15 +40,18 @@ func (f fault) reason() reason {
 	return because(code, "the session ended at %s: %v", at(f.at), f.err)
 }
 
-// report logs a panic with its stack, once for each place in the code, and tells
-// whether the error is one.
+// report counts and logs a panic with its stack, once for each place in the code, and
+// tells whether the error is one.
 func (c *Cluster) report(err error) bool {
-	p, panicked := errors.AsType[*guard.Panic](err)
-	if panicked && c.panicked(p) {
+	p, is := errors.AsType[*guard.Panic](err)
+	if !is {
+		return false
+	}
+	if c.note(panicked); c.places.isNew(p.Place) {
 		c.Log.Error("An internal error ended the work on this cluster; it is begun again",
 			"code", string(codes.InternalError), "error", p.Error(), "stack", p.Stack)
 	}
-	return panicked
+	return true
 }
 
 // contained makes a goroutine of f whose panic is logged and goes no further.
@@ -78,8 +81,8 @@ func newPlaces() *places {
 	return &places{known: make(map[string]struct{}), others: rate.Sometimes{Interval: otherPlaces}}
 }
 
-// tells answers whether a panic at a place is to be logged.
-func (s *places) tells(place string) (yes bool) {
+// isNew tells whether a panic at a place is to be logged.
+func (s *places) isNew(place string) (yes bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, known := s.known[place]; known {
@@ -91,10 +94,4 @@ func (s *places) tells(place string) (yes bool) {
 	}
 	s.others.Do(func() { yes = true })
 	return yes
-}
-
-// panicked counts a panic, and tells whether it is to be logged.
-func (c *Cluster) panicked(p *guard.Panic) bool {
-	c.note(panicked{})
-	return c.places.tells(p.Place)
 }

@@ -74,7 +74,7 @@ func TestFewPanicsAreLogged(t *testing.T) {
 		s, logged := newPlaces(), 0
 		for round := range 10 {
 			for i := range 10 * maxPlaces {
-				if s.tells(fmt.Sprint("function:", i)) {
+				if s.isNew(fmt.Sprint("function:", i)) {
 					logged++
 				}
 			}

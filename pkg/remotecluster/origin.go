@@ -3,6 +3,7 @@ package remotecluster
 import (
 	"fmt"
 
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -39,6 +40,18 @@ type IDs interface {
 	// Release takes back whatever the cluster has.
 	Release(name string)
 }
+
+// Inadmissible is why a cluster may not be read as its configuration says, whoever
+// has its ID at this moment.
+type Inadmissible struct {
+	Code codes.Code
+	Why  string
+	// Withdraw: what the cluster has brought before goes, too.
+	Withdraw bool
+}
+
+// Error says why.
+func (e *Inadmissible) Error() string { return e.Why }
 
 // IDConflict is why a cluster cannot have its ID.
 type IDConflict struct {

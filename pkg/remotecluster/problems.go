@@ -14,6 +14,17 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
+// What to do about a cluster that does not say of itself what it should. They follow
+// what is wrong.
+const (
+	// WhoseEtcd is for a cluster without a configuration.
+	WhoseEtcd = "is this the etcd of that cluster (or of its copies), does the file have the name of that cluster, and " + WriterRuns
+	// WriterRuns is for what a cluster's writer has not written.
+	WriterRuns = "does what writes it run: clustermesh-apiserver, mesh-agent operate, or the mirror of a copy?"
+	// CheckWriter is for a value that makes no sense.
+	CheckWriter = "check what writes it in that cluster"
+)
+
 // progress says what a session that does not serve yet waits for.
 func (j *judgment) progress() reason {
 	t := &j.state
@@ -86,7 +97,7 @@ func (j *judgment) problem() reason {
 	}
 	if hb := s.Heartbeat; hb.Stale {
 		return because(codes.NoHeartbeat, "no heartbeat at %s since %s: etcd answers, but the cluster's writer may be gone; %s",
-			wire.HeartbeatKey, at(latest(hb.Seen, j.state.since)), WriterRuns)
+			wire.HeartbeatKey, at(slices.MaxFunc([]time.Time{hb.Seen, j.state.since}, time.Time.Compare)), WriterRuns)
 	}
 	return reason{}
 }
@@ -161,13 +172,6 @@ func (j *judgment) overBudget(r wire.Resource, is SourceStatus) reason {
 
 func (j *judgment) listTooLong(r wire.Resource, err error) reason {
 	return because(codes.ListTooLong, "listing %s: %v; --remote-budget %s.list=DURATION allows more", r, err, j.rules.name)
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // at names a moment. Messages have no durations, which would make another text

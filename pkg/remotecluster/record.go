@@ -25,7 +25,7 @@ func (c *Cluster) step(e event) {
 func (c *Cluster) note(e event) (before, after state) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	before, after = c.state, e.apply(c.state, time.Now())
+	before, after = c.state, c.state.after(e, time.Now())
 	if c.state = after; before.contact != after.contact {
 		close(c.moved)
 		c.moved = make(chan struct{})
@@ -45,23 +45,22 @@ func (c *Cluster) open(client Client, config *configWatch) {
 	c.mu.Lock()
 	c.session = session{client: client, config: config}
 	c.mu.Unlock()
-	st, e := client.Status(), opened{}
-	if e.answered = st.LastSuccess; st.EtcdClusterID != 0 {
-		e.etcd = strconv.FormatUint(st.EtcdClusterID, 16)
+	st, etcd := client.Status(), ""
+	if st.EtcdClusterID != 0 {
+		etcd = strconv.FormatUint(st.EtcdClusterID, 16)
 	}
-	c.step(e)
+	c.step(opened(st.LastSuccess, etcd))
 }
 
 // end notes that the session is over.
 func (c *Cluster) end(why error) {
 	c.mu.Lock()
-	s := c.session
+	s, configAsOf := c.session, c.state.configAsOf
 	c.mu.Unlock()
-	e := ended{why: why, heartbeat: s.client.Status().Heartbeat.Seen, configAsOf: c.current().configAsOf}
 	if s.config != nil {
-		e.configAsOf = s.config.watch.Status().AsOf
+		configAsOf = s.config.watch.Status().AsOf
 	}
-	c.note(e)
+	c.note(ended(why, s.client.Status().Heartbeat.Seen, configAsOf))
 	c.mu.Lock()
 	c.session = session{}
 	c.mu.Unlock()

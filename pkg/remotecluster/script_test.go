@@ -96,7 +96,7 @@ func newPlay() *play {
 	}
 }
 
-func (p *play) happens(e event) { p.state = e.apply(p.state, p.now) }
+func (p *play) happens(e event) { p.state = p.state.after(e, p.now) }
 
 // do takes one line of a script: a word, and what follows as NAME, NAME=VALUE or "text".
 func (p *play) do(line string) error {
@@ -113,24 +113,24 @@ func (p *play) do(line string) error {
 	case "wait":
 		p.now = p.now.Add(a.span("for"))
 		if p.rules.cacheTTL > 0 {
-			p.happens(timePassed{p.rules.cacheTTL})
+			p.happens(timePassed(p.rules.cacheTTL))
 		}
 	case "file":
-		p.happens(started{"/mesh/c2"})
-		p.happens(fileRead{endpoints: []string{"https://c2:2379"}})
+		p.happens(started("/mesh/c2"))
+		p.happens(fileRead([]string{"https://c2:2379"}, [32]byte{}))
 	case "open":
-		p.happens(entered{phaseConnect})
-		p.happens(opened{answered: p.now, etcd: "e7cd"})
-		p.happens(entered{phaseConfig})
+		p.happens(entered(phaseConnect))
+		p.happens(opened(p.now, "e7cd"))
+		p.happens(entered(phaseConfig))
 		p.facts = facts{config: &configFacts{key: wire.ClusterConfigKey("c2"), Status: store.Status{FollowStatus: store.FollowStatus{Following: true, AsOf: p.now}}}, sources: p.facts.sources}
 	case "end":
 		p.end(a)
 	case "failed":
-		p.happens(attemptFailed{a.error(), a.span("pause")})
+		p.happens(attemptFailed(a.error(), a.span("pause")))
 	case "probe":
 		p.probe(a.error())
 	case "certificate":
-		p.happens(certificateRead{p.now.Add(a.span("left"))})
+		p.happens(certificateRead(p.now.Add(a.span("left"))))
 	case "heartbeat":
 		p.facts.heartbeat = kvstore.HeartbeatStatus{Seen: p.now, Stale: a.is("stale")}
 	case "config":
@@ -140,15 +140,15 @@ func (p *play) do(line string) error {
 			p.facts.canaries.seen[wire.Resource(r)] = true
 		}
 	case "overdue":
-		p.happens(canaryOverdue{wire.Resource(a.words[0]), true})
+		p.happens(canaryOverdue(wire.Resource(a.words[0]), true))
 	case "source":
 		return p.source(wire.Resource(a.words[0]), a)
 	case "synced":
-		p.happens(allSynced{})
+		p.happens(allSynced)
 	case "removed":
-		p.happens(removalBegun{})
+		p.happens(removalBegun)
 	case "drained":
-		p.happens(drained{})
+		p.happens(drained)
 	default:
 		return fmt.Errorf("there is no event %q", verb)
 	}
@@ -160,19 +160,19 @@ func (p *play) end(a arguments) {
 	if a.is("overdue") {
 		why = &overdue{why}
 	}
-	p.happens(ended{why: why, heartbeat: p.facts.heartbeat.Seen, configAsOf: p.facts.config.AsOf})
+	p.happens(ended(why, p.facts.heartbeat.Seen, p.facts.config.AsOf))
 	p.facts = facts{sources: p.facts.sources}
 	for i := range p.facts.sources {
 		p.facts.sources[i].Following = false
 	}
 	if !errors.Is(why, context.Canceled) {
-		p.happens(attemptFailed{why, a.span("pause")})
+		p.happens(attemptFailed(why, a.span("pause")))
 	}
 }
 
 // probe is a read that confirms what is followed, or fails.
 func (p *play) probe(err error) {
-	p.happens(probed{kvstore.Probe{At: p.now, Err: err}})
+	p.happens(probed(kvstore.Probe{At: p.now, Err: err}))
 	if err != nil {
 		return
 	}
@@ -197,18 +197,18 @@ func (p *play) config(a arguments) error {
 	case a.is("deleted"):
 		p.facts.config.vanished = true
 	case a.is("refused"):
-		p.happens(configRefused{a.error()})
+		p.happens(configRefused(a.error()))
 	case a.is("conflict"):
-		p.happens(configRefused{&IDConflict{ID: uint32(a.number("id")), Holder: a.values["holder"], Remembered: a.is("remembered")}})
+		p.happens(configRefused(&IDConflict{ID: uint32(a.number("id")), Holder: a.values["holder"], Remembered: a.is("remembered")}))
 	case a.is("inadmissible"):
-		p.happens(configRefused{&Inadmissible{Code: codes.Code(a.values["code"]), Why: a.text}})
+		p.happens(configRefused(&Inadmissible{Code: codes.Code(a.values["code"]), Why: a.text}))
 	default:
 		exports := a.is("exports")
 		cfg := wire.ClusterConfig{ID: uint32(a.number("id")), Capabilities: wire.Capabilities{
 			Cached: a.is("cached"), SyncedCanaries: a.is("canaries"), ServiceExportsEnabled: &exports, EndpointSlicesExportMode: a.values["slices"],
 		}}
 		p.happens(handing(false))
-		p.happens(configAdopted{cfg})
+		p.happens(configAdopted(cfg))
 		p.facts.config.cached = cfg.Capabilities.Cached
 		p.facts.canaries = &canaryFacts{cached: cfg.Capabilities.Cached, seen: make(map[wire.Resource]bool)}
 		for _, r := range wire.Resources() {
@@ -227,7 +227,7 @@ func (p *play) source(r wire.Resource, a arguments) error {
 	if st.Synced {
 		st.AsOf = p.now.Add(-a.span("age"))
 	}
-	if reason, told := a.values["for"]; told {
+	if reason, given := a.values["for"]; given {
 		st.Rejections = map[wire.Reason]int{wire.Reason(reason): st.Rejected}
 		st.Over = map[string]store.Over{"keys": store.OverKeys, "memory": store.OverMemory}[a.values["over"]]
 	}

@@ -21,14 +21,14 @@ import (
 
 // runSession is one connection, from the file to the reason of its end.
 func (c *Cluster) runSession(ctx context.Context, file string, pause backoff.BackOff) (err error) {
-	c.step(entered{phaseConnect})
+	c.step(entered(phaseConnect))
 	cfg, err := c.Load(file)
 	if err != nil {
 		hash, _ := clientfile.Fingerprint(file) // of one that cannot be read there is none
-		c.note(fileUnread{hash})
+		c.note(fileUnread(hash))
 		return &unusable{err}
 	}
-	c.step(fileRead{cfg.Endpoints, cfg.Fingerprint})
+	c.step(fileRead(cfg.Endpoints, cfg.Fingerprint))
 	client, err := c.Connect(ctx, cfg)
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (c *Cluster) runSession(ctx context.Context, file string, pause backoff.Bac
 		g.Go(guard.Func(func() error { return c.serve(ctx, client, ownConfig(c.Local), nil, pause) }))
 		return g.Wait()
 	}
-	g.Go(guard.Func(func() error { return config.run(ctx, client) }))
+	g.Go(guard.Func(func() error { return config.watch.Run(ctx, store.Session{Client: client, Prefix: config.key, Limits: fewKeys()}) }))
 	g.Go(guard.Func(func() error { return c.discover(ctx, client, config, pause) }))
 	return g.Wait()
 }
@@ -70,7 +70,7 @@ func (o *overdue) Unwrap() error { return o.error }
 
 // observe takes a linearizable read of the session to all that follow it.
 func (c *Cluster) observe(p kvstore.Probe, config *configWatch) {
-	c.note(probed{p})
+	c.note(probed(p))
 	if config != nil {
 		config.watch.Observe(p)
 	}
@@ -82,7 +82,7 @@ func (c *Cluster) observe(p kvstore.Probe, config *configWatch) {
 // discover runs the sources as the cluster's configuration says, again for
 // each configuration, until the session ends.
 func (c *Cluster) discover(ctx context.Context, client Client, config *configWatch, pause backoff.BackOff) error {
-	c.step(entered{phaseConfig})
+	c.step(entered(phaseConfig))
 	deadline := time.NewTimer(c.Timings.ConfigDeadline)
 	defer deadline.Stop()
 	for {
@@ -110,9 +110,15 @@ func (c *Cluster) serve(ctx context.Context, client Client, cfg wire.ClusterConf
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		c.step(configRefused{err})
+		c.step(configRefused(err))
 		client.BootstrapComplete() // nothing is listed, for who knows how long
-		return waitChange(ctx, changed, c.Timings.ConflictRetry)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+		case <-time.After(c.Timings.ConflictRetry):
+		}
+		return nil
 	}
 	if copier, is := c.Consumer.(Copier); is {
 		c.step(handing(true))
@@ -122,14 +128,14 @@ func (c *Cluster) serve(ctx context.Context, client Client, cfg wire.ClusterConf
 			return err
 		}
 	}
-	c.step(configAdopted{cfg})
+	c.step(configAdopted(cfg))
 	g, ctx := errgroup.WithContext(ctx)
 	canaries := newCanaries(c.Name, cfg.Capabilities.Cached, c.Log)
 	c.setCanaries(canaries)
 	if cfg.Capabilities.SyncedCanaries {
-		g.Go(guard.Func(func() error { return canaries.run(ctx, client) }))
+		g.Go(guard.Func(func() error { return canaries.watch.Run(ctx, store.Session{Client: client, Prefix: canaries.dir, Limits: fewKeys()}) }))
 	} else {
-		canaries.allowAll()
+		canaries.allow(wire.Resources()...)
 	}
 	for _, s := range c.sources {
 		g.Go(guard.Func(func() error { return c.feed(ctx, client, cfg, s, canaries) }))
@@ -208,18 +214,6 @@ func remedy(cfg wire.ClusterConfig, layout wire.Layout) string {
 	}
 }
 
-func waitChange(ctx context.Context, changed <-chan struct{}, atMost time.Duration) error {
-	t := time.NewTimer(atMost)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-changed:
-	case <-t.C:
-	}
-	return nil
-}
-
 // feed runs one source once its canary allows it. What the cluster does not
 // export is not followed; awaitSync withdraws what is left of it.
 func (c *Cluster) feed(ctx context.Context, client Client, cfg wire.ClusterConfig, s Source, canaries *canaries) error {
@@ -230,6 +224,8 @@ func (c *Cluster) feed(ctx context.Context, client Client, cfg wire.ClusterConfi
 	if err := c.gate(ctx, cfg.Capabilities, r, canaries); err != nil {
 		return err
 	}
+	limits := store.LimitsOf(c.Budget, r, c.events)
+	limits.Memory = c.Memory
 	return s.Run(ctx, store.Session{
 		Client: client,
 		Prefix: r.Prefix(c.Name, cfg.Capabilities.Cached),
@@ -237,15 +233,8 @@ func (c *Cluster) feed(ctx context.Context, client Client, cfg wire.ClusterConfi
 			Cluster: c.Name, ClusterID: cfg.ID, LocalID: c.Local.ID, Layout: c.Layout,
 			Own: c.Origin == OriginLocal,
 		},
-		Limits: c.limits(r), Lists: c.Lists, Batches: c.Batches,
+		Limits: limits, Lists: c.Lists, Batches: c.Batches,
 	})
-}
-
-// limits is what a resource of the cluster may cost.
-func (c *Cluster) limits(r wire.Resource) store.Limits {
-	l := store.LimitsOf(c.Budget, r, c.events)
-	l.Memory = c.Memory
-	return l
 }
 
 // gate waits for the resource's canary. One that does not come ends the
@@ -254,28 +243,18 @@ func (c *Cluster) limits(r wire.Resource) store.Limits {
 func (c *Cluster) gate(ctx context.Context, caps wire.Capabilities, r wire.Resource, canaries *canaries) error {
 	switch {
 	case c.rules().optional(r):
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-canaries.gateOf(r):
-			return nil
-		}
+		return canaries.wait(ctx, r, forever)
 	case !caps.Details(r):
 		return canaries.wait(ctx, r, c.Timings.CanaryDeadline)
 	}
-	err := canaries.wait(ctx, r, c.Timings.DetailDeadline)
+	if err := canaries.wait(ctx, r, c.Timings.DetailDeadline); err != nil && ctx.Err() == nil {
+		c.step(canaryOverdue(r, true))
+		_ = canaries.wait(ctx, r, forever) // its error is the context's
+	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err != nil {
-		c.step(canaryOverdue{r, true})
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-canaries.gateOf(r):
-		}
-	}
-	c.step(canaryOverdue{r, false})
+	c.step(canaryOverdue(r, false))
 	return nil
 }
 
@@ -296,7 +275,7 @@ func (c *Cluster) awaitSync(ctx context.Context, client Client, caps wire.Capabi
 		}
 	}
 	client.BootstrapComplete()
-	c.takeBack()
+	c.holdBack(allSynced)
 	c.Changed()
 	// A server may work until everything is copied and then end the session, each time:
 	// only one that lasts ends the growth of the pauses.

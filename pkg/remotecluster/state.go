@@ -1,10 +1,10 @@
 package remotecluster
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
-	"maps"
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -21,9 +21,8 @@ const (
 	phaseSync                 // canaries, lists, and following
 )
 
-// state is what follows from the events of a cluster so far. It is immutable: an
-// event makes another one of it. Its zero value is that of a cluster that nothing
-// has happened to.
+// state is what follows from the events of a cluster so far: an event makes another one
+// of it. Its zero value is that of a cluster that nothing has happened to.
 type state struct {
 	phase    phase
 	draining bool
@@ -63,45 +62,38 @@ type state struct {
 	contact contact
 }
 
-// event is something that happens to a cluster. apply returns the state after it.
-type event interface {
-	apply(s state, now time.Time) state
+// event is something that happens to a cluster: it changes a copy of the state.
+type event func(s *state, now time.Time)
+
+// after returns the state after an event.
+func (s state) after(e event, now time.Time) state {
+	e(&s, now)
+	return s
 }
 
 // started: the controller runs with this client file.
-type started struct{ file string }
-
-func (e started) apply(s state, _ time.Time) state {
-	s.file, s.unusable, s.refusal, s.draining = e.file, nil, nil, false
-	return s
+func started(file string) event {
+	return func(s *state, _ time.Time) {
+		s.file, s.unusable, s.refusal, s.draining = file, nil, nil, false
+	}
 }
 
 // entered: the session is as far as this.
-type entered struct{ phase phase }
-
-func (e entered) apply(s state, _ time.Time) state {
-	s.phase = e.phase
-	return s
+func entered(p phase) event {
+	return func(s *state, _ time.Time) { s.phase = p }
 }
 
 // fileRead: the client file can be used.
-type fileRead struct {
-	endpoints []string
-	hash      [32]byte
-}
-
-func (e fileRead) apply(s state, _ time.Time) state {
-	s.endpoints, s.hash, s.unusable = e.endpoints, hexadecimal(e.hash), nil
-	return s
+func fileRead(endpoints []string, hash [32]byte) event {
+	return func(s *state, _ time.Time) {
+		s.endpoints, s.hash, s.unusable = endpoints, hexadecimal(hash), nil
+	}
 }
 
 // fileUnread: the client file cannot be used, or, with a zero hash, not be read.
 // Why follows as [attemptFailed].
-type fileUnread struct{ hash [32]byte }
-
-func (e fileUnread) apply(s state, _ time.Time) state {
-	s.hash = hexadecimal(e.hash)
-	return s
+func fileUnread(hash [32]byte) event {
+	return func(s *state, _ time.Time) { s.hash = hexadecimal(hash) }
 }
 
 // hexadecimal is empty for nothing.
@@ -112,166 +104,125 @@ func hexadecimal(hash [32]byte) string {
 	return hex.EncodeToString(hash[:])
 }
 
-// opened: there is a session.
-type opened struct {
-	answered time.Time // when the server last answered
-	etcd     string    // its cluster ID, hexadecimal; empty when it is not known
-}
-
-func (e opened) apply(s state, now time.Time) state {
-	s.open, s.since, s.probeError, s.answered, s.lastSuccess = true, now, nil, 0, e.answered
-	if e.etcd != "" {
-		s.etcd = e.etcd
+// opened: there is a session, whose server answered last at that time. etcd is its
+// cluster ID, hexadecimal; empty when it is not known.
+func opened(answered time.Time, etcd string) event {
+	return func(s *state, now time.Time) {
+		s.open, s.since, s.probeError, s.answered, s.lastSuccess = true, now, nil, 0, answered
+		s.etcd = cmp.Or(etcd, s.etcd)
 	}
-	return s
 }
 
 // certificateRead: the client certificate is valid until then.
-type certificateRead struct{ until time.Time }
-
-func (e certificateRead) apply(s state, _ time.Time) state {
-	s.certificate = e.until
-	return s
+func certificateRead(until time.Time) event {
+	return func(s *state, _ time.Time) { s.certificate = until }
 }
 
-// ended: the session is over.
-type ended struct {
-	why        error
-	heartbeat  time.Time // when it was last seen
-	configAsOf time.Time // until when the configuration was known to be in force
-}
-
-func (e ended) apply(s state, now time.Time) state {
-	_, s.inVain = errors.AsType[*overdue](e.why)
-	if s.lost = e.why; errors.Is(e.why, context.Canceled) {
-		s.lost = nil
+// ended: the session is over. The heartbeat was last seen, and the configuration known
+// to be in force, at these times.
+func ended(why error, heartbeat, configAsOf time.Time) event {
+	return func(s *state, now time.Time) {
+		_, s.inVain = errors.AsType[*overdue](why)
+		if s.lost = why; errors.Is(why, context.Canceled) {
+			s.lost = nil
+		}
+		s.heartbeat, s.configAsOf = heartbeat, configAsOf
+		if s.contact.ever && s.contact.lost.IsZero() {
+			s.contact.lost = now
+		}
+		s.open, s.since, s.refusal, s.probeError = false, time.Time{}, nil, nil
 	}
-	s.heartbeat, s.configAsOf = e.heartbeat, e.configAsOf
-	s.contact.broke(now)
-	s.open, s.since, s.refusal, s.probeError = false, time.Time{}, nil, nil
-	return s
 }
 
 // attemptFailed: an attempt, or a session, has ended; the next begins after a pause.
-type attemptFailed struct {
-	err   error
-	pause time.Duration
-}
-
-func (e attemptFailed) apply(s state, now time.Time) state {
-	s.phase, s.retryAt = phaseWait, now.Add(e.pause)
-	s.failures++
-	s.consecutive++
-	s.lastError, s.lastFailure = e.err, now
-	if f := faultOf(e.err, now); f.err != nil {
-		s.fault = f
+func attemptFailed(err error, pause time.Duration) event {
+	return func(s *state, now time.Time) {
+		s.phase, s.retryAt = phaseWait, now.Add(pause)
+		s.failures++
+		s.consecutive++
+		s.lastError, s.lastFailure = err, now
+		if f := faultOf(err, now); f.err != nil {
+			s.fault = f
+		}
+		if u, ok := errors.AsType[*unusable](err); ok {
+			s.unusable = u.error
+		}
 	}
-	if u, ok := errors.AsType[*unusable](e.err); ok {
-		s.unusable = u.error
-	}
-	return s
 }
 
 // configRefused: the configuration that was read cannot be used.
-type configRefused struct{ err error }
-
-func (e configRefused) apply(s state, now time.Time) state {
-	if s.refusal != nil && s.refusal.Error() == e.err.Error() {
-		return s // the same configuration, looked at again
+func configRefused(err error) event {
+	return func(s *state, now time.Time) {
+		if s.refusal != nil && s.refusal.Error() == err.Error() {
+			return // the same configuration, looked at again
+		}
+		s.failures++
+		s.consecutive++
+		if s.conflict, _ = errors.AsType[*IDConflict](err); s.conflict != nil {
+			s.answered = s.conflict.ID
+		}
+		s.refusal, s.lastError, s.lastFailure = err, err, now
+		s.contact.made()
 	}
-	s.failures++
-	s.consecutive++
-	if s.conflict, _ = errors.AsType[*IDConflict](e.err); s.conflict != nil {
-		s.answered = s.conflict.ID
-	}
-	s.refusal, s.lastError, s.lastFailure = e.err, e.err, now
-	s.contact.made()
-	return s
 }
 
 // handing: whether the configuration is being handed to the consumer.
-type handing bool
-
-func (e handing) apply(s state, _ time.Time) state {
-	s.handing = bool(e)
-	return s
+func handing(yes bool) event {
+	return func(s *state, _ time.Time) { s.handing = yes }
 }
 
 // configAdopted: the sources run with this configuration from now on.
-type configAdopted struct{ config wire.ClusterConfig }
-
-func (e configAdopted) apply(s state, _ time.Time) state {
-	s.phase, s.clusterID, s.capabilities, s.refusal, s.consecutive = phaseSync, e.config.ID, &e.config.Capabilities, nil, 0
-	s.conflict, s.answered = nil, e.config.ID
-	s.contact.made()
-	return s
+func configAdopted(c wire.ClusterConfig) event {
+	return func(s *state, _ time.Time) {
+		s.phase, s.clusterID, s.capabilities, s.refusal, s.consecutive = phaseSync, c.ID, &c.Capabilities, nil, 0
+		s.conflict, s.answered = nil, c.ID
+		s.contact.made()
+	}
 }
 
 // canaryOverdue: whether a resource is used without its canary.
-type canaryOverdue struct {
-	resource wire.Resource
-	yes      bool
-}
-
-func (e canaryOverdue) apply(s state, _ time.Time) state {
-	late := maps.Clone(s.late)
-	if late == nil {
-		late = make(map[wire.Resource]bool)
+func canaryOverdue(r wire.Resource, yes bool) event {
+	return func(s *state, _ time.Time) {
+		late := map[wire.Resource]bool{r: yes}
+		for other, is := range s.late {
+			if other != r {
+				late[other] = is
+			}
+		}
+		s.late = late
 	}
-	late[e.resource] = e.yes
-	s.late = late
-	return s
 }
 
 // probed: a linearizable read has ended.
-type probed struct{ kvstore.Probe }
-
-func (e probed) apply(s state, _ time.Time) state {
-	if s.probeError = e.Err; e.Err == nil {
-		s.lastSuccess = e.At
-	} else {
-		s.lost = e.Err
+func probed(p kvstore.Probe) event {
+	return func(s *state, _ time.Time) {
+		if s.probeError = p.Err; p.Err == nil {
+			s.lastSuccess = p.At
+		} else {
+			s.lost = p.Err
+		}
 	}
-	return s
 }
 
 // panicked: an internal error has ended work on the cluster.
-type panicked struct{}
-
-func (panicked) apply(s state, _ time.Time) state {
-	s.panics++
-	return s
-}
+func panicked(s *state, _ time.Time) { s.panics++ }
 
 // removalBegun: the client file is gone.
-type removalBegun struct{}
-
-func (removalBegun) apply(s state, _ time.Time) state {
-	s.draining, s.conflict = true, nil
-	return s
-}
+func removalBegun(s *state, _ time.Time) { s.draining, s.conflict = true, nil }
 
 // drained: nothing of the cluster is left that carries its ID.
-type drained struct{}
-
-func (drained) apply(s state, _ time.Time) state {
-	s.clusterID = 0
-	return s
-}
+func drained(s *state, _ time.Time) { s.clusterID = 0 }
 
 // timePassed: the backends are withheld if it is time.
-type timePassed struct{ ttl time.Duration }
-
-func (e timePassed) apply(s state, now time.Time) state {
-	s.contact.expire(e.ttl, now)
-	return s
+func timePassed(ttl time.Duration) event {
+	return func(s *state, now time.Time) {
+		if due := s.contact.due(ttl); !due.IsZero() && !now.Before(due) {
+			s.contact.withheld = now
+			s.contact.times++
+		}
+	}
 }
 
 // allSynced: every source follows, or there will be none any more: backends that
 // are withheld are not any longer.
-type allSynced struct{}
-
-func (allSynced) apply(s state, _ time.Time) state {
-	s.contact.takeBack()
-	return s
-}
+func allSynced(s *state, _ time.Time) { s.contact.withheld = time.Time{} }

@@ -10,7 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// State says where a cluster's controller stands.
+// State is that of a cluster.
 type State string
 
 // The states of a cluster, as interface.md names them.

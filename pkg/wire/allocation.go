@@ -23,24 +23,18 @@ func CachedIdentities(cluster string) AllocationPaths {
 func (p AllocationPaths) Mappings() string { return string(p) + "/id/" }
 
 // Mapping is the key of the mapping of an ID; its value is the key's text.
-func (p AllocationPaths) Mapping(id uint64) string {
-	return p.Mappings() + strconv.FormatUint(id, 10)
-}
+func (p AllocationPaths) Mapping(id uint64) string { return p.Mappings() + strconv.FormatUint(id, 10) }
 
 // References is the prefix of all node references.
 func (p AllocationPaths) References() string { return string(p) + "/value/" }
 
 // ReferencesOf is the prefix of the node references of a key. References of
 // other keys may begin with it too: only names without a slash belong to it.
-func (p AllocationPaths) ReferencesOf(key string) string {
-	return Join(string(p), "value", key) + "/"
-}
+func (p AllocationPaths) ReferencesOf(key string) string { return p.Reference(key, "") + "/" }
 
 // Reference is the key with which a node says that it uses a key; its value is
 // the ID.
-func (p AllocationPaths) Reference(key, node string) string {
-	return Join(string(p), "value", key, node)
-}
+func (p AllocationPaths) Reference(key, node string) string { return Join(string(p), "value", key, node) }
 
 // Locks is the prefix of all locks.
 func (p AllocationPaths) Locks() string { return string(p) + "/locks/" }
@@ -49,9 +43,7 @@ func (p AllocationPaths) Locks() string { return string(p) + "/locks/" }
 func (p AllocationPaths) Lock(key string) string { return Join(string(p), "locks", key) }
 
 // CollectionLock is the path of the lock under which an unused ID is deleted.
-func (p AllocationPaths) CollectionLock(id uint64) string {
-	return Join(string(p), "locks", "id", strconv.FormatUint(id, 10))
-}
+func (p AllocationPaths) CollectionLock(id uint64) string { return p.Lock("id/" + strconv.FormatUint(id, 10)) }
 
 // EncodeAllocatedID returns an ID as it stands in the value of a reference.
 func EncodeAllocatedID(id uint64) []byte { return strconv.AppendUint(nil, id, 10) }

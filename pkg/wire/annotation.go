@@ -42,7 +42,7 @@ type ServiceAnnotations struct {
 }
 
 // ParseServiceAnnotations reads the annotations of a Service. "true" in any case
-// is true and anything else is false; a current name beats an older one
+// is true and anything else is false; a current name overrides an older one
 // whatever it says (wire.md §4.4). An unknown affinity is an error, beside
 // which the result is valid with no affinity.
 func ParseServiceAnnotations(annotations map[string]string) (ServiceAnnotations, error) {

@@ -9,7 +9,7 @@ const (
 	// have at most 317.
 	MaxName = 1024
 	// MaxValue is the size of a value in bytes, unpacked where it is compressed.
-	// etcd takes requests of 1.5 MiB unless it is told otherwise.
+	// etcd takes requests of 1.5 MiB by default.
 	MaxValue = 2 << 20
 
 	maxNesting = 16 // of JSON; the format needs 4

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 )
@@ -107,16 +106,9 @@ type Capabilities struct {
 // DecodeClusterConfig reads a configuration without judging it. The error is a
 // [*RejectError].
 func DecodeClusterConfig(value []byte) (ClusterConfig, error) {
-	if err := bounded("", value); err != nil {
-		return ClusterConfig{}, err
-	}
-	m := newMeter(len(value))
-	if err := m.takeJSON(value); err != nil {
-		return ClusterConfig{}, err
-	}
 	var c ClusterConfig
-	if err := json.Unmarshal(value, &c); err != nil {
-		return ClusterConfig{}, rejectDecode(err)
+	if err := unmarshal("", value, &c); err != nil {
+		return ClusterConfig{}, err
 	}
 	return c, nil
 }

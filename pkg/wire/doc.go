@@ -6,9 +6,7 @@
 //
 // Everything here is a pure function of its arguments: no I/O, no clock, no
 // goroutine that outlives a call, no package-level state that changes. All of
-// it may be called from any number of goroutines. Three types have a life of their
-// own: an [IPDecoder] is as safe for concurrent use as its hook, a
-// [SliceEncoder] and a [SliceDecoder] are safe.
+// it may be called from any number of goroutines.
 //
 // # Failure
 //

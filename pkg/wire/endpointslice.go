@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 )
@@ -59,9 +60,7 @@ type EndpointPort struct {
 }
 
 // Key returns the slice's key in its cluster's state.
-func (s *EndpointSlice) Key() string {
-	return EndpointSlices.Key(s.Cluster, false, s.Namespace+"/"+s.Name)
-}
+func (s *EndpointSlice) Key() string { return EndpointSlices.Key(s.Cluster, false, s.Namespace+"/"+s.Name) }
 
 // Encode returns the value to write. Whoever writes many is better off with a
 // [SliceEncoder].
@@ -83,23 +82,10 @@ func DecodeEndpointSlice(name string, value []byte, e Expect) (*EndpointSlice, e
 }
 
 func (s *EndpointSlice) validate(name string, e Expect) error {
-	err := required([2]string{"cluster", s.Cluster}, [2]string{"namespace", s.Namespace}, [2]string{"name", s.Name})
-	if err != nil {
+	if err := cmp.Or(required([2]string{"cluster", s.Cluster}, [2]string{"namespace", s.Namespace}, [2]string{"name", s.Name}), e.validID(s.ClusterID)); err != nil {
 		return err
 	}
-	if err := e.validID(s.ClusterID); err != nil {
-		return err
-	}
-	if err := s.validateAddresses(); err != nil {
-		return err
-	}
-	if err := e.sameCluster(s.Cluster); err != nil {
-		return err
-	}
-	if err := sameNamespacedName(s.Namespace, s.Name, name); err != nil {
-		return err
-	}
-	return e.sameID(s.ClusterID)
+	return cmp.Or(s.validateAddresses(), e.sameCluster(s.Cluster), sameNamespacedName(s.Namespace, s.Name, name), e.sameID(s.ClusterID))
 }
 
 func (s *EndpointSlice) validateAddresses() error {

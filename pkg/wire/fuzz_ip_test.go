@@ -77,9 +77,8 @@ func addIPSeeds(f *testing.F) {
 func FuzzDecodeIP(f *testing.F) {
 	addIPSeeds(f)
 	f.Fuzz(func(t *testing.T, name string, value []byte) {
-		d := IPDecoder{Expect: cluster2}
-		slow, err := d.decodeSlow(name, value)
-		if fast, ok := d.decodeFast(name, value); ok {
+		slow, err := decodeSlow(name, value)
+		if fast, ok := decodeFast(name, value); ok {
 			if err != nil {
 				t.Fatalf("the fast path accepts %s = %q as %+v, encoding/json says: %v", name, value, fast, err)
 			}
@@ -95,7 +94,7 @@ func FuzzDecodeIP(f *testing.F) {
 			}
 			return
 		}
-		if got := ip.Name(); got != name {
+		if got := nameOf(ip); got != name {
 			t.Fatalf("the entry under %q has the name %q", name, got)
 		}
 		if ip.Identity == IdentityHost || ip.Identity >= IdentityReservedEnd && !(Layout{}).Contains(2, ip.Identity) {
@@ -114,12 +113,11 @@ func TestGoldenTheFastPathTakesWhatWritersWrite(t *testing.T) {
 			if err := json.Unmarshal(v.Base64, &p); err != nil {
 				t.Fatal(err)
 			}
-			d := IPDecoder{Expect: cluster2}
-			fast, ok := d.decodeFast(p.Name(), v.Base64)
+			fast, ok := decodeFast(p.Name(), v.Base64)
 			if !ok {
 				t.Fatalf("not taken: %s", v.Base64)
 			}
-			slow, err := d.decodeSlow(p.Name(), v.Base64)
+			slow, err := decodeSlow(p.Name(), v.Base64)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -130,26 +128,3 @@ func TestGoldenTheFastPathTakesWhatWritersWrite(t *testing.T) {
 	}
 }
 
-func TestStringsOfIPsAreInterned(t *testing.T) {
-	t.Parallel()
-	var asked []string
-	d := IPDecoder{Expect: cluster2, Intern: func(b []byte) string {
-		asked = append(asked, string(b))
-		return "<" + string(b) + ">"
-	}}
-	fields := `"HostIP":"","ID":2,"Key":0,"Metadata":"m","K8sNamespace":"ns","K8sPodName":"pod","K8sServiceAccount":"sa",` +
-		`"NamedPorts":[{"Name":"http","Port":80,"Protocol":"TCP"}]}`
-	for path, value := range map[string]string{
-		"fast": `{"IP":"10.0.0.1","Mask":null,` + fields,
-		"slow": `{"IP":"10.0.0.1", "Mask":null,` + fields,
-	} {
-		asked = nil
-		ip, err := d.Decode("10.0.0.1", []byte(value))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if ip.Namespace != "<ns>" || ip.Pod != "<pod>" || ip.Ports[0].Name != "<http>" || len(asked) != 3 {
-			t.Errorf("%s: %+v, asked for %q", path, ip, asked)
-		}
-	}
-}

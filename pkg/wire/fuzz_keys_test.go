@@ -8,23 +8,6 @@ import (
 	"testing"
 )
 
-func FuzzParseIPName(f *testing.F) {
-	for _, s := range []string{"10.0.0.1", "10.0.0.1/32", "fd02::11", "fd02::/64", "0.0.0.0/0", "::ffff:10.0.0.1", "<nil>", "1/"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, name string) {
-		prefix, host, err := ParseIPName(name)
-		if err != nil {
-			checkRejected(t, err)
-			return
-		}
-		if !prefix.IsValid() || host && !prefix.IsSingleIP() || prefix.Addr().Is4In6() {
-			t.Fatalf("%q reads as %s, host %v", name, prefix, host)
-		}
-		same(t, "name", IP{Prefix: prefix, Host: host}.Name(), name)
-	})
-}
-
 func FuzzParseSyncedName(f *testing.F) {
 	for _, r := range Resources() {
 		f.Add(r.StorePrefix(false))
@@ -87,9 +70,6 @@ func FuzzJoin(f *testing.F) {
 			t.Fatalf("%q is not %q, %q and %q", got, a, b, c)
 		}
 		ScopeFromKey(a)
-		if cache := StateToCache(a); len(cache) != len(a) {
-			t.Fatalf("%q becomes %q", a, cache)
-		}
 	})
 }
 
@@ -117,12 +97,12 @@ func TestRangesOfClustersFollowEachOther(t *testing.T) {
 		_, end := l.Range(0)
 		for c := uint32(1); c <= limit; c++ {
 			lo, hi := l.Range(c)
-			if lo != end+1 || l.ClusterOf(lo) != c || l.ClusterOf(hi) != c {
+			if lo != end+1 || !l.Contains(c, lo) || !l.Contains(c, hi) {
 				t.Fatalf("range of cluster %d of %d is %d to %d", c, limit, lo, hi)
 			}
 			end = hi
 		}
-		if end != 1<<identityBits-1 {
+		if end != 1<<24-1 {
 			t.Errorf("the last range of %d ends at %d", limit, end)
 		}
 	}

@@ -155,7 +155,7 @@ func TestGoldenIPsAreReadAsCiliumDoes(t *testing.T) {
 			if err != nil {
 				return
 			}
-			same(t, "name", ip.Name(), v.Name)
+			same(t, "name", nameOf(ip), v.Name)
 
 			var p IPIdentityPair
 			if err := json.Unmarshal(v.bytes(t), &p); err != nil {
@@ -209,13 +209,21 @@ func TestGoldenIPsAreFilteredAsCiliumDoes(t *testing.T) {
 	}
 }
 
+// nameOf returns the name of an entry's key.
+func nameOf(ip IP) string {
+	if ip.Host {
+		return ip.Prefix.Addr().String()
+	}
+	return ip.Prefix.String()
+}
+
 // traceLine prints an entry as the trace does.
 func traceLine(ip IP) string {
 	host := "<nil>"
 	if ip.HostIP.IsValid() {
 		host = ip.HostIP.String()
 	}
-	line := "upsert ip=" + ip.Name() + " host=" + host + " key=" + strconv.Itoa(int(ip.EncryptionKey)) +
+	line := "upsert ip=" + nameOf(ip) + " host=" + host + " key=" + strconv.Itoa(int(ip.EncryptionKey)) +
 		" id=" + strconv.Itoa(int(ip.Identity)) + " source=clustermesh"
 	if ip.Pod == "" {
 		return line + " k8s=none"

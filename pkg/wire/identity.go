@@ -17,9 +17,7 @@ const identityBase = StatePrefix + "/identities/v1"
 
 // IdentityKey returns the key of an identity in its cluster's state; the value
 // is [Labels.Encode] (wire.md §1.6).
-func IdentityKey(id uint32) string {
-	return IdentityAllocation.Mapping(uint64(id))
-}
+func IdentityKey(id uint32) string { return IdentityAllocation.Mapping(uint64(id)) }
 
 // Key returns the identity's key in its cluster's state.
 func (i Identity) Key() string { return IdentityKey(i.ID) }

@@ -1,10 +1,8 @@
 package wire
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/netip"
-	"strings"
 )
 
 // IP is what readers keep of an address or a prefix of a remote cluster
@@ -28,15 +26,6 @@ type IP struct {
 	Ports []NamedPort
 }
 
-// IPDecoder decodes many IP entries of one cluster.
-type IPDecoder struct {
-	Expect Expect
-	// Intern returns the string with these bytes, which it must not keep. It is
-	// called for namespaces, pods and names of ports, also of entries that are
-	// rejected in the end. Nil makes a new string each time.
-	Intern func([]byte) string
-}
-
 // DecodeIP reads the entry with this name and checks that it belongs to the
 // remote (wire.md §1.7). The error is a [*RejectError].
 //
@@ -45,34 +34,24 @@ type IPDecoder struct {
 // test behind its store: the key is there, counts, and is not stale at a
 // relist, only the mapping is not made or changed (wire.md §7.2-4).
 func DecodeIP(name string, value []byte, e Expect) (IP, error) {
-	d := IPDecoder{Expect: e}
-	return d.Decode(name, value)
-}
-
-// Decode reads one entry, see [DecodeIP].
-func (d *IPDecoder) Decode(name string, value []byte) (IP, error) {
 	if err := bounded(name, value); err != nil {
 		return IP{}, err
 	}
-	ip, ok := d.decodeFast(name, value)
+	ip, ok := decodeFast(name, value)
 	if !ok {
 		var err error
-		if ip, err = d.decodeSlow(name, value); err != nil {
+		if ip, err = decodeSlow(name, value); err != nil {
 			return IP{}, err
 		}
 	}
-	return d.checkIdentity(ip)
+	return ip.checked(&e)
 }
 
 // decodeSlow is the reference: encoding/json. It leaves the identity as it is.
-func (d *IPDecoder) decodeSlow(name string, value []byte) (IP, error) {
-	m := newMeter(len(value))
-	if err := m.takeJSON(value); err != nil {
-		return IP{}, err
-	}
+func decodeSlow(name string, value []byte) (IP, error) {
 	var p IPIdentityPair
-	if err := json.Unmarshal(value, &p); err != nil {
-		return IP{}, rejectDecode(err)
+	if err := unmarshal(name, value, &p); err != nil {
+		return IP{}, err
 	}
 	if got := p.Name(); got != name {
 		return IP{}, reject(ReasonKey, "IP address does not match key: expected %s, got %s", name, got)
@@ -87,19 +66,18 @@ func (d *IPDecoder) decodeSlow(name string, value []byte) (IP, error) {
 		HostIP:        addrOf(p.HostIP),
 		Identity:      p.Identity,
 		EncryptionKey: p.EncryptionKey,
-		Namespace:     d.intern([]byte(p.Namespace)),
-		Pod:           d.intern([]byte(p.Pod)),
+		Namespace:     p.Namespace,
+		Pod:           p.Pod,
 	}
 	if err := atMost(maxNamedPorts, len(p.NamedPorts), "named ports"); err != nil {
 		return IP{}, err
 	}
 	for i, port := range p.NamedPorts {
 		if protocol, ok := usablePort(port.Name, uint64(port.Port), port.Protocol); ok {
-			name := d.intern([]byte(port.Name))
 			if ip.Ports == nil {
 				ip.Ports = make([]NamedPort, 0, len(p.NamedPorts)-i)
 			}
-			ip.Ports = append(ip.Ports, NamedPort{Name: name, Port: port.Port, Protocol: protocol})
+			ip.Ports = append(ip.Ports, NamedPort{Name: port.Name, Port: port.Port, Protocol: protocol})
 		}
 	}
 	return ip, nil
@@ -121,9 +99,8 @@ func (p *IPIdentityPair) prefix() (netip.Prefix, error) {
 	return netip.PrefixFrom(addr, ones), nil
 }
 
-// checkIdentity applies the reader's rules for the numeric identity.
-func (d *IPDecoder) checkIdentity(ip IP) (IP, error) {
-	e := &d.Expect
+// checked applies the reader's rules for the numeric identity.
+func (ip IP) checked(e *Expect) (IP, error) {
 	if ip.Identity >= IdentityReservedEnd && e.compares() && !e.Layout.Contains(e.ClusterID, ip.Identity) {
 		lo, hi := e.Layout.Range(e.ClusterID)
 		return IP{}, reject(ReasonRange, "identity %d is neither reserved nor in cluster %s's range %d to %d",
@@ -135,32 +112,3 @@ func (d *IPDecoder) checkIdentity(ip IP) (IP, error) {
 	return ip, nil
 }
 
-// ParseIPName reads the name of an IP entry's key: an address for a host, or an
-// address with a length. The text must be canonical, as all keys are; host bits
-// are kept. The error is a [*RejectError].
-func ParseIPName(name string) (prefix netip.Prefix, host bool, err error) {
-	if strings.IndexByte(name, '/') < 0 {
-		addr, err := netip.ParseAddr(name)
-		if err != nil {
-			return netip.Prefix{}, false, reject(ReasonKey, "the key names no address: %w", err)
-		}
-		prefix, host = netip.PrefixFrom(addr, addr.BitLen()), true
-	} else if prefix, err = netip.ParsePrefix(name); err != nil {
-		return netip.Prefix{}, false, reject(ReasonKey, "the key names no prefix: %w", err)
-	}
-	if canonical := ipName(prefix, host); canonical != name {
-		return netip.Prefix{}, false, reject(ReasonKey, "the key %s is not in canonical form, which is %s", name, canonical)
-	}
-	return prefix, host, nil
-}
-
-// Name returns the name of the entry's key.
-func (ip IP) Name() string { return ipName(ip.Prefix, ip.Host) }
-
-func ipName(p netip.Prefix, host bool) string {
-	p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits())
-	if host {
-		return p.Addr().String()
-	}
-	return p.String()
-}

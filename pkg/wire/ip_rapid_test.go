@@ -61,12 +61,11 @@ func TestBothPathsAgree(t *testing.T) {
 			at := rapid.IntRange(0, len(value)-1).Draw(t, "at")
 			value[at] = rapid.OneOf(rapid.SampledFrom([]byte(`"\,:{}[]0e.-N `)), rapid.Byte()).Draw(t, "byte")
 		}
-		d := IPDecoder{Expect: cluster2}
-		fast, ok := d.decodeFast(name, value)
+		fast, ok := decodeFast(name, value)
 		if !ok {
 			return
 		}
-		slow, err := d.decodeSlow(name, value)
+		slow, err := decodeSlow(name, value)
 		if err != nil || !reflect.DeepEqual(fast, slow) {
 			t.Fatalf("%s = %s:\nfast %+v\nslow %+v, %v", name, value, fast, slow, err)
 		}
@@ -87,8 +86,7 @@ func TestPlainEntriesTakeTheFastPath(t *testing.T) {
 		if addrOf(p.IP).Is4() != (len(p.IP) == 4) && p.Mask != nil {
 			return // IPv4 in IPv6 with a mask: whose mask it is, is for encoding/json to say
 		}
-		d := IPDecoder{Expect: cluster2}
-		if _, ok := d.decodeFast(p.Name(), p.Encode()); !ok {
+		if _, ok := decodeFast(p.Name(), p.Encode()); !ok {
 			t.Fatalf("%s = %s is not taken", p.Name(), p.Encode())
 		}
 	})
@@ -96,28 +94,23 @@ func TestPlainEntriesTakeTheFastPath(t *testing.T) {
 
 // Not parallel: it counts allocations.
 func TestTheFastPathAllocatesNothingButItsStrings(t *testing.T) {
-	d := IPDecoder{Expect: cluster2}
-	interned := IPDecoder{Expect: cluster2, Intern: func([]byte) string { return "" }}
 	for name, v := range benchmarkIPs() {
 		value := []byte(v.Value)
-		strings, slices := 0.0, 0.0
-		ip, err := d.Decode(v.Key, value)
+		ip, err := DecodeIP(v.Key, value, cluster2)
 		if err != nil {
 			t.Fatal(err)
 		}
+		want := float64(len(ip.Ports))
+		if len(ip.Ports) > 0 {
+			want++ // their slice
+		}
 		for _, s := range []string{ip.Namespace, ip.Pod} {
 			if s != "" {
-				strings++
+				want++
 			}
 		}
-		if strings += float64(len(ip.Ports)); len(ip.Ports) > 0 {
-			slices = 1
-		}
-		if n := testing.AllocsPerRun(100, func() { _, _ = d.Decode(v.Key, value) }); n != strings+slices {
-			t.Errorf("%s: %v allocations, want %v", name, n, strings+slices)
-		}
-		if n := testing.AllocsPerRun(100, func() { _, _ = interned.Decode(v.Key, value) }); n != slices {
-			t.Errorf("%s, interned: %v allocations, want %v", name, n, slices)
+		if n := testing.AllocsPerRun(100, func() { _, _ = DecodeIP(v.Key, value, cluster2) }); n != want {
+			t.Errorf("%s: %v allocations, want %v", name, n, want)
 		}
 	}
 }

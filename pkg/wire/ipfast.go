@@ -30,9 +30,9 @@ type fastIP struct {
 // addresses in unusual forms, a key that does not match, and whatever is wrong.
 // Where it reports true, decodeSlow would have returned the same; a fuzz test
 // watches over that.
-func (d *IPDecoder) decodeFast(name string, value []byte) (ip IP, ok bool) {
+func decodeFast(name string, value []byte) (ip IP, ok bool) {
 	f := fastIP{Scanner: plainjson.NewScanner(value)}
-	if !f.object(d) {
+	if !f.object() {
 		return IP{}, false
 	}
 	if ip.Prefix, ok = f.prefix(name); !ok {
@@ -46,26 +46,15 @@ func (d *IPDecoder) decodeFast(name string, value []byte) (ip IP, ok bool) {
 	ip.Host = f.maskLen < 0
 	ip.Identity = uint32(f.id)
 	ip.EncryptionKey = uint8(f.key)
-	ip.Namespace = d.intern(f.namespace)
-	ip.Pod = d.intern(f.pod)
+	ip.Namespace = string(f.namespace)
+	ip.Pod = string(f.pod)
 	ip.Ports = f.ports
 	return ip, true
 }
 
-// intern returns a string with these bytes.
-func (d *IPDecoder) intern(b []byte) string {
-	if len(b) == 0 {
-		return ""
-	}
-	if d.Intern != nil {
-		return d.Intern(b)
-	}
-	return string(b)
-}
-
 // object reads the whole value: six fields that are always there, and four that
 // are left out when they are empty.
-func (f *fastIP) object(d *IPDecoder) bool {
+func (f *fastIP) object() bool {
 	return f.Literal(`{"IP":`) && f.readText(&f.addr) &&
 		f.Literal(`,"Mask":`) && f.readMask() &&
 		f.Literal(`,"HostIP":`) && f.readText(&f.hostIP) &&
@@ -75,7 +64,7 @@ func (f *fastIP) object(d *IPDecoder) bool {
 		(!f.Literal(`,"K8sNamespace":`) || f.readText(&f.namespace)) &&
 		(!f.Literal(`,"K8sPodName":`) || f.readText(&f.pod)) &&
 		(!f.Literal(`,"K8sServiceAccount":`) || f.readText(&f.ignored)) &&
-		(!f.Literal(`,"NamedPorts":`) || f.readPorts(d)) &&
+		(!f.Literal(`,"NamedPorts":`) || f.readPorts()) &&
 		f.Literal(`}`) && f.Done()
 }
 
@@ -105,14 +94,14 @@ func (f *fastIP) readMask() bool {
 }
 
 // readPorts reads the array of named ports.
-func (f *fastIP) readPorts(d *IPDecoder) bool {
+func (f *fastIP) readPorts() bool {
 	if !f.Literal("[") {
 		return false
 	}
 	if f.Literal("]") {
 		return true
 	}
-	for n := 1; n <= maxNamedPorts && f.readPort(d); n++ {
+	for n := 1; n <= maxNamedPorts && f.readPort(); n++ {
 		if !f.Literal(",") {
 			return f.Literal("]")
 		}
@@ -124,7 +113,7 @@ func (f *fastIP) readPorts(d *IPDecoder) bool {
 const minNamedPort = len(`{"Name":"","Port":1,"Protocol":""},`)
 
 // readPort reads one named port and keeps it if it can be used.
-func (f *fastIP) readPort(d *IPDecoder) bool {
+func (f *fastIP) readPort() bool {
 	var name, protocol []byte
 	var port uint64
 	if !(f.Literal(`{"Name":`) && f.readText(&name) &&
@@ -146,7 +135,7 @@ func (f *fastIP) readPort(d *IPDecoder) bool {
 		more := min(bytes.Count(rest, []byte("{")), len(rest)/minNamedPort, maxNamedPorts)
 		f.ports = make([]NamedPort, 0, 1+more)
 	}
-	f.ports = append(f.ports, NamedPort{Name: d.intern(name), Port: uint16(port), Protocol: known})
+	f.ports = append(f.ports, NamedPort{Name: string(name), Port: uint16(port), Protocol: known})
 	return true
 }
 

@@ -29,9 +29,7 @@ type NamedPort struct {
 }
 
 // NewHostPair returns a pair for a single address.
-func NewHostPair(addr netip.Addr) IPIdentityPair {
-	return IPIdentityPair{IP: addr.AsSlice()}
-}
+func NewHostPair(addr netip.Addr) IPIdentityPair { return IPIdentityPair{IP: addr.AsSlice()} }
 
 // NewPrefixPair returns a pair for a prefix; one of full length is not the same
 // entry as its single address.

@@ -5,6 +5,21 @@ import (
 	"fmt"
 )
 
+// unmarshal decodes a JSON value whose memory is bounded by its size.
+func unmarshal(name string, value []byte, to any) error {
+	if err := bounded(name, value); err != nil {
+		return err
+	}
+	m := newMeter(len(value))
+	if err := m.takeJSON(value); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(value, to); err != nil {
+		return rejectDecode(err)
+	}
+	return nil
+}
+
 // mustJSON encodes what always can be. A value that cannot be encoded (an
 // net.IP that is neither 0, 4 nor 16 bytes long) is its maker's mistake.
 func mustJSON(v any) []byte {

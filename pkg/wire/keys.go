@@ -4,42 +4,36 @@ import "strings"
 
 // The roots of the key families (wire.md §1.1).
 const (
-	// BaseKeyPrefix is where all keys are.
-	BaseKeyPrefix = "cilium"
 	// StatePrefix holds what a cluster says about itself.
-	StatePrefix = BaseKeyPrefix + "/state"
+	StatePrefix = "cilium/state"
 	// CachePrefix holds copies of other clusters' state, made by KVStoreMesh.
-	CachePrefix = BaseKeyPrefix + "/cache"
+	CachePrefix = "cilium/cache"
 	// ClusterConfigPrefix holds one configuration per cluster ([ClusterConfigKey]).
-	ClusterConfigPrefix = BaseKeyPrefix + "/cluster-config"
+	ClusterConfigPrefix = "cilium/cluster-config"
 	// SyncedPrefix holds the canaries ([SyncedKey]).
-	SyncedPrefix = BaseKeyPrefix + "/synced"
+	SyncedPrefix = "cilium/synced"
 	// HeartbeatKey is written every minute by the cluster's writer. Its value
 	// is never parsed, only its arrival counts (wire.md §1.10). It is watched
 	// as a prefix, without a trailing slash.
-	HeartbeatKey = BaseKeyPrefix + "/.heartbeat"
+	HeartbeatKey = "cilium/.heartbeat"
 	// InitLockPath is where clients that may write probe the quorum.
-	InitLockPath = BaseKeyPrefix + "/.initlock"
+	InitLockPath = "cilium/.initlock"
 	// KVStoreMeshLockPath is where replicas of KVStoreMesh elect a leader.
-	KVStoreMeshLockPath = BaseKeyPrefix + "/kvstoremesh-lock"
+	KVStoreMeshLockPath = "cilium/kvstoremesh-lock"
 )
 
 // AddressSpace is the only address space there is; it stands where the cluster
 // name would in the keys of IPs outside the cache.
 const AddressSpace = "default"
 
-func root(cached bool) string {
-	if cached {
-		return CachePrefix
-	}
-	return StatePrefix
-}
-
 // StorePrefix returns the resource's prefix without a cluster and without a
 // trailing slash, as canaries name it: cilium/state/ip/v1 (wire.md §1.9). It is
 // not what a reader watches, see [Resource.Prefix].
 func (r Resource) StorePrefix(cached bool) string {
-	return root(cached) + "/" + r.Describe().Path
+	if cached {
+		return CachePrefix + "/" + r.Describe().Path
+	}
+	return StatePrefix + "/" + r.Describe().Path
 }
 
 // Prefix returns what a reader lists and watches to see the resource of one
@@ -60,14 +54,10 @@ func (r Resource) Prefix(cluster string, cached bool) string {
 }
 
 // Key returns the full key of the entry with this name.
-func (r Resource) Key(cluster string, cached bool, name string) string {
-	return r.Prefix(cluster, cached) + name
-}
+func (r Resource) Key(cluster string, cached bool, name string) string { return r.Prefix(cluster, cached) + name }
 
 // SyncedDir returns the prefix of a cluster's canaries, with a trailing slash.
-func SyncedDir(cluster string) string {
-	return SyncedPrefix + "/" + cluster + "/"
-}
+func SyncedDir(cluster string) string { return SyncedPrefix + "/" + cluster + "/" }
 
 // SyncedKey returns the key of the canary that says that a resource of a
 // cluster was written completely (wire.md §1.9).
@@ -91,49 +81,17 @@ func ParseSyncedName(name string) (r Resource, cached, ok bool) {
 }
 
 // ClusterConfigKey returns the key of a cluster's configuration (wire.md §2).
-func ClusterConfigKey(cluster string) string {
-	return ClusterConfigPrefix + "/" + cluster
-}
+func ClusterConfigKey(cluster string) string { return ClusterConfigPrefix + "/" + cluster }
 
 // Join joins the parts with slashes, collapses every run of slashes into one
 // and drops trailing ones. A leading slash survives; "." and ".." have no
 // meaning.
 func Join(parts ...string) string {
-	size := 0
-	for _, p := range parts {
-		size += len(p) + 1
+	joined := strings.Join(parts, "/")
+	for strings.Contains(joined, "//") {
+		joined = strings.ReplaceAll(joined, "//", "/")
 	}
-	b := make([]byte, 0, size)
-	for i, p := range parts {
-		if i > 0 {
-			b = appendCollapsed(b, "/")
-		}
-		b = appendCollapsed(b, p)
-	}
-	for len(b) > 0 && b[len(b)-1] == '/' {
-		b = b[:len(b)-1]
-	}
-	return string(b)
-}
-
-func appendCollapsed(b []byte, s string) []byte {
-	for i := range len(s) {
-		if s[i] == '/' && len(b) > 0 && b[len(b)-1] == '/' {
-			continue
-		}
-		b = append(b, s[i])
-	}
-	return b
-}
-
-// StateToCache replaces a leading cilium/state by cilium/cache and leaves every
-// other string alone. It compares raw strings, not path components. For the
-// keys of IPs and identities it is not enough, see [Resource.Prefix].
-func StateToCache(key string) string {
-	if rest, ok := strings.CutPrefix(key, StatePrefix); ok {
-		return CachePrefix + rest
-	}
-	return key
+	return strings.TrimSuffix(joined, "/")
 }
 
 // ScopeFromKey shortens a key to the scope that metrics are labelled with: its

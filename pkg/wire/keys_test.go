@@ -7,13 +7,6 @@ import (
 	"time"
 )
 
-func TestGoldenStateToCache(t *testing.T) {
-	t.Parallel()
-	for _, c := range golden[[]rule[string, string]](t, "state_to_cache_prefix.json") {
-		same(t, c.Input, StateToCache(c.Input), c.Output)
-	}
-}
-
 func TestGoldenJoin(t *testing.T) {
 	t.Parallel()
 	for _, c := range golden[[]rule[[]string, string]](t, "join_key.json") {
@@ -50,7 +43,7 @@ func TestPrefixes(t *testing.T) {
 		same(t, "state", c.resource.Prefix("c2", false), c.state)
 		same(t, "cache", c.resource.Prefix("c2", true), c.cache)
 		same(t, "canary", SyncedKey("c2", c.resource, false), "cilium/synced/c2/"+c.canary)
-		same(t, "cached canary", SyncedKey("c2", c.resource, true), "cilium/synced/c2/"+StateToCache(c.canary))
+		same(t, "cached canary", SyncedKey("c2", c.resource, true), "cilium/synced/c2/"+strings.Replace(c.canary, "state", "cache", 1))
 		for _, cached := range []bool{false, true} {
 			name := strings.TrimPrefix(SyncedKey("c2", c.resource, cached), SyncedDir("c2"))
 			if r, fromCache, ok := ParseSyncedName(name); !ok || r != c.resource || fromCache != cached {

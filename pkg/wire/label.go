@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -75,17 +76,12 @@ func ParseLabels(text string) Labels {
 func LabelsFromMap(m map[string]string) Labels {
 	labels := make(Labels, 0, len(m))
 	for key, value := range m {
-		l := ParseLabel(key + "=" + value)
-		if l.Key == "" {
-			continue
+		if l := ParseLabel(key + "=" + value); l.Key != "" {
+			labels = append(labels, l)
 		}
-		labels = append(labels, l)
 	}
 	slices.SortFunc(labels, func(a, b Label) int {
-		if c := strings.Compare(a.Key, b.Key); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Source, b.Source)
+		return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.Source, b.Source))
 	})
 	return labels
 }

@@ -11,12 +11,8 @@ const (
 	MaxConnectedClusters511 uint32 = 511
 )
 
-// identityBits is the size of a cluster-wide numeric identity; the bits above
-// it are a scope.
-const identityBits = 24
-
-// Layout divides the space of numeric identities among the clusters of a mesh
-// (wire.md §2.3). The zero value is the layout for 255 clusters.
+// Layout divides the 24 bits of a numeric identity among the clusters of a mesh
+// (wire.md §2.3); the bits above are a scope. The zero value is the layout for 255 clusters.
 type Layout struct {
 	wide bool // 511 clusters: 9 bits of cluster ID, 15 bits of identity
 }
@@ -47,16 +43,13 @@ func (l Layout) Max() uint32 {
 	return MaxConnectedClusters255
 }
 
-// Bits returns the number of bits of a cluster ID.
-func (l Layout) Bits() uint {
-	if l.wide {
-		return 9
-	}
-	return 8
-}
-
 // Shift returns the number of bits of an identity within its cluster.
-func (l Layout) Shift() uint { return identityBits - l.Bits() }
+func (l Layout) Shift() uint {
+	if l.wide {
+		return 15
+	}
+	return 16
+}
 
 // Range returns the first and the last identity that a cluster may allocate.
 // Cluster 0 (no mesh) begins above the reserved identities. A cluster ID that
@@ -77,12 +70,6 @@ func (l Layout) Range(cluster uint32) (min, max uint32) {
 func (l Layout) Contains(cluster, identity uint32) bool {
 	lo, hi := l.Range(cluster)
 	return lo <= identity && identity <= hi
-}
-
-// ClusterOf returns the cluster ID within an identity. It does not look at the
-// scope in the bits above 24, so it is no test of origin; see [Layout.Contains].
-func (l Layout) ClusterOf(identity uint32) uint32 {
-	return identity >> l.Shift() & l.Max()
 }
 
 // ErrClusterIDReserved is the error for cluster ID 0, which means "no mesh".

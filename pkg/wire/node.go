@@ -1,7 +1,7 @@
 package wire
 
 import (
-	"encoding/json"
+	"cmp"
 	"net"
 	"net/netip"
 )
@@ -89,16 +89,9 @@ func (n *Node) Encode() []byte { return mustJSON(n) }
 // DecodeNode reads the node with this name and checks that it is the remote's
 // (wire.md §1.2). The error is a [*RejectError].
 func DecodeNode(name string, value []byte, e Expect) (*Node, error) {
-	if err := bounded(name, value); err != nil {
-		return nil, err
-	}
-	m := newMeter(len(value))
-	if err := m.takeJSON(value); err != nil {
-		return nil, err
-	}
 	n := &Node{}
-	if err := json.Unmarshal(value, n); err != nil {
-		return nil, rejectDecode(err)
+	if err := unmarshal(name, value, n); err != nil {
+		return nil, err
 	}
 	if err := n.validate(name, e); err != nil {
 		return nil, err
@@ -107,23 +100,16 @@ func DecodeNode(name string, value []byte, e Expect) (*Node, error) {
 }
 
 func (n *Node) validate(name string, e Expect) error {
-	err := within(
+	if err := within(
 		amount{len(n.IPAddresses), maxNodeAddrs, "addresses"},
 		amount{len(n.IPv4SecondaryAllocCIDRs), maxPodCIDRs, "further IPv4 pod CIDRs"},
 		amount{len(n.IPv6SecondaryAllocCIDRs), maxPodCIDRs, "further IPv6 pod CIDRs"},
 		amount{len(n.Labels), maxLabels, "labels"},
 		amount{len(n.Annotations), maxLabels, "annotations"},
-	)
-	if err != nil {
+	); err != nil {
 		return err
 	}
-	if err := required([2]string{"cluster", n.Cluster}, [2]string{"name", n.Name}); err != nil {
-		return err
-	}
-	if err := e.validID(n.ClusterID); err != nil {
-		return err
-	}
-	if err := e.sameCluster(n.Cluster); err != nil {
+	if err := cmp.Or(required([2]string{"cluster", n.Cluster}, [2]string{"name", n.Name}), e.validID(n.ClusterID), e.sameCluster(n.Cluster)); err != nil {
 		return err
 	}
 	if n.Name != name {

@@ -42,14 +42,6 @@ const (
 	ReasonPolicy Reason = "policy"
 )
 
-// Reasons returns every reason.
-func Reasons() []Reason {
-	return []Reason{
-		ReasonMalformed, ReasonMissing, ReasonKey, ReasonCluster, ReasonClusterID,
-		ReasonRange, ReasonLabels, ReasonAddress, ReasonValue, ReasonTooLarge, ReasonBudget, ReasonPolicy,
-	}
-}
-
 // RejectError is the error of every Decode function that reads an entry.
 type RejectError struct {
 	Reason Reason

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestLabelsOfAnExportAreToldApartByCase(t *testing.T) {
+func TestLabelsOfAnExportDifferByCase(t *testing.T) {
 	t.Parallel()
 	const rest = `"cluster":"cluster2","namespace":"ns","name":"svc",` +
 		`"exportCreationTimestamp":"2026-03-04T05:06:07Z","type":"Headless","sessionAffinity":"None"}`

@@ -1,14 +1,13 @@
 package wire
 
-// The reserved numeric identities (wire.md §2.3). 100 to 115 are well-known
-// identities, 128 to 255 are reserved for users; they have no names here.
+// The reserved numeric identities that have a meaning here (wire.md §2.3).
+// [ReservedIdentityName] knows all. 100 to 115 are well-known identities, 128 to 255
+// are reserved for users; they have no names.
 const (
 	IdentityUnknown              uint32 = 0
 	IdentityHost                 uint32 = 1
 	IdentityWorld                uint32 = 2
-	IdentityUnmanaged            uint32 = 3
 	IdentityHealth               uint32 = 4
-	IdentityInit                 uint32 = 5
 	IdentityRemoteNode           uint32 = 6
 	IdentityKubeAPIServer        uint32 = 7
 	IdentityIngress              uint32 = 8
@@ -27,21 +26,8 @@ const (
 // every other one.
 func ReservedIdentityName(id uint32) (string, bool) {
 	names := [...]string{
-		IdentityUnknown:              "unknown",
-		IdentityHost:                 "host",
-		IdentityWorld:                "world",
-		IdentityUnmanaged:            "unmanaged",
-		IdentityHealth:               "health",
-		IdentityInit:                 "init",
-		IdentityRemoteNode:           "remote-node",
-		IdentityKubeAPIServer:        "kube-apiserver",
-		IdentityIngress:              "ingress",
-		IdentityWorldIPv4:            "world-ipv4",
-		IdentityWorldIPv6:            "world-ipv6",
-		IdentityAggregateCluster:     "aggregate-cluster",
-		IdentityAggregateClusterMesh: "aggregate-cluster-mesh",
-		IdentityAggregateWorld:       "aggregate-world",
-		IdentityAggregateRemoteNode:  "aggregate-remote-node",
+		"unknown", "host", "world", "unmanaged", "health", "init", "remote-node", "kube-apiserver", "ingress", "world-ipv4", "world-ipv6",
+		"aggregate-cluster", "aggregate-cluster-mesh", "aggregate-world", "aggregate-remote-node",
 	}
 	if id >= uint32(len(names)) {
 		return "", false

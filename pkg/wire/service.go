@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 )
@@ -50,9 +51,7 @@ type ForZone struct {
 }
 
 // Key returns the service's key in its cluster's state.
-func (s *Service) Key() string {
-	return Services.Key(s.Cluster, false, s.Namespace+"/"+s.Name)
-}
+func (s *Service) Key() string { return Services.Key(s.Cluster, false, s.Namespace+"/"+s.Name) }
 
 // Encode returns the value to write. Maps that are nil are written as null;
 // Cilium's own writers write empty maps.
@@ -77,25 +76,13 @@ func DecodeService(name string, value []byte, e Expect) (*Service, error) {
 }
 
 func (s *Service) validate(name string, e Expect) error {
-	err := required([2]string{"cluster", s.Cluster}, [2]string{"namespace", s.Namespace}, [2]string{"name", s.Name})
-	if err != nil {
+	if err := cmp.Or(required([2]string{"cluster", s.Cluster}, [2]string{"namespace", s.Namespace}, [2]string{"name", s.Name}), e.validID(s.ClusterID)); err != nil {
 		return err
 	}
-	if err := e.validID(s.ClusterID); err != nil {
-		return err
+	if err := cmp.Or(validAddresses(s.Frontends), validAddresses(s.Backends)); err != nil {
+		return &RejectError{Reason: ReasonAddress, Err: err}
 	}
-	for _, m := range []map[string]Ports{s.Frontends, s.Backends} {
-		if err := validAddresses(m); err != nil {
-			return &RejectError{Reason: ReasonAddress, Err: err}
-		}
-	}
-	if err := e.sameCluster(s.Cluster); err != nil {
-		return err
-	}
-	if err := sameNamespacedName(s.Namespace, s.Name, name); err != nil {
-		return err
-	}
-	return e.sameID(s.ClusterID)
+	return cmp.Or(e.sameCluster(s.Cluster), sameNamespacedName(s.Namespace, s.Name, name), e.sameID(s.ClusterID))
 }
 
 // validAddresses checks the keys of a map. It reports the least of the bad

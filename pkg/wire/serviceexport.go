@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -99,9 +101,7 @@ func (t *exportTime) UnmarshalJSON(b []byte) error {
 }
 
 // Key returns the export's key in its cluster's state.
-func (s *ServiceExport) Key() string {
-	return ServiceExports.Key(s.Cluster, false, s.Namespace+"/"+s.Name)
-}
+func (s *ServiceExport) Key() string { return ServiceExports.Key(s.Cluster, false, s.Namespace+"/"+s.Name) }
 
 // Encode returns the value to write.
 func (s *ServiceExport) Encode() []byte {
@@ -124,33 +124,9 @@ func (s *ServiceExport) Encode() []byte {
 // ("namespace/name") and checks that it is the remote's (wire.md §1.5). The
 // error is a [*RejectError]. Exports carry no cluster ID.
 func DecodeServiceExport(name string, value []byte, e Expect) (*ServiceExport, error) {
-	if err := bounded(name, value); err != nil {
-		return nil, err
-	}
-	s, err := parseServiceExport(value)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.validate(); err != nil {
-		return nil, err
-	}
-	if err := e.sameCluster(s.Cluster); err != nil {
-		return nil, err
-	}
-	if err := sameNamespacedName(s.Namespace, s.Name, name); err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
-func parseServiceExport(value []byte) (*ServiceExport, error) {
-	m := newMeter(len(value))
-	if err := m.takeJSON(value); err != nil {
-		return nil, err
-	}
 	var in exportJSON
-	if err := json.Unmarshal(value, &in); err != nil {
-		return nil, rejectDecode(err)
+	if err := unmarshal(name, value, &in); err != nil {
+		return nil, err
 	}
 	if len(in.Annotations) == 0 {
 		in.Annotations = in.LegacyAnnotations
@@ -158,7 +134,7 @@ func parseServiceExport(value []byte) (*ServiceExport, error) {
 	if len(in.Labels) == 0 {
 		in.Labels = in.LegacyLabels
 	}
-	return &ServiceExport{
+	s := &ServiceExport{
 		Cluster: in.Cluster, Name: in.Name, Namespace: in.Namespace,
 		Annotations: in.Annotations, Labels: in.Labels,
 		ExportCreationTimestamp: in.ExportCreationTimestamp.Time,
@@ -169,48 +145,40 @@ func parseServiceExport(value []byte) (*ServiceExport, error) {
 		IPFamilies:              in.IPFamilies,
 		InternalTrafficPolicy:   in.InternalTrafficPolicy,
 		TrafficDistribution:     in.TrafficDistribution,
-	}, nil
+	}
+	if err := s.validate(); err != nil {
+		return nil, err
+	}
+	if err := cmp.Or(e.sameCluster(s.Cluster), sameNamespacedName(s.Namespace, s.Name, name)); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 func (s *ServiceExport) validate() error {
-	err := within(
+	if err := cmp.Or(within(
 		amount{len(s.Ports), maxPorts, "ports"},
 		amount{len(s.Labels), maxLabels, "labels"},
 		amount{len(s.Annotations), maxLabels, "annotations"},
 		amount{len(s.IPFamilies), maxIPFamilies, "IP families"},
-	)
-	if err != nil {
-		return err
-	}
-	err = required([2]string{"cluster", s.Cluster}, [2]string{"name", s.Name}, [2]string{"namespace", s.Namespace})
-	if err != nil {
+	), required([2]string{"cluster", s.Cluster}, [2]string{"name", s.Name}, [2]string{"namespace", s.Namespace})); err != nil {
 		return err
 	}
 	if s.ExportCreationTimestamp.IsZero() {
 		return reject(ReasonMissing, "exportCreationTimestamp is unset")
 	}
-	if err := oneOf("type", &s.Type, ServiceExportClusterSetIP, ServiceExportHeadless); err != nil {
-		return err
-	}
-	if err := oneOf("session affinity", &s.SessionAffinity, SessionAffinityClientIP, SessionAffinityNone); err != nil {
-		return err
-	}
-	err = oneOf("internal traffic policy", s.InternalTrafficPolicy, InternalTrafficCluster, InternalTrafficLocal)
-	if err != nil {
-		return err
-	}
-	return oneOf("traffic distribution", s.TrafficDistribution, PreferClose, PreferSameZone, PreferSameNode)
+	return cmp.Or(
+		oneOf("type", &s.Type, ServiceExportClusterSetIP, ServiceExportHeadless),
+		oneOf("session affinity", &s.SessionAffinity, SessionAffinityClientIP, SessionAffinityNone),
+		oneOf("internal traffic policy", s.InternalTrafficPolicy, InternalTrafficCluster, InternalTrafficLocal),
+		oneOf("traffic distribution", s.TrafficDistribution, PreferClose, PreferSameZone, PreferSameNode),
+	)
 }
 
 // oneOf rejects a value that is set to none of those allowed.
 func oneOf(field string, value *string, allowed ...string) error {
-	if value == nil {
+	if value == nil || slices.Contains(allowed, *value) {
 		return nil
-	}
-	for _, a := range allowed {
-		if *value == a {
-			return nil
-		}
 	}
 	return reject(ReasonValue, "%s is unknown: %s", field, *value)
 }

@@ -116,8 +116,8 @@ func (a *addressPorts) ports(text []byte) (Ports, error) {
 		}
 		return a.empty, nil
 	}
-	for i := range a.known {
-		if known := &a.known[i]; known.text != nil && bytes.Equal(known.text, text) {
+	for _, known := range a.known {
+		if known.text != nil && bytes.Equal(known.text, text) {
 			return known.ports, nil
 		}
 	}

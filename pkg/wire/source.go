@@ -28,17 +28,7 @@ func (s Source) MayReplace(existing Source) bool { return s >= existing }
 // String returns the source's name; that of SourceUnknown is empty.
 func (s Source) String() string {
 	names := [...]string{
-		SourceUnspec:         "unspec",
-		SourceRestored:       "restored",
-		SourceGenerated:      "generated",
-		SourceAPI:            "api",
-		SourceDirectory:      "directory",
-		SourceClusterMesh:    "clustermesh",
-		SourceKubernetes:     "k8s",
-		SourceCustomResource: "custom-resource",
-		SourceKVStore:        "kvstore",
-		SourceLocal:          "local",
-		SourceKubeAPIServer:  "kube-apiserver",
+		"", "unspec", "restored", "generated", "api", "directory", "clustermesh", "k8s", "custom-resource", "kvstore", "local", "kube-apiserver",
 	}
 	if int(s) >= len(names) {
 		return ""
