@@ -2,7 +2,7 @@
 //
 // An event only ever says "look again": what counts is what a scan finds. So
 // lost, merged and reordered events do no harm, and a periodic scan catches what
-// no event told. A file that is gone for a moment, because it is being rewritten
+// made no event. A file that is gone for a moment, because it is being rewritten
 // or a link is being swapped, does not count as gone.
 //
 // Concurrency: a [Directory] belongs to the goroutine that runs it.
@@ -35,16 +35,16 @@ type Directory[F comparable] struct {
 	// Judge says what becomes of a file that is known and was found in another
 	// state; nil takes it.
 	Judge func(known, found F) Judgement
-	// Report is told whether the directory can be read, after each look; nil is
-	// nobody.
+	// Report is called after each look, with the error if the directory cannot be read;
+	// nil is not called.
 	Report func(error)
 	// Quiet: whoever follows tells that the directory cannot be read, so the log
 	// need not.
 	Quiet bool
 
-	// Settle is how long the directory must be quiet before it is read, and
-	// SettleMax how long a restless one may put that off.
-	Settle, SettleMax time.Duration
+	// Unchanged is how long the directory must be unchanged before it is read; one that
+	// changes all the time is read every unchangedMost.
+	Unchanged time.Duration
 	// Confirm is how long a file must be gone, or be in a state that is doubted,
 	// before that counts: one that is being rewritten in place is empty for
 	// a moment, and the price of a wrong guess is what it said being withdrawn.
@@ -83,19 +83,20 @@ type doubt[F comparable] struct {
 	since time.Time
 }
 
-// A scan of a large directory is repeated after this many times as long as it
-// took, within a minute.
+// A scan of a large directory is repeated after rescanShare times as long as it took,
+// within a minute.
 const (
-	rescanShare = 5000
-	rescanMax   = time.Minute
+	rescanShare   = 5000
+	rescanMax     = time.Minute
+	unchangedMost = 2 * time.Second
 )
 
 // New returns a directory with the usual times, that nobody follows yet.
 func New[F comparable](path, what string, scan func() (Listing[F], error), log *slog.Logger) *Directory[F] {
 	return &Directory[F]{
 		Path: filepath.Clean(path), What: what, Scan: scan, Log: cmp.Or(log, slog.New(slog.DiscardHandler)),
-		Settle: 200 * time.Millisecond, SettleMax: 2 * time.Second,
-		Confirm: 500 * time.Millisecond, Rescan: 30 * time.Second,
+		Unchanged: 200 * time.Millisecond,
+		Confirm:   500 * time.Millisecond, Rescan: 30 * time.Second,
 		known: make(map[string]F), doubts: make(map[string]doubt[F]),
 	}
 }
@@ -149,7 +150,7 @@ func (d *Directory[F]) look(events *fsnotify.Watcher, found func(map[string]F, e
 	added, blind := d.watch(events, l.Watch)
 	switch {
 	case added:
-		return d.Settle, nil // what changed there before the watch was not told
+		return d.Unchanged, nil // what changed there before the watch made no event
 	case again > 0:
 		return again, nil
 	case blind:
@@ -170,40 +171,33 @@ func (d *Directory[F]) warn(err error) {
 // again for files whose state does not count yet; 0 is never.
 func (d *Directory[F]) merge(files map[string]F, now time.Time) (again time.Duration) {
 	for name, f := range files {
-		switch known, was := d.known[name]; d.judge(known, f, was) {
-		case Take:
-			d.known[name] = f
-			delete(d.doubts, name)
-		case Keep:
-			delete(d.doubts, name)
-		case Wait:
-			left := d.stays(name, doubt[F]{found: f, there: true, since: now})
-			if left <= 0 {
-				d.known[name] = f
-				delete(d.doubts, name)
-			}
-			again = max(again, left)
+		known, was := d.known[name]
+		judgement := Take
+		if was && known != f && d.Judge != nil {
+			judgement = d.Judge(known, f)
 		}
+		if judgement == Wait {
+			left := d.stays(name, doubt[F]{found: f, there: true, since: now})
+			if again = max(again, left); left > 0 {
+				continue
+			}
+		}
+		if judgement != Keep {
+			d.known[name] = f
+		}
+		delete(d.doubts, name)
 	}
 	for name := range d.known {
 		if _, there := files[name]; there {
 			continue
 		}
 		left := d.stays(name, doubt[F]{since: now})
-		if left <= 0 {
+		if again = max(again, left); left <= 0 {
 			delete(d.known, name)
 			delete(d.doubts, name)
 		}
-		again = max(again, left)
 	}
 	return again
-}
-
-func (d *Directory[F]) judge(known, found F, was bool) Judgement {
-	if !was || known == found || d.Judge == nil {
-		return Take
-	}
-	return d.Judge(known, found)
 }
 
 // stays notes a doubted state of a file, and returns for how long it still has
@@ -246,7 +240,7 @@ func (d *Directory[F]) watch(events *fsnotify.Watcher, dirs []string) (added, bl
 	return added, blind
 }
 
-// idle returns when it is time to scan: after events once they have settled,
+// idle returns when it is time to scan: after events once no more come,
 // after an overflow of their queue, or after the wait.
 func (d *Directory[F]) idle(ctx context.Context, events *fsnotify.Watcher, wait time.Duration) error {
 	timer := time.NewTimer(wait)
@@ -263,8 +257,8 @@ func (d *Directory[F]) idle(ctx context.Context, events *fsnotify.Watcher, wait 
 			d.Log.Debug("Directory events were lost, looking at everything again", "error", err)
 		}
 		if latest.IsZero() {
-			latest = time.Now().Add(d.SettleMax)
+			latest = time.Now().Add(unchangedMost)
 		}
-		timer.Reset(min(d.Settle, time.Until(latest)))
+		timer.Reset(min(d.Unchanged, time.Until(latest)))
 	}
 }

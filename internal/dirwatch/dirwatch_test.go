@@ -9,7 +9,7 @@ import (
 
 // What counts of a file whose state goes through these steps. A state that
 // begins with "?" is doubted, with "!" refused, "" is none.
-func TestWhatIsBelieved(t *testing.T) {
+func TestWhatCounts(t *testing.T) {
 	t.Parallel()
 	const confirm = 100 * time.Millisecond
 	type step struct {

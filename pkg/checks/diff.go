@@ -42,12 +42,11 @@ type Change struct {
 // finding says so. Cluster IDs are compared when Connect has read them before.
 func (r *Report) Compare(st *api.Status, key string) {
 	if key == "" {
-		r.Findings = append(r.Findings, codes.ContentsNotCompared.Found("only names, endpoints and IDs of the clusters are compared with the running agent, not the contents of the client files", ""))
+		r.add(codes.ContentsNotCompared, "only names, endpoints and IDs of the clusters are compared with the running agent, not the contents of the client files")
 	}
 	d := &Diff{Agent: st.Agent.Cluster, Directory: st.Agent.MeshDirectory, Changes: []Change{}}
 	if d.Agent != r.OwnCluster {
-		r.Findings = append(r.Findings, codes.AgentOfOtherNames.Found(
-			fmt.Sprintf("the running agent is of the cluster %q, and the check is for %q", d.Agent, r.OwnCluster), ""))
+		r.add(codes.AgentOfOtherNames, fmt.Sprintf("the running agent is of the cluster %q, and the check is for %q", d.Agent, r.OwnCluster))
 	}
 	running := make(map[string]api.Cluster)
 	for _, c := range st.Clusters {
@@ -70,8 +69,7 @@ func (r *Report) Compare(st *api.Status, key string) {
 	}
 	for name, c := range running {
 		d.Changes = append(d.Changes, Change{Cluster: name, Change: Remove, Vanish: &c.Counts})
-		r.Findings = append(r.Findings, codes.WouldRemove.Found(
-			fmt.Sprintf("%s has no client file in %s and would be removed, with %s", name, r.Directory, Entries(&c.Counts)), ""))
+		r.add(codes.WouldRemove, fmt.Sprintf("%s has no client file in %s and would be removed, with %s", name, r.Directory, Entries(&c.Counts)))
 	}
 	slices.SortFunc(d.Changes, func(a, b Change) int { return cmp.Compare(a.Cluster, b.Cluster) })
 	slices.SortFunc(r.Findings, func(a, b codes.Finding) int {

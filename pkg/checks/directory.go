@@ -59,7 +59,7 @@ func examined(e clustermesh.Entry, own string, now time.Time) File {
 		f.Cluster, f.Verdict = e.Name, WouldConnect
 		f.contents = fmt.Sprintf("%x", clientfile.FingerprintContent(e.Content))
 		f.client(e.Path, own, now)
-		if worst(f.Findings) == codes.Error {
+		if fails(f.Findings, false) {
 			f.Verdict = WouldFail
 		}
 	}

@@ -2,8 +2,12 @@ package checks
 
 import (
 	"cmp"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -74,4 +78,134 @@ func (f *File) user(name, own string) {
 		return
 	}
 	f.add(codes.UnusualUser, fmt.Sprintf("the user is %q; Cilium's for the cluster %q are remote, remote-%[2]s and local-%[2]s", name, own), "")
+}
+
+// endpoint examines an endpoint without asking anybody.
+func (f *File) endpoint(cfg *clientfile.Config, endpoint string, tls bool) {
+	if !tls && !clientfile.OnThisMachine(endpoint) {
+		f.add(codes.EndpointPlain, fmt.Sprintf("endpoints: %s is not encrypted: %s", endpoint, clientfile.PlainRisk), "")
+	}
+	host := hostOf(endpoint)
+	if host == "" || slices.ContainsFunc(cfg.HostAliases, func(a clientfile.HostAlias) bool { return a.Hostname == host }) {
+		return
+	}
+	if _, err := netip.ParseAddr(host); err == nil {
+		if tls && !clientfile.OnThisMachine(endpoint) {
+			f.add(codes.EndpointIsAddress, fmt.Sprintf("endpoints: %s has an address and no name: the server's certificate must be for %s", endpoint, host), "")
+		}
+		return
+	}
+	if why := notAName(host); why != "" {
+		f.add(codes.EndpointHostImpossible, fmt.Sprintf("endpoints: %s: the host %q can be no name: %s", endpoint, host, why), "")
+	}
+}
+
+// hostOf is the host of an endpoint that the agent's reader has accepted; empty
+// for a socket.
+func hostOf(endpoint string) string {
+	if strings.HasPrefix(endpoint, "unix") {
+		return ""
+	}
+	if strings.Contains(endpoint, "://") {
+		u, err := url.Parse(endpoint)
+		if err != nil {
+			return ""
+		}
+		return u.Hostname()
+	}
+	host, _, _ := net.SplitHostPort(endpoint) // it was accepted with a port
+	return host
+}
+
+// notAName says why DNS cannot have a name (RFC 1035, 2.3; underscores are in
+// use), empty when it can.
+func notAName(host string) string {
+	host = strings.TrimSuffix(host, ".")
+	if len(host) > 253 {
+		return fmt.Sprintf("it has %d characters, and 253 are the most", len(host))
+	}
+	for label := range strings.SplitSeq(host, ".") {
+		switch {
+		case label == "":
+			return "there is nothing between two of its dots"
+		case len(label) > 63:
+			return fmt.Sprintf("%q has %d characters, and 63 are the most", label, len(label))
+		case label[0] == '-' || label[len(label)-1] == '-':
+			return fmt.Sprintf("%q begins or ends with a hyphen", label)
+		case strings.ContainsFunc(label, func(c rune) bool { return !inName(c) }):
+			return fmt.Sprintf("%q has characters that are in no name", label)
+		}
+	}
+	if last := host[strings.LastIndexByte(host, '.')+1:]; !strings.ContainsFunc(last, func(c rune) bool { return c < '0' || c > '9' }) {
+		return "it looks like an address and is none"
+	}
+	return ""
+}
+
+func inName(c rune) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_'
+}
+
+// tls examines what protects the sessions.
+func (f *File) tls(s clientfile.Security, now time.Time) {
+	switch {
+	case s.SkipVerify:
+		f.add(codes.ServerNotVerified, "insecure-skip-tls-verify: "+clientfile.SkipVerifyRisk, "")
+	case s.CAFile == "":
+		f.add(codes.SystemAuthorities, "no trusted-ca-file: the authorities that this system trusts are asked", "")
+	default:
+		f.authorities(s, now)
+	}
+	if s.KeyFile != "" {
+		f.secret("key-file", s.KeyFile)
+	}
+	if len(s.Chain) == 0 {
+		return
+	}
+	f.CertificateExpires = &s.Chain[0].NotAfter
+	if !forClients(s.Chain[0]) {
+		f.add(codes.CertificateNotForClients, fmt.Sprintf("cert-file: %q: the certificate of %s is not for clients: its extended key usage is without clientAuth",
+			s.CertFile, s.Chain[0].Subject.CommonName), "")
+	}
+	for i, cert := range s.Chain {
+		what := "the certificate"
+		if i > 0 {
+			what = "the authority " + cert.Subject.CommonName + " in it"
+		}
+		f.dates(s.CertFile, what, clientfile.ValidityOf(cert, now))
+	}
+}
+
+// forClients tells whether a server may take the certificate for a client's: one
+// that names no usage is for all.
+func forClients(cert *x509.Certificate) bool {
+	return len(cert.ExtKeyUsage)+len(cert.UnknownExtKeyUsage) == 0 ||
+		slices.Contains(cert.ExtKeyUsage, x509.ExtKeyUsageClientAuth) || slices.Contains(cert.ExtKeyUsage, x509.ExtKeyUsageAny)
+}
+
+// dates adds what the dates of the client certificate mean.
+func (f *File) dates(file, what string, v clientfile.Validity) {
+	text := fmt.Sprintf("cert-file: %q: %s %s", file, what, v.Text)
+	switch {
+	case v.NotYet:
+		f.add(codes.CertificateNotYetValid, text, v.Remedy)
+	case v.Invalid:
+		f.add(codes.CertificateExpired, text, v.Remedy)
+	case v.Soon:
+		f.add(codes.CertificateExpiresSoon, text, v.Remedy)
+	}
+}
+
+// authorities looks for one that can vouch for a server, now and soon.
+func (f *File) authorities(s clientfile.Security, now time.Time) {
+	if len(s.Authorities) == 0 {
+		return
+	}
+	last := slices.MaxFunc(s.Authorities, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) })
+	switch v := clientfile.ValidityOf(last, now); {
+	case v.Invalid:
+		f.add(codes.AuthoritiesExpired, fmt.Sprintf("trusted-ca-file: %q: its last authority %s: no server's certificate will be accepted", s.CAFile, v.Text), "")
+	case v.Soon:
+		f.add(codes.AuthoritiesExpireSoon, fmt.Sprintf("trusted-ca-file: %q: its last authority %s", s.CAFile, v.Text), "")
+	}
 }

@@ -95,14 +95,6 @@ func (s *junitSuite) add(c junitCase, findings []codes.Finding, strict bool) {
 	s.Cases = append(s.Cases, c)
 }
 
-func fails(findings []codes.Finding, strict bool) bool {
-	return slices.ContainsFunc(findings, func(f codes.Finding) bool { return isFailure(f, strict) })
-}
-
-func isFailure(f codes.Finding, strict bool) bool {
-	return f.Severity == codes.Error || strict && f.Severity == codes.Warning
-}
-
 // lines are a finding with what to do about it.
 func lines(f codes.Finding) string {
 	return string(f.Severity) + ": " + f.String() + "\n  " + f.Remedy

@@ -1,13 +1,15 @@
 package checks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
@@ -32,28 +34,26 @@ func (r *Report) Policy(ctx context.Context, file string, o troubleshoot.Options
 			mistakes = several.Unwrap()
 		}
 		for _, mistake := range mistakes {
-			r.Findings = append(r.Findings, codes.PolicyFileUnusable.Found(printer.Clean(mistake.Error()), ""))
+			r.add(codes.PolicyFileUnusable, printer.Clean(mistake.Error()))
 		}
 		return
 	}
-	named := policy.Clusters()
-	for _, name := range named {
+	for _, name := range policy.Clusters() {
 		if !r.has(name) {
-			r.Findings = append(r.Findings, codes.PolicyClusterUnknown.Found(fmt.Sprintf("%s has an entry in %s and no client file in %s", name, file, r.Directory), ""))
+			r.add(codes.PolicyClusterUnknown, fmt.Sprintf("%s has an entry in %s and no client file in %s", name, file, r.Directory))
 		}
 	}
-	var all sync.WaitGroup
-	defer all.Wait()
-	turns := make(chan struct{}, audits)
+	var all errgroup.Group
+	defer func() { _ = all.Wait() }() // nobody returns an error
+	all.SetLimit(audits)
 	for i := range r.Files {
 		f := &r.Files[i]
 		if f.Verdict == WouldIgnore || !f.admitted(policy) || !r.Connected {
 			continue
 		}
-		all.Go(func() {
-			turns <- struct{}{}
-			defer func() { <-turns }()
+		all.Go(func() error {
 			f.audit(ctx, policy, o, budgets.Of(f.Cluster))
+			return nil
 		})
 	}
 }
@@ -63,7 +63,7 @@ func (r *Report) Budgets(b budget.Budgets) {
 	defer r.count()
 	for _, name := range slices.Sorted(maps.Keys(b.Clusters)) {
 		if !r.has(name) {
-			r.Findings = append(r.Findings, codes.PolicyClusterUnknown.Found(fmt.Sprintf("--remote-budget names %s, which has no client file in %s", name, r.Directory), ""))
+			r.add(codes.PolicyClusterUnknown, fmt.Sprintf("--remote-budget names %s, which has no client file in %s", name, r.Directory))
 		}
 	}
 }
@@ -158,9 +158,6 @@ func expected(ctx context.Context, client *etcd.Session, cluster string, own wir
 	if err != nil {
 		return wire.Expect{}, wire.Capabilities{}, err
 	}
-	if own.MaxConnectedClusters == 0 {
-		own.MaxConnectedClusters = wire.MaxConnectedClusters255
-	}
-	layout, err := wire.NewLayout(own.MaxConnectedClusters)
+	layout, err := wire.NewLayout(cmp.Or(own.MaxConnectedClusters, wire.MaxConnectedClusters255))
 	return wire.Expect{Cluster: cluster, ClusterID: cfg.ID, LocalID: own.ID, Layout: layout}, cfg.Capabilities, err
 }

@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"slices"
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
@@ -58,6 +59,11 @@ type Endpoint struct {
 	TLS bool   `json:"tls"`
 }
 
+// add adds a finding of the directory.
+func (r *Report) add(code codes.Code, message string) {
+	r.Findings = append(r.Findings, code.Found(message, ""))
+}
+
 // add adds a finding. Without a remedy of its own it has that of its code.
 func (f *File) add(code codes.Code, message, remedy string) {
 	f.Findings = append(f.Findings, code.Found(message, remedy))
@@ -65,45 +71,26 @@ func (f *File) add(code codes.Code, message, remedy string) {
 
 // has tells whether the finding is there already.
 func (f *File) has(code codes.Code) bool {
-	for _, found := range f.Findings {
-		if found.Code == code {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.Findings, func(found codes.Finding) bool { return found.Code == code })
 }
 
-// worst is the severity of the worst finding; info without any.
-func worst(findings []codes.Finding) codes.Severity {
-	s := codes.Info
-	for _, f := range findings {
-		switch {
-		case f.Severity == codes.Error:
-			return codes.Error
-		case f.Severity == codes.Warning:
-			s = codes.Warning
-		}
-	}
-	return s
+// isFailure tells whether a finding is an error, or with strict a warning.
+func isFailure(f codes.Finding, strict bool) bool {
+	return f.Severity == codes.Error || strict && f.Severity == codes.Warning
+}
+
+// fails tells whether one of the findings is a failure.
+func fails(findings []codes.Finding, strict bool) bool {
+	return slices.ContainsFunc(findings, func(f codes.Finding) bool { return isFailure(f, strict) })
 }
 
 // count sets the counters.
 func (r *Report) count() {
-	r.Errors, r.Warnings, r.Notes = 0, 0, 0
-	count := func(findings []codes.Finding) {
-		for _, f := range findings {
-			switch f.Severity {
-			case codes.Error:
-				r.Errors++
-			case codes.Warning:
-				r.Warnings++
-			case codes.Info:
-				r.Notes++
-			}
+	n := make(map[codes.Severity]int)
+	for _, findings := range append([]File{{Findings: r.Findings}}, r.Files...) {
+		for _, f := range findings.Findings {
+			n[f.Severity]++
 		}
 	}
-	count(r.Findings)
-	for _, f := range r.Files {
-		count(f.Findings)
-	}
+	r.Errors, r.Warnings, r.Notes = n[codes.Error], n[codes.Warning], n[codes.Info]
 }

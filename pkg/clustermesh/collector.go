@@ -6,7 +6,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
-	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // collector shows the clusters as metrics. It reads their status when it is
@@ -14,25 +13,11 @@ import (
 // are those of the cilium_clustermesh_* series (wire.md §6.2).
 type collector struct {
 	mesh Observed
+	all  []*prometheus.Desc
 
-	clusters    *prometheus.Desc
-	ready       *prometheus.Desc
-	failures    *prometheus.Desc
-	lastFailure *prometheus.Desc
-	entries     *prometheus.Desc
-	rejected    *prometheus.Desc
-	age         *prometheus.Desc
-	lag         *prometheus.Desc
-	heartbeat   *prometheus.Desc
-	interval    *prometheus.Desc
-	syncTime    *prometheus.Desc
-	revocations *prometheus.Desc
-	policy      *prometheus.Desc
-	panics      *prometheus.Desc
-	sessions    *prometheus.Desc
-	users       *prometheus.Desc
-	opened      *prometheus.Desc
-	without     *prometheus.Desc
+	clusters, sessions, users, opened, without                                     *prometheus.Desc
+	ready, failures, lastFailure, heartbeat, interval, revocations, policy, panics *prometheus.Desc // of a cluster
+	entries, rejected, age, lag, syncTime                                          *prometheus.Desc // of a resource
 }
 
 // incomplete is a set of clusters that may be ready without some of them, such as a
@@ -51,11 +36,13 @@ type Observed interface {
 
 // NewCollector returns the metrics of the mesh, to be registered once.
 func NewCollector(m Observed) prometheus.Collector {
+	var all []*prometheus.Desc
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc("mesh_agent_clustermesh_"+name, help, labels, nil)
+		all = append(all, prometheus.NewDesc("mesh_agent_clustermesh_"+name, help, labels, nil))
+		return all[len(all)-1]
 	}
 	const cluster, resource, reason = "target_cluster", "resource", "reason"
-	return &collector{
+	c := &collector{
 		mesh:        m,
 		clusters:    desc("remote_clusters", "Remote clusters with a client file."),
 		ready:       desc("remote_cluster_readiness_status", "1 when the cluster is connected and every resource is synced.", cluster),
@@ -76,14 +63,13 @@ func NewCollector(m Observed) prometheus.Collector {
 		opened:      desc("sessions_opened_total", "Connections to kvstores that were opened."),
 		without:     desc("ready_without_clusters", "Clusters that were not synced when the sync timeout passed and the agent became ready, and still are not."),
 	}
+	c.all = all
+	return c
 }
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{
-		c.clusters, c.ready, c.failures, c.lastFailure, c.entries, c.rejected, c.age, c.lag, c.heartbeat, c.interval, c.syncTime, c.revocations, c.policy, c.panics,
-		c.sessions, c.users, c.opened, c.without,
-	} {
+	for _, d := range c.all {
 		ch <- d
 	}
 }
@@ -125,24 +111,20 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 			gauge(c.policy, float64(s.Outlook.State), s.Name)
 		}
 		for r, src := range s.Sources {
-			c.source(gauge, s.Name, r, src)
+			gauge(c.entries, float64(src.Count), s.Name, string(r))
+			for reason, n := range src.Rejections {
+				gauge(c.rejected, float64(n), s.Name, string(r), string(reason))
+			}
+			if asOf := src.Freshness.AsOf; !asOf.IsZero() {
+				gauge(c.age, time.Since(asOf).Seconds(), s.Name, string(r))
+			}
+			if src.SyncDuration > 0 {
+				gauge(c.syncTime, src.SyncDuration.Seconds(), s.Name, string(r))
+			}
 			if lag := src.Lag; lag.Batches > 0 {
 				quantiles := map[float64]float64{0.5: lag.Median.Seconds(), 0.99: lag.P99.Seconds(), 1: lag.Most.Seconds()}
 				ch <- prometheus.MustNewConstSummary(c.lag, uint64(lag.Batches), lag.Sum.Seconds(), quantiles, s.Name, string(r)) //nolint:gosec // not negative
 			}
 		}
-	}
-}
-
-func (c *collector) source(gauge func(*prometheus.Desc, float64, ...string), cluster string, r wire.Resource, s remotecluster.SourceStatus) {
-	gauge(c.entries, float64(s.Count), cluster, string(r))
-	for reason, n := range s.Rejections {
-		gauge(c.rejected, float64(n), cluster, string(r), string(reason))
-	}
-	if asOf := s.Freshness.AsOf; !asOf.IsZero() {
-		gauge(c.age, time.Since(asOf).Seconds(), cluster, string(r))
-	}
-	if s.SyncDuration > 0 {
-		gauge(c.syncTime, s.SyncDuration.Seconds(), cluster, string(r))
 	}
 }

@@ -103,7 +103,7 @@ func followFor(t *testing.T, dir string, confirm time.Duration) *follower {
 	t.Helper()
 	f := &follower{t: t, dir: dir, changed: make(chan struct{}, 1)}
 	d := newDirectory(dir, "own", slog.New(slog.DiscardHandler))
-	d.Settle, d.Confirm = 10*time.Millisecond, confirm
+	d.Unchanged, d.Confirm = 10*time.Millisecond, confirm
 	d.Rescan = time.Hour // events alone must do
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -412,7 +412,7 @@ func TestAnIdleDirectoryIsLeftAlone(t *testing.T) {
 	for _, path := range []string{dir, dir + "/", link} {
 		write(t, filepath.Join(dir, "a"), configText(1))
 		d := newDirectory(path, "own", slog.New(slog.DiscardHandler))
-		d.Settle, d.Rescan = time.Millisecond, time.Hour
+		d.Unchanged, d.Rescan = time.Millisecond, time.Hour
 		looks := 0
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		err := d.run(ctx, func(map[string]File, []Ignored, error) { looks++ })

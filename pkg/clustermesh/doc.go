@@ -4,7 +4,7 @@
 // kvstore of the own cluster, that one is read beside them and counts as local.
 //
 // The directory decides. A file that appears makes a cluster, one whose content
-// changes makes it connect anew (keeping what it knows), one that is gone
+// changes makes it connect again (keeping what it knows), one that is gone
 // drains it. Everything else in the directory, such as certificates, Kubernetes'
 // "..data" links and editors' leavings, is no client file and does nothing
 // (wire.md §3.1).

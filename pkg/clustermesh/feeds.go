@@ -1,6 +1,7 @@
 package clustermesh
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 
@@ -91,19 +92,24 @@ func sourceOf(e wire.Expect) wire.Source {
 	return wire.SourceClusterMesh
 }
 
-func decodeNode(e wire.Expect) store.Decode[nodes.Node] {
-	return func(name string, value []byte) (*nodes.Node, error) {
-		n, err := wire.DecodeNode(name, value, e)
+// decoder makes the objects of the view from what is read of the wire.
+func decoder[W, T any](e wire.Expect, read func(string, []byte, wire.Expect) (W, error), object func(W) *T) store.Decode[T] {
+	return func(name string, value []byte) (*T, error) {
+		w, err := read(name, value, e)
 		if err != nil {
 			return nil, err
 		}
-		return nodes.FromWire(n, sourceOf(e)), nil
+		return object(w), nil
 	}
+}
+
+func decodeNode(e wire.Expect) store.Decode[nodes.Node] {
+	return decoder(e, wire.DecodeNode, func(n *wire.Node) *nodes.Node { return nodes.FromWire(n, sourceOf(e)) })
 }
 
 func grantNode(g *claims.Grant, n *nodes.Node) error {
 	for _, c := range n.Claims() {
-		if err := first(g.Address(c.Prefix), g.Host(c.HostIP)); err != nil {
+		if err := cmp.Or(g.Address(c.Prefix), g.Host(c.HostIP)); err != nil {
 			return err
 		}
 	}
@@ -111,13 +117,7 @@ func grantNode(g *claims.Grant, n *nodes.Node) error {
 }
 
 func decodeService(e wire.Expect) store.Decode[services.Service] {
-	return func(name string, value []byte) (*services.Service, error) {
-		s, err := wire.DecodeService(name, value, e)
-		if err != nil {
-			return nil, err
-		}
-		return services.FromWire(s, sourceOf(e)), nil
-	}
+	return decoder(e, wire.DecodeService, func(s *wire.Service) *services.Service { return services.FromWire(s, sourceOf(e)) })
 }
 
 func grantService(g *claims.Grant, s *services.Service) error {
@@ -133,13 +133,7 @@ func grantService(g *claims.Grant, s *services.Service) error {
 }
 
 func (v *View) decodeSlice(e wire.Expect) store.Decode[services.Slice] {
-	return func(name string, value []byte) (*services.Slice, error) {
-		s, err := v.slices.Decode(name, value, e)
-		if err != nil {
-			return nil, err
-		}
-		return services.SliceFromWire(s, sourceOf(e)), nil
-	}
+	return decoder(e, v.slices.Decode, func(s *wire.EndpointSlice) *services.Slice { return services.SliceFromWire(s, sourceOf(e)) })
 }
 
 func grantSlice(g *claims.Grant, s *services.Slice) error {
@@ -160,25 +154,14 @@ func grantSlice(g *claims.Grant, s *services.Slice) error {
 }
 
 func decodeExport(e wire.Expect) store.Decode[services.Export] {
-	return func(name string, value []byte) (*services.Export, error) {
-		x, err := wire.DecodeServiceExport(name, value, e)
-		if err != nil {
-			return nil, err
-		}
-		return services.ExportFromWire(x), nil
-	}
+	return decoder(e, wire.DecodeServiceExport, services.ExportFromWire)
 }
 
 func grantExport(g *claims.Grant, x *services.Export) error { return g.Service(x.Namespace, x.Name) }
 
 func decodeIP(e wire.Expect) store.Decode[ipcache.Entry] {
-	cluster := &ipcache.Cluster{Name: e.Cluster, ID: e.ClusterID}
-	source := sourceOf(e)
-	return func(name string, value []byte) (*ipcache.Entry, error) {
-		ip, err := wire.DecodeIP(name, value, e)
-		if err != nil {
-			return nil, err
-		}
+	cluster, source := &ipcache.Cluster{Name: e.Cluster, ID: e.ClusterID}, sourceOf(e)
+	return decoder(e, wire.DecodeIP, func(ip wire.IP) *ipcache.Entry {
 		kind := ipcache.KindCIDR
 		if ip.Host {
 			kind = ipcache.KindHost
@@ -187,22 +170,16 @@ func decodeIP(e wire.Expect) store.Decode[ipcache.Entry] {
 			Prefix: ip.Prefix, Cluster: cluster, Kind: kind, Source: source,
 			Identity: ip.Identity, EncryptionKey: ip.EncryptionKey, HostIP: ip.HostIP,
 			Namespace: ip.Namespace, Name: ip.Pod, Ports: ip.Ports,
-		}), nil
-	}
+		})
+	})
 }
 
 func grantIP(g *claims.Grant, e *ipcache.Entry) error {
-	return first(g.Address(e.Prefix()), g.Host(e.HostIP()), g.Namespace(e.Namespace()), g.Identity(e.Identity()))
+	return cmp.Or(g.Address(e.Prefix()), g.Host(e.HostIP()), g.Namespace(e.Namespace()), g.Identity(e.Identity()))
 }
 
 func decodeIdentity(e wire.Expect) store.Decode[allocator.Identity] {
-	return func(name string, value []byte) (*allocator.Identity, error) {
-		id, err := wire.DecodeIdentity(name, value, e)
-		if err != nil {
-			return nil, err
-		}
-		return allocator.FromWire(id, e.Cluster, e.ClusterID), nil
-	}
+	return decoder(e, wire.DecodeIdentity, func(id wire.Identity) *allocator.Identity { return allocator.FromWire(id, e.Cluster, e.ClusterID) })
 }
 
 func grantIdentity(g *claims.Grant, i *allocator.Identity) error {
@@ -214,15 +191,6 @@ func grantIdentity(g *claims.Grant, i *allocator.Identity) error {
 			if err := g.Namespace(l.Value); err != nil {
 				return err
 			}
-		}
-	}
-	return nil
-}
-
-func first(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
 		}
 	}
 	return nil

@@ -55,7 +55,7 @@ func (h *handle) BootstrapComplete() {
 	defer h.session.pool.mu.Unlock()
 	h.complete = true
 	h.session.place.pause.Reset()
-	h.session.settle()
+	h.session.updateBootstrap()
 }
 
 // Close gives the handle back. The last one closes the session.
@@ -68,7 +68,7 @@ func (h *handle) Close() {
 	}
 	delete(s.handles, h)
 	if len(s.handles) > 0 {
-		s.settle()
+		s.updateBootstrap()
 		return
 	}
 	s.retire()

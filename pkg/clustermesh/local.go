@@ -2,7 +2,7 @@ package clustermesh
 
 import (
 	"context"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
@@ -37,23 +37,14 @@ func (m *Mesh) runLocal(ctx context.Context) error {
 
 // loadedFile is what a client file held when it was last loaded for a session.
 type loadedFile struct {
-	mu   sync.Mutex
-	hash [32]byte // clientfile.ContentHash; zero when there was none
+	hash atomic.Value // a clientfile.ContentHash; zero when there was no file
 }
 
 // note notes what the file holds. It is called before the file is loaded: what changes in
 // between counts as a change.
 func (f *loadedFile) note(path string) {
 	hash, _ := clientfile.ContentHash(path) // zero when there is none
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.hash = hash
-}
-
-func (f *loadedFile) is(hash [32]byte) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.hash == hash
+	f.hash.Store(hash)
 }
 
 // outdated returns when the file is there with other contents, or other authorities, than
@@ -65,7 +56,7 @@ func (f *loadedFile) outdated(ctx context.Context, path string) {
 		return
 	}
 	for waiting.Sleep(ctx, localRescan) == nil {
-		if now, err := clientfile.ContentHash(path); err == nil && !f.is(now) {
+		if now, err := clientfile.ContentHash(path); err == nil && f.hash.Load() != any(now) {
 			return
 		}
 	}

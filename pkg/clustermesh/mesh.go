@@ -271,8 +271,8 @@ func runUntil(ctx context.Context, c *remotecluster.Cluster, path string, change
 	_ = g.Wait() // it returns no error
 }
 
-// forget removes a drained cluster. One that is wanted again begins anew, with
-// another controller: the one before has withdrawn itself for good.
+// forget removes a drained cluster. One that is wanted again gets another
+// controller: the one before has withdrawn itself for good.
 func (m *Mesh) forget(name string) bool {
 	defer m.policy.forget(name) // with mu released
 	m.mu.Lock()
@@ -286,4 +286,36 @@ func (m *Mesh) forget(name string) bool {
 	delete(m.members, name)
 	m.Memory.Close(name)
 	return true
+}
+
+// followGrants begins new sessions of those clusters that may claim something
+// else than before, so that everything they say is judged again, until ctx ends.
+func (m *Mesh) followGrants(ctx context.Context) error {
+	before, changed := m.Granted.Get()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+		}
+		now, next := m.Granted.Get()
+		m.mu.Lock()
+		for name, mb := range m.members {
+			if !now.Equal(before, name) || now.Pinned(mb.cluster.Status().ID) != before.Pinned(mb.cluster.Status().ID) {
+				mb.recheck, mb.regrant = true, true
+				mb.signal()
+			}
+		}
+		m.mu.Unlock()
+		before, changed = now, next
+	}
+}
+
+// rechecks tells whether everything of the cluster is to be judged again, once.
+func (m *Mesh) rechecks(mb *member) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	yes := mb.recheck
+	mb.recheck, mb.regrant = false, yes
+	return yes
 }

@@ -48,8 +48,8 @@ type Params struct {
 	// Policy is what becomes of the service backends of remote clusters that go
 	// quiet; nil is nothing.
 	Policy *disconnect.Policy
-	// Stand makes it so: see [View.Stand]. It is needed with a Policy.
-	Stand func(cluster string, to disconnect.State)
+	// ApplyPolicy makes it so: see [View.ApplyPolicy]. It is needed with a Policy.
+	ApplyPolicy func(cluster string, to disconnect.State)
 	// Lists and Batches bound how many lists run, and how many batches of events are
 	// applied, at once; nil is no bound.
 	Lists, Batches *store.Turns
@@ -59,8 +59,8 @@ type Params struct {
 	Memory *budget.Memory
 	// Timings are those of the controllers; the zero value is the default.
 	Timings remotecluster.Timings
-	// Report is told whether the directory can be read, again and again; nil is
-	// nobody.
+	// Report is called after each look at the directory, with the error if it cannot be
+	// read; nil is not called.
 	Report func(error)
 	Log    *slog.Logger
 }

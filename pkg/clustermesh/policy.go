@@ -23,7 +23,7 @@ const (
 // nothing against anybody, also after a restart: what was not synced since is not
 // judged, and of that nothing is used.
 type policy struct {
-	stand func(cluster string, to disconnect.State)
+	apply func(cluster string, to disconnect.State)
 	most  time.Duration // between two looks
 	// patience is how long a doubt has to last at the present size of the own cluster:
 	// within it every cluster is probed, also where probes are far apart.
@@ -42,7 +42,7 @@ func newPolicy(p *Params) *policy {
 		return nil
 	}
 	return &policy{
-		stand: p.Stand, machine: disconnect.New(*p.Policy, p.Timings.StaleAfter),
+		apply: p.ApplyPolicy, machine: disconnect.New(*p.Policy, p.Timings.StaleAfter),
 		most:     min(policyInterval, p.Timings.StaleAfter/2),
 		patience: func() time.Duration { return p.KVStore.Stretch(p.Timings.StaleAfter) },
 	}
@@ -80,13 +80,13 @@ func (p *policy) step(m *Mesh) (next time.Time) {
 	p.work.Lock()
 	defer p.work.Unlock()
 	evidence := make(map[string]disconnect.Evidence)
-	for _, st := range m.statuses() {
+	for _, st := range m.Clusters() {
 		evidence[st.Name] = evidenceOf(&st)
 	}
 	p.machine.SetPatience(p.patience())
 	transitions, next := p.machine.Step(time.Now(), evidence)
 	for _, tr := range transitions {
-		p.stand(tr.Cluster, tr.To)
+		p.apply(tr.Cluster, tr.To)
 	}
 	outlooks := make(map[string]disconnect.Outlook, len(evidence))
 	for name := range evidence {
@@ -133,7 +133,7 @@ func (p *policy) forget(name string) {
 	p.work.Lock()
 	defer p.work.Unlock()
 	p.machine.Forget(name)
-	p.stand(name, disconnect.Keep)
+	p.apply(name, disconnect.Keep)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.outlooks, name)
@@ -150,7 +150,7 @@ func evidenceOf(st *remotecluster.Status) disconnect.Evidence {
 	e := disconnect.Evidence{
 		Synced: src.Synced && st.State != remotecluster.Removing,
 		Fresh:  src.Freshness.State == remotecluster.FreshnessSynced,
-		AsOf:   src.Freshness.AsOf, Connected: st.ConnectedSince, Heartbeat: st.Heartbeat.Seen, Beat: st.Heartbeat.Revision,
+		AsOf:   src.Freshness.AsOf, Connected: st.ConnectedSince, Heartbeat: st.Heartbeat.Seen, HeartbeatRevision: st.Heartbeat.Revision,
 	}
 	switch {
 	case e.Fresh:
@@ -164,8 +164,8 @@ func evidenceOf(st *remotecluster.Status) disconnect.Evidence {
 	return e
 }
 
-// Stand has the services follow the disconnect policy, for [Params].
-func (v *View) Stand(cluster string, to disconnect.State) {
+// ApplyPolicy has the services follow the disconnect policy, for [Params].
+func (v *View) ApplyPolicy(cluster string, to disconnect.State) {
 	v.Services.SetUse(cluster, map[disconnect.State]services.BackendUse{
 		disconnect.Keep: services.Full, disconnect.Demote: services.Demoted, disconnect.Withdraw: services.Withdrawn,
 	}[to])

@@ -2,6 +2,8 @@ package clustermesh
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -78,10 +80,10 @@ type session struct {
 	stop      context.CancelFunc
 
 	// Guarded by the pool's mu.
-	client  client // nil until connected
-	err     error  // why connecting failed, or the session ended
-	handles map[*handle]struct{}
-	settled bool // every handle's bootstrap is complete, and the client knows
+	client   client // nil until connected
+	err      error  // why connecting failed, or the session ended
+	handles  map[*handle]struct{}
+	complete bool // every handle's bootstrap is complete, and the client knows
 
 	probing sync.Mutex     // held while a probe goes round; guards last
 	last    *kvstore.Probe // nil before the first
@@ -126,7 +128,7 @@ func (p *pool) join(ctx context.Context, cluster string, cfg *clientfile.Config)
 	p.mu.Lock()
 	err := h.session.err
 	if h.Client = h.session.client; err == nil {
-		h.session.settle()
+		h.session.updateBootstrap()
 	}
 	p.mu.Unlock()
 	if err != nil {
@@ -263,37 +265,29 @@ func (s *session) probed(p kvstore.Probe) {
 	s.probing.Lock()
 	defer s.probing.Unlock()
 	s.last = &p
-	for _, h := range s.present() {
+	s.pool.mu.Lock()
+	handles := slices.Collect(maps.Keys(s.handles))
+	s.pool.mu.Unlock()
+	for _, h := range handles {
 		if h.onProbe != nil {
 			h.onProbe(p)
 		}
 	}
 }
 
-func (s *session) present() []*handle {
-	s.pool.mu.Lock()
-	defer s.pool.mu.Unlock()
-	all := make([]*handle, 0, len(s.handles))
-	for h := range s.handles {
-		all = append(all, h)
-	}
-	return all
-}
-
-// settle tells the client whether any of its users is in its first sync; the
+// updateBootstrap tells the client whether any of its users is in its first sync; the
 // pool's mu is held.
-func (s *session) settle() {
-	settled := true
+func (s *session) updateBootstrap() {
+	complete := true
 	for h := range s.handles {
-		settled = settled && h.complete
+		complete = complete && h.complete
 	}
-	switch {
-	case settled == s.settled || s.client == nil:
-	case settled:
-		s.settled = true
+	if complete == s.complete || s.client == nil {
+		return
+	}
+	if s.complete = complete; complete {
 		s.client.BootstrapComplete()
-	default:
-		s.settled = false
+	} else {
 		s.client.BootstrapBegins()
 	}
 }

@@ -92,7 +92,7 @@ var errNoClientFile = errors.New("no client file")
 
 // readConfig returns what a client file contains: the entry leads to a regular,
 // readable file that contains the marker. The error is an errNoClientFile when
-// the entry is none, and any other when that cannot be told.
+// the entry is none, and any other when that is not known.
 func readConfig(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	var content []byte

@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"net/netip"
+	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -42,7 +43,7 @@ func (r *reader) SkipOptional() bool { return true }
 // Follow implements [remotecluster.Consumer].
 func (r *reader) Follow(ctx context.Context) {
 	if r.nodes != nil {
-		r.nodes.believe(ctx)
+		_ = r.nodes.delayed.Run(ctx) // applies deletions when they are due; its error is the context's
 	}
 }
 
@@ -166,4 +167,27 @@ func kindOf(r nodes.Role) ipcache.Kind {
 	default:
 		return ipcache.KindNode
 	}
+}
+
+// NodeDelay is when a node of our own cluster that has vanished from its kvstore
+// counts as gone (wire.md §5). Its agent may be starting again, or have
+// lost its lease, and then puts the node back.
+const NodeDelay = 30 * time.Second
+
+// ownNodes is the source of the own cluster's nodes. Their deletions come late,
+// unless everything is withdrawn: then nobody comes back.
+type ownNodes struct {
+	remotecluster.Source
+	delayed *store.Delayed[nodes.Node]
+}
+
+func (v *View) ownNodes(refused func(), m *store.Metrics, log *slog.Logger) ownNodes {
+	delayed := store.NewDelayed(v.NodeDelay, v.ApplyNodes())
+	return ownNodes{watch(wire.Nodes, decodeNode, delayed.Apply, refused, m, log), delayed}
+}
+
+// Drain implements [remotecluster.Source].
+func (o ownNodes) Drain() {
+	o.Source.Drain()
+	o.delayed.Flush()
 }

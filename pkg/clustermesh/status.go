@@ -15,15 +15,6 @@ import (
 
 // Clusters describes every cluster at this moment, sorted by name.
 func (m *Mesh) Clusters() []remotecluster.Status {
-	all := m.statuses()
-	for i := range all {
-		all[i].Outlook = m.policy.outlook(all[i].Name)
-	}
-	return all
-}
-
-// statuses is what the controllers say.
-func (m *Mesh) statuses() []remotecluster.Status {
 	m.mu.Lock()
 	clusters := make(map[*remotecluster.Cluster]member, len(m.members))
 	for _, mb := range m.members {
@@ -39,6 +30,7 @@ func (m *Mesh) statuses() []remotecluster.Status {
 		if mb.wanted && st.State == remotecluster.Removing {
 			st.Message = "its file was gone and is back; it is taken up again when the entries of before are withdrawn"
 		}
+		st.Outlook = m.policy.outlook(st.Name)
 		all = append(all, st)
 	}
 	slices.SortFunc(all, func(a, b remotecluster.Status) int { return strings.Compare(a.Name, b.Name) })
@@ -174,4 +166,40 @@ func unsynced(c remotecluster.Status) (missing []string) {
 	}
 	slices.Sort(missing)
 	return missing
+}
+
+// Missing says of the clusters without which the mesh became ready, as the sync
+// timeout had passed, what is not synced yet, as the reasons of [Mesh.Ready]. It is
+// empty before the mesh is ready, and each cluster leaves it for good once it is
+// synced or its file is gone.
+func (m *Mesh) Missing() map[string]string {
+	if ok, _ := m.Ready(); !ok {
+		return nil
+	}
+	m.mu.Lock()
+	without := maps.Clone(m.without)
+	m.mu.Unlock()
+	if len(without) == 0 {
+		return nil
+	}
+	reasons := m.unready()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(reasons, func(subject, _ string) bool { return !m.without[subject] })
+	for subject := range without {
+		if _, still := reasons[subject]; !still {
+			delete(m.without, subject)
+		}
+	}
+	return reasons
+}
+
+// readyWithout keeps what was not there when the sync timeout had passed.
+func (m *Mesh) readyWithout(reasons map[string]string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.without = make(map[string]bool, len(reasons))
+	for subject := range reasons {
+		m.without[subject] = true
+	}
 }

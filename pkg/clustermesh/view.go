@@ -1,6 +1,9 @@
 package clustermesh
 
 import (
+	"fmt"
+	"iter"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -49,4 +52,26 @@ func NewView(local wire.ClusterInfo, n *nodes.Nodes, s *services.Services, i *al
 		Nodes: n, Services: s, Identities: i, IPs: ips, NodeDelay: NodeDelay, layout: layout, slices: wire.NewSliceDecoder(),
 		judged: ips.OwnRevision(),
 	}, nil
+}
+
+// backendJudge judges service backends by the rules for claims on addresses.
+type backendJudge struct{ ips *ipcache.Cache }
+
+// Breaches implements [services.Judge].
+func (j backendJudge) Breaches(addrs iter.Seq[netip.Addr], visit func(netip.Addr, uint8, fmt.Stringer)) {
+	j.ips.Breaches(addrs, func(a netip.Addr, b ipcache.Breach) { visit(a, uint8(b.Rule), b) })
+}
+
+// Enforces implements [services.Judge].
+func (j backendJudge) Enforces() bool { return j.ips.Enforces() }
+
+// judgeBackends judges the backends of all services again when the own networks have
+// changed, which they seldom do.
+func (v *View) judgeBackends() {
+	v.judging.Lock()
+	defer v.judging.Unlock()
+	if now := v.IPs.OwnRevision(); now != v.judged {
+		v.judged = now
+		v.Services.JudgeAgain()
+	}
 }

@@ -70,7 +70,7 @@ func newWorldOn(t *testing.T, sources *store.Metrics, change ...func(*Params)) *
 	timings.RetryMin, timings.RetryMax, timings.ConflictRetry = 20*time.Millisecond, 200*time.Millisecond, 50*time.Millisecond
 	p := Params{
 		Directory: w.dir, Local: local, SyncTimeout: time.Minute, Consumer: w.view.Consumer(sources),
-		KVStore: opts, Timings: timings, Stand: w.view.Stand, Log: slog.New(slog.DiscardHandler),
+		KVStore: opts, Timings: timings, ApplyPolicy: w.view.ApplyPolicy, Log: slog.New(slog.DiscardHandler),
 	}
 	for _, f := range change {
 		f(&p)

@@ -31,7 +31,7 @@
 //   - Time in which nobody looked counts against no cluster.
 //
 // What holds in small meshes: of two remote clusters one may fail, and when both
-// do the policy is held. A single one cannot be told from our own side, so it is
+// do the policy is held. A single one cannot be distinguished from our own side, so it is
 // never held for want of a second opinion; there the rule of merging is what keeps
 // services alive: a service's last usable backends are used whatever their
 // cluster's state is (pkg/services).

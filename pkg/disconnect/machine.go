@@ -32,7 +32,7 @@ type cluster struct {
 	good    time.Time // since when the evidence is good without a break; zero while it is not
 	doubted time.Time // since when it is doubtful; zero while it is not
 	silence time.Time // when it was demoted for its silence; zero when that is over: then it was heard of
-	beat    int64     // the heartbeat of that time
+	before  int64     // the HeartbeatRevision of that time
 }
 
 // New returns a machine that knows no clusters. Patience is how long a doubt has
@@ -71,7 +71,7 @@ func (m *Machine) Step(now time.Time, evidence map[string]Evidence) (transitions
 // move changes the state.
 func (c *cluster) move(to State, now time.Time) {
 	if to == Demote && c.state == Keep && c.ev.Fresh {
-		c.silence, c.beat = now, c.ev.Beat
+		c.silence, c.before = now, c.ev.HeartbeatRevision
 	}
 	c.state, c.since = to, now
 }
@@ -81,8 +81,8 @@ func (m *Machine) Forget(cluster string) { delete(m.clusters, cluster) }
 
 // look takes the evidence in.
 func (m *Machine) look(now time.Time, evidence map[string]Evidence) {
-	blind := now.Sub(m.last) - m.patience
-	if m.last.IsZero() || blind < 0 {
+	blind := max(0, now.Sub(m.last)-m.patience)
+	if m.last.IsZero() {
 		blind = 0
 	}
 	if m.last = now; blind > 0 {
@@ -108,7 +108,7 @@ func (c *cluster) look(now time.Time, ev Evidence, blind time.Duration) {
 	}
 	c.ev = ev
 	c.known, c.heard = latest(c.known, ev.AsOf), latest(c.heard, ev.Heartbeat)
-	if ev.Heartbeat.After(c.silence) && ev.Beat != c.beat {
+	if ev.Heartbeat.After(c.silence) && ev.HeartbeatRevision != c.before {
 		c.silence = time.Time{}
 	}
 	switch {

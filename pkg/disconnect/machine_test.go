@@ -48,7 +48,7 @@ func (m *mesh) look() {
 			e.Fresh, e.AsOf, e.Error = true, m.now, ""
 			if !m.mute[name] {
 				e.Heartbeat = m.now
-				e.Beat++
+				e.HeartbeatRevision++
 			}
 		}
 		m.ev[name] = e
@@ -267,7 +267,7 @@ func TestDelaysOfOneClusterAndThoseThatAreNever(t *testing.T) {
 	m.happened("1m1s c1 withdraw", "2m0s c2 demote")
 }
 
-func TestWhoIsForgottenBeginsAnew(t *testing.T) {
+func TestWhoIsForgottenBeginsAgain(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t, DefaultPolicy(), "c1", "c2", "c3")
 	m.down["c1"] = true

@@ -160,7 +160,7 @@ func (c *course) happens(r *remote, second int) {
 	up := !r.down && !c.outage
 	if second%60 == 0 && !r.mute && up && !r.session.IsZero() {
 		r.ev.Heartbeat = c.now
-		r.ev.Beat++
+		r.ev.HeartbeatRevision++
 	}
 	if second%5 != 0 {
 		return
@@ -168,7 +168,7 @@ func (c *course) happens(r *remote, second int) {
 	switch {
 	case up && r.session.IsZero():
 		r.session = c.now
-		if r.ev.Beat > 0 {
+		if r.ev.HeartbeatRevision > 0 {
 			r.ev.Heartbeat = c.now // the key is found, as it was
 		}
 		fallthrough
@@ -203,13 +203,13 @@ func (c *course) look() (next time.Time, err error) {
 		c.seen["held"]++
 	}
 	c.held = most
-	told := map[string]bool{}
+	moved := map[string]bool{}
 	for _, tr := range transitions {
 		r := c.remotes[tr.Cluster]
-		if told[tr.Cluster] || tr.From != r.state || tr.To == tr.From || tr.Why == "" {
+		if moved[tr.Cluster] || tr.From != r.state || tr.To == tr.From || tr.Why == "" {
 			return next, fmt.Errorf("%+v, which was at %s", tr, r.state)
 		}
-		told[tr.Cluster] = true
+		moved[tr.Cluster] = true
 		if err := c.judge(r, tr, most); err != nil {
 			return next, fmt.Errorf("%+v with %+v, there since %s: %w", tr, r.ev, c.now.Sub(r.since), err)
 		}

@@ -17,15 +17,11 @@ const (
 
 // String returns keep, demote or withdraw.
 func (s State) String() string {
-	switch s {
-	case Keep:
-		return "keep"
-	case Demote:
-		return "demote"
-	case Withdraw:
-		return "withdraw"
+	names := [...]string{"keep", "demote", "withdraw"}
+	if int(s) >= len(names) {
+		return fmt.Sprintf("State(%d)", uint8(s))
 	}
-	return fmt.Sprintf("State(%d)", uint8(s))
+	return names[s]
 }
 
 // Evidence is what is known of a cluster at one moment.
@@ -41,8 +37,8 @@ type Evidence struct {
 	Connected time.Time
 	// Heartbeat is when its writer was last heard of; zero when never.
 	Heartbeat time.Time
-	// Beat tells one write of the heartbeat from another.
-	Beat int64
+	// HeartbeatRevision tells one write of the heartbeat from another.
+	HeartbeatRevision int64
 	// Error is why it does not answer, as far as somebody knows.
 	Error string
 }

@@ -32,11 +32,11 @@ func Example() {
 	fmt.Println("10.1.0.7 is", found.Winner().Pod(), "of", found.Winner().Cluster().Name)
 
 	for e := range m.Changes(ctx, "", view.IPs) {
-		before, had := e.Before.(*ipcache.Entry)
+		before, known := e.Before.(*ipcache.Entry)
 		switch {
 		case e.Type == view.Synced:
 			east.put("10.1.0.7", "web-1")
-		case e.Type == view.Upsert && !had:
+		case e.Type == view.Upsert && !known:
 			fmt.Println(e.Object.(*ipcache.Entry).Prefix(), "is there")
 		case e.Type == view.Upsert:
 			fmt.Println(before.Prefix(), "was", before.Pod(), "and is", e.Object.(*ipcache.Entry).Pod())

@@ -72,7 +72,7 @@ type Config struct {
 	// KVStore are the options of the connections; nil means [etcd.DefaultOptions]. With
 	// the own cluster's kvstore in them, that is read as well.
 	KVStore *etcd.Options
-	// Report is told whether the directory can be read, again and again; nil is nobody.
+	// Report is called after each look at the directory, with the error if it cannot be read.
 	Report func(error)
 	// Metrics takes the metrics; nil: there are none.
 	Metrics prometheus.Registerer
@@ -142,7 +142,7 @@ func (c Config) Clusters(to *clustermesh.View, metrics *store.Metrics) *clusterm
 	to.Granted = c.Granted
 	return clustermesh.New(clustermesh.Params{
 		Directory: c.Directory, Local: c.own(), StateDir: c.StateDir, Granted: c.Granted,
-		SyncTimeout: c.SyncTimeout, CacheTTL: c.CacheTTL, Policy: c.Policy, Stand: to.Stand, Consumer: to.Consumer(metrics),
+		SyncTimeout: c.SyncTimeout, CacheTTL: c.CacheTTL, Policy: c.Policy, ApplyPolicy: to.ApplyPolicy, Consumer: to.Consumer(metrics),
 		KVStore: *c.KVStore, Budgets: *c.Budgets, Memory: c.Memory,
 		Lists: ListsAtOnce(), Batches: store.NewTurns(runtime.GOMAXPROCS(0)),
 		Report: c.Report, Log: c.Log,

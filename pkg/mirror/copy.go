@@ -69,7 +69,7 @@ func (c *copyOf) Disown(ctx context.Context) error {
 }
 
 // Follow keeps the copy as the remote has it, until ctx ends. What goes wrong, a panic
-// too, ends it for that remote alone: after a pause it begins anew, with a list of what
+// too, ends it for that remote alone: after a pause it begins again, with a list of what
 // is there. Without its lock the term is over, and so is this.
 func (c *copyOf) Follow(ctx context.Context) {
 	pause := backoff.NewExponentialBackOff()
@@ -95,7 +95,7 @@ func (c *copyOf) Follow(ctx context.Context) {
 		if p, panicked := errors.AsType[*guard.Panic](err); panicked {
 			stack = p.Stack
 		}
-		c.log.Error("The copy is not kept up for a moment: it begins anew", "error", err, "stack", stack, "retryIn", wait.Round(time.Millisecond))
+		c.log.Error("The copy is not kept up for a moment: it begins again", "error", err, "stack", stack, "retryIn", wait.Round(time.Millisecond))
 		if waiting.Sleep(ctx, wait) != nil {
 			return
 		}
@@ -107,7 +107,7 @@ func (c *copyOf) Follow(ctx context.Context) {
 // canaries and the keys. It goes on until it is done.
 func (c *copyOf) Withdraw(ctx context.Context) error {
 	for _, f := range c.families {
-		f.detach()
+		f.detached.Store(true)
 	}
 	if c.KeepRemoved {
 		return nil

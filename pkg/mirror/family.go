@@ -57,7 +57,7 @@ func (c *copyOf) newFamily(r wire.Resource, allowed *syncstore.Allowance) *famil
 		Prefix: r.Prefix(c.name, true), Again: f.askAgain, Allowance: allowed, Outbox: c.outbox, Cluster: c.name, Log: c.log,
 	})
 	f.watch = store.NewWatch(store.Kind[present]{
-		Resource: r, Decode: f.decode, Apply: f.apply, Listed: f.listed, Metrics: c.Metrics,
+		Resource: r, Decode: f.decode, Apply: f.apply, Listed: f.sync.Complete, Metrics: c.Metrics,
 	}, c.log)
 	return f
 }
@@ -89,11 +89,6 @@ func (f *family) apply(changes []store.Change[present]) {
 		values = values[1:]
 	}
 }
-
-func (f *family) listed() { f.sync.Complete() }
-
-// detach ends the copying: the cluster is removed.
-func (f *family) detach() { f.detached.Store(true) }
 
 // Resource implements [remotecluster.Source].
 func (f *family) Resource() wire.Resource { return f.resource }

@@ -59,7 +59,7 @@ type Params struct {
 	Lists, Batches *store.Turns
 	// Timings are those of the controllers; the zero value is the default.
 	Timings remotecluster.Timings
-	// Report is told whether the directory can be read; nil is nobody.
+	// Report is called after each look at the directory; nil is not.
 	Report func(error)
 	// Copied is called when every cluster that could be connected was copied; nil is
 	// nobody.
@@ -244,4 +244,30 @@ func (m *Mirror) unready() map[string]string {
 		return map[string]string{"election": fmt.Sprintf("another mirror leads, or nobody yet: ready as a standby after %s", standbyAfter)}
 	}
 	return t.unready()
+}
+
+const mib = 1 << 20
+
+// DefaultBudget is what a remote cluster without settings of its own may cost. A copy
+// lies in our own etcd, whose quota is 2 GiB if nobody has raised it, beside old
+// revisions and all other copies: bytes are fewer than those of an agent. The nodes and
+// addresses of a cluster with 5,000 and 250,000 of them fit four times, as with an
+// agent; what all clusters have together is bounded by [Room].
+func DefaultBudget() budget.Budget {
+	b := budget.Default()
+	for r, share := range b.Resources {
+		share.Bytes = r.Describe().CopyBytes
+		b.Resources[r] = share
+	}
+	return b
+}
+
+// DefaultBudgets is the default budget for every cluster.
+func DefaultBudgets() budget.Budgets { return budget.Budgets{Budget: DefaultBudget()} }
+
+// DefaultRate is how fast the copy of one remote cluster may be written: a large one
+// at once, and then more than a large one changes. What a remote writes again and
+// again takes space as well, until our own etcd is compacted, every 5 minutes or so.
+func DefaultRate() syncstore.Rate {
+	return syncstore.Rate{Writes: 1000, WritesAtOnce: 500_000, Bytes: 1 * mib, BytesAtOnce: 256 * mib}
 }

@@ -505,7 +505,7 @@ func TestAMirrorSaysHowItIs(t *testing.T) {
 	}
 }
 
-// TestAFileThatIsBack: the copy is withdrawn to the end, and then made anew; what
+// TestAFileThatIsBack: the copy is withdrawn to the end, and then made again; what
 // is said meanwhile is true.
 func TestAFileThatIsBack(t *testing.T) {
 	t.Parallel()

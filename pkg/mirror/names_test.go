@@ -60,12 +60,12 @@ func (h *hostile) Watch(ctx context.Context, _ string, _ kvstore.Position) (kvst
 type hostileStream struct {
 	ctx    context.Context
 	events []kvstore.Event
-	told   bool
+	sent   bool
 }
 
 func (s *hostileStream) Recv() (kvstore.Batch, error) {
-	if !s.told {
-		s.told = true
+	if !s.sent {
+		s.sent = true
 		return kvstore.Batch{Events: s.events, At: kvstore.Position{ClusterID: 1, Revision: 20}}, nil
 	}
 	<-s.ctx.Done()

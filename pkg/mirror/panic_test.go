@@ -56,8 +56,8 @@ func (p *panicking) List(ctx context.Context, prefix string, page func(kvstore.P
 	return p.Store.List(ctx, prefix, page, opts...)
 }
 
-// TestACopyBeginsAnewAfterAPanic: within the term, after pauses.
-func TestACopyBeginsAnewAfterAPanic(t *testing.T) {
+// TestACopyBeginsAgainAfterAPanic: within the term, after pauses.
+func TestACopyBeginsAgainAfterAPanic(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		own := &panicking{Store: memory.New()}
@@ -94,8 +94,8 @@ func TestACopyBeginsAnewAfterAPanic(t *testing.T) {
 		}
 		cancel()
 		_ = g.Wait()
-		if n := strings.Count(text.String(), "begins anew"); n != 3 || !strings.Contains(text.String(), "a mistake in the code") {
-			t.Errorf("told %d times: %s", n, &text)
+		if n := strings.Count(text.String(), "begins again"); n != 3 || !strings.Contains(text.String(), "a mistake in the code") {
+			t.Errorf("logged %d times: %s", n, &text)
 		}
 	})
 }

@@ -202,7 +202,7 @@ func TestARemotesChurnLeavesOthersAlone(t *testing.T) {
 		t.Errorf("%d keys were copied before it, the rate allows %d", n, most)
 	}
 	waittest.Until(t, "the share of the first", func() bool { return nodes() == share })
-	waittest.Until(t, "it to be told", func() bool {
+	waittest.Until(t, "the status to say so", func() bool {
 		for _, c := range m.Clusters() {
 			if c.Name == "a" {
 				return c.Code == codes.OverBudget && strings.Contains(c.Message, "nodes.keys")

@@ -51,7 +51,9 @@ func (c *Cluster) runSession(ctx context.Context, file string, pause backoff.Bac
 		g.Go(guard.Func(func() error { return c.serve(ctx, client, ownConfig(c.Local), nil, pause) }))
 		return g.Wait()
 	}
-	g.Go(guard.Func(func() error { return config.watch.Run(ctx, store.Session{Client: client, Prefix: config.key, Limits: fewKeys()}) }))
+	g.Go(guard.Func(func() error {
+		return config.watch.Run(ctx, store.Session{Client: client, Prefix: config.key, Limits: fewKeys()})
+	}))
 	g.Go(guard.Func(func() error { return c.discover(ctx, client, config, pause) }))
 	return g.Wait()
 }
@@ -133,7 +135,9 @@ func (c *Cluster) serve(ctx context.Context, client Client, cfg wire.ClusterConf
 	canaries := newCanaries(c.Name, cfg.Capabilities.Cached, c.Log)
 	c.setCanaries(canaries)
 	if cfg.Capabilities.SyncedCanaries {
-		g.Go(guard.Func(func() error { return canaries.watch.Run(ctx, store.Session{Client: client, Prefix: canaries.dir, Limits: fewKeys()}) }))
+		g.Go(guard.Func(func() error {
+			return canaries.watch.Run(ctx, store.Session{Client: client, Prefix: canaries.dir, Limits: fewKeys()})
+		}))
 	} else {
 		canaries.allow(wire.Resources()...)
 	}

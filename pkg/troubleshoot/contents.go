@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
@@ -20,7 +21,7 @@ import (
 const remedyRead = "look at the load of that etcd, and at the network on the way"
 
 // contents checks what a session can read: that of the first endpoint that has
-// one. The report is told who the cluster and its etcd say that they are.
+// one. The report gets who the cluster and its etcd say that they are.
 func (c *check) contents(ctx context.Context, endpoints []*endpoint, to *Report) []Step {
 	steps := []Step{{Name: StepRights, State: OK}, {Name: StepHeartbeat, State: OK}, {Name: StepConfiguration, State: OK}}
 	i := slices.IndexFunc(endpoints, func(e *endpoint) bool { return e.session != nil })
@@ -151,7 +152,7 @@ func (r *reader) rights(s *Step) {
 	if !r.target.Local {
 		readings = append(readings, r.config)
 	}
-	var may, denied []string
+	var allowed, denied []string
 	optional := "" // a prefix that an agent does without
 	for _, read := range append(readings, r.rest...) {
 		switch {
@@ -162,13 +163,13 @@ func (r *reader) rights(s *Step) {
 		case read.err != nil:
 			s.failed(read.err, codes.ReadFails, remedyRead)
 		case read.n >= 0:
-			may = append(may, fmt.Sprintf("%s (%d)", read.what, read.n))
+			allowed = append(allowed, fmt.Sprintf("%s (%d)", read.what, read.n))
 		default:
-			may = append(may, read.what)
+			allowed = append(allowed, read.what)
 		}
 	}
-	if len(may) > 0 {
-		s.found("may read " + strings.Join(may, ", "))
+	if len(allowed) > 0 {
+		s.found("may read " + strings.Join(allowed, ", "))
 	}
 	if len(denied) > 0 {
 		s.tell(codes.RightsMissing, fmt.Sprintf("%s may not read %s", r.cfg.User(), strings.Join(denied, ", ")), hint.Text(kvstore.ErrPermissionDenied))
@@ -235,4 +236,48 @@ func (r *reader) validate(s *Step) {
 		cause, remedy, _ := strings.Cut(conflict.Error(), ": ")
 		s.tell(codes.ClusterIDConflict, cause, remedy)
 	}
+}
+
+// Heartbeat is what one read of the heartbeat key tells. A running agent sees it
+// being written; who looks once has only what is written in it.
+type Heartbeat struct {
+	// Written is the value.
+	Written string
+	// Age is by the clock of its writer and the one of this machine; nil when the
+	// value is not a time.
+	Age *time.Duration
+	// Code, Cause and Remedy say what is wrong and what to do, all empty when
+	// nothing is.
+	Code          codes.Code
+	Cause, Remedy string
+}
+
+// HeartbeatOf judges the heartbeat key, which is nil when there is none.
+func HeartbeatOf(kv *kvstore.KeyValue, now time.Time) Heartbeat {
+	if kv == nil {
+		return Heartbeat{
+			Code:   codes.HeartbeatAbsent,
+			Cause:  fmt.Sprintf("there is no heartbeat %s: nobody writes this cluster's state", wire.HeartbeatKey),
+			Remedy: remotecluster.WriterRuns,
+		}
+	}
+	h := Heartbeat{Written: string(kv.Value)}
+	written, err := time.Parse(time.RFC3339, h.Written)
+	if err != nil {
+		return h
+	}
+	age := now.Sub(written)
+	h.Age = &age
+	limit := etcd.DefaultTimings().HeartbeatLimit
+	switch {
+	case age > limit:
+		h.Code = codes.HeartbeatOld
+		h.Cause = fmt.Sprintf("the heartbeat is %s old: the cluster's writer may be gone, or a clock is wrong", printer.Duration(age))
+		h.Remedy = remotecluster.WriterRuns
+	case age < -limit:
+		h.Code = codes.HeartbeatAhead
+		h.Cause = fmt.Sprintf("the heartbeat is from %s ahead: a clock is wrong, there or here", printer.Duration(-age))
+		h.Remedy = "set the clocks: certificates are judged by them too"
+	}
+	return h
 }

@@ -102,8 +102,8 @@ func (s *Step) tell(code codes.Code, cause, remedy string) {
 	s.Cause = joined(s.Cause, f.Message)
 	s.Remedy = joined(s.Remedy, f.Remedy)
 	if i := slices.IndexFunc(s.Findings, func(o codes.Finding) bool { return o.Code == code }); i >= 0 {
-		had := &s.Findings[i]
-		had.Message, had.Remedy = joined(had.Message, f.Message), joined(had.Remedy, f.Remedy)
+		same := &s.Findings[i]
+		same.Message, same.Remedy = joined(same.Message, f.Message), joined(same.Remedy, f.Remedy)
 		return
 	}
 	s.Findings = append(s.Findings, f)

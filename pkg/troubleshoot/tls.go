@@ -126,7 +126,7 @@ func (e *endpoint) verify(_ context.Context, s *Step) {
 	switch v := clientfile.ValidityOf(leaf, e.o.Now); {
 	case v.Invalid:
 		s.tell(codes.ServerCertificateInvalid, "it "+v.Text, hint.Text(x509.CertificateInvalidError{Cert: leaf, Reason: x509.Expired}))
-		if moment = leaf.NotAfter; v.NotYet { // so that who signed it can be told all the same
+		if moment = leaf.NotAfter; v.NotYet { // so that who signed it is judged all the same
 			moment = leaf.NotBefore
 		}
 	case v.Soon:

@@ -34,7 +34,9 @@ func (p AllocationPaths) ReferencesOf(key string) string { return p.Reference(ke
 
 // Reference is the key with which a node says that it uses a key; its value is
 // the ID.
-func (p AllocationPaths) Reference(key, node string) string { return Join(string(p), "value", key, node) }
+func (p AllocationPaths) Reference(key, node string) string {
+	return Join(string(p), "value", key, node)
+}
 
 // Locks is the prefix of all locks.
 func (p AllocationPaths) Locks() string { return string(p) + "/locks/" }
@@ -43,7 +45,9 @@ func (p AllocationPaths) Locks() string { return string(p) + "/locks/" }
 func (p AllocationPaths) Lock(key string) string { return Join(string(p), "locks", key) }
 
 // CollectionLock is the path of the lock under which an unused ID is deleted.
-func (p AllocationPaths) CollectionLock(id uint64) string { return p.Lock("id/" + strconv.FormatUint(id, 10)) }
+func (p AllocationPaths) CollectionLock(id uint64) string {
+	return p.Lock("id/" + strconv.FormatUint(id, 10))
+}
 
 // EncodeAllocatedID returns an ID as it stands in the value of a reference.
 func EncodeAllocatedID(id uint64) []byte { return strconv.AppendUint(nil, id, 10) }

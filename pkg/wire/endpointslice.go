@@ -60,7 +60,9 @@ type EndpointPort struct {
 }
 
 // Key returns the slice's key in its cluster's state.
-func (s *EndpointSlice) Key() string { return EndpointSlices.Key(s.Cluster, false, s.Namespace+"/"+s.Name) }
+func (s *EndpointSlice) Key() string {
+	return EndpointSlices.Key(s.Cluster, false, s.Namespace+"/"+s.Name)
+}
 
 // Encode returns the value to write. Whoever writes many is better off with a
 // [SliceEncoder].

@@ -127,4 +127,3 @@ func TestGoldenTheFastPathTakesWhatWritersWrite(t *testing.T) {
 		})
 	}
 }
-

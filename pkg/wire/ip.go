@@ -111,4 +111,3 @@ func (ip IP) checked(e *Expect) (IP, error) {
 	}
 	return ip, nil
 }
-

@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 )
 
 // unmarshal decodes a JSON value whose memory is bounded by its size.
@@ -28,4 +29,11 @@ func mustJSON(v any) []byte {
 		panic(fmt.Sprintf("wire: a value that cannot be written was given to Encode: %v", err))
 	}
 	return b
+}
+
+// EncodeTimestamp returns the value of a heartbeat or a canary: the time of
+// writing, in seconds, in its own zone. Readers do not read it
+// (wire.md §1.9, §1.10).
+func EncodeTimestamp(t time.Time) []byte {
+	return t.AppendFormat(nil, time.RFC3339)
 }

@@ -54,7 +54,9 @@ func (r Resource) Prefix(cluster string, cached bool) string {
 }
 
 // Key returns the full key of the entry with this name.
-func (r Resource) Key(cluster string, cached bool, name string) string { return r.Prefix(cluster, cached) + name }
+func (r Resource) Key(cluster string, cached bool, name string) string {
+	return r.Prefix(cluster, cached) + name
+}
 
 // SyncedDir returns the prefix of a cluster's canaries, with a trailing slash.
 func SyncedDir(cluster string) string { return SyncedPrefix + "/" + cluster + "/" }

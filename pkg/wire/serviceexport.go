@@ -101,7 +101,9 @@ func (t *exportTime) UnmarshalJSON(b []byte) error {
 }
 
 // Key returns the export's key in its cluster's state.
-func (s *ServiceExport) Key() string { return ServiceExports.Key(s.Cluster, false, s.Namespace+"/"+s.Name) }
+func (s *ServiceExport) Key() string {
+	return ServiceExports.Key(s.Cluster, false, s.Namespace+"/"+s.Name)
+}
 
 // Encode returns the value to write.
 func (s *ServiceExport) Encode() []byte {

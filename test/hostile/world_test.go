@@ -111,7 +111,7 @@ func newMesh(tb testing.TB, change ...func(*clustermesh.Params)) *world {
 	policy, err := disconnect.ParsePolicy(nil)
 	must(tb, err)
 	p := clustermesh.Params{
-		Directory: w.dir, Local: own(), SyncTimeout: time.Hour, Policy: &policy, Stand: w.view.Stand,
+		Directory: w.dir, Local: own(), SyncTimeout: time.Hour, Policy: &policy, ApplyPolicy: w.view.ApplyPolicy,
 		Consumer: w.view.Consumer(store.NewMetrics()), KVStore: impatient(), Timings: hasty(),
 		Log: slog.New(slog.DiscardHandler),
 	}

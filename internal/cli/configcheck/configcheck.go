@@ -63,18 +63,18 @@ func configCheckCommand(c *command.Env) *cobra.Command {
 }
 
 func check(c *command.Env, cmd *cobra.Command, args []string, k configCheck) error {
-	settled, err := c.Resolve(cmd, k.settings)
+	cfg, err := c.Resolve(cmd, k.settings)
 	if err != nil {
 		return err
 	}
-	if err := k.settings.ValidateOwn(settled); err != nil {
+	if err := k.settings.ValidateOwn(cfg); err != nil {
 		return err
 	}
-	dir := settled.ClustermeshConfig
+	dir := cfg.ClustermeshConfig
 	if len(args) == 1 {
 		dir = args[0]
 	}
-	report, err := checks.Directory(dir, settled.ClusterName, time.Now())
+	report, err := checks.Directory(dir, cfg.ClusterName, time.Now())
 	if err != nil {
 		return exit.UsageError{Err: err}
 	}
@@ -87,19 +87,19 @@ func check(c *command.Env, cmd *cobra.Command, args []string, k configCheck) err
 	}
 	if k.connect {
 		o := c.Troubleshooting
-		o.Own = settled.Own()
+		o.Own = cfg.Own()
 		if report.Connect(cmd.Context(), o); cmd.Context().Err() != nil {
 			return cmd.Context().Err()
 		}
 	}
-	budgets, err := budget.Parse(settled.RemoteBudget)
+	budgets, err := budget.Parse(cfg.RemoteBudget)
 	if err != nil {
 		return exit.Usagef("--%s: %w", config.RemoteBudget, err)
 	}
 	report.Budgets(budgets)
-	if file := settled.Claims.ClaimPolicyFile; file != "" {
+	if file := cfg.Claims.ClaimPolicyFile; file != "" {
 		o := c.Troubleshooting
-		o.Own = settled.Own()
+		o.Own = cfg.Own()
 		if report.Policy(cmd.Context(), file, o, budgets); cmd.Context().Err() != nil {
 			return cmd.Context().Err()
 		}

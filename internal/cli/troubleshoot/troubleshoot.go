@@ -45,20 +45,20 @@ func New(c *command.Env) *cobra.Command {
 			"  mesh-agent troubleshoot c2 --cluster-name east --cluster-id 1\n" +
 			"  mesh-agent troubleshoot --include-local --kvstore-opt etcd.config=/etc/mesh/own.yaml -o json",
 		RunE: func(cmd *cobra.Command, names []string) error {
-			settled, err := c.Resolve(cmd, s)
+			cfg, err := c.Resolve(cmd, s)
 			if err != nil {
 				return err
 			}
-			if err := s.ValidateOwn(settled); err != nil {
+			if err := s.ValidateOwn(cfg); err != nil {
 				return err
 			}
-			targets, err := allTargets(settled, s, names, local)
+			targets, err := allTargets(cfg, s, names, local)
 			if err != nil {
 				return err
 			}
 			o := c.Troubleshooting
-			o.Own = settled.Own()
-			found := newTroubles(settled.ClustermeshConfig, troubleshoot.All(cmd.Context(), targets, o))
+			o.Own = cfg.Own()
+			found := newTroubles(cfg.ClustermeshConfig, troubleshoot.All(cmd.Context(), targets, o))
 			if err := cmd.Context().Err(); err != nil {
 				return err
 			}
@@ -78,31 +78,31 @@ func New(c *command.Env) *cobra.Command {
 
 // allTargets are the clusters of these names, and the own one if wanted. For that
 // alone the mesh directory, for which the agent would wait, may be absent.
-func allTargets(settled config.Config, s *config.Settings, names []string, local bool) ([]troubleshoot.Target, error) {
-	targets, err := remoteTargets(settled, names)
+func allTargets(cfg config.Config, s *config.Settings, names []string, local bool) ([]troubleshoot.Target, error) {
+	targets, err := remoteTargets(cfg, names)
 	if err != nil && !(local && len(names) == 0 && errors.Is(err, fs.ErrNotExist)) || !local {
 		return targets, err
 	}
-	own, err := localTarget(settled, s)
+	own, err := localTarget(cfg, s)
 	return append(targets, own), err
 }
 
 // remoteTargets are the clusters of the mesh directory with these names, all of
 // them without any. The own one is among them only when it is named.
-func remoteTargets(settled config.Config, names []string) ([]troubleshoot.Target, error) {
-	files, err := target.ClientFiles(settled.ClustermeshConfig)
+func remoteTargets(cfg config.Config, names []string) ([]troubleshoot.Target, error) {
+	files, err := target.ClientFiles(cfg.ClustermeshConfig)
 	if err != nil {
 		return nil, err
 	}
 	if len(names) == 0 {
 		names = slices.Sorted(maps.Keys(files))
-		names = slices.DeleteFunc(names, func(name string) bool { return name == settled.ClusterName })
+		names = slices.DeleteFunc(names, func(name string) bool { return name == cfg.ClusterName })
 	}
 	var targets []troubleshoot.Target
 	for _, name := range names {
 		file, ok := files[name]
 		if !ok {
-			return nil, target.NoClientFile(settled.ClustermeshConfig, name, files)
+			return nil, target.NoClientFile(cfg.ClustermeshConfig, name, files)
 		}
 		if t := (troubleshoot.Target{Cluster: name, Path: file.Path}); !slices.ContainsFunc(targets, func(other troubleshoot.Target) bool { return other.Path == t.Path }) {
 			targets = append(targets, t)
@@ -112,15 +112,15 @@ func remoteTargets(settled config.Config, names []string) ([]troubleshoot.Target
 }
 
 // localTarget is the own cluster's kvstore.
-func localTarget(settled config.Config, s *config.Settings) (troubleshoot.Target, error) {
-	o, err := etcd.ParseOptions(settled.KVStoreOpt)
+func localTarget(cfg config.Config, s *config.Settings) (troubleshoot.Target, error) {
+	o, err := etcd.ParseOptions(cfg.KVStoreOpt)
 	if err != nil {
 		return troubleshoot.Target{}, s.Mistake(err, config.KVStoreFlag)
 	}
 	if !o.HasLocal() {
 		return troubleshoot.Target{}, exit.Usagef("--include-local: which kvstore? Give --kvstore-opt etcd.config=FILE or etcd.address=URL")
 	}
-	return troubleshoot.Target{Cluster: settled.ClusterName, Local: true, Path: o.ConfigPath, Addresses: o.Addresses}, nil
+	return troubleshoot.Target{Cluster: cfg.ClusterName, Local: true, Path: o.ConfigPath, Addresses: o.Addresses}, nil
 }
 
 func newTroubles(dir string, reports []troubleshoot.Report) *troubles {

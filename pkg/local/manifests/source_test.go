@@ -72,7 +72,7 @@ func run(t *testing.T, dir string) *running {
 	r.cluster, err = local.New(r.db)
 	must(t, err)
 	r.source = New(dir, r.cluster, slog.New(slog.NewTextHandler(r.log, nil)))
-	r.source.dir.Settle, r.source.dir.Confirm = 10*time.Millisecond, 200*time.Millisecond
+	r.source.dir.Unchanged, r.source.dir.Confirm = 10*time.Millisecond, 200*time.Millisecond
 	r.source.dir.Rescan = time.Hour // events alone must do
 	r.source.Report = func(err error) {
 		r.err.Store(&err)
