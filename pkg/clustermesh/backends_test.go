@@ -5,9 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/cilium/statedb"
-
-	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
@@ -20,16 +17,8 @@ import (
 // are those of the settings and of the own nodes, as these come and go.
 func TestNoRemoteHasOwnBackends(t *testing.T) {
 	t.Parallel()
-	db := statedb.New()
-	n, err := nodes.New(db)
-	must(t, err)
-	s, err := services.New(db)
-	must(t, err)
-	ids, err := allocator.New(db)
-	must(t, err)
 	rules := ipcache.Rules{Own: []ipcache.Own{{Prefix: netip.MustParsePrefix("10.99.0.0/16"), What: "pod network"}}, Enforce: true}
-	v, err := NewView(wire.ClusterInfo{Name: "own", ID: 250, MaxConnectedClusters: 255}, n, s, ids, ipcache.NewWith(rules))
-	must(t, err)
+	db, v := newView(t, ipcache.NewWith(rules))
 
 	web := &services.Service{Cluster: "c2", ClusterID: 2, Source: wire.SourceClusterMesh, Shared: true, Namespace: "default", Name: "web"}
 	for _, a := range []string{"10.2.0.1", "10.99.0.5", "10.200.0.7", "127.0.0.1", "169.254.169.254"} {

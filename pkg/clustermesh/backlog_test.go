@@ -9,18 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cilium/statedb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
-	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
-	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -41,17 +37,11 @@ type backlog struct {
 // them. As the real clusters', its server is a process of its own.
 func newBacklog(tb testing.TB, addresses int) *backlog {
 	tb.Helper()
-	ok := func(err error) {
-		tb.Helper()
-		if err != nil {
-			tb.Fatal(err)
-		}
-	}
 	server := etcdtest.StartProcess(tb)
 	cfg, err := clientfile.New(server.Endpoint())
-	ok(err)
+	must(tb, err)
 	client, err := etcd.Connect(tb.Context(), cfg, 0, etcd.DefaultOptions())
-	ok(err)
+	must(tb, err)
 	tb.Cleanup(client.Close)
 	b := &backlog{client: client, prefix: wire.IPs.Prefix("c1", false), addresses: addresses, ips: ipcache.New()}
 	writer := server.Client(tb)
@@ -66,28 +56,20 @@ func newBacklog(tb testing.TB, addresses int) *backlog {
 			}
 			if ops = append(ops, clientv3.OpPut(b.prefix+pair.Name(), string(pair.Encode()))); len(ops) == cap(ops) || i == addresses-1 {
 				_, err := writer.Txn(tb.Context()).Then(ops...).Commit()
-				ok(err)
+				must(tb, err)
 				ops = ops[:0]
 			}
 		}
 	}
-	b.source = b.newSource(ok)
+	b.source = b.newSource(tb)
 	b.write(0)
 	b.drainSource(tb, 0)
 	return b
 }
 
 // newSource is the source of addresses as a cluster has it.
-func (b *backlog) newSource(ok func(error)) remotecluster.Source {
-	db := statedb.New()
-	n, err := nodes.New(db)
-	ok(err)
-	s, err := services.New(db)
-	ok(err)
-	ids, err := allocator.New(db)
-	ok(err)
-	view, err := NewView(wire.ClusterInfo{Name: "own", ID: 250, MaxConnectedClusters: 255}, n, s, ids, b.ips)
-	ok(err)
+func (b *backlog) newSource(tb testing.TB) remotecluster.Source {
+	_, view := newView(tb, b.ips)
 	for _, source := range view.sources(nil, store.NewMetrics(), slog.New(slog.DiscardHandler)) {
 		if source.Resource() == wire.IPs {
 			return source
@@ -100,9 +82,8 @@ func (b *backlog) newSource(ok func(error)) remotecluster.Source {
 func (b *backlog) changed(tb testing.TB, turn int) {
 	tb.Helper()
 	var err error
-	if b.before, err = b.client.Head(tb.Context()); err != nil {
-		tb.Fatal(err)
-	}
+	b.before, err = b.client.Head(tb.Context())
+	must(tb, err)
 	b.write(turn)
 }
 
@@ -111,15 +92,11 @@ func (b *backlog) drainBare(tb testing.TB) time.Duration {
 	tb.Helper()
 	start := time.Now()
 	stream, err := b.client.Watch(tb.Context(), b.prefix, b.before)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	defer stream.Close()
 	for n := 0; n < b.addresses; {
 		batch, err := stream.Recv()
-		if err != nil {
-			tb.Fatal(err)
-		}
+		must(tb, err)
 		n += len(batch.Events)
 	}
 	return time.Since(start)

@@ -114,15 +114,6 @@ func unknownNames(t *testing.T) *net.Resolver {
 	}}
 }
 
-func (w *world) mustStatus(name string) remotecluster.Status {
-	w.t.Helper()
-	st, there := w.status(name)
-	if !there {
-		w.t.Fatalf("there is no cluster %s", name)
-	}
-	return st
-}
-
 // admit makes a cluster with an ID of its own.
 func (h *ward) admit(illness string) *patient {
 	name := strings.NewReplacer(" ", "-", ",", "", "'", "").Replace(strings.ToLower(illness))
@@ -148,7 +139,7 @@ func (p *patient) suffer(ill illness) {
 	heard := ""
 	p.w.until("what is wrong to be said: "+strings.Join(ill.says, " … "), func() bool {
 		st, _ := p.w.status(p.name)
-		heard = told(st)
+		heard = complaints(st)
 		for _, part := range ill.says {
 			if !strings.Contains(heard, part) {
 				return false
@@ -161,12 +152,12 @@ func (p *patient) suffer(ill illness) {
 	p.converges()
 	p.w.until(p.name+" to be well", func() bool {
 		st, _ := p.w.status(p.name)
-		return st.State == remotecluster.Ready && st.Ready && told(st) == ""
-	}, func() string { st, _ := p.w.status(p.name); return told(st) })
+		return st.State == remotecluster.Ready && st.Ready && complaints(st) == ""
+	}, func() string { st, _ := p.w.status(p.name); return complaints(st) })
 }
 
-// told is everything that the status of a cluster says is wrong.
-func told(st remotecluster.Status) string {
+// complaints are everything that the status of a cluster says is wrong.
+func complaints(st remotecluster.Status) string {
 	all := []string{}
 	if st.Message != "" {
 		all = append(all, st.Message)

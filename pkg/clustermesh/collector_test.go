@@ -106,6 +106,6 @@ func TestTheSeries(t *testing.T) {
 		}
 	}
 	must(t, os.Remove(filepath.Join(w.dir, "c2")))
-	w.until("c2 to be gone", func() bool { _, there := w.status("c2"); return !there })
+	w.gone("c2")
 	check("c1")
 }

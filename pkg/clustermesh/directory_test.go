@@ -2,7 +2,6 @@ package clustermesh
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,11 +11,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/internal/dirwatch"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 )
 
@@ -32,52 +29,10 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
-	}
-}
-
-// Each recorded case: what counts as a client file, and which of their names
-// can be a cluster's.
-func TestGoldenConfigFiles(t *testing.T) {
-	t.Parallel()
-	data, err := os.ReadFile("testdata/golden/config_files.json")
-	must(t, err)
-	var cases []struct {
-		File      string
-		Content   string
-		IsConfig  bool   `json:"is_config"`
-		NameError string `json:"cluster_name_error"`
-		What      string
-	}
-	must(t, json.Unmarshal(data, &cases))
-	dir := t.TempDir()
-	for _, c := range cases {
-		path := filepath.Join(dir, c.File)
-		switch {
-		case strings.Contains(c.What, "a directory") && !strings.Contains(c.What, "symbolic"):
-			must(t, os.Mkdir(path, 0o700))
-		case strings.Contains(c.What, "link to the directory"):
-			must(t, os.Symlink("..2026_01_01", path))
-		case strings.Contains(c.What, "link to nothing"):
-			must(t, os.Symlink("nowhere", path))
-		default:
-			write(t, path, c.Content)
-		}
-	}
-	l, err := scan(dir, "own")
-	must(t, err)
-	for _, c := range cases {
-		_, wanted := l.files[c.File]
-		ignored := slices.ContainsFunc(l.ignored, func(i Ignored) bool { return filepath.Base(i.File) == c.File })
-		if want := c.IsConfig && c.NameError == ""; wanted != want {
-			t.Errorf("%s: connected to: %t, want %t", c.File, wanted, want)
-		}
-		if want := c.IsConfig && c.NameError != ""; ignored != want {
-			t.Errorf("%s: reported as ignored: %t, want %t", c.File, ignored, want)
-		}
 	}
 }
 
@@ -98,7 +53,7 @@ func follow(t *testing.T, dir string) *follower {
 	return followFor(t, dir, 200*time.Millisecond)
 }
 
-// followFor is follow with how long a file must be gone before that is believed.
+// followFor is follow with how long a file must be gone before that counts.
 func followFor(t *testing.T, dir string, confirm time.Duration) *follower {
 	t.Helper()
 	f := &follower{t: t, dir: dir, changed: make(chan struct{}, 1)}
@@ -198,65 +153,6 @@ func TestContentCountsNotTime(t *testing.T) {
 	f.until("another hash", func(files map[string]File) bool { return files["a"].Hash != before.Hash })
 }
 
-// kubernetesVolume is a directory as the kubelet lays it out: entries are links
-// into ..data, which is a link to a dated directory and is swapped atomically.
-type kubernetesVolume struct {
-	t    *testing.T
-	dir  string
-	n    int
-	past string
-}
-
-func (v *kubernetesVolume) update(files map[string]string) {
-	v.t.Helper()
-	v.n++
-	dated := fmt.Sprintf("..2026_01_%02d", v.n)
-	must(v.t, os.Mkdir(filepath.Join(v.dir, dated), 0o700))
-	for name, text := range files {
-		write(v.t, filepath.Join(v.dir, dated, name), text)
-	}
-	tmp := filepath.Join(v.dir, "..data_tmp")
-	must(v.t, os.Symlink(dated, tmp))
-	must(v.t, os.Rename(tmp, filepath.Join(v.dir, "..data")))
-	for name := range files {
-		link := filepath.Join(v.dir, name)
-		if _, err := os.Lstat(link); errors.Is(err, os.ErrNotExist) {
-			must(v.t, os.Symlink(filepath.Join("..data", name), link))
-		}
-	}
-	entries, err := os.ReadDir(v.dir)
-	must(v.t, err)
-	for _, e := range entries {
-		if _, stays := files[e.Name()]; !stays && !strings.HasPrefix(e.Name(), "..") {
-			must(v.t, os.Remove(filepath.Join(v.dir, e.Name())))
-		}
-	}
-	if v.past != "" {
-		must(v.t, os.RemoveAll(filepath.Join(v.dir, v.past)))
-	}
-	v.past = dated
-}
-
-func TestKubernetesSymlinkSwaps(t *testing.T) {
-	t.Parallel()
-	v := &kubernetesVolume{t: t, dir: t.TempDir()}
-	v.update(map[string]string{"a": configText(1), "b": configText(2), "ca.crt": "-----BEGIN"})
-	f := follow(t, v.dir)
-	before := f.untilNames("a", "b")
-	v.update(map[string]string{"a": configText(1), "b": configText(3), "ca.crt": "-----BEGIN"})
-	after := f.until("another b", func(files map[string]File) bool { return files["b"].Hash != before["b"].Hash })
-	if after["a"] != before["a"] {
-		t.Error("a has the same content and became another file")
-	}
-	v.update(map[string]string{"b": configText(3), "c": configText(4)})
-	f.untilNames("b", "c")
-	for _, names := range f.history {
-		if strings.Contains(names, "data") || !strings.Contains(names, "b") {
-			t.Errorf("on the way the directory seemed to hold %q", names)
-		}
-	}
-}
-
 func TestAtomicRenames(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -281,10 +177,10 @@ func TestAFileRewrittenInPlaceIsNeverGone(t *testing.T) {
 	f := followFor(t, dir, time.Hour)
 	last := f.untilNames("a")["a"]
 	for n := 1; n <= 5; n++ {
-		// Truncated and half-written for longer than the directory settles.
+		// Truncated and half-written for longer than the directory must be unchanged.
 		for _, part := range []string{"", "endpo", "endpoints:\n"} {
 			write(t, path, part)
-			f.settled()
+			f.looked()
 		}
 		write(t, path, configText(n))
 		last = f.until("the new content", func(files map[string]File) bool {
@@ -298,8 +194,8 @@ func TestAFileRewrittenInPlaceIsNeverGone(t *testing.T) {
 	}
 }
 
-// settled waits until the directory has been looked at again.
-func (f *follower) settled() {
+// looked waits until the directory has been looked at again.
+func (f *follower) looked() {
 	f.t.Helper()
 	f.mu.Lock()
 	calls := f.calls
@@ -343,64 +239,6 @@ func TestMoreEventsThanInotifyQueues(t *testing.T) {
 		write(t, filepath.Join(dir, fmt.Sprintf("c%d", i)), configText(i))
 	}
 	f.until("50 files", func(files map[string]File) bool { return len(files) == 50 })
-}
-
-func TestCertificatesBesideAndElsewhere(t *testing.T) {
-	t.Parallel()
-	dir, certs := t.TempDir(), t.TempDir()
-	ca := filepath.Join(certs, "ca.crt")
-	write(t, ca, "one")
-	write(t, filepath.Join(dir, "a"), configText(1)+"trusted-ca-file: "+ca+"\n")
-	f := follow(t, dir)
-	before := f.untilNames("a")["a"]
-	write(t, ca, "two")
-	f.until("another hash, for the new CA", func(files map[string]File) bool { return files["a"].Hash != before.Hash })
-}
-
-func TestALinkToAFileElsewhere(t *testing.T) {
-	t.Parallel()
-	dir, elsewhere := t.TempDir(), t.TempDir()
-	target := filepath.Join(elsewhere, "file")
-	write(t, target, configText(1))
-	must(t, os.Symlink(target, filepath.Join(dir, "a")))
-	f := follow(t, dir)
-	before := f.untilNames("a")["a"]
-	write(t, target, configText(2))
-	f.until("the target's new content", func(files map[string]File) bool { return files["a"].Hash != before.Hash })
-	must(t, os.Remove(target))
-	f.untilNames()
-}
-
-// A file that cannot be read may be a client file: its cluster fails and says
-// so, and a cluster whose file becomes unreadable is not drained for it.
-func TestAFileThatCannotBeRead(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	must(t, os.Symlink("/proc/self/mem", filepath.Join(dir, "a")))       // reading it fails, for root too
-	must(t, os.Symlink("/proc/self/mem", filepath.Join(dir, "tls.key"))) // no cluster's name: nothing of ours
-	l, err := scan(dir, "own")
-	must(t, err)
-	if _, there := l.files["a"]; !there || len(l.files) != 1 || len(l.ignored) != 0 {
-		t.Errorf("files %v, ignored %v; want a alone", slices.Collect(maps.Keys(l.files)), l.ignored)
-	}
-	d := newDirectory(dir, "own", slog.New(slog.DiscardHandler))
-	readable := File{Path: filepath.Join(dir, "a"), Hash: [32]byte{1}}
-	if d.Judge(readable, l.files["a"]) != dirwatch.Keep {
-		t.Error("a file that cannot be read for a while became another")
-	}
-}
-
-// A certificate that is a pipe must not hold up the directory.
-func TestAPipeIsNoCertificate(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	pipe := filepath.Join(t.TempDir(), "pipe")
-	must(t, syscall.Mkfifo(pipe, 0o600))
-	write(t, filepath.Join(dir, "a"), configText(1)+"trusted-ca-file: "+pipe+"\n")
-	f := follow(t, dir)
-	f.untilNames("a")
-	write(t, filepath.Join(dir, "b"), configText(2))
-	f.untilNames("a", "b")
 }
 
 // A directory is looked at when something happened, however it is written.

@@ -11,7 +11,7 @@ import (
 )
 
 // TestARefusedNodeIsOneLine: of several addresses that are not granted the first is
-// told, as for all other objects.
+// named, as for all other objects.
 func TestARefusedNodeIsOneLine(t *testing.T) {
 	t.Parallel()
 	p, err := claims.Parse([]byte("clusters: {a: {networks: [10.1.0.0/16]}}"))

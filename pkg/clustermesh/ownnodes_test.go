@@ -12,12 +12,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
-	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
-	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -34,15 +32,8 @@ type ownNodesWorld struct {
 
 func newOwnNodes(t *testing.T, delay time.Duration) *ownNodesWorld {
 	t.Helper()
-	w := &ownNodesWorld{t: t, db: statedb.New(), mem: memory.New()}
-	n, err := nodes.New(w.db)
-	must(t, err)
-	s, err := services.New(w.db)
-	must(t, err)
-	ids, err := allocator.New(w.db)
-	must(t, err)
-	w.view, err = NewView(wire.ClusterInfo{Name: "own", ID: 250, MaxConnectedClusters: 255}, n, s, ids, ipcache.New())
-	must(t, err)
+	w := &ownNodesWorld{t: t, mem: memory.New()}
+	w.db, w.view = newView(t, ipcache.New())
 	if w.view.NodeDelay != 30*time.Second {
 		t.Errorf("the delay is %s unless it is set", w.view.NodeDelay)
 	}
@@ -102,7 +93,7 @@ func (w *ownNodesWorld) known(n int) {
 	w.until("the source", func() bool { st := w.source.Status(); return st.Synced && st.Count == n })
 }
 
-// A node whose key comes back before its loss is believed has never been away: no
+// A node whose key comes back before its loss counts has never been away: no
 // table is written, and no address.
 func TestANodeOfOursThatRegistersAgainCausesNothing(t *testing.T) {
 	t.Parallel()
@@ -152,7 +143,7 @@ func TestANodeOfOursThatStaysAwayGoesLater(t *testing.T) {
 	}
 }
 
-// Who vanished while nobody watched is believed to be gone as late, also over a
+// Who vanished while nobody watched is gone as late, also over a
 // stop in between, which withdraws nothing.
 func TestANodeOfOursThatVanishesInAStopGoesAfterIt(t *testing.T) {
 	t.Parallel()
@@ -171,7 +162,7 @@ func TestANodeOfOursThatVanishesInAStopGoesAfterIt(t *testing.T) {
 }
 
 // A drain does not wait: neither for those that are there, nor for those whose
-// deletion was not believed yet.
+// deletion did not count yet.
 func TestADrainOfOurNodesIsNotDelayed(t *testing.T) {
 	t.Parallel()
 	w := newOwnNodes(t, time.Hour)

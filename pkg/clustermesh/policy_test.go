@@ -293,7 +293,7 @@ func TestARemovedClusterIsForgottenByThePolicy(t *testing.T) {
 	c1.etcd.Kill(t)
 	w.standsAt("c1", disconnect.Withdraw)
 	must(t, os.Remove(filepath.Join(w.dir, "c1")))
-	w.until("c1 to be gone", func() bool { _, known := w.status("c1"); return !known })
+	w.gone("c1")
 	c1.etcd.Restart(t)
 	c1.join()
 	w.inState("c1", remotecluster.Ready)

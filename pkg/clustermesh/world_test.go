@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,6 +44,26 @@ type world struct {
 	stop func()
 }
 
+// own is the own cluster.
+func own() wire.ClusterInfo {
+	return wire.ClusterInfo{Name: "own", ID: 250, MaxConnectedClusters: 255}
+}
+
+// newView is a view with tables of its own.
+func newView(t testing.TB, ips *ipcache.Cache) (*statedb.DB, *View) {
+	t.Helper()
+	db := statedb.New()
+	n, err := nodes.New(db)
+	must(t, err)
+	s, err := services.New(db)
+	must(t, err)
+	ids, err := allocator.New(db)
+	must(t, err)
+	v, err := NewView(own(), n, s, ids, ips)
+	must(t, err)
+	return db, v
+}
+
 func newWorld(t *testing.T, change ...func(*Params)) *world {
 	t.Helper()
 	return newWorldOn(t, nil, change...)
@@ -51,16 +72,8 @@ func newWorld(t *testing.T, change ...func(*Params)) *world {
 // newWorldOn has the sources' metrics.
 func newWorldOn(t *testing.T, sources *store.Metrics, change ...func(*Params)) *world {
 	t.Helper()
-	local := wire.ClusterInfo{Name: "own", ID: 250, MaxConnectedClusters: 255}
-	w := &world{t: t, dir: t.TempDir(), db: statedb.New()}
-	n, err := nodes.New(w.db)
-	must(t, err)
-	s, err := services.New(w.db)
-	must(t, err)
-	ids, err := allocator.New(w.db)
-	must(t, err)
-	w.view, err = NewView(local, n, s, ids, ipcache.New())
-	must(t, err)
+	w := &world{t: t, dir: t.TempDir()}
+	w.db, w.view = newView(t, ipcache.New())
 	w.view.NodeDelay = 200 * time.Millisecond
 	opts := etcd.DefaultOptions()
 	opts.QPS, opts.PageLimit = 0, 50
@@ -69,7 +82,7 @@ func newWorldOn(t *testing.T, sources *store.Metrics, change ...func(*Params)) *
 	timings := remotecluster.DefaultTimings()
 	timings.RetryMin, timings.RetryMax, timings.ConflictRetry = 20*time.Millisecond, 200*time.Millisecond, 50*time.Millisecond
 	p := Params{
-		Directory: w.dir, Local: local, SyncTimeout: time.Minute, Consumer: w.view.Consumer(sources),
+		Directory: w.dir, Local: own(), SyncTimeout: time.Minute, Consumer: w.view.Consumer(sources),
 		KVStore: opts, Timings: timings, ApplyPolicy: w.view.ApplyPolicy, Log: slog.New(slog.DiscardHandler),
 	}
 	for _, f := range change {
@@ -85,14 +98,7 @@ func (w *world) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- w.mesh.Run(ctx) }()
-	stopped := false
-	w.stop = func() {
-		if !stopped {
-			stopped = true
-			cancel()
-			<-done
-		}
-	}
+	w.stop = sync.OnceFunc(func() { cancel(); <-done })
 	w.t.Cleanup(w.stop)
 }
 
@@ -291,9 +297,31 @@ func (w *world) status(name string) (remotecluster.Status, bool) {
 	return remotecluster.Status{}, false
 }
 
+// gone waits until a cluster is not in the mesh any more.
+func (w *world) gone(name string) {
+	w.t.Helper()
+	w.until(name+" to be gone", func() bool { _, there := w.status(name); return !there })
+}
+
+func (w *world) mustStatus(name string) remotecluster.Status {
+	w.t.Helper()
+	st, there := w.status(name)
+	if !there {
+		w.t.Fatalf("there is no cluster %s", name)
+	}
+	return st
+}
+
 func (w *world) inState(name string, s remotecluster.State) {
 	w.t.Helper()
 	w.until(name+" to be "+string(s), func() bool { st, ok := w.status(name); return ok && st.State == s })
+}
+
+// quiet waits until a snapshot of the addresses has everything that was written.
+func (w *world) quiet() {
+	w.t.Helper()
+	last := w.view.IPs.Revision()
+	w.until("a snapshot of the end", func() bool { return w.view.IPs.Snapshot().Revision() == last })
 }
 
 // fingerprint changes with every event that followers of the tables would see

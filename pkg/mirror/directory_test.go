@@ -17,12 +17,8 @@ import (
 // long it lasts. When the directory is there, what has no file goes.
 func TestADirectoryThatCannotBeReadIsNoEmptyOne(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	a := w.remote("a", 1)
-	w.join(a)
+	w, a, first := copying(t)
 	c := w.etcd.Client(t)
-	first := w.mirror()
-	w.equal(a)
 	gone := wire.IPs.Key("gone", true, "10.0.0.1")
 	_, err := c.Put(t.Context(), gone, "x")
 	must(t, err)

@@ -107,20 +107,31 @@ func TestNothingIsWrittenOutside(t *testing.T) {
 	})
 }
 
+// newFamily is a family of c1 and what writes it into our own kvstore.
+func newFamily(own kvstore.Writer, r wire.Resource) (*family, *syncstore.Outbox) {
+	log := slog.New(slog.DiscardHandler)
+	t := &term{Mirror: &Mirror{Params: Params{Log: log}}, outbox: syncstore.NewOutbox(own, nil, nil, nil)}
+	return (&copyOf{term: t, name: "c1", log: log}).newFamily(r, nil), t.outbox
+}
+
+// start runs a family with all that it needs.
+func (f *family) start(ctx context.Context, own *memory.Store, outbox *syncstore.Outbox, s store.Session) *errgroup.Group {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return own.Run(ctx, nil) })
+	g.Go(func() error { return outbox.Run(ctx) })
+	g.Go(func() error { return f.sync.Run(ctx) })
+	g.Go(func() error { return f.Run(ctx, s) })
+	return g
+}
+
 // copied runs a copy of one family, and returns what is in our own kvstore then.
 func (h *hostile) copied(t *rapid.T, r wire.Resource, from string) (keys []string) {
 	own := memory.New()
 	defer own.Close()
-	log := slog.New(slog.DiscardHandler)
-	term := &term{Mirror: &Mirror{Params: Params{Log: log}}, outbox: syncstore.NewOutbox(own, nil, nil, nil)}
-	f := (&copyOf{term: term, name: "c1", log: log}).newFamily(r, nil)
+	f, outbox := newFamily(own, r)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	g, running := errgroup.WithContext(ctx)
-	g.Go(func() error { return own.Run(running, nil) })
-	g.Go(func() error { return term.outbox.Run(running) })
-	g.Go(func() error { return f.sync.Run(running) })
-	g.Go(func() error { return f.Run(running, store.Session{Client: h, Prefix: from}) })
+	g := f.start(ctx, own, outbox, store.Session{Client: h, Prefix: from})
 	if err := f.watch.Reach(ctx, kvstore.Position{ClusterID: 1, Revision: 20}); err != nil {
 		t.Fatal(err)
 	}
@@ -176,21 +187,10 @@ func TestAReadThatFailsIsRepeated(t *testing.T) {
 	own, remote := memory.New(), &flaky{Store: memory.New(), fails: make(chan error, 2)}
 	defer own.Close()
 	defer remote.Close()
-	log := slog.New(slog.DiscardHandler)
-	term := &term{Mirror: &Mirror{Params: Params{Log: log}}, outbox: syncstore.NewOutbox(own, nil, nil, nil)}
-	f := (&copyOf{term: term, name: "c1", log: log}).newFamily(wire.Nodes, nil)
+	f, outbox := newFamily(own, wire.Nodes)
 	ctx, cancel := context.WithCancel(t.Context())
-	g, ctx := errgroup.WithContext(ctx)
 	remote.Set(wire.Nodes.Key("c1", false, "n1"), "v")
-	for _, run := range []func(context.Context) error{
-		func(ctx context.Context) error { return own.Run(ctx, nil) },
-		term.outbox.Run, f.sync.Run,
-		func(ctx context.Context) error {
-			return f.Run(ctx, store.Session{Client: remote, Prefix: wire.Nodes.Prefix("c1", false)})
-		},
-	} {
-		g.Go(func() error { return run(ctx) })
-	}
+	g := f.start(ctx, own, outbox, store.Session{Client: remote, Prefix: wire.Nodes.Prefix("c1", false)})
 	must(t, f.sync.WaitClean(ctx))
 	remote.fails <- errors.New("busy")
 	remote.fails <- errors.New("busy")
@@ -200,7 +200,7 @@ func TestAReadThatFailsIsRepeated(t *testing.T) {
 	}
 	own.Unset(wire.Nodes.Key("c1", true, "n1")) // so that its value is needed again
 	waittest.Until(t, "the value to be back", func() bool { return len(remote.fails) == 0 && there() })
-	if ctx.Err() != nil {
+	if f.running.TryLock() {
 		t.Error("the session of the remote has ended")
 	}
 	cancel()

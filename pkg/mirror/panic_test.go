@@ -27,9 +27,7 @@ func TestAPanicOfACopyIsAnError(t *testing.T) {
 	t.Parallel()
 	own := memory.New()
 	defer own.Close()
-	log := slog.New(slog.DiscardHandler)
-	term := &term{Mirror: &Mirror{Params: Params{Log: log}}, outbox: syncstore.NewOutbox(own, nil, nil, nil)}
-	f := (&copyOf{term: term, name: "c1", log: log}).newFamily(wire.IPs, nil)
+	f, _ := newFamily(own, wire.IPs)
 	prefix := wire.IPs.Prefix("c1", false)
 	f.values = [][]byte{[]byte("left over")}
 	// The mistake: a name is taken of a key that has none.

@@ -111,12 +111,8 @@ func TestOurOwnEtcdIsNotFilled(t *testing.T) {
 		return st.DbSize
 	}
 	stopped := func(name string) bool {
-		for _, c := range m.Clusters() {
-			if c.Name == name {
-				return c.Code == codes.CopyStopped && strings.Contains(c.Message, "goes on below 75%") && c.State != remotecluster.Ready
-			}
-		}
-		return false
+		c := m.state(name)
+		return c.Code == codes.CopyStopped && strings.Contains(c.Message, "goes on below 75%") && c.State != remotecluster.Ready
 	}
 	waittest.Until(t, "the copy to stop", func() bool {
 		code, why := m.Stopped()
@@ -203,12 +199,7 @@ func TestARemotesChurnLeavesOthersAlone(t *testing.T) {
 	}
 	waittest.Until(t, "the share of the first", func() bool { return nodes() == share })
 	waittest.Until(t, "the status to say so", func() bool {
-		for _, c := range m.Clusters() {
-			if c.Name == "a" {
-				return c.Code == codes.OverBudget && strings.Contains(c.Message, "nodes.keys")
-			}
-		}
-		return false
+		return m.state("a").Code == codes.OverBudget && strings.Contains(m.state("a").Message, "nodes.keys")
 	})
 	if n := nodes(); n != share {
 		t.Errorf("%d keys were copied, the share is %d", n, share)

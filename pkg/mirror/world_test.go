@@ -211,3 +211,62 @@ func (w *world) equal(clusters ...*sim.Running) {
 		return nil
 	})
 }
+
+// history are the events of the own etcd from a revision on, up to now.
+func (w *world) history(from int64) []*clientv3.Event {
+	w.t.Helper()
+	ctx := waittest.Context(w.t)
+	c := w.etcd.Client(w.t)
+	head, err := c.Get(ctx, "x")
+	must(w.t, err)
+	var all []*clientv3.Event
+	for resp := range c.Watch(ctx, "cilium/", clientv3.WithPrefix(), clientv3.WithRev(from), clientv3.WithProgressNotify()) {
+		must(w.t, resp.Err())
+		all = append(all, resp.Events...)
+		if len(all) > 0 && all[len(all)-1].Kv.ModRevision >= head.Header.Revision {
+			break
+		}
+	}
+	return all
+}
+
+func (w *world) revision() int64 {
+	w.t.Helper()
+	resp, err := w.etcd.Client(w.t).Get(w.t.Context(), "x")
+	must(w.t, err)
+	return resp.Header.Revision
+}
+
+// marked writes a key into the own etcd, so that a history has an end.
+func (w *world) marked() {
+	w.t.Helper()
+	_, err := w.etcd.Client(w.t).Put(w.t.Context(), "cilium/end", "")
+	must(w.t, err)
+}
+
+// since is what happened to the copies from a revision on.
+func (w *world) since(from int64) (puts, deletes []*clientv3.Event) {
+	w.t.Helper()
+	w.marked()
+	for _, e := range w.history(from) {
+		key := string(e.Kv.Key)
+		switch {
+		case !strings.HasPrefix(key, wire.CachePrefix+"/") && !strings.HasPrefix(key, wire.ClusterConfigPrefix+"/"):
+		case e.Type == clientv3.EventTypeDelete:
+			deletes = append(deletes, e)
+		default:
+			puts = append(puts, e)
+		}
+	}
+	return puts, deletes
+}
+
+// deleteLock deletes the lock's key behind its holder.
+func (w *world) deleteLock() {
+	w.t.Helper()
+	c := w.etcd.Client(w.t)
+	lock, err := c.Get(w.t.Context(), wire.KVStoreMeshLockPath+"/", clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
+	must(w.t, err)
+	_, err = c.Delete(w.t.Context(), string(lock.Kvs[0].Key))
+	must(w.t, err)
+}

@@ -1,8 +1,6 @@
 package remotecluster
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -12,23 +10,19 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-var errNoAnswer = errors.New("no answer")
-
-func noAnswer(context.Context, string, string) error { return errNoAnswer }
-
-// told is what Withhold was called with.
-type told struct {
+// withheld is what Withhold was called with.
+type withheld struct {
 	mu    sync.Mutex
 	calls []bool
 }
 
-func (w *told) withhold(yes bool) {
+func (w *withheld) withhold(yes bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.calls = append(w.calls, yes)
 }
 
-func (w *told) was(want ...bool) bool {
+func (w *withheld) was(want ...bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Equal(w.calls, want)
@@ -36,25 +30,22 @@ func (w *told) was(want ...bool) bool {
 
 func TestWithoutContactTheBackendsAreWithheld(t *testing.T) {
 	t.Parallel()
-	var w told
+	var w withheld
 	b := sliceBench(t, func(p *Params) { p.CacheTTL, consumerOf(p).withhold = 50*time.Millisecond, w.withhold })
 	b.configure(exporting(wire.EndpointSlicesBoth))
 	b.run()
 	b.inState(Ready)
 	before := b.held()
-	b.mem.SetFault(noAnswer)
-	b.setRefuse(errNoAnswer)
-	b.mem.Break(nil)
+	b.cutOff()
 	st := b.eventually("the backends to be withheld", func(st Status) bool { return !st.Withheld.IsZero() })
 	if !strings.Contains(st.Message, "backends are not used since") || !strings.Contains(st.Message, "50ms") || st.State != Degraded || st.Revocations != 1 {
 		t.Errorf("%s, %d revocations, message %q", st.State, st.Revocations, st.Message)
 	}
-	b.eventually("to be told so", func(Status) bool { return w.was(true) })
+	b.eventually("the call", func(Status) bool { return w.was(true) })
 	b.holds(before) // the rule is a filter: sources keep everything
 	// A session that does not get as far as the sync leaves it so.
 	b.mem.Unset(wire.ClusterConfigKey(testCluster))
-	b.mem.SetFault(nil)
-	b.setRefuse(nil)
+	b.reconnect()
 	b.eventually("a session without a configuration", func(st Status) bool { return st.Connected && !st.Withheld.IsZero() })
 	b.configure(exporting(wire.EndpointSlicesBoth))
 	if st := b.inState(Ready); !st.Withheld.IsZero() || st.Message != "" {
@@ -65,14 +56,12 @@ func TestWithoutContactTheBackendsAreWithheld(t *testing.T) {
 
 func TestARemovedClusterIsNotWithheldAnyMore(t *testing.T) {
 	t.Parallel()
-	var w told
+	var w withheld
 	b := sliceBench(t, func(p *Params) { p.CacheTTL, consumerOf(p).withhold = time.Millisecond, w.withhold })
 	b.configure(exporting(wire.EndpointSlicesBoth))
 	b.run()
 	b.inState(Ready)
-	b.setRefuse(errNoAnswer)
-	b.mem.SetFault(noAnswer)
-	b.mem.Break(nil)
+	b.cutOff()
 	b.eventually("the backends to be withheld", func(Status) bool { return w.was(true) })
 	b.stop()
 	if !w.was(true) {

@@ -115,9 +115,7 @@ func TestAPanicWhileRemovingIsRepeated(t *testing.T) {
 func TestABrokenProtocolIsSaid(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.configure(plain(2))
-	b.run()
-	b.inState(Ready)
+	b.ready()
 	b.mem.Break(fmt.Errorf("watch: %w: an event has no key", kvstore.ErrProtocol))
 	st := b.eventually("the fault", func(st Status) bool { return st.Code == codes.ProtocolBroken && st.Connected })
 	if st.State != Degraded || !strings.Contains(st.Message, "no key") {
@@ -132,12 +130,9 @@ func TestBudget(t *testing.T) {
 	b := newBench(t, func(p *Params) {
 		p.Budget = budget.Budget{Resources: map[wire.Resource]budget.Share{wire.Nodes: {Keys: 2}}, Value: 10}
 	})
-	b.configure(plain(2))
-	b.put(wire.Nodes, false, "n1", "x")
 	b.put(wire.Nodes, false, "n2", "x")
 	b.put(wire.IPs, false, "10.0.0.1", "y")
-	b.run()
-	b.inState(Ready)
+	b.ready()
 	b.put(wire.Nodes, false, "n3", "x")
 	b.put(wire.Nodes, false, "n2", "z")
 	st := b.eventually("over budget", func(st Status) bool { return st.Code == codes.OverBudget })
@@ -158,10 +153,8 @@ func TestBudget(t *testing.T) {
 func TestEventsArePaced(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(p *Params) { p.Budget = budget.Budget{Events: 50} })
-	b.configure(plain(2))
-	b.run()
-	b.inState(Ready)
-	want := make(map[string]string)
+	b.ready()
+	want := map[string]string{"nodes/n1": "x of 2"}
 	for i := range 80 {
 		name := fmt.Sprint("n", i)
 		b.put(wire.Nodes, false, name, "x")

@@ -58,10 +58,8 @@ func (b *bench) stays(what string) (st Status) {
 func TestOptionalResourcesAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	b := exportsBench(t)
-	cfg := withExports(true)
-	cfg.Capabilities.SyncedCanaries = true
-	b.configure(cfg)
-	b.mem.Set(wire.SyncedKey(testCluster, wire.Nodes, false), "now")
+	b.configure(withCanaries(withExports(true)))
+	b.canary(wire.Nodes)
 	b.run()
 	b.inState(Ready)
 	st := b.stays("without the canary")
@@ -72,7 +70,7 @@ func TestOptionalResourcesAreNotWaitedFor(t *testing.T) {
 		t.Errorf("%s: %q", s.Freshness.State, s.Why)
 	}
 	b.holds(map[string]string{theNode: "x of 2"})
-	b.mem.Set(wire.SyncedKey(testCluster, wire.ServiceExports, false), "now")
+	b.canary(wire.ServiceExports)
 	b.holds(map[string]string{theNode: "x of 2", theExport: "x of 2"})
 	b.eventually("the exports to be followed", func(st Status) bool {
 		s := st.Sources[wire.ServiceExports]
@@ -91,11 +89,9 @@ func TestTheCanaryOfAnOptionalResourceEndsNoSession(t *testing.T) {
 	t.Parallel()
 	b := exportsBench(t)
 	b.cluster.Timings.CanaryDeadline, b.cluster.Timings.DetailDeadline = 20*time.Millisecond, 20*time.Millisecond
-	b.mem.Set(wire.SyncedKey(testCluster, wire.Nodes, false), "now")
-	cfg := withExports(true)
-	cfg.Capabilities.SyncedCanaries = true
+	b.canary(wire.Nodes)
 	b.run()
-	b.configure(cfg)
+	b.configure(withCanaries(withExports(true)))
 	b.eventually("the nodes", func(st Status) bool { return st.Sources[wire.Nodes].Synced })
 	later := time.Now().Add(100 * time.Millisecond)
 	b.eventually("a proof after the deadlines", func(st Status) bool {

@@ -68,10 +68,8 @@ func TestWhatIsNotExportedIsStaleWhileAway(t *testing.T) {
 	b.configure(exporting(wire.EndpointSlicesServicesOnly))
 	b.run()
 	b.inState(Ready)
-	b.mem.SetFault(noAnswer)
-	b.setRefuse(errNoAnswer)
-	b.mem.Break(nil)
-	st := b.eventually("the session to be over", func(st Status) bool { return st.State == Degraded && st.Failures > 0 && !st.Connected })
+	b.cutOff()
+	st := b.away()
 	if s := st.Sources[wire.EndpointSlices]; !s.Synced || s.Freshness.State != FreshnessStale || s.Freshness.AsOf.IsZero() {
 		t.Errorf("slices that are not exported: %+v", s)
 	}
@@ -80,11 +78,9 @@ func TestWhatIsNotExportedIsStaleWhileAway(t *testing.T) {
 func TestDetailsThatDoNotComeHoldNothingBack(t *testing.T) {
 	t.Parallel()
 	b := sliceBench(t, func(p *Params) { p.Timings.DetailDeadline, p.Timings.CanaryDeadline = 20*time.Millisecond, time.Hour })
-	cfg := exporting(wire.EndpointSlicesBoth)
-	cfg.Capabilities.SyncedCanaries = true
-	b.configure(cfg)
-	b.mem.Set(wire.SyncedKey(testCluster, wire.Nodes, false), "now")
-	b.mem.Set(wire.SyncedKey(testCluster, wire.Services, false), "now")
+	b.configure(withCanaries(exporting(wire.EndpointSlicesBoth)))
+	b.canary(wire.Nodes)
+	b.canary(wire.Services)
 	b.run()
 	late := func(what string) {
 		t.Helper()
@@ -103,7 +99,7 @@ func TestDetailsThatDoNotComeHoldNothingBack(t *testing.T) {
 	b.mem.Break(nil)
 	late("to go on without slices again")
 	// And they are taken up when they come.
-	b.mem.Set(wire.SyncedKey(testCluster, wire.EndpointSlices, false), "now")
+	b.canary(wire.EndpointSlices)
 	b.holds(map[string]string{"nodes/n": "x of 2", "services/ns/s": "x of 2", "endpointslices/ns/s-1": "x of 2"})
 	if st := b.inState(Ready); st.Sources[wire.EndpointSlices].Late {
 		t.Error("slices that came are still late")
@@ -115,16 +111,14 @@ func TestSlicesThatAreAllThereIsAreWaitedFor(t *testing.T) {
 	b := sliceBench(t, func(p *Params) {
 		p.Timings.DetailDeadline, p.Timings.CanaryDeadline = time.Millisecond, 50*time.Millisecond
 	})
-	cfg := exporting(wire.EndpointSlicesOnly)
-	cfg.Capabilities.SyncedCanaries = true
-	b.configure(cfg)
-	b.mem.Set(wire.SyncedKey(testCluster, wire.Nodes, false), "now")
+	b.configure(withCanaries(exporting(wire.EndpointSlicesOnly)))
+	b.canary(wire.Nodes)
 	b.run()
 	st := b.eventually("a failure", func(st Status) bool { return st.Failures > 0 })
 	if !strings.Contains(st.LastError, "no canary cilium/synced/c2/cilium/state/endpointslices/v1") {
 		t.Errorf("last error %q", st.LastError)
 	}
-	b.mem.Set(wire.SyncedKey(testCluster, wire.EndpointSlices, false), "now")
+	b.canary(wire.EndpointSlices)
 	b.inState(Ready)
 	b.holds(map[string]string{"nodes/n": "x of 2", "endpointslices/ns/s-1": "x of 2"})
 }
@@ -151,15 +145,12 @@ func TestTheOwnCluster(t *testing.T) {
 	if file := <-loads; file != b.file || st.ID != 9 || !st.Ready || st.IDConflict != nil {
 		t.Errorf("file %q, status %+v", file, st)
 	}
-	b.mem.SetFault(noAnswer)
-	b.setRefuse(errNoAnswer)
-	b.mem.Break(nil)
-	b.eventually("the session to be over", func(st Status) bool { return st.State == Degraded && st.Failures > 0 && !st.Connected })
+	b.cutOff()
+	b.away()
 	if len(b.held()) != 3 {
 		t.Errorf("while away %v are left", b.held())
 	}
-	b.mem.SetFault(nil)
-	b.setRefuse(nil)
+	b.reconnect()
 	b.inState(Ready)
 }
 
@@ -183,10 +174,8 @@ func TestNoServicesAreMissingBetweenTwoFormats(t *testing.T) {
 			if from == wire.EndpointSlicesOnly {
 				old, next, left = next, old, "endpointslices/ns/s-1"
 			}
-			cfg := exporting(to)
-			cfg.Capabilities.SyncedCanaries = true
-			b.configure(cfg)
-			b.mem.Set(wire.SyncedKey(testCluster, wire.Nodes, false), "now")
+			b.configure(withCanaries(exporting(to)))
+			b.canary(wire.Nodes)
 			st := b.eventually("sessions without the canary", func(st Status) bool { return st.Failures > 1 && st.Connected })
 			if held := b.held(); held[left] != before[left] {
 				t.Errorf("withdrawn before the %s are there: %v", next, held)
@@ -194,7 +183,7 @@ func TestNoServicesAreMissingBetweenTwoFormats(t *testing.T) {
 			if s := st.Sources[old]; s.Exported || !s.Synced || s.Count != 1 || s.Freshness.State != FreshnessStale {
 				t.Errorf("what is kept: %+v", s)
 			}
-			b.mem.Set(wire.SyncedKey(testCluster, next, false), "now")
+			b.canary(next)
 			st = b.inState(Ready)
 			if held := b.held(); held[left] != "" || len(held) != 2 {
 				t.Errorf("with the %s, what they replace must go: %v", next, held)

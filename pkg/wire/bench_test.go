@@ -53,33 +53,23 @@ func BenchmarkDecodeIP(b *testing.B) {
 	}
 }
 
-func BenchmarkDecodeService(b *testing.B) {
-	value := golden[[]vector](b, "services.json")[0].Base64
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := DecodeService("default/rebel-base", value, cluster2); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkDecodeNode(b *testing.B) {
-	value := golden[[]vector](b, "nodes.json")[2].Base64
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := DecodeNode("node3.example.com", value, cluster2); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkDecodeIdentity(b *testing.B) {
-	value := golden[[]vector](b, "identities.json")[0].Base64
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := DecodeIdentity("131172", value, cluster2); err != nil {
-			b.Fatal(err)
-		}
+func BenchmarkDecode(b *testing.B) {
+	for name, c := range map[string]struct {
+		value  []byte
+		decode func(value []byte) error
+	}{
+		"service":  {golden[[]vector](b, "services.json")[0].Base64, func(v []byte) error { _, err := DecodeService("default/rebel-base", v, cluster2); return err }},
+		"node":     {golden[[]vector](b, "nodes.json")[2].Base64, func(v []byte) error { _, err := DecodeNode("node3.example.com", v, cluster2); return err }},
+		"identity": {golden[[]vector](b, "identities.json")[0].Base64, func(v []byte) error { _, err := DecodeIdentity("131172", v, cluster2); return err }},
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := c.decode(c.value); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 

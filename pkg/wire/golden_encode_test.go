@@ -2,8 +2,6 @@ package wire
 
 import (
 	"encoding/json"
-	"net"
-	"net/netip"
 	"strconv"
 	"strings"
 	"testing"
@@ -31,83 +29,44 @@ func checkEntry(t *testing.T, v vector, r Resource, cluster string, e entry) {
 	same(t, "cache key", r.Key(cluster, true, name), v.CacheKey)
 }
 
-func TestGoldenNodesAreWrittenAsCiliumDoes(t *testing.T) {
+// checkWritten compares entries that were made of the recorded values with the vectors,
+// as they are written and as they are read.
+func checkWritten[T any, E interface {
+	*T
+	entry
+}](t *testing.T, file string, r Resource, of func(E) (name string, e Expect), decode func(string, []byte, Expect) (E, error)) {
 	t.Parallel()
-	for _, v := range golden[[]vector](t, "nodes.json") {
+	for _, v := range golden[[]vector](t, file) {
 		t.Run(v.Note, func(t *testing.T) {
 			t.Parallel()
-			var n Node
-			if err := json.Unmarshal(v.Base64, &n); err != nil {
+			want := E(new(T))
+			if err := json.Unmarshal(v.Base64, want); err != nil {
 				t.Fatal(err)
 			}
-			checkEntry(t, v, Nodes, n.Cluster, &n)
-
-			layout, _ := NewLayout(511)
-			got, err := DecodeNode(n.Name, v.Base64, Expect{Cluster: n.Cluster, ClusterID: n.ClusterID, Layout: layout})
+			name, e := of(want)
+			checkEntry(t, v, r, e.Cluster, want)
+			got, err := decode(name, v.Base64, e)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if d := cmp.Diff(&n, got); d != "" {
+			if d := cmp.Diff(want, got); d != "" {
 				t.Error(d)
 			}
 		})
 	}
 }
 
-func TestGoldenANodeBuiltByHandIsWrittenAsCiliumDoes(t *testing.T) {
-	t.Parallel()
-	want := golden[[]vector](t, "nodes.json")[2]
-	v4 := NewCIDR(netip.MustParsePrefix("10.2.2.0/24"))
-	v6 := NewCIDR(netip.MustParsePrefix("fd02:0:0:2::/64"))
-	n := &Node{
-		Name:    "node3.example.com",
-		Cluster: "cluster2",
-		IPAddresses: []NodeAddress{
-			{Type: AddressInternalIP, IP: net.ParseIP("192.168.2.12")},
-			{Type: AddressInternalIP, IP: net.ParseIP("fd00:2::12")},
-			{Type: AddressExternalIP, IP: net.ParseIP("203.0.113.12")},
-			{Type: AddressCiliumInternalIP, IP: net.ParseIP("10.2.2.5")},
-			{Type: AddressCiliumInternalIP, IP: net.ParseIP("fd02:0:0:2::5")},
-		},
-		IPv4AllocCIDR: &v4,
-		IPv4SecondaryAllocCIDRs: []CIDR{
-			NewCIDR(netip.MustParsePrefix("10.2.3.99/24")), NewCIDR(netip.MustParsePrefix("10.2.4.0/23")),
-		},
-		IPv6AllocCIDR:           &v6,
-		IPv6SecondaryAllocCIDRs: []CIDR{NewCIDR(netip.MustParsePrefix("fd02:0:0:3::/64"))},
-		IPv4HealthIP:            net.ParseIP("10.2.2.9"),
-		IPv6HealthIP:            net.ParseIP("fd02:0:0:2::9"),
-		IPv4IngressIP:           net.ParseIP("10.2.2.10"),
-		IPv6IngressIP:           net.ParseIP("fd02:0:0:2::a"),
-		ClusterID:               2,
-		Source:                  "custom-resource",
-		EncryptionKey:           3,
-		BootID:                  "3b9a2a1a-6c58-4d47-9a3b-0f3c2a1d5e77",
-	}
-	checkEntry(t, want, Nodes, "cluster2", n)
+func TestGoldenNodesAreWrittenAsCiliumDoes(t *testing.T) {
+	layout, _ := NewLayout(511)
+	checkWritten(t, "nodes.json", Nodes, func(n *Node) (string, Expect) {
+		return n.Name, Expect{Cluster: n.Cluster, ClusterID: n.ClusterID, Layout: layout}
+	}, DecodeNode)
 }
 
 func TestGoldenServicesAreWrittenAsCiliumDoes(t *testing.T) {
-	t.Parallel()
-	for _, v := range golden[[]vector](t, "services.json") {
-		t.Run(v.Note, func(t *testing.T) {
-			t.Parallel()
-			var s Service
-			if err := json.Unmarshal(v.Base64, &s); err != nil {
-				t.Fatal(err)
-			}
-			checkEntry(t, v, Services, s.Cluster, &s)
-
-			e := Expect{Cluster: s.Cluster, ClusterID: s.ClusterID}
-			got, err := DecodeService(s.Namespace+"/"+s.Name, v.Base64, e)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d := cmp.Diff(&s, got); d != "" {
-				t.Error(d)
-			}
-		})
-	}
+	checkWritten(t, "services.json", Services, func(s *Service) (string, Expect) {
+		return s.Namespace + "/" + s.Name, Expect{Cluster: s.Cluster, ClusterID: s.ClusterID}
+	}, DecodeService)
 }
 
 func TestGoldenServiceExportsAreWrittenAsCiliumDoes(t *testing.T) {
