@@ -54,12 +54,13 @@ func newMirror(
 	}
 	opts.Metrics, opts.ClusterSize, opts.Log, opts.ConfigPath, opts.Addresses = of, size, log, "", nil
 	m, err := mirror.New(mirror.Params{
-		Granted: granted, StateDir: c.Claims.StateDir,
-		Directory: c.ClustermeshConfig, Local: c.Own(), Writer: w, Remotes: opts, CacheTTL: c.ClustermeshCacheTTL,
-		ReadyTimeout: c.Mirror.ReadyTimeout, SyncTimeout: c.Mirror.SyncTimeout,
-		DrainDelay: c.Mirror.DrainDelay, KeepRemoved: c.Mirror.KeepRemoved,
-		Budgets: budgets, Batches: store.NewTurns(runtime.GOMAXPROCS(0)), Rate: c.Mirror.Rate(), Room: c.Mirror.Room(),
-		Lists: mesh.ListsAtOnce(), Report: reportDirectory(h, c.ClustermeshConfig), Copied: w.BootstrapComplete, Metrics: sources, Writing: writing, Log: log,
+		Params: clustermesh.Params{
+			Granted: granted, StateDir: c.Claims.StateDir, Directory: c.ClustermeshConfig, Local: c.Own(), KVStore: opts, CacheTTL: c.ClustermeshCacheTTL,
+			SyncTimeout: c.Mirror.SyncTimeout, Budgets: budgets, Batches: store.NewTurns(runtime.GOMAXPROCS(0)), Lists: mesh.ListsAtOnce(),
+			Report: reportDirectory(h, c.ClustermeshConfig), Log: log,
+		},
+		Writer: w, ReadyTimeout: c.Mirror.ReadyTimeout, DrainDelay: c.Mirror.DrainDelay, KeepRemoved: c.Mirror.KeepRemoved,
+		Rate: c.Mirror.Rate(), Room: c.Mirror.Room(), Copied: w.BootstrapComplete, Metrics: sources, Writing: writing,
 	})
 	if err != nil {
 		return nil, err

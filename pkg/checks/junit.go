@@ -28,17 +28,14 @@ type (
 	junitCase struct {
 		Class   string        `xml:"classname,attr"`
 		Name    string        `xml:"name,attr"`
-		Skipped *junitSkipped `xml:"skipped"`
-		Failure *junitFailure `xml:"failure"`
+		Skipped *junitOutcome `xml:"skipped"`
+		Failure *junitOutcome `xml:"failure"`
 		Out     string        `xml:"system-out,omitempty"`
 	}
-	junitSkipped struct {
-		Message string `xml:"message,attr"`
-	}
-	junitFailure struct {
-		Message string `xml:"message,attr"`
-		Type    string `xml:"type,attr"` // the code of the worst finding
-		Text    string `xml:",chardata"`
+	junitOutcome struct {
+		Message string     `xml:"message,attr"`
+		Type    codes.Code `xml:"type,attr,omitempty"` // of a failure, the code of the worst finding
+		Text    string     `xml:",chardata"`
 	}
 )
 
@@ -50,7 +47,7 @@ func (r *Report) JUnit(w io.Writer, strict bool) error {
 	for _, f := range r.Files {
 		c := junitCase{Name: filepath.Base(f.File)}
 		if f.Verdict == WouldIgnore && !fails(f.Findings, strict) {
-			c.Skipped = &junitSkipped{f.Reason}
+			c.Skipped = &junitOutcome{Message: f.Reason}
 		}
 		suite.add(c, f.Findings, strict)
 	}
@@ -68,24 +65,20 @@ func (r *Report) JUnit(w io.Writer, strict bool) error {
 
 func (s *junitSuite) add(c junitCase, findings []codes.Finding, strict bool) {
 	c.Class = "config-check"
-	var failures []codes.Finding
-	var out []string
-	for _, f := range findings {
-		if isFailure(f, strict) {
-			failures = append(failures, f)
-		} else {
+	var failures, out []string
+	// The worst one comes first.
+	for _, f := range slices.SortedStableFunc(slices.Values(findings), func(a, b codes.Finding) int { return strings.Compare(string(a.Severity), string(b.Severity)) }) {
+		if !isFailure(f, strict) {
 			out = append(out, lines(f))
+			continue
+		}
+		if failures = append(failures, lines(f)); c.Failure == nil {
+			c.Failure = &junitOutcome{Message: f.String(), Type: f.Code}
+			s.Failures++
 		}
 	}
-	// The worst one comes first.
-	slices.SortStableFunc(failures, func(a, b codes.Finding) int { return strings.Compare(string(a.Severity), string(b.Severity)) })
-	if len(failures) > 0 {
-		var texts []string
-		for _, f := range failures {
-			texts = append(texts, lines(f))
-		}
-		c.Failure = &junitFailure{Message: failures[0].String(), Type: string(failures[0].Code), Text: strings.Join(texts, "\n")}
-		s.Failures++
+	if c.Failure != nil {
+		c.Failure.Text = strings.Join(failures, "\n")
 	}
 	if c.Skipped != nil {
 		s.Skipped++

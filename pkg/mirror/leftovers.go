@@ -62,6 +62,6 @@ func (t *term) cached(ctx context.Context) ([]string, error) {
 			from = prefix + name + "0" // what follows the slash
 		}
 	}
-	delete(found, t.Params.Local.Name) // its canaries are those of what operates it
+	delete(found, t.Local.Name) // its canaries are those of what operates it
 	return slices.Sorted(maps.Keys(found)), nil
 }

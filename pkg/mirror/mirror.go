@@ -9,10 +9,8 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
-	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
@@ -21,61 +19,38 @@ import (
 
 // Params is what a Mirror is made of.
 type Params struct {
-	// Directory is the mesh directory: one client file per remote cluster.
-	Directory string
-	// Local is the own cluster.
-	Local wire.ClusterInfo
+	// Params are those of the remote clusters and of the sessions with them; SyncTimeout is
+	// how long readiness waits for all, and of Granted only which clusters are admitted, and
+	// their IDs, concern a mirror: it decodes no entries. Consumer, Leftovers and Policy are
+	// not used.
+	clustermesh.Params
 	// Writer writes to the own cluster's kvstore.
 	Writer kvstore.Writer
-	// Remotes are the options of the sessions with the remote clusters.
-	Remotes etcd.Options
-	// Granted is what remote clusters may claim; nil is everything. Of it only which
-	// clusters are admitted, and their IDs, concern a mirror: it decodes no entries.
-	Granted *claims.Current
-	// StateDir is where the cluster IDs are remembered over restarts and terms; empty
-	// is nowhere.
-	StateDir string
-	// CacheTTL is how long services, their slices and exports stay in the cache
-	// without contact with their cluster; 0 is for ever.
-	CacheTTL time.Duration
-	// ReadyTimeout is how long readiness waits for a cluster that cannot be
-	// connected, SyncTimeout how long it waits for all.
-	ReadyTimeout, SyncTimeout time.Duration
+	// ReadyTimeout is how long readiness waits for a cluster that cannot be connected.
+	ReadyTimeout time.Duration
 	// DrainDelay is the pause between the withdrawal of a removed cluster's
 	// configuration and that of its keys: its readers drain it themselves then.
 	DrainDelay time.Duration
 	// KeepRemoved leaves in the cache what is known of removed clusters. It ends
 	// with this mirror's leases.
 	KeepRemoved bool
-	// Budgets are what the remote clusters may cost, each: keys and bytes of what is
-	// copied of them, the size of a value, events a second, duration of a list.
-	Budgets budget.Budgets
 	// Rate is how fast the copy of one remote cluster may be written.
 	Rate syncstore.Rate
 	// Room is how full our own etcd may become by copying.
 	Room Room
-	// Lists bounds how many lists run at once, Batches how many batches of events are
-	// taken at once; nil is no bound.
-	Lists, Batches *store.Turns
-	// Timings are those of the controllers; the zero value is the default.
-	Timings remotecluster.Timings
-	// Report is called after each look at the directory; nil is not.
-	Report func(error)
-	// Copied is called when every cluster that could be connected was copied; nil is
-	// nobody.
+	// Copied is called when every cluster that could be connected was copied; nil is not.
 	Copied func()
 	// Metrics are those of the watches of the remotes, Writing those of what is
 	// written; nil is none.
 	Metrics *store.Metrics
 	Writing *syncstore.Metrics
-	Log     *slog.Logger
 }
 
 // DefaultParams are the waits (wire.md §3.6, §3.7) and bounds of production.
 func DefaultParams() Params {
 	return Params{
-		ReadyTimeout: 15 * time.Second, SyncTimeout: 10 * time.Minute, DrainDelay: 3 * time.Minute,
-		Budgets: DefaultBudgets(), Rate: DefaultRate(), Room: DefaultRoom(),
+		Params:       clustermesh.Params{SyncTimeout: 10 * time.Minute, Budgets: DefaultBudgets()},
+		ReadyTimeout: 15 * time.Second, DrainDelay: 3 * time.Minute, Rate: DefaultRate(), Room: DefaultRoom(),
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
@@ -110,7 +111,7 @@ func TestNothingIsWrittenOutside(t *testing.T) {
 // newFamily is a family of c1 and what writes it into our own kvstore.
 func newFamily(own kvstore.Writer, r wire.Resource) (*family, *syncstore.Outbox) {
 	log := slog.New(slog.DiscardHandler)
-	t := &term{Mirror: &Mirror{Params: Params{Log: log}}, outbox: syncstore.NewOutbox(own, nil, nil, nil)}
+	t := &term{Mirror: &Mirror{Params: Params{Params: clustermesh.Params{Log: log}}}, outbox: syncstore.NewOutbox(own, nil, nil, nil)}
 	return (&copyOf{term: t, name: "c1", log: log}).newFamily(r, nil), t.outbox
 }
 

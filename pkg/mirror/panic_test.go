@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mesh-agent/mesh-agent/internal/guard"
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
@@ -63,7 +64,7 @@ func TestACopyBeginsAgainAfterAPanic(t *testing.T) {
 		own.left.Store(3)
 		var text bytes.Buffer
 		log := slog.New(slog.NewTextHandler(&text, nil))
-		term := &term{Mirror: &Mirror{Params: Params{Log: log, Writer: own}}, outbox: syncstore.NewOutbox(own, nil, nil, nil)}
+		term := &term{Mirror: &Mirror{Params: Params{Params: clustermesh.Params{Log: log}, Writer: own}}, outbox: syncstore.NewOutbox(own, nil, nil, nil)}
 		c := term.newCopy("c1")
 		ctx, cancel := context.WithCancel(t.Context())
 		g, running := errgroup.WithContext(ctx)

@@ -40,16 +40,16 @@ func newTerm(m *Mirror, lock *kvstore.Lock) *term {
 	t.configs = &configs{
 		sync: syncstore.New(syncstore.Params{
 			Prefix: wire.ClusterConfigPrefix + "/", Shared: true, Vital: true, // one small key for each remote
-			Outbox: t.outbox, Cluster: m.Params.Local.Name,
+			Outbox: t.outbox, Cluster: m.Local.Name,
 			Reassert: reassert, Log: m.Log,
 		}),
-		writer: m.Writer, lock: lock, own: m.Params.Local.Name, turn: make(chan struct{}, 1),
+		writer: m.Writer, lock: lock, own: m.Local.Name, turn: make(chan struct{}, 1),
 	}
 	t.configs.sync.Complete()
-	t.mesh = clustermesh.New(clustermesh.Params{
-		Directory: m.Directory, Local: m.Params.Local, SyncTimeout: m.SyncTimeout, Consumer: func(to clustermesh.Target) remotecluster.Consumer { return t.newCopy(to.Name) }, Leftovers: t.leftovers,
-		Granted: m.Granted, StateDir: m.StateDir, Budgets: m.Budgets, Batches: m.Batches, KVStore: m.Remotes, CacheTTL: m.CacheTTL, Lists: m.Lists, Timings: m.Timings, Report: m.Report, Log: m.Log,
-	})
+	p := m.Params.Params
+	p.Consumer = func(to clustermesh.Target) remotecluster.Consumer { return t.newCopy(to.Name) }
+	p.Leftovers, p.Policy = t.leftovers, nil
+	t.mesh = clustermesh.New(p)
 	return t
 }
 

@@ -11,18 +11,18 @@ import (
 // serviceJSON is what is read of a service. Its maps charge what they build, and
 // take it at once in full size.
 type serviceJSON struct {
-	Cluster         string       `json:"cluster"`
-	Namespace       string       `json:"namespace"`
-	Name            string       `json:"name"`
-	Frontends       addressPorts `json:"frontends"`
-	Backends        addressPorts `json:"backends"`
-	Hostnames       textMap      `json:"hostnames"`
-	Zones           zoneMap      `json:"zones"`
-	Labels          textMap      `json:"labels"`
-	Selector        textMap      `json:"selector"`
-	IncludeExternal bool         `json:"includeExternal"`
-	Shared          bool         `json:"shared"`
-	ClusterID       uint32       `json:"clusterID"`
+	Cluster         string             `json:"cluster"`
+	Namespace       string             `json:"namespace"`
+	Name            string             `json:"name"`
+	Frontends       addressPorts       `json:"frontends"`
+	Backends        addressPorts       `json:"backends"`
+	Hostnames       boundedMap[string] `json:"hostnames"`
+	Zones           boundedMap[Zone]   `json:"zones"`
+	Labels          boundedMap[string] `json:"labels"`
+	Selector        boundedMap[string] `json:"selector"`
+	IncludeExternal bool               `json:"includeExternal"`
+	Shared          bool               `json:"shared"`
+	ClusterID       uint32             `json:"clusterID"`
 }
 
 func parseService(value []byte) (*Service, error) {
@@ -37,10 +37,10 @@ func parseService(value []byte) (*Service, error) {
 	in := serviceJSON{
 		Frontends: addressPorts{m: map[string]Ports{}, meter: &m},
 		Backends:  addressPorts{m: map[string]Ports{}, meter: &m},
-		Hostnames: textMap{bound: maxBackends, meter: &m},
-		Zones:     zoneMap{meter: &m},
-		Labels:    textMap{m: map[string]string{}, bound: maxLabels, meter: &m},
-		Selector:  textMap{m: map[string]string{}, bound: maxLabels, meter: &m},
+		Hostnames: boundedMap[string]{bound: maxBackends, cost: costTextEntry, meter: &m},
+		Zones:     boundedMap[Zone]{bound: maxBackends, cost: costZone, meter: &m},
+		Labels:    boundedMap[string]{m: map[string]string{}, bound: maxLabels, cost: costTextEntry, meter: &m},
+		Selector:  boundedMap[string]{m: map[string]string{}, bound: maxLabels, cost: costTextEntry, meter: &m},
 	}
 	if err := json.Unmarshal(value, &in); err != nil {
 		return nil, rejectDecode(err)
@@ -63,6 +63,11 @@ const (
 	costServicePort = 200
 	// costParser is what a further call of encoding/json takes.
 	costParser = 200
+	// costTextEntry and costZone are an entry of a map that is made in full size,
+	// costForZone is a zone in a hint.
+	costTextEntry = 200
+	costZone      = 320
+	costForZone   = 168
 )
 
 // addressPorts reads frontends and backends.
@@ -195,60 +200,27 @@ func knownProtocol(b []byte) (string, bool) {
 	return "", false
 }
 
-// textMap reads a map of texts.
-type textMap struct {
-	m     map[string]string
+// boundedMap reads a map of texts or zones.
+type boundedMap[V any] struct {
+	m     map[string]V
 	bound int
+	cost  int // of an entry
 	meter *meter
 }
 
-// costTextEntry is an entry of a map that is made in full size.
-const costTextEntry = 200
-
 // UnmarshalJSON implements [json.Unmarshaler].
-func (t *textMap) UnmarshalJSON(text []byte) error {
-	if all, ok := membersOf(text); ok {
-		n := all.count()
-		if err := atMost(t.bound, n, "members in a map"); err != nil {
-			return err
-		}
-		if err := t.meter.take(n*costTextEntry + costParser); err != nil {
-			return err
-		}
-		if len(t.m) == 0 {
-			t.m = make(map[string]string, n)
-		}
-	}
-	return json.Unmarshal(text, &t.m)
-}
-
-// zoneMap reads zones.
-type zoneMap struct {
-	m     map[string]Zone
-	meter *meter
-}
-
-// costZone is a zone in a map that is made in full size; costForZone is one in a
-// hint.
-const (
-	costZone    = 320
-	costForZone = 168
-)
-
-// UnmarshalJSON implements [json.Unmarshaler].
-func (z *zoneMap) UnmarshalJSON(text []byte) error {
+func (b *boundedMap[V]) UnmarshalJSON(text []byte) error {
 	if _, ok := membersOf(text); ok {
 		s := shapeOf(text)
-		if err := atMost(maxBackends, s.top, "zones"); err != nil {
+		if err := atMost(b.bound, s.top, "members in a map"); err != nil {
 			return err
 		}
-		fields := s.second + s.deeper
-		if err := z.meter.take(s.top*costZone + fields*costField + s.items*costForZone + costParser); err != nil {
+		if err := b.meter.take(s.top*b.cost + (s.second+s.deeper)*costField + s.items*costForZone + costParser); err != nil {
 			return err
 		}
-		if len(z.m) == 0 {
-			z.m = make(map[string]Zone, s.top)
+		if len(b.m) == 0 {
+			b.m = make(map[string]V, s.top)
 		}
 	}
-	return json.Unmarshal(text, &z.m)
+	return json.Unmarshal(text, &b.m)
 }
