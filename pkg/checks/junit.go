@@ -65,20 +65,24 @@ func (r *Report) JUnit(w io.Writer, strict bool) error {
 
 func (s *junitSuite) add(c junitCase, findings []codes.Finding, strict bool) {
 	c.Class = "config-check"
-	var failures, out []string
-	// The worst one comes first.
-	for _, f := range slices.SortedStableFunc(slices.Values(findings), func(a, b codes.Finding) int { return strings.Compare(string(a.Severity), string(b.Severity)) }) {
-		if !isFailure(f, strict) {
+	var failures []codes.Finding
+	var out []string
+	for _, f := range findings {
+		if isFailure(f, strict) {
+			failures = append(failures, f)
+		} else {
 			out = append(out, lines(f))
-			continue
-		}
-		if failures = append(failures, lines(f)); c.Failure == nil {
-			c.Failure = &junitOutcome{Message: f.String(), Type: f.Code}
-			s.Failures++
 		}
 	}
-	if c.Failure != nil {
-		c.Failure.Text = strings.Join(failures, "\n")
+	// The worst one comes first.
+	slices.SortStableFunc(failures, func(a, b codes.Finding) int { return strings.Compare(string(a.Severity), string(b.Severity)) })
+	if len(failures) > 0 {
+		var texts []string
+		for _, f := range failures {
+			texts = append(texts, lines(f))
+		}
+		c.Failure = &junitOutcome{Message: failures[0].String(), Type: failures[0].Code, Text: strings.Join(texts, "\n")}
+		s.Failures++
 	}
 	if c.Skipped != nil {
 		s.Skipped++
