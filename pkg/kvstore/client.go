@@ -1,23 +1,19 @@
 package kvstore
 
-import (
-	"context"
-)
+import "context"
 
-// Position is a point in the history of one etcd: everything up to Revision,
-// of the etcd whose cluster ID is ClusterID. Revisions of different cluster IDs
-// cannot be compared. The zero value is no position at all.
+// Position is a point in the history of one etcd: everything up to Revision, of the etcd whose
+// cluster ID is ClusterID. Revisions of different cluster IDs cannot be compared. The zero
+// value is no position at all.
 type Position struct {
-	// ClusterID is etcd's own cluster ID, as it stands in every response
-	// header. It has nothing to do with the ID of a cluster of the mesh.
+	// ClusterID is etcd's own, of every response header: not that of a cluster of the mesh.
 	ClusterID uint64
 	// Revision is the revision of the key space, 1 for an empty one.
 	Revision int64
 }
 
-// KeyValue is one key as it stood at some revision. The bytes belong to whoever
-// received the page or batch and are not reused. They may be kept, but one kept
-// value keeps no other alive.
+// KeyValue is one key as it stood at some revision. The bytes belong to the receiver of the
+// page or batch and are not reused; one kept value keeps no other alive.
 type KeyValue struct {
 	// Key is the full path, including the prefix that was asked for.
 	Key []byte
@@ -75,107 +71,93 @@ type Event struct {
 	KeyValue
 }
 
-// Batch is what a [Stream] delivers at a time. A batch without events is an
-// answer to a request for progress.
+// Batch is what a [Stream] delivers at a time; without events, an answer to a request for
+// progress.
 type Batch struct {
-	// Events are in the order of their revisions. A revision is never split
-	// over batches, except by a partial one.
+	// Events are in the order of their revisions. Only a partial batch splits a revision.
 	Events []Event
-	// At is the position that is reached once this batch has been applied:
-	// every event of the watched prefix up to At.Revision has been delivered.
-	// It never goes back within a stream. After a partial batch it is the
-	// position before, unless earlier batches had reached more.
+	// At is the position that is reached once this batch has been applied: every event of
+	// the watched prefix up to At.Revision has been delivered. It never goes back within a
+	// stream. A partial batch does not advance it.
 	At Position
-	// Partial marks a fragment of a larger batch, other than its last one. The
-	// events may be applied; the position may not be advanced.
+	// Partial marks a fragment of a larger batch, other than its last one. The events may be
+	// applied; the position may not be advanced.
 	Partial bool
 }
 
-// Client is the reading side of a kvstore: one session with one server behind
-// one endpoint. It neither reconnects to another server nor resumes a stream:
-// both end with an error, and the owner decides.
+// Client is the reading side of a kvstore: one session with one server behind one endpoint. It
+// neither reconnects to another server nor resumes a stream: both end with an error, and the
+// owner decides.
 //
-// All methods may be called from any number of goroutines. Every call ends by
-// its own deadlines, with its context, or with [Client.Close]; none waits for
-// ever. Errors are *[KeyError], except those that a page function returned and
-// the error of a context that ended.
+// All methods may be called from any number of goroutines. Every call ends by its own
+// deadlines, with its context, or with [Client.Close]. Errors are *[KeyError], except those
+// that a page function returned and the error of a context that ended.
 //
 // The package kvtest holds every statement below as a test.
 type Client interface {
-	// Get reads one key and waits for the quorum (a linearizable read). It
-	// returns nil without an error when the key is absent. The position is that
-	// of the read in either case. [Holding] a lock it is read only while the lock is
-	// held, in one transaction; otherwise the error is [ErrLockLeaseExpired].
+	// Get reads one key by a linearizable read. It returns nil without an error when the key
+	// is absent. The position is that of the read in either case. [Holding] a lock it is read
+	// only while the lock is held, in one transaction; otherwise the error is
+	// [ErrLockLeaseExpired].
 	Get(ctx context.Context, key string, opts ...ReadOption) (*KeyValue, Position, error)
 
-	// List reads every key that the prefix selects, in pages, all at one
-	// revision: that of the first page, which is a linearizable read. A prefix
-	// that ends in "/" selects every key that begins with it; anything else is a
-	// whole key and selects that one. Pages are given to the function one after
-	// another, in the order of the keys, and the next one is not requested
-	// before the function has returned; memory is bounded by a page. No page is
-	// empty: a prefix without keys gives none, only the position. An error of
-	// the function ends the list and is returned as it is. When the revision is
-	// compacted while listing the error is
-	// [ErrCompacted]; the list must then begin anew, and nothing may be
-	// concluded from what was missing in the pages so far. [Holding] a lock each page
-	// is read only while the lock is held, as for Get.
+	// List reads every key that the prefix selects, in pages, all at one revision: that of the
+	// first page, which is a linearizable read. A prefix that ends in "/" selects every key
+	// that begins with it; anything else is a whole key and selects that one. The function gets
+	// pages one after another, in the order of the keys, and the next one is not requested
+	// before it has returned: memory is bounded by a page. No page is empty; a prefix without
+	// keys gives none, only the position. An error of the function ends the list and is
+	// returned as it is. [ErrCompacted] says that the revision was compacted meanwhile: the
+	// list must begin again, and what was missing in the pages so far means nothing. [Holding]
+	// a lock each page is read only while the lock is held, as for Get.
 	List(ctx context.Context, prefix string, page func(Page) error, opts ...ReadOption) (Position, error)
 
-	// Recall reads how things stood at an earlier position: of the keys that the
-	// prefix selects, as for List, those not before the key from (empty: all), as
-	// they were at that revision. It gives the first ones, at most limit and as many
-	// as fit into one answer, and counts them all. It is one linearizable read, so a position of the history
-	// that answers is never too new for it: the error is [ErrServerChanged] when
-	// at.ClusterID is not the one of this session, or when the history of the
-	// server does not reach at.Revision, and [ErrCompacted] when it no longer
-	// goes back that far. None of these ends the session.
+	// Recall reads the state at an earlier position: of the keys that the prefix selects, as
+	// for List, those not before the key from (empty: all). It gives the first ones, at most
+	// limit and as many as fit into one answer, and counts them all. It is one linearizable
+	// read, so no position of the history that answers is too new for it. The error is
+	// [ErrServerChanged] when at.ClusterID is not the one of this session, or when the server's
+	// history does not reach at.Revision, and [ErrCompacted] when it no longer goes back that
+	// far. None of these ends the session.
 	Recall(ctx context.Context, prefix, from string, at Position, limit int) (Past, error)
 
-	// Watch opens a stream of the events of the keys that the prefix selects, as
-	// for List, with revisions above after.Revision: neither a gap nor a duplicate
-	// follows a list at that position. The error is [ErrServerChanged] when
-	// after.ClusterID is not the one of this session, or when the history of
-	// the server does not reach after.Revision (one that was wiped and started
-	// under its old token keeps its cluster ID). The error is [ErrCompacted],
-	// here or from the first Recv, when the events after the position are no
-	// longer available. The stream ends with ctx.
+	// Watch opens a stream of the events of the keys that the prefix selects, as for List, with
+	// revisions above after.Revision: neither a gap nor a duplicate follows a list at that
+	// position. The error is [ErrServerChanged] when after.ClusterID is not the one of this
+	// session, or when the server's history does not reach after.Revision (one that was wiped
+	// and started under its old token keeps its cluster ID). It is [ErrCompacted], here or from
+	// the first Recv, when the events after the position are no longer available. The stream
+	// ends with ctx.
 	Watch(ctx context.Context, prefix string, after Position) (Stream, error)
 
-	// Head returns the present position, by a linearizable read: every write
-	// that was acknowledged before the call is at or before it.
+	// Head returns the present position, by a linearizable read: every write that was
+	// acknowledged before the call is at or before it.
 	Head(ctx context.Context) (Position, error)
 
-	// Status returns what is known about the session, without asking anybody.
+	// Status returns what is known about the session, without a request.
 	Status() Status
 
-	// Close ends all calls and streams with [ErrClosed] and returns in bounded
-	// time. It may be called twice.
+	// Close ends all calls and streams with [ErrClosed] and returns in bounded time. It may be
+	// called twice.
 	Close()
 }
 
-// Stream is an open watch on one prefix.
-//
-// Who does not call Recv holds up the server's side of this stream, and nothing
-// else: neither the client nor the other streams. The server then collects the
-// events, at no cost for the client, and hands out many at a time.
+// Stream is an open watch on one prefix. As long as Recv is not called the server collects the
+// events, at no cost for the client and its other streams, and then sends many at a time.
 type Stream interface {
-	// Recv blocks until there is something to deliver. It is called by one
-	// goroutine. After an error it returns errors for ever. The error is
-	// [ErrCompacted] when the server has dropped events that were not yet
-	// delivered, [ErrServerChanged] when another server answers,
-	// [ErrClosed] after Close of the stream or its client, the context's error
-	// when that ended, and anything else when the connection was lost: then a
-	// new stream may be opened after the last position.
+	// Recv blocks until there is something to deliver. It is called by one goroutine. After an
+	// error it returns errors for ever. The error is [ErrCompacted] when the server has dropped
+	// events that were not yet delivered, [ErrServerChanged] when another server answers,
+	// [ErrClosed] after Close of the stream or its client, the context's error when that ended,
+	// and anything else when the connection was lost: then a new stream may be opened after the
+	// last position.
 	Recv() (Batch, error)
 
-	// RequestProgress asks for a batch that tells how far the stream has come,
-	// although no event is due. It does not wait for it. The answer may never
-	// come; ask again. It may run beside Recv. The error is
-	// [ErrProgressUnreliable] when the answer could not be trusted.
+	// RequestProgress asks for a batch with the present position, although no event is due. It
+	// does not wait for the answer, which may never come; ask again. It may be called while Recv
+	// waits. The error is [ErrProgressUnreliable] when the answer could not be trusted.
 	RequestProgress() error
 
-	// Close ends the stream, waking up Recv. It may be called twice, and from
-	// any goroutine.
+	// Close ends the stream, waking up Recv. It may be called twice, and from any goroutine.
 	Close()
 }

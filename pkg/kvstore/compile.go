@@ -24,10 +24,9 @@ func isSame(key string, value []byte, lease int64) []Condition {
 	return []Condition{{Kind: ValueIs, Key: key, Value: value}, {Kind: LeaseIs, Key: key, Number: lease}}
 }
 
-// compileLook makes the transaction that only looks whether a Put has nothing to do:
-// all its conditions hold, and the key is already as it would make it. It reads the
-// key, without its value: to etcd a transaction without any part is one that may be
-// answered from what a server that is left behind has.
+// compileLook makes the transaction that checks whether a Put has nothing to do: all its
+// conditions hold, and the key is already as it would make it. It reads the key, without its
+// value: a transaction without any part may be answered by a server that is behind.
 func compileLook(key string, value []byte, lease int64, r request) (Transaction, error) {
 	t, err := compile("put", key, TxnOp{Kind: OpRead, Key: key, KeysOnly: true}, r)
 	if err == nil {
@@ -60,8 +59,7 @@ func compileDeletePrefix(prefix string, r request) (Transaction, error) {
 	return compile(op, prefix, deletion(prefix, SelectionEnd(prefix)), r)
 }
 
-// compileUpdate makes the transaction of an Update. leases are those that the
-// puts are to be tied to, one for each write; nil for none.
+// compileUpdate makes the transaction of an Update, with the lease of each write; nil for none.
 func compileUpdate(writes []Write, leases []int64, r request) (Transaction, error) {
 	do := make([]TxnOp, len(writes))
 	for i, w := range writes {
@@ -84,11 +82,10 @@ func compileUpdate(writes []Write, leases []int64, r request) (Transaction, erro
 	return t, err
 }
 
-// unlessUnleased makes a write unless the key exists and is tied to no lease: then it
-// is read. An absent key has the lease 0 as well.
+// unlessUnleased makes a write unless the key exists and is tied to no lease: then it is read.
 func unlessUnleased(key string, do TxnOp) TxnOp {
 	return TxnOp{Kind: OpTxn, Txn: &Txn{
-		If:   []Condition{{Kind: Exists, Key: key}, {Kind: LeaseIs, Key: key}},
+		If:   []Condition{{Kind: Exists, Key: key}, {Kind: LeaseIs, Key: key}}, // an absent key has the lease 0 as well
 		Then: []TxnOp{readKey(key)}, Else: []TxnOp{do},
 	}}
 }
@@ -129,12 +126,12 @@ func grouped(do []TxnOp) []TxnOp {
 // misused is the error of an operation that was asked for wrongly.
 func misused(op, key string, err error) error { return &KeyError{Op: op, Key: key, Err: err} }
 
-// unfitError is why an Update is none, whatever the server.
+// unfitError is why a write makes no sense to any server.
 type unfitError string
 
 func (e unfitError) Error() string { return string(e) }
 
-// checkUpdate tells what is wrong with the writes or the options of an Update.
+// checkUpdate returns what is wrong with the writes or the options of an Update.
 func checkUpdate(writes []Write, r request) error {
 	if len(writes) == 0 {
 		return misused("update", "", unfitError("there is nothing to write"))
@@ -187,10 +184,7 @@ func (r request) conditions(key string) (all []Condition) {
 	if r.ifValue != nil {
 		all = append(all, Condition{Kind: ValueIs, Key: key, Value: r.ifValue})
 	}
-	for _, o := range r.ifOther {
-		all = append(all, Condition{Kind: ValueIs, Key: o.key, Value: o.value})
-	}
-	return all
+	return append(all, r.ifOther...)
 }
 
 // result reads the answer of a write whose locks were held.
@@ -202,9 +196,7 @@ func result(res TxnResult, at Position) Result {
 	return r
 }
 
-// count counts what the parts of a transaction have done; those that are transactions
-// are groups of an Update, unlessUnleased or a Put that is unless the key is the same. A
-// read does nothing.
+// count counts what the parts of a transaction have done.
 func (r *Result) count(res TxnResult) {
 	for _, part := range res.Parts {
 		switch part.Kind {

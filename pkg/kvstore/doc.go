@@ -16,79 +16,45 @@
 //
 // # Positions
 //
-// A [Position] is a cluster ID and a revision. A list is followed by a watch
-// from the list's position: nothing is missed and nothing repeated. A stream
-// ends with an error; its owner opens another one after the last position, and
-// lists again after [ErrCompacted] and [ErrServerChanged]. Who keeps a copy also
-// lists again when a new session is not at or after its position. Package store
-// does all of this.
+// A [Position] is a cluster ID and a revision. A watch from a list's position misses nothing
+// and repeats nothing. A stream ends with an error; its owner opens another one after the last
+// position, and lists again after [ErrCompacted] and [ErrServerChanged], or when a new session
+// is not at or after its position. Package store does all of this.
 //
 // # Writing
 //
-// A write is one transaction, with all its conditions as [Option]s. A write that
-// fails may have been made nevertheless; whoever must know asks again.
+// A write is one transaction, compiled by a pure function from its conditions ([Option]); all
+// above that (leases, locks, outcomes) is the same code for all engines. A write that fails may
+// have been made nevertheless; a caller that must know asks again.
 //
-// Leased keys vanish when their writer is gone. Their leases belong to [Leases],
-// which outlives sessions: as long as the same server answers, a new session goes
-// on with them, and nothing is withdrawn. When a lease has ended, the owner of
-// each key is told (OnLeaseExpired) and puts it back. [Session.Run] keeps leases
-// alive, those of locks too: who writes or locks runs its session.
+// Leased keys vanish when their writer is gone. Their leases belong to [Leases], which its owner
+// hands from one session to the next: while the same etcd answers (by its cluster ID) they go
+// on, so a lost connection withdraws nothing. Another etcd, a lease that the server does not know
+// any more, or silence for longer than its TTL end it: the observer of each key is notified once
+// ([Writer.OnLeaseExpired]), and puts it back under a new lease. Closing a session revokes the
+// leases of its locks, and leaves those of keys to run out. [Session.Run] keeps all alive.
 //
-// A lock is lost when its lease ends, and nobody can know in time. So it proves
-// nothing to hold one: what relies on it is written, and read, with it ([Holding]),
-// and fails with [ErrLockLeaseExpired] when it is lost. Who holds one is told once
-// that is known ([Lock.Lost]). [Lead] elects a leader by a lock.
+// A lock is lost when its lease ends, and nobody can know in time. So it proves nothing to hold
+// one: what relies on it is written, and read, with it ([Holding]), and fails with
+// [ErrLockLeaseExpired] when it is lost. [Lock.Lost] notifies the holder once that is known.
+// [Lead] elects a leader by a lock.
+//
+// A [Durable] outlives its sessions: it connects again, to the next endpoint, with the same
+// Leases. A call is done in the current session and never repeated: the caller knows what may be.
 //
 // # Concurrency
 //
-// All of a client may be used by any number of goroutines, a stream by one that
-// receives and any that ask for progress or close. Nothing is read from the
-// network before somebody wants it: a slow consumer holds up its own stream, at
-// the server's cost. Nothing blocks without a deadline, and everything ends with
-// its context and with Close.
+// All of a client may be used by any number of goroutines, a stream by one that receives and any
+// that ask for progress or close. Nothing is read from the network before somebody wants it: a
+// slow consumer delays its own stream, at the server's cost. Nothing blocks without a deadline,
+// and everything ends with its context and with Close.
 //
 // # Failure
 //
-// Errors are [*KeyError]: operation, key, what went wrong, what to do. A session is over
-// when another server answers or when the watchdog's reads have failed too often in a
-// row. A heartbeat that is missing degrades the status and nothing else.
-//
-// # Design
-//
-// Leases outlive sessions. Keys that a writer ties to its life belong to a
-// [Leases], which its owner hands from one session to the next. While the same
-// etcd answers (by its cluster ID) the same leases go on, so a lost connection
-// withdraws nothing. Another etcd, a lease that the server does not know any more,
-// or silence for longer than its TTL end it: the observer of the prefix is
-// notified once of each of its keys, and puts it back under a new lease. Closing a
-// session revokes the leases of its locks, and leaves those of keys to run out, so
-// a writer that returns in time causes no change.
-//
-// A write is one transaction, on every engine. Options compile to one etcd
-// transaction, by a pure function. What is above that (leases, locks, outcomes) is
-// the same code on etcd and in memory; a [Memory] evaluates the transaction
-// itself.
-//
-// A writer outlives its sessions. [Durable] connects again, to the next endpoint,
-// with the same Leases. A call is done in the current session and never repeated:
-// the caller knows what may be repeated. Everything that writes uses it. A watch
-// goes on across its sessions in store.Watch.Follow, which has the keys that prove
-// a history.
-//
-// A client file is its contents and its authorities. A rotated certificate or key
-// is read at the next handshake and needs no new session; a new authority makes
-// one.
-//
-// Answers are checked before they are used, in one place: keys within the range
-// and in order, pages within their limit, possible revisions, events of the watch.
-// A violation ([ErrProtocol]) ends the session. Messages are bounded, and their
-// parts are counted before they are built.
-//
-// A link may be slow: a probe without an answer while kilobytes come in waits
-// behind a page of a list, and ends no session.
-//
-// An error knows its code: for what [Hint] recognises, [CodeOf] gives the code,
-// for everything that shows errors.
+// Errors are [*KeyError]: operation, key, what went wrong, what to do. Answers are checked before
+// they are used; a violation ([ErrProtocol]) ends the session. So does another server, and too
+// many failed reads of the watchdog in a row, unless kilobytes come in meanwhile: then a slow
+// link delays the answer. A missing heartbeat degrades the status and nothing else.
 //
 // # Names
 //

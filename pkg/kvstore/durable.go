@@ -14,22 +14,21 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 )
 
-// Durable is a [Writer] that outlives its sessions: when one is over it connects
-// again, to the next endpoint, and the leases go on where the server is the
-// same. Each call is done in the session of the moment, and fails when that ends. Without
-// a session a call waits for one, for at most DurableOptions.Wait.
+// Durable is a [Writer] that outlives its sessions: when one is over it connects again, to the
+// next endpoint, and the leases go on where the server is the same. Each call is done in the
+// present session, fails when that ends, and is never repeated: the caller knows what may be.
+// Without a session a call waits for one, for at most DurableOptions.Wait.
 //
-// A stream, a list and a lock belong to the session in which they began, and end with
-// its reason; the error is [ErrClosed] only when the Durable itself is closed or no
-// longer run. Nothing is tried a second time: whoever called knows what may be
-// repeated. A list and watch that goes on across sessions is that of package store
-// (Watch.Follow, with NewRawWatch for keys of any kind).
+// A stream, a list and a lock end with the session in which they began, and its reason;
+// [ErrClosed] says that the Durable itself is closed or no longer run. A list and watch that
+// goes on across sessions is that of package store (Watch.Follow, with NewRawWatch for keys of
+// any kind).
 type Durable struct {
 	open func(ctx context.Context, attempt int) (Session, error)
 	o    DurableOptions
 
 	mu      sync.Mutex
-	onProbe func(Probe)   // guarded by mu; nil: nobody wants them
+	onProbe func(Probe)   // guarded by mu; nil for none
 	synced  bool          // guarded by mu; the first sync is complete
 	session Session       // guarded by mu; nil while there is none
 	err     error         // guarded by mu; why there is none
@@ -47,7 +46,7 @@ type DurableOptions struct {
 	// each; nil: not at all.
 	PauseMax time.Duration
 	Stretch  func(time.Duration) time.Duration
-	// Hint says what to do about an error; nil when nobody does.
+	// Hint says what to do about an error; nil for no hints.
 	Hint func(error) string
 	// Log receives a warning for each session that ends or cannot be opened; nil for none.
 	Log *slog.Logger
@@ -74,8 +73,7 @@ func NewDurable(open func(ctx context.Context, attempt int) (Session, error), o 
 	return &Durable{open: open, o: o, err: errConnecting, changed: make(chan struct{})}
 }
 
-// Run keeps a session, until the context or [Durable.Close] ends it. It is called
-// once.
+// Run keeps a session, until the context or [Durable.Close] ends it. It is called once.
 func (d *Durable) Run(ctx context.Context) error {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = d.o.PauseMax/10, d.o.PauseMax
@@ -133,8 +131,8 @@ func (d *Durable) set(session Session, err error) bool {
 	return true
 }
 
-// BootstrapComplete tells this session and all that come that the first sync is
-// complete: from now on the everyday rate limit holds.
+// BootstrapComplete says that the first sync is complete: from now on the everyday rate
+// limit holds, in this session and all that come.
 func (d *Durable) BootstrapComplete() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -153,42 +151,45 @@ func (d *Durable) isClosed() bool {
 // WaitConnected waits for a session that is connected (Status). The error is the
 // context's, with the reason why there is none, or [ErrClosed].
 func (d *Durable) WaitConnected(ctx context.Context) error {
+	var over Session
+	var why error
 	for {
-		session, err := d.current(ctx)
+		session, err := d.next(ctx, over, why)
 		if err != nil {
 			return err
 		}
-		if err = session.WaitConnected(ctx, true); err == nil {
+		if why = session.WaitConnected(ctx, true); why == nil {
 			return nil
 		}
 		if ctx.Err() != nil {
 			return fmt.Errorf("%w: there is no connection to the kvstore: %s", context.Cause(ctx), session.Status().LastError)
 		}
-		if err := d.after(ctx, session, err); err != nil {
-			return err
-		}
+		over = session
 	}
 }
 
-// after waits until a session that is over is not the one of the moment any more.
-func (d *Durable) after(ctx context.Context, over Session, why error) error {
+// next returns the session, once there is one, and not the one that is over, for that reason.
+func (d *Durable) next(ctx context.Context, over Session, why error) (Session, error) {
 	for {
 		d.mu.Lock()
-		session, changed := d.session, d.changed
+		session, err, closed, changed := d.session, d.err, d.closed, d.changed
 		d.mu.Unlock()
-		if session != over {
-			return nil
+		switch {
+		case closed:
+			return nil, ErrClosed
+		case session != nil && session != over:
+			return session, nil
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return fmt.Errorf("%w: there is no connection to the kvstore: %w", context.Cause(ctx), why)
+			return nil, fmt.Errorf("%w: there is no connection to the kvstore: %w", context.Cause(ctx), cmp.Or(err, why))
 		}
 	}
 }
 
-// WaitDisconnected waits until there is no session, or until the one of the moment is
-// not connected (Status). It fails with the context alone.
+// WaitDisconnected waits until there is no session, or until the present one is not
+// connected (Status). It fails with the context alone.
 func (d *Durable) WaitDisconnected(ctx context.Context) error {
 	d.mu.Lock()
 	session := d.session
@@ -199,9 +200,9 @@ func (d *Durable) WaitDisconnected(ctx context.Context) error {
 	return session.WaitConnected(ctx, false)
 }
 
-// OnProbe gives f the result of each linearizable read of the watchdog, as
-// [Session.Run] does, whatever the session: one after another, and f must not block. It takes the
-// place of an earlier one; nil is nobody. What is tried without a session is no probe.
+// OnProbe gives f the result of each linearizable read of the watchdog, as [Session.Run]
+// does, whatever the session: one after another, and f must not block. It replaces an earlier
+// f; nil removes it. An attempt to connect is no probe.
 func (d *Durable) OnProbe(f func(Probe)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -217,31 +218,11 @@ func (d *Durable) probed(p Probe) {
 	}
 }
 
-// current returns the session, once there is one.
-func (d *Durable) current(ctx context.Context) (Session, error) {
-	for {
-		d.mu.Lock()
-		session, err, closed, changed := d.session, d.err, d.closed, d.changed
-		d.mu.Unlock()
-		switch {
-		case closed:
-			return nil, ErrClosed
-		case session != nil:
-			return session, nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: there is no connection to the kvstore: %w", context.Cause(ctx), err)
-		}
-	}
-}
-
-// use does one operation in the session of the moment.
+// use does one operation in the present session.
 func use[T any](ctx context.Context, d *Durable, op, key string, f func(Session) (T, error)) (T, error) {
 	wait, cancel := context.WithTimeout(ctx, d.o.Wait)
 	defer cancel()
-	session, err := d.current(wait)
+	session, err := d.next(wait, nil, nil)
 	if err != nil {
 		var none T
 		if ctx.Err() != nil {
@@ -252,7 +233,7 @@ func use[T any](ctx context.Context, d *Durable, op, key string, f func(Session)
 	return f(session)
 }
 
-// Do does something else with the session of the moment; op names it in errors.
+// Do does something else with the present session; op names it in errors.
 func (d *Durable) Do(ctx context.Context, op string, f func(Session) error) error {
 	_, err := use(ctx, d, op, "", func(s Session) (struct{}, error) { return struct{}{}, f(s) })
 	return err

@@ -12,21 +12,20 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 )
 
-// leadCheck is how often who leads looks whether he still does, and how soon who
-// waits tries again after an error.
+// leadCheck is how often a leader checks its lock, and the pause after an error before the
+// lock is asked for again.
 const leadCheck = 2 * time.Second
 
-// errLed ends the watch over a lock whose work is done.
+// errLed ends the guard of a lock whose work is done.
 var errLed = errors.New("the work is done")
 
-// Lead does what only one may do at a time, of all who call Lead with this path:
-// it waits for the lock of the path, through lost connections, and calls lead with
-// it. It returns what lead returned; or ctx's error; or an error that is
-// [ErrLockLeaseExpired] when the lock was lost, once lead has returned, whose
-// context ends then. Then somebody else may lead already: so every write of lead's
-// carries [Holding]. Whoever wants to lead again calls again.
+// Lead elects a leader among all who call Lead with this path: it waits for the lock of the
+// path, through lost connections, and calls lead with it. It returns what lead returned, or
+// ctx's error. When the lock is lost it ends lead's context, waits for lead, and returns an
+// error that is [ErrLockLeaseExpired]; somebody else may lead already before that, so every
+// write of lead carries [Holding].
 //
-// A leader that dies is followed within Options.LockTTL, one that returns at once.
+// A leader that dies is followed within its lock's TTL, one that returns at once.
 func Lead(ctx context.Context, w Writer, path string, lead func(context.Context, *Lock) error) error {
 	lock, err := elected(ctx, w, path)
 	if err != nil {
@@ -48,9 +47,8 @@ func Lead(ctx context.Context, w Writer, path string, lead func(context.Context,
 	return nil
 }
 
-// LeadAgain is [Lead] again and again: whoever has lost the lock waits for it with
-// the others. It returns ctx's error, or what lead returned for another reason. The
-// log may be nil.
+// LeadAgain calls [Lead] again each time the lock was lost. It returns ctx's error, or what
+// lead returned for another reason. The log may be nil.
 func LeadAgain(ctx context.Context, w Writer, path string, log *slog.Logger, lead func(context.Context, *Lock) error) error {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -72,8 +70,7 @@ func LeadAgain(ctx context.Context, w Writer, path string, log *slog.Logger, lea
 	}
 }
 
-// elected waits for the lock. A wait that was too long, or a connection that was
-// lost, is no reason to give up.
+// elected waits for the lock, also after a timeout or a lost connection.
 func elected(ctx context.Context, w Writer, path string) (*Lock, error) {
 	for {
 		lock, err := w.Lock(ctx, path)
@@ -92,7 +89,7 @@ func elected(ctx context.Context, w Writer, path string) (*Lock, error) {
 }
 
 // guard returns when the lock is lost, or when there was no answer for so long that
-// it must be taken for lost: somebody else leads by then.
+// somebody else may lead.
 func guard(ctx context.Context, w Writer, lock *Lock) error {
 	held := time.Now()
 	check := time.NewTicker(leadCheck)

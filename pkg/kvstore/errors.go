@@ -5,60 +5,56 @@ import (
 	"fmt"
 )
 
-// What a caller decides upon. All are found with [errors.Is] in what the
-// methods of a [Client] return.
+// What a caller decides upon. All are found with [errors.Is] in what the methods of a
+// [Client] return.
 var (
-	// ErrCompacted: the revision is no longer available. List again, and
-	// conclude nothing from an unfinished list.
+	// ErrCompacted: the revision is no longer available. List again, and conclude nothing
+	// from an unfinished list.
 	ErrCompacted = errors.New("the revision has been compacted away")
 
-	// ErrServerChanged: another etcd answers than the one that this session
-	// began with, or the same one with another history. The session is over and
-	// its positions are void: connect and list again.
+	// ErrServerChanged: another etcd answers than the one that this session began with, or the
+	// same one with another history. The session is over and its positions are void: connect
+	// and list again.
 	ErrServerChanged = errors.New("another etcd server answers at this endpoint")
 
-	// ErrProtocol: an answer breaks the rules of etcd's protocol: a key that was
-	// not asked for, a list out of order, a revision that cannot be. The session is
-	// over. What was learnt before stays.
+	// ErrProtocol: an answer breaks the rules of etcd's protocol: a key that was not asked for,
+	// a list out of order, an impossible revision. The session is over. What was learnt before
+	// stays.
 	ErrProtocol = errors.New("the server breaks etcd's protocol")
 
-	// ErrQuorumLost: too many linearizable reads in a row have failed. The
-	// session is over.
+	// ErrQuorumLost: too many linearizable reads in a row have failed. The session is over.
 	ErrQuorumLost = errors.New("etcd does not answer linearizable reads")
 
-	// ErrPermissionDenied: the user may not read this key or range. Trying
-	// again helps only once somebody has changed the roles.
+	// ErrPermissionDenied: the user may not read this key or range, until the roles are changed.
 	ErrPermissionDenied = errors.New("permission denied")
 
-	// ErrUnauthenticated: etcd did not accept who we are. Trying again helps
-	// only once somebody has changed the credentials.
+	// ErrUnauthenticated: etcd did not accept our credentials, until they are changed.
 	ErrUnauthenticated = errors.New("authentication failed")
 
-	// ErrUserNotFound: the user that is administered does not exist. It is not about
-	// the user of the connection.
+	// ErrUserNotFound: the user that is administered does not exist. It is not about the user
+	// of the connection.
 	ErrUserNotFound = errors.New("the etcd user does not exist")
 
 	// ErrRoleNotFound: the role that is to be granted, or read, does not exist.
 	ErrRoleNotFound = errors.New("the etcd role does not exist")
 
-	// ErrProgressUnreliable: this version of etcd may report progress ahead of
-	// the events (etcd issue 15220, mended in 3.4.25 and 3.5.8), or its version
-	// is not known.
+	// ErrProgressUnreliable: this version of etcd may report progress ahead of the events (etcd
+	// issue 15220, mended in 3.4.25 and 3.5.8), or its version is not known.
 	ErrProgressUnreliable = errors.New("this etcd version does not report progress reliably")
 
-	// ErrNoSpace: etcd has reached its quota, and refuses everything that needs
-	// space until somebody has made some and disarmed the alarm. Deletions go on.
+	// ErrNoSpace: etcd has reached its quota, and refuses everything but deletions until
+	// somebody has made space and disarmed the alarm.
 	ErrNoSpace = errors.New("etcd has no space left")
 
-	// ErrLockLeaseExpired: a lock that an operation relies on is not held any
-	// more. Nothing was done.
+	// ErrLockLeaseExpired: a lock that an operation relies on is not held any more. Nothing was
+	// done.
 	ErrLockLeaseExpired = errors.New("the lock is not held any more: its lease has expired")
 
 	// ErrLeaseNotFound: the lease that a key was to be tied to has ended. Nothing was done.
 	ErrLeaseNotFound = errors.New("the lease does not exist")
 
-	// ErrInvalidRequest: the request makes no sense to the server. Nothing was done,
-	// and trying the same again does not help.
+	// ErrInvalidRequest: the request makes no sense to the server. Nothing was done, and the
+	// same request fails again.
 	ErrInvalidRequest = errors.New("the server takes the request for invalid")
 
 	// ErrRetryRequest: the server has done nothing, and may do the same request later.
@@ -71,30 +67,25 @@ var (
 	ErrClosed = errors.New("the client is closed")
 )
 
-// KeyError is an error of one operation. Its text ends with a hint where one is
-// known.
+// KeyError is an error of one operation. Its text ends with the hint.
 type KeyError struct {
 	// Op is the operation: "get", "list", "watch", "head", ...
 	Op string
-	// Key is the full path or prefix that the operation was about. It may be
-	// empty.
+	// Key is the full path or prefix that the operation was about, or empty.
 	Key string
 	// Err is what went wrong.
 	Err error
-	// Hint says in a few words what to do about it; empty where that is not known.
-	// Whoever makes the error sets it (package hint).
+	// Hint says in a few words what to do about it (package hint); empty where that is not known.
 	Hint string
 }
 
-// Error names the operation, the key, what went wrong, and what to do about it
-// where that is known.
+// Error names the operation, the key, what went wrong, and what to do about it.
 func (e *KeyError) Error() string {
-	var s string
-	if e.Key == "" {
-		s = fmt.Sprintf("kvstore %s: %v", e.Op, e.Err)
-	} else {
-		s = fmt.Sprintf("kvstore %s %q: %v", e.Op, e.Key, e.Err)
+	s := "kvstore " + e.Op
+	if e.Key != "" {
+		s = fmt.Sprintf("%s %q", s, e.Key)
 	}
+	s = fmt.Sprintf("%s: %v", s, e.Err)
 	if e.Hint != "" {
 		s += " (" + e.Hint + ")"
 	}
@@ -104,9 +95,9 @@ func (e *KeyError) Error() string {
 // Unwrap returns Err.
 func (e *KeyError) Unwrap() error { return e.Err }
 
-// IsRefused tells whether a write has failed for what it is: its writer may not
-// make it, it is too large, or it makes no sense. It was not made. Trying the same
-// again helps only once somebody has changed the roles, or the limits.
+// IsRefused reports whether a write was not made for what it is: its writer may not make it, it
+// is too large, or it makes no sense. The same write fails again until somebody has changed the
+// roles, or the limits.
 func IsRefused(err error) bool {
 	_, unfit := errors.AsType[unfitError](err)
 	return unfit || errors.Is(err, ErrPermissionDenied) || errors.Is(err, ErrTooLarge) || errors.Is(err, ErrInvalidRequest)

@@ -10,13 +10,11 @@ import (
 // keysPerLease is how many keys a lease is given, at most (spec wire.md §5).
 const keysPerLease = 1000
 
-// leaseBook is the pure core of [Leases]: which key is tied to which lease, when
-// each is due to be kept alive, and what ends with it. It knows no clock, no lock
-// and no etcd.
+// leaseBook is the pure core of [Leases]: which key is tied to which lease, when each is due
+// to be kept alive, and what ends with it.
 //
-// A key is attached before it is written, and settled once the outcome is known.
-// From the first to the last of these it is taken to be tied: rather too many
-// keys are told when a lease ends than too few.
+// A key is attached before it is written, and the outcome recorded afterwards. In between it
+// is taken to be tied: rather too many keys are reported when a lease ends than too few.
 type leaseBook struct {
 	leases map[int64]*lease
 	of     map[string]tie // of each key that is tied: one entry each, there may be hundreds of thousands
@@ -85,10 +83,9 @@ func (b *leaseBook) withRoom() (int64, bool) {
 	return 0, false
 }
 
-// settle ends a write of the key that was attached to the lease; rev is that of
-// the write when the key is tied. When the lease has ended meanwhile, so has the
-// tie.
-func (b *leaseBook) settle(key string, id int64, o outcome, rev int64) {
+// record ends a write of the key that was attached to the lease; rev is that of the write
+// when the key is tied. When the lease has ended meanwhile, so has the tie.
+func (b *leaseBook) record(key string, id int64, o outcome, rev int64) {
 	t, ok := b.of[key]
 	if !ok || t.lease != id {
 		return
@@ -107,8 +104,8 @@ func (b *leaseBook) settle(key string, id int64, o outcome, rev int64) {
 	}
 }
 
-// detach notes that the key was deleted, or written without a lease, at rev. A
-// write that is under way may tie it again: then it stays.
+// detach notes that the key was deleted, or written without a lease, at rev. While a
+// write is under way, which may tie it again, it stays.
 func (b *leaseBook) detach(key string, rev int64) {
 	if t, ok := b.of[key]; ok && t.writing == 0 && t.rev < rev {
 		b.forget(key)
@@ -129,8 +126,7 @@ func (b *leaseBook) forget(key string) {
 	delete(b.of, key)
 }
 
-// end notes that leases have ended, and returns the keys that were tied to each of
-// those that were known, in order.
+// end notes that leases have ended, and returns, in order, the keys of each that was known.
 func (b *leaseBook) end(ids ...int64) map[int64][]string {
 	ended, keys := make(map[int64][]string), 0
 	for _, id := range ids {
@@ -158,8 +154,7 @@ func (b *leaseBook) end(ids ...int64) map[int64][]string {
 // ids are all leases.
 func (b *leaseBook) ids() []int64 { return slices.Sorted(maps.Keys(b.leases)) }
 
-// due returns the leases that are to be kept alive now, and when the next one
-// will be; zero for never.
+// due returns the leases that are to be kept alive now, and when the next one is; zero: never.
 func (b *leaseBook) due(now time.Time) (ids []int64, next time.Time) {
 	for _, id := range b.ids() {
 		switch l := b.leases[id]; {
@@ -189,8 +184,8 @@ func (b *leaseBook) kept(id int64, now time.Time) {
 // retryAfter is how soon a lease is asked about again that got no answer.
 const retryAfter = 3 * time.Second
 
-// unanswered notes that the leases got no answer. It returns those whose time has
-// passed meanwhile: they must be taken for ended.
+// unanswered notes that the leases got no answer, and returns those whose time has passed:
+// they must be taken for ended.
 func (b *leaseBook) unanswered(ids []int64, now time.Time) (over []int64) {
 	for _, id := range ids {
 		l := b.leases[id]
@@ -207,11 +202,5 @@ func (b *leaseBook) unanswered(ids []int64, now time.Time) (over []int64) {
 
 // below returns those of the keys that begin with the prefix.
 func below(keys []string, prefix string) []string {
-	var some []string
-	for _, k := range keys {
-		if strings.HasPrefix(k, prefix) {
-			some = append(some, k)
-		}
-	}
-	return some
+	return slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return !strings.HasPrefix(k, prefix) })
 }

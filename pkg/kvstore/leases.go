@@ -10,19 +10,17 @@ import (
 	"time"
 )
 
-// Leases are the leases that a writer ties its keys to, and what it tied to
-// them. A Leases outlives the sessions that it is given to, one after another,
-// in [Options]: as long as the same etcd answers the same leases go on, so that
-// a lost connection withdraws nothing. When another etcd answers, or a lease has
-// ended, its keys are told to their observers.
+// Leases are the leases that a writer ties its keys to, and which keys those are. A Leases
+// outlives the sessions that it is given to, one after another: as long as the same etcd
+// answers the same leases go on, so that a lost connection withdraws nothing. When another
+// etcd answers, or a lease has ended, the observers of its keys are notified.
 //
-// A lease is granted when a key needs one, so who only reads has none. Leases are
-// kept alive by [Etcd.Run] of the session. Those of a writer that is gone run
-// out, unless [Leases.Revoke] ends them at once.
+// A lease is granted when a key needs one, and kept alive by [EngineWriter.Keep]. The leases
+// of a writer that is gone run out, unless [Leases.Revoke] ends them at once.
 type Leases struct {
-	granting chan struct{} // filled by who grants a lease, or waits for one
-	telling  sync.Mutex    // held while observers are told
-	ended    func(int64)   // told of each lease that has ended; set before the first session, nil for nobody
+	granting  chan struct{} // filled by who grants a lease, or waits for one
+	notifying sync.Mutex    // held while observers are notified
+	ended     func(int64)   // notified of each lease that has ended; set before the first session, nil for nobody
 
 	mu        sync.Mutex
 	book      leaseBook                 // guarded by mu
@@ -50,6 +48,13 @@ func NewLeases() *Leases {
 	}
 }
 
+// with gives f the book under the lock.
+func (l *Leases) with(f func(*leaseBook)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f(&l.book)
+}
+
 // join begins a session. Leases of another etcd have ended.
 func (l *Leases) join(j joined) {
 	l.mu.Lock()
@@ -60,15 +65,15 @@ func (l *Leases) join(j joined) {
 	if before.clusterID != j.clusterID {
 		over = l.book.ids()
 	}
-	if before.gauge == nil && j.gauge != nil {
-		j.gauge.Add(float64(len(l.book.leases)))
+	if before.gauge == nil {
+		l.count(len(l.book.leases))
 	}
 	l.mu.Unlock()
 	l.end(over, "another etcd answers")
 }
 
 // attach chooses the lease for a write of the key, and asks for another one when
-// that is needed. Each attach is followed by a settle.
+// that is needed. leaseBook.record follows each attach.
 func (l *Leases) attach(ctx context.Context, key string) (int64, error) {
 	if id, ok := l.tryAttach(key); ok {
 		return id, nil
@@ -89,10 +94,9 @@ func (l *Leases) attach(ctx context.Context, key string) (int64, error) {
 	}
 }
 
-func (l *Leases) tryAttach(key string) (int64, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.book.attach(key)
+func (l *Leases) tryAttach(key string) (id int64, ok bool) {
+	l.with(func(b *leaseBook) { id, ok = b.attach(key) })
+	return id, ok
 }
 
 func (l *Leases) grant(ctx context.Context) error {
@@ -116,7 +120,7 @@ func (l *Leases) grant(ctx context.Context) error {
 	return nil
 }
 
-// count keeps the gauge. The lock is held.
+// count changes the gauge; mu is held.
 func (l *Leases) count(n int) {
 	if g := l.joined.gauge; g != nil {
 		g.Add(float64(n))
@@ -124,29 +128,15 @@ func (l *Leases) count(n int) {
 }
 
 // owns implements [Writer.Owns].
-func (l *Leases) owns(id int64) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	_, is := l.book.leases[id]
-	return is
+func (l *Leases) owns(id int64) (owned bool) {
+	l.with(func(b *leaseBook) { owned = b.leases[id] != nil })
+	return owned
 }
 
-func (l *Leases) settle(key string, id int64, o outcome, rev int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.book.settle(key, id, o, rev)
-}
-
-func (l *Leases) detach(key string, rev int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.book.detach(key, rev)
-}
-
-func (l *Leases) detachAll(selection string, rev int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.book.detachAll(selection, rev)
+// number is how many leases there are.
+func (l *Leases) number() (n int) {
+	l.with(func(b *leaseBook) { n = len(b.leases) })
+	return n
 }
 
 // observe implements [Writer.OnLeaseExpired].
@@ -163,10 +153,10 @@ func (l *Leases) observe(prefix string, f func(keys []string)) {
 // leaseUnknown is why a lease has ended that a server was asked about.
 const leaseUnknown = "the server does not know it any more"
 
-// end forgets leases that have ended and tells the observers of their keys.
+// end forgets leases that have ended and notifies the observers of their keys.
 func (l *Leases) end(ids []int64, why string) {
-	l.telling.Lock()
-	defer l.telling.Unlock()
+	l.notifying.Lock()
+	defer l.notifying.Unlock()
 	l.mu.Lock()
 	ended := l.book.end(ids...)
 	observers := maps.Clone(l.observers)
@@ -222,7 +212,7 @@ func await(ctx context.Context, wake <-chan struct{}, moment time.Time) {
 	}
 }
 
-// ask prolongs leases, and draws the conclusions.
+// ask prolongs leases, and ends those that are gone.
 func (l *Leases) ask(ctx context.Context, s Lessor, ids []int64) {
 	asked := time.Now()
 	alive, err := s.KeepAlive(ctx, ids)
@@ -251,9 +241,8 @@ func (l *Leases) ask(ctx context.Context, s Lessor, ids []int64) {
 	l.end(over, "it was not kept alive in time")
 }
 
-// Revoke ends all leases now, with every key tied to them, through the present
-// session. Observers are not told, and the next key gets another lease. What
-// could not be ended, as the error tells, runs out.
+// Revoke ends all leases now, with every key tied to them, through the present session.
+// Observers are not notified, and the next key gets another lease. Those of the error run out.
 func (l *Leases) Revoke(ctx context.Context) error {
 	l.mu.Lock()
 	j := l.joined
@@ -263,9 +252,7 @@ func (l *Leases) Revoke(ctx context.Context) error {
 	l.mu.Unlock()
 	var errs []error
 	for _, id := range ids {
-		if err := j.lessor.Revoke(ctx, id); err != nil {
-			errs = append(errs, err)
-		}
+		errs = append(errs, j.lessor.Revoke(ctx, id))
 	}
 	return errors.Join(errs...)
 }
@@ -276,11 +263,4 @@ func (l *Leases) abandon() {
 	defer l.mu.Unlock()
 	l.count(-len(l.book.leases))
 	l.book = newLeaseBook()
-}
-
-// number is how many leases there are.
-func (l *Leases) number() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.book.leases)
 }

@@ -25,7 +25,7 @@ func (w *EngineWriter) Lock(ctx context.Context, path string) (*Lock, error) {
 		l.free, l.lose, l.TTL = func() { w.unlock(l) }, func() { w.held.lose(l) }, w.o.LockTTL
 		w.held.add(l, c.lease, caller, time.Now())
 		if !w.locks.owns(c.lease) {
-			l.lose() // it ended before anybody could be told of this lock
+			l.lose() // it ended before this lock was known
 		}
 		return l, nil
 	case ctx.Err() != nil:
@@ -40,8 +40,7 @@ func (w *EngineWriter) Lock(ctx context.Context, path string) (*Lock, error) {
 	return nil, err
 }
 
-// LockTimeoutError tells that a lock was not free in time. It is a
-// [context.DeadlineExceeded].
+// LockTimeoutError says that a lock was not free in time. It is a [context.DeadlineExceeded].
 type LockTimeoutError struct {
 	After  time.Duration
 	Holder string // empty when it is not known
@@ -85,7 +84,7 @@ func (c *contest) win(ctx context.Context) (*Lock, error) {
 	return l, nil
 }
 
-// winOutside begins anew when the key is lost on the way: its lease has ended.
+// winOutside begins again when the key is lost on the way: its lease has ended.
 func (c *contest) winOutside(ctx context.Context) (*Lock, error) {
 	if !c.w.o.NoQuorumCheck {
 		if err := c.w.proveQuorum(ctx, c.path); err != nil {
@@ -107,10 +106,9 @@ func (c *contest) transaction(cond Condition, success []TxnOp, failure TxnOp) Tr
 	return Transaction{Op: "lock", Key: c.path, Txn: Txn{If: []Condition{cond}, Then: success, Else: []TxnOp{failure}}}
 }
 
-// enter creates our key, and returns who came last before us, empty for nobody:
-// then the lock is ours. One that exists was left behind, since the path is ours
-// in this process: it is deleted first, so that nobody who still wants to delete
-// it deletes the new one.
+// enter creates our key, and returns who came last before us, empty for nobody: then the lock
+// is ours. A key that exists was left behind, since the path is ours in this process: it is
+// deleted first, so that a deletion that is still to come does not delete the new one.
 func (c *contest) enter(ctx context.Context) (l *Lock, before string, err error) {
 	for {
 		lease, err := c.w.attach(ctx, c.w.locks, "lock", c.path)
@@ -127,7 +125,7 @@ func (c *contest) enter(ctx context.Context) (l *Lock, before string, err error)
 			deletion(c.key, ""),
 		)
 		res, at, err := c.w.transact(ctx, t)
-		c.w.locks.settle(c.path, lease, outcomeOf(res.Succeeded, err), at.Revision)
+		c.w.locks.with(func(b *leaseBook) { b.record(c.path, lease, outcomeOf(res.Succeeded, err), at.Revision) })
 		switch {
 		case errors.Is(err, ErrLeaseNotFound):
 			c.w.locks.end([]int64{lease}, leaseUnknown)
@@ -158,9 +156,8 @@ func (c *contest) await(ctx context.Context, l *Lock) error {
 	}
 }
 
-// before returns the key of who came last before us, empty for nobody. That our
-// own key is still there is seen in the same transaction. Keys further below are
-// those of other paths.
+// before returns the key of who came last before us, empty for nobody. The same transaction
+// proves that our own key is still there.
 func (c *contest) before(ctx context.Context, l *Lock) (string, Position, error) {
 	t := c.transaction(l.held(), []TxnOp{c.others(l.Revision - 1)}, readKey(l.Key))
 	t.Locks = []*Lock{l}
@@ -178,8 +175,8 @@ func (c *contest) others(upTo int64) TxnOp {
 	return TxnOp{Kind: OpRead, Key: from, End: SelectionEnd(from), KeysOnly: true, MaxCreated: upTo}
 }
 
-// latest is the key of the path that was created last, of those that the first
-// part of an answer has; empty for none.
+// latest is the key of the path that was created last, of those that the first part of an
+// answer has; empty for none. Keys further below are those of other paths.
 func (c *contest) latest(res TxnResult) string {
 	key, rev := "", int64(0)
 	for _, kv := range res.Parts[0].Found {
@@ -224,13 +221,12 @@ func untilDeleted(st Stream) error {
 // brokenPause is before a lock is asked for again whose stream broke.
 const brokenPause = 50 * time.Millisecond
 
-// unlockTimeout bounds an unlock: who stops waits for it, and what is not deleted by
-// then is left behind, to be cleaned up, or ends with its lease.
+// unlockTimeout bounds an unlock. A key that is not deleted by then is cleaned up, or ends
+// with its lease.
 const unlockTimeout = 2 * time.Second
 
-// unlock gives a lock up. The local path goes first: whoever takes it now finds
-// our key and replaces it, so that our deletion, which is of this one alone, does
-// no harm.
+// unlock gives a lock up. The local path goes first: whoever takes it now replaces our key,
+// so that our deletion, which is of this one alone, does no harm.
 func (w *EngineWriter) unlock(l *Lock) {
 	w.held.remove(l)
 	w.paths.release(l.Path)
@@ -245,7 +241,7 @@ func (w *EngineWriter) unlock(l *Lock) {
 func (w *EngineWriter) deleteLock(ctx context.Context, path, key string, as ...Condition) error {
 	res, at, err := w.transact(ctx, Transaction{Op: "unlock", Key: path, Txn: Txn{If: as, Then: []TxnOp{deletion(key, "")}}})
 	if err == nil && res.Succeeded {
-		w.locks.detach(path, at.Revision)
+		w.locks.with(func(b *leaseBook) { b.detach(path, at.Revision) })
 	}
 	return err
 }

@@ -65,7 +65,7 @@ func (h *lockTable) remove(l *Lock) {
 	}
 }
 
-// lose notes that a lock is not held any more, and tells its holder.
+// lose notes that a lock is not held any more, and notifies its holder.
 func (h *lockTable) lose(l *Lock) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -85,8 +85,8 @@ func (h *lockTable) leaseEnded(lease int64) {
 	}
 }
 
-// mark notes that a lock is lost; mu is held. It stays in the table until it is given
-// up: until then others of this process wait for that.
+// mark notes that a lock is lost; mu is held. It stays in the table, and others of this
+// process wait for it, until it is given up.
 func (h *lockTable) mark(l *Lock, how *held) {
 	if !how.lost {
 		how.lost = true
@@ -95,7 +95,7 @@ func (h *lockTable) mark(l *Lock, how *held) {
 	}
 }
 
-// clear forgets all locks: the session has ended. Their holders are told.
+// clear forgets all locks, and notifies their holders: the session has ended.
 func (h *lockTable) clear() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -139,7 +139,7 @@ func (h *lockTable) leave(path, key string) {
 	h.awake()
 }
 
-// awake tells who watches that there is something to do; mu is held.
+// awake wakes up watchLocks; mu is held.
 func (h *lockTable) awake() {
 	close(h.wake)
 	h.wake = make(chan struct{})
@@ -153,15 +153,14 @@ func (h *lockTable) entered(path string) {
 }
 
 // leftBehind returns what is left behind, whether there is nothing to watch at all,
-// and what tells of more.
+// and a channel that is closed when there is more.
 func (h *lockTable) leftBehind() (left map[string]string, idle bool, wake <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return maps.Clone(h.left), len(h.left)+len(h.held) == 0, h.wake
 }
 
-// stale returns the locks that have been held for longer than limit, are not to be,
-// and were not returned before.
+// stale returns, once, each lock that has been held for longer than limit and is not lasting.
 func (h *lockTable) stale(now time.Time, limit time.Duration) map[*Lock]held {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -175,12 +174,10 @@ func (h *lockTable) stale(now time.Time, limit time.Duration) map[*Lock]held {
 	return found
 }
 
-// cleanUpPause is between two attempts to delete what was left behind: others
-// wait for it.
+// cleanUpPause is between two attempts to delete what was left behind.
 const cleanUpPause = time.Second
 
-// watchLocks deletes what was left behind and reports locks that are held for
-// long. It takes nothing away from anybody.
+// watchLocks deletes what was left behind and reports locks that are held for long.
 func (w *EngineWriter) watchLocks(ctx context.Context) error {
 	for ctx.Err() == nil {
 		left, idle, wake := w.held.leftBehind()
@@ -200,8 +197,8 @@ func (w *EngineWriter) watchLocks(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// cleanUp deletes a key that was left behind, and tells whether that is done. If
-// somebody is at the path again, it is left to them: who takes it deletes that key.
+// cleanUp deletes a key that was left behind, and reports whether that is done. Whoever
+// takes the path again deletes that key.
 func (w *EngineWriter) cleanUp(ctx context.Context, path, key string) bool {
 	if !w.paths.try(path) {
 		return false

@@ -2,11 +2,11 @@ package kvstore
 
 import (
 	"context"
+	"slices"
 	"sync"
 )
 
-// pathLocks are the locks of paths within this process. Whoever waits is served
-// in the order of the calls.
+// pathLocks are the locks of paths within this process, served in the order of the calls.
 type pathLocks struct {
 	mu    sync.Mutex
 	paths map[string][]chan struct{} // who waits for each path that is held; guarded by mu
@@ -61,13 +61,7 @@ func (p *pathLocks) leave(path string, turn chan struct{}) {
 		return
 	default:
 	}
-	waiters := p.paths[path]
-	for i, t := range waiters {
-		if t == turn {
-			p.paths[path] = append(waiters[:i:i], waiters[i+1:]...)
-			return
-		}
-	}
+	p.paths[path] = slices.DeleteFunc(p.paths[path], func(t chan struct{}) bool { return t == turn })
 }
 
 // release gives the path to the next one.
@@ -77,7 +71,7 @@ func (p *pathLocks) release(path string) {
 	p.next(path)
 }
 
-// next gives the path to who waits first. The lock is held.
+// next gives the path to who waits first; mu is held.
 func (p *pathLocks) next(path string) {
 	waiters := p.paths[path]
 	if len(waiters) == 0 {

@@ -9,22 +9,17 @@ import (
 // Status describes a session at one moment (spec kvstore.md §2.6). Times are
 // zero when the thing has not happened yet.
 type Status struct {
-	// Endpoint is the one that this session uses, as it stands in the
-	// configuration.
+	// Endpoint is the one that this session uses, as in the configuration.
 	Endpoint string
-	// EtcdClusterID is the etcd cluster ID that the session is pinned to, 0
-	// before the first answer.
+	// EtcdClusterID is the one that the session is pinned to, 0 before the first answer.
 	EtcdClusterID uint64
-	// Connected means: configured, reachable, and the last linearizable read
-	// succeeded.
+	// Connected: the session is not over, and the last linearizable read succeeded.
 	Connected bool
-	// Quorum tells whether the last linearizable read succeeded.
+	// Quorum: the last linearizable read succeeded.
 	Quorum bool
 	// Head is the position of the last linearizable read that succeeded.
 	Head Position
-
-	// ProbeInterval is the time between two of them, at the present size of the
-	// own cluster.
+	// ProbeInterval is the time between two of them, at the present size of the own cluster.
 	ProbeInterval time.Duration
 
 	// Leases is the number of leases that keys are tied to, LockLeases that of
@@ -38,13 +33,12 @@ type Status struct {
 
 	// ConnectedSince is when the session began.
 	ConnectedSince time.Time
-	// LastSuccess is when a linearizable read last succeeded.
-	LastSuccess time.Time
-	// ConsecutiveErrors counts the linearizable reads of the watchdog that have
-	// failed since.
+	// LastSuccess is when a linearizable read last succeeded, and ConsecutiveErrors counts
+	// those of the watchdog that have failed since.
+	LastSuccess       time.Time
 	ConsecutiveErrors int
-	// LastError is the text of the last error of the watchdog or the
-	// connection, and LastErrorAt when it was seen. They stay after a recovery.
+	// LastError is the text of the last error of the watchdog or the connection, and
+	// LastErrorAt when it was seen. They stay after a recovery.
 	LastError   string
 	LastErrorAt time.Time
 }
@@ -56,21 +50,18 @@ type ServerStatus struct {
 	// MemberID is the member that answers; Leader tells whether it leads.
 	MemberID uint64
 	Leader   bool
-	// DBSize is the size of the database file in bytes. What is deleted stays in it,
-	// to be used again, until somebody defragments it. DBInUse is what of it is in
-	// use, old revisions that are not compacted yet included; 0 when the server does
-	// not tell.
+	// DBSize is the size of the database file in bytes, with what is deleted until somebody
+	// defragments it. DBInUse is what of it is in use, with old revisions that are not
+	// compacted yet; 0 when the server does not report it.
 	DBSize, DBInUse int64
-	// DBQuota is the size at which the server refuses to write; 0 when it does not
-	// tell, as before 3.6.
+	// DBQuota is the size at which the server refuses to write; 0 when it does not report it,
+	// as before 3.6.
 	DBQuota int64
 	// Alarms are what the member complains about, such as a full disk.
 	Alarms []string
-	// Error is why nothing is known, or nothing newer. A user without the
-	// permission to ask is no failure of the session.
+	// Error is why nothing is known, or nothing newer.
 	Error string
-	// AskedAt is when the member was asked that last answered: what it said is at
-	// least as new.
+	// AskedAt is when the last question was asked that was answered.
 	AskedAt time.Time
 }
 
@@ -80,12 +71,10 @@ type HeartbeatStatus struct {
 	// Seen is when the key was last seen to be written, or found present at
 	// the beginning; zero when never.
 	Seen time.Time
-	// Revision is that of the write that was seen, 0 for none. One that is found
-	// again by the next session tells nothing new.
+	// Revision is that of the write that was seen, 0 for none.
 	Revision int64
-	// Age is the time since Seen, or since the session began.
-	Age time.Duration
-	// Stale tells that Age is above the limit.
+	// Age is the time since Seen, or since the session began; Stale: it is above the limit.
+	Age   time.Duration
 	Stale bool
 }
 
@@ -136,4 +125,16 @@ func (s Status) heartbeatText() string {
 	default:
 		return fmt.Sprintf(", heartbeat %s ago", age)
 	}
+}
+
+// Probe is one linearizable read of the watchdog. When it succeeded, everything
+// that was written before At is at or before Head: a copy that has reached Head
+// equals the server's contents as of At.
+type Probe struct {
+	// At was taken before the read began.
+	At time.Time
+	// Head is the position that the read saw; zero when it failed.
+	Head Position
+	// Err is why it failed, nil when it succeeded.
+	Err error
 }

@@ -97,21 +97,13 @@ type Found struct {
 
 // UnderLocks returns a transaction that does nothing yet, and that only while the
 // locks are held; nil locks are none.
-func UnderLocks(locks []*Lock) Transaction {
-	var t Transaction
-	t.If = heldLocks(locks)
-	t.rely(locks)
-	return t
-}
-
-// rely has the failure branch tell which of the locks are lost; nil locks are none.
-func (t *Transaction) rely(locks []*Lock) {
+func UnderLocks(locks []*Lock) (t Transaction) {
 	for _, l := range locks {
 		if l != nil {
-			t.Locks = append(t.Locks, l)
-			t.Else = append(t.Else, readKey(l.Key))
+			t.Locks, t.If, t.Else = append(t.Locks, l), append(t.If, l.held()), append(t.Else, readKey(l.Key))
 		}
 	}
+	return t
 }
 
 // Lost returns an error when a lock that is not held any more is why the conditions

@@ -3,7 +3,6 @@ package kvstore
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 )
 
@@ -16,7 +15,7 @@ func (w *EngineWriter) Update(ctx context.Context, writes []Write, opts ...Optio
 	var kept []*KeyValue // nil where the write was made
 	if !r.leased {
 		res, kept, err = w.update(ctx, writes, nil, r)
-		tellKept(writes, kept)
+		notifyKept(writes, kept)
 		return res, err
 	}
 	for range leaseAttempts {
@@ -25,9 +24,9 @@ func (w *EngineWriter) Update(ctx context.Context, writes []Write, opts ...Optio
 			return Result{}, err
 		}
 		res, kept, err = w.update(ctx, writes, leases, r)
-		w.settleAll(writes, leases, kept, outcomeOf(res.Met, err), res.At.Revision)
+		w.recordAll(writes, leases, kept, outcomeOf(res.Met, err), res.At.Revision)
 		if !errors.Is(err, ErrLeaseNotFound) {
-			tellKept(writes, kept)
+			notifyKept(writes, kept)
 			return res, err
 		}
 		w.endGone(ctx, leases)
@@ -50,17 +49,18 @@ func (w *EngineWriter) update(ctx context.Context, writes []Write, leases []int6
 	if !answer.Succeeded {
 		return res, nil, nil
 	}
-	kept := keptBy(writes, answer)
-	for _, one := range writes {
-		if leases == nil || !one.takesLease() {
-			w.leases.detach(one.Key, at.Revision)
+	w.leases.with(func(b *leaseBook) {
+		for _, one := range writes {
+			if leases == nil || !one.takesLease() {
+				b.detach(one.Key, at.Revision)
+			}
 		}
-	}
-	return res, kept, nil
+	})
+	return res, keptBy(writes, answer), nil
 }
 
-// tellKept tells of the keys that were left alone.
-func tellKept(writes []Write, kept []*KeyValue) {
+// notifyKept calls Kept for each key that was left alone.
+func notifyKept(writes []Write, kept []*KeyValue) {
 	for i, kv := range kept {
 		if kv != nil {
 			writes[i].Kept(*kv)
@@ -77,7 +77,7 @@ func (w *EngineWriter) attachAll(ctx context.Context, writes []Write) ([]int64, 
 		}
 		lease, err := w.attach(ctx, w.leases, "update", one.Key)
 		if err != nil {
-			w.settleAll(writes[:i], leases, nil, untied, 0)
+			w.recordAll(writes[:i], leases, nil, untied, 0)
 			return nil, err
 		}
 		leases[i] = lease
@@ -85,30 +85,27 @@ func (w *EngineWriter) attachAll(ctx context.Context, writes []Write) ([]int64, 
 	return leases, nil
 }
 
-func (w *EngineWriter) settleAll(writes []Write, leases []int64, kept []*KeyValue, o outcome, rev int64) {
-	for i, one := range writes {
-		switch {
-		case !one.takesLease():
-		case kept != nil && kept[i] != nil:
-			w.leases.settle(one.Key, leases[i], untied, rev)
-			w.leases.detach(one.Key, rev)
-		default:
-			w.leases.settle(one.Key, leases[i], o, rev)
+// recordAll records the outcome for each key that a lease was chosen for.
+func (w *EngineWriter) recordAll(writes []Write, leases []int64, kept []*KeyValue, o outcome, rev int64) {
+	w.leases.with(func(b *leaseBook) {
+		for i, one := range writes {
+			switch {
+			case !one.takesLease():
+			case kept != nil && kept[i] != nil:
+				b.record(one.Key, leases[i], untied, rev)
+				b.detach(one.Key, rev)
+			default:
+				b.record(one.Key, leases[i], o, rev)
+			}
 		}
-	}
+	})
 }
 
-// endGone ends those of the leases that the server does not know any more, after
-// it said that of one of them. It did not say of which, so with several it is
-// asked; without an answer the next try asks again.
+// endGone ends those of the leases that the server does not know any more, after it said
+// that of one of them. With several it is asked which; without an answer the next try asks again.
 func (w *EngineWriter) endGone(ctx context.Context, leases []int64) {
-	distinct := make(map[int64]bool)
-	for _, id := range leases {
-		if id != 0 {
-			distinct[id] = true
-		}
-	}
-	ids := slices.Sorted(maps.Keys(distinct))
+	ids := slices.Compact(slices.Sorted(slices.Values(leases)))
+	ids = slices.DeleteFunc(ids, func(id int64) bool { return id == 0 })
 	if len(ids) > 1 {
 		alive, _ := w.engine.KeepAlive(ctx, ids)
 		ids = slices.DeleteFunc(ids, func(id int64) bool {

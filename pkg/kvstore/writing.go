@@ -15,9 +15,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// EngineWriter implements the methods of a [Writer] that write by transactions of an
-// [Engine]: conditions, leased keys, locks and observers. An engine embeds it, or it
-// is used with the engine beside it.
+// EngineWriter implements the methods of a [Writer] that write, by transactions of an
+// [Engine]: conditions, leased keys, locks and observers. Engines embed it.
 type EngineWriter struct {
 	engine Engine
 	leases *Leases // of keys
@@ -40,23 +39,20 @@ const (
 
 // WriterOptions are those of an [EngineWriter]. A duration of 0 is the default.
 type WriterOptions struct {
-	// LeaseTTL is how long keys outlive a writer that is gone; LockTTL is the same
-	// for locks.
+	// LeaseTTL is how long keys outlive a writer that is gone, LockTTL the same for locks.
 	LeaseTTL, LockTTL time.Duration
-	// LockWait bounds the wait for a lock (default: one minute), Write a single
-	// request about locks (10 s), and a lock that is held for longer than StaleLock is
-	// reported (30 s).
+	// LockWait bounds the wait for a lock (default: one minute), Write one request about
+	// locks (10 s); a lock that is held for longer than StaleLock is reported (30 s).
 	LockWait, Write, StaleLock time.Duration
 	// NoQuorumCheck leaves out the linearizable read before a lock is taken, which is
 	// done unless a transaction was answered just before.
 	NoQuorumCheck bool
-	// Leases are those of the keys, handed on from session to session. Nil makes
-	// some that end with the session.
+	// Leases are those of the keys, handed on from session to session; nil: they end
+	// with the session.
 	Leases *Leases
-	// The gauges of leases that keys, and locks, are tied to, and of locks held; nil
-	// for none.
+	// The gauges of leases of keys, of leases of locks, and of locks held; nil for none.
 	LeaseGauge, LockLeaseGauge, LockGauge Gauge
-	// Hint says what to do about an error; nil when nobody does.
+	// Hint says what to do about an error; nil for no hints.
 	Hint func(error) string
 	// Log receives warnings about leases and locks; nil for none.
 	Log *slog.Logger
@@ -65,8 +61,7 @@ type WriterOptions struct {
 // Gauge is a number that goes up and down, as Prometheus has it.
 type Gauge interface{ Add(float64) }
 
-// NewWriter makes the writing side of a session with an engine. It writes without
-// leases and locks at once; with them from [EngineWriter.Join] on.
+// NewWriter makes the writing side of a session. Leases and locks need [EngineWriter.Join].
 func NewWriter(e Engine, o WriterOptions) *EngineWriter {
 	for d, usual := range map[*time.Duration]time.Duration{
 		&o.LeaseTTL: DefaultLeaseTTL, &o.LockTTL: DefaultLockTTL,
@@ -98,7 +93,7 @@ func withHint(hint func(error) string, op, key string, err error) error {
 	return ke
 }
 
-// transact makes a transaction, and notes that the quorum is there when it was answered.
+// transact makes a transaction; an answer proves the quorum.
 func (w *EngineWriter) transact(ctx context.Context, t Transaction) (TxnResult, Position, error) {
 	res, at, err := w.engine.Transact(ctx, t)
 	if err == nil {
@@ -107,10 +102,10 @@ func (w *EngineWriter) transact(ctx context.Context, t Transaction) (TxnResult, 
 	return res, at, err
 }
 
-// quorumProof is for how long a quorum that was proved is not asked for again.
+// quorumProof is for how long an answer proves the quorum.
 const quorumProof = 5 * time.Second
 
-// proveQuorum asks for the quorum unless it has just been proved.
+// proveQuorum makes a linearizable read unless the quorum has just been proved.
 func (w *EngineWriter) proveQuorum(ctx context.Context, path string) error {
 	if since := time.Since(time.Unix(0, w.proved.Load())); since >= 0 && since < quorumProof {
 		return nil
@@ -161,39 +156,32 @@ func (w *EngineWriter) Put(ctx context.Context, key string, value []byte, opts .
 	if r.leased {
 		return w.putLeased(ctx, key, value, r)
 	}
-	res, met, err := w.put(ctx, key, value, 0, r)
-	if met {
-		w.leases.detach(key, res.At.Revision)
-	}
+	res, err := w.put(ctx, key, value, 0, r)
+	w.detach(key, res)
 	return res, err
 }
 
 // put makes one try, with the lease that the key is to be tied to, 0 for none. Under
 // IfChanged it looks first: a read takes neither raft nor the disk of a server, as a
 // transaction that might write does even when it does not.
-func (w *EngineWriter) put(ctx context.Context, key string, value []byte, lease int64, r request) (res Result, met bool, err error) {
+func (w *EngineWriter) put(ctx context.Context, key string, value []byte, lease int64, r request) (Result, error) {
 	if r.ifChanged {
 		t, err := compileLook(key, value, lease, r)
 		if err != nil {
-			return Result{}, false, err
+			return Result{}, err
 		}
-		same, at, err := w.transact(ctx, t)
-		switch {
-		case err != nil:
-			return Result{}, false, err
-		case same.Succeeded:
-			return Result{Met: true, At: at}, true, nil
+		if same, err := w.write(ctx, t); err != nil || same.Met {
+			return same, err
 		}
 	}
 	t, err := compilePut(key, value, lease, r)
 	if err != nil {
-		return Result{}, false, err
+		return Result{}, err
 	}
 	return w.write(ctx, t)
 }
 
-// leaseAttempts is how many leases are tried: one that has just ended is
-// replaced.
+// leaseAttempts is how many leases are tried: one that has just ended is replaced.
 const leaseAttempts = 3
 
 func (w *EngineWriter) putLeased(ctx context.Context, key string, value []byte, r request) (res Result, err error) {
@@ -202,9 +190,8 @@ func (w *EngineWriter) putLeased(ctx context.Context, key string, value []byte, 
 		if lease, err = w.attach(ctx, w.leases, "put", key); err != nil {
 			return Result{}, err
 		}
-		var met bool
-		res, met, err = w.put(ctx, key, value, lease, r)
-		w.leases.settle(key, lease, outcomeOf(met, err), res.At.Revision)
+		res, err = w.put(ctx, key, value, lease, r)
+		w.leases.with(func(b *leaseBook) { b.record(key, lease, outcomeOf(res.Met, err), res.At.Revision) })
 		if !errors.Is(err, ErrLeaseNotFound) {
 			return res, err
 		}
@@ -232,11 +219,16 @@ func (w *EngineWriter) Delete(ctx context.Context, key string, opts ...Option) (
 	if err != nil {
 		return Result{}, err
 	}
-	res, met, err := w.write(ctx, t)
-	if met {
-		w.leases.detach(key, res.At.Revision)
-	}
+	res, err := w.write(ctx, t)
+	w.detach(key, res)
 	return res, err
+}
+
+// detach notes that the key was deleted, or written without a lease, if it was.
+func (w *EngineWriter) detach(key string, res Result) {
+	if res.Met {
+		w.leases.with(func(b *leaseBook) { b.detach(key, res.At.Revision) })
+	}
 }
 
 // DeletePrefix implements [Writer].
@@ -245,9 +237,9 @@ func (w *EngineWriter) DeletePrefix(ctx context.Context, prefix string, opts ...
 	if err != nil {
 		return Result{}, err
 	}
-	res, met, err := w.write(ctx, t)
-	if met {
-		w.leases.detachAll(prefix, res.At.Revision)
+	res, err := w.write(ctx, t)
+	if res.Met {
+		w.leases.with(func(b *leaseBook) { b.detachAll(prefix, res.At.Revision) })
 	}
 	return res, err
 }
@@ -260,17 +252,16 @@ func (w *EngineWriter) OnLeaseExpired(prefix string, f func(keys []string)) {
 	w.leases.observe(prefix, f)
 }
 
-// write makes a write and tells whether its conditions were met.
-func (w *EngineWriter) write(ctx context.Context, t Transaction) (res Result, met bool, err error) {
+func (w *EngineWriter) write(ctx context.Context, t Transaction) (Result, error) {
 	answer, at, err := w.transact(ctx, t)
 	if err != nil {
-		return Result{}, false, err
+		return Result{}, err
 	}
-	return result(answer, at), answer.Succeeded, nil
+	return result(answer, at), nil
 }
 
-// outcomeOf a write whose conditions were met, or not, or that has failed. A put
-// under IfChanged that had nothing to do has met its conditions: the key is tied.
+// outcomeOf a write. A put under IfChanged that had nothing to do has met its conditions:
+// the key is tied.
 func outcomeOf(met bool, err error) outcome {
 	switch {
 	case err == nil && met:

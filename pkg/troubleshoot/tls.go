@@ -56,12 +56,12 @@ func (e *endpoint) handshake(ctx context.Context, s *Step) {
 	case err == nil:
 		e.seen.state = e.seen.conn.ConnectionState()
 	case e.seen.server && context.Cause(ctx) == nil: // it is us that the server does not like
-		e.seen.refusal = etcd.RefusedError(raw.RemoteAddr(), err)
+		e.seen.refusal = etcd.RefusedError(hint.OpeningTLS, raw.RemoteAddr(), err)
 	case strings.Contains(err.Error(), "remote error: tls:"):
-		s.tell(codes.HandshakeFails, etcd.HandshakeError(ctx, e.host, raw, err).Error(), remedyTLS)
+		s.tell(codes.HandshakeFails, etcd.HandshakeError(ctx, hint.OpeningTLS, e.host, raw, err).Error(), remedyTLS)
 		return
 	default:
-		s.failed(etcd.HandshakeError(ctx, e.host, raw, err), codes.HandshakeFails, remedyTLS)
+		s.failed(etcd.HandshakeError(ctx, hint.OpeningTLS, e.host, raw, err), codes.HandshakeFails, remedyTLS)
 		return
 	}
 	s.found(fmt.Sprintf("%s, %s", tls.VersionName(e.seen.state.Version), tls.CipherSuiteName(e.seen.state.CipherSuite)))
@@ -164,7 +164,7 @@ func (e *endpoint) accepted(_ context.Context, s *Step) {
 	err := e.seen.refusal
 	if err == nil {
 		if err = e.greet(); err != nil && !isTimeout(err) {
-			err = etcd.RefusedError(e.conn.RemoteAddr(), err)
+			err = etcd.RefusedError(hint.OpeningTLS, e.conn.RemoteAddr(), err)
 		}
 	}
 	switch {

@@ -24,21 +24,17 @@ type Config struct {
 	Endpoints []string
 	// HostAliases resolve host names of this configuration.
 	HostAliases []HostAlias
-	// Hash is that of [ContentHash] when the file was read. Endpoints that did
-	// not come from the file have a part in it: configurations of equal hashes
-	// make equal sessions.
+	// Hash is that of [ContentHash] when the file was read, with the endpoints that did not
+	// come from it: configurations of equal hashes make equal sessions.
 	Hash [32]byte
-	// Fingerprint is that of [Fingerprint] when the file was read; without a file it
-	// is the Hash.
+	// Fingerprint is that of [Fingerprint] when the file was read; without a file, the Hash.
 	Fingerprint [32]byte
 
 	fields fields
-	// etcd is what etcd's own reader made of the file. Its TLS configuration is
-	// not used, because it has loaded the certificate once and for all.
-	etcd clientv3.Config
+	etcd   clientv3.Config // what etcd's own reader made of the file
 }
 
-// Error says what is wrong with a client file: everything at once.
+// Error is everything that is wrong with a client file.
 type Error struct {
 	Path     string
 	Problems []error
@@ -57,7 +53,7 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() []error { return e.Problems }
 
 // problem is something that is wrong with a client file, and the finding that it
-// is when its cause says nothing more exact (a file that is missing, say).
+// is unless its cause is more exact (a file that is missing, say).
 type problem struct {
 	code codes.Code
 	err  error
@@ -98,10 +94,9 @@ func Load(path string) (*Config, error) {
 	return c, nil
 }
 
-// Parse reads a client file as [Load] does, and looks at none of the
-// files that it names: for those who want to know of each what is wrong with it.
-// The configuration is good for being looked at, not for connecting. It comes with
-// the error, a *[Error], when its options can be read and some are wrong.
+// Parse reads a client file as [Load] does, and none of the files that it names: for checks of
+// each of them. The configuration is not for connecting. It comes with the error, a *[Error],
+// when its options can be read and some are wrong.
 func Parse(path string) (*Config, error) {
 	content, err := readFile(path)
 	if err != nil {
@@ -122,16 +117,8 @@ func Parse(path string) (*Config, error) {
 	return c, nil
 }
 
-// NewConfig returns a configuration without a file: plain endpoints, no
-// certificate, no user.
-func New(endpoints ...string) (*Config, error) {
-	f := fields{Endpoints: withoutUser(endpoints)}
-	if problems := f.check(); len(problems) > 0 {
-		return nil, fmt.Errorf("kvstore addresses: %w", errors.Join(problems...))
-	}
-	hash := hashWith([32]byte{}, f.Endpoints)
-	return &Config{Endpoints: f.Endpoints, Hash: hash, Fingerprint: hash, fields: f}, nil
-}
+// New returns a configuration without a file: plain endpoints, no certificate, no user.
+func New(endpoints ...string) (*Config, error) { return new(Config).WithEndpoints(endpoints...) }
 
 // WithEndpoints returns a copy with other endpoints.
 func (c *Config) WithEndpoints(endpoints ...string) (*Config, error) {
@@ -145,9 +132,8 @@ func (c *Config) WithEndpoints(endpoints ...string) (*Config, error) {
 	return &n, nil
 }
 
-// Etcd is what etcd's own reader makes of the file, for a session: everything but the
-// endpoint and TLS, whose certificate it has loaded once and for all. It is zero without
-// a file.
+// Etcd is what etcd's own reader makes of the file; zero without one. Sessions do not use its
+// endpoints and its TLS configuration, which has loaded the certificate once and for all.
 func (c *Config) Etcd() clientv3.Config { return c.etcd }
 
 // String returns the path and the endpoints, and no secret.
@@ -173,12 +159,12 @@ func (f *fields) check() []error {
 		problems = append(problems, problemf(codes.ClientFileUser, "username and password: one is given without the other"))
 	}
 	if f.InsecureTransport {
-		return problems // then these files are not looked at
+		return problems // then these files are not read
 	}
 	return append(problems, f.checkPaths()...)
 }
 
-// checkPaths refuses what is no path and would stand in errors as one.
+// checkPaths refuses what is no path and would be shown in errors as one.
 func (f *fields) checkPaths() (problems []error) {
 	for _, p := range f.files() {
 		if pathOnly(p.path) != p.path {

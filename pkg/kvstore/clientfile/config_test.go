@@ -135,14 +135,14 @@ func TestLoad(t *testing.T) {
 
 func TestCertificateGone(t *testing.T) {
 	t.Parallel()
-	c := &Config{fields: fields{CertFile: "/absent.crt", KeyFile: "/absent.key"}}
+	c := &Config{fields: fields{named: named{CertFile: "/absent.crt", KeyFile: "/absent.key"}}}
 	tc, err := c.ClientTLS()
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = tc.GetClientCertificate(nil)
 	contains(t, err, "cert-file", "/absent.crt", "/absent.key", "no such file")
-	c = &Config{fields: fields{TrustedCAFile: "/absent.crt"}}
+	c = &Config{fields: fields{named: named{TrustedCAFile: "/absent.crt"}}}
 	_, err = c.ClientTLS()
 	contains(t, err, "trusted-ca-file", "/absent.crt")
 }

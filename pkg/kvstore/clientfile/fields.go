@@ -21,11 +21,9 @@ type fields struct {
 	Endpoints             []string `json:"endpoints"`
 	InsecureTransport     bool     `json:"insecure-transport"`
 	InsecureSkipTLSVerify bool     `json:"insecure-skip-tls-verify"`
-	CertFile              string   `json:"cert-file"`
-	KeyFile               string   `json:"key-file"`
-	TrustedCAFile         string   `json:"trusted-ca-file"`
 	Username              string   `json:"username"`
 	Password              string   `json:"password"`
+	named
 }
 
 // optionKind is the type of the value of an option.
@@ -41,44 +39,43 @@ const (
 	kindAliases  optionKind = "a list of host aliases"
 )
 
-// fileOption is what a client file may contain. Names are compared as etcd
-// does, ignoring case.
+// fileOption is what a client file may contain.
 type fileOption struct {
-	name string
-	kind optionKind
+	optionKind
+	secret bool
 }
 
-// fileOptions are etcd's options (client/v3/yaml and client/v3.Config) and
-// Cilium's one.
-func fileOptions() []fileOption {
-	return []fileOption{
-		{"endpoints", kindStrings},
-		{"insecure-transport", kindBool},
-		{"insecure-skip-tls-verify", kindBool},
-		{"cert-file", kindString},
-		{"key-file", kindString},
-		{"trusted-ca-file", kindString},
-		{"ca-file", kindString}, // an old name, which etcd ignores
-		{"username", kindString},
-		{"password", kindString},
-		{"token", kindString},
-		{"auto-sync-interval", kindDuration},
-		{"dial-timeout", kindDuration},
-		{"dial-keep-alive-time", kindDuration},
-		{"dial-keep-alive-timeout", kindDuration},
-		{"reject-old-cluster", kindBool},
-		{"permit-without-stream", kindBool},
-		{"max-unary-retries", kindCount},
-		{"backoff-wait-between", kindDuration},
-		{"backoff-jitter-fraction", kindNumber},
-		{"MaxCallSendMsgSize", kindCount},
-		{"MaxCallRecvMsgSize", kindCount},
-		{HostAliasesKey, kindAliases},
+// fileOptions are etcd's options (client/v3/yaml and client/v3.Config) and Cilium's one, by
+// their names in lower case: etcd ignores case.
+func fileOptions() map[string]fileOption {
+	return map[string]fileOption{
+		"endpoints":                {optionKind: kindStrings},
+		"insecure-transport":       {optionKind: kindBool},
+		"insecure-skip-tls-verify": {optionKind: kindBool},
+		"cert-file":                {optionKind: kindString},
+		"key-file":                 {optionKind: kindString},
+		"trusted-ca-file":          {optionKind: kindString},
+		"ca-file":                  {optionKind: kindString}, // an old name, which etcd ignores
+		"username":                 {optionKind: kindString},
+		"password":                 {kindString, true},
+		"token":                    {kindString, true},
+		"auto-sync-interval":       {optionKind: kindDuration},
+		"dial-timeout":             {optionKind: kindDuration},
+		"dial-keep-alive-time":     {optionKind: kindDuration},
+		"dial-keep-alive-timeout":  {optionKind: kindDuration},
+		"reject-old-cluster":       {optionKind: kindBool},
+		"permit-without-stream":    {optionKind: kindBool},
+		"max-unary-retries":        {optionKind: kindCount},
+		"backoff-wait-between":     {optionKind: kindDuration},
+		"backoff-jitter-fraction":  {optionKind: kindNumber},
+		"maxcallsendmsgsize":       {optionKind: kindCount},
+		"maxcallrecvmsgsize":       {optionKind: kindCount},
+		HostAliasesKey:             {optionKind: kindAliases},
 	}
 }
 
-// parseFields reads a client file and checks every option that is in it, but no
-// file that it names. It is not readable when the options have no values.
+// parseFields reads a client file and checks every option, but no file that it names. It is
+// not readable when values are of wrong types.
 func parseFields(content []byte) (f fields, problems []error, readable bool) {
 	text, err := yaml.YAMLToJSONStrict(content)
 	if err != nil {
@@ -91,14 +88,17 @@ func parseFields(content []byte) (f fields, problems []error, readable bool) {
 	misfit := false // then the values cannot be read
 	options := fileOptions()
 	for key, value := range raw {
-		i := slices.IndexFunc(options, func(o fileOption) bool { return strings.EqualFold(o.name, key) })
-		if i < 0 {
+		o, known := options[strings.ToLower(key)]
+		switch {
+		case !known:
 			problems = append(problems, problemf(codes.ClientFileOption, "%s: unknown option", Redact(key)))
-			continue
-		}
-		if !options[i].kind.fits(value) {
+		case !o.fits(value):
 			misfit = true
-			problems = append(problems, problemf(codes.ClientFileOption, "%s: %s is not %s", key, shown(options[i], value), options[i].kind))
+			shown := Redact(string(value))
+			if o.secret {
+				shown = "its value"
+			}
+			problems = append(problems, problemf(codes.ClientFileOption, "%s: %s is not %s", key, shown, o.optionKind))
 		}
 	}
 	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
@@ -110,14 +110,6 @@ func parseFields(content []byte) (f fields, problems []error, readable bool) {
 	}
 	f.Endpoints = withoutUser(f.Endpoints)
 	return f, append(problems, f.check()...), true
-}
-
-// shown returns a value for an error message, unless it is a secret.
-func shown(o fileOption, value json.RawMessage) string {
-	if o.secret() {
-		return "its value"
-	}
-	return Redact(string(value))
 }
 
 func (k optionKind) fits(value json.RawMessage) bool {
@@ -143,8 +135,8 @@ func (k optionKind) fits(value json.RawMessage) bool {
 	return json.Unmarshal(value, to) == nil
 }
 
-// CheckEndpoint tells what is wrong with an endpoint. It accepts what etcd's client can use: http, https, unix and unixs
-// URLs, and host:port.
+// CheckEndpoint returns what is wrong with an endpoint. It accepts what etcd's client can use:
+// http, https, unix and unixs URLs, and host:port.
 func CheckEndpoint(ep string) error {
 	if strings.HasPrefix(ep, "unix:") || strings.HasPrefix(ep, "unixs:") {
 		return nil
@@ -155,10 +147,10 @@ func CheckEndpoint(ep string) error {
 		if err != nil {
 			return err
 		}
-		if u.Scheme != "http" && u.Scheme != "https" {
+		switch {
+		case u.Scheme != "http" && u.Scheme != "https":
 			return fmt.Errorf("the scheme %q is not http, https, unix or unixs", u.Scheme)
-		}
-		if u.Path != "" && u.Path != "/" {
+		case u.Path != "" && u.Path != "/":
 			return fmt.Errorf("the path %q is not wanted", u.Path)
 		}
 		hostPort = u.Host

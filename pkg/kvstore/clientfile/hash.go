@@ -10,19 +10,19 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ContentHash returns a hash of what makes a session: the client file, the
-// contents of the authorities that it names, and whether its certificate and
-// key can be read. What these two hold has no part in it: they are read again
-// on each handshake, so a rotated certificate needs no new session, and a new
-// authority does. The path of the client file has no influence either: files of
-// the same contents name the same session. It fails only when the file cannot
-// be read.
-func ContentHash(path string) ([32]byte, error) {
+// ContentHash returns a hash of what makes a session: the client file, the contents of the
+// authorities that it names, and whether its certificate and key can be read. These two are read
+// again on each handshake, so a rotated certificate needs no new session, and a new authority
+// does. Files of the same contents name the same session, whatever their paths. It fails only
+// when the file cannot be read.
+func ContentHash(path string) ([32]byte, error) { return hashOf(path, HashContent) }
+
+func hashOf(path string, hash func([]byte) [32]byte) ([32]byte, error) {
 	content, err := readFile(path)
 	if err != nil {
 		return [32]byte{}, err
 	}
-	return HashContent(content), nil
+	return hash(content), nil
 }
 
 // HashContent is [ContentHash] for a client file that has been read already.
@@ -31,8 +31,8 @@ func HashContent(content []byte) [32]byte {
 	return sum
 }
 
-// Digest is HashContent with the paths of the authorities, certificate and key
-// that the file names: sorted, each once; none for a file that cannot be parsed.
+// Digest is HashContent with the paths of the files that the client file names: sorted, each
+// once; none when it cannot be parsed.
 func Digest(content []byte) (sum [32]byte, files []string) {
 	h := sha256.New()
 	add(h, content)
@@ -57,17 +57,10 @@ func Digest(content []byte) (sum [32]byte, files []string) {
 	return [32]byte(h.Sum(nil)), slices.Compact(files)
 }
 
-// Fingerprint returns a hash of everything that a client file says: what
-// [ContentHash] has, and what its certificate and key hold. Unlike that one it
-// changes when these are rotated. It is a hash of secrets: it is shown with a key
-// only. It fails only when the file cannot be read.
-func Fingerprint(path string) ([32]byte, error) {
-	content, err := readFile(path)
-	if err != nil {
-		return [32]byte{}, err
-	}
-	return FingerprintContent(content), nil
-}
+// Fingerprint returns a hash of everything that a client file says: what [ContentHash] has, and
+// what its certificate and key hold. It is a hash of secrets, and shown with a key only. It fails
+// only when the file cannot be read.
+func Fingerprint(path string) ([32]byte, error) { return hashOf(path, FingerprintContent) }
 
 // FingerprintContent is [Fingerprint] for a client file that has been read already.
 func FingerprintContent(content []byte) [32]byte {
@@ -76,10 +69,7 @@ func FingerprintContent(content []byte) [32]byte {
 	add(h, sum[:])
 	f := namedFiles(content)
 	for _, path := range []string{f.CertFile, f.KeyFile} {
-		data, err := readFile(path)
-		if err != nil {
-			data = nil // that it cannot be read is in the other hash
-		}
+		data, _ := readFile(path) // that it cannot be read is in the other hash
 		add(h, data)
 	}
 	return [32]byte(h.Sum(nil))
@@ -95,7 +85,7 @@ func hashWith(file [32]byte, endpoints []string) [32]byte {
 	return [32]byte(h.Sum(nil))
 }
 
-// add hashes the length too, so that no two sequences look alike.
+// add hashes the length too, so that no two sequences are alike.
 func add(h hash.Hash, data []byte) {
 	var n [8]byte
 	binary.BigEndian.PutUint64(n[:], uint64(len(data)))

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// LeftOut stands in the place of what may be a secret.
+// LeftOut replaces what may be a secret.
 const LeftOut = "(left out)"
 
 // Redact cuts user and password out of every URL in a text.
@@ -35,8 +35,8 @@ func Redact(text string) string {
 	}
 }
 
-// withoutUser cuts user and password out of endpoints, as etcd's client does
-// when it dials: they are ignored there, and would stand in every message.
+// withoutUser cuts user and password out of endpoints: etcd's client ignores them there, and
+// every message would show them.
 func withoutUser(endpoints []string) []string {
 	clean := slices.Clone(endpoints)
 	for i, ep := range clean {
@@ -61,8 +61,8 @@ type Shown struct {
 	CertFile, KeyFile, TrustedCAFile string
 }
 
-// Show returns what may be shown of a client file. It tells false when the
-// content cannot be read as one: then nothing of it may be shown.
+// Show returns what may be shown of a client file; false: it cannot be read as one, and nothing
+// of it may be shown.
 func Show(content []byte) (Shown, bool) {
 	var raw map[string]json.RawMessage
 	if yaml.Unmarshal(content, &raw) != nil {
@@ -71,10 +71,9 @@ func Show(content []byte) (Shown, bool) {
 	shown := make(map[string]any, len(raw))
 	options := fileOptions()
 	for key, value := range raw {
-		i := slices.IndexFunc(options, func(o fileOption) bool { return strings.EqualFold(o.name, key) })
 		shown[key] = LeftOut
-		if i >= 0 && !options[i].secret() && options[i].kind.fits(value) {
-			shown[key] = harmless(options[i].kind, value)
+		if o, known := options[strings.ToLower(key)]; known && !o.secret && o.fits(value) {
+			shown[key] = harmless(o.optionKind, value)
 		}
 	}
 	text, err := yaml.Marshal(shown)
@@ -91,9 +90,6 @@ func pathOnly(s string) string {
 	}
 	return s
 }
-
-// secret tells whether the value of an option is one.
-func (o fileOption) secret() bool { return o.name == "password" || o.name == "token" }
 
 // harmless returns a value of its kind without what may be a secret in it.
 func harmless(kind optionKind, value json.RawMessage) any {

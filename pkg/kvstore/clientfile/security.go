@@ -20,8 +20,7 @@ const (
 	SkipVerifyRisk = "whoever answers at the endpoint is believed"
 )
 
-// Security is how a configuration protects its sessions, for people who check
-// it. It has no secret.
+// Security is how a configuration protects its sessions, without secrets.
 type Security struct {
 	// Username is that of password authentication, empty for none.
 	Username string
@@ -29,14 +28,13 @@ type Security struct {
 	SkipVerify bool
 	// CAFile, CertFile and KeyFile are paths, empty when there is none.
 	CAFile, CertFile, KeyFile string
-	// Authorities are those of CAFile, Chain the client's certificate and
-	// what follows it in CertFile. Both are empty without a file, and in a
-	// configuration that does not use TLS whatever it says.
+	// Authorities are those of CAFile, Chain the client's certificate and what follows it in
+	// CertFile. Both are empty without a file, and under insecure-transport.
 	Authorities, Chain []*x509.Certificate
 }
 
-// Security reads the certificates that the configuration names, as they are
-// now. What can be read is there beside an error about the rest.
+// Security reads the certificates that the configuration names, as they are now. What can be
+// read comes with the error about the rest.
 func (c *Config) Security() (Security, error) {
 	f := &c.fields
 	s := Security{
@@ -44,15 +42,14 @@ func (c *Config) Security() (Security, error) {
 		CAFile: f.TrustedCAFile, CertFile: f.CertFile, KeyFile: f.KeyFile,
 	}
 	if f.InsecureTransport {
-		return s, nil // then these files are not looked at
+		return s, nil // then these files are not read
 	}
-	err := errors.Join(f.checkPaths()...)
-	if err != nil {
+	if err := errors.Join(f.checkPaths()...); err != nil {
 		return s, err
 	}
-	authorities, err := readCertificates("trusted-ca-file", f.TrustedCAFile)
-	chain, err2 := readCertificates("cert-file", f.CertFile)
-	s.Authorities, s.Chain = authorities, chain
+	var err, err2 error
+	s.Authorities, err = readCertificates("trusted-ca-file", f.TrustedCAFile)
+	s.Chain, err2 = readCertificates("cert-file", f.CertFile)
 	return s, errors.Join(err, err2)
 }
 
@@ -81,15 +78,28 @@ func (c *Config) UserName() string {
 
 // ClientTLS returns the TLS configuration of a session at this moment, with the
 // authorities of trusted-ca-file. Certificate and key are read on each handshake.
-// The error tells what is wrong with the authorities.
+// The error is what is wrong with the authorities.
 func (c *Config) ClientTLS() (*tls.Config, error) {
-	if problems := c.fields.checkPaths(); len(problems) > 0 {
-		return nil, errors.Join(problems...)
+	f := &c.fields
+	if err := errors.Join(f.checkPaths()...); err != nil {
+		return nil, err
 	}
-	return c.fields.tlsConfig()
+	pool, err := f.pool()
+	if err != nil {
+		return nil, err
+	}
+	conf := &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		RootCAs:            pool,
+		InsecureSkipVerify: f.InsecureSkipTLSVerify, //nolint:gosec // the file asks for it
+	}
+	if f.CertFile != "" && f.KeyFile != "" {
+		conf.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return f.certificate() }
+	}
+	return conf, nil
 }
 
-// CheckCertificate tells what is wrong with the client certificate, its key, and
+// CheckCertificate returns what is wrong with the client certificate, its key, and
 // the two together, as they are now; nil when nothing is, or there are none.
 func (c *Config) CheckCertificate() error {
 	if problems := c.fields.checkPaths(); len(problems) > 0 {
@@ -98,7 +108,7 @@ func (c *Config) CheckCertificate() error {
 	return errors.Join(c.fields.checkPair()...)
 }
 
-// OnThisMachine tells whether an endpoint cannot be reached over a network.
+// OnThisMachine reports whether an endpoint cannot be reached over a network.
 func OnThisMachine(endpoint string) bool {
 	if strings.HasPrefix(endpoint, "unix") {
 		return true
@@ -114,12 +124,21 @@ func OnThisMachine(endpoint string) bool {
 	return u.Hostname() == "localhost" || err == nil && addr.Unmap().IsLoopback()
 }
 
-// UsesTLS tells whether a session with this endpoint of the configuration is
-// encrypted.
-func (c *Config) UsesTLS(endpoint string) bool { return c.fields.wantsTLS(endpoint) }
+// UsesTLS reports whether a session with this endpoint is encrypted. It decides as etcd's
+// client does: by the scheme, and without one by insecure-transport.
+func (c *Config) UsesTLS(endpoint string) bool {
+	switch {
+	case strings.HasPrefix(endpoint, "https://"), strings.HasPrefix(endpoint, "unixs:"):
+		return true
+	case strings.HasPrefix(endpoint, "http://"):
+		return false
+	default:
+		return !c.fields.InsecureTransport
+	}
+}
 
-// readCertificates reads every certificate of a file, as a pool does: what is
-// none is passed over. No path is no certificates.
+// readCertificates reads every certificate of a file, as a pool does: anything else is
+// ignored. No path is no certificates.
 func readCertificates(key, path string) ([]*x509.Certificate, error) {
 	if path == "" {
 		return nil, nil
@@ -140,38 +159,5 @@ func readCertificates(key, path string) ([]*x509.Certificate, error) {
 		if cert, err := x509.ParseCertificate(block.Bytes); err == nil {
 			certs = append(certs, cert)
 		}
-	}
-}
-
-// tlsConfig makes the TLS configuration for one session. The authorities are
-// those of now; certificate and key are read again on each handshake.
-func (f *fields) tlsConfig() (*tls.Config, error) {
-	pool, err := f.pool()
-	if err != nil {
-		return nil, err
-	}
-	c := &tls.Config{
-		MinVersion:         tls.VersionTLS12,
-		RootCAs:            pool,
-		InsecureSkipVerify: f.InsecureSkipTLSVerify, //nolint:gosec // the file asks for it
-	}
-	if f.CertFile != "" && f.KeyFile != "" {
-		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			return f.certificate()
-		}
-	}
-	return c, nil
-}
-
-// wantsTLS decides as etcd's client does: by the scheme, and without one by
-// insecure-transport.
-func (f *fields) wantsTLS(endpoint string) bool {
-	switch {
-	case strings.HasPrefix(endpoint, "https://"), strings.HasPrefix(endpoint, "unixs:"):
-		return true
-	case strings.HasPrefix(endpoint, "http://"):
-		return false
-	default:
-		return !f.InsecureTransport
 	}
 }

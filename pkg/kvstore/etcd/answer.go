@@ -12,10 +12,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// Answers are checked here before anything of them is believed. Whoever owns an
-// etcd controls every byte of its answers, and other clusters must not suffer for
-// that. What breaks the rules of etcd's protocol ends the session with
-// [kvstore.ErrProtocol]: a server that does so once cannot be trusted with the rest.
+// Answers are checked here before they are used: whoever owns an etcd controls every byte of
+// them, and other clusters must not suffer for that. What breaks the rules of etcd's protocol
+// ends the session with [kvstore.ErrProtocol].
 
 // maxRevision is beyond all revisions that an etcd can reach, and far from where
 // arithmetic with them overflows.
@@ -60,16 +59,14 @@ func (e *Session) checked(err error) error {
 	return e.over()
 }
 
-// check looks at the header of a response, as every one must be
-// (spec wire.md §3.4).
+// check checks the header of a response (spec wire.md §3.4).
 func (e *Session) check(h *pb.ResponseHeader) error {
-	if h == nil {
+	switch {
+	case h == nil:
 		return e.checked(violated("a response came without a header"))
-	}
-	if h.ClusterId == 0 {
+	case h.ClusterId == 0:
 		return e.checked(violated("a response came without an etcd cluster ID"))
-	}
-	if e.pinned.CompareAndSwap(0, h.ClusterId) {
+	case e.pinned.CompareAndSwap(0, h.ClusterId):
 		return nil
 	}
 	if want := e.pinned.Load(); h.ClusterId != want {
@@ -78,8 +75,7 @@ func (e *Session) check(h *pb.ResponseHeader) error {
 	return nil
 }
 
-// checkRevision is check for an answer about the key space: its revision is one
-// that an etcd can have.
+// checkRevision is check for an answer about the key space, which has a revision.
 func (e *Session) checkRevision(h *pb.ResponseHeader) error {
 	if err := e.check(h); err != nil {
 		return err
@@ -118,8 +114,8 @@ func checkRange(req *pb.RangeRequest, resp *pb.RangeResponse, head int64) error 
 	return checkKeys(req, resp.Kvs, upTo)
 }
 
-// checkKeys checks the keys of a page: all there, within the range, ascending,
-// and none newer than the revision.
+// checkKeys checks that the keys of a page are within the range, ascending, and not newer
+// than the revision.
 func checkKeys(req *pb.RangeRequest, kvs []*mvccpb.KeyValue, upTo int64) error {
 	var last []byte
 	for i, kv := range kvs {
@@ -138,8 +134,7 @@ func checkKeys(req *pb.RangeRequest, kvs []*mvccpb.KeyValue, upTo int64) error {
 	return nil
 }
 
-// leastOf names what a range request asks for when no less can be asked for; empty
-// when a smaller page can.
+// leastOf names what a range request asks for when no less can be asked for, or is empty.
 func leastOf(req *pb.RangeRequest) string {
 	switch {
 	case req.CountOnly:
@@ -159,7 +154,7 @@ func (e *Session) atLeast(what string, err error) error {
 	return e.checked(violated("%s is larger than %d MiB, or has more than %d entries: %v", what, receiveLimit>>20, maxParts, fromRPC(err)))
 }
 
-// within tells whether a key is in a range; without an end that is one key.
+// within reports whether a key is in a range; without an end that is one key.
 func within(from, end, key []byte) bool {
 	if len(end) == 0 {
 		return bytes.Equal(from, key)
@@ -215,9 +210,8 @@ func checkOp(op *pb.RequestOp, answer *pb.ResponseOp, head int64) error {
 	return nil
 }
 
-// checkEvents checks the events of a watch: all there, of the keys that were asked
-// for, in the order of their revisions, none older than what the stream has
-// reached, and none from the future.
+// checkEvents checks that the events of a watch are of the keys that were asked for, in the
+// order of their revisions, above what the stream has reached, and not from the future.
 func checkEvents(events []*mvccpb.Event, from, end []byte, after, last, head int64) error {
 	for _, ev := range events {
 		kv := ev.GetKv()

@@ -34,9 +34,6 @@ func (e *Session) scope(caller context.Context, what string, d time.Duration) *s
 	return s
 }
 
-// settle lifts the deadline and tells whether that was in time.
-func (s *scope) settle() bool { return s.timer.Stop() }
-
 // close frees what the scope holds, and ends what runs in it.
 func (s *scope) close() {
 	if s.timer != nil {
@@ -70,6 +67,16 @@ func (e *Session) explain(s *scope, op, key string, err error) error {
 	return hint.Failed(op, key, err)
 }
 
+// operate does one operation: it waits for the limits, and is counted and traced.
+func (e *Session) operate(caller context.Context, op, key string, d time.Duration, f func(context.Context) error) error {
+	if err := e.admit(caller, op, key); err != nil {
+		return err
+	}
+	took, err := e.call(caller, op, key, d, f)
+	e.record(op, key, took, err)
+	return err
+}
+
 // call does one request under the limit of operations under way and within a
 // deadline. The time taken excludes the wait.
 func (e *Session) call(caller context.Context, op, key string, d time.Duration, f func(context.Context) error) (time.Duration, error) {
@@ -83,19 +90,27 @@ func (e *Session) call(caller context.Context, op, key string, d time.Duration, 
 	return e.within(caller, op, key, d, f)
 }
 
-// within does one request within a deadline and says how long it took.
+// unlimited is operate without limits.
+func (e *Session) unlimited(caller context.Context, op, key string, d time.Duration, f func(context.Context) error) error {
+	took, err := e.within(caller, op, key, d, f)
+	e.record(op, key, took, err)
+	return err
+}
+
+// within does one request within a deadline and returns how long it took.
 func (e *Session) within(caller context.Context, op, key string, d time.Duration, f func(context.Context) error) (time.Duration, error) {
 	s := e.scope(caller, op, d)
 	defer s.close()
 	start := time.Now()
-	if err := f(s.ctx); err != nil {
-		return time.Since(start), e.explain(s, op, key, err)
+	err := f(s.ctx)
+	took := time.Since(start)
+	if err != nil {
+		err = e.explain(s, op, key, err)
 	}
-	return time.Since(start), nil
+	return took, err
 }
 
-// admit waits for the rate limit. An operation that does not get that far has
-// failed, and is counted.
+// admit waits for the rate limit, and counts an operation that fails there.
 func (e *Session) admit(caller context.Context, op, key string) error {
 	s := e.scope(caller, op, 0)
 	defer s.close()

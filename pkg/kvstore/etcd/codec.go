@@ -12,25 +12,21 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// maxParts bounds the keys or events in one message. It is several times what an
-// honest server sends: a page has as many keys as were asked for, and events come
-// in fragments.
+// maxParts bounds the keys or events in one message: several times what an honest server sends.
 const maxParts = 1 << 16
 
 // maxNesting is how deep transactions within transactions may be in an answer.
 // Ours have two levels.
 const maxNesting = 8
 
-// answerCodec is gRPC's codec for protobuf, except that it counts the parts of an
-// answer before it builds them: an empty key is two bytes in a message and more
-// than a hundred in memory, so the size of a message does not bound its cost.
+// answerCodec is gRPC's codec for protobuf that counts the parts of an answer before it builds
+// them: an empty key is two bytes in a message and more than a hundred in memory.
 type answerCodec struct {
 	encoding.CodecV2
 	ranged, watched, status, txn parts
 }
 
-// parts says which fields of a message repeat, and what the parts of these are
-// made of: nil for what repeats nothing.
+// parts are the fields of a message that repeat, with the parts of each; nil for none.
 type parts map[protowire.Number]parts
 
 func newAnswerCodec() *answerCodec {
@@ -67,12 +63,11 @@ func (c *answerCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	return c.CodecV2.Unmarshal(mem.BufferSlice{whole}, v)
 }
 
-// tooManyParts begins the text by which the error is recognised: gRPC keeps
-// nothing else of it.
+// tooManyParts begins the text by which the error is recognised: gRPC keeps nothing else of it.
 const tooManyParts = "message larger than max in parts"
 
-// partsOf describes the answers that can be large; nil for all others, which have
-// no field that repeats, or are asked of our own etcd by its administrator.
+// partsOf describes the answers that can be large. All others have no field that repeats, or
+// come from our own etcd (users).
 func (c *answerCodec) partsOf(v any) parts {
 	switch v.(type) {
 	case *pb.RangeResponse:

@@ -17,9 +17,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 )
 
-// dialer opens the connections of one session. It resolves the host aliases of
-// the configuration and remembers what went wrong last, because gRPC hides it
-// behind a deadline.
+// dialer opens the connections of one session. It resolves the host aliases of the
+// configuration and keeps the last error, which gRPC hides behind a deadline.
 type dialer struct {
 	aliases map[string][]netip.Addr
 	dial    func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -36,7 +35,7 @@ type dialer struct {
 	good    map[string]netip.Addr // the address that last worked, by host name
 	lastErr error                 // why the last attempt failed; nil after one that worked
 	trying  string                // what is being attempted right now
-	notify  func(error)           // told of each failure; may be nil
+	notify  func(error)           // called for each failure; may be nil
 	before  bool                  // there was a connection before
 	pace    pace
 	until   time.Time // when the connection that is being made must be open
@@ -67,7 +66,7 @@ func (d *dialer) DialContext(ctx context.Context, addr string) (net.Conn, error)
 		return nil, err
 	}
 	d.begun(addr)
-	ctx, cancel := d.bound(ctx)
+	ctx, cancel := d.bounded(ctx)
 	defer cancel()
 	conn, err := d.connect(ctx, addr)
 	if err != nil {
@@ -78,9 +77,9 @@ func (d *dialer) DialContext(ctx context.Context, addr string) (net.Conn, error)
 	return conn, nil
 }
 
-// turn waits before a connection is made again. A server that was restarted has lost
-// those of all nodes at the same moment: each comes back at a moment of its own.
-// One that ends connections at once is asked ever less often.
+// turn waits before a connection is made again: for a random time, since a server that was
+// restarted has lost the connections of all nodes at the same moment, and ever longer for a
+// server that ends connections at once.
 func (d *dialer) turn(ctx context.Context, addr string) error {
 	d.mu.Lock()
 	again, paced := d.before, d.pace.due(time.Now(), d.longest)
@@ -106,23 +105,16 @@ func (d *dialer) turn(ctx context.Context, addr string) error {
 	return waiting.Sleep(ctx, wait)
 }
 
-// begun begins a connection.
+// begun begins a connection, and the time that it may take to be opened.
 func (d *dialer) begun(addr string) {
-	d.begin("connecting to " + addr)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.pace.begun(time.Now())
+	d.trying = "connecting to " + addr
+	d.pace.last = time.Now()
+	d.until = d.pace.last.Add(d.timeout)
 }
 
-// bound begins the time that a connection may take to be opened.
-func (d *dialer) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	d.mu.Lock()
-	d.until = time.Now().Add(d.timeout)
-	d.mu.Unlock()
-	return d.bounded(ctx)
-}
-
-// bounded is the context of what belongs to opening a connection, which bound began.
+// bounded is the context of everything that belongs to opening a connection.
 func (d *dialer) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -199,8 +191,7 @@ func (d *dialer) failed(err error) {
 	}
 }
 
-// failedUnlessCancelled keeps what was being attempted when it was given up by
-// ourselves, since that is what a person wants to know then.
+// failedUnlessCancelled keeps the attempt that we have given up ourselves: users want to know it.
 func (d *dialer) failedUnlessCancelled(ctx context.Context, err error) {
 	if !errors.Is(ctx.Err(), context.Canceled) {
 		d.failed(err)
@@ -219,8 +210,7 @@ func (d *dialer) onFailure(f func(error)) {
 	d.notify = f
 }
 
-// trouble returns why there is no connection, or what is being attempted; nil
-// when all is well as far as the dialer knows.
+// trouble returns why there is no connection, or what is being attempted; nil for none.
 func (d *dialer) trouble() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -6,8 +6,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// health is the pure core of the watchdog: what was observed of a session, and
-// what follows from it. It knows no clock and no lock.
+// health is the pure core of the watchdog: what was observed of a session, and its status.
 type health struct {
 	status kvstore.Status
 	over   bool // the session has ended
@@ -49,15 +48,13 @@ func (h *health) failed(now time.Time, err error) {
 // answered notes what the endpoint said about itself.
 func (h *health) answered(s kvstore.ServerStatus) { h.status.Server = s }
 
-// unanswered notes why the endpoint said nothing about itself, and keeps what
-// it said before.
+// unanswered notes why the endpoint said nothing, and keeps what it said before.
 func (h *health) unanswered(why string) { h.status.Server.Error = why }
 
-// beat notes a heartbeat that was written at a revision. One that was seen
-// before says nothing about its writer.
-func (h *health) beat(now time.Time, rev int64) {
-	if beat := &h.status.Heartbeat; rev > beat.Revision {
-		beat.Seen, beat.Revision = now, rev
+// heartbeat notes a heartbeat that was written at a revision, unless it was seen before.
+func (h *health) heartbeat(now time.Time, rev int64) {
+	if s := &h.status.Heartbeat; rev > s.Revision {
+		s.Seen, s.Revision = now, rev
 	}
 }
 

@@ -40,13 +40,13 @@ func TestHealth(t *testing.T) {
 		},
 		{
 			"heartbeat fresh",
-			[]func(*health){begin, func(h *health) { h.beat(after(60), 101) }},
+			[]func(*health){begin, func(h *health) { h.heartbeat(after(60), 101) }},
 			90,
 			"etcd: http://a:1: connected, ID: 7, leases=0, lock leases=0, has-quorum=true, heartbeat 30s ago",
 		},
 		{
 			"heartbeat stale, because an old one says nothing",
-			[]func(*health){begin, func(h *health) { h.beat(after(60), 101) }, func(h *health) { h.beat(after(170), 101) }},
+			[]func(*health){begin, func(h *health) { h.heartbeat(after(60), 101) }, func(h *health) { h.heartbeat(after(170), 101) }},
 			200,
 			"etcd: http://a:1: connected, ID: 7, leases=0, lock leases=0, has-quorum=true, heartbeat stale (2m20s ago)",
 		},
@@ -108,7 +108,7 @@ func TestHealthProperties(t *testing.T) {
 		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		var h health
 		h.begin(now, "http://a:1", kvstore.Position{ClusterID: 7, Revision: 1})
-		failed, lastBeat, lastRev, closed := 0, time.Time{}, int64(0), false
+		failed, lastSeen, lastRev, closed := 0, time.Time{}, int64(0), false
 		t.Repeat(map[string]func(*rapid.T){
 			"success": func(*rapid.T) {
 				failed = 0
@@ -122,18 +122,18 @@ func TestHealthProperties(t *testing.T) {
 					t.Fatalf("%d failures, want %d", n, failed)
 				}
 			},
-			"beat": func(t *rapid.T) {
+			"heartbeat": func(t *rapid.T) {
 				rev := rapid.Int64Range(1, 20).Draw(t, "rev")
-				h.beat(now, rev)
+				h.heartbeat(now, rev)
 				if rev > lastRev {
-					lastRev, lastBeat = rev, now
+					lastRev, lastSeen = rev, now
 				}
 			},
 			"close": func(*rapid.T) { h.closed(); closed = true },
 			"time":  func(t *rapid.T) { now = now.Add(time.Duration(rapid.IntRange(1, 90).Draw(t, "s")) * time.Second) },
 			"": func(t *rapid.T) {
 				s := h.at(now, 2*time.Minute)
-				since := lastBeat
+				since := lastSeen
 				if since.IsZero() {
 					since = s.ConnectedSince
 				}

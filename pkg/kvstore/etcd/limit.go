@@ -32,12 +32,7 @@ func perSecond(qps int) rate.Limit {
 	return rate.Limit(qps)
 }
 
-// begin switches to the limit of a first sync.
-func (l *limiter) begin() { l.set(l.bootstrap) }
-
-// complete switches from the limit of the first sync to that of every day.
-func (l *limiter) complete() { l.set(l.running) }
-
+// set switches to another limit per second.
 func (l *limiter) set(qps int) {
 	l.rate.SetLimit(perSecond(qps))
 	l.rate.SetBurst(max(qps, 1))
@@ -51,8 +46,7 @@ func (l *limiter) token(ctx context.Context) error {
 	return nil
 }
 
-// acquire waits for one of the places for operations under way. The function
-// gives it back.
+// acquire waits for one of the places for operations under way; release gives it back.
 func (l *limiter) acquire(ctx context.Context) (release func(), err error) {
 	if l.inflight == nil {
 		return func() {}, nil

@@ -37,7 +37,7 @@ func TestRateLimit(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := newLimiter(limits(c.qps, c.bootstrap, 0))
 				if c.complete {
-					l.complete()
+					l.set(l.running)
 				}
 				start := time.Now()
 				for range c.operations {
@@ -138,11 +138,11 @@ func TestAnotherFirstSyncBegins(t *testing.T) {
 				t.Errorf("%d operations took %s, want %s", n, got, want)
 			}
 		}
-		l.complete()
+		l.set(l.running)
 		take(120, 5*time.Second)
-		l.begin()
+		l.set(l.bootstrap)
 		take(2000, 2*time.Second)
-		l.complete()
+		l.set(l.running)
 		take(100, 5*time.Second)
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"net"
 	"slices"
@@ -41,7 +42,7 @@ const (
 	OptionPageLimit          = "etcd.limit"
 )
 
-// CheckLeaseTTL tells what is wrong with a LeaseTTL that an operator has chosen.
+// CheckLeaseTTL returns what is wrong with a LeaseTTL that an operator has chosen.
 func CheckLeaseTTL(d time.Duration) error {
 	if d < minLeaseTTL || d > maxLeaseTTL || d%time.Second != 0 {
 		return fmt.Errorf("%s: whole seconds from %s to %s are needed", d, minLeaseTTL, maxLeaseTTL)
@@ -54,22 +55,18 @@ func CheckLeaseTTL(d time.Duration) error {
 type Options struct {
 	// ConfigPath is the client file of the local kvstore (etcd.config).
 	ConfigPath string
-	// Addresses replace the endpoints of the file, or serve without one
-	// (etcd.address).
+	// Addresses replace the endpoints of the file, or serve without one (etcd.address).
 	Addresses []string
 	// KeepaliveHeartbeat is the interval of HTTP/2 pings while streams are open
 	// (etcd.keepaliveHeartbeat); gRPC raises less than 10 s to that.
 	KeepaliveHeartbeat time.Duration
-	// KeepaliveTimeout without an answer closes the connection
-	// (etcd.keepaliveTimeout).
+	// KeepaliveTimeout without an answer closes the connection (etcd.keepaliveTimeout).
 	KeepaliveTimeout time.Duration
-	// QPS limits the operations per second once the first sync is complete
-	// (etcd.qps): from [Session.BootstrapComplete] on, so never in a session that is not
-	// told. A list counts as one, and so does an Update of whatever size. The
-	// watchdog's reads do not count.
+	// QPS limits the operations per second from [Session.BootstrapComplete] on (etcd.qps). A
+	// list counts as one, and so does an Update of whatever size. The watchdog's reads do not
+	// count.
 	QPS int
-	// BootstrapQPS is the limit before that (etcd.bootstrapQps), and of who never
-	// says that a first sync is complete; 0: QPS.
+	// BootstrapQPS is the limit before that (etcd.bootstrapQps); 0: QPS.
 	BootstrapQPS int
 	// MaxInflight limits the operations under way at once (etcd.maxInflight).
 	MaxInflight int
@@ -83,8 +80,8 @@ type Options struct {
 	// ([CheckLeaseTTL]); LockTTL is the same for locks. 0 is the default.
 	LeaseTTL time.Duration
 	LockTTL  time.Duration
-	// Leases are those of the keys, handed on from session to session. Nil makes
-	// some that end with the session.
+	// Leases are those of the keys, handed on from session to session; nil: they end with
+	// the session.
 	Leases *kvstore.Leases
 	// NoLockQuorumCheck leaves out the linearizable read before a lock is taken, which is
 	// done unless something was written, locked or unlocked in the 5 s before.
@@ -94,29 +91,23 @@ type Options struct {
 	// which tells its version: Status().Server stays as it was then.
 	NoEndpointChecks bool
 
-	// ClusterSize returns the number of nodes of the own cluster at this moment,
-	// which stretches the intervals of the watchdog and the pauses after lost
-	// connections ([Options.Stretch]). It is called often, by any goroutine. Nil,
-	// or less than one, means one node.
+	// ClusterSize returns the number of nodes of the own cluster at this moment, for
+	// [Options.Stretch]. It is called often, by any goroutine. Nil, or less than one, means one.
 	ClusterSize func() int
 	// Schedule has the watchdogs of all sessions with these options ask at the same
-	// moments; nil: each when it likes.
+	// moments; nil: each at its own.
 	Schedule *waiting.Schedule
-	// Timings are the watchdog's intervals and everybody's deadlines. All zero
-	// means the defaults.
+	// Timings are the watchdog's intervals and all deadlines. All zero means the defaults.
 	Timings Timings
 	// Metrics receive the operations; nil for none.
 	Metrics *Metrics
 	// Log receives one debug line per operation, and warnings about leases and
 	// locks; nil for none.
 	Log *slog.Logger
-	// Traces bounds the debug lines of all sessions that have it; nil: there is no
-	// bound.
+	// Traces bounds the debug lines of all sessions that have it; nil: there is no bound.
 	Traces *Traces
-	// Dial opens connections instead of a net.Dialer; nil for that. Host
-	// aliases are resolved before.
+	// Dial opens connections, after host aliases are resolved; nil for a net.Dialer.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
-
 	// DialOptions are appended to our own ones. One that sets the same as ours, such
 	// as a limit, replaces it; interceptors are added.
 	DialOptions []grpc.DialOption
@@ -186,12 +177,7 @@ func ParseOptions(opts map[string]string) (Options, error) {
 	o := DefaultOptions()
 	set := o.setters()
 	var errs []error
-	keys := make([]string, 0, len(opts))
-	for k := range opts {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	for _, k := range keys {
+	for _, k := range slices.Sorted(maps.Keys(opts)) {
 		f, ok := set[k]
 		if !ok {
 			errs = append(errs, fmt.Errorf("kvstore option %q: unknown", k))
@@ -251,7 +237,7 @@ func setCount(to *int) func(string) error {
 	}
 }
 
-// HasLocal tells whether the options name a local kvstore.
+// HasLocal reports whether the options name a local kvstore.
 func (o Options) HasLocal() bool { return o.ConfigPath != "" || len(o.Addresses) > 0 }
 
 // Config makes the configuration of the local kvstore from ConfigPath and

@@ -19,9 +19,9 @@ type pace struct {
 	pause time.Duration
 }
 
-// due returns how long the next connection has to wait, with a longest pause. After one
-// that was begun longer ago than twice that, it is as if it were the first. A wait is up
-// to half as long again, so that many do not come at the same moment.
+// due returns how long the next connection has to wait, with a longest pause. When the last one
+// was begun longer ago than twice that, it counts as the first. A wait is up to half as long
+// again, so that many do not come at the same moment.
 func (p *pace) due(now time.Time, longest time.Duration) time.Duration {
 	longest = max(longest, paceMin)
 	since := now.Sub(p.last)
@@ -36,6 +36,3 @@ func (p *pace) due(now time.Time, longest time.Duration) time.Duration {
 	}
 	return max(0, p.pause+rand.N(p.pause/2)-since)
 }
-
-// begun notes that a connection begins.
-func (p *pace) begun(now time.Time) { p.last = now }

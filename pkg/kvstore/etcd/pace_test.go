@@ -24,7 +24,7 @@ func TestPaceGrows(t *testing.T) {
 	if wait := p.due(now, longest); wait != 0 {
 		t.Errorf("the first one waits for %s", wait)
 	}
-	p.begun(now)
+	p.last = now
 	want := paceMin
 	for range 20 {
 		wait := p.due(now, longest)
@@ -32,7 +32,7 @@ func TestPaceGrows(t *testing.T) {
 			t.Errorf("a wait of %s, want %s and up to half of it more", wait, want)
 		}
 		now = now.Add(wait)
-		p.begun(now)
+		p.last = now
 		want = min(time.Duration(float64(want)*paceFactor), longest)
 	}
 	if wait := p.due(now.Add(longest*3/2), longest); wait != 0 { // the pause has passed by itself

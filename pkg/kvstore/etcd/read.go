@@ -18,12 +18,9 @@ import (
 
 // Get implements [kvstore.Client].
 func (e *Session) Get(ctx context.Context, key string, opts ...kvstore.ReadOption) (*kvstore.KeyValue, kvstore.Position, error) {
-	if err := e.admit(ctx, "get", key); err != nil {
-		return nil, kvstore.Position{}, err
-	}
 	var kv *kvstore.KeyValue
 	var at kvstore.Position
-	took, err := e.call(ctx, "get", key, e.opts.Timings.Read, func(ctx context.Context) error {
+	err := e.operate(ctx, "get", key, e.opts.Timings.Read, func(ctx context.Context) error {
 		resp, pos, err := e.readNow(ctx, &pb.RangeRequest{Key: []byte(key)}, kvstore.HeldLocks(opts)...)
 		if err == nil && len(resp.Kvs) > 0 {
 			v := fromPB(resp.Kvs[0])
@@ -32,33 +29,20 @@ func (e *Session) Get(ctx context.Context, key string, opts ...kvstore.ReadOptio
 		at = pos
 		return err
 	})
-	e.record("get", key, took, err)
-	if err != nil {
-		return nil, kvstore.Position{}, err
-	}
-	return kv, at, nil
+	return kv, at, err
 }
 
 // Head implements [kvstore.Client]. It reads the heartbeat key, which every user of a
 // mesh may read.
-func (e *Session) Head(ctx context.Context) (kvstore.Position, error) {
-	if err := e.admit(ctx, "head", wire.HeartbeatKey); err != nil {
-		return kvstore.Position{}, err
-	}
-	var at kvstore.Position
-	took, err := e.call(ctx, "head", wire.HeartbeatKey, e.opts.Timings.Read, func(ctx context.Context) error {
-		_, pos, err := e.readNow(ctx, headRequest())
-		at = pos
+func (e *Session) Head(ctx context.Context) (at kvstore.Position, err error) {
+	err = e.operate(ctx, "head", wire.HeartbeatKey, e.opts.Timings.Read, func(ctx context.Context) (err error) {
+		_, at, err = e.readNow(ctx, headRequest())
 		return err
 	})
-	e.record("head", wire.HeartbeatKey, took, err)
-	if err != nil {
-		return kvstore.Position{}, err
-	}
-	return at, nil
+	return at, err
 }
 
-// head is Head beside all limits: the watchdog must not wait behind lists.
+// head is Head without limits: the watchdog must not wait for lists.
 func (e *Session) head(ctx context.Context, d time.Duration) (kvstore.Position, error) {
 	s := e.scope(ctx, "linearizable read", d)
 	defer s.close()
@@ -68,10 +52,7 @@ func (e *Session) head(ctx context.Context, d time.Duration) (kvstore.Position, 
 		err = e.explain(s, "probe", wire.HeartbeatKey, err)
 	}
 	e.record("probe", wire.HeartbeatKey, time.Since(start), err)
-	if err != nil {
-		return kvstore.Position{}, err
-	}
-	return at, nil
+	return at, err
 }
 
 func headRequest() *pb.RangeRequest {
@@ -85,11 +66,8 @@ func (e *Session) readNow(ctx context.Context, req *pb.RangeRequest, holding ...
 	if err != nil {
 		return nil, kvstore.Position{}, err
 	}
-	rev := resp.GetHeader().GetRevision()
-	if err := e.linearizable(before, rev); err != nil {
-		return nil, kvstore.Position{}, err
-	}
-	return resp, kvstore.Position{ClusterID: e.pinned.Load(), Revision: rev}, nil
+	at, err := e.linearizable(before, resp.GetHeader().GetRevision())
+	return resp, at, err
 }
 
 // readRange reads, under the locks in one transaction, and checks the answer.
@@ -107,15 +85,9 @@ func (e *Session) readRange(ctx context.Context, req *pb.RangeRequest, holding [
 	}
 	txn := toPB(t.Txn)
 	txn.Success = []*pb.RequestOp{{Request: &pb.RequestOp_RequestRange{RequestRange: req}}}
-	resp, err := e.kv.Txn(ctx, txn)
+	resp, err := e.exchange(ctx, txn)
 	if err != nil {
 		return nil, e.atLeast(leastOf(req), err)
-	}
-	if err := e.checkRevision(resp.GetHeader()); err != nil {
-		return nil, err
-	}
-	if err := e.checked(checkTxn(txn, resp, resp.Header.Revision)); err != nil {
-		return nil, err
 	}
 	if !resp.Succeeded {
 		return nil, cmp.Or(t.Lost(resultOf(txn, resp)), kvstore.ErrLockLeaseExpired)
@@ -144,34 +116,23 @@ func (e *Session) Recall(ctx context.Context, prefix, from string, at kvstore.Po
 	if at.ClusterID != e.pinned.Load() {
 		return kvstore.Past{}, hint.Failed("recall", prefix, e.foreign(at))
 	}
-	if err := e.admit(ctx, "recall", prefix); err != nil {
-		return kvstore.Past{}, err
-	}
 	var past kvstore.Past
-	took, err := e.call(ctx, "recall", prefix, e.opts.Timings.Page, func(ctx context.Context) error {
-		var resp *pb.RangeResponse
-		for {
-			var err error
-			resp, _, err = e.readNow(ctx, &pb.RangeRequest{
+	err := e.operate(ctx, "recall", prefix, e.opts.Timings.Page, func(ctx context.Context) error {
+		for ; ; limit /= 2 {
+			resp, _, err := e.readNow(ctx, &pb.RangeRequest{
 				Key: []byte(max(prefix, from)), RangeEnd: []byte(kvstore.SelectionEnd(prefix)),
 				Limit: int64(limit), Revision: at.Revision,
 			})
-			if err == nil {
-				break
-			}
-			if !isTooLarge(err) || limit <= 1 {
+			switch {
+			case err == nil:
+				past = kvstore.Past{Items: fromPBs(resp.Kvs), Count: resp.Count}
+				return nil
+			case !isTooLarge(err) || limit <= 1:
 				return err
 			}
-			limit /= 2
 		}
-		past = kvstore.Past{Items: fromPBs(resp.Kvs), Count: resp.Count}
-		return nil
 	})
-	e.record("recall", prefix, took, err)
-	if err != nil {
-		return kvstore.Past{}, err
-	}
-	return past, nil
+	return past, err
 }
 
 // foreign says that a position is one of another etcd.
@@ -218,9 +179,8 @@ func after(key []byte) []byte {
 	return append(slices.Grow(slices.Clone(key), 1), 0)
 }
 
-// request gets one page. The first one decides the revision of all. A page that
-// is too large to be received is asked for again with half as many keys; one of a
-// single key ends the session.
+// request gets one page. The first one decides the revision of all. After a page that was too
+// large to be received the next request is for half as many keys.
 func (l *lister) request(ctx context.Context, from []byte) (*pb.RangeResponse, error) {
 	for {
 		var resp *pb.RangeResponse
@@ -248,12 +208,10 @@ func (l *lister) request(ctx context.Context, from []byte) (*pb.RangeResponse, e
 	}
 }
 
-// pageBytes is how large a page may become before the next ones are made
-// smaller.
+// pageBytes is how large a page may become before the next ones are made smaller.
 const pageBytes = 4 << 20
 
-// nextLimit adapts the number of keys in a page to the size of the last one. It
-// never grows: the first page has as many as is wanted.
+// nextLimit makes the pages after a large one smaller. It never grows.
 func nextLimit(limit int64, last []kvstore.KeyValue) int64 {
 	size := 0
 	for i := range last {

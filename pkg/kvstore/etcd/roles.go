@@ -71,19 +71,13 @@ func (e *Session) EnsureRole(ctx context.Context, name string, rights []Access) 
 }
 
 func (e *Session) setRights(ctx context.Context, name string, has, wanted []*authpb.Permission) error {
-	for _, p := range has {
-		if slices.ContainsFunc(wanted, func(w *authpb.Permission) bool { return samePermission(w, p) }) {
-			continue
-		}
+	for _, p := range without(has, wanted, samePermission) {
 		resp, err := e.auth.RoleRevokePermission(ctx, &pb.AuthRoleRevokePermissionRequest{Role: name, Key: p.Key, RangeEnd: p.RangeEnd})
 		if err := e.answered(resp, err, rpctypes.ErrGRPCPermissionNotGranted); err != nil {
 			return fmt.Errorf("revoke the right to %q: %w", p.Key, err)
 		}
 	}
-	for _, p := range wanted {
-		if slices.ContainsFunc(has, func(h *authpb.Permission) bool { return samePermission(h, p) }) {
-			continue
-		}
+	for _, p := range without(wanted, has, samePermission) {
 		resp, err := e.auth.RoleGrantPermission(ctx, &pb.AuthRoleGrantPermissionRequest{Name: name, Perm: p})
 		if err := e.answered(resp, err, nil); err != nil {
 			return fmt.Errorf("grant the right to %q: %w", p.Key, err)
@@ -94,6 +88,13 @@ func (e *Session) setRights(ctx context.Context, name string, has, wanted []*aut
 
 func samePermission(a, b *authpb.Permission) bool {
 	return a.PermType == b.PermType && bytes.Equal(a.Key, b.Key) && bytes.Equal(a.RangeEnd, b.RangeEnd)
+}
+
+// without is what is in the list and not in others.
+func without[T any](list, others []T, same func(a, b T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(list), func(a T) bool {
+		return slices.ContainsFunc(others, func(b T) bool { return same(a, b) })
+	})
 }
 
 // EnableAuth turns authentication on, if it is not. The user "root" with the role
@@ -114,7 +115,7 @@ func (e *Session) EnableAuth(ctx context.Context) error {
 	})
 }
 
-// Administer does something about users and roles in the session of the moment.
+// Administer does something about users and roles in the present session.
 func Administer(ctx context.Context, d *kvstore.Durable, f func(context.Context, *Session) error) error {
 	return d.Do(ctx, "administer", func(s kvstore.Session) error {
 		e, is := s.(*Session)

@@ -14,8 +14,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// noAnswerError is the end of a deadline of ours, with what was being waited
-// for. It is a [context.DeadlineExceeded].
+// noAnswerError is the end of a deadline of ours. It is a [context.DeadlineExceeded].
 type noAnswerError struct {
 	what    string
 	after   time.Duration
@@ -42,8 +41,7 @@ func (e *noAnswerError) Unwrap() []error {
 	return []error{context.DeadlineExceeded, e.trouble}
 }
 
-// serverError is what the server or the transport said, in its own words and
-// without gRPC's decoration.
+// serverError is what the server or the transport said, without gRPC's decoration.
 type serverError struct {
 	text string
 	kind error // one of kvstore's errors, or nil
@@ -59,26 +57,26 @@ func (e *serverError) Unwrap() []error {
 	return []error{e.kind, e.err}
 }
 
-// fromRPC makes an error of a call readable and gives it one of this package's
-// errors, where one fits.
+// fromRPC makes an error of a call readable and gives it one of kvstore's errors, where one fits.
 func fromRPC(err error) error {
-	var se *serverError
-	if errors.As(err, &se) {
+	if _, done := errors.AsType[*serverError](err); done {
 		return err
 	}
-	var ee rpctypes.EtcdError // what etcd's own client makes of some
-	if errors.As(err, &ee) {
-		return &serverError{text: cutText(ee.Error()), kind: kindOf(ee.Error(), ee.Code()), err: err}
+	if ee, ok := errors.AsType[rpctypes.EtcdError](err); ok { // what etcd's own client makes of some
+		return serverErrorOf(ee.Error(), ee.Code(), err)
 	}
-	st, ok := status.FromError(err)
-	if !ok {
-		return err
+	if st, ok := status.FromError(err); ok {
+		return serverErrorOf(st.Message(), st.Code(), err)
 	}
-	return &serverError{text: cutText(st.Message()), kind: kindOf(st.Message(), st.Code()), err: err}
+	return err
 }
 
-// fromReason makes an error of the text with which a server cancels a watch:
-// the text of an error, of which the server has forgotten the code.
+func serverErrorOf(text string, code codes.Code, err error) error {
+	return &serverError{text: cutText(text), kind: kindOf(text, code), err: err}
+}
+
+// fromReason makes an error of the text with which a server cancels a watch: that of an error
+// without its code.
 func fromReason(reason string) error {
 	if reason == "" {
 		reason = "the server cancelled the watch without a reason"
@@ -86,16 +84,12 @@ func fromReason(reason string) error {
 	if _, desc, ok := strings.Cut(reason, "desc = "); ok {
 		reason = desc
 	}
-	err := errors.New(cutText(reason))
-	return &serverError{text: err.Error(), kind: kindOf(reason, codes.Unknown), err: err}
+	return serverErrorOf(reason, codes.Unknown, errors.New(cutText(reason)))
 }
 
-// kindOf finds the error of this package that tells a caller what to do.
+// kindOf finds the error of kvstore that a caller decides on.
 func kindOf(message string, code codes.Code) error {
-	for _, k := range []struct {
-		is   error
-		kind error
-	}{
+	for _, k := range []struct{ is, kind error }{
 		{rpctypes.ErrGRPCCompacted, kvstore.ErrCompacted},
 		{rpctypes.ErrGRPCFutureRev, kvstore.ErrServerChanged}, // we ask only for what was reached
 		{rpctypes.ErrGRPCPermissionDenied, kvstore.ErrPermissionDenied},
@@ -117,13 +111,11 @@ func kindOf(message string, code codes.Code) error {
 		return kvstore.ErrTooLarge
 	case code == codes.Internal && strings.Contains(message, unreadableMessage):
 		return kvstore.ErrProtocol
-	}
-	switch code {
-	case codes.InvalidArgument:
+	case code == codes.InvalidArgument:
 		return kvstore.ErrInvalidRequest
-	case codes.PermissionDenied:
+	case code == codes.PermissionDenied:
 		return kvstore.ErrPermissionDenied
-	case codes.Unauthenticated:
+	case code == codes.Unauthenticated:
 		return kvstore.ErrUnauthenticated
 	default:
 		return nil
@@ -138,15 +130,15 @@ func isTimeout(err error) bool {
 
 func isUnavailable(err error) bool { return status.Code(unwrapRPC(err)) == codes.Unavailable }
 
-// isTooLarge tells that a message was beyond the receive limit, or beyond what
-// the server may send. (The same code also says that a server is busy.)
+// isTooLarge reports that a message was beyond the receive limit, or beyond what the server
+// may send.
 func isTooLarge(err error) bool {
 	st := status.Convert(unwrapRPC(err))
 	return tooLarge(st.Code(), st.Message())
 }
 
 func tooLarge(code codes.Code, message string) bool {
-	return code == codes.ResourceExhausted && strings.Contains(message, "larger than max") ||
+	return code == codes.ResourceExhausted && strings.Contains(message, "larger than max") || // it may also be busy
 		code == codes.Internal && strings.Contains(message, tooManyParts)
 }
 
@@ -154,8 +146,7 @@ func tooLarge(code codes.Code, message string) bool {
 const unreadableMessage = "failed to unmarshal the received message"
 
 func unwrapRPC(err error) error {
-	var se *serverError
-	if errors.As(err, &se) {
+	if se, ok := errors.AsType[*serverError](err); ok {
 		return se.err
 	}
 	return err

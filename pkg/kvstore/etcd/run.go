@@ -18,14 +18,14 @@ import (
 // backoffMin is the shortest pause before the heartbeat is tried again.
 const backoffMin = 50 * time.Millisecond
 
-// Run watches over the session until it is over, and returns why: it is
-// [kvstore.ErrServerChanged], [kvstore.ErrQuorumLost], [kvstore.ErrClosed], or the error of the context.
-// It is called once per session, beside whatever uses the session.
+// Run is the watchdog of the session until it is over, and returns why: [kvstore.ErrServerChanged],
+// [kvstore.ErrQuorumLost], [kvstore.ErrClosed], or the error of the context. It is called once
+// per session.
 //
-// It does a linearizable read at intervals and gives each result to onProbe,
-// one after another; onProbe must not block. It asks the endpoint about itself,
-// and follows the heartbeat; neither ends the session (design.md §1.3). It keeps leases alive and reports locks that are held for long.
-// Intervals are stretched by the size of the own cluster (spec kvstore.md §2.6).
+// It does a linearizable read at intervals and gives each result to onProbe, one after another;
+// onProbe must not block. It asks the endpoint about itself, and follows the heartbeat; neither
+// ends the session (design.md §1.3). It keeps leases alive and reports locks that are held for
+// long. Intervals are stretched by the size of the own cluster (spec kvstore.md §2.6).
 func (e *Session) Run(ctx context.Context, onProbe func(kvstore.Probe)) error {
 	caller := ctx
 	ctx, cancel := context.WithCancel(ctx)
@@ -47,12 +47,12 @@ func (e *Session) Run(ctx context.Context, onProbe func(kvstore.Probe)) error {
 	return fmt.Errorf("the session with %s is over: %w", e.endpoint, err)
 }
 
-// lifeSign is how many bytes that come in while a probe gets no answer show that
-// the link is slow and busy, and the server alive: far more than pings are.
+// lifeSign is how many bytes, far more than pings have, prove while a probe gets no answer that
+// the link is slow and the server alive.
 const lifeSign = 16 << 10
 
-// probeLoop does the linearizable reads. A page of a list that comes over a slow
-// link delays them, and must not be lost for that.
+// probeLoop does the linearizable reads. A list over a slow link delays them, and must not fail
+// for that.
 func (e *Session) probeLoop(ctx context.Context, onProbe func(kvstore.Probe)) error {
 	for {
 		p, before := kvstore.Probe{At: time.Now()}, e.dialer.received.Load()
@@ -78,13 +78,12 @@ func (e *Session) probeLoop(ctx context.Context, onProbe func(kvstore.Probe)) er
 	}
 }
 
-// doubtPause is between a stream that breaks and the probe that this is reason
-// for: streams break in flocks.
+// doubtPause is between a stream that breaks and the probe that follows: others break as well.
 const doubtPause = 200 * time.Millisecond
 
-// untilProbe waits until the next probe is due. A stream that breaks is a reason
-// to ask at once: nobody shall be told for seconds that a dead endpoint is
-// connected. So is a sync that is complete. One that failed is repeated sooner.
+// untilProbe waits until the next probe is due: at once after a stream that breaks, so that the
+// status shows soon that an endpoint is dead, and after a sync that is complete; sooner after
+// one that failed.
 func (e *Session) untilProbe(ctx context.Context, failed bool) error {
 	interval := e.opts.probeInterval()
 	if failed {
@@ -102,8 +101,8 @@ func (e *Session) untilProbe(ctx context.Context, failed bool) error {
 	}
 }
 
-// spread is an interval that is longer or shorter by up to a tenth, and ends on the
-// beat: hundreds that began at once do not ask at once.
+// spread is an interval that is longer or shorter by up to a tenth, so that hundreds that began
+// at once do not ask at once, and ends with the schedule.
 func (e *Session) spread(interval time.Duration) time.Duration {
 	return e.opts.Schedule.Nearest(interval*9/10 + rand.N(interval/5))
 }
@@ -153,8 +152,7 @@ func (e *Session) heartbeatLoop(ctx context.Context) error {
 	}
 }
 
-// followHeartbeat reads the heartbeat and follows it until the watch breaks. The
-// value does not matter, only that it is written.
+// followHeartbeat reads the heartbeat and follows it until the watch breaks.
 func (e *Session) followHeartbeat(ctx context.Context) (heard bool, err error) {
 	at, err := e.readHeartbeat(ctx)
 	if err != nil {
@@ -172,7 +170,7 @@ func (e *Session) followHeartbeat(ctx context.Context) (heard bool, err error) {
 		}
 		for _, ev := range b.Events {
 			if ev.Type == kvstore.EventPut {
-				e.update(func(h *health) { h.beat(time.Now(), ev.ModRevision) })
+				e.update(func(h *health) { h.heartbeat(time.Now(), ev.ModRevision) })
 			}
 		}
 	}
@@ -187,7 +185,7 @@ func (e *Session) readHeartbeat(ctx context.Context) (kvstore.Position, error) {
 		return kvstore.Position{}, e.explain(s, "heartbeat", wire.HeartbeatKey, err)
 	}
 	for _, kv := range resp.Kvs {
-		e.update(func(h *health) { h.beat(time.Now(), kv.ModRevision) })
+		e.update(func(h *health) { h.heartbeat(time.Now(), kv.ModRevision) })
 	}
 	return at, nil
 }

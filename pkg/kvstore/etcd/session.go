@@ -20,13 +20,12 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
 )
 
-// receiveLimit is how large a message may be that we take. A larger page is asked
-// for again with fewer keys. Events come in fragments as large as the requests that
-// the server takes, of which etcd's documentation allows 10 MiB at the most.
+// receiveLimit is how large a message may be that we take. A larger page is asked for again
+// with fewer keys. Events come in fragments as large as the requests that the server takes, of
+// which etcd's documentation allows 10 MiB at the most.
 const receiveLimit = 12 << 20
 
-// headerLimit is how large the headers and trailers of an answer may be; the text
-// of an error is in them.
+// headerLimit is how large the headers and trailers of an answer may be, with the text of an error.
 const headerLimit = 64 << 10
 
 // Session is a [kvstore.Writer] of a real etcd: one session with one endpoint. It is made
@@ -70,10 +69,9 @@ func Connect(ctx context.Context, cfg *clientfile.Config, attempt int, o Options
 	return newSession(ctx, cfg, attempt, o, nil)
 }
 
-// Reach is [Connect] for those who want to know what a user may read: that the
-// linearizable read is answered with [kvstore.ErrPermissionDenied] is good enough for it.
-// Such a session is not connected, is pinned by its first response, and is good
-// for reads alone.
+// Reach is [Connect] for finding out what a user may read: the linearizable read may be answered
+// with [kvstore.ErrPermissionDenied]. Such a session is not connected, is pinned by its first
+// response, and is good for reads alone.
 func Reach(ctx context.Context, cfg *clientfile.Config, attempt int, o Options) (*Session, error) {
 	return newSession(ctx, cfg, attempt, o, kvstore.ErrPermissionDenied)
 }
@@ -93,8 +91,7 @@ func newSession(ctx context.Context, cfg *clientfile.Config, attempt int, o Opti
 	}
 	e.life, e.end = context.WithCancelCause(context.Background())
 	e.EngineWriter = kvstore.NewWriter(e, o.writerOptions())
-	err := e.connect(ctx, cfg, enough)
-	if err != nil {
+	if err := e.connect(ctx, cfg, enough); err != nil {
 		e.Close()
 		return nil, hint.Failed("connect", e.endpoint, err)
 	}
@@ -106,7 +103,7 @@ func (e *Session) connect(ctx context.Context, cfg *clientfile.Config, enough er
 	caller := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	e.dialer.onFailure(func(err error) { cancel(err) })
+	e.dialer.onFailure(cancel)
 	defer e.dialer.onFailure(nil)
 	limit := &noAnswerError{what: "connecting", after: e.opts.Timings.Connect}
 	ctx, stop := context.WithTimeoutCause(ctx, e.opts.Timings.Connect, limit)
@@ -143,9 +140,9 @@ func (e *Session) connect(ctx context.Context, cfg *clientfile.Config, enough er
 	}
 }
 
-// How much a server may send before we have taken it: enough for 40 MB/s over
-// 100 ms. They are fixed because gRPC, to find them by itself, answers whatever
-// comes in with a ping, and half of what an idle session costs is that.
+// How much a server may send before we have taken it: enough for 40 MB/s over 100 ms. They are
+// fixed because gRPC's own way to find them, a ping for whatever comes in, is half of what an
+// idle session costs.
 const (
 	streamWindow     = 4 << 20
 	connectionWindow = 8 << 20
@@ -204,16 +201,14 @@ func (e *Session) open(ctx context.Context, cfg *clientfile.Config) error {
 	return nil
 }
 
-// BootstrapBegins tells the client that a first sync begins, as one does when
-// another user joins the session: until BootstrapComplete the limit for that
-// holds again. A new client begins that way.
-func (e *Session) BootstrapBegins() { e.limit.begin() }
+// BootstrapBegins says that a first sync begins, as one does when another user joins the
+// session: until BootstrapComplete the limit for that holds again. A new session begins that way.
+func (e *Session) BootstrapBegins() { e.limit.set(e.limit.bootstrap) }
 
-// BootstrapComplete tells the client that its first sync is complete: from now
-// on the everyday rate limit holds. What was read is worth being confirmed, so a
-// probe is due at once.
+// BootstrapComplete says that the first sync is complete: from now on the everyday rate limit
+// holds. A probe, which confirms what was read, is due at once.
 func (e *Session) BootstrapComplete() {
-	e.limit.complete()
+	e.limit.set(e.limit.running)
 	e.doubt()
 }
 
@@ -229,7 +224,7 @@ func (e *Session) Close() {
 	e.closing.Do(e.closeClient)
 }
 
-// closeClient does not wait for ever: closing can block.
+// closeClient closes the connection in bounded time: closing can block.
 func (e *Session) closeClient() {
 	if e.client == nil {
 		return
@@ -260,14 +255,14 @@ func (e *Session) changed(why string) error {
 	return e.over()
 }
 
-// linearizable checks the revision of a linearizable read: it cannot be below
+// linearizable makes a position of the revision of a linearizable read. It cannot be below
 // one that was known before the read began, unless the history is another one.
-func (e *Session) linearizable(before, rev int64) error {
+func (e *Session) linearizable(before, rev int64) (kvstore.Position, error) {
 	if rev < before {
-		return e.changed(fmt.Sprintf("its revision went back from %d to %d", before, rev))
+		return kvstore.Position{}, e.changed(fmt.Sprintf("its revision went back from %d to %d", before, rev))
 	}
 	e.reached(rev)
-	return nil
+	return kvstore.Position{ClusterID: e.pinned.Load(), Revision: rev}, nil
 }
 
 // reached notes a revision that the server has reached.

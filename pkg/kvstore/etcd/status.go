@@ -3,10 +3,9 @@ package etcd
 import (
 	"context"
 	"errors"
-	"strconv"
-	"strings"
 	"time"
 
+	"github.com/coreos/go-semver/semver"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -22,8 +21,7 @@ func (e *Session) Status() kvstore.Status {
 	return s
 }
 
-// WaitConnected waits until Status().Connected is as wanted. It fails with the
-// context, and when the session has ended while a connection is wanted.
+// WaitConnected implements [kvstore.Session].
 func (e *Session) WaitConnected(ctx context.Context, want bool) error {
 	for {
 		e.mu.Lock()
@@ -59,8 +57,8 @@ func (e *Session) update(f func(*health)) {
 	}
 }
 
-// askEndpoint asks the endpoint about itself. Not being permitted to ask is no
-// failure; it returns false for any other reason not to get an answer.
+// askEndpoint asks the endpoint about itself, and reports whether that was answered, also with
+// a missing permission.
 func (e *Session) askEndpoint(ctx context.Context) bool {
 	s := e.scope(ctx, "endpoint status", e.opts.Timings.Probe)
 	defer s.close()
@@ -104,30 +102,18 @@ func serverStatus(r *pb.StatusResponse, asked time.Time) kvstore.ServerStatus {
 	}
 }
 
-// progressReliable tells whether a version of etcd never reports progress ahead
-// of the events (etcd issue 15220): 3.4 from 3.4.25 on, 3.5 from 3.5.8 on, and
-// all later ones.
+// progressReliable reports whether a version of etcd never reports progress ahead of the events
+// (etcd issue 15220): 3.4 from 3.4.25 on, 3.5 from 3.5.8 on, and all later ones.
 func progressReliable(version string) bool {
-	version, _, _ = strings.Cut(version, "-")
-	parts := strings.Split(version, ".")
-	if len(parts) != 3 {
-		return false
-	}
-	var n [3]int
-	for i, p := range parts {
-		var err error
-		if n[i], err = strconv.Atoi(p); err != nil || n[i] < 0 {
-			return false
-		}
-	}
+	v, err := semver.NewVersion(version)
 	switch {
-	case n[0] != 3:
-		return n[0] > 3
-	case n[1] == 4:
-		return n[2] >= 25
-	case n[1] == 5:
-		return n[2] >= 8
+	case err != nil || v.Major != 3:
+		return err == nil && v.Major > 3
+	case v.Minor == 4:
+		return v.Patch >= 25
+	case v.Minor == 5:
+		return v.Patch >= 8
 	default:
-		return n[1] > 5
+		return v.Minor > 5
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
 )
 
-// transport makes the credentials for an endpoint, which tell the dialer what
-// goes wrong after the connection was made.
+// transport makes the credentials for an endpoint, which report to the dialer what goes wrong
+// after the connection was made.
 func transport(cfg *clientfile.Config, endpoint string, d *dialer) (credentials.TransportCredentials, error) {
 	if !cfg.UsesTLS(endpoint) {
 		return &watchedCredentials{insecure.NewCredentials(), d, hint.OpeningPlain}, nil
@@ -29,31 +29,22 @@ func transport(cfg *clientfile.Config, endpoint string, d *dialer) (credentials.
 	return &watchedCredentials{credentials.NewTLS(c), d, hint.OpeningTLS}, nil
 }
 
-// handshakeError names what a handshake was for, and that it had no answer.
-func handshakeError(ctx context.Context, what, authority string, raw net.Conn, err error) error {
+// HandshakeError is the error of a handshake with an endpoint, in the words of [Connect] and
+// known to [hint.Text]; what is [hint.OpeningTLS] or [hint.OpeningPlain].
+func HandshakeError(ctx context.Context, what, authority string, raw net.Conn, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = fmt.Errorf(hint.NoAnswer+"%w", cause)
 	}
 	return fmt.Errorf("%s %s (%s): %w", what, authority, raw.RemoteAddr(), err)
 }
 
-func closedError(what string, by net.Addr, err error) error {
+// RefusedError is likewise that of the first read after a handshake: a TLS 1.3 server refuses a
+// client certificate only then.
+func RefusedError(what string, by net.Addr, err error) error {
 	return fmt.Errorf("%s %s: closed by the server: %w", what, by, err)
 }
 
-// HandshakeError is the error of a TLS handshake with an endpoint, in the words
-// of [Connect] and known to [hint.Text].
-func HandshakeError(ctx context.Context, authority string, raw net.Conn, err error) error {
-	return handshakeError(ctx, hint.OpeningTLS, authority, raw, err)
-}
-
-// RefusedError is the error of the first read after a TLS handshake, in the words
-// of [Connect] and known to [hint.Text]: a TLS 1.3 server refuses a client certificate
-// only then.
-func RefusedError(by net.Addr, err error) error { return closedError(hint.OpeningTLS, by, err) }
-
-// watchedCredentials report failures of handshakes and of what comes right
-// after: a TLS 1.3 server refuses a client certificate only then.
+// watchedCredentials report failures of handshakes and of the first read after them.
 type watchedCredentials struct {
 	credentials.TransportCredentials
 	dialer *dialer
@@ -67,7 +58,7 @@ func (w *watchedCredentials) ClientHandshake(ctx context.Context, authority stri
 	defer cancel()
 	conn, info, err := w.TransportCredentials.ClientHandshake(ctx, authority, raw)
 	if err != nil {
-		err = handshakeError(ctx, w.what, authority, raw, err)
+		err = HandshakeError(ctx, w.what, authority, raw, err)
 		w.dialer.failedUnlessCancelled(ctx, err)
 		return nil, nil, err
 	}
@@ -82,8 +73,7 @@ func (w *watchedCredentials) Clone() credentials.TransportCredentials {
 	return &watchedCredentials{w.TransportCredentials.Clone(), w.dialer, w.what}
 }
 
-// lastWords is how long a connection that is closed before anything was read
-// may take to say why.
+// lastWords is how long a connection that is closed before anything was read waits for the reason.
 const lastWords = 200 * time.Millisecond
 
 // watchedConn reports an error of the first read, and that it succeeded.
@@ -113,7 +103,7 @@ func (c *watchedConn) report(n int, err error) {
 	case errors.Is(err, net.ErrClosed), errors.Is(err, os.ErrDeadlineExceeded): // by ourselves
 		c.w.dialer.failed(fmt.Errorf("%s %s: %s", c.w.what, c.RemoteAddr(), hint.NothingBack))
 	case err != nil:
-		c.w.dialer.failed(closedError(c.w.what, c.RemoteAddr(), err))
+		c.w.dialer.failed(RefusedError(c.w.what, c.RemoteAddr(), err))
 	}
 }
 

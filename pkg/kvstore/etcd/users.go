@@ -3,7 +3,6 @@ package etcd
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"go.etcd.io/etcd/api/v3/authpb"
 
@@ -11,12 +10,11 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
-// EnsureUser makes sure that a user exists who has these roles and no others. A
-// user that is created has no password: it is known by the common name of its
-// client certificate (spec wire.md §0). One that exists keeps its password. The
-// roles must exist: the error is [kvstore.ErrRoleNotFound] otherwise, and [kvstore.ErrUserNotFound]
-// when somebody else removes the user meanwhile. It takes several requests, and may
-// be repeated; the rights of etcd's root are needed.
+// EnsureUser makes sure that a user exists who has these roles and no others. A user that is
+// created has no password: it is known by the common name of its client certificate (spec
+// wire.md §0). The error is [kvstore.ErrRoleNotFound] when a role does not exist, and
+// [kvstore.ErrUserNotFound] when somebody else removes the user meanwhile. It takes several
+// requests, and may be repeated; the rights of etcd's root are needed.
 func (e *Session) EnsureUser(ctx context.Context, name string, roles []string) error {
 	return e.administer(ctx, "ensure user", name, func(ctx context.Context) error {
 		added, err := e.auth.UserAdd(ctx, &pb.AuthUserAddRequest{Name: name, Options: &authpb.UserAddOptions{NoPassword: true}})
@@ -32,19 +30,14 @@ func (e *Session) EnsureUser(ctx context.Context, name string, roles []string) e
 }
 
 func (e *Session) setRoles(ctx context.Context, name string, has, wanted []string) error {
-	for _, role := range wanted {
-		if slices.Contains(has, role) {
-			continue
-		}
+	same := func(a, b string) bool { return a == b }
+	for _, role := range without(wanted, has, same) {
 		resp, err := e.auth.UserGrantRole(ctx, &pb.AuthUserGrantRoleRequest{User: name, Role: role})
 		if err := e.answered(resp, err, nil); err != nil {
 			return fmt.Errorf("grant the role %q: %w", role, err)
 		}
 	}
-	for _, role := range has {
-		if slices.Contains(wanted, role) {
-			continue
-		}
+	for _, role := range without(has, wanted, same) {
 		resp, err := e.auth.UserRevokeRole(ctx, &pb.AuthUserRevokeRoleRequest{Name: name, Role: role})
 		if err := e.answered(resp, err, rpctypes.ErrGRPCRoleNotGranted); err != nil {
 			return fmt.Errorf("revoke the role %q: %w", role, err)
@@ -62,8 +55,8 @@ func (e *Session) RemoveUser(ctx context.Context, name string) error {
 	})
 }
 
-// administer does something about a user, within the limits and a deadline. The
-// figures have users under no scope: their names are no keys.
+// administer does something about a user, within the limits and a deadline. Metrics have
+// users under no scope: their names are no keys.
 func (e *Session) administer(ctx context.Context, op, name string, f func(context.Context) error) error {
 	if err := e.admit(ctx, op, ""); err != nil {
 		return err
@@ -73,7 +66,7 @@ func (e *Session) administer(ctx context.Context, op, name string, f func(contex
 	return err
 }
 
-// answered checks an answer about users. One error is as good as success.
+// answered checks an answer about users. The error fine is as good as success.
 func (e *Session) answered(resp interface{ GetHeader() *pb.ResponseHeader }, err, fine error) error {
 	switch {
 	case err == nil:

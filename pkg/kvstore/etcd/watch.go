@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,20 +22,20 @@ func (e *Session) Watch(ctx context.Context, prefix string, after kvstore.Positi
 	if after.ClusterID != e.pinned.Load() {
 		return nil, hint.Failed("watch", prefix, e.foreign(after))
 	}
-	if err := e.admit(ctx, "watch", prefix); err != nil {
-		return nil, err
-	}
-	var st *stream
-	// The place among the operations under way is given back once the watch is
-	// open.
-	took, err := e.call(ctx, "watch", prefix, 0, func(context.Context) error {
-		var err error
-		st, err = e.openStream(ctx, prefix, after)
+	var st kvstore.Stream
+	// It is no operation under way any more once the watch is open.
+	err := e.operate(ctx, "watch", prefix, 0, func(context.Context) (err error) {
+		st, err = e.WatchNow(ctx, prefix, after)
 		return err
 	})
-	e.record("watch", prefix, took, err)
+	return st, err
+}
+
+// WatchNow implements [kvstore.Engine].
+func (e *Session) WatchNow(ctx context.Context, key string, after kvstore.Position) (kvstore.Stream, error) {
+	st, err := e.openStream(ctx, key, after)
 	if err != nil {
-		return nil, err
+		return nil, err // and no stream that is a nil pointer
 	}
 	return st, nil
 }
@@ -54,13 +55,12 @@ type stream struct {
 	err  error            // sticky; likewise
 }
 
-// openStream opens a watch and waits for its confirmation, which can take until
-// the context ends when nothing bounds it.
+// openStream opens a watch and waits for its confirmation.
 func (e *Session) openStream(ctx context.Context, prefix string, after kvstore.Position) (*stream, error) {
 	st := &stream{e: e, prefix: prefix, at: after}
 	st.scope = e.scope(ctx, "opening the watch", e.opts.Timings.WatchOpen)
 	err := st.open(after.Revision + 1)
-	if err == nil && !st.scope.settle() {
+	if err == nil && !st.scope.timer.Stop() {
 		err = context.DeadlineExceeded
 	}
 	if err != nil {
@@ -81,11 +81,8 @@ func (s *stream) open(from int64) error {
 		Key: []byte(s.prefix), RangeEnd: []byte(kvstore.SelectionEnd(s.prefix)), StartRevision: from, Fragment: true,
 	}}})
 	if err != nil {
-		// Send says io.EOF; the reason is to be received.
-		if _, rerr := s.grpc.Recv(); rerr != nil {
-			err = rerr
-		}
-		return err
+		_, reason := s.grpc.Recv()
+		return cmp.Or(reason, err) // Send says io.EOF
 	}
 	resp, err := s.grpc.Recv()
 	if err != nil {
@@ -101,9 +98,8 @@ func (s *stream) open(from int64) error {
 	return s.reaches(from-1, resp.GetHeader().GetRevision())
 }
 
-// reaches makes sure that the server's history includes a revision, when there
-// is a doubt: the member that answers may be behind, but a linearizable read is
-// not.
+// reaches checks that the server's history includes a revision. The member that answers may
+// be behind; a linearizable read is not.
 func (s *stream) reaches(rev, member int64) error {
 	if rev <= s.e.highest.Load() && rev <= member {
 		return nil
@@ -122,7 +118,7 @@ func (s *stream) reaches(rev, member int64) error {
 	return nil
 }
 
-// refused tells why a response is the end of the watch, if it is.
+// refused returns why a response is the end of the watch, if it is.
 func (s *stream) refused(r *pb.WatchResponse) error {
 	if err := s.e.check(r.GetHeader()); err != nil {
 		return err
@@ -171,8 +167,7 @@ func (s *stream) recv() (kvstore.Batch, error) {
 	return s.batch(resp), nil
 }
 
-// checkBatch checks a response of a watch that was confirmed. An answer about
-// progress is for all watches of a stream.
+// checkBatch checks a response of a watch that was confirmed.
 func (s *stream) checkBatch(r *pb.WatchResponse) error {
 	switch {
 	case r.Created:

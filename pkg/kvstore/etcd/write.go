@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,67 +27,45 @@ func (o Options) writerOptions() kvstore.WriterOptions {
 }
 
 // Transact implements [kvstore.Engine].
-func (e *Session) Transact(ctx context.Context, t kvstore.Transaction) (kvstore.TxnResult, kvstore.Position, error) {
-	var res kvstore.TxnResult
-	var at kvstore.Position
+func (e *Session) Transact(ctx context.Context, t kvstore.Transaction) (res kvstore.TxnResult, at kvstore.Position, err error) {
+	operate := e.unlimited
+	if t.Limited {
+		operate = e.operate
+	}
 	req := toPB(t.Txn)
-	exchange := func(ctx context.Context) error {
-		resp, reached, err := e.txn(ctx, req)
+	err = operate(ctx, t.Op, t.Key, e.opts.Timings.Write, func(ctx context.Context) error {
+		before := e.highest.Load()
+		resp, err := e.exchange(ctx, req)
+		if err == nil {
+			at, err = e.linearizable(before, resp.Header.Revision)
+		}
 		if err != nil {
 			return err
 		}
-		res, at = resultOf(req, resp), reached
+		res = resultOf(req, resp)
 		return t.Lost(res)
-	}
-	var took time.Duration
-	var err error
-	if t.Limited {
-		if err := e.admit(ctx, t.Op, t.Key); err != nil {
-			return kvstore.TxnResult{}, kvstore.Position{}, err
-		}
-		took, err = e.call(ctx, t.Op, t.Key, e.opts.Timings.Write, exchange)
-	} else {
-		took, err = e.within(ctx, t.Op, t.Key, e.opts.Timings.Write, exchange)
-	}
-	e.record(t.Op, t.Key, took, err)
+	})
 	if err != nil {
 		return kvstore.TxnResult{}, kvstore.Position{}, err
 	}
 	return res, at, nil
 }
 
-// txn makes a transaction and checks the answer as that of a linearizable read.
-func (e *Session) txn(ctx context.Context, req *pb.TxnRequest) (*pb.TxnResponse, kvstore.Position, error) {
-	before := e.highest.Load()
+// exchange makes a transaction and checks the shape of the answer.
+func (e *Session) exchange(ctx context.Context, req *pb.TxnRequest) (*pb.TxnResponse, error) {
 	resp, err := e.kv.Txn(ctx, req)
-	if err != nil {
-		return nil, kvstore.Position{}, err
-	}
-	if err := e.checkRevision(resp.GetHeader()); err != nil {
-		return nil, kvstore.Position{}, err
-	}
-	rev := resp.Header.Revision
-	if err := e.linearizable(before, rev); err != nil {
-		return nil, kvstore.Position{}, err
-	}
-	if err := e.checked(checkTxn(req, resp, rev)); err != nil {
-		return nil, kvstore.Position{}, err
-	}
-	return resp, kvstore.Position{ClusterID: e.pinned.Load(), Revision: rev}, nil
-}
-
-// WatchNow implements [kvstore.Engine].
-func (e *Session) WatchNow(ctx context.Context, key string, after kvstore.Position) (kvstore.Stream, error) {
-	st, err := e.openStream(ctx, key, after)
 	if err != nil {
 		return nil, err
 	}
-	return st, nil
+	if err := e.checkRevision(resp.GetHeader()); err != nil {
+		return nil, err
+	}
+	return resp, e.checked(checkTxn(req, resp, resp.Header.Revision))
 }
 
 // Grant implements [kvstore.Lessor]. Leases wait for no limit.
 func (e *Session) Grant(ctx context.Context, ttl time.Duration) (id int64, lasts time.Duration, err error) {
-	took, err := e.within(ctx, "grant lease", "", e.opts.Timings.Write, func(ctx context.Context) error {
+	err = e.unlimited(ctx, "grant lease", "", e.opts.Timings.Write, func(ctx context.Context) error {
 		resp, err := e.lease.LeaseGrant(ctx, &pb.LeaseGrantRequest{TTL: int64(max(ttl, time.Second) / time.Second)})
 		if err != nil {
 			return err
@@ -97,14 +76,13 @@ func (e *Session) Grant(ctx context.Context, ttl time.Duration) (id int64, lasts
 		id, lasts = resp.GetID(), time.Duration(resp.GetTTL())*time.Second
 		return e.checked(checkGrant(resp))
 	})
-	e.record("grant lease", "", took, err)
 	return id, lasts, err
 }
 
 // KeepAlive implements [kvstore.Lessor], with one stream for all leases.
 func (e *Session) KeepAlive(ctx context.Context, ids []int64) (map[int64]bool, error) {
 	alive := make(map[int64]bool)
-	took, err := e.within(ctx, "keep leases alive", "", e.opts.Timings.Write, func(ctx context.Context) error {
+	err := e.unlimited(ctx, "keep leases alive", "", e.opts.Timings.Write, func(ctx context.Context) error {
 		st, err := e.lease.LeaseKeepAlive(ctx)
 		if err != nil {
 			return err
@@ -117,16 +95,13 @@ func (e *Session) KeepAlive(ctx context.Context, ids []int64) (map[int64]bool, e
 		}
 		return nil
 	})
-	e.record("keep leases alive", "", took, err)
 	return alive, err
 }
 
 func (e *Session) keepOne(st pb.Lease_LeaseKeepAliveClient, id int64) (alive bool, err error) {
 	if err := st.Send(&pb.LeaseKeepAliveRequest{ID: id}); err != nil {
-		if _, rerr := st.Recv(); rerr != nil {
-			err = rerr // Send says io.EOF; the reason is to be received
-		}
-		return false, err
+		_, reason := st.Recv()
+		return false, cmp.Or(reason, err) // Send says io.EOF
 	}
 	resp, err := st.Recv()
 	if err != nil {
@@ -138,8 +113,8 @@ func (e *Session) keepOne(st pb.Lease_LeaseKeepAliveClient, id int64) (alive boo
 	return resp.GetTTL() > 0, e.check(resp.GetHeader())
 }
 
-// Revoke implements [kvstore.Lessor]. It also serves a session that has been closed, but
-// not one that found another etcd: that one never granted the lease.
+// Revoke implements [kvstore.Lessor], also of a session that has been closed; an etcd that took
+// the server's place never granted the lease.
 func (e *Session) Revoke(ctx context.Context, id int64) error {
 	if errors.Is(e.over(), kvstore.ErrServerChanged) {
 		return nil

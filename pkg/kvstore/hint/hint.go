@@ -48,6 +48,9 @@ type advice struct {
 
 // adviceOn recognises an error; zero when it does not.
 func adviceOn(err error) advice {
+	if err == nil {
+		return advice{}
+	}
 	for _, f := range []func(error) advice{adviceOnKind, adviceOnTLS, adviceOnNetwork, adviceOnFile, adviceOnText} {
 		if a := f(err); a.hint != "" {
 			return a
@@ -57,31 +60,27 @@ func adviceOn(err error) advice {
 }
 
 func adviceOnKind(err error) advice {
-	var busy *kvstore.LockTimeoutError
-	switch {
-	case err == nil:
-		return advice{}
-	case errors.Is(err, kvstore.ErrPermissionDenied):
-		return advice{codes.RightsMissing, "the etcd user's role does not cover this key or range; a prefix must end exactly where the role's does, mostly in /"}
-	case errors.Is(err, kvstore.ErrUnauthenticated):
-		return advice{codes.EtcdUserRefused, "check username and password, or the common name of the client certificate, against the users of that etcd"}
-	case errors.Is(err, kvstore.ErrUserNotFound):
-		return advice{"", "create the user first"}
-	case errors.Is(err, kvstore.ErrRoleNotFound):
-		return advice{"", "create the role first"}
-	case errors.Is(err, kvstore.ErrNoSpace):
-		return advice{codes.EtcdAlarm, "that etcd is at its quota: compact and defragment it, or raise --quota-backend-bytes, and then 'etcdctl alarm disarm'"}
-	case errors.Is(err, kvstore.ErrLockLeaseExpired):
-		return advice{"", "lock again, and begin anew with what the lock protects"}
-	case errors.As(err, &busy):
+	if _, busy := errors.AsType[*kvstore.LockTimeoutError](err); busy {
 		return advice{"", "its holder has to unlock it; that of a dead one is free when its lease ends"}
-	case errors.Is(err, kvstore.ErrProtocol):
-		return advice{codes.ProtocolBroken, "whatever answers there is no etcd, or a damaged or hostile one: find out what it is"}
-	case errors.Is(err, kvstore.ErrServerChanged):
-		return advice{"", "a new session with a new list follows; it is normal when an endpoint has several replicas"}
-	default:
-		return advice{}
 	}
+	for _, known := range []struct {
+		is error
+		advice
+	}{
+		{kvstore.ErrPermissionDenied, advice{codes.RightsMissing, "the etcd user's role does not cover this key or range; a prefix must end exactly where the role's does, mostly in /"}},
+		{kvstore.ErrUnauthenticated, advice{codes.EtcdUserRefused, "check username and password, or the common name of the client certificate, against the users of that etcd"}},
+		{kvstore.ErrUserNotFound, advice{"", "create the user first"}},
+		{kvstore.ErrRoleNotFound, advice{"", "create the role first"}},
+		{kvstore.ErrNoSpace, advice{codes.EtcdAlarm, "that etcd is at its quota: compact and defragment it, or raise --quota-backend-bytes, and then 'etcdctl alarm disarm'"}},
+		{kvstore.ErrLockLeaseExpired, advice{"", "lock again, and begin anew with what the lock protects"}},
+		{kvstore.ErrProtocol, advice{codes.ProtocolBroken, "whatever answers there is no etcd, or a damaged or hostile one: find out what it is"}},
+		{kvstore.ErrServerChanged, advice{"", "a new session with a new list follows; it is normal when an endpoint has several replicas"}},
+	} {
+		if errors.Is(err, known.is) {
+			return known.advice
+		}
+	}
+	return advice{}
 }
 
 // What an etcd engine says of its connections, by which their errors are recognised: what
@@ -118,7 +117,7 @@ func adviceOnTLS(err error) advice {
 		return advice{codes.ServerNameOther, "the server's certificate is for other names; use one of them in endpoints, with " + clientfile.HostAliasesKey + " if it does not resolve"}
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return advice{codes.ServerCertificateInvalid, "renew the server's certificate, or set the clock"}
-	case errors.As(err, &alert), strings.Contains(text(err), "remote error: tls:"):
+	case errors.As(err, &alert), strings.Contains(err.Error(), "remote error: tls:"):
 		return advice{codes.ClientCertificateRefused, hintClientCert}
 	case errors.As(err, &header):
 		return advice{codes.ServerWithoutTLS, hintNoTLS}
@@ -155,7 +154,7 @@ func adviceOnFile(err error) advice {
 		return advice{codes.FileMissing, "put the file there, or correct the path; in a pod the Secret that holds it must be mounted"}
 	case errors.Is(err, fs.ErrPermission):
 		return advice{codes.FileForbidden, "let the user that the agent runs as read it"}
-	case strings.Contains(text(err), "private key does not match public key"):
+	case strings.Contains(err.Error(), "private key does not match public key"):
 		return advice{codes.CertificateOfOtherKey, "cert-file and key-file must be of one pair: take both from the same Secret or directory, and renew them together"}
 	default:
 		return advice{}
@@ -164,7 +163,7 @@ func adviceOnFile(err error) advice {
 
 // adviceOnText recognises what has lost its type on its way through gRPC.
 func adviceOnText(err error) advice {
-	s := text(err)
+	s := err.Error()
 	if strings.Contains(s, OpeningPlain) && strings.Contains(s, NothingBack) {
 		return advice{codes.ServerSilent, hintSilent}
 	}
@@ -204,12 +203,6 @@ func adviceOnText(err error) advice {
 
 func message(err error) string { return status.Convert(err).Message() }
 
-func text(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
-}
 
 // Failed is the error of an operation, with its hint.
 func Failed(op, key string, err error) error {

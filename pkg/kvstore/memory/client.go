@@ -1,11 +1,11 @@
 package memory
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -30,10 +30,7 @@ func (m *Store) Get(ctx context.Context, key string, opts ...kvstore.ReadOption)
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, kvstore.Position{}, err
-	}
-	return kv, pos, nil
+	return kv, pos, err
 }
 
 // Head implements [kvstore.Client].
@@ -55,12 +52,12 @@ func (m *Store) List(ctx context.Context, prefix string, page func(kvstore.Page)
 	if err != nil {
 		return kvstore.Position{}, err
 	}
-	for len(items) > 0 {
-		n := min(size, len(items))
-		if err := page(kvstore.Page{Items: items[:n:n], At: at, Left: int64(len(items) - n)}); err != nil {
+	for rest := range slices.Chunk(items, size) {
+		items = items[len(rest):]
+		if err := page(kvstore.Page{Items: rest, At: at, Left: int64(len(items))}); err != nil {
 			return kvstore.Position{}, err
 		}
-		if items = items[n:]; len(items) == 0 {
+		if len(items) == 0 {
 			break
 		}
 		_, err := m.operate(ctx, "page", prefix, func(s *contents) error {
@@ -97,10 +94,7 @@ func (m *Store) Recall(ctx context.Context, prefix, from string, at kvstore.Posi
 		past = kvstore.Past{Items: items[:min(limit, len(items))], Count: int64(len(items))}
 		return nil
 	})
-	if err != nil {
-		return kvstore.Past{}, err
-	}
-	return past, nil
+	return past, err
 }
 
 // Watch implements [kvstore.Client].
@@ -137,31 +131,15 @@ func (m *Store) Status() kvstore.Status {
 
 // Close implements [kvstore.Client]. The leases of locks are revoked.
 func (m *Store) Close() {
-	if m.closed() {
-		m.Release(context.Background())
-	}
-}
-
-// closed ends the session and tells whether it had not been closed before.
-func (m *Store) closed() bool {
-	m.addr.mu.Lock()
-	defer m.addr.mu.Unlock()
-	if m.shut {
-		return false
-	}
-	m.shut, m.over = true, cmp.Or(m.over, kvstore.ErrClosed)
-	m.status.Connected = false
-	m.addr.changed()
-	return true
+	m.End(kvstore.ErrClosed)
+	m.closing.Do(func() { m.Release(context.Background()) })
 }
 
 // End implements [kvstore.Session].
 func (m *Store) End(why error) {
 	m.addr.mu.Lock()
 	defer m.addr.mu.Unlock()
-	if m.over == nil {
-		m.over = why
-	}
+	m.over = cmp.Or(m.over, why)
 	m.status.Connected = false
 	m.addr.changed()
 }
@@ -186,15 +164,14 @@ func (m *Store) WaitConnected(ctx context.Context, want bool) error {
 	}
 }
 
-// BootstrapBegins does nothing: a memory has no rate limit.
+// BootstrapBegins does nothing: there is no rate limit.
 func (m *Store) BootstrapBegins() {}
 
 // BootstrapComplete does nothing either.
 func (m *Store) BootstrapComplete() {}
 
-// Run probes the server as [kvstore.Session.Run] does, with a fixed interval, until the
-// context or the session ends. Three failures in a row end it. It also keeps
-// leases alive.
+// Run implements [kvstore.Session], with a fixed interval between probes. Three failures in a
+// row end it.
 func (m *Store) Run(ctx context.Context, onProbe func(kvstore.Probe)) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return m.probeLoop(ctx, onProbe) })
@@ -251,8 +228,7 @@ func (m *Store) note(p kvstore.Probe) {
 	m.status.Head, m.status.LastSuccess = p.Head, time.Now()
 }
 
-// operate does one operation under the lock, after the fault and the checks that
-// each response of a server undergoes.
+// operate does one operation under the lock, after the fault and the checks of each response.
 func (m *Store) operate(ctx context.Context, op, key string, f func(*contents) error) (kvstore.Position, error) {
 	pos, err := m.tryOperate(ctx, op, key, f)
 	if err != nil {
@@ -266,16 +242,9 @@ func (m *Store) operate(ctx context.Context, op, key string, f func(*contents) e
 
 func (m *Store) tryOperate(ctx context.Context, op, key string, f func(*contents) error) (kvstore.Position, error) {
 	a := m.addr
-	a.mu.Lock()
-	fault := a.fault
-	a.mu.Unlock()
-	var later error
-	if fault != nil {
-		err := fault(ctx, op, key)
-		if err != nil && !comesAfter(err) {
-			return kvstore.Position{}, err
-		}
-		later = err
+	later := a.failing(ctx, op, key)
+	if _, after := errors.AsType[*afterwards](later); later != nil && !after {
+		return kvstore.Position{}, later
 	}
 	if err := ctx.Err(); err != nil {
 		return kvstore.Position{}, err
@@ -293,7 +262,18 @@ func (m *Store) tryOperate(ctx context.Context, op, key string, f func(*contents
 	return kvstore.Position{ClusterID: a.store.id, Revision: a.store.rev}, cmp.Or(err, later)
 }
 
-// lose ends the session because another server answers. The lock is held.
+// failing calls the fault, if there is one.
+func (a *address) failing(ctx context.Context, op, key string) error {
+	a.mu.Lock()
+	fault := a.fault
+	a.mu.Unlock()
+	if fault == nil {
+		return nil
+	}
+	return fault(ctx, op, key)
+}
+
+// lose ends the session because another server answers; the lock is held.
 func (m *Store) lose() {
 	m.over = kvstore.ErrServerChanged
 	m.status.Connected, m.status.Quorum = false, false
@@ -333,7 +313,7 @@ func (s *contents) snapshot(prefix string) []kvstore.KeyValue {
 			items = append(items, clone(v))
 		}
 	}
-	slices.SortFunc(items, func(a, b kvstore.KeyValue) int { return strings.Compare(string(a.Key), string(b.Key)) })
+	slices.SortFunc(items, func(a, b kvstore.KeyValue) int { return bytes.Compare(a.Key, b.Key) })
 	return items
 }
 

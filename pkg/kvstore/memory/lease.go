@@ -2,8 +2,8 @@ package memory
 
 import (
 	"context"
+	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -46,7 +46,7 @@ func (m *Store) Revoke(_ context.Context, id int64) error {
 	m.addr.mu.Lock()
 	defer m.addr.mu.Unlock()
 	if m.addr.store.id == m.pinned {
-		m.addr.revoke([]int64{id})
+		m.addr.revoke(id)
 	}
 	return nil
 }
@@ -56,25 +56,14 @@ func (m *Store) Revoke(_ context.Context, id int64) error {
 func (m *Store) ExpireLeases() {
 	m.addr.mu.Lock()
 	defer m.addr.mu.Unlock()
-	var ids []int64
-	for id := range m.addr.store.leases {
-		ids = append(ids, id)
-	}
-	m.addr.revoke(ids)
+	m.addr.revoke(slices.Collect(maps.Keys(m.addr.store.leases))...)
 }
 
-// revoke ends leases. The lock is held.
-func (a *address) revoke(ids []int64) {
-	var events []kvstore.Event
+// revoke ends leases; the lock is held.
+func (a *address) revoke(ids ...int64) {
 	for _, id := range ids {
 		delete(a.store.leases, id)
 	}
-	for key, kv := range a.store.items {
-		if slices.Contains(ids, kv.Lease) {
-			events = append(events, kvstore.Event{Type: kvstore.EventDelete, KeyValue: kvstore.KeyValue{Key: []byte(key)}})
-		}
-	}
-	slices.SortFunc(events, func(a, b kvstore.Event) int { return strings.Compare(string(a.Key), string(b.Key)) })
-	a.store.write(events)
+	a.store.write(a.store.deletions(func(kv kvstore.KeyValue) bool { return slices.Contains(ids, kv.Lease) }))
 	a.changed()
 }

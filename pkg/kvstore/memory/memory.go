@@ -5,9 +5,11 @@
 package memory
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,30 +17,26 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
 )
 
-// Fault is called before each operation of a [Store] and decides its fate: it
-// may return an error, which the operation then ends with, or block until the
-// context ends or the test wants it to go on. With an error made by [Afterwards]
-// the operation is done, and fails nevertheless. Operations are "get", "list" (the
-// first page), "page" (a further one), "recall", "watch", "recv", "progress",
-// "head", "probe"; "put", "delete", "delete prefix", "update"; "lock" (several for each),
-// "unlock"; "grant lease" and "keep leases alive". It is called without any lock.
+// Fault is called before each operation of a [Store]. The operation ends with its error, or is
+// done and fails nevertheless with one made by [Afterwards]; a fault may also block. Operations
+// are "get", "list" (the first page), "page" (a further one), "recall", "watch", "recv",
+// "progress", "head", "probe"; "put", "delete", "delete prefix", "update"; "lock" (several for
+// each), "unlock"; "grant lease" and "keep leases alive". It is called without any lock.
 type Fault func(ctx context.Context, op, key string) error
 
-// Store is a kvstore in memory: at once the server, with methods to do what
-// others do to it, and a [kvstore.Writer] of it, one session that began with [New]
-// or [Store.Connect]. It behaves as an etcd does, history, compaction and
-// replacement by another server included, and can be told to fail. All methods
+// Store is a kvstore in memory: at once the server, with methods to do what others do to it, and
+// one session with it, a [kvstore.Writer] that began with [New] or [Store.Connect]. All methods
 // may be called from any number of goroutines.
 type Store struct {
 	*kvstore.EngineWriter
 
-	addr *address
+	addr    *address
+	closing sync.Once
 
 	// Guarded by addr.mu.
 	pinned  uint64 // the cluster ID that the session began with
 	highest int64  // the highest revision that this session has seen
 	over    error  // why the session is over; sticky
-	shut    bool   // it has been closed
 	status  kvstore.Status
 }
 
@@ -59,8 +57,8 @@ type address struct {
 	pageSize int
 	interval time.Duration // between two probes of Run
 	nextID   uint64
-	// nextLease is the ID of the latest lease.
-	nextLease int64
+
+	nextLease int64 // ID of the latest lease
 }
 
 // contents is the contents of one server.
@@ -84,12 +82,9 @@ func New() *Store {
 }
 
 // Connect begins a new session with the server that is there now.
-func (m *Store) Connect() *Store {
-	return m.ConnectWith(nil)
-}
+func (m *Store) Connect() *Store { return m.ConnectWith(nil) }
 
-// ConnectWith begins a new session whose keys are tied to these leases; nil for
-// some that end with the session.
+// ConnectWith begins a new session whose keys are tied to these leases; nil: to its own.
 func (m *Store) ConnectWith(leases *kvstore.Leases) *Store {
 	n := &Store{addr: m.addr}
 	m.addr.mu.Lock()
@@ -126,7 +121,7 @@ func (a *address) changed() {
 
 // Set writes a key, as somebody else, and returns the position of the write.
 func (m *Store) Set(key, value string) kvstore.Position {
-	return m.Write(kvstore.Event{Type: kvstore.EventPut, KeyValue: kvstore.KeyValue{Key: []byte(key), Value: []byte(value)}})
+	return m.Write(kvstore.Event{KeyValue: kvstore.KeyValue{Key: []byte(key), Value: []byte(value)}})
 }
 
 // Unset deletes a key, as somebody else. Deleting an absent one changes nothing, not even the
@@ -137,16 +132,20 @@ func (m *Store) Unset(key string) kvstore.Position {
 
 // UnsetPrefix deletes all keys that begin with prefix, at one revision.
 func (m *Store) UnsetPrefix(prefix string) kvstore.Position {
-	var events []kvstore.Event
 	m.addr.mu.Lock()
-	for k := range m.addr.store.items {
-		if strings.HasPrefix(k, prefix) {
-			events = append(events, kvstore.Event{Type: kvstore.EventDelete, KeyValue: kvstore.KeyValue{Key: []byte(k)}})
+	events := m.addr.store.deletions(func(kv kvstore.KeyValue) bool { return bytes.HasPrefix(kv.Key, []byte(prefix)) })
+	m.addr.mu.Unlock()
+	return m.Write(events...)
+}
+
+// deletions are the events that delete some keys, in order.
+func (s *contents) deletions(which func(kvstore.KeyValue) bool) (events []kvstore.Event) {
+	for _, key := range slices.Sorted(maps.Keys(s.items)) {
+		if which(s.items[key]) {
+			events = append(events, kvstore.Event{Type: kvstore.EventDelete, KeyValue: kvstore.KeyValue{Key: []byte(key)}})
 		}
 	}
-	m.addr.mu.Unlock()
-	slices.SortFunc(events, func(a, b kvstore.Event) int { return strings.Compare(string(a.Key), string(b.Key)) })
-	return m.Write(events...)
+	return events
 }
 
 // Write makes several changes at one revision, as a transaction does, and
@@ -214,7 +213,7 @@ func (m *Store) Replace() {
 	a.cut(errBroken)
 }
 
-// Wipe empties the server and starts its revisions anew under the same cluster
+// Wipe empties the server and starts its revisions again under the same cluster
 // ID, as an etcd does that lost its data and kept its token. Open streams break.
 func (m *Store) Wipe() {
 	a := m.addr
@@ -224,15 +223,11 @@ func (m *Store) Wipe() {
 	a.cut(errBroken)
 }
 
-// Break ends all open streams with the error, or with one that says that the
-// connection was lost when it is nil. The sessions go on.
+// Break ends all open streams with the error; nil: the connection was lost. The sessions go on.
 func (m *Store) Break(err error) {
-	if err == nil {
-		err = errBroken
-	}
 	m.addr.mu.Lock()
 	defer m.addr.mu.Unlock()
-	m.addr.cut(err)
+	m.addr.cut(cmp.Or(err, errBroken))
 }
 
 func (a *address) cut(err error) {
@@ -255,16 +250,14 @@ func (m *Store) SetPageSize(n int) {
 	m.addr.pageSize = max(n, 1)
 }
 
-// SetProbeInterval sets the time between two probes of [Store.Run]; 100 ms at
-// first.
+// SetProbeInterval sets the time between two probes of [Store.Run]; 100 ms at first.
 func (m *Store) SetProbeInterval(d time.Duration) {
 	m.addr.mu.Lock()
 	defer m.addr.mu.Unlock()
 	m.addr.interval = d
 }
 
-// Position returns where the server stands, without being an operation of the
-// session.
+// Position returns the server's position, without an operation of the session.
 func (m *Store) Position() kvstore.Position {
 	m.addr.mu.Lock()
 	defer m.addr.mu.Unlock()

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"sort"
 
@@ -20,7 +21,7 @@ type stream struct {
 
 	// Guarded by addr.mu.
 	next     int64 // the first revision that was not yet delivered
-	progress bool  // an answer is owed
+	progress bool  // an answer is pending
 	err      error // why the stream is over; sticky
 }
 
@@ -33,23 +34,14 @@ func (s *stream) Recv() (kvstore.Batch, error) {
 	a := s.m.addr
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if s.err == nil {
-		if s.err = s.ctx.Err(); s.err == nil {
-			s.err = hint.Failed("watch", s.prefix, err)
-		}
-	}
+	s.err = cmp.Or(s.err, s.ctx.Err(), hint.Failed("watch", s.prefix, err))
 	return kvstore.Batch{}, s.err
 }
 
 func (s *stream) recv() (kvstore.Batch, error) {
 	a := s.m.addr
-	a.mu.Lock()
-	fault := a.fault
-	a.mu.Unlock()
-	if fault != nil {
-		if err := fault(s.ctx, "recv", s.prefix); err != nil {
-			return kvstore.Batch{}, err
-		}
+	if err := a.failing(s.ctx, "recv", s.prefix); err != nil {
+		return kvstore.Batch{}, err
 	}
 	for {
 		a.mu.Lock()
@@ -121,13 +113,8 @@ func (s *stream) events(st *contents) (kvstore.Batch, bool) {
 // RequestProgress implements [kvstore.Stream].
 func (s *stream) RequestProgress() error {
 	a := s.m.addr
-	a.mu.Lock()
-	fault := a.fault
-	a.mu.Unlock()
-	if fault != nil {
-		if err := fault(s.ctx, "progress", s.prefix); err != nil {
-			return hint.Failed("progress", s.prefix, err)
-		}
+	if err := a.failing(s.ctx, "progress", s.prefix); err != nil {
+		return hint.Failed("progress", s.prefix, err)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -3,10 +3,9 @@ package memory
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
+
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
@@ -105,11 +104,11 @@ func (s *contents) between(key, end string) []string {
 			keys = append(keys, k)
 		}
 	}
-	slices.SortFunc(keys, strings.Compare)
+	slices.Sort(keys)
 	return keys
 }
 
-// meets tells whether a condition holds. All numbers of an absent key are 0.
+// meets reports whether a condition holds. All numbers of an absent key are 0.
 func (s *contents) meets(c kvstore.Condition) bool {
 	kv, exists := s.items[c.Key]
 	switch c.Kind {
@@ -124,20 +123,14 @@ func (s *contents) meets(c kvstore.Condition) bool {
 	case kvstore.Exists:
 		return exists
 	default:
-		panic(fmt.Sprintf("a memory knows no condition %d", c.Kind))
+		panic(fmt.Sprintf("there is no condition %d", c.Kind))
 	}
 }
 
 // Afterwards makes the error of a [Fault] one that comes after the operation has
-// been done: who asked for it does not know the outcome.
+// been done: the caller does not know the outcome.
 func Afterwards(err error) error { return &afterwards{err} }
 
 type afterwards struct{ error }
 
 func (a *afterwards) Unwrap() error { return a.error }
-
-// comesAfter tells whether a fault's error comes after the operation.
-func comesAfter(err error) bool {
-	var a *afterwards
-	return errors.As(err, &a)
-}
