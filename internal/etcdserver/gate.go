@@ -11,12 +11,11 @@ import (
 	"time"
 )
 
-// Gate is an address that stays while servers behind it come and go: it passes
-// connections on to one server, can reset them all, refuse new ones, or go
-// silent. It knows nothing of what passes.
+// Gate is an address that stays while servers behind it come and go: it passes connections on to
+// one server, can reset them all, refuse new ones, or go silent.
 //
-// All methods may be called by several goroutines. Its own goroutines end with
-// Close, which waits for them.
+// All methods may be called by several goroutines. Its own goroutines end with Close, which
+// waits for them.
 type Gate struct {
 	wg sync.WaitGroup
 
@@ -54,7 +53,7 @@ func (g *Gate) Open(backend string) error {
 // listen waits a while for a port that is still in use: it may be that of a
 // predecessor on its way out.
 func listen(addr string) (l net.Listener, err error) {
-	err = whileInUse(func() error {
+	err = whileInUse(func() (err error) {
 		l, err = net.Listen("tcp", addr)
 		return err
 	})
@@ -106,7 +105,7 @@ func (g *Gate) Thaw() {
 	g.thaw()
 }
 
-// thaw is called with mu held.
+// thaw ends a freeze; mu is held.
 func (g *Gate) thaw() {
 	if g.thawed == nil {
 		return
@@ -118,7 +117,7 @@ func (g *Gate) thaw() {
 	g.thawed = nil
 }
 
-// Frozen tells whether the gate is silent.
+// Frozen reports whether the gate is silent.
 func (g *Gate) Frozen() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -138,7 +137,7 @@ func (g *Gate) Close() {
 	g.wg.Wait()
 }
 
-// reset ends all connections the hard way. It is called with mu held.
+// reset resets all connections; mu is held.
 func (g *Gate) reset() {
 	for c := range g.conns { // all of them first: the end of one ends its other side
 		_ = c.SetLinger(0)
@@ -210,9 +209,8 @@ func (g *Gate) end(c *net.TCPConn) {
 	_ = c.Close()
 }
 
-// pump copies from one connection to the other until one ends, and then ends
-// both. Reading stops while the gate is frozen; what was read is always passed
-// on, so that nothing is lost.
+// pump copies from one connection to the other until one ends, and then ends both. Reading
+// stops while the gate is frozen; what was read is always passed on.
 func (g *Gate) pump(to, from *net.TCPConn) {
 	for {
 		_, err := io.Copy(to, from)

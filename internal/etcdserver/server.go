@@ -1,16 +1,14 @@
-// Package etcdserver runs etcd servers of one member inside this process, for
-// tests and for simulated clusters: on loopback, on a free port, without fsync,
-// without logging. Nothing in it needs package testing; pkg/kvstore/etcdtest wraps
-// it for tests.
+// Package etcdserver runs etcd servers of one member inside this process, for tests and for
+// simulated clusters: on loopback, on a free port, without fsync, without logging.
+// pkg/kvstore/etcdtest wraps it for tests.
 //
-// A Server may be used by several goroutines. Closing and killing it is done
-// once, by its owner.
+// A Server may be used by several goroutines. Its owner closes or kills it, once.
 package etcdserver
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"fmt"
 	"net/url"
 	"os"
@@ -33,9 +31,9 @@ const startTimeout = time.Minute
 // waits for the server behind it.
 const addrInUseTimeout = 5 * time.Second
 
-// peerURL is what every server calls itself among its (absent) peers. As it is
-// always the same, the etcd cluster ID follows from the token alone.
-const peerURL = "http://127.0.0.1:2380"
+// peer is how every server advertises itself to its (absent) peers. As it is always the same,
+// the etcd cluster ID follows from the token alone.
+const peer = "127.0.0.1:2380"
 
 // TLS makes a server speak TLS.
 type TLS struct {
@@ -89,63 +87,43 @@ type Server struct {
 // Start runs a server and waits until it serves.
 func Start(cfg Config) (*Server, error) {
 	s := &Server{cfg: cfg}
-	if err := s.fill(); err != nil {
-		return nil, err
+	s.cfg.Addr, s.cfg.Token = cmp.Or(cfg.Addr, "127.0.0.1:0"), cmp.Or(cfg.Token, rand.Text())
+	if cfg.DataDir == "" {
+		dir, err := os.MkdirTemp("", "etcd-")
+		if err != nil {
+			return nil, fmt.Errorf("make a data directory: %w", err)
+		}
+		s.cfg.DataDir, s.tempDir = dir, true
 	}
-	if err := s.listen(); err != nil {
+	if err := s.start(); err != nil {
 		s.removeTemp()
 		return nil, fmt.Errorf("start an etcd server on %s with data in %s: %w", s.cfg.Addr, s.cfg.DataDir, err)
-	}
-	select {
-	case <-s.etcd.Server.ReadyNotify():
-	case err := <-s.etcd.Err():
-		s.etcd.Close()
-		s.removeTemp()
-		return nil, fmt.Errorf("etcd server on %s ended while starting: %w", s.cfg.Addr, err)
-	case <-time.After(startTimeout):
-		s.etcd.Close()
-		s.removeTemp()
-		return nil, fmt.Errorf("etcd server on %s is not ready after %s", s.cfg.Addr, startTimeout)
 	}
 	s.cfg.Addr = s.etcd.Clients[0].Addr().String()
 	s.local = v3client.New(s.etcd.Server)
 	return s, nil
 }
 
-// listen begins the server.
-func (s *Server) listen() error {
-	return whileInUse(func() error {
-		ec, err := s.embedConfig()
-		if err != nil {
-			return err
-		}
-		s.etcd, err = embed.StartEtcd(ec)
+func (s *Server) start() error {
+	err := whileInUse(func() (err error) {
+		s.etcd, err = embed.StartEtcd(s.embedConfig())
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	select {
+	case <-s.etcd.Server.ReadyNotify():
+		return nil
+	case err = <-s.etcd.Err():
+	case <-time.After(startTimeout):
+		err = fmt.Errorf("it is not ready after %s", startTimeout)
+	}
+	s.etcd.Close()
+	return err
 }
 
-func (s *Server) fill() error {
-	if s.cfg.Addr == "" {
-		s.cfg.Addr = "127.0.0.1:0"
-	}
-	if s.cfg.Token == "" {
-		var b [8]byte
-		if _, err := rand.Read(b[:]); err != nil {
-			return fmt.Errorf("make a cluster token: %w", err)
-		}
-		s.cfg.Token = hex.EncodeToString(b[:])
-	}
-	if s.cfg.DataDir == "" {
-		dir, err := os.MkdirTemp("", "etcd-")
-		if err != nil {
-			return fmt.Errorf("make a data directory: %w", err)
-		}
-		s.cfg.DataDir, s.tempDir = dir, true
-	}
-	return nil
-}
-
-func (s *Server) embedConfig() (*embed.Config, error) {
+func (s *Server) embedConfig() *embed.Config {
 	ec := embed.NewConfig()
 	ec.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
 	ec.Name = "member"
@@ -153,23 +131,14 @@ func (s *Server) embedConfig() (*embed.Config, error) {
 	ec.UnsafeNoFsync = true
 	ec.EnableGRPCGateway = false
 	ec.BcryptCost = 4
-	ec.QuotaBackendBytes = s.cfg.QuotaBytes
-	if ec.QuotaBackendBytes == 0 {
-		ec.QuotaBackendBytes = 8 << 30
-	}
-	if s.cfg.MaxRequestBytes != 0 {
-		ec.MaxRequestBytes = s.cfg.MaxRequestBytes
-	}
+	ec.QuotaBackendBytes = cmp.Or(s.cfg.QuotaBytes, 8<<30)
+	ec.MaxRequestBytes = cmp.Or(s.cfg.MaxRequestBytes, ec.MaxRequestBytes)
 	if t := uint(s.cfg.Tick.Milliseconds()); t > 0 { //nolint:gosec // a few milliseconds
 		ec.TickMs, ec.ElectionMs = t, 10*t
 	}
 	ec.InitialClusterToken = s.cfg.Token
-	ec.InitialCluster = ec.Name + "=" + peerURL
-	peer, err := url.Parse(peerURL)
-	if err != nil {
-		return nil, err
-	}
-	ec.AdvertisePeerUrls = []url.URL{*peer}
+	ec.InitialCluster = ec.Name + "=http://" + peer
+	ec.AdvertisePeerUrls = []url.URL{{Scheme: "http", Host: peer}}
 	ec.ListenPeerUrls = []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
 	client := url.URL{Scheme: s.scheme(), Host: s.cfg.Addr}
 	ec.ListenClientUrls = []url.URL{client}
@@ -184,7 +153,7 @@ func (s *Server) embedConfig() (*embed.Config, error) {
 	if s.cfg.Tune != nil {
 		s.cfg.Tune(ec)
 	}
-	return ec, nil
+	return ec
 }
 
 func (s *Server) scheme() string {
@@ -203,13 +172,12 @@ func (s *Server) Addr() string { return s.cfg.Addr }
 // ClusterID returns the etcd cluster ID.
 func (s *Server) ClusterID() uint64 { return uint64(s.etcd.Server.Cluster().ID()) }
 
-// Config returns the configuration with everything filled in: starting with it
-// once more after Close or Kill continues the same database at the same
-// address. (A temporary data directory does not outlive Close.)
+// Config returns the configuration with everything filled in: a start with it after Close or
+// Kill continues the same database at the same address, except in a temporary directory.
 func (s *Server) Config() Config { return s.cfg }
 
-// Local returns a client that reaches the server without a connection: fast,
-// and of no use once authentication is enabled. It ends with the server.
+// Local returns a client that reaches the server without a connection, but not once
+// authentication is enabled. It ends with the server.
 func (s *Server) Local() *clientv3.Client { return s.local }
 
 // Err returns a channel that reports when the server fails by itself.
@@ -231,9 +199,8 @@ func (s *Server) removeTemp() {
 	}
 }
 
-// Kill stops the server with less courtesy: what raft was about to do is not
-// done. The data directory stays in any case. The port is free afterwards. For
-// the real thing, run the server in its own process (pkg/kvstore/etcdtest).
+// Kill stops the server hard: what raft was about to do is not done. The data directory stays
+// in any case. The port is free afterwards. A process can be killed (pkg/kvstore/etcdtest).
 func (s *Server) Kill() {
 	s.stop.Do(func() {
 		s.cut()

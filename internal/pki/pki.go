@@ -1,12 +1,11 @@
-// Package pki makes a small certificate authority and what it signs: server and
-// client certificates for tests and for simulated clusters. Keys are ECDSA
-// P-256, fresh for every certificate. It is not meant for anything that must
-// stay secret.
+// Package pki makes a small certificate authority, and server and client certificates, for tests
+// and for simulated clusters. Keys are ECDSA P-256, new for every certificate.
 //
 // A CA is immutable and may be used by several goroutines.
 package pki
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -14,6 +13,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"net"
@@ -50,17 +50,13 @@ func Expired() Option {
 
 // NewCA makes an authority with the given common name, valid for ten years.
 func NewCA(commonName string) (*CA, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, fmt.Errorf("make the key of CA %q: %w", commonName, err)
-	}
-	tmpl, err := template(commonName)
+	tmpl, key, err := template(commonName)
 	if err != nil {
 		return nil, err
 	}
 	tmpl.IsCA = true
 	tmpl.BasicConstraintsValid = true
-	tmpl.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageCRLSign | x509.KeyUsageDigitalSignature
+	tmpl.KeyUsage |= x509.KeyUsageCertSign | x509.KeyUsageCRLSign
 	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &key.PublicKey, key)
 	if err != nil {
 		return nil, fmt.Errorf("sign CA %q: %w", commonName, err)
@@ -73,7 +69,7 @@ func NewCA(commonName string) (*CA, error) {
 }
 
 // PEM returns the authority's certificate, what a trusted-ca-file holds.
-func (ca *CA) PEM() []byte { return append([]byte(nil), ca.pem...) }
+func (ca *CA) PEM() []byte { return bytes.Clone(ca.pem) }
 
 // Pool returns a certificate pool that trusts this authority alone.
 func (ca *CA) Pool() *x509.CertPool {
@@ -98,15 +94,10 @@ func (ca *CA) Client(commonName string, opts ...Option) (Pair, error) {
 }
 
 func (ca *CA) issue(cn string, usage x509.ExtKeyUsage, hosts []string, opts []Option) (Pair, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return Pair{}, fmt.Errorf("make a key for %q: %w", cn, err)
-	}
-	tmpl, err := template(cn)
+	tmpl, key, err := template(cn)
 	if err != nil {
 		return Pair{}, err
 	}
-	tmpl.KeyUsage = x509.KeyUsageDigitalSignature
 	tmpl.ExtKeyUsage = []x509.ExtKeyUsage{usage}
 	for _, h := range hosts {
 		if ip := net.ParseIP(h); ip != nil {
@@ -160,13 +151,7 @@ func replace(path string, data []byte, mode os.FileMode) error {
 	}
 	defer func() { _ = os.Remove(f.Name()) }()
 	_, err = f.Write(data)
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Chmod(f.Name(), mode)
-	}
-	if err == nil {
+	if err = errors.Join(err, f.Chmod(mode), f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
@@ -175,10 +160,15 @@ func replace(path string, data []byte, mode os.FileMode) error {
 	return nil
 }
 
-func template(cn string) (*x509.Certificate, error) {
+// template is a certificate that is to be signed, with its key.
+func template(cn string) (*x509.Certificate, *ecdsa.PrivateKey, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a key for %q: %w", cn, err)
+	}
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
-		return nil, fmt.Errorf("make a serial number for %q: %w", cn, err)
+		return nil, nil, fmt.Errorf("make a serial number for %q: %w", cn, err)
 	}
 	now := time.Now()
 	return &x509.Certificate{
@@ -186,7 +176,8 @@ func template(cn string) (*x509.Certificate, error) {
 		Subject:      pkix.Name{CommonName: cn},
 		NotBefore:    now.Add(-time.Hour),
 		NotAfter:     now.Add(10 * 365 * 24 * time.Hour),
-	}, nil
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+	}, key, nil
 }
 
 func encode(kind string, der []byte) []byte {

@@ -27,8 +27,8 @@ func onePrefix(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// open connects and finds out what is meant by what a person gave, who is told
-// when it is taken as something else.
+// open connects and finds out which keys the user means by given, with a note when that
+// is taken as something else.
 func open(t *target.Target, ctx context.Context, given string, notes io.Writer) (*etcd.Session, string, error) {
 	client, err := t.Connect(ctx)
 	if err != nil {
@@ -46,7 +46,7 @@ func open(t *target.Target, ctx context.Context, given string, notes io.Writer) 
 // errEnough ends a list that has brought what was wanted.
 var errEnough = errors.New("enough")
 
-// below tells whether there are keys below a prefix.
+// below reports whether there are keys below a prefix.
 func below(ctx context.Context, client kvstore.Client, prefix string) (bool, error) {
 	_, err := client.List(ctx, prefix, func(kvstore.Page) error { return errEnough })
 	if errors.Is(err, errEnough) {
@@ -55,13 +55,13 @@ func below(ctx context.Context, client kvstore.Client, prefix string) (bool, err
 	return false, err
 }
 
-// selection turns what a person gives into what the kvstore is asked for: what
-// ends in a slash is a prefix, anything else one whole key, unless there is no
-// such key but others below it. Then note says so.
+// selection turns what a user gives into what the kvstore is asked for: what ends in a slash
+// is a prefix, anything else one whole key, unless there is no such key but others below it.
+// Then note says so.
 func selection(ctx context.Context, client kvstore.Client, given string) (selected, note string, err error) {
 	prefix := given + "/"
 	if strings.HasSuffix(given, "/") {
-		_, err := below(ctx, client, given) // a user who may not read it shall know at once
+		_, err := below(ctx, client, given) // a user who may not read it is to know at once
 		return given, "", err
 	}
 	kv, _, err := client.Get(ctx, given)

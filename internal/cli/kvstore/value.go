@@ -12,9 +12,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// ShownKey is a key and its value for programs. Of Value, Base64 and Decoded it
-// has what applies: text as it is, other bytes in base64, and what those mean
-// when they are of a kind that we know.
+// ShownKey is a key and its value for programs: text in Value, other bytes in Base64, with what
+// they mean in Decoded when their kind is known.
 type ShownKey struct {
 	Event       string  `json:"event,omitempty"` // of a watch
 	Key         string  `json:"key"`
@@ -45,10 +44,7 @@ func (s ShownKey) withValue(key string, value []byte) ShownKey {
 		s.Value = &text
 		return s
 	}
-	s.Base64 = base64.StdEncoding.EncodeToString(value)
-	if slice := decodeSlice(key, value); slice != nil {
-		s.Decoded = slice
-	}
+	s.Base64, s.Decoded = base64.StdEncoding.EncodeToString(value), decodeSlice(key, value)
 	return s
 }
 
@@ -61,8 +57,7 @@ func (s ShownKey) text() string {
 	case s.Value != nil:
 		return strconv.Quote(*s.Value)
 	case s.Decoded != nil:
-		text, err := json.Marshal(s.Decoded)
-		if err == nil {
+		if text, err := json.Marshal(s.Decoded); err == nil {
 			return printer.Clean(string(text))
 		}
 	}
@@ -71,22 +66,17 @@ func (s ShownKey) text() string {
 
 // decodeSlice reads an endpoint slice; nil when the key is of another kind, or
 // when the value is not what its key says.
-func decodeSlice(key string, value []byte) *wire.EndpointSlice {
+func decodeSlice(key string, value []byte) any {
+	layout, err := wire.NewLayout(wire.MaxConnectedClusters511)
 	for _, cached := range []bool{false, true} {
 		rest, ok := strings.CutPrefix(key, wire.EndpointSlices.StorePrefix(cached)+"/")
-		if !ok {
+		if !ok || err != nil {
 			continue
 		}
 		cluster, name, _ := strings.Cut(rest, "/")
-		layout, err := wire.NewLayout(wire.MaxConnectedClusters511)
-		if err != nil {
-			return nil
+		if slice, err := wire.DecodeEndpointSlice(name, value, wire.Expect{Cluster: cluster, Layout: layout}); err == nil {
+			return slice
 		}
-		slice, err := wire.DecodeEndpointSlice(name, value, wire.Expect{Cluster: cluster, Layout: layout})
-		if err != nil {
-			return nil
-		}
-		return slice
 	}
 	return nil
 }

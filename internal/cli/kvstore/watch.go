@@ -148,15 +148,13 @@ func (w *kvWatch) apply(changes []store.Change[store.Raw]) {
 			key += ch.Name
 		}
 		shown := show(kvstore.KeyValue{Key: []byte(key)})
-		switch {
-		case ch.New == nil:
-			shown.Event = eventDelete
-		case first:
-			shown.Event = eventHave
+		shown.Event = eventDelete
+		if ch.New != nil {
 			shown = shown.withValue(key, *ch.New)
-		default:
 			shown.Event = EventPut
-			shown = shown.withValue(key, *ch.New)
+			if first {
+				shown.Event = eventHave
+			}
 		}
 		err = errors.Join(err, printKey(w.out, shown, w.json))
 	}

@@ -133,7 +133,7 @@ func TestUnreadStreamIsBounded(t *testing.T) { //nolint:paralleltest // see abov
 func TestFragments(t *testing.T) {
 	t.Parallel()
 	const n = 600
-	p := etcdtest.StartProcess(t, etcdtest.WithMaxRequestBytes(64<<10))
+	p := etcdtest.StartProcess(t, etcdtest.WithConfig(etcdtest.Config{MaxRequestBytes: 64 << 10}))
 	o := DefaultOptions()
 	o.receive = mib
 	e := connect(t, addresses(t, p.Endpoint()), o)

@@ -1,15 +1,13 @@
-// Package etcdtest gives real etcd servers to tests, also to those of other modules
-// that read or write with packages kvstore and store: inside the test's process
-// ([Start]) or in a process of their own ([StartProcess]), which can be killed,
-// frozen and restarted. A package whose tests use the latter calls [Main] from
-// TestMain:
+// Package etcdtest gives real etcd servers to tests, also to those of other modules: inside the
+// test's process ([Start]) or in a process of their own ([StartProcess]), which can be killed,
+// frozen and restarted. A package whose tests use the latter calls [Main] from TestMain:
 //
 //	func TestMain(m *testing.M) { etcdtest.Main(m) }
 //
-// Everything ends with the test that started it. testdata/other is how another module
-// reads a cluster's nodes; a test builds and runs it.
+// Everything ends with the test that started it. testdata/other is how another module reads a
+// cluster's nodes; a test builds and runs it.
 //
-// It links an etcd server, so only tests import it: the program has none.
+// It links an etcd server, so only tests import it.
 package etcdtest
 
 import (
@@ -32,7 +30,7 @@ import (
 // opTimeout bounds each operation of the helpers.
 const opTimeout = 30 * time.Second
 
-// What a server is told, under names that other modules can use.
+// The configuration of a server, under names that other modules can use.
 type (
 	// Config is a server's configuration.
 	Config = etcdserver.Config
@@ -42,8 +40,6 @@ type (
 	Range = etcdserver.Range
 )
 
-// Prefix is the range of all keys that begin with p.
-func Prefix(p string) Range { return etcdserver.Prefix(p) }
 
 // Option changes how a server is run.
 type Option func(*settings)
@@ -66,21 +62,8 @@ func WithTLS(c *Certs) Option {
 // be continued.
 func WithConfig(cfg Config) Option { return func(s *settings) { s.cfg = cfg } }
 
-// WithAddr makes the server listen on an address that was used before.
-func WithAddr(addr string) Option { return func(s *settings) { s.cfg.Addr = addr } }
-
-// WithToken sets the cluster token, which decides the etcd cluster ID.
-func WithToken(token string) Option { return func(s *settings) { s.cfg.Token = token } }
-
-// WithDataDir sets the directory of the database.
-func WithDataDir(dir string) Option { return func(s *settings) { s.cfg.DataDir = dir } }
-
-// WithMaxRequestBytes limits a request, and with it the fragments of watch
-// responses.
-func WithMaxRequestBytes(n uint) Option { return func(s *settings) { s.cfg.MaxRequestBytes = n } }
-
-// WithTune changes whatever else etcd can be told. It has no effect on a server
-// in its own process.
+// WithTune changes other parts of etcd's configuration. It has no effect on a server in its
+// own process.
 func WithTune(f func(*embed.Config)) Option { return func(s *settings) { s.cfg.Tune = f } }
 
 func newSettings(t testing.TB, opts []Option) settings {
@@ -100,7 +83,7 @@ func newSettings(t testing.TB, opts []Option) settings {
 // Server is an etcd server inside the test's process.
 type Server struct {
 	*etcdserver.Server
-	certs *Certs
+	access
 }
 
 // Start runs a server until the end of the test.
@@ -112,26 +95,7 @@ func Start(t testing.TB, opts ...Option) *Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(srv.Close)
-	return &Server{Server: srv, certs: s.certs}
-}
-
-// Client connects to the server, as root's certificate if it has TLS. The
-// client is closed at the end of the test.
-func (s *Server) Client(t testing.TB) *clientv3.Client {
-	t.Helper()
-	return newClient(t, s.Endpoint(), s.certs, "root", "", "")
-}
-
-// ClientAs connects as a user with a password.
-func (s *Server) ClientAs(t testing.TB, user, password string) *clientv3.Client {
-	t.Helper()
-	return newClient(t, s.Endpoint(), s.certs, "root", user, password)
-}
-
-// ClientWith connects with the certificate of a user, to a server with TLS.
-func (s *Server) ClientWith(t testing.TB, user string) *clientv3.Client {
-	t.Helper()
-	return newClient(t, s.Endpoint(), s.certs, user, "", "")
+	return &Server{srv, access{srv.Endpoint, s.certs}}
 }
 
 // Put writes keys and values, given alternately, and returns the last revision.
@@ -173,19 +137,45 @@ func (s *Server) EnableAuth(t testing.TB, users ...User) {
 	}
 }
 
+// access is how clients reach a server.
+type access struct {
+	endpoint func() string
+	certs    *Certs
+}
+
+// Client connects to the server, as root's certificate if it has TLS. The
+// client is closed at the end of the test.
+func (a access) Client(t testing.TB) *clientv3.Client {
+	t.Helper()
+	return a.connect(t, "root", "", "")
+}
+
+// ClientAs connects as a user with a password.
+func (a access) ClientAs(t testing.TB, user, password string) *clientv3.Client {
+	t.Helper()
+	return a.connect(t, "root", user, password)
+}
+
+// ClientWith connects with the certificate of a user, to a server with TLS.
+func (a access) ClientWith(t testing.TB, user string) *clientv3.Client {
+	t.Helper()
+	return a.connect(t, user, "", "")
+}
+
 // ConfigFile writes a client configuration for the server into a new directory
 // and returns its path. Extra lines of YAML are appended.
-func (s *Server) ConfigFile(t testing.TB, extra ...string) string {
+func (a access) ConfigFile(t testing.TB, extra ...string) string {
 	t.Helper()
-	return ConfigFile(t, s.Endpoint(), s.certs, extra...)
+	return ConfigFile(t, a.endpoint(), a.certs, extra...)
 }
 
 // ConfigFileOf writes a client configuration with the certificate of a user, for a
 // server with TLS, and returns its path.
-func (s *Server) ConfigFileOf(t testing.TB, user string) string {
+func (a access) ConfigFileOf(t testing.TB, user string) string {
 	t.Helper()
-	return configFileOf(t, s.Endpoint(), s.certs, user, nil)
+	return configFileOf(t, a.endpoint(), a.certs, user, nil)
 }
+
 
 // ConfigFile writes a client configuration and returns its path. With
 // certificates, the client is called "root".
@@ -211,19 +201,19 @@ func configFileOf(t testing.TB, endpoint string, certs *Certs, user string, extr
 	return path
 }
 
-// newClient connects with the certificate of commonName, where there are any.
-func newClient(t testing.TB, endpoint string, certs *Certs, commonName, user, password string) *clientv3.Client {
+// connect connects with the certificate of commonName, where there are any.
+func (a access) connect(t testing.TB, commonName, user, password string) *clientv3.Client {
 	t.Helper()
 	var tc *tls.Config
-	if certs != nil {
-		tc = certs.ClientTLS(t, commonName)
+	if a.certs != nil {
+		tc = a.certs.ClientTLS(t, commonName)
 	}
 	c, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{endpoint}, TLS: tc, Username: user, Password: password,
+		Endpoints: []string{a.endpoint()}, TLS: tc, Username: user, Password: password,
 		DialTimeout: opTimeout, Logger: zap.NewNop(),
 	})
 	if err != nil {
-		t.Fatalf("connect to %s: %v", endpoint, err)
+		t.Fatalf("connect to %s: %v", a.endpoint(), err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
 	return c

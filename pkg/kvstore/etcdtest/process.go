@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/goleak"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
@@ -54,6 +53,7 @@ func serve(text string) error {
 
 // Process is an etcd server in a process of its own.
 type Process struct {
+	access
 	settings  settings
 	clusterID uint64
 	cmd       *exec.Cmd
@@ -65,6 +65,7 @@ type Process struct {
 func StartProcess(t testing.TB, opts ...Option) *Process {
 	t.Helper()
 	p := &Process{settings: newSettings(t, opts)}
+	p.access = access{p.Endpoint, p.settings.certs}
 	p.start(t)
 	t.Cleanup(p.stop)
 	return p
@@ -128,24 +129,6 @@ func (p *Process) Endpoint() string {
 // ClusterID returns the etcd cluster ID of the present server.
 func (p *Process) ClusterID() uint64 { return p.clusterID }
 
-// Client connects to the server; the client is closed at the end of the test.
-func (p *Process) Client(t testing.TB) *clientv3.Client {
-	t.Helper()
-	return newClient(t, p.Endpoint(), p.settings.certs, "root", "", "")
-}
-
-// ConfigFile writes a client configuration for the server and returns its path.
-func (p *Process) ConfigFile(t testing.TB, extra ...string) string {
-	t.Helper()
-	return ConfigFile(t, p.Endpoint(), p.settings.certs, extra...)
-}
-
-// ConfigFileOf writes a client configuration with the certificate of a user, for a
-// server with TLS, and returns its path.
-func (p *Process) ConfigFileOf(t testing.TB, user string) string {
-	t.Helper()
-	return configFileOf(t, p.Endpoint(), p.settings.certs, user, nil)
-}
 
 // Kill ends the process with SIGKILL and waits for it. Connections are reset,
 // the port is free, the data stays.
@@ -173,7 +156,7 @@ func (p *Process) Freeze(t testing.TB) {
 	}
 }
 
-// moves tells whether a thread of the process is not stopped.
+// moves reports whether a thread of the process is not stopped.
 func (p *Process) moves() bool {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.cmd.Process.Pid)) // the pattern is good
 	for _, thread := range threads {
@@ -214,7 +197,7 @@ func (p *Process) Restart(t testing.TB) {
 }
 
 // RestartEmpty runs a server without data on the same port and under the same
-// token: its etcd cluster ID is that of before, its revisions begin anew.
+// token: its etcd cluster ID is that of before, its revisions begin again.
 func (p *Process) RestartEmpty(t testing.TB) {
 	t.Helper()
 	p.stop()

@@ -1,10 +1,6 @@
 package kvtest
 
-import (
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
-)
+import "github.com/mesh-agent/mesh-agent/pkg/kvstore"
 
 func conditionCases() []testCase {
 	return []testCase{
@@ -152,19 +148,21 @@ func unsuitable(e *env) {
 	for name, o := range map[string]kvstore.Option{
 		"leased": kvstore.Leased(), "if absent": kvstore.IfAbsent(), "if changed": kvstore.IfChanged(),
 	} {
-		if _, err := w.Delete(e.ctx, "p/", o); err == nil {
-			e.Errorf("delete takes %s", name)
-		}
-		if _, err := w.DeletePrefix(e.ctx, "p/", o); err == nil {
-			e.Errorf("delete prefix takes %s", name)
-		}
+		e.unfit("delete "+name, second(w.Delete(e.ctx, "p/", o)))
+		e.unfit("delete prefix "+name, second(w.DeletePrefix(e.ctx, "p/", o)))
 	}
 	for name, o := range map[string]kvstore.Option{"if revision": kvstore.IfRevision(1), "if value": kvstore.IfValue(nil)} {
-		if _, err := w.DeletePrefix(e.ctx, "p/", o); err == nil {
-			e.Errorf("delete prefix takes %s", name)
-		}
+		e.unfit("delete prefix "+name, second(w.DeletePrefix(e.ctx, "p/", o)))
 	}
 	e.has(w, "p/", "v")
+}
+
+// unfit checks that a write with an option that is not for it is an error.
+func (e *env) unfit(what string, err error) {
+	e.Helper()
+	if err == nil {
+		e.Errorf("%s is no error", what)
+	}
 }
 
 func (e *env) lock(w kvstore.Writer, path string) *kvstore.Lock {
@@ -212,7 +210,7 @@ func (e *env) guarded(w kvstore.Writer, locks ...*kvstore.Lock) map[string]error
 	_, errs["leased update"] = w.Update(e.ctx, []kvstore.Write{{Key: "absent", Delete: true}, {Key: "k", Delete: true}, {Key: "k2"}},
 		append(opts, kvstore.Leased())...)
 	_, _, errs["get"] = w.Get(e.ctx, "k", reads...)
-	_, errs["list"] = w.List(e.ctx, "k", func(kvstore.Page) error { return nil }, reads...)
+	_, errs["list"] = w.List(e.ctx, "k", anything, reads...)
 	return errs
 }
 
@@ -259,17 +257,15 @@ func readHolding(e *env) {
 	if err != nil || kv == nil || string(kv.Value) != "v0" {
 		e.Fatalf("get: %v, %v", kv, err)
 	}
-	keys := 0
+	n := 0
 	listed, err := w.List(e.ctx, "p/", func(p kvstore.Page) error {
-		keys += len(p.Items)
+		n += len(p.Items)
 		return nil
 	}, kvstore.Holding(l))
-	if err != nil || keys != 2*PageSize {
-		e.Errorf("list: %d keys, %v", keys, err)
+	if err != nil || n != 2*PageSize {
+		e.Errorf("list: %d keys, %v", n, err)
 	}
-	if diff := cmp.Diff(e.head(w), at); diff != "" || listed != at {
-		e.Errorf("read at %v and %v: %s", at, listed, diff)
-	}
+	e.same("where it is read", []kvstore.Position{e.head(w), e.head(w)}, []kvstore.Position{at, listed})
 	_, err = w.List(e.ctx, "p/", func(kvstore.Page) error {
 		l.Unlock()
 		return nil

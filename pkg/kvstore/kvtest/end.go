@@ -3,7 +3,7 @@ package kvtest
 import (
 	"context"
 	"errors"
-	"fmt"
+	"testing"
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -22,7 +22,7 @@ func endCases() []testCase {
 	}
 }
 
-// ask requests progress until told to stop.
+// ask requests progress until stopped.
 func (e *env) ask(s kvstore.Stream, stop <-chan struct{}) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -49,13 +49,7 @@ func streamContext(e *env) {
 		e.Fatal(err)
 	}
 	time.AfterFunc(20*time.Millisecond, cancel)
-	err = e.within("recv", func() error {
-		_, err := s.Recv()
-		return err
-	})
-	e.wantErr("recv", err, context.Canceled)
-	_, err = s.Recv()
-	e.wantErr("another recv", err, context.Canceled)
+	e.recvFails(s, context.Canceled)
 	s.Close()
 }
 
@@ -63,14 +57,9 @@ func streamClose(e *env) {
 	c := e.open()
 	s := e.watch(c, "p/", e.head(c))
 	time.AfterFunc(20*time.Millisecond, s.Close)
-	err := e.within("recv", func() error {
-		_, err := s.Recv()
-		return err
-	})
-	e.wantErr("recv", err, kvstore.ErrClosed)
+	e.recvFails(s, kvstore.ErrClosed)
 	s.Close()
-	_, err = s.Recv()
-	e.wantErr("another recv", err, kvstore.ErrClosed)
+	e.recvFails(s, kvstore.ErrClosed)
 	if _, err := c.Head(e.ctx); err != nil {
 		e.Errorf("closing a stream has ended the session: %v", err)
 	}
@@ -81,20 +70,9 @@ func clientClose(e *env) {
 	at := e.head(c)
 	s := e.watch(c, "p/", at)
 	time.AfterFunc(20*time.Millisecond, c.Close)
-	err := e.within("recv", func() error {
-		_, err := s.Recv()
-		return err
-	})
-	e.wantErr("recv", err, kvstore.ErrClosed)
+	e.recvFails(s, kvstore.ErrClosed)
 	c.Close()
-	_, _, err = c.Get(e.ctx, "k")
-	e.wantErr("get", err, kvstore.ErrClosed)
-	_, err = c.List(e.ctx, "p/", func(kvstore.Page) error { return nil })
-	e.wantErr("list", err, kvstore.ErrClosed)
-	_, err = c.Head(e.ctx)
-	e.wantErr("head", err, kvstore.ErrClosed)
-	_, err = c.Watch(e.ctx, "p/", at)
-	e.wantErr("watch", err, kvstore.ErrClosed)
+	e.readsFail(e.ctx, c, at, kvstore.ErrClosed)
 }
 
 // until calls f until it succeeds: a connection comes back after a while.
@@ -173,38 +151,24 @@ func broken(e *env) {
 			e.Errorf("the error of a broken stream is %v", err)
 		}
 	}
-	e.until("head", func() error {
-		_, err := c.Head(e.ctx)
-		return err
-	})
+	e.until("head", func() error { return second(c.Head(e.ctx)) })
 }
 
-func replaced(e *env) { changed(e, func() { e.store.Replace(e.T) }, false) }
+func replaced(e *env) { changed(e, e.store.Replace, false) }
 
-func wiped(e *env) { changed(e, func() { e.store.Wipe(e.T) }, true) }
+func wiped(e *env) { changed(e, e.store.Wipe, true) }
 
-func changed(e *env, change func(), sameID bool) {
+func changed(e *env, change func(*testing.T), sameID bool) {
 	e.fill("p/", 5)
 	c := e.open()
 	at := e.head(c)
 	s := e.watch(c, "p/", at)
-	change()
+	change(e.T)
 	if _, _, err := e.drain(s); err == nil {
 		e.Error("the stream has survived")
 	}
-	e.until("head fails as server changed", func() error {
-		_, err := c.Head(e.ctx)
-		if errors.Is(err, kvstore.ErrServerChanged) {
-			return nil
-		}
-		return fmt.Errorf("head: %w", err)
-	})
-	_, _, err := c.Get(e.ctx, "p/000")
-	e.wantErr("get", err, kvstore.ErrServerChanged)
-	_, err = c.List(e.ctx, "p/", func(kvstore.Page) error { return nil })
-	e.wantErr("list", err, kvstore.ErrServerChanged)
-	_, err = c.Watch(e.ctx, "p/", at)
-	e.wantErr("watch", err, kvstore.ErrServerChanged)
+	e.untilChanged(c)
+	e.readsFail(e.ctx, c, at, kvstore.ErrServerChanged)
 	if c.Status().Connected {
 		e.Error("connected after the end of the session")
 	}
@@ -214,8 +178,7 @@ func changed(e *env, change func(), sameID bool) {
 	if len(items) != 0 || (now.ClusterID == at.ClusterID) != sameID {
 		e.Errorf("the new session sees %d keys at %v, the old one was at %v", len(items), now, at)
 	}
-	_, err = next.Watch(e.ctx, "p/", at)
-	e.wantErr("watch after the old position", err, kvstore.ErrServerChanged)
+	e.wantErr("watch after the old position", second(next.Watch(e.ctx, "p/", at)), kvstore.ErrServerChanged)
 }
 
 func errorNames(e *env) {

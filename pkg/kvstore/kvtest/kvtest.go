@@ -1,6 +1,5 @@
-// Package kvtest is the conformance suite of kvstore.Client and kvstore.Writer:
-// every statement in the comments of these interfaces is one named case. An implementation passes it
-// with one line:
+// Package kvtest is the conformance suite of kvstore.Client and kvstore.Writer: every statement
+// in the comments of these interfaces is one named case. An implementation passes it with one line:
 //
 //	kvtest.Run(t, func(t *testing.T) kvtest.Store { ... })
 package kvtest
@@ -12,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
@@ -22,8 +23,8 @@ const PageSize = 7
 // timeout bounds each case. It is long, because machines can be slow.
 const timeout = 60 * time.Second
 
-// Store is a server under test, seen from behind: what clients cannot do. It is
-// empty at first. Its methods fail the test when they fail.
+// Store does what clients cannot do to a server under test, which is empty at first. Its
+// methods fail the test when they fail.
 type Store interface {
 	// Open begins a session with whatever server is at the address now. It is
 	// closed at the end of the test.
@@ -46,7 +47,7 @@ type Store interface {
 	// Replace puts another, empty server with another cluster ID behind the
 	// same address.
 	Replace(t *testing.T)
-	// Wipe empties the server; its cluster ID stays, its revisions begin anew.
+	// Wipe empties the server; its cluster ID stays, its revisions begin again.
 	Wipe(t *testing.T)
 }
 
@@ -176,6 +177,66 @@ func (e *env) wantErr(what string, err, want error) {
 	if !errors.Is(err, want) {
 		e.Errorf("%s: error %v, want %v", what, err, want)
 	}
+}
+
+// second is the error of a call, of which nothing else matters.
+func second[T any](_ T, err error) error { return err }
+
+// same fails the test unless both are the same.
+func (e *env) same(what string, want, got any) {
+	e.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		e.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// counts checks how many leases of keys, leases of locks, and locks a session has.
+func (e *env) counts(w kvstore.Writer, leases, lockLeases, locks int) {
+	e.Helper()
+	s := w.Status()
+	e.same("leases, leases of locks, and locks", []int{leases, lockLeases, locks}, []int{s.Leases, s.LockLeases, s.Locks})
+}
+
+// keys are those of items.
+func keys(items []kvstore.KeyValue) (all []string) {
+	for _, kv := range items {
+		all = append(all, string(kv.Key))
+	}
+	return all
+}
+
+// anything is a page function that takes all pages.
+func anything(kvstore.Page) error { return nil }
+
+// untilChanged waits until the session notices that its server has changed.
+func (e *env) untilChanged(c kvstore.Client) {
+	e.Helper()
+	e.until("head fails as server changed", func() error {
+		_, err := c.Head(e.ctx)
+		if errors.Is(err, kvstore.ErrServerChanged) {
+			return nil
+		}
+		return fmt.Errorf("head: %w", err)
+	})
+}
+
+// readsFail checks that all reads fail with an error.
+func (e *env) readsFail(ctx context.Context, c kvstore.Client, at kvstore.Position, want error) {
+	e.Helper()
+	_, _, err := c.Get(ctx, "k")
+	e.wantErr("get", err, want)
+	e.wantErr("list", second(c.List(ctx, "p/", anything)), want)
+	e.wantErr("head", second(c.Head(ctx)), want)
+	e.wantErr("recall", second(c.Recall(ctx, "p/", "", at, 1)), want)
+	e.wantErr("watch", second(c.Watch(ctx, "p/", at)), want)
+}
+
+// recvFails checks that a stream that nothing is delivered on ends with an error, and stays so.
+func (e *env) recvFails(s kvstore.Stream, want error) {
+	e.Helper()
+	recv := func() error { return second(s.Recv()) }
+	e.wantErr("recv", e.within("recv", recv), want)
+	e.wantErr("another recv", recv(), want)
 }
 
 // within runs f beside the test and waits for it, until the case times out.

@@ -1,13 +1,10 @@
 package kvtest
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
@@ -16,42 +13,47 @@ func leaseCases() []testCase {
 	return []testCase{
 		{"who only reads, or writes without, has no lease", noLease},
 		{"leased keys share a lease and vanish with it", leaseShared},
-		{"when a lease has ended the observers are told its keys", leaseExpired},
+		{"when a lease has ended the observers are notified of its keys", leaseExpired},
 		{"a put that finds its lease ended is made with another one", leaseReplaced},
 		{"an observer can be replaced and removed", observers},
 		{"leased keys outlive a session, and the next one goes on with their lease", leaseOutlives},
-		{"keys of another etcd are told when the next session begins", leaseReplacedServer},
-		{"keys of an etcd that was wiped are told when the next session begins", leaseWipedServer},
-		{"revoking the leases deletes their keys and tells nobody", leaseRevoked},
+		{"keys of another etcd are lost when the next session begins", func(e *env) { leaseOtherServer(e, e.store.Replace) }},
+		{"keys of an etcd that was wiped are lost when the next session begins", func(e *env) { leaseOtherServer(e, e.store.Wipe) }},
+		{"revoking the leases deletes their keys and notifies nobody", leaseRevoked},
 	}
 }
 
-// told receives what an observer is told.
-func (e *env) told(from <-chan []string) []string {
+// observe registers an observer and returns what it is notified of.
+func observe(w kvstore.Writer, prefix string) <-chan []string {
+	lost := make(chan []string, 100)
+	w.OnLeaseExpired(prefix, func(keys []string) { lost <- keys })
+	return lost
+}
+
+// lost waits until an observer is notified.
+func (e *env) lost(from <-chan []string) []string {
 	e.Helper()
 	select {
 	case keys := <-from:
 		return keys
 	case <-e.ctx.Done():
-		e.Fatal("the observer is not told")
+		e.Fatal("the observer is not notified")
 		return nil
 	}
 }
 
-// observe registers an observer.
-func observe(w kvstore.Writer, prefix string) <-chan []string {
-	told := make(chan []string, 100)
-	w.OnLeaseExpired(prefix, func(keys []string) { told <- keys })
-	return told
+// loses checks what an observer is notified of.
+func (e *env) loses(from <-chan []string, want ...string) {
+	e.Helper()
+	e.same("lost", want, e.lost(from))
 }
 
-// untold checks that an observer is told nothing, for a while in which it would
-// have been.
-func (e *env) untold(from <-chan []string) {
+// losesNothing checks that an observer is not notified for a while.
+func (e *env) losesNothing(from <-chan []string) {
 	e.Helper()
 	select {
 	case keys := <-from:
-		e.Errorf("the observer is told %v", keys)
+		e.Errorf("the observer is notified of %v", keys)
 	case <-time.After(50 * time.Millisecond):
 	}
 }
@@ -67,13 +69,9 @@ func noLease(e *env) {
 	e.do(w.Put(e.ctx, "k", nil))
 	e.do(w.Delete(e.ctx, "k"))
 	e.list(w, "p/")
-	if s := w.Status(); s.Leases != 0 || s.LockLeases != 0 {
-		e.Errorf("%+v", s)
-	}
+	e.counts(w, 0, 0, 0)
 	e.lease(w, "k")
-	if s := w.Status(); s.Leases != 1 || s.LockLeases != 0 {
-		e.Errorf("%+v", s)
-	}
+	e.counts(w, 1, 0, 0)
 }
 
 func leaseShared(e *env) {
@@ -87,9 +85,7 @@ func leaseShared(e *env) {
 	}
 	e.do(w.Put(e.ctx, "p/unleased", []byte("v")))
 	e.store.ExpireLeases(e.T)
-	if keys := e.below(w, "p"); !slices.Equal(keys, []string{"p/unleased"}) {
-		e.Errorf("left: %v", keys)
-	}
+	e.same("left", []string{"p/unleased"}, e.below(w, "p"))
 }
 
 func leaseExpired(e *env) {
@@ -107,33 +103,26 @@ func leaseExpired(e *env) {
 	e.do(w.Put(e.ctx, "p/a", []byte("v"), kvstore.Leased(), kvstore.IfChanged()))
 	before := e.has(w, "p/a", "v").Lease
 	e.store.ExpireLeases(e.T)
-	if diff := cmp.Diff([]string{"o", "p/a", "p/again", "p/b"}, e.told(all)); diff != "" {
-		e.Error(diff)
-	}
-	if diff := cmp.Diff([]string{"p/a", "p/again", "p/b"}, e.told(some)); diff != "" {
-		e.Error(diff)
-	}
-	e.untold(none)
+	e.loses(all, "o", "p/a", "p/again", "p/b")
+	e.loses(some, "p/a", "p/again", "p/b")
+	e.losesNothing(none)
 	if after := e.lease(w, "p/a"); after == before {
 		e.Errorf("the key was put back with the lease %x that has ended", after)
 	}
 	e.store.ExpireLeases(e.T)
-	if diff := cmp.Diff([]string{"p/a"}, e.told(some)); diff != "" {
-		e.Errorf("the second time: %s", diff)
-	}
+	e.loses(some, "p/a")
 }
 
 func leaseReplaced(e *env) {
 	w := e.writer()
-	told := observe(w, "p/")
+	lost := observe(w, "p/")
 	for i := range 3 {
 		e.lease(w, "p/a")
 		e.lease(w, "p/b")
 		e.store.ExpireLeases(e.T)
 		e.lease(w, "p/b") // before or after the end was noticed
-		keys := e.told(told)
-		if !slices.Contains(keys, "p/a") {
-			e.Errorf("round %d: told %v", i, keys)
+		if keys := e.lost(lost); !slices.Contains(keys, "p/a") {
+			e.Errorf("round %d: lost %v", i, keys)
 		}
 		e.has(w, "p/b", "v")
 	}
@@ -147,88 +136,66 @@ func observers(e *env) {
 	w.OnLeaseExpired("nobody", nil)
 	e.lease(w, "p/a")
 	e.store.ExpireLeases(e.T)
-	for _, told := range []<-chan []string{second, last} {
-		if diff := cmp.Diff([]string{"p/a"}, e.told(told)); diff != "" {
-			e.Error(diff)
-		}
+	for _, lost := range []<-chan []string{second, last} {
+		e.loses(lost, "p/a")
 	}
-	e.untold(first)
-	e.untold(gone)
+	e.losesNothing(first)
+	e.losesNothing(gone)
 }
 
 func leaseOutlives(e *env) {
 	leases := kvstore.NewLeases()
 	w := e.store.Writer(e.T, leases)
-	told := observe(w, "p/")
+	lost := observe(w, "p/")
 	before := e.lease(w, "p/a")
 	w.Close()
 	e.has(e.open(), "p/a", "v")
 	w = e.store.Writer(e.T, leases)
-	if s := w.Status(); s.Leases != 1 {
-		e.Errorf("%+v", s)
-	}
+	e.counts(w, 1, 0, 0)
 	if r := e.do(w.Put(e.ctx, "p/a", []byte("v"), kvstore.Leased(), kvstore.IfChanged())); r.Done {
 		e.Errorf("the key was written again: %+v", r)
 	}
 	if after := e.lease(w, "p/b"); after != before {
 		e.Errorf("lease %x, was %x", after, before)
 	}
-	e.untold(told)
+	e.losesNothing(lost)
 	e.store.ExpireLeases(e.T)
-	if diff := cmp.Diff([]string{"p/a", "p/b"}, e.told(told)); diff != "" {
-		e.Error(diff)
-	}
+	e.loses(lost, "p/a", "p/b")
 	another := e.writer()
 	if after := e.lease(another, "p/a"); after == before {
 		e.Error("sessions of their own share a lease")
 	}
 }
 
-func leaseReplacedServer(e *env) { leaseOtherServer(e, e.store.Replace) }
-
-func leaseWipedServer(e *env) { leaseOtherServer(e, e.store.Wipe) }
-
 func leaseOtherServer(e *env, change func(*testing.T)) {
 	leases := kvstore.NewLeases()
 	w := e.store.Writer(e.T, leases)
-	told := observe(w, "p/")
+	lost := observe(w, "p/")
 	e.fill("q/", 9)
 	e.lease(w, "p/a")
 	change(e.T)
-	e.until("head fails as server changed", func() error {
-		_, err := w.Head(e.ctx)
-		if errors.Is(err, kvstore.ErrServerChanged) {
-			return nil
-		}
-		return fmt.Errorf("head: %w", err)
-	})
+	e.untilChanged(w)
 	w.Close()
 	w = e.store.Writer(e.T, leases)
-	if diff := cmp.Diff([]string{"p/a"}, e.told(told)); diff != "" {
-		e.Error(diff)
-	}
-	if s := w.Status(); s.Leases != 0 {
-		e.Errorf("%+v", s)
-	}
+	e.loses(lost, "p/a")
+	e.counts(w, 0, 0, 0)
 	e.has(w, "p/a", "-")
 	e.lease(w, "p/a")
-	e.untold(told)
+	e.losesNothing(lost)
 }
 
 func leaseRevoked(e *env) {
 	leases := kvstore.NewLeases()
 	w := e.store.Writer(e.T, leases)
-	told := observe(w, "p/")
+	lost := observe(w, "p/")
 	before := e.lease(w, "p/a")
 	if err := leases.Revoke(e.ctx); err != nil {
 		e.Fatal(err)
 	}
 	e.has(w, "p/a", "-")
-	if s := w.Status(); s.Leases != 0 {
-		e.Errorf("%+v", s)
-	}
+	e.counts(w, 0, 0, 0)
 	if after := e.lease(w, "p/a"); after == before {
 		e.Errorf("the revoked lease %x is used again", after)
 	}
-	e.untold(told)
+	e.losesNothing(lost)
 }

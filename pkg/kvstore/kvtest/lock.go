@@ -22,7 +22,7 @@ func lockCases() []testCase {
 		{"unlocking twice, also from elsewhere, is fine", unlockTwice},
 		{"closing a session frees its locks at once", lockClose},
 		{"a lock whose lease has ended is lost, and can be taken again", lockLost},
-		{"who holds a lock is told when it is lost, and it does not count any more", lockLostTold},
+		{"the holder of a lock is notified when it is lost, and it does not count any more", lockLostNotified},
 		{"a waiter whose lease ends gets the lock all the same", lockWaiterLost},
 		{"16 sessions count under a lock without losing one", lockCounts},
 		{"the status counts locks and their leases", lockStatus},
@@ -33,11 +33,7 @@ func lockCases() []testCase {
 func (e *env) below(c kvstore.Client, path string) []string {
 	e.Helper()
 	items, _ := e.list(c, path+"/")
-	var keys []string
-	for _, kv := range items {
-		keys = append(keys, string(kv.Key))
-	}
-	return keys
+	return keys(items)
 }
 
 func lockKey(e *env) {
@@ -60,14 +56,14 @@ func lockKey(e *env) {
 	}
 }
 
-// taken is a lock that somebody waits for.
+// taken is a lock that a goroutine has taken, or the error.
 type taken struct {
 	who  int
 	lock *kvstore.Lock
 	err  error
 }
 
-// take locks beside the test.
+// take locks in a goroutine.
 func (e *env) take(ctx context.Context, w kvstore.Writer, path string, who int, to chan<- taken) {
 	go func() {
 		l, err := w.Lock(ctx, path)
@@ -122,9 +118,7 @@ func lockExcludes(e *env) {
 	other.Unlock()
 	l.Unlock()
 	second := e.got(got)
-	if _, err := b.Put(e.ctx, "k", nil, kvstore.Holding(second.lock)); err != nil {
-		e.Error(err)
-	}
+	e.do(b.Put(e.ctx, "k", nil, kvstore.Holding(second.lock)))
 	second.lock.Unlock()
 	e.waiters(a, "locks/l", 0)
 }
@@ -248,8 +242,6 @@ func lockClose(e *env) {
 	e.waiters(b, "locks/l", 0)
 	again := e.lock(b, "locks/l")
 	l.Unlock()
-	if _, err := b.Put(e.ctx, "k", nil, kvstore.Holding(again)); err != nil {
-		e.Error(err)
-	}
+	e.do(b.Put(e.ctx, "k", nil, kvstore.Holding(again)))
 	again.Unlock()
 }

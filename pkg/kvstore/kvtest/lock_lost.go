@@ -15,9 +15,7 @@ func lockLost(e *env) {
 	e.wantErr("put", err, kvstore.ErrLockLeaseExpired)
 	l.Unlock()
 	again := e.lock(w, "locks/l")
-	if _, err := w.Put(e.ctx, "k", nil, kvstore.Holding(again)); err != nil {
-		e.Error(err)
-	}
+	e.do(w.Put(e.ctx, "k", nil, kvstore.Holding(again)))
 	again.Unlock()
 	e.waiters(w, "locks/l", 0)
 }
@@ -36,17 +34,17 @@ func (e *env) held(what string, w kvstore.Writer, l *kvstore.Lock, want bool, lo
 	}
 }
 
-// lostSoon waits until the holder of a lock is told.
+// lostSoon waits until the holder of a lock is notified.
 func (e *env) lostSoon(l *kvstore.Lock) {
 	e.Helper()
 	select {
 	case <-l.Lost():
 	case <-e.ctx.Done():
-		e.Fatalf("nobody is told that %s is lost", l.Path)
+		e.Fatalf("nobody is notified that %s is lost", l.Path)
 	}
 }
 
-func lockLostTold(e *env) {
+func lockLostNotified(e *env) {
 	w := e.writer()
 	a, b := e.lock(w, "locks/a"), e.lock(w, "locks/b")
 	e.held("both are held", w, a, true, 2)
@@ -58,11 +56,9 @@ func lockLostTold(e *env) {
 	b.Unlock()
 
 	for what, rely := range map[string]func(l *kvstore.Lock) error{
-		"put": func(l *kvstore.Lock) error { return second(w.Put(e.ctx, "k", nil, kvstore.Holding(l))) },
-		"get": func(l *kvstore.Lock) error { _, _, err := w.Get(e.ctx, "k", kvstore.Holding(l)); return err },
-		"list": func(l *kvstore.Lock) error {
-			return second(w.List(e.ctx, "p/", func(kvstore.Page) error { return nil }, kvstore.Holding(l)))
-		},
+		"put":  func(l *kvstore.Lock) error { return second(w.Put(e.ctx, "k", nil, kvstore.Holding(l))) },
+		"get":  func(l *kvstore.Lock) error { _, _, err := w.Get(e.ctx, "k", kvstore.Holding(l)); return err },
+		"list": func(l *kvstore.Lock) error { return second(w.List(e.ctx, "p/", anything, kvstore.Holding(l))) },
 	} {
 		refused, other := e.lock(w, "locks/refused"), e.lock(w, "locks/other")
 		e.store.Delete(e.T, refused.Key) // as who collects stale locks does
@@ -78,8 +74,6 @@ func lockLostTold(e *env) {
 	e.lostSoon(closed)
 }
 
-func second[T any](_ T, err error) error { return err }
-
 func lockWaiterLost(e *env) {
 	w := e.writer()
 	e.put("locks/l/17", "")
@@ -91,46 +85,46 @@ func lockWaiterLost(e *env) {
 	e.nobody(got)
 	e.store.Delete(e.T, "locks/l/17")
 	l := e.got(got).lock
-	if _, err := w.Put(e.ctx, "k", nil, kvstore.Holding(l)); err != nil {
-		e.Error(err)
-	}
+	e.do(w.Put(e.ctx, "k", nil, kvstore.Holding(l)))
 	l.Unlock()
 }
 
-// increment reads a counter and writes it, both under the lock.
-func increment(ctx context.Context, w kvstore.Writer, l *kvstore.Lock) error {
+// Increment adds 1 to the number in the key "counter", which is 0 when absent, by a read and a
+// write that both rely on the lock.
+func Increment(ctx context.Context, w kvstore.Writer, l *kvstore.Lock) error {
 	kv, _, err := w.Get(ctx, "counter", kvstore.Holding(l))
+	n := 0
+	if err == nil && kv != nil {
+		n, err = strconv.Atoi(string(kv.Value))
+	}
 	if err != nil {
 		return err
 	}
-	n, err := strconv.Atoi(string(kv.Value))
-	if err != nil {
-		return err
+	return second(w.Put(ctx, "counter", []byte(strconv.Itoa(n+1)), kvstore.Holding(l)))
+}
+
+// CountUnderLock takes the lock "locks/counter" and calls [Increment], so many times.
+func CountUnderLock(ctx context.Context, w kvstore.Writer, times int) error {
+	for range times {
+		l, err := w.Lock(ctx, "locks/counter")
+		if err != nil {
+			return err
+		}
+		err = Increment(ctx, w, l)
+		l.Unlock()
+		if err != nil {
+			return err
+		}
 	}
-	_, err = w.Put(ctx, "counter", []byte(strconv.Itoa(n+1)), kvstore.Holding(l))
-	return err
+	return nil
 }
 
 func lockCounts(e *env) {
 	const sessions, each = 16, 4
-	e.put("counter", "0")
 	errs := make(chan error, sessions)
 	for range sessions {
 		w := e.writer()
-		go func() {
-			for range each {
-				l, err := w.Lock(e.ctx, "locks/counter")
-				if err == nil {
-					err = increment(e.ctx, w, l)
-					l.Unlock()
-				}
-				if err != nil {
-					errs <- err
-					return
-				}
-			}
-			errs <- nil
-		}()
+		go func() { errs <- CountUnderLock(e.ctx, w, each) }()
 	}
 	for range sessions {
 		if err := <-errs; err != nil {
@@ -146,16 +140,10 @@ func lockCounts(e *env) {
 
 func lockStatus(e *env) {
 	w := e.writer()
-	if s := w.Status(); s.LockLeases != 0 || s.Locks != 0 {
-		e.Errorf("%+v", s)
-	}
+	e.counts(w, 0, 0, 0)
 	a, b := e.lock(w, "locks/a"), e.lock(w, "locks/b")
-	if s := w.Status(); s.LockLeases != 1 || s.Locks != 2 || s.Leases != 0 {
-		e.Errorf("%+v", s)
-	}
+	e.counts(w, 0, 1, 2)
 	a.Unlock()
 	b.Unlock()
-	if s := w.Status(); s.LockLeases != 1 || s.Locks != 0 {
-		e.Errorf("%+v", s)
-	}
+	e.counts(w, 0, 1, 0)
 }

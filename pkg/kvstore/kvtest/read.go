@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
@@ -51,9 +49,7 @@ func getPresent(e *env) {
 		e.Fatalf("get: %v, %v", kv, err)
 	}
 	want := kvstore.KeyValue{Key: []byte("k"), Value: []byte("new"), ModRevision: rev}
-	if diff := cmp.Diff(want, *kv); diff != "" {
-		e.Error(diff)
-	}
+	e.same("the key", want, *kv)
 	if at.Revision < last {
 		e.Errorf("position %v, want revision %d or later", at, last)
 	}
@@ -97,7 +93,7 @@ func listPages(e *env) {
 	if err != nil {
 		e.Fatal(err)
 	}
-	var keys []string
+	var got []string
 	for i, p := range pages {
 		if len(p.Items) == 0 || len(p.Items) > PageSize {
 			e.Errorf("page %d has %d keys", i, len(p.Items))
@@ -105,12 +101,10 @@ func listPages(e *env) {
 		if p.At != at {
 			e.Errorf("page %d is at %v, the list at %v", i, p.At, at)
 		}
-		for _, kv := range p.Items {
-			keys = append(keys, string(kv.Key))
-		}
+		got = append(got, keys(p.Items)...)
 	}
-	if len(keys) != n || !slices.IsSorted(keys) {
-		e.Errorf("%d keys, want %d in order: %v", len(keys), n, keys)
+	if len(got) != n || !slices.IsSorted(got) {
+		e.Errorf("%d keys, want %d in order: %v", len(got), n, got)
 	}
 }
 
@@ -125,14 +119,8 @@ func listLiteral(e *env) {
 		"ab/":  nil,
 		"c":    nil,
 	} {
-		var got []string
 		items, _ := e.list(c, prefix)
-		for _, kv := range items {
-			got = append(got, string(kv.Key))
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			e.Errorf("prefix %q: %s", prefix, diff)
-		}
+		e.same("below "+prefix, want, keys(items))
 	}
 }
 
@@ -171,9 +159,7 @@ func listOneRevision(e *env) {
 		fmt.Sprintf("delete p/%03d@%d", n-2, at.Revision+2),
 		fmt.Sprintf("put p/zzz=added@%d", at.Revision+3),
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		e.Errorf("what follows the list: %s", diff)
-	}
+	e.same("what follows the list", want, got)
 }
 
 func listPageError(e *env) {
@@ -258,9 +244,9 @@ func recallPast(e *env) {
 		for _, kv := range past.Items {
 			got = append(got, fmt.Sprintf("%s=%s@%d", kv.Key, kv.Value, kv.ModRevision))
 		}
-		if diff := cmp.Diff(q.want, got); diff != "" || past.Count != q.count {
-			e.Errorf("recall %q from %q, at most %d: %d in all, want %d, %s", q.prefix, q.from, q.limit, past.Count, q.count, diff)
-		}
+		what := fmt.Sprintf("recall %q from %q, at most %d", q.prefix, q.from, q.limit)
+		e.same(what, q.want, got)
+		e.same(what+", in all", q.count, past.Count)
 	}
 }
 
@@ -277,8 +263,7 @@ func recallCompacted(e *env) {
 	if err != nil || past.Count != 2 || string(past.Items[0].Key) != "p/changed" || string(past.Items[0].Value) != "1" {
 		e.Errorf("recall at the compacted revision: %+v, %v", past, err)
 	}
-	_, err = c.Recall(e.ctx, "p/", "", kvstore.Position{ClusterID: id, Revision: before}, 1)
-	e.wantErr("recall before the compacted revision", err, kvstore.ErrCompacted)
+	e.wantErr("recall before the compacted revision", second(c.Recall(e.ctx, "p/", "", kvstore.Position{ClusterID: id, Revision: before}, 1)), kvstore.ErrCompacted)
 }
 
 func recallForeign(e *env) {
@@ -303,16 +288,7 @@ func cancelled(e *env) {
 	at := e.head(c)
 	ctx, cancel := context.WithCancel(e.ctx)
 	cancel()
-	_, _, err := c.Get(ctx, "k")
-	e.wantErr("get", err, context.Canceled)
-	_, err = c.List(ctx, "p/", func(kvstore.Page) error { return nil })
-	e.wantErr("list", err, context.Canceled)
-	_, err = c.Head(ctx)
-	e.wantErr("head", err, context.Canceled)
-	_, err = c.Recall(ctx, "p/", "", at, 1)
-	e.wantErr("recall", err, context.Canceled)
-	_, err = c.Watch(ctx, "p/", at)
-	e.wantErr("watch", err, context.Canceled)
+	e.readsFail(ctx, c, at, context.Canceled)
 }
 
 func status(e *env) {

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
@@ -44,9 +42,7 @@ func updateAll(e *env) {
 		fmt.Sprintf("delete p/gone@%d", at), fmt.Sprintf("put p/a=1@%d", at),
 		fmt.Sprintf("put p/empty=@%d", at), fmt.Sprintf("put p/old=2@%d", at),
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		e.Error(diff)
-	}
+	e.same("events", want, got)
 }
 
 func updateNothing(e *env) {
@@ -88,9 +84,7 @@ func updateOptions(e *env) {
 		"if absent": kvstore.IfAbsent(), "if changed": kvstore.IfChanged(), "if revision": kvstore.IfRevision(0),
 		"if value": kvstore.IfValue(nil), "if other": kvstore.IfOther("o", nil),
 	} {
-		if _, err := w.Update(e.ctx, []kvstore.Write{put("k", "1")}, o); err == nil {
-			e.Errorf("an update takes %s", name)
-		}
+		e.unfit(name, second(w.Update(e.ctx, []kvstore.Write{put("k", "1")}, o)))
 	}
 	e.has(w, "k", "-")
 }
@@ -98,7 +92,7 @@ func updateOptions(e *env) {
 // updateKept: others of the same update are made, however many there are.
 func updateKept(e *env) {
 	w := e.writer()
-	told := observe(w, "p/")
+	lost := observe(w, "p/")
 	e.do(w.Update(e.ctx, []kvstore.Write{put("p/leased", "1"), put("p/leasedgone", "1"), put("p/taken", "1")}, kvstore.Leased()))
 	e.put("p/foreign", "theirs", "p/foreigngone", "theirs", "p/taken", "theirs", "p/any", "theirs")
 	for _, n := range []int{0, 100, 500} { // one, a flat one, one of groups
@@ -114,7 +108,7 @@ func updateKept(e *env) {
 		for i := range writes {
 			writes[i].Kept = func(kv kvstore.KeyValue) {
 				if kept[writes[i].Key] = string(kv.Value); kv.Lease != 0 || kv.ModRevision == 0 || string(kv.Key) != writes[i].Key {
-					e.Errorf("told of %+v for %s", kv, writes[i].Key)
+					e.Errorf("kept is %+v for %s", kv, writes[i].Key)
 				}
 			}
 		}
@@ -122,9 +116,7 @@ func updateKept(e *env) {
 		if want := (kvstore.Result{Done: true, Met: true, Deleted: r.Deleted, At: e.head(w)}); r != want || n == 0 != (r.Deleted == 1) {
 			e.Errorf("%d writes: %+v, want %+v", n, r, want)
 		}
-		if diff := cmp.Diff(map[string]string{"p/foreign": "theirs", "p/foreigngone": "theirs", "p/taken": "theirs"}, kept); diff != "" {
-			e.Errorf("%d writes, kept (-want +got):\n%s", n, diff)
-		}
+		e.same(fmt.Sprintf("kept of %d writes", n), map[string]string{"p/foreign": "theirs", "p/foreigngone": "theirs", "p/taken": "theirs"}, kept)
 		e.has(w, "p/foreign", "theirs")
 		e.has(w, "p/foreigngone", "theirs")
 		e.has(w, "p/leasedgone", "-")
@@ -133,10 +125,10 @@ func updateKept(e *env) {
 		}
 	}
 	e.store.ExpireLeases(e.T)
-	all := e.told(told)
+	all := e.lost(lost)
 	for _, key := range []string{"p/foreign", "p/foreigngone", "p/taken"} {
 		if slices.Contains(all, key) {
-			e.Errorf("%s is told as one of ours", key)
+			e.Errorf("%s is lost as one of ours", key)
 		}
 	}
 	e.has(w, "p/taken", "theirs")
@@ -146,9 +138,8 @@ func updateHolding(e *env) {
 	w := e.writer()
 	a, b := e.lock(w, "locks/a"), e.lock(w, "locks/b")
 	opts := []kvstore.Option{kvstore.Holding(a), kvstore.Holding(nil), kvstore.Holding(b), kvstore.Leased()}
-	if r := e.do(w.Update(e.ctx, []kvstore.Write{put("a", "1"), put("b", "1")}, opts...)); !r.Done {
-		e.Errorf("%+v", r)
-	}
+	e.do(w.Update(e.ctx, []kvstore.Write{put("a", "1"), put("b", "1")}, opts...))
+	e.has(w, "a", "1")
 	if r := e.do(w.Update(e.ctx, []kvstore.Write{gone("a"), put("b", "2")}, opts...)); !r.Done || r.Deleted != 1 {
 		e.Errorf("%+v", r)
 	}
@@ -158,7 +149,7 @@ func updateHolding(e *env) {
 
 func updateLeases(e *env) {
 	w := e.writer()
-	told := observe(w, "p/")
+	lost := observe(w, "p/")
 	var keys []string
 	for len(keys) < 1100 {
 		var writes []kvstore.Write
@@ -168,9 +159,7 @@ func updateLeases(e *env) {
 		}
 		e.do(w.Update(e.ctx, writes, kvstore.Leased()))
 	}
-	if s := w.Status(); s.Leases != 2 {
-		e.Errorf("%d keys have %d leases", len(keys), s.Leases)
-	}
+	e.counts(w, 2, 0, 0)
 	items, _ := e.list(w, "p/")
 	leases := make(map[int64]int)
 	for _, kv := range items {
@@ -180,43 +169,33 @@ func updateLeases(e *env) {
 		e.Errorf("%d keys, of leases %v", len(items), leases)
 	}
 	e.store.ExpireLeases(e.T)
-	all := append(e.told(told), e.told(told)...)
+	all := append(e.lost(lost), e.lost(lost)...)
 	slices.Sort(all)
-	if diff := cmp.Diff(keys, all); diff != "" {
-		e.Errorf("told (-want +got):\n%s", diff)
-	}
+	e.same("lost", keys, all)
 }
 
 func updateUnties(e *env) {
 	w := e.writer()
-	told := observe(w, "")
+	lost := observe(w, "")
 	e.do(w.Update(e.ctx, []kvstore.Write{put("a", "1"), put("b", "1"), put("c", "1")}, kvstore.Leased()))
 	e.do(w.Update(e.ctx, []kvstore.Write{gone("a"), put("d", "1")}, kvstore.Leased()))
 	e.do(w.Update(e.ctx, []kvstore.Write{put("b", "2")}))
-	if kv := e.has(w, "b", "2"); kv.Lease != 0 {
-		e.Errorf("%+v", kv)
-	}
+	e.same("the lease", int64(0), e.has(w, "b", "2").Lease)
 	e.store.ExpireLeases(e.T)
-	if diff := cmp.Diff([]string{"c", "d"}, e.told(told)); diff != "" {
-		e.Error(diff)
-	}
+	e.loses(lost, "c", "d")
 	e.has(w, "b", "2")
 }
 
 func updateUnleased(e *env) {
 	w := e.writer()
-	told := observe(w, "")
+	lost := observe(w, "")
 	e.do(w.Update(e.ctx, []kvstore.Write{put("a", "1"), put("b", "1")}, kvstore.Leased()))
 	stays := put("a", "2")
 	stays.Unleased = true
 	e.do(w.Update(e.ctx, []kvstore.Write{stays, put("c", "1")}, kvstore.Leased()))
-	if kv := e.has(w, "a", "2"); kv.Lease != 0 {
-		e.Errorf("%+v", kv)
-	}
+	e.same("the lease", int64(0), e.has(w, "a", "2").Lease)
 	e.store.ExpireLeases(e.T)
-	if diff := cmp.Diff([]string{"b", "c"}, e.told(told)); diff != "" {
-		e.Error(diff)
-	}
+	e.loses(lost, "b", "c")
 	e.has(w, "a", "2")
 }
 
@@ -246,7 +225,7 @@ func updateLeaseReplaced(e *env) {
 
 func owns(e *env) {
 	w, another := e.writer(), e.writer()
-	told := observe(w, "")
+	lost := observe(w, "")
 	e.do(w.Update(e.ctx, []kvstore.Write{put("k", "v")}, kvstore.Leased()))
 	lease := e.has(w, "k", "v").Lease
 	foreign := e.lease(another, "other")
@@ -256,7 +235,7 @@ func owns(e *env) {
 		}
 	}
 	e.store.ExpireLeases(e.T)
-	e.told(told)
+	e.lost(lost)
 	if w.Owns(lease) {
 		e.Errorf("%x has ended and is owned", lease)
 	}

@@ -3,8 +3,6 @@ package kvtest
 import (
 	"fmt"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
@@ -44,11 +42,15 @@ func watchGapless(e *env) {
 		}
 	}()
 	<-started
-	model := make(map[string]int64)
-	items, at := e.list(c, "p/")
-	for _, kv := range items {
-		model[string(kv.Key)] = kv.ModRevision
+	revisions := func() (map[string]int64, kvstore.Position) {
+		all := make(map[string]int64)
+		items, at := e.list(c, "p/")
+		for _, kv := range items {
+			all[string(kv.Key)] = kv.ModRevision
+		}
+		return all, at
 	}
+	model, at := revisions()
 	s := e.watch(c, "p/", at)
 	for next := at.Revision + 1; next <= last; {
 		for _, ev := range e.events(s, 1) {
@@ -60,14 +62,8 @@ func watchGapless(e *env) {
 		}
 	}
 	<-done
-	items, _ = e.list(c, "p/")
-	want := make(map[string]int64)
-	for _, kv := range items {
-		want[string(kv.Key)] = kv.ModRevision
-	}
-	if diff := cmp.Diff(want, model); diff != "" {
-		e.Error(diff)
-	}
+	want, _ := revisions()
+	e.same("revisions", want, model)
 }
 
 func watchHistory(e *env) {
@@ -91,13 +87,9 @@ func watchLiteral(e *env) {
 	want := []string{
 		fmt.Sprintf("put a/=2@%d", rev-1), fmt.Sprintf("put a/b=3@%d", rev-1), fmt.Sprintf("put a/c=6@%d", rev),
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		e.Error(diff)
-	}
+	e.same("events", want, got)
 	got = text(e.events(e.watch(c, "b", at), 1))
-	if diff := cmp.Diff([]string{fmt.Sprintf("put b=5@%d", rev)}, got); diff != "" {
-		e.Error(diff)
-	}
+	e.same("events", []string{fmt.Sprintf("put b=5@%d", rev)}, got)
 }
 
 func watchCreated(e *env) {
@@ -116,9 +108,7 @@ func watchCreated(e *env) {
 	want := []string{
 		"put p/a=1 true", "put p/a=2 false", "put p/b=1 true", "delete p/a= false", "put p/a=3 true", "put p/a=4 false", "put p/c=1 true",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		e.Error(diff)
-	}
+	e.same("events", want, got)
 }
 
 func watchDelete(e *env) {
@@ -164,9 +154,7 @@ func watchTwice(e *env) {
 	first := text(e.events(a, 3))
 	a.Close()
 	e.put("p/last", "")
-	if diff := cmp.Diff(first, text(e.events(b, 4))[:3]); diff != "" {
-		e.Error(diff)
-	}
+	e.same("events", first, text(e.events(b, 4))[:3])
 }
 
 func watchForeign(e *env) {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
@@ -72,9 +70,7 @@ func putUnties(e *env) {
 		e.Error("a leased key has no lease")
 	}
 	e.do(w.Put(e.ctx, "k", []byte("v")))
-	if kv := e.has(w, "k", "v"); kv.Lease != 0 {
-		e.Errorf("the key has lease %x", kv.Lease)
-	}
+	e.same("the lease", int64(0), e.has(w, "k", "v").Lease)
 }
 
 func writePosition(e *env) {
@@ -88,9 +84,7 @@ func writePosition(e *env) {
 		fmt.Sprintf("put p/a=1@%d", a.At.Revision), fmt.Sprintf("put p/b=1@%d", b.At.Revision),
 		fmt.Sprintf("delete p/a@%d", c.At.Revision), fmt.Sprintf("delete p/b@%d", d.At.Revision),
 	}
-	if diff := cmp.Diff(want, text(e.events(s, 4))); diff != "" {
-		e.Error(diff)
-	}
+	e.same("events", want, text(e.events(s, 4)))
 	if at := e.head(w); at != d.At {
 		e.Errorf("the last write is at %v, the head at %v", d.At, at)
 	}
@@ -136,13 +130,10 @@ func deletePrefix(e *env) {
 // writes are one of each kind.
 func writes(w kvstore.Writer, key string) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
-		"put":           func(ctx context.Context) error { _, err := w.Put(ctx, key, nil); return err },
-		"delete":        func(ctx context.Context) error { _, err := w.Delete(ctx, key); return err },
-		"delete prefix": func(ctx context.Context) error { _, err := w.DeletePrefix(ctx, below(key)); return err },
-		"update": func(ctx context.Context) error {
-			_, err := w.Update(ctx, []kvstore.Write{{Key: key}})
-			return err
-		},
+		"put":           func(ctx context.Context) error { return second(w.Put(ctx, key, nil)) },
+		"delete":        func(ctx context.Context) error { return second(w.Delete(ctx, key)) },
+		"delete prefix": func(ctx context.Context) error { return second(w.DeletePrefix(ctx, below(key))) },
+		"update":        func(ctx context.Context) error { return second(w.Update(ctx, []kvstore.Write{put(key, "")})) },
 		"lock": func(ctx context.Context) error {
 			l, err := w.Lock(ctx, key)
 			if err == nil {
@@ -165,9 +156,7 @@ func noKey(e *env) {
 	w := e.writer()
 	e.put("k", "v")
 	for what, write := range writes(w, "") {
-		if err := write(e.ctx); err == nil {
-			e.Errorf("%s of an empty key succeeds", what)
-		}
+		e.unfit(what+" of an empty key", write(e.ctx))
 	}
 	e.has(w, "k", "v")
 }
@@ -189,8 +178,7 @@ func closedWrites(e *env) {
 	for what, write := range writes(w, "k") {
 		e.wantErr(what, write(e.ctx), kvstore.ErrClosed)
 	}
-	_, err := w.Put(e.ctx, "k", nil, kvstore.Leased())
-	e.wantErr("leased put", err, kvstore.ErrClosed)
+	e.wantErr("leased put", second(w.Put(e.ctx, "k", nil, kvstore.Leased())), kvstore.ErrClosed)
 }
 
 func replacedWrites(e *env) {
@@ -198,13 +186,7 @@ func replacedWrites(e *env) {
 	w := e.writer()
 	e.head(w)
 	e.store.Replace(e.T)
-	e.until("head fails as server changed", func() error {
-		_, err := w.Head(e.ctx)
-		if errors.Is(err, kvstore.ErrServerChanged) {
-			return nil
-		}
-		return fmt.Errorf("head: %w", err)
-	})
+	e.untilChanged(w)
 	for what, write := range writes(w, "k") {
 		e.wantErr(what, write(e.ctx), kvstore.ErrServerChanged)
 	}
