@@ -19,7 +19,7 @@ func (b *leaseBook) tie(t *testing.T, key string, rev int64) int64 {
 	if !ok {
 		t.Fatalf("no room for %s", key)
 	}
-	b.settle(key, id, tied, rev)
+	b.record(key, id, tied, rev)
 	return id
 }
 
@@ -68,23 +68,23 @@ func TestLeaseBookOutcomes(t *testing.T) {
 		want []string
 	}{
 		{"a write that is under way may have been made", func(b *leaseBook) { b.attach("k") }, []string{"k"}},
-		{"one that was made", func(b *leaseBook) { b.attach("k"); b.settle("k", 1, tied, 5) }, []string{"k"}},
-		{"one that was not made", func(b *leaseBook) { b.attach("k"); b.settle("k", 1, untied, 0) }, nil},
-		{"one of which nobody knows", func(b *leaseBook) { b.attach("k"); b.settle("k", 1, unknown, 0) }, []string{"k"}},
+		{"one that was made", func(b *leaseBook) { b.attach("k"); b.record("k", 1, tied, 5) }, []string{"k"}},
+		{"one that was not made", func(b *leaseBook) { b.attach("k"); b.record("k", 1, untied, 0) }, nil},
+		{"one of which nobody knows", func(b *leaseBook) { b.attach("k"); b.record("k", 1, unknown, 0) }, []string{"k"}},
 		{"not made, but an earlier one was", func(b *leaseBook) {
 			b.attach("k")
 			b.attach("k")
-			b.settle("k", 1, tied, 5)
-			b.settle("k", 1, untied, 0)
+			b.record("k", 1, tied, 5)
+			b.record("k", 1, untied, 0)
 		}, []string{"k"}},
-		{"deleted", func(b *leaseBook) { b.attach("k"); b.settle("k", 1, tied, 5); b.detach("k", 6) }, nil},
-		{"deleted after nobody knew", func(b *leaseBook) { b.attach("k"); b.settle("k", 1, unknown, 0); b.detach("k", 6) }, nil},
-		{"deleted before it was written", func(b *leaseBook) { b.attach("k"); b.settle("k", 1, tied, 5); b.detach("k", 4) }, []string{"k"}},
-		{"deleted while it is written", func(b *leaseBook) { b.attach("k"); b.detach("k", 4); b.settle("k", 1, tied, 5) }, []string{"k"}},
+		{"deleted", func(b *leaseBook) { b.attach("k"); b.record("k", 1, tied, 5); b.detach("k", 6) }, nil},
+		{"deleted after nobody knew", func(b *leaseBook) { b.attach("k"); b.record("k", 1, unknown, 0); b.detach("k", 6) }, nil},
+		{"deleted before it was written", func(b *leaseBook) { b.attach("k"); b.record("k", 1, tied, 5); b.detach("k", 4) }, []string{"k"}},
+		{"deleted while it is written", func(b *leaseBook) { b.attach("k"); b.detach("k", 4); b.record("k", 1, tied, 5) }, []string{"k"}},
 		{"deleted with others", func(b *leaseBook) {
 			for _, k := range []string{"p/a", "p/b", "p", "p0"} {
 				b.attach(k)
-				b.settle(k, 1, tied, 5)
+				b.record(k, 1, tied, 5)
 			}
 			b.detachAll("p/", 6)
 		}, []string{"p", "p0"}},
@@ -96,7 +96,7 @@ func TestLeaseBookOutcomes(t *testing.T) {
 		if diff := cmp.Diff(c.want, b.end(1)[1]); diff != "" {
 			t.Errorf("%s: %s", c.name, diff)
 		}
-		b.settle("k", 1, tied, 9) // too late
+		b.record("k", 1, tied, 9) // too late
 		if len(b.of) != 0 || len(b.leases) != 0 {
 			t.Errorf("%s: left %v", c.name, b)
 		}
@@ -159,7 +159,7 @@ func TestLeaseBookAgainstModel(t *testing.T) {
 					t.Fatalf("%s is tied to %d, and was to %d, which has not ended", k, id, was)
 				}
 				rev++
-				b.settle(k, id, tied, rev)
+				b.record(k, id, tied, rev)
 				model[k] = id
 			},
 			"delete": func(t *rapid.T) {

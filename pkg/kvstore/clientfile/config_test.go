@@ -13,9 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/kvtest"
 )
 
-func TestGoldenHostAliasesGolden(t *testing.T) {
+func TestGoldenHostAliases(t *testing.T) {
 	t.Parallel()
 	var cases []struct {
 		Input  string
@@ -24,10 +25,7 @@ func TestGoldenHostAliasesGolden(t *testing.T) {
 		Error  string
 	}
 	data, err := os.ReadFile("testdata/host_aliases.json")
-	if err == nil {
-		err = json.Unmarshal(data, &cases)
-	}
-	if err != nil {
+	if err := errors.Join(err, json.Unmarshal(data, &cases)); err != nil {
 		t.Fatal(err)
 	}
 	for i, c := range cases {
@@ -40,15 +38,9 @@ func TestGoldenHostAliasesGolden(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			text, err := json.Marshal(map[string]any{HostAliasesKey: got})
-			if err != nil {
-				t.Fatal(err)
-			}
+			text, err2 := json.Marshal(map[string]any{HostAliasesKey: got})
 			var have, want any
-			if err := errors.Join(json.Unmarshal(text, &have), json.Unmarshal(c.Output, &want)); err != nil {
+			if err := errors.Join(err, err2, json.Unmarshal(text, &have), json.Unmarshal(c.Output, &want)); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(want, have); diff != "" {
@@ -118,19 +110,18 @@ func TestLoad(t *testing.T) {
 				}
 				return
 			}
-			var ce *Error
-			if !errors.As(err, &ce) || ce.Path != path {
-				t.Errorf("%#v is not a Error of %s", err, path)
+			if ce, ok := errors.AsType[*Error](err); !ok || ce.Path != path {
+				t.Errorf("%#v is not an Error of %s", err, path)
 			}
-			contains(t, err, append(c.want, path)...)
+			kvtest.Contains(t, err, append(c.want, path)...)
 			if err != nil && strings.Contains(err.Error(), "12345") {
 				t.Errorf("the error shows the password: %v", err)
 			}
 		})
 	}
 	_, err := Load(absent)
-	contains(t, err, absent, "no such file")
-	wantErr(t, err, os.ErrNotExist)
+	kvtest.Contains(t, err, absent, "no such file")
+	kvtest.WantErr(t, err, os.ErrNotExist)
 }
 
 func TestCertificateGone(t *testing.T) {
@@ -141,10 +132,10 @@ func TestCertificateGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = tc.GetClientCertificate(nil)
-	contains(t, err, "cert-file", "/absent.crt", "/absent.key", "no such file")
+	kvtest.Contains(t, err, "cert-file", "/absent.crt", "/absent.key", "no such file")
 	c = &Config{fields: fields{named: named{TrustedCAFile: "/absent.crt"}}}
 	_, err = c.ClientTLS()
-	contains(t, err, "trusted-ca-file", "/absent.crt")
+	kvtest.Contains(t, err, "trusted-ca-file", "/absent.crt")
 }
 
 func TestConfigShowsNoPassword(t *testing.T) {
@@ -208,29 +199,4 @@ func TestContentHash(t *testing.T) {
 	if _, err := ContentHash(path + ".absent"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("hash of an absent file: %v", err)
 	}
-}
-
-func FuzzParseFields(f *testing.F) {
-	f.Add([]byte("endpoints: [\"https://a:1\"]\ncert-file: x\n"))
-	f.Add([]byte("endpoints: 1\ncilium-host-aliases: [{hostname: a, ips: [10.0.0.1]}]\n"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		got, problems, readable := parseFields(data)
-		if !readable && len(problems) == 0 {
-			t.Error("not readable, and no problem")
-		}
-		if len(problems) == 0 {
-			for _, ep := range got.Endpoints {
-				_ = CheckEndpoint(ep)
-			}
-		}
-		for _, p := range problems {
-			if p.Error() == "" {
-				t.Error("a problem without words")
-			}
-		}
-		if _, err := parseHostAliases(data); err != nil && !strings.HasPrefix(err.Error(), "failed to parse config file: ") {
-			t.Error(err)
-		}
-		HashContent(data)
-	})
 }

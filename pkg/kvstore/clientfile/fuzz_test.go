@@ -1,8 +1,8 @@
 package clientfile
 
 import (
-	"os"
-	"path/filepath"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -17,18 +17,20 @@ func FuzzLoad(f *testing.F) {
 		"endpoints:\n- https://c2.mesh.cilium.io:2379\ncilium-host-aliases:\n- hostname: c2.mesh.cilium.io\n  ips: [192.0.2.1, \"fd00::1\"]\n",
 		"endpoints: [a:1]\ntrusted-ca-file: /nowhere\ncert-file: /nowhere\nkey-file: /nowhere\n",
 		"endpoints: &a [a:1]\nx: *a\n",
+		"endpoints: 1\ncilium-host-aliases: [{hostname: a, ips: [10.0.0.1]}]\n",
 	} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
-		path := filepath.Join(t.TempDir(), "c2")
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
+		path := writeFile(t, "c2", string(content))
+		if _, err := parseHostAliases(content); err != nil && !strings.HasPrefix(err.Error(), "failed to parse config file: ") {
+			t.Error(err)
 		}
 		c, err := Load(path)
 		if err != nil {
-			if !strings.HasPrefix(err.Error(), "client file "+path+": ") {
-				t.Fatalf("the file is not named: %v", err)
+			e, ok := errors.AsType[*Error](err)
+			if !ok || e.Path != path || len(e.Problems) == 0 || slices.ContainsFunc(e.Problems, func(p error) bool { return p.Error() == "" }) {
+				t.Fatalf("not all problems of the file have words: %v", err)
 			}
 			return
 		}

@@ -1,10 +1,8 @@
 package clientfile
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 )
 
@@ -16,27 +14,6 @@ func configOf(t *testing.T, path string) *Config {
 		t.Fatal(err)
 	}
 	return cfg
-}
-
-// contains checks that an error's text has all the parts.
-func contains(t *testing.T, err error, parts ...string) {
-	t.Helper()
-	if err == nil {
-		t.Error("no error")
-		return
-	}
-	for _, p := range parts {
-		if !strings.Contains(err.Error(), p) {
-			t.Errorf("error %q does not say %q", err, p)
-		}
-	}
-}
-
-func wantErr(t testing.TB, err, want error) {
-	t.Helper()
-	if !errors.Is(err, want) {
-		t.Errorf("error %v, want %v", err, want)
-	}
 }
 
 // writeFile makes a file in a new directory.

@@ -2,8 +2,6 @@ package clientfile
 
 import (
 	"encoding/base64"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -29,9 +27,6 @@ func TestRedact(t *testing.T) {
 		}
 	}
 }
-
-// planted is what must not be seen of a client file.
-const planted = "hunter2"
 
 func TestShow(t *testing.T) {
 	t.Parallel()
@@ -95,12 +90,7 @@ func TestErrorsShowNoSecrets(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			path := filepath.Join(t.TempDir(), "c2")
-			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			_, err := Load(path)
-			if err == nil || strings.Contains(err.Error(), planted) {
+			if _, err := Load(writeFile(t, "c2", content)); err == nil || strings.Contains(err.Error(), "hunter2") {
 				t.Errorf("%v", err)
 			}
 		})
@@ -122,15 +112,12 @@ func TestAKeyAsBase64IsNoPath(t *testing.T) {
 		"a block":       "|\n  " + std[:40] + "\n  " + std[40:],
 	} {
 		for _, option := range []string{"key-file", "cert-file", "trusted-ca-file"} {
-			path := filepath.Join(t.TempDir(), "c2")
-			content := []byte("endpoints: ['https://a:1']\n" + option + ": " + text + "\n")
-			if err := os.WriteFile(path, content, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := Load(path); err == nil || strings.Contains(err.Error(), std[20:30]) || !strings.Contains(err.Error(), option+": its value is no path") {
+			content := "endpoints: ['https://a:1']\n" + option + ": " + text + "\n"
+			_, err := Load(writeFile(t, "c2", content))
+			if err == nil || strings.Contains(err.Error(), std[20:30]) || !strings.Contains(err.Error(), option+": its value is no path") {
 				t.Errorf("%s, %s: %v", option, form, err)
 			}
-			shown, ok := Show(content)
+			shown, ok := Show([]byte(content))
 			if !ok || strings.Contains(string(shown.Text), std[20:30]) || shown.KeyFile+shown.CertFile+shown.TrustedCAFile != "" {
 				t.Errorf("%s, %s: shown as %+v\n%s", option, form, shown, shown.Text)
 			}
@@ -145,18 +132,9 @@ func TestAKeyAsBase64IsNoPath(t *testing.T) {
 
 func TestEndpointsLoseTheirUsers(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "c2")
-	if err := os.WriteFile(path, []byte("endpoints: ['http://u:hunter2@a:1']\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c, err := Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"http://a:1"}, c.Endpoints); diff != "" {
-		t.Error(diff)
-	}
-	if c, err = c.WithEndpoints("http://u:hunter2@b:1"); err != nil || c.Endpoints[0] != "http://b:1" {
-		t.Errorf("%v %v", c, err)
+	c := configOf(t, writeFile(t, "c2", "endpoints: ['http://u:hunter2@a:1']\n"))
+	other, err := c.WithEndpoints("http://u:hunter2@b:1")
+	if err != nil || c.Endpoints[0] != "http://a:1" || other.Endpoints[0] != "http://b:1" {
+		t.Errorf("%v %v %v", c, other, err)
 	}
 }

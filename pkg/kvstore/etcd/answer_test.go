@@ -16,6 +16,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/kvtest"
 )
 
 // key is a key as it should be.
@@ -60,13 +61,13 @@ func TestPagesThatBreakARule(t *testing.T) {
 				t.Errorf("handed on: %+v", p)
 				return nil
 			})
-			wantErr(t, err, kvstore.ErrProtocol)
-			contains(t, err, c.says)
+			kvtest.WantErr(t, err, kvstore.ErrProtocol)
+			kvtest.Contains(t, err, c.says)
 			if len(err.Error()) > 2*maxServerText {
 				t.Errorf("a text of %d bytes", len(err.Error()))
 			}
 			_, err = e.Head(waittest.Context(t))
-			wantErr(t, err, kvstore.ErrProtocol)
+			kvtest.WantErr(t, err, kvstore.ErrProtocol)
 		})
 	}
 }
@@ -97,19 +98,15 @@ func TestEventsThatBreakARule(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := (&fake{watchFn: script(confirmed(), c.answer)}).start(t, quick())
-			st, err := e.Watch(waittest.Context(t), "p/", kvstore.Position{ClusterID: 0xf00, Revision: 10})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer st.Close()
+			st := watch(t, e, "p/", position(10))
 			b, err := st.Recv()
 			if err == nil {
 				t.Fatalf("handed on: %+v", b)
 			}
-			wantErr(t, err, kvstore.ErrProtocol)
-			contains(t, err, c.says)
+			kvtest.WantErr(t, err, kvstore.ErrProtocol)
+			kvtest.Contains(t, err, c.says)
 			_, err = e.Head(waittest.Context(t))
-			wantErr(t, err, kvstore.ErrProtocol)
+			kvtest.WantErr(t, err, kvstore.ErrProtocol)
 		})
 	}
 }
@@ -197,6 +194,6 @@ func TestGarbageIsNoMessage(t *testing.T) {
 		func(ctx context.Context) error { _, _, err := e.Get(ctx, "k"); return err },
 		func(ctx context.Context) error { _, err := e.Head(ctx); return err },
 	} {
-		wantErr(t, call(waittest.Context(t)), kvstore.ErrProtocol)
+		kvtest.WantErr(t, call(waittest.Context(t)), kvstore.ErrProtocol)
 	}
 }

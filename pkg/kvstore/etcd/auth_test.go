@@ -11,6 +11,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/kvtest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -85,8 +86,7 @@ func mayRead(t *testing.T, e *Session) {
 		s := e.Status()
 		return s.Connected && s.Server.Version != "" && s.Server.Error == ""
 	})
-	e.Close()
-	wantErr(t, ends(t, done), kvstore.ErrClosed)
+	closes(t, e, done)
 }
 
 // TestReach: a user who may not even read the heartbeat has a session all the
@@ -97,7 +97,7 @@ func TestReach(t *testing.T) {
 	srv.Put(t, "k", "v")
 	srv.EnableAuth(t, etcdserver.User{Name: "few", Password: "pw", Role: []etcdserver.Range{{Key: "k"}}})
 	cfg := passwordFile(t, srv.Endpoint(), "few", "pw")
-	wantErr(t, refused(t, cfg, DefaultOptions()), kvstore.ErrPermissionDenied)
+	kvtest.WantErr(t, refused(t, cfg, DefaultOptions()), kvstore.ErrPermissionDenied)
 	e, err := Reach(waittest.Context(t), cfg, 0, DefaultOptions())
 	if err != nil {
 		t.Fatal(err)
@@ -119,8 +119,8 @@ func TestReach(t *testing.T) {
 
 func denied(t *testing.T, err error, key string) {
 	t.Helper()
-	wantErr(t, err, kvstore.ErrPermissionDenied)
-	contains(t, err, key, "permission denied", "role does not cover")
+	kvtest.WantErr(t, err, kvstore.ErrPermissionDenied)
+	kvtest.Contains(t, err, key, "permission denied", "role does not cover")
 }
 
 func TestWrongPassword(t *testing.T) {
@@ -133,13 +133,13 @@ func TestWrongPassword(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			err := refused(t, passwordFile(t, srv.Endpoint(), c.user, c.password), DefaultOptions())
-			wantErr(t, err, kvstore.ErrUnauthenticated)
-			contains(t, err, "check username and password")
+			kvtest.WantErr(t, err, kvstore.ErrUnauthenticated)
+			kvtest.Contains(t, err, "check username and password")
 		})
 	}
 	err := refused(t, addresses(t, srv.Endpoint()), DefaultOptions())
-	wantErr(t, err, kvstore.ErrUnauthenticated)
-	contains(t, err, "user name is empty")
+	kvtest.WantErr(t, err, kvstore.ErrUnauthenticated)
+	kvtest.Contains(t, err, "user name is empty")
 	// A password that nobody asks for does no harm.
 	connect(t, passwordFile(t, etcdtest.Start(t).Endpoint(), "remote", "pw"), DefaultOptions())
 }
@@ -156,21 +156,16 @@ func TestTokenIsRenewed(t *testing.T) {
 	e := connect(t, passwordFile(t, p.Endpoint(), "remote", "pw"), o)
 	done := run(t.Context(), e, nil)
 	p.Kill(t)
-	if err := e.WaitConnected(waittest.Context(t), false); err != nil {
-		t.Fatal(err)
-	}
+	waitConnected(t, e, false)
 	p.Restart(t)
-	if err := e.WaitConnected(waittest.Context(t), true); err != nil {
-		t.Fatal(err)
-	}
+	waitConnected(t, e, true)
 	st, err := e.Watch(waittest.Context(t), "cilium/state/ip/v1/default/", e.Status().Head)
 	if err != nil {
 		t.Error(err)
 	} else {
 		st.Close()
 	}
-	e.Close()
-	wantErr(t, ends(t, done), kvstore.ErrClosed)
+	closes(t, e, done)
 }
 
 // TestPasswordWithRefusedPort takes the way through authentication, which waits
@@ -178,14 +173,14 @@ func TestTokenIsRenewed(t *testing.T) {
 func TestPasswordWithRefusedPort(t *testing.T) {
 	t.Parallel()
 	err := refused(t, passwordFile(t, freeEndpoint(t), "remote", "pw"), DefaultOptions())
-	contains(t, err, "connection refused", "nothing listens there")
+	kvtest.Contains(t, err, "connection refused", "nothing listens there")
 	o := DefaultOptions()
 	o.Dial = silent
 	for patience := 100 * time.Millisecond; ; patience *= 2 { // until it is long enough to begin to connect
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		_, err = Connect(ctx, passwordFile(t, "http://192.0.2.1:2379", "remote", "pw"), 0, o)
 		cancel()
-		wantErr(t, err, context.DeadlineExceeded)
+		kvtest.WantErr(t, err, context.DeadlineExceeded)
 		if strings.Contains(err.Error(), "still connecting to 192.0.2.1:2379") {
 			return
 		}

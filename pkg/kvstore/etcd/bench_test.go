@@ -66,7 +66,7 @@ func BenchmarkRecv(b *testing.B) {
 		}
 		return err
 	}}).start(b, DefaultOptions())
-	st, err := e.Watch(b.Context(), "cilium/state/ip/v1/default/", kvstore.Position{ClusterID: 0xf00, Revision: 10})
+	st, err := e.Watch(b.Context(), "cilium/state/ip/v1/default/", position(10))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/kvtest"
 )
 
 // freeEndpoint returns one at which nothing listens.
@@ -32,7 +33,7 @@ func silent(ctx context.Context, network, addr string) (net.Conn, error) {
 func TestConnectRefused(t *testing.T) {
 	t.Parallel()
 	err := refused(t, addresses(t, freeEndpoint(t)), DefaultOptions())
-	contains(t, err, "connection refused", "nothing listens there")
+	kvtest.Contains(t, err, "connection refused", "nothing listens there")
 	if strings.Contains(err.Error(), "deadline") {
 		t.Errorf("the error is about a deadline: %v", err)
 	}
@@ -45,7 +46,7 @@ func TestConnectToUnknownName(t *testing.T) {
 		return nil, &net.DNSError{Err: "no such host", Name: addr, IsNotFound: true}
 	}
 	err := refused(t, addresses(t, "https://nowhere.invalid:2379"), o)
-	contains(t, err, "no such host", "does not resolve")
+	kvtest.Contains(t, err, "no such host", "does not resolve")
 }
 
 func TestConnectToBlackHole(t *testing.T) {
@@ -54,11 +55,11 @@ func TestConnectToBlackHole(t *testing.T) {
 	o.Dial = silent
 	o.Timings.Dial = 200 * time.Millisecond
 	err := refused(t, addresses(t, "https://192.0.2.1:2379"), o)
-	contains(t, err, "dial tcp", "unreachable")
+	kvtest.Contains(t, err, "dial tcp", "unreachable")
 	o.Timings.Dial, o.Timings.Connect = time.Hour, 200*time.Millisecond
 	err = refused(t, addresses(t, "https://192.0.2.1:2379"), o)
-	wantErr(t, err, context.DeadlineExceeded)
-	contains(t, err, "no answer within 200ms", "still connecting to 192.0.2.1:2379", "unreachable")
+	kvtest.WantErr(t, err, context.DeadlineExceeded)
+	kvtest.Contains(t, err, "no answer within 200ms", "still connecting to 192.0.2.1:2379", "unreachable")
 }
 
 // TestConnectToFrozenServer: the kernel accepts, the server says nothing.
@@ -69,7 +70,7 @@ func TestConnectToFrozenServer(t *testing.T) {
 	o := DefaultOptions()
 	o.Timings.Dial = 300 * time.Millisecond
 	err := refused(t, addresses(t, p.Endpoint()), o)
-	contains(t, err, "nothing came back")
+	kvtest.Contains(t, err, "nothing came back")
 }
 
 func TestConnectEndsWithContext(t *testing.T) {
@@ -81,7 +82,7 @@ func TestConnectEndsWithContext(t *testing.T) {
 		return silent(ctx, network, addr)
 	}
 	_, err := Connect(ctx, addresses(t, "http://192.0.2.1:2379"), 0, o)
-	wantErr(t, err, context.Canceled)
+	kvtest.WantErr(t, err, context.Canceled)
 }
 
 func TestEndpointsRotate(t *testing.T) {
@@ -91,7 +92,7 @@ func TestEndpointsRotate(t *testing.T) {
 	for attempt, want := range []uint64{a.ClusterID(), 0, b.ClusterID(), a.ClusterID(), 0} {
 		e, err := Connect(waittest.Context(t), cfg, attempt, DefaultOptions())
 		if want == 0 {
-			contains(t, err, "connection refused")
+			kvtest.Contains(t, err, "connection refused")
 			continue
 		}
 		if err != nil {
@@ -109,14 +110,11 @@ func TestCloseIsBounded(t *testing.T) {
 	t.Parallel()
 	p := etcdtest.StartProcess(t)
 	e := connect(t, addresses(t, p.Endpoint()), DefaultOptions())
-	st, err := e.Watch(t.Context(), "p/", e.Status().Head)
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := watch(t, e, "p/", e.Status().Head)
 	p.Freeze(t)
 	e.Close()
 	e.Close()
-	_, err = st.Recv()
-	wantErr(t, err, kvstore.ErrClosed)
+	_, err := st.Recv()
+	kvtest.WantErr(t, err, kvstore.ErrClosed)
 	st.Close()
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/kvtest"
 )
 
 // dialLog is a network in which only some addresses answer.
@@ -55,13 +56,13 @@ func TestDialAliasSharesTheDeadline(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		_, err := d.DialContext(ctx, "c2.mesh.cilium.io:2379")
-		contains(t, err, "host alias c2.mesh.cilium.io", "10.0.0.1:2379 is silent", "10.0.0.2", "[fd00::1]")
+		kvtest.Contains(t, err, "host alias c2.mesh.cilium.io", "10.0.0.1:2379 is silent", "10.0.0.2", "[fd00::1]")
 		for i, w := range l.waited {
 			if w != time.Second {
 				t.Errorf("attempt %d had %s, want 1s", i, w)
 			}
 		}
-		contains(t, d.trouble(), "is silent")
+		kvtest.Contains(t, d.trouble(), "is silent")
 	})
 }
 
@@ -117,11 +118,11 @@ func TestDialWithoutAlias(t *testing.T) {
 		d.pace = pace{}
 	}
 	_, err := d.DialContext(t.Context(), "nonsense")
-	contains(t, err, "nonsense", "port")
+	kvtest.Contains(t, err, "nonsense", "port")
 	_, err = d.DialContext(t.Context(), "refusing.example:1")
-	contains(t, err, "refusing.example:1 refuses tcp")
+	kvtest.Contains(t, err, "refusing.example:1 refuses tcp")
 	d.begin("connecting to x")
-	contains(t, d.trouble(), "still connecting to x", "before:", "refuses")
+	kvtest.Contains(t, d.trouble(), "still connecting to x", "before:", "refuses")
 	d.worked()
 	if err := d.trouble(); err != nil {
 		t.Errorf("trouble after all worked: %v", err)

@@ -11,6 +11,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/kvtest"
 )
 
 // TestEndpointChecksCanBeLeftOut, but for the first one. That is seen by an option of
@@ -45,7 +46,7 @@ func TestEndpointChecksCanBeLeftOut(t *testing.T) {
 				t.Errorf("%+v", s)
 			}
 			cancel()
-			wantErr(t, ends(t, done), context.Canceled)
+			kvtest.WantErr(t, ends(t, done), context.Canceled)
 		})
 	}
 }

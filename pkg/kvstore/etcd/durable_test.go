@@ -12,6 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/kvtest"
 )
 
 // TestDurableOutlivesItsSessions: the same server comes back and the leases go
@@ -75,7 +76,7 @@ func TestDurableOutlivesItsSessions(t *testing.T) {
 		t.Errorf("it ended with %v", err)
 	}
 	_, err := d.Put(waittest.Context(t), "p/d", nil)
-	wantErr(t, err, kvstore.ErrClosed)
+	kvtest.WantErr(t, err, kvstore.ErrClosed)
 	if s := d.Status(); s.Connected || s.LastError == "" {
 		t.Errorf("closed: %+v", s)
 	}
@@ -143,7 +144,7 @@ func TestDurableTellsOfItsConnection(t *testing.T) {
 		}
 		probe(when+", a probe that succeeds", well)
 		brief, stop := context.WithTimeout(t.Context(), time.Millisecond)
-		wantErr(t, d.WaitDisconnected(brief), context.DeadlineExceeded)
+		kvtest.WantErr(t, d.WaitDisconnected(brief), context.DeadlineExceeded)
 		stop()
 		srv.Kill(t)
 		if err := d.WaitDisconnected(waittest.Context(t)); err != nil {
@@ -153,7 +154,7 @@ func TestDurableTellsOfItsConnection(t *testing.T) {
 			t.Errorf("%s: %+v", when, s)
 		}
 		brief, stop = context.WithTimeout(t.Context(), time.Millisecond) // also while a session waits for an answer
-		wantErr(t, d.WaitConnected(brief), context.DeadlineExceeded)
+		kvtest.WantErr(t, d.WaitConnected(brief), context.DeadlineExceeded)
 		stop()
 		probe(when+", a probe that fails", func(p kvstore.Probe) bool { return p.Err != nil })
 		srv.Restart(t)

@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -12,10 +11,24 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/kvtest"
 )
 
-// TestLeadersFollowEachOther: of several candidates one leads at a time; who is
-// told that the lock is lost has not written since, and who returns is followed.
+// lead is a candidate in a goroutine, which leads until its context ends.
+func lead(ctx context.Context, w kvstore.Writer) (leads <-chan *kvstore.Lock, ended <-chan error) {
+	locks, end := make(chan *kvstore.Lock, 1), make(chan error, 1)
+	go func() {
+		end <- kvstore.Lead(ctx, w, "lead", func(ctx context.Context, l *kvstore.Lock) error {
+			locks <- l
+			<-ctx.Done()
+			return ctx.Err()
+		})
+	}()
+	return locks, end
+}
+
+// TestLeadersFollowEachOther: of several candidates one leads at a time, and each that returns
+// is followed.
 func TestLeadersFollowEachOther(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)
@@ -64,17 +77,9 @@ func TestALostLockEndsTheLead(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)
 	e := connect(t, addresses(t, srv.Endpoint()), quick())
-	leads := make(chan *kvstore.Lock, 1)
-	ended := make(chan error, 1)
-	go func() {
-		ended <- kvstore.Lead(waittest.Context(t), e, "lead", func(ctx context.Context, l *kvstore.Lock) error {
-			leads <- l
-			<-ctx.Done()
-			return ctx.Err()
-		})
-	}()
+	leads, ended := lead(waittest.Context(t), e)
 	srv.Delete(t, (<-leads).Key)
-	wantErr(t, waittest.Receive(t, "the end", ended), kvstore.ErrLockLeaseExpired)
+	kvtest.WantErr(t, waittest.Receive(t, "the end", ended), kvstore.ErrLockLeaseExpired)
 }
 
 // TestATermEndsWithItsServer: who leads there does not lead in another etcd; the
@@ -90,41 +95,28 @@ func TestATermEndsWithItsServer(t *testing.T) {
 	defer cancel()
 	over := make(chan error, 1)
 	go func() { over <- d.Run(ctx) }()
-	term := func(during func()) error {
-		return kvstore.Lead(ctx, d, "lead", func(ctx context.Context, _ *kvstore.Lock) error {
-			during()
-			<-ctx.Done()
-			return ctx.Err()
-		})
-	}
-	if err := term(func() { srv.RestartAsOther(t) }); !errors.Is(err, kvstore.ErrLockLeaseExpired) {
-		t.Errorf("the first term ended with %v", err)
-	}
-	if err := term(cancel); !errors.Is(err, context.Canceled) {
-		t.Errorf("the second term ended with %v", err)
-	}
+	leads, ended := lead(ctx, d)
+	<-leads
+	srv.RestartAsOther(t)
+	kvtest.WantErr(t, <-ended, kvstore.ErrLockLeaseExpired)
+	leads, ended = lead(ctx, d)
+	<-leads
+	cancel()
+	kvtest.WantErr(t, <-ended, context.Canceled)
 	<-over
 }
 
 // TestALeaderThatNobodyAnswers does not lead for longer than its lock lasts, and
-// does not wait for the kvstore to be told so.
+// does not wait for an answer.
 func TestALeaderThatNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.StartProcess(t)
 	o := hasty()
 	o.LockTTL = 3 * time.Second
 	e := connect(t, addresses(t, srv.Endpoint()), o)
-	leads := make(chan struct{})
-	ended := make(chan error, 1)
-	go func() {
-		ended <- kvstore.Lead(waittest.Context(t), e, "lead", func(ctx context.Context, _ *kvstore.Lock) error {
-			close(leads)
-			<-ctx.Done()
-			return ctx.Err()
-		})
-	}()
+	leads, ended := lead(waittest.Context(t), e)
 	<-leads
 	srv.Freeze(t)
 	defer srv.Thaw(t)
-	wantErr(t, waittest.Receive(t, "the end", ended), kvstore.ErrLockLeaseExpired)
+	kvtest.WantErr(t, waittest.Receive(t, "the end", ended), kvstore.ErrLockLeaseExpired)
 }

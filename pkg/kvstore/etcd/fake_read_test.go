@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/kvtest"
 )
 
 // TestEveryHeaderIsChecked sends one bad header in one kind of response at a
@@ -61,7 +62,7 @@ func TestEveryHeaderIsChecked(t *testing.T) {
 			return err
 		}
 		watch := func(ctx context.Context, e *Session) error {
-			st, err := e.Watch(ctx, "p/", kvstore.Position{ClusterID: 0xf00, Revision: 10})
+			st, err := e.Watch(ctx, "p/", position(10))
 			if err != nil {
 				return err
 			}
@@ -77,7 +78,7 @@ func TestEveryHeaderIsChecked(t *testing.T) {
 			{"get", respond(inRange), func(ctx context.Context, e *Session) error { _, _, err := e.Get(ctx, "k"); return err }},
 			{"head", respond(inRange), func(ctx context.Context, e *Session) error { _, err := e.Head(ctx); return err }},
 			{"recall", respond(inRange), func(ctx context.Context, e *Session) error {
-				_, err := e.Recall(ctx, "p/", "", kvstore.Position{ClusterID: 0xf00, Revision: 10}, 1)
+				_, err := e.Recall(ctx, "p/", "", position(10), 1)
 				return err
 			}},
 			{"the first page", respond(inRange), list},
@@ -91,10 +92,10 @@ func TestEveryHeaderIsChecked(t *testing.T) {
 				o.PageLimit = 1
 				e := c.f.start(t, o)
 				err := c.call(waittest.Context(t), e)
-				wantErr(t, err, b.kind)
+				kvtest.WantErr(t, err, b.kind)
 				_, err = e.Head(waittest.Context(t))
-				wantErr(t, err, b.kind)
-				wantErr(t, ends(t, run(t.Context(), e, nil)), b.kind)
+				kvtest.WantErr(t, err, b.kind)
+				kvtest.WantErr(t, ends(t, run(t.Context(), e, nil)), b.kind)
 				if e.Status().Connected {
 					t.Error("connected after the end")
 				}
@@ -111,8 +112,8 @@ func TestRevisionGoesBack(t *testing.T) {
 	t.Parallel()
 	e := respond(func(*pb.RangeRequest) *pb.RangeResponse { return &pb.RangeResponse{Header: header(9)} }).start(t, quick())
 	_, err := e.Head(waittest.Context(t))
-	wantErr(t, err, kvstore.ErrServerChanged)
-	contains(t, err, "went back from 10 to 9")
+	kvtest.WantErr(t, err, kvstore.ErrServerChanged)
+	kvtest.Contains(t, err, "went back from 10 to 9")
 }
 
 func TestHeaderInStatusIsChecked(t *testing.T) {
@@ -121,7 +122,7 @@ func TestHeaderInStatusIsChecked(t *testing.T) {
 		return &pb.StatusResponse{Header: &pb.ResponseHeader{ClusterId: 0xbad}}, nil
 	}}
 	e := f.start(t, quick())
-	wantErr(t, ends(t, run(t.Context(), e, nil)), kvstore.ErrServerChanged)
+	kvtest.WantErr(t, ends(t, run(t.Context(), e, nil)), kvstore.ErrServerChanged)
 }
 
 func TestStatusDeniedIsTolerated(t *testing.T) {
@@ -139,13 +140,9 @@ func TestStatusDeniedIsTolerated(t *testing.T) {
 	if !s.Connected || s.Server.Version != "" {
 		t.Errorf("%+v", s)
 	}
-	contains(t, errors.New(s.String()), "connected", "may not ask")
-	st, err := e.Watch(t.Context(), "p/", s.Head)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer st.Close()
-	wantErr(t, st.RequestProgress(), kvstore.ErrProgressUnreliable) // the version is not known
+	kvtest.Contains(t, errors.New(s.String()), "connected", "may not ask")
+	st := watch(t, e, "p/", s.Head)
+	kvtest.WantErr(t, st.RequestProgress(), kvstore.ErrProgressUnreliable) // the version is not known
 }
 
 // TestTooLargePages: a page beyond the receive limit is asked for again with
@@ -224,10 +221,10 @@ func TestReadDeadline(t *testing.T) {
 	o.Timings.Read, o.Timings.Page = 50*time.Millisecond, 60*time.Millisecond
 	e := f.start(t, o)
 	_, _, err := e.Get(t.Context(), "k")
-	contains(t, err, `kvstore get "k": get: no answer within 50ms`, "overloaded")
-	wantErr(t, err, context.DeadlineExceeded)
+	kvtest.Contains(t, err, `kvstore get "k": get: no answer within 50ms`, "overloaded")
+	kvtest.WantErr(t, err, context.DeadlineExceeded)
 	_, err = e.List(t.Context(), "p/", func(kvstore.Page) error { return nil })
-	contains(t, err, `kvstore list "p/"`, "no answer within 60ms")
+	kvtest.Contains(t, err, `kvstore list "p/"`, "no answer within 60ms")
 	// A place is waited for, until the session ends.
 	o.MaxInflight, o.Timings.Read = 1, time.Minute
 	e = (&fake{rangeFn: f.rangeFn}).start(t, o)
@@ -238,6 +235,6 @@ func TestReadDeadline(t *testing.T) {
 	waittest.Until(t, "one is under way", func() bool { return len(e.limit.inflight) == 1 })
 	e.Close()
 	for range 2 {
-		wantErr(t, <-got, kvstore.ErrClosed)
+		kvtest.WantErr(t, <-got, kvstore.ErrClosed)
 	}
 }

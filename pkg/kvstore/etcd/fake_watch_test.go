@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/kvtest"
 )
 
 func put(rev int64) *mvccpb.Event {
@@ -55,11 +56,7 @@ func TestPositions(t *testing.T) {
 		&pb.WatchResponse{Header: header(950), Events: []*mvccpb.Event{put(902), put(903)}}, // the last fragment
 	)}
 	e := f.start(t, quick())
-	st, err := e.Watch(waittest.Context(t), "p/", kvstore.Position{ClusterID: 0xf00, Revision: 10})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer st.Close()
+	st := watch(t, e, "p/", position(10))
 	for i, want := range []string{"2@12", "0@900", "0@900", "2@900 partial", "1@900 partial", "2@903"} {
 		b, err := st.Recv()
 		if err != nil {
@@ -109,10 +106,10 @@ func TestWatchRefused(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			e := (&fake{watchFn: script(c.answer)}).start(t, quick())
-			_, err := e.Watch(waittest.Context(t), "p/", kvstore.Position{ClusterID: 0xf00, Revision: 10})
-			contains(t, err, append(c.parts, "kvstore watch \"p/\"")...)
+			_, err := e.Watch(waittest.Context(t), "p/", position(10))
+			kvtest.Contains(t, err, append(c.parts, "kvstore watch \"p/\"")...)
 			if c.kind != nil {
-				wantErr(t, err, c.kind)
+				kvtest.WantErr(t, err, c.kind)
 			}
 			if _, err := e.Head(waittest.Context(t)); errors.Is(err, kvstore.ErrProtocol) != (c.kind == kvstore.ErrProtocol) { //nolint:errorlint // the case's own
 				t.Errorf("afterwards: %v", err)
@@ -127,9 +124,9 @@ func TestWatchOpenDeadline(t *testing.T) {
 	o := quick()
 	o.Timings.WatchOpen = 50 * time.Millisecond
 	e := (&fake{watchFn: script()}).start(t, o)
-	_, err := e.Watch(waittest.Context(t), "p/", kvstore.Position{ClusterID: 0xf00, Revision: 10})
-	contains(t, err, "opening the watch: no answer within 50ms")
-	wantErr(t, err, context.DeadlineExceeded)
+	_, err := e.Watch(waittest.Context(t), "p/", position(10))
+	kvtest.Contains(t, err, "opening the watch: no answer within 50ms")
+	kvtest.WantErr(t, err, context.DeadlineExceeded)
 }
 
 // TestWatchAsksForFragments, and for a server that has a leader. A fragment that is too
@@ -150,13 +147,9 @@ func TestWatchAsksForFragments(t *testing.T) {
 		}
 		return status.Error(codes.ResourceExhausted, "trying to send message larger than max (9 vs. 8)")
 	}}
-	st, err := f.start(t, quick()).Watch(waittest.Context(t), "p/", kvstore.Position{ClusterID: 0xf00, Revision: 10})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(st.Close)
-	_, err = st.Recv()
-	contains(t, err, "larger than 12 MiB")
+	st := watch(t, f.start(t, quick()), "p/", position(10))
+	_, err := st.Recv()
+	kvtest.Contains(t, err, "larger than 12 MiB")
 	if !errors.Is(err, kvstore.ErrProtocol) {
 		t.Errorf("it is no violation of the protocol: %v", err)
 	}
@@ -189,8 +182,8 @@ func TestWatchDoubtsALaggingMember(t *testing.T) {
 			e := f.start(t, quick())
 			st, err := e.Watch(waittest.Context(t), "p/", kvstore.Position{ClusterID: 0xf00, Revision: 20})
 			if c.fails {
-				wantErr(t, err, kvstore.ErrServerChanged)
-				contains(t, err, "has never reached 20")
+				kvtest.WantErr(t, err, kvstore.ErrServerChanged)
+				kvtest.Contains(t, err, "has never reached 20")
 				return
 			}
 			if err != nil {

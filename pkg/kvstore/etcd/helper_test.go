@@ -6,13 +6,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/kvtest"
 )
 
 // golden reads a file of testdata.
@@ -92,27 +92,6 @@ func refused(t *testing.T, cfg *clientfile.Config, o Options) error {
 	return err
 }
 
-// contains checks that an error's text has all the parts.
-func contains(t *testing.T, err error, parts ...string) {
-	t.Helper()
-	if err == nil {
-		t.Error("no error")
-		return
-	}
-	for _, p := range parts {
-		if !strings.Contains(err.Error(), p) {
-			t.Errorf("error %q does not say %q", err, p)
-		}
-	}
-}
-
-func wantErr(t *testing.T, err, want error) {
-	t.Helper()
-	if !errors.Is(err, want) {
-		t.Errorf("error %v, want %v", err, want)
-	}
-}
-
 // run starts Run and returns a channel with its result, which the test has to
 // read.
 func run(ctx context.Context, e *Session, onProbe func(kvstore.Probe)) <-chan error {
@@ -136,3 +115,52 @@ func writeFile(t *testing.T, name, content string) string {
 	}
 	return path
 }
+
+// lock takes a lock.
+func lock(t *testing.T, w kvstore.Writer, path string) *kvstore.Lock {
+	t.Helper()
+	l, err := w.Lock(waittest.Context(t), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// write puts a key.
+func write(t *testing.T, w kvstore.Writer, key string, value []byte, opts ...kvstore.Option) kvstore.Result {
+	t.Helper()
+	r, err := w.Put(waittest.Context(t), key, value, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// watch opens a stream until the end of the test.
+func watch(t testing.TB, c kvstore.Client, prefix string, after kvstore.Position) kvstore.Stream {
+	t.Helper()
+	st, err := c.Watch(waittest.Context(t), prefix, after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(st.Close)
+	return st
+}
+
+// waitConnected waits until a session is connected, or not.
+func waitConnected(t *testing.T, e *Session, want bool) {
+	t.Helper()
+	if err := e.WaitConnected(waittest.Context(t), want); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// closes closes a session, which ends its Run.
+func closes(t *testing.T, e *Session, done <-chan error) {
+	t.Helper()
+	e.Close()
+	kvtest.WantErr(t, ends(t, done), kvstore.ErrClosed)
+}
+
+// position is one in the history of a fake.
+func position(rev int64) kvstore.Position { return kvstore.Position{ClusterID: 0xf00, Revision: rev} }

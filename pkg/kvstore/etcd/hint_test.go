@@ -21,6 +21,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/kvtest"
 )
 
 func withLease(id clientv3.LeaseID) clientv3.OpOption { return clientv3.WithLease(id) }
@@ -102,8 +103,8 @@ func TestKinds(t *testing.T) {
 		{rpctypes.ErrGRPCUserEmpty, kvstore.ErrUnauthenticated},
 	} {
 		got := fromRPC(c.err)
-		wantErr(t, got, c.want)
-		wantErr(t, got, c.err)
+		kvtest.WantErr(t, got, c.want)
+		kvtest.WantErr(t, got, c.err)
 		if again := fromRPC(got); again != got { //nolint:errorlint // the very same
 			t.Errorf("%v is turned twice", c.err)
 		}

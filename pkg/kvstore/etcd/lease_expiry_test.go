@@ -30,9 +30,7 @@ func TestLeaseRunsOut(t *testing.T) {
 	var want []string
 	for i := range 20 {
 		key := fmt.Sprintf("p/%02d", i)
-		if _, err := e.Put(ctx, key, []byte("v"), kvstore.Leased()); err != nil {
-			t.Fatal(err)
-		}
+		write(t, e, key, []byte("v"), kvstore.Leased())
 		want = append(want, key)
 	}
 	first := leaseOf(t, e, "p/00")
@@ -88,17 +86,12 @@ func leaseOf(t *testing.T, c kvstore.Client, key string) int64 {
 func TestLeasesAreKeptByTheServer(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)
-	ctx, reg, o := waittest.Context(t), prometheus.NewRegistry(), hasty()
+	reg, o := prometheus.NewRegistry(), hasty()
 	o.LeaseTTL, o.LockTTL = 5*time.Second, 5*time.Second // a busy machine must not be too late
 	o.Metrics = NewMetrics(reg)
 	e, _ := writer(t, srv.Endpoint(), o)
-	l, err := e.Lock(ctx, "locks/l")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := e.Put(ctx, "k", nil, kvstore.Leased()); err != nil {
-		t.Fatal(err)
-	}
+	l := lock(t, e, "locks/l")
+	write(t, e, "k", nil, kvstore.Leased())
 	lease := leaseOf(t, e, "k")
 	waittest.Until(t, "both leases have been kept alive for longer than their time", func() bool {
 		return samples(t, reg, "keep leases alive", "read") >= 2*5
@@ -106,8 +99,6 @@ func TestLeasesAreKeptByTheServer(t *testing.T) {
 	if now := leaseOf(t, e, "k"); now != lease {
 		t.Errorf("lease %x, was %x", now, lease)
 	}
-	if _, err := e.Put(ctx, "k", nil, kvstore.Holding(l)); err != nil {
-		t.Error(err)
-	}
+	write(t, e, "k", nil, kvstore.Holding(l))
 	l.Unlock()
 }

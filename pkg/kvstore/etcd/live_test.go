@@ -47,11 +47,7 @@ func TestGoldenLikeTheReference(t *testing.T) {
 	if err != nil || len(keys) != want.PagedList.Entries || slices.IsSorted(keys) != want.PagedList.Ascending {
 		t.Errorf("%d keys, error %v", len(keys), err)
 	}
-	st, err := e.Watch(waittest.Context(t), prefix, at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer st.Close()
+	st := watch(t, e, prefix, at)
 	event := func() string {
 		t.Helper()
 		b, err := st.Recv()

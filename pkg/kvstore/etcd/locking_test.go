@@ -14,23 +14,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/kvtest"
 )
-
-// increment reads a counter and writes it, both under the lock.
-func increment(ctx context.Context, w kvstore.Writer, l *kvstore.Lock) error {
-	kv, _, err := w.Get(ctx, "counter", kvstore.Holding(l))
-	if err != nil {
-		return err
-	}
-	n := 0
-	if kv != nil {
-		if n, err = strconv.Atoi(string(kv.Value)); err != nil {
-			return err
-		}
-	}
-	_, err = w.Put(ctx, "counter", []byte(strconv.Itoa(n+1)), kvstore.Holding(l))
-	return err
-}
 
 // TestLockOutlivesItsDeadHolder: one of several clients dies holding the lock. The
 // others go on when its lease has ended; back from the dead, it cannot write.
@@ -46,30 +31,14 @@ func TestLockOutlivesItsDeadHolder(t *testing.T) {
 	o := hasty()
 	o.Dial, o.LockTTL = net.dial, 3*time.Second
 	dead, kill := writer(t, srv.Endpoint(), o)
-	l, err := dead.Lock(ctx, "locks/counter")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := increment(ctx, dead, l); err != nil {
+	l := lock(t, dead, "locks/counter")
+	if err := kvtest.Increment(ctx, dead, l); err != nil {
 		t.Fatal(err)
 	}
 	errs := make(chan error, clients)
 	for range clients - 1 {
 		e, _ := writer(t, srv.Endpoint(), hasty())
-		go func() {
-			for range each {
-				l, err := e.Lock(ctx, "locks/counter")
-				if err == nil {
-					err = increment(ctx, e, l)
-					l.Unlock()
-				}
-				if err != nil {
-					errs <- err
-					return
-				}
-			}
-			errs <- nil
-		}()
+		go func() { errs <- kvtest.CountUnderLock(ctx, e, each) }()
 	}
 	net.redirect(nowhere)
 	net.cut()
@@ -81,7 +50,7 @@ func TestLockOutlivesItsDeadHolder(t *testing.T) {
 	}
 	net.redirect("")
 	waittest.Until(t, "the dead one is connected again", func() bool { _, err := dead.Head(ctx); return err == nil })
-	wantErr(t, increment(ctx, dead, l), kvstore.ErrLockLeaseExpired)
+	kvtest.WantErr(t, kvtest.Increment(ctx, dead, l), kvstore.ErrLockLeaseExpired)
 	kv, _, err := dead.Get(ctx, "counter")
 	if want := strconv.Itoa(1 + each*(clients-1)); err != nil || string(kv.Value) != want {
 		t.Errorf("the counter is %s, want %s; %v", kv.Value, want, err)
@@ -93,16 +62,12 @@ func TestLockOutlivesItsDeadHolder(t *testing.T) {
 func TestUnlockWithoutConnection(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)
-	ctx := waittest.Context(t)
 	var net cutter
 	o := hasty()
 	o.Dial, o.LockTTL = net.dial, time.Hour
 	o.Timings.Write, o.Timings.StaleLock = 15*time.Second, 15*time.Second
 	e, _ := writer(t, srv.Endpoint(), o)
-	l, err := e.Lock(ctx, "locks/l")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := lock(t, e, "locks/l")
 	net.redirect(nowhere)
 	net.cut()
 	l.Unlock()
@@ -111,15 +76,8 @@ func TestUnlockWithoutConnection(t *testing.T) {
 	}
 	net.redirect("")
 	other, _ := writer(t, srv.Endpoint(), hasty())
-	again, err := other.Lock(ctx, "locks/l")
-	if err != nil {
-		t.Fatal(err)
-	}
-	again.Unlock()
-	if again, err = e.Lock(ctx, "locks/l"); err != nil {
-		t.Fatal(err)
-	}
-	again.Unlock()
+	lock(t, other, "locks/l").Unlock()
+	lock(t, e, "locks/l").Unlock()
 }
 
 func TestLockTimesOut(t *testing.T) {
@@ -130,14 +88,11 @@ func TestLockTimesOut(t *testing.T) {
 	o.Timings.Lock = 500 * time.Millisecond
 	a, _ := writer(t, srv.Endpoint(), hasty())
 	b, _ := writer(t, srv.Endpoint(), o)
-	l, err := a.Lock(ctx, "locks/l")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := lock(t, a, "locks/l")
 	waittest.Until(t, "the waiter to learn who holds the lock before its time is up", func() bool {
 		_, err := b.Lock(ctx, "locks/l")
-		wantErr(t, err, context.DeadlineExceeded)
-		contains(t, err, `kvstore lock "locks/l": not free within 500ms`, "when its lease ends")
+		kvtest.WantErr(t, err, context.DeadlineExceeded)
+		kvtest.Contains(t, err, `kvstore lock "locks/l": not free within 500ms`, "when its lease ends")
 		return strings.Contains(err.Error(), "held by "+l.Key)
 	})
 	waittest.Until(t, "the waiter's key is gone", func() bool {
@@ -145,13 +100,10 @@ func TestLockTimesOut(t *testing.T) {
 		_, err := a.List(ctx, "locks/l/", func(p kvstore.Page) error { keys += len(p.Items); return nil })
 		return err == nil && keys == 1
 	})
-	own, err := b.Lock(ctx, "locks/own")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = b.Lock(ctx, "locks/own")
-	wantErr(t, err, context.DeadlineExceeded)
-	contains(t, err, "held by this process, taken at etcd/locking_test.go:")
+	own := lock(t, b, "locks/own")
+	_, err := b.Lock(ctx, "locks/own")
+	kvtest.WantErr(t, err, context.DeadlineExceeded)
+	kvtest.Contains(t, err, "held by this process, taken at etcd/locking_test.go:")
 	own.Unlock()
 	l.Unlock()
 }
@@ -190,19 +142,13 @@ func TestLocksHeldForLongAreReportedOnce(t *testing.T) {
 	o.Log = slog.New(slog.NewTextHandler(&log, nil))
 	e, _ := writer(t, srv.Endpoint(), o)
 	var w kvstore.Writer = e // as most callers have it
-	l, err := w.Lock(waittest.Context(t), "locks/long")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := lock(t, w, "locks/long")
 	waittest.Until(t, "the report", func() bool { return len(log.with("locks/long")) > 0 })
 	report := log.with("locks/long")[0]
 	if !regexp.MustCompile(`level=WARN .*held=\d+ms by=etcd/locking_test.go:\d+`).MatchString(report) {
 		t.Errorf("reported as %s", report)
 	}
-	second, err := w.Lock(waittest.Context(t), "locks/later")
-	if err != nil {
-		t.Fatal(err)
-	}
+	second := lock(t, w, "locks/later")
 	waittest.Until(t, "the other report", func() bool { return len(log.with("locks/later")) > 0 })
 	if n := len(log.with("locks/long")); n != 1 {
 		t.Errorf("reported %d times", n)

@@ -17,10 +17,7 @@ func TestWhatIsAsItShouldBeIsNoWrite(t *testing.T) {
 	srv := etcdtest.Start(t)
 	ctx := waittest.Context(t)
 	e, _ := writer(t, srv.Endpoint(), hasty())
-	l, err := e.Lock(ctx, "lock")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := lock(t, e, "lock")
 	put := func(key, value string, opts ...kvstore.Option) kvstore.Result {
 		t.Helper()
 		r, err := e.Put(ctx, key, []byte(value), append(opts, kvstore.IfChanged(), kvstore.Holding(l))...)

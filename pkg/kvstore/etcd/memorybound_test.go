@@ -90,11 +90,7 @@ func TestUnreadStreamIsBounded(t *testing.T) { //nolint:paralleltest // see abov
 	}
 	p := etcdtest.StartProcess(t)
 	e := connect(t, addresses(t, p.Endpoint()), DefaultOptions())
-	st, err := e.Watch(waittest.Context(t), "p/", e.Status().Head)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer st.Close()
+	st := watch(t, e, "p/", e.Status().Head)
 	writer := p.Client(t)
 	before := heap()
 	load(t, writer, n, 8, size)

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/kvtest"
 )
 
 func TestParseOptions(t *testing.T) {
@@ -61,7 +62,7 @@ func TestParseOptions(t *testing.T) {
 				t.Fatal(err)
 			}
 			if c.errs != nil {
-				contains(t, err, c.errs...)
+				kvtest.Contains(t, err, c.errs...)
 				return
 			}
 			if diff := cmp.Diff(c.want, got, cmpopts.IgnoreFields(Options{}, "ClusterSize", "Dial", "Leases", "Log", "Metrics", "receive")); diff != "" {

@@ -8,7 +8,6 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
 // TestRecallOfLargeValues: keys that are too large for one message are fewer.
@@ -26,7 +25,7 @@ func TestRecallOfLargeValues(t *testing.T) {
 		}
 		return resp
 	}).start(t, quick())
-	past, err := e.Recall(waittest.Context(t), "p/", "", kvstore.Position{ClusterID: 0xf00, Revision: 10}, 64)
+	past, err := e.Recall(waittest.Context(t), "p/", "", position(10), 64)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/kvtest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -59,9 +60,7 @@ func TestRunProbes(t *testing.T) {
 		return s.Connected && s.Head == p.Head && s.Server.Leader && s.Server.DBSize > 0 && !s.LastSuccess.Before(p.At)
 	})
 	cancel()
-	if err := ends(t, done); !errors.Is(err, context.Canceled) {
-		t.Errorf("Run: %v", err)
-	}
+	kvtest.WantErr(t, ends(t, done), context.Canceled)
 	if !e.Status().Connected {
 		t.Error("the end of Run's context has ended the session")
 	}
@@ -76,17 +75,12 @@ func TestFrozenServerEndsRun(t *testing.T) {
 	var got probes
 	done := run(t.Context(), e, got.add)
 	waittest.Until(t, "a probe", func() bool { _, n := got.last(); return n > 0 })
-	st, err := e.Watch(t.Context(), "p/", e.Status().Head)
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := watch(t, e, "p/", e.Status().Head)
 	p.Freeze(t)
-	if err := e.WaitConnected(waittest.Context(t), false); err != nil {
-		t.Errorf("waiting for the connection to be lost: %v", err)
-	}
-	err = ends(t, done)
-	wantErr(t, err, kvstore.ErrQuorumLost)
-	contains(t, err, "3 in a row", "no answer within 1s", e.endpoint)
+	waitConnected(t, e, false)
+	err := ends(t, done)
+	kvtest.WantErr(t, err, kvstore.ErrQuorumLost)
+	kvtest.Contains(t, err, "3 in a row", "no answer within 1s", e.endpoint)
 	s := e.Status()
 	if s.Connected || s.Quorum || s.ConsecutiveErrors != 3 || !strings.Contains(s.LastError, "no answer") {
 		t.Errorf("%+v", s)
@@ -96,7 +90,7 @@ func TestFrozenServerEndsRun(t *testing.T) {
 	}
 	st.Close()
 	_, err = st.Recv()
-	wantErr(t, err, kvstore.ErrClosed)
+	kvtest.WantErr(t, err, kvstore.ErrClosed)
 }
 
 func TestSessionOutlivesARestart(t *testing.T) {
@@ -106,32 +100,19 @@ func TestSessionOutlivesARestart(t *testing.T) {
 	o.MaxConsecutiveQuorumErrors = 1000
 	e := connect(t, addresses(t, p.Endpoint()), o)
 	done := run(t.Context(), e, nil)
-	st, err := e.Watch(t.Context(), "p/", e.Status().Head)
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := watch(t, e, "p/", e.Status().Head)
 	p.Kill(t)
-	_, err = st.Recv()
-	if err == nil || errors.Is(err, kvstore.ErrServerChanged) {
+	if _, err := st.Recv(); err == nil || errors.Is(err, kvstore.ErrServerChanged) {
 		t.Errorf("the stream of a killed server: %v", err)
 	}
-	if err := e.WaitConnected(waittest.Context(t), false); err != nil {
-		t.Error(err)
-	}
+	waitConnected(t, e, false)
 	p.Restart(t)
-	if err := e.WaitConnected(waittest.Context(t), true); err != nil {
-		t.Error(err)
-	}
-	e.Close()
-	wantErr(t, ends(t, done), kvstore.ErrClosed)
-	if err := e.WaitConnected(t.Context(), true); !errors.Is(err, kvstore.ErrClosed) {
-		t.Errorf("waiting for a connection of a closed session: %v", err)
-	}
+	waitConnected(t, e, true)
+	closes(t, e, done)
+	kvtest.WantErr(t, e.WaitConnected(t.Context(), true), kvstore.ErrClosed)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := e.WaitConnected(ctx, false); err != nil {
-		t.Errorf("it is disconnected already: %v", err)
-	}
+	kvtest.WantErr(t, e.WaitConnected(ctx, false), nil) // it is disconnected already
 }
 
 func TestKilledServerEndsRun(t *testing.T) {
@@ -141,8 +122,8 @@ func TestKilledServerEndsRun(t *testing.T) {
 	done := run(t.Context(), e, nil)
 	p.Kill(t)
 	err := ends(t, done)
-	wantErr(t, err, kvstore.ErrQuorumLost)
-	contains(t, err, "connection refused")
+	kvtest.WantErr(t, err, kvstore.ErrQuorumLost)
+	kvtest.Contains(t, err, "connection refused")
 }
 
 func TestAnotherServerEndsRun(t *testing.T) {
@@ -158,12 +139,7 @@ func TestAnotherServerEndsRun(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			p := etcdtest.StartProcess(t)
-			kv := p.Client(t)
-			for range 3 {
-				if _, err := kv.Put(waittest.Context(t), "k", "v"); err != nil {
-					t.Fatal(err)
-				}
-			}
+			p.Put(t, "k", "1", "k", "2", "k", "3")
 			o := quick()
 			o.MaxConsecutiveQuorumErrors = 1000 // while it is down
 			e := connect(t, addresses(t, p.Endpoint()), o)
@@ -171,8 +147,8 @@ func TestAnotherServerEndsRun(t *testing.T) {
 			done := run(t.Context(), e, nil)
 			c.restart(p, t)
 			err := ends(t, done)
-			wantErr(t, err, kvstore.ErrServerChanged)
-			contains(t, err, c.want)
+			kvtest.WantErr(t, err, kvstore.ErrServerChanged)
+			kvtest.Contains(t, err, c.want)
 
 			next := connect(t, addresses(t, p.Endpoint()), quick())
 			if head := next.Status().Head; head.ClusterID != p.ClusterID() || head.Revision >= at.Revision {
@@ -199,12 +175,12 @@ func TestReplicaBehindOneEndpoint(t *testing.T) {
 	}
 	net.redirect(b.Addr())
 	net.cut()
-	wantErr(t, ends(t, done), kvstore.ErrServerChanged)
+	kvtest.WantErr(t, ends(t, done), kvstore.ErrServerChanged)
 	_, err := e.List(waittest.Context(t), "p/", func(p kvstore.Page) error {
 		t.Errorf("a page of another server: %v", p)
 		return nil
 	})
-	wantErr(t, err, kvstore.ErrServerChanged)
+	kvtest.WantErr(t, err, kvstore.ErrServerChanged)
 }
 
 func TestDeadHeartbeatOnlyDegrades(t *testing.T) {
@@ -234,8 +210,7 @@ func TestDeadHeartbeatOnlyDegrades(t *testing.T) {
 	if p, _ := got.last(); p.Err != nil {
 		t.Errorf("a probe fails: %v", p.Err)
 	}
-	e.Close()
-	wantErr(t, ends(t, done), kvstore.ErrClosed)
+	closes(t, e, done)
 }
 
 // TestHeartbeatSurvivesBreaks: a broken watch on it is opened again, and what
@@ -257,14 +232,11 @@ func TestHeartbeatSurvivesBreaks(t *testing.T) {
 		net.cut()
 		waittest.Until(t, "a new connection", func() bool { return net.count() > n })
 	}
-	if err := e.WaitConnected(waittest.Context(t), true); err != nil {
-		t.Fatal(err)
-	}
+	waitConnected(t, e, true)
 	if s := e.Status(); s.Heartbeat.Seen != seen {
 		t.Error("an old heartbeat counts twice")
 	}
 	srv.Put(t, wire.HeartbeatKey, "2")
 	waittest.Until(t, "the next heartbeat", func() bool { return e.Status().Heartbeat.Seen.After(seen) })
-	e.Close()
-	wantErr(t, ends(t, done), kvstore.ErrClosed)
+	closes(t, e, done)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/kvtest"
 )
 
 func TestIntervalsGrowWithTheCluster(t *testing.T) {
@@ -139,7 +140,7 @@ func TestATurnLeavesTimeToConnect(t *testing.T) {
 		if _, err := d.DialContext(ctx, "here:1"); !errors.Is(err, context.Canceled) {
 			t.Errorf("a turn that nobody waits for any more: %v", err)
 		}
-		contains(t, d.trouble(), "waiting to connect to here:1 again", "so that all nodes do not come at once", "silent")
+		kvtest.Contains(t, d.trouble(), "waiting to connect to here:1 again", "so that all nodes do not come at once", "silent")
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/kvtest"
 )
 
 // clientFile writes a client file with the given certificates.
@@ -86,7 +87,7 @@ func TestTLSErrorsSayWhatToDo(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			err := refused(t, c.cfg, DefaultOptions())
-			contains(t, err, c.want...)
+			kvtest.Contains(t, err, c.want...)
 		})
 	}
 }
@@ -131,10 +132,7 @@ func TestRotatedCertificate(t *testing.T) {
 	o := quick()
 	o.Dial = conns.dial
 	e := connect(t, clientFile(t, srv.Endpoint(), certs.CAFile, cert, key), o)
-	st, err := e.Watch(t.Context(), "p/", e.Status().Head)
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := watch(t, e, "p/", e.Status().Head)
 	certs.Client(t, "remote") // into the same files
 	srv.Put(t, "p/k", "v")
 	if b, err := st.Recv(); err != nil || len(b.Events) != 1 {
@@ -174,9 +172,9 @@ func TestSilentHandshake(t *testing.T) {
 	o.Timings.Dial = 300 * time.Millisecond
 	for scheme, want := range map[string]string{"https": "no answer", "http": "nothing came back"} {
 		err := refused(t, addresses(t, scheme+"://"+l.Addr().String()), o)
-		contains(t, err, want, l.Addr().String(), "opening a")
+		kvtest.Contains(t, err, want, l.Addr().String(), "opening a")
 	}
 	o.Timings.Dial, o.Timings.Connect = 5*time.Second, 300*time.Millisecond
 	err = refused(t, addresses(t, "https://"+l.Addr().String()), o)
-	contains(t, err, "no answer within 300ms", "still opening a TLS connection")
+	kvtest.Contains(t, err, "no answer within 300ms", "still opening a TLS connection")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/kvtest"
 )
 
 func TestUsers(t *testing.T) {
@@ -54,20 +55,18 @@ func TestUsers(t *testing.T) {
 		t.Error(err)
 	}
 	roles("other", "writer")
-	if _, err := e.Put(ctx, "k", nil); err != nil {
-		t.Error(err)
-	}
+	write(t, e, "k", nil)
 	roles("writer")
 	_, _, err := e.Get(ctx, "cilium/cluster-config/c2")
-	wantErr(t, err, kvstore.ErrPermissionDenied)
+	kvtest.WantErr(t, err, kvstore.ErrPermissionDenied)
 	roles()
 	_, err = e.Put(ctx, "k", nil)
-	wantErr(t, err, kvstore.ErrPermissionDenied)
+	kvtest.WantErr(t, err, kvstore.ErrPermissionDenied)
 
-	wantErr(t, e.EnsureUser(ctx, "another", nil), kvstore.ErrPermissionDenied)
+	kvtest.WantErr(t, e.EnsureUser(ctx, "another", nil), kvstore.ErrPermissionDenied)
 	err = root.EnsureUser(ctx, "new", []string{"no such role"})
-	contains(t, err, "new", "no such role", "role name not found", "create the role first")
-	wantErr(t, err, kvstore.ErrRoleNotFound)
+	kvtest.Contains(t, err, "new", "no such role", "role name not found", "create the role first")
+	kvtest.WantErr(t, err, kvstore.ErrRoleNotFound)
 	for range 2 {
 		if err := root.RemoveUser(ctx, "new"); err != nil {
 			t.Error(err)
@@ -77,11 +76,11 @@ func TestUsers(t *testing.T) {
 	removed := root.administer(ctx, "ensure user", "new", func(ctx context.Context) error {
 		return root.setRoles(ctx, "new", nil, []string{"other"}) // as when somebody else has just removed the user
 	})
-	wantErr(t, removed, kvstore.ErrUserNotFound)
+	kvtest.WantErr(t, removed, kvstore.ErrUserNotFound)
 	if errors.Is(removed, kvstore.ErrUnauthenticated) || hint.Code(removed) != "" {
 		t.Errorf("a user who does not exist is taken for who asks: %v", removed)
 	}
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
-	wantErr(t, root.RemoveUser(gone, "new"), context.Canceled)
+	kvtest.WantErr(t, root.RemoveUser(gone, "new"), context.Canceled)
 }

@@ -50,19 +50,14 @@ func TestWritesAreLimitedAndLocksAreNot(t *testing.T) {
 	e, _ := writer(t, srv.Endpoint(), o)
 	e.limit.rate.SetLimit(rate.Every(time.Hour)) // who is limited waits for longer than the test lasts
 	ctx := waittest.Context(t)
-	if _, err := e.Put(ctx, "k", nil); err != nil {
-		t.Fatal(err)
-	}
+	write(t, e, "k", nil)
 	soon, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
 	defer cancel()
 	if _, err := e.Delete(soon, "k"); err == nil {
 		t.Error("two operations at once where one is allowed")
 	}
 	for range 20 {
-		l, err := e.Lock(ctx, "locks/l")
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := lock(t, e, "locks/l")
 		l.Unlock()
 	}
 }
@@ -74,10 +69,7 @@ func TestWritesToASilentServerEnd(t *testing.T) {
 	o.Timings.Read, o.Timings.Write = 300*time.Millisecond, 300*time.Millisecond
 	e, _ := writer(t, p.Endpoint(), o)
 	ctx := waittest.Context(t)
-	l, err := e.Lock(ctx, "locks/l")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := lock(t, e, "locks/l")
 	p.Freeze(t)
 	waittest.Until(t, "it is silent", func() bool { _, err := e.Head(ctx); return err != nil })
 	for what, write := range map[string]func() error{
@@ -114,22 +106,18 @@ func TestWriteMetrics(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	l, err := e.Lock(ctx, "cilium/state/identities/v1/locks/l")
-	if err != nil {
-		t.Fatal(err)
-	}
-	gauges := func() []float64 {
-		return []float64{
-			testutil.ToFloat64(o.Metrics.leasesOf("session")), testutil.ToFloat64(o.Metrics.leasesOf("lock")), testutil.ToFloat64(o.Metrics.locks),
+	l := lock(t, e, "cilium/state/identities/v1/locks/l")
+	gauges := func(want ...float64) {
+		t.Helper()
+		m := o.Metrics
+		got := []float64{testutil.ToFloat64(m.leasesOf("session")), testutil.ToFloat64(m.leasesOf("lock")), testutil.ToFloat64(m.locks)}
+		if !slices.Equal(got, want) {
+			t.Errorf("gauges %v, want %v", got, want)
 		}
 	}
-	if got := gauges(); !slices.Equal(got, []float64{1, 1, 1}) {
-		t.Errorf("gauges %v", got)
-	}
+	gauges(1, 1, 1)
 	l.Unlock()
-	if got := gauges(); !slices.Equal(got, []float64{1, 1, 0}) {
-		t.Errorf("gauges %v after the lock", got)
-	}
+	gauges(1, 1, 0)
 	for op, want := range map[string]struct {
 		kind string
 		n    uint64
@@ -141,13 +129,9 @@ func TestWriteMetrics(t *testing.T) {
 	if s := e.Status().String(); !strings.Contains(s, "leases=1, lock leases=1") {
 		t.Error(s)
 	}
-	if _, err = e.Lock(ctx, "locks/l"); err != nil {
-		t.Error(err)
-	}
+	lock(t, e, "locks/l")
 	e.Close()
-	if got := gauges(); !slices.Equal(got, []float64{0, 0, 0}) {
-		t.Errorf("gauges %v after the session", got)
-	}
+	gauges(0, 0, 0)
 }
 
 func second(_ kvstore.Result, err error) error { return err }

@@ -40,7 +40,6 @@ type (
 	Range = etcdserver.Range
 )
 
-
 // Option changes how a server is run.
 type Option func(*settings)
 
@@ -175,7 +174,6 @@ func (a access) ConfigFileOf(t testing.TB, user string) string {
 	t.Helper()
 	return configFileOf(t, a.endpoint(), a.certs, user, nil)
 }
-
 
 // ConfigFile writes a client configuration and returns its path. With
 // certificates, the client is called "root".

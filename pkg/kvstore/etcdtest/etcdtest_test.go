@@ -15,7 +15,7 @@ func TestProcessKeepsDataOverKill(t *testing.T) {
 	t.Parallel()
 	p := StartProcess(t)
 	id, endpoint := p.ClusterID(), p.Endpoint()
-	put(t, p.Client(t), []string{"k", "v"})
+	p.Put(t, "k", "v")
 	p.Kill(t)
 	p.Restart(t)
 	if p.ClusterID() != id || p.Endpoint() != endpoint {
@@ -30,7 +30,7 @@ func TestProcessRestartsEmpty(t *testing.T) {
 	t.Parallel()
 	p := StartProcess(t)
 	id, endpoint := p.ClusterID(), p.Endpoint()
-	put(t, p.Client(t), []string{"k", "v"})
+	p.Put(t, "k", "v")
 	p.RestartEmpty(t)
 	if p.ClusterID() != id {
 		t.Errorf("same token, cluster ID %x was %x", p.ClusterID(), id)
@@ -48,9 +48,9 @@ func TestProcessGoesBackToABackup(t *testing.T) {
 	t.Parallel()
 	p := StartProcess(t)
 	id := p.ClusterID()
-	put(t, p.Client(t), []string{"a", "1"})
+	p.Put(t, "a", "1")
 	backup := p.Backup(t)
-	put(t, p.Client(t), []string{"b", "1"})
+	p.Put(t, "b", "1")
 	if n := count(t, p.Client(t)); n != 2 {
 		t.Errorf("%d keys after the backup, want 2", n)
 	}
@@ -64,7 +64,7 @@ func TestProcessFreezes(t *testing.T) {
 	t.Parallel()
 	p := StartProcess(t, WithTLS(NewCerts(t)))
 	c := p.Client(t)
-	put(t, c, []string{"k", "v"})
+	p.Put(t, "k", "v")
 	p.Freeze(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()

@@ -129,6 +129,11 @@ func (p *Process) Endpoint() string {
 // ClusterID returns the etcd cluster ID of the present server.
 func (p *Process) ClusterID() uint64 { return p.clusterID }
 
+// Put writes keys and values, given alternately, and returns the last revision.
+func (p *Process) Put(t testing.TB, kvs ...string) int64 {
+	t.Helper()
+	return put(t, p.Client(t), kvs)
+}
 
 // Kill ends the process with SIGKILL and waits for it. Connections are reset,
 // the port is free, the data stays.

@@ -203,7 +203,6 @@ func adviceOnText(err error) advice {
 
 func message(err error) string { return status.Convert(err).Message() }
 
-
 // Failed is the error of an operation, with its hint.
 func Failed(op, key string, err error) error {
 	return &kvstore.KeyError{Op: op, Key: key, Err: err, Hint: Text(err)}

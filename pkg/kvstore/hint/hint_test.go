@@ -43,12 +43,8 @@ func TestCode(t *testing.T) {
 			if !ok || Code(err) != c.want[0] {
 				t.Fatalf("%q: %v", Code(err), err)
 			}
-			var got []codes.Code
-			for _, p := range refused.Problems {
-				got = append(got, Code(p))
-			}
-			if !slices.Equal(got, c.want) {
-				t.Errorf("%q, want %q: %v", got, c.want, err)
+			if !slices.EqualFunc(refused.Problems, c.want, func(p error, want codes.Code) bool { return Code(p) == want }) {
+				t.Errorf("want %q: %v", c.want, err)
 			}
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -81,6 +82,28 @@ func KeepRunning(t *testing.T, s interface {
 		s.Close()
 		<-done
 	})
+}
+
+// WantErr fails the test unless err is the wanted one.
+func WantErr(t testing.TB, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("error %v, want %v", err, want)
+	}
+}
+
+// Contains checks that an error's text has all the parts.
+func Contains(t testing.TB, err error, parts ...string) {
+	t.Helper()
+	if err == nil {
+		t.Error("no error")
+		return
+	}
+	for _, p := range parts {
+		if !strings.Contains(err.Error(), p) {
+			t.Errorf("error %q does not say %q", err, p)
+		}
+	}
 }
 
 type testCase struct {

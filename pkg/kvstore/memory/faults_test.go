@@ -9,6 +9,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/kvtest"
 )
 
 // TestLockWithFaults: whichever step fails, before or after it was done, the lock
@@ -82,7 +83,7 @@ func TestMemoryFailsAfterwards(t *testing.T) {
 					return boom
 				}
 			})
-			wantErr(t, c.write(m), boom)
+			kvtest.WantErr(t, c.write(m), boom)
 			kv, _, err := m.Get(ctx, "d/k")
 			got, want := "", "old"
 			if kv != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/kvtest"
 )
 
 // chaos makes one operation in ten fail before it is done, and one in ten
@@ -56,7 +57,7 @@ func TestLocksInChaos(t *testing.T) {
 				if err != nil {
 					continue
 				}
-				if path == "locks/l" && increment(ctx, e, l) == nil {
+				if path == "locks/l" && kvtest.Increment(ctx, e, l) == nil {
 					made.Add(1)
 				}
 				l.Unlock()

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/kvtest"
 )
 
 func TestMemoryFaults(t *testing.T) {
@@ -70,15 +71,15 @@ func TestMemoryFaults(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(10*time.Millisecond, cancel)
 	_, err = m.Head(ctx)
-	wantErr(t, err, context.Canceled)
+	kvtest.WantErr(t, err, context.Canceled)
 	// In Recv it ends the stream.
 	m.SetFault(func(context.Context, string, string) error { return boom })
 	_, err = st.Recv()
-	wantErr(t, err, boom)
+	kvtest.WantErr(t, err, boom)
 	m.SetFault(nil)
 	_, err = st.Recv()
-	wantErr(t, err, boom)
-	wantErr(t, st.RequestProgress(), boom)
+	kvtest.WantErr(t, err, boom)
+	kvtest.WantErr(t, st.RequestProgress(), boom)
 }
 
 func TestMemoryBreak(t *testing.T) {
@@ -91,7 +92,7 @@ func TestMemoryBreak(t *testing.T) {
 	boom := errors.New("boom")
 	m.Break(boom)
 	_, err = st.Recv()
-	wantErr(t, err, boom)
+	kvtest.WantErr(t, err, boom)
 	if ke := new(kvstore.KeyError); !errors.As(err, &ke) || ke.Op != "watch" || ke.Key != "p/" {
 		t.Errorf("%v", err)
 	}
@@ -142,7 +143,7 @@ func TestMemoryRun(t *testing.T) {
 						c.cut(m)
 					}
 				})
-				wantErr(t, err, c.want)
+				kvtest.WantErr(t, err, c.want)
 				if took := time.Since(start); took != c.after {
 					t.Errorf("it took %s, want %s", took, c.after)
 				}
@@ -176,7 +177,7 @@ func TestMemoryRunRecovers(t *testing.T) {
 				t.Errorf("status %v after %v", m.Status(), p.Err)
 			}
 		})
-		wantErr(t, err, context.Canceled)
+		kvtest.WantErr(t, err, context.Canceled)
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
