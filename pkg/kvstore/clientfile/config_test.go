@@ -120,8 +120,7 @@ func TestLoad(t *testing.T) {
 		})
 	}
 	_, err := Load(absent)
-	kvtest.Contains(t, err, absent, "no such file")
-	kvtest.WantErr(t, err, os.ErrNotExist)
+	kvtest.WantErr(t, err, os.ErrNotExist, absent, "no such file")
 }
 
 func TestCertificateGone(t *testing.T) {

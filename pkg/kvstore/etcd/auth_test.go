@@ -119,8 +119,7 @@ func TestReach(t *testing.T) {
 
 func denied(t *testing.T, err error, key string) {
 	t.Helper()
-	kvtest.WantErr(t, err, kvstore.ErrPermissionDenied)
-	kvtest.Contains(t, err, key, "permission denied", "role does not cover")
+	kvtest.WantErr(t, err, kvstore.ErrPermissionDenied, key, "permission denied", "role does not cover")
 }
 
 func TestWrongPassword(t *testing.T) {
@@ -132,14 +131,10 @@ func TestWrongPassword(t *testing.T) {
 	}{{"wrong password", "remote", "nope"}, {"unknown user", "nobody", "pw"}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			err := refused(t, passwordFile(t, srv.Endpoint(), c.user, c.password), DefaultOptions())
-			kvtest.WantErr(t, err, kvstore.ErrUnauthenticated)
-			kvtest.Contains(t, err, "check username and password")
+			kvtest.WantErr(t, refused(t, passwordFile(t, srv.Endpoint(), c.user, c.password), DefaultOptions()), kvstore.ErrUnauthenticated, "check username and password")
 		})
 	}
-	err := refused(t, addresses(t, srv.Endpoint()), DefaultOptions())
-	kvtest.WantErr(t, err, kvstore.ErrUnauthenticated)
-	kvtest.Contains(t, err, "user name is empty")
+	kvtest.WantErr(t, refused(t, addresses(t, srv.Endpoint()), DefaultOptions()), kvstore.ErrUnauthenticated, "user name is empty")
 	// A password that nobody asks for does no harm.
 	connect(t, passwordFile(t, etcdtest.Start(t).Endpoint(), "remote", "pw"), DefaultOptions())
 }

@@ -75,8 +75,7 @@ func TestDurableOutlivesItsSessions(t *testing.T) {
 	if err := <-ended; !errors.Is(err, kvstore.ErrClosed) {
 		t.Errorf("it ended with %v", err)
 	}
-	_, err := d.Put(waittest.Context(t), "p/d", nil)
-	kvtest.WantErr(t, err, kvstore.ErrClosed)
+	kvtest.WantErr(t, second(d.Put(waittest.Context(t), "p/d", nil)), kvstore.ErrClosed)
 	if s := d.Status(); s.Connected || s.LastError == "" {
 		t.Errorf("closed: %+v", s)
 	}

@@ -124,9 +124,7 @@ func TestWatchOpenDeadline(t *testing.T) {
 	o := quick()
 	o.Timings.WatchOpen = 50 * time.Millisecond
 	e := (&fake{watchFn: script()}).start(t, o)
-	_, err := e.Watch(waittest.Context(t), "p/", position(10))
-	kvtest.Contains(t, err, "opening the watch: no answer within 50ms")
-	kvtest.WantErr(t, err, context.DeadlineExceeded)
+	kvtest.WantErr(t, second(e.Watch(waittest.Context(t), "p/", position(10))), context.DeadlineExceeded, "opening the watch: no answer within 50ms")
 }
 
 // TestWatchAsksForFragments, and for a server that has a leader. A fragment that is too
@@ -149,10 +147,7 @@ func TestWatchAsksForFragments(t *testing.T) {
 	}}
 	st := watch(t, f.start(t, quick()), "p/", position(10))
 	_, err := st.Recv()
-	kvtest.Contains(t, err, "larger than 12 MiB")
-	if !errors.Is(err, kvstore.ErrProtocol) {
-		t.Errorf("it is no violation of the protocol: %v", err)
-	}
+	kvtest.WantErr(t, err, kvstore.ErrProtocol, "larger than 12 MiB")
 	_, again := st.Recv()
 	if again != err { //nolint:errorlint // it is to be the very same
 		t.Errorf("the second error is another: %v", again)
@@ -182,8 +177,7 @@ func TestWatchDoubtsALaggingMember(t *testing.T) {
 			e := f.start(t, quick())
 			st, err := e.Watch(waittest.Context(t), "p/", kvstore.Position{ClusterID: 0xf00, Revision: 20})
 			if c.fails {
-				kvtest.WantErr(t, err, kvstore.ErrServerChanged)
-				kvtest.Contains(t, err, "has never reached 20")
+				kvtest.WantErr(t, err, kvstore.ErrServerChanged, "has never reached 20")
 				return
 			}
 			if err != nil {

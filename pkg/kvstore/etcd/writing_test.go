@@ -134,8 +134,6 @@ func TestWriteMetrics(t *testing.T) {
 	gauges(0, 0, 0)
 }
 
-func second(_ kvstore.Result, err error) error { return err }
-
 // samples counts the operations of a kind in the histogram.
 func samples(t *testing.T, reg *prometheus.Registry, op, kind string) (n uint64) {
 	t.Helper()

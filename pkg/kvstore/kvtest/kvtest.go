@@ -84,11 +84,13 @@ func KeepRunning(t *testing.T, s interface {
 	})
 }
 
-// WantErr fails the test unless err is the wanted one.
-func WantErr(t testing.TB, err, want error) {
+// WantErr fails the test unless err is the wanted one, and its text has all the parts.
+func WantErr(t testing.TB, err, want error, parts ...string) {
 	t.Helper()
 	if !errors.Is(err, want) {
 		t.Errorf("error %v, want %v", err, want)
+	} else if err != nil {
+		Contains(t, err, parts...)
 	}
 }
 

@@ -4,10 +4,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
-
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func second(_ kvstore.Result, err error) error { return err }
+func second[T any](_ T, err error) error { return err }
