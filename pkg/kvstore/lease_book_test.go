@@ -135,7 +135,7 @@ func TestLeaseBookTimes(t *testing.T) {
 	dueAt(42, []int64{1, 2}, time.Time{})
 }
 
-// TestLeaseBookAgainstModel: whatever the order, each key that is tied is told
+// TestLeaseBookAgainstModel: whatever the order, each key that is tied is reported
 // when its lease ends, once, and no lease has too many.
 func TestLeaseBookAgainstModel(t *testing.T) {
 	t.Parallel()

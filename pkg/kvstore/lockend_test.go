@@ -19,7 +19,7 @@ func (r revoking) Revoke(ctx context.Context, id int64) error {
 	return r.Engine.Revoke(ctx, id)
 }
 
-// TestLocksAreLostBeforeOthersCanHaveThem: at the end of a session its holders are told
+// TestLocksAreLostBeforeOthersCanHaveThem: at the end of a session its holders are notified
 // before the leases are revoked, which may take long.
 func TestLocksAreLostBeforeOthersCanHaveThem(t *testing.T) {
 	t.Parallel()

@@ -39,7 +39,7 @@ func TestLockChecksQuorumFirst(t *testing.T) {
 				t.Fatal(err)
 			}
 			l.Unlock()
-			if !w.ProveQuorum() { // anew, however slow this machine is
+			if !w.ProveQuorum() { // again, however slow this machine is
 				t.Error("the lock proved no quorum")
 			}
 		}

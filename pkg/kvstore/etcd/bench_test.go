@@ -8,7 +8,6 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 )
 
@@ -17,33 +16,32 @@ const benchKeys = 20000
 
 const benchValue = `{"IP":"10.0.0.1","Mask":null,"HostIP":"192.168.0.1","ID":131072,"Key":0,"Metadata":"","K8sNamespace":"default","K8sPodName":"pod-abcdef"}`
 
-func benchServer(b *testing.B) *Session {
+const benchPrefix = "cilium/state/ip/v1/default/"
+
+// benchServer is an etcd with so many keys, and a session without limits.
+func benchServer(b *testing.B, n int) (*etcdtest.Server, *Session) {
 	b.Helper()
 	srv := etcdtest.Start(b)
-	for i := range benchKeys {
-		srv.Put(b, fmt.Sprintf("cilium/state/ip/v1/default/10.0.%d.%d", i>>8, i&255),
-			benchValue)
+	for i := range n {
+		srv.Put(b, fmt.Sprintf("%s10.0.%d.%d", benchPrefix, i>>8, i&255), benchValue)
 	}
-	cfg, err := clientfile.New(srv.Endpoint())
-	if err != nil {
+	o := DefaultOptions()
+	o.QPS, o.BootstrapQPS = 0, 0
+	return srv, connect(b, addresses(b, srv.Endpoint()), o)
+}
+
+func benchList(b *testing.B, e *Session) {
+	if _, err := e.List(b.Context(), benchPrefix, func(kvstore.Page) error { return nil }); err != nil {
 		b.Fatal(err)
 	}
-	e, err := Connect(b.Context(), cfg, 0, DefaultOptions())
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(e.Close)
-	return e
 }
 
 // BenchmarkList reads 20,000 keys; client and server share the processor.
 func BenchmarkList(b *testing.B) {
-	e := benchServer(b)
+	_, e := benchServer(b, benchKeys)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := e.List(b.Context(), "cilium/state/ip/v1/default/", func(kvstore.Page) error { return nil }); err != nil {
-			b.Fatal(err)
-		}
+		benchList(b, e)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/benchKeys, "ns/key")
 }
@@ -55,7 +53,7 @@ func BenchmarkRecv(b *testing.B) {
 	resp := &pb.WatchResponse{Header: header(10 + n)}
 	for i := range n {
 		resp.Events = append(resp.Events, &mvccpb.Event{Kv: &mvccpb.KeyValue{
-			Key: fmt.Appendf(nil, "cilium/state/ip/v1/default/10.0.%d.%d", i>>8, i&255), Value: []byte(benchValue),
+			Key: fmt.Appendf(nil, benchPrefix+"10.0.%d.%d", i>>8, i&255), Value: []byte(benchValue),
 			ModRevision: int64(11 + i), CreateRevision: 2, Version: 2, Lease: 7587,
 		}})
 	}
@@ -66,11 +64,7 @@ func BenchmarkRecv(b *testing.B) {
 		}
 		return err
 	}}).start(b, DefaultOptions())
-	st, err := e.Watch(b.Context(), "cilium/state/ip/v1/default/", position(10))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer st.Close()
+	st := watch(b, e, benchPrefix, position(10))
 	b.ReportAllocs()
 	for b.Loop() {
 		if batch, err := st.Recv(); err != nil || len(batch.Events) != n {

@@ -84,7 +84,7 @@ func TestDialAliasPrefersWhatWorked(t *testing.T) {
 	l := &dialLog{answers: map[string]bool{"10.0.0.4:2379": true}}
 	d := aliasDialer(l, "10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4")
 	first := make(map[string]bool)
-	for range 200 { // forget what worked, to see the order of strangers
+	for range 200 { // forget what worked, to see the order
 		d.good, d.pace = make(map[string]netip.Addr), pace{}
 		l.tried = nil
 		if _, err := d.DialContext(t.Context(), "c2.mesh.cilium.io:2379"); err != nil {

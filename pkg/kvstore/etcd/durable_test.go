@@ -16,15 +16,15 @@ import (
 )
 
 // TestDurableOutlivesItsSessions: the same server comes back and the leases go
-// on; another one takes its place, and their keys are told once.
+// on; another one takes its place, and their keys are reported once.
 func TestDurableOutlivesItsSessions(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.StartProcess(t)
 	o := hasty()
 	o.LeaseTTL = time.Minute
 	d := NewDurable(func() (*clientfile.Config, error) { return clientfile.New(srv.Endpoint()) }, o)
-	told := make(chan []string, 10)
-	d.OnLeaseExpired("p/", func(keys []string) { told <- keys })
+	lost := make(chan []string, 10)
+	d.OnLeaseExpired("p/", func(keys []string) { lost <- keys })
 	ended := make(chan error, 1)
 	go func() { ended <- d.Run(t.Context()) }()
 	put := func(key string) {
@@ -47,7 +47,7 @@ func TestDurableOutlivesItsSessions(t *testing.T) {
 		}
 	}
 	select {
-	case keys := <-told:
+	case keys := <-lost:
 		t.Errorf("the same server is back, and %q are said to be lost", keys)
 	default:
 	}
@@ -61,7 +61,7 @@ func TestDurableOutlivesItsSessions(t *testing.T) {
 
 	srv.RestartAsOther(t)
 	put("p/c")
-	keys := <-told
+	keys := <-lost
 	// Whether a write whose answer was lost has tied its key is not known.
 	keys = slices.DeleteFunc(keys, func(key string) bool { return key == "p/c" })
 	if !slices.Equal(keys, []string{"p/a", "p/b"}) {

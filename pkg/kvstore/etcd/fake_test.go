@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// fake is an etcd that answers as it is told, for what a real one never says.
+// fake is an etcd whose answers are scripted, for those that a real one never sends.
 type fake struct {
 	pb.UnimplementedKVServer
 	pb.UnimplementedWatchServer

@@ -34,8 +34,8 @@ func TestLeaseRunsOut(t *testing.T) {
 		want = append(want, key)
 	}
 	first := leaseOf(t, e, "p/00")
-	told := make(chan []string, 10)
-	e.OnLeaseExpired("p/", func(keys []string) { told <- keys })
+	lost := make(chan []string, 10)
+	e.OnLeaseExpired("p/", func(keys []string) { lost <- keys })
 	stop()
 	e.Close()
 	waittest.Until(t, "etcd ends the lease", func() bool {
@@ -44,12 +44,12 @@ func TestLeaseRunsOut(t *testing.T) {
 	})
 	e, _ = writer(t, srv.Endpoint(), o)
 	select {
-	case got := <-told:
+	case got := <-lost:
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}
 	case <-ctx.Done():
-		t.Fatal("nobody is told")
+		t.Fatal("nobody is notified")
 	}
 	for _, key := range want {
 		if r, err := e.Put(ctx, key, []byte("v"), kvstore.Leased(), kvstore.IfChanged()); err != nil || !r.Done {
@@ -67,8 +67,8 @@ func TestLeaseRunsOut(t *testing.T) {
 	if len(log.with("A kvstore lease has ended")) != 1 {
 		t.Errorf("logged: %q", log.with(""))
 	}
-	if len(told) != 0 {
-		t.Errorf("told again: %v", <-told)
+	if len(lost) != 0 {
+		t.Errorf("lost again: %v", <-lost)
 	}
 }
 

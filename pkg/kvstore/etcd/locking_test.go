@@ -100,7 +100,7 @@ func TestLockTimesOut(t *testing.T) {
 		return err == nil && keys == 1
 	})
 	own := lock(t, b, "locks/own")
-	kvtest.WantErr(t, second(b.Lock(ctx, "locks/own")), context.DeadlineExceeded, "held by this process, taken at etcd/locking_test.go:")
+	kvtest.WantErr(t, second(b.Lock(ctx, "locks/own")), context.DeadlineExceeded, "held by this process, taken at etcd/helper_test.go:")
 	own.Unlock()
 	l.Unlock()
 }
@@ -142,7 +142,7 @@ func TestLocksHeldForLongAreReportedOnce(t *testing.T) {
 	l := lock(t, w, "locks/long")
 	waittest.Until(t, "the report", func() bool { return len(log.with("locks/long")) > 0 })
 	report := log.with("locks/long")[0]
-	if !regexp.MustCompile(`level=WARN .*held=\d+ms by=etcd/locking_test.go:\d+`).MatchString(report) {
+	if !regexp.MustCompile(`level=WARN .*held=\d+ms by=etcd/helper_test.go:\d+`).MatchString(report) {
 		t.Errorf("reported as %s", report)
 	}
 	second := lock(t, w, "locks/later")

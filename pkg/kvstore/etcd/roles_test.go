@@ -16,7 +16,7 @@ func TestRoles(t *testing.T) {
 	t.Parallel()
 	certs := etcdtest.NewCerts(t)
 	srv := etcdtest.Start(t, etcdtest.WithTLS(certs))
-	srv.Put(t, "a/1", "x", "a/2", "x", "b/1", "x", "whole", "x", "wholesale", "x", ".beat", "x", ".beat2", "x")
+	srv.Put(t, "a/1", "x", "a/2", "x", "b/1", "x", "whole", "x", "wholesale", "x", ".prefix", "x", ".prefix2", "x")
 	ctx := waittest.Context(t)
 	as := func(user string) *Session {
 		cert, key := certs.Client(t, user)
@@ -33,7 +33,7 @@ func TestRoles(t *testing.T) {
 	must(root.EnsureUser(ctx, "root", []string{"root"}))
 	for range 2 { // the second time there is nothing to do
 		must(root.EnsureRole(ctx, "reader", []Access{
-			{Prefix: "a/"}, {Prefix: "whole", Whole: true}, {Prefix: ".beat"}, {Prefix: wire.HeartbeatKey},
+			{Prefix: "a/"}, {Prefix: "whole", Whole: true}, {Prefix: ".prefix"}, {Prefix: wire.HeartbeatKey},
 		}))
 		must(root.EnsureUser(ctx, "reader", []string{"reader"}))
 	}
@@ -41,7 +41,7 @@ func TestRoles(t *testing.T) {
 		must(root.EnableAuth(ctx))
 	}
 	reader := as("reader")
-	may := func(key string, want bool) {
+	check := func(key string, want bool) {
 		t.Helper()
 		_, _, err := reader.Get(ctx, key)
 		if want && err != nil {
@@ -50,17 +50,17 @@ func TestRoles(t *testing.T) {
 			kvtest.WantErr(t, err, kvstore.ErrPermissionDenied)
 		}
 	}
-	for _, key := range []string{"a/1", "a/2", "whole", ".beat", ".beat2"} {
-		may(key, true)
+	for _, key := range []string{"a/1", "a/2", "whole", ".prefix", ".prefix2"} {
+		check(key, true)
 	}
 	for _, key := range []string{"b/1", "wholesale", "a"} {
-		may(key, false)
+		check(key, false)
 	}
 	kvtest.WantErr(t, second(reader.Put(ctx, "a/1", nil)), kvstore.ErrPermissionDenied)
 
 	must(root.EnsureRole(ctx, "reader", []Access{{Prefix: "b/", Write: true}, {Prefix: wire.HeartbeatKey}}))
-	may("a/1", false)
-	may("b/1", true)
+	check("a/1", false)
+	check("b/1", true)
 	write(t, reader, "b/1", nil)
 	kvtest.WantErr(t, reader.EnsureRole(ctx, "reader", nil), kvstore.ErrPermissionDenied)
 }

@@ -207,7 +207,7 @@ func TestDeadHeartbeatOnlyDegrades(t *testing.T) {
 }
 
 // TestHeartbeatSurvivesBreaks: a broken watch on it is opened again, and what
-// was seen before does not count as a new beat.
+// was seen before does not count as a new heartbeat.
 func TestHeartbeatSurvivesBreaks(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// slowLink is a network that delivers few bytes at a time once it is told to.
+// slowLink is a network that delivers few bytes at a time once it is slow.
 type slowLink struct {
 	to    func(context.Context) (net.Conn, error)
 	mu    sync.Mutex

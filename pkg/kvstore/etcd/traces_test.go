@@ -10,14 +10,14 @@ import (
 )
 
 // TestTracesAreBounded: the first operations of a second are traced, then few, and
-// how many were left out is told.
+// how many were left out is reported.
 func TestTracesAreBounded(t *testing.T) {
 	t.Parallel()
 	traces, now := NewTraces(), time.Unix(1_000_000, 0)
-	traced, told := 0, 0
+	traced, omitted := 0, 0
 	for range 100_000 {
-		if omitted, ok := traces.admit(now, false); ok {
-			traced, told = traced+1, told+omitted
+		if n, ok := traces.admit(now, false); ok {
+			traced, omitted = traced+1, omitted+n
 		}
 	}
 	if traced != tracedFirst+100_000/tracedShare {
@@ -26,9 +26,9 @@ func TestTracesAreBounded(t *testing.T) {
 	if _, ok := traces.admit(now, true); !ok {
 		t.Error("one that failed is not traced")
 	}
-	omitted, ok := traces.admit(now.Add(time.Second), false)
-	if traced, told = traced+1, told+omitted; !ok || traced+told != 100_001 {
-		t.Errorf("%d traced and %d told of, of 100,001 operations", traced, told)
+	n, ok := traces.admit(now.Add(time.Second), false)
+	if traced, omitted = traced+1, omitted+n; !ok || traced+omitted != 100_001 {
+		t.Errorf("%d traced and %d reported as omitted, of 100,001 operations", traced, omitted)
 	}
 	for range 3 * tracedFirst {
 		if _, ok := (*Traces)(nil).admit(now, false); !ok {

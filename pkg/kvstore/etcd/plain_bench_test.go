@@ -2,18 +2,12 @@ package etcd
 
 import (
 	"cmp"
-	"fmt"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
-
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
-
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 )
 
 // plainValue and plainList are what other agents make of a list with etcd's own client.
@@ -35,25 +29,10 @@ func plainList(tb testing.TB, c *clientv3.Client, prefix string) int {
 	return len(pairs)
 }
 
-// BenchmarkBeside compares lists and locks with etcd's own client, which checks nothing,
+// BenchmarkAgainstEtcdsClient compares lists and locks with etcd's own client, which checks nothing,
 // has no limits and lists without pages. The etcd is in this process: its cost is in both.
-func BenchmarkBeside(b *testing.B) {
-	const prefix = "cilium/state/ip/v1/default/"
-	srv := etcdtest.Start(b)
-	for i := range 1000 {
-		srv.Put(b, fmt.Sprintf("%s10.0.%d.%d", prefix, i>>8, i&255), benchValue)
-	}
-	cfg, err := clientfile.New(srv.Endpoint())
-	if err != nil {
-		b.Fatal(err)
-	}
-	o := DefaultOptions()
-	o.QPS, o.BootstrapQPS = 0, 0
-	e, err := Connect(b.Context(), cfg, 0, o)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(e.Close)
+func BenchmarkAgainstEtcdsClient(b *testing.B) {
+	srv, e := benchServer(b, 1000)
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{srv.Endpoint()}})
 	if err != nil {
 		b.Fatal(err)
@@ -62,11 +41,6 @@ func BenchmarkBeside(b *testing.B) {
 	s, err := concurrency.NewSession(c)
 	if err != nil {
 		b.Fatal(err)
-	}
-	list := func(b *testing.B) {
-		if _, err := e.List(b.Context(), prefix, func(kvstore.Page) error { return nil }); err != nil {
-			b.Fatal(err)
-		}
 	}
 	lock := func(b *testing.B) {
 		l, err := e.Lock(b.Context(), "a/b")
@@ -85,8 +59,8 @@ func BenchmarkBeside(b *testing.B) {
 		name string
 		do   func(*testing.B)
 	}{
-		{"list/ours", list},
-		{"list/plain", func(b *testing.B) { plainList(b, c, prefix) }},
+		{"list/ours", func(b *testing.B) { benchList(b, e) }},
+		{"list/plain", func(b *testing.B) { plainList(b, c, benchPrefix) }},
 		{"lock/ours", lock},
 		{"lock/plain", plainLock},
 	} {
