@@ -88,10 +88,7 @@ func TestMemoryBreak(t *testing.T) {
 	}
 	boom := errors.New("boom")
 	m.Break(boom)
-	kvtest.WantErr(t, second(st.Recv()), boom)
-	if ke := new(kvstore.KeyError); !errors.As(err, &ke) || ke.Op != "watch" || ke.Key != "p/" {
-		t.Errorf("%v", err)
-	}
+	kvtest.WantErr(t, second(st.Recv()), boom, `kvstore watch "p/": boom`)
 }
 
 func TestMemoryDeletePrefix(t *testing.T) {
