@@ -7,16 +7,17 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
+
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// Part is a session with the part of an engine below a prefix.
+// Part is a session with the part of an engine below a prefix. What has no keys is done by the
+// engine.
 type Part struct {
 	*kvstore.EngineWriter
+	kvstore.Engine
 
-	of     kvstore.Engine
 	prefix string
 }
 
@@ -27,7 +28,7 @@ var (
 
 // New returns the part of an engine below a prefix.
 func New(of kvstore.Engine, prefix string, o kvstore.WriterOptions) *Part {
-	p := &Part{of: of, prefix: prefix}
+	p := &Part{Engine: of, prefix: prefix}
 	p.EngineWriter = kvstore.NewWriter(p, o)
 	p.Join(of.Status().EtcdClusterID)
 	return p
@@ -35,7 +36,7 @@ func New(of kvstore.Engine, prefix string, o kvstore.WriterOptions) *Part {
 
 // Get implements [kvstore.Client].
 func (p *Part) Get(ctx context.Context, key string, opts ...kvstore.ReadOption) (*kvstore.KeyValue, kvstore.Position, error) {
-	kv, at, err := p.of.Get(ctx, p.prefix+key, p.locks(opts)...)
+	kv, at, err := p.Engine.Get(ctx, p.prefix+key, p.locks(opts)...)
 	if err != nil || kv == nil {
 		return nil, at, p.failed(ctx, err, opts...)
 	}
@@ -44,7 +45,7 @@ func (p *Part) Get(ctx context.Context, key string, opts ...kvstore.ReadOption) 
 
 // List implements [kvstore.Client].
 func (p *Part) List(ctx context.Context, prefix string, page func(kvstore.Page) error, opts ...kvstore.ReadOption) (kvstore.Position, error) {
-	at, err := p.of.List(ctx, p.prefix+prefix, func(of kvstore.Page) error {
+	at, err := p.Engine.List(ctx, p.prefix+prefix, func(of kvstore.Page) error {
 		of.Items = p.inner(of.Items)
 		return page(of)
 	}, p.locks(opts)...)
@@ -56,24 +57,22 @@ func (p *Part) Recall(ctx context.Context, prefix, from string, at kvstore.Posit
 	if from != "" {
 		from = p.prefix + from
 	}
-	past, err := p.of.Recall(ctx, p.prefix+prefix, from, at, limit)
+	past, err := p.Engine.Recall(ctx, p.prefix+prefix, from, at, limit)
 	past.Items = p.inner(past.Items)
 	return past, p.failed(ctx, err)
 }
 
-// Head implements [kvstore.Client].
-func (p *Part) Head(ctx context.Context) (kvstore.Position, error) { return p.of.Head(ctx) }
 
 // Status implements [kvstore.Client].
 func (p *Part) Status() kvstore.Status {
-	s := p.of.Status()
+	s := p.Engine.Status()
 	p.Count(&s)
 	return s
 }
 
 // Close implements [kvstore.Client].
 func (p *Part) Close() {
-	p.of.Close()
+	p.Engine.Close()
 	p.Release(context.Background())
 }
 
@@ -82,7 +81,7 @@ func (p *Part) Run(ctx context.Context, onProbe func(kvstore.Probe)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	kept := make(chan error, 1)
 	go func() { kept <- p.Keep(ctx) }()
-	err := p.of.(interface {
+	err := p.Engine.(interface {
 		Run(ctx context.Context, onProbe func(kvstore.Probe)) error
 	}).Run(ctx, onProbe)
 	cancel()
@@ -92,34 +91,22 @@ func (p *Part) Run(ctx context.Context, onProbe func(kvstore.Probe)) error {
 
 // Watch implements [kvstore.Client].
 func (p *Part) Watch(ctx context.Context, prefix string, after kvstore.Position) (kvstore.Stream, error) {
-	return p.stream(p.of.Watch(ctx, p.prefix+prefix, after))
+	return p.stream(p.Engine.Watch(ctx, p.prefix+prefix, after))
 }
 
 // WatchNow implements [kvstore.Engine].
 func (p *Part) WatchNow(ctx context.Context, key string, after kvstore.Position) (kvstore.Stream, error) {
-	return p.stream(p.of.WatchNow(ctx, p.prefix+key, after))
+	return p.stream(p.Engine.WatchNow(ctx, p.prefix+key, after))
 }
 
 // Transact implements [kvstore.Engine].
 func (p *Part) Transact(ctx context.Context, t kvstore.Transaction) (kvstore.TxnResult, kvstore.Position, error) {
 	t.Key, t.Txn = p.prefix+t.Key, p.outer(t.Txn)
-	res, at, err := p.of.Transact(ctx, t)
+	res, at, err := p.Engine.Transact(ctx, t)
 	p.innerResult(res)
 	return res, at, p.failed(ctx, err)
 }
 
-// Grant implements [kvstore.Lessor].
-func (p *Part) Grant(ctx context.Context, ttl time.Duration) (int64, time.Duration, error) {
-	return p.of.Grant(ctx, ttl)
-}
-
-// KeepAlive implements [kvstore.Lessor].
-func (p *Part) KeepAlive(ctx context.Context, ids []int64) (map[int64]bool, error) {
-	return p.of.KeepAlive(ctx, ids)
-}
-
-// Revoke implements [kvstore.Lessor].
-func (p *Part) Revoke(ctx context.Context, id int64) error { return p.of.Revoke(ctx, id) }
 
 // outer is a transaction in the keys of the whole.
 func (p *Part) outer(t kvstore.Txn) kvstore.Txn {
@@ -175,16 +162,16 @@ func (p *Part) locks(opts []kvstore.ReadOption) (whole []kvstore.ReadOption) {
 	return whole
 }
 
-// failed cuts the prefix off the key of an error. Of a lock that is lost it tells the
-// holder, which a transaction does by itself.
+// failed cuts the prefix off the key of an error. It notifies the holder of a lock that is
+// lost, which a transaction does by itself.
 func (p *Part) failed(ctx context.Context, err error, opts ...kvstore.ReadOption) error {
 	if locks := kvstore.HeldLocks(opts); len(locks) > 0 && errors.Is(err, kvstore.ErrLockLeaseExpired) {
 		t := kvstore.UnderLocks(locks)
 		t.Op = "get"
 		_, _, _ = p.Transact(ctx, t)
 	}
-	var ke *kvstore.KeyError
-	if !errors.As(err, &ke) {
+	ke, ok := errors.AsType[*kvstore.KeyError](err)
+	if !ok {
 		return err
 	}
 	cut := *ke

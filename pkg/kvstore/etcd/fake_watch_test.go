@@ -80,26 +80,10 @@ func TestWatchRefused(t *testing.T) {
 		kind   error
 		parts  []string
 	}{
-		{
-			"permission", &pb.WatchResponse{Header: header(10), Created: true, Canceled: true, WatchId: -1, CancelReason: rpctypes.ErrGRPCPermissionDenied.Error()},
-			kvstore.ErrPermissionDenied,
-			[]string{"permission denied", "role"},
-		},
-		{
-			"token", &pb.WatchResponse{Header: header(10), Created: true, Canceled: true, CancelReason: rpctypes.ErrGRPCInvalidAuthToken.Error()},
-			kvstore.ErrUnauthenticated,
-			[]string{"invalid auth token"},
-		},
-		{
-			"compacted", &pb.WatchResponse{Header: header(10), Canceled: true, CompactRevision: 9},
-			kvstore.ErrCompacted,
-			[]string{"up to 9", "revision 11 is wanted"},
-		},
-		{
-			"no leader", &pb.WatchResponse{Header: header(10), Canceled: true, CancelReason: "etcdserver: no leader"},
-			nil,
-			[]string{"no leader", "lost its quorum"},
-		},
+		{"permission", &pb.WatchResponse{Header: header(10), Created: true, Canceled: true, WatchId: -1, CancelReason: rpctypes.ErrGRPCPermissionDenied.Error()}, kvstore.ErrPermissionDenied, []string{"permission denied", "role"}},
+		{"token", &pb.WatchResponse{Header: header(10), Created: true, Canceled: true, CancelReason: rpctypes.ErrGRPCInvalidAuthToken.Error()}, kvstore.ErrUnauthenticated, []string{"invalid auth token"}},
+		{"compacted", &pb.WatchResponse{Header: header(10), Canceled: true, CompactRevision: 9}, kvstore.ErrCompacted, []string{"up to 9", "revision 11 is wanted"}},
+		{"no leader", &pb.WatchResponse{Header: header(10), Canceled: true, CancelReason: "etcdserver: no leader"}, nil, []string{"no leader", "lost its quorum"}},
 		{"without a reason", &pb.WatchResponse{Header: header(10), Canceled: true}, nil, []string{"without a reason"}},
 		{"with something else", &pb.WatchResponse{Header: header(10), WatchId: 5}, kvstore.ErrProtocol, []string{"watch ID 5"}},
 	} {

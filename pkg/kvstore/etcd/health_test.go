@@ -18,6 +18,17 @@ func TestHealth(t *testing.T) {
 		return func(h *health) { h.probed(after(s), kvstore.Probe{Err: errors.New("no answer")}) }
 	}
 	begin := func(h *health) { h.begin(start, "http://a:1", kvstore.Position{ClusterID: 7, Revision: 100}) }
+	recovered := func(s int) func(*health) {
+		return func(h *health) {
+			h.probed(after(s), kvstore.Probe{Head: kvstore.Position{ClusterID: 7, Revision: 101}})
+		}
+	}
+	heartbeat := func(s int) func(*health) { return func(h *health) { h.heartbeat(after(s), 101) } }
+	answered := func(s kvstore.ServerStatus) func(*health) { return func(h *health) { h.answered(s) } }
+	unanswered := func(h *health) { h.unanswered("timeout") }
+	full := kvstore.ServerStatus{Version: "3.6.12", Leader: true, DBSize: 3 << 20, Alarms: []string{"NOSPACE"}}
+	const up = "etcd: http://a:1: connected, ID: 7, leases=0, lock leases=0, has-quorum=true"
+	const down = "etcd: http://a:1: disconnected, ID: 7, leases=0, lock leases=0, has-quorum="
 	for _, c := range []struct {
 		name  string
 		steps []func(*health)
@@ -25,68 +36,21 @@ func TestHealth(t *testing.T) {
 		want  string
 	}{
 		{"before the first success", nil, 0, "etcd: : disconnected, leases=0, lock leases=0, has-quorum=false"},
-		{"connected", []func(*health){begin}, 5, "etcd: http://a:1: connected, ID: 7, leases=0, lock leases=0, has-quorum=true"},
-		{
-			"heartbeat never seen, within the limit",
-			[]func(*health){begin},
-			120,
-			"etcd: http://a:1: connected, ID: 7, leases=0, lock leases=0, has-quorum=true",
-		},
-		{
-			"heartbeat never seen",
-			[]func(*health){begin},
-			121,
-			"etcd: http://a:1: connected, ID: 7, leases=0, lock leases=0, has-quorum=true, heartbeat never seen (for 2m1s)",
-		},
-		{
-			"heartbeat fresh",
-			[]func(*health){begin, func(h *health) { h.heartbeat(after(60), 101) }},
-			90,
-			"etcd: http://a:1: connected, ID: 7, leases=0, lock leases=0, has-quorum=true, heartbeat 30s ago",
-		},
-		{
-			"heartbeat stale, because an old one says nothing",
-			[]func(*health){begin, func(h *health) { h.heartbeat(after(60), 101) }, func(h *health) { h.heartbeat(after(170), 101) }},
-			200,
-			"etcd: http://a:1: connected, ID: 7, leases=0, lock leases=0, has-quorum=true, heartbeat stale (2m20s ago)",
-		},
-		{
-			"failing",
-			[]func(*health){begin, fail(5), fail(10)},
-			10,
-			"etcd: http://a:1: disconnected, ID: 7, leases=0, lock leases=0, has-quorum=false, 2 consecutive errors, last error: no answer",
-		},
-		{
-			"recovered",
-			[]func(*health){begin, fail(5), func(h *health) {
-				h.probed(after(10), kvstore.Probe{Head: kvstore.Position{ClusterID: 7, Revision: 101}})
-			}},
-			10,
-			"etcd: http://a:1: connected, ID: 7, leases=0, lock leases=0, has-quorum=true",
-		},
-		{
-			"what the endpoint says of itself",
-			[]func(*health){begin, func(h *health) {
-				h.answered(kvstore.ServerStatus{Version: "3.6.12", Leader: true, DBSize: 3 << 20, Alarms: []string{"NOSPACE"}})
-			}},
-			1,
-			"etcd: http://a:1: connected, ID: 7, leases=0, lock leases=0, has-quorum=true, version 3.6.12 (leader), 3.0 MiB, alarm: NOSPACE",
-		},
+		{"connected", []func(*health){begin}, 5, up},
+		{"heartbeat never seen, within the limit", []func(*health){begin}, 120, up},
+		{"heartbeat never seen", []func(*health){begin}, 121, up + ", heartbeat never seen (for 2m1s)"},
+		{"heartbeat fresh", []func(*health){begin, heartbeat(60)}, 90, up + ", heartbeat 30s ago"},
+		{"heartbeat stale, because an old one says nothing", []func(*health){begin, heartbeat(60), heartbeat(170)}, 200, up + ", heartbeat stale (2m20s ago)"},
+		{"failing", []func(*health){begin, fail(5), fail(10)}, 10, down + "false, 2 consecutive errors, last error: no answer"},
+		{"recovered", []func(*health){begin, fail(5), recovered(10)}, 10, up},
+		{"what the endpoint says of itself", []func(*health){begin, answered(full)}, 1, up + ", version 3.6.12 (leader), 3.0 MiB, alarm: NOSPACE"},
 		{
 			"what it said before stays when it says no more",
-			[]func(*health){begin, func(h *health) { h.answered(kvstore.ServerStatus{Version: "3.6.12"}) }, func(h *health) { h.unanswered("timeout") }},
-			1,
-			"etcd: http://a:1: connected, ID: 7, leases=0, lock leases=0, has-quorum=true, version 3.6.12, 0.0 MiB, endpoint status: timeout",
+			[]func(*health){begin, answered(kvstore.ServerStatus{Version: "3.6.12"}), unanswered},
+			1, up + ", version 3.6.12, 0.0 MiB, endpoint status: timeout",
 		},
-		{"closed", []func(*health){begin, (*health).closed}, 1, "etcd: http://a:1: disconnected, ID: 7, leases=0, lock leases=0, has-quorum=true"},
-		{
-			"a late success does not bring it back",
-			[]func(*health){begin, (*health).closed, func(h *health) {
-				h.probed(after(2), kvstore.Probe{Head: kvstore.Position{ClusterID: 7, Revision: 101}})
-			}},
-			2,
-			"etcd: http://a:1: disconnected, ID: 7, leases=0, lock leases=0, has-quorum=true",
-		},
+		{"closed", []func(*health){begin, (*health).closed}, 1, down + "true"},
+		{"a late success does not bring it back", []func(*health){begin, (*health).closed, recovered(2)}, 2, down + "true"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

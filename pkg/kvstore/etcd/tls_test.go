@@ -47,42 +47,15 @@ func TestTLSErrorsSayWhatToDo(t *testing.T) {
 		cfg  *clientfile.Config
 		want []string
 	}{
-		{
-			"an authority that did not sign", clientFile(t, srv.Endpoint(), others.CAFile, cert, key),
-			[]string{"unknown authority", "trusted-ca-file does not hold"},
-		},
-		{
-			"no authority, so that of the system", clientFile(t, srv.Endpoint(), "", cert, key),
-			[]string{"unknown authority", "trusted-ca-file"},
-		},
-		{
-			"an expired server certificate", clientFile(t, expired.Endpoint(), expiring.CAFile, "", ""),
-			[]string{"expired", "renew the server's certificate"},
-		},
-		{
-			"a server certificate for another name", clientFile(t, misnamed.Endpoint(), named.CAFile, namedCert, namedKey),
-			[]string{"127.0.0.1", "doesn't contain any IP SANs", "is for other names"},
-		},
-		{
-			"no client certificate", clientFile(t, srv.Endpoint(), certs.CAFile, "", ""),
-			[]string{"closed by the server", "refuses our client certificate"},
-		},
-		{
-			"a client certificate of another authority", clientFile(t, srv.Endpoint(), certs.CAFile, otherCert, otherKey),
-			[]string{"closed by the server", "refuses our client certificate"},
-		},
-		{
-			"an expired client certificate", clientFile(t, srv.Endpoint(), certs.CAFile, oldCert, oldKey),
-			[]string{"closed by the server", "refuses our client certificate"},
-		},
-		{
-			"https to a server without TLS", clientFile(t, plain.Endpoint()[:4]+"s"+plain.Endpoint()[4:], certs.CAFile, cert, key),
-			[]string{"http:// instead of https://"},
-		},
-		{
-			"http to a server with TLS", clientFile(t, "http"+srv.Endpoint()[5:], "", "", ""),
-			[]string{"https:// instead of http://"},
-		},
+		{"an authority that did not sign", clientFile(t, srv.Endpoint(), others.CAFile, cert, key), []string{"unknown authority", "trusted-ca-file does not hold"}},
+		{"no authority, so that of the system", clientFile(t, srv.Endpoint(), "", cert, key), []string{"unknown authority", "trusted-ca-file"}},
+		{"an expired server certificate", clientFile(t, expired.Endpoint(), expiring.CAFile, "", ""), []string{"expired", "renew the server's certificate"}},
+		{"a server certificate for another name", clientFile(t, misnamed.Endpoint(), named.CAFile, namedCert, namedKey), []string{"127.0.0.1", "doesn't contain any IP SANs", "is for other names"}},
+		{"no client certificate", clientFile(t, srv.Endpoint(), certs.CAFile, "", ""), []string{"closed by the server", "refuses our client certificate"}},
+		{"a client certificate of another authority", clientFile(t, srv.Endpoint(), certs.CAFile, otherCert, otherKey), []string{"closed by the server", "refuses our client certificate"}},
+		{"an expired client certificate", clientFile(t, srv.Endpoint(), certs.CAFile, oldCert, oldKey), []string{"closed by the server", "refuses our client certificate"}},
+		{"https to a server without TLS", clientFile(t, plain.Endpoint()[:4]+"s"+plain.Endpoint()[4:], certs.CAFile, cert, key), []string{"http:// instead of https://"}},
+		{"http to a server with TLS", clientFile(t, "http"+srv.Endpoint()[5:], "", "", ""), []string{"https:// instead of http://"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -51,36 +51,12 @@ func adviceOn(err error) advice {
 	if err == nil {
 		return advice{}
 	}
-	for _, f := range []func(error) advice{adviceOnKind, adviceOnTLS, adviceOnNetwork, adviceOnFile, adviceOnText} {
-		if a := f(err); a.hint != "" {
-			return a
-		}
-	}
-	return advice{}
-}
-
-func adviceOnKind(err error) advice {
-	if _, busy := errors.AsType[*kvstore.LockTimeoutError](err); busy {
-		return advice{"", "its holder has to unlock it; that of a dead one is free when its lease ends"}
-	}
-	for _, known := range []struct {
-		is error
-		advice
-	}{
-		{kvstore.ErrPermissionDenied, advice{codes.RightsMissing, "the etcd user's role does not cover this key or range; a prefix must end exactly where the role's does, mostly in /"}},
-		{kvstore.ErrUnauthenticated, advice{codes.EtcdUserRefused, "check username and password, or the common name of the client certificate, against the users of that etcd"}},
-		{kvstore.ErrUserNotFound, advice{"", "create the user first"}},
-		{kvstore.ErrRoleNotFound, advice{"", "create the role first"}},
-		{kvstore.ErrNoSpace, advice{codes.EtcdAlarm, "that etcd is at its quota: compact and defragment it, or raise --quota-backend-bytes, and then 'etcdctl alarm disarm'"}},
-		{kvstore.ErrLockLeaseExpired, advice{"", "lock again, and begin anew with what the lock protects"}},
-		{kvstore.ErrProtocol, advice{codes.ProtocolBroken, "whatever answers there is no etcd, or a damaged or hostile one: find out what it is"}},
-		{kvstore.ErrServerChanged, advice{"", "a new session with a new list follows; it is normal when an endpoint has several replicas"}},
-	} {
-		if errors.Is(err, known.is) {
+	for _, known := range types() {
+		if known.is(err) {
 			return known.advice
 		}
 	}
-	return advice{}
+	return adviceOnText(err)
 }
 
 // What an etcd engine says of its connections, by which their errors are recognised: what
@@ -98,67 +74,79 @@ const (
 	hintNoTLS      = "the server does not speak TLS; the endpoint may need http:// instead of https://"
 	hintSilent     = "something accepts connections there and says nothing: the server may hang, be no etcd, or speak TLS or plain text when the endpoint's scheme says otherwise"
 	hintRefused    = "nothing listens there; is etcd or the clustermesh-apiserver running, and is it the right port?"
+	hintNoRoute    = "there is no route to that address"
 	hintAuthority  = "trusted-ca-file does not hold the authority that signed the server's certificate"
 	hintNoName     = "the name does not resolve; check DNS, or add the name to " + clientfile.HostAliasesKey
 )
 
-func adviceOnTLS(err error) advice {
-	var (
-		authority x509.UnknownAuthorityError
-		host      x509.HostnameError
-		invalid   x509.CertificateInvalidError
-		alert     tls.AlertError
-		header    tls.RecordHeaderError
-	)
-	switch {
-	case errors.As(err, &authority):
-		return advice{codes.ServerAuthorityUnknown, hintAuthority}
-	case errors.As(err, &host):
-		return advice{codes.ServerNameOther, "the server's certificate is for other names; use one of them in endpoints, with " + clientfile.HostAliasesKey + " if it does not resolve"}
-	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return advice{codes.ServerCertificateInvalid, "renew the server's certificate, or set the clock"}
-	case errors.As(err, &alert), strings.Contains(err.Error(), "remote error: tls:"):
-		return advice{codes.ClientCertificateRefused, hintClientCert}
-	case errors.As(err, &header):
-		return advice{codes.ServerWithoutTLS, hintNoTLS}
-	default:
-		return advice{}
+// known is an error that is recognised by its type, or in part by its text.
+type known struct {
+	is func(error) bool
+	advice
+}
+
+// types are what is known, the more exact before the less exact.
+func types() []known {
+	return []known{
+		{is(kvstore.ErrPermissionDenied), advice{codes.RightsMissing, "the etcd user's role does not cover this key or range; a prefix must end exactly where the role's does, mostly in /"}},
+		{is(kvstore.ErrUnauthenticated), advice{codes.EtcdUserRefused, "check username and password, or the common name of the client certificate, against the users of that etcd"}},
+		{is(kvstore.ErrUserNotFound), advice{"", "create the user first"}},
+		{is(kvstore.ErrRoleNotFound), advice{"", "create the role first"}},
+		{is(kvstore.ErrNoSpace), advice{codes.EtcdAlarm, "that etcd is at its quota: compact and defragment it, or raise --quota-backend-bytes, and then 'etcdctl alarm disarm'"}},
+		{is(kvstore.ErrLockLeaseExpired), advice{"", "lock again, and begin anew with what the lock protects"}},
+		{as[*kvstore.LockTimeoutError], advice{"", "its holder has to unlock it; that of a dead one is free when its lease ends"}},
+		{is(kvstore.ErrProtocol), advice{codes.ProtocolBroken, "whatever answers there is no etcd, or a damaged or hostile one: find out what it is"}},
+		{is(kvstore.ErrServerChanged), advice{"", "a new session with a new list follows; it is normal when an endpoint has several replicas"}},
+
+		{as[x509.UnknownAuthorityError], advice{codes.ServerAuthorityUnknown, hintAuthority}},
+		{as[x509.HostnameError], advice{codes.ServerNameOther, "the server's certificate is for other names; use one of them in endpoints, with " + clientfile.HostAliasesKey + " if it does not resolve"}},
+		{isExpired, advice{codes.ServerCertificateInvalid, "renew the server's certificate, or set the clock"}},
+		{as[tls.AlertError], advice{codes.ClientCertificateRefused, hintClientCert}},
+		{says("remote error: tls:"), advice{codes.ClientCertificateRefused, hintClientCert}},
+		{as[tls.RecordHeaderError], advice{codes.ServerWithoutTLS, hintNoTLS}},
+
+		{is(syscall.ECONNREFUSED), advice{codes.ConnectionRefused, hintRefused}},
+		{dial(is(fs.ErrNotExist)), advice{codes.ConnectionRefused, hintRefused}}, // a socket's file
+		{dial(is(context.DeadlineExceeded)), advice{codes.ConnectionUnanswered, "the endpoint is unreachable, packets get no answer from there: check the address, and routes, firewalls and network policies on the way"}},
+		{is(syscall.EHOSTUNREACH), advice{codes.ConnectionNoRoute, hintNoRoute}},
+		{is(syscall.ENETUNREACH), advice{codes.ConnectionNoRoute, hintNoRoute}},
+		{isUnknownHost, advice{codes.HostUnknown, hintNoName}},
+
+		// The files that a configuration is made of.
+		{is(fs.ErrNotExist), advice{codes.FileMissing, "put the file there, or correct the path; in a pod the Secret that holds it must be mounted"}},
+		{is(fs.ErrPermission), advice{codes.FileForbidden, "let the user that the agent runs as read it"}},
+		{says("private key does not match public key"), advice{codes.CertificateOfOtherKey, "cert-file and key-file must be of one pair: take both from the same Secret or directory, and renew them together"}},
 	}
 }
 
-func adviceOnNetwork(err error) advice {
-	var dns *net.DNSError
-	switch {
-	case errors.Is(err, syscall.ECONNREFUSED), isDial(err) && errors.Is(err, fs.ErrNotExist): // a socket's file
-		return advice{codes.ConnectionRefused, hintRefused}
-	case isDial(err) && errors.Is(err, context.DeadlineExceeded):
-		return advice{codes.ConnectionUnanswered, "the endpoint is unreachable, packets get no answer from there: check the address, and routes, firewalls and network policies on the way"}
-	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
-		return advice{codes.ConnectionNoRoute, "there is no route to that address"}
-	case errors.As(err, &dns) && dns.IsNotFound:
-		return advice{codes.HostUnknown, hintNoName}
-	default:
-		return advice{}
+func is(target error) func(error) bool {
+	return func(err error) bool { return errors.Is(err, target) }
+}
+
+func as[T error](err error) bool {
+	_, ok := errors.AsType[T](err)
+	return ok
+}
+
+func says(part string) func(error) bool {
+	return func(err error) bool { return strings.Contains(err.Error(), part) }
+}
+
+func dial(is func(error) bool) func(error) bool {
+	return func(err error) bool {
+		op, ok := errors.AsType[*net.OpError](err)
+		return ok && op.Op == "dial" && is(err)
 	}
 }
 
-func isDial(err error) bool {
-	op, ok := errors.AsType[*net.OpError](err)
-	return ok && op.Op == "dial"
+func isExpired(err error) bool {
+	invalid, ok := errors.AsType[x509.CertificateInvalidError](err)
+	return ok && invalid.Reason == x509.Expired
 }
 
-// adviceOnFile is about the files that a configuration is made of.
-func adviceOnFile(err error) advice {
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return advice{codes.FileMissing, "put the file there, or correct the path; in a pod the Secret that holds it must be mounted"}
-	case errors.Is(err, fs.ErrPermission):
-		return advice{codes.FileForbidden, "let the user that the agent runs as read it"}
-	case strings.Contains(err.Error(), "private key does not match public key"):
-		return advice{codes.CertificateOfOtherKey, "cert-file and key-file must be of one pair: take both from the same Secret or directory, and renew them together"}
-	default:
-		return advice{}
-	}
+func isUnknownHost(err error) bool {
+	dns, ok := errors.AsType[*net.DNSError](err)
+	return ok && dns.IsNotFound
 }
 
 // adviceOnText recognises what has lost its type on its way through gRPC.
