@@ -193,19 +193,12 @@ func TestAnOldHeartbeat(t *testing.T) {
 func TestAWatchSurvivesItsServer(t *testing.T) {
 	t.Parallel()
 	s := etcdtest.StartProcess(t)
-	put := func(key, value string) {
-		t.Helper()
-		if _, err := s.Client(t).Put(t.Context(), key, value); err != nil {
-			t.Fatal(err)
-		}
-	}
-	put("cilium/x/a", "1")
-	put("cilium/x/b", "1")
+	s.Put(t, "cilium/x/a", "1", "cilium/x/b", "1")
 	w := agenttest.StartWatch(t, "cilium/x", "--kvstore-opt", "etcd.address="+s.Endpoint(), "--timeout", "3s")
 	w.Says(`There is no key "cilium/x"; taken as the prefix "cilium/x/"`)
 	w.Says("Watching")
 	clitest.Want(t, w.Lines(2), "have\tcilium/x/a\t1", "have\tcilium/x/b\t1")
-	put("cilium/x/a", "2")
+	s.Put(t, "cilium/x/a", "2")
 	clitest.Want(t, w.Lines(1), "put\tcilium/x/a\t2")
 	// While it is away there is nobody to ask; it says so, and goes on.
 	s.Kill(t)
@@ -215,7 +208,7 @@ func TestAWatchSurvivesItsServer(t *testing.T) {
 	if _, err := s.Client(t).Delete(t.Context(), "cilium/x/b"); err != nil {
 		t.Fatal(err)
 	}
-	put("cilium/x/a", "3")
+	s.Put(t, "cilium/x/a", "3")
 	got := w.Lines(2)
 	slices.Sort(got) // a list that follows a resumption may order them otherwise
 	clitest.Want(t, got, "delete\tcilium/x/b", "put\tcilium/x/a\t3")

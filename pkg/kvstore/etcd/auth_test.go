@@ -28,25 +28,20 @@ func passwordFile(t *testing.T, endpoint, user, password string) *clientfile.Con
 
 func TestReaderMayReadWhatTheProtocolNeeds(t *testing.T) {
 	t.Parallel()
-	certs := etcdtest.NewCerts(t)
-	secure := etcdtest.Start(t, etcdtest.WithTLS(certs))
+	secure := etcdtest.Start(t, etcdtest.WithTLS(etcdtest.NewCerts(t)))
 	secure.Put(t, "cilium/cluster-config/c2", "{}")
 	secure.EnableAuth(t, reader("remote", ""))
 	plain := etcdtest.Start(t)
 	plain.Put(t, "cilium/cluster-config/c2", "{}")
 	plain.EnableAuth(t, reader("remote", "pw"))
 
-	cert, key := certs.Client(t, "remote")
-	for _, c := range []struct {
-		name string
-		cfg  *clientfile.Config
-	}{
-		{"known by certificate", clientFile(t, secure.Endpoint(), certs.CAFile, cert, key)},
-		{"known by password", passwordFile(t, plain.Endpoint(), "remote", "pw")},
+	for name, cfg := range map[string]*clientfile.Config{
+		"known by certificate": configOf(t, secure.ConfigFileOf(t, "remote")),
+		"known by password":    passwordFile(t, plain.Endpoint(), "remote", "pw"),
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			mayRead(t, connect(t, c.cfg, quick()))
+			mayRead(t, connect(t, cfg, quick()))
 		})
 	}
 }
@@ -126,13 +121,9 @@ func TestWrongPassword(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)
 	srv.EnableAuth(t, reader("remote", "pw"))
-	for _, c := range []struct {
-		name, user, password string
-	}{{"wrong password", "remote", "nope"}, {"unknown user", "nobody", "pw"}} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			kvtest.WantErr(t, refused(t, passwordFile(t, srv.Endpoint(), c.user, c.password), DefaultOptions()), kvstore.ErrUnauthenticated, "check username and password")
-		})
+	for user, password := range map[string]string{"remote": "nope", "nobody": "pw"} {
+		err := refused(t, passwordFile(t, srv.Endpoint(), user, password), DefaultOptions())
+		kvtest.WantErr(t, err, kvstore.ErrUnauthenticated, "check username and password")
 	}
 	kvtest.WantErr(t, refused(t, addresses(t, srv.Endpoint()), DefaultOptions()), kvstore.ErrUnauthenticated, "user name is empty")
 	// A password that nobody asks for does no harm.

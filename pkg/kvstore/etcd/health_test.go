@@ -125,8 +125,3 @@ func TestProgressReliable(t *testing.T) {
 		}
 	}
 }
-
-func FuzzProgressReliable(f *testing.F) {
-	f.Add("3.5.8")
-	f.Fuzz(func(_ *testing.T, s string) { progressReliable(s) })
-}

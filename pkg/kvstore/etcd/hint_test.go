@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	clientv3 "go.etcd.io/etcd/client/v3"
 	grpccodes "google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -23,8 +22,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/kvtest"
 )
-
-func withLease(id clientv3.LeaseID) clientv3.OpOption { return clientv3.WithLease(id) }
 
 func TestHint(t *testing.T) {
 	t.Parallel()

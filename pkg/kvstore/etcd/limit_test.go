@@ -16,6 +16,33 @@ func limits(qps, bootstrap, inflight int) Options {
 	return o
 }
 
+// take checks how long so many operations wait.
+func take(t *testing.T, l *limiter, operations int, want time.Duration) {
+	t.Helper()
+	start := time.Now()
+	for range operations {
+		if err := l.token(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := time.Since(start).Round(10 * time.Millisecond); got != want {
+		t.Errorf("%d operations took %s, want %s", operations, got, want)
+	}
+}
+
+func TestAnotherFirstSyncBegins(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(limits(20, 1000, 0))
+		l.set(l.running)
+		take(t, l, 120, 5*time.Second)
+		l.set(l.bootstrap)
+		take(t, l, 2000, 2*time.Second)
+		l.set(l.running)
+		take(t, l, 100, 5*time.Second)
+	})
+}
+
 func TestRateLimit(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -39,15 +66,7 @@ func TestRateLimit(t *testing.T) {
 				if c.complete {
 					l.set(l.running)
 				}
-				start := time.Now()
-				for range c.operations {
-					if err := l.token(t.Context()); err != nil {
-						t.Fatal(err)
-					}
-				}
-				if got := time.Since(start).Round(10 * time.Millisecond); got != c.want {
-					t.Errorf("%d operations took %s, want %s", c.operations, got, c.want)
-				}
+				take(t, l, c.operations, c.want)
 			})
 		})
 	}
@@ -120,29 +139,4 @@ func TestInflightLimitEndsWithTheContext(t *testing.T) {
 			t.Error(err)
 		}
 	}
-}
-
-func TestAnotherFirstSyncBegins(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(limits(20, 1000, 0))
-		take := func(n int, want time.Duration) {
-			t.Helper()
-			start := time.Now()
-			for range n {
-				if err := l.token(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if got := time.Since(start).Round(10 * time.Millisecond); got != want {
-				t.Errorf("%d operations took %s, want %s", n, got, want)
-			}
-		}
-		l.set(l.running)
-		take(120, 5*time.Second)
-		l.set(l.bootstrap)
-		take(2000, 2*time.Second)
-		l.set(l.running)
-		take(100, 5*time.Second)
-	})
 }

@@ -69,23 +69,6 @@ func TestGoldenLikeTheReference(t *testing.T) {
 	}
 }
 
-// TestLeaseIsReported, as a writer's keys have one.
-func TestLeaseIsReported(t *testing.T) {
-	t.Parallel()
-	srv := etcdtest.Start(t)
-	lease, err := srv.Local().Grant(waittest.Context(t), 900)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := srv.Local().Put(waittest.Context(t), "k", "v", withLease(lease.ID)); err != nil {
-		t.Fatal(err)
-	}
-	kv, _, err := connect(t, addresses(t, srv.Endpoint()), DefaultOptions()).Get(waittest.Context(t), "k")
-	if err != nil || kv.Lease != int64(lease.ID) {
-		t.Errorf("%+v, %v, want lease %d", kv, err, lease.ID)
-	}
-}
-
 func TestLimitsHoldOverTheNetwork(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)

@@ -2,10 +2,7 @@ package etcd
 
 import (
 	"context"
-	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -106,12 +103,8 @@ func TestAServerThatEndsConnectionsIsNotHammered(t *testing.T) {
 	defer cancel()
 	server, ended := &goAway{Listener: l}, make(chan struct{})
 	go func() { defer close(ended); server.serve(5, cancel) }()
-	file := filepath.Join(t.TempDir(), "c1")
-	if err := os.WriteFile(file, fmt.Appendf(nil, "endpoints:\n- http://%s\n", l.Addr()), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	for ctx.Err() == nil { // a session that is given up is begun again by its owner, with pauses of its own
-		e, err := Connect(ctx, configOf(t, file), 0, DefaultOptions())
+		e, err := Connect(ctx, addresses(t, "http://"+l.Addr().String()), 0, DefaultOptions())
 		if err == nil {
 			e.Close()
 			t.Fatal("connected")

@@ -14,13 +14,11 @@ import (
 // role has changed; and before authentication is on everybody sees everything.
 func TestRoles(t *testing.T) {
 	t.Parallel()
-	certs := etcdtest.NewCerts(t)
-	srv := etcdtest.Start(t, etcdtest.WithTLS(certs))
+	srv := etcdtest.Start(t, etcdtest.WithTLS(etcdtest.NewCerts(t)))
 	srv.Put(t, "a/1", "x", "a/2", "x", "b/1", "x", "whole", "x", "wholesale", "x", ".prefix", "x", ".prefix2", "x")
 	ctx := waittest.Context(t)
 	as := func(user string) *Session {
-		cert, key := certs.Client(t, user)
-		return connect(t, clientFile(t, srv.Endpoint(), certs.CAFile, cert, key), quick())
+		return connect(t, configOf(t, srv.ConfigFileOf(t, user)), quick())
 	}
 	root := as("root")
 	must := func(err error) {

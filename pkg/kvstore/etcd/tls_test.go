@@ -71,18 +71,15 @@ func TestTLSConnects(t *testing.T) {
 		c.ClientTLSInfo.ClientCertAuth, c.ClientTLSInfo.TrustedCAFile = false, ""
 	}))
 	cert, key := certs.Client(t, "remote")
-	for _, c := range []struct {
-		name string
-		cfg  *clientfile.Config
-	}{
-		{"with a client certificate", clientFile(t, srv.Endpoint(), certs.CAFile, cert, key)},
-		{"without one", clientFile(t, srv.Endpoint(), certs.CAFile, "", "")},
-		{"without looking at the server's", clientFile(t, srv.Endpoint(), "", "", "", "insecure-skip-tls-verify: true")},
-		{"without a scheme", clientFile(t, srv.Addr(), certs.CAFile, cert, key)},
+	for name, cfg := range map[string]*clientfile.Config{
+		"with a client certificate":       clientFile(t, srv.Endpoint(), certs.CAFile, cert, key),
+		"without one":                     clientFile(t, srv.Endpoint(), certs.CAFile, "", ""),
+		"without looking at the server's": clientFile(t, srv.Endpoint(), "", "", "", "insecure-skip-tls-verify: true"),
+		"without a scheme":                clientFile(t, srv.Addr(), certs.CAFile, cert, key),
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := connect(t, c.cfg, DefaultOptions())
+			e := connect(t, cfg, DefaultOptions())
 			if s := e.Status(); s.EtcdClusterID != srv.ClusterID() {
 				t.Errorf("cluster ID %x, want %x", s.EtcdClusterID, srv.ClusterID())
 			}
@@ -111,10 +108,7 @@ func TestRotatedCertificate(t *testing.T) {
 		t.Errorf("what worked was disturbed by the rotation: %v %v", b, err)
 	}
 	conns.cut()
-	waittest.Until(t, "a read over a new connection", func() bool {
-		_, err := e.Head(waittest.Context(t))
-		return err == nil
-	})
+	waittest.Until(t, "a read over a new connection", func() bool { return second(e.Head(waittest.Context(t))) == nil })
 	if conns.count() < 2 {
 		t.Errorf("%d connections, want another one", conns.count())
 	}
@@ -127,10 +121,7 @@ func TestRotatedCertificate(t *testing.T) {
 		return err != nil && strings.Contains(err.Error(), "tls:")
 	})
 	certs.Client(t, "remote")
-	waittest.Until(t, "a read with a renewed certificate", func() bool {
-		_, err := e.Head(waittest.Context(t))
-		return err == nil
-	})
+	waittest.Until(t, "a read with a renewed certificate", func() bool { return second(e.Head(waittest.Context(t))) == nil })
 }
 
 func TestSilentHandshake(t *testing.T) {

@@ -16,19 +16,16 @@ import (
 
 func TestUsers(t *testing.T) {
 	t.Parallel()
-	certs := etcdtest.NewCerts(t)
-	srv := etcdtest.Start(t, etcdtest.WithTLS(certs))
+	srv := etcdtest.Start(t, etcdtest.WithTLS(etcdtest.NewCerts(t)))
 	srv.Put(t, "cilium/cluster-config/c2", "{}")
 	srv.EnableAuth(t, reader("other", ""), etcdserver.User{Name: "writer", Role: []etcdserver.Range{{Key: "k", Write: true}}})
 	as := func(user string) *Session {
-		cert, key := certs.Client(t, user)
-		return connect(t, clientFile(t, srv.Endpoint(), certs.CAFile, cert, key), quick())
+		return connect(t, configOf(t, srv.ConfigFileOf(t, user)), quick())
 	}
 	ctx, root := waittest.Context(t), as("root")
 	refused := func(user string) {
 		t.Helper()
-		cert, key := certs.Client(t, user)
-		_, err := Connect(ctx, clientFile(t, srv.Endpoint(), certs.CAFile, cert, key), 0, quick())
+		_, err := Connect(ctx, configOf(t, srv.ConfigFileOf(t, user)), 0, quick())
 		if !errors.Is(err, kvstore.ErrPermissionDenied) && !errors.Is(err, kvstore.ErrUnauthenticated) {
 			t.Errorf("%s is let in: %v", user, err)
 		}
