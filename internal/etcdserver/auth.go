@@ -53,18 +53,9 @@ func EnableAuth(ctx context.Context, c *clientv3.Client, rootPassword string, us
 	if rootPassword == "" {
 		return errors.New("enable authentication: the root password is empty")
 	}
-	if _, err := c.RoleAdd(ctx, "root"); err != nil {
-		return fmt.Errorf("add role root: %w", err)
-	}
-	if err := addUser(ctx, c, User{Name: "root", Password: rootPassword}, "root"); err != nil {
-		return err
-	}
-	for _, u := range users {
-		if err := addRole(ctx, c, u); err != nil {
-			return err
-		}
-		if err := addUser(ctx, c, u, u.Name); err != nil {
-			return err
+	for _, u := range append([]User{{Name: "root", Password: rootPassword}}, users...) {
+		if err := add(ctx, c, u); err != nil {
+			return fmt.Errorf("add user %s with its role: %w", u.Name, err)
 		}
 	}
 	if _, err := c.AuthEnable(ctx); err != nil {
@@ -73,9 +64,10 @@ func EnableAuth(ctx context.Context, c *clientv3.Client, rootPassword string, us
 	return nil
 }
 
-func addRole(ctx context.Context, c *clientv3.Client, u User) error {
+// add adds a user with its role.
+func add(ctx context.Context, c *clientv3.Client, u User) error {
 	if _, err := c.RoleAdd(ctx, u.Name); err != nil {
-		return fmt.Errorf("add role %s: %w", u.Name, err)
+		return err
 	}
 	for _, r := range u.Role {
 		perm := clientv3.PermissionType(clientv3.PermRead)
@@ -83,19 +75,12 @@ func addRole(ctx context.Context, c *clientv3.Client, u User) error {
 			perm = clientv3.PermissionType(clientv3.PermReadWrite)
 		}
 		if _, err := c.RoleGrantPermission(ctx, u.Name, r.Key, r.End, perm); err != nil {
-			return fmt.Errorf("grant %q to role %s: %w", r.Key, u.Name, err)
+			return fmt.Errorf("grant %q: %w", r.Key, err)
 		}
 	}
-	return nil
-}
-
-func addUser(ctx context.Context, c *clientv3.Client, u User, role string) error {
-	opts := &clientv3.UserAddOptions{NoPassword: u.Password == ""}
-	if _, err := c.UserAddWithOptions(ctx, u.Name, u.Password, opts); err != nil {
-		return fmt.Errorf("add user %s: %w", u.Name, err)
+	if _, err := c.UserAddWithOptions(ctx, u.Name, u.Password, &clientv3.UserAddOptions{NoPassword: u.Password == ""}); err != nil {
+		return err
 	}
-	if _, err := c.UserGrantRole(ctx, u.Name, role); err != nil {
-		return fmt.Errorf("give role %s to user %s: %w", role, u.Name, err)
-	}
-	return nil
+	_, err := c.UserGrantRole(ctx, u.Name, u.Name)
+	return err
 }

@@ -27,8 +27,7 @@ import (
 // startTimeout bounds the start of a server.
 const startTimeout = time.Minute
 
-// addrInUseTimeout is how long a port may still be in use, and how long a gate
-// waits for the server behind it.
+// addrInUseTimeout is how long a port may still be in use, and a server behind a gate be absent.
 const addrInUseTimeout = 5 * time.Second
 
 // peer is how every server advertises itself to its (absent) peers. As it is always the same,
@@ -37,22 +36,19 @@ const peer = "127.0.0.1:2380"
 
 // TLS makes a server speak TLS.
 type TLS struct {
-	// CertFile and KeyFile are the server's certificate. They are read again on
-	// each handshake.
+	// CertFile and KeyFile are the server's certificate, read again on each handshake.
 	CertFile, KeyFile string
 	// CAFile, when set, is what client certificates are checked against.
 	CAFile string
-	// ClientAuth demands a client certificate. Its common name is the etcd user
-	// once authentication is enabled.
+	// ClientAuth demands a client certificate, whose common name is the etcd user.
 	ClientAuth bool
 }
 
 // Config says how a server is to be run. The zero value is good: a new, empty
 // server on a free port.
 type Config struct {
-	// DataDir holds the database. Empty: a temporary directory, which Close
-	// removes. A directory with a database continues that one, and then Token
-	// has no influence.
+	// DataDir holds the database. Empty: a temporary directory, which Close removes. One with a
+	// database continues that, whatever Token says.
 	DataDir string
 	// Addr is the address to listen on, "127.0.0.1:0" when empty. To take over
 	// from a server, use its Addr.
@@ -64,11 +60,9 @@ type Config struct {
 	TLS *TLS
 	// QuotaBytes limits the database, 8 GiB when 0.
 	QuotaBytes int64
-	// MaxRequestBytes limits one request; fragments of watch responses are cut
-	// to it. 1.5 MiB when 0.
+	// MaxRequestBytes limits one request and one fragment of a watch response, 1.5 MiB when 0.
 	MaxRequestBytes uint
-	// Tick is raft's clock, 100 ms when 0. A shorter one starts faster, and costs
-	// a server that runs for long a little CPU.
+	// Tick is raft's clock, 100 ms when 0. A shorter one starts faster, and costs a little CPU.
 	Tick time.Duration
 	// Tune, when set, may change anything else before the server starts.
 	Tune func(*embed.Config) `json:"-"`

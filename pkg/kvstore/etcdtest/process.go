@@ -21,8 +21,8 @@ import (
 // env holds the configuration of a server that a test binary is to be.
 const env = "ETCDTEST_SERVER"
 
-// Main runs the tests of a package and then looks for goroutines left over.
-// When the test binary was started to be an etcd server it is that instead.
+// Main runs the tests of a package and then looks for goroutines left over; in the process of
+// a server, it is that server.
 func Main(m *testing.M, opts ...goleak.Option) {
 	if text, ok := os.LookupEnv(env); ok {
 		if err := serve(text); err != nil {
@@ -34,8 +34,7 @@ func Main(m *testing.M, opts ...goleak.Option) {
 	goleak.VerifyTestMain(m, opts...)
 }
 
-// serve runs a server until standard input ends, which it does at the latest
-// when the parent is gone.
+// serve runs a server until standard input ends, at the latest with the parent.
 func serve(text string) error {
 	var cfg etcdserver.Config
 	if err := json.Unmarshal([]byte(text), &cfg); err != nil {
@@ -145,9 +144,8 @@ func (p *Process) Kill(t testing.TB) {
 	p.stop()
 }
 
-// Freeze stops the process with SIGSTOP: it neither answers nor closes
-// connections. Its threads stop a moment after the signal, which is waited for
-// where the system tells.
+// Freeze stops the process with SIGSTOP: it neither answers nor closes connections. Its threads
+// stop a moment after the signal, and Freeze waits for that.
 func (p *Process) Freeze(t testing.TB) {
 	t.Helper()
 	p.signal(t, syscall.SIGSTOP)
