@@ -134,9 +134,7 @@ func TestWrongPassword(t *testing.T) {
 func TestTokenIsRenewed(t *testing.T) {
 	t.Parallel()
 	p := etcdtest.StartProcess(t)
-	if err := etcdserver.EnableAuth(waittest.Context(t), p.Client(t), "root", reader("remote", "pw")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, etcdserver.EnableAuth(waittest.Context(t), p.Client(t), "root", reader("remote", "pw")))
 	o := quick()
 	o.MaxConsecutiveQuorumErrors = 1000
 	e := connect(t, passwordFile(t, p.Endpoint(), "remote", "pw"), o)

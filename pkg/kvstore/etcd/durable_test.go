@@ -72,9 +72,7 @@ func TestDurableOutlivesItsSessions(t *testing.T) {
 	}
 
 	d.Close()
-	if err := <-ended; !errors.Is(err, kvstore.ErrClosed) {
-		t.Errorf("it ended with %v", err)
-	}
+	kvtest.WantErr(t, <-ended, kvstore.ErrClosed)
 	kvtest.WantErr(t, second(d.Put(waittest.Context(t), "p/d", nil)), kvstore.ErrClosed)
 	if s := d.Status(); s.Connected || s.LastError == "" {
 		t.Errorf("closed: %+v", s)
@@ -103,9 +101,7 @@ func TestDurableSaysWhyThereIsNoConnection(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	cancel()
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("it ended with %v", err)
-	}
+	kvtest.WantErr(t, <-ended, context.Canceled)
 }
 
 // TestDurableTellsOfItsConnection: in both directions, and what its probes find in each
@@ -117,9 +113,7 @@ func TestDurableTellsOfItsConnection(t *testing.T) {
 	o.Timings.Connect = 500 * time.Millisecond
 	endpoint := srv.Endpoint()
 	d := NewDurable(func() (*clientfile.Config, error) { return clientfile.New(endpoint) }, o)
-	if err := d.WaitDisconnected(waittest.Context(t)); err != nil {
-		t.Error(err)
-	}
+	must(t, d.WaitDisconnected(waittest.Context(t)))
 	found := make(chan kvstore.Probe, 1000)
 	d.OnProbe(func(p kvstore.Probe) { found <- p })
 	ctx, cancel := context.WithCancel(t.Context())
@@ -138,17 +132,13 @@ func TestDurableTellsOfItsConnection(t *testing.T) {
 	}
 	well := func(p kvstore.Probe) bool { return p.Err == nil && p.Head.Revision > 0 && !p.At.IsZero() }
 	for _, when := range []string{"at first", "again"} {
-		if err := d.WaitConnected(waittest.Context(t)); err != nil {
-			t.Fatal(when, err)
-		}
+		must(t, d.WaitConnected(waittest.Context(t)))
 		probe(when+", a probe that succeeds", well)
 		brief, stop := context.WithTimeout(t.Context(), time.Millisecond)
 		kvtest.WantErr(t, d.WaitDisconnected(brief), context.DeadlineExceeded)
 		stop()
 		srv.Kill(t)
-		if err := d.WaitDisconnected(waittest.Context(t)); err != nil {
-			t.Fatal(when, err)
-		}
+		must(t, d.WaitDisconnected(waittest.Context(t)))
 		if s := d.Status(); s.Connected {
 			t.Errorf("%s: %+v", when, s)
 		}
@@ -160,14 +150,8 @@ func TestDurableTellsOfItsConnection(t *testing.T) {
 		waittest.Until(t, when+", the next session", func() bool { return d.Status().Connected })
 	}
 	d.OnProbe(nil)
-	if err := d.WaitConnected(waittest.Context(t)); err != nil {
-		t.Error(err)
-	}
+	must(t, d.WaitConnected(waittest.Context(t)))
 	cancel()
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("it ended with %v", err)
-	}
-	if err := d.WaitDisconnected(waittest.Context(t)); err != nil {
-		t.Error(err)
-	}
+	kvtest.WantErr(t, <-ended, context.Canceled)
+	must(t, d.WaitDisconnected(waittest.Context(t)))
 }

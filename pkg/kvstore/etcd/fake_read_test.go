@@ -1,11 +1,11 @@
 package etcd
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,20 +46,13 @@ func TestEveryHeaderIsChecked(t *testing.T) {
 			if r.Revision != 0 {
 				return &pb.RangeResponse{Header: h}
 			}
-			return &pb.RangeResponse{Header: good, More: true, Count: 2, Kvs: []*mvccpb.KeyValue{{Key: []byte("p/1"), ModRevision: 2}}}
+			return &pb.RangeResponse{Header: good, More: true, Count: 2, Kvs: []*mvccpb.KeyValue{key("p/1", 2)}}
 		}
-		watching := func(s pb.Watch_WatchServer, created, event *pb.ResponseHeader) error {
-			if _, err := s.Recv(); err != nil {
-				return err
-			}
-			_ = s.Send(&pb.WatchResponse{Header: created, Created: true})
-			_ = s.Send(&pb.WatchResponse{Header: event, Events: []*mvccpb.Event{{Kv: &mvccpb.KeyValue{Key: []byte("p/1"), ModRevision: 11}}}})
-			<-s.Context().Done()
-			return nil
+		watching := func(created, event *pb.ResponseHeader) *fake {
+			return &fake{watchFn: script(&pb.WatchResponse{Header: created, Created: true}, &pb.WatchResponse{Header: event, Events: []*mvccpb.Event{put(11)}})}
 		}
 		list := func(ctx context.Context, e *Session) error {
-			_, err := e.List(ctx, "p/", func(kvstore.Page) error { return nil })
-			return err
+			return second(e.List(ctx, "p/", func(kvstore.Page) error { return nil }))
 		}
 		watch := func(ctx context.Context, e *Session) error {
 			st, err := e.Watch(ctx, "p/", position(10))
@@ -76,15 +69,14 @@ func TestEveryHeaderIsChecked(t *testing.T) {
 			call func(context.Context, *Session) error
 		}{
 			{"get", respond(inRange), func(ctx context.Context, e *Session) error { _, _, err := e.Get(ctx, "k"); return err }},
-			{"head", respond(inRange), func(ctx context.Context, e *Session) error { _, err := e.Head(ctx); return err }},
+			{"head", respond(inRange), func(ctx context.Context, e *Session) error { return second(e.Head(ctx)) }},
 			{"recall", respond(inRange), func(ctx context.Context, e *Session) error {
-				_, err := e.Recall(ctx, "p/", "", position(10), 1)
-				return err
+				return second(e.Recall(ctx, "p/", "", position(10), 1))
 			}},
 			{"the first page", respond(inRange), list},
 			{"a further page", respond(secondPage), list},
-			{"the confirmation of a watch", &fake{watchFn: func(s pb.Watch_WatchServer) error { return watching(s, h, good) }}, watch},
-			{"an event", &fake{watchFn: func(s pb.Watch_WatchServer) error { return watching(s, good, h) }}, watch},
+			{"the confirmation of a watch", watching(h, good), watch},
+			{"an event", watching(good, h), watch},
 		} {
 			t.Run(what+" in "+c.in, func(t *testing.T) {
 				t.Parallel()
@@ -126,11 +118,7 @@ func TestStatusDeniedIsTolerated(t *testing.T) {
 	t.Parallel()
 	f := &fake{
 		statusFn: func() (*pb.StatusResponse, error) { return nil, rpctypes.ErrGRPCPermissionDenied },
-		watchFn: func(s pb.Watch_WatchServer) error {
-			_ = s.Send(&pb.WatchResponse{Header: header(10), Created: true})
-			<-s.Context().Done()
-			return nil
-		},
+		watchFn:  script(confirmed()),
 	}
 	e := f.start(t, quick())
 	s := e.Status()
@@ -166,7 +154,7 @@ func TestTooLargePages(t *testing.T) {
 				if r.Limit == 0 || r.Limit > c.fits {
 					return nil, tooLarge
 				}
-				return &pb.RangeResponse{Header: header(10), Count: 1, Kvs: []*mvccpb.KeyValue{{Key: []byte("p/1"), ModRevision: 2}}}, nil
+				return &pb.RangeResponse{Header: header(10), Count: 1, Kvs: []*mvccpb.KeyValue{key("p/1", 2)}}, nil
 			}}
 			o := quick()
 			o.PageLimit = c.limit
@@ -184,13 +172,8 @@ func TestTooLargePages(t *testing.T) {
 // TestPagesShrinkWithLargeValues bounds the memory of a page.
 func TestPagesShrinkWithLargeValues(t *testing.T) {
 	t.Parallel()
-	item := func(size int) kvstore.KeyValue { return kvstore.KeyValue{Value: bytes.Repeat([]byte("x"), size)} }
 	many := func(n, size int) []kvstore.KeyValue {
-		items := make([]kvstore.KeyValue, n)
-		for i := range items {
-			items[i] = item(size)
-		}
-		return items
+		return slices.Repeat([]kvstore.KeyValue{{Value: make([]byte, size)}}, n)
 	}
 	for _, c := range []struct {
 		name  string

@@ -150,9 +150,7 @@ func watch(t testing.TB, c kvstore.Client, prefix string, after kvstore.Position
 // waitConnected waits until a session is connected, or not.
 func waitConnected(t *testing.T, e *Session, want bool) {
 	t.Helper()
-	if err := e.WaitConnected(waittest.Context(t), want); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.WaitConnected(waittest.Context(t), want))
 }
 
 // closes closes a session, which ends its Run.
@@ -167,3 +165,10 @@ func position(rev int64) kvstore.Position { return kvstore.Position{ClusterID: 0
 
 // second is the error of a call, of which nothing else matters.
 func second[T any](_ T, err error) error { return err }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

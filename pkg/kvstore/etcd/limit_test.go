@@ -2,12 +2,12 @@ package etcd
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/kvtest"
 )
 
 func limits(qps, bootstrap, inflight int) Options {
@@ -21,9 +21,7 @@ func take(t *testing.T, l *limiter, operations int, want time.Duration) {
 	t.Helper()
 	start := time.Now()
 	for range operations {
-		if err := l.token(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.token(t.Context()))
 	}
 	if got := time.Since(start).Round(10 * time.Millisecond); got != want {
 		t.Errorf("%d operations took %s, want %s", operations, got, want)
@@ -77,13 +75,9 @@ func TestRateLimitEndsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(limits(1, 0, 0))
 		ctx, cancel := context.WithCancel(t.Context())
-		if err := l.token(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.token(ctx))
 		time.AfterFunc(100*time.Millisecond, cancel)
-		if err := l.token(ctx); !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
+		kvtest.WantErr(t, l.token(ctx), context.Canceled)
 	})
 }
 
@@ -126,17 +120,11 @@ func TestInflightLimitEndsWithTheContext(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(kvstore.ErrClosed)
-	if _, err := l.acquire(ctx); !errors.Is(err, kvstore.ErrClosed) {
-		t.Error(err)
-	}
+	kvtest.WantErr(t, second(l.acquire(ctx)), kvstore.ErrClosed)
 	release()
-	if _, err := l.acquire(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must(t, second(l.acquire(t.Context())))
 	free := newLimiter(limits(0, 0, 0))
 	for range 100 {
-		if _, err := free.acquire(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must(t, second(free.acquire(t.Context())))
 	}
 }

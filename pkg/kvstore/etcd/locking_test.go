@@ -32,9 +32,7 @@ func TestLockOutlivesItsDeadHolder(t *testing.T) {
 	o.Dial, o.LockTTL = net.dial, 3*time.Second
 	dead, kill := writer(t, srv.Endpoint(), o)
 	l := lock(t, dead, "locks/counter")
-	if err := kvtest.Increment(ctx, dead, l); err != nil {
-		t.Fatal(err)
-	}
+	must(t, kvtest.Increment(ctx, dead, l))
 	errs := make(chan error, clients)
 	for range clients - 1 {
 		e, _ := writer(t, srv.Endpoint(), hasty())
@@ -44,9 +42,7 @@ func TestLockOutlivesItsDeadHolder(t *testing.T) {
 	net.cut()
 	kill()
 	for range clients - 1 {
-		if err := <-errs; err != nil {
-			t.Error(err)
-		}
+		must(t, <-errs)
 	}
 	net.redirect("")
 	waittest.Until(t, "the dead one is connected again", func() bool { _, err := dead.Head(ctx); return err == nil })

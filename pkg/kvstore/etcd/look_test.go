@@ -1,13 +1,13 @@
 package etcd
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/kvtest"
 )
 
 // TestWhatIsAsItShouldBeIsNoWrite: a put of what is there reaches neither raft nor the
@@ -58,10 +58,6 @@ func TestWhatIsAsItShouldBeIsNoWrite(t *testing.T) {
 			t.Errorf("another value or another lease is not written: %+v", r)
 		}
 	}
-	if _, err := srv.Local().Delete(ctx, l.Key); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := e.Put(ctx, "leased/1", []byte("v"), kvstore.Leased(), kvstore.IfChanged(), kvstore.Holding(l)); !errors.Is(err, kvstore.ErrLockLeaseExpired) {
-		t.Errorf("the lock is lost, and a put of what is there ended with %v", err)
-	}
+	must(t, second(srv.Local().Delete(ctx, l.Key)))
+	kvtest.WantErr(t, second(e.Put(ctx, "leased/1", []byte("v"), kvstore.Leased(), kvstore.IfChanged(), kvstore.Holding(l))), kvstore.ErrLockLeaseExpired)
 }

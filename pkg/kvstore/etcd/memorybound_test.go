@@ -45,9 +45,7 @@ func load(t *testing.T, c *clientv3.Client, n, perTxn, size int) {
 			return err
 		})
 	}
-	if err := g.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, g.Wait())
 }
 
 func TestLargeListIsBounded(t *testing.T) { //nolint:paralleltest // see above

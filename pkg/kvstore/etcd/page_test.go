@@ -81,9 +81,7 @@ func TestAPageIsReadAsByProtobuf(t *testing.T) {
 	t.Parallel()
 	large, resp := pageOf(t, 300)
 	for _, message := range append(oddPages(), large, large[:len(large)-1]) {
-		if err := sameAsProtobuf(message); err != nil {
-			t.Error(err)
-		}
+		must(t, sameAsProtobuf(message))
 	}
 	got, err := decoded(large)
 	if err != nil || !proto.Equal(got, resp) {
@@ -107,9 +105,7 @@ func FuzzPage(f *testing.F) {
 		f.Add(message)
 	}
 	f.Fuzz(func(t *testing.T, message []byte) {
-		if err := sameAsProtobuf(message); err != nil {
-			t.Fatal(err)
-		}
+		must(t, sameAsProtobuf(message))
 	})
 }
 

@@ -21,22 +21,16 @@ func TestRoles(t *testing.T) {
 		return connect(t, configOf(t, srv.ConfigFileOf(t, user)), quick())
 	}
 	root := as("root")
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	must(root.EnsureRole(ctx, "root", nil))
-	must(root.EnsureUser(ctx, "root", []string{"root"}))
+	must(t, root.EnsureRole(ctx, "root", nil))
+	must(t, root.EnsureUser(ctx, "root", []string{"root"}))
 	for range 2 { // the second time there is nothing to do
-		must(root.EnsureRole(ctx, "reader", []Access{
+		must(t, root.EnsureRole(ctx, "reader", []Access{
 			{Prefix: "a/"}, {Prefix: "whole", Whole: true}, {Prefix: ".prefix"}, {Prefix: wire.HeartbeatKey},
 		}))
-		must(root.EnsureUser(ctx, "reader", []string{"reader"}))
+		must(t, root.EnsureUser(ctx, "reader", []string{"reader"}))
 	}
 	for range 2 {
-		must(root.EnableAuth(ctx))
+		must(t, root.EnableAuth(ctx))
 	}
 	reader := as("reader")
 	check := func(key string, want bool) {
@@ -56,7 +50,7 @@ func TestRoles(t *testing.T) {
 	}
 	kvtest.WantErr(t, second(reader.Put(ctx, "a/1", nil)), kvstore.ErrPermissionDenied)
 
-	must(root.EnsureRole(ctx, "reader", []Access{{Prefix: "b/", Write: true}, {Prefix: wire.HeartbeatKey}}))
+	must(t, root.EnsureRole(ctx, "reader", []Access{{Prefix: "b/", Write: true}, {Prefix: wire.HeartbeatKey}}))
 	check("a/1", false)
 	check("b/1", true)
 	write(t, reader, "b/1", nil)

@@ -163,9 +163,7 @@ func TestReplicaBehindOneEndpoint(t *testing.T) {
 	o.Dial = net.dial
 	e := connect(t, addresses(t, "http://apiserver:2379"), o)
 	done := run(t.Context(), e, nil)
-	if _, err := e.Head(waittest.Context(t)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, second(e.Head(waittest.Context(t))))
 	net.redirect(b.Addr())
 	net.cut()
 	kvtest.WantErr(t, ends(t, done), kvstore.ErrServerChanged)

@@ -33,9 +33,7 @@ func TestUsers(t *testing.T) {
 	roles := func(want ...string) {
 		t.Helper()
 		for range 2 { // the second time there is nothing to do
-			if err := root.EnsureUser(ctx, "new", want); err != nil {
-				t.Fatal(err)
-			}
+			must(t, root.EnsureUser(ctx, "new", want))
 		}
 		resp, err := srv.Client(t).UserGet(ctx, "new")
 		if err != nil {
@@ -63,9 +61,7 @@ func TestUsers(t *testing.T) {
 	err = root.EnsureUser(ctx, "new", []string{"no such role"})
 	kvtest.WantErr(t, err, kvstore.ErrRoleNotFound, "new", "no such role", "role name not found", "create the role first")
 	for range 2 {
-		if err := root.RemoveUser(ctx, "new"); err != nil {
-			t.Error(err)
-		}
+		must(t, root.RemoveUser(ctx, "new"))
 	}
 	refused("new")
 	removed := root.administer(ctx, "ensure user", "new", func(ctx context.Context) error {

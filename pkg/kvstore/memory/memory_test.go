@@ -58,9 +58,7 @@ func TestMemoryFaults(t *testing.T) {
 			}
 			return nil
 		})
-		if err := call(t.Context()); !errors.Is(err, boom) {
-			t.Errorf("%s: %v, want the fault", op, err)
-		}
+		kvtest.WantErr(t, call(t.Context()), boom)
 		m.SetFault(nil)
 		if err := call(t.Context()); err != nil {
 			t.Errorf("%s without the fault: %v", op, err)
