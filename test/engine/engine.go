@@ -8,7 +8,6 @@ import (
 	"errors"
 	"strings"
 
-
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
@@ -62,7 +61,6 @@ func (p *Part) Recall(ctx context.Context, prefix, from string, at kvstore.Posit
 	return past, p.failed(ctx, err)
 }
 
-
 // Status implements [kvstore.Client].
 func (p *Part) Status() kvstore.Status {
 	s := p.Engine.Status()
@@ -106,7 +104,6 @@ func (p *Part) Transact(ctx context.Context, t kvstore.Transaction) (kvstore.Txn
 	p.innerResult(res)
 	return res, at, p.failed(ctx, err)
 }
-
 
 // outer is a transaction in the keys of the whole.
 func (p *Part) outer(t kvstore.Txn) kvstore.Txn {

@@ -115,7 +115,9 @@ func TestSessionOutlivesARestart(t *testing.T) {
 func TestKilledServerEndsRun(t *testing.T) {
 	t.Parallel()
 	p := etcdtest.StartProcess(t)
-	e := connect(t, addresses(t, p.Endpoint()), quick())
+	o := quick()
+	o.MaxConsecutiveQuorumErrors = 20 // so that it connects again before it gives up
+	e := connect(t, addresses(t, p.Endpoint()), o)
 	done := run(t.Context(), e, nil)
 	p.Kill(t)
 	kvtest.WantErr(t, ends(t, done), kvstore.ErrQuorumLost, "connection refused")
