@@ -12,16 +12,14 @@ import (
 // errLost is the error of an attempt whose ID was somebody else's, or went.
 var errLost = errors.New("the ID was taken by another key, or its mapping vanished")
 
-// Allocate returns the ID of the key and counts it as used on this node, until
-// as many Releases. A key that is in use here costs no operation on the store.
-// For another one the ID is found or made under the key's lock; that is tried
-// as often as the options say, with growing pauses. It waits for the first list.
+// Allocate returns the ID of the key and counts it as used on this node, until as many Releases. A
+// key that is in use here costs no operation on the store. For another one the ID is found or made
+// under the key's lock, with as many attempts as the options say. It waits for the first list.
 //
-// isNew tells that this call created the mapping, as far as it can know, and
-// firstUse that the key was not in use on this node. Concurrent calls for one
-// key do the work once; when it fails, it fails for all who have waited for it.
-// When ctx ends it returns at once: nothing is held then, and another one that
-// waits for the key takes over.
+// isNew tells that this call created the mapping, as far as it can know, and firstUse that the key
+// was not in use on this node. Concurrent calls for one key do the work once; when it fails, it
+// fails for all who have waited for it. When ctx ends it returns at once: nothing is held then, and
+// another one that waits for the key takes over.
 func (a *Allocator) Allocate(ctx context.Context, key Key) (id uint64, isNew, firstUse bool, err error) {
 	text := key.GetKey()
 	a.mu.Lock()

@@ -98,10 +98,7 @@ func (a *Allocator) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return a.backend.ListAndWatch(ctx, watcher{a}) })
 	g.Go(func() error { return a.runJobs(ctx) })
-	g.Go(func() error {
-		a.events.run(ctx)
-		return nil
-	})
+	g.Go(func() error { return a.events.run(ctx) })
 	return g.Wait()
 }
 

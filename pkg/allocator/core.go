@@ -110,11 +110,10 @@ type candidate struct {
 	create bool // its mapping first
 }
 
-// candidate decides on the ID, given the one that the references in the store
-// tell, or NoID: somebody's use comes first, then a mapping that was seen, then
-// an ID that nobody has. An ID that was leased stays the one to try until it is
-// known to be another key's: an attempt that failed may have created its
-// mapping.
+// candidate decides on the ID, given the one that the references in the store have, or NoID:
+// somebody's use comes first, then a mapping that was seen, then an ID that nobody has. A leased ID
+// stays the one to try until it is known to be another key's: an attempt that failed may have
+// created its mapping.
 func (c *core) candidate(text string, referenced uint64) (candidate, error) {
 	u := c.uses[text]
 	a := &u.attempt

@@ -29,12 +29,10 @@ type AllocatorEvent struct {
 	Key  Key
 }
 
-// events hands events to somebody who may be slow, or not there at all. What
-// waits is at most one event of each ID: a later one takes the place of an
-// earlier one, at the end of the queue, so that the order is always that of the
-// store, and of an ID that came and went nothing is left. So the watch never
-// blocks, memory is bounded by the number of IDs, and who reads on after a while
-// knows all there is to know.
+// events hands events to somebody who may be slow, or not there at all. What waits is at most one
+// event of each ID: a later one takes the place of an earlier one, at the end of the queue, so that
+// the order is that of the store, and of an ID that came and went nothing is left. So the watch
+// never blocks, and memory is bounded by the number of IDs.
 type events struct {
 	out chan AllocatorEvent // closed by run
 
@@ -90,9 +88,9 @@ func merge(before, now EventType) (merged EventType, left bool) {
 }
 
 // run sends until ctx ends, and closes the channel. A nil receiver returns.
-func (e *events) run(ctx context.Context) {
+func (e *events) run(ctx context.Context) error {
 	if e == nil {
-		return
+		return nil
 	}
 	defer close(e.out)
 	for {
@@ -102,13 +100,13 @@ func (e *events) run(ctx context.Context) {
 			case <-e.more:
 				continue
 			case <-ctx.Done():
-				return
+				return nil
 			}
 		}
 		select {
 		case e.out <- ev:
 		case <-ctx.Done():
-			return
+			return nil
 		}
 	}
 }

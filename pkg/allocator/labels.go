@@ -8,13 +8,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Labels is an immutable list of labels. Two lists are == when they hold the
-// same labels in the same order. The zero value is empty.
-//
-// Identities differ in the values of their labels but hardly in their keys, so
-// the list of keys is held once in the process for all that have the same. An
-// identity with 8 labels thus takes 160 bytes, where a slice of labels takes
-// 400 and the text that they refer to 330 more.
+// Labels is an immutable list of labels. Two lists are == when they hold the same labels in the
+// same order. The zero value is empty. The list of keys is held once in the process for all
+// identities that have the same, so one with 8 labels takes 160 bytes instead of 730.
 type Labels struct {
 	keys   unique.Handle[string] // source and key of each label, packed; invalid when values is empty
 	values string                // the value of each label, packed

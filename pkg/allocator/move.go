@@ -45,11 +45,9 @@ func (r Referrers) newer() (newest uint64) {
 	return newest
 }
 
-// move gives a key in use here the number that others have given to it, under its
-// lock: when this node's reference was gone, and nobody else refers to the number
-// that it had. Where somebody does, the two numbers stay, which is reported: whoever has
-// one of them cannot be made to have the other from here. The error is
-// [errors.ErrUnsupported] without [References].
+// move gives a key in use here the number that others have given to it, under its lock: when this
+// node's reference was gone, and nobody else refers to the number that it had. Where somebody does,
+// the two numbers stay, which is reported. The error is [errors.ErrUnsupported] without [References].
 func (a *Allocator) move(ctx context.Context, j job, lock Lock) (moved bool, err error) {
 	by, can := a.backend.(References)
 	if !can {

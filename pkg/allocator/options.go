@@ -61,13 +61,11 @@ func WithCluster(l wire.Layout, cluster uint32) Option {
 	}
 }
 
-// WithValidator has accept look at every mapping of the own cluster that is seen: anybody
-// who may write there may have put it. One that it refuses with an error is logged and
-// counted, and no lookup and no event tells of it; what was before it stays in force. Its
-// ID is taken nevertheless, as long as it is there. When the ID is in use on this node for
-// another key, the mapping was altered (see [WithMasterKeyProtection]). A key that is
-// allocated here has to be one that accept takes. All are taken unless this is set; a
-// remote cache has a validator of its own ([Allocator.WatchRemoteKVStore]).
+// WithValidator has accept look at every mapping of the own cluster that is seen: anybody who may
+// write there may have put it. One that it refuses with an error is logged and counted, and no
+// lookup and no event has it; what was before stays in force, and its ID is taken as long as it is
+// there. A key that is allocated here has to be one that accept takes. A remote cache has a
+// validator of its own ([Allocator.WatchRemoteKVStore]).
 func WithValidator(accept func(id uint64, key Key) error) Option {
 	return func(o *options) {
 		if accept != nil {
@@ -79,8 +77,8 @@ func WithValidator(accept func(id uint64, key Key) error) Option {
 // WithEvents makes the allocator tell of mappings on [Allocator.GetEvents].
 func WithEvents() Option { return func(o *options) { o.events = true } }
 
-// WithMasterKeyProtection puts a mapping that is in use here back at once when
-// others delete or alter it. Without it the refresh puts back a deleted one.
+// WithMasterKeyProtection puts a mapping that is in use here back at once when others delete or
+// alter it. Without it the refresh puts back a deleted one.
 func WithMasterKeyProtection() Option { return func(o *options) { o.protect = true } }
 
 // WithoutGC makes an allocator that refuses to collect garbage, of locks too. What is

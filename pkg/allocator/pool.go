@@ -2,15 +2,12 @@ package allocator
 
 import "math/rand/v2"
 
-// IDPool knows which IDs of a range are available, and hands them out in random
-// order. The available ones stand in a row without gaps. Each stands at its own
-// place, counted from the least ID, as long as the row reaches there; those
-// beyond it stand at the places of IDs that are not available, and only they
-// are stored. So every operation takes constant time, and memory is needed for
-// the IDs that are not available, never for the range.
-//
-// An ID of the range is available, leased, or neither. A pool belongs to one
-// goroutine. IDs outside the range are ignored.
+// IDPool knows which IDs of a range are available, and hands them out in random order. The
+// available ones are in a row without gaps. Each has its own place, counted from the least ID, as
+// long as the row reaches there; those beyond it have the places of IDs that are not available, and
+// only they are stored. So every operation takes constant time, and memory is needed for the IDs
+// that are not available, never for the range. An ID of the range is available, leased, or neither.
+// A pool belongs to one goroutine. IDs outside the range are ignored.
 type IDPool struct {
 	min  uint64
 	size uint64 // IDs in the range

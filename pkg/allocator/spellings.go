@@ -2,11 +2,10 @@ package allocator
 
 import "strconv"
 
-// spellings resolves a weakness of the format: the number of an identity is
-// accepted with leading zeroes (wire.md §1.6), so that several keys of a cluster
-// can give labels to one number. The plainly written key wins, then the least;
-// when it goes, the next takes over. Only numbers that were ever written in
-// another way than the plain one are remembered here: usually none.
+// spellings resolves a weakness of the format: the number of an identity is accepted with leading
+// zeroes (wire.md §1.6), so that several keys of a cluster can give labels to one number. The
+// plainly written key wins, then the least; when it goes, the next takes over. Only numbers that
+// were ever written in another way are remembered: usually none.
 type spellings map[identityKey]map[string]*Identity
 
 // identityKey identifies an identity.

@@ -25,10 +25,9 @@ func NewAllocator(c Cluster, ids *allocator.Allocator) (*Allocator, error) {
 }
 
 // Allocate returns the identity of the labels, and takes a reference of it until
-// [Allocator.Release]. It tells whether the identity was made for this. A
-// reserved one is returned at once, and has no references. The label that names
-// the cluster is added if it is missing. The error is [ErrLabels] for labels that
-// cannot have an identity.
+// [Allocator.Release]. It tells whether the identity was made for this. A reserved one is returned
+// at once, and has no references. The label that names the cluster is added if it is missing. The
+// error is [ErrLabels] for labels that cannot have an identity.
 func (a *Allocator) Allocate(ctx context.Context, labels wire.Labels) (id uint32, isNew bool, err error) {
 	id, reserved, err := a.cluster.Reserved(labels)
 	if reserved || err != nil {

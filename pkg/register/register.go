@@ -95,7 +95,15 @@ func (n *Node) Run(ctx context.Context) error {
 	addresses := n.newSync(outbox, wire.IPs.Prefix(n.Own.Name, false), addressReassert)
 	n.pods = publish.NewPods(n.Source, n.Own, publish.PodsParams{
 		Node: n.Name, DefaultGlobalNamespace: n.GlobalNamespaces, Labels: n.Labels,
-		Allocate: n.allocate, Release: n.release, To: addresses, Log: n.Log,
+		To: addresses, Log: n.Log,
+		Allocate: func(ctx context.Context, labels wire.Labels) (uint32, error) {
+			id, _, err := n.ids.Allocate(ctx, labels)
+			return id, err
+		},
+		Release: func(ctx context.Context, labels wire.Labels) error {
+			_, err := n.ids.Release(ctx, labels)
+			return err
+		},
 	})
 	ids, kept, err := n.allocator(ctx)
 	if err != nil {
@@ -177,16 +185,6 @@ func (n *Node) newSync(outbox *syncstore.Outbox, prefix string, reassert time.Du
 	return syncstore.New(syncstore.Params{
 		Prefix: prefix, Shared: true, Outbox: outbox, Cluster: n.Own.Name, Reassert: reassert, Log: n.Log,
 	})
-}
-
-func (n *Node) allocate(ctx context.Context, labels wire.Labels) (uint32, error) {
-	id, _, err := n.ids.Allocate(ctx, labels)
-	return id, err
-}
-
-func (n *Node) release(ctx context.Context, labels wire.Labels) error {
-	_, err := n.ids.Release(ctx, labels)
-	return err
 }
 
 // moved has the pods with these labels published with their other number.

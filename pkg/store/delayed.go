@@ -8,14 +8,11 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 )
 
-// Delayed is a filter between a [Watch] of keys that other nodes own and the function
-// that applies its changes: it passes a deletion on only after a while, since a
-// node that restarts, or loses its lease, puts its keys back soon (spec wire.md
-// §5: 30 s for nodes). A key that comes back in time is a modification of what
-// was, or nothing where its value is the same object.
-//
-// Its methods may be called from any goroutine. Changes are applied one batch
-// after another, in the order in which they came, but for the deletions.
+// Delayed is a filter between a [Watch] of keys that other nodes own and the function that applies
+// its changes: it passes a deletion on only after a while, since a node that restarts, or loses its
+// lease, puts its keys back soon (spec wire.md §5: 30 s for nodes). A key that comes back in time
+// is a modification of what was, or nothing where its value is the same object. Its methods may be
+// called from any goroutine. Batches are applied one after another, in their order.
 type Delayed[T any] struct {
 	delay time.Duration
 	apply func([]Change[T])
@@ -30,8 +27,7 @@ func NewDelayed[T any](delay time.Duration, apply func([]Change[T])) *Delayed[T]
 	return &Delayed[T]{delay: delay, apply: apply, wake: make(chan struct{}, 1), held: newHeldBack[T]()}
 }
 
-// Apply takes changes, as those of a Watch. All but deletions are applied when it
-// returns.
+// Apply takes changes, as those of a Watch. All but deletions are applied when it returns.
 func (d *Delayed[T]) Apply(changes []Change[T]) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -53,11 +49,10 @@ func (d *Delayed[T]) Apply(changes []Change[T]) {
 	}
 }
 
-// Flush applies all deletions now: when everything is withdrawn, nobody comes
-// back.
+// Flush applies all deletions now: when everything is withdrawn, nobody comes back.
 func (d *Delayed[T]) Flush() { d.release(time.Now().Add(d.delay)) }
 
-// release applies the deletions that are due, and tells when the next one is.
+// release applies the deletions that are due, and returns when the next one is.
 func (d *Delayed[T]) release(now time.Time) (next time.Time, more bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -86,8 +81,7 @@ func (d *Delayed[T]) Run(ctx context.Context) error {
 	}
 }
 
-// heldBack is the pure core of [Delayed]: the deletions that are not passed
-// on yet.
+// heldBack is the pure core of [Delayed]: the deletions that are not passed on yet.
 type heldBack[T any] struct {
 	of    map[string]deletion[T]
 	since []waitingFor // in the order of due; some are outdated
@@ -134,7 +128,7 @@ func (h *heldBack[T]) due(now time.Time) (gone []Change[T]) {
 	}
 }
 
-// next tells when the next deletion is to be passed on.
+// next returns when the next deletion is to be passed on.
 func (h *heldBack[T]) next() (due time.Time, more bool) {
 	for len(h.since) > 0 {
 		first := h.since[0]

@@ -77,12 +77,11 @@ func (s *Set[T]) Begin() {
 	s.leaving = newLeftOut()
 }
 
-// Upsert takes the value of a key, from a list or from an event. It decodes
-// only what is new: an event that is not newer than what is known, and a value
-// equal to the one before, cause nothing. In a list the value alone decides,
-// never the revision: another etcd, or one that was restored from a backup, has
-// other revisions for the same keys. ok tells whether ch is a change. err is
-// the decoder's, for a value that is refused for the first time.
+// Upsert takes the value of a key, from a list or from an event. An event that is not newer than
+// what is known, and a value equal to the one before, cause nothing. In a list the value alone
+// decides: another etcd, or one that was restored from a backup, has other revisions for the same
+// keys. ok tells whether ch is a change. err is the decoder's, for a value that is refused for the
+// first time.
 func (s *Set[T]) Upsert(name, value []byte, rev int64, decode Decode[T]) (ch Change[T], ok bool, err error) {
 	p, known := s.records.Find(name)
 	hash := maphash.Bytes(s.seed, value)
@@ -155,9 +154,9 @@ func (s *Set[T]) forget(p records.Place) (ch Change[T], ok bool) {
 	return Change[T]{Name: r.Name, Old: r.Obj}, true
 }
 
-// Done ends a complete list. It gives the deletions: of the keys that the list
-// did not have, and of the values in force for keys that it had with a value
-// that is refused. The iteration must be run to its end.
+// Done ends a complete list. It gives the deletions: of the keys that the list did not have, and of
+// the values in force for keys that it had with a value that is refused. The iteration must be run
+// to its end.
 func (s *Set[T]) Done() iter.Seq[Change[T]] {
 	return func(yield func(Change[T]) bool) {
 		s.listing = false
@@ -186,8 +185,7 @@ func (s *Set[T]) sweep(p records.Place) (ch Change[T], ok bool) {
 	return ch, true
 }
 
-// Drain withdraws everything and forgets every key. The iteration must be run
-// to its end.
+// Drain withdraws everything and forgets every key. The iteration must be run to its end.
 func (s *Set[T]) Drain() iter.Seq[Change[T]] {
 	return func(yield func(Change[T]) bool) {
 		s.listing = false
@@ -265,10 +263,9 @@ func (s *Set[T]) Newest() string { return s.records.Newest(every) }
 // every is a condition that all records meet.
 func every[T any](*records.Record[T]) bool { return true }
 
-// Agrees tells whether the set knows just what a kvstore had: of the keys from
-// a name on (all, when it is empty) the first ones, by name and in ascending
-// order, with their revisions and values, and the number of all of them. It
-// takes one pass over the set, and no more than the given keys are compared.
+// Agrees tells whether the set knows just what a kvstore had: of the keys from a name on (all, when
+// it is empty) the first ones in ascending order, with their revisions and values, and the number
+// of all of them. It takes one pass over the set.
 func (s *Set[T]) Agrees(from string, past kvstore.Past) bool {
 	for _, kv := range past.Items {
 		p, known := s.records.Find(kv.Key)

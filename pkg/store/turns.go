@@ -6,13 +6,10 @@ import (
 	"sync"
 )
 
-// Turns shares a bounded number of places among clusters: for the lists that may
-// run at once, or for the batches of events that are applied at once. A cluster has
-// one place at a time, and clusters that wait are served in rotation, however many
-// lists each of them has. So a cluster that always has something to do gets its
-// share and no more.
-//
-// Its methods may be called from any goroutine.
+// Turns shares a bounded number of places among clusters: for the lists that may run at once, or
+// for the batches of events that are applied at once. A cluster has one place at a time, and
+// clusters that wait are served in rotation, however many lists each of them has. Its methods may
+// be called from any goroutine.
 type Turns struct {
 	mu   sync.Mutex
 	free int

@@ -73,12 +73,7 @@ func (w *Watch[T]) Run(ctx context.Context, s Session) error {
 // itself, such as [kvstore.Durable], until ctx ends or the client is closed
 // ([kvstore.ErrClosed]). Where the same etcd answers with the same history it resumes
 // at its position; otherwise, also after a compaction, it lists again and applies the
-// differences, with the deletions of what is gone. So nothing is missed between two
-// sessions, and nothing is applied twice.
-//
-// A Durable's own streams could not do that: a history is proved with keys and revisions
-// that were seen, and only a Set has them. Over a client that does not connect again, Run
-// returns when its session is over.
+// differences. So nothing is missed between two sessions, and nothing is applied twice.
 func (w *Watch[T]) Follow(ctx context.Context, s Session) error {
 	return w.with(s, func() error { return w.follower.Sessions(ctx, keeper[T]{w}, s.bounded()) })
 }

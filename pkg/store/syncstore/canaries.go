@@ -30,10 +30,9 @@ type CanariesParams struct {
 	Log *slog.Logger
 }
 
-// Canaries are the keys that tell readers that everything else is present (spec
-// wire.md §1.9). Each is written once everything that its Sync wanted when the canary
-// was due is known to be in the server that answers now, and again, under the same
-// condition, when somebody has deleted it or its lease has ended: never before the
+// Canaries are the keys that tell readers that everything else is present (spec wire.md §1.9). Each
+// is written once everything that its Sync wanted when the canary was due is known to be in the
+// server that answers now, and again, under the same condition, when it is gone: never before the
 // keys. What changes meanwhile does not delay it.
 type Canaries struct {
 	p   CanariesParams
@@ -81,9 +80,8 @@ func (c *Canaries) notify() {
 	c.changed = make(chan struct{})
 }
 
-// Run writes the canaries and keeps them, until ctx ends, or a lock is lost: then
-// the error wraps [kvstore.ErrLockLeaseExpired]. It writes each once, whoever
-// wrote it before.
+// Run writes the canaries and keeps them, until ctx ends, or a lock is lost: then the error wraps
+// [kvstore.ErrLockLeaseExpired]. It writes each once, whoever wrote it before.
 func (c *Canaries) Run(ctx context.Context) error {
 	if err := c.running.lock(ctx); err != nil {
 		return err
@@ -181,8 +179,7 @@ func (c *Canaries) write(ctx context.Context, one *canary) error {
 	return nil
 }
 
-// Drain deletes the whole directory and forgets all canaries. It waits for a Run
-// to end first.
+// Drain deletes the whole directory and forgets all canaries. It waits for a Run to end first.
 func (c *Canaries) Drain(ctx context.Context) error {
 	if err := c.running.lock(ctx); err != nil {
 		return err

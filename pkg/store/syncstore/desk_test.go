@@ -54,6 +54,41 @@ func (d *desk) sync(p Params) *Sync {
 	return s
 }
 
+// through starts a Sync of the prefix p/ with an outbox of its own, on another writer.
+func (d *desk) through(w kvstore.Writer, p Params) *Sync {
+	o := NewOutbox(w, nil, nil, nil)
+	d.run(o.Run)
+	p.Prefix, p.Outbox = "p/", o
+	s := New(p)
+	d.run(s.Run)
+	return s
+}
+
+// refusing is a kvstore that refuses transactions with some writes.
+type refusing struct {
+	*memory.Store
+	why func(kvstore.Write) error // nil: it does not
+}
+
+func (r *refusing) Update(ctx context.Context, writes []kvstore.Write, opts ...kvstore.Option) (kvstore.Result, error) {
+	for _, w := range writes {
+		if err := r.why(w); err != nil {
+			return kvstore.Result{}, &kvstore.KeyError{Op: "update", Key: w.Key, Err: err}
+		}
+	}
+	return r.Store.Update(ctx, writes, opts...)
+}
+
+// picky refuses bad values.
+func picky(m *memory.Store) *refusing {
+	return &refusing{m, func(w kvstore.Write) error {
+		if string(w.Value) == "bad" {
+			return errTooLarge
+		}
+		return nil
+	}}
+}
+
 func (d *desk) clean(s *Sync) {
 	d.t.Helper()
 	if err := s.WaitClean(d.ctx); err != nil {

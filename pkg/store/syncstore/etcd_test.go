@@ -69,11 +69,9 @@ func TestAllComesBackAfterTheLeases(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, func() error {
-		if is := read(t, srv.Local()); is.canary == nil || is.canary.ModRevision == before.canary.ModRevision {
-			return errors.New("the canary is not written again")
-		}
-		return nil
+	waittest.Until(t, "the canary to be written again", func() bool {
+		is := read(t, srv.Local())
+		return is.canary != nil && is.canary.ModRevision != before.canary.ModRevision
 	})
 	p.await(srv.Local(), want).last(t)
 }
@@ -188,12 +186,7 @@ func TestARestartWithOtherContents(t *testing.T) {
 	maps.Copy(want, map[string]string{"new/1": "1", "new/2": "2"})
 	p = publish(t, hurried(), at(srv.Endpoint()), nil)
 	p.sync.Put("new/1", []byte("1"))
-	eventually(t, func() error {
-		if is := read(t, srv.Local()); is.values["new/1"] != "1" {
-			return errors.New("a new key is not written")
-		}
-		return nil
-	})
+	waittest.Until(t, "a new key", func() bool { return read(t, srv.Local()).values["new/1"] == "1" })
 	if is := read(t, srv.Local()); len(is.values) != 501 {
 		t.Errorf("%d keys before everything is known", len(is.values))
 	}

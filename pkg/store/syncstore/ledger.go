@@ -11,11 +11,10 @@ import (
 // It has one line for each name that is wanted or present, and says what has to be
 // written so that what is present becomes what is wanted.
 //
-// What is present is known from lists and events alone, so that it is exactly what
-// the kvstore had at the position that was followed. The event of an acknowledged write
-// is awaited; until it arrives nothing is written for the name but another value. A list
-// may come from another etcd: its contents count, whatever their revisions, and the
-// events of writes that were begun before it are not awaited.
+// What is present is known from lists and events alone, so that it is exactly what the kvstore had
+// at the position that was followed. The event of an acknowledged write is awaited; until it
+// arrives nothing is written for the name but another value. A list may come from another etcd: its
+// contents count, whatever their revisions, and earlier writes are not awaited.
 type ledger struct {
 	shared bool // others have keys here too: only names that were wanted have a line
 	lean   bool // values are held only until they are written or refused

@@ -7,12 +7,10 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/store/internal/records"
 )
 
-// checkpoint is what a ledger had not yet written when it was made. It is reached
-// when each of these names was written once, with the value that was wanted then or
-// with a later one, and the event of that write has arrived. What the owner changes after
-// that moment does not delay it, so it is reached under any rate of changes.
-//
-// A wanted name that is found lost meanwhile has to be written as well.
+// checkpoint is what a ledger had not yet written when it was made. It is reached when each of these
+// names was written once, with the value that was wanted then or a later one, and the event of that
+// write has arrived, and names that are found lost meanwhile as well. What the owner changes after
+// that moment does not delay it.
 type checkpoint struct {
 	pending records.Bitset // places that are not done
 	n       int            // how many these are
@@ -68,8 +66,8 @@ func (c *checkpoint) markAnswered(p records.Place, o outcome) {
 // isLoaded tells whether it is known what is present and what is wanted.
 func (l *ledger) isLoaded() bool { return l.listed && l.complete }
 
-// newCheckpoint makes one of this moment; nil while not everything is known. It is kept
-// up to date until it is dropped.
+// newCheckpoint makes one of this moment, kept up to date until it is dropped; nil while not
+// everything is known.
 func (l *ledger) newCheckpoint() *checkpoint {
 	if !l.isLoaded() {
 		return nil
@@ -119,8 +117,7 @@ func (l *ledger) markEventArrived(p records.Place) {
 	}
 }
 
-// markLost notes that a wanted name is not present as it was, and that its owner has not
-// caused that.
+// markLost notes that a wanted name is not present as it was, not because of its owner.
 func (l *ledger) markLost(p records.Place) {
 	if len(l.checkpoints) == 0 || !l.records.Has(p) {
 		return
@@ -133,9 +130,8 @@ func (l *ledger) markLost(p records.Place) {
 	}
 }
 
-// isOwn tells whether an event is that of a write of ours, as far as is known while
-// the write is in flight. Leases that are not ours are those of others. Only checkpoints
-// need the answer: without one it is true.
+// isOwn tells whether an event is that of a write of ours, as far as is known while the write is in
+// flight. Leases that are not ours are those of others. Only checkpoints need the answer.
 func (l *ledger) isOwn(p records.Place, e *kvstore.Event, owns func(int64) bool) bool {
 	if len(l.checkpoints) == 0 {
 		return true

@@ -28,11 +28,10 @@ type space struct {
 // the end, and each revision has a key of its own.
 func (p *part) cost(prefix int) int64 { return int64(2*(p.size()+prefix) + 256) }
 
-// Grant says how many bytes may be put from now on, by what they may cost in etcd:
-// [Unbounded] as many as there are, 0 none. When they are used up there are no puts
-// until the next Grant; those of vital Syncs ([Params.Vital]) and all deletions
-// are made in any case. A Sync with Again does not hold the values meanwhile: it asks
-// for them when puts go on.
+// Grant says how many bytes may be put from now on, by what they may cost in etcd: [Unbounded] as
+// many as there are, 0 none. When they are used up there are no puts until the next Grant, but for
+// those of vital Syncs ([Params.Vital]) and deletions. A Sync with Again does not hold the values
+// meanwhile.
 func (o *Outbox) Grant(bytes int64) {
 	o.granted.Store(bytes)
 	if bytes > 0 {
@@ -67,9 +66,8 @@ func (o *Outbox) FullAt() time.Time {
 	return time.Unix(0, at)
 }
 
-// handleNoSpace is called when the kvstore has no space. Where space is granted there are
-// no puts until the next Grant, so that deletions are made; else they are tried again
-// like all others.
+// handleNoSpace is called when the kvstore has no space. Where space is granted there are no puts
+// until the next Grant, so that deletions are made; else they are tried again like all others.
 func (o *Outbox) handleNoSpace() {
 	o.fullAt.Store(time.Now().UnixNano())
 	if o.granted.Load() == Unbounded {

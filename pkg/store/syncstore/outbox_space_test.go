@@ -1,16 +1,14 @@
 package syncstore
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 )
 
 // lean starts a Sync that asks for values, which are those of an owner.
@@ -85,44 +83,29 @@ func (s *Sync) held() int {
 	return s.ledger.bytes
 }
 
-// fullStore refuses puts as an etcd does that is at its quota.
-type fullStore struct {
-	*memory.Store
-	full atomic.Bool
-}
-
-func (f *fullStore) Update(ctx context.Context, writes []kvstore.Write, opts ...kvstore.Option) (kvstore.Result, error) {
-	for _, w := range writes {
-		if f.full.Load() && !w.Delete {
-			return kvstore.Result{}, &kvstore.KeyError{Op: "update", Key: w.Key, Err: kvstore.ErrNoSpace}
-		}
-	}
-	return f.Store.Update(ctx, writes, opts...)
-}
-
 // TestAKVStoreWithoutSpaceTakesDeletions, and when somebody grants space, puts.
 func TestAKVStoreWithoutSpaceTakesDeletions(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)
 	defer d.stop()
-	f := &fullStore{Store: d.mem}
-	f.full.Store(true)
-	d.outbox = NewOutbox(f, nil, nil, nil)
+	var full atomic.Bool // an etcd that is at its quota
+	full.Store(true)
+	d.outbox = NewOutbox(&refusing{d.mem, func(w kvstore.Write) error {
+		if full.Load() && !w.Delete {
+			return kvstore.ErrNoSpace
+		}
+		return nil
+	}}, nil, nil, nil)
 	d.outbox.Grant(1 << 40)
 	d.run(d.outbox.Run)
 	const prefix = "cilium/state/x/v1/c1/"
 	d.mem.Set(prefix+"old", "x")
 	s := d.sync(Params{Prefix: prefix, Vital: true})
 	s.Put("a", []byte("1"))
-	eventually(t, func() error {
-		if !s.Status().Stopped || d.outbox.FullAt().IsZero() {
-			return errors.New("it goes on putting")
-		}
-		return nil
-	})
+	waittest.Until(t, "the end of the puts", func() bool { return s.Status().Stopped && !d.outbox.FullAt().IsZero() })
 	s.Delete("old")
 	d.until(prefix, map[string]string{})
-	f.full.Store(false)
+	full.Store(false)
 	d.outbox.Grant(1 << 40)
 	d.until(prefix, map[string]string{"a": "1"})
 }
@@ -149,21 +132,11 @@ func TestAnAllowanceIsKept(t *testing.T) {
 			for i := range 2000 {
 				churn.Put(fmt.Sprintf("%04d", i), []byte(value))
 			}
-			eventually(t, func() error {
-				if n := len(d.has(busy)); n < 300 {
-					return fmt.Errorf("%d keys", n)
-				}
-				return nil
-			})
+			waittest.Until(t, "300 keys", func() bool { return len(d.has(busy)) >= 300 })
 			other.Put("a", []byte("1"))
 			other.Complete()
-			d.clean(other) // beside one that waits
-			eventually(t, func() error {
-				if n := len(d.has(busy)); n < 350 { // it goes on
-					return fmt.Errorf("%d keys", n)
-				}
-				return nil
-			})
+			d.clean(other)                                                               // beside one that waits
+			waittest.Until(t, "50 more", func() bool { return len(d.has(busy)) >= 350 }) // it goes on
 			n := len(d.has(busy))
 			if most := 300 + int(100*time.Since(began).Seconds()) + kvstore.MaxWrites; n > most {
 				t.Errorf("%d writes were made where %d may be", n, most)

@@ -14,7 +14,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 )
 
 // errTooLarge is what etcd says of a transaction that is.
@@ -28,8 +27,7 @@ func TestRefusedWritesAreSplit(t *testing.T) {
 	reg.MustRegister(metrics)
 	d := newDesk(t, metrics)
 	defer d.stop()
-	w := &picky{Store: d.mem}
-	o := NewOutbox(w, nil, metrics, nil)
+	o := NewOutbox(picky(d.mem), nil, metrics, nil)
 	d.run(o.Run)
 	bad, good := map[string]string{}, map[string]string{}
 	syncs := map[string]*Sync{}
@@ -91,18 +89,6 @@ func TestRefusedWritesAreSplit(t *testing.T) {
 	if series := gatheredSync(t, reg); len(series) != 0 {
 		t.Errorf("left of Syncs that are gone: %v", series)
 	}
-}
-
-// picky refuses transactions with a bad value.
-type picky struct{ *memory.Store }
-
-func (p *picky) Update(ctx context.Context, writes []kvstore.Write, opts ...kvstore.Option) (kvstore.Result, error) {
-	for _, w := range writes {
-		if string(w.Value) == "bad" {
-			return kvstore.Result{}, &kvstore.KeyError{Op: "update", Key: w.Key, Err: errTooLarge}
-		}
-	}
-	return p.Store.Update(ctx, writes, opts...)
 }
 
 // gatheredSync are the series of Syncs, each with its labels.

@@ -1,30 +1,13 @@
 package syncstore
 
 import (
-	"context"
 	"fmt"
 	"sync/atomic"
 	"testing"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 )
-
-// limited refuses transactions with a value that is too large.
-type limited struct {
-	*memory.Store
-	most atomic.Int64 // bytes of a value
-}
-
-func (l *limited) Update(ctx context.Context, writes []kvstore.Write, opts ...kvstore.Option) (kvstore.Result, error) {
-	for _, w := range writes {
-		if int64(len(w.Value)) > l.most.Load() {
-			return kvstore.Result{}, &kvstore.KeyError{Op: "update", Key: w.Key, Err: errTooLarge}
-		}
-	}
-	return l.Store.Update(ctx, writes, opts...)
-}
 
 // TestRefusedValuesTakeNoRoom: an owner who is asked again does not wait for
 // values that are refused, however many bytes they have. They are asked for when
@@ -33,20 +16,22 @@ func TestRefusedValuesTakeNoRoom(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)
 	defer d.stop()
-	w := &limited{Store: d.mem}
-	w.most.Store(maxHeld / 8)
-	o := NewOutbox(w, nil, nil, nil)
-	d.run(o.Run)
+	var most, asked atomic.Int64 // bytes of a value
+	most.Store(maxHeld / 8)
+	w := &refusing{d.mem, func(w kvstore.Write) error {
+		if int64(len(w.Value)) > most.Load() {
+			return errTooLarge
+		}
+		return nil
+	}}
 	large := make([]byte, maxHeld/4)
 	var s *Sync
-	var asked atomic.Int64
-	s = New(Params{Prefix: "p/", Outbox: o, Again: func(names []string) {
+	s = d.through(w, Params{Again: func(names []string) {
 		for _, name := range names {
 			asked.Add(1)
 			s.Supply(name, large)
 		}
 	}})
-	d.run(s.Run)
 	want := map[string]string{"good": "1"}
 	for i := range 8 {
 		name := fmt.Sprint(i)
@@ -67,7 +52,7 @@ func TestRefusedValuesTakeNoRoom(t *testing.T) {
 		}
 		return nil
 	})
-	w.most.Store(maxHeld)
+	most.Store(maxHeld)
 	d.clean(s)
 	d.until("p/", want)
 	s.update(func(l *ledger) {

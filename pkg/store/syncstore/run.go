@@ -13,9 +13,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/store/internal/follow"
 )
 
-// Run follows the prefix, and has what differs written, until ctx ends or the writer is
-// closed ([kvstore.ErrClosed]). It withdraws nothing when it ends: keys with leases go
-// when those run out, the others stay. A panic is its error; it may be called again.
+// Run follows the prefix, and has what differs written, until ctx ends or the writer is closed
+// ([kvstore.ErrClosed]). It withdraws nothing when it ends: keys with leases go when those run out.
+// A panic is its error; it may be called again.
 func (s *Sync) Run(ctx context.Context) error {
 	if err := s.running.lock(ctx); err != nil {
 		return err
@@ -78,9 +78,8 @@ func (s *Sync) names() []string {
 	return names
 }
 
-// Drain withdraws all keys of the owner, those of a prefix that is not shared in
-// one transaction, and forgets everything. It waits for a Run to end first. After
-// an error it may be called again.
+// Drain withdraws all keys of the owner, those of a prefix that is not shared in one transaction,
+// and forgets everything. It waits for a Run to end first. After an error it may be called again.
 func (s *Sync) Drain(ctx context.Context) error {
 	if err := s.running.lock(ctx); err != nil {
 		return err
@@ -117,8 +116,7 @@ func (s *Sync) withdraw(ctx context.Context) error {
 	return nil
 }
 
-// Forget forgets everything, and withdraws nothing. It waits for a Run to end
-// first.
+// Forget forgets everything, and withdraws nothing. It waits for a Run to end first.
 func (s *Sync) Forget() {
 	s.running <- struct{}{}
 	defer s.running.unlock()
@@ -136,15 +134,14 @@ func (s *Sync) forget() {
 	s.follower.Reset()
 }
 
-// reachWithin is how long a position may take to be applied: the stream may be of
-// a history that never gets there.
+// reachWithin is how long a position may take to be applied: the stream may be of a history that
+// never gets there.
 const reachWithin = 5 * time.Second
 
-// prove waits until everything that was wanted when it was called is written, and
-// shows that the server which answers now has it: everything up to the revision that it
-// reports after that has been followed, and nothing of it was lost. What the owner
-// changes meanwhile is not waited for. When another server takes its place meanwhile
-// that may never be so: it ends, and is to be tried again.
+// prove waits until everything that was wanted when it was called is written, and shows that the
+// server which answers now has it: everything up to the revision that it reports after that has
+// been followed, and nothing of it was lost. When another server takes its place that may never be
+// so: it ends, and is to be tried again.
 func (s *Sync) prove(ctx context.Context) error {
 	return s.withCheckpoint(ctx, func(c *checkpoint) error {
 		for {

@@ -19,28 +19,22 @@ type Params struct {
 	// Shared: others own keys below the prefix too. Only names that were given with
 	// Put are looked at; what others own is neither kept in memory nor deleted.
 	Shared bool
-	// Again asks the owner for the values of names that have to be written again:
-	// somebody has changed or deleted them, their lease has ended, or the kvstore
-	// has refused them and they are due to be tried again. He supplies them
-	// ([Sync.Supply]) in his own time, at once if he likes; each name is asked for
-	// once. It must not block, and may be called by several goroutines. With it the
-	// Sync holds a value only until it is written or refused; without it, always.
+	// Again asks the owner for the values of names that have to be written again: somebody has
+	// changed or deleted them, their lease has ended, or a refused one is due to be tried again.
+	// He supplies each once ([Sync.Supply]), at once or later. It must not block, and may be called
+	// by several goroutines. With it the Sync holds a value only until it is written or refused.
 	Again func(names []string)
-	// Unleased: keys are tied to no lease, so they stay after the process has ended, for
-	// however long, until somebody deletes them: [Sync.Drain], or the next Sync of the
-	// prefix, once it is complete ([Sync.Complete]) and does not want them. In a Shared
-	// prefix the next Sync looks only at names that it was given, so only Drain and
-	// Delete remove what is not wanted any more. A takeover of equal contents writes
-	// nothing. A key that has a lease, of whomever, is written once to untie it, and a
-	// Sync whose keys have leases writes one without once to tie it.
+	// Unleased: keys are tied to no lease, so they stay after the process has ended, until
+	// somebody deletes them: [Sync.Drain], or the next Sync of the prefix, once it is complete and
+	// does not want them. In a Shared prefix the next Sync looks only at names that it was given,
+	// so only Drain and Delete remove what is not wanted any more. A takeover of equal contents
+	// writes nothing, but for a key that has a lease: that is written once to untie it.
 	Unleased bool
-	// CreateOnly: keys that are tied to no lease are others', written for good. They
-	// are neither replaced nor deleted, which every write proves in its own
-	// transaction: of two who create a key at once only one does. A name that another
-	// has counts as written. Contradicted is called when there may be news for
-	// [Sync.Contradictions]; it must not block, and may be called by several
-	// goroutines. nil is nobody. It is not for an Unleased Sync, which could not distinguish
-	// its own keys from those of others.
+	// CreateOnly: keys that are tied to no lease are others'. They are neither replaced nor
+	// deleted, which every write proves in its own transaction: of two who create a key at once
+	// only one does. A name that another has counts as written. Contradicted, which may be nil, is
+	// called when there may be news for [Sync.Contradictions]; it must not block, and may be called
+	// by several goroutines. An Unleased Sync could not distinguish its own keys.
 	CreateOnly   bool
 	Contradicted func()
 	// Vital: puts are made whatever the space that is granted ([Outbox.Grant]).
@@ -86,15 +80,11 @@ type Status struct {
 	Err string
 }
 
-// Sync keeps the keys below a prefix of a kvstore as their owner wants them,
-// whatever others, leases and servers do to them.
-//
-// It writes only what differs: a key whose value is not the wanted one, or which
-// is not tied to a lease of its writer. Keys of an earlier process with the wanted
-// value are thus written once, for the lease; with Params.Unleased they are not,
-// and those that are tied to any lease are. Keys that nobody wants are deleted once
-// the owner has called Complete, and those given to Delete before.
-// Nothing is written before it is known what is there, nor while it is not known.
+// Sync keeps the keys below a prefix of a kvstore as their owner wants them, whatever others,
+// leases and servers do to them. It writes only what differs: a key whose value is not the wanted
+// one, or which is not tied to a lease of its writer ([Params.Unleased]: to any). Keys that nobody
+// wants are deleted once the owner has called Complete, and those given to Delete before. Nothing
+// is written before it is known what is there, nor while it is not known.
 //
 // All methods may be called from any goroutine. Put, Delete, Complete and
 // Incomplete never block, and may be called whether Run runs or not. Run, Drain
@@ -148,8 +138,8 @@ func (s *Sync) Put(name string, value []byte) {
 	s.update(func(l *ledger) { l.put(name, value, time.Now()) })
 }
 
-// Supply gives the value of a name again that was asked for. One that is not
-// wanted any more, because there is a newer one, is passed over.
+// Supply gives the value of a name that was asked for again. One that is not wanted any more,
+// because there is a newer one, is passed over.
 func (s *Sync) Supply(name string, value []byte) {
 	s.update(func(l *ledger) { l.supply(name, value, time.Now()) })
 }
@@ -157,15 +147,13 @@ func (s *Sync) Supply(name string, value []byte) {
 // Delete does not want a name any more.
 func (s *Sync) Delete(name string) { s.update(func(l *ledger) { l.remove(name, time.Now()) }) }
 
-// Complete tells that everything known at start was given: from now on keys that
-// nobody wants are deleted, those of a shared prefix only if they were wanted
-// before.
+// Complete notes that everything known at start was given: from now on keys that nobody wants are
+// deleted, those of a shared prefix only if they were wanted before.
 func (s *Sync) Complete() { s.update(func(l *ledger) { l.markComplete(time.Now()) }) }
 
-// Incomplete tells that the owner begins again: he will give everything that he
-// wants once more. Until Complete nothing is deleted but what he deletes, and
-// what he wanted before stays wanted; then goes what he has not given again. An
-// owner who computes differences by himself does not need it.
+// Incomplete notes that the owner will give everything that he wants once more. Until Complete
+// nothing is deleted but what he deletes, and what he wanted before stays wanted; then goes what he
+// has not given again. An owner who computes differences by himself does not need it.
 func (s *Sync) Incomplete() { s.update((*ledger).markIncomplete) }
 
 // update changes the ledger, and does what follows from that.

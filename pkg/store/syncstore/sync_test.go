@@ -9,11 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
-
 	"pgregory.net/rapid"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 )
 
 // TestSyncMachine: whatever happens to the kvstore and the connection, it holds
@@ -257,7 +256,7 @@ func TestDrainAndForget(t *testing.T) {
 			}
 			d.until("p/", left)
 			if rev := d.mem.Position().Revision; rev != before+took {
-				t.Errorf("it took %d maxInFlight, not %d", rev-before, took)
+				t.Errorf("it took %d transactions, not %d", rev-before, took)
 			}
 			if st := s.Status(); st != (Status{}) {
 				t.Errorf("%+v", st)

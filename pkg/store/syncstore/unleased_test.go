@@ -54,23 +54,13 @@ func TestUnleasedKeysStay(t *testing.T) {
 		}
 		return resp.Count == 1 && resp.Kvs[0].Lease != 0
 	}
-	eventually(t, func() error {
-		if !there() {
-			return errors.New("the key with a lease is not written")
-		}
-		return nil
-	})
+	waittest.Until(t, "the key with a lease", there)
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	p.stop()
-	eventually(t, func() error {
-		if is := read(t, srv.Local()); there() || is.canary != nil {
-			return errors.New("the leases have not run out")
-		}
-		return nil
-	})
+	waittest.Until(t, "the end of the leases", func() bool { return !there() && read(t, srv.Local()).canary == nil })
 	before := read(t, srv.Local())
 	if diff := cmp.Diff(want, before.values); diff != "" {
 		t.Errorf("after the leases (-want +etcd):\n%s", diff)

@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// WaitClean waits until everything was given (Complete), and everything that is
-// wanted then is there and acknowledged, and nothing unwanted. Each name counts once:
-// what the owner changes after that is not waited for, so that changes without end
-// do not keep it from ending. The error is the context's, with what is missing.
+// WaitClean waits until everything was given (Complete), and everything that is wanted then is
+// there and acknowledged, and nothing unwanted. What the owner changes after that is not waited
+// for, so changes without end do not keep it from ending. The error is the context's, with what is
+// missing.
 func (s *Sync) WaitClean(ctx context.Context) error {
 	for {
 		err := s.withCheckpoint(ctx, func(c *checkpoint) error { return s.reach(ctx, c) })
@@ -65,9 +65,9 @@ func (s *Sync) isReached(c *checkpoint) bool {
 // asks should wait.
 const maxHeld = 8 << 20
 
-// WaitRoom waits while many values, 8 MiB, are held that are to be written. A
-// Sync with Again bounds its memory that way, if its owner calls this before a
-// page or a batch: Put itself never blocks. Without Again there is always room.
+// WaitRoom waits while many values, 8 MiB, are held that are to be written. A Sync with Again
+// bounds its memory that way, if its owner calls this before a page or a batch. Without Again there
+// is always room.
 func (s *Sync) WaitRoom(ctx context.Context) error {
 	if s.p.Again == nil {
 		return nil
@@ -78,11 +78,10 @@ func (s *Sync) WaitRoom(ctx context.Context) error {
 	return nil
 }
 
-// WaitName waits until one name is as it is wanted, whatever others are and whether
-// everything was given or not: there with the wanted value, acknowledged and tied
-// to a lease of the writer; or gone, if it is not wanted; or another's
-// ([Params.CreateOnly]). The error is the
-// context's, with why the kvstore refused the key the last time, if it did.
+// WaitName waits until one name is as it is wanted, whatever others are and whether everything was
+// given or not: there with the wanted value, acknowledged and tied to a lease of the writer; or
+// gone, if it is not wanted; or another's ([Params.CreateOnly]). The error is the context's, with
+// why the kvstore refused the key the last time, if it did.
 func (s *Sync) WaitName(ctx context.Context, name string) error {
 	err := s.wait(ctx, func(l *ledger) bool { return l.isWritten(name) })
 	if err == nil {

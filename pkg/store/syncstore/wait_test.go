@@ -19,7 +19,7 @@ func TestWaitingForOneName(t *testing.T) {
 			t.Parallel()
 			d := newDesk(t, nil)
 			defer d.stop()
-			o := NewOutbox(&picky{Store: d.mem}, nil, nil, nil)
+			o := NewOutbox(picky(d.mem), nil, nil, nil)
 			d.run(o.Run)
 			s := New(Params{Prefix: "p/", Shared: shared, Outbox: o})
 			await := func(name string) {
@@ -54,12 +54,7 @@ func TestWaitingForOneName(t *testing.T) {
 					t.Errorf("%s is not there", name)
 				}
 			}
-			eventually(t, func() error {
-				if s.Status().Failed == 0 {
-					return errors.New("nothing is refused")
-				}
-				return nil
-			})
+			waittest.Until(t, "a refusal", func() bool { return s.Status().Failed > 0 })
 			fails("refused", "too large")
 			s.Delete("gone")
 			await("gone")

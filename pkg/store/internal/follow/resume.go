@@ -14,22 +14,16 @@ import (
 // ProofKeys is how many keys must agree before a stream is resumed.
 const ProofKeys = 64
 
-// resumable tells whether the position belongs to the history of the etcd that
-// answers. Its cluster ID and a revision that was reached do not prove that: a
-// server that was wiped, or restored from a backup, under its old token has the
-// same cluster ID, and in time it overtakes every position (kvstore.md
-// §2.2). What must hold for a stream to bring everything is that at the
-// position the server had what the keeper has. So it is asked, in one request,
-// what it had then: up to ProofKeys keys with their revisions and values, and how
-// many there were.
+// resumable tells whether the position belongs to the history of the etcd that answers. Its
+// cluster ID and a revision that was reached do not prove that: a server that was wiped, or
+// restored from a backup, under its old token has the same cluster ID, and in time it overtakes
+// every position (kvstore.md §2.2). So it is asked, in one request, what it had at the position:
+// up to ProofKeys keys with their revisions and values, and how many there were.
 //
-// For a keeper of no more keys than that this compares everything, so it is proof
-// whatever happened to the server. For a larger one the comparison begins at the
-// key that was written last: its revision is the one that a history which
-// differs from ours before it cannot have but by chance, and then the keys
-// behind it would have to agree by chance as well. Left is one that differs
-// after it: a backup that is newer than the last change here, restored, overtaken
-// in revisions, and with as many keys, of which others changed than are compared.
+// For a keeper of no more keys than that this compares everything. For a larger one the comparison
+// begins at the key that was written last: a history which differs from ours before it cannot have
+// its revision, and the keys behind it, but by chance. Left is a backup that is newer than the last
+// change here, overtaken in revisions, with as many keys, of which others changed than are compared.
 func (f *Follower) resumable(ctx context.Context, k Keeper, s Session) (bool, error) {
 	if f.pos.Revision == 0 {
 		return false, nil
