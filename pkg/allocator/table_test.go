@@ -305,32 +305,6 @@ func BenchmarkApply(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*batches*size), "ns/object")
 }
 
-func BenchmarkFromWire(b *testing.B) {
-	name, value := encoded(7)
-	id, err := wire.DecodeIdentity(name, value, wire.Expect{Cluster: "cluster2", ClusterID: 2, LocalID: 1})
-	if err != nil {
-		b.Fatal(err)
-	}
-	keep := FromWire(id, "cluster2", 2)
-	b.ReportAllocs()
-	for b.Loop() {
-		FromWire(id, "cluster2", 2)
-	}
-	runtime.KeepAlive(keep)
-}
-
-func BenchmarkByCluster(b *testing.B) {
-	db, s := newIdentities(b)
-	for i := range 10 {
-		s.Apply(batchOf(b, i*5000, 5000))
-	}
-	for b.Loop() {
-		for range ByCluster(db.ReadTxn(), s.Table(), "none") {
-			b.Fatal("found one")
-		}
-	}
-}
-
 func heap() uint64 {
 	runtime.GC()
 	runtime.GC()

@@ -92,29 +92,6 @@ func barePuts(b *testing.B, c *clientv3.Client, prefix string, names []string, v
 	return time.Since(start)
 }
 
-// bareTransactions is how long a bare client takes with transactions of 128 puts, 8 of
-// them under way.
-func bareTransactions(b *testing.B, c *clientv3.Client, prefix string, names []string, values [][]byte) time.Duration {
-	b.Helper()
-	start := time.Now()
-	g, ctx := errgroup.WithContext(context.Background())
-	g.SetLimit(8)
-	for from := 0; from < len(names); from += 128 {
-		g.Go(func() error {
-			var puts []clientv3.Op
-			for i := from; i < min(from+128, len(names)); i++ {
-				puts = append(puts, clientv3.OpPut(prefix+names[i], string(values[i])))
-			}
-			_, err := c.Txn(ctx).Then(puts...).Commit()
-			return err
-		})
-	}
-	if err := g.Wait(); err != nil {
-		b.Fatal(err)
-	}
-	return time.Since(start)
-}
-
 // BenchmarkSyncMemory is what a Sync takes for each key beside the bytes of its
 // name, which is its owner's, when it holds no values: all written, and all
 // heard of.

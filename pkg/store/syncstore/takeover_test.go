@@ -7,10 +7,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 )
 
 // entryOf is an entry as mirrors copy them, of 250 bytes about.
@@ -102,32 +100,5 @@ func TestARefusedPrefixTakesFewRequests(t *testing.T) {
 	d.clean(good)
 	if got, most := before.Load(), int64(2*maxInFlight*2*minWrites); got > most {
 		t.Errorf("another prefix waited for %d requests that were refused, not %d at most", got, most)
-	}
-}
-
-// BenchmarkTakeover is how long the takeover of 100,000 keys takes under the limit of a
-// mirror, 100 requests a second. The floor is one bare client that writes the same, 8
-// transactions of 128 puts at once, without a limit.
-func BenchmarkTakeover(b *testing.B) {
-	const n = 100_000
-	names, values := make([]string, n), make([][]byte, n)
-	for i := range n {
-		names[i], values[i] = entryOf(i)
-	}
-	for b.Loop() {
-		srv := etcdtest.StartProcess(b)
-		bare := bareTransactions(b, srv.Client(b), testPrefix, names, values)
-		o := hurried()
-		o.QPS, o.BootstrapQPS = 100, 100
-		start := time.Now()
-		p := publish(b, o, at(srv.Endpoint()), nil)
-		for i, name := range names {
-			p.sync.Put(name, values[i])
-		}
-		p.sync.Complete()
-		p.clean()
-		b.ReportMetric(time.Since(start).Seconds(), "s/takeover")
-		b.ReportMetric(bare.Seconds(), "s/bare")
-		p.stop()
 	}
 }
