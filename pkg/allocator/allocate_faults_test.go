@@ -40,10 +40,7 @@ func TestAllocateTaken(t *testing.T) {
 
 // TestAllocateLockLost: an attempt whose lock ends is made again.
 func TestAllocateLockLost(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := newMemoryStore()
-		b := s.backend("n")
-		a := running(t, b)
+	onStore(t, func(t *testing.T, s *memoryStore, b *memoryBackend, a *Allocator) {
 		for _, op := range []string{"get", "allocate", "acquire"} {
 			lost := false
 			b.setFault(func(_ context.Context, o string, after bool) error {

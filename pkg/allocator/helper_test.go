@@ -14,6 +14,16 @@ func inBubble(t *testing.T, test func(t *testing.T)) {
 	synctest.Test(t, test)
 }
 
+// onStore runs a test with a store, and an allocator of one node that runs on it.
+func onStore(t *testing.T, test func(t *testing.T, s *memoryStore, b *memoryBackend, a *Allocator), opts ...Option) {
+	t.Helper()
+	inBubble(t, func(t *testing.T) {
+		s := newMemoryStore()
+		b := s.backend("n")
+		test(t, s, b, running(t, b, opts...))
+	})
+}
+
 // running returns an allocator that runs until the test ends.
 func running(t *testing.T, b Backend, opts ...Option) *Allocator {
 	t.Helper()

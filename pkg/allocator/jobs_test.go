@@ -36,10 +36,7 @@ func TestPause(t *testing.T) {
 // TestReleaseWhileAway: the release stands, and the reference goes as soon as
 // the store is back.
 func TestReleaseWhileAway(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := newMemoryStore()
-		b := s.backend("n")
-		a := running(t, b, WithMin(5), WithMax(5))
+	onStore(t, func(t *testing.T, s *memoryStore, b *memoryBackend, a *Allocator) {
 		mustAllocate(t, a, "k")
 		b.setFault(failOn("release", false, errAway))
 		if !mustRelease(t, a, "k") {
@@ -60,7 +57,7 @@ func TestReleaseWhileAway(t *testing.T) {
 		if len(a.core.uses) != 0 {
 			t.Errorf("%d keys are remembered", len(a.core.uses))
 		}
-	})
+	}, WithMin(5), WithMax(5))
 }
 
 // TestReleaseCancelled: the deletion that the caller does not wait for is made.
@@ -123,10 +120,7 @@ func TestAllocateWhileReleasing(t *testing.T) {
 // TestProtection: what others do to a mapping in use is undone at once, with
 // the reference.
 func TestProtection(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := newMemoryStore()
-		b := s.backend("n")
-		a := running(t, b, WithMin(5), WithMax(6), WithMasterKeyProtection())
+	onStore(t, func(t *testing.T, s *memoryStore, b *memoryBackend, a *Allocator) {
 		id := mustAllocate(t, a, "k")
 		s.behind(func() { s.set(11-id, "unused") })
 		synctest.Wait()
@@ -160,15 +154,12 @@ func TestProtection(t *testing.T) {
 		if got := s.contents(); strings.Contains(got, "unused") || a.core.pool.free != 1 {
 			t.Errorf("a mapping that is not in use was put back: %s", got)
 		}
-	})
+	}, WithMin(5), WithMax(6), WithMasterKeyProtection())
 }
 
 // TestProtectionWhileAway: as soon as the store is back.
 func TestProtectionWhileAway(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := newMemoryStore()
-		b := s.backend("n")
-		a := running(t, b, WithMin(5), WithMax(6), WithMasterKeyProtection())
+	onStore(t, func(t *testing.T, s *memoryStore, b *memoryBackend, a *Allocator) {
 		id := mustAllocate(t, a, "k")
 		want := s.contents()
 		b.setFault(blockOn("update"))
@@ -180,16 +171,13 @@ func TestProtectionWhileAway(t *testing.T) {
 		b.setFault(nil)
 		<-time.After(jobTimeout + pauseMax)
 		wantContents(t, s, want)
-	})
+	}, WithMin(5), WithMax(6), WithMasterKeyProtection())
 }
 
 // TestProtectionWithinAllocation: a mapping that goes while its key is being
 // allocated is put back too.
 func TestProtectionWithinAllocation(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := newMemoryStore()
-		b := s.backend("n")
-		a := running(t, b, WithMin(5), WithMax(5), WithMasterKeyProtection())
+	onStore(t, func(t *testing.T, s *memoryStore, b *memoryBackend, a *Allocator) {
 		for text, harm := range map[string]func(){
 			"k": func() { s.set(5, "") },
 			"l": func() { s.set(5, "x") },
@@ -208,7 +196,7 @@ func TestProtectionWithinAllocation(t *testing.T) {
 			s.behind(func() { s.set(5, "") })
 			synctest.Wait()
 		}
-	})
+	}, WithMin(5), WithMax(5), WithMasterKeyProtection())
 }
 
 // TestConflict: what others made of a mapping is left alone when it is in use,
@@ -264,10 +252,7 @@ func TestConflictOfIDs(t *testing.T) {
 // TestRefresh: every interval what is used is put back where it is missing, and
 // nothing else is touched.
 func TestRefresh(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := newMemoryStore()
-		b := s.backend("n")
-		a := running(t, b, WithMin(5), WithMax(5), WithSyncInterval(time.Minute))
+	onStore(t, func(t *testing.T, s *memoryStore, b *memoryBackend, a *Allocator) {
 		mustAllocate(t, a, "k")
 		s.behind(func() {
 			s.set(5, "")
@@ -284,15 +269,12 @@ func TestRefresh(t *testing.T) {
 		if n := b.count("update"); n != 1 {
 			t.Errorf("%d refreshes", n)
 		}
-	})
+	}, WithMin(5), WithMax(5), WithSyncInterval(time.Minute))
 }
 
 // TestRefreshOfMany: a round refreshes all of them, a bounded number at once.
 func TestRefreshOfMany(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := newMemoryStore()
-		b := s.backend("n")
-		a := running(t, b)
+	onStore(t, func(t *testing.T, s *memoryStore, b *memoryBackend, a *Allocator) {
 		const keys = 100
 		for n := range keys {
 			mustAllocate(t, a, strings.Repeat("k", n+1))
@@ -318,10 +300,7 @@ func TestRefreshOfMany(t *testing.T) {
 // TestReleaseWhileRefreshing: a key that is released while it is refreshed
 // loses the reference that the refresh wrote.
 func TestReleaseWhileRefreshing(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := newMemoryStore()
-		b := s.backend("n")
-		a := running(t, b, WithMin(5), WithMax(5))
+	onStore(t, func(t *testing.T, s *memoryStore, b *memoryBackend, a *Allocator) {
 		mustAllocate(t, a, "k")
 		goOn := make(chan struct{})
 		b.setFault(holdOn("update", goOn))
@@ -335,5 +314,5 @@ func TestReleaseWhileRefreshing(t *testing.T) {
 		if len(a.core.uses) != 0 {
 			t.Errorf("%d keys are remembered", len(a.core.uses))
 		}
-	})
+	}, WithMin(5), WithMax(5))
 }

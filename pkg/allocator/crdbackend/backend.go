@@ -1,6 +1,7 @@
 package crdbackend
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -99,9 +100,7 @@ func New(client dynamic.Interface, c Config) (*Backend, error) {
 	if len(errs) > 0 {
 		return nil, fmt.Errorf("allocator in the Kubernetes API: %w", errors.Join(errs...))
 	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	return &Backend{
 		Config: c, identities: client.Resource(identityResource()), leases: client.Resource(leaseResource()).Namespace(c.Namespace),
 		name: "mesh-agent-node-" + nameOf(c.Node) + "-" + strings.ToLower(rand.Text()[:8]), writing: make(chan struct{}, 1), locks: make(chan struct{}, locksAtOnce),

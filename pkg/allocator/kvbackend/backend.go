@@ -15,15 +15,10 @@ import (
 
 // Backend is an [allocator.Backend] in a kvstore.
 type Backend struct {
-	paths      wire.AllocationPaths
-	node       string
-	client     kvstore.Writer
-	keys       allocator.Key // of the type that is stored here
-	log        *slog.Logger
-	bad        *malformed
-	collecting *kvstore.Lock // nil is none
-	elsewhere  func(ctx context.Context, id uint64, key allocator.Key) (bool, error)
-	watcher    *Watcher
+	Config
+	client  kvstore.Writer
+	bad     *malformed
+	watcher *Watcher
 }
 
 var _ allocator.Backend = (*Backend)(nil)
@@ -67,12 +62,9 @@ func New(client kvstore.Writer, c Config) (*Backend, error) {
 	if len(errs) > 0 {
 		return nil, fmt.Errorf("allocator in the kvstore at %q: %w", c.Paths, errors.Join(errs...))
 	}
-	log := cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	bad := newMalformed(log, c.Metrics)
-	return &Backend{
-		paths: c.Paths, node: c.Node, client: client, keys: c.Keys, log: log, bad: bad, collecting: c.Collecting, elsewhere: c.Elsewhere,
-		watcher: &Watcher{Client: client, Paths: c.Paths, Keys: c.Keys, Log: log, bad: bad},
-	}, nil
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	bad := newMalformed(c.Log, c.Metrics)
+	return &Backend{c, client, bad, &Watcher{Client: client, Paths: c.Paths, Keys: c.Keys, Log: c.Log, bad: bad}}, nil
 }
 
 // Encode implements [allocator.Backend].
@@ -83,7 +75,7 @@ func (b *Backend) Status() string { return b.client.Status().String() }
 
 // Lock implements [allocator.Backend].
 func (b *Backend) Lock(ctx context.Context, key allocator.Key) (allocator.Lock, error) {
-	l, err := b.client.Lock(ctx, b.paths.Lock(key.GetKey()))
+	l, err := b.client.Lock(ctx, b.Paths.Lock(key.GetKey()))
 	if err != nil {
 		return nil, err // and not a *kvstore.Lock that is nil
 	}
@@ -101,9 +93,9 @@ func lockOf(lock allocator.Lock) *kvstore.Lock {
 
 // DeleteAllKeys implements [allocator.Backend].
 func (b *Backend) DeleteAllKeys(ctx context.Context) error {
-	for _, prefix := range []string{b.paths.References(), b.paths.Locks(), b.paths.Mappings()} {
+	for _, prefix := range []string{b.Paths.References(), b.Paths.Locks(), b.Paths.Mappings()} {
 		if _, err := b.client.DeletePrefix(ctx, prefix); err != nil {
-			return fmt.Errorf("deleting everything at %s: %w", b.paths, err)
+			return fmt.Errorf("deleting everything at %s: %w", b.Paths, err)
 		}
 	}
 	return nil

@@ -31,7 +31,7 @@ func (b *Backend) RunGC(
 ) (allocator.StaleIDs, allocator.GCStats, error) {
 	mappings, err := b.survey(ctx, lo, hi)
 	if err != nil {
-		return stale, allocator.GCStats{}, fmt.Errorf("collecting unused mappings at %s: %w", b.paths, err)
+		return stale, allocator.GCStats{}, fmt.Errorf("collecting unused mappings at %s: %w", b.Paths, err)
 	}
 	next, stats := make(allocator.StaleIDs), allocator.GCStats{}
 	var errs []error
@@ -69,11 +69,11 @@ func (b *Backend) RunGC(
 // survey reads the mappings of the range and notes which are in use.
 func (b *Backend) survey(ctx context.Context, lo, hi uint64) (map[uint64]found, error) {
 	mappings, seed := make(map[uint64]found), maphash.MakeSeed()
-	err := b.list(ctx, b.paths.Mappings(), func(name string, kv *kvstore.KeyValue) {
+	err := b.list(ctx, b.Paths.Mappings(), func(name string, kv *kvstore.KeyValue) {
 		id, err := mappingID(name)
 		unnamed := err != nil
 		if !unnamed {
-			_, err = readMapping(b.keys, kv.Value)
+			_, err = readMapping(b.Keys, kv.Value)
 		}
 		if err != nil {
 			b.bad.found(badMapping, string(kv.Key), kv.Value, err)
@@ -81,13 +81,13 @@ func (b *Backend) survey(ctx context.Context, lo, hi uint64) (map[uint64]found, 
 		if unnamed || id < lo || id > hi {
 			return // not ours to delete
 		}
-		path := maphash.String(seed, b.paths.ReferencesOf(string(kv.Value)))
+		path := maphash.String(seed, b.Paths.ReferencesOf(string(kv.Value)))
 		mappings[id] = found{revision: kv.ModRevision, path: path}
 	})
 	if err != nil {
 		return nil, err
 	}
-	err = b.list(ctx, b.paths.References(), func(_ string, kv *kvstore.KeyValue) {
+	err = b.list(ctx, b.Paths.References(), func(_ string, kv *kvstore.KeyValue) {
 		id, ok := b.reference(kv)
 		m, known := mappings[id]
 		if ok && known && m.path == maphash.Bytes(seed, kv.Key[:bytes.LastIndexByte(kv.Key, '/')+1]) {
@@ -101,7 +101,7 @@ func (b *Backend) survey(ctx context.Context, lo, hi uint64) (map[uint64]found, 
 // ListIDs implements [allocator.Backend].
 func (b *Backend) ListIDs(ctx context.Context) ([]uint64, error) {
 	var ids []uint64
-	err := b.list(ctx, b.paths.Mappings(), func(name string, kv *kvstore.KeyValue) {
+	err := b.list(ctx, b.Paths.Mappings(), func(name string, kv *kvstore.KeyValue) {
 		if id, err := mappingID(name); err != nil {
 			b.bad.found(badMapping, string(kv.Key), kv.Value, err)
 		} else {
@@ -109,7 +109,7 @@ func (b *Backend) ListIDs(ctx context.Context) ([]uint64, error) {
 		}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("listing the IDs at %s: %w", b.paths, err)
+		return nil, fmt.Errorf("listing the IDs at %s: %w", b.Paths, err)
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids), nil
@@ -117,7 +117,7 @@ func (b *Backend) ListIDs(ctx context.Context) ([]uint64, error) {
 
 // DeleteID implements [allocator.Backend].
 func (b *Backend) DeleteID(ctx context.Context, id uint64) (bool, error) {
-	kv, _, err := b.client.Get(ctx, b.paths.Mapping(id))
+	kv, _, err := b.client.Get(ctx, b.Paths.Mapping(id))
 	if err != nil {
 		return false, fmt.Errorf("deleting the mapping of %d: %w", id, err)
 	}
@@ -133,7 +133,7 @@ func (b *Backend) DeleteID(ctx context.Context, id uint64) (bool, error) {
 
 // collect deletes a mapping that is unused still, if it is what it was.
 func (b *Backend) collect(ctx context.Context, id uint64, revision int64) (bool, error) {
-	kv, _, err := b.client.Get(ctx, b.paths.Mapping(id))
+	kv, _, err := b.client.Get(ctx, b.Paths.Mapping(id))
 	if err != nil || kv == nil || kv.ModRevision != revision {
 		return false, err
 	}
@@ -144,12 +144,12 @@ func (b *Backend) collect(ctx context.Context, id uint64, revision int64) (bool,
 // unused, and what it was.
 func (b *Backend) deleteUnused(ctx context.Context, id uint64, kv *kvstore.KeyValue) (bool, error) {
 	key, revision := string(kv.Value), kv.ModRevision
-	byKey, err := b.client.Lock(ctx, b.paths.Lock(key))
+	byKey, err := b.client.Lock(ctx, b.Paths.Lock(key))
 	if err != nil {
 		return false, err
 	}
 	defer byKey.Unlock()
-	byID, err := b.client.Lock(ctx, b.paths.CollectionLock(id))
+	byID, err := b.client.Lock(ctx, b.Paths.CollectionLock(id))
 	if err != nil {
 		return false, err
 	}
@@ -162,9 +162,9 @@ func (b *Backend) deleteUnused(ctx context.Context, id uint64, kv *kvstore.KeyVa
 		return false, fmt.Errorf("deleting the mapping from %d to %s: %w", id, key, allocator.ErrIDInUse)
 	}
 	stays := false
-	if b.elsewhere != nil {
-		of, _ := readMapping(b.keys, kv.Value) // nil when it cannot be read
-		stays, err = b.elsewhere(ctx, id, of)
+	if b.Elsewhere != nil {
+		of, _ := readMapping(b.Keys, kv.Value) // nil when it cannot be read
+		stays, err = b.Elsewhere(ctx, id, of)
 	}
 	if err != nil {
 		return false, err
@@ -172,13 +172,13 @@ func (b *Backend) deleteUnused(ctx context.Context, id uint64, kv *kvstore.KeyVa
 	if stays {
 		return false, fmt.Errorf("deleting the mapping from %d to %s, which is needed elsewhere: %w", id, key, allocator.ErrIDInUse)
 	}
-	r, err := b.client.Delete(ctx, b.paths.Mapping(id),
-		kvstore.IfRevision(revision), kvstore.Holding(byKey), kvstore.Holding(byID), kvstore.Holding(b.collecting))
+	r, err := b.client.Delete(ctx, b.Paths.Mapping(id),
+		kvstore.IfRevision(revision), kvstore.Holding(byKey), kvstore.Holding(byID), kvstore.Holding(b.Collecting))
 	if err != nil {
 		return false, fmt.Errorf("deleting the unused mapping of %d: %w", id, err)
 	}
 	if r.Done {
-		b.log.Info("Deleted a mapping that nobody uses", "id", id, "key", key)
+		b.Log.Info("Deleted a mapping that nobody uses", "id", id, "key", key)
 	}
 	return r.Done, nil
 }
@@ -186,7 +186,7 @@ func (b *Backend) deleteUnused(ctx context.Context, id uint64, kv *kvstore.KeyVa
 // RunLocksGC implements [allocator.Backend].
 func (b *Backend) RunLocksGC(ctx context.Context, stale allocator.StaleLocks) (allocator.StaleLocks, error) {
 	held := make(allocator.StaleLocks)
-	err := b.list(ctx, b.paths.Locks(), func(_ string, kv *kvstore.KeyValue) {
+	err := b.list(ctx, b.Paths.Locks(), func(_ string, kv *kvstore.KeyValue) {
 		path := string(kv.Key[:bytes.LastIndexByte(kv.Key, '/')])
 		// A lock's key is never written again, so this is when it was made.
 		if h, ok := held[path]; !ok || kv.ModRevision < h.Revision {
@@ -194,20 +194,20 @@ func (b *Backend) RunLocksGC(ctx context.Context, stale allocator.StaleLocks) (a
 		}
 	})
 	if err != nil {
-		return stale, fmt.Errorf("collecting stale locks at %s: %w", b.paths, err)
+		return stale, fmt.Errorf("collecting stale locks at %s: %w", b.Paths, err)
 	}
 	var errs []error
 	for path, h := range held {
 		if stale[path] != h {
 			continue
 		}
-		r, err := b.client.Delete(ctx, h.Key, kvstore.IfRevision(h.Revision), kvstore.Holding(b.collecting))
+		r, err := b.client.Delete(ctx, h.Key, kvstore.IfRevision(h.Revision), kvstore.Holding(b.Collecting))
 		if err != nil {
 			errs = append(errs, fmt.Errorf("deleting the stale lock %s: %w", h.Key, err))
 			continue
 		}
 		if delete(held, path); r.Done {
-			b.log.Warn("Deleted a lock that was held too long", "key", h.Key, "lease", fmt.Sprintf("%x", h.Lease))
+			b.Log.Warn("Deleted a lock that was held too long", "key", h.Key, "lease", fmt.Sprintf("%x", h.Lease))
 		}
 	}
 	return held, errors.Join(errs...)

@@ -128,21 +128,15 @@ func TestWhatIsNeededElsewhereIsNotCollected(t *testing.T) {
 	onBoth(t, func(s *site) {
 		s.put(base+"/id/7", "k8s:a=1;", base+"/id/8", "k8s:b=1;", base+"/id/9", "k8s:c=1;", base+"/id/10", "bad")
 		unknown := errors.New("nobody answers")
-		b, err := kvbackend.New(s.client, kvbackend.Config{
-			Paths: paths, Node: "gc", Keys: text(""),
-			Elsewhere: func(_ context.Context, id uint64, key allocator.Key) (bool, error) {
-				switch {
-				case id == 8:
-					return false, unknown
-				case id == 10:
-					return key == nil, nil
-				}
-				return key == keyA, nil
-			},
-		})
-		if err != nil {
-			s.Fatal(err)
-		}
+		b := s.with(kvbackend.Config{Elsewhere: func(_ context.Context, id uint64, key allocator.Key) (bool, error) {
+			switch id {
+			case 8:
+				return false, unknown
+			case 10:
+				return key == nil, nil
+			}
+			return key == keyA, nil
+		}})
 		stale := s.round(b, nil, 4, 0)
 		stale, stats, err := b.RunGC(s.Context(), nil, stale, 5, 20)
 		if !errors.Is(err, unknown) || stats != (allocator.GCStats{Alive: 3, Deleted: 1}) {
@@ -246,25 +240,27 @@ func TestWhatCannotBeCollectedIsTriedAgain(t *testing.T) {
 	s.want()
 }
 
-// TestWhoeverMayNotCollectAnyMoreDeletesNothing: what it found before is no
-// excuse.
-func TestWhoeverMayNotCollectAnyMoreDeletesNothing(t *testing.T) {
+// TestTheLockOfWhoCollects: with it what is unused is deleted, and without it nothing, whatever
+// was found before.
+func TestTheLockOfWhoCollects(t *testing.T) {
 	onBoth(t, func(s *site) {
 		lead, err := s.client.Lock(s.Context(), "lead")
 		if err != nil {
 			s.Fatal(err)
 		}
-		b, err := kvbackend.New(s.client, kvbackend.Config{Paths: paths, Node: "gc", Keys: text(""), Collecting: lead})
-		if err != nil {
-			s.Fatal(err)
-		}
-		s.put(base+"/id/7", "k8s:a=1;", base+"/id/8", "k8s:b=1;")
-		stale := s.round(b, nil, 2, 0)
-		s.put(base+"/id/9", "k8s:c=1;", base+"/locks/x/1", "")
+		b := s.with(kvbackend.Config{Collecting: lead})
+		s.put(base+"/id/7", "k8s:a=1;", base+"/locks/x/1", "")
+		stale := s.round(b, nil, 1, 0)
 		locks, err := b.RunLocksGC(s.Context(), nil)
 		if err != nil {
 			s.Fatal(err)
 		}
+		s.put(base+"/id/8", "k8s:b=1;", base+"/locks/y/1", "")
+		stale = s.round(b, stale, 1, 1)
+		if locks, err = b.RunLocksGC(s.Context(), locks); err != nil {
+			s.Error(err)
+		}
+		s.want("id/8", "k8s:b=1;", "locks/y/1", "")
 		lead.Unlock()
 		if _, stats, err := b.RunGC(s.Context(), nil, stale, 5, 20); !errors.Is(err, kvstore.ErrLockLeaseExpired) || stats.Deleted > 0 {
 			s.Errorf("%+v, %v", stats, err)
@@ -272,32 +268,6 @@ func TestWhoeverMayNotCollectAnyMoreDeletesNothing(t *testing.T) {
 		if _, err := b.RunLocksGC(s.Context(), locks); !errors.Is(err, kvstore.ErrLockLeaseExpired) {
 			s.Errorf("locks: %v", err)
 		}
-		s.want("id/7", "k8s:a=1;", "id/8", "k8s:b=1;", "id/9", "k8s:c=1;", "locks/x/1", "")
-	})
-}
-
-// TestWhoeverMayCollectDeletes what is unused, with that lock beside its own ones.
-func TestWhoeverMayCollectDeletes(t *testing.T) {
-	onBoth(t, func(s *site) {
-		lead, err := s.client.Lock(s.Context(), "lead")
-		if err != nil {
-			s.Fatal(err)
-		}
-		defer lead.Unlock()
-		b, err := kvbackend.New(s.client, kvbackend.Config{Paths: paths, Node: "gc", Keys: text(""), Collecting: lead})
-		if err != nil {
-			s.Fatal(err)
-		}
-		s.put(base+"/id/7", "k8s:a=1;", base+"/locks/x/1", "")
-		stale := s.round(b, nil, 1, 0)
-		locks, err := b.RunLocksGC(s.Context(), nil)
-		if err != nil {
-			s.Fatal(err)
-		}
-		s.round(b, stale, 0, 1)
-		if _, err := b.RunLocksGC(s.Context(), locks); err != nil {
-			s.Error(err)
-		}
-		s.want()
+		s.want("id/8", "k8s:b=1;", "locks/y/1", "")
 	})
 }

@@ -61,13 +61,7 @@ func TestWhatCannotBeReadIsReportedOnce(t *testing.T) {
 	onBoth(t, func(s *site) {
 		var log lines
 		reg := prometheus.NewPedanticRegistry()
-		b, err := kvbackend.New(s.client, kvbackend.Config{
-			Paths: paths, Node: "10.0.0.1", Keys: text(""),
-			Log: slog.New(slog.NewTextHandler(&log, nil)), Metrics: allocator.NewMetrics(reg),
-		})
-		if err != nil {
-			s.Fatal(err)
-		}
+		b := s.with(kvbackend.Config{Log: slog.New(slog.NewTextHandler(&log, nil)), Metrics: allocator.NewMetrics(reg)})
 		s.put(
 			base+"/id/7", "k8s:a=1;", base+"/value/k8s:a=1;/10.0.0.9", "7", // well
 			base+"/id/4", "bad, of others", base+"/id/9", "", base+"/id/x", "k8s:x=1;", base+"/id/010", "k8s:y=1;",
@@ -128,12 +122,7 @@ func TestWhatCannotBeReadIsReportedOnce(t *testing.T) {
 func TestWhatCannotBeReadIsBounded(t *testing.T) {
 	onBoth(t, func(s *site) {
 		var log lines
-		b, err := kvbackend.New(s.client, kvbackend.Config{
-			Paths: paths, Node: "10.0.0.1", Keys: text(""), Log: slog.New(slog.NewTextHandler(&log, nil)),
-		})
-		if err != nil {
-			s.Fatal(err)
-		}
+		b := s.with(kvbackend.Config{Log: slog.New(slog.NewTextHandler(&log, nil))})
 		for i := range 1100 {
 			s.put(fmt.Sprintf("%s/id/x%d", base, i), "k8s:a=1;")
 		}

@@ -19,7 +19,7 @@ func (b *Backend) Get(ctx context.Context, key allocator.Key, lock allocator.Loc
 	}
 	orphan := allocator.NoID
 	for _, id := range ids {
-		kv, _, err := b.client.Get(ctx, b.paths.Mapping(id), kvstore.Holding(lockOf(lock)))
+		kv, _, err := b.client.Get(ctx, b.Paths.Mapping(id), kvstore.Holding(lockOf(lock)))
 		if err != nil {
 			return allocator.NoID, fmt.Errorf("looking up %s: %w", key, err)
 		}
@@ -59,7 +59,7 @@ func (b *Backend) references(ctx context.Context, key string, lock allocator.Loc
 // eachReference calls found for each reference of this key, or of one that shares
 // its path.
 func (b *Backend) eachReference(ctx context.Context, key string, lock allocator.Lock, found func(node string, id uint64)) error {
-	prefix := b.paths.ReferencesOf(key)
+	prefix := b.Paths.ReferencesOf(key)
 	err := b.list(ctx, prefix, func(node string, kv *kvstore.KeyValue) {
 		if strings.Contains(node, "/") {
 			return // of a longer key
@@ -87,7 +87,7 @@ func (b *Backend) list(ctx context.Context, prefix string, each func(name string
 
 // reference reads a node reference.
 func (b *Backend) reference(kv *kvstore.KeyValue) (id uint64, ok bool) {
-	id, err := readReference(string(kv.Key[len(b.paths.References()):]), kv.Value)
+	id, err := readReference(string(kv.Key[len(b.Paths.References()):]), kv.Value)
 	if err != nil {
 		b.bad.found(badReference, string(kv.Key), kv.Value, err)
 	}
@@ -96,14 +96,14 @@ func (b *Backend) reference(kv *kvstore.KeyValue) (id uint64, ok bool) {
 
 // GetByID implements [allocator.Backend].
 func (b *Backend) GetByID(ctx context.Context, id uint64) (allocator.Key, error) {
-	kv, _, err := b.client.Get(ctx, b.paths.Mapping(id))
+	kv, _, err := b.client.Get(ctx, b.Paths.Mapping(id))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("looking up %d: %w", id, err)
 	case kv == nil:
 		return nil, nil
 	}
-	key, err := readMapping(b.keys, kv.Value)
+	key, err := readMapping(b.Keys, kv.Value)
 	if err != nil {
 		b.bad.found(badMapping, string(kv.Key), kv.Value, err)
 		return nil, fmt.Errorf("reading the mapping %s: %w", kv.Key, err)

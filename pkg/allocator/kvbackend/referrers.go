@@ -13,7 +13,7 @@ import (
 func (b *Backend) ReferencesOf(ctx context.Context, key allocator.Key, lock allocator.Lock) (allocator.Referrers, error) {
 	who := allocator.Referrers{Others: make(map[uint64]allocator.Referrer)}
 	err := b.eachReference(ctx, key.GetKey(), lock, func(node string, id uint64) {
-		if node == b.node {
+		if node == b.Node {
 			who.Own = id
 			return
 		}
@@ -25,7 +25,7 @@ func (b *Backend) ReferencesOf(ctx context.Context, key allocator.Key, lock allo
 		return who, err
 	}
 	for id, r := range who.Others {
-		kv, _, err := b.client.Get(ctx, b.paths.Mapping(id), kvstore.Holding(lockOf(lock)))
+		kv, _, err := b.client.Get(ctx, b.Paths.Mapping(id), kvstore.Holding(lockOf(lock)))
 		switch {
 		case err != nil:
 			return who, fmt.Errorf("looking up %s: %w", key, err)

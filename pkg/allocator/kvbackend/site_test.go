@@ -51,9 +51,16 @@ func connect(t testing.TB, server *etcdtest.Server) *etcd.Session {
 }
 
 // backend is that of a node.
-func (s *site) backend(node string) *kvbackend.Backend {
+func (s *site) backend(node string) *kvbackend.Backend { return s.with(kvbackend.Config{Node: node}) }
+
+// with is one with these settings.
+func (s *site) with(c kvbackend.Config) *kvbackend.Backend {
 	s.Helper()
-	b, err := kvbackend.New(s.client, kvbackend.Config{Paths: paths, Node: node, Keys: text("")})
+	c.Paths, c.Keys = paths, text("")
+	if c.Node == "" {
+		c.Node = "10.0.0.1"
+	}
+	b, err := kvbackend.New(s.client, c)
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -85,8 +85,8 @@ func (w *Watcher) read(name string, value []byte) (*mapping, error) {
 
 // ListAndWatch implements [allocator.Backend].
 func (b *Backend) ListAndWatch(ctx context.Context, handler allocator.CacheMutations) error {
-	b.client.OnLeaseExpired(b.paths.References(), func([]string) { handler.OnReferencesLost() })
-	defer b.client.OnLeaseExpired(b.paths.References(), nil)
+	b.client.OnLeaseExpired(b.Paths.References(), func([]string) { handler.OnReferencesLost() })
+	defer b.client.OnLeaseExpired(b.Paths.References(), nil)
 	return b.watcher.ListAndWatch(ctx, handler)
 }
 

@@ -11,7 +11,7 @@ import (
 
 // AllocateID implements [allocator.Backend].
 func (b *Backend) AllocateID(ctx context.Context, id uint64, key allocator.Key, lock allocator.Lock) (bool, error) {
-	r, err := b.client.Put(ctx, b.paths.Mapping(id), []byte(key.GetKey()), kvstore.IfAbsent(), kvstore.Holding(lockOf(lock)))
+	r, err := b.client.Put(ctx, b.Paths.Mapping(id), []byte(key.GetKey()), kvstore.IfAbsent(), kvstore.Holding(lockOf(lock)))
 	if err != nil {
 		return false, fmt.Errorf("creating the mapping from %d to %s: %w", id, key, err)
 	}
@@ -20,8 +20,8 @@ func (b *Backend) AllocateID(ctx context.Context, id uint64, key allocator.Key, 
 
 // AcquireReference implements [allocator.Backend].
 func (b *Backend) AcquireReference(ctx context.Context, id uint64, key allocator.Key, lock allocator.Lock) (bool, error) {
-	r, err := b.client.Put(ctx, b.paths.Reference(key.GetKey(), b.node), wire.EncodeAllocatedID(id),
-		kvstore.Leased(), kvstore.IfOther(b.paths.Mapping(id), []byte(key.GetKey())), kvstore.Holding(lockOf(lock)))
+	r, err := b.client.Put(ctx, b.Paths.Reference(key.GetKey(), b.Node), wire.EncodeAllocatedID(id),
+		kvstore.Leased(), kvstore.IfOther(b.Paths.Mapping(id), []byte(key.GetKey())), kvstore.Holding(lockOf(lock)))
 	if err != nil {
 		return false, fmt.Errorf("taking the reference of %s, %d: %w", key, id, err)
 	}
@@ -31,7 +31,7 @@ func (b *Backend) AcquireReference(ctx context.Context, id uint64, key allocator
 // Release implements [allocator.Backend]. A reference to another number, which
 // a key that shares the path may have, is left alone.
 func (b *Backend) Release(ctx context.Context, id uint64, key allocator.Key) error {
-	if _, err := b.client.Delete(ctx, b.paths.Reference(key.GetKey(), b.node), kvstore.IfValue(wire.EncodeAllocatedID(id))); err != nil {
+	if _, err := b.client.Delete(ctx, b.Paths.Reference(key.GetKey(), b.Node), kvstore.IfValue(wire.EncodeAllocatedID(id))); err != nil {
 		return fmt.Errorf("deleting the reference of %s, %d: %w", key, id, err)
 	}
 	return nil
@@ -40,19 +40,19 @@ func (b *Backend) Release(ctx context.Context, id uint64, key allocator.Key) err
 // UpdateKey implements [allocator.Backend].
 func (b *Backend) UpdateKey(ctx context.Context, id uint64, key allocator.Key, reliablyMissing bool, lock allocator.Lock) error {
 	held := kvstore.Holding(lockOf(lock))
-	r, err := b.client.Put(ctx, b.paths.Mapping(id), []byte(key.GetKey()), kvstore.IfAbsent(), held)
+	r, err := b.client.Put(ctx, b.Paths.Mapping(id), []byte(key.GetKey()), kvstore.IfAbsent(), held)
 	if err != nil {
 		return fmt.Errorf("refreshing the mapping from %d to %s: %w", id, key, err)
 	}
 	if r.Done {
-		b.log.Info("Put back a mapping that was missing although it is in use here", "id", id, "key", key.String())
+		b.Log.Info("Put back a mapping that was missing although it is in use here", "id", id, "key", key.String())
 	}
 	need := kvstore.IfChanged()
 	if reliablyMissing {
 		need = kvstore.IfAbsent()
 	}
-	r, err = b.client.Put(ctx, b.paths.Reference(key.GetKey(), b.node), wire.EncodeAllocatedID(id),
-		kvstore.Leased(), need, held, kvstore.IfOther(b.paths.Mapping(id), []byte(key.GetKey())))
+	r, err = b.client.Put(ctx, b.Paths.Reference(key.GetKey(), b.Node), wire.EncodeAllocatedID(id),
+		kvstore.Leased(), need, held, kvstore.IfOther(b.Paths.Mapping(id), []byte(key.GetKey())))
 	if err == nil && !r.Met {
 		err = b.saysKey(ctx, id, key)
 	}
@@ -64,7 +64,7 @@ func (b *Backend) UpdateKey(ctx context.Context, id uint64, key allocator.Key, r
 
 // saysKey is [allocator.ErrTaken] when the mapping says anything else.
 func (b *Backend) saysKey(ctx context.Context, id uint64, key allocator.Key) error {
-	kv, _, err := b.client.Get(ctx, b.paths.Mapping(id))
+	kv, _, err := b.client.Get(ctx, b.Paths.Mapping(id))
 	if err == nil && (kv == nil || string(kv.Value) != key.GetKey()) {
 		err = allocator.ErrTaken
 	}
@@ -73,7 +73,7 @@ func (b *Backend) saysKey(ctx context.Context, id uint64, key allocator.Key) err
 
 // Restore implements [allocator.Backend].
 func (b *Backend) Restore(ctx context.Context, id uint64, key, instead allocator.Key, lock allocator.Lock) (bool, error) {
-	r, err := b.client.Put(ctx, b.paths.Mapping(id), []byte(key.GetKey()), kvstore.IfValue([]byte(instead.GetKey())), kvstore.Holding(lockOf(lock)))
+	r, err := b.client.Put(ctx, b.Paths.Mapping(id), []byte(key.GetKey()), kvstore.IfValue([]byte(instead.GetKey())), kvstore.Holding(lockOf(lock)))
 	if err != nil {
 		return false, fmt.Errorf("restoring the mapping from %d to %s: %w", id, key, err)
 	}
