@@ -27,8 +27,8 @@
 // a mapping that was seen, and only then a new ID is taken; and one ID belongs to
 // one key, since a mapping is only ever created where none is. Before a new
 // ID is taken the node catches up with every mapping that was there when it got
-// the lock. Others who do not do that may give a key a twin, beside a mapping that
-// nobody refers to: of twins the least is taken, and garbage collection removes
+// the lock. Others who do not do that may give a key a duplicate, beside a mapping that
+// nobody refers to: of duplicates the least is taken, and garbage collection removes
 // the other.
 //
 // [Allocator.Run] owns every goroutine: it follows the mappings, refreshes what
@@ -38,12 +38,11 @@
 // # Design
 //
 // The allocator's state is a pure core (core.go: uses, mappings, pool, who works
-// on a key, what is owed), and around it are the calls of the backend in a
+// on a key, which jobs are due), and around it are the calls of the backend in a
 // straight line. At most one works on a key at a time, an allocation or a job, so
-// an allocation never meets the deletion of its own reference. Under the key's
-// lock a reference in the store decides, then a mapping that was seen, then a new
-// ID; an ID whose creation had no answer is tried again before another, so that no
-// twin is left. A node that was cut off for longer than its leases may find its
+// an allocation never meets the deletion of its own reference. An ID whose creation
+// had no answer is tried again before another, so that no duplicate is left. A node
+// that was cut off for longer than its leases may find its
 // key under another ID: it takes that, and republishes its pods, when nobody else
 // refers to the earlier one; else both stay and are reported (MESH-4211) until
 // 'identity heal' withdraws one.
@@ -67,7 +66,7 @@
 //	WithPrefixMask                 cluster
 //	WithoutGC                      refuses RunGC and RunLocksGC, and goes on to refresh
 //	                               what is in use; Cilium's stops refreshing, and
-//	                               collects when it is told to
+//	                               collects when it is asked to
 //	Allocate, Release, Get,        the same
 //	GetIfLocked, GetNoCache,
 //	GetByID, GetInclude...
