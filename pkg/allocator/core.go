@@ -52,7 +52,6 @@ type use struct {
 	due      time.Time // of the job
 }
 
-// attempt is what an allocation has learnt so far.
 type attempt struct {
 	lease   uint64 // the ID that it has leased
 	gone    uint64 // the ID whose mapping was not there
@@ -68,7 +67,6 @@ func newCore(min, max uint64, protect bool) *core {
 	}
 }
 
-// hit counts up a key that is in use.
 func (c *core) hit(text string) (uint64, bool) {
 	u := c.uses[text]
 	if u == nil || u.refs == 0 {

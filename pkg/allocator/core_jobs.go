@@ -2,7 +2,6 @@ package allocator
 
 import "time"
 
-// jobKind is what there is to do in the backend for a key.
 type jobKind int
 
 const (
@@ -65,7 +64,6 @@ func (c *core) disturbed(u *use, now time.Time) {
 	}
 }
 
-// refreshAll makes a refresh due of every key in use.
 func (c *core) refreshAll(now time.Time) {
 	for _, u := range c.byID {
 		c.addJob(u, now)

@@ -43,7 +43,6 @@ func (a *Allocator) Release(ctx context.Context, key Key) (lastUse bool, err err
 	return lastUse, nil
 }
 
-// jobsDue wakes the goroutine that runs jobs.
 func (a *Allocator) jobsDue() {
 	select {
 	case a.jobs <- struct{}{}:
@@ -100,7 +99,6 @@ func (a *Allocator) refreshAll() {
 	a.mu.Unlock()
 }
 
-// perform does a job, once, and ends its turn.
 func (a *Allocator) perform(ctx context.Context, j job) {
 	try, cancel := context.WithTimeout(ctx, jobTimeout)
 	err := a.do(try, j)

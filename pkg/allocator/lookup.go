@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// watcher receives what the allocator's watch reads.
 type watcher struct{ a *Allocator }
 
 func (w watcher) OnUpsert(id uint64, key Key) {
@@ -35,7 +34,6 @@ func (w watcher) OnUpsert(id uint64, key Key) {
 	}
 }
 
-// refuse takes in a mapping that was refused.
 func (a *Allocator) refuse(id uint64, key Key, why error) {
 	a.mu.Lock()
 	a.core.reject(id, key, time.Now())

@@ -19,13 +19,10 @@ func newMappings() mappings {
 	return mappings{keys: make(map[uint64]Key), ids: make(map[string]uint64), more: make(map[string][]uint64)}
 }
 
-// id returns the ID of the key with this text, or NoID.
 func (m *mappings) id(text string) uint64 { return m.ids[text] }
 
-// key returns the key of the ID, or nil.
 func (m *mappings) key(id uint64) Key { return m.keys[id] }
 
-// says tells whether there is a mapping from the ID to the key with this text.
 func (m *mappings) says(id uint64, text string) bool {
 	key := m.keys[id]
 	return key != nil && key.GetKey() == text

@@ -107,10 +107,8 @@ func WithLogger(log *slog.Logger) Option { return func(o *options) { o.log = log
 // WithMetrics sets what counts. Nothing does, unless set.
 func WithMetrics(m *Metrics) Option { return func(o *options) { o.metrics = cmp.Or(m, o.metrics) } }
 
-// idRange returns the first and the last ID, with the mask.
 func (o *options) idRange() (from, to uint64) { return o.min | o.mask, o.max | o.mask }
 
-// validate reports every mistake at once.
 func (o *options) validate() error {
 	var errs []error
 	if o.min == NoID {

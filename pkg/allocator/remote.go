@@ -71,7 +71,6 @@ func (r *remote) all() iter.Seq2[uint64, Key] {
 	return both.all()
 }
 
-// replaced keeps what is known until the list of another cache is complete.
 func (r *remote) replaced(by *RemoteCache) {
 	for id, key := range r.mappings.keys {
 		r.before.set(id, key)
@@ -123,7 +122,6 @@ func (rc *RemoteCache) Watch(ctx context.Context) error {
 	return rc.source.ListAndWatch(ctx, remoteWatcher{rc})
 }
 
-// late reports that the first list takes too long.
 func (rc *RemoteCache) late() {
 	r := &rc.owner.remotes
 	r.mu.RLock()
@@ -174,7 +172,6 @@ func (rc *RemoteCache) current() *remote {
 	return nil
 }
 
-// remoteWatcher receives what the watch of a remote cache reads.
 type remoteWatcher struct{ rc *RemoteCache }
 
 func (w remoteWatcher) OnUpsert(id uint64, key Key) {

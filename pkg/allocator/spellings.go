@@ -8,7 +8,6 @@ import "strconv"
 // were ever written in another way are remembered: usually none.
 type spellings map[identityKey]map[string]*Identity
 
-// identityKey identifies an identity.
 type identityKey struct {
 	id      uint32
 	cluster string

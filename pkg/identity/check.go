@@ -113,7 +113,6 @@ func (r *Report) add(kind string, code codes.Code, subject, message, remedy stri
 
 func (r *Report) within(id uint64) bool { return uint64(r.First) <= id && id <= uint64(r.Last) }
 
-// references looks at each reference, and returns the numbers that are in use.
 func (r *Report) references(references []Reference, mappings map[uint64]Mapping) (used map[uint64]bool) {
 	used = make(map[uint64]bool)
 	for _, ref := range references {

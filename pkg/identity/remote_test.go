@@ -88,6 +88,11 @@ func TestIdentitiesOfRemoteClustersAreFound(t *testing.T) {
 		}
 		lookup(web, 196608)
 		labelsOf(uint64(own), "k8s:app=web;k8s:io.cilium.k8s.policy.cluster=east;")
+		for labels, last := range map[string]bool{"k8s:app=web;": true, "reserved:world=;": false} {
+			if got, err := a.Release(t.Context(), wire.ParseLabels(labels)); got != last || err != nil {
+				t.Errorf("%s is released: %t, %v", labels, got, err)
+			}
+		}
 
 		// Changes are followed. What is refused leaves what was.
 		put(t, client, copied.Mapping(196611), db)

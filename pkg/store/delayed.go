@@ -114,7 +114,6 @@ func (h *heldBack[T]) change(ch Change[T], due time.Time) (Change[T], bool) {
 	return ch, ch.Old != ch.New
 }
 
-// due returns the deletions that are to be passed on at a time.
 func (h *heldBack[T]) due(now time.Time) (gone []Change[T]) {
 	for {
 		next, more := h.next()
@@ -128,7 +127,6 @@ func (h *heldBack[T]) due(now time.Time) (gone []Change[T]) {
 	}
 }
 
-// next returns when the next deletion is to be passed on.
 func (h *heldBack[T]) next() (due time.Time, more bool) {
 	for len(h.since) > 0 {
 		first := h.since[0]

@@ -79,7 +79,6 @@ func overBudget(over Over, format string, args ...any) error {
 	return &wire.RejectError{Reason: wire.ReasonBudget, Err: &overError{over, fmt.Sprintf(format, args...)}}
 }
 
-// overOf tells which limit an error is about; zero for none.
 func overOf(err error) Over {
 	if e, is := errors.AsType[*overError](err); is {
 		return e.over
@@ -87,7 +86,6 @@ func overOf(err error) Over {
 	return 0
 }
 
-// admit tells whether a key that is not known yet may get a record.
 func (s *Set[T]) admit(name, value []byte) error {
 	l := s.limits
 	if len(name) > wire.MaxName {

@@ -25,7 +25,6 @@ type Change[T any] struct {
 	Old, New *T
 }
 
-// rejection is what is known of a value that is refused.
 type rejection struct {
 	reason wire.Reason
 	over   Over // for ReasonBudget
@@ -260,7 +259,6 @@ func (s *Set[T]) Known() int { return s.records.Len() }
 // Newest is the name of the key that was written last; empty when there is none.
 func (s *Set[T]) Newest() string { return s.records.Newest(every) }
 
-// every is a condition that all records meet.
 func every[T any](*records.Record[T]) bool { return true }
 
 // Agrees tells whether the set knows just what a kvstore had: of the keys from a name on (all, when

@@ -89,7 +89,6 @@ func (t *turn) Wait() {
 	t.waiting = time.AfterFunc(t.patience, func() { t.ranOut(during) })
 }
 
-// ranOut gives the place up, unless the wait has ended.
 func (t *turn) ranOut(during int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

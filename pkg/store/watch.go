@@ -78,7 +78,6 @@ func (w *Watch[T]) Follow(ctx context.Context, s Session) error {
 	return w.with(s, func() error { return w.follower.Sessions(ctx, keeper[T]{w}, s.bounded()) })
 }
 
-// with follows what the session says.
 func (w *Watch[T]) with(s Session, follow func() error) error {
 	w.run.Lock()
 	defer w.run.Unlock()
@@ -119,7 +118,6 @@ func (w *Watch[T]) locked(change func()) {
 	change()
 }
 
-// keeper is a Watch as its follower sees it.
 type keeper[T any] struct{ *Watch[T] }
 
 func (w keeper[T]) Begin() { w.locked(w.set.Begin) }

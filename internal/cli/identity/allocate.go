@@ -113,7 +113,6 @@ func parseLabels(args []string) (wire.Labels, error) {
 	return labels, nil
 }
 
-// identityWriter allocates identities where the settings say.
 type identityWriter struct {
 	node    string
 	cluster identity.Cluster
@@ -162,7 +161,6 @@ func allocationTarget(c *command.Env, cmd *cobra.Command, k *target.Choice) (*ta
 	return t, err
 }
 
-// allocating runs an allocator for as long as f does.
 func allocating(t *target.Target, caller context.Context, own identity.Cluster, log *slog.Logger, f func(*identityWriter) error) error {
 	w := &identityWriter{cluster: own}
 	if t.Settings.Allocation.Place().InKVStore() {

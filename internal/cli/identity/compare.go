@@ -75,13 +75,11 @@ func identityCompareCommand(c *command.Env, k *target.Choice) *cobra.Command {
 	return cmd
 }
 
-// places are two of identities, with their names.
 type places struct {
 	sides [2]allocator.Backend
 	names [2]string
 }
 
-// sides are the places that the arguments of a comparison mean.
 func (i *identities) sides(args []string) (*places, error) {
 	p := &places{names: [2]string{string(i.place.Paths), "the Kubernetes API"}}
 	var err error

@@ -52,7 +52,6 @@ func parseIDs(args []string) ([]uint64, error) {
 	return ids, nil
 }
 
-// delete deletes identities, as far as it may, and calls done with a text for each that is gone.
 func (i *identities) delete(ctx context.Context, ids []uint64, log *slog.Logger, done func(string)) error {
 	b, err := kvbackend.New(i.client, kvbackend.Config{Paths: i.place.Paths, Node: "delete", Keys: identity.Key{}, Log: log})
 	if err != nil {

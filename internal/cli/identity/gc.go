@@ -22,7 +22,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/identity"
 )
 
-// collection is what garbage collection has done, or would do.
 type collection struct {
 	DryRun     bool         `json:"dryRun"`
 	Identities []unusedItem `json:"identities"` // unused in the first round

@@ -105,7 +105,6 @@ func ownCluster(t *target.Target, k *target.Choice) (identity.Cluster, error) {
 	return identity.Cluster{Name: t.Settings.ClusterName, ID: t.Settings.ClusterID, Layout: layout}, nil
 }
 
-// remote reads what a remote cluster says of itself.
 func (i *identities) remote(ctx context.Context, name string) error {
 	key := wire.ClusterConfigKey(name)
 	kv, _, err := i.client.Get(ctx, key)

@@ -157,7 +157,6 @@ func (b *Backend) DeleteID(ctx context.Context, id uint64) (bool, error) {
 	return deleted, err
 }
 
-// collectReferences deletes the Leases of processes that have ended.
 func (b *Backend) collectReferences(ctx context.Context) error {
 	leases, err := b.listLeases(ctx, kindNode)
 	if err != nil {

@@ -32,7 +32,6 @@ const (
 	unlockTimeout = 3 * time.Second
 )
 
-// lease is a lock that is held.
 type lease struct {
 	until time.Time
 	free  func()
@@ -145,7 +144,6 @@ func deleteIf(ctx context.Context, in dynamic.ResourceInterface, name string, is
 	return err == nil, err
 }
 
-// stateOf is the condition that an object has not changed.
 func stateOf(o *unstructured.Unstructured) metav1.Preconditions {
 	uid, version := o.GetUID(), o.GetResourceVersion()
 	return metav1.Preconditions{UID: &uid, ResourceVersion: &version}

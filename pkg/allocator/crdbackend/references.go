@@ -52,7 +52,6 @@ func (b *Backend) Run(ctx context.Context) error {
 	}
 }
 
-// setHeld writes whether a number is in use here.
 func (b *Backend) setHeld(ctx context.Context, id uint64, held bool) error {
 	b.mu.Lock()
 	if _, is := b.held[id]; is != held {
@@ -152,7 +151,6 @@ func lasts(o *unstructured.Unstructured) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// listLeases returns our Leases of a kind.
 func (b *Backend) listLeases(ctx context.Context, kind string) ([]unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()

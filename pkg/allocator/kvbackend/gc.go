@@ -15,7 +15,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// found is what a round of garbage collection knows of a mapping.
 type found struct {
 	revision int64
 	path     uint64 // hash of the path of its references

@@ -74,7 +74,6 @@ func (b *Backend) eachReference(ctx context.Context, key string, lock allocator.
 	return nil
 }
 
-// list calls each for every entry below a prefix.
 func (b *Backend) list(ctx context.Context, prefix string, each func(name string, kv *kvstore.KeyValue), opts ...kvstore.ReadOption) error {
 	_, err := b.client.List(ctx, prefix, func(p kvstore.Page) error {
 		for i := range p.Items {
@@ -85,7 +84,6 @@ func (b *Backend) list(ctx context.Context, prefix string, each func(name string
 	return err
 }
 
-// reference reads a node reference.
 func (b *Backend) reference(kv *kvstore.KeyValue) (id uint64, ok bool) {
 	id, err := readReference(string(kv.Key[len(b.Paths.References()):]), kv.Value)
 	if err != nil {

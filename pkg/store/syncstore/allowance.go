@@ -37,7 +37,6 @@ func NewAllowance(r Rate) *Allowance {
 	}
 }
 
-// left is how many writes may be made now.
 func (a *Allowance) left(now time.Time) int {
 	switch {
 	case a == nil:
@@ -58,7 +57,6 @@ func tokens(l *rate.Limiter, now time.Time) float64 {
 // oftenAtMost is how often a used up allowance is looked at, so that small transactions are few.
 const oftenAtMost = 100 * time.Millisecond
 
-// again is when something is left again.
 func (a *Allowance) again(now time.Time) time.Time {
 	wait := oftenAtMost
 	for _, l := range []*rate.Limiter{a.writes, a.bytes} {

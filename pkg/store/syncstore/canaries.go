@@ -119,7 +119,6 @@ func (c *Canaries) keepAll(ctx context.Context, g *errgroup.Group) error {
 	}
 }
 
-// keep writes a canary whenever it is not there.
 func (c *Canaries) keep(ctx context.Context, one *canary) error {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = 5*time.Millisecond, follow.RetryMax
@@ -203,7 +202,6 @@ func (c *Canaries) change(f func(one *canary)) {
 	c.notify()
 }
 
-// leasesLost takes the keys whose lease has ended, in order.
 func (c *Canaries) leasesLost(keys []string) {
 	c.change(func(one *canary) {
 		if _, is := slices.BinarySearch(keys, c.p.Dir+one.name); is {

@@ -7,7 +7,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/store/internal/follow"
 )
 
-// keeper is a Sync as its follower sees it.
 type keeper struct{ *Sync }
 
 func (s keeper) Begin() { s.update((*ledger).beginList) }
@@ -84,7 +83,6 @@ func (s *Sync) window() int {
 	return s.maxWrites
 }
 
-// finish notes the outcome of some parts; err is why they were refused.
 func (s *Sync) finish(parts []part, o outcome, rev int64, err error) {
 	if o == refused {
 		s.errors.Add(int64(len(parts)))

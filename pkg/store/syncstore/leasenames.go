@@ -1,6 +1,5 @@
 package syncstore
 
-// leaseName is a short number for the lease of a key.
 type leaseName uint32
 
 const (

@@ -46,7 +46,6 @@ type ledger struct {
 	bytes                            int // of the values that are held
 }
 
-// awaited is an acknowledged write whose event has not arrived.
 type awaited struct {
 	rev     int64
 	hash    uint64 // of the value
@@ -61,7 +60,6 @@ type line struct {
 	marks mark
 }
 
-// mark is a set of properties of a line.
 type mark uint16
 
 const (
@@ -145,7 +143,6 @@ func (l *ledger) releaseValue(r *records.Record[line]) {
 	r.Obj.marks &^= isHeld
 }
 
-// remove makes a name unwanted.
 func (l *ledger) remove(name string, now time.Time) {
 	if p, known := l.records.FindString(name); known {
 		l.withdraw(p, now)
@@ -188,7 +185,6 @@ func (l *ledger) markComplete(now time.Time) {
 	}
 }
 
-// isPending tells whether a line is not known to be as wanted.
 func isPending(r *records.Record[line]) bool {
 	return r.Obj.marks.has(isDirty | isInFlight | isAwaited)
 }

@@ -66,7 +66,6 @@ func (l *ledger) proof(prefix string) (p follow.Proof, ok bool) {
 	return p, true
 }
 
-// agrees tells whether the past is the one that is known.
 func (l *ledger) agrees(p follow.Proof, past kvstore.Past) bool {
 	if l.shared && len(past.Items) != 1 {
 		return false

@@ -63,7 +63,6 @@ func (c *checkpoint) markAnswered(p records.Place, o outcome) {
 	}
 }
 
-// isLoaded tells whether it is known what is present and what is wanted.
 func (l *ledger) isLoaded() bool { return l.listed && l.complete }
 
 // newCheckpoint makes one of this moment, kept up to date until it is dropped; nil while not

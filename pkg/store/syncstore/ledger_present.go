@@ -7,7 +7,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/store/internal/records"
 )
 
-// beginList begins a list of what is present in the kvstore.
 func (l *ledger) beginList() {
 	l.invalidateCheckpoints()
 	l.records.ForgetSeen()

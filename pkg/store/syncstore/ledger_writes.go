@@ -7,7 +7,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/store/internal/records"
 )
 
-// part is one write of a transaction.
 type part struct {
 	at      records.Place
 	epoch   uint
@@ -19,7 +18,6 @@ type part struct {
 	kept *kvstore.KeyValue // another's key, because of which it was not made; nil when it was made
 }
 
-// outcome is what is known of a part that was sent.
 type outcome uint8
 
 const (

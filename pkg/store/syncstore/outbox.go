@@ -67,7 +67,6 @@ func holding(lock func() *kvstore.Lock) []kvstore.Option {
 	return []kvstore.Option{kvstore.Holding(lock())}
 }
 
-// add has a Sync take part, until it is removed.
 func (o *Outbox) add(s *Sync) {
 	o.mu.Lock()
 	o.syncs[s] = struct{}{}
@@ -85,7 +84,6 @@ func (o *Outbox) remove(s *Sync) {
 	o.queue = slices.DeleteFunc(o.queue, func(q *Sync) bool { return q == s })
 }
 
-// offer notes that a Sync has something to write.
 func (o *Outbox) offer(s *Sync) {
 	o.enqueue(s)
 	o.signal()

@@ -31,7 +31,6 @@ type sender struct {
 	resume      time.Time // nothing is sent before this
 }
 
-// response is the result of a batch.
 type response struct {
 	err   error // nil also for writes that were refused
 	retry bool  // of a batch of a write that was refused before, or of a Sync of which some were
@@ -86,7 +85,6 @@ func (s *sender) send(ctx context.Context, b batch, retry bool) {
 	go func() { s.responses <- response{s.o.write(ctx, b), retry} }()
 }
 
-// await waits until there is a reason to look again.
 func (s *sender) await(ctx context.Context, next time.Time) error {
 	var due <-chan time.Time
 	if !next.IsZero() {
@@ -138,7 +136,6 @@ func (s *sender) handle(ctx context.Context, r response) error {
 	return nil
 }
 
-// drain waits for the responses to all that was sent.
 func (s *sender) drain() {
 	for ; s.inFlight > 0; s.inFlight-- {
 		<-s.responses
@@ -208,7 +205,6 @@ func (b batch) writes() []kvstore.Write {
 	return writes
 }
 
-// finish reports the outcome of all writes.
 func (b batch) finish(o outcome, rev int64, err error) {
 	for _, w := range b {
 		w.of.finish(w.parts, o, rev, err)

@@ -15,7 +15,6 @@ const Unbounded = math.MaxInt64
 // ErrStopped: nothing is put for want of space that is granted ([Outbox.Grant]).
 var ErrStopped = errors.New("writing has stopped")
 
-// space is how much an outbox may put.
 type space struct {
 	granted atomic.Int64 // how many bytes may still be put; Unbounded: as many as there are
 	spent   atomic.Int64 // how many were, in all
@@ -92,7 +91,6 @@ func (o *Outbox) countPuts(s *Sync, parts []part) {
 	}
 }
 
-// setStopped has all Syncs stop their puts, or go on.
 func (o *Outbox) setStopped(puts bool) {
 	if o.stopped.Swap(puts) != puts {
 		o.notifyStopped()

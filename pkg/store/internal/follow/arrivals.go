@@ -28,7 +28,6 @@ func (a *arrivals) list(revision int64, at time.Time) {
 	*a = arrivals{listed: arrival{revision, at}, latest: a.latest[:0]}
 }
 
-// batch notes a batch that ended with a revision.
 func (a *arrivals) batch(revision int64, at time.Time) {
 	if len(a.latest) == maxArrivals {
 		a.latest = slices.Delete(a.latest, 0, maxArrivals/2) // half at a time: rarely

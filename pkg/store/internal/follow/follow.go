@@ -261,7 +261,6 @@ func (f *Follower) receive(ctx context.Context, k Keeper, s Session, stream kvst
 	return nil
 }
 
-// pace waits until so many events may be taken.
 func (f *Follower) pace(ctx context.Context, limit *rate.Limiter, n int) error {
 	for limit != nil && n > 0 {
 		some := min(n, max(limit.Burst(), 1))

@@ -94,7 +94,6 @@ func (s Session) waitRoom(ctx context.Context) error {
 	return s.Room(ctx)
 }
 
-// stopwatch adds up times.
 type stopwatch struct {
 	since time.Time
 	total time.Duration

@@ -87,7 +87,6 @@ func (s *Table[T]) Add(name string) Place {
 	return p
 }
 
-// room is a place without a record.
 func (s *Table[T]) room() Place {
 	if last := len(s.free) - 1; last >= 0 {
 		p := s.free[last]
@@ -101,7 +100,6 @@ func (s *Table[T]) room() Place {
 	return p
 }
 
-// enter puts a record into the index.
 func (s *Table[T]) enter(p Place) {
 	i := s.home(maphash.String(s.seed, s.At(p).Name))
 	for s.index[i] != 0 {
