@@ -179,19 +179,16 @@ func toFreshnesses(from map[string]remotecluster.Freshness, now time.Time) map[s
 
 func toHealth(h view.HealthItem) Health {
 	return Health{
-		Name: h.Name, Cluster: h.Cluster, State: h.State, Message: h.Message,
+		Name: h.Name, Cluster: h.Cluster, State: string(h.State), Message: h.Message,
 		LastSuccess: timeOrNull(h.LastSuccess), LastFailure: timeOrNull(h.LastFailure), ConsecutiveFailures: h.ConsecutiveFailures,
 	}
 }
 
 func toNode(n *nodes.Node) Node {
-	addresses := make([]NodeAddress, len(n.Addresses))
-	for i, a := range n.Addresses {
-		addresses[i] = NodeAddress{Type: a.Type, IP: a.IP.String()}
-	}
 	return Node{
 		Cluster: n.Cluster, ClusterID: n.ClusterID, Name: n.Name,
-		Addresses: addresses, PodCIDRs: texts(n.PodCIDRs), HealthIPs: texts(n.HealthIPs), IngressIPs: texts(n.IngressIPs),
+		Addresses: converted(n.Addresses, func(a nodes.Address) NodeAddress { return NodeAddress{a.Type, a.IP.String()} }),
+		PodCIDRs:  converted(n.PodCIDRs, netip.Prefix.String), HealthIPs: converted(n.HealthIPs, netip.Addr.String), IngressIPs: converted(n.IngressIPs, netip.Addr.String),
 		EncryptionKey: n.EncryptionKey, WireguardPublicKey: n.WireguardPublicKey,
 		Identity: nodes.RoleAddress.Identity(), BootID: n.BootID,
 		Labels: mapOrEmpty(n.Labels), Annotations: mapOrEmpty(n.Annotations),
@@ -235,11 +232,7 @@ func doubtService(v *view.Snapshot, service *Service) {
 }
 
 func toPorts(from []services.Port) []Port {
-	ports := make([]Port, len(from))
-	for i, p := range from {
-		ports[i] = Port{Name: p.Name, Protocol: p.Protocol, Port: p.Port}
-	}
-	return ports
+	return converted(from, func(p services.Port) Port { return Port(p) })
 }
 
 func toIdentity(i *allocator.Identity) Identity {
@@ -259,13 +252,13 @@ func toIP(e *ipcache.Entry, claims int) IP {
 	return ip
 }
 
-// texts never returns nil: a list in JSON is never null.
-func texts[T netip.Addr | netip.Prefix](from []T) []string {
-	out := make([]string, len(from))
+// converted never returns nil: a list in JSON is never null.
+func converted[T, J any](from []T, to func(T) J) []J {
+	all := make([]J, len(from))
 	for i, v := range from {
-		out[i] = any(v).(interface{ String() string }).String()
+		all[i] = to(v)
 	}
-	return out
+	return all
 }
 
 func orEmpty(from []string) []string {

@@ -50,9 +50,7 @@ func (s *Server) description() *Description {
 }
 
 func toWritten(from []syncstore.Written) []Written {
-	all := make([]Written, len(from))
-	for i, w := range from {
-		all[i] = Written{Prefix: w.Prefix, Cluster: w.Cluster, Entries: w.Wanted, Pending: w.Pending, Refused: w.Failed, LastError: w.Err}
-	}
-	return all
+	return converted(from, func(w syncstore.Written) Written {
+		return Written{Prefix: w.Prefix, Cluster: w.Cluster, Entries: w.Wanted, Pending: w.Pending, Refused: w.Failed, LastError: w.Err}
+	})
 }

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"iter"
 	"strings"
 	"time"
 
@@ -25,30 +24,23 @@ type ServiceExport struct {
 }
 
 func exportResource() *resource[*services.Export, ServiceExport] {
-	return &resource[*services.Export, ServiceExport]{
+	return inTable(&resource[*services.Export, ServiceExport]{
 		name: view.ServiceExports, summary: "What clusters say of the services that they export through the MCS API.",
 		filters: []string{byCluster, byNamespace, byName},
-		from: func(s *Server, v *view.Snapshot, q *query) (iter.Seq[*services.Export], error) {
-			parts := strings.SplitN(q.after, "/", 3)
-			if q.after != "" && len(parts) != 3 {
-				return nil, errCursor()
-			}
-			query := func() statedb.Query[*services.Export] { return services.ExportByKey(parts[0], parts[1], parts[2]) }
-			return after(s.View.ServiceExports, v.Txn, q.after, (*services.Export).Key, query), nil
-		},
 		fixed: func(q *query, e *services.Export) bool {
 			return passes(q.cluster, e.Cluster) && passes(q.namespace, e.Namespace) && passes(q.name, e.Name)
 		},
-		convert:  func(_ *Server, _ *view.Snapshot, e *services.Export) ServiceExport { return toServiceExport(e) },
-		onePaths: []string{"/{cluster}/{namespace}/{name}"},
-		one: func(s *Server, v *view.Snapshot, path func(string) string) (*services.Export, error) {
-			e, _, found := s.View.ServiceExports.Get(v.Txn, services.ExportByKey(path("cluster"), path("namespace"), path("name")))
-			if !found {
-				return nil, notFound("cluster %q exports no service %q in namespace %q through the MCS API", path("cluster"), path("name"), path("namespace"))
+		convert: func(_ *Server, _ *view.Snapshot, e *services.Export) ServiceExport { return toServiceExport(e) },
+		paths:   []string{"/{cluster}/{namespace}/{name}"},
+		missing: "cluster %[1]q exports no service %[3]q in namespace %[2]q through the MCS API",
+	}, func(v *view.View) statedb.Table[*services.Export] { return v.ServiceExports },
+		func(key string) (statedb.Query[*services.Export], error) {
+			parts := strings.SplitN(key, "/", 3)
+			if len(parts) != 3 {
+				return statedb.Query[*services.Export]{}, errCursor()
 			}
-			return e, nil
-		},
-	}
+			return services.ExportByKey(parts[0], parts[1], parts[2]), nil
+		})
 }
 
 func toServiceExport(e *services.Export) ServiceExport {

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"iter"
 	"strconv"
 
 	"github.com/cilium/statedb"
@@ -11,59 +10,36 @@ import (
 )
 
 func conflictResource() *resource[*findings.Conflict, Conflict] {
-	return &resource[*findings.Conflict, Conflict]{
+	return inTable(&resource[*findings.Conflict, Conflict]{
 		name: view.Conflicts, summary: "What clusters disagree on.", filters: []string{byCluster, byKind, byName},
-		from: func(s *Server, v *view.Snapshot, q *query) (iter.Seq[*findings.Conflict], error) {
-			query := func() statedb.Query[*findings.Conflict] { return findings.ConflictByKey(q.after) }
-			return after(s.View.Conflicts, v.Txn, q.after, (*findings.Conflict).Key, query), nil
-		},
 		fixed: func(q *query, c *findings.Conflict) bool {
 			return passes(q.kind, string(c.Kind)) && passes(q.name, c.Subject)
 		},
 		match: func(_ *Server, _ *view.Snapshot, q *query, c *findings.Conflict) bool {
 			return q.cluster == "" || c.Involves(q.cluster)
 		},
-		convert:  func(_ *Server, _ *view.Snapshot, c *findings.Conflict) Conflict { return toConflict(c) },
-		onePaths: []string{"/{kind}/{subject...}"},
-		one: func(s *Server, v *view.Snapshot, path func(string) string) (*findings.Conflict, error) {
-			key := path("kind") + "/" + path("subject")
-			c, _, found := s.View.Conflicts.Get(v.Txn, findings.ConflictByKey(key))
-			if !found {
-				return nil, notFound("there is no conflict %q", key)
-			}
-			return c, nil
-		},
-	}
+		convert: func(_ *Server, _ *view.Snapshot, c *findings.Conflict) Conflict { return toConflict(c) },
+		paths:   []string{"/{kind}/{subject...}"}, missing: "there is no conflict %[3]q",
+	}, func(v *view.View) statedb.Table[*findings.Conflict] { return v.Conflicts },
+		func(key string) (statedb.Query[*findings.Conflict], error) { return findings.ConflictByKey(key), nil })
 }
 
 func eventResource() *resource[*findings.Event, Event] {
-	return &resource[*findings.Event, Event]{
+	return inTable(&resource[*findings.Event, Event]{
 		name: view.Events, summary: "What happened lately, the oldest first.", filters: []string{byCluster, byKind, byName},
-		from: func(s *Server, v *view.Snapshot, q *query) (iter.Seq[*findings.Event], error) {
-			id, err := strconv.ParseUint(q.after, 10, 64)
-			if q.after != "" && err != nil {
-				return nil, errCursor()
-			}
-			query := func() statedb.Query[*findings.Event] { return findings.EventByID(id) }
-			return after(s.View.Events, v.Txn, q.after, view.EventKey, query), nil
-		},
 		fixed: func(q *query, e *findings.Event) bool {
 			return passes(q.kind, e.Kind) && passes(q.name, e.Name) && (q.cluster == "" || e.Involves(q.cluster))
 		},
-		convert:  func(_ *Server, _ *view.Snapshot, e *findings.Event) Event { return toEvent(e) },
-		onePaths: []string{"/{id}"},
-		one: func(s *Server, v *view.Snapshot, path func(string) string) (*findings.Event, error) {
-			id, err := strconv.ParseUint(path("id"), 10, 64)
+		convert: func(_ *Server, _ *view.Snapshot, e *findings.Event) Event { return toEvent(e) },
+		paths:   []string{"/{id}"}, missing: "there is no event %[1]s: there never was, or it is too old",
+	}, func(v *view.View) statedb.Table[*findings.Event] { return v.Events },
+		func(key string) (statedb.Query[*findings.Event], error) {
+			id, err := strconv.ParseUint(key, 10, 64)
 			if err != nil {
-				return nil, badRequest("event %q: want a number", path("id"))
+				return statedb.Query[*findings.Event]{}, badRequest("event %q: want a number", key)
 			}
-			e, _, found := s.View.Events.Get(v.Txn, findings.EventByID(id))
-			if !found {
-				return nil, notFound("there is no event %d: there never was, or it is too old", id)
-			}
-			return e, nil
-		},
-	}
+			return findings.EventByID(id), nil
+		})
 }
 
 func toConflict(c *findings.Conflict) Conflict {

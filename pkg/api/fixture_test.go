@@ -78,7 +78,8 @@ func newFixtureOf(t testing.TB, ring uint64, options ...Option) *fixture {
 	t.Cleanup(f.watch.Close)
 	sources := tables.Sources()
 	sources.Remotes, sources.Own, sources.Readiness, sources.Scopes = f.mesh, f.mesh, f.mesh, f.scopes
-	seen, err := view.New(sources, view.WithRing(ring), view.WithClock(func() time.Time { return f.now() }))
+	sources.Ring, sources.Now = ring, func() time.Time { return f.now() }
+	seen, err := view.New(sources)
 	must(err)
 	f.Server, err = NewServer(Sources{
 		Agent: AgentInfo{Version: "v1.2.3", Cluster: "c1", ClusterID: 1, Node: "node-1", Started: epoch.Add(-time.Hour), Mode: "run"},

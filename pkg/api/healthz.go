@@ -5,12 +5,12 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
 
 func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) error {
@@ -29,7 +29,7 @@ func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) error {
 	p := problemf(status, "")
 	answer := Readiness{Type: p.Type, Title: p.Title, Status: status, Reasons: make(map[string]string), Without: make(map[string]string)}
 	maps.Copy(answer.Reasons, reasons)
-	answer.Detail = "waiting for " + listed(reasons)
+	answer.Detail = "waiting for " + view.OneLine(reasons)
 	w.Header().Set("Retry-After", retryAfter)
 	writeBody(w, MediaTypeProblem, status, answer)
 	return nil
@@ -44,18 +44,9 @@ func (s *Server) readyWithout() Readiness {
 	}
 	if maps.Copy(answer.Without, s.Missing()); len(answer.Without) > 0 {
 		answer.Code = string(codes.ReadyWithout)
-		answer.Detail = "ready since the sync timeout has passed, without " + listed(answer.Without)
+		answer.Detail = "ready since the sync timeout has passed, without " + view.OneLine(answer.Without)
 	}
 	return answer
-}
-
-// listed writes reasons on one line.
-func listed(reasons map[string]string) string {
-	var details []string
-	for _, cluster := range slices.Sorted(maps.Keys(reasons)) {
-		details = append(details, fmt.Sprintf("%s: %s", cluster, reasons[cluster]))
-	}
-	return strings.Join(details, "; ")
 }
 
 // metrics serves what can be gathered: one failing collector does not hide the

@@ -17,15 +17,15 @@ import (
 func ipResource() *resource[*ipcache.Entry, IP] {
 	return &resource[*ipcache.Entry, IP]{
 		name: view.IPs, summary: "The winning claim of every prefix.",
-		filters:  []string{byCluster, byNamespace, byName, byIdentity, byPrefix, byLabels},
-		from:     ipsFrom,
-		fixed:    func(q *query, e *ipcache.Entry) bool { return !q.prefix.IsValid() || within(q.prefix, e.Prefix()) },
-		match:    ipPasses,
-		leans:    leansOnIdentities,
-		touched:  withIdentities,
-		convert:  func(_ *Server, v *view.Snapshot, e *ipcache.Entry) IP { return toIP(e, v.IPs.Claims(e)) },
-		onePaths: []string{"/{address}", "/{address}/{length}"},
-		one:      oneIP,
+		filters:   []string{byCluster, byNamespace, byName, byIdentity, byPrefix, byLabels},
+		from:      ipsFrom,
+		fixed:     func(q *query, e *ipcache.Entry) bool { return !q.prefix.IsValid() || within(q.prefix, e.Prefix()) },
+		match:     ipPasses,
+		dependsOn: dependsOnIdentities,
+		touched:   withIdentities,
+		convert:   func(_ *Server, v *view.Snapshot, e *ipcache.Entry) IP { return toIP(e, v.IPs.Claims(e)) },
+		paths:     []string{"/{address}", "/{address}/{length}"},
+		one:       oneIP,
 	}
 }
 
@@ -36,9 +36,9 @@ func ipPasses(s *Server, v *view.Snapshot, q *query, e *ipcache.Entry) bool {
 		(q.labels == nil || hasLabels(s, v, q.labels, e))
 }
 
-// leansOnIdentities: the labels of an address are those of its identity, which
+// dependsOnIdentities: the labels of an address are those of its identity, which
 // may come later, or go first (wire.md §3.7).
-func leansOnIdentities(q *query) view.Kind {
+func dependsOnIdentities(q *query) view.Kind {
 	if q.labels == nil {
 		return ""
 	}

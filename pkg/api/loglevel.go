@@ -40,22 +40,16 @@ func (s *Server) setLogLevel(w http.ResponseWriter, r *http.Request) error {
 	}
 	level := strings.TrimSpace(string(body))
 	if strings.HasPrefix(level, "{") {
-		if level, err = levelOf(level); err != nil {
-			return err
+		var l LogLevel
+		d := json.NewDecoder(strings.NewReader(level))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&l); err != nil {
+			return badRequest(`body: want {"level":"debug"}, or the level as plain text: %v`, err)
 		}
+		level = l.Level
 	}
 	if err := s.LogLevel.Set(level); err != nil {
 		return badRequest("%v", err)
 	}
 	return s.getLogLevel(w, r)
-}
-
-func levelOf(body string) (string, error) {
-	var l LogLevel
-	d := json.NewDecoder(strings.NewReader(body))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&l); err != nil {
-		return "", badRequest(`body: want {"level":"debug"}, or the level as plain text: %v`, err)
-	}
-	return l.Level, nil
 }

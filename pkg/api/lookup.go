@@ -23,7 +23,7 @@ func (s *Server) lookup(w http.ResponseWriter, r *http.Request) error {
 	found := s.View.Lookup(addr)
 	v := found.Snapshot
 	why := reasons.Address(s.reasonsView(v), addr, found.Found)
-	answer := Lookup{IP: addr.String(), Why: why, Services: toServiceNames(found.Services), Unconfirmed: v.Unconfirmed(wire.IPs, wire.Nodes)}
+	answer := Lookup{IP: addr.String(), Why: why, Services: converted(found.Services, toServiceName), Unconfirmed: v.Unconfirmed(wire.IPs, wire.Nodes)}
 	answer.Candidates = toCandidates(found.Found, why)
 	if winner := found.Winner(); winner != nil {
 		answer.Match = &answer.Candidates[0].Entry
@@ -53,10 +53,4 @@ func identityOf(e *ipcache.Entry, found *allocator.Identity) *Identity {
 	return &id
 }
 
-func toServiceNames(all []*services.Global) []ServiceName {
-	names := make([]ServiceName, 0, len(all))
-	for _, g := range all {
-		names = append(names, ServiceName{Namespace: g.Namespace, Name: g.Name})
-	}
-	return names
-}
+func toServiceName(g *services.Global) ServiceName { return ServiceName{g.Namespace, g.Name} }

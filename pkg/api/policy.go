@@ -17,10 +17,9 @@ const (
 // ClusterPolicy is what the disconnect policy makes of a cluster: how its service
 // backends are used, and what happens next.
 type ClusterPolicy struct {
-	State string    `json:"state" enum:"keep,demote,withdraw" doc:"keep: its service backends are used as those of any cluster. demote: only where no other cluster has a usable one. withdraw: they are removed where another cluster has a usable one."`
-	Since time.Time `json:"since" doc:"When the state began; for keep, unless it was restored, when the agent came to know the cluster."`
-	Code  string    `json:"code" doc:"That of the state; empty for keep."`
-	// Doubtful tells whether something speaks against the cluster at this moment.
+	State    string         `json:"state" enum:"keep,demote,withdraw" doc:"keep: its service backends are used as those of any cluster. demote: only where no other cluster has a usable one. withdraw: they are removed where another cluster has a usable one."`
+	Since    time.Time      `json:"since" doc:"When the state began; for keep, unless it was restored, when the agent came to know the cluster."`
+	Code     string         `json:"code" doc:"That of the state; empty for keep."`
 	Doubtful bool           `json:"doubtful" doc:"Whether the evidence speaks against it at this moment."`
 	Reason   string         `json:"reason" doc:"What speaks against the cluster, or for its return; empty when there is nothing to say."`
 	Next     string         `json:"next" doc:"The state that follows if the evidence stays as it is; empty when none does."`
@@ -64,8 +63,8 @@ func toPolicy(o *disconnect.Outlook) *ClusterPolicy {
 	return p
 }
 
-// settled leaves out what moves all the time.
-func (p *ClusterPolicy) settled() *ClusterPolicy {
+// steady leaves out what moves all the time.
+func (p *ClusterPolicy) steady() *ClusterPolicy {
 	if p == nil {
 		return nil
 	}

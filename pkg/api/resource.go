@@ -1,18 +1,14 @@
 package api
 
 import (
-	"bufio"
-	"bytes"
-	"context"
-	"encoding/json"
-	"io"
 	"iter"
 	"net/http"
 	"reflect"
+	"slices"
+	"strings"
 
 	"github.com/cilium/statedb"
 
-	"github.com/mesh-agent/mesh-agent/internal/safetext"
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
 
@@ -22,7 +18,7 @@ type resource[D, J any] struct {
 	name    view.Kind // as in the path: "nodes"
 	summary string    // what the list holds
 	filters []string  // the filters that it has
-	// from iterates in the order of the keys, strictly after a key; from the
+	// from iterates in the order of the keys, strictly after that of the query; from the
 	// start when that is empty. A key that cannot be one is an error. It may use
 	// the query to leave out what match would refuse.
 	from func(s *Server, v *view.Snapshot, q *query) (iter.Seq[D], error)
@@ -33,18 +29,97 @@ type resource[D, J any] struct {
 	match   func(s *Server, v *view.Snapshot, q *query, d D) bool
 	convert func(s *Server, v *view.Snapshot, d D) J
 	// alone adds to an object that is shown by itself what a list says once for all of
-	// it; settle leaves out what moves all the time, for those who are told of changes.
-	// Nil: nothing.
+	// it; steady leaves out what moves all the time, for a watch. Nil: nothing.
 	alone  func(v *view.Snapshot, j *J)
-	settle func(j *J)
-	// leans names the resource that the filters of a query look at beside this
+	steady func(j *J)
+	// dependsOn names the resource that the filters of a query look at beside this
 	// one, empty for none; touched gives what changes of that one may have let in
 	// or out. Both are nil when there is never one.
-	leans   func(q *query) view.Kind
-	touched func(v *view.Snapshot, changed []any) iter.Seq[D]
-	// one finds the single object of a path with these wildcards.
-	onePaths []string
-	one      func(s *Server, v *view.Snapshot, path func(string) string) (D, error)
+	dependsOn func(q *query) view.Kind
+	touched   func(v *view.Snapshot, changed []any) iter.Seq[D]
+	// paths are those of a single object, below the list's; one finds it. missing says
+	// that it is not there: a format of the parts of its path and of its key.
+	paths   []string
+	missing string
+	one     func(s *Server, v *view.Snapshot, path func(string) string) (D, error)
+}
+
+// parts are the names of the wildcards in the path of a single object.
+func (res *resource[D, J]) parts() []string {
+	return strings.FieldsFunc(res.paths[0], func(c rune) bool { return strings.ContainsRune("/{.}", c) })
+}
+
+// key is that of the object at a path.
+func (res *resource[D, J]) key(path func(string) string) string {
+	var values []string
+	for _, part := range res.parts() {
+		values = append(values, path(part))
+	}
+	return strings.Join(values, "/")
+}
+
+// absent says that there is nothing at a path.
+func (res *resource[D, J]) absent(path func(string) string) error {
+	var args []any
+	for _, part := range res.parts() {
+		args = append(args, path(part))
+	}
+	return notFound(res.missing, append(args, res.key(path))...)
+}
+
+// inTable takes the objects from a table. byKey makes a query of a key; its error is for
+// those who ask for a single object by it.
+func inTable[D, J any](res *resource[D, J], table func(v *view.View) statedb.Table[D], byKey func(key string) (statedb.Query[D], error)) *resource[D, J] {
+	res.from = func(s *Server, v *view.Snapshot, q *query) (iter.Seq[D], error) {
+		if q.after == "" {
+			return statedb.ToSeq(table(s.View).All(v.Txn)), nil
+		}
+		query, err := byKey(q.after)
+		if err != nil {
+			return nil, errCursor()
+		}
+		return func(yield func(D) bool) {
+			for d := range table(s.View).LowerBound(v.Txn, query) {
+				if s.View.Key(res.name, d) != q.after && !yield(d) {
+					return
+				}
+			}
+		}, nil
+	}
+	res.one = func(s *Server, v *view.Snapshot, path func(string) string) (d D, err error) {
+		query, err := byKey(res.key(path))
+		if err != nil {
+			return d, err
+		}
+		d, _, found := table(s.View).Get(v.Txn, query)
+		if !found {
+			err = res.absent(path)
+		}
+		return d, err
+	}
+	return res
+}
+
+// inSnapshot takes the objects from a snapshot that was asked for them: they are sorted
+// by name.
+func inSnapshot[D, J any](res *resource[D, J], all func(v *view.Snapshot) []D, name func(D) string) *resource[D, J] {
+	res.from = func(_ *Server, v *view.Snapshot, q *query) (iter.Seq[D], error) {
+		return func(yield func(D) bool) {
+			for _, d := range all(v) {
+				if name(d) > q.after && !yield(d) {
+					return
+				}
+			}
+		}, nil
+	}
+	res.one = func(_ *Server, v *view.Snapshot, path func(string) string) (d D, err error) {
+		i := slices.IndexFunc(all(v), func(d D) bool { return name(d) == res.key(path) })
+		if i < 0 {
+			return d, res.absent(path)
+		}
+		return all(v)[i], nil
+	}
+	return res
 }
 
 // routes returns the routes of the list and of its single objects.
@@ -55,7 +130,7 @@ func (res *resource[D, J]) routes(s *Server) []route {
 		answer: reflect.TypeFor[List[J]](), errors: []int{http.StatusBadRequest},
 		handle: func(w http.ResponseWriter, r *http.Request) error { return res.list(s, w, r) },
 	}}
-	for i, path := range res.onePaths {
+	for i, path := range res.paths {
 		id := "get-" + string(res.name)
 		if i > 0 {
 			id += "-by-parts"
@@ -64,7 +139,7 @@ func (res *resource[D, J]) routes(s *Server) []route {
 			path: "/v1/" + string(res.name) + path, id: id, summary: "One of the " + string(res.name) + ".",
 			answer: reflect.TypeFor[J](), errors: []int{http.StatusBadRequest, http.StatusNotFound},
 			handle: func(w http.ResponseWriter, r *http.Request) error {
-				v := s.View.DatedSnapshot(r.Context()) // for what is not there, too
+				v := s.View.DatedSnapshot(r.Context(), res.name) // dated for what is not there, too
 				d, err := res.one(s, v, r.PathValue)
 				if err != nil {
 					return withDoubt(err, v, view.Families(res.name))
@@ -86,20 +161,17 @@ func (res *resource[D, J]) passes(s *Server, v *view.Snapshot, q *query, d D) bo
 	return res.match == nil || res.match(s, v, q, d)
 }
 
-func (res *resource[D, J]) snapshot(s *Server, r *http.Request) *view.Snapshot {
-	if len(view.Families(res.name)) > 0 {
-		return s.View.DatedSnapshot(r.Context(), res.name)
-	}
-	return s.View.Snapshot(r.Context(), res.name)
-}
-
 // list streams the items that match, up to the limit.
 func (res *resource[D, J]) list(s *Server, w http.ResponseWriter, r *http.Request) error {
 	q, err := parseQuery(string(res.name), res.filters, r.URL.RawQuery)
 	if err != nil {
 		return err
 	}
-	v := res.snapshot(s, r)
+	snapshot, families := s.View.Snapshot, view.Families(res.name)
+	if len(families) > 0 {
+		snapshot = s.View.DatedSnapshot
+	}
+	v := snapshot(r.Context(), res.name)
 	items, err := res.from(s, v, &q)
 	if err != nil {
 		return err
@@ -108,7 +180,7 @@ func (res *resource[D, J]) list(s *Server, w http.ResponseWriter, r *http.Reques
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	out := newListWriter(r.Context(), w, v.Position, toFreshnesses(v.Freshness(view.Families(res.name)...), s.now()))
+	out := newListWriter(r.Context(), w, v.Position, toFreshnesses(v.Freshness(families...), s.now()))
 	n, last := 0, ""
 	for d := range items {
 		if out.err() != nil {
@@ -128,102 +200,4 @@ func (res *resource[D, J]) list(s *Server, w http.ResponseWriter, r *http.Reques
 	}
 	out.close("")
 	return nil
-}
-
-// listWriter writes a list, one item a line.
-type listWriter struct {
-	done <-chan struct{} // closed when nobody reads any more
-	out  *bufio.Writer
-	buf  bytes.Buffer // the item that is being encoded
-	enc  *json.Encoder
-	n    int // items written
-	seen int // items looked at, those that do not match included
-	fail error
-}
-
-// chunkSize is how much is gathered before it goes to the connection.
-const chunkSize = 64 << 10
-
-func newListWriter(ctx context.Context, w io.Writer, revision uint64, freshness map[string]Freshness) *listWriter {
-	l := &listWriter{done: ctx.Done(), out: bufio.NewWriterSize(w, chunkSize)}
-	l.enc = safetext.Encoder(&l.buf)
-	l.print(`{"revision":`)
-	l.encode(revision)
-	if freshness != nil {
-		l.print(`,"freshness":`)
-		l.encode(freshness)
-	}
-	l.print(`,"items":[`)
-	return l
-}
-
-func (l *listWriter) item(v any) {
-	separator := "\n"
-	if l.n > 0 {
-		separator = ",\n"
-	}
-	l.n++
-	l.print(separator)
-	l.encode(v)
-}
-
-func (l *listWriter) close(next string) {
-	end := "]"
-	if l.n > 0 {
-		end = "\n]"
-	}
-	l.print(end + `,"next":`)
-	l.encode(next)
-	l.print("}\n")
-	if err := l.out.Flush(); err != nil {
-		l.fail = err
-	}
-	if l.fail != nil {
-		panic(http.ErrAbortHandler) // so that nobody takes the list for complete
-	}
-}
-
-// err tells why nobody reads any more. It is cheap enough for every item.
-func (l *listWriter) err() error {
-	if l.seen++; l.fail == nil && l.seen%1024 == 0 {
-		select {
-		case <-l.done:
-			l.fail = context.Canceled
-		default:
-		}
-	}
-	return l.fail
-}
-
-func (l *listWriter) print(text string) {
-	if _, err := l.out.WriteString(text); err != nil {
-		l.fail = err
-	}
-}
-
-func (l *listWriter) encode(v any) {
-	l.buf.Reset()
-	err := l.enc.Encode(v)
-	if err == nil {
-		_, err = l.out.Write(bytes.TrimSuffix(l.buf.Bytes(), []byte("\n")))
-	}
-	if err != nil {
-		l.fail = err
-	}
-}
-
-// after iterates over a table, strictly after the object that has the key of
-// this query; from the start when the key is empty.
-func after[T any](t statedb.Table[T], txn statedb.ReadTxn, key string, keyOf func(T) string, query func() statedb.Query[T]) iter.Seq[T] {
-	return func(yield func(T) bool) {
-		objects := t.All(txn)
-		if key != "" {
-			objects = t.LowerBound(txn, query())
-		}
-		for obj := range objects {
-			if keyOf(obj) != key && !yield(obj) {
-				return
-			}
-		}
-	}
 }

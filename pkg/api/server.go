@@ -42,7 +42,7 @@ type Server struct {
 	listeners *transport.Listeners // set by Listen, before Serve
 	profiles  bool                 // serve profiles of the process
 
-	buffers   transport.BufferPool // of watches
+	buffers   *transport.BufferPool // of watches
 	streams   *transport.Streams
 	configKey string         // of the hashes of client files
 	tls       *transport.TLS // nil: TCP is plain
@@ -50,6 +50,7 @@ type Server struct {
 	limits                        transport.Limits
 	connections, watches, answers *transport.Gate
 	states                        *transport.States
+	refused                       refused
 	// stopping ends when the server stops: what would never end by itself ends
 	// then.
 	stopping context.Context
@@ -94,12 +95,18 @@ func NewServer(sources Sources, log *slog.Logger, options ...Option) (*Server, e
 	if err := sources.validate(); err != nil {
 		return nil, err
 	}
-	s := &Server{Sources: sources, log: cmp.Or(log, slog.New(slog.DiscardHandler)), now: time.Now, resources: allResources(), heartbeat: watchHeartbeat, firstWait: firstStateWait, mux: http.NewServeMux(), listeners: new(transport.Listeners), limits: transport.DefaultLimits(), configKey: NewConfigKey()}
+	s := &Server{
+		Sources: sources, log: cmp.Or(log, slog.New(slog.DiscardHandler)), now: time.Now, heartbeat: watchHeartbeat, firstWait: firstStateWait,
+		resources: allResources(), mux: http.NewServeMux(), listeners: new(transport.Listeners), limits: transport.DefaultLimits(), refused: newRefused(),
+		buffers: transport.NewBufferPool(), configKey: NewConfigKey(),
+	}
 	for _, o := range options {
 		o(s)
 	}
-	s.connections, s.watches, s.answers = transport.NewGate(s.limits.Connections), transport.NewGate(s.limits.Watches), transport.NewGate(s.limits.Answers)
-	s.states = transport.NewStates(s.limits.States)
+	s.connections = transport.NewGate(s.limits.Connections, s.refused.by("connections"))
+	s.watches = transport.NewGate(s.limits.Watches, s.refused.by("watches"))
+	s.answers = transport.NewGate(s.limits.Answers, s.refused.by("answers"))
+	s.states = transport.NewStates(s.limits.States, s.refused.by("states"))
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.streams = transport.NewStreams(s.stopping, s.log)
 	s.routes = s.allRoutes()
@@ -143,8 +150,8 @@ func (s *Server) answer(rt route, w http.ResponseWriter, r *http.Request) error 
 	return rt.handle(w, r.WithContext(ctx))
 }
 
-// admit refuses strangers where only those who come over the unix socket may:
-// its file's mode says who they are, and over TCP nobody is asked.
+// admit refuses what is for those alone who come over the unix socket: its file's mode
+// says who they are, and over TCP nobody is asked.
 func (s *Server) admit(rt route, r *http.Request) error {
 	if transport.OriginOf(r.Context()).Local || !rt.local {
 		return nil

@@ -16,15 +16,10 @@ const MaxLimit = 5000
 
 // List is the answer of every list endpoint.
 type List[T any] struct {
-	// Revision is the position in the one sequence of changes (see /v1/watch) that
-	// the items are at.
-	Revision uint64 `json:"revision" doc:"The position in the sequence of all changes that the items are at."`
-	// Freshness says by cluster until when what the list shows of it is known to be
-	// so. Lists of what does not come from clusters have none.
+	Revision  uint64               `json:"revision" doc:"The position in the sequence of all changes that the items are at."`
 	Freshness map[string]Freshness `json:"freshness,omitempty" doc:"By cluster, until when what is listed of it is known to equal what it has: the worst of the resources that it comes from. Absent for lists that do not come from clusters."`
 	Items     []T                  `json:"items" doc:"The items, sorted by name."`
-	// Next is the cursor of the next page; empty when this is the last one.
-	Next string `json:"next" doc:"The cursor of the next page; empty on the last one."`
+	Next      string               `json:"next" doc:"The cursor of the next page; empty on the last one."`
 }
 
 // Problem is the body of every error (RFC 9457).
@@ -45,48 +40,39 @@ type Liveness struct {
 
 // Readiness is the answer of /readyz. It is a problem document when not ready.
 type Readiness struct {
-	Type   string `json:"type,omitempty" doc:"Set when not ready."`
-	Title  string `json:"title,omitempty" doc:"Set when not ready."`
-	Status int    `json:"status,omitempty" doc:"The HTTP status code, when not ready."`
-	Detail string `json:"detail,omitempty" doc:"What is waited for, when not ready; what is missing, when ready without it."`
-	Code   string `json:"code,omitempty" doc:"The stable code of ready without some clusters."`
-	Ready  bool   `json:"ready" doc:"Whether every configured cluster was synced once, or the sync timeout has passed."`
-	// Reasons says by cluster what is waited for; empty when ready.
+	Type    string            `json:"type,omitempty" doc:"Set when not ready."`
+	Title   string            `json:"title,omitempty" doc:"Set when not ready."`
+	Status  int               `json:"status,omitempty" doc:"The HTTP status code, when not ready."`
+	Detail  string            `json:"detail,omitempty" doc:"What is waited for, when not ready; what is missing, when ready without it."`
+	Code    string            `json:"code,omitempty" doc:"The stable code of ready without some clusters."`
+	Ready   bool              `json:"ready" doc:"Whether every configured cluster was synced once, or the sync timeout has passed."`
 	Reasons map[string]string `json:"reasons" doc:"By cluster, what is waited for."`
-	// Without says by cluster what is missing though the agent is ready.
 	Without map[string]string `json:"without" doc:"By cluster, what is not synced yet of those that were not when the sync timeout passed and the agent became ready."`
 }
 
 // Status is the answer of /v1/status.
 type Status struct {
-	Agent    AgentInfo `json:"agent"`
-	State    string    `json:"state" enum:"starting,ready,degraded" doc:"starting until ready for the first time; degraded while a cluster is not ready or not fresh, the local kvstore does not take what is written, or the source of the description cannot be followed."`
-	Ready    bool      `json:"ready" doc:"As /readyz."`
-	Summary  Summary   `json:"summary"`
-	Clusters []Cluster `json:"clusters"`
-	// Ignored are files of the mesh directory that look like client files and
-	// cannot be one.
-	Ignored []clustermesh.Ignored `json:"ignored" doc:"Files of the mesh directory that are no cluster's, and why."`
-	KVStore *KVStore              `json:"kvstore" doc:"The local kvstore; null when the agent only observes."`
-	// OwnCluster is the own cluster as its kvstore shows it.
-	OwnCluster *Cluster `json:"ownCluster" doc:"The own cluster as its kvstore shows it, in the form of the others; null where nothing of it is read."`
-	// Description is what a source says of the own cluster.
-	Description *Description `json:"description,omitempty" doc:"What manifests or the Kubernetes API say of the own cluster; absent without such a source."`
+	Agent       AgentInfo             `json:"agent"`
+	State       string                `json:"state" enum:"starting,ready,degraded" doc:"starting until ready for the first time; degraded while a cluster is not ready or not fresh, the local kvstore does not take what is written, or the source of the description cannot be followed."`
+	Ready       bool                  `json:"ready" doc:"As /readyz."`
+	Summary     Summary               `json:"summary"`
+	Clusters    []Cluster             `json:"clusters"`
+	Ignored     []clustermesh.Ignored `json:"ignored" doc:"Files of the mesh directory that are no cluster's, and why."`
+	KVStore     *KVStore              `json:"kvstore" doc:"The local kvstore; null when the agent only observes."`
+	OwnCluster  *Cluster              `json:"ownCluster" doc:"The own cluster as its kvstore shows it, in the form of the others; null where nothing of it is read."`
+	Description *Description          `json:"description,omitempty" doc:"What manifests or the Kubernetes API say of the own cluster; absent without such a source."`
 }
 
 // AgentInfo says who answers.
 type AgentInfo struct {
-	Version   string    `json:"version"`
-	Cluster   string    `json:"cluster" doc:"The own cluster."`
-	ClusterID uint32    `json:"clusterID"`
-	Node      string    `json:"node"`
-	Started   time.Time `json:"started"`
-	Mode      string    `json:"mode" doc:"run, operate or mirror."`
-	// MeshDirectory is where the client files of the remote clusters are.
-	MeshDirectory string `json:"meshDirectory" doc:"Where the client files of the remote clusters are looked for."`
-	// Leads tells whether this process is the one that works, of several that stand
-	// by for each other.
-	Leads *bool `json:"leads,omitempty" doc:"Of operate and mirror: whether this process does the work; false while another one does, or nobody."`
+	Version       string    `json:"version"`
+	Cluster       string    `json:"cluster" doc:"The own cluster."`
+	ClusterID     uint32    `json:"clusterID"`
+	Node          string    `json:"node"`
+	Started       time.Time `json:"started"`
+	Mode          string    `json:"mode" doc:"run, operate or mirror."`
+	MeshDirectory string    `json:"meshDirectory" doc:"Where the client files of the remote clusters are looked for."`
+	Leads         *bool     `json:"leads,omitempty" doc:"Of operate and mirror: whether this process does the work; false while another one does, or nobody."`
 }
 
 // Summary counts what the lists hold.
@@ -227,17 +213,15 @@ type IP struct {
 
 // Lookup is the answer of /v1/lookup.
 type Lookup struct {
-	IP         string        `json:"ip"`
-	Match      *IP           `json:"match" doc:"The longest prefix that has the address; null when nobody claims it."`
-	Identity   *Identity     `json:"identity" doc:"The match's identity; null when it is not known."`
-	Node       *Node         `json:"node" doc:"The node that hosts it; null when it is not known."`
-	Services   []ServiceName `json:"services" doc:"The services that have the address as a backend."`
-	Candidates []Candidate   `json:"candidates" doc:"The claims that have the address, the best first; of more than 128 on one prefix the best of each cluster and kind."`
-	// Why is the chain of reasons: first those of the candidates, in their order.
-	Why reasons.Explanation `json:"why" doc:"What led to the match, with the keys that were read."`
-	// Freshness is that of the copy from which the match comes.
-	Freshness   *Freshness `json:"freshness" doc:"Until when the match is known to be so; null without a match."`
-	Unconfirmed []string   `json:"unconfirmed" doc:"Clusters whose addresses are not known as of now: they may claim it, or have given it up."`
+	IP          string              `json:"ip"`
+	Match       *IP                 `json:"match" doc:"The longest prefix that has the address; null when nobody claims it."`
+	Identity    *Identity           `json:"identity" doc:"The match's identity; null when it is not known."`
+	Node        *Node               `json:"node" doc:"The node that hosts it; null when it is not known."`
+	Services    []ServiceName       `json:"services" doc:"The services that have the address as a backend."`
+	Candidates  []Candidate         `json:"candidates" doc:"The claims that have the address, the best first; of more than 128 on one prefix the best of each cluster and kind."`
+	Why         reasons.Explanation `json:"why" doc:"What led to the match, with the keys that were read."`
+	Freshness   *Freshness          `json:"freshness" doc:"Until when the match is known to be so; null without a match."`
+	Unconfirmed []string            `json:"unconfirmed" doc:"Clusters whose addresses are not known as of now: they may claim it, or have given it up."`
 }
 
 // ServiceName names a service.

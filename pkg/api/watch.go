@@ -47,8 +47,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return s.streams.Answer(w, leave, func(ctx context.Context, out io.Writer) {
-		// The client is gone, or the server stops: nobody is left to tell.
-		_ = session.run(ctx, out, turns)
+		_ = session.run(ctx, out, turns) // the client is gone, or the server stops
 	})
 }
 
@@ -159,7 +158,7 @@ func (s *Server) newWatching(subs []*subscription, token string) *watching {
 
 // run writes the events until nobody reads any more.
 func (c *watching) run(ctx context.Context, out io.Writer, turns view.Turns) error {
-	c.out = transport.NewEvents(out, &c.s.buffers)
+	c.out = transport.NewEvents(out, c.s.buffers)
 	defer c.out.Release()
 	err := c.stream.Run(ctx, c, turns)
 	if end, ended := errors.AsType[view.Ended](err); ended {
@@ -176,7 +175,7 @@ func (c *watching) Event(e view.Event) error {
 	case view.Synced:
 		return c.out.Send(e.Token(), WatchSynced, WatchEvent{string(e.Kind), nil, e.Position})
 	case view.Reached:
-		return c.out.Beat(e.Token())
+		return c.out.KeepAlive(e.Token())
 	case view.Page:
 		return errors.Join(c.out.Flush(), c.live(e))
 	}
@@ -205,5 +204,5 @@ func (c *watching) live(at view.Event) error {
 	if c.out.Quiet() < c.s.heartbeat {
 		return nil
 	}
-	return c.out.Beat(at.Token())
+	return c.out.KeepAlive(at.Token())
 }

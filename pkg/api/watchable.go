@@ -20,8 +20,8 @@ func (res *resource[D, J]) filterNames() []string { return res.filters }
 
 func (res *resource[D, J]) show(s *Server, v *view.Snapshot, object any) any {
 	j := res.convert(s, v, object.(D))
-	if res.settle != nil {
-		res.settle(&j)
+	if res.steady != nil {
+		res.steady(&j)
 	}
 	return j
 }
@@ -43,38 +43,21 @@ func (f *filter[D, J]) Passes(v *view.Snapshot, object any) bool {
 	return f.res.passes(f.s, v, f.q, object.(D))
 }
 
-// Each implements [view.Filter].
-func (f *filter[D, J]) Each(v *view.Snapshot, give func(any) error) error {
-	items, err := f.res.from(f.s, v, f.q)
-	if err != nil {
-		return err
-	}
-	for d := range items {
-		if !f.res.fixed(f.q, d) || !f.res.passes(f.s, v, f.q, d) {
-			continue
-		}
-		if err := give(d); err != nil {
-			return err
-		}
-	}
-	return nil
+// All implements [view.Filter].
+func (f *filter[D, J]) All(v *view.Snapshot) iter.Seq[any] {
+	items, _ := f.res.from(f.s, v, f.q) // it fails for a bad cursor alone, and a watch has none
+	return view.Untyped(items)
 }
 
 // Uses implements [view.Filter].
 func (f *filter[D, J]) Uses() view.Kind {
-	if f.res.leans == nil {
+	if f.res.dependsOn == nil {
 		return ""
 	}
-	return f.res.leans(f.q)
+	return f.res.dependsOn(f.q)
 }
 
 // Touched implements [view.Filter].
 func (f *filter[D, J]) Touched(v *view.Snapshot, changed []any) iter.Seq[any] {
-	return func(yield func(any) bool) {
-		for d := range f.res.touched(v, changed) {
-			if !yield(d) {
-				return
-			}
-		}
-	}
+	return view.Untyped(f.res.touched(v, changed))
 }

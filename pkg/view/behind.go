@@ -25,7 +25,7 @@ type turn struct {
 	until time.Time // then it gives way to those who wait
 }
 
-// whyGiveWay is what a reader is told whose turn goes to another.
+// whyGiveWay ends the stream of a reader whose turn goes to another.
 const whyGiveWay = Ended("time is up: the state took more than 10 minutes, and others wait for their turn")
 
 // begin sends the whole state, after a reset when there is a reason for one. The reader
@@ -47,9 +47,7 @@ func (s *Stream) begin(ctx context.Context, reason string) error {
 		if sub.Filter.Uses() != "" {
 			sub.sent = make(map[string]struct{})
 		}
-		err := sub.Filter.Each(now, func(object any) error {
-			return s.put(ctx, sub, s.partly(now, Upsert, object, nil))
-		})
+		err := sub.each(now, func(object any) error { return s.put(ctx, sub, s.partly(now, Upsert, object, nil)) })
 		if err != nil {
 			return err
 		}
@@ -109,13 +107,12 @@ func (s *Stream) deliverDifferences(ctx context.Context, now *Snapshot) error {
 // deliverNew sends the objects that the reader does not have, or has as they were.
 func (s *Stream) deliverNew(ctx context.Context, sub *Subscription, now *Snapshot) error {
 	follower := s.v.feed.followers[sub.index]
-	return sub.Filter.Each(now, func(object any) error {
+	return sub.each(now, func(object any) error {
 		old, same := follower.match(sub.index, object, now, s.has)
-		had := s.had(s.has, sub, old, sub.kind.key(object))
-		if same && had {
+		switch sentBefore := s.sentBefore(s.has, sub, old, sub.kind.key(object)); {
+		case same && sentBefore:
 			return ctx.Err()
-		}
-		if !had {
+		case !sentBefore:
 			old = nil
 		}
 		return s.put(ctx, sub, s.partly(now, Upsert, object, old))
@@ -126,7 +123,7 @@ func (s *Stream) deliverNew(ctx context.Context, sub *Subscription, now *Snapsho
 // any more.
 func (s *Stream) deliverGone(ctx context.Context, sub *Subscription, now *Snapshot) error {
 	follower := s.v.feed.followers[sub.index]
-	return sub.Filter.Each(s.has, func(object any) error {
+	return sub.each(s.has, func(object any) error {
 		is, _ := follower.match(sub.index, object, s.has, now)
 		if is != nil && sub.Filter.Passes(now, is) {
 			return ctx.Err()

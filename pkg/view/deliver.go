@@ -3,9 +3,9 @@ package view
 import "context"
 
 // deliver sends what became of each object since the reader's position, change by
-// change, with a view that is not older: where the reader is cut
-// off, what it has is the state of the last token that it was sent. Only that something
-// changes which the reader has, and will have a newer version of at once, is left out.
+// change, with a view that is not older: where the reader is cut off, it has the state of
+// the last token that it was sent. A change of what it has is left out when a newer one
+// follows at once.
 func (s *Stream) deliver(ctx context.Context, now *Snapshot, entries []feedEntry) error {
 	bySub := make(map[int]*Subscription, len(s.subs))
 	for _, sub := range s.subs {
@@ -25,8 +25,8 @@ func (s *Stream) deliver(ctx context.Context, now *Snapshot, entries []feedEntry
 		if sub == nil || e.object == nil {
 			continue
 		}
-		had, has := s.changes(now, sub, e, names[i].key)
-		if has && had && newest[names[i]] != i {
+		sentBefore, has := s.changes(now, sub, e, names[i].key)
+		if has && sentBefore && newest[names[i]] != i {
 			if _, earlier := left[names[i]]; !earlier {
 				if left == nil {
 					left = make(map[name]any)
@@ -39,7 +39,7 @@ func (s *Stream) deliver(ctx context.Context, now *Snapshot, entries []feedEntry
 			e.before = earlier
 			delete(left, names[i])
 		}
-		if err := s.deliverOne(ctx, now, sub, e, had, has, s.position+uint64(i)+1); err != nil {
+		if err := s.deliverOne(ctx, now, sub, e, sentBefore, has, s.position+uint64(i)+1); err != nil {
 			return err
 		}
 	}
@@ -74,11 +74,11 @@ func (s *Stream) lookAgain(ctx context.Context, now *Snapshot, sub *Subscription
 		return nil
 	}
 	for object := range sub.Filter.Touched(now, changed) {
-		had, has := s.changes(now, sub, feedEntry{object: object}, sub.kind.key(object))
-		if had == has {
+		sentBefore, has := s.changes(now, sub, feedEntry{object: object}, sub.kind.key(object))
+		if sentBefore == has {
 			continue
 		}
-		if err := s.deliverOne(ctx, now, sub, feedEntry{object: object, before: object}, had, has, position); err != nil {
+		if err := s.deliverOne(ctx, now, sub, feedEntry{object: object, before: object}, sentBefore, has, position); err != nil {
 			return err
 		}
 	}
@@ -87,30 +87,30 @@ func (s *Stream) lookAgain(ctx context.Context, now *Snapshot, sub *Subscription
 
 // changes tells whether the reader has the object of a change, and whether it will have
 // it afterwards. What never passes by its name it has neither before nor after.
-func (s *Stream) changes(now *Snapshot, sub *Subscription, e feedEntry, key string) (had, has bool) {
+func (s *Stream) changes(now *Snapshot, sub *Subscription, e feedEntry, key string) (sentBefore, has bool) {
 	if !sub.Filter.Named(e.object) {
 		return false, false
 	}
-	return s.had(now, sub, e.before, key), !e.deleted && sub.Filter.Passes(now, e.object)
+	return s.sentBefore(now, sub, e.before, key), !e.deleted && sub.Filter.Passes(now, e.object)
 }
 
 // deliverOne sends one change, if it is one for the reader.
-func (s *Stream) deliverOne(ctx context.Context, now *Snapshot, sub *Subscription, e feedEntry, had, has bool, position uint64) error {
-	if !had && !has {
+func (s *Stream) deliverOne(ctx context.Context, now *Snapshot, sub *Subscription, e feedEntry, sentBefore, has bool, position uint64) error {
+	if !sentBefore && !has {
 		return nil
 	}
 	out := Event{Type: Upsert, Position: position, Object: e.object, Snapshot: now, feed: s.v.feed}
 	if !has {
 		out.Type = Delete
 	}
-	if had {
+	if sentBefore {
 		out.Before = e.before
 	}
 	return s.put(ctx, sub, out)
 }
 
-// had tells whether the reader has an object, which was this before.
-func (s *Stream) had(now *Snapshot, sub *Subscription, before any, key string) bool {
+// sentBefore tells whether the reader has an object, which was this before.
+func (s *Stream) sentBefore(now *Snapshot, sub *Subscription, before any, key string) bool {
 	if sub.Filter.Uses() != "" {
 		_, sent := sub.sent[key]
 		return sent

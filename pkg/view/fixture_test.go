@@ -44,7 +44,7 @@ type fixture struct {
 	ips   *ipcache.Cache
 }
 
-func newFixture(t testing.TB, options ...Option) *fixture {
+func newFixture(t testing.TB) *fixture {
 	t.Helper()
 	tables, err := NewTables(statedb.New(), ipcache.New())
 	if err != nil {
@@ -52,8 +52,8 @@ func newFixture(t testing.TB, options ...Option) *fixture {
 	}
 	f := &fixture{mesh: new(fakeMesh), nodes: tables.Nodes, ips: tables.IPs}
 	sources := tables.Sources()
-	sources.Remotes, sources.Readiness = f.mesh, f.mesh
-	if f.View, err = New(sources, append([]Option{WithClock(func() time.Time { return epoch })}, options...)...); err != nil {
+	sources.Remotes, sources.Readiness, sources.Now = f.mesh, f.mesh, func() time.Time { return epoch }
+	if f.View, err = New(sources); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(f.Close)

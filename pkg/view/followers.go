@@ -124,9 +124,9 @@ const polledInterval = 5 * feedInterval
 // polled follows what no table holds, by comparing it with what it was. Fields
 // that move all the time must not be compared.
 type polled[D any] struct {
-	all     func() []D
-	name    func(D) string
-	settled func(D) any // what is compared
+	all    func() []D
+	name   func(D) string
+	steady func(D) any // what is compared
 	// revision grows when it is worth looking before the interval is over; nil:
 	// it is not.
 	revision func() uint64
@@ -138,8 +138,8 @@ type polled[D any] struct {
 }
 
 type polledItem[D any] struct {
-	object  D
-	settled any
+	object D
+	steady any
 }
 
 func (f *polled[D]) drain(at look, emit func(feedEntry)) bool {
@@ -159,11 +159,11 @@ func (f *polled[D]) drain(at look, emit func(feedEntry)) bool {
 func (f *polled[D]) take(now time.Time, all []D, emit func(feedEntry)) {
 	known := make(map[string]polledItem[D], len(all))
 	for _, d := range all {
-		name, item := f.name(d), polledItem[D]{d, f.settled(d)}
+		name, item := f.name(d), polledItem[D]{d, f.steady(d)}
 		known[name] = item
 		if old, was := f.known[name]; !was {
 			emit(feedEntry{object: d})
-		} else if !reflect.DeepEqual(old.settled, item.settled) {
+		} else if !reflect.DeepEqual(old.steady, item.steady) {
 			emit(feedEntry{object: d, before: old.object})
 		}
 	}
@@ -182,7 +182,7 @@ func (f *polled[D]) match(resource int, object any, _, in *Snapshot) (any, bool)
 	if i < 0 {
 		return nil, false
 	}
-	return all[i], reflect.DeepEqual(f.settled(all[i]), f.settled(d))
+	return all[i], reflect.DeepEqual(f.steady(all[i]), f.steady(d))
 }
 
 func (f *polled[D]) shown() any { return f.latest }

@@ -12,20 +12,15 @@ import (
 // HealthItem is what a module, a background task or a connection with a cluster says of
 // itself.
 type HealthItem struct {
-	Name                string // unique
-	Cluster             string // of a connection
-	State               string // unknown, ok, degraded or stopped
-	Message             string
-	LastSuccess         time.Time // zero: never
-	LastFailure         time.Time // zero: never
-	ConsecutiveFailures int       // since the last success
+	health.Status
+	Cluster string // of a connection
 }
 
 // HealthKey names an item.
 func HealthKey(h HealthItem) string { return h.Name }
 
-// settledHealth leaves out what moves all the time.
-func settledHealth(h HealthItem) any {
+// steadyHealth leaves out what moves all the time.
+func steadyHealth(h HealthItem) any {
 	h.LastSuccess = time.Time{}
 	return h
 }
@@ -40,10 +35,7 @@ func (v *View) HealthItems() []HealthItem {
 	clusters := v.Clusters()
 	items := make([]HealthItem, 0, len(scopes)+len(clusters)+1)
 	for _, h := range scopes {
-		items = append(items, HealthItem{
-			Name: h.Name, State: string(h.State), Message: h.Message,
-			LastSuccess: h.LastSuccess, LastFailure: h.LastFailure, ConsecutiveFailures: h.ConsecutiveFailures,
-		})
+		items = append(items, HealthItem{Status: h})
 	}
 	for _, c := range clusters {
 		items = append(items, connectionHealth("remote-cluster."+c.Name, c))
@@ -56,19 +48,15 @@ func (v *View) HealthItems() []HealthItem {
 }
 
 func connectionHealth(name string, c remotecluster.Status) HealthItem {
-	return HealthItem{
-		Name: name, Cluster: c.Name, State: string(clusterHealth(c.State)), Message: c.Message,
-		LastSuccess: c.LastSuccess, LastFailure: c.LastFailure, ConsecutiveFailures: c.ConsecFailures,
-	}
-}
-
-func clusterHealth(state remotecluster.State) health.State {
-	switch state {
+	state := health.Degraded
+	switch c.State {
 	case remotecluster.Ready:
-		return health.OK
+		state = health.OK
 	case remotecluster.Removing:
-		return health.Stopped
-	default:
-		return health.Degraded
+		state = health.Stopped
 	}
+	return HealthItem{Cluster: c.Name, Status: health.Status{
+		Name: name, State: state, Message: c.Message,
+		LastSuccess: c.LastSuccess, LastFailure: c.LastFailure, ConsecutiveFailures: c.ConsecFailures,
+	}}
 }

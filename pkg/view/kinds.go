@@ -72,7 +72,7 @@ type kind struct {
 func allKinds() []kind {
 	return []kind{
 		polledKind(Clusters, ClusterKey, func(v *View) *polled[remotecluster.Status] {
-			f := &polled[remotecluster.Status]{all: v.Clusters, name: ClusterKey, settled: settledCluster}
+			f := &polled[remotecluster.Status]{all: v.Clusters, name: ClusterKey, steady: steadyCluster}
 			if v.Remotes != nil {
 				f.revision = v.Remotes.Revision
 			}
@@ -86,12 +86,12 @@ func allKinds() []kind {
 			name:   IPs,
 			follow: func(v *View) (follower, error) { return followIPs(v.IPs), nil },
 			key:    func(object any) string { return object.(*ipcache.Entry).Prefix().String() },
-			all:    func(_ *View, s *Snapshot) iter.Seq[any] { return boxed(s.IPs.From(netip.Prefix{})) },
+			all:    func(_ *View, s *Snapshot) iter.Seq[any] { return Untyped(s.IPs.From(netip.Prefix{})) },
 		},
 		tableKind(Conflicts, (*findings.Conflict).Key, func(v *View) statedb.Table[*findings.Conflict] { return v.Conflicts }),
 		tableKind(Events, EventKey, func(v *View) statedb.Table[*findings.Event] { return v.Events }),
 		polledKind(Health, HealthKey, func(v *View) *polled[HealthItem] {
-			return &polled[HealthItem]{all: v.HealthItems, name: HealthKey, settled: settledHealth}
+			return &polled[HealthItem]{all: v.HealthItems, name: HealthKey, steady: steadyHealth}
 		}),
 	}
 }
@@ -102,15 +102,7 @@ func tableKind[T any](name Kind, key func(T) string, table func(v *View) statedb
 		name:   name,
 		follow: func(v *View) (follower, error) { return followTable(v.DB, table(v)) },
 		key:    func(object any) string { return key(object.(T)) },
-		all: func(v *View, s *Snapshot) iter.Seq[any] {
-			return func(yield func(any) bool) {
-				for object := range table(v).All(s.Txn) {
-					if !yield(object) {
-						return
-					}
-				}
-			}
-		},
+		all:    func(v *View, s *Snapshot) iter.Seq[any] { return Untyped(statedb.ToSeq(table(v).All(s.Txn))) },
 	}
 }
 
@@ -120,11 +112,12 @@ func polledKind[T any](name Kind, key func(T) string, follow func(v *View) *poll
 		name:   name,
 		follow: func(v *View) (follower, error) { return follow(v), nil },
 		key:    func(object any) string { return key(object.(T)) },
-		all:    func(_ *View, s *Snapshot) iter.Seq[any] { return boxed(slices.Values(shown[T](s, name))) },
+		all:    func(_ *View, s *Snapshot) iter.Seq[any] { return Untyped(slices.Values(shown[T](s, name))) },
 	}
 }
 
-func boxed[T any](from iter.Seq[T]) iter.Seq[any] {
+// Untyped iterates over objects as a [Filter] has them.
+func Untyped[T any](from iter.Seq[T]) iter.Seq[any] {
 	return func(yield func(any) bool) {
 		for object := range from {
 			if !yield(object) {
@@ -145,20 +138,20 @@ func IdentityKey(i *allocator.Identity) string {
 // EventKey names an event: its number.
 func EventKey(e *findings.Event) string { return strconv.FormatUint(e.ID, 10) }
 
-// settledCluster is what of a cluster is compared to find out whether it has changed:
+// steadyCluster is what of a cluster is compared to find out whether it has changed:
 // without what moves all the time, such as the time until which a copy is confirmed.
-func settledCluster(c remotecluster.Status) any {
-	settled := remotecluster.Status{
+func steadyCluster(c remotecluster.Status) any {
+	steady := remotecluster.Status{
 		Name: c.Name, ID: c.ID, State: c.State, Ready: c.Ready, Connected: c.Connected, Cached: c.Cached, Message: c.Message, Code: c.Code,
 		EtcdClusterID: c.EtcdClusterID, ConfigFile: c.ConfigFile, ConfigHash: c.ConfigHash, Capabilities: c.Capabilities,
 		Failures: c.Failures, LastFailure: c.LastFailure, LastError: c.LastError, ConnectedSince: c.ConnectedSince, Certificate: c.Certificate,
 		Sources: make(map[wire.Resource]remotecluster.SourceStatus, len(c.Sources)),
 	}
-	settled.Endpoints = append(settled.Endpoints, c.Endpoints...) // empty is as none
+	steady.Endpoints = append(steady.Endpoints, c.Endpoints...) // empty is as none
 	if c.Outlook != nil {
 		o := *c.Outlook
 		o.Evidence = disconnect.Evidence{Connected: o.Evidence.Connected, Error: o.Evidence.Error}
-		settled.Outlook = &o
+		steady.Outlook = &o
 	}
 	for r, src := range c.Sources {
 		kept := remotecluster.SourceStatus{Synced: src.Synced, Count: src.Count, Rejected: src.Rejected, Freshness: src.Freshness, Why: src.Why}
@@ -171,9 +164,9 @@ func settledCluster(c remotecluster.Status) any {
 		if src.Rejected > 0 {
 			kept.Rejections, kept.Example = src.Rejections, src.Example
 		}
-		settled.Sources[r] = kept
+		steady.Sources[r] = kept
 	}
-	return settled
+	return steady
 }
 
 // Key names an object among those of its kind.

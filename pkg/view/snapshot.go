@@ -40,7 +40,7 @@ func (v *View) Snapshot(ctx context.Context, shows ...Kind) *Snapshot {
 		}
 	}
 	for revision := v.IPs.Revision(); ; {
-		s, ok := v.feed.at(v.now(), revision, polled)
+		s, ok := v.feed.at(v.Now(), revision, polled)
 		if ok || ctx.Err() != nil {
 			return s
 		}

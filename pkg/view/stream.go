@@ -4,11 +4,10 @@ import (
 	"context"
 	"iter"
 	"slices"
-	"sync"
 	"time"
 )
 
-// EventType says what an [Event] tells.
+// EventType says what an [Event] is about.
 type EventType string
 
 // The events of a stream.
@@ -23,7 +22,7 @@ const (
 	Reached EventType = "reached"
 )
 
-// Event is one thing that a stream tells.
+// Event is one thing that a stream sends.
 type Event struct {
 	Type     EventType
 	Kind     Kind   // of Upsert, Delete and Synced
@@ -49,12 +48,12 @@ func (e Event) Token() string {
 	return e.feed.token(e.Position)
 }
 
-// Receiver takes what a stream tells. Its methods are called by the goroutine that runs
+// Receiver takes what a stream sends. Its methods are called by the goroutine that runs
 // the stream; an error ends the stream.
 type Receiver interface {
 	// Event takes one event. While it does not return, nothing is buffered for it.
 	Event(e Event) error
-	// Idle is called when there is nothing to tell, and returns when more is closed, or
+	// Idle is called when there is nothing to send, and returns when more is closed, or
 	// earlier. The event is a Page.
 	Idle(ctx context.Context, at Event, more <-chan struct{}) error
 }
@@ -66,9 +65,8 @@ type Filter interface {
 	// Passes applies the rest, as of a snapshot.
 	Named(object any) bool
 	Passes(s *Snapshot, object any) bool
-	// Each calls give with every object of a snapshot that passes both, until that
-	// fails.
-	Each(s *Snapshot, give func(object any) error) error
+	// All are the objects of a snapshot; it may leave out some that do not pass.
+	All(s *Snapshot) iter.Seq[any]
 	// Uses names the kind that Passes looks at beside its own, empty for none. Touched are
 	// the objects that changes of that kind may have let in or out.
 	Uses() Kind
@@ -100,7 +98,7 @@ const (
 	TurnTime = 10 * time.Minute
 )
 
-// Subscription is what a stream tells of one kind.
+// Subscription is what a stream sends of one kind.
 type Subscription struct {
 	Kind   Kind
 	Filter Filter // nil: everything
@@ -123,7 +121,7 @@ type Stream struct {
 	position uint64
 	resumes  bool
 	turn     turn
-	page     []feedEntry     // lent while there is something to tell
+	page     *[]feedEntry    // lent while there is something to tell
 	more     <-chan struct{} // of what there is to wait for; nil while there is something to tell
 	restarts int             // states in a row after which too much had changed at once
 	// has is what the reader has, at position, while it is behind; nil once it keeps up.
@@ -162,11 +160,17 @@ type everything struct {
 
 func (everything) Named(any) bool                             { return true }
 func (everything) Passes(*Snapshot, any) bool                 { return true }
+func (f everything) All(s *Snapshot) iter.Seq[any]            { return f.kind.all(f.v, s) }
 func (everything) Uses() Kind                                 { return "" }
 func (everything) Touched(*Snapshot, []any) (n iter.Seq[any]) { return n }
 
-func (f everything) Each(s *Snapshot, give func(any) error) error {
-	for object := range f.kind.all(f.v, s) {
+// each calls give with every object of a snapshot that passes the filter, until that
+// fails.
+func (sub *Subscription) each(s *Snapshot, give func(object any) error) error {
+	for object := range sub.Filter.All(s) {
+		if !sub.Filter.Named(object) || !sub.Filter.Passes(s, object) {
+			continue
+		}
 		if err := give(object); err != nil {
 			return err
 		}
@@ -248,9 +252,9 @@ func (s *Stream) step(ctx context.Context) error {
 // follow sends the next page of changes, or says what to wait for.
 func (s *Stream) follow(ctx context.Context) error {
 	if s.page == nil {
-		s.page = s.v.pages.get()
+		s.page = s.v.pages.Get().(*[]feedEntry)
 	}
-	entries, reached, more, held := s.v.feed.after(s.position, s.kinds(), s.page)
+	entries, reached, more, held := s.v.feed.after(s.position, s.kinds(), *s.page)
 	switch {
 	case !held:
 		return nil // the next step sees to it
@@ -291,27 +295,11 @@ func (s *Stream) kinds() []int {
 	return indexes
 }
 
-// release gives the page back: an idle stream has none.
+// release gives the page back, without its objects: an idle stream has none.
 func (s *Stream) release() {
 	if s.page != nil {
-		s.v.pages.put(s.page)
+		clear((*s.page)[:cap(*s.page)])
+		s.v.pages.Put(s.page)
 		s.page = nil
 	}
-}
-
-// pagePool lends pages to streams. The zero value is empty.
-type pagePool struct{ pool sync.Pool }
-
-func (p *pagePool) get() []feedEntry {
-	if page, ok := p.pool.Get().(*[]feedEntry); ok {
-		return *page
-	}
-	return make([]feedEntry, 0, pageSize)
-}
-
-// put takes a page back, which lets go of its objects.
-func (p *pagePool) put(page []feedEntry) {
-	clear(page[:cap(page)])
-	page = page[:0]
-	p.pool.Put(&page)
 }

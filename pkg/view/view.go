@@ -1,12 +1,14 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/cilium/statedb"
@@ -50,6 +52,10 @@ type Sources struct {
 	Readiness Readiness
 	// Scopes has what modules and tasks say of themselves; nil: they say nothing.
 	Scopes *health.Registry
+	// Ring is how many changes are kept for streams; 0: RingSize.
+	Ring uint64
+	// Now is the clock; nil: time.Now.
+	Now func() time.Time
 }
 
 func (s *Sources) validate() error {
@@ -63,47 +69,45 @@ func (s *Sources) validate() error {
 // View is the one place from which everything is read.
 type View struct {
 	Sources
-	now      func() time.Time
-	ringSize uint64
-	kinds    []kind // in the feed's order
-	feed     *feed
-	pages    pagePool
+	kinds []kind // in the feed's order
+	feed  *feed
+	pages sync.Pool // of *[]feedEntry, lent to streams: empty, with room for pageSize
 
 	byAddress  *services.AddressIndex
 	byIdentity *ipcache.IdentityIndex
 }
 
-// Option changes how a view works.
-type Option func(*View)
-
-// WithRing sets how many changes are kept for streams, instead of [RingSize].
-func WithRing(changes uint64) Option { return func(v *View) { v.ringSize = changes } }
-
-// WithClock sets what the present time is, for tests.
-func WithClock(now func() time.Time) Option { return func(v *View) { v.now = now } }
-
 // New returns a view, which follows its tables until Close.
-func New(sources Sources, options ...Option) (*View, error) {
+func New(sources Sources) (*View, error) {
 	if err := sources.validate(); err != nil {
 		return nil, err
 	}
 	v := &View{
-		Sources: sources, now: time.Now, ringSize: RingSize, kinds: allKinds(),
+		Sources: sources, kinds: allKinds(),
 		byAddress: services.NewAddressIndex(sources.DB, sources.Services), byIdentity: ipcache.NewIdentityIndex(sources.IPs),
 	}
-	for _, o := range options {
-		o(v)
+	v.Ring = cmp.Or(v.Ring, RingSize)
+	if v.Now == nil {
+		v.Now = time.Now
+	}
+	v.pages.New = func() any {
+		page := make([]feedEntry, 0, pageSize)
+		return &page
 	}
 	followers := make([]follower, 0, len(v.kinds))
+	var err error
 	for _, k := range v.kinds {
-		f, err := k.follow(v)
-		if err != nil {
-			newFeed(v.DB, v.IPs, followers, v.ringSize).close()
-			return nil, err
+		f, failed := k.follow(v)
+		if err = failed; err != nil {
+			break
 		}
 		followers = append(followers, f)
 	}
-	v.feed = newFeed(v.DB, v.IPs, followers, v.ringSize)
+	v.feed = newFeed(v.DB, v.IPs, followers, v.Ring)
+	if err != nil {
+		v.Close()
+		return nil, err
+	}
 	return v, nil
 }
 
@@ -116,7 +120,7 @@ func (v *View) Close() { v.feed.close() }
 
 // Position takes in what has changed until now, and returns the position after it.
 // What is read afterwards is not older.
-func (v *View) Position() uint64 { return v.feed.advance(v.now()) }
+func (v *View) Position() uint64 { return v.feed.advance(v.Now()) }
 
 // Token names a position, for [View.Stream].
 func (v *View) Token(position uint64) string { return v.feed.token(position) }
@@ -141,13 +145,18 @@ func (v *View) WaitReady(ctx context.Context) error {
 			return nil
 		}
 		if err := waiting.Sleep(ctx, readyInterval); err != nil {
-			var missing []string
-			for _, cluster := range slices.Sorted(maps.Keys(reasons)) {
-				missing = append(missing, cluster+": "+reasons[cluster])
-			}
-			return fmt.Errorf("not ready: %s: %w", strings.Join(missing, "; "), err)
+			return fmt.Errorf("not ready: %s: %w", OneLine(reasons), err)
 		}
 	}
+}
+
+// OneLine puts reasons by cluster on one line, in the order of the clusters.
+func OneLine(reasons map[string]string) string {
+	var texts []string
+	for _, cluster := range slices.Sorted(maps.Keys(reasons)) {
+		texts = append(texts, cluster+": "+reasons[cluster])
+	}
+	return strings.Join(texts, "; ")
 }
 
 // Clusters describes the remote clusters at this moment, sorted by name.

@@ -5,6 +5,9 @@ import (
 	"crypto/tls"
 	"net"
 	"net/netip"
+	"sync"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // SpareConnections is how many connections beyond the limit are kept for the moment
@@ -14,7 +17,8 @@ const SpareConnections = 64
 // boundedListener bounds the connections that it accepts.
 type boundedListener struct {
 	net.Listener
-	connections, spare *Gate
+	connections *Gate
+	spare       *semaphore.Weighted
 }
 
 // Accept implements [net.Listener].
@@ -28,8 +32,8 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 		if leave, ok := l.connections.Enter(peer); ok {
 			return &boundedConn{Conn: conn, peer: peer, leave: leave}, nil
 		}
-		if leave, ok := l.spare.Enter(netip.Addr{}); ok {
-			return &boundedConn{Conn: conn, peer: peer, over: true, leave: leave}, nil
+		if l.spare.TryAcquire(1) {
+			return &boundedConn{Conn: conn, peer: peer, over: true, leave: sync.OnceFunc(func() { l.spare.Release(1) })}, nil
 		}
 		_ = conn.Close()
 	}
@@ -62,7 +66,7 @@ func (c *boundedConn) Close() error {
 type originKey struct{}
 
 // Origin is where a request comes from. The zero value, of requests that did not
-// come over a listener of the server, is a stranger.
+// come over a listener of the server, is an unknown client.
 type Origin struct {
 	Local bool // over the unix socket
 	Peer  netip.Addr

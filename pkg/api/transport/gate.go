@@ -3,7 +3,8 @@ package transport
 import (
 	"net/netip"
 	"sync"
-	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Limit bounds how many of something there may be at once.
@@ -45,13 +46,13 @@ func peerOf(a netip.Addr) netip.Addr {
 	return a
 }
 
-// Refusals counts what a [Limit] has refused. It is safe for concurrent use.
-type Refusals struct{ All, Peer atomic.Uint64 }
+// Refusals counts what a [Limit] has refused.
+type Refusals struct{ All, Peer prometheus.Counter }
 
 // Gate counts what there is, in all and of each peer. It is safe for concurrent use.
 type Gate struct {
 	limit   Limit
-	Refused Refusals
+	refused Refusals
 
 	mu    sync.Mutex
 	all   int
@@ -59,7 +60,9 @@ type Gate struct {
 }
 
 // NewGate returns a gate that nothing has entered.
-func NewGate(l Limit) *Gate { return &Gate{limit: l, peers: make(map[netip.Addr]int)} }
+func NewGate(l Limit, refused Refusals) *Gate {
+	return &Gate{limit: l, refused: refused, peers: make(map[netip.Addr]int)}
+}
 
 // Enter counts one more until leave is called, which may be called again; false
 // when a limit is reached.
@@ -69,10 +72,10 @@ func (g *Gate) Enter(peer netip.Addr) (leave func(), ok bool) {
 	counted := peer.IsValid() && !peer.IsLoopback()
 	switch {
 	case counted && g.peers[peer] >= g.limit.Peer:
-		g.Refused.Peer.Add(1)
+		g.refused.Peer.Inc()
 		return nil, false
 	case g.all >= g.limit.All:
-		g.Refused.All.Add(1)
+		g.refused.All.Inc()
 		return nil, false
 	}
 	g.all++

@@ -7,11 +7,19 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 )
+
+func newRefusals() Refusals {
+	return Refusals{prometheus.NewCounter(prometheus.CounterOpts{Name: "all"}), prometheus.NewCounter(prometheus.CounterOpts{Name: "peer"})}
+}
 
 func TestGate(t *testing.T) {
 	t.Parallel()
-	g := NewGate(Limit{All: 4, Peer: 2})
+	refused := newRefusals()
+	g := NewGate(Limit{All: 4, Peer: 2}, refused)
 	a, b, own := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("127.0.0.1")
 	enter := func(peer netip.Addr, want bool) func() {
 		t.Helper()
@@ -36,8 +44,8 @@ func TestGate(t *testing.T) {
 	if g.all != 4 || len(g.peers) != 1 {
 		t.Errorf("%d, %v", g.all, g.peers)
 	}
-	if peer, all := g.Refused.Peer.Load(), g.Refused.All.Load(); peer != 2 || all != 1 {
-		t.Errorf("%d and %d refusals were counted", peer, all)
+	if peer, all := testutil.ToFloat64(refused.Peer), testutil.ToFloat64(refused.All); peer != 2 || all != 1 {
+		t.Errorf("%v and %v refusals were counted", peer, all)
 	}
 }
 
@@ -55,7 +63,8 @@ func TestPeers(t *testing.T) {
 func TestStatesTakeTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := NewStates(Limit{All: 3, Peer: 2})
+		refused := newRefusals()
+		s := NewStates(Limit{All: 3, Peer: 2}, refused)
 		a, b := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("127.0.0.1")
 		take := func(peer netip.Addr) (func(), error) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -88,8 +97,8 @@ func TestStatesTakeTurns(t *testing.T) {
 		if len(s.peers) != 0 {
 			t.Errorf("peers are kept: %v", s.peers)
 		}
-		if peer, all := s.Refused.Peer.Load(), s.Refused.All.Load(); peer != 2 || all != 0 {
-			t.Errorf("%d and %d were counted", peer, all)
+		if peer, all := testutil.ToFloat64(refused.Peer), testutil.ToFloat64(refused.All); peer != 2 || all != 0 {
+			t.Errorf("%v and %v were counted", peer, all)
 		}
 	})
 }

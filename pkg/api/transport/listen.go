@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // socketMode lets the owner's group in, too.
@@ -59,26 +61,17 @@ func Listen(o Options) (*Listeners, error) {
 	}
 	l := new(Listeners)
 	if o.Address != "" {
-		tcp, err := listenTCP(o.Address)
+		tcp, err := o.listenTCP()
 		if err != nil {
 			return nil, &ListenError{o.Address, err}
 		}
-		l.tcp = &boundedListener{tcp, o.Connections, NewGate(Limit{All: SpareConnections})}
-		if o.TLS != nil {
-			config, err := o.TLS.listenConfig()
-			if err != nil {
-				l.Close()
-				return nil, &ListenError{o.Address, err}
-			}
-			l.tcp = tls.NewListener(l.tcp, config)
-		}
-		o.warnOfStrangers(tcp.Addr())
+		l.all, l.address = append(l.all, tcp), tcp.Addr().String()
 	}
 	if o.Socket != "" {
 		unix, err := listenUnix(o.Socket)
 		switch {
 		case err == nil:
-			l.unix = unix
+			l.all, l.socket = append(l.all, unix), o.Socket
 		case o.SocketOptional && !errors.Is(err, ErrSocketInUse):
 			o.Log.Warn("No unix socket", "socket", o.Socket, "error", err)
 		default:
@@ -90,64 +83,51 @@ func Listen(o Options) (*Listeners, error) {
 	return l, nil
 }
 
-func (o Options) warnOfStrangers(a net.Addr) {
-	if o.TLS != nil && o.TLS.files.ClientCA != "" {
-		return
-	}
-	if tcp, ok := a.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
-		o.Log.Warn("Listening on an address that is not a loopback one: "+
-			"everyone who reaches it can read everything, nobody is authenticated", "address", a.String())
-	}
-}
-
 // Listeners are open sockets. The zero value has none.
 type Listeners struct {
-	tcp  net.Listener  // nil: none
-	unix *unixListener // nil: none
+	all             []net.Listener
+	address, socket string
 }
 
 // Address is the TCP address in use, with the port that was chosen when the wanted one
 // was 0; empty without one.
-func (l *Listeners) Address() string {
-	if l.tcp == nil {
-		return ""
-	}
-	return l.tcp.Addr().String()
-}
+func (l *Listeners) Address() string { return l.address }
 
 // Socket is the path of the unix socket in use; empty without one.
-func (l *Listeners) Socket() string {
-	if l.unix == nil {
-		return ""
-	}
-	return l.unix.path
-}
+func (l *Listeners) Socket() string { return l.socket }
+
+// All are those to accept connections from.
+func (l *Listeners) All() []net.Listener { return l.all }
 
 // Close closes them. It may be called twice.
 func (l *Listeners) Close() {
-	for _, one := range l.All() {
+	for _, one := range l.all {
 		_ = one.Close() // a second close is the only way to fail
 	}
 }
 
-// All are those to accept connections from.
-func (l *Listeners) All() []net.Listener {
-	var all []net.Listener
-	if l.tcp != nil {
-		all = append(all, l.tcp)
-	}
-	if l.unix != nil {
-		all = append(all, l.unix)
-	}
-	return all
-}
-
-func listenTCP(address string) (net.Listener, error) {
-	l, err := net.Listen("tcp", address)
-	if errors.Is(err, syscall.EADDRINUSE) {
+func (o Options) listenTCP() (net.Listener, error) {
+	l, err := net.Listen("tcp", o.Address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("%w: stop it, or choose another address with --listen", ErrAddressInUse)
+	case err != nil:
+		return nil, cause(err)
 	}
-	return l, cause(err)
+	l = &boundedListener{l, o.Connections, semaphore.NewWeighted(SpareConnections)}
+	if o.TLS != nil {
+		config, err := o.TLS.listenConfig()
+		if err != nil {
+			_ = l.Close()
+			return nil, err
+		}
+		l = tls.NewListener(l, config)
+	}
+	if tcp, ok := l.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && (o.TLS == nil || o.TLS.files.ClientCA == "") {
+		o.Log.Warn("Listening on an address that is not a loopback one: "+
+			"everyone who reaches it can read everything, nobody is authenticated", "address", tcp.String())
+	}
+	return l, nil
 }
 
 // cause leaves out what a [ListenError] says already.
@@ -162,26 +142,12 @@ func cause(err error) error {
 // agent may have replaced it.
 type unixListener struct {
 	net.Listener
-	path string
-	file fs.FileInfo
-	once sync.Once
-	err  error
+	close func() error
 }
 
-func (u *unixListener) Close() error {
-	// Not twice: another agent's file may have got the number of ours.
-	u.once.Do(func() { u.err = u.close() })
-	return u.err
-}
+func (u *unixListener) Close() error { return u.close() }
 
-func (u *unixListener) close() error {
-	if now, err := os.Lstat(u.path); err == nil && os.SameFile(now, u.file) {
-		_ = os.Remove(u.path) // what stays behind is a dead file, which the next agent replaces
-	}
-	return u.Listener.Close()
-}
-
-func listenUnix(path string) (*unixListener, error) {
+func listenUnix(path string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
@@ -195,17 +161,23 @@ func listenUnix(path string) (*unixListener, error) {
 		return nil, cause(err)
 	}
 	l.SetUnlinkOnClose(false)
-	u := &unixListener{Listener: l, path: path}
 	if err := os.Chmod(path, socketMode); err != nil {
 		_ = l.Close()
 		_ = os.Remove(path)
 		return nil, err
 	}
-	if u.file, err = os.Lstat(path); err != nil {
+	file, err := os.Lstat(path)
+	if err != nil {
 		_ = l.Close()
 		return nil, err
 	}
-	return u, nil
+	// Not twice: another agent's file may have got the number of ours.
+	return &unixListener{l, sync.OnceValue(func() error {
+		if now, err := os.Lstat(path); err == nil && os.SameFile(now, file) {
+			_ = os.Remove(path) // what stays behind is a dead file, which the next agent replaces
+		}
+		return l.Close()
+	})}, nil
 }
 
 // removeDead removes a socket file that nobody listens on.

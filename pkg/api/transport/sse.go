@@ -24,26 +24,16 @@ type eventBuffers struct {
 	out  bytes.Buffer  // events that were not written yet
 }
 
-// BufferPool lends eventBuffers to watches. The zero value is empty.
+// BufferPool lends buffers to watches.
 type BufferPool struct{ pool sync.Pool }
 
-func (p *BufferPool) get() *eventBuffers {
-	if b, ok := p.pool.Get().(*eventBuffers); ok {
+// NewBufferPool returns an empty pool.
+func NewBufferPool() *BufferPool {
+	return &BufferPool{sync.Pool{New: func() any {
+		b := new(eventBuffers)
+		b.enc = safetext.Encoder(&b.data)
 		return b
-	}
-	b := new(eventBuffers)
-	b.enc = safetext.Encoder(&b.data)
-	return b
-}
-
-// put takes buffers back, unless an unusual object has made them large.
-func (p *BufferPool) put(b *eventBuffers) {
-	if b.data.Cap() > 4*eventChunk || b.out.Cap() > 4*eventChunk {
-		return
-	}
-	b.data.Reset()
-	b.out.Reset()
-	p.pool.Put(b)
+	}}}
 }
 
 // Events writes Server-Sent Events. It belongs to one goroutine.
@@ -62,25 +52,23 @@ func NewEvents(w io.Writer, pool *BufferPool) *Events {
 // Quiet is how long nothing was written.
 func (o *Events) Quiet() time.Duration { return time.Since(o.wrote) }
 
-// buffers are those of this watch until Release.
-func (o *Events) buffers() *eventBuffers {
-	if o.lent == nil {
-		o.lent = o.pool.get()
-	}
-	return o.lent
-}
-
-// Release gives the buffers back, with everything written or of no use any more.
+// Release gives the buffers back, with everything written or of no use any more, unless
+// an unusual object has made them large.
 func (o *Events) Release() {
-	if o.lent != nil {
-		o.pool.put(o.lent)
-		o.lent = nil
+	if b := o.lent; b != nil && b.data.Cap() <= 4*eventChunk && b.out.Cap() <= 4*eventChunk {
+		b.data.Reset()
+		b.out.Reset()
+		o.pool.pool.Put(b)
 	}
+	o.lent = nil
 }
 
 // Put adds an event, and writes when there is enough.
 func (o *Events) Put(id, event string, data any) error {
-	b := o.buffers()
+	if o.lent == nil {
+		o.lent = o.pool.pool.Get().(*eventBuffers)
+	}
+	b := o.lent
 	b.data.Reset()
 	if err := b.enc.Encode(data); err != nil {
 		return fmt.Errorf("encoding an event: %w", err)
@@ -102,9 +90,9 @@ func (o *Events) Send(id, event string, data any) error {
 	return errors.Join(o.Put(id, event, data), o.Flush())
 }
 
-// Beat writes a sign of life that no event comes from. It moves the position
+// KeepAlive writes a sign of life that no event comes from. It moves the position
 // from which the client would go on.
-func (o *Events) Beat(id string) error {
+func (o *Events) KeepAlive(id string) error {
 	return errors.Join(o.Flush(), o.write([]byte(": heartbeat\nid: "+id+"\n\n")))
 }
 

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"net/netip"
 	"sync"
-	"sync/atomic"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/semaphore"
 )
 
@@ -15,7 +15,7 @@ import (
 // limit may wait, and this machine is a peer as any other. It is safe for concurrent use.
 type States struct {
 	limit   Limit
-	Refused Refusals
+	refused Refusals
 
 	mu    sync.Mutex
 	all   *turns
@@ -33,16 +33,14 @@ type turns struct {
 func newTurns(n int) *turns { return &turns{free: semaphore.NewWeighted(int64(n))} }
 
 // NewStates returns turns that are all free.
-func NewStates(l Limit) *States {
-	return &States{limit: l, all: newTurns(l.All), peers: make(map[netip.Addr]*turns)}
+func NewStates(l Limit, refused Refusals) *States {
+	return &States{limit: l, refused: refused, all: newTurns(l.All), peers: make(map[netip.Addr]*turns)}
 }
 
 // OfAll waits until fewer than all turns are taken, or ctx ends. It returns how to end
 // the turn, which may be called again.
 func (s *States) OfAll(ctx context.Context) (leave func(), err error) {
-	err = s.wait(ctx, s.all)
-	if err != nil {
-		tooLate(&s.Refused.All, err)
+	if err := s.wait(ctx, s.all, s.refused.All); err != nil {
 		return nil, err
 	}
 	return sync.OnceFunc(func() { s.release(s.all) }), nil
@@ -51,9 +49,8 @@ func (s *States) OfAll(ctx context.Context) (leave func(), err error) {
 // OfPeer is OfAll for what one peer may have.
 func (s *States) OfPeer(ctx context.Context, peer netip.Addr) (leave func(), err error) {
 	p := s.join(peer)
-	if err := s.wait(ctx, p); err != nil {
+	if err := s.wait(ctx, p, s.refused.Peer); err != nil {
 		s.leave(peer, p)
-		tooLate(&s.Refused.Peer, err)
 		return nil, err
 	}
 	return sync.OnceFunc(func() { s.leavePeer(peer, p) }), nil
@@ -85,15 +82,18 @@ func (s *States) Wanted(peer netip.Addr) bool {
 	return false
 }
 
-func (s *States) wait(ctx context.Context, t *turns) error {
+// wait waits for a turn. Who has none in time is refused, other than who went away.
+func (s *States) wait(ctx context.Context, t *turns, refused prometheus.Counter) error {
 	if t.free.TryAcquire(1) {
 		return nil
 	}
 	s.change(func() { t.waiting++ })
 	err := t.free.Acquire(ctx, 1)
 	s.change(func() {
-		t.waiting--
-		t.missed = t.missed || errors.Is(err, context.DeadlineExceeded)
+		if t.waiting--; errors.Is(err, context.DeadlineExceeded) {
+			t.missed = true
+			refused.Inc()
+		}
 	})
 	return err
 }
@@ -114,24 +114,23 @@ func (s *States) change(what func()) {
 	what()
 }
 
-func (s *States) join(peer netip.Addr) *turns {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := s.peers[peer]
-	if p == nil {
-		p = newTurns(s.limit.Peer)
-		s.peers[peer] = p
-	}
-	p.users++
+func (s *States) join(peer netip.Addr) (p *turns) {
+	s.change(func() {
+		if p = s.peers[peer]; p == nil {
+			p = newTurns(s.limit.Peer)
+			s.peers[peer] = p
+		}
+		p.users++
+	})
 	return p
 }
 
 func (s *States) leave(peer netip.Addr, p *turns) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if p.users--; p.users == 0 {
-		delete(s.peers, peer)
-	}
+	s.change(func() {
+		if p.users--; p.users == 0 {
+			delete(s.peers, peer)
+		}
+	})
 }
 
 // Peers is how many peers have or want a turn.
@@ -171,10 +170,3 @@ func (t *PeerTurns) Try() (end func(), ok bool) { return t.States.Try(t.Peer) }
 
 // Wanted tells whether somebody else waits.
 func (t *PeerTurns) Wanted() bool { return t.States.Wanted(t.Peer) }
-
-// tooLate counts who was not given a turn in time. Who went away was not refused.
-func tooLate(count *atomic.Uint64, err error) {
-	if errors.Is(err, context.DeadlineExceeded) {
-		count.Add(1)
-	}
-}

@@ -4,14 +4,13 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"sync"
 )
 
 // TLSFiles are the files of a server that speaks TLS, in PEM form. They are read
-// again at the first handshake after one of them has changed.
+// at each handshake.
 type TLSFiles struct {
 	Cert, Key string
 	// ClientCA are the authorities of the clients, which then need a certificate.
@@ -26,9 +25,8 @@ type TLS struct {
 	log   *slog.Logger
 
 	mu     sync.Mutex
-	seen   [3]fs.FileInfo // of the files, as they were looked at last; nil: could not be
-	failed string         // why they could not be used when they were read last
-	pair   tls.Certificate
+	texts  [3]string   // what config was made of
+	failed string      // why they could not be used when they were read last
 	config *tls.Config // for a connection; not changed once it is there
 }
 
@@ -39,7 +37,6 @@ func NewTLS(files TLSFiles, log *slog.Logger) *TLS { return &TLS{files: files, l
 func (t *TLS) listenConfig() (*tls.Config, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.changed()
 	if err := t.load(); err != nil {
 		return nil, err
 	}
@@ -53,12 +50,8 @@ func (t *TLS) listenConfig() (*tls.Config, error) {
 func (t *TLS) current() *tls.Config {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.changed() {
-		return t.config
-	}
 	failed := ""
 	if err := t.load(); err != nil {
-		t.seen = [3]fs.FileInfo{} // read again at the next handshake
 		if failed = err.Error(); failed != t.failed {
 			t.log.Warn("The certificate of the API cannot be read again: the one from before stays in use", "error", err)
 		}
@@ -67,31 +60,29 @@ func (t *TLS) current() *tls.Config {
 	return t.config
 }
 
-// changed tells whether a file is another one than when it was looked at last; mu
-// is held.
-func (t *TLS) changed() bool {
-	changed := false
+// load reads the files, and makes a configuration of them when they are others than
+// before; mu is held.
+func (t *TLS) load() error {
+	var texts [3]string
 	for i, path := range []string{t.files.Cert, t.files.Key, t.files.ClientCA} {
 		if path == "" {
 			continue
 		}
-		now, err := os.Stat(path)
-		if err != nil {
-			now = nil
+		text, err := os.ReadFile(path)
+		switch {
+		case err != nil && i < 2:
+			return t.unusable(err)
+		case err != nil:
+			return fmt.Errorf("the authorities of clients: %w", err)
 		}
-		if before := t.seen[i]; now == nil || before == nil || !os.SameFile(now, before) || !now.ModTime().Equal(before.ModTime()) || now.Size() != before.Size() {
-			changed = changed || now != nil || before != nil
-		}
-		t.seen[i] = now
+		texts[i] = string(text)
 	}
-	return changed
-}
-
-// load reads the files; mu is held.
-func (t *TLS) load() error {
-	pair, err := tls.LoadX509KeyPair(t.files.Cert, t.files.Key)
+	if t.config != nil && texts == t.texts {
+		return nil
+	}
+	pair, err := tls.X509KeyPair([]byte(texts[0]), []byte(texts[1]))
 	if err != nil {
-		return fmt.Errorf("the certificate %s with the key %s: %w", t.files.Cert, t.files.Key, err)
+		return t.unusable(err)
 	}
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"http/1.1"},
@@ -99,22 +90,26 @@ func (t *TLS) load() error {
 		SessionTicketsDisabled: true,
 	}
 	if t.files.ClientCA != "" {
-		text, err := os.ReadFile(t.files.ClientCA)
-		if err != nil {
-			return fmt.Errorf("the authorities of clients: %w", err)
-		}
 		config.ClientCAs, config.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
-		if !config.ClientCAs.AppendCertsFromPEM(text) {
+		if !config.ClientCAs.AppendCertsFromPEM([]byte(texts[2])) {
 			return fmt.Errorf("the authorities of clients: there is no certificate in %s", t.files.ClientCA)
 		}
 	}
-	t.pair, t.config = pair, config
+	t.texts, t.config = texts, config
 	return nil
+}
+
+func (t *TLS) unusable(err error) error {
+	return fmt.Errorf("the certificate %s with the key %s: %w", t.files.Cert, t.files.Key, err)
 }
 
 // Names tells whether the certificate has this name.
 func (t *TLS) Names(name string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.pair.Leaf != nil && t.pair.Leaf.VerifyHostname(name) == nil
+	if t.config == nil {
+		return false
+	}
+	leaf := t.config.Certificates[0].Leaf
+	return leaf != nil && leaf.VerifyHostname(name) == nil
 }

@@ -1,0 +1,83 @@
+package api
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+
+	"github.com/mesh-agent/mesh-agent/internal/safetext"
+)
+
+// listWriter writes a list, one item a line.
+type listWriter struct {
+	done <-chan struct{} // closed when nobody reads any more
+	out  *bufio.Writer   // keeps its first error
+	buf  bytes.Buffer    // the item that is being encoded
+	enc  *json.Encoder
+	n    int // items written
+	seen int // items looked at, those that do not match included
+	fail error
+}
+
+// chunkSize is how much is gathered before it goes to the connection.
+const chunkSize = 64 << 10
+
+func newListWriter(ctx context.Context, w io.Writer, revision uint64, freshness map[string]Freshness) *listWriter {
+	l := &listWriter{done: ctx.Done(), out: bufio.NewWriterSize(w, chunkSize)}
+	l.enc = safetext.Encoder(&l.buf)
+	l.write(`{"revision":`, revision)
+	if freshness != nil {
+		l.write(`,"freshness":`, freshness)
+	}
+	_, _ = l.out.WriteString(`,"items":[`)
+	return l
+}
+
+func (l *listWriter) item(v any) {
+	separator := "\n"
+	if l.n > 0 {
+		separator = ",\n"
+	}
+	l.n++
+	l.write(separator, v)
+}
+
+func (l *listWriter) close(next string) {
+	end := `],"next":`
+	if l.n > 0 {
+		end = "\n" + end
+	}
+	l.write(end, next)
+	_, _ = l.out.WriteString("}\n")
+	if l.out.Flush() != nil || l.fail != nil {
+		panic(http.ErrAbortHandler) // so that nobody takes the list for complete
+	}
+}
+
+// err tells why nobody reads any more. It is cheap enough for every item.
+func (l *listWriter) err() error {
+	if l.seen++; l.fail == nil && l.seen%1024 == 0 {
+		select {
+		case <-l.done:
+			l.fail = context.Canceled
+		default:
+		}
+	}
+	return l.fail
+}
+
+// write writes a text, and a value behind it.
+func (l *listWriter) write(text string, v any) {
+	_, _ = l.out.WriteString(text)
+	l.buf.Reset()
+	err := l.enc.Encode(v)
+	if err == nil {
+		_, err = l.out.Write(bytes.TrimSuffix(l.buf.Bytes(), []byte("\n")))
+	}
+	if err != nil {
+		l.fail = err
+	}
+}
