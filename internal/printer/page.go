@@ -15,8 +15,8 @@ const pageWidth = 100
 // minWidth is what running text gets however narrow the terminal is.
 const minWidth = 20
 
-// Page is a text for a person, made of lines, fields, sections and tables. What
-// cannot be written is told by Flush.
+// Page is a text for a person, made of lines, fields, sections and tables. Flush
+// returns what went wrong while it was written.
 type Page struct {
 	out    *bufio.Writer
 	style  Style
@@ -100,18 +100,14 @@ func (p *Page) Item(mark, format string, args ...any) {
 
 func (p *Page) running(mark, format string, args ...any) {
 	hang := strings.Repeat(" ", utf8.RuneCountInString(mark))
-	width := p.width() - len(p.indent) - len(hang)
+	width := pageWidth - len(p.indent) - len(hang)
+	if p.style.Width > 0 {
+		width = min(width, p.style.Width-len(p.indent)-len(hang))
+	}
 	for _, line := range Wrap(fmt.Sprintf(format, p.clean(args)...), max(width, minWidth)) {
 		p.write(p.indent + mark + line)
 		mark = hang
 	}
-}
-
-func (p *Page) width() int {
-	if p.style.Width > 0 {
-		return min(pageWidth, p.style.Width)
-	}
-	return pageWidth
 }
 
 // Field is a name with its value: one text, or several, each on a line.
@@ -147,12 +143,9 @@ func (p *Page) Fields(fields ...Field) {
 func Rows[T any](p *Page, t Table[T], items []T) {
 	style := p.style
 	style.Indent = p.indent
-	each := func(yield func(T, error) bool) {
-		for _, item := range items {
-			if !yield(item, nil) {
-				return
-			}
-		}
+	l := t.Live(p.out, style)
+	for _, item := range items {
+		_ = l.Row(item) // the writer keeps its error
 	}
-	_, _ = t.Print(p.out, each, style) // the items have no error, and the writer keeps its own
+	_ = l.Flush()
 }

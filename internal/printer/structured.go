@@ -3,6 +3,7 @@ package printer
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"iter"
@@ -13,10 +14,9 @@ import (
 // Object writes one value as JSON or YAML.
 func (f *Format) Object(w io.Writer, v any) error {
 	text, err := f.encode(v)
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = w.Write(text)
 	}
-	_, err = w.Write(text)
 	return err
 }
 
@@ -40,78 +40,69 @@ type Listing[T any] struct {
 func Structured[T any](w io.Writer, f *Format, l Listing[T]) (n int, err error) {
 	s := listStyleOf(f.name)
 	out := bufio.NewWriterSize(w, 32<<10)
+	defer func() { err = cmp.Or(err, out.Flush()) }() // also what came before an error
 	fmt.Fprintf(out, s.open, l.Revision)
+	end := s.empty
 	for item, err := range l.Items {
 		if err != nil {
-			return n, flush(out, err)
+			return n, err
 		}
 		text, err := f.encode(item)
 		if err != nil {
-			return n, flush(out, err)
-		}
-		if n == 0 {
-			_, _ = out.WriteString(s.first)
-		} else {
-			_, _ = out.WriteString(s.between)
-		}
-		if _, err := out.Write(indent(text, s.indent)); err != nil {
 			return n, err
 		}
-		n++
+		if n > 0 {
+			_, _ = out.WriteString(s.separator)
+		}
+		_, _ = out.WriteString(s.begin)
+		text = bytes.TrimSuffix(text, []byte("\n"))
+		if _, err := out.Write(bytes.ReplaceAll(text, []byte("\n"), []byte("\n"+s.indent))); err != nil {
+			return n, err
+		}
+		n, end = n+1, s.close
 	}
 	next, err := safetext.JSON(l.Next(), "")
-	if err != nil {
-		return n, err
-	}
-	if n == 0 {
-		fmt.Fprintf(out, s.empty, next)
-	} else {
-		fmt.Fprintf(out, s.close, next)
-	}
-	return n, out.Flush()
+	fmt.Fprintf(out, end, next)
+	return n, err
 }
 
 // listStyle is how a list object is put around its items. Each item is indented,
 // but not its first line, and comes without its last newline.
 type listStyle struct {
-	open           string // with the revision
-	first, between string
-	indent         string
-	close, empty   string // with the cursor
+	open             string // with the revision
+	begin, separator string // of an item, and after it
+	indent           string
+	close, empty     string // with the cursor
 }
 
 func listStyleOf(format string) listStyle {
 	if format == YAML {
 		return listStyle{
 			open:  "revision: %d\nitems:",
-			first: "\n- ", between: "\n- ", indent: "  ",
+			begin: "\n- ", indent: "  ",
 			close: "\nnext: %s\n", empty: " []\nnext: %s\n",
 		}
 	}
 	return listStyle{
 		open:  "{\n  \"revision\": %d,\n  \"items\": [",
-		first: "\n    ", between: ",\n    ", indent: "    ",
+		begin: "\n    ", separator: ",", indent: "    ",
 		close: "\n  ],\n  \"next\": %s\n}\n", empty: "],\n  \"next\": %s\n}\n",
 	}
-}
-
-func indent(text []byte, by string) []byte {
-	text = bytes.TrimSuffix(text, []byte("\n"))
-	return bytes.ReplaceAll(text, []byte("\n"), []byte("\n"+by))
 }
 
 // Lines writes one line for each item, such as its name, and returns their
 // number.
 func Lines[T any](w io.Writer, items iter.Seq2[T, error], line func(T) string) (n int, err error) {
 	out := bufio.NewWriterSize(w, 32<<10)
+	defer func() { err = cmp.Or(err, out.Flush()) }()
 	for item, err := range items {
 		if err != nil {
-			return n, flush(out, err)
+			return n, err
 		}
 		if _, err := out.WriteString(Clean(line(item)) + "\n"); err != nil {
 			return n, err
 		}
 		n++
 	}
-	return n, out.Flush()
+	return n, nil
 }

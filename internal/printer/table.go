@@ -2,8 +2,10 @@ package printer
 
 import (
 	"bufio"
+	"cmp"
 	"io"
 	"iter"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -11,7 +13,7 @@ import (
 // sampleRows is how many rows decide the widths of the columns.
 const sampleRows = 500
 
-// gap stands between columns.
+// gap is between columns.
 const gap = "  "
 
 // Column is one column of a table of T.
@@ -31,7 +33,7 @@ type Style struct {
 	Wide  bool // with the wide columns
 	Color bool // with colours
 	Width int  // the last column is cut to stay within it; 0: it never is
-	// Indent stands before each line.
+	// Indent comes before each line.
 	Indent string
 }
 
@@ -44,123 +46,110 @@ type cell struct {
 
 // Print writes the items as rows below a header and returns their number.
 // Without items it writes nothing. It ends with the first error of the items or
-// of the writer.
+// of the writer; what came before is written.
 func (t Table[T]) Print(w io.Writer, items iter.Seq2[T, error], style Style) (n int, err error) {
-	out := bufio.NewWriterSize(w, 32<<10)
-	p := layout[T]{columns: t.visible(style), style: style}
+	l := t.Live(w, style)
+	defer func() { err = cmp.Or(err, l.Flush()) }()
 	for item, err := range items {
 		if err != nil {
-			return n, flush(out, p.begin(out), err)
+			return n, err
 		}
 		n++
-		if err := p.row(out, item); err != nil {
+		if err := l.Row(item); err != nil {
 			return n, err
 		}
 	}
-	return n, flush(out, p.begin(out), nil)
+	return n, nil
 }
 
-// flush writes what is left and returns the first error.
-func flush(out *bufio.Writer, errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			_ = out.Flush() // what came before the error is worth seeing
-			return err
-		}
-	}
-	return out.Flush()
-}
-
-func (t Table[T]) visible(style Style) []Column[T] {
-	var columns []Column[T]
-	for _, c := range t {
-		if !c.Wide || style.Wide {
-			columns = append(columns, c)
-		}
-	}
-	return columns
-}
-
-// layout is a table that is being written.
-type layout[T any] struct {
+// Live is a table whose rows come one after another, for as long as somebody
+// looks. The rows before the first Flush decide the widths of the columns.
+type Live[T any] struct {
+	out     *bufio.Writer // keeps its first error
 	columns []Column[T]
 	style   Style
-	begun   bool
-	waiting [][]cell // the first rows, until there are enough of them
-	widths  []int
+	waiting [][]cell // the header and the first rows, until there are enough of them
+	widths  []int    // nil: nothing is written yet
 }
 
-func (p *layout[T]) row(out *bufio.Writer, item T) error {
-	cells := make([]cell, len(p.columns))
-	for i, c := range p.columns {
+// Live returns a table of these columns without rows.
+func (t Table[T]) Live(w io.Writer, style Style) *Live[T] {
+	columns := slices.DeleteFunc(slices.Clone(t), func(c Column[T]) bool { return c.Wide && !style.Wide })
+	header := make([]cell, len(columns))
+	for i, c := range columns {
+		header[i] = newCell(c.Title)
+	}
+	return &Live[T]{out: bufio.NewWriterSize(w, 32<<10), columns: columns, style: style, waiting: [][]cell{header}}
+}
+
+// Flush writes what was added; the header before the first row.
+func (l *Live[T]) Flush() error {
+	l.begin()
+	return l.out.Flush()
+}
+
+// Row adds one row, which Flush writes.
+func (l *Live[T]) Row(item T) error {
+	cells := make([]cell, len(l.columns))
+	for i, c := range l.columns {
 		cells[i] = newCell(c.Text(item))
 		if c.Color != nil {
 			cells[i].color = c.Color(item)
 		}
 	}
-	if p.begun {
-		return p.write(out, cells)
+	if l.widths != nil {
+		return l.write(cells)
 	}
-	p.waiting = append(p.waiting, cells)
-	if len(p.waiting) < sampleRows {
-		return nil
-	}
-	return p.begin(out)
-}
-
-// begin measures the rows that wait and writes them below the header.
-func (p *layout[T]) begin(out *bufio.Writer) error {
-	if p.begun || len(p.waiting) == 0 {
-		return nil
-	}
-	p.begun = true
-	header := make([]cell, len(p.columns))
-	for i, c := range p.columns {
-		header[i] = newCell(c.Title)
-	}
-	rows := append([][]cell{header}, p.waiting...)
-	p.waiting = nil
-	p.widths = make([]int, len(p.columns))
-	for _, row := range rows {
-		for i, c := range row {
-			p.widths[i] = max(p.widths[i], c.width)
-		}
-	}
-	for _, row := range rows {
-		if err := p.write(out, row); err != nil {
-			return err
-		}
+	if l.waiting = append(l.waiting, cells); len(l.waiting) > sampleRows {
+		l.begin()
 	}
 	return nil
 }
 
-func (p *layout[T]) write(out *bufio.Writer, row []cell) error {
-	_, _ = out.WriteString(p.style.Indent) // the writer keeps its error for the end
-	used := len(p.style.Indent)
+// begin measures the rows that wait and writes them below the header.
+func (l *Live[T]) begin() {
+	if len(l.waiting) < 2 {
+		return
+	}
+	l.widths = make([]int, len(l.columns))
+	for _, row := range l.waiting {
+		for i, c := range row {
+			l.widths[i] = max(l.widths[i], c.width)
+		}
+	}
+	for _, row := range l.waiting {
+		_ = l.write(row) // the writer keeps its error
+	}
+	l.waiting = nil
+}
+
+func (l *Live[T]) write(row []cell) error {
+	_, _ = l.out.WriteString(l.style.Indent)
+	used := len(l.style.Indent)
 	for i, c := range row {
 		if i > 0 {
-			_, _ = out.WriteString(gap)
+			_, _ = l.out.WriteString(gap)
 			used += len(gap)
 		}
 		last := i == len(row)-1
-		if last && p.style.Width > 0 {
-			c = c.cut(p.style.Width - used)
+		if last && l.style.Width > 0 {
+			c = c.cut(l.style.Width - used)
 		}
-		padding := strings.Repeat(" ", max(0, p.widths[i]-c.width))
+		padding := strings.Repeat(" ", max(0, l.widths[i]-c.width))
 		text := c.text
-		if p.style.Color {
+		if l.style.Color {
 			text = c.color.Paint(text)
 		}
 		switch {
-		case p.columns[i].Right:
+		case l.columns[i].Right:
 			text = padding + text
 		case !last:
 			text += padding
 		}
-		_, _ = out.WriteString(text)
-		used += max(c.width, p.widths[i])
+		_, _ = l.out.WriteString(text)
+		used += max(c.width, l.widths[i])
 	}
-	return out.WriteByte('\n')
+	return l.out.WriteByte('\n')
 }
 
 func newCell(text string) cell {

@@ -11,6 +11,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -77,8 +78,8 @@ func New(o Options) (*Client, error) {
 	places := []place{{"unix", o.Socket}}
 	if o.Socket == "" {
 		places = []place{
-			{"unix", orElse(o.DefaultSocket, api.DefaultSocket)},
-			{"tcp", orElse(o.DefaultServer, api.DefaultListen)},
+			{"unix", cmp.Or(o.DefaultSocket, api.DefaultSocket)},
+			{"tcp", cmp.Or(o.DefaultServer, api.DefaultListen)},
 		}
 	}
 	return newClient("http://localhost", nil, places, nil), nil // over TCP an agent wants a name that is its own
@@ -116,32 +117,23 @@ func parseServer(server string) (string, error) {
 // place is where an agent may listen.
 type place struct{ network, address string }
 
-// dial tries the places in their order.
+// dial tries the places in their order. Its error has all of theirs, on one line.
 func dial(ctx context.Context, places []place) (net.Conn, error) {
 	d := net.Dialer{Timeout: dialTimeout}
-	var errs []error
+	var failed error
 	for _, p := range places {
 		conn, err := d.DialContext(ctx, p.network, p.address)
-		if err == nil {
+		switch {
+		case err == nil:
 			return conn, nil
+		case failed == nil:
+			failed = err
+		default:
+			failed = fmt.Errorf("%w; %w", failed, err)
 		}
-		errs = append(errs, err)
 	}
-	return nil, joined(errs)
+	return nil, failed
 }
-
-// joined is like errors.Join, on one line.
-type joined []error
-
-func (j joined) Error() string {
-	texts := make([]string, len(j))
-	for i, err := range j {
-		texts[i] = err.Error()
-	}
-	return strings.Join(texts, "; ")
-}
-
-func (j joined) Unwrap() []error { return j }
 
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
@@ -174,7 +166,7 @@ func (c *Client) SetLogLevel(ctx context.Context, level string) (*api.LogLevel, 
 	if err != nil {
 		return nil, err
 	}
-	body, err := c.send(ctx, http.MethodPut, mediaJSON, []string{"v1", "log-level"}, nil, bytes.NewReader(text))
+	body, err := c.send(ctx, request{method: http.MethodPut, path: []string{"v1", "log-level"}, content: bytes.NewReader(text)})
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +175,7 @@ func (c *Client) SetLogLevel(ctx context.Context, level string) (*api.LogLevel, 
 
 // Get asks for one object. The parts of the path are escaped.
 func Get[T any](ctx context.Context, c *Client, path ...string) (*T, error) {
-	body, err := c.do(ctx, mediaJSON, path, nil)
+	body, err := c.send(ctx, request{path: path})
 	if err != nil {
 		return nil, err
 	}
@@ -202,52 +194,53 @@ func decode[T any](ctx context.Context, body io.ReadCloser) (*T, error) {
 
 // Text asks for an answer of another media type than JSON. The caller closes it.
 func (c *Client) Text(ctx context.Context, media string, path ...string) (io.ReadCloser, error) {
-	return c.do(ctx, media, path, nil)
+	return c.send(ctx, request{media: media, path: path})
 }
 
 // mediaJSON is the media type of objects and lists.
 const mediaJSON = "application/json"
 
-// do asks and returns the body of a good answer of this media type.
-func (c *Client) do(ctx context.Context, media string, path []string, query url.Values) (io.ReadCloser, error) {
-	return c.send(ctx, http.MethodGet, media, path, query, nil)
+// request is what is asked.
+type request struct {
+	method  string // empty: GET
+	media   string // wanted of the answer; empty: mediaJSON
+	path    []string
+	query   url.Values
+	content io.Reader // JSON; nil: none
+	token   string    // of a watch to go on with
 }
 
-// send sends a request, with a body of JSON if any, and returns the body of a
-// good answer of this media type.
-func (c *Client) send(ctx context.Context, method, media string, path []string, query url.Values, content io.Reader) (io.ReadCloser, error) {
+// send sends a request and returns the body of a good answer.
+func (c *Client) send(ctx context.Context, r request) (io.ReadCloser, error) {
 	target := c.base
-	for _, part := range path {
+	for _, part := range r.path {
 		target += "/" + url.PathEscape(part)
 	}
-	if len(query) > 0 {
-		target += "?" + query.Encode()
+	if len(r.query) > 0 {
+		target += "?" + r.query.Encode()
 	}
-	req, err := http.NewRequestWithContext(ctx, method, target, content)
+	req, err := http.NewRequestWithContext(ctx, r.method, target, r.content)
 	if err != nil {
 		return nil, err
 	}
+	media := cmp.Or(r.media, mediaJSON)
 	req.Header.Set("Accept", media)
-	if content != nil {
+	if r.content != nil {
 		req.Header.Set("Content-Type", mediaJSON)
+	}
+	if r.token != "" {
+		req.Header.Set("Last-Event-ID", r.token)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return nil, broken(ctx, err)
 	}
-	if kind := mediaType(resp); resp.StatusCode != http.StatusOK || kind != media {
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // what is none is not what is wanted
+	if resp.StatusCode != http.StatusOK || kind != media {
 		defer resp.Body.Close()
 		return nil, problem(resp, kind)
 	}
 	return resp.Body, nil
-}
-
-func mediaType(resp *http.Response) string {
-	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	if err != nil {
-		return ""
-	}
-	return kind
 }
 
 // problem turns an answer that is not a good one into an error.
@@ -270,11 +263,4 @@ func broken(ctx context.Context, err error) error {
 		err = u.Err
 	}
 	return fmt.Errorf("%w: %w", ErrUnreachable, err)
-}
-
-func orElse(text, fallback string) string {
-	if text == "" {
-		return fallback
-	}
-	return text
 }

@@ -22,19 +22,14 @@ type Query struct {
 
 func (q Query) values() url.Values {
 	v := url.Values{}
-	set := func(key, value string) {
+	for key, value := range map[string]string{
+		"cluster": q.Cluster, "namespace": q.Namespace, "name": q.Name, "identity": q.Identity,
+		"prefix": q.Prefix, "labels": q.Labels, "kind": q.Kind, "cursor": q.Cursor,
+	} {
 		if value != "" {
 			v.Set(key, value)
 		}
 	}
-	set("cluster", q.Cluster)
-	set("namespace", q.Namespace)
-	set("name", q.Name)
-	set("identity", q.Identity)
-	set("prefix", q.Prefix)
-	set("labels", q.Labels)
-	set("kind", q.Kind)
-	set("cursor", q.Cursor)
 	if q.Limit != 0 {
 		v.Set("limit", strconv.Itoa(q.Limit))
 	}
@@ -55,24 +50,20 @@ type Items[T any] struct {
 // List asks for a list, such as "nodes". The caller reads it with All or closes
 // it. The context must live as long as the list is read.
 func List[T any](ctx context.Context, c *Client, resource string, q Query) (*Items[T], error) {
-	body, err := c.do(ctx, mediaJSON, []string{"v1", resource}, q.values())
+	body, err := c.send(ctx, request{path: []string{"v1", resource}, query: q.values()})
 	if err != nil {
 		return nil, err
 	}
 	it := &Items[T]{body: body, dec: json.NewDecoder(body)}
-	if err := it.open(); err != nil {
+	err = it.expect(json.Delim('{'))
+	if err == nil {
+		err = it.fields(true)
+	}
+	if err != nil {
 		it.Close()
 		return nil, broken(ctx, err)
 	}
 	return it, nil
-}
-
-// open reads up to the first item.
-func (it *Items[T]) open() error {
-	if err := it.expect(json.Delim('{')); err != nil {
-		return err
-	}
-	return it.fields(true)
 }
 
 // fields reads the fields of the list object, up to the items or the end.

@@ -9,7 +9,6 @@ import (
 	"io"
 	"iter"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -43,7 +42,7 @@ type Event[T any] struct {
 
 // Watch follows one resource: its state, and then its changes, until the
 // context ends or the caller has enough. A connection that breaks is opened
-// again and goes on where it was; lost is told of each such break. What the
+// again and goes on where it was, and lost is called with its error. What the
 // agent refuses, and an agent that was never reached, ends it with an error.
 func Watch[T any](ctx context.Context, c *Client, resource string, q Query, lost func(error)) iter.Seq2[Event[T], error] {
 	return func(yield func(Event[T], error) bool) {
@@ -98,7 +97,7 @@ func (w *watch[T]) session(parent context.Context) error {
 	defer cancel()
 	values := w.query.values()
 	values.Set("resource", w.resource)
-	body, err := w.open(ctx, values)
+	body, err := w.client.send(ctx, request{media: "text/event-stream", path: []string{"v1", "watch"}, query: values, token: w.token})
 	if err != nil {
 		return err
 	}
@@ -150,24 +149,4 @@ func (w *watch[T]) take(id, kind, data string) error {
 	w.token = id
 	w.enough = !w.yield(e, nil)
 	return nil
-}
-
-func (w *watch[T]) open(ctx context.Context, values url.Values) (io.ReadCloser, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.client.base+"/v1/watch?"+values.Encode(), nil)
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Accept", "text/event-stream")
-	if w.token != "" {
-		req.Header.Set("Last-Event-ID", w.token)
-	}
-	resp, err := w.client.http.Do(req)
-	if err != nil {
-		return nil, broken(ctx, err)
-	}
-	if kind := mediaType(resp); resp.StatusCode != http.StatusOK || kind != "text/event-stream" {
-		defer resp.Body.Close()
-		return nil, problem(resp, kind)
-	}
-	return resp.Body, nil
 }
