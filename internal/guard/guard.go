@@ -5,7 +5,7 @@
 // and what values cost is bounded. What still panics is a mistake in this program.
 //
 // What was known and what was applied may differ after a panic, so everything is
-// listed and applied anew.
+// listed and applied again.
 package guard
 
 import (

@@ -1,7 +1,7 @@
 // Package health keeps what the modules and background tasks of the agent say
 // of themselves, for /v1/health and `mesh-agent get health`.
 //
-// A [Registry] is the root of a tree of scopes. hive hands every module a scope
+// A [Registry] is a tree of scopes. hive hands every module a scope
 // and its jobs make scopes below it; names are joined with dots. A scope that
 // never reports itself, as a module does that leaves it to its jobs, shows the
 // worst of what is below it.
@@ -12,6 +12,7 @@ package health
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -39,72 +40,94 @@ type Status struct {
 	ConsecutiveFailures int       // since the last success
 }
 
-// Registry is the tree of scopes and, as a [cell.Health], its root. What is
-// reported on the registry itself appears under the name "agent".
+// Registry is the tree of scopes.
 type Registry struct {
-	root scope
-	now  func() time.Time
+	now func() time.Time
 
-	mu sync.Mutex
-	// scopes holds every open scope by its name. Guarded by mu.
-	scopes map[string]*record
+	mu     sync.Mutex
+	scopes map[string]*scope // those that are open, by name
 }
 
-// record is what is known of one scope. Guarded by Registry.mu.
-type record struct {
+// New returns an empty registry.
+func New() *Registry { return &Registry{now: time.Now, scopes: make(map[string]*scope)} }
+
+// NewScope returns a scope at the top of the tree. When the name is taken it gets a
+// number.
+func (r *Registry) NewScope(name string) cell.Health {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.open(name)
+}
+
+// open makes a scope; mu is held.
+func (r *Registry) open(name string) *scope {
+	unique := name
+	for n := 2; r.scopes[unique] != nil; n++ {
+		unique = fmt.Sprintf("%s#%d", name, n)
+	}
+	s := &scope{registry: r, status: Status{Name: unique, State: Unknown}}
+	r.scopes[unique] = s
+	return s
+}
+
+// scope is one reporter, a [cell.Health], with what is known of it. The registry's mu
+// guards it.
+type scope struct {
+	registry *Registry
 	status   Status
 	children bool // it once had a scope below it
 	closed   bool // removed: what is reported on it is dropped
 }
 
-// New returns an empty registry.
-func New() *Registry {
-	r := &Registry{now: time.Now, scopes: make(map[string]*record)}
-	r.root = scope{registry: r, record: &record{status: Status{Name: "agent", State: Unknown}}}
-	return r
-}
-
-// OK reports that the agent as a whole does what it should.
-func (r *Registry) OK(message string) { r.root.OK(message) }
-
-// Degraded reports that the agent as a whole fails.
-func (r *Registry) Degraded(reason string, err error) { r.root.Degraded(reason, err) }
-
-// Stopped reports that the agent as a whole has ended.
-func (r *Registry) Stopped(reason string) { r.root.Stopped(reason) }
-
-// NewScope returns a scope at the top of the tree.
-func (r *Registry) NewScope(name string) cell.Health { return r.open(nil, name) }
-
-// Close does nothing: the registry outlives its scopes.
-func (r *Registry) Close() {}
-
-// open makes a scope. When the name is taken it gets a number.
-func (r *Registry) open(parent *record, name string) cell.Health {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if parent != nil {
-		parent.children = true
-		name = parent.status.Name + "." + name
-	}
-	unique := name
-	for n := 2; r.scopes[unique] != nil; n++ {
-		unique = fmt.Sprintf("%s#%d", name, n)
-	}
-	rec := &record{status: Status{Name: unique, State: Unknown}}
-	r.scopes[unique] = rec
-	return &scope{registry: r, record: rec}
-}
-
 // update changes a scope that has neither stopped nor been closed.
-func (r *Registry) update(rec *record, change func(s *Status, now time.Time)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if rec.closed || rec.status.State == Stopped {
+func (s *scope) update(change func(status *Status, now time.Time)) {
+	s.registry.mu.Lock()
+	defer s.registry.mu.Unlock()
+	if !s.closed && s.status.State != Stopped {
+		change(&s.status, s.registry.now())
+	}
+}
+
+func (s *scope) OK(message string) {
+	s.update(func(status *Status, now time.Time) {
+		status.State, status.Message = OK, message
+		status.LastSuccess, status.ConsecutiveFailures = now, 0
+	})
+}
+
+func (s *scope) Degraded(reason string, err error) {
+	if err != nil {
+		reason += ": " + err.Error()
+	}
+	s.update(func(status *Status, now time.Time) {
+		status.State, status.Message = Degraded, reason
+		status.LastFailure = now
+		status.ConsecutiveFailures++
+	})
+}
+
+func (s *scope) Stopped(reason string) {
+	s.update(func(status *Status, _ time.Time) { status.State, status.Message = Stopped, reason })
+}
+
+func (s *scope) NewScope(name string) cell.Health {
+	s.registry.mu.Lock()
+	defer s.registry.mu.Unlock()
+	s.children = true
+	return s.registry.open(s.status.Name + "." + name)
+}
+
+// Close removes the scope and everything below it.
+func (s *scope) Close() {
+	s.registry.mu.Lock()
+	defer s.registry.mu.Unlock()
+	if s.closed {
 		return
 	}
-	if rec == r.root.record {
-		r.scopes[rec.status.Name] = rec
+	for name, other := range s.registry.scopes {
+		if other == s || strings.HasPrefix(name, s.status.Name+".") {
+			other.closed = true
+			delete(s.registry.scopes, name)
+		}
 	}
-	change(&rec.status, r.now())
 }

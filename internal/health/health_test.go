@@ -7,13 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cilium/hive/cell"
 	"github.com/google/go-cmp/cmp"
-)
-
-var (
-	_ cell.Health = (*Registry)(nil)
-	_ cell.Health = (*scope)(nil)
 )
 
 // newTicking returns a registry whose clock advances by a second each report.
@@ -108,15 +102,6 @@ func TestList(t *testing.T) {
 				{Name: "a", State: OK, Message: "1", LastSuccess: at(1)},
 				{Name: "a#2", State: OK, Message: "2", LastSuccess: at(2)},
 			},
-		},
-		"the registry itself": {
-			func(r *Registry) {
-				r.Degraded("lost its disk", nil)
-				r.OK("found it")
-				r.Stopped("bye")
-				r.Close()
-			},
-			[]Status{{Name: "agent", State: Stopped, Message: "bye", LastSuccess: at(2), LastFailure: at(1)}},
 		},
 	}
 	for name, test := range tests {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"time"
 )
 
 // List returns every scope, sorted by name.
@@ -12,68 +11,52 @@ func (r *Registry) List() []Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	list := make([]Status, 0, len(r.scopes))
-	for _, rec := range r.scopes {
-		list = append(list, r.summarize(rec))
+	for _, s := range r.scopes {
+		list = append(list, s.summary())
 	}
 	slices.SortFunc(list, func(a, b Status) int { return cmp.Compare(a.Name, b.Name) })
 	return list
 }
 
-// summarize returns a scope's own report or, without one, the worst of those
-// below it. The caller holds mu.
-func (r *Registry) summarize(rec *record) Status {
-	status := rec.status
-	if status.State != Unknown {
-		return status
+// summary is the scope's own report or, without one, the worst of those below it; mu is
+// held.
+func (s *scope) summary() Status {
+	sum := s.status
+	if sum.State != Unknown {
+		return sum
 	}
-	for _, below := range r.below(status.Name) {
-		s := below.status
-		status.LastSuccess = later(status.LastSuccess, s.LastSuccess)
-		status.LastFailure = later(status.LastFailure, s.LastFailure)
-		status.ConsecutiveFailures = max(status.ConsecutiveFailures, s.ConsecutiveFailures)
-		if severity(s.State) > severity(status.State) {
-			status.State, status.Message = s.State, strings.TrimPrefix(s.Name, rec.status.Name+".")+": "+s.Message
+	for _, below := range s.below() {
+		if below.LastSuccess.After(sum.LastSuccess) {
+			sum.LastSuccess = below.LastSuccess
+		}
+		if below.LastFailure.After(sum.LastFailure) {
+			sum.LastFailure = below.LastFailure
+		}
+		sum.ConsecutiveFailures = max(sum.ConsecutiveFailures, below.ConsecutiveFailures)
+		if severity(below.State) > severity(sum.State) {
+			sum.State, sum.Message = below.State, strings.TrimPrefix(below.Name, s.status.Name+".")+": "+below.Message
 		}
 	}
 	switch {
-	case status.State != Unknown:
-	case rec.children:
-		status.State, status.Message = Stopped, "none of its tasks is running"
+	case sum.State != Unknown:
+	case s.children:
+		sum.State, sum.Message = Stopped, "none of its tasks is running"
 	default:
-		status.Message = "has not reported yet"
+		sum.Message = "has not reported yet"
 	}
-	return status
+	return sum
 }
 
-// below returns the records of the scopes below a name, in the order of their
-// names. The caller holds mu.
-func (r *Registry) below(name string) []*record {
-	var found []*record
-	for other, rec := range r.scopes {
-		if strings.HasPrefix(other, name+".") {
-			found = append(found, rec)
+// below are the reports of the scopes below, in the order of their names; mu is held.
+func (s *scope) below() []Status {
+	var found []Status
+	for name, other := range s.registry.scopes {
+		if strings.HasPrefix(name, s.status.Name+".") {
+			found = append(found, other.status)
 		}
 	}
-	slices.SortFunc(found, func(a, b *record) int { return cmp.Compare(a.status.Name, b.status.Name) })
+	slices.SortFunc(found, func(a, b Status) int { return cmp.Compare(a.Name, b.Name) })
 	return found
 }
 
-func severity(s State) int {
-	switch s {
-	case Degraded:
-		return 3
-	case OK:
-		return 2
-	case Stopped:
-		return 1
-	default:
-		return 0
-	}
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
+func severity(s State) int { return slices.Index([]State{Unknown, Stopped, OK, Degraded}, s) }

@@ -53,11 +53,16 @@ func New(w io.Writer, level, format string) (*slog.Logger, *Level, error) {
 	return slog.New(slogbridge.NewHandler(sink, nil)), l, nil
 }
 
-// Level is how much a log tells. Any goroutine may read and change it.
+// Level is how much a log says. Any goroutine may read and change it.
 type Level struct{ sink *logrus.Logger }
 
 // Get returns the name of the present level, one of Levels.
-func (l *Level) Get() string { return levelName(l.sink.GetLevel()) }
+func (l *Level) Get() string {
+	if level := l.sink.GetLevel(); level != logrus.WarnLevel { // logrus says "warning"
+		return level.String()
+	}
+	return "warn"
+}
 
 // Set changes the level, from the next line on. A name that is none of Levels
 // is an error and changes nothing.
@@ -76,12 +81,4 @@ func parseLevel(name string) (logrus.Level, error) {
 		return 0, fmt.Errorf("log level %q is unknown: use one of %v", name, Levels())
 	}
 	return level, nil
-}
-
-// levelName is logrus' own name, but for the one that slog calls otherwise.
-func levelName(l logrus.Level) string {
-	if l == logrus.WarnLevel {
-		return "warn"
-	}
-	return l.String()
 }

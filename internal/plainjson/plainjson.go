@@ -9,6 +9,8 @@ package plainjson
 import (
 	"encoding/binary"
 	"math/bits"
+	"net/netip"
+	"unsafe"
 )
 
 // Scanner reads a text from its beginning.
@@ -69,6 +71,14 @@ func stops(w uint64) uint64 {
 	quote := w ^ ones*'"'
 	slash := w ^ ones*'\\'
 	return ((quote-ones)&^quote | (slash-ones)&^slash | (w - ones*' ') | w) & highs
+}
+
+// Addr reads an address, IPv4 within IPv6 as IPv4. It reports false for zones as for what
+// is wrong.
+func Addr(b []byte) (netip.Addr, bool) {
+	// Without a copy, which only an error would keep.
+	a, err := netip.ParseAddr(unsafe.String(unsafe.SliceData(b), len(b)))
+	return a.Unmap(), err == nil && a.Zone() == ""
 }
 
 // Number reads an integer from 0 to most, a value far below 2^60. What follows

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzScanAddr compares the parser of addresses with those of the standard
-// library, which decide what encoding/json accepts.
+// FuzzScanAddr compares the parser of addresses with the one that decides what
+// encoding/json accepts.
 func FuzzScanAddr(f *testing.F) {
 	for _, s := range []string{
 		"10.0.0.1", "0.0.0.0", "255.255.255.255", "256.0.0.1", "1.2.3", "1.2.3.4.5", "01.2.3.4", "1..2.3", "1.2.3.", "00.1.2.3",
@@ -23,12 +23,8 @@ func FuzzScanAddr(f *testing.F) {
 		if !ok {
 			return
 		}
-		want, err := netip.ParseAddr(string(b))
-		if err != nil || got != want.Unmap() {
-			t.Fatalf("%q is read as %s, want %s (%v)", b, got, want, err)
-		}
-		if ip := net.ParseIP(string(b)); !same(ip, got) {
-			t.Fatalf("%q is read as %s, want %s", b, got, ip)
+		if want, ok := netip.AddrFromSlice(net.ParseIP(string(b))); !ok || want.Unmap() != got {
+			t.Fatalf("%q is read as %s, want %s", b, got, want)
 		}
 	})
 }
@@ -68,9 +64,4 @@ func isPlain(b []byte) bool {
 		}
 	}
 	return true
-}
-
-func same(ip net.IP, addr netip.Addr) bool {
-	other, ok := netip.AddrFromSlice(ip)
-	return ok && other.Unmap() == addr
 }

@@ -14,6 +14,7 @@ import (
 	"io"
 	"regexp"
 	"strconv"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -122,27 +123,22 @@ func YAML(v any) ([]byte, error) {
 	if !hasEscapes(escape(text)) {
 		return yaml.JSONToYAML(text)
 	}
-	stand := newStandIn(text)
-	var texts [][]byte
+	word := "escaped0x" // nothing else contains it
+	for n := 1; bytes.Contains(text, []byte(word)); n++ {
+		word = fmt.Sprintf("escaped%dx", n)
+	}
+	var names []string // each with the text in whose place it is while YAML is made of the rest
 	replaced := jsonString().ReplaceAllFunc(text, func(s []byte) []byte {
 		safe := escape(s)
 		if !hasEscapes(safe) {
 			return s
 		}
-		texts = append(texts, safe)
-		return fmt.Appendf(nil, "%q", stand.name(len(texts)-1))
+		name := fmt.Sprintf("%s%dx", word, len(names)/2)
+		names = append(names, name, string(safe))
+		return strconv.AppendQuote(nil, name)
 	})
 	out, err := yaml.JSONToYAML(replaced)
-	if err != nil {
-		return nil, err
-	}
-	return stand.pattern().ReplaceAllFunc(out, func(name []byte) []byte {
-		n, err := strconv.Atoi(string(name[len(stand) : len(name)-1]))
-		if err != nil || n >= len(texts) {
-			return name
-		}
-		return texts[n]
-	}), nil
+	return []byte(strings.NewReplacer(names...).Replace(string(out))), err
 }
 
 // hasEscapes tells whether JSON has characters that are escaped by their numbers, or
@@ -151,22 +147,6 @@ func hasEscapes(text []byte) bool { return bytes.Contains(text, []byte(`\u`)) }
 
 // jsonString matches the strings of JSON, keys included.
 func jsonString() *regexp.Regexp { return regexp.MustCompile(`"(?:[^"\\]|\\.)*"`) }
-
-// standIn stands for a string while YAML is made of the rest. Its names are plain
-// words, which nothing else in the text contains.
-type standIn string
-
-func newStandIn(text []byte) standIn {
-	for n := 0; ; n++ {
-		if s := fmt.Sprintf("escaped%dx", n); !bytes.Contains(text, []byte(s)) {
-			return standIn(s)
-		}
-	}
-}
-
-func (s standIn) name(n int) string { return fmt.Sprintf("%s%dx", string(s), n) }
-
-func (s standIn) pattern() *regexp.Regexp { return regexp.MustCompile(string(s) + `\d+x`) }
 
 // Encoder writes JSON values through a [Writer], a line each, and leaves HTML as it is.
 func Encoder(w io.Writer) *json.Encoder {
