@@ -177,13 +177,6 @@ func toFreshnesses(from map[string]remotecluster.Freshness, now time.Time) map[s
 	return all
 }
 
-func toHealth(h view.HealthItem) Health {
-	return Health{
-		Name: h.Name, Cluster: h.Cluster, State: string(h.State), Message: h.Message,
-		LastSuccess: timeOrNull(h.LastSuccess), LastFailure: timeOrNull(h.LastFailure), ConsecutiveFailures: h.ConsecutiveFailures,
-	}
-}
-
 func toNode(n *nodes.Node) Node {
 	return Node{
 		Cluster: n.Cluster, ClusterID: n.ClusterID, Name: n.Name,

@@ -21,32 +21,25 @@ func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) error {
 // readyz answers 503 with the reasons until the mesh is ready.
 func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) error {
 	ready, reasons := s.View.Ready()
-	if ready {
-		writeJSON(w, s.readyWithout())
+	answer := Readiness{Ready: ready, Reasons: map[string]string{}, Without: map[string]string{}}
+	if !ready {
+		p := problemf(http.StatusServiceUnavailable, "")
+		answer.Type, answer.Title, answer.Status = p.Type, p.Title, p.Status
+		maps.Copy(answer.Reasons, reasons)
+		answer.Detail = "waiting for " + view.OneLine(reasons)
+		w.Header().Set("Retry-After", retryAfter)
+		writeBody(w, MediaTypeProblem, p.Status, answer)
 		return nil
 	}
-	status := http.StatusServiceUnavailable
-	p := problemf(status, "")
-	answer := Readiness{Type: p.Type, Title: p.Title, Status: status, Reasons: make(map[string]string), Without: make(map[string]string)}
-	maps.Copy(answer.Reasons, reasons)
-	answer.Detail = "waiting for " + view.OneLine(reasons)
-	w.Header().Set("Retry-After", retryAfter)
-	writeBody(w, MediaTypeProblem, status, answer)
-	return nil
-}
-
-// readyWithout is the answer of one who is ready: with all clusters, or because the
-// sync timeout has passed and some are missing.
-func (s *Server) readyWithout() Readiness {
-	answer := Readiness{Ready: true, Reasons: map[string]string{}, Without: map[string]string{}}
-	if s.Missing == nil {
-		return answer
+	if s.Missing != nil {
+		maps.Copy(answer.Without, s.Missing())
 	}
-	if maps.Copy(answer.Without, s.Missing()); len(answer.Without) > 0 {
+	if len(answer.Without) > 0 {
 		answer.Code = string(codes.ReadyWithout)
 		answer.Detail = "ready since the sync timeout has passed, without " + view.OneLine(answer.Without)
 	}
-	return answer
+	writeJSON(w, answer)
+	return nil
 }
 
 // metrics serves what can be gathered: one failing collector does not hide the

@@ -17,32 +17,28 @@ import (
 func ipResource() *resource[*ipcache.Entry, IP] {
 	return &resource[*ipcache.Entry, IP]{
 		name: view.IPs, summary: "The winning claim of every prefix.",
-		filters:   []string{byCluster, byNamespace, byName, byIdentity, byPrefix, byLabels},
-		from:      ipsFrom,
-		fixed:     func(q *query, e *ipcache.Entry) bool { return !q.prefix.IsValid() || within(q.prefix, e.Prefix()) },
-		match:     ipPasses,
-		dependsOn: dependsOnIdentities,
-		touched:   withIdentities,
-		convert:   func(_ *Server, v *view.Snapshot, e *ipcache.Entry) IP { return toIP(e, v.IPs.Claims(e)) },
-		paths:     []string{"/{address}", "/{address}/{length}"},
-		one:       oneIP,
+		filters: []string{byCluster, byNamespace, byName, byIdentity, byPrefix, byLabels},
+		from:    ipsFrom,
+		fixed:   func(q *query, e *ipcache.Entry) bool { return !q.prefix.IsValid() || within(q.prefix, e.Prefix()) },
+		match: func(s *Server, v *view.Snapshot, q *query, e *ipcache.Entry) bool {
+			return passes(q.cluster, e.Cluster().Name) && passes(q.namespace, e.Namespace()) &&
+				(q.name == "" || q.name == e.Pod() || q.name == e.NodeName()) &&
+				(q.identity == nil || *q.identity == e.Identity()) &&
+				(q.labels == nil || hasLabels(s, v, q.labels, e))
+		},
+		// The labels of an address are those of its identity, which may come later, or go
+		// first (wire.md §3.7).
+		dependsOn: func(q *query) view.Kind {
+			if q.labels == nil {
+				return ""
+			}
+			return view.Identities
+		},
+		touched: withIdentities,
+		convert: func(_ *Server, v *view.Snapshot, e *ipcache.Entry) IP { return toIP(e, v.IPs.Claims(e)) },
+		paths:   []string{"/{address}", "/{address}/{length}"},
+		one:     oneIP,
 	}
-}
-
-func ipPasses(s *Server, v *view.Snapshot, q *query, e *ipcache.Entry) bool {
-	return passes(q.cluster, e.Cluster().Name) && passes(q.namespace, e.Namespace()) &&
-		(q.name == "" || q.name == e.Pod() || q.name == e.NodeName()) &&
-		(q.identity == nil || *q.identity == e.Identity()) &&
-		(q.labels == nil || hasLabels(s, v, q.labels, e))
-}
-
-// dependsOnIdentities: the labels of an address are those of its identity, which
-// may come later, or go first (wire.md §3.7).
-func dependsOnIdentities(q *query) view.Kind {
-	if q.labels == nil {
-		return ""
-	}
-	return view.Identities
 }
 
 // withIdentities gives the addresses that have one of the identities.

@@ -6,7 +6,9 @@ import (
 	"net/http"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -37,10 +39,14 @@ func describe(version string, routes []route) ([]byte, error) {
 }
 
 func operation(schemas huma.Registry, rt route) *huma.Operation {
+	content := map[string]*huma.MediaType{rt.media: {Schema: &huma.Schema{Type: huma.TypeString}}}
+	if rt.answer != nil {
+		content = map[string]*huma.MediaType{"application/json": {Schema: schemas.Schema(rt.answer, true, "")}}
+	}
 	op := &huma.Operation{
-		OperationID: rt.id, Method: rt.method, Path: documentedPath(rt.path), Summary: rt.summary,
+		OperationID: rt.id, Method: rt.method, Path: strings.TrimSuffix(rt.path, "{$}"), Summary: rt.summary,
 		Parameters: append(pathParameters(rt.path), queryParameters(rt.parameters)...),
-		Responses:  map[string]*huma.Response{"200": {Description: http.StatusText(http.StatusOK), Content: content(schemas, rt)}},
+		Responses:  map[string]*huma.Response{"200": {Description: http.StatusText(http.StatusOK), Content: content}},
 	}
 	if rt.body != nil {
 		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
@@ -64,21 +70,6 @@ func operation(schemas huma.Registry, rt route) *huma.Operation {
 		}
 	}
 	return op
-}
-
-func content(schemas huma.Registry, rt route) map[string]*huma.MediaType {
-	if rt.answer == nil {
-		return map[string]*huma.MediaType{rt.media: {Schema: &huma.Schema{Type: huma.TypeString}}}
-	}
-	return map[string]*huma.MediaType{"application/json": {Schema: schemas.Schema(rt.answer, true, "")}}
-}
-
-// documentedPath drops what only the mux understands.
-func documentedPath(path string) string {
-	if path == "/{$}" {
-		return "/"
-	}
-	return path
 }
 
 func pathParameters(path string) []*huma.Param {
@@ -123,6 +114,7 @@ func queryParameters(names []string) []*huma.Param {
 // relax makes a schema say what is so: lists are never null, pointers to
 // objects may be, and a later version may have more fields.
 func relax(schema string, s *huma.Schema) {
+	objectsOrNull := []string{"Status.kvstore", "Status.ownCluster", "Cluster.trouble", "Cluster.policy", "Lookup.match", "Lookup.identity", "Lookup.node", "Lookup.freshness"}
 	if s.AdditionalProperties == false {
 		s.AdditionalProperties = nil
 	}
@@ -130,20 +122,11 @@ func relax(schema string, s *huma.Schema) {
 		if p.Type == huma.TypeArray {
 			p.Nullable = false
 		}
-		if p.Ref != "" && nullable(schema+"."+name) {
+		if p.Ref != "" && slices.Contains(objectsOrNull, schema+"."+name) {
 			s.Properties[name] = &huma.Schema{
 				Description: p.Description,
 				AnyOf:       []*huma.Schema{{Ref: p.Ref}, {Extensions: map[string]any{"type": "null"}}},
 			}
 		}
 	}
-}
-
-// nullable names the fields, by their schemas, that hold an object or null.
-func nullable(field string) bool {
-	switch field {
-	case "Status.kvstore", "Status.ownCluster", "Cluster.trouble", "Cluster.policy", "Lookup.match", "Lookup.identity", "Lookup.node", "Lookup.freshness":
-		return true
-	}
-	return false
 }

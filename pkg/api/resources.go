@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/cilium/statedb"
 
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/findings"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
@@ -25,45 +27,35 @@ func clusterResource() *resource[remotecluster.Status, Cluster] {
 			return passes(q.cluster, c.Name) && passes(q.name, c.Name)
 		},
 		convert: func(s *Server, _ *view.Snapshot, c remotecluster.Status) Cluster { return s.cluster(c, s.now()) },
-		steady:  steadyCluster,
-		paths:   []string{"/{name}"}, missing: "there is no cluster %q",
-	}, (*view.Snapshot).Clusters, view.ClusterKey)
-}
-
-// steadyCluster leaves out what moves all the time, as the view does: also until when a copy is
-// confirmed, while it is.
-func steadyCluster(c *Cluster) {
-	c.LastEvent, c.HeartbeatAgeSeconds, c.Policy = nil, nil, c.Policy.steady()
-	c.Freshness.Worst = Freshness{State: c.Freshness.Worst.State}
-	for _, f := range c.Freshness.All() {
-		*f = Freshness{State: f.State, AsOf: f.AsOf, Message: f.Message}
-		if f.State == string(remotecluster.FreshnessSynced) {
-			f.AsOf = nil
-		}
-	}
+		// As the view does: also until when a copy is confirmed, while it is.
+		steady: func(c *Cluster) {
+			c.LastEvent, c.HeartbeatAgeSeconds, c.Policy = nil, nil, c.Policy.steady()
+			c.Freshness.Worst = Freshness{State: c.Freshness.Worst.State}
+			for _, f := range c.Freshness.All() {
+				*f = Freshness{State: f.State, AsOf: f.AsOf, Message: f.Message}
+				if f.State == string(remotecluster.FreshnessSynced) {
+					f.AsOf = nil
+				}
+			}
+		},
+		paths: []string{"/{name}"}, missing: "there is no cluster %q",
+	}, (*view.Snapshot).Clusters, func(c remotecluster.Status) string { return c.Name })
 }
 
 func nodeResource() *resource[*nodes.Node, Node] {
 	return inTable(&resource[*nodes.Node, Node]{
 		name: view.Nodes, summary: "The nodes of the clusters.", filters: []string{byCluster, byName, byPrefix, byLabels},
 		fixed: func(q *query, n *nodes.Node) bool { return passes(q.cluster, n.Cluster) && passes(q.name, n.Name) },
+		// An address of the node is within the prefix, or one of its pod networks.
 		match: func(_ *Server, _ *view.Snapshot, q *query, n *nodes.Node) bool {
-			return nodePasses(q.prefix, n) && q.labels.Matches(maps.All(n.Labels))
+			return q.labels.Matches(maps.All(n.Labels)) && (!q.prefix.IsValid() ||
+				slices.ContainsFunc(n.Addresses, func(a nodes.Address) bool { return q.prefix.Contains(a.IP) }) ||
+				slices.ContainsFunc(n.PodCIDRs, func(c netip.Prefix) bool { return within(q.prefix, c) }))
 		},
 		convert: func(_ *Server, _ *view.Snapshot, n *nodes.Node) Node { return toNode(n) },
 		paths:   []string{"/{cluster}/{name}"}, missing: "there is no node %[2]q in cluster %[1]q",
 	}, func(v *view.View) statedb.Table[*nodes.Node] { return v.Nodes },
 		func(key string) (statedb.Query[*nodes.Node], error) { return nodes.ByKey(key), nil })
-}
-
-// nodePasses tells whether an address of the node is within the prefix, or one
-// of its pod networks.
-func nodePasses(p netip.Prefix, n *nodes.Node) bool {
-	if !p.IsValid() {
-		return true
-	}
-	return slices.ContainsFunc(n.Addresses, func(a nodes.Address) bool { return p.Contains(a.IP) }) ||
-		slices.ContainsFunc(n.PodCIDRs, func(c netip.Prefix) bool { return within(p, c) })
 }
 
 func serviceResource() *resource[*services.Global, Service] {
@@ -83,12 +75,38 @@ func serviceResource() *resource[*services.Global, Service] {
 		alone:   doubtService,
 		paths:   []string{"/{namespace}/{name}"}, missing: "no cluster shares a service %[2]q in namespace %[1]q",
 	}, func(v *view.View) statedb.Table[*services.Global] { return v.Services },
-		func(key string) (statedb.Query[*services.Global], error) {
+		func(key string) (q statedb.Query[*services.Global], err error) {
 			namespace, name, ok := strings.Cut(key, "/")
 			if !ok {
-				return statedb.Query[*services.Global]{}, errCursor()
+				return q, errCursor()
 			}
 			return services.GlobalByName(namespace, name), nil
+		})
+}
+
+func exportResource() *resource[*services.Export, ServiceExport] {
+	return inTable(&resource[*services.Export, ServiceExport]{
+		name: view.ServiceExports, summary: "What clusters say of the services that they export through the MCS API.",
+		filters: []string{byCluster, byNamespace, byName},
+		fixed: func(q *query, e *services.Export) bool {
+			return passes(q.cluster, e.Cluster) && passes(q.namespace, e.Namespace) && passes(q.name, e.Name)
+		},
+		convert: func(_ *Server, _ *view.Snapshot, e *services.Export) ServiceExport {
+			return ServiceExport{
+				Cluster: e.Cluster, Namespace: e.Namespace, Name: e.Name, Type: e.Type,
+				SessionAffinity: e.Affinity, SessionAffinityTimeoutSeconds: int(e.Timeout / time.Second),
+				Ports: toPorts(e.Ports), Created: e.Created,
+			}
+		},
+		paths:   []string{"/{cluster}/{namespace}/{name}"},
+		missing: "cluster %[1]q exports no service %[3]q in namespace %[2]q through the MCS API",
+	}, func(v *view.View) statedb.Table[*services.Export] { return v.ServiceExports },
+		func(key string) (q statedb.Query[*services.Export], err error) {
+			parts := strings.SplitN(key, "/", 3)
+			if len(parts) != 3 {
+				return q, errCursor()
+			}
+			return services.ExportByKey(parts[0], parts[1], parts[2]), nil
 		})
 }
 
@@ -105,11 +123,11 @@ func identityResource() *resource[*allocator.Identity, Identity] {
 		convert: func(_ *Server, _ *view.Snapshot, i *allocator.Identity) Identity { return toIdentity(i) },
 		paths:   []string{"/{id}"},
 	}, func(v *view.View) statedb.Table[*allocator.Identity] { return v.Identities },
-		func(key string) (statedb.Query[*allocator.Identity], error) {
+		func(key string) (q statedb.Query[*allocator.Identity], err error) {
 			number, cluster, ok := strings.Cut(key, "/")
 			id, err := strconv.ParseUint(number, 10, 32)
 			if err != nil || !ok {
-				return statedb.Query[*allocator.Identity]{}, errCursor()
+				return q, errCursor()
 			}
 			return allocator.ByKey(uint32(id), cluster), nil
 		})
@@ -147,15 +165,67 @@ func hasNamespace(i *allocator.Identity, namespace string) bool {
 	return false
 }
 
+func conflictResource() *resource[*findings.Conflict, Conflict] {
+	return inTable(&resource[*findings.Conflict, Conflict]{
+		name: view.Conflicts, summary: "What clusters disagree on.", filters: []string{byCluster, byKind, byName},
+		fixed: func(q *query, c *findings.Conflict) bool {
+			return passes(q.kind, string(c.Kind)) && passes(q.name, c.Subject)
+		},
+		match: func(_ *Server, _ *view.Snapshot, q *query, c *findings.Conflict) bool {
+			return q.cluster == "" || c.Involves(q.cluster)
+		},
+		convert: func(_ *Server, _ *view.Snapshot, c *findings.Conflict) Conflict {
+			return Conflict{
+				Kind: string(c.Kind), Code: string(c.Code), Subject: c.Subject, Clusters: orEmpty(c.Clusters),
+				Message: c.Message, Rule: c.Rule, Unlisted: c.More, Since: c.Since.UTC(),
+			}
+		},
+		paths: []string{"/{kind}/{subject...}"}, missing: "there is no conflict %[3]q",
+	}, func(v *view.View) statedb.Table[*findings.Conflict] { return v.Conflicts },
+		func(key string) (statedb.Query[*findings.Conflict], error) { return findings.ConflictByKey(key), nil })
+}
+
+func eventResource() *resource[*findings.Event, Event] {
+	return inTable(&resource[*findings.Event, Event]{
+		name: view.Events, summary: "What happened lately, the oldest first.", filters: []string{byCluster, byKind, byName},
+		fixed: func(q *query, e *findings.Event) bool {
+			return passes(q.kind, e.Kind) && passes(q.name, e.Name) && (q.cluster == "" || e.Involves(q.cluster))
+		},
+		convert: func(_ *Server, _ *view.Snapshot, e *findings.Event) Event {
+			event := Event{
+				ID: e.ID, Time: e.Time.UTC(), Kind: e.Kind, Code: string(e.Code), Message: e.Message,
+				Resource: e.Resource, Name: e.Name, Evidence: mapOrEmpty(e.Evidence),
+			}
+			if len(e.Clusters) > 0 {
+				event.Cluster = e.Clusters[0]
+			}
+			return event
+		},
+		paths: []string{"/{id}"}, missing: "there is no event %[1]s: there never was, or it is too old",
+	}, func(v *view.View) statedb.Table[*findings.Event] { return v.Events },
+		func(key string) (q statedb.Query[*findings.Event], err error) {
+			id, err := strconv.ParseUint(key, 10, 64)
+			if err != nil {
+				return q, badRequest("event %q: want a number", key)
+			}
+			return findings.EventByID(id), nil
+		})
+}
+
 func healthResource() *resource[view.HealthItem, Health] {
 	return inSnapshot(&resource[view.HealthItem, Health]{
 		name: view.Health, summary: "What modules, background tasks and cluster connections say of themselves.",
 		filters: []string{byCluster, byName},
 		fixed:   func(q *query, h view.HealthItem) bool { return passes(q.cluster, h.Cluster) && passes(q.name, h.Name) },
 		steady:  func(h *Health) { h.LastSuccess = nil },
-		convert: func(_ *Server, _ *view.Snapshot, h view.HealthItem) Health { return toHealth(h) },
-		paths:   []string{"/{name}"}, missing: "nothing with the name %q reports its health",
-	}, (*view.Snapshot).Health, view.HealthKey)
+		convert: func(_ *Server, _ *view.Snapshot, h view.HealthItem) Health {
+			return Health{
+				Name: h.Name, Cluster: h.Cluster, State: string(h.State), Message: h.Message,
+				LastSuccess: timeOrNull(h.LastSuccess), LastFailure: timeOrNull(h.LastFailure), ConsecutiveFailures: h.ConsecutiveFailures,
+			}
+		},
+		paths: []string{"/{name}"}, missing: "nothing with the name %q reports its health",
+	}, (*view.Snapshot).Health, func(h view.HealthItem) string { return h.Name })
 }
 
 // passes tells whether a value passes a filter; an empty one passes all.

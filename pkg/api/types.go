@@ -188,6 +188,19 @@ type Port struct {
 	Port     uint16 `json:"port"`
 }
 
+// ServiceExport is what a cluster says of a service that it exports through the MCS
+// API.
+type ServiceExport struct {
+	Cluster                       string    `json:"cluster"`
+	Namespace                     string    `json:"namespace"`
+	Name                          string    `json:"name"`
+	Type                          string    `json:"type" enum:"ClusterSetIP,Headless"`
+	SessionAffinity               string    `json:"sessionAffinity" enum:"None,ClientIP"`
+	SessionAffinityTimeoutSeconds int       `json:"sessionAffinityTimeoutSeconds" doc:"0 without affinity."`
+	Ports                         []Port    `json:"ports" doc:"Of the service."`
+	Created                       time.Time `json:"created" doc:"Of exports that disagree the oldest counts."`
+}
+
 // Identity is a set of labels with its number.
 type Identity struct {
 	ID        uint32            `json:"id"`

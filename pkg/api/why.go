@@ -52,14 +52,9 @@ func (s *Server) whyRoutes() []route {
 			if err != nil {
 				return x, err
 			}
-			return explainAddress(v, p.Addr()), nil
+			return reasons.Address(v, p.Addr(), v.IPs.Lookup(p.Addr())), nil
 		}),
 	}
-}
-
-// explainAddress explains whose an address is.
-func explainAddress(v *reasons.View, addr netip.Addr) reasons.Explanation {
-	return reasons.Address(v, addr, v.IPs.Lookup(addr))
 }
 
 // reasonsView is what explanations look at, of a dated view.

@@ -121,12 +121,9 @@ func (f *feed) wait(ctx context.Context, pause time.Duration) error {
 	return ctx.Err()
 }
 
-// advance takes what changed until now into the ring, and returns the position
-// after it. What a reader sees afterwards is not older.
-func (f *feed) advance(now time.Time) uint64 { return f.take(now, true) }
-
-// take is advance; unless it is asked for, it leaves out what only those who read
-// need.
+// take takes what changed until now into the ring, and returns the position after it: what
+// a reader sees afterwards is not older. Unless a reader asks, it leaves out what only
+// those who read need.
 func (f *feed) take(now time.Time, asked bool) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -141,7 +138,7 @@ func (f *feed) take(now time.Time, asked bool) uint64 {
 	return f.seq
 }
 
-// at is advance up to the moment of the snapshot that it returns: one that has
+// at is take up to the moment of the snapshot that it returns: one that has
 // everything that was in the address cache at a revision, with what no table holds of
 // some resources. It is false when the latest snapshot of the cache is not of that
 // moment: there will be another one in a few milliseconds.

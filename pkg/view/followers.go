@@ -11,16 +11,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 )
 
-// followTable follows a table. There is one such follower for each table and
-// process: one for each client would keep deleted objects alive.
-func followTable[T any](db *statedb.DB, table statedb.Table[T]) (follower, error) {
-	changes, err := tables.Follow(db, table)
-	if err != nil {
-		return nil, err
-	}
-	return &tableFollower[T]{table: table, changes: changes}, nil
-}
-
+// tableFollower follows a table.
 type tableFollower[T any] struct {
 	table   statedb.Table[T]
 	changes *tables.Follower[T]
@@ -67,10 +58,6 @@ type ipFollower struct {
 	ips      *ipcache.Cache
 	page     []ipcache.Change
 	revision uint64
-}
-
-func followIPs(ips *ipcache.Cache) *ipFollower {
-	return &ipFollower{ips: ips, page: make([]ipcache.Change, 0, 1024), revision: ips.Revision()}
 }
 
 func (f *ipFollower) drain(at look, emit func(feedEntry)) bool {

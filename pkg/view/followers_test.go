@@ -76,7 +76,7 @@ func TestFeedIsTheState(t *testing.T) {
 func TestPolledResourcesSayWhatChanged(t *testing.T) {
 	t.Parallel()
 	clusters := []remotecluster.Status{readyCluster("c2", 2)}
-	p := &polled[remotecluster.Status]{all: func() []remotecluster.Status { return clusters }, name: ClusterKey, steady: steadyCluster}
+	p := &polled[remotecluster.Status]{all: func() []remotecluster.Status { return clusters }, name: clusterKey, steady: steadyCluster}
 	now := epoch
 	drain := func() (names []string) {
 		now = now.Add(2 * polledInterval)
@@ -110,7 +110,7 @@ func TestPolledResourcesSayWhatChanged(t *testing.T) {
 func TestEvidenceMakesNoEvents(t *testing.T) {
 	t.Parallel()
 	clusters := []remotecluster.Status{readyCluster("c2", 2)}
-	p := &polled[remotecluster.Status]{all: func() []remotecluster.Status { return clusters }, name: ClusterKey, steady: steadyCluster}
+	p := &polled[remotecluster.Status]{all: func() []remotecluster.Status { return clusters }, name: clusterKey, steady: steadyCluster}
 	look := func() (n int) {
 		p.looked = time.Time{}
 		p.drain(look{now: epoch}, func(feedEntry) { n++ })
@@ -151,7 +151,7 @@ func TestWhoWasShownSomethingIsToldWhenItEnds(t *testing.T) {
 		t.Fatalf("shown is %q", got)
 	}
 	set(remotecluster.FreshnessSynced)
-	f.feed.advance(f.Now().Add(2 * polledInterval))
+	f.feed.take(f.Now().Add(2*polledInterval), true)
 	entries, _, _, held := f.feed.after(shown.Position, []int{indexOf(Clusters)}, make([]feedEntry, 0, 10))
 	if !held || len(entries) == 0 {
 		t.Fatalf("nothing was told since (held %t)", held)

@@ -3,7 +3,6 @@ package view
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/health"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
@@ -14,15 +13,6 @@ import (
 type HealthItem struct {
 	health.Status
 	Cluster string // of a connection
-}
-
-// HealthKey names an item.
-func HealthKey(h HealthItem) string { return h.Name }
-
-// steadyHealth leaves out what moves all the time.
-func steadyHealth(h HealthItem) any {
-	h.LastSuccess = time.Time{}
-	return h
 }
 
 // HealthItems returns what there is at this moment, sorted by name: one item for each

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cilium/statedb"
 
+	"github.com/mesh-agent/mesh-agent/internal/tables"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
 	"github.com/mesh-agent/mesh-agent/pkg/findings"
@@ -71,8 +72,8 @@ type kind struct {
 // allKinds has the order of [Kinds].
 func allKinds() []kind {
 	return []kind{
-		polledKind(Clusters, ClusterKey, func(v *View) *polled[remotecluster.Status] {
-			f := &polled[remotecluster.Status]{all: v.Clusters, name: ClusterKey, steady: steadyCluster}
+		polledKind(Clusters, clusterKey, func(v *View) *polled[remotecluster.Status] {
+			f := &polled[remotecluster.Status]{all: v.Clusters, name: clusterKey, steady: steadyCluster}
 			if v.Remotes != nil {
 				f.revision = v.Remotes.Revision
 			}
@@ -81,17 +82,22 @@ func allKinds() []kind {
 		tableKind(Nodes, (*nodes.Node).Key, func(v *View) statedb.Table[*nodes.Node] { return v.Nodes }),
 		tableKind(Services, (*services.Global).FullName, func(v *View) statedb.Table[*services.Global] { return v.Services }),
 		tableKind(ServiceExports, (*services.Export).Key, func(v *View) statedb.Table[*services.Export] { return v.ServiceExports }),
-		tableKind(Identities, IdentityKey, func(v *View) statedb.Table[*allocator.Identity] { return v.Identities }),
+		tableKind(Identities, identityKey, func(v *View) statedb.Table[*allocator.Identity] { return v.Identities }),
 		{
-			name:   IPs,
-			follow: func(v *View) (follower, error) { return followIPs(v.IPs), nil },
-			key:    func(object any) string { return object.(*ipcache.Entry).Prefix().String() },
-			all:    func(_ *View, s *Snapshot) iter.Seq[any] { return Untyped(s.IPs.From(netip.Prefix{})) },
+			name: IPs,
+			follow: func(v *View) (follower, error) {
+				return &ipFollower{ips: v.IPs, page: make([]ipcache.Change, 0, 1024), revision: v.IPs.Revision()}, nil
+			},
+			key: func(object any) string { return object.(*ipcache.Entry).Prefix().String() },
+			all: func(_ *View, s *Snapshot) iter.Seq[any] { return Untyped(s.IPs.From(netip.Prefix{})) },
 		},
 		tableKind(Conflicts, (*findings.Conflict).Key, func(v *View) statedb.Table[*findings.Conflict] { return v.Conflicts }),
-		tableKind(Events, EventKey, func(v *View) statedb.Table[*findings.Event] { return v.Events }),
-		polledKind(Health, HealthKey, func(v *View) *polled[HealthItem] {
-			return &polled[HealthItem]{all: v.HealthItems, name: HealthKey, steady: steadyHealth}
+		tableKind(Events, eventKey, func(v *View) statedb.Table[*findings.Event] { return v.Events }),
+		polledKind(Health, healthKey, func(v *View) *polled[HealthItem] {
+			return &polled[HealthItem]{all: v.HealthItems, name: healthKey, steady: func(h HealthItem) any {
+				h.LastSuccess = time.Time{} // it moves all the time
+				return h
+			}}
 		}),
 	}
 }
@@ -99,10 +105,14 @@ func allKinds() []kind {
 // tableKind is a kind whose objects are in a table, in the order of their keys.
 func tableKind[T any](name Kind, key func(T) string, table func(v *View) statedb.Table[T]) kind {
 	return kind{
-		name:   name,
-		follow: func(v *View) (follower, error) { return followTable(v.DB, table(v)) },
-		key:    func(object any) string { return key(object.(T)) },
-		all:    func(v *View, s *Snapshot) iter.Seq[any] { return Untyped(statedb.ToSeq(table(v).All(s.Txn))) },
+		name: name,
+		// One for each table and process: one for each client would keep deleted objects alive.
+		follow: func(v *View) (follower, error) {
+			changes, err := tables.Follow(v.DB, table(v))
+			return &tableFollower[T]{table: table(v), changes: changes}, err
+		},
+		key: func(object any) string { return key(object.(T)) },
+		all: func(v *View, s *Snapshot) iter.Seq[any] { return Untyped(statedb.ToSeq(table(v).All(s.Txn))) },
 	}
 }
 
@@ -127,16 +137,15 @@ func Untyped[T any](from iter.Seq[T]) iter.Seq[any] {
 	}
 }
 
-// ClusterKey names a cluster.
-func ClusterKey(c remotecluster.Status) string { return c.Name }
+func clusterKey(c remotecluster.Status) string { return c.Name }
 
-// IdentityKey names an identity: its number and its cluster.
-func IdentityKey(i *allocator.Identity) string {
+func identityKey(i *allocator.Identity) string {
 	return strconv.FormatUint(uint64(i.ID), 10) + "/" + i.Cluster
 }
 
-// EventKey names an event: its number.
-func EventKey(e *findings.Event) string { return strconv.FormatUint(e.ID, 10) }
+func eventKey(e *findings.Event) string { return strconv.FormatUint(e.ID, 10) }
+
+func healthKey(h HealthItem) string { return h.Name }
 
 // steadyCluster is what of a cluster is compared to find out whether it has changed:
 // without what moves all the time, such as the time until which a copy is confirmed.

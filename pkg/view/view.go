@@ -120,7 +120,7 @@ func (v *View) Close() { v.feed.close() }
 
 // Position takes in what has changed until now, and returns the position after it.
 // What is read afterwards is not older.
-func (v *View) Position() uint64 { return v.feed.advance(v.Now()) }
+func (v *View) Position() uint64 { return v.feed.take(v.Now(), true) }
 
 // Token names a position, for [View.Stream].
 func (v *View) Token(position uint64) string { return v.feed.token(position) }

@@ -29,16 +29,6 @@ func NewStreams(stopping context.Context, log *slog.Logger) *Streams {
 	return &Streams{stopping: stopping, log: log}
 }
 
-// start runs what serves a stream, unless the server stops.
-func (st *Streams) start(run func()) bool {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if !st.over {
-		st.group.Go(run)
-	}
-	return !st.over
-}
-
 // Close waits for those that run; no more are started.
 func (st *Streams) Close() {
 	st.mu.Lock()
@@ -59,14 +49,17 @@ func (st *Streams) Answer(w http.ResponseWriter, done func(), feed func(context.
 		return fmt.Errorf("streaming an answer: %w", err)
 	}
 	header.Set("Connection", "close") // its end is the answer's
-	started := st.start(func() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.over {
+		_ = conn.Close()
+		done()
+		return nil
+	}
+	st.group.Go(func() {
 		defer done()
 		st.feed(conn, header, feed)
 	})
-	if !started {
-		_ = conn.Close()
-		done()
-	}
 	return nil
 }
 
@@ -89,7 +82,10 @@ func (st *Streams) feed(conn net.Conn, header http.Header, feed func(context.Con
 		}
 	})
 	out := deadlined{conn}
-	if _, err := out.Write(head(header)); err != nil { // at once: the client waits for the headers
+	head := bytes.NewBufferString("HTTP/1.1 200 OK\r\n") // of a good answer without a length
+	_ = header.Write(head)                               // the buffer takes everything
+	head.WriteString("\r\n")
+	if _, err := out.Write(head.Bytes()); err != nil { // at once: the client waits for the headers
 		return
 	}
 	feed(ctx, out)
@@ -99,15 +95,6 @@ func (st *Streams) recover() {
 	if cause := recover(); cause != nil {
 		st.log.Error("A watch panicked", "error", cause, "stack", string(debug.Stack()))
 	}
-}
-
-// head is the head of a good answer without a length.
-func head(header http.Header) []byte {
-	var b bytes.Buffer
-	b.WriteString("HTTP/1.1 200 OK\r\n")
-	_ = header.Write(&b) // the buffer takes everything
-	b.WriteString("\r\n")
-	return b.Bytes()
 }
 
 // WriteTimeout is how long a client may take for each piece of an answer.

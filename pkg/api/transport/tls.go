@@ -40,14 +40,12 @@ func (t *TLS) listenConfig() (*tls.Config, error) {
 	if err := t.load(); err != nil {
 		return nil, err
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		return t.current(), nil
-	}}, nil
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: t.current}, nil
 }
 
 // current is the configuration of now. Files that cannot be used change nothing:
 // while they are replaced, a certificate and a key may not belong together.
-func (t *TLS) current() *tls.Config {
+func (t *TLS) current(*tls.ClientHelloInfo) (*tls.Config, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	failed := ""
@@ -57,7 +55,7 @@ func (t *TLS) current() *tls.Config {
 		}
 	}
 	t.failed = failed
-	return t.config
+	return t.config, nil
 }
 
 // load reads the files, and makes a configuration of them when they are others than
