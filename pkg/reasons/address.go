@@ -30,7 +30,7 @@ func Address(v *View, addr netip.Addr, found ipcache.Found) Explanation {
 		x.Steps = append(x.Steps, step)
 	}
 	x.Steps = append(x.Steps, v.barred(strays)...)
-	x.Steps = append(x.Steps, untold(found.Unreported)...)
+	x.Steps = append(x.Steps, unreported(found.Unreported)...)
 	x.Steps = append(x.Steps, v.refusals(addr)...)
 	unknown, steps := v.unknownClaims()
 	x.Steps = append(x.Steps, steps...)

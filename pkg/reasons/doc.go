@@ -19,6 +19,7 @@
 package reasons
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -99,25 +100,21 @@ func (v *View) names(others ...string) []string {
 func (v *View) keys(cluster string, r wire.Resource, names ...string) []Key {
 	keys := []Key{}
 	for _, name := range names {
-		if f, known := v.Find(cluster, r, name); known {
-			keys = append(keys, keyOf(f))
+		f, known := v.Find(cluster, r, name)
+		if !known {
+			continue
 		}
+		k := Key{Key: f.Key, Revision: f.Revision}
+		if f.Reason != "" {
+			k.Refused = cmp.Or(f.Why, string(f.Reason))
+		}
+		if !f.Read.IsZero() {
+			read := f.Read.UTC()
+			k.Read = &read
+		}
+		keys = append(keys, k)
 	}
 	return keys
-}
-
-func keyOf(f store.Found) Key {
-	k := Key{Key: f.Key, Revision: f.Revision}
-	if f.Reason != "" {
-		if k.Refused = f.Why; k.Refused == "" {
-			k.Refused = string(f.Reason)
-		}
-	}
-	if !f.Read.IsZero() {
-		read := f.Read.UTC()
-		k.Read = &read
-	}
-	return k
 }
 
 // refusal is why one of the keys is refused; empty when none is.

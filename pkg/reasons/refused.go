@@ -1,6 +1,7 @@
 package reasons
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -35,10 +36,7 @@ func refusedText(src remotecluster.SourceStatus, leaveOut ...wire.Reason) string
 	reasons := slices.Collect(maps.Keys(src.Rejections))
 	reasons = slices.DeleteFunc(reasons, func(r wire.Reason) bool { return src.Rejections[r] == 0 || slices.Contains(leaveOut, r) })
 	slices.SortFunc(reasons, func(a, b wire.Reason) int {
-		if d := src.Rejections[b] - src.Rejections[a]; d != 0 {
-			return d
-		}
-		return strings.Compare(string(a), string(b))
+		return cmp.Or(src.Rejections[b]-src.Rejections[a], cmp.Compare(a, b))
 	})
 	n, words := 0, make([]string, len(reasons))
 	for i, r := range reasons {

@@ -1,6 +1,7 @@
 package reasons
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -60,7 +61,7 @@ func (s *serviceChain) add(cluster string) {
 	case part == nil:
 		step.Code, step.Text = codes.PartUnknown, "may have it: its services: "+s.view.unconfirmed(cluster, at)
 	default:
-		step.Code, step.Text = s.partCode(part), s.reason(part)
+		step.Code, step.Text = s.partCode(part), cmp.Or(s.global, new(services.Global)).Reason(part)
 		if refused != "" {
 			step.Text += "; what it publishes now is refused, and this is what it said before: " + refused
 		}
@@ -112,14 +113,6 @@ func (s *serviceChain) part(cluster string) *services.Service {
 	return entry
 }
 
-// reason is the rule of the merge, in words.
-func (s *serviceChain) reason(part *services.Service) string {
-	if s.global != nil {
-		return s.global.Reason(part)
-	}
-	return new(services.Global).Reason(part)
-}
-
 func (s *serviceChain) partCode(part *services.Service) codes.Code {
 	switch {
 	case !part.Offers():
@@ -161,9 +154,10 @@ func (s *serviceChain) verdict() Verdict {
 		return s.absent()
 	}
 	own := s.global.Local()
-	sharing := s.sharing()
+	sharing := s.clusters(func(p *services.Service) bool { return !p.Local() && p.Shared })
+	_, ownIsRead := s.view.asOf(s.view.Own, wire.Services, wire.EndpointSlices)
 	switch {
-	case own == nil && s.ownIsRead():
+	case own == nil && s.view.Own != "" && ownIsRead:
 		return verdictf(codes.NoOwnService, "not used here: %s %s it, and the own cluster %s has no service of this name",
 			list(sharing), plural(len(sharing), "shares", "share"), s.view.Own)
 	case own != nil && !own.UsesRemotes():
@@ -190,56 +184,39 @@ func (s *serviceChain) used(own *services.Service, sharing []string) Verdict {
 		return verdictf(codes.BackendsWithheldBy, "global: shared by %s; the backends of %s are not used as usual", list(sharing), list(s.doubted()))
 	}
 	n := s.global.NumBackends()
-	return verdictf(codes.ServiceGlobal, "global: shared by %s; %d %s", list(s.offering()), n, plural(n, "backend is in use", "backends are in use"))
+	return verdictf(codes.ServiceGlobal, "global: shared by %s; %d %s", list(s.clusters((*services.Service).Offers)), n, plural(n, "backend is in use", "backends are in use"))
 }
 
 // alone is the verdict on a global service of the own cluster that nobody joins.
 func (s *serviceChain) alone(own *services.Service) Verdict {
-	switch missing := s.by[codes.PartNotExported]; {
-	case len(s.by[codes.PartRefused]) > 0:
-		return verdictf(codes.RefusedEverywhere, "not global: the entry of %s is refused", list(s.by[codes.PartRefused]))
-	case s.unknown() != "":
-		return verdictf(codes.ServiceUnknown, "not global as far as is known: %s", s.unknown())
-	case len(s.by[codes.PartNotShared]) > 0:
-		return verdictf(codes.NotShared, "not global: %s publishes it with shared=false", list(s.by[codes.PartNotShared]))
-	case len(missing) > 0:
-		return verdictf(codes.NotExported, "not global: cluster %s %s not export it", list(missing), plural(len(missing), "does", "do"))
+	none := verdictf(codes.NotExported, "not global: there is no cluster beside %s", own.Cluster)
+	if missing := s.by[codes.PartNotExported]; len(missing) > 0 {
+		none.Text = fmt.Sprintf("not global: cluster %s %s not export it", list(missing), plural(len(missing), "does", "do"))
 	}
-	return verdictf(codes.NotExported, "not global: there is no cluster beside %s", own.Cluster)
-}
-
-// unknown says which clusters may have the service without anybody knowing it here;
-// empty for none.
-func (s *serviceChain) unknown() string {
-	return unknownTexts("services", s.by[codes.PartUnknown], s.by[codes.PartsRefused])
+	return s.unshared("not global as far as is known: ", none)
 }
 
 // absent is the verdict on a service that is none.
 func (s *serviceChain) absent() Verdict {
-	name := fmt.Sprintf("%s/%s", s.namespace, s.name)
+	return s.unshared(fmt.Sprintf("nobody is known to share %s/%s, and ", s.namespace, s.name),
+		verdictf(codes.ServiceNowhere, "no cluster exports %s/%s", s.namespace, s.name))
+}
+
+// unshared is why no other cluster shares the service: none, unless something is known
+// or some clusters may do it without anybody knowing it here.
+func (s *serviceChain) unshared(unknown string, none Verdict) Verdict {
+	refused, private := s.by[codes.PartRefused], s.by[codes.PartNotShared]
+	others := unknownTexts("services", s.by[codes.PartUnknown], s.by[codes.PartsRefused])
 	switch {
-	case len(s.by[codes.PartRefused]) > 0:
-		return verdictf(codes.RefusedEverywhere, "not global: the entry of %s is refused", list(s.by[codes.PartRefused]))
-	case s.unknown() != "":
-		return verdictf(codes.ServiceUnknown, "nobody is known to share %s, and %s", name, s.unknown())
-	case len(s.by[codes.PartNotShared]) > 0:
-		return verdictf(codes.NotShared, "not global: %s publishes it with shared=false", list(s.by[codes.PartNotShared]))
+	case len(refused) > 0:
+		return verdictf(codes.RefusedEverywhere, "not global: the entry of %s is refused", list(refused))
+	case others != "":
+		return Verdict{codes.ServiceUnknown, unknown + others}
+	case len(private) > 0:
+		return verdictf(codes.NotShared, "not global: %s publishes it with shared=false", list(private))
 	}
-	return verdictf(codes.ServiceNowhere, "no cluster exports %s", name)
+	return none
 }
-
-// ownIsRead tells whether the services of the own cluster are known as of now.
-func (s *serviceChain) ownIsRead() bool {
-	_, now := s.view.asOf(s.view.Own, wire.Services, wire.EndpointSlices)
-	return s.view.Own != "" && now
-}
-
-// sharing are the other clusters that share it, offering all that bring backends.
-func (s *serviceChain) sharing() []string {
-	return s.clusters(func(p *services.Service) bool { return !p.Local() && p.Shared })
-}
-
-func (s *serviceChain) offering() []string { return s.clusters((*services.Service).Offers) }
 
 func (s *serviceChain) clusters(are func(*services.Service) bool) []string {
 	var names []string

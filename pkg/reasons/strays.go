@@ -22,17 +22,15 @@ func (v *View) barred(strays []ipcache.Stray) []Step {
 	return steps
 }
 
-// untold are the steps about claims of which there are too many to tell each.
-func untold(all []ipcache.Unreported) []Step {
+// unreported are the steps about claims of which there are too many for a step each.
+func unreported(all []ipcache.Unreported) []Step {
 	var steps []Step
 	for _, u := range all {
-		step := Step{Code: codes.ClaimsUntold, Keys: []Key{}}
+		text := fmt.Sprintf("%d more claims on %s lost", u.Claims, u.Prefix)
 		if u.Barred {
-			step.Text = fmt.Sprintf("more claims on %s do not count: those told are the strongest of each cluster and kind", u.Prefix)
-		} else {
-			step.Text = fmt.Sprintf("%d more claims on %s lost: those told are the strongest of each cluster and kind", u.Claims, u.Prefix)
+			text = fmt.Sprintf("more claims on %s do not count", u.Prefix)
 		}
-		steps = append(steps, step)
+		steps = append(steps, Step{Code: codes.ClaimsUntold, Keys: []Key{}, Text: text + ": those told are the strongest of each cluster and kind"})
 	}
 	return steps
 }

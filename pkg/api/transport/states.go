@@ -30,6 +30,8 @@ type turns struct {
 	missed  bool // somebody had none in time, and none was given back since
 }
 
+func (t *turns) wanted() bool { return t.waiting > 0 || t.missed }
+
 func newTurns(n int) *turns { return &turns{free: semaphore.NewWeighted(int64(n))} }
 
 // NewStates returns turns that are all free.
@@ -54,32 +56,6 @@ func (s *States) OfPeer(ctx context.Context, peer netip.Addr) (leave func(), err
 		return nil, err
 	}
 	return sync.OnceFunc(func() { s.leavePeer(peer, p) }), nil
-}
-
-// Try is OfPeer and OfAll for somebody who does not wait.
-func (s *States) Try(peer netip.Addr) (leave func(), ok bool) {
-	p := s.join(peer)
-	if !p.free.TryAcquire(1) {
-		s.leave(peer, p)
-		return nil, false
-	}
-	if !s.all.free.TryAcquire(1) {
-		s.leavePeer(peer, p)
-		return nil, false
-	}
-	return sync.OnceFunc(func() { s.release(s.all); s.leavePeer(peer, p) }), true
-}
-
-// Wanted tells whether somebody waits for a turn that this peer has, or did so in vain.
-func (s *States) Wanted(peer netip.Addr) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, t := range []*turns{s.all, s.peers[peer]} {
-		if t != nil && (t.waiting > 0 || t.missed) {
-			return true
-		}
-	}
-	return false
 }
 
 // wait waits for a turn. Who has none in time is refused, other than who went away.
@@ -166,7 +142,24 @@ func (t *PeerTurns) Take(ctx context.Context) (end func(), err error) {
 }
 
 // Try takes a turn if one is free.
-func (t *PeerTurns) Try() (end func(), ok bool) { return t.States.Try(t.Peer) }
+func (t *PeerTurns) Try() (end func(), ok bool) {
+	s, p := t.States, t.States.join(t.Peer)
+	switch {
+	case !p.free.TryAcquire(1):
+		s.leave(t.Peer, p)
+		return nil, false
+	case !s.all.free.TryAcquire(1):
+		s.leavePeer(t.Peer, p)
+		return nil, false
+	}
+	return sync.OnceFunc(func() { s.release(s.all); s.leavePeer(t.Peer, p) }), true
+}
 
-// Wanted tells whether somebody else waits.
-func (t *PeerTurns) Wanted() bool { return t.States.Wanted(t.Peer) }
+// Wanted tells whether somebody waits for a turn that this peer has, or did so in vain.
+func (t *PeerTurns) Wanted() (wanted bool) {
+	t.States.change(func() {
+		p := t.States.peers[t.Peer]
+		wanted = t.States.all.wanted() || p != nil && p.wanted()
+	})
+	return wanted
+}
