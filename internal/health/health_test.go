@@ -96,7 +96,7 @@ func TestList(t *testing.T) {
 			},
 			[]Status{{Name: "mm", State: Unknown, Message: "has not reported yet"}},
 		},
-		"equal names are told apart": {
+		"equal names get numbers": {
 			func(r *Registry) { r.NewScope("a").OK("1"); r.NewScope("a").OK("2") },
 			[]Status{
 				{Name: "a", State: OK, Message: "1", LastSuccess: at(1)},

@@ -100,7 +100,7 @@ func TestASteadyReaderGetsThere(t *testing.T) {
 					t.Error("no state was complete before it became quiet")
 				}
 				m.mu.Unlock()
-				m.settle()
+				m.readAll()
 				if err := m.trouble(); err != nil {
 					t.Error(err)
 				}
@@ -155,7 +155,7 @@ func TestASlowReaderOverTCPGetsThere(t *testing.T) {
 			s.blow(100)
 		}
 	}
-	for m.beats == 0 || m.differs(t) != nil { // it is told of the rest
+	for m.signs == 0 || m.differs(t) != nil { // the rest comes, too
 		if err := m.event(lines); err != nil {
 			t.Fatal(err)
 		}

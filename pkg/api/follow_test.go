@@ -61,7 +61,7 @@ type mirror struct {
 	token  string
 	resets int
 	wrong  error // what no watch may do
-	beats  int   // signs of life since the last event
+	signs  int   // signs of life since the last event
 
 	conn *connection // nil while it has none
 }
@@ -176,8 +176,8 @@ func (m *mirror) event(lines *bufio.Reader) error {
 	if id != "" {
 		m.token = id
 	}
-	if m.beats++; event != "" {
-		m.beats = 0
+	if m.signs++; event != "" {
+		m.signs = 0
 	}
 	if event == WatchDisconnect {
 		return fmt.Errorf("disconnected: %s", data.Reason)
@@ -200,7 +200,7 @@ func (m *mirror) take(event, resource string, object json.RawMessage) error {
 		items[nameOf(resource, object)] = string(object)
 	case WatchDelete:
 		name := nameOf(resource, object)
-		if _, had := items[name]; !had {
+		if _, known := items[name]; !known {
 			return fmt.Errorf("%s %s is deleted, which the follower of %q never had", resource, name, m.query())
 		}
 		delete(items, name)
@@ -250,15 +250,15 @@ func (m *mirror) readUpTo(n int) {
 	synctest.Wait()
 }
 
-// settle reads until nothing comes any more but signs of life.
-func (m *mirror) settle() {
+// readAll reads until nothing comes any more but signs of life.
+func (m *mirror) readAll() {
 	quiet := func() bool {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		return m.beats >= 2
+		return m.signs >= 2
 	}
 	m.mu.Lock()
-	m.beats = 0
+	m.signs = 0
 	m.mu.Unlock()
 	for !quiet() {
 		select {
@@ -484,7 +484,7 @@ func someFollowers(f *fixture, rt *rapid.T, n int) []*mirror {
 
 // TestWhatIsFollowedIsWhatIsListed: whatever changes, and wherever connections are
 // cut and watches go on, each follower has in the end what the list has, byte for
-// byte, and was never told of the end of what it never had.
+// byte, and never sees the end of what it did not have.
 func TestWhatIsFollowedIsWhatIsListed(t *testing.T) {
 	t.Parallel()
 	rounds := 3
@@ -563,7 +563,7 @@ func followsTheLists(t *testing.T, rt *rapid.T) {
 	rt.Repeat(actions)
 	time.Sleep(10 * time.Second)
 	for _, m := range every {
-		m.settle()
+		m.readAll()
 		if err := cmp.Or(m.trouble(), m.differs(t)); err != nil {
 			rt.Fatal(err)
 		}

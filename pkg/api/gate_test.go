@@ -78,7 +78,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	if _, err := last.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("a connection beyond all limits: %v", err)
 	}
-	if got := refusals(t, f, "connections"); got != transport.SpareConnections+2 { // one was told so before, and the last one not at all
+	if got := refusals(t, f, "connections"); got != transport.SpareConnections+2 { // one got an answer, and the last one none
 		t.Errorf("%v refusals of connections were counted", got)
 	}
 	open[0].Close()

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files")
 
 // TestGolden compares answers, byte for byte, with files that are to be read
 // as the contract: names, nulls, forms of times and addresses.

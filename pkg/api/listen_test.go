@@ -173,7 +173,7 @@ func TestAddressesThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-func TestWarningForStrangers(t *testing.T) {
+func TestWarningForUnknownClients(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]bool{"127.0.0.1:0": false, "localhost:0": false, "0.0.0.0:0": true, ":0": true} {
 		_, log, err := listening(t, address, "", false)

@@ -115,8 +115,8 @@ func TestTheLogLevelIsChangedOverTheSocketOnly(t *testing.T) {
 	}
 }
 
-// TestStrangersWithoutASocket: the refusal says how to get one.
-func TestStrangersWithoutASocket(t *testing.T) {
+// TestUnknownClientsWithoutASocket: the refusal says how to get one.
+func TestUnknownClientsWithoutASocket(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).do(http.MethodPut, "/v1/log-level")
 	if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "--socket") {

@@ -107,7 +107,7 @@ func TestSingleObjects(t *testing.T) {
 }
 
 // TestAnAddressWithinANetwork: whoever asks for the entry of an address that has
-// none is told where to ask instead.
+// none learns where to ask instead.
 func TestAnAddressWithinANetwork(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -93,7 +93,7 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 }
 
 // announced puts clusters that the directory has now in the place of what is known
-// of them: who asks right after changing the directory is told of the change.
+// of them: a change of the directory shows immediately.
 func announced(known, now []remotecluster.Status) []remotecluster.Status {
 	if len(now) == 0 {
 		return known

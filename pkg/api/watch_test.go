@@ -200,7 +200,7 @@ func TestWatchOfAddresses(t *testing.T) {
 	}
 }
 
-// TestWatchThatFallsBehind begins again, told so, instead of being buffered.
+// TestWatchThatFallsBehind begins again, with a reset, instead of being buffered.
 func TestWatchThatFallsBehind(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -275,8 +275,8 @@ func TestAQuietWatchOnABusyAgentLives(t *testing.T) {
 			f.View.Position()
 		}
 	}()
-	beats := 0
-	for beats < 3 {
+	signs := 0
+	for signs < 3 {
 		line, err := w.lines.ReadString('\n')
 		if err != nil {
 			t.Fatal(err)
@@ -288,7 +288,7 @@ func TestAQuietWatchOnABusyAgentLives(t *testing.T) {
 				t.Fatalf("a sign of life at %q", id)
 			}
 			if position > before { // the first ones may come before anything has changed
-				before, beats = position, beats+1
+				before, signs = position, signs+1
 			}
 		}
 	}

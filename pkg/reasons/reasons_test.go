@@ -271,12 +271,12 @@ func situations() []situation {
 			})}})
 		}, address("10.0.0.1"), codes.AddressUnclaimed, "nobody claims 10.0.0.1", have{"c2": codes.ClaimReservedIdentity}},
 		{"a claim that is refused", func(w *world) { w.knows("c2", wire.IPs, "10.0.0.1", "policy: not granted") }, address("10.0.0.1"), codes.AddressUnclaimed, "nobody claims 10.0.0.1", have{"c2": codes.ClaimRefused}},
-		{"more claims than are told", func(w *world) {
+		{"more claims than have steps", func(w *world) {
 			for i := range 3 * ipcache.MaxReported {
 				w.claims([]string{"c2", "c3"}[i%2], "10.0.0.1/32", ipcache.KindNode, fmt.Sprint("n", i))
 			}
 		}, address("10.0.0.1"), codes.AddressContested, "10.0.0.1/32 is claimed by c2 and c3; c2 counts", have{"c2": codes.ClaimWon, "c3": codes.ClaimLost, "": codes.ClaimsUntold}},
-		{"more barred claims than are told", func(w *world) {
+		{"more barred claims than have steps", func(w *world) {
 			w.ips = ipcache.NewWith(ipcache.Rules{Own: []ipcache.Own{{Prefix: netip.MustParsePrefix("10.0.0.0/8"), What: "pod network"}}})
 			for i := range 2 * ipcache.MaxReported {
 				w.claims("c2", "10.0.0.1/32", ipcache.KindNode, fmt.Sprint("n", i))
@@ -388,9 +388,9 @@ func TestKeysAreNamed(t *testing.T) {
 	}
 }
 
-// TestWhatIsExportedIsToldWhereClustersDisagree on the session affinity: of each who
+// TestExportsAreShownWhereClustersDisagree on the session affinity: of each who
 // exports it, and of nobody when they agree.
-func TestWhatIsExportedIsToldWhereClustersDisagree(t *testing.T) {
+func TestExportsAreShownWhereClustersDisagree(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	export := func(cluster, affinity string, timeout time.Duration) {
@@ -398,7 +398,7 @@ func TestWhatIsExportedIsToldWhereClustersDisagree(t *testing.T) {
 		w.services.ApplyExports([]store.Change[services.Export]{{Name: "default/web", New: x}})
 		w.knows(cluster, wire.ServiceExports, "default/web", "")
 	}
-	told := func() map[string]string {
+	exported := func() map[string]string {
 		said := make(map[string]string)
 		for _, step := range Service(w.view(), "default", "web").Steps {
 			_, text, _ := strings.Cut(step.Text, "; through the MCS API it exports it since 2026-11-22T01:02:03Z, with session affinity ")
@@ -412,15 +412,15 @@ func TestWhatIsExportedIsToldWhereClustersDisagree(t *testing.T) {
 	w.exports("c1", same)
 	export("c1", wire.SessionAffinityNone, 0)
 	export("c3", wire.SessionAffinityNone, 0)
-	if got, want := told(), map[string]string{"c1": "", "c2": "", "c3": ""}; !maps.Equal(got, want) {
+	if got, want := exported(), map[string]string{"c1": "", "c2": "", "c3": ""}; !maps.Equal(got, want) {
 		t.Errorf("they agree: %q", got)
 	}
 	export("c3", wire.SessionAffinityClientIP, time.Minute)
-	if got, want := told(), map[string]string{"c1": "None", "c2": "", "c3": "ClientIP for 60 s"}; !maps.Equal(got, want) {
+	if got, want := exported(), map[string]string{"c1": "None", "c2": "", "c3": "ClientIP for 60 s"}; !maps.Equal(got, want) {
 		t.Errorf("they disagree: %q", got)
 	}
 	w.lose("c3")
-	if got := told()["c3"]; !strings.HasPrefix(got, "ClientIP for 60 s, not confirmed since 2026-11-22T01:02:03Z") {
+	if got := exported()["c3"]; !strings.HasPrefix(got, "ClientIP for 60 s, not confirmed since 2026-11-22T01:02:03Z") {
 		t.Errorf("one of them is lost: %q", got)
 	}
 }

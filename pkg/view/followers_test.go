@@ -130,9 +130,9 @@ func TestEvidenceMakesNoEvents(t *testing.T) {
 	}
 }
 
-// TestWhoWasShownSomethingIsToldWhenItEnds, though nobody looked before or for as
+// TestWhoWasShownSomethingSeesItsEnd, though nobody looked before or for as
 // long as it lasted, and nothing but time made it so.
-func TestWhoWasShownSomethingIsToldWhenItEnds(t *testing.T) {
+func TestWhoWasShownSomethingSeesItsEnd(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	set := func(s remotecluster.FreshnessState) {
@@ -154,11 +154,11 @@ func TestWhoWasShownSomethingIsToldWhenItEnds(t *testing.T) {
 	f.feed.take(f.Now().Add(2*polledInterval), true)
 	entries, _, _, held := f.feed.after(shown.Position, []int{indexOf(Clusters)}, make([]feedEntry, 0, 10))
 	if !held || len(entries) == 0 {
-		t.Fatalf("nothing was told since (held %t)", held)
+		t.Fatalf("nothing came since (held %t)", held)
 	}
 	last := entries[len(entries)-1].object.(remotecluster.Status)
 	if got := last.Sources[wire.IPs].Freshness.State; got != remotecluster.FreshnessSynced {
-		t.Errorf("told last is %q", got)
+		t.Errorf("the last one is %q", got)
 	}
 }
 

@@ -30,7 +30,7 @@ type Snapshot struct {
 // Snapshot returns the state of this moment; of what no table holds ([Clusters] and
 // [Health]) only of the kinds that it is asked for. The readers of the cache of addresses
 // share a snapshot that may be some milliseconds old; here, one is waited for that has
-// everything that was visible before, so that who was told of an address finds it. When
+// everything that was visible before, so that who was given an address finds it. When
 // ctx ends, nobody waits any more and any snapshot will do.
 func (v *View) Snapshot(ctx context.Context, shows ...Kind) *Snapshot {
 	var polled []int
