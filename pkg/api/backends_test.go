@@ -1,7 +1,6 @@
 package api
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -36,18 +35,14 @@ func TestBackendsFromBothFormats(t *testing.T) {
 			Conditions: wire.EndpointConditions{Ready: &no, Serving: &yes, Terminating: &yes},
 		}},
 	}
-	get := func() (s Service) {
-		if err := json.Unmarshal(f.get("/v1/services/ns/web").Body.Bytes(), &s); err != nil {
-			t.Fatal(err)
-		}
-		return s
-	}
+	get := func() Service { return object[Service](t, f, "/v1/services/ns/web") }
+	found := func() []ServiceName { return object[Lookup](t, f, "/v1/lookup/10.2.0.1").Services }
 	mine := Backend{IP: "10.1.0.1", Cluster: "c1", Ports: []Port{}, Ready: true, Serving: true, Local: true, Preferred: true, Selected: true}
 	theirs := Backend{IP: "10.2.0.1", Cluster: "c2", Ports: []Port{}, Ready: true, Serving: true}
 	if diff := cmp.Diff([]Backend{mine, theirs}, get().Backends); diff != "" {
 		t.Errorf("an active local backend: %s", diff)
 	}
-	if reason := get().Clusters[1].Reason; !strings.Contains(reason, "standing by") {
+	if reason := get().Clusters[1].Reason; !strings.Contains(reason, "the affinity is local") {
 		t.Errorf("the reason is %q", reason)
 	}
 	f.services.ApplySlices(created(services.SliceFromWire(stopping, wire.SourceKVStore)))
@@ -63,12 +58,11 @@ func TestBackendsFromBothFormats(t *testing.T) {
 	if reason := get().Clusters[1].Reason; !strings.Contains(reason, "withheld") {
 		t.Errorf("the reason is %q", reason)
 	}
-	var found Lookup
-	if err := json.Unmarshal(f.get("/v1/lookup/10.2.0.1").Body.Bytes(), &found); err != nil || len(found.Services) != 0 {
-		t.Errorf("a withheld backend is found in %v: %v", found.Services, err)
+	if got := found(); len(got) != 0 {
+		t.Errorf("a withheld backend is found in %v", got)
 	}
 	f.services.Withhold("c2", false)
-	if err := json.Unmarshal(f.get("/v1/lookup/10.2.0.1").Body.Bytes(), &found); err != nil || !slices.Equal(found.Services, []ServiceName{{"ns", "web"}}) {
-		t.Errorf("the backend is found in %v: %v", found.Services, err)
+	if got := found(); !slices.Equal(got, []ServiceName{{"ns", "web"}}) {
+		t.Errorf("the backend is found in %v", got)
 	}
 }

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"encoding/json"
 	"errors"
 	"testing"
 	"time"
@@ -30,13 +29,7 @@ func (w writer) Status() kvstore.Status { return w.status }
 func TestTheStatusOfWhoPublishes(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	status := func() (s Status) {
-		t.Helper()
-		if err := json.Unmarshal(f.get("/v1/status").Body.Bytes(), &s); err != nil {
-			t.Fatal(err)
-		}
-		return s
-	}
+	status := func() Status { return object[Status](t, f, "/v1/status") }
 	if s := status(); s.Description != nil || s.Agent.Leads != nil {
 		t.Errorf("of an agent alone: %+v, %v", s.Description, s.Agent.Leads)
 	}

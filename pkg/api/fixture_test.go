@@ -127,15 +127,20 @@ func request(method, target string) *http.Request {
 	return r
 }
 
-// list asks for a list and decodes it.
-func list[T any](t testing.TB, f *fixture, target string) List[T] {
+// object asks for an object and decodes it.
+func object[T any](t testing.TB, f *fixture, target string) (v T) {
 	t.Helper()
 	w := f.get(target)
-	var l List[T]
-	if err := json.Unmarshal(w.Body.Bytes(), &l); w.Code != http.StatusOK || err != nil {
+	if err := json.Unmarshal(w.Body.Bytes(), &v); w.Code != http.StatusOK || err != nil {
 		t.Fatalf("%s: %d %v: %.300s", target, w.Code, err, w.Body)
 	}
-	return l
+	return v
+}
+
+// list asks for a list.
+func list[T any](t testing.TB, f *fixture, target string) List[T] {
+	t.Helper()
+	return object[List[T]](t, f, target)
 }
 
 func created[T any](objects ...*T) []store.Change[T] {

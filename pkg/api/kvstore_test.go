@@ -1,7 +1,6 @@
 package api
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"testing"
@@ -17,13 +16,7 @@ func TestTheLocalKVStoreInTheStatus(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.fill()
-	status := func() (s Status) {
-		t.Helper()
-		if err := json.Unmarshal(f.get("/v1/status").Body.Bytes(), &s); err != nil {
-			t.Fatal(err)
-		}
-		return s
-	}
+	status := func() Status { return object[Status](t, f, "/v1/status") }
 	f.mesh.SetClusters(readyCluster("c2", 2))
 	if s := status(); s.KVStore != nil || s.State != StateReady {
 		t.Errorf("without one: %s, %+v", s.State, s.KVStore)
@@ -51,10 +44,7 @@ func TestTheLocalKVStoreInTheStatus(t *testing.T) {
 	f.ips.Apply(claimed(ipcache.Spec{
 		Prefix: prefix("10.1.1.10/32"), Cluster: &ipcache.Cluster{Name: "c1", ID: 1}, Kind: ipcache.KindHost, Source: wire.SourceKVStore,
 	}))
-	var l Lookup
-	if err := json.Unmarshal(f.get("/v1/lookup/10.1.1.10").Body.Bytes(), &l); err != nil {
-		t.Fatal(err)
-	}
+	l := object[Lookup](t, f, "/v1/lookup/10.1.1.10")
 	if l.Freshness == nil || l.Freshness.State != "stale" || *l.Freshness.AgeSeconds != 3600 || !slices.Contains(l.Unconfirmed, "c1") {
 		t.Errorf("lookup: freshness %+v, unconfirmed %v", l.Freshness, l.Unconfirmed)
 	}

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"encoding/json"
 	"iter"
 	"slices"
 	"sync/atomic"
@@ -48,9 +47,8 @@ func TestALookupDoesNotLookAtEveryService(t *testing.T) {
 	f.Server = server
 	expect := func(want ...ServiceName) {
 		t.Helper()
-		var found Lookup
-		if err := json.Unmarshal(f.get("/v1/lookup/10.2.0.1").Body.Bytes(), &found); err != nil || !slices.Equal(found.Services, want) {
-			t.Errorf("the services are %v, want %v (%v)", found.Services, want, err)
+		if found := object[Lookup](t, f, "/v1/lookup/10.2.0.1").Services; !slices.Equal(found, want) {
+			t.Errorf("the services are %v, want %v", found, want)
 		}
 	}
 	expect()

@@ -107,37 +107,33 @@ func (f *fixture) walk(tb testing.TB, h *heap, limit int) (items int) {
 // first request: a quarter of a MiB was seen. 200,000 addresses are 38 MiB as text.
 const heapBound = 8 << 20
 
-// The next two tests are not parallel: they measure the heap.
-func TestAListForASlowReaderNeedsNoMemory(t *testing.T) {
+// TestListsNeedNoMemory is not parallel: it measures the heap.
+func TestListsNeedNoMemory(t *testing.T) {
 	const n = 200_000
 	f := newFixture(t)
 	f.fillIPs(n)
 	f.View.Snapshot(context.Background()) // makes the snapshot
-	var h heap
-	h.measure()
-	size := f.readSlowly(t, &h, 4<<20)
-	if size < n*150 {
-		t.Fatalf("only %d bytes", size)
-	}
-	t.Logf("%d MiB answered, the heap grew by %d KiB at most", size>>20, h.growth()>>10)
-	if h.growth() > heapBound {
-		t.Errorf("the heap grew by %d KiB, at most %d are allowed", h.growth()>>10, heapBound>>10)
-	}
-}
-
-func TestAWalkByPagesNeedsNoMemory(t *testing.T) {
-	const n = 100_000
-	f := newFixture(t)
-	f.fillIPs(n)
-	f.View.Snapshot(context.Background())
-	var h heap
-	h.measure()
-	if items := f.walk(t, &h, 1000); items != n {
-		t.Fatalf("%d items, want %d", items, n)
-	}
-	t.Logf("the heap grew by %d KiB at most", h.growth()>>10)
-	if bound := uint64(heapBound + 1000*400); h.growth() > bound { // and one page, which the test reads at once
-		t.Errorf("the heap grew by %d KiB, at most %d are allowed", h.growth()>>10, bound>>10)
+	for name, read := range map[string]func(t *testing.T, h *heap){
+		"for a slow reader": func(t *testing.T, h *heap) {
+			if size := f.readSlowly(t, h, 4<<20); size < n*150 {
+				t.Fatalf("only %d bytes", size)
+			}
+		},
+		"by pages": func(t *testing.T, h *heap) {
+			if items := f.walk(t, h, 1000); items != n {
+				t.Fatalf("%d items, want %d", items, n)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var h heap
+			h.measure()
+			read(t, &h)
+			t.Logf("the heap grew by %d KiB at most", h.growth()>>10)
+			if bound := uint64(heapBound + 1000*400); h.growth() > bound { // and one page, which the test reads at once
+				t.Errorf("the heap grew by %d KiB, at most %d are allowed", h.growth()>>10, bound>>10)
+			}
+		})
 	}
 }
 

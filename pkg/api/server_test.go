@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -11,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mesh-agent/mesh-agent/internal/meshtest/fakemesh"
@@ -29,7 +30,7 @@ func (f *fixture) wantProblem(t *testing.T, method, target string, status int) *
 		t.Fatalf("%s %s: %d %q: %v", method, target, w.Code, w.Body, err)
 	}
 	want := Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: p.Detail}
-	if diff := cmp.Diff(want, p); diff != "" || w.Code != status || p.Detail == "" {
+	if diff := gocmp.Diff(want, p); diff != "" || w.Code != status || p.Detail == "" {
 		t.Errorf("%s %s: %d: %s", method, target, w.Code, diff)
 	}
 	if kind := w.Header().Get("Content-Type"); kind != MediaTypeProblem {
@@ -139,75 +140,48 @@ func TestHead(t *testing.T) {
 	}
 }
 
+// TestReadiness: who is ready since the time was over says so, and without whom.
 func TestReadiness(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.mesh.Set(func(is *fakemesh.Facts) {
-		is.NotReady = map[string]string{"c3": "connecting", "c2": "ips not synced"}
-	})
-	w := f.get("/readyz")
-	var answer Readiness
-	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
-		t.Fatal(err)
+	expect := func(want Readiness) {
+		t.Helper()
+		w := f.get("/readyz")
+		var answer Readiness
+		if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || w.Code != cmp.Or(want.Status, http.StatusOK) {
+			t.Fatalf("%d %v", w.Code, err)
+		}
+		if diff := gocmp.Diff(want, answer); diff != "" || (w.Header().Get("Content-Type") == MediaTypeProblem) == want.Ready {
+			t.Errorf("%v %s", w.Header(), diff)
+		}
 	}
-	want := Readiness{
+	none, reasons := map[string]string{}, map[string]string{"c3": "connecting", "c2": "ips not synced"}
+	f.mesh.Set(func(is *fakemesh.Facts) { is.NotReady = reasons })
+	expect(Readiness{
 		Type: "about:blank", Title: "Service Unavailable", Status: 503, Detail: "waiting for c2: ips not synced; c3: connecting",
-		Reasons: map[string]string{"c3": "connecting", "c2": "ips not synced"}, Without: map[string]string{},
-	}
-	if diff := cmp.Diff(want, answer); diff != "" || w.Code != 503 || w.Header().Get("Content-Type") != MediaTypeProblem {
-		t.Errorf("%d %v %s", w.Code, w.Header(), diff)
-	}
+		Reasons: reasons, Without: none,
+	})
 	if w := f.get("/healthz"); w.Code != http.StatusOK {
 		t.Errorf("not live while not ready: %d", w.Code)
 	}
-	var st Status
-	if err := json.Unmarshal(f.get("/v1/status").Body.Bytes(), &st); err != nil || st.State != StateStarting || st.Ready {
-		t.Errorf("status %q, ready %v: %v", st.State, st.Ready, err)
+	if st := object[Status](t, f, "/v1/status"); st.State != StateStarting || st.Ready {
+		t.Errorf("status %q, ready %v", st.State, st.Ready)
 	}
 	f.mesh.Set(func(is *fakemesh.Facts) { is.NotReady = nil })
-	if w := f.get("/readyz"); w.Code != http.StatusOK {
-		t.Errorf("not ready: %d", w.Code)
-	}
-}
-
-// TestReadyWithoutSomeClusters: who is ready since the time was over says so, and
-// without whom.
-func TestReadyWithoutSomeClusters(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	ask := func() (answer Readiness) {
-		w := f.get("/readyz")
-		if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || w.Code != http.StatusOK {
-			t.Fatalf("%d %v", w.Code, err)
-		}
-		return answer
-	}
-	if diff := cmp.Diff(Readiness{Ready: true, Reasons: map[string]string{}, Without: map[string]string{}}, ask()); diff != "" {
-		t.Error(diff)
-	}
+	expect(Readiness{Ready: true, Reasons: none, Without: none})
 	missing := map[string]string{"c3": "not synced: nodes: connection refused", "c2": "not synced: ips"}
 	f.mesh.Set(func(is *fakemesh.Facts) { is.Missing = missing })
-	answer := ask()
-	want := Readiness{
-		Ready: true, Code: "MESH-7011", Reasons: map[string]string{}, Without: missing,
+	expect(Readiness{
+		Ready: true, Code: "MESH-7011", Reasons: none, Without: missing,
 		Detail: "ready since the sync timeout has passed, without c2: not synced: ips; c3: not synced: nodes: connection refused",
-	}
-	if diff := cmp.Diff(want, answer); diff != "" {
-		t.Error(diff)
-	}
-	codestest.Reached(t, codes.API, codes.Code(answer.Code))
+	})
+	codestest.Reached(t, codes.API, codes.ReadyWithout)
 }
 
 func TestStatusIsDegradedByAnythingStale(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	state := func() string {
-		var st Status
-		if err := json.Unmarshal(f.get("/v1/status").Body.Bytes(), &st); err != nil {
-			t.Fatal(err)
-		}
-		return st.State
-	}
+	state := func() string { return object[Status](t, f, "/v1/status").State }
 	c := readyCluster("c2", 2)
 	f.mesh.Set(func(is *fakemesh.Facts) { is.Clusters = append(is.Clusters, c) })
 	if s := state(); s != StateReady {

@@ -2,12 +2,12 @@ package api
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/meshtest/fakemesh"
-	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
@@ -29,7 +28,7 @@ type sse struct {
 	id, event string
 	data      struct {
 		Resource string
-		Object   map[string]any
+		Object   json.RawMessage
 		Revision uint64
 		Reason   string
 	}
@@ -41,15 +40,9 @@ func (e sse) name() string {
 	if e.data.Resource != "" {
 		text += " " + e.data.Resource
 	}
-	for _, key := range []string{"prefix", "cluster", "name", "subject", "id"} {
-		if e.data.Resource == "ips" && key == "cluster" {
-			continue
-		}
-		if v, ok := e.data.Object[key]; ok && v != "" {
-			return text + " " + fmt.Sprint(v)
-		}
-	}
-	return text
+	var o struct{ Prefix, Cluster, Name string }
+	_ = json.Unmarshal(e.data.Object, &o) // some events have none
+	return strings.TrimSpace(text + " " + cmp.Or(o.Prefix, o.Cluster, o.Name))
 }
 
 // watcher reads a watch over a real connection.
@@ -60,20 +53,34 @@ type watcher struct {
 	last  string // id of the last event
 }
 
-// serving runs the fixture's server on a real listener, with its feed.
-func serving(t testing.TB, f *fixture) string {
+// readEvent reads an event or a sign of life.
+func readEvent(lines *bufio.Reader) (e sse, err error) {
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			return e, err
+		}
+		switch field, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": "); field {
+		case "id":
+			e.id = value
+		case "event":
+			e.event = value
+		case "data":
+			if err := json.Unmarshal([]byte(value), &e.data); err != nil {
+				return e, fmt.Errorf("data %q: %w", value, err)
+			}
+		}
+		if line == "\n" {
+			return e, nil
+		}
+	}
+}
+
+// serving runs the fixture's server, with its feed.
+func serving(t *testing.T, f *fixture) string {
 	t.Helper()
-	server := httptest.NewServer(f.Handler())
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- f.View.Run(ctx) }()
-	t.Cleanup(func() {
-		f.stop()
-		cancel()
-		<-done
-		server.Close()
-	})
-	return server.URL
+	serve(t, f)
+	return "http://" + f.Address()
 }
 
 func openWatch(t testing.TB, base, query, token string) *watcher {
@@ -99,28 +106,14 @@ func openWatch(t testing.TB, base, query, token string) *watcher {
 // next reads one event.
 func (w *watcher) next() sse {
 	w.t.Helper()
-	var e sse
 	for {
-		line, err := w.lines.ReadString('\n')
+		e, err := readEvent(w.lines)
 		if err != nil {
 			w.t.Fatalf("the watch ended: %v", err)
 		}
-		line = strings.TrimSuffix(line, "\n")
-		field, value, _ := strings.Cut(line, ": ")
-		switch {
-		case line == "" && e.event != "":
-			if e.id != "" {
-				w.last = e.id
-			}
+		if e.event != "" {
+			w.last = e.id
 			return e
-		case field == "id":
-			e.id = value
-		case field == "event":
-			e.event = value
-		case field == "data":
-			if err := json.Unmarshal([]byte(value), &e.data); err != nil {
-				w.t.Fatalf("data %q: %v", value, err)
-			}
 		}
 	}
 }
@@ -294,54 +287,6 @@ func TestAQuietWatchOnABusyAgentLives(t *testing.T) {
 	}
 }
 
-// TestWatchByLabelsOfIdentities: identities and addresses come and go in any
-// order.
-func TestWatchByLabelsOfIdentities(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	base := serving(t, f)
-	w := openWatch(t, base, "resource=ips&labels=app%3Dweb", "")
-	w.expect("synced ips")
-	web := &allocator.Identity{ID: 131072, ClusterID: 2, Cluster: "c2", Labels: allocator.NewLabels(wire.ParseLabels("k8s:app=web;"))}
-	spec := ipcache.Spec{Prefix: prefix("10.0.0.1/32"), Cluster: &ipcache.Cluster{Name: "c2", ID: 2}, Source: wire.SourceClusterMesh, Identity: 131072}
-	f.ips.Apply(claimed(spec))
-	f.View.Position()
-	f.identities.Apply(created(web))
-	w.expect("upsert ips 10.0.0.1/32")
-	f.identities.Apply([]store.Change[allocator.Identity]{{Name: "0", Old: web}})
-	w.expect("delete ips 10.0.0.1/32")
-	f.identities.Apply(created(web))
-	w.expect("upsert ips 10.0.0.1/32")
-	f.ips.Apply([]ipcache.Op{{Old: ipcache.NewEntry(spec)}})
-	w.expect("delete ips 10.0.0.1/32")
-}
-
-// TestWatchShowsTheClaimsOfNow, also when only a losing claim came or went.
-func TestWatchShowsTheClaimsOfNow(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	base := serving(t, f)
-	w := openWatch(t, base, "resource=ips", "")
-	w.expect("synced ips")
-	claim := func(id uint32) ipcache.Spec {
-		return ipcache.Spec{Prefix: prefix("10.0.0.1/32"), Cluster: &ipcache.Cluster{Name: fmt.Sprint("c", id), ID: id}, Source: wire.SourceClusterMesh}
-	}
-	expect := func(what string, claims int) {
-		t.Helper()
-		for { // what happened in two steps may come as one
-			if e := w.next(); e.data.Object["claims"] == float64(claims) {
-				return
-			}
-		}
-	}
-	f.ips.Apply(claimed(claim(2)))
-	expect("the first claim", 1)
-	f.ips.Apply(claimed(claim(3)))
-	expect("a losing one", 2)
-	f.ips.Apply([]ipcache.Op{{Old: ipcache.NewEntry(claim(3))}})
-	expect("it went", 1)
-}
-
 // TestWhatIsNotThereMayBe: a cluster that is not known as of now may have it.
 func TestWhatIsNotThereMayBe(t *testing.T) {
 	t.Parallel()
@@ -352,38 +297,6 @@ func TestWhatIsNotThereMayBe(t *testing.T) {
 		if body := w.Body.String(); w.Code != http.StatusNotFound || !strings.Contains(body, "is not known as of now: c3") {
 			t.Errorf("%s: %d %s", target, w.Code, body)
 		}
-	}
-}
-
-// TestWatchOfAddressesThatMoveOn: an address that leaves the filter and changes again
-// before anybody looks is deleted for those whose filter it left.
-func TestWatchOfAddressesThatMoveOn(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	server := httptest.NewServer(f.Handler()) // nothing is taken in until somebody asks
-	t.Cleanup(func() { f.stop(); server.Close() })
-	in := func(namespace, pod, cluster string, id uint32) ipcache.Op {
-		return ipcache.Op{New: ipcache.NewEntry(ipcache.Spec{
-			Prefix: prefix("10.0.0.1/32"), Cluster: &ipcache.Cluster{Name: cluster, ID: 2}, Source: wire.SourceClusterMesh, Namespace: namespace, Name: pod, Identity: id,
-		})}
-	}
-	f.ips.Apply([]ipcache.Op{in("x", "p1", "c2", 70001)})
-	var all []*watcher
-	for _, filter := range []string{"namespace=x", "name=p1", "identity=70001"} {
-		w := openWatch(t, server.URL, "resource=ips&"+filter, "")
-		w.expect("upsert ips 10.0.0.1/32", "synced ips")
-		all = append(all, w)
-	}
-	f.ips.Apply([]ipcache.Op{in("y", "p2", "c2", 70002)})
-	f.ips.Apply([]ipcache.Op{in("z", "p3", "c2", 70003)})
-	f.View.Position() // both changes come in one page
-	for _, w := range all {
-		w.expect("delete ips 10.0.0.1/32")
-	}
-	f.ips.Apply([]ipcache.Op{in("x", "p1", "c2", 70001)})
-	f.View.Position()
-	for _, w := range all {
-		w.expect("upsert ips 10.0.0.1/32")
 	}
 }
 

@@ -2,77 +2,18 @@ package view
 
 import (
 	"fmt"
-	"maps"
-	"net/netip"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
-	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// TestFeedIsTheState: the state at one position and the changes behind it make
-// the state at a later one (a follower that knows nothing else agrees with the
-// lists), whatever happens.
-func TestFeedIsTheState(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
-		f := newFixture(t)
-		known := make(map[string]uint32)
-		var position uint64
-		page := make([]feedEntry, 0, 3)
-		rt.Repeat(map[string]func(*rapid.T){
-			"address": func(rt *rapid.T) {
-				a := netip.AddrFrom4([4]byte{10, 0, 0, byte(rapid.IntRange(0, 3).Draw(rt, "address"))})
-				e := ipcache.NewEntry(ipcache.Spec{
-					Prefix: netip.PrefixFrom(a, 32), Cluster: &ipcache.Cluster{Name: "c", ID: uint32(rapid.IntRange(1, 3).Draw(rt, "cluster"))},
-					Identity: uint32(rapid.IntRange(1, 3).Draw(rt, "identity")),
-				})
-				if rapid.Bool().Draw(rt, "withdraw") {
-					f.ips.Apply([]ipcache.Op{{Old: e}})
-				} else {
-					f.ips.Apply([]ipcache.Op{{New: e}})
-				}
-			},
-			"advance": func(*rapid.T) { f.Position() },
-			"": func(rt *rapid.T) {
-				at := f.Position()
-				for position < at {
-					entries, reached, _, held := f.feed.after(position, nil, page)
-					if !held || reached == position {
-						rt.Fatalf("changes behind %d of %d are not held", position, at)
-					}
-					for _, e := range entries {
-						entry, is := e.object.(*ipcache.Entry)
-						if !is {
-							continue
-						}
-						if known[entry.Prefix().String()] = entry.Identity(); e.deleted {
-							delete(known, entry.Prefix().String())
-						}
-					}
-					position = reached
-				}
-				state := make(map[string]uint32)
-				for e := range f.Snapshot(t.Context()).IPs.From(netip.Prefix{}) {
-					state[e.Prefix().String()] = e.Identity()
-				}
-				if !maps.Equal(known, state) {
-					rt.Fatalf("the changes make %v, the list %v", known, state)
-				}
-			},
-		})
-		f.Close()
-	})
-}
-
-// TestPolledResourcesSayWhatChanged, and only that: a fresher copy is no change.
+// TestPolledResourcesSayWhatChanged, and only that: a fresher copy is no change, nor is
+// the evidence of the policy, which moves with each probe.
 func TestPolledResourcesSayWhatChanged(t *testing.T) {
 	t.Parallel()
 	clusters := []remotecluster.Status{readyCluster("c2", 2)}
@@ -98,36 +39,16 @@ func TestPolledResourcesSayWhatChanged(t *testing.T) {
 	source := clusters[0].Sources[wire.IPs]
 	source.Freshness.AsOf = now.Add(time.Second)
 	clusters[0].Sources[wire.IPs] = source
+	clusters[0].Outlook.Evidence.AsOf, clusters[0].Outlook.Evidence.Heartbeat = now, now
 	check("fresher")
+	clusters = []remotecluster.Status{readyCluster("c2", 2)}
+	clusters[0].Outlook.State = disconnect.Demote
+	check("demoted", "c2 ready false")
 	clusters = []remotecluster.Status{readyCluster("c2", 2), connectingCluster("c3")}
 	clusters[0].State = remotecluster.Degraded
 	check("worse", "c2 degraded false", "c3 connecting false")
 	clusters = clusters[1:]
 	check("gone", "c2 degraded true")
-}
-
-// TestEvidenceMakesNoEvents: it moves with each probe, and the state does not.
-func TestEvidenceMakesNoEvents(t *testing.T) {
-	t.Parallel()
-	clusters := []remotecluster.Status{readyCluster("c2", 2)}
-	p := &polled[remotecluster.Status]{all: func() []remotecluster.Status { return clusters }, name: clusterKey, steady: steadyCluster}
-	look := func() (n int) {
-		p.looked = time.Time{}
-		p.drain(look{now: epoch}, func(feedEntry) { n++ })
-		return n
-	}
-	look()
-	clusters = []remotecluster.Status{readyCluster("c2", 2)}
-	clusters[0].Outlook.Evidence.AsOf = epoch
-	clusters[0].Outlook.Evidence.Heartbeat = epoch
-	if n := look(); n != 0 {
-		t.Errorf("%d events for evidence", n)
-	}
-	clusters = []remotecluster.Status{readyCluster("c2", 2)}
-	clusters[0].Outlook.State = disconnect.Demote
-	if n := look(); n != 1 {
-		t.Errorf("%d events for a state", n)
-	}
 }
 
 // TestWhoWasShownSomethingSeesItsEnd, though nobody looked before or for as

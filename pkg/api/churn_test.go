@@ -1,0 +1,147 @@
+package api
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/mesh-agent/mesh-agent/internal/meshtest/fakemesh"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/nodes"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/services"
+	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
+)
+
+// churn changes everything there is, at random.
+type churn struct {
+	f          *fixture
+	nodes      map[string]*nodes.Node
+	services   map[string]*services.Service
+	exports    map[string]*services.Export
+	identities map[string]*allocator.Identity
+	claims     map[string]*ipcache.Entry
+}
+
+func newChurn(f *fixture) *churn {
+	return &churn{
+		f: f, nodes: make(map[string]*nodes.Node), services: make(map[string]*services.Service), exports: make(map[string]*services.Export),
+		identities: make(map[string]*allocator.Identity), claims: make(map[string]*ipcache.Entry),
+	}
+}
+
+// become makes the object of a name what it is now, nil for nothing.
+func become[T any](all map[string]*T, name string, now *T) store.Change[T] {
+	ch := store.Change[T]{Name: name, Old: all[name], New: now}
+	if all[name] = now; now == nil {
+		delete(all, name)
+	}
+	return ch
+}
+
+func (c *churn) actions() map[string]func(*rapid.T) {
+	one := func(t *rapid.T, of ...string) string { return rapid.SampledFrom(of).Draw(t, "one") }
+	id := func(cluster string) uint32 { return uint32(cluster[1] - '0') }
+	there := func(t *rapid.T) bool { return rapid.IntRange(0, 2).Draw(t, "there") > 0 }
+	return map[string]func(*rapid.T){
+		"address": func(t *rapid.T) {
+			// Some prefixes change more often, and several times before anybody looks.
+			for range rapid.IntRange(1, 4).Draw(t, "times") {
+				cluster, p := one(t, "c2", "c3"), one(t, "10.0.0.1/32", "10.0.0.1/32", "10.0.0.2/32")
+				name := cluster + p
+				var op ipcache.Op
+				op.Old = c.claims[name]
+				if delete(c.claims, name); there(t) {
+					op.New = ipcache.NewEntry(ipcache.Spec{
+						Prefix: prefix(p), Cluster: &ipcache.Cluster{Name: cluster, ID: id(cluster)}, Source: wire.SourceClusterMesh,
+						Identity:  rapid.SampledFrom([]uint32{70001, 70002}).Draw(t, "identity"),
+						Namespace: one(t, "x", "y", "z"), Name: one(t, "p1", "p2"),
+					})
+					c.claims[name] = op.New
+				}
+				if op.Old != nil || op.New != nil {
+					c.f.ips.Apply([]ipcache.Op{op})
+				}
+			}
+		},
+		"node": func(t *rapid.T) {
+			cluster, name := one(t, "c2", "c3"), one(t, "n1", "n2")
+			var n *nodes.Node
+			if there(t) {
+				n = &nodes.Node{
+					Cluster: cluster, ClusterID: id(cluster), Name: name, Source: wire.SourceClusterMesh, Labels: map[string]string{"app": one(t, "web", "db")},
+					Addresses: []nodes.Address{{Type: "InternalIP", IP: netip.MustParseAddr(one(t, "10.0.0.9", "10.9.0.9"))}},
+				}
+			}
+			c.f.nodes.Apply([]store.Change[nodes.Node]{become(c.nodes, cluster+"/"+name, n)})
+		},
+		"service": func(t *rapid.T) {
+			cluster, namespace, name := one(t, "c2", "c3"), one(t, "x", "y"), one(t, "s1", "s2")
+			var s *services.Service
+			if there(t) {
+				s = &services.Service{
+					Cluster: cluster, ClusterID: id(cluster), Namespace: namespace, Name: name, Shared: there(t), Source: wire.SourceClusterMesh,
+					Labels: map[string]string{"app": one(t, "web", "db")}, Backends: []services.Backend{{IP: netip.MustParseAddr(one(t, "10.0.0.1", "10.0.0.2"))}},
+				}
+			}
+			c.f.services.Apply([]store.Change[services.Service]{become(c.services, cluster+"/"+namespace+"/"+name, s)})
+		},
+		"export": func(t *rapid.T) {
+			cluster, namespace, name := one(t, "c2", "c3"), one(t, "x", "y"), one(t, "s1", "s2")
+			var e *services.Export
+			if there(t) {
+				e = &services.Export{Cluster: cluster, Namespace: namespace, Name: name, Type: wire.ServiceExportClusterSetIP, Affinity: one(t, wire.SessionAffinityNone, wire.SessionAffinityClientIP)}
+			}
+			c.f.services.ApplyExports([]store.Change[services.Export]{become(c.exports, cluster+"/"+namespace+"/"+name, e)})
+		},
+		"identity": func(t *rapid.T) {
+			cluster, number := one(t, "c2", "c3"), rapid.SampledFrom([]uint32{70001, 70002}).Draw(t, "identity")
+			var i *allocator.Identity
+			if there(t) {
+				labels := wire.ParseLabels("k8s:app=" + one(t, "web", "db") + ";k8s:io.kubernetes.pod.namespace=" + one(t, "x", "y") + ";")
+				i = &allocator.Identity{ID: number, ClusterID: id(cluster), Cluster: cluster, Labels: allocator.NewLabels(labels)}
+			}
+			c.f.identities.Apply([]store.Change[allocator.Identity]{become(c.identities, fmt.Sprint(cluster, number), i)})
+		},
+		"cluster":  c.cluster,
+		"findings": func(*rapid.T) { c.f.watch.Look(time.Now()) },
+		"health": func(t *rapid.T) {
+			scope := c.f.scopes.NewScope("job")
+			scope.OK(one(t, "well", "very well"))
+			if !there(t) {
+				scope.Close()
+			}
+		},
+	}
+}
+
+// cluster makes one come, go, or become doubtful; its revision may stay.
+func (c *churn) cluster(t *rapid.T) {
+	name := rapid.SampledFrom([]string{"c2", "c3"}).Draw(t, "name")
+	now := readyCluster(name, uint32(name[1]-'0'))
+	now.LastEvent, now.LastSuccess = time.Now(), time.Now()
+	for r, src := range now.Sources {
+		src.Freshness.AsOf = time.Now().Add(-time.Second)
+		src.Freshness.State = rapid.SampledFrom([]remotecluster.FreshnessState{remotecluster.FreshnessSynced, remotecluster.FreshnessSynced, remotecluster.FreshnessStale}).Draw(t, "state")
+		now.Sources[r] = src
+	}
+	there, silent := rapid.IntRange(0, 2).Draw(t, "there") > 0, rapid.Bool().Draw(t, "silent")
+	change := c.f.mesh.Set
+	if silent {
+		change = c.f.mesh.SetUnnoticed
+	}
+	change(func(is *fakemesh.Facts) {
+		all := slices.DeleteFunc(slices.Clone(is.Clusters), func(s remotecluster.Status) bool { return s.Name == name })
+		if there {
+			all = append(all, now)
+		}
+		slices.SortFunc(all, func(a, b remotecluster.Status) int { return strings.Compare(a.Name, b.Name) })
+		is.Clusters = all
+	})
+}
