@@ -40,6 +40,9 @@ func TestUnknownNamesAreRefused(t *testing.T) {
 		if _, _, err := New(&bytes.Buffer{}, c.level, c.format); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("New(%s, %s): %v, want %q", c.level, c.format, err, c.want)
 		}
+		if (CheckLevel(c.level) == nil) == (CheckFormat(c.format) == nil) {
+			t.Errorf("both or none of %s and %s is right", c.level, c.format)
+		}
 	}
 }
 

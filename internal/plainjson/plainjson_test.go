@@ -53,6 +53,16 @@ func FuzzScanText(f *testing.F) {
 	})
 }
 
+func TestNumber(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{"0": 0, "7": 7, "255": 255, "256": -1, "01": -1, "x": -1, "": -1} {
+		s := NewScanner([]byte(text + ","))
+		if n, ok := s.Number(255); ok != (want >= 0) || ok && (int(n) != want || !s.Literal(",") || !s.Done() || s.Literal(",")) {
+			t.Errorf("%q is read as %d, %t", text, n, ok)
+		}
+	}
+}
+
 // isPlain tells whether b is a string of nothing but plain characters.
 func isPlain(b []byte) bool {
 	if len(b) < 2 || b[0] != '"' || b[len(b)-1] != '"' {

@@ -38,7 +38,7 @@ func clusterResource() *resource[remotecluster.Status, Cluster] {
 				}
 			}
 		},
-		paths: []string{"/{name}"}, missing: "there is no cluster %q",
+		paths: []string{"/{name}"}, missing: "there is no cluster %[1]q",
 	}, (*view.Snapshot).Clusters, func(c remotecluster.Status) string { return c.Name })
 }
 
@@ -224,7 +224,7 @@ func healthResource() *resource[view.HealthItem, Health] {
 				LastSuccess: timeOrNull(h.LastSuccess), LastFailure: timeOrNull(h.LastFailure), ConsecutiveFailures: h.ConsecutiveFailures,
 			}
 		},
-		paths: []string{"/{name}"}, missing: "nothing with the name %q reports its health",
+		paths: []string{"/{name}"}, missing: "nothing with the name %[1]q reports its health",
 	}, (*view.Snapshot).Health, func(h view.HealthItem) string { return h.Name })
 }
 

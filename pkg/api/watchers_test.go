@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
 
 // What idle watchers are measured with.
@@ -40,7 +42,7 @@ func watchIdle(t testing.TB, address string, lines *bufio.Reader) net.Conn {
 		t.Error(err)
 	}
 	lines.Reset(c)
-	for synced := 0; synced < len(allResources()); {
+	for synced := 0; synced < len(view.Kinds()); {
 		line, err := lines.ReadString('\n')
 		if err != nil {
 			t.Error(err)

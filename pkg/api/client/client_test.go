@@ -103,8 +103,12 @@ func TestCancelledContext(t *testing.T) {
 	c := serve(t, says("application/json", 200, `{}`))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := c.Status(ctx); !errors.Is(err, context.Canceled) || errors.Is(err, ErrUnreachable) {
-		t.Errorf("%v", err)
+	_, err := c.Status(ctx)
+	_, err2 := c.SetLogLevel(ctx, "info")
+	for _, err := range []error{err, err2} {
+		if !errors.Is(err, context.Canceled) || errors.Is(err, ErrUnreachable) {
+			t.Errorf("%v", err)
+		}
 	}
 }
 
