@@ -339,17 +339,3 @@ func TestAddressesAreThereAtOnce(t *testing.T) {
 		}
 	}
 }
-
-// discard counts an answer and keeps nothing of it.
-type discard struct {
-	header http.Header
-	status int
-	n      int
-}
-
-func (d *discard) Header() http.Header    { return d.header }
-func (d *discard) WriteHeader(status int) { d.status = status }
-func (d *discard) Write(b []byte) (int, error) {
-	d.n += len(b)
-	return len(b), nil
-}

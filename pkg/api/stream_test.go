@@ -128,3 +128,17 @@ func BenchmarkPageOfIPs(b *testing.B) {
 		f.Handler().ServeHTTP(&discard{header: make(http.Header)}, request(http.MethodGet, target))
 	}
 }
+
+// discard counts an answer and keeps nothing of it.
+type discard struct {
+	header http.Header
+	status int
+	n      int
+}
+
+func (d *discard) Header() http.Header    { return d.header }
+func (d *discard) WriteHeader(status int) { d.status = status }
+func (d *discard) Write(b []byte) (int, error) {
+	d.n += len(b)
+	return len(b), nil
+}
