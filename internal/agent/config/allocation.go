@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/spf13/pflag"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/modes"
@@ -17,13 +16,8 @@ const AllocationMode = "identity-allocation-mode"
 
 // AllocationConfig says where identities are allocated.
 type AllocationConfig struct {
-	Mode      string `mapstructure:"identity-allocation-mode"`
-	Namespace string `mapstructure:"k8s-namespace"`
-}
-
-func (c AllocationConfig) flags(f *pflag.FlagSet) {
-	f.String(AllocationMode, c.Mode, "run, operate: where identities are allocated: kvstore, crd (CiliumIdentities of the Kubernetes API), or both while they move: doublewrite-readkvstore, doublewrite-readcrd")
-	f.String("k8s-namespace", c.Namespace, "namespace of the Leases in which nodes say which identities of the Kubernetes API they use")
+	Mode      string `mapstructure:"identity-allocation-mode" help:"run, operate: where identities are allocated: kvstore, crd (CiliumIdentities of the Kubernetes API), or both while they move: doublewrite-readkvstore, doublewrite-readcrd"`
+	Namespace string `mapstructure:"k8s-namespace" help:"namespace of the Leases in which nodes say which identities of the Kubernetes API they use"`
 }
 
 // Place is valid once the configuration is.

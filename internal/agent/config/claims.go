@@ -6,27 +6,17 @@ import (
 	"os"
 	"strings"
 
-	"github.com/spf13/pflag"
-
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 )
 
 // ClaimsConfig says what remote clusters may claim (docs/claims.md).
 type ClaimsConfig struct {
-	PodCIDR         string `mapstructure:"pod-cidr"`
-	ServiceCIDR     string `mapstructure:"service-cidr"`
-	ClaimPolicy     string `mapstructure:"claim-policy"`
-	ClaimPolicyFile string `mapstructure:"claim-policy-file"`
-	StateDir        string `mapstructure:"state-dir"`
-}
-
-func (c ClaimsConfig) flags(f *pflag.FlagSet) {
-	f.String("pod-cidr", c.PodCIDR, "pod networks of the own cluster, beside those that its nodes announce: no remote can have an address in them; separated by commas")
-	f.String("service-cidr", c.ServiceCIDR, "service networks of the own cluster: no remote can have an address in them; separated by commas")
-	f.String("claim-policy", c.ClaimPolicy, "what becomes of other claims of remotes that break a rule (docs/claims.md): report them, and let them count as with Cilium, or enforce the rules")
-	f.String("claim-policy-file", c.ClaimPolicyFile, "a file that says what each remote cluster may claim, watched (docs/claims.md)")
-	f.String("state-dir", c.StateDir, "a directory in which the cluster IDs of the remotes are remembered over restarts; none when it is not given")
+	PodCIDR         string `mapstructure:"pod-cidr" help:"pod networks of the own cluster, beside those that its nodes announce: no remote can have an address in them; separated by commas"`
+	ServiceCIDR     string `mapstructure:"service-cidr" help:"service networks of the own cluster: no remote can have an address in them; separated by commas"`
+	ClaimPolicy     string `mapstructure:"claim-policy" help:"what becomes of other claims of remotes that break a rule (docs/claims.md): report them, and let them count as with Cilium, or enforce the rules"`
+	ClaimPolicyFile string `mapstructure:"claim-policy-file" help:"a file that says what each remote cluster may claim, watched (docs/claims.md)"`
+	StateDir        string `mapstructure:"state-dir" help:"a directory in which the cluster IDs of the remotes are remembered over restarts; none when it is not given"`
 }
 
 func (c ClaimsConfig) validate(note func(flag string, err error)) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"strings"
 	"time"
 
@@ -36,33 +37,33 @@ const (
 )
 
 // Config is what `run`, `operate` and `mirror` take from flags, environment
-// variables and their file (see settings). The field names follow the flags.
+// variables and their file (see settings). The tag of a field names its flag, and has its help.
 type Config struct {
-	ClusterName            string
-	ClusterID              uint32 `mapstructure:"cluster-id"`
-	MaxConnectedClusters   uint32
-	ClusterSize            uint32
-	NodeName               string
-	ClustermeshConfig      string
-	ClustermeshSyncTimeout time.Duration
-	ClustermeshCacheTTL    time.Duration
-	DisconnectPolicy       map[string]string
-	RemoteBudget           map[string]string
-	RemoteMemory           string
-	KVStoreOpt             map[string]string `mapstructure:"kvstore-opt"`
+	ClusterName            string            `mapstructure:"cluster-name" help:"name of the own cluster"`
+	ClusterID              uint32            `mapstructure:"cluster-id" help:"ID of the own cluster: 1 to 255 (511 with --max-connected-clusters=511); 0 only observes"`
+	MaxConnectedClusters   uint32            `mapstructure:"max-connected-clusters" help:"how many clusters a mesh may have, 255 or 511: the same in all of them"`
+	ClusterSize            uint32            `mapstructure:"cluster-size" help:"number of nodes of the own cluster: the more there are, the less often each asks a kvstore whether it is well, and the longer it waits before it connects again (docs/performance.md); 0 counts them, in the own kvstore or in what describes the own cluster, and without both there is one"`
+	NodeName               string            `mapstructure:"node-name" help:"name of this node"`
+	ClustermeshConfig      string            `mapstructure:"clustermesh-config" help:"the mesh directory: one etcd client file per remote cluster"`
+	ClustermeshSyncTimeout time.Duration     `mapstructure:"clustermesh-sync-timeout" help:"how long readiness waits for clusters that do not answer"`
+	ClustermeshCacheTTL    time.Duration     `mapstructure:"clustermesh-cache-ttl" help:"after this long without contact a cluster's service backends are not used any more; 0 keeps them"`
+	DisconnectPolicy       map[string]string `mapstructure:"disconnect-policy"`
+	RemoteBudget           map[string]string `mapstructure:"remote-budget"`
+	RemoteMemory           string            `mapstructure:"remote-memory" help:"what the entries of all remote clusters may take in memory together, about, such as 600Mi; empty is 70 % of GOMEMLIMIT, which follows the memory limit of the container; 0 is no bound (docs/budgets.md)"`
+	KVStoreOpt             map[string]string `mapstructure:"kvstore-opt" help:"options of the kvstore clients, such as etcd.qps=100 (operations a second once the first sync is complete; before that, and in commands such as 'kvstore get', etcd.bootstrapQps); etcd.config or etcd.address name the own cluster's kvstore; repeated, or one JSON map"`
 	KVStore                KVStoreConfig     `mapstructure:",squash"`
-	NodeIP                 string            `mapstructure:"node-ip"`
+	NodeIP                 string            `mapstructure:"node-ip" help:"address of this node, which ends the keys of its identity references; when it is not given, what the description of the own cluster says, else the first global one"`
 	Local                  LocalConfig       `mapstructure:",squash"`
 	Operate                OperateConfig     `mapstructure:",squash"`
 	Allocation             AllocationConfig  `mapstructure:",squash"`
 	Mirror                 MirrorConfig      `mapstructure:",squash"`
 	Claims                 ClaimsConfig      `mapstructure:",squash"`
-	Listen                 string
-	Listening              ListenConfig `mapstructure:",squash"`
-	Socket                 string
-	DebugPprof             bool
-	LogLevel               string
-	LogFormat              string
+	Listen                 string            `mapstructure:"listen" help:"address of the HTTP API, health and metrics"`
+	Listening              ListenConfig      `mapstructure:",squash"`
+	Socket                 string            `mapstructure:"socket" help:"unix socket of the same"`
+	DebugPprof             bool              `mapstructure:"debug-pprof" help:"serve profiles of the agent at /debug/pprof/ on the unix socket"`
+	LogLevel               string            `mapstructure:"log-level" help:"error, warn, info or debug"`
+	LogFormat              string            `mapstructure:"log-format" help:"text or json"`
 }
 
 // Default is the configuration without any setting.
@@ -100,31 +101,31 @@ func Default() Config {
 
 // Flags registers the flags. It implements hive's cell.Flagger.
 func (c Config) Flags(f *pflag.FlagSet) {
-	f.String("cluster-name", c.ClusterName, "name of the own cluster")
-	f.Uint32("cluster-id", c.ClusterID, "ID of the own cluster: 1 to 255 (511 with --max-connected-clusters=511); 0 only observes")
-	f.Uint32("max-connected-clusters", c.MaxConnectedClusters, "how many clusters a mesh may have, 255 or 511: the same in all of them")
-	f.Uint32(ClusterSizeFlag, c.ClusterSize, clusterSizeHelp)
-	f.String("node-name", c.NodeName, "name of this node")
-	f.String("clustermesh-config", c.ClustermeshConfig, "the mesh directory: one etcd client file per remote cluster")
-	f.Duration("clustermesh-sync-timeout", c.ClustermeshSyncTimeout, "how long readiness waits for clusters that do not answer")
-	f.Duration("clustermesh-cache-ttl", c.ClustermeshCacheTTL, "after this long without contact a cluster's service backends are not used any more; 0 keeps them")
-	f.Var(new(keyValues), DisconnectPolicy, policyHelp())
-	f.Var(new(keyValues), RemoteBudget, budgetHelp())
-	f.String(remoteMemory, c.RemoteMemory, remoteMemoryHelp)
-	f.Var(new(keyValues), "kvstore-opt", "options of the kvstore clients, such as etcd.qps=100 (operations a second once the first sync is complete; before that, and in commands such as 'kvstore get', etcd.bootstrapQps); etcd.config or etcd.address name the own cluster's kvstore; repeated, or one JSON map")
-	c.KVStore.flags(f)
-	f.String("node-ip", c.NodeIP, "address of this node, which ends the keys of its identity references; when it is not given, what the description of the own cluster says, else the first global one")
-	c.Local.flags(f)
-	c.Operate.flags(f)
-	c.Allocation.flags(f)
-	c.Mirror.flags(f)
-	c.Claims.flags(f)
-	f.String("listen", c.Listen, "address of the HTTP API, health and metrics")
-	c.Listening.flags(f)
-	f.String("socket", c.Socket, "unix socket of the same")
-	f.Bool("debug-pprof", c.DebugPprof, "serve profiles of the agent at /debug/pprof/ on the unix socket")
-	f.String("log-level", c.LogLevel, "error, warn, info or debug")
-	f.String("log-format", c.LogFormat, "text or json")
+	addFlags(f, reflect.ValueOf(c))
+	f.Lookup(DisconnectPolicy).Usage, f.Lookup(RemoteBudget).Usage = policyHelp(), budgetHelp()
+}
+
+// addFlags adds a flag for each field, with its value as the default.
+func addFlags(f *pflag.FlagSet, settings reflect.Value) {
+	for field, v := range settings.Fields() {
+		name, help := field.Tag.Get("mapstructure"), field.Tag.Get("help")
+		switch value := v.Interface().(type) {
+		case string:
+			f.String(name, value, help)
+		case bool:
+			f.Bool(name, value, help)
+		case int:
+			f.Int(name, value, help)
+		case uint32:
+			f.Uint32(name, value, help)
+		case time.Duration:
+			f.Duration(name, value, help)
+		case map[string]string:
+			f.Var(new(keyValues), name, help)
+		default: // the settings of a subject
+			addFlags(f, v)
+		}
+	}
 }
 
 // Own is the own cluster.
@@ -191,7 +192,7 @@ func (c Config) Validate() error {
 	note(DisconnectPolicy, err)
 	_, err = budget.Parse(c.RemoteBudget)
 	note(RemoteBudget, err)
-	note(remoteMemory, c.checkRemoteMemory())
+	note("remote-memory", c.checkRemoteMemory())
 	_, err = etcd.ParseOptions(c.KVStoreOpt)
 	note("kvstore-opt", err)
 	c.KVStore.validate(note)

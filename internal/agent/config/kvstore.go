@@ -7,25 +7,16 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 )
 
 // KVStoreConfig are the settings of whoever writes to the own kvstore.
 type KVStoreConfig struct {
-	ConnectivityTimeout        time.Duration `mapstructure:"kvstore-connectivity-timeout"`
-	LeaseTTL                   time.Duration `mapstructure:"kvstore-lease-ttl"`
-	PeriodicSync               time.Duration `mapstructure:"kvstore-periodic-sync"`
-	MaxConsecutiveQuorumErrors uint32        `mapstructure:"kvstore-max-consecutive-quorum-errors"`
-}
-
-func (c KVStoreConfig) flags(f *pflag.FlagSet) {
-	f.Duration("kvstore-connectivity-timeout", c.ConnectivityTimeout, "how long a writer waits for the own cluster's kvstore before it gives up")
-	f.Duration("kvstore-lease-ttl", c.LeaseTTL, "how long what this node has written outlives it: 25s to 24h")
-	f.Duration("kvstore-periodic-sync", c.PeriodicSync, "how often what this node uses is written again if it is missing")
-	f.Uint32("kvstore-max-consecutive-quorum-errors", c.MaxConsecutiveQuorumErrors, "how many reads of the watchdog may fail in a row before it connects again")
+	ConnectivityTimeout        time.Duration `mapstructure:"kvstore-connectivity-timeout" help:"how long a writer waits for the own cluster's kvstore before it gives up"`
+	LeaseTTL                   time.Duration `mapstructure:"kvstore-lease-ttl" help:"how long what this node has written outlives it: 25s to 24h"`
+	PeriodicSync               time.Duration `mapstructure:"kvstore-periodic-sync" help:"how often what this node uses is written again if it is missing"`
+	MaxConsecutiveQuorumErrors uint32        `mapstructure:"kvstore-max-consecutive-quorum-errors" help:"how many reads of the watchdog may fail in a row before it connects again"`
 }
 
 func (c KVStoreConfig) validate(note func(flag string, err error)) {
@@ -75,13 +66,6 @@ func (c Config) NodeAddress() (netip.Addr, error) {
 	}
 	return six, nil
 }
-
-// ClusterSizeFlag is the flag for the size of the own cluster.
-const (
-	ClusterSizeFlag = "cluster-size"
-	clusterSizeHelp = "number of nodes of the own cluster: the more there are, the less often each asks a kvstore whether it is well, and the longer it waits " +
-		"before it connects again (docs/performance.md); 0 counts them, in the own kvstore or in what describes the own cluster, and without both there is one"
-)
 
 // GivenSize is the size of the own cluster that a person gave; 0 for none.
 func (c Config) GivenSize() int { return int(c.ClusterSize) }

@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"reflect"
 	"strconv"
 	"strings"
-
-	"github.com/spf13/pflag"
 
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
@@ -16,20 +15,12 @@ import (
 
 // ListenConfig is who may ask over TCP, and how.
 type ListenConfig struct {
-	Insecure    bool   `mapstructure:"listen-insecure"`
-	TLSCert     string `mapstructure:"tls-cert-file"`
-	TLSKey      string `mapstructure:"tls-key-file"`
-	TLSClientCA string `mapstructure:"tls-client-ca-file"`
+	Insecure    bool   `mapstructure:"listen-insecure" help:"listen in plain text also where other machines reach the address: all of them can read everything"`
+	TLSCert     string `mapstructure:"tls-cert-file" help:"certificate of the HTTP API, which then speaks TLS on TCP; read again when it changes"`
+	TLSKey      string `mapstructure:"tls-key-file" help:"key of that certificate"`
+	TLSClientCA string `mapstructure:"tls-client-ca-file" help:"authorities of those who may ask over TCP: they need a certificate of one of them"`
 
 	Limits ListenLimits `mapstructure:",squash"`
-}
-
-func (c ListenConfig) flags(f *pflag.FlagSet) {
-	f.Bool("listen-insecure", c.Insecure, "listen in plain text also where other machines reach the address: all of them can read everything")
-	f.String("tls-cert-file", c.TLSCert, "certificate of the HTTP API, which then speaks TLS on TCP; read again when it changes")
-	f.String("tls-key-file", c.TLSKey, "key of that certificate")
-	f.String("tls-client-ca-file", c.TLSClientCA, "authorities of those who may ask over TCP: they need a certificate of one of them")
-	c.Limits.flags(f)
 }
 
 // TLS are the files of the API; false when it is plain.
@@ -71,14 +62,14 @@ func isLoopback(host string) bool {
 // ListenLimits bound what those who come over TCP may have at once, in all and of one
 // address (docs/api-security.md). The unix socket has no such bounds.
 type ListenLimits struct {
-	Connections        uint32 `mapstructure:"listen-max-connections"`
-	ConnectionsPerPeer uint32 `mapstructure:"listen-max-connections-per-peer"`
-	Watches            uint32 `mapstructure:"listen-max-watches"`
-	WatchesPerPeer     uint32 `mapstructure:"listen-max-watches-per-peer"`
-	Answers            uint32 `mapstructure:"listen-max-answers"`
-	AnswersPerPeer     uint32 `mapstructure:"listen-max-answers-per-peer"`
-	States             uint32 `mapstructure:"listen-max-states"`
-	StatesPerPeer      uint32 `mapstructure:"listen-max-states-per-peer"`
+	Connections        uint32 `mapstructure:"listen-max-connections" help:"how many connections over TCP there may be at once"`
+	ConnectionsPerPeer uint32 `mapstructure:"listen-max-connections-per-peer" help:"how many of them one address may have (an IPv6 /64); loopback is not counted"`
+	Watches            uint32 `mapstructure:"listen-max-watches" help:"how many watches over TCP there may be at once"`
+	WatchesPerPeer     uint32 `mapstructure:"listen-max-watches-per-peer" help:"how many of them one address may have; loopback is not counted"`
+	Answers            uint32 `mapstructure:"listen-max-answers" help:"how many other requests over TCP, such as lists, are answered at once"`
+	AnswersPerPeer     uint32 `mapstructure:"listen-max-answers-per-peer" help:"how many of them one address may have; loopback is not counted"`
+	States             uint32 `mapstructure:"listen-max-states" help:"how many watches over TCP are sent their first state, or are far behind, at once"`
+	StatesPerPeer      uint32 `mapstructure:"listen-max-states-per-peer" help:"how many of them one address may have, loopback too"`
 }
 
 // DefaultListenLimits are the limits without any setting.
@@ -103,36 +94,10 @@ func (c ListenLimits) OfServer() transport.Limits {
 	}
 }
 
-// limitFlag is one of the limits as a flag.
-type limitFlag struct {
-	Name  string
-	Value uint32
-	help  string
-}
-
-func (c ListenLimits) All() []limitFlag {
-	return []limitFlag{
-		{"listen-max-connections", c.Connections, "how many connections over TCP there may be at once"},
-		{"listen-max-connections-per-peer", c.ConnectionsPerPeer, "how many of them one address may have (an IPv6 /64); loopback is not counted"},
-		{"listen-max-watches", c.Watches, "how many watches over TCP there may be at once"},
-		{"listen-max-watches-per-peer", c.WatchesPerPeer, "how many of them one address may have; loopback is not counted"},
-		{"listen-max-answers", c.Answers, "how many other requests over TCP, such as lists, are answered at once"},
-		{"listen-max-answers-per-peer", c.AnswersPerPeer, "how many of them one address may have; loopback is not counted"},
-		{"listen-max-states", c.States, "how many watches over TCP are sent their first state, or are far behind, at once"},
-		{"listen-max-states-per-peer", c.StatesPerPeer, "how many of them one address may have, loopback too"},
-	}
-}
-
-func (c ListenLimits) flags(f *pflag.FlagSet) {
-	for _, l := range c.All() {
-		f.Uint32(l.Name, l.Value, l.help)
-	}
-}
-
 func (c ListenLimits) validate(note func(flag string, err error)) {
-	for _, l := range c.All() {
-		if l.Value == 0 {
-			note(l.Name, errors.New("0 would refuse everybody: give at least 1"))
+	for field, v := range reflect.ValueOf(c).Fields() {
+		if v.Uint() == 0 {
+			note(field.Tag.Get("mapstructure"), errors.New("0 would refuse everybody: give at least 1"))
 		}
 	}
 }

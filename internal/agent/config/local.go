@@ -5,27 +5,17 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/spf13/pflag"
-
 	"github.com/mesh-agent/mesh-agent/pkg/publish"
 )
 
 // LocalConfig says where the description of the own cluster comes from, and what
 // follows from it.
 type LocalConfig struct {
-	Manifests        string `mapstructure:"local-manifests"`
-	Kubernetes       bool   `mapstructure:"kubernetes"`
-	Kubeconfig       string `mapstructure:"kubeconfig"`
-	Labels           string `mapstructure:"labels"`
-	GlobalNamespaces bool   `mapstructure:"clustermesh-default-global-namespace"`
-}
-
-func (c LocalConfig) flags(f *pflag.FlagSet) {
-	f.String("local-manifests", c.Manifests, "a directory of Kubernetes manifests that describe the own cluster, watched")
-	f.Bool("kubernetes", c.Kubernetes, "the Kubernetes API describes the own cluster")
-	f.String("kubeconfig", c.Kubeconfig, "how to reach it; in a pod its service account does when this is not given")
-	f.String("labels", c.Labels, "which labels of pods make their identities: prefixes of keys, separated by spaces, '!' before those to leave out; what Cilium takes when not given")
-	f.Bool("clustermesh-default-global-namespace", c.GlobalNamespaces, "namespaces that say nothing about it export their services and pods")
+	Manifests        string `mapstructure:"local-manifests" help:"a directory of Kubernetes manifests that describe the own cluster, watched"`
+	Kubernetes       bool   `mapstructure:"kubernetes" help:"the Kubernetes API describes the own cluster"`
+	Kubeconfig       string `mapstructure:"kubeconfig" help:"how to reach it; in a pod its service account does when this is not given"`
+	Labels           string `mapstructure:"labels" help:"which labels of pods make their identities: prefixes of keys, separated by spaces, '!' before those to leave out; what Cilium takes when not given"`
+	GlobalNamespaces bool   `mapstructure:"clustermesh-default-global-namespace" help:"namespaces that say nothing about it export their services and pods"`
 }
 
 func (c LocalConfig) validate(note func(flag string, err error)) {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/spf13/pflag"
 	quantities "k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
@@ -15,26 +14,15 @@ import (
 
 // MirrorConfig are the settings of `mirror`.
 type MirrorConfig struct {
-	ReadyTimeout time.Duration `mapstructure:"per-cluster-ready-timeout"`
-	SyncTimeout  time.Duration `mapstructure:"global-ready-timeout"`
-	DrainDelay   time.Duration `mapstructure:"drain-delay"`
-	KeepRemoved  bool          `mapstructure:"disable-drain-on-disconnection"`
+	ReadyTimeout time.Duration `mapstructure:"per-cluster-ready-timeout" help:"mirror: how long readiness waits for a cluster that cannot be connected"`
+	SyncTimeout  time.Duration `mapstructure:"global-ready-timeout" help:"mirror: how long readiness waits until all clusters are copied"`
+	DrainDelay   time.Duration `mapstructure:"drain-delay" help:"mirror: time between the withdrawal of a removed cluster's configuration and that of its entries; agents drain it meanwhile"`
+	KeepRemoved  bool          `mapstructure:"disable-drain-on-disconnection" help:"mirror: leave the copies of clusters whose client file is gone; they end with the mirror's leases"`
 	// What the copies may take of the own etcd.
-	Writes int    `mapstructure:"remote-write-rate"`
-	Bytes  string `mapstructure:"remote-byte-rate"`
-	Quota  string `mapstructure:"own-kvstore-quota"`
-	StopAt int    `mapstructure:"own-kvstore-stop-at"`
-}
-
-func (c MirrorConfig) flags(f *pflag.FlagSet) {
-	f.Duration("per-cluster-ready-timeout", c.ReadyTimeout, "mirror: how long readiness waits for a cluster that cannot be connected")
-	f.Duration("global-ready-timeout", c.SyncTimeout, "mirror: how long readiness waits until all clusters are copied")
-	f.Duration("drain-delay", c.DrainDelay, "mirror: time between the withdrawal of a removed cluster's configuration and that of its entries; agents drain it meanwhile")
-	f.Bool("disable-drain-on-disconnection", c.KeepRemoved, "mirror: leave the copies of clusters whose client file is gone; they end with the mirror's leases")
-	f.Int("remote-write-rate", c.Writes, "mirror: how many keys a second are written of one remote cluster in the long run; 500,000 at once are always; 0 is no bound")
-	f.String("remote-byte-rate", c.Bytes, "mirror: how many bytes a second are written of one remote cluster in the long run; 256Mi at once are always; 0 is no bound")
-	f.String("own-kvstore-quota", c.Quota, "mirror: the own etcd's --quota-backend-bytes, where it does not tell by itself (before 3.6)")
-	f.Int("own-kvstore-stop-at", c.StopAt, "mirror: percentage of the own etcd's quota from which on only deletions are copied; 0 never stops")
+	Writes int    `mapstructure:"remote-write-rate" help:"mirror: how many keys a second are written of one remote cluster in the long run; 500,000 at once are always; 0 is no bound"`
+	Bytes  string `mapstructure:"remote-byte-rate" help:"mirror: how many bytes a second are written of one remote cluster in the long run; 256Mi at once are always; 0 is no bound"`
+	Quota  string `mapstructure:"own-kvstore-quota" help:"mirror: the own etcd's --quota-backend-bytes, where it does not tell by itself (before 3.6)"`
+	StopAt int    `mapstructure:"own-kvstore-stop-at" help:"mirror: percentage of the own etcd's quota from which on only deletions are copied; 0 never stops"`
 }
 
 func (c MirrorConfig) validate(note func(flag string, err error)) {

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"github.com/mesh-agent/mesh-agent/internal/exit"
 	"github.com/mesh-agent/mesh-agent/pkg/operate"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -13,23 +11,13 @@ import (
 
 // OperateConfig are the settings of `operate`.
 type OperateConfig struct {
-	GCInterval     time.Duration `mapstructure:"identity-gc-interval"`
-	GCPerMinute    int           `mapstructure:"identity-gc-rate-limit"`
-	ServiceExports bool          `mapstructure:"clustermesh-enable-mcs-api"`
+	GCInterval     time.Duration `mapstructure:"identity-gc-interval" help:"operate: time between two rounds that delete identities which nobody uses in both; 0 never does"`
+	GCPerMinute    int           `mapstructure:"identity-gc-rate-limit" help:"operate: how many identities are deleted in a minute at most; 0 is no limit"`
+	ServiceExports bool          `mapstructure:"clustermesh-enable-mcs-api" help:"operate: publish the ServiceExports of the own cluster"`
 	// NodesAndAddresses is for a cluster whose agents do not write to its kvstore.
-	NodesAndAddresses bool   `mapstructure:"publish-nodes-and-addresses"`
-	EnsureUsers       bool   `mapstructure:"kvstore-ensure-users"`
-	UsersFile         string `mapstructure:"kvstore-users-file"`
-}
-
-func (c OperateConfig) flags(f *pflag.FlagSet) {
-	f.Duration("identity-gc-interval", c.GCInterval, "operate: time between two rounds that delete identities which nobody uses in both; 0 never does")
-	f.Int("identity-gc-rate-limit", c.GCPerMinute, "operate: how many identities are deleted in a minute at most; 0 is no limit")
-	f.Bool("clustermesh-enable-mcs-api", c.ServiceExports, "operate: publish the ServiceExports of the own cluster")
-	f.Bool("publish-nodes-and-addresses", c.NodesAndAddresses,
-		"operate: publish the nodes and addresses of the own cluster too, from its CiliumNodes and CiliumEndpoints, where Cilium does not write to its kvstore (CRD mode)")
-	f.Bool("kvstore-ensure-users", c.EnsureUsers, "operate: give the own etcd the users and roles of a mesh, and turn authentication on")
-	f.String("kvstore-users-file", c.UsersFile, "operate, users: YAML file with further users of the own etcd: users: [{name: remote-east, role: remote}]")
+	NodesAndAddresses bool   `mapstructure:"publish-nodes-and-addresses" help:"operate: publish the nodes and addresses of the own cluster too, from its CiliumNodes and CiliumEndpoints, where Cilium does not write to its kvstore (CRD mode)"`
+	EnsureUsers       bool   `mapstructure:"kvstore-ensure-users" help:"operate: give the own etcd the users and roles of a mesh, and turn authentication on"`
+	UsersFile         string `mapstructure:"kvstore-users-file" help:"operate, users: YAML file with further users of the own etcd: users: [{name: remote-east, role: remote}]"`
 }
 
 func (c OperateConfig) validate(note func(flag string, err error), cluster string, described bool) {

@@ -45,13 +45,6 @@ func shortSpan(d time.Duration) string {
 	return text
 }
 
-const (
-	// remoteMemory is the flag that says what the entries of all remote clusters may
-	// take together.
-	remoteMemory     = "remote-memory"
-	remoteMemoryHelp = "what the entries of all remote clusters may take in memory together, about, such as 600Mi; empty is 70 % of GOMEMLIMIT, which follows the memory limit of the container; 0 is no bound (docs/budgets.md)"
-)
-
 // remoteMemoryShare is how much of the memory that Go may use entries of remote
 // clusters may take. The rest is for reading them, for answers, and for what the
 // collector leaves for a while.

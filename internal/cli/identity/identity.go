@@ -28,7 +28,7 @@ func New(c *command.Env) *cobra.Command {
 		"--cluster, by its client file in the mesh directory.\n\n" +
 		"Exit code 0: there is an answer. 1: it is not a good one. 2: wrong usage, or the kvstore does not answer."
 	f := cmd.PersistentFlags()
-	k.Settings.Register(f, "clustermesh-config", "kvstore-opt", "cluster-name", "cluster-id", "max-connected-clusters", config.ClusterSizeFlag,
+	k.Settings.Register(f, "clustermesh-config", "kvstore-opt", "cluster-name", "cluster-id", "max-connected-clusters", "cluster-size",
 		"node-ip", "kvstore-connectivity-timeout", "kvstore-lease-ttl", "kvstore-periodic-sync", config.AllocationMode, "k8s-namespace", "kubernetes", "kubeconfig")
 	f.StringVar(&k.Cluster, "cluster", "", "read the kvstore of this remote cluster")
 	f.DurationVar(&k.Timeout, "timeout", 10*time.Second, "how long to wait for each endpoint, and for each answer")
