@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -99,7 +98,7 @@ func (n node) give(t *testing.T, name string, mode os.FileMode) {
 // directory; anybody else runs it as himself.
 func (n node) start(t *testing.T, config map[string]string) *agent {
 	t.Helper()
-	a := &agent{log: new(lockedBuffer)}
+	a := &agent{log: new(waittest.Output)}
 	c, security := n.m.container(), n.m.pod().SecurityContext
 	args := slices.Clone(n.im.entrypoint)
 	for _, arg := range c.Args {
@@ -153,7 +152,7 @@ func (n node) start(t *testing.T, config map[string]string) *agent {
 // agent is one that runs in a pod.
 type agent struct {
 	cmd  *exec.Cmd
-	log  *lockedBuffer
+	log  *waittest.Output
 	port int
 }
 
@@ -248,22 +247,4 @@ func check(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// lockedBuffer takes what a process prints while others look.
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }

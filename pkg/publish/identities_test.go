@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mesh-agent/mesh-agent/internal/recorded"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -96,7 +97,7 @@ func TestIdentitiesOfNamespacesThatAreNotGlobalAreWithheld(t *testing.T) {
 func TestIdentitiesThatNobodyWouldAcceptAreSkipped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	said := new(lines)
+	said := new(waittest.Output)
 	to := identitiesAt(w, cluster2(), slog.New(slog.NewTextHandler(said, nil)))
 	for _, name := range []string{"196608", "131071", "0131072", "0x20000", "web", "0", "131072000000"} {
 		set(t, w.cluster.CiliumIdentities, labelled(name, "prod", "a"))
@@ -113,7 +114,7 @@ func TestIdentitiesThatNobodyWouldAcceptAreSkipped(t *testing.T) {
 	set(t, w.cluster.CiliumIdentities, labelled("131074", "prod", "a"))
 	to.untilNames(t, "131073", "131074") // what was to be said before that was said
 	for text, want := range map[string]int{"level=WARN": 2, "number=8": 1, "number=1 ": 1, "131080": 1} {
-		if n := said.count(text); n != want {
+		if n := said.Count(text); n != want {
 			t.Errorf("%q is in the log %d times, want %d", text, n, want)
 		}
 	}

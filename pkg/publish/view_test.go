@@ -3,7 +3,6 @@ package publish
 import (
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,29 +15,11 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// lines is a log that counts.
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) count(part string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), part)
-}
-
 // viewed is a world with the view of its services.
 type viewed struct {
 	*world
 	services *services.Services
-	log      lines
+	log      waittest.Output
 }
 
 func newViewed(t *testing.T) *viewed {
@@ -173,7 +154,7 @@ func TestAnUnknownAffinityIsNoneAndSaidOnce(t *testing.T) {
 			return g != nil && g.Local().Labels["ip"] == ip && g.Affinity() == "none"
 		})
 	}
-	if n := v.log.count("nearby"); n != 1 {
+	if n := v.log.Count("nearby"); n != 1 {
 		t.Errorf("said %d times", n)
 	}
 }
@@ -241,7 +222,7 @@ func TestANodeThatCannotBeReadStaysAsItWas(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	to := newTarget()
-	var log lines
+	var log waittest.Output
 	w.listed()
 	w.start(NewNodes(w.cluster, cluster2(), NodesParams{To: to, Log: slog.New(slog.NewTextHandler(&log, nil))}).Run)
 	set(t, w.cluster.CiliumNodes, strings.ReplaceAll(ciliumNode, "NAME", "n1"))
@@ -255,7 +236,7 @@ func TestANodeThatCannotBeReadStaysAsItWas(t *testing.T) {
 	if got := to.get()["n1"]; got != before {
 		t.Errorf("it became %s", got)
 	}
-	if n := log.count("encryption key"); n != 1 {
+	if n := log.Count("encryption key"); n != 1 {
 		t.Errorf("said %d times", n)
 	}
 }

@@ -1,13 +1,11 @@
 package register
 
 import (
-	"bytes"
 	"fmt"
 	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -26,24 +24,6 @@ const (
 	webAddress = "cilium/state/ip/v1/default/10.3.0.1"
 	paths      = wire.IdentityAllocation
 )
-
-// lines are those of a log.
-type lines struct {
-	mu  sync.Mutex
-	all bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all.String()
-}
 
 // admin is a client that may everything.
 func (w *world) admin() *etcd.Session {
@@ -124,7 +104,7 @@ func TestTwoNumbersInUseAreReported(t *testing.T) {
 	w := newWorld(t)
 	w.pod("web", "node", "10.3.0.1")
 	w.listed()
-	log := new(lines)
+	log := new(waittest.Output)
 	stop := w.register(func(p *Params) { p.Log, p.PeriodicSync = slog.New(slog.NewTextHandler(log, nil)), 500*time.Millisecond })
 	defer stop()
 	w.await("registered", with(of1("web", "10.3.0.1"))...)

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -49,7 +50,11 @@ func (v *View) writeKVStore(p *printer.Page) {
 	if k.WriteOnly {
 		p.Text("local kvstore: written to, %s", rest)
 		if k.Message != "" {
-			p.Item("  ", "%s", withCodeOf(k.Message, k.Code))
+			code := ""
+			if k.Code != "" {
+				code = " [" + k.Code + "]"
+			}
+			p.Item("  ", "%s%s", k.Message, code)
 		}
 		v.writeWritten(p)
 		return
@@ -60,14 +65,6 @@ func (v *View) writeKVStore(p *printer.Page) {
 		p.Advice("%s", own.Trouble.Remedy)
 	}
 	v.writeWritten(p)
-}
-
-// withCodeOf is a text with its code behind it, if it has one.
-func withCodeOf(text, code string) string {
-	if code == "" {
-		return text
-	}
-	return text + " [" + code + "]"
 }
 
 // writeWritten says what the process keeps in the kvstore: all of it where that is
@@ -126,7 +123,7 @@ func (v *View) writeDoubts(p *printer.Page) {
 	if d.Error != "" {
 		p.Section("The description of the own cluster cannot be followed")
 		p.Line("%s", d.Error)
-		p.Advice("What is known of it is kept, as of %s. It is tried again all the time.", orNever(printer.Moment(d.AsOf, v.Now)))
+		p.Advice("What is known of it is kept, as of %s. It is tried again all the time.", cmp.Or(printer.Moment(d.AsOf, v.Now), "no time yet"))
 		p.End()
 	}
 	if len(d.Refused) == 0 {
@@ -145,11 +142,4 @@ func (v *View) writeDoubts(p *printer.Page) {
 	}
 	p.Advice("Correct them: what is refused is not published as it is written there. It counts as soon as the file is right.")
 	p.End()
-}
-
-func orNever(text string) string {
-	if text == "" {
-		return "no time yet"
-	}
-	return text
 }

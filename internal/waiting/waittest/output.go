@@ -2,6 +2,7 @@ package waittest
 
 import (
 	"bytes"
+	"strings"
 	"sync"
 )
 
@@ -24,3 +25,6 @@ func (o *Output) String() string {
 	defer o.mu.Unlock()
 	return o.text.String()
 }
+
+// Count is how often a part is in it so far.
+func (o *Output) Count(part string) int { return strings.Count(o.String(), part) }
