@@ -16,7 +16,11 @@ import (
 // file, also when it comes back as it was.
 func TestFollow(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "claims.yaml")
+	dir := t.TempDir()
+	file := filepath.Join(dir, "claims.yaml")
+	if _, err := Load(dir); err == nil {
+		t.Error("a directory was loaded")
+	}
 	synctest.Test(t, func(t *testing.T) {
 		c := new(Current)
 		var reported atomic.Value // of string
@@ -56,6 +60,10 @@ func TestFollow(t *testing.T) {
 		}()
 		after("at first", "default: deny", "well")
 		after("emptied", "", "it says nothing")
+		after("too large", "default: deny\n"+strings.Repeat("# more\n", maxFile/7), "bytes")
+		if _, err := Load(file); err == nil || !strings.Contains(err.Error(), "bytes") {
+			t.Errorf("loaded: %v", err)
+		}
 		after("gone", "gone", "no such file")
 		after("back, and empty still", "", "it says nothing")
 		after("as before", "default: deny", "well")

@@ -47,11 +47,7 @@ func TestTheSurroundingsHaveAHistory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}, " log-level: the level of the log is debug, was info")
-	var reached []codes.Code
-	for e := range w.found.Events().All(w.db.ReadTxn()) {
-		reached = append(reached, e.Code)
-	}
-	codestest.Reached(t, codes.Agent, reached...)
+	codestest.Reached(t, codes.Agent, w.reached("")...)
 	for line, want := range map[string]string{
 		"MESH-7001": "level=warning", "MESH-7002": "level=info", "MESH-7003": "level=warning", "MESH-7006": "level=info",
 	} {

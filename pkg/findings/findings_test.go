@@ -1,127 +1,21 @@
 package findings
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"net/netip"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/cilium/statedb"
-	"go.uber.org/goleak"
-
-	"github.com/mesh-agent/mesh-agent/internal/logging"
 	"github.com/mesh-agent/mesh-agent/internal/meshtest/fakemesh"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
-	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/codes/codestest"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
-	"github.com/mesh-agent/mesh-agent/pkg/local"
-	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
-	"github.com/mesh-agent/mesh-agent/pkg/services"
-	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-var epoch = time.Date(2026, 11, 21, 1, 2, 3, 0, time.UTC)
-
-// world is a watch over a real cache, real tables and a mesh.
-type world struct {
-	t          testing.TB
-	db         *statedb.DB
-	mesh       *fakemesh.Mesh
-	ips        *ipcache.Cache
-	nodes      *nodes.Nodes
-	services   *services.Services
-	identities *allocator.Identities
-	own        *local.Cluster
-	level      *logging.Level
-	log        bytes.Buffer
-	applyNodes func([]store.Change[nodes.Node])
-	found      *Findings
-	watch      *Watch
-	now        time.Time
-	seen       uint64 // events
-}
-
-func newWorld(t testing.TB) *world {
-	w := &world{t: t, db: statedb.New(), mesh: new(fakemesh.Mesh), ips: ipcache.New(), now: epoch}
-	var errs [7]error
-	var log *slog.Logger
-	w.found, errs[0] = New(w.db)
-	w.nodes, errs[1] = nodes.New(w.db)
-	w.services, errs[2] = services.New(w.db)
-	w.identities, errs[3] = allocator.New(w.db)
-	w.own, errs[4] = local.New(w.db)
-	log, w.level, errs[5] = logging.New(&w.log, "info", "text")
-	w.watch, errs[6] = NewWatch(w.found, Sources{
-		DB: w.db, Remotes: w.mesh, Local: w.mesh, Ignored: w.mesh.Ignored, IPs: w.ips, Nodes: w.nodes.Table(), Services: w.services.Global(), Exports: w.services.ServiceExports(), Identities: w.identities.Table(),
-		Described: w.own, LogLevel: w.level, Log: log,
-	})
-	if err := errors.Join(errs[:]...); err != nil {
-		t.Fatal(err)
-	}
-	w.applyNodes = appliesNodes(t, w)
-	return w
-}
-
-// look lets a second pass and looks.
-func (w *world) look() {
-	w.now = w.now.Add(time.Second)
-	w.watch.Look(w.now)
-}
-
-// expectEvents compares the kinds and messages of the new events.
-func (w *world) expectEvents(what string, want ...string) {
-	w.t.Helper()
-	var got []string
-	for e := range w.found.Events().All(w.db.ReadTxn()) {
-		if e.ID > w.seen {
-			got = append(got, fmt.Sprintf("%s %s: %s", strings.Join(e.Clusters, ","), e.Kind, e.Message))
-			w.seen = e.ID
-		}
-	}
-	for i, text := range want {
-		if i >= len(got) || !strings.HasPrefix(got[i], text) {
-			w.t.Errorf("%s: events\n  %s\nwant\n  %s", what, strings.Join(got, "\n  "), strings.Join(want, "\n  "))
-			return
-		}
-	}
-	if len(got) > len(want) {
-		w.t.Errorf("%s: also %s", what, strings.Join(got[len(want):], "\n  "))
-	}
-}
-
-func (w *world) expectConflicts(what string, want ...string) {
-	w.t.Helper()
-	var got []string
-	for c := range w.found.Conflicts().All(w.db.ReadTxn()) {
-		got = append(got, fmt.Sprintf("%s %s since %ds", c.Key(), strings.Join(c.Clusters, ","), int(c.Since.Sub(epoch).Seconds())))
-	}
-	if !slices.Equal(got, want) {
-		w.t.Errorf("%s: conflicts %q, want %q", what, got, want)
-	}
-}
-
-func claim(prefix string, id uint32) *ipcache.Entry {
-	return ipcache.NewEntry(ipcache.Spec{
-		Prefix: netip.MustParsePrefix(prefix), Cluster: &ipcache.Cluster{Name: fmt.Sprintf("c%d", id), ID: id}, Source: wire.SourceClusterMesh,
-	})
-}
-
-func (w *world) claims(entries ...*ipcache.Entry) {
-	for _, e := range entries {
-		w.ips.Apply([]ipcache.Op{{New: e}})
-	}
-}
 
 func TestAddressConflictsComeAndGo(t *testing.T) {
 	t.Parallel()
@@ -263,22 +157,13 @@ func TestClustersHaveAHistory(t *testing.T) {
 		"c2 cluster-disconnected: timeout", "c2 cluster-degraded: degraded, was ready: not connected")
 	step("too long", func() { c.Withheld = epoch }, "c2 backends-withheld: ")
 	step("back", func() { c.Withheld = time.Time{} }, "c2 backends-back: ")
+	for _, state := range []remotecluster.State{remotecluster.Failed, remotecluster.Connecting, remotecluster.Removing} {
+		step("another state", func() { c.State = state }, "c2 cluster-"+string(state))
+	}
 	w.mesh.SetClusters()
 	w.look()
 	w.expectEvents("the file is gone", "c2 cluster-removed: ")
-}
-
-func TestClusterIDConflicts(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	holder := remotecluster.Status{Name: "c2", ID: 2, State: remotecluster.Ready}
-	second := remotecluster.Status{Name: "c5", State: remotecluster.Failed, IDConflict: &remotecluster.IDConflict{ID: 2, Holder: "c2"}}
-	w.mesh.SetClusters(holder, second)
-	w.look()
-	w.expectConflicts("two clusters with ID 2", "cluster-id/2 c2,c5 since 1s")
-	w.mesh.SetClusters(holder)
-	w.look()
-	w.expectConflicts("one is gone")
+	codestest.Reached(t, codes.Events, w.reached("")...)
 }
 
 // TestWhoDoesNotLeadKnowsNoClusters: that is not as if they were gone.

@@ -81,27 +81,6 @@ func TestAConflictThatFlapsIsLimited(t *testing.T) {
 	}
 }
 
-// TestAnIDThatFlapsIsLimited, and so are entries that are refused in turns.
-func TestAnIDThatFlapsIsLimited(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	for i := range flaps {
-		c := remotecluster.Status{Name: "c2", State: remotecluster.Ready, ID: uint32(2 + i%2)}
-		if i%3 == 0 {
-			c.IDConflict = &remotecluster.IDConflict{ID: 7, Holder: fmt.Sprint("c", 3+i%5)}
-		}
-		w.mesh.SetClusters(c)
-		w.look()
-	}
-	minutes := flaps/60 + 1
-	if n := strings.Count(w.log.String(), "\n"); n > 6*(eventBurst+minutes)+eventBurst {
-		t.Errorf("%d lines of %d flips:\n%s", n, flaps, w.log.String()[:2000])
-	}
-	if n, _ := w.eventsOf(0, "c2"); n < eventBurst {
-		t.Errorf("%d events", n)
-	}
-}
-
 // TestSessionsThatFlapAreLimited: a server that works until the cluster is synced
 // and then breaks a rule, 1,500 times. What others did is kept, and so is what the
 // cluster itself does beside, and the end is reported.

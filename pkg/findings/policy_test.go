@@ -18,26 +18,6 @@ func policed(c1, c2 disconnect.Outlook) []remotecluster.Status {
 	}
 }
 
-func TestEveryEventOfThePolicyIsReached(t *testing.T) {
-	t.Parallel()
-	kept := disconnect.Outlook{}
-	demoted, withdrawn := disconnect.Outlook{State: disconnect.Demote}, disconnect.Outlook{State: disconnect.Withdraw}
-	held := disconnect.Outlook{Held: epoch, Doubtful: true, Failing: 2, Judged: 2}
-	var reached []codes.Code
-	for _, looks := range [][2][]remotecluster.Status{
-		{policed(kept, kept), policed(demoted, kept)},
-		{policed(demoted, kept), policed(withdrawn, kept)},
-		{policed(withdrawn, kept), policed(kept, kept)},
-		{policed(kept, kept), policed(held, held)},
-		{policed(held, held), policed(kept, kept)},
-	} {
-		for _, e := range clusterEvents(looks[0], looks[1]) {
-			reached = append(reached, e.Code)
-		}
-	}
-	codestest.Reached(t, codes.Policy, reached...)
-}
-
 func TestWhatThePolicyDoesIsReportedOnceWithItsEvidence(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -77,4 +57,5 @@ func TestWhatThePolicyDoesIsReportedOnceWithItsEvidence(t *testing.T) {
 	doubt.Held = time.Time{}
 	step("one is back", doubt, kept, " policy-resumed: no more than half")
 	step("both are", kept, kept, "c1 cluster-restored: its service backends are used again")
+	codestest.Reached(t, codes.Policy, w.reached("policy-", "cluster-demoted", "cluster-withdrawn", "cluster-restored")...)
 }

@@ -72,6 +72,9 @@ func TestAnEntryWithoutAPrefixClaimsNothing(t *testing.T) {
 	if c.Len() != 0 || c.Claims() != 0 || c.Revision() != 0 {
 		t.Errorf("%d prefixes, %d claims, revision %d; want nothing", c.Len(), c.Claims(), c.Revision())
 	}
+	if c.LookupWinner(netip.Addr{}) != nil || c.Lookup(netip.Addr{}).Claims != nil {
+		t.Error("the zero address was found")
+	}
 	c.Apply([]Op{{Old: none, New: some}})
 	if c.Len() != 1 || c.Claims() != 1 {
 		t.Error("a claim that follows it was not made")

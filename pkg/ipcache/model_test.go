@@ -255,17 +255,3 @@ func TestASnapshotNeverChanges(t *testing.T) {
 		t.Errorf("%d in the snapshot, %d in the cache; want 1000, 500", n, c.Len())
 	}
 }
-
-func TestMappedAddressesAreIPv4(t *testing.T) {
-	t.Parallel()
-	c := New()
-	c.Apply([]Op{{New: NewEntry(Spec{Prefix: netip.MustParsePrefix("::ffff:10.0.0.1/128"), Cluster: &Cluster{"a", 1}, HostIP: netip.MustParseAddr("::ffff:1.2.3.4")})}})
-	for _, text := range []string{"10.0.0.1", "::ffff:10.0.0.1"} {
-		if e := c.LookupWinner(netip.MustParseAddr(text)); e == nil || e.Prefix().String() != "10.0.0.1/32" || e.HostIP().String() != "1.2.3.4" {
-			t.Errorf("lookup of %s: %+v", text, e)
-		}
-	}
-	if c.LookupWinner(netip.Addr{}) != nil || c.Lookup(netip.Addr{}).Claims != nil {
-		t.Error("the zero address was found")
-	}
-}

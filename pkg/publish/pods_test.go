@@ -282,24 +282,6 @@ func TestLabelsThatChangeWhileAnIdentityIsMade(t *testing.T) {
 	n.ids.untilUses(t, map[string]int{})
 }
 
-func TestAnEndpointsIdentityIsNotAllocated(t *testing.T) {
-	t.Parallel()
-	n := newNode1(t)
-	set(t, n.cluster.CiliumEndpoints, "{metadata: {namespace: prod, name: a}, status: {identity: {id: 131999}, networking: {addressing: [{ipv4: 10.0.0.9}]}}}")
-	set(t, n.cluster.Pods, pod("a", "x", "10.0.0.1"))
-	n.listed()
-	n.to.untilNames(t, "10.0.0.9")
-	n.to.until(t, "completeness", func(map[string]string) bool { return n.to.isComplete() })
-	if len(n.ids.asked) > 0 {
-		t.Error("an identity was asked for")
-	}
-	remove(n.world, n.cluster.CiliumEndpoints, "prod/a")
-	n.untilPublished(t, "10.0.0.1 x a")
-	set(t, n.cluster.CiliumEndpoints, "{metadata: {namespace: prod, name: a}, status: {identity: {id: 131999}, networking: {addressing: [{ipv4: 10.0.0.9}]}}}")
-	n.to.untilNames(t, "10.0.0.9")
-	n.ids.untilUses(t, map[string]int{})
-}
-
 // Nothing is allocated while there is any object of Cilium, of whatever kind and
 // of whatever pod: it may give away the same numbers.
 func TestWhereCiliumIsPodsWaitForTheirEndpoints(t *testing.T) {
@@ -340,23 +322,6 @@ func TestWhereCiliumIsPodsWaitForTheirEndpoints(t *testing.T) {
 			n.to.untilNames(t)
 			n.ids.untilUses(t, map[string]int{})
 		})
-	}
-}
-
-func TestTwoPodsWithOneAddress(t *testing.T) {
-	t.Parallel()
-	n := newNode1(t)
-	n.listed()
-	older, younger := "creationTimestamp: '2026-01-01T00:00:00Z'", "creationTimestamp: '2026-01-02T00:00:00Z'"
-	set(t, n.cluster.Pods, pod("a", "x", "10.0.0.1", younger))
-	n.untilPublished(t, "10.0.0.1 x a")
-	set(t, n.cluster.Pods, pod("b", "w", "10.0.0.1", older))
-	n.untilPublished(t, "10.0.0.1 w b")
-	n.ids.untilUses(t, map[string]int{"x": 1, "w": 1})
-	remove(n.world, n.cluster.Pods, "prod/b")
-	n.untilPublished(t, "10.0.0.1 x a")
-	if n.to.puts != 3 {
-		t.Errorf("%d times published", n.to.puts)
 	}
 }
 

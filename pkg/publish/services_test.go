@@ -55,49 +55,6 @@ func TestNothingIsPublishedBeforeEverythingIsListed(t *testing.T) {
 	}
 }
 
-func TestAServiceThatQualifiesNoMoreGoesWithItsSlices(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	services, slices, exports := servicesAt(w)
-	w.listed()
-	all := func() {
-		t.Helper()
-		services.untilNames(t, "prod/a")
-		slices.untilNames(t, "prod/a-1", "prod/a-2")
-		exports.untilNames(t, "prod/a")
-	}
-	none := func() {
-		t.Helper()
-		services.untilNames(t)
-		slices.untilNames(t)
-	}
-	set(t, w.cluster.Services, globalService("a"))
-	set(t, w.cluster.EndpointSlices, slice("a-1", "a", "10.1.0.1"))
-	set(t, w.cluster.EndpointSlices, slice("a-2", "a", "10.1.0.2"))
-	set(t, w.cluster.ServiceExports, "metadata: {namespace: prod, name: a}")
-	all()
-
-	set(t, w.cluster.Services, "metadata: {namespace: prod, name: a}")
-	none()
-	exports.untilNames(t, "prod/a") // an export needs no annotation
-	set(t, w.cluster.Services, globalService("a"))
-	all()
-
-	set(t, w.cluster.Namespaces, "metadata: {name: prod, annotations: {clustermesh.cilium.io/global: 'false'}}")
-	none()
-	exports.untilNames(t)
-	set(t, w.cluster.Namespaces, "metadata: {name: prod}")
-	all()
-	remove(w, w.cluster.Namespaces, "prod")
-	set(t, w.cluster.Services, strings.ReplaceAll(globalService("a"), "10.0.0.1", "10.0.0.2"))
-	services.until(t, "the new address", func(v map[string]string) bool { return strings.Contains(v["prod/a"], "10.0.0.2") })
-	all()
-
-	remove(w, w.cluster.Services, "prod/a")
-	none()
-	exports.untilNames(t)
-}
-
 func TestASliceThatStaysIsNotPublishedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -70,31 +70,42 @@ func decodedSlices(b *testing.B, cluster, size, backends int) []sliceChange {
 	return batch
 }
 
-// BenchmarkFormats applies the services of 5 clusters, 5,000 each with a name of
-// its own and 5 backends, in each of the ways in which a cluster may export them.
-func BenchmarkFormats(b *testing.B) {
-	const clusters, size, backends = 5, 5000, 5
-	for _, format := range []struct {
+// BenchmarkApply applies the services of 5 clusters, 5,000 each, in the ways in which a
+// cluster may export them. With names of their own each makes a global service; with
+// common names there is one for all. The bytes include the objects and the tables.
+func BenchmarkApply(b *testing.B) {
+	const clusters, size = 5, 5000
+	for _, c := range []struct {
 		name            string
 		entries, slices bool
-	}{{"entries", true, false}, {"slices", false, true}, {"both", true, true}} {
-		b.Run(format.name, func(b *testing.B) {
+		backends        int
+		common          bool
+	}{
+		{"entries", true, false, 5, false},
+		{"slices", false, true, 5, false},
+		{"both", true, true, 5, false},
+		{"empty", true, false, 0, false},
+		{"common", true, false, 10, true},
+	} {
+		b.Run(c.name, func(b *testing.B) {
 			var bytes float64
 			for b.Loop() {
 				b.StopTimer()
 				_, s := newServices(b)
 				before := heap()
-				for c := 1; c <= clusters; c++ {
+				for cluster := 1; cluster <= clusters; cluster++ {
 					var entries []change
 					var slices []sliceChange
-					if format.entries {
-						entries = decoded(b, c, size, backends)
+					if c.entries {
+						entries = decoded(b, cluster, size, c.backends)
 					}
-					if format.slices {
-						slices = decodedSlices(b, c, size, backends)
+					if c.slices {
+						slices = decodedSlices(b, cluster, size, c.backends)
 					}
 					for i := range entries {
-						entries[i].New.Name += entries[i].New.Cluster
+						if !c.common {
+							entries[i].New.Name += entries[i].New.Cluster
+						}
 					}
 					for i := range slices {
 						slices[i].New.Service += slices[i].New.Cluster
@@ -124,41 +135,6 @@ func BenchmarkSliceFromWire(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		SliceFromWire(w, wire.SourceClusterMesh)
-	}
-}
-
-// BenchmarkApply applies services in batches of 5,000 from each of 5 clusters.
-// With names of their own each makes a global service; with common names there
-// is one for all. The bytes include the objects and both tables.
-func BenchmarkApply(b *testing.B) {
-	const clusters, size = 5, 5000
-	for _, backends := range []int{0, 10} {
-		for _, common := range []bool{false, true} {
-			b.Run(fmt.Sprintf("backends=%d/common=%v", backends, common), func(b *testing.B) {
-				var bytes float64
-				for b.Loop() {
-					b.StopTimer()
-					_, s := newServices(b)
-					before := heap()
-					for c := 1; c <= clusters; c++ {
-						batch := decoded(b, c, size, backends)
-						if !common {
-							for i := range batch {
-								batch[i].New.Name += batch[i].New.Cluster
-							}
-						}
-						b.StartTimer()
-						s.Apply(batch)
-						b.StopTimer()
-					}
-					bytes = float64(heap()-before) / (clusters * size)
-					runtime.KeepAlive(s)
-					b.StartTimer()
-				}
-				b.ReportMetric(bytes, "B/object")
-				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*clusters*size), "ns/object")
-			})
-		}
 	}
 }
 

@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/mesh-agent/mesh-agent/pkg/local"
 )
@@ -121,70 +119,6 @@ items:
 				t.Errorf("bad: %v, want %v", got.bad, c.bad)
 			}
 		})
-	}
-}
-
-// Each kind with the fields that are used, as tools print them.
-func TestObjectsAreReadWithTheirFields(t *testing.T) {
-	t.Parallel()
-	got := read(kinds(new(local.Cluster)), []byte(`
-apiVersion: v1
-kind: Service
-metadata: {name: web, creationTimestamp: "2026-03-04T05:06:07Z", annotations: {service.cilium.io/global: "true"}}
-spec: {clusterIPs: [10.0.0.1], ports: [{name: http, port: 80, targetPort: web}]}
----
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata: {name: web-1}
-addressType: IPv4
-endpoints: [{addresses: [10.1.0.1], conditions: {ready: true}, nodeName: n1}]
-ports: [{name: http, port: 8080}]
----
-apiVersion: cilium.io/v2
-kind: CiliumNode
-metadata: {name: n1}
-spec:
-  bootid: b
-  addresses: [{type: InternalIP, ip: 192.168.0.1}]
-  ipam: {podCIDRs: [10.1.0.0/24]}
-  health: {ipv4: 10.1.0.9}
-  encryption: {key: 3}
----
-apiVersion: cilium.io/v2
-kind: CiliumEndpoint
-metadata: {name: p}
-status:
-  id: 7
-  identity: {id: 131072, labels: ["k8s:app=web"]}
-  networking: {node: 192.168.0.1, addressing: [{ipv4: 10.1.0.1}]}
----
-apiVersion: multicluster.x-k8s.io/v1alpha1
-kind: ServiceExport
-metadata: {name: web}
-spec: {exportedLabels: {a: b}}
----
-apiVersion: cilium.io/v2
-kind: CiliumIdentity
-metadata: {name: "131072"}
-security-labels: {"k8s:app": web}
-`), false)
-	if len(got.bad) > 0 || len(got.documents) != 6 {
-		t.Fatalf("documents %v, bad %v", named(got.documents), got.bad)
-	}
-	object := func(i int) any { return got.documents[i].object }
-	s, slice := object(0).(*corev1.Service), object(1).(*discoveryv1.EndpointSlice)
-	node, endpoint := object(2).(*local.CiliumNode), object(3).(*local.CiliumEndpoint)
-	for what, ok := range map[string]bool{
-		"the service":  s.Spec.ClusterIPs[0] == "10.0.0.1" && s.Spec.Ports[0].Port == 80 && s.CreationTimestamp.Year() == 2026,
-		"the slice":    slice.Endpoints[0].Addresses[0] == "10.1.0.1" && *slice.Ports[0].Port == 8080,
-		"the node":     node.Spec.BootID == "b" && node.Spec.IPAM.PodCIDRs[0] == "10.1.0.0/24" && node.Spec.Encryption.Key == 3 && node.Spec.HealthAddressing.IPv4 == "10.1.0.9",
-		"the endpoint": endpoint.Status.ID == 7 && endpoint.Status.Identity.ID == 131072 && endpoint.Status.Networking.Addressing[0].IPv4 == "10.1.0.1",
-		"the export":   object(4).(*local.ServiceExport).Spec.ExportedLabels["a"] == "b",
-		"the identity": object(5).(*local.CiliumIdentity).SecurityLabels["k8s:app"] == "web",
-	} {
-		if !ok {
-			t.Errorf("%s was not read as it is", what)
-		}
 	}
 }
 
