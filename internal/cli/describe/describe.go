@@ -87,11 +87,28 @@ func subjects() []subject {
 }
 
 func findSubject(name string) (subject, error) {
-	if _, err := resource.Find(name); err != nil {
+	kind, err := resource.Find(name)
+	if err != nil {
 		return nil, err
 	}
-	all := subjects()
-	return all[slices.IndexFunc(all, func(s subject) bool { return s.Is(name) })], nil
+	return subjectAmong(subjects(), kind, name), nil
+}
+
+func subjectAmong(all []subject, kind resource.Resource, name string) subject {
+	if i := slices.IndexFunc(all, func(s subject) bool { return s.Is(name) }); i >= 0 {
+		return all[i]
+	}
+	return plain{kind}
+}
+
+// plain is the subject of a kind that has none of its own: all fields of the object.
+type plain struct{ resource.Resource }
+
+func (s plain) describe(ctx context.Context, r resource.Request) error {
+	if !r.Format.Structured() {
+		r.Format = printer.NewFormat(printer.YAML)
+	}
+	return s.Get(ctx, r)
 }
 
 func (s subjectOf[T]) Is(name string) bool { return s.kind.Is(name) }
