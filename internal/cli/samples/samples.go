@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -165,6 +166,7 @@ func HeldClusters() []api.Cluster {
 
 // StatusOf is the status of an agent with these clusters.
 func StatusOf(clusters []api.Cluster) *api.Status {
+	clusters = slices.Clone(clusters) // tests share them
 	st := &api.Status{
 		Agent: api.AgentInfo{Version: "v1.2.3", Cluster: "home", ClusterID: 1, Node: "node-1", Started: *Before(3*time.Hour + 12*time.Minute), Mode: "run"},
 		State: "ready", Ready: true, Clusters: clusters,
