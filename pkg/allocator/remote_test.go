@@ -151,7 +151,7 @@ func TestRemoteListThatNeverEnds(t *testing.T) {
 		if key, err := a.GetByIDIncludeRemoteCaches(t.Context(), 3); err != nil || key.GetKey() != "d" {
 			t.Errorf("3 is %v, %v", key, err)
 		}
-		time.Sleep(2 * time.Minute)
+		<-time.After(2 * time.Minute) // twice the timeout
 		wants("and never will be", "1=a 2=b 3=d 5=a", replaced, 4)
 		if got := strings.Count(log.String(), "is not complete"); got != 1 || !strings.Contains(log.String(), "cluster=far after=1m0s listed=2 before=2") {
 			t.Errorf("logged %d times: %s", got, &log)
@@ -160,7 +160,7 @@ func TestRemoteListThatNeverEnds(t *testing.T) {
 		third := a.WatchRemoteKVStore("far", far.backend("x"), nil)
 		watched(t, third)
 		wants("one that is complete", "1=a 2=b 3=c", third, 3)
-		time.Sleep(2 * time.Minute)
+		<-time.After(2 * time.Minute)
 		if got := strings.Count(log.String(), "is not complete"); got != 1 {
 			t.Errorf("logged %d times: %s", got, &log)
 		}

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -11,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/mesh-agent/mesh-agent/internal/pki"
@@ -143,7 +141,7 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	before, after := newAuthority(t, dir), newAuthority(t, dir)
-	var log lines
+	var log waittest.Output
 	logs := func(s *Server) { s.log = slog.New(slog.NewTextHandler(&log, nil)) }
 	f, _, _ := served(t, logs, WithTLS(before.serves(t, "127.0.0.1")))
 	url := "https://" + f.Address() + "/healthz"
@@ -165,24 +163,6 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 	if text := log.String(); strings.Count(text, "cannot be read again") != 1 {
 		t.Errorf("want one warning: %s", text)
 	}
-}
-
-// lines is a log that is read while it is written.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 func TestTLSFilesThatCannotBeUsed(t *testing.T) {

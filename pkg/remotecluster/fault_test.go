@@ -1,15 +1,14 @@
 package remotecluster
 
 import (
-	"bytes"
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -17,29 +16,11 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// logged is a log that a test reads.
-type logged struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logged) count(part string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), part)
-}
-
 // TestAPanicEndsWithItsCluster: it is said, counted, logged once although its
 // text differs each time, and when what brought it out is gone everything is there.
 func TestAPanicEndsWithItsCluster(t *testing.T) {
 	t.Parallel()
-	log := new(logged)
+	log := new(waittest.Output)
 	b := newBench(t, func(p *Params) { p.Log = slog.New(slog.NewTextHandler(log, nil)) })
 	number := 0 // the source of the nodes changes it
 	b.before = func(_ wire.Resource, changes []store.Change[string]) {
@@ -59,8 +40,8 @@ func TestAPanicEndsWithItsCluster(t *testing.T) {
 	if st.Ready || !strings.Contains(st.Message, "a mistake in the code") || !strings.Contains(st.LastError, "internal error") {
 		t.Errorf("%s %q, last error %q", st.State, st.Message, st.LastError)
 	}
-	if lines, stacks := log.count("internal error ended"), log.count("fault_test.go"); lines != 1 || stacks == 0 {
-		t.Errorf("%d lines of the log, %d places in the code:\n%s", lines, stacks, log.text.String())
+	if lines, stacks := log.Count("internal error ended"), log.Count("fault_test.go"); lines != 1 || stacks == 0 {
+		t.Errorf("%d lines of the log, %d places in the code:\n%s", lines, stacks, log)
 	}
 	b.put(wire.Nodes, false, "n2", "well")
 	b.holds(map[string]string{"nodes/n1": "x of 2", "nodes/n2": "well of 2", "ips/10.0.0.1": "y of 2"})

@@ -2,6 +2,7 @@ package waittest
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -28,3 +29,10 @@ func (o *Output) String() string {
 
 // Count is how often a part is in it so far.
 func (o *Output) Count(part string) int { return strings.Count(o.String(), part) }
+
+// Lines are the lines so far that have all the parts.
+func (o *Output) Lines(parts ...string) []string {
+	return slices.DeleteFunc(slices.Collect(strings.Lines(o.String())), func(line string) bool {
+		return slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(line, part) })
+	})
+}

@@ -196,7 +196,7 @@ func TestANodeThatComesBackTakesTheNewerNumberOnBothSides(t *testing.T) {
 			kvstore.Event{Type: kvstore.EventPut, KeyValue: kvstore.KeyValue{Key: []byte(was.Mapping(newer)), Value: []byte("a")}},
 			kvstore.Event{Type: kvstore.EventPut, KeyValue: kvstore.KeyValue{Key: []byte(was.Reference("a", other)), Value: fmt.Append(nil, newer)}},
 		)
-		time.Sleep(2 * time.Minute) // of the bubble: a round of refreshing
+		<-time.After(2 * time.Minute) // a round of refreshing
 		synctest.Wait()
 		for side, at := range map[*memory.Store]wire.AllocationPaths{primary: was, secondary: newPaths} {
 			if kv, _, err := side.Get(ctx, at.Reference("a", self)); err != nil || kv == nil || string(kv.Value) != fmt.Sprint(newer) {

@@ -1,50 +1,20 @@
 package kvbackend_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator/kvbackend"
 )
-
-// lines collects a log.
-type lines struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-// count is how many lines have all the parts.
-func (l *lines) count(parts ...string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n := 0
-	for line := range strings.Lines(l.buf.String()) {
-		has := true
-		for _, p := range parts {
-			has = has && strings.Contains(line, p)
-		}
-		if has {
-			n++
-		}
-	}
-	return n
-}
 
 func counted(reg prometheus.Gatherer, mappings, references int) error {
 	return testutil.GatherAndCompare(reg, strings.NewReader(fmt.Sprintf(`
@@ -59,7 +29,7 @@ func counted(reg prometheus.Gatherer, mappings, references int) error {
 // reader, and once more when its value is another one.
 func TestWhatCannotBeReadIsReportedOnce(t *testing.T) {
 	onBoth(t, func(s *site) {
-		var log lines
+		var log waittest.Output
 		reg := prometheus.NewPedanticRegistry()
 		b := s.with(kvbackend.Config{Log: slog.New(slog.NewTextHandler(&log, nil)), Metrics: allocator.NewMetrics(reg)})
 		s.put(
@@ -86,7 +56,7 @@ func TestWhatCannotBeReadIsReportedOnce(t *testing.T) {
 		}
 		for kind, keys := range bad {
 			for _, key := range keys {
-				if n := log.count("level=WARN", "kind="+kind, key); n != 1 {
+				if n := len(log.Lines("level=WARN", "kind="+kind, key)); n != 1 {
 					s.Errorf("%s is logged %d times", key, n)
 				}
 			}
@@ -111,7 +81,7 @@ func TestWhatCannotBeReadIsReportedOnce(t *testing.T) {
 		if err := counted(reg, 5, 5); err != nil {
 			s.Error(err)
 		}
-		if n := log.count("id/12"); n != 1 {
+		if n := len(log.Lines("id/12")); n != 1 {
 			s.Errorf("what the watch has reported is logged %d times", n)
 		}
 	})
@@ -121,7 +91,7 @@ func TestWhatCannotBeReadIsReportedOnce(t *testing.T) {
 // nor the memory.
 func TestWhatCannotBeReadIsBounded(t *testing.T) {
 	onBoth(t, func(s *site) {
-		var log lines
+		var log waittest.Output
 		b := s.with(kvbackend.Config{Log: slog.New(slog.NewTextHandler(&log, nil))})
 		for i := range 1100 {
 			s.put(fmt.Sprintf("%s/id/x%d", base, i), "k8s:a=1;")
@@ -129,7 +99,7 @@ func TestWhatCannotBeReadIsBounded(t *testing.T) {
 		for range 2 {
 			s.round(b, nil, 0, 0)
 		}
-		if named, more := log.count("kind=mapping"), log.count("There are more"); named != 1000 || more != 1 {
+		if named, more := len(log.Lines("kind=mapping")), len(log.Lines("There are more")); named != 1000 || more != 1 {
 			s.Errorf("%d are named, and %d lines say that there are more", named, more)
 		}
 	})

@@ -22,7 +22,7 @@ func TestLeaseRunsOut(t *testing.T) {
 	srv := etcdtest.Start(t)
 	ctx := waittest.Context(t)
 	leases := kvstore.NewLeases()
-	var log lines
+	var log waittest.Output
 	o := hasty()
 	o.LeaseTTL = 3 * time.Second
 	o.Leases, o.Log, o.Metrics = leases, slog.New(slog.NewTextHandler(&log, nil)), NewMetrics(nil)
@@ -64,8 +64,8 @@ func TestLeaseRunsOut(t *testing.T) {
 	if n := testutil.ToFloat64(o.Metrics.leasesOf("session")); n != 1 || e.Status().Leases != 1 {
 		t.Errorf("the gauge says %v, the status %v", n, e.Status())
 	}
-	if len(log.with("A kvstore lease has ended")) != 1 {
-		t.Errorf("logged: %q", log.with(""))
+	if len(log.Lines("A kvstore lease has ended")) != 1 {
+		t.Errorf("logged: %q", log.String())
 	}
 	if len(lost) != 0 {
 		t.Errorf("lost again: %v", <-lost)

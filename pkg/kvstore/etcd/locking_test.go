@@ -1,13 +1,11 @@
 package etcd
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -101,49 +99,24 @@ func TestLockTimesOut(t *testing.T) {
 	l.Unlock()
 }
 
-// lines collects what is logged.
-type lines struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-// with returns the lines that contain a text.
-func (l *lines) with(text string) []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var found []string
-	for line := range strings.Lines(l.buf.String()) {
-		if strings.Contains(line, text) {
-			found = append(found, line)
-		}
-	}
-	return found
-}
-
 func TestLocksHeldForLongAreReportedOnce(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)
-	var log lines
+	var log waittest.Output
 	o := hasty()
 	o.Timings.StaleLock = 150 * time.Millisecond
 	o.Log = slog.New(slog.NewTextHandler(&log, nil))
 	e, _ := writer(t, srv.Endpoint(), o)
 	var w kvstore.Writer = e // as most callers have it
 	l := lock(t, w, "locks/long")
-	waittest.Until(t, "the report", func() bool { return len(log.with("locks/long")) > 0 })
-	report := log.with("locks/long")[0]
+	waittest.Until(t, "the report", func() bool { return len(log.Lines("locks/long")) > 0 })
+	report := log.Lines("locks/long")[0]
 	if !regexp.MustCompile(`level=WARN .*held=\d+ms by=etcd/helper_test.go:\d+`).MatchString(report) {
 		t.Errorf("reported as %s", report)
 	}
 	second := lock(t, w, "locks/later")
-	waittest.Until(t, "the other report", func() bool { return len(log.with("locks/later")) > 0 })
-	if n := len(log.with("locks/long")); n != 1 {
+	waittest.Until(t, "the other report", func() bool { return len(log.Lines("locks/later")) > 0 })
+	if n := len(log.Lines("locks/long")); n != 1 {
 		t.Errorf("reported %d times", n)
 	}
 	if _, err := w.Put(waittest.Context(t), "k", nil, kvstore.Holding(l), kvstore.Holding(second)); err != nil {

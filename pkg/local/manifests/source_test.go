@@ -69,10 +69,10 @@ func TestABadDocumentLeavesItsFileAsItWas(t *testing.T) {
 	r.replace("new.yaml", service("m", "2"))
 	r.untilServices("a=3 m=2 z=2")
 	r.untilProblems()
-	if n := r.log.count("Everything in the manifests counts again"); n != 1 {
+	if n := r.log.Count("Everything in the manifests counts again"); n != 1 {
 		t.Errorf("%d times it was logged that all is well again", n)
 	}
-	if n := r.log.count("document=2"); n != 2 {
+	if n := r.log.Count("document=2"); n != 2 {
 		t.Errorf("%d warnings about bad documents, want each once", n)
 	}
 }
@@ -112,12 +112,12 @@ func TestKindsThatNobodyReadsAreSaidOnce(t *testing.T) {
 	r.replace("b.yaml", deployment)
 	r.replace("z.yaml", service("z", "1"))
 	r.untilServices("z=1")
-	r.until("the warning", func() bool { return r.log.count("objects of the kind Deployment (apps/v1) are ignored") > 0 })
+	r.until("the warning", func() bool { return r.log.Count("objects of the kind Deployment (apps/v1) are ignored") > 0 })
 	r.replace("z.yaml", service("z", "2"))
 	r.untilServices("z=2")
 	r.replace("z.yaml", "kind: [\n")
 	r.untilProblems("what the file said before")
-	if n := r.log.count("Deployment"); n != 1 {
+	if n := r.log.Count("Deployment"); n != 1 {
 		t.Errorf("said %d times", n)
 	}
 }
@@ -182,7 +182,7 @@ func TestADirectoryOfManifestsThatIsNotThereYet(t *testing.T) {
 	r := run(t, dir)
 	failed := func() bool { e := r.err.Load(); return e != nil && errors.Is(*e, fs.ErrNotExist) }
 	r.until("the error", failed)
-	if r.cluster.State().Listed || r.log.count("does not exist; waiting for it") != 1 {
+	if r.cluster.State().Listed || r.log.Count("does not exist; waiting for it") != 1 {
 		t.Errorf("state %+v", r.cluster.State())
 	}
 	must(t, os.Mkdir(dir, 0o700))

@@ -1,7 +1,6 @@
 package manifests
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -33,24 +31,6 @@ func service(name, label string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: %s, labels: {l: %q}}\n---\n", name, label)
 }
 
-// log is what a source logged.
-type log struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *log) count(part string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), part)
-}
-
 // running is a source at work on a directory.
 type running struct {
 	t       *testing.T
@@ -58,14 +38,14 @@ type running struct {
 	db      *statedb.DB
 	cluster *local.Cluster
 	source  *Source
-	log     *log
+	log     *waittest.Output
 	looks   chan struct{}         // one for a look, unless one is waiting
 	err     atomic.Pointer[error] // that of the last look
 }
 
 func run(t *testing.T, dir string) *running {
 	t.Helper()
-	r := &running{t: t, dir: dir, db: statedb.New(), log: new(log), looks: make(chan struct{}, 1)}
+	r := &running{t: t, dir: dir, db: statedb.New(), log: new(waittest.Output), looks: make(chan struct{}, 1)}
 	var err error
 	r.cluster, err = local.New(r.db)
 	must(t, err)
