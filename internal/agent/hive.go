@@ -17,7 +17,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/health"
 	"github.com/mesh-agent/mesh-agent/internal/logging"
 	"github.com/mesh-agent/mesh-agent/internal/version"
-	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
@@ -25,8 +24,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
-	"github.com/mesh-agent/mesh-agent/pkg/nodes"
-	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
@@ -89,13 +86,11 @@ func viewCell() cell.Cell {
 		cell.Provide(
 			newIPs,
 			view.NewTables,
-			func(t *view.Tables) (*nodes.Nodes, *services.Services, *allocator.Identities) {
-				return t.Nodes, t.Services, t.Identities
-			},
+			func(t *view.Tables) *clustermesh.Tables { return t.Tables },
 			newView,
 			newClusterSize,
-			func(c config.Config, n *nodes.Nodes, s *services.Services, i *allocator.Identities, ips *ipcache.Cache) (*clustermesh.View, error) {
-				return clustermesh.NewView(c.Own(), n, s, i, ips)
+			func(c config.Config, t *clustermesh.Tables) (*clustermesh.View, error) {
+				return clustermesh.NewView(c.Own(), t)
 			},
 			func() *claims.Current { return new(claims.Current) },
 		),
@@ -123,9 +118,7 @@ type missing func() map[string]string
 
 // newView is what everybody reads: the API, and whoever else follows the clusters.
 func newView(t *view.Tables, remotes clustermesh.Clusters, own clustermesh.OwnCluster, ready view.Readiness, scopes *health.Registry) (*view.View, error) {
-	sources := t.Sources()
-	sources.Remotes, sources.Own, sources.Readiness, sources.Scopes = remotes, own, ready, scopes
-	return view.New(sources)
+	return view.New(view.Sources{Tables: t, Remotes: remotes, Own: own, Readiness: ready, Scopes: scopes})
 }
 
 // followView follows what changes as long as the program runs.
@@ -164,8 +157,7 @@ type findingsParams struct {
 }
 
 func (p findingsParams) sources() findings.Sources {
-	s := p.Tables.Derived()
-	s.Remotes, s.Local, s.LogLevel, s.Log = p.Remotes, p.Local, p.Level, p.Log
+	s := findings.Sources{Tables: p.Tables.Tables, Remotes: p.Remotes, Local: p.Local, LogLevel: p.Level, Log: p.Log}
 	if p.Directory != nil {
 		s.Ignored = p.Directory.Ignored
 	}

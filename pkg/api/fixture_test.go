@@ -71,15 +71,13 @@ func newFixtureOf(t testing.TB, ring uint64, options ...Option) *fixture {
 		nodes: tables.Nodes, services: tables.Services, identities: tables.Identities, ips: tables.IPs, findings: tables.Findings,
 	}
 	f.mesh.Is.Ignored = []clustermesh.Ignored{{File: "/mesh/Bad_Name", Reason: "the file's name is no valid cluster name"}}
-	derived := tables.Derived()
-	derived.Remotes, derived.Local, derived.Ignored = f.mesh, f.mesh, f.mesh.Ignored
-	f.watch, err = findings.NewWatch(f.findings, derived)
+	f.watch, err = findings.NewWatch(f.findings, findings.Sources{Tables: tables.Tables, Remotes: f.mesh, Local: f.mesh, Ignored: f.mesh.Ignored})
 	must(err)
 	t.Cleanup(f.watch.Close)
-	sources := tables.Sources()
-	sources.Remotes, sources.Own, sources.Readiness, sources.Scopes = f.mesh, f.mesh, f.mesh, f.scopes
-	sources.Ring, sources.Now = ring, func() time.Time { return f.now() }
-	seen, err := view.New(sources)
+	seen, err := view.New(view.Sources{
+		Tables: tables, Remotes: f.mesh, Own: f.mesh, Readiness: f.mesh, Scopes: f.scopes,
+		Ring: ring, Now: func() time.Time { return f.now() },
+	})
 	must(err)
 	f.Server, err = NewServer(Sources{
 		Agent: AgentInfo{Version: "v1.2.3", Cluster: "c1", ClusterID: 1, Node: "node-1", Started: epoch.Add(-time.Hour), Mode: "run"},

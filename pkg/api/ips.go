@@ -121,7 +121,7 @@ func identitiesOf(s *Server, v *view.Snapshot, q *query) []uint32 {
 			ids = append(ids, id)
 		}
 	}
-	for i := range s.View.Identities.All(v.Txn) {
+	for i := range s.View.Identities.Table().All(v.Txn) {
 		if q.labels.Matches(maps.All(i.Map())) {
 			ids = append(ids, i.ID)
 		}

@@ -54,7 +54,7 @@ func nodeResource() *resource[*nodes.Node, Node] {
 		},
 		convert: func(_ *Server, _ *view.Snapshot, n *nodes.Node) Node { return toNode(n) },
 		paths:   []string{"/{cluster}/{name}"}, missing: "there is no node %[2]q in cluster %[1]q",
-	}, func(v *view.View) statedb.Table[*nodes.Node] { return v.Nodes },
+	}, func(v *view.View) statedb.Table[*nodes.Node] { return v.Nodes.Table() },
 		func(key string) (statedb.Query[*nodes.Node], error) { return nodes.ByKey(key), nil })
 }
 
@@ -74,7 +74,7 @@ func serviceResource() *resource[*services.Global, Service] {
 		convert: toService,
 		alone:   doubtService,
 		paths:   []string{"/{namespace}/{name}"}, missing: "no cluster shares a service %[2]q in namespace %[1]q",
-	}, func(v *view.View) statedb.Table[*services.Global] { return v.Services },
+	}, func(v *view.View) statedb.Table[*services.Global] { return v.Services.Global() },
 		func(key string) (q statedb.Query[*services.Global], err error) {
 			namespace, name, ok := strings.Cut(key, "/")
 			if !ok {
@@ -100,7 +100,7 @@ func exportResource() *resource[*services.Export, ServiceExport] {
 		},
 		paths:   []string{"/{cluster}/{namespace}/{name}"},
 		missing: "cluster %[1]q exports no service %[3]q in namespace %[2]q through the MCS API",
-	}, func(v *view.View) statedb.Table[*services.Export] { return v.ServiceExports },
+	}, func(v *view.View) statedb.Table[*services.Export] { return v.Services.ServiceExports() },
 		func(key string) (q statedb.Query[*services.Export], err error) {
 			parts := strings.SplitN(key, "/", 3)
 			if len(parts) != 3 {
@@ -122,7 +122,7 @@ func identityResource() *resource[*allocator.Identity, Identity] {
 		},
 		convert: func(_ *Server, _ *view.Snapshot, i *allocator.Identity) Identity { return toIdentity(i) },
 		paths:   []string{"/{id}"},
-	}, func(v *view.View) statedb.Table[*allocator.Identity] { return v.Identities },
+	}, func(v *view.View) statedb.Table[*allocator.Identity] { return v.Identities.Table() },
 		func(key string) (q statedb.Query[*allocator.Identity], err error) {
 			number, cluster, ok := strings.Cut(key, "/")
 			id, err := strconv.ParseUint(number, 10, 32)
@@ -137,7 +137,7 @@ func identityResource() *resource[*allocator.Identity, Identity] {
 		if err != nil {
 			return nil, err
 		}
-		for i := range allocator.ByID(v.Txn, s.View.Identities, *id) {
+		for i := range allocator.ByID(v.Txn, s.View.Identities.Table(), *id) {
 			return i, nil
 		}
 		return nil, notFound("there is no identity %d", *id)
@@ -181,7 +181,7 @@ func conflictResource() *resource[*findings.Conflict, Conflict] {
 			}
 		},
 		paths: []string{"/{kind}/{subject...}"}, missing: "there is no conflict %[3]q",
-	}, func(v *view.View) statedb.Table[*findings.Conflict] { return v.Conflicts },
+	}, func(v *view.View) statedb.Table[*findings.Conflict] { return v.Findings.Conflicts() },
 		func(key string) (statedb.Query[*findings.Conflict], error) { return findings.ConflictByKey(key), nil })
 }
 
@@ -202,7 +202,7 @@ func eventResource() *resource[*findings.Event, Event] {
 			return event
 		},
 		paths: []string{"/{id}"}, missing: "there is no event %[1]s: there never was, or it is too old",
-	}, func(v *view.View) statedb.Table[*findings.Event] { return v.Events },
+	}, func(v *view.View) statedb.Table[*findings.Event] { return v.Findings.Events() },
 		func(key string) (q statedb.Query[*findings.Event], err error) {
 			id, err := strconv.ParseUint(key, 10, 64)
 			if err != nil {

@@ -36,14 +36,14 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 		Ignored:  ignored,
 		Summary: Summary{
 			Clusters:   len(clusters),
-			Nodes:      s.View.Nodes.NumObjects(v.Txn),
-			Services:   s.View.Services.NumObjects(v.Txn),
-			Identities: s.View.Identities.NumObjects(v.Txn),
+			Nodes:      s.View.Nodes.Table().NumObjects(v.Txn),
+			Services:   s.View.Services.Global().NumObjects(v.Txn),
+			Identities: s.View.Identities.Table().NumObjects(v.Txn),
 			IPs:        v.IPs.Len(),
-			Conflicts:  findings.Count(s.View.Conflicts.All(v.Txn)),
+			Conflicts:  findings.Count(s.View.Findings.Conflicts().All(v.Txn)),
 		},
 	}
-	for g := range s.View.Services.All(v.Txn) {
+	for g := range s.View.Services.Global().All(v.Txn) {
 		if g.Shared() {
 			answer.Summary.GlobalServices++
 		}

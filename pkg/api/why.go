@@ -65,8 +65,7 @@ func (s *Server) reasonsView(v *view.Snapshot) *reasons.View {
 	}
 	described := s.description()
 	return &reasons.View{
-		Txn: v.Txn, Nodes: s.View.Nodes, Exported: s.View.Exported, Slices: s.View.Slices, Exports: s.View.ServiceExports, Services: s.View.Services,
-		Identities: s.View.Identities, IPs: s.View.IPs, Clusters: v.Known, Own: own, Described: described != nil && described.Error == "", Find: s.find,
+		Tables: s.View.Tables.Tables, Txn: v.Txn, Clusters: v.Known, Own: own, Described: described != nil && described.Error == "", Find: s.find,
 	}
 }
 

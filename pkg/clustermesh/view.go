@@ -7,11 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
-	"github.com/mesh-agent/mesh-agent/pkg/nodes"
-	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -19,10 +16,7 @@ import (
 // View is the merged view of all clusters: the tables of the domain packages,
 // and the layout that numeric identities are read with.
 type View struct {
-	Nodes      *nodes.Nodes
-	Services   *services.Services
-	Identities *allocator.Identities
-	IPs        *ipcache.Cache
+	*Tables
 	// Described says how well services and endpoint slices of the own cluster are
 	// known from its description. Nil: they come from its kvstore like the rest. It
 	// is set before the view is used.
@@ -42,16 +36,13 @@ type View struct {
 }
 
 // NewView returns a view with these tables, for the own cluster's layout.
-func NewView(local wire.ClusterInfo, n *nodes.Nodes, s *services.Services, i *allocator.Identities, ips *ipcache.Cache) (*View, error) {
+func NewView(local wire.ClusterInfo, t *Tables) (*View, error) {
 	layout, err := wire.NewLayout(local.MaxConnectedClusters)
 	if err != nil {
 		return nil, err
 	}
-	s.JudgeBackends(backendJudge{ips})
-	return &View{
-		Nodes: n, Services: s, Identities: i, IPs: ips, NodeDelay: NodeDelay, layout: layout, slices: wire.NewSliceDecoder(),
-		judged: ips.OwnRevision(),
-	}, nil
+	t.Services.JudgeBackends(backendJudge{t.IPs})
+	return &View{Tables: t, NodeDelay: NodeDelay, layout: layout, slices: wire.NewSliceDecoder(), judged: t.IPs.OwnRevision()}, nil
 }
 
 // backendJudge judges service backends by the rules for claims on addresses.

@@ -53,13 +53,9 @@ func own() wire.ClusterInfo {
 func newView(t testing.TB, ips *ipcache.Cache) (*statedb.DB, *View) {
 	t.Helper()
 	db := statedb.New()
-	n, err := nodes.New(db)
+	tables, err := NewTables(db, ips)
 	must(t, err)
-	s, err := services.New(db)
-	must(t, err)
-	ids, err := allocator.New(db)
-	must(t, err)
-	v, err := NewView(own(), n, s, ids, ips)
+	v, err := NewView(own(), tables)
 	must(t, err)
 	return db, v
 }

@@ -293,7 +293,7 @@ func refusedNothing(id uint32) fact {
 
 // appliesNodes is how the view takes nodes: they are claims as well.
 func appliesNodes(t testing.TB, w *world) func([]store.Change[nodes.Node]) {
-	v, err := clustermesh.NewView(wire.ClusterInfo{Name: "c1", ID: 1, MaxConnectedClusters: 255}, w.nodes, w.services, w.identities, w.ips)
+	v, err := clustermesh.NewView(wire.ClusterInfo{Name: "c1", ID: 1, MaxConnectedClusters: 255}, w.watch.Tables)
 	if err != nil {
 		t.Fatal(err)
 	}

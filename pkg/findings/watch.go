@@ -26,19 +26,14 @@ import (
 
 // Sources is what a Watch reads.
 type Sources struct {
-	DB         *statedb.DB
-	Remotes    clustermesh.Clusters         // nil: no remote cluster is read
-	Local      clustermesh.OwnCluster       // nil: the own cluster is not read
-	Ignored    func() []clustermesh.Ignored // what of the mesh directory is ignored, sorted by file; nil: no directory is read
-	IPs        *ipcache.Cache
-	Nodes      statedb.Table[*nodes.Node]
-	Services   statedb.Table[*services.Global]
-	Exports    statedb.Table[*services.Export]
-	Identities statedb.Table[*allocator.Identity]
-	Leads      func() bool    // nil: there is nothing to lead; while it is false, clusters are unknown, not gone
-	Described  *local.Cluster // nil: nobody describes the own cluster
-	LogLevel   *logging.Level // nil: nobody changes it
-	Log        *slog.Logger   // each event is a line of it; nil: nobody reads it
+	*clustermesh.Tables
+	Remotes   clustermesh.Clusters         // nil: no remote cluster is read
+	Local     clustermesh.OwnCluster       // nil: the own cluster is not read
+	Ignored   func() []clustermesh.Ignored // what of the mesh directory is ignored, sorted by file; nil: no directory is read
+	Leads     func() bool                  // nil: there is nothing to lead; while it is false, clusters are unknown, not gone
+	Described *local.Cluster               // nil: nobody describes the own cluster
+	LogLevel  *logging.Level               // nil: nobody changes it
+	Log       *slog.Logger                 // each event is a line of it; nil: nobody reads it
 }
 
 // How often a Watch looks.
@@ -94,10 +89,10 @@ func NewWatch(f *Findings, s Sources) (*Watch, error) {
 	w.duplicates, w.affinities = newDuplicates(w.identity), newAffinities(w.exportsOf)
 	w.books = []*book{w.claims.book, w.strays.book, w.backends.book, w.networks.book, w.duplicates.book, w.ports.book, w.affinities.book, w.states}
 	var errs [4]error
-	w.nodes, errs[0] = tables.Follow(s.DB, s.Nodes)
-	w.services, errs[1] = tables.Follow(s.DB, s.Services)
-	w.identities, errs[2] = tables.Follow(s.DB, s.Identities)
-	w.exports, errs[3] = tables.Follow(s.DB, s.Exports)
+	w.nodes, errs[0] = tables.Follow(s.DB, s.Nodes.Table())
+	w.services, errs[1] = tables.Follow(s.DB, s.Services.Global())
+	w.identities, errs[2] = tables.Follow(s.DB, s.Identities.Table())
+	w.exports, errs[3] = tables.Follow(s.DB, s.Services.ServiceExports())
 	return w, errors.Join(errs[:]...)
 }
 
@@ -172,7 +167,7 @@ func (w *Watch) Look(now time.Time) {
 	w.backends.look(&v)
 	w.ports.book.judgeMore(func(key string) {
 		namespace, name, _ := strings.Cut(subjectOf(key), "/")
-		if g, _, found := w.Services.Get(w.DB.ReadTxn(), services.GlobalByName(namespace, name)); found {
+		if g, _, found := w.Services.Global().Get(w.DB.ReadTxn(), services.GlobalByName(namespace, name)); found {
 			w.ports.set(g, false, &v)
 		}
 	})
@@ -183,16 +178,16 @@ func (w *Watch) Look(now time.Time) {
 
 // identity asks the table.
 func (w *Watch) identity(cluster string, id uint32) *allocator.Identity {
-	i, _, _ := w.Identities.Get(w.DB.ReadTxn(), allocator.ByKey(id, cluster))
+	i, _, _ := w.Identities.Table().Get(w.DB.ReadTxn(), allocator.ByKey(id, cluster))
 	return i
 }
 
 func (w *Watch) exportsOf(namespace, name string) []*services.Export {
-	return statedb.Collect(w.Exports.List(w.DB.ReadTxn(), services.ExportsByName(namespace, name)))
+	return statedb.Collect(w.Services.ServiceExports().List(w.DB.ReadTxn(), services.ExportsByName(namespace, name)))
 }
 
 func (w *Watch) nodesOf(cluster string) []*nodes.Node {
-	return statedb.Collect(nodes.ByCluster(w.DB.ReadTxn(), w.Nodes, cluster))
+	return statedb.Collect(nodes.ByCluster(w.DB.ReadTxn(), w.Nodes.Table(), cluster))
 }
 
 // meshChanges tells what became of the clusters since the last look.

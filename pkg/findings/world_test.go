@@ -17,6 +17,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/logging"
 	"github.com/mesh-agent/mesh-agent/internal/meshtest/fakemesh"
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
@@ -51,17 +52,16 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	w := &world{t: t, db: statedb.New(), mesh: new(fakemesh.Mesh), ips: ipcache.New(), now: epoch}
-	var errs [7]error
+	var errs [5]error
 	var log *slog.Logger
 	w.found, errs[0] = New(w.db)
-	w.nodes, errs[1] = nodes.New(w.db)
-	w.services, errs[2] = services.New(w.db)
-	w.identities, errs[3] = allocator.New(w.db)
-	w.own, errs[4] = local.New(w.db)
-	log, w.level, errs[5] = logging.New(&w.log, "info", "text")
-	w.watch, errs[6] = NewWatch(w.found, Sources{
-		DB: w.db, Remotes: w.mesh, Local: w.mesh, Ignored: w.mesh.Ignored, IPs: w.ips, Nodes: w.nodes.Table(), Services: w.services.Global(), Exports: w.services.ServiceExports(), Identities: w.identities.Table(),
-		Described: w.own, LogLevel: w.level, Log: log,
+	tables, err := clustermesh.NewTables(w.db, w.ips)
+	errs[1] = err
+	w.nodes, w.services, w.identities = tables.Nodes, tables.Services, tables.Identities
+	w.own, errs[2] = local.New(w.db)
+	log, w.level, errs[3] = logging.New(&w.log, "info", "text")
+	w.watch, errs[4] = NewWatch(w.found, Sources{
+		Tables: tables, Remotes: w.mesh, Local: w.mesh, Ignored: w.mesh.Ignored, Described: w.own, LogLevel: w.level, Log: log,
 	})
 	if err := errors.Join(errs[:]...); err != nil {
 		t.Fatal(err)

@@ -175,7 +175,7 @@ func New(c Config) (*Mesh, error) {
 	if err != nil {
 		return nil, err
 	}
-	filled, err := clustermesh.NewView(c.own(), tables.Nodes, tables.Services, tables.Identities, tables.IPs)
+	filled, err := clustermesh.NewView(c.own(), tables.Tables)
 	if err != nil {
 		return nil, err
 	}
@@ -187,14 +187,11 @@ func New(c Config) (*Mesh, error) {
 		options.Metrics = etcd.NewMetrics(c.Metrics)
 	}
 	m := &Mesh{Mesh: c.Clusters(filled, metrics), Tables: tables}
-	derived := tables.Derived()
-	derived.Remotes, derived.Local, derived.Ignored, derived.Log = m.Mesh, m.Mesh, m.Mesh.Ignored, c.Log
+	derived := findings.Sources{Tables: tables.Tables, Remotes: m.Mesh, Local: m.Mesh, Ignored: m.Mesh.Ignored, Log: c.Log}
 	if m.watch, err = findings.NewWatch(tables.Findings, derived); err != nil {
 		return nil, err
 	}
-	sources := tables.Sources()
-	sources.Remotes, sources.Own, sources.Readiness = m.Mesh, m.Mesh, m.Mesh
-	if m.View, err = view.New(sources); err != nil {
+	if m.View, err = view.New(view.Sources{Tables: tables, Remotes: m.Mesh, Own: m.Mesh, Readiness: m.Mesh}); err != nil {
 		m.watch.Close()
 		return nil, err
 	}

@@ -28,12 +28,9 @@ import (
 
 	"github.com/cilium/statedb"
 
-	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
-	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
-	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
-	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -70,17 +67,11 @@ type Key struct {
 // View is what is looked at: tables of one moment, and what was said of the
 // clusters before it.
 type View struct {
-	Txn        statedb.ReadTxn
-	Nodes      statedb.Table[*nodes.Node]
-	Exported   statedb.Table[*services.Service]
-	Slices     statedb.Table[*services.Slice]
-	Exports    statedb.Table[*services.Export]
-	Services   statedb.Table[*services.Global]
-	Identities statedb.Table[*allocator.Identity]
-	IPs        *ipcache.Cache
-	Clusters   map[string]remotecluster.Status // by name, the own one included when it is read
-	Own        string                          // the own cluster's name; empty for an observer, which is of none
-	Described  bool                            // the own cluster's services are known from its description, as of now
+	*clustermesh.Tables
+	Txn       statedb.ReadTxn
+	Clusters  map[string]remotecluster.Status // by name, the own one included when it is read
+	Own       string                          // the own cluster's name; empty for an observer, which is of none
+	Described bool                            // the own cluster's services are known from its description, as of now
 	// Find tells what is known of a key; false for nothing.
 	Find func(cluster string, r wire.Resource, name string) (store.Found, bool)
 }

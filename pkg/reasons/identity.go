@@ -17,7 +17,7 @@ func Identity(v *View, id uint32) Explanation {
 	}
 	has := make(map[string]bool)
 	var known, unconfirmed, refusing []string
-	for one := range allocator.ByID(v.Txn, v.Identities, id) {
+	for one := range allocator.ByID(v.Txn, v.Identities.Table(), id) {
 		has[one.Cluster] = true
 		known = append(known, one.Cluster)
 	}

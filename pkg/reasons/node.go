@@ -14,7 +14,7 @@ import (
 func Node(v *View, cluster, name string) Explanation {
 	x := Explanation{Steps: []Step{}}
 	at, now := v.asOf(cluster, wire.Nodes)
-	n, _, found := v.Nodes.Get(v.Txn, nodes.ByName(cluster, name))
+	n, _, found := v.Nodes.Table().Get(v.Txn, nodes.ByName(cluster, name))
 	refused := v.refusedOf(cluster, wire.Nodes)
 	switch {
 	case !found && now && refused != "":

@@ -73,7 +73,7 @@ func TestExportsAreShownWhereClustersDisagree(t *testing.T) {
 	w := newWorld(t)
 	export := func(cluster, affinity string, timeout time.Duration) {
 		x := &services.Export{Cluster: cluster, Namespace: "default", Name: "web", Type: wire.ServiceExportClusterSetIP, Affinity: affinity, Timeout: timeout, Created: epoch}
-		w.services.ApplyExports([]store.Change[services.Export]{{Name: "default/web", New: x}})
+		w.Services.ApplyExports([]store.Change[services.Export]{{Name: "default/web", New: x}})
 		w.knows(cluster, wire.ServiceExports, "default/web", "")
 	}
 	exported := func() map[string]string {

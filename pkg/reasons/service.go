@@ -17,7 +17,7 @@ import (
 // Service explains why a service is global or not, and which backends are used. It
 // need not be there.
 func Service(v *View, namespace, name string) Explanation {
-	g, _, _ := v.Services.Get(v.Txn, services.GlobalByName(namespace, name))
+	g, _, _ := v.Services.Global().Get(v.Txn, services.GlobalByName(namespace, name))
 	s := serviceChain{view: v, namespace: namespace, name: name, global: g, by: make(map[codes.Code][]string)}
 	s.exports = disagreeing(v, namespace, name)
 	others := slices.Collect(maps.Keys(s.exports))
@@ -92,7 +92,7 @@ func (s *serviceChain) addExport(to *Step, x *services.Export) {
 // disagreeing are the exports of a service, by cluster, when their affinities
 // differ: else there is nothing to tell of them here.
 func disagreeing(v *View, namespace, name string) map[string]*services.Export {
-	exports := statedb.Collect(v.Exports.List(v.Txn, services.ExportsByName(namespace, name)))
+	exports := statedb.Collect(v.Services.ServiceExports().List(v.Txn, services.ExportsByName(namespace, name)))
 	if !services.AffinitiesDiffer(exports) {
 		return nil
 	}
@@ -109,7 +109,7 @@ func (s *serviceChain) part(cluster string) *services.Service {
 	if s.global != nil {
 		return s.global.Part(cluster)
 	}
-	entry, _, _ := s.view.Exported.Get(s.view.Txn, services.ByKey(cluster, s.namespace, s.name))
+	entry, _, _ := s.view.Services.Exported().Get(s.view.Txn, services.ByKey(cluster, s.namespace, s.name))
 	return entry
 }
 
@@ -143,7 +143,7 @@ func (s *serviceChain) doubted() []string {
 // keys are those of the entry and of the slices.
 func (s *serviceChain) keys(cluster string) []Key {
 	keys := s.view.keys(cluster, wire.Services, s.namespace+"/"+s.name)
-	for one := range s.view.Slices.List(s.view.Txn, services.SlicesByService(cluster, s.namespace, s.name)) {
+	for one := range s.view.Services.Slices().List(s.view.Txn, services.SlicesByService(cluster, s.namespace, s.name)) {
 		keys = append(keys, s.view.keys(cluster, wire.EndpointSlices, one.Namespace+"/"+one.Name)...)
 	}
 	return keys

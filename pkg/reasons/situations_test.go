@@ -64,37 +64,37 @@ func situations() []situation {
 		{"no backends", func(w *world) { w.exports("c1", empty); w.exports("c2", empty) }, web, codes.NoBackends, "global, and without backends: nobody who shares it has any", have{"c1": codes.PartEmpty, "c2": codes.PartEmpty}},
 		{"refused", func(w *world) { w.knows("c2", wire.Services, "default/web", "no JSON") }, web, codes.RefusedEverywhere, "not global: the entry of c2 is refused", have{"c2": codes.PartRefused}},
 		{"refused, and the own one is global", func(w *world) { w.exports("c1", same); w.knows("c2", wire.Services, "default/web", "no JSON") }, web, codes.RefusedEverywhere, "not global: the entry of c2 is refused", have{"c2": codes.PartRefused}},
-		{"withheld", func(w *world) { w.exports("c1", same); w.exports("c2", same); w.services.Withhold("c2", true) }, web, codes.BackendsWithheldBy, "global: shared by c2; the backends of c2 are not used as usual", have{"c2": codes.PartWithheld}},
+		{"withheld", func(w *world) { w.exports("c1", same); w.exports("c2", same); w.Services.Withhold("c2", true) }, web, codes.BackendsWithheldBy, "global: shared by c2; the backends of c2 are not used as usual", have{"c2": codes.PartWithheld}},
 		{"withdrawn", func(w *world) {
 			w.exports("c1", same)
 			w.exports("c2", same)
-			w.services.SetUse("c2", services.Withdrawn)
+			w.Services.SetUse("c2", services.Withdrawn)
 		}, web, codes.BackendsWithheldBy, "global: shared by c2; the backends of c2 are not used as usual", have{"c2": codes.PartWithheld}},
 		{"demoted", func(w *world) {
 			w.exports("c1", same)
 			w.exports("c2", same)
-			w.services.SetUse("c2", services.Demoted)
+			w.Services.SetUse("c2", services.Demoted)
 		}, web, codes.BackendsWithheldBy, "global: shared by c2; the backends of c2 are not used as usual", have{"c2": codes.PartDemoted}},
 		{"the last ones", func(w *world) {
 			w.exports("c1", empty)
 			w.exports("c2", same)
-			w.services.SetUse("c2", services.Withdrawn)
+			w.Services.SetUse("c2", services.Withdrawn)
 		}, web, codes.BackendsWithheldBy, "global: shared by c2; the backends of c2 are not used as usual", have{"c2": codes.PartKept}},
 
 		{"backends that no remote can have", func(w *world) {
-			w.services.JudgeBackends(loopback{})
+			w.Services.JudgeBackends(loopback{})
 			w.exports("c1", same)
 			w.exports("c2", func(s *services.Service) { s.Backends[0].IP = netip.MustParseAddr("127.0.0.1") })
 			w.exports("c3", same)
 		}, web, codes.ServiceGlobal, "global: shared by c1, c2 and c3; 2 backends are in use", have{"c1": codes.PartUsed, "c2": codes.PartBarred, "c3": codes.PartUsed}},
 		{"no backends but those that no remote can have", func(w *world) {
-			w.services.JudgeBackends(loopback{})
+			w.Services.JudgeBackends(loopback{})
 			w.exports("c1", empty)
 			w.exports("c2", func(s *services.Service) { s.Backends[0].IP = netip.MustParseAddr("127.0.0.1") })
 		}, web, codes.NoBackends, "global, and without backends that may be used: those of c2 are on addresses that no remote can have", have{"c1": codes.PartEmpty, "c2": codes.PartBarred}},
 
 		{"a claim inside the own networks", func(w *world) {
-			w.ips = ipcache.NewWith(ipcache.Rules{Own: []ipcache.Own{{Prefix: netip.MustParsePrefix("10.0.0.0/8"), What: "pod network"}}})
+			w.IPs = ipcache.NewWith(ipcache.Rules{Own: []ipcache.Own{{Prefix: netip.MustParsePrefix("10.0.0.0/8"), What: "pod network"}}})
 			w.claims("c2", "10.0.0.1/32", ipcache.KindHost, "")
 		}, address("10.0.0.1"), codes.AddressUnclaimed, "nobody claims 10.0.0.1", have{"c2": codes.ClaimInOwnNetwork}},
 		{"a claim on an address for special use", func(w *world) { w.claims("c2", "127.0.0.1/32", ipcache.KindHost, "") }, address("127.0.0.1"), codes.AddressOwned, "127.0.0.1 is that of c2, whose claim breaks a rule: see the first step", have{"c2": codes.ClaimSpecialUse}},
@@ -103,13 +103,13 @@ func situations() []situation {
 			w.claims("c3", "10.0.0.1/32", ipcache.KindHost, "")
 		}, address("10.0.0.1"), codes.AddressOwned, "10.0.0.1 is that of c3, whose claim breaks a rule: see the first step", have{"c2": codes.ClaimShorter, "c3": codes.ClaimInForeignNetwork}},
 		{"a claim in the pod network of another, enforced", func(w *world) {
-			w.ips = ipcache.NewWith(ipcache.Rules{Enforce: true})
+			w.IPs = ipcache.NewWith(ipcache.Rules{Enforce: true})
 			w.claims("c2", "10.0.0.0/24", ipcache.KindPodCIDR, "n1")
 			w.claims("c3", "10.0.0.1/32", ipcache.KindHost, "")
 		}, address("10.0.0.1"), codes.AddressInNetwork, "nobody claims 10.0.0.1 itself; it is in 10.0.0.0/24 of c2", have{"c2": codes.ClaimWon, "c3": codes.ClaimInForeignNetwork}},
 		{"a claim with a privileged identity", func(w *world) {
-			w.ips = ipcache.NewWith(ipcache.Rules{Enforce: true})
-			w.ips.Apply([]ipcache.Op{{New: ipcache.NewEntry(ipcache.Spec{
+			w.IPs = ipcache.NewWith(ipcache.Rules{Enforce: true})
+			w.IPs.Apply([]ipcache.Op{{New: ipcache.NewEntry(ipcache.Spec{
 				Prefix: netip.MustParsePrefix("10.0.0.1/32"), Cluster: &ipcache.Cluster{Name: "c2", ID: 2}, Source: wire.SourceClusterMesh, Identity: wire.IdentityKubeAPIServer,
 			})}})
 		}, address("10.0.0.1"), codes.AddressUnclaimed, "nobody claims 10.0.0.1", have{"c2": codes.ClaimReservedIdentity}},
@@ -120,7 +120,7 @@ func situations() []situation {
 			}
 		}, address("10.0.0.1"), codes.AddressContested, "10.0.0.1/32 is claimed by c2 and c3; c2 counts", have{"c2": codes.ClaimWon, "c3": codes.ClaimLost, "": codes.ClaimsUntold}},
 		{"more barred claims than have steps", func(w *world) {
-			w.ips = ipcache.NewWith(ipcache.Rules{Own: []ipcache.Own{{Prefix: netip.MustParsePrefix("10.0.0.0/8"), What: "pod network"}}})
+			w.IPs = ipcache.NewWith(ipcache.Rules{Own: []ipcache.Own{{Prefix: netip.MustParsePrefix("10.0.0.0/8"), What: "pod network"}}})
 			for i := range 2 * ipcache.MaxReported {
 				w.claims("c2", "10.0.0.1/32", ipcache.KindNode, fmt.Sprint("n", i))
 			}

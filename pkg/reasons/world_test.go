@@ -10,6 +10,7 @@ import (
 	"github.com/cilium/statedb"
 
 	"github.com/mesh-agent/mesh-agent/pkg/allocator"
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -24,31 +25,21 @@ var epoch = time.Date(2026, 11, 22, 1, 2, 3, 0, time.UTC)
 
 // world is a view over real tables; clusters and keys are as the test says.
 type world struct {
-	t          *testing.T
-	db         *statedb.DB
-	nodes      *nodes.Nodes
-	services   *services.Services
-	identities *allocator.Identities
-	ips        *ipcache.Cache
-	clusters   map[string]remotecluster.Status
-	found      map[string]store.Found // by cluster, resource and name
-	own        string
+	t *testing.T
+	*clustermesh.Tables
+	clusters map[string]remotecluster.Status
+	found    map[string]store.Found // by cluster, resource and name
+	own      string
 }
 
 // newWorld has the own cluster c1 and two others, all fresh.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, db: statedb.New(), ips: ipcache.New(), found: make(map[string]store.Found), own: "c1"}
-	var err error
-	for _, make := range []func() error{
-		func() error { w.nodes, err = nodes.New(w.db); return err },
-		func() error { w.services, err = services.New(w.db); return err },
-		func() error { w.identities, err = allocator.New(w.db); return err },
-	} {
-		if err := make(); err != nil {
-			t.Fatal(err)
-		}
+	tables, err := clustermesh.NewTables(statedb.New(), ipcache.New())
+	if err != nil {
+		t.Fatal(err)
 	}
+	w := &world{t: t, Tables: tables, found: make(map[string]store.Found), own: "c1"}
 	w.clusters = map[string]remotecluster.Status{"c1": fresh("c1", 1), "c2": fresh("c2", 2), "c3": fresh("c3", 3)}
 	return w
 }
@@ -90,8 +81,7 @@ func (w *world) refuses(cluster string, r wire.Resource, reason wire.Reason, n i
 
 func (w *world) view() *View {
 	return &View{
-		Txn: w.db.ReadTxn(), Nodes: w.nodes.Table(), Exported: w.services.Exported(), Slices: w.services.Slices(), Exports: w.services.ServiceExports(), Services: w.services.Global(),
-		Identities: w.identities.Table(), IPs: w.ips, Clusters: w.clusters, Own: w.own,
+		Tables: w.Tables, Txn: w.DB.ReadTxn(), Clusters: w.clusters, Own: w.own,
 		Find: func(cluster string, r wire.Resource, name string) (store.Found, bool) {
 			f, known := w.found[cluster+" "+string(r)+" "+name]
 			return f, known
@@ -118,7 +108,7 @@ func (w *world) exports(cluster string, change func(*services.Service)) {
 		s.Source = wire.SourceKVStore
 	}
 	change(s)
-	w.services.Apply([]store.Change[services.Service]{{Name: "default/web", New: s}})
+	w.Services.Apply([]store.Change[services.Service]{{Name: "default/web", New: s}})
 	w.knows(cluster, wire.Services, "default/web", "")
 }
 
@@ -148,7 +138,7 @@ func affinity(a wire.Affinity) func(*services.Service) {
 // claims adds a claim on an address.
 func (w *world) claims(cluster, prefix string, kind ipcache.Kind, name string) {
 	c := w.clusters[cluster]
-	w.ips.Apply([]ipcache.Op{{New: ipcache.NewEntry(ipcache.Spec{
+	w.IPs.Apply([]ipcache.Op{{New: ipcache.NewEntry(ipcache.Spec{
 		Prefix: netip.MustParsePrefix(prefix), Cluster: &ipcache.Cluster{Name: cluster, ID: c.ID}, Kind: kind, Source: wire.SourceClusterMesh, Name: name,
 	})}})
 }
@@ -156,11 +146,11 @@ func (w *world) claims(cluster, prefix string, kind ipcache.Kind, name string) {
 // hasNode adds a node with an address, and its claim on it.
 func (w *world) hasNode(cluster, name, ip string) {
 	n := &nodes.Node{Cluster: cluster, ClusterID: w.clusters[cluster].ID, Name: name, Addresses: []nodes.Address{{Type: "InternalIP", IP: netip.MustParseAddr(ip)}}}
-	w.nodes.Apply([]store.Change[nodes.Node]{{Name: name, New: n}})
+	w.Nodes.Apply([]store.Change[nodes.Node]{{Name: name, New: n}})
 	w.knows(cluster, wire.Nodes, name, "")
 	w.claims(cluster, ip+"/32", ipcache.KindNode, name)
 }
 
 func (w *world) hasIdentity(cluster string, id uint32) {
-	w.identities.Apply([]store.Change[allocator.Identity]{{Name: "x", New: &allocator.Identity{ID: id, Cluster: cluster, ClusterID: w.clusters[cluster].ID}}})
+	w.Identities.Apply([]store.Change[allocator.Identity]{{Name: "x", New: &allocator.Identity{ID: id, Cluster: cluster, ClusterID: w.clusters[cluster].ID}}})
 }

@@ -2,6 +2,7 @@ package services
 
 import (
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -84,6 +85,51 @@ func changeAtRandom(random *rand.Rand, s *Services, addr func() netip.Addr) {
 		}
 		slices.SortFunc(one.Backends, func(a, b Backend) int { return a.IP.Compare(b.IP) })
 		s.Apply([]change{{Name: "ns/" + name, New: one}})
+	}
+}
+
+// walked counts who looks at every service.
+type walked struct {
+	statedb.Table[*Global]
+	times int
+}
+
+func (w *walked) All(txn statedb.ReadTxn) iter.Seq2[*Global, statedb.Revision] {
+	w.times++
+	return w.Table.All(txn)
+}
+
+// TestFindDoesNotLookAtEveryService: only the first time it does, and each time it finds
+// what has changed since the one before.
+func TestFindDoesNotLookAtEveryService(t *testing.T) {
+	t.Parallel()
+	db, s := newServices(t)
+	table := &walked{Table: s.Global()}
+	x := NewAddressIndex(db, table)
+	expect := func(want ...string) {
+		t.Helper()
+		if found := findNames(x, netip.MustParseAddr("10.2.0.1")); !slices.Equal(found, want) {
+			t.Errorf("the services are %v, want %v", found, want)
+		}
+	}
+	with := func(name string, addrs ...string) {
+		one := &Service{Cluster: "c2", ClusterID: 2, Namespace: "ns", Name: name, Source: wire.SourceClusterMesh, Shared: true}
+		for _, a := range addrs {
+			one.Backends = append(one.Backends, Backend{IP: netip.MustParseAddr(a)})
+		}
+		s.Apply([]change{{Name: "ns/" + name, New: one}})
+	}
+	expect()
+	before := table.times
+	with("web", "10.2.0.1")
+	with("other", "10.2.0.2")
+	expect("ns/web")
+	with("db", "10.2.0.1", "10.2.0.3")
+	expect("ns/db", "ns/web")
+	with("web", "10.2.0.4")
+	expect("ns/db")
+	if table.times != before {
+		t.Errorf("Find has looked at every service %d times", table.times-before)
 	}
 }
 

@@ -80,7 +80,7 @@ func TestAViewIsOneMoment(t *testing.T) {
 			position = reached
 		}
 		there := make(map[string]any)
-		for n := range f.Nodes.All(v.Txn) {
+		for n := range f.Nodes.Table().All(v.Txn) {
 			there[fmt.Sprintf("%T", n)+n.Key()] = n
 		}
 		for e := range v.IPs.From(netip.Prefix{}) {

@@ -51,9 +51,7 @@ func newFixture(t testing.TB) *fixture {
 		t.Fatal(err)
 	}
 	f := &fixture{mesh: new(fakeMesh), nodes: tables.Nodes, ips: tables.IPs}
-	sources := tables.Sources()
-	sources.Remotes, sources.Readiness, sources.Now = f.mesh, f.mesh, func() time.Time { return epoch }
-	if f.View, err = New(sources); err != nil {
+	if f.View, err = New(Sources{Tables: tables, Remotes: f.mesh, Readiness: f.mesh, Now: func() time.Time { return epoch }}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(f.Close)

@@ -79,10 +79,10 @@ func allKinds() []kind {
 			}
 			return f
 		}),
-		tableKind(Nodes, (*nodes.Node).Key, func(v *View) statedb.Table[*nodes.Node] { return v.Nodes }),
-		tableKind(Services, (*services.Global).FullName, func(v *View) statedb.Table[*services.Global] { return v.Services }),
-		tableKind(ServiceExports, (*services.Export).Key, func(v *View) statedb.Table[*services.Export] { return v.ServiceExports }),
-		tableKind(Identities, identityKey, func(v *View) statedb.Table[*allocator.Identity] { return v.Identities }),
+		tableKind(Nodes, (*nodes.Node).Key, func(v *View) statedb.Table[*nodes.Node] { return v.Nodes.Table() }),
+		tableKind(Services, (*services.Global).FullName, func(v *View) statedb.Table[*services.Global] { return v.Services.Global() }),
+		tableKind(ServiceExports, (*services.Export).Key, func(v *View) statedb.Table[*services.Export] { return v.Services.ServiceExports() }),
+		tableKind(Identities, identityKey, func(v *View) statedb.Table[*allocator.Identity] { return v.Identities.Table() }),
 		{
 			name: IPs,
 			follow: func(v *View) (follower, error) {
@@ -91,8 +91,8 @@ func allKinds() []kind {
 			key: func(object any) string { return object.(*ipcache.Entry).Prefix().String() },
 			all: func(_ *View, s *Snapshot) iter.Seq[any] { return Untyped(s.IPs.From(netip.Prefix{})) },
 		},
-		tableKind(Conflicts, (*findings.Conflict).Key, func(v *View) statedb.Table[*findings.Conflict] { return v.Conflicts }),
-		tableKind(Events, eventKey, func(v *View) statedb.Table[*findings.Event] { return v.Events }),
+		tableKind(Conflicts, (*findings.Conflict).Key, func(v *View) statedb.Table[*findings.Conflict] { return v.Findings.Conflicts() }),
+		tableKind(Events, eventKey, func(v *View) statedb.Table[*findings.Event] { return v.Findings.Events() }),
 		polledKind(Health, healthKey, func(v *View) *polled[HealthItem] {
 			return &polled[HealthItem]{all: v.HealthItems, name: healthKey, steady: func(h HealthItem) any {
 				h.LastSuccess = time.Time{} // it moves all the time

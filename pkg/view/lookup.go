@@ -65,7 +65,7 @@ func (v *View) IdentityOf(txn statedb.ReadTxn, e *ipcache.Entry) *allocator.Iden
 		return nil
 	}
 	var found *allocator.Identity
-	for i := range allocator.ByID(txn, v.Identities, e.Identity()) {
+	for i := range allocator.ByID(txn, v.Identities.Table(), e.Identity()) {
 		if found == nil || i.Cluster == e.Cluster().Name {
 			found = i
 		}
@@ -77,14 +77,14 @@ func (v *View) IdentityOf(txn statedb.ReadTxn, e *ipcache.Entry) *allocator.Iden
 func (v *View) nodeOf(txn statedb.ReadTxn, e *ipcache.Entry) *nodes.Node {
 	cluster := e.Cluster().Name
 	if name := e.NodeName(); name != "" {
-		if n, _, found := v.Nodes.Get(txn, nodes.ByName(cluster, name)); found {
+		if n, _, found := v.Nodes.Table().Get(txn, nodes.ByName(cluster, name)); found {
 			return n
 		}
 	}
 	if !e.HostIP().IsValid() {
 		return nil
 	}
-	for n := range v.Nodes.List(txn, nodes.ByAddress(e.HostIP())) {
+	for n := range v.Nodes.Table().List(txn, nodes.ByAddress(e.HostIP())) {
 		if n.Cluster == cluster {
 			return n
 		}

@@ -11,15 +11,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cilium/statedb"
-
 	"github.com/mesh-agent/mesh-agent/internal/health"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
-	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
-	"github.com/mesh-agent/mesh-agent/pkg/findings"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
-	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
 )
@@ -31,18 +26,9 @@ type Readiness interface {
 	Ready() (bool, map[string]string)
 }
 
-// Sources is what a view is made of. The tables and the cache are required.
+// Sources is what a view is made of.
 type Sources struct {
-	DB             *statedb.DB
-	Nodes          statedb.Table[*nodes.Node]
-	Exported       statedb.Table[*services.Service]
-	Slices         statedb.Table[*services.Slice]
-	ServiceExports statedb.Table[*services.Export]
-	Services       statedb.Table[*services.Global]
-	Identities     statedb.Table[*allocator.Identity]
-	Conflicts      statedb.Table[*findings.Conflict]
-	Events         statedb.Table[*findings.Event]
-	IPs            *ipcache.Cache
+	*Tables // required
 
 	// Remotes describes the remote clusters; nil: none is read.
 	Remotes clustermesh.Clusters
@@ -58,14 +44,6 @@ type Sources struct {
 	Now func() time.Time
 }
 
-func (s *Sources) validate() error {
-	if s.DB == nil || s.Nodes == nil || s.Exported == nil || s.Slices == nil || s.ServiceExports == nil ||
-		s.Services == nil || s.Identities == nil || s.Conflicts == nil || s.Events == nil || s.IPs == nil {
-		return errors.New("view: a table is missing")
-	}
-	return nil
-}
-
 // View is the one place from which everything is read.
 type View struct {
 	Sources
@@ -79,12 +57,12 @@ type View struct {
 
 // New returns a view, which follows its tables until Close.
 func New(sources Sources) (*View, error) {
-	if err := sources.validate(); err != nil {
-		return nil, err
+	if sources.Tables == nil {
+		return nil, errors.New("view: Tables are missing")
 	}
 	v := &View{
 		Sources: sources, kinds: allKinds(),
-		byAddress: services.NewAddressIndex(sources.DB, sources.Services), byIdentity: ipcache.NewIdentityIndex(sources.IPs),
+		byAddress: services.NewAddressIndex(sources.DB, sources.Services.Global()), byIdentity: ipcache.NewIdentityIndex(sources.IPs),
 	}
 	v.Ring = cmp.Or(v.Ring, RingSize)
 	if v.Now == nil {

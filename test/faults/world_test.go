@@ -16,13 +16,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
-	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
-	"github.com/mesh-agent/mesh-agent/pkg/nodes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
-	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -72,12 +69,11 @@ func emptyWorld(t testing.TB, tune func(*clustermesh.Params)) *world {
 	t.Helper()
 	local := wire.ClusterInfo{Name: "own", ID: localID, MaxConnectedClusters: 255}
 	w := &world{t: t, dir: t.TempDir(), db: statedb.New(), before: map[string]mark{}}
-	n, err1 := nodes.New(w.db)
-	s, err2 := services.New(w.db)
-	ids, err3 := allocator.New(w.db)
-	var err4 error
-	w.view, err4 = clustermesh.NewView(local, n, s, ids, ipcache.New())
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
+	tables, err := clustermesh.NewTables(w.db, ipcache.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.view, err = clustermesh.NewView(local, tables); err != nil {
 		t.Fatal(err)
 	}
 	opts := etcd.DefaultOptions()

@@ -106,7 +106,7 @@ func newMesh(tb testing.TB, change ...func(*clustermesh.Params)) *world {
 	w := &world{tb: tb, dir: tb.TempDir(), db: statedb.New(), codes: make(map[string]map[codes.Code]string)}
 	tables, err := view.NewTables(w.db, ipcache.New())
 	must(tb, err)
-	w.view, err = clustermesh.NewView(own(), tables.Nodes, tables.Services, tables.Identities, tables.IPs)
+	w.view, err = clustermesh.NewView(own(), tables.Tables)
 	must(tb, err)
 	policy, err := disconnect.ParsePolicy(nil)
 	must(tb, err)
@@ -120,9 +120,7 @@ func newMesh(tb testing.TB, change ...func(*clustermesh.Params)) *world {
 		f(&p)
 	}
 	w.mesh = clustermesh.New(p)
-	sources := tables.Sources()
-	sources.Remotes, sources.Own, sources.Readiness = w.mesh, w.mesh, w.mesh
-	seen, err := view.New(sources)
+	seen, err := view.New(view.Sources{Tables: tables, Remotes: w.mesh, Own: w.mesh, Readiness: w.mesh})
 	must(tb, err)
 	tb.Cleanup(seen.Close)
 	w.sources = api.Sources{

@@ -111,9 +111,7 @@ func (a *Agent) Sources(t *testing.T) api.Sources {
 		})}
 	}
 	ips.Apply([]ipcache.Op{host(c2, 131072, "web-0"), host(c3, 196608, "other")})
-	derived := tables.Derived()
-	derived.Remotes, derived.Local, derived.Ignored = a.Mesh, a.Mesh, a.Mesh.Ignored
-	watch, err := findings.NewWatch(tables.Findings, derived)
+	watch, err := findings.NewWatch(tables.Findings, findings.Sources{Tables: tables.Tables, Remotes: a.Mesh, Local: a.Mesh, Ignored: a.Mesh.Ignored})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,9 +119,7 @@ func (a *Agent) Sources(t *testing.T) api.Sources {
 	watch.Look(time.Now())
 	reg := health.New()
 	reg.NewScope("clustermesh").OK("fine")
-	sources := tables.Sources()
-	sources.Remotes, sources.Own, sources.Readiness, sources.Scopes = a.Mesh, a.Mesh, a.Mesh, reg
-	seen, err := view.New(sources)
+	seen, err := view.New(view.Sources{Tables: tables, Remotes: a.Mesh, Own: a.Mesh, Readiness: a.Mesh, Scopes: reg})
 	if err != nil {
 		t.Fatal(err)
 	}
