@@ -17,6 +17,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/health"
 	"github.com/mesh-agent/mesh-agent/internal/logging"
 	"github.com/mesh-agent/mesh-agent/internal/version"
+	"github.com/mesh-agent/mesh-agent/pkg/allocator"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/claims"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
@@ -24,6 +25,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
+	"github.com/mesh-agent/mesh-agent/pkg/nodes"
+	"github.com/mesh-agent/mesh-agent/pkg/services"
 	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
@@ -86,7 +89,9 @@ func viewCell() cell.Cell {
 		cell.Provide(
 			newIPs,
 			view.NewTables,
-			func(t *view.Tables) *clustermesh.Tables { return t.Tables },
+			func(t *view.Tables) (*clustermesh.Tables, *nodes.Nodes, *services.Services, *allocator.Identities) {
+				return t.Tables, t.Nodes, t.Services, t.Identities
+			},
 			newView,
 			newClusterSize,
 			func(c config.Config, t *clustermesh.Tables) (*clustermesh.View, error) {
