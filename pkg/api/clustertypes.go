@@ -180,6 +180,19 @@ type Capabilities struct {
 	EndpointSlicesExportMode *string `json:"endpointSlicesExportMode,omitempty"`
 }
 
+func toCapabilities(from *wire.Capabilities) Capabilities {
+	if from == nil {
+		return Capabilities{}
+	}
+	return Capabilities{
+		SyncedCanaries:           &from.SyncedCanaries,
+		Cached:                   &from.Cached,
+		MaxConnectedClusters:     &from.MaxConnectedClusters,
+		ServiceExportsEnabled:    from.ServiceExportsEnabled,
+		EndpointSlicesExportMode: &from.EndpointSlicesExportMode,
+	}
+}
+
 // wire is what decides about resources, in the form of the configuration.
 func (c Capabilities) wire() wire.Capabilities {
 	caps := wire.Capabilities{ServiceExportsEnabled: c.ServiceExportsEnabled}

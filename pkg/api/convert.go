@@ -75,12 +75,11 @@ func toRefusals(st remotecluster.Status) []Refusal {
 // own is the own cluster in the form of the others, and with what is particular to its
 // kvstore. It may hold services in both formats, and exports.
 func (s *Server) own(st remotecluster.Status, now time.Time) (*Cluster, *KVStore) {
-	caps, exports := new(wire.Capabilities), true
-	if st.Capabilities != nil {
-		*caps = *st.Capabilities
+	everything := wire.Everything()
+	if caps := st.Capabilities; caps != nil {
+		everything.SyncedCanaries, everything.Cached, everything.MaxConnectedClusters = caps.SyncedCanaries, caps.Cached, caps.MaxConnectedClusters
 	}
-	caps.EndpointSlicesExportMode, caps.ServiceExportsEnabled = wire.EndpointSlicesBoth, &exports
-	st.Capabilities = caps
+	st.Capabilities = &everything
 	c := s.cluster(st, now)
 	return &c, &KVStore{
 		State: c.State, Ready: c.Ready, Connected: c.Connected, Message: c.Message, Code: c.Code,
@@ -138,19 +137,6 @@ func leases(st kvstore.Status) string {
 		return ""
 	}
 	return fmt.Sprintf("%d of keys, %d of locks", st.Leases, st.LockLeases)
-}
-
-func toCapabilities(from *wire.Capabilities) Capabilities {
-	if from == nil {
-		return Capabilities{}
-	}
-	return Capabilities{
-		SyncedCanaries:           &from.SyncedCanaries,
-		Cached:                   &from.Cached,
-		MaxConnectedClusters:     &from.MaxConnectedClusters,
-		ServiceExportsEnabled:    from.ServiceExportsEnabled,
-		EndpointSlicesExportMode: &from.EndpointSlicesExportMode,
-	}
 }
 
 func toFreshness(from remotecluster.Freshness, now time.Time) Freshness {

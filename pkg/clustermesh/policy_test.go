@@ -69,11 +69,8 @@ func (w *world) selected(i int) string {
 		return "no service"
 	}
 	var all []string
-	s := g.Selection()
-	for part := range g.Backends() {
-		if s.Selects(part) {
-			all = append(all, part.Cluster)
-		}
+	for part := range g.Selected() {
+		all = append(all, part.Cluster)
 	}
 	return strings.Join(all, " ")
 }

@@ -57,11 +57,8 @@ func used(g *services.Global) (out []string) {
 	if g == nil {
 		return nil
 	}
-	s := g.Selection()
-	for part, b := range g.Backends() {
-		if s.Selects(part) {
-			out = append(out, b.IP.String())
-		}
+	for _, b := range g.Selected() {
+		out = append(out, b.IP.String())
 	}
 	return out
 }

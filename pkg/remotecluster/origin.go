@@ -21,12 +21,11 @@ const (
 )
 
 // ownConfig stands in for the configuration of the own cluster: its kvstore may
-// hold services in both formats, and exports; a prefix without keys costs nothing.
+// hold every resource; a prefix without keys costs nothing.
 func ownConfig(local wire.ClusterInfo) wire.ClusterConfig {
-	exports := true
-	return wire.ClusterConfig{ID: local.ID, Capabilities: wire.Capabilities{
-		MaxConnectedClusters: local.MaxConnectedClusters, EndpointSlicesExportMode: wire.EndpointSlicesBoth, ServiceExportsEnabled: &exports,
-	}}
+	everything := wire.Everything()
+	everything.MaxConnectedClusters = local.MaxConnectedClusters
+	return wire.ClusterConfig{ID: local.ID, Capabilities: everything}
 }
 
 // IDs hands out cluster IDs: one owner each (wire.md §2.3).

@@ -3,6 +3,7 @@ package services
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"net/netip"
 	"slices"
 
@@ -124,11 +125,10 @@ func takenByPolicy(parts []*Service) string {
 	for what, n := range map[string]func(*Global) int{
 		"backends": (*Global).NumBackends,
 		"usable backends": func(g *Global) int {
-			return countOf(g, func(_ *Service, b Backend) bool { return b.Usable() })
+			return countOf(g.Backends(), func(_ *Service, b Backend) bool { return b.Usable() })
 		},
 		"usable backends that get traffic": func(g *Global) int {
-			s := g.Selection()
-			return countOf(g, func(p *Service, b Backend) bool { return b.Usable() && s.Selects(p) })
+			return countOf(g.Selected(), func(*Service, Backend) bool { return true })
 		},
 	} {
 		if n(full) > 0 && n(with) == 0 {
@@ -138,8 +138,8 @@ func takenByPolicy(parts []*Service) string {
 	return ""
 }
 
-func countOf(g *Global, is func(*Service, Backend) bool) (n int) {
-	for p, b := range g.Backends() {
+func countOf(of iter.Seq2[*Service, Backend], is func(*Service, Backend) bool) (n int) {
+	for p, b := range of {
 		if is(p, b) {
 			n++
 		}

@@ -88,6 +88,19 @@ func (g *Global) Backends() iter.Seq2[*Service, Backend] {
 	}
 }
 
+// Selected iterates over the backends that traffic goes to now, with the parts that they
+// come from: the usable ones among those that [Global.Selection] selects.
+func (g *Global) Selected() iter.Seq2[*Service, Backend] {
+	return func(yield func(*Service, Backend) bool) {
+		s := g.Selection()
+		for p, b := range g.Backends() {
+			if s.Selects(p) && b.Usable() && !yield(p, b) {
+				return
+			}
+		}
+	}
+}
+
 // NumBackends is the number of backends in use.
 func (g *Global) NumBackends() (n int) {
 	for p := range g.inUse() {

@@ -109,8 +109,7 @@ func (r *reader) decode() {
 // prefixes are what the agent lists and watches besides: what a remote has
 // follows from its configuration.
 func (r *reader) prefixes() []reading {
-	exports := true
-	caps := wire.Capabilities{EndpointSlicesExportMode: wire.EndpointSlicesBoth, ServiceExportsEnabled: &exports}
+	caps := wire.Everything()
 	var list []reading
 	switch {
 	case r.remote != nil:

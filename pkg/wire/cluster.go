@@ -103,6 +103,12 @@ type Capabilities struct {
 	EndpointSlicesExportMode string `json:"endpointSlicesExportMode,omitempty"`
 }
 
+// Everything are the capabilities of a cluster that writes every resource.
+func Everything() Capabilities {
+	enabled := true
+	return Capabilities{EndpointSlicesExportMode: EndpointSlicesBoth, ServiceExportsEnabled: &enabled}
+}
+
 // DecodeClusterConfig reads a configuration without judging it. The error is a
 // [*RejectError].
 func DecodeClusterConfig(value []byte) (ClusterConfig, error) {
