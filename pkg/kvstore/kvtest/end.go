@@ -9,20 +9,82 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-func endCases() []testCase {
-	return []testCase{
-		{"a stream ends with its context", streamContext},
-		{"closing a stream wakes up who receives", streamClose},
-		{"closing a client ends its calls and streams", clientClose},
-		{"a broken stream is resumed after its last position", resume},
-		{"a broken stream does not end the session", broken},
-		{"a replaced server ends the session", replaced},
-		{"a wiped server ends the session although its cluster ID stays", wiped},
-		{"errors name the operation and the key", errorNames},
-	}
+func endCases(is cases) {
+	is.onClient("a stream ends with its context", func(e *env, c kvstore.Client) {
+		at := e.head(c)
+		ctx, cancel := context.WithCancel(e.ctx)
+		s, err := c.Watch(ctx, "p/", at)
+		if err != nil {
+			e.Fatal(err)
+		}
+		time.AfterFunc(20*time.Millisecond, cancel)
+		e.recvFails(s, context.Canceled)
+		s.Close()
+	})
+	is.onClient("closing a stream wakes up who receives", func(e *env, c kvstore.Client) {
+		s := e.watch(c, "p/", e.head(c))
+		time.AfterFunc(20*time.Millisecond, s.Close)
+		e.recvFails(s, kvstore.ErrClosed)
+		s.Close()
+		e.recvFails(s, kvstore.ErrClosed)
+		if _, err := c.Head(e.ctx); err != nil {
+			e.Errorf("closing a stream has ended the session: %v", err)
+		}
+	})
+	is.onClient("closing a client ends its calls and streams", func(e *env, c kvstore.Client) {
+		at := e.head(c)
+		s := e.watch(c, "p/", at)
+		time.AfterFunc(20*time.Millisecond, c.Close)
+		e.recvFails(s, kvstore.ErrClosed)
+		c.Close()
+		e.readsFail(e.ctx, c, at, kvstore.ErrClosed)
+	})
+	is.onClient("a broken stream is resumed after its last position", func(e *env, c kvstore.Client) {
+		at := e.head(c)
+		s := e.watch(c, "p/", at)
+		e.fill("p/", 5)
+		events := e.events(s, 5)
+		e.store.Break(e.T)
+		more, reached, _ := e.drain(s)
+		if len(more) == 0 {
+			reached = kvstore.Position{ClusterID: at.ClusterID, Revision: events[4].ModRevision}
+		}
+		events = append(events, more...)
+		e.fill("q/", 1)
+		e.fill("p/", 5)
+		var again kvstore.Stream
+		e.until("watch again", func() (err error) {
+			again, err = c.Watch(e.ctx, "p/", reached)
+			return err
+		})
+		defer again.Close()
+		events = append(events, e.events(again, 10-len(events))...)
+		last := at.Revision
+		for _, ev := range events {
+			if ev.ModRevision <= last {
+				e.Errorf("revision %d after %d", ev.ModRevision, last)
+			}
+			last = ev.ModRevision
+		}
+		if last != at.Revision+11 {
+			e.Errorf("the last revision is %d, want %d", last, at.Revision+11)
+		}
+	})
+	is.onClient("a broken stream does not end the session", func(e *env, c kvstore.Client) {
+		s := e.watch(c, "p/", e.head(c))
+		e.store.Break(e.T)
+		_, _, err := e.drain(s)
+		for _, not := range []error{kvstore.ErrCompacted, kvstore.ErrServerChanged, kvstore.ErrClosed, context.Canceled} {
+			if errors.Is(err, not) {
+				e.Errorf("the error of a broken stream is %v", err)
+			}
+		}
+		e.until("head", func() error { return second(c.Head(e.ctx)) })
+	})
+	is("a replaced server ends the session", func(e *env) { changed(e, e.store.Replace, false) })
+	is("a wiped server ends the session although its cluster ID stays", func(e *env) { changed(e, e.store.Wipe, true) })
 }
 
-// ask requests progress until stopped.
 func (e *env) ask(s kvstore.Stream, stop <-chan struct{}) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -38,41 +100,6 @@ func (e *env) ask(s kvstore.Stream, stop <-chan struct{}) error {
 			return e.ctx.Err()
 		}
 	}
-}
-
-func streamContext(e *env) {
-	c := e.open()
-	at := e.head(c)
-	ctx, cancel := context.WithCancel(e.ctx)
-	s, err := c.Watch(ctx, "p/", at)
-	if err != nil {
-		e.Fatal(err)
-	}
-	time.AfterFunc(20*time.Millisecond, cancel)
-	e.recvFails(s, context.Canceled)
-	s.Close()
-}
-
-func streamClose(e *env) {
-	c := e.open()
-	s := e.watch(c, "p/", e.head(c))
-	time.AfterFunc(20*time.Millisecond, s.Close)
-	e.recvFails(s, kvstore.ErrClosed)
-	s.Close()
-	e.recvFails(s, kvstore.ErrClosed)
-	if _, err := c.Head(e.ctx); err != nil {
-		e.Errorf("closing a stream has ended the session: %v", err)
-	}
-}
-
-func clientClose(e *env) {
-	c := e.open()
-	at := e.head(c)
-	s := e.watch(c, "p/", at)
-	time.AfterFunc(20*time.Millisecond, c.Close)
-	e.recvFails(s, kvstore.ErrClosed)
-	c.Close()
-	e.readsFail(e.ctx, c, at, kvstore.ErrClosed)
 }
 
 // until calls f until it succeeds: a connection comes back after a while.
@@ -93,7 +120,6 @@ func (e *env) until(what string, f func() error) {
 	}
 }
 
-// drain receives until the stream breaks.
 func (e *env) drain(s kvstore.Stream) (events []kvstore.Event, at kvstore.Position, err error) {
 	e.Helper()
 	err = e.within("recv", func() error {
@@ -107,56 +133,6 @@ func (e *env) drain(s kvstore.Stream) (events []kvstore.Event, at kvstore.Positi
 	})
 	return events, at, err
 }
-
-func resume(e *env) {
-	c := e.open()
-	at := e.head(c)
-	s := e.watch(c, "p/", at)
-	e.fill("p/", 5)
-	events := e.events(s, 5)
-	e.store.Break(e.T)
-	more, reached, _ := e.drain(s)
-	if len(more) == 0 {
-		reached = kvstore.Position{ClusterID: at.ClusterID, Revision: events[4].ModRevision}
-	}
-	events = append(events, more...)
-	e.fill("q/", 1)
-	e.fill("p/", 5)
-	var again kvstore.Stream
-	e.until("watch again", func() (err error) {
-		again, err = c.Watch(e.ctx, "p/", reached)
-		return err
-	})
-	defer again.Close()
-	events = append(events, e.events(again, 10-len(events))...)
-	last := at.Revision
-	for _, ev := range events {
-		if ev.ModRevision <= last {
-			e.Errorf("revision %d after %d", ev.ModRevision, last)
-		}
-		last = ev.ModRevision
-	}
-	if last != at.Revision+11 {
-		e.Errorf("the last revision is %d, want %d", last, at.Revision+11)
-	}
-}
-
-func broken(e *env) {
-	c := e.open()
-	s := e.watch(c, "p/", e.head(c))
-	e.store.Break(e.T)
-	_, _, err := e.drain(s)
-	for _, not := range []error{kvstore.ErrCompacted, kvstore.ErrServerChanged, kvstore.ErrClosed, context.Canceled} {
-		if errors.Is(err, not) {
-			e.Errorf("the error of a broken stream is %v", err)
-		}
-	}
-	e.until("head", func() error { return second(c.Head(e.ctx)) })
-}
-
-func replaced(e *env) { changed(e, e.store.Replace, false) }
-
-func wiped(e *env) { changed(e, e.store.Wipe, true) }
 
 func changed(e *env, change func(*testing.T), sameID bool) {
 	e.fill("p/", 5)
@@ -179,20 +155,4 @@ func changed(e *env, change func(*testing.T), sameID bool) {
 		e.Errorf("the new session sees %d keys at %v, the old one was at %v", len(items), now, at)
 	}
 	e.wantErr("watch after the old position", second(next.Watch(e.ctx, "p/", at)), kvstore.ErrServerChanged)
-}
-
-func errorNames(e *env) {
-	c := e.open()
-	at := e.head(c)
-	e.fill("p/", 3)
-	e.store.Compact(e.T)
-	s, err := c.Watch(e.ctx, "p/", at)
-	if err == nil {
-		_, err = s.Recv()
-		s.Close()
-	}
-	var ke *kvstore.KeyError
-	if !errors.As(err, &ke) || ke.Op != "watch" || ke.Key != "p/" {
-		e.Errorf("error %#v, want a KeyError of watch and p/", err)
-	}
 }

@@ -55,15 +55,15 @@ type Store interface {
 // Run runs every case on a store of its own.
 func Run(t *testing.T, start func(t *testing.T) Store) {
 	t.Helper()
-	for _, group := range [][]testCase{readCases(), watchCases(), endCases(), writeCases(), updateCases(), conditionCases(), leaseCases(), lockCases()} {
-		for _, c := range group {
-			t.Run(c.name, func(t *testing.T) {
+	for _, group := range []func(cases){readCases, watchCases, endCases, writeCases, updateCases, conditionCases, leaseCases, lockCases} {
+		group(func(name string, run func(*env)) {
+			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				ctx, cancel := context.WithTimeout(t.Context(), timeout)
 				defer cancel()
-				c.run(&env{T: t, ctx: ctx, store: start(t)})
+				run(&env{T: t, ctx: ctx, store: start(t)})
 			})
-		}
+		})
 	}
 }
 
@@ -108,9 +108,15 @@ func Contains(t testing.TB, err error, parts ...string) {
 	}
 }
 
-type testCase struct {
-	name string
-	run  func(*env)
+// cases takes the cases of a group: what holds, and what proves it.
+type cases func(name string, run func(*env))
+
+func (is cases) onClient(name string, run func(*env, kvstore.Client)) {
+	is(name, func(e *env) { run(e, e.open()) })
+}
+
+func (is cases) onWriter(name string, run func(*env, kvstore.Writer)) {
+	is(name, func(e *env) { run(e, e.writer()) })
 }
 
 // env is what a case works with.
@@ -134,7 +140,6 @@ func (e *env) fill(prefix string, n int) (last int64) {
 	return last
 }
 
-// list lists a prefix into one slice.
 func (e *env) list(c kvstore.Client, prefix string) ([]kvstore.KeyValue, kvstore.Position) {
 	e.Helper()
 	var items []kvstore.KeyValue
@@ -196,7 +201,6 @@ func (e *env) events(s kvstore.Stream, n int) []kvstore.Event {
 	return all
 }
 
-// wantErr fails the test unless err is the wanted one.
 func (e *env) wantErr(what string, err, want error) {
 	e.Helper()
 	if !errors.Is(err, want) {
@@ -207,7 +211,6 @@ func (e *env) wantErr(what string, err, want error) {
 // second is the error of a call, of which nothing else matters.
 func second[T any](_ T, err error) error { return err }
 
-// same fails the test unless both are the same.
 func (e *env) same(what string, want, got any) {
 	e.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -215,14 +218,12 @@ func (e *env) same(what string, want, got any) {
 	}
 }
 
-// counts checks how many leases of keys, leases of locks, and locks a session has.
 func (e *env) counts(w kvstore.Writer, leases, lockLeases, locks int) {
 	e.Helper()
 	s := w.Status()
 	e.same("leases, leases of locks, and locks", []int{leases, lockLeases, locks}, []int{s.Leases, s.LockLeases, s.Locks})
 }
 
-// keys are those of items.
 func keys(items []kvstore.KeyValue) (all []string) {
 	for _, kv := range items {
 		all = append(all, string(kv.Key))
@@ -230,10 +231,8 @@ func keys(items []kvstore.KeyValue) (all []string) {
 	return all
 }
 
-// anything is a page function that takes all pages.
 func anything(kvstore.Page) error { return nil }
 
-// untilChanged waits until the session notices that its server has changed.
 func (e *env) untilChanged(c kvstore.Client) {
 	e.Helper()
 	e.until("head fails as server changed", func() error {
@@ -245,7 +244,6 @@ func (e *env) untilChanged(c kvstore.Client) {
 	})
 }
 
-// readsFail checks that all reads fail with an error.
 func (e *env) readsFail(ctx context.Context, c kvstore.Client, at kvstore.Position, want error) {
 	e.Helper()
 	_, _, err := c.Get(ctx, "k")
@@ -264,20 +262,6 @@ func (e *env) recvFails(s kvstore.Stream, want error) {
 	e.wantErr("another recv", recv(), want)
 }
 
-// within runs f beside the test and waits for it, until the case times out.
-func (e *env) within(what string, f func() error) error {
-	e.Helper()
-	done := make(chan error, 1)
-	go func() { done <- f() }()
-	select {
-	case err := <-done:
-		return err
-	case <-e.ctx.Done():
-		e.Fatalf("%s does not end", what)
-		return nil
-	}
-}
-
 // text renders events in short: put k=v@rev, delete k@rev.
 func text(events []kvstore.Event) []string {
 	var out []string
@@ -289,4 +273,23 @@ func text(events []kvstore.Event) []string {
 		out = append(out, s)
 	}
 	return out
+}
+
+// within runs f beside the test and waits for it, until the case times out.
+func (e *env) within(what string, f func() error) error {
+	e.Helper()
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	return await(e, "the end of "+what, done)
+}
+
+// await receives, until the case times out.
+func await[T any](e *env, what string, from <-chan T) (got T) {
+	e.Helper()
+	select {
+	case got = <-from:
+	case <-e.ctx.Done():
+		e.Fatalf("%s does not come", what)
+	}
+	return got
 }

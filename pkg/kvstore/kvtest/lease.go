@@ -9,18 +9,121 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-func leaseCases() []testCase {
-	return []testCase{
-		{"who only reads, or writes without, has no lease", noLease},
-		{"leased keys share a lease and vanish with it", leaseShared},
-		{"when a lease has ended the observers are notified of its keys", leaseExpired},
-		{"a put that finds its lease ended is made with another one", leaseReplaced},
-		{"an observer can be replaced and removed", observers},
-		{"leased keys outlive a session, and the next one goes on with their lease", leaseOutlives},
-		{"keys of another etcd are lost when the next session begins", func(e *env) { leaseOtherServer(e, e.store.Replace) }},
-		{"keys of an etcd that was wiped are lost when the next session begins", func(e *env) { leaseOtherServer(e, e.store.Wipe) }},
-		{"revoking the leases deletes their keys and notifies nobody", leaseRevoked},
-	}
+func leaseCases(is cases) {
+	is.onWriter("the status counts leases and locks; who only reads, or writes without, has no lease", func(e *env, w kvstore.Writer) {
+		e.do(w.Put(e.ctx, "k", nil))
+		e.do(w.Delete(e.ctx, "k"))
+		e.list(w, "p/")
+		e.counts(w, 0, 0, 0)
+		e.lease(w, "k")
+		e.counts(w, 1, 0, 0)
+		a, b := e.lock(w, "locks/a"), e.lock(w, "locks/b")
+		e.counts(w, 1, 1, 2)
+		a.Unlock()
+		b.Unlock()
+		e.counts(w, 1, 1, 0)
+	})
+	is.onWriter("leased keys share a lease and vanish with it", func(e *env, w kvstore.Writer) {
+		var leases []int64
+		for i := range 5 {
+			leases = append(leases, e.lease(w, fmt.Sprintf("p/%d", i)))
+		}
+		if slices.Sort(leases); leases[0] == 0 || len(slices.Compact(leases)) != 1 {
+			e.Errorf("leases %x", leases)
+		}
+		e.do(w.Put(e.ctx, "p/unleased", []byte("v")))
+		e.store.ExpireLeases(e.T)
+		e.same("left", []string{"p/unleased"}, e.below(w, "p"))
+	})
+	is.onWriter("when a lease has ended the observers are notified of its keys", func(e *env, w kvstore.Writer) {
+		all, some, none := observe(w, ""), observe(w, "p/"), observe(w, "q/")
+		for _, key := range []string{"p/b", "p/a", "o", "p/deleted", "p/unleased", "p/below/1", "p/below/2", "p/again"} {
+			e.lease(w, key)
+		}
+		e.do(w.Put(e.ctx, "p/absent", nil, kvstore.Leased(), kvstore.IfOther("nothing", nil)))
+		e.do(w.Delete(e.ctx, "p/deleted"))
+		e.do(w.Delete(e.ctx, "p/again"))
+		e.lease(w, "p/again")
+		e.do(w.Put(e.ctx, "p/unleased", nil))
+		e.do(w.DeletePrefix(e.ctx, "p/below/"))
+		e.do(w.Put(e.ctx, "p/a", []byte("v"), kvstore.Leased(), kvstore.IfChanged()))
+		before := e.has(w, "p/a", "v").Lease
+		e.store.ExpireLeases(e.T)
+		e.loses(all, "o", "p/a", "p/again", "p/b")
+		e.loses(some, "p/a", "p/again", "p/b")
+		e.losesNothing(none)
+		if after := e.lease(w, "p/a"); after == before {
+			e.Errorf("the key was put back with the lease %x that has ended", after)
+		}
+		e.store.ExpireLeases(e.T)
+		e.loses(some, "p/a")
+	})
+	is.onWriter("a put that finds its lease ended is made with another one", func(e *env, w kvstore.Writer) {
+		lost := observe(w, "p/")
+		for i := range 3 {
+			e.lease(w, "p/a")
+			e.lease(w, "p/b")
+			e.store.ExpireLeases(e.T)
+			e.lease(w, "p/b") // before or after the end was noticed
+			if keys := e.lost(lost); !slices.Contains(keys, "p/a") {
+				e.Errorf("round %d: lost %v", i, keys)
+			}
+			e.has(w, "p/b", "v")
+		}
+	})
+	is.onWriter("an observer can be replaced and removed", func(e *env, w kvstore.Writer) {
+		first := observe(w, "p/")
+		second, gone, last := observe(w, "p/"), observe(w, "p/a"), observe(w, "p")
+		w.OnLeaseExpired("p/a", nil)
+		w.OnLeaseExpired("nobody", nil)
+		e.lease(w, "p/a")
+		e.store.ExpireLeases(e.T)
+		for _, lost := range []<-chan []string{second, last} {
+			e.loses(lost, "p/a")
+		}
+		e.losesNothing(first)
+		e.losesNothing(gone)
+	})
+	is("leased keys outlive a session, and the next one goes on with their lease", func(e *env) {
+		leases := kvstore.NewLeases()
+		w := e.store.Writer(e.T, leases)
+		lost := observe(w, "p/")
+		before := e.lease(w, "p/a")
+		w.Close()
+		e.has(e.open(), "p/a", "v")
+		w = e.store.Writer(e.T, leases)
+		e.counts(w, 1, 0, 0)
+		if r := e.do(w.Put(e.ctx, "p/a", []byte("v"), kvstore.Leased(), kvstore.IfChanged())); r.Done {
+			e.Errorf("the key was written again: %+v", r)
+		}
+		if after := e.lease(w, "p/b"); after != before {
+			e.Errorf("lease %x, was %x", after, before)
+		}
+		e.losesNothing(lost)
+		e.store.ExpireLeases(e.T)
+		e.loses(lost, "p/a", "p/b")
+		another := e.writer()
+		if after := e.lease(another, "p/a"); after == before {
+			e.Error("sessions of their own share a lease")
+		}
+	})
+	is("keys of another etcd are lost when the next session begins", func(e *env) { leaseOtherServer(e, e.store.Replace) })
+	is("keys of an etcd that was wiped are lost when the next session begins", func(e *env) { leaseOtherServer(e, e.store.Wipe) })
+	is("revoking the leases deletes their keys and notifies nobody", func(e *env) {
+		leases := kvstore.NewLeases()
+		w := e.store.Writer(e.T, leases)
+		lost := observe(w, "p/")
+		before := e.lease(w, "p/a")
+		if err := leases.Revoke(e.ctx); err != nil {
+			e.Fatal(err)
+		}
+		e.has(w, "p/a", "-")
+		e.counts(w, 0, 0, 0)
+		if after := e.lease(w, "p/a"); after == before {
+			e.Errorf("the revoked lease %x is used again", after)
+		}
+		e.losesNothing(lost)
+	})
 }
 
 // observe registers an observer and returns what it is notified of.
@@ -30,19 +133,6 @@ func observe(w kvstore.Writer, prefix string) <-chan []string {
 	return lost
 }
 
-// lost waits until an observer is notified.
-func (e *env) lost(from <-chan []string) []string {
-	e.Helper()
-	select {
-	case keys := <-from:
-		return keys
-	case <-e.ctx.Done():
-		e.Fatal("the observer is not notified")
-		return nil
-	}
-}
-
-// loses checks what an observer is notified of.
 func (e *env) loses(from <-chan []string, want ...string) {
 	e.Helper()
 	e.same("lost", want, e.lost(from))
@@ -64,109 +154,6 @@ func (e *env) lease(w kvstore.Writer, key string) int64 {
 	return e.has(w, key, "v").Lease
 }
 
-func noLease(e *env) {
-	w := e.writer()
-	e.do(w.Put(e.ctx, "k", nil))
-	e.do(w.Delete(e.ctx, "k"))
-	e.list(w, "p/")
-	e.counts(w, 0, 0, 0)
-	e.lease(w, "k")
-	e.counts(w, 1, 0, 0)
-}
-
-func leaseShared(e *env) {
-	w := e.writer()
-	var leases []int64
-	for i := range 5 {
-		leases = append(leases, e.lease(w, fmt.Sprintf("p/%d", i)))
-	}
-	if slices.Sort(leases); leases[0] == 0 || len(slices.Compact(leases)) != 1 {
-		e.Errorf("leases %x", leases)
-	}
-	e.do(w.Put(e.ctx, "p/unleased", []byte("v")))
-	e.store.ExpireLeases(e.T)
-	e.same("left", []string{"p/unleased"}, e.below(w, "p"))
-}
-
-func leaseExpired(e *env) {
-	w := e.writer()
-	all, some, none := observe(w, ""), observe(w, "p/"), observe(w, "q/")
-	for _, key := range []string{"p/b", "p/a", "o", "p/deleted", "p/unleased", "p/below/1", "p/below/2", "p/again"} {
-		e.lease(w, key)
-	}
-	e.do(w.Put(e.ctx, "p/absent", nil, kvstore.Leased(), kvstore.IfOther("nothing", nil)))
-	e.do(w.Delete(e.ctx, "p/deleted"))
-	e.do(w.Delete(e.ctx, "p/again"))
-	e.lease(w, "p/again")
-	e.do(w.Put(e.ctx, "p/unleased", nil))
-	e.do(w.DeletePrefix(e.ctx, "p/below/"))
-	e.do(w.Put(e.ctx, "p/a", []byte("v"), kvstore.Leased(), kvstore.IfChanged()))
-	before := e.has(w, "p/a", "v").Lease
-	e.store.ExpireLeases(e.T)
-	e.loses(all, "o", "p/a", "p/again", "p/b")
-	e.loses(some, "p/a", "p/again", "p/b")
-	e.losesNothing(none)
-	if after := e.lease(w, "p/a"); after == before {
-		e.Errorf("the key was put back with the lease %x that has ended", after)
-	}
-	e.store.ExpireLeases(e.T)
-	e.loses(some, "p/a")
-}
-
-func leaseReplaced(e *env) {
-	w := e.writer()
-	lost := observe(w, "p/")
-	for i := range 3 {
-		e.lease(w, "p/a")
-		e.lease(w, "p/b")
-		e.store.ExpireLeases(e.T)
-		e.lease(w, "p/b") // before or after the end was noticed
-		if keys := e.lost(lost); !slices.Contains(keys, "p/a") {
-			e.Errorf("round %d: lost %v", i, keys)
-		}
-		e.has(w, "p/b", "v")
-	}
-}
-
-func observers(e *env) {
-	w := e.writer()
-	first := observe(w, "p/")
-	second, gone, last := observe(w, "p/"), observe(w, "p/a"), observe(w, "p")
-	w.OnLeaseExpired("p/a", nil)
-	w.OnLeaseExpired("nobody", nil)
-	e.lease(w, "p/a")
-	e.store.ExpireLeases(e.T)
-	for _, lost := range []<-chan []string{second, last} {
-		e.loses(lost, "p/a")
-	}
-	e.losesNothing(first)
-	e.losesNothing(gone)
-}
-
-func leaseOutlives(e *env) {
-	leases := kvstore.NewLeases()
-	w := e.store.Writer(e.T, leases)
-	lost := observe(w, "p/")
-	before := e.lease(w, "p/a")
-	w.Close()
-	e.has(e.open(), "p/a", "v")
-	w = e.store.Writer(e.T, leases)
-	e.counts(w, 1, 0, 0)
-	if r := e.do(w.Put(e.ctx, "p/a", []byte("v"), kvstore.Leased(), kvstore.IfChanged())); r.Done {
-		e.Errorf("the key was written again: %+v", r)
-	}
-	if after := e.lease(w, "p/b"); after != before {
-		e.Errorf("lease %x, was %x", after, before)
-	}
-	e.losesNothing(lost)
-	e.store.ExpireLeases(e.T)
-	e.loses(lost, "p/a", "p/b")
-	another := e.writer()
-	if after := e.lease(another, "p/a"); after == before {
-		e.Error("sessions of their own share a lease")
-	}
-}
-
 func leaseOtherServer(e *env, change func(*testing.T)) {
 	leases := kvstore.NewLeases()
 	w := e.store.Writer(e.T, leases)
@@ -184,18 +171,7 @@ func leaseOtherServer(e *env, change func(*testing.T)) {
 	e.losesNothing(lost)
 }
 
-func leaseRevoked(e *env) {
-	leases := kvstore.NewLeases()
-	w := e.store.Writer(e.T, leases)
-	lost := observe(w, "p/")
-	before := e.lease(w, "p/a")
-	if err := leases.Revoke(e.ctx); err != nil {
-		e.Fatal(err)
-	}
-	e.has(w, "p/a", "-")
-	e.counts(w, 0, 0, 0)
-	if after := e.lease(w, "p/a"); after == before {
-		e.Errorf("the revoked lease %x is used again", after)
-	}
-	e.losesNothing(lost)
+func (e *env) lost(from <-chan []string) []string {
+	e.Helper()
+	return await(e, "the observer's notification", from)
 }

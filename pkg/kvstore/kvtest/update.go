@@ -7,236 +7,176 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-func updateCases() []testCase {
-	return []testCase{
-		{"an update makes all its writes at one revision", updateAll},
-		{"an update that changes nothing moves nothing", updateNothing},
-		{"an update of nothing, of too much or of a key twice is refused", updateUnfit},
-		{"an update takes no conditions but locks", updateOptions},
-		{"a write leaves a key alone that is tied to no lease", updateKept},
-		{"an update under a lock that is held is made", updateHolding},
-		{"a leased update ties its puts, over several leases if need be", updateLeases},
-		{"an update that deletes or writes without a lease unties", updateUnties},
-		{"a leased update unties what is to have no lease", updateUnleased},
-		{"an update that finds leases ended is made with others", updateLeaseReplaced},
-		{"a writer owns the leases of its keys while they last", owns},
-	}
-}
-
-// put and gone are writes of an update.
-func put(key, value string) kvstore.Write { return kvstore.Write{Key: key, Value: []byte(value)} }
-func gone(key string) kvstore.Write       { return kvstore.Write{Key: key, Delete: true} }
-
-func updateAll(e *env) {
-	w := e.writer()
-	rev := e.put("p/old", "1", "p/gone", "1")
-	s := e.watch(w, "p/", e.head(w))
-	r := e.do(w.Update(e.ctx, []kvstore.Write{put("p/a", "1"), gone("p/gone"), put("p/old", "2"), gone("p/absent"), put("p/empty", "")}))
-	if want := (kvstore.Result{Done: true, Met: true, Deleted: 1, At: e.head(w)}); r != want || r.At.Revision != rev+1 {
-		e.Errorf("%+v, want %+v one after %d", r, want, rev)
-	}
-	got := text(e.events(s, 4))
-	slices.Sort(got)
-	at := r.At.Revision
-	want := []string{
-		fmt.Sprintf("delete p/gone@%d", at), fmt.Sprintf("put p/a=1@%d", at),
-		fmt.Sprintf("put p/empty=@%d", at), fmt.Sprintf("put p/old=2@%d", at),
-	}
-	e.same("events", want, got)
-}
-
-func updateNothing(e *env) {
-	w := e.writer()
-	at := e.head(w)
-	if r := e.do(w.Update(e.ctx, []kvstore.Write{gone("a"), gone("b")})); r != (kvstore.Result{Met: true, At: at}) {
-		e.Errorf("%+v at %v", r, at)
-	}
-}
-
-func updateUnfit(e *env) {
-	w := e.writer()
-	many := make([]kvstore.Write, kvstore.MaxWrites+1)
-	for i := range many {
-		many[i] = put(fmt.Sprintf("p/%03d", i), "1")
-	}
-	for what, writes := range map[string][]kvstore.Write{
-		"nothing": nil, "too many": many, "a key twice": {put("a", "1"), put("b", "1"), gone("a")}, "no key": {put("a", "1"), put("", "1")},
-	} {
-		if _, err := w.Update(e.ctx, writes); !kvstore.IsRefused(err) {
-			e.Errorf("%s: error %v", what, err)
+func updateCases(is cases) {
+	is.onWriter("an update makes all its writes at one revision, and none that changes nothing", func(e *env, w kvstore.Writer) {
+		rev := e.put("p/old", "1", "p/gone", "1")
+		s := e.watch(w, "p/", e.head(w))
+		r := e.do(w.Update(e.ctx, []kvstore.Write{put("p/a", "1"), gone("p/gone"), put("p/old", "2"), gone("p/absent"), put("p/empty", "")}))
+		if want := (kvstore.Result{Done: true, Met: true, Deleted: 1, At: e.head(w)}); r != want || r.At.Revision != rev+1 {
+			e.Errorf("%+v, want %+v one after %d", r, want, rev)
 		}
-	}
-	e.has(w, "a", "-")
-	if r := e.do(w.Update(e.ctx, many[1:], kvstore.Leased())); !r.Done {
-		e.Errorf("as many as there may be: %+v", r)
-	}
-	for i := range many {
-		many[i] = gone(many[i].Key)
-	}
-	if r := e.do(w.Update(e.ctx, many[1:])); r.Deleted != kvstore.MaxWrites {
-		e.Errorf("%+v", r)
-	}
-}
-
-func updateOptions(e *env) {
-	w := e.writer()
-	for name, o := range map[string]kvstore.Option{
-		"if absent": kvstore.IfAbsent(), "if changed": kvstore.IfChanged(), "if revision": kvstore.IfRevision(0),
-		"if value": kvstore.IfValue(nil), "if other": kvstore.IfOther("o", nil),
-	} {
-		e.unfit(name, second(w.Update(e.ctx, []kvstore.Write{put("k", "1")}, o)))
-	}
-	e.has(w, "k", "-")
-}
-
-// updateKept: others of the same update are made, however many there are.
-func updateKept(e *env) {
-	w := e.writer()
-	lost := observe(w, "p/")
-	e.do(w.Update(e.ctx, []kvstore.Write{put("p/leased", "1"), put("p/leasedgone", "1"), put("p/taken", "1")}, kvstore.Leased()))
-	e.put("p/foreign", "theirs", "p/foreigngone", "theirs", "p/taken", "theirs", "p/any", "theirs")
-	for _, n := range []int{0, 100, 500} { // one, a flat one, one of groups
-		value := fmt.Sprint(n)
-		kept := map[string]string{}
-		writes := []kvstore.Write{
-			put("p/foreign", value), gone("p/foreigngone"), put("p/taken", value), put("p/absent", value), put("p/leased", value),
-			gone("p/leasedgone"), gone("p/nothing"),
+		got := text(e.events(s, 4))
+		slices.Sort(got)
+		at := r.At.Revision
+		want := []string{
+			fmt.Sprintf("delete p/gone@%d", at), fmt.Sprintf("put p/a=1@%d", at),
+			fmt.Sprintf("put p/empty=@%d", at), fmt.Sprintf("put p/old=2@%d", at),
 		}
-		for i := len(writes); i < n-1; i++ {
-			writes = append(writes, put(fmt.Sprintf("p/more/%04d", i), value))
+		e.same("events", want, got)
+		nothing := e.do(w.Update(e.ctx, []kvstore.Write{gone("a"), gone("b")}))
+		e.same("an update that changes nothing", kvstore.Result{Met: true, At: r.At}, nothing)
+	})
+	is.onWriter("an update of nothing, of too much or of a key twice is refused", func(e *env, w kvstore.Writer) {
+		many := make([]kvstore.Write, kvstore.MaxWrites+1)
+		for i := range many {
+			many[i] = put(fmt.Sprintf("p/%03d", i), "1")
 		}
-		for i := range writes {
-			writes[i].Kept = func(kv kvstore.KeyValue) {
-				if kept[writes[i].Key] = string(kv.Value); kv.Lease != 0 || kv.ModRevision == 0 || string(kv.Key) != writes[i].Key {
-					e.Errorf("kept is %+v for %s", kv, writes[i].Key)
-				}
+		for what, writes := range map[string][]kvstore.Write{
+			"nothing": nil, "too many": many, "a key twice": {put("a", "1"), put("b", "1"), gone("a")}, "no key": {put("a", "1"), put("", "1")},
+		} {
+			if _, err := w.Update(e.ctx, writes); !kvstore.IsRefused(err) {
+				e.Errorf("%s: error %v", what, err)
 			}
 		}
-		r := e.do(w.Update(e.ctx, append(writes, put("p/any", value)), kvstore.Leased()))
-		if want := (kvstore.Result{Done: true, Met: true, Deleted: r.Deleted, At: e.head(w)}); r != want || n == 0 != (r.Deleted == 1) {
-			e.Errorf("%d writes: %+v, want %+v", n, r, want)
+		e.has(w, "a", "-")
+		if r := e.do(w.Update(e.ctx, many[1:], kvstore.Leased())); !r.Done {
+			e.Errorf("as many as there may be: %+v", r)
 		}
-		e.same(fmt.Sprintf("kept of %d writes", n), map[string]string{"p/foreign": "theirs", "p/foreigngone": "theirs", "p/taken": "theirs"}, kept)
-		e.has(w, "p/foreign", "theirs")
-		e.has(w, "p/foreigngone", "theirs")
-		e.has(w, "p/leasedgone", "-")
-		for _, key := range []string{"p/absent", "p/leased", "p/any"} {
-			e.has(w, key, value)
+		for i := range many {
+			many[i] = gone(many[i].Key)
 		}
-	}
-	e.store.ExpireLeases(e.T)
-	all := e.lost(lost)
-	for _, key := range []string{"p/foreign", "p/foreigngone", "p/taken"} {
-		if slices.Contains(all, key) {
-			e.Errorf("%s is lost as one of ours", key)
+		if r := e.do(w.Update(e.ctx, many[1:])); r.Deleted != kvstore.MaxWrites {
+			e.Errorf("%+v", r)
 		}
-	}
-	e.has(w, "p/taken", "theirs")
-}
-
-func updateHolding(e *env) {
-	w := e.writer()
-	a, b := e.lock(w, "locks/a"), e.lock(w, "locks/b")
-	opts := []kvstore.Option{kvstore.Holding(a), kvstore.Holding(nil), kvstore.Holding(b), kvstore.Leased()}
-	e.do(w.Update(e.ctx, []kvstore.Write{put("a", "1"), put("b", "1")}, opts...))
-	e.has(w, "a", "1")
-	if r := e.do(w.Update(e.ctx, []kvstore.Write{gone("a"), put("b", "2")}, opts...)); !r.Done || r.Deleted != 1 {
-		e.Errorf("%+v", r)
-	}
-	e.has(w, "a", "-")
-	e.has(w, "b", "2")
-}
-
-func updateLeases(e *env) {
-	w := e.writer()
-	lost := observe(w, "p/")
-	var keys []string
-	for len(keys) < 1100 {
-		var writes []kvstore.Write
-		for range 110 {
-			key := fmt.Sprintf("p/%04d", len(keys))
-			keys, writes = append(keys, key), append(writes, put(key, "1"))
+	})
+	// Others of the same update are made, however many there are.
+	is.onWriter("a write leaves a key alone that is tied to no lease", func(e *env, w kvstore.Writer) {
+		lost := observe(w, "p/")
+		e.do(w.Update(e.ctx, []kvstore.Write{put("p/leased", "1"), put("p/leasedgone", "1"), put("p/taken", "1")}, kvstore.Leased()))
+		e.put("p/foreign", "theirs", "p/foreigngone", "theirs", "p/taken", "theirs", "p/any", "theirs")
+		for _, n := range []int{0, 100, 500} { // one, a flat one, one of groups
+			value := fmt.Sprint(n)
+			kept := map[string]string{}
+			writes := []kvstore.Write{
+				put("p/foreign", value), gone("p/foreigngone"), put("p/taken", value), put("p/absent", value), put("p/leased", value),
+				gone("p/leasedgone"), gone("p/nothing"),
+			}
+			for i := len(writes); i < n-1; i++ {
+				writes = append(writes, put(fmt.Sprintf("p/more/%04d", i), value))
+			}
+			for i := range writes {
+				writes[i].Kept = func(kv kvstore.KeyValue) {
+					if kept[writes[i].Key] = string(kv.Value); kv.Lease != 0 || kv.ModRevision == 0 || string(kv.Key) != writes[i].Key {
+						e.Errorf("kept is %+v for %s", kv, writes[i].Key)
+					}
+				}
+			}
+			r := e.do(w.Update(e.ctx, append(writes, put("p/any", value)), kvstore.Leased()))
+			if want := (kvstore.Result{Done: true, Met: true, Deleted: r.Deleted, At: e.head(w)}); r != want || n == 0 != (r.Deleted == 1) {
+				e.Errorf("%d writes: %+v, want %+v", n, r, want)
+			}
+			e.same(fmt.Sprintf("kept of %d writes", n), map[string]string{"p/foreign": "theirs", "p/foreigngone": "theirs", "p/taken": "theirs"}, kept)
+			e.has(w, "p/foreign", "theirs")
+			e.has(w, "p/foreigngone", "theirs")
+			e.has(w, "p/leasedgone", "-")
+			for _, key := range []string{"p/absent", "p/leased", "p/any"} {
+				e.has(w, key, value)
+			}
 		}
-		e.do(w.Update(e.ctx, writes, kvstore.Leased()))
-	}
-	e.counts(w, 2, 0, 0)
-	items, _ := e.list(w, "p/")
-	leases := make(map[int64]int)
-	for _, kv := range items {
-		leases[kv.Lease]++
-	}
-	if len(items) != len(keys) || len(leases) != 2 || leases[0] != 0 {
-		e.Errorf("%d keys, of leases %v", len(items), leases)
-	}
-	e.store.ExpireLeases(e.T)
-	all := append(e.lost(lost), e.lost(lost)...)
-	slices.Sort(all)
-	e.same("lost", keys, all)
-}
-
-func updateUnties(e *env) {
-	w := e.writer()
-	lost := observe(w, "")
-	e.do(w.Update(e.ctx, []kvstore.Write{put("a", "1"), put("b", "1"), put("c", "1")}, kvstore.Leased()))
-	e.do(w.Update(e.ctx, []kvstore.Write{gone("a"), put("d", "1")}, kvstore.Leased()))
-	e.do(w.Update(e.ctx, []kvstore.Write{put("b", "2")}))
-	e.same("the lease", int64(0), e.has(w, "b", "2").Lease)
-	e.store.ExpireLeases(e.T)
-	e.loses(lost, "c", "d")
-	e.has(w, "b", "2")
-}
-
-func updateUnleased(e *env) {
-	w := e.writer()
-	lost := observe(w, "")
-	e.do(w.Update(e.ctx, []kvstore.Write{put("a", "1"), put("b", "1")}, kvstore.Leased()))
-	stays := put("a", "2")
-	stays.Unleased = true
-	e.do(w.Update(e.ctx, []kvstore.Write{stays, put("c", "1")}, kvstore.Leased()))
-	e.same("the lease", int64(0), e.has(w, "a", "2").Lease)
-	e.store.ExpireLeases(e.T)
-	e.loses(lost, "b", "c")
-	e.has(w, "a", "2")
-}
-
-func updateLeaseReplaced(e *env) {
-	w := e.writer()
-	fill := func(value string) {
-		for i := range 10 {
+		e.store.ExpireLeases(e.T)
+		all := e.lost(lost)
+		for _, key := range []string{"p/foreign", "p/foreigngone", "p/taken"} {
+			if slices.Contains(all, key) {
+				e.Errorf("%s is lost as one of ours", key)
+			}
+		}
+		e.has(w, "p/taken", "theirs")
+	})
+	is.onWriter("a leased update ties its puts, over several leases if need be", func(e *env, w kvstore.Writer) {
+		lost := observe(w, "p/")
+		var keys []string
+		for len(keys) < 1100 {
 			var writes []kvstore.Write
-			for k := range 120 {
-				writes = append(writes, put(fmt.Sprintf("p/%d/%03d", i, k), value))
+			for range 110 {
+				key := fmt.Sprintf("p/%04d", len(keys))
+				keys, writes = append(keys, key), append(writes, put(key, "1"))
 			}
 			e.do(w.Update(e.ctx, writes, kvstore.Leased()))
 		}
-	}
-	fill("0")
-	for round := range 3 {
-		before := e.has(w, "p/9/000", fmt.Sprint(round)).Lease
-		e.store.ExpireLeases(e.T)
-		value := fmt.Sprint(round + 1)
-		e.do(w.Update(e.ctx, []kvstore.Write{put("p/0/000", value), put("p/9/000", value), gone("p/5/000")}, kvstore.Leased()))
-		if after := e.has(w, "p/9/000", value).Lease; after == before || !w.Owns(after) {
-			e.Errorf("round %d: the lease is %x, was %x", round, after, before)
+		e.counts(w, 2, 0, 0)
+		items, _ := e.list(w, "p/")
+		leases := make(map[int64]int)
+		for _, kv := range items {
+			leases[kv.Lease]++
 		}
-		fill(value)
-	}
+		if len(items) != len(keys) || len(leases) != 2 || leases[0] != 0 {
+			e.Errorf("%d keys, of leases %v", len(items), leases)
+		}
+		e.store.ExpireLeases(e.T)
+		all := append(e.lost(lost), e.lost(lost)...)
+		slices.Sort(all)
+		e.same("lost", keys, all)
+	})
+	is.onWriter("what is deleted, put without a lease, or to have none in an update is untied", func(e *env, w kvstore.Writer) {
+		lost := observe(w, "")
+		e.do(w.Update(e.ctx, []kvstore.Write{put("a", "1"), put("b", "1"), put("c", "1"), put("d", "1"), put("e", "1")}, kvstore.Leased()))
+		if kv := e.has(w, "a", "1"); kv.Lease == 0 {
+			e.Error("a leased key has no lease")
+		}
+		stays := put("a", "2")
+		stays.Unleased = true
+		e.do(w.Update(e.ctx, []kvstore.Write{gone("b"), stays, put("f", "1")}, kvstore.Leased()))
+		e.do(w.Update(e.ctx, []kvstore.Write{put("c", "2")}))
+		e.do(w.Put(e.ctx, "d", []byte("2")))
+		for _, key := range []string{"a", "c", "d"} {
+			e.same("the lease of "+key, int64(0), e.has(w, key, "2").Lease)
+		}
+		e.store.ExpireLeases(e.T)
+		e.loses(lost, "e", "f")
+		for _, key := range []string{"a", "c", "d"} {
+			e.has(w, key, "2")
+		}
+	})
+	is.onWriter("an update that finds leases ended is made with others", func(e *env, w kvstore.Writer) {
+		fill := func(value string) {
+			for i := range 10 {
+				var writes []kvstore.Write
+				for k := range 120 {
+					writes = append(writes, put(fmt.Sprintf("p/%d/%03d", i, k), value))
+				}
+				e.do(w.Update(e.ctx, writes, kvstore.Leased()))
+			}
+		}
+		fill("0")
+		for round := range 3 {
+			before := e.has(w, "p/9/000", fmt.Sprint(round)).Lease
+			e.store.ExpireLeases(e.T)
+			value := fmt.Sprint(round + 1)
+			e.do(w.Update(e.ctx, []kvstore.Write{put("p/0/000", value), put("p/9/000", value), gone("p/5/000")}, kvstore.Leased()))
+			if after := e.has(w, "p/9/000", value).Lease; after == before || !w.Owns(after) {
+				e.Errorf("round %d: the lease is %x, was %x", round, after, before)
+			}
+			fill(value)
+		}
+	})
+	is("a writer owns the leases of its keys while they last", func(e *env) {
+		w, another := e.writer(), e.writer()
+		lost := observe(w, "")
+		e.do(w.Update(e.ctx, []kvstore.Write{put("k", "v")}, kvstore.Leased()))
+		lease := e.has(w, "k", "v").Lease
+		foreign := e.lease(another, "other")
+		for lease, want := range map[int64]bool{lease: true, foreign: false, 0: false, lease + 1<<40: false} {
+			if w.Owns(lease) != want {
+				e.Errorf("owns %x: %t", lease, !want)
+			}
+		}
+		e.store.ExpireLeases(e.T)
+		e.lost(lost)
+		if w.Owns(lease) {
+			e.Errorf("%x has ended and is owned", lease)
+		}
+	})
 }
 
-func owns(e *env) {
-	w, another := e.writer(), e.writer()
-	lost := observe(w, "")
-	e.do(w.Update(e.ctx, []kvstore.Write{put("k", "v")}, kvstore.Leased()))
-	lease := e.has(w, "k", "v").Lease
-	foreign := e.lease(another, "other")
-	for lease, want := range map[int64]bool{lease: true, foreign: false, 0: false, lease + 1<<40: false} {
-		if w.Owns(lease) != want {
-			e.Errorf("owns %x: %t", lease, !want)
-		}
-	}
-	e.store.ExpireLeases(e.T)
-	e.lost(lost)
-	if w.Owns(lease) {
-		e.Errorf("%x has ended and is owned", lease)
-	}
-}
+func put(key, value string) kvstore.Write { return kvstore.Write{Key: key, Value: []byte(value)} }
+func gone(key string) kvstore.Write       { return kvstore.Write{Key: key, Delete: true} }

@@ -1,264 +1,179 @@
 package kvtest
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-func watchCases() []testCase {
-	return []testCase{
-		{"watch follows a list without gap or duplicate", watchGapless},
-		{"watch from an old position delivers all history since", watchHistory},
-		{"watch takes what ends in a slash as a prefix and all else as a key", watchLiteral},
-		{"a deletion has the revision of the deletion and no value", watchDelete},
-		{"a revision is not split over batches", watchTransaction},
-		{"two streams of one prefix do not know of each other", watchTwice},
-		{"watch with a position of another cluster ID fails as server changed", watchForeign},
-		{"an event tells whether it has created the key", watchCreated},
-		{"watch with a position that was never reached fails as server changed", watchFuture},
-		{"watch from before a compaction fails as compacted", watchCompacted},
-		{"watch from just before the compacted revision delivers it", watchAtCompaction},
-		{"a stream that is up to date does not notice a compaction", watchOverCompaction},
-		{"an unread stream holds up neither reads nor other streams", watchUnread},
-		{"progress is answered, and not ahead of the events", watchProgress},
-	}
-}
-
-// watchGapless writes while the list is being read and the watch opened.
-func watchGapless(e *env) {
-	const n = 300
-	last := e.fill("p/", 20) + n // the revision of the last write
-	c := e.open()
-	started := make(chan struct{})
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for i := range n {
-			if i == n/10 {
-				close(started)
+func watchCases(is cases) {
+	// It writes while the list is being read and the watch opened.
+	is("watch follows a list without gap or duplicate", func(e *env) {
+		const n = 300
+		last := e.fill("p/", 20) + n // the revision of the last write
+		c := e.open()
+		started := make(chan struct{})
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for i := range n {
+				if i == n/10 {
+					close(started)
+				}
+				e.put(fmt.Sprintf("p/%03d", i%40), fmt.Sprintf("w%d", i))
 			}
-			e.put(fmt.Sprintf("p/%03d", i%40), fmt.Sprintf("w%d", i))
-		}
-	}()
-	<-started
-	revisions := func() (map[string]int64, kvstore.Position) {
-		all := make(map[string]int64)
-		items, at := e.list(c, "p/")
-		for _, kv := range items {
-			all[string(kv.Key)] = kv.ModRevision
-		}
-		return all, at
-	}
-	model, at := revisions()
-	s := e.watch(c, "p/", at)
-	for next := at.Revision + 1; next <= last; {
-		for _, ev := range e.events(s, 1) {
-			if ev.ModRevision != next {
-				e.Fatalf("revision %d, want %d", ev.ModRevision, next)
+		}()
+		<-started
+		revisions := func() (map[string]int64, kvstore.Position) {
+			all := make(map[string]int64)
+			items, at := e.list(c, "p/")
+			for _, kv := range items {
+				all[string(kv.Key)] = kv.ModRevision
 			}
-			next++
-			model[string(ev.Key)] = ev.ModRevision
+			return all, at
 		}
-	}
-	<-done
-	want, _ := revisions()
-	e.same("revisions", want, model)
-}
-
-func watchHistory(e *env) {
-	c := e.open()
-	at := e.head(c)
-	e.fill("p/", 250)
-	events := e.events(e.watch(c, "p/", at), 250)
-	for i, ev := range events {
-		if want := at.Revision + 1 + int64(i); ev.ModRevision != want || string(ev.Key) != fmt.Sprintf("p/%03d", i) {
-			e.Fatalf("event %d is %s of revision %d, want revision %d", i, ev.Key, ev.ModRevision, want)
+		model, at := revisions()
+		s := e.watch(c, "p/", at)
+		for next := at.Revision + 1; next <= last; {
+			for _, ev := range e.events(s, 1) {
+				if ev.ModRevision != next {
+					e.Fatalf("revision %d, want %d", ev.ModRevision, next)
+				}
+				next++
+				model[string(ev.Key)] = ev.ModRevision
+			}
 		}
-	}
-}
-
-func watchLiteral(e *env) {
-	c := e.open()
-	at := e.head(c)
-	e.put("a", "1", "a/", "2", "a/b", "3", "a0", "4")
-	rev := e.put("ba", "", "b/", "", "b", "5", "a/c", "6")
-	got := text(e.events(e.watch(c, "a/", at), 3))
-	want := []string{
-		fmt.Sprintf("put a/=2@%d", rev-1), fmt.Sprintf("put a/b=3@%d", rev-1), fmt.Sprintf("put a/c=6@%d", rev),
-	}
-	e.same("events", want, got)
-	got = text(e.events(e.watch(c, "b", at), 1))
-	e.same("events", []string{fmt.Sprintf("put b=5@%d", rev)}, got)
-}
-
-func watchCreated(e *env) {
-	w := e.writer()
-	at := e.head(w)
-	e.put("p/a", "1")
-	e.put("p/a", "2", "p/b", "1")
-	e.store.Delete(e.T, "p/a")
-	e.put("p/a", "3")
-	e.do(w.Put(e.ctx, "p/a", []byte("4")))
-	e.do(w.Put(e.ctx, "p/c", []byte("1"), kvstore.IfAbsent()))
-	var got []string
-	for _, ev := range e.events(e.watch(w, "p/", at), 7) {
-		got = append(got, fmt.Sprintf("%s %s=%s %t", ev.Type, ev.Key, ev.Value, ev.Created))
-	}
-	want := []string{
-		"put p/a=1 true", "put p/a=2 false", "put p/b=1 true", "delete p/a= false", "put p/a=3 true", "put p/a=4 false", "put p/c=1 true",
-	}
-	e.same("events", want, got)
-}
-
-func watchDelete(e *env) {
-	put := e.put("p/k", "v")
-	c := e.open()
-	s := e.watch(c, "p/", e.head(c))
-	e.store.Delete(e.T, "p/absent")
-	del := e.store.Delete(e.T, "p/k")
-	ev := e.events(s, 1)[0]
-	if ev.Type != kvstore.EventDelete || string(ev.Key) != "p/k" || len(ev.Value) != 0 {
-		e.Errorf("event %+v, want the deletion of p/k", ev)
-	}
-	if ev.ModRevision != del || del <= put {
-		e.Errorf("revision %d, want %d", ev.ModRevision, del)
-	}
-}
-
-func watchTransaction(e *env) {
-	c := e.open()
-	at := e.head(c)
-	var kvs []string
-	for i := range 40 {
-		kvs = append(kvs, fmt.Sprintf("p/%03d", i), "v")
-	}
-	for range 20 {
-		e.put(kvs...)
-	}
-	s := e.watch(c, "p/", at)
-	for got := 0; got < 20*40; {
-		b := e.recv(s)
-		if len(b.Events)%40 != 0 && !b.Partial {
-			e.Fatalf("a batch of %d events splits a revision", len(b.Events))
+		<-done
+		want, _ := revisions()
+		e.same("revisions", want, model)
+	})
+	is.onClient("watch takes what ends in a slash as a prefix and all else as a key", func(e *env, c kvstore.Client) {
+		at := e.head(c)
+		e.put("a", "1", "a/", "2", "a/b", "3", "a0", "4")
+		rev := e.put("ba", "", "b/", "", "b", "5", "a/c", "6")
+		got := text(e.events(e.watch(c, "a/", at), 3))
+		want := []string{
+			fmt.Sprintf("put a/=2@%d", rev-1), fmt.Sprintf("put a/b=3@%d", rev-1), fmt.Sprintf("put a/c=6@%d", rev),
 		}
-		got += len(b.Events)
-	}
-}
-
-func watchTwice(e *env) {
-	c := e.open()
-	at := e.head(c)
-	a, b := e.watch(c, "p/", at), e.watch(c, "p/", at)
-	e.fill("p/", 3)
-	first := text(e.events(a, 3))
-	a.Close()
-	e.put("p/last", "")
-	e.same("events", first, text(e.events(b, 4))[:3])
-}
-
-func watchForeign(e *env) {
-	c := e.open()
-	at := e.head(c)
-	for _, id := range []uint64{at.ClusterID + 1, 0} {
-		_, err := c.Watch(e.ctx, "p/", kvstore.Position{ClusterID: id, Revision: at.Revision})
-		e.wantErr(fmt.Sprintf("watch with cluster ID %x", id), err, kvstore.ErrServerChanged)
-	}
-	if _, err := c.Head(e.ctx); err != nil {
-		e.Errorf("a foreign position has ended the session: %v", err)
-	}
-}
-
-func watchFuture(e *env) {
-	c := e.open()
-	at := e.head(c)
-	at.Revision += 1000
-	_, err := c.Watch(e.ctx, "p/", at)
-	e.wantErr("watch", err, kvstore.ErrServerChanged)
-}
-
-func watchCompacted(e *env) {
-	c := e.open()
-	at := e.head(c)
-	e.fill("p/", 5)
-	e.store.Compact(e.T)
-	s, err := c.Watch(e.ctx, "p/", at)
-	if err == nil {
-		defer s.Close()
-		_, err = s.Recv()
-	}
-	e.wantErr("watch", err, kvstore.ErrCompacted)
-	if _, err := c.Head(e.ctx); err != nil {
-		e.Errorf("a compaction has ended the session: %v", err)
-	}
-}
-
-func watchAtCompaction(e *env) {
-	c := e.open()
-	e.fill("p/", 5)
-	rev := e.put("p/k", "v")
-	e.store.Compact(e.T)
-	at := e.head(c)
-	s := e.watch(c, "p/", kvstore.Position{ClusterID: at.ClusterID, Revision: rev - 1})
-	if got, want := text(e.events(s, 1))[0], fmt.Sprintf("put p/k=v@%d", rev); got != want {
-		e.Errorf("%s, want %s", got, want)
-	}
-}
-
-func watchOverCompaction(e *env) {
-	c := e.open()
-	s := e.watch(c, "p/", e.head(c))
-	for range 3 {
+		e.same("events", want, got)
+		got = text(e.events(e.watch(c, "b", at), 1))
+		e.same("events", []string{fmt.Sprintf("put b=5@%d", rev)}, got)
+	})
+	is.onClient("a revision is not split over batches", func(e *env, c kvstore.Client) {
+		at := e.head(c)
+		var kvs []string
+		for i := range 40 {
+			kvs = append(kvs, fmt.Sprintf("p/%03d", i), "v")
+		}
+		for range 20 {
+			e.put(kvs...)
+		}
+		s := e.watch(c, "p/", at)
+		for got := 0; got < 20*40; {
+			b := e.recv(s)
+			if len(b.Events)%40 != 0 && !b.Partial {
+				e.Fatalf("a batch of %d events splits a revision", len(b.Events))
+			}
+			got += len(b.Events)
+		}
+	})
+	is.onClient("two streams of one prefix do not know of each other", func(e *env, c kvstore.Client) {
+		at := e.head(c)
+		a, b := e.watch(c, "p/", at), e.watch(c, "p/", at)
+		e.fill("p/", 3)
+		first := text(e.events(a, 3))
+		a.Close()
+		e.put("p/last", "")
+		e.same("events", first, text(e.events(b, 4))[:3])
+	})
+	is.onWriter("an event tells whether it has created the key; a deletion has its revision and no value", func(e *env, w kvstore.Writer) {
+		at := e.head(w)
+		e.put("p/a", "1")
+		e.put("p/a", "2", "p/b", "1")
+		e.store.Delete(e.T, "p/absent")
+		e.store.Delete(e.T, "p/a")
+		e.put("p/a", "3")
+		e.do(w.Put(e.ctx, "p/a", []byte("4")))
+		e.do(w.Put(e.ctx, "p/c", []byte("1"), kvstore.IfAbsent()))
+		var got []string
+		for _, ev := range e.events(e.watch(w, "p/", at), 7) {
+			got = append(got, fmt.Sprintf("%d %s %s=%s %t", ev.ModRevision-at.Revision, ev.Type, ev.Key, ev.Value, ev.Created))
+		}
+		want := []string{
+			"1 put p/a=1 true", "2 put p/a=2 false", "2 put p/b=1 true", "3 delete p/a= false", "4 put p/a=3 true", "5 put p/a=4 false", "6 put p/c=1 true",
+		}
+		e.same("events", want, got)
+	})
+	is.onClient("watch fails as compacted from before the compacted revision, and delivers that", func(e *env, c kvstore.Client) {
+		at := e.head(c)
+		e.fill("p/", 5)
 		rev := e.put("p/k", "v")
-		if got := e.events(s, 1)[0].ModRevision; got != rev {
-			e.Fatalf("revision %d, want %d", got, rev)
-		}
 		e.store.Compact(e.T)
-	}
-}
-
-func watchUnread(e *env) {
-	c := e.open()
-	at := e.head(c)
-	lazy := e.watch(c, "p/", at)
-	e.fill("p/", 500)
-	busy := e.watch(c, "p/", at)
-	e.events(busy, 500)
-	if items, _ := e.list(c, "p/"); len(items) != 500 {
-		e.Errorf("%d keys, want 500", len(items))
-	}
-	for i, ev := range e.events(lazy, 500) {
-		if want := at.Revision + 1 + int64(i); ev.ModRevision != want {
-			e.Fatalf("event %d has revision %d, want %d", i, ev.ModRevision, want)
+		s, err := c.Watch(e.ctx, "p/", at)
+		if err == nil {
+			defer s.Close()
+			_, err = s.Recv()
 		}
-	}
-}
-
-// watchProgress asks again and again, since an answer may never come.
-func watchProgress(e *env) {
-	c := e.open()
-	s := e.watch(c, "p/", e.head(c))
-	e.fill("p/", 5)
-	e.put("elsewhere", "x")
-	want := e.head(c)
-	stop := make(chan struct{})
-	asked := make(chan error, 1)
-	go func() { asked <- e.ask(s, stop) }()
-	seen := 0
-	for {
-		b := e.recv(s)
-		if seen += len(b.Events); len(b.Events) == 0 && seen < 5 && b.At.Revision >= want.Revision {
-			e.Fatalf("progress to %d after %d of 5 events", b.At.Revision, seen)
+		e.wantErr("watch", err, kvstore.ErrCompacted)
+		if ke, is := errors.AsType[*kvstore.KeyError](err); !is || ke.Op != "watch" || ke.Key != "p/" {
+			e.Errorf("error %#v, want a KeyError of watch and p/", err)
 		}
-		if b.At.ClusterID != want.ClusterID {
-			e.Fatalf("cluster ID %x, want %x", b.At.ClusterID, want.ClusterID)
+		s = e.watch(c, "p/", kvstore.Position{ClusterID: at.ClusterID, Revision: rev - 1})
+		if got, want := text(e.events(s, 1))[0], fmt.Sprintf("put p/k=v@%d", rev); got != want {
+			e.Errorf("%s, want %s", got, want)
 		}
-		if b.At.Revision >= want.Revision {
-			break
+	})
+	is.onClient("a stream that is up to date does not notice a compaction", func(e *env, c kvstore.Client) {
+		s := e.watch(c, "p/", e.head(c))
+		for range 3 {
+			rev := e.put("p/k", "v")
+			if got := e.events(s, 1)[0].ModRevision; got != rev {
+				e.Fatalf("revision %d, want %d", got, rev)
+			}
+			e.store.Compact(e.T)
 		}
-	}
-	close(stop)
-	if err := <-asked; err != nil {
-		e.Errorf("request progress: %v", err)
-	}
+	})
+	is.onClient("watch from an old position delivers all since; unread it holds up neither reads nor other streams", func(e *env, c kvstore.Client) {
+		at := e.head(c)
+		lazy := e.watch(c, "p/", at)
+		e.fill("p/", 500)
+		for _, s := range []kvstore.Stream{e.watch(c, "p/", at), lazy} {
+			if items, _ := e.list(c, "p/"); len(items) != 500 {
+				e.Errorf("%d keys, want 500", len(items))
+			}
+			for i, ev := range e.events(s, 500) {
+				if want := at.Revision + 1 + int64(i); ev.ModRevision != want || string(ev.Key) != fmt.Sprintf("p/%03d", i) {
+					e.Fatalf("event %d is %s of revision %d, want revision %d", i, ev.Key, ev.ModRevision, want)
+				}
+			}
+		}
+	})
+	// It asks again and again, since an answer may never come.
+	is.onClient("progress is answered, and not ahead of the events", func(e *env, c kvstore.Client) {
+		s := e.watch(c, "p/", e.head(c))
+		e.fill("p/", 5)
+		e.put("elsewhere", "x")
+		want := e.head(c)
+		stop := make(chan struct{})
+		asked := make(chan error, 1)
+		go func() { asked <- e.ask(s, stop) }()
+		seen := 0
+		for {
+			b := e.recv(s)
+			if seen += len(b.Events); len(b.Events) == 0 && seen < 5 && b.At.Revision >= want.Revision {
+				e.Fatalf("progress to %d after %d of 5 events", b.At.Revision, seen)
+			}
+			if b.At.ClusterID != want.ClusterID {
+				e.Fatalf("cluster ID %x, want %x", b.At.ClusterID, want.ClusterID)
+			}
+			if b.At.Revision >= want.Revision {
+				break
+			}
+		}
+		close(stop)
+		if err := <-asked; err != nil {
+			e.Errorf("request progress: %v", err)
+		}
+	})
 }

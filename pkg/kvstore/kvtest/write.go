@@ -9,19 +9,105 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-func writeCases() []testCase {
-	return []testCase{
-		{"put without an option always writes", putAlways},
-		{"put without an option unties the key from its lease", putUnties},
-		{"the position of a write is that of its event", writePosition},
-		{"delete deletes, and an absent key is fine", deleteKey},
-		{"delete prefix deletes what a list would give, at one revision", deletePrefix},
-		{"a write without a key fails", noKey},
-		{"a cancelled context is the error of every write", cancelledWrites},
-		{"writes end with the client", closedWrites},
-		{"writes to another server fail as server changed", replacedWrites},
-		{"errors of writes name the operation and the key", writeErrorNames},
-	}
+func writeCases(is cases) {
+	is.onWriter("put without an option always writes", func(e *env, w kvstore.Writer) {
+		first := e.do(w.Put(e.ctx, "k", []byte("v")))
+		again := e.do(w.Put(e.ctx, "k", []byte("v")))
+		if !first.Done || !again.Done || again.At.Revision != first.At.Revision+1 {
+			e.Errorf("%+v, and again: %+v", first, again)
+		}
+		if kv := e.has(w, "k", "v"); kv.ModRevision != again.At.Revision || kv.Lease != 0 {
+			e.Errorf("%+v", kv)
+		}
+		e.do(w.Put(e.ctx, "k", nil))
+		e.has(w, "k", "")
+	})
+	is.onWriter("the position of a write is that of its event", func(e *env, w kvstore.Writer) {
+		s := e.watch(w, "p/", e.head(w))
+		a := e.do(w.Put(e.ctx, "p/a", []byte("1")))
+		b := e.do(w.Put(e.ctx, "p/b", []byte("1")))
+		c := e.do(w.Delete(e.ctx, "p/a"))
+		d := e.do(w.DeletePrefix(e.ctx, "p/"))
+		want := []string{
+			fmt.Sprintf("put p/a=1@%d", a.At.Revision), fmt.Sprintf("put p/b=1@%d", b.At.Revision),
+			fmt.Sprintf("delete p/a@%d", c.At.Revision), fmt.Sprintf("delete p/b@%d", d.At.Revision),
+		}
+		e.same("events", want, text(e.events(s, 4)))
+		if at := e.head(w); at != d.At {
+			e.Errorf("the last write is at %v, the head at %v", d.At, at)
+		}
+	})
+	is.onWriter("delete deletes, and an absent key is fine", func(e *env, w kvstore.Writer) {
+		put := e.put("k", "v", "k2", "v")
+		r := e.do(w.Delete(e.ctx, "k"))
+		if !r.Done || r.Deleted != 1 || r.At.Revision != put+1 {
+			e.Errorf("%+v", r)
+		}
+		e.has(w, "k", "-")
+		e.has(w, "k2", "v")
+		if again := e.do(w.Delete(e.ctx, "k")); again.Done || again.Deleted != 0 || again.At != r.At {
+			e.Errorf("an absent key: %+v, want nothing done at %v", again, r.At)
+		}
+	})
+	is.onWriter("delete prefix deletes what a list would give, at one revision", func(e *env, w kvstore.Writer) {
+		put := e.put("a", "", "a/", "", "a/b", "", "a/b/c", "", "a0", "", "ab/c", "")
+		r := e.do(w.DeletePrefix(e.ctx, "a/"))
+		if !r.Done || r.Deleted != 3 || r.At.Revision != put+1 {
+			e.Errorf("%+v", r)
+		}
+		if again := e.do(w.DeletePrefix(e.ctx, "a/")); again.Done || again.Deleted != 0 || again.At != r.At {
+			e.Errorf("nothing below: %+v", again)
+		}
+		for _, key := range []string{"a", "a0", "ab/c"} {
+			e.has(w, key, "")
+		}
+		for _, whole := range []string{"a", "a/b", "absent"} {
+			_, err := w.DeletePrefix(e.ctx, whole)
+			if ke, is := errors.AsType[*kvstore.KeyError](err); !is || ke.Key != whole || !kvstore.IsRefused(err) ||
+				!strings.Contains(err.Error(), fmt.Sprintf("%q", whole+"/")) {
+				e.Errorf("a whole key: %v", err)
+			}
+		}
+		e.has(w, "a", "")
+	})
+	is.onWriter("a write without a key fails", func(e *env, w kvstore.Writer) {
+		e.put("k", "v")
+		for what, write := range writes(w, "") {
+			e.unfit(what+" of an empty key", write(e.ctx))
+		}
+		e.has(w, "k", "v")
+	})
+	is.onWriter("a cancelled context is the error of every write", func(e *env, w kvstore.Writer) {
+		e.put("k", "v")
+		ctx, cancel := context.WithCancel(e.ctx)
+		cancel()
+		for what, write := range writes(w, "k") {
+			e.wantErr(what, write(ctx), context.Canceled)
+		}
+		e.has(w, "k", "v")
+	})
+	is.onWriter("writes end with the client, and their errors name the operation and the key", func(e *env, w kvstore.Writer) {
+		w.Close()
+		for op, write := range writes(w, "some/key") {
+			err := write(e.ctx)
+			e.wantErr(op, err, kvstore.ErrClosed)
+			if ke, is := errors.AsType[*kvstore.KeyError](err); !is || ke.Op != op || strings.TrimSuffix(ke.Key, "/") != "some/key" {
+				e.Errorf("%s: error %#v", op, err)
+			}
+		}
+		e.wantErr("leased put", second(w.Put(e.ctx, "k", nil, kvstore.Leased())), kvstore.ErrClosed)
+	})
+	is("writes to another server fail as server changed", func(e *env) {
+		e.fill("p/", 9)
+		w := e.writer()
+		e.head(w)
+		e.store.Replace(e.T)
+		e.untilChanged(w)
+		for what, write := range writes(w, "k") {
+			e.wantErr(what, write(e.ctx), kvstore.ErrServerChanged)
+		}
+		e.has(e.open(), "k", "-")
+	})
 }
 
 // do makes a write that must not fail.
@@ -49,84 +135,6 @@ func (e *env) has(c kvstore.Client, key, want string) kvstore.KeyValue {
 	return *kv
 }
 
-func putAlways(e *env) {
-	w := e.writer()
-	first := e.do(w.Put(e.ctx, "k", []byte("v")))
-	again := e.do(w.Put(e.ctx, "k", []byte("v")))
-	if !first.Done || !again.Done || again.At.Revision != first.At.Revision+1 {
-		e.Errorf("%+v, and again: %+v", first, again)
-	}
-	if kv := e.has(w, "k", "v"); kv.ModRevision != again.At.Revision || kv.Lease != 0 {
-		e.Errorf("%+v", kv)
-	}
-	e.do(w.Put(e.ctx, "k", nil))
-	e.has(w, "k", "")
-}
-
-func putUnties(e *env) {
-	w := e.writer()
-	e.do(w.Put(e.ctx, "k", []byte("v"), kvstore.Leased()))
-	if kv := e.has(w, "k", "v"); kv.Lease == 0 {
-		e.Error("a leased key has no lease")
-	}
-	e.do(w.Put(e.ctx, "k", []byte("v")))
-	e.same("the lease", int64(0), e.has(w, "k", "v").Lease)
-}
-
-func writePosition(e *env) {
-	w := e.writer()
-	s := e.watch(w, "p/", e.head(w))
-	a := e.do(w.Put(e.ctx, "p/a", []byte("1")))
-	b := e.do(w.Put(e.ctx, "p/b", []byte("1")))
-	c := e.do(w.Delete(e.ctx, "p/a"))
-	d := e.do(w.DeletePrefix(e.ctx, "p/"))
-	want := []string{
-		fmt.Sprintf("put p/a=1@%d", a.At.Revision), fmt.Sprintf("put p/b=1@%d", b.At.Revision),
-		fmt.Sprintf("delete p/a@%d", c.At.Revision), fmt.Sprintf("delete p/b@%d", d.At.Revision),
-	}
-	e.same("events", want, text(e.events(s, 4)))
-	if at := e.head(w); at != d.At {
-		e.Errorf("the last write is at %v, the head at %v", d.At, at)
-	}
-}
-
-func deleteKey(e *env) {
-	w := e.writer()
-	put := e.put("k", "v", "k2", "v")
-	r := e.do(w.Delete(e.ctx, "k"))
-	if !r.Done || r.Deleted != 1 || r.At.Revision != put+1 {
-		e.Errorf("%+v", r)
-	}
-	e.has(w, "k", "-")
-	e.has(w, "k2", "v")
-	if again := e.do(w.Delete(e.ctx, "k")); again.Done || again.Deleted != 0 || again.At != r.At {
-		e.Errorf("an absent key: %+v, want nothing done at %v", again, r.At)
-	}
-}
-
-func deletePrefix(e *env) {
-	w := e.writer()
-	put := e.put("a", "", "a/", "", "a/b", "", "a/b/c", "", "a0", "", "ab/c", "")
-	r := e.do(w.DeletePrefix(e.ctx, "a/"))
-	if !r.Done || r.Deleted != 3 || r.At.Revision != put+1 {
-		e.Errorf("%+v", r)
-	}
-	if again := e.do(w.DeletePrefix(e.ctx, "a/")); again.Done || again.Deleted != 0 || again.At != r.At {
-		e.Errorf("nothing below: %+v", again)
-	}
-	for _, key := range []string{"a", "a0", "ab/c"} {
-		e.has(w, key, "")
-	}
-	for _, whole := range []string{"a", "a/b", "absent"} {
-		_, err := w.DeletePrefix(e.ctx, whole)
-		if ke, is := errors.AsType[*kvstore.KeyError](err); !is || ke.Key != whole || !kvstore.IsRefused(err) ||
-			!strings.Contains(err.Error(), fmt.Sprintf("%q", whole+"/")) {
-			e.Errorf("a whole key: %v", err)
-		}
-	}
-	e.has(w, "a", "")
-}
-
 // writes are one of each kind.
 func writes(w kvstore.Writer, key string) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
@@ -150,56 +158,4 @@ func below(key string) string {
 		return ""
 	}
 	return key + "/"
-}
-
-func noKey(e *env) {
-	w := e.writer()
-	e.put("k", "v")
-	for what, write := range writes(w, "") {
-		e.unfit(what+" of an empty key", write(e.ctx))
-	}
-	e.has(w, "k", "v")
-}
-
-func cancelledWrites(e *env) {
-	w := e.writer()
-	e.put("k", "v")
-	ctx, cancel := context.WithCancel(e.ctx)
-	cancel()
-	for what, write := range writes(w, "k") {
-		e.wantErr(what, write(ctx), context.Canceled)
-	}
-	e.has(w, "k", "v")
-}
-
-func closedWrites(e *env) {
-	w := e.writer()
-	w.Close()
-	for what, write := range writes(w, "k") {
-		e.wantErr(what, write(e.ctx), kvstore.ErrClosed)
-	}
-	e.wantErr("leased put", second(w.Put(e.ctx, "k", nil, kvstore.Leased())), kvstore.ErrClosed)
-}
-
-func replacedWrites(e *env) {
-	e.fill("p/", 9)
-	w := e.writer()
-	e.head(w)
-	e.store.Replace(e.T)
-	e.untilChanged(w)
-	for what, write := range writes(w, "k") {
-		e.wantErr(what, write(e.ctx), kvstore.ErrServerChanged)
-	}
-	e.has(e.open(), "k", "-")
-}
-
-func writeErrorNames(e *env) {
-	w := e.writer()
-	w.Close()
-	for op, write := range writes(w, "some/key") {
-		var ke *kvstore.KeyError
-		if err := write(e.ctx); !errors.As(err, &ke) || ke.Op != op || strings.TrimSuffix(ke.Key, "/") != "some/key" {
-			e.Errorf("%s: error %#v", op, err)
-		}
-	}
 }
