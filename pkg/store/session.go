@@ -1,7 +1,9 @@
 package store
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/store/internal/follow"
@@ -10,6 +12,13 @@ import (
 
 // ErrListTooLong ends a list that takes longer than [Limits].List.
 var ErrListTooLong = follow.ErrListTooLong
+
+// Turns shares a bounded number of places among clusters: for the lists that may run at once, or
+// for the batches of events that are applied at once.
+type Turns = follow.Turns
+
+// NewTurns returns n places.
+func NewTurns(n int) *Turns { return follow.NewTurns(n) }
 
 // Session is what a Watch needs of one connection to one cluster.
 type Session struct {
@@ -38,14 +47,25 @@ func (s Session) List(ctx context.Context, page func(kvstore.Page) error) error 
 
 // bounded is the session as a follower takes it.
 func (s Session) bounded() follow.Session {
-	f := follow.Session{Client: s.Client, Prefix: s.Prefix, ListTime: s.Limits.List, Events: s.Limits.Events, Room: s.Room}
-	if s.Lists != nil {
-		f.Lists = func(ctx context.Context) (follow.Turn, error) { return takeTurn(ctx, s.Lists, s.Expect.Cluster) }
+	return follow.Session{
+		Client: s.Client, Prefix: s.Prefix, ListTime: s.Limits.List, Events: s.Limits.Events, Room: s.Room,
+		Lists: s.Lists, Batches: s.Batches, Cluster: s.Expect.Cluster,
 	}
-	if s.Batches != nil {
-		f.Batches = func(ctx context.Context) (func(), error) {
-			return func() { s.Batches.Give(s.Expect.Cluster) }, s.Batches.Take(ctx, s.Expect.Cluster)
-		}
+}
+
+// Raw is an undecoded value.
+type Raw []byte
+
+// NewRawWatch returns a watch of any keys, whatever their values mean: list and
+// watch for tools and tests (kvstore.md §2.1). It keeps every value. As
+// in any Watch, a write of an equal value is no change.
+func NewRawWatch(apply func([]Change[Raw]), log *slog.Logger) *Watch[Raw] {
+	return NewWatch(Kind[Raw]{Resource: "raw", Decode: decodeRaw, Apply: apply}, log)
+}
+
+func decodeRaw(wire.Expect) Decode[Raw] {
+	return func(_ string, value []byte) (*Raw, error) {
+		v := Raw(bytes.Clone(value))
+		return &v, nil
 	}
-	return f
 }

@@ -37,28 +37,31 @@ func TestAListThatLetsOthersGoFirstHasNoPage(t *testing.T) {
 	srv := etcdtest.Start(t)
 	srv.Put(t, testPrefix+"a", "1", testPrefix+"b", "2")
 	cfg, err := clientfile.New(srv.Endpoint())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	session, err := etcd.Connect(t.Context(), cfg, 0, etcd.DefaultOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer session.Close()
 
 	client, lists := &noting{Client: session}, NewTurns(1)
-	other := make(chan chan struct{}, 1)
+	other := make(chan error, 1)
 	w := NewWatch(Kind[string]{
 		Resource: "x",
 		Decode:   func(wire.Expect) Decode[string] { return decodeText },
-		Apply:    func([]Change[string]) { other <- lists.ask("other") },
+		Apply: func([]Change[string]) {
+			go func() { other <- lists.Take(t.Context(), "other") }()
+			for !lists.Wanted("c2") {
+				runtime.Gosched()
+			}
+		},
 	}, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
 		ended <- w.Run(ctx, Session{Client: client, Prefix: testPrefix, Expect: wire.Expect{Cluster: "c2"}, Lists: lists})
 	}()
-	<-<-other // the list gave its place to the other one, and waits for it
+	if err := <-other; err != nil { // the list gave its place to the other one, and waits for it
+		t.Fatal(err)
+	}
 	waittest.Try(t, "this", func() error {
 		runtime.GC()
 		if client.page.Value() != nil || client.key.Value() != nil {

@@ -172,12 +172,9 @@ func (f *Follower) attempt(ctx context.Context, k Keeper, s Session, pause pause
 // list reads the whole prefix at one revision. When it is complete, the keeper removes
 // what it did not have.
 func (f *Follower) list(ctx context.Context, k Keeper, s Session) error {
-	var turn Turn = noTurn{}
-	if s.Lists != nil {
-		var err error
-		if turn, err = s.Lists(ctx); err != nil {
-			return err
-		}
+	turn, err := takeTurn(ctx, s.Lists, s.Cluster)
+	if err != nil {
+		return err
 	}
 	defer turn.End()
 	start := time.Now()
@@ -245,13 +242,10 @@ func (f *Follower) receive(ctx context.Context, k Keeper, s Session, stream kvst
 		if err := f.pace(ctx, s.Events, n); err != nil {
 			return err
 		}
-		if s.Batches != nil {
-			end, err := s.Batches(ctx)
-			if err != nil {
-				return err
-			}
-			defer end()
+		if err := s.Batches.Take(ctx, s.Cluster); err != nil {
+			return err
 		}
+		defer s.Batches.Give(s.Cluster)
 	}
 	k.Apply(batch)
 	if !batch.Partial {

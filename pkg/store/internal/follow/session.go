@@ -26,39 +26,20 @@ type Session struct {
 	Events   *rate.Limiter
 	// Room waits until there is room for another page or batch.
 	Room func(context.Context) error
-	// Lists waits until a list may begin. Batches waits until a batch of events may be
-	// applied; done is called when it is.
-	Lists   func(context.Context) (Turn, error)
-	Batches func(context.Context) (done func(), err error)
+	// Lists bounds how many lists run at once, Batches how many batches of events are
+	// applied at once; Cluster is whose turn it is.
+	Lists, Batches *Turns
+	Cluster        string
 }
-
-// Turn is a list's place among those that run at the same time.
-type Turn interface {
-	// Wait is called when the list begins to wait for a page, Resume when one has come,
-	// Yield when that is handled. Resume and Yield wait until the list may go on.
-	Wait()
-	Resume(context.Context) error
-	Yield(context.Context) error
-	// End is called when the list has ended.
-	End()
-}
-
-// noTurn is the place of a list that waits for no others.
-type noTurn struct{}
-
-func (noTurn) Wait()                        {}
-func (noTurn) Resume(context.Context) error { return nil }
-func (noTurn) Yield(context.Context) error  { return nil }
-func (noTurn) End()                         {}
 
 // List hands over the pages of all keys, within the bounds of the session. It takes no
 // turn.
 func (s Session) List(ctx context.Context, page func(kvstore.Page) error) error {
-	_, err := s.list(ctx, noTurn{}, page)
+	_, err := s.list(ctx, new(turn), page)
 	return err
 }
 
-func (s Session) list(ctx context.Context, turn Turn, page func(kvstore.Page) error) (kvstore.Position, error) {
+func (s Session) list(ctx context.Context, turn *turn, page func(kvstore.Page) error) (kvstore.Position, error) {
 	spent, read := stopwatch{since: time.Now()}, 0
 	turn.Wait()
 	return s.Client.List(ctx, s.Prefix, func(p kvstore.Page) error {

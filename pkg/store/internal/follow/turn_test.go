@@ -1,4 +1,4 @@
-package store
+package follow
 
 import (
 	"context"
@@ -12,9 +12,7 @@ import (
 func take(t *testing.T, of *Turns, cluster string) *turn {
 	t.Helper()
 	turn, err := takeTurn(t.Context(), of, cluster)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return turn
 }
 
@@ -46,9 +44,7 @@ func TestAListThatWaitsGivesItsPlaceToOthers(t *testing.T) {
 			t.Error("two lists have the one place")
 		}
 		other.End()
-		if err := stuck.Resume(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, stuck.Resume(t.Context()))
 		// Who lets others wait has less patience the next time.
 		stuck.Wait()
 		began = time.Now()
@@ -75,16 +71,12 @@ func TestAListThatIsQuickKeepsItsPlace(t *testing.T) {
 			if free(of) {
 				t.Fatal("the place was free in the middle of a list")
 			}
-			if err := quick.Resume(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, quick.Resume(t.Context()))
 			<-time.After(10 * turnPatience) // work takes as long as it takes
 			if free(of) {
 				t.Fatal("the place was free in the middle of a page")
 			}
-			if err := quick.Yield(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, quick.Yield(t.Context()))
 		}
 		quick.End()
 		quick.End()
@@ -144,12 +136,8 @@ func TestListsTakeTurnsPageByPage(t *testing.T) {
 		for range 20 { // pages
 			l.Wait()
 			<-time.After(time.Millisecond)
-			if err := l.Resume(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if err := l.Yield(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, l.Resume(t.Context()))
+			must(t, l.Yield(t.Context()))
 		}
 		l.End()
 		// Before each page at most the three others have a turn of a page, two at once; each page takes a millisecond by itself.
@@ -199,4 +187,11 @@ func TestAClusterHasOneTurnAtATime(t *testing.T) {
 			t.Errorf("left: %d free, %d waiting", of.free, len(of.lines))
 		}
 	})
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
