@@ -20,15 +20,9 @@ import (
 // arithmetic with them overflows.
 const maxRevision = 1 << 62
 
-// violation is an [kvstore.ErrProtocol] that says which rule is broken.
-type violation struct{ rule string }
-
-func (v *violation) Error() string { return kvstore.ErrProtocol.Error() + ": " + v.rule }
-
-func (v *violation) Is(target error) bool { return target == kvstore.ErrProtocol } //nolint:errorlint // a sentinel
-
+// violated says which rule is broken.
 func violated(format string, args ...any) error {
-	return &violation{cutText(fmt.Sprintf(format, args...))}
+	return fmt.Errorf("%w: %s", kvstore.ErrProtocol, cutText(fmt.Sprintf(format, args...)))
 }
 
 // maxServerText bounds what is kept of a text that a server sent.
@@ -237,7 +231,6 @@ func checkEvents(events []*mvccpb.Event, from, end []byte, after, last, head int
 // maxGrant is beyond all lives of a lease that were ever asked for.
 const maxGrant = 366 * 24 * time.Hour
 
-// checkGrant checks a lease that was granted.
 func checkGrant(r *pb.LeaseGrantResponse) error {
 	if r.GetID() == 0 || r.GetTTL() < 1 || r.GetTTL() > int64(maxGrant/time.Second) {
 		return violated("a lease was granted with ID %x for %d s", r.GetID(), r.GetTTL())

@@ -50,9 +50,7 @@ func mayRead(t *testing.T, e *Session) {
 	t.Helper()
 	ctx := waittest.Context(t)
 	head, err := e.Head(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	config := wire.ClusterConfigPrefix + "/c2"
 	if kv, _, err := e.Get(ctx, config); err != nil || kv == nil {
 		t.Errorf("get the cluster configuration: %v, %v", kv, err)
@@ -94,9 +92,7 @@ func TestReach(t *testing.T) {
 	cfg := passwordFile(t, srv.Endpoint(), "few", "pw")
 	kvtest.WantErr(t, refused(t, cfg, DefaultOptions()), kvstore.ErrPermissionDenied)
 	e, err := Reach(waittest.Context(t), cfg, 0, DefaultOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer e.Close()
 	kv, at, err := e.Get(waittest.Context(t), "k")
 	if err != nil || kv == nil || at.ClusterID != srv.ClusterID() {

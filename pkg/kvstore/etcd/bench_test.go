@@ -31,9 +31,7 @@ func benchServer(b *testing.B, n int) (*etcdtest.Server, *Session) {
 }
 
 func benchList(b *testing.B, e *Session) {
-	if _, err := e.List(b.Context(), benchPrefix, func(kvstore.Page) error { return nil }); err != nil {
-		b.Fatal(err)
-	}
+	must(b, second(e.List(b.Context(), benchPrefix, func(kvstore.Page) error { return nil })))
 }
 
 // BenchmarkList reads 20,000 keys; client and server share the processor.

@@ -1,10 +1,14 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
@@ -138,4 +142,54 @@ func (e *Session) record(op, key string, took time.Duration, err error) {
 		of = append(of, "notTraced", omitted)
 	}
 	log.Debug("Kvstore operation", of...)
+}
+
+// limiter holds back operations: so many per second, so many at once.
+type limiter struct {
+	rate      *rate.Limiter
+	bootstrap int           // the limit per second during the first sync
+	running   int           // the limit per second after it
+	inflight  chan struct{} // nil: no limit
+}
+
+func newLimiter(o Options) *limiter {
+	l := &limiter{running: o.QPS, bootstrap: cmp.Or(o.BootstrapQPS, o.QPS)}
+	l.rate = rate.NewLimiter(perSecond(l.bootstrap), max(l.bootstrap, 1))
+	if o.MaxInflight > 0 {
+		l.inflight = make(chan struct{}, o.MaxInflight)
+	}
+	return l
+}
+
+func perSecond(qps int) rate.Limit {
+	if qps == 0 {
+		return rate.Inf
+	}
+	return rate.Limit(qps)
+}
+
+func (l *limiter) set(qps int) {
+	l.rate.SetLimit(perSecond(qps))
+	l.rate.SetBurst(max(qps, 1))
+}
+
+// token waits for the permission to begin one operation.
+func (l *limiter) token(ctx context.Context) error {
+	if err := l.rate.Wait(ctx); err != nil {
+		return fmt.Errorf("waiting for the rate limit: %w", err)
+	}
+	return nil
+}
+
+// acquire waits for one of the places for operations under way; release gives it back.
+func (l *limiter) acquire(ctx context.Context) (release func(), err error) {
+	if l.inflight == nil {
+		return func() {}, nil
+	}
+	select {
+	case l.inflight <- struct{}{}:
+		return func() { <-l.inflight }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for one of %d operations under way to end: %w", cap(l.inflight), context.Cause(ctx))
+	}
 }

@@ -17,9 +17,7 @@ import (
 func freeEndpoint(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = l.Close() }()
 	return "http://" + l.Addr().String()
 }
@@ -89,9 +87,7 @@ func TestEndpointsRotate(t *testing.T) {
 			kvtest.Contains(t, err, "connection refused")
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		s := e.Status()
 		if s.EtcdClusterID != want || s.Endpoint != cfg.Endpoints[attempt%3] {
 			t.Errorf("attempt %d: %s, want %x", attempt, s, want)

@@ -129,9 +129,7 @@ func TestConnectThroughAlias(t *testing.T) {
 	certs := etcdtest.NewCerts(t, "c2.mesh.cilium.io")
 	srv := etcdtest.Start(t, etcdtest.WithTLS(certs))
 	_, port, err := net.SplitHostPort(srv.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	file := func(ips string) string {
 		return etcdtest.ConfigFile(t, "https://c2.mesh.cilium.io:"+port, certs,
 			"cilium-host-aliases: [{hostname: c2.mesh.cilium.io, ips: "+ips+"}]")

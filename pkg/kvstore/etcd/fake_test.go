@@ -46,9 +46,7 @@ func (f *fake) Status(context.Context, *pb.StatusRequest) (*pb.StatusResponse, e
 func (f *fake) start(t testing.TB, o Options) *Session {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f.serve(t, l)
 	return connect(t, addresses(t, "http://"+l.Addr().String()), o)
 }

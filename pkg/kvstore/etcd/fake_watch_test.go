@@ -59,9 +59,7 @@ func TestPositions(t *testing.T) {
 	st := watch(t, e, "p/", position(10))
 	for i, want := range []string{"2@12", "0@900", "0@900", "2@900 partial", "1@900 partial", "2@903"} {
 		b, err := st.Recv()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got := fmt.Sprintf("%d@%d", len(b.Events), b.At.Revision)
 		if b.Partial {
 			got += " partial"
@@ -164,9 +162,7 @@ func TestWatchDoubtsALaggingMember(t *testing.T) {
 				kvtest.WantErr(t, err, kvstore.ErrServerChanged, "has never reached 20")
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			st.Close()
 		})
 	}

@@ -19,9 +19,7 @@ import (
 func golden(t *testing.T, name string, to any) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := json.Unmarshal(data, to); err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
@@ -42,9 +40,7 @@ func quick() Options {
 func configOf(t *testing.T, path string) *clientfile.Config {
 	t.Helper()
 	cfg, err := clientfile.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return cfg
 }
 
@@ -52,9 +48,7 @@ func configOf(t *testing.T, path string) *clientfile.Config {
 func addresses(t testing.TB, endpoints ...string) *clientfile.Config {
 	t.Helper()
 	cfg, err := clientfile.New(endpoints...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return cfg
 }
 
@@ -62,9 +56,7 @@ func addresses(t testing.TB, endpoints ...string) *clientfile.Config {
 func connect(t testing.TB, cfg *clientfile.Config, o Options) *Session {
 	t.Helper()
 	e, err := Connect(waittest.Context(t), cfg, 0, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(e.Close)
 	return e
 }
@@ -110,9 +102,7 @@ func ends(t *testing.T, done <-chan error) error {
 func writeFile(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(content), 0o600))
 	return path
 }
 
@@ -120,9 +110,7 @@ func writeFile(t *testing.T, name, content string) string {
 func lock(t *testing.T, w kvstore.Writer, path string) *kvstore.Lock {
 	t.Helper()
 	l, err := w.Lock(waittest.Context(t), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return l
 }
 
@@ -130,9 +118,7 @@ func lock(t *testing.T, w kvstore.Writer, path string) *kvstore.Lock {
 func write(t *testing.T, w kvstore.Writer, key string, value []byte, opts ...kvstore.Option) kvstore.Result {
 	t.Helper()
 	r, err := w.Put(waittest.Context(t), key, value, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r
 }
 
@@ -140,9 +126,7 @@ func write(t *testing.T, w kvstore.Writer, key string, value []byte, opts ...kvs
 func watch(t testing.TB, c kvstore.Client, prefix string, after kvstore.Position) kvstore.Stream {
 	t.Helper()
 	st, err := c.Watch(waittest.Context(t), prefix, after)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(st.Close)
 	return st
 }

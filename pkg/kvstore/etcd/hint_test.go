@@ -39,7 +39,7 @@ func TestHint(t *testing.T) {
 		{"permission of another server", rpc(grpccodes.PermissionDenied, "no"), "role does not cover"},
 		{"unauthenticated", rpc(grpccodes.Unauthenticated, "etcdserver: invalid auth token"), "username and password"},
 		{"unauthenticated by a proxy", rpc(grpccodes.Unauthenticated, "who are you"), "username and password"},
-		{"server changed", &serverChangedError{"x"}, "new session"},
+		{"server changed", fmt.Errorf("%w: x", kvstore.ErrServerChanged), "new session"},
 		{"unknown authority", fmt.Errorf("x: %w", x509.UnknownAuthorityError{}), "trusted-ca-file"},
 		{"unknown authority, by text", rpc(grpccodes.Unavailable, "x509: certificate signed by unknown authority"), "trusted-ca-file"},
 		{"another name", x509.HostnameError{Certificate: &x509.Certificate{}, Host: "a"}, "other names"},

@@ -28,19 +28,6 @@ func take(t *testing.T, l *limiter, operations int, want time.Duration) {
 	}
 }
 
-func TestAnotherFirstSyncBegins(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(limits(20, 1000, 0))
-		l.set(l.running)
-		take(t, l, 120, 5*time.Second)
-		l.set(l.bootstrap)
-		take(t, l, 2000, 2*time.Second)
-		l.set(l.running)
-		take(t, l, 100, 5*time.Second)
-	})
-}
-
 func TestRateLimit(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -115,9 +102,7 @@ func TestInflightLimitEndsWithTheContext(t *testing.T) {
 	t.Parallel()
 	l := newLimiter(limits(0, 0, 1))
 	release, err := l.acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(kvstore.ErrClosed)
 	kvtest.WantErr(t, second(l.acquire(ctx)), kvstore.ErrClosed)

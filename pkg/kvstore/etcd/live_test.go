@@ -110,9 +110,7 @@ func TestMetrics(t *testing.T) {
 	e.Close()
 	_, _ = e.Head(ctx)
 	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got []string
 	for _, f := range families {
 		for _, m := range f.GetMetric() {

@@ -21,17 +21,13 @@ func TestWhatIsAsItShouldBeIsNoWrite(t *testing.T) {
 	put := func(key, value string, opts ...kvstore.Option) kvstore.Result {
 		t.Helper()
 		r, err := e.Put(ctx, key, []byte(value), append(opts, kvstore.IfChanged(), kvstore.Holding(l))...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return r
 	}
 	index := func() uint64 {
 		t.Helper()
 		st, err := srv.Local().Status(ctx, srv.Endpoint())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return st.RaftIndex
 	}
 	const n = 20

@@ -68,9 +68,7 @@ func TestLargeListIsBounded(t *testing.T) { //nolint:paralleltest // see above
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if keys != n || pages != n/5000 || at.Revision < int64(n/128) {
 		t.Errorf("%d keys in %d pages at %v, want %d in %d", keys, pages, at, n, n/5000)
 	}
@@ -99,15 +97,11 @@ func TestUnreadStreamIsBounded(t *testing.T) { //nolint:paralleltest // see abov
 	}
 	// The rest of the session is not held up.
 	head, err := e.Head(waittest.Context(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	events, batches, last := 0, 0, kvstore.Position{}
 	for last.Revision < head.Revision {
 		b, err := st.Recv()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, ev := range b.Events {
 			if ev.ModRevision < last.Revision || ev.ModRevision > last.Revision+1 && last.Revision > 0 {
 				t.Fatalf("revision %d after %d", ev.ModRevision, last.Revision)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -21,32 +22,28 @@ type Metrics struct {
 
 // NewMetrics makes the metrics and registers them, unless reg is nil.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
-	m := &Metrics{
-		operations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+	f := promauto.With(reg)
+	return &Metrics{
+		operations: f.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "mesh_agent_kvstore_operations_duration_seconds",
 			Help:    "Time that operations on a kvstore took, without the time they were held back by limits.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
 		}, []string{"action", "kind", "outcome", "scope"}),
-		quorumErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
+		quorumErrors: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "mesh_agent_kvstore_quorum_errors_total",
 			Help: "Linearizable reads of the watchdog that failed, by reason.",
 		}, []string{"error"}),
-		leases: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		leases: f.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "mesh_agent_kvstore_leases",
 			Help: "Leases that are kept alive, of keys (session) or of locks (lock).",
 		}, []string{"kind"}),
-		locks: prometheus.NewGauge(prometheus.GaugeOpts{
+		locks: f.NewGauge(prometheus.GaugeOpts{
 			Name: "mesh_agent_kvstore_locks",
 			Help: "Locks held.",
 		}),
 	}
-	if reg != nil {
-		reg.MustRegister(m.operations, m.quorumErrors, m.leases, m.locks)
-	}
-	return m
 }
 
-// observe counts one operation.
 func (m *Metrics) observe(op, key string, took time.Duration, err error) {
 	if m == nil {
 		return
@@ -70,7 +67,6 @@ func kindOfOp(op string) string {
 	}
 }
 
-// leasesOf counts the leases of a kind.
 func (m *Metrics) leasesOf(kind string) prometheus.Gauge {
 	return m.leases.WithLabelValues(kind)
 }

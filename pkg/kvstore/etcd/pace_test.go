@@ -96,9 +96,7 @@ func (g *goAway) serve(enough int, done func()) {
 func TestAServerThatEndsConnectionsIsNotHammered(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	server, ended := &goAway{Listener: l}, make(chan struct{})

@@ -22,9 +22,7 @@ func pageOf(tb testing.TB, n int) (message []byte, resp *pb.RangeResponse) {
 		})
 	}
 	message, err := proto.Marshal(resp)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	return message, resp
 }
 
@@ -116,9 +114,7 @@ func TestAPageAllocatesOnceForEachKey(t *testing.T) {
 	message, _ := pageOf(t, n)
 	allocations := testing.AllocsPerRun(20, func() {
 		resp, err := decoded(message)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		fromPBs(resp.Kvs)
 	})
 	if allocations > n+others {
@@ -132,17 +128,13 @@ func BenchmarkPage(b *testing.B) {
 	b.Run("ours", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := decoded(message); err != nil {
-				b.Fatal(err)
-			}
+			must(b, second(decoded(message)))
 		}
 	})
 	b.Run("protobuf", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if err := proto.Unmarshal(message, new(pb.RangeResponse)); err != nil {
-				b.Fatal(err)
-			}
+			must(b, proto.Unmarshal(message, new(pb.RangeResponse)))
 		}
 	})
 }

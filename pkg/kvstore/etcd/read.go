@@ -137,10 +137,9 @@ func (e *Session) Recall(ctx context.Context, prefix, from string, at kvstore.Po
 
 // foreign says that a position is one of another etcd.
 func (e *Session) foreign(at kvstore.Position) error {
-	return &serverChangedError{fmt.Sprintf("the position is one of etcd cluster ID %x, this session's is %x", at.ClusterID, e.pinned.Load())}
+	return fmt.Errorf("%w: the position is one of etcd cluster ID %x, this session's is %x", kvstore.ErrServerChanged, at.ClusterID, e.pinned.Load())
 }
 
-// lister walks through a prefix.
 type lister struct {
 	e           *Session
 	prefix, end string

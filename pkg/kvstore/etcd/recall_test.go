@@ -26,9 +26,7 @@ func TestRecallOfLargeValues(t *testing.T) {
 		return resp
 	}).start(t, quick())
 	past, err := e.Recall(waittest.Context(t), "p/", "", position(10), 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if n := len(past.Items); n != 8 || past.Count != 64 {
 		t.Errorf("%d keys of %d", n, past.Count)
 	}

@@ -112,17 +112,6 @@ func TestSessionOutlivesARestart(t *testing.T) {
 	kvtest.WantErr(t, e.WaitConnected(ctx, false), nil) // it is disconnected already
 }
 
-func TestKilledServerEndsRun(t *testing.T) {
-	t.Parallel()
-	p := etcdtest.StartProcess(t)
-	o := quick()
-	o.MaxConsecutiveQuorumErrors = 20 // so that it connects again before it gives up
-	e := connect(t, addresses(t, p.Endpoint()), o)
-	done := run(t.Context(), e, nil)
-	p.Kill(t)
-	kvtest.WantErr(t, ends(t, done), kvstore.ErrQuorumLost, "connection refused")
-}
-
 func TestAnotherServerEndsRun(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -140,15 +129,9 @@ func TestAnotherServerEndsRun(t *testing.T) {
 			o := quick()
 			o.MaxConsecutiveQuorumErrors = 1000 // while it is down
 			e := connect(t, addresses(t, p.Endpoint()), o)
-			at := e.Status().Head
 			done := run(t.Context(), e, nil)
 			c.restart(p, t)
 			kvtest.WantErr(t, ends(t, done), kvstore.ErrServerChanged, c.want)
-
-			next := connect(t, addresses(t, p.Endpoint()), quick())
-			if head := next.Status().Head; head.ClusterID != p.ClusterID() || head.Revision >= at.Revision {
-				t.Errorf("the new session is at %v, the old one was at %v", head, at)
-			}
 		})
 	}
 }

@@ -248,9 +248,9 @@ func (e *Session) closeClient() {
 // over returns why the session is over, nil while it is not.
 func (e *Session) over() error { return context.Cause(e.life) }
 
-// changed ends the session and returns why.
-func (e *Session) changed(why string) error {
-	e.end(&serverChangedError{why})
+// changed ends the session and returns why: how it was noticed that the server is another.
+func (e *Session) changed(how string) error {
+	e.end(fmt.Errorf("%w: %s", kvstore.ErrServerChanged, how))
 	e.update((*health).closed)
 	return e.over()
 }
@@ -275,9 +275,33 @@ func (e *Session) reached(rev int64) {
 	}
 }
 
-// serverChangedError is an [kvstore.ErrServerChanged] that says how it was noticed.
-type serverChangedError struct{ why string }
+var (
+	_ kvstore.Engine  = (*Session)(nil)
+	_ kvstore.Session = (*Session)(nil)
+)
 
-func (e *serverChangedError) Error() string { return kvstore.ErrServerChanged.Error() + ": " + e.why }
-
-func (e *serverChangedError) Is(target error) bool { return target == kvstore.ErrServerChanged } //nolint:errorlint // a sentinel
+// NewDurable returns a [kvstore.Durable] of sessions with an etcd. load is called before each
+// attempt, so that a changed client file counts. The pauses between attempts grow with
+// the own cluster ([Options.Stretch]).
+func NewDurable(load func() (*clientfile.Config, error), o Options) *kvstore.Durable {
+	if o.Timings == (Timings{}) {
+		o.Timings = DefaultTimings()
+	}
+	if o.Leases == nil {
+		o.Leases = kvstore.NewLeases()
+	}
+	open := func(ctx context.Context, attempt int) (kvstore.Session, error) {
+		cfg, err := load()
+		if err != nil {
+			return nil, err
+		}
+		e, err := Connect(ctx, cfg, attempt, o)
+		if err != nil {
+			return nil, err // and no session that is a nil pointer
+		}
+		return e, nil
+	}
+	return kvstore.NewDurable(open, kvstore.DurableOptions{
+		Leases: o.Leases, Wait: o.Timings.Connect, PauseMax: o.Timings.BackoffMax, Stretch: o.Stretch, Hint: hint.Text, Log: o.Log,
+	})
+}

@@ -127,9 +127,7 @@ func TestRotatedCertificate(t *testing.T) {
 func TestSilentHandshake(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = l.Close() }) // it accepts nothing, the kernel does
 	o := DefaultOptions()
 	o.Timings.Dial = 300 * time.Millisecond

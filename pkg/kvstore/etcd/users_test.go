@@ -36,9 +36,7 @@ func TestUsers(t *testing.T) {
 			must(t, root.EnsureUser(ctx, "new", want))
 		}
 		resp, err := srv.Client(t).UserGet(ctx, "new")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := slices.Sorted(slices.Values(resp.Roles)); !slices.Equal(got, want) {
 			t.Errorf("roles %q, want %q", got, want)
 		}

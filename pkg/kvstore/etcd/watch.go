@@ -55,7 +55,6 @@ type stream struct {
 	err  error            // sticky; likewise
 }
 
-// openStream opens a watch and waits for its confirmation.
 func (e *Session) openStream(ctx context.Context, prefix string, after kvstore.Position) (*stream, error) {
 	st := &stream{e: e, prefix: prefix, at: after}
 	st.scope = e.scope(ctx, "opening the watch", e.opts.Timings.WatchOpen)

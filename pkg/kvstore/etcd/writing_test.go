@@ -102,9 +102,7 @@ func TestWriteMetrics(t *testing.T) {
 		second(e.Delete(ctx, "cilium/state/ip/v1/a")),
 		second(e.DeletePrefix(ctx, "cilium/state/ip/v1/")),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	l := lock(t, e, "cilium/state/identities/v1/locks/l")
 	gauges := func(want ...float64) {
@@ -138,9 +136,7 @@ func TestWriteMetrics(t *testing.T) {
 func samples(t *testing.T, reg *prometheus.Registry, op, kind string) (n uint64) {
 	t.Helper()
 	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			labels := make(map[string]string)

@@ -159,7 +159,6 @@ func (p *Process) Freeze(t testing.TB) {
 	}
 }
 
-// moves reports whether a thread of the process is not stopped.
 func (p *Process) moves() bool {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.cmd.Process.Pid)) // the pattern is good
 	for _, thread := range threads {
