@@ -35,7 +35,6 @@ func compileLook(key string, value []byte, lease int64, r request) (Transaction,
 	return t, err
 }
 
-// compileDelete makes the transaction of a Delete.
 func compileDelete(key string, r request) (Transaction, error) {
 	if err := r.forPutAlone(); err != nil {
 		return Transaction{}, misused("delete", key, err)
@@ -43,7 +42,6 @@ func compileDelete(key string, r request) (Transaction, error) {
 	return compile("delete", key, deletion(key, ""), r)
 }
 
-// compileDeletePrefix makes the transaction of a DeletePrefix.
 func compileDeletePrefix(prefix string, r request) (Transaction, error) {
 	const op = "delete prefix"
 	if err := r.forPutAlone(); err != nil {
@@ -123,7 +121,6 @@ func grouped(do []TxnOp) []TxnOp {
 	return groups
 }
 
-// misused is the error of an operation that was asked for wrongly.
 func misused(op, key string, err error) error { return &KeyError{Op: op, Key: key, Err: err} }
 
 // unfitError is why a write makes no sense to any server.
@@ -131,7 +128,6 @@ type unfitError string
 
 func (e unfitError) Error() string { return string(e) }
 
-// checkUpdate returns what is wrong with the writes or the options of an Update.
 func checkUpdate(writes []Write, r request) error {
 	if len(writes) == 0 {
 		return misused("update", "", unfitError("there is nothing to write"))
@@ -196,7 +192,6 @@ func result(res TxnResult, at Position) Result {
 	return r
 }
 
-// count counts what the parts of a transaction have done.
 func (r *Result) count(res TxnResult) {
 	for _, part := range res.Parts {
 		switch part.Kind {

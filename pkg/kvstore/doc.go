@@ -23,24 +23,18 @@
 //
 // # Writing
 //
-// A write is one transaction, compiled by a pure function from its conditions ([Option]); all
-// above that (leases, locks, outcomes) is the same code for all engines. A write that fails may
-// have been made nevertheless; a caller that must know asks again.
+// A write is one transaction, compiled by a pure function from its conditions ([Option]). One
+// that fails may have been made nevertheless; a caller that must know asks again.
 //
 // Leased keys vanish when their writer is gone. Their leases belong to [Leases], which its owner
 // hands from one session to the next: while the same etcd answers (by its cluster ID) they go
-// on, so a lost connection withdraws nothing. Another etcd, a lease that the server does not know
-// any more, or silence for longer than its TTL end it: the observer of each key is notified once
-// ([Writer.OnLeaseExpired]), and puts it back under a new lease. Closing a session revokes the
-// leases of its locks, and leaves those of keys to run out. [Session.Run] keeps all alive.
+// on, so a lost connection withdraws nothing. When a lease has ended, the observer of each key is
+// notified once ([Writer.OnLeaseExpired]), and puts it back under a new one. Closing a session
+// revokes the leases of its locks, and leaves those of keys to run out.
 //
-// A lock is lost when its lease ends, and nobody can know in time. So it proves nothing to hold
-// one: what relies on it is written, and read, with it ([Holding]), and fails with
-// [ErrLockLeaseExpired] when it is lost. [Lock.Lost] notifies the holder once that is known.
-// [Lead] elects a leader by a lock.
-//
-// A [Durable] outlives its sessions: it connects again, to the next endpoint, with the same
-// Leases. A call is done in the current session and never repeated: the caller knows what may be.
+// A lock is lost when its lease ends, and nobody can know in time. So what relies on it is
+// written, and read, with it ([Holding]), and fails with [ErrLockLeaseExpired] when it is lost.
+// [Lock.Lost] notifies the holder once that is known. [Lead] elects a leader by a lock.
 //
 // # Concurrency
 //

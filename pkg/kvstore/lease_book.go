@@ -151,7 +151,6 @@ func (b *leaseBook) end(ids ...int64) map[int64][]string {
 	return ended
 }
 
-// ids are all leases.
 func (b *leaseBook) ids() []int64 { return slices.Sorted(maps.Keys(b.leases)) }
 
 // due returns the leases that are to be kept alive now, and when the next one is; zero: never.

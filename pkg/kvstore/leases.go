@@ -133,7 +133,6 @@ func (l *Leases) owns(id int64) (owned bool) {
 	return owned
 }
 
-// number is how many leases there are.
 func (l *Leases) number() (n int) {
 	l.with(func(b *leaseBook) { n = len(b.leases) })
 	return n

@@ -200,19 +200,6 @@ func TestLeasesEndInSilence(t *testing.T) {
 	})
 }
 
-func TestLeasesOfAnotherEtcd(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		o := openLeases(t, time.Minute)
-		o.write("b")
-		o.write("a")
-		o.join(joined{lessor: o.bank, clusterID: 2, ttl: time.Minute})
-		o.hasLost("a", "b")
-		o.write("a")
-		o.hasLost()
-	})
-}
-
 // TestLeasesAreGrantedOnce: who comes while a lease is asked for uses that one.
 func TestLeasesAreGrantedOnce(t *testing.T) {
 	t.Parallel()

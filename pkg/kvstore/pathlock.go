@@ -2,82 +2,63 @@ package kvstore
 
 import (
 	"context"
-	"slices"
 	"sync"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // pathLocks are the locks of paths within this process, served in the order of the calls.
 type pathLocks struct {
 	mu    sync.Mutex
-	paths map[string][]chan struct{} // who waits for each path that is held; guarded by mu
+	paths map[string]*pathLock // those that are held or waited for; guarded by mu
 }
 
-func newPathLocks() *pathLocks { return &pathLocks{paths: make(map[string][]chan struct{})} }
+type pathLock struct {
+	turn  *semaphore.Weighted
+	users int // guarded by the mu of the pathLocks
+}
+
+func newPathLocks() *pathLocks { return &pathLocks{paths: make(map[string]*pathLock)} }
 
 // acquire waits until the path is free, and takes it.
 func (p *pathLocks) acquire(ctx context.Context, path string) error {
-	turn := p.queue(path)
-	select {
-	case <-turn:
-		return nil
-	case <-ctx.Done():
-		p.leave(path, turn)
+	p.mu.Lock()
+	l := p.paths[path]
+	if l == nil {
+		l = &pathLock{turn: semaphore.NewWeighted(1)}
+		p.paths[path] = l
+	}
+	l.users++
+	p.mu.Unlock()
+	if l.turn.Acquire(ctx, 1) != nil {
+		p.leave(path, 0)
 		return context.Cause(ctx)
 	}
+	return nil
 }
 
 // try takes the path if it is free.
 func (p *pathLocks) try(path string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, held := p.paths[path]; held {
+	if p.paths[path] != nil {
 		return false
 	}
-	p.paths[path] = nil
-	return true
-}
-
-// queue returns a channel that is closed when the path is the caller's.
-func (p *pathLocks) queue(path string) chan struct{} {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	turn := make(chan struct{})
-	if waiters, held := p.paths[path]; held {
-		p.paths[path] = append(waiters, turn)
-	} else {
-		p.paths[path] = nil
-		close(turn)
-	}
-	return turn
-}
-
-// leave gives up waiting, or the path, when its turn has come meanwhile.
-func (p *pathLocks) leave(path string, turn chan struct{}) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	select {
-	case <-turn:
-		p.next(path)
-		return
-	default:
-	}
-	p.paths[path] = slices.DeleteFunc(p.paths[path], func(t chan struct{}) bool { return t == turn })
+	l := &pathLock{turn: semaphore.NewWeighted(1), users: 1}
+	p.paths[path] = l
+	return l.turn.TryAcquire(1)
 }
 
 // release gives the path to the next one.
-func (p *pathLocks) release(path string) {
+func (p *pathLocks) release(path string) { p.leave(path, 1) }
+
+// leave gives back what was taken of the path, and forgets it with its last user.
+func (p *pathLocks) leave(path string, taken int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.next(path)
-}
-
-// next gives the path to who waits first; mu is held.
-func (p *pathLocks) next(path string) {
-	waiters := p.paths[path]
-	if len(waiters) == 0 {
+	l := p.paths[path]
+	l.turn.Release(taken)
+	if l.users--; l.users == 0 {
 		delete(p.paths, path)
-		return
 	}
-	close(waiters[0])
-	p.paths[path] = waiters[1:]
 }

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"pgregory.net/rapid"
 )
 
 func TestPathLocksServeInOrder(t *testing.T) {
@@ -73,42 +71,4 @@ func TestPathLockEndsWithTheContext(t *testing.T) {
 	if len(p.paths) != 0 || !p.try("a") {
 		t.Errorf("not free: %v", p.paths)
 	}
-}
-
-// TestPathLockTurnsAndLeaving: whoever leaves when its turn has come gives it to
-// the next one.
-func TestPathLockTurnsAndLeaving(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		p := newPathLocks()
-		var queue []chan struct{} // the first one holds the path
-		t.Repeat(map[string]func(*rapid.T){
-			"come": func(*rapid.T) { queue = append(queue, p.queue("a")) },
-			"leave": func(t *rapid.T) {
-				if len(queue) == 0 {
-					return
-				}
-				i := rapid.IntRange(0, len(queue)-1).Draw(t, "who")
-				p.leave("a", queue[i])
-				queue = append(queue[:i:i], queue[i+1:]...)
-			},
-			"": func(t *rapid.T) {
-				for i, turn := range queue {
-					select {
-					case <-turn:
-						if i > 0 {
-							t.Fatalf("number %d has its turn", i)
-						}
-					default:
-						if i == 0 {
-							t.Fatal("the first one has no turn")
-						}
-					}
-				}
-				if _, held := p.paths["a"]; held != (len(queue) > 0) {
-					t.Fatalf("held: %t with %d in the queue", held, len(queue))
-				}
-			},
-		})
-	})
 }

@@ -59,7 +59,6 @@ func (w *EngineWriter) update(ctx context.Context, writes []Write, leases []int6
 	return res, keptBy(writes, answer), nil
 }
 
-// notifyKept calls Kept for each key that was left alone.
 func notifyKept(writes []Write, kept []*KeyValue) {
 	for i, kv := range kept {
 		if kv != nil {

@@ -80,7 +80,6 @@ func NewWriter(e Engine, o WriterOptions) *EngineWriter {
 	return w
 }
 
-// failed is the error of an operation, with its hint.
 func (w *EngineWriter) failed(op, key string, err error) error {
 	return withHint(w.o.Hint, op, key, err)
 }

@@ -144,7 +144,6 @@ func (c *Config) String() string {
 // LogValue keeps secrets out of logs.
 func (c *Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
-// check finds what is wrong with the values, whatever is in the files.
 func (f *fields) check() []error {
 	var problems []error
 	if len(f.Endpoints) == 0 {
@@ -174,7 +173,6 @@ func (f *fields) checkPaths() (problems []error) {
 	return problems
 }
 
-// namedFile is an option that names a file.
 type namedFile struct{ key, path string }
 
 func (f *fields) files() []namedFile {

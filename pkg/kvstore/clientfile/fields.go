@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -166,4 +168,60 @@ func CheckEndpoint(ep string) error {
 		return fmt.Errorf("%q is not a port number", port)
 	}
 	return nil
+}
+
+// maxFile bounds the files that a configuration is made of, in bytes.
+const maxFile = 1 << 20
+
+// readFile reads a client file, a certificate or a key: a regular file of a
+// sensible size. Whatever else a path leads to, a pipe or a device, must not
+// hold up whoever looks.
+func readFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is no regular file", path)
+	case info.Size() > maxFile:
+		return nil, fmt.Errorf("%s has %d bytes, which is no client file, certificate or key", path, info.Size())
+	}
+	return os.ReadFile(path)
+}
+
+// HostAliasesKey is the option of a client file that gives host names addresses.
+const HostAliasesKey = "cilium-host-aliases"
+
+// HostAlias gives a host name addresses, for one client file alone.
+type HostAlias struct {
+	Hostname string       `json:"hostname"`
+	IPs      []netip.Addr `json:"ips"`
+}
+
+// parseHostAliases reads Cilium's extension of a client file and ignores
+// everything else in it.
+func parseHostAliases(content []byte) ([]HostAlias, error) {
+	var file struct {
+		Aliases []HostAlias `json:"cilium-host-aliases"`
+	}
+	if err := yaml.Unmarshal(content, &file); err != nil {
+		code := codes.ClientFileOption
+		if yaml.Unmarshal(content, new(map[string]any)) != nil {
+			code = codes.ClientFileNoYAML
+		}
+		return nil, problemf(code, "failed to parse config file: %w", err)
+	}
+	seen := make(map[string]bool)
+	for _, a := range file.Aliases {
+		switch {
+		case a.Hostname == "":
+			return nil, problemf(codes.ClientFileOption, "failed to parse config file: %s entry has an empty hostname", HostAliasesKey)
+		case len(a.IPs) == 0:
+			return nil, problemf(codes.ClientFileOption, "failed to parse config file: %s entry for hostname %q has no IPs", HostAliasesKey, a.Hostname)
+		case seen[a.Hostname]:
+			return nil, problemf(codes.ClientFileOption, "failed to parse config file: %s has duplicate hostname %q", HostAliasesKey, a.Hostname)
+		}
+		seen[a.Hostname] = true
+	}
+	return file.Aliases, nil
 }

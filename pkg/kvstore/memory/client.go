@@ -262,7 +262,6 @@ func (m *Store) tryOperate(ctx context.Context, op, key string, f func(*contents
 	return kvstore.Position{ClusterID: a.store.id, Revision: a.store.rev}, cmp.Or(err, later)
 }
 
-// failing calls the fault, if there is one.
 func (a *address) failing(ctx context.Context, op, key string) error {
 	a.mu.Lock()
 	fault := a.fault
@@ -281,7 +280,6 @@ func (m *Store) lose() {
 	m.status.LastError, m.status.LastErrorAt = kvstore.ErrServerChanged.Error(), time.Now()
 }
 
-// holds returns an error unless the locks are held.
 func (s *contents) holds(locks []*kvstore.Lock) error {
 	for _, l := range locks {
 		if s.created[l.Key] != l.Revision {

@@ -113,6 +113,12 @@ func (a *address) install(id uint64) {
 	}
 }
 
+func (a *address) locked(f func(*address)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	f(a)
+}
+
 // changed wakes up everybody who waits. The lock is held.
 func (a *address) changed() {
 	close(a.wake)
@@ -159,7 +165,6 @@ func (m *Store) Write(events ...kvstore.Event) kvstore.Position {
 	return kvstore.Position{ClusterID: a.store.id, Revision: a.store.rev}
 }
 
-// write makes changes at one revision.
 func (s *contents) write(events []kvstore.Event) {
 	rev := s.rev + 1
 	for _, e := range events {
@@ -205,30 +210,24 @@ func (m *Store) Compact() kvstore.Position {
 // the sessions of the old server end with [kvstore.ErrServerChanged] at their next
 // operation.
 func (m *Store) Replace() {
-	a := m.addr
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.nextID++
-	a.install(a.nextID)
-	a.cut(errBroken)
+	m.addr.locked(func(a *address) {
+		a.nextID++
+		a.install(a.nextID)
+		a.cut(errBroken)
+	})
 }
 
 // Wipe empties the server and starts its revisions again under the same cluster
 // ID, as an etcd does that lost its data and kept its token. Open streams break.
 func (m *Store) Wipe() {
-	a := m.addr
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.install(a.store.id)
-	a.cut(errBroken)
+	m.addr.locked(func(a *address) {
+		a.install(a.store.id)
+		a.cut(errBroken)
+	})
 }
 
 // Break ends all open streams with the error; nil: the connection was lost. The sessions go on.
-func (m *Store) Break(err error) {
-	m.addr.mu.Lock()
-	defer m.addr.mu.Unlock()
-	m.addr.cut(cmp.Or(err, errBroken))
-}
+func (m *Store) Break(err error) { m.addr.locked(func(a *address) { a.cut(cmp.Or(err, errBroken)) }) }
 
 func (a *address) cut(err error) {
 	a.broken++
@@ -237,24 +236,14 @@ func (a *address) cut(err error) {
 }
 
 // SetFault installs a fault for all sessions; nil removes it.
-func (m *Store) SetFault(f Fault) {
-	m.addr.mu.Lock()
-	defer m.addr.mu.Unlock()
-	m.addr.fault = f
-}
+func (m *Store) SetFault(f Fault) { m.addr.locked(func(a *address) { a.fault = f }) }
 
 // SetPageSize sets how many keys a page of a list has, at most; 100 at first.
-func (m *Store) SetPageSize(n int) {
-	m.addr.mu.Lock()
-	defer m.addr.mu.Unlock()
-	m.addr.pageSize = max(n, 1)
-}
+func (m *Store) SetPageSize(n int) { m.addr.locked(func(a *address) { a.pageSize = max(n, 1) }) }
 
 // SetProbeInterval sets the time between two probes of [Store.Run]; 100 ms at first.
 func (m *Store) SetProbeInterval(d time.Duration) {
-	m.addr.mu.Lock()
-	defer m.addr.mu.Unlock()
-	m.addr.interval = d
+	m.addr.locked(func(a *address) { a.interval = d })
 }
 
 // Position returns the server's position, without an operation of the session.

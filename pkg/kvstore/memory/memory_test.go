@@ -4,14 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/kvtest"
@@ -170,122 +165,4 @@ func TestMemoryRunRecovers(t *testing.T) {
 		})
 		kvtest.WantErr(t, err, context.Canceled)
 	})
-}
-
-// follower keeps a copy of a prefix as an owner of a client does: it lists,
-// watches, resumes, and lists again when it must.
-type follower struct {
-	m    *Store
-	st   kvstore.Stream
-	at   kvstore.Position
-	view map[string]string
-}
-
-// step does one thing; it reports whether the copy may be complete.
-func (f *follower) step(ctx context.Context) bool {
-	if f.st == nil {
-		return f.open(ctx)
-	}
-	if err := f.st.RequestProgress(); err != nil {
-		f.st = nil
-		return false
-	}
-	b, err := f.st.Recv()
-	if err != nil {
-		if errors.Is(err, kvstore.ErrCompacted) || errors.Is(err, kvstore.ErrServerChanged) {
-			f.at = kvstore.Position{}
-		}
-		f.st = nil
-		return false
-	}
-	for _, ev := range b.Events {
-		if ev.ModRevision <= f.at.Revision {
-			panic("an event was delivered twice")
-		}
-		if ev.Type == kvstore.EventDelete {
-			delete(f.view, string(ev.Key))
-		} else {
-			f.view[string(ev.Key)] = string(ev.Value)
-		}
-	}
-	f.at = b.At
-	return len(b.Events) == 0
-}
-
-func (f *follower) open(ctx context.Context) bool {
-	head, err := f.m.Head(ctx)
-	if err != nil {
-		f.m = f.m.Connect()
-		return false
-	}
-	if head.ClusterID != f.at.ClusterID || head.Revision < f.at.Revision {
-		view := make(map[string]string)
-		f.at, err = f.m.List(ctx, "p/", func(p kvstore.Page) error {
-			for _, kv := range p.Items {
-				view[string(kv.Key)] = string(kv.Value)
-			}
-			return nil
-		})
-		if err != nil {
-			f.at = kvstore.Position{}
-			return false
-		}
-		f.view = view
-	}
-	if f.st, err = f.m.Watch(ctx, "p/", f.at); err != nil {
-		f.at, f.st = kvstore.Position{}, nil
-	}
-	return false
-}
-
-// TestMemoryFollowed: whatever happens, a follower that does as the comments of
-// Client say ends with a copy of the contents.
-func TestMemoryFollowed(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		ctx := context.Background()
-		m := New()
-		m.SetPageSize(3)
-		f := &follower{m: m.Connect()}
-		model := make(map[string]string)
-		key := rapid.SampledFrom([]string{"p/1", "p/2", "p/3", "p/4", "p/5", "q/1", "p"})
-		t.Repeat(map[string]func(*rapid.T){
-			"put": func(t *rapid.T) {
-				k, v := key.Draw(t, "key"), rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "value")
-				m.Set(k, v)
-				model[k] = v
-			},
-			"delete": func(t *rapid.T) {
-				k := key.Draw(t, "key")
-				m.Unset(k)
-				delete(model, k)
-			},
-			"delete all":     func(*rapid.T) { m.UnsetPrefix("p/"); clearPrefix(model) },
-			"compact":        func(*rapid.T) { m.Compact() },
-			"break":          func(*rapid.T) { m.Break(nil) },
-			"replace":        func(*rapid.T) { m.Replace(); clear(model) },
-			"step":           func(*rapid.T) { f.step(ctx) },
-			"a few steps":    func(*rapid.T) { f.step(ctx); f.step(ctx); f.step(ctx) },
-			"another begins": func(*rapid.T) { f = &follower{m: m.Connect()} },
-			"": func(t *rapid.T) {
-				if m.Position().Revision%5 != 0 { // not always, so that followers fall behind
-					return
-				}
-				for range 10 {
-					if f.step(ctx) {
-						break
-					}
-				}
-				want := maps.Clone(model)
-				maps.DeleteFunc(want, func(k, _ string) bool { return !strings.HasPrefix(k, "p/") })
-				if diff := cmp.Diff(want, f.view); diff != "" {
-					t.Fatal(diff)
-				}
-			},
-		})
-	})
-}
-
-func clearPrefix(m map[string]string) {
-	maps.DeleteFunc(m, func(k, _ string) bool { return strings.HasPrefix(k, "p/") })
 }
