@@ -154,11 +154,8 @@ mesh_agent_allocator_jobs_total{kind="drop",outcome="success"} 1
 // TestAllocateGivesUp: after the last attempt the error tells how many there
 // were and what the last one met, and the waiters get it too.
 func TestAllocateGivesUp(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := newMemoryStore()
-		b := s.backend("n")
+	onStore(t, func(t *testing.T, s *memoryStore, b *memoryBackend, a *Allocator) {
 		b.setFault(failOn("allocate", false, errAway))
-		a := running(t, b, WithMax(3))
 		start := time.Now()
 		var wg sync.WaitGroup
 		for range 3 {
@@ -177,7 +174,7 @@ func TestAllocateGivesUp(t *testing.T) {
 			t.Errorf("%d of 3 IDs are available, %d keys in use", n, len(a.core.uses))
 		}
 		wantContents(t, s, "")
-	})
+	}, WithMax(3))
 }
 
 // TestAllocateCancelled: a cancelled caller returns at once, whatever blocks,
@@ -185,11 +182,8 @@ func TestAllocateGivesUp(t *testing.T) {
 func TestAllocateCancelled(t *testing.T) {
 	for _, op := range []string{"lock", "get", "allocate", "acquire"} {
 		t.Run(op, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				s := newMemoryStore()
-				b := s.backend("n")
+			onStore(t, func(t *testing.T, s *memoryStore, b *memoryBackend, a *Allocator) {
 				b.setFault(blockOn(op))
-				a := running(t, b, WithMax(3))
 				ctx, cancel := context.WithCancel(t.Context())
 				first, second := make(chan error, 1), make(chan uint64, 1)
 				go func() {
@@ -223,7 +217,7 @@ func TestAllocateCancelled(t *testing.T) {
 				if strings.Contains(s.contents(), "/") {
 					t.Errorf("a reference is left: %s", s.contents())
 				}
-			})
+			}, WithMax(3))
 		})
 	}
 }

@@ -11,9 +11,7 @@ import (
 func runningFor(b *testing.B, backend Backend, opts ...Option) *Allocator {
 	b.Helper()
 	a, err := NewAllocator(backend, opts...)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { _ = a.Run(ctx) }()
 	b.Cleanup(func() {

@@ -14,9 +14,7 @@ func TestGC(t *testing.T) {
 	t.Parallel()
 	b := newMemoryStore().backend("n")
 	a, err := NewAllocatorForGC(b, WithMin(5), WithMax(9))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	stale, stats, err := a.RunGC(t.Context(), rate.NewLimiter(1, 1), StaleIDs{5: 7})
 	if err != nil || !maps.Equal(stale, StaleIDs{5: 8, 9: 0}) || stats != (GCStats{Alive: 3, Deleted: 4}) {
 		t.Errorf("got %v, %v, %v", stale, stats, err)
@@ -32,9 +30,7 @@ func TestGC(t *testing.T) {
 		t.Error("it allocates")
 	}
 	without, err := NewAllocator(b, WithoutGC())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, _, err := without.RunGC(t.Context(), nil, nil); err == nil {
 		t.Error("it collects")
 	}
@@ -65,9 +61,7 @@ func TestGC(t *testing.T) {
 
 // TestAnIDInUseHereIsNotDeleted, whatever the store says of its reference.
 func TestAnIDInUseHereIsNotDeleted(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := newMemoryStore()
-		a := running(t, s.backend("n"), WithMax(9))
+	onStore(t, func(t *testing.T, s *memoryStore, b *memoryBackend, a *Allocator) {
 		id := mustAllocate(t, a, "k")
 		s.behind(func() { clear(s.refs) })
 		if deleted, err := a.DeleteID(t.Context(), id); deleted || !errors.Is(err, ErrIDInUse) {
@@ -77,5 +71,5 @@ func TestAnIDInUseHereIsNotDeleted(t *testing.T) {
 		if deleted, err := a.DeleteID(t.Context(), id); !deleted || err != nil {
 			t.Errorf("deleted %t, %v", deleted, err)
 		}
-	})
+	}, WithMax(9))
 }

@@ -52,9 +52,7 @@ func TestEvents(t *testing.T) {
 // TestEventsUnread: nobody reads, and the watch goes on; who reads then learns
 // the difference to what was sent.
 func TestEventsUnread(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := newMemoryStore()
-		a := running(t, s.backend("n"), WithEvents())
+	onStore(t, func(t *testing.T, s *memoryStore, b *memoryBackend, a *Allocator) {
 		if got := text(<-a.GetEvents()); got != "list done" {
 			t.Errorf("got %q", got)
 		}
@@ -92,16 +90,7 @@ func TestEventsUnread(t *testing.T) {
 			t.Errorf("one more: %s", text(ev))
 		default:
 		}
-	})
-}
-
-// TestNoEvents: without the option there is no channel.
-func TestNoEvents(t *testing.T) {
-	t.Parallel()
-	a, err := NewAllocator(newMemoryStore().backend("n"))
-	if err != nil || a.GetEvents() != nil {
-		t.Error("a channel, or", err)
-	}
+	}, WithEvents())
 }
 
 // TestEventsAgainstModel: however slow the reader is, what it was sent adds up

@@ -35,9 +35,7 @@ func running(t *testing.T, b Backend, opts ...Option) *Allocator {
 func started(t *testing.T, b Backend, opts ...Option) (*Allocator, func()) {
 	t.Helper()
 	a, err := NewAllocator(b, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- a.Run(ctx) }()
@@ -58,18 +56,14 @@ func started(t *testing.T, b Backend, opts ...Option) (*Allocator, func()) {
 func mustAllocate(t *testing.T, a *Allocator, text string) uint64 {
 	t.Helper()
 	id, _, _, err := a.Allocate(t.Context(), textKey(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return id
 }
 
 func mustRelease(t *testing.T, a *Allocator, text string) (lastUse bool) {
 	t.Helper()
 	lastUse, err := a.Release(t.Context(), textKey(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return lastUse
 }
 
@@ -108,5 +102,12 @@ func holdOn(op string, until <-chan struct{}) func(context.Context, string, bool
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

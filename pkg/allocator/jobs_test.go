@@ -62,9 +62,7 @@ func TestReleaseWhileAway(t *testing.T) {
 
 // TestReleaseCancelled: the deletion that the caller does not wait for is made.
 func TestReleaseCancelled(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := newMemoryStore()
-		a := running(t, s.backend("n"), WithMin(5), WithMax(5))
+	onStore(t, func(t *testing.T, s *memoryStore, b *memoryBackend, a *Allocator) {
 		mustAllocate(t, a, "k")
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -73,7 +71,7 @@ func TestReleaseCancelled(t *testing.T) {
 		}
 		<-time.After(pauseFirst)
 		wantContents(t, s, "5=k")
-	})
+	}, WithMin(5), WithMax(5))
 }
 
 // TestAllocateWhileReleasing: a key that is used again while the deletion of its

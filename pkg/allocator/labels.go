@@ -91,7 +91,6 @@ func pack(to []byte, text string) []byte {
 	return append(binary.AppendUvarint(to, uint64(len(text))), text...)
 }
 
-// unpack returns the first text and what follows it.
 func unpack(packed string) (text, rest string) {
 	var size, shift uint
 	for {

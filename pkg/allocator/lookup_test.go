@@ -125,9 +125,7 @@ func TestLookups(t *testing.T) {
 			}
 		}
 		lock, err := b.Lock(t.Context(), textKey("unknown"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		lock.Unlock()
 		if _, err := a.GetIfLocked(t.Context(), textKey("unknown"), lock); err == nil {
 			t.Error("the lock is not held, and no error")

@@ -273,5 +273,4 @@ func (b *memoryBackend) DeleteAllKeys(ctx context.Context) error {
 	})
 }
 
-func (b *memoryBackend) Encode(key Key) string { return key.GetKey() }
-func (b *memoryBackend) Status() string        { return "in memory" }
+func (b *memoryBackend) Status() string { return "in memory" }

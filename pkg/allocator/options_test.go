@@ -46,11 +46,12 @@ func TestOptions(t *testing.T) {
 			if len(tc.fails) > 0 {
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if from, to := a.options.idRange(); from != tc.from || to != tc.to || !a.core.pool.inRange(from) || !a.core.pool.inRange(to) || a.core.pool.inRange(from-1) {
 				t.Errorf("IDs go from %d to %d, want %d to %d", from, to, tc.from, tc.to)
+			}
+			if a.GetEvents() != nil {
+				t.Error("there are events without the option")
 			}
 		})
 	}

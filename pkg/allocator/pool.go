@@ -135,7 +135,6 @@ func (p *IDPool) goHome(n uint64) {
 	}
 }
 
-// put notes the ID's place.
 func (p *IDPool) put(place, n uint64) {
 	if place == n {
 		delete(p.row, place)

@@ -134,30 +134,3 @@ func TestPoolIsRandom(t *testing.T) {
 		t.Errorf("the first IDs of two pools are %v and %v", a, b)
 	}
 }
-
-// TestPoolEveryIDOnce: a full round gives every ID of the range once.
-func TestPoolEveryIDOnce(t *testing.T) {
-	t.Parallel()
-	const size = 1 << 12
-	p := NewIDPool(100, 100+size-1)
-	seen := make(map[uint64]bool)
-	for range size {
-		n, _ := p.Lease()
-		seen[n] = true
-	}
-	if _, more := p.Lease(); more || len(seen) != size || seen[NoID] {
-		t.Errorf("%d different IDs, more: %v", len(seen), more)
-	}
-}
-
-func BenchmarkPool(b *testing.B) {
-	p := NewIDPool(1, 1<<24)
-	for range 1 << 16 {
-		p.Lease()
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		id, _ := p.Lease()
-		p.Release(id)
-	}
-}

@@ -204,9 +204,7 @@ func TestForEachOfClosed(t *testing.T) {
 
 // TestForEachStops where the caller stops, and the caller may call everything.
 func TestForEachStops(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := newMemoryStore()
-		a := running(t, s.backend("n"))
+	onStore(t, func(t *testing.T, s *memoryStore, b *memoryBackend, a *Allocator) {
 		watched(t, a.WatchRemoteKVStore("far", s.backend("x"), nil))
 		for range 3 {
 			mustAllocate(t, a, fmt.Sprint(time.Now().UnixNano(), s.contents()))

@@ -25,9 +25,7 @@ func newIdentities(t testing.TB) (*statedb.DB, *Identities) {
 	t.Helper()
 	db := statedb.New()
 	s, err := New(db)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return db, s
 }
 
@@ -48,13 +46,9 @@ func TestNewTwiceOnOneDatabaseFails(t *testing.T) {
 func TestGoldenRemoteIdentities(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("testdata/golden/remote_identities.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var file map[string]json.RawMessage
-	if err := json.Unmarshal(data, &file); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(data, &file))
 	for title, prefix := range map[string]string{
 		"direct (cilium/state)":          wire.Identities.Prefix("cluster2", false),
 		"via kvstoremesh (cilium/cache)": wire.Identities.Prefix("cluster2", true),
@@ -66,9 +60,7 @@ func TestGoldenRemoteIdentities(t *testing.T) {
 				Kept             bool
 				KeptAs           string `json:"kept_as"`
 			}
-			if err := json.Unmarshal(file[title], &vectors); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal(file[title], &vectors))
 			db, s := newIdentities(t)
 			var want []string
 			var batch []change
@@ -266,9 +258,7 @@ func batchOf(b *testing.B, from, size int) []change {
 	for i := range batch {
 		name, value := encoded(from + i)
 		id, err := wire.DecodeIdentity(name, value, expect)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		batch[i] = change{Name: name, New: FromWire(id, expect.Cluster, expect.ClusterID)}
 	}
 	return batch

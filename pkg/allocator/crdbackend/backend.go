@@ -127,9 +127,6 @@ func (b *Backend) Check(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Encode implements [allocator.Backend].
-func (b *Backend) Encode(key allocator.Key) string { return key.GetKey() }
-
 // Status implements [allocator.Backend].
 func (b *Backend) Status() string {
 	return "CiliumIdentities of the Kubernetes API, with Leases in the namespace " + b.Namespace

@@ -129,7 +129,6 @@ func (b *Backend) expire(ctx context.Context, name string, held sighting) (sight
 	return sighting{}, b.deleteLease(ctx, name, o.GetUID())
 }
 
-// deleteLease deletes a Lease if it is still this one.
 func (b *Backend) deleteLease(ctx context.Context, name string, uid types.UID) error {
 	_, err := deleteIf(ctx, b.leases, name, metav1.Preconditions{UID: &uid})
 	return err

@@ -270,9 +270,6 @@ func (b *Backend) DeleteAllKeys(ctx context.Context) error {
 	return errors.Join(b.sides[Primary].DeleteAllKeys(ctx), b.sides[Secondary].DeleteAllKeys(ctx))
 }
 
-// Encode implements [allocator.Backend].
-func (b *Backend) Encode(key allocator.Key) string { return b.reading().Encode(key) }
-
 // Status implements [allocator.Backend].
 func (b *Backend) Status() string {
 	return fmt.Sprintf("reading %s; primary: %s; secondary: %s", b.read, b.sides[Primary].Status(), b.sides[Secondary].Status())

@@ -63,15 +63,11 @@ type migration struct {
 func (m *migration) connect() *etcd.Session {
 	m.Helper()
 	cfg, err := clientfile.New(m.server.Endpoint())
-	if err != nil {
-		m.Fatal(err)
-	}
+	must(m, err)
 	o := etcd.DefaultOptions()
 	o.QPS, o.BootstrapQPS = 0, 0
 	client, err := etcd.Connect(m.Context(), cfg, 0, o)
-	if err != nil {
-		m.Fatal(err)
-	}
+	must(m, err)
 	m.Cleanup(client.Close)
 	return client
 }
@@ -79,9 +75,7 @@ func (m *migration) connect() *etcd.Session {
 func (m *migration) backend(client *etcd.Session, paths wire.AllocationPaths, n int) allocator.Backend {
 	m.Helper()
 	b, err := kvbackend.New(client, kvbackend.Config{Paths: paths, Node: fmt.Sprint("10.0.0.", n), Keys: text("")})
-	if err != nil {
-		m.Fatal(err)
-	}
+	must(m, err)
 	return b
 }
 
@@ -108,16 +102,12 @@ func (m *migration) start(backend func(client *etcd.Session, n int) allocator.Ba
 	for n := range nodes {
 		a, err := allocator.NewAllocator(backend(m.connect(), n),
 			allocator.WithMin(131072), allocator.WithMax(196607), allocator.WithMasterKeyProtection(), allocator.WithSyncInterval(time.Minute))
-		if err != nil {
-			m.Fatal(err)
-		}
+		must(m, err)
 		ctx, cancel := context.WithCancel(m.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- a.Run(ctx) }()
 		all = append(all, &node{a, ended, cancel})
-		if err := a.WaitForInitialSync(ctx); err != nil {
-			m.Fatal(err)
-		}
+		must(m, a.WaitForInitialSync(ctx))
 	}
 	return all
 }
@@ -164,9 +154,7 @@ func (m *migration) each(all []*node, from, to int, f func(ctx context.Context, 
 			})
 		}
 	}
-	if err := g.Wait(); err != nil {
-		m.Fatal(err)
-	}
+	must(m, g.Wait())
 }
 
 func (m *migration) release(ctx context.Context, n *node, key text) error {
@@ -265,4 +253,11 @@ func TestNumbersSurviveAMigration(t *testing.T) {
 	}
 	m.stop(after)
 	t.Logf("%d identities migrated under their numbers", want)
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

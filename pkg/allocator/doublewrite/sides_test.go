@@ -30,9 +30,7 @@ func onSides(t *testing.T, read doublewrite.Side) (b *doublewrite.Backend, prima
 func memoryBackend(t *testing.T, m *memory.Store, paths wire.AllocationPaths) allocator.Backend {
 	t.Helper()
 	b, err := kvbackend.New(m, kvbackend.Config{Paths: paths, Node: "10.0.0.1", Keys: text("")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 
@@ -81,18 +79,14 @@ func TestAKeyOfTheOtherSideKeepsItsNumber(t *testing.T) {
 		sides := []allocator.Backend{memoryBackend(t, primary, wire.IdentityAllocation), memoryBackend(t, secondary, newPaths)}
 		reading, other := sides[read], sides[1-read]
 		for id, key := range map[uint64]text{7: "a", 8: "b"} {
-			if err := other.UpdateKey(t.Context(), id, key, false, nil); err != nil {
-				t.Fatal(err)
-			}
+			must(t, other.UpdateKey(t.Context(), id, key, false, nil))
 		}
 		if _, err := reading.AllocateID(t.Context(), 8, text("c"), nil); err != nil {
 			t.Fatal(err)
 		}
 		for key, want := range map[text]uint64{"a": 7, "b": allocator.NoID, "d": allocator.NoID} {
 			lock, err := b.Lock(t.Context(), key)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if id, err := b.Get(t.Context(), key, lock); err != nil || id != want {
 				t.Errorf("reading the %s side: %s has %d, %v; want %d", read, key, id, err, want)
 			}
@@ -131,9 +125,7 @@ func TestAPendingReleaseAndAnAllocation(t *testing.T) {
 			return nil
 		})
 		for i := range 2 {
-			if err := b.Release(ctx, uint64(1000+i), keys[i]); err != nil {
-				t.Fatal(err)
-			}
+			must(t, b.Release(ctx, uint64(1000+i), keys[i]))
 		}
 		goOn := make(chan struct{}) // the first release of the next try waits
 		secondary.SetFault(func(_ context.Context, op, _ string) error {
@@ -175,20 +167,14 @@ func TestANodeThatComesBackTakesTheNewerNumberOnBothSides(t *testing.T) {
 		var moved []uint64
 		a, err := allocator.NewAllocator(both, allocator.WithMin(1000), allocator.WithMax(2000), allocator.WithSyncInterval(time.Minute),
 			allocator.WithMoved(func(_ allocator.Key, from, to uint64) { moved = append(moved, from, to) }))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- a.Run(ctx) }()
 		defer func() { stop(); <-ended }()
-		if err := a.WaitForInitialSync(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, a.WaitForInitialSync(ctx))
 		earlier, _, _, err := a.Allocate(ctx, key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		newer := 1000 + (earlier+1)%1000
 		primary.Write(
 			kvstore.Event{Type: kvstore.EventDelete, KeyValue: kvstore.KeyValue{Key: []byte(was.Reference("a", self))}},

@@ -67,9 +67,6 @@ func New(client kvstore.Writer, c Config) (*Backend, error) {
 	return &Backend{c, client, bad, &Watcher{Client: client, Paths: c.Paths, Keys: c.Keys, Log: c.Log, bad: bad}}, nil
 }
 
-// Encode implements [allocator.Backend].
-func (b *Backend) Encode(key allocator.Key) string { return key.GetKey() }
-
 // Status implements [allocator.Backend].
 func (b *Backend) Status() string { return b.client.Status().String() }
 

@@ -152,9 +152,7 @@ func TestARefreshPutsBackWhatIsMissing(t *testing.T) {
 		}
 		rev := s.client.Status().Head
 		at, err := s.client.Head(s.Context())
-		if err != nil {
-			s.Fatal(err)
-		}
+		must(s, err)
 		refresh(false)
 		if now, err := s.client.Head(s.Context()); err != nil || now != at {
 			s.Errorf("a refresh of what is as it should be has moved the kvstore from %v to %v (%v)", rev, now, err)
@@ -188,9 +186,7 @@ func TestWithoutTheLockNothingIsDone(t *testing.T) {
 	onBoth(t, func(s *site) {
 		b := s.backend("10.0.0.1")
 		lock, err := b.Lock(s.Context(), keyA)
-		if err != nil {
-			s.Fatal(err)
-		}
+		must(s, err)
 		done, err := b.AllocateID(s.Context(), 7, keyA, lock)
 		s.good(done, err, true)
 		done, err = b.AcquireReference(s.Context(), 7, keyA, lock)

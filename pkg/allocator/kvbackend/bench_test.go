@@ -38,23 +38,17 @@ func spread(b *testing.B, n int, do func(ctx context.Context, node, i int) error
 			})
 		}
 	}
-	if err := g.Wait(); err != nil {
-		b.Fatal(err)
-	}
+	must(b, g.Wait())
 }
 
 func benchClient(b *testing.B, server *etcdtest.Process) *etcd.Session {
 	b.Helper()
 	cfg, err := clientfile.New(server.Endpoint())
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	o := etcd.DefaultOptions()
 	o.QPS, o.BootstrapQPS, o.MaxInflight, o.NoLockQuorumCheck = 0, 0, 0, true
 	client, err := etcd.Connect(b.Context(), cfg, 0, o)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	b.Cleanup(client.Close)
 	return client
 }
@@ -73,17 +67,11 @@ func BenchmarkNewKeys(b *testing.B) {
 		ctx, cancel := context.WithCancel(ctx)
 		for n := range benchNodes {
 			backend, err := kvbackend.New(benchClient(b, server), kvbackend.Config{Paths: paths, Node: fmt.Sprint("10.0.0.", n), Keys: text("")})
-			if err != nil {
-				b.Fatal(err)
-			}
+			must(b, err)
 			a, err := allocator.NewAllocator(backend, allocator.WithMin(firstID), allocator.WithMax(lastID))
-			if err != nil {
-				b.Fatal(err)
-			}
+			must(b, err)
 			g.Go(func() error { return a.Run(ctx) })
-			if err := a.WaitForInitialSync(ctx); err != nil {
-				b.Fatal(err)
-			}
+			must(b, a.WaitForInitialSync(ctx))
 			nodes = append(nodes, a)
 		}
 		start := time.Now()
@@ -163,9 +151,7 @@ func BenchmarkCollect(b *testing.B) {
 		return nil
 	}}
 	backend, err := kvbackend.New(counting, kvbackend.Config{Paths: paths, Node: "gc", Keys: text("")})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	stale, _, err := backend.RunGC(b.Context(), nil, nil, firstID, lastID)
 	if err != nil || len(stale) != unusedNow || locks != 0 {
 		b.Fatalf("%d unused, %d locks, %v; want %d and none", len(stale), locks, err, unusedNow)
@@ -174,9 +160,7 @@ func BenchmarkCollect(b *testing.B) {
 	start := time.Now()
 	for b.Loop() {
 		next, stats, err := backend.RunGC(b.Context(), nil, stale, firstID, lastID)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		stale = next
 		deleted += stats.Deleted
 	}

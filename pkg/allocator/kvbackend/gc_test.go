@@ -23,9 +23,7 @@ import (
 func (s *site) round(b *kvbackend.Backend, stale allocator.StaleIDs, wantAlive, wantDeleted int) allocator.StaleIDs {
 	s.Helper()
 	next, stats, err := b.RunGC(s.Context(), nil, stale, 5, 20)
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	if stats.Alive != wantAlive || stats.Deleted != wantDeleted {
 		s.Errorf("%+v, want %d alive and %d deleted", stats, wantAlive, wantDeleted)
 	}
@@ -74,18 +72,6 @@ func TestWhatIsUnusedInTwoRoundsIsDeleted(t *testing.T) {
 	})
 }
 
-func TestAMappingThatIsMadeAgainIsYoungAgain(t *testing.T) {
-	onBoth(t, func(s *site) {
-		b := s.backend("10.0.0.1")
-		s.put(base+"/id/7", "k8s:a=1;")
-		stale := s.round(b, nil, 1, 0)
-		s.delete(base + "/id/7")
-		s.put(base+"/id/7", "k8s:a=1;")
-		stale = s.round(b, stale, 1, 0)
-		s.round(b, stale, 0, 1)
-	})
-}
-
 // TestCollectionAndAllocationExcludeEachOther: while somebody holds the lock of
 // the key, collection waits; a reference that is taken under it saves the
 // mapping.
@@ -95,9 +81,7 @@ func TestCollectionAndAllocationExcludeEachOther(t *testing.T) {
 		s.put(base+"/id/7", "k8s:a=1;")
 		stale := s.round(b, nil, 1, 0)
 		lock, err := b.Lock(s.Context(), keyA)
-		if err != nil {
-			s.Fatal(err)
-		}
+		must(s, err)
 		ended := make(chan allocator.GCStats, 1)
 		go func() {
 			_, stats, err := b.RunGC(s.Context(), nil, stale, 5, 20)
@@ -189,9 +173,7 @@ func TestALockThatIsSeenTwiceIsStale(t *testing.T) {
 		round := func(stale allocator.StaleLocks, want ...string) allocator.StaleLocks {
 			s.Helper()
 			next, err := b.RunLocksGC(s.Context(), stale)
-			if err != nil {
-				s.Fatal(err)
-			}
+			must(s, err)
 			if diff := cmp.Diff(want, held(next)); diff != "" {
 				s.Error(diff)
 			}
@@ -214,9 +196,7 @@ func TestWhatCannotBeCollectedIsTriedAgain(t *testing.T) {
 	s.put(base+"/id/7", "k8s:a=1;", base+"/id/8", "k8s:b=1;", base+"/locks/x/1", "")
 	stale := s.round(b, nil, 2, 0)
 	locks, err := b.RunLocksGC(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	broken := errors.New("broken")
 	m.SetFault(func(_ context.Context, op, key string) error {
 		if op == "delete" && (key == base+"/id/7" || key == base+"/locks/x/1") {
@@ -245,16 +225,12 @@ func TestWhatCannotBeCollectedIsTriedAgain(t *testing.T) {
 func TestTheLockOfWhoCollects(t *testing.T) {
 	onBoth(t, func(s *site) {
 		lead, err := s.client.Lock(s.Context(), "lead")
-		if err != nil {
-			s.Fatal(err)
-		}
+		must(s, err)
 		b := s.with(kvbackend.Config{Collecting: lead})
 		s.put(base+"/id/7", "k8s:a=1;", base+"/locks/x/1", "")
 		stale := s.round(b, nil, 1, 0)
 		locks, err := b.RunLocksGC(s.Context(), nil)
-		if err != nil {
-			s.Fatal(err)
-		}
+		must(s, err)
 		s.put(base+"/id/8", "k8s:b=1;", base+"/locks/y/1", "")
 		stale = s.round(b, stale, 1, 1)
 		if locks, err = b.RunLocksGC(s.Context(), locks); err != nil {

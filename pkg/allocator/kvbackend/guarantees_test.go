@@ -78,9 +78,7 @@ func breakAt(t *testing.T, m, other *member, i int, dies bool) {
 		t.Errorf("one fault was enough to fail: %v", err)
 	}
 	theirs, _, _, err := other.Allocate(ctx, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if mine != allocator.NoID && mine != theirs {
 		t.Errorf("%s is %d here and %d there", key, mine, theirs)
 	}
@@ -135,9 +133,7 @@ func TestAMappingInUseIsPutBack(t *testing.T) {
 	for i := range 20 {
 		key := text(fmt.Sprintf("k8s:n=%d;", i))
 		id, _, _, err := m.Allocate(t.Context(), key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		want[key] = id
 	}
 	client := server.Local()
@@ -309,9 +305,7 @@ func TestAMissingMappingMakesNoSecondNumber(t *testing.T) {
 	for i := range 20 {
 		key := text(fmt.Sprintf("k8s:n=%d;", i))
 		id, _, _, err := one.Allocate(t.Context(), key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := server.Local().Delete(t.Context(), fmt.Sprintf("%s/id/%d", base, id)); err != nil {
 			t.Fatal(err)
 		}

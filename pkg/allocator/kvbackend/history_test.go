@@ -38,9 +38,7 @@ func check(t *testing.T, client *clientv3.Client) *history {
 	defer cancel()
 	h := newHistory()
 	for resp := range client.Watch(ctx, base+"/", clientv3.WithPrefix(), clientv3.WithRev(1)) {
-		if err := resp.Err(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, resp.Err())
 		h.revisions(resp.Events)
 		if n := len(resp.Events); n > 0 && string(resp.Events[n-1].Kv.Key) == end {
 			break

@@ -52,27 +52,3 @@ func TestAnIDIsDeletedIfItIsUnused(t *testing.T) {
 		)
 	})
 }
-
-// TestADeletionWaitsForTheKey: who has its lock may be about to take a reference.
-func TestADeletionWaitsForTheKey(t *testing.T) {
-	onBoth(t, func(s *site) {
-		b := s.backend("10.0.0.1")
-		s.put(base+"/id/7", "k8s:a=1;")
-		lock, err := b.Lock(s.Context(), keyA)
-		if err != nil {
-			s.Fatal(err)
-		}
-		ended := make(chan error, 1)
-		go func() {
-			_, err := b.DeleteID(s.Context(), 7)
-			ended <- err
-		}()
-		done, err := b.AcquireReference(s.Context(), 7, keyA, lock)
-		s.good(done, err, true)
-		lock.Unlock()
-		if err := <-ended; !errors.Is(err, allocator.ErrIDInUse) {
-			s.Error(err)
-		}
-		s.want("id/7", "k8s:a=1;", "value/k8s:a=1;/10.0.0.1", "7")
-	})
-}

@@ -69,15 +69,11 @@ func joinFor(t *testing.T, endpoint, name string, lease, lock time.Duration, opt
 	client := etcd.NewDurable(func() (*clientfile.Config, error) { return clientfile.New(endpoint) }, o)
 	b, err := kvbackend.New(&faulty{client, func(p string) error { return (*m.hook.Load())(p) }},
 		kvbackend.Config{Paths: paths, Node: name, Keys: text("")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m.Allocator, err = allocator.NewAllocator(b, append([]allocator.Option{
 		allocator.WithMin(firstID), allocator.WithMax(lastID), allocator.WithMasterKeyProtection(), allocator.WithSyncInterval(10 * time.Second),
 	}, opts...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	m.stop = cancel
 	go func() {
@@ -92,9 +88,7 @@ func joinFor(t *testing.T, endpoint, name string, lease, lock time.Duration, opt
 		m.stop()
 		m.gone()
 	})
-	if err := m.WaitForInitialSync(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.WaitForInitialSync(t.Context()))
 	return m
 }
 
@@ -102,9 +96,7 @@ func joinFor(t *testing.T, endpoint, name string, lease, lock time.Duration, opt
 func count(t *testing.T, client *clientv3.Client, part string) int64 {
 	t.Helper()
 	resp, err := client.Get(t.Context(), base+"/"+part+"/", clientv3.WithPrefix(), clientv3.WithCountOnly())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return resp.Count
 }
 

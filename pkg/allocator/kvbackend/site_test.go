@@ -37,15 +37,11 @@ func onBoth(t *testing.T, test func(s *site)) {
 func connect(t testing.TB, server *etcdtest.Server) *etcd.Session {
 	t.Helper()
 	cfg, err := clientfile.New(server.Endpoint())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	o := etcd.DefaultOptions()
 	o.QPS = 0
 	client, err := etcd.Connect(t.Context(), cfg, 0, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(client.Close)
 	return client
 }
@@ -61,9 +57,7 @@ func (s *site) with(c kvbackend.Config) *kvbackend.Backend {
 		c.Node = "10.0.0.1"
 	}
 	b, err := kvbackend.New(s.client, c)
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	return b
 }
 
@@ -97,9 +91,7 @@ func (s *site) want(kvs ...string) {
 		}
 		return nil
 	})
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	if diff := cmp.Diff(want, got); diff != "" {
 		s.Error(diff)
 	}
@@ -110,5 +102,12 @@ func (s *site) good(done bool, err error, want bool) {
 	s.Helper()
 	if err != nil || done != want {
 		s.Errorf("%v, %v; want %v", done, err, want)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
