@@ -121,9 +121,7 @@ func (p *past) put(values map[string]string) {
 		} else {
 			_, err = c.Put(p.t.Context(), pastPrefix+name, value)
 		}
-		if err != nil {
-			p.t.Fatal(err)
-		}
+		must(p.t, err)
 	}
 }
 
@@ -161,9 +159,7 @@ func TestFollowGoesOnAcrossSessions(t *testing.T) {
 		if err == nil {
 			_, err = c.Compact(t.Context(), resp.Header.Revision)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	first := map[string]string{"a": "1", "b": "1", "c": "1"}
 	for name, c := range map[string]struct {

@@ -27,13 +27,9 @@ type trace struct {
 func traces(t *testing.T, nameBegins string) trace {
 	t.Helper()
 	data, err := os.ReadFile("testdata/golden/watch_traces.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var all []trace
-	if err := json.Unmarshal(data, &all); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(data, &all))
 	for _, tr := range all {
 		if strings.HasPrefix(tr.Name, nameBegins) {
 			return tr
@@ -116,9 +112,7 @@ func TestGoldenBadUpdates(t *testing.T) {
 	t.Parallel()
 	tr := traces(t, "an undecodable/invalid update")
 	layout, err := wire.NewLayout(255)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	expect := wire.Expect{Cluster: "cluster2", ClusterID: 2, LocalID: 1, Layout: layout}
 	calls, entries := replay(tr, func(name string, value []byte) (*wire.Node, error) {
 		return wire.DecodeNode(name, value, expect)
@@ -145,9 +139,7 @@ func TestGoldenBadUpdates(t *testing.T) {
 func TestGoldenIPWatcher(t *testing.T) {
 	t.Parallel()
 	layout, err := wire.NewLayout(255)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	expect := wire.Expect{Cluster: "cluster2", ClusterID: 2, LocalID: 1, Layout: layout}
 	for _, name := range []string{"ip watcher, direct", "ip watcher, cached"} {
 		t.Run(name, func(t *testing.T) {

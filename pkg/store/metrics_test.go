@@ -23,9 +23,7 @@ type value struct {
 func gathered(t *testing.T, reg prometheus.Gatherer, name string, r wire.Resource) (v value, found bool) {
 	t.Helper()
 	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			if f.GetName() != name || m.GetLabel()[0].GetValue() != string(r) {

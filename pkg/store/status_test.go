@@ -22,9 +22,7 @@ func TestFind(t *testing.T) {
 	if err == nil {
 		err = r.w.Reach(t.Context(), head) // visible before it is noted that it has come
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, want := range map[string]Found{
 		"a": {InForce: true, Reason: "malformed", Why: "it is bad"},
 		"b": {Reason: "malformed", Why: "it is bad"},

@@ -253,7 +253,6 @@ func (w *Watch[T]) applyAgain() {
 	}
 }
 
-// refused describes what is refused at present.
 func (w *Watch[T]) refused() (map[wire.Reason]int, Refusal) {
 	name, why := w.set.Example()
 	if why == "" {
@@ -262,7 +261,6 @@ func (w *Watch[T]) refused() (map[wire.Reason]int, Refusal) {
 	return w.set.Rejections(), Refusal{Key: w.key(name), Why: why}
 }
 
-// key is the whole key of a name.
 func (w *Watch[T]) key(name string) string {
 	if !strings.HasSuffix(w.prefix, "/") { // it is one whole key
 		return w.prefix

@@ -86,9 +86,7 @@ func barePuts(b *testing.B, c *clientv3.Client, prefix string, names []string, v
 			return nil
 		})
 	}
-	if err := g.Wait(); err != nil {
-		b.Fatal(err)
-	}
+	must(b, g.Wait())
 	return time.Since(start)
 }
 

@@ -111,7 +111,6 @@ func TestACanaryWhileChangesGoOn(t *testing.T) {
 
 func canaryWhile(t *testing.T, away time.Duration, changes, limit int) {
 	d := newDesk(t, nil)
-	defer d.stop()
 	w := newFar(d.mem, away, limit)
 	o := NewOutbox(w, nil, nil, nil)
 	d.run(o.Run)
@@ -125,9 +124,7 @@ func canaryWhile(t *testing.T, away time.Duration, changes, limit int) {
 	c.Add("p", s)
 	d.run(c.Run)
 	canary, err := d.mem.Connect().Watch(d.ctx, "synced/", d.mem.Position())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer canary.Close()
 	began, asked := time.Now(), make(map[string]int)
 	for name, n := range b.wanted {
@@ -144,9 +141,7 @@ func canaryWhile(t *testing.T, away time.Duration, changes, limit int) {
 	}
 	t.Logf("after %s, with %d writes", time.Since(began), batch.At.Revision)
 	past, err := d.mem.Recall(d.ctx, "p/", "", batch.At, b.names+1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, kv := range past.Items {
 		name := string(follow.NameOf(kv.Key, "p/"))
 		if is, err := strconv.Atoi(string(kv.Value)); err == nil && is >= asked[name] {

@@ -30,7 +30,6 @@ func (d *desk) canary(name string, after int64) kvstore.KeyValue {
 func TestCanaries(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)
-	defer d.stop()
 	a, b := d.sync(Params{Prefix: "a/"}), d.sync(Params{Prefix: "b/"})
 	for _, s := range []*Sync{a, b} {
 		s.Put("k", []byte("1"))
@@ -88,9 +87,7 @@ func TestCanaries(t *testing.T) {
 		t.Errorf("three canaries took %d writes", rev-before)
 	}
 	cancel()
-	if err := c.Drain(d.ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Drain(d.ctx))
 	d.until("synced/", map[string]string{})
 	ctx, cancel = context.WithCancel(d.ctx)
 	defer cancel()

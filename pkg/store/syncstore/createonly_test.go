@@ -47,9 +47,7 @@ func TestOfTwoCreatorsOneHasTheKey(t *testing.T) {
 				created <- nil
 			}()
 			p.put(want)
-			if err := <-created; err != nil {
-				t.Fatal(err)
-			}
+			must(t, <-created)
 			p.clean()
 			if len(theirs) == 0 || len(theirs) == len(want) {
 				t.Logf("the two have not met: %d of %d are theirs", len(theirs), len(want))
@@ -63,9 +61,7 @@ func TestOfTwoCreatorsOneHasTheKey(t *testing.T) {
 			untouched := func() {
 				t.Helper()
 				resp, err := srv.Local().Get(t.Context(), testPrefix, clientv3.WithPrefix())
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				for _, kv := range resp.Kvs {
 					name := string(kv.Key[len(testPrefix):])
 					if rev, is := theirs[name]; is && (kv.ModRevision != rev || kv.Lease != 0) {
@@ -129,7 +125,6 @@ func nameWithout(all map[string]string, without map[string]int64) string {
 func TestAWriteThatIsUnderWayReplacesNothing(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)
-	defer d.stop()
 	arrives, goes := make(chan struct{}), make(chan struct{})
 	first := true
 	d.mem.SetFault(func(ctx context.Context, op, _ string) error {

@@ -15,6 +15,12 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/memory"
 )
 
+// tester is a test, or a run of a property test.
+type tester interface {
+	waittest.T
+	Cleanup(func())
+}
+
 // desk is an outbox on a kvstore in memory, with whatever runs on it.
 type desk struct {
 	t      waittest.T
@@ -25,13 +31,14 @@ type desk struct {
 	ended  sync.WaitGroup
 }
 
-func newDesk(t waittest.T, metrics *Metrics) *desk {
+func newDesk(t tester, metrics *Metrics) *desk {
 	d := &desk{t: t, mem: memory.New()}
 	d.mem.SetProbeInterval(time.Millisecond)
 	d.outbox = NewOutbox(d.mem, nil, metrics, nil)
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	d.run(func(ctx context.Context) error { return d.mem.Run(ctx, nil) })
 	d.run(d.outbox.Run)
+	t.Cleanup(d.stop)
 	return d
 }
 

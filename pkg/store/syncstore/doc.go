@@ -29,12 +29,8 @@
 //
 // # Design
 //
-// Only what differs is written. A [Sync] is given what should be there and follows
-// the prefix like any reader; its ledger, a pure core, says what is to be written.
-// A change costs one write, a take-over one for each key, for the lease. All Syncs
-// of a writer share one [Outbox], which makes transactions of what they have; what
-// the kvstore refuses delays nothing else. For the limits of requests a
-// transaction counts as one, whatever is in it: 1,760 writes or 512 KiB at most,
+// A [Sync] is given what should be there and follows the prefix like any reader. All
+// Syncs of a writer share one [Outbox]. For the limits of requests a transaction counts as one, whatever is in it: 1,760 writes or 512 KiB at most,
 // in groups, since etcd takes 128 parts at once (--max-txn-ops). So a take-over of
 // 464,000 keys is about 300 requests: 3 s of a mirror's 100 a second. A canary is
 // written after all its keys, and again when all of them had to be written again:

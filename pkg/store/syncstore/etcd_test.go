@@ -21,37 +21,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 )
 
-// TestWhatOthersDoIsUndone: keys are deleted, changed and added by somebody else.
-func TestWhatOthersDoIsUndone(t *testing.T) {
-	t.Parallel()
-	for name, again := range map[string]bool{"values are held": false, "values are asked for": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			srv := etcdtest.Start(t)
-			want := some(300)
-			var p *publisher
-			p = publish(t, hurried(), at(srv.Endpoint()), func(params *Params) {
-				if again {
-					params.Again = func(names []string) {
-						for _, name := range names {
-							p.sync.Put(name, []byte(want[name]))
-						}
-					}
-				}
-			})
-			p.put(want)
-			p.await(srv.Local(), want).last(t)
-			names := slices.Sorted(maps.Keys(want))
-			srv.Put(t, testPrefix+"foreign", "1", testPrefix+names[0], "changed", testPrefix+names[1], want[names[1]])
-			srv.Delete(t, testPrefix+names[2])
-			if _, err := srv.Local().Delete(t.Context(), testPrefix+"ns3/", clientv3.WithPrefix()); err != nil {
-				t.Fatal(err)
-			}
-			p.await(srv.Local(), want)
-		})
-	}
-}
-
 // TestAllComesBackAfterTheLeases: the server ends them; the canary comes last.
 func TestAllComesBackAfterTheLeases(t *testing.T) {
 	t.Parallel()
@@ -83,9 +52,7 @@ func TestAllComesBackAfterTheLeasesRanOut(t *testing.T) {
 	srv := etcdtest.Start(t)
 	gate := etcdserver.NewGate("127.0.0.1:0")
 	defer gate.Close()
-	if err := gate.Open(srv.Addr()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, gate.Open(srv.Addr()))
 	o := hurried()
 	o.LeaseTTL = 2 * time.Second
 	want := some(300)
@@ -99,9 +66,7 @@ func TestAllComesBackAfterTheLeasesRanOut(t *testing.T) {
 		}
 		return nil
 	})
-	if err := gate.Open(srv.Addr()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, gate.Open(srv.Addr()))
 	after := p.await(srv.Local(), want)
 	after.last(t)
 	if after.canary.ModRevision == before.canary.ModRevision {
@@ -142,32 +107,8 @@ func TestAllComesBackAfterTheServer(t *testing.T) {
 	}
 }
 
-// TestARestartWithEqualContents: each key is written once, for the lease of the
-// new process, and nothing is deleted.
-func TestARestartWithEqualContents(t *testing.T) {
-	t.Parallel()
-	srv := etcdtest.Start(t)
-	want := some(1000)
-	p := publish(t, hurried(), at(srv.Endpoint()), nil)
-	p.put(want)
-	before := p.await(srv.Local(), want)
-	p.stop()
-	p = publish(t, hurried(), at(srv.Endpoint()), nil)
-	p.put(want)
-	p.await(srv.Local(), want).last(t)
-	h := history(t, srv.Local(), before.rev)
-	if h.deletes != 0 || len(h.puts) != len(want) || h.canary != 1 {
-		t.Errorf("%d keys were written, %d deletions, the canary %d times", len(h.puts), h.deletes, h.canary)
-	}
-	for name, n := range h.puts {
-		if n != 1 {
-			t.Errorf("%s was written %d times", name, n)
-		}
-	}
-}
-
-// TestARestartWithOtherContents: what is not wanted any more is deleted, once
-// everything is known.
+// TestARestartWithOtherContents: each key is written once, for the lease of the new
+// process, and what is not wanted any more is deleted, once everything is known.
 func TestARestartWithOtherContents(t *testing.T) {
 	t.Parallel()
 	srv := etcdtest.Start(t)
@@ -193,8 +134,13 @@ func TestARestartWithOtherContents(t *testing.T) {
 	p.put(want)
 	p.await(srv.Local(), want).last(t)
 	h := history(t, srv.Local(), before.rev)
-	if h.deletes != 50 || len(h.puts) != len(want) {
-		t.Errorf("%d keys were written, of %d, and %d deleted, of 50", len(h.puts), len(want), h.deletes)
+	if h.deletes != 50 || len(h.puts) != len(want) || h.canary != 1 {
+		t.Errorf("%d keys were written, of %d, %d deleted, of 50, and the canary %d times", len(h.puts), len(want), h.deletes, h.canary)
+	}
+	for name, n := range h.puts {
+		if n != 1 {
+			t.Errorf("%s was written %d times", name, n)
+		}
 	}
 }
 
@@ -294,9 +240,7 @@ func TestALostLockEndsWriting(t *testing.T) {
 	done := make(chan error, 3)
 	go func() { done <- w.Run(ctx) }()
 	lock, err := w.Lock(ctx, "leader")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	o := NewOutbox(w, func() *kvstore.Lock { return lock }, nil, nil)
 	written := make(chan error, 1)
 	go func() { written <- o.Run(ctx) }()

@@ -34,7 +34,6 @@ func (d *desk) lean(prefix string, owner map[string]string, p Params) *Sync {
 func TestNothingIsPutBeyondTheGrant(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)
-	defer d.stop()
 	const prefix, keys = "cilium/state/x/v1/c1/", 2000
 	d.mem.Set(prefix+"old", "x")
 	all := map[string]string{}
@@ -87,7 +86,6 @@ func (s *Sync) held() int {
 func TestAKVStoreWithoutSpaceTakesDeletions(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)
-	defer d.stop()
 	var full atomic.Bool // an etcd that is at its quota
 	full.Store(true)
 	d.outbox = NewOutbox(&refusing{d.mem, func(w kvstore.Write) error {
@@ -122,7 +120,6 @@ func TestAnAllowanceIsKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newDesk(t, nil)
-			defer d.stop()
 			began := time.Now()
 			limited := NewAllowance(r)
 			const busy, quiet = "cilium/state/x/v1/busy/", "cilium/state/x/v1/quiet/"

@@ -26,7 +26,6 @@ func TestRefusedWritesAreSplit(t *testing.T) {
 	metrics, reg := NewMetrics(), prometheus.NewPedanticRegistry()
 	reg.MustRegister(metrics)
 	d := newDesk(t, metrics)
-	defer d.stop()
 	o := NewOutbox(picky(d.mem), nil, metrics, nil)
 	d.run(o.Run)
 	bad, good := map[string]string{}, map[string]string{}
@@ -95,9 +94,7 @@ func TestRefusedWritesAreSplit(t *testing.T) {
 func gatheredSync(t *testing.T, reg prometheus.Gatherer) map[string]float64 {
 	t.Helper()
 	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	series := map[string]float64{}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
@@ -118,7 +115,6 @@ func TestTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, nil)
-		defer d.stop()
 		long, short := d.sync(Params{Prefix: "long/"}), d.sync(Params{Prefix: "short/"})
 		for _, s := range []*Sync{long, short} {
 			s.Complete()
@@ -166,7 +162,6 @@ func TestTurns(t *testing.T) {
 func TestLargeValuesShareNoTransaction(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)
-	defer d.stop()
 	s := New(Params{Prefix: "p/", Outbox: d.outbox})
 	want := map[string]string{}
 	for i := range 10 {
@@ -187,9 +182,7 @@ func TestLargeValuesShareNoTransaction(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got := slices.Sorted(maps.Values(sizes))
 	third := transactionBytes/3 - 100
 	if diff := cmp.Diff([]int{2 * third, 3 * third, 3 * third, 2 * transactionBytes, 2 * transactionBytes}, got); diff != "" {
@@ -203,7 +196,6 @@ func TestLargeValuesShareNoTransaction(t *testing.T) {
 func TestTrouble(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)
-	defer d.stop()
 	s := d.sync(Params{Prefix: "p/"})
 	s.Complete()
 	d.clean(s)

@@ -48,7 +48,6 @@ func TestACanaryWhoseHistoryEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newDesk(t, nil)
-			defer d.stop()
 			w := &ahead{Store: d.mem, then: func() { ends.then(d.mem) }}
 			o := NewOutbox(w, nil, nil, nil)
 			d.run(o.Run)

@@ -98,9 +98,7 @@ func (p *publisher) put(want map[string]string) {
 // clean waits until everything is as wanted.
 func (p *publisher) clean() {
 	p.t.Helper()
-	if err := p.sync.WaitClean(waittest.Context(p.t)); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, p.sync.WaitClean(waittest.Context(p.t)))
 }
 
 // contents are what an etcd has below the prefix, and its canary.
@@ -116,9 +114,7 @@ func read(t testing.TB, c *clientv3.Client) contents {
 	t.Helper()
 	ctx := waittest.Context(t)
 	resp, err := c.Txn(ctx).Then(clientv3.OpGet(testPrefix, clientv3.WithPrefix()), clientv3.OpGet(testDir+testCanary)).Commit()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	is := contents{values: map[string]string{}, leases: map[int64]int{}, rev: resp.Header.Revision}
 	for _, kv := range resp.Responses[0].GetResponseRange().Kvs {
 		is.values[strings.TrimPrefix(string(kv.Key), testPrefix)] = string(kv.Value)
@@ -189,14 +185,10 @@ func history(t testing.TB, c *clientv3.Client, after int64) events {
 	t.Helper()
 	ctx := waittest.Context(t)
 	end, err := c.Put(ctx, "end of the test", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	h := events{puts: map[string]int{}}
 	for r := range c.Watch(ctx, "", clientv3.WithPrefix(), clientv3.WithRev(after+1)) {
-		if err := r.Err(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Err())
 		for _, e := range r.Events {
 			name, below := strings.CutPrefix(string(e.Kv.Key), testPrefix)
 			switch {
@@ -214,4 +206,11 @@ func history(t testing.TB, c *clientv3.Client, after int64) events {
 	}
 	t.Fatal("the watch has ended")
 	return h
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

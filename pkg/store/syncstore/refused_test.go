@@ -15,7 +15,6 @@ import (
 func TestRefusedValuesTakeNoRoom(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)
-	defer d.stop()
 	var most, asked atomic.Int64 // bytes of a value
 	most.Store(maxHeld / 8)
 	w := &refusing{d.mem, func(w kvstore.Write) error {
@@ -37,15 +36,11 @@ func TestRefusedValuesTakeNoRoom(t *testing.T) {
 		name := fmt.Sprint(i)
 		want[name] = string(large)
 		s.Put(name, large)
-		if err := s.WaitRoom(waittest.Context(t)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.WaitRoom(waittest.Context(t)))
 	}
 	s.Put("good", []byte("1"))
 	s.Complete()
-	if err := s.WaitName(d.ctx, "good"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.WaitName(d.ctx, "good"))
 	eventually(t, func() error {
 		if st := s.Status(); st.Failed != 8 || st.Pending != 8 || asked.Load() < 16 {
 			return fmt.Errorf("asked %d times: %+v", asked.Load(), st)

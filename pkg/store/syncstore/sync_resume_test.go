@@ -15,14 +15,11 @@ import (
 func TestWaitRoom(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)
-	defer d.stop()
 	s := New(Params{Prefix: "p/", Outbox: d.outbox, Again: func([]string) {}})
 	s.Complete()
 	value := make([]byte, maxHeld/4)
 	for i := range 4 {
-		if err := s.WaitRoom(d.ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.WaitRoom(d.ctx))
 		s.Put(fmt.Sprint(i), value)
 	}
 	soon, cancel := context.WithTimeout(d.ctx, 10*time.Millisecond)
@@ -50,7 +47,6 @@ func TestASyncResumes(t *testing.T) {
 			t.Run(fmt.Sprint(name, " with ", n), func(t *testing.T) {
 				t.Parallel()
 				d := newDesk(t, nil)
-				defer d.stop()
 				s := New(Params{Prefix: "p/", Shared: shared, Outbox: d.outbox})
 				want := map[string]string{}
 				for i := range n {
@@ -70,9 +66,7 @@ func TestASyncResumes(t *testing.T) {
 				}
 				caughtUp := func() {
 					t.Helper()
-					if err := s.follower.Reach(d.ctx, d.mem.Position(), follow.AnyLists, "all"); err != nil {
-						t.Fatal(err)
-					}
+					must(t, s.follower.Reach(d.ctx, d.mem.Position(), follow.AnyLists, "all"))
 				}
 				caughtUp()
 				d.mem.Break(nil)
@@ -130,7 +124,6 @@ func TestRefusedWritesAreTriedLessAndLessOften(t *testing.T) {
 func TestCleanWhileNothingCanBeReadAgain(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)
-	defer d.stop()
 	s := d.sync(Params{Prefix: "p/", Shared: true, Reassert: 10 * time.Millisecond})
 	s.Put("a", []byte("1"))
 	s.Complete()

@@ -21,7 +21,6 @@ func TestSyncMachine(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		d := newDesk(t, nil)
-		defer d.stop()
 		d.mem.SetPageSize(rapid.IntRange(1, 4).Draw(t, "page"))
 		type owner struct {
 			prefix string
@@ -112,7 +111,6 @@ func TestSyncMachine(t *testing.T) {
 func TestASharedPrefix(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)
-	defer d.stop()
 	d.mem.Set("p/other", "1")
 	d.mem.Set("p/mine", "of an earlier process")
 	s := d.sync(Params{Prefix: "p/", Shared: true})
@@ -151,7 +149,6 @@ func TestReassert(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newDesk(t, nil)
-			defer d.stop()
 			s := d.sync(Params{Prefix: "p/", Shared: shared, Reassert: 10 * time.Millisecond})
 			want := map[string]string{"a": "1", "b": "1"}
 			for name, value := range want {
@@ -182,7 +179,6 @@ func TestReassert(t *testing.T) {
 func TestBeginningAgain(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)
-	defer d.stop()
 	s := d.sync(Params{Prefix: "p/"})
 	s.Put("a", []byte("1"))
 	s.Put("b", []byte("1"))
@@ -212,7 +208,6 @@ func TestDrainAndForget(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newDesk(t, nil)
-			defer d.stop()
 			d.mem.Set("p/other", "1")
 			d.mem.Set("q", "1")
 			ctx, cancel := context.WithCancel(d.ctx)
@@ -247,9 +242,7 @@ func TestDrainAndForget(t *testing.T) {
 			d.clean(s)
 			before := d.mem.Position().Revision
 			cancel()
-			if err := s.Drain(d.ctx); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.Drain(d.ctx))
 			left, took := map[string]string{}, int64(1)
 			if shared {
 				left["other"], took = "1", 2

@@ -32,7 +32,6 @@ func TestATakeoverTakesFewRequests(t *testing.T) {
 	t.Parallel()
 	const n = 20_000
 	d := newDesk(t, nil)
-	defer d.stop()
 	d.mem.SetPageSize(5000)
 	s := New(Params{Prefix: "cilium/cache/ip/v1/cluster1/", Outbox: d.outbox})
 	var events []kvstore.Event
@@ -69,7 +68,6 @@ func TestATakeoverTakesFewRequests(t *testing.T) {
 func TestARefusedPrefixTakesFewRequests(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)
-	defer d.stop()
 	var refusals, before atomic.Int64 // before: when the other prefix is written
 	d.mem.SetFault(func(_ context.Context, op, key string) error {
 		switch {

@@ -49,9 +49,7 @@ func TestUnleasedKeysStay(t *testing.T) {
 	p.awaitUnleased(srv.Local(), want)
 	there := func() bool {
 		resp, err := srv.Local().Get(t.Context(), leased)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return resp.Count == 1 && resp.Kvs[0].Lease != 0
 	}
 	waittest.Until(t, "the key with a lease", there)
@@ -119,9 +117,7 @@ func TestUnleasedKeysAreKept(t *testing.T) {
 	p.put(want)
 	p.awaitUnleased(srv.Local(), want)
 	lease, err := srv.Local().Grant(t.Context(), 60)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := srv.Local().Put(t.Context(), testPrefix+"ns0/service-0000", want["ns0/service-0000"], clientv3.WithLease(lease.ID)); err != nil {
 		t.Fatal(err)
 	}

@@ -18,15 +18,12 @@ func TestWaitingForOneName(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newDesk(t, nil)
-			defer d.stop()
 			o := NewOutbox(picky(d.mem), nil, nil, nil)
 			d.run(o.Run)
 			s := New(Params{Prefix: "p/", Shared: shared, Outbox: o})
 			await := func(name string) {
 				t.Helper()
-				if err := s.WaitName(waittest.Context(t), name); err != nil {
-					t.Fatal(err)
-				}
+				must(t, s.WaitName(waittest.Context(t), name))
 			}
 			fails := func(name, why string) {
 				t.Helper()
@@ -81,7 +78,6 @@ func TestWaitingForOneName(t *testing.T) {
 func TestWaitingForAForeignName(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)
-	defer d.stop()
 	d.mem.Set("p/foreign", "1")
 	s := d.sync(Params{Prefix: "p/"})
 	soon, cancel := context.WithTimeout(d.ctx, 20*time.Millisecond)
