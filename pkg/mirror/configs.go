@@ -24,7 +24,6 @@ type configs struct {
 	ids  map[string]uint32 // guarded by turn; by name, what our own etcd has or is about to have; nil before it was asked
 }
 
-// put writes a cluster's configuration and waits until it is there.
 func (c *configs) put(ctx context.Context, name string, cfg wire.ClusterConfig) error {
 	if err := c.change(ctx, func() error {
 		for other, id := range c.ids {

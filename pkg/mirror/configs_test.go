@@ -22,7 +22,6 @@ import (
 func TestConfigurationsAreValidated(t *testing.T) {
 	t.Parallel()
 	w, a, m := copying(t)
-	defer m.stop()
 	refused := map[string]codes.Code{"ours": codes.ClusterIDTaken, "nonsense": codes.ConfigurationRefused, "taken": codes.ClusterIDTaken}
 	remotes := map[string]*sim.Running{"ours": w.remote("ours", 10), "nonsense": w.remote("nonsense", 11), "taken": w.remote("taken", 12)}
 	w.config(remotes["ours"], 250)
@@ -84,7 +83,6 @@ func TestAnIDIsThatOfOneCopy(t *testing.T) {
 	d := w.remote("d", 2)
 	w.join(d)
 	next := w.mirror()
-	defer next.stop()
 	waittest.Until(t, "another one to have its ID", func() bool { return next.state("d").Ready })
 	w.distinct()
 	if _, there := w.copied()[wire.ClusterConfigKey("b")]; there {
@@ -122,7 +120,6 @@ func TestTheClaimPolicy(t *testing.T) {
 	c := w.remote("c", 2)
 	w.join(c)
 	next := w.mirror(with)
-	defer next.stop()
 	waittest.Until(t, "the ID to be kept", func() bool { return next.state("c").Code == codes.ClusterIDRemembered })
 	if _, there := w.copied()[wire.ClusterConfigKey("c")]; there {
 		t.Error("it is copied")

@@ -35,7 +35,6 @@ func TestADirectoryThatCannotBeReadIsNoEmptyOne(t *testing.T) {
 			}
 		}
 	})
-	defer m.stop()
 	waittest.Until(t, "it to lead", m.Leads)
 	waittest.Until(t, "several looks", func() bool { return looks.Load() > 2 })
 	_, reasons := m.Ready()

@@ -92,8 +92,7 @@ func (w *world) copies(want map[string]string) {
 			canaries++
 		}
 	}
-	m := w.mirror()
-	defer m.stop()
+	w.mirror()
 	waittest.Until(w.t, "the canaries", func() bool { return len(w.cache(wire.SyncedPrefix+"/")) == canaries })
 	if d := cmp.Diff(want, w.copied()); d != "" {
 		w.t.Errorf("what is in etcd (-recorded +got):\n%s", d)

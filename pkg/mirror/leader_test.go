@@ -63,7 +63,6 @@ func TestAnotherMirrorTakesOver(t *testing.T) {
 	t.Parallel()
 	w, a, first := copying(t)
 	second := w.mirror()
-	defer second.stop()
 	seen, changes := w.reader(wire.IPs.Prefix("a", true))
 	waittest.Until(t, "a reader of the copy", func() bool { return int(seen.Load()) == a.Cluster().Addresses })
 	before := w.cache(wire.CachePrefix + "/")
@@ -110,10 +109,8 @@ func TestAnotherMirrorTakesOver(t *testing.T) {
 // leads, and nothing is written by both.
 func TestWhoLosesTheLockStopsWriting(t *testing.T) {
 	t.Parallel()
-	w, a, first := copying(t)
-	defer first.stop()
+	w, a, _ := copying(t)
 	second := w.mirror()
-	defer second.stop()
 	w.deleteLock()
 	for n := range 50 { // changes all the while
 		must(t, a.Put(t.Context(), wire.Nodes.Key("a", false, "extra"), fmt.Append(nil, n)))
@@ -153,8 +150,7 @@ func TestWhoLosesTheLockStopsWriting(t *testing.T) {
 // are there, and what operates the own one has written, stay.
 func TestWhatIsLeftOfARemovedCluster(t *testing.T) {
 	t.Parallel()
-	w, a, m := copying(t)
-	defer m.stop()
+	w, a, _ := copying(t)
 	b := w.remote("b", 2)
 	w.join(b)
 	w.equal(a, b)

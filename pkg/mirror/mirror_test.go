@@ -22,7 +22,6 @@ import (
 func TestTheCacheIsWhatTheRemotesHave(t *testing.T) {
 	t.Parallel()
 	w, a, m := copying(t)
-	defer m.stop()
 	b := w.remote("b", 2)
 	w.join(b)
 	w.equal(a, b)
@@ -61,8 +60,7 @@ func TestTheCacheIsWhatTheRemotesHave(t *testing.T) {
 // configuration before any of them.
 func TestTheCanaryIsLast(t *testing.T) {
 	t.Parallel()
-	w, _, m := copying(t)
-	defer m.stop()
+	w, _, _ := copying(t)
 	config := w.cache(wire.ClusterConfigKey("a"))[wire.ClusterConfigKey("a")]
 	for _, r := range wire.Resources() {
 		canary := w.cache(wire.SyncedKey("a", r, true))[wire.SyncedKey("a", r, true)]
@@ -83,8 +81,7 @@ func TestTheCanaryIsLast(t *testing.T) {
 // deleted from the copy that is still there, and nothing written that is the same.
 func TestWhatBecomesOfTheRemote(t *testing.T) {
 	t.Parallel()
-	w, a, m := copying(t)
-	defer m.stop()
+	w, a, _ := copying(t)
 	ctx := t.Context()
 	extra := wire.Nodes.Key("a", false, "extra")
 	n := 0
@@ -125,8 +122,7 @@ func TestWhatBecomesOfTheRemote(t *testing.T) {
 // them when the own etcd is emptied, and then the canaries last.
 func TestWhatBecomesOfTheCopy(t *testing.T) {
 	t.Parallel()
-	w, a, m := copying(t)
-	defer m.stop()
+	w, a, _ := copying(t)
 	c := w.etcd.Client(t)
 	_, err := c.Delete(t.Context(), wire.CachePrefix+"/nodes/", clientv3.WithPrefix())
 	must(t, err)
@@ -148,37 +144,12 @@ func TestWhatBecomesOfTheCopy(t *testing.T) {
 	}
 }
 
-// TestAClusterThatComesBackWhileItIsRemoved is copied again.
-func TestAClusterThatComesBackWhileItIsRemoved(t *testing.T) {
-	t.Parallel()
-	w, a, m := copying(t, func(p *Params) { p.DrainDelay = time.Second })
-	defer m.stop()
-	before := w.cache(wire.CachePrefix + "/")
-	file := filepath.Join(w.dir, "a")
-	text, err := os.ReadFile(file)
-	must(t, err)
-	must(t, os.Remove(file))
-	waittest.Until(t, "the configuration to go", func() bool { _, there := w.copied()[wire.ClusterConfigKey("a")]; return !there })
-	must(t, os.WriteFile(file, text, 0o600))
-	waittest.Until(t, "the keys to go and to come back", func() bool {
-		now := w.cache(wire.CachePrefix + "/")
-		for key, e := range before {
-			if now[key].created <= e.created {
-				return false
-			}
-		}
-		return true
-	})
-	w.equal(a)
-}
-
 // TestAMirrorWithoutAKVStoreIsNotReady, however long it waits to lead.
 func TestAMirrorWithoutAKVStoreIsNotReady(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.etcd.Kill(t)
 	m := w.mirror()
-	defer m.stop()
 	m.started = m.started.Add(-time.Hour)
 	waittest.Until(t, "the reason", func() bool {
 		ready, reasons := m.Ready()
@@ -190,8 +161,7 @@ func TestAMirrorWithoutAKVStoreIsNotReady(t *testing.T) {
 // only they, until it is back.
 func TestAClusterWithoutContact(t *testing.T) {
 	t.Parallel()
-	w, a, m := copying(t, func(p *Params) { p.CacheTTL = 500 * time.Millisecond })
-	defer m.stop()
+	w, a, _ := copying(t, func(p *Params) { p.CacheTTL = 500 * time.Millisecond })
 	all := len(w.copied())
 	must(t, a.Kill())
 	gone := func(r wire.Resource) bool { return len(w.cache(r.Prefix("a", true))) == 0 }
@@ -217,7 +187,6 @@ func TestAMirrorSaysHowItIs(t *testing.T) {
 	w.join(a)
 	must(t, os.WriteFile(filepath.Join(w.dir, "away"), []byte("endpoints: [\"http://127.0.0.1:1\"]\n"), 0o600))
 	m := w.mirror(func(p *Params) { p.ReadyTimeout = 300 * time.Millisecond })
-	defer m.stop()
 	waittest.Until(t, "readiness", func() bool { ready, _ := m.Ready(); return ready })
 	w.equal(a)
 	waittest.Until(t, "both states", func() bool {
@@ -227,7 +196,6 @@ func TestAMirrorSaysHowItIs(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	standby := w.mirror()
-	defer standby.stop()
 	if ready, reasons := standby.Ready(); ready || len(reasons) == 0 || len(standby.Clusters()) != 0 {
 		t.Errorf("a standby is ready at once: %v, %v", ready, reasons)
 	}
@@ -238,17 +206,23 @@ func TestAMirrorSaysHowItIs(t *testing.T) {
 func TestAFileThatIsBack(t *testing.T) {
 	t.Parallel()
 	w, a, m := copying(t, func(p *Params) { p.DrainDelay = 2 * time.Second })
-	defer m.stop()
 	says := func(state remotecluster.State, text string) {
 		t.Helper()
 		waittest.Until(t, fmt.Sprintf("%s, %q", state, text), func() bool {
 			return slices.ContainsFunc(m.Clusters(), func(c remotecluster.Status) bool { return c.State == state && strings.Contains(c.Message, text) })
 		})
 	}
+	before := w.cache(wire.CachePrefix + "/")
 	must(t, os.Remove(filepath.Join(w.dir, "a")))
 	says(remotecluster.Removing, "its file is gone; its entries are being withdrawn; of the copy first the configuration, and after a pause of 2s")
 	w.join(a)
 	says(remotecluster.Removing, "its file was gone and is back")
 	says(remotecluster.Ready, "")
 	w.equal(a)
+	now := w.cache(wire.CachePrefix + "/")
+	for key, e := range before {
+		if now[key].created <= e.created {
+			t.Errorf("%s did not go and come back", key)
+		}
+	}
 }

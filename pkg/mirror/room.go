@@ -124,7 +124,6 @@ const lookAtRoom = 100 * time.Millisecond
 // counts when it commits, ten times a second as long as its disk is not slow.
 const uncounted = time.Second
 
-// watchRoom grants space until ctx ends.
 func (t *term) watchRoom(ctx context.Context) error {
 	var said time.Time // what the present grant follows from
 	var full time.Time
@@ -155,7 +154,6 @@ func (r *room) judge(s kvstore.ServerStatus, fullAt time.Time) (was, is verdict,
 	return was, r.gauge.verdict, grant
 }
 
-// tellRoom logs what has changed.
 func (t *term) tellRoom(was, is verdict) {
 	switch {
 	case was.code == is.code:

@@ -102,7 +102,6 @@ func TestOurOwnEtcdIsNotFilled(t *testing.T) {
 	}
 	w.join(a)
 	m := w.mirror()
-	defer m.stop()
 	client := w.etcd.Client(t)
 	size := func() int64 {
 		t.Helper()
@@ -189,7 +188,6 @@ func TestARemotesChurnLeavesOthersAlone(t *testing.T) {
 		must(t, err)
 		p.Budgets, p.Rate = budgets, syncstore.Rate{Writes: 200, WritesAtOnce: 300}
 	})
-	defer m.stop()
 	nodes := func() int { return len(w.cache(wire.Nodes.Prefix("a", true))) }
 	waittest.Until(t, "the other copy", func() bool { return len(w.cache(wire.IPs.Prefix("b", true))) == b.Cluster().Addresses })
 	must(t, b.Put(t.Context(), wire.Nodes.Key("b", false, "new"), []byte("x")))

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -100,14 +101,13 @@ func (w *world) mirror(change ...func(*Params)) *running {
 	ended := make(chan error, 2)
 	go func() { ended <- d.Run(ctx) }()
 	go func() { ended <- m.Run(ctx) }()
-	r := &running{Mirror: m, writer: d}
-	r.stop = func() {
+	stop := sync.OnceFunc(func() {
 		cancel()
 		<-ended
 		<-ended
-	}
-	w.t.Cleanup(func() { cancel() })
-	return r
+	})
+	w.t.Cleanup(stop)
+	return &running{Mirror: m, writer: d, stop: stop}
 }
 
 // state is how a cluster is.

@@ -7,10 +7,6 @@
 // objects, and locks that were left behind; and on request it gives etcd the users
 // and roles of a mesh (wire.md §0, §1.6, §1.9, §1.10, §2.1, §5).
 //
-// Of all who run it one leads, elected through the kvstore, and each write proves
-// that it still does. The keys of a leader that dies outlive it by their lease,
-// within which the next one takes them over.
-//
 // Concurrency: [Operator.Run] owns every goroutine. All other methods may be called
 // by any, at any time.
 //
@@ -35,8 +31,8 @@
 // One leader, in terms. Which process operates and which mirrors is decided by a
 // lock in the own kvstore, with a lease of 25 s. Everything that a leader has
 // learnt belongs to its term and ends with it; the next one compares what is there
-// with what should be, so nothing is handed over. Each of its writes carries the
-// proof that the lock is still held (Holding), in the same transaction: a process
-// that was frozen and continues writes nothing, whatever it assumes. A standby is
-// ready after 10 s.
+// with what should be. Each of its writes carries the proof that the lock is still
+// held (Holding), in the same transaction: a process that was frozen and continues
+// writes nothing. The keys of a leader that dies outlive it by their lease, within
+// which the next one takes them over. A standby is ready after 10 s.
 package operate

@@ -42,7 +42,7 @@ func TestTheLossOfAnIdentitysLockIsNotThatOfTheLead(t *testing.T) {
 	must(t, err)
 	w.listed()
 	var lost, led, said atomic.Int32
-	o := w.operator(func(p *Params) {
+	w.operator(func(p *Params) {
 		p.GCInterval, p.Writer = 50*time.Millisecond, losing{p.Writer, &lost, &led}
 		p.Report = func(task string, err error) {
 			if task == "identities" && err != nil {
@@ -50,7 +50,6 @@ func TestTheLossOfAnIdentitysLockIsNotThatOfTheLead(t *testing.T) {
 			}
 		}
 	})
-	defer o.stop()
 	waittest.Until(t, "the unused to go", func() bool { return w.contents()[unused] == nil })
 	if led.Load() != 1 || said.Load() != 1 || lost.Load() < 2 {
 		t.Errorf("%d terms, %d reports, %d deletions; want 1, 1 and at least 2", led.Load(), said.Load(), lost.Load())

@@ -28,7 +28,6 @@ func (w *world) leaves(cluster wire.ClusterInfo, r wire.Resource, want map[strin
 	w.t.Helper()
 	w.listed()
 	o := w.operator(func(p *Params) { p.Own, p.ServiceExports = cluster, true })
-	defer o.stop()
 	waittest.Until(w.t, "everything", o.isPublished)
 	got := make(map[string]string)
 	for key, e := range w.contents() {
@@ -97,8 +96,7 @@ func TestGoldenClusterConfigInEtcd(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, "cluster3")
 	w.listed()
-	o := w.operator(func(p *Params) { p.Own.Name = "cluster3" })
-	defer o.stop()
+	w.operator(func(p *Params) { p.Own.Name = "cluster3" })
 	all := recorded.Vectors(t, recorded.ClusterConfigs)
 	i := slices.IndexFunc(all, func(v recorded.Vector) bool { return v.Key == wire.ClusterConfigKey("cluster3") })
 	want := all[i]

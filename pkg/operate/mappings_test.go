@@ -45,7 +45,6 @@ func TestACiliumIdentityWhoseNumberAnAgentGaveAway(t *testing.T) {
 			}
 		}
 	})
-	defer o.stop()
 	shows := func(text string) func() bool {
 		return func() bool {
 			mu.Lock()
@@ -81,7 +80,6 @@ func TestACiliumIdentityIsCreatedOrIsNot(t *testing.T) {
 	const theirs = "k8s:app=x;k8s:io.cilium.k8s.policy.cluster=east;"
 	w.listed()
 	o := w.operator(func(p *Params) { p.Source = w.source })
-	defer o.stop()
 	waittest.Until(t, "readiness", o.isPublished)
 	c := w.etcd.Client(t)
 	made := make(map[string]int64)

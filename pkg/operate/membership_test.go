@@ -153,8 +153,7 @@ func TestNodesAndAddressesOfAClusterWhoseAgentsDoNotWrite(t *testing.T) {
 	o.stop()
 	w.source.CiliumNodes.Apply([]store.Change[local.CiliumNode]{{Old: w.ciliumNode("n1", "192.168.0.1", "10.1.0.0/24")}})
 	w.ciliumNode("n3", "192.168.0.3", "10.3.0.0/24")
-	next := w.operator(with)
-	defer next.stop()
+	w.operator(with)
 	waittest.Until(t, "the next leader", has(nodesOfEast+"n3"))
 }
 
@@ -169,8 +168,7 @@ func TestNodesAndAddressesAreLeftToAgents(t *testing.T) {
 		_, err := c.Put(t.Context(), key, "196701")
 		must(t, err)
 	}
-	o := w.operator(func(p *Params) { p.NodesAndAddresses, p.Report = true, r.report })
-	defer o.stop()
+	w.operator(func(p *Params) { p.NodesAndAddresses, p.Report = true, r.report })
 	waittest.Until(t, "it to be reported", r.says("nodes and addresses", "192.168.0.1"))
 	waittest.Until(t, "its code", r.says("nodes and addresses", string(codes.AgentsWriteToo)))
 	waittest.Until(t, "a service", func() bool { return w.value("cilium/cluster-config/east") != "" })

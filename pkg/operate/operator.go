@@ -174,7 +174,6 @@ func untilDone(ctx context.Context, do func() error, failed func(error)) error {
 	}
 }
 
-// heartbeat writes the heartbeat again and again.
 func (o *Operator) heartbeat(ctx context.Context, lock *kvstore.Lock) error {
 	for {
 		_, err := o.Writer.Put(ctx, wire.HeartbeatKey, []byte(time.Now().Format(time.RFC3339)), kvstore.Leased(), kvstore.Holding(lock))

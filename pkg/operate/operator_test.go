@@ -2,7 +2,6 @@ package operate
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -43,7 +42,6 @@ func TestWhatAnOperatorPublishes(t *testing.T) {
 	w := newWorld(t)
 	w.service("web", "10.3.0.1")
 	o := w.operator()
-	defer o.stop()
 	waittest.Until(t, "the lead", o.Leads)
 	if e := w.value("cilium/synced/east/cilium/state/services/v1"); e != "" {
 		t.Error("a canary is there before the services are known")
@@ -96,31 +94,6 @@ func TestWhatAnOperatorPublishes(t *testing.T) {
 	})
 }
 
-// TestAnEmptiedEtcd is filled again, canaries last.
-func TestAnEmptiedEtcd(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	for i := range 300 {
-		w.service(fmt.Sprintf("svc%d", i), fmt.Sprintf("10.3.1.%d", i%250))
-	}
-	w.listed()
-	o := w.operator()
-	defer o.stop()
-	all := func() bool { return len(w.contents()) == 2+2*300+3 }
-	waittest.Until(t, "everything", all)
-	w.etcd.RestartEmpty(t)
-	waittest.Until(t, "everything again", all)
-	c := w.contents()
-	for _, r := range []wire.Resource{wire.Services, wire.EndpointSlices} {
-		canary := c[wire.SyncedKey("east", r, false)]
-		for key, e := range c {
-			if strings.HasPrefix(key, r.Prefix("east", false)) && e.created >= canary.created {
-				t.Fatalf("%s came back at %d, its canary at %d", key, e.created, canary.created)
-			}
-		}
-	}
-}
-
 // TestAnotherOperatorTakesOver: within the lease, and without a gap: no key is
 // ever deleted.
 func TestAnotherOperatorTakesOver(t *testing.T) {
@@ -132,7 +105,6 @@ func TestAnotherOperatorTakesOver(t *testing.T) {
 	waittest.Until(t, "the first to lead", first.Leads)
 	waittest.Until(t, "everything", w.published)
 	second := w.operator()
-	defer second.stop()
 	before := w.contents()
 	first.stop()
 	waittest.Until(t, "the second to lead", second.Leads)
@@ -180,7 +152,6 @@ func TestOperatorsCollectGarbage(t *testing.T) {
 	put("cilium/state/ip/v1/default/10.3.0.7", `{"IP":"10.3.0.7","Mask":null,"HostIP":"","ID":`+published+`,"Key":0,"Metadata":""}`)
 	w.listed()
 	o := w.operator(func(p *Params) { p.GCInterval, p.LocksGCInterval = 100*time.Millisecond, 100*time.Millisecond })
-	defer o.stop()
 	waittest.Until(t, "readiness", func() bool { ready, _ := o.Ready(); return ready })
 	has := func(id string) bool { return w.contents()["cilium/state/identities/v1/id/"+id] != nil }
 	if !has(unused) || !has(published) {
@@ -236,10 +207,9 @@ func TestIdentitiesThatAreObjectsOfKubernetes(t *testing.T) {
 	one, other := w.identity(first, "a"), w.identity(second, "b")
 	w.listed()
 	rounds := make(chan struct{}, 100)
-	o := w.operator(func(p *Params) {
+	w.operator(func(p *Params) {
 		p.GCInterval, p.Writer = 20*time.Millisecond, counting{p.Writer, rounds}
 	})
-	defer o.stop()
 	want := func(app string) string {
 		return "k8s:app=" + app + ";k8s:io.cilium.k8s.policy.cluster=east;k8s:io.kubernetes.pod.namespace=ns;"
 	}

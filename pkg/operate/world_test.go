@@ -3,6 +3,7 @@ package operate
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
@@ -103,12 +104,13 @@ func (w *world) operator(change ...func(*Params)) *running {
 	ended := make(chan error, 2)
 	go func() { ended <- d.Run(ctx) }()
 	go func() { ended <- o.Run(ctx) }()
-	w.t.Cleanup(cancel)
-	return &running{Operator: o, stop: func() {
+	stop := sync.OnceFunc(func() {
 		cancel()
 		<-ended
 		<-ended
-	}}
+	})
+	w.t.Cleanup(stop)
+	return &running{Operator: o, stop: stop}
 }
 
 // isPublished tells whether everything that is known was published in this term.
