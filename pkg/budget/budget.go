@@ -68,7 +68,6 @@ func (b Budgets) Of(cluster string) Budget {
 	return b.Budget
 }
 
-// clone returns a copy that can be changed.
 func (b Budget) clone() Budget {
 	b.Resources = maps.Clone(b.Resources)
 	return b

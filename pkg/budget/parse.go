@@ -68,7 +68,6 @@ func split(key string) option {
 	return o
 }
 
-// set takes one option.
 func (b *Budgets) set(o option, value string) error {
 	if o.cluster != "" {
 		if err := wire.ValidateClusterName(o.cluster); err != nil {

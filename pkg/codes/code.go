@@ -101,3 +101,47 @@ func parse(text string) ([]Entry, error) {
 	}
 	return all, nil
 }
+
+// Owner is the part of the program that finds something. Its tests prove that
+// each of its codes is reached.
+type Owner string
+
+// The owners.
+const (
+	Events    Owner = "events"    // pkg/findings: what became of the clusters
+	Conflicts Owner = "conflicts" // pkg/findings: what clusters disagree on
+	States    Owner = "states"    // pkg/remotecluster: why a cluster is as it is
+	Reasons   Owner = "reasons"   // pkg/reasons: why something is, or is not, as one expects
+	Policy    Owner = "policy"    // pkg/findings: what the disconnect policy does
+
+	Checks        Owner = "checks"        // pkg/checks: a mesh directory before it is applied
+	Troubleshoot  Owner = "troubleshoot"  // pkg/troubleshoot: why a cluster cannot be connected
+	IdentityCheck Owner = "identitycheck" // pkg/identity: the identities that a kvstore holds
+	API           Owner = "api"           // pkg/api: what the agent says of itself
+	Mirror        Owner = "mirror"        // pkg/mirror: how full our own etcd is
+	Operate       Owner = "operate"       // pkg/operate: what its cluster's objects say
+	Agent         Owner = "agent"         // pkg/findings: what became of the agent's surroundings
+)
+
+// Finding is one thing that was found somewhere.
+type Finding struct {
+	Code     Code     `json:"code"`
+	Severity Severity `json:"severity"` // that of the code
+	Message  string   `json:"message"`  // what is so here
+	Remedy   string   `json:"remedy"`   // what to do about it
+}
+
+// Found returns a finding. Without a remedy of its own it has that of the registry.
+func (c Code) Found(message, remedy string) Finding {
+	e, known := Find(string(c))
+	if !known {
+		e.Severity = Info
+	}
+	if remedy == "" {
+		remedy = e.Remedy
+	}
+	return Finding{Code: c, Severity: e.Severity, Message: message, Remedy: remedy}
+}
+
+// String is the finding on one line, with its code at the end.
+func (f Finding) String() string { return f.Message + " [" + string(f.Code) + "]" }

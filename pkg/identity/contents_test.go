@@ -31,13 +31,9 @@ func onBoth(t *testing.T, test func(t *testing.T, client kvstore.Writer, compact
 		t.Parallel()
 		server := etcdtest.Start(t)
 		cfg, err := clientfile.New(server.Endpoint())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		client, err := etcd.Connect(t.Context(), cfg, 0, etcd.DefaultOptions())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(client.Close)
 		test(t, client, func() { server.Compact(t) })
 	})
@@ -55,9 +51,7 @@ func put(t *testing.T, client kvstore.Writer, kvs ...string) {
 func read(t *testing.T, client kvstore.Writer, place identity.Place) *identity.Contents {
 	t.Helper()
 	c, err := identity.Read(t.Context(), client, place, identity.History)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -177,4 +171,11 @@ func TestThePaceIsThatOfTheKnownHistory(t *testing.T) {
 		put(t, client, wire.HeartbeatKey, "now")
 		pace(0, 0)
 	})
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -28,9 +28,7 @@ type stored struct {
 func contents(t *testing.T, client *clientv3.Client) map[string]stored {
 	t.Helper()
 	resp, err := client.Get(t.Context(), "", clientv3.WithPrefix())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all := make(map[string]stored)
 	for _, kv := range resp.Kvs {
 		all[string(kv.Key)] = stored{string(kv.Value), kv.Lease != 0}
@@ -44,9 +42,7 @@ func contents(t *testing.T, client *clientv3.Client) map[string]stored {
 func TestGoldenAllocation(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/golden/identities.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var vectors []struct {
 		Key            string `json:"key"`
 		Value          string `json:"value"`
@@ -59,33 +55,21 @@ func TestGoldenAllocation(t *testing.T) {
 	}
 	server := etcdtest.Start(t)
 	cfg, err := clientfile.New(server.Endpoint())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	client, err := etcd.Connect(t.Context(), cfg, 0, etcd.DefaultOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer client.Close()
 	backend, err := kvbackend.New(client, kvbackend.Config{Paths: wire.IdentityAllocation, Node: "192.168.2.10", Keys: identity.Key{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := make(map[string]stored)
 	for _, v := range vectors {
 		key, err := identity.Key{}.PutKey(v.Value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		id, err := wire.DecodeAllocatedID(v.ReferenceValue)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		// A range of one number leaves no choice.
 		a, err := allocator.NewAllocator(backend, allocator.WithMin(id), allocator.WithMax(id))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- a.Run(ctx) }()
@@ -97,9 +81,7 @@ func TestGoldenAllocation(t *testing.T) {
 		want[v.Key], want[v.Reference] = stored{v.Value, false}, stored{v.ReferenceValue, true}
 
 		lock, err := backend.Lock(t.Context(), key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		compare(t, contents(t, server.Local()), want, v.LockPath)
 		lock.Unlock()
 	}

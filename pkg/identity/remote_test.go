@@ -17,9 +17,7 @@ import (
 func cluster(t *testing.T, name string, id uint32) identity.Cluster {
 	t.Helper()
 	l, err := wire.NewLayout(255)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return identity.Cluster{Name: name, ID: id, Layout: l, Fixed: map[uint32]string{128: "kvstore"}}
 }
 
@@ -44,9 +42,7 @@ func TestIdentitiesOfRemoteClustersAreFound(t *testing.T) {
 		east, west := cluster(t, "east", 2), cluster(t, "west", 3)
 		ids := allocating(t, client, east)
 		a, err := identity.NewAllocator(east, ids)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		remote := ids.WatchRemoteKVStore("west", &kvbackend.Watcher{Client: client, Paths: copied, Keys: identity.Key{}}, west.Accept)
 		running(t, remote.Watch)
 		waittest.Until(t, "the list", remote.Synced)
@@ -83,9 +79,7 @@ func TestIdentitiesOfRemoteClustersAreFound(t *testing.T) {
 
 		// The same labels with the own cluster's name are not the remote's.
 		own, _, err := a.Allocate(t.Context(), wire.ParseLabels("k8s:app=web;"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		lookup(web, 196608)
 		labelsOf(uint64(own), "k8s:app=web;k8s:io.cilium.k8s.policy.cluster=east;")
 		for labels, last := range map[string]bool{"k8s:app=web;": true, "reserved:world=;": false} {
@@ -114,17 +108,11 @@ func TestIdentitiesOfRemoteClustersAreFound(t *testing.T) {
 func allocating(t *testing.T, client kvstore.Writer, of identity.Cluster, opts ...allocator.Option) *allocator.Allocator {
 	t.Helper()
 	b, err := kvbackend.New(client, kvbackend.Config{Paths: wire.IdentityAllocation, Node: "10.0.0.1", Keys: identity.Key{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ids, err := allocator.NewAllocator(b, append(opts, allocator.WithCluster(of.Layout, of.ID))...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	running(t, ids.Run)
-	if err := ids.WaitForInitialSync(waittest.Context(t)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ids.WaitForInitialSync(waittest.Context(t)))
 	return ids
 }
 
