@@ -1,10 +1,7 @@
 package nodes
 
 import (
-	"fmt"
 	"maps"
-	"net/netip"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -207,72 +204,4 @@ func TestApplyAgainstModel(t *testing.T) {
 			},
 		})
 	})
-}
-
-// BenchmarkApply applies nodes of the usual shape in batches of 5,000. The
-// figures include the object, the table and the conversion from the wire's form.
-func BenchmarkApply(b *testing.B) {
-	const batches, size = 5, 5000
-	value := func(i int) ([]byte, string) {
-		name := fmt.Sprintf("node-%06d", i)
-		a4, c4 := netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), netip.AddrFrom4([4]byte{172, byte(i >> 8), byte(i), 0})
-		n := wire.Node{
-			Name: name, Cluster: "cluster2", ClusterID: 2,
-			IPAddresses: []wire.NodeAddress{
-				{Type: wire.AddressInternalIP, IP: a4.AsSlice()},
-				{Type: wire.AddressCiliumInternalIP, IP: c4.Next().AsSlice()},
-			},
-			IPv4HealthIP: c4.Next().Next().AsSlice(),
-			Labels: map[string]string{
-				"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
-				"topology.kubernetes.io/zone": "eu-a", "topology.kubernetes.io/region": "eu",
-			},
-		}
-		c := wire.NewCIDR(netip.PrefixFrom(c4, 24))
-		n.IPv4AllocCIDR = &c
-		return n.Encode(), name
-	}
-	expect := wire.Expect{Cluster: "cluster2", ClusterID: 2, LocalID: 1}
-	for b.Loop() {
-		b.StopTimer()
-		_, s := newNodes(b)
-		before := heap()
-		for range batches {
-			batch := make([]change, size)
-			for i := range batch {
-				data, name := value(s.Table().NumObjects(s.db.ReadTxn()) + i)
-				n, err := wire.DecodeNode(name, data, expect)
-				if err != nil {
-					b.Fatal(err)
-				}
-				batch[i] = change{Name: name, New: FromWire(n, wire.SourceClusterMesh)}
-			}
-			b.StartTimer()
-			s.Apply(batch)
-			b.StopTimer()
-		}
-		b.ReportMetric(float64(heap()-before)/(batches*size), "B/object")
-		runtime.KeepAlive(s)
-		b.StartTimer()
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*batches*size), "ns/object")
-}
-
-func BenchmarkClaims(b *testing.B) {
-	n := &Node{
-		Addresses: []Address{{wire.AddressInternalIP, ip("192.0.2.1")}, {wire.AddressCiliumInternalIP, ip("10.0.0.1")}},
-		PodCIDRs:  []netip.Prefix{cidr("10.0.0.0/24")}, HealthIPs: []netip.Addr{ip("10.0.0.2")},
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		n.Claims()
-	}
-}
-
-func heap() uint64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }
