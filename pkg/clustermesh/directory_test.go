@@ -153,22 +153,6 @@ func TestContentCountsNotTime(t *testing.T) {
 	f.until("another hash", func(files map[string]File) bool { return files["a"].Hash != before.Hash })
 }
 
-func TestAtomicRenames(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	f := follow(t, dir)
-	f.untilNames()
-	var last File
-	for n := range 5 {
-		tmp := filepath.Join(dir, ".a.tmp")
-		write(t, tmp, configText(n))
-		must(t, os.Rename(tmp, filepath.Join(dir, "a")))
-		last = f.until("the next a", func(files map[string]File) bool {
-			return files["a"].Hash != last.Hash && len(files) == 1
-		})["a"]
-	}
-}
-
 func TestAFileRewrittenInPlaceIsNeverGone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -205,20 +189,6 @@ func (f *follower) looked() {
 		defer f.mu.Unlock()
 		return f.calls > calls
 	})
-}
-
-func TestFilesThatComeAndGoWithinMilliseconds(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	f := follow(t, dir)
-	f.untilNames()
-	for i := range 300 {
-		path := filepath.Join(dir, fmt.Sprintf("flash%d", i))
-		write(t, path, configText(i))
-		must(t, os.Remove(path))
-	}
-	write(t, filepath.Join(dir, "stays"), configText(1))
-	f.untilNames("stays")
 }
 
 func TestMoreEventsThanInotifyQueues(t *testing.T) {

@@ -13,7 +13,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
-	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 func copyFile(from, to string) error {
@@ -62,25 +61,6 @@ func (r *remote) kept(before contents) {
 	if now := r.inView(); !maps.Equal(before, now) {
 		r.w.t.Errorf("while away %d of %d objects are left", len(now), len(before))
 	}
-}
-
-func TestKilledAndRestarted(t *testing.T) {
-	t.Parallel()
-	_, c1, _, unnoticed := pair(t)
-	before, marks := c1.inView(), c1.fingerprint()
-	c1.etcd.Kill(t)
-	c1.kept(before)
-	c1.etcd.Restart(t)
-	c1.converges()
-	c1.w.inState("c1", remotecluster.Ready)
-	if !maps.Equal(marks, c1.fingerprint()) {
-		t.Error("unchanged contents caused events")
-	}
-	// And it follows again.
-	c1.object(5, 2)
-	c1.remove(6)
-	c1.converges()
-	unnoticed()
 }
 
 func TestChangesWhileAway(t *testing.T) {
@@ -169,19 +149,6 @@ func TestWipedUnderTheSameToken(t *testing.T) {
 	unnoticed()
 }
 
-func TestFrozenAndThawed(t *testing.T) {
-	t.Parallel()
-	_, c1, _, unnoticed := pair(t)
-	before := c1.inView()
-	c1.etcd.Freeze(t)
-	c1.kept(before)
-	c1.etcd.Thaw(t)
-	c1.object(1, 7)
-	c1.converges()
-	c1.w.inState("c1", remotecluster.Ready)
-	unnoticed()
-}
-
 func TestTheFileIsRemovedAndComesBack(t *testing.T) {
 	t.Parallel()
 	w, c1, _, unnoticed := pair(t)
@@ -200,23 +167,6 @@ func TestTheFileIsRemovedAndComesBack(t *testing.T) {
 	must(t, os.Remove(filepath.Join(w.dir, "c9")))
 	w.inState("c1", remotecluster.Ready)
 	c1.converges()
-	unnoticed()
-}
-
-func TestTheClusterIDChanges(t *testing.T) {
-	t.Parallel()
-	w, c1, _, unnoticed := pair(t)
-	for i := range 120 {
-		c1.remove(i)
-	}
-	c1.id = 7
-	c1.fill(0, 40)
-	w.until("ID 7", func() bool { st, _ := w.status("c1"); return st.ID == 7 && st.State == remotecluster.Ready })
-	c1.converges()
-	// To that of the cluster beside it: refused, and only this one suffers.
-	c1.put(wire.ClusterConfigKey("c1"), wire.ClusterConfig{ID: 2}.Encode())
-	w.inState("c1", remotecluster.Failed)
-	w.until("nothing to be left of it", func() bool { return len(c1.fingerprint()) == 0 })
 	unnoticed()
 }
 
@@ -239,16 +189,6 @@ func TestTwoClustersSwapTheirIDs(t *testing.T) {
 	}
 	c1.converges()
 	c2.converges()
-}
-
-func TestStoppingWithdrawsNothing(t *testing.T) {
-	t.Parallel()
-	w, c1, c2, _ := pair(t)
-	one, two := c1.fingerprint(), c2.fingerprint()
-	w.stop()
-	if !maps.Equal(one, c1.fingerprint()) || !maps.Equal(two, c2.fingerprint()) {
-		t.Error("stopping changed the view")
-	}
 }
 
 func TestReadiness(t *testing.T) {
