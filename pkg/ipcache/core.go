@@ -50,26 +50,22 @@ func newCore() *core {
 	}
 }
 
-// change is what became visible at one prefix: nil for nobody.
-type change struct {
-	before, after *Entry
-}
-
 // apply does one op. A move from one prefix to another is two changes.
-func (c *core) apply(op Op) (changes [2]change) {
+func (c *core) apply(op Op) {
 	old, add := claimed(op.Old), claimed(op.New)
 	if c.strays.all.tree.Len() > 0 && old != nil && !(add != nil && old.again(add)) {
 		c.strays.drop(old)
 	}
 	if add != nil {
 		if b := c.judge(add); b.broken() {
-			return c.applyStray(old, add, b)
+			c.applyStray(old, add, b)
+			return
 		}
 		if c.strays.all.tree.Len() > 0 {
 			c.strays.drop(add)
 		}
 	}
-	return c.move(old, add)
+	c.move(old, add)
 }
 
 // again tells whether both are one claim on one prefix, with whatever contents.
@@ -77,35 +73,34 @@ func (e *Entry) again(o *Entry) bool { return e.place() == o.place() && e.same(o
 
 // applyStray does an op whose new claim breaks a rule. One that does not count
 // takes with it what was claimed before.
-func (c *core) applyStray(old, add *Entry, b Breach) (changes [2]change) {
+func (c *core) applyStray(old, add *Entry, b Breach) {
 	bars := c.networks.bars(b)
 	if was, known := c.strays.find(add); known && was.Entry.equal(add) {
 		add = was.Entry // unchanged: keep the one that readers have
 	}
 	c.strays.put(Stray{add, b, bars})
 	if !bars {
-		return c.move(old, add)
+		c.move(old, add)
+		return
 	}
-	changes[0] = c.update(add.place(), add, nil)
+	c.update(add.place(), add, nil)
 	if old != nil && !old.again(add) {
-		changes[1] = c.update(old.place(), old, nil)
+		c.update(old.place(), old, nil)
 	}
-	return changes
 }
 
 // move withdraws a claim and makes another one; either may be nil.
-func (c *core) move(old, add *Entry) (changes [2]change) {
-	switch {
-	case old == nil && add == nil:
-	case old == nil:
-		changes[0] = c.update(add.place(), nil, add)
-	case add == nil || old.place() == add.place():
-		changes[0] = c.update(old.place(), old, add)
-	default:
-		changes[0] = c.update(add.place(), nil, add)
-		changes[1] = c.update(old.place(), old, nil)
+func (c *core) move(old, add *Entry) {
+	if old != nil && add != nil && old.place() == add.place() {
+		c.update(old.place(), old, add)
+		return
 	}
-	return changes
+	if add != nil {
+		c.update(add.place(), nil, add)
+	}
+	if old != nil {
+		c.update(old.place(), old, nil)
+	}
 }
 
 // claimed is nil for an entry that claims nothing.
@@ -118,7 +113,7 @@ func claimed(e *Entry) *Entry {
 
 // update withdraws old and makes add at one prefix. A claim that is made again
 // replaces the one before.
-func (c *core) update(p place, old, add *Entry) change {
+func (c *core) update(p place, old, add *Entry) {
 	winner := c.routes.get(p)
 	if winner == nil {
 		if add != nil {
@@ -126,21 +121,22 @@ func (c *core) update(p place, old, add *Entry) change {
 			c.install(nil, add, false)
 			c.counted(add, +1)
 		}
-		return change{nil, add}
+		return
 	}
 	at, contested := c.contests.Get(contest{place: p})
 	if !contested {
 		if add == nil || add.same(winner) {
-			return c.replaceOnly(p, winner, old, add)
+			c.replaceOnly(p, winner, old, add)
+			return
 		}
 		at = contest{place: p, claims: 1}
 		c.rivals.tree.Set(winner)
 	}
-	return c.contend(at, winner, old, add)
+	c.contend(at, winner, old, add)
 }
 
 // contend is update for a prefix that has several claims, or has them now.
-func (c *core) contend(at contest, winner, old, add *Entry) change {
+func (c *core) contend(at contest, winner, old, add *Entry) {
 	var gone, came *Entry
 	changed := false
 	if old != nil && !(add != nil && old.same(add)) {
@@ -162,7 +158,7 @@ func (c *core) contend(at contest, winner, old, add *Entry) change {
 		}
 	}
 	if !changed {
-		return change{winner, winner}
+		return
 	}
 	after, conflict := c.updateWinner(at)
 	if after != winner {
@@ -172,7 +168,6 @@ func (c *core) contend(at contest, winner, old, add *Entry) change {
 	}
 	c.counted(gone, -1)
 	c.counted(came, +1)
-	return change{winner, after}
 }
 
 // updateWinner notes how many claims a prefix has now, and finds the winner. conflict:
@@ -198,32 +193,23 @@ func (c *core) updateWinner(at contest) (winner *Entry, conflict bool) {
 
 // replaceOnly is update for the usual case: the winner is alone, and stays,
 // goes or is made again.
-func (c *core) replaceOnly(p place, winner, old, add *Entry) change {
+func (c *core) replaceOnly(p place, winner, old, add *Entry) {
 	switch {
-	case add == nil && (old == nil || !winner.same(old)):
-		return change{winner, winner}
-	case add == nil:
+	case add != nil && !add.equal(winner):
+		c.install(winner, add, false)
+	case add == nil && old != nil && winner.same(old):
 		c.claims--
-		c.remove(p, winner, false)
+		c.winners.Delete(winner)
+		c.routes.remove(p)
+		c.note(winner, nil, false)
 		c.counted(winner, -1)
-		return change{winner, nil}
-	case add.equal(winner):
-		return change{winner, winner}
 	}
-	c.install(winner, add, false)
-	return change{winner, add}
 }
 
 func (c *core) install(before, e *Entry, conflict bool) {
 	c.winners.Set(e)
 	c.routes.set(e.place(), e)
 	c.note(before, e, conflict)
-}
-
-func (c *core) remove(p place, e *Entry, conflict bool) {
-	c.winners.Delete(e)
-	c.routes.remove(p)
-	c.note(e, nil, conflict)
 }
 
 // note ends a change: readers can see it from now on.

@@ -37,7 +37,7 @@ func (p *player) do(op string) []string {
 			p.last[slot] = e2
 			delete(p.last, slot+" before")
 		}
-		return p.show(p.core.apply(Op{Old: e}))
+		return p.show(Op{Old: e})
 	}
 	e, err := parse(f)
 	if err != nil {
@@ -49,7 +49,7 @@ func (p *player) do(op string) []string {
 		p.last[slot+" before"], old = old, nil
 	}
 	p.last[slot] = e
-	return p.show(p.core.apply(Op{Old: old, New: e}))
+	return p.show(Op{Old: old, New: e})
 }
 
 func parse(f []string) (*Entry, error) {
@@ -78,7 +78,9 @@ func parse(f []string) (*Entry, error) {
 	return NewEntry(s), nil
 }
 
-func (p *player) show(changes [2]change) []string {
+func (p *player) show(op Op) []string {
+	seen := len(p.core.recent)
+	p.core.apply(op)
 	var out []string
 	text := func(e *Entry) string { return fmt.Sprintf("%d/%s", e.Identity(), e.Source()) }
 	host := func(e *Entry) string {
@@ -87,19 +89,19 @@ func (p *player) show(changes [2]change) []string {
 		}
 		return e.HostIP().String()
 	}
-	for _, ch := range changes {
+	for _, ch := range p.core.recent[seen:] {
 		switch {
-		case ch.before == ch.after:
-		case ch.after == nil:
+		case ch.Before == ch.After:
+		case ch.After == nil:
 			out = append(out, fmt.Sprintf("Delete prefix=%s old=none new=%s oldHost=%s newHost=<nil> key=%d",
-				ch.before.Prefix(), text(ch.before), host(ch.before), ch.before.EncryptionKey()))
+				ch.Before.Prefix(), text(ch.Before), host(ch.Before), ch.Before.EncryptionKey()))
 		default:
 			old := "none"
-			if ch.before != nil {
-				old = text(ch.before)
+			if ch.Before != nil {
+				old = text(ch.Before)
 			}
 			out = append(out, fmt.Sprintf("Upsert prefix=%s old=%s new=%s oldHost=%s newHost=%s key=%d",
-				ch.after.Prefix(), old, text(ch.after), host(ch.before), host(ch.after), ch.after.EncryptionKey()))
+				ch.After.Prefix(), old, text(ch.After), host(ch.Before), host(ch.After), ch.After.EncryptionKey()))
 		}
 	}
 	return out
