@@ -234,30 +234,3 @@ func drawService(t *rapid.T) *Service {
 	}
 	return s
 }
-
-func TestMergeProperties(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		parts := rapid.SliceOfNDistinct(rapid.Custom(drawService), 0, 4, func(s *Service) string { return s.Cluster }).Draw(t, "parts")
-		want := naive(parts)
-		got := Merge(parts)
-		if diff := cmp.Diff(want, viewOf(got).short()); diff != "" {
-			t.Fatalf("differs from the model: %s", diff)
-		}
-		other := Merge(rapid.Permutation(parts).Draw(t, "order"))
-		if diff := cmp.Diff(viewOf(got), viewOf(other)); diff != "" {
-			t.Fatalf("depends on the order: %s", diff)
-		}
-		if lost := takenByPolicy(parts); lost != "" {
-			t.Fatal(lost)
-		}
-		if len(parts) == 0 {
-			return
-		}
-		gone := rapid.SampledFrom(parts).Draw(t, "gone")
-		rest := slices.DeleteFunc(slices.Clone(parts), func(s *Service) bool { return s == gone })
-		if diff := cmp.Diff(naive(rest), viewOf(Merge(rest)).short()); diff != "" {
-			t.Fatalf("without %s: %s", gone.Cluster, diff)
-		}
-	})
-}

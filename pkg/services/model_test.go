@@ -303,6 +303,9 @@ func TestBothFormatsAgainstModel(t *testing.T) {
 					if diff := gocmp.Diff(naive(parts), viewOf(got[name]).short()); diff != "" {
 						rt.Fatalf("%s: %s", name, diff)
 					}
+					if lost := takenByPolicy(parts); lost != "" {
+						rt.Fatalf("%s: %s", name, lost)
+					}
 					if got[name] != nil {
 						want[name] = &Global{Namespace: "ns", Name: name, Parts: parts}
 					}
