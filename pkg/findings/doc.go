@@ -16,13 +16,4 @@
 // snapshots of the tables. When a flood of changes passes it by, it looks at
 // everything again; no conflict is lost by that, only the short-lived ones in
 // between. Nothing here can fail.
-//
-// # Design
-//
-// Each detector is a pure core that is fed with the changes of one source (claims,
-// nodes, identities, services, exports, states of clusters), judges only what they
-// touch, and names as the first cluster the one that counts, with the rule.
-// Overlapping networks are found in an own index of what nodes say, a few prefixes
-// each; of identities and exports only a hash is kept. A pod network that is too
-// large is one conflict, however much it contains.
 package findings

@@ -17,27 +17,8 @@
 // its lock for at most 256 changes at a time, so lookups get in between.
 // Entries and snapshots are immutable. Nothing fails.
 //
-// # Design
-//
 // The winners of all prefixes are in an ordered tree and a routing table, the
 // losers in a second tree next to them, so that nearly every entry pays nothing
 // for the rare contest. A conflict is a prefix that two clusters claim; one
 // cluster may claim it in several ways.
-//
-// # Names
-//
-// What Cilium calls these things, and where they are here:
-//
-//	IPCache, IPIdentityCache             Cache
-//	Upsert, Delete, UpsertMetadata,      Cache.Apply with one Op for each claim
-//	RemoveMetadata
-//	LookupByIP, LookupByPrefix,          Cache.Lookup, LookupWinner, Contest; Snapshot
-//	LookupSecIDByIP
-//	LookupByIdentity                     IdentityIndex
-//	IPIdentityMappingListener,           Cache.Changed and Cache.Since
-//	OnIPIdentityCacheChange
-//	IPIdentityPair                       wire.IPIdentityPair; Spec and Entry here
-//	IPIdentityWatcher, ListWatcher       store.Watch, wired by package clustermesh
-//	source.AllowOverwrite                Entry.Compare: the least claim wins, all are kept
-//	cluster-annotated addresses          wire.AddrCluster; claims have their cluster
 package ipcache

@@ -9,12 +9,8 @@
 // Concurrency: the source is the one writer. Readers take snapshots of the tables
 // and never wait.
 //
-// # Design
-//
-// The own cluster has two sides. Its description (this package) is what a source
-// says of it now; its kvstore is what its processes have published of that. A
-// process that has both shows the services of the description, which are all of
-// them, and the nodes, identities and addresses of the kvstore, where each node
-// writes its own. What it publishes follows from the description alone. A mistake
-// in a manifest leaves in force what was said before, on both sides.
+// The own cluster has two sides: this description is what a source says of it now, its
+// kvstore what its processes have published of that. A process that has both shows the
+// services of the description, and the nodes, identities and addresses of the kvstore,
+// where each node writes its own.
 package local

@@ -10,19 +10,6 @@
 // Concurrency: Apply may be called by several goroutines, transactions queue.
 // Readers take snapshots of the table and never wait. Nothing here can fail: a
 // node that is not acceptable was refused when it was decoded.
-//
-// # Names
-//
-// What Cilium calls these things, and where they are here:
-//
-//	node/types.Node                      Node here, wire.Node as it is published
-//	node/types.Identity                  cluster and name (ByName)
-//	NodeManager.NodeUpdated, NodeDeleted Nodes.Apply, a batch at a time
-//	NodeManager.GetNodes                 Nodes.Table
-//	node/store ValidatingNode            the decoder of wire.Node, with wire.Expect
-//	NodeObserver                         store.Watch with Nodes.Apply as its function
-//	NodeRegistrar.RegisterNode           package register
-//	nodeManager's ipcache updates        Node.Claims, which the wiring applies to package ipcache
 package nodes
 
 import (

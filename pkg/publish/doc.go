@@ -16,13 +16,7 @@
 // Concurrency: each Run is one goroutine, but that of Pods, which has one more
 // for each pod that waits for its identity. They may run side by side.
 //
-// # Design
-//
-// What is published follows from the tables. One mechanism (follow.go) waits until
-// the source has listed everything, and then says which names were touched, with
-// one snapshot of all tables; what is published of a name is a pure function of
-// that snapshot. So a restart withdraws nothing, and no order of events matters.
-// Identities of pods take time: a pure core says what is due for which pod, one
-// goroutine a pod does it, and a pod keeps the identity that it has until the new
-// one is there.
+// What is published of a name is a pure function of one snapshot of all tables, so no
+// order of events matters. Identities of pods take time: a pod keeps the identity that
+// it has until the new one is there.
 package publish

@@ -22,8 +22,9 @@
 // problems.go). The rules are in testdata as scripts of events, with what is said after
 // them.
 //
-// Staying away has one consequence, if wanted: after [Params].CacheTTL without
-// contact the cluster's service backends are taken out of use (contact.go).
+// Staying away has one consequence, if wanted: [Params].CacheTTL after the last session
+// that read the configuration, the cluster's service backends leave the global services
+// (contact.go), until it is synced again.
 //
 // Concurrency: Run and Drain belong to one goroutine, the cluster's owner.
 // Every goroutine that Run starts has ended when it returns. Status may be
@@ -36,60 +37,26 @@
 // history. On a new session the source resumes where the history allows, else it lists
 // again and applies only the differences.
 //
-// The origin is a parameter. The own cluster is read from its kvstore
-// (etcd.config, etcd.address) by the same controller and the same sources. For it
-// there is no configuration and no canary to wait for, no ID is reserved, and its
-// entries have the source kvstore, which is stronger than clustermesh. It travels
-// as wire.Expect.Own: the decoders know from it what to ask of an entry, and the
-// sources what to write. The own cluster is no item of /v1/clusters; status has it
-// under kvstore.
+// The own cluster is read from its kvstore by the same controller and the same sources,
+// with [OriginLocal] and wire.Expect.Own. There is no configuration and no canary to
+// wait for, no ID is reserved, and its entries have the source kvstore, which is
+// stronger than clustermesh.
 //
-// States are computed when they are read. Counts and freshness change with every
-// batch, so a cluster's status is put together when it is asked for, from the
-// controller and its sources, and is in no table.
+// Counts and freshness change with every batch, so a cluster's status is put together
+// when it is asked for, from the controller and its sources, and is in no table.
 //
 // A cluster that returns is synced again within 10 seconds: pauses between
 // attempts are 7.5 s at most, spread by chance, and begin short again after a
 // session that lasted for a minute.
 //
-// Withholding filters the merge. The backends of a cluster that is silent for too
-// long leave the global services, never the tables of what it exported. It begins
-// Params.CacheTTL after the end of the last session that read the configuration,
-// and ends when the cluster is synced again, not when it connects.
-//
 // Lists take turns, page by page and by cluster, and one that waits for a silent
 // server gives its turn away: neither a frozen cluster nor an endless list delays
 // others. Batches of events take turns likewise.
 //
-// What is not exported is known. A cluster's configuration says in which formats
-// it exports services, and it is watched. A resource that is not exported is
-// drained and counts as synced; it is as fresh as the configuration that says so.
-// Endpoint slices are details where a cluster exports the older services as well:
-// when their canary does not come within half a minute, the cluster is used
-// without them and is degraded, with the reason. Where only slices are exported
-// they are waited for. Service exports are optional: they are read to find
-// clusters that disagree on the session affinity. An agent does not ask a cluster
-// that announces none, and waits for those of no cluster (a mirror does, and
-// copies them like everything else). A canary that does not come, rights that do
-// not cover them or entries that are refused show in the freshness and the counts
-// of the resource, and do not change the cluster's state.
-//
-// # Names
-//
-// What Cilium calls these things, and where they are here:
-//
-//	remoteCluster, RemoteCluster         Cluster
-//	restartRemoteConnection              Cluster.Run, one loop for all sessions
-//	Run(ctx, backend, config, ready)     a Source for each key family, which Run starts
-//	Stop                                 the end of Run's context
-//	Remove                               Cluster.Drain
-//	RevokeCache, clustermesh-cache-ttl   Params.CacheTTL
-//	GetClusterConfig                     a watch of the cluster configuration
-//	WatchStoreManagerSync                sources wait for their canaries
-//	WatchStoreManagerImmediate           the same without the capability syncedCanaries
-//	ClusterSynced, SyncedWaitFn          Status: synced by resource
-//	models.RemoteCluster                 Status
-//	StatusFunc                           Cluster.Status
-//	ClusterIDsManager                    IDs
-//	remoteConnectionControllerGroup      Cluster.Run
+// A resource that a cluster's configuration does not announce is drained and counts as
+// synced; it is as fresh as the configuration. Endpoint slices are details where a
+// cluster exports the older services as well: when their canary does not come within
+// half a minute, the cluster is used without them and is degraded, with the reason.
+// Service exports are optional: no agent waits for them (a mirror does), and what is
+// wrong with them shows in the freshness and the counts of the resource alone.
 package remotecluster

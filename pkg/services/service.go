@@ -23,30 +23,15 @@
 // service that the batch touches once, makes only the parts of the clusters that
 // changed, and writes nothing for what it already has. A [BackendUse] says how the
 // backends of a cluster are used: demoted or withdrawn ([Services.SetUse]) where
-// others have usable ones, or withheld ([Services.Withhold]) in any case. Backends of remote clusters may break a rule ([Services.JudgeBackends]):
-// they are counted, and left out of the parts where that is enforced. These are
-// filters on merging and leave the tables of services and slices alone.
+// others have usable ones, or withheld ([Services.Withhold]) in any case. Backends of
+// remote clusters may break a rule ([Services.JudgeBackends]): they are counted, and
+// left out of the parts where that is enforced. These are filters on merging and leave
+// the tables of services and slices alone.
 //
 // Concurrency: Apply, ApplySlices, ApplyExports, SetUse, Withhold and JudgeAgain
 // may be called by several goroutines, transactions queue. Readers take snapshots of the
 // tables and never wait. Nothing here can fail: what is not acceptable was refused
 // when it was decoded.
-//
-// # Names
-//
-// What Cilium calls these things, and where they are here:
-//
-//	clustermesh/store ClusterService     wire.Service; Service here
-//	ClusterEndpointSlice                 wire.EndpointSlice; Slice here
-//	MCSAPIServiceSpec                    wire.ServiceExport; Export here
-//	GlobalService                        Global
-//	GlobalServiceCache                   Services.Global, a table
-//	OnUpdate, OnDelete                   Services.Apply, ApplySlices, ApplyExports
-//	MergeExternalServiceUpdate, …Delete  Merge
-//	loadbalancer.Backend                 Backend
-//	service affinity                     Global.Selection
-//	shared, global annotations           Service.Shared, Service.IncludeExternal
-//	RevokeCache                          Services.Withhold
 package services
 
 import (

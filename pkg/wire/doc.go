@@ -2,11 +2,8 @@
 // path and every value, as Cilium v1.20 speaks it. Comments cite the sections of
 // its description, wire.md.
 //
-// # Concurrency properties
-//
-// Everything here is a pure function of its arguments: no I/O, no clock, no
-// goroutine that outlives a call, no package-level state that changes. All of
-// it may be called from any number of goroutines.
+// Everything here is a pure function of its arguments and may be called from any number
+// of goroutines.
 //
 // # Failure
 //
@@ -29,14 +26,10 @@
 // a reader lists ([Resource.Prefix]). Encoders write with encoding/json
 // version 1, because peers see its exact bytes.
 //
-// # Bytes
-//
 // Keys and values are Cilium's byte for byte, with one exception: of an endpoint
 // slice that is the message, before it is compressed. Two releases of the compressor
 // may make different frames of one message ([SliceEncoder.Encode]), so whoever
 // compares what two writers have written unpacks it first.
-//
-// # Whole keys
 //
 // What is listed and watched ends in a slash, or is one whole key: a reader's
 // rights end exactly there, and c1 never sees c10. The cluster configuration is
