@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/cilium/statedb"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
@@ -55,11 +54,7 @@ func NewEndpoints(cluster *local.Cluster, own wire.ClusterInfo, p EndpointsParam
 func (e *Endpoints) Run(ctx context.Context) error {
 	tables := []table{
 		tableOf(e.cluster.CiliumEndpoints, nil),
-		tableOf(e.cluster.Namespaces, func(txn statedb.ReadTxn, namespace *corev1.Namespace, _ bool, t touch) {
-			for endpoint := range e.cluster.CiliumEndpoints.InNamespace(txn, namespace.Name) {
-				t(local.Name(endpoint))
-			}
-		}),
+		tableOf(e.cluster.Namespaces, inNamespace(e.cluster.CiliumEndpoints)),
 	}
 	return follow(ctx, e.cluster, tables, e.apply, e.To.Complete)
 }
@@ -114,7 +109,7 @@ func (e *Endpoints) validate(o *local.CiliumEndpoint) error {
 	return err
 }
 
-// refusals are the objects that cannot be published.
+// refusals are the objects that cannot be published, by name.
 type refusals struct {
 	report func(error)
 	why    map[string]string

@@ -94,11 +94,11 @@ func namespaceOf(txn statedb.ReadTxn, cluster *local.Cluster, name string) *core
 	return one
 }
 
-// inNamespace touches all services of a namespace that changed.
-func inNamespace(cluster *local.Cluster) touches[*corev1.Namespace] {
+// inNamespace touches the objects of a namespace that changed.
+func inNamespace[T any, P local.Object[T]](objects *local.Objects[T, P]) touches[*corev1.Namespace] {
 	return func(txn statedb.ReadTxn, namespace *corev1.Namespace, _ bool, t touch) {
-		for svc := range cluster.Services.InNamespace(txn, namespace.Name) {
-			t(local.Name(svc))
+		for one := range objects.InNamespace(txn, namespace.Name) {
+			t(local.Name(one))
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/cilium/statedb"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/local"
@@ -95,11 +94,7 @@ func (p *Pods) Run(ctx context.Context) error {
 		}),
 		tableOf(p.cluster.CiliumIdentities, func(txn statedb.ReadTxn, _ *local.CiliumIdentity, _ bool, t touch) { p.lookForCilium(txn, t) }),
 		tableOf(p.cluster.CiliumNodes, func(txn statedb.ReadTxn, _ *local.CiliumNode, _ bool, t touch) { p.lookForCilium(txn, t) }),
-		tableOf(p.cluster.Namespaces, func(txn statedb.ReadTxn, namespace *corev1.Namespace, _ bool, t touch) {
-			for pod := range p.cluster.Pods.InNamespace(txn, namespace.Name) {
-				t(local.Name(pod))
-			}
-		}),
+		tableOf(p.cluster.Namespaces, inNamespace(p.cluster.Pods)),
 	}
 	return follow(ctx, p.cluster, tables, func(txn statedb.ReadTxn, names []string) { p.apply(ctx, txn, names) }, func() {
 		p.mu.Lock()

@@ -92,18 +92,13 @@ func addPort(to wire.Ports, name, protocol string, number int32) {
 	if protocol == "" {
 		protocol = string(corev1.ProtocolTCP)
 	}
-	if !knownProtocol(protocol) || number <= 0 || number > math.MaxUint16 {
-		return
+	if knownProtocol(protocol) && number > 0 && number <= math.MaxUint16 {
+		to[name] = &wire.L4{Protocol: protocol, Port: uint16(number)}
 	}
-	to[name] = &wire.L4{Protocol: protocol, Port: uint16(number)}
 }
 
 func knownProtocol(p string) bool {
-	switch corev1.Protocol(p) {
-	case corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP:
-		return true
-	}
-	return false
+	return slices.Contains([]corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP}, corev1.Protocol(p))
 }
 
 // addBackends adds the endpoints of a slice that are ready or serving.

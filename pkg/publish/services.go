@@ -54,7 +54,7 @@ func (s *Services) Run(ctx context.Context) error {
 			s.touched[local.Name(slice)] = struct{}{}
 			s.members.take(txn, slice, deleted, t)
 		}),
-		tableOf(s.cluster.Namespaces, inNamespace(s.cluster)), // without a service there is no export either
+		tableOf(s.cluster.Namespaces, inNamespace(s.cluster.Services)), // without a service there is no export either
 	}
 	return follow(ctx, s.cluster, tables, s.apply, func() {
 		s.services.complete()

@@ -29,8 +29,8 @@ type View struct {
 	to            *services.Services
 	log           *slog.Logger
 
-	members *members
-	odd     map[string]string // affinities that nobody knows, by service: each is said once
+	members  *members
+	refusals // affinities that nobody knows, by service
 }
 
 // NewView returns what fills the view. Nobody else may tell it of services of our
@@ -38,7 +38,7 @@ type View struct {
 func NewView(cluster *local.Cluster, own wire.ClusterInfo, defaultGlobalNamespace bool, to *services.Services, log *slog.Logger) *View {
 	return &View{
 		cluster: cluster, own: own, defaultGlobal: defaultGlobalNamespace, to: to, log: cmp.Or(log, slog.New(slog.DiscardHandler)),
-		members: newMembers(cluster), odd: make(map[string]string),
+		members: newMembers(cluster), refusals: refusals{why: make(map[string]string)},
 	}
 }
 
@@ -46,7 +46,7 @@ func NewView(cluster *local.Cluster, own wire.ClusterInfo, defaultGlobalNamespac
 func (v *View) Run(ctx context.Context) error {
 	tables := []table{
 		tableOf(v.cluster.Services, nil),
-		tableOf(v.cluster.Namespaces, inNamespace(v.cluster)),
+		tableOf(v.cluster.Namespaces, inNamespace(v.cluster.Services)),
 		tableOf(v.cluster.EndpointSlices, v.members.take),
 	}
 	if v.Exports {
@@ -68,7 +68,7 @@ func (v *View) Run(ctx context.Context) error {
 func (v *View) change(txn statedb.ReadTxn, name string) store.Change[services.Service] {
 	svc, found := v.cluster.Services.Get(txn, name)
 	if !found {
-		delete(v.odd, name)
+		v.judge(name, nil)
 		namespace, short, _ := strings.Cut(name, "/")
 		return store.Change[services.Service]{Name: name, Old: &services.Service{Cluster: v.own.Name, Namespace: namespace, Name: short}}
 	}
@@ -97,7 +97,9 @@ func (v *View) service(txn statedb.ReadTxn, name string, svc *corev1.Service) *s
 	slices := v.members.of(txn, name)
 	s := services.FromWire(Service(v.own, svc, slices), wire.SourceKubernetes)
 	a, err := wire.ParseServiceAnnotations(svc.Annotations)
-	v.judge(name, err)
+	if v.judge(name, err) {
+		v.log.Warn("A service has an affinity that does not exist, so it has none; use local, remote or none", "service", name, "error", err)
+	}
 	s.Shared = Exported(svc, namespaceOf(txn, v.cluster, name), v.defaultGlobal)
 	s.IncludeExternal, s.Affinity = a.Global, a.Affinity
 	var details []*services.Slice
@@ -107,16 +109,4 @@ func (v *View) service(txn statedb.ReadTxn, name string, svc *corev1.Service) *s
 		}
 	}
 	return s.WithSlices(details)
-}
-
-// judge says once what is wrong with the annotations of a service.
-func (v *View) judge(name string, err error) {
-	if err == nil {
-		delete(v.odd, name)
-		return
-	}
-	if v.odd[name] != err.Error() {
-		v.odd[name] = err.Error()
-		v.log.Warn("A service has an affinity that does not exist, so it has none; use local, remote or none", "service", name, "error", err)
-	}
 }
