@@ -29,21 +29,17 @@ type Cluster struct {
 // New returns an empty description. It fails when the database has its tables
 // already.
 func New(db *statedb.DB) (*Cluster, error) {
-	c := &Cluster{db: db}
+	c := &Cluster{db: db, all: make(map[string]kind)}
 	var errs [9]error
-	c.Services, errs[0] = newObjects[corev1.Service](db, "services")
-	c.EndpointSlices, errs[1] = newObjects[discoveryv1.EndpointSlice](db, "endpointslices")
-	c.Nodes, errs[2] = newObjects[corev1.Node](db, "nodes")
-	c.Pods, errs[3] = newObjects[corev1.Pod](db, "pods")
-	c.Namespaces, errs[4] = newObjects[corev1.Namespace](db, "namespaces")
-	c.ServiceExports, errs[5] = newObjects[ServiceExport](db, "serviceexports")
-	c.CiliumNodes, errs[6] = newObjects[CiliumNode](db, "ciliumnodes")
-	c.CiliumEndpoints, errs[7] = newObjects[CiliumEndpoint](db, "ciliumendpoints")
-	c.CiliumIdentities, errs[8] = newObjects[CiliumIdentity](db, "ciliumidentities")
-	c.all = map[string]kind{
-		"services": c.Services, "endpointslices": c.EndpointSlices, "nodes": c.Nodes, "pods": c.Pods, "namespaces": c.Namespaces,
-		"serviceexports": c.ServiceExports, "ciliumnodes": c.CiliumNodes, "ciliumendpoints": c.CiliumEndpoints, "ciliumidentities": c.CiliumIdentities,
-	}
+	c.Services, errs[0] = add[corev1.Service](c, "services")
+	c.EndpointSlices, errs[1] = add[discoveryv1.EndpointSlice](c, "endpointslices")
+	c.Nodes, errs[2] = add[corev1.Node](c, "nodes")
+	c.Pods, errs[3] = add[corev1.Pod](c, "pods")
+	c.Namespaces, errs[4] = add[corev1.Namespace](c, "namespaces")
+	c.ServiceExports, errs[5] = add[ServiceExport](c, "serviceexports")
+	c.CiliumNodes, errs[6] = add[CiliumNode](c, "ciliumnodes")
+	c.CiliumEndpoints, errs[7] = add[CiliumEndpoint](c, "ciliumendpoints")
+	c.CiliumIdentities, errs[8] = add[CiliumIdentity](c, "ciliumidentities")
 	return c, errors.Join(errs[:]...)
 }
 

@@ -25,16 +25,19 @@ type Objects[T any, P Object[T]] struct {
 	done  func(statedb.WriteTxn) // notes that the table is complete
 }
 
-func newObjects[T any, P Object[T]](db *statedb.DB, kind string) (*Objects[T, P], error) {
+// add gives the cluster a table for a kind.
+func add[T any, P Object[T]](c *Cluster, kind string) (*Objects[T, P], error) {
 	name := func(o P) string { return Name(o) }
 	named := tables.TextIndex("name", true, name)
-	table, err := tables.New(db, "local-"+kind, name, named)
+	table, err := tables.New(c.db, "local-"+kind, name, named)
 	if err != nil {
 		return nil, err
 	}
-	txn := db.WriteTxn(table)
+	txn := c.db.WriteTxn(table)
 	defer txn.Commit()
-	return &Objects[T, P]{db: db, table: table, named: named, done: table.RegisterInitializer(txn, "source")}, nil
+	objects := &Objects[T, P]{db: c.db, table: table, named: named, done: table.RegisterInitializer(txn, "source")}
+	c.all[kind] = objects
+	return objects, nil
 }
 
 // Name is what an object is called among those of its kind: "namespace/name", or
@@ -107,11 +110,16 @@ func (o *Objects[T, P]) Listed() {
 // table, or for ctx.
 func (o *Objects[T, P]) WaitListed(ctx context.Context) error {
 	listed, changed := o.table.Initialized(o.db.ReadTxn())
-	if listed {
+	return wait(ctx, listed, changed)
+}
+
+// wait waits for what is so or of which there is a channel that is closed then, or for ctx.
+func wait(ctx context.Context, is bool, becomes <-chan struct{}) error {
+	if is {
 		return nil
 	}
 	select {
-	case <-changed:
+	case <-becomes:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -46,15 +46,7 @@ func (c *Cluster) IsWhole() (bool, <-chan struct{}) {
 // WaitWhole waits until [Cluster.IsWhole], or for ctx.
 func (c *Cluster) WaitWhole(ctx context.Context) error {
 	whole, becomesWhole := c.IsWhole()
-	if whole {
-		return nil
-	}
-	select {
-	case <-becomesWhole:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return wait(ctx, whole, becomesWhole)
 }
 
 // Refused is what the source noted last that cannot be used. The slice is not to be

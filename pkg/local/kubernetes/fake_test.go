@@ -144,7 +144,7 @@ func (f *following) reported() []string {
 func newFollowing(t *testing.T, a *api) *following {
 	f := &following{api: a, objects: tables(t).CiliumIdentities}
 	log := slog.New(slog.DiscardHandler)
-	h := newHealth(log, func(err error) {
+	h := &health{log: log, report: func(err error) {
 		text := "well"
 		if err != nil {
 			text = err.Error()
@@ -152,7 +152,7 @@ func newFollowing(t *testing.T, a *api) *following {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.reports = append(f.reports, text)
-	})
+	}}
 	f.follower = newFollower(common{h, time.Minute, log}, f.objects, custom[local.CiliumIdentity], a.requests())
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})

@@ -57,8 +57,6 @@ func newFollower[T any, P local.Object[T]](c common, into *local.Objects[T, P], 
 	return &follower{common: c, requests: r, store: newBatches(into, read, heard, c.log), kind: kind}
 }
 
-func (f *follower) count() int { return f.store.count() }
-
 // run follows the kind until ctx ends.
 func (f *follower) run(ctx context.Context) {
 	var wg sync.WaitGroup
@@ -70,7 +68,7 @@ func (f *follower) run(ctx context.Context) {
 			return
 		}
 		pause := min(confirm, f.lookAgain)
-		if f.missed.Load() > 1 || f.count() == 0 {
+		if f.missed.Load() > 1 || f.store.count() == 0 {
 			f.withdraw()
 			pause = f.lookAgain
 		}
@@ -82,7 +80,7 @@ func (f *follower) run(ctx context.Context) {
 
 // withdraw is for a kind that does not exist: its list is complete and empty.
 func (f *follower) withdraw() {
-	if n := f.count(); n > 0 {
+	if n := f.store.count(); n > 0 {
 		f.log.Info("A kind of objects has no definition any more, its objects are gone", "objects", n)
 	}
 	_ = f.store.Replace(nil, "") // never fails

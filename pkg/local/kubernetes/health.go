@@ -31,10 +31,6 @@ type kindHealth struct {
 	err     error // why the latest request did not succeed; nil when it did, or the kind does not exist
 }
 
-func newHealth(log *slog.Logger, report func(error)) *health {
-	return &health{log: log, report: report}
-}
-
 // add is called for each follower before any of them runs.
 func (h *health) add(resource string) *kindHealth {
 	k := &kindHealth{resource: resource}

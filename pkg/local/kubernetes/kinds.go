@@ -32,9 +32,9 @@ func kinds(o Options, into *local.Cluster, c connection, h *health, log *slog.Lo
 		with   = common{health: h, lookAgain: o.LookAgain, log: log}
 	)
 	list := []*follower{
-		newFollower(with, into.Services, typed(stripService), clients.core("services", all)),
-		newFollower(with, into.EndpointSlices, typed(stripEndpointSlice), clients.discovery("endpointslices", all)),
-		newFollower(with, into.Namespaces, typed(stripNamespace), clients.core("namespaces", all)),
+		newFollower(with, into.Services, typed(stripService), typedRequests(clients.coreV1, "services", all)),
+		newFollower(with, into.EndpointSlices, typed(stripEndpointSlice), typedRequests(clients.discoveryV1, "endpointslices", all)),
+		newFollower(with, into.Namespaces, typed(stripNamespace), typedRequests(clients.coreV1, "namespaces", all)),
 		newFollower(with, into.ServiceExports, custom[local.ServiceExport], clients.custom(mcs, "serviceexports", "")),
 		newFollower(with, into.CiliumIdentities, custom[local.CiliumIdentity], clients.custom(cilium, "ciliumidentities", without(o.Without))),
 	}
@@ -50,8 +50,8 @@ func kinds(o Options, into *local.Cluster, c connection, h *health, log *slog.Lo
 	}
 	return append(
 		list,
-		newFollower(with, into.Nodes, typed(stripNode), clients.core("nodes", all)),
-		newFollower(with, into.Pods, typed(stripPod), clients.core("pods", pods)),
+		newFollower(with, into.Nodes, typed(stripNode), typedRequests(clients.coreV1, "nodes", all)),
+		newFollower(with, into.Pods, typed(stripPod), typedRequests(clients.coreV1, "pods", pods)),
 	), nil
 }
 

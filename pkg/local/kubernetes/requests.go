@@ -64,14 +64,6 @@ func (c connection) typed(path string, gv schema.GroupVersion, add func(*runtime
 	return rest.RESTClientForConfigAndClient(config, c.client)
 }
 
-func (cs clients) core(resource string, which fields.Selector) requests {
-	return typedRequests(cs.coreV1, resource, which)
-}
-
-func (cs clients) discovery(resource string, which fields.Selector) requests {
-	return typedRequests(cs.discoveryV1, resource, which)
-}
-
 func typedRequests(c *rest.RESTClient, resource string, which fields.Selector) requests {
 	get := func(o metav1.ListOptions) *rest.Request {
 		o.FieldSelector = which.String()

@@ -68,7 +68,7 @@ func New(o Options, into *local.Cluster, log *slog.Logger) (*Source, error) {
 		return nil, err
 	}
 	log = log.With("server", config.Host)
-	s := &Source{health: newHealth(log, o.Report)}
+	s := &Source{health: &health{log: log, report: o.Report}}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return transport{next, s.health.reached} })
 	if s.client, err = rest.HTTPClientFor(config); err != nil {
 		return nil, fmt.Errorf("the Kubernetes API at %s: %w", config.Host, err)

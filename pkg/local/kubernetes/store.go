@@ -177,4 +177,4 @@ func (b *batches[T, P]) Replace(list []any, _ string) error {
 }
 
 // count is the number of objects.
-func (b *batches[T, P]) count() int { return b.objects.Table().NumObjects(b.objects.Snapshot()) }
+func (b *batches[T, P]) count() int { return b.objects.Len() }
