@@ -17,7 +17,10 @@ import (
 // behind. The last ID of a cluster without one is kept in now, for the next look.
 func clusterEvents(before, now []remotecluster.Status) []Event {
 	var events []Event
-	was := byName(before)
+	was := make(map[string]*remotecluster.Status, len(before))
+	for i := range before {
+		was[before[i].Name] = &before[i]
+	}
 	for i := range now {
 		c := &now[i]
 		old, known := was[c.Name]
@@ -57,14 +60,6 @@ func ownEvents(before []remotecluster.Status, now remotecluster.Status) []Event 
 		}
 	}
 	return events
-}
-
-func byName(clusters []remotecluster.Status) map[string]*remotecluster.Status {
-	m := make(map[string]*remotecluster.Status, len(clusters))
-	for i := range clusters {
-		m[clusters[i].Name] = &clusters[i]
-	}
-	return m
 }
 
 // changes tells what became of one cluster.
