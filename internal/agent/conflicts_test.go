@@ -85,7 +85,7 @@ func (e etcdOf) service(port string) (key string) {
 
 func (e etcdOf) export(affinity string, created int64) (key string) {
 	x := wire.ServiceExport{
-		Cluster: e.name, Namespace: "ns", Name: "web", ExportCreationTimestamp: time.Unix(created, 0),
+		Cluster: e.name, Namespace: "ns", Name: "web", ExportCreationTimestamp: wire.ExportTime{Time: time.Unix(created, 0)},
 		Type: wire.ServiceExportClusterSetIP, SessionAffinity: affinity,
 	}
 	e.put(x.Key(), x.Encode())

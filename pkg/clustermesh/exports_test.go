@@ -8,10 +8,6 @@ import (
 	"testing"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
-	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
@@ -19,7 +15,7 @@ import (
 // export writes the export of a service, and returns its key.
 func (r *remote) export(name string) string {
 	e := wire.ServiceExport{
-		Cluster: r.name, Namespace: "ns", Name: name, ExportCreationTimestamp: time.Unix(int64(r.id), 0),
+		Cluster: r.name, Namespace: "ns", Name: name, ExportCreationTimestamp: wire.ExportTime{Time: time.Unix(int64(r.id), 0)},
 		Type: wire.ServiceExportClusterSetIP, SessionAffinity: wire.SessionAffinityNone,
 	}
 	key := r.key(wire.ServiceExports, "ns/"+name)
@@ -112,35 +108,6 @@ func TestNobodyWaitsForExports(t *testing.T) {
 	c1.wellWithout()
 	c1.export("web")
 	c1.canaries("")
-	w.exportsAre("c1/ns/web")
-	w.inState("c1", remotecluster.Ready)
-}
-
-// TestExportsThatWeMayNotRead: our user's rights end before them.
-func TestExportsThatWeMayNotRead(t *testing.T) {
-	t.Parallel()
-	yes := true
-	w := newWorld(t)
-	etcd := etcdtest.Start(t)
-	c1 := &remote{w: w, name: "c1", id: 1, kv: etcd.Client(t)}
-	c1.fill(0, 20)
-	c1.announce(&yes)
-	c1.canaries("")
-	c1.export("web")
-	rights := []etcdserver.Range{
-		etcdserver.Prefix("cilium/.heartbeat"), etcdserver.Prefix("cilium/cluster-config/"), etcdserver.Prefix("cilium/synced/"),
-	}
-	for _, r := range []wire.Resource{wire.Nodes, wire.Services, wire.Identities, wire.IPs} {
-		rights = append(rights, etcdserver.Prefix(r.Prefix("c1", false)))
-	}
-	etcd.EnableAuth(t, etcdserver.User{Name: "reader", Password: "secret", Role: rights})
-	c1.kv = etcd.ClientAs(t, "root", "root")
-	must(t, copyFile(etcd.ConfigFile(t, "username: reader", "password: secret"), filepath.Join(w.dir, "c1")))
-	w.inState("c1", remotecluster.Ready)
-	c1.wellWithout()
-	prefix := wire.ServiceExports.Prefix("c1", false)
-	_, err := c1.kv.RoleGrantPermission(c1.ctx(), "reader", prefix, clientv3.GetPrefixRangeEnd(prefix), clientv3.PermissionType(clientv3.PermRead))
-	must(t, err)
 	w.exportsAre("c1/ns/web")
 	w.inState("c1", remotecluster.Ready)
 }

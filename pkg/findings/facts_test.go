@@ -131,7 +131,7 @@ func service(id uint32, name string, backends ...string) fact {
 // by client address for so many seconds; 0 is none.
 func export(cluster, name string, created int64, seconds int32) fact {
 	w := &wire.ServiceExport{
-		Cluster: cluster, Namespace: "ns", Name: name, ExportCreationTimestamp: time.Unix(created, 0),
+		Cluster: cluster, Namespace: "ns", Name: name, ExportCreationTimestamp: wire.ExportTime{Time: time.Unix(created, 0)},
 		Type: wire.ServiceExportClusterSetIP, SessionAffinity: wire.SessionAffinityNone,
 	}
 	if seconds > 0 {

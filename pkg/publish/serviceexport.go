@@ -22,7 +22,7 @@ func ServiceExport(cluster wire.ClusterInfo, export *local.ServiceExport, svc *c
 	out := &wire.ServiceExport{
 		Cluster: cluster.Name, Namespace: export.Namespace, Name: export.Name,
 		Annotations: export.Spec.ExportedAnnotations, Labels: export.Spec.ExportedLabels,
-		ExportCreationTimestamp: exportedSince(export, svc),
+		ExportCreationTimestamp: wire.ExportTime{Time: exportedSince(export, svc)},
 		Type:                    wire.ServiceExportClusterSetIP,
 		SessionAffinity:         wire.SessionAffinityNone,
 		InternalTrafficPolicy:   known((*string)(svc.Spec.InternalTrafficPolicy), wire.InternalTrafficCluster, wire.InternalTrafficLocal),

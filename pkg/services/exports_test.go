@@ -18,7 +18,7 @@ var created = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 // export is one of a cluster, without affinity.
 func export(cluster, name string, change ...func(*wire.ServiceExport)) *wire.ServiceExport {
 	w := &wire.ServiceExport{
-		Cluster: cluster, Namespace: "ns", Name: name, ExportCreationTimestamp: created,
+		Cluster: cluster, Namespace: "ns", Name: name, ExportCreationTimestamp: wire.ExportTime{Time: created},
 		Type: wire.ServiceExportClusterSetIP, SessionAffinity: wire.SessionAffinityNone,
 	}
 	for _, f := range change {
@@ -38,7 +38,7 @@ func TestExportFromWire(t *testing.T) {
 	t.Parallel()
 	elsewhere := time.FixedZone("elsewhere", 3600)
 	got := ExportFromWire(export("c2", "web", sticky(ptr[int32](60)), func(w *wire.ServiceExport) {
-		w.Type, w.ExportCreationTimestamp = wire.ServiceExportHeadless, created.In(elsewhere)
+		w.Type, w.ExportCreationTimestamp.Time = wire.ServiceExportHeadless, created.In(elsewhere)
 		w.Ports = []wire.ServiceExportPort{
 			{Name: "web", Port: 443}, {Name: "dns", Protocol: "UDP", Port: 53}, {Name: "web", Protocol: "TCP", Port: 443}, {Port: -1}, {Port: 0}, {Port: 65536},
 		}
@@ -119,7 +119,7 @@ func TestAffinitiesDiffer(t *testing.T) {
 	}
 }
 
-func older(w *wire.ServiceExport) { w.ExportCreationTimestamp = created.Add(-time.Second) }
+func older(w *wire.ServiceExport) { w.ExportCreationTimestamp.Time = created.Add(-time.Second) }
 
 func TestExportEqual(t *testing.T) {
 	t.Parallel()

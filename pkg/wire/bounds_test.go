@@ -136,7 +136,7 @@ func TestBounds(t *testing.T) {
 	}
 	export := func(s ServiceExport) []byte {
 		s.Cluster, s.Namespace, s.Name, s.Type = "cluster2", "ns", "x", ServiceExportHeadless
-		s.SessionAffinity, s.ExportCreationTimestamp = SessionAffinityNone, time.Unix(1, 0)
+		s.SessionAffinity, s.ExportCreationTimestamp.Time = SessionAffinityNone, time.Unix(1, 0)
 		return s.Encode()
 	}
 	readNode := func(v []byte) error { _, err := DecodeNode("x", v, cluster2); return err }

@@ -102,28 +102,3 @@ func FuzzDecodeIP(f *testing.F) {
 		}
 	})
 }
-
-// What writers write must take the fast path, or it is of no use.
-func TestGoldenTheFastPathTakesWhatWritersWrite(t *testing.T) {
-	t.Parallel()
-	for _, v := range golden[[]vector](t, "ips.json") {
-		t.Run(v.Note, func(t *testing.T) {
-			t.Parallel()
-			var p IPIdentityPair
-			if err := json.Unmarshal(v.Base64, &p); err != nil {
-				t.Fatal(err)
-			}
-			fast, ok := decodeFast(p.Name(), v.Base64)
-			if !ok {
-				t.Fatalf("not taken: %s", v.Base64)
-			}
-			slow, err := decodeSlow(p.Name(), v.Base64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !reflect.DeepEqual(fast, slow) {
-				t.Errorf("\nfast %+v\nslow %+v", fast, slow)
-			}
-		})
-	}
-}

@@ -87,7 +87,7 @@ func TestGoldenServiceExportsAreWrittenAsCiliumDoes(t *testing.T) {
 
 func TestTheTimeOfAServiceExportIsWrittenInSecondsOfUTC(t *testing.T) {
 	t.Parallel()
-	s := &ServiceExport{ExportCreationTimestamp: time.Date(2026, 3, 4, 5, 6, 7, 9e8, time.FixedZone("", 7200))}
+	s := &ServiceExport{ExportCreationTimestamp: ExportTime{time.Date(2026, 3, 4, 5, 6, 7, 9e8, time.FixedZone("", 7200))}}
 	if got := string(s.Encode()); !strings.Contains(got, `"exportCreationTimestamp":"2026-03-04T03:06:07Z"`) {
 		t.Error(got)
 	}

@@ -25,18 +25,29 @@ const (
 
 // ServiceExport is a service exported through the MCS API (wire.md §1.5).
 type ServiceExport struct {
-	Cluster, Name, Namespace string
-	Annotations, Labels      map[string]string
-	// ExportCreationTimestamp has a resolution of one second on the wire. The
-	// oldest export wins a conflict.
-	ExportCreationTimestamp time.Time
-	Ports                   []ServiceExportPort
-	Type                    string // ServiceExportClusterSetIP or ServiceExportHeadless
-	SessionAffinity         string // SessionAffinityClientIP or SessionAffinityNone
-	SessionAffinityConfig   *SessionAffinityConfig
-	IPFamilies              []string // not checked
-	InternalTrafficPolicy   *string  // nil when unset
-	TrafficDistribution     *string  // nil when unset
+	Cluster     string            `json:"cluster"`
+	Name        string            `json:"name"`
+	Namespace   string            `json:"namespace"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	inCapitals
+	// ExportCreationTimestamp decides conflicts: the oldest export wins.
+	ExportCreationTimestamp ExportTime             `json:"exportCreationTimestamp"`
+	Ports                   []ServiceExportPort    `json:"ports"`
+	Type                    string                 `json:"type"`            // ServiceExportClusterSetIP or ServiceExportHeadless
+	SessionAffinity         string                 `json:"sessionAffinity"` // SessionAffinityClientIP or SessionAffinityNone
+	SessionAffinityConfig   *SessionAffinityConfig `json:"sessionAffinityConfig,omitempty"`
+	IPFamilies              []string               `json:"ipFamilies,omitempty"`            // not checked
+	InternalTrafficPolicy   *string                `json:"internalTrafficPolicy,omitempty"` // nil when unset
+	TrafficDistribution     *string                `json:"trafficDistribution,omitempty"`   // nil when unset
+}
+
+// inCapitals is there only on the wire: labels and annotations once more, for readers of
+// version 1.18. encoding/json takes the field whose name matches exactly, else the first
+// that does but for the case of its letters.
+type inCapitals struct {
+	LegacyLabels      map[string]string `json:"Labels,omitempty"`
+	LegacyAnnotations map[string]string `json:"Annotations,omitempty"`
 }
 
 // ServiceExportPort is one port of an exported service.
@@ -57,32 +68,11 @@ type ClientIPConfig struct {
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 }
 
-// exportJSON is what is written and read. Labels and annotations are there twice: with
-// capital letters for readers of version 1.18. encoding/json takes the field whose name
-// matches exactly, else the first that does but for the case of its letters.
-type exportJSON struct {
-	Cluster                 string                 `json:"cluster"`
-	Name                    string                 `json:"name"`
-	Namespace               string                 `json:"namespace"`
-	Annotations             map[string]string      `json:"annotations,omitempty"`
-	Labels                  map[string]string      `json:"labels,omitempty"`
-	LegacyLabels            map[string]string      `json:"Labels,omitempty"`
-	LegacyAnnotations       map[string]string      `json:"Annotations,omitempty"`
-	ExportCreationTimestamp exportTime             `json:"exportCreationTimestamp"`
-	Ports                   []ServiceExportPort    `json:"ports"`
-	Type                    string                 `json:"type"`
-	SessionAffinity         string                 `json:"sessionAffinity"`
-	SessionAffinityConfig   *SessionAffinityConfig `json:"sessionAffinityConfig,omitempty"`
-	IPFamilies              []string               `json:"ipFamilies,omitempty"`
-	InternalTrafficPolicy   *string                `json:"internalTrafficPolicy,omitempty"`
-	TrafficDistribution     *string                `json:"trafficDistribution,omitempty"`
-}
-
-// exportTime is a time in seconds and UTC; none is null.
-type exportTime struct{ time.Time }
+// ExportTime is a time in seconds and UTC; none is null.
+type ExportTime struct{ time.Time }
 
 // MarshalJSON implements [json.Marshaler].
-func (t exportTime) MarshalJSON() ([]byte, error) {
+func (t ExportTime) MarshalJSON() ([]byte, error) {
 	if t.IsZero() {
 		return []byte("null"), nil
 	}
@@ -90,7 +80,7 @@ func (t exportTime) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON implements [json.Unmarshaler].
-func (t *exportTime) UnmarshalJSON(b []byte) error {
+func (t *ExportTime) UnmarshalJSON(b []byte) error {
 	var text *string
 	err := json.Unmarshal(b, &text)
 	t.Time = time.Time{}
@@ -107,47 +97,26 @@ func (s *ServiceExport) Key() string {
 
 // Encode returns the value to write.
 func (s *ServiceExport) Encode() []byte {
-	return mustJSON(exportJSON{
-		Cluster: s.Cluster, Name: s.Name, Namespace: s.Namespace,
-		Annotations: s.Annotations, Labels: s.Labels,
-		LegacyLabels: s.Labels, LegacyAnnotations: s.Annotations,
-		ExportCreationTimestamp: exportTime{s.ExportCreationTimestamp},
-		Ports:                   s.Ports,
-		Type:                    s.Type,
-		SessionAffinity:         s.SessionAffinity,
-		SessionAffinityConfig:   s.SessionAffinityConfig,
-		IPFamilies:              s.IPFamilies,
-		InternalTrafficPolicy:   s.InternalTrafficPolicy,
-		TrafficDistribution:     s.TrafficDistribution,
-	})
+	written := *s
+	written.inCapitals = inCapitals{s.Labels, s.Annotations}
+	return mustJSON(written)
 }
 
 // DecodeServiceExport reads the service export with this name
 // ("namespace/name") and checks that it is the remote's (wire.md §1.5). The
 // error is a [*RejectError]. Exports carry no cluster ID.
 func DecodeServiceExport(name string, value []byte, e Expect) (*ServiceExport, error) {
-	var in exportJSON
-	if err := unmarshal(name, value, &in); err != nil {
+	s := new(ServiceExport)
+	if err := unmarshal(name, value, s); err != nil {
 		return nil, err
 	}
-	if len(in.Annotations) == 0 {
-		in.Annotations = in.LegacyAnnotations
+	if len(s.Annotations) == 0 {
+		s.Annotations = s.LegacyAnnotations
 	}
-	if len(in.Labels) == 0 {
-		in.Labels = in.LegacyLabels
+	if len(s.Labels) == 0 {
+		s.Labels = s.LegacyLabels
 	}
-	s := &ServiceExport{
-		Cluster: in.Cluster, Name: in.Name, Namespace: in.Namespace,
-		Annotations: in.Annotations, Labels: in.Labels,
-		ExportCreationTimestamp: in.ExportCreationTimestamp.Time,
-		Ports:                   in.Ports,
-		Type:                    in.Type,
-		SessionAffinity:         in.SessionAffinity,
-		SessionAffinityConfig:   in.SessionAffinityConfig,
-		IPFamilies:              in.IPFamilies,
-		InternalTrafficPolicy:   in.InternalTrafficPolicy,
-		TrafficDistribution:     in.TrafficDistribution,
-	}
+	s.inCapitals = inCapitals{}
 	if err := s.validate(); err != nil {
 		return nil, err
 	}

@@ -8,21 +8,16 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/plainjson"
 )
 
-// serviceJSON is what is read of a service. Its maps charge what they build, and
-// take it at once in full size.
+// serviceJSON is what is read of a service. Its maps, in the place of the service's own,
+// charge what they build, and take it at once in full size.
 type serviceJSON struct {
-	Cluster         string             `json:"cluster"`
-	Namespace       string             `json:"namespace"`
-	Name            string             `json:"name"`
-	Frontends       addressPorts       `json:"frontends"`
-	Backends        addressPorts       `json:"backends"`
-	Hostnames       boundedMap[string] `json:"hostnames"`
-	Zones           boundedMap[Zone]   `json:"zones"`
-	Labels          boundedMap[string] `json:"labels"`
-	Selector        boundedMap[string] `json:"selector"`
-	IncludeExternal bool               `json:"includeExternal"`
-	Shared          bool               `json:"shared"`
-	ClusterID       uint32             `json:"clusterID"`
+	*Service
+	Frontends addressPorts       `json:"frontends"`
+	Backends  addressPorts       `json:"backends"`
+	Hostnames boundedMap[string] `json:"hostnames"`
+	Zones     boundedMap[Zone]   `json:"zones"`
+	Labels    boundedMap[string] `json:"labels"`
+	Selector  boundedMap[string] `json:"selector"`
 }
 
 func parseService(value []byte) (*Service, error) {
@@ -35,6 +30,7 @@ func parseService(value []byte) (*Service, error) {
 		return nil, err
 	}
 	in := serviceJSON{
+		Service:   new(Service),
 		Frontends: addressPorts{m: map[string]Ports{}, meter: &m},
 		Backends:  addressPorts{m: map[string]Ports{}, meter: &m},
 		Hostnames: boundedMap[string]{bound: maxBackends, cost: costTextEntry, meter: &m},
@@ -45,13 +41,10 @@ func parseService(value []byte) (*Service, error) {
 	if err := json.Unmarshal(value, &in); err != nil {
 		return nil, rejectDecode(err)
 	}
-	return &Service{
-		Cluster: in.Cluster, Namespace: in.Namespace, Name: in.Name,
-		Frontends: in.Frontends.m, Backends: in.Backends.m,
-		Hostnames: in.Hostnames.m, Zones: in.Zones.m,
-		Labels: in.Labels.m, Selector: in.Selector.m,
-		IncludeExternal: in.IncludeExternal, Shared: in.Shared, ClusterID: in.ClusterID,
-	}, nil
+	in.Service.Frontends, in.Service.Backends = in.Frontends.m, in.Backends.m
+	in.Service.Hostnames, in.Service.Zones = in.Hostnames.m, in.Zones.m
+	in.Service.Labels, in.Service.Selector = in.Labels.m, in.Selector.m
+	return in.Service, nil
 }
 
 const (

@@ -48,7 +48,7 @@ func (s spot) numbered(r wire.Resource, cluster string, id uint32, n int) change
 	case wire.ServiceExports:
 		o := wire.ServiceExport{
 			Cluster: cluster, Namespace: s.name, Name: s.name, Type: wire.ServiceExportHeadless, SessionAffinity: wire.SessionAffinityNone,
-			ExportCreationTimestamp: time.Unix(int64(n), 0),
+			ExportCreationTimestamp: wire.ExportTime{Time: time.Unix(int64(n), 0)},
 		}
 		return change{o.Key(), o.Encode()}
 	case wire.Identities:

@@ -76,7 +76,7 @@ func (c *cluster) show(i, n int) {
 	kvs[slice.Key()] = slice.Encode()
 	export := wire.ServiceExport{
 		Cluster: c.name, Namespace: "ns", Name: service.Name, Type: wire.ServiceExportHeadless, SessionAffinity: wire.SessionAffinityNone,
-		ExportCreationTimestamp: time.Unix(int64(n), 0),
+		ExportCreationTimestamp: wire.ExportTime{Time: time.Unix(int64(n), 0)},
 	}
 	kvs[export.Key()] = export.Encode()
 	id := c.id<<16 + uint32(i) + 1

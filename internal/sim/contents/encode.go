@@ -295,10 +295,12 @@ func (m *Model) exportOp(s int, sv *service) Op {
 	w := int(sv.workload)
 	out := wire.ServiceExport{
 		Cluster: m.c.Name, Namespace: workloadNamespace(w), Name: serviceName(m.c, s, w),
-		ExportCreationTimestamp: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC).Add(time.Duration(m.hash("export", uint64(s))%1_000_000) * time.Second),
-		Type:                    wire.ServiceExportClusterSetIP,
-		SessionAffinity:         wire.SessionAffinityNone,
-		Ports:                   []wire.ServiceExportPort{},
+		ExportCreationTimestamp: wire.ExportTime{
+			Time: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC).Add(time.Duration(m.hash("export", uint64(s))%1_000_000) * time.Second),
+		},
+		Type:            wire.ServiceExportClusterSetIP,
+		SessionAffinity: wire.SessionAffinityNone,
+		Ports:           []wire.ServiceExportPort{},
 	}
 	if headless(s) {
 		out.Type = wire.ServiceExportHeadless

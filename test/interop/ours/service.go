@@ -158,7 +158,7 @@ func ServiceExport(e model.ServiceExport) *wire.ServiceExport {
 	export := &wire.ServiceExport{
 		Cluster: e.Cluster, Namespace: e.Namespace, Name: e.Name,
 		Labels: e.Labels, Annotations: e.Annotations,
-		ExportCreationTimestamp: e.Created,
+		ExportCreationTimestamp: wire.ExportTime{Time: e.Created},
 		Type:                    e.Type,
 		SessionAffinity:         e.SessionAffinity,
 		IPFamilies:              e.IPFamilies,
