@@ -92,19 +92,15 @@ func TestSignalsEndItCleanly(t *testing.T) {
 			t.Parallel()
 			base := t.TempDir()
 			args := append([]string{"--churn", "20", "--dir", base + "/mesh", "--data-dir", base + "/data"}, tc.args...)
-			cmd := simulator(t, args...)
 			temp := t.TempDir()
-			cmd.Env = append(cmd.Env, "TMPDIR="+temp)
-			var stderr bytes.Buffer
-			cmd.Stderr = &stderr
-			stdout, err := cmd.StdoutPipe()
-			must(t, err)
-			must(t, cmd.Start())
-			rest := waitReady(t, stdout, base+"/mesh")
+			cmd, printed, rest := start(t, temp, args...)
+			if strings.Count(printed, "\ncluster") != 2 || !strings.Contains(printed, "ready: 3 clusters") || !strings.Contains(printed, base+"/mesh") {
+				t.Errorf("it printed %s", printed)
+			}
 			must(t, cmd.Process.Signal(tc.signal))
 			_, _ = io.Copy(io.Discard, rest)
 			if err := cmd.Wait(); err != nil {
-				t.Errorf("%v: %s", err, stderr.String())
+				t.Errorf("%v: %s", err, cmd.Stderr)
 			}
 			for _, dir := range []string{base, temp} {
 				if left, _ := os.ReadDir(dir); len(left) > 0 {
@@ -115,26 +111,25 @@ func TestSignalsEndItCleanly(t *testing.T) {
 	}
 }
 
-// waitReady reads until everything is ready.
-func waitReady(t *testing.T, stdout io.Reader, dir string) io.Reader {
+// start runs a simulator with this temporary directory, and returns what it printed until
+// it was ready, and what is still to come.
+func start(t *testing.T, temp string, args ...string) (cmd *exec.Cmd, printed string, rest io.Reader) {
 	t.Helper()
+	like := simulator(t, args...)
+	cmd = exec.Command(like.Path, args...) // which ends in order, not with the test's context
+	cmd.Env, cmd.Stderr = append(like.Env, "TMPDIR="+temp), new(bytes.Buffer)
+	stdout, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
 	lines := bufio.NewReader(stdout)
-	clusters := 0
-	for {
+	for !strings.Contains(printed, "control socket: ") {
 		line, err := lines.ReadString('\n')
 		if err != nil {
-			t.Fatalf("output ended before it was ready: %v", err)
+			t.Fatalf("output ended with %q: %v", printed, err)
 		}
-		if strings.HasPrefix(line, "cluster") {
-			clusters++
-		}
-		if strings.HasPrefix(line, "ready: ") {
-			if clusters != 3 || !strings.Contains(line, dir) {
-				t.Errorf("%d clusters, then %q", clusters, line)
-			}
-			return lines
-		}
+		printed += line
 	}
+	return cmd, printed, lines
 }
 
 func TestExitCodeOfTheCommand(t *testing.T) {
@@ -166,29 +161,16 @@ func ctl(t *testing.T, temp string, env []string, args ...string) (stdout, stder
 
 // startSimulator runs a simulator until the end of the test and returns what it
 // printed until it was ready.
-func startSimulator(t *testing.T, temp string, args ...string) (output string) {
+func startSimulator(t *testing.T, temp string, args ...string) string {
 	t.Helper()
-	like := simulator(t, args...)
-	cmd := exec.Command(like.Path, args...) // which ends in order, not with the test's context
-	cmd.Env = append(like.Env, "TMPDIR="+temp)
-	stdout, err := cmd.StdoutPipe()
-	must(t, err)
-	must(t, cmd.Start())
-	lines := bufio.NewReader(stdout)
+	cmd, output, rest := start(t, temp, args...)
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_, _ = io.Copy(io.Discard, lines)
+		_, _ = io.Copy(io.Discard, rest)
 		if err := cmd.Wait(); err != nil {
 			t.Error(err)
 		}
 	})
-	for !strings.Contains(output, "control socket: ") {
-		line, err := lines.ReadString('\n')
-		if err != nil {
-			t.Fatalf("output ended with %q: %v", output, err)
-		}
-		output += line
-	}
 	return output
 }
 

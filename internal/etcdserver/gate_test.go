@@ -16,9 +16,7 @@ import (
 func echo(t *testing.T, name string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
@@ -43,9 +41,7 @@ func openGate(t *testing.T, backend string) *Gate {
 	t.Helper()
 	g := NewGate("127.0.0.1:0")
 	t.Cleanup(g.Close)
-	if err := g.Open(backend); err != nil {
-		t.Fatal(err)
-	}
+	must(t, g.Open(backend))
 	return g
 }
 
@@ -57,9 +53,7 @@ type caller struct {
 func dial(t *testing.T, g *Gate) caller {
 	t.Helper()
 	c, err := net.Dial("tcp", g.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return caller{c, bufio.NewReader(c)}
 }
@@ -126,9 +120,7 @@ func TestShutGateResetsAndRefuses(t *testing.T) {
 				t.Errorf("a connection to a shut gate: %v", err)
 			}
 			addr := g.Addr()
-			if err := g.Open(echo(t, "b")); err != nil {
-				t.Fatal(err)
-			}
+			must(t, g.Open(echo(t, "b")))
 			if g.Addr() != addr || g.Frozen() {
 				t.Errorf("opened on %s, was %s; frozen %t", g.Addr(), addr, g.Frozen())
 			}
@@ -145,9 +137,7 @@ func TestGateTurnsToAnotherServer(t *testing.T) {
 	c := dial(t, g)
 	c.say(t, "1")
 	c.expect(t, "a 1")
-	if err := g.Open(echo(t, "b")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, g.Open(echo(t, "b")))
 	if _, err := c.hear(30 * time.Second); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("the connection to the first ended with %v", err)
 	}
@@ -159,9 +149,7 @@ func TestGateTurnsToAnotherServer(t *testing.T) {
 func TestGateWithoutServerEndsConnections(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	nobody := l.Addr().String()
 	_ = l.Close()
 	g := openGate(t, nobody)

@@ -1,7 +1,6 @@
 package etcdserver
 
 import (
-	"context"
 	"os"
 	"testing"
 
@@ -14,17 +13,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func testContext(t *testing.T) context.Context {
-	t.Helper()
-	return waittest.Context(t)
-}
-
 func start(t *testing.T, cfg Config) *Server {
 	t.Helper()
 	s, err := Start(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(s.Close)
 	return s
 }
@@ -37,7 +29,7 @@ func TestRestartContinues(t *testing.T) {
 	}{{"closed", (*Server).Close}, {"killed", (*Server).Kill}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			ctx := testContext(t)
+			ctx := waittest.Context(t)
 			s := start(t, Config{DataDir: t.TempDir()})
 			if _, err := s.Local().Put(ctx, "k", "v"); err != nil {
 				t.Fatal(err)
@@ -79,12 +71,10 @@ func TestTemporaryDirectoryIsRemoved(t *testing.T) {
 
 func TestStreamsAreCutOnClose(t *testing.T) {
 	t.Parallel()
-	ctx := testContext(t)
+	ctx := waittest.Context(t)
 	s := start(t, Config{})
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{s.Endpoint()}, Logger: zap.NewNop()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = c.Close() }()
 	w := c.Watch(ctx, "k", clientv3.WithCreatedNotify())
 	<-w
@@ -93,26 +83,29 @@ func TestStreamsAreCutOnClose(t *testing.T) {
 
 func TestAuth(t *testing.T) {
 	t.Parallel()
-	ctx := testContext(t)
+	ctx := waittest.Context(t)
 	s := start(t, Config{})
 	if err := EnableAuth(ctx, s.Local(), ""); err == nil {
 		t.Error("enabled without a root password")
 	}
 	user := User{Name: "remote", Password: "pw", Role: RemoteReader("c2")}
-	if err := EnableAuth(ctx, s.Local(), "rootpw", user); err != nil {
-		t.Fatal(err)
-	}
+	must(t, EnableAuth(ctx, s.Local(), "rootpw", user))
 	c, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{s.Endpoint()}, Logger: zap.NewNop(), Username: "remote", Password: "pw",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = c.Close() }()
 	if _, err := c.Get(ctx, "cilium/state/nodes/", clientv3.WithPrefix()); err != nil {
 		t.Errorf("may not read: %v", err)
 	}
 	if _, err := c.Put(ctx, "cilium/state/nodes/x", ""); err == nil {
 		t.Error("may write")
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -15,30 +15,20 @@ func parse(t *testing.T, data []byte) *x509.Certificate {
 		t.Fatal("no PEM block")
 	}
 	c, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
 func TestCertificates(t *testing.T) {
 	t.Parallel()
 	ca, err := NewCA("test CA")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	server, err := ca.Server([]string{"c2.mesh.cilium.io", "127.0.0.1", "::1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	client, err := ca.Client("remote")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	old, err := ca.Client("remote", Expired())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, c := range []struct {
 		name  string
 		cert  []byte
@@ -76,9 +66,7 @@ func TestWriteReplaces(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	ca, err := NewCA("test CA")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var last Pair
 	for range 2 {
 		if last, err = ca.Client("remote"); err != nil {
@@ -89,9 +77,7 @@ func TestWriteReplaces(t *testing.T) {
 		}
 	}
 	caFile, err := ca.Write(dir, "ca")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got, err := os.ReadFile(dir + "/client.crt")
 	if err != nil || string(got) != string(last.Cert) {
 		t.Errorf("client.crt is not the last certificate: %v", err)
@@ -110,5 +96,12 @@ func TestWriteReplaces(t *testing.T) {
 	}
 	if _, _, err := last.Write(dir+"/absent", "client"); err == nil {
 		t.Error("no error for a directory that does not exist")
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

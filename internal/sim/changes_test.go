@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"context"
 	"maps"
 	"net/netip"
 	"path/filepath"
@@ -33,13 +32,9 @@ func TestPutAndDelete(t *testing.T) {
 	checkEqual(t, r)
 	wantRefused(t, r.Delete(ctx, key), false, "has no key "+key)
 	wantRefused(t, r.Put(ctx, "", nil), true, "empty")
-	if _, err := r.Churn(ctx, 500); err != nil { // may write the node again
-		t.Error(err)
-	}
+	churn(t, r, 500) // may write the node again
 	checkEqual(t, r)
-	if _, err := r.Mend(ctx); err != nil {
-		t.Error(err)
-	}
+	mend(t, r)
 	after := checkContents(t, r)
 	if _, ok := after["new"]; ok || after[wire.SyncedKey("cluster2", wire.IPs, false)] == (kv{}) || after[key].value == "" {
 		t.Errorf("not mended: %d keys, there were %d", len(after), len(before))
@@ -127,9 +122,7 @@ func TestNewClusterIDIsEverywhere(t *testing.T) {
 			c.Mode = mode
 			r := loadCluster(t, c, Options{Plain: true})
 			ctx := testContext(t)
-			if _, err := r.Churn(ctx, 500); err != nil { // with identities of no pod
-				t.Fatal(err)
-			}
+			churn(t, r, 500) // with identities of no pod
 			before := readAll(t, r.Client())
 			must(t, r.Configure(ctx, ConfigChange{ID: 9}))
 			if r.Cluster().ID != 9 {
@@ -148,9 +141,7 @@ func TestNewClusterIDIsEverywhere(t *testing.T) {
 					t.Errorf("%s: there before %t", key, ok)
 				}
 			}
-			if _, err := r.Churn(ctx, 500); err != nil {
-				t.Fatal(err)
-			}
+			churn(t, r, 500)
 			checkEqual(t, r)
 			must(t, r.Configure(ctx, ConfigChange{ID: 2, Capabilities: map[string]string{"syncedCanaries": "true"}}))
 			checkEqual(t, r)
@@ -161,27 +152,16 @@ func TestNewClusterIDIsEverywhere(t *testing.T) {
 func TestChurnRateChanges(t *testing.T) {
 	t.Parallel()
 	r := loadCluster(t, contents.Default("cluster2", 2), Options{Plain: true})
-	ctx, cancel := context.WithCancel(testContext(t))
-	ended := make(chan error, 1)
-	go func() { ended <- r.Run(ctx) }()
+	ctx, stop := testContext(t), running(t, r.Run)
 	watch := r.Client().Watch(ctx, wire.StatePrefix, clientv3.WithPrefix())
 	must(t, r.SetChurn(500))
-	for events := 0; events < 50; {
-		resp, ok := <-watch
-		if !ok {
-			t.Fatal("the watch ended")
-		}
-		events += len(resp.Events)
-	}
+	await(t, watch, 50)
 	wantRefused(t, r.SetChurn(-1), true, "-1")
 	must(t, r.SetChurn(0))
 	if s, err := r.State(ctx); err != nil || s.Churn != 0 || r.Changes() == 0 {
 		t.Errorf("state %+v, %d changes, %v", s, r.Changes(), err)
 	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	stop()
 	checkContents(t, r)
 }
 
@@ -219,8 +199,6 @@ func TestMeshFaults(t *testing.T) {
 	wantRefused(t, err, false, "already")
 	_, _, err = m.Claim(ctx, one, netip.MustParseAddr("192.0.2.1"))
 	wantRefused(t, err, false, addr.String())
-	if _, err := one.Mend(ctx); err != nil {
-		t.Error(err)
-	}
+	mend(t, one)
 	checkContents(t, one)
 }

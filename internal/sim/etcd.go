@@ -113,7 +113,7 @@ func tune(c *embed.Config) {
 // adopt turns to a server that runs, and opens the gate to it. It ends the one
 // before. When it fails, the server is ended and everything is as it was.
 func (e *etcd) adopt(ctx context.Context, s *etcdserver.Server) error {
-	c, err := e.dial(ctx, s.Endpoint())
+	c, err := e.dialAs(ctx, s.Endpoint(), e.admin)
 	if err == nil {
 		err = e.gate.Open(s.Addr())
 	}

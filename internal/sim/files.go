@@ -8,29 +8,6 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// clientFiles is what an agent needs to read a cluster, in the form in which
-// Cilium keeps it (spec wire.md §3.2): a configuration named as the cluster and
-// the PEM files that it names, in one directory. Each cluster has its own copy of
-// the authority, so that several simulators may share a directory; those that are
-// cached in one etcd share one, so that their configurations are equal.
-type clientFiles struct {
-	name     string
-	owner    string // cluster after which the PEM files are named
-	endpoint string
-	// ca, cert and key are PEM; empty without TLS.
-	ca, cert, key []byte
-}
-
-// clientFiles returns what the agent needs to read this cluster.
-func (r *Running) clientFiles() clientFiles {
-	e := r.etcd
-	f := clientFiles{name: r.c.Name, owner: e.name, endpoint: e.endpoint()}
-	if !e.o.Plain {
-		f.ca, f.cert, f.key = e.o.CA.PEM(), e.reader.Cert, e.reader.Key
-	}
-	return f
-}
-
 // WriteClientFiles writes what the agent needs to read this cluster into an
 // existing directory: the certificates first, then the configuration, each
 // atomically. Files of the same names are replaced; nobody removes them.
@@ -39,7 +16,7 @@ func (r *Running) WriteClientFiles(dir string) error {
 	if err != nil {
 		return err
 	}
-	return r.clientFiles().write(d)
+	return r.writeFiles(d)
 }
 
 // clientConfig is the configuration file, in the words of etcd's own client.
@@ -63,28 +40,32 @@ func clientFileNames(clusters []string) []string {
 	return names
 }
 
-// write adds the files to d, the configuration last, so that whoever watches
-// the directory finds everything that it names.
-func (f clientFiles) write(d *directory) (err error) {
+// writeFiles writes what the agent needs to read this cluster, in the form in which
+// Cilium keeps it (spec wire.md §3.2): a configuration named as the cluster and the PEM
+// files that it names, in one directory. Each cluster has its own copy of the authority,
+// so that several simulators may share a directory; those that are cached in one etcd
+// share one, so that their configurations are equal. The configuration comes last, so
+// that whoever watches the directory finds everything that it names.
+func (r *Running) writeFiles(d *directory) (err error) {
+	e := r.etcd
 	temp, err := os.MkdirTemp(d.path, ".mesh-sim-") // a directory is never taken for a configuration
 	if err != nil {
-		return fmt.Errorf("client files of %s: %w", f.name, err)
+		return fmt.Errorf("client files of %s: %w", r.c.Name, err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
-	cfg := clientConfig{Endpoints: []string{f.endpoint}}
-	if len(f.key) > 0 {
+	cfg := clientConfig{Endpoints: []string{e.endpoint()}}
+	if !e.o.Plain {
+		ca, cert, key := caFile(e.name), certFile(e.name), keyFile(e.name)
 		err := errors.Join(
-			d.place(temp, caFile(f.owner), f.ca, 0o644),
-			d.place(temp, keyFile(f.owner), f.key, 0o600),
-			d.place(temp, certFile(f.owner), f.cert, 0o644))
+			d.place(temp, ca, e.o.CA.PEM(), 0o644), d.place(temp, key, e.reader.Key, 0o600), d.place(temp, cert, e.reader.Cert, 0o644))
 		if err != nil {
 			return err
 		}
-		cfg.TrustedCAFile, cfg.CertFile, cfg.KeyFile = d.file(caFile(f.owner)), d.file(certFile(f.owner)), d.file(keyFile(f.owner))
+		cfg.TrustedCAFile, cfg.CertFile, cfg.KeyFile = d.file(ca), d.file(cert), d.file(key)
 	}
 	text, err := yaml.Marshal(cfg)
 	if err != nil {
-		return fmt.Errorf("client configuration of %s: %w", f.name, err)
+		return fmt.Errorf("client configuration of %s: %w", r.c.Name, err)
 	}
-	return d.place(temp, f.name, text, 0o600)
+	return d.place(temp, r.c.Name, text, 0o600)
 }

@@ -25,11 +25,7 @@ func openCluster(t *testing.T, c contents.Cluster, o Options) *Running {
 	t.Helper()
 	r, err := Open(testContext(t), c, o)
 	must(t, err)
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must(t, r.Close()) })
 	return r
 }
 
@@ -40,6 +36,45 @@ func loadCluster(t *testing.T, c contents.Cluster, o Options) *Running {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// running runs a cluster or a mesh until stop is called, which is no error.
+func running(t *testing.T, run func(context.Context) error) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(testContext(t))
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx) }()
+	return func() {
+		t.Helper()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run ended with %v", err)
+		}
+	}
+}
+
+// await waits for so many events.
+func await(t *testing.T, watch clientv3.WatchChan, events int) {
+	t.Helper()
+	for events > 0 {
+		resp, ok := <-watch
+		if !ok {
+			t.Fatal("the watch ended")
+		}
+		events -= len(resp.Events)
+	}
+}
+
+func churn(t *testing.T, r *Running, n int) {
+	t.Helper()
+	_, err := r.Churn(testContext(t), n)
+	must(t, err)
+}
+
+func mend(t *testing.T, r *Running) {
+	t.Helper()
+	_, err := r.Mend(testContext(t))
+	must(t, err)
 }
 
 // readAll reads every key with a plain client.

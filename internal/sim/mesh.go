@@ -209,7 +209,7 @@ func (m *Mesh) Add(r *Running) error {
 	if _, err := os.Lstat(m.ClientFile(r)); err == nil {
 		return refuse("cluster %s is in the mesh already: %s", r.c.Name, m.ClientFile(r))
 	}
-	return r.clientFiles().write(m.directoryOf(r))
+	return r.writeFiles(m.directoryOf(r))
 }
 
 // Certify gives the agent another client certificate for a cluster, valid from now
@@ -220,7 +220,7 @@ func (m *Mesh) Certify(r *Running, valid time.Duration) error {
 	if err := r.certify(valid); err != nil {
 		return err
 	}
-	return r.clientFiles().write(m.directoryOf(r))
+	return r.writeFiles(m.directoryOf(r))
 }
 
 // Remove removes the client file of a cluster. Its certificates stay, as other
@@ -284,7 +284,7 @@ func (m *Mesh) Load(ctx context.Context, report func(*Running, Loaded)) error {
 			}
 			m.mu.Lock()
 			defer m.mu.Unlock()
-			if err := r.clientFiles().write(m.directoryOf(r)); err != nil {
+			if err := r.writeFiles(m.directoryOf(r)); err != nil {
 				return err
 			}
 			if report != nil {

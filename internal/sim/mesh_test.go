@@ -1,9 +1,6 @@
 package sim
 
 import (
-	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"os"
 	"path/filepath"
@@ -12,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	clientyaml "go.etcd.io/etcd/client/v3/yaml"
 	"go.uber.org/zap"
-	"sigs.k8s.io/yaml"
 
 	"github.com/mesh-agent/mesh-agent/internal/sim/contents"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -42,11 +39,7 @@ func openMesh(t *testing.T, o MeshOptions, clusters ...contents.Cluster) *Mesh {
 	t.Helper()
 	m, err := OpenMesh(testContext(t), clusters, o)
 	must(t, err)
-	t.Cleanup(func() {
-		if err := m.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must(t, m.Close()) })
 	return m
 }
 
@@ -79,13 +72,7 @@ func TestMeshWritesClientFilesAndRemovesThem(t *testing.T) {
 		t.Errorf("client directory has mode %s", info.Mode())
 	}
 	readThrough(t, filepath.Join(m.Dir(), "cluster2"), "cluster2")
-	ctx, cancel := context.WithCancel(testContext(t))
-	ended := make(chan error, 1)
-	go func() { ended <- m.Run(ctx) }()
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	running(t, m.Run)()
 	temp := m.Temp()
 	if err := m.Close(); err != nil {
 		t.Error(err)
@@ -98,21 +85,11 @@ func TestMeshWritesClientFilesAndRemovesThem(t *testing.T) {
 // readThrough reads a cluster with nothing but its client file.
 func readThrough(t *testing.T, path, cluster string) {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	must(t, err)
-	var cfg clientConfig
-	must(t, yaml.UnmarshalStrict(text, &cfg))
-	ca, err := os.ReadFile(cfg.TrustedCAFile)
-	must(t, err)
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(ca)
-	pair, err := tls.LoadX509KeyPair(cfg.CertFile, cfg.KeyFile)
-	must(t, err)
 	for _, name := range []string{"", cluster + ".mesh.cilium.io", "localhost"} {
-		c, err := clientv3.New(clientv3.Config{
-			Endpoints: cfg.Endpoints, Logger: zap.NewNop(),
-			TLS: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool, Certificates: []tls.Certificate{pair}, ServerName: name},
-		})
+		cfg, err := clientyaml.NewConfig(path)
+		must(t, err)
+		cfg.Logger, cfg.TLS.ServerName = zap.NewNop(), name
+		c, err := clientv3.New(*cfg)
 		must(t, err)
 		resp, err := c.Get(testContext(t), wire.ClusterConfigKey(cluster))
 		if err != nil || resp.Count != 1 {

@@ -40,9 +40,7 @@ func TestCachedClustersShareAnEtcd(t *testing.T) {
 	if got := b.Contents()[wire.ClusterConfigKey("cluster3")]; got != want {
 		t.Errorf("configuration is %s", got)
 	}
-	if _, err := b.Churn(ctx, 300); err != nil {
-		t.Error(err)
-	}
+	churn(t, b, 300)
 	checkShared(t, a, b)
 
 	_, err := a.Malform(ctx, "ips")
@@ -59,9 +57,7 @@ func TestCachedClustersShareAnEtcd(t *testing.T) {
 		if s, err := r.State(ctx); err != nil || s.State != "empty" || s.CachedIn != "cluster2" || *s.Keys != 0 {
 			t.Errorf("state %+v, %v", s, err)
 		}
-		if _, err := r.Mend(ctx); err != nil {
-			t.Error(err)
-		}
+		mend(t, r)
 	}
 	checkShared(t, a, b)
 	must(t, b.Replace(ctx))

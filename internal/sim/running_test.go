@@ -119,30 +119,12 @@ func TestRunWritesHeartbeatsAndChurns(t *testing.T) {
 	if _, err := r.Load(testContext(t)); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(testContext(t))
-	defer cancel()
+	ctx := testContext(t)
 	watch := r.Client().Watch(ctx, wire.HeartbeatKey)
-	ended := make(chan error, 1)
-	go func() { ended <- r.Run(ctx) }()
-	for heartbeats := 0; heartbeats < 3; {
-		resp, ok := <-watch
-		if !ok {
-			t.Fatal("the watch ended")
-		}
-		heartbeats += len(resp.Events)
-	}
-	changed := r.Client().Watch(ctx, wire.IPs.Prefix("", false), clientv3.WithPrefix())
-	for events := 0; events < 50; {
-		resp, ok := <-changed
-		if !ok {
-			t.Fatal("the watch ended")
-		}
-		events += len(resp.Events)
-	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Errorf("Run ended with %v", err)
-	}
+	stop := running(t, r.Run)
+	await(t, watch, 3)
+	await(t, r.Client().Watch(ctx, wire.IPs.Prefix("", false), clientv3.WithPrefix()), 50)
+	stop()
 	if r.Changes() == 0 {
 		t.Error("no change was counted")
 	}
@@ -151,10 +133,7 @@ func TestRunWritesHeartbeatsAndChurns(t *testing.T) {
 
 func TestRunEndsWithTheServer(t *testing.T) {
 	t.Parallel()
-	r := openCluster(t, contents.Default("cluster2", 2), Options{Churn: 100})
-	if _, err := r.Load(testContext(t)); err != nil {
-		t.Fatal(err)
-	}
+	r := loadCluster(t, contents.Default("cluster2", 2), Options{Churn: 100})
 	r.etcd.server.Close()
 	if err := r.Run(testContext(t)); err == nil || !strings.Contains(err.Error(), "cluster2") {
 		t.Errorf("Run ended with %v", err)
@@ -174,10 +153,7 @@ func TestLoadEndsWithTheContext(t *testing.T) {
 func TestReadersHaveTheRightsOfRemoteClusters(t *testing.T) {
 	t.Parallel()
 	r := loadCluster(t, contents.Default("cluster2", 2), Options{})
-	ctx := testContext(t)
-	c, err := r.etcd.dialAs(ctx, r.Endpoint(), r.etcd.reader)
-	must(t, err)
-	defer func() { _ = c.Close() }()
+	ctx, c := testContext(t), asAgent(t, r)
 	for _, read := range []struct {
 		what, key string
 		prefix    bool

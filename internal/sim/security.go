@@ -34,12 +34,6 @@ func (e *etcd) user() etcdserver.User {
 	}
 }
 
-// serverNames are what the server's certificate is good for; the first is what
-// Cilium calls the server of a remote cluster.
-func serverNames(cluster string) []string {
-	return []string{cluster + ".mesh.cilium.io", "localhost", "127.0.0.1", "::1"}
-}
-
 // certificates issues those of the server, of the agent, and of the simulator
 // itself.
 func (e *etcd) certificates() error {
@@ -49,7 +43,8 @@ func (e *etcd) certificates() error {
 			return err
 		}
 	}
-	server, err := e.o.CA.Server(serverNames(e.name))
+	// The first name is what Cilium calls the server of a remote cluster.
+	server, err := e.o.CA.Server([]string{e.name + ".mesh.cilium.io", "localhost", "127.0.0.1", "::1"})
 	if err != nil {
 		return err
 	}
@@ -68,16 +63,12 @@ func (e *etcd) certificates() error {
 	return err
 }
 
-// dial connects the simulator itself to a server.
-func (e *etcd) dial(ctx context.Context, endpoint string) (*clientv3.Client, error) {
-	return e.dialAs(ctx, endpoint, e.admin)
-}
-
+// dialAs connects to a server as a user.
 func (e *etcd) dialAs(ctx context.Context, endpoint string, as pki.Pair) (*clientv3.Client, error) {
 	cfg := clientv3.Config{
 		Context:   context.WithoutCancel(ctx), // a client outlives the call
 		Endpoints: []string{endpoint},
-		Logger:    zap.NewNop(),
+		Logger:    zap.NewNop(), DialKeepAliveTime: 30 * time.Second,
 	}
 	if !e.o.Plain {
 		pair, err := as.TLS()
@@ -89,7 +80,6 @@ func (e *etcd) dialAs(ctx context.Context, endpoint string, as pki.Pair) (*clien
 			RootCAs: e.o.CA.Pool(), ServerName: "localhost",
 		}
 	}
-	cfg.DialKeepAliveTime = 30 * time.Second
 	c, err := clientv3.New(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", endpoint, err)

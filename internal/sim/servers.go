@@ -228,7 +228,7 @@ func (r *Running) SetHeartbeat(ctx context.Context, on bool) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.heartbeats == on {
-		return refuse("the heartbeat of cluster %s is %s already", r.c.Name, onOff(on))
+		return refuse("the heartbeat of cluster %s is %s already", r.c.Name, map[bool]string{true: "on", false: "off"}[on])
 	}
 	if on && e.server != nil && !e.lost() {
 		if err := e.writeHeartbeat(ctx, e.client, time.Now()); err != nil {
@@ -237,11 +237,4 @@ func (r *Running) SetHeartbeat(ctx context.Context, on bool) error {
 	}
 	e.heartbeats = on
 	return nil
-}
-
-func onOff(on bool) string {
-	if on {
-		return "on"
-	}
-	return "off"
 }

@@ -45,9 +45,7 @@ func TestKilledServerRefusesAndComesBackWithItsData(t *testing.T) {
 	if r.etcd.id != id || r.Endpoint() != endpoint {
 		t.Errorf("another etcd: %x at %s", r.etcd.id, r.Endpoint())
 	}
-	if _, err := r.Churn(ctx, 50); err != nil {
-		t.Error(err)
-	}
+	churn(t, r, 50)
 	checkContents(t, r)
 }
 
@@ -68,9 +66,7 @@ func TestFrozenServerSaysNothingUntilTheThaw(t *testing.T) {
 	if _, err := agent.Get(ctx, wire.HeartbeatKey); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a frozen server answered: %v", err)
 	}
-	if _, err := r.Churn(testContext(t), 20); err != nil {
-		t.Error(err)
-	}
+	churn(t, r, 20)
 	must(t, r.Thaw())
 	if got, _ := read(t, r, agent, wire.IPs); cmp.Diff(of(r, wire.IPs), got) != "" {
 		t.Errorf("after the thaw (-simulator +etcd):\n%s", cmp.Diff(of(r, wire.IPs), got))
@@ -80,9 +76,7 @@ func TestFrozenServerSaysNothingUntilTheThaw(t *testing.T) {
 func TestFrozenServerThawsByItself(t *testing.T) {
 	t.Parallel()
 	r := loadCluster(t, contents.Default("cluster2", 2), Options{Plain: true})
-	ctx, cancel := context.WithCancel(testContext(t))
-	ended := make(chan error, 1)
-	go func() { ended <- r.Run(ctx) }()
+	ctx, stop := testContext(t), running(t, r.Run)
 	must(t, r.Freeze(0))
 	must(t, r.Freeze(50*time.Millisecond)) // a time may be set later
 	read(t, r, asAgent(t, r), wire.Nodes)  // waits for the thaw
@@ -93,10 +87,7 @@ func TestFrozenServerThawsByItself(t *testing.T) {
 	must(t, r.Kill()) // ends the freeze too, and Run goes on
 	must(t, r.Start(ctx))
 	read(t, r, asAgent(t, r), wire.Nodes)
-	cancel()
-	if err := <-ended; err != nil {
-		t.Errorf("Run ended with %v", err)
-	}
+	stop()
 }
 
 func TestReplacedServerIsAnotherWithTheSameData(t *testing.T) {
@@ -121,13 +112,9 @@ func TestReplacedServerIsAnotherWithTheSameData(t *testing.T) {
 	if _, err := agent.Put(ctx, wire.HeartbeatKey, "x"); err == nil {
 		t.Error("the agent may write to the new server")
 	}
-	if _, err := r.Churn(ctx, 100); err != nil {
-		t.Error(err)
-	}
+	churn(t, r, 100)
 	checkEqual(t, r)
-	if _, err := r.Mend(ctx); err != nil {
-		t.Error(err)
-	}
+	mend(t, r)
 	checkContents(t, r)
 }
 
@@ -203,9 +190,7 @@ func TestHeartbeatStopsAndBeginsAgain(t *testing.T) {
 		t.Error("the heartbeat does not begin again at once")
 	}
 	must(t, r.Put(ctx, wire.HeartbeatKey, []byte("x")))
-	if _, err := r.Mend(ctx); err != nil {
-		t.Error(err)
-	}
+	mend(t, r)
 	if got := readAll(t, r.Client())[wire.HeartbeatKey].value; got == "x" {
 		t.Error("a heartbeat by hand outlives the mending")
 	}
