@@ -76,6 +76,8 @@ func logs(t *testing.T, m *members.Mesh) {
 	}
 }
 
+// TestThreeClustersWithoutCilium: every agent sees every cluster, through the
+// mirrors; and global services fail over as their affinity says when backends go,
 // and come back with them.
 func TestThreeClustersWithoutCilium(t *testing.T) {
 	t.Parallel()
@@ -99,7 +101,7 @@ func TestThreeClustersWithoutCilium(t *testing.T) {
 	} {
 		uses(t, agent, "web", want[0])
 		uses(t, agent, "cart", want[1])
-		if _, err := ask[api.Service](t, agent, "v1", "services", members.Namespace, "stock"); err != nil {
+		if _, err := members.Get[api.Service](t.Context(), agent.Socket, "services", members.Namespace, "stock"); err != nil {
 			t.Errorf("the service of its own cluster alone: %v", err)
 		}
 	}
@@ -147,7 +149,7 @@ func leader(t *testing.T, of []*members.Process) (leads *members.Process, others
 	waittest.Try(t, "a leader", func() error {
 		leads, others = nil, nil
 		for _, p := range of {
-			st, err := ask[api.Status](t, p, "v1", "status")
+			st, err := members.Get[api.Status](t.Context(), p.Socket, "status")
 			switch {
 			case err != nil:
 				others = append(others, p)
@@ -218,7 +220,7 @@ func TestTheStandbysTakeOver(t *testing.T) {
 	mirrors.Signal(syscall.SIGCONT)
 	waittest.Try(t, "the frozen ones to stand by", func() error {
 		for _, p := range []*members.Process{operates, mirrors} {
-			if st, err := ask[api.Status](t, p, "v1", "status"); err != nil || *st.Agent.Leads {
+			if st, err := members.Get[api.Status](t.Context(), p.Socket, "status"); err != nil || *st.Agent.Leads {
 				return fmt.Errorf("%s leads, %w", p.Name, err)
 			}
 		}

@@ -10,43 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/members"
 	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
-	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 )
-
-// ask asks a process.
-func ask[T any](t *testing.T, p *members.Process, path ...string) (*T, error) {
-	t.Helper()
-	c, err := client.New(client.Options{Socket: p.Socket})
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close()
-	ctx := waittest.Context(t)
-	return client.Get[T](ctx, c, path...)
-}
-
-func items[T any](t *testing.T, p *members.Process, resource string) ([]T, error) {
-	t.Helper()
-	c, err := client.New(client.Options{Socket: p.Socket})
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close()
-	ctx := waittest.Context(t)
-	it, err := client.List[T](ctx, c, resource, client.Query{})
-	if err != nil {
-		return nil, err
-	}
-	defer it.Close()
-	var all []T
-	for one, err := range it.All(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, one)
-	}
-	return all, nil
-}
 
 // same compares what was seen with what there must be.
 func same(what string, got, want map[string]bool) error {
@@ -77,7 +41,7 @@ func sees(t *testing.T, m *members.Mesh, agent *members.Process) error {
 			}
 		}
 	}
-	nodes, err := items[api.Node](t, agent, "nodes")
+	nodes, err := members.List[api.Node](t.Context(), agent.Socket, "nodes")
 	if err != nil {
 		return err
 	}
@@ -88,7 +52,7 @@ func sees(t *testing.T, m *members.Mesh, agent *members.Process) error {
 	if err := same("nodes", got, wantNodes); err != nil {
 		return err
 	}
-	ids, err := items[api.Identity](t, agent, "identities")
+	ids, err := members.List[api.Identity](t.Context(), agent.Socket, "identities")
 	if err != nil {
 		return err
 	}
@@ -101,7 +65,7 @@ func sees(t *testing.T, m *members.Mesh, agent *members.Process) error {
 	if err := same("identities", got, wantApps); err != nil {
 		return err
 	}
-	ips, err := items[api.IP](t, agent, "ips")
+	ips, err := members.List[api.IP](t.Context(), agent.Socket, "ips")
 	if err != nil {
 		return err
 	}
@@ -118,7 +82,7 @@ func sees(t *testing.T, m *members.Mesh, agent *members.Process) error {
 	if err := same("addresses", got, wantPods); err != nil {
 		return err
 	}
-	st, err := ask[api.Status](t, agent, "v1", "status")
+	st, err := members.Get[api.Status](t.Context(), agent.Socket, "status")
 	if err == nil && st.State != api.StateReady {
 		err = fmt.Errorf("the agent is %s", st.State)
 	}
@@ -129,7 +93,7 @@ func sees(t *testing.T, m *members.Mesh, agent *members.Process) error {
 // ones in upper case.
 func backends(t *testing.T, agent *members.Process, service string) (string, error) {
 	t.Helper()
-	s, err := ask[api.Service](t, agent, "v1", "services", members.Namespace, service)
+	s, err := members.Get[api.Service](t.Context(), agent.Socket, "services", members.Namespace, service)
 	if err != nil {
 		return "", err
 	}
@@ -157,6 +121,3 @@ func uses(t *testing.T, agent *members.Process, service, want string) {
 		return err
 	})
 }
-
-// TestThreeClustersWithoutCilium: every agent sees every cluster, through the
-// mirrors; and global services fail over as their affinity says when backends go,
