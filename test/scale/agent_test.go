@@ -2,7 +2,6 @@ package scale
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/members"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
@@ -30,6 +30,7 @@ const patience = 5 * time.Minute
 // process is a running mesh-agent.
 type process struct {
 	cmd    *exec.Cmd
+	socket string
 	client *http.Client
 	began  time.Time
 }
@@ -50,23 +51,19 @@ func (p programs) run(tb testing.TB, dir string) result {
 func (p programs) start(tb testing.TB, mode string, flags ...string) (a process, end func()) {
 	tb.Helper()
 	temp, err := os.MkdirTemp("", "scale-") // short enough for a socket
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	socket := filepath.Join(temp, "agent.sock")
 	cmd := exec.CommandContext(tb.Context(), p.agent, append([]string{
 		mode, "--cluster-name", "own", "--cluster-id", "255",
 		"--socket", socket, "--listen", "127.0.0.1:0", "--debug-pprof", "--log-level", "error",
 	}, flags...)...)
 	cmd.Stderr = os.Stderr
-	a = process{cmd: cmd, began: time.Now(), client: &http.Client{Transport: &http.Transport{
+	a = process{cmd: cmd, socket: socket, began: time.Now(), client: &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", socket)
 		},
 	}}}
-	if err := cmd.Start(); err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, cmd.Start())
 	return a, func() {
 		a.client.CloseIdleConnections()
 		if err := errors.Join(cmd.Process.Signal(syscall.SIGTERM), cmd.Wait(), os.RemoveAll(temp)); err != nil {
@@ -140,15 +137,7 @@ func keysOf(c api.Cluster) int {
 }
 
 func (a process) clusters(ctx context.Context) ([]api.Cluster, error) {
-	_, body, err := a.get(ctx, "/v1/clusters")
-	if err != nil {
-		return nil, err
-	}
-	var clusters api.List[api.Cluster]
-	if err := json.Unmarshal(body, &clusters); err != nil {
-		return nil, fmt.Errorf("/v1/clusters says %.200q: %w", body, err)
-	}
-	return clusters.Items, nil
+	return members.List[api.Cluster](ctx, a.socket, "clusters")
 }
 
 // copied waits until so many keys of ready clusters are copied.

@@ -5,14 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	clientyaml "go.etcd.io/etcd/client/v3/yaml"
 	"go.uber.org/zap"
@@ -36,13 +36,9 @@ func (p programs) timed(tb testing.TB, role, arg string) (r result) {
 	tb.Helper()
 	cmd := p.as(role, arg)
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	start := time.Now()
-	if err := cmd.Start(); err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, cmd.Start())
 	err = json.NewDecoder(stdout).Decode(&r)
 	r.Seconds = time.Since(start).Seconds()
 	if err := errors.Join(err, cmd.Wait()); err != nil {
@@ -52,68 +48,87 @@ func (p programs) timed(tb testing.TB, role, arg string) (r result) {
 }
 
 // runFloor is that process: it lists what the agent lists, and decodes nothing.
-// Clusters of the same endpoints share a client.
 func runFloor(ctx context.Context, dir string) error {
-	files, err := filepath.Glob(filepath.Join(dir, "cluster*"))
+	from, err := remotes(dir)
 	if err != nil {
 		return err
 	}
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(clustermesh.ListsPerCore * runtime.GOMAXPROCS(0))
-	clients := map[string]*clientv3.Client{}
-	names := map[string][]string{} // of clusters, by endpoint
+	users := map[*clientv3.Client]int{}
+	for _, c := range from {
+		users[c]++
+	}
+	listed := []wire.Resource{wire.Nodes, wire.Services, wire.IPs, wire.Identities}
+	return needed(ctx, from, listed, func(ctx context.Context, c *clientv3.Client, name string, r wire.Resource) (int, error) {
+		return list(ctx, c, r.Prefix(name, users[c] > 1), func([]*mvccpb.KeyValue) error { return nil })
+	})
+}
+
+// remotes opens a client for each client file of a directory, by cluster. Clusters of the
+// same endpoint share one.
+func remotes(dir string) (map[string]*clientv3.Client, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "cluster*"))
+	if err != nil {
+		return nil, err
+	}
+	all, shared := map[string]*clientv3.Client{}, map[string]*clientv3.Client{}
 	for _, file := range files {
 		if filepath.Ext(file) != "" {
 			continue // a certificate or a key
 		}
 		cfg, err := clientyaml.NewConfig(file)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		endpoint := cfg.Endpoints[0]
-		names[endpoint] = append(names[endpoint], filepath.Base(file))
-		if clients[endpoint] != nil {
-			continue
-		}
-		cfg.Logger = zap.NewNop()
-		cfg.DialOptions = []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(256 << 20))}
-		if clients[endpoint], err = clientv3.New(*cfg); err != nil {
-			return err
-		}
-		defer clients[endpoint].Close()
-	}
-	counts := make(chan int, 4*len(files))
-	for _, endpoint := range slices.Sorted(maps.Keys(names)) {
-		for _, name := range names[endpoint] {
-			for _, r := range []wire.Resource{wire.Nodes, wire.Services, wire.IPs, wire.Identities} {
-				g.Go(func() error {
-					n, err := list(ctx, clients[endpoint], r.Prefix(name, len(names[endpoint]) > 1))
-					counts <- n
-					return err
-				})
+		if shared[endpoint] == nil {
+			cfg.Logger = zap.NewNop()
+			cfg.DialOptions = []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(256 << 20))}
+			if shared[endpoint], err = clientv3.New(*cfg); err != nil {
+				return nil, err
 			}
+		}
+		all[filepath.Base(file)] = shared[endpoint]
+	}
+	return all, nil
+}
+
+// needed does something with each resource of each cluster, with as many at a time as the
+// agent lists, and prints with how many keys, and what this process needed for it.
+func needed(ctx context.Context, from map[string]*clientv3.Client, resources []wire.Resource,
+	do func(context.Context, *clientv3.Client, string, wire.Resource) (int, error),
+) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(clustermesh.ListsPerCore * runtime.GOMAXPROCS(0))
+	var keys atomic.Int64
+	for name, c := range from {
+		defer c.Close()
+		for _, resource := range resources {
+			g.Go(func() error {
+				n, err := do(ctx, c, name, resource)
+				keys.Add(int64(n))
+				return err
+			})
 		}
 	}
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	close(counts)
-	var r result
-	for n := range counts {
-		r.Keys += n
-	}
+	r := result{Keys: int(keys.Load())}
 	var err1, err2 error
 	r.CPU, err1 = cpuSeconds(os.Getpid())
 	_, r.Peak, err2 = resident(os.Getpid())
 	return errors.Join(err1, err2, json.NewEncoder(os.Stdout).Encode(r))
 }
 
-func list(ctx context.Context, c *clientv3.Client, prefix string) (n int, err error) {
-	from, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
+// list lists a prefix in pages, of one revision.
+func list(ctx context.Context, c *clientv3.Client, prefix string, take func([]*mvccpb.KeyValue) error) (n int, err error) {
+	from, end, revision := prefix, clientv3.GetPrefixRangeEnd(prefix), int64(0)
 	page := int64(etcd.DefaultOptions().PageLimit)
-	revision := int64(0)
 	for {
 		resp, err := c.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithRev(revision))
+		if err == nil {
+			err = take(resp.Kvs)
+		}
 		if err != nil {
 			return n, fmt.Errorf("list %s: %w", prefix, err)
 		}
@@ -121,7 +136,6 @@ func list(ctx context.Context, c *clientv3.Client, prefix string) (n int, err er
 		if !resp.More {
 			return n, nil
 		}
-		revision = resp.Header.Revision
-		from = string(resp.Kvs[len(resp.Kvs)-1].Key) + "\x00"
+		revision, from = resp.Header.Revision, string(resp.Kvs[len(resp.Kvs)-1].Key)+"\x00"
 	}
 }

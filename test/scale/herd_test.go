@@ -1,10 +1,8 @@
 package scale
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -12,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -96,9 +93,7 @@ func newHerd(b *testing.B, p programs, size int) *herd {
 	for i := range herdSize {
 		node := h.node(fmt.Sprint("node", i), options)
 		running.Go(func() error { node.Run(ctx, file); return nil })
-		if err := waiting.Sleep(ctx, 5*time.Millisecond); err != nil {
-			b.Fatal(err)
-		}
+		must(b, waiting.Sleep(ctx, 5*time.Millisecond))
 	}
 	h.until(b, "first")
 	return h
@@ -161,9 +156,8 @@ func (h *herd) apply(changes []store.Change[string]) {
 // until makes a change, and waits until all nodes know it.
 func (h *herd) until(b *testing.B, name string) {
 	b.Helper()
-	if _, err := h.client.Put(b.Context(), wire.Nodes.Prefix(herdCluster, false)+name, "there"); err != nil {
-		b.Fatal(err)
-	}
+	_, err := h.client.Put(b.Context(), wire.Nodes.Prefix(herdCluster, false)+name, "there")
+	must(b, err)
 	select {
 	case <-h.full:
 	case <-b.Context().Done():
@@ -174,9 +168,7 @@ func (h *herd) until(b *testing.B, name string) {
 func (h *herd) restart(b *testing.B, away time.Duration) {
 	b.Helper()
 	h.etcd.kill()
-	if err := waiting.Sleep(b.Context(), away); err != nil {
-		b.Fatal(err)
-	}
+	must(b, waiting.Sleep(b.Context(), away))
 	h.mu.Lock()
 	h.handshakes = nil
 	h.mu.Unlock()
@@ -212,7 +204,7 @@ type etcdProcess struct {
 	config   etcdserver.Config
 	endpoint string
 	cmd      *exec.Cmd
-	stdin    io.Closer
+	stop     func()
 }
 
 func newEtcd(b *testing.B, p programs, certs *etcdtest.Certs) *etcdProcess {
@@ -222,57 +214,32 @@ func newEtcd(b *testing.B, p programs, certs *etcdtest.Certs) *etcdProcess {
 		TLS:     &etcdserver.TLS{CertFile: certs.ServerCert, KeyFile: certs.ServerKey, CAFile: certs.CAFile, ClientAuth: true},
 	}}
 	e.start(b)
-	b.Cleanup(e.stop)
 	return e
 }
 
 // start runs the process until it serves.
 func (e *etcdProcess) start(b *testing.B) {
 	b.Helper()
-	text, err := json.Marshal(e.config)
-	if err != nil {
-		b.Fatal(err)
-	}
-	e.cmd = e.programs.as("etcd", string(text))
-	stdin, err1 := e.cmd.StdinPipe()
-	stdout, err2 := e.cmd.StdoutPipe()
-	if err := errors.Join(err1, err2, e.cmd.Start()); err != nil {
-		b.Fatal(err)
-	}
-	e.stdin = stdin
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	words := strings.Fields(line)
-	if len(words) != 3 || words[0] != "ready" {
-		b.Fatalf("the etcd said %q: %v", line, err)
-	}
-	e.endpoint, e.config.Addr = words[1], words[2]
+	cmd, words, stop := e.programs.serve(b, "etcd", e.config)
+	e.cmd, e.stop, e.endpoint, e.config.Addr = cmd, stop, words[0], words[1]
 }
 
 func (e *etcdProcess) kill() {
 	_ = e.cmd.Process.Kill()
-	_ = e.cmd.Wait()
-}
-
-func (e *etcdProcess) stop() {
-	_ = e.stdin.Close()
-	if e.cmd.ProcessState == nil {
-		_ = e.cmd.Wait()
-	}
+	e.stop()
 }
 
 // connect opens a client of the benchmark's own.
 func (e *etcdProcess) connect(b *testing.B, certs *etcdtest.Certs) *clientv3.Client {
 	b.Helper()
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{e.endpoint}, TLS: certs.ClientTLS(b, "root"), Context: b.Context()})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	b.Cleanup(func() { _ = c.Close() })
 	return c
 }
 
 // serveEtcd is that process. It ends with its standard input.
-func serveEtcd(config string) error {
+func serveEtcd(_ context.Context, config string) error {
 	var cfg etcdserver.Config
 	if err := json.Unmarshal([]byte(config), &cfg); err != nil {
 		return err

@@ -24,19 +24,14 @@ func BenchmarkIdle(b *testing.B) {
 	s := scenario{clusters: 254, mode: contents.Remote, each: cluster(2, 5, 1, 5, 20)}
 	a, end := p.start(b, "run", "--clustermesh-config", p.clusters(b, s), "--clustermesh-sync-timeout", "1h")
 	defer end()
-	if err := a.ready(b.Context()); err != nil {
-		b.Fatal(err)
-	}
+	must(b, a.ready(b.Context()))
 	var share, now float64
 	for b.Loop() {
 		used, err := a.used(b, idlePause, idleTime)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		share = max(share, used.Seconds()/idleTime.Seconds())
-		if now, _, err = resident(a.cmd.Process.Pid); err != nil {
-			b.Fatal(err)
-		}
+		now, _, err = resident(a.cmd.Process.Pid)
+		must(b, err)
 	}
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(100*share, "%-of-a-core")

@@ -5,13 +5,11 @@ import (
 	"encoding/json"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -42,12 +40,7 @@ type change struct{ key, value string }
 // runLate is that process. A change counts from its arrival at a watcher of the
 // remote to that at a watcher of the copies.
 func runLate(ctx context.Context, argument string) error {
-	dir, endpoint, _ := strings.Cut(argument, " ")
-	from, err := remotes(dir)
-	if err != nil {
-		return err
-	}
-	to, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, Logger: zap.NewNop()})
+	from, to, err := ends(argument)
 	if err != nil {
 		return err
 	}

@@ -1,30 +1,17 @@
 package scale
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"os"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	clientyaml "go.etcd.io/etcd/client/v3/yaml"
 	"go.uber.org/zap"
-	"golang.org/x/sync/errgroup"
-	"google.golang.org/grpc"
 
 	"github.com/mesh-agent/mesh-agent/internal/etcdserver"
-	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -41,124 +28,46 @@ const (
 	mirrorRuns       = 3
 )
 
-// serveTarget is an etcd to copy into, in a process of its own. It ends with its
-// standard input.
-func serveTarget(ctx context.Context) error {
-	s, err := etcdserver.Start(etcdserver.Config{})
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	fmt.Println("ready", s.Endpoint())
-	ctx, cancel := context.WithCancel(ctx)
-	go func() { _, _ = io.Copy(io.Discard, os.Stdin); cancel() }()
-	<-ctx.Done()
-	return nil
-}
-
-// target starts that process. stop ends it.
+// target starts an etcd to copy into, in a process of its own. stop ends it.
 func (p programs) target(tb testing.TB) (endpoint string, stop func()) {
 	tb.Helper()
-	cmd := p.as("target", "")
-	stdin, err1 := cmd.StdinPipe()
-	stdout, err2 := cmd.StdoutPipe()
-	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
-		tb.Fatal(err)
-	}
-	stop = sync.OnceFunc(func() { _ = stdin.Close(); _ = cmd.Wait() })
-	tb.Cleanup(stop)
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	endpoint, ok := strings.CutPrefix(strings.TrimSpace(line), "ready ")
-	if !ok {
-		tb.Fatalf("the target said %q: %v", line, err)
-	}
-	return endpoint, stop
+	_, words, stop := p.serve(tb, "etcd", etcdserver.Config{})
+	return words[0], stop
 }
 
-// remotes opens a client for each client file of a directory, by cluster.
-func remotes(dir string) (map[string]*clientv3.Client, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "cluster*"))
-	if err != nil {
-		return nil, err
+// ends connects to the remotes, and to the etcd that they are copied into.
+func ends(argument string) (from map[string]*clientv3.Client, to *clientv3.Client, err error) {
+	dir, endpoint, _ := strings.Cut(argument, " ")
+	if from, err = remotes(dir); err != nil {
+		return nil, nil, err
 	}
-	all := map[string]*clientv3.Client{}
-	for _, file := range files {
-		if filepath.Ext(file) != "" {
-			continue // a certificate or a key
-		}
-		cfg, err := clientyaml.NewConfig(file)
-		if err != nil {
-			return nil, err
-		}
-		cfg.Logger = zap.NewNop()
-		cfg.DialOptions = []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(256 << 20))}
-		if all[filepath.Base(file)], err = clientv3.New(*cfg); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
+	to, err = clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, Logger: zap.NewNop()})
+	return from, to, err
 }
 
 // runCopy is the floor of a mirror: a bare client that lists what the mirror lists,
 // and writes it with transactions of as many operations as etcd allows.
 func runCopy(ctx context.Context, argument string) error {
-	dir, endpoint, _ := strings.Cut(argument, " ")
-	from, err := remotes(dir)
-	if err != nil {
-		return err
-	}
-	to, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, Logger: zap.NewNop()})
+	from, to, err := ends(argument)
 	if err != nil {
 		return err
 	}
 	defer to.Close()
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(clustermesh.ListsPerCore * runtime.GOMAXPROCS(0))
-	var mu sync.Mutex
-	var r result
-	for name, c := range from {
-		defer c.Close()
-		for _, resource := range wire.Resources() {
-			g.Go(func() error {
-				n, err := copyPrefix(ctx, c, to, resource.Prefix(name, false), resource.Prefix(name, true))
-				mu.Lock()
-				defer mu.Unlock()
-				r.Keys += n
-				return err
-			})
-		}
-	}
-	if err := g.Wait(); err != nil {
-		return err
-	}
-	var err1, err2 error
-	r.CPU, err1 = cpuSeconds(os.Getpid())
-	_, r.Peak, err2 = resident(os.Getpid())
-	return errors.Join(err1, err2, json.NewEncoder(os.Stdout).Encode(r))
-}
-
-func copyPrefix(ctx context.Context, from, to *clientv3.Client, prefix, into string) (n int, err error) {
-	start, end, revision := prefix, clientv3.GetPrefixRangeEnd(prefix), int64(0)
-	for {
-		resp, err := from.Get(ctx, start, clientv3.WithRange(end), clientv3.WithLimit(int64(etcd.DefaultOptions().PageLimit)), clientv3.WithRev(revision))
-		if err != nil {
-			return n, fmt.Errorf("list %s: %w", prefix, err)
-		}
-		for part := range slices.Chunk(resp.Kvs, 128) {
-			ops := make([]clientv3.Op, len(part))
-			for i, kv := range part {
-				ops[i] = clientv3.OpPut(into+string(kv.Key[len(prefix):]), string(kv.Value))
+	return needed(ctx, from, wire.Resources(), func(ctx context.Context, c *clientv3.Client, name string, r wire.Resource) (int, error) {
+		prefix, into := r.Prefix(name, false), r.Prefix(name, true)
+		return list(ctx, c, prefix, func(kvs []*mvccpb.KeyValue) error {
+			for part := range slices.Chunk(kvs, 128) {
+				ops := make([]clientv3.Op, len(part))
+				for i, kv := range part {
+					ops[i] = clientv3.OpPut(into+string(kv.Key[len(prefix):]), string(kv.Value))
+				}
+				if _, err := to.Txn(ctx).Then(ops...).Commit(); err != nil {
+					return err
+				}
 			}
-			if _, err := to.Txn(ctx).Then(ops...).Commit(); err != nil {
-				return n, err
-			}
-		}
-		n += len(resp.Kvs)
-		if !resp.More {
-			return n, nil
-		}
-		revision, start = resp.Header.Revision, string(resp.Kvs[len(resp.Kvs)-1].Key)+"\x00"
-	}
+			return nil
+		})
+	})
 }
 
 // copyFloor measures one run of it.
@@ -228,25 +137,13 @@ func BenchmarkMirror(b *testing.B) {
 		p.copyFloor(b, dir) // the servers' caches are warm for everybody
 		var mirrors, floors []result
 		for b.Loop() {
-			for range mirrorRuns {
-				floors = append(floors, p.copyFloor(b, dir))
-				mirrors = append(mirrors, p.mirror(b, dir, func(string) {}))
-			}
-		}
-		for _, r := range append(floors, mirrors...) {
-			if r.Keys != m.keys() {
-				b.Fatalf("%d keys were copied, there are %d", r.Keys, m.keys())
-			}
+			some, floor := turns(b, m, mirrorRuns, func() result { return p.mirror(b, dir, func(string) {}) }, func() result { return p.copyFloor(b, dir) })
+			mirrors, floors = append(mirrors, some...), append(floors, floor...)
 		}
 		f := m.figures(mirrors, floors)
 		heap := most(mirrors, func(r result) float64 { return r.Heap }) / (1 << 20)
-		b.ReportMetric(0, "ns/op")
-		b.ReportMetric(f.agent.median, "s")
-		b.ReportMetric(f.floor.median, "floor-s")
-		b.ReportMetric(f.ratio, "times-floor")
+		m.report(b, f)
 		b.ReportMetric(heap, "heap-MiB")
-		b.ReportMetric(f.peak, "peak-MiB")
-		b.Log(m.row(f))
 		if f.ratio > mirrorRatio || heap > mirrorHeapMiB {
 			b.Errorf("%.2f times the floor's seconds and %.0f MiB of live heap; %g and %g are allowed", f.ratio, heap, mirrorRatio, mirrorHeapMiB)
 		}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -33,26 +35,23 @@ func TestMain(m *testing.M) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	var err error
-	switch name := os.Getenv(role); name {
-	case "clusters":
-		err = serveClusters(ctx)
-	case "floor":
-		err = runFloor(ctx, os.Getenv(argument))
-	case "etcd":
-		err = serveEtcd(os.Getenv(argument))
-	case "target":
-		err = serveTarget(ctx)
-	case "copy":
-		err = runCopy(ctx, os.Getenv(argument))
-	case "late":
-		err = runLate(ctx, os.Getenv(argument))
-	default:
-		err = fmt.Errorf("%s=%s is no role", role, name)
+	run, known := map[string]func(context.Context, string) error{
+		"clusters": serveClusters, "floor": runFloor, "etcd": serveEtcd, "copy": runCopy, "late": runLate,
+	}[os.Getenv(role)]
+	err := fmt.Errorf("%s=%s is no role", role, os.Getenv(role))
+	if known {
+		err = run(ctx, os.Getenv(argument))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
+	}
+}
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
 	}
 }
 
@@ -102,36 +101,35 @@ func (p programs) clusters(tb testing.TB, s scenario) (dir string) {
 // churning are clusters with so many changes a second, in all of them together.
 func (p programs) churning(tb testing.TB, s scenario, changes float64) (dir string) {
 	tb.Helper()
-	text, err := json.Marshal(served{s.descriptions(), changes / float64(s.clusters)})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	cmd := p.as("clusters", string(text))
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { _ = stdin.Close(); _ = cmd.Wait() })
+	_, words, _ := p.serve(tb, "clusters", served{s.descriptions(), changes / float64(s.clusters)})
+	return words[0]
+}
+
+// serve starts this test binary in a role that serves until its standard input ends, and
+// waits until it says that it is ready, and with what.
+func (p programs) serve(tb testing.TB, name string, arg any) (cmd *exec.Cmd, words []string, stop func()) {
+	tb.Helper()
+	text, err := json.Marshal(arg)
+	must(tb, err)
+	cmd = p.as(name, string(text))
+	stdin, err1 := cmd.StdinPipe()
+	stdout, err2 := cmd.StdoutPipe()
+	must(tb, errors.Join(err1, err2, cmd.Start()))
+	stop = sync.OnceFunc(func() { _ = stdin.Close(); _ = cmd.Wait() })
+	tb.Cleanup(stop)
 	line, err := bufio.NewReader(stdout).ReadString('\n')
-	dir, ok := strings.CutPrefix(strings.TrimSpace(line), "ready ")
-	if !ok {
-		tb.Fatalf("the clusters said %q: %v", line, err)
+	words = strings.Fields(line)
+	if len(words) < 2 || words[0] != "ready" {
+		tb.Fatalf("the %s said %q: %v", name, line, err)
 	}
-	return dir
+	return cmd, words[1:], stop
 }
 
 // serveClusters is that process. It ends with its standard input, at the latest
 // when the test is gone.
-func serveClusters(ctx context.Context) error {
+func serveClusters(ctx context.Context, arg string) error {
 	var what served
-	if err := json.Unmarshal([]byte(os.Getenv(argument)), &what); err != nil {
+	if err := json.Unmarshal([]byte(arg), &what); err != nil {
 		return err
 	}
 	m, err := sim.OpenMesh(ctx, what.Clusters, sim.MeshOptions{Churn: what.Churn})

@@ -9,9 +9,15 @@ const runs = 5
 // measure runs the floor and the agent on the scenario.
 func (p programs) measure(tb testing.TB, s scenario, dir string, runs int) (agent, floor []result) {
 	tb.Helper()
+	return turns(tb, s, runs, func() result { return p.run(tb, dir) }, func() result { return p.floor(tb, dir) })
+}
+
+// turns runs the floor and what is measured in turns; both must come to all keys.
+func turns(tb testing.TB, s scenario, runs int, runAgent, runFloor func() result) (agent, floor []result) {
+	tb.Helper()
 	for range runs {
-		floor = append(floor, p.floor(tb, dir))
-		agent = append(agent, p.run(tb, dir))
+		floor = append(floor, runFloor())
+		agent = append(agent, runAgent())
 	}
 	for _, r := range append(floor, agent...) {
 		if r.Keys != s.keys() {
@@ -19,6 +25,16 @@ func (p programs) measure(tb testing.TB, s scenario, dir string, runs int) (agen
 		}
 	}
 	return agent, floor
+}
+
+// report reports the figures of an agent and of a mirror.
+func (s scenario) report(b *testing.B, f figures) {
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(f.agent.median, "s")
+	b.ReportMetric(f.floor.median, "floor-s")
+	b.ReportMetric(f.ratio, "times-floor")
+	b.ReportMetric(f.peak, "peak-MiB")
+	b.Log(s.row(f))
 }
 
 // BenchmarkScenario syncs whole meshes. It fails when a bound is exceeded, so
@@ -35,16 +51,11 @@ func BenchmarkScenario(b *testing.B) {
 				agent, floor = append(agent, a...), append(floor, f...)
 			}
 			f := s.figures(agent, floor)
-			b.ReportMetric(0, "ns/op")
-			b.ReportMetric(f.agent.median, "s")
-			b.ReportMetric(f.floor.median, "floor-s")
-			b.ReportMetric(f.ratio, "times-floor")
+			s.report(b, f)
 			b.ReportMetric(f.cpu, "µs-CPU/key")
 			b.ReportMetric(f.floorCPU, "floor-µs-CPU/key")
 			b.ReportMetric(f.heap, "heap-B/address")
-			b.ReportMetric(f.peak, "peak-MiB")
 			b.ReportMetric(f.resident, "resident-MiB")
-			b.Log(s.row(f))
 			for _, text := range s.bounds.exceeded(f) {
 				b.Error(text)
 			}
