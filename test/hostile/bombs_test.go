@@ -141,17 +141,9 @@ func sliceBombs(n int, tag byte) func(*cluster) map[string][]byte {
 
 // keyFlood is a server whose lists never end, in full pages of good addresses.
 func keyFlood() *rule {
-	return &rule{name: "a flood of keys", ranged: func(_ context.Context, s *server, q *pb.RangeRequest, a *pb.RangeResponse) (any, error) {
-		if !about(q, "cilium/state/ip/") || q.Limit == 0 {
-			return a, nil
-		}
-		n := uint32(s.broken.Add(q.Limit))
-		a.More, a.Count, a.Kvs = true, 1<<40, nil
-		for i := range uint32(q.Limit) {
-			a.Kvs = append(a.Kvs, address(n+i, 2))
-		}
-		return a, nil
-	}}
+	return withoutEnd("a flood of keys", "cilium/state/ip/", 0, func(_ string, n int64) *mvccpb.KeyValue {
+		return address(uint32(n), 2) //nolint:gosec // it may begin again
+	})
 }
 
 // address is an entry for one of 4 billion addresses, in the order of their keys.

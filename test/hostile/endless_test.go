@@ -12,36 +12,41 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
 
-// endless is a server whose lists never end, although each page of them is as good as
+// withoutEnd is a server whose lists never end, although each page of them is as good as
 // any: so many keys as were asked for, after a pause.
-func endless(pause time.Duration) *rule {
-	return &rule{name: fmt.Sprintf("endless: a page each %s", pause), ranged: func(ctx context.Context, s *server, q *pb.RangeRequest, a *pb.RangeResponse) (any, error) {
-		if !lists(q) || q.Limit == 0 {
+func withoutEnd(name, prefix string, pause time.Duration, one func(prefix string, n int64) *mvccpb.KeyValue) *rule {
+	return &rule{name: name, ranged: func(ctx context.Context, s *server, q *pb.RangeRequest, a *pb.RangeResponse) (any, error) {
+		if !lists(q) || !about(q, prefix) || q.Limit == 0 {
 			return a, nil
 		}
 		n := s.broken.Add(q.Limit)
-		if pause > 0 {
-			select {
-			case <-time.After(pause):
-			case <-ctx.Done():
-				return nil, ctx.Err()
-			}
+		if pause > 0 && waiting.Sleep(ctx, pause) != nil {
+			return nil, ctx.Err()
 		}
-		prefix := string(q.Key[:lastSlash(q.Key)+1])
 		a.More, a.Count, a.Kvs = true, 1<<40, nil
 		for i := range q.Limit {
-			a.Kvs = append(a.Kvs, key(fmt.Sprintf("%s~%015d", prefix, n+i), a))
+			a.Kvs = append(a.Kvs, one(prefixOf(q.Key), n+i))
 		}
 		return a, nil
 	}}
+}
+
+// endless is a server all of whose lists are like that.
+func endless(pause time.Duration) *rule {
+	return withoutEnd(fmt.Sprintf("endless: a page each %s", pause), "", pause, func(prefix string, n int64) *mvccpb.KeyValue {
+		return key(fmt.Sprintf("%s~%015d", prefix, n))
+	})
 }
 
 // TestEndlessLists: lists that never end take no turns from others, who come after

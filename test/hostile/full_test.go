@@ -67,7 +67,7 @@ func TestFull(t *testing.T) {
 	program := buildAgent(t)
 	for _, of := range oversized() {
 		t.Run(of.name, func(t *testing.T) {
-			w := &world{tb: t, dir: t.TempDir()}
+			w := &remotes{tb: t, dir: t.TempDir()}
 			c1, e1 := w.honestCluster("c1", 1)
 			h, s := w.hostileCluster(t)
 			all := make(map[string][]byte)

@@ -3,6 +3,7 @@ package hostile
 import (
 	"bytes"
 	"context"
+	"io"
 	"math"
 	"net"
 	"sync/atomic"
@@ -12,8 +13,6 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
@@ -23,74 +22,39 @@ import (
 
 // script is a server that answers what it was given, in turn, and is silent after that.
 type script struct {
-	pb.UnimplementedKVServer
-	pb.UnimplementedWatchServer
-	pb.UnimplementedMaintenanceServer
-	honest  *core
+	*server
 	answers atomic.Pointer[[][]byte] // nil: honest
 	next    atomic.Int64
 	pipe    *bufconn.Listener
 }
 
 func newScript(tb testing.TB) *script {
-	s := &script{honest: newCore(0xf00), pipe: bufconn.Listen(1 << 20)}
+	s := &script{pipe: bufconn.Listen(1 << 20)}
+	s.server = serveOn(tb, s.pipe, 0xf00)
 	for range 9 {
-		s.honest.put(map[string][]byte{"p/a": []byte("1"), "p/b": []byte("2"), "p/c": []byte("3")})
+		s.put(map[string][]byte{"p/a": []byte("1"), "p/b": []byte("2"), "p/c": []byte("3")})
 	}
-	g := grpc.NewServer(grpc.ForceServerCodecV2(codec{encoding.GetCodecV2("proto")}), grpc.UnaryInterceptor(s.replace))
-	pb.RegisterKVServer(g, s)
-	pb.RegisterWatchServer(g, s)
-	pb.RegisterMaintenanceServer(g, s)
-	ended := make(chan struct{})
-	go func() { defer close(ended); _ = g.Serve(s.pipe) }()
-	tb.Cleanup(func() { g.Stop(); <-ended })
+	s.rule.Store(&rule{name: "a script", instead: s.one, flood: func(_ context.Context, _ *server, _ *watched, send func(any) error) error {
+		for {
+			a, ok := s.one()
+			if !ok {
+				return io.EOF
+			}
+			if err := send(a); err != nil {
+				return err
+			}
+		}
+	}})
 	return s
 }
 
 // one is the next answer; not ok when there is none.
-func (s *script) one() (a encoded, ok bool) {
+func (s *script) one() (a any, ok bool) {
 	all, n := s.answers.Load(), s.next.Add(1)
 	if all == nil || n > int64(len(*all)) {
-		return encoded{}, false
+		return nil, false
 	}
 	return encoded{[][]byte{(*all)[n-1]}}, true
-}
-
-func (s *script) replace(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-	if a, ok := s.one(); ok {
-		return a, nil
-	}
-	return handle(ctx, req)
-}
-
-func (s *script) Range(_ context.Context, r *pb.RangeRequest) (*pb.RangeResponse, error) {
-	return s.honest.read(r)
-}
-
-func (s *script) Txn(_ context.Context, r *pb.TxnRequest) (*pb.TxnResponse, error) {
-	return s.honest.transact(r)
-}
-
-func (s *script) Status(context.Context, *pb.StatusRequest) (*pb.StatusResponse, error) {
-	return &pb.StatusResponse{Header: s.honest.header(), Version: "3.6.0"}, nil
-}
-
-func (s *script) Watch(st pb.Watch_WatchServer) error {
-	if _, err := st.Recv(); err != nil {
-		return err
-	}
-	if err := st.Send(&pb.WatchResponse{Header: s.honest.header(), Created: true}); err != nil {
-		return err
-	}
-	for {
-		a, ok := s.one()
-		if !ok {
-			return nil // the end of the stream
-		}
-		if err := st.SendMsg(a); err != nil {
-			return err
-		}
-	}
 }
 
 // connect opens a session with the server.

@@ -1,11 +1,14 @@
 package hostile
 
 import (
+	"context"
 	"runtime"
 	"runtime/debug"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/mesh-agent/mesh-agent/internal/waiting"
 )
 
 // heapBound is what a hostile cluster may cost at the most, beyond what was there.
@@ -25,24 +28,22 @@ func watchHeap(tb testing.TB) *heap {
 	h := &heap{before: inUse()}
 	limit := debug.SetMemoryLimit(-1)
 	debug.SetMemoryLimit(int64(h.before) + heapBound*3/4)
-	stop, done := make(chan struct{}), make(chan struct{})
+	tb.Cleanup(func() { debug.SetMemoryLimit(limit) })
+	meanwhile(tb, 20*time.Millisecond, func() { h.most.Store(max(h.most.Load(), inUse())) })
+	return h
+}
+
+// meanwhile does something at intervals until the end of the test.
+func meanwhile(tb testing.TB, interval time.Duration, do func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		tick := time.NewTicker(20 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				if now := inUse(); now > h.most.Load() {
-					h.most.Store(now)
-				}
-			case <-stop:
-				return
-			}
+		for waiting.Sleep(ctx, interval) == nil {
+			do()
 		}
 	}()
-	tb.Cleanup(func() { close(stop); <-done; debug.SetMemoryLimit(limit) })
-	return h
+	tb.Cleanup(func() { cancel(); <-done })
 }
 
 func inUse() uint64 {

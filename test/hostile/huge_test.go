@@ -62,7 +62,7 @@ func withHeader(h *pb.ResponseHeader) *message {
 
 // hugePage is a page of so many entries with values of so many MiB.
 func hugePage(q *pb.RangeRequest, h *pb.ResponseHeader, entries, size int, block []byte) any {
-	m, prefix := withHeader(h), q.Key[:lastSlash(q.Key)+1]
+	m, prefix := withHeader(h), prefixOf(q.Key)
 	for i := range entries {
 		m.nested(2, 5, entry(fmt.Sprintf("%sbig%06d", prefix, i), 2), size, block)
 	}
@@ -76,26 +76,17 @@ func hugePage(q *pb.RangeRequest, h *pb.ResponseHeader, entries, size int, block
 func hugeRules() []*rule {
 	block, empty := blank(), bytes.Repeat([]byte{0x12, 0}, 1_000_000)
 	pages := func(entries, size int, want ...codes.Code) *rule {
-		return &rule{name: fmt.Sprintf("pages of %d values of %d MiB", entries, size), want: want, ranged: func(_ context.Context, s *server, q *pb.RangeRequest, a *pb.RangeResponse) (any, error) {
-			if !lists(q) {
-				return a, nil
-			}
-			s.spoilt()
+		return reads(fmt.Sprintf("pages of %d values of %d MiB", entries, size), want, lists, func(q *pb.RangeRequest, a *pb.RangeResponse) (any, error) {
 			return hugePage(q, a.Header, entries, size, block), nil
-		}}
+		})
 	}
 	read := func(name string, of func(*pb.RangeRequest) bool, with func(q *pb.RangeRequest, a *pb.RangeResponse, m *message)) *rule {
-		return &rule{name: name, want: breaks(), ranged: func(_ context.Context, s *server, q *pb.RangeRequest, a *pb.RangeResponse) (any, error) {
-			if !of(q) {
-				return a, nil
-			}
-			s.spoilt()
+		return reads(name, breaks(), of, func(q *pb.RangeRequest, a *pb.RangeResponse) (any, error) {
 			m := withHeader(a.Header)
 			with(q, a, m)
 			return encoded{m.parts}, nil
-		}}
+		})
 	}
-	all := func(*pb.RangeRequest) bool { return true }
 	return []*rule{
 		pages(1, 2), pages(1, 20, breaks()...), pages(1, 256, breaks()...),
 		pages(12, 1, breaks()...), pages(50, 1, breaks()...), pages(50, 5, breaks()...),
@@ -107,11 +98,11 @@ func hugeRules() []*rule {
 				m.add(empty)
 			}
 		}),
-		read("unknown fields of 200 MiB in each answer", all, func(_ *pb.RangeRequest, a *pb.RangeResponse, m *message) {
+		read("unknown fields of 200 MiB in each answer", every, func(_ *pb.RangeRequest, a *pb.RangeResponse, m *message) {
 			m.large(100, 200, block)
 			m.add(bytesOf(a))
 		}),
-		read("a configuration of 100 MiB", func(q *pb.RangeRequest) bool { return about(q, "cilium/cluster-config/") }, func(q *pb.RangeRequest, _ *pb.RangeResponse, m *message) {
+		read("a configuration of 100 MiB", ofConfiguration, func(q *pb.RangeRequest, _ *pb.RangeResponse, m *message) {
 			m.nested(2, 5, entry(string(q.Key), 2), 100, block)
 		}),
 		read("keys of 7 MiB", lists, func(q *pb.RangeRequest, a *pb.RangeResponse, m *message) {

@@ -3,11 +3,7 @@ package hostile
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/members"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
 
@@ -31,7 +29,7 @@ const answerBound = 15 * time.Second
 type agent struct {
 	tb     testing.TB
 	cmd    *exec.Cmd
-	client *http.Client
+	socket string
 	log    bytes.Buffer // read after the end
 	ended  chan struct{}
 	err    error // after ended
@@ -60,26 +58,19 @@ func startAgent(tb testing.TB, program, dir string) *agent {
 	tb.Helper()
 	temp, err := os.MkdirTemp("", "hostile-") // short enough for a socket
 	must(tb, err)
-	socket := filepath.Join(temp, "agent.sock")
-	a := &agent{tb: tb, ended: make(chan struct{})}
+	a := &agent{tb: tb, socket: filepath.Join(temp, "agent.sock"), ended: make(chan struct{})}
 	a.cmd = exec.Command(program, "run", "--cluster-name", "own", "--cluster-id", "250", "--clustermesh-config", dir,
-		"--socket", socket, "--listen", "127.0.0.1:0", "--log-level", "error")
+		"--socket", a.socket, "--listen", "127.0.0.1:0", "--log-level", "error")
 	a.cmd.Env = append(os.Environ(), fmt.Sprint("GOMEMLIMIT=", memoryLimit))
 	a.cmd.Stderr = &a.log
-	a.client = &http.Client{Transport: &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", socket)
-		},
-	}}
 	must(tb, a.cmd.Start())
 	go func() { a.err = a.cmd.Wait(); close(a.ended) }()
 	stop, done := make(chan struct{}), make(chan struct{})
-	a.until("the agent to answer", func() bool { _, err := a.get("/v1/status"); return err == nil })
+	a.until("the agent to answer", func() bool { return a.answers() == nil })
 	go func() { defer close(done); a.watch(stop) }()
 	tb.Cleanup(func() {
 		close(stop)
 		<-done
-		a.client.CloseIdleConnections()
 		_ = a.cmd.Process.Signal(syscall.SIGTERM)
 		select {
 		case <-a.ended:
@@ -115,7 +106,7 @@ func (a *agent) watch(stop <-chan struct{}) {
 	})
 	a.each(stop, 100*time.Millisecond, func() {
 		began := time.Now()
-		if _, err := a.get("/v1/status"); err != nil {
+		if err := a.answers(); err != nil {
 			a.fails(fmt.Sprintf("no answer: %v", err))
 		}
 		a.mu.Lock()
@@ -155,30 +146,21 @@ func (a *agent) failed() bool {
 	return a.wrong != ""
 }
 
-func (a *agent) get(path string) ([]byte, error) {
+// answers says why the agent does not tell its status.
+func (a *agent) answers() error {
 	ctx, cancel := context.WithTimeout(context.Background(), answerBound)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://agent"+path, nil)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := a.client.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	return io.ReadAll(resp.Body)
+	_, err := members.Get[api.Status](ctx, a.socket, "status")
+	return err
 }
 
 // clusters are what the agent says of them.
 func (a *agent) clusters() map[string]api.Cluster {
-	var list api.List[api.Cluster]
+	ctx, cancel := context.WithTimeout(context.Background(), answerBound)
+	defer cancel()
+	list, _ := members.List[api.Cluster](ctx, a.socket, "clusters") // it is asked again
 	all := make(map[string]api.Cluster)
-	body, err := a.get("/v1/clusters")
-	if err != nil || json.Unmarshal(body, &list) != nil {
-		return all // it is asked again
-	}
-	for _, c := range list.Items {
+	for _, c := range list {
 		all[c.Name] = c
 	}
 	return all
@@ -187,19 +169,14 @@ func (a *agent) clusters() map[string]api.Cluster {
 // until waits for a condition, or for something that goes wrong.
 func (a *agent) until(what string, ok func() bool) {
 	a.tb.Helper()
-	limit := time.NewTimer(*patience)
-	defer limit.Stop()
-	poll := time.NewTicker(50 * time.Millisecond)
-	defer poll.Stop()
-	for !ok() {
+	waittest.Until(a.tb, what, func() bool {
 		select {
-		case <-poll.C:
 		case <-a.ended:
 			a.tb.Fatalf("the agent ended (%v) before %s\n%.2000s", a.err, what, a.log.String())
-		case <-limit.C:
-			a.tb.Fatalf("waited in vain for %s: %+v", what, a.clusters())
+		default:
 		}
-	}
+		return ok()
+	}, func() string { return fmt.Sprintf("%+v", a.clusters()) })
 }
 
 // ready waits until a cluster is ready with at least so many nodes.
@@ -231,7 +208,7 @@ func TestLimit(t *testing.T) {
 		t.Skip("long: make test-all")
 	}
 	program := buildAgent(t)
-	w := &world{tb: t, dir: t.TempDir()}
+	w := &remotes{tb: t, dir: t.TempDir()}
 	c1, e1 := w.honestCluster("c1", 1)
 	c2, e2 := w.honestCluster("c2", 2)
 	nodes := 60
@@ -249,7 +226,7 @@ func TestLimit(t *testing.T) {
 			for _, b := range group {
 				t.Run(b.name, func(t *testing.T) {
 					t.Parallel()
-					w := &world{tb: t, dir: t.TempDir()}
+					w := &remotes{tb: t, dir: t.TempDir()}
 					w.join(c1, e1)
 					w.join(c2, e2)
 					a := startAgent(t, program, w.dir)

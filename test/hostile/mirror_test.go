@@ -18,7 +18,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/mirror"
-	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -26,13 +25,10 @@ import (
 
 // copies is a mirror that runs, with its own etcd and an honest remote.
 type copies struct {
-	tb      testing.TB
-	dir     string
-	kv      *clientv3.Client // of the own etcd
-	writer  kvstore.Writer
-	mirror  *mirror.Mirror
-	honest  *cluster
-	numbers int
+	remotes
+	kv     *clientv3.Client // of the own etcd
+	writer kvstore.Writer
+	mirror *mirror.Mirror
 
 	most budget.Share // of each resource of each remote, 0 for no bound
 
@@ -64,7 +60,7 @@ func newCopies(tb testing.TB, change ...func(*mirror.Params)) *copies {
 func newCopiesIn(tb testing.TB, server *etcdtest.Process, change ...func(*mirror.Params)) *copies {
 	tb.Helper()
 	m := &copies{
-		tb: tb, dir: tb.TempDir(), kv: server.Client(tb),
+		remotes: remotes{tb: tb, dir: tb.TempDir()}, kv: server.Client(tb),
 		sizes: make(map[string]int64), shares: make(map[part]budget.Share), configs: make(map[string]uint32),
 	}
 	o := impatient()
@@ -83,6 +79,7 @@ func newCopiesIn(tb testing.TB, server *etcdtest.Process, change ...func(*mirror
 	var err error
 	m.mirror, err = mirror.New(p)
 	must(tb, err)
+	m.of = m.mirror
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 3)
 	go func() { ended <- m.judge(ctx) }()
@@ -99,30 +96,18 @@ func newCopiesIn(tb testing.TB, server *etcdtest.Process, change ...func(*mirror
 			tb.Error(text)
 		}
 	})
-	w := &world{tb: tb}
-	c, endpoint := w.honestCluster("c1", 1)
-	m.honest = c
-	m.join(c.name, endpoint)
+	c, endpoint := m.honestCluster("c1", 1)
+	m.join(c, endpoint)
 	m.copied(tb, c)
 	return m
 }
 
-// hostile runs a fake remote.
-func (m *copies) hostile(tb testing.TB) (*cluster, *server) {
-	tb.Helper()
-	m.numbers++
-	s := serve(tb, uint64(5000+m.numbers))
-	c := newCluster(fmt.Sprint("h", m.numbers), uint32(10+m.numbers), s.put)
-	c.fill(20)
-	return c, s
-}
-
-func (m *copies) join(name, endpoint string) {
+func (m *copies) join(c *cluster, endpoint string) {
 	m.tb.Helper()
 	m.mu.Lock()
-	m.owners = append(m.owners, name)
+	m.owners = append(m.owners, c.name)
 	m.mu.Unlock()
-	putClientFile(m.tb, m.dir, name, endpoint)
+	m.remotes.join(c, endpoint)
 }
 
 // has is what the own etcd has of a cluster's resource, by name.
@@ -159,13 +144,6 @@ func (m *copies) copied(tb testing.TB, c *cluster) {
 	})
 }
 
-func (m *copies) status(name string) (remotecluster.Status, bool) { return statusOf(m.mirror, name) }
-
-func (m *copies) until(tb testing.TB, what string, ok func() bool) {
-	tb.Helper()
-	until(tb, m.mirror, 20*time.Millisecond, what, ok)
-}
-
 // TestMirrorRules: whatever rule a remote breaks, nothing is ever written outside the
 // prefixes of the remotes, and the copy of the other one follows.
 func TestMirrorRules(t *testing.T) {
@@ -176,7 +154,7 @@ func TestMirrorRules(t *testing.T) {
 	heap := watchHeap(t)
 	tried := append(rules(), endless(0), endless(600*time.Millisecond))
 	inGroups(t, tried, func(t *testing.T, r *rule) {
-		c, s := m.hostile(t)
+		c, s := m.hostileCluster(t)
 		s.breaks(r)
 		m.visits(t, c, s)
 		writing(t, c)
@@ -197,8 +175,8 @@ func TestMirrorRules(t *testing.T) {
 		}
 	})
 	for n := range 3 {
-		m.honest.show(n, 7)
-		m.copied(t, m.honest)
+		m.honest[0].show(n, 7)
+		m.copied(t, m.honest[0])
 	}
 	heap.check(t)
 }
@@ -216,7 +194,7 @@ func (c *core) everWritten(key string) bool {
 func TestMirrorKeys(t *testing.T) {
 	t.Parallel()
 	m := newCopies(t)
-	c, s := m.hostile(t)
+	c, s := m.hostileCluster(t)
 	names := []string{
 		"", "/", "//", "..", "../../c1/node1", "/../x", ".", "a/../../b", "\x00", "a\x00b", "\xff\xfe", "\u009b\u202e", " ", "%2e%2e%2f",
 		strings.Repeat("k", 4<<10), strings.Repeat("d/", 1000), "node1/", "c1/node1", "*", "{}", "cilium/cache/nodes/v1/c1/node1",
@@ -235,7 +213,7 @@ func TestMirrorKeys(t *testing.T) {
 			})
 		}
 	}
-	m.join(c.name, s.endpoint())
+	m.join(c, s.endpoint())
 	m.fairCopied(t, c, len(names))
 	for _, r := range wire.Resources() {
 		for name := range m.has(t, c.name, r) {
@@ -244,8 +222,8 @@ func TestMirrorKeys(t *testing.T) {
 			}
 		}
 	}
-	m.honest.show(0, 9)
-	m.copied(t, m.honest)
+	m.honest[0].show(0, 9)
+	m.copied(t, m.honest[0])
 }
 
 // fairCopied waits until the nodes of a cluster are copied that are as they should be.

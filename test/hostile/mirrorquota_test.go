@@ -5,8 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -28,42 +26,26 @@ import (
 // ownWrites has the own cluster write into its etcd until the end of the test, and
 // every write must succeed.
 func (m *copies) ownWrites(tb testing.TB) {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	writes := 0
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(50 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			one, end := context.WithTimeout(ctx, *patience)
-			_, err := m.kv.Put(one, ownKey, "k8s:app=own;")
-			end()
-			switch {
-			case ctx.Err() != nil:
-				return
-			case err != nil:
-				tb.Errorf("the own cluster cannot write any more, after %d writes: %v", writes, err)
-				return
-			}
-			writes++
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-			}
+	writes, failed := 0, false
+	tb.Cleanup(func() { tb.Logf("%d writes of the own cluster", writes) })
+	meanwhile(tb, 50*time.Millisecond, func() {
+		if failed {
+			return
 		}
-	}()
-	tb.Cleanup(func() {
-		cancel()
-		<-done
-		tb.Logf("%d writes of the own cluster", writes)
+		ctx, cancel := context.WithTimeout(context.Background(), *patience)
+		defer cancel()
+		if _, err := m.kv.Put(ctx, ownKey, "k8s:app=own;"); err != nil {
+			failed = true
+			tb.Errorf("the own cluster cannot write any more, after %d writes: %v", writes, err)
+		}
+		writes++
 	})
 }
 
 // remote joins a hostile remote that breaks a rule, until the end of the test.
 func (m *copies) remote(tb testing.TB, r *rule) (*cluster, *server) {
 	tb.Helper()
-	c, s := m.hostile(tb)
+	c, s := m.hostileCluster(tb)
 	s.breaks(r)
 	m.visits(tb, c, s)
 	return c, s
@@ -72,8 +54,8 @@ func (m *copies) remote(tb testing.TB, r *rule) (*cluster, *server) {
 // visits joins a remote until the end of the test.
 func (m *copies) visits(tb testing.TB, c *cluster, s *server) {
 	tb.Helper()
-	m.join(c.name, s.endpoint())
-	tb.Cleanup(func() { must(tb, os.Remove(filepath.Join(m.dir, c.name))) })
+	m.join(c, s.endpoint())
+	tb.Cleanup(func() { m.leave(c) })
 }
 
 // reaches waits until there are so many keys of the remote's addresses, and its status
@@ -106,7 +88,7 @@ func TestMirrorBudget(t *testing.T) {
 	})
 	m.ownWrites(t)
 	t.Run("keys that are there", func(t *testing.T) {
-		c, s := m.hostile(t)
+		c, s := m.hostileCluster(t)
 		for n := range uint32(3 * keys) {
 			kv := address(n, 0)
 			s.put(map[string][]byte{string(kv.Key): kv.Value})
@@ -120,7 +102,7 @@ func TestMirrorBudget(t *testing.T) {
 		})
 	})
 	t.Run("bytes", func(t *testing.T) {
-		c, s := m.hostile(t)
+		c, s := m.hostileCluster(t)
 		for n := range 3 * keys {
 			s.put(map[string][]byte{wire.Nodes.Key(c.name, false, fmt.Sprint("large", n)): []byte(strings.Repeat("x", value))})
 		}
@@ -133,13 +115,13 @@ func TestMirrorBudget(t *testing.T) {
 	for _, f := range []struct {
 		rule *rule
 		keys int
-	}{{keyFlood(), keys}, {eventFlood(100), 100 + 20}, {eventFlood(0), keys}} {
+	}{{keyFlood(), keys}, {eventFlood(100), 100 + 60}, {eventFlood(0), keys}} {
 		t.Run(f.rule.name, func(t *testing.T) {
 			c, _ := m.remote(t, f.rule)
 			m.reaches(t, c, f.keys, nil)
 		})
-		m.honest.show(0, 20+f.keys)
-		m.copied(t, m.honest)
+		m.honest[0].show(0, 20+f.keys)
+		m.copied(t, m.honest[0])
 	}
 }
 
@@ -190,20 +172,11 @@ func junk() []byte {
 // largeKeys is a server with an endless list of large values.
 func largeKeys() *rule {
 	value := junk()
-	return &rule{name: "large keys", ranged: func(_ context.Context, s *server, q *pb.RangeRequest, a *pb.RangeResponse) (any, error) {
-		if !about(q, "cilium/state/nodes/") || q.Limit == 0 {
-			return a, nil
-		}
-		n := s.broken.Add(q.Limit)
-		prefix := string(q.Key[:lastSlash(q.Key)+1])
-		a.More, a.Count, a.Kvs = true, 1<<40, nil
-		for i := range q.Limit {
-			kv := key(fmt.Sprintf("%s~%015d", prefix, n+i), a)
-			kv.Value = value
-			a.Kvs = append(a.Kvs, kv)
-		}
-		return a, nil
-	}}
+	return withoutEnd("large keys", "cilium/state/nodes/", 0, func(prefix string, n int64) *mvccpb.KeyValue {
+		kv := key(fmt.Sprintf("%s~%015d", prefix, n))
+		kv.Value = value
+		return kv
+	})
 }
 
 // largeEvents is a server that changes ten large values all the time: few keys, and a
@@ -253,13 +226,13 @@ func TestMirrorConfigurations(t *testing.T) {
 			return false
 		})
 	}
-	bad := []uint32{own().ID, m.honest.id, 0, 256, 4000, 1 << 31}
+	bad := []uint32{own().ID, m.honest[0].id, 0, 256, 4000, 1 << 31}
 	var all []*cluster
 	with := func(id uint32) *cluster {
 		t.Helper()
-		c, s := m.hostile(t)
+		c, s := m.hostileCluster(t)
 		claim(c, id)
-		m.join(c.name, s.endpoint())
+		m.join(c, s.endpoint())
 		return c
 	}
 	for _, id := range bad {
@@ -280,8 +253,8 @@ func TestMirrorConfigurations(t *testing.T) {
 		id := uint32(50 + i) //nolint:gosec // small
 		first := with(id)
 		m.copied(t, first)
-		claim(first, m.honest.id)
-		resolves(first, m.honest.id)
+		claim(first, m.honest[0].id)
+		resolves(first, m.honest[0].id)
 		m.copied(t, with(id))
 	}
 	for i, c := range all { // and none of them is remembered for it
@@ -290,8 +263,8 @@ func TestMirrorConfigurations(t *testing.T) {
 	for _, c := range all {
 		m.copied(t, c)
 	}
-	m.honest.show(0, 9)
-	m.copied(t, m.honest)
+	m.honest[0].show(0, 9)
+	m.copied(t, m.honest[0])
 }
 
 // configOf is a good configuration with this ID.

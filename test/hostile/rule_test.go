@@ -1,6 +1,7 @@
 package hostile
 
 import (
+	"bytes"
 	"context"
 	"math"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
@@ -21,6 +23,7 @@ type rule struct {
 	// the cluster is good, as long as the others do not notice.
 	want []codes.Code
 
+	instead    func() (answer any, ok bool) // of what a call would be answered
 	ranged     func(ctx context.Context, s *server, q *pb.RangeRequest, a *pb.RangeResponse) (any, error)
 	watched    func(ctx context.Context, s *server, w *watched, a *pb.WatchResponse) ([]any, error)
 	flood      func(ctx context.Context, s *server, w *watched, send func(any) error) error
@@ -42,30 +45,42 @@ func rules() []*rule {
 	return slices.Concat(listRules(), headerRules(), configRules(), watchRules(), silenceRules(), connRules())
 }
 
-// page is a rule about the pages of the key families.
-func page(name string, want []codes.Code, spoil func(q *pb.RangeRequest, a *pb.RangeResponse)) *rule {
-	return &rule{name: "list: " + name, want: want, ranged: func(_ context.Context, s *server, q *pb.RangeRequest, a *pb.RangeResponse) (any, error) {
-		if lists(q) {
-			s.spoilt()
-			spoil(q, a)
+// reads is a rule about the answers to some reads: what spoil returns is sent.
+func reads(name string, want []codes.Code, of func(*pb.RangeRequest) bool, spoil func(*pb.RangeRequest, *pb.RangeResponse) (any, error)) *rule {
+	return &rule{name: name, want: want, ranged: func(_ context.Context, s *server, q *pb.RangeRequest, a *pb.RangeResponse) (any, error) {
+		if !of(q) {
+			return a, nil
 		}
-		return a, nil
+		s.spoilt()
+		return spoil(q, a)
 	}}
 }
 
-// key is an entry with this key, as new as the answer.
-func key(k string, a *pb.RangeResponse) *mvccpb.KeyValue {
+func every(*pb.RangeRequest) bool { return true }
+
+func ofConfiguration(q *pb.RangeRequest) bool { return about(q, "cilium/cluster-config/") }
+
+// page is a rule about the pages of the key families.
+func page(name string, want []codes.Code, spoil func(q *pb.RangeRequest, a *pb.RangeResponse)) *rule {
+	return reads("list: "+name, want, lists, func(q *pb.RangeRequest, a *pb.RangeResponse) (any, error) {
+		spoil(q, a)
+		return a, nil
+	})
+}
+
+// key is an entry with this key.
+func key(k string) *mvccpb.KeyValue {
 	return &mvccpb.KeyValue{Key: []byte(k), Value: []byte("x"), CreateRevision: 2, ModRevision: 2, Version: 1}
 }
 
 func listRules() []*rule {
 	add := func(k string) func(*pb.RangeRequest, *pb.RangeResponse) {
-		return func(_ *pb.RangeRequest, a *pb.RangeResponse) { a.Kvs = append(a.Kvs, key(k, a)) }
+		return func(_ *pb.RangeRequest, a *pb.RangeResponse) { a.Kvs = append(a.Kvs, key(k)) }
 	}
 	return []*rule{
 		page("a foreign key", breaks(), add("cilium/zzz/foreign")),
 		page("a foreign key first", breaks(), func(_ *pb.RangeRequest, a *pb.RangeResponse) {
-			a.Kvs = slices.Insert(a.Kvs, 0, key("cilium/aaa/foreign", a))
+			a.Kvs = slices.Insert(a.Kvs, 0, key("cilium/aaa/foreign"))
 		}),
 		page("a short key", breaks(), add("c")),
 		page("an empty key", breaks(), add("")),
@@ -73,7 +88,7 @@ func listRules() []*rule {
 			a.Kvs = append(a.Kvs, new(mvccpb.KeyValue))
 		}),
 		page("the end of the range", breaks(), func(q *pb.RangeRequest, a *pb.RangeResponse) {
-			a.Kvs = append(a.Kvs, key(string(q.RangeEnd), a))
+			a.Kvs = append(a.Kvs, key(string(q.RangeEnd)))
 		}),
 		page("unsorted", breaks(), func(_ *pb.RangeRequest, a *pb.RangeResponse) { slices.Reverse(a.Kvs) }),
 		page("a repeated key", breaks(), func(_ *pb.RangeRequest, a *pb.RangeResponse) {
@@ -82,15 +97,13 @@ func listRules() []*rule {
 			}
 		}),
 		page("the same page again and again", breaks(), func(q *pb.RangeRequest, a *pb.RangeResponse) {
-			prefix := q.Key[:lastSlash(q.Key)+1]
-			a.Kvs, a.More = []*mvccpb.KeyValue{key(string(prefix)+"0", a)}, true
+			a.Kvs, a.More = []*mvccpb.KeyValue{key(prefixOf(q.Key) + "0")}, true
 		}),
 		page("an empty page with more", breaks(), func(_ *pb.RangeRequest, a *pb.RangeResponse) { a.Kvs, a.More = nil, true }),
 		page("more keys than asked for", breaks(), func(q *pb.RangeRequest, a *pb.RangeResponse) {
-			prefix := string(q.Key[:lastSlash(q.Key)+1])
 			a.Kvs = nil
 			for i := range q.Limit + 1 {
-				a.Kvs = append(a.Kvs, key(prefix+"k"+string(rune('A'+i/26))+string(rune('A'+i%26)), a))
+				a.Kvs = append(a.Kvs, key(prefixOf(q.Key)+"k"+string(rune('A'+i/26))+string(rune('A'+i%26))))
 			}
 		}),
 		page("a negative count", nil, func(_ *pb.RangeRequest, a *pb.RangeResponse) { a.Count = -5 }),
@@ -105,20 +118,10 @@ func listRules() []*rule {
 		page("an entry of a negative revision", breaks(), func(_ *pb.RangeRequest, a *pb.RangeResponse) {
 			each(a, func(kv *mvccpb.KeyValue) { kv.ModRevision = -1 })
 		}),
-		page("compacted, always", nil, func(*pb.RangeRequest, *pb.RangeResponse) {}).failing(),
+		reads("list: compacted, always", nil, lists, func(*pb.RangeRequest, *pb.RangeResponse) (any, error) {
+			return nil, rpctypes.ErrGRPCCompacted
+		}),
 	}
-}
-
-// failing has the rule answer that the revision is compacted.
-func (r *rule) failing() *rule {
-	r.ranged = func(_ context.Context, s *server, q *pb.RangeRequest, a *pb.RangeResponse) (any, error) {
-		if lists(q) {
-			s.spoilt()
-			return nil, errCompacted()
-		}
-		return a, nil
-	}
-	return r
 }
 
 func each(a *pb.RangeResponse, f func(*mvccpb.KeyValue)) {
@@ -127,29 +130,17 @@ func each(a *pb.RangeResponse, f func(*mvccpb.KeyValue)) {
 	}
 }
 
-func lastSlash(k []byte) int { return max(slices.Index(reversed(k), '/'), 0)*-1 + len(k) - 1 }
-
-func reversed(k []byte) []byte {
-	out := slices.Clone(k)
-	slices.Reverse(out)
-	return out
-}
+func prefixOf(k []byte) string { return string(k[:bytes.LastIndexByte(k, '/')+1]) }
 
 // header is a rule about the headers of the answers to reads.
 func header(name string, want []codes.Code, spoil func(*pb.ResponseHeader) *pb.ResponseHeader) []*rule {
 	in := func(where string, of func(*pb.RangeRequest) bool) *rule {
-		return &rule{name: "header: " + name + " in " + where, want: want, ranged: func(_ context.Context, s *server, q *pb.RangeRequest, a *pb.RangeResponse) (any, error) {
-			if of(q) {
-				s.spoilt()
-				a.Header = spoil(a.Header)
-			}
+		return reads("header: "+name+" in "+where, want, of, func(_ *pb.RangeRequest, a *pb.RangeResponse) (any, error) {
+			a.Header = spoil(a.Header)
 			return a, nil
-		}}
+		})
 	}
-	return []*rule{
-		in("all reads", func(*pb.RangeRequest) bool { return true }),
-		in("lists", lists),
-	}
+	return []*rule{in("all reads", every), in("lists", lists)}
 }
 
 func headerRules() []*rule {
@@ -162,13 +153,10 @@ func headerRules() []*rule {
 		header("a negative revision", another(), revision(-7)),
 		header("the highest revision", another(), revision(math.MaxInt64)),
 	)
-	other := &rule{name: "header: another cluster's in lists", want: another(), ranged: func(_ context.Context, s *server, q *pb.RangeRequest, a *pb.RangeResponse) (any, error) {
-		if lists(q) {
-			s.spoilt()
-			a.Header.ClusterId++
-		}
+	other := reads("header: another cluster's in lists", another(), lists, func(_ *pb.RangeRequest, a *pb.RangeResponse) (any, error) {
+		a.Header.ClusterId++
 		return a, nil
-	}}
+	})
 	back := &rule{name: "header: the revision goes back", want: another(), ranged: func(_ context.Context, s *server, q *pb.RangeRequest, a *pb.RangeResponse) (any, error) {
 		a.Header.Revision = max(1, a.Header.Revision-s.broken.Add(1))
 		return a, nil
@@ -193,13 +181,10 @@ func headerRules() []*rule {
 // configRules are about the one key that says what to read.
 func configRules() []*rule {
 	config := func(name string, spoil func(*pb.RangeRequest, *pb.RangeResponse)) *rule {
-		return &rule{name: "config: " + name, want: breaks(), ranged: func(_ context.Context, s *server, q *pb.RangeRequest, a *pb.RangeResponse) (any, error) {
-			if about(q, "cilium/cluster-config/") {
-				s.spoilt()
-				spoil(q, a)
-			}
+		return reads("config: "+name, breaks(), ofConfiguration, func(q *pb.RangeRequest, a *pb.RangeResponse) (any, error) {
+			spoil(q, a)
 			return a, nil
-		}}
+		})
 	}
 	return []*rule{
 		config("of another cluster", func(_ *pb.RangeRequest, a *pb.RangeResponse) {
@@ -208,7 +193,7 @@ func configRules() []*rule {
 		config("under an empty key", func(_ *pb.RangeRequest, a *pb.RangeResponse) { each(a, func(kv *mvccpb.KeyValue) { kv.Key = nil }) }),
 		config("twice", func(_ *pb.RangeRequest, a *pb.RangeResponse) { a.Kvs = append(a.Kvs, a.Kvs...) }),
 		config("and more, without an end", func(q *pb.RangeRequest, a *pb.RangeResponse) {
-			a.Kvs, a.More = []*mvccpb.KeyValue{key(string(q.Key), a)}, true
+			a.Kvs, a.More = []*mvccpb.KeyValue{key(string(q.Key))}, true
 		}),
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 	grpccodes "google.golang.org/grpc/codes"
@@ -21,8 +20,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
-
-func errCompacted() error { return rpctypes.ErrGRPCCompacted }
 
 func bytesOf(m proto.Message) []byte {
 	b, err := proto.Marshal(m)
@@ -34,9 +31,9 @@ func bytesOf(m proto.Message) []byte {
 
 // silenceRules are servers that stop to answer, each at another step.
 func silenceRules() []*rule {
-	read := func(step string, want []codes.Code, at func(s *server, q *pb.RangeRequest) bool) *rule {
+	read := func(step string, want []codes.Code, at func(q *pb.RangeRequest) bool) *rule {
 		return &rule{name: "silence: " + step, want: want, ranged: func(ctx context.Context, s *server, q *pb.RangeRequest, a *pb.RangeResponse) (any, error) {
-			if !at(s, q) {
+			if !at(q) {
 				return a, nil
 			}
 			s.spoilt()
@@ -56,9 +53,9 @@ func silenceRules() []*rule {
 	first := func(q *pb.RangeRequest) bool { return q.CountOnly }
 	all := []*rule{
 		{name: "silence: connect", want: []codes.Code{codes.NotConnectedYet}, conn: drain},
-		read("the first read", []codes.Code{codes.NotConnectedYet}, func(_ *server, q *pb.RangeRequest) bool { return first(q) }),
-		read("the configuration", []codes.Code{codes.NoConfiguration}, func(_ *server, q *pb.RangeRequest) bool { return about(q, wire.ClusterConfigPrefix) }),
-		read("the canaries", []codes.Code{codes.NoCanary}, func(_ *server, q *pb.RangeRequest) bool { return about(q, wire.SyncedPrefix) }),
+		read("the first read", []codes.Code{codes.NotConnectedYet}, first),
+		read("the configuration", []codes.Code{codes.NoConfiguration}, func(q *pb.RangeRequest) bool { return about(q, wire.ClusterConfigPrefix) }),
+		read("the canaries", []codes.Code{codes.NoCanary}, func(q *pb.RangeRequest) bool { return about(q, wire.SyncedPrefix) }),
 		watch("the watch of the configuration", nil, func(w *watched, _ *pb.WatchResponse) bool {
 			return strings.HasPrefix(string(w.key), wire.ClusterConfigPrefix)
 		}),
@@ -79,7 +76,7 @@ func silenceRules() []*rule {
 		}
 		prefix := r.StorePrefix(false)
 		all = append(all,
-			read("the list of "+string(r), want(codes.Copying, codes.ListFails), func(_ *server, q *pb.RangeRequest) bool { return about(q, prefix) }),
+			read("the list of "+string(r), want(codes.Copying, codes.ListFails), func(q *pb.RangeRequest) bool { return about(q, prefix) }),
 			watch("the watch of "+string(r), want(codes.NotFollowed, codes.StreamBroken), func(w *watched, a *pb.WatchResponse) bool {
 				return strings.HasPrefix(string(w.key), prefix)
 			}))
@@ -111,16 +108,14 @@ func connRules() []*rule {
 		return f
 	}
 	grpcErr := func(name string, code grpccodes.Code, text string) *rule {
-		return &rule{name: "connection: error " + name, want: append(never, breaks()...), ranged: func(_ context.Context, s *server, _ *pb.RangeRequest, _ *pb.RangeResponse) (any, error) {
-			s.spoilt()
+		return reads("connection: error "+name, append(never, breaks()...), every, func(*pb.RangeRequest, *pb.RangeResponse) (any, error) {
 			return nil, status.Error(code, text)
-		}}
+		})
 	}
 	garbage := func(name string, message ...[]byte) *rule {
-		return &rule{name: "connection: " + name, want: append(never, breaks()...), ranged: func(_ context.Context, s *server, _ *pb.RangeRequest, _ *pb.RangeResponse) (any, error) {
-			s.spoilt()
+		return reads("connection: "+name, append(never, breaks()...), every, func(*pb.RangeRequest, *pb.RangeResponse) (any, error) {
 			return encoded{message}, nil
-		}}
+		})
 	}
 	return []*rule{
 		write("closed at once", func(c net.Conn) error { return errors.Join(c.Close(), io.EOF) }),

@@ -94,19 +94,9 @@ func TestRules(t *testing.T) {
 
 // writing changes the cluster until the end of the test, so that there are events.
 func writing(tb testing.TB, c *cluster) {
-	stop, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(100 * time.Millisecond)
-		defer tick.Stop()
-		for n := 2; ; n++ {
-			select {
-			case <-tick.C:
-				c.show(n%60, n)
-			case <-stop:
-				return
-			}
-		}
-	}()
-	tb.Cleanup(func() { close(stop); <-done })
+	n := 1
+	meanwhile(tb, 100*time.Millisecond, func() {
+		n++
+		c.show(n%60, n)
+	})
 }

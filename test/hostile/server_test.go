@@ -37,6 +37,10 @@ func serve(tb testing.TB, clusterID uint64) *server {
 	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(tb, err)
+	return serveOn(tb, l, clusterID)
+}
+
+func serveOn(tb testing.TB, l net.Listener, clusterID uint64) *server {
 	s := &server{core: newCore(clusterID)}
 	s.proxy = &proxy{Listener: l, rule: &s.rule, broken: &s.broken, conns: make(map[net.Conn]struct{})}
 	s.grpc = grpc.NewServer(
@@ -64,8 +68,13 @@ func (s *server) breaks(r *rule) {
 
 // spoil has the rule change the answers of single calls.
 func (s *server) spoil(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-	a, err := handle(ctx, req)
 	r := s.rule.Load()
+	if r != nil && r.instead != nil {
+		if a, ok := r.instead(); ok {
+			return a, nil
+		}
+	}
+	a, err := handle(ctx, req)
 	if r == nil {
 		return a, err
 	}

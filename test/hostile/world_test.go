@@ -18,6 +18,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/mesh-agent/mesh-agent/internal/logging"
+	"github.com/mesh-agent/mesh-agent/internal/waiting/waittest"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
@@ -49,17 +50,23 @@ const freshBound = 5 * time.Second
 // patience is of all waits.
 var patience = flag.Duration("hostile.patience", 5*time.Minute, "how long anything may take on a busy machine")
 
+// remotes are the clusters of a mesh directory.
+type remotes struct {
+	tb      testing.TB
+	dir     string
+	honest  []*cluster
+	numbers int                                            // of hostile clusters so far
+	of      interface{ Clusters() []remotecluster.Status } // a mesh or a mirror, once it is there
+}
+
 // world is a mesh that runs as in internal/agent, with two honest clusters on real
 // etcds.
 type world struct {
-	tb      testing.TB
-	dir     string
+	remotes
 	db      *statedb.DB
 	view    *clustermesh.View
 	mesh    *clustermesh.Mesh
 	sources api.Sources
-	honest  []*cluster
-	numbers int // of hostile clusters so far
 
 	mu     sync.Mutex
 	codes  map[string]map[codes.Code]string // guarded by mu; with a message, by cluster: all that were ever shown
@@ -103,7 +110,7 @@ func newWorld(tb testing.TB, change ...func(*clustermesh.Params)) *world {
 // newMesh runs a mesh without clusters.
 func newMesh(tb testing.TB, change ...func(*clustermesh.Params)) *world {
 	tb.Helper()
-	w := &world{tb: tb, dir: tb.TempDir(), db: statedb.New(), codes: make(map[string]map[codes.Code]string)}
+	w := &world{remotes: remotes{tb: tb, dir: tb.TempDir()}, db: statedb.New(), codes: make(map[string]map[codes.Code]string)}
 	tables, err := view.NewTables(w.db, ipcache.New())
 	must(tb, err)
 	w.view, err = clustermesh.NewView(own(), tables.Tables)
@@ -120,6 +127,7 @@ func newMesh(tb testing.TB, change ...func(*clustermesh.Params)) *world {
 		f(&p)
 	}
 	w.mesh = clustermesh.New(p)
+	w.of = w.mesh
 	seen, err := view.New(view.Sources{Tables: tables, Remotes: w.mesh, Own: w.mesh, Readiness: w.mesh})
 	must(tb, err)
 	tb.Cleanup(seen.Close)
@@ -140,7 +148,7 @@ func newMesh(tb testing.TB, change ...func(*clustermesh.Params)) *world {
 }
 
 // honestCluster runs a real etcd with a cluster in it.
-func (w *world) honestCluster(name string, id uint32) (*cluster, string) {
+func (w *remotes) honestCluster(name string, id uint32) (*cluster, string) {
 	w.tb.Helper()
 	etcd := etcdtest.StartProcess(w.tb)
 	kv := etcd.Client(w.tb)
@@ -161,7 +169,7 @@ func (w *world) honestCluster(name string, id uint32) (*cluster, string) {
 }
 
 // hostileCluster runs a fake etcd with a cluster in it, honest at first.
-func (w *world) hostileCluster(tb testing.TB) (*cluster, *server) {
+func (w *remotes) hostileCluster(tb testing.TB) (*cluster, *server) {
 	tb.Helper()
 	w.numbers++
 	s := serve(tb, uint64(1000+w.numbers))
@@ -171,37 +179,22 @@ func (w *world) hostileCluster(tb testing.TB) (*cluster, *server) {
 }
 
 // join puts a client file into the mesh directory.
-func (w *world) join(c *cluster, endpoint string) {
+func (w *remotes) join(c *cluster, endpoint string) {
 	w.tb.Helper()
-	putClientFile(w.tb, w.dir, c.name, endpoint)
-}
-
-func putClientFile(tb testing.TB, dir, name, endpoint string) {
-	tb.Helper()
-	file := filepath.Join(dir, name)
-	must(tb, os.WriteFile(file+".tmp", []byte("endpoints:\n- "+endpoint+"\n"), 0o600))
-	must(tb, os.Rename(file+".tmp", file))
+	file := filepath.Join(w.dir, c.name)
+	must(w.tb, os.WriteFile(file+".tmp", []byte("endpoints:\n- "+endpoint+"\n"), 0o600))
+	must(w.tb, os.Rename(file+".tmp", file))
 }
 
 // leave takes it out again.
-func (w *world) leave(c *cluster) {
+func (w *remotes) leave(c *cluster) {
 	w.tb.Helper()
 	must(w.tb, os.Remove(filepath.Join(w.dir, c.name)))
 }
 
-func (w *world) status(name string) (remotecluster.Status, bool) { return statusOf(w.mesh, name) }
-
-// until waits for a condition.
-func (w *world) until(tb testing.TB, what string, ok func() bool) {
-	tb.Helper()
-	until(tb, w.mesh, 5*time.Millisecond, what, ok)
-}
-
-// clusters is who knows how the clusters are: a mesh or a mirror.
-type clusters interface{ Clusters() []remotecluster.Status }
-
-func statusOf(of clusters, name string) (remotecluster.Status, bool) {
-	for _, c := range of.Clusters() {
+// status is what a mesh or a mirror says of a cluster.
+func (w *remotes) status(name string) (remotecluster.Status, bool) {
+	for _, c := range w.of.Clusters() {
 		if c.Name == name {
 			return c, true
 		}
@@ -209,24 +202,15 @@ func statusOf(of clusters, name string) (remotecluster.Status, bool) {
 	return remotecluster.Status{}, false
 }
 
-// until waits for a condition, which is looked at so often.
-func until(tb testing.TB, of clusters, often time.Duration, what string, ok func() bool) {
+// until waits for a condition.
+func (w *remotes) until(tb testing.TB, what string, ok func() bool) {
 	tb.Helper()
-	limit := time.NewTimer(*patience)
-	defer limit.Stop()
-	poll := time.NewTicker(often)
-	defer poll.Stop()
-	for !ok() {
-		select {
-		case <-poll.C:
-		case <-limit.C:
-			text := ""
-			for _, c := range of.Clusters() {
-				text += fmt.Sprintf("%s: %s %s %q, last error %q\n", c.Name, c.State, c.Code, c.Message, c.LastError)
-			}
-			tb.Fatalf("waited in vain for %s\n%s", what, text)
+	waittest.Until(tb, what, ok, func() (text string) {
+		for _, c := range w.of.Clusters() {
+			text += fmt.Sprintf("%s: %s %s %q, last error %q\n", c.Name, c.State, c.Code, c.Message, c.LastError)
 		}
-	}
+		return text
+	})
 }
 
 // synced waits until the honest clusters are ready and equal to their etcds.
@@ -247,27 +231,12 @@ func (w *world) observe() {
 		w.before[st.Name] = st.Failures // a busy machine was slow to answer the first time
 	}
 	w.mu.Unlock()
-	stop, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(10 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			w.look()
-			select {
-			case <-tick.C:
-			case <-stop:
-				return
-			}
-		}
-	}()
 	w.tb.Cleanup(func() {
-		close(stop)
-		<-done
 		for _, text := range w.unwell {
 			w.tb.Errorf("an honest cluster noticed: %s", text)
 		}
 	})
+	meanwhile(w.tb, 10*time.Millisecond, w.look)
 }
 
 func (w *world) look() {
