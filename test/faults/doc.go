@@ -14,13 +14,11 @@
 //   - all the while, what the status says to be known as of some time includes
 //     every canary that etcd had acknowledged before it.
 //
-// A run prints its seed. To repeat one, to run longer, and to find the smallest
-// plan that fails:
+// A run prints its seed, and one that fails the steps since view and model agreed last.
+// To repeat one, and to run longer:
 //
 //	go test ./test/faults -run Faults -v -faults.seed=7
 //	go test ./test/faults -run Faults -v -timeout 5h -faults.ops=100000 -faults.faults=2000
-//	go test ./test/faults -run Faults -v -timeout 5h -faults.seed=7 -faults.shrink
-//	go test ./test/faults -run Faults -v -faults.plan=smallest.txt
 //
 // A second test judges what the status says of freshness. Three clusters are
 // written to all the time while faults strike; everything that their etcds ever

@@ -48,6 +48,11 @@ type fault struct {
 func faults() []fault {
 	locked := func(c *cluster, _ step) { c.proxies[c.open].lock() }
 	unlocked := func(c *cluster, _ step) { c.proxies[c.open].unlock() }
+	relieved := func(c *cluster, _ step) { c.proxies[c.open].relieve() }
+	spoilt := func(kind string, attributes map[string]int) func(*cluster, step) {
+		return func(c *cluster, _ step) { c.proxies[c.open].spoil(kind, attributes) }
+	}
+	configured := func(c *cluster, _ step) { c.must(c.configure(c.config())) }
 	return []fault{
 		{
 			name: "kill", away: true, down: true, listed: mayBeListed,
@@ -59,16 +64,8 @@ func faults() []fault {
 			begin: func(c *cluster, _ step) { c.etcd.Freeze(c.w.t) },
 			end:   func(c *cluster, _ step) { c.etcd.Thaw(c.w.t) },
 		},
-		{
-			name: "reset", away: true, listed: mayBeListed,
-			begin: func(c *cluster, _ step) { c.proxies[c.open].spoil("reset_peer", nil) },
-			end:   func(c *cluster, _ step) { c.proxies[c.open].relieve() },
-		},
-		{
-			name: "black-hole", away: true, listed: mayBeListed,
-			begin: func(c *cluster, _ step) { c.proxies[c.open].spoil("timeout", nil) },
-			end:   func(c *cluster, _ step) { c.proxies[c.open].relieve() },
-		},
+		{name: "reset", away: true, listed: mayBeListed, begin: spoilt("reset_peer", nil), end: relieved},
+		{name: "black-hole", away: true, listed: mayBeListed, begin: spoilt("timeout", nil), end: relieved},
 		{name: "refuse", away: true, listed: mayBeListed, begin: locked, end: unlocked},
 		{
 			name: "slow", listed: mayBeListed,
@@ -76,14 +73,11 @@ func faults() []fault {
 				c.proxies[c.open].spoil("latency", map[string]int{"latency": 40, "jitter": 30})
 				c.proxies[c.open].spoil("bandwidth", map[string]int{"rate": 200})
 			},
-			end: func(c *cluster, _ step) { c.proxies[c.open].relieve() },
+			end: relieved,
 		},
 		{
 			name: "slicer", listed: mayBeListed,
-			begin: func(c *cluster, _ step) {
-				c.proxies[c.open].spoil("slicer", map[string]int{"average_size": 100, "size_variation": 50, "delay": 100})
-			},
-			end: func(c *cluster, _ step) { c.proxies[c.open].relieve() },
+			begin: spoilt("slicer", map[string]int{"average_size": 100, "size_variation": 50, "delay": 100}), end: relieved,
 		},
 		{
 			name: "slow-close", away: true, down: true, listed: mayBeListed,
@@ -163,7 +157,7 @@ func faults() []fault {
 		{ // emptied while the mesh looks on: without a configuration it believes nothing
 			name: "empty", away: true, withdrawn: true, listed: isListed,
 			begin: func(c *cluster, _ step) { c.etcd.RestartEmpty(c.w.t); c.connect() },
-			end:   func(c *cluster, _ step) { c.must(c.configure(c.config())) },
+			end:   configured,
 		},
 		{
 			name: "remove-file", withdrawn: true, listed: isListed,
@@ -195,7 +189,7 @@ func faults() []fault {
 				c.must(c.put(change{key: wire.ClusterConfigKey(c.name)}))
 				c.must(c.writeFile(fmt.Sprintf("# %d\n", s.n)))
 			},
-			end: func(c *cluster, _ step) { c.must(c.configure(c.config())) },
+			end: configured,
 			meanwhile: func(_ *cluster, st remotecluster.Status) bool {
 				return strings.Contains(st.Message, "waiting for the cluster configuration")
 			},
@@ -203,7 +197,7 @@ func faults() []fault {
 		{
 			name: "spoil-config", listed: staysKnown,
 			begin: func(c *cluster, _ step) { c.must(c.put(change{wire.ClusterConfigKey(c.name), []byte("{")})) },
-			end:   func(c *cluster, _ step) { c.must(c.configure(c.config())) },
+			end:   configured,
 			meanwhile: func(_ *cluster, st remotecluster.Status) bool {
 				return st.State == remotecluster.Degraded && strings.Contains(st.Message, wire.ClusterConfigPrefix)
 			},
@@ -215,7 +209,7 @@ func faults() []fault {
 				cfg.Capabilities.MaxConnectedClusters = 511
 				c.must(c.configure(cfg))
 			},
-			end: func(c *cluster, _ step) { c.must(c.configure(c.config())) },
+			end: configured,
 		},
 		{
 			name: "heartbeat", listed: staysKnown,

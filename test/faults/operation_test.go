@@ -36,28 +36,14 @@ type maker struct {
 
 // transactions are what an operation writes, in order.
 func (m maker) transactions(do string) [][]change {
-	one := func(c change) [][]change { return [][]change{{c}} }
+	if one := map[string]func() change{
+		"node": m.node, "service": m.service, "slice": m.slice, "identity": m.identity, "ip": m.ip, "cidr": m.cidr,
+		"delete":    func() change { return change{key: m.any().key} },
+		"malformed": m.malformed, "foreign": m.foreign, "foreign-identity": m.foreignIdentity,
+	}[do]; one != nil {
+		return [][]change{{one()}}
+	}
 	switch do {
-	case "node":
-		return one(m.node())
-	case "service":
-		return one(m.service())
-	case "slice":
-		return one(m.slice())
-	case "identity":
-		return one(m.identity())
-	case "ip":
-		return one(m.ip())
-	case "cidr":
-		return one(m.cidr())
-	case "delete":
-		return one(change{key: m.any().key})
-	case "malformed":
-		return one(m.malformed())
-	case "foreign":
-		return one(m.foreign())
-	case "foreign-identity":
-		return one(m.foreignIdentity())
 	case "txn": // several keys at one revision
 		var all []change
 		for range 2 + m.IntN(10) {

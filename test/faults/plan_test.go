@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"bufio"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -11,7 +10,7 @@ import (
 const clusters = 4
 
 // step is one thing that happens to one cluster. What exactly follows from do
-// and n alone, so that a step means the same whatever is left out before it.
+// and n alone.
 type step struct {
 	cluster int    // from 0
 	do      string // an operation, a fault, or "heal"
@@ -34,37 +33,6 @@ func (p plan) String() string {
 		fmt.Fprintln(&b, s)
 	}
 	return b.String()
-}
-
-// parsePlan reads what String writes. Empty lines and those that begin with "#"
-// do not count.
-func parsePlan(text string) (plan, error) {
-	var p plan
-	known := map[string]bool{heal: true}
-	for _, o := range operations() {
-		known[o] = true
-	}
-	for _, f := range faults() {
-		known[f.name] = true
-	}
-	number := 0
-	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
-		number++
-		line := strings.TrimSpace(lines.Text())
-		if line == "" || line[0] == '#' {
-			continue
-		}
-		var s step
-		if _, err := fmt.Sscanf(line, "c%d %s %d", &s.cluster, &s.do, &s.n); err != nil {
-			return nil, fmt.Errorf("line %d: %q is no step, which would be like %q: %w", number, line, step{0, "node", 7}, err)
-		}
-		s.cluster--
-		if s.cluster < 0 || s.cluster >= clusters || !known[s.do] {
-			return nil, fmt.Errorf("line %d: %q: there are clusters c1 to c%d, and nothing else may happen than %v", number, line, clusters, known)
-		}
-		p = append(p, s)
-	}
-	return p, nil
 }
 
 // newPlan makes a plan with that many operations and faults. Every kind of fault
