@@ -8,12 +8,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/members"
-	"github.com/mesh-agent/mesh-agent/pkg/api/client"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
 
 // AgentEnv names the program mesh-agent; without it, each test builds it, with the
@@ -34,7 +35,7 @@ func MeshAgent(t testing.TB) string {
 	}
 	const module = "github.com/mesh-agent/mesh-agent"
 	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
-	must(t, err)
+	Must(t, err)
 	path := filepath.Join(t.TempDir(), "mesh-agent")
 	cmd := exec.Command("go", "build", "-race", "-o", path, module+"/cmd/mesh-agent")
 	cmd.Dir = strings.TrimSpace(string(root)) // with the requirements of its own
@@ -49,12 +50,12 @@ func MeshAgent(t testing.TB) string {
 func StartAgent(t testing.TB, mode string, flags ...string) *Agent {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "interop-") // short, for the socket's path
-	must(t, err)
+	Must(t, err)
 	a := &Agent{dir: dir, Process: &members.Process{
 		Name: mode, Socket: filepath.Join(dir, "s"), Log: filepath.Join(dir, "log"),
 	}}
 	a.Command = append([]string{MeshAgent(t), mode, "--socket", a.Socket, "--listen", "127.0.0.1:0", "--log-format", "json"}, flags...)
-	must(t, a.Start())
+	Must(t, a.Start())
 	t.Cleanup(func() {
 		if a.Running() {
 			a.Interrupt()
@@ -77,7 +78,7 @@ func StartAgent(t testing.TB, mode string, flags ...string) *Agent {
 func (a *Agent) Complaints(t testing.TB) []LogLine {
 	t.Helper()
 	text, err := os.ReadFile(a.Log)
-	must(t, err)
+	Must(t, err)
 	var found []LogLine
 	for line := range strings.Lines(string(text)) {
 		var fields struct{ Level, Msg, Code string }
@@ -98,36 +99,28 @@ func madeUp(code string) bool {
 	return strings.HasPrefix(code, "MESH-21") || strings.HasPrefix(code, "MESH-31") || code == "MESH-4102"
 }
 
-// List returns all objects of a resource, as the agent answers now.
-func List[T any](ctx context.Context, a *Agent, resource string) ([]T, error) {
-	c, err := client.New(client.Options{Socket: a.Socket})
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close() //nolint:errcheck // nothing can be lost
-	list, err := client.List[T](ctx, c, resource, client.Query{})
-	if err != nil {
-		return nil, err
-	}
-	defer list.Close() //nolint:errcheck // nothing can be lost
-	var all []T
-	for one, err := range list.All(ctx) {
-		if err != nil {
-			return nil, err
+// Quiet fails the test for complaints without any of these words.
+func Quiet(t testing.TB, who string, complaints []LogLine, expected ...string) {
+	t.Helper()
+	for _, l := range complaints {
+		if !slices.ContainsFunc(expected, func(words string) bool { return strings.Contains(l.Text, words) }) {
+			t.Errorf("%s complains: %s", who, l.Text)
 		}
-		all = append(all, one)
 	}
-	return all, nil
 }
 
-// Get returns the answer to GET /v1/PATH.
-func Get[T any](ctx context.Context, a *Agent, path ...string) (*T, error) {
-	c, err := client.New(client.Options{Socket: a.Socket})
-	if err != nil {
-		return nil, err
+// Quiet fails the test if the agent has refused something, or complained of anything else
+// than expected.
+func (a *Agent) Quiet(t testing.TB, expected ...string) {
+	t.Helper()
+	clusters, err := members.List[api.Cluster](t.Context(), a.Socket, "clusters")
+	Must(t, err)
+	for _, c := range clusters {
+		for _, r := range c.Refusals {
+			t.Errorf("%s: refused: %+v", c.Name, r)
+		}
 	}
-	defer c.Close() //nolint:errcheck // nothing can be lost
-	return client.Get[T](ctx, c, append([]string{"v1"}, path...)...)
+	Quiet(t, "our agent", a.Complaints(t), expected...)
 }
 
 // Until waits until cond has no error any more.
@@ -155,8 +148,8 @@ func Until(t testing.TB, what string, limit time.Duration, cond func(context.Con
 // ClientFile writes a client file of the mesh directory dir, made if need be.
 func ClientFile(t testing.TB, dir, cluster, endpoint string) string {
 	t.Helper()
-	must(t, os.MkdirAll(dir, 0o755))
+	Must(t, os.MkdirAll(dir, 0o755))
 	path := filepath.Join(dir, cluster)
-	must(t, os.WriteFile(path, fmt.Appendf(nil, "endpoints:\n- %s\n", endpoint), 0o644))
+	Must(t, os.WriteFile(path, fmt.Appendf(nil, "endpoints:\n- %s\n", endpoint), 0o644))
 	return path
 }

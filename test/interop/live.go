@@ -23,7 +23,7 @@ func Publish(t testing.TB, release, file string, config model.ClusterConfig, fla
 		"--kvstore-opt=etcd.config=" + file,
 		"--kvstore-opt=etcd.qps=100000", "--kvstore-opt=etcd.bootstrapQps=100000",
 	}, flags...)}
-	ask[struct{}](t, p.Peer, "Publish.Open", args)
+	Ask[struct{}](t, p.Peer, "Publish.Open", args)
 	return p
 }
 
@@ -31,7 +31,7 @@ func Publish(t testing.TB, release, file string, config model.ClusterConfig, fla
 func (p Publisher) Put(t testing.TB, o model.Objects) {
 	t.Helper()
 	for _, part := range o.ByKind() {
-		ask[struct{}](t, p.Peer, "Publish.Put", part)
+		Ask[struct{}](t, p.Peer, "Publish.Put", part)
 	}
 }
 
@@ -39,14 +39,14 @@ func (p Publisher) Put(t testing.TB, o model.Objects) {
 func (p Publisher) Delete(t testing.TB, o model.Objects) {
 	t.Helper()
 	for _, part := range o.ByKind() {
-		ask[struct{}](t, p.Peer, "Publish.Delete", part)
+		Ask[struct{}](t, p.Peer, "Publish.Delete", part)
 	}
 }
 
 // Synced says that what was put of the kinds is all that there is.
 func (p Publisher) Synced(t testing.TB, kinds ...model.Kind) {
 	t.Helper()
-	ask[struct{}](t, p.Peer, "Publish.Synced", kinds)
+	Ask[struct{}](t, p.Peer, "Publish.Synced", kinds)
 }
 
 // Reader is a peer that reads clusters as an agent does.
@@ -59,39 +59,32 @@ func Read(t testing.TB, release string, args model.ReadArgs) Reader {
 	if args.Options == nil {
 		args.Options = map[string]string{"etcd.qps": "100000"}
 	}
-	ask[struct{}](t, r.Peer, "Read.Open", args)
+	Ask[struct{}](t, r.Peer, "Read.Open", args)
 	return r
 }
 
 // Clusters tells what the reader says of the clusters that it reads.
 func (r Reader) Clusters(t testing.TB) []model.RemoteCluster {
 	t.Helper()
-	return ask[[]model.RemoteCluster](t, r.Peer, "Read.Clusters", struct{}{})
+	return Ask[[]model.RemoteCluster](t, r.Peer, "Read.Clusters", struct{}{})
 }
 
 // View tells the objects that the reader holds.
 func (r Reader) View(t testing.TB) model.Objects {
 	t.Helper()
 	var all model.Objects
-	for _, kind := range Published() { // one by one, because they may be many
-		all.Add(ask[model.Objects](t, r.Peer, "Read.View", kind))
+	for _, kind := range model.Published() { // one by one, because they may be many
+		all.Add(Ask[model.Objects](t, r.Peer, "Read.View", kind))
 	}
 	return all
 }
 
-// ask calls a peer, which answers at once.
-func ask[R any](t testing.TB, p *Peer, method string, args any) R {
+// Ask calls a peer, which answers at once.
+func Ask[R any](t testing.TB, p *Peer, method string, args any) R {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
 	defer cancel()
 	reply, err := Call[R](ctx, p, method, args)
-	must(t, err)
+	Must(t, err)
 	return reply
-}
-
-// Published are the kinds that a cluster publishes objects of.
-func Published() []model.Kind {
-	return []model.Kind{
-		model.Nodes, model.Services, model.EndpointSlices, model.ServiceExports, model.Identities, model.Addresses,
-	}
 }

@@ -1,7 +1,11 @@
 package interop
 
 import (
+	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
+	"testing"
 
 	"github.com/mesh-agent/mesh-agent/test/interop/model"
 	"github.com/mesh-agent/mesh-agent/test/interop/ours"
@@ -37,7 +41,7 @@ func (m Maker) Object(kind model.Kind, i int) model.Objects {
 // Objects makes the objects of each kind with these numbers.
 func (m Maker) Objects(from, to int) model.Objects {
 	var all model.Objects
-	for _, kind := range Published() {
+	for _, kind := range model.Published() {
 		for i := from; i < to; i++ {
 			all.Add(m.Object(kind, i))
 		}
@@ -52,4 +56,20 @@ func Config(cluster string, id uint32) model.ClusterConfig {
 		Cluster: cluster, ID: id, SyncedCanaries: true, MaxConnectedClusters: 255,
 		ServiceExportsEnabled: &enabled, EndpointSlicesExportMode: "services-and-endpointslices",
 	}
+}
+
+// SeedEnv gives the seed of random objects, to repeat a run.
+const SeedEnv = "INTEROP_SEED"
+
+// Seed returns the seed of the test's random objects, and prints it.
+func Seed(t testing.TB) uint64 {
+	t.Helper()
+	seed := rand.Uint64()
+	if text := os.Getenv(SeedEnv); text != "" {
+		var err error
+		seed, err = strconv.ParseUint(text, 10, 64)
+		Must(t, err)
+	}
+	t.Logf("to repeat: %s=%d", SeedEnv, seed)
+	return seed
 }

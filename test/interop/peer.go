@@ -45,9 +45,7 @@ type LogLine struct{ Level, Message, Text string }
 func Releases(t testing.TB) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(os.Getenv(PeersEnv), "peer-*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	if os.Getenv(PeersEnv) == "" || len(paths) == 0 {
 		t.Skipf("no peers: %s names no folder with programs peer-RELEASE; `make interop` builds them", PeersEnv)
 	}
@@ -79,12 +77,12 @@ func Start(t testing.TB, release, role string, args ...string) *Peer {
 	}
 	p.cmd.SysProcAttr = children.Attributes()
 	stdin, err := p.cmd.StdinPipe()
-	must(t, err)
+	Must(t, err)
 	stdout, err := p.cmd.StdoutPipe()
-	must(t, err)
+	Must(t, err)
 	stderr, err := p.cmd.StderrPipe()
-	must(t, err)
-	must(t, p.cmd.Start())
+	Must(t, err)
+	Must(t, p.cmd.Start())
 	p.rpc = jsonrpc.NewClient(pipes{stdout, stdin})
 	go p.follow(stderr)
 	t.Cleanup(func() {
@@ -186,7 +184,8 @@ func (p pipes) Read(b []byte) (int, error)  { return p.ReadCloser.Read(b) }
 func (p pipes) Write(b []byte) (int, error) { return p.WriteCloser.Write(b) }
 func (p pipes) Close() error                { return p.WriteCloser.Close() }
 
-func must(t testing.TB, err error) {
+// Must fails the test on an error.
+func Must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -72,7 +72,7 @@ func keep(t testing.TB, what string, v any) {
 	}
 	f, err := os.OpenFile(filepath.Join(dir, strings.ReplaceAll(t.Name(), "/", "_")+"."+what),
 		os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	must(t, err)
-	must(t, json.NewEncoder(f).Encode(v))
-	must(t, f.Close())
+	Must(t, err)
+	Must(t, json.NewEncoder(f).Encode(v))
+	Must(t, f.Close())
 }

@@ -72,7 +72,7 @@ func replay(t *testing.T, client *clientv3.Client) *history {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(t.Context()))
 	defer cancel()
 	for resp := range client.Watch(ctx, base+"/", clientv3.WithPrefix(), clientv3.WithRev(1), clientv3.WithPrevKV()) {
-		must(t, resp.Err())
+		interop.Must(t, resp.Err())
 		for _, e := range resp.Events {
 			if string(e.Kv.Key) == end {
 				h.name()

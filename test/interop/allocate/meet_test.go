@@ -54,7 +54,7 @@ func meet(t *testing.T, collects, uses string) {
 		if _, err := user.acquire(ctx, key); err != nil {
 			t.Fatal(err)
 		}
-		must(t, user.release(ctx, key))
+		interop.Must(t, user.release(ctx, key))
 		if _, err := collector.gc(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -70,12 +70,12 @@ func meet(t *testing.T, collects, uses string) {
 			id, err = user.acquire(ctx, key)
 			return err
 		})
-		must(t, g.Wait())
+		interop.Must(t, g.Wait())
 		until(t, "the mapping to be there", func() bool {
 			resp, err := client.Get(ctx, fmt.Sprintf("%s/id/%d", base, id))
 			return err == nil && len(resp.Kvs) == 1 && string(resp.Kvs[0].Value) == key
 		})
-		must(t, user.release(ctx, key))
+		interop.Must(t, user.release(ctx, key))
 	}
 	h := replay(t, client)
 	h.judge(t)
@@ -94,11 +94,3 @@ func meet(t *testing.T, collects, uses string) {
 
 // people are the sides as the report names them.
 var people = map[string]string{"theirs": "Cilium", "ours": "mesh-agent"}
-
-// must fails the test on an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}

@@ -50,12 +50,9 @@ type theirs struct {
 func startTheirs(t testing.TB, endpoint, name string) *theirs {
 	t.Helper()
 	p := interop.Start(t, interop.Newest, "allocate")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	_, err := interop.Call[struct{}](ctx, p, "Allocate.Open", model.AllocateOpen{
+	interop.Ask[struct{}](t, p, "Allocate.Open", model.AllocateOpen{
 		Endpoint: endpoint, Node: name, ClusterID: clusterID, LeaseTTL: leaseTTL, Sync: syncEvery,
 	})
-	must(t, err)
 	return &theirs{t, p}
 }
 
@@ -107,11 +104,11 @@ func startOurs(t testing.TB, endpoint, name string) *ours {
 	o.QPS, o.LeaseTTL, o.Leases = 0, leaseTTL, kvstore.NewLeases()
 	client := etcd.NewDurable(func() (*clientfile.Config, error) { return clientfile.New(endpoint) }, o)
 	backend, err := kvbackend.New(client, kvbackend.Config{Paths: paths, Node: name, Keys: identity.Key{}})
-	must(t, err)
+	interop.Must(t, err)
 	n := &ours{backend: backend, ended: make(chan struct{})}
 	n.Allocator, err = allocator.NewAllocator(backend, allocator.WithCluster(wire.Layout{}, clusterID),
 		allocator.WithMasterKeyProtection(), allocator.WithSyncInterval(syncEvery))
-	must(t, err)
+	interop.Must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	n.cancel = cancel
 	go func() {
@@ -123,7 +120,7 @@ func startOurs(t testing.TB, endpoint, name string) *ours {
 		client.Close()
 	}()
 	t.Cleanup(n.gone)
-	must(t, n.WaitForInitialSync(t.Context()))
+	interop.Must(t, n.WaitForInitialSync(t.Context()))
 	return n
 }
 
@@ -185,7 +182,7 @@ func start(t testing.TB, side, endpoint, name string) node {
 func count(t testing.TB, client *clientv3.Client, part string) int64 {
 	t.Helper()
 	resp, err := client.Get(t.Context(), base+"/"+part, clientv3.WithPrefix(), clientv3.WithCountOnly())
-	must(t, err)
+	interop.Must(t, err)
 	return resp.Count
 }
 

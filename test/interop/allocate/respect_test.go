@@ -9,6 +9,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
+
+	"github.com/mesh-agent/mesh-agent/test/interop"
 )
 
 // directions are who allocates something, and who must respect it.
@@ -41,7 +43,7 @@ func TestALockOfOneSideHoldsTheOther(t *testing.T) {
 			client, holder, waiter := pair(t, d)
 			const key = "k8s:a=1;"
 			unlock, err := holder.lock(t.Context(), key)
-			must(t, err)
+			interop.Must(t, err)
 			done := acquiring(t, waiter, key)
 			until(t, "the other side to queue", func() bool { return count(t, client, "locks/"+key+"/") == 2 })
 			select {
@@ -86,7 +88,7 @@ func TestCollectionKeepsWhatTheOtherSideUses(t *testing.T) {
 					continue
 				}
 				for i := range keys {
-					must(t, user.release(t.Context(), fmt.Sprintf("k8s:n=%d;", i)))
+					interop.Must(t, user.release(t.Context(), fmt.Sprintf("k8s:n=%d;", i)))
 				}
 				until(t, "the references to be gone", func() bool { return count(t, client, "value/") == 0 })
 			}
@@ -103,9 +105,9 @@ func TestCollectionOfLocksTakesWhatTheOtherSideHolds(t *testing.T) {
 			t.Parallel()
 			client, holder, collector := pair(t, d)
 			unlock, err := holder.lock(t.Context(), "k8s:a=1;")
-			must(t, err)
+			interop.Must(t, err)
 			for round, want := range []int64{1, 0} {
-				must(t, collector.locksGC(t.Context()))
+				interop.Must(t, collector.locksGC(t.Context()))
 				if n := count(t, client, "locks/"); n != want {
 					t.Errorf("%d locks after round %d, want %d", n, round, want)
 				}
@@ -138,7 +140,7 @@ func TestAWaiterOutlivesTheCollectionOfLocks(t *testing.T) {
 				done := acquiring(t, waiter, key)
 				until(t, "the waiter to queue", func() bool { return count(t, client, "locks/"+key+"/") == 2 })
 				for range 2 {
-					must(t, collector.locksGC(t.Context()))
+					interop.Must(t, collector.locksGC(t.Context()))
 				}
 				select {
 				case err := <-done:
@@ -183,7 +185,7 @@ func TestBothWriteTheSame(t *testing.T) {
 		var all strings.Builder
 		for _, key := range odd {
 			unlock, err := n.lock(t.Context(), key)
-			must(t, err)
+			interop.Must(t, err)
 			fmt.Fprintln(&all, strings.Join(dump(t, client, "locks/", 0), "\n"))
 			unlock()
 			id, err := n.acquire(t.Context(), key)
@@ -194,7 +196,7 @@ func TestBothWriteTheSame(t *testing.T) {
 				t.Errorf("%q: %d is none of cluster %d", key, id, clusterID)
 			}
 			fmt.Fprintln(&all, strings.Join(dump(t, client, "", id), "\n"))
-			must(t, n.release(t.Context(), key))
+			interop.Must(t, n.release(t.Context(), key))
 			if _, err := client.Delete(t.Context(), base+"/", clientv3.WithPrefix()); err != nil {
 				t.Fatal(err)
 			}
@@ -211,7 +213,7 @@ func TestBothWriteTheSame(t *testing.T) {
 func dump(t *testing.T, client *clientv3.Client, part string, id uint64) []string {
 	t.Helper()
 	resp, err := client.Get(t.Context(), base+"/"+part, clientv3.WithPrefix())
-	must(t, err)
+	interop.Must(t, err)
 	var lines []string
 	for _, kv := range resp.Kvs {
 		key := string(kv.Key)

@@ -1,12 +1,10 @@
 package codec
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"testing"
-	"time"
 
 	"github.com/mesh-agent/mesh-agent/test/interop"
 	"github.com/mesh-agent/mesh-agent/test/interop/model"
@@ -25,17 +23,12 @@ func TestWhatOneSideRefusesTheOtherRefuses(t *testing.T) {
 	for _, release := range interop.Releases(t) {
 		t.Run(release, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
-			defer cancel()
 			c := random.Cluster{Name: "c2", ID: 2, MaxConnectedClusters: 255}
 			s := subject{p: interop.Start(t, release, "codec"), cluster: c, expect: expect(t, c)}
-			about, err := interop.Call[model.About](ctx, s.p, "Codec.About", struct{}{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			about := interop.Ask[model.About](t, s.p, "Codec.About", struct{}{})
 			trial := interop.Trial{Name: "Values that are not as they should be", Release: release}
 			for _, kind := range about.Kinds {
-				trial.Figures = append(trial.Figures, s.refuse(ctx, t, kind, seed))
+				trial.Figures = append(trial.Figures, s.refuse(t, kind, seed))
 			}
 			if !t.Failed() {
 				interop.KeepTrial(t, trial)
@@ -45,7 +38,7 @@ func TestWhatOneSideRefusesTheOtherRefuses(t *testing.T) {
 }
 
 // refuse has both sides read spoilt entries of a kind.
-func (s subject) refuse(ctx context.Context, t *testing.T, kind model.Kind, seed uint64) interop.Figure {
+func (s subject) refuse(t *testing.T, kind model.Kind, seed uint64) interop.Figure {
 	m := mutator{rand.New(rand.NewPCG(seed, 0))}
 	var refused, read, found int
 	for objects := range random.Chunks(seed, spoilt, ofCall, kind, s.cluster) {
@@ -53,12 +46,9 @@ func (s subject) refuse(ctx context.Context, t *testing.T, kind model.Kind, seed
 		for i, e := range entries {
 			entries[i] = m.entry(kind, e)
 		}
-		reply, err := interop.Call[model.DecodeEachReply](ctx, s.p, "Codec.DecodeEach", model.DecodeArgs{
+		reply := interop.Ask[model.DecodeEachReply](t, s.p, "Codec.DecodeEach", model.DecodeArgs{
 			Expect: model.Expect{Cluster: s.cluster.Name, ClusterID: s.cluster.ID}, Entries: entries,
 		})
-		if err != nil {
-			t.Fatalf("%s: %v", kind, err)
-		}
 		for i, theirs := range reply.Each {
 			own, rejected := ours.Decode(s.expect, false, entries[i:i+1])
 			switch text := s.disagreement(kind, own, rejected, theirs); {

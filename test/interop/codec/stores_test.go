@@ -3,7 +3,6 @@ package codec
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -40,11 +39,11 @@ func TestStoresOfOlderReleasesFollowWhatWePublish(t *testing.T) {
 			first := m.Some(0, ofStores)
 			w := startWorld(t, release, c)
 
-			w.put(t, first)
+			w.publisher.Put(t, first)
 			w.await(t, first)
 			second := m.Some(0, ofStores/2) // other versions of the first half
-			w.put(t, second)
-			w.delete(t, m.Some(ofStores/2, ofStores/2))
+			w.publisher.Put(t, second)
+			w.publisher.Delete(t, m.Some(ofStores/2, ofStores/2))
 			w.await(t, second)
 
 			trial := interop.Trial{
@@ -70,25 +69,13 @@ type world struct {
 
 func startWorld(t *testing.T, release string, c random.Cluster) world {
 	t.Helper()
-	exports := true
-	config := model.ClusterConfig{
-		Cluster: c.Name, ID: c.ID, SyncedCanaries: true, MaxConnectedClusters: 255,
-		ServiceExportsEnabled: &exports, EndpointSlicesExportMode: "services-and-endpointslices",
-	}
 	own, other := etcdtest.Start(t), etcdtest.Start(t)
 	file := own.ConfigFile(t)
-	w := world{publisher: ours.Publish(file, config, slog.New(slog.DiscardHandler))}
-	t.Cleanup(func() {
-		if err := w.publisher.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	w.publisher.Synced()
+	w := world{publisher: ours.Publish(t, file, interop.Config(c.Name, c.ID))}
+	w.publisher.Synced(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if err := w.publisher.Wait(ctx); err != nil {
-		t.Fatal(err)
-	}
+	interop.Must(t, w.publisher.Wait(ctx))
 	dir := filepath.Join(t.TempDir(), "mesh")
 	interop.ClientFile(t, dir, c.Name, own.Endpoint())
 	w.mirror = interop.StartAgent(t, "mirror", "--cluster-name", "c1", "--cluster-id", "1", "--clustermesh-config", dir,
@@ -96,26 +83,12 @@ func startWorld(t *testing.T, release string, c random.Cluster) world {
 	for _, args := range []model.WatchArgs{{File: file}, {File: other.ConfigFile(t), Cached: true}} {
 		args.Expect = model.Expect{Cluster: c.Name, ClusterID: c.ID}
 		p := interop.Start(t, release, "watch")
-		call[struct{}](t, p, "Watch.Open", args)
+		interop.Ask[struct{}](t, p, "Watch.Open", args)
 		w.readers = append(w.readers, p)
 	}
-	about := call[model.About](t, interop.Start(t, release, "codec"), "Codec.About", struct{}{})
+	about := interop.Ask[model.About](t, interop.Start(t, release, "codec"), "Codec.About", struct{}{})
 	w.kinds = slices.DeleteFunc(about.Kinds, func(k model.Kind) bool { return k == model.ClusterConfigs })
 	return w
-}
-
-func (w world) put(t *testing.T, o model.Objects) {
-	t.Helper()
-	if err := w.publisher.Put(o); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (w world) delete(t *testing.T, o model.Objects) {
-	t.Helper()
-	if err := w.publisher.Delete(o); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // await waits until both readers have the objects, and no others.
@@ -125,13 +98,13 @@ func (w world) await(t *testing.T, o model.Objects) {
 		want := w.arriving(o, p.Release)
 		name := fmt.Sprintf("reader %d of %s", i, p.Release)
 		interop.Until(t, name, patience, func(context.Context) error {
-			if n := call[model.WatchCountReply](t, p, "Watch.Count", struct{}{}).Objects; n != want.Len() {
+			if n := interop.Ask[model.WatchCountReply](t, p, "Watch.Count", struct{}{}).Objects; n != want.Len() {
 				return fmt.Errorf("it has %d objects of %d", n, want.Len())
 			}
 			return nil
 		})
 		interop.Until(t, name, patience, func(context.Context) error {
-			got := call[model.WatchReply](t, p, "Watch.View", struct{}{})
+			got := interop.Ask[model.WatchReply](t, p, "Watch.View", struct{}{})
 			if len(got.Synced) != len(w.kinds) {
 				return fmt.Errorf("synced are only %v of %v", got.Synced, w.kinds)
 			}
@@ -161,15 +134,4 @@ func (w world) arriving(o model.Objects, release string) model.Objects {
 		}
 	}
 	return all
-}
-
-func call[R any](t *testing.T, p *interop.Peer, method string, args any) R {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	reply, err := interop.Call[R](ctx, p, method, args)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return reply
 }

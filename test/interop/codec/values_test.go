@@ -1,12 +1,10 @@
 package codec
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 
@@ -43,12 +41,10 @@ func TestWhatOneSideWritesTheOtherReads(t *testing.T) {
 }
 
 func compareKinds(t *testing.T, release string, c random.Cluster, seed uint64, n int) {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
-	defer cancel()
 	p := interop.Start(t, release, "codec", fmt.Sprint(c.MaxConnectedClusters))
-	about, err := interop.Call[model.About](ctx, p, "Codec.About", struct{}{})
-	if err != nil || about.Release != release {
-		t.Fatalf("the peer of %s says that it is %q: %v", release, about.Release, err)
+	about := interop.Ask[model.About](t, p, "Codec.About", struct{}{})
+	if about.Release != release {
+		t.Fatalf("the peer of %s says that it is %q", release, about.Release)
 	}
 	s := subject{p: p, cluster: c, expect: expect(t, c)}
 	for _, kind := range model.Kinds() {
@@ -56,7 +52,7 @@ func compareKinds(t *testing.T, release string, c random.Cluster, seed uint64, n
 			continue
 		}
 		for _, d := range []interop.Direction{interop.TheyWrite, interop.WeWrite} {
-			s.compare(ctx, t, kind, d, seed, n)
+			s.compare(t, kind, d, seed, n)
 		}
 	}
 	for _, l := range p.Complaints() {
@@ -67,9 +63,7 @@ func compareKinds(t *testing.T, release string, c random.Cluster, seed uint64, n
 func expect(t *testing.T, c random.Cluster) wire.Expect {
 	t.Helper()
 	layout, err := wire.NewLayout(c.MaxConnectedClusters)
-	if err != nil {
-		t.Fatal(err)
-	}
+	interop.Must(t, err)
 	return wire.Expect{Cluster: c.Name, ClusterID: c.ID, LocalID: 1, Layout: layout}
 }
 
@@ -81,13 +75,10 @@ type subject struct {
 }
 
 // compare sends n objects of a kind from the one side to the other.
-func (s subject) compare(ctx context.Context, t *testing.T, kind model.Kind, d interop.Direction, seed uint64, n int) {
+func (s subject) compare(t *testing.T, kind model.Kind, d interop.Direction, seed uint64, n int) {
 	r := interop.Result{Release: s.p.Release, Kind: kind, Direction: d, Path: interop.Values, Seed: seed}
 	for objects := range random.Chunks(seed, n, ofCall, kind, s.cluster) {
-		got, rejected, err := s.send(ctx, d, objects)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got, rejected := s.send(t, d, objects)
 		arriving(&objects, s.p.Release, kind, d)
 		differences := interop.Compare(objects, got)
 		r.Objects += interop.Count(objects, kind)
@@ -102,29 +93,27 @@ func (s subject) compare(ctx context.Context, t *testing.T, kind model.Kind, d i
 }
 
 // send writes with the one side and reads with the other.
-func (s subject) send(ctx context.Context, d interop.Direction, o model.Objects) (model.Objects, []model.Rejected, error) {
+func (s subject) send(t *testing.T, d interop.Direction, o model.Objects) (model.Objects, []model.Rejected) {
+	t.Helper()
 	if d == interop.TheyWrite {
-		encoded, err := interop.Call[model.EncodeReply](ctx, s.p, "Codec.Encode", o)
-		if err != nil {
-			return model.Objects{}, nil, err
-		}
-		return s.weRead(encoded.Entries)
+		return s.weRead(t, interop.Ask[model.EncodeReply](t, s.p, "Codec.Encode", o).Entries)
 	}
-	reply, err := interop.Call[model.DecodeReply](ctx, s.p, "Codec.Decode", model.DecodeArgs{
+	reply := interop.Ask[model.DecodeReply](t, s.p, "Codec.Decode", model.DecodeArgs{
 		Expect:  model.Expect{Cluster: s.cluster.Name, ClusterID: s.cluster.ID},
 		Entries: ours.Encode(o),
 	})
-	return reply.Objects, reply.Rejected, err
+	return reply.Objects, reply.Rejected
 }
 
 // weRead reads the entries, and once more as a mirror would have copied them.
-func (s subject) weRead(entries []model.KV) (model.Objects, []model.Rejected, error) {
+func (s subject) weRead(t *testing.T, entries []model.KV) (model.Objects, []model.Rejected) {
+	t.Helper()
 	direct, rejected := ours.Decode(s.expect, false, entries)
 	cached, rejectedCached := ours.Decode(s.expect, true, s.copied(entries))
 	if d := interop.Compare(direct, cached); len(d) > 0 || len(rejected) != len(rejectedCached) {
-		return direct, rejected, fmt.Errorf("what is read from a cache differs: %v", d)
+		t.Fatalf("what is read from a cache differs: %v", d)
 	}
-	return direct, rejected, nil
+	return direct, rejected
 }
 
 // copied returns the entries as they are below cilium/cache.

@@ -10,6 +10,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 
 	"github.com/mesh-agent/mesh-agent/test/interop"
+	"github.com/mesh-agent/mesh-agent/test/interop/model"
 )
 
 // TestUsersOfAMeshMaySeeAllOfIt: with certificates, and with the rights that Cilium
@@ -17,18 +18,7 @@ import (
 // reads all that either side publishes, and nobody is denied anything.
 func TestUsersOfAMeshMaySeeAllOfIt(t *testing.T) {
 	t.Parallel()
-	for name, start := range map[string]func(*testing.T, string) publisher{
-		"published by Cilium": func(t *testing.T, file string) publisher {
-			t.Helper()
-			p := interop.Publish(t, interop.Newest, file, interop.Config("c2", 2))
-			t.Cleanup(func() { quiet(t, "Cilium's publisher", p.Complaints()) })
-			return p
-		},
-		"published by us": func(t *testing.T, file string) publisher {
-			t.Helper()
-			return publish(t, file, interop.Config("c2", 2))
-		},
-	} {
+	for name, start := range publishers() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			certs := etcdtest.NewCerts(t)
@@ -39,14 +29,14 @@ func TestUsersOfAMeshMaySeeAllOfIt(t *testing.T) {
 			admin, remote := userFile(t, etcd, certs, "admin-c2"), userFile(t, etcd, certs, "remote")
 
 			world := newWorld(newMaker(interop.Seed(t), "c2", 2), 50)
-			p := start(t, admin)
+			p := start(t, admin, interop.Config("c2", 2))
 			r, cilium := startReaders(t, remote), readWithCilium(t, map[string]string{"c2": remote})
 			p.Put(t, world.objects())
-			p.Synced(t, interop.Published()...)
+			p.Synced(t, model.Published()...)
 			r.see(t, "everything", soon, world.objects())
 			cilium.see(t, "everything", soon, world.objects())
 			r.quiet(t)
-			quiet(t, "Cilium's reader", cilium.Complaints())
+			interop.Quiet(t, "Cilium's reader", cilium.Complaints())
 		})
 	}
 }
@@ -57,8 +47,6 @@ func userFile(t *testing.T, etcd *etcdtest.Server, certs *etcdtest.Certs, user s
 	cert, key := certs.Client(t, user)
 	path := filepath.Join(t.TempDir(), "client")
 	text := fmt.Sprintf("endpoints:\n- %s\ntrusted-ca-file: %s\ncert-file: %s\nkey-file: %s\n", etcd.Endpoint(), certs.CAFile, cert, key)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	interop.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/test/interop"
 	"github.com/mesh-agent/mesh-agent/test/interop/model"
+	"github.com/mesh-agent/mesh-agent/test/interop/ours"
 )
 
 // described is a cluster without Cilium: manifests describe it, one mesh-agent
@@ -40,9 +41,7 @@ func describe(t *testing.T, file string, flags ...string) *described {
 
 func (d *described) write(t *testing.T, as *members.Description) {
 	t.Helper()
-	if err := as.Write(d.Manifests()); err != nil {
-		t.Fatal(err)
-	}
+	interop.Must(t, as.Write(d.Manifests()))
 }
 
 // names are those of nodes, services, slices and pods, and the apps of identities.
@@ -80,7 +79,7 @@ func TestCiliumSeesAClusterThatWeRun(t *testing.T) {
 	file := etcdtest.Start(t).ConfigFile(t)
 	d := describe(t, file, "--kvstore-lease-ttl", shortTTL.String())
 	r := readWithCilium(t, map[string]string{"c2": file})
-	entries := readEntries(t, file, wire.Expect{Cluster: "c2", ClusterID: 2})
+	entries := ours.Read(t, file, wire.Expect{Cluster: "c2", ClusterID: 2}, false)
 	sees := func(what string, limit time.Duration, want ...string) {
 		t.Helper()
 		interop.Until(t, "Cilium to see "+what, limit, sparing(func(context.Context) error {
@@ -110,7 +109,7 @@ func TestCiliumSeesAClusterThatWeRun(t *testing.T) {
 	}
 	sees("what is left", goneWithin, "identity of cart", "identity of stock", "identity of web")
 	for _, p := range d.processes {
-		quiet(t, p.Name, p.Complaints(t))
+		interop.Quiet(t, p.Name, p.Complaints(t))
 	}
-	quiet(t, "Cilium's reader", r.Complaints())
+	interop.Quiet(t, "Cilium's reader", r.Complaints())
 }

@@ -6,11 +6,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/members"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 
 	"github.com/mesh-agent/mesh-agent/test/interop"
 	"github.com/mesh-agent/mesh-agent/test/interop/model"
+	"github.com/mesh-agent/mesh-agent/test/interop/ours"
 )
 
 // soon is how long small tests wait for something that takes a moment.
@@ -28,7 +30,7 @@ func TestAllThatCiliumPublishedEndsWithItsLeases(t *testing.T) {
 	p := interop.Publish(t, interop.Newest, file, interop.Config("c2", 2), "--kvstore-lease-ttl="+shortTTL.String())
 	r := startReaders(t, file)
 	p.Put(t, world.objects())
-	p.Synced(t, interop.Published()...)
+	p.Synced(t, model.Published()...)
 	r.see(t, "everything", soon, world.objects())
 	p.Kill()
 	killed := time.Now()
@@ -38,13 +40,13 @@ func TestAllThatCiliumPublishedEndsWithItsLeases(t *testing.T) {
 	})
 	interop.Until(t, "our agent to see nothing", goneWithin, func(ctx context.Context) error { return empty(ctx, r.agent) })
 	t.Logf("gone %s after the publisher", time.Since(killed).Round(time.Second))
-	quiet(t, "Cilium's publisher", p.Complaints())
+	interop.Quiet(t, "Cilium's publisher", p.Complaints())
 	r.quiet(t, "MESH-1007") // its configuration ended with the leases too, and our agent may have said so
 }
 
 // empty tells whether the agent shows nothing of other clusters.
 func empty(ctx context.Context, a *interop.Agent) error {
-	st, err := interop.Get[api.Status](ctx, a, "status")
+	st, err := members.Get[api.Status](ctx, a.Socket, "status")
 	if err == nil && st.Summary.Nodes+st.Summary.Services+st.Summary.IPs+st.Summary.Identities > 0 {
 		err = fmt.Errorf("it shows %+v", st.Summary)
 	}
@@ -69,11 +71,11 @@ func TestWhatChangedWhileCiliumsEtcdWasAway(t *testing.T) {
 	etcd.RestartAsOther(t)
 	again := interop.Publish(t, interop.Newest, file, interop.Config("c2", 2))
 	again.Put(t, world.objects())
-	again.Synced(t, interop.Published()...)
+	again.Synced(t, model.Published()...)
 	r.see(t, "everything in another etcd", soon, world.objects())
 	r.quiet(t, weAreAway()...)
-	quiet(t, "Cilium's publisher", p.Complaints(), ciliumIsAway()...)
-	quiet(t, "Cilium's second publisher", again.Complaints())
+	interop.Quiet(t, "Cilium's publisher", p.Complaints(), ciliumIsAway()...)
+	interop.Quiet(t, "Cilium's second publisher", again.Complaints())
 }
 
 // TestWhatChangedWhileOurEtcdWasAway is the same with us publishing: the etcd that is
@@ -83,7 +85,7 @@ func TestWhatChangedWhileOurEtcdWasAway(t *testing.T) {
 	etcd := etcdtest.StartProcess(t)
 	file := etcd.ConfigFile(t)
 	world := newWorld(newMaker(interop.Seed(t), "c2", 2), few)
-	p := publish(t, file, interop.Config("c2", 2))
+	p := ours.Publish(t, file, interop.Config("c2", 2))
 	r := readWithCilium(t, map[string]string{"c2": file})
 	overFaults(t, etcd, p, world, r)
 
@@ -93,14 +95,14 @@ func TestWhatChangedWhileOurEtcdWasAway(t *testing.T) {
 	p.Delete(t, deleted)
 	etcd.RestartAsOther(t)
 	r.see(t, "everything in another etcd", soon, world.objects())
-	quiet(t, "Cilium's reader", r.Complaints(), ciliumIsAway()...)
+	interop.Quiet(t, "Cilium's reader", r.Complaints(), ciliumIsAway()...)
 }
 
 // overFaults churns a cluster while its etcd is away.
 func overFaults(t *testing.T, etcd *etcdtest.Process, p publisher, w *world, r reader) {
 	t.Helper()
 	p.Put(t, w.objects())
-	p.Synced(t, interop.Published()...)
+	p.Synced(t, model.Published()...)
 	r.see(t, "everything", soon, w.objects())
 	for _, fault := range []struct {
 		name       string
@@ -136,31 +138,23 @@ func weAreAway() []string {
 	return []string{"MESH-1004", "MESH-1007", "MESH-1009", "MESH-1011", lateCanary}
 }
 
-// TestCiliumInKVStoreModeNeedsNoCanaries: nothing is waited for.
-func TestCiliumInKVStoreModeNeedsNoCanaries(t *testing.T) {
+// TestKVStoreModeNeedsNoCanaries: nobody waits for anything.
+func TestKVStoreModeNeedsNoCanaries(t *testing.T) {
 	t.Parallel()
-	file := etcdtest.Start(t).ConfigFile(t)
-	world := newWorld(newMaker(interop.Seed(t), "c2", 2), few)
-	c := interop.Config("c2", 2)
-	c.SyncedCanaries = false
-	p := interop.Publish(t, interop.Newest, file, c)
-	r := startReaders(t, file)
-	p.Put(t, world.objects())
-	r.see(t, "everything", soon, world.objects())
-	quiet(t, "Cilium's publisher", p.Complaints())
-	r.quiet(t)
-}
-
-// TestWeInKVStoreModeNeedNoCanaries: Cilium waits for nothing.
-func TestWeInKVStoreModeNeedNoCanaries(t *testing.T) {
-	t.Parallel()
-	file := etcdtest.Start(t).ConfigFile(t)
-	world := newWorld(newMaker(interop.Seed(t), "c2", 2), few)
-	c := interop.Config("c2", 2)
-	c.SyncedCanaries = false
-	p := publish(t, file, c)
-	r := readWithCilium(t, map[string]string{"c2": file})
-	p.Put(t, world.objects())
-	r.see(t, "everything", soon, world.objects())
-	quiet(t, "Cilium's reader", r.Complaints())
+	for name, start := range publishers() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file := etcdtest.Start(t).ConfigFile(t)
+			world := newWorld(newMaker(interop.Seed(t), "c2", 2), few)
+			c := interop.Config("c2", 2)
+			c.SyncedCanaries = false
+			p := start(t, file, c)
+			r, cilium := startReaders(t, file), readWithCilium(t, map[string]string{"c2": file})
+			p.Put(t, world.objects())
+			r.see(t, "everything", soon, world.objects())
+			cilium.see(t, "everything", soon, world.objects())
+			r.quiet(t)
+			interop.Quiet(t, "Cilium's reader", cilium.Complaints())
+		})
+	}
 }

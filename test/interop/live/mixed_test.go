@@ -65,12 +65,12 @@ func TestMixedMeshUnderChurn(t *testing.T) {
 		if name == "c2" {
 			one.p = interop.Publish(t, interop.Newest, m.files[name], interop.Config(name, id))
 		} else {
-			one.p = publish(t, m.files[name], interop.Config(name, id))
+			one.p = ours.Publish(t, m.files[name], interop.Config(name, id))
 		}
-		one.entries = readEntries(t, m.files[name], wire.Expect{Cluster: name, ClusterID: id})
+		one.entries = ours.Read(t, m.files[name], wire.Expect{Cluster: name, ClusterID: id}, false)
 		m.members = append(m.members, one)
 		one.p.Put(t, one.world.objects())
-		one.p.Synced(t, interop.Published()...)
+		one.p.Synced(t, model.Published()...)
 	}
 	m.cilium = readWithCilium(t, m.files)
 	m.agent = m.newAgent()
@@ -165,8 +165,8 @@ func (m *mesh) newAgent() *interop.Agent {
 // quiet fails the test if anybody has complained of anything but what was away.
 func (m *mesh) quiet() {
 	m.t.Helper()
-	quiet(m.t, "a reader that was ended", m.quieted, append(ciliumIsAway(), weAreAway()...)...)
-	quiet(m.t, "Cilium's reader", m.cilium.Complaints(), ciliumIsAway()...)
-	quiet(m.t, "our agent", m.agent.Complaints(m.t), weAreAway()...)
-	quiet(m.t, "Cilium's publisher", m.members[0].p.(interop.Publisher).Complaints(), ciliumIsAway()...)
+	interop.Quiet(m.t, "a reader that was ended", m.quieted, append(ciliumIsAway(), weAreAway()...)...)
+	interop.Quiet(m.t, "Cilium's reader", m.cilium.Complaints(), ciliumIsAway()...)
+	interop.Quiet(m.t, "our agent", m.agent.Complaints(m.t), weAreAway()...)
+	interop.Quiet(m.t, "Cilium's publisher", m.members[0].p.(interop.Publisher).Complaints(), ciliumIsAway()...)
 }

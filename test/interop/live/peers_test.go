@@ -8,6 +8,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 
 	"github.com/mesh-agent/mesh-agent/test/interop"
+	"github.com/mesh-agent/mesh-agent/test/interop/model"
 )
 
 // clusterDir makes a directory of client configurations.
@@ -16,12 +17,8 @@ func clusterDir(t *testing.T, files map[string]string) string {
 	dir := t.TempDir()
 	for cluster, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, cluster), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		interop.Must(t, err)
+		interop.Must(t, os.WriteFile(filepath.Join(dir, cluster), text, 0o600))
 	}
 	return dir
 }
@@ -35,14 +32,10 @@ func TestPeersUnderstandEachOther(t *testing.T) {
 	p := interop.Publish(t, interop.Newest, file, interop.Config("c2", 2))
 	r := readWithCilium(t, map[string]string{"c2": file})
 	p.Put(t, world.objects())
-	p.Synced(t, interop.Published()...)
-	r.see(t, "everything", soon, world.objects())
-	changed, deleted := world.churn(few/4, few/4)
-	p.Put(t, changed)
-	p.Delete(t, deleted)
-	r.see(t, "what was changed and deleted", soon, world.objects())
-	quiet(t, "Cilium's publisher", p.Complaints())
-	quiet(t, "Cilium's reader", r.Complaints())
+	p.Synced(t, model.Published()...)
+	world.follow(t, p, r, soon)
+	interop.Quiet(t, "Cilium's publisher", p.Complaints())
+	interop.Quiet(t, "Cilium's reader", r.Complaints())
 	if err := r.Stop(t.Context()); err != nil {
 		t.Error(err)
 	}

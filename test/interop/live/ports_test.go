@@ -9,6 +9,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/test/interop"
 	"github.com/mesh-agent/mesh-agent/test/interop/model"
+	"github.com/mesh-agent/mesh-agent/test/interop/ours"
 )
 
 // TestNamedPortsThatCannotBeUsedAreLeftOut by both sides, and the address with the
@@ -29,15 +30,15 @@ func TestNamedPortsThatCannotBeUsedAreLeftOut(t *testing.T) {
 	}
 	p := interop.Publish(t, interop.Newest, file, interop.Config("c2", 2))
 	r := readWithCilium(t, map[string]string{"c2": file})
-	entries := readEntries(t, file, wire.Expect{Cluster: "c2", ClusterID: 2})
+	entries := ours.Read(t, file, wire.Expect{Cluster: "c2", ClusterID: 2}, false)
 	p.Put(t, model.Objects{Addresses: []model.Address{address}})
-	p.Synced(t, interop.Published()...)
+	p.Synced(t, model.Published()...)
 
 	address.NamedPorts = usable
 	want := model.Objects{Addresses: []model.Address{address}}
 	r.see(t, "the ports that can be used", soon, want)
 	entriesSee(t, entries, "the ports that can be used", soon, want)
-	quiet(t, "Cilium's reader", r.Complaints(), "Parsing named port failed")
+	interop.Quiet(t, "Cilium's reader", r.Complaints(), "Parsing named port failed")
 	if n := len(r.Complaints()); n != 5 {
 		t.Errorf("Cilium complains of %d ports", n)
 	}

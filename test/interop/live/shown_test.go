@@ -2,11 +2,13 @@ package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 
+	"github.com/mesh-agent/mesh-agent/internal/members"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 
 	"github.com/mesh-agent/mesh-agent/test/interop"
@@ -24,31 +26,25 @@ func agentShows(ctx context.Context, a *interop.Agent, want model.Objects) error
 	if err != nil {
 		return err
 	}
+	nodes, err1 := members.List[api.Node](ctx, a.Socket, "nodes")
+	services, err2 := members.List[api.Service](ctx, a.Socket, "services")
+	identities, err3 := members.List[api.Identity](ctx, a.Socket, "identities")
+	ips, err4 := members.List[api.IP](ctx, a.Socket, "ips")
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		return err
+	}
 	var got model.Objects
-	nodes, err := interop.List[api.Node](ctx, a, "nodes")
 	for _, n := range nodes {
 		got.Nodes = append(got.Nodes, nodeOf(n))
 	}
-	if err != nil {
-		return err
-	}
-	services, err := interop.List[api.Service](ctx, a, "services")
 	for _, s := range services {
 		got.Services = append(got.Services, servicesOf(s)...)
 	}
-	if err != nil {
-		return err
-	}
-	identities, err := interop.List[api.Identity](ctx, a, "identities")
 	for _, i := range identities {
 		if i.Cluster != "" {
 			got.Identities = append(got.Identities, identityOf(i))
 		}
 	}
-	if err != nil {
-		return err
-	}
-	ips, err := interop.List[api.IP](ctx, a, "ips")
 	wanted, contested := map[netip.Prefix]bool{}, map[netip.Prefix]bool{}
 	for _, a := range want.Addresses {
 		wanted[a.Prefix] = true
@@ -60,16 +56,13 @@ func agentShows(ctx context.Context, a *interop.Agent, want model.Objects) error
 			got.Addresses = append(got.Addresses, address)
 		}
 	}
-	if err != nil {
-		return err
-	}
 	return interop.Same(shown(want, contested), shown(got, contested))
 }
 
 // accepted tells how many entries there are, if every cluster is ready and nothing of
 // it is refused.
 func accepted(ctx context.Context, a *interop.Agent) (map[model.Kind]int, error) {
-	clusters, err := interop.List[api.Cluster](ctx, a, "clusters")
+	clusters, err := members.List[api.Cluster](ctx, a.Socket, "clusters")
 	entries := map[model.Kind]int{}
 	for _, c := range clusters {
 		switch {
@@ -158,7 +151,7 @@ func nodeOf(n api.Node) model.Node {
 		Labels: n.Labels, Annotations: n.Annotations,
 	}
 	for _, a := range n.Addresses {
-		node.Addresses = append(node.Addresses, model.NodeAddress{Type: a.Type, IP: netip.MustParseAddr(a.IP)})
+		node.IPAddresses = append(node.IPAddresses, model.NodeAddress{Type: a.Type, IP: netip.MustParseAddr(a.IP)})
 	}
 	for _, p := range n.PodCIDRs {
 		node.IPv4SecondaryAllocCIDRs = append(node.IPv4SecondaryAllocCIDRs, netip.MustParsePrefix(p))

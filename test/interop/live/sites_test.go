@@ -3,7 +3,6 @@ package live
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -28,36 +27,21 @@ type publisher interface {
 	Synced(testing.TB, ...model.Kind)
 }
 
-// ourPublisher is this project's, and ends with the test.
-type ourPublisher struct{ *ours.Publisher }
-
-func publish(t *testing.T, file string, c model.ClusterConfig) ourPublisher {
-	t.Helper()
-	p := ourPublisher{ours.Publish(file, c, slog.New(slog.DiscardHandler))}
-	t.Cleanup(func() {
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return p
-}
-
-func (p ourPublisher) Put(t testing.TB, o model.Objects) {
-	t.Helper()
-	if err := p.Publisher.Put(o); err != nil {
-		t.Fatal(err)
+// publishers start a publisher of each side. Cilium's must not have complained in the end.
+func publishers() map[string]func(*testing.T, string, model.ClusterConfig) publisher {
+	return map[string]func(*testing.T, string, model.ClusterConfig) publisher{
+		"published by Cilium": func(t *testing.T, file string, c model.ClusterConfig) publisher {
+			t.Helper()
+			p := interop.Publish(t, interop.Newest, file, c)
+			t.Cleanup(func() { interop.Quiet(t, "Cilium's publisher", p.Complaints()) })
+			return p
+		},
+		"published by us": func(t *testing.T, file string, c model.ClusterConfig) publisher {
+			t.Helper()
+			return ours.Publish(t, file, c)
+		},
 	}
 }
-
-func (p ourPublisher) Delete(t testing.TB, o model.Objects) {
-	t.Helper()
-	if err := p.Publisher.Delete(o); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// Synced completes all kinds at once.
-func (p ourPublisher) Synced(testing.TB, ...model.Kind) { p.Publisher.Synced() }
 
 // reader reads clusters: Cilium's agent, ours, or our stores. It must see exactly
 // these objects in the end.

@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/members"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
@@ -33,20 +32,8 @@ func startReaders(t *testing.T, file string) readers {
 	return readers{
 		agent: interop.StartAgent(t, "run", "--cluster-name", "c1", "--cluster-id", "1",
 			"--clustermesh-config", clusterDir(t, map[string]string{"c2": file}), "--kvstore-opt", "etcd.qps=100000"),
-		entries: readEntries(t, file, wire.Expect{Cluster: "c2", ClusterID: 2}),
+		entries: ours.Read(t, file, wire.Expect{Cluster: "c2", ClusterID: 2}, false),
 	}
-}
-
-// readEntries reads all entries of a cluster until the end of the test.
-func readEntries(t *testing.T, file string, e wire.Expect) *ours.Reader {
-	t.Helper()
-	r := ours.Read(file, e, false, slog.New(slog.DiscardHandler))
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return r
 }
 
 // see waits until both see exactly these objects.
@@ -77,21 +64,7 @@ const lateCanary = "no canary cilium/"
 // quiet fails the test if the agent has complained of anything but what is expected.
 func (r readers) quiet(t *testing.T, expected ...string) {
 	t.Helper()
-	quiet(t, "our agent", r.agent.Complaints(t), append(expected, lateCanary)...)
-}
-
-// quiet fails the test for complaints without any of these words.
-func quiet(t *testing.T, who string, complaints []interop.LogLine, expected ...string) {
-	t.Helper()
-next:
-	for _, l := range complaints {
-		for _, words := range expected {
-			if strings.Contains(l.Text, words) {
-				continue next
-			}
-		}
-		t.Errorf("%s complains: %s", who, l.Text)
-	}
+	interop.Quiet(t, "our agent", r.agent.Complaints(t), append(expected, lateCanary)...)
 }
 
 // keep keeps that all objects were seen.
@@ -100,7 +73,7 @@ func keep(t *testing.T, direction interop.Direction, seed uint64, o model.Object
 	if t.Failed() {
 		return
 	}
-	for _, kind := range interop.Published() {
+	for _, kind := range model.Published() {
 		interop.Keep(t, interop.Result{
 			Release: interop.Newest, Kind: kind, Direction: direction, Path: interop.Direct,
 			Objects: interop.Count(o, kind), Seed: seed,
@@ -127,32 +100,26 @@ func TestWeSeeWhatCiliumPublishes(t *testing.T) {
 	})
 	p.Synced(t, model.Nodes)
 	interop.Until(t, "the nodes to be complete", patience, func(ctx context.Context) error {
-		c, err := interop.Get[api.Cluster](ctx, r.agent, "clusters", "c2")
+		c, err := members.Get[api.Cluster](ctx, r.agent.Socket, "clusters", "c2")
 		if err == nil && c.Counts.Nodes != n {
 			err = fmt.Errorf("there are %d nodes", c.Counts.Nodes)
 		}
 		return err
 	})
-	c, err := interop.Get[api.Cluster](t.Context(), r.agent, "clusters", "c2")
+	c, err := members.Get[api.Cluster](t.Context(), r.agent.Socket, "clusters", "c2")
 	if err != nil || c.Ready || c.Synced.Services || c.Synced.Identities || c.Synced.IPs || c.Counts.Services+c.Counts.Identities+c.Counts.IPs > 0 {
 		t.Errorf("before the canaries of the others: %+v, %v", c, err)
 	}
-	p.Synced(t, interop.Published()...)
-	r.see(t, "what was created", patience, world.objects())
-
-	created := world.objects()
-	changed, deleted := world.churn(n/4, n/4)
-	p.Put(t, changed)
-	p.Delete(t, deleted)
-	r.see(t, "what was changed and deleted", patience, world.objects())
+	p.Synced(t, model.Published()...)
+	created := world.follow(t, p, r, patience)
 	r.quiet(t)
-	quiet(t, "Cilium's publisher", p.Complaints())
+	interop.Quiet(t, "Cilium's publisher", p.Complaints())
 	keep(t, interop.TheyWrite, seed, created)
 }
 
 // withoutData tells whether the agent is connected to c2, and has nothing of it.
 func withoutData(ctx context.Context, a *interop.Agent) error {
-	c, err := interop.Get[api.Cluster](ctx, a, "clusters", "c2")
+	c, err := members.Get[api.Cluster](ctx, a.Socket, "clusters", "c2")
 	switch {
 	case err != nil:
 		return err

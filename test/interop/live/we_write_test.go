@@ -8,6 +8,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 
 	"github.com/mesh-agent/mesh-agent/test/interop"
+	"github.com/mesh-agent/mesh-agent/test/interop/ours"
 )
 
 // TestCiliumSeesWhatWePublish, of all kinds very many: as it was created, changed and
@@ -19,7 +20,7 @@ func TestCiliumSeesWhatWePublish(t *testing.T) {
 	file := etcd.ConfigFile(t)
 	world := newWorld(newMaker(seed, "c2", 2), n)
 
-	p := publish(t, file, interop.Config("c2", 2))
+	p := ours.Publish(t, file, interop.Config("c2", 2))
 	r := readWithCilium(t, map[string]string{"c2": file})
 	p.Put(t, world.objects())
 	interop.Until(t, "Cilium to be connected", patience, func(context.Context) error {
@@ -33,13 +34,7 @@ func TestCiliumSeesWhatWePublish(t *testing.T) {
 		return nil
 	})
 	p.Synced(t)
-	r.see(t, "what was created", patience, world.objects())
-
-	created := world.objects()
-	changed, deleted := world.churn(n/4, n/4)
-	p.Put(t, changed)
-	p.Delete(t, deleted)
-	r.see(t, "what was changed and deleted", patience, world.objects())
-	quiet(t, "Cilium's reader", r.Complaints())
+	created := world.follow(t, p, r, patience)
+	interop.Quiet(t, "Cilium's reader", r.Complaints())
 	keep(t, interop.WeWrite, seed, created)
 }

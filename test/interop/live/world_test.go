@@ -3,8 +3,9 @@ package live
 import (
 	"maps"
 	"slices"
+	"testing"
+	"time"
 
-	"github.com/mesh-agent/mesh-agent/test/interop"
 	"github.com/mesh-agent/mesh-agent/test/interop/model"
 )
 
@@ -17,7 +18,7 @@ type world struct {
 
 func newWorld(m maker, n int) *world {
 	w := &world{m: m, all: map[model.Kind]map[int]model.Objects{}, n: n}
-	for _, kind := range interop.Published() {
+	for _, kind := range model.Published() {
 		w.all[kind] = map[int]model.Objects{}
 		for i := range n {
 			w.all[kind][i] = m.object(kind, i)
@@ -29,7 +30,7 @@ func newWorld(m maker, n int) *world {
 // objects are those that there must be, by kind and number.
 func (w *world) objects() model.Objects {
 	var all model.Objects
-	for _, kind := range interop.Published() {
+	for _, kind := range model.Published() {
 		for _, i := range slices.Sorted(maps.Keys(w.all[kind])) {
 			all.Add(w.all[kind][i])
 		}
@@ -37,10 +38,23 @@ func (w *world) objects() model.Objects {
 	return all
 }
 
+// follow waits until a reader sees what was put, changes and deletes a part, and waits
+// again. It returns what was created.
+func (w *world) follow(t *testing.T, p publisher, r reader, limit time.Duration) (created model.Objects) {
+	t.Helper()
+	created = w.objects()
+	r.see(t, "what was created", limit, created)
+	changed, deleted := w.churn(w.n/4, w.n/4)
+	p.Put(t, changed)
+	p.Delete(t, deleted)
+	r.see(t, "what was changed and deleted", limit, w.objects())
+	return created
+}
+
 // churn makes new versions of so many objects of each kind, some of which are not
 // there, and deletes others.
 func (w *world) churn(change, remove int) (changed, deleted model.Objects) {
-	for _, kind := range interop.Published() {
+	for _, kind := range model.Published() {
 		numbers := w.m.some(w.n, change+remove)
 		for _, i := range numbers[:change] {
 			w.all[kind][i] = w.m.object(kind, i)

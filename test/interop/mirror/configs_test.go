@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/members"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 
@@ -97,11 +98,7 @@ func (w *world) writes(d interop.Direction, o model.Objects) {
 	w.Helper()
 	entries := ours.Encode(o)
 	if d == interop.TheyWrite {
-		reply, err := interop.Call[model.EncodeReply](w.Context(), interop.Start(w, interop.Newest, "codec"), "Codec.Encode", o)
-		if err != nil {
-			w.Fatal(err)
-		}
-		entries = reply.Entries
+		entries = interop.Ask[model.EncodeReply](w, interop.Start(w, interop.Newest, "codec"), "Codec.Encode", o).Entries
 	}
 	client := w.far.Client(w)
 	for _, e := range entries {
@@ -116,9 +113,7 @@ func (w *world) files(dir string, o model.Objects, etcd *etcdtest.Process) {
 	w.Helper()
 	for _, c := range o.ClusterConfigs {
 		text := fmt.Appendf(nil, "endpoints:\n- %s\n", etcd.Endpoint())
-		if err := os.WriteFile(filepath.Join(dir, c.Cluster), text, 0o600); err != nil {
-			w.Fatal(err)
-		}
+		interop.Must(w, os.WriteFile(filepath.Join(dir, c.Cluster), text, 0o600))
 	}
 }
 
@@ -128,7 +123,7 @@ func (w *world) weReadConfigs(dir string) func(context.Context) (model.Objects, 
 	a := interop.StartAgent(w, "run", "--cluster-name", home, "--cluster-id", fmt.Sprint(homeID), "--clustermesh-config", dir)
 	return func(ctx context.Context) (model.Objects, error) {
 		var all model.Objects
-		clusters, err := interop.List[api.Cluster](ctx, a, "clusters")
+		clusters, err := members.List[api.Cluster](ctx, a.Socket, "clusters")
 		for _, c := range clusters {
 			if c.ID != 0 {
 				all.ClusterConfigs = append(all.ClusterConfigs, shownConfig(c))

@@ -15,6 +15,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 
 	"github.com/mesh-agent/mesh-agent/test/interop"
+	"github.com/mesh-agent/mesh-agent/test/interop/model"
 )
 
 // TestAStandbyTakesOver: of a mirror of each side on one etcd the first one copies
@@ -43,7 +44,7 @@ func takeOver(t *testing.T, leads, waits string) {
 	p := interop.Publish(t, interop.Newest, w.file(), config())
 	all := w.maker.Objects(0, 100)
 	p.Put(t, all)
-	p.Synced(t, interop.Published()...)
+	p.Synced(t, model.Published()...)
 	leader := w.start(leads, copy, leaseTTL)
 	w.complete(client, all)
 	w.queue(client, 1)
@@ -55,9 +56,7 @@ func takeOver(t *testing.T, leads, waits string) {
 	r := w.reader(copy)
 	w.shows("by the leader", r, now)
 	before, err := entries(t.Context(), client)
-	if err != nil {
-		t.Fatal(err)
-	}
+	interop.Must(t, err)
 	old := leases(before)
 	from := revision(t, client)
 
@@ -127,9 +126,7 @@ func leases(all map[string]entry) map[int64]bool {
 func revision(t *testing.T, client *clientv3.Client) int64 {
 	t.Helper()
 	resp, err := client.Get(t.Context(), wire.HeartbeatKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	interop.Must(t, err)
 	return resp.Header.Revision
 }
 

@@ -6,7 +6,6 @@ package mirror
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -167,18 +166,12 @@ func (w *world) shows(when string, r *ours.Reader, want model.Objects) {
 func (w *world) reader(copy *etcdtest.Process) *ours.Reader {
 	w.Helper()
 	file := interop.ClientFile(w, w.TempDir(), far, copy.Endpoint())
-	r := ours.Read(file, wire.Expect{Cluster: far, ClusterID: farID}, true, slog.New(slog.DiscardHandler))
-	w.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			w.Error(err)
-		}
-	})
-	return r
+	return ours.Read(w, file, wire.Expect{Cluster: far, ClusterID: farID}, true)
 }
 
 // keep keeps a result of each kind.
 func (w *world) keep(o model.Objects, d interop.Direction, p interop.Path) {
-	for _, kind := range interop.Published() {
+	for _, kind := range model.Published() {
 		interop.Keep(w, interop.Result{
 			Release: interop.Newest, Kind: kind, Direction: d, Path: p, Objects: interop.Count(o, kind), Seed: w.seed,
 		})

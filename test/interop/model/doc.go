@@ -3,9 +3,9 @@
 // by which a test drives a peer, a program built from a release of Cilium.
 //
 // Objects say what they mean, not how they are written: a prefix is a prefix, not an
-// address with the bytes of a mask. Each side translates from and to its own types by
-// itself, so that a mistake in one translation shows as a difference. Maps and lists
-// that are nil are the same as empty ones, unless a comment says otherwise.
+// address with the bytes of a mask. Each side translates from and to its own types, see
+// [Translate]: what is lost on the way shows as a difference. Maps and lists that are nil
+// are the same as empty ones, unless a comment says otherwise.
 //
 // It is a module of its own, without requirements, because the peers must have
 // exactly the requirements of their release of Cilium.

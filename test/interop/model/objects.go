@@ -2,6 +2,7 @@ package model
 
 import (
 	"net/netip"
+	"strconv"
 	"time"
 )
 
@@ -20,8 +21,11 @@ const (
 )
 
 // Kinds returns every kind.
-func Kinds() []Kind {
-	return []Kind{ClusterConfigs, Nodes, Services, EndpointSlices, ServiceExports, Identities, Addresses}
+func Kinds() []Kind { return append([]Kind{ClusterConfigs}, Published()...) }
+
+// Published are the kinds that a cluster publishes objects of.
+func Published() []Kind {
+	return []Kind{Nodes, Services, EndpointSlices, ServiceExports, Identities, Addresses}
 }
 
 // Objects are objects of every kind.
@@ -50,7 +54,7 @@ type ClusterConfig struct {
 type Node struct {
 	Cluster, Name           string
 	ClusterID               uint32
-	Addresses               []NodeAddress
+	IPAddresses             []NodeAddress
 	IPv4AllocCIDR           netip.Prefix
 	IPv4SecondaryAllocCIDRs []netip.Prefix
 	IPv6AllocCIDR           netip.Prefix
@@ -95,8 +99,11 @@ type L4 struct {
 // Zone is where a backend is and for whom it is meant.
 type Zone struct {
 	Zone     string
-	ForZones []string
+	ForZones []ForZone
 }
+
+// ForZone names a zone that something is meant for.
+type ForZone struct{ Name string }
 
 // EndpointSlice is a slice of a service's endpoints. What is nil is not set.
 type EndpointSlice struct {
@@ -110,15 +117,18 @@ type EndpointSlice struct {
 
 // Endpoint is an endpoint of a slice.
 type Endpoint struct {
-	Addresses                   []string
-	Ready, Serving, Terminating *bool
-	Hostname, NodeName, Zone    *string
-	Topology                    map[string]string
-	Hints                       *Hints
+	Addresses                []string
+	Conditions               Conditions
+	Hostname, NodeName, Zone *string
+	DeprecatedTopology       map[string]string
+	Hints                    *Hints
 }
 
+// Conditions are those of an endpoint.
+type Conditions struct{ Ready, Serving, Terminating *bool }
+
 // Hints are the zones that an endpoint is meant for.
-type Hints struct{ ForZones []string }
+type Hints struct{ ForZones []ForZone }
 
 // EndpointPort is a port of a slice.
 type EndpointPort struct {
@@ -130,15 +140,21 @@ type EndpointPort struct {
 type ServiceExport struct {
 	Cluster, Namespace, Name string
 	Labels, Annotations      map[string]string
-	Created                  time.Time // whole seconds, UTC
+	ExportCreationTimestamp  time.Time // whole seconds, UTC
 	Ports                    []ServicePort
 	Type                     string
 	SessionAffinity          string
-	AffinityTimeout          *int32 // seconds, of clients' addresses
+	SessionAffinityConfig    *AffinityConfig
 	IPFamilies               []string
 	InternalTrafficPolicy    *string
 	TrafficDistribution      *string
 }
+
+// AffinityConfig is how long a client's affinity lasts.
+type AffinityConfig struct{ ClientIP *ClientIP }
+
+// ClientIP is the affinity of clients' addresses.
+type ClientIP struct{ TimeoutSeconds *int32 }
 
 // ServicePort is a port of an exported service.
 type ServicePort struct {
@@ -163,12 +179,13 @@ type Address struct {
 	Prefix         netip.Prefix
 	Host           bool       // an address, not a prefix of full length
 	HostIP         netip.Addr // the node; invalid is none
-	Identity       uint32
-	EncryptionKey  uint8
+	Identity       uint32     `also:"ID"`
+	EncryptionKey  uint8      `also:"Key"`
 	Metadata       string
-	Namespace, Pod string
-	ServiceAccount string
-	NamedPorts     []NamedPort
+	Namespace      string      `also:"K8sNamespace"`
+	Pod            string      `also:"K8sPodName"`
+	ServiceAccount string      `also:"K8sServiceAccount"`
+	NamedPorts     []NamedPort `also:"Ports"`
 }
 
 // NamedPort is a port of a pod with a name.
@@ -212,4 +229,34 @@ func (o *Objects) Add(more Objects) {
 	o.ServiceExports = append(o.ServiceExports, more.ServiceExports...)
 	o.Identities = append(o.Identities, more.Identities...)
 	o.Addresses = append(o.Addresses, more.Addresses...)
+}
+
+// Named returns the objects by kind and by a name that no other object of the kind
+// has, in all clusters.
+func (o Objects) Named() map[Kind]map[string]any {
+	return map[Kind]map[string]any{
+		ClusterConfigs: named(o.ClusterConfigs, func(c ClusterConfig) string { return c.Cluster }),
+		Nodes:          named(o.Nodes, func(n Node) string { return n.Cluster + "/" + n.Name }),
+		Services:       named(o.Services, func(s Service) string { return s.Cluster + "/" + s.Namespace + "/" + s.Name }),
+		EndpointSlices: named(o.EndpointSlices, func(s EndpointSlice) string { return s.Cluster + "/" + s.Namespace + "/" + s.Name }),
+		ServiceExports: named(o.ServiceExports, func(e ServiceExport) string { return e.Cluster + "/" + e.Namespace + "/" + e.Name }),
+		Identities:     named(o.Identities, func(i Identity) string { return i.Cluster + "/" + strconv.FormatUint(uint64(i.ID), 10) }),
+		Addresses:      named(o.Addresses, Address.name),
+	}
+}
+
+func named[T any](objects []T, name func(T) string) map[string]any {
+	all := make(map[string]any, len(objects))
+	for _, o := range objects {
+		all[name(o)] = o
+	}
+	return all
+}
+
+// name tells an address from a prefix of full length, which are two objects.
+func (a Address) name() string {
+	if a.Host {
+		return a.Cluster + "/" + a.Prefix.Addr().String()
+	}
+	return a.Cluster + "/" + a.Prefix.String()
 }

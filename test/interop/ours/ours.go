@@ -4,7 +4,9 @@ package ours
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 
@@ -14,32 +16,62 @@ import (
 // Encode writes the objects as this project does, kind by kind, in order.
 func Encode(o model.Objects) []model.KV {
 	var entries []model.KV
-	add := func(key string, value []byte) { entries = append(entries, model.KV{Key: key, Value: value}) }
 	for _, c := range o.ClusterConfigs {
-		add(wire.ClusterConfigKey(c.Cluster), ClusterConfig(c).Encode())
+		entries = append(entries, model.KV{Key: wire.ClusterConfigKey(c.Cluster), Value: clusterConfig(c).Encode()})
 	}
-	for _, n := range o.Nodes {
-		add(Node(n).Key(), Node(n).Encode())
-	}
-	for _, s := range o.Services {
-		add(Service(s).Key(), Service(s).Encode())
-	}
-	slices := wire.NewSliceEncoder()
-	defer slices.Close()
+	entries = append(entries, encoded(o.Nodes, translated[wire.Node])...)
+	entries = append(entries, encoded(o.Services, translated[wire.Service])...)
+	encoder := wire.NewSliceEncoder()
+	defer encoder.Close()
 	for _, s := range o.EndpointSlices {
-		slice := EndpointSlice(s)
-		add(slice.Key(), slices.Encode(slice))
+		slice := translated[wire.EndpointSlice](s)
+		entries = append(entries, model.KV{Key: slice.Key(), Value: encoder.Encode(slice)})
 	}
-	for _, s := range o.ServiceExports {
-		add(ServiceExport(s).Key(), ServiceExport(s).Encode())
-	}
-	for _, i := range o.Identities {
-		add(Identity(i).Key(), Identity(i).Encode())
-	}
-	for _, a := range o.Addresses {
-		add(Address(a).Key(), Address(a).Encode())
+	entries = append(entries, encoded(o.ServiceExports, translated[wire.ServiceExport])...)
+	entries = append(entries, encoded(o.Identities, translated[wire.Identity])...)
+	return append(entries, encoded(o.Addresses, address)...)
+}
+
+// encoded writes objects, each in this project's own type.
+func encoded[F any, T interface {
+	Key() string
+	Encode() []byte
+}](objects []F, own func(F) T) []model.KV {
+	var entries []model.KV
+	for _, o := range objects {
+		entries = append(entries, model.KV{Key: own(o).Key(), Value: own(o).Encode()})
 	}
 	return entries
+}
+
+func clusterConfig(c model.ClusterConfig) wire.ClusterConfig {
+	return wire.ClusterConfig{ID: c.ID, Capabilities: *translated[wire.Capabilities](c)}
+}
+
+func address(a model.Address) *wire.IPIdentityPair {
+	pair, key := translated[wire.IPIdentityPair](a), wire.NewPrefixPair(a.Prefix)
+	if a.Host {
+		key = wire.NewHostPair(a.Prefix.Addr())
+	}
+	pair.IP, pair.Mask = key.IP, key.Mask
+	return pair
+}
+
+// translated returns an object in this project's own type.
+func translated[T, F any](from F) *T {
+	to := new(T)
+	if err := translate(to, from); err != nil {
+		panic(err) // every address has a text
+	}
+	return to
+}
+
+// translate knows prefixes and times of exports, too; what is no prefix differs from all.
+func translate(to, from any) error {
+	return model.Translate(to, from, wire.NewCIDR, func(c wire.CIDR) netip.Prefix {
+		p, _ := c.Prefix()
+		return p
+	}, func(t time.Time) wire.ExportTime { return wire.ExportTime{Time: t} }, wire.ExportTime.UTC)
 }
 
 // Decode reads entries of a cluster as this project does: those of its own state, or
@@ -58,10 +90,7 @@ func Decode(e wire.Expect, cached bool, entries []model.KV) (model.Objects, []mo
 func decode(e wire.Expect, cached bool, entry model.KV, into *model.Objects) error {
 	if cluster, ok := strings.CutPrefix(entry.Key, wire.ClusterConfigPrefix+"/"); ok {
 		c, err := decodeConfig(e, entry.Value)
-		if err == nil {
-			into.ClusterConfigs = append(into.ClusterConfigs, ModelClusterConfig(cluster, c))
-		}
-		return err
+		return collect(&into.ClusterConfigs, c.Capabilities, err, func(m *model.ClusterConfig) { m.Cluster, m.ID = cluster, c.ID })
 	}
 	for _, r := range wire.Resources() {
 		if name, ok := strings.CutPrefix(entry.Key, r.Prefix(e.Cluster, cached)); ok {
@@ -84,34 +113,38 @@ func decodeResource(e wire.Expect, r wire.Resource, name string, value []byte, i
 	switch r {
 	case wire.Nodes:
 		n, err := wire.DecodeNode(name, value, e)
-		return collect(&into.Nodes, n, err, ModelNode)
+		return collect(&into.Nodes, n, err)
 	case wire.Services:
 		s, err := wire.DecodeService(name, value, e)
-		if err != nil {
-			return err
-		}
-		service, err := ModelService(s)
-		return collect(&into.Services, service, err, func(s model.Service) model.Service { return s })
+		return collect(&into.Services, s, err)
 	case wire.EndpointSlices:
 		s, err := wire.DecodeEndpointSlice(name, value, e)
-		return collect(&into.EndpointSlices, s, err, ModelEndpointSlice)
+		return collect(&into.EndpointSlices, s, err)
 	case wire.ServiceExports:
 		s, err := wire.DecodeServiceExport(name, value, e)
-		return collect(&into.ServiceExports, s, err, ModelServiceExport)
+		return collect(&into.ServiceExports, s, err)
 	case wire.Identities:
 		i, err := wire.DecodeIdentity(name, value, e)
-		return collect(&into.Identities, i, err, func(i wire.Identity) model.Identity { return ModelIdentity(e.Cluster, i) })
+		return collect(&into.Identities, i, err, func(i *model.Identity) { i.Cluster = e.Cluster })
 	case wire.IPs:
 		ip, err := wire.DecodeIP(name, value, e)
-		return collect(&into.Addresses, ip, err, func(ip wire.IP) model.Address { return ModelAddress(e.Cluster, ip) })
+		return collect(&into.Addresses, ip, err, func(a *model.Address) { a.Cluster = e.Cluster })
 	}
 	return nil
 }
 
-// collect adds what was decoded.
-func collect[F, T any](into *[]T, from F, err error, translate func(F) T) error {
+// collect adds what was decoded; complete sets what is not part of the value.
+func collect[T any](into *[]T, from any, err error, complete ...func(*T)) error {
+	var to T
 	if err == nil {
-		*into = append(*into, translate(from))
+		err = translate(&to, from)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	for _, f := range complete {
+		f(&to)
+	}
+	*into = append(*into, to)
+	return nil
 }

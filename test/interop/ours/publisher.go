@@ -3,9 +3,9 @@ package ours
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
+	"testing"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -25,61 +25,76 @@ const heartbeatEvery = 30 * time.Second
 
 // Publisher publishes a cluster with this project's stores, as `mesh-agent operate`
 // and `mesh-agent run` do with what is described to them: here objects are given to
-// it. Put, Delete and Synced do not wait.
+// it. Its methods do not wait for the etcd, but for Wait.
 type Publisher struct {
 	cluster  string
 	writer   *kvstore.Durable
 	syncs    map[wire.Resource]*syncstore.Sync
 	config   *syncstore.Sync
 	canaries *syncstore.Canaries
-	cancel   context.CancelFunc
-	group    *errgroup.Group
 }
 
-// Publish publishes a cluster to the etcd of a client file until Close.
-func Publish(file string, config model.ClusterConfig, log *slog.Logger) *Publisher {
-	options := connection(log)
-	writer := etcd.NewDurable(func() (*clientfile.Config, error) { return clientfile.Load(file) }, options)
+// Publish publishes a cluster to the etcd of a client file until the end of the test;
+// what is published stays until its leases expire.
+func Publish(t testing.TB, file string, config model.ClusterConfig) *Publisher {
+	log := slog.New(slog.DiscardHandler)
+	writer := connect(file)
 	outbox := syncstore.NewOutbox(writer, nil, nil, log)
 	keep := func(prefix string, shared bool) *syncstore.Sync {
 		return syncstore.New(syncstore.Params{Prefix: prefix, Shared: shared, Outbox: outbox, Cluster: config.Cluster, Log: log})
 	}
-	ctx, cancel := context.WithCancel(context.Background())
 	p := &Publisher{
-		cluster: config.Cluster, writer: writer, syncs: map[wire.Resource]*syncstore.Sync{}, cancel: cancel,
+		cluster: config.Cluster, writer: writer, syncs: map[wire.Resource]*syncstore.Sync{},
 		config:   keep(wire.ClusterConfigPrefix+"/", true),
 		canaries: syncstore.NewCanaries(syncstore.CanariesParams{Dir: wire.SyncedDir(config.Cluster), Writer: writer, Log: log}),
 	}
-	p.group, ctx = errgroup.WithContext(ctx)
-	p.group.Go(func() error { return writer.Run(ctx) })
-	p.group.Go(func() error { return outbox.Run(ctx) })
-	p.config.Put(config.Cluster, ClusterConfig(config).Encode())
+	run := untilTheEnd(t, writer)
+	run(writer.Run)
+	run(outbox.Run)
+	p.config.Put(config.Cluster, clusterConfig(config).Encode())
 	p.config.Complete()
-	p.group.Go(func() error { return p.config.Run(ctx) })
+	run(p.config.Run)
 	for _, r := range wire.Resources() {
 		s := keep(r.Prefix(config.Cluster, false), false)
 		p.syncs[r] = s
 		p.canaries.Add(r.StorePrefix(false), s)
-		p.group.Go(func() error { return s.Run(ctx) })
+		run(s.Run)
 	}
-	p.group.Go(func() error { return p.canaries.Run(ctx) })
-	p.group.Go(func() error { return p.heartbeats(ctx, log) })
+	run(p.canaries.Run)
+	run(p.heartbeats)
 	return p
 }
 
-// connection are the options of connections without limits.
-func connection(log *slog.Logger) etcd.Options {
+// connect connects to the etcd of a client file, without limits.
+func connect(file string) *kvstore.Durable {
 	o := etcd.DefaultOptions()
-	o.QPS, o.BootstrapQPS, o.Log = 100_000, 100_000, log
-	return o
+	o.QPS, o.BootstrapQPS, o.Log = 100_000, 100_000, slog.New(slog.DiscardHandler)
+	return etcd.NewDurable(func() (*clientfile.Config, error) { return clientfile.Load(file) }, o)
 }
 
-func (p *Publisher) heartbeats(ctx context.Context, log *slog.Logger) error {
+// untilTheEnd returns what runs something until the end of the test, when the client is
+// closed after all that runs.
+func untilTheEnd(t testing.TB, client *kvstore.Durable) (run func(func(context.Context) error)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	group, ctx := errgroup.WithContext(ctx)
+	t.Cleanup(func() {
+		cancel()
+		err := group.Wait()
+		client.Close()
+		if err != nil && !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+	return func(task func(context.Context) error) {
+		group.Go(func() error { return task(ctx) })
+	}
+}
+
+func (p *Publisher) heartbeats(ctx context.Context) error {
 	for {
 		_, err := p.writer.Put(ctx, wire.HeartbeatKey, []byte(time.Now().Format(time.RFC3339)), kvstore.Leased())
 		pause := heartbeatEvery
-		if err != nil && ctx.Err() == nil {
-			log.Info("The heartbeat could not be written, trying again", "error", err)
+		if err != nil {
 			pause = time.Second
 		}
 		if err := waiting.Sleep(ctx, pause); err != nil {
@@ -89,24 +104,26 @@ func (p *Publisher) heartbeats(ctx context.Context, log *slog.Logger) error {
 }
 
 // Put creates or updates objects.
-func (p *Publisher) Put(o model.Objects) error {
-	return p.each(o, func(s *syncstore.Sync, name string, value []byte) { s.Put(name, value) })
+func (p *Publisher) Put(t testing.TB, o model.Objects) {
+	t.Helper()
+	p.each(t, o, func(s *syncstore.Sync, name string, value []byte) { s.Put(name, value) })
 }
 
 // Delete deletes objects, of which only the names matter.
-func (p *Publisher) Delete(o model.Objects) error {
-	return p.each(o, func(s *syncstore.Sync, name string, _ []byte) { s.Delete(name) })
+func (p *Publisher) Delete(t testing.TB, o model.Objects) {
+	t.Helper()
+	p.each(t, o, func(s *syncstore.Sync, name string, _ []byte) { s.Delete(name) })
 }
 
-func (p *Publisher) each(o model.Objects, do func(*syncstore.Sync, string, []byte)) error {
+func (p *Publisher) each(t testing.TB, o model.Objects, do func(*syncstore.Sync, string, []byte)) {
+	t.Helper()
 	for _, e := range Encode(o) {
 		s, name := p.syncOf(e.Key)
 		if s == nil {
-			return fmt.Errorf("nothing is published with the key %s", e.Key)
+			t.Fatalf("nothing is published with the key %s", e.Key)
 		}
 		do(s, name, e.Value)
 	}
-	return nil
 }
 
 func (p *Publisher) syncOf(key string) (*syncstore.Sync, string) {
@@ -118,8 +135,8 @@ func (p *Publisher) syncOf(key string) (*syncstore.Sync, string) {
 	return nil, ""
 }
 
-// Synced says that what was put is all that there is.
-func (p *Publisher) Synced() {
+// Synced says that what was put is all that there is, of all kinds at once.
+func (p *Publisher) Synced(testing.TB, ...model.Kind) {
 	for _, s := range p.syncs {
 		s.Complete()
 	}
@@ -133,15 +150,4 @@ func (p *Publisher) Wait(ctx context.Context) error {
 		}
 	}
 	return p.config.WaitClean(ctx)
-}
-
-// Close ends publishing; what is published stays until its leases expire.
-func (p *Publisher) Close() error {
-	p.cancel()
-	err := p.group.Wait()
-	p.writer.Close()
-	if errors.Is(err, context.Canceled) {
-		return nil
-	}
-	return err
 }

@@ -2,15 +2,10 @@ package ours
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
+	"testing"
 
-	"golang.org/x/sync/errgroup"
-
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
-	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 
@@ -20,36 +15,29 @@ import (
 // Reader follows all that a cluster publishes with this project's stores, also what
 // its agent does not show. It does not wait for canaries.
 type Reader struct {
-	client *kvstore.Durable
-	watch  map[wire.Resource]*store.Watch[model.Objects]
-	cancel context.CancelFunc
-	group  *errgroup.Group
+	watch map[wire.Resource]*store.Watch[model.Objects]
 
 	mu      sync.Mutex
 	objects map[string]*model.Objects // by resource and name; one object each
 }
 
 // Read reads a cluster from the etcd of a client file, the cluster's own or one that
-// has a copy, until Close.
-func Read(file string, e wire.Expect, cached bool, log *slog.Logger) *Reader {
-	ctx, cancel := context.WithCancel(context.Background())
-	r := &Reader{
-		client:  etcd.NewDurable(func() (*clientfile.Config, error) { return clientfile.Load(file) }, connection(log)),
-		watch:   map[wire.Resource]*store.Watch[model.Objects]{},
-		cancel:  cancel,
-		objects: map[string]*model.Objects{},
-	}
-	r.group, ctx = errgroup.WithContext(ctx)
-	r.group.Go(func() error { return r.client.Run(ctx) })
+// has a copy, until the end of the test.
+func Read(t testing.TB, file string, e wire.Expect, cached bool) *Reader {
+	r := &Reader{watch: map[wire.Resource]*store.Watch[model.Objects]{}, objects: map[string]*model.Objects{}}
+	client := connect(file)
+	run := untilTheEnd(t, client)
+	run(client.Run)
 	for _, res := range wire.Resources() {
 		prefix := res.Prefix(e.Cluster, cached)
 		w := store.NewWatch(store.Kind[model.Objects]{
 			Resource: res, Decode: decoder(prefix, cached),
 			Apply: func(changes []store.Change[model.Objects]) { r.apply(res, changes) },
-		}, log)
+		}, slog.New(slog.DiscardHandler))
 		r.watch[res] = w
-		session := store.Session{Client: r.client, Prefix: prefix, Expect: e}
-		r.group.Go(func() error { return w.Follow(ctx, session) })
+		run(func(ctx context.Context) error {
+			return w.Follow(ctx, store.Session{Client: client, Prefix: prefix, Expect: e})
+		})
 	}
 	return r
 }
@@ -89,15 +77,4 @@ func (r *Reader) View() (model.Objects, int) {
 		all.Add(*o)
 	}
 	return all, refused
-}
-
-// Close ends reading.
-func (r *Reader) Close() error {
-	r.cancel()
-	err := r.group.Wait()
-	r.client.Close()
-	if errors.Is(err, context.Canceled) {
-		return nil
-	}
-	return err
 }

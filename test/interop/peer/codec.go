@@ -1,7 +1,9 @@
 package main
 
 import (
+	"runtime/debug"
 	"strconv"
+	"strings"
 
 	cmtypes "github.com/cilium/cilium/pkg/clustermesh/types"
 
@@ -82,4 +84,15 @@ func decode(e model.Expect, entry model.KV, into *model.Objects) error {
 		return err
 	}
 	return k.collect(e, key, into)
+}
+
+// release returns the release of Cilium that the peer is made of.
+func release() string {
+	info, _ := debug.ReadBuildInfo()
+	for _, m := range info.Deps {
+		if m.Path == "github.com/cilium/cilium" {
+			return strings.TrimPrefix(m.Version, "v")
+		}
+	}
+	return "unknown"
 }

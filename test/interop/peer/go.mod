@@ -12,9 +12,9 @@ require (
 	github.com/mesh-agent/mesh-agent/test/interop/model v0.0.0
 	github.com/sirupsen/logrus v1.9.4
 	github.com/spf13/pflag v1.0.10
-	k8s.io/api v0.36.4
+	k8s.io/api v0.36.4 // indirect
 	k8s.io/apimachinery v0.36.4
-	sigs.k8s.io/mcs-api v0.5.2
+	sigs.k8s.io/mcs-api v0.5.2 // indirect
 )
 
 require (

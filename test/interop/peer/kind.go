@@ -2,9 +2,13 @@ package main
 
 import (
 	"fmt"
+	"net"
+	"net/netip"
 	"strings"
 
+	"github.com/cilium/cilium/pkg/cidr"
 	"github.com/cilium/cilium/pkg/kvstore/store"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mesh-agent/mesh-agent/test/interop/model"
 )
@@ -50,4 +54,54 @@ func newKeys[T any, K store.Key](objects []T, make func(T) K) []store.Key {
 		keys = append(keys, make(o))
 	}
 	return keys
+}
+
+// translated returns an object in the release's own type.
+func translated[T, F any](from F) *T {
+	to := new(T)
+	if err := translate(to, from); err != nil {
+		panic(err) // every address has a text
+	}
+	return to
+}
+
+// add adds an object of the release's own type.
+func add[T any](into *[]T, from any) error {
+	var one T
+	if err := translate(&one, from); err != nil {
+		return err
+	}
+	*into = append(*into, one)
+	return nil
+}
+
+// translate knows prefixes and times of Kubernetes, too.
+func translate(to, from any) error {
+	return model.Translate(to, from, newCIDR, modelCIDR, metav1.NewTime, metav1.Time.UTC)
+}
+
+func newCIDR(p netip.Prefix) *cidr.CIDR {
+	if !p.IsValid() {
+		return nil
+	}
+	return cidr.NewCIDR(&net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())})
+}
+
+// modelCIDR leaves out bits of the host, as those do who use the prefix.
+func modelCIDR(c *cidr.CIDR) netip.Prefix {
+	if c == nil || c.IPNet == nil {
+		return netip.Prefix{}
+	}
+	addr := modelIP(c.IP)
+	ones, bits := c.Mask.Size()
+	if bits != addr.BitLen() {
+		return netip.Prefix{} // no mask of this family
+	}
+	return netip.PrefixFrom(addr, ones).Masked()
+}
+
+// modelIP unmaps: the text on the wire makes no difference.
+func modelIP(ip net.IP) netip.Addr {
+	addr, _ := netip.AddrFromSlice(ip)
+	return addr.Unmap()
 }

@@ -11,9 +11,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/rpc"
 	"net/rpc/jsonrpc"
 	"os"
+	"slices"
 )
 
 func main() {
@@ -24,12 +26,13 @@ func main() {
 }
 
 func run(args []string) error {
+	names := slices.Sorted(maps.Keys(roles()))
 	if len(args) == 0 {
-		return fmt.Errorf("no role given: use one of %v", roleNames())
+		return fmt.Errorf("no role given: use one of %v", names)
 	}
 	start, ok := roles()[args[0]]
 	if !ok {
-		return fmt.Errorf("this release has no role %q: use one of %v", args[0], roleNames())
+		return fmt.Errorf("this release has no role %q: use one of %v", args[0], names)
 	}
 	return start(args[1:])
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -104,20 +105,18 @@ func (r *records) collect(k model.Kind, into *model.Objects) error {
 	switch k {
 	case model.Nodes:
 		for _, n := range r.nodes {
-			into.Nodes = append(into.Nodes, modelNode(&n))
+			if err := add(&into.Nodes, n); err != nil {
+				return err
+			}
 		}
 	case model.Services:
 		for _, s := range r.services {
-			service, err := modelService(s)
-			if err != nil {
+			if err := add(&into.Services, s); err != nil {
 				return err
 			}
-			into.Services = append(into.Services, service)
 		}
 	case model.Addresses:
-		for _, a := range r.addresses {
-			into.Addresses = append(into.Addresses, a)
-		}
+		into.Addresses = slices.AppendSeq(into.Addresses, maps.Values(r.addresses))
 	}
 	return r.wrong
 }

@@ -3,8 +3,15 @@
 package main
 
 import (
-	"maps"
-	"slices"
+	"io"
+	"log/slog"
+	"os"
+	"syscall"
+
+	"github.com/cilium/cilium/clustermesh-apiserver/common"
+	"github.com/cilium/cilium/clustermesh-apiserver/kvstoremesh"
+	"github.com/cilium/cilium/pkg/hive"
+	"github.com/cilium/cilium/pkg/logging"
 )
 
 // roles are what a peer can be, by name.
@@ -18,4 +25,23 @@ func roles() map[string]func(args []string) error {
 	}
 }
 
-func roleNames() []string { return slices.Sorted(maps.Keys(roles())) }
+// setLogger makes a logger and has everything in the process log to it: some
+// packages log by themselves.
+func setLogger() *slog.Logger {
+	log := newLogger()
+	logging.DefaultSlogLogger = log
+	slog.SetDefault(log)
+	return log
+}
+
+// runKVStoreMesh is the program kvstoremesh, with its own flags, until a signal tells
+// it to end, or the end of the standard input. It answers no calls.
+func runKVStoreMesh(args []string) error {
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
+	}()
+	cmd := kvstoremesh.NewCmd(hive.New(common.Cell, kvstoremesh.Cell))
+	cmd.SetArgs(args)
+	return cmd.Execute()
+}

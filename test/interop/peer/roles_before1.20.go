@@ -2,11 +2,6 @@
 
 package main
 
-import (
-	"maps"
-	"slices"
-)
-
 // roles are what a peer of an older release can be, by name.
 func roles() map[string]func(args []string) error {
 	return map[string]func([]string) error{
@@ -14,5 +9,3 @@ func roles() map[string]func(args []string) error {
 		"watch": runWatch,
 	}
 }
-
-func roleNames() []string { return slices.Sorted(maps.Keys(roles())) }

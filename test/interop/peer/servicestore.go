@@ -12,7 +12,6 @@ import (
 type (
 	clusterService           = clusterstore.ClusterService
 	validatingClusterService = clusterstore.ValidatingClusterService
-	portConfiguration        = clusterstore.PortConfiguration
 )
 
 func serviceStorePrefix() string { return clusterstore.ServiceStorePrefix }

@@ -13,7 +13,7 @@ func (m *Maker) ClusterConfig() model.ClusterConfig {
 		SyncedCanaries:           m.percent(50),
 		Cached:                   m.percent(50),
 		MaxConnectedClusters:     m.cluster.MaxConnectedClusters,
-		ServiceExportsEnabled:    maybe(m.r, m.percent(50)),
+		ServiceExportsEnabled:    m.flag(),
 		EndpointSlicesExportMode: pick(m.r, "", "services-and-endpointslices", "endpointslices-only"),
 	}
 }
@@ -38,7 +38,7 @@ func (m *Maker) Node(i int) model.Node {
 	}
 	for range m.few(20) {
 		kind := pick(m.r, "InternalIP", "ExternalIP", "CiliumInternalIP", "Hostname", "InternalDNS", "ExternalDNS", "Other", "")
-		n.Addresses = append(n.Addresses, model.NodeAddress{Type: kind, IP: m.addr()})
+		n.IPAddresses = append(n.IPAddresses, model.NodeAddress{Type: kind, IP: m.addr()})
 	}
 	for range m.few(10) {
 		n.IPv4SecondaryAllocCIDRs = append(n.IPv4SecondaryAllocCIDRs, m.prefix(m.ipv4))

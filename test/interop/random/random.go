@@ -8,6 +8,7 @@
 package random
 
 import (
+	"iter"
 	"math/rand/v2"
 
 	"github.com/mesh-agent/mesh-agent/test/interop/model"
@@ -43,14 +44,11 @@ func Objects(seed uint64, n int, c Cluster) model.Objects {
 
 // Some makes n objects of each kind, from the first on, but no configuration.
 func (m *Maker) Some(first, n int) model.Objects {
-	return model.Objects{
-		Nodes:          several(first, n, m.Node),
-		Services:       several(first, n, m.Service),
-		EndpointSlices: several(first, n, m.EndpointSlice),
-		ServiceExports: several(first, n, m.ServiceExport),
-		Identities:     several(first, n, m.Identity),
-		Addresses:      several(first, n, m.Address),
+	var o model.Objects
+	for _, kind := range model.Published() {
+		o.Add(m.OfKind(kind, first, n))
 	}
+	return o
 }
 
 // several makes n objects from the first on.
@@ -76,6 +74,8 @@ func maybe[T any](r *rand.Rand, v T) *T {
 // percent is true so often.
 func (m *Maker) percent(n int) bool { return m.r.IntN(100) < n }
 
+func (m *Maker) flag() *bool { return maybe(m.r, m.percent(50)) }
+
 // few returns how many there are of something: often none or one, seldom the most.
 func (m *Maker) few(most int) int {
 	switch n := m.r.IntN(100); {
@@ -88,4 +88,52 @@ func (m *Maker) few(most int) int {
 	default:
 		return most
 	}
+}
+
+// Chunks makes n objects of one kind, so many at once. Those of the kind
+// clusterconfig are of n clusters, the others of the one given.
+func Chunks(seed uint64, n, atOnce int, kind model.Kind, c Cluster) iter.Seq[model.Objects] {
+	m := New(seed, c)
+	return func(yield func(model.Objects) bool) {
+		for first := 0; first < n; first += atOnce {
+			if !yield(m.OfKind(kind, first, min(atOnce, n-first))) {
+				return
+			}
+		}
+	}
+}
+
+// OfKind makes n objects of a kind, from the first on.
+func (m *Maker) OfKind(kind model.Kind, first, n int) model.Objects {
+	var o model.Objects
+	switch kind {
+	case model.ClusterConfigs:
+		o.ClusterConfigs = several(first, n, m.anyConfig)
+	case model.Nodes:
+		o.Nodes = several(first, n, m.Node)
+	case model.Services:
+		o.Services = several(first, n, m.Service)
+	case model.EndpointSlices:
+		o.EndpointSlices = several(first, n, m.EndpointSlice)
+	case model.ServiceExports:
+		o.ServiceExports = several(first, n, m.ServiceExport)
+	case model.Identities:
+		o.Identities = several(first, n, m.Identity)
+	case model.Addresses:
+		o.Addresses = several(first, n, m.Address)
+	}
+	return o
+}
+
+// anyConfig makes the configuration of the i-th other cluster of the mesh. What it
+// says of the mesh's size matters only when that is 511.
+func (m *Maker) anyConfig(i int) model.ClusterConfig {
+	limit := m.cluster.MaxConnectedClusters
+	config := m.ClusterConfig()
+	config.Cluster = name("cluster-", i, 32)
+	config.ID = pick(m.r, 1, 255, limit, 1+m.r.Uint32N(limit))
+	if limit != 511 {
+		config.MaxConnectedClusters = pick(m.r, uint32(0), 255, 511, 1<<32-1)
+	}
+	return config
 }

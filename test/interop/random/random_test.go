@@ -90,7 +90,7 @@ func TestBoundsOccur(t *testing.T) {
 	has("a hundred labels", slices.ContainsFunc(o.Nodes, func(n model.Node) bool { return len(n.Labels) >= 100 }))
 	has("an annotation of 64 KiB", slices.ContainsFunc(o.Nodes, func(n model.Node) bool { return len(n.Annotations["huge"]) >= 64<<10 }))
 	has("a node with nothing", slices.ContainsFunc(o.Nodes, func(n model.Node) bool {
-		return len(n.Addresses) == 0 && !n.IPv4AllocCIDR.IsValid() && !n.IPv6AllocCIDR.IsValid() && !n.IPv4HealthIP.IsValid()
+		return len(n.IPAddresses) == 0 && !n.IPv4AllocCIDR.IsValid() && !n.IPv6AllocCIDR.IsValid() && !n.IPv4HealthIP.IsValid()
 	}))
 	has("the longest name", slices.ContainsFunc(o.Nodes, func(n model.Node) bool { return len(n.Name) == 253 }))
 	has("hints for no zone", slices.ContainsFunc(o.EndpointSlices, func(s model.EndpointSlice) bool {

@@ -61,10 +61,10 @@ func (m *Maker) backend(s *model.Service, addr netip.Addr, ports model.Ports) {
 
 func (m *Maker) zone() string { return pick(m.r, "", "zone-a", "eu-west-1b", m.text(100)) }
 
-func (m *Maker) zones() []string {
-	var zones []string
+func (m *Maker) zones() []model.ForZone {
+	zones := []model.ForZone{}
 	for range m.few(8) {
-		zones = append(zones, m.zone())
+		zones = append(zones, model.ForZone{Name: m.zone()})
 	}
 	return zones
 }

@@ -40,18 +40,16 @@ func (m *Maker) EndpointSlice(i int) model.EndpointSlice {
 
 func (m *Maker) endpoint(of func() netip.Addr) model.Endpoint {
 	e := model.Endpoint{
-		Ready:       maybe(m.r, m.percent(50)),
-		Serving:     maybe(m.r, m.percent(50)),
-		Terminating: maybe(m.r, m.percent(50)),
-		Hostname:    maybe(m.r, pick(m.r, "", "pod-0", m.text(100))),
-		NodeName:    maybe(m.r, pick(m.r, "", "node-1", m.text(100))),
-		Zone:        maybe(m.r, m.zone()),
+		Conditions: model.Conditions{Ready: m.flag(), Serving: m.flag(), Terminating: m.flag()},
+		Hostname:   maybe(m.r, pick(m.r, "", "pod-0", m.text(100))),
+		NodeName:   maybe(m.r, pick(m.r, "", "node-1", m.text(100))),
+		Zone:       maybe(m.r, m.zone()),
 	}
 	for range m.few(100) {
 		e.Addresses = append(e.Addresses, of().String())
 	}
 	if m.percent(10) {
-		e.Topology = m.labels()
+		e.DeprecatedTopology = m.labels()
 	}
 	if m.percent(50) {
 		e.Hints = &model.Hints{ForZones: m.zones()}

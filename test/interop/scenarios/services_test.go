@@ -28,7 +28,7 @@ func TestServiceWithoutEndpointsOfItsOwnUsesThoseOfOtherClusters(t *testing.T) {
 	w.selects("when east has withdrawn the service")
 	w.exports("east", nil, "20.0.0.2", "20.0.0.3")
 	w.selects("when east has it again, with two", east, east3)
-	w.quiet()
+	w.agent.Quiet(t)
 }
 
 func TestBackendsOfAllClustersAreUsedTogether(t *testing.T) {
@@ -50,7 +50,7 @@ func TestBackendsOfAllClustersAreUsedTogether(t *testing.T) {
 	w.selects("when west shares it again", home, west)
 	w.withdraws("west")
 	w.selects("when home is alone", home)
-	w.quiet()
+	w.agent.Quiet(t)
 }
 
 func TestServiceThatIsNotGlobalUsesItsOwnBackendsAlone(t *testing.T) {
@@ -67,7 +67,7 @@ func TestServiceThatIsNotGlobalUsesItsOwnBackendsAlone(t *testing.T) {
 	w.selects("when it is again, in capitals", home, east)
 	w.describes()
 	w.selects("when nothing is said", home)
-	w.quiet()
+	w.agent.Quiet(t)
 }
 
 func TestOneBackendHasAllNamesOfAllItsPorts(t *testing.T) {
@@ -85,7 +85,7 @@ func TestOneBackendHasAllNamesOfAllItsPorts(t *testing.T) {
 	w.selects("with several ports", "east 20.0.0.2 "+names, "east 20.0.0.3 "+names)
 	w.withdraws("east")
 	w.selects("when east has withdrawn the service")
-	w.quiet()
+	w.agent.Quiet(t)
 }
 
 func TestAffinityDecidesWhichBackendsAreUsed(t *testing.T) {
@@ -114,7 +114,7 @@ func TestAffinityDecidesWhichBackendsAreUsed(t *testing.T) {
 	w.selects("when none are preferred", home, east)
 	w.describes(global)
 	w.selects("when nothing is said", home, east)
-	w.quiet()
+	w.agent.Quiet(t)
 }
 
 // An affinity that does not exist is none, and the operator sees it.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mesh-agent/mesh-agent/internal/members"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcdtest"
 
@@ -52,7 +53,7 @@ func newWorld(t *testing.T) *world {
 	w.agent = interop.StartAgent(t, "run", "--cluster-name", "home", "--cluster-id", "1",
 		"--local-manifests", w.manifests, "--clustermesh-config", filepath.Join(dir, "mesh"))
 	interop.Until(t, "both clusters to be ready", time.Minute, func(ctx context.Context) error {
-		clusters, err := interop.List[api.Cluster](ctx, w.agent, "clusters")
+		clusters, err := members.List[api.Cluster](ctx, w.agent.Socket, "clusters")
 		for _, c := range clusters {
 			if !c.Ready {
 				return fmt.Errorf("%s is not: %s", c.Name, c.Message)
@@ -76,11 +77,7 @@ func (w *world) put(cluster string, objects model.Objects) {
 
 func (w *world) encode(objects model.Objects) []model.KV {
 	w.t.Helper()
-	reply, err := interop.Call[model.EncodeReply](w.t.Context(), w.cilium, "Codec.Encode", objects)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return reply.Entries
+	return interop.Ask[model.EncodeReply](w.t, w.cilium, "Codec.Encode", objects).Entries
 }
 
 // exports makes a cluster export the service "web", with these backends.
@@ -158,14 +155,12 @@ func (w *world) write(name, text string) {
 	if err == nil {
 		err = os.Rename(filepath.Join(w.manifests, "."+name), filepath.Join(w.manifests, name))
 	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	interop.Must(w.t, err)
 }
 
 // service asks the agent.
 func (w *world) service(ctx context.Context) (*api.Service, error) {
-	return interop.Get[api.Service](ctx, w.agent, "services", "shop", "web")
+	return members.Get[api.Service](ctx, w.agent.Socket, "services", "shop", "web")
 }
 
 // selects waits until traffic goes to just these backends, each "CLUSTER ADDRESS
@@ -216,21 +211,4 @@ func (w *world) says(cluster, reason string) {
 		}
 		return fmt.Errorf("the clusters are %+v", s.Clusters)
 	})
-}
-
-// quiet checks at the end that nothing was refused, and nothing logged about it.
-func (w *world) quiet() {
-	w.t.Helper()
-	for _, l := range w.agent.Complaints(w.t) {
-		w.t.Errorf("the agent complains: %s", l.Text)
-	}
-	clusters, err := interop.List[api.Cluster](w.t.Context(), w.agent, "clusters")
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	for _, c := range clusters {
-		for _, r := range c.Refusals {
-			w.t.Errorf("%s: refused: %+v", c.Name, r)
-		}
-	}
 }

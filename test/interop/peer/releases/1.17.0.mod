@@ -7,9 +7,9 @@ require (
 	github.com/cilium/cilium v1.17.0
 	github.com/mesh-agent/mesh-agent/test/interop/model v0.0.0
 	github.com/sirupsen/logrus v1.9.3
-	k8s.io/api v0.32.0
+	k8s.io/api v0.32.0 // indirect
 	k8s.io/apimachinery v0.32.0
-	sigs.k8s.io/mcs-api v0.1.1-0.20250116162235-62ede9a032dc
+	sigs.k8s.io/mcs-api v0.1.1-0.20250116162235-62ede9a032dc // indirect
 )
 
 require (

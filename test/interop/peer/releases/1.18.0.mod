@@ -6,9 +6,9 @@ go 1.26.0
 require (
 	github.com/cilium/cilium v1.18.0
 	github.com/mesh-agent/mesh-agent/test/interop/model v0.0.0
-	k8s.io/api v0.33.3
+	k8s.io/api v0.33.3 // indirect
 	k8s.io/apimachinery v0.33.3
-	sigs.k8s.io/mcs-api v0.1.1-0.20250610011024-38bab5ba476b
+	sigs.k8s.io/mcs-api v0.1.1-0.20250610011024-38bab5ba476b // indirect
 )
 
 require (

@@ -6,9 +6,9 @@ go 1.26.0
 require (
 	github.com/cilium/cilium v1.19.0
 	github.com/mesh-agent/mesh-agent/test/interop/model v0.0.0
-	k8s.io/api v0.35.0
+	k8s.io/api v0.35.0 // indirect
 	k8s.io/apimachinery v0.35.0
-	sigs.k8s.io/mcs-api v0.3.1-0.20251224112231-f4767b9e5a04
+	sigs.k8s.io/mcs-api v0.3.1-0.20251224112231-f4767b9e5a04 // indirect
 )
 
 require (
