@@ -13,8 +13,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// ErrStopped is the error of calls that need a running allocator, after
-// [Allocator.Run] has ended.
+// ErrStopped is the error of calls that need a running allocator, after [Allocator.Run] has ended.
 var ErrStopped = errors.New("the allocator has stopped")
 
 // Allocator gives keys their IDs; see the package comment. All methods may be

@@ -21,20 +21,17 @@ var ErrIDInUse = errors.New("a node uses the ID")
 // called by any number of goroutines; each ends with its context, and by
 // deadlines of its own. An error of a write does not tell whether it happened.
 //
-// A lock that is nil is no condition; otherwise the operation is done only while
-// the lock is held, in one transaction, and the error is
-// [kvstore.ErrLockLeaseExpired] when it is not.
+// A lock that is nil is no condition; otherwise the operation is done only while the lock is held,
+// in one transaction, and the error is [kvstore.ErrLockLeaseExpired] when it is not.
 type Backend interface {
 	// AllocateID creates the mapping from the ID to the key. It reports false,
 	// and changes nothing, when the ID is taken, even by the same key.
 	AllocateID(ctx context.Context, id uint64, key Key, lock Lock) (created bool, err error)
-	// AcquireReference takes this node's reference of the key, provided that the
-	// mapping of the ID is there and says this key; it reports false, and changes
-	// nothing, when it is gone or another one. A reference that is there already
-	// says this ID afterwards.
+	// AcquireReference takes this node's reference of the key, provided that the mapping of the ID
+	// is there and says this key; it reports false, and changes nothing, when it is gone or another
+	// one. A reference that is there already says this ID afterwards.
 	AcquireReference(ctx context.Context, id uint64, key Key, lock Lock) (held bool, err error)
-	// Release deletes this node's reference of the key, and nothing else. An
-	// absent one is fine.
+	// Release deletes this node's reference of the key, and nothing else. An absent one is fine.
 	Release(ctx context.Context, id uint64, key Key) error
 	// UpdateKey refreshes a key that this node uses: it puts back a mapping that
 	// is missing, and never overwrites one, and writes this node's reference if
@@ -46,8 +43,7 @@ type Backend interface {
 	// somebody altered it. It reports false when it says anything else.
 	Restore(ctx context.Context, id uint64, key, instead Key, lock Lock) (restored bool, err error)
 
-	// Get returns the ID of the key, as any node's reference tells it, or
-	// [NoID].
+	// Get returns the ID of the key, as any node's reference tells it, or [NoID].
 	Get(ctx context.Context, key Key, lock Lock) (uint64, error)
 	// GetByID returns the key of the ID, or nil.
 	GetByID(ctx context.Context, id uint64) (Key, error)
@@ -65,10 +61,9 @@ type Backend interface {
 	// A broken entry is logged, counted and skipped. It returns the error of ctx.
 	ListAndWatch(ctx context.Context, handler CacheMutations) error
 
-	// RunGC does one round of garbage collection over the IDs from min to max:
-	// a mapping without a reference that stale has, at the same revision, is
-	// deleted, if under the locks of key and ID there is still no reference.
-	// What is found unused is returned for the next round.
+	// RunGC does one round of garbage collection over the IDs from min to max: a mapping without a
+	// reference that stale has, at the same revision, is deleted, if under the locks of key and ID
+	// there is still no reference. What is found unused is returned for the next round.
 	RunGC(ctx context.Context, limiter *rate.Limiter, stale StaleIDs, min, max uint64) (StaleIDs, GCStats, error)
 	// RunLocksGC does the same for locks: one whose holder stale has, at the same
 	// revision and lease, is deleted. What is held is returned for the next
@@ -78,10 +73,9 @@ type Backend interface {
 	// ListIDs returns the IDs that have a mapping, each once and in ascending order,
 	// also those of other ranges, and those of mappings that cannot be read.
 	ListIDs(ctx context.Context) ([]uint64, error)
-	// DeleteID deletes the mapping of an ID at once, without the two rounds of
-	// garbage collection: if under the locks of its key and of the ID no node has a
-	// reference; else the error is [ErrIDInUse]. It reports false when there is no
-	// mapping.
+	// DeleteID deletes the mapping of an ID at once, without the two rounds of garbage collection:
+	// if under the locks of its key and of the ID no node has a reference; else the error is
+	// [ErrIDInUse]. It reports false when there is no mapping.
 	DeleteID(ctx context.Context, id uint64) (deleted bool, err error)
 	// DeleteAllKeys deletes everything: mappings, references and locks.
 	DeleteAllKeys(ctx context.Context) error

@@ -54,6 +54,5 @@ func (a *Allocator) DeleteID(ctx context.Context, id uint64) (deleted bool, err 
 	return a.backend.DeleteID(ctx, id)
 }
 
-// DeleteAllKeys deletes all there is in the store: mappings, references and
-// locks, of every node.
+// DeleteAllKeys deletes all there is in the store: mappings, references and locks, of every node.
 func (a *Allocator) DeleteAllKeys(ctx context.Context) error { return a.backend.DeleteAllKeys(ctx) }

@@ -9,8 +9,7 @@ import (
 // ErrNoFreeID is the error of an allocation when every ID of the range is taken.
 var ErrNoFreeID = errors.New("every ID of the range is taken")
 
-// errInUse is the error when two keys claim one ID: a mapping was altered while
-// its key was in use.
+// errInUse is the error when two keys claim one ID: a mapping was altered while its key was in use.
 var errInUse = errors.New("the ID is in use for another key on this node")
 
 // core decides what has to happen; the Allocator does it. It knows the mappings
@@ -157,9 +156,8 @@ func (c *core) unsure(text string, id uint64) {
 	u.id, u.attempt.unsure = id, true
 }
 
-// used ends an allocation: the key's reference is held. It reports false when
-// another key got the ID here meanwhile, whose mapping others have altered; then
-// the allocation goes on.
+// used ends an allocation: the key's reference is held. It reports false when another key got the
+// ID here meanwhile, whose mapping others have altered; then the allocation goes on.
 func (c *core) used(text string, id uint64, now time.Time) bool {
 	u := c.uses[text]
 	if c.byID[id] != nil {

@@ -124,8 +124,7 @@ func (c *core) done(text string, failed bool, now time.Time, jitter float64) {
 	c.forget(u)
 }
 
-// wake returns when the next job is due, which is now if it is overdue, and
-// false when none is.
+// wake returns when the next job is due, which is now if it is overdue, and false when none is.
 func (c *core) wake(now time.Time) (at time.Time, ok bool) {
 	for u := range c.todo {
 		switch {

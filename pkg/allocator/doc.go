@@ -3,12 +3,11 @@
 //
 // # The identities of every cluster
 //
-// An [Identity] is one mapping in compact, immutable form. [Identities] owns the
-// table: each batch of changes becomes one write transaction, and what was
-// applied before and comes again writes nothing. What a remote cluster
-// publishes for readers are mappings. They are never allocated, refreshed or
-// released from here, and the same labels have another number in each cluster
-// (wire.md §1.6, §4.6).
+// An [Identity] is one mapping in compact, immutable form. [Identities] owns the table: each batch
+// of changes becomes one write transaction, and what was applied before and comes again writes
+// nothing. What a remote cluster publishes for readers are mappings. They are never allocated,
+// refreshed or released from here, and the same labels have another number in each cluster (wire.md
+// §1.6, §4.6).
 //
 // Concurrency: Apply may be called by several goroutines, transactions queue.
 // Readers take snapshots of the table and never wait. Nothing here can fail: a
@@ -16,20 +15,17 @@
 //
 // # The allocation of the own cluster's identities
 //
-// An [Allocator] gives every key a number, the same on every node; any number of
-// nodes work in parallel, and a shared store, the [Backend], is all that they
-// share (spec allocator.md). Words: a *mapping* is the entry that gives an ID to
-// a key, a *node reference* the one with which a node says that it uses the
-// key. (Cilium's documents call them master key and slave key.)
+// An [Allocator] gives every key a number, the same on every node; any number of nodes work in
+// parallel, and a shared store, the [Backend], is all that they share (spec allocator.md). Words: a
+// *mapping* is the entry that gives an ID to a key, a *node reference* the one with which a node
+// says that it uses the key. (Cilium's documents call them master key and slave key.)
 //
-// What holds, whatever fails: nodes that use one key at the same time have the
-// same ID for it, since under the key's lock a reference of anybody decides, then
-// a mapping that was seen, and only then a new ID is taken; and one ID belongs to
-// one key, since a mapping is only ever created where none is. Before a new
-// ID is taken the node catches up with every mapping that was there when it got
-// the lock. Others who do not do that may give a key a duplicate, beside a mapping that
-// nobody refers to: of duplicates the least is taken, and garbage collection removes
-// the other.
+// What holds, whatever fails: nodes that use one key at the same time have the same ID for it,
+// since under the key's lock a reference of anybody decides, then a mapping that was seen, and only
+// then a new ID is taken; and one ID belongs to one key, since a mapping is only ever created where
+// none is. Before a new ID is taken the node catches up with every mapping that was there when it
+// got the lock. Others who do not do that may give a key a duplicate, beside a mapping that nobody
+// refers to: of duplicates the least is taken, and garbage collection removes the other.
 //
 // [Allocator.Run] owns every goroutine: it follows the mappings, refreshes what
 // this node uses, puts back what others deleted, and deletes node references
@@ -37,15 +33,13 @@
 //
 // # Design
 //
-// The allocator's state is a pure core (core.go: uses, mappings, pool, who works
-// on a key, which jobs are due), and around it are the calls of the backend in a
-// straight line. At most one works on a key at a time, an allocation or a job, so
-// an allocation never meets the deletion of its own reference. An ID whose creation
-// had no answer is tried again before another, so that no duplicate is left. A node
-// that was cut off for longer than its leases may find its
-// key under another ID: it takes that, and republishes its pods, when nobody else
-// refers to the earlier one; else both stay and are reported (MESH-4211) until
-// 'identity heal' withdraws one.
+// The allocator's state is a pure core (core.go: uses, mappings, pool, who works on a key, which
+// jobs are due), and around it are the calls of the backend in a straight line. At most one works
+// on a key at a time, an allocation or a job, so an allocation never meets the deletion of its own
+// reference. An ID whose creation had no answer is tried again before another, so that no duplicate
+// is left. A node that was cut off for longer than its leases may find its key under another ID: it
+// takes that, and republishes its pods, when nobody else refers to the earlier one; else both stay
+// and are reported (MESH-4211) until 'identity heal' withdraws one.
 //
 // # Names
 //

@@ -21,8 +21,7 @@ func (t EventType) String() string {
 	return [...]string{"create", "modify", "delete", "list done"}[t]
 }
 
-// AllocatorEvent tells what has happened to a mapping. For a deletion the key is
-// what it was last.
+// AllocatorEvent tells what has happened to a mapping. For a deletion the key is what it was last.
 type AllocatorEvent struct {
 	Type EventType
 	ID   uint64

@@ -18,10 +18,9 @@ const (
 	jobsAtOnce = 8
 )
 
-// Release gives back one use of the key. With the last one this node's
-// reference is deleted; when that fails, or somebody works on the key at the
-// time, the deletion is made in the background, and the release stands. The
-// error is [ErrIdentityNonExistent] for a key that is not in use.
+// Release gives back one use of the key. With the last one this node's reference is deleted; when
+// that fails, or somebody works on the key at the time, the deletion is made in the background, and
+// the release stands. The error is [ErrIdentityNonExistent] for a key that is not in use.
 func (a *Allocator) Release(ctx context.Context, key Key) (lastUse bool, err error) {
 	text := key.GetKey()
 	a.mu.Lock()
@@ -128,9 +127,8 @@ func (a *Allocator) do(ctx context.Context, j job) error {
 	}
 }
 
-// putBack works under the key's lock: as long as mapping and reference are
-// missing, another node would give the key a new ID. One that has done so is followed
-// where that is possible.
+// putBack works under the key's lock: as long as mapping and reference are missing, another node
+// would give the key a new ID. One that has done so is followed where that is possible.
 func (a *Allocator) putBack(ctx context.Context, j job) error {
 	lock, err := a.backend.Lock(ctx, j.key)
 	if err != nil {
@@ -174,8 +172,7 @@ func (a *Allocator) restore(ctx context.Context, j job) error {
 	return a.backend.UpdateKey(ctx, j.id, j.key, false, nil)
 }
 
-// report logs what concerns one key or ID; when there is too much of that, then
-// at debug level.
+// report logs what concerns one key or ID; when there is too much of that, then at debug level.
 func (a *Allocator) report(level slog.Level, msg string, args ...any) {
 	if !a.reports.Allow() {
 		level = slog.LevelDebug

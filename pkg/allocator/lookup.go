@@ -64,8 +64,7 @@ func (w watcher) OnReferencesLost() {
 	w.a.jobsDue()
 }
 
-// Get returns the ID of the key, or [NoID]: from what was seen, else from the
-// backend.
+// Get returns the ID of the key, or [NoID]: from what was seen, else from the backend.
 func (a *Allocator) Get(ctx context.Context, key Key) (uint64, error) {
 	return a.GetIfLocked(ctx, key, nil)
 }
@@ -83,8 +82,7 @@ func (a *Allocator) GetNoCache(ctx context.Context, key Key) (uint64, error) {
 	return a.ask(ctx, key, nil)
 }
 
-// GetByID returns the key of the ID, or nil: from what was seen, else from the
-// backend.
+// GetByID returns the key of the ID, or nil: from what was seen, else from the backend.
 func (a *Allocator) GetByID(ctx context.Context, id uint64) (Key, error) {
 	if key := a.cachedKey(id); key != nil {
 		return key, nil
@@ -110,8 +108,7 @@ func (a *Allocator) askByID(ctx context.Context, id uint64) (Key, error) {
 	return key, nil
 }
 
-// GetIncludeRemoteCaches is Get, and looks into the remote caches before it
-// asks the backend.
+// GetIncludeRemoteCaches is Get, and looks into the remote caches before it asks the backend.
 func (a *Allocator) GetIncludeRemoteCaches(ctx context.Context, key Key) (uint64, error) {
 	text := key.GetKey()
 	if id := a.cached(text); id != NoID {
@@ -135,10 +132,9 @@ func (a *Allocator) GetByIDIncludeRemoteCaches(ctx context.Context, id uint64) (
 	return a.askByID(ctx, id)
 }
 
-// ForEach iterates over the mappings that were seen, the own ones first, then
-// those of the remote caches in the order of their names, each by ID. The
-// iteration is over what was there when it came to that cache; while it runs
-// everything may be called.
+// ForEach iterates over the mappings that were seen, the own ones first, then those of the remote
+// caches in the order of their names, each by ID. The iteration is over what was there when it came
+// to that cache; while it runs everything may be called.
 func (a *Allocator) ForEach() iter.Seq2[uint64, Key] {
 	return func(yield func(uint64, Key) bool) {
 		a.mu.Lock()

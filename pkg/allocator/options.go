@@ -44,8 +44,7 @@ func defaults() options {
 // WithMin sets the least ID, without the prefix mask. It is 1 unless set.
 func WithMin(id uint64) Option { return func(o *options) { o.min = id } }
 
-// WithMax sets the greatest ID, without the prefix mask. It is the largest
-// number unless set.
+// WithMax sets the greatest ID, without the prefix mask. It is the largest number unless set.
 func WithMax(id uint64) Option { return func(o *options) { o.max = id } }
 
 // WithPrefixMask sets bits that are OR-ed into every ID.
@@ -93,12 +92,10 @@ func WithMoved(f func(key Key, from, to uint64)) Option { return func(o *options
 // WithMaxAttempts sets how often an allocation is tried. It is 16 unless set.
 func WithMaxAttempts(n int) Option { return func(o *options) { o.maxAttempts = n } }
 
-// WithSyncInterval sets how often what this node uses is refreshed. It is 5
-// minutes unless set.
+// WithSyncInterval sets how often what this node uses is refreshed. It is 5 minutes unless set.
 func WithSyncInterval(d time.Duration) Option { return func(o *options) { o.syncInterval = d } }
 
-// WithListTimeout sets how long to wait for the first list. It is 3 minutes
-// unless set.
+// WithListTimeout sets how long to wait for the first list. It is 3 minutes unless set.
 func WithListTimeout(d time.Duration) Option { return func(o *options) { o.listTimeout = d } }
 
 // WithLogger sets where is logged. Nothing is, unless set.

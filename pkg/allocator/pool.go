@@ -51,8 +51,7 @@ func (p *IDPool) Lease() (uint64, bool) {
 	return p.min + n, true
 }
 
-// Use ends the lease of an ID: the allocation has succeeded. It is available
-// again after an Insert.
+// Use ends the lease of an ID: the allocation has succeeded. It is available again after an Insert.
 func (p *IDPool) Use(id uint64) {
 	if p.inRange(id) && !p.available(id) {
 		p.taken[id-p.min] = takenUsed

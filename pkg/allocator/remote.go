@@ -18,9 +18,8 @@ type RemoteMappings interface {
 	ListAndWatch(ctx context.Context, handler CacheMutations) error
 }
 
-// RemoteCache is a read-only view of another cluster's mappings, which the
-// lookups of an [Allocator] include. Its methods may be called by any goroutine,
-// Watch once.
+// RemoteCache is a read-only view of another cluster's mappings, which the lookups of an
+// [Allocator] include. Its methods may be called by any goroutine, Watch once.
 type RemoteCache struct {
 	name   string
 	source RemoteMappings
@@ -78,13 +77,12 @@ func (r *remote) replaced(by *RemoteCache) {
 	r.cache, r.mappings = by, newMappings()
 }
 
-// WatchRemoteKVStore adds the mappings of another cluster to the lookups; they
-// come when [RemoteCache.Watch] runs. A cache of the same name is replaced: what
-// it knew stays until the new one's first list is complete, and then goes unless
-// the list has it. From an unfinished list nothing is concluded: as long as it is not
-// complete, what it has brought comes first, and the rest is as it was last, as with
-// any cluster that is away. When that lasts for longer than the list timeout it is
-// logged; [RemoteCache.Close] withdraws everything.
+// WatchRemoteKVStore adds the mappings of another cluster to the lookups; they come when
+// [RemoteCache.Watch] runs. A cache of the same name is replaced: what it knew stays until the new
+// one's first list is complete, and then goes unless the list has it. From an unfinished list
+// nothing is concluded: as long as it is not complete, what it has brought comes first, and the
+// rest is as it was last, as with any cluster that is away. When that lasts for longer than the
+// list timeout it is logged; [RemoteCache.Close] withdraws everything.
 //
 // accept refuses a mapping with an error, such as one whose ID is not in that
 // cluster's range or whose labels name another cluster (wire.md §1.6); what was
@@ -112,8 +110,7 @@ func (a *Allocator) WatchRemoteKVStore(name string, source RemoteMappings, accep
 	return rc
 }
 
-// Watch follows the mappings until ctx ends, and returns its error. What is
-// known stays.
+// Watch follows the mappings until ctx ends, and returns its error. What is known stays.
 func (rc *RemoteCache) Watch(ctx context.Context) error {
 	if rc.watched.Swap(true) {
 		return errors.New("a remote cache is watched only once; replace it to connect again")

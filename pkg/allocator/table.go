@@ -81,9 +81,8 @@ func New(db *statedb.DB) (*Identities, error) {
 // Table is the readers' side.
 func (s *Identities) Table() statedb.Table[*Identity] { return s.table }
 
-// Apply makes the changes visible, all at once. A change's name is the key
-// below its cluster's prefix, the number. What the table already has is not
-// written again.
+// Apply makes the changes visible, all at once. A change's name is the key below its cluster's
+// prefix, the number. What the table already has is not written again.
 func (s *Identities) Apply(changes []store.Change[Identity]) {
 	if len(changes) == 0 {
 		return
@@ -132,9 +131,8 @@ type Identity struct {
 	Labels    Labels
 }
 
-// FromWire converts a decoded identity of the cluster. It keeps the cluster's
-// name, which is best one string for all its identities, and nothing else of
-// its arguments.
+// FromWire converts a decoded identity of the cluster. It keeps the cluster's name, which is best
+// one string for all its identities, and nothing else of its arguments.
 func FromWire(id wire.Identity, cluster string, clusterID uint32) *Identity {
 	return &Identity{ID: id.ID, ClusterID: clusterID, Cluster: cluster, Labels: NewLabels(id.Labels)}
 }
@@ -158,9 +156,8 @@ type identityKey struct {
 	cluster string
 }
 
-// set takes the value that a kvstore name gives to a number (nil withdraws it)
-// and returns the value that the number has then (nil is none). current is the
-// value that it has so far.
+// set takes the value that a kvstore name gives to a number (nil withdraws it) and returns the
+// value that the number has then (nil is none). current is the value that it has so far.
 func (s spellings) set(k identityKey, name string, value, current *Identity) *Identity {
 	plain := isPlain(name, k.id)
 	names, several := s[k]

@@ -19,9 +19,8 @@ type Budget struct {
 	Resources map[wire.Resource]Share
 	// Value is how many bytes one value may have.
 	Value int64
-	// Events is how many events a second are taken, of all resources together. A
-	// cluster that sends more is read more slowly: nothing is lost, and its
-	// freshness tells the delay.
+	// Events is how many events a second are taken, of all resources together. A cluster that sends
+	// more is read more slowly: nothing is lost, and its freshness tells the delay.
 	Events int
 	// List is how long one list of a resource may take.
 	List time.Duration

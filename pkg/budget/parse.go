@@ -15,11 +15,10 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Parse reads budgets from options on top of the defaults. The options are value
-// (bytes), events (a second), list (a duration), and RESOURCE.keys and
-// RESOURCE.bytes, each for all clusters, or for one behind its name, as in
-// east.ips.keys or east.events. Sizes are written as Kubernetes writes quantities
-// (512Mi, 1M, 1048576); 0 is no bound. The error names every option that is wrong.
+// Parse reads budgets from options on top of the defaults. The options are value (bytes), events (a
+// second), list (a duration), and RESOURCE.keys and RESOURCE.bytes, each for all clusters, or for
+// one behind its name, as in east.ips.keys or east.events. Sizes are written as Kubernetes writes
+// quantities (512Mi, 1M, 1048576); 0 is no bound. The error names every option that is wrong.
 func Parse(options map[string]string) (Budgets, error) { return ParseOn(Default(), options) }
 
 // ParseOn is Parse on top of other defaults.

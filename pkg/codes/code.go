@@ -3,10 +3,9 @@
 // means. Events, conflicts, states of clusters, verdicts, checks and lines of the
 // log carry the codes; 'mesh-agent explain' and docs/codes.md are made from here.
 //
-// A code is never given to another finding, and one that is not found any more
-// keeps its number for itself. The first digit says what it is about: 1 clusters,
-// 2 services, 3 addresses, 4 identities, 5 nodes, 6 configurations, 7 the agent
-// itself.
+// A code is never given to another finding, and one that is not found any more keeps its number for
+// itself. The first digit says what it is about: 1 clusters, 2 services, 3 addresses, 4 identities,
+// 5 nodes, 6 configurations, 7 the agent itself.
 //
 // The registry is the text in codes.txt. The constants and docs/codes.md are
 // generated from it; a test fails when they are out of date.

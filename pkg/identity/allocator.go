@@ -83,9 +83,8 @@ func (c Cluster) Accept(id uint64, key allocator.Key) error {
 	return err
 }
 
-// Key is a set of labels as an [allocator.Key]. Its text is what is stored,
-// letter by letter: a text that no writer of today would write, such as unsorted
-// labels, is a key of its own.
+// Key is a set of labels as an [allocator.Key]. Its text is what is stored, letter by letter: a
+// text that no writer of today would write, such as unsorted labels, is a key of its own.
 type Key struct{ text string }
 
 // KeyOf returns the key of a set of labels.

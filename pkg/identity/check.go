@@ -233,10 +233,9 @@ func (r *Report) pace(p Pace) {
 	}
 }
 
-// history tells how far back the kvstore's history is known, as a revision and
-// as a time before at: etcd has no clock, but the heartbeat, which is written
-// every minute, holds the time (wire.md §1.10). The time is 0 when there are not
-// two heartbeats to compare.
+// history tells how far back the kvstore's history is known, as a revision and as a time before at:
+// etcd has no clock, but the heartbeat, which is written every minute, holds the time (wire.md
+// §1.10). The time is 0 when there are not two heartbeats to compare.
 func history(ctx context.Context, client kvstore.Client, at kvstore.Position) (revision int64, span time.Duration, err error) {
 	last, err := readHeartbeat(ctx, client, at)
 	if err != nil || last.when.IsZero() {

@@ -56,9 +56,8 @@ func (c Cluster) Range() (first, last uint32) { return c.Layout.Range(c.ID) }
 // ErrLabels is the error for labels that cannot have an identity.
 var ErrLabels = errors.New("these labels cannot have an identity")
 
-// Reserved returns the identity that is fixed for these labels, and false when
-// one has to be allocated: a set with a label of the source "reserved" is
-// reserved as a whole.
+// Reserved returns the identity that is fixed for these labels, and false when one has to be
+// allocated: a set with a label of the source "reserved" is reserved as a whole.
 func (c Cluster) Reserved(labels wire.Labels) (id uint32, reserved bool, err error) {
 	for _, l := range labels {
 		if l.Source != wire.LabelSourceReserved {
@@ -80,8 +79,7 @@ func (c Cluster) Reserved(labels wire.Labels) (id uint32, reserved bool, err err
 	return 0, false, nil
 }
 
-// reservedID is the reverse of [wire.ReservedIdentityName]. The identity 0 is
-// none.
+// reservedID is the reverse of [wire.ReservedIdentityName]. The identity 0 is none.
 func reservedID(name string) (uint32, bool) {
 	for id := uint32(1); ; id++ {
 		switch n, ok := wire.ReservedIdentityName(id); {
@@ -93,10 +91,9 @@ func reservedID(name string) (uint32, bool) {
 	}
 }
 
-// Own returns the labels with the one that names the cluster, which is added if
-// it is missing. The error is for labels that name another cluster, for an empty
-// set, and for labels that would not survive being stored: a semicolon, and an
-// equals sign in a key (wire.md §1.6).
+// Own returns the labels with the one that names the cluster, which is added if it is missing. The
+// error is for labels that name another cluster, for an empty set, and for labels that would not
+// survive being stored: a semicolon, and an equals sign in a key (wire.md §1.6).
 func (c Cluster) Own(labels wire.Labels) (wire.Labels, error) {
 	if len(labels) == 0 {
 		return nil, fmt.Errorf("%w: there is none", ErrLabels)

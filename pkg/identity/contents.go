@@ -89,8 +89,7 @@ func OwnPlace() Place {
 	return Place{wire.IdentityAllocation, wire.IPs.Prefix("", false)}
 }
 
-// CachedPlace is where a mirror has copies of those of another cluster; there
-// are no references.
+// CachedPlace is where a mirror has copies of those of another cluster; there are no references.
 func CachedPlace(cluster string) Place {
 	return Place{wire.CachedIdentities(cluster), wire.IPs.Prefix(cluster, true)}
 }
@@ -108,17 +107,15 @@ type Depth int
 const (
 	// Allocations are the mappings and the references.
 	Allocations Depth = iota
-	// Addresses are those that are published with identities, which are most of a
-	// cluster's keys.
+	// Addresses are those that are published with identities, which are most of a cluster's keys.
 	Addresses
 	// History is how many mappings were made lately.
 	History
 )
 
-// Read reads the contents of the kvstore, as far as depth says: the mappings, then
-// the references, then the addresses. They are thus of different revisions; what
-// [Check] says of a single entry may have been true for a moment only while writers
-// work.
+// Read reads the contents of the kvstore, as far as depth says: the mappings, then the references,
+// then the addresses. They are thus of different revisions; what [Check] says of a single entry may
+// have been true for a moment only while writers work.
 func Read(ctx context.Context, client kvstore.Client, place Place, depth Depth) (*Contents, error) {
 	r := &reader{client, place.Paths, &Contents{}}
 	at, err := r.list(ctx, r.paths.Mappings(), r.mapping)

@@ -25,8 +25,7 @@ type KeyValue struct {
 	// ModRevision is the revision of the last change of this key; in an event,
 	// that of the event itself, also for a deletion.
 	ModRevision int64
-	// Lease is the ID of the lease that the key is attached to, 0 for none. It
-	// is 0 in a deletion.
+	// Lease is the ID of the lease that the key is attached to, 0 for none. It is 0 in a deletion.
 	Lease int64
 }
 
@@ -74,8 +73,7 @@ type Event struct {
 	KeyValue
 }
 
-// Batch is what a [Stream] delivers at a time; without events, an answer to a request for
-// progress.
+// Batch is what a [Stream] delivers at a time; without events, an answer to a request for progress.
 type Batch struct {
 	// Events are in the order of their revisions. Only a partial batch splits a revision.
 	Events []Event
@@ -98,10 +96,9 @@ type Batch struct {
 //
 // The package kvtest holds every statement below as a test.
 type Client interface {
-	// Get reads one key by a linearizable read. It returns nil without an error when the key
-	// is absent. The position is that of the read in either case. [Holding] a lock it is read
-	// only while the lock is held, in one transaction; otherwise the error is
-	// [ErrLockLeaseExpired].
+	// Get reads one key by a linearizable read. It returns nil without an error when the key is
+	// absent. The position is that of the read in either case. [Holding] a lock it is read only
+	// while the lock is held, in one transaction; otherwise the error is [ErrLockLeaseExpired].
 	Get(ctx context.Context, key string, opts ...ReadOption) (*KeyValue, Position, error)
 
 	// List reads every key that the prefix selects, in pages, all at one revision: that of the
@@ -165,11 +162,10 @@ type Stream interface {
 	Close()
 }
 
-// What [Client.List] and [Client.Watch] are given selects keys: one that ends
-// in "/" selects every key below it, anything else is a whole key and selects
-// that key alone. So no prefix can match a sibling by accident ("c1" and
-// "c10"), and a single key can be listed and watched by a user who may read no
-// more than that (spec wire.md §0: the cluster configuration).
+// What [Client.List] and [Client.Watch] are given selects keys: one that ends in "/" selects every
+// key below it, anything else is a whole key and selects that key alone. So no prefix can match a
+// sibling by accident ("c1" and "c10"), and a single key can be listed and watched by a user who
+// may read no more than that (spec wire.md §0: the cluster configuration).
 
 // Selects tells whether the selection covers the key.
 func Selects(selection, key string) bool {
@@ -179,8 +175,7 @@ func Selects(selection, key string) bool {
 	return key == selection
 }
 
-// SelectionEnd returns the end of the range that etcd is asked for; empty for
-// a single key.
+// SelectionEnd returns the end of the range that etcd is asked for; empty for a single key.
 func SelectionEnd(selection string) string {
 	if below, ok := strings.CutSuffix(selection, "/"); ok {
 		return below + "0" // what follows the slash

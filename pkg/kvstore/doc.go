@@ -52,8 +52,7 @@
 //
 // # Names
 //
-// What people of this field look for is found under these names (spec
-// kvstore.md).
+// What people of this field look for is found under these names (spec kvstore.md).
 //
 //	BackendOperations             Client, Writer, and etcd.Session for all of it
 //	connected, disconnected       Session.WaitConnected, Durable.WaitConnected and WaitDisconnected

@@ -19,10 +19,9 @@ import (
 // present session, fails when that ends, and is never repeated: the caller knows what may be.
 // Without a session a call waits for one, for at most DurableOptions.Wait.
 //
-// A stream, a list and a lock end with the session in which they began, and its reason;
-// [ErrClosed] says that the Durable itself is closed or no longer run. A list and watch that
-// goes on across sessions is that of package store (Watch.Follow, with NewRawWatch for keys of
-// any kind).
+// A stream, a list and a lock end with the session in which they began, and its reason; [ErrClosed]
+// says that the Durable itself is closed or no longer run. A list and watch that goes on across
+// sessions is that of package store (Watch.Follow, with NewRawWatch for keys of any kind).
 type Durable struct {
 	open func(ctx context.Context, attempt int) (Session, error)
 	o    DurableOptions

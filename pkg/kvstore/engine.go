@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// Engine is one session with a server of any kind: it reads as a [Client], makes transactions,
-// and grants leases. [NewWriter] makes a [Writer] of it. The package kvtest tests the two
-// together.
+// Engine is one session with a server of any kind: it reads as a [Client], makes transactions, and
+// grants leases. [NewWriter] makes a [Writer] of it. The package kvtest tests the two together.
 //
 // Errors are those of a [Client]. A put with a lease that the server does not know is
 // [ErrLeaseNotFound]. The errors of errors.go that say so mean that a request was not done;

@@ -17,9 +17,8 @@ var (
 	// and list again.
 	ErrServerChanged = errors.New("another etcd server answers at this endpoint")
 
-	// ErrProtocol: an answer breaks the rules of etcd's protocol: a key that was not asked for,
-	// a list out of order, an impossible revision. The session is over. What was learnt before
-	// stays.
+	// ErrProtocol: an answer breaks the rules of etcd's protocol: a key that was not asked for, a
+	// list out of order, an impossible revision. The session is over. What was learnt before stays.
 	ErrProtocol = errors.New("the server breaks etcd's protocol")
 
 	// ErrQuorumLost: too many linearizable reads in a row have failed. The session is over.

@@ -170,8 +170,7 @@ func (c *contest) before(ctx context.Context, l *Lock) (string, Position, error)
 	return c.latest(res), at, nil
 }
 
-// others reads the keys of the path, and below, that were created up to a
-// revision; 0: whenever.
+// others reads the keys of the path, and below, that were created up to a revision; 0: whenever.
 func (c *contest) others(upTo int64) TxnOp {
 	from := c.path + "/"
 	return TxnOp{Kind: OpRead, Key: from, End: SelectionEnd(from), KeysOnly: true, MaxCreated: upTo}
@@ -248,8 +247,7 @@ func (w *EngineWriter) deleteLock(ctx context.Context, path, key string, as ...C
 	return err
 }
 
-// Lock is a lock that was acquired with [Writer.Lock]. Its methods may be called
-// by any goroutine.
+// Lock is a lock that was acquired with [Writer.Lock]. Its methods may be called by any goroutine.
 type Lock struct {
 	// Path is what was locked.
 	Path string
@@ -292,9 +290,8 @@ func lostBy(l *Lock) error { return fmt.Errorf("%w: %s", ErrLockLeaseExpired, l.
 // (WriterOptions.StaleLock).
 func (l *Lock) Lasting() { l.lasting.Store(true) }
 
-// Unlock gives the lock up. It may be called twice, and after the lease has ended; it never
-// blocks the next local waiter. When the kvstore cannot be reached, the lock ends there with
-// its lease.
+// Unlock gives the lock up. It may be called twice, and after the lease has ended; it never blocks
+// the next local waiter. When the kvstore cannot be reached, the lock ends there with its lease.
 func (l *Lock) Unlock() { l.unlock.Do(l.free) }
 
 // held is the condition that proves that the lock is held.

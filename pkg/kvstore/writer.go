@@ -12,8 +12,7 @@ import "context"
 type Writer interface {
 	Client
 
-	// Put writes one key. Without an option it always writes, and the key is
-	// tied to no lease.
+	// Put writes one key. Without an option it always writes, and the key is tied to no lease.
 	Put(ctx context.Context, key string, value []byte, opts ...Option) (Result, error)
 
 	// Delete deletes one key. An absent key is no error: nothing is done then.
@@ -142,14 +141,12 @@ func IfChanged() Option { return writeOption(func(r *request) { r.ifChanged = tr
 // revision; 0: while the key is absent. It is not for DeletePrefix.
 func IfRevision(rev int64) Option { return writeOption(func(r *request) { r.ifRevision = &rev }) }
 
-// IfValue writes only while the key exists with this value. It is not for
-// DeletePrefix.
+// IfValue writes only while the key exists with this value. It is not for DeletePrefix.
 func IfValue(value []byte) Option {
 	return writeOption(func(r *request) { r.ifValue = append([]byte{}, value...) })
 }
 
-// IfOther writes only while another key exists with this value. It may be given
-// several times.
+// IfOther writes only while another key exists with this value. It may be given several times.
 func IfOther(key string, value []byte) Option {
 	other := Condition{Kind: ValueIs, Key: key, Value: append([]byte{}, value...)}
 	return writeOption(func(r *request) { r.ifOther = append(r.ifOther, other) })

@@ -43,8 +43,7 @@ func (c *configs) put(ctx context.Context, name string, cfg wire.ClusterConfig) 
 	return c.sync.WaitName(ctx, name)
 }
 
-// withdraw deletes a cluster's configuration, be it of an earlier term, and waits until
-// it is gone.
+// withdraw deletes a cluster's configuration, be it of an earlier term, and waits until it is gone.
 func (c *configs) withdraw(ctx context.Context, name string) error {
 	return c.change(ctx, func() error { return c.remove(ctx, name) })
 }

@@ -63,9 +63,8 @@ func (c *copyOf) Adopt(ctx context.Context, cfg wire.ClusterConfig) error {
 	return c.configs.put(ctx, c.name, cfg)
 }
 
-// Disown withdraws the configuration of a cluster that comes with another ID, or may
-// not be read any more, before anybody else can have the ID. It goes on until it is
-// done.
+// Disown withdraws the configuration of a cluster that comes with another ID, or may not be read
+// any more, before anybody else can have the ID. It goes on until it is done.
 func (c *copyOf) Disown(ctx context.Context) error {
 	return c.insist(ctx, func(ctx context.Context) error { return c.configs.disown(ctx, c.name) })
 }
@@ -159,11 +158,10 @@ func (c *copyOf) Withhold(yes bool) {
 	}
 }
 
-// checkName refuses the name of a remote's key, as it stands below the resource's
-// prefix, that must not become a part of a key of ours: one that is empty, or that
-// would lead elsewhere if somebody took the key for a path. etcd does not, but who
-// reads the copy may, as Cilium does, whose keys are joined and cleaned as paths. No
-// name that a cluster writes is like that.
+// checkName refuses the name of a remote's key, as it stands below the resource's prefix, that must
+// not become a part of a key of ours: one that is empty, or that would lead elsewhere if somebody
+// took the key for a path. etcd does not, but who reads the copy may, as Cilium does, whose keys
+// are joined and cleaned as paths. No name that a cluster writes is like that.
 func checkName(name string) error {
 	if name == "" {
 		return refuse(errors.New("the key has no name"))

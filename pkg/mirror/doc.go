@@ -1,6 +1,5 @@
-// Package mirror copies every remote cluster into the own cluster's kvstore, as
-// KVStoreMesh does, so that the nodes of a cluster watch one etcd, nearby, instead
-// of hundreds.
+// Package mirror copies every remote cluster into the own cluster's kvstore, as KVStoreMesh does,
+// so that the nodes of a cluster watch one etcd, nearby, instead of hundreds.
 //
 // For each client file there is a controller (remotecluster) as in an agent. What
 // it fills are no tables but the cache prefixes of our own kvstore (wire.md §1.1):

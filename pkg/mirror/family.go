@@ -24,9 +24,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// family copies one key family of a remote cluster: its watch of the remote feeds
-// its sync of the cache. Neither keeps a value. What has to be put back later is
-// asked of the remote again.
+// family copies one key family of a remote cluster: its watch of the remote feeds its sync of the
+// cache. Neither keeps a value. What has to be put back later is asked of the remote again.
 type family struct {
 	resource wire.Resource
 	watch    *store.Watch[present]

@@ -22,10 +22,9 @@ import (
 
 // Params is what a Mirror is made of.
 type Params struct {
-	// Params are those of the remote clusters and of the sessions with them; SyncTimeout is
-	// how long readiness waits for all, and of Granted only which clusters are admitted, and
-	// their IDs, concern a mirror: it decodes no entries. Consumer, Leftovers and Policy are
-	// not used.
+	// Params are those of the remote clusters and of the sessions with them; SyncTimeout is how
+	// long readiness waits for all, and of Granted only which clusters are admitted, and their IDs,
+	// concern a mirror: it decodes no entries. Consumer, Leftovers and Policy are not used.
 	clustermesh.Params
 	// Writer writes to the own cluster's kvstore.
 	Writer kvstore.Writer
@@ -122,8 +121,7 @@ func (m *Mirror) Bootstrap() time.Duration {
 	return 0
 }
 
-// Clusters describes the remote clusters as they are copied; none while another
-// mirror leads.
+// Clusters describes the remote clusters as they are copied; none while another mirror leads.
 func (m *Mirror) Clusters() []remotecluster.Status {
 	t := m.current()
 	if t == nil {
@@ -138,8 +136,7 @@ func (m *Mirror) Clusters() []remotecluster.Status {
 	return all
 }
 
-// Ignored lists the entries of the directory that cannot be used; none while
-// another mirror leads.
+// Ignored lists the entries of the directory that cannot be used; none while another mirror leads.
 func (m *Mirror) Ignored() []clustermesh.Ignored {
 	if t := m.current(); t != nil {
 		return t.mesh.Ignored()
@@ -156,8 +153,7 @@ func (m *Mirror) Announced() []remotecluster.Status {
 	return nil
 }
 
-// Find tells what is known of a key of a remote cluster; nothing while another
-// mirror leads.
+// Find tells what is known of a key of a remote cluster; nothing while another mirror leads.
 func (m *Mirror) Find(cluster string, r wire.Resource, name string) (store.Found, bool) {
 	if t := m.current(); t != nil {
 		return t.mesh.Find(cluster, r, name)
@@ -175,8 +171,7 @@ func (m *Mirror) Revision() uint64 {
 	return m.revision
 }
 
-// Sessions counts the connections with the remote clusters, as
-// [clustermesh.Mesh.Sessions] does.
+// Sessions counts the connections with the remote clusters, as [clustermesh.Mesh.Sessions] does.
 func (m *Mirror) Sessions() (open, users, opened int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -190,11 +185,10 @@ func (m *Mirror) Sessions() (open, users, opened int) {
 // standbyAfter is when one who waits to lead is ready to (wire.md §3.7).
 const standbyAfter = 10 * time.Second
 
-// Ready tells whether the copies may be used: every cluster that can be connected
-// was copied once, or another mirror leads, or the time for that has passed. Who
-// leads is not before the mesh directory was read once, however long that takes:
-// nobody knows what there is to copy. Once true it stays true. The reasons say by
-// cluster what is waited for.
+// Ready tells whether the copies may be used: every cluster that can be connected was copied once,
+// or another mirror leads, or the time for that has passed. Who leads is not before the mesh
+// directory was read once, however long that takes: nobody knows what there is to copy. Once true
+// it stays true. The reasons say by cluster what is waited for.
 func (m *Mirror) Ready() (bool, map[string]string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -189,8 +189,7 @@ func (m *Mirror) Stopped() (code codes.Code, why string) {
 	return "", ""
 }
 
-// spending remembers how much had been put in all at moments of the past, the last
-// one last.
+// spending remembers how much had been put in all at moments of the past, the last one last.
 type spending []spent
 
 type spent struct {

@@ -69,9 +69,8 @@ func (t *term) run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// unready says by cluster what stands between this term and complete copies. A
-// cluster that could not be connected in its time is not waited for; the mesh
-// directory always is.
+// unready says by cluster what stands between this term and complete copies. A cluster that could
+// not be connected in its time is not waited for; the mesh directory always is.
 func (t *term) unready() map[string]string {
 	since := time.Since(t.began)
 	switch why := t.mesh.Unread(); {

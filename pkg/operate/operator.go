@@ -51,13 +51,11 @@ type Params struct {
 	Allocation modes.Config
 	// Provision gives etcd its users at the begin of each term; nil is nothing.
 	Provision func(ctx context.Context) error
-	// Report is called with a task and whether it was done, again and again: users,
-	// heartbeat, mappings (of the description's identities), nodes and addresses (of
-	// the description, with NodesAndAddresses), identities and locks (those that are
-	// collected); nil is nobody.
+	// Report is called with a task and whether it was done, again and again: users, heartbeat,
+	// mappings (of the description's identities), nodes and addresses (of the description, with
+	// NodesAndAddresses), identities and locks (those that are collected); nil is nobody.
 	Report func(task string, err error)
-	// Published is called when everything that was known has been published; nil is
-	// nobody.
+	// Published is called when everything that was known has been published; nil is nobody.
 	Published func()
 	// Metrics are those of what is written; nil is none.
 	Metrics *syncstore.Metrics

@@ -29,21 +29,19 @@
 //
 // # Design
 //
-// In a list the value decides, not the revision. Another replica, or an etcd
-// restored from a backup, has other revisions for the same contents. Equal values
-// cause no event. A refused value is counted by reason, and one key of each
-// resource is shown with what is wrong with it.
+// In a list the value decides, not the revision. Another replica, or an etcd restored from a
+// backup, has other revisions for the same contents. Equal values cause no event. A refused value
+// is counted by reason, and one key of each resource is shown with what is wrong with it.
 //
 // A position is proved before it is resumed. A server that was wiped or restored
 // under its old token has its old cluster ID, and in time it overtakes every
 // position. So one request asks what it had at the position: the key written last,
 // and the number of keys. What differs, or is compacted, is listed again.
 //
-// Freshness is proved. A linearizable read gives a revision; a source equals the
-// remote as of the time before that read once it has applied everything up to it.
-// Otherwise its stream is asked for progress (kvstore.md §2.3). Copies are stale
-// after half a minute without proof, or three probes where the size of the own
-// cluster stretches these.
+// Freshness is proved. A linearizable read gives a revision; a source equals the remote as of the
+// time before that read once it has applied everything up to it. Otherwise its stream is asked for
+// progress (kvstore.md §2.3). Copies are stale after half a minute without proof, or three probes
+// where the size of the own cluster stretches these.
 //
 // # Equivalents in Cilium
 //

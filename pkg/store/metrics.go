@@ -12,8 +12,7 @@ import (
 // Metrics measure how fast events become visible, for all watches together, by
 // resource. It is a [prometheus.Collector]; a nil one counts nothing.
 //
-// A batch becomes visible at once, so its events have one age and are counted
-// in one step.
+// A batch becomes visible at once, so its events have one age and are counted in one step.
 type Metrics struct {
 	byResource map[wire.Resource]*flow // never changes
 

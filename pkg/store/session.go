@@ -29,9 +29,8 @@ type Session struct {
 	Expect wire.Expect
 	// Limits is what the keys may cost.
 	Limits Limits
-	// Lists bounds how many lists run at once in this process, Batches how many
-	// batches of events are applied at once; each cluster, by Expect.Cluster, has its
-	// turn. nil is no bound.
+	// Lists bounds how many lists run at once in this process, Batches how many batches of events
+	// are applied at once; each cluster, by Expect.Cluster, has its turn. nil is no bound.
 	Lists, Batches *Turns
 	// Room is called before a page or a batch is taken, and waits until there is room
 	// for what it brings; nil waits for nothing. While it waits no turn is held that
@@ -39,8 +38,7 @@ type Session struct {
 	Room func(context.Context) error
 }
 
-// List hands over the pages of all keys, outside of a Watch, within Limits.List. It
-// takes no turn.
+// List hands over the pages of all keys, outside of a Watch, within Limits.List. It takes no turn.
 func (s Session) List(ctx context.Context, page func(kvstore.Page) error) error {
 	return s.bounded().List(ctx, page)
 }

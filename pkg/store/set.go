@@ -11,15 +11,13 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Decode turns a value into an object, or refuses it, preferably with a
-// [wire.RejectError]. The name and the value are only lent: what the object
-// keeps of them must be copied.
+// Decode turns a value into an object, or refuses it, preferably with a [wire.RejectError]. The
+// name and the value are only lent: what the object keeps of them must be copied.
 type Decode[T any] func(name string, value []byte) (*T, error)
 
-// Change is one step of a keyed collection, as a domain table applies it. Old
-// is nil for a creation, New is nil for a deletion, both are set for a
-// modification. Name is the key without its prefix. The values are immutable
-// and shared with the set that reported the change.
+// Change is one step of a keyed collection, as a domain table applies it. Old is nil for a
+// creation, New is nil for a deletion, both are set for a modification. Name is the key without its
+// prefix. The values are immutable and shared with the set that reported the change.
 type Change[T any] struct {
 	Name     string
 	Old, New *T

@@ -63,9 +63,8 @@ func (w *Watch[T]) Status() Status {
 	return st
 }
 
-// Observe takes the result of a linearizable read on the session's connection.
-// The entries equal the kvstore's as of the time before that read once
-// everything up to its revision was applied.
+// Observe takes the result of a linearizable read on the session's connection. The entries equal
+// the kvstore's as of the time before that read once everything up to its revision was applied.
 func (w *Watch[T]) Observe(p kvstore.Probe) { w.follower.Observe(p) }
 
 // Reach waits until everything up to the position has been applied. It does not
@@ -103,8 +102,7 @@ func (c *counts) reset() {
 type Found struct {
 	Key      string // the whole key
 	Revision int64  // the mod revision of the value seen last
-	// Read is when that value had been read at the latest; zero when that is not
-	// remembered.
+	// Read is when that value had been read at the latest; zero when that is not remembered.
 	Read time.Time
 	// InForce tells whether a value of the key counts. It may be the one before, when
 	// the last one is refused for the Reason, in words Why.

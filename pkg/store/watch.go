@@ -98,9 +98,8 @@ func (w *Watch[T]) with(s Session, follow func() error) error {
 	return err
 }
 
-// Recheck has the next Run list everything and decode each value again, also those
-// that are known: what a decoder refuses has changed. It waits for a Run that is
-// under way.
+// Recheck has the next Run list everything and decode each value again, also those that are known:
+// what a decoder refuses has changed. It waits for a Run that is under way.
 func (w *Watch[T]) Recheck() {
 	w.run.Lock()
 	defer w.run.Unlock()

@@ -16,11 +16,10 @@
 // not renewed for as long as it says is void; garbage collection judges this by its
 // own clock, from when it saw the Lease change last, so clocks may differ.
 //
-// What is weaker than in a kvstore: Kubernetes has no transaction over two objects.
-// Whoever holds a lock gives its requests a deadline before the lock runs out,
-// and a request that the API server executes after that is not prevented. Of two
-// numbers of one key that would come of it the one in use counts, and the other is
-// collected.
+// What is weaker than in a kvstore: Kubernetes has no transaction over two objects. Whoever holds a
+// lock gives its requests a deadline before the lock runs out, and a request that the API server
+// executes after that is not prevented. Of two numbers of one key that would come of it the one in
+// use counts, and the other is collected.
 //
 // Concurrency: everything may be called by any number of goroutines.
 // [Backend.Run] renews the references.

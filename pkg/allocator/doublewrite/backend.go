@@ -79,8 +79,7 @@ func (b *Backend) other() allocator.Backend { return b.sides[1-b.read] }
 // that is away, the other one has to go on.
 const otherTimeout = 3 * time.Second
 
-// onOther does something on the side that is not read. What fails there is noted
-// and does no harm.
+// onOther does something on the side that is not read. What fails there is noted and does no harm.
 func (b *Backend) onOther(ctx context.Context, operation string, id uint64, key allocator.Key, do func(context.Context, allocator.Backend) error) bool {
 	brief, cancel := context.WithTimeout(ctx, otherTimeout)
 	defer cancel()
@@ -163,8 +162,7 @@ func (b *Backend) AllocateID(ctx context.Context, id uint64, key allocator.Key, 
 	return b.reading().AllocateID(ctx, id, key, reading)
 }
 
-// takenBy creates the mapping on a side and tells whether the number belongs to
-// another key there.
+// takenBy creates the mapping on a side and tells whether the number belongs to another key there.
 func takenBy(ctx context.Context, side allocator.Backend, id uint64, key allocator.Key, lock allocator.Lock) (bool, error) {
 	created, err := side.AllocateID(ctx, id, key, lock)
 	if created || err != nil {
@@ -188,10 +186,9 @@ func (b *Backend) Restore(ctx context.Context, id uint64, key, instead allocator
 	return restored, err
 }
 
-// Get implements [allocator.Backend]. Under the key's lock, which is held before a
-// number is given, a number that only the other side has counts too, unless it
-// belongs to another key here: what was not copied yet, or could not be written
-// here, keeps its number.
+// Get implements [allocator.Backend]. Under the key's lock, which is held before a number is given,
+// a number that only the other side has counts too, unless it belongs to another key here: what was
+// not copied yet, or could not be written here, keeps its number.
 func (b *Backend) Get(ctx context.Context, key allocator.Key, lock allocator.Lock) (uint64, error) {
 	reading, other := b.split(lock)
 	id, err := b.reading().Get(ctx, key, reading)
@@ -250,9 +247,8 @@ func (b *Backend) RunLocksGC(ctx context.Context, stale allocator.StaleLocks) (a
 // ListIDs implements [allocator.Backend].
 func (b *Backend) ListIDs(ctx context.Context) ([]uint64, error) { return b.reading().ListIDs(ctx) }
 
-// DeleteID implements [allocator.Backend]. What a node uses on the side that is read is
-// deleted on neither, what is used on the other one stays there. The result is that of
-// the side that is read.
+// DeleteID implements [allocator.Backend]. What a node uses on the side that is read is deleted on
+// neither, what is used on the other one stays there. The result is that of the side that is read.
 func (b *Backend) DeleteID(ctx context.Context, id uint64) (bool, error) {
 	deleted, err := b.reading().DeleteID(ctx, id)
 	if err != nil {

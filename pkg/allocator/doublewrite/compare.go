@@ -36,10 +36,9 @@ func (d Difference) String() string {
 	}
 }
 
-// Compare lists the mappings of both sides, and returns what differs, in the
-// order of the keys, and how many keys are alike. Both are read one after the
-// other: while allocators work, a key may be missing that has just been made or
-// collected, so what counts is what differs twice.
+// Compare lists the mappings of both sides, and returns what differs, in the order of the keys, and
+// how many keys are alike. Both are read one after the other: while allocators work, a key may be
+// missing that has just been made or collected, so what counts is what differs twice.
 func Compare(ctx context.Context, primary, secondary allocator.Backend) (differences []Difference, alike int, err error) {
 	first, err := list(ctx, primary)
 	if err != nil {
@@ -65,9 +64,8 @@ func Compare(ctx context.Context, primary, secondary allocator.Backend) (differe
 // copiesAtOnce is how many mappings are copied at the same time.
 const copiesAtOnce = 16
 
-// Copy creates on the second side every mapping of the first that is missing
-// there, under its number, and returns how many. One whose number is taken there
-// is left alone; [Compare] shows it.
+// Copy creates on the second side every mapping of the first that is missing there, under its
+// number, and returns how many. One whose number is taken there is left alone; [Compare] shows it.
 func Copy(ctx context.Context, from, to allocator.Backend) (copied int, err error) {
 	all, err := list(ctx, from)
 	if err != nil {

@@ -21,10 +21,9 @@ type found struct {
 	used     bool
 }
 
-// RunGC implements [allocator.Backend]. It reads all mappings, and then all
-// references, so that a mapping with a reference can never look unused because
-// the two were written meanwhile. Only for what is unused for the second time it
-// takes locks and looks again.
+// RunGC implements [allocator.Backend]. It reads all mappings, and then all references, so that a
+// mapping with a reference can never look unused because the two were written meanwhile. Only for
+// what is unused for the second time it takes locks and looks again.
 func (b *Backend) RunGC(
 	ctx context.Context, limiter *rate.Limiter, stale allocator.StaleIDs, lo, hi uint64,
 ) (allocator.StaleIDs, allocator.GCStats, error) {

@@ -56,8 +56,7 @@ func (b *Backend) references(ctx context.Context, key string, lock allocator.Loc
 	return slices.Compact(ids), nil
 }
 
-// eachReference calls found for each reference of this key, or of one that shares
-// its path.
+// eachReference calls found for each reference of this key, or of one that shares its path.
 func (b *Backend) eachReference(ctx context.Context, key string, lock allocator.Lock, found func(node string, id uint64)) error {
 	prefix := b.Paths.ReferencesOf(key)
 	err := b.list(ctx, prefix, func(node string, kv *kvstore.KeyValue) {

@@ -90,8 +90,7 @@ func (b *Backend) ListAndWatch(ctx context.Context, handler allocator.CacheMutat
 	return b.watcher.ListAndWatch(ctx, handler)
 }
 
-// behind is how long a watch may take to bring what was there when a lock was
-// acquired.
+// behind is how long a watch may take to bring what was there when a lock was acquired.
 const behind = 10 * time.Second
 
 // CatchUp implements [allocator.Backend].

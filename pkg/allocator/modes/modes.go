@@ -89,17 +89,15 @@ type Collect struct {
 	Kept func(id uint64) bool
 }
 
-// Backend is an [allocator.Backend] in a mode, with its sides; nil for one that there
-// is not.
+// Backend is an [allocator.Backend] in a mode, with its sides; nil for one that there is not.
 type Backend struct {
 	allocator.Backend
 	KVStore    *kvbackend.Backend
 	Kubernetes *crdbackend.Backend
 }
 
-// New returns the backend of a mode. What collects garbage has both sides as soon as
-// the Kubernetes API takes part: in the mode [CRD] what is left in the kvstore goes
-// after its CiliumIdentity.
+// New returns the backend of a mode. What collects garbage has both sides as soon as the Kubernetes
+// API takes part: in the mode [CRD] what is left in the kvstore goes after its CiliumIdentity.
 //
 // An identity that is used according to one side is collected on neither.
 func New(c Config) (*Backend, error) {

@@ -70,10 +70,9 @@ func (p *problem) Unwrap() error { return p.err }
 // Code is that of the finding, for package hint.
 func (p *problem) Code() codes.Code { return p.code }
 
-// Load reads an etcd client file in YAML (spec wire.md §3.2): etcd's own
-// options and Cilium's host aliases. Unknown options, values of a wrong type
-// and files that are missing or unusable are errors that name the file, the key
-// and the value; they are of type *[Error].
+// Load reads an etcd client file in YAML (spec wire.md §3.2): etcd's own options and Cilium's host
+// aliases. Unknown options, values of a wrong type and files that are missing or unusable are
+// errors that name the file, the key and the value; they are of type *[Error].
 func Load(path string) (*Config, error) {
 	c, err := Parse(path)
 	if c == nil {

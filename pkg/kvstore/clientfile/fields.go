@@ -173,9 +173,8 @@ func CheckEndpoint(ep string) error {
 // maxFile bounds the files that a configuration is made of, in bytes.
 const maxFile = 1 << 20
 
-// readFile reads a client file, a certificate or a key: a regular file of a
-// sensible size. Whatever else a path leads to, a pipe or a device, must not
-// hold up whoever looks.
+// readFile reads a client file, a certificate or a key: a regular file of a sensible size. Whatever
+// else a path leads to, a pipe or a device, must not hold up whoever looks.
 func readFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -198,8 +197,7 @@ type HostAlias struct {
 	IPs      []netip.Addr `json:"ips"`
 }
 
-// parseHostAliases reads Cilium's extension of a client file and ignores
-// everything else in it.
+// parseHostAliases reads Cilium's extension of a client file and ignores everything else in it.
 func parseHostAliases(content []byte) ([]HostAlias, error) {
 	var file struct {
 		Aliases []HostAlias `json:"cilium-host-aliases"`

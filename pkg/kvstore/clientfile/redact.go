@@ -53,8 +53,7 @@ func withoutUser(endpoints []string) []string {
 
 // Shown is what may be shown of a client file.
 type Shown struct {
-	// Text is the file as YAML, with [LeftOut] for every value that is not known
-	// to be harmless.
+	// Text is the file as YAML, with [LeftOut] for every value that is not known to be harmless.
 	Text []byte
 	// CertFile, KeyFile and TrustedCAFile are the paths that it names, empty
 	// where it names none or something that is no path.
@@ -125,9 +124,8 @@ func harmless(kind optionKind, value json.RawMessage) any {
 // longestPath is what a path or a URL may have, in bytes.
 const longestPath = 4096
 
-// harmlessText lets names, paths and URLs pass: a key that somebody pasted
-// where its path belongs has several lines, or is the base64 of such a text, as
-// it stands in a Kubernetes Secret.
+// harmlessText lets names, paths and URLs pass: a key that somebody pasted where its path belongs
+// has several lines, or is the base64 of such a text, as it stands in a Kubernetes Secret.
 func harmlessText(s string) string {
 	if len(s) > longestPath || strings.ContainsAny(s, "\r\n") || strings.Contains(s, pemBegins) || strings.Contains(unbase64(s), pemBegins) {
 		return LeftOut

@@ -168,8 +168,7 @@ const expiresSoon = 30 * 24 * time.Hour
 
 // Validity is what the dates of a certificate mean at a moment.
 type Validity struct {
-	// Invalid: nobody accepts the certificate at that moment; NotYet: since it
-	// begins later.
+	// Invalid: nobody accepts the certificate at that moment; NotYet: since it begins later.
 	Invalid, NotYet bool
 	// Soon: it is valid, and ends within 30 days.
 	Soon bool

@@ -62,9 +62,8 @@ type Options struct {
 	KeepaliveHeartbeat time.Duration
 	// KeepaliveTimeout without an answer closes the connection (etcd.keepaliveTimeout).
 	KeepaliveTimeout time.Duration
-	// QPS limits the operations per second from [Session.BootstrapComplete] on (etcd.qps). A
-	// list counts as one, and so does an Update of whatever size. The watchdog's reads do not
-	// count.
+	// QPS limits the operations per second from [Session.BootstrapComplete] on (etcd.qps). A list
+	// counts as one, and so does an Update of whatever size. The watchdog's reads do not count.
 	QPS int
 	// BootstrapQPS is the limit before that (etcd.bootstrapQps); 0: QPS.
 	BootstrapQPS int
@@ -101,8 +100,7 @@ type Options struct {
 	Timings Timings
 	// Metrics receive the operations; nil for none.
 	Metrics *Metrics
-	// Log receives one debug line per operation, and warnings about leases and
-	// locks; nil for none.
+	// Log receives one debug line per operation, and warnings about leases and locks; nil for none.
 	Log *slog.Logger
 	// Traces bounds the debug lines of all sessions that have it; nil: there is no bound.
 	Traces *Traces

@@ -60,11 +60,10 @@ type Session struct {
 	wake    chan struct{} // guarded by mu; closed and replaced when Connected changes
 }
 
-// Connect opens a session with one endpoint of the configuration: the one of
-// this attempt, counted from 0, in turn. It returns once a linearizable read has
-// succeeded, whose response pins the etcd cluster ID of the session. It fails
-// as soon as the endpoint refuses us, or by its deadline, with an error that
-// names the endpoint, what went wrong on the connection, and what to do.
+// Connect opens a session with one endpoint of the configuration: the one of this attempt, counted
+// from 0, in turn. It returns once a linearizable read has succeeded, whose response pins the etcd
+// cluster ID of the session. It fails as soon as the endpoint refuses us, or by its deadline, with
+// an error that names the endpoint, what went wrong on the connection, and what to do.
 func Connect(ctx context.Context, cfg *clientfile.Config, attempt int, o Options) (*Session, error) {
 	return newSession(ctx, cfg, attempt, o, nil)
 }

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// What is traced in one second: the first operations, and of those beyond one in
-// tracedShare. Those that fail have an allowance of their own, so that they are not
-// lost among the others.
+// What is traced in one second: the first operations, and of those beyond one in tracedShare. Those
+// that fail have an allowance of their own, so that they are not lost among the others.
 const (
 	tracedFirst = 50
 	tracedShare = 1000

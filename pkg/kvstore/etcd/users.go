@@ -51,8 +51,7 @@ func (e *Session) setRoles(ctx context.Context, name string, has, wanted []strin
 	return nil
 }
 
-// RemoveUser makes sure that a user does not exist. The rights of etcd's root are
-// needed.
+// RemoveUser makes sure that a user does not exist. The rights of etcd's root are needed.
 func (e *Session) RemoveUser(ctx context.Context, name string) error {
 	return e.administer(ctx, "remove user", name, func(ctx context.Context) error {
 		resp, err := e.auth.UserDelete(ctx, &pb.AuthUserDeleteRequest{Name: name})
@@ -164,10 +163,9 @@ func without[T any](list, others []T, same func(a, b T) bool) []T {
 	})
 }
 
-// EnableAuth turns authentication on, if it is not. The user "root" with the role
-// of that name must exist. From then on a client is who its certificate's common
-// name says, or its user name and password, also this one: it must be root, or have
-// root's role, to do anything more.
+// EnableAuth turns authentication on, if it is not. The user "root" with the role of that name must
+// exist. From then on a client is who its certificate's common name says, or its user name and
+// password, also this one: it must be root, or have root's role, to do anything more.
 func (e *Session) EnableAuth(ctx context.Context) error {
 	return e.administer(ctx, "enable authentication", "", func(ctx context.Context) error {
 		status, err := e.auth.AuthStatus(ctx, &pb.AuthStatusRequest{})

@@ -40,8 +40,7 @@ func (e *Session) WatchNow(ctx context.Context, key string, after kvstore.Positi
 	return st, nil
 }
 
-// stream is a raw watch: one gRPC stream for one watcher. It reads from the
-// network only in Recv.
+// stream is a raw watch: one gRPC stream for one watcher. It reads from the network only in Recv.
 type stream struct {
 	e      *Session
 	prefix string

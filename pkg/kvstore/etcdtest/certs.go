@@ -33,8 +33,7 @@ func NewCerts(t testing.TB, hosts ...string) *Certs {
 	return c
 }
 
-// SetServer replaces the server's certificate. A running server uses it from
-// the next handshake on.
+// SetServer replaces the server's certificate. A running server uses it from the next handshake on.
 func (c *Certs) SetServer(t testing.TB, hosts []string, opts ...pki.Option) {
 	t.Helper()
 	pair, err := c.CA.Server(hosts, opts...)

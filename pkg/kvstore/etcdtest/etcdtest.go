@@ -57,8 +57,7 @@ func WithTLS(c *Certs) Option {
 	}
 }
 
-// WithConfig takes everything from a configuration, such as that of a server to
-// be continued.
+// WithConfig takes everything from a configuration, such as that of a server to be continued.
 func WithConfig(cfg Config) Option { return func(s *settings) { s.cfg = cfg } }
 
 // WithTune changes other parts of etcd's configuration. It has no effect on a server in its
@@ -127,8 +126,7 @@ func (s *Server) Compact(t testing.TB) int64 {
 	return rev
 }
 
-// EnableAuth creates the users and switches authentication on. The password of
-// root is "root".
+// EnableAuth creates the users and switches authentication on. The password of root is "root".
 func (s *Server) EnableAuth(t testing.TB, users ...User) {
 	t.Helper()
 	if err := etcdserver.EnableAuth(testContext(t), s.Local(), "root", users...); err != nil {

@@ -190,8 +190,7 @@ func (p *Process) signal(t testing.TB, s syscall.Signal) {
 	}
 }
 
-// Restart runs the server again on the same data and the same port, killing it
-// first if it runs.
+// Restart runs the server again on the same data and the same port, killing it first if it runs.
 func (p *Process) Restart(t testing.TB) {
 	t.Helper()
 	p.stop()
@@ -229,8 +228,7 @@ func (p *Process) RestartFrom(t testing.TB, backup string) {
 	p.start(t)
 }
 
-// RestartAsOther runs a server without data on the same port and under another
-// token: another etcd.
+// RestartAsOther runs a server without data on the same port and under another token: another etcd.
 func (p *Process) RestartAsOther(t testing.TB) {
 	t.Helper()
 	p.settings.cfg.Token = ""

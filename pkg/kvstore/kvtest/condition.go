@@ -166,8 +166,7 @@ func conditionCases(is cases) {
 	})
 }
 
-// condition is one of a write about the keys "k" with the value "v", "other" and
-// "absent".
+// condition is one of a write about the keys "k" with the value "v", "other" and "absent".
 type condition struct {
 	name string
 	opts []kvstore.Option

@@ -17,8 +17,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// PageSize is how many keys a page may have, at most, in the sessions that a
-// [Store] opens.
+// PageSize is how many keys a page may have, at most, in the sessions that a [Store] opens.
 const PageSize = 7
 
 // timeout bounds each case. It is long, because machines can be slow.
@@ -34,8 +33,7 @@ type Store interface {
 	// alive, and lost ones noticed, every second or so. Its keys are tied to the
 	// leases, those of the session alone when nil.
 	Writer(t *testing.T, leases *kvstore.Leases) kvstore.Writer
-	// Put writes keys and values, given alternately, all at one revision, which
-	// it returns.
+	// Put writes keys and values, given alternately, all at one revision, which it returns.
 	Put(t *testing.T, kvs ...string) int64
 	// Delete deletes keys at one revision, which it returns.
 	Delete(t *testing.T, keys ...string) int64
@@ -45,8 +43,7 @@ type Store interface {
 	Compact(t *testing.T)
 	// Break cuts all connections; the server and its data stay.
 	Break(t *testing.T)
-	// Replace puts another, empty server with another cluster ID behind the
-	// same address.
+	// Replace puts another, empty server with another cluster ID behind the same address.
 	Replace(t *testing.T)
 	// Wipe empties the server; its cluster ID stays, its revisions begin again.
 	Wipe(t *testing.T)
@@ -181,8 +178,7 @@ func (e *env) recv(s kvstore.Stream) kvstore.Batch {
 	return b
 }
 
-// events receives until n events have come, and checks the positions on the
-// way.
+// events receives until n events have come, and checks the positions on the way.
 func (e *env) events(s kvstore.Stream, n int) []kvstore.Event {
 	e.Helper()
 	var all []kvstore.Event

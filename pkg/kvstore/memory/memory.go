@@ -206,9 +206,8 @@ func (m *Store) Compact() kvstore.Position {
 	return kvstore.Position{ClusterID: s.id, Revision: s.rev}
 }
 
-// Replace puts another, empty server behind the address. Open streams break;
-// the sessions of the old server end with [kvstore.ErrServerChanged] at their next
-// operation.
+// Replace puts another, empty server behind the address. Open streams break; the sessions of the
+// old server end with [kvstore.ErrServerChanged] at their next operation.
 func (m *Store) Replace() {
 	m.addr.locked(func(a *address) {
 		a.nextID++

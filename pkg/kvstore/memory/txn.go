@@ -90,8 +90,7 @@ func (s *contents) do(op kvstore.TxnOp) (kvstore.PartResult, []kvstore.Event) {
 	return res, events
 }
 
-// between returns the keys from one to before another, in order; with an empty
-// end the one key.
+// between returns the keys from one to before another, in order; with an empty end the one key.
 func (s *contents) between(key, end string) []string {
 	if end == "" {
 		if _, ok := s.items[key]; ok {

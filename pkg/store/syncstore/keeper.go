@@ -52,9 +52,8 @@ func (s keeper) Agrees(p follow.Proof, past kvstore.Past) (is bool) {
 	return is
 }
 
-// takeWrites gives the outbox at most so many writes of so many bytes in all, except for
-// the first one of a transaction. It returns how many bytes are left, and whether there
-// are more writes.
+// takeWrites gives the outbox at most so many writes of so many bytes in all, except for the first
+// one of a transaction. It returns how many bytes are left, and whether there are more writes.
 func (s *Sync) takeWrites(most, bytes int, first bool) (parts []part, left int, more bool) {
 	s.update(func(l *ledger) {
 		parts, left = l.takeWrites(most, bytes, len(s.p.Prefix), first)

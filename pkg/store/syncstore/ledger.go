@@ -172,8 +172,7 @@ func (l *ledger) markIncomplete() {
 	}
 }
 
-// markComplete notes that the owner has given everything: what was not given is not
-// wanted.
+// markComplete notes that the owner has given everything: what was not given is not wanted.
 func (l *ledger) markComplete(now time.Time) {
 	l.complete = true
 	for p := range l.records.All() {

@@ -28,8 +28,7 @@ func (l *ledger) updateSynced() {
 	}
 }
 
-// isWritten tells whether a name is known to be as wanted. One that is not wanted
-// has to be absent.
+// isWritten tells whether a name is known to be as wanted. One that is not wanted has to be absent.
 func (l *ledger) isWritten(name string) bool {
 	if !l.listed {
 		return false

@@ -49,8 +49,7 @@ func (c *checkpoint) markSent(p records.Place) {
 	}
 }
 
-// markAnswered notes the outcome of a write. The event of one that was acknowledged is
-// awaited.
+// markAnswered notes the outcome of a write. The event of one that was acknowledged is awaited.
 func (c *checkpoint) markAnswered(p records.Place, o outcome) {
 	counts := c.sent.Has(p)
 	c.sent.Clear(p)

@@ -55,8 +55,7 @@ func (l *ledger) requestValue(p records.Place, r *records.Record[line]) {
 	}
 }
 
-// takeMissing returns the names whose values have to be requested, each once until it
-// is given.
+// takeMissing returns the names whose values have to be requested, each once until it is given.
 func (l *ledger) takeMissing() []string {
 	if len(l.missing) == 0 {
 		return nil

@@ -10,9 +10,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// Metrics show how far Syncs are, for all of them together, by scope and
-// cluster (spec wire.md §6.2). It is a [prometheus.Collector]; a nil one counts
-// nothing. A Sync has series while it runs.
+// Metrics show how far Syncs are, for all of them together, by scope and cluster (spec wire.md
+// §6.2). It is a [prometheus.Collector]; a nil one counts nothing. A Sync has series while it runs.
 type Metrics struct {
 	queue, errors, synced *prometheus.Desc
 
@@ -73,8 +72,7 @@ func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
 	ch <- m.synced
 }
 
-// Collect implements [prometheus.Collector]. Syncs of one scope and cluster show
-// as one.
+// Collect implements [prometheus.Collector]. Syncs of one scope and cluster show as one.
 func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	type labels struct{ scope, cluster string }
 	sums := make(map[labels]Status)

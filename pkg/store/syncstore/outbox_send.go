@@ -12,8 +12,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// How long the outbox waits after the kvstore could not be reached (twice as long
-// with each time).
+// How long the outbox waits after the kvstore could not be reached (twice as long with each time).
 const (
 	unreachableFirst = 5 * time.Millisecond
 	unreachableMax   = 5 * time.Second

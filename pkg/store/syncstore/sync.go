@@ -39,8 +39,7 @@ type Params struct {
 	Contradicted func()
 	// Vital: puts are made whatever the space that is granted ([Outbox.Grant]).
 	Vital bool
-	// Allowance bounds the rate of the writes; nil does not. Several Syncs may share
-	// one.
+	// Allowance bounds the rate of the writes; nil does not. Several Syncs may share one.
 	Allowance *Allowance
 	// Outbox is where the writes go. Its writer is also followed.
 	Outbox *Outbox
@@ -48,9 +47,8 @@ type Params struct {
 	Log *slog.Logger
 	// Cluster is whose entries they are, the label source_cluster of the metrics.
 	Cluster string
-	// Reassert is how often what is there is looked at again although nothing is
-	// heard of it: by another list, for a shared prefix by a read of each own key.
-	// 0 is never.
+	// Reassert is how often what is there is looked at again although nothing is heard of it: by
+	// another list, for a shared prefix by a read of each own key. 0 is never.
 	Reassert time.Duration
 }
 
@@ -74,9 +72,8 @@ type Status struct {
 	Synced bool
 	// Errors counts the writes of keys that were refused.
 	Errors int64
-	// Err is the latest of these errors, with the key, while there are any; else
-	// why the keys are not followed, or nothing can be written; empty when all is
-	// well.
+	// Err is the latest of these errors, with the key, while there are any; else why the keys are
+	// not followed, or nothing can be written; empty when all is well.
 	Err string
 }
 
@@ -86,9 +83,8 @@ type Status struct {
 // wants are deleted once the owner has called Complete, and those given to Delete before. Nothing
 // is written before it is known what is there, nor while it is not known.
 //
-// All methods may be called from any goroutine. Put, Delete, Complete and
-// Incomplete never block, and may be called whether Run runs or not. Run, Drain
-// and Forget exclude each other.
+// All methods may be called from any goroutine. Put, Delete, Complete and Incomplete never block,
+// and may be called whether Run runs or not. Run, Drain and Forget exclude each other.
 type Sync struct {
 	p   Params
 	log *slog.Logger

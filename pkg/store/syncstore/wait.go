@@ -61,8 +61,7 @@ func (s *Sync) isReached(c *checkpoint) bool {
 	return c.isReached()
 }
 
-// maxHeld is how many bytes of values may wait to be written before an owner who
-// asks should wait.
+// maxHeld is how many bytes of values may wait to be written before an owner who asks should wait.
 const maxHeld = 8 << 20
 
 // WaitRoom waits while many values, 8 MiB, are held that are to be written. A Sync with Again

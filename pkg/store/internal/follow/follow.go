@@ -21,8 +21,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
 )
 
-// Keeper keeps what a follower learns. The run of the follower calls it, one
-// method at a time.
+// Keeper keeps what a follower learns. The run of the follower calls it, one method at a time.
 type Keeper interface {
 	// Begin begins a list. One that was begun and not done is thereby given up.
 	Begin()
@@ -31,9 +30,8 @@ type Keeper interface {
 	Apply(b kvstore.Batch)
 	// Done ends a complete list, which was made at this position.
 	Done(at kvstore.Position)
-	// Proof says what to ask a server to learn whether its history is the one
-	// that was followed; not ok: nothing proves it. Agrees tells
-	// whether the answer is the right one.
+	// Proof says what to ask a server to learn whether its history is the one that was followed;
+	// not ok: nothing proves it. Agrees tells whether the answer is the right one.
 	Proof() (p Proof, ok bool)
 	Agrees(p Proof, past kvstore.Past) bool
 }
@@ -52,8 +50,7 @@ type Follower struct {
 	// Incomplete, which may be nil, tells whether the keeper has refused keys for want of
 	// room, so that a later list may bring what a stream does not.
 	Incomplete func() bool
-	// Relist is after how long of following a list is made although nothing
-	// demands it; 0 is never.
+	// Relist is after how long of following a list is made although nothing demands it; 0 is never.
 	Relist time.Duration
 
 	// pos: everything below prefix up to here is with the keeper; zero before
@@ -73,14 +70,12 @@ func (f *Follower) Reset() {
 	f.state.reset()
 }
 
-// relistIncomplete is after how long a list is made again when keys were refused for
-// want of room.
+// relistIncomplete is after how long a list is made again when keys were refused for want of room.
 const relistIncomplete = 5 * time.Minute
 
 var errAgain = errors.New("it is time to list again")
 
-// Run follows the prefix until ctx ends or the session cannot serve any more,
-// and says why.
+// Run follows the prefix until ctx ends or the session cannot serve any more, and says why.
 func (f *Follower) Run(ctx context.Context, k Keeper, s Session) error {
 	if s.Prefix != f.prefix {
 		f.prefix, f.pos = s.Prefix, kvstore.Position{}
@@ -205,8 +200,7 @@ func (f *Follower) list(ctx context.Context, k Keeper, s Session) error {
 	return nil
 }
 
-// Sessions runs in one session of a client after another, until ctx ends or the client
-// is closed.
+// Sessions runs in one session of a client after another, until ctx ends or the client is closed.
 func (f *Follower) Sessions(ctx context.Context, k Keeper, s Session) error {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = 50*time.Millisecond, RetryMax
@@ -230,8 +224,7 @@ func (f *Follower) Sessions(ctx context.Context, k Keeper, s Session) error {
 	}
 }
 
-// receive gives the next batch of a stream to the keeper, when the bounds of the session
-// allow it.
+// receive gives the next batch of a stream to the keeper, when the bounds of the session allow it.
 func (f *Follower) receive(ctx context.Context, k Keeper, s Session, stream kvstore.Stream, pause pauses) error {
 	batch, err := stream.Recv()
 	if err != nil {

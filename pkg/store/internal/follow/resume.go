@@ -65,9 +65,8 @@ func NameOf(key []byte, prefix string) []byte {
 // one session. The session's own watchdog gives up long before it matters.
 const RetryMax = 5 * time.Second
 
-// refusedMax bounds the same where our user may not read the prefix: only somebody who
-// changes the rights helps, and the next session asks at once. The jitter, half of it,
-// makes it a minute.
+// refusedMax bounds the same where our user may not read the prefix: only somebody who changes the
+// rights helps, and the next session asks at once. The jitter, half of it, makes it a minute.
 const refusedMax = 40 * time.Second
 
 // pauses are those between two tries within one session: they grow, those after a

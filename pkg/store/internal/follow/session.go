@@ -32,8 +32,7 @@ type Session struct {
 	Cluster        string
 }
 
-// List hands over the pages of all keys, within the bounds of the session. It takes no
-// turn.
+// List hands over the pages of all keys, within the bounds of the session. It takes no turn.
 func (s Session) List(ctx context.Context, page func(kvstore.Page) error) error {
 	_, err := s.list(ctx, new(turn), page)
 	return err

@@ -104,8 +104,7 @@ func (t *Turns) Give(cluster string) {
 	}
 }
 
-// Wanted tells whether somebody would get the cluster's place if it were given
-// back now.
+// Wanted tells whether somebody would get the cluster's place if it were given back now.
 func (t *Turns) Wanted(cluster string) bool {
 	if t == nil {
 		return false
@@ -141,10 +140,9 @@ const (
 	turnPatienceMin = 10 * time.Millisecond
 )
 
-// turn is a list's place among those that may run at once. They are bounded to
-// bound the pages in memory and the work at hand. A list that merely waits for a
-// server that does not answer does neither, and gives its place to others; one that
-// has handled a page lets others go first.
+// turn is a list's place among those that may run at once. They are bounded to bound the pages in
+// memory and the work at hand. A list that merely waits for a server that does not answer does
+// neither, and gives its place to others; one that has handled a page lets others go first.
 type turn struct {
 	of      *Turns // nil: there is no bound
 	cluster string
@@ -161,8 +159,7 @@ func takeTurn(ctx context.Context, of *Turns, cluster string) (*turn, error) {
 	return t, t.Resume(ctx)
 }
 
-// Resume is called when there is work to do. It waits for a place when that was
-// given up meanwhile.
+// Resume is called when there is work to do. It waits for a place when that was given up meanwhile.
 func (t *turn) Resume(ctx context.Context) error {
 	if t.stopWaiting() {
 		return nil

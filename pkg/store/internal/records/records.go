@@ -220,8 +220,7 @@ func (b Bitset) Clear(p Place) {
 	}
 }
 
-// All iterates over the places whose bits are set. They may be cleared
-// meanwhile.
+// All iterates over the places whose bits are set. They may be cleared meanwhile.
 func (b Bitset) All() iter.Seq[Place] {
 	return func(yield func(Place) bool) {
 		for i, word := range b {
