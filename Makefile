@@ -26,7 +26,7 @@ test: ; $(GO) test -race -short -p 3 -parallel 8 -timeout 30m $(PKGS)
 # The hostile remotes measure memory, so they run by themselves; their mixture, and hoards that fill the memory, without the race detector.
 test-all: ; $(GO) test -race -timeout 30m $$($(GO) list $(PKGS) | grep -v /test/hostile) && $(GO) test -race -timeout 30m ./test/hostile && $(GO) test -run "TestMixture|TestFull" -timeout 20m ./test/hostile
 race: ; $(GO) test -race -count=3 -shuffle=on -timeout 40m $(PKGS)
-fuzz: ; test/fuzz $(FUZZTIME) $(PKGS)
+fuzz: ; GO=$(GO) test/fuzz $(FUZZTIME) $(PKGS)
 bench: ; $(GO) test -run '^$$' -bench . -benchmem -timeout 40m $(PKGS)
 # What the glossary rules out, and citations and links that lead nowhere, are tests of their own.
 lint: ; @test -z "$$($(GO) tool gofumpt -l . | tee /dev/stderr)" && $(GO) test ./internal/words ./internal/citations ./internal/floors && for m in $(MODULES); do (S=$$($(GO) tool -n staticcheck) && cd $$m && $(GO) vet ./... && $$S ./...) || exit 1; done

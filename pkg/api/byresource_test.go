@@ -32,3 +32,19 @@ func TestEveryResourceHasAField(t *testing.T) {
 		t.Errorf("%v", all)
 	}
 }
+
+// TestAnOlderAgentsClustersAreAssessed: it did not send what follows from the rest.
+func TestAnOlderAgentsClustersAreAssessed(t *testing.T) {
+	t.Parallel()
+	var older, newer Cluster
+	if err := json.Unmarshal([]byte(`{"name": "c2", "state": "failed", "code": "MESH-1204"}`), &older); err != nil {
+		t.Fatal(err)
+	}
+	if older.Trouble == nil || older.Trouble.Kind != "failed" || older.Remedy == "" || older.Freshness.Worst.State == "" {
+		t.Errorf("%+v", older)
+	}
+	told := `{"state": "failed", "trouble": {"kind": "new"}, "freshness": {"worst": {"state": "stale"}}}`
+	if err := json.Unmarshal([]byte(told), &newer); err != nil || newer.Trouble.Kind != "new" || newer.Remedy != "" {
+		t.Errorf("%+v, %v", newer, err)
+	}
+}

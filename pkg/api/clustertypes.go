@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"iter"
 	"slices"
 	"time"
@@ -81,6 +82,18 @@ type Cluster struct {
 	HeartbeatAgeSeconds *float64       `json:"heartbeatAgeSeconds" doc:"Since the heartbeat was last seen to be written, or since the connection began; null when there never was one."`
 	CertificateExpires  *time.Time     `json:"certificateExpires" doc:"Until when the client certificate is valid that a new session would have; null without one."`
 	Policy              *ClusterPolicy `json:"policy" doc:"What the disconnect policy makes of it; null where there is none, or before its first look."`
+}
+
+// UnmarshalJSON fills in what an agent of before the fields did not send.
+func (c *Cluster) UnmarshalJSON(text []byte) error {
+	type plain Cluster
+	if err := json.Unmarshal(text, (*plain)(c)); err != nil {
+		return err
+	}
+	if c.Freshness.Worst.State == "" {
+		c.Assess()
+	}
+	return nil
 }
 
 // Well tells whether the cluster is ready, its data fresh, and its service

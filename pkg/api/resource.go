@@ -79,8 +79,11 @@ func inTable[D, J any](res *resource[D, J], table func(v *view.View) statedb.Tab
 			return nil, errCursor()
 		}
 		return func(yield func(D) bool) {
+			first := true
 			for d := range table(s.View).LowerBound(v.Txn, query) {
-				if s.View.Key(res.name, d) != q.after && !yield(d) {
+				sent := first && s.View.Key(res.name, d) == q.after
+				first = false
+				if !sent && !yield(d) {
 					return
 				}
 			}
@@ -113,7 +116,8 @@ func inSnapshot[D, J any](res *resource[D, J], all func(v *view.Snapshot) []D, n
 		}, nil
 	}
 	res.one = func(_ *Server, v *view.Snapshot, path func(string) string) (d D, err error) {
-		i := slices.IndexFunc(all(v), func(d D) bool { return name(d) == res.key(path) })
+		wanted := res.key(path)
+		i := slices.IndexFunc(all(v), func(d D) bool { return name(d) == wanted })
 		if i < 0 {
 			return d, res.absent(path)
 		}

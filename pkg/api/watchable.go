@@ -45,7 +45,10 @@ func (f *filter[D, J]) Passes(v *view.Snapshot, object any) bool {
 
 // All implements [view.Filter].
 func (f *filter[D, J]) All(v *view.Snapshot) iter.Seq[any] {
-	items, _ := f.res.from(f.s, v, f.q) // it fails for a bad cursor alone, and a watch has none
+	items, err := f.res.from(f.s, v, f.q)
+	if err != nil { // a bad cursor, and a watch has none
+		return func(func(any) bool) {}
+	}
 	return view.Untyped(items)
 }
 

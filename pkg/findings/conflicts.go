@@ -88,9 +88,11 @@ func summary(verb string, all []*Conflict) Event {
 		Message:  fmt.Sprintf("%d %s of kind %s, such as: %s", len(all), text, first.Kind, conflictEvent(verb, first).Message),
 		Evidence: map[string]string{"kind": string(first.Kind), "count": strconv.Itoa(len(all)), "first": first.Subject, "last": all[len(all)-1].Subject},
 	}
-	for _, c := range all {
-		e.Clusters = union(e.Clusters, c.Clusters)
+	names := make([][]string, len(all))
+	for i, c := range all {
+		names[i] = c.Clusters
 	}
+	e.Clusters = union(names...)
 	return e
 }
 

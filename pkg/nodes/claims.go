@@ -53,10 +53,8 @@ func (r Role) Identity() uint32 {
 type Claim struct {
 	Prefix netip.Prefix // masked; of full length for everything but pod CIDRs
 	Role   Role
-	// HostIP is the address under which other machines reach the node, as a tunnel endpoint: of
-	// the family the first InternalIP, else the last ExternalIP, else the first other one, never
-	// the address inside the pod network (wire.md §4.3); without one the address of the other
-	// family. Invalid when it has none at all.
+	// HostIP is the tunnel endpoint ([Node.HostIP]); invalid when there is none: for the
+	// machine's own addresses, except the one inside the pod network.
 	HostIP netip.Addr
 	// EncryptionKey is the node's for what is behind the tunnel, and 0 for the
 	// machine's own addresses.

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"math"
 
@@ -34,7 +35,7 @@ func parseService(value []byte) (*Service, error) {
 		Frontends: addressPorts{m: map[string]Ports{}, meter: &m},
 		Backends:  addressPorts{m: map[string]Ports{}, meter: &m},
 		Hostnames: boundedMap[string]{bound: maxBackends, cost: costTextEntry, meter: &m},
-		Zones:     boundedMap[Zone]{bound: maxBackends, cost: costZone, meter: &m},
+		Zones:     boundedMap[Zone]{what: "zones", bound: maxBackends, cost: costZone, meter: &m},
 		Labels:    boundedMap[string]{m: map[string]string{}, bound: maxLabels, cost: costTextEntry, meter: &m},
 		Selector:  boundedMap[string]{m: map[string]string{}, bound: maxLabels, cost: costTextEntry, meter: &m},
 	}
@@ -196,6 +197,7 @@ func knownProtocol(b []byte) (string, bool) {
 // boundedMap reads a map of texts or zones.
 type boundedMap[V any] struct {
 	m     map[string]V
+	what  string // they are called in an error; empty is members in a map
 	bound int
 	cost  int // of an entry
 	meter *meter
@@ -205,7 +207,7 @@ type boundedMap[V any] struct {
 func (b *boundedMap[V]) UnmarshalJSON(text []byte) error {
 	if _, ok := membersOf(text); ok {
 		s := shapeOf(text)
-		if err := atMost(b.bound, s.top, "members in a map"); err != nil {
+		if err := atMost(b.bound, s.top, cmp.Or(b.what, "members in a map")); err != nil {
 			return err
 		}
 		if err := b.meter.take(s.top*b.cost + (s.second+s.deeper)*costField + s.items*costForZone + costParser); err != nil {

@@ -37,6 +37,7 @@ cluster-id: 7
 clustermesh-sync-timeout: 30s
 debug-pprof: true
 node-name: "1"
+identity-gc-rate-limit: 100
 kvstore-opt: {etcd.qps: 100, etcd.keepaliveTimeout: 5s}
 disconnect-policy:
   demote: 5m
@@ -53,7 +54,7 @@ disconnect-policy:
 	}
 	want := Default()
 	want.ClusterName, want.ClusterID, want.NodeName, want.LogLevel, want.DebugPprof = "flag", 8, "1", "debug", true
-	want.ClustermeshSyncTimeout = 30 * time.Second
+	want.ClustermeshSyncTimeout, want.Operate.GCPerMinute = 30*time.Second, 100
 	want.KVStoreOpt = map[string]string{"etcd.qps": "100", "etcd.keepaliveTimeout": "5s"}
 	want.DisconnectPolicy = map[string]string{"demote": "5m", "withdraw": "0", "east.silence": "1h"}
 	want.RemoteBudget = map[string]string{} // as of a flag with options that nobody gives

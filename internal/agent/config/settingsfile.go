@@ -88,7 +88,7 @@ func settingText(f *pflag.Flag, raw json.RawMessage) (string, error) {
 			return string(raw), nil
 		}
 	case json.Number:
-		if kind == "uint32" || kind == "duration" {
+		if kind == "uint32" || kind == "int" || kind == "duration" {
 			return v.String(), nil
 		}
 	case map[string]any:
@@ -101,7 +101,7 @@ func settingText(f *pflag.Flag, raw json.RawMessage) (string, error) {
 
 func wantedText(kind string) string {
 	switch kind {
-	case "uint32":
+	case "uint32", "int":
 		return "a whole number"
 	case "bool":
 		return "true or false"

@@ -55,11 +55,12 @@ func identityAllocateCommand(c *command.Env, k *target.Choice) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if own, err := w.cluster.Own(labels); err == nil {
-				labels = own // as they were stored
+			stored, err := w.cluster.Own(labels)
+			if err != nil { // reserved ones are not stored
+				stored = labels
 			}
 			if format.Structured() {
-				err = format.Object(cmd.OutOrStdout(), allocated{id, labels.Map(), isNew, w.node})
+				err = format.Object(cmd.OutOrStdout(), allocated{id, stored.Map(), isNew, w.node})
 			} else {
 				_, err = fmt.Fprintln(cmd.OutOrStdout(), id)
 			}

@@ -190,10 +190,16 @@ func TestIdentitiesOfRemoteClustersAreRead(t *testing.T) {
 func TestAnIdentityIsHeldUntilAnInterrupt(t *testing.T) {
 	t.Parallel()
 	s := etcdtest.Start(t)
-	w := agenttest.StartCommand(t, "identity", "allocate", "k8s:app=web", "--node-ip", "10.0.0.9",
-		"--kvstore-opt", "etcd.address="+s.Endpoint(), "--cluster-name", "east", "--cluster-id", "2")
-	id := w.Lines(1)[0]
-	w.Says("Holding the reference of 10.0.0.9")
+	hold := func(label string) (id string, interrupt func()) {
+		w := agenttest.StartCommand(t, "identity", "allocate", label, "--node-ip", "10.0.0.9",
+			"--kvstore-opt", "etcd.address="+s.Endpoint(), "--cluster-name", "east", "--cluster-id", "2")
+		id = w.Lines(1)[0]
+		w.Says("Holding the reference of 10.0.0.9")
+		return id, w.Interrupt
+	}
+	_, interrupt := hold("reserved:host") // of which nothing is written
+	interrupt()
+	id, interrupt := hold("k8s:app=web")
 	held := func() int64 {
 		resp, err := s.Local().Get(t.Context(), webReference)
 		if err != nil {
@@ -204,7 +210,7 @@ func TestAnIdentityIsHeldUntilAnInterrupt(t *testing.T) {
 	if n := held(); n != 1 {
 		t.Errorf("%d references of %s", n, id)
 	}
-	w.Interrupt()
+	interrupt()
 	if held() != 0 {
 		t.Error("the reference was not given back")
 	}

@@ -150,9 +150,7 @@ func (l *kvList) print(out *bufio.Writer, kv kvstore.KeyValue) error {
 // printKey writes one line.
 func printKey(out *bufio.Writer, s ShownKey, asJSON bool) error {
 	if asJSON {
-		e := json.NewEncoder(safetext.Writer(out))
-		e.SetEscapeHTML(false)
-		return e.Encode(s)
+		return safetext.Encoder(out).Encode(s)
 	}
 	if s.Event != "" {
 		fmt.Fprintf(out, "%s\t", s.Event)

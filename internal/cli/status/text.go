@@ -199,12 +199,13 @@ func kinds() [][2]string {
 	}
 }
 
-// severity is the place of a cluster's trouble among the kinds.
+// severity is the place of a cluster's trouble among the kinds; one that only a newer
+// agent knows comes first.
 func severity(c *api.Cluster) int {
 	if c.Trouble == nil {
 		return len(kinds())
 	}
-	return max(0, slices.IndexFunc(kinds(), func(kind [2]string) bool { return kind[0] == c.Trouble.Kind }))
+	return slices.IndexFunc(kinds(), func(kind [2]string) bool { return kind[0] == c.Trouble.Kind })
 }
 
 // troubled are the clusters that are not well, together by the kind of their trouble.
@@ -225,7 +226,11 @@ func (v *View) troubled() [][]api.Cluster {
 // writeTroubles says what is wrong, by kind, and what to do about each kind.
 func (v *View) writeTroubles(p *printer.Page) {
 	for _, clusters := range v.troubled() {
-		p.Section("%s (%s)", kinds()[severity(&clusters[0])][1], printer.Count(len(clusters), "cluster"))
+		heading := clusters[0].Trouble.Kind
+		if i := severity(&clusters[0]); i >= 0 {
+			heading = kinds()[i][1]
+		}
+		p.Section("%s (%s)", heading, printer.Count(len(clusters), "cluster"))
 		v.writeStories(p, clusters, func(c *api.Cluster) string { return clustertext.Story(c, v.Now) })
 		for _, remedy := range v.remedies(clusters) {
 			p.Advice("%s", remedy)
