@@ -1,104 +1,40 @@
-// Package floors holds the architecture as a test: which package may import
-// which (docs/architecture.md).
+// Package floors holds docs/architecture.md as a test: which package may import which.
 package floors
 
 import (
 	"bufio"
 	"bytes"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
 
 const module = "github.com/mesh-agent/mesh-agent/"
 
-// floors are the heights of the packages. Imports go strictly down; nothing
-// imports its own floor.
-func floors() map[string]int {
-	return map[string]int{
-		"pkg/codes":           0,
-		"pkg/wire":            0,
-		"pkg/kvstore":         1,
-		"pkg/budget":          1,
-		"pkg/store":           2,
-		"pkg/store/syncstore": 2,
-		"pkg/disconnect":      2,
-		"pkg/claims":          2,
-		"pkg/nodes":           3,
-		"pkg/services":        3,
-		"pkg/ipcache":         3,
-		"pkg/allocator":       3,
-		"pkg/remotecluster":   4,
-
-		"pkg/kvstore/clientfile": 1,
-		"pkg/kvstore/hint":       2,
-		"pkg/kvstore/etcd":       3,
-		"pkg/kvstore/memory":     3,
-
-		"pkg/allocator/kvbackend":   4,
-		"pkg/allocator/doublewrite": 4,
-		"pkg/allocator/crdbackend":  4,
-		"pkg/allocator/modes":       5,
-		"pkg/identity":              4,
-		"pkg/local":                 3,
-		"pkg/local/manifests":       4,
-		"pkg/local/kubernetes":      4,
-		"pkg/publish":               5,
-		"pkg/clustermesh":           5,
-		"pkg/mirror":                6,
-		"pkg/operate":               6,
-		"pkg/register":              6,
-		"pkg/findings":              6,
-		"pkg/reasons":               6,
-		"pkg/troubleshoot":          6,
-		"pkg/view":                  7,
-		"pkg/mesh":                  8,
-		"pkg/api/transport":         7,
-		"pkg/api":                   8,
-		"pkg/api/client":            9, // speaks with pkg/api's types, from the other side
-		"pkg/checks":                9,
-
-		"internal/sim/contents": 1,
-		"internal/sim":          2,
-		"internal/sim/program":  3,
-		"cmd/mesh-sim":          10,
-
-		"internal/agent/config":     9,
-		"internal/agent":            10,
-		"internal/cli/run":          11,
-		"internal/cli/command":      10,
-		"internal/cli/explain":      11,
-		"internal/cli/target":       11,
-		"internal/cli/clustertext":  12,
-		"internal/cli/configcheck":  12,
-		"internal/cli/kvstore":      12,
-		"internal/cli/identity":     12,
-		"internal/cli/users":        12,
-		"internal/cli/troubleshoot": 12,
-		"internal/cli/resource":     13,
-		"internal/cli/lookup":       14,
-		"internal/cli/policy":       14,
-		"internal/cli/get":          14,
-		"internal/cli/describe":     15,
-		"internal/cli/status":       14,
-		"internal/cli/bugreport":    15,
-		"internal/cli":              16,
-		"cmd/mesh-agent":            17,
+// places are the numbers and words of the table of packages in docs/architecture.md, by
+// package. Imports go strictly down, from a number to lower ones. Whatever is a leaf
+// may be imported by all and imports leaves alone; what is for tests or a tool uses the
+// others, and only tests, tools and cmd/mesh-sim use it.
+func places(t *testing.T) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "architecture.md"))
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-// leaves may be imported from any floor and import none.
-func leaves() map[string]bool {
-	return map[string]bool{
-		"internal/exit": true, "internal/version": true, "internal/logging": true, "internal/health": true, "internal/printer": true, "internal/notices": true, "internal/safetext": true,
-		"internal/pki": true, "internal/tables": true, "internal/waiting": true, "internal/waiting/waittest": true, "internal/guard": true, "internal/dirwatch": true, "internal/children": true, "internal/etcdserver": true, "pkg/kvstore/etcdtest": true, "internal/kubetest": true, "internal/plainjson": true, "internal/selector": true, "internal/othermodule": true,
+	all := map[string]string{}
+	for _, row := range regexp.MustCompile(`(?m)^\| (\d+|leaf|tests|tools) \|([^|]*)\|`).FindAllStringSubmatch(string(text), -1) {
+		for _, name := range regexp.MustCompile("`([^`]*)`").FindAllStringSubmatch(row[2], -1) {
+			if all[name[1]] != "" {
+				t.Errorf("docs/architecture.md has two places for %s", name[1])
+			}
+			all[name[1]] = row[1]
+		}
 	}
-}
-
-// forTests are packages that use the others, and that tests and cmd/mesh-sim alone use.
-func forTests() map[string]bool {
-	return map[string]bool{"internal/agent/agenttest": true, "internal/cli/clitest": true, "internal/cli/samples": true, "internal/sim": true, "internal/sim/contents": true, "internal/sim/program": true, "internal/meshtest": true, "internal/meshtest/fakemesh": true, "internal/recorded": true, "internal/members": true, "internal/notices/collect": true, "internal/sbom": true, "test/members": true, "pkg/kvstore/kvtest": true, "pkg/operate/operatetest": true, "pkg/codes/codestest": true, "test/scale": true, "test/faults": true, "test/kubernetes": true, "internal/floors": true, "internal/citations": true, "internal/words": true, "deploy": true, "test/hostile": true}
+	return all
 }
 
 // list returns, for each package of the project, what it imports outside tests.
@@ -129,27 +65,38 @@ func owner(pkg string) string {
 
 func TestImportsGoStrictlyDown(t *testing.T) {
 	t.Parallel()
-	floor, leaf, test := floors(), leaves(), forTests()
-	for from, imports := range list(t, "./...") {
-		height, placed := floor[owner(from)]
-		if !placed && !leaf[from] && !test[from] {
-			t.Errorf("%s has no floor: give it one here and in docs/architecture.md", from)
-			continue
+	all := places(t)
+	place := func(pkg string) string {
+		if strings.HasPrefix(pkg, "test/") {
+			return all["test/…"]
 		}
-		for _, imported := range imports {
-			to, ours := strings.CutPrefix(imported, module)
-			if !ours {
+		return all[owner(pkg)]
+	}
+	imports := list(t, "./...")
+	for from, imported := range imports {
+		height, numbered := strconv.Atoi(place(from))
+		if place(from) == "" {
+			t.Errorf("%s has no place: give it a row in docs/architecture.md", from)
+		}
+		for _, to := range imported {
+			to, ours := strings.CutPrefix(to, module)
+			if !ours || owner(to) != to || place(to) == "leaf" {
 				continue
 			}
+			below, placed := strconv.Atoi(place(to))
 			switch {
-			case test[to] && from != "cmd/mesh-sim" && !test[from]:
-				t.Errorf("%s imports %s, which is for tests", from, to)
-			case owner(to) != to, test[from] && !placed, leaf[to]:
-			case leaf[from]:
+			case place(from) == "leaf":
 				t.Errorf("%s is a leaf and imports %s", from, to)
-			case placed && floor[to] >= height:
-				t.Errorf("%s (floor %d) imports %s (floor %d)", from, height, to, floor[to])
+			case numbered == nil && placed != nil && from != "cmd/mesh-sim":
+				t.Errorf("%s imports %s, which is for tests", from, to)
+			case numbered == nil && placed == nil && below >= height:
+				t.Errorf("%s (floor %d) imports %s (floor %d)", from, height, to, below)
 			}
+		}
+	}
+	for pkg := range all {
+		if _, there := imports[pkg]; !there && pkg != "test/…" {
+			t.Errorf("docs/architecture.md has a row for %s, which is not there", pkg)
 		}
 	}
 }

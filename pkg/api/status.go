@@ -20,12 +20,12 @@ const (
 func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 	// What the mesh says comes first: what it calls synced is then in the view.
 	ready, _ := s.View.Ready()
-	var fresh []remotecluster.Status
+	var unread []remotecluster.Status
 	ignored := []clustermesh.Ignored{}
 	if s.Directory != nil {
-		fresh = s.Directory.Announced() // first: a cluster that is taken up meanwhile is not missed
+		unread = s.Directory.Announced() // first: a cluster that is taken up meanwhile is not missed
 	}
-	clusters := announced(s.View.Clusters(), fresh)
+	clusters := announced(s.View.Clusters(), unread)
 	if s.Directory != nil {
 		ignored = append(ignored, s.Directory.Ignored()...)
 	}

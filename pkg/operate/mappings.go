@@ -30,7 +30,7 @@ type mappings struct {
 }
 
 func newMappings(report func(error), log *slog.Logger) *mappings {
-	return &mappings{again: configReassert, report: report, log: log, wake: make(chan struct{}, 1)}
+	return &mappings{again: reassertInterval, report: report, log: log, wake: make(chan struct{}, 1)}
 }
 
 // look asks for another look at what contradicts. It does not block.

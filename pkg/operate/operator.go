@@ -70,7 +70,7 @@ const (
 	DefaultLocksGCInterval = 25 * time.Second
 	DefaultGCPerMinute     = 2500
 	heartbeatInterval      = time.Minute
-	configReassert         = 5 * time.Minute
+	reassertInterval       = 5 * time.Minute
 )
 
 // Operator operates the cluster while it leads.

@@ -72,7 +72,7 @@ func (o *Operator) newPublisher(lock *kvstore.Lock) *publisher {
 
 func (p *publisher) newSync(prefix string, shared bool) *syncstore.Sync {
 	return syncstore.New(syncstore.Params{
-		Prefix: prefix, Shared: shared, Outbox: p.outbox, Cluster: p.Own.Name, Reassert: configReassert, Log: p.Log,
+		Prefix: prefix, Shared: shared, Outbox: p.outbox, Cluster: p.Own.Name, Reassert: reassertInterval, Log: p.Log,
 	})
 }
 

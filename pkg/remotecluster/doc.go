@@ -11,7 +11,7 @@
 // a lost connection. When the context of Run ends, because the process stops or the file
 // changed, nothing is withdrawn. When a session ends, everything is kept, its age is
 // shown, and the disconnect policy says whether its service backends are used. When the
-// file is gone, [Cluster.Drain] withdraws everything; then the cluster ID is free.
+// file is gone, [Cluster.Drain] removes everything; then the cluster ID is free.
 //
 // What is read goes to a [Consumer]: the view of pkg/clustermesh, or the copy of
 // pkg/mirror.
@@ -22,7 +22,7 @@
 // problems.go). The rules are in testdata as scripts of events, with what is said after
 // them.
 //
-// Staying away has one consequence, if wanted: [Params].CacheTTL after the last session
+// Apart from the policy, staying away has one consequence, if wanted: [Params].CacheTTL after the last session
 // that read the configuration, the cluster's service backends leave the global services
 // (contact.go), until it is synced again.
 //

@@ -199,7 +199,7 @@ func (l *leftOut) less() {
 	}
 }
 
-// leftOut counts keys that are refused and not remembered.
+// leftOut is the count to show: of the list that runs, once it is the higher one.
 func (s *Set[T]) leftOut() *leftOut {
 	if s.listing && s.leaving.n > s.left.n {
 		return &s.leaving

@@ -99,6 +99,20 @@ func (s *Settings) Give(to *hive.Hive) {
 	s.flags.VisitAll(func(f *pflag.Flag) { to.Viper().Set(f.Name, f.Value.String()) })
 }
 
+// Unused names the settings that are given and are of other modes alone, as their help
+// begins.
+func (s *Settings) Unused(m Mode) (names []string) {
+	modes := []string{string(ModeRun), string(ModeOperate), string(ModeMirror)}
+	s.flags.VisitAll(func(f *pflag.Flag) {
+		of, _, _ := strings.Cut(f.Usage, ": ")
+		users := strings.Split(of, ", ")
+		if s.from[f.Name] != "" && slices.Contains(modes, users[0]) && !slices.Contains(users, string(m)) {
+			names = append(names, f.Name)
+		}
+	})
+	return names
+}
+
 // Validate finds what is wrong with the values, and says where they came from.
 func (s *Settings) Validate(c Config) error {
 	err := c.Validate()

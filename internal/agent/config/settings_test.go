@@ -112,6 +112,28 @@ func TestOnePlaceSetsAMap(t *testing.T) {
 	}
 }
 
+// TestWhatAModeDoesNotUse names what is given and of other modes, wherever it is given.
+func TestWhatAModeDoesNotUse(t *testing.T) {
+	t.Parallel()
+	file := samples.SettingsFile(t, "cluster-name: east\nremote-write-rate: 5\nidentity-allocation-mode: kvstore\n")
+	for mode, want := range map[Mode][]string{
+		ModeRun:     {"kvstore-ensure-users", "remote-write-rate"},
+		ModeOperate: {"remote-write-rate"},
+		ModeMirror:  {"identity-allocation-mode", "kvstore-ensure-users"},
+	} {
+		s := NewSettings()
+		flags := pflag.NewFlagSet("run", pflag.ContinueOnError)
+		s.Register(flags)
+		err := flags.Parse([]string{"--config", file, "--kvstore-ensure-users"})
+		if err == nil {
+			_, err = s.Load(func(string) string { return "" })
+		}
+		if diff := cmp.Diff(want, s.Unused(mode)); diff != "" || err != nil {
+			t.Errorf("%s: %v %s", mode, err, diff)
+		}
+	}
+}
+
 // TestMistakesNameTheirPlace: a person knows where to mend it.
 func TestMistakesNameTheirPlace(t *testing.T) {
 	t.Parallel()

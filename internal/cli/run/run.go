@@ -61,6 +61,9 @@ func newModeCommand(v version.Info, m config.Mode, short, more string) *cobra.Co
 		for _, name := range config.UnknownVariables(os.Environ(), cmd.Root()) {
 			log.Warn("An environment variable that nothing reads; the names of variables follow the flags", "variable", name)
 		}
+		for _, name := range s.Unused(m) {
+			log.Debug("A setting that this mode does not use", "setting", name, "mode", string(m))
+		}
 		log.Info("Starting", "mode", string(m), "version", v.Version, "pid", os.Getpid())
 		agent.LimitMemory(log)
 		h := agent.NewHive(v, m, level)
