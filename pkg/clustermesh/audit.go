@@ -33,7 +33,7 @@ type Audited struct {
 // since they are refused without it too. A cluster that has more than its budget is not looked at
 // to the end.
 func Audit(ctx context.Context, client Lister, policy *claims.Policy, e wire.Expect, caps wire.Capabilities, b budget.Budget) []Audited {
-	v := &View{Granted: new(claims.Current), layout: e.Layout, slices: wire.NewSliceDecoder()}
+	v := &View{Tables: new(Tables), Granted: new(claims.Current), layout: e.Layout, slices: wire.NewSliceDecoder()}
 	v.Granted.Set(policy)
 	var all []Audited
 	for _, f := range v.feeds() {

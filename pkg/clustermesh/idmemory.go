@@ -42,7 +42,7 @@ func newIDMemory(dir string, log *slog.Logger) *idMemory {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		log.Warn("The cluster IDs of before cannot be read: they are noted anew, as the clusters come", "file", m.file, "error", err)
+		log.Warn("The cluster IDs of before cannot be read: they are noted again, as the clusters come", "file", m.file, "error", err)
 	default:
 		m.ids = ids
 	}

@@ -89,7 +89,9 @@ func (n *Nodes) node(txn statedb.ReadTxn, name string, changes []store.Change[no
 		n.set(name, nil)
 		return n.view(name, nil, changes)
 	}
-	n.set(name, value.Encode())
+	if n.to != nil {
+		n.set(name, value.Encode())
+	}
 	return n.view(name, nodes.FromWire(value, wire.ParseSource(value.Source)), changes)
 }
 

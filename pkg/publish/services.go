@@ -68,11 +68,13 @@ func (s *Services) Run(ctx context.Context) error {
 func (s *Services) apply(txn statedb.ReadTxn, names []string) {
 	for _, name := range names {
 		var service, export []byte
-		if svc := s.exported(txn, name); svc != nil {
+		if svc := s.exported(txn, name); svc != nil && s.services.to != nil {
 			service = Service(s.own, svc, s.members.of(txn, name)).Encode()
 		}
-		if value := exportOf(txn, s.cluster, s.own, name, s.defaultGlobal); value != nil {
-			export = value.Encode()
+		if s.exports.to != nil {
+			if value := exportOf(txn, s.cluster, s.own, name, s.defaultGlobal); value != nil {
+				export = value.Encode()
+			}
 		}
 		s.services.set(name, service)
 		s.exports.set(name, export)

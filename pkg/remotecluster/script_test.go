@@ -5,13 +5,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/scripttest"
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/codes/codestest"
@@ -26,56 +25,13 @@ var update = flag.Bool("update", false, "write what the scripts of testdata come
 // they reach every state.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatal(err, files)
-	}
 	var reached []codes.Code
-	for _, file := range files {
-		before, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		after, codes := runScript(t, file, string(before))
-		reached = append(reached, codes...)
-		switch {
-		case *update:
-			if err := os.WriteFile(file, []byte(after), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		case after != string(before):
-			t.Errorf("%s comes to something else (go test ./pkg/remotecluster -update writes it; see git diff):\n%s", file, after)
-		}
-	}
+	scripttest.Run(t, *update, func() scripttest.Player {
+		p := newPlay()
+		p.reached = &reached
+		return p
+	})
 	codestest.Reached(t, codes.States, reached...)
-}
-
-// runScript returns the script with what its blocks come to, and the codes among that.
-func runScript(t *testing.T, file, text string) (after string, reached []codes.Code) {
-	t.Helper()
-	var out strings.Builder
-	p := newPlay()
-	expected := false // the lines are what the block before came to
-	for i, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
-		switch {
-		case line == "":
-			expected = false
-		case expected:
-			continue
-		case line == "----":
-			expected = true
-			j := judge(p.rules, p.state, p.facts, p.now)
-			reached = append(reached, j.status.Code)
-			fmt.Fprintf(&out, "----\n%s", p.text(j))
-			continue
-		case !strings.HasPrefix(line, "#"):
-			if err := p.do(line); err != nil {
-				t.Fatalf("%s:%d: %v", file, i+1, err)
-			}
-		}
-		out.WriteString(line + "\n")
-	}
-	return out.String(), reached
 }
 
 // play is what happens in a script.
@@ -84,6 +40,8 @@ type play struct {
 	state state
 	facts facts
 	now   time.Time
+
+	reached *[]codes.Code
 }
 
 func newPlay() *play {
@@ -95,8 +53,8 @@ func newPlay() *play {
 
 func (p *play) happens(e event) { p.state = p.state.after(e, p.now) }
 
-// do takes one line of a script: a word, and what follows as NAME, NAME=VALUE or "text".
-func (p *play) do(line string) error {
+// Do takes one line of a script: a word, and what follows as NAME, NAME=VALUE or "text".
+func (p *play) Do(line string) error {
 	verb, rest, _ := strings.Cut(line, " ")
 	a, err := parseArguments(rest)
 	if err != nil {
@@ -104,7 +62,9 @@ func (p *play) do(line string) error {
 	}
 	switch verb {
 	case "new":
+		reached := p.reached
 		*p = *newPlay()
+		p.reached = reached
 		p.rules.skipOptional = a.is("skip-optional")
 		p.rules.cacheTTL = a.span("cache-ttl")
 	case "wait":
@@ -240,10 +200,12 @@ func (p *play) source(r wire.Resource, a arguments) error {
 	return a.unread()
 }
 
-// text shows what a cluster is said to be.
-func (p *play) text(j judgment) string {
+// Said shows what the cluster is said to be.
+func (p *play) Said() string {
 	var b strings.Builder
+	j := judge(p.rules, p.state, p.facts, p.now)
 	s := j.status
+	*p.reached = append(*p.reached, s.Code)
 	fmt.Fprintf(&b, "%s %s", s.State, s.Code)
 	for _, flag := range []struct {
 		yes  bool

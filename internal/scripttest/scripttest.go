@@ -1,0 +1,69 @@
+// Package scripttest runs rules as scripts, which are read without Go. A script is a
+// sequence of blocks: what happens, a line each, then "----", then what is said of it
+// afterwards, up to an empty line. "#" begins a comment.
+package scripttest
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Player is what a script plays with.
+type Player interface {
+	// Do plays a line.
+	Do(line string) error
+	// Said is what the lines have come to; each line of it ends.
+	Said() string
+}
+
+// Run plays the scripts of testdata/*.txt, each with a player of its own, and compares
+// what is said with what they have there, or writes it there.
+func Run(t *testing.T, update bool, newPlayer func() Player) {
+	t.Helper()
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal(err, files)
+	}
+	for _, file := range files {
+		before, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after := play(t, file, string(before), newPlayer())
+		switch {
+		case update:
+			if err := os.WriteFile(file, []byte(after), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		case after != string(before):
+			t.Errorf("%s comes to something else (the flag -update writes it; see git diff):\n%s", file, after)
+		}
+	}
+}
+
+// play returns the script with what its blocks come to.
+func play(t *testing.T, file, text string, p Player) string {
+	t.Helper()
+	var out strings.Builder
+	expected := false // the lines are what the block before came to
+	for i, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+		switch {
+		case line == "":
+			expected = false
+		case expected:
+			continue
+		case line == "----":
+			expected = true
+			out.WriteString("----\n" + p.Said())
+			continue
+		case !strings.HasPrefix(line, "#"):
+			if err := p.Do(line); err != nil {
+				t.Fatalf("%s:%d: %v", file, i+1, err)
+			}
+		}
+		out.WriteString(line + "\n")
+	}
+	return out.String()
+}
