@@ -22,9 +22,11 @@ run-mesh: build ; @bin/mesh-sim members --program bin/mesh-agent
 build: ; CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.release=$(VERSION)" -o bin/ ./cmd/mesh-agent ./cmd/mesh-sim
 # What takes long (many seeds, many steps, whole meshes of processes) skips itself with
 # -short. Most tests wait for others most of the time, so that more run than there are cores (of packages, linking takes the rest).
-test: ; $(GO) test -race -short -p 3 -parallel 8 -timeout 30m $(PKGS)
+# A test program with the race detector sleeps for a second before it ends, if it is not told otherwise.
+RACE = GORACE=atexit_sleep_ms=50 $(GO) test -race
+test: ; $(RACE) -short -p 3 -parallel 8 -timeout 30m $(PKGS)
 # The hostile remotes measure memory, so they run by themselves; their mixture, and hoards that fill the memory, without the race detector.
-test-all: ; $(GO) test -race -timeout 30m $$($(GO) list $(PKGS) | grep -v /test/hostile) && $(GO) test -race -timeout 30m ./test/hostile && $(GO) test -run "TestMixture|TestFull" -timeout 20m ./test/hostile
+test-all: ; $(RACE) -p 3 -parallel 8 -timeout 30m $$($(GO) list $(PKGS) | grep -v /test/hostile) && $(RACE) -timeout 30m ./test/hostile && $(GO) test -run "TestMixture|TestFull" -timeout 20m ./test/hostile
 race: ; $(GO) test -race -count=3 -shuffle=on -timeout 40m $(PKGS)
 fuzz: ; GO=$(GO) test/fuzz $(FUZZTIME) $(PKGS)
 bench: ; $(GO) test -run '^$$' -bench . -benchmem -timeout 40m $(PKGS)

@@ -43,8 +43,8 @@ func TestAnOlderAgentsClustersAreAssessed(t *testing.T) {
 	if older.Trouble == nil || older.Trouble.Kind != "failed" || older.Remedy == "" || older.Freshness.Worst.State == "" {
 		t.Errorf("%+v", older)
 	}
-	told := `{"state": "failed", "trouble": {"kind": "new"}, "freshness": {"worst": {"state": "stale"}}}`
-	if err := json.Unmarshal([]byte(told), &newer); err != nil || newer.Trouble.Kind != "new" || newer.Remedy != "" {
+	sent := `{"state": "failed", "trouble": {"kind": "new"}, "freshness": {"worst": {"state": "stale"}}}`
+	if err := json.Unmarshal([]byte(sent), &newer); err != nil || newer.Trouble.Kind != "new" || newer.Remedy != "" {
 		t.Errorf("%+v, %v", newer, err)
 	}
 }

@@ -127,7 +127,7 @@ func TestIdentityIndexHasBounds(t *testing.T) {
 // as many identities as a large mesh has.
 func TestIdentityIndexIsSmall(t *testing.T) {
 	t.Parallel()
-	const n, identities = 400_000, 40_000
+	const n, identities = 100_000, 10_000
 	c := New()
 	ops := make([]Op, n)
 	for i := range ops {

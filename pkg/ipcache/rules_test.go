@@ -132,7 +132,7 @@ func TestRulesAgainstAModel(t *testing.T) {
 	fired := make(map[Rule]int)
 	seeds := 1000
 	if testing.Short() {
-		seeds = 150
+		seeds = 60
 	}
 	for seed := range uint64(seeds) {
 		r := rand.New(rand.NewPCG(seed, 1))

@@ -3,7 +3,6 @@ package kvstore
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
