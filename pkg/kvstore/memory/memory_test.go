@@ -100,6 +100,9 @@ func TestMemoryDeletePrefix(t *testing.T) {
 	if kv, _, _ := m.Get(t.Context(), "q/1"); kv == nil {
 		t.Error("another prefix was deleted")
 	}
+	if at := m.Unset("q/1"); at.Revision != gone.Revision+1 || m.Unset("q/1") != at {
+		t.Errorf("deleting one key twice changes the position to %v", m.Position())
+	}
 }
 
 func TestMemoryRun(t *testing.T) {
