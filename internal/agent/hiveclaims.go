@@ -20,7 +20,7 @@ func newIPs(c config.Config) (*ipcache.Cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ipcache.NewWith(rules), nil
+	return ipcache.New(rules), nil
 }
 
 // tellUnknownNetworks logs which networks nobody guards, because this agent does not

@@ -58,7 +58,7 @@ func newFixture(t testing.TB, options ...Option) *fixture {
 // newFixtureOf keeps so many changes.
 func newFixtureOf(t testing.TB, ring uint64, options ...Option) *fixture {
 	t.Helper()
-	tables, err := view.NewTables(statedb.New(), ipcache.New())
+	tables, err := view.NewTables(statedb.New(), ipcache.New(ipcache.Rules{}))
 	must := func(err error) {
 		if err != nil {
 			t.Helper()

@@ -18,7 +18,7 @@ import (
 func TestNoRemoteHasOwnBackends(t *testing.T) {
 	t.Parallel()
 	rules := ipcache.Rules{Own: []ipcache.Own{{Prefix: netip.MustParsePrefix("10.99.0.0/16"), What: "pod network"}}, Enforce: true}
-	db, v := newView(t, ipcache.NewWith(rules))
+	db, v := newView(t, ipcache.New(rules))
 
 	web := &services.Service{Cluster: "c2", ClusterID: 2, Source: wire.SourceClusterMesh, Shared: true, Namespace: "default", Name: "web"}
 	for _, a := range []string{"10.2.0.1", "10.99.0.5", "10.200.0.7", "127.0.0.1", "169.254.169.254"} {

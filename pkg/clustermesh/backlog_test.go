@@ -43,7 +43,7 @@ func newBacklog(tb testing.TB, addresses int) *backlog {
 	client, err := etcd.Connect(tb.Context(), cfg, 0, etcd.DefaultOptions())
 	must(tb, err)
 	tb.Cleanup(client.Close)
-	b := &backlog{client: client, prefix: wire.IPs.Prefix("c1", false), addresses: addresses, ips: ipcache.New()}
+	b := &backlog{client: client, prefix: wire.IPs.Prefix("c1", false), addresses: addresses, ips: ipcache.New(ipcache.Rules{})}
 	writer := server.Client(tb)
 	b.write = func(turn int) {
 		tb.Helper()

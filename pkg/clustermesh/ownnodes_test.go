@@ -33,7 +33,7 @@ type ownNodesWorld struct {
 func newOwnNodes(t *testing.T, delay time.Duration) *ownNodesWorld {
 	t.Helper()
 	w := &ownNodesWorld{t: t, mem: memory.New()}
-	w.db, w.view = newView(t, ipcache.New())
+	w.db, w.view = newView(t, ipcache.New(ipcache.Rules{}))
 	if w.view.NodeDelay != 30*time.Second {
 		t.Errorf("the delay is %s unless it is set", w.view.NodeDelay)
 	}

@@ -69,7 +69,7 @@ func newWorld(t *testing.T, change ...func(*Params)) *world {
 func newWorldOn(t *testing.T, sources *store.Metrics, change ...func(*Params)) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir()}
-	w.db, w.view = newView(t, ipcache.New())
+	w.db, w.view = newView(t, ipcache.New(ipcache.Rules{}))
 	w.view.NodeDelay = 200 * time.Millisecond
 	opts := etcd.DefaultOptions()
 	opts.QPS, opts.PageLimit = 0, 50

@@ -51,7 +51,7 @@ type world struct {
 }
 
 func newWorld(t testing.TB) *world {
-	w := &world{t: t, db: statedb.New(), mesh: new(fakemesh.Mesh), ips: ipcache.New(), now: epoch}
+	w := &world{t: t, db: statedb.New(), mesh: new(fakemesh.Mesh), ips: ipcache.New(ipcache.Rules{}), now: epoch}
 	var errs [5]error
 	var log *slog.Logger
 	w.found, errs[0] = New(w.db)

@@ -59,7 +59,7 @@ func liveHeap() uint64 {
 }
 
 func filled(entries []*Entry) *Cache {
-	c := New()
+	c := New(Rules{})
 	ops := make([]Op, 0, maxHold)
 	for batch := range slices.Chunk(entries, maxHold) {
 		ops = ops[:0]

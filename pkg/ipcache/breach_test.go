@@ -13,7 +13,7 @@ import (
 // special use.
 func TestBreaches(t *testing.T) {
 	t.Parallel()
-	c := NewWith(Rules{Own: []Own{{netip.MustParsePrefix("10.96.0.0/12"), "service network"}}, Enforce: true})
+	c := New(Rules{Own: []Own{{netip.MustParsePrefix("10.96.0.0/12"), "service network"}}, Enforce: true})
 	addrs := []netip.Addr{
 		netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.99.0.1"), netip.MustParseAddr("169.254.169.254"),
 		netip.MustParseAddr("10.200.0.1"), netip.MustParseAddr("fd00::1"), netip.MustParseAddr("::1"),

@@ -34,7 +34,7 @@ func TestIdentityIndexFindsWhatAWalkFinds(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(seed, 3))
 			clusters := []*Cluster{{"c1", 1}, {"c2", 2}}
-			c := New()
+			c := New(Rules{})
 			x := NewIdentityIndex(c)
 			var kept []*Snapshot
 			answered := 0
@@ -89,7 +89,7 @@ func randomPrefix(random *rand.Rand) netip.Prefix {
 // when more has changed than the cache remembers.
 func TestIdentityIndexHasBounds(t *testing.T) {
 	t.Parallel()
-	c := New()
+	c := New(Rules{})
 	x := NewIdentityIndex(c)
 	cluster := &Cluster{"c1", 1}
 	fill := func(from, n int, identity uint32) {
@@ -128,7 +128,7 @@ func TestIdentityIndexHasBounds(t *testing.T) {
 func TestIdentityIndexIsSmall(t *testing.T) {
 	t.Parallel()
 	const n, identities = 100_000, 10_000
-	c := New()
+	c := New(Rules{})
 	ops := make([]Op, n)
 	for i := range ops {
 		ops[i].New = NewEntry(Spec{

@@ -29,12 +29,9 @@ type Cache struct {
 	snapshot atomic.Pointer[Snapshot]
 }
 
-// New returns an empty cache that notes which claims break a rule, and in which the
-// pod networks of the own nodes are the own cluster's.
-func New() *Cache { return NewWith(Rules{}) }
-
-// NewWith returns an empty cache with rules.
-func NewWith(r Rules) *Cache {
+// New returns an empty cache with rules. Without any it notes which claims break one, and
+// the pod networks of the own nodes are the own cluster's.
+func New(r Rules) *Cache {
 	c := &Cache{core: newCore(), left: make(chan struct{}, 1)}
 	c.core.networks.enforce = r.Enforce
 	for _, o := range r.Own {

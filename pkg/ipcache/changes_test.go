@@ -63,7 +63,7 @@ func (f *follower) take(t *rapid.T, c *Cache, ch Change) {
 
 func TestChangesAreHeldForAWhile(t *testing.T) {
 	t.Parallel()
-	c := New()
+	c := New(Rules{})
 	own := &Cluster{"a", 1}
 	var ops []Op
 	for i := range ringSize + 10 {

@@ -11,7 +11,7 @@ import (
 // each other; the race detector watches, and at rest everything agrees.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
-	c := New()
+	c := New(Rules{})
 	const writers, addresses, rounds = 4, 300, 10
 	var wg sync.WaitGroup
 	for w := range writers {

@@ -45,7 +45,7 @@ func TestPrefixesAreCanonical(t *testing.T) {
 			if got := e.Prefix().String(); got != tt.want {
 				t.Fatalf("the prefix is %s, want %s", got, tt.want)
 			}
-			c := New()
+			c := New(Rules{})
 			c.Apply([]Op{{New: e}})
 			addr := netip.MustParseAddr(tt.covers)
 			if chain := c.Lookup(addr).Claims; c.LookupWinner(addr) != e || len(chain) != 1 || chain[0] != e {
@@ -67,7 +67,7 @@ func TestAnEntryWithoutAPrefixClaimsNothing(t *testing.T) {
 	if none.Prefix().IsValid() {
 		t.Errorf("its prefix is %s", none.Prefix())
 	}
-	c := New()
+	c := New(Rules{})
 	c.Apply([]Op{{New: none}, {New: none}, {Old: none}, {Old: none, New: none}, {}})
 	if c.Len() != 0 || c.Claims() != 0 || c.Revision() != 0 {
 		t.Errorf("%d prefixes, %d claims, revision %d; want nothing", c.Len(), c.Claims(), c.Revision())

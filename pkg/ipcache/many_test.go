@@ -31,7 +31,7 @@ func TestManyClaimsOnOneAddress(t *testing.T) {
 	all := manyClaims(4*MaxReported, p, a, b)
 	pod := NewEntry(Spec{Prefix: p, Cluster: b, Kind: KindHost, Source: wire.SourceClusterMesh, Identity: wire.IdentityRemoteNode})
 	r := rand.New(rand.NewPCG(1, 1))
-	c := New()
+	c := New(Rules{})
 	for _, i := range r.Perm(len(all)) {
 		c.Apply([]Op{{New: all[i]}})
 	}
@@ -87,7 +87,7 @@ func TestManyStraysOnOneAddress(t *testing.T) {
 	p := netip.MustParsePrefix("10.0.0.1/32")
 	a, b := &Cluster{"a", 1}, &Cluster{"b", 2}
 	all := manyClaims(3*reviewed, p, a, b)
-	c := New()
+	c := New(Rules{})
 	own := NewEntry(Spec{Prefix: netip.MustParsePrefix("10.0.0.0/24"), Cluster: &Cluster{"own", 9}, Kind: KindPodCIDR, Source: wire.SourceKVStore, Name: "n"})
 	for _, e := range all {
 		c.Apply([]Op{{New: e}})
@@ -119,7 +119,7 @@ func BenchmarkManyClaims(b *testing.B) {
 		for _, bench := range []struct {
 			name string
 			c    *Cache
-		}{{"counting", New()}, {"barred", NewWith(Rules{Own: []Own{{p, "service network"}}})}} {
+		}{{"counting", New(Rules{})}, {"barred", New(Rules{Own: []Own{{p, "service network"}}})}} {
 			b.Run(fmt.Sprint(bench.name, "-", n), func(b *testing.B) {
 				b.ReportAllocs()
 				for _, e := range manyClaims(n, p, &Cluster{"a", 1}, &Cluster{"b", 2}) {

@@ -65,7 +65,7 @@ func TestCacheMachine(t *testing.T) {
 	t.Parallel()
 	clusters := []*Cluster{{"a", 1}, {"b", 2}, {"c", 3}}
 	rapid.Check(t, func(t *rapid.T) {
-		c := New()
+		c := New(Rules{})
 		model := map[claimKey]*Entry{}
 		f := &follower{winners: map[netip.Prefix]*Entry{}, contested: map[netip.Prefix]bool{}}
 		put := func(e *Entry) {
@@ -228,7 +228,7 @@ func compareLookup(t *rapid.T, c *Cache, byPrefix map[netip.Prefix][]*Entry, add
 
 func TestASnapshotNeverChanges(t *testing.T) {
 	t.Parallel()
-	c := New()
+	c := New(Rules{})
 	cluster := &Cluster{"a", 1}
 	entry := func(i, id int) *Entry {
 		return NewEntry(Spec{Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), 32), Cluster: cluster, Identity: uint32(id)})

@@ -30,7 +30,7 @@ func hosts(c *Cluster, first string, n int) (ops []Op) {
 func TestWhoChangesNetworksJudgesAgain(t *testing.T) {
 	t.Parallel()
 	a, b := &Cluster{Name: "a", ID: 1}, &Cluster{Name: "b", ID: 2}
-	c := New()
+	c := New(Rules{})
 	c.Apply(hosts(a, "10.0.0.0", 3*reviewed))
 	c.hold([]Op{claimOf(b, KindPodCIDR, netip.MustParsePrefix("10.0.0.0/16"))}) // and it does not come to judge again
 	other := claimOf(a, KindHost, netip.MustParsePrefix("192.168.0.1/32"))
@@ -58,7 +58,7 @@ func TestNobodyWaitsForTheReviewsOfOthers(t *testing.T) {
 	}
 	t.Parallel()
 	hostile, a, own := &Cluster{Name: "hostile", ID: 1}, &Cluster{Name: "a", ID: 2}, &Cluster{Name: "own", ID: 9}
-	c := New()
+	c := New(Rules{})
 	c.Apply(hosts(a, "10.1.0.0", 10*reviewed))
 	c.Apply(hosts(hostile, "10.2.0.0", 100))
 	var ops []Op

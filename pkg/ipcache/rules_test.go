@@ -140,7 +140,7 @@ func TestRulesAgainstAModel(t *testing.T) {
 		if seed%3 == 0 {
 			w.rules.Own = []Own{{netip.MustParsePrefix("172.20.0.0/16"), "service network"}}
 		}
-		c := NewWith(w.rules)
+		c := New(w.rules)
 		for range 16 {
 			var ops []Op
 			for range 1 + r.IntN(6) {

@@ -13,7 +13,7 @@ import (
 func TestSnapshotsAreSharedAndYoung(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := New()
+		c := New(Rules{})
 		claim := func(addr string) {
 			c.Apply([]Op{{New: NewEntry(Spec{Prefix: netip.MustParsePrefix(addr), Cluster: &Cluster{"a", 1}})}})
 		}

@@ -171,7 +171,7 @@ func New(c Config) (*Mesh, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	tables, err := view.NewTables(statedb.New(), ipcache.NewWith(c.Rules))
+	tables, err := view.NewTables(statedb.New(), ipcache.New(c.Rules))
 	if err != nil {
 		return nil, err
 	}

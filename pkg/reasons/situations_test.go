@@ -94,7 +94,7 @@ func situations() []situation {
 		}, web, codes.NoBackends, "global, and without backends that may be used: those of c2 are on addresses that no remote can have", have{"c1": codes.PartEmpty, "c2": codes.PartBarred}},
 
 		{"a claim inside the own networks", func(w *world) {
-			w.IPs = ipcache.NewWith(ipcache.Rules{Own: []ipcache.Own{{Prefix: netip.MustParsePrefix("10.0.0.0/8"), What: "pod network"}}})
+			w.IPs = ipcache.New(ipcache.Rules{Own: []ipcache.Own{{Prefix: netip.MustParsePrefix("10.0.0.0/8"), What: "pod network"}}})
 			w.claims("c2", "10.0.0.1/32", ipcache.KindHost, "")
 		}, address("10.0.0.1"), codes.AddressUnclaimed, "nobody claims 10.0.0.1", have{"c2": codes.ClaimInOwnNetwork}},
 		{"a claim on an address for special use", func(w *world) { w.claims("c2", "127.0.0.1/32", ipcache.KindHost, "") }, address("127.0.0.1"), codes.AddressOwned, "127.0.0.1 is that of c2, whose claim breaks a rule: see the first step", have{"c2": codes.ClaimSpecialUse}},
@@ -103,12 +103,12 @@ func situations() []situation {
 			w.claims("c3", "10.0.0.1/32", ipcache.KindHost, "")
 		}, address("10.0.0.1"), codes.AddressOwned, "10.0.0.1 is that of c3, whose claim breaks a rule: see the first step", have{"c2": codes.ClaimShorter, "c3": codes.ClaimInForeignNetwork}},
 		{"a claim in the pod network of another, enforced", func(w *world) {
-			w.IPs = ipcache.NewWith(ipcache.Rules{Enforce: true})
+			w.IPs = ipcache.New(ipcache.Rules{Enforce: true})
 			w.claims("c2", "10.0.0.0/24", ipcache.KindPodCIDR, "n1")
 			w.claims("c3", "10.0.0.1/32", ipcache.KindHost, "")
 		}, address("10.0.0.1"), codes.AddressInNetwork, "nobody claims 10.0.0.1 itself; it is in 10.0.0.0/24 of c2", have{"c2": codes.ClaimWon, "c3": codes.ClaimInForeignNetwork}},
 		{"a claim with a privileged identity", func(w *world) {
-			w.IPs = ipcache.NewWith(ipcache.Rules{Enforce: true})
+			w.IPs = ipcache.New(ipcache.Rules{Enforce: true})
 			w.IPs.Apply([]ipcache.Op{{New: ipcache.NewEntry(ipcache.Spec{
 				Prefix: netip.MustParsePrefix("10.0.0.1/32"), Cluster: &ipcache.Cluster{Name: "c2", ID: 2}, Source: wire.SourceClusterMesh, Identity: wire.IdentityKubeAPIServer,
 			})}})
@@ -120,7 +120,7 @@ func situations() []situation {
 			}
 		}, address("10.0.0.1"), codes.AddressContested, "10.0.0.1/32 is claimed by c2 and c3; c2 counts", have{"c2": codes.ClaimWon, "c3": codes.ClaimLost, "": codes.ClaimsUntold}},
 		{"more barred claims than have steps", func(w *world) {
-			w.IPs = ipcache.NewWith(ipcache.Rules{Own: []ipcache.Own{{Prefix: netip.MustParsePrefix("10.0.0.0/8"), What: "pod network"}}})
+			w.IPs = ipcache.New(ipcache.Rules{Own: []ipcache.Own{{Prefix: netip.MustParsePrefix("10.0.0.0/8"), What: "pod network"}}})
 			for i := range 2 * ipcache.MaxReported {
 				w.claims("c2", "10.0.0.1/32", ipcache.KindNode, fmt.Sprint("n", i))
 			}

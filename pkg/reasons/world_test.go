@@ -35,7 +35,7 @@ type world struct {
 // newWorld has the own cluster c1 and two others, all fresh.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	tables, err := clustermesh.NewTables(statedb.New(), ipcache.New())
+	tables, err := clustermesh.NewTables(statedb.New(), ipcache.New(ipcache.Rules{}))
 	if err != nil {
 		t.Fatal(err)
 	}

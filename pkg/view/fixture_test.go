@@ -46,7 +46,7 @@ type fixture struct {
 
 func newFixture(t testing.TB) *fixture {
 	t.Helper()
-	tables, err := NewTables(statedb.New(), ipcache.New())
+	tables, err := NewTables(statedb.New(), ipcache.New(ipcache.Rules{}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,7 @@ func emptyWorld(t testing.TB, tune func(*clustermesh.Params)) *world {
 	t.Helper()
 	local := wire.ClusterInfo{Name: "own", ID: localID, MaxConnectedClusters: 255}
 	w := &world{t: t, dir: t.TempDir(), db: statedb.New(), before: map[string]mark{}}
-	tables, err := clustermesh.NewTables(w.db, ipcache.New())
+	tables, err := clustermesh.NewTables(w.db, ipcache.New(ipcache.Rules{}))
 	if err != nil {
 		t.Fatal(err)
 	}

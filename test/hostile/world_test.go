@@ -111,7 +111,7 @@ func newWorld(tb testing.TB, change ...func(*clustermesh.Params)) *world {
 func newMesh(tb testing.TB, change ...func(*clustermesh.Params)) *world {
 	tb.Helper()
 	w := &world{remotes: remotes{tb: tb, dir: tb.TempDir()}, db: statedb.New(), codes: make(map[string]map[codes.Code]string)}
-	tables, err := view.NewTables(w.db, ipcache.New())
+	tables, err := view.NewTables(w.db, ipcache.New(ipcache.Rules{}))
 	must(tb, err)
 	w.view, err = clustermesh.NewView(own(), tables.Tables)
 	must(tb, err)

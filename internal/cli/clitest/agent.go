@@ -72,7 +72,7 @@ func Serve(t *testing.T, is fakemesh.Facts) *Agent {
 // Sources are what the agent serves.
 func (a *Agent) Sources(t *testing.T) api.Sources {
 	t.Helper()
-	tables, err := view.NewTables(statedb.New(), ipcache.New())
+	tables, err := view.NewTables(statedb.New(), ipcache.New(ipcache.Rules{}))
 	if err != nil {
 		t.Fatal(err)
 	}
