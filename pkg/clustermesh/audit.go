@@ -29,9 +29,8 @@ type Audited struct {
 }
 
 // Audit tells what a policy refuses of a cluster, resource by resource, as an agent
-// that applies it would: entries that are refused for other reasons are not counted,
-// since they are refused without it too. A cluster that has more than its budget is not looked at
-// to the end.
+// that applies it would: entries that are refused for other reasons are not counted. A
+// cluster that has more than its budget is not looked at to the end.
 func Audit(ctx context.Context, client Lister, policy *claims.Policy, e wire.Expect, caps wire.Capabilities, b budget.Budget) []Audited {
 	v := &View{Tables: new(Tables), Granted: new(claims.Current), layout: e.Layout, slices: wire.NewSliceDecoder()}
 	v.Granted.Set(policy)

@@ -20,7 +20,7 @@ func newDirectory(path, own string, log *slog.Logger) *directory {
 	scanned := func() (dirwatch.Listing[File], error) {
 		l, err := scan(d.Path, own)
 		d.ignored = l.ignored
-		return dirwatch.Listing[File]{Files: l.files, Watch: l.watch}, err
+		return l.Listing, err
 	}
 	d.Directory = dirwatch.New(path, "mesh directory", scanned, log)
 	d.Quiet = true // it is an event, as what is ignored
@@ -33,11 +33,9 @@ func newDirectory(path, own string, log *slog.Logger) *directory {
 	return d
 }
 
-// run calls found with the wanted client files, first with those that are there
-// now and then after each change, until ctx ends. A directory that is absent or
-// cannot be read is waited for; what is known stays, and is given with the error:
-// before the first look that succeeds this is nothing, which says nothing of what
-// the directory has.
+// run calls found with the wanted client files, first with those that are there now and
+// then after each change, until ctx ends. While the directory cannot be read, what is
+// known stays, and is given with the error.
 func (d *directory) run(ctx context.Context, found func(files map[string]File, ignored []Ignored, err error)) error {
 	return d.Run(ctx, func(files map[string]File, err error) {
 		ignored := d.ignored

@@ -25,12 +25,12 @@ func TestAFileThatCannotBeRead(t *testing.T) {
 	must(t, os.Symlink("/proc/self/mem", filepath.Join(dir, "tls.key"))) // no cluster's name: nothing of ours
 	l, err := scan(dir, "own")
 	must(t, err)
-	if _, there := l.files["a"]; !there || len(l.files) != 1 || len(l.ignored) != 0 {
-		t.Errorf("files %v, ignored %v; want a alone", slices.Collect(maps.Keys(l.files)), l.ignored)
+	if _, there := l.Files["a"]; !there || len(l.Files) != 1 || len(l.ignored) != 0 {
+		t.Errorf("files %v, ignored %v; want a alone", slices.Collect(maps.Keys(l.Files)), l.ignored)
 	}
 	d := newDirectory(dir, "own", slog.New(slog.DiscardHandler))
 	readable := File{Path: filepath.Join(dir, "a"), Hash: [32]byte{1}}
-	if d.Judge(readable, l.files["a"]) != dirwatch.Keep {
+	if d.Judge(readable, l.Files["a"]) != dirwatch.Keep {
 		t.Error("a file that cannot be read for a while became another")
 	}
 }
@@ -164,7 +164,7 @@ func TestGoldenConfigFiles(t *testing.T) {
 	l, err := scan(dir, "own")
 	must(t, err)
 	for _, c := range cases {
-		_, wanted := l.files[c.File]
+		_, wanted := l.Files[c.File]
 		ignored := slices.ContainsFunc(l.ignored, func(i Ignored) bool { return filepath.Base(i.File) == c.File })
 		if want := c.IsConfig && c.NameError == ""; wanted != want {
 			t.Errorf("%s: connected to: %t, want %t", c.File, wanted, want)

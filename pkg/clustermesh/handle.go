@@ -22,7 +22,7 @@ type handle struct {
 // has returned.
 func (h *handle) Run(ctx context.Context, onProbe func(kvstore.Probe)) error {
 	h.follow(onProbe)
-	defer h.unfollow()
+	defer h.follow(nil)
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -37,15 +37,9 @@ func (h *handle) follow(onProbe func(kvstore.Probe)) {
 	h.session.probing.Lock()
 	defer h.session.probing.Unlock()
 	h.onProbe = onProbe
-	if h.session.last != nil {
+	if onProbe != nil && h.session.last != nil {
 		onProbe(*h.session.last)
 	}
-}
-
-func (h *handle) unfollow() {
-	h.session.probing.Lock()
-	defer h.session.probing.Unlock()
-	h.onProbe = nil
 }
 
 // BootstrapComplete takes effect when all present handles have said so. That the

@@ -28,11 +28,9 @@ type client interface {
 // all those have that a mirror caches in one etcd, use one connection, one
 // watchdog and one heartbeat. Each has a [handle] of its own on it.
 //
-// A session is begun for whoever wants one first, and joined by those who come
-// while it lasts or is being connected; an error of connecting goes to all who
-// wait for it. It is closed with its last handle, and never handed out once it
-// has ended. The pause before the next attempt is shared too: however many
-// clusters come back at all times, the server is asked by one of them.
+// A session is begun for whoever wants one first, and joined by those who come while it
+// lasts or is being connected. It is closed with its last handle. The pause before the
+// next attempt is shared too: the server is asked by one cluster, however many come back.
 type pool struct {
 	connect func(ctx context.Context, cfg *clientfile.Config, attempt int) (client, error)
 	begin   func(*session) // runs the session's live; set before connect is used
@@ -208,44 +206,31 @@ func (p *pool) counts() (sessions, clusters, opened int) {
 // live is the session: from connecting to its end.
 func (s *session) live(ctx context.Context) {
 	var c client
-	err := guard.Run(func() (err error) { c, err = s.connect(ctx); return err })
-	s.begun(c, err)
+	err := guard.Run(func() (err error) {
+		if err = waiting.Sleep(ctx, time.Until(s.due)); err == nil {
+			c, err = s.pool.connect(ctx, s.cfg, s.attempt)
+		}
+		return err
+	})
 	if err != nil {
+		s.ended(err, s.connected)
 		return
 	}
 	defer c.Close()
-	s.ended(guard.Run(func() error { return c.Run(ctx, s.probed) }))
-}
-
-func (s *session) connect(ctx context.Context) (client, error) {
-	if err := waiting.Sleep(ctx, time.Until(s.due)); err != nil {
-		return nil, err
-	}
-	return s.pool.connect(ctx, s.cfg, s.attempt)
-}
-
-func (s *session) begun(c client, err error) {
 	s.pool.mu.Lock()
-	defer s.pool.mu.Unlock()
-	defer close(s.connected)
-	if err != nil {
-		s.failed(err)
-		return
-	}
 	s.client = c
 	s.pool.opened++
+	close(s.connected)
+	s.pool.mu.Unlock()
+	s.ended(guard.Run(func() error { return c.Run(ctx, s.probed) }), s.over)
 }
 
-func (s *session) ended(err error) {
+// ended is the end of a session, or of connecting. When somebody still wanted it, that
+// is reason for a pause.
+func (s *session) ended(err error, notify chan struct{}) {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
-	s.failed(err)
-	close(s.over)
-}
-
-// failed is the end of a session, or of connecting. When somebody still wanted
-// it, that is reason for a pause. The pool's mu is held.
-func (s *session) failed(err error) {
+	defer close(notify)
 	s.err = err
 	s.retire()
 	if len(s.handles) > 0 {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/mesh-agent/mesh-agent/internal/dirwatch"
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 )
 
@@ -33,31 +34,26 @@ type Ignored struct {
 
 // listing is what one scan of the directory found.
 type listing struct {
-	files   map[string]File // by cluster name
-	ignored []Ignored       // sorted by file
-	// watch are the directories whose events may change the listing: the mesh
-	// directory, and those of the files that its entries lead to or name.
-	watch []string
+	dirwatch.Listing[File]
+	ignored []Ignored // sorted by file
 }
 
 // marker makes a file a client file, whatever its name (wire.md §3.1).
 var marker = []byte("endpoints:")
 
-// scan reads the directory. It judges entries by their content alone, never by
-// times or by the names of events, so it can be called at any moment and as
-// often as one likes. own is the name of the own cluster, whose file is not a
-// remote's.
+// scan reads the directory. It judges entries by their content alone, never by times or
+// by the names of events. own is the name of the own cluster, whose file is no remote's.
 func scan(dir, own string) (listing, error) {
 	entries, err := Entries(dir, own)
 	if err != nil {
 		return listing{}, err
 	}
-	l := listing{files: make(map[string]File), watch: []string{dir}}
+	l := listing{Listing: dirwatch.Listing[File]{Files: make(map[string]File), Watch: []string{dir}}}
 	for _, e := range entries {
 		l.add(e)
 	}
-	slices.Sort(l.watch)
-	l.watch = slices.Compact(l.watch)
+	slices.Sort(l.Watch)
+	l.Watch = slices.Compact(l.Watch)
 	return l, nil
 }
 
@@ -66,19 +62,25 @@ func scan(dir, own string) (listing, error) {
 // of the own cluster. It fails when the directory cannot be read.
 func Files(dir string) (map[string]File, error) {
 	l, err := scan(dir, "")
-	return l.files, err
+	return l.Files, err
 }
 
 func (l *listing) add(e Entry) {
 	switch e.Verdict {
 	case EntryUnreadable:
-		l.files[e.Name] = File{Path: e.Path, unreadable: true}
+		l.Files[e.Name] = File{Path: e.Path, unreadable: true}
 	case EntryMisnamed:
 		l.ignored = append(l.ignored, Ignored{File: e.Path, Reason: e.Reason.Error()})
 	case EntryClient:
 		sum, named := clientfile.Digest(e.Content)
-		l.files[e.Name] = File{Path: e.Path, Hash: sum}
-		l.follow(append(named, e.Path))
+		l.Files[e.Name] = File{Path: e.Path, Hash: sum}
+		// Where changes of the files' contents would show.
+		for _, p := range append(named, e.Path) {
+			l.Watch = append(l.Watch, filepath.Dir(p))
+			if target, err := filepath.EvalSymlinks(p); err == nil {
+				l.Watch = append(l.Watch, filepath.Dir(target))
+			}
+		}
 	case EntryOwn, EntryOther:
 	}
 }
@@ -116,14 +118,4 @@ func readConfig(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%w: the text %q is not in it", errNoClientFile, marker)
 	}
 	return content, nil
-}
-
-// follow notes where changes of the files' contents would show.
-func (l *listing) follow(paths []string) {
-	for _, p := range paths {
-		l.watch = append(l.watch, filepath.Dir(p))
-		if target, err := filepath.EvalSymlinks(p); err == nil {
-			l.watch = append(l.watch, filepath.Dir(target))
-		}
-	}
 }

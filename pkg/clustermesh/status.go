@@ -63,8 +63,8 @@ func (m *Mesh) Announced() []remotecluster.Status {
 	var all []remotecluster.Status
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(l.files)) {
-		file, mb := l.files[name], m.members[name]
+	for _, name := range slices.Sorted(maps.Keys(l.Files)) {
+		file, mb := l.Files[name], m.members[name]
 		text := "its client file was just put there, and is about to be read"
 		switch {
 		case mb != nil && mb.wanted && (file.unreadable || mb.file == file):
@@ -95,11 +95,10 @@ func (m *Mesh) Ignored() []Ignored {
 // move without it.
 func (m *Mesh) Revision() uint64 { return m.revision.Load() }
 
-// Ready tells whether the view may be used: every cluster was synced once, or
-// the sync timeout has passed since the start. It never may before the mesh
-// directory was read once, whatever the timeout: without it an empty view would
-// pass for that of a mesh without clusters. Once true it stays true. The reasons
-// say by cluster what is waited for.
+// Ready tells whether the view may be used: every cluster was synced once, or the sync
+// timeout has passed since the start, but never before the mesh directory was read once:
+// an empty view would pass for that of a mesh without clusters. Once true it stays true.
+// The reasons say by cluster what is waited for.
 func (m *Mesh) Ready() (ok bool, reasons map[string]string) {
 	if m.ready.Load() {
 		return true, nil

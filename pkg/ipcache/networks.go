@@ -151,16 +151,14 @@ func lookup[V any](t *bart.Table[V], p place) (V, bool) {
 // foreign finds the pod network of other clusters that a place is in. There is
 // none when the cluster announces one itself that the place is in.
 func (n *networks) foreign(at place, cluster *Cluster) Breach {
-	holders, inside := lookup(&n.announced, at)
-	if !inside || slices.ContainsFunc(holders, func(h holder) bool { return same(h.cluster, cluster) }) {
+	ours := func(h holder) bool { return same(h.cluster, cluster) }
+	if holders, inside := lookup(&n.announced, at); !inside || slices.ContainsFunc(holders, ours) {
 		return Breach{}
 	}
 	b := Breach{Rule: RuleForeignNetwork}
 	for network, holders := range n.announced.Supernets(at.prefix()) { // the longest first
-		for _, h := range holders {
-			if same(h.cluster, cluster) {
-				return Breach{}
-			}
+		if slices.ContainsFunc(holders, ours) {
+			return Breach{}
 		}
 		if b.Whose == "" {
 			b.Network, b.Whose = network, holders[0].cluster.Name

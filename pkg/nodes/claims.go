@@ -108,11 +108,10 @@ func compareClaims(a, b Claim) int {
 	)
 }
 
-// HostIP is the address under which other machines reach the node, as a tunnel
-// endpoint for IPv6 or IPv4 traffic: of that family the first InternalIP, else
-// the last ExternalIP, else the first other one, never the address inside the
-// pod network (wire.md §4.3). A node without one of that family is reached at
-// its address of the other family. Invalid when it has none at all.
+// HostIP is the address under which other machines reach the node, as a tunnel endpoint
+// for IPv6 or IPv4 traffic: of that family the first InternalIP, else the last ExternalIP,
+// else the first other one, never the address inside the pod network (wire.md §4.3);
+// without one the address of the other family. Invalid when it has none at all.
 func (n *Node) HostIP(ipv6 bool) netip.Addr {
 	return cmp.Or(n.familyIP(ipv6), n.familyIP(!ipv6))
 }

@@ -8,10 +8,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
 )
 
-// How often the client certificate is read again: a session goes on when it
-// expires, and nobody shall learn of that from the next one. One that is valid for
-// long is looked at more rarely, as hundreds of clusters have one each; one that was
-// replaced by a bad one is seen at the latest after certificateMost.
+// How often the client certificate is read again: a session goes on when it expires, and
+// nobody shall learn of that from the next one. One that is valid for long is looked at
+// more rarely, as hundreds of clusters have one each.
 const (
 	certificateInterval = time.Minute
 	certificateShare    = 10 // of the time that is left

@@ -34,37 +34,22 @@ const (
 
 // SourceStatus describes one resource of one cluster.
 type SourceStatus struct {
-	// Exported is false when the cluster says that it does not export the
-	// resource. It then counts as synced, with nothing in it but what is kept of
-	// an earlier time until the other resources are synced.
+	// Exported is false when the cluster says that it does not export the resource, which
+	// then counts as synced. What is kept of an earlier time goes when the others are synced.
 	Exported bool
-	// Late: the canary is overdue, and the cluster is used without the
-	// resource, which has only details of what others bring; or the resource
-	// is optional, and is not followed now.
-	Late bool
-	// Synced tells whether a complete list has been applied since the cluster
-	// was added. It does not go back when the connection is lost.
-	Synced bool
-	// Read and Total are how many keys the list under way has brought, and how many
-	// there were at its revision; 0 while none is, or nothing is known of it.
-	Read, Total int
-	// Count is the number of accepted keys, Rejected the number of present
-	// keys whose value was refused.
-	Count, Rejected int
-	// Rejections breaks Rejected down by reason.
-	Rejections map[wire.Reason]int
-	// Example is one of the refused keys; its zero value is none.
-	Example store.Refusal
-	// Over says which limits of the budget the keys exceed.
-	Over      store.Over
-	Freshness Freshness
-	// Why is what stands in the way of an optional resource, in a person's words; empty
-	// for all others, about which the cluster's message is.
-	Why string
-	// Lag is how long events took from their receipt until they were visible.
-	Lag store.Lag
-	// SyncDuration is how long the first complete list took.
-	SyncDuration time.Duration
+	// Late: the canary is overdue, and the cluster is used without the resource, which has
+	// only details of what others bring; or it is optional, and is not followed now.
+	Late            bool
+	Synced          bool                // a complete list has been applied since the cluster was added
+	Read, Total     int                 // keys that the list under way has brought, and that there were at its revision; 0 for unknown
+	Count, Rejected int                 // keys that are accepted, and that are refused for their value
+	Rejections      map[wire.Reason]int // Rejected by reason
+	Example         store.Refusal       // one of the refused keys; its zero value is none
+	Over            store.Over          // which limits of the budget the keys exceed
+	Freshness       Freshness
+	Why             string        // what stands in the way of an optional resource, in a person's words; empty for all others
+	Lag             store.Lag     // how long events took from their receipt until they were visible
+	SyncDuration    time.Duration // how long the first complete list took
 }
 
 // Status is everything that is known about one cluster, at one moment.

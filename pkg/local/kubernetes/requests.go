@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 
@@ -38,15 +39,12 @@ type clients struct {
 }
 
 // clients fails when the configuration contradicts itself.
-func (c connection) clients() (cs clients, err error) {
-	if cs.coreV1, err = c.typed("/api", corev1.SchemeGroupVersion, corev1.AddToScheme); err != nil {
-		return cs, err
-	}
-	if cs.discoveryV1, err = c.typed("/apis", discoveryv1.SchemeGroupVersion, discoveryv1.AddToScheme); err != nil {
-		return cs, err
-	}
-	cs.dynamic, err = dynamic.NewForConfigAndClient(c.config, c.client)
-	return cs, err
+func (c connection) clients() (cs clients, _ error) {
+	var errs [3]error
+	cs.coreV1, errs[0] = c.typed("/api", corev1.SchemeGroupVersion, corev1.AddToScheme)
+	cs.discoveryV1, errs[1] = c.typed("/apis", discoveryv1.SchemeGroupVersion, discoveryv1.AddToScheme)
+	cs.dynamic, errs[2] = dynamic.NewForConfigAndClient(c.config, c.client)
+	return cs, cmp.Or(errs[:]...)
 }
 
 // typed makes a client for one group of kinds. (The client of everything that
