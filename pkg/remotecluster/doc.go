@@ -22,9 +22,9 @@
 // problems.go). The rules are in testdata as scripts of events, with what is said after
 // them.
 //
-// Apart from the policy, staying away has one consequence, if wanted: [Params].CacheTTL after the last session
-// that read the configuration, the cluster's service backends leave the global services
-// (contact.go), until it is synced again.
+// Apart from the policy, staying away has one consequence, if wanted: [Params].CacheTTL
+// after the last session that read the configuration, the cluster's service backends leave
+// the global services (contact.go), until it is synced again.
 //
 // Concurrency: Run and Drain belong to one goroutine, the cluster's owner.
 // Every goroutine that Run starts has ended when it returns. Status may be
