@@ -5,9 +5,11 @@ package cli
 import (
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"google.golang.org/grpc/grpclog"
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
@@ -25,6 +27,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/cli/status"
 	"github.com/mesh-agent/mesh-agent/internal/cli/troubleshoot"
 	"github.com/mesh-agent/mesh-agent/internal/cli/users"
+	"github.com/mesh-agent/mesh-agent/internal/logging"
+	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/internal/version"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
@@ -79,4 +83,28 @@ func Root(c *command.Env, others ...*cobra.Command) *cobra.Command {
 		policy.New(c), kvstore.New(c), identity.New(c), users.New(c), troubleshoot.New(c), newVersionCommand(c.Version))
 	completeFlags(root)
 	return root
+}
+
+// completeFlags makes the values of a command's flags complete, and those of
+// all commands below it.
+func completeFlags(cmd *cobra.Command) {
+	note := func(f *pflag.Flag) {
+		var values []string
+		switch format, isFormat := f.Value.(*printer.Format); {
+		case isFormat:
+			values = strings.Split(format.Type(), "|")
+		case f.Name == "log-level":
+			values = logging.Levels()
+		case f.Name == "log-format":
+			values = logging.Formats()
+		default:
+			return
+		}
+		// It fails for a flag that has one already, which then knows better.
+		_ = cmd.RegisterFlagCompletionFunc(f.Name, command.Complete(func(*cobra.Command, []string) []string { return values }))
+	}
+	cmd.LocalFlags().VisitAll(note)
+	for _, sub := range cmd.Commands() {
+		completeFlags(sub)
+	}
 }

@@ -1,10 +1,44 @@
+// Package checks tells what is wrong with a mesh directory before it is applied:
+// [Directory] looks at its files as a running agent would and connects to
+// nothing, [Report.Connect] asks the servers behind them, and [Report.Compare]
+// says what the directory would change in a running agent. [Report.JUnit] writes
+// a report for programs that collect the results of tests.
+//
+// What the agent's own code refuses is an error in its words; the rest is what it
+// lets pass. Every finding has a code (package codes).
+//
+// # Concurrency
+//
+// A [Report] belongs to one goroutine. Connect checks all files side by side and
+// returns after every goroutine that it started.
+//
+// # Failure
+//
+// Only a directory that cannot be read is an error; everything else is a finding.
+//
+// # Design
+//
+// What can be checked offline is checked with the agent's own code: the
+// directory's scan and the client file's reader; this package adds only what they
+// let pass (dates, modes, plain text). Connect is package troubleshoot for each
+// file, and Compare compares with what /v1/status says: contents by the hash that
+// the agent gives of the file and of those that it names, as it has read them
+// (configHash), with a key that it gives over the unix socket only.
 package checks
 
 import (
+	"cmp"
+	"fmt"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/clientfile"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore/hint"
 )
 
 // What would become of an entry of the mesh directory.
@@ -93,4 +127,73 @@ func (r *Report) count() {
 		}
 	}
 	r.Errors, r.Warnings, r.Notes = n[codes.Error], n[codes.Warning], n[codes.Info]
+}
+
+// Directory examines every entry of a mesh directory at a moment, with the same
+// eyes as a running agent, and connects to nothing. own is the name of the own
+// cluster. It fails when the directory cannot be read.
+func Directory(dir, own string, now time.Time) (*Report, error) {
+	entries, err := clustermesh.Entries(dir, own)
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{Directory: dir, OwnCluster: own, Files: []File{}, Findings: []codes.Finding{}}
+	key := api.NewConfigKey()
+	same := make(map[string]string) // the first file with these contents
+	for _, e := range entries {
+		f := examined(e, own, now)
+		f.ContentHash = api.KeyedHash(key, f.contents)
+		if other := same[f.contents]; f.contents != "" && other != "" {
+			f.add(codes.SameContents, "it has the same contents as "+other, "")
+		}
+		same[f.contents] = cmp.Or(same[f.contents], e.Name)
+		r.Files = append(r.Files, f)
+	}
+	r.misspelt(own)
+	r.count()
+	return r, nil
+}
+
+// examined is an entry with what is wrong with it.
+func examined(e clustermesh.Entry, own string, now time.Time) File {
+	f := File{File: e.Path, Verdict: WouldIgnore, Findings: []codes.Finding{}}
+	if e.Reason != nil {
+		f.Reason = e.Reason.Error()
+	}
+	switch e.Verdict {
+	case clustermesh.EntryOther:
+	case clustermesh.EntryOwn:
+		f.add(codes.OwnClusterFile, f.Reason, "")
+	case clustermesh.EntryMisnamed:
+		f.add(codes.ClientFileMisnamed, f.Reason, "")
+	case clustermesh.EntryUnreadable:
+		f.Cluster, f.Verdict, f.Reason = e.Name, WouldFail, ""
+		f.add(cmp.Or(hint.Code(e.Reason), codes.ClientFileUnreadable), e.Reason.Error(), hint.Text(e.Reason))
+	case clustermesh.EntryClient:
+		f.Cluster, f.Verdict = e.Name, WouldConnect
+		f.contents = fmt.Sprintf("%x", clientfile.FingerprintContent(e.Content))
+		f.client(e.Path, own, now)
+		if fails(f.Findings, false) {
+			f.Verdict = WouldFail
+		}
+	}
+	return f
+}
+
+// misspelt looks for names that are those of a cluster but for upper case: to
+// rename these files is no remedy.
+func (r *Report) misspelt(own string) {
+	clusters := []string{own}
+	for _, f := range r.Files {
+		if f.Cluster != "" {
+			clusters = append(clusters, f.Cluster)
+		}
+	}
+	for i := range r.Files {
+		f := &r.Files[i]
+		name := filepath.Base(f.File)
+		if lower := strings.ToLower(name); lower != name && f.has(codes.ClientFileMisnamed) && slices.Contains(clusters, lower) {
+			f.Findings = []codes.Finding{codes.NamesDifferInCase.Found(fmt.Sprintf("there is a cluster %s too: %s", lower, f.Reason), "")}
+		}
+	}
 }

@@ -2,6 +2,10 @@ package view
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"time"
 
@@ -9,6 +13,7 @@ import (
 
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // Snapshot is one consistent state of everything at one position: what the changes up to
@@ -73,4 +78,93 @@ func (s *Snapshot) Health() []HealthItem { return shown[HealthItem](s, Health) }
 func shown[D any](s *Snapshot, k Kind) []D {
 	all, _ := s.polled[indexOf(k)].([]D)
 	return all
+}
+
+// Changes is a stream of some kinds, all of them when none is named, without filters:
+// first the state, then every change, until ctx ends; the last error is that of ctx. With
+// the token of an earlier event it goes on there. Event by event, Before and Object are
+// the object before and after; while the body of the loop runs, nothing is buffered.
+func (v *View) Changes(ctx context.Context, token string, kinds ...Kind) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		subs := make([]Subscription, len(kinds))
+		for i, k := range kinds {
+			subs[i].Kind = k
+		}
+		err := v.Stream(token, subs...).Run(ctx, yielding(yield), nil)
+		if !errors.Is(err, errStopped) {
+			yield(Event{}, err)
+		}
+	}
+}
+
+// yielding is the receiver of a loop.
+type yielding func(Event, error) bool
+
+var errStopped = errors.New("the loop has ended")
+
+func (y yielding) Event(e Event) error {
+	if e.Type != Page && !y(e, nil) {
+		return errStopped
+	}
+	return nil
+}
+
+func (y yielding) Idle(ctx context.Context, _ Event, more <-chan struct{}) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-more:
+		return nil
+	}
+}
+
+// Doubt says why what a cluster brought of a resource may not be what it has
+// now; empty when it is known to be.
+func (s *Snapshot) Doubt(cluster string, r wire.Resource) string {
+	c, known := s.Known[cluster]
+	if !known {
+		return ""
+	}
+	f := c.Sources[r].Freshness
+	switch {
+	case f.State == remotecluster.FreshnessSynced:
+		return ""
+	case f.AsOf.IsZero():
+		return fmt.Sprintf("the copy of %s's %s is not complete yet", cluster, r)
+	}
+	return fmt.Sprintf("not confirmed since %s", f.AsOf.UTC().Format(time.RFC3339))
+}
+
+// Freshness says of each cluster how fresh the worst of some key families is that it
+// exports: in the least good state, and as of the earliest time. The snapshot is a dated
+// one. Nil for no families.
+func (s *Snapshot) Freshness(of ...wire.Resource) map[string]remotecluster.Freshness {
+	if len(of) == 0 {
+		return nil
+	}
+	all := make(map[string]remotecluster.Freshness, len(s.Known))
+	for name, c := range s.Known {
+		all[name], _ = c.FreshnessOf(of...)
+	}
+	return all
+}
+
+// FamilyOf is the key family that a claim came from.
+func FamilyOf(e *ipcache.Entry) wire.Resource {
+	if e.NodeName() != "" {
+		return wire.Nodes
+	}
+	return wire.IPs
+}
+
+// Unconfirmed lists the clusters that may have something of one of these
+// resources, or have given it up, without our knowing.
+func (s *Snapshot) Unconfirmed(of ...wire.Resource) []string {
+	names := []string{}
+	for _, name := range slices.Sorted(maps.Keys(s.Known)) {
+		if slices.ContainsFunc(of, func(r wire.Resource) bool { return s.Doubt(name, r) != "" }) {
+			names = append(names, name)
+		}
+	}
+	return names
 }

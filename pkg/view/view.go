@@ -11,9 +11,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cilium/statedb"
+
 	"github.com/mesh-agent/mesh-agent/internal/health"
 	"github.com/mesh-agent/mesh-agent/internal/waiting"
 	"github.com/mesh-agent/mesh-agent/pkg/clustermesh"
+	"github.com/mesh-agent/mesh-agent/pkg/findings"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/services"
@@ -165,4 +168,17 @@ func (v *View) ClustersByName() map[string]remotecluster.Status {
 		clusters[own.Name] = own
 	}
 	return clusters
+}
+
+// Tables are the tables of one database that a view reads, with what writes them.
+type Tables struct {
+	*clustermesh.Tables
+	Findings *findings.Findings
+}
+
+// NewTables returns empty tables in the database, beside this cache of addresses.
+func NewTables(db *statedb.DB, ips *ipcache.Cache) (*Tables, error) {
+	t, err := clustermesh.NewTables(db, ips)
+	f, none := findings.New(db)
+	return &Tables{t, f}, errors.Join(err, none)
 }

@@ -5,12 +5,16 @@ package clustertext
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/mesh-agent/mesh-agent/internal/cli/explain"
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
 )
 
 // KnownAsOf says until when the match is known to be so.
@@ -175,4 +179,122 @@ func Sum(of api.ByResource[int]) int {
 		total += *n
 	}
 	return total
+}
+
+// policyField says how the service backends of a cluster are used, why, and what
+// happens next; nothing of a cluster without a policy.
+func policyField(c *api.Cluster, now time.Time) []printer.Field {
+	if c.Policy == nil {
+		return nil
+	}
+	lines := []string{PolicyState(c.Policy, now)}
+	for _, line := range []string{c.Policy.Reason, PolicyNext(c.Policy)} {
+		if line != "" {
+			lines = append(lines, line)
+		}
+	}
+	if c.Policy.Held != nil {
+		lines = append(lines, HeldText(c.Policy, now))
+	}
+	return []printer.Field{printer.F("Service backends", lines...)}
+}
+
+// PolicyState says how the backends are used at this moment.
+func PolicyState(p *api.ClusterPolicy, now time.Time) string {
+	switch p.State {
+	case api.PolicyDemote:
+		return fmt.Sprintf("demoted since %s: used only where no other cluster has a usable one [%s]", printer.Moment(&p.Since, now), p.Code)
+	case api.PolicyWithdraw:
+		return fmt.Sprintf("withdrawn since %s: not used where another cluster has a usable one [%s]", printer.Moment(&p.Since, now), p.Code)
+	default:
+		return "used"
+	}
+}
+
+// PolicyNext says what happens next, and when; empty for nothing.
+func PolicyNext(p *api.ClusterPolicy) string {
+	if p.NextAt == nil {
+		return ""
+	}
+	when := p.NextAt.UTC().Format(time.RFC3339)
+	switch {
+	case p.Next == api.PolicyKeep:
+		return "if it stays so they are used as before at " + when
+	case p.Next == api.PolicyDemote && p.State == api.PolicyWithdraw:
+		return "if it stays so they are used again where no other cluster has a usable one, at " + when
+	case p.Next == api.PolicyDemote:
+		return "unless it is confirmed before " + when + " they are demoted"
+	default:
+		return "unless it is confirmed before " + when + " they are withdrawn"
+	}
+}
+
+// HeldText says since when the disconnect policy is held, and why.
+func HeldText(p *api.ClusterPolicy, now time.Time) string {
+	return fmt.Sprintf("no cluster is demoted or withdrawn since %s: %d of %d are in doubt at the same time, it is probably us [%s]",
+		printer.Moment(p.Held, now), p.InDoubt, p.Judged, codes.PolicyHeld)
+}
+
+// Story is what is wrong with a cluster, on one line.
+func Story(c *api.Cluster, now time.Time) string {
+	text := explain.Coded(c.Code, cmp.Or(c.Message, FreshnessText(*c)))
+	if c.Failures > 0 && c.LastFailure != nil && !c.Connected {
+		text += fmt.Sprintf(" (%s, the last %s ago)", printer.Count(c.Failures, "failure"), printer.Duration(now.Sub(*c.LastFailure)))
+	}
+	return text
+}
+
+// FreshnessText is the worst state and the greatest age, which is empty when nothing
+// was ever known.
+func FreshnessText(c api.Cluster) string {
+	return strings.TrimSpace(c.Freshness.Worst.State + " " + AgeText(c))
+}
+
+// AgeText is the greatest age of what is known of a cluster; empty when nothing ever was.
+func AgeText(c api.Cluster) string {
+	if age := c.Freshness.Worst.AgeSeconds; age != nil {
+		return printer.Seconds(*age)
+	}
+	return ""
+}
+
+// RefusedText names one entry of each resource.
+func RefusedText(refusals []api.Refusal) string {
+	parts := make([]string, len(refusals))
+	for i, r := range refusals {
+		parts[i] = fmt.Sprintf("%s: %d", r.Resource, r.Count)
+		switch {
+		case r.Key != "":
+			parts[i] += fmt.Sprintf(", such as %s: %s", r.Key, r.Message)
+		case len(r.Reasons) > 0:
+			parts[i] += fmt.Sprintf(" for %s", strings.Join(slices.Sorted(maps.Keys(r.Reasons)), ", "))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// RefusalRemedies say what to do about refused entries, once for each reason and in the
+// order of their texts.
+func RefusalRemedies(clusters ...api.Cluster) []string {
+	remedies := make(map[string]string)
+	for _, c := range clusters {
+		for _, r := range c.Refusals {
+			for reason, remedy := range r.Remedies {
+				remedies[reason] = cmp.Or(remedies[reason], remedy)
+			}
+		}
+	}
+	return slices.Compact(slices.Sorted(maps.Values(remedies)))
+}
+
+// ClusterColor is the color of a cluster's state.
+func ClusterColor(c api.Cluster) printer.Color {
+	switch c.State {
+	case "ready":
+		return printer.Green
+	case "syncing", "removing":
+		return printer.Yellow
+	default:
+		return printer.Red
+	}
 }

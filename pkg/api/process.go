@@ -1,0 +1,102 @@
+package api
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/pprof"
+	"reflect"
+	"runtime/pprof"
+	"strings"
+)
+
+// debugRoutes are about the process itself.
+func (s *Server) debugRoutes() []route {
+	return []route{
+		{
+			local: true, path: "/v1/debug/goroutines", id: "debug-goroutines", summary: "The stacks of all goroutines, as text.",
+			media: "text/plain", handle: func(w http.ResponseWriter, _ *http.Request) error {
+				w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+				_ = pprof.Lookup("goroutine").WriteTo(w, allStacks) // the client is gone
+				return nil
+			},
+		},
+		{
+			local: true, path: "/v1/debug/config", id: "debug-config", summary: "The settings in force, secrets left out.",
+			answer: reflect.TypeFor[Settings](), handle: func(w http.ResponseWriter, _ *http.Request) error {
+				writeJSON(w, s.Settings)
+				return nil
+			},
+		},
+	}
+}
+
+// allStacks is the form of pprof that shows each goroutine with its stack, as a
+// panic does.
+const allStacks = 2
+
+// profileRoutes serve what go tool pprof asks for.
+func profileRoutes() []route {
+	one := func(path, id, summary string, handle http.HandlerFunc) route {
+		return route{
+			local: true, path: "/debug/pprof/" + path, id: id, summary: summary, media: "application/octet-stream",
+			handle: func(w http.ResponseWriter, r *http.Request) error {
+				handle(w, r)
+				return nil
+			},
+		}
+	}
+	return []route{
+		one("", "profiles", "The profiles of the process, as a page; below it, each by its name.", pprof.Index),
+		one("cmdline", "profileCommandLine", "The command line of the process.", pprof.Cmdline),
+		one("profile", "profileCPU", "Where CPU time goes, over the given seconds.", pprof.Profile),
+		one("symbol", "profileSymbols", "The names of program counters.", pprof.Symbol),
+		one("trace", "profileTrace", "A trace of the given seconds.", pprof.Trace),
+	}
+}
+
+// maxLevelBody is how much of a request to change the level is read, in bytes.
+const maxLevelBody = 1 << 10
+
+func (s *Server) logLevelRoutes() []route {
+	return []route{
+		{
+			path: "/v1/log-level", id: "getLogLevel", summary: "How much the log tells.",
+			answer: reflect.TypeFor[LogLevel](), handle: s.getLogLevel,
+		},
+		{
+			method: http.MethodPut, local: true,
+			path: "/v1/log-level", id: "setLogLevel", summary: "Make the log tell more or less, at once and until the agent ends.",
+			body: reflect.TypeFor[LogLevel](), answer: reflect.TypeFor[LogLevel](), errors: []int{http.StatusBadRequest},
+			handle: s.setLogLevel,
+		},
+	}
+}
+
+func (s *Server) getLogLevel(w http.ResponseWriter, _ *http.Request) error {
+	writeJSON(w, LogLevel{s.LogLevel.Get()})
+	return nil
+}
+
+// setLogLevel takes the level as JSON or as plain text, whatever the request
+// calls it.
+func (s *Server) setLogLevel(w http.ResponseWriter, r *http.Request) error {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLevelBody))
+	if err != nil {
+		return badRequest("body: %v", err)
+	}
+	level := strings.TrimSpace(string(body))
+	if strings.HasPrefix(level, "{") {
+		var l LogLevel
+		d := json.NewDecoder(strings.NewReader(level))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&l); err != nil {
+			return badRequest(`body: want {"level":"debug"}, or the level as plain text: %v`, err)
+		}
+		level = l.Level
+	}
+	if err := s.LogLevel.Set(level); err != nil {
+		return badRequest("%v", err)
+	}
+	return s.getLogLevel(w, r)
+}
