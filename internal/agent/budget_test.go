@@ -5,9 +5,13 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/mesh-agent/mesh-agent/internal/version"
 	"github.com/mesh-agent/mesh-agent/pkg/budget"
 )
 
@@ -26,5 +30,23 @@ func TestBudgetsOfUnknownClustersAreLogged(t *testing.T) {
 	warnOfBudgets(b, dir, slog.New(slog.NewTextHandler(&log, nil)))
 	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "cluster=esat") {
 		t.Errorf("logged: %s", got)
+	}
+}
+
+func TestTheBuildIsAMetric(t *testing.T) {
+	t.Parallel()
+	v := version.Of("v1.2.3")
+	reg := prometheus.NewPedanticRegistry()
+	reg.MustRegister(buildInfo(v))
+	families, err := reg.Gather()
+	if err != nil || len(families) != 1 || families[0].GetName() != "mesh_agent_build_info" {
+		t.Fatalf("%v, %v", families, err)
+	}
+	labels := map[string]string{}
+	for _, l := range families[0].GetMetric()[0].GetLabel() {
+		labels[l.GetName()] = l.GetValue()
+	}
+	if len(labels) != 2 || labels["version"] != v.Version || labels["goversion"] != runtime.Version() || families[0].GetMetric()[0].GetGauge().GetValue() != 1 {
+		t.Errorf("labels %v", labels)
 	}
 }

@@ -1,13 +1,19 @@
 package agent_test
 
 import (
+	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
 	"github.com/mesh-agent/mesh-agent/internal/agent/config"
+	"github.com/mesh-agent/mesh-agent/internal/exit"
+	"github.com/mesh-agent/mesh-agent/internal/pki"
+	"github.com/mesh-agent/mesh-agent/pkg/api"
 	"github.com/mesh-agent/mesh-agent/pkg/api/transport"
 )
 
@@ -46,5 +52,88 @@ func TestLimitsOfTheAPIAreKept(t *testing.T) {
 	got := series(t, a, "mesh_agent_api_refused_total")
 	if got[`mesh_agent_api_refused_total{limit="watches"}`] != "1" || len(got) != 2*reflect.TypeFor[transport.Limits]().NumField() {
 		t.Errorf("%v", got)
+	}
+}
+
+func TestWhereAnAgentMayListen(t *testing.T) {
+	t.Parallel()
+	secure := config.ListenConfig{TLSCert: "a.crt", TLSKey: "a.key", TLSClientCA: "ca.crt"}
+	for _, test := range []struct {
+		listen string
+		config config.ListenConfig
+		want   string // in the mistake; empty: none
+	}{
+		{"127.0.0.1:9979", config.ListenConfig{}, ""},
+		{"127.8.9.1:1", config.ListenConfig{}, ""},
+		{"[::1]:9979", config.ListenConfig{}, ""},
+		{"[::ffff:127.0.0.1]:9979", config.ListenConfig{}, ""},
+		{"LocalHost:0", config.ListenConfig{}, ""},
+		{"0.0.0.0:9979", config.ListenConfig{}, "--listen-insecure"},
+		{":9979", config.ListenConfig{}, "--tls-client-ca-file"},
+		{"[::]:9979", config.ListenConfig{}, api.DefaultListen},
+		{"10.0.0.1:9979", config.ListenConfig{}, "--listen-insecure"},
+		{"node-1:9979", config.ListenConfig{}, "--listen-insecure"},
+		{"localhost.example:9979", config.ListenConfig{}, "--listen-insecure"},
+		{"0.0.0.0:9979", config.ListenConfig{Insecure: true}, ""},
+		{"0.0.0.0:9979", secure, ""},
+		{"0.0.0.0:9979", config.ListenConfig{TLSCert: "a.crt", TLSKey: "a.key"}, ""},
+		{"127.0.0.1:9979", secure, ""},
+		{"127.0.0.1:9979", config.ListenConfig{TLSCert: "a.crt"}, "together"},
+		{"127.0.0.1:9979", config.ListenConfig{TLSKey: "a.key"}, "together"},
+		{"127.0.0.1:9979", config.ListenConfig{TLSClientCA: "ca.crt"}, "with TLS only"},
+		{"127.0.0.1", config.ListenConfig{}, "no address with a port"},
+	} {
+		c := config.Default()
+		c.ClustermeshConfig, c.Listen, c.Listening = t.TempDir(), test.listen, test.config
+		c.Listening.Limits = config.DefaultListenLimits()
+		err := c.Validate()
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s %+v: %v", test.listen, test.config, err)
+		}
+	}
+}
+
+// TestAskingAnAgentOverTLS: the command line shows its certificate, and without one
+// it says that the agent cannot be reached.
+func TestAskingAnAgentOverTLS(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	ca, err := pki.NewCA("mesh")
+	agenttest.Must(t, err)
+	authority, err := ca.Write(dir, "ca")
+	agenttest.Must(t, err)
+	server, err := ca.Server([]string{"127.0.0.1"})
+	agenttest.Must(t, err)
+	cert, key, err := server.Write(dir, "server")
+	agenttest.Must(t, err)
+	me, err := ca.Client("me")
+	agenttest.Must(t, err)
+	myCert, myKey, err := me.Write(dir, "me")
+	agenttest.Must(t, err)
+	mesh := filepath.Join(dir, "mesh")
+	agenttest.Must(t, os.Mkdir(mesh, 0o700))
+	a := agenttest.StartAgent(t, mesh, "--listen", "0.0.0.0:0", "--tls-cert-file", cert, "--tls-key-file", key, "--tls-client-ca-file", authority)
+	if strings.Contains(a.Log.String(), "nobody is authenticated") {
+		t.Error("it warns of clients that need a certificate")
+	}
+	_, port, err := net.SplitHostPort(a.Listening())
+	agenttest.Must(t, err)
+	url := "https://127.0.0.1:" + port
+	for _, test := range []struct {
+		what string
+		args []string
+		code int
+		says string // on stderr
+	}{
+		{"with everything", []string{"--server", url, "--server-ca-file", authority, "--server-cert-file", myCert, "--server-key-file", myKey}, exit.OK, ""},
+		{"without a certificate", []string{"--server", url, "--server-ca-file", authority}, exit.Usage, "certificate required"},
+		{"without the authority", []string{"--server", url, "--server-cert-file", myCert, "--server-key-file", myKey}, exit.Usage, "unknown authority"},
+		{"without the key", []string{"--server", url, "--server-cert-file", myCert}, exit.Usage, "together"},
+		{"in plain text", []string{"--server", "http://127.0.0.1:" + port}, exit.Usage, "400 Bad Request"},
+		{"plain with files", []string{"--server", "http://127.0.0.1:1", "--server-ca-file", authority}, exit.Usage, "certificates are for https://"},
+	} {
+		if _, errs, code := agenttest.Call(t, append([]string{"get", "clusters"}, test.args...)...); code != test.code || !strings.Contains(errs, test.says) {
+			t.Errorf("%s: %d %s", test.what, code, errs)
+		}
 	}
 }

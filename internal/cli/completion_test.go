@@ -124,3 +124,5 @@ func TestWaitForAnAgentThatSaysNothing(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+func TestMain(m *testing.M) { agenttest.Main(m) }

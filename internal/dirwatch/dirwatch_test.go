@@ -5,6 +5,8 @@ import (
 	"maps"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 )
 
 // What counts of a file whose state goes through these steps. A state that
@@ -62,3 +64,5 @@ func TestWhatCounts(t *testing.T) {
 		})
 	}
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

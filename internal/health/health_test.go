@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 )
 
 // newTicking returns a registry whose clock advances by a second each report.
@@ -137,3 +138,5 @@ func TestConcurrentReports(t *testing.T) {
 		t.Errorf("List() has %d scopes, want 8", n)
 	}
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 )
 
 func TestLinesHaveTheWantedForm(t *testing.T) {
@@ -101,3 +103,5 @@ func TestTheLevelCanBeChanged(t *testing.T) {
 		t.Errorf("an unknown name: %v, %s", err, level.Get())
 	}
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

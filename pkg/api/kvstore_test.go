@@ -1,14 +1,24 @@
 package api
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/mesh-agent/mesh-agent/internal/meshtest/fakemesh"
+	"github.com/mesh-agent/mesh-agent/pkg/codes"
+	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
+	"github.com/mesh-agent/mesh-agent/pkg/kvstore"
+	"github.com/mesh-agent/mesh-agent/pkg/local"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
+	"github.com/mesh-agent/mesh-agent/pkg/store/syncstore"
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
@@ -50,5 +60,126 @@ func TestTheLocalKVStoreInTheStatus(t *testing.T) {
 	}
 	if h := list[Health](t, f, "/v1/health?cluster=c1"); len(h.Items) != 1 || h.Items[0].Name != "local-kvstore" || h.Items[0].State != "degraded" {
 		t.Errorf("health %+v", h.Items)
+	}
+}
+
+// ownCluster is a description in one state.
+type ownCluster struct{ state local.State }
+
+func (o *ownCluster) State() local.State     { return o.state }
+func (o *ownCluster) Counts() map[string]int { return map[string]int{"services": 3} }
+
+// writer is a session with the own kvstore in one state.
+type writer struct{ status kvstore.Status }
+
+func (w writer) Status() kvstore.Status { return w.status }
+
+// TestTheStatusOfWhoPublishes: what is described, what is written, and what is
+// wrong with either.
+func TestTheStatusOfWhoPublishes(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	status := func() Status { return object[Status](t, f, "/v1/status") }
+	if s := status(); s.Description != nil || s.Agent.Leads != nil {
+		t.Errorf("of an agent alone: %+v, %v", s.Description, s.Agent.Leads)
+	}
+	d := &ownCluster{local.State{Listed: true, AsOf: epoch}}
+	written := []syncstore.Written{{Prefix: "cilium/state/services/v1/c1/", Cluster: "c1", Status: syncstore.Status{Wanted: 5, Pending: 2}}}
+	f.Described, f.DescribedBy = d, "/manifests"
+	f.Leads = func() bool { return true }
+	f.Writer = writer{kvstore.Status{Connected: true, Endpoint: "https://own:2379"}}
+	f.Written = func() []syncstore.Written { return written }
+	s := status()
+	if diff := cmp.Diff(&Description{Source: "/manifests", Listed: true, AsOf: timeOrNull(epoch), Objects: map[string]int{"services": 3}, Refused: []string{}}, s.Description); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]Written{{Prefix: "cilium/state/services/v1/c1/", Cluster: "c1", Entries: 5, Pending: 2}}, s.KVStore.Written); diff != "" {
+		t.Error(diff)
+	}
+	if s.State != StateReady || s.Agent.Leads == nil || !*s.Agent.Leads || !s.KVStore.WriteOnly {
+		t.Errorf("%s, %v, %+v", s.State, s.Agent.Leads, s.KVStore)
+	}
+	d.state.Refused = []string{"a.yaml: it is not valid YAML"}
+	if s = status(); s.State != StateReady || len(s.Description.Refused) != 1 {
+		t.Errorf("one bad file is %s, %+v", s.State, s.Description)
+	}
+	d.state = local.State{Listed: true, AsOf: epoch.Add(-time.Minute), Err: errors.New("the directory is gone")}
+	if s = status(); s.State != StateDegraded || s.Description.Error != "the directory is gone" {
+		t.Errorf("without a source it is %s, %+v", s.State, s.Description)
+	}
+	d.state.Err = nil
+	written[0].Failed, written[0].Err = 1, "permission denied"
+	if s = status(); s.State != StateDegraded || s.KVStore.Written[0].Refused != 1 || s.KVStore.Written[0].LastError != "permission denied" {
+		t.Errorf("with a refused write it is %s, %+v", s.State, s.KVStore.Written)
+	}
+	written[0].Failed, written[0].Err = 0, ""
+	var code codes.Code
+	f.Stopped = func() (codes.Code, string) { return code, "nearly full" }
+	if s = status(); s.State != StateReady {
+		t.Errorf("with space it is %s, %+v", s.State, s.KVStore)
+	}
+	code = codes.OwnEtcdFull
+	if s = status(); s.State != StateDegraded || s.KVStore.State != StateDegraded || s.KVStore.Message != "nearly full" || s.KVStore.Code != string(code) {
+		t.Errorf("without space it is %s, %+v", s.State, s.KVStore)
+	}
+}
+
+func TestThePolicyOfACluster(t *testing.T) {
+	t.Parallel()
+	if toPolicy(nil) != nil {
+		t.Error("a policy where there is none")
+	}
+	for state, want := range map[disconnect.State][2]string{
+		disconnect.Keep: {PolicyKeep, ""}, disconnect.Demote: {PolicyDemote, "MESH-1018"}, disconnect.Withdraw: {PolicyWithdraw, "MESH-1019"},
+	} {
+		p := toPolicy(&disconnect.Outlook{State: state})
+		if p.State != want[0] || p.Code != want[1] || p.Next != "" || p.NextAt != nil || p.Held != nil || p.Evidence.Confirmed != nil {
+			t.Errorf("%s: %+v", state, p)
+		}
+	}
+	p := toPolicy(&disconnect.Outlook{Next: disconnect.Withdraw, NextAt: epoch, Held: epoch.Add(time.Second)})
+	if p.Next != PolicyWithdraw || !p.NextAt.Equal(epoch) || !p.Held.Equal(epoch.Add(time.Second)) {
+		t.Errorf("%+v", p)
+	}
+}
+
+// TestEveryResourceHasAField, of the name in its description.
+func TestEveryResourceHasAField(t *testing.T) {
+	t.Parallel()
+	for _, r := range wire.Resources() {
+		var all ByResource[int]
+		*all.Of(r) = 7
+		text, err := json.Marshal(all)
+		var fields map[string]int
+		if err == nil {
+			err = json.Unmarshal(text, &fields)
+		}
+		if err != nil || fields[r.Describe().Field] != 7 || len(fields) != len(wire.Resources()) {
+			t.Errorf("%s: %s, %v", r, text, err)
+		}
+	}
+	var all ByResource[string]
+	for r, text := range all.All() {
+		*text = string(r)
+	}
+	want := ByResource[string]{"nodes", "services", "endpointslices", "serviceexports", "identities", "ips"}
+	if fmt.Sprint(all) != fmt.Sprint(want) || all.Of("gateways") != nil {
+		t.Errorf("%v", all)
+	}
+}
+
+// TestAnOlderAgentsClustersAreAssessed: it did not send what follows from the rest.
+func TestAnOlderAgentsClustersAreAssessed(t *testing.T) {
+	t.Parallel()
+	var older, newer Cluster
+	if err := json.Unmarshal([]byte(`{"name": "c2", "state": "failed", "code": "MESH-1204"}`), &older); err != nil {
+		t.Fatal(err)
+	}
+	if older.Trouble == nil || older.Trouble.Kind != "failed" || older.Remedy == "" || older.Freshness.Worst.State == "" {
+		t.Errorf("%+v", older)
+	}
+	sent := `{"state": "failed", "trouble": {"kind": "new"}, "freshness": {"worst": {"state": "stale"}}}`
+	if err := json.Unmarshal([]byte(sent), &newer); err != nil || newer.Trouble.Kind != "new" || newer.Remedy != "" {
+		t.Errorf("%+v, %v", newer, err)
 	}
 }

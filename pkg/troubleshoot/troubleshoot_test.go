@@ -289,3 +289,5 @@ func wrongContents(t *testing.T) map[string]wrong {
 		},
 	}
 }
+
+func TestMain(m *testing.M) { etcdtest.Main(m) }

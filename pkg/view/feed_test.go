@@ -5,12 +5,18 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/mesh-agent/mesh-agent/pkg/disconnect"
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 	"github.com/mesh-agent/mesh-agent/pkg/nodes"
+	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 	"github.com/mesh-agent/mesh-agent/pkg/store"
+	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
 // TestAViewIsOneMoment: while everything changes, a view is exactly what the changes up
@@ -90,4 +96,99 @@ func TestAViewIsOneMoment(t *testing.T) {
 			t.Fatalf("the changes up to %d make\n%v\nthe view is\n%v", position, known, there)
 		}
 	}
+}
+
+// TestPolledResourcesSayWhatChanged, and only that: a fresher copy is no change, nor is
+// the evidence of the policy, which moves with each probe.
+func TestPolledResourcesSayWhatChanged(t *testing.T) {
+	t.Parallel()
+	clusters := []remotecluster.Status{readyCluster("c2", 2)}
+	p := &polled[remotecluster.Status]{all: func() []remotecluster.Status { return clusters }, name: clusterKey, steady: steadyCluster}
+	now := epoch
+	drain := func() (names []string) {
+		now = now.Add(2 * polledInterval)
+		p.drain(look{now: now}, func(e feedEntry) {
+			c := e.object.(remotecluster.Status)
+			names = append(names, fmt.Sprintf("%s %s %t", c.Name, c.State, e.deleted))
+		})
+		return names
+	}
+	check := func(what string, want ...string) {
+		t.Helper()
+		if got := drain(); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	check("first", "c2 ready false")
+	clusters = []remotecluster.Status{readyCluster("c2", 2)}
+	clusters[0].LastEvent = now
+	source := clusters[0].Sources[wire.IPs]
+	source.Freshness.AsOf = now.Add(time.Second)
+	clusters[0].Sources[wire.IPs] = source
+	clusters[0].Outlook.Evidence.AsOf, clusters[0].Outlook.Evidence.Heartbeat = now, now
+	check("fresher")
+	clusters = []remotecluster.Status{readyCluster("c2", 2)}
+	clusters[0].Outlook.State = disconnect.Demote
+	check("demoted", "c2 ready false")
+	clusters = []remotecluster.Status{readyCluster("c2", 2), connectingCluster("c3")}
+	clusters[0].State = remotecluster.Degraded
+	check("worse", "c2 degraded false", "c3 connecting false")
+	clusters = clusters[1:]
+	check("gone", "c2 degraded true")
+}
+
+// TestWhoWasShownSomethingSeesItsEnd, though nobody looked before or for as
+// long as it lasted, and nothing but time made it so.
+func TestWhoWasShownSomethingSeesItsEnd(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	set := func(s remotecluster.FreshnessState) {
+		c := readyCluster("c2", 2)
+		for r, src := range c.Sources {
+			src.Freshness.State = s
+			c.Sources[r] = src
+		}
+		f.mesh.clusters = []remotecluster.Status{c} // without another revision
+	}
+	set(remotecluster.FreshnessSynced)
+	f.Position()
+	set(remotecluster.FreshnessStale)
+	shown := f.Snapshot(t.Context(), Clusters)
+	if got := shown.Clusters()[0].Sources[wire.IPs].Freshness.State; got != remotecluster.FreshnessStale {
+		t.Fatalf("shown is %q", got)
+	}
+	set(remotecluster.FreshnessSynced)
+	f.feed.take(f.Now().Add(2*polledInterval), true)
+	entries, _, _, held := f.feed.after(shown.Position, []int{indexOf(Clusters)}, make([]feedEntry, 0, 10))
+	if !held || len(entries) == 0 {
+		t.Fatalf("nothing came since (held %t)", held)
+	}
+	last := entries[len(entries)-1].object.(remotecluster.Status)
+	if got := last.Sources[wire.IPs].Freshness.State; got != remotecluster.FreshnessSynced {
+		t.Errorf("the last one is %q", got)
+	}
+}
+
+// FuzzPosition: a token leads to the position that it was made of, and none of
+// another agent is taken for ours.
+func FuzzPosition(f *testing.F) {
+	f.Add("-5", uint64(5))
+	f.Add("x-5", uint64(0))
+	f.Add("-", ^uint64(0))
+	f.Add("-partial", uint64(1))
+	f.Fuzz(func(t *testing.T, token string, position uint64) {
+		ours, theirs := newFeed(nil, nil, nil, RingSize), newFeed(nil, nil, nil, RingSize)
+		if got, known := ours.position(ours.token(position)); !known || got != position {
+			t.Fatalf("position %d becomes %d, %v", position, got, known)
+		}
+		for _, foreign := range []string{theirs.token(position), ours.partial(), token} {
+			if got, known := ours.position(foreign); known {
+				t.Fatalf("%q is taken for position %d", foreign, got)
+			}
+		}
+		number, dash := strings.CutPrefix(token, "-")
+		if got, known := ours.position(ours.boot + token); known && (!dash || strings.TrimLeft(number, "0") != strings.TrimLeft(strconv.FormatUint(got, 10), "0")) {
+			t.Fatalf("%q is taken for position %d", token, got)
+		}
+	})
 }

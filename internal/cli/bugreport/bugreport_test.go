@@ -215,3 +215,5 @@ func TestBugreportWithoutAnAgent(t *testing.T) {
 		}
 	}
 }
+
+func TestMain(m *testing.M) { agenttest.Main(m) }

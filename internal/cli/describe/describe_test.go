@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
 	"github.com/mesh-agent/mesh-agent/internal/cli/clitest"
 	"github.com/mesh-agent/mesh-agent/internal/cli/resource"
 	"github.com/mesh-agent/mesh-agent/internal/exit"
@@ -102,3 +103,5 @@ func TestDescribeEventOffersWhatWorks(t *testing.T) {
 		t.Errorf("%d offers for %v", offers, about)
 	}
 }
+
+func TestMain(m *testing.M) { agenttest.Main(m) }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/cli/resource"
 	"github.com/mesh-agent/mesh-agent/internal/cli/samples"
 	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/api"
@@ -102,5 +103,23 @@ func TestDescriptionText(t *testing.T) {
 				t.Errorf("%v: no colours on a terminal:\n%s", err, out.String())
 			}
 		})
+	}
+}
+
+func TestEveryKindHasASubject(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"clusters", "nodes", "svc", "serviceexports", "identity", "ip", "conflicts", "event", "health"} {
+		s, err := findSubject(kind)
+		if _, none := s.(plain); err != nil || none {
+			t.Errorf("%s: %T, %v", kind, s, err)
+		}
+	}
+	for _, kind := range resource.All() {
+		if s, all := subjectAmong(nil, kind, "x").(plain); !all {
+			t.Errorf("without one of its own: %T", s)
+		}
+	}
+	if _, err := findSubject("gateways"); err == nil {
+		t.Error("there is a description of what does not exist")
 	}
 }

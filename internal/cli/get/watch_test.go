@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
 	"github.com/mesh-agent/mesh-agent/internal/cli"
 	"github.com/mesh-agent/mesh-agent/internal/cli/clitest"
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
@@ -177,3 +178,5 @@ func TestEventsThatGrewOldAreNoNews(t *testing.T) {
 		}
 	}
 }
+
+func TestMain(m *testing.M) { agenttest.Main(m) }

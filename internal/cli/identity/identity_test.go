@@ -236,3 +236,5 @@ func TestLabelsInUseUnderTwoNumbersAreHealed(t *testing.T) {
 		t.Errorf("the reference that is withdrawn: %v, %v", resp, err)
 	}
 }
+
+func TestMain(m *testing.M) { agenttest.Main(m) }

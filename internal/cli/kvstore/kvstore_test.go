@@ -249,3 +249,5 @@ func TestAWatchFromNow(t *testing.T) {
 	}
 	w.Interrupt()
 }
+
+func TestMain(m *testing.M) { agenttest.Main(m) }

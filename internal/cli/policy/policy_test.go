@@ -114,3 +114,5 @@ func TestSuggestWithoutAnAgent(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+func TestMain(m *testing.M) { agenttest.Main(m) }

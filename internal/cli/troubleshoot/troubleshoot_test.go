@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
 	"github.com/mesh-agent/mesh-agent/internal/cli"
 	"github.com/mesh-agent/mesh-agent/internal/cli/clitest"
 	"github.com/mesh-agent/mesh-agent/internal/cli/command"
@@ -187,3 +188,5 @@ func TestTroubleshootIsInterrupted(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, out.String())
 	}
 }
+
+func TestMain(m *testing.M) { agenttest.Main(m) }

@@ -79,3 +79,5 @@ func TestUsersAreMadeByRootAlone(t *testing.T) {
 		t.Error("a node writes the cluster's configuration")
 	}
 }
+
+func TestMain(m *testing.M) { agenttest.Main(m) }

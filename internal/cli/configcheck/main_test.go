@@ -1,9 +1,0 @@
-package configcheck_test
-
-import (
-	"testing"
-
-	"github.com/mesh-agent/mesh-agent/internal/agent/agenttest"
-)
-
-func TestMain(m *testing.M) { agenttest.Main(m) }
