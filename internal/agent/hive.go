@@ -31,8 +31,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/view"
 )
 
-// stopTimeout is how long a clean stop may take.
-const stopTimeout = 9 * time.Second
+const stopTimeout = 9 * time.Second // for a clean stop
 
 // cells are what a mode has beside what all have.
 func cells(m config.Mode) cell.Cell {
@@ -82,7 +81,6 @@ func NewHive(v version.Info, m config.Mode, level *logging.Level) *hive.Hive {
 	)
 }
 
-// viewCell makes the tables, and the view that the clusters fill.
 func viewCell() cell.Cell {
 	return cell.Module(
 		"view", "The merged view of all clusters",
@@ -121,7 +119,6 @@ type meshReaders struct {
 // ready.
 type missing func() map[string]string
 
-// newView is what everybody reads: the API, and whoever else follows the clusters.
 func newView(t *view.Tables, remotes clustermesh.Clusters, own clustermesh.OwnCluster, ready view.Readiness, scopes *health.Registry) (*view.View, error) {
 	return view.New(view.Sources{Tables: t, Remotes: remotes, Own: own, Readiness: ready, Scopes: scopes})
 }
@@ -175,7 +172,6 @@ func (p findingsParams) sources() findings.Sources {
 	return s
 }
 
-// apiCell serves the view.
 func apiCell() cell.Cell {
 	return cell.Module(
 		"api", "HTTP over a unix socket and TCP",

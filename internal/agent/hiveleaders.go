@@ -31,7 +31,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// operateCell does what one process per cluster does.
 func operateCell() cell.Cell {
 	return cell.Module(
 		"operate", "What only one process per cluster may do",
@@ -105,7 +104,6 @@ func ensureUsers(c config.Config, ctx context.Context, w *kvstore.Durable) error
 	})
 }
 
-// mirrorCell copies the remote clusters into the own kvstore.
 func mirrorCell() cell.Cell {
 	return cell.Module(
 		"mirror", "Copies the remote clusters into the own kvstore",

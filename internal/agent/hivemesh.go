@@ -39,7 +39,6 @@ func warnOfBudgets(b budget.Budgets, directory string, log *slog.Logger) {
 	}
 }
 
-// meshCell watches the mesh directory and runs the clusters.
 func meshCell() cell.Cell {
 	return cell.Module(
 		"clustermesh", "The mesh directory and one controller per remote cluster",
@@ -105,7 +104,6 @@ func reportDirectory(h cell.Health, path string) func(error) {
 	}
 }
 
-// newIPs makes the cache of addresses with its rules.
 func newIPs(c config.Config) (*ipcache.Cache, error) {
 	rules, err := c.Claims.Rules()
 	if err != nil {

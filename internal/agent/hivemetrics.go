@@ -35,7 +35,6 @@ func newMetrics(reg prometheus.Registerer) (*etcd.Metrics, *store.Metrics, *sync
 	return etcd.NewMetrics(reg), reading, writing, errors.Join(reg.Register(reading), reg.Register(writing))
 }
 
-// buildInfo is a series that says what this program is.
 func buildInfo(v version.Info) prometheus.Collector {
 	return gauge("mesh_agent_build_info", "1, with the version of the program and of Go.", prometheus.Labels{"version": v.Version, "goversion": runtime.Version()}, func() float64 { return 1 })
 }
@@ -97,7 +96,6 @@ func newClusterSize(p clusterSizeParams) clusterSize {
 	}
 }
 
-// showClusterSize makes the size a metric.
 func showClusterSize(size clusterSize, reg prometheus.Registerer) error {
 	return reg.Register(gauge("mesh_agent_cluster_size", "Nodes of the own cluster, given or counted, with which the intervals and pauses of connections grow; 0 when nobody knows.", nil,
 		func() float64 { return float64(size()) }))

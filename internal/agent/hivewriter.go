@@ -16,7 +16,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/kvstore/etcd"
 )
 
-// writerCell writes to the own cluster's kvstore, where it is needed.
 func writerCell() cell.Cell {
 	return cell.Module(
 		"kvstore", "The writer to the kvstore of the own cluster",

@@ -21,8 +21,7 @@ const (
 	guard = ours + "internal/guard."
 )
 
-// maxStack bounds the stack that is kept of a panic.
-const maxStack = 16 << 10
+const maxStack = 16 << 10 // bytes of a panic's stack that are kept
 
 // Panic is an error that was a panic.
 type Panic struct {

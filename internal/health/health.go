@@ -119,7 +119,6 @@ func (s *scope) NewScope(name string) cell.Health {
 	return s.registry.open(s.status.Name + "." + name)
 }
 
-// Close removes the scope and everything below it.
 func (s *scope) Close() {
 	s.registry.mu.Lock()
 	defer s.registry.mu.Unlock()

@@ -9,11 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// pageWidth is the width of running text, unless the terminal is narrower.
-const pageWidth = 100
+const pageWidth = 100 // of running text, unless the terminal is narrower
 
-// minWidth is what running text gets however narrow the terminal is.
-const minWidth = 20
+const minWidth = 20 // of running text, however narrow the terminal is
 
 // Page is a text for a person, made of lines, fields, sections and tables. Flush
 // returns what went wrong while it was written.

@@ -24,8 +24,7 @@ import (
 // sampleRows is how many rows decide the widths of the columns.
 const sampleRows = 500
 
-// gap is between columns.
-const gap = "  "
+const gap = "  " // between columns
 
 // Column is one column of a table of T.
 type Column[T any] struct {
@@ -117,7 +116,6 @@ func (l *Live[T]) Row(item T) error {
 	return nil
 }
 
-// begin measures the rows that wait and writes them below the header.
 func (l *Live[T]) begin() {
 	if len(l.waiting) < 2 {
 		return

@@ -43,7 +43,6 @@ func Writer(w io.Writer) io.Writer { return writer{w} }
 
 type writer struct{ w io.Writer }
 
-// Write implements [io.Writer].
 func (w writer) Write(text []byte) (int, error) {
 	if n, err := w.w.Write(escape(text)); err != nil {
 		return min(n, len(text)), err
@@ -145,7 +144,6 @@ func YAML(v any) ([]byte, error) {
 // something that looks so.
 func hasEscapes(text []byte) bool { return bytes.Contains(text, []byte(`\u`)) }
 
-// jsonString matches the strings of JSON, keys included.
 func jsonString() *regexp.Regexp { return regexp.MustCompile(`"(?:[^"\\]|\\.)*"`) }
 
 // Encoder writes JSON values through a [Writer], a line each, and leaves HTML as it is.

@@ -34,7 +34,6 @@ func main() {
 	}
 }
 
-// write writes the bill of a program.
 func write(to io.Writer, program, version string) error {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {

@@ -34,7 +34,6 @@ func Parse(text string) (Selector, error) {
 	return s, nil
 }
 
-// splitRequirements splits at the commas outside parentheses.
 func splitRequirements(text string) []string {
 	var parts []string
 	depth, start := 0, 0
@@ -103,7 +102,6 @@ func (s Selector) Matches(labels iter.Seq2[string, string]) bool {
 	return true
 }
 
-// holds tells whether a label has the key and one of the values.
 func (r requirement) holds(labels iter.Seq2[string, string]) bool {
 	for key, value := range labels {
 		if r.isKey(key) && (r.values == nil || slices.Contains(r.values, value)) {

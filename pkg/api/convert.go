@@ -19,7 +19,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// cluster is what is shown of a cluster.
 func (s *Server) cluster(st remotecluster.Status, now time.Time) Cluster {
 	c := Cluster{
 		Name: st.Name, ID: st.ID, State: string(st.State),
@@ -52,7 +51,6 @@ func bySource(sources map[wire.Resource]remotecluster.SourceStatus, now time.Tim
 	return synced, counts, rejected, freshness
 }
 
-// toRefusals is sorted by resource.
 func toRefusals(st remotecluster.Status) []Refusal {
 	all := []Refusal{}
 	for _, r := range slices.Sorted(maps.Keys(st.Sources)) {
@@ -131,7 +129,6 @@ func (k *KVStore) stopped(code codes.Code, why string) {
 	k.State, k.Code, k.Message = string(remotecluster.Degraded), string(code), why
 }
 
-// leases says what keys are tied to; empty for nothing.
 func leases(st kvstore.Status) string {
 	if st.Leases == 0 && st.LockLeases == 0 {
 		return ""

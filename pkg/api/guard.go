@@ -51,8 +51,7 @@ func (s *Server) isOwnName(host string) bool {
 	return s.tls != nil && s.tls.Names(name)
 }
 
-// retryAfter is after how many seconds it is worth asking a busy agent again.
-const retryAfter = "5"
+const retryAfter = "5" // seconds
 
 // busy refuses what is beyond a limit.
 func busy(why string) *Problem {

@@ -41,7 +41,6 @@ func ipResource() *resource[*ipcache.Entry, IP] {
 	}
 }
 
-// withIdentities gives the addresses that have one of the identities.
 func withIdentities(v *view.Snapshot, identities []any) iter.Seq[*ipcache.Entry] {
 	ids := make(map[uint32]bool, len(identities))
 	for _, object := range identities {
@@ -56,7 +55,6 @@ func withIdentities(v *view.Snapshot, identities []any) iter.Seq[*ipcache.Entry]
 	}
 }
 
-// hasLabels tells whether the identity of the address has them.
 func hasLabels(s *Server, v *view.Snapshot, labels selector.Selector, e *ipcache.Entry) bool {
 	id := identityOf(e, s.View.IdentityOf(v.Txn, e))
 	return id != nil && labels.Matches(maps.All(id.Labels))

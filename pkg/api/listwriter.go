@@ -11,7 +11,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/internal/safetext"
 )
 
-// listWriter writes a list, one item a line.
 type listWriter struct {
 	done <-chan struct{} // closed when nobody reads any more
 	out  *bufio.Writer   // keeps its first error
@@ -22,8 +21,7 @@ type listWriter struct {
 	fail error
 }
 
-// chunkSize is how much is gathered before it goes to the connection.
-const chunkSize = 64 << 10
+const chunkSize = 64 << 10 // gathered before it goes to the connection
 
 func newListWriter(ctx context.Context, w io.Writer, revision uint64, freshness map[string]Freshness) *listWriter {
 	l := &listWriter{done: ctx.Done(), out: bufio.NewWriterSize(w, chunkSize)}
@@ -69,7 +67,6 @@ func (l *listWriter) err() error {
 	return l.fail
 }
 
-// write writes a text, and a value behind it.
 func (l *listWriter) write(text string, v any) {
 	_, _ = l.out.WriteString(text)
 	l.buf.Reset()

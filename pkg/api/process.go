@@ -10,7 +10,6 @@ import (
 	"strings"
 )
 
-// debugRoutes are about the process itself.
 func (s *Server) debugRoutes() []route {
 	return []route{
 		{
@@ -55,8 +54,7 @@ func profileRoutes() []route {
 	}
 }
 
-// maxLevelBody is how much of a request to change the level is read, in bytes.
-const maxLevelBody = 1 << 10
+const maxLevelBody = 1 << 10 // bytes of a request to change the level
 
 func (s *Server) logLevelRoutes() []route {
 	return []route{

@@ -23,7 +23,6 @@ const (
 	byKind      = "kind"
 )
 
-// query is what a list request asks for.
 type query struct {
 	// Empty filters let everything pass.
 	cluster, namespace, name string
@@ -117,9 +116,7 @@ func parsePrefix(text string) (netip.Prefix, error) {
 	return p.Masked(), nil
 }
 
-// mappedBits is how much longer the prefix of an IPv4 address is in its mapped
-// form.
-const mappedBits = 96
+const mappedBits = 96 // by which the prefix of an IPv4 address is longer in its mapped form
 
 func parseLimit(text string) (int, error) {
 	n, err := strconv.Atoi(text)
@@ -132,8 +129,7 @@ func parseLimit(text string) (int, error) {
 	return min(n, MaxLimit), nil
 }
 
-// cursorVersion is the first part of a decoded cursor.
-const cursorVersion = "1"
+const cursorVersion = "1" // the first part of a decoded cursor
 
 // encodeCursor names the last item of a page. Nobody but decodeCursor looks
 // into it.

@@ -126,7 +126,6 @@ func inSnapshot[D, J any](res *resource[D, J], all func(v *view.Snapshot) []D, n
 	return res
 }
 
-// routes returns the routes of the list and of its single objects.
 func (res *resource[D, J]) routes(s *Server) []route {
 	all := []route{{
 		path: "/v1/" + string(res.name), id: "list-" + string(res.name),
@@ -165,7 +164,6 @@ func (res *resource[D, J]) passes(s *Server, v *view.Snapshot, q *query, d D) bo
 	return res.match == nil || res.match(s, v, q, d)
 }
 
-// list streams the items that match, up to the limit.
 func (res *resource[D, J]) list(s *Server, w http.ResponseWriter, r *http.Request) error {
 	q, err := parseQuery(string(res.name), res.filters, r.URL.RawQuery)
 	if err != nil {
@@ -235,15 +233,12 @@ type filter[D, J any] struct {
 	q   *query
 }
 
-// Named implements [view.Filter].
 func (f *filter[D, J]) Named(object any) bool { return f.res.fixed(f.q, object.(D)) }
 
-// Passes implements [view.Filter].
 func (f *filter[D, J]) Passes(v *view.Snapshot, object any) bool {
 	return f.res.passes(f.s, v, f.q, object.(D))
 }
 
-// All implements [view.Filter].
 func (f *filter[D, J]) All(v *view.Snapshot) iter.Seq[any] {
 	items, err := f.res.from(f.s, v, f.q)
 	if err != nil { // a bad cursor, and a watch has none
@@ -252,7 +247,6 @@ func (f *filter[D, J]) All(v *view.Snapshot) iter.Seq[any] {
 	return view.Untyped(items)
 }
 
-// Uses implements [view.Filter].
 func (f *filter[D, J]) Uses() view.Kind {
 	if f.res.dependsOn == nil {
 		return ""
@@ -260,7 +254,6 @@ func (f *filter[D, J]) Uses() view.Kind {
 	return f.res.dependsOn(f.q)
 }
 
-// Touched implements [view.Filter].
 func (f *filter[D, J]) Touched(v *view.Snapshot, changed []any) iter.Seq[any] {
 	return view.Untyped(f.res.touched(v, changed))
 }

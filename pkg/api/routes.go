@@ -54,13 +54,11 @@ func (s *Server) allRoutes() []route {
 	return all
 }
 
-// described is a resource without its types.
 type described interface {
 	watchable
 	routes(s *Server) []route
 }
 
-// allResources is everything that can be listed and watched.
 func allResources() []described {
 	return []described{
 		clusterResource(), nodeResource(), serviceResource(), exportResource(), identityResource(), ipResource(),

@@ -118,7 +118,6 @@ func NewServer(sources Sources, log *slog.Logger, options ...Option) (*Server, e
 	return s, nil
 }
 
-// serve adds a route to the mux.
 func (s *Server) serve(rt route) {
 	s.mux.HandleFunc(rt.method+" "+rt.path, func(w http.ResponseWriter, r *http.Request) {
 		err := s.admit(rt, r)
@@ -219,7 +218,6 @@ func (w *response) deadline(now time.Time) time.Time {
 	return next
 }
 
-// Unwrap is for [http.ResponseController].
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // refuse answers what no route does: the mux would, but not with a problem

@@ -63,7 +63,6 @@ func (s *Sources) validate() error {
 	return nil
 }
 
-// find is Keys, or knows nothing.
 func (s *Sources) find(cluster string, r wire.Resource, name string) (store.Found, bool) {
 	if s.Keys == nil {
 		return store.Found{}, false

@@ -29,7 +29,6 @@ const (
 	firstStateWait = 2 * time.Second  // for the peer's turn of a first state, before the watch is refused
 )
 
-// watch serves the changes of some resources as Server-Sent Events.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request) error {
 	subs, token, err := s.subscriptions(r)
 	if err != nil {
@@ -77,7 +76,6 @@ func (s *Server) admitWatch(ctx context.Context, from transport.Origin, resumes 
 	return turns, func() { endTurn(); leaveWatches() }, nil
 }
 
-// subscription is one resource of a watch.
 type subscription struct {
 	res   watchable
 	query query
@@ -119,7 +117,6 @@ func (s *Server) subscriptions(r *http.Request) ([]*subscription, string, error)
 	return subs, token, nil
 }
 
-// watchParameters are the filters of all resources.
 func watchParameters() []string {
 	names := []string{"resource", "since"}
 	for _, res := range allResources() {
@@ -167,7 +164,6 @@ func (c *watching) run(ctx context.Context, out io.Writer, turns view.Turns) err
 	return err
 }
 
-// Event implements [view.Receiver].
 func (c *watching) Event(e view.Event) error {
 	switch e.Type {
 	case view.Reset:

@@ -57,7 +57,6 @@ func (f *File) merge(report *troubleshoot.Report) {
 	}
 }
 
-// placed says where something was found.
 func placed(s troubleshoot.Step, message string) string {
 	if s.Endpoint == "" {
 		return s.Name + ": " + message

@@ -117,7 +117,6 @@ func (f *File) compared(c api.Cluster, there bool, key string) *Change {
 
 func orNone(urls []string) string { return cmp.Or(strings.Join(urls, ", "), "none") }
 
-// total adds up what would vanish.
 func (d *Diff) total() {
 	for _, c := range d.Changes {
 		if c.Vanish != nil {

@@ -51,7 +51,6 @@ func (f *File) client(path, own string, now time.Time) {
 	}
 }
 
-// refused adds what makes the agent refuse the file.
 func (f *File) refused(err error) {
 	problems := []error{err}
 	if refused, ok := errors.AsType[*clientfile.Error](err); ok {
@@ -146,7 +145,6 @@ func inName(c rune) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_'
 }
 
-// tls examines what protects the sessions.
 func (f *File) tls(s clientfile.Security, now time.Time) {
 	switch {
 	case s.SkipVerify:
@@ -183,7 +181,6 @@ func forClients(cert *x509.Certificate) bool {
 		slices.Contains(cert.ExtKeyUsage, x509.ExtKeyUsageClientAuth) || slices.Contains(cert.ExtKeyUsage, x509.ExtKeyUsageAny)
 }
 
-// dates adds what the dates of the client certificate mean.
 func (f *File) dates(file, what string, v clientfile.Validity) {
 	text := fmt.Sprintf("cert-file: %q: %s %s", file, what, v.Text)
 	switch {

@@ -92,7 +92,6 @@ func (s *junitSuite) add(c junitCase, findings []codes.Finding, strict bool) {
 	s.Cases = append(s.Cases, c)
 }
 
-// lines are a finding with what to do about it.
 func lines(f codes.Finding) string {
 	return string(f.Severity) + ": " + f.String() + "\n  " + f.Remedy
 }

@@ -68,13 +68,11 @@ func (r *Report) Budgets(b budget.Budgets) {
 	}
 }
 
-// has tells whether a cluster has a client file.
 func (r *Report) has(cluster string) bool {
 	return slices.ContainsFunc(r.Files, func(f File) bool { return f.Cluster == cluster })
 }
 
-// audits is how many clusters are listed at once.
-const audits = 4
+const audits = 4 // clusters that are listed at once
 
 // admitted tells whether the agent would read the cluster, and finds why not.
 func (f *File) admitted(policy *claims.Policy) bool {
@@ -90,7 +88,6 @@ func (f *File) admitted(policy *claims.Policy) bool {
 	return false
 }
 
-// audit finds what the policy would refuse of a cluster.
 func (f *File) audit(ctx context.Context, policy *claims.Policy, o troubleshoot.Options, b budget.Budget) {
 	incomplete := func(err error) {
 		f.add(codes.PolicyNotCompared, "it is not known what the claim policy file would refuse: "+printer.Clean(err.Error()), "")
@@ -140,8 +137,7 @@ func connect(ctx context.Context, file string, o troubleshoot.Options) (*etcd.Se
 	return nil, errors.Join(errs...)
 }
 
-// configurationWithin is how long the configuration of a cluster may take.
-const configurationWithin = 15 * time.Second
+const configurationWithin = 15 * time.Second // for the configuration of a cluster
 
 // expected is what the agent knows of a cluster when it reads it.
 func expected(ctx context.Context, client *etcd.Session, cluster string, own wire.ClusterInfo) (wire.Expect, wire.Capabilities, error) {

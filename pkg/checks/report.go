@@ -93,7 +93,6 @@ type Endpoint struct {
 	TLS bool   `json:"tls"`
 }
 
-// add adds a finding of the directory.
 func (r *Report) add(code codes.Code, message string) {
 	r.Findings = append(r.Findings, code.Found(message, ""))
 }
@@ -103,22 +102,18 @@ func (f *File) add(code codes.Code, message, remedy string) {
 	f.Findings = append(f.Findings, code.Found(message, remedy))
 }
 
-// has tells whether the finding is there already.
 func (f *File) has(code codes.Code) bool {
 	return slices.ContainsFunc(f.Findings, func(found codes.Finding) bool { return found.Code == code })
 }
 
-// isFailure tells whether a finding is an error, or with strict a warning.
 func isFailure(f codes.Finding, strict bool) bool {
 	return f.Severity == codes.Error || strict && f.Severity == codes.Warning
 }
 
-// fails tells whether one of the findings is a failure.
 func fails(findings []codes.Finding, strict bool) bool {
 	return slices.ContainsFunc(findings, func(f codes.Finding) bool { return isFailure(f, strict) })
 }
 
-// count sets the counters.
 func (r *Report) count() {
 	n := make(map[codes.Severity]int)
 	for _, findings := range append([]File{{Findings: r.Findings}}, r.Files...) {

@@ -127,7 +127,6 @@ func addressVerdict(addr netip.Addr, chain []*ipcache.Entry, unknown string) Ver
 	return verdictf(codes.AddressOwned, "%s is that of %s", addr, winner.Cluster().Name)
 }
 
-// barred are the steps about claims that do not count.
 func (v *View) barred(strays []ipcache.Stray) []Step {
 	var steps []Step
 	for _, s := range strays {

@@ -53,7 +53,6 @@ func Node(v *View, cluster, name string) Explanation {
 	return x
 }
 
-// nodeAddress is the step about one address of a node.
 func (v *View) nodeAddress(n *nodes.Node, a nodes.Address) Step {
 	step := Step{Code: codes.NodeClaimCounts, Cluster: n.Cluster, Keys: []Key{}, Text: fmt.Sprintf("%s %s counts as its own", a.Type, a.IP)}
 	own, winner := v.IPs.Node(a.IP, n.Cluster, n.Name)

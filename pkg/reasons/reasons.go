@@ -165,7 +165,6 @@ func list(names []string) string {
 	}
 }
 
-// plural chooses the form of a word.
 func plural(n int, one, more string) string {
 	if n == 1 {
 		return one
@@ -211,7 +210,6 @@ func refusedText(src remotecluster.SourceStatus, leaveOut ...wire.Reason) string
 	return fmt.Sprintf("%d %s", n, strings.Join(words, ", "))
 }
 
-// refusedFor is a reason in a sentence.
 func refusedFor(r wire.Reason, src remotecluster.SourceStatus) string {
 	switch {
 	case r == wire.ReasonBudget && src.Over != 0:

@@ -35,7 +35,6 @@ func Service(v *View, namespace, name string) Explanation {
 	return Explanation{Verdict: s.verdict(), Steps: slices.Concat([]Step{}, s.have, s.lack)}
 }
 
-// serviceChain is an explanation that is being made.
 type serviceChain struct {
 	view            *View
 	namespace, name string
@@ -45,7 +44,6 @@ type serviceChain struct {
 	by              map[codes.Code][]string     // clusters by the code of their step
 }
 
-// add looks at one cluster.
 func (s *serviceChain) add(cluster string) {
 	part := s.part(cluster)
 	at, now := s.view.asOf(cluster, wire.Services, wire.EndpointSlices)
@@ -80,7 +78,6 @@ func (s *serviceChain) add(cluster string) {
 	}
 }
 
-// addExport adds what the cluster says in its export.
 func (s *serviceChain) addExport(to *Step, x *services.Export) {
 	to.Text += fmt.Sprintf("; through the MCS API it exports it since %s, with session affinity %s", x.Created.Format(time.RFC3339), x.SessionAffinity())
 	if at, now := s.view.asOf(x.Cluster, wire.ServiceExports); !now {
@@ -140,7 +137,6 @@ func (s *serviceChain) doubted() []string {
 	return slices.Concat(s.by[codes.PartWithheld], s.by[codes.PartDemoted], s.by[codes.PartKept])
 }
 
-// keys are those of the entry and of the slices.
 func (s *serviceChain) keys(cluster string) []Key {
 	keys := s.view.keys(cluster, wire.Services, s.namespace+"/"+s.name)
 	for one := range s.view.Services.Slices().List(s.view.Txn, services.SlicesByService(cluster, s.namespace, s.name)) {

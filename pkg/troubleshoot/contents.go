@@ -50,7 +50,6 @@ func (c *check) contents(ctx context.Context, endpoints []*endpoint, to *Report)
 	return steps
 }
 
-// reader reads what the agent needs.
 type reader struct {
 	*check
 	session *etcd.Session
@@ -145,7 +144,6 @@ func (r *reader) count(ctx context.Context, to *reading, at kvstore.Position) {
 	to.n, to.err = past.Count, err
 }
 
-// rights tells what may be read, and what not.
 func (r *reader) rights(s *Step) {
 	readings := []reading{r.heart}
 	if !r.target.Local {

@@ -185,7 +185,6 @@ func (e *endpoint) connect(ctx context.Context, s *Step) {
 	}
 }
 
-// codeOfDial is what it means that a connection cannot be made.
 func codeOfDial(err error) codes.Code {
 	switch code := hint.Code(err); code {
 	case codes.ConnectionRefused, codes.ConnectionNoRoute, codes.ConnectionUnanswered:
@@ -203,7 +202,6 @@ func (e *endpoint) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return e.o.Dial(ctx, e.network, e.good)
 }
 
-// etcd opens a session as the agent does.
 func (e *endpoint) etcd(ctx context.Context, s *Step) {
 	if e.refused != "" {
 		s.after(e.refused)

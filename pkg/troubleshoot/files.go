@@ -32,7 +32,6 @@ func (c *check) files() []Step {
 	return []Step{file, authorities, certificate}
 }
 
-// load reads the configuration with a reader of client files.
 func (c *check) load(read func(path string) (*clientfile.Config, error)) (*clientfile.Config, error) {
 	if c.target.Path == "" {
 		return clientfile.New(c.target.Addresses...)
@@ -131,10 +130,8 @@ func (c *check) certificate() Step {
 	return s
 }
 
-// dates are the findings that the dates of a certificate can be.
 type dates struct{ expired, notYet, soon codes.Code }
 
-// judgeDates adds what the dates of a certificate mean.
 func (c *check) judgeDates(s *Step, what string, cert *x509.Certificate, found dates) {
 	v := clientfile.ValidityOf(cert, c.o.Now)
 	text := what + " " + v.Text

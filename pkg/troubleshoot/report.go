@@ -21,7 +21,6 @@ const (
 	Failed  State = "failed"
 )
 
-// rank orders the states.
 func (s State) rank() int { return slices.Index([]State{Skipped, OK, Warning, Failed}, s) }
 
 // The steps, in their order. Those from StepResolve to StepEtcd are there for
@@ -115,13 +114,11 @@ func (s *Step) failed(err error, code codes.Code, remedy string) {
 	s.tell(cmp.Or(hint.Code(err), code), err.Error(), cmp.Or(hint.Text(err), remedy))
 }
 
-// skip says why the step is not tried.
 func (s *Step) skip(why string) { s.State, s.Detail = Skipped, joined(s.Detail, why) }
 
 // after says that the step is not tried because of another one.
 func (s *Step) after(other string) { s.skip("not tried: " + other + " failed") }
 
-// found adds to the detail.
 func (s *Step) found(text string) { s.Detail = joined(s.Detail, text) }
 
 // joined puts texts on one line, each once and without user and password of a

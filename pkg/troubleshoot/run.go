@@ -79,11 +79,9 @@ func DefaultTimings() Timings {
 	}
 }
 
-// closing is how long a session may take to close.
-const closing = 500 * time.Millisecond
+const closing = 500 * time.Millisecond // for a session to close
 
-// atOnce is how many configurations are checked side by side.
-const atOnce = 32
+const atOnce = 32 // configurations that are checked side by side
 
 // All checks several configurations side by side. The reports are in the order
 // of the targets.
@@ -126,7 +124,6 @@ func Run(ctx context.Context, t Target, o Options) Report {
 	return r
 }
 
-// check is the check of one configuration.
 type check struct {
 	target Target
 	o      Options

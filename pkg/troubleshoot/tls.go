@@ -24,7 +24,6 @@ const (
 	remedyServerCert = "give the server a certificate for servers, signed by an authority of trusted-ca-file"
 )
 
-// handshake is what is seen of one.
 type handshake struct {
 	conn    *tls.Conn
 	until   time.Time // everything about it must be over
@@ -143,7 +142,6 @@ func (e *endpoint) verify(_ context.Context, s *Step) {
 	}
 }
 
-// namesOf are the names that a server's certificate is for.
 func namesOf(cert *x509.Certificate) []string {
 	names := slices.Clone(cert.DNSNames)
 	for _, ip := range cert.IPAddresses {
@@ -155,7 +153,6 @@ func namesOf(cert *x509.Certificate) []string {
 	return names
 }
 
-// accepted finds out what the server thinks of our certificate.
 func (e *endpoint) accepted(_ context.Context, s *Step) {
 	if e.seen.conn == nil {
 		s.skip("no TLS")
@@ -214,7 +211,6 @@ func (e *endpoint) greet() error {
 	return hear(e.conn, e.seen.until)
 }
 
-// hear waits for a byte.
 func hear(conn net.Conn, until time.Time) error {
 	if err := conn.SetReadDeadline(until); err != nil {
 		return err

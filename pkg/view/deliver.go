@@ -94,7 +94,6 @@ func (s *Stream) changes(now *Snapshot, sub *Subscription, e feedEntry, key stri
 	return s.sentBefore(now, sub, e.before, key), !e.deleted && sub.Filter.Passes(now, e.object)
 }
 
-// deliverOne sends one change, if it is one for the reader.
 func (s *Stream) deliverOne(ctx context.Context, now *Snapshot, sub *Subscription, e feedEntry, sentBefore, has bool, position uint64) error {
 	if !sentBefore && !has {
 		return nil

@@ -47,7 +47,6 @@ type feed struct {
 	readers int           // who wait for more
 }
 
-// feedEntry is one change of one object.
 type feedEntry struct {
 	resource int
 	deleted  bool
@@ -55,7 +54,6 @@ type feedEntry struct {
 	before   any // what it was at the position before this one; nil for nothing
 }
 
-// look is what followers take their changes from.
 type look struct {
 	now time.Time
 	txn statedb.ReadTxn
@@ -171,7 +169,6 @@ func (f *feed) at(now time.Time, revision uint64, polled []int) (*Snapshot, bool
 	return m, fits
 }
 
-// drain takes in the changes of one resource; mu is held.
 func (f *feed) drain(resource int, at look) {
 	one := f.followers[resource]
 	if f.over && !one.polls() {
@@ -207,7 +204,6 @@ func (f *feed) reading() (end func()) {
 	return func() { count(-1) }
 }
 
-// close ends the followers. It may be called twice.
 func (f *feed) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -220,7 +216,6 @@ func (f *feed) close() {
 	}
 }
 
-// put appends one change; mu is held.
 func (f *feed) put(e feedEntry) {
 	if uint64(len(f.ring)) < f.size {
 		f.ring = append(f.ring, e) // positions begin with 1

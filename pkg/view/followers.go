@@ -11,7 +11,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/ipcache"
 )
 
-// tableFollower follows a table.
 type tableFollower[T any] struct {
 	table   statedb.Table[T]
 	changes *tables.Follower[T]

@@ -136,7 +136,6 @@ func (w *watcher) Lines(n int) []string {
 	return lines
 }
 
-// Says waits for a message.
 func (w *watcher) Says(part string) {
 	w.t.Helper()
 	var heard []string

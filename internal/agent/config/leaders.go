@@ -94,8 +94,7 @@ func (c MirrorConfig) validate(note func(flag string, err error)) {
 // (wire.md §5).
 const mirrorQPS = 100
 
-// mirrorAsks is how often a mirror asks how full the own etcd is.
-const mirrorAsks = 5 * time.Second
+const mirrorAsks = 5 * time.Second // between two questions how full the own etcd is
 
 // MirrorLimits sets the limits of a mirror's kvstore client where none are given.
 func MirrorLimits(o *etcd.Options, given map[string]string) {

@@ -19,7 +19,6 @@ import (
 // RemoteBudget is the flag whose options are what remote clusters may cost.
 const RemoteBudget = "remote-budget"
 
-// budgetHelp names the options with some of their defaults.
 func budgetHelp() string {
 	d := budget.Default()
 	return fmt.Sprintf("what a remote cluster may cost: keys and bytes of a resource (ips.keys=%d, nodes.bytes=%dMi), bytes of a value (value=%dKi), "+
@@ -31,7 +30,6 @@ func budgetHelp() string {
 // DisconnectPolicy is the flag whose options are the delays of the policy.
 const DisconnectPolicy = "disconnect-policy"
 
-// policyHelp names the options with their defaults.
 func policyHelp() string {
 	d := disconnect.DefaultDelays()
 	return fmt.Sprintf("after how long without confirmation a cluster's service backends are used only where no other cluster has any (demote=%s) "+

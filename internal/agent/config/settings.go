@@ -174,10 +174,8 @@ func (e *settingError) Error() string {
 	return fmt.Sprintf("--%s: %v", strings.Join(e.Flags, " and --"), e.Err)
 }
 
-// Unwrap returns what is wrong.
 func (e *settingError) Unwrap() error { return e.Err }
 
-// unjoin takes apart what [errors.Join] has put together.
 func unjoin(err error) []error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return joined.Unwrap()

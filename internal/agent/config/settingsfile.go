@@ -34,7 +34,6 @@ func (s *Settings) readFile() error {
 	return errors.Join(errs...)
 }
 
-// parseSettings takes a settings file apart.
 func parseSettings(content []byte) (map[string]json.RawMessage, error) {
 	text, err := yaml.YAMLToJSONStrict(content)
 	if err != nil {
@@ -115,7 +114,6 @@ func wantedText(kind string) string {
 	}
 }
 
-// mapText writes a map as the JSON map of texts that the flag takes.
 func mapText(m map[string]any) (string, error) {
 	texts := make(map[string]string, len(m))
 	for _, key := range slices.Sorted(maps.Keys(m)) {
@@ -134,7 +132,6 @@ func mapText(m map[string]any) (string, error) {
 // commas between, or one JSON map. It reads back as a JSON map.
 type keyValues map[string]string
 
-// Set adds what the argument holds.
 func (k *keyValues) Set(arg string) error {
 	if *k == nil {
 		*k = make(keyValues)
@@ -170,5 +167,4 @@ func (k *keyValues) String() string {
 	return string(text)
 }
 
-// Type names the flag's form in the help.
 func (k *keyValues) Type() string { return "key=value" }

@@ -23,7 +23,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 )
 
-// reportOptions is what bugreport was asked for.
 type reportOptions struct {
 	file     string // empty: a name made of node and time; "-": stdout
 	maxItems int    // of each list
@@ -101,7 +100,6 @@ func (r *report) name() string {
 	return fmt.Sprintf("mesh-agent-bugreport-%s-%s", fileName(node), r.now.Format("20060102T150405Z"))
 }
 
-// fileName leaves of a text what is good in the name of a file.
 func fileName(text string) string {
 	return strings.Map(func(c rune) rune {
 		switch {
@@ -161,7 +159,6 @@ func (r *report) collect(ctx context.Context, p part) error {
 	return err
 }
 
-// fail notes what is missing, on one line.
 func (r *report) fail(what string, err error) {
 	r.failures = append(r.failures, what+": "+strings.ReplaceAll(err.Error(), "\n", "; "))
 }

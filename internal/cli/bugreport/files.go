@@ -83,8 +83,7 @@ func fileLine(path string) string {
 	return fmt.Sprintf("%s%s: %s, %d bytes, changed %s\n", path, target, info.Mode(), info.Size(), info.ModTime().UTC().Format(time.RFC3339))
 }
 
-// maxOpened bounds the files that are opened, in bytes.
-const maxOpened = 1 << 20
+const maxOpened = 1 << 20 // bytes of a file that is opened
 
 func openRegular(path string) ([]byte, error) {
 	info, err := os.Stat(path)

@@ -61,7 +61,6 @@ func (r *report) object(name, about string, v any) error {
 	return err
 }
 
-// addStatus adds the status as data and as a person sees it.
 func (r *report) addStatus() error {
 	if r.statusErr != nil {
 		return r.statusErr
@@ -116,7 +115,6 @@ func (r *report) list(ctx context.Context, name string) error {
 	}
 }
 
-// environment adds the variables that are the program's settings.
 func (r *report) environment() error {
 	var lines []string
 	for _, pair := range r.environ() {

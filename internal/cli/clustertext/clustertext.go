@@ -108,7 +108,6 @@ func copyText(f api.Freshness) string {
 	return f.State
 }
 
-// certificateText says until when the client certificate is valid.
 func certificateText(until *time.Time, now time.Time) string {
 	switch {
 	case until == nil:

@@ -55,7 +55,6 @@ func unreachableHint(err error) string {
 	return "; is it running? --server or --socket choose another one"
 }
 
-// exitCode maps an error to an exit code.
 func exitCode(err error) int {
 	if _, ok := errors.AsType[exit.UsageError](err); ok {
 		return exit.Usage

@@ -31,7 +31,6 @@ func New(c *command.Env) *cobra.Command {
 // junit is the form of output for programs that collect the results of tests.
 const junit = "junit"
 
-// configCheck is what the command was asked for.
 type configCheck struct {
 	settings              *config.Settings
 	strict, connect, diff bool
@@ -146,7 +145,6 @@ func writeChecked(c *command.Env, cmd *cobra.Command, r *checks.Report, k config
 	return c.Answer(cmd, k.format, r, func(p *printer.Page) { pageChecked(p, r) })
 }
 
-// pageChecked shows what was found: what is wrong first.
 func pageChecked(p *printer.Page, r *checks.Report) {
 	would := make(map[string][]checks.File)
 	for _, f := range r.Files {
@@ -172,7 +170,6 @@ func pageChecked(p *printer.Page, r *checks.Report) {
 	}
 }
 
-// faultyFirst puts files with errors before those with warnings before the rest.
 func faultyFirst(a, b checks.File) int { return cmp.Compare(worstOf(a.Findings), worstOf(b.Findings)) }
 
 // worstOf ranks findings by the worst of them, which is 0 for an error.
@@ -210,7 +207,6 @@ func pageFindings(p *printer.Page, of string, findings []codes.Finding) {
 	p.End()
 }
 
-// pageDiff shows what would change in the running agent.
 func pageDiff(p *printer.Page, d *checks.Diff) {
 	n := make(map[string]int)
 	for _, c := range d.Changes {

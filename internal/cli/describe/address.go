@@ -33,7 +33,6 @@ func (n addressCount) String() string {
 	return text
 }
 
-// nodeDescription is a node with what is known of its addresses.
 type nodeDescription struct {
 	Node      *api.Node    `json:"node"`
 	Cluster   *api.Cluster `json:"cluster"` // null when it is no remote one
@@ -133,7 +132,6 @@ func ownAddressTable(n *api.Node) printer.Table[ownAddress] {
 	}
 }
 
-// identityDescription is an identity with those who have it.
 type identityDescription struct {
 	Identity *api.Identity `json:"identity"`
 	// Others have the same number in other clusters.
@@ -221,7 +219,6 @@ func (d *ipDescription) page(p *printer.Page, now time.Time) {
 	pageConflicts(p, d.Conflicts)
 }
 
-// addressOf is the first address of a prefix, or the address itself.
 func addressOf(text string) (string, bool) {
 	if p, err := netip.ParsePrefix(text); err == nil {
 		return p.Masked().Addr().String(), true
@@ -230,7 +227,6 @@ func addressOf(text string) (string, bool) {
 	return a.String(), err == nil
 }
 
-// freshnessOf says until when something of a cluster is known to be so.
 func freshnessOf(c *api.Cluster, of func(*api.Cluster) *api.Freshness) string {
 	if c == nil {
 		return "the cluster is no remote one: see 'mesh-agent status'"

@@ -16,7 +16,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/reasons"
 )
 
-// clusterDescription is a cluster with its history and what disagrees with it.
 type clusterDescription struct {
 	Cluster   *api.Cluster         `json:"cluster"`
 	Why       *reasons.Explanation `json:"why"`
@@ -86,7 +85,6 @@ func (d *healthDescription) page(p *printer.Page, now time.Time) {
 	pageEvents(p, d.Events, now)
 }
 
-// conflictDescription is a conflict with the clusters that are in it.
 type conflictDescription struct {
 	Conflict *api.Conflict `json:"conflict"`
 	Clusters []api.Cluster `json:"clusters"` // those of them that the mesh has
@@ -134,7 +132,6 @@ func (d *conflictDescription) page(p *printer.Page, now time.Time) {
 	}
 }
 
-// eventDescription is an event with how its cluster is now.
 type eventDescription struct {
 	Event   *api.Event   `json:"event"`
 	Cluster *api.Cluster `json:"cluster"` // null when it is about none, or that is gone

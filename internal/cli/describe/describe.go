@@ -65,7 +65,6 @@ type subject interface {
 	describe(ctx context.Context, r resource.Request) error
 }
 
-// subjectOf is a subject whose objects are T.
 type subjectOf[T any] struct {
 	kind resource.Kind[T]
 	// describeOne asks for what belongs to an object.
@@ -150,7 +149,6 @@ func (s subjectOf[T]) describeNothing(ctx context.Context, r resource.Request, m
 	return missing
 }
 
-// nothing is the description of what is not there.
 type nothing struct {
 	Why *reasons.Explanation `json:"why"`
 }
@@ -164,12 +162,10 @@ type gatherer struct {
 	err error
 }
 
-// why asks why something is as it is, or is not there.
 func (g *gatherer) why(ctx context.Context, plural string, parts ...string) *reasons.Explanation {
 	return get[reasons.Explanation](ctx, g, append([]string{"why", plural}, parts...)...)
 }
 
-// lookup asks whose address it is.
 func (g *gatherer) lookup(ctx context.Context, address string) *api.Lookup {
 	return get[api.Lookup](ctx, g, "lookup", address)
 }
@@ -186,23 +182,19 @@ func (g *gatherer) cluster(ctx context.Context, name string) *api.Cluster {
 	return &found[0]
 }
 
-// mostEvents is how many events of a cluster a description shows.
-const mostEvents = 10
+const mostEvents = 10 // of a cluster, in a description
 
-// events are the latest of a cluster, the newest first.
 func (g *gatherer) events(ctx context.Context, cluster string) []api.Event {
 	events, _ := list[api.Event](ctx, g, "events", client.Query{Cluster: cluster})
 	slices.SortFunc(events, func(a, b api.Event) int { return cmp.Compare(b.ID, a.ID) })
 	return events[:min(len(events), mostEvents)]
 }
 
-// conflicts are those about something.
 func (g *gatherer) conflicts(ctx context.Context, subject string) []api.Conflict {
 	found, _ := list[api.Conflict](ctx, g, "conflicts", client.Query{Name: subject})
 	return found
 }
 
-// get asks for one object.
 func get[T any](ctx context.Context, g *gatherer, path ...string) (v *T) {
 	if g.err == nil {
 		v, g.err = client.Get[T](ctx, g.cl, append([]string{"v1"}, path...)...)

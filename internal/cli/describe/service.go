@@ -14,7 +14,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/reasons"
 )
 
-// serviceDescription is a service with what led to it.
 type serviceDescription struct {
 	Service   *api.Service         `json:"service"`
 	Why       *reasons.Explanation `json:"why"` // with what each cluster of the mesh has of it
@@ -90,7 +89,6 @@ func backendTable(affinity string) printer.Table[api.Backend] {
 	return append(t, printer.Column[api.Backend]{Title: "HOST NAME", Text: func(b api.Backend) string { return b.Hostname }})
 }
 
-// exportDescription is an export with what all clusters say of the same service.
 type exportDescription struct {
 	Export    *api.ServiceExport  `json:"export"`
 	Exports   []api.ServiceExport `json:"exports"` // with the one that is described

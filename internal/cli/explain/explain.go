@@ -47,7 +47,6 @@ func New(c *command.Env) *cobra.Command {
 	return cmd
 }
 
-// entriesOf finds the codes of the arguments, all codes without any.
 func entriesOf(args []string) ([]codes.Entry, error) {
 	if len(args) == 0 {
 		return codes.All(), nil

@@ -27,8 +27,7 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/wire"
 )
 
-// releaseTimeout bounds what is done after an interrupt.
-const releaseTimeout = 10 * time.Second
+const releaseTimeout = 10 * time.Second // for what is done after an interrupt
 
 type allocated struct {
 	ID     uint32            `json:"id"`

@@ -53,7 +53,6 @@ func identityListCommand(c *command.Env, k *target.Choice) *cobra.Command {
 	return cmd
 }
 
-// listed joins mappings and references, by number.
 func listed(c identity.Cluster, contents *identity.Contents) []listedIdentity {
 	nodes := make(map[uint64][]string)
 	for _, ref := range contents.References {

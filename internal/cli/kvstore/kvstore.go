@@ -61,7 +61,6 @@ func show(kv kvstore.KeyValue) ShownKey {
 	return s
 }
 
-// withValue adds the value.
 func (s ShownKey) withValue(key string, value []byte) ShownKey {
 	if utf8.Valid(value) {
 		text := string(value)

@@ -147,7 +147,6 @@ func (l *kvList) print(out *bufio.Writer, kv kvstore.KeyValue) error {
 	return printKey(out, shown, l.json)
 }
 
-// printKey writes one line.
 func printKey(out *bufio.Writer, s ShownKey, asJSON bool) error {
 	if asJSON {
 		return safetext.Encoder(out).Encode(s)
@@ -162,7 +161,6 @@ func printKey(out *bufio.Writer, s ShownKey, asJSON bool) error {
 	return errors.Join(err, out.WriteByte('\n'))
 }
 
-// rest says what a list has not shown.
 func (l *kvList) rest(selected string, err error) string {
 	switch {
 	case err != nil && l.n > 0:

@@ -32,8 +32,7 @@ const (
 	eventDelete = "delete"
 )
 
-// rewatchMax bounds the pause between two tries to connect again.
-const rewatchMax = 10 * time.Second
+const rewatchMax = 10 * time.Second // between two tries to connect again
 
 func kvWatchCommand(c *command.Env, k *target.Choice) *cobra.Command {
 	var (
@@ -64,7 +63,6 @@ func kvWatchCommand(c *command.Env, k *target.Choice) *cobra.Command {
 	return cmd
 }
 
-// kvWatch prints the changes of keys.
 type kvWatch struct {
 	fromNow, json bool
 	out           *bufio.Writer
@@ -107,7 +105,6 @@ func (w *kvWatch) run(ctx context.Context, t *target.Target, given string) error
 	}
 }
 
-// session watches until the session is over.
 func (w *kvWatch) session(ctx context.Context, client *etcd.Session) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return client.Run(ctx, nil) })
@@ -135,7 +132,6 @@ func (w *kvWatch) again(ctx context.Context, t *target.Target, old *etcd.Session
 	}
 }
 
-// apply prints a batch of changes.
 func (w *kvWatch) apply(changes []store.Change[store.Raw]) {
 	first := !w.watch.Status().Synced
 	if first && w.fromNow {

@@ -79,10 +79,8 @@ type seen struct {
 	uncertain []string                // clusters that are not known completely
 }
 
-// maxContested is how many prefixes with claims of several clusters are looked up.
-const maxContested = 2000
+const maxContested = 2000 // prefixes with claims of several clusters that are looked up
 
-// see asks an agent for everything that clusters claim.
 func see(ctx context.Context, cl *client.Client) (*seen, error) {
 	s := &seen{of: make(map[string]*claims.Seen)}
 	for _, of := range []func() error{
@@ -154,7 +152,6 @@ func (s *seen) whose(cluster string) *claims.Seen {
 	return &s.own
 }
 
-// network takes in a prefix or an address.
 func network(text string, take func(netip.Prefix)) {
 	p, err := netip.ParsePrefix(text)
 	if err != nil {

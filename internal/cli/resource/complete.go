@@ -64,7 +64,6 @@ func CompleteCluster(c *command.Env) command.Completer {
 	return command.Complete(func(cmd *cobra.Command, _ []string) []string { return askNames(c, cmd, "clusters") })
 }
 
-// askNames asks the agent that the command line chooses for the names of a resource.
 func askNames(c *command.Env, cmd *cobra.Command, resource string) []string {
 	res, err := Find(resource)
 	if err != nil {

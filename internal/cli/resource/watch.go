@@ -47,7 +47,6 @@ func (res Kind[T]) watch(ctx context.Context, r Request) error {
 	return nil
 }
 
-// narrowTo makes the name that was given the filters of the watch.
 func (res Kind[T]) narrowTo(r *Request) error {
 	if res.fields == nil {
 		return exit.Usagef("one of the %s does not change: watch all of them", res.Plural)
@@ -92,7 +91,6 @@ func (res Kind[T]) Shower(r Request) func(client.Event[T]) error {
 	}
 }
 
-// jsonLine is v as JSON on one line.
 func jsonLine(v any) ([]byte, error) { return safetext.JSON(v, "") }
 
 // writeEvent writes one event as a whole, so that a program can read them one
@@ -117,7 +115,6 @@ func (res Kind[T]) writeName(w io.Writer, e client.Event[T]) error {
 	return err
 }
 
-// change is a row of the table of a watch.
 type change[T any] struct {
 	what   string
 	object T

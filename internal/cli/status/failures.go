@@ -21,7 +21,6 @@ type failures []string
 
 func allFailures() failures { return failures{failOnConflicts, failOnRefusals, failOnDegraded} }
 
-// String implements pflag.Value.
 func (f failures) String() string {
 	if len(f) == 0 {
 		return failOnNone
@@ -29,10 +28,8 @@ func (f failures) String() string {
 	return strings.Join(f, ",")
 }
 
-// Type implements pflag.Value.
 func (failures) Type() string { return "list" }
 
-// Set implements pflag.Value.
 func (f *failures) Set(text string) error {
 	var all failures
 	none := false

@@ -13,10 +13,8 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 )
 
-// mostConflicts is how many conflicts status shows.
-const mostConflicts = 5
+const mostConflicts = 5 // that status shows
 
-// firstConflicts are the first ones, where there are any.
 func firstConflicts(ctx context.Context, cl *client.Client, st *api.Status) ([]api.Conflict, error) {
 	if st.Summary.Conflicts == 0 {
 		return nil, nil
@@ -43,7 +41,6 @@ func (v *View) writeConflicts(p *printer.Page) {
 	p.End()
 }
 
-// writeExit says why the exit code is 1, where it is.
 func writeExit(p *printer.Page, why []string) {
 	if len(why) > 0 {
 		p.Blank()

@@ -99,7 +99,6 @@ func writtenText(w api.Written) string {
 	return text
 }
 
-// objectsText says how many objects a description has of each kind.
 func objectsText(d *api.Description) string {
 	var parts []string
 	for _, kind := range slices.Sorted(maps.Keys(d.Objects)) {
@@ -114,7 +113,6 @@ func objectsText(d *api.Description) string {
 	return strings.Join(parts, ", ")
 }
 
-// writeDoubts tells what is wrong with the description.
 func (v *View) writeDoubts(p *printer.Page) {
 	d := v.Description
 	if d == nil || d.Error == "" && len(d.Refused) == 0 {

@@ -20,7 +20,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api/client"
 )
 
-// statusOptions is what status was asked for.
 type statusOptions struct {
 	cluster string // empty: all
 	wait    bool
@@ -147,7 +146,6 @@ func ClusterNamed(clusters []api.Cluster, name string) *api.Cluster {
 	return nil
 }
 
-// wellOn tells whether everything is well, or one cluster is.
 func wellOn(st *api.Status, cluster string) bool {
 	if cluster != "" {
 		return ClusterNamed(st.Clusters, cluster).Well()
@@ -239,7 +237,6 @@ func Reached(c *api.Cluster, goal string) bool {
 	}
 }
 
-// stateText is the state, or what is missing beside a good one.
 func stateText(c *api.Cluster) string {
 	if c.State == "ready" && !c.Fresh() {
 		return "not fresh"

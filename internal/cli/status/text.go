@@ -295,7 +295,6 @@ func newProgress(out io.Writer) *progress {
 	return &progress{out: out, terminal: ok, width: width}
 }
 
-// show changes the line.
 func (p *progress) show(text string) {
 	text = printer.Clean(text)
 	if p.terminal {
@@ -309,7 +308,6 @@ func (p *progress) show(text string) {
 	p.last = text
 }
 
-// end removes the line from a terminal.
 func (p *progress) end() {
 	if p.terminal && p.last != "" {
 		fmt.Fprint(p.out, "\r\x1b[K")

@@ -118,7 +118,6 @@ func CompleteClientFile(c *command.Env, s *config.Settings) command.Completer {
 	})
 }
 
-// clusterConfig reads the client file of a cluster in the mesh directory.
 func clusterConfig(dir, cluster string) (*clientfile.Config, error) {
 	if err := wire.ValidateClusterName(cluster); err != nil {
 		return nil, exit.Usagef("--cluster: %q %w", cluster, err)

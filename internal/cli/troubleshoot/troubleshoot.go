@@ -21,7 +21,6 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/troubleshoot"
 )
 
-// troubles is what troubleshoot answers.
 type troubles struct {
 	Directory string                `json:"directory"` // the mesh directory
 	Failed    int                   `json:"failed"`    // clusters with a step that failed
@@ -114,7 +113,6 @@ func remoteTargets(cfg config.Config, names []string) ([]troubleshoot.Target, er
 	return targets, nil
 }
 
-// localTarget is the own cluster's kvstore.
 func localTarget(cfg config.Config, s *config.Settings) (troubleshoot.Target, error) {
 	o, err := etcd.ParseOptions(cfg.KVStoreOpt)
 	if err != nil {
@@ -190,7 +188,6 @@ func markOf(s troubleshoot.State) (string, printer.Color) {
 	}
 }
 
-// reportName is what a configuration is of.
 func reportName(r troubleshoot.Report) string {
 	if r.Local {
 		return "local kvstore of " + r.Name

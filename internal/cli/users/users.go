@@ -97,7 +97,6 @@ func usersEnsureCommand(c *command.Env, k *target.Choice) *cobra.Command {
 	return cmd
 }
 
-// keyRight is one right of a role.
 type keyRight struct {
 	Role  string   `json:"role"`
 	Users []string `json:"users"`

@@ -22,7 +22,6 @@ import (
 // program is what the notices are of.
 const program = "github.com/mesh-agent/mesh-agent/cmd/mesh-agent"
 
-// architectures are those of the image.
 func architectures() []string { return []string{"amd64", "arm64"} }
 
 func main() {
@@ -32,7 +31,6 @@ func main() {
 	}
 }
 
-// collect writes the notices.
 func collect(to io.Writer) error {
 	parts, err := linked()
 	if err != nil {
@@ -59,7 +57,6 @@ type part struct {
 // compiler's, and its license stays the same.
 const standard = "Go standard library"
 
-// linked are the modules of the program, as PATH VERSION.
 func linked() (map[string]*part, error) {
 	parts := make(map[string]*part)
 	for _, arch := range architectures() {
@@ -119,7 +116,6 @@ type collection struct {
 	numbers map[string]int // of each text, from 1
 }
 
-// add adds the licenses of a module.
 func (n *collection) add(name string, p *part) error {
 	files, err := p.files()
 	if err != nil {
@@ -149,7 +145,6 @@ func (n *collection) add(name string, p *part) error {
 	return nil
 }
 
-// isNotice recognises the files by their names.
 var isNotice = regexp.MustCompile(`(?i)^(licen[cs]e|copying|copyright|notice|patents|unlicense)([-._].*)?$`)
 
 // files are those of the module's root and of every directory from there to a package

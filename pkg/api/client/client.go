@@ -37,8 +37,7 @@ const (
 	answerTimeout = 30 * time.Second
 )
 
-// maxErrorBody is how much of an error's body is read.
-const maxErrorBody = 64 << 10
+const maxErrorBody = 64 << 10 // bytes that are read of an error
 
 // Options chooses the agent. With neither field set the default socket is
 // tried, then the default address. Setting both is an error.
@@ -197,10 +196,8 @@ func (c *Client) Text(ctx context.Context, media string, path ...string) (io.Rea
 	return c.send(ctx, request{media: media, path: path})
 }
 
-// mediaJSON is the media type of objects and lists.
 const mediaJSON = "application/json"
 
-// request is what is asked.
 type request struct {
 	method  string // empty: GET
 	media   string // wanted of the answer; empty: mediaJSON
@@ -210,7 +207,6 @@ type request struct {
 	token   string    // of a watch to go on with
 }
 
-// send sends a request and returns the body of a good answer.
 func (c *Client) send(ctx context.Context, r request) (io.ReadCloser, error) {
 	target := c.base
 	for _, part := range r.path {

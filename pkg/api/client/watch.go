@@ -16,11 +16,9 @@ import (
 	"github.com/mesh-agent/mesh-agent/pkg/api"
 )
 
-// maxEvent bounds one line of a watch.
-const maxEvent = 64 << 20
+const maxEvent = 64 << 20 // bytes of a line of a watch
 
-// maxSilence is how long an agent may say nothing: three of its signs of life.
-const maxSilence = 45 * time.Second
+const maxSilence = 45 * time.Second // of an agent: three of its signs of life
 
 // Between two attempts to go on with a watch.
 const (
@@ -137,7 +135,6 @@ func (w *watch[T]) session(parent context.Context) error {
 	return broken(parent, err)
 }
 
-// take hands one event on.
 func (w *watch[T]) take(id, kind, data string) error {
 	e := Event[T]{}
 	if err := json.Unmarshal([]byte(data), &e); err != nil {

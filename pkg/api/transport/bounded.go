@@ -14,14 +14,12 @@ import (
 // that it takes to say so. What comes on top is closed at once.
 const SpareConnections = 64
 
-// boundedListener bounds the connections that it accepts.
 type boundedListener struct {
 	net.Listener
 	connections *Gate
 	spare       *semaphore.Weighted
 }
 
-// Accept implements [net.Listener].
 func (l *boundedListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
@@ -56,13 +54,11 @@ type boundedConn struct {
 	leave func()
 }
 
-// Close implements [net.Conn].
 func (c *boundedConn) Close() error {
 	defer c.leave()
 	return c.Conn.Close()
 }
 
-// originKey is the key of a request's origin in its context.
 type originKey struct{}
 
 // Origin is where a request comes from. The zero value, of requests that did not

@@ -16,11 +16,9 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// socketMode lets the owner's group in, too.
-const socketMode fs.FileMode = 0o660
+const socketMode fs.FileMode = 0o660 // lets the owner's group in, too
 
-// probeTimeout is how long another agent may take to accept a connection.
-const probeTimeout = time.Second
+const probeTimeout = time.Second // for another agent to accept a connection
 
 // Why a server cannot listen, where a caller tells it apart.
 var (
@@ -180,7 +178,6 @@ func listenUnix(path string) (net.Listener, error) {
 	})}, nil
 }
 
-// removeDead removes a socket file that nobody listens on.
 func removeDead(path string) error {
 	info, err := os.Lstat(path)
 	switch {

@@ -167,7 +167,6 @@ func (st *Streams) Answer(w http.ResponseWriter, done func(), feed func(context.
 	return nil
 }
 
-// feed serves one stream to its end.
 func (st *Streams) feed(conn net.Conn, header http.Header, feed func(context.Context, io.Writer)) {
 	ctx, cancel := context.WithCancel(st.stopping)
 	var reader sync.WaitGroup

@@ -33,7 +33,6 @@ type TLS struct {
 // NewTLS returns what reads the files when it listens.
 func NewTLS(files TLSFiles, log *slog.Logger) *TLS { return &TLS{files: files, log: log} }
 
-// listenConfig reads the files and returns what a listener needs.
 func (t *TLS) listenConfig() (*tls.Config, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
