@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"reflect"
-	"runtime/pprof"
+	runtimepprof "runtime/pprof"
 	"strings"
 )
 
@@ -16,7 +16,7 @@ func (s *Server) debugRoutes() []route {
 			local: true, path: "/v1/debug/goroutines", id: "debug-goroutines", summary: "The stacks of all goroutines, as text.",
 			media: "text/plain", handle: func(w http.ResponseWriter, _ *http.Request) error {
 				w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-				_ = pprof.Lookup("goroutine").WriteTo(w, allStacks) // the client is gone
+				_ = runtimepprof.Lookup("goroutine").WriteTo(w, allStacks) // the client is gone
 				return nil
 			},
 		},
