@@ -70,18 +70,14 @@ func newOperator(
 // reportTasks shows in the health how the operator's tasks fare.
 func reportTasks(h cell.Health) func(task string, err error) {
 	var mu sync.Mutex
-	scopes := make(map[string]cell.Health)
+	reports := make(map[string]func(error))
 	return func(task string, err error) {
 		mu.Lock()
 		defer mu.Unlock()
-		if scopes[task] == nil {
-			scopes[task] = h.NewScope(task)
+		if reports[task] == nil {
+			reports[task] = reporting(h.NewScope(task), "tried again", "done")
 		}
-		if err != nil {
-			scopes[task].Degraded("tried again", err)
-			return
-		}
-		scopes[task].OK("done")
+		reports[task](err)
 	}
 }
 

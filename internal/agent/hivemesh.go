@@ -94,13 +94,17 @@ func newMesh(
 
 // reportDirectory shows in the health whether the mesh directory can be read.
 func reportDirectory(h cell.Health, path string) func(error) {
-	directory := h.NewScope("directory")
+	return reporting(h.NewScope("directory"), "waiting for the mesh directory; what is known is kept", "watching "+path)
+}
+
+// reporting shows in the health what an error says, or that there is none.
+func reporting(h cell.Health, failed, well string) func(error) {
 	return func(err error) {
 		if err != nil {
-			directory.Degraded("waiting for the mesh directory; what is known is kept", err)
+			h.Degraded(failed, err)
 			return
 		}
-		directory.OK("watching " + path)
+		h.OK(well)
 	}
 }
 
@@ -143,14 +147,7 @@ func followClaims(c config.Config, current *claims.Current, h cell.Health, jobs 
 		return exit.Usagef("--claim-policy-file: %w", err)
 	}
 	current.Set(first)
-	scope := h.NewScope("claim-policy")
-	report := func(err error) {
-		if err != nil {
-			scope.Degraded("what the claim policy file said before stays in force", err)
-			return
-		}
-		scope.OK("following " + file)
-	}
+	report := reporting(h.NewScope("claim-policy"), "what the claim policy file said before stays in force", "following "+file)
 	runs(jobs, "claim-policy", func(ctx context.Context) error { return current.Follow(ctx, file, report, log) })
 	return nil
 }

@@ -37,10 +37,8 @@ func isUnsafe(r rune) bool {
 	return unicode.Is(unicode.Bidi_Control, r)
 }
 
-// Writer returns what escapes JSON on its way to w. Each of its writes has whole
-// characters, as those of a json.Encoder have.
-func Writer(w io.Writer) io.Writer { return writer{w} }
-
+// writer escapes JSON on its way to w. Each of its writes has whole characters, as those
+// of a json.Encoder have.
 type writer struct{ w io.Writer }
 
 func (w writer) Write(text []byte) (int, error) {
@@ -146,9 +144,9 @@ func hasEscapes(text []byte) bool { return bytes.Contains(text, []byte(`\u`)) }
 
 func jsonString() *regexp.Regexp { return regexp.MustCompile(`"(?:[^"\\]|\\.)*"`) }
 
-// Encoder writes JSON values through a [Writer], a line each, and leaves HTML as it is.
+// Encoder writes JSON values, escaped and a line each, and leaves HTML as it is.
 func Encoder(w io.Writer) *json.Encoder {
-	e := json.NewEncoder(Writer(w))
+	e := json.NewEncoder(writer{w})
 	e.SetEscapeHTML(false)
 	return e
 }

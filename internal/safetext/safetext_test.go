@@ -50,7 +50,7 @@ func forms() map[string]struct {
 		"YAML":          {YAML, func(text []byte, v any) error { return yaml.Unmarshal(text, v) }},
 		"an encoder": {func(v any) ([]byte, error) {
 			var b bytes.Buffer
-			err := json.NewEncoder(Writer(&b)).Encode(v)
+			err := json.NewEncoder(writer{&b}).Encode(v)
 			return b.Bytes(), err
 		}, json.Unmarshal},
 	}

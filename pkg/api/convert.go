@@ -23,7 +23,7 @@ func (s *Server) cluster(st remotecluster.Status, now time.Time) Cluster {
 	c := Cluster{
 		Name: st.Name, ID: st.ID, State: string(st.State),
 		Ready: st.Ready, Connected: st.Connected, Cached: st.Cached, Message: st.Message, Code: string(st.Code),
-		Endpoints: orEmpty(st.Endpoints), EtcdClusterID: st.EtcdClusterID, ConfigFile: st.ConfigFile, ConfigHash: KeyedHash(s.configKey, st.ConfigHash),
+		Endpoints: append([]string{}, st.Endpoints...), EtcdClusterID: st.EtcdClusterID, ConfigFile: st.ConfigFile, ConfigHash: KeyedHash(s.configKey, st.ConfigHash),
 		Capabilities: toCapabilities(st.Capabilities),
 		Failures:     st.Failures, LastFailure: timeOrNull(st.LastFailure), LastError: st.LastError,
 		ConnectedSince: timeOrNull(st.ConnectedSince), LastEvent: timeOrNull(st.LastEvent),
@@ -235,13 +235,6 @@ func converted[T, J any](from []T, to func(T) J) []J {
 		all[i] = to(v)
 	}
 	return all
-}
-
-func orEmpty(from []string) []string {
-	if from == nil {
-		return []string{}
-	}
-	return from
 }
 
 func mapOrEmpty(from map[string]string) map[string]string {

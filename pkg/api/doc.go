@@ -25,21 +25,11 @@
 //
 // # Design
 //
-// One feed. One job follows every table, the ring of the address cache and the
-// clusters' states, and appends to one bounded ring with one sequence: the
-// revision of lists and of /v1/watch. A reader takes in what is due, and takes its
-// snapshots of the tables and of the addresses at the same moment: a snapshot is
-// exactly what the changes up to its position make. Each change has the object
-// before it, so whether a client has an object follows from its position alone,
-// under any filter: a deletion reaches exactly those who have the object, wherever
-// they were cut off. The resume token is the process's own number and a position;
-// one that is unknown or too old gets reset and the whole state. A client that
-// reads more slowly than things change has a view of its own instead, of the
-// moment that it was sent: when the ring does not reach back to it, another view
-// is taken, and what differs is sent, the newest of each object once. So a steady
-// reader gets through the state, however slow it is. Only addresses that are
-// chosen by the labels of their identities depend on more: the names that such a
-// client was sent are kept for it, and it always begins again.
+// There is one feed of all changes, that of package view: its positions are the revisions of
+// lists and of /v1/watch, and a list is exactly what the changes up to its revision make. So
+// a watch goes on wherever it was cut off, and a deletion reaches exactly those who have the
+// object. Only addresses that are chosen by the labels of their identities depend on more: the
+// names that such a client was sent are kept for it, and it always begins again.
 //
 // What is followed is what is listed, item by item. What changes without an event
 // is in neither: freshness is given once for a whole list, and in the reason of a

@@ -24,10 +24,10 @@ func (s *Server) Listen(address, socket string, socketOptional bool) error {
 
 // Address is the TCP address in use, with the port that was chosen when the
 // wanted one was 0; empty without one.
-func (s *Server) Address() string { return s.listeners.Address() }
+func (s *Server) Address() string { return s.listeners.Address }
 
 // Socket is the path of the unix socket in use; empty without one.
-func (s *Server) Socket() string { return s.listeners.Socket() }
+func (s *Server) Socket() string { return s.listeners.Socket }
 
 // Close closes what Listen opened and ends every watch. It may be called twice, and
 // after Serve.

@@ -176,7 +176,7 @@ func conflictResource() *resource[*findings.Conflict, Conflict] {
 		},
 		convert: func(_ *Server, _ *view.Snapshot, c *findings.Conflict) Conflict {
 			return Conflict{
-				Kind: string(c.Kind), Code: string(c.Code), Subject: c.Subject, Clusters: orEmpty(c.Clusters),
+				Kind: string(c.Kind), Code: string(c.Code), Subject: c.Subject, Clusters: append([]string{}, c.Clusters...),
 				Message: c.Message, Rule: c.Rule, Unlisted: c.More, Since: c.Since.UTC(),
 			}
 		},

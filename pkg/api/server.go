@@ -313,7 +313,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		ConnContext:       transport.MarkOrigin,
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	for _, one := range s.listeners.All() {
+	for _, one := range s.listeners.All {
 		g.Go(func() error {
 			if err := server.Serve(one); !errors.Is(err, http.ErrServerClosed) {
 				return err

@@ -104,7 +104,7 @@ func (s *Server) description() *Description {
 	}
 	st := s.Described.State()
 	d := &Description{
-		Source: s.DescribedBy, Listed: st.Listed, AsOf: timeOrNull(st.AsOf), Objects: s.Described.Counts(), Refused: orEmpty(st.Refused),
+		Source: s.DescribedBy, Listed: st.Listed, AsOf: timeOrNull(st.AsOf), Objects: s.Described.Counts(), Refused: append([]string{}, st.Refused...),
 	}
 	if st.Err != nil {
 		d.Error = st.Err.Error()

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mesh-agent/mesh-agent/internal/printer"
 	"github.com/mesh-agent/mesh-agent/pkg/codes"
 	"github.com/mesh-agent/mesh-agent/pkg/remotecluster"
 )
@@ -31,7 +32,7 @@ func Cluster(c remotecluster.Status) Explanation {
 	if c.Connected {
 		add(codes.ClusterSession, c.LastSuccess, "connected since %s, to etcd cluster %s", c.ConnectedSince.UTC().Format(time.RFC3339), c.EtcdClusterID)
 	} else {
-		add(codes.ClusterNoSession, time.Time{}, "not connected; %d %s: %s", c.Failures, plural(c.Failures, "failure", "failures"), c.LastError)
+		add(codes.ClusterNoSession, time.Time{}, "not connected; %s: %s", printer.Count(c.Failures, "failure"), c.LastError)
 	}
 	if c.Capabilities != nil {
 		add(codes.ClusterConfiguration, time.Time{}, "its configuration gives it the ID %d", c.ID)

@@ -9,7 +9,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -151,7 +150,11 @@ func describeCertificates(path string) string {
 }
 
 func writeCertificate(b *strings.Builder, c *x509.Certificate) {
-	names := slices.Concat(c.DNSNames, addressTexts(c.IPAddresses), c.EmailAddresses)
+	names := slices.Clone(c.DNSNames)
+	for _, ip := range c.IPAddresses {
+		names = append(names, ip.String())
+	}
+	names = append(names, c.EmailAddresses...)
 	for _, u := range c.URIs {
 		names = append(names, clientfile.Redact(u.String()))
 	}
@@ -167,12 +170,4 @@ func writeCertificate(b *strings.Builder, c *x509.Certificate) {
 		fmt.Fprintf(b, "  %-14s%s\n", line[0], line[1])
 	}
 	b.WriteString("\n")
-}
-
-func addressTexts(ips []net.IP) []string {
-	texts := make([]string, len(ips))
-	for i, ip := range ips {
-		texts[i] = ip.String()
-	}
-	return texts
 }

@@ -56,20 +56,12 @@ func unreachableHint(err error) string {
 }
 
 func exitCode(err error) int {
-	if _, ok := errors.AsType[exit.UsageError](err); ok {
+	_, usage := errors.AsType[exit.UsageError](err)
+	_, listening := errors.AsType[*transport.ListenError](err)
+	_, asking := errors.AsType[*kvstore.KeyError](err) // the kvstore does not answer, or not us
+	p, answered := errors.AsType[*api.Problem](err)
+	if usage || listening || asking || errors.Is(err, client.ErrUnreachable) || answered && p.Status == http.StatusBadRequest {
 		return exit.Usage
-	}
-	if _, ok := errors.AsType[*transport.ListenError](err); ok {
-		return exit.Usage
-	}
-	if p, ok := errors.AsType[*api.Problem](err); ok && p.Status == http.StatusBadRequest {
-		return exit.Usage
-	}
-	if errors.Is(err, client.ErrUnreachable) {
-		return exit.Usage
-	}
-	if _, ok := errors.AsType[*kvstore.KeyError](err); ok {
-		return exit.Usage // the kvstore does not answer, or not us
 	}
 	return exit.Unwell
 }

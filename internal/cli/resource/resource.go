@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"slices"
 	"strings"
@@ -120,18 +121,12 @@ func (res Kind[T]) Get(ctx context.Context, r Request) error {
 		return err
 	}
 	items := list.All(ctx)
-	var n int
-	switch {
-	case r.Format.Structured():
+	if r.Format.Structured() {
 		_, err := printer.Structured(r.Out, r.Format, printer.Listing[T]{Revision: list.Revision, Items: items, Next: list.Next})
 		return err
-	case r.Format.String() == printer.Name:
-		_, err := printer.Lines(r.Out, items, res.name)
-		return err
-	default:
-		n, err = res.table.Print(r.Out, items, r.Style)
 	}
-	if err == nil && n == 0 {
+	n, err := res.print(r, items)
+	if err == nil && n == 0 && r.Format.String() != printer.Name {
 		fmt.Fprintf(r.Err, "No %s found.\n", res.Plural)
 	}
 	return err
@@ -145,13 +140,15 @@ func (res Kind[T]) one(ctx context.Context, r Request) error {
 	if r.Format.Structured() {
 		return r.Format.Object(r.Out, v)
 	}
-	one := func(yield func(T, error) bool) { yield(*v, nil) }
-	if r.Format.String() == printer.Name {
-		_, err = printer.Lines(r.Out, one, res.name)
-	} else {
-		_, err = res.table.Print(r.Out, one, r.Style)
-	}
+	_, err = res.print(r, func(yield func(T, error) bool) { yield(*v, nil) })
 	return err
+}
+
+func (res Kind[T]) print(r Request, items iter.Seq2[T, error]) (n int, err error) {
+	if r.Format.String() == printer.Name {
+		return printer.Lines(r.Out, items, res.name)
+	}
+	return res.table.Print(r.Out, items, r.Style)
 }
 
 // Fetch asks for the object that has the request's name.

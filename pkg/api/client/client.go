@@ -13,7 +13,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -57,21 +56,20 @@ type Client struct {
 
 // New returns a client. It does not connect.
 func New(o Options) (*Client, error) {
-	if o.Server != "" && o.Socket != "" {
+	t := &http.Transport{ResponseHeaderTimeout: answerTimeout, IdleConnTimeout: time.Minute}
+	c := &Client{base: "http://localhost", http: &http.Client{Transport: t}} // over TCP an agent wants a name that is its own
+	switch {
+	case o.Server != "" && o.Socket != "":
 		return nil, errors.New("give either a server or a socket, not both")
-	}
-	if o.Server != "" {
-		base, err := parseServer(o.Server)
-		if err != nil {
+	case o.Server != "":
+		var err error
+		if c.base, err = parseServer(o.Server); err != nil {
 			return nil, err
 		}
-		config, err := o.TLS.config(base)
-		if err != nil {
-			return nil, err
-		}
-		return newClient(base, http.ProxyFromEnvironment, nil, config), nil
-	}
-	if o.TLS != (TLSFiles{}) {
+		t.Proxy, t.DialContext = http.ProxyFromEnvironment, (&net.Dialer{Timeout: dialTimeout}).DialContext
+		t.TLSClientConfig, err = o.TLS.config(c.base)
+		return c, err
+	case o.TLS != (TLSFiles{}):
 		return nil, errors.New("certificates are for a server that is given as https://HOST:PORT")
 	}
 	places := []place{{"unix", o.Socket}}
@@ -81,21 +79,8 @@ func New(o Options) (*Client, error) {
 			{"tcp", cmp.Or(o.DefaultServer, api.DefaultListen)},
 		}
 	}
-	return newClient("http://localhost", nil, places, nil), nil // over TCP an agent wants a name that is its own
-}
-
-func newClient(base string, proxy func(*http.Request) (*url.URL, error), places []place, config *tls.Config) *Client {
-	t := &http.Transport{
-		Proxy:                 proxy,
-		TLSClientConfig:       config,
-		ResponseHeaderTimeout: answerTimeout,
-		IdleConnTimeout:       time.Minute,
-		DialContext:           (&net.Dialer{Timeout: dialTimeout}).DialContext,
-	}
-	if places != nil {
-		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, places) }
-	}
-	return &Client{base: base, http: &http.Client{Transport: t}}
+	t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, places) }
+	return c, nil
 }
 
 func parseServer(server string) (string, error) {

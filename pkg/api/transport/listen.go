@@ -63,13 +63,13 @@ func Listen(o Options) (*Listeners, error) {
 		if err != nil {
 			return nil, &ListenError{o.Address, err}
 		}
-		l.all, l.address = append(l.all, tcp), tcp.Addr().String()
+		l.All, l.Address = append(l.All, tcp), tcp.Addr().String()
 	}
 	if o.Socket != "" {
 		unix, err := listenUnix(o.Socket)
 		switch {
 		case err == nil:
-			l.all, l.socket = append(l.all, unix), o.Socket
+			l.All, l.Socket = append(l.All, unix), o.Socket
 		case o.SocketOptional && !errors.Is(err, ErrSocketInUse):
 			o.Log.Warn("No unix socket", "socket", o.Socket, "error", err)
 		default:
@@ -77,29 +77,20 @@ func Listen(o Options) (*Listeners, error) {
 			return nil, &ListenError{o.Socket, err}
 		}
 	}
-	o.Log.Info("Listening", "address", l.Address(), "socket", l.Socket())
+	o.Log.Info("Listening", "address", l.Address, "socket", l.Socket)
 	return l, nil
 }
 
 // Listeners are open sockets. The zero value has none.
 type Listeners struct {
-	all             []net.Listener
-	address, socket string
+	All     []net.Listener // to accept connections from
+	Address string         // the TCP address in use, with the port that was chosen when the wanted one was 0; empty without one
+	Socket  string         // the path of the unix socket in use; empty without one
 }
-
-// Address is the TCP address in use, with the port that was chosen when the wanted one
-// was 0; empty without one.
-func (l *Listeners) Address() string { return l.address }
-
-// Socket is the path of the unix socket in use; empty without one.
-func (l *Listeners) Socket() string { return l.socket }
-
-// All are those to accept connections from.
-func (l *Listeners) All() []net.Listener { return l.all }
 
 // Close closes them. It may be called twice.
 func (l *Listeners) Close() {
-	for _, one := range l.all {
+	for _, one := range l.All {
 		_ = one.Close() // a second close is the only way to fail
 	}
 }
